@@ -1,0 +1,118 @@
+// Guards: the only way to touch a page (rule G1: nobody reads a page outside a guard).
+//
+//   SharedGuard     the page does not change while it lives; others read too.
+//   ExclusiveGuard  alone on the page, in the whole cluster; changes go through a MiniTransaction.
+//   OptimisticGuard takes nothing and writes nothing; what was read counts only if validate() still says so.
+//
+// G2. Guards are short: no guard is held while waiting for a lock, a client or a flush.
+// G3. Waiting for another page under a guard follows one order (B-link: up, then right; heap page, map page,
+//     allocator); otherwise use try_ and restart.
+// G4. Bytes read through an OptimisticGuard may be torn: offsets are bounds-checked before use, values are copied out
+//     with copy(), and nothing is believed before validate().  No user code (comparators) runs on them.
+// G5. A guard is used by the session that made it, and ends before that session's statement does; the session's ledger
+//     releases what an abort left behind.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "bufmgr/page.hpp"
+#include "coherence/base/result.hpp"
+
+namespace coherence {
+class Line;
+}
+
+namespace bufmgr {
+
+class Session;
+
+class [[nodiscard]] SharedGuard {
+ public:
+  SharedGuard() = default;
+  SharedGuard(SharedGuard&& other) noexcept { *this = std::move(other); }
+  SharedGuard& operator=(SharedGuard&& other) noexcept {
+    if (this != &other) {
+      release();
+      session_ = std::exchange(other.session_, nullptr);
+      line_ = std::exchange(other.line_, nullptr);
+      bytes_ = std::exchange(other.bytes_, nullptr);
+      id_ = other.id_;
+    }
+    return *this;
+  }
+  ~SharedGuard() { release(); }
+  explicit operator bool() const { return line_ != nullptr; }
+  PageId id() const { return id_; }
+  const std::byte* bytes() const { return bytes_; }
+  const PageHeader& header() const { return *reinterpret_cast<const PageHeader*>(bytes_); }
+  void release() noexcept;
+
+  // Stores an 8-byte aligned hint word if this node owns the page exclusively (memo M); no version, no redo.  Returns
+  // whether it was stored.  Readers see the old or the new word, never a mix.
+  bool stamp(uint16_t offset, uint64_t word) noexcept;
+
+ private:
+  friend class BufferPool;
+  friend class MiniTransaction;
+  Session* session_ = nullptr;
+  coherence::Line* line_ = nullptr;
+  std::byte* bytes_ = nullptr;
+  PageId id_;
+};
+
+class [[nodiscard]] ExclusiveGuard {
+ public:
+  ExclusiveGuard() = default;
+  ExclusiveGuard(ExclusiveGuard&& other) noexcept { *this = std::move(other); }
+  ExclusiveGuard& operator=(ExclusiveGuard&& other) noexcept {
+    if (this != &other) {
+      release();
+      session_ = std::exchange(other.session_, nullptr);
+      line_ = std::exchange(other.line_, nullptr);
+      bytes_ = std::exchange(other.bytes_, nullptr);
+      id_ = other.id_;
+    }
+    return *this;
+  }
+  ~ExclusiveGuard() { release(); }
+  explicit operator bool() const { return line_ != nullptr; }
+  PageId id() const { return id_; }
+  const std::byte* bytes() const { return bytes_; }  // changed through MiniTransaction only
+  const PageHeader& header() const { return *reinterpret_cast<const PageHeader*>(bytes_); }
+  void release() noexcept;
+
+ private:
+  friend class BufferPool;
+  friend class MiniTransaction;
+  Session* session_ = nullptr;
+  coherence::Line* line_ = nullptr;
+  std::byte* bytes_ = nullptr;
+  PageId id_;
+};
+
+// Trivially copyable and destructible: an ERROR of the host may jump over it.
+class OptimisticGuard {
+ public:
+  explicit operator bool() const { return line_ != nullptr; }
+  PageId id() const { return id_; }
+  // Copies bytes [offset, offset + bytes) with relaxed word loads.  REQUIRES: offset + bytes <= kPageSize.
+  void copy(uint32_t offset, void* to, uint32_t bytes) const noexcept;
+  template <class T>
+  T get(uint32_t offset) const noexcept {
+    T value;
+    copy(offset, &value, sizeof value);
+    return value;
+  }
+  // Whether everything read since the guard was made is a page that was valid at one moment (this one).
+  bool validate() const noexcept;
+
+ private:
+  friend class BufferPool;
+  coherence::Line* line_ = nullptr;
+  const std::byte* bytes_ = nullptr;
+  uint64_t version_ = 0;
+  PageId id_;
+};
+
+}  // namespace bufmgr

@@ -1,0 +1,82 @@
+// MiniTransaction: the only way to change pages.  Its pages change together; the byte ranges it writes are at once the
+// dirty ranges (what write-back sends) and the redo (physical, absolute, idempotent).
+//
+//   MiniTransaction change(pool, session);
+//   GCL_TRY(change.reserve(512));                    // log space, BEFORE any latch (M1: a full ring would deadlock
+//   auto page = pool.fix_exclusive(session, id);     //   with the write-back that must empty it)
+//   if (!page) return page.error();
+//   change.join(*page);
+//   change.write(*page, offset, &row, sizeof row);   // bytes change now; nobody else can see them yet
+//   change.commit();                                 // versions + 1, record to ring and log, then guards may end
+//
+// M2. After the first write() only commit() may follow: there is no undo.  Decide first, then change.
+// M3. commit() runs while all its guards are still held, and never fails.
+// M4. A mini-transaction's whole record is in the ring before any of its pages can leave (guards are held until then).
+// M5. Destroyed without commit(): VERIFY that nothing was written; the reservation returns.
+#pragma once
+
+#include <cstdint>
+
+#include "bufmgr/guards.hpp"
+#include "coherence/base/result.hpp"
+
+namespace bufmgr {
+
+class BufferPool;
+class Session;
+
+inline constexpr int kMiniPagesMax = 8;
+inline constexpr int kMiniRangesMax = 64;             // adjacent and overlapping ranges are merged
+inline constexpr uint32_t kMiniRecordMax = 8 * 8448;  // bytes: 8 whole pages with headers
+
+class MiniTransaction {
+ public:
+  MiniTransaction(BufferPool& pool, Session& session) : pool_(pool), session_(session) {}
+  ~MiniTransaction();
+  MiniTransaction(const MiniTransaction&) = delete;
+  MiniTransaction& operator=(const MiniTransaction&) = delete;
+
+  // Reserves ring space for a record of at most `bytes` payload (ranges; headers are added).  May wait for write-back;
+  // kInterrupted or kFenced if it cannot.  REQUIRES: the session holds no guard.
+  coherence::Status reserve(uint32_t bytes);
+
+  // Makes `page` part of the change.  REQUIRES: the guard outlives commit().
+  void join(ExclusiveGuard& page);
+
+  // Copies `bytes` to the page at `offset`.  REQUIRES: joined; the range lies in the page.
+  void write(ExclusiveGuard& page, uint32_t offset, const void* from, uint32_t bytes);
+  void zero(ExclusiveGuard& page, uint32_t offset, uint32_t bytes);
+  // Moves bytes within the page (memmove); logs the destination.
+  void move(ExclusiveGuard& page, uint32_t to, uint32_t from, uint32_t bytes);
+  template <class T>
+  void set(ExclusiveGuard& page, uint32_t offset, const T& value) {
+    write(page, offset, &value, sizeof value);
+  }
+  // For callers that edit a larger part in place (compaction): the bytes may be changed directly, all of the range
+  // counts as written.
+  std::byte* edit(ExclusiveGuard& page, uint32_t offset, uint32_t bytes);
+  // Gives a fresh page its header and zeroes the rest, keeping its version.
+  void format(ExclusiveGuard& page, PageType type, uint32_t relation, uint16_t special_bytes = 0);
+
+  void commit();
+
+ private:
+  struct Joined {
+    ExclusiveGuard* page;
+    uint64_t dirty[2];  // one bit per 64 bytes, as in the line
+  };
+  struct Range {
+    uint8_t page;
+    uint16_t offset, bytes;
+  };
+  void note(ExclusiveGuard& page, uint32_t offset, uint32_t bytes);
+  BufferPool& pool_;
+  Session& session_;
+  uint64_t reserved_ = 0;  // bytes of the ring
+  uint8_t pages_ = 0;
+  uint16_t ranges_ = 0;
+  Joined joined_[kMiniPagesMax];
+  Range range_[kMiniRangesMax];
+};
+
+}  // namespace bufmgr

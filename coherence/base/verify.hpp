@@ -1,0 +1,13 @@
+// VERIFY: an invariant that holds in every build.  A failure is a bug of ours, never a user's error: the process says
+// where and aborts; in PostgreSQL that is a backend crash, which fences the node rather than spreading a wrong page.
+#pragma once
+
+namespace coherence {
+
+// Prints "file:line: expression" to stderr and aborts.  Async-signal-safe.
+[[noreturn]] void verify_failed(const char* expression, const char* file, int line) noexcept;
+
+}  // namespace coherence
+
+#define VERIFY(expression) \
+  (__builtin_expect(!!(expression), 1) ? void(0) : ::coherence::verify_failed(#expression, __FILE__, __LINE__))

@@ -1,0 +1,105 @@
+// Memory: one-sided access to the pool, in batches.  The seam behind which shm, sim, tcp and verbs fit.
+//
+// T1. The operations of a batch run in order, at ONE memory node; between batches there is no order.
+// T2. A batch is kDone when all its operations took effect, kUnknown when the connection broke first: the outcome is
+//     not known, and is never treated as success.
+// T3. post() may complete before it returns (shm) or later (verbs, sim); callers poll() until done().
+// T4. Memory is used by one thread of one process; opened after fork.
+//
+//   Batch batch(node);
+//   batch.faa(word, bit);
+//   batch.read(page, frame, kPageSize, /*only_if_free=*/true);
+//   memory.post(batch);
+//   memory.wait(batch);
+//   uint64_t old = batch.op(0).old;
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/base/verify.hpp"
+
+namespace coherence {
+
+enum class Verb : uint8_t { kRead, kWrite, kCas, kFaa };
+enum class BatchState : uint8_t { kOpen, kPosted, kDone, kUnknown };
+
+// Condition under which a READ behind an atomic is worth doing; a transport may ignore it (verbs does).
+enum class OnlyIf : uint8_t {
+  kAlways,
+  kCasSucceeded,  // operation 0 is a CAS that swapped
+  kNoHolder,      // operation 0's old value has no exclusive holder (bits 58..63 clear)
+};
+
+struct Op {
+  Verb verb;
+  OnlyIf only_if = OnlyIf::kAlways;
+  uint32_t bytes = 0;      // READ, WRITE
+  void* local = nullptr;   // READ: destination; WRITE: source; in memory registered by this process
+  PoolAddress at;          // CAS, FAA: 8-byte aligned
+  uint64_t operand = 0;    // CAS: new value; FAA: addend
+  uint64_t expect = 0;     // CAS
+  uint64_t old = 0;        // CAS, FAA: the value before
+};
+
+inline constexpr int kBatchOpsMax = 64;
+
+// Lives on the stack or in a worker's memory; never allocates.  Must outlive its completion.
+class Batch {
+ public:
+  explicit Batch(MemoryNodeId to) : to_(to) {}
+  void read(PoolAddress at, void* to, uint32_t bytes, OnlyIf only_if = OnlyIf::kAlways) {
+    add({.verb = Verb::kRead, .only_if = only_if, .bytes = bytes, .local = to, .at = at});
+  }
+  void write(PoolAddress at, const void* from, uint32_t bytes) {
+    add({.verb = Verb::kWrite, .bytes = bytes, .local = const_cast<void*>(from), .at = at});
+  }
+  int cas(PoolAddress at, uint64_t expect, uint64_t desired) {
+    return add({.verb = Verb::kCas, .bytes = 8, .at = at, .operand = desired, .expect = expect});
+  }
+  int faa(PoolAddress at, uint64_t addend) {
+    return add({.verb = Verb::kFaa, .bytes = 8, .at = at, .operand = addend});
+  }
+  MemoryNodeId to() const { return to_; }
+  int size() const { return count_; }
+  bool full() const { return count_ == kBatchOpsMax; }
+  Op& op(int i) { return ops_[i]; }
+  const Op& op(int i) const { return ops_[i]; }
+  bool cas_succeeded(int i) const { return ops_[i].old == ops_[i].expect; }
+  bool done() const { return state.load(std::memory_order_acquire) >= BatchState::kDone; }  // pairs with poll()
+  bool known() const { return state.load(std::memory_order_acquire) == BatchState::kDone; }
+
+  std::atomic<BatchState> state{BatchState::kOpen};
+
+ private:
+  int add(const Op& op) {
+    VERIFY(count_ < kBatchOpsMax);
+    ops_[count_] = op;
+    return count_++;
+  }
+  MemoryNodeId to_;
+  uint8_t count_ = 0;
+  Op ops_[kBatchOpsMax];
+};
+
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual void post(Batch* const* batches, int count) = 0;
+  virtual void poll() = 0;  // completes posted batches; cheap when there are none
+  void post(Batch& batch) {
+    Batch* one = &batch;
+    post(&one, 1);
+  }
+  // Polls until `batch` is done.  One round trip; not interruptible (a posted verb always ends, or breaks).
+  void wait(Batch& batch) {
+    while (!batch.done()) poll();
+  }
+  // Conveniences for pool words: one batch each.  Return the value before.
+  uint64_t load(PoolAddress word);
+  uint64_t cas(PoolAddress word, uint64_t expect, uint64_t desired);
+  uint64_t faa(PoolAddress word, uint64_t addend);
+};
+
+}  // namespace coherence

@@ -1,0 +1,93 @@
+// The row version: 31 bytes of header, then exactly PostgreSQL's tuple body (null bitmap, padding, data).
+//
+// The header ends one byte short of 32 on purpose: in a private copy of the row, PostgreSQL's HeapTupleHeader (23
+// bytes, then the bitmap) can be laid over bytes 8..30, so that a scan hands out rows without copying them again.
+//
+//   0  creator     u64  kCreator word: who inserted this version, or (a hint) when it committed, or frozen
+//   8  deleter     u64  kDeleter word: who deleted, updated or locks it, or nobody
+//  16  cmin        u32  command of the creator that inserted it
+//  20  cmax        u32  command of the deleter
+//  24  next_block  u32  the newer version this one was updated to (with next_offset), if any
+//  28  packed      u24  next_offset 9 bits | natts 11 bits | flags 4 bits
+//  31  body             bitmap if kHasNull; data at align8(31 + bitmap bytes)
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "extension/engine/txn/txn_id.hpp"
+
+namespace engine {
+
+// What a creator or deleter word says (bits 63..60).
+enum class StampKind : uint8_t {
+  kNone = 0,       // deleter: nobody
+  kInserted = 1,   // creator: id
+  kDeleted = 2,    // deleter: id deleted the row
+  kUpdated = 3,    // deleter: id replaced it by (next_block, next_offset)
+  kLocked = 4,     // deleter: id holds a row lock, cmax's low 2 bits say which mode; the row lives
+  kLockCell = 5,   // deleter: several lockers, in a lock cell (reserved)
+  kCommitted = 6,  // hint: creator: inserted by a transaction that committed at this timestamp
+  kFrozen = 7,     // hint: creator: visible to everyone
+  kAborted = 8,    // hint: creator: never existed
+  kUpdatedKey = 9, // deleter: as kUpdated, and a key column changed (conflicts with FOR KEY SHARE)
+};
+
+struct Stamp {
+  uint64_t raw = 0;
+  static constexpr Stamp of(StampKind kind, uint64_t low60 = 0) { return {uint64_t(kind) << 60 | low60}; }
+  static constexpr Stamp of(StampKind kind, TxnId id) { return of(kind, id.raw); }
+  constexpr StampKind kind() const { return StampKind(raw >> 60); }
+  constexpr uint64_t low60() const { return raw & ((uint64_t{1} << 60) - 1); }
+  constexpr TxnId id() const { return {low60()}; }
+  constexpr Cts cts() const { return {low60()}; }
+  constexpr bool operator==(const Stamp&) const = default;
+};
+
+// Row lock modes, weakest first, as PostgreSQL's LockTupleMode.
+enum class RowLock : uint8_t { kKeyShare = 0, kShare = 1, kNoKeyExclusive = 2, kExclusive = 3 };
+
+// Where a row version is: block of the relation (0..), line pointer (1..291).
+struct Tid {
+  uint32_t block = ~uint32_t{0};
+  uint16_t offset = 0;
+  constexpr bool valid() const { return offset != 0; }
+  constexpr auto operator<=>(const Tid&) const = default;
+};
+
+inline constexpr uint32_t kRowHeaderBytes = 31;
+inline constexpr uint8_t kHasNull = 1;        // the body starts with a null bitmap
+inline constexpr uint8_t kHeapOnly = 2;       // reached only through a same-page chain; no index entry points here
+inline constexpr uint8_t kChainUpdated = 4;   // next is on the same page and has no index entries of its own
+
+#pragma pack(push, 1)
+struct RowHeader {
+  Stamp creator;
+  Stamp deleter;
+  uint32_t cmin;
+  uint32_t cmax;
+  uint32_t next_block;
+  uint8_t packed[3];
+
+  uint32_t pack() const { return packed[0] | uint32_t{packed[1]} << 8 | uint32_t{packed[2]} << 16; }
+  void set_pack(uint32_t v) { packed[0] = uint8_t(v), packed[1] = uint8_t(v >> 8), packed[2] = uint8_t(v >> 16); }
+  uint16_t next_offset() const { return pack() & 0x1ff; }
+  uint16_t natts() const { return pack() >> 9 & 0x7ff; }
+  uint8_t flags() const { return pack() >> 20 & 0xf; }
+  void set(uint16_t next_offset, uint16_t natts, uint8_t flags) {
+    set_pack(uint32_t{next_offset} | uint32_t{natts} << 9 | uint32_t{flags} << 20);
+  }
+  Tid next() const { return {next_block, next_offset()}; }
+};
+#pragma pack(pop)
+static_assert(sizeof(RowHeader) == kRowHeaderBytes);
+
+// What the layer above hands in and gets back: the body, opaque to the engine.
+struct RowImage {
+  const std::byte* body;  // bitmap (if has_null), padding, data; as PostgreSQL laid it out behind its 23-byte header
+  uint32_t body_bytes;
+  uint16_t natts;
+  bool has_null;
+};
+
+}  // namespace engine

@@ -1,0 +1,28 @@
+// Snapshot: what a statement sees.  The committed transactions with cts <= ts, and of its own transaction the commands
+// before `command`.
+#pragma once
+
+#include <cstdint>
+
+#include "extension/engine/txn/txn_id.hpp"
+
+namespace engine {
+
+class Transaction;
+
+enum class SnapshotKind : uint8_t {
+  kMvcc,        // cts <= ts, own commands < command
+  kSelf,        // newest committed and everything of one's own (PostgreSQL's SnapshotSelf)
+  kDirty,       // as kSelf, and running ones too; the wait is taken inside (unique and exclusion checks)
+  kAny,         // every version that is still there (PostgreSQL's SnapshotAny)
+  kNonVacuumable,  // whatever somebody might still see
+};
+
+struct Snapshot {
+  SnapshotKind kind = SnapshotKind::kMvcc;
+  Cts ts;
+  uint32_t command = 0;                // own changes with cmin/cmax >= command are not seen
+  const Transaction* self = nullptr;   // null: a reader that has written nothing and is nobody
+};
+
+}  // namespace engine
