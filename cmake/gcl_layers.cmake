@@ -1,0 +1,46 @@
+# Layers: folder = namespace = target.
+
+# Adds a folder that is there; a checkout without it configures all the same.
+function(gcl_add_folder_if_present folder)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/${folder}/CMakeLists.txt)
+    add_subdirectory(${folder})
+  endif()
+endfunction()
+
+# gcl_add_layer_folder(FOLDER LAYER TARGET): a layer below extension/pg.  It is compiled without exceptions, and is
+# checked, when everything is configured, not to see PostgreSQL's headers.
+function(gcl_add_layer_folder folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LAYER" "")
+  gcl_add_folder_if_present(${folder})
+  if(TARGET ${arg_LAYER})
+    target_compile_options(${arg_LAYER} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
+    target_link_libraries(${arg_LAYER} PUBLIC Threads::Threads)
+    cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL gcl_forbid_postgres ${arg_LAYER})")
+  endif()
+endfunction()
+
+# Fails the configuration if PostgreSQL's include directories reached a layer.  (What a file spells itself, by an
+# absolute path say, is caught by tests/tidy.)
+function(gcl_forbid_postgres target)
+  foreach(property INCLUDE_DIRECTORIES INTERFACE_INCLUDE_DIRECTORIES LINK_LIBRARIES INTERFACE_LINK_LIBRARIES COMPILE_OPTIONS)
+    get_target_property(value ${target} ${property})
+    if(value MATCHES "postgresql|libpq|PostgreSQL")
+      message(FATAL_ERROR "the layer ${target} sees PostgreSQL through ${property}: ${value}")
+    endif()
+  endforeach()
+endfunction()
+
+# headers_alone: compiles every header of the PostgreSQL-free layers by itself.  Not part of `all`; ./check builds it.
+function(gcl_add_headers_alone)
+  set(sources "")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/coherence/*.hpp
+       ${CMAKE_SOURCE_DIR}/bufmgr/*.hpp ${CMAKE_SOURCE_DIR}/extension/engine/*.hpp)
+  foreach(header IN LISTS headers)
+    string(REPLACE "/" "_" name ${header})
+    set(source ${CMAKE_BINARY_DIR}/headers_alone/${name}.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"  // once\n#include \"${header}\"  // twice\n" @ONLY)
+    list(APPEND sources ${source})
+  endforeach()
+  add_library(headers_alone OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_compile_options(headers_alone PRIVATE -fno-exceptions)
+endfunction()

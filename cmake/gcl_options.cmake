@@ -1,0 +1,39 @@
+# What every target is compiled with.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS ON)  # PostgreSQL's headers and our futex calls need the GNU dialect
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # every layer ends up in gcl.so
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# Release keeps -g, so that a core or a profile has names, and leaves NDEBUG to mean "no debug-only assertions".
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
+
+find_program(GCL_CCACHE ccache)
+if(GCL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${GCL_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${GCL_CCACHE})
+endif()
+
+add_compile_options(-Wall -Wextra -Wshadow -Wpointer-arith -Wvla -Werror
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
+                    -Wno-missing-field-initializers)  # designated initializers leave defaults out on purpose
+
+if(GCL_SANITIZE STREQUAL "thread")
+  # -Wno-tsan: the sanitizer does not model atomic_thread_fence; code that needs one says why beside it.
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan)
+  add_link_options(-fsanitize=thread)
+elseif(GCL_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(NOT GCL_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "GCL_SANITIZE is address, thread or empty, not ${GCL_SANITIZE}")
+endif()
+
+# Every include names its folder from the root: #include "coherence/base/ids.hpp".
+include_directories(${CMAKE_SOURCE_DIR})
+find_package(Threads REQUIRED)

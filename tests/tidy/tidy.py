@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Rules of the code base that a machine can check.  Usage: tidy.py ROOT; prints violations, exit 1 if there are any.
+
+1. Layers: includes point one way only (extension/pg -> extension/engine -> bufmgr -> coherence), and nothing below
+   extension/pg includes a PostgreSQL header.
+2. Names: .hpp and .cpp are ours, in snake_case; every header says #pragma once.
+3. Size: a file of ours has fewer than 500 lines.
+4. The core takes time and chance from interfaces: no sleep, rand or random_device below extension/pg.
+5. Text: no trailing blanks, no tabs in C++, no leftovers (TODO, FIXME, XXX).
+"""
+import pathlib
+import re
+import sys
+
+LAYERS = ["coherence", "bufmgr", "extension/engine", "extension/pg"]
+LINES_MAX = 500
+CODE = {".hpp", ".cpp"}
+TEXT = CODE | {".py", ".sh", ".cmake", ".sql", ".md"}
+POSTGRES = re.compile(
+    r'#\s*include\s*[<"]((postgres(_ext|_fe)?|fmgr|c|miscadmin|funcapi|libpq-fe|pg_config)\.h'
+    r"|(access|catalog|commands|executor|libpq|nodes|optimizer|parser|postmaster|replication|storage|tcop|utils)/[a-z_0-9/]+\.h"
+    r"|[^>\"]*postgresql/)"
+)
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+CHANCE = re.compile(r"\b(std::random_device|std::rand|srand|rand_r|(?<![\w:.>])rand)\s*[({;]|std::this_thread::sleep")
+LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX)\b")
+
+
+def layer_of(path):
+    """Index of the layer that owns a path, or None."""
+    for index, layer in enumerate(LAYERS):
+        if path.startswith(layer + "/"):
+            return index
+    return None
+
+
+def check_line(path, line):
+    """Violations of one line of C++."""
+    mine = layer_of(path)
+    include = INCLUDE.match(line)
+    if mine is not None and include:
+        theirs = layer_of(include.group(1))
+        if theirs is not None and theirs > mine:
+            yield f"{LAYERS[mine]} includes {include.group(1)}: includes point downward only"
+    below_pg = mine is not None and mine < LAYERS.index("extension/pg")
+    if (below_pg or path.startswith("tests/unit/")) and POSTGRES.search(line):
+        yield "a PostgreSQL header below extension/pg"
+    if below_pg and CHANCE.search(line):
+        yield "time and chance come from an interface here"
+    if "\t" in line:
+        yield "a tab"
+
+
+def check_file(path, text):
+    """Violations of one file: (line number, message)."""
+    suffix = pathlib.PurePath(path).suffix
+    lines = text.split("\n")
+    if suffix in CODE:
+        if not re.fullmatch(r"[a-z0-9_]+\.[hc]pp", pathlib.PurePath(path).name):
+            yield 1, "file names are snake_case"
+        if suffix == ".hpp" and "#pragma once" not in text:
+            yield 1, "no #pragma once"
+        if len(lines) > LINES_MAX:
+            yield len(lines), f"{len(lines)} lines; split it by verb (max {LINES_MAX})"
+    if text and not text.endswith("\n"):
+        yield len(lines), "no newline at the end"
+    for number, line in enumerate(lines, 1):
+        if line != line.rstrip():
+            yield number, "trailing blanks"
+        if LEFTOVER.search(line) and not path.startswith("tests/tidy/"):
+            yield number, "a leftover: do it or open an issue"
+        if suffix in CODE:
+            for message in check_line(path, line):
+                yield number, message
+
+
+def files_of(root):
+    skip = re.compile(r"^(build[^/]*|\.git|\.cache)/|/expected/|/(output_iso|results|tmp_check)/")
+    for file in sorted(root.rglob("*")):
+        path = file.relative_to(root).as_posix()
+        if file.is_file() and file.suffix in TEXT and not skip.search(path):
+            yield path, file.read_text(encoding="utf-8", errors="strict")
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    count = bad = 0
+    for path, text in files_of(root):
+        count += 1
+        for number, message in check_file(path, text):
+            bad += 1
+            print(f"{path}:{number}: {message}")
+    print(f"{count} files, {bad} violations")
+    return 1 if bad or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
