@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
+#include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
 #include "extension/engine/txn/txn_id.hpp"
 
@@ -11,12 +11,24 @@ namespace engine {
 
 enum class WaitFor : uint8_t { kUpdate, kDelete, kLock, kUniqueKey };
 
+// Waiting, through the server's lock manager, so that timeouts, cancel and deadlock checks work.
 class Waiter {
  public:
   virtual ~Waiter() = default;
-  // Waits until the transaction that `id` belongs to has ended, through the server's lock manager, so that timeouts,
-  // cancel and deadlock checks work.  REQUIRES: no guard held.  kInterrupted: the host must raise what is pending.
+  // Waits until the transaction that `id` belongs to has ended.  REQUIRES: no guard held.  It may return early: callers
+  // look at the row again.  kInterrupted: the host must raise what is pending.
   virtual coherence::Status wait_for(TxnId id, WaitFor why) = 0;
+  // Sleeps about that long; kInterrupted as above.
+  virtual coherence::Status pause(uint32_t ms) = 0;
+};
+
+// Waking other nodes whose sessions wait for a transaction that just ended.
+class Bells {
+ public:
+  virtual ~Bells() = default;
+  // Asks the wait workers of `nodes` to look again at what they wait for.  Never fails, never waits; called at the end
+  // of a transaction, also of an aborted one.
+  virtual void ring(coherence::NodeSet nodes) noexcept = 0;
 };
 
 }  // namespace engine

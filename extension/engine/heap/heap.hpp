@@ -5,12 +5,18 @@
 // H2. An update that changes no indexed column and fits the page of the old version is `chained`: no index entry.
 // H3. Nothing is undone: versions of aborted ids are garbage for prune and VACUUM.
 // H4. Every method may return kInterrupted or kFenced before it changed anything; none after.
-// H5. No guard is held when a method returns.
+// H5. No guard is held when a method returns, waits for a transaction, or asks the status log.
+//
+//   Heap heap(txns, relation);                        // per process and relation; keep it: it caches map and target
+//   auto tid = heap.insert(row, cid);
+//   auto found = heap.fetch_chain(*tid, snapshot, buffer);
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "extension/engine/heap/heap_page.hpp"
 #include "extension/engine/heap/row.hpp"
 #include "extension/engine/host.hpp"
 #include "extension/engine/txn/transaction.hpp"
@@ -23,32 +29,215 @@ struct RelationId {
   constexpr bool valid() const { return header.valid(); }
   constexpr auto operator<=>(const RelationId&) const = default;
 };
-using coherence::PageId;
 
 enum class RowResult : uint8_t {
   kOk,
-  kInvisible,        // the snapshot (or a command later than it) does not see it
-  kSelfModified,     // own transaction changed it at `cmax` >= the command
-  kUpdated,          // another transaction replaced it and committed; see `next`
-  kDeleted,          // another transaction deleted it and committed
-  kBeingModified,    // a running transaction holds it and the caller asked not to wait
-  kWouldBlock,       // same, NOWAIT / SKIP LOCKED
+  kInvisible,      // not a row for this command: never committed, or its own transaction made or ended it at a later one
+  kSelfModified,   // own transaction changed it at `cmax` >= the command
+  kUpdated,        // another transaction replaced it and committed; see `next`
+  kDeleted,        // another transaction deleted it and committed
+  kBeingModified,  // a running transaction changes it, and the caller asked not to wait
+  kWouldBlock,     // a running transaction changes or locks it: WaitPolicy kSkip, kError of lock()
 };
 
 struct RowConflict {
-  Tid next;          // kUpdated: the newer version; else the row itself
-  TxnId by;          // who changed or holds it
-  uint32_t cmax = 0; // kSelfModified
+  Tid next;           // kUpdated: the newer version; else the row itself
+  TxnId by;           // who changed or holds it
+  uint32_t cmax = 0;  // kSelfModified
   bool key_changed = false;
 };
 
 struct RowOutcome {
-  RowResult result;
+  RowResult result = RowResult::kOk;
   RowConflict conflict;
 };
 
 enum class WaitPolicy : uint8_t { kBlock, kSkip, kError };
 
-class Heap;  // a process's handle on one relation: caches the block map; cheap to make, not shared
+// A row version copied to the caller's buffer: kRowHeaderBytes of header, then PostgreSQL's tuple body.
+struct RowRead {
+  bool found = false;
+  Tid tid;             // fetch_chain: the version found, not the root
+  uint32_t bytes = 0;  // header included
+};
+
+struct UpdateRequest {
+  Tid tid;
+  RowImage row;
+  uint32_t command;
+  bool indexed_changed = true;  // a column of some index changed: the new version needs entries of its own
+  bool key_changed = false;     // a column that a foreign key may reference changed
+  bool wait = true;             // false: kBeingModified instead of waiting
+  const Snapshot* crosscheck = nullptr;  // if given and the row is not visible to it: kUpdated
+};
+struct UpdateOutcome {
+  RowOutcome row;
+  Tid tid;                // kOk: the new version
+  bool chained = false;   // kOk: no index entries are to be made
+};
+
+struct LockRequest {
+  Tid tid;
+  uint32_t command;
+  RowLock mode = RowLock::kExclusive;  // kNoKeyExclusive or kExclusive; the shared ones: Errc::kIncompatible
+  WaitPolicy policy = WaitPolicy::kBlock;
+  bool follow = false;                 // go to the newest version if the row was updated (FIND_LAST_VERSION)
+};
+struct LockOutcome {
+  RowOutcome row;
+  Tid tid;                 // kOk: the version locked
+  bool traversed = false;  // it is not the one asked for
+  uint32_t bytes = 0;      // kOk: of the row, copied to the buffer
+};
+
+// What an index entry leads to, as unique checks need it.
+struct RowProbe {
+  enum Kind : uint8_t {
+    kDead,     // no version that is or may become live
+    kLive,     // a live version (committed, or of our own transaction) at `tid`
+    kRunning,  // depends on how `by` ends: wait for it and probe again
+  } kind = kDead;
+  Tid tid;
+  TxnId by;
+  bool dead_to_all = false;  // kDead: nobody sees, or will see, any version: the entry may be dropped
+};
+
+enum class Liveness : uint8_t { kLive, kRecentlyDead, kDead, kInsertRunning, kDeleteRunning };
+
+// A page copied to private memory with its rows that somebody asked for.
+struct PageRows {
+  alignas(8) std::byte page[coherence::kPageSize];
+  uint32_t block = 0;
+  uint16_t count = 0;
+  uint16_t offset[kLinesMax];  // line pointers, ascending
+  // Valid for the offsets above.
+  std::byte* row(uint16_t line) { return page + HeapPage(page).line(line).offset(); }
+  uint32_t bytes(uint16_t line) const { return HeapPage(page).line(line).bytes(); }
+};
+
+struct VacuumStats {
+  uint32_t pages = 0;
+  uint64_t live = 0;
+  uint64_t recently_dead = 0;  // dead, but somebody may see them
+  uint64_t removed = 0;        // versions whose space was freed
+  uint64_t freed = 0;          // line pointers freed
+  uint64_t left = 0;           // dead line pointers that the next VACUUM will free
+};
+
+// Removes index entries, for VACUUM.
+class IndexCleaner {
+ public:
+  virtual ~IndexCleaner() = default;
+  // Removes from every index of the relation all entries that point to one of `dead` (ascending).  No guard is held.
+  virtual Status remove(std::span<const Tid> dead) = 0;
+};
+
+class Heap {
+ public:
+  Heap(TxnSystem& txns, RelationId relation);
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+  RelationId relation() const { return relation_; }
+
+  // --- relations ----------------------------------------------------------------------------------------------------
+  static Result<RelationId> create(TxnSystem& txns);
+  // Frees all pages.  REQUIRES: nobody uses the relation any more.
+  static Status drop(TxnSystem& txns, RelationId relation);
+
+  // --- changing rows ------------------------------------------------------------------------------------------------
+  // kTooLarge: the row does not fit a page (kRowBytesMax).
+  Result<Tid> insert(const RowImage& row, uint32_t command);
+  // Inserts a prefix of `rows` (at least one), as many as fit one page, and returns how many; call again for the rest.
+  Result<uint32_t> multi_insert(std::span<const RowImage> rows, uint32_t command, Tid* tids);
+  // A row that this transaction has just inserted never was (a speculative insertion that lost).
+  Status abandon(Tid tid);
+  Result<RowOutcome> remove(Tid tid, uint32_t command, bool wait = true, const Snapshot* crosscheck = nullptr);
+  Result<UpdateOutcome> update(const UpdateRequest& request);
+  // The row, as locked, is copied to `to` (kRowBytesMax bytes, 8-aligned).
+  Result<LockOutcome> lock(const LockRequest& request, std::byte* to);
+
+  // --- reading rows (`to`: kRowBytesMax bytes, 8-aligned) -------------------------------------------------------------
+  // The version named, if the snapshot sees it.  SnapshotKind::kDirty waits inside.
+  Result<RowRead> fetch(Tid tid, const Snapshot& snapshot, std::byte* to);
+  // The version that the snapshot sees among those an index entry leads to.
+  Result<RowRead> fetch_chain(Tid root, const Snapshot& snapshot, std::byte* to);
+  Result<bool> satisfies(Tid tid, const Snapshot& snapshot);
+  // The newest version that the snapshot sees, following updates from `tid` (PostgreSQL's currtid).
+  Result<Tid> latest(Tid tid, const Snapshot& snapshot);
+  Result<RowProbe> probe(Tid root);
+  // Whether the relation has such a place.
+  Result<bool> tid_valid(Tid tid);
+
+  // --- pages --------------------------------------------------------------------------------------------------------
+  // Blocks in use.  Block numbers have holes (every node fills extents of its own): the n-th used block is block_at(n),
+  // in ascending order, for n < used_blocks(), both as of the last used_blocks().
+  Result<uint32_t> used_blocks();
+  uint32_t block_at(uint32_t n) const { return used_[n]; }
+  // Copies the page and lists the rows that the snapshot sees.
+  Status read_block(uint32_t block, const Snapshot& snapshot, PageRows& to);
+  // Copies the page and lists all row versions there are; `live[i]` and `mine[i]` describe offset[i] (ANALYZE).
+  Status sample_block(uint32_t block, PageRows& to, Liveness* live, bool* mine);
+  // roots[line] = the line pointer an index entry for that row has (its own or its chain's root); 0: none.
+  static void roots_of(const std::byte* page, uint16_t* roots /* [kLinesMax + 1] */);
+
+  // --- housekeeping -------------------------------------------------------------------------------------------------
+  // Removes versions nobody sees from one page.  Returns how many; 0 if the page was busy.
+  Result<uint32_t> prune(uint32_t block);
+  // One node at a time per relation.  Waits up to wait_ms for old snapshots before it frees line pointers; without
+  // that, they stay for the next VACUUM.  REQUIRES: the session has no snapshot that counts.
+  Result<VacuumStats> vacuum(IndexCleaner& indexes, uint32_t wait_ms);
+
+ private:
+  friend class HeapScan;
+  struct Verdict;
+  struct Examined;
+  Result<PageId> page_of(uint32_t block);
+  Status load_map();
+  Status ensure_target(uint32_t bytes);
+  Result<uint32_t> find_free(uint32_t bytes);
+  Result<uint32_t> grow();
+  Status note_free(uint32_t block, uint32_t free_bytes);
+  Result<bool> visible(const RowHeader& row, const Snapshot& snapshot, TxnId* running);
+  Result<Liveness> liveness(const RowHeader& row, bool* mine);
+  Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to);
+  Result<Verdict> judge(const RowHeader& row, Tid tid, uint32_t command);
+  Status wait_or_leave(const Verdict& verdict, WaitFor why);
+
+  TxnSystem& txns_;
+  RelationId relation_;
+  // The map, as far as this handle has read it: entries never change once set (an extent stays where it is).
+  struct MapPage {
+    PageId page;
+    NodeId owner;
+    std::vector<PageId> extents;
+    std::vector<uint8_t> used;
+  };
+  std::vector<MapPage> maps_;
+  std::vector<uint32_t> used_;
+  uint32_t target_ = ~uint32_t{0};  // block this handle inserts into
+};
+
+// Sequential scan by page copies.
+//
+//   HeapScan scan(heap, snapshot);
+//   GCL_TRY(scan.start());
+//   for (uint32_t i = 0; i < scan.pages(); ++i) { GCL_TRY(scan.read(i, rows)); ... rows.count, rows.offset[] ... }
+class HeapScan {
+ public:
+  HeapScan(Heap& heap, const Snapshot& snapshot) : heap_(heap), snapshot_(snapshot) {}
+  // Decides which blocks belong to the scan: all that may hold rows the snapshot sees.  Also a rescan.
+  Status start() {
+    GCL_TRY(heap_.used_blocks());
+    blocks_ = heap_.used_;
+    return {};
+  }
+  uint32_t pages() const { return uint32_t(blocks_.size()); }
+  Status read(uint32_t i, PageRows& to) { return heap_.read_block(blocks_[i], snapshot_, to); }
+
+ private:
+  Heap& heap_;
+  Snapshot snapshot_;
+  std::vector<uint32_t> blocks_;
+};
 
 }  // namespace engine

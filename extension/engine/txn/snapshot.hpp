@@ -8,21 +8,19 @@
 
 namespace engine {
 
-class Transaction;
-
 enum class SnapshotKind : uint8_t {
-  kMvcc,        // cts <= ts, own commands < command
-  kSelf,        // newest committed and everything of one's own (PostgreSQL's SnapshotSelf)
-  kDirty,       // as kSelf, and running ones too; the wait is taken inside (unique and exclusion checks)
-  kAny,         // every version that is still there (PostgreSQL's SnapshotAny)
+  kMvcc,           // cts <= ts, own commands < command
+  kSelf,           // newest committed and everything of one's own (PostgreSQL's SnapshotSelf)
+  kDirty,          // as kSelf, but running inserters and deleters are waited for, inside (unique and exclusion checks)
+  kAny,            // every version that is still there (PostgreSQL's SnapshotAny)
   kNonVacuumable,  // whatever somebody might still see
 };
 
+// "Of its own" is the running transaction of the TxnSystem that looks: there is nothing else to name it by.
 struct Snapshot {
   SnapshotKind kind = SnapshotKind::kMvcc;
-  Cts ts;
-  uint32_t command = 0;                // own changes with cmin/cmax >= command are not seen
-  const Transaction* self = nullptr;   // null: a reader that has written nothing and is nobody
+  Cts ts{};
+  uint32_t command = 0;  // own changes with cmin/cmax >= command are not seen
 };
 
 }  // namespace engine

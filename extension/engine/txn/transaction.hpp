@@ -1,77 +1,179 @@
 // Transaction: a session's running transaction and its writing savepoints, and TxnSystem, the cluster's transaction
-// machinery (status log, clock, horizons) as one process sees it.
+// machinery (status log, clock, horizons) as one session sees it.
 //
-// Order of a commit (C1..C4; the client hears last):
-//   prepare()   redo of everything is in ring and WAL; status of top id -> PREPARED            (host: PRE_COMMIT)
-//   [host writes and flushes its own commit record]
-//   commit()    COMMITTING + FAA on the clock in one batch, then CAS -> COMMITTED(cts)        (host: COMMIT)
+// Order of a commit (the client hears last):
+//   prepare()   status of the top id -> PREPARED                                               (host: PRE_COMMIT)
+//   [host writes and flushes its own commit record, and with it all redo]
+//   commit()    COMMITTING + FAA on the clock in one batch, then CAS -> COMMITTED(cts)         (host: COMMIT)
 //   abort()     one status write; nothing is undone on pages                                   (host: ABORT; never fails)
+//
+// A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's part,
+// in memory that all processes of the node map.  Invariants T1..T9: README.md.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "bufmgr/buffer_pool.hpp"
+#include "bufmgr/session.hpp"
+#include "extension/engine/host.hpp"
 #include "extension/engine/txn/snapshot.hpp"
 #include "extension/engine/txn/txn_id.hpp"
+#include "extension/engine/txn/txn_shared.hpp"
+#include "extension/engine/txn/txn_status.hpp"
+#include "extension/engine/txn/txn_words.hpp"
 
 namespace engine {
 
 using bufmgr::BufferPool;
 using bufmgr::Session;
+using coherence::Errc;
+using coherence::NodeSet;
+using coherence::PageId;
 using coherence::Result;
+using coherence::SessionId;
 using coherence::Status;
 
-enum class TxnState : uint8_t { kUnused, kActive, kSub, kPrepared, kCommitting, kCommitted, kAborted };
-
-struct TxnStatus {
-  TxnState state;
-  uint64_t payload;  // kActive: session id of the owner; kSub: parent's raw id; kCommitted: cts
-};
-
-class TxnSystem;
-
+// The session's own ids: the top and the savepoints that wrote and were not rolled back.
 class Transaction {
  public:
-  // The id that writes of the current nesting level carry; assigned at the first write of that level.
-  Result<TxnId> id_for_write(Session&);
-  TxnId top() const;                 // invalid: nothing written yet
-  bool wrote() const;
-  // Whether `id` is this transaction's: the top or a live (not rolled back) savepoint of it.
+  TxnId top() const { return own_.empty() ? TxnId{} : own_.front().id; }  // invalid: nothing written yet
+  bool wrote() const { return !own_.empty(); }
+  // Whether `id` is the top or a live savepoint of this transaction.
   bool is_mine(TxnId id) const;
-  // Savepoints, by the host's nesting level (1 = top).
-  void sub_begin(int level);
-  void sub_commit(int level);        // its ids become the parent's: status SUB(parent) stays
-  void sub_abort(Session&, int level);  // one status write per id; never fails
+
+ private:
+  friend class TxnSystem;
+  struct Own {
+    TxnId id;
+    int level;  // nesting level the id belongs to now; never falls from one entry to the next
+  };
+  std::vector<Own> own_;
+  int level_ = 1;
+  bool prepared_ = false;
 };
 
-// What waits need to know of an id: resolved to its top-level transaction.
+// What became of an id, its savepoint chain resolved to the top.
+struct Fate {
+  TxnState state;  // kActive, kPrepared (both: running), kCommitted or kAborted
+  Cts cts;         // kCommitted; kFrozenCts when it is older than everybody
+  TxnId top;       // running: the top-level transaction to wait for
+  bool running() const { return state == TxnState::kActive || state == TxnState::kPrepared; }
+  bool committed() const { return state == TxnState::kCommitted; }
+  bool aborted() const { return state == TxnState::kAborted; }
+};
+
+// What waits need to know of a running id.
 struct Owner {
   TxnId top;
-  TxnState state;      // of the top
-  uint16_t session;    // of the owner on its node, while kActive
+  TxnState state;     // of the top
+  SessionId session;  // of the owner on its node, while running
 };
 
 class TxnSystem {
  public:
-  // --- life of a transaction (see above) ---
-  Transaction& current(Session&);
-  Status prepare(Session&);
-  Result<Cts> commit(Session&);
-  void abort(Session&) noexcept;
+  TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, Bells& bells);
+  TxnSystem(const TxnSystem&) = delete;
+  TxnSystem& operator=(const TxnSystem&) = delete;
 
-  // --- reading the clock ---
-  // A timestamp that sees everything that was committed, anywhere, before the call; registers it as the session's
-  // oldest until release_snapshot().  One round trip.
-  Result<Cts> take_snapshot(Session&);
-  // The oldest timestamp this session still needs (~0: none).
-  void set_oldest(Session&, Cts oldest) noexcept;
+  // --- the node (one process of it calls these) ---------------------------------------------------------------------
+  // Continues the node's id sequence from the pool's words and starts to count for the horizon.  REQUIRES: once per
+  // incarnation, before any session of the node takes a snapshot or an id.
+  Status join();
+  // Stops counting for the horizon.  REQUIRES: no session of the node has a snapshot or a transaction.
+  void leave() noexcept;
+  // Publishes the node's bound, refreshes its idea of the horizon, recycles status words.  Two or three batches; called
+  // every few tens of milliseconds by the node's member worker, and by whoever wants a fresher horizon.
+  Status tick();
 
-  // --- status ---
-  Result<TxnStatus> status(Session&, TxnId);       // final ones cached in the session
-  Result<Owner> owner(Session&, TxnId);            // follows SUB to the top
-  // Nobody sees, or will see, a version that was deleted by a transaction with cts below this.
-  Cts horizon(Session&);                            // cached; refreshed by the node's member worker and on demand
-  Cts refresh_horizon(Session&);
+  // --- life of a transaction ----------------------------------------------------------------------------------------
+  Transaction& current() { return txn_; }
+  const Transaction& current() const { return txn_; }
+  // The host's own number for the running transaction, for local waits.  Call before the transaction's first write.
+  void set_host_xid(uint32_t xid) noexcept;
+  // The id that writes of the current nesting level carry; assigned, parents first, at the first write of that level.
+  // kNoSpace: the status log is full of ids that a running transaction or an old snapshot still needs.
+  Result<TxnId> id_for_write();
+  // Savepoints, by the host's nesting level (1 = top): begin(2), then commit(2) or abort(2).
+  void sub_begin(int level);
+  void sub_commit(int level);           // its ids become the parent's
+  void sub_abort(int level) noexcept;   // one status write per level that wrote
+  // Nothing to do for a transaction that wrote nothing.  kFenced: somebody else decided our fate.
+  Status prepare();
+  // REQUIRES: prepared, or nothing written.  Returns the zero Cts if nothing was written.
+  Result<Cts> commit();
+  void abort() noexcept;
+
+  // --- reading the clock --------------------------------------------------------------------------------------------
+  // A timestamp that sees everything that was committed, anywhere, before the call; the session counts for the horizon
+  // with it (or an older one it still has) until set_oldest().  One round trip.
+  Result<Cts> take_snapshot();
+  // The oldest timestamp this session still needs; nullopt: none.  May only grow, by dropping snapshots.
+  void set_oldest(std::optional<Cts> oldest) noexcept;
+
+  // --- fates --------------------------------------------------------------------------------------------------------
+  // Final ones come from the session's cache; others cost one batch.  Whoever meets COMMITTING finishes it.
+  Result<Fate> fate(TxnId id);
+  // What is known without touching the pool: final fates in the cache.
+  std::optional<Fate> known_fate(TxnId id) const;
+  Result<Owner> owner(TxnId id);
+  // Every version deleted by a transaction with cts <= this is invisible to everybody, now and later.
+  Cts horizon() const noexcept;
+  Result<Cts> refresh_horizon();
+  // The clock now, without counting for the horizon (VACUUM's "that moment").
+  Cts now();
+
+  // --- waiting ------------------------------------------------------------------------------------------------------
+  // Registers this node to be rung when the transaction of `id` ends; false: it has ended already (then nothing is
+  // registered).  Rings may be spurious: look at fate() again, and watch() again if still running.
+  Result<bool> watch(TxnId id);
+  // The host's number of the running transaction with that top id on THIS node; 0: not running here (any more).
+  uint32_t host_xid_of(TxnId top) const noexcept;
+
+  BufferPool& pool() { return pool_; }
+  Session& session() { return session_; }
+  Waiter& waiter() { return waiter_; }
+  NodeId node() const { return node_; }
+
+ private:
+  Result<TxnId> assign(StatusWord first);
+  Status extend_reserved();
+  Status advance_low_water();
+  Status append_aborted(const std::vector<uint64_t>& sequences);
+  Status load_aborted(NodeId node, uint64_t count);
+  bool in_aborted(NodeId node, uint64_t sequence) const;
+  Result<StatusWord> read_word(TxnId id);
+  StatusWord help_commit(TxnId id, StatusWord seen);
+  void end_session_slot() noexcept;
+  void finish(TxnId top, StatusWord from, StatusWord to) noexcept;
+  void ring_watchers(uint64_t seen) noexcept;
+  void remember(TxnId id, StatusWord final_word);
+
+  struct Cached {
+    uint64_t id = 0;
+    StatusWord word{};
+  };
+  static constexpr uint32_t kCacheEntries = 4096;
+  static uint32_t cache_slot(TxnId id) { return uint32_t((id.raw * 0x9E3779B97F4A7C15ull) >> 52); }
+
+  // What this session knows of a node's status log below its low-water mark.
+  struct NodeView {
+    uint64_t low_water = 0;
+    PageId last_page{};               // of the aborted list, as far as it was read
+    std::vector<uint64_t> aborted;    // sequences, ascending
+  };
+
+  BufferPool& pool_;
+  Session& session_;
+  TxnShared& shared_;
+  Waiter& waiter_;
+  Bells& bells_;
+  NodeId node_;
+  TxnWords words_;
+  Transaction txn_;
+  std::vector<Cached> cache_;
+  std::vector<NodeView> nodes_;
 };
 
 }  // namespace engine

@@ -1,0 +1,91 @@
+// HeapPage: a slotted page of row versions, in private memory or under a guard.  Reading only: changes are composed by
+// heap_change.cpp and written through a mini-transaction.
+//
+//   PageHeader | line pointers ... lower | free | upper ... rows, 8-aligned, newest lowest | kPageSize
+//
+// PageHeader::reserved counts versions superseded since the last prune (a hint; P3).
+#pragma once
+
+#include <cstdint>
+
+#include "bufmgr/page.hpp"
+#include "extension/engine/heap/row.hpp"
+
+namespace engine {
+
+using bufmgr::PageHeader;
+using bufmgr::PageType;
+
+// PostgreSQL's bitmaps of TIDs hold offsets up to this (MaxHeapTuplesPerPage).
+inline constexpr uint16_t kLinesMax = 291;
+
+enum class LineState : uint8_t {
+  kUnused = 0,
+  kNormal = 1,
+  kRedirect = 2,  // offset() is the line pointer where the chain goes on
+  kDead = 3,      // no row; index entries may still point here
+};
+
+// A line pointer: 15 bits offset, 2 bits state, 15 bits length, as PostgreSQL's ItemId.
+struct Line {
+  uint32_t raw = 0;
+  static constexpr Line normal(uint32_t offset, uint32_t bytes) { return {offset | 1u << 15 | bytes << 17}; }
+  static constexpr Line redirect(uint16_t line) { return {line | 2u << 15}; }
+  static constexpr Line dead() { return {3u << 15}; }
+  static constexpr Line unused() { return {0}; }
+  constexpr LineState state() const { return LineState(raw >> 15 & 3); }
+  constexpr uint32_t offset() const { return raw & 0x7fff; }
+  constexpr uint32_t bytes() const { return raw >> 17; }
+  constexpr bool normal() const { return state() == LineState::kNormal; }
+  // Whether it names a row inside the page (bytes read optimistically may be torn).
+  constexpr bool sane() const {
+    return normal() && offset() >= bufmgr::kPageBody && offset() % 8 == 0 && bytes() >= kRowHeaderBytes &&
+           offset() + bytes() <= coherence::kPageSize;
+  }
+};
+static_assert(sizeof(Line) == 4);
+
+constexpr uint32_t align8(uint32_t n) { return (n + 7) & ~7u; }
+
+// The largest row, header included, that fits an empty page.
+inline constexpr uint32_t kRowBytesMax = coherence::kPageSize - bufmgr::kPageBody - 8;
+static_assert(kRowBytesMax % 8 == 0);
+
+class HeapPage {
+ public:
+  explicit HeapPage(const std::byte* page) : page_(page) {}
+  const PageHeader& header() const { return *reinterpret_cast<const PageHeader*>(page_); }
+  bool is_heap() const { return header().type == PageType::kHeap; }
+  // Line pointers are numbered 1..lines().
+  uint16_t lines() const { return is_heap() ? uint16_t((header().lower - bufmgr::kPageBody) / 4) : uint16_t{0}; }
+  static constexpr uint16_t line_offset(uint16_t line) { return uint16_t(bufmgr::kPageBody + (line - 1) * 4u); }
+  Line line(uint16_t line) const { return *reinterpret_cast<const Line*>(page_ + line_offset(line)); }
+  const std::byte* row(uint16_t n) const { return page_ + line(n).offset(); }
+  RowHeader row_header(uint16_t n) const {
+    RowHeader header;
+    std::memcpy(&header, row(n), sizeof header);
+    return header;
+  }
+  // Bytes between line pointers and rows.
+  uint32_t gap() const { return uint32_t{header().upper} - header().lower; }
+
+  // A free line pointer for a new row: the first unused one, or one more; 0: the page has kLinesMax.
+  uint16_t free_line() const {
+    uint16_t n = lines();
+    if (header().flags & kHasUnused)
+      for (uint16_t i = 1; i <= n; ++i)
+        if (line(i).state() == LineState::kUnused) return i;
+    return n < kLinesMax ? uint16_t(n + 1) : uint16_t{0};
+  }
+  // Whether a row of that many bytes fits at `line` as returned by free_line().
+  bool fits(uint16_t line, uint32_t row_bytes) const {
+    return line != 0 && gap() >= align8(row_bytes) + (line > lines() ? 4 : 0);
+  }
+
+  static constexpr uint16_t kHasUnused = 1;  // PageHeader::flags: some line pointer may be unused
+
+ private:
+  const std::byte* page_;
+};
+
+}  // namespace engine

@@ -1,0 +1,52 @@
+// TxnShared: a node's transaction state that all its processes see.  Standard layout, no pointers; zeroed, then
+// TxnSystem::join() fills it.  The host allocates bytes_for(sessions) in memory mapped by all processes of the node.
+//
+//   auto* shared = TxnShared::create(memory, sessions, slots_max);   // before the first process is forked
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "coherence/base/verify.hpp"
+
+namespace engine {
+
+struct alignas(64) TxnSessionSlot {
+  std::atomic<uint64_t> oldest;    // oldest timestamp needed; 0: none
+  std::atomic<uint64_t> top;       // raw top id of the running transaction; 0: none
+  std::atomic<uint32_t> host_xid;  // the host's number of it, set before `top`
+};
+
+struct TxnShared {
+  uint32_t sessions;
+  uint32_t slots_max;                           // cap on status words per node; the same on all nodes of a pool
+  alignas(64) std::atomic<uint64_t> next;       // next sequence to assign; 0: not joined
+  std::atomic<uint64_t> reserved;               // sequences up to here may be assigned
+  std::atomic<uint64_t> low_water;
+  uint64_t join_base;                           // sequences up to here belong to former incarnations
+  alignas(64) std::atomic<uint64_t> bound;      // published node bound (a copy of the pool's word)
+  std::atomic<uint64_t> horizon;                // grows
+  alignas(64) std::atomic<uint32_t> extending;  // 1: a session reserves more sequences
+  std::atomic<uint32_t> recycling;              // 1: a session advances the low-water mark
+
+  TxnSessionSlot* slots() { return reinterpret_cast<TxnSessionSlot*>(this + 1); }
+  TxnSessionSlot& slot(uint32_t session) {
+    VERIFY(session < sessions);
+    return slots()[session];
+  }
+
+  static size_t bytes_for(uint32_t sessions) { return sizeof(TxnShared) + sessions * sizeof(TxnSessionSlot); }
+  // `memory` is 64-byte aligned and has bytes_for(sessions) bytes.  slots_max ~0: what the pool's region holds.
+  static TxnShared* create(void* memory, uint32_t sessions, uint32_t slots_max = ~uint32_t{0}) {
+    auto* shared = new (memory) TxnShared{};
+    shared->sessions = sessions;
+    shared->slots_max = slots_max;
+    for (uint32_t i = 0; i < sessions; ++i) new (shared->slots() + i) TxnSessionSlot{};
+    return shared;
+  }
+};
+static_assert(sizeof(TxnShared) % 64 == 0);
+
+}  // namespace engine

@@ -1,0 +1,38 @@
+// StatusWord: one word of the status log, the fate of one id.
+//
+//    63..60 state | 59..0 payload        kActive, kPrepared, kCommitting: the owner's session;  kSub: the parent's raw id
+//                                        kCommitted: cts;  kAborted: the parent's raw id (a savepoint), or 0 (a top)
+#pragma once
+
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+#include "extension/engine/txn/txn_id.hpp"
+
+namespace engine {
+
+enum class TxnState : uint8_t { kUnused, kActive, kSub, kPrepared, kCommitting, kCommitted, kAborted };
+
+struct StatusWord {
+  uint64_t raw = 0;
+  static constexpr StatusWord of(TxnState state, uint64_t payload) { return {uint64_t(state) << 60 | payload}; }
+  static constexpr StatusWord active(coherence::SessionId s) { return of(TxnState::kActive, s.value); }
+  static constexpr StatusWord prepared(coherence::SessionId s) { return of(TxnState::kPrepared, s.value); }
+  static constexpr StatusWord committing(coherence::SessionId s) { return of(TxnState::kCommitting, s.value); }
+  static constexpr StatusWord committed(Cts cts) { return of(TxnState::kCommitted, cts.value); }
+  static constexpr StatusWord sub(TxnId parent) { return of(TxnState::kSub, parent.raw); }
+  static constexpr StatusWord aborted(TxnId parent = {}) { return of(TxnState::kAborted, parent.raw); }
+  constexpr TxnState state() const { return TxnState(raw >> 60); }
+  constexpr uint64_t payload() const { return raw & ((uint64_t{1} << 60) - 1); }
+  constexpr Cts cts() const { return {payload()}; }
+  constexpr TxnId parent() const { return {payload()}; }
+  constexpr coherence::SessionId session() const { return {uint16_t(payload())}; }
+  constexpr bool final() const { return state() == TxnState::kCommitted || state() == TxnState::kAborted; }
+  constexpr bool operator==(const StatusWord&) const = default;
+};
+static_assert(sizeof(StatusWord) == 8);
+
+// The clock starts here: every snapshot sees a transaction with this cts.
+inline constexpr Cts kFrozenCts{1};
+
+}  // namespace engine

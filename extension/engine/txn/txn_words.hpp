@@ -1,0 +1,59 @@
+// TxnWords: where the transaction words lie in the pool (Region::kTxnWords and Region::kStatusLog).  Zeroed at pool
+// creation, and zero means "never used" everywhere, so there is nothing to format.
+//
+// Region::kTxnWords
+//      0  clock
+//     64  bounds      u64 per node: no session of the node has, or will take, a snapshot below it; 0: does not count
+//   1024  per node, 64 bytes each:
+//          0 reserved      ids up to here may have been assigned
+//          8 low_water     ids up to here have no status word any more (T4)
+//         16 aborted_count ids at or below low_water that were aborted
+//         24 aborted_head  raw page id + 1 of the first list page; 0: none
+//   then  watch       u64 per node and session: the nodes to ring when the session's transaction ends
+// Region::kStatusLog
+//   per node a ring of `slots` status words; id `s` is at s % slots
+#pragma once
+
+#include <cstdint>
+
+#include "bufmgr/buffer_pool.hpp"
+#include "extension/engine/txn/txn_id.hpp"
+
+namespace engine {
+
+class TxnWords {
+ public:
+  TxnWords(bufmgr::RegionSpan words, bufmgr::RegionSpan log, uint32_t nodes, uint32_t slots_max)
+      : words_(words.at), log_(log.at), nodes_(nodes) {
+    uint64_t slots = log.bytes / 8 / nodes;
+    slots_ = uint32_t(slots < slots_max ? slots : slots_max);
+    VERIFY(slots_ >= 64 && words.bytes > kWatchFrom(nodes));
+    sessions_ = uint32_t((words.bytes - kWatchFrom(nodes)) / 8 / nodes);
+  }
+  uint32_t slots() const { return slots_; }
+  uint32_t sessions() const { return sessions_; }
+  uint32_t nodes() const { return nodes_; }
+
+  coherence::PoolAddress clock() const { return words_; }
+  coherence::PoolAddress bounds() const { return words_ + 64; }
+  coherence::PoolAddress bound(NodeId n) const { return bounds() + n.value * 8u; }
+  coherence::PoolAddress reserved(NodeId n) const { return words_ + (1024 + n.value * 64u); }
+  coherence::PoolAddress low_water(NodeId n) const { return reserved(n) + 8; }
+  coherence::PoolAddress aborted_count(NodeId n) const { return reserved(n) + 16; }
+  coherence::PoolAddress aborted_head(NodeId n) const { return reserved(n) + 24; }
+  coherence::PoolAddress watch(NodeId n, coherence::SessionId s) const {
+    VERIFY(n.value < nodes_ && s.value < sessions_);
+    return words_ + (kWatchFrom(nodes_) + (uint64_t{n.value} * sessions_ + s.value) * 8);
+  }
+  coherence::PoolAddress status(TxnId id) const {
+    VERIFY(id.node().value < nodes_);
+    return log_ + (uint64_t{id.node().value} * slots_ + id.sequence() % slots_) * 8;
+  }
+
+ private:
+  static constexpr uint64_t kWatchFrom(uint32_t nodes) { return 1024 + nodes * 64u; }
+  coherence::PoolAddress words_, log_;
+  uint32_t nodes_, slots_, sessions_;
+};
+
+}  // namespace engine
