@@ -1,28 +1,59 @@
 // Index entries as the engine sees them: opaque key bytes and the row they point to, ordered by one comparator seam.
+//
+// A key is PostgreSQL's IndexTuple image, or anything else whose first six bytes are left to the engine: it keeps the
+// tid there, in the form PostgreSQL's ItemPointerData has (three 16-bit words: block high, block low, offset), so that
+// a key that comes out of the tree is an IndexTuple with a right t_tid, and a leaf entry is not larger than nbtree's.
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "extension/engine/heap/row.hpp"
 
 namespace engine::blink {
 
-// An entry in private, 8-byte aligned memory.  `key` is PostgreSQL's IndexTuple image (its t_tid is not trusted).
+inline constexpr uint32_t kTidBytes = 6;   // of every key, from its first byte: the engine's
+inline constexpr uint32_t kKeyMin = 8;     // bytes of the smallest key
+inline constexpr uint32_t kKeyMax = 2688;  // of the largest: three entries and their links fit every page
+
+// An entry in private, 8-byte aligned memory.  What insert() is given in the key's first six bytes does not matter;
+// what the tree hands out has the tid there.
 struct Entry {
   std::span<const std::byte> key;
   Tid tid;
 };
 
-// The comparator seam.  Keys given to it always lie in private memory (never in a page): it may run user code, and it
-// may leave by the host's error mechanism, because no guard is held and nothing that owns something is on the stack
-// (I-B1).
+inline void store_tid(std::byte* key, Tid tid) noexcept {
+  const uint16_t words[3] = {uint16_t(tid.block >> 16), uint16_t(tid.block), tid.offset};
+  std::memcpy(key, words, kTidBytes);
+}
+inline Tid load_tid(const std::byte* key) noexcept {
+  uint16_t words[3];
+  std::memcpy(words, key, kTidBytes);
+  return {uint32_t{words[0]} << 16 | words[1], words[2]};
+}
+
+// The comparator seam.  Keys given to it always lie in private, 8-byte aligned memory (never in a page): it may run
+// user code, and it may leave by the host's error mechanism (longjmp), because no guard is held and nothing that owns
+// something is on the stack (I-B1).
 class Comparator {
  public:
   virtual ~Comparator() = default;
-  // Orders the search key (opaque to the engine, owned by the caller) against an entry's key: <0, 0, >0 as search key
-  // sorts before, with, after it.  Attributes the search key does not give compare equal.
+
+  // Orders the search key (opaque to the engine, owned by the caller) against an entry's key: <0, 0, >0 as the search
+  // key sorts before, with, after it.  Attributes the search key does not give compare equal.  Attributes it gives
+  // and a shortened key lacks: the key has minus infinity there (> 0).  Tids are compared by the engine.
   virtual int compare(const void* search, std::span<const std::byte> key) = 0;
+
+  // Suffix truncation.  `left` and `right` are neighbours between which a page is cut (left <= right).  If they differ
+  // in their key attributes: writes to `to` (room for kKeyMax bytes) a short key k with left < k <= right and returns
+  // its length, kKeyMin at least; `right` without INCLUDE columns and without attributes behind the first that
+  // differs is such a key.  0 if they are equal, or not to bother: the tree keeps the whole of `right` and its tid.
+  virtual uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) {
+    (void)left, (void)right, (void)to;
+    return 0;
+  }
 };
 
 }  // namespace engine::blink

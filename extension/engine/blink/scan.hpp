@@ -1,0 +1,67 @@
+// Scan: entries of a key range in order, forward and backward, from private copies of leaves.
+//
+// S1. Plain data: copy it to mark a position, assign the copy back to restore it; jumping over it is safe.  11 KB.
+// S2. Entries that are in the tree from reset() to the end of the scan are seen exactly once in each pass; entries that
+//     come or go meanwhile are seen or not.
+// S3. Only the entries in the range are copied from a page; a look-up of one key copies one entry.
+// S4. After an error: the same call again, or reset().
+#pragma once
+
+#include "extension/engine/blink/node.hpp"
+#include "extension/engine/blink/tree.hpp"
+
+namespace engine::blink {
+
+// One end of a range.  Without `search` it is open.
+struct Bound {
+  const void* search = nullptr;
+  bool inclusive = true;  // the equal ones are in the range
+  bool complete = false;  // all key attributes are given (saves a page now and then)
+};
+
+// Entries e with low <= e <= high (or <).  first >= k: {.low = {k}}; first > k: {.low = {k, false}}; last <= k:
+// {.high = {k}} and prev(); last < k: {.high = {k, false}} and prev(); all: {}.
+struct Range {
+  Bound low;
+  Bound high;
+};
+
+class Scan {
+ public:
+  Scan(const Tree& tree, Session& session, Comparator& compare)
+      : tree_(tree), session_(&session), compare_(&compare) {}
+  // Begins anew.  The search keys must live as long as the scan moves.  Reads nothing yet.
+  void reset(const Range& range);
+  // The next entry in key order (the first of the range at first); false at the end, where the scan stays: prev() then
+  // gives the last entry.  `out` points into the scan and holds until it moves to another leaf.
+  Result<bool> next(Entry& out);
+  // The entry before (the last of the range at first).
+  Result<bool> prev(Entry& out);
+
+ private:
+  enum class Way : uint8_t { kSeekLow, kSeekHigh, kRight, kLeft };
+  struct Leaf {
+    PageId id, left, right;
+    bool low_end, high_end;    // the range ends in this page
+    uint16_t count;
+    uint16_t at[kPerPageMax];  // where the keys are in `bytes`
+    uint16_t size[kPerPageMax];
+    alignas(8) std::byte bytes[kPageSize];
+  };
+  Status load(Way way);
+  Status page_for(Way way, PageId& page);
+  Errc gather(Way way, PageId id, const Source& page, const Head& head);
+  Errc find_ends(Way way, const Source& page, const Head& head, uint32_t& from, uint32_t& to);
+  Errc copy_out(const Source& page, const Head& head, uint32_t from, uint32_t to);
+  void hand_out(Entry& out) const;
+
+  Tree tree_;
+  Session* session_;
+  Comparator* compare_;
+  Range range_;
+  bool started_ = false;
+  int32_t index_ = 0;  // -1 .. leaf_.count
+  Leaf leaf_;
+};
+
+}  // namespace engine::blink

@@ -1,0 +1,123 @@
+// Tree: a Lehman-Yao B-link tree over the pool's pages, with PostgreSQL's index semantics and opaque keys.
+//
+//   auto tree = Tree::open(pool, session, meta);              // cheap; a process's handle, plain data
+//   auto done = tree->insert(session, compare, search, key, tid);
+//   Scan scan(*tree, session, compare);
+//   scan.reset({.low = {.search = s, .complete = true}, .high = {.search = s, .complete = true}});
+//   Entry entry;
+//   for (auto more = scan.next(entry); more && *more; more = scan.next(entry)) use(entry);
+//
+// Entries are ordered by (key, tid); a pair (key, tid) is in the tree once.
+//
+// I-B1. Comparator and UniqueProbe run with no guard held, on private memory, and may leave by longjmp: while they run,
+//       nothing of ours that has a destructor is on the stack.  An operation left that way has changed nothing but, at
+//       most, completed or prepared splits.
+// I-B2. Every method may return kInterrupted or kFenced; the entry is then not inserted: call again.
+// I-B3. No guard is held when a method returns.
+// I-B4. A handle is used by one thread; any number of handles, processes and nodes work on one tree.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "bufmgr/buffer_pool.hpp"
+#include "extension/engine/blink/entry.hpp"
+
+namespace engine::blink {
+
+using bufmgr::BufferPool;
+using bufmgr::Session;
+using coherence::Errc;
+using coherence::PageId;
+using coherence::Result;
+using coherence::Status;
+
+inline constexpr int kLevelsMax = 16;
+
+enum class Unique : uint8_t {
+  kNo,       // not a unique index, or the key has nulls (and they are distinct)
+  kCheck,    // an entry that probes as kConflict stops the insert (PostgreSQL's UNIQUE_CHECK_YES)
+  kPartial,  // it does not; the caller checks again later (UNIQUE_CHECK_PARTIAL)
+};
+
+// What the caller found behind an entry with an equal key.
+enum class Verdict : uint8_t {
+  kFree,      // dead, or the caller's own to ignore: go on
+  kConflict,  // a live row
+  kAgain,     // the caller waited for a transaction: look at everything anew
+};
+
+class UniqueProbe {
+ public:
+  virtual ~UniqueProbe() = default;
+  // Called for each entry whose key equals the search key in all attributes, in order, on private memory, without
+  // guards: may read the heap, wait, or leave by longjmp.  An error ends the insert with it.
+  virtual Result<Verdict> probe(const Entry& entry) = 0;
+};
+
+struct InsertResult {
+  bool inserted = false;
+  bool unique = true;  // false: a conflict was met, at `conflict`
+  Tid conflict;
+};
+
+class TidPredicate {
+ public:
+  virtual ~TidPredicate() = default;
+  virtual bool operator()(Tid tid) = 0;  // no guard is held; must not leave by longjmp
+};
+
+struct RemoveResult {
+  uint64_t removed = 0;
+  uint64_t kept = 0;
+  uint64_t leaves = 0;
+};
+
+struct Shape {
+  uint32_t height = 0;  // levels above the leaves
+  uint64_t pages = 0;   // estimated from one path
+};
+
+class Tree {
+ public:
+  // An empty tree: a meta page and a root, whose numbers never change.  Returns the meta page: the tree's name.
+  static Result<PageId> create(BufferPool& pool, Session& session);
+  // Reads the meta page.  kCorrupt if `meta` is not one.
+  static Result<Tree> open(BufferPool& pool, Session& session, PageId meta);
+  // Frees every page.  REQUIRES: nobody else uses the tree, anywhere, or will.  May be called again after kInterrupted.
+  static Status drop(BufferPool& pool, Session& session, PageId meta);
+
+  PageId meta() const { return meta_; }
+
+  // Inserts (key, tid).  `search` is the comparator's search key for the same key, all key attributes given.
+  // `probe` is needed unless `unique` is kNo.  kTooLarge: the key is longer than kKeyMax.
+  //
+  // Uniqueness is decided at one moment in the whole cluster: the entry goes in under the exclusive latch of the leaf
+  // where the key's entries begin (the gate, the same page for everybody), and only if that leaf shows that no entry
+  // with this key came since the probes ran (README, "Unique").
+  Result<InsertResult> insert(Session& session, Comparator& compare, const void* search, std::span<const std::byte> key,
+                              Tid tid, Unique unique = Unique::kNo, UniqueProbe* probe = nullptr);
+
+  // Probes all entries with this key and inserts nothing (UNIQUE_CHECK_EXISTING; the caller's probe ignores its own
+  // tid).  `inserted` stays false.
+  Result<InsertResult> check_unique(Session& session, Comparator& compare, const void* search, UniqueProbe& probe);
+
+  // VACUUM: removes the entries whose tid `dead` accepts.  Every entry that was there when the call began is looked at
+  // once.
+  Result<RemoveResult> remove_if(Session& session, TidPredicate& dead);
+
+  Result<uint64_t> count(Session& session);  // of all entries; reads every leaf
+  Result<Shape> shape(Session& session);     // for the planner; reads one page a level
+
+ private:
+  friend class Scan;
+  friend class Builder;
+  friend class Checker;
+  Tree(BufferPool& pool, PageId meta, PageId root) : pool_(&pool), meta_(meta), root_(root) {}
+
+  BufferPool* pool_;
+  PageId meta_;
+  PageId root_;
+};
+
+}  // namespace engine::blink
