@@ -22,7 +22,7 @@
 
 namespace coherence {
 
-enum class Verb : uint8_t { kRead, kWrite, kCas, kFaa };
+enum class Verb : uint8_t { kRead, kWrite, kCas, kFaa, kLoad };  // kLoad: one aligned word, whole, into `old`
 enum class BatchState : uint8_t { kOpen, kPosted, kDone, kUnknown };
 
 // Condition under which a READ behind an atomic is worth doing; a transport may ignore it (verbs does).
@@ -34,36 +34,40 @@ enum class OnlyIf : uint8_t {
 
 struct Op {
   Verb verb;
-  OnlyIf only_if = OnlyIf::kAlways;
-  uint32_t bytes = 0;      // READ, WRITE
-  void* local = nullptr;   // READ: destination; WRITE: source; in memory registered by this process
-  PoolAddress at;          // CAS, FAA: 8-byte aligned
-  uint64_t operand = 0;    // CAS: new value; FAA: addend
-  uint64_t expect = 0;     // CAS
-  uint64_t old = 0;        // CAS, FAA: the value before
+  OnlyIf only_if;
+  uint32_t bytes;    // READ, WRITE
+  void* local;       // READ: destination; WRITE: source; in memory registered by this process
+  PoolAddress at;    // CAS, FAA, LOAD: 8-byte aligned
+  uint64_t operand;  // CAS: new value; FAA: addend
+  uint64_t expect;   // CAS
+  uint64_t old;      // CAS, FAA: the value before; LOAD: the value
 };
 
 inline constexpr int kBatchOpsMax = 64;
 
-// Lives on the stack or in a worker's memory; never allocates.  Must outlive its completion.
+// Lives on the stack or in a worker's memory; never allocates; making one costs nothing (its operations are not
+// initialised).  Must outlive its completion.
 class Batch {
  public:
   explicit Batch(MemoryNodeId to) : to_(to) {}
+  Batch(const Batch&) = delete;
   void read(PoolAddress at, void* to, uint32_t bytes, OnlyIf only_if = OnlyIf::kAlways) {
-    add({.verb = Verb::kRead, .only_if = only_if, .bytes = bytes, .local = to, .at = at});
+    add({Verb::kRead, only_if, bytes, to, at, 0, 0, 0});
   }
   void write(PoolAddress at, const void* from, uint32_t bytes) {
-    add({.verb = Verb::kWrite, .bytes = bytes, .local = const_cast<void*>(from), .at = at});
+    add({Verb::kWrite, OnlyIf::kAlways, bytes, const_cast<void*>(from), at, 0, 0, 0});
   }
   int cas(PoolAddress at, uint64_t expect, uint64_t desired) {
-    return add({.verb = Verb::kCas, .bytes = 8, .at = at, .operand = desired, .expect = expect});
+    return add({Verb::kCas, OnlyIf::kAlways, 8, nullptr, at, desired, expect, 0});
   }
   int faa(PoolAddress at, uint64_t addend) {
-    return add({.verb = Verb::kFaa, .bytes = 8, .at = at, .operand = addend});
+    return add({Verb::kFaa, OnlyIf::kAlways, 8, nullptr, at, addend, 0, 0});
   }
+  int load(PoolAddress at) { return add({Verb::kLoad, OnlyIf::kAlways, 8, nullptr, at, 0, 0, 0}); }
   MemoryNodeId to() const { return to_; }
   int size() const { return count_; }
   bool full() const { return count_ == kBatchOpsMax; }
+  int room() const { return kBatchOpsMax - count_; }
   Op& op(int i) { return ops_[i]; }
   const Op& op(int i) const { return ops_[i]; }
   bool cas_succeeded(int i) const { return ops_[i].old == ops_[i].expect; }
@@ -80,7 +84,9 @@ class Batch {
   }
   MemoryNodeId to_;
   uint8_t count_ = 0;
-  Op ops_[kBatchOpsMax];
+  union {
+    Op ops_[kBatchOpsMax];  // [0, count_) are set
+  };
 };
 
 class Memory {

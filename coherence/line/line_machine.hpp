@@ -1,0 +1,84 @@
+// step(): PROTOCOL.md's transition table, as one pure function.
+//
+// It looks at nothing but its arguments, waits for nothing and loops over nothing but parked requests.  The driver
+// (session_drive.cpp), the exhaustive model (tests/model) and later the simulator run this same function; each of them
+// provides the rest of the contract:
+//
+//  S1. Calls for one line are serialised.  The line's local X latch is held from kFetch or kEvict until the Actions say
+//      otherwise, and for kPeer and kServe when `latched`.
+//  S2. A posted batch runs verb by verb in the order given at Post; its completion comes back as kBatchDone with the
+//      atomic's old word.  Nothing else of this line is posted meanwhile.
+//  S3. Replies in the Actions are sent after the step, i.e. after the batch that settles the word is complete; a grant
+//      carries the page, and is sent before the latch is released.
+//  S4. Each request sent gets exactly one kReply or kGone.
+//  S5. `state.parked_count > 0` is shown to whoever frees the latch (`pending`); he steps kServe.
+#pragma once
+
+#include "coherence/base/ids.hpp"
+#include "coherence/latch/latch_word.hpp"
+#include "coherence/line/line_state.hpp"
+
+namespace coherence {
+
+struct Event {
+  enum class Kind : uint8_t {
+    kFetchShared,     // memo I; latch held
+    kFetchExclusive,  // memo I or S; latch held
+    kEvict,           // memo S or M, no holds, nothing parked; latch held
+    kBatchDone,       // `old`
+    kPeer,            // `request`, `latched`, `may_leave`
+    kReply,           // `from`, `reply`
+    kGone,            // `from` was fenced, or left in order: it will not answer, and holds nothing
+    kServe,           // the latch was freed (and is held again if `latched`): serve what is parked
+  } kind;
+  ReplyKind reply = ReplyKind::kNone;
+  NodeId from;
+  bool latched = false;
+  bool may_leave = true;  // the log horizon covers the page's last change
+  uint64_t old = 0;
+  PeerRequest request;
+};
+
+// Batches, with n = this node, j = Actions::to.
+enum class Post : uint8_t {
+  kNone = 0,
+  kAddReader,   // FAA +b_n; READ page if there was no holder
+  kProbe,       // LOAD word; READ page if there is no holder
+  kTake,        // CAS 0 -> X_n; READ page if it swapped
+  kReadPage,    // READ page
+  kUpgrade,     // CAS b_n -> X_n
+  kDropShare,   // FAA -b_n
+  kRelease,     // WRITE dirty; FAA -X_n
+  kHandOver,    // WRITE dirty; FAA X_j - X_n
+  kDowngrade,   // WRITE dirty; FAA b_n - X_n
+};
+
+// What becomes of the local X latch.
+enum class LatchEnd : uint8_t {
+  kKeep,       // still needed (or not held by this event)
+  kRelease,    // free
+  kToShared,   // one shared holder: the waiter (F5)
+  kToCaller,   // stays exclusive: the waiter's (F5), or the evictor's
+};
+
+struct Actions {
+  struct Reply {
+    PeerRequest to;
+    ReplyKind kind;
+  };
+  Post post = Post::kNone;
+  NodeId to;                             // kHandOver
+  RequestKind send = RequestKind::kNone;
+  NodeSet send_to;
+  uint8_t reply_count = 0;
+  bool finished = false;                 // the operation begun by kFetch or kEvict is over
+  bool blocked_by_log = false;           // a parked request waits for the log horizon
+  bool blocked_by_hold = false;          // ... for a transaction's end
+  bool bad = false;                      // the word or the caller broke an invariant: a bug
+  LatchEnd latch = LatchEnd::kKeep;
+  Reply replies[kParkedMax + 1];
+};
+
+Actions step(LineState& state, NodeId self, const Event& event);
+
+}  // namespace coherence

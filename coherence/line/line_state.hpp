@@ -1,0 +1,78 @@
+// LineState: what a node knows about one page's ownership, and what it is doing about it.  Plain data in the node's
+// arena, changed only by step() (line_machine.hpp) under the line's spinlock.
+#pragma once
+
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/latch/local_latch.hpp"
+
+namespace coherence {
+
+// The requests between nodes (F4: a message carries its case).
+enum class RequestKind : uint8_t {
+  kNone = 0,
+  kPeerRd,   // to the holder: make it shared, grant me S
+  kPeerWr,   // to the holder: hand over, grant me M
+  kPeerInv,  // to a sharer: drop your share; never grants
+};
+enum class ReplyKind : uint8_t {
+  kNone = 0,
+  kDropped,  // not here, or not now: look at the word again
+  kDone,     // the share is gone from the word
+  kGrantS,   // the word says you share; the page is in your frame
+  kGrantM,   // the word names you; the page is in your frame
+};
+
+// The operation of a line: at most one.
+enum class LineOp : uint8_t {
+  kIdle = 0,
+  // A batch is posted:
+  kReadPosted,        // I, read: FAA +b; READ
+  kProbePosted,       // wish stands: READ word; READ
+  kWritePosted,       // I, write: CAS 0 -> X; READ
+  kReclaimPosted,     // the word named us already (after a repair): READ
+  kUpgradePosted,     // S, write: CAS b -> X
+  kFallbackPosted,    // upgrade given up: FAA -b, then as I
+  kReleasePosted,     // eviction
+  kHandOverPosted,    // serving PeerWr: WRITE; FAA X_j - X_n
+  kDowngradePosted,   // serving PeerRd: WRITE; FAA b_n - X_n
+  kInvalidatePosted,  // serving PeerInv / PeerWr as a sharer: FAA -b
+  // Replies are awaited:
+  kWaitShared,
+  kWaitExclusive,
+  kWaitUpgrade,
+};
+
+inline constexpr int kParkedMax = 7;
+
+// A peer's request, by reference to its slot in the peer's arena.
+struct PeerRequest {
+  uint8_t from = 0xff;
+  RequestKind kind = RequestKind::kNone;
+  uint8_t priority = 0;   // grows with each refusal of the same want
+  uint8_t unused = 0;
+  uint16_t slot = 0;      // session * kSlotsPerSession + n
+  uint16_t id = 0;        // echoed in the reply
+  constexpr bool operator==(const PeerRequest&) const = default;
+};
+static_assert(sizeof(PeerRequest) == 8);
+
+struct LineState {
+  Memo memo = Memo::kInvalid;
+  LineOp op = LineOp::kIdle;
+  uint8_t failures = 0;       // of this upgrade
+  uint8_t parked_count = 0;
+  ReplyKind granted = ReplyKind::kNone;  // a grant of this round, already in
+  uint8_t priority = 0;       // of our own requests
+  uint16_t holds_shared = 0;  // transaction-long: the node keeps S or more
+  uint16_t holds_exclusive = 0;  // ... keeps M
+  uint16_t unused[3] = {};
+  NodeSet waiting;            // peers whose reply is missing
+  PeerRequest serving;        // answered when the posted batch is complete
+  PeerRequest parked[kParkedMax];  // in order of arrival, one per peer
+  constexpr bool operator==(const LineState&) const = default;
+};
+static_assert(sizeof(LineState) == 88);
+
+}  // namespace coherence

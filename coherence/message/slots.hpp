@@ -1,0 +1,56 @@
+// The message area of a node's arena: who asks writes only his own slots, who answers writes one word and the landing
+// frame.  No rings with several producers (S7): what was not published by its bit was never sent.
+//
+// A request: fill a slot; set its bit in the receiver's inbox; ring the receiver's bell.
+// A reply:   write the page into the landing frame (grants); store the slot's reply word for this peer; wake its bell.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/line/line_state.hpp"
+#include "coherence/stats/counters.hpp"
+
+namespace coherence {
+
+inline constexpr int kSlotsPerSession = 4;  // an abandoned operation keeps its slot until its replies are in
+
+enum class SlotState : uint32_t {
+  kFree = 0,
+  kWaiting,    // its session waits for the operation
+  kAbandoned,  // its session left; whoever finishes the operation releases the latch and the slot
+  kFinished,   // the operation is over, the latch is the session's
+  kFailed,     // the operation cannot end: the pool is fenced
+};
+
+struct alignas(64) RequestSlot {
+  std::atomic<SlotState> state;
+  std::atomic<uint32_t> bell;     // futex word; grows with every reply and at the end
+  std::atomic<uint64_t> page;     // what is asked; written before the inbox bit
+  std::atomic<uint32_t> line;     // index of the asking line: the landing frame
+  std::atomic<uint16_t> round;    // echoed in replies; an older one is not for us
+  std::atomic<RequestKind> kind;
+  std::atomic<uint8_t> priority;
+  std::atomic<uint64_t> sent_in_view;       // node table's view when the round was sent
+  std::atomic<uint32_t> reply[kNodesMax];   // per peer: round << 8 | ReplyKind; 0: none
+};
+
+// One per process (or test thread) of the node.
+struct alignas(64) SessionSlot {
+  std::atomic<uint32_t> in_use;  // 0, or 1
+  std::atomic<int32_t> pid;
+  Counters counters;
+  RequestSlot slot[kSlotsPerSession];
+};
+
+// Requests of one peer, one bit per slot of that peer; sized for sessions_max of *any* arena of the pool.
+inline constexpr int kSessionsMax = 1024;
+inline constexpr int kInboxWords = kSessionsMax * kSlotsPerSession / 64;
+struct Inbox {
+  std::atomic<uint64_t> words_set;  // bit w: word w may have bits
+  std::atomic<uint64_t> bits[kInboxWords];
+};
+static_assert(kInboxWords == 64);
+
+}  // namespace coherence

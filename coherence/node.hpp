@@ -1,0 +1,123 @@
+// Node: this compute node's membership in a pool, and its arena: one tmpfs file per incarnation that holds lines,
+// frames, request slots and the private memory of the layers above, mapped by the node's processes (inherited over fork)
+// and by peers, who write granted pages and replies into it.
+//
+//   Problem problem;
+//   auto pool = Pool::open(files, &problem);
+//   auto node = Node::join(**pool, NodeId{0}, {.frames = 4096, .sessions_max = 128, .private_bytes = ...}, &problem);
+//   fork();                                              // children use the inherited object
+//   (*node)->set_upcalls(&directory, &horizon);          // per process
+//   Session session(**node, SessionId{3}, &interrupts);  // per process or thread
+//
+// N1. The arena's file is flocked by its creator; the lock is inherited by every child and ends with the last of them.
+//     A peer that gets the lock of a node that did not leave knows that it died: the pool is fenced.
+// N2. A node that joins while its former incarnation did not leave (a crash restart) fences the pool and gets kFenced.
+// N3. After the fence no page may be touched; every wait ends with kFenced within a slice (10 ms).
+// N4. leave() gives every line back; the file is unlinked; the last node out saves the pool.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/base/result.hpp"
+#include "coherence/line/line.hpp"
+#include "coherence/pool/pool.hpp"
+#include "coherence/upcalls.hpp"
+
+namespace coherence {
+
+struct ArenaHeader;
+struct SessionSlot;
+struct Counters;
+class Session;
+class PeerArena;
+
+struct ArenaSpec {
+  uint32_t frames = 0;
+  uint32_t sessions_max = 0;   // at most kSessionsMax; session ids are below it
+  uint64_t private_bytes = 0;  // zero-filled, 4096-aligned
+};
+
+struct NodeInfo {
+  enum class State : uint32_t { kAbsent = 0, kLive = 1, kLeaving = 2, kDead = 3 } state = State::kAbsent;
+  uint64_t incarnation = 0;
+  int32_t pid = 0;
+};
+
+class Node {
+ public:
+  // Becomes node `id` of the pool.  kBusy: a living server is node `id`; kFenced: the pool is fenced (now, perhaps
+  // because of us: N2); kNoSpace, kSystem.
+  static Result<std::unique_ptr<Node>> join(Pool&, NodeId id, const ArenaSpec&, Problem*);
+  // Unmaps.  Without leave() before, this incarnation counts as dead: peers fence the pool (so does a process exit).
+  // In a forked child that merely exits, nothing happens: the lock lives on in the other processes.
+  ~Node();
+  Node(const Node&) = delete;
+
+  void set_upcalls(FrameDirectory* directory, LogHorizon* horizon) {
+    directory_ = directory;
+    horizon_ = horizon;
+  }
+  // Local turns a line gives while a peer's request is parked (gamma).
+  void set_local_turns_max(uint32_t turns) { local_turns_max_ = turns; }
+
+  // --- the arena -----------------------------------------------------------------------------------------------------
+  uint32_t frames() const { return frames_; }
+  Line& line(uint32_t index) const { return lines_[index]; }
+  uint32_t index_of(const Line& line) const { return uint32_t(&line - lines_); }
+  std::byte* frame(const Line& line) const { return frames_base_ + uint64_t(index_of(line)) * kPageSize; }
+  std::byte* frame(uint32_t index) const { return frames_base_ + uint64_t(index) * kPageSize; }
+  std::byte* private_memory() const { return private_; }
+  uint64_t private_bytes() const { return private_bytes_; }
+  const Counters& counters(SessionId) const;
+  uint32_t sessions_max() const { return sessions_max_; }
+
+  // --- the pool and its members --------------------------------------------------------------------------------------
+  Pool& pool() const { return pool_; }
+  NodeId id() const { return id_; }
+  uint64_t incarnation() const { return incarnation_; }
+  bool fenced() const noexcept { return fence_->load(std::memory_order_acquire) != 0; }  // pairs with fence()
+  // Ends all access to the pool, for everybody.  Idempotent; `reason` of the first call is kept.
+  void fence(const char* reason) noexcept;
+  // Why; empty if it is not fenced.
+  const char* fence_reason() const noexcept;
+  NodeInfo info(NodeId) const noexcept;
+  NodeSet live() const noexcept;  // this node included
+  // Rings the message worker (the process in Session::serve()).
+  void ring() const noexcept;
+
+  // Leaves in order: serves peers until every line is given back, then withdraws.  REQUIRES: no other session of this
+  // node works any more, no latch is held, everything logged is flushed.  *last: whether the pool is empty now; then
+  // it has been saved to the durable path.  The Node serves nothing afterwards.
+  Status leave(Session& session, bool* last, Problem*);
+
+ private:
+  friend class Session;
+  friend class Membership;
+  explicit Node(Pool& pool) : pool_(pool) {}
+  PeerArena* peer(NodeId) noexcept;  // maps a peer's arena on first use; null if it is not in the pool
+
+  Pool& pool_;
+  NodeId id_;
+  uint64_t incarnation_ = 0;
+  const std::atomic<uint32_t>* fence_ = nullptr;
+  Line* lines_ = nullptr;
+  std::byte* frames_base_ = nullptr;
+  std::byte* private_ = nullptr;
+  uint32_t frames_ = 0, sessions_max_ = 0;
+  uint64_t private_bytes_ = 0;
+  ArenaHeader* arena_ = nullptr;
+  SessionSlot* session_slots_ = nullptr;
+  uint64_t arena_bytes_ = 0;
+  int arena_fd_ = -1;
+  bool left_ = false;
+  uint32_t local_turns_max_ = 16;
+  FrameDirectory* directory_ = nullptr;
+  LogHorizon* horizon_ = nullptr;
+  std::atomic<PeerArena*> peers_[kNodesMax] = {};
+  std::atomic<uint32_t> peers_spin_ = 0;
+};
+
+}  // namespace coherence

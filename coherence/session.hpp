@@ -1,0 +1,175 @@
+// Session: the coherence of one process (or test thread): latch lines, evict them, serve peers.
+//
+// C1. A Session is used by one thread; made after fork; SessionId unique in the node while it lives.
+// C2. Locks wait as long as it takes, bounded by the fence (kFenced) and by Interrupts (kInterrupted: nothing changed).
+// C3. kRestart: the line is another page's by now; look the page up again.
+// C4. No session latches the same line twice, shared or not: a waiting writer keeps new readers out.
+// C5. The operation a lock starts belongs to the line (F3): a caller who leaves does not end it; serve() does.
+//
+// A miss, as bufmgr does it:
+//   Line& line = a frame from the free list;        // memo I, page none
+//   session.assign(line, page);                     // then publish it in the frame table
+//   GCL_TRY(session.lock_shared(line, page));       // fetches the page
+// Giving a frame back:
+//   if (session.try_evict(line, page)) { unpublish; session.finish_evict(line); }
+#pragma once
+
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/base/result.hpp"
+#include "coherence/line/line.hpp"
+#include "coherence/line/line_machine.hpp"
+#include "coherence/message/slots.hpp"
+#include "coherence/node.hpp"
+#include "coherence/transport/memory.hpp"
+#include "coherence/transport/shm/shm_memory.hpp"
+#include "coherence/upcalls.hpp"
+
+namespace coherence {
+
+class Session {
+ public:
+  Session(Node& node, SessionId id, Interrupts* interrupts);  // interrupts may be null
+  ~Session();  // REQUIRES: no latch held
+  Session(const Session&) = delete;
+
+  // --- latches -------------------------------------------------------------------------------------------------------
+  Status lock_shared(Line& line, PageId page) {
+    if (hit_shared(line)) return line.page() == page ? Status() : wrong_page_shared(line);
+    return lock_slow(line, page, false);
+  }
+  Status lock_exclusive(Line& line, PageId page) {
+    if (hit_exclusive(line)) return line.page() == page ? Status() : wrong_page_exclusive(line);
+    return lock_slow(line, page, true);
+  }
+  // kWouldBlock unless it is a hit (or gamma allows one more local turn).
+  Status try_lock_shared(Line& line, PageId page) {
+    if (hit_shared(line)) return line.page() == page ? Status() : wrong_page_shared(line);
+    return try_slow(line, page, false);
+  }
+  Status try_lock_exclusive(Line& line, PageId page) {
+    if (hit_exclusive(line)) return line.page() == page ? Status() : wrong_page_exclusive(line);
+    return try_slow(line, page, true);
+  }
+  void unlock_shared(Line& line) noexcept {
+    LocalWord w{line.latch_.fetch_sub(LocalWord::kSharedOne, std::memory_order_acq_rel) - LocalWord::kSharedOne};
+    if (w.raw & (LocalWord::kPending | LocalWord::kWaiters)) unlocked_slow(line, w);
+  }
+  void unlock_exclusive(Line& line) noexcept {
+    LocalWord w{line.latch_.fetch_add(LocalWord::kUnlockExclusive, std::memory_order_acq_rel) +
+                LocalWord::kUnlockExclusive};
+    if (w.raw & (LocalWord::kPending | LocalWord::kWaiters)) unlocked_slow(line, w);
+  }
+  // X becomes S without letting anybody in between.
+  void downgrade(Line& line) noexcept;
+  // The optimistic copy made since `token` is still good, and now the latch is held exclusively; kRestart if the page
+  // changed, kWouldBlock if it is not a hit (release everything, lock_exclusive, look again).
+  Status try_upgrade(Line& line, PageId page, uint64_t token);
+
+  // Transaction-long holds: the node keeps at least S (or M) until dropped; a latch need not be held meanwhile.
+  // REQUIRES: the latch is held in that mode now.
+  void hold(Line& line, bool exclusive);
+  void drop_hold(Line& line, bool exclusive);
+
+  // --- frames --------------------------------------------------------------------------------------------------------
+  // Gives an unused line its page.  REQUIRES: page() is none; the caller alone may publish it.
+  void assign(Line& line, PageId page);
+  // Gives up the node's ownership of `line`; on success the line is latched for finish_evict() and nobody can fetch it
+  // anew.  kWouldBlock: latched, held, being fetched, asked for by a peer, or changed beyond the log horizon.
+  Status try_evict(Line& line, PageId page) {
+    Line* one = &line;
+    bool evicted = false;
+    try_evict(&one, &page, &evicted, 1);
+    return evicted ? Status() : Errc::kWouldBlock;
+  }
+  // Many at once, in as few batches as their bytes allow; returns how many were evicted.
+  int try_evict(Line* const* lines, const PageId* pages, bool* evicted, int count);
+  // After unpublishing: the line is free (page none), late comers get kRestart.
+  void finish_evict(Line& line);
+  // Sends dirty bytes to the pool and keeps M.  kWouldBlock: latched exclusively, or beyond the log horizon.
+  Status write_back(Line& line, PageId page);
+
+  // --- the worker ----------------------------------------------------------------------------------------------------
+  // Answers peers, serves parked requests whose log is flushed, finishes abandoned operations, renews the lease, looks
+  // for dead peers; sleeps on the bell while there is nothing to do.  Returns after at most `ms` (<= 100 by habit), at a
+  // signal, or with kFenced.  One process of the node at a time.
+  Status serve(uint32_t ms);
+
+  Memory& memory() { return memory_; }
+  Node& node() { return node_; }
+  SessionId id() const { return id_; }
+  Counters& counters() { return counters_; }
+
+ private:
+  friend class Node;
+  friend struct LineAccess;  // tests
+
+  static bool hit_shared(Line& line) noexcept {
+    uint64_t w = line.latch_.load(std::memory_order_relaxed);
+    while (LocalWord{w}.admits_shared())
+      if (line.latch_.compare_exchange_weak(w, LocalWord{w}.with_shared().raw, std::memory_order_acquire,  // pairs with
+                                            std::memory_order_relaxed))                                    // unlock
+        return true;
+    return false;
+  }
+  static bool hit_exclusive(Line& line) noexcept {
+    uint64_t w = line.latch_.load(std::memory_order_relaxed);
+    while (LocalWord{w}.admits_exclusive())
+      if (line.latch_.compare_exchange_weak(w, LocalWord{w}.with_exclusive().raw, std::memory_order_acquire,
+                                            std::memory_order_relaxed))
+        return true;
+    return false;
+  }
+  Status wrong_page_shared(Line& line) noexcept {
+    unlock_shared(line);
+    return Errc::kRestart;
+  }
+  Status wrong_page_exclusive(Line& line) noexcept {
+    unlock_exclusive(line);
+    return Errc::kRestart;
+  }
+
+  // Local side (session_lock.cpp)
+  enum class Entry : uint8_t { kEntered, kFetch, kBlocked };
+  Status lock_slow(Line& line, PageId page, bool exclusive);
+  Status try_slow(Line& line, PageId page, bool exclusive);
+  Entry try_enter(Line& line, bool exclusive) noexcept;
+  Status wait_local(Line& line, PageId page, bool exclusive);
+  Status fetch(Line& line, PageId page, bool exclusive);
+  Status await(Line& line, int slot, bool exclusive);
+  void unlocked_slow(Line& line, LocalWord after) noexcept;
+  void wake_local(Line& line) noexcept;
+  int take_slot();  // -1: all are busy with abandoned operations
+
+  // Protocol side (session_drive.cpp)
+  void drive(Line& line, Event event) noexcept;
+  void run(Line& line, Actions actions) noexcept;
+  bool post(Line& line, const Actions& actions, Event* done) noexcept;
+  void send(Line& line, const Actions& actions) noexcept;
+  void answer(Line& line, const Actions& actions) noexcept;
+  void finish(Line& line, const Actions& actions) noexcept;
+  void end_latch(Line& line, Memo memo, LatchEnd end) noexcept;
+  void add_write_back(Batch& batch, Line& line) noexcept;
+  bool collect(Line& line) noexcept;
+  void serve_parked(Line& line, bool worker) noexcept;
+  void receive(NodeId from, uint32_t slot) noexcept;
+  void reply(NodeId to, const PeerRequest& request, ReplyKind kind, const Line* line) noexcept;
+  bool may_leave(const Line& line) noexcept;
+  void leave_to_worker(Line& line) noexcept;
+
+  // Worker side (session_serve.cpp)
+  bool drain_inbox() noexcept;
+  bool drain_parked() noexcept;
+  bool drain_abandoned() noexcept;
+
+  Node& node_;
+  SessionId id_;
+  Interrupts* interrupts_;
+  Counters& counters_;
+  ShmMemory memory_;
+  SessionSlot* slots_;
+  uint64_t last_watch_ns_ = 0;
+};
+
+}  // namespace coherence
