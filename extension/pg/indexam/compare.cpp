@@ -1,0 +1,146 @@
+#include "extension/pg/indexam/compare.hpp"
+
+extern "C" {
+#include "access/genam.h"
+#include "access/nbtree.h"
+#include "catalog/pg_index.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+}
+
+namespace gcl {
+namespace {
+
+IndexTuple as_tuple(std::span<const std::byte> key) {
+  return reinterpret_cast<IndexTuple>(const_cast<std::byte*>(key.data()));
+}
+
+// How many attributes of `tuple` are there; the rest is minus infinity (K1).
+int attributes_of(IndexTuple tuple, int all) {
+  if ((tuple->t_info & INDEX_ALT_TID_MASK) == 0) return all;
+  uint16 left;
+  memcpy(&left, reinterpret_cast<char*>(tuple) + IndexTupleSize(tuple), sizeof left);
+  return left;
+}
+
+template <class T>
+int order(T a, T b) {
+  return a < b ? -1 : a > b;
+}
+
+// Orders the search key's value against the index's: <0 if the search key sorts first.
+int compare_part(const SearchKey::Part& part, Datum value, bool is_null) {
+  if (part.is_null || is_null) {
+    if (part.is_null && is_null) return 0;
+    return part.is_null == part.nulls_first ? -1 : 1;
+  }
+  int result;
+  switch (part.order) {
+    case SearchKey::Order::kInt4: result = order(DatumGetInt32(part.value), DatumGetInt32(value)); break;
+    case SearchKey::Order::kInt8: result = order(DatumGetInt64(part.value), DatumGetInt64(value)); break;
+    default: {
+      const int32 raw = DatumGetInt32(FunctionCall2Coll(part.function, part.collation, value, part.value));
+      result = raw < 0 ? 1 : raw > 0 ? -1 : 0;
+    }
+  }
+  return part.descending ? -result : result;
+}
+
+SearchKey::Order known_order(const FmgrInfo* function) {
+  if (function->fn_addr == btint4cmp) return SearchKey::Order::kInt4;
+  if (function->fn_addr == btint8cmp) return SearchKey::Order::kInt8;
+  return SearchKey::Order::kFunction;
+}
+
+// The ordering function of the index's type and another one; looked up once per scan.
+FmgrInfo* cross_type_function(Relation index, int attribute, Oid type, SearchKey::Part& part) {
+  if (part.cross_type != type) {
+    const RegProcedure function =
+        get_opfamily_proc(index->rd_opfamily[attribute], index->rd_opcintype[attribute], type, BTORDER_PROC);
+    if (!RegProcedureIsValid(function)) {
+      elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"", BTORDER_PROC,
+           index->rd_opcintype[attribute], type, attribute + 1, RelationGetRelationName(index));
+    }
+    fmgr_info(function, &part.cross);
+    part.cross_type = type;
+  }
+  return &part.cross;
+}
+
+}  // namespace
+
+void SearchKey::add(Relation index, Datum value, bool is_null, Oid type) {
+  const int attribute = count;
+  Part& next = part[count++];
+  const bool own_type = type == InvalidOid || type == index->rd_opcintype[attribute];
+  next.function = own_type ? index_getprocinfo(index, attribute + 1, BTORDER_PROC)
+                           : cross_type_function(index, attribute, type, next);
+  next.order = known_order(next.function);
+  next.collation = index->rd_indcollation[attribute];
+  next.value = value;
+  next.is_null = is_null;
+  next.descending = (index->rd_indoption[attribute] & INDOPTION_DESC) != 0;
+  next.nulls_first = (index->rd_indoption[attribute] & INDOPTION_NULLS_FIRST) != 0;
+}
+
+void SearchKey::fill(Relation index, IndexTuple tuple) {
+  const int attributes = IndexRelationGetNumberOfKeyAttributes(index);
+  prepare(attributes);
+  for (int i = 0; i < attributes; ++i) {
+    bool is_null;
+    const Datum value = index_getattr(tuple, i + 1, RelationGetDescr(index), &is_null);
+    add(index, value, is_null);
+  }
+}
+
+TupleComparator::TupleComparator(Relation index)
+    : index_(index),
+      description_(RelationGetDescr(index)),
+      key_attributes_(IndexRelationGetNumberOfKeyAttributes(index)) {}
+
+int TupleComparator::compare(const void* search, std::span<const std::byte> key) {
+  const auto& wanted = *static_cast<const SearchKey*>(search);
+  IndexTuple tuple = as_tuple(key);
+  const int there = attributes_of(tuple, wanted.count);
+  const int both = Min(wanted.count, there);
+  for (int i = 0; i < both; ++i) {
+    bool is_null;
+    const Datum value = index_getattr(tuple, i + 1, description_, &is_null);
+    if (const int result = compare_part(wanted.part[i], value, is_null); result != 0) return result;
+  }
+  return wanted.count > there ? 1 : 0;  // K2
+}
+
+uint32_t TupleComparator::shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) {
+  IndexTuple low = as_tuple(left);
+  IndexTuple high = as_tuple(right);
+  const int there = Min(attributes_of(low, key_attributes_), attributes_of(high, key_attributes_));
+  SearchKey key;
+  key.prepare(there);
+  int differs = 0;
+  while (differs < there) {
+    bool is_null;
+    Datum value = index_getattr(low, differs + 1, description_, &is_null);
+    key.add(index_, value, is_null);
+    value = index_getattr(high, differs + 1, description_, &is_null);
+    if (compare_part(key.part[differs], value, is_null) != 0) break;
+    ++differs;
+  }
+  if (differs == there) return 0;
+
+  const auto kept = static_cast<uint16>(differs + 1);
+  IndexTuple shorter = index_truncate_tuple(description_, high, kept);
+  const Size bytes = IndexTupleSize(shorter);
+  if (bytes + sizeof kept > engine::blink::kKeyMax) {
+    pfree(shorter);
+    return 0;
+  }
+  shorter->t_info |= INDEX_ALT_TID_MASK;
+  memcpy(to, shorter, bytes);
+  memcpy(to + bytes, &kept, sizeof kept);
+  pfree(shorter);
+  return static_cast<uint32_t>(bytes + sizeof kept);
+}
+
+}  // namespace gcl

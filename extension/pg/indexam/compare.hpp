@@ -1,0 +1,61 @@
+// The comparator behind the B-link tree: PostgreSQL's order of a btree index, from its operator classes.
+//
+// K1. A key is an IndexTuple; its t_tid is the engine's.  A shortened key has INDEX_ALT_TID_MASK set and the number of
+//     attributes it has left in the two bytes behind the tuple.
+// K2. Attributes that a shortened key lacks sort before every value (minus infinity).
+// K3. Nulls, DESC and NULLS FIRST sort as in nbtree: by the index's options, not by the type.
+#pragma once
+
+extern "C" {
+#include "postgres.h"
+
+#include "access/itup.h"
+#include "fmgr.h"
+#include "utils/relcache.h"
+}
+
+#include "extension/engine/blink/entry.hpp"
+
+namespace gcl {
+
+// Values for leading attributes of an index; what the tree's `search` pointers point to.  Plain data.
+struct SearchKey {
+  enum class Order : uint8_t { kFunction, kInt4, kInt8 };  // well-known functions are not called
+  struct Part {
+    FmgrInfo* function;  // orders (value of the index, this value)
+    Datum value;
+    Oid collation;
+    Order order;
+    bool is_null;
+    bool descending;
+    bool nulls_first;
+    Oid cross_type;  // type for which `cross` was looked up
+    FmgrInfo cross;
+  };
+  int count = 0;
+  Part part[INDEX_MAX_KEYS];
+
+  // Adds the value of the next attribute.  `type`: the value's type; InvalidOid: the operator class's own.
+  void add(Relation index, Datum value, bool is_null, Oid type = InvalidOid);
+  // All key attributes of the tuple, which must outlive the search key.
+  void fill(Relation index, IndexTuple tuple);
+  // Before add() of a key whose parts were never filled.
+  void prepare(int attributes) {
+    for (int i = 0; i < attributes; ++i) part[i].cross_type = InvalidOid;
+    count = 0;
+  }
+};
+
+class TupleComparator final : public engine::blink::Comparator {
+ public:
+  explicit TupleComparator(Relation index);
+  int compare(const void* search, std::span<const std::byte> key) override;
+  uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) override;
+
+ private:
+  Relation index_;
+  TupleDesc description_;
+  int key_attributes_;
+};
+
+}  // namespace gcl

@@ -1,0 +1,22 @@
+// From a Relation to its tree.
+#pragma once
+
+#include "extension/engine/blink/tree.hpp"
+#include "extension/pg/indexam/server.hpp"
+#include "extension/pg/relation_record.hpp"
+
+extern "C" {
+#include "storage/itemptr.h"
+}
+
+namespace gcl {
+
+inline engine::blink::Tree open_tree(Relation index) {
+  const coherence::PageId meta = relation_page(index);
+  return *until_done(index, [&] { return engine::blink::Tree::open(pool(), session(), meta); });
+}
+
+// ERROR as nbtree's for a key that no page can hold.
+void report_too_large(Relation index, Relation table, Size bytes, ItemPointer tid);
+
+}  // namespace gcl

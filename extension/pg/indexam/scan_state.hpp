@@ -1,0 +1,42 @@
+// The state of an index scan: nbtree's own preprocessed keys, and our position in the B-link tree.
+//
+// The server exports nbtree's scan key preparation (array keys, redundant and contradictory keys, checking a tuple).
+// It works on the fields of BTScanOpaqueData that come before `currPos`; those, and nothing behind them, are here (N1).
+#pragma once
+
+extern "C" {
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "access/relscan.h"
+}
+
+#include <stddef.h>
+
+#include "extension/engine/blink/scan.hpp"
+#include "extension/pg/indexam/compare.hpp"
+
+namespace gcl {
+
+struct ScanState {
+  alignas(BTScanOpaqueData) char nbtree[offsetof(BTScanOpaqueData, currPos)];  // N1
+  MemoryContext context;    // lives as long as the scan
+  bool positioned;          // `position` stands in the range of the present array keys
+  bool done[2];             // nothing more in this direction (backward, forward): a key said so
+  bool marked;
+  bool marked_done[2];
+  SearchKey low, high;      // what position's range points to
+  TupleComparator* compare;
+  engine::blink::Scan* position;
+  engine::blink::Scan* mark;  // null until the first mark
+
+  BTScanOpaque keys() { return reinterpret_cast<BTScanOpaque>(nbtree); }
+  static ScanState* of(IndexScanDesc scan) { return static_cast<ScanState*>(scan->opaque); }
+};
+static_assert(offsetof(ScanState, nbtree) == 0);
+
+// The narrowest range of the tree that holds every entry the preprocessed keys can accept; fills state.low and high.
+// Entries in it still have to be checked.
+engine::blink::Range scan_range(IndexScanDesc scan, ScanState& state);
+
+}  // namespace gcl

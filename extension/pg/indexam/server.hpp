@@ -1,0 +1,48 @@
+// What the index access method asks of the rest of the module.
+#pragma once
+
+extern "C" {
+#include "postgres.h"
+
+#include "utils/relcache.h"
+}
+
+#include "bufmgr/buffer_pool.hpp"
+#include "coherence/base/result.hpp"
+
+namespace engine {
+class Heap;
+class Waiter;
+}  // namespace engine
+
+namespace gcl {
+
+// This backend's way to the pool; attached at first use.  ERROR if this server has none open, or it is fenced.
+bufmgr::BufferPool& pool();
+bufmgr::Session& session();
+engine::Waiter& waiter();
+
+// The backend's handle on a gcl table.
+engine::Heap& heap_of(Relation table);
+
+// Raises the user's error for an outcome of the engine.  kInterrupted: raises what is pending, or returns if nothing
+// is: call the operation again.
+void raise_unless_interrupted(coherence::Errc outcome, Relation rel);
+
+// Calls an engine operation until it ends otherwise than by an interrupt that turned out to be harmless.
+template <class Operation>
+auto until_done(Relation rel, Operation operation) {
+  for (;;) {
+    auto result = operation();
+    if (result.ok()) return result;
+    raise_unless_interrupted(result.error(), rel);
+  }
+}
+
+// The same for operations that only succeed or fail.
+template <class Operation>
+void until_ok(Relation rel, Operation operation) {
+  (void)until_done(rel, operation);
+}
+
+}  // namespace gcl

@@ -1,0 +1,54 @@
+// The relation record: how a local catalog entry finds its relation in the pool.  It lies in block 0 of the relation's
+// local main-fork file, which is WAL-logged, dropped, copied and rolled back by PostgreSQL as any other file:
+//
+//   table   block 0: an ordinary page that holds nothing but the record
+//   index   block 0: a valid btree metapage whose root is block 1, the record behind its data; block 1: zeroed, so that
+//           a server without our dispatch fails loudly instead of finding an empty index (DESIGN 6, guard 1)
+//
+// R1. A file's record never changes after the transaction that made the file: caching it per backend is safe until the
+//     relation's relcache entry is invalidated.
+// R2. The record names its pool; a file that came from another pool (a copied data directory) is refused, not used.
+//
+//   set_new_filenode:  RelationCreateStorage(...); write_relation_record(*newrnode, RelationFile::kTable, header);
+//   anywhere:          PageId header = relation_page(rel);      // ERROR if there is none
+//
+// Every function may leave by ereport(ERROR); backends only, in a transaction.
+#pragma once
+
+extern "C" {
+#include "postgres.h"
+
+#include "storage/relfilenode.h"
+#include "utils/relcache.h"
+}
+
+#include "coherence/base/ids.hpp"
+
+namespace gcl {
+
+enum class RelationFile : uint32_t { kTable = 1, kIndex = 2 };
+
+// The pool this server has open; 0: none.  Set by the module when it attaches, before backends are forked.
+extern uint64_t relation_record_pool_id;
+
+// Registers the invalidation of the per-backend cache.  Called once per process, before the first relation_page().
+void start_relation_records();
+
+// Writes (or overwrites) the record in block 0 of the file, making the file's blocks if it is empty; WAL-logged.
+// REQUIRES: the file exists and nobody else can see it yet, or `rel` is locked AccessExclusive.
+void write_relation_record(const RelFileNode& file, RelationFile kind, coherence::PageId header);
+
+// The header page of the relation (a table's header, a tree's meta page); cached per backend.
+coherence::PageId relation_page(Relation rel);
+
+// --- the seam to DDL replay --------------------------------------------------------------------------------------
+// Object ids are the same on every primary, so the pages of a relation are shipped as (oid, page).
+struct RelationSeam {
+  // On a primary that replays: where the author put the pages of `relid`.  False (or null): make new ones.
+  bool (*next_relation_override)(Oid relid, coherence::PageId* header) = nullptr;
+  // On the author: new pages were made for `relid`; to be shipped, and freed if the transaction rolls back.
+  void (*relation_made)(Oid relid, RelationFile kind, coherence::PageId header) = nullptr;
+};
+extern RelationSeam relation_seam;
+
+}  // namespace gcl
