@@ -95,8 +95,8 @@ class Node {
 
  private:
   friend class Session;
-  friend class Membership;
   explicit Node(Pool& pool) : pool_(pool) {}
+  Status withdraw(bool* last, Problem*);
   PeerArena* peer(NodeId) noexcept;  // maps a peer's arena on first use; null if it is not in the pool
 
   Pool& pool_;
@@ -110,6 +110,7 @@ class Node {
   uint64_t private_bytes_ = 0;
   ArenaHeader* arena_ = nullptr;
   SessionSlot* session_slots_ = nullptr;
+  std::atomic<uint64_t>* parked_ = nullptr;  // bitmap over lines: requests parked there, for the worker to look after
   uint64_t arena_bytes_ = 0;
   int arena_fd_ = -1;
   bool left_ = false;

@@ -130,46 +130,56 @@ class Session {
     return Errc::kRestart;
   }
 
-  // Local side (session_lock.cpp)
+  // session_lock.cpp: between the processes of this node
   enum class Entry : uint8_t { kEntered, kFetch, kBlocked };
   Status lock_slow(Line& line, PageId page, bool exclusive);
   Status try_slow(Line& line, PageId page, bool exclusive);
-  Entry try_enter(Line& line, bool exclusive) noexcept;
-  Status wait_local(Line& line, PageId page, bool exclusive);
-  Status fetch(Line& line, PageId page, bool exclusive);
-  Status await(Line& line, int slot, bool exclusive);
+  Entry try_enter(Line& line, bool exclusive, bool may_fetch) noexcept;
+  bool take_turn(Line& line) noexcept;
+  Status wait_local(Line& line, bool exclusive);
+  Status await(Line& line, RequestSlot& slot);
+  RequestSlot* take_slot() noexcept;  // null: all are busy with abandoned operations
+  Status pause(uint32_t ms);          // kInterrupted, kFenced
   void unlocked_slow(Line& line, LocalWord after) noexcept;
-  void wake_local(Line& line) noexcept;
-  int take_slot();  // -1: all are busy with abandoned operations
+  int wake_local(Line& line) noexcept;
+  static bool try_latch(Line& line) noexcept;  // X, from free
+  void end_latch(Line& line, LatchEnd end, Memo memo) noexcept;
+  void settle(Line& line) noexcept;
 
-  // Protocol side (session_drive.cpp)
-  void drive(Line& line, Event event) noexcept;
+  // session_drive.cpp: executes what step() says
+  void start(Line& line, RequestSlot& slot, bool exclusive) noexcept;
+  Actions step_line(Line& line, const Event& event) noexcept;  // REQUIRES: the line's spinlock
   void run(Line& line, Actions actions) noexcept;
-  bool post(Line& line, const Actions& actions, Event* done) noexcept;
+  uint64_t post(Line& line, const Actions& actions) noexcept;
   void send(Line& line, const Actions& actions) noexcept;
+  void fill_slot(Line& line, const Actions& actions) noexcept;
   void answer(Line& line, const Actions& actions) noexcept;
+  void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page) noexcept;
   void finish(Line& line, const Actions& actions) noexcept;
-  void end_latch(Line& line, Memo memo, LatchEnd end) noexcept;
-  void add_write_back(Batch& batch, Line& line) noexcept;
   bool collect(Line& line) noexcept;
   void serve_parked(Line& line, bool worker) noexcept;
-  void receive(NodeId from, uint32_t slot) noexcept;
-  void reply(NodeId to, const PeerRequest& request, ReplyKind kind, const Line* line) noexcept;
+  void receive(NodeId from, uint16_t slot) noexcept;
   bool may_leave(const Line& line) noexcept;
-  void leave_to_worker(Line& line) noexcept;
+  void leave_to_worker(Line& line, bool ring) noexcept;
+  void wait_for_log(Line& line, bool ring) noexcept;
+  void add_write_back(Batch& batch, Line& line) noexcept;
+  void written_back(Line& line) noexcept;
+  RequestSlot& slot_of(const Line& line) noexcept;
 
-  // Worker side (session_serve.cpp)
+  // session_serve.cpp
   bool drain_inbox() noexcept;
   bool drain_parked() noexcept;
   bool drain_abandoned() noexcept;
+  void watch() noexcept;
+  bool nothing_to_do(bool waiting) noexcept;
 
   Node& node_;
   SessionId id_;
   Interrupts* interrupts_;
   Counters& counters_;
   ShmMemory memory_;
-  SessionSlot* slots_;
-  uint64_t last_watch_ns_ = 0;
+  SessionSlot& slot_;
+  uint64_t watched_ns_ = 0;
 };
 
 }  // namespace coherence

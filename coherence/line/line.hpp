@@ -46,7 +46,7 @@ class alignas(64) Line {
   // Bytes under `mask` (bit i: bytes [64 i, 64 i + 64)) changed; the change is in the log up to `lsn` and in the ring
   // from `ring_position`.
   void note_change(const uint64_t mask[2], Lsn lsn, uint64_t ring_position) noexcept {
-    if (!is_dirty()) first_change_.store(ring_position, std::memory_order_relaxed);
+    if (first_change() == kNoChange) first_change_.store(ring_position, std::memory_order_relaxed);
     for (int i = 0; i < 2; i++) dirty_[i].store(dirty_[i].load(std::memory_order_relaxed) | mask[i], std::memory_order_relaxed);
     lsn_.store(lsn.value, std::memory_order_relaxed);
   }
@@ -63,6 +63,12 @@ class alignas(64) Line {
   static constexpr uint64_t kNoChange = ~uint64_t{0};
   uint64_t first_change() const noexcept { return first_change_.load(std::memory_order_relaxed); }
 
+  void initialise() noexcept {  // in fresh, zeroed memory
+    page_.store(PageId{}.raw, std::memory_order_relaxed);
+    first_change_.store(kNoChange, std::memory_order_relaxed);
+    state_ = LineState();
+  }
+
  private:
   friend class Session;
   friend class Node;
@@ -78,7 +84,7 @@ class alignas(64) Line {
   // Protocol side, not touched by hits:
   alignas(64) std::atomic<uint32_t> spin_;
   uint16_t op_slot_;              // request slot of the operation: session * kSlotsPerSession + n
-  bool op_for_writer_;            // the operation's caller wants M
+  std::atomic<uint16_t> writing_; // a write-back that keeps M is under way
   LineState state_;
 };
 static_assert(sizeof(Line) == 192);

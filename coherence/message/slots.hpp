@@ -21,7 +21,6 @@ enum class SlotState : uint32_t {
   kWaiting,    // its session waits for the operation
   kAbandoned,  // its session left; whoever finishes the operation releases the latch and the slot
   kFinished,   // the operation is over, the latch is the session's
-  kFailed,     // the operation cannot end: the pool is fenced
 };
 
 struct alignas(64) RequestSlot {
@@ -29,7 +28,8 @@ struct alignas(64) RequestSlot {
   std::atomic<uint32_t> bell;     // futex word; grows with every reply and at the end
   std::atomic<uint64_t> page;     // what is asked; written before the inbox bit
   std::atomic<uint32_t> line;     // index of the asking line: the landing frame
-  std::atomic<uint16_t> round;    // echoed in replies; an older one is not for us
+  std::atomic<uint32_t> sleeping; // the session sleeps on the bell
+  std::atomic<uint16_t> round;    // of requests; grows; echoed in replies, of which only the current round's count
   std::atomic<RequestKind> kind;
   std::atomic<uint8_t> priority;
   std::atomic<uint64_t> sent_in_view;       // node table's view when the round was sent

@@ -88,7 +88,7 @@ class Pool {
   LatchWord peek_latch(PageId p) const;
 
  private:
-  friend class Membership;
+  friend class Node;
   Pool() = default;
   Status map(int fd, Problem*);
   Status save(Problem*);           // to the durable path; REQUIRES: no node in it, the lock file held

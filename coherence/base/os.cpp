@@ -1,0 +1,69 @@
+#include "coherence/base/os.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace coherence {
+namespace {
+
+long futex(const std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* timeout) noexcept {
+  return syscall(SYS_futex, reinterpret_cast<const uint32_t*>(&word), op, value, timeout, nullptr, 0);
+}
+
+}  // namespace
+
+void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected, uint32_t ms) noexcept {
+  timespec t{time_t(ms / 1000), long(ms % 1000) * 1000000};
+  futex(word, FUTEX_WAIT, expected, &t);
+}
+
+int futex_wake(const std::atomic<uint32_t>& word, int count) noexcept {
+  long n = futex(word, FUTEX_WAKE, uint32_t(count), nullptr);
+  return n > 0 ? int(n) : 0;
+}
+
+uint64_t monotonic_ns() noexcept {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
+}
+
+uint64_t process_start_time(int32_t pid) noexcept {
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (n <= 0) return 0;
+  text[n] = 0;
+  const char* p = strrchr(text, ')');  // the command may hold anything, spaces and parentheses too
+  if (!p) return 0;
+  if (p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X')) return 0;  // a zombie touches nothing any more
+  for (int field = 2; field < 22 && p; field++) p = strchr(p + 1, ' ');
+  return p ? strtoull(p + 1, nullptr, 10) : 0;
+}
+
+uint64_t pid_namespace() noexcept {
+  struct stat s;
+  return stat("/proc/self/ns/pid", &s) == 0 ? s.st_ino : 0;
+}
+
+void SpinGuard::wait(const std::atomic<uint32_t>* fence) noexcept {
+  for (int i = 0; word_.exchange(1, std::memory_order_acquire) != 0; i++) {
+    if (i >= 8) sched_yield();
+    if (i > 1000 && fence && fence->load(std::memory_order_relaxed)) return;
+  }
+}
+
+}  // namespace coherence

@@ -1,0 +1,38 @@
+// The few operating system calls of this layer, wrapped once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace coherence {
+
+// Sleeps while *word == expected, for at most `ms`.  Spurious returns are normal; signals end it.  Works between
+// processes that map the same file.
+void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected, uint32_t ms) noexcept;
+// Wakes at most `count` sleepers; returns how many.
+int futex_wake(const std::atomic<uint32_t>& word, int count) noexcept;
+
+uint64_t monotonic_ns() noexcept;
+
+// The start time of a process in clock ticks since boot, from /proc; 0 if there is no such process.
+uint64_t process_start_time(int32_t pid) noexcept;
+// Identifies the pid namespace: pids mean something only between processes with the same number.
+uint64_t pid_namespace() noexcept;
+
+// A tiny lock in shared memory for a few instructions.  Its holder may be killed: that fences the pool, so nobody who
+// spins here may do so without an end; lock() yields, and gives up for good once `*fence` is set (the caller then goes on
+// without harm: no page is touched any more).
+class SpinGuard {
+ public:
+  SpinGuard(std::atomic<uint32_t>& word, const std::atomic<uint32_t>* fence = nullptr) noexcept : word_(word) {
+    if (word_.exchange(1, std::memory_order_acquire) != 0) wait(fence);  // pairs with the release below
+  }
+  ~SpinGuard() { word_.store(0, std::memory_order_release); }
+  SpinGuard(const SpinGuard&) = delete;
+
+ private:
+  void wait(const std::atomic<uint32_t>* fence) noexcept;
+  std::atomic<uint32_t>& word_;
+};
+
+}  // namespace coherence

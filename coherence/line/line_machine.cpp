@@ -1,0 +1,272 @@
+#include "coherence/line/line_machine.hpp"
+
+namespace coherence {
+namespace {
+
+constexpr int kUpgradeFailuresMax = 2;  // then the share is given up, and the page fetched as from I
+
+// One step: the state, and the actions as they gather.
+struct Step {
+  LineState& s;
+  const NodeId self;
+  Actions a;
+
+  void post(LineOp op, Post what) {
+    s.op = op;
+    a.post = what;
+  }
+  void ask(RequestKind kind, NodeSet peers, LineOp wait) {
+    s.op = wait;
+    s.granted = ReplyKind::kNone;
+    s.waiting = peers;
+    a.send = kind;
+    a.send_to = peers;
+    if (peers.empty()) a.bad = true;  // the word named nobody we could ask
+  }
+  void answer(const PeerRequest& to, ReplyKind kind) { a.replies[a.reply_count++] = {to, kind}; }
+  void finish(Memo memo, LatchEnd latch) {
+    s.memo = memo;
+    s.op = LineOp::kIdle;
+    s.failures = s.priority = 0;
+    s.granted = ReplyKind::kNone;
+    a.finished = true;
+    a.latch = latch;
+  }
+
+  void unpark(int i) {
+    for (int k = i + 1; k < s.parked_count; k++) s.parked[k - 1] = s.parked[k];
+    s.parked[--s.parked_count] = PeerRequest();
+  }
+  // One request per peer: a newer one replaces an older (which was fenced, or answered by a crash).  A full line
+  // refuses the lowest priority (S3).
+  void park(const PeerRequest& r) {
+    for (int i = 0; i < s.parked_count; i++)
+      if (s.parked[i].from == r.from) {
+        s.parked[i] = r;
+        return;
+      }
+    if (s.parked_count == kParkedMax) {
+      int lowest = 0;
+      for (int i = 1; i < kParkedMax; i++)
+        if (s.parked[i].priority < s.parked[lowest].priority) lowest = i;
+      if (s.parked[lowest].priority >= r.priority) return answer(r, ReplyKind::kDropped);
+      answer(s.parked[lowest], ReplyKind::kDropped);
+      unpark(lowest);
+    }
+    s.parked[s.parked_count++] = r;
+  }
+  bool kept_from_lower() const {
+    for (int i = 0; i < s.parked_count; i++)
+      if (s.parked[i].from < self.value && s.parked[i].kind != RequestKind::kPeerRd) return true;
+    return false;
+  }
+  // The share (or everything) is gone from the word: whoever asked for that is done, the others look again.
+  void answer_parked(ReplyKind to_writers) {
+    for (int i = 0; i < s.parked_count; i++) {
+      answer(s.parked[i], s.parked[i].kind == RequestKind::kPeerRd ? ReplyKind::kDropped : to_writers);
+      s.parked[i] = PeerRequest();
+    }
+    s.parked_count = 0;
+  }
+
+  // --- own operations --------------------------------------------------------------------------------------------------
+  void fetch(bool exclusive) {
+    if (s.op != LineOp::kIdle) a.bad = true;
+    s.failures = s.priority = 0;
+    if (!exclusive) {
+      if (s.memo != Memo::kInvalid) a.bad = true;
+      return post(LineOp::kReadPosted, Post::kAddReader);
+    }
+    if (s.memo == Memo::kInvalid) return post(LineOp::kWritePosted, Post::kTake);
+    if (s.memo != Memo::kShared) a.bad = true;
+    post(LineOp::kUpgradePosted, Post::kUpgrade);
+  }
+  void evict() {
+    if (s.op != LineOp::kIdle || s.memo == Memo::kInvalid || s.parked_count || s.holds_shared || s.holds_exclusive)
+      a.bad = true;
+    post(LineOp::kReleasePosted, s.memo == Memo::kModified ? Post::kRelease : Post::kDropShare);
+  }
+
+  void read_done(LatchWord old) {  // also of a probe
+    if (!old.has_holder()) return finish(Memo::kShared, LatchEnd::kToShared);
+    if (old.holder() == self) a.bad = true;
+    ask(RequestKind::kPeerRd, NodeSet::of(old.holder()), LineOp::kWaitShared);  // the bit stays, as a wish (F1)
+  }
+  void write_done(LatchWord old) {
+    if (old == LatchWord::free()) return finish(Memo::kModified, LatchEnd::kToCaller);
+    if (!old.has_holder())
+      return ask(RequestKind::kPeerInv, old.readers().without(self), LineOp::kWaitExclusive);
+    if (old.holder() == self) return post(LineOp::kReclaimPosted, Post::kReadPage);  // granted by one who died since
+    ask(RequestKind::kPeerWr, NodeSet::of(old.holder()), LineOp::kWaitExclusive);
+  }
+  void upgrade_done(LatchWord old) {
+    if (old == LatchWord::sole_reader(self)) return finish(Memo::kModified, LatchEnd::kToCaller);
+    if (++s.failures >= kUpgradeFailuresMax || kept_from_lower()) return fall_back();
+    if (old.has_holder() || !old.readers().has(self)) a.bad = true;
+    ask(RequestKind::kPeerInv, old.readers().without(self), LineOp::kWaitUpgrade);
+    refuse_higher();
+  }
+  // Of two upgraders the lower id wins (else both would wait for each other for ever): requests of higher ones that were
+  // parked before this upgrade began are refused.
+  void refuse_higher() {
+    for (int i = s.parked_count - 1; i >= 0; i--)
+      if (s.parked[i].from > self.value || s.parked[i].kind == RequestKind::kPeerRd) {
+        answer(s.parked[i], ReplyKind::kDropped);
+        unpark(i);
+      }
+  }
+  void fall_back() { post(LineOp::kFallbackPosted, Post::kDropShare); }
+  void fallback_done() {
+    s.memo = Memo::kInvalid;
+    s.failures = 0;
+    answer_parked(ReplyKind::kDone);
+    post(LineOp::kWritePosted, Post::kTake);
+  }
+
+  // --- replies ---------------------------------------------------------------------------------------------------------
+  void reply(NodeId from, ReplyKind kind) {
+    if (!s.waiting.has(from)) return;
+    s.waiting = s.waiting.without(from);
+    if (kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM) s.granted = kind;
+    if (s.waiting.empty()) round_complete();
+  }
+  void round_complete() {
+    if (s.priority < 255) s.priority++;
+    switch (s.op) {
+      case LineOp::kWaitShared:
+        if (s.granted == ReplyKind::kGrantS) return finish(Memo::kShared, LatchEnd::kToShared);
+        return post(LineOp::kProbePosted, Post::kProbe);
+      case LineOp::kWaitExclusive:
+        if (s.granted == ReplyKind::kGrantM) return finish(Memo::kModified, LatchEnd::kToCaller);
+        return post(LineOp::kWritePosted, Post::kTake);
+      case LineOp::kWaitUpgrade:
+        if (kept_from_lower()) return fall_back();
+        return post(LineOp::kUpgradePosted, Post::kUpgrade);
+      default: a.bad = true;
+    }
+  }
+  void gone(NodeId from) {
+    for (int i = s.parked_count - 1; i >= 0; i--)
+      if (s.parked[i].from == from.value) unpark(i);
+    reply(from, ReplyKind::kDropped);
+  }
+
+  // --- requests --------------------------------------------------------------------------------------------------------
+  void request(const Event& e) {
+    const PeerRequest& r = e.request;
+    bool upgrading = s.op == LineOp::kUpgradePosted || s.op == LineOp::kWaitUpgrade;
+    if (upgrading && r.kind != RequestKind::kPeerRd && r.from < self.value) return park(r);
+    if (s.op != LineOp::kIdle || !concerns_us(r.kind)) {
+      answer(r, ReplyKind::kDropped);
+      if (e.latched) a.latch = LatchEnd::kRelease;
+      return;
+    }
+    park(r);
+    serve(e);
+  }
+  bool concerns_us(RequestKind kind) const {
+    if (s.memo == Memo::kModified) return kind != RequestKind::kPeerInv;
+    if (s.memo == Memo::kShared) return kind != RequestKind::kPeerRd;
+    return false;
+  }
+  // Posts the hand-over of the most urgent parked request, if the latch is ours; answers those that ask for nothing
+  // we have.  Holds and the log horizon may forbid it.
+  void serve(const Event& e) {
+    for (int i = s.parked_count - 1; i >= 0; i--)
+      if (!concerns_us(s.parked[i].kind)) {
+        answer(s.parked[i], ReplyKind::kDropped);
+        unpark(i);
+      }
+    if (!e.latched) return;
+    int best = -1;
+    for (int i = 0; i < s.parked_count; i++)
+      if (allowed(s.parked[i].kind, e.may_leave) && (best < 0 || s.parked[i].priority > s.parked[best].priority))
+        best = i;
+    if (best < 0) {
+      a.latch = LatchEnd::kRelease;
+      return;
+    }
+    s.serving = s.parked[best];
+    unpark(best);
+    if (s.memo == Memo::kShared) return post(LineOp::kInvalidatePosted, Post::kDropShare);
+    a.to = NodeId{s.serving.from};
+    if (s.serving.kind == RequestKind::kPeerWr) return post(LineOp::kHandOverPosted, Post::kHandOver);
+    post(LineOp::kDowngradePosted, Post::kDowngrade);
+  }
+  bool allowed(RequestKind kind, bool may_leave) {
+    bool held = s.holds_exclusive || (s.holds_shared && kind != RequestKind::kPeerRd);
+    bool logged = s.memo != Memo::kModified || may_leave;
+    a.blocked_by_hold |= held;
+    a.blocked_by_log |= !logged;
+    return !held && logged;
+  }
+  void served(ReplyKind kind) {
+    answer(s.serving, kind);
+    s.serving = PeerRequest();
+    s.op = LineOp::kIdle;
+  }
+  void hand_over_done() {
+    s.memo = Memo::kInvalid;
+    served(ReplyKind::kGrantM);
+    answer_parked(ReplyKind::kDropped);
+    a.latch = LatchEnd::kRelease;
+  }
+  // The holder field is gone: every bit of the old word is a share now, so every parked reader whose bit is among them
+  // is granted with the first.
+  void downgrade_done(LatchWord old) {
+    s.memo = Memo::kShared;
+    served(ReplyKind::kGrantS);
+    for (int i = s.parked_count - 1; i >= 0; i--)
+      if (s.parked[i].kind == RequestKind::kPeerRd) {
+        bool shares = old.readers().has(NodeId{s.parked[i].from});
+        answer(s.parked[i], shares ? ReplyKind::kGrantS : ReplyKind::kDropped);
+        unpark(i);
+      }
+    a.latch = LatchEnd::kRelease;
+  }
+  void invalidate_done() {
+    s.memo = Memo::kInvalid;
+    served(ReplyKind::kDone);
+    answer_parked(ReplyKind::kDone);
+    a.latch = LatchEnd::kRelease;
+  }
+
+  void batch_done(LatchWord old) {
+    if (!old.well_formed()) a.bad = true;
+    switch (s.op) {
+      case LineOp::kReadPosted:
+      case LineOp::kProbePosted: return read_done(old);
+      case LineOp::kWritePosted: return write_done(old);
+      case LineOp::kReclaimPosted: return finish(Memo::kModified, LatchEnd::kToCaller);
+      case LineOp::kUpgradePosted: return upgrade_done(old);
+      case LineOp::kFallbackPosted: return fallback_done();
+      case LineOp::kReleasePosted: return finish(Memo::kInvalid, LatchEnd::kToCaller);
+      case LineOp::kHandOverPosted: return hand_over_done();
+      case LineOp::kDowngradePosted: return downgrade_done(old);
+      case LineOp::kInvalidatePosted: return invalidate_done();
+      default: a.bad = true;
+    }
+  }
+};
+
+}  // namespace
+
+Actions step(LineState& state, NodeId self, const Event& event) {
+  Step t{state, self, {}};
+  switch (event.kind) {
+    case Event::Kind::kFetchShared: t.fetch(false); break;
+    case Event::Kind::kFetchExclusive: t.fetch(true); break;
+    case Event::Kind::kEvict: t.evict(); break;
+    case Event::Kind::kBatchDone: t.batch_done(LatchWord{event.old}); break;
+    case Event::Kind::kPeer: t.request(event); break;
+    case Event::Kind::kReply: t.reply(event.from, event.reply); break;
+    case Event::Kind::kGone: t.gone(event.from); break;
+    case Event::Kind::kServe:
+      if (state.op == LineOp::kIdle) t.serve(event);
+      else if (event.latched) t.a.bad = true;
+      break;
+  }
+  return t.a;
+}
+
+}  // namespace coherence

@@ -1,0 +1,74 @@
+// The arena: a node incarnation's shared file, and a peer's view of it.
+//
+//   header | session slots | parked bitmap | lines | frames | private memory
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/line/line.hpp"
+#include "coherence/member/node_table.hpp"
+#include "coherence/message/slots.hpp"
+#include "coherence/node.hpp"
+#include "coherence/pool/pool.hpp"
+
+namespace coherence {
+
+inline constexpr uint64_t kArenaMagic = 0x31414e4552414347;  // "GCARENA1"
+
+struct ArenaLayout {
+  uint32_t frames, sessions_max;
+  uint64_t private_bytes;
+  uint64_t sessions_at, parked_at, lines_at, frames_at, private_at, bytes;
+};
+ArenaLayout arena_layout(const ArenaSpec& spec);
+
+struct ArenaHeader {
+  uint64_t magic;
+  uint64_t incarnation;
+  ArenaLayout layout;
+  // The worker's bell: whoever publishes something for the worker rings when it sleeps (S5).
+  alignas(64) std::atomic<uint32_t> bell;
+  std::atomic<uint32_t> sleeping;
+  // What there is to do, as bits; set last, taken first.
+  alignas(64) std::atomic<uint64_t> inbox_peers;       // bit p: inbox[p] has something
+  std::atomic<uint32_t> parked_any;                    // the parked bitmap (one bit per line) has something
+  std::atomic<uint32_t> abandoned_any;
+  std::atomic<uint64_t> abandoned[kInboxWords];        // request slots whose session left
+  alignas(64) Inbox inbox[kNodesMax];
+};
+
+// `<pool>.node<N>.<incarnation>`
+void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
+
+// A peer's arena, mapped here.
+class PeerArena {
+ public:
+  static PeerArena* map(const Pool& pool, NodeId node, uint64_t incarnation);  // null if it cannot be had
+  ~PeerArena();
+  PeerArena(const PeerArena&) = delete;
+  uint64_t incarnation() const { return header_->incarnation; }
+  ArenaHeader& header() { return *header_; }
+  // Null if the reference makes no sense.
+  RequestSlot* slot(uint32_t index);
+  std::byte* frame(uint32_t line);
+  PeerArena* retired = nullptr;  // an older incarnation's, kept while somebody may still look at it
+
+ private:
+  PeerArena() = default;
+  std::byte* base_ = nullptr;
+  uint64_t bytes_ = 0;
+  ArenaHeader* header_ = nullptr;
+};
+
+void ring(ArenaHeader& arena) noexcept;
+
+// Whether node `n`'s entry names an incarnation that ended without leaving.  Certain: its file lock is free, or the
+// process that joined is gone.
+bool died(const Pool& pool, NodeId n) noexcept;
+void fence_pool(const Pool& pool, const char* reason) noexcept;
+// Looks at every node in the table (but `self`), fences the pool if one of them died; returns whether it is fenced.
+bool fence_if_somebody_died(const Pool& pool, NodeId self = NodeId{}) noexcept;
+
+}  // namespace coherence

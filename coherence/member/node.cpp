@@ -1,0 +1,169 @@
+#include "coherence/node.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "coherence/base/os.hpp"
+#include "coherence/member/arena.hpp"
+#include "coherence/pool/pool_header.hpp"
+#include "coherence/pool/pool_lock.hpp"
+
+namespace coherence {
+namespace {
+
+int live_nodes(const Pool& pool) {
+  int n = 0;
+  for (uint32_t i = 0; i < pool.nodes_max(); i++)
+    n += pool.table().node[i].state.load(std::memory_order_acquire) != Membership::kAbsent;
+  return n;
+}
+
+// Creates, allocates, locks and maps an arena file.  The lock is there before the file has its name in the table.
+Status make_arena(const char* path, uint64_t bytes, int* fd, void** base, Problem* problem) {
+  *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (*fd < 0) return problem->set(Errc::kSystem, "cannot create %s: %s", path, strerror(errno));
+  if (int error = posix_fallocate(*fd, 0, off_t(bytes)); error != 0)
+    return problem->set(error == ENOSPC ? Errc::kNoSpace : Errc::kSystem,
+                        "cannot allocate %.0f MB of shared memory for %s: %s", double(bytes) / 1048576, path,
+                        strerror(error));
+  if (flock(*fd, LOCK_EX | LOCK_NB) != 0)
+    return problem->set(Errc::kSystem, "cannot lock %s: %s", path, strerror(errno));
+  *base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+  if (*base == MAP_FAILED) return problem->set(Errc::kSystem, "cannot map %s: %s", path, strerror(errno));
+  madvise(*base, bytes, MADV_HUGEPAGE);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec& spec, Problem* problem) {
+  if (id.value >= pool.nodes_max())
+    return problem->set(Errc::kNotFound, "the pool has room for nodes 0 to %u, not for %d", pool.nodes_max() - 1,
+                        id.value);
+  VERIFY(spec.frames > 0 && spec.sessions_max > 0 && spec.sessions_max <= uint32_t(kSessionsMax));
+  PoolLock lock(pool.path());
+  if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", pool.path(), strerror(errno));
+  NodeTable& table = pool.table();
+  NodeEntry& entry = table.node[id.value];
+  if (fence_if_somebody_died(pool))  // N2: our own former incarnation included
+    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(), table.fence_reason);
+  if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent)
+    return problem->set(Errc::kBusy, "node %d is in use by process %d", id.value, entry.pid.load());
+
+  ArenaLayout layout = arena_layout(spec);
+  uint64_t incarnation = table.next_incarnation.fetch_add(1) + 1;
+  char path[600];
+  arena_path(pool, id, incarnation, path, sizeof path);
+  unlink(path);
+  std::unique_ptr<Node> node(new Node(pool));
+  void* base = nullptr;
+  Status ok = make_arena(path, layout.bytes, &node->arena_fd_, &base, problem);
+  auto* header = reinterpret_cast<PoolHeader*>(pool.at(PoolAddress{}));
+  bool first = live_nodes(pool) == 0;
+  if (ok && first) ok = pool.mark_durable(true, problem);
+  if (!ok) {
+    unlink(path);
+    return ok.error();
+  }
+  node->id_ = id;
+  node->incarnation_ = incarnation;
+  node->fence_ = &table.fence;
+  auto* bytes = static_cast<std::byte*>(base);
+  node->arena_ = static_cast<ArenaHeader*>(base);
+  node->arena_bytes_ = layout.bytes;
+  node->session_slots_ = reinterpret_cast<SessionSlot*>(bytes + layout.sessions_at);
+  node->parked_ = reinterpret_cast<std::atomic<uint64_t>*>(bytes + layout.parked_at);
+  node->lines_ = reinterpret_cast<Line*>(bytes + layout.lines_at);
+  node->frames_base_ = bytes + layout.frames_at;
+  node->private_ = bytes + layout.private_at;
+  node->private_bytes_ = layout.private_bytes;
+  node->frames_ = spec.frames;
+  node->sessions_max_ = spec.sessions_max;
+  node->arena_->incarnation = incarnation;
+  node->arena_->layout = layout;
+  node->arena_->magic = kArenaMagic;
+  for (uint32_t i = 0; i < spec.frames; i++) node->lines_[i].initialise();
+
+  header->state.store(PoolState::kInUse);
+  entry.pid.store(getpid(), std::memory_order_relaxed);
+  entry.pid_start.store(process_start_time(getpid()), std::memory_order_relaxed);
+  entry.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
+  entry.heartbeat_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  entry.incarnation.store(incarnation, std::memory_order_relaxed);
+  entry.joined_view.store(table.view.fetch_add(1) + 1, std::memory_order_relaxed);
+  entry.state.store(Membership::kLive, std::memory_order_release);  // pairs with died() and peer()
+  return node;
+}
+
+Node::~Node() {
+  for (auto& p : peers_)
+    for (PeerArena* arena = p.load(); arena;) {
+      PeerArena* next = arena->retired;
+      delete arena;
+      arena = next;
+    }
+  if (arena_) munmap(arena_, arena_bytes_);
+  if (arena_fd_ >= 0) close(arena_fd_);
+}
+
+const Counters& Node::counters(SessionId s) const { return session_slots_[s.value].counters; }
+void Node::fence(const char* reason) noexcept { fence_pool(pool_, reason); }
+const char* Node::fence_reason() const noexcept { return fenced() ? pool_.table().fence_reason : ""; }
+void Node::ring() const noexcept { coherence::ring(*arena_); }
+
+NodeInfo Node::info(NodeId n) const noexcept {
+  const NodeEntry& e = pool_.table().node[n.value];
+  return {NodeInfo::State(e.state.load(std::memory_order_acquire)), e.incarnation.load(std::memory_order_relaxed),
+          e.pid.load(std::memory_order_relaxed)};
+}
+
+NodeSet Node::live() const noexcept {
+  NodeSet set;
+  for (uint8_t n = 0; n < pool_.nodes_max(); n++)
+    if (info(NodeId{n}).state == NodeInfo::State::kLive) set = set.with(NodeId{n});
+  return set;
+}
+
+PeerArena* Node::peer(NodeId n) noexcept {
+  if (n.value >= pool_.nodes_max()) return nullptr;
+  const NodeEntry& e = pool_.table().node[n.value];
+  Membership state = e.state.load(std::memory_order_acquire);
+  if (state != Membership::kLive && state != Membership::kLeaving) return nullptr;
+  uint64_t incarnation = e.incarnation.load(std::memory_order_relaxed);
+  PeerArena* known = peers_[n.value].load(std::memory_order_acquire);  // pairs with the store below
+  if (known && known->incarnation() == incarnation) return known;
+  SpinGuard guard(peers_spin_);  // other threads of this process; a process of PostgreSQL has one
+  known = peers_[n.value].load(std::memory_order_relaxed);
+  if (known && known->incarnation() == incarnation) return known;
+  PeerArena* fresh = PeerArena::map(pool_, n, incarnation);
+  if (!fresh) return nullptr;
+  fresh->retired = known;
+  peers_[n.value].store(fresh, std::memory_order_release);
+  return fresh;
+}
+
+Status Node::withdraw(bool* last, Problem* problem) {
+  PoolLock lock(pool_.path());
+  if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", pool_.path(), strerror(errno));
+  if (fenced()) return problem->set(Errc::kFenced, "%s", fence_reason());
+  NodeTable& table = pool_.table();
+  table.view.fetch_add(1);
+  table.node[id_.value].state.store(Membership::kAbsent, std::memory_order_release);  // our last reply came before
+  left_ = true;
+  char path[600];
+  arena_path(pool_, id_, incarnation_, path, sizeof path);
+  unlink(path);
+  *last = live_nodes(pool_) == 0;
+  if (!*last) return {};
+  if (pool_.durable_path()) return pool_.save(problem);
+  reinterpret_cast<PoolHeader*>(pool_.at(PoolAddress{}))->state.store(PoolState::kClean);
+  return {};
+}
+
+}  // namespace coherence

@@ -1,0 +1,38 @@
+// NodeTable: who is in the pool; region 0 of the pool file.  Entries change under the pool's lock file (join, leave) or
+// by the fence; everybody reads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+
+namespace coherence {
+
+enum class Membership : uint32_t {
+  kAbsent = 0,
+  kLive = 1,
+  kLeaving = 2,  // still serves
+  kDead = 3,     // did not leave; the pool is fenced
+};
+
+struct alignas(64) NodeEntry {
+  std::atomic<Membership> state;
+  std::atomic<int32_t> pid;             // the process that joined (the postmaster)
+  std::atomic<uint64_t> incarnation;
+  std::atomic<uint64_t> pid_start;      // guards against a reused pid
+  std::atomic<uint64_t> pid_namespace;
+  std::atomic<uint64_t> heartbeat_ns;   // of the worker; information, never a verdict
+  std::atomic<uint64_t> joined_view;    // the view that began with this incarnation
+};
+
+struct NodeTable {
+  std::atomic<uint32_t> fence;  // not 0: no page may be touched any more
+  std::atomic<uint32_t> reason_claimed;
+  std::atomic<uint64_t> view;   // grows with every join and leave
+  std::atomic<uint64_t> next_incarnation;
+  char fence_reason[232];
+  NodeEntry node[kNodesMax];
+};
+
+}  // namespace coherence

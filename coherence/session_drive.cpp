@@ -1,0 +1,344 @@
+// The protocol side of a Session: gives step() its events and does what it says.  Any process of the node may drive a
+// line's operation; the spinlock orders the steps, a posted batch or the X latch keeps the rest away.
+#include <bit>
+
+#include "coherence/base/os.hpp"
+#include "coherence/base/racy_copy.hpp"
+#include "coherence/member/arena.hpp"
+#include "coherence/session.hpp"
+
+namespace coherence {
+namespace {
+
+constexpr int kRangesMax = 8;      // of a write-back; a page changed in more places is written whole
+constexpr int kServeRoundsMax = 8;  // of one unlock; the worker goes on
+
+uint32_t reply_word(uint16_t round, ReplyKind kind) { return uint32_t(round) << 8 | uint32_t(kind); }
+
+Counter sent_counter(RequestKind kind) {
+  return kind == RequestKind::kPeerRd   ? Counter::kPeerRdSent
+         : kind == RequestKind::kPeerWr ? Counter::kPeerWrSent
+                                        : Counter::kPeerInvSent;
+}
+Counter received_counter(RequestKind kind) {
+  return kind == RequestKind::kPeerRd   ? Counter::kPeerRdReceived
+         : kind == RequestKind::kPeerWr ? Counter::kPeerWrReceived
+                                        : Counter::kPeerInvReceived;
+}
+Counter reply_counter(ReplyKind kind, bool sent) {
+  switch (kind) {
+    case ReplyKind::kGrantS: return sent ? Counter::kGrantSSent : Counter::kGrantSReceived;
+    case ReplyKind::kGrantM: return sent ? Counter::kGrantMSent : Counter::kGrantMReceived;
+    case ReplyKind::kDone: return sent ? Counter::kDoneSent : Counter::kDoneReceived;
+    default: return sent ? Counter::kDroppedSent : Counter::kDroppedReceived;
+  }
+}
+
+}  // namespace
+
+RequestSlot& Session::slot_of(const Line& line) noexcept {
+  uint16_t i = line.op_slot_;
+  return node_.session_slots_[i / kSlotsPerSession].slot[i % kSlotsPerSession];
+}
+
+// REQUIRES: the line's X latch.
+void Session::start(Line& line, RequestSlot& slot, bool exclusive) noexcept {
+  slot.line.store(node_.index_of(line), std::memory_order_relaxed);
+  slot.state.store(SlotState::kWaiting, std::memory_order_release);
+  Actions actions;
+  {
+    SpinGuard guard(line.spin_, node_.fence_);
+    line.op_slot_ = uint16_t(id_.value * kSlotsPerSession + (&slot - slot_.slot));
+    counters_.add(!exclusive                                ? Counter::kMissShared
+                  : line.state_.memo == Memo::kShared ? Counter::kUpgrades
+                                                            : Counter::kMissExclusive);
+    actions = step_line(line, {.kind = exclusive ? Event::Kind::kFetchExclusive : Event::Kind::kFetchShared});
+  }
+  run(line, actions);
+}
+
+Actions Session::step_line(Line& line, const Event& event) noexcept {
+  Actions actions = step(line.state_, node_.id_, event);
+  VERIFY(!actions.bad);
+  if (actions.send != RequestKind::kNone) fill_slot(line, actions);
+  bool pending = line.state_.parked_count > 0;
+  if (pending != LocalWord{line.latch_.load(std::memory_order_relaxed)}.pending()) {
+    if (pending) {
+      line.latch_.fetch_or(LocalWord::kPending, std::memory_order_acq_rel);
+    } else {
+      line.latch_.fetch_and(~LocalWord::kPending, std::memory_order_acq_rel);
+      line.turns_.store(0, std::memory_order_relaxed);
+    }
+  }
+  return actions;
+}
+
+void Session::run(Line& line, Actions actions) noexcept {
+  for (;;) {
+    answer(line, actions);
+    if (actions.send != RequestKind::kNone) return send(line, actions);
+    if (actions.post == Post::kNone) break;
+    if (actions.post == Post::kDropShare && line.state_.op == LineOp::kFallbackPosted)
+      counters_.add(Counter::kUpgradeFallbacks);
+    uint64_t old = post(line, actions);
+    SpinGuard guard(line.spin_, node_.fence_);
+    actions = step_line(line, {.kind = Event::Kind::kBatchDone, .old = old});
+  }
+  if (actions.finished) return finish(line, actions);
+  if (actions.latch == LatchEnd::kRelease) end_latch(line, LatchEnd::kRelease, line.state_.memo);
+}
+
+// Runs one batch to its end; returns the old word.  (A transport with asynchronous completion would return here and come
+// back with kBatchDone; shm is done when post() returns.)
+uint64_t Session::post(Line& line, const Actions& actions) noexcept {
+  PageId page = line.page();
+  NodeId self = node_.id_;
+  PoolAddress word = node_.pool_.latch_address(page), bytes = node_.pool_.page_address(page);
+  std::byte* frame = node_.frame(line);
+  Batch batch(page.node());
+  int atomic = -1;
+  switch (actions.post) {
+    case Post::kAddReader:
+      atomic = batch.faa(word, LatchWord::add_reader(self));
+      batch.read(bytes, frame, kPageSize, OnlyIf::kNoHolder);
+      break;
+    case Post::kProbe:
+      atomic = batch.load(word);
+      batch.read(bytes, frame, kPageSize, OnlyIf::kNoHolder);
+      break;
+    case Post::kTake:
+      atomic = batch.cas(word, LatchWord::free().raw, LatchWord::owned_by(self).raw);
+      batch.read(bytes, frame, kPageSize, OnlyIf::kCasSucceeded);
+      break;
+    case Post::kReadPage: batch.read(bytes, frame, kPageSize); break;
+    case Post::kUpgrade:
+      atomic = batch.cas(word, LatchWord::sole_reader(self).raw, LatchWord::owned_by(self).raw);
+      break;
+    case Post::kDropShare: atomic = batch.faa(word, LatchWord::drop_reader(self)); break;
+    case Post::kRelease:
+    case Post::kHandOver:
+    case Post::kDowngrade: {
+      add_write_back(batch, line);  // settle first: the bytes, then the word, then the grant (F2)
+      uint64_t addend = actions.post == Post::kRelease    ? LatchWord::drop_holder(self)
+                        : actions.post == Post::kHandOver ? LatchWord::hand_over(self, actions.to)
+                                                          : LatchWord::downgrade(self);
+      atomic = batch.faa(word, addend);
+      break;
+    }
+    case Post::kNone: VERIFY(false);
+  }
+  memory_.post(batch);
+  memory_.wait(batch);
+  VERIFY(batch.known());
+  if (actions.post == Post::kRelease || actions.post == Post::kHandOver || actions.post == Post::kDowngrade)
+    written_back(line);
+  return atomic >= 0 ? batch.op(atomic).old : 0;
+}
+
+// WRITEs of the dirty ranges; the page header's line last (S9).  REQUIRES: the bytes do not change, stamps aside.
+void Session::add_write_back(Batch& batch, Line& line) noexcept {
+  uint64_t dirty[2];
+  for (int i = 0; i < 2; i++) dirty[i] = line.dirty_[i].exchange(0, std::memory_order_acquire);  // pairs with stamps
+  PoolAddress at = node_.pool_.page_address(line.page());
+  const std::byte* frame = node_.frame(line);
+  auto is_dirty = [&](uint32_t i) { return i < 128 && (dirty[i / 64] >> i % 64 & 1); };
+  int ranges = std::popcount(dirty[0] & ~(dirty[0] << 1)) + std::popcount(dirty[1] & ~(dirty[1] << 1 | dirty[0] >> 63));
+  bool header = is_dirty(0);
+  if (ranges > kRangesMax) {
+    batch.write(at + 64, frame + 64, kPageSize - 64);
+  } else {
+    for (uint32_t i = 1; i < 128;) {
+      uint32_t end = i;
+      while (is_dirty(end)) end++;
+      if (end > i) batch.write(at + i * 64, frame + i * 64, (end - i) * 64);
+      i = end + 1;
+    }
+  }
+  if (header) batch.write(at, frame, 64);
+}
+
+void Session::written_back(Line& line) noexcept {
+  line.first_change_.store(Line::kNoChange, std::memory_order_release);
+}
+
+// --- requests of ours ----------------------------------------------------------------------------------------------------
+
+// Under the spinlock, so that nobody takes an old round's replies for this one's.
+void Session::fill_slot(Line& line, const Actions& actions) noexcept {
+  RequestSlot& s = slot_of(line);
+  s.round.store(uint16_t(s.round.load(std::memory_order_relaxed) + 1), std::memory_order_relaxed);
+  for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first()))
+    s.reply[left.first().value].store(0, std::memory_order_relaxed);
+  s.page.store(line.page().raw, std::memory_order_relaxed);
+  s.kind.store(actions.send, std::memory_order_relaxed);
+  s.priority.store(line.state_.priority, std::memory_order_relaxed);
+  s.sent_in_view.store(node_.pool_.table().view.load(std::memory_order_acquire), std::memory_order_release);
+}
+
+void Session::send(Line& line, const Actions& actions) noexcept {
+  uint16_t slot = line.op_slot_;
+  for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first())) {
+    PeerArena* peer = node_.peer(left.first());
+    counters_.add(sent_counter(actions.send));
+    if (!peer) continue;  // not in the pool any more: collect() counts it as gone
+    ArenaHeader& there = peer->header();
+    Inbox& inbox = there.inbox[node_.id_.value];
+    // Publishes the slot; pairs with the exchanges of drain_inbox().  The order of the three is its order backwards.
+    inbox.bits[slot / 64].fetch_or(uint64_t{1} << slot % 64, std::memory_order_seq_cst);
+    inbox.words_set.fetch_or(uint64_t{1} << slot / 64, std::memory_order_seq_cst);
+    there.inbox_peers.fetch_or(NodeSet::of(node_.id_).bits, std::memory_order_seq_cst);
+    ring(there);
+  }
+}
+
+// Takes the replies that are in; whether there was any.  The line may be another's by now: then there is none for us.
+bool Session::collect(Line& line) noexcept {
+  Actions actions;
+  bool any = false;
+  {
+    SpinGuard guard(line.spin_, node_.fence_);
+    NodeSet waiting = line.state_.waiting;
+    if (waiting.empty()) return false;
+    RequestSlot& s = slot_of(line);
+    uint16_t round = s.round.load(std::memory_order_relaxed);
+    for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
+      NodeId from = waiting.first();
+      const NodeEntry& e = node_.pool_.table().node[from.value];
+      Membership state = e.state.load(std::memory_order_acquire);  // before the reply: the last one came before it left
+      bool gone = state == Membership::kAbsent || state == Membership::kDead ||
+                  e.joined_view.load(std::memory_order_relaxed) > s.sent_in_view.load(std::memory_order_relaxed);
+      uint32_t word = s.reply[from.value].load(std::memory_order_acquire);  // pairs with reply(); brings the page
+      bool replied = word != 0 && word >> 8 == round;
+      if (!replied && !gone) continue;
+      any = true;
+      ReplyKind kind = replied ? ReplyKind(word & 0xff) : ReplyKind::kDropped;
+      if (replied) counters_.add(reply_counter(kind, false));
+      actions = step_line(
+          line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone, .reply = kind, .from = from});
+      if (line.state_.waiting.empty()) break;
+    }
+  }
+  if (any) run(line, actions);
+  return any;
+}
+
+// The fetch is over: the latch becomes the caller's, or, if he left, is released (F3, F5).
+void Session::finish(Line& line, const Actions& actions) noexcept {
+  RequestSlot& s = slot_of(line);
+  end_latch(line, actions.latch, line.state_.memo);
+  SlotState waiting = SlotState::kWaiting;
+  if (s.state.compare_exchange_strong(waiting, SlotState::kFinished, std::memory_order_acq_rel)) {
+    s.bell.fetch_add(1, std::memory_order_seq_cst);
+    if (s.sleeping.load(std::memory_order_seq_cst)) futex_wake(s.bell, 1);
+    return;
+  }
+  s.state.store(SlotState::kFree, std::memory_order_release);  // pairs with take_slot()
+  if (actions.latch == LatchEnd::kToShared) return unlock_shared(line);
+  unlock_exclusive(line);
+}
+
+// --- requests of peers ---------------------------------------------------------------------------------------------------
+
+void Session::answer(Line& line, const Actions& actions) noexcept {
+  for (int i = 0; i < actions.reply_count; i++)
+    reply(actions.replies[i].to, actions.replies[i].kind, node_.frame(line));
+}
+
+void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte* page) noexcept {
+  NodeId to{request.from};
+  PeerArena* peer = node_.peer(to);
+  if (!peer) {
+    if (node_.info(to).state == NodeInfo::State::kLive) node_.fence("a peer's arena cannot be mapped");
+    return;
+  }
+  RequestSlot* s = peer->slot(request.slot);
+  VERIFY(s);
+  if (kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM) {
+    std::byte* frame = peer->frame(s->line.load(std::memory_order_relaxed));
+    VERIFY(frame);
+    racy_copy(frame, page, kPageSize);
+  }
+  counters_.add(reply_counter(kind, true));
+  s->reply[node_.id_.value].store(reply_word(request.id, kind), std::memory_order_release);  // pairs with collect()
+  s->bell.fetch_add(1, std::memory_order_seq_cst);
+  if (s->sleeping.load(std::memory_order_seq_cst)) futex_wake(s->bell, 1);  // pairs with await()
+  if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(peer->header());
+}
+
+void Session::receive(NodeId from, uint16_t slot) noexcept {
+  PeerArena* peer = node_.peer(from);
+  RequestSlot* s = peer ? peer->slot(slot) : nullptr;
+  if (!s) return;
+  PageId page{s->page.load(std::memory_order_relaxed)};
+  PeerRequest request{from.value, s->kind.load(std::memory_order_relaxed), s->priority.load(std::memory_order_relaxed),
+                      0,          slot, s->round.load(std::memory_order_relaxed)};
+  counters_.add(received_counter(request.kind));
+  Line* line = node_.directory_ ? node_.directory_->find(page) : nullptr;
+  if (!line) return reply(request, ReplyKind::kDropped, nullptr);
+  collect(*line);  // an operation whose replies are in should not be waited for: its owner may sleep long
+  Actions actions;
+  bool parked = false;
+  {
+    SpinGuard guard(line->spin_, node_.fence_);
+    if (line->page() == page) {
+      LineState& state = line->state_;
+      bool latched = state.op == LineOp::kIdle && state.memo != Memo::kInvalid && try_latch(*line);
+      actions = step_line(*line, {.kind = Event::Kind::kPeer, .latched = latched,
+                                  .may_leave = !latched || may_leave(*line), .request = request});
+      for (int i = 0; i < state.parked_count; i++) parked |= state.parked[i] == request;
+    } else {
+      line = nullptr;
+    }
+  }
+  if (!line) return reply(request, ReplyKind::kDropped, nullptr);
+  run(*line, actions);
+  if (parked) {
+    counters_.add(Counter::kParked);
+    leave_to_worker(*line, false);
+  } else if (actions.post != Post::kNone) {
+    counters_.add(Counter::kServedByWorker);
+  }
+  if (actions.blocked_by_log) wait_for_log(*line, false);
+  else settle(*line);
+}
+
+void Session::serve_parked(Line& line, bool worker) noexcept {
+  for (int i = 0; i < kServeRoundsMax; i++) {
+    Actions actions;
+    {
+      SpinGuard guard(line.spin_, node_.fence_);
+      if (line.state_.op != LineOp::kIdle || line.state_.parked_count == 0) return;
+      if (!try_latch(line)) return;  // whoever has it will see `pending`
+      actions = step_line(line, {.kind = Event::Kind::kServe, .latched = true, .may_leave = may_leave(line)});
+      if (actions.post == Post::kNone && line.state_.parked_count > 0 && !actions.blocked_by_log)
+        actions.blocked_by_hold = true;
+    }
+    if (actions.post != Post::kNone) counters_.add(worker ? Counter::kServedByWorker : Counter::kServedByUnlocker);
+    run(line, actions);
+    if (actions.post == Post::kNone && actions.blocked_by_log) return wait_for_log(line, !worker);
+    if (actions.post == Post::kNone && actions.blocked_by_hold) return;  // drop_hold() comes back
+    LocalWord w = line.word();
+    if (!w.pending() || !w.free()) return;
+  }
+  leave_to_worker(line, true);
+}
+
+// REQUIRES: a latch on the line.
+bool Session::may_leave(const Line& line) noexcept {
+  return line.state_.memo != Memo::kModified || !node_.horizon_ || line.lsn() <= node_.horizon_->flushed();
+}
+
+void Session::wait_for_log(Line& line, bool ring) noexcept {
+  counters_.add(Counter::kFlushWaits);
+  if (node_.horizon_) node_.horizon_->request_flush(line.lsn());
+  leave_to_worker(line, ring);
+}
+
+void Session::leave_to_worker(Line& line, bool ring) noexcept {
+  uint32_t i = node_.index_of(line);
+  node_.parked_[i / 64].fetch_or(uint64_t{1} << i % 64, std::memory_order_acq_rel);
+  node_.arena_->parked_any.store(1, std::memory_order_seq_cst);
+  if (ring) node_.ring();
+}
+
+}  // namespace coherence

@@ -1,0 +1,221 @@
+// The local side of a Session: latches between the processes of one node, and waiting for the line's operation.
+#include "coherence/base/os.hpp"
+#include "coherence/member/arena.hpp"
+#include "coherence/session.hpp"
+
+namespace coherence {
+namespace {
+
+constexpr uint32_t kSliceMs = 10;  // the longest sleep without a look at interrupts and the fence
+
+// Whether a newcomer would have to wait, turns aside.
+bool blocks(LocalWord w, bool exclusive) {
+  if (w.exclusive()) return true;
+  if (!exclusive && w.memo() != Memo::kInvalid) return w.shared() && (w.raw & LocalWord::kExclusiveWaiters);
+  return w.shared() != 0;
+}
+
+}  // namespace
+
+Session::Session(Node& node, SessionId id, Interrupts* interrupts)
+    : node_(node),
+      id_(id),
+      interrupts_(interrupts),
+      counters_(node.session_slots_[id.value].counters),
+      memory_(node.pool().at(PoolAddress{}), counters_),
+      slot_(node.session_slots_[id.value]) {
+  VERIFY(id.value < node.sessions_max());
+  slot_.in_use.store(1, std::memory_order_release);
+}
+
+Session::~Session() { slot_.in_use.store(0, std::memory_order_release); }
+
+Status Session::lock_slow(Line& line, PageId page, bool exclusive) {
+  for (;;) {
+    if (line.page() != page) return Errc::kRestart;
+    if (node_.fenced()) return Errc::kFenced;
+    switch (try_enter(line, exclusive, true)) {
+      case Entry::kEntered:
+        if (line.page() == page) return {};
+        return exclusive ? wrong_page_exclusive(line) : wrong_page_shared(line);
+      case Entry::kFetch: {
+        RequestSlot* slot = line.page() == page ? take_slot() : nullptr;
+        if (slot) {
+          start(line, *slot, exclusive);
+          return await(line, *slot);
+        }
+        end_latch(line, LatchEnd::kRelease, line.memo());
+        settle(line);
+        if (line.page() == page) GCL_TRY(pause(1));
+        break;
+      }
+      case Entry::kBlocked: GCL_TRY(wait_local(line, exclusive)); break;
+    }
+  }
+}
+
+Status Session::try_slow(Line& line, PageId page, bool exclusive) {
+  if (line.page() != page) return Errc::kRestart;
+  if (try_enter(line, exclusive, false) != Entry::kEntered) return Errc::kWouldBlock;
+  if (line.page() == page) return {};
+  return exclusive ? wrong_page_exclusive(line) : wrong_page_shared(line);
+}
+
+// kFetch: the latch is X, and ours for an operation.
+Session::Entry Session::try_enter(Line& line, bool exclusive, bool may_fetch) noexcept {
+  uint64_t raw = line.latch_.load(std::memory_order_relaxed);
+  bool turn = false;
+  for (;;) {
+    LocalWord w{raw};
+    bool hit = exclusive ? w.memo() == Memo::kModified : w.memo() != Memo::kInvalid;
+    if (blocks(w, exclusive) || (!hit && !may_fetch)) return Entry::kBlocked;
+    if (w.pending() && !turn) {
+      if (!take_turn(line)) return Entry::kBlocked;
+      turn = true;
+    }
+    LocalWord next = hit && !exclusive ? w.with_shared() : w.with_exclusive();
+    if (line.latch_.compare_exchange_weak(raw, next.raw, std::memory_order_acquire,  // pairs with the release of unlocks
+                                          std::memory_order_relaxed))
+      return hit ? Entry::kEntered : Entry::kFetch;
+  }
+}
+
+// gamma: while a peer waits, so many local turns and no more.  A line held for a transaction's end keeps serving the
+// node: the request waits for that end anyway.
+bool Session::take_turn(Line& line) noexcept {
+  if (line.turns_.fetch_add(1, std::memory_order_relaxed) < node_.local_turns_max_) return true;
+  SpinGuard guard(line.spin_, node_.fence_);
+  return line.state_.holds_shared || line.state_.holds_exclusive;
+}
+
+Status Session::wait_local(Line& line, bool exclusive) {
+  uint32_t seen = line.wake_.load(std::memory_order_acquire);  // before the bit: a wake after it changes the word
+  uint64_t bit = exclusive ? LocalWord::kExclusiveWaiters : LocalWord::kSharedWaiters;
+  LocalWord w{line.latch_.fetch_or(bit, std::memory_order_acq_rel)};
+  bool out_of_turns = w.pending() && line.turns_.load(std::memory_order_relaxed) >= node_.local_turns_max_;
+  if (blocks(w, exclusive) || out_of_turns) {
+    counters_.add(Counter::kLocalWaits);
+    futex_wait(line.wake_, seen, kSliceMs);
+  }
+  Status ok = pause(0);
+  if (!ok) settle(line);  // the one who woke us may count on us to take the latch, and free it again
+  return ok;
+}
+
+Status Session::pause(uint32_t ms) {
+  if (ms > 0) {
+    std::atomic<uint32_t> nothing{0};
+    futex_wait(nothing, 0, ms);
+  }
+  if (node_.fenced()) return Errc::kFenced;
+  if (interrupts_ && interrupts_->pending()) return Errc::kInterrupted;
+  return {};
+}
+
+RequestSlot* Session::take_slot() noexcept {
+  for (RequestSlot& s : slot_.slot)
+    if (s.state.load(std::memory_order_acquire) == SlotState::kFree) return &s;  // pairs with finish()
+  return nullptr;
+}
+
+// Waits for the operation that start() began; afterwards the latch is ours (F5), unless we leave it to the worker (F3).
+Status Session::await(Line& line, RequestSlot& slot) {
+  for (;;) {
+    uint32_t seen = slot.bell.load(std::memory_order_acquire);
+    if (slot.state.load(std::memory_order_acquire) == SlotState::kFinished) break;  // pairs with finish()
+    if (collect(line)) continue;
+    Status ok = pause(0);
+    if (!ok) {
+      SlotState waiting = SlotState::kWaiting;
+      if (!slot.state.compare_exchange_strong(waiting, SlotState::kAbandoned, std::memory_order_seq_cst)) break;
+      counters_.add(Counter::kAbandoned);
+      uint32_t index = uint32_t(id_.value) * kSlotsPerSession + uint32_t(&slot - slot_.slot);
+      node_.arena_->abandoned[index / 64].fetch_or(uint64_t{1} << index % 64, std::memory_order_seq_cst);
+      node_.arena_->abandoned_any.store(1, std::memory_order_seq_cst);
+      node_.ring();
+      return ok;
+    }
+    slot.sleeping.store(1, std::memory_order_seq_cst);  // pairs with the load in reply(): one sees the other (S5)
+    if (slot.bell.load(std::memory_order_seq_cst) == seen) {
+      counters_.add(Counter::kPeerWaits);
+      futex_wait(slot.bell, seen, kSliceMs);
+    }
+    slot.sleeping.store(0, std::memory_order_relaxed);
+  }
+  slot.state.store(SlotState::kFree, std::memory_order_relaxed);
+  return {};
+}
+
+void Session::unlocked_slow(Line& line, LocalWord after) noexcept {
+  if (!after.free()) return;  // the last one out sees to it
+  bool turns_left = line.turns_.load(std::memory_order_relaxed) < node_.local_turns_max_;
+  if (after.pending()) {
+    if (after.has_waiters() && turns_left && wake_local(line) > 0) return;  // one of them frees the latch again
+    serve_parked(line, false);
+    after = line.word();
+  }
+  if (after.has_waiters()) wake_local(line);
+}
+
+int Session::wake_local(Line& line) noexcept {
+  line.latch_.fetch_and(~LocalWord::kWaiters, std::memory_order_acq_rel);
+  line.wake_.fetch_add(1, std::memory_order_acq_rel);
+  return futex_wake(line.wake_, 1 << 30);
+}
+
+bool Session::try_latch(Line& line) noexcept {
+  uint64_t raw = line.latch_.load(std::memory_order_relaxed);
+  while (LocalWord{raw}.free())
+    if (line.latch_.compare_exchange_weak(raw, LocalWord{raw}.with_exclusive().raw, std::memory_order_acquire,
+                                          std::memory_order_relaxed))
+      return true;
+  return false;
+}
+
+// X ends, or changes hands, and the word shows the memo.
+void Session::end_latch(Line& line, LatchEnd end, Memo memo) noexcept {
+  uint64_t raw = line.latch_.load(std::memory_order_relaxed);
+  LocalWord next;
+  do {
+    LocalWord w = LocalWord{raw}.with_memo(memo);
+    next = end == LatchEnd::kRelease ? w.without_exclusive() : end == LatchEnd::kToShared ? w.exclusive_to_shared() : w;
+  } while (!line.latch_.compare_exchange_weak(raw, next.raw, std::memory_order_acq_rel, std::memory_order_relaxed));
+  if (end != LatchEnd::kToCaller && next.has_waiters()) wake_local(line);
+}
+
+// Whoever leaves a line free with a request parked serves it.
+void Session::settle(Line& line) noexcept {
+  LocalWord w = line.word();
+  if (w.pending() && w.free()) serve_parked(line, false);
+}
+
+void Session::downgrade(Line& line) noexcept { end_latch(line, LatchEnd::kToShared, line.memo()); }
+
+Status Session::try_upgrade(Line& line, PageId page, uint64_t token) {
+  uint64_t raw = line.latch_.load(std::memory_order_relaxed);
+  do {
+    LocalWord w{raw};
+    if (w.version() != uint32_t(token) || line.page() != page) return Errc::kRestart;
+    if (!w.admits_exclusive()) return Errc::kWouldBlock;
+  } while (!line.latch_.compare_exchange_weak(raw, LocalWord{raw}.with_exclusive().raw, std::memory_order_acquire,
+                                              std::memory_order_relaxed));
+  return {};
+}
+
+void Session::hold(Line& line, bool exclusive) {
+  SpinGuard guard(line.spin_, node_.fence_);
+  auto& count = exclusive ? line.state_.holds_exclusive : line.state_.holds_shared;
+  VERIFY(line.state_.memo == Memo::kModified || (!exclusive && line.state_.memo == Memo::kShared));
+  VERIFY(++count != 0);
+}
+
+void Session::drop_hold(Line& line, bool exclusive) {
+  {
+    SpinGuard guard(line.spin_, node_.fence_);
+    auto& count = exclusive ? line.state_.holds_exclusive : line.state_.holds_shared;
+    VERIFY(count-- != 0);
+  }
+  settle(line);
+}
+
+}  // namespace coherence

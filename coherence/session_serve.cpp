@@ -1,0 +1,137 @@
+// The worker's side of a Session, and a node's orderly end.
+#include "coherence/base/os.hpp"
+#include "coherence/member/arena.hpp"
+#include "coherence/session.hpp"
+
+namespace coherence {
+namespace {
+
+constexpr uint32_t kSleepMsMax = 100;
+constexpr uint32_t kWaitingSleepMs = 2;  // while requests are parked: the log may be flushed any moment
+constexpr uint64_t kWatchNs = 250'000'000;
+constexpr uint64_t kLeaveNs = 20'000'000'000;
+
+}  // namespace
+
+Status Session::serve(uint32_t ms) {
+  uint64_t end = monotonic_ns() + uint64_t(ms) * 1000000;
+  ArenaHeader& arena = *node_.arena_;
+  for (;;) {
+    watch();
+    if (node_.fenced()) return Errc::kFenced;
+    uint32_t seen = arena.bell.load(std::memory_order_acquire);
+    bool busy = drain_inbox();
+    bool waiting = drain_abandoned() | drain_parked();  // both look again at every round
+    uint64_t now = monotonic_ns();
+    if (now >= end || (interrupts_ && interrupts_->pending())) return {};
+    if (busy) continue;
+    uint32_t left = uint32_t((end - now) / 1000000) + 1;
+    uint32_t sleep = left < kSleepMsMax ? left : kSleepMsMax;
+    if (waiting && sleep > kWaitingSleepMs) sleep = kWaitingSleepMs;
+    arena.sleeping.store(1, std::memory_order_seq_cst);  // pairs with ring()
+    if (nothing_to_do(waiting)) futex_wait(arena.bell, seen, sleep);
+    arena.sleeping.store(0, std::memory_order_relaxed);
+  }
+}
+
+// What is parked or abandoned already waits for something else: it does not keep us awake.
+bool Session::nothing_to_do(bool waiting) noexcept {
+  ArenaHeader& arena = *node_.arena_;
+  if (arena.inbox_peers.load(std::memory_order_seq_cst) != 0) return false;
+  return waiting || (arena.parked_any.load(std::memory_order_seq_cst) == 0 &&
+                     arena.abandoned_any.load(std::memory_order_seq_cst) == 0);
+}
+
+bool Session::drain_inbox() noexcept {
+  ArenaHeader& arena = *node_.arena_;
+  NodeSet peers{arena.inbox_peers.exchange(0, std::memory_order_seq_cst)};
+  bool any = !peers.empty();
+  for (; !peers.empty(); peers = peers.without(peers.first())) {
+    Inbox& inbox = arena.inbox[peers.first().value];
+    for (uint64_t words = inbox.words_set.exchange(0, std::memory_order_seq_cst); words; words &= words - 1) {
+      int w = std::countr_zero(words);
+      for (uint64_t bits = inbox.bits[w].exchange(0, std::memory_order_seq_cst); bits; bits &= bits - 1)
+        receive(peers.first(), uint16_t(w * 64 + std::countr_zero(bits)));
+    }
+  }
+  return any;
+}
+
+// Looks after every line where requests are parked; whether some still are.
+bool Session::drain_parked() noexcept {
+  if (node_.arena_->parked_any.exchange(0, std::memory_order_seq_cst) == 0) return false;
+  bool remain = false;
+  for (uint32_t w = 0; w * 64 < node_.frames(); w++) {
+    if (node_.parked_[w].load(std::memory_order_relaxed) == 0) continue;
+    for (uint64_t bits = node_.parked_[w].exchange(0, std::memory_order_acq_rel); bits; bits &= bits - 1) {
+      Line& line = node_.line(w * 64 + uint32_t(std::countr_zero(bits)));
+      serve_parked(line, true);
+      bool still;
+      {
+        SpinGuard guard(line.spin_, node_.fence_);
+        still = line.state_.parked_count > 0;
+      }
+      if (still) leave_to_worker(line, false);
+      remain |= still;
+    }
+  }
+  return remain;
+}
+
+// Goes on with operations whose callers left; whether some still wait.
+bool Session::drain_abandoned() noexcept {
+  ArenaHeader& arena = *node_.arena_;
+  if (arena.abandoned_any.exchange(0, std::memory_order_seq_cst) == 0) return false;
+  bool remain = false;
+  for (uint32_t w = 0; w < uint32_t(kInboxWords); w++) {
+    if (arena.abandoned[w].load(std::memory_order_relaxed) == 0) continue;
+    for (uint64_t bits = arena.abandoned[w].exchange(0, std::memory_order_acq_rel); bits; bits &= bits - 1) {
+      uint32_t i = w * 64 + uint32_t(std::countr_zero(bits));
+      RequestSlot& s = node_.session_slots_[i / kSlotsPerSession].slot[i % kSlotsPerSession];
+      if (s.state.load(std::memory_order_acquire) != SlotState::kAbandoned) continue;
+      while (collect(node_.line(s.line.load(std::memory_order_relaxed)))) {
+      }
+      if (s.state.load(std::memory_order_acquire) != SlotState::kAbandoned) continue;
+      arena.abandoned[w].fetch_or(uint64_t{1} << i % 64, std::memory_order_acq_rel);
+      remain = true;
+    }
+  }
+  if (remain) arena.abandoned_any.store(1, std::memory_order_seq_cst);
+  return remain;
+}
+
+void Session::watch() noexcept {
+  uint64_t now = monotonic_ns();
+  if (now - watched_ns_ < kWatchNs) return;
+  watched_ns_ = now;
+  node_.pool_.table().node[node_.id_.value].heartbeat_ns.store(now, std::memory_order_relaxed);
+  fence_if_somebody_died(node_.pool_, node_.id_);
+}
+
+Status Node::leave(Session& session, bool* last, Problem* problem) {
+  pool_.table().node[id_.value].state.store(Membership::kLeaving, std::memory_order_release);
+  uint64_t deadline = monotonic_ns() + kLeaveNs;
+  for (;;) {
+    uint32_t busy = 0, slots = 0;
+    for (uint32_t i = 0; i < frames_; i++) {
+      Line& l = lines_[i];
+      PageId page = l.page();
+      if (!page.valid()) continue;
+      if (session.try_evict(l, page)) session.finish_evict(l);
+      else busy++;
+    }
+    for (uint32_t i = 0; i < sessions_max_ * kSlotsPerSession; i++) {
+      SlotState s = session_slots_[i / kSlotsPerSession].slot[i % kSlotsPerSession].state.load();
+      slots += s != SlotState::kFree;
+    }
+    if (!busy && !slots) break;
+    Status ok = session.serve(busy ? 1 : 10);
+    if (!ok) return problem->set(ok.error(), "%s", fence_reason());
+    if (monotonic_ns() > deadline)
+      return problem->set(Errc::kBusy, "%u pages are still latched, %u operations still wait", busy, slots);
+  }
+  session.drain_inbox();
+  return withdraw(last, problem);
+}
+
+}  // namespace coherence

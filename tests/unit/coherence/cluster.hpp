@@ -1,0 +1,151 @@
+// Several nodes in one process over one pool file, for tests: each with a page directory, lines and a worker thread.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "coherence/base/racy_copy.hpp"
+#include "coherence/node.hpp"
+#include "coherence/session.hpp"
+
+namespace coherence {
+
+inline constexpr uint16_t kWorkerSession = 15;
+
+class TestDirectory : public FrameDirectory {
+ public:
+  explicit TestDirectory(uint32_t pages) : lines_(pages) {}
+  Line* find(PageId page) noexcept override { return lines_[page.number()].load(std::memory_order_acquire); }
+  std::atomic<Line*>& at(PageId page) { return lines_[page.number()]; }
+
+ private:
+  std::vector<std::atomic<Line*>> lines_;
+};
+
+class TestHorizon : public LogHorizon {
+ public:
+  Lsn flushed() noexcept override { return {flushed_lsn.load()}; }
+  void request_flush(Lsn lsn) noexcept override { requested.store(lsn.value); }
+  std::atomic<uint64_t> flushed_lsn{0}, requested{0};
+};
+
+class TestInterrupts : public Interrupts {
+ public:
+  bool pending() noexcept override { return raised.load(); }
+  std::atomic<bool> raised{false};
+};
+
+struct TestNode {
+  TestNode(Pool& pool, NodeId id, uint32_t frames) : directory(uint32_t(pool.pages())) {
+    Problem problem;
+    auto joined = Node::join(pool, id, {.frames = frames, .sessions_max = 16, .private_bytes = 4096}, &problem);
+    EXPECT_TRUE(joined.ok()) << problem.text;
+    node = joined.take();
+    node->set_upcalls(&directory, &horizon);
+    for (uint32_t i = 0; i < frames; i++) free.push_back(&node->line(i));
+  }
+  ~TestNode() { stop(); }
+  void start() {
+    worker = std::thread([this] {
+      Session session(*node, SessionId{kWorkerSession}, nullptr);
+      while (!stopping.load())
+        if (!session.serve(20)) break;
+    });
+  }
+  void stop() {
+    stopping = true;
+    if (worker.joinable()) node->ring(), worker.join();
+  }
+  // The line of a page, published; its bytes come with the first lock.
+  Line& line(Session& session, PageId page) {
+    if (Line* l = directory.find(page)) return *l;
+    std::lock_guard guard(mutex);
+    if (Line* l = directory.find(page)) return *l;
+    EXPECT_FALSE(free.empty());
+    Line* l = free.back();
+    free.pop_back();
+    session.assign(*l, page);
+    directory.at(page).store(l, std::memory_order_release);
+    return *l;
+  }
+  bool evict(Session& session, PageId page) {
+    Line* l = directory.find(page);
+    if (!l || !session.try_evict(*l, page)) return false;
+    std::lock_guard guard(mutex);
+    directory.at(page).store(nullptr);
+    session.finish_evict(*l);
+    free.push_back(l);
+    return true;
+  }
+  uint64_t count(Counter c) const {
+    uint64_t n = 0;
+    for (uint16_t s = 0; s < 16; s++) n += node->counters(SessionId{s}).get(c);
+    return n;
+  }
+
+  TestDirectory directory;
+  TestHorizon horizon;
+  std::unique_ptr<Node> node;
+  std::mutex mutex;
+  std::vector<Line*> free;
+  std::atomic<bool> stopping{false};
+  std::thread worker;
+};
+
+class ClusterTest : public testing::Test {
+ protected:
+  static constexpr uint32_t kPages = 64;
+  void SetUp() override {
+    static int serial = 0;
+    path = "/dev/shm/gcl-test-" + std::to_string(getpid()) + "-" + std::to_string(serial++);
+    durable = path + ".durable";
+    PoolSpec spec{.nodes_max = 8, .identity = "version=15\nlocale=C\n"};
+    spec.region_bytes[kRegionPages] = kPages * kPageSize;
+    spec.region_bytes[3] = 4096;
+    Problem problem;
+    auto made = Pool::create(files(), spec, &problem);
+    ASSERT_TRUE(made.ok()) << problem.text;
+    pool = made.take();
+  }
+  void TearDown() override {
+    nodes.clear();
+    pool.reset();
+    if (system(("rm -f " + path + "*").c_str()) != 0) {
+    }
+  }
+  PoolFiles files() const { return {path.c_str(), durable.c_str(), "version=15\nlocale=C\n"}; }
+  TestNode& add_node(uint32_t frames = 16, bool start = true) {
+    NodeId id{uint8_t(nodes.size())};
+    nodes.push_back(std::make_unique<TestNode>(*pool, id, frames));
+    if (start) nodes.back()->start();
+    return *nodes.back();
+  }
+  static PageId page(uint64_t n) { return PageId::at(MemoryNodeId{0}, n); }
+
+  std::string path, durable;
+  std::unique_ptr<Pool> pool;
+  std::vector<std::unique_ptr<TestNode>> nodes;
+};
+
+// Helpers on a latched page: a counter in its first word, changed as a mini-transaction would.
+inline uint64_t read_word(Node& node, Line& line, uint32_t offset = 0) {
+  uint64_t v;
+  racy_copy(&v, node.frame(line) + offset, 8);
+  return v;
+}
+inline void write_word(Node& node, Line& line, uint64_t v, Lsn lsn = {}, uint32_t offset = 0) {
+  racy_copy(node.frame(line) + offset, &v, 8);
+  uint64_t mask[2] = {0, 0};
+  mask[offset / 64 / 64] = uint64_t{1} << offset / 64 % 64;
+  line.note_change(mask, lsn, 1);
+}
+
+}  // namespace coherence
