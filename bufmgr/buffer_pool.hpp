@@ -3,17 +3,35 @@
 // One BufferPool per process (or per simulated node in a test), over shared memory that all processes of the node see.
 // Every method is safe from any session of the node; a Session is used by one thread of one process.
 //
+//   Problem problem;
+//   BufferPool::create_pool(files, {.pool_bytes = 1 << 30}, &problem);            // once: a tool
+//   auto pool = BufferPool::create_node({.files = files, .node = me, .frames = 32768, .sessions_max = 200}, &problem);
+//   fork();                                                                        // children inherit the object
+//   auto session = (*pool)->attach(SessionId{slot}, interrupts, log);              // per process
+//
 //   auto page = pool.fix_shared(session, id);                // waits for peers if it must
 //   if (auto look = pool.peek(session, id)) {...}            // optimistic: no shared write on a hit
+//
+// Each node needs two workers that own a session each: one in coherence().serve(), one in run_provider_once().
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
+#include "bufmgr/frame/frame_table.hpp"
+#include "bufmgr/frame/free_list.hpp"
+#include "bufmgr/frame/replacement.hpp"
 #include "bufmgr/guards.hpp"
+#include "bufmgr/log/log_gate.hpp"
+#include "bufmgr/log/redo_ring.hpp"
 #include "bufmgr/log_sink.hpp"
 #include "bufmgr/page.hpp"
+#include "bufmgr/pool_layout.hpp"
+#include "bufmgr/session.hpp"
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
+#include "coherence/node.hpp"
+#include "coherence/pool/pool.hpp"
 #include "coherence/transport/memory.hpp"
 
 namespace bufmgr {
@@ -21,30 +39,64 @@ namespace bufmgr {
 using coherence::Lsn;
 using coherence::NodeId;
 using coherence::PoolAddress;
+using coherence::Problem;
 using coherence::Result;
+using coherence::SessionId;
 using coherence::Status;
 
-// Named parts of the pool that are words, not pages.  Owned by the layer named; laid out at pool creation; found by
-// BufferPool::region().  All of a region lies in memory node 0.
-enum class Region : uint8_t {
-  kNodeTable = 0,    // coherence: membership, fence
-  kLatchWords = 1,   // coherence: one 64-bit word per page
-  kPages = 2,        // bufmgr
-  kRings = 3,        // bufmgr: redo ring per node
-  kTxnWords = 4,     // engine: clock, horizons, low-water marks, watch words
-  kStatusLog = 5,    // engine: per node, one word per id
-  kDdl = 6,          // engine: DDL lock, mailbox, log head
-  kCount = 8,
-};
 struct RegionSpan {
   PoolAddress at;
   uint64_t bytes;
 };
 
-class BufferPool {
+enum class ReplacementKind : uint8_t { kEpochSampling, kSecondChance };
+
+struct NodeOptions {
+  coherence::PoolFiles files;
+  NodeId node;
+  uint32_t frames = 4096;
+  uint32_t sessions_max = 64;   // session ids are below it
+  uint64_t extra_bytes = 0;     // node-shared memory for the layers above; zeroed
+  ReplacementKind replacement = ReplacementKind::kEpochSampling;
+};
+
+struct NodeShared;
+
+class BufferPool final : public coherence::FrameDirectory {
  public:
+  // --- life --------------------------------------------------------------------------------------------------------
+  // Makes a new pool file.  Errors as coherence::Pool::create(); kNoSpace also when `sizes` leave no room for pages.
+  static Status create_pool(const coherence::PoolFiles&, const PoolSizes&, Problem*);
+  // Opens the pool and becomes a node of it, before the node's processes are forked.  Errors as coherence::Pool::open()
+  // and coherence::Node::join(); kCorrupt: this node's redo ring is not one.
+  static Result<std::unique_ptr<BufferPool>> create_node(const NodeOptions&, Problem*);
+  ~BufferPool() override;  // without leave() before, the node counts as dead
+  BufferPool(const BufferPool&) = delete;
+
+  // In the process (or thread) that will use it.  `id` is unique among the node's living sessions.  All sinks of a
+  // process are one, or at least of one mind.  Both must outlive the session.
+  std::unique_ptr<Session> attach(SessionId id, Interrupts&, LogSink&);
+
+  // Ends the node in order: writes everything back, empties the ring, leaves the pool.  REQUIRES: only this session
+  // works any more; the log is flushed (it is asked and waited for).  *last: no node is left, the pool was saved.
+  Status leave(Session&, bool* last, Problem*);
+
+  // Node-shared memory of the layers above: NodeOptions::extra_bytes, 4096-aligned, zeroed at create_node().
+  std::byte* extra_memory() const { return extra_; }
+  uint64_t extra_bytes() const { return extra_bytes_; }
+
+  // --- workers -----------------------------------------------------------------------------------------------------
+  // One round of the page provider: refills the free list, writes back what the ring has held for long.  Never waits.
+  // Returns whether there was something to do.
+  bool run_provider_once(Session&);
+  // Sleeps until somebody runs short of frames or ring space, at most `ms`.
+  void wait_for_provider_work(uint32_t ms) noexcept;
+  // One turn of the message worker: see coherence::Session::serve().
+  Status serve(Session& session, uint32_t ms) { return session.coherence().serve(ms); }
+
   // --- pages -------------------------------------------------------------------------------------------------------
-  // Wait for peers as long as it takes: bounded by the fence, interrupted by the session's host.
+  // Wait for peers as long as it takes: bounded by the fence, interrupted by the session's host.  kNotFound: the pool
+  // has no such page (a number read optimistically may be anything).
   Result<SharedGuard> fix_shared(Session&, PageId);
   Result<ExclusiveGuard> fix_exclusive(Session&, PageId);
   // Never wait: kWouldBlock if the page is not here in the right mode or is latched (G3).
@@ -61,21 +113,66 @@ class BufferPool {
   Result<ExclusiveGuard> upgrade(Session&, const OptimisticGuard&);
 
   // --- space -------------------------------------------------------------------------------------------------------
-  // `count` (1 or 64) consecutive pages, zeroed but for their versions, of type kUnused.  kNoSpace when the pool is
-  // full.  REQUIRES: no guard held.  Durable at once (its own mini-transaction); a crash in between leaks, never
-  // shares.
+  // `count` (1 or 64) consecutive pages, zeroed but for their versions, of type kUnused; 64 begin at a multiple of 64.
+  // kNoSpace when the pool is full.  REQUIRES: no guard held.  Durable at once (its own mini-transaction); a crash in
+  // between leaks, never shares.
   Result<PageId> allocate(Session&, uint32_t count);
+  // Zeroes and gives back.  After kInterrupted, call again: what was done stays done.  kCorrupt: not allocated.
   Status free(Session&, PageId first, uint32_t count);
+  // Pages that allocate() could still hand out, counted now; for views and tests.
+  Result<uint64_t> free_pages(Session&);
+  uint64_t pages() const { return pages_; }
 
   // --- words -------------------------------------------------------------------------------------------------------
-  coherence::Memory& memory(Session&);
+  coherence::Memory& memory(Session& session) { return session.memory(); }
   RegionSpan region(Region) const;
+  RegionSpan ring_of(NodeId) const;  // its part of Region::kRings
 
   // --- the node ----------------------------------------------------------------------------------------------------
-  NodeId node() const;
-  uint32_t nodes_max() const;  // nodes the pool was laid out for; ids are below it
-  bool fenced() const noexcept;
-  LogSink& log();
+  NodeId node() const { return node_->id(); }
+  uint32_t nodes_max() const { return nodes_max_; }  // nodes the pool was laid out for; ids are below it
+  bool fenced() const noexcept { return node_->fenced(); }
+  LogSink& log() { return gate_.sink(); }
+  coherence::Node& coherence_node() { return *node_; }
+  coherence::Pool& coherence_pool() { return *pool_; }
+
+  // --- for views and tests -----------------------------------------------------------------------------------------
+  uint32_t frames() const { return node_->frames(); }
+  uint32_t free_frames() const { return free_.count(); }
+  const BufferCounts& counts(SessionId) const;
+  const RedoRing& ring() const { return ring_; }
+
+  // --- FrameDirectory ----------------------------------------------------------------------------------------------
+  coherence::Line* find(PageId) noexcept override;
+
+ private:
+  friend class Session;
+  friend class MiniTransaction;
+  friend class PageProvider;
+
+  BufferPool(std::unique_ptr<coherence::Pool>, std::unique_ptr<coherence::Node>, const NodeOptions&);
+  template <class Guard, class Lock>
+  Result<Guard> fix(Session&, PageId, const Lock&, bool exclusive);
+  Result<coherence::Line*> bring_line(Session&, PageId);
+  Result<uint32_t> take_frame(Session&);
+  template <class Guard>
+  Guard make_guard(Session&, coherence::Line&, PageId, bool exclusive);
+  void call_provider() noexcept;
+
+  std::unique_ptr<coherence::Pool> pool_;
+  std::unique_ptr<coherence::Node> node_;
+  NodeShared* shared_;
+  BufferCounts* counts_;
+  FrameTable table_;
+  FreeList free_;
+  FrameMarks marks_;
+  RedoRing ring_;
+  LogGate gate_;
+  std::byte* extra_;
+  uint64_t extra_bytes_;
+  uint64_t pages_;
+  uint32_t nodes_max_;
+  ReplacementKind replacement_;
 };
 
 }  // namespace bufmgr

@@ -62,14 +62,23 @@ class MiniTransaction {
 
  private:
   struct Joined {
-    ExclusiveGuard* page;
-    uint64_t dirty[2];  // one bit per 64 bytes, as in the line
+    coherence::Line* line;
+    std::byte* bytes;
+    PageId id;
+    uint64_t dirty[2];     // one bit per 64 bytes, as in the line
   };
   struct Range {
-    uint8_t page;
+    uint8_t page;          // index of joined_
+    bool zero;             // becomes zero: its bytes are not logged
     uint16_t offset, bytes;
+    uint32_t end() const { return uint32_t{offset} + bytes; }
   };
-  void note(ExclusiveGuard& page, uint32_t offset, uint32_t bytes);
+  int joined(const ExclusiveGuard& page) const;
+  std::byte* note(const ExclusiveGuard& page, uint32_t offset, uint32_t bytes, bool zero);
+  bool absorb(const Range& fresh);
+  void make_room();
+  void end_reservation(uint64_t bytes);
+  uint32_t build_record(std::byte* to) const;
   BufferPool& pool_;
   Session& session_;
   uint64_t reserved_ = 0;  // bytes of the ring

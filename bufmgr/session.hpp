@@ -1,20 +1,109 @@
-// Session: what one process (or test thread) of a node needs to touch pages.  Created after fork, used by one thread.
-// Holds the transport, the request slots, the ledger of guards, and per-process counters (nothing shared is counted on
-// the path of a hit).
+// Session: what one process (or test thread) of a node needs to touch pages.  Made by BufferPool::attach() after fork,
+// used by one thread.  Holds the transport, the request slots, the ledger of guards, and per-process counters (nothing
+// shared is counted on the path of a hit).
+//
+// E1. Every guard is in the ledger while it lives; release_all() ends what an abort left behind, ring space included.
+// E2. No session latches the same page twice.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 
+#include "bufmgr/frame/replacement.hpp"
+#include "bufmgr/log_sink.hpp"
 #include "coherence/base/ids.hpp"
+#include "coherence/session.hpp"
+#include "coherence/upcalls.hpp"
 
 namespace bufmgr {
 
+class BufferPool;
+
 // What the process above answers; implemented in extension/pg and in tests.
-class Interrupts {
+using Interrupts = coherence::Interrupts;
+
+inline constexpr int kGuardsMax = 32;  // of one session at a time
+
+enum class Count : uint8_t {
+  kFixes,             // shared and exclusive guards given
+  kPeeks,             // optimistic guards given
+  kCopies,            // whole pages copied out
+  kRestarts,          // a frame changed hands under a look-up
+  kFramesTaken,       // pages given a frame
+  kFrameWaits,        // no free frame: evicted on the spot
+  kEvicted,
+  kMiniTransactions,
+  kRedoBytes,
+  kRingWaits,         // no ring space: wrote back on the spot
+  kOverdrafts,        // a record outgrew its reservation
+  kWrittenBack,       // by ring age
+  kPagesAllocated,
+  kPagesFreed,
+  kCount,
+};
+inline constexpr int kCounts = int(Count::kCount);
+const char* count_name(Count) noexcept;
+
+// In the node's arena, one per session slot: one writer, any reader.  Grows over the lives of all sessions of the slot.
+struct alignas(64) BufferCounts {
+  std::atomic<uint64_t> value[kCounts];
+  void add(Count c, uint64_t n = 1) noexcept {
+    auto& v = value[int(c)];
+    v.store(v.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  uint64_t get(Count c) const noexcept { return value[int(c)].load(std::memory_order_relaxed); }
+};
+
+class Session {
  public:
-  virtual ~Interrupts() = default;
-  // Whether waits should end with kInterrupted now.  Cheap: called every 10 ms of waiting and after each signal.
-  virtual bool pending() noexcept = 0;
+  ~Session();  // releases what is left; debug builds say what it was
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  coherence::SessionId id() const { return coherence_.id(); }
+  BufferPool& pool() { return pool_; }
+  coherence::Session& coherence() { return coherence_; }
+  coherence::Memory& memory() { return coherence_.memory(); }
+  const BufferCounts& counts() const { return counts_; }
+  bool interrupted() noexcept { return interrupts_.pending(); }
+
+  // What is held now.
+  int guards_held() const { return held_; }
+  uint64_t ring_reserved() const { return reserved_; }
+  // Ends every guard and returns every reservation.  For aborts that ran no destructors.
+  void release_all() noexcept;
+
+ private:
+  friend class BufferPool;
+  friend class MiniTransaction;
+  friend class SharedGuard;
+  friend class ExclusiveGuard;
+  friend class PageProvider;
+
+  struct Held {
+    coherence::Line* line;
+    bool exclusive;
+  };
+  Session(BufferPool& pool, coherence::Node& node, coherence::SessionId id, Interrupts& interrupts, LogSink& log,
+          BufferCounts& counts, std::unique_ptr<Replacement> replacement);
+
+  void note_guard(coherence::Line& line, bool exclusive) noexcept;
+  // False if the ledger does not know the guard: release_all() came first.
+  bool forget_guard(const coherence::Line& line, bool exclusive) noexcept;
+  void end_shared(coherence::Line& line) noexcept;
+  void end_exclusive(coherence::Line& line) noexcept;
+
+  BufferPool& pool_;
+  coherence::Session coherence_;
+  Interrupts& interrupts_;
+  LogSink& log_;
+  BufferCounts& counts_;
+  std::unique_ptr<Replacement> replacement_;
+  std::unique_ptr<std::byte[]> record_;  // kRecordBytesMax, for the mini-transaction that commits
+  uint64_t reserved_ = 0;                // ring bytes promised to this session's mini-transactions
+  int held_ = 0;
+  Held ledger_[kGuardsMax];
 };
 
 }  // namespace bufmgr

@@ -1,0 +1,159 @@
+// BufferPool: from a page's number to a guard on it.
+#include "bufmgr/buffer_pool.hpp"
+
+#include "bufmgr/bell.hpp"
+#include "bufmgr/copy.hpp"
+#include "bufmgr/frame/page_provider.hpp"
+#include "bufmgr/node_shared.hpp"
+
+namespace bufmgr {
+
+using coherence::Errc;
+using coherence::Line;
+
+namespace {
+
+constexpr int kOptimisticTries = 3;  // copies made under a writer's feet before we queue up behind him
+constexpr uint32_t kFrameWaitMs = 2;
+
+}  // namespace
+
+Line* BufferPool::find(PageId page) noexcept {
+  const uint32_t frame = table_.find(page, [&](uint32_t f) { return node_->line(f).page() == page; });
+  return frame == kNoFrame ? nullptr : &node_->line(frame);
+}
+
+template <class Guard>
+Guard BufferPool::make_guard(Session& session, Line& line, PageId page, bool exclusive) {
+  session.note_guard(line, exclusive);
+  session.counts_.add(Count::kFixes);
+  marks_.touch(node_->index_of(line));
+  Guard guard;
+  guard.session_ = &session;
+  guard.line_ = &line;
+  guard.bytes_ = node_->frame(line);
+  guard.id_ = page;
+  return guard;
+}
+
+template <class Guard, class Lock>
+Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, bool exclusive) {
+  for (;;) {
+    Line* line = find(page);
+    if (line == nullptr) {
+      auto brought = bring_line(session, page);
+      if (!brought) return brought.error();
+      line = *brought;
+    }
+    const Status locked = lock(*line);
+    if (locked) return make_guard<Guard>(session, *line, page, exclusive);
+    if (locked.error() != Errc::kRestart) return locked.error();
+    session.counts_.add(Count::kRestarts);
+  }
+}
+
+Result<SharedGuard> BufferPool::fix_shared(Session& session, PageId page) {
+  return fix<SharedGuard>(session, page, [&](Line& line) { return session.coherence_.lock_shared(line, page); }, false);
+}
+
+Result<ExclusiveGuard> BufferPool::fix_exclusive(Session& session, PageId page) {
+  return fix<ExclusiveGuard>(session, page, [&](Line& line) { return session.coherence_.lock_exclusive(line, page); },
+                             true);
+}
+
+Result<SharedGuard> BufferPool::try_shared(Session& session, PageId page) {
+  Line* line = find(page);
+  if (line == nullptr || !session.coherence_.try_lock_shared(*line, page)) return Errc::kWouldBlock;
+  return make_guard<SharedGuard>(session, *line, page, false);
+}
+
+Result<ExclusiveGuard> BufferPool::try_exclusive(Session& session, PageId page) {
+  Line* line = find(page);
+  if (line == nullptr || !session.coherence_.try_lock_exclusive(*line, page)) return Errc::kWouldBlock;
+  return make_guard<ExclusiveGuard>(session, *line, page, true);
+}
+
+OptimisticGuard BufferPool::peek(Session& session, PageId page) noexcept {
+  OptimisticGuard guard;
+  Line* line = find(page);
+  if (line == nullptr || !line->begin_optimistic(page, &guard.version_)) return guard;
+  const uint32_t frame = node_->index_of(*line);
+  marks_.touch(frame);
+  session.counts_.add(Count::kPeeks);
+  guard.line_ = line;
+  guard.bytes_ = node_->frame(frame);
+  guard.id_ = page;
+  return guard;
+}
+
+Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page) {
+  for (;;) {
+    if (OptimisticGuard guard = peek(session, page)) return guard;
+    auto turn = fix_shared(session, page);
+    if (!turn) return turn.error();
+    // While we hold the latch nobody writes: what is seen now is good until we look again.
+    if (OptimisticGuard guard = peek(session, page)) return guard;
+    turn->release();
+    if (session.interrupted()) return Errc::kInterrupted;
+  }
+}
+
+Status BufferPool::copy_page(Session& session, PageId page, void* to) {
+  session.counts_.add(Count::kCopies);
+  for (int i = 0; i < kOptimisticTries; ++i) {
+    const OptimisticGuard look = peek(session, page);
+    if (!look) break;
+    copy_whole_page(to, look.bytes_);
+    if (look.validate()) return {};
+  }
+  auto turn = fix_shared(session, page);
+  if (!turn) return turn.error();
+  copy_whole_page(to, turn->bytes_);
+  return {};
+}
+
+Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGuard& look) {
+  if (!look) return Errc::kRestart;
+  const Status quick = session.coherence_.try_upgrade(*look.line_, look.id(), look.version_);
+  if (quick) return make_guard<ExclusiveGuard>(session, *look.line_, look.id(), true);
+  if (quick.error() != Errc::kWouldBlock) return quick.error();
+  // The node must ask its peers, and the line's version moves by that; the page's own moves only by a change.
+  const uint64_t version = load_page_word(look.bytes_ + offsetof(PageHeader, version));
+  if (!look.validate()) return Errc::kRestart;
+  auto guard = fix_exclusive(session, look.id());
+  if (guard && guard->header().version != version) return Errc::kRestart;
+  return guard;
+}
+
+Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
+  if (!page.valid() || page.node().value != 0 || page.number() >= pages_) return Errc::kNotFound;
+  auto frame = take_frame(session);
+  if (!frame) return frame.error();
+  Line& line = node_->line(*frame);
+  session.coherence_.assign(line, page);
+  const uint32_t other = table_.insert(page, *frame, [&](uint32_t f) { return node_->line(f).page() == page; });
+  if (other == kNoFrame) {
+    session.counts_.add(Count::kFramesTaken);
+    marks_.touch(*frame);
+    return &line;
+  }
+  // Somebody was faster; nobody has seen our line.
+  VERIFY(session.coherence_.try_evict(line, page));
+  session.coherence_.finish_evict(line);
+  free_.push(*frame);
+  return &node_->line(other);
+}
+
+Result<uint32_t> BufferPool::take_frame(Session& session) {
+  if (free_.count() <= PageProvider::low_mark(frames())) call_provider();
+  for (int round = 0;; ++round) {
+    if (const uint32_t frame = free_.pop(); frame != kNoFrame) return frame;
+    if (round == 0) session.counts_.add(Count::kFrameWaits);
+    if (fenced()) return Errc::kFenced;
+    if (PageProvider(*this, session).evict_some(PageProvider::kEvictOnTheSpot, round) > 0) continue;
+    if (session.interrupted()) return Errc::kInterrupted;
+    if (round > 2) nap(kFrameWaitMs);
+  }
+}
+
+}  // namespace bufmgr

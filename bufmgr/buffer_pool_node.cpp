@@ -1,0 +1,134 @@
+// BufferPool's life: create, join, attach, leave.
+#include <new>
+
+#include "bufmgr/bell.hpp"
+#include "bufmgr/buffer_pool.hpp"
+#include "bufmgr/frame/page_provider.hpp"
+#include "bufmgr/node_shared.hpp"
+#include "coherence/transport/shm/shm_memory.hpp"
+
+namespace bufmgr {
+
+using coherence::Errc;
+
+namespace {
+
+ArenaPlan plan_of(const NodeOptions& options) {
+  return ArenaPlan::make(options.frames, options.sessions_max, options.extra_bytes);
+}
+
+template <class T>
+T* place(const coherence::Node& node, uint64_t offset) {
+  return reinterpret_cast<T*>(node.private_memory() + offset);
+}
+
+}  // namespace
+
+Status BufferPool::create_pool(const coherence::PoolFiles& files, const PoolSizes& sizes, Problem* problem) {
+  coherence::PoolSpec spec;
+  spec.identity = files.identity;
+  if (Status laid_out = lay_out(sizes, &spec); !laid_out) {
+    return problem->set(laid_out.error(), "a pool of %llu bytes has no room for %u nodes",
+                        static_cast<unsigned long long>(sizes.pool_bytes), sizes.nodes_max);
+  }
+  auto pool = coherence::Pool::create(files, spec, problem);
+  return pool ? Status() : Status(pool.error());
+}
+
+Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& options, Problem* problem) {
+  auto pool = coherence::Pool::open(options.files, problem);
+  if (!pool) return pool.error();
+  const ArenaPlan plan = plan_of(options);
+  auto node = coherence::Node::join(
+      **pool, options.node,
+      {.frames = options.frames, .sessions_max = options.sessions_max, .private_bytes = plan.bytes}, problem);
+  if (!node) return node.error();
+  std::unique_ptr<BufferPool> made(new BufferPool(pool.take(), node.take(), options));
+  coherence::Counters counters{};
+  coherence::ShmMemory memory(made->pool_->at(PoolAddress{}), counters);
+  if (Status opened = made->ring_.open(memory, made->node_->incarnation()); !opened) {
+    return problem->set(opened.error(), "the redo ring of node %d is damaged", int(options.node.value));
+  }
+  return made;
+}
+
+BufferPool::BufferPool(std::unique_ptr<coherence::Pool> pool, std::unique_ptr<coherence::Node> node,
+                       const NodeOptions& options)
+    : pool_(std::move(pool)),
+      node_(std::move(node)),
+      shared_(place<NodeShared>(*node_, 0)),
+      counts_(place<BufferCounts>(*node_, plan_of(options).counts)),
+      table_(place<std::byte>(*node_, plan_of(options).table), options.frames),
+      free_(place<std::byte>(*node_, plan_of(options).free)),
+      marks_(place<std::byte>(*node_, plan_of(options).marks), options.frames),
+      ring_(&shared_->ring, ring_of(options.node).at, ring_of(options.node).bytes),
+      gate_(node_.get(), &shared_->gate, place<LogGate::Announcement>(*node_, plan_of(options).announcements), &ring_),
+      extra_(place<std::byte>(*node_, plan_of(options).extra)),
+      extra_bytes_(options.extra_bytes),
+      pages_(pool_->pages()),
+      nodes_max_(pool_->nodes_max()),
+      replacement_(options.replacement) {
+  LogGate::format(place<LogGate::Announcement>(*node_, plan_of(options).announcements), options.sessions_max);
+  for (uint32_t frame = options.frames; frame-- > 0;) free_.push(frame);
+  node_->set_upcalls(this, &gate_);
+}
+
+BufferPool::~BufferPool() = default;
+
+std::unique_ptr<Session> BufferPool::attach(SessionId id, Interrupts& interrupts, LogSink& log) {
+  VERIFY(id.value < node_->sessions_max());
+  gate_.set_sink(&log);
+  gate_.enlist(id);
+  std::unique_ptr<Replacement> replacement;
+  if (replacement_ == ReplacementKind::kSecondChance) {
+    replacement = std::make_unique<SecondChance>(marks_);
+  } else {
+    replacement = std::make_unique<EpochSampling>(marks_, (uint64_t{node().value} << 32 | id.value) * 2654435761u + 1);
+  }
+  return std::unique_ptr<Session>(
+      new Session(*this, *node_, id, interrupts, log, counts_[id.value], std::move(replacement)));
+}
+
+Status BufferPool::leave(Session& session, bool* last, Problem* problem) {
+  VERIFY(session.guards_held() == 0);
+  PageProvider provider(*this, session);
+  while (!provider.empty_ring(ring_.head())) {
+    if (fenced()) return problem->set(Errc::kFenced, "the pool is fenced: %s", node_->fence_reason());
+    // A page is latched by a peer's request or beyond the flushed log: let both make progress.
+    if (Status served = serve(session, 1); !served) return problem->set(served.error(), "serving peers failed");
+  }
+  return node_->leave(session.coherence(), last, problem);
+}
+
+RegionSpan BufferPool::region(Region region) const {
+  const auto extent = pool_->region(int(region));
+  return {extent.at, extent.bytes};
+}
+
+RegionSpan BufferPool::ring_of(NodeId node) const {
+  const auto all = pool_->region(int(Region::kRings));
+  const uint64_t each = all.bytes / pool_->nodes_max();
+  return {all.at + each * node.value, each};
+}
+
+const BufferCounts& BufferPool::counts(SessionId id) const {
+  VERIFY(id.value < node_->sessions_max());
+  return counts_[id.value];
+}
+
+void BufferPool::wait_for_provider_work(uint32_t ms) noexcept {
+  const uint32_t seen = shared_->provider_called.load(std::memory_order_acquire);
+  shared_->provider_sleeps.store(1);
+  if (free_.count() > PageProvider::low_mark(frames()) && ring_.used() < PageProvider::ring_mark(ring_)) {
+    wait_bell(shared_->provider_called, seen, ms);
+  }
+  shared_->provider_sleeps.store(0, std::memory_order_relaxed);
+}
+
+void BufferPool::call_provider() noexcept {
+  if (shared_->provider_sleeps.load(std::memory_order_relaxed) == 0) return;  // a missed call costs one slice of sleep
+  shared_->provider_called.fetch_add(1, std::memory_order_release);
+  ring_bell(shared_->provider_called);
+}
+
+}  // namespace bufmgr

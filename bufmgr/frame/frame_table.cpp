@@ -1,0 +1,75 @@
+#include "bufmgr/frame/frame_table.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "coherence/base/verify.hpp"
+
+namespace bufmgr {
+namespace {
+
+uint32_t buckets_for(uint32_t frames) { return std::bit_ceil(std::max(frames * 2 / 7, uint32_t{8})); }
+
+}  // namespace
+
+size_t FrameTable::bytes_for(uint32_t frames) { return 64 + size_t{buckets_for(frames)} * sizeof(Bucket); }
+
+FrameTable::FrameTable(void* at, uint32_t frames)
+    : buckets_(reinterpret_cast<Bucket*>(static_cast<std::byte*>(at) + 64)),
+      farthest_(static_cast<std::atomic<uint32_t>*>(at)),
+      mask_(buckets_for(frames) - 1) {}
+
+void FrameTable::lock(uint32_t bucket) noexcept {
+  auto& control = buckets_[bucket].control;
+  for (int spins = 0;; ++spins) {
+    uint64_t seen = control.load(std::memory_order_relaxed);
+    // Acquire: pairs with unlock().
+    if (!(seen & kLocked) && control.compare_exchange_weak(seen, seen | kLocked, std::memory_order_acquire)) return;
+    if (spins > 16) sched_yield();
+  }
+}
+
+void FrameTable::unlock(uint32_t bucket) noexcept {
+  buckets_[bucket].control.fetch_and(~kLocked, std::memory_order_release);  // pairs with lock()
+}
+
+void FrameTable::enter(Place place, uint32_t frame) noexcept {
+  const uint64_t entry = uint64_t{place.tag} << 32 | (frame + 1);
+  for (uint32_t step = 0; step <= mask_; ++step) {
+    for (auto& slot : buckets_[(place.bucket + step) & mask_].slot) {
+      uint64_t empty = 0;
+      if (slot.load(std::memory_order_relaxed) != 0) continue;
+      // Other homes may claim the same slot.  Release: pairs with find_in().
+      if (!slot.compare_exchange_strong(empty, entry, std::memory_order_release, std::memory_order_relaxed)) continue;
+      if (step != 0) {
+        uint32_t far = farthest_->load(std::memory_order_relaxed);
+        while (far < step && !farthest_->compare_exchange_weak(far, step, std::memory_order_relaxed)) {
+        }
+        buckets_[place.bucket].control.fetch_add(kOneAway, std::memory_order_release);  // pairs with find()
+      }
+      return;
+    }
+  }
+  VERIFY(!"frame table full: more entries than frames");
+}
+
+void FrameTable::remove(PageId page, uint32_t frame) noexcept {
+  const Place place = place_of(page);
+  const uint64_t entry = uint64_t{place.tag} << 32 | (frame + 1);
+  lock(place.bucket);
+  const uint32_t far = farthest_->load(std::memory_order_relaxed);
+  for (uint32_t step = 0; step <= far; ++step) {
+    for (auto& slot : buckets_[(place.bucket + step) & mask_].slot) {
+      if (slot.load(std::memory_order_relaxed) != entry) continue;
+      slot.store(0, std::memory_order_release);  // pairs with the claim in enter()
+      if (step != 0) buckets_[place.bucket].control.fetch_sub(kOneAway, std::memory_order_relaxed);
+      unlock(place.bucket);
+      return;
+    }
+  }
+  VERIFY(!"page is not in the frame table");
+}
+
+}  // namespace bufmgr

@@ -1,0 +1,100 @@
+// FrameTable: which frame holds a page.  In node-local shared memory, used by every process of the node at once.
+//
+// T1. A lookup writes nothing.  It may miss a page that is being inserted or removed, and may return a frame that has
+//     just been given to another page: whoever acts on the answer latches the line and compares its page again.
+// T2. insert() and remove() of one page are serialised by the lock of its home bucket, so a page is never in two
+//     frames.
+// T3. A bucket is one cache line: seven slots and a control word.  With two slots per frame few pages live away from
+//     home; those that do are counted in the control word of their home bucket, so that a miss ends there otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+
+namespace bufmgr {
+
+using coherence::PageId;
+
+inline constexpr uint32_t kNoFrame = ~uint32_t{0};
+
+class FrameTable {
+ public:
+  static size_t bytes_for(uint32_t frames);
+  // `at` is 64-byte aligned and zeroed when the table is new.
+  FrameTable(void* at, uint32_t frames);
+
+  // The frame of `page` for which `holds(frame)` agrees, or kNoFrame.
+  template <class Holds>
+  uint32_t find(PageId page, const Holds& holds) const noexcept {
+    const Place place = place_of(page);
+    const Bucket& home = buckets_[place.bucket];
+    if (const uint32_t frame = find_in(home, place.tag, holds); frame != kNoFrame) return frame;
+    // Pairs with the release in count_away(): an entry counted before we look is seen.
+    if (home.control.load(std::memory_order_acquire) < kOneAway) return kNoFrame;
+    return find_away(place, holds);
+  }
+
+  // Enters `page` -> `frame` unless the page is there already: returns the frame it is in then, kNoFrame if entered.
+  template <class Holds>
+  uint32_t insert(PageId page, uint32_t frame, const Holds& holds) noexcept {
+    const Place place = place_of(page);
+    lock(place.bucket);
+    const uint32_t found = find(page, holds);
+    if (found == kNoFrame) enter(place, frame);
+    unlock(place.bucket);
+    return found;
+  }
+
+  // REQUIRES: the page is in the table with this frame.
+  void remove(PageId page, uint32_t frame) noexcept;
+
+ private:
+  static constexpr int kSlots = 7;
+  static constexpr uint64_t kLocked = 1;
+  static constexpr uint64_t kOneAway = uint64_t{1} << 32;
+  struct alignas(64) Bucket {
+    std::atomic<uint64_t> control;       // bit 0: locked; bits 32..63: entries at home here that live elsewhere
+    std::atomic<uint64_t> slot[kSlots];  // tag << 32 | frame + 1; 0: empty
+  };
+  struct Place {
+    uint32_t bucket;
+    uint32_t tag;
+  };
+
+  Place place_of(PageId page) const noexcept {
+    uint64_t hash = page.raw * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+    hash *= 0xbf58476d1ce4e5b9u;
+    hash ^= hash >> 32;
+    return {uint32_t(hash) & mask_, uint32_t(hash >> 32)};
+  }
+  template <class Holds>
+  static uint32_t find_in(const Bucket& bucket, uint32_t tag, const Holds& holds) noexcept {
+    for (const auto& slot : bucket.slot) {
+      const uint64_t entry = slot.load(std::memory_order_acquire);  // pairs with enter()
+      if (entry != 0 && uint32_t(entry >> 32) == tag && holds(uint32_t(entry) - 1)) return uint32_t(entry) - 1;
+    }
+    return kNoFrame;
+  }
+  template <class Holds>
+  uint32_t find_away(Place place, const Holds& holds) const noexcept {
+    const uint32_t far = farthest_->load(std::memory_order_relaxed);
+    for (uint32_t step = 1; step <= far; ++step) {
+      const uint32_t frame = find_in(buckets_[(place.bucket + step) & mask_], place.tag, holds);
+      if (frame != kNoFrame) return frame;
+    }
+    return kNoFrame;
+  }
+  void lock(uint32_t bucket) noexcept;
+  void unlock(uint32_t bucket) noexcept;
+  void enter(Place, uint32_t frame) noexcept;
+
+  Bucket* buckets_;
+  std::atomic<uint32_t>* farthest_;  // how far from home any entry ever lived, in buckets
+  uint32_t mask_;
+};
+
+}  // namespace bufmgr

@@ -1,0 +1,89 @@
+#include "bufmgr/frame/page_provider.hpp"
+
+#include <algorithm>
+
+#include "bufmgr/node_shared.hpp"
+
+namespace bufmgr {
+
+using coherence::Line;
+
+namespace {
+
+constexpr int kEvictBatch = 32;
+constexpr int kRounds = 4;
+
+}  // namespace
+
+bool PageProvider::run_once() {
+  bool worked = false;
+  const uint32_t low = low_mark(pool_.frames());
+  for (int round = 0; round < kRounds && pool_.free_.count() <= 2 * low; ++round) {
+    worked |= evict_some(kEvictBatch, round) > 0;
+  }
+  if (pool_.ring_.used() >= ring_mark(pool_.ring_)) worked |= shorten_ring();
+  return worked;
+}
+
+int PageProvider::evict_some(int wanted, int round) {
+  uint32_t proposed[kEvictBatch];
+  wanted = std::min(wanted, kEvictBatch);
+  const int count = session_.replacement_->propose(proposed, wanted, round);
+  Line* lines[kEvictBatch];
+  PageId pages[kEvictBatch];
+  bool evicted[kEvictBatch] = {};
+  int candidates = 0;
+  for (int i = 0; i < count; ++i) {
+    Line& line = pool_.node_->line(proposed[i]);
+    const PageId page = line.page();
+    if (!page.valid() || std::find(lines, lines + candidates, &line) != lines + candidates) continue;
+    lines[candidates] = &line;
+    pages[candidates++] = page;
+  }
+  if (candidates == 0 || session_.coherence_.try_evict(lines, pages, evicted, candidates) == 0) return 0;
+  int freed = 0;
+  for (int i = 0; i < candidates; ++i) {
+    if (!evicted[i]) continue;
+    const uint32_t frame = pool_.node_->index_of(*lines[i]);
+    pool_.table_.remove(pages[i], frame);
+    session_.coherence_.finish_evict(*lines[i]);
+    pool_.free_.push(frame);
+    ++freed;
+  }
+  session_.replacement_->evicted(freed);
+  session_.counts_.add(Count::kEvicted, uint64_t(freed));
+  return freed;
+}
+
+bool PageProvider::shorten_ring() {
+  const uint64_t step = pool_.ring_.data_bytes() / 4;
+  const uint64_t before = pool_.ring_.tail();
+  empty_ring(before + std::min(step, pool_.ring_.used()));
+  return pool_.ring_.tail() != before;
+}
+
+bool PageProvider::empty_ring(uint64_t position) {
+  RedoRing& ring = pool_.ring_;
+  if (!ring.begin_emptying()) return false;
+  // Lines know of every record below this; one that is being written must not be passed.
+  uint64_t tail = std::min(position, pool_.gate_.ring_complete());
+  for (uint32_t frame = 0; frame < pool_.frames(); ++frame) {
+    Line& line = pool_.node_->line(frame);
+    const PageId page = line.page();
+    const uint64_t first = line.first_change();
+    if (first == Line::kNoChange || first >= tail) continue;
+    if (session_.coherence_.write_back(line, page)) {
+      session_.counts_.add(Count::kWrittenBack);
+    } else if (line.first_change() <= first) {
+      // Latched, or beyond the flushed log: its records stay, and so does what came after them.
+      pool_.gate_.request_flush(line.lsn());
+      tail = first;
+    }
+  }
+  tail = std::max(tail, ring.tail());
+  ring.move_tail(session_.memory(), tail);
+  ring.end_emptying();
+  return tail >= position;
+}
+
+}  // namespace bufmgr

@@ -1,0 +1,35 @@
+#include "bufmgr/guards.hpp"
+
+#include "bufmgr/copy.hpp"
+#include "bufmgr/session.hpp"
+#include "coherence/line/line.hpp"
+
+namespace bufmgr {
+
+void SharedGuard::release() noexcept {
+  if (line_ == nullptr) return;
+  bytes_ = nullptr;
+  std::exchange(session_, nullptr)->end_shared(*std::exchange(line_, nullptr));
+}
+
+bool SharedGuard::stamp(uint16_t offset, uint64_t word) noexcept {
+  VERIFY(offset % 8 == 0 && offset >= kPageBody && offset <= kPageSize - 8);
+  if (line_->memo() != coherence::Memo::kModified) return false;
+  store_page_word(bytes_ + offset, word);
+  line_->note_stamp(offset);
+  return true;
+}
+
+void ExclusiveGuard::release() noexcept {
+  if (line_ == nullptr) return;
+  bytes_ = nullptr;
+  std::exchange(session_, nullptr)->end_exclusive(*std::exchange(line_, nullptr));
+}
+
+void OptimisticGuard::copy(uint32_t offset, void* to, uint32_t bytes) const noexcept {
+  copy_from_page(to, bytes_, offset, bytes);
+}
+
+bool OptimisticGuard::validate() const noexcept { return line_ != nullptr && line_->validate(version_); }
+
+}  // namespace bufmgr

@@ -1,0 +1,75 @@
+#include "bufmgr/log/log_gate.hpp"
+
+#include <algorithm>
+
+namespace bufmgr {
+
+using coherence::Lsn;
+using coherence::SessionId;
+
+void LogGate::format(Announcement* announcements, uint32_t count) noexcept {
+  for (uint32_t i = 0; i < count; ++i) announcements[i].floor.store(kIdle, std::memory_order_relaxed);
+}
+
+void LogGate::enlist(SessionId id) noexcept {
+  uint32_t seen = shared_->sessions.load(std::memory_order_relaxed);
+  // seq_cst, like the first announcement that follows: a reader who does not see this count sees nothing to wait for.
+  while (seen <= id.value && !shared_->sessions.compare_exchange_weak(seen, id.value + 1u)) {
+  }
+}
+
+// All orders are seq_cst: announce() must be seen by whoever sees a later record of another session flushed.  That
+// record took its ring place after ours, ours after our announcement; the reader reads the flushed position first.
+void LogGate::announce(SessionId id) noexcept {
+  Announcement& mine = announcements_[id.value];
+  mine.head.store(ring_->head(), std::memory_order_seq_cst);
+  mine.floor.store(shared_->last_lsn.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+}
+
+void LogGate::appended(Lsn lsn) noexcept {
+  uint64_t last = shared_->last_lsn.load(std::memory_order_relaxed);
+  while (last < lsn.value && !shared_->last_lsn.compare_exchange_weak(last, lsn.value)) {
+  }
+}
+
+void LogGate::withdraw(SessionId id) noexcept {
+  announcements_[id.value].floor.store(kIdle, std::memory_order_seq_cst);  // pairs with ring_complete(), flushed()
+  if (shared_->held.load(std::memory_order_seq_cst) == 0) return;
+  shared_->held.store(0, std::memory_order_relaxed);
+  node_->ring();
+}
+
+uint64_t LogGate::ring_complete() noexcept {
+  uint64_t complete = ring_->head();
+  const uint32_t sessions = shared_->sessions.load();
+  for (uint32_t i = 0; i < sessions; ++i) {
+    // The head is stored before the floor: who sees the floor sees it, or a later one of the same session.
+    if (announcements_[i].floor.load(std::memory_order_seq_cst) == kIdle) continue;
+    complete = std::min(complete, announcements_[i].head.load(std::memory_order_seq_cst));
+  }
+  return complete;
+}
+
+uint64_t LogGate::lowest_floor() const noexcept {
+  uint64_t lowest = kIdle;
+  const uint32_t sessions = shared_->sessions.load();
+  for (uint32_t i = 0; i < sessions; ++i) lowest = std::min(lowest, announcements_[i].floor.load());
+  return lowest;
+}
+
+Lsn LogGate::flushed() noexcept {
+  const uint64_t durable = sink_ != nullptr ? sink_->flushed().value : 0;
+  uint64_t lowest = lowest_floor();
+  if (lowest < durable) {
+    // Whoever withdraws after this sees it and rings; whoever did before is not seen any more.
+    shared_->held.store(1);
+    lowest = lowest_floor();
+  }
+  return {std::min(durable, lowest)};
+}
+
+void LogGate::request_flush(Lsn lsn) noexcept {
+  if (sink_ != nullptr) sink_->request_flush(lsn);
+}
+
+}  // namespace bufmgr

@@ -1,0 +1,68 @@
+// LogGate: how far the node's log is complete, durable and without holes in the ring: the position up to which changed
+// pages may leave the node.  The choke-point of "redo before page" (D1): coherence asks here before every write-back and
+// hand-over.
+//
+// D1. A page leaves the node only when its last change is in the flushed log, and the ring is complete up to its record
+//     (a survivor stops reading a ring at its first hole, so a record behind one does not count).
+// D2. A record goes to the ring first, then to the log.  A session says what it is about to do before it takes its place
+//     in the ring: the log position that all records before it are below (`floor`), and the ring's head.
+// D3. So a session at work with floor f can be a hole only for records with log positions above f: the gate is the
+//     flushed position, or the lowest floor if that is lower.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "bufmgr/log/redo_ring.hpp"
+#include "bufmgr/log_sink.hpp"
+#include "coherence/node.hpp"
+#include "coherence/upcalls.hpp"
+
+namespace bufmgr {
+
+class LogGate final : public coherence::LogHorizon {
+ public:
+  static constexpr uint64_t kIdle = ~uint64_t{0};
+  // One per session, in the node's arena; written by that session only.
+  struct alignas(64) Announcement {
+    std::atomic<uint64_t> floor;  // kIdle: not at work
+    std::atomic<uint64_t> head;   // of the ring, before the record took its place
+  };
+  struct Shared {
+    alignas(64) std::atomic<uint64_t> last_lsn;  // the highest position append() returned
+    alignas(64) std::atomic<uint32_t> sessions;  // announcements at or above this index were never used
+    std::atomic<uint32_t> held;                  // the gate was asked for and found held by a session at work
+  };
+
+  LogGate(coherence::Node* node, Shared* shared, Announcement* announcements, RedoRing* ring)
+      : node_(node), shared_(shared), announcements_(announcements), ring_(ring) {}
+  static void format(Announcement* announcements, uint32_t count) noexcept;
+
+  void set_sink(LogSink* sink) { sink_ = sink; }
+  LogSink& sink() const { return *sink_; }
+  void enlist(coherence::SessionId) noexcept;
+
+  // --- around a commit -----------------------------------------------------------------------------------------------
+  void announce(coherence::SessionId) noexcept;
+  void appended(coherence::Lsn) noexcept;
+  // After the lines know of their change.  Rings the message worker if it was kept waiting.
+  void withdraw(coherence::SessionId) noexcept;
+
+  // Every record below this ring position is written, and the lines of its pages know.
+  uint64_t ring_complete() noexcept;
+
+  // --- LogHorizon ----------------------------------------------------------------------------------------------------
+  coherence::Lsn flushed() noexcept override;
+  void request_flush(coherence::Lsn lsn) noexcept override;
+
+ private:
+  uint64_t lowest_floor() const noexcept;
+
+  coherence::Node* node_;
+  Shared* shared_;
+  Announcement* announcements_;
+  RedoRing* ring_;
+  LogSink* sink_ = nullptr;
+};
+
+}  // namespace bufmgr

@@ -1,0 +1,130 @@
+#include "bufmgr/log/redo_ring.hpp"
+
+#include <algorithm>
+
+#include "bufmgr/bell.hpp"
+#include "coherence/base/verify.hpp"
+
+namespace bufmgr {
+
+using coherence::Batch;
+using coherence::Errc;
+using coherence::Memory;
+using coherence::PoolAddress;
+using coherence::Result;
+using coherence::Status;
+
+namespace {
+
+// One READ or WRITE per contiguous part of [position, position + bytes).
+template <class Add>
+void for_parts(uint64_t position, uint64_t data_bytes, uint32_t bytes, const Add& add) {
+  const uint64_t offset = position % data_bytes;
+  const auto first = uint32_t(std::min<uint64_t>(bytes, data_bytes - offset));
+  add(offset, 0, first);
+  if (first < bytes) add(0, first, bytes - first);
+}
+
+}  // namespace
+
+Status RedoRing::open(Memory& memory, uint64_t incarnation) {
+  RingHeader header{};
+  Batch read(at_.node());
+  read.read(at_, &header, sizeof header);
+  memory.post(read);
+  memory.wait(read);
+  if (header.magic == 0) header = {RingHeader::kMagic, data_bytes_, 0, 0};  // a new pool
+  if (header.magic != RingHeader::kMagic || header.data_bytes != data_bytes_) return Errc::kCorrupt;
+  header.incarnation = incarnation;
+  Batch write(at_.node());
+  write.write(at_, &header, sizeof header);
+  memory.post(write);
+  memory.wait(write);
+  shared_->head.store(header.tail, std::memory_order_relaxed);
+  shared_->tail.store(header.tail, std::memory_order_relaxed);
+  shared_->budget.store(int64_t(allowance()), std::memory_order_release);
+  return {};
+}
+
+bool RedoRing::try_reserve(uint64_t bytes) noexcept {
+  VERIFY(bytes <= allowance());
+  int64_t budget = shared_->budget.load(std::memory_order_relaxed);
+  do {
+    if (budget < int64_t(bytes)) return false;
+    // Acquire: pairs with the release in move_tail(), whose readers are done with the bytes we may overwrite.
+  } while (!shared_->budget.compare_exchange_weak(budget, budget - int64_t(bytes), std::memory_order_acquire,
+                                                  std::memory_order_relaxed));
+  return true;
+}
+
+int64_t RedoRing::reserved_now() const noexcept {
+  return int64_t(allowance()) - int64_t(used()) - shared_->budget.load(std::memory_order_acquire);
+}
+
+uint64_t RedoRing::append(Memory& memory, std::span<std::byte> record, uint64_t reserved) noexcept {
+  const uint64_t bytes = record.size();
+  // seq_cst: the session announced itself before (LogGate).
+  const uint64_t sequence = shared_->head.fetch_add(bytes, std::memory_order_seq_cst);
+  VERIFY(sequence + bytes - tail() <= data_bytes_);
+  if (reserved != bytes) shared_->budget.fetch_add(int64_t(reserved) - int64_t(bytes), std::memory_order_relaxed);
+  seal_record(record, sequence);
+  Batch batch(at_.node());
+  const PoolAddress data = at_ + kRingHeaderBytes;
+  for_parts(sequence, data_bytes_, uint32_t(bytes), [&](uint64_t offset, uint32_t from, uint32_t count) {
+    batch.write(data + offset, record.data() + from, count);
+  });
+  memory.post(batch);
+  memory.wait(batch);
+  return sequence;
+}
+
+void RedoRing::move_tail(Memory& memory, uint64_t tail) noexcept {
+  const uint64_t before = shared_->tail.load(std::memory_order_relaxed);
+  VERIFY(tail >= before);
+  if (tail == before) return;
+  // In the pool first: a reader must not start in bytes that are being overwritten.
+  Batch batch(at_.node());
+  batch.write(at_ + offsetof(RingHeader, tail), &tail, sizeof tail);
+  memory.post(batch);
+  memory.wait(batch);
+  shared_->tail.store(tail, std::memory_order_release);
+  shared_->budget.fetch_add(int64_t(tail - before), std::memory_order_release);
+  shared_->moved.fetch_add(1, std::memory_order_release);  // pairs with moved()
+  ring_bell(shared_->moved);
+}
+
+void RedoRing::wait_moved(uint32_t seen, uint32_t ms) noexcept { wait_bell(shared_->moved, seen, ms); }
+
+Result<RingReader> RingReader::open(Memory& memory, PoolAddress ring, uint64_t bytes) {
+  RingHeader header{};
+  Batch read(ring.node());
+  read.read(ring, &header, sizeof header);
+  memory.post(read);
+  memory.wait(read);
+  if (!read.known() || header.magic != RingHeader::kMagic) return Errc::kCorrupt;
+  if (header.data_bytes + kRingHeaderBytes > bytes) return Errc::kCorrupt;
+  return RingReader(ring + kRingHeaderBytes, header.data_bytes, header.tail);
+}
+
+void RingReader::read(Memory& memory, uint64_t position, std::byte* to, uint32_t bytes) {
+  Batch batch(data_.node());
+  for_parts(position, data_bytes_, bytes, [&](uint64_t offset, uint32_t at, uint32_t count) {
+    batch.read(data_ + offset, to + at, count);
+  });
+  memory.post(batch);
+  memory.wait(batch);
+}
+
+Result<std::span<const std::byte>> RingReader::next(Memory& memory, std::span<std::byte> buffer) {
+  RecordHeader header;
+  read(memory, position_, reinterpret_cast<std::byte*>(&header), sizeof header);
+  if (header.magic != RecordHeader::kMagic || header.sequence != position_) return Errc::kNotFound;
+  if (header.bytes < sizeof header || header.bytes > buffer.size()) return Errc::kNotFound;
+  read(memory, position_, buffer.data(), header.bytes);
+  const auto record = buffer.first(header.bytes);
+  if (!sound_record(record, position_)) return Errc::kNotFound;
+  position_ += header.bytes;
+  return std::span<const std::byte>(record);
+}
+
+}  // namespace bufmgr

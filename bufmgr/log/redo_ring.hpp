@@ -1,0 +1,105 @@
+// RedoRing: a node's redo in the pool, where survivors find it.  A ring of records (record.hpp), written by all sessions
+// of the node, emptied by write-back.
+//
+//   first 4 KB: RingHeader          then: data, record of sequence s at s modulo the data's size, wrapping
+//
+// Q1. Space is reserved before any page latch is taken; a reservation that was granted suffices (the log is never the
+//     reason to wait while a page is held).
+// Q2. A record's place is taken under the latches of its pages: the order of two changes of a page is the order of
+//     their sequences.
+// Q3. Bytes at or after the tail are kept.  The tail moves past a record only when all of its pages' changes are in the
+//     pool: the records of a page newer than its last completed write-back are always there.
+// Q4. A reader stops at the first place that does not hold the sound record of that very sequence: the hole.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "bufmgr/log/record.hpp"
+#include "coherence/base/ids.hpp"
+#include "coherence/base/result.hpp"
+#include "coherence/transport/memory.hpp"
+
+namespace bufmgr {
+
+inline constexpr uint64_t kRingHeaderBytes = 4096;
+inline constexpr uint64_t kRingBytesLeast = kRingHeaderBytes + (192 << 10);
+
+// In the pool.
+struct RingHeader {
+  static constexpr uint64_t kMagic = 0x474e4952'4c434701;
+  uint64_t magic;
+  uint64_t data_bytes;
+  uint64_t tail;         // sequence of the oldest record that may be needed
+  uint64_t incarnation;  // of the node that writes it
+};
+
+class RedoRing {
+ public:
+  // In the node's arena.
+  struct Shared {
+    alignas(64) std::atomic<uint64_t> head;    // sequence of the next record
+    alignas(64) std::atomic<int64_t> budget;   // bytes that may still be reserved
+    alignas(64) std::atomic<uint64_t> tail;
+    std::atomic<uint32_t> emptying;            // one session at a time moves the tail
+    std::atomic<uint32_t> moved;               // futex word: grows with the tail
+  };
+  RedoRing(Shared* shared, coherence::PoolAddress at, uint64_t bytes)
+      : shared_(shared), at_(at), data_bytes_((bytes - kRingHeaderBytes) / 8 * 8) {}
+
+  // Takes over the ring as the former incarnation left it (empty).  Called once, before any session of the node works.
+  // kCorrupt: it is not a ring, or not of this size.
+  coherence::Status open(coherence::Memory&, uint64_t incarnation);
+
+  bool try_reserve(uint64_t bytes) noexcept;
+  void give_back(uint64_t bytes) noexcept { shared_->budget.fetch_add(int64_t(bytes), std::memory_order_relaxed); }
+
+  // The next record's sequence will be at least this.  seq_cst: see LogGate.
+  uint64_t head() const noexcept { return shared_->head.load(std::memory_order_seq_cst); }
+  uint64_t tail() const noexcept { return shared_->tail.load(std::memory_order_acquire); }
+  uint64_t used() const noexcept { return head() - tail(); }
+  uint64_t data_bytes() const noexcept { return data_bytes_; }
+  // Bytes reserved and not yet written or returned; 0 when nobody is at work.
+  int64_t reserved_now() const noexcept;
+
+  // Seals and writes a record, out of a reservation of `reserved` bytes, which ends; returns its sequence.
+  uint64_t append(coherence::Memory&, std::span<std::byte> record, uint64_t reserved) noexcept;
+
+  bool begin_emptying() noexcept { return shared_->emptying.exchange(1, std::memory_order_acquire) == 0; }
+  void end_emptying() noexcept { shared_->emptying.store(0, std::memory_order_release); }  // pairs with begin
+  // REQUIRES: emptying; Q3 holds for everything below `tail`.
+  void move_tail(coherence::Memory&, uint64_t tail) noexcept;
+  // Sleeps until the tail moves, at most `ms`.  `seen` is moved() from before the caller found no room.
+  uint32_t moved() const noexcept { return shared_->moved.load(std::memory_order_acquire); }
+  void wait_moved(uint32_t seen, uint32_t ms) noexcept;
+
+ private:
+  uint64_t allowance() const noexcept { return data_bytes_ - data_bytes_ / 8; }  // the rest covers underestimates
+
+  Shared* shared_;
+  coherence::PoolAddress at_;
+  uint64_t data_bytes_;
+};
+
+// Reads a node's ring from its tail on, from any node.
+class RingReader {
+ public:
+  // kCorrupt: no ring there.
+  static coherence::Result<RingReader> open(coherence::Memory&, coherence::PoolAddress ring, uint64_t bytes);
+  // Reads the next record into `buffer` (kRecordBytesMax suffices); kNotFound at the hole.
+  coherence::Result<std::span<const std::byte>> next(coherence::Memory&, std::span<std::byte> buffer);
+  uint64_t position() const { return position_; }
+
+ private:
+  RingReader(coherence::PoolAddress data, uint64_t bytes, uint64_t tail)
+      : data_(data), data_bytes_(bytes), position_(tail) {}
+  void read(coherence::Memory&, uint64_t position, std::byte* to, uint32_t bytes);
+
+  coherence::PoolAddress data_;
+  uint64_t data_bytes_;
+  uint64_t position_;
+};
+
+}  // namespace bufmgr

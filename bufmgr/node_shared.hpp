@@ -1,0 +1,43 @@
+// What bufmgr keeps in the node's arena, and where: one place that lays it out.
+//
+//   NodeShared | BufferCounts per session | Announcement per session | frame table | free list | marks | extra
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "bufmgr/frame/frame_table.hpp"
+#include "bufmgr/frame/free_list.hpp"
+#include "bufmgr/frame/replacement.hpp"
+#include "bufmgr/log/log_gate.hpp"
+#include "bufmgr/log/redo_ring.hpp"
+#include "bufmgr/session.hpp"
+
+namespace bufmgr {
+
+struct NodeShared {
+  RedoRing::Shared ring;
+  LogGate::Shared gate;
+  alignas(64) std::atomic<uint32_t> provider_called;  // futex word: grows with every call for the page provider
+  std::atomic<uint32_t> provider_sleeps;
+};
+
+// Byte offsets in the node's private memory.
+struct ArenaPlan {
+  uint64_t counts, announcements, table, free, marks, extra, bytes;
+
+  static constexpr uint64_t up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+  static ArenaPlan make(uint32_t frames, uint32_t sessions, uint64_t extra_bytes) {
+    ArenaPlan plan;
+    plan.counts = up(sizeof(NodeShared), 64);
+    plan.announcements = up(plan.counts + sessions * sizeof(BufferCounts), 64);
+    plan.table = up(plan.announcements + sessions * sizeof(LogGate::Announcement), 64);
+    plan.free = up(plan.table + FrameTable::bytes_for(frames), 64);
+    plan.marks = up(plan.free + FreeList::bytes_for(frames), 64);
+    plan.extra = up(plan.marks + FrameMarks::bytes_for(frames), 4096);
+    plan.bytes = up(plan.extra + extra_bytes, 4096);
+    return plan;
+  }
+};
+
+}  // namespace bufmgr

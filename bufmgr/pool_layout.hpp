@@ -1,0 +1,43 @@
+// How large the named parts of a new pool are.  Computed once, when the pool is created, from its size and the number
+// of nodes it must serve; the pool's header remembers the result (L1), so that another version of this code finds the
+// parts where they are.
+//
+// L2. Per-node parts (status log, ring) have the same size for each of nodes_max nodes: a part divided by nodes_max.
+#pragma once
+
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/base/result.hpp"
+#include "coherence/pool/pool.hpp"
+
+namespace bufmgr {
+
+// Named parts of the pool.  Owned by the layer named; found by BufferPool::region().  All but kPages are words and
+// bytes, not pages, and lie in memory node 0.
+enum class Region : uint8_t {
+  kNodeTable = 0,    // coherence: membership, fence
+  kLatchWords = 1,   // coherence: one 64-bit word per page
+  kPages = 2,        // bufmgr
+  kRings = 3,        // bufmgr: redo ring per node
+  kTxnWords = 4,     // engine: clock, horizons, low-water marks, watch words
+  kStatusLog = 5,    // engine: per node, one word per id
+  kDdl = 6,          // engine: DDL lock, mailbox, log head
+  kCount = 8,
+};
+
+inline constexpr uint32_t kNodesDefault = 8;
+
+struct PoolSizes {
+  uint64_t pool_bytes = 0;  // of the whole pool file
+  uint32_t nodes_max = kNodesDefault;
+  // 0: derived from pool_bytes.  Tests set them to make rings wrap and logs run over early.
+  uint64_t ring_bytes = 0;     // per node
+  uint64_t status_words = 0;   // per node; rounded up to a power of two
+};
+
+// Fills in spec->nodes_max and spec->region_bytes.  kNoSpace: too small for that many nodes; kIncompatible: no such
+// number of nodes.
+coherence::Status lay_out(const PoolSizes& sizes, coherence::PoolSpec* spec);
+
+}  // namespace bufmgr

@@ -1,0 +1,69 @@
+#include "bufmgr/session.hpp"
+
+#include "bufmgr/buffer_pool.hpp"
+#include "bufmgr/mini_transaction.hpp"
+
+namespace bufmgr {
+
+using coherence::Line;
+
+const char* count_name(Count count) noexcept {
+  static constexpr const char* kNames[] = {
+      "fixes",   "peeks",      "copies",     "restarts",     "frames_taken",    "frame_waits", "evicted", "mini_transactions",
+      "redo_bytes", "ring_waits", "overdrafts", "written_back", "pages_allocated", "pages_freed"};
+  static_assert(sizeof kNames / sizeof *kNames == kCounts);
+  return kNames[int(count)];
+}
+
+Session::Session(BufferPool& pool, coherence::Node& node, coherence::SessionId id, Interrupts& interrupts, LogSink& log,
+                 BufferCounts& counts, std::unique_ptr<Replacement> replacement)
+    : pool_(pool),
+      coherence_(node, id, &interrupts),
+      interrupts_(interrupts),
+      log_(log),
+      counts_(counts),
+      replacement_(std::move(replacement)),
+      record_(new std::byte[kMiniRecordMax]) {}
+
+Session::~Session() {
+#ifndef NDEBUG
+  VERIFY(held_ == 0 && reserved_ == 0);
+#endif
+  release_all();
+}
+
+void Session::note_guard(Line& line, bool exclusive) noexcept {
+  VERIFY(held_ < kGuardsMax);
+  ledger_[held_++] = {&line, exclusive};
+}
+
+bool Session::forget_guard(const Line& line, bool exclusive) noexcept {
+  for (int i = held_; i-- > 0;) {  // the newest is the likeliest
+    if (ledger_[i].line != &line || ledger_[i].exclusive != exclusive) continue;
+    ledger_[i] = ledger_[--held_];
+    return true;
+  }
+  return false;
+}
+
+void Session::end_shared(Line& line) noexcept {
+  if (forget_guard(line, false)) coherence_.unlock_shared(line);
+}
+
+void Session::end_exclusive(Line& line) noexcept {
+  if (forget_guard(line, true)) coherence_.unlock_exclusive(line);
+}
+
+void Session::release_all() noexcept {
+  while (held_ > 0) {
+    const Held last = ledger_[--held_];
+    if (last.exclusive) {
+      coherence_.unlock_exclusive(*last.line);
+    } else {
+      coherence_.unlock_shared(*last.line);
+    }
+  }
+  if (reserved_ != 0) pool_.ring_.give_back(std::exchange(reserved_, 0));
+}
+
+}  // namespace bufmgr

@@ -1,0 +1,156 @@
+// BufferPool's allocator.  Each node begins its search in groups of its own, so that nodes share map pages only when the
+// pool runs full; single pages come from extents that are broken into already.
+#include <algorithm>
+#include <cstring>
+
+#include "bufmgr/buffer_pool.hpp"
+#include "bufmgr/mini_transaction.hpp"
+#include "bufmgr/space/space_map.hpp"
+
+namespace bufmgr {
+
+using coherence::Errc;
+
+namespace {
+
+// What a quick look says about a group; good enough to pass it by.
+struct Room {
+  uint64_t extents, singles;
+};
+
+Result<Room> look(BufferPool& pool, Session& session, const SpaceGroups& groups, uint64_t group) {
+  for (;;) {
+    auto page = pool.fix_optimistic(session, groups.map_of(group));
+    if (!page) return page.error();
+    const auto header = page->get<PageHeader>(0);
+    const auto extents = page->get<uint32_t>(kSpaceMapAt + offsetof(SpaceMap, free_extents));
+    const auto singles = page->get<uint32_t>(kSpaceMapAt + offsetof(SpaceMap, free_singles));
+    if (!page->validate()) continue;
+    if (header.type == PageType::kSpaceMap) return Room{extents, singles};
+    const SpaceMap fresh = groups.fresh(group);
+    return Room{fresh.free_extents, fresh.free_singles};
+  }
+}
+
+// The map of a group under exclusive guard; formats it at first touch.
+const SpaceMap& open_map(MiniTransaction& change, ExclusiveGuard& page, const SpaceGroups& groups, uint64_t group) {
+  change.join(page);
+  if (page.header().type != PageType::kSpaceMap) {
+    change.format(page, PageType::kSpaceMap, 0);
+    const SpaceMap fresh = groups.fresh(group);
+    change.write(page, kSpaceMapAt, &fresh, sizeof fresh);
+  }
+  return *reinterpret_cast<const SpaceMap*>(page.bytes() + kSpaceMapAt);
+}
+
+void set_word(MiniTransaction& change, ExclusiveGuard& page, const SpaceMap& map, uint32_t extent, uint64_t word) {
+  const uint64_t old = map.used[extent];
+  auto singles = [](uint64_t used) { return used == 0 ? 0 : int(kExtentPages) - std::popcount(used); };
+  const uint32_t counts[2] = {map.free_extents + (word == 0) - (old == 0),
+                              uint32_t(int(map.free_singles) + singles(word) - singles(old))};
+  change.set(page, kSpaceMapAt + offsetof(SpaceMap, used) + extent * 8, word);
+  change.write(page, kSpaceMapAt, counts, sizeof counts);
+}
+
+// The extent to take `count` pages from, or kGroupExtents.
+uint32_t choose_extent(const SpaceMap& map, uint32_t count) {
+  uint32_t whole = kGroupExtents;
+  for (uint32_t e = 0; e < kGroupExtents; ++e) {
+    if (count == 1 && map.used[e] != 0 && ~map.used[e] != 0) return e;
+    if (map.used[e] != 0) continue;
+    if (count != 1) return e;
+    whole = std::min(whole, e);
+  }
+  return whole;
+}
+
+// kNoSpace: the group has no room.
+Result<PageId> allocate_in(BufferPool& pool, Session& session, const SpaceGroups& groups, uint64_t group,
+                           uint32_t count) {
+  MiniTransaction change(pool, session);
+  GCL_TRY(change.reserve(sizeof(SpaceMap) + 128));
+  auto page = pool.fix_exclusive(session, groups.map_of(group));
+  if (!page) return page.error();
+  const SpaceMap& map = open_map(change, *page, groups, group);
+  const uint32_t extent = choose_extent(map, count);
+  if (extent == kGroupExtents) {
+    change.commit();  // perhaps the map was new
+    return Errc::kNoSpace;
+  }
+  const uint32_t bit = count == 1 ? uint32_t(std::countr_one(map.used[extent])) : 0;
+  const uint64_t mask = count == 1 ? uint64_t{1} << bit : ~uint64_t{0};
+  set_word(change, *page, map, extent, map.used[extent] | mask);
+  change.commit();
+  return PageId::at({0}, groups.first_page(group) + uint64_t{extent} * kExtentPages + bit);
+}
+
+// S2: whatever a page held, it is zero when it is given back.
+Status clear_page(BufferPool& pool, Session& session, PageId id) {
+  MiniTransaction change(pool, session);
+  GCL_TRY(change.reserve(64));
+  auto page = pool.fix_exclusive(session, id);
+  if (!page) return page.error();
+  constexpr uint32_t kAfterVersion = sizeof(PageHeader::version);
+  const std::byte* body = page->bytes() + kAfterVersion;
+  const bool clean = body[0] == std::byte{0} && std::memcmp(body, body + 1, kPageSize - kAfterVersion - 1) == 0;
+  if (clean) return {};
+  change.join(*page);
+  change.format(*page, PageType::kUnused, 0);
+  change.commit();
+  return {};
+}
+
+}  // namespace
+
+Result<PageId> BufferPool::allocate(Session& session, uint32_t count) {
+  VERIFY(count == 1 || count == kExtentPages);
+  const SpaceGroups groups{pages_};
+  const uint64_t home = groups.count() * node().value / nodes_max_;
+  for (uint64_t i = 0; i < groups.count(); ++i) {
+    const uint64_t group = (home + i) % groups.count();
+    auto room = look(*this, session, groups, group);
+    if (!room) return room.error();
+    if (room->extents == 0 && (count != 1 || room->singles == 0)) continue;
+    auto page = allocate_in(*this, session, groups, group, count);
+    if (!page && page.error() == Errc::kNoSpace) continue;
+    if (page) session.counts_.add(Count::kPagesAllocated, count);
+    return page;
+  }
+  return Errc::kNoSpace;
+}
+
+Status BufferPool::free(Session& session, PageId first, uint32_t count) {
+  VERIFY(count == 1 || (count == kExtentPages && first.number() % kExtentPages == 0));
+  const SpaceGroups groups{pages_};
+  if (first.node().value != 0 || first.number() >= pages_) return Errc::kCorrupt;
+  const uint64_t group = first.number() / kGroupPages;
+  const auto extent = uint32_t(first.number() % kGroupPages / kExtentPages);
+  const uint64_t mask = count == 1 ? uint64_t{1} << first.number() % kExtentPages : ~uint64_t{0};
+  if (groups.reserved_of(group, extent) & mask) return Errc::kCorrupt;
+  for (uint32_t i = 0; i < count; ++i) GCL_TRY(clear_page(*this, session, first + i));
+
+  MiniTransaction change(*this, session);
+  GCL_TRY(change.reserve(sizeof(SpaceMap) + 128));
+  auto page = fix_exclusive(session, groups.map_of(group));
+  if (!page) return page.error();
+  const SpaceMap& map = open_map(change, *page, groups, group);
+  const bool allocated = (map.used[extent] & mask) == mask;
+  if (allocated) set_word(change, *page, map, extent, map.used[extent] & ~mask);
+  change.commit();
+  if (!allocated) return Errc::kCorrupt;
+  session.counts_.add(Count::kPagesFreed, count);
+  return {};
+}
+
+Result<uint64_t> BufferPool::free_pages(Session& session) {
+  const SpaceGroups groups{pages_};
+  uint64_t total = 0;
+  for (uint64_t group = 0; group < groups.count(); ++group) {
+    auto room = look(*this, session, groups, group);
+    if (!room) return room.error();
+    total += room->extents * kExtentPages + room->singles;
+  }
+  return total;
+}
+
+}  // namespace bufmgr
