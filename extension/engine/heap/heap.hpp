@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "extension/engine/heap/heap_page.hpp"
+#include "extension/engine/heap/outcome.hpp"
 #include "extension/engine/heap/row.hpp"
+#include "extension/engine/heap/visibility.hpp"
 #include "extension/engine/host.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
@@ -28,28 +30,6 @@ struct RelationId {
   PageId header;
   constexpr bool valid() const { return header.valid(); }
   constexpr auto operator<=>(const RelationId&) const = default;
-};
-
-enum class RowResult : uint8_t {
-  kOk,
-  kInvisible,      // not a row for this command: never committed, or its own transaction made or ended it at a later one
-  kSelfModified,   // own transaction changed it at `cmax` >= the command
-  kUpdated,        // another transaction replaced it and committed; see `next`
-  kDeleted,        // another transaction deleted it and committed
-  kBeingModified,  // a running transaction changes it, and the caller asked not to wait
-  kWouldBlock,     // a running transaction changes or locks it: WaitPolicy kSkip, kError of lock()
-};
-
-struct RowConflict {
-  Tid next;           // kUpdated: the newer version; else the row itself
-  TxnId by;           // who changed or holds it
-  uint32_t cmax = 0;  // kSelfModified
-  bool key_changed = false;
-};
-
-struct RowOutcome {
-  RowResult result = RowResult::kOk;
-  RowConflict conflict;
 };
 
 enum class WaitPolicy : uint8_t { kBlock, kSkip, kError };
@@ -101,8 +81,6 @@ struct RowProbe {
   TxnId by;
   bool dead_to_all = false;  // kDead: nobody sees, or will see, any version: the entry may be dropped
 };
-
-enum class Liveness : uint8_t { kLive, kRecentlyDead, kDead, kInsertRunning, kDeleteRunning };
 
 // A page copied to private memory with its rows that somebody asked for.
 struct PageRows {
@@ -189,19 +167,35 @@ class Heap {
 
  private:
   friend class HeapScan;
-  struct Verdict;
-  struct Examined;
+  // map
   Result<PageId> page_of(uint32_t block);
   Status load_map();
-  Status ensure_target(uint32_t bytes);
-  Result<uint32_t> find_free(uint32_t bytes);
-  Result<uint32_t> grow();
-  Status note_free(uint32_t block, uint32_t free_bytes);
-  Result<bool> visible(const RowHeader& row, const Snapshot& snapshot, TxnId* running);
-  Result<Liveness> liveness(const RowHeader& row, bool* mine);
+  Status ensure_target(uint32_t row_bytes);
+  Result<uint32_t> find_free(uint32_t row_bytes);
+  Status grow();
+  Status add_map_page();
+  Status note_free(uint32_t block, uint32_t free_bytes, uint32_t wanted);
+  Status give_up_target(uint32_t free_bytes, uint32_t wanted);
+  // changing
+  struct UpdateStep;
+  Status settle(const Verdict& verdict, Facts& facts, WaitFor why);
+  Result<bool> crosschecked(const RowHeader& row, const Snapshot** crosscheck);
+  Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, bool elsewhere,
+                                 bool may_change, int prunes, UpdateOutcome* outcome);
+  Status lock_once(PageId page, const LockRequest& request, TxnId id, const Facts& facts, const RowHeader& before,
+                   std::byte* to, LockOutcome* outcome, RowHeader* row, Verdict* verdict);
+  // reading
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to);
-  Result<Verdict> judge(const RowHeader& row, Tid tid, uint32_t command);
-  Status wait_or_leave(const Verdict& verdict, WaitFor why);
+  Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, TxnId* running);
+  Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, TxnId* running);
+  void stamp_one(PageId page, uint16_t number, Line line, const RowHeader& row);
+  bool stamp_row(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
+  void stamp(PageId page, const std::byte* copy, const uint16_t* lines, int count);
+  // vacuum
+  Result<uint32_t> free_lines(std::span<const Tid> dead);
+  Status survey(uint32_t block, VacuumStats& stats, std::vector<Tid>& dead, uint32_t* free_bytes);
+  Status note_free_all(uint32_t first_block, const std::vector<uint32_t>& free_bytes);
+  Status free_dead(IndexCleaner& indexes, std::vector<Tid>& dead, uint32_t wait_ms, VacuumStats& stats);
 
   TxnSystem& txns_;
   RelationId relation_;
@@ -214,7 +208,8 @@ class Heap {
   };
   std::vector<MapPage> maps_;
   std::vector<uint32_t> used_;
-  uint32_t target_ = ~uint32_t{0};  // block this handle inserts into
+  uint32_t target_ = kNoBlock;  // block this handle inserts into
+  static constexpr uint32_t kNoBlock = ~uint32_t{0};
 };
 
 // Sequential scan by page copies.

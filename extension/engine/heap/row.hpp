@@ -6,7 +6,7 @@
 //   0  creator     u64  kCreator word: who inserted this version, or (a hint) when it committed, or frozen
 //   8  deleter     u64  kDeleter word: who deleted, updated or locks it, or nobody
 //  16  cmin        u32  command of the creator that inserted it
-//  20  cmax        u32  command of the deleter
+//  20  cmax        u32  command of the deleter (kLocked: the mode), and kOuterLock
 //  24  next_block  u32  the newer version this one was updated to (with next_offset), if any
 //  28  packed      u24  next_offset 9 bits | natts 11 bits | flags 4 bits
 //  31  body             bitmap if kHasNull; data at align8(31 + bitmap bytes)
@@ -60,6 +60,10 @@ inline constexpr uint8_t kHasNull = 1;        // the body starts with a null bit
 inline constexpr uint8_t kHeapOnly = 2;       // reached only through a same-page chain; no index entry points here
 inline constexpr uint8_t kChainUpdated = 4;   // next is on the same page and has no index entries of its own
 
+// In cmax: the deleter, a savepoint, took the place of a row lock that its own transaction holds at an outer level.  If
+// the savepoint is rolled back, the savepoint's parent counts as holding the lock (V4).
+inline constexpr uint32_t kOuterLock = 1u << 31;
+
 #pragma pack(push, 1)
 struct RowHeader {
   Stamp creator;
@@ -78,6 +82,12 @@ struct RowHeader {
     set_pack(uint32_t{next_offset} | uint32_t{natts} << 9 | uint32_t{flags} << 20);
   }
   Tid next() const { return {next_block, next_offset()}; }
+  uint32_t end_command() const { return cmax & ~kOuterLock; }
+  bool updated() const { return deleter.kind() == StampKind::kUpdated || deleter.kind() == StampKind::kUpdatedKey; }
+  bool ended() const { return updated() || deleter.kind() == StampKind::kDeleted; }
+  bool heap_only() const { return flags() & kHeapOnly; }
+  // The newer version is on the same page and reached through this one.
+  bool chain_goes_on() const { return updated() && (flags() & kChainUpdated); }
 };
 #pragma pack(pop)
 static_assert(sizeof(RowHeader) == kRowHeaderBytes);

@@ -49,8 +49,8 @@ class Transaction {
     TxnId id;
     int level;  // nesting level the id belongs to now; never falls from one entry to the next
   };
-  std::vector<Own> own_;
-  int level_ = 1;
+  std::vector<Own> own_;                    // in the order of assignment, which is the order of the ids
+  std::vector<TxnId> levels_{1, TxnId{}};   // the id of each open level, outermost first; invalid: has not written
   bool prepared_ = false;
 };
 
@@ -59,6 +59,7 @@ struct Fate {
   TxnState state;  // kActive, kPrepared (both: running), kCommitted or kAborted
   Cts cts;         // kCommitted; kFrozenCts when it is older than everybody
   TxnId top;       // running: the top-level transaction to wait for
+  TxnId parent;    // kAborted savepoint: the id it was rolled back to (T8)
   bool running() const { return state == TxnState::kActive || state == TxnState::kPrepared; }
   bool committed() const { return state == TxnState::kCommitted; }
   bool aborted() const { return state == TxnState::kAborted; }
@@ -121,8 +122,9 @@ class TxnSystem {
   // Every version deleted by a transaction with cts <= this is invisible to everybody, now and later.
   Cts horizon() const noexcept;
   Result<Cts> refresh_horizon();
-  // The clock now, without counting for the horizon (VACUUM's "that moment").
-  Cts now();
+  // Moves the clock on and returns what it was: every snapshot taken before is at or below that, every later one above
+  // (VACUUM's "that moment").
+  Cts pass_moment();
 
   // --- waiting ------------------------------------------------------------------------------------------------------
   // Registers this node to be rung when the transaction of `id` ends; false: it has ended already (then nothing is
@@ -137,18 +139,22 @@ class TxnSystem {
   NodeId node() const { return node_; }
 
  private:
+  Status run(coherence::Batch& batch);
   Result<TxnId> assign(StatusWord first);
   Status extend_reserved();
+  Status adopt_leftovers(uint64_t low, uint64_t reserved);
+  Status read_log(uint64_t first, uint64_t count, StatusWord* to);
   Status advance_low_water();
   Status append_aborted(const std::vector<uint64_t>& sequences);
   Status load_aborted(NodeId node, uint64_t count);
-  bool in_aborted(NodeId node, uint64_t sequence) const;
   Result<StatusWord> read_word(TxnId id);
-  StatusWord help_commit(TxnId id, StatusWord seen);
-  void end_session_slot() noexcept;
-  void finish(TxnId top, StatusWord from, StatusWord to) noexcept;
+  Result<StatusWord> help_commit(TxnId id, StatusWord seen);
+  void end_transaction() noexcept;
+  void finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept;
   void ring_watchers(uint64_t seen) noexcept;
   void remember(TxnId id, StatusWord final_word);
+  static Fate fate_of(StatusWord final_word);
+  TxnSessionSlot& slot() const { return shared_.slot(session_.id().value); }
 
   struct Cached {
     uint64_t id = 0;
@@ -162,6 +168,7 @@ class TxnSystem {
     uint64_t low_water = 0;
     PageId last_page{};               // of the aborted list, as far as it was read
     std::vector<uint64_t> aborted;    // sequences, ascending
+    bool has(uint64_t sequence) const;
   };
 
   BufferPool& pool_;

@@ -1,0 +1,260 @@
+// Relations and their blocks: creating, dropping, finding a page with room.
+#include <algorithm>
+#include <cstddef>
+
+#include "bufmgr/mini_transaction.hpp"
+#include "extension/engine/heap/heap.hpp"
+#include "extension/engine/heap/relation_map.hpp"
+
+namespace engine {
+
+using bufmgr::MiniTransaction;
+
+namespace {
+
+struct PageBuffer {
+  alignas(8) std::byte bytes[coherence::kPageSize];
+  template <class T>
+  const T& as() const {
+    return *reinterpret_cast<const T*>(bytes);
+  }
+};
+
+Status copy_typed(TxnSystem& txns, PageId page, PageType type, PageBuffer& to) {
+  GCL_TRY(txns.pool().copy_page(txns.session(), page, to.bytes));
+  return to.as<PageHeader>().type == type ? Status{} : Status{Errc::kNotFound};
+}
+
+constexpr uint32_t extent_at(uint32_t extent) { return uint32_t(offsetof(ExtentMapPage, extent) + extent * sizeof(MapExtent)); }
+
+}  // namespace
+
+Heap::Heap(TxnSystem& txns, RelationId relation) : txns_(txns), relation_(relation) {}
+
+Result<RelationId> Heap::create(TxnSystem& txns) {
+  auto& pool = txns.pool();
+  auto page = pool.allocate(txns.session(), 1);
+  if (!page) return page.error();
+  MiniTransaction change(pool, txns.session());
+  GCL_TRY(change.reserve(coherence::kPageSize));
+  auto guard = pool.fix_exclusive(txns.session(), *page);
+  if (!guard) return guard.error();
+  change.join(*guard);
+  change.format(*guard, PageType::kRelation, uint32_t(page->number()));
+  change.set(*guard, offsetof(RelationPage, magic), kRelationMagic);
+  change.commit();
+  return RelationId{*page};
+}
+
+Status Heap::drop(TxnSystem& txns, RelationId relation) {
+  auto& pool = txns.pool();
+  PageBuffer root, map;
+  GCL_TRY(copy_typed(txns, relation.header, PageType::kRelation, root));
+  for (uint32_t m = 0; m < root.as<RelationPage>().maps; ++m) {
+    PageId page = RelationPage::page_of(root.as<RelationPage>().map[m]);
+    GCL_TRY(copy_typed(txns, page, PageType::kExtentMap, map));
+    for (uint32_t e = 0; e < map.as<ExtentMapPage>().extents; ++e)
+      GCL_TRY(pool.free(txns.session(), PageId{map.as<ExtentMapPage>().extent[e].first}, kExtentPages));
+    GCL_TRY(pool.free(txns.session(), page, 1));
+  }
+  return pool.free(txns.session(), relation.header, 1);
+}
+
+Status Heap::load_map() {
+  PageBuffer root, map;
+  GCL_TRY(copy_typed(txns_, relation_.header, PageType::kRelation, root));
+  const auto& directory = root.as<RelationPage>();
+  for (uint32_t m = 0; m < directory.maps; ++m) {
+    if (m == maps_.size())
+      maps_.push_back({RelationPage::page_of(directory.map[m]), RelationPage::owner_of(directory.map[m]), {}, {}});
+    GCL_TRY(copy_typed(txns_, maps_[m].page, PageType::kExtentMap, map));
+    const auto& extents = map.as<ExtentMapPage>();
+    maps_[m].extents.resize(extents.extents);
+    maps_[m].used.resize(extents.extents);
+    for (uint32_t e = 0; e < extents.extents; ++e) {
+      maps_[m].extents[e] = PageId{extents.extent[e].first};
+      maps_[m].used[e] = extents.extent[e].used;
+    }
+  }
+  return {};
+}
+
+Result<PageId> Heap::page_of(uint32_t block) {
+  uint32_t map = block / kBlocksPerMap, extent = block % kBlocksPerMap / kExtentPages;
+  if (map >= maps_.size() || extent >= maps_[map].extents.size()) {
+    GCL_TRY(load_map());
+    if (map >= maps_.size() || extent >= maps_[map].extents.size()) return Errc::kNotFound;
+  }
+  return maps_[map].extents[extent] + block % kExtentPages;
+}
+
+Result<bool> Heap::tid_valid(Tid tid) {
+  auto page = page_of(tid.block);
+  if (!page) return page.error() == Errc::kNotFound ? Result<bool>(false) : Result<bool>(page.error());
+  return tid.offset >= 1 && tid.offset <= kLinesMax;
+}
+
+Result<uint32_t> Heap::used_blocks() {
+  GCL_TRY(load_map());
+  used_.clear();
+  for (uint32_t m = 0; m < maps_.size(); ++m)
+    for (uint32_t e = 0; e < maps_[m].extents.size(); ++e)
+      for (uint32_t n = 0; n < maps_[m].used[e]; ++n) used_.push_back((m * kExtentsPerMap + e) * kExtentPages + n);
+  return uint32_t(used_.size());
+}
+
+Status Heap::ensure_target(uint32_t row_bytes) {
+  while (target_ == kNoBlock) {
+    auto block = find_free(row_bytes);
+    if (!block) return block.error();
+    target_ = *block;
+    if (target_ == kNoBlock) GCL_TRY(grow());
+  }
+  return {};
+}
+
+// A block of this node's extents with room, or kNoBlock.  Sessions spread over what there is, so that those of one node
+// fill different pages.
+Result<uint32_t> Heap::find_free(uint32_t row_bytes) {
+  GCL_TRY(load_map());
+  uint32_t wanted = room_wanted(align8(row_bytes) + 4);
+  std::vector<uint32_t> found;
+  PageBuffer map;
+  for (uint32_t m = uint32_t(maps_.size()); m-- > 0 && found.empty();) {
+    if (maps_[m].owner != txns_.node()) continue;
+    GCL_TRY(copy_typed(txns_, maps_[m].page, PageType::kExtentMap, map));
+    const auto& extents = map.as<ExtentMapPage>();
+    for (uint32_t e = 0; e < extents.extents; ++e)
+      for (uint32_t n = 0; n < extents.extent[e].used; ++n)
+        if (extents.extent[e].room_of(n) >= wanted) found.push_back((m * kExtentsPerMap + e) * kExtentPages + n);
+  }
+  if (found.empty()) return kNoBlock;
+  return found[txns_.session().id().value % found.size()];
+}
+
+// kUsedStep more pages for this node, in its last extent or a new one.  Others may do the same at once: then there is
+// more room than needed, or the caller finds what they added.
+Status Heap::grow() {
+  auto& pool = txns_.pool();
+  auto& session = txns_.session();
+  size_t m = maps_.size();
+  while (m > 0 && maps_[m - 1].owner != txns_.node()) --m;
+  if (m == 0) return add_map_page();
+  MapPage& map = maps_[m - 1];
+  auto extents = uint32_t(map.extents.size());
+  bool new_extent = extents == 0 || map.used.back() == kExtentPages;
+  if (new_extent && extents == kExtentsPerMap) return add_map_page();
+  PageId first;
+  if (new_extent) {
+    auto fresh = pool.allocate(session, kExtentPages);
+    if (!fresh) return fresh.error();
+    first = *fresh;
+  }
+  MiniTransaction change(pool, session);
+  auto give_back = [&](Errc error) -> Status {
+    if (new_extent) (void)pool.free(session, first, kExtentPages);  // or it leaks, as in a crash
+    return error;
+  };
+  if (auto done = change.reserve(2 * sizeof(MapExtent)); !done) return give_back(done.error());
+  auto guard = pool.fix_exclusive(session, map.page);
+  if (!guard) return give_back(guard.error());
+  const auto& now = *reinterpret_cast<const ExtentMapPage*>(guard->bytes());
+  bool moved = now.extents != extents || (!new_extent && now.extent[extents - 1].used != map.used.back());
+  if (moved) {
+    guard->release();
+    return give_back(Errc::kOk);
+  }
+  MapExtent entry{};
+  uint32_t at = new_extent ? extents : extents - 1;
+  if (new_extent)
+    entry.first = first.raw;
+  else
+    entry = now.extent[at];
+  for (uint32_t n = 0; n < kUsedStep; ++n) entry.set_room(entry.used + n, 15);
+  entry.used = uint8_t(entry.used + kUsedStep);
+  change.join(*guard);
+  change.set(*guard, extent_at(at), entry);
+  if (new_extent) change.set(*guard, offsetof(ExtentMapPage, extents), extents + 1);
+  change.commit();
+  return {};
+}
+
+Status Heap::add_map_page() {
+  auto& pool = txns_.pool();
+  auto& session = txns_.session();
+  auto fresh = pool.allocate(session, 1);
+  if (!fresh) return fresh.error();
+  MiniTransaction change(pool, session);
+  auto give_back = [&](Errc error) -> Status {
+    (void)pool.free(session, *fresh, 1);
+    return error;
+  };
+  if (auto done = change.reserve(coherence::kPageSize + 64); !done) return give_back(done.error());
+  auto root = pool.fix_exclusive(session, relation_.header);
+  if (!root) return give_back(root.error());
+  const auto& directory = *reinterpret_cast<const RelationPage*>(root->bytes());
+  uint32_t maps = directory.maps;
+  if (directory.header.type != PageType::kRelation || maps == RelationPage::kMapsMax || maps != maps_.size()) {
+    Errc error = directory.header.type != PageType::kRelation ? Errc::kNotFound
+                 : maps == RelationPage::kMapsMax             ? Errc::kNoSpace
+                                                              : Errc::kOk;  // somebody was faster: look again
+    root->release();
+    return give_back(error);
+  }
+  auto guard = pool.fix_exclusive(session, *fresh);
+  if (!guard) {
+    root->release();
+    return give_back(guard.error());
+  }
+  change.join(*root);
+  change.join(*guard);
+  change.format(*guard, PageType::kExtentMap, uint32_t(relation_.header.number()));
+  change.set(*guard, offsetof(ExtentMapPage, owner), uint32_t{txns_.node().value});
+  change.set(*root, uint32_t(offsetof(RelationPage, map) + maps * 8), RelationPage::entry(txns_.node(), *fresh));
+  change.set(*root, offsetof(RelationPage, maps), maps + 1);
+  change.commit();
+  return {};
+}
+
+// `wanted` bytes did not fit (0: nothing was tried), so the room noted is less than that.
+Status Heap::note_free(uint32_t block, uint32_t free_bytes, uint32_t wanted) {
+  auto& pool = txns_.pool();
+  uint32_t m = block / kBlocksPerMap, e = block % kBlocksPerMap / kExtentPages, n = block % kExtentPages;
+  uint32_t room = room_for(free_bytes);
+  if (wanted != 0) room = std::min(room, room_wanted(align8(wanted) + 4) - 1);
+  MiniTransaction change(pool, txns_.session());
+  GCL_TRY(change.reserve(64));
+  auto guard = pool.fix_exclusive(txns_.session(), maps_[m].page);
+  if (!guard) return guard.error();
+  MapExtent entry = reinterpret_cast<const ExtentMapPage*>(guard->bytes())->extent[e];
+  if (entry.room_of(n) == room) return {};
+  entry.set_room(n, room);
+  change.join(*guard);
+  change.set(*guard, uint32_t(extent_at(e) + offsetof(MapExtent, room) + n / 2), entry.room[n / 2]);
+  change.commit();
+  return {};
+}
+
+Status Heap::give_up_target(uint32_t free_bytes, uint32_t wanted) {
+  uint32_t block = std::exchange(target_, kNoBlock);
+  return note_free(block, free_bytes, wanted);
+}
+
+Status Heap::note_free_all(uint32_t first_block, const std::vector<uint32_t>& free_bytes) {
+  auto& pool = txns_.pool();
+  uint32_t m = first_block / kBlocksPerMap, e = first_block % kBlocksPerMap / kExtentPages;
+  MiniTransaction change(pool, txns_.session());
+  GCL_TRY(change.reserve(2 * sizeof(MapExtent)));
+  auto guard = pool.fix_exclusive(txns_.session(), maps_[m].page);
+  if (!guard) return guard.error();
+  MapExtent entry = reinterpret_cast<const ExtentMapPage*>(guard->bytes())->extent[e];
+  MapExtent before = entry;
+  for (uint32_t n = 0; n < free_bytes.size(); ++n) entry.set_room(n, room_for(free_bytes[n]));
+  if (std::memcmp(&before, &entry, sizeof entry) == 0) return {};
+  change.join(*guard);
+  change.write(*guard, uint32_t(extent_at(e) + offsetof(MapExtent, room)), entry.room, sizeof entry.room);
+  change.commit();
+  return {};
+}
+
+}  // namespace engine

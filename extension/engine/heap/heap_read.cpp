@@ -1,0 +1,267 @@
+// Reading rows: one row optimistically, pages by copy.
+#include <algorithm>
+
+#include "extension/engine/heap/heap.hpp"
+
+namespace engine {
+
+namespace {
+
+constexpr int kOptimisticTries = 4;
+
+bool not_found(Errc error) { return error == Errc::kNotFound; }
+
+// The line pointer an entry for `line` really begins at, or 0.
+uint16_t chain_start(const HeapPage& page, uint16_t line) {
+  if (line < 1 || line > page.lines()) return 0;
+  Line at = page.line(line);
+  if (at.state() == LineState::kRedirect) {
+    auto target = uint16_t(at.offset());
+    return target >= 1 && target <= page.lines() && page.line(target).normal() ? target : uint16_t{0};
+  }
+  return at.normal() && !page.row_header(line).heap_only() ? line : uint16_t{0};
+}
+
+// The next version of the chain on a copied page, or 0.
+Result<uint16_t> chain_next(TxnSystem& txns, const HeapPage& page, uint32_t block, const RowHeader& row) {
+  uint16_t next = row.next_offset();
+  if (!row.chain_goes_on() || row.next_block != block || next < 1 || next > page.lines() || !page.line(next).normal())
+    return uint16_t{0};
+  RowHeader successor = page.row_header(next);
+  if (!successor.heap_only()) return uint16_t{0};
+  auto same = is_successor(txns, row, successor);
+  if (!same) return same.error();
+  return *same ? next : uint16_t{0};
+}
+
+// What the creator word may be replaced with, once the creator's fate is known.
+std::optional<Stamp> hint_for(const TxnSystem& txns, Stamp creator) {
+  if (creator.kind() != StampKind::kInserted) return std::nullopt;
+  auto fate = txns.known_fate(creator.id());
+  if (!fate) return std::nullopt;
+  if (fate->aborted()) return Stamp::of(StampKind::kAborted);
+  if (fate->cts <= txns.horizon()) return Stamp::of(StampKind::kFrozen);
+  return Stamp::of(StampKind::kCommitted, fate->cts.value);
+}
+
+}  // namespace
+
+Result<RowRead> Heap::fetch(Tid tid, const Snapshot& snapshot, std::byte* to) {
+  return read_row(tid, false, snapshot, to);
+}
+
+Result<RowRead> Heap::fetch_chain(Tid root, const Snapshot& snapshot, std::byte* to) {
+  return read_row(root, true, snapshot, to);
+}
+
+Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to) {
+  auto page = page_of(tid.block);
+  if (!page) return not_found(page.error()) ? Result<RowRead>(RowRead{}) : page.error();
+  for (;;) {
+    TxnId running{};
+    auto read = read_once(*page, tid, chain, snapshot, to, &running);
+    if (!read || !running.valid()) return read;
+    GCL_TRY(txns_.waiter().wait_for(running, WaitFor::kUniqueKey));
+  }
+}
+
+// The first version alone, without a shared write; the rest of a chain on a copy of the page.
+Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
+                                TxnId* running) {
+  for (int i = 0; i < kOptimisticTries; ++i) {
+    auto look = txns_.pool().fix_optimistic(txns_.session(), page);
+    if (!look) return look.error();
+    auto header = look->get<PageHeader>(0);
+    bool in_page = header.type == PageType::kHeap && header.lower <= coherence::kPageSize && tid.offset >= 1 &&
+                   HeapPage::line_offset(tid.offset) < header.lower;
+    Line line = in_page ? look->get<Line>(HeapPage::line_offset(tid.offset)) : Line{};
+    if (!line.sane()) {
+      if (!look->validate()) continue;
+      if (chain && line.state() == LineState::kRedirect) break;
+      return RowRead{};
+    }
+    look->copy(line.offset(), to, line.bytes());
+    if (!look->validate()) continue;
+    RowHeader row;
+    std::memcpy(&row, to, sizeof row);
+    if (chain && row.heap_only()) return RowRead{};
+    bool known = row.creator.kind() != StampKind::kInserted || txns_.known_fate(row.creator.id()).has_value();
+    auto seen = visible(txns_, row, snapshot, running);
+    if (!seen) return seen.error();
+    if (!known) stamp_one(page, tid.offset, line, row);
+    if (*seen || running->valid()) return RowRead{.found = true, .tid = tid, .bytes = line.bytes()};
+    if (!chain || !row.chain_goes_on()) return RowRead{};
+    break;
+  }
+  return read_copy(page, tid, chain, snapshot, to, running);
+}
+
+Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
+                                TxnId* running) {
+  alignas(8) std::byte copy[coherence::kPageSize];
+  GCL_TRY(txns_.pool().copy_page(txns_.session(), page, copy));
+  HeapPage view(copy);
+  uint16_t line = chain                                                         ? chain_start(view, tid.offset)
+                  : tid.offset <= view.lines() && view.line(tid.offset).normal() ? tid.offset
+                                                                                 : uint16_t{0};
+  while (line != 0) {
+    RowHeader row = view.row_header(line);
+    auto seen = visible(txns_, row, snapshot, running);
+    if (!seen) return seen.error();
+    if (*seen || running->valid()) {
+      std::memcpy(to, view.row(line), view.line(line).bytes());
+      return RowRead{.found = true, .tid = {tid.block, line}, .bytes = view.line(line).bytes()};
+    }
+    if (!chain) break;
+    auto next = chain_next(txns_, view, tid.block, row);
+    if (!next) return next.error();
+    line = *next;
+  }
+  return RowRead{};
+}
+
+Result<bool> Heap::satisfies(Tid tid, const Snapshot& snapshot) {
+  alignas(8) std::byte row[kRowBytesMax];
+  auto read = fetch(tid, snapshot, row);
+  if (!read) return read.error();
+  return read->found;
+}
+
+Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
+  alignas(8) std::byte buffer[kRowBytesMax];
+  Tid best = tid;
+  RowHeader before{};
+  for (bool first = true;; first = false) {
+    auto read = fetch(tid, {.kind = SnapshotKind::kAny}, buffer);
+    if (!read) return read.error();
+    if (!read->found) return best;
+    RowHeader row;
+    std::memcpy(&row, buffer, sizeof row);
+    if (!first) {
+      auto same = is_successor(txns_, before, row);
+      if (!same) return same.error();
+      if (!*same) return best;
+    }
+    auto seen = visible(txns_, row, snapshot, nullptr);
+    if (!seen) return seen.error();
+    if (*seen) best = tid;
+    if (!row.updated() || row.next() == tid) return best;
+    before = row;
+    tid = row.next();
+  }
+}
+
+Result<RowProbe> Heap::probe(Tid root) {
+  RowProbe found;
+  auto page = page_of(root.block);
+  if (!page && !not_found(page.error())) return page.error();
+  if (!page) return found;
+  alignas(8) std::byte copy[coherence::kPageSize];
+  GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, copy));
+  HeapPage view(copy);
+  uint16_t line = chain_start(view, root.offset);
+  found.dead_to_all = true;
+  while (line != 0) {
+    RowHeader row = view.row_header(line);
+    TxnId running{};
+    auto seen = visible(txns_, row, {.kind = SnapshotKind::kDirty}, &running);
+    if (!seen) return seen.error();
+    if (*seen || running.valid()) {
+      found.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive;
+      found.tid = {root.block, line};
+      found.by = running;
+      found.dead_to_all = false;
+      return found;
+    }
+    bool mine;
+    auto life = liveness(txns_, row, &mine);
+    if (!life) return life.error();
+    if (*life != Liveness::kDead) found.dead_to_all = false;
+    auto next = chain_next(txns_, view, root.block, row);
+    if (!next) return next.error();
+    line = *next;
+  }
+  return found;
+}
+
+Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to) {
+  to.block = block;
+  to.count = 0;
+  auto page = page_of(block);
+  if (!page) return page.error();
+  GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, to.page));
+  HeapPage view(to.page);
+  uint16_t hints[kLinesMax];
+  int hint_count = 0;
+  for (uint16_t line = 1; line <= view.lines(); ++line) {
+    if (!view.line(line).normal()) continue;
+    RowHeader row = view.row_header(line);
+    auto seen = visible(txns_, row, snapshot, nullptr);
+    if (!seen) return seen.error();
+    if (*seen) to.offset[to.count++] = line;
+    if (row.creator.kind() == StampKind::kInserted && txns_.known_fate(row.creator.id())) hints[hint_count++] = line;
+  }
+  if (hint_count != 0) stamp(*page, to.page, hints, hint_count);
+  return {};
+}
+
+Status Heap::sample_block(uint32_t block, PageRows& to, Liveness* live, bool* mine) {
+  to.block = block;
+  to.count = 0;
+  auto page = page_of(block);
+  if (!page) return page.error();
+  GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, to.page));
+  HeapPage view(to.page);
+  for (uint16_t line = 1; line <= view.lines(); ++line) {
+    if (!view.line(line).normal()) continue;
+    auto life = liveness(txns_, view.row_header(line), &mine[to.count]);
+    if (!life) return life.error();
+    live[to.count] = *life;
+    to.offset[to.count++] = line;
+  }
+  return {};
+}
+
+void Heap::roots_of(const std::byte* page, uint16_t* roots) {
+  HeapPage view(page);
+  std::fill(roots, roots + kLinesMax + 1, uint16_t{0});
+  for (uint16_t root = 1; root <= view.lines(); ++root) {
+    uint16_t line = chain_start(view, root);
+    while (line != 0 && roots[line] == 0) {
+      roots[line] = root;
+      RowHeader row = view.row_header(line);
+      uint16_t next = row.next_offset();
+      if (!row.chain_goes_on() || next < 1 || next > view.lines() || !view.line(next).normal()) break;
+      RowHeader successor = view.row_header(next);
+      bool stranger = successor.creator.kind() == StampKind::kInserted && successor.creator.id() != row.deleter.id();
+      line = successor.heap_only() && !stranger ? next : uint16_t{0};
+    }
+  }
+}
+
+// Hints spare the next reader the status log.  Only where this node owns the page and nobody works on it.
+void Heap::stamp(PageId page, const std::byte* copy, const uint16_t* lines, int count) {
+  auto guard = txns_.pool().try_shared(txns_.session(), page);
+  if (!guard) return;
+  for (int i = 0; i < count; ++i)
+    if (!stamp_row(*guard, lines[i], HeapPage(copy).line(lines[i]), HeapPage(copy).row_header(lines[i]))) return;
+}
+
+void Heap::stamp_one(PageId page, uint16_t number, Line line, const RowHeader& row) {
+  if (!hint_for(txns_, row.creator)) return;
+  auto guard = txns_.pool().try_shared(txns_.session(), page);
+  if (guard) (void)stamp_row(*guard, number, line, row);
+}
+
+// Stamps line `number` if it still is what it was when it was read.  False: this node may not stamp the page.
+bool Heap::stamp_row(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row) {
+  HeapPage now(page.bytes());
+  if (number > now.lines() || now.line(number).raw != line.raw) return true;
+  auto hint = hint_for(txns_, row.creator);
+  // Others may stamp it at the same moment, under shared guards of their own.
+  uint64_t creator = __atomic_load_n(reinterpret_cast<const uint64_t*>(page.bytes() + line.offset()), __ATOMIC_RELAXED);
+  if (!hint || creator != row.creator.raw) return true;
+  return page.stamp(uint16_t(line.offset()), hint->raw);
+}
+
+}  // namespace engine

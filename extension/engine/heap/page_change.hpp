@@ -1,0 +1,79 @@
+// Composing changes of a heap page: what insert, update, lock and prune write through a mini-transaction.
+// REQUIRES, everywhere: the page is joined, and the caller has checked that what is asked fits.
+#pragma once
+
+#include <cstddef>
+
+#include "bufmgr/mini_transaction.hpp"
+#include "extension/engine/heap/heap_page.hpp"
+
+namespace engine {
+
+using bufmgr::ExclusiveGuard;
+using bufmgr::MiniTransaction;
+
+// Log space of one row put on a page that may have to be formatted, with its line pointer and header.
+constexpr uint32_t log_for_row(uint32_t row_bytes) { return coherence::kPageSize + row_bytes + 128; }
+inline constexpr uint32_t kLogForStamp = 64;
+
+// The part of the page header that heap pages change.
+struct PageSpace {
+  uint16_t flags, lower, upper, special, superseded;
+  static PageSpace of(const PageHeader& header) {
+    return {header.flags, header.lower, header.upper, header.special, header.reserved};
+  }
+};
+inline constexpr uint32_t kPageSpaceAt = offsetof(PageHeader, flags);
+static_assert(kPageSpaceAt + sizeof(PageSpace) == sizeof(PageHeader));
+
+inline void set_space(MiniTransaction& change, ExclusiveGuard& page, const PageSpace& space) {
+  change.write(page, kPageSpaceAt, &space, sizeof space);
+}
+
+// Makes a page that was never used a heap page of the relation.
+inline void format_if_unused(MiniTransaction& change, ExclusiveGuard& page, uint32_t relation) {
+  if (page.header().type == PageType::kUnused) change.format(page, PageType::kHeap, relation);
+}
+
+// What free_line() and fits() say of a page that may still have to be formatted.
+inline uint16_t line_for(const ExclusiveGuard& page) {
+  return page.header().type == PageType::kUnused ? uint16_t{1} : HeapPage(page.bytes()).free_line();
+}
+inline bool row_fits(const ExclusiveGuard& page, uint16_t line, uint32_t row_bytes) {
+  if (page.header().type == PageType::kUnused) return row_bytes <= kRowBytesMax;
+  return HeapPage(page.bytes()).fits(line, row_bytes);
+}
+inline uint32_t free_bytes(const ExclusiveGuard& page) {
+  return page.header().type == PageType::kUnused ? kRowBytesMax : HeapPage(page.bytes()).gap();
+}
+
+// Puts a row (header and body) at `line`.
+inline void put_row(MiniTransaction& change, ExclusiveGuard& page, uint16_t line, const std::byte* row, uint32_t bytes) {
+  HeapPage view(page.bytes());
+  PageSpace space = PageSpace::of(page.header());
+  space.upper = uint16_t(space.upper - align8(bytes));
+  if (line > view.lines()) {
+    space.lower = uint16_t(space.lower + 4);
+    space.flags = uint16_t(space.flags & ~HeapPage::kHasUnused);  // free_line() found none
+  }
+  change.write(page, space.upper, row, bytes);
+  change.set(page, HeapPage::line_offset(line), Line::normal(space.upper, bytes));
+  set_space(change, page, space);
+}
+
+// Rewrites the parts of a row's header that say how it ends: deleter, commands, next version, flags.
+inline void put_ending(MiniTransaction& change, ExclusiveGuard& page, uint16_t line, const RowHeader& row) {
+  constexpr uint32_t kFrom = offsetof(RowHeader, deleter);
+  change.write(page, HeapPage(page.bytes()).line(line).offset() + kFrom,
+               reinterpret_cast<const std::byte*>(&row) + kFrom, kRowHeaderBytes - kFrom);
+}
+
+// P3: counts versions that prune may find dead later.
+inline void count_superseded(MiniTransaction& change, ExclusiveGuard& page) {
+  PageSpace space = PageSpace::of(page.header());
+  if (space.superseded == 0xffff) return;
+  ++space.superseded;
+  set_space(change, page, space);
+}
+
+}  // namespace engine

@@ -1,0 +1,166 @@
+// In-page prune: removes versions nobody sees from one page's chains (P1, P2 of README.md).
+//
+// The plan is made on a private copy, where fates may be asked for; it is carried out only if the page has not changed
+// since.  No guard is held while anything is asked.
+#include <algorithm>
+
+#include "extension/engine/heap/heap.hpp"
+#include "extension/engine/heap/page_change.hpp"
+#include "extension/engine/heap/prune.hpp"
+
+namespace engine {
+
+namespace {
+
+constexpr int kPruneTries = 3;
+
+class Plan {
+ public:
+  Plan(TxnSystem& txns, const std::byte* page) : txns_(txns), view_(page) {}
+
+  Status make() {
+    for (uint16_t line = 1; line <= view_.lines(); ++line) {
+      after_[line] = view_.line(line);
+      if (!after_[line].normal()) continue;
+      bool mine;
+      auto life = liveness(txns_, view_.row_header(line), &mine);
+      if (!life) return life.error();
+      life_[line] = *life;
+      never_[line] = *life == Liveness::kDead && never_made(view_.row_header(line));
+    }
+    for (uint16_t line = 1; line <= view_.lines(); ++line) {
+      bool root = view_.line(line).normal() && !view_.row_header(line).heap_only();
+      if (root || view_.line(line).state() == LineState::kRedirect) GCL_TRY(plan_chain(line));
+    }
+    // Versions of aborted updates: no chain leads to them, no index entry points to them.
+    for (uint16_t line = 1; line <= view_.lines(); ++line)
+      if (!reached_[line] && never_[line] && view_.row_header(line).heap_only()) remove(line, Line::unused());
+    return {};
+  }
+
+  uint32_t removed() const { return removed_; }
+
+  // The page as it will be.
+  void write(std::byte* to) const {
+    const PageHeader& header = view_.header();
+    std::memcpy(to, &header, sizeof header);
+    uint16_t order[kLinesMax];
+    uint16_t rows = 0, lines = view_.lines();
+    while (lines > 0 && after_[lines].state() == LineState::kUnused) --lines;
+    bool unused = false;
+    for (uint16_t line = 1; line <= lines; ++line) {
+      if (after_[line].normal()) order[rows++] = line;
+      unused |= after_[line].state() == LineState::kUnused;
+    }
+    std::sort(order, order + rows, [&](uint16_t a, uint16_t b) { return after_[a].offset() > after_[b].offset(); });
+    uint32_t upper = header.special;
+    uint16_t superseded = 0;
+    Line line_pointers[kLinesMax + 1];
+    std::copy(after_, after_ + lines + 1, line_pointers);
+    for (uint16_t i = 0; i < rows; ++i) {
+      uint16_t line = order[i];
+      uint32_t bytes = after_[line].bytes();
+      upper -= align8(bytes);
+      std::memcpy(to + upper, view_.row(line), bytes);
+      std::memset(to + upper + bytes, 0, align8(bytes) - bytes);
+      line_pointers[line] = Line::normal(upper, bytes);
+      if (view_.row_header(line).ended() || life_[line] == Liveness::kInsertRunning) ++superseded;
+    }
+    std::memcpy(to + bufmgr::kPageBody, line_pointers + 1, lines * 4u);
+    PageSpace space{uint16_t(unused ? header.flags | HeapPage::kHasUnused : header.flags & ~HeapPage::kHasUnused),
+                    uint16_t(bufmgr::kPageBody + lines * 4u), uint16_t(upper), header.special, superseded};
+    std::memcpy(to + kPageSpaceAt, &space, sizeof space);
+  }
+
+ private:
+  // Dead because it never was, rather than because somebody ended it.
+  bool never_made(const RowHeader& row) const {
+    if (row.creator.kind() == StampKind::kAborted) return true;
+    if (row.creator.kind() != StampKind::kInserted) return false;
+    auto fate = txns_.known_fate(row.creator.id());  // liveness() has just learned it
+    return fate ? fate->aborted() : false;
+  }
+
+  void remove(uint16_t line, Line to) {
+    if (after_[line].normal()) ++removed_;
+    after_[line] = to;
+  }
+
+  // P2: whatever precedes the last dead version of a chain is dead too; all of it goes at once.
+  Status plan_chain(uint16_t root) {
+    uint16_t chain[kLinesMax];
+    int count = 0, dead = 0;  // chain[0, dead) go
+    uint16_t line = root;
+    if (view_.line(root).state() == LineState::kRedirect) line = uint16_t(view_.line(root).offset());
+    if (line < 1 || line > view_.lines() || !view_.line(line).normal()) return Errc::kCorrupt;
+    while (!reached_[line]) {
+      if (count > 0 && never_[line]) break;
+      reached_[line] = true;
+      chain[count++] = line;
+      if (life_[line] == Liveness::kDead) dead = count;
+      RowHeader row = view_.row_header(line);
+      uint16_t next = row.next_offset();
+      if (!row.chain_goes_on() || next < 1 || next > view_.lines() || !view_.line(next).normal()) break;
+      RowHeader successor = view_.row_header(next);
+      if (!successor.heap_only()) break;
+      auto same = is_successor(txns_, row, successor);
+      if (!same) return same.error();
+      if (!*same) break;
+      line = next;
+    }
+    if (dead == 0) return {};
+    for (int i = 0; i < dead; ++i) remove(chain[i], Line::unused());
+    after_[root] = dead == count ? Line::dead() : Line::redirect(chain[dead]);
+    return {};
+  }
+
+  TxnSystem& txns_;
+  HeapPage view_;
+  Line after_[kLinesMax + 1];
+  Liveness life_[kLinesMax + 1] = {};
+  bool never_[kLinesMax + 1] = {};
+  bool reached_[kLinesMax + 1] = {};
+  uint32_t removed_ = 0;
+};
+
+}  // namespace
+
+void put_page(MiniTransaction& change, ExclusiveGuard& page, const std::byte* to) {
+  HeapPage after(to);
+  PageSpace space = PageSpace::of(after.header());
+  set_space(change, page, space);
+  auto write_difference = [&](uint32_t from, uint32_t end) {
+    while (from < end && page.bytes()[from] == to[from]) ++from;
+    while (from < end && page.bytes()[end - 1] == to[end - 1]) --end;
+    if (from < end) change.write(page, from, to + from, end - from);
+  };
+  write_difference(bufmgr::kPageBody, space.lower);
+  write_difference(space.upper, space.special);
+}
+
+Result<uint32_t> Heap::prune(uint32_t block) {
+  auto page = page_of(block);
+  if (!page) return page.error();
+  alignas(8) std::byte copy[coherence::kPageSize];
+  alignas(8) std::byte pruned[coherence::kPageSize];
+  for (int i = 0; i < kPruneTries; ++i) {
+    GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, copy));
+    if (!HeapPage(copy).is_heap()) return 0u;
+    Plan plan(txns_, copy);
+    GCL_TRY(plan.make());
+    if (plan.removed() == 0) return 0u;
+    plan.write(pruned);
+    MiniTransaction change(txns_.pool(), txns_.session());
+    GCL_TRY(change.reserve(coherence::kPageSize + 256));
+    auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
+    if (!guard) return guard.error();
+    if (guard->header().version != HeapPage(copy).header().version) continue;
+    change.join(*guard);
+    put_page(change, *guard, pruned);
+    change.commit();
+    return plan.removed();
+  }
+  return 0u;
+}
+
+}  // namespace engine

@@ -1,0 +1,66 @@
+// The pages that lead from a relation to its blocks: the header page (kRelation) lists map pages, a map page
+// (kExtentMap) lists extents of 64 heap pages and how much room their pages have.
+//
+// R1. A map page belongs to one node: only sessions of that node add extents or pages to it, so that nodes that fill a
+//     table at once do not touch each other's map.
+// R2. Directory and extent entries are only ever added; block (map * kExtentsPerMap + extent) * 64 + n never moves.
+// R3. Pages of an extent are used in steps of kUsedStep; a used page may be unformatted (kUnused): it holds no rows.
+// R4. Room is a hint in sixteenths of a page: a wrong one costs a visit.
+#pragma once
+
+#include <cstdint>
+
+#include "bufmgr/page.hpp"
+
+namespace engine {
+
+using coherence::NodeId;
+using coherence::PageId;
+
+inline constexpr uint32_t kExtentPages = 64;
+inline constexpr uint32_t kExtentsPerMap = 160;
+inline constexpr uint32_t kBlocksPerMap = kExtentsPerMap * kExtentPages;
+inline constexpr uint8_t kUsedStep = 8;
+inline constexpr uint32_t kRelationMagic = 0x4c455267;  // "gREL"
+
+struct RelationPage {
+  bufmgr::PageHeader header;
+  uint32_t magic;
+  uint32_t maps;
+  uint64_t reserved[2];
+  static constexpr uint32_t kMapsMax = (coherence::kPageSize - sizeof(bufmgr::PageHeader) - 24) / 8;
+  uint64_t map[kMapsMax];  // owner node in bits 63..56, page below
+  static constexpr uint64_t entry(NodeId owner, PageId page) { return uint64_t{owner.value} << 56 | page.raw; }
+  static constexpr PageId page_of(uint64_t entry) { return {entry & ((uint64_t{1} << 56) - 1)}; }
+  static constexpr NodeId owner_of(uint64_t entry) { return {uint8_t(entry >> 56)}; }
+};
+static_assert(sizeof(RelationPage) == coherence::kPageSize);
+
+struct MapExtent {
+  uint64_t first;  // page id of its first page
+  uint8_t used;    // pages in use, from the first
+  uint8_t reserved[7];
+  uint8_t room[kExtentPages / 2];  // four bits per page: free bytes / kRoomUnit, at most 15
+  uint32_t room_of(uint32_t n) const { return room[n / 2] >> (n % 2 * 4) & 15; }
+  void set_room(uint32_t n, uint32_t value) {
+    room[n / 2] = uint8_t((room[n / 2] & ~(15u << (n % 2 * 4))) | value << (n % 2 * 4));
+  }
+};
+static_assert(sizeof(MapExtent) == 48);
+
+inline constexpr uint32_t kRoomUnit = 512;
+constexpr uint32_t room_for(uint32_t free_bytes) { return free_bytes / kRoomUnit < 15 ? free_bytes / kRoomUnit : 15; }
+constexpr uint32_t room_wanted(uint32_t bytes) {
+  uint32_t units = (bytes + kRoomUnit - 1) / kRoomUnit;
+  return units < 15 ? units : 15;
+}
+
+struct ExtentMapPage {
+  bufmgr::PageHeader header;
+  uint32_t extents;
+  uint32_t owner;
+  MapExtent extent[kExtentsPerMap];
+};
+static_assert(sizeof(ExtentMapPage) <= coherence::kPageSize);
+
+}  // namespace engine

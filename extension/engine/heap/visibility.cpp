@@ -1,0 +1,215 @@
+#include "extension/engine/heap/visibility.hpp"
+
+namespace engine {
+
+namespace {
+
+enum class Made : uint8_t { kNever, kMine, kRunning, kCommitted };
+
+struct Creation {
+  Made made;
+  Cts cts;
+};
+
+Result<Creation> creation(TxnSystem& txns, const RowHeader& row) {
+  switch (row.creator.kind()) {
+    case StampKind::kFrozen:
+      return Creation{Made::kCommitted, kFrozenCts};
+    case StampKind::kCommitted:
+      return Creation{Made::kCommitted, row.creator.cts()};
+    case StampKind::kAborted:
+      return Creation{Made::kNever, {}};
+    case StampKind::kInserted: {
+      if (txns.current().is_mine(row.creator.id())) return Creation{Made::kMine, {}};
+      auto fate = txns.fate(row.creator.id());
+      if (!fate) return fate.error();
+      if (fate->running()) return Creation{Made::kRunning, {}};
+      return Creation{fate->committed() ? Made::kCommitted : Made::kNever, fate->cts};
+    }
+    default:
+      return Errc::kCorrupt;
+  }
+}
+
+// What became of the version's deleter, if it has one that ends it (locks do not).
+enum class Ending : uint8_t { kNone, kMine, kRunning, kCommitted };
+
+struct End {
+  Ending ending;
+  Cts cts;
+};
+
+Result<End> ending(TxnSystem& txns, const RowHeader& row) {
+  if (!row.ended()) return End{Ending::kNone, {}};
+  if (txns.current().is_mine(row.deleter.id())) return End{Ending::kMine, {}};
+  auto fate = txns.fate(row.deleter.id());
+  if (!fate) return fate.error();
+  if (fate->aborted()) return End{Ending::kNone, {}};
+  if (fate->running()) return End{Ending::kRunning, {}};
+  return End{Ending::kCommitted, fate->cts};
+}
+
+Result<bool> visible_mvcc(TxnSystem& txns, const RowHeader& row, const Snapshot& snapshot) {
+  auto made = creation(txns, row);
+  if (!made) return made.error();
+  if (made->made == Made::kNever || made->made == Made::kRunning) return false;
+  if (made->made == Made::kMine && row.cmin >= snapshot.command) return false;
+  if (made->made == Made::kCommitted && made->cts > snapshot.ts) return false;
+  auto end = ending(txns, row);
+  if (!end) return end.error();
+  if (end->ending == Ending::kMine) return row.end_command() >= snapshot.command;
+  return end->ending != Ending::kCommitted || end->cts > snapshot.ts;
+}
+
+Result<bool> visible_now(TxnSystem& txns, const RowHeader& row, bool dirty, TxnId* running) {
+  auto made = creation(txns, row);
+  if (!made) return made.error();
+  if (made->made == Made::kNever) return false;
+  if (made->made == Made::kRunning) {
+    if (dirty && running) *running = row.creator.id();
+    return dirty;
+  }
+  auto end = ending(txns, row);
+  if (!end) return end.error();
+  if (end->ending == Ending::kRunning && dirty && running) *running = row.deleter.id();
+  return end->ending == Ending::kNone || end->ending == Ending::kRunning;
+}
+
+}  // namespace
+
+Result<bool> visible(TxnSystem& txns, const RowHeader& row, const Snapshot& snapshot, TxnId* running) {
+  switch (snapshot.kind) {
+    case SnapshotKind::kMvcc:
+      return visible_mvcc(txns, row, snapshot);
+    case SnapshotKind::kSelf:
+      return visible_now(txns, row, false, nullptr);
+    case SnapshotKind::kDirty:
+      return visible_now(txns, row, true, running);
+    case SnapshotKind::kAny:
+      return true;
+    case SnapshotKind::kNonVacuumable:
+    default: {
+      bool mine;
+      auto life = liveness(txns, row, &mine);
+      if (!life) return life.error();
+      return *life != Liveness::kDead;
+    }
+  }
+}
+
+Result<Liveness> liveness(TxnSystem& txns, const RowHeader& row, bool* mine) {
+  *mine = false;
+  auto made = creation(txns, row);
+  if (!made) return made.error();
+  if (made->made == Made::kNever) return Liveness::kDead;
+  if (made->made == Made::kRunning) return Liveness::kInsertRunning;
+  auto end = ending(txns, row);
+  if (!end) return end.error();
+  *mine = made->made == Made::kMine || end->ending == Ending::kMine;
+  switch (end->ending) {
+    case Ending::kNone:
+      return made->made == Made::kMine ? Liveness::kInsertRunning : Liveness::kLive;
+    case Ending::kMine:
+    case Ending::kRunning:
+      return Liveness::kDeleteRunning;
+    case Ending::kCommitted:
+    default:
+      return end->cts <= txns.horizon() ? Liveness::kDead : Liveness::kRecentlyDead;
+  }
+}
+
+Result<bool> is_successor(TxnSystem& txns, const RowHeader& row, const RowHeader& next) {
+  if (next.creator.kind() == StampKind::kInserted) return next.creator.id() == row.deleter.id();
+  if (next.creator.kind() == StampKind::kAborted) return false;
+  if (txns.current().is_mine(row.deleter.id())) return false;  // nobody stamps what still runs
+  auto fate = txns.fate(row.deleter.id());
+  if (!fate) return fate.error();
+  if (!fate->committed()) return false;
+  // A frozen successor: no version of a committed chain is removed before the ones that lead to it (P2), so a stranger
+  // cannot be there.
+  return next.creator.kind() == StampKind::kFrozen || fate->cts == kFrozenCts || next.creator.cts() == fate->cts;
+}
+
+std::optional<Fate> Facts::get(const TxnSystem& txns, TxnId id) const {
+  for (int i = count_; i-- > 0;)
+    if (id_[i] == id) return fate_[i];
+  return txns.known_fate(id);
+}
+
+Status Facts::learn(TxnSystem& txns, TxnId id) {
+  auto fate = txns.fate(id);
+  if (!fate) return fate.error();
+  if (count_ == kMax) count_ = 0;
+  id_[count_] = id;
+  fate_[count_++] = *fate;
+  return {};
+}
+
+namespace {
+
+Verdict conflict(RowResult result, const RowHeader& row, Tid tid) {
+  Verdict verdict{.kind = Verdict::kConflict};
+  verdict.outcome.result = result;
+  verdict.outcome.conflict = {.next = result == RowResult::kUpdated ? row.next() : tid,
+                              .by = row.ended() ? row.deleter.id() : TxnId{},
+                              .cmax = row.end_command(),
+                              .key_changed = row.deleter.kind() == StampKind::kUpdatedKey};
+  return verdict;
+}
+
+Verdict wait_for(TxnId id, const RowHeader& row, Tid tid, bool lock_only) {
+  Verdict verdict = conflict(RowResult::kBeingModified, row, tid);
+  verdict.kind = Verdict::kWait;
+  verdict.id = id;
+  verdict.outcome.conflict.by = id;
+  verdict.lock_only = lock_only;
+  return verdict;
+}
+
+Verdict ask(TxnId id) { return {.kind = Verdict::kAsk, .id = id}; }
+
+// V4: `holder` is the parent of a rolled back savepoint that stood in for a lock of the same transaction.
+Verdict judge_outer_lock(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, TxnId holder) {
+  while (holder.valid()) {
+    if (txns.current().is_mine(holder)) return {.kind = Verdict::kGo, .holds_lock = true};
+    auto fate = facts.get(txns, holder);
+    if (!fate) return ask(holder);
+    if (fate->running()) return wait_for(holder, row, tid, true);
+    if (fate->committed()) break;
+    holder = fate->parent;
+  }
+  return {.kind = Verdict::kGo};
+}
+
+}  // namespace
+
+Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, uint32_t command) {
+  const Transaction& me = txns.current();
+  if (row.creator.kind() == StampKind::kAborted) return conflict(RowResult::kInvisible, row, tid);
+  if (row.creator.kind() == StampKind::kInserted) {
+    TxnId creator = row.creator.id();
+    if (me.is_mine(creator)) {
+      if (row.cmin >= command) return conflict(RowResult::kInvisible, row, tid);
+    } else {
+      auto fate = facts.get(txns, creator);
+      if (!fate) return ask(creator);
+      if (!fate->committed()) return conflict(RowResult::kInvisible, row, tid);
+    }
+  }
+  if (row.deleter.kind() == StampKind::kNone) return {.kind = Verdict::kGo};
+  TxnId by = row.deleter.id();
+  bool lock_only = row.deleter.kind() == StampKind::kLocked;
+  if (me.is_mine(by)) {
+    if (lock_only) return {.kind = Verdict::kGo, .holds_lock = true, .has_lock = true};
+    return conflict(row.end_command() >= command ? RowResult::kSelfModified : RowResult::kInvisible, row, tid);
+  }
+  auto fate = facts.get(txns, by);
+  if (!fate) return ask(by);
+  if (fate->running()) return wait_for(by, row, tid, lock_only);
+  if (fate->aborted())
+    return row.cmax & kOuterLock ? judge_outer_lock(txns, facts, row, tid, fate->parent) : Verdict{.kind = Verdict::kGo};
+  if (lock_only) return {.kind = Verdict::kGo};
+  return conflict(row.updated() && row.next() != tid ? RowResult::kUpdated : RowResult::kDeleted, row, tid);
+}
+
+}  // namespace engine

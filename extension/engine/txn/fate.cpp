@@ -1,0 +1,149 @@
+// What became of an id: the status log, its cache, and waiting for an end.
+#include <algorithm>
+
+#include "extension/engine/txn/transaction.hpp"
+
+namespace engine {
+
+using coherence::Batch;
+
+bool TxnSystem::NodeView::has(uint64_t sequence) const {
+  return std::binary_search(aborted.begin(), aborted.end(), sequence);
+}
+
+Fate TxnSystem::fate_of(StatusWord word) {
+  if (word.state() == TxnState::kCommitted) return {.state = TxnState::kCommitted, .cts = word.cts()};
+  return {.state = TxnState::kAborted, .parent = word.parent()};
+}
+
+void TxnSystem::remember(TxnId id, StatusWord final_word) { cache_[cache_slot(id)] = {id.raw, final_word}; }
+
+std::optional<Fate> TxnSystem::known_fate(TxnId id) const {
+  const Cached& cached = cache_[cache_slot(id)];
+  if (cached.id == id.raw) return fate_of(cached.word);
+  const NodeView& view = nodes_[id.node().value];
+  if (id.sequence() > view.low_water) return std::nullopt;
+  return fate_of(view.has(id.sequence()) ? StatusWord::aborted() : StatusWord::committed(kFrozenCts));
+}
+
+// T4: the word first, the low-water mark after it: a word that was recycled before it was read is below the mark.
+Result<StatusWord> TxnSystem::read_word(TxnId id) {
+  NodeId node = id.node();
+  Batch batch(words_.clock().node());
+  int word = batch.load(words_.status(id));
+  int low = batch.load(words_.low_water(node));
+  int count = batch.load(words_.aborted_count(node));
+  GCL_TRY(run(batch));
+  NodeView& view = nodes_[node.value];
+  if (batch.op(low).old > view.low_water) {
+    GCL_TRY(load_aborted(node, batch.op(count).old));
+    view.low_water = batch.op(low).old;
+  }
+  if (id.sequence() <= view.low_water)
+    return view.has(id.sequence()) ? StatusWord::aborted() : StatusWord::committed(kFrozenCts);
+  return StatusWord{batch.op(word).old};
+}
+
+// T3: only the winner of the CAS decides the cts; ours is later than any snapshot that asks.
+Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
+  Batch tick(words_.clock().node());
+  int faa = tick.faa(words_.clock(), 1);
+  GCL_TRY(run(tick));
+  auto committed = StatusWord::committed({tick.op(faa).old + 1});
+  Batch batch(words_.clock().node());
+  int cas = batch.cas(words_.status(id), seen.raw, committed.raw);
+  GCL_TRY(run(batch));
+  if (batch.cas_succeeded(cas)) return committed;
+  StatusWord now{batch.op(cas).old};
+  // Not committed: it was committed, its words were recycled, and another id has the slot.
+  return now.state() == TxnState::kCommitted ? Result<StatusWord>(now) : read_word(id);
+}
+
+Result<Fate> TxnSystem::fate(TxnId id) {
+  for (TxnId at = id;;) {
+    if (auto known = known_fate(at)) {
+      if (at != id) remember(id, known->committed() ? StatusWord::committed(known->cts) : StatusWord::aborted(known->parent));
+      return *known;
+    }
+    auto word = read_word(at);
+    if (!word) return word.error();
+    if (word->state() == TxnState::kCommitting) word = help_commit(at, *word);
+    if (!word) return word.error();
+    switch (word->state()) {
+      case TxnState::kActive:
+      case TxnState::kPrepared:
+      case TxnState::kCommitting:
+        return Fate{.state = word->state() == TxnState::kActive ? TxnState::kActive : TxnState::kPrepared, .top = at};
+      case TxnState::kSub:
+        at = word->parent();
+        break;
+      case TxnState::kCommitted:
+      case TxnState::kAborted:
+        remember(at, *word);
+        remember(id, *word);
+        return fate_of(*word);
+      case TxnState::kUnused:
+      default:
+        return Errc::kCorrupt;
+    }
+  }
+}
+
+Result<Owner> TxnSystem::owner(TxnId id) {
+  for (TxnId at = id;;) {
+    auto word = read_word(at);
+    if (!word) return word.error();
+    if (word->state() == TxnState::kUnused) return Errc::kCorrupt;
+    if (word->state() == TxnState::kSub) {
+      at = word->parent();
+      continue;
+    }
+    return Owner{.top = at, .state = word->state(), .session = word->final() ? SessionId{} : word->session()};
+  }
+}
+
+// T7: our bit is in the watch word before the status is read again; the ender reads the watch word after it has
+// written the final status.  One of the two sees the other.
+Result<bool> TxnSystem::watch(TxnId id) {
+  auto who = owner(id);
+  if (!who) return who.error();
+  if (who->state == TxnState::kCommitted || who->state == TxnState::kAborted) return false;
+  auto word = words_.watch(who->top.node(), who->session);
+  uint64_t bit = NodeSet::of(node_).bits;
+  uint64_t seen = 0;
+  for (;;) {
+    if (seen & bit) break;
+    Batch batch(words_.clock().node());
+    int cas = batch.cas(word, seen, seen | bit);
+    GCL_TRY(run(batch));
+    if (batch.cas_succeeded(cas)) break;
+    seen = batch.op(cas).old;
+  }
+  auto again = fate(who->top);
+  if (!again) return again.error();
+  return again->running();
+}
+
+void TxnSystem::ring_watchers(uint64_t seen) noexcept {
+  NodeSet nodes;
+  while (seen != 0) {
+    nodes.bits |= seen;
+    Batch batch(words_.clock().node());
+    int cas = batch.cas(words_.watch(node_, session_.id()), seen, 0);
+    if (!run(batch)) return;
+    seen = batch.cas_succeeded(cas) ? 0 : batch.op(cas).old;
+  }
+  if (!nodes.empty()) bells_.ring(nodes);
+}
+
+uint32_t TxnSystem::host_xid_of(TxnId top) const noexcept {
+  for (uint32_t i = 0; i < shared_.sessions; ++i) {
+    TxnSessionSlot& other = shared_.slot(i);
+    if (other.top.load(std::memory_order_acquire) != top.raw) continue;  // pairs with id_for_write()
+    uint32_t xid = other.host_xid.load(std::memory_order_acquire);
+    return other.top.load(std::memory_order_relaxed) == top.raw ? xid : 0;
+  }
+  return 0;
+}
+
+}  // namespace engine

@@ -1,0 +1,131 @@
+// The node's part: joining, the horizon, snapshots.
+#include <algorithm>
+#include <vector>
+
+#include "extension/engine/txn/transaction.hpp"
+
+namespace engine {
+
+using coherence::Batch;
+
+namespace {
+
+void raise(std::atomic<uint64_t>& word, uint64_t to) noexcept {
+  uint64_t seen = word.load(std::memory_order_relaxed);
+  while (seen < to && !word.compare_exchange_weak(seen, to, std::memory_order_seq_cst)) {
+  }
+}
+
+}  // namespace
+
+// The node counts for the horizon (a bound that is not zero) before any of its sessions reads the clock for a snapshot:
+// whoever computed a horizon without us did so from a clock that our snapshots have passed.
+Status TxnSystem::join() {
+  Batch batch(words_.clock().node());
+  batch.cas(words_.clock(), 0, kFrozenCts.value);
+  int clock = batch.load(words_.clock());
+  int reserved = batch.load(words_.reserved(node_));
+  int low = batch.load(words_.low_water(node_));
+  GCL_TRY(run(batch));
+  uint64_t bound = batch.op(clock).old;
+  Batch publish(words_.clock().node());
+  publish.write(words_.bound(node_), &bound, sizeof bound);
+  GCL_TRY(run(publish));
+  shared_.bound.store(bound, std::memory_order_relaxed);
+  GCL_TRY(adopt_leftovers(batch.op(low).old, batch.op(reserved).old));
+  shared_.join_base = batch.op(reserved).old;
+  shared_.low_water.store(batch.op(low).old, std::memory_order_relaxed);
+  shared_.reserved.store(batch.op(reserved).old, std::memory_order_release);
+  shared_.next.store(batch.op(reserved).old + 1, std::memory_order_release);
+  return tick();
+}
+
+// Ids of a former incarnation that nobody ended: they never committed, because a commit ends with its own word, and an
+// incarnation that left one half done was not stopped cleanly (then repair decides, before anybody joins).
+Status TxnSystem::adopt_leftovers(uint64_t low, uint64_t reserved) {
+  StatusWord words[256];
+  for (uint64_t at = low + 1; at <= reserved;) {
+    uint64_t count = std::min<uint64_t>(reserved - at + 1, std::size(words));
+    GCL_TRY(read_log(at, count, words));
+    for (uint64_t i = 0; i < count; ++i) {
+      if (words[i].state() == TxnState::kPrepared || words[i].state() == TxnState::kCommitting) return Errc::kCorrupt;
+      if (words[i].state() != TxnState::kActive) continue;
+      Batch batch(words_.clock().node());
+      batch.cas(words_.status(TxnId::make(node_, at + i)), words[i].raw, StatusWord::aborted().raw);
+      GCL_TRY(run(batch));
+    }
+    at += count;
+  }
+  return {};
+}
+
+void TxnSystem::leave() noexcept {
+  uint64_t none = 0;
+  Batch batch(words_.clock().node());
+  batch.write(words_.bound(node_), &none, sizeof none);
+  if (!run(batch)) return;
+  shared_.next.store(0, std::memory_order_relaxed);
+}
+
+// T5: the clock is read before the slots are; a session fills its slot before it reads the clock.  So a session whose
+// slot was found empty gets a timestamp that is not below the bound.
+Status TxnSystem::tick() {
+  Batch read(words_.clock().node());
+  int clock = read.load(words_.clock());
+  GCL_TRY(run(read));
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the exchange in take_snapshot()
+  uint64_t bound = read.op(clock).old;
+  for (uint32_t i = 0; i < shared_.sessions; ++i) {
+    uint64_t oldest = shared_.slot(i).oldest.load(std::memory_order_seq_cst);
+    if (oldest != 0) bound = std::min(bound, oldest);
+  }
+  raise(shared_.bound, bound);
+  bound = shared_.bound.load(std::memory_order_relaxed);
+
+  uint64_t bounds[coherence::kNodesMax];
+  Batch publish(words_.clock().node());
+  publish.write(words_.bound(node_), &bound, sizeof bound);
+  publish.read(words_.bounds(), bounds, words_.nodes() * 8);
+  GCL_TRY(run(publish));
+  uint64_t horizon = bound;
+  for (uint32_t i = 0; i < words_.nodes(); ++i)
+    if (bounds[i] != 0) horizon = std::min(horizon, bounds[i]);
+  raise(shared_.horizon, horizon);
+
+  uint64_t used = shared_.next.load(std::memory_order_relaxed) - shared_.low_water.load(std::memory_order_relaxed);
+  return used > words_.slots() / 8 ? advance_low_water() : Status{};
+}
+
+Cts TxnSystem::horizon() const noexcept { return {shared_.horizon.load(std::memory_order_acquire)}; }
+
+Result<Cts> TxnSystem::refresh_horizon() {
+  GCL_TRY(tick());
+  return horizon();
+}
+
+Cts TxnSystem::pass_moment() { return {pool_.memory(session_).faa(words_.clock(), 1)}; }
+
+Result<Cts> TxnSystem::take_snapshot() {
+  auto& oldest = slot().oldest;
+  bool counted = oldest.load(std::memory_order_relaxed) != 0;
+  // A full fence between filling the slot and reading the clock; pairs with tick().
+  if (!counted) oldest.exchange(shared_.bound.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  Batch batch(words_.clock().node());
+  int clock = batch.load(words_.clock());
+  if (auto done = run(batch); !done) {
+    if (!counted) oldest.store(0, std::memory_order_release);
+    return done.error();
+  }
+  Cts ts{batch.op(clock).old};
+  if (!counted) oldest.store(ts.value, std::memory_order_release);
+  return ts;
+}
+
+void TxnSystem::set_oldest(std::optional<Cts> oldest) noexcept {
+  auto& word = slot().oldest;
+  if (!oldest) return word.store(0, std::memory_order_release);
+  uint64_t now = word.load(std::memory_order_relaxed);
+  if (now != 0 && oldest->value > now) word.store(oldest->value, std::memory_order_release);
+}
+
+}  // namespace engine

@@ -1,0 +1,216 @@
+// Recycling the status log for ever: reserving ids, the low-water mark, the list of aborted ids below it.
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "bufmgr/mini_transaction.hpp"
+#include "extension/engine/txn/transaction.hpp"
+
+namespace engine {
+
+using bufmgr::MiniTransaction;
+using bufmgr::PageType;
+using coherence::Batch;
+
+namespace {
+
+constexpr uint64_t kReserveStep = 1024;
+constexpr uint64_t kRecycleStep = 2048;
+constexpr int kFullPauses = 200;  // of kFullPauseMs each, before an id is refused
+constexpr uint32_t kFullPauseMs = 5;
+
+// A page of the aborted list: raw page id + 1 of the next (0: none), then sequences, ascending.
+constexpr uint32_t kNextAt = bufmgr::kPageBody;
+constexpr uint32_t kEntriesAt = kNextAt + 8;
+constexpr uint32_t kEntries = (coherence::kPageSize - kEntriesAt) / 8;
+
+PageId decode(uint64_t link) { return link == 0 ? PageId{} : PageId{link - 1}; }
+uint64_t encode(PageId page) { return page.raw + 1; }
+
+// Held across a few batches by one process of the node; a process killed in between fences the pool.
+class Flag {
+ public:
+  explicit Flag(std::atomic<uint32_t>& word) : word_(word) {
+    held_ = word_.exchange(1, std::memory_order_acquire) == 0;  // pairs with the release below
+  }
+  ~Flag() {
+    if (held_) word_.store(0, std::memory_order_release);
+  }
+  Flag(const Flag&) = delete;
+  bool held() const { return held_; }
+
+ private:
+  std::atomic<uint32_t>& word_;
+  bool held_;
+};
+
+}  // namespace
+
+// T4: a word is cleared for its next id only after the low-water mark in the pool has passed its last one.
+Status TxnSystem::extend_reserved() {
+  for (int pauses = 0;;) {
+    if (pool_.fenced()) return Errc::kFenced;
+    {
+      Flag flag(shared_.extending);
+      uint64_t from = shared_.reserved.load(std::memory_order_acquire);
+      if (shared_.next.load(std::memory_order_relaxed) <= from) return {};
+      if (!flag.held()) {
+        sched_yield();
+        continue;
+      }
+      uint64_t slots = words_.slots();
+      uint64_t low = shared_.low_water.load(std::memory_order_acquire);
+      uint64_t upto = std::min({from + kReserveStep, from + slots / 4, low + slots});
+      if (upto > from) {
+        static constexpr uint64_t kZeros[kReserveStep] = {};
+        Batch batch(words_.clock().node());
+        uint64_t start = (from + 1) % slots, count = upto - from;
+        uint64_t first = std::min(count, slots - start);
+        batch.write(words_.status(TxnId::make(node_, from + 1)), kZeros, uint32_t(first * 8));
+        if (count > first)
+          batch.write(words_.status(TxnId::make(node_, from + 1 + first)), kZeros, uint32_t((count - first) * 8));
+        batch.write(words_.reserved(node_), &upto, sizeof upto);
+        GCL_TRY(run(batch));
+        shared_.reserved.store(upto, std::memory_order_release);  // pairs with assign()
+        return {};
+      }
+    }
+    // The ring is full: what holds it is a running transaction or an old snapshot somewhere.
+    GCL_TRY(tick());
+    if (shared_.low_water.load(std::memory_order_acquire) + words_.slots() >
+        shared_.reserved.load(std::memory_order_acquire))
+      continue;
+    if (++pauses > kFullPauses) return Errc::kNoSpace;
+    GCL_TRY(waiter_.pause(kFullPauseMs));
+  }
+}
+
+Status TxnSystem::read_log(uint64_t first, uint64_t count, StatusWord* to) {
+  uint64_t slots = words_.slots();
+  uint64_t part = std::min(count, slots - first % slots);
+  Batch batch(words_.clock().node());
+  batch.read(words_.status(TxnId::make(node_, first)), to, uint32_t(part * 8));
+  if (part < count) batch.read(words_.status(TxnId::make(node_, first + part)), to + part, uint32_t((count - part) * 8));
+  return run(batch);
+}
+
+// Passes every id that is committed and visible to all, or aborted (then it is listed first); stops at others.
+Status TxnSystem::advance_low_water() {
+  Flag flag(shared_.recycling);
+  if (!flag.held()) return {};
+  uint64_t low = shared_.low_water.load(std::memory_order_acquire);
+  uint64_t end = std::min(shared_.next.load(std::memory_order_acquire), low + 1 + kRecycleStep);
+  if (end <= low + 1) return {};
+  std::vector<StatusWord> log(end - low - 1);
+  GCL_TRY(read_log(low + 1, log.size(), log.data()));
+  GCL_TRY(load_aborted(node_, pool_.memory(session_).load(words_.aborted_count(node_))));
+  NodeView& view = nodes_[node_.value];
+  std::vector<uint64_t> aborted;
+  uint64_t reached = low;
+  for (uint64_t sequence = low + 1; sequence < end; ++sequence) {
+    StatusWord word = log[sequence - low - 1];
+    bool bad = word.state() == TxnState::kAborted;
+    if (word.state() == TxnState::kSub) {  // parents come first, so the parent was passed
+      uint64_t parent = word.parent().sequence();
+      bad = view.has(parent) || std::binary_search(aborted.begin(), aborted.end(), parent);
+    } else if (word.state() == TxnState::kCommitted) {
+      if (word.cts() > horizon()) break;
+    } else if (word.state() == TxnState::kUnused) {
+      if (sequence > shared_.join_base) break;  // being assigned just now
+    } else if (!bad) {
+      break;
+    }
+    if (bad) aborted.push_back(sequence);
+    reached = sequence;
+  }
+  if (reached == low) return {};
+  if (auto done = append_aborted(aborted); !done) {
+    view = {};  // another process may go on from the count, on pages of its own
+    return done.error();
+  }
+  uint64_t count = view.aborted.size();
+  Batch batch(words_.clock().node());
+  batch.write(words_.aborted_count(node_), &count, sizeof count);  // before the mark: T4's readers read it after
+  batch.write(words_.low_water(node_), &reached, sizeof reached);
+  GCL_TRY(run(batch));
+  shared_.low_water.store(reached, std::memory_order_release);
+  return {};
+}
+
+// Called by one process of the node at a time, after load_aborted().  Interrupted half-way it has listed ids that the
+// count does not cover yet: they do not count, and whoever goes on writes the same entries again.
+Status TxnSystem::append_aborted(const std::vector<uint64_t>& sequences) {
+  NodeView& view = nodes_[node_.value];
+  size_t done = 0;
+  while (done < sequences.size()) {
+    uint32_t at = uint32_t(view.aborted.size() % kEntries);
+    auto count = uint32_t(std::min<size_t>(kEntries - at, sequences.size() - done));
+    MiniTransaction change(pool_, session_);
+    PageId page = view.last_page;
+    if (at == 0) {
+      auto fresh = pool_.allocate(session_, 1);
+      if (!fresh) return fresh.error();
+      page = *fresh;
+    }
+    GCL_TRY(change.reserve(2 * coherence::kPageSize));
+    auto guard = pool_.fix_exclusive(session_, page);
+    if (!guard) return guard.error();
+    bufmgr::ExclusiveGuard before;
+    if (at == 0 && view.last_page.valid()) {
+      auto last = pool_.fix_exclusive(session_, view.last_page);
+      if (!last) return last.error();
+      before = last.take();
+    }
+    change.join(*guard);
+    if (at == 0) change.format(*guard, PageType::kList, 0);
+    if (before) {
+      change.join(before);
+      change.set(before, kNextAt, encode(page));
+    }
+    change.write(*guard, kEntriesAt + at * 8, &sequences[done], count * 8);
+    change.commit();
+    before.release();
+    guard->release();
+    if (at == 0 && !view.last_page.valid()) {
+      uint64_t head = encode(page);
+      Batch batch(words_.clock().node());
+      batch.write(words_.aborted_head(node_), &head, sizeof head);
+      GCL_TRY(run(batch));
+    }
+    view.last_page = page;
+    view.aborted.insert(view.aborted.end(), sequences.begin() + long(done), sequences.begin() + long(done + count));
+    done += count;
+  }
+  return {};
+}
+
+Status TxnSystem::load_aborted(NodeId node, uint64_t count) {
+  NodeView& view = nodes_[node.value];
+  alignas(8) std::byte page[coherence::kPageSize];
+  while (view.aborted.size() < count) {
+    auto at = uint32_t(view.aborted.size() % kEntries);
+    PageId from = view.last_page;
+    if (at == 0) {
+      uint64_t link;
+      if (from.valid()) {
+        GCL_TRY(pool_.copy_page(session_, from, page));
+        std::memcpy(&link, page + kNextAt, sizeof link);
+      } else {
+        link = pool_.memory(session_).load(words_.aborted_head(node));
+      }
+      from = decode(link);
+      VERIFY(from.valid());
+    }
+    GCL_TRY(pool_.copy_page(session_, from, page));
+    view.last_page = from;
+    uint64_t part = std::min<uint64_t>(count - view.aborted.size(), kEntries - at);
+    size_t old = view.aborted.size();
+    view.aborted.resize(old + part);
+    std::memcpy(&view.aborted[old], page + kEntriesAt + at * 8, part * 8);
+  }
+  return {};
+}
+
+}  // namespace engine

@@ -1,0 +1,160 @@
+// The life of a transaction: ids, savepoints, prepare, commit, abort.
+#include "extension/engine/txn/transaction.hpp"
+
+#include <algorithm>
+
+namespace engine {
+
+using coherence::Batch;
+
+bool Transaction::is_mine(TxnId id) const {
+  if (own_.empty()) return false;
+  if (own_.front().id == id || own_.back().id == id) return true;
+  auto at = std::lower_bound(own_.begin(), own_.end(), id, [](const Own& own, TxnId value) { return own.id < value; });
+  return at != own_.end() && at->id == id;
+}
+
+TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, Bells& bells)
+    : pool_(pool),
+      session_(session),
+      shared_(shared),
+      waiter_(waiter),
+      bells_(bells),
+      node_(pool.node()),
+      words_(pool.region(bufmgr::Region::kTxnWords), pool.region(bufmgr::Region::kStatusLog), pool.nodes_max(),
+             shared.slots_max),
+      cache_(kCacheEntries),
+      nodes_(pool.nodes_max()) {
+  VERIFY(session.id().value < words_.sessions() && session.id().value < shared.sessions);
+}
+
+Status TxnSystem::run(Batch& batch) {
+  auto& memory = pool_.memory(session_);
+  memory.post(batch);
+  memory.wait(batch);
+  return batch.known() ? Status{} : Status{Errc::kFenced};
+}
+
+void TxnSystem::set_host_xid(uint32_t xid) noexcept { slot().host_xid.store(xid, std::memory_order_relaxed); }
+
+Result<TxnId> TxnSystem::id_for_write() {
+  auto& levels = txn_.levels_;
+  if (levels.back().valid()) return levels.back();
+  for (size_t i = 0; i < levels.size(); ++i) {
+    if (levels[i].valid()) continue;
+    auto id = assign(i == 0 ? StatusWord::active(session_.id()) : StatusWord::sub(levels[i - 1]));
+    if (!id) return id.error();
+    levels[i] = *id;
+    txn_.own_.push_back({*id, int(i) + 1});
+    // Before any row carries the id; pairs with host_xid_of().
+    if (i == 0) slot().top.store(id->raw, std::memory_order_release);
+  }
+  return levels.back();
+}
+
+// T1: a sequence is taken once; its word says so before the id is in any row.
+Result<TxnId> TxnSystem::assign(StatusWord first) {
+  uint64_t sequence = shared_.next.load(std::memory_order_relaxed);
+  VERIFY(sequence != 0);  // joined
+  for (;;) {
+    if (sequence > shared_.reserved.load(std::memory_order_acquire)) {  // pairs with extend_reserved()
+      GCL_TRY(extend_reserved());
+      sequence = shared_.next.load(std::memory_order_relaxed);
+      continue;
+    }
+    if (shared_.next.compare_exchange_weak(sequence, sequence + 1, std::memory_order_relaxed)) break;
+  }
+  TxnId id = TxnId::make(node_, sequence);
+  Batch batch(words_.clock().node());
+  int cas = batch.cas(words_.status(id), 0, first.raw);
+  GCL_TRY(run(batch));
+  VERIFY(batch.cas_succeeded(cas));
+  return id;
+}
+
+void TxnSystem::sub_begin(int level) { txn_.levels_.resize(size_t(level)); }
+
+void TxnSystem::sub_commit(int level) {
+  for (auto own = txn_.own_.rbegin(); own != txn_.own_.rend() && own->level >= level; ++own) own->level = level - 1;
+  txn_.levels_.resize(size_t(std::max(level - 1, 1)));
+}
+
+void TxnSystem::sub_abort(int level) noexcept {
+  auto& own = txn_.own_;
+  auto first = own.end();
+  while (first != own.begin() && std::prev(first)->level >= level) --first;
+  if (first != own.end()) {
+    // The first is the level's own id (parents are assigned first); all others descend from it by SUB words, so that
+    // one word decides them all.
+    TxnId parent = level >= 2 ? txn_.levels_[size_t(level) - 2] : TxnId{};
+    finish_aborted(first->id, StatusWord::sub(parent), parent);
+    own.erase(first, own.end());
+  }
+  txn_.levels_.resize(size_t(std::max(level - 1, 1)));
+}
+
+Status TxnSystem::prepare() {
+  if (!txn_.wrote() || txn_.prepared_) return {};
+  Batch batch(words_.clock().node());
+  int cas = batch.cas(words_.status(txn_.top()), StatusWord::active(session_.id()).raw,
+                      StatusWord::prepared(session_.id()).raw);
+  GCL_TRY(run(batch));
+  if (!batch.cas_succeeded(cas)) return Errc::kFenced;
+  txn_.prepared_ = true;
+  return {};
+}
+
+// T2: COMMITTING is set before the clock moves, both in one batch: a snapshot that reads the clock later finds the
+// transaction committing, and finishes it if need be; one that reads it earlier is older than the cts.
+Result<Cts> TxnSystem::commit() {
+  if (!txn_.wrote()) {
+    end_transaction();
+    return Cts{};
+  }
+  VERIFY(txn_.prepared_);
+  TxnId top = txn_.top();
+  auto committing = StatusWord::committing(session_.id());
+  Batch first(words_.clock().node());
+  int cas = first.cas(words_.status(top), StatusWord::prepared(session_.id()).raw, committing.raw);
+  int tick = first.faa(words_.clock(), 1);
+  GCL_TRY(run(first));
+  if (!first.cas_succeeded(cas)) return Errc::kFenced;
+  Cts cts{first.op(tick).old + 1};
+  Batch second(words_.clock().node());
+  cas = second.cas(words_.status(top), committing.raw, StatusWord::committed(cts).raw);
+  int watch = second.load(words_.watch(node_, session_.id()));  // T7: behind the final word
+  GCL_TRY(run(second));
+  if (!second.cas_succeeded(cas)) cts = StatusWord{second.op(cas).old}.cts();  // a reader was faster
+  ring_watchers(second.op(watch).old);
+  remember(top, StatusWord::committed(cts));
+  end_transaction();
+  return cts;
+}
+
+void TxnSystem::abort() noexcept {
+  if (txn_.wrote()) {
+    auto from = txn_.prepared_ ? StatusWord::prepared(session_.id()) : StatusWord::active(session_.id());
+    finish_aborted(txn_.top(), from, {});
+  }
+  end_transaction();
+}
+
+void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept {
+  Batch batch(words_.clock().node());
+  batch.cas(words_.status(id), from.raw, StatusWord::aborted(parent).raw);
+  int watch = batch.load(words_.watch(node_, session_.id()));
+  if (!run(batch)) return;  // the pool is gone, and with it everybody who could see the id
+  ring_watchers(batch.op(watch).old);
+  remember(id, StatusWord::aborted(parent));
+}
+
+void TxnSystem::end_transaction() noexcept {
+  txn_.own_.clear();
+  txn_.levels_.assign(1, TxnId{});
+  txn_.prepared_ = false;
+  // After the final status word: who finds the slot empty finds the fate final.
+  slot().top.store(0, std::memory_order_release);
+  slot().host_xid.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace engine
