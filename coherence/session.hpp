@@ -31,7 +31,7 @@ namespace coherence {
 class Session {
  public:
   Session(Node& node, SessionId id, Interrupts* interrupts);  // interrupts may be null
-  ~Session();  // REQUIRES: no latch held
+  ~Session();  // REQUIRES: no latch held; the node still there
   Session(const Session&) = delete;
 
   // --- latches -------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 namespace coherence {
 namespace {
 
+constexpr int kRoundsWithoutPause = 16;
 constexpr uint32_t kSliceMs = 10;  // the longest sleep without a look at interrupts and the fence
 
 // Whether a newcomer would have to wait, turns aside.
@@ -120,11 +121,13 @@ RequestSlot* Session::take_slot() noexcept {
 
 // Waits for the operation that start() began; afterwards the latch is ours (F5), unless we leave it to the worker (F3).
 Status Session::await(Line& line, RequestSlot& slot) {
-  for (;;) {
+  for (int rounds = 0;;) {
     uint32_t seen = slot.bell.load(std::memory_order_acquire);
     if (slot.state.load(std::memory_order_acquire) == SlotState::kFinished) break;  // pairs with finish()
-    if (collect(line)) continue;
-    Status ok = pause(0);
+    bool moved = collect(line);
+    // Refused again and again (the holder is in the middle of something): give it the CPU.
+    Status ok = pause(moved && ++rounds > kRoundsWithoutPause ? 1 : 0);
+    if (ok && moved) continue;
     if (!ok) {
       SlotState waiting = SlotState::kWaiting;
       if (!slot.state.compare_exchange_strong(waiting, SlotState::kAbandoned, std::memory_order_seq_cst)) break;

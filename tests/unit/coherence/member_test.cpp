@@ -1,0 +1,266 @@
+// Pool files, joining and leaving, and deaths that are not orderly.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <chrono>
+
+#include "cluster.hpp"
+
+namespace coherence {
+
+using namespace std::chrono_literals;
+
+class Members : public ClusterTest {
+ protected:
+  static constexpr ArenaSpec kArena{.frames = 16, .sessions_max = 16, .private_bytes = 4096};
+  static bool fenced_within(Node& node, Session& session, int ms) {
+    for (int i = 0; i < ms / 20; i++) {
+      if (node.fenced()) return true;
+      (void)session.serve(20);
+    }
+    return node.fenced();
+  }
+  void reopen() {
+    pool.reset();
+    auto opened = Pool::open(files(), &problem);
+    ASSERT_TRUE(opened.ok()) << problem.text;
+    pool = opened.take();
+  }
+  Problem problem;
+};
+
+TEST_F(Members, APoolSurvivesItsLastNodeAndARebootOfTmpfs) {
+  {
+    TestNode& n = add_node(16, false);
+    Session s(*n.node, SessionId{0}, nullptr);
+    Line& l = n.line(s, page(7));
+    ASSERT_TRUE(s.lock_exclusive(l, page(7)).ok());
+    write_word(*n.node, l, 4711);
+    s.unlock_exclusive(l);
+    bool last = false;
+    ASSERT_TRUE(n.node->leave(s, &last, &problem).ok()) << problem.text;
+    EXPECT_TRUE(last);
+  }
+  nodes.clear();
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean);
+  pool.reset();
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  reopen();
+  TestNode& again = add_node(16, false);
+  Session t(*again.node, SessionId{0}, nullptr);
+  Line& m = again.line(t, page(7));
+  ASSERT_TRUE(t.lock_shared(m, page(7)).ok());
+  EXPECT_EQ(read_word(*again.node, m), 4711u);
+  t.unlock_shared(m);
+}
+
+TEST_F(Members, TheFirstToLeaveGivesItsPagesBackAndTheOthersGoOn) {
+  TestNode& n0 = add_node(16, false);
+  TestNode& n1 = add_node();
+  Session s0(*n0.node, SessionId{0}, nullptr), s1(*n1.node, SessionId{0}, nullptr);
+  for (uint64_t i = 0; i < 8; i++) {
+    Line& l = n0.line(s0, page(i));
+    ASSERT_TRUE(s0.lock_exclusive(l, page(i)).ok());
+    write_word(*n0.node, l, i + 100);
+    s0.unlock_exclusive(l);
+  }
+  bool last = true;
+  ASSERT_TRUE(n0.node->leave(s0, &last, &problem).ok()) << problem.text;
+  EXPECT_FALSE(last);
+  for (uint64_t i = 0; i < 8; i++) {
+    EXPECT_EQ(pool->peek_latch(page(i)), LatchWord::free());
+    Line& l = n1.line(s1, page(i));
+    ASSERT_TRUE(s1.lock_exclusive(l, page(i)).ok());
+    EXPECT_EQ(read_word(*n1.node, l), i + 100);
+    s1.unlock_exclusive(l);
+  }
+  EXPECT_EQ(n1.node->live(), NodeSet::of(NodeId{1}));
+}
+
+TEST_F(Members, ANodeIdIsTakenOnce) {
+  add_node();
+  EXPECT_EQ(Node::join(*pool, NodeId{0}, kArena, &problem).error(), Errc::kBusy);
+  EXPECT_EQ(Node::join(*pool, NodeId{8}, kArena, &problem).error(), Errc::kNotFound);
+}
+
+TEST_F(Members, AServerThatDiffersIsRefusedWithBothValues) {
+  PoolFiles other{path.c_str(), durable.c_str(), "version=15\nlocale=de_DE\n"};
+  EXPECT_EQ(Pool::open(other, &problem).error(), Errc::kIncompatible);
+  EXPECT_NE(strstr(problem.text, "locale=C"), nullptr) << problem.text;
+  EXPECT_NE(strstr(problem.text, "locale=de_DE"), nullptr) << problem.text;
+  PoolSpec spec{.identity = ""};
+  EXPECT_EQ(Pool::create(files(), spec, &problem).error(), Errc::kExists);
+}
+
+TEST_F(Members, APoolThatDoesNotFitIsRefusedAtCreation) {
+  std::string big = path + "-big";
+  PoolSpec spec{.identity = ""};
+  spec.region_bytes[kRegionPages] = uint64_t{1} << 46;
+  EXPECT_FALSE(Pool::create({big.c_str(), nullptr, ""}, spec, &problem).ok());
+  EXPECT_NE(access(big.c_str(), F_OK), 0);
+}
+
+TEST_F(Members, AFileThatIsNoPoolIsRefused) {
+  std::string other = path + "-other";
+  FILE* f = fopen(other.c_str(), "w");
+  fputs("hello", f);
+  fclose(f);
+  EXPECT_EQ(Pool::open({other.c_str(), nullptr, ""}, &problem).error(), Errc::kCorrupt);
+  EXPECT_EQ(Pool::open({"/dev/shm/gcl-test-absent", nullptr, ""}, &problem).error(), Errc::kNotFound);
+  unlink("/dev/shm/gcl-test-absent.lock");
+}
+
+// The child is killed while it owns a page exclusively; the survivor waits for that page.
+TEST_F(Members, AKilledNodeFencesThePoolAndEndsItsPeersWaits) {
+  pid_t child = fork();
+  if (child == 0) {
+    auto mine = Pool::open(files(), &problem);
+    auto node = Node::join(**mine, NodeId{1}, kArena, &problem);
+    if (!node.ok()) _exit(1);
+    Session s(**node, SessionId{0}, nullptr);
+    Line& l = (*node)->line(0);
+    s.assign(l, page(3));
+    if (!s.lock_exclusive(l, page(3))) _exit(2);
+    for (;;) (void)s.serve(100);
+  }
+  for (int i = 0; i < 500 && !pool->peek_latch(page(3)).has_holder(); i++) std::this_thread::sleep_for(10ms);
+  ASSERT_TRUE(pool->peek_latch(page(3)).has_holder());
+  TestNode& n = add_node();
+  {
+    Session s(*n.node, SessionId{0}, nullptr);
+    std::thread killer([&] {
+      std::this_thread::sleep_for(100ms);
+      kill(child, SIGKILL);
+    });
+    auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(s.lock_shared(n.line(s, page(3)), page(3)).error(), Errc::kFenced);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+    killer.join();
+  }
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_NE(strstr(n.node->fence_reason(), "node 1"), nullptr) << n.node->fence_reason();
+  nodes.clear();
+  EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kFenced);
+  EXPECT_NE(strstr(problem.text, "not closed cleanly"), nullptr) << problem.text;
+  pool.reset();
+  ASSERT_EQ(unlink(path.c_str()), 0);  // a reboot: the durable file was marked in use
+  EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kFenced);
+  EXPECT_NE(strstr(problem.text, "not closed cleanly"), nullptr) << problem.text;
+}
+
+TEST_F(Members, ACrashRestartOfANodeFencesThePool) {
+  TestNode& survivor = add_node();
+  {
+    TestNode& n = add_node(16, false);  // goes without leaving, as a server does that restarts after a crash
+    n.node.reset();
+    n.node = nullptr;
+  }
+  EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem).error(), Errc::kFenced);
+  EXPECT_TRUE(survivor.node->fenced());
+}
+
+TEST_F(Members, AChildThatOutlivesItsParentsObjectKeepsTheNodeAlive) {
+  TestNode& survivor = add_node(16, false);
+  TestNode& n = add_node(16, false);
+  int channel[2];
+  ASSERT_EQ(pipe(channel), 0);
+  pid_t child = fork();  // inherits the lock, as every process of a server does
+  if (child == 0) {
+    char c;
+    close(channel[1]);
+    if (read(channel[0], &c, 1) < 0) _exit(1);
+    _exit(0);
+  }
+  close(channel[0]);
+  n.node.reset();
+  Session s(*survivor.node, SessionId{0}, nullptr);
+  EXPECT_FALSE(fenced_within(*survivor.node, s, 800));
+  close(channel[1]);
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(fenced_within(*survivor.node, s, 5000));
+}
+
+// Processes on one pool: increments lose nothing, and every node leaves in order.
+TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
+  constexpr int kProcesses = 3, kRounds = 3000, kHot = 4;
+  pid_t children[kProcesses];
+  for (int c = 0; c < kProcesses; c++) {
+    children[c] = fork();
+    if (children[c] != 0) continue;
+    Problem why;
+    auto mine = Pool::open(files(), &why);
+    if (!mine.ok()) _exit(1);
+    auto joined = Node::join(**mine, NodeId{uint8_t(c)}, kArena, &why);
+    if (!joined.ok()) _exit(2);
+    Node& node = **joined;
+    TestDirectory directory(kPages);
+    node.set_upcalls(&directory, nullptr);
+    pid_t worker = fork();  // the message worker is a process of its own
+    if (worker == 0) {
+      struct Stop : Interrupts {
+        static void on(int) { wanted() = true; }
+        static std::atomic<bool>& wanted() {
+          static std::atomic<bool> w{false};
+          return w;
+        }
+        bool pending() noexcept override { return wanted(); }
+      } stop;
+      for (int k = 0; k < kHot; k++) directory.at(page(uint64_t(k))) = &node.line(uint32_t(k));
+      signal(SIGTERM, Stop::on);
+      Session s(node, SessionId{kWorkerSession}, &stop);
+      while (!stop.pending())
+        if (!s.serve(50)) _exit(3);
+      _exit(0);
+    }
+    Session s(node, SessionId{0}, nullptr);
+    for (int k = 0; k < kHot; k++) {
+      s.assign(node.line(uint32_t(k)), page(uint64_t(k)));
+      directory.at(page(uint64_t(k))) = &node.line(uint32_t(k));
+    }
+    while (node.live().count() < kProcesses) usleep(1000);  // all at once
+    for (int i = 0; i < kRounds; i++) {
+      PageId p = page(uint64_t(i % kHot));
+      Line& l = node.line(uint32_t(i % kHot));
+      if (i % 3 == 0) {
+        if (!s.lock_shared(l, p)) _exit(4);
+        s.unlock_shared(l);
+      }
+      if (!s.lock_exclusive(l, p)) _exit(5);
+      write_word(node, l, read_word(node, l) + 1);
+      s.unlock_exclusive(l);
+    }
+    kill(worker, SIGTERM);
+    int status;
+    waitpid(worker, &status, 0);
+    bool last;
+    if (!node.leave(s, &last, &why)) {
+      fprintf(stderr, "%s\n", why.text);
+      _exit(6);
+    }
+    _exit(0);
+  }
+  for (pid_t c : children) {
+    int status;
+    waitpid(c, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  reopen();
+  TestNode& n = add_node(16, false);
+  Session s(*n.node, SessionId{0}, nullptr);
+  uint64_t sum = 0;
+  for (uint64_t k = 0; k < kHot; k++) {
+    Line& l = n.line(s, page(k));
+    ASSERT_TRUE(s.lock_shared(l, page(k)).ok());
+    sum += read_word(*n.node, l);
+    s.unlock_shared(l);
+  }
+  EXPECT_EQ(sum, uint64_t(kProcesses * kRounds));
+}
+
+}  // namespace coherence

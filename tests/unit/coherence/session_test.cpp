@@ -1,0 +1,180 @@
+// What a Session promises, one sentence at a time.
+#include <chrono>
+
+#include "cluster.hpp"
+
+namespace coherence {
+
+class Sessions : public ClusterTest {
+ protected:
+  void SetUp() override {
+    ClusterTest::SetUp();
+    add_node(), add_node();
+    a = std::make_unique<Session>(*nodes[0]->node, SessionId{0}, &stop_a);
+    b = std::make_unique<Session>(*nodes[1]->node, SessionId{0}, &stop_b);
+  }
+  void TearDown() override {
+    a.reset(), b.reset();
+    ClusterTest::TearDown();
+  }
+  Line& line_a() { return nodes[0]->line(*a, p); }
+  Line& line_b() { return nodes[1]->line(*b, p); }
+  template <class F>
+  static bool soon(F condition) {
+    for (int i = 0; i < 2000; i++) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  PageId p = page(3);
+  TestInterrupts stop_a, stop_b;
+  std::unique_ptr<Session> a, b;
+};
+
+TEST_F(Sessions, ALatchIsGivenToAPeerWhenItsGuardEnds) {
+  ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
+  std::atomic<bool> got{false};
+  std::thread other([&] {
+    ASSERT_TRUE(b->lock_exclusive(line_b(), p).ok());
+    EXPECT_EQ(read_word(*nodes[1]->node, line_b()), 42u);
+    got = true;
+    b->unlock_exclusive(line_b());
+  });
+  ASSERT_TRUE(soon([&] { return nodes[0]->count(Counter::kParked) == 1; }));
+  EXPECT_FALSE(got);
+  EXPECT_TRUE(line_a().word().pending());
+  write_word(*nodes[0]->node, line_a(), 42);
+  a->unlock_exclusive(line_a());
+  other.join();
+  EXPECT_TRUE(got);
+  EXPECT_EQ(nodes[0]->count(Counter::kServedByUnlocker), 1u);
+  EXPECT_FALSE(line_a().word().pending());
+}
+
+TEST_F(Sessions, AnInterruptedWaiterLeavesAndTheWorkerFinishes) {
+  ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
+  std::thread other([&] { EXPECT_EQ(b->lock_exclusive(line_b(), p).error(), Errc::kInterrupted); });
+  ASSERT_TRUE(soon([&] { return nodes[0]->count(Counter::kParked) == 1; }));
+  stop_b.raised = true;
+  other.join();
+  stop_b.raised = false;
+  a->unlock_exclusive(line_a());
+  ASSERT_TRUE(soon([&] { return pool->peek_latch(p) == LatchWord::owned_by(NodeId{1}); }));
+  ASSERT_TRUE(soon([&] { return line_b().word().free(); }));
+  EXPECT_TRUE(b->try_lock_exclusive(line_b(), p).ok());  // the node owns it, nobody holds it
+  b->unlock_exclusive(line_b());
+}
+
+TEST_F(Sessions, AChangedPageStaysUntilItsLogIsFlushed) {
+  ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
+  write_word(*nodes[0]->node, line_a(), 1, Lsn{100});
+  a->unlock_exclusive(line_a());
+  EXPECT_EQ(a->try_evict(line_a(), p).error(), Errc::kWouldBlock);
+  std::atomic<bool> got{false};
+  std::thread other([&] {
+    ASSERT_TRUE(b->lock_shared(line_b(), p).ok());
+    got = true;
+    b->unlock_shared(line_b());
+  });
+  ASSERT_TRUE(soon([&] { return nodes[0]->horizon.requested == 100 && nodes[0]->count(Counter::kFlushWaits) > 0; }));
+  EXPECT_FALSE(got);
+  nodes[0]->horizon.flushed_lsn = 100;
+  other.join();
+  EXPECT_TRUE(got);
+}
+
+TEST_F(Sessions, ATransactionLongHoldKeepsThePageHere) {
+  ASSERT_TRUE(a->lock_shared(line_a(), p).ok());
+  a->hold(line_a(), false);
+  a->unlock_shared(line_a());
+  std::atomic<bool> got{false};
+  std::thread other([&] {
+    ASSERT_TRUE(b->lock_exclusive(line_b(), p).ok());
+    got = true;
+    b->unlock_exclusive(line_b());
+  });
+  ASSERT_TRUE(soon([&] { return nodes[0]->count(Counter::kParked) >= 1; }));
+  for (int i = 0; i < 40; i++) {  // more than gamma: the holder itself is never kept out
+    ASSERT_TRUE(a->lock_shared(line_a(), p).ok());
+    a->unlock_shared(line_a());
+  }
+  EXPECT_FALSE(got);
+  EXPECT_EQ(a->try_evict(line_a(), p).error(), Errc::kWouldBlock);
+  a->drop_hold(line_a(), false);
+  other.join();
+}
+
+TEST_F(Sessions, APeerGetsItsTurnAgainstABusyNode) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> busy;
+  for (uint16_t t = 2; t < 5; t++)
+    busy.emplace_back([&, t] {
+      Session s(*nodes[0]->node, SessionId{t}, nullptr);
+      Line& l = nodes[0]->line(s, p);
+      while (!stop) {
+        if (t == 2 ? s.lock_exclusive(l, p).ok() : s.lock_shared(l, p).ok())
+          t == 2 ? s.unlock_exclusive(l) : s.unlock_shared(l);
+      }
+    });
+  for (int i = 0; i < 50; i++) {
+    ASSERT_TRUE(b->lock_exclusive(line_b(), p).ok());
+    b->unlock_exclusive(line_b());
+  }
+  stop = true;
+  for (auto& t : busy) t.join();
+}
+
+TEST_F(Sessions, TryNeverWaitsAndNeverFetches) {
+  EXPECT_EQ(a->try_lock_shared(line_a(), p).error(), Errc::kWouldBlock);
+  EXPECT_EQ(pool->peek_latch(p), LatchWord::free());
+  ASSERT_TRUE(a->lock_shared(line_a(), p).ok());
+  EXPECT_EQ(a->try_lock_exclusive(line_a(), p).error(), Errc::kWouldBlock);
+  a->unlock_shared(line_a());
+  EXPECT_TRUE(a->try_lock_shared(line_a(), p).ok());
+  a->unlock_shared(line_a());
+}
+
+TEST_F(Sessions, AnOptimisticReaderIsToldOfAWriter) {
+  ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
+  a->unlock_exclusive(line_a());
+  uint64_t token;
+  ASSERT_TRUE(line_a().begin_optimistic(p, &token));
+  EXPECT_TRUE(line_a().validate(token));
+  EXPECT_FALSE(line_a().begin_optimistic(page(4), &token));
+  ASSERT_TRUE(line_a().begin_optimistic(p, &token));
+  ASSERT_TRUE(a->try_upgrade(line_a(), p, token).ok());
+  EXPECT_FALSE(line_a().validate(token));
+  a->unlock_exclusive(line_a());
+  EXPECT_EQ(a->try_upgrade(line_a(), p, token).error(), Errc::kRestart);
+  ASSERT_TRUE(line_a().begin_optimistic(p, &token));
+  ASSERT_TRUE(b->lock_exclusive(line_b(), p).ok());
+  b->unlock_exclusive(line_b());
+  EXPECT_FALSE(line_a().validate(token));
+}
+
+TEST_F(Sessions, AnotherPagesLineSaysRestart) {
+  ASSERT_TRUE(a->lock_shared(line_a(), p).ok());
+  a->unlock_shared(line_a());
+  Line& l = line_a();
+  EXPECT_EQ(a->lock_shared(l, page(9)).error(), Errc::kRestart);
+  EXPECT_EQ(a->lock_exclusive(l, page(9)).error(), Errc::kRestart);
+  EXPECT_TRUE(l.word().free());
+  ASSERT_TRUE(nodes[0]->evict(*a, p));
+  EXPECT_EQ(a->lock_shared(l, p).error(), Errc::kRestart);
+}
+
+TEST_F(Sessions, TheFenceEndsEveryWait) {
+  ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
+  std::thread remote([&] { EXPECT_EQ(b->lock_shared(line_b(), p).error(), Errc::kFenced); });
+  std::thread local([&] {
+    Session c(*nodes[0]->node, SessionId{1}, nullptr);
+    EXPECT_EQ(c.lock_shared(nodes[0]->line(c, p), p).error(), Errc::kFenced);
+  });
+  ASSERT_TRUE(soon([&] { return nodes[0]->count(Counter::kParked) == 1; }));
+  nodes[1]->node->fence("a test said so");
+  remote.join(), local.join();
+  EXPECT_STREQ(nodes[0]->node->fence_reason(), "a test said so");
+}
+
+}  // namespace coherence

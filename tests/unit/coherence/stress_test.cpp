@@ -1,0 +1,136 @@
+// Many threads on many nodes and few pages: nothing is lost, nothing is stale, everybody ends.
+#include <chrono>
+#include <random>
+
+#include "cluster.hpp"
+
+namespace coherence {
+
+class Stress : public ClusterTest {
+ protected:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kSeconds = 2;
+};
+
+TEST_F(Stress, IncrementsFromAllNodesLoseNothing) {
+  constexpr int kNodes = 3, kThreads = 2, kHot = 3;
+  for (int i = 0; i < kNodes; i++) add_node();
+  std::atomic<uint64_t> done[kHot] = {};
+  std::atomic<bool> torn{false};
+  auto end = Clock::now() + std::chrono::seconds(kSeconds);
+  auto body = [&](int n, int t) {
+    TestNode& node = *nodes[n];
+    Session session(*node.node, SessionId{uint16_t(t)}, nullptr);
+    std::mt19937 random(unsigned(n * 10 + t));
+    while (Clock::now() < end) {
+      uint32_t k = random() % kHot;
+      PageId p = page(k);
+      Line& l = node.line(session, p);
+      uint32_t dice = random() % 10;
+      if (dice < 4) {
+        if (!session.lock_exclusive(l, p)) continue;
+        uint64_t v = read_word(*node.node, l);
+        if (read_word(*node.node, l, 4096) != v) torn = true;
+        write_word(*node.node, l, v + 1);
+        write_word(*node.node, l, v + 1, {}, 4096);
+        session.unlock_exclusive(l);
+        done[k]++;
+      } else if (dice < 7) {
+        if (!session.lock_shared(l, p)) continue;
+        if (read_word(*node.node, l) != read_word(*node.node, l, 4096)) torn = true;
+        session.unlock_shared(l);
+      } else if (dice < 9) {
+        uint64_t token;
+        if (!l.begin_optimistic(p, &token)) continue;
+        uint64_t a = read_word(*node.node, l), b = read_word(*node.node, l, 4096);
+        if (l.validate(token) && a != b) torn = true;
+      } else {
+        node.evict(session, p);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int n = 0; n < kNodes; n++)
+    for (int t = 0; t < kThreads; t++) threads.emplace_back(body, n, t);
+  for (auto& t : threads) t.join();
+  EXPECT_FALSE(torn);
+  Session session(*nodes[0]->node, SessionId{5}, nullptr);
+  for (uint32_t k = 0; k < kHot; k++) {
+    Line& l = nodes[0]->line(session, page(k));
+    ASSERT_TRUE(session.lock_shared(l, page(k)).ok());
+    EXPECT_EQ(read_word(*nodes[0]->node, l), done[k]);
+    EXPECT_GT(done[k], 0u);
+    session.unlock_shared(l);
+  }
+}
+
+TEST_F(Stress, InterruptedWaitersLeaveAndTheirOperationsEnd) {
+  constexpr int kNodes = 3;
+  for (int i = 0; i < kNodes; i++) add_node();
+  std::atomic<uint64_t> done{0}, left{0};
+  auto end = Clock::now() + std::chrono::seconds(kSeconds);
+  struct Flaky : Interrupts {
+    std::mt19937 random;
+    bool pending() noexcept override { return random() % 3 == 0; }
+  };
+  PageId p = page(0);
+  auto body = [&](int n, int t) {
+    TestNode& node = *nodes[n];
+    Flaky flaky;
+    flaky.random.seed(unsigned(n * 7 + t));
+    Session session(*node.node, SessionId{uint16_t(t)}, &flaky);
+    while (Clock::now() < end) {
+      Line& l = node.line(session, p);
+      Status ok = session.lock_exclusive(l, p);
+      if (!ok) {
+        EXPECT_EQ(ok.error(), Errc::kInterrupted);
+        left++;
+        continue;
+      }
+      write_word(*node.node, l, read_word(*node.node, l) + 1);
+      session.unlock_exclusive(l);
+      done++;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int n = 0; n < kNodes; n++)
+    for (int t = 0; t < 2; t++) threads.emplace_back(body, n, t);
+  for (auto& t : threads) t.join();
+  Session session(*nodes[0]->node, SessionId{5}, nullptr);
+  Line& l = nodes[0]->line(session, p);
+  ASSERT_TRUE(session.lock_shared(l, p).ok());
+  EXPECT_EQ(read_word(*nodes[0]->node, l), done);
+  session.unlock_shared(l);
+  EXPECT_GT(left, 0u);
+}
+
+TEST_F(Stress, UpgradersOnAllNodesAllGetThrough) {
+  constexpr int kNodes = 3;
+  for (int i = 0; i < kNodes; i++) add_node();
+  std::atomic<uint64_t> done{0};
+  auto end = Clock::now() + std::chrono::seconds(kSeconds);
+  PageId p = page(0);
+  auto body = [&](int n) {
+    TestNode& node = *nodes[n];
+    Session session(*node.node, SessionId{0}, nullptr);
+    while (Clock::now() < end) {
+      Line& l = node.line(session, p);
+      ASSERT_TRUE(session.lock_shared(l, p).ok());
+      session.unlock_shared(l);
+      ASSERT_TRUE(session.lock_exclusive(l, p).ok());
+      write_word(*node.node, l, read_word(*node.node, l) + 1);
+      session.unlock_exclusive(l);
+      done++;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int n = 0; n < kNodes; n++) threads.emplace_back(body, n);
+  for (auto& t : threads) t.join();
+  Session session(*nodes[1]->node, SessionId{5}, nullptr);
+  Line& l = nodes[1]->line(session, p);
+  ASSERT_TRUE(session.lock_shared(l, p).ok());
+  EXPECT_EQ(read_word(*nodes[1]->node, l), done);
+  session.unlock_shared(l);
+}
+
+}  // namespace coherence
