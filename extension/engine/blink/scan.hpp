@@ -39,7 +39,7 @@ class Scan {
   Result<bool> prev(Entry& out);
 
  private:
-  enum class Way : uint8_t { kSeekLow, kSeekHigh, kRight, kLeft };
+  enum class Way : uint8_t { kSeekFirst, kSeekLow, kSeekLast, kSeekHigh, kRight, kLeft };
   struct Leaf {
     PageId id, left, right;
     bool low_end, high_end;    // the range ends in this page
@@ -48,11 +48,18 @@ class Scan {
     uint16_t size[kPerPageMax];
     alignas(8) std::byte bytes[kPageSize];
   };
+  struct Ends {
+    uint32_t from, to;  // entries of the page that are in the range
+    bool low, high;     // the range ends in this page
+  };
   Status load(Way way);
-  Status page_for(Way way, PageId& page);
+  Status step(Way way);
+  Status seek(Way way);
   Errc gather(Way way, PageId id, const Source& page, const Head& head);
-  Errc find_ends(Way way, const Source& page, const Head& head, uint32_t& from, uint32_t& to);
-  Errc copy_out(const Source& page, const Head& head, uint32_t from, uint32_t to);
+  Errc find_ends(Way way, const Source& page, const Head& head, Ends& ends);
+  Errc find_low(bool likely_whole, const Source& page, const Head& head, uint32_t to, uint32_t& from);
+  Errc find_high(const Source& page, const Head& head, uint32_t from, uint32_t& to);
+  Errc copy_out(const Source& page, const Head& head, const Ends& ends);
   void hand_out(Entry& out) const;
 
   Tree tree_;

@@ -102,8 +102,8 @@ class Tree {
   // tid).  `inserted` stays false.
   Result<InsertResult> check_unique(Session& session, Comparator& compare, const void* search, UniqueProbe& probe);
 
-  // VACUUM: removes the entries whose tid `dead` accepts.  Every entry that was there when the call began is looked at
-  // once.
+  // VACUUM: removes the entries whose tid `dead` accepts (and will accept until the call ends).  Every entry that was
+  // there when the call began is looked at, at least once.
   Result<RemoveResult> remove_if(Session& session, TidPredicate& dead);
 
   Result<uint64_t> count(Session& session);  // of all entries; reads every leaf

@@ -1,0 +1,181 @@
+#include "extension/engine/blink/build.hpp"
+
+#include <type_traits>
+
+namespace engine::blink {
+namespace {
+
+static_assert(std::is_trivially_destructible_v<Builder>);  // I-B1
+
+constexpr uint32_t kFillLeaf = 90;   // percent
+constexpr uint32_t kFillInner = 70;
+constexpr uint32_t kExtentPages = 64;
+constexpr uint32_t kSinglePages = 8;  // a small tree takes these one by one
+
+std::span<const std::byte> key_of(int level, std::span<const std::byte> entry) {
+  return level == 0 ? entry : entry.subspan(kChildBytes);
+}
+
+}  // namespace
+
+Status Builder::add(std::span<const std::byte> key, Tid tid) {
+  if (key.size() > kKeyMax) return Errc::kTooLarge;
+  VERIFY(key.size() >= kKeyMin && tid.valid() && finished_ == 0);
+  if (levels_ == 0) {
+    level_[0].image.begin(0);
+    levels_ = 1;
+  }
+  const EntryImage entry = EntryImage::leaf(key, tid);
+  if (const Status s = append(0, entry); !s) return s;
+  ++entries_;
+  return {};
+}
+
+// All or nothing, so that it can be called again: what a full page still owes its parent is remembered, and paid first.
+Status Builder::append(int level, const EntryImage& entry) {
+  if (const Status s = settle(level); !s) return s;
+  Level& l = level_[level];
+  const uint32_t fill = kNodeSpace * (level == 0 ? kFillLeaf : kFillInner) / 100;
+  const bool full = l.image.used() + space_of(entry.bytes) > fill;
+  if (full && l.image.count() >= 2) {  // two and a high key always fit
+    if (const Status s = close_page(level, entry); !s) return s;
+    if (const Status s = settle(level); !s) return s;
+  }
+  l.image.append_raw({entry.image, entry.bytes});
+  return {};
+}
+
+// Writes the page before `entry` and begins the next, with the page's last entry if its high key needs the space.
+Status Builder::close_page(int level, const EntryImage& entry) {
+  Level& l = level_[level];
+  if (!l.next.valid()) {
+    auto page = take_page();
+    if (!page) return page.error();
+    l.next = *page;
+  }
+  if (!l.first.valid()) {
+    auto page = take_page();
+    if (!page) return page.error();
+    l.first = l.id = *page;
+  }
+  EntryImage carried;
+  const std::span<const std::byte> next{entry.image, entry.bytes};
+  const bool carry = l.image.used() + align8(entry.bytes) > kNodeSpace;
+  if (carry) {
+    VERIFY(l.image.count() >= 2);
+    carried.bytes = uint32_t(l.image.last().size());
+    std::memcpy(carried.image, l.image.last().data(), carried.bytes);
+    l.image.drop_last();
+  }
+  Key separator;
+  separate(level, key_of(level, l.image.last()),
+           key_of(level, carry ? std::span<const std::byte>{carried.image, carried.bytes} : next), separator);
+  l.image.set_high(separator.span());
+  l.image.special().left = l.left;
+  l.image.special().right = l.next;
+  if (const Status s = write_page(l.id, l.image); !s) {
+    l.image.drop_high();
+    if (carry) l.image.append_raw({carried.image, carried.bytes});
+    return s;
+  }
+  l.left = l.id;
+  l.id = std::exchange(l.next, {});
+  l.low.set(separator.span());
+  l.owed = true;
+  l.image.begin(uint16_t(level));
+  if (carry) l.image.append_raw({carried.image, carried.bytes});
+  return {};
+}
+
+void Builder::separate(int level, std::span<const std::byte> left, std::span<const std::byte> right, Key& separator) {
+  const uint32_t bytes = level == 0 ? compare_->shorten(left, right, separator.image) : 0;
+  if (bytes >= kKeyMin && bytes <= right.size()) {
+    separator.bytes = bytes;
+    store_tid(separator.image, {0, 0});  // N3
+  } else {
+    separator.set(right);
+  }
+}
+
+Status Builder::settle(int level) {
+  Level& l = level_[level];
+  if (!l.owed) return {};
+  if (level + 1 == kLevels) return Errc::kTooLarge;
+  if (levels_ == level + 1) {
+    level_[level + 1].image.begin(uint16_t(level + 1));
+    level_[level + 1].image.append(l.first, {});  // N2
+    ++levels_;
+  }
+  if (const Status s = append(level + 1, EntryImage::pivot(l.id, l.low.span())); !s) return s;
+  l.owed = false;
+  return {};
+}
+
+Status Builder::finish() {
+  // Each level's last page, up to the level that needed one page only: that one is the root.
+  for (; levels_ > 0; ++finished_) {
+    if (const Status s = settle(finished_); !s) return s;
+    Level& l = level_[finished_];
+    l.image.special().left = l.left;
+    if (const Status s = write_page(l.id.valid() ? l.id : ground_.root, l.image); !s) return s;
+    if (!l.id.valid()) break;
+  }
+  return free_extent();
+}
+
+Status Builder::write_page(PageId id, PageImage& image) {
+  bufmgr::MiniTransaction change(*ground_.pool, *ground_.session);
+  GCL_TRY(change.reserve(log_space(1)));
+  auto page = ground_.pool->fix_exclusive(*ground_.session, id);
+  if (!page) return page.error();
+  change.join(*page);
+  image.write_to(change, *page, ground_.relation(), true);
+  change.commit();
+  return {};
+}
+
+Result<PageId> Builder::take_page() {
+  bufmgr::BufferPool& pool = *ground_.pool;
+  if (pages_taken_ >= kSinglePages && (!extent_.valid() || extent_used_ == kExtentPages)) {
+    auto extent = pool.allocate(*ground_.session, kExtentPages);
+    if (!extent && extent.error() != Errc::kNoSpace) return extent.error();
+    extent_ = extent ? *extent : PageId{};
+    extent_used_ = 0;
+  }
+  ++pages_taken_;
+  if (extent_.valid()) return extent_ + extent_used_++;
+  return pool.allocate(*ground_.session, 1);
+}
+
+// Gives back what is left of the last extent.
+Status Builder::free_extent() {
+  for (; extent_.valid() && extent_used_ < kExtentPages; ++extent_used_)
+    if (const Status s = ground_.pool->free(*ground_.session, extent_ + extent_used_, 1); !s) return s;
+  return {};
+}
+
+// Frees written pages along their right links, and the page taken but not written yet that the last one names.
+Status Builder::free_chain(PageId page) {
+  alignas(8) std::byte bytes[kPageSize];
+  while (page.valid()) {
+    if (const Status s = ground_.pool->copy_page(*ground_.session, page, bytes); !s) return s;
+    Head head;
+    const bool written = read_head(Source::plain(bytes), head);
+    if (const Status s = ground_.pool->free(*ground_.session, page, 1); !s) return s;
+    page = written ? head.special.right : PageId{};
+  }
+  return {};
+}
+
+Status Builder::abandon() {
+  for (int i = 0; i < levels_; ++i) {
+    Level& l = level_[i];
+    if (const Status s = free_chain(std::exchange(l.first, {})); !s) return s;
+    if (l.next.valid())
+      if (const Status s = ground_.pool->free(*ground_.session, std::exchange(l.next, {}), 1); !s) return s;
+  }
+  levels_ = 0;
+  return free_extent();
+}
+
+}  // namespace engine::blink

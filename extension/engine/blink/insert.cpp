@@ -1,0 +1,172 @@
+#include "extension/engine/blink/insert.hpp"
+
+#include "extension/engine/blink/image.hpp"
+#include "extension/engine/blink/scan.hpp"
+
+namespace engine::blink {
+namespace {
+
+using bufmgr::ExclusiveGuard;
+using bufmgr::MiniTransaction;
+
+enum class Put : uint8_t { kDone, kMoved, kFull };
+
+// The leaf where a unique key's entries begin, and its version when the probes began.  Invalid: no gate to pass.
+struct Gate {
+  PageId page;
+  uint64_t version = 0;
+};
+
+// Where a full leaf would have taken the entry.
+struct Crowd {
+  uint64_t version = 0;
+  uint32_t index = 0;
+};
+
+// Inserts if the gate (if any) has not moved and the gap is still there.  Latches gate, then leaf: left to right.
+Result<Put> put(const Ground& g, const Gate& gate, const Gap& gap, const EntryImage& entry, Crowd& full) {
+  MiniTransaction change(*g.pool, *g.session);
+  GCL_TRY(change.reserve(log_space(1) + 256));
+  ExclusiveGuard gate_page;
+  const bool apart = gate.page.valid() && gate.page != gap.page;
+  if (apart) {
+    auto guard = g.pool->fix_exclusive(*g.session, gate.page);
+    if (!guard) return guard.error();
+    gate_page = guard.take();
+    if (gate_page.header().version != gate.version) return Put::kMoved;
+  }
+  auto leaf = g.pool->fix_exclusive(*g.session, gap.page);
+  if (!leaf) return leaf.error();
+  const Head head = head_of(*leaf);
+  uint32_t index;
+  if (gate.page == gap.page && head.version != gate.version) return Put::kMoved;
+  if (!find_gap(*leaf, head, gap, index)) return Put::kMoved;
+  if (!has_room(head, entry.bytes)) {
+    full.version = head.version;
+    full.index = index;
+    return Put::kFull;
+  }
+  change.join(*leaf);
+  if (apart) {
+    change.join(gate_page);
+    const uint64_t admitted = head_of(gate_page).special.gate + 1;
+    change.set(gate_page, kSpecialAt + offsetof(Special, gate), admitted);
+  }
+  put_entry(change, *leaf, head, index, entry);
+  change.commit();
+  return Put::kDone;
+}
+
+// One attempt's private memory.  Plain data.
+struct Attempt {
+  Look look;
+  Head head;
+  Path path;
+  Gap gap;
+};
+
+// Reads the gap at the place, after completing whatever split the descent met.
+Status find_place(const Ground& g, Comparator& compare, const Seek& seek, PageId from, Attempt& a) {
+  for (;;) {
+    PageId incomplete;
+    GCL_TRY(descend(*g.pool, *g.session, compare, seek, from, 0, &a.path, &incomplete, a.look, a.head));
+    if (incomplete.valid()) {
+      GCL_TRY(complete_split(g, incomplete, a.path));
+      continue;
+    }
+    const Errc e = read_gap(compare, seek, a.look, a.head, a.gap);
+    if (e == Errc::kOk) return {};
+    if (e != Errc::kRestart) return e;
+    from = a.look.id();
+    a.look.failed();
+  }
+}
+
+// Whether entries with this key may be in the tree, given the gap before the first of them.
+bool key_may_be_there(Comparator& compare, const void* search, const Gap& gap) {
+  const Key& next = gap.after.bytes != 0 ? gap.after : gap.high;
+  return next.bytes != 0 && compare.compare(search, next.span()) == 0;
+}
+
+// Shows the caller every entry with the key.  kRestart: the caller waited.
+Status probe_all(const Tree& tree, Session& session, Comparator& compare, const void* search, UniqueProbe& probe,
+                 InsertResult& result) {
+  Scan scan(tree, session, compare);
+  scan.reset({.low = {.search = search, .complete = true}, .high = {.search = search, .complete = true}});
+  for (;;) {
+    Entry entry;
+    bool more = false;
+    if (auto next = scan.next(entry); !next)
+      return next.error();
+    else
+      more = *next;
+    if (!more) return {};
+    Verdict verdict;
+    if (auto seen = probe.probe(entry); !seen)
+      return seen.error();
+    else
+      verdict = *seen;
+    if (verdict == Verdict::kAgain) return Errc::kRestart;
+    if (verdict == Verdict::kConflict) {
+      result.unique = false;
+      result.conflict = entry.tid;
+      return {};
+    }
+  }
+}
+
+}  // namespace
+
+Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const void* search,
+                                  std::span<const std::byte> key, Tid tid, Unique unique, UniqueProbe* probe) {
+  if (key.size() > kKeyMax) return Errc::kTooLarge;
+  VERIFY(key.size() >= kKeyMin && tid.valid() && (unique == Unique::kNo || probe != nullptr));
+  const Ground g{pool_, &session, meta_, root_};
+  const EntryImage entry = EntryImage::leaf(key, tid);
+  const Seek place = Seek::exact(search, tid);
+  Attempt a;
+  for (;;) {
+    InsertResult result;
+    Gate gate;
+    bool found = false;
+    if (unique != Unique::kNo) {
+      if (const Status s = find_place(g, compare, Seek::before(search, true), root_, a); !s) return s.error();
+      found = true;
+      if (key_may_be_there(compare, search, a.gap)) {
+        gate = {a.gap.page, a.gap.version};
+        const Status s = probe_all(*this, session, compare, search, *probe, result);
+        if (s.error() == Errc::kRestart) continue;
+        if (!s) return s.error();
+        if (!result.unique && unique == Unique::kCheck) return result;
+        found = false;  // the place is somewhere among the equal ones
+      }
+    }
+    if (!found)
+      if (const Status s = find_place(g, compare, place, gate.page.valid() ? gate.page : root_, a); !s)
+        return s.error();
+    Put outcome = Put::kMoved;
+    Crowd full;
+    if (auto done = put(g, gate, a.gap, entry, full); !done)
+      return done.error();
+    else
+      outcome = *done;
+    if (outcome == Put::kDone) {
+      result.inserted = true;
+      return result;
+    }
+    if (session.interrupted()) return Errc::kInterrupted;
+    if (outcome == Put::kFull)
+      if (const Status s = make_room(g, a.gap.page, full.version, full.index, &compare, a.path); !s) return s.error();
+  }
+}
+
+Result<InsertResult> Tree::check_unique(Session& session, Comparator& compare, const void* search, UniqueProbe& probe) {
+  for (;;) {
+    InsertResult result;
+    const Status s = probe_all(*this, session, compare, search, probe, result);
+    if (s) return result;
+    if (s.error() != Errc::kRestart) return s.error();
+  }
+}
+
+}  // namespace engine::blink

@@ -1,0 +1,24 @@
+// Insert: find the gap without guards, then put the entry in under the leaf's exclusive latch if the gap is still there.
+#pragma once
+
+#include "extension/engine/blink/split.hpp"
+
+namespace engine::blink {
+
+// Between which two entries of which leaf something belongs, as copied out at one moment.  Plain data.
+struct Gap {
+  PageId page;
+  uint64_t version;
+  uint32_t index;     // entries before the gap
+  Key before, after;  // its neighbours; empty: none on this page
+  Key high;           // of the page, if `after` is empty; empty: rightmost
+};
+
+// Reads the gap at the seek's place.  kRestart: look at the page again.
+Errc read_gap(Comparator& compare, const Seek& seek, const Look& look, const Head& head, Gap& gap);
+
+// Whether the page, under guard, still has the gap; `index` learns where.  Compares bytes only: neighbours that are
+// still neighbours enclose the same gap, whatever else happened to the page.
+bool find_gap(const bufmgr::ExclusiveGuard& page, const Head& head, const Gap& gap, uint32_t& index);
+
+}  // namespace engine::blink

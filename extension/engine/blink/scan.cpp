@@ -1,0 +1,209 @@
+#include "extension/engine/blink/scan.hpp"
+
+#include <type_traits>
+
+#include "extension/engine/blink/search.hpp"
+
+namespace engine::blink {
+namespace {
+
+static_assert(std::is_trivially_destructible_v<Scan> && std::is_trivially_copyable_v<Scan>);  // S1
+
+// Up to this many entries are copied one by one; more, by copying the page's whole entry area.
+constexpr uint32_t kOneByOneMax = 32;
+
+// An inclusive low bound begins before its equals, an inclusive high bound ends behind them.
+Seek low_seek(const Bound& b) {
+  return b.inclusive ? Seek::before(b.search, b.complete) : Seek::after(b.search, b.complete);
+}
+Seek high_seek(const Bound& b) {
+  return b.inclusive ? Seek::after(b.search, b.complete) : Seek::before(b.search, b.complete);
+}
+
+}  // namespace
+
+void Scan::reset(const Range& range) {
+  range_ = range;
+  started_ = false;
+  index_ = 0;
+  leaf_.count = 0;
+}
+
+Result<bool> Scan::next(Entry& out) {
+  if (!started_) {
+    if (const Status s = load(range_.low.search != nullptr ? Way::kSeekLow : Way::kSeekFirst); !s) return s.error();
+    started_ = true;
+    index_ = 0;
+  } else if (index_ < int32_t(leaf_.count)) {
+    ++index_;
+  }
+  while (index_ >= int32_t(leaf_.count)) {
+    if (leaf_.high_end) return false;
+    if (const Status s = load(Way::kRight); !s) return s.error();
+    index_ = 0;
+  }
+  hand_out(out);
+  return true;
+}
+
+Result<bool> Scan::prev(Entry& out) {
+  if (!started_) {
+    if (const Status s = load(range_.high.search != nullptr ? Way::kSeekHigh : Way::kSeekLast); !s) return s.error();
+    started_ = true;
+    index_ = int32_t(leaf_.count) - 1;
+  } else if (index_ >= 0) {
+    --index_;
+  }
+  while (index_ < 0) {
+    if (leaf_.low_end) return false;
+    if (const Status s = load(Way::kLeft); !s) return s.error();
+    index_ = int32_t(leaf_.count) - 1;
+  }
+  hand_out(out);
+  return true;
+}
+
+void Scan::hand_out(Entry& out) const {
+  const std::byte* key = leaf_.bytes + leaf_.at[index_];
+  out.key = {key, leaf_.size[index_]};
+  out.tid = load_tid(key);
+}
+
+// Fills leaf_ with the next page's entries in the range.
+Status Scan::load(Way way) { return way == Way::kRight || way == Way::kLeft ? step(way) : seek(way); }
+
+Status Scan::step(Way way) {
+  Look look;
+  Head head;
+  PageId page = way == Way::kRight ? leaf_.right : leaf_.left;
+  for (;;) {
+    if (!page.valid()) return Errc::kCorrupt;
+    if (const Status s = look.at(*tree_.pool_, *session_, page); !s) return s;
+    Errc e = read_head(look.source(), head) && head.leaf() ? Errc::kOk : torn_or_corrupt(look.source());
+    if (e == Errc::kOk && way == Way::kLeft && head.special.right != leaf_.id) {
+      if (look.source().validate()) {  // split since we read its sibling: what is left of us is further right
+        page = head.special.right;
+        continue;
+      }
+      e = Errc::kRestart;
+    }
+    if (e == Errc::kOk) e = gather(way, page, look.source(), head);
+    if (e != Errc::kRestart) return e;
+    look.failed();
+  }
+}
+
+Status Scan::seek(Way way) {
+  Look look;
+  Head head;
+  const bool from_low = way == Way::kSeekLow || way == Way::kSeekFirst;
+  const Seek place = from_low ? low_seek(range_.low) : high_seek(range_.high);
+  PageId from = tree_.root_;
+  for (;;) {
+    const Status s = descend(*tree_.pool_, *session_, *compare_, place, from, 0, nullptr, nullptr, look, head);
+    if (!s) return s;
+    const Errc e = gather(way, look.id(), look.source(), head);
+    if (e != Errc::kRestart) return e;
+    from = look.id();
+    look.failed();
+  }
+}
+
+// leaf_ keeps its place among the leaves until the page is read, but loses its entries (S4).
+Errc Scan::gather(Way way, PageId id, const Source& page, const Head& head) {
+  Ends ends;
+  if (const Errc e = find_ends(way, page, head, ends); e != Errc::kOk) return e;
+  if (const Errc e = copy_out(page, head, ends); e != Errc::kOk) return e;
+  leaf_.id = id;
+  leaf_.left = head.special.left;
+  leaf_.right = head.special.right;
+  leaf_.low_end = ends.low;
+  leaf_.high_end = ends.high;
+  leaf_.count = uint16_t(ends.to - ends.from);
+  return Errc::kOk;
+}
+
+Errc Scan::find_ends(Way way, const Source& page, const Head& head, Ends& ends) {
+  const uint32_t n = head.count;
+  const bool has_left = head.special.left.valid(), has_right = head.special.has_right();
+  const Seek high = high_seek(range_.high);
+  Errc e = Errc::kOk;
+  bool whole = true;  // the range goes on to the right of the page
+  ends = {0, n, !has_left, !has_right};
+  switch (way) {
+    case Way::kSeekFirst:
+    case Way::kSeekLow:
+      e = find_low(false, page, head, n, ends.from);
+      if (e == Errc::kOk) e = find_high(page, head, ends.from, ends.to);
+      if (e == Errc::kOk && ends.to == n && range_.high.search != nullptr) e = beyond(*compare_, high, page, head, whole);
+      ends.low = true;
+      ends.high = ends.to < n || !has_right || !whole;
+      return e;
+    case Way::kSeekLast:
+    case Way::kSeekHigh:
+      if (range_.high.search != nullptr) e = position(*compare_, high, page, head, 0, n, ends.to);
+      if (e == Errc::kOk) e = find_low(false, page, head, ends.to, ends.from);
+      ends.low = ends.from > 0 || !has_left;
+      ends.high = true;
+      return e;
+    case Way::kRight:
+      if (range_.high.search == nullptr) return Errc::kOk;
+      e = beyond(*compare_, high, page, head, whole);
+      if (e != Errc::kOk || whole) return e;
+      ends.high = true;
+      return find_high(page, head, 0, ends.to);
+    case Way::kLeft:
+      e = find_low(true, page, head, n, ends.from);
+      ends.low = ends.from > 0 || !has_left;
+      return e;
+  }
+  VERIFY(false);
+}
+
+// The first of the entries [0, to) that the low bound lets in.
+Errc Scan::find_low(bool likely_whole, const Source& page, const Head& head, uint32_t to, uint32_t& from) {
+  from = 0;
+  if (range_.low.search == nullptr || to == 0) return Errc::kOk;
+  const Seek low = low_seek(range_.low);
+  if (likely_whole) {
+    if (const Errc e = position(*compare_, low, page, head, 0, 1, from); e != Errc::kOk || from == 0) return e;
+  }
+  return position(*compare_, low, page, head, from, to, from);
+}
+
+// The end of the entries from `from` on that the high bound lets in: near, more often than not.
+Errc Scan::find_high(const Source& page, const Head& head, uint32_t from, uint32_t& to) {
+  to = head.count;
+  if (range_.high.search == nullptr) return Errc::kOk;
+  const Seek high = high_seek(range_.high);
+  uint32_t in = from;  // entries before this one are in
+  while (in < head.count) {
+    const uint32_t stride = in > from ? in - from : 1;
+    const uint32_t end = in + stride < head.count ? in + stride : head.count;
+    uint32_t last;
+    if (const Errc e = position(*compare_, high, page, head, end - 1, end, last); e != Errc::kOk) return e;
+    if (last < end) return position(*compare_, high, page, head, in, end - 1, to);
+    in = end;
+  }
+  return Errc::kOk;
+}
+
+Errc Scan::copy_out(const Source& page, const Head& head, const Ends& ends) {
+  const uint32_t count = ends.to - ends.from;
+  const bool one_by_one = count <= kOneByOneMax;
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    Link link;
+    if (!read_link(page, head, ends.from + i, link) || link.bytes < kKeyMin) return torn_or_corrupt(page);
+    leaf_.size[i] = link.bytes;
+    leaf_.at[i] = one_by_one ? uint16_t(used) : link.offset;
+    if (!one_by_one) continue;
+    if (used + align8(link.bytes) > kPageSize) return torn_or_corrupt(page);
+    page.copy(link.offset, leaf_.bytes + used, link.bytes);
+    used += align8(link.bytes);
+  }
+  if (!one_by_one) page.copy(head.upper, leaf_.bytes + head.upper, kSpecialAt - head.upper);
+  return page.validate() ? Errc::kOk : Errc::kRestart;
+}
+
+}  // namespace engine::blink

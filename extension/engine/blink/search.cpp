@@ -1,0 +1,156 @@
+#include "extension/engine/blink/search.hpp"
+
+namespace engine::blink {
+namespace {
+
+constexpr uint32_t kOptimisticTriesMax = 16;  // then a page is copied under a shared guard
+
+}  // namespace
+
+int order(Comparator& compare, const Seek& seek, std::span<const std::byte> key) {
+  if (seek.search != nullptr) {
+    const int c = compare.compare(seek.search, key);
+    if (c != 0) return c;
+  }
+  switch (seek.tie) {
+    case Seek::Tie::kAfter:
+      return 1;
+    case Seek::Tie::kTid: {
+      const Tid tid = load_tid(key.data());
+      return seek.tid < tid ? -1 : seek.tid == tid ? 0 : 1;
+    }
+    case Seek::Tie::kBefore:
+      // A pivot without a tid begins with the first entry of its key: exactly this place, if the key is all given.
+      return seek.search != nullptr && seek.complete && load_tid(key.data()).offset == 0 ? 0 : -1;
+  }
+  VERIFY(false);
+}
+
+Status Look::at(BufferPool& pool, Session& session, PageId id) {
+  if (id != id_) failures_ = 0;
+  id_ = id;
+  if (failures_ >= kOptimisticTriesMax) {
+    source_ = Source::plain(copy_);
+    return pool.copy_page(session, id, copy_);
+  }
+  if (const bufmgr::OptimisticGuard guard = pool.peek(session, id)) {
+    source_ = Source::optimistic(guard);
+    return {};
+  }
+  auto guard = pool.fix_optimistic(session, id);
+  if (!guard) return guard.error();
+  source_ = Source::optimistic(*guard);
+  return {};
+}
+
+Errc position(Comparator& compare, const Seek& seek, const Source& page, const Head& head, uint32_t from, uint32_t to,
+              uint32_t& index) {
+  // Leaf: entries before `low` lie before the place, those from `high` on do not.
+  // Inner: children before `low` begin at or before the place (N2: the first always does).
+  uint32_t low = from, high = to;
+  if (!head.leaf()) low = 1;
+  Key key;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (!read_key(page, head, middle, key)) return torn_or_corrupt(page);
+    if (!page.validate()) return Errc::kRestart;
+    const int c = order(compare, seek, key.span());
+    if (head.leaf() ? c > 0 : c >= 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  index = head.leaf() ? low : low - 1;
+  return Errc::kOk;
+}
+
+Errc beyond(Comparator& compare, const Seek& seek, const Source& page, const Head& head, bool& yes) {
+  yes = false;
+  if (!head.special.has_right()) return Errc::kOk;
+  if (seek.search == nullptr) {
+    yes = seek.tie == Seek::Tie::kAfter;
+    return Errc::kOk;
+  }
+  Key key;
+  if (!read_high(page, head, key)) return torn_or_corrupt(page);
+  if (!page.validate()) return Errc::kRestart;
+  yes = order(compare, seek, key.span()) >= 0;
+  return Errc::kOk;
+}
+
+namespace {
+
+// One page of a descent.  kOk and next invalid: this is the page; else go to `next`.
+Errc step(Comparator& compare, const Seek& seek, uint16_t level, bool stop_at_incomplete, const Source& page,
+          Head& head, PageId& next, bool& incomplete) {
+  next = {};
+  incomplete = false;
+  if (!read_head(page, head)) return torn_or_corrupt(page);
+  if (!page.validate()) return Errc::kRestart;
+  if (head.special.level < level) return Errc::kNotFound;
+  if (stop_at_incomplete && (head.special.flags & kIncompleteSplit) != 0) {
+    incomplete = true;
+    return Errc::kOk;
+  }
+  bool right;
+  if (const Errc e = beyond(compare, seek, page, head, right); e != Errc::kOk) return e;
+  if (right) {
+    next = head.special.right;
+    return Errc::kOk;
+  }
+  if (head.special.level == level) return Errc::kOk;
+  uint32_t index;
+  if (const Errc e = position(compare, seek, page, head, 0, head.count, index); e != Errc::kOk) return e;
+  if (!read_child(page, head, index, next)) return torn_or_corrupt(page);
+  return page.validate() ? Errc::kOk : Errc::kRestart;
+}
+
+}  // namespace
+
+Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& seek, PageId from, uint16_t level,
+               Path* path, PageId* incomplete, Look& look, Head& head) {
+  if (incomplete != nullptr) *incomplete = {};
+  PageId page = from;
+  for (;;) {
+    if (const Status s = look.at(pool, session, page); !s) return s;
+    PageId next;
+    bool unfinished;
+    const Errc e = step(compare, seek, level, incomplete != nullptr, look.source(), head, next, unfinished);
+    if (e == Errc::kRestart) {
+      look.failed();
+      continue;
+    }
+    if (e != Errc::kOk) return e;
+    if (head.special.level >= kLevelsMax) return Errc::kCorrupt;
+    if (path != nullptr) path->page[head.special.level] = page;
+    if (unfinished) {
+      *incomplete = page;
+      return {};
+    }
+    if (!next.valid()) return {};
+    page = next;
+  }
+}
+
+Status leftmost(BufferPool& pool, Session& session, PageId root, uint16_t level, PageId& page) {
+  Look look;
+  Head head;
+  page = root;
+  for (;;) {
+    if (const Status s = look.at(pool, session, page); !s) return s;
+    PageId child;
+    const bool sane = read_head(look.source(), head);
+    const bool inner = sane && head.special.level > level;
+    const bool read = !inner || read_child(look.source(), head, 0, child);
+    if (!look.source().validate()) {
+      look.failed();
+      continue;
+    }
+    if (!sane || !read) return Errc::kCorrupt;
+    if (head.special.level < level) return Errc::kNotFound;
+    if (!inner) return {};
+    page = child;
+  }
+}
+
+}  // namespace engine::blink

@@ -1,0 +1,241 @@
+#include "extension/engine/blink/split.hpp"
+
+#include "extension/engine/blink/image.hpp"
+
+namespace engine::blink {
+namespace {
+
+using bufmgr::ExclusiveGuard;
+using bufmgr::MiniTransaction;
+
+// Where ascending keys arrive, the left page is left this full and gets no more.
+constexpr uint32_t kTailFillLeaf = 90;   // percent
+constexpr uint32_t kTailFillInner = 70;
+
+// A page in private memory, and the two it becomes.  Plain data.
+struct Plan {
+  alignas(8) std::byte page[kPageSize];
+  Head head;
+  Key separator;
+  PageImage left, right;
+};
+
+uint32_t space_at(const Plan& plan, uint32_t i) {
+  return space_of(plan.head.entry_skip() + uint32_t(key_at(plan.page, plan.head, i).size()));
+}
+
+// The first entry of the right page.  Any cut is possible: a separator is no longer than the entry it was made from.
+uint32_t choose_cut(const Plan& plan, uint32_t index) {
+  VERIFY(plan.head.count >= 2);
+  uint32_t total = 0;
+  for (uint32_t i = 0; i < plan.head.count; ++i) total += space_at(plan, i);
+  const bool tail = !plan.head.special.has_right() && index == plan.head.count;
+  const uint32_t percent = !tail ? 50 : plan.head.leaf() ? kTailFillLeaf : kTailFillInner;
+  const uint32_t wanted = total * percent / 100;
+  uint32_t cut = 1;
+  for (uint32_t left = space_at(plan, 0); cut + 1 < plan.head.count && left < wanted; ++cut)
+    left += space_at(plan, cut);
+  return cut;
+}
+
+// Runs user code (shorten): nothing on the stack owns anything.
+void choose_separator(Plan& plan, uint32_t cut, Comparator* compare) {
+  const auto right = key_at(plan.page, plan.head, cut);
+  uint32_t bytes = 0;
+  if (plan.head.leaf() && compare != nullptr)
+    bytes = compare->shorten(key_at(plan.page, plan.head, cut - 1), right, plan.separator.image);
+  if (bytes >= kKeyMin && bytes <= right.size()) {
+    plan.separator.bytes = bytes;
+    store_tid(plan.separator.image, {0, 0});  // N3
+  } else {
+    plan.separator.set(right);
+  }
+}
+
+void fill_halves(Plan& plan, uint32_t cut) {
+  plan.left.begin(plan.head);
+  plan.right.begin(plan.head);
+  for (uint32_t i = 0; i < plan.head.count; ++i) {
+    PageImage& half = i < cut ? plan.left : plan.right;
+    const auto key = key_at(plan.page, plan.head, i);
+    if (plan.head.leaf())
+      half.append(key);
+    else
+      half.append(child_at(plan.page, plan.head, i), key);
+  }
+  plan.left.set_high(plan.separator.span());
+  if (plan.head.special.has_right()) plan.right.set_high(high_of(plan.page, plan.head));
+}
+
+// (1), with the new page `fresh`.  False: the page changed since the plan was made.
+Result<bool> cut_page(const Ground& g, PageId id, Plan& plan, PageId fresh) {
+  MiniTransaction change(*g.pool, *g.session);
+  GCL_TRY(change.reserve(log_space(3)));
+  auto page = g.pool->fix_exclusive(*g.session, id);
+  if (!page) return page.error();
+  if (page->header().version != plan.head.version) return false;
+  auto sibling = g.pool->fix_exclusive(*g.session, fresh);
+  if (!sibling) return sibling.error();
+  ExclusiveGuard old_sibling;
+  const PageId old_right = plan.head.special.right;
+  if (old_right.valid()) {
+    auto guard = g.pool->fix_exclusive(*g.session, old_right);
+    if (!guard) return guard.error();
+    old_sibling = guard.take();
+  }
+  plan.left.special().right = fresh;
+  plan.left.special().flags |= kIncompleteSplit;
+  plan.right.special().left = id;
+  plan.right.special().gate = 0;
+  change.join(*page);
+  change.join(*sibling);
+  plan.left.write_to(change, *page, g.relation(), false);
+  plan.right.write_to(change, *sibling, g.relation(), true);
+  if (old_sibling) {
+    change.join(old_sibling);
+    change.set(old_sibling, kSpecialAt + offsetof(Special, left), fresh);
+  }
+  change.commit();
+  return true;
+}
+
+// The root's number never changes: a full root gives all it has to a new only child, and grows a level.
+Result<bool> push_down(const Ground& g, Plan& plan, PageId fresh) {
+  MiniTransaction change(*g.pool, *g.session);
+  GCL_TRY(change.reserve(log_space(2)));
+  // The child comes first: it lies below (upwards order), though nobody can know it yet.
+  auto child = g.pool->fix_exclusive(*g.session, fresh);
+  if (!child) return child.error();
+  auto root = g.pool->fix_exclusive(*g.session, g.root);
+  if (!root) return root.error();
+  if (root->header().version != plan.head.version) return false;
+  change.join(*child);
+  change.join(*root);
+  plan.left.begin(plan.head);
+  for (uint32_t i = 0; i < plan.head.count; ++i) {
+    const auto key = key_at(plan.page, plan.head, i);
+    if (plan.head.leaf())
+      plan.left.append(key);
+    else
+      plan.left.append(child_at(plan.page, plan.head, i), key);
+  }
+  plan.left.write_to(change, *child, g.relation(), true);
+  plan.right.begin(uint16_t(plan.head.special.level + 1));
+  plan.right.append(fresh, {});  // N2
+  plan.right.write_to(change, *root, g.relation(), true);
+  change.commit();
+  return true;
+}
+
+// Takes a page for the plan and gives it back if the plan came to nothing.
+Status carry_out(const Ground& g, PageId id, Plan& plan, bool is_root, bool& done) {
+  auto fresh = g.pool->allocate(*g.session, 1);
+  if (!fresh) return fresh.error();
+  auto cut = is_root ? push_down(g, plan, *fresh) : cut_page(g, id, plan, *fresh);
+  done = cut && *cut;
+  if (done) return {};
+  const Status freed = g.pool->free(*g.session, *fresh, 1);
+  return cut ? freed : cut.error();
+}
+
+// The page of the level above that has the downlink to `child`, or did when looked at; downlinks only move right.
+Status find_parent(const Ground& g, PageId child, uint16_t level, const Path& path, PageId& parent) {
+  alignas(8) std::byte bytes[kPageSize];
+  PageId page = path.page[level];
+  for (bool from_first = false;;) {
+    if (!page.valid()) {
+      if (from_first) return Errc::kCorrupt;
+      GCL_TRY(leftmost(*g.pool, *g.session, g.root, level, page));
+      from_first = true;
+    }
+    GCL_TRY(g.pool->copy_page(*g.session, page, bytes));
+    Head head;
+    if (!read_head(Source::plain(bytes), head)) return Errc::kCorrupt;
+    if (head.special.level != level) {  // the root was there and has grown
+      page = {};
+      from_first = false;
+      continue;
+    }
+    for (uint32_t i = 0; i < head.count; ++i) {
+      if (child_at(bytes, head, i) != child) continue;
+      parent = page;
+      return {};
+    }
+    page = head.special.right;
+  }
+}
+
+uint32_t index_of_child(const ExclusiveGuard& page, const Head& head, PageId child) {
+  uint32_t i = 0;
+  while (i < head.count && child_at(page.bytes(), head, i) != child) ++i;
+  return i;
+}
+
+enum class Linked : uint8_t { kDone, kElsewhere, kFull };
+
+// (2), if `parent` still has the downlink of `left`.  kFull: learns the parent's version and the place.
+Result<Linked> link_sibling(const Ground& g, PageId left, PageId parent, uint64_t& version, uint32_t& index) {
+  MiniTransaction change(*g.pool, *g.session);
+  GCL_TRY(change.reserve(log_space(1) + 256));
+  auto page = g.pool->fix_exclusive(*g.session, left);
+  if (!page) return page.error();
+  const Head head = head_of(*page);
+  if ((head.special.flags & kIncompleteSplit) == 0) return Linked::kDone;
+  auto above = g.pool->fix_exclusive(*g.session, parent);
+  if (!above) return above.error();
+  const Head up = head_of(*above);
+  if (up.special.level != head.special.level + 1) return Linked::kElsewhere;
+  index = index_of_child(*above, up, left) + 1;
+  if (index > up.count) return Linked::kElsewhere;
+  const EntryImage pivot = EntryImage::pivot(head.special.right, high_of(page->bytes(), head));
+  version = up.version;
+  if (!has_room(up, pivot.bytes)) return Linked::kFull;
+  change.join(*page);
+  change.join(*above);
+  put_entry(change, *above, up, index, pivot);
+  change.set(*page, kSpecialAt + offsetof(Special, flags), uint16_t(head.special.flags & ~kIncompleteSplit));
+  change.commit();
+  return Linked::kDone;
+}
+
+}  // namespace
+
+Status make_room(const Ground& ground, PageId id, uint64_t version, uint32_t index, Comparator* compare,
+                 const Path& path) {
+  Plan plan;
+  GCL_TRY(ground.pool->copy_page(*ground.session, id, plan.page));
+  if (!read_head(Source::plain(plan.page), plan.head)) return Errc::kCorrupt;
+  if (plan.head.version != version) return {};
+  if ((plan.head.special.flags & kIncompleteSplit) != 0) return complete_split(ground, id, path);
+  const bool is_root = id == ground.root;
+  if (!is_root) {
+    const uint32_t cut = choose_cut(plan, index);
+    choose_separator(plan, cut, compare);
+    fill_halves(plan, cut);
+  }
+  bool done = false;
+  GCL_TRY(carry_out(ground, id, plan, is_root, done));
+  return done && !is_root ? complete_split(ground, id, path) : Status{};
+}
+
+Status complete_split(const Ground& ground, PageId left, const Path& path) {
+  for (;;) {
+    Look look;
+    Head head;
+    GCL_TRY(look.at(*ground.pool, *ground.session, left));
+    const bool sane = read_head(look.source(), head);
+    if (!look.source().validate()) continue;
+    if (!sane || head.special.level + 1 >= kLevelsMax) return Errc::kCorrupt;
+    if ((head.special.flags & kIncompleteSplit) == 0) return {};
+    PageId parent;
+    GCL_TRY(find_parent(ground, left, uint16_t(head.special.level + 1), path, parent));
+    uint64_t version = 0;
+    uint32_t index = 0;
+    auto linked = link_sibling(ground, left, parent, version, index);
+    if (!linked) return linked.error();
+    if (*linked == Linked::kDone) return {};
+    if (*linked == Linked::kFull) GCL_TRY(make_room(ground, parent, version, index, nullptr, path));
+  }
+}
+
+}  // namespace engine::blink

@@ -1,0 +1,22 @@
+// Splits.  A split is two mini-transactions: (1) the page gives its upper part to a new right sibling, and is marked
+// incomplete; (2) the sibling's downlink enters the parent, and the mark goes.  Between them readers find everything by
+// the right link, and whoever wants to insert through the mark does (2) first.  An entry is never inserted by a split:
+// the page gets room, then the insert looks again.
+//
+// Latches are taken upwards, and rightwards within a level: left page, parent | page, its new sibling, its old sibling.
+#pragma once
+
+#include "extension/engine/blink/edit.hpp"
+#include "extension/engine/blink/search.hpp"
+
+namespace engine::blink {
+
+// Makes room on `page`, about where entry `index` would go; does nothing if the page changed since `version`.
+// `compare` shortens the separator of leaves (may be null for inner pages).
+Status make_room(const Ground& ground, PageId page, uint64_t version, uint32_t index, Comparator* compare,
+                 const Path& path);
+
+// Does (2) for `left` if it is still to do.
+Status complete_split(const Ground& ground, PageId left, const Path& path);
+
+}  // namespace engine::blink

@@ -1,0 +1,159 @@
+// A tree's life, and what reads it whole.
+#include "extension/engine/blink/tree.hpp"
+
+#include <type_traits>
+
+#include "bufmgr/mini_transaction.hpp"
+#include "extension/engine/blink/image.hpp"
+#include "extension/engine/blink/search.hpp"
+
+namespace engine::blink {
+namespace {
+
+static_assert(std::is_trivially_destructible_v<Tree> && std::is_trivially_destructible_v<Look>);  // I-B1
+
+constexpr uint64_t kMagic = 0x4b4e494c422d4347;  // "GC-BLINK"
+constexpr uint32_t kFormat = 1;
+
+struct Meta {
+  uint64_t magic;
+  uint32_t format;
+  uint32_t dropping;  // 1: the pages before these are gone
+  PageId root;
+  PageId drop_next;   // next to free on its level
+  PageId drop_below;  // first page of the level below
+};
+
+// Reads a meta page into private memory.
+Status read_meta(BufferPool& pool, Session& session, PageId page, Meta& meta) {
+  alignas(8) std::byte bytes[kPageSize];
+  GCL_TRY(pool.copy_page(session, page, bytes));
+  PageHeader header;
+  std::memcpy(&header, bytes, sizeof header);
+  std::memcpy(&meta, bytes + kPageBody, sizeof meta);
+  const bool ours = header.type == PageType::kBlinkMeta && meta.magic == kMagic && meta.format == kFormat;
+  return ours ? Errc::kOk : Errc::kCorrupt;
+}
+
+Status write_meta(BufferPool& pool, Session& session, PageId page, const Meta& meta) {
+  bufmgr::MiniTransaction change(pool, session);
+  GCL_TRY(change.reserve(256));
+  auto guard = pool.fix_exclusive(session, page);
+  if (!guard) return guard.error();
+  change.join(*guard);
+  change.set(*guard, kPageBody, meta);
+  change.commit();
+  return {};
+}
+
+Status make_pages(BufferPool& pool, Session& session, PageId meta, PageId root) {
+  bufmgr::MiniTransaction change(pool, session);
+  GCL_TRY(change.reserve(log_space(2)));
+  auto meta_page = pool.fix_exclusive(session, meta);
+  if (!meta_page) return meta_page.error();
+  auto root_page = pool.fix_exclusive(session, root);
+  if (!root_page) return root_page.error();
+  const uint32_t relation = uint32_t(meta.number());
+  change.join(*meta_page);
+  change.join(*root_page);
+  change.format(*meta_page, PageType::kBlinkMeta, relation);
+  change.set(*meta_page, kPageBody, Meta{kMagic, kFormat, 0, root, root, {}});
+  PageImage empty;
+  empty.begin(0);
+  empty.write_to(change, *root_page, relation, true);
+  change.commit();
+  return {};
+}
+
+}  // namespace
+
+Result<PageId> Tree::create(BufferPool& pool, Session& session) {
+  auto meta = pool.allocate(session, 1);
+  if (!meta) return meta.error();
+  auto root = pool.allocate(session, 1);
+  Status made = root ? make_pages(pool, session, *meta, *root) : Status(root.error());
+  if (made) return *meta;
+  if (root) (void)pool.free(session, *root, 1);
+  (void)pool.free(session, *meta, 1);
+  return made.error();
+}
+
+Result<Tree> Tree::open(BufferPool& pool, Session& session, PageId meta) {
+  Meta content;
+  GCL_TRY(read_meta(pool, session, meta, content));
+  return Tree(pool, meta, content.root);
+}
+
+// Level by level along the right links, so that pages without a downlink yet are found.  The meta page remembers how far
+// it came: a page is forgotten there before it is freed, so that an interruption costs a page at most.
+Status Tree::drop(BufferPool& pool, Session& session, PageId meta) {
+  Meta content;
+  GCL_TRY(read_meta(pool, session, meta, content));
+  if (content.dropping == 0) {
+    content.dropping = 1;
+    content.drop_next = {};
+    content.drop_below = content.root;
+  }
+  alignas(8) std::byte bytes[kPageSize];
+  for (;;) {
+    const bool first = !content.drop_next.valid();
+    const PageId page = first ? content.drop_below : content.drop_next;
+    if (!page.valid()) return pool.free(session, meta, 1);
+    GCL_TRY(pool.copy_page(session, page, bytes));
+    Head head;
+    if (!read_head(Source::plain(bytes), head)) return Errc::kCorrupt;
+    if (first) content.drop_below = head.leaf() ? PageId{} : child_at(bytes, head, 0);
+    content.drop_next = head.special.right;
+    GCL_TRY(write_meta(pool, session, meta, content));
+    GCL_TRY(pool.free(session, page, 1));
+  }
+}
+
+Result<uint64_t> Tree::count(Session& session) {
+  Look look;
+  Head head;
+  for (;;) {
+    PageId page;
+    GCL_TRY(leftmost(*pool_, session, root_, 0, page));
+    uint64_t entries = 0;
+    while (page.valid()) {
+      if (session.interrupted()) return Errc::kInterrupted;
+      GCL_TRY(look.at(*pool_, session, page));
+      const bool sane = read_head(look.source(), head);
+      if (!look.source().validate()) {
+        look.failed();
+        continue;
+      }
+      if (!sane) return Errc::kCorrupt;
+      if (!head.leaf()) break;  // it was the root, and has grown
+      entries += head.count;
+      page = head.special.right;
+    }
+    if (!page.valid()) return entries;
+  }
+}
+
+Result<Shape> Tree::shape(Session& session) {
+  Look look;
+  Head head;
+  Shape shape;
+  uint64_t on_level = 1;
+  for (PageId page = root_;;) {
+    GCL_TRY(look.at(*pool_, session, page));
+    PageId child;
+    bool sane = read_head(look.source(), head);
+    if (sane && !head.leaf()) sane = read_child(look.source(), head, head.count / 2, child);
+    if (!look.source().validate()) {
+      look.failed();
+      continue;
+    }
+    if (!sane) return Errc::kCorrupt;
+    if (page == root_) shape.height = head.special.level;
+    shape.pages += on_level;
+    if (head.leaf()) return shape;
+    on_level *= head.count;
+    page = child;
+  }
+}
+
+}  // namespace engine::blink
