@@ -187,7 +187,9 @@ TEST_F(Members, AChildThatOutlivesItsParentsObjectKeepsTheNodeAlive) {
 
 // Processes on one pool: increments lose nothing, and every node leaves in order.
 TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
-  constexpr int kProcesses = 3, kRounds = 3000, kHot = 4;
+  constexpr int kProcesses = 3, kRounds = 60000, kHot = 4;
+  void* shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* ready = new (shared) std::atomic<int>(0);
   pid_t children[kProcesses];
   for (int c = 0; c < kProcesses; c++) {
     children[c] = fork();
@@ -222,7 +224,8 @@ TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
       s.assign(node.line(uint32_t(k)), page(uint64_t(k)));
       directory.at(page(uint64_t(k))) = &node.line(uint32_t(k));
     }
-    while (node.live().count() < kProcesses) usleep(1000);  // all at once
+    ready->fetch_add(1);
+    while (ready->load() < kProcesses) usleep(100);  // all at once
     for (int i = 0; i < kRounds; i++) {
       PageId p = page(uint64_t(i % kHot));
       Line& l = node.line(uint32_t(i % kHot));
