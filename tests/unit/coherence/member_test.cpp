@@ -187,9 +187,10 @@ TEST_F(Members, AChildThatOutlivesItsParentsObjectKeepsTheNodeAlive) {
 
 // Processes on one pool: increments lose nothing, and every node leaves in order.
 TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
-  constexpr int kProcesses = 3, kRounds = 60000, kHot = 4;
+  constexpr int kProcesses = 3, kHot = 4;
   void* shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto* ready = new (shared) std::atomic<int>(0);
+  auto* done = new (static_cast<char*>(shared) + 64) std::atomic<uint64_t>(0);
   pid_t children[kProcesses];
   for (int c = 0; c < kProcesses; c++) {
     children[c] = fork();
@@ -226,7 +227,8 @@ TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
     }
     ready->fetch_add(1);
     while (ready->load() < kProcesses) usleep(100);  // all at once
-    for (int i = 0; i < kRounds; i++) {
+    auto end = std::chrono::steady_clock::now() + 1s;
+    for (int i = 0; std::chrono::steady_clock::now() < end; i++) {
       PageId p = page(uint64_t(i % kHot));
       Line& l = node.line(uint32_t(i % kHot));
       if (i % 3 == 0) {
@@ -236,6 +238,7 @@ TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
       if (!s.lock_exclusive(l, p)) _exit(5);
       write_word(node, l, read_word(node, l) + 1);
       s.unlock_exclusive(l);
+      done->fetch_add(1);
     }
     kill(worker, SIGTERM);
     int status;
@@ -263,7 +266,8 @@ TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
     sum += read_word(*n.node, l);
     s.unlock_shared(l);
   }
-  EXPECT_EQ(sum, uint64_t(kProcesses * kRounds));
+  EXPECT_EQ(sum, done->load());
+  EXPECT_GT(sum, 1000u);
 }
 
 }  // namespace coherence
