@@ -1,0 +1,98 @@
+#include "tools/gclctl/cluster.hpp"
+
+#include <signal.h>
+
+#include <fstream>
+#include <map>
+
+#include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/prefix.hpp"
+
+namespace gclctl {
+namespace {
+
+constexpr const char* kFirstLine = "# pg_gcl cluster, format 1; written by gclctl";
+
+std::string required(const std::map<std::string, std::string>& values, const std::string& key, const fs::path& file) {
+  auto found = values.find(key);
+  if (found == values.end()) fail("{}: no line {}=...", file.string(), key);
+  return found->second;
+}
+
+}  // namespace
+
+Cluster Cluster::load(const fs::path& dir) {
+  fs::path file = dir / "cluster.conf";
+  std::ifstream in(file);
+  std::string line;
+  if (!in || !std::getline(in, line) || line != kFirstLine)
+    fail("{} is not a directory made by gclctl init", dir.string());
+  std::map<std::string, std::string> values;
+  while (std::getline(in, line)) {
+    size_t equals = line.find('=');
+    if (equals != std::string::npos) values[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  Cluster c;
+  c.dir = fs::canonical(dir);
+  c.id = required(values, "id", file);
+  c.account = required(values, "account", file);
+  c.primaries = std::stoi(required(values, "primaries", file));
+  c.port = std::stoi(required(values, "port", file));
+  c.pool_bytes = std::stoull(required(values, "pool_bytes", file));
+  c.cache_bytes = std::stoull(required(values, "cache_bytes", file));
+  c.memory_dir = required(values, "memory_dir", file);
+  c.socket_dir = required(values, "socket_dir", file);
+  c.locale = required(values, "locale", file);
+  return c;
+}
+
+void Cluster::save() const {
+  std::ofstream out(dir / "cluster.conf");
+  out << kFirstLine << "\nid=" << id << "\naccount=" << account << "\nprimaries=" << primaries << "\nport=" << port
+      << "\npool_bytes=" << pool_bytes << "\ncache_bytes=" << cache_bytes << "\nmemory_dir=" << memory_dir.string()
+      << "\nsocket_dir=" << socket_dir.string() << "\nlocale=" << locale << "\n";
+  out.flush();
+  if (!out) fail("cannot write {}", (dir / "cluster.conf").string());
+}
+
+fs::path Cluster::bindir() const { return mirrored(prefix(), installation().bindir); }
+
+std::string Cluster::dsn(int k) const {
+  return fmt::format("host={} port={} user=postgres dbname=postgres", socket_dir.string(), port_of(k));
+}
+
+std::vector<int> Cluster::chosen(int node) const {
+  if (node > primaries) fail("there is no primary {}: the cluster has {}", node, primaries);
+  if (node > 0) return {node};
+  std::vector<int> all;
+  for (int k = 1; k <= primaries; k++) all.push_back(k);
+  return all;
+}
+
+int Cluster::postmaster(int k) const {
+  std::ifstream in(data(k) / "postmaster.pid");
+  int pid = 0;
+  if (!(in >> pid) || pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH)) return 0;
+  // The number may have been given to another process since: ours has its data directory as working directory.
+  std::error_code error;
+  fs::path where = fs::read_symlink("/proc/" + std::to_string(pid) + "/cwd", error);
+  return error || where == data(k) ? pid : 0;
+}
+
+bool Cluster::any_runs() const {
+  for (int k : chosen(0))
+    if (postmaster(k) != 0) return true;
+  return false;
+}
+
+uint64_t parse_size(const std::string& text) {
+  static const std::map<std::string, int> kShift = {{"B", 0}, {"kB", 10}, {"MB", 20}, {"GB", 30}, {"TB", 40}};
+  size_t digits = text.find_first_not_of("0123456789");
+  auto unit = digits == std::string::npos ? kShift.end() : kShift.find(text.substr(digits));
+  if (digits == 0 || digits > 9 || unit == kShift.end()) fail("\"{}\" is not a size; write 256MB or 1GB", text);
+  return std::stoull(text.substr(0, digits)) << unit->second;
+}
+
+std::string size_setting(uint64_t bytes) { return fmt::format("{}kB", bytes >> 10); }
+
+}  // namespace gclctl

@@ -1,0 +1,61 @@
+// Cluster: what DIR/cluster.conf says, and where everything of a cluster lies.
+//
+//   DIR/cluster.conf     this description; its first line makes the directory ours
+//   DIR/prefix/          a private installation of PostgreSQL with the extension in it
+//   DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log
+//   DIR/pool.saved       the pool, when the cluster is stopped
+//   DIR/run              sockets, unless the path is too long for one: then /tmp/gcl-<id>
+//   /dev/shm/gcl-<id>/   the pool and the primaries' frames, while the machine is up
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace gclctl {
+
+namespace fs = std::filesystem;
+
+struct Cluster {
+  fs::path dir;  // absolute
+  std::string id;
+  std::string account;  // the operating system user that runs it
+  int primaries = 0;
+  int port = 0;  // of primary 1; primary K listens on port + K - 1
+  uint64_t pool_bytes = 0;
+  uint64_t cache_bytes = 0;  // per primary
+  fs::path memory_dir;       // tmpfs; holds the directory of the pool
+  fs::path socket_dir;
+  std::string locale;
+
+  // Reads DIR/cluster.conf; fails with a plain message when DIR is not a cluster's directory.
+  static Cluster load(const fs::path& dir);
+  void save() const;
+
+  fs::path prefix() const { return dir / "prefix"; }
+  fs::path bindir() const;  // of the private prefix
+  fs::path data(int k) const { return dir / fmt_node(k) / "data"; }
+  fs::path log(int k) const { return dir / fmt_node(k) / "log"; }
+  fs::path pool_dir() const { return memory_dir / ("gcl-" + id); }
+  fs::path pool() const { return pool_dir() / "pool"; }
+  fs::path saved_pool() const { return dir / "pool.saved"; }
+  int port_of(int k) const { return port + k - 1; }
+  fs::path socket(int k) const { return socket_dir / (".s.PGSQL." + std::to_string(port_of(k))); }
+  std::string dsn(int k) const;
+  // The primaries a command speaks of: all, or the one the user named.
+  std::vector<int> chosen(int node) const;
+  // The postmaster of primary K, or 0 when it does not run.
+  int postmaster(int k) const;
+  bool any_runs() const;
+
+ private:
+  static std::string fmt_node(int k) { return "node" + std::to_string(k); }
+};
+
+// "1GB", "256MB", "4096kB" in bytes; fails on anything else.
+uint64_t parse_size(const std::string& text);
+// The other way, in whole kB, as PostgreSQL's settings take it.
+std::string size_setting(uint64_t bytes);
+
+}  // namespace gclctl

@@ -1,0 +1,143 @@
+// gclctl init: directory, private prefix, data directories, pool.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <random>
+
+#include "tools/gclctl/checks.hpp"
+#include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/pool.hpp"
+#include "tools/gclctl/prefix.hpp"
+#include "tools/gclctl/process.hpp"
+#include "tools/gclctl/verbs.hpp"
+
+namespace gclctl {
+namespace {
+
+constexpr uint64_t kPoolBytesMin = 64 << 20, kCacheBytesMin = 1 << 20;
+constexpr size_t kSocketPathMax = 107;
+constexpr const char* kLocale = "C.UTF-8";
+// Each primary gives new objects OIDs from a range of its own, so that every primary can keep them.
+constexpr uint32_t kFirstOid = 16384, kOidsPerPrimary = 1u << 26;
+
+std::string random_id() {
+  std::random_device random;
+  return fmt::format("{:08x}", random());
+}
+
+Cluster describe(const InitOptions& options) {
+  Cluster c;
+  c.dir = fs::weakly_canonical(fs::absolute(options.dir));
+  c.id = random_id();
+  c.account = account_for_new_cluster();
+  c.primaries = options.primaries;
+  c.port = options.port;
+  c.pool_bytes = parse_size(options.pool_size);
+  c.cache_bytes = parse_size(options.cache_size);
+  c.memory_dir = fs::absolute(options.memory_dir);
+  c.locale = std::string("UTF8/") + kLocale;
+  c.socket_dir = c.dir / "run";
+  if ((c.socket_dir / ".s.PGSQL.65535.lock").string().size() > kSocketPathMax) c.socket_dir = "/tmp/gcl-" + c.id;
+  if (c.pool_bytes < kPoolBytesMin) fail("--pool-size must be at least {} MB", kPoolBytesMin >> 20);
+  if (c.cache_bytes < kCacheBytesMin) fail("--cache-size must be at least {} MB", kCacheBytesMin >> 20);
+  return c;
+}
+
+void make_directory(const std::string& account, const fs::path& path, mode_t mode) {
+  fs::create_directories(path);
+  if (chmod(path.c_str(), mode) != 0) fail("cannot set the mode of {}", path.string());
+  give_to(account, path);
+}
+
+void write_configuration(const Cluster& c, int k, const std::vector<std::string>& settings) {
+  std::ofstream main_file(c.data(k) / "postgresql.conf", std::ios::app);
+  main_file << "\ninclude 'gcl.conf'\n";
+  std::ofstream out(c.data(k) / "gcl.conf");
+  out << "# Written by gclctl init; put your own settings behind these.\n"
+      << "shared_preload_libraries = 'gcl'\n"
+      << "gcl.node_id = " << k << "\ngcl.pool = '" << c.pool().string() << "'\ngcl.pool_file = '"
+      << c.saved_pool().string() << "'\ngcl.cache_size = '" << size_setting(c.cache_bytes)
+      << "'\ngcl.database = 'postgres'\ngcl.locale = '" << c.locale << "'\n"
+      << "wal_level = replica\nmax_slot_wal_keep_size = -1\nold_snapshot_threshold = -1\n"
+      << "max_prepared_transactions = 0\n"
+      << "port = " << c.port_of(k) << "\nlisten_addresses = 'localhost'\nunix_socket_directories = '"
+      << c.socket_dir.string() << "'\nunix_socket_permissions = 0700\n"
+      << "shared_buffers = 64MB\nmax_connections = 100\ncluster_name = 'gcl" << k << "'\n"
+      << "log_line_prefix = '%m [%p] %b '\n";
+  for (const std::string& setting : settings) {
+    size_t equals = setting.find('=');
+    if (equals == std::string::npos) fail("--set {}: write NAME=VALUE", setting);
+    out << setting.substr(0, equals) << " = '" << setting.substr(equals + 1) << "'\n";
+  }
+  out.flush();
+  if (!main_file.flush() || !out) fail("cannot write the configuration of primary {}", k);
+}
+
+// Connections over the socket are trusted: its directory is closed to others.  Over TCP a password is needed, and
+// nobody has one until it is set.
+void write_access_rules(const Cluster& c, int k) {
+  std::ofstream out(c.data(k) / "pg_hba.conf");
+  out << "local all all trust\nlocal replication all trust\n"
+      << "host all all 127.0.0.1/32 scram-sha-256\nhost all all ::1/128 scram-sha-256\n";
+  if (!out.flush()) fail("cannot write the access rules of primary {}", k);
+}
+
+int fill(const Cluster& c, const std::vector<std::string>& settings) {
+  std::string bin = c.bindir().string();
+  for (int k : c.chosen(0)) {
+    fmt::print("primary {}: data directory\n", k);
+    fflush(stdout);
+    fs::create_directories(c.data(k).parent_path());
+    output_of({bin + "/initdb", "-D", c.data(k).string(), "-U", "postgres", "-E", "UTF8",
+               std::string("--locale=") + kLocale, "-A", "trust"});
+    uint32_t first = kFirstOid + uint32_t(k) * kOidsPerPrimary;
+    output_of({bin + "/pg_resetwal", "-o", std::to_string(first), "-D", c.data(k).string()});
+    write_configuration(c, k, settings);
+    write_access_rules(c, k);
+  }
+  fs::create_directories(c.pool_dir());
+  fs::permissions(c.pool_dir(), fs::perms::owner_all);
+  create_pool(c);
+  return 0;
+}
+
+}  // namespace
+
+int init(const InitOptions& options) {
+  Cluster c = describe(options);
+  if (fs::exists(c.dir) && (!fs::is_directory(c.dir) || !fs::is_empty(c.dir)))
+    fail("{} is there and is not empty: init wants a new directory", c.dir.string());
+  for (int k : c.chosen(0)) check_port_free(c, k);
+  check_memory(c, c.primaries, true);
+  check_reachable(c.account, c.dir.parent_path());
+  bool made = !fs::exists(c.dir);
+  make_directory(c.account, c.dir, 0700);
+  int code = 1;
+  std::string problem;
+  try {
+    make_directory(c.account, c.socket_dir, 0700);
+    make_prefix(c.prefix());
+    code = run_as(c.account, [&] { return fill(c, options.settings); });
+    if (code == 0) c.save();
+  } catch (const std::exception& e) {
+    problem = e.what();
+    code = 1;
+  }
+  if (code != 0) {  // what is half made belongs to nobody
+    std::error_code ignored;
+    fs::remove_all(c.pool_dir(), ignored);
+    if (c.socket_dir.parent_path() != c.dir) fs::remove_all(c.socket_dir, ignored);
+    for (const auto& entry : fs::directory_iterator(c.dir)) fs::remove_all(entry.path(), ignored);
+    if (made) fs::remove(c.dir, ignored);
+    if (!problem.empty()) throw Failure(problem);
+    return code;
+  }
+  give_to(c.account, c.dir / "cluster.conf");
+  fmt::print("cluster of {} primaries in {}; start it with: gclctl start {}\n", c.primaries, c.dir.string(),
+             options.dir);
+  return 0;
+}
+
+}  // namespace gclctl

@@ -1,0 +1,59 @@
+// gclctl: makes, starts, stops and removes a cluster of primaries and their pool on this machine.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/verbs.hpp"
+
+int main(int argc, char** argv) {
+  using namespace gclctl;
+  CLI::App app{"PostgreSQL primaries that share tables in a memory pool: a cluster on one machine."};
+  app.require_subcommand(1);
+  std::string dir;
+  int node = 0;
+  auto on_cluster = [&](const char* name, const char* help) {
+    CLI::App* verb = app.add_subcommand(name, help);
+    verb->add_option("DIR", dir, "the cluster's directory")->required();
+    return verb;
+  };
+
+  InitOptions options;
+  CLI::App* make = app.add_subcommand("init", "make a cluster in a new directory");
+  make->add_option("DIR", options.dir, "a new directory")->required();
+  make->add_option("--primaries", options.primaries, "how many primaries")->required()->check(CLI::Range(1, 32));
+  make->add_option("--pool-size", options.pool_size, "memory all primaries share")->capture_default_str();
+  make->add_option("--cache-size", options.cache_size, "memory of each primary for its copies")->capture_default_str();
+  make->add_option("--port", options.port, "port of primary 1; the others follow")
+      ->capture_default_str()
+      ->check(CLI::Range(1024, 65000));
+  make->add_option("--memory-dir", options.memory_dir, "tmpfs that holds the pool")->capture_default_str();
+  make->add_option("--set", options.settings, "NAME=VALUE for every primary's configuration; may be repeated");
+
+  CLI::App* run = on_cluster("start", "start all primaries, or one");
+  run->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
+  CLI::App* halt = on_cluster("stop", "stop all primaries, or one; the last one saves the pool");
+  halt->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
+  CLI::App* show = on_cluster("status", "what runs; exit code 0 if all do");
+  CLI::App* name = on_cluster("dsn", "how to connect to primary K");
+  name->add_option("K", node, "primary")->required()->check(CLI::PositiveNumber);
+  CLI::App* shell = on_cluster("psql", "psql on primary K; what follows is given to psql");
+  shell->add_option("K", node, "primary")->required()->check(CLI::PositiveNumber);
+  shell->prefix_command();
+  CLI::App* remove = on_cluster("destroy", "stop the cluster and remove everything of it");
+
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (*make) return init(options);
+    if (*run) return start(dir, node);
+    if (*halt) return stop(dir, node);
+    if (*show) return status(dir);
+    if (*name) return dsn(dir, node);
+    if (*shell) return psql(dir, node, shell->remaining());
+    if (*remove) return destroy(dir);
+  } catch (const std::exception& e) {
+    fflush(stdout);
+    fmt::print(stderr, "gclctl: {}\n", e.what());
+  }
+  return 1;
+}

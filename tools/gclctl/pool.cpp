@@ -1,0 +1,52 @@
+#include "tools/gclctl/pool.hpp"
+
+#include <algorithm>
+
+#include "bufmgr/buffer_pool.hpp"
+#include "bufmgr/pool_layout.hpp"
+#include "coherence/pool/pool.hpp"
+#include "extension/identity.hpp"
+#include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/prefix.hpp"
+
+namespace gclctl {
+namespace {
+
+constexpr int kServerBlockSize = 8192;
+
+std::string identity_of(const Cluster& cluster) {
+  return gcl::server_identity(server_version(cluster.bindir()), kServerBlockSize, cluster.locale);
+}
+
+}  // namespace
+
+void create_pool(const Cluster& cluster) {
+  std::string path = cluster.pool(), saved = cluster.saved_pool(), identity = identity_of(cluster);
+  bufmgr::PoolSizes sizes;
+  sizes.pool_bytes = cluster.pool_bytes;
+  sizes.nodes_max = std::max(bufmgr::kNodesDefault, uint32_t(cluster.primaries) + 1);  // primary K is node K
+  coherence::Problem problem;
+  auto made = bufmgr::BufferPool::create_pool(
+      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()}, sizes, &problem);
+  if (!made) fail("the pool cannot be made: {} ({})", problem.text, coherence::errc_name(made.error()));
+}
+
+PoolState inspect_pool(const Cluster& cluster) {
+  using Condition = coherence::Pool::Condition;
+  std::string path = cluster.pool(), saved = cluster.saved_pool(), identity = identity_of(cluster);
+  coherence::Problem problem;
+  switch (coherence::Pool::inspect({.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()},
+                                   &problem)) {
+    case Condition::kClean:
+      return {PoolState::Kind::kClean, problem.text};
+    case Condition::kInUse:
+      return {PoolState::Kind::kInUse, problem.text};
+    case Condition::kUnclean:
+      return {PoolState::Kind::kUnclean, problem.text};
+    case Condition::kAbsent:
+      break;
+  }
+  return {PoolState::Kind::kAbsent, problem.text};
+}
+
+}  // namespace gclctl

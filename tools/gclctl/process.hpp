@@ -1,0 +1,30 @@
+// Starting other programs, and being the right user while doing so.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace gclctl {
+
+using Arguments = std::vector<std::string>;
+
+// Runs a program to its end; its output, both streams, is returned.  Fails with that output if it does not exit with 0.
+std::string output_of(const Arguments& arguments);
+
+// Starts a program that outlives us: a session of its own, output appended to the file `log`.
+pid_t start_daemon(const Arguments& arguments, const std::string& directory, const std::string& log);
+
+// The account a cluster made by the caller runs under: the caller's, or for root `postgres` (a server refuses root).
+std::string account_for_new_cluster();
+
+// Runs `body` as `account` and returns its exit code: directly if we are that user, in a child if we are root.  Fails
+// for other users.
+int run_as(const std::string& account, const std::function<int()>& body);
+
+// Makes `path` (not what is in it) belong to the account, if we are root.
+void give_to(const std::string& account, const std::string& path);
+
+}  // namespace gclctl

@@ -1,0 +1,72 @@
+// gclctl status, dsn, psql: looking at a cluster.
+#include <libpq-fe.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/pool.hpp"
+#include "tools/gclctl/prefix.hpp"
+#include "tools/gclctl/process.hpp"
+#include "tools/gclctl/verbs.hpp"
+
+namespace gclctl {
+namespace {
+
+const char* describe(PoolState::Kind kind) {
+  switch (kind) {
+    case PoolState::Kind::kClean:
+      return "closed cleanly";
+    case PoolState::Kind::kInUse:
+      return "in use";
+    case PoolState::Kind::kUnclean:
+      return "NOT CLOSED CLEANLY";
+    case PoolState::Kind::kAbsent:
+      break;
+  }
+  return "gone";
+}
+
+int show(const Cluster& c) {
+  int up = 0;
+  for (int k : c.chosen(0)) {
+    int pid = c.postmaster(k);
+    bool answers = pid != 0 && PQping(c.dsn(k).c_str()) == PQPING_OK;
+    up += answers;
+    fmt::print("primary {}  port {}  {}\n", k, c.port_of(k),
+               answers    ? fmt::format("up (process {})", pid)
+               : pid != 0 ? fmt::format("process {} does not answer", pid)
+                          : "down");
+  }
+  PoolState pool = inspect_pool(c);
+  fmt::print("pool       {} MB  {}{}{}\n", c.pool_bytes >> 20, describe(pool.kind), pool.text.empty() ? "" : ": ",
+             pool.text);
+  return up == c.primaries && pool.kind == PoolState::Kind::kInUse ? 0 : 1;
+}
+
+}  // namespace
+
+int status(const std::string& dir) {
+  Cluster c = Cluster::load(dir);
+  return run_as(c.account, [&] { return show(c); });
+}
+
+int dsn(const std::string& dir, int node) {
+  Cluster c = Cluster::load(dir);
+  fmt::print("{}\n", c.dsn(c.chosen(node).front()));
+  return 0;
+}
+
+int psql(const std::string& dir, int node, const std::vector<std::string>& arguments) {
+  Cluster c = Cluster::load(dir);
+  std::string program = (installation().bindir / "psql").string(), where = c.dsn(c.chosen(node).front());
+  std::vector<char*> argv = {program.data(), const_cast<char*>("-d"), where.data()};
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  fail("cannot run {}: {}", program, strerror(errno));
+}
+
+}  // namespace gclctl

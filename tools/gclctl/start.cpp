@@ -1,0 +1,109 @@
+// gclctl start: the primaries, each checked to answer.
+#include <libpq-fe.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "tools/gclctl/checks.hpp"
+#include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/pool.hpp"
+#include "tools/gclctl/process.hpp"
+#include "tools/gclctl/verbs.hpp"
+
+namespace gclctl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kStartMax = std::chrono::seconds(60);
+
+// The last lines of a server's log that say why it stopped.
+std::string last_words(const fs::path& log) {
+  std::ifstream in(log);
+  std::string line, words;
+  while (std::getline(in, line)) {
+    if (line.find("starting PostgreSQL") != std::string::npos) words.clear();
+    for (const char* level : {"FATAL:", "PANIC:", "ERROR:", "HINT:", "DETAIL:", "cannot run"})
+      if (line.find(level) != std::string::npos) words += "\n  " + line;
+  }
+  return words.empty() ? "\n  (no error in " + log.string() + ")" : words;
+}
+
+bool answers(const Cluster& c, int k) { return PQping(c.dsn(k).c_str()) == PQPING_OK; }
+
+// The pool must be usable before any server is asked to open it; the first one loads the saved pool into memory.
+void check_pool(const Cluster& c, bool anybody_runs) {
+  PoolState state = inspect_pool(c);
+  switch (state.kind) {
+    case PoolState::Kind::kClean:
+      return;
+    case PoolState::Kind::kInUse:
+      if (!anybody_runs) fail("the pool is in use by servers that gclctl does not know of");
+      return;
+    case PoolState::Kind::kUnclean:
+      fail(
+          "the pool was not closed cleanly ({}): its tables cannot be read any more. Remove the cluster with: gclctl "
+          "destroy {}",
+          state.text, c.dir.string());
+    case PoolState::Kind::kAbsent:
+      fail("the pool is gone: {}", state.text);
+  }
+}
+
+int start_servers(const Cluster& c, int node) {
+  bool anybody_runs = c.any_runs();
+  check_pool(c, anybody_runs);
+  std::vector<int> wanted;
+  for (int k : c.chosen(node)) {
+    if (c.postmaster(k) != 0) {
+      fmt::print("primary {} runs already\n", k);
+      continue;
+    }
+    check_port_free(c, k);
+    wanted.push_back(k);
+  }
+  std::error_code error;
+  check_memory(c, int(wanted.size()), !fs::exists(c.pool(), error));
+  fs::create_directories(c.pool_dir());
+  fs::permissions(c.pool_dir(), fs::perms::owner_all);
+  fs::create_directories(c.socket_dir);
+  fs::permissions(c.socket_dir, fs::perms::owner_all);
+  std::map<int, pid_t> started;
+  for (int k : wanted)
+    started[k] = start_daemon({(c.bindir() / "postgres").string(), "-D", c.data(k).string()}, c.data(k), c.log(k));
+  auto deadline = Clock::now() + kStartMax;
+  int failures = 0;
+  while (!started.empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (auto it = started.begin(); it != started.end();) {
+      auto [k, pid] = *it;
+      if (waitpid(pid, nullptr, WNOHANG) == pid) {
+        fmt::print(stderr, "primary {} did not start:{}\n", k, last_words(c.log(k)));
+        failures++;
+      } else if (answers(c, k)) {
+        fmt::print("primary {} is up: psql \"{}\"\n", k, c.dsn(k));
+      } else if (Clock::now() > deadline) {
+        fmt::print(stderr, "primary {} does not answer after {} s; see {}\n", k, kStartMax.count(), c.log(k).string());
+        failures++;
+      } else {
+        ++it;
+        continue;
+      }
+      it = started.erase(it);
+    }
+  }
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int start(const std::string& dir, int node) {
+  Cluster c = Cluster::load(dir);
+  return run_as(c.account, [&] { return start_servers(c, node); });
+}
+
+}  // namespace gclctl

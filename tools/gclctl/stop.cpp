@@ -1,0 +1,72 @@
+// gclctl stop: fast shutdown of the primaries together; the last one that leaves the pool saves it.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/pool.hpp"
+#include "tools/gclctl/process.hpp"
+#include "tools/gclctl/verbs.hpp"
+
+namespace gclctl {
+namespace {
+
+constexpr auto kStopMax = std::chrono::seconds(120);
+
+// All are told before any is waited for: a primary that leaves gives its pages back, which needs no peer.
+void signal_and_wait(const Cluster& c, const std::vector<int>& nodes, int signal) {
+  for (int k : nodes)
+    if (int pid = c.postmaster(k); pid != 0 && kill(pid, signal) != 0 && errno != ESRCH)
+      fail("cannot signal primary {} (process {})", k, pid);
+  auto deadline = std::chrono::steady_clock::now() + kStopMax;
+  for (int k : nodes) {
+    while (c.postmaster(k) != 0) {
+      if (std::chrono::steady_clock::now() > deadline) fail("primary {} still runs after {} s", k, kStopMax.count());
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+}
+
+int stop_servers(const Cluster& c, int node) {
+  std::vector<int> running;
+  for (int k : c.chosen(node))
+    if (c.postmaster(k) != 0) running.push_back(k);
+  signal_and_wait(c, running, SIGINT);
+  fmt::print("{} of {} primaries stopped\n", running.size(), c.chosen(node).size());
+  if (c.any_runs()) return 0;
+  PoolState state = inspect_pool(c);
+  if (state.kind == PoolState::Kind::kClean) {
+    fmt::print("the pool is saved in {}\n", c.saved_pool().string());
+    return 0;
+  }
+  fmt::print(stderr, "gclctl: the pool was not closed cleanly: {}\n", state.text);
+  return 1;
+}
+
+int destroy_servers(const Cluster& c) {
+  signal_and_wait(c, c.chosen(0), SIGQUIT);  // nothing is kept, so nothing is saved
+  std::error_code error;
+  fs::remove_all(c.pool_dir(), error);
+  if (c.socket_dir.parent_path() != c.dir) fs::remove_all(c.socket_dir, error);
+  return 0;
+}
+
+}  // namespace
+
+int stop(const std::string& dir, int node) {
+  Cluster c = Cluster::load(dir);
+  return run_as(c.account, [&] { return stop_servers(c, node); });
+}
+
+int destroy(const std::string& dir) {
+  Cluster c = Cluster::load(dir);
+  if (int code = run_as(c.account, [&] { return destroy_servers(c); }); code != 0) return code;
+  fs::remove_all(c.dir);
+  fmt::print("{} is removed\n", c.dir.string());
+  return 0;
+}
+
+}  // namespace gclctl

@@ -1,0 +1,25 @@
+// The verbs of gclctl, one file each.  They return the exit code and throw Failure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gclctl {
+
+struct InitOptions {
+  std::string dir;
+  int primaries = 0;
+  int port = 15432;
+  std::string pool_size = "1GB", cache_size = "256MB", memory_dir = "/dev/shm";
+  std::vector<std::string> settings;  // NAME=VALUE, for every primary's configuration
+};
+
+int init(const InitOptions& options);
+int start(const std::string& dir, int node);  // node 0: all
+int stop(const std::string& dir, int node);
+int status(const std::string& dir);
+int dsn(const std::string& dir, int node);
+int psql(const std::string& dir, int node, const std::vector<std::string>& arguments);
+int destroy(const std::string& dir);
+
+}  // namespace gclctl
