@@ -1,10 +1,10 @@
 #include "bufmgr/bell.hpp"
 
-#include <climits>
-#include <ctime>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <climits>
+#include <ctime>
 
 namespace bufmgr {
 

@@ -53,12 +53,13 @@ Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, b
 }
 
 Result<SharedGuard> BufferPool::fix_shared(Session& session, PageId page) {
-  return fix<SharedGuard>(session, page, [&](Line& line) { return session.coherence_.lock_shared(line, page); }, false);
+  return fix<SharedGuard>(
+      session, page, [&](Line& line) { return session.coherence_.lock_shared(line, page); }, false);
 }
 
 Result<ExclusiveGuard> BufferPool::fix_exclusive(Session& session, PageId page) {
-  return fix<ExclusiveGuard>(session, page, [&](Line& line) { return session.coherence_.lock_exclusive(line, page); },
-                             true);
+  return fix<ExclusiveGuard>(
+      session, page, [&](Line& line) { return session.coherence_.lock_exclusive(line, page); }, true);
 }
 
 Result<SharedGuard> BufferPool::try_shared(Session& session, PageId page) {

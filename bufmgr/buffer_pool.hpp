@@ -55,8 +55,8 @@ struct NodeOptions {
   coherence::PoolFiles files;
   NodeId node;
   uint32_t frames = 4096;
-  uint32_t sessions_max = 64;   // session ids are below it
-  uint64_t extra_bytes = 0;     // node-shared memory for the layers above; zeroed
+  uint32_t sessions_max = 64;  // session ids are below it
+  uint64_t extra_bytes = 0;    // node-shared memory for the layers above; zeroed
   ReplacementKind replacement = ReplacementKind::kEpochSampling;
 };
 

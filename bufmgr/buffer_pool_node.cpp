@@ -116,6 +116,8 @@ const BufferCounts& BufferPool::counts(SessionId id) const {
   return counts_[id.value];
 }
 
+bool BufferPool::run_provider_once(Session& session) { return PageProvider(*this, session).run_once(); }
+
 void BufferPool::wait_for_provider_work(uint32_t ms) noexcept {
   const uint32_t seen = shared_->provider_called.load(std::memory_order_acquire);
   shared_->provider_sleeps.store(1);

@@ -1,7 +1,8 @@
 // Copies between a page and private memory while others may write the page (rule G4) or read it optimistically.
 //
 // Word loads and stores are relaxed atomics; what was loaded counts only after the caller has validated.  The functions
-// are hidden from ThreadSanitizer: the other side of the race may be a peer's copy into a landing frame, which is plain.
+// are hidden from ThreadSanitizer: the other side of the race may be a peer's copy into a landing frame, which is
+// plain.
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,8 @@ using coherence::Status;
 
 namespace {
 
-constexpr uint32_t kShapeMax = sizeof(RecordHeader) + kMiniPagesMax * (sizeof(RecordPage) + 7) +
-                               kMiniRangesMax * sizeof(RecordRange);
+constexpr uint32_t kShapeMax =
+    sizeof(RecordHeader) + kMiniPagesMax * (sizeof(RecordPage) + 7) + kMiniRangesMax * sizeof(RecordRange);
 static_assert(kShapeMax + kMiniPagesMax * kPageSize <= kMiniRecordMax);
 constexpr uint32_t kRingWaitMs = 5;
 // Ranges nearer than this are logged as one: a range costs its header and a branch in redo.
@@ -124,7 +124,8 @@ void MiniTransaction::make_room() {
     int next = i + 1;
     while (next < ranges_ && range_[next].page != range_[i].page) ++next;
     if (next == ranges_) continue;
-    const uint32_t span = std::max(range_[i].end(), range_[next].end()) - std::min(range_[i].offset, range_[next].offset);
+    const uint32_t span =
+        std::max(range_[i].end(), range_[next].end()) - std::min(range_[i].offset, range_[next].offset);
     if (span >= least) continue;
     least = span;
     first = i;

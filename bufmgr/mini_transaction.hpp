@@ -65,11 +65,11 @@ class MiniTransaction {
     coherence::Line* line;
     std::byte* bytes;
     PageId id;
-    uint64_t dirty[2];     // one bit per 64 bytes, as in the line
+    uint64_t dirty[2];  // one bit per 64 bytes, as in the line
   };
   struct Range {
-    uint8_t page;          // index of joined_
-    bool zero;             // becomes zero: its bytes are not logged
+    uint8_t page;  // index of joined_
+    bool zero;     // becomes zero: its bytes are not logged
     uint16_t offset, bytes;
     uint32_t end() const { return uint32_t{offset} + bytes; }
   };

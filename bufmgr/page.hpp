@@ -14,19 +14,19 @@ using coherence::kPageSize;
 using coherence::PageId;
 
 enum class PageType : uint8_t {
-  kUnused = 0,       // zeroed, never used, or freed
-  kPoolRoot = 1,     // page 0
-  kSpaceMap = 2,     // page allocator
-  kRelation = 3,     // a relation's header page
-  kExtentMap = 4,    // a relation's map page
+  kUnused = 0,     // zeroed, never used, or freed
+  kPoolRoot = 1,   // page 0
+  kSpaceMap = 2,   // page allocator
+  kRelation = 3,   // a relation's header page
+  kExtentMap = 4,  // a relation's map page
   kHeap = 5,
   kBlinkMeta = 6,
   kBlinkInner = 7,
   kBlinkLeaf = 8,
   kLockCells = 9,
   kOverflow = 10,
-  kLog = 11,         // shared DDL log
-  kList = 12,        // small shared lists (aborted ids)
+  kLog = 11,   // shared DDL log
+  kList = 12,  // small shared lists (aborted ids)
 };
 
 struct PageHeader {
@@ -37,10 +37,10 @@ struct PageHeader {
   uint32_t relation;    // low bits of the owning relation's header page number; 0: none
   PageType type;
   uint8_t lsn_node;
-  uint16_t flags;       // of the page type
-  uint16_t lower;       // slotted pages: end of line pointers
-  uint16_t upper;       // slotted pages: start of row data
-  uint16_t special;     // slotted pages: start of the special area (kPageSize: none)
+  uint16_t flags;    // of the page type
+  uint16_t lower;    // slotted pages: end of line pointers
+  uint16_t upper;    // slotted pages: start of row data
+  uint16_t special;  // slotted pages: start of the special area (kPageSize: none)
   uint16_t reserved;
 };
 static_assert(sizeof(PageHeader) == 40);

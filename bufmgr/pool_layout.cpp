@@ -28,8 +28,9 @@ coherence::Status lay_out(const PoolSizes& sizes, coherence::PoolSpec* spec) {
   // A sixteenth of the pool each for rings and status logs, within bounds.
   const uint64_t share = sizes.pool_bytes / 16 / sizes.nodes_max;
   const uint64_t ring = sizes.ring_bytes ? sizes.ring_bytes : std::clamp(share, kRingBytesMin, kRingBytesMax);
-  const uint64_t status = sizes.status_words ? std::bit_ceil(sizes.status_words)
-                                             : std::clamp(std::bit_floor(share / 8 | 1), kStatusWordsMin, kStatusWordsMax);
+  const uint64_t status = sizes.status_words
+                              ? std::bit_ceil(sizes.status_words)
+                              : std::clamp(std::bit_floor(share / 8 | 1), kStatusWordsMin, kStatusWordsMax);
   if (ring < kRingBytesLeast) return Errc::kNoSpace;
 
   spec->nodes_max = sizes.nodes_max;

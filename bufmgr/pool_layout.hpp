@@ -16,13 +16,13 @@ namespace bufmgr {
 // Named parts of the pool.  Owned by the layer named; found by BufferPool::region().  All but kPages are words and
 // bytes, not pages, and lie in memory node 0.
 enum class Region : uint8_t {
-  kNodeTable = 0,    // coherence: membership, fence
-  kLatchWords = 1,   // coherence: one 64-bit word per page
-  kPages = 2,        // bufmgr
-  kRings = 3,        // bufmgr: redo ring per node
-  kTxnWords = 4,     // engine: clock, horizons, low-water marks, watch words
-  kStatusLog = 5,    // engine: per node, one word per id
-  kDdl = 6,          // engine: DDL lock, mailbox, log head
+  kNodeTable = 0,   // coherence: membership, fence
+  kLatchWords = 1,  // coherence: one 64-bit word per page
+  kPages = 2,       // bufmgr
+  kRings = 3,       // bufmgr: redo ring per node
+  kTxnWords = 4,    // engine: clock, horizons, low-water marks, watch words
+  kStatusLog = 5,   // engine: per node, one word per id
+  kDdl = 6,         // engine: DDL lock, mailbox, log head
   kCount = 8,
 };
 
@@ -32,8 +32,8 @@ struct PoolSizes {
   uint64_t pool_bytes = 0;  // of the whole pool file
   uint32_t nodes_max = kNodesDefault;
   // 0: derived from pool_bytes.  Tests set them to make rings wrap and logs run over early.
-  uint64_t ring_bytes = 0;     // per node
-  uint64_t status_words = 0;   // per node; rounded up to a power of two
+  uint64_t ring_bytes = 0;    // per node
+  uint64_t status_words = 0;  // per node; rounded up to a power of two
 };
 
 // Fills in spec->nodes_max and spec->region_bytes.  kNoSpace: too small for that many nodes; kIncompatible: no such

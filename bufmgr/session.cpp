@@ -8,9 +8,10 @@ namespace bufmgr {
 using coherence::Line;
 
 const char* count_name(Count count) noexcept {
-  static constexpr const char* kNames[] = {
-      "fixes",   "peeks",      "copies",     "restarts",     "frames_taken",    "frame_waits", "evicted", "mini_transactions",
-      "redo_bytes", "ring_waits", "overdrafts", "written_back", "pages_allocated", "pages_freed"};
+  static constexpr const char* kNames[] = {"fixes",           "peeks",       "copies",     "restarts",
+                                           "frames_taken",    "frame_waits", "evicted",    "mini_transactions",
+                                           "redo_bytes",      "ring_waits",  "overdrafts", "written_back",
+                                           "pages_allocated", "pages_freed"};
   static_assert(sizeof kNames / sizeof *kNames == kCounts);
   return kNames[int(count)];
 }

@@ -26,18 +26,18 @@ using Interrupts = coherence::Interrupts;
 inline constexpr int kGuardsMax = 32;  // of one session at a time
 
 enum class Count : uint8_t {
-  kFixes,             // shared and exclusive guards given
-  kPeeks,             // optimistic guards given
-  kCopies,            // whole pages copied out
-  kRestarts,          // a frame changed hands under a look-up
-  kFramesTaken,       // pages given a frame
-  kFrameWaits,        // no free frame: evicted on the spot
+  kFixes,        // shared and exclusive guards given
+  kPeeks,        // optimistic guards given
+  kCopies,       // whole pages copied out
+  kRestarts,     // a frame changed hands under a look-up
+  kFramesTaken,  // pages given a frame
+  kFrameWaits,   // no free frame: evicted on the spot
   kEvicted,
   kMiniTransactions,
   kRedoBytes,
-  kRingWaits,         // no ring space: wrote back on the spot
-  kOverdrafts,        // a record outgrew its reservation
-  kWrittenBack,       // by ring age
+  kRingWaits,    // no ring space: wrote back on the spot
+  kOverdrafts,   // a record outgrew its reservation
+  kWrittenBack,  // by ring age
   kPagesAllocated,
   kPagesFreed,
   kCount,

@@ -1,5 +1,5 @@
-// PageProvider: keeps frames free and the ring short, as the provider worker or, when it lags behind, in whoever needs a
-// frame or ring space.
+// PageProvider: keeps frames free and the ring short, as the provider worker or, when it lags behind, in whoever needs
+// a frame or ring space.
 //
 // P1. It never waits, for a latch or a flush or a peer: what is busy is passed over, what is not flushed is asked for.
 // P2. A frame is free only after its page is out of the frame table, and leaves the table only when coherence gave the
@@ -31,8 +31,8 @@ class PageProvider {
   int evict_some(int wanted, int round);
   // Writes back the oldest changes and moves the tail; false if it could not move.
   bool shorten_ring();
-  // Writes back every change before `position`, as far as they may leave; true when the ring is empty up to it, or up to
-  // what sessions at work still hold.
+  // Writes back every change before `position`, as far as they may leave; true when the ring is empty up to it, or up
+  // to what sessions at work still hold.
   bool empty_ring(uint64_t position);
 
  private:

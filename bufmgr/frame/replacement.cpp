@@ -27,9 +27,8 @@ int EpochSampling::propose(uint32_t* frames, int wanted, int round) noexcept {
     const auto frame = uint32_t((next_random(random_) >> 32) * marks_.frames() >> 32);
     sample[i] = {frame, marks_.age(frame)};
   }
-  std::sort(sample, sample + count, [](const Sample& a, const Sample& b) {
-    return a.age != b.age ? a.age > b.age : a.frame < b.frame;
-  });
+  std::sort(sample, sample + count,
+            [](const Sample& a, const Sample& b) { return a.age != b.age ? a.age > b.age : a.frame < b.frame; });
   int proposed = 0;
   for (int i = 0; i < count && proposed < wanted; ++i) {
     // What is wanted now goes only when nothing else is left.

@@ -22,9 +22,9 @@ namespace bufmgr {
 struct RecordHeader {
   static constexpr uint32_t kMagic = 0x4f444552;  // "REDO"
   uint32_t magic;
-  uint32_t bytes;      // of the whole record
+  uint32_t bytes;  // of the whole record
   uint64_t sequence;
-  uint32_t checksum;   // CRC-32C of the record with this field 0
+  uint32_t checksum;  // CRC-32C of the record with this field 0
   uint8_t node;
   uint8_t pages;
   uint16_t reserved;
@@ -33,10 +33,10 @@ static_assert(sizeof(RecordHeader) == 24);
 
 struct RecordPage {
   uint64_t page;
-  uint64_t version;      // of the page after this change
+  uint64_t version;  // of the page after this change
   uint16_t ranges;
   uint16_t reserved;
-  uint32_t data_bytes;   // of all ranges that carry bytes
+  uint32_t data_bytes;  // of all ranges that carry bytes
 };
 static_assert(sizeof(RecordPage) == 24);
 

@@ -108,9 +108,8 @@ Result<RingReader> RingReader::open(Memory& memory, PoolAddress ring, uint64_t b
 
 void RingReader::read(Memory& memory, uint64_t position, std::byte* to, uint32_t bytes) {
   Batch batch(data_.node());
-  for_parts(position, data_bytes_, bytes, [&](uint64_t offset, uint32_t at, uint32_t count) {
-    batch.read(data_ + offset, to + at, count);
-  });
+  for_parts(position, data_bytes_, bytes,
+            [&](uint64_t offset, uint32_t at, uint32_t count) { batch.read(data_ + offset, to + at, count); });
   memory.post(batch);
   memory.wait(batch);
 }

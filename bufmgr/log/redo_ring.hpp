@@ -1,5 +1,5 @@
-// RedoRing: a node's redo in the pool, where survivors find it.  A ring of records (record.hpp), written by all sessions
-// of the node, emptied by write-back.
+// RedoRing: a node's redo in the pool, where survivors find it.  A ring of records (record.hpp), written by all
+// sessions of the node, emptied by write-back.
 //
 //   first 4 KB: RingHeader          then: data, record of sequence s at s modulo the data's size, wrapping
 //
@@ -40,11 +40,11 @@ class RedoRing {
  public:
   // In the node's arena.
   struct Shared {
-    alignas(64) std::atomic<uint64_t> head;    // sequence of the next record
-    alignas(64) std::atomic<int64_t> budget;   // bytes that may still be reserved
+    alignas(64) std::atomic<uint64_t> head;   // sequence of the next record
+    alignas(64) std::atomic<int64_t> budget;  // bytes that may still be reserved
     alignas(64) std::atomic<uint64_t> tail;
-    std::atomic<uint32_t> emptying;            // one session at a time moves the tail
-    std::atomic<uint32_t> moved;               // futex word: grows with the tail
+    std::atomic<uint32_t> emptying;  // one session at a time moves the tail
+    std::atomic<uint32_t> moved;     // futex word: grows with the tail
   };
   RedoRing(Shared* shared, coherence::PoolAddress at, uint64_t bytes)
       : shared_(shared), at_(at), data_bytes_((bytes - kRingHeaderBytes) / 8 * 8) {}

@@ -1,5 +1,5 @@
-// BufferPool's allocator.  Each node begins its search in groups of its own, so that nodes share map pages only when the
-// pool runs full; single pages come from extents that are broken into already.
+// BufferPool's allocator.  Each node begins its search in groups of its own, so that nodes share map pages only when
+// the pool runs full; single pages come from extents that are broken into already.
 #include <algorithm>
 #include <cstring>
 

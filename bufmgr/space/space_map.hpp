@@ -19,9 +19,9 @@ inline constexpr uint32_t kGroupPages = kGroupExtents * kExtentPages;
 
 // The body of a map page.
 struct SpaceMap {
-  uint32_t free_extents;                // words that are 0
-  uint32_t free_singles;                // clear bits in the other words
-  uint64_t used[kGroupExtents];         // bit i of word e: page e * 64 + i of the group
+  uint32_t free_extents;         // words that are 0
+  uint32_t free_singles;         // clear bits in the other words
+  uint64_t used[kGroupExtents];  // bit i of word e: page e * 64 + i of the group
 };
 inline constexpr uint32_t kSpaceMapAt = kPageBody;
 

@@ -1,5 +1,5 @@
-// An in-process cluster for tests of everything below extension/pg: N nodes over one shm pool, each with a serving and a
-// provider thread and a log in memory.  Sessions are made per test thread.
+// An in-process cluster for tests of everything below extension/pg: N nodes over one shm pool, each with a serving and
+// a provider thread and a log in memory.  Sessions are made per test thread.
 //
 //   gcl_test::Cluster cluster({.nodes = 3, .frames = 64});
 //   auto session = cluster.session(1);                       // node 1
@@ -78,7 +78,7 @@ struct ClusterOptions {
   int nodes = 3;
   uint32_t frames = 1024;
   uint64_t pool_bytes = 64 << 20;
-  uint64_t ring_bytes = 0;      // 0: as the pool's size suggests
+  uint64_t ring_bytes = 0;  // 0: as the pool's size suggests
   uint64_t status_words = 0;
   uint32_t sessions_max = 32;
   uint64_t extra_bytes = 1 << 20;

@@ -1,0 +1,122 @@
+#include "bufmgr/frame/frame_table.hpp"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "bufmgr/frame/free_list.hpp"
+#include "bufmgr/frame/replacement.hpp"
+
+namespace bufmgr {
+namespace {
+
+struct FreeMemory {
+  void operator()(void* at) const { ::free(at); }
+};
+std::unique_ptr<void, FreeMemory> zeroed(size_t bytes) {
+  void* at = aligned_alloc(64, (bytes + 63) / 64 * 64);
+  memset(at, 0, bytes);
+  return std::unique_ptr<void, FreeMemory>(at);
+}
+PageId page(uint64_t n) { return PageId::at({0}, n); }
+
+TEST(FrameTable, FindsWhatWasInsertedAndNothingElse) {
+  constexpr uint32_t kFrames = 1000;
+  auto memory = zeroed(FrameTable::bytes_for(kFrames));
+  FrameTable table(memory.get(), kFrames);
+  std::vector<uint64_t> held(kFrames, ~uint64_t{0});
+  auto find = [&](uint64_t n) { return table.find(page(n), [&](uint32_t f) { return held[f] == n; }); };
+  for (uint32_t f = 0; f < kFrames; ++f) {
+    held[f] = f * 3;
+    EXPECT_EQ(table.insert(page(f * 3), f, [&](uint32_t g) { return held[g] == f * 3; }), kNoFrame);
+  }
+  for (uint32_t f = 0; f < kFrames; ++f) EXPECT_EQ(find(f * 3), f);
+  EXPECT_EQ(find(1), kNoFrame);
+  EXPECT_EQ(table.insert(page(30), 5, [&](uint32_t g) { return held[g] == 30; }), 10u);
+  for (uint32_t f = 0; f < kFrames; f += 2) table.remove(page(f * 3), f);
+  for (uint32_t f = 0; f < kFrames; ++f) EXPECT_EQ(find(f * 3), f % 2 ? f : kNoFrame);
+}
+
+TEST(FrameTable, HoldsAPageOnceThoughManyInsertIt) {
+  constexpr uint32_t kFrames = 64;
+  constexpr int kThreads = 4, kRounds = 3000;
+  auto memory = zeroed(FrameTable::bytes_for(kFrames));
+  FrameTable table(memory.get(), kFrames);
+  std::atomic<uint64_t> held[kFrames];
+  for (auto& h : held) h.store(~uint64_t{0});
+  std::atomic<int> inside[8] = {};
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint32_t i = 0; i < kRounds; ++i) {
+        const uint64_t n = i % 8;
+        const uint32_t frame = t * 8 + uint32_t(n);
+        held[frame].store(n);
+        if (table.insert(page(n), frame, [&](uint32_t f) { return held[f].load() == n; }) != kNoFrame) continue;
+        EXPECT_EQ(inside[n].fetch_add(1), 0);
+        inside[n].fetch_sub(1);
+        table.remove(page(n), frame);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (uint64_t n = 0; n < 8; ++n) EXPECT_EQ(table.find(page(n), [](uint32_t) { return true; }), kNoFrame);
+}
+
+TEST(FreeList, GivesEachFrameToOne) {
+  constexpr uint32_t kFrames = 16;
+  auto memory = zeroed(FreeList::bytes_for(kFrames));
+  FreeList list(memory.get());
+  for (uint32_t f = 0; f < kFrames; ++f) list.push(f);
+  std::atomic<int> owners[kFrames] = {};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20000; ++i) {
+        const uint32_t frame = list.pop();
+        if (frame == kNoFrame) continue;
+        EXPECT_EQ(owners[frame].fetch_add(1), 0);
+        owners[frame].fetch_sub(1);
+        list.push(frame);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(list.count(), kFrames);
+  for (uint32_t f = 0; f < kFrames; ++f) EXPECT_NE(list.pop(), kNoFrame);
+  EXPECT_EQ(list.pop(), kNoFrame);
+}
+
+TEST(Replacement, EpochSamplingProposesWhatIsOld) {
+  constexpr uint32_t kFrames = 256;
+  auto memory = zeroed(FrameMarks::bytes_for(kFrames));
+  FrameMarks marks(memory.get(), kFrames);
+  EpochSampling policy(marks, 7);
+  for (int i = 0; i < 5; ++i) marks.advance();
+  for (uint32_t f = 0; f < kFrames; f += 2) marks.touch(f);
+  uint32_t frames[16];
+  const int count = policy.propose(frames, 16, 0);
+  ASSERT_GT(count, 0);
+  for (int i = 0; i < count; ++i) EXPECT_EQ(frames[i] % 2, 1u);
+}
+
+TEST(Replacement, SecondChanceSparesWhatWasTouchedSinceTheHandCameBy) {
+  constexpr uint32_t kFrames = 64;
+  auto memory = zeroed(FrameMarks::bytes_for(kFrames));
+  FrameMarks marks(memory.get(), kFrames);
+  SecondChance policy(marks);
+  uint32_t frames[kFrames];
+  EXPECT_EQ(policy.propose(frames, 1, 0), 1);  // the hand has passed all frames once now
+  for (uint32_t f = 0; f < kFrames; f += 2) marks.touch(f);
+  const int count = policy.propose(frames, int(kFrames) / 4, 0);
+  ASSERT_EQ(count, int(kFrames) / 4);
+  for (int i = 0; i < count; ++i) EXPECT_EQ(frames[i] % 2, 1u);
+}
+
+}  // namespace
+}  // namespace bufmgr
