@@ -1,0 +1,101 @@
+// Keys of the tests: a number and a text, the second attribute of which suffix truncation may cut off.
+//
+//   0..5  tid | 6..7 attributes | 8..15 number | 16.. text
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "extension/engine/blink/check.hpp"
+#include "extension/engine/blink/scan.hpp"
+#include "extension/engine/blink/tree.hpp"
+
+namespace gcl_test {
+
+using engine::Tid;
+
+struct TestKey {
+  uint64_t number = 0;
+  std::string text;
+  auto operator<=>(const TestKey&) const = default;
+
+  std::vector<std::byte> image() const {
+    std::vector<std::byte> bytes(16 + text.size());
+    const uint16_t attributes = 2;
+    std::memcpy(bytes.data() + 6, &attributes, 2);
+    std::memcpy(bytes.data() + 8, &number, 8);
+    std::memcpy(bytes.data() + 16, text.data(), text.size());
+    return bytes;
+  }
+};
+
+struct KeyView {
+  uint16_t attributes;
+  uint64_t number;
+  std::string_view text;
+  explicit KeyView(std::span<const std::byte> key) {
+    std::memcpy(&attributes, key.data() + 6, 2);
+    std::memcpy(&number, key.data() + 8, 8);
+    text = {reinterpret_cast<const char*>(key.data()) + 16, key.size() - 16};
+  }
+  TestKey key() const { return {number, std::string(text)}; }
+};
+
+// What the comparator searches for: a key, or its number only.
+struct Search {
+  const TestKey* key;
+  bool number_only = false;
+};
+
+class TestComparator : public engine::blink::Comparator {
+ public:
+  explicit TestComparator(bool shortens = true) : shortens_(shortens) {}
+  int compare(const void* search, std::span<const std::byte> bytes) override {
+    const auto& wanted = *static_cast<const Search*>(search);
+    const KeyView found(bytes);
+    if (wanted.key->number != found.number) return wanted.key->number < found.number ? -1 : 1;
+    if (wanted.number_only) return 0;
+    if (found.attributes < 2) return 1;
+    return wanted.key->text.compare(found.text);
+  }
+  uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) override {
+    if (!shortens_) return 0;
+    const KeyView l(left), r(right);
+    if (l.number == r.number && l.text == r.text) return 0;
+    const bool by_number = l.number != r.number;
+    const uint32_t bytes = by_number ? 16 : uint32_t(right.size());
+    std::memcpy(to, right.data(), bytes);
+    const uint16_t attributes = by_number ? 1 : 2;
+    std::memcpy(to + 6, &attributes, 2);
+    return bytes;
+  }
+
+ private:
+  bool shortens_;
+};
+
+class TestOrder final : public engine::blink::KeyOrder {
+ public:
+  int operator()(std::span<const std::byte> a, std::span<const std::byte> b) override {
+    const KeyView x(a), y(b);
+    if (x.number != y.number) return x.number < y.number ? -1 : 1;
+    if (x.attributes != y.attributes) return x.attributes < y.attributes ? -1 : 1;
+    return x.attributes < 2 ? 0 : x.text.compare(y.text);
+  }
+};
+
+inline Tid tid_of(uint64_t n) { return {uint32_t(n / 200), uint16_t(1 + n % 200)}; }
+inline uint64_t number_of(Tid tid) { return uint64_t{tid.block} * 200 + tid.offset - 1; }
+
+inline coherence::Result<engine::blink::InsertResult> put(engine::blink::Tree& tree, bufmgr::Session& session,
+                                                          engine::blink::Comparator& compare, const TestKey& key, Tid tid,
+                                                          engine::blink::Unique unique = engine::blink::Unique::kNo,
+                                                          engine::blink::UniqueProbe* probe = nullptr) {
+  const Search search{&key};
+  const auto image = key.image();
+  return tree.insert(session, compare, &search, image, tid, unique, probe);
+}
+
+}  // namespace gcl_test
