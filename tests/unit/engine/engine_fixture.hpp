@@ -1,0 +1,235 @@
+// A cluster with transactions, in one process: every node has its shared transaction state and a member thread that
+// ticks; a Worker is what a backend is, for one test thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <string>
+
+#include "extension/engine/heap/heap.hpp"
+#include "tests/support/cluster_fixture.hpp"
+
+namespace engine_test {
+
+using namespace engine;  // NOLINT: a test's own namespace
+
+class Engine;
+
+// Waits by bells, as a wait worker would, and gives up after a while: then the test's transaction aborts (deadlocks).
+class TestWaiter final : public Waiter {
+ public:
+  TestWaiter(Engine& engine, int node) : engine_(engine), node_(node) {}
+  void serve(TxnSystem* txns) { txns_ = txns; }
+  coherence::Status wait_for(TxnId id, WaitFor why) override;
+  coherence::Status pause(uint32_t ms) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    return {};
+  }
+  int waits = 0;
+  int timeout_ms = 2000;
+
+ private:
+  Engine& engine_;
+  int node_;
+  TxnSystem* txns_ = nullptr;
+};
+
+class TestBells final : public Bells {
+ public:
+  explicit TestBells(Engine& engine) : engine_(engine) {}
+  void ring(coherence::NodeSet nodes) noexcept override;
+  std::atomic<int> rings{0};
+
+ private:
+  Engine& engine_;
+};
+
+struct EngineOptions {
+  gcl_test::ClusterOptions cluster{};
+  uint32_t slots_max = ~uint32_t{0};
+  bool tickers = true;
+};
+
+class Engine {
+ public:
+  explicit Engine(const EngineOptions& options = {}) : options_(options), cluster_(options.cluster), bells_(*this) {
+    for (int n = 0; n < options.cluster.nodes; ++n) nodes_.push_back(std::make_unique<Node>());
+    for (int n = 0; n < options.cluster.nodes; ++n) start(n, true);
+  }
+  ~Engine() {
+    for (int n = 0; n < int(nodes_.size()); ++n) stop_ticker(n);
+  }
+  gcl_test::Cluster& cluster() { return cluster_; }
+  TxnShared& shared(int node) { return *nodes_[node]->shared; }
+  TestBells& bells() { return bells_; }
+  int nodes() const { return int(nodes_.size()); }
+
+  // A node that left joins again, with fresh local state.
+  void restart(int n);
+
+ private:
+  friend class TestWaiter;
+  friend class TestBells;
+  friend class Worker;
+  struct Node {
+    std::unique_ptr<std::byte[]> memory;
+    TxnShared* shared = nullptr;
+    std::thread ticker;
+    std::atomic<bool> stop{false};
+    std::mutex mutex;
+    std::condition_variable rung;
+    uint64_t rings = 0;
+  };
+  void start(int n, bool first);
+  void stop_ticker(int n) {
+    nodes_[n]->stop.store(true);
+    if (nodes_[n]->ticker.joinable()) nodes_[n]->ticker.join();
+  }
+
+  EngineOptions options_;
+  gcl_test::Cluster cluster_;
+  TestBells bells_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+// A session with its transaction system.
+class Worker {
+ public:
+  Worker(Engine& engine, int node)
+      : engine_(engine),
+        node_(node),
+        session_(engine.cluster().session(node)),
+        waiter_(engine, node),
+        txns_(engine.cluster().pool(node), *session_, engine.shared(node), waiter_, engine.bells()) {
+    waiter_.serve(&txns_);
+  }
+  ~Worker() {
+    txns_.abort();
+    txns_.set_oldest(std::nullopt);
+    EXPECT_EQ(session_->guards_held(), 0);
+    engine_.cluster().end(node_, std::move(session_));
+  }
+  TxnSystem& txns() { return txns_; }
+  TxnSystem* operator->() { return &txns_; }
+  TestWaiter& waiter() { return waiter_; }
+  Session& session() { return *session_; }
+
+  Snapshot snapshot(uint32_t command = 0) {
+    auto ts = txns_.take_snapshot();
+    EXPECT_TRUE(ts.ok());
+    return {.kind = SnapshotKind::kMvcc, .ts = *ts, .command = command};
+  }
+  Cts commit() {
+    EXPECT_TRUE(txns_.prepare().ok());
+    auto cts = txns_.commit();
+    EXPECT_TRUE(cts.ok());
+    txns_.set_oldest(std::nullopt);
+    return cts ? *cts : Cts{};
+  }
+  void abort() {
+    txns_.abort();
+    txns_.set_oldest(std::nullopt);
+  }
+
+ private:
+  Engine& engine_;
+  int node_;
+  std::unique_ptr<Session> session_;
+  TestWaiter waiter_;
+  TxnSystem txns_;
+};
+
+inline void Engine::start(int n, bool) {
+  Node& node = *nodes_[n];
+  const uint32_t sessions = options_.cluster.sessions_max;
+  node.memory = std::make_unique<std::byte[]>(TxnShared::bytes_for(sessions) + 64);
+  auto at = (reinterpret_cast<uintptr_t>(node.memory.get()) + 63) & ~uintptr_t{63};
+  node.shared = TxnShared::create(reinterpret_cast<void*>(at), sessions, options_.slots_max);
+  {
+    Worker first(*this, n);
+    EXPECT_TRUE(first->join().ok());
+  }
+  node.stop.store(false);
+  if (!options_.tickers) return;
+  node.ticker = std::thread([this, n] {
+    Worker member(*this, n);
+    while (!nodes_[n]->stop.load()) {
+      EXPECT_TRUE(member->tick().ok());
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+}
+
+inline void Engine::restart(int n) {
+  stop_ticker(n);
+  {
+    Worker last(*this, n);
+    last->leave();
+  }
+  start(n, false);
+}
+
+inline coherence::Status TestWaiter::wait_for(TxnId id, WaitFor) {
+  ++waits;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  auto& node = *engine_.nodes_[node_];
+  while (std::chrono::steady_clock::now() < until) {
+    uint64_t seen;
+    {
+      std::lock_guard hold(node.mutex);
+      seen = node.rings;
+    }
+    auto running = txns_->watch(id);
+    if (!running) return running.error();
+    if (!*running) return {};
+    std::unique_lock hold(node.mutex);
+    node.rung.wait_until(hold, until, [&] { return node.rings != seen; });
+  }
+  return coherence::Errc::kInterrupted;
+}
+
+inline void TestBells::ring(coherence::NodeSet nodes) noexcept {
+  rings.fetch_add(1);
+  for (int n = 0; n < engine_.nodes(); ++n) {
+    if (!nodes.has({uint8_t(n)})) continue;
+    std::lock_guard hold(engine_.nodes_[n]->mutex);
+    ++engine_.nodes_[n]->rings;
+    engine_.nodes_[n]->rung.notify_all();
+  }
+}
+
+// Rows of the tests: a few bytes of text, or a number.
+struct TestRow {
+  explicit TestRow(const std::string& text) : body(text) { body.insert(0, 1, '\0'); }  // the byte before aligned data
+  RowImage image() const {
+    return {reinterpret_cast<const std::byte*>(body.data()), uint32_t(body.size()), 1, false};
+  }
+  std::string body;
+};
+
+struct RowBuffer {
+  alignas(8) std::byte bytes[kRowBytesMax];
+  std::string text(uint32_t row_bytes) const {
+    return {reinterpret_cast<const char*>(bytes) + kRowHeaderBytes + 1, row_bytes - kRowHeaderBytes - 1};
+  }
+};
+
+inline std::string text_of(PageRows& rows, uint16_t line) {
+  return {reinterpret_cast<const char*>(rows.row(line)) + kRowHeaderBytes + 1, rows.bytes(line) - kRowHeaderBytes - 1};
+}
+
+// All rows a snapshot sees, in scan order.
+inline std::vector<std::string> scan_all(Heap& heap, const Snapshot& snapshot) {
+  std::vector<std::string> found;
+  HeapScan scan(heap, snapshot);
+  EXPECT_TRUE(scan.start().ok());
+  auto rows = std::make_unique<PageRows>();
+  for (uint32_t i = 0; i < scan.pages(); ++i) {
+    EXPECT_TRUE(scan.read(i, *rows).ok());
+    for (int r = 0; r < rows->count; ++r) found.push_back(text_of(*rows, rows->offset[r]));
+  }
+  return found;
+}
+
+}  // namespace engine_test

@@ -1,0 +1,245 @@
+// Transactions: fates, snapshots, savepoints, waiting, recycling, the horizon.
+#include "tests/unit/engine/engine_fixture.hpp"
+
+namespace engine_test {
+
+TEST(Txn, ACommitIsSeenByLaterSnapshotsOnlyEverywhere) {
+  Engine engine({.cluster = {.nodes = 2}});
+  Worker writer(engine, 0), reader(engine, 1);
+  auto id = writer->id_for_write();
+  ASSERT_TRUE(id.ok());
+  auto before = reader.snapshot();
+  EXPECT_EQ(reader->fate(*id)->state, TxnState::kActive);
+  ASSERT_TRUE(writer->prepare().ok());
+  EXPECT_EQ(reader->fate(*id)->state, TxnState::kPrepared);
+  Cts cts = *writer->commit();
+  EXPECT_GT(cts, before.ts);
+  EXPECT_GE(reader.snapshot().ts, cts);
+  EXPECT_TRUE(reader->fate(*id)->committed());
+  EXPECT_EQ(reader->fate(*id)->cts, cts);
+}
+
+TEST(Txn, ReadOnlyTransactionsWriteNothing) {
+  Engine engine({.cluster = {.nodes = 1}});
+  Worker worker(engine, 0);
+  EXPECT_TRUE(worker->prepare().ok());
+  EXPECT_EQ(*worker->commit(), Cts{});
+  worker->abort();
+}
+
+TEST(Txn, ARolledBackSavepointIsAbortedWithAllBelowItAndTheRestCommits) {
+  Engine engine({.cluster = {.nodes = 2}});
+  Worker writer(engine, 0), reader(engine, 1);
+  writer->sub_begin(2);
+  writer->sub_begin(3);
+  TxnId inner = *writer->id_for_write();  // assigns ids to all three levels
+  writer->sub_commit(3);
+  TxnId middle = *writer->id_for_write();
+  EXPECT_TRUE(writer->current().is_mine(inner));
+  EXPECT_LT(middle, inner);
+  EXPECT_EQ(reader->fate(inner)->top, writer->current().top());
+  writer->sub_abort(2);
+  EXPECT_FALSE(writer->current().is_mine(inner));
+  EXPECT_FALSE(writer->current().is_mine(middle));
+  EXPECT_TRUE(reader->fate(inner)->aborted());
+  EXPECT_TRUE(reader->fate(middle)->aborted());
+  writer->sub_begin(2);
+  TxnId kept = *writer->id_for_write();
+  writer->sub_commit(2);
+  TxnId top = *writer->id_for_write();
+  EXPECT_TRUE(reader->fate(kept)->running());
+  Cts cts = writer.commit();
+  EXPECT_EQ(reader->fate(kept)->cts, cts);
+  EXPECT_EQ(reader->fate(top)->cts, cts);
+  EXPECT_TRUE(reader->fate(inner)->aborted());
+}
+
+TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
+  Engine engine({.cluster = {.nodes = 2}});
+  Worker writer(engine, 0), reader(engine, 1);
+  TxnId id = *writer->id_for_write();
+  ASSERT_TRUE(writer->prepare().ok());
+  auto& pool = engine.cluster().pool(0);
+  TxnWords words(pool.region(bufmgr::Region::kTxnWords), pool.region(bufmgr::Region::kStatusLog), pool.nodes_max(), ~0u);
+  auto prepared = StatusWord::prepared(writer.session().id());
+  auto committing = StatusWord::committing(writer.session().id());
+  EXPECT_EQ(pool.memory(writer.session()).cas(words.status(id), prepared.raw, committing.raw), prepared.raw);
+  auto snapshot = reader.snapshot();
+  auto fate = reader->fate(id);
+  ASSERT_TRUE(fate.ok());
+  EXPECT_TRUE(fate->committed());
+  EXPECT_GT(fate->cts, snapshot.ts);  // later than everybody who asked
+  // The owner's commit finds its word gone: somebody else has decided.
+  EXPECT_EQ(writer->commit().error(), Errc::kFenced);
+  writer->abort();
+  EXPECT_TRUE(reader->fate(id)->committed());
+}
+
+TEST(Txn, AWaiterOnAnotherNodeIsRungAtTheEnd) {
+  Engine engine({.cluster = {.nodes = 2}});
+  Worker writer(engine, 0), waiter(engine, 1);
+  for (bool commit : {true, false}) {
+    TxnId id = *writer->id_for_write();
+    std::atomic<bool> ended{false};
+    std::thread thread([&] {
+      EXPECT_TRUE(waiter.waiter().wait_for(id, WaitFor::kUpdate).ok());
+      EXPECT_TRUE(ended.load());
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ended.store(true);
+    commit ? void(writer.commit()) : writer.abort();
+    thread.join();
+  }
+  EXPECT_GE(engine.bells().rings.load(), 2);
+  EXPECT_FALSE(*waiter->watch(TxnId::make({0}, 1)));  // ended long ago
+}
+
+TEST(Txn, TheHostsNumberIsFoundWhileItRuns) {
+  Engine engine({.cluster = {.nodes = 1}});
+  Worker writer(engine, 0), other(engine, 0);
+  writer->set_host_xid(4711);
+  TxnId id = *writer->id_for_write();
+  EXPECT_EQ(other->host_xid_of(id), 4711u);
+  writer.commit();
+  EXPECT_EQ(other->host_xid_of(id), 0u);
+}
+
+TEST(Txn, TheHorizonWaitsForTheOldestSnapshotAnywhere) {
+  Engine engine({.cluster = {.nodes = 2}, .tickers = false});
+  Worker writer(engine, 0), reader(engine, 1);
+  auto old = reader.snapshot();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(writer->id_for_write().ok());
+    writer.commit();
+    ASSERT_TRUE(reader->tick().ok());
+    EXPECT_LE(writer->refresh_horizon()->value, old.ts.value);
+  }
+  reader->set_oldest(reader.snapshot().ts);  // the old one is dropped, a new one stays
+  ASSERT_TRUE(reader->tick().ok());
+  EXPECT_GT(writer->refresh_horizon()->value, old.ts.value);
+  reader->set_oldest(std::nullopt);
+  ASSERT_TRUE(reader->tick().ok());
+  EXPECT_EQ(*writer->refresh_horizon(), writer.snapshot().ts);
+}
+
+// No horizon ever passes a snapshot that lives.
+TEST(Txn, HorizonNeverPassesALiveSnapshotUnderLoad) {
+  Engine engine({.cluster = {.nodes = 2}});
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int n = 0; n < 2; ++n) {
+    threads.emplace_back([&, n] {
+      Worker worker(engine, n);
+      while (!stop.load()) {
+        ASSERT_TRUE(worker->id_for_write().ok());
+        worker.commit();
+      }
+    });
+    threads.emplace_back([&, n] {
+      Worker worker(engine, n);
+      while (!stop.load()) {
+        auto snapshot = worker.snapshot();
+        for (int i = 0; i < 20; ++i) ASSERT_LE(worker->horizon().value, snapshot.ts.value);
+        ASSERT_LE(worker->refresh_horizon()->value, snapshot.ts.value);
+        worker->set_oldest(std::nullopt);
+      }
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  stop.store(true);
+  for (auto& thread : threads) thread.join();
+}
+
+// A ring of 64 words serves thousands of ids; every fate stays right, on every node, with and without a cache.
+TEST(Txn, TheStatusLogIsRecycledForEver) {
+  Engine engine({.cluster = {.nodes = 2}, .slots_max = 64});
+  Worker writer(engine, 0), follower(engine, 1);
+  std::vector<std::pair<TxnId, bool>> ended;
+  for (int i = 0; i < 3000; ++i) {
+    auto id = writer->id_for_write();
+    ASSERT_TRUE(id.ok());
+    ASSERT_EQ(id->sequence(), ended.size() + 1);
+    const bool good = i % 3 != 0;
+    ended.push_back({*id, good});
+    if (i % 7 == 0) {
+      writer->sub_begin(2);
+      TxnId sub = *writer->id_for_write();
+      ended.push_back({sub, good && i % 2});
+      i % 2 ? writer->sub_commit(2) : writer->sub_abort(2);
+    }
+    good ? void(writer.commit()) : writer.abort();
+    if (i % 5 == 0) {
+      auto seen = follower->fate(*id);
+      ASSERT_TRUE(seen.ok());
+      EXPECT_EQ(seen->committed(), good);
+    }
+  }
+  Worker fresh(engine, 1);
+  for (auto& [id, good] : ended) {
+    auto fate = fresh->fate(id);
+    ASSERT_TRUE(fate.ok());
+    ASSERT_EQ(fate->committed(), good) << id.sequence();
+    ASSERT_EQ(follower->fate(id)->committed(), good);
+  }
+}
+
+TEST(Txn, ARunningTransactionHoldsTheRingAndNothingElse) {
+  Engine engine({.cluster = {.nodes = 1}, .slots_max = 64});
+  Worker old(engine, 0), writer(engine, 0);
+  TxnId first = *old->id_for_write();
+  int taken = 0;
+  for (;; ++taken) {
+    auto id = writer->id_for_write();
+    if (!id) {
+      EXPECT_EQ(id.error(), Errc::kNoSpace);
+      break;
+    }
+    writer.commit();
+  }
+  EXPECT_GE(taken, 60);
+  EXPECT_LT(taken, 64);
+  EXPECT_TRUE(writer->fate(first)->running());
+  old.commit();
+  EXPECT_TRUE(writer->id_for_write().ok());
+  writer.commit();
+}
+
+TEST(Txn, ANodeThatComesBackContinuesItsIds) {
+  Engine engine({.cluster = {.nodes = 2}, .slots_max = 128});
+  uint64_t highest = 0;
+  for (int life = 0; life < 10; ++life) {
+    {
+      Worker writer(engine, 0), reader(engine, 1);
+      for (int i = 0; i < 20; ++i) {
+        auto id = writer->id_for_write();
+        ASSERT_TRUE(id.ok());
+        ASSERT_GT(id->sequence(), highest);
+        highest = id->sequence();
+        i % 2 ? void(writer.commit()) : writer.abort();
+        ASSERT_EQ(reader->fate(*id)->committed(), i % 2 == 1);
+      }
+    }
+    engine.restart(0);
+  }
+}
+
+TEST(TxnBudget, SnapshotIsOneBatchAndCommitTwoBesidesPrepare) {
+  Engine engine({.cluster = {.nodes = 1, .workers = false}, .tickers = false});
+  Worker worker(engine, 0);
+  auto batches = [&](auto&& step) {
+    uint64_t before = worker.session().coherence().counters().get(coherence::Counter::kBatches);
+    step();
+    return worker.session().coherence().counters().get(coherence::Counter::kBatches) - before;
+  };
+  ASSERT_TRUE(worker->id_for_write().ok());  // reserves a range of ids
+  worker.commit();
+  EXPECT_EQ(batches([&] { worker.snapshot(); }), 1u);
+  EXPECT_EQ(batches([&] { EXPECT_TRUE(worker->id_for_write().ok()); }), 1u);
+  EXPECT_EQ(batches([&] { EXPECT_TRUE(worker->prepare().ok()); }), 1u);
+  EXPECT_EQ(batches([&] { EXPECT_TRUE(worker->commit().ok()); }), 2u);
+  ASSERT_TRUE(worker->id_for_write().ok());
+  EXPECT_EQ(batches([&] { worker->abort(); }), 1u);
+  EXPECT_EQ(batches([&] { EXPECT_TRUE(worker->prepare().ok() && worker->commit().ok()); }), 0u);  // wrote nothing
+}
+
+}  // namespace engine_test

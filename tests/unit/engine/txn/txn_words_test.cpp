@@ -1,0 +1,46 @@
+// The pure parts: ids, status words, stamps, where words lie.
+#include <gtest/gtest.h>
+
+#include "extension/engine/heap/heap_page.hpp"
+#include "extension/engine/txn/txn_status.hpp"
+#include "extension/engine/txn/txn_words.hpp"
+
+namespace engine {
+
+TEST(TxnId, HoldsNodeAndSequence) {
+  constexpr TxnId id = TxnId::make({5}, 123456789);
+  static_assert(id.node().value == 5 && id.sequence() == 123456789 && id.valid());
+  EXPECT_EQ(Stamp::of(StampKind::kUpdatedKey, id).id(), id);
+  EXPECT_EQ(StatusWord::sub(id).parent(), id);
+}
+
+TEST(TxnWords, NoTwoWordsShareAPlace) {
+  const TxnWords words({coherence::PoolAddress::at({0}, 4096), 64 << 10}, {coherence::PoolAddress::at({0}, 1 << 20), 8 * 1024 * 8},
+                       8, ~0u);
+  EXPECT_EQ(words.slots(), 1024u);
+  EXPECT_LT(words.bound({7}).offset(), words.reserved({0}).offset());
+  EXPECT_LT(words.aborted_head({7}).offset(), words.watch({0}, {0}).offset());
+  EXPECT_EQ(words.watch({1}, {0}).offset() - words.watch({0}, {0}).offset(), words.sessions() * 8u);
+  EXPECT_LE(words.watch({7}, {uint16_t(words.sessions() - 1)}).offset() + 8, 4096u + (64 << 10));
+  EXPECT_EQ(words.status(TxnId::make({3}, 5)), words.status(TxnId::make({3}, 5 + 1024)));
+  EXPECT_EQ(words.status(TxnId::make({7}, 1023)).offset() + 8, (1u << 20) + 8 * 1024 * 8);
+}
+
+TEST(RowHeader, KeepsOffsetAttributesAndFlagsApart) {
+  RowHeader row{};
+  row.set(291, 1600, kHasNull | kHeapOnly);
+  EXPECT_EQ(row.next_offset(), 291);
+  EXPECT_EQ(row.natts(), 1600);
+  EXPECT_TRUE(row.heap_only());
+  EXPECT_EQ(row.flags(), kHasNull | kHeapOnly);
+}
+
+TEST(HeapLine, IsSaneOnlyInsideThePage) {
+  EXPECT_TRUE(Line::normal(8192 - 40, 40).sane());
+  EXPECT_FALSE(Line::normal(8192 - 40, 41).sane());
+  EXPECT_FALSE(Line::normal(8, 40).sane());
+  EXPECT_FALSE(Line::redirect(3).sane());
+  EXPECT_EQ(Line::redirect(291).offset(), 291u);
+}
+
+}  // namespace engine
