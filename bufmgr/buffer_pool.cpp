@@ -131,18 +131,17 @@ Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
   auto frame = take_frame(session);
   if (!frame) return frame.error();
   Line& line = node_->line(*frame);
-  session.coherence_.assign(line, page);
-  const uint32_t other = table_.insert(page, *frame, [&](uint32_t f) { return node_->line(f).page() == page; });
-  if (other == kNoFrame) {
-    session.counts_.add(Count::kFramesTaken);
-    marks_.touch(*frame);
-    return &line;
+  const uint32_t other = table_.insert(
+      page, *frame, [&](uint32_t f) { return node_->line(f).page() == page; },
+      // A line that has its page may be evicted at once; whoever does so waits in remove() until it is entered.
+      [&] { session.coherence_.assign(line, page); });
+  if (other != kNoFrame) {
+    free_.push(*frame);  // somebody was faster
+    return &node_->line(other);
   }
-  // Somebody was faster; nobody has seen our line.
-  VERIFY(session.coherence_.try_evict(line, page));
-  session.coherence_.finish_evict(line);
-  free_.push(*frame);
-  return &node_->line(other);
+  session.counts_.add(Count::kFramesTaken);
+  marks_.touch(*frame);
+  return &line;
 }
 
 Result<uint32_t> BufferPool::take_frame(Session& session) {

@@ -38,12 +38,16 @@ class FrameTable {
   }
 
   // Enters `page` -> `frame` unless the page is there already: returns the frame it is in then, kNoFrame if entered.
-  template <class Holds>
-  uint32_t insert(PageId page, uint32_t frame, const Holds& holds) noexcept {
+  // `prepare()` makes the frame the page's; it runs just before entering, and nobody can remove() the page in between.
+  template <class Holds, class Prepare>
+  uint32_t insert(PageId page, uint32_t frame, const Holds& holds, const Prepare& prepare) noexcept {
     const Place place = place_of(page);
     lock(place.bucket);
     const uint32_t found = find(page, holds);
-    if (found == kNoFrame) enter(place, frame);
+    if (found == kNoFrame) {
+      prepare();
+      enter(place, frame);
+    }
     unlock(place.bucket);
     return found;
   }

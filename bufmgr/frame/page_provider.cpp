@@ -66,20 +66,20 @@ bool PageProvider::empty_ring(uint64_t position) {
   RedoRing& ring = pool_.ring_;
   if (!ring.begin_emptying()) return false;
   // Lines know of every record below this; one that is being written must not be passed.
-  uint64_t tail = std::min(position, pool_.gate_.ring_complete());
+  uint64_t tail = pool_.gate_.ring_complete();
   for (uint32_t frame = 0; frame < pool_.frames(); ++frame) {
     Line& line = pool_.node_->line(frame);
     const PageId page = line.page();
     const uint64_t first = line.first_change();
-    if (first == Line::kNoChange || first >= tail) continue;
-    if (session_.coherence_.write_back(line, page)) {
+    if (first >= tail) continue;  // kNoChange is the largest
+    if (first < position && session_.coherence_.write_back(line, page)) {
       session_.counts_.add(Count::kWrittenBack);
     } else if (line.first_change() <= first) {
-      // Latched, or beyond the flushed log: its records stay, and so does what came after them.
-      pool_.gate_.request_flush(line.lsn());
+      // Young, latched, or beyond the flushed log: its records stay, and so does what came after them.
       tail = first;
     }
   }
+  // The tail is where a record begins: of a line's first change, or the next one to be written.
   tail = std::max(tail, ring.tail());
   ring.move_tail(session_.memory(), tail);
   ring.end_emptying();

@@ -32,12 +32,15 @@ TEST(FrameTable, FindsWhatWasInsertedAndNothingElse) {
   std::vector<uint64_t> held(kFrames, ~uint64_t{0});
   auto find = [&](uint64_t n) { return table.find(page(n), [&](uint32_t f) { return held[f] == n; }); };
   for (uint32_t f = 0; f < kFrames; ++f) {
-    held[f] = f * 3;
-    EXPECT_EQ(table.insert(page(f * 3), f, [&](uint32_t g) { return held[g] == f * 3; }), kNoFrame);
+    EXPECT_EQ(table.insert(
+                  page(f * 3), f, [&](uint32_t g) { return held[g] == f * 3; }, [&] { held[f] = f * 3; }),
+              kNoFrame);
   }
   for (uint32_t f = 0; f < kFrames; ++f) EXPECT_EQ(find(f * 3), f);
   EXPECT_EQ(find(1), kNoFrame);
-  EXPECT_EQ(table.insert(page(30), 5, [&](uint32_t g) { return held[g] == 30; }), 10u);
+  EXPECT_EQ(table.insert(
+                page(30), 5, [&](uint32_t g) { return held[g] == 30; }, [] {}),
+            10u);
   for (uint32_t f = 0; f < kFrames; f += 2) table.remove(page(f * 3), f);
   for (uint32_t f = 0; f < kFrames; ++f) EXPECT_EQ(find(f * 3), f % 2 ? f : kNoFrame);
 }
@@ -56,8 +59,9 @@ TEST(FrameTable, HoldsAPageOnceThoughManyInsertIt) {
       for (uint32_t i = 0; i < kRounds; ++i) {
         const uint64_t n = i % 8;
         const uint32_t frame = t * 8 + uint32_t(n);
-        held[frame].store(n);
-        if (table.insert(page(n), frame, [&](uint32_t f) { return held[f].load() == n; }) != kNoFrame) continue;
+        held[frame].store(~uint64_t{0});
+        auto holds = [&](uint32_t f) { return held[f].load() == n; };
+        if (table.insert(page(n), frame, holds, [&] { held[frame].store(n); }) != kNoFrame) continue;
         EXPECT_EQ(inside[n].fetch_add(1), 0);
         inside[n].fetch_sub(1);
         table.remove(page(n), frame);

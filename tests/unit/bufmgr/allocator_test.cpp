@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "bufmgr/buffer_pool.hpp"
+#include "bufmgr/space/space_map.hpp"
+#include "tests/support/cluster_fixture.hpp"
+
+namespace bufmgr {
+namespace {
+
+using coherence::Errc;
+using gcl_test::Cluster;
+
+void scribble(BufferPool& pool, Session& session, PageId id) {
+  MiniTransaction change(pool, session);
+  ASSERT_TRUE(change.reserve(kPageSize));
+  auto page = pool.fix_exclusive(session, id);
+  ASSERT_TRUE(page);
+  change.join(*page);
+  change.format(*page, PageType::kHeap, 1);
+  memset(change.edit(*page, kPageBody, kPageSize - kPageBody), 0xab, kPageSize - kPageBody);
+  change.commit();
+}
+
+void expect_zero_but_for_its_version(BufferPool& pool, Session& session, PageId id) {
+  alignas(8) std::byte copy[kPageSize];
+  ASSERT_TRUE(pool.copy_page(session, id, copy));
+  for (uint32_t i = 8; i < kPageSize; ++i) ASSERT_EQ(copy[i], std::byte{0}) << "byte " << i;
+}
+
+TEST(PageAllocator, NodesNeverGetTheSamePage) {
+  Cluster cluster({.nodes = 3, .frames = 512, .pool_bytes = 96 << 20});
+  std::mutex mutex;
+  std::set<uint64_t> taken;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      const int node = t % 3;
+      auto session = cluster.session(node);
+      for (int i = 0; i < 100; ++i) {
+        const uint32_t count = i % 10 == 0 ? 64 : 1;
+        auto first = cluster.pool(node).allocate(*session, count);
+        ASSERT_TRUE(first.ok());
+        EXPECT_EQ(first->number() % count, 0u);
+        std::lock_guard hold(mutex);
+        for (uint32_t p = 0; p < count; ++p) EXPECT_TRUE(taken.insert((*first + p).raw).second);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  auto session = cluster.session(0);
+  const uint64_t left = *cluster.pool(0).free_pages(*session);
+  const SpaceGroups groups{cluster.pool(0).pages()};
+  EXPECT_EQ(left + taken.size(), cluster.pool(0).pages() - 1 - groups.count());
+}
+
+TEST(PageAllocator, AFullPoolSaysSoAndAFreedPageComesBack) {
+  Cluster cluster({.nodes = 2, .frames = 64, .pool_bytes = 8 << 20});
+  auto a = cluster.session(0), b = cluster.session(1);
+  BufferPool &pa = cluster.pool(0), &pb = cluster.pool(1);
+  std::vector<PageId> pages;
+  const uint64_t room = *pa.free_pages(*a);
+  for (;;) {
+    auto page = (pages.size() % 2 ? pa : pb).allocate(pages.size() % 2 ? *a : *b, 1);
+    if (!page) {
+      EXPECT_EQ(page.error(), Errc::kNoSpace);
+      break;
+    }
+    pages.push_back(*page);
+  }
+  EXPECT_EQ(pages.size(), room);
+  EXPECT_EQ(pa.allocate(*a, 64).error(), Errc::kNoSpace);
+  scribble(pb, *b, pages[7]);
+  const uint64_t version = pb.fix_shared(*b, pages[7])->header().version;
+  ASSERT_TRUE(pa.free(*a, pages[7], 1));
+  auto again = pb.allocate(*b, 1);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again, pages[7]);
+  expect_zero_but_for_its_version(pb, *b, *again);
+  EXPECT_GT(pb.fix_shared(*b, *again)->header().version, version) << "versions are never reset";
+}
+
+TEST(PageAllocator, ExtentsAreGivenBackWhole) {
+  Cluster cluster({.nodes = 1, .frames = 256, .pool_bytes = 32 << 20});
+  auto a = cluster.session(0);
+  BufferPool& pool = cluster.pool(0);
+  const uint64_t before = *pool.free_pages(*a);
+  const PageId extent = *pool.allocate(*a, 64);
+  EXPECT_EQ(*pool.free_pages(*a), before - 64);
+  for (int i = 0; i < 64; i += 9) scribble(pool, *a, extent + i);
+  ASSERT_TRUE(pool.free(*a, extent, 64));
+  EXPECT_EQ(*pool.free_pages(*a), before);
+  for (int i = 0; i < 64; ++i) expect_zero_but_for_its_version(pool, *a, extent + i);
+  EXPECT_EQ(pool.free(*a, extent, 64).error(), Errc::kCorrupt) << "twice";
+  EXPECT_EQ(pool.free(*a, PageId::at({0}, 0), 1).error(), Errc::kCorrupt) << "the root page";
+  EXPECT_EQ(pool.free(*a, PageId::at({0}, 1), 1).error(), Errc::kCorrupt) << "a map page";
+}
+
+}  // namespace
+}  // namespace bufmgr
