@@ -132,7 +132,7 @@ class BufferPool final : public coherence::FrameDirectory {
   NodeId node() const { return node_->id(); }
   uint32_t nodes_max() const { return nodes_max_; }  // nodes the pool was laid out for; ids are below it
   bool fenced() const noexcept { return node_->fenced(); }
-  LogSink& log() { return gate_.sink(); }
+  LogSink& log() { return *gate_.sink(); }
   coherence::Node& coherence_node() { return *node_; }
   coherence::Pool& coherence_pool() { return *pool_; }
 

@@ -58,7 +58,8 @@ uint64_t LogGate::lowest_floor() const noexcept {
 }
 
 Lsn LogGate::flushed() noexcept {
-  const uint64_t durable = sink_ != nullptr ? sink_->flushed().value : 0;
+  LogSink* const log = sink();
+  const uint64_t durable = log != nullptr ? log->flushed().value : 0;
   uint64_t lowest = lowest_floor();
   if (lowest < durable) {
     // Whoever withdraws after this sees it and rings; whoever did before is not seen any more.
@@ -69,7 +70,7 @@ Lsn LogGate::flushed() noexcept {
 }
 
 void LogGate::request_flush(Lsn lsn) noexcept {
-  if (sink_ != nullptr) sink_->request_flush(lsn);
+  if (LogSink* const log = sink()) log->request_flush(lsn);
 }
 
 }  // namespace bufmgr

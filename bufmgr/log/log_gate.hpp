@@ -39,8 +39,9 @@ class LogGate final : public coherence::LogHorizon {
       : node_(node), shared_(shared), announcements_(announcements), ring_(ring) {}
   static void format(Announcement* announcements, uint32_t count) noexcept;
 
-  void set_sink(LogSink* sink) { sink_ = sink; }
-  LogSink& sink() const { return *sink_; }
+  // The process's sink; its first session sets it.
+  void set_sink(LogSink* sink) { sink_.store(sink, std::memory_order_release); }  // pairs with sink()
+  LogSink* sink() const { return sink_.load(std::memory_order_acquire); }
   void enlist(coherence::SessionId) noexcept;
 
   // --- around a commit -----------------------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ class LogGate final : public coherence::LogHorizon {
   Shared* shared_;
   Announcement* announcements_;
   RedoRing* ring_;
-  LogSink* sink_ = nullptr;
+  std::atomic<LogSink*> sink_{nullptr};
 };
 
 }  // namespace bufmgr
