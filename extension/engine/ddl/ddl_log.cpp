@@ -1,0 +1,168 @@
+#include "extension/engine/ddl/ddl_log.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "bufmgr/mini_transaction.hpp"
+
+namespace engine {
+namespace {
+
+using bufmgr::kPageBody;
+using bufmgr::PageType;
+using coherence::Errc;
+using coherence::kPageSize;
+using coherence::PageId;
+using coherence::Result;
+using coherence::Status;
+
+struct Root {
+  uint64_t count;
+  uint64_t first, last;  // raw PageId of entries; ~0: none
+};
+
+struct Chunk {
+  uint64_t next_chunk;  // raw PageId; ~0: the last of its entry
+  uint64_t next_entry;  // in the first chunk of an entry; set when the next entry is linked
+  uint64_t number;      // 0 until linked
+  uint64_t txn;
+  uint32_t total;       // bytes of the entry
+  uint32_t bytes;       // of this chunk
+};
+
+constexpr uint64_t kNone = ~uint64_t{0};
+constexpr uint32_t kChunkBody = kPageBody + sizeof(Chunk);
+constexpr uint32_t kChunkBytes = kPageSize - kChunkBody;
+
+struct alignas(8) PageCopy {
+  std::byte bytes[kPageSize];
+  template <class T>
+  T get(uint32_t offset) const {
+    T value;
+    std::memcpy(&value, bytes + offset, sizeof value);
+    return value;
+  }
+};
+
+}  // namespace
+
+Status DdlLog::open_root(PageId* root) {
+  *root = channel_.log_root();
+  if (root->valid()) return {};
+  auto page = pool_.allocate(session_, 1);
+  if (!page) return page.error();
+  {
+    bufmgr::MiniTransaction change(pool_, session_);
+    GCL_TRY(change.reserve(kPageSize));
+    auto guard = pool_.fix_exclusive(session_, *page);
+    if (!guard) return guard.error();
+    change.join(*guard);
+    change.format(*guard, PageType::kLog, 0);
+    change.set(*guard, kPageBody, Root{0, kNone, kNone});
+    change.commit();
+  }
+  if (!channel_.set_log_root(*page)) GCL_TRY(pool_.free(session_, *page, 1));
+  *root = channel_.log_root();
+  return {};
+}
+
+Result<PageId> DdlLog::write_chunk(std::span<const std::byte> chunk, PageId next, uint64_t txn, uint32_t total) {
+  auto page = pool_.allocate(session_, 1);
+  if (!page) return page.error();
+  bufmgr::MiniTransaction change(pool_, session_);
+  GCL_TRY(change.reserve(2 * kPageSize));
+  auto guard = pool_.fix_exclusive(session_, *page);
+  if (!guard) return guard.error();
+  change.join(*guard);
+  change.format(*guard, PageType::kLog, 0);
+  change.set(*guard, kPageBody, Chunk{next.raw, kNone, 0, txn, total, uint32_t(chunk.size())});
+  if (!chunk.empty()) change.write(*guard, kChunkBody, chunk.data(), uint32_t(chunk.size()));
+  change.commit();
+  return *page;
+}
+
+// The chain is written back to front, so that every page knows its successor; the front is linked last (L1).  What a
+// failure leaves behind is pages nobody refers to.
+Result<uint64_t> DdlLog::append(std::span<const std::byte> record, uint64_t txn) {
+  PageId root;
+  GCL_TRY(open_root(&root));
+  PageId next;
+  size_t begin = record.empty() ? 0 : (record.size() - 1) / kChunkBytes * kChunkBytes;
+  for (;; begin -= kChunkBytes) {
+    const auto chunk = record.subspan(begin, std::min<size_t>(kChunkBytes, record.size() - begin));
+    auto page = write_chunk(chunk, next, txn, uint32_t(record.size()));
+    if (!page) return page.error();
+    next = *page;
+    if (begin == 0) break;
+  }
+  return link(root, next);
+}
+
+Result<uint64_t> DdlLog::link(PageId root, PageId entry) {
+  bufmgr::MiniTransaction change(pool_, session_);
+  GCL_TRY(change.reserve(1024));
+  auto top = pool_.fix_exclusive(session_, root);
+  if (!top) return top.error();
+  Root now;
+  std::memcpy(&now, top->bytes() + kPageBody, sizeof now);
+  bufmgr::ExclusiveGuard before;
+  if (now.last != kNone) {
+    auto guard = pool_.fix_exclusive(session_, PageId{now.last});
+    if (!guard) return guard.error();
+    before = guard.take();
+  }
+  auto fresh = pool_.fix_exclusive(session_, entry);
+  if (!fresh) return fresh.error();
+
+  ++now.count;
+  change.join(*top);
+  change.join(*fresh);
+  if (before) {
+    change.join(before);
+    change.set(before, kPageBody + offsetof(Chunk, next_entry), entry.raw);
+  }
+  if (now.first == kNone) now.first = entry.raw;
+  now.last = entry.raw;
+  change.set(*top, kPageBody, now);
+  change.set(*fresh, kPageBody + offsetof(Chunk, number), now.count);
+  change.commit();
+  return uint64_t(now.count);
+}
+
+Status DdlLog::load(PageId page, DdlLogEntry* entry) {
+  *entry = DdlLogEntry{};
+  if (!page.valid()) return {};
+  PageCopy copy;
+  GCL_TRY(pool_.copy_page(session_, page, copy.bytes));
+  const auto chunk = copy.get<Chunk>(kPageBody);
+  *entry = {page, PageId{chunk.next_entry}, chunk.number, chunk.txn, chunk.total};
+  return {};
+}
+
+Status DdlLog::first(DdlLogEntry* entry) {
+  *entry = DdlLogEntry{};
+  const PageId root = channel_.log_root();
+  if (!root.valid()) return {};
+  PageCopy copy;
+  GCL_TRY(pool_.copy_page(session_, root, copy.bytes));
+  return load(PageId{copy.get<Root>(kPageBody).first}, entry);
+}
+
+Status DdlLog::next(DdlLogEntry* entry) { return load(PageId{entry->following}, entry); }
+
+Status DdlLog::read(const DdlLogEntry& entry, std::byte* to) {
+  PageId page = entry.page;
+  uint32_t done = 0;
+  while (page.valid()) {
+    PageCopy copy;
+    GCL_TRY(pool_.copy_page(session_, page, copy.bytes));
+    const auto chunk = copy.get<Chunk>(kPageBody);
+    if (chunk.bytes > kChunkBytes || chunk.bytes > entry.bytes - done) return Errc::kCorrupt;
+    std::memcpy(to + done, copy.bytes + kChunkBody, chunk.bytes);
+    done += chunk.bytes;
+    page = PageId{chunk.next_chunk};
+  }
+  return done == entry.bytes ? Status{} : Status{Errc::kCorrupt};
+}
+
+}  // namespace engine

@@ -1,0 +1,229 @@
+// The apply worker: runs other primaries' DDL in one database.  The launcher starts one when a message for its database
+// arrives, or when the log must be caught up with; it ends when it has had nothing to do for a while, so that the
+// database can be dropped.
+#include "extension/pg/ddl/ddl_catch_up.hpp"
+#include "extension/pg/ddl/ddl_exchange.hpp"
+#include "extension/pg/ddl/ddl_node_state.hpp"
+#include "extension/pg/ddl/ddl_port.hpp"
+#include "extension/pg/ddl/ddl_position.hpp"
+#include "extension/pg/ddl/ddl_replay.hpp"
+
+extern "C" {
+#include "libpq/pqformat.h"
+#include "libpq/pqsignal.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+
+PGDLLEXPORT void gcl_ddl_apply_main(Datum slot);
+}
+
+namespace gcl {
+namespace {
+
+using engine::DdlHeader;
+using engine::DdlKind;
+using engine::DdlMessage;
+
+constexpr int kIdleMs = 1000;
+
+DdlWorker* self = nullptr;
+MemoryContext message_context = nullptr;
+DdlReplay replay;
+
+struct Taking {         // part in an exchange
+  uint64_t exchange;    // 0: none
+  bool lost;            // our transaction is gone; only the end is of interest
+  bool tagged;          // we hold the DDL tag for the author
+  StringInfoData body;  // parts so far
+} taking;
+
+void leave_exchange() {
+  replay.abort();
+  if (taking.tagged && !taking.lost) unlock_ddl_tag();  // an abort of the whole transaction has released it
+  taking.exchange = 0;
+  taking.lost = taking.tagged = false;
+}
+
+void enter_exchange(const DdlMessage& message) {
+  if (message.header.exchange == taking.exchange) return;
+  leave_exchange();
+  taking.exchange = message.header.exchange;
+  // The beginning was sent to a worker that is no more.
+  taking.lost = message.header.exchange != message.sequence;
+  if (taking.lost) return;
+  replay.begin();
+  lock_ddl_tag();
+  taking.tagged = true;
+}
+
+[[noreturn]] void raise_lost() {
+  ereport(ERROR, (errcode(ERRCODE_IN_FAILED_SQL_TRANSACTION), errmsg("the transaction was rolled back here")));
+  pg_unreachable();
+}
+
+void end_committed() {
+  if (taking.lost || !replay.open()) {
+    leave_exchange();
+    apply_log();
+    return;
+  }
+  replay.commit();
+  unlock_ddl_tag();
+  taking.tagged = false;
+  leave_exchange();
+}
+
+void do_as_told(const DdlMessage& message) {
+  const DdlKind kind = message.header.kind;
+  if (kind == DdlKind::kAbort) return leave_exchange();
+  if (kind == DdlKind::kCommit) return end_committed();
+  enter_exchange(message);
+  if (taking.lost) raise_lost();
+  MemoryContextSwitchTo(message_context);
+  List* path = read_ints(&taking.body);
+  List* aborted = read_ints(&taking.body);
+  replay.go_to(path, aborted);
+  MemoryContextSwitchTo(message_context);
+  if (kind == DdlKind::kLock) {
+    const int lock_timeout = int(pq_getmsgint(&taking.body, 4));
+    replay.lock(read_record(&taking.body)->targets, lock_timeout);
+  } else if (kind == DdlKind::kStatement) {
+    replay.run(read_record(&taking.body));
+  } else if (kind == DdlKind::kPrepare) {
+    replay.go_to(NIL, NIL);
+    save_position(MyDatabaseId, message.header.log_number);
+  }
+}
+
+// SQLSTATE, line break, message, as the author expects it.
+void describe(const ErrorData* error, StringInfo to) {
+  appendStringInfo(to, "%s\n%s", unpack_sql_state(error->sqlerrcode), error->message ? error->message : "?");
+  if (error->detail) appendStringInfo(to, " (%s)", error->detail);
+}
+
+void deal_with(const DdlMessage& message) {
+  StringInfoData text;
+  MemoryContextSwitchTo(message_context);
+  initStringInfo(&text);
+  volatile bool ok = true;
+  QueryCancelPending = false;
+  self->busy = message.sequence;
+  PG_TRY();
+  {
+    do_as_told(message);
+  }
+  PG_CATCH();
+  {
+    MemoryContextSwitchTo(message_context);
+    ErrorData* error = CopyErrorData();
+    EmitErrorReport();
+    FlushErrorState();
+    describe(error, &text);
+    if (!replay.roll_back_innermost()) taking.lost = true;
+    ok = false;
+  }
+  PG_END_TRY();
+  self->busy = 0;
+  QueryCancelPending = false;
+  MemoryContextSwitchTo(message_context);
+  ddl_channel().acknowledge(message.sequence, ok, {text.data, size_t(text.len)});
+}
+
+// True if this was the last part.
+bool take_part(const DdlMessage& message) {
+  if (message.header.offset == 0) {
+    MemoryContextReset(message_context);
+    MemoryContext caller = MemoryContextSwitchTo(message_context);
+    initStringInfo(&taking.body);
+    MemoryContextSwitchTo(caller);
+  }
+  enlargeStringInfo(&taking.body, int(message.header.bytes));
+  if (!ddl_channel().read_body(message, taking.body.data + taking.body.len)) return false;
+  taking.body.len += int(message.header.bytes);
+  taking.body.data[taking.body.len] = 0;
+  const bool complete = message.header.offset + message.header.bytes == message.header.total;
+  if (!complete) ddl_channel().acknowledge(message.sequence, true, {});
+  return complete;
+}
+
+// Waits a little; ends the process when there is nothing to wait for.
+void wait_for_message(int* naps) {
+  CHECK_FOR_INTERRUPTS();
+  if (ddl_pool_fenced()) proc_exit(1);
+  const bool idle = taking.exchange == 0;
+  if (++*naps <= 50 && !idle) {
+    pg_usleep(100);
+    return;
+  }
+  const long ms = idle ? 20 : 1;
+  if (idle && *naps * ms > kIdleMs) proc_exit(0);
+  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
+  ResetLatch(MyLatch);
+}
+
+[[noreturn]] void serve() {
+  uint64_t done = ddl_channel().acknowledged();
+  int naps = 0;
+  for (;;) {
+    DdlMessage message;
+    message.sequence = ddl_channel().sequence();
+    if (message.sequence == done) {
+      wait_for_message(&naps);
+      continue;
+    }
+    if (!ddl_channel().read(message.sequence, &message.header)) continue;
+    if (message.header.author == ddl_node() || strcmp(message.header.database, self->database) != 0) {
+      done = message.sequence;
+      continue;
+    }
+    naps = 0;
+    if (take_part(message)) deal_with(message);
+    done = ddl_channel().acknowledged();
+  }
+}
+
+void forget_me(int, Datum) {
+  LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
+  self->busy = 0;
+  self->latch = nullptr;
+  self->pid = 0;
+  LWLockRelease(ddl_node_state().lock);
+}
+
+void start(int slot) {
+  self = &ddl_node_state().workers[slot];
+  LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
+  self->pid = MyProcPid;
+  self->latch = MyLatch;
+  LWLockRelease(ddl_node_state().lock);
+  before_shmem_exit(forget_me, 0);
+  pqsignal(SIGINT, StatementCancelHandler);
+  pqsignal(SIGTERM, die);
+  BackgroundWorkerUnblockSignals();
+  BackgroundWorkerInitializeConnection(self->database, nullptr, 0);
+  SetConfigOption("session_replication_role", "replica", PGC_SUSET, PGC_S_OVERRIDE);
+  SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+  SetConfigOption("idle_in_transaction_session_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+  message_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl message", ALLOCSET_DEFAULT_SIZES);
+}
+
+}  // namespace
+}  // namespace gcl
+
+void gcl_ddl_apply_main(Datum slot) {
+  using namespace gcl;
+  gcl::start(DatumGetInt32(slot));
+  apply_log();
+  if (self->catch_up_only) {
+    self->caught_up = true;
+    proc_exit(0);
+  }
+  serve();
+}

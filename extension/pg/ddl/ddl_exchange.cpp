@@ -1,0 +1,325 @@
+#include "extension/pg/ddl/ddl_exchange.hpp"
+
+#include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/ddl/ddl_port.hpp"
+
+extern "C" {
+#include "commands/dbcommands.h"
+#include "libpq/pqformat.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "storage/pmsignal.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "utils/timestamp.h"
+}
+
+namespace gcl {
+namespace {
+
+using coherence::NodeId;
+using engine::DdlHeader;
+using engine::DdlKind;
+using engine::DdlMembers;
+using engine::DdlReply;
+
+struct Kept {
+  DdlRecord* record;
+  bool rolled_back;  // its savepoint was
+};
+
+// What this transaction has under way; everything it points to lives in `context`.
+struct Exchange {
+  bool locked;           // we hold the cluster's DDL lock
+  bool tagged;           // and the local tag
+  bool prepared;
+  uint64_t first;        // number of our first message; 0: none posted
+  uint64_t last;
+  uint64_t log_number;
+  DdlMembers members;
+  List* kept;            // Kept*
+  List* aborted;         // savepoints rolled back since the exchange began
+  engine::DdlChannel* channel;
+  char database[NAMEDATALEN];
+} exchange;
+
+MemoryContext exchange_context = nullptr;
+List* savepoints = NIL;  // of int, in TopMemoryContext
+
+LOCKTAG ddl_tag() {
+  LOCKTAG tag;
+  tag.locktag_field1 = 0x67636c;  // "gcl"
+  tag.locktag_field2 = 0x64646c;  // "ddl"
+  tag.locktag_field3 = 0;
+  tag.locktag_field4 = 0;
+  tag.locktag_type = LOCKTAG_USERLOCK;
+  tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
+  return tag;
+}
+
+[[noreturn]] void raise_fenced() {
+  ereport(ERROR, (errcode(ERRCODE_ADMIN_SHUTDOWN), errmsg("the gcl pool is fenced: a primary ended uncleanly")));
+  pg_unreachable();
+}
+
+// Short naps first: a peer usually answers within a millisecond.
+void nap(int* naps, bool interruptible) {
+  if (++*naps <= 30 || !interruptible) {
+    pg_usleep(*naps <= 30 ? 100 : 1000);
+    return;
+  }
+  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 1, PG_WAIT_EXTENSION);
+  ResetLatch(MyLatch);
+}
+
+// The reply's text is SQLSTATE, a line break, the message.
+[[noreturn]] void raise_reply(NodeId node) {
+  char text[engine::kDdlReplyBytes + 1];
+  const uint32_t bytes = exchange.channel->reply_text(node, text);
+  text[bytes] = 0;
+  int code = ERRCODE_INTERNAL_ERROR;
+  const char* message = text;
+  if (bytes > 6 && text[5] == '\n') {
+    code = MAKE_SQLSTATE(text[0], text[1], text[2], text[3], text[4]);
+    message = text + 6;
+  }
+  ereport(ERROR, (errcode(code), errmsg("primary %d: %s", node.value, message)));
+  pg_unreachable();
+}
+
+// Whether every participant has dealt with `sequence`; the first that failed is put into *failed.
+bool settled(uint64_t sequence, NodeId* failed) {
+  bool all = true;
+  for (coherence::NodeSet left = exchange.members.nodes; !left.empty(); left = left.without(left.first())) {
+    const NodeId node = left.first();
+    switch (exchange.channel->reply_of(node, exchange.members.incarnation[node.value], sequence)) {
+      case DdlReply::kPending: all = false; break;
+      case DdlReply::kFailed:
+        if (failed && !failed->valid()) *failed = node;
+        break;
+      case DdlReply::kDone:
+      case DdlReply::kGone: break;
+    }
+  }
+  return all;
+}
+
+void wait_settled(uint64_t sequence, bool raise_failure) {
+  int naps = 0;
+  NodeId failed;
+  while (!settled(sequence, raise_failure ? &failed : nullptr) && !failed.valid()) {
+    if (ddl_pool_fenced()) raise_fenced();
+    CHECK_FOR_INTERRUPTS();
+    nap(&naps, true);
+  }
+  if (failed.valid()) raise_reply(failed);
+}
+
+void wait_or_cancel(uint64_t sequence, bool raise_failure) {
+  PG_TRY();
+  {
+    wait_settled(sequence, raise_failure);
+  }
+  PG_CATCH();
+  {
+    exchange.channel->cancel(sequence);  // whoever waits for a lock for us can stop
+    PG_RE_THROW();
+  }
+  PG_END_TRY();
+}
+
+uint64_t post(DdlKind kind, const char* part, uint32_t bytes, uint32_t offset, uint32_t total) {
+  DdlHeader header{};
+  header.exchange = exchange.first;
+  header.log_number = exchange.log_number;
+  header.bytes = bytes;
+  header.total = total;
+  header.offset = offset;
+  header.kind = kind;
+  header.author = ddl_node();
+  strlcpy(header.database, exchange.database, sizeof header.database);
+  if (exchange.first == 0) {
+    header.exchange = exchange.channel->sequence() + 1;
+    exchange.first = header.exchange;
+  }
+  exchange.last = exchange.channel->post(header, part);
+  return exchange.last;
+}
+
+// Posts a message, in parts if it is longer than the window, and waits until all have dealt with it.
+void send(DdlKind kind, StringInfo body) {
+  if (exchange.last) wait_or_cancel(exchange.last, false);  // D1: one that an ERROR left behind
+  const uint32_t total = uint32_t(body->len), window = exchange.channel->window_bytes();
+  uint32_t offset = 0;
+  do {
+    const uint32_t bytes = Min(window, total - offset);
+    const uint64_t sequence = post(kind, body->data + offset, bytes, offset, total);
+    wait_or_cancel(sequence, true);
+    offset += bytes;
+  } while (offset < total);
+}
+
+void start_body(StringInfo body) {
+  initStringInfo(body);
+  write_ints(body, savepoints);
+  write_ints(body, exchange.aborted);
+}
+
+// Gives back whatever this transaction holds.  Never raises.
+void close_exchange() {
+  if (exchange.locked) {
+    if (exchange.last) exchange.channel->acknowledge(exchange.last, true, {});
+    exchange.channel->unlock(ddl_me());
+  }
+  if (exchange.tagged) unlock_ddl_tag();
+  exchange = {};
+  if (exchange_context) MemoryContextReset(exchange_context);
+}
+
+bool any_live_record() {
+  ListCell* cell;
+  foreach (cell, exchange.kept)
+    if (!static_cast<Kept*>(lfirst(cell))->rolled_back) return true;
+  return false;
+}
+
+void write_log_record(StringInfo to) {
+  int live = 0;
+  ListCell* cell;
+  foreach (cell, exchange.kept) live += !static_cast<Kept*>(lfirst(cell))->rolled_back;
+  initStringInfo(to);
+  pq_sendstring(to, exchange.database);
+  pq_sendint32(to, ddl_node());
+  pq_sendint32(to, uint32_t(live));
+  foreach (cell, exchange.kept) {
+    const auto* kept = static_cast<Kept*>(lfirst(cell));
+    if (!kept->rolled_back) write_record(to, kept->record);
+  }
+}
+
+void savepoint_callback(SubXactEvent event, SubTransactionId mine, SubTransactionId, void*) {
+  if (event == SUBXACT_EVENT_START_SUB) {
+    MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+    savepoints = lappend_int(savepoints, int(mine));
+    MemoryContextSwitchTo(caller);
+    return;
+  }
+  if (event == SUBXACT_EVENT_PRE_COMMIT_SUB) return;
+  if (savepoints == NIL || llast_int(savepoints) != int(mine)) return;
+  savepoints = list_delete_last(savepoints);
+  if (event != SUBXACT_EVENT_ABORT_SUB || !exchange.locked) return;
+  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  exchange.aborted = lappend_int(exchange.aborted, int(mine));
+  MemoryContextSwitchTo(caller);
+  ListCell* cell;
+  foreach (cell, exchange.kept) {
+    auto* kept = static_cast<Kept*>(lfirst(cell));
+    kept->rolled_back |= list_member_int(kept->record->path, int(mine));
+  }
+}
+
+}  // namespace
+
+void install_exchange_hooks() { RegisterSubXactCallback(savepoint_callback, nullptr); }
+
+List* savepoint_path() { return list_copy(savepoints); }
+
+engine::DdlHolder ddl_me() { return engine::DdlHolder::make(NodeId{ddl_node()}, ddl_session(), uint32_t(MyProcPid)); }
+
+void lock_ddl_tag() {
+  const LOCKTAG tag = ddl_tag();
+  (void)LockAcquire(&tag, ExclusiveLock, true, false);
+}
+
+void unlock_ddl_tag() {
+  const LOCKTAG tag = ddl_tag();
+  (void)LockRelease(&tag, ExclusiveLock, true);
+}
+
+void open_exchange() {
+  if (exchange.locked) return;
+  if (!exchange_context)
+    exchange_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl exchange", ALLOCSET_DEFAULT_SIZES);
+  exchange.channel = &ddl_channel();
+  strlcpy(exchange.database, get_database_name(MyDatabaseId), NAMEDATALEN);
+  const TimestampTz began = GetCurrentTimestamp();
+  int naps = 0;
+  for (;;) {
+    lock_ddl_tag();
+    if (exchange.channel->try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) break;
+    unlock_ddl_tag();  // so that the apply worker can have it, and we queue behind it
+    if (ddl_pool_fenced()) raise_fenced();
+    if (LockTimeout > 0 && TimestampDifferenceExceeds(began, GetCurrentTimestamp(), LockTimeout))
+      ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("canceling statement due to lock timeout"),
+                      errdetail("Another primary holds the DDL lock.")));
+    CHECK_FOR_INTERRUPTS();
+    nap(&naps, true);
+  }
+  exchange.locked = exchange.tagged = true;
+  exchange.members = exchange.channel->members();
+  wait_settled(exchange.channel->sequence(), false);  // D3
+}
+
+void send_locks(List* targets) {
+  StringInfoData body;
+  start_body(&body);
+  pq_sendint32(&body, uint32_t(LockTimeout));
+  DdlRecord record{};
+  record.sql = pstrdup("");
+  record.targets = targets;
+  write_record(&body, &record);
+  send(DdlKind::kLock, &body);
+}
+
+void send_statement(DdlRecord* record) {
+  StringInfoData body;
+  start_body(&body);
+  const int at = body.len;
+  write_record(&body, record);
+  send(DdlKind::kStatement, &body);
+
+  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  auto* kept = static_cast<Kept*>(palloc0(sizeof(Kept)));
+  body.cursor = at;
+  kept->record = read_record(&body);
+  exchange.kept = lappend(exchange.kept, kept);
+  MemoryContextSwitchTo(caller);
+}
+
+void read_log_head(StringInfo from, char** database, int* author, int* count) {
+  *database = pstrdup(pq_getmsgrawstring(from));
+  *author = int(pq_getmsgint(from, 4));
+  *count = int(pq_getmsgint(from, 4));
+}
+
+void ddl_pre_commit() {
+  if (!exchange.locked || !any_live_record()) return;
+  const uint64_t transaction = ddl_transaction();
+  StringInfoData record;
+  write_log_record(&record);
+  exchange.log_number = ddl_log_append(record.data, uint32_t(record.len), transaction);
+  StringInfoData body;
+  start_body(&body);
+  send(DdlKind::kPrepare, &body);
+  exchange.prepared = true;
+}
+
+void ddl_committed() noexcept {
+  if (exchange.locked && exchange.first) {
+    const uint64_t sequence = post(exchange.prepared ? DdlKind::kCommit : DdlKind::kAbort, nullptr, 0, 0, 0);
+    int naps = 0;
+    while (exchange.prepared && !settled(sequence, nullptr) && !ddl_pool_fenced() && PostmasterIsAlive())
+      nap(&naps, false);
+  }
+  close_exchange();
+}
+
+void ddl_aborted() noexcept {
+  if (exchange.locked && exchange.first && !ddl_pool_fenced()) {
+    exchange.channel->cancel(exchange.last);
+    (void)post(DdlKind::kAbort, nullptr, 0, 0, 0);
+  }
+  close_exchange();
+}
+
+}  // namespace gcl

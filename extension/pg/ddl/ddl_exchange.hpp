@@ -1,0 +1,31 @@
+// The author's side: one DDL transaction, from its first captured statement until every other primary has ended it.
+#pragma once
+
+#include "extension/engine/ddl/ddl_words.hpp"
+#include "extension/pg/ddl/ddl_record.hpp"
+
+namespace gcl {
+
+void install_exchange_hooks();  // savepoint callback
+
+// Takes the cluster's DDL lock, unless this transaction has it.  May wait: cancelable, obeys lock_timeout, and is an
+// edge of the local deadlock check (every process of this server that wants it waits for one lock tag, which the apply
+// worker holds while another primary is the author).
+void open_exchange();
+
+// Others lock these relations; returns when all have them.
+void send_locks(List* targets);
+// Others run the statement; ERROR names the primary that could not.  Keeps a copy for the log.
+void send_statement(DdlRecord* record);
+
+// The open savepoints of this transaction, outermost first.
+List* savepoint_path();
+
+// The lock tag; shared with the launcher and the apply worker.
+void lock_ddl_tag();
+void unlock_ddl_tag();
+engine::DdlHolder ddl_me();
+// This transaction's DDL is in the log under that head: database, author, count of records.
+void read_log_head(StringInfo from, char** database, int* author, int* count);
+
+}  // namespace gcl

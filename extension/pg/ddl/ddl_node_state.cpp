@@ -1,0 +1,81 @@
+#include "extension/pg/ddl/ddl_node_state.hpp"
+
+extern "C" {
+#include "postmaster/bgworker.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+// libpq/auth.h, which wants Kerberos' headers.
+struct Port;
+typedef void (*ClientAuthentication_hook_type)(Port*, int);
+extern PGDLLIMPORT ClientAuthentication_hook_type ClientAuthentication_hook;
+}
+
+#include "extension/pg/ddl/ddl_port.hpp"
+
+namespace gcl {
+namespace {
+
+shmem_request_hook_type previous_request_hook = nullptr;
+shmem_startup_hook_type previous_startup_hook = nullptr;
+ClientAuthentication_hook_type previous_authentication_hook = nullptr;
+DdlNodeState* state = nullptr;
+
+constexpr int kGateMs = 30000;  // a primary that cannot catch up lets people in to see why
+
+void request() {
+  if (previous_request_hook) previous_request_hook();
+  RequestAddinShmemSpace(MAXALIGN(sizeof(DdlNodeState)));
+  RequestNamedLWLockTranche("gcl_ddl", 1);
+}
+
+void startup() {
+  if (previous_startup_hook) previous_startup_hook();
+  LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+  bool found;
+  state = static_cast<DdlNodeState*>(ShmemInitStruct("gcl ddl", sizeof(DdlNodeState), &found));
+  if (!found) {
+    memset(state, 0, sizeof *state);
+    state->lock = &GetNamedLWLockTranche("gcl_ddl")->lock;
+  }
+  LWLockRelease(AddinShmemInitLock);
+}
+
+// A connection made while this primary catches up would see yesterday's catalogs.
+void wait_until_serving(Port* port, int status) {
+  if (previous_authentication_hook) previous_authentication_hook(port, status);
+  if (!state || status != STATUS_OK || !ddl_pool_attached()) return;
+  for (int waited = 0; !state->serving && !state->failing && !ddl_pool_fenced() && waited < kGateMs; waited += 5) {
+    CHECK_FOR_INTERRUPTS();
+    pg_usleep(5000);
+  }
+}
+
+void register_launcher() {
+  BackgroundWorker worker{};
+  worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+  worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+  worker.bgw_restart_time = 1;
+  strlcpy(worker.bgw_library_name, "gcl", BGW_MAXLEN);
+  strlcpy(worker.bgw_function_name, "gcl_ddl_launcher_main", BGW_MAXLEN);
+  strlcpy(worker.bgw_name, "gcl ddl launcher", BGW_MAXLEN);
+  strlcpy(worker.bgw_type, "gcl ddl launcher", BGW_MAXLEN);
+  RegisterBackgroundWorker(&worker);
+}
+
+}  // namespace
+
+DdlNodeState& ddl_node_state() { return *state; }
+
+void install_node_state() {
+  previous_request_hook = shmem_request_hook;
+  shmem_request_hook = request;
+  previous_startup_hook = shmem_startup_hook;
+  shmem_startup_hook = startup;
+  previous_authentication_hook = ClientAuthentication_hook;
+  ClientAuthentication_hook = wait_until_serving;
+  register_launcher();
+}
+
+}  // namespace gcl

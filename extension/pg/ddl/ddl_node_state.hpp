@@ -1,0 +1,30 @@
+// What the processes of one primary share about DDL: whether it serves, and its apply workers.
+#pragma once
+
+#include "extension/pg/ddl/pg.hpp"
+
+namespace gcl {
+
+inline constexpr int kApplyWorkersMax = 16;
+
+struct DdlWorker {         // guarded by the node state's lock, but for `busy`
+  char database[NAMEDATALEN];
+  pid_t pid;               // 0: not running
+  Latch* latch;
+  bool catch_up_only;      // ends when it has applied the log
+  bool caught_up;          // what became of that
+  volatile uint64_t busy;  // number of the message it is at; 0: none
+};
+
+struct DdlNodeState {
+  LWLock* lock;
+  bool started;       // the launcher ran before, in this life of the server
+  volatile bool serving;  // caught up, and a member
+  volatile bool failing;  // the last attempt to catch up failed
+  DdlWorker workers[kApplyWorkersMax];
+};
+
+DdlNodeState& ddl_node_state();
+void install_node_state();  // shared memory, the launcher, and the gate before new connections
+
+}  // namespace gcl

@@ -1,0 +1,70 @@
+#include "extension/pg/ddl/ddl_port.hpp"
+
+#include <new>
+#include <span>
+
+#include "extension/pg/backend.hpp"
+
+extern "C" {
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/proc.h"
+}
+
+namespace gcl {
+namespace {
+
+engine::DdlLog log_now() { return {pool(), session(), ddl_channel()}; }
+
+}  // namespace
+
+bool ddl_pool_attached() noexcept { return node_pool() != nullptr; }
+bool ddl_pool_fenced() noexcept { return node_pool() == nullptr || node_pool()->fenced(); }
+uint8_t ddl_node() { return node_pool()->node().value; }
+uint32_t ddl_session() { return uint32_t(MyProc->pgprocno); }
+
+engine::DdlChannel& ddl_channel() {
+  alignas(engine::DdlChannel) static std::byte place[sizeof(engine::DdlChannel)];
+  static engine::DdlChannel* channel = nullptr;
+  if (!channel) {
+    const bufmgr::RegionSpan region = pool().region(bufmgr::Region::kDdl);
+    channel = new (place) engine::DdlChannel(session().memory(), region.at, region.bytes, pool().node());
+  }
+  return *channel;
+}
+
+uint64_t ddl_transaction() {
+  (void)session();
+  prepare_to_write();
+  return until_done(nullptr, [] { return txns().id_for_write(); })->raw;
+}
+
+DdlFate ddl_fate(uint64_t transaction) {
+  const engine::Fate fate = *until_done(nullptr, [=] { return txns().fate(engine::TxnId{transaction}); });
+  if (fate.running()) return DdlFate::kRunning;
+  return fate.committed() ? DdlFate::kCommitted : DdlFate::kRolledBack;
+}
+
+uint64_t ddl_log_append(const char* record, uint32_t bytes, uint64_t transaction) {
+  const std::span<const std::byte> span{reinterpret_cast<const std::byte*>(record), bytes};
+  return *until_done(nullptr, [=] { return log_now().append(span, transaction); });
+}
+
+void ddl_log_first(engine::DdlLogEntry* entry) {
+  (void)until_done(nullptr, [=] { return log_now().first(entry); });
+}
+
+void ddl_log_next(engine::DdlLogEntry* entry) {
+  (void)until_done(nullptr, [=] {
+    engine::DdlLogEntry from = *entry;
+    auto outcome = log_now().next(&from);
+    if (outcome) *entry = from;
+    return outcome;
+  });
+}
+
+void ddl_log_read(const engine::DdlLogEntry& entry, char* to) {
+  (void)until_done(nullptr, [&] { return log_now().read(entry, reinterpret_cast<std::byte*>(to)); });
+}
+
+}  // namespace gcl

@@ -1,0 +1,29 @@
+// What ddl/ needs of the rest of the module, in one place: the pool's channel and log, and transactions of the cluster.
+// All of it raises a PostgreSQL ERROR when it cannot answer (55000 not attached, 57P02 fenced).
+#pragma once
+
+#include <cstdint>
+
+#include "extension/engine/ddl/ddl_channel.hpp"
+#include "extension/engine/ddl/ddl_log.hpp"
+
+namespace gcl {
+
+enum class DdlFate : uint8_t { kRunning, kCommitted, kRolledBack };
+
+bool ddl_pool_attached() noexcept;  // whether this server takes part in a pool
+bool ddl_pool_fenced() noexcept;
+uint8_t ddl_node();
+engine::DdlChannel& ddl_channel();  // of this process
+uint32_t ddl_session();             // slot number of this process
+
+// The id of this transaction in the cluster's status log; assigned now if it has none.
+uint64_t ddl_transaction();
+DdlFate ddl_fate(uint64_t transaction);
+
+uint64_t ddl_log_append(const char* record, uint32_t bytes, uint64_t transaction);
+void ddl_log_first(engine::DdlLogEntry* entry);
+void ddl_log_next(engine::DdlLogEntry* entry);
+void ddl_log_read(const engine::DdlLogEntry& entry, char* to);
+
+}  // namespace gcl

@@ -1,0 +1,59 @@
+#include "extension/pg/ddl/ddl_position.hpp"
+
+extern "C" {
+#include "access/transam.h"
+#include "storage/fd.h"
+}
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gcl {
+namespace {
+
+constexpr uint64_t kMagic = 0x67636c64646c3031;  // "gcl ddl 01"
+
+struct Position {
+  uint64_t magic;
+  uint64_t before, after;
+  uint64_t xid;  // 0: `after` counts
+};
+
+void path_of(Oid database, char* to, const char* suffix) { snprintf(to, MAXPGPATH, "gcl_ddl/%u%s", database, suffix); }
+
+}  // namespace
+
+uint64_t load_position(Oid database) {
+  char path[MAXPGPATH];
+  path_of(database, path, "");
+  const int fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
+  if (fd < 0) {
+    if (errno == ENOENT) return 0;
+    ereport(ERROR, (errcode_for_file_access(), errmsg("could not open file \"%s\": %m", path)));
+  }
+  Position found{};
+  const ssize_t bytes = read(fd, &found, sizeof found);
+  CloseTransientFile(fd);
+  if (bytes != sizeof found || found.magic != kMagic)
+    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("file \"%s\" is not a DDL position", path)));
+  const bool counts = found.xid == 0 || TransactionIdDidCommit(TransactionId(found.xid));
+  return counts ? found.after : found.before;
+}
+
+void save_position(Oid database, uint64_t position) {
+  const Position next{kMagic, load_position(database), position, GetTopTransactionId()};
+  char path[MAXPGPATH], fresh[MAXPGPATH];
+  path_of(database, path, "");
+  path_of(database, fresh, ".new");
+  if (MakePGDirectory("gcl_ddl") < 0 && errno != EEXIST)
+    ereport(ERROR, (errcode_for_file_access(), errmsg("could not create directory \"gcl_ddl\": %m")));
+  const int fd = OpenTransientFile(fresh, O_RDWR | O_CREAT | O_TRUNC | PG_BINARY);
+  if (fd < 0) ereport(ERROR, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", fresh)));
+  if (write(fd, &next, sizeof next) != sizeof next || pg_fsync(fd) != 0)
+    ereport(ERROR, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", fresh)));
+  CloseTransientFile(fd);
+  (void)durable_rename(fresh, path, ERROR);
+}
+
+}  // namespace gcl

@@ -1,0 +1,167 @@
+#include "extension/pg/ddl/ddl_replay.hpp"
+
+extern "C" {
+#include "access/parallel.h"
+#include "nodes/nodes.h"
+#include "parser/analyze.h"
+#include "storage/lmgr.h"
+#include "tcop/tcopprot.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/snapmgr.h"
+}
+
+#include "extension/pg/ddl/attribute_versions.hpp"
+#include "extension/pg/ddl/ddl_results.hpp"
+#include "extension/pg/ddl/ddl_scope.hpp"
+
+namespace gcl {
+namespace {
+
+int position_of(const List* list, int value) {
+  for (int i = 0; i < list_length(list); ++i)
+    if (list_nth_int(list, i) == value) return i;
+  return -1;
+}
+
+void take_settings(const DdlRecord* record) {
+  ListCell* cell;
+  foreach (cell, record->settings) {
+    const auto* setting = static_cast<DdlSetting*>(lfirst(cell));
+    (void)set_config_option(setting->name, setting->value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+  }
+}
+
+// The author has scanned its rows; a constraint that held for them holds.
+void spare_the_rows(Node* statement) {
+  if (!IsA(statement, AlterTableStmt)) return;
+  ListCell* cell;
+  foreach (cell, castNode(AlterTableStmt, statement)->cmds) {
+    const auto* command = lfirst_node(AlterTableCmd, cell);
+    if (command->subtype != AT_AddConstraint) continue;
+    auto* constraint = castNode(Constraint, command->def);
+    if (constraint->contype != CONSTR_CHECK || constraint->skip_validation) continue;
+    constraint->skip_validation = true;
+    constraint->initially_valid = true;
+  }
+}
+
+// The same names must mean the same relations here: a local table may stand in their way.
+void check_targets(const DdlRecord* record, const DdlPlan& plan) {
+  bool same = list_length(plan.targets) == list_length(record->targets);
+  for (int i = 0; same && i < list_length(plan.targets); ++i)
+    same = static_cast<DdlTarget*>(list_nth(plan.targets, i))->relation ==
+           static_cast<DdlTarget*>(list_nth(record->targets, i))->relation;
+  if (!same || plan.scope != DdlScope::kCluster)
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the statement names other objects here than on the primary it came from")));
+}
+
+void run_statement(const DdlRecord* record) {
+  List* raw = pg_parse_query(record->sql);
+  if (list_length(raw) != 1) elog(ERROR, "gcl: a DDL record holds %d statements", list_length(raw));
+  PushActiveSnapshot(GetTransactionSnapshot());
+  List* queries = pg_analyze_and_rewrite_fixedparams(linitial_node(RawStmt, raw), record->sql, nullptr, 0, nullptr);
+  List* plans = pg_plan_queries(queries, record->sql, 0, nullptr);
+  auto* statement = linitial_node(PlannedStmt, plans);
+  if (list_length(plans) != 1 || !statement->utilityStmt) elog(ERROR, "gcl: a DDL record is not a utility statement");
+  const DdlPlan plan = plan_ddl(statement->utilityStmt);
+  check_targets(record, plan);
+  spare_the_rows(statement->utilityStmt);
+  if (plan.adds_columns) lower_versions(versions_of(static_cast<DdlTarget*>(linitial(plan.targets))->relation));
+  begin_replay(record, plan.keeps_oids);
+  PG_TRY();
+  {
+    ProcessUtility(statement, record->sql, false, PROCESS_UTILITY_QUERY, nullptr, nullptr, None_Receiver, nullptr);
+    CommandCounterIncrement();
+  }
+  PG_FINALLY();
+  {
+    end_replay();
+  }
+  PG_END_TRY();
+  PopActiveSnapshot();
+}
+
+}  // namespace
+
+void DdlReplay::begin() {
+  StartTransactionCommand();
+  (void)GetTopTransactionId();
+  open_ = true;
+  depth_ = 0;
+}
+
+void DdlReplay::go_to(const List* path, const List* aborted) {
+  int common = 0;
+  while (common < depth_ && common < list_length(path) && path_[common] == list_nth_int(path, common)) ++common;
+  for (; depth_ > common; --depth_) {
+    if (position_of(aborted, path_[depth_ - 1]) >= 0)
+      RollbackAndReleaseCurrentSubTransaction();
+    else
+      ReleaseCurrentSubTransaction();
+  }
+  for (; depth_ < list_length(path); ++depth_) {
+    if (depth_ == kDepthMax)
+      ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many savepoints around DDL")));
+    BeginInternalSubTransaction(nullptr);
+    path_[depth_] = list_nth_int(path, depth_);
+  }
+}
+
+void DdlReplay::lock(const List* targets, int lock_timeout_ms) {
+  const int nest = NewGUCNestLevel();
+  char timeout[32];
+  snprintf(timeout, sizeof timeout, "%d", lock_timeout_ms);
+  (void)set_config_option("lock_timeout", timeout, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+  ListCell* cell;
+  foreach (cell, targets) {
+    const auto* target = static_cast<DdlTarget*>(lfirst(cell));
+    LockRelationOid(target->relation, target->mode);
+    if (!is_shared_relation(target->relation))
+      ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %u is not here", target->relation)));
+  }
+  AtEOXact_GUC(true, nest);
+}
+
+void DdlReplay::run(const DdlRecord* record) {
+  const int nest = NewGUCNestLevel();
+  take_settings(record);
+  Oid user;
+  int context;
+  GetUserIdAndSecContext(&user, &context);
+  SetUserIdAndSecContext(get_role_oid(record->role, false), context);
+  run_statement(record);
+  SetUserIdAndSecContext(user, context);
+  AtEOXact_GUC(true, nest);
+  PushActiveSnapshot(GetTransactionSnapshot());
+  finish_replay(record);
+  PopActiveSnapshot();
+}
+
+void DdlReplay::commit() {
+  go_to(NIL, NIL);
+  CommitTransactionCommand();
+  open_ = false;
+}
+
+void DdlReplay::abort() {
+  if (open_) AbortOutOfAnyTransaction();
+  open_ = false;
+  depth_ = 0;
+}
+
+bool DdlReplay::roll_back_innermost() {
+  if (!open_) return false;
+  if (depth_ == 0) {
+    abort();
+    return false;
+  }
+  RollbackAndReleaseCurrentSubTransaction();
+  --depth_;
+  return true;
+}
+
+}  // namespace gcl

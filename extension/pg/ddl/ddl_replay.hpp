@@ -1,0 +1,34 @@
+// The other primaries' side: running an author's statements in one local transaction, with the author's savepoints, so
+// that whatever the author rolls back is rolled back here, and nothing else is.
+//
+// R1. Between begin() and end, the process is in a transaction; its innermost subtransaction is the innermost savepoint
+//     of the author that this primary has heard of.
+// R2. An error rolls back that savepoint here, as it does on the author; without savepoints, the whole transaction.
+// R3. Replay makes no pages in the pool, reads no rows, and fires no user's triggers (session_replication_role).
+#pragma once
+
+#include "extension/pg/ddl/ddl_record.hpp"
+
+namespace gcl {
+
+class DdlReplay {
+ public:
+  bool open() const { return open_; }
+  void begin();
+  // Ends savepoints until `path` is reached, rolling back those in `aborted`; then opens the ones that are missing.
+  void go_to(const List* path, const List* aborted);
+  void lock(const List* targets, int lock_timeout_ms);
+  void run(const DdlRecord* record);
+  void commit();
+  void abort();
+  // After an error: R2.  Returns false if the whole transaction is gone.
+  bool roll_back_innermost();
+
+ private:
+  static constexpr int kDepthMax = 1024;
+  bool open_ = false;
+  int depth_ = 0;
+  int path_[kDepthMax];
+};
+
+}  // namespace gcl

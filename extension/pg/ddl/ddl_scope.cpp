@@ -1,0 +1,410 @@
+#include "extension/pg/ddl/ddl_scope.hpp"
+
+#include <initializer_list>
+
+extern "C" {
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "commands/defrem.h"
+#include "nodes/makefuncs.h"
+#include "utils/fmgroids.h"
+#include "utils/syscache.h"
+}
+
+namespace gcl {
+namespace {
+
+constexpr const char* kName = "gcl";
+
+[[noreturn]] void refuse(const char* what, const char* hint = nullptr) {
+  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s: not supported for gcl tables yet", what),
+                  hint ? errhint("%s", hint) : 0));
+  pg_unreachable();
+}
+
+DdlPlan local() { return {DdlScope::kLocal, NIL, false, false}; }
+
+void add_target(DdlPlan* plan, Oid relation, LOCKMODE mode) {
+  auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
+  *target = {relation, mode};
+  plan->targets = lappend(plan->targets, target);
+}
+
+DdlPlan cluster_on(Oid relation, LOCKMODE mode, bool keeps_oids = false) {
+  DdlPlan plan{DdlScope::kCluster, NIL, keeps_oids, false};
+  add_target(&plan, relation, mode);
+  return plan;
+}
+
+Oid find(const RangeVar* name) { return name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid; }
+
+bool names_gcl(const char* method) {
+  return strcmp(method ? method : default_table_access_method, kName) == 0;
+}
+
+bool is_temporary(const RangeVar* name) {
+  return name->relpersistence == RELPERSISTENCE_TEMP || (name->schemaname && strcmp(name->schemaname, "pg_temp") == 0);
+}
+
+// Locks of an index or a table are taken on the table.
+Oid table_of(Oid relation) {
+  const Oid table = IndexGetRelation(relation, true);
+  return OidIsValid(table) ? table : relation;
+}
+
+void check_constraint(const Constraint* constraint, bool shared) {
+  if (constraint->contype == CONSTR_FOREIGN) {
+    if (shared) refuse("FOREIGN KEY");
+    if (is_shared_table(find(constraint->pktable)))
+      refuse("FOREIGN KEY of a local table to a gcl table");
+  }
+  if (!shared) return;
+  if (constraint->contype == CONSTR_EXCLUSION) refuse("EXCLUDE");
+  if (constraint->contype == CONSTR_IDENTITY) refuse("IDENTITY");
+}
+
+void check_column(const ColumnDef* column, bool shared) {
+  ListCell* cell;
+  foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell), shared);
+  if (!shared || !column->typeName || column->typeName->names == NIL) return;
+  const char* type = strVal(llast(column->typeName->names));
+  for (const char* serial : {"serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"})
+    if (strcmp(type, serial) == 0) refuse("serial columns", "Use an integer column and give the values.");
+}
+
+DdlPlan plan_create_table(const CreateStmt* statement) {
+  const bool temporary = is_temporary(statement->relation);
+  const bool partitioned = statement->partspec != nullptr;
+  const bool shared = !temporary && !partitioned && names_gcl(statement->accessMethod);
+  ListCell* cell;
+  foreach (cell, statement->tableElts) {
+    auto* element = static_cast<Node*>(lfirst(cell));
+    if (IsA(element, ColumnDef)) check_column(castNode(ColumnDef, element), shared);
+    if (IsA(element, Constraint)) check_constraint(castNode(Constraint, element), shared);
+  }
+  foreach (cell, statement->constraints) check_constraint(lfirst_node(Constraint, cell), shared);
+  foreach (cell, statement->inhRelations)
+    if (shared || is_shared_table(find(lfirst_node(RangeVar, cell)))) refuse("inheritance and partitions");
+  if (temporary && statement->accessMethod && names_gcl(statement->accessMethod))
+    refuse("TEMPORARY", "Temporary tables are heap tables.");
+  if (!shared) return local();
+  if (statement->relation->relpersistence == RELPERSISTENCE_UNLOGGED) refuse("UNLOGGED");
+  if (statement->ofTypename) refuse("CREATE TABLE OF");
+  return {DdlScope::kCluster, NIL, true, false};
+}
+
+DdlPlan plan_create_table_as(const CreateTableAsStmt* statement) {
+  if (is_temporary(statement->into->rel)) return local();
+  if (!names_gcl(statement->into->accessMethod)) return local();
+  if (statement->objtype == OBJECT_MATVIEW) refuse("MATERIALIZED VIEW", "Add USING heap.");
+  refuse("CREATE TABLE AS", "Create the table, then INSERT ... SELECT; or add USING heap.");
+}
+
+DdlPlan plan_index(const IndexStmt* statement) {
+  const Oid table = find(statement->relation);
+  if (!is_shared_table(table)) return local();
+  if (statement->concurrent) refuse("CREATE INDEX CONCURRENTLY");
+  if (statement->accessMethod && strcmp(statement->accessMethod, "btree") != 0) refuse("indexes other than btree");
+  return cluster_on(table, ShareLock, true);
+}
+
+void check_alter_local(const AlterTableCmd* command) {
+  switch (command->subtype) {
+    case AT_AddConstraint:
+      check_constraint(castNode(Constraint, command->def), false);
+      break;
+    case AT_AddColumn:
+      check_column(castNode(ColumnDef, command->def), false);
+      break;
+    case AT_SetAccessMethod:
+      if (names_gcl(command->name)) refuse("SET ACCESS METHOD gcl");
+      break;
+    case AT_AddInherit:
+      if (is_shared_table(find(castNode(RangeVar, command->def)))) refuse("inheritance and partitions");
+      break;
+    case AT_AttachPartition:
+      if (is_shared_table(find(castNode(PartitionCmd, command->def)->name))) refuse("inheritance and partitions");
+      break;
+    default:
+      break;
+  }
+}
+
+// ADD COLUMN without a default, or with a literal: nothing is rewritten and no value has to be decided.
+void check_add_column(const ColumnDef* column) {
+  check_column(column, true);
+  ListCell* cell;
+  foreach (cell, column->constraints) {
+    const auto* constraint = lfirst_node(Constraint, cell);
+    if (constraint->contype == CONSTR_GENERATED) refuse("ADD COLUMN ... GENERATED");
+    if (constraint->contype != CONSTR_DEFAULT || !constraint->raw_expr) continue;
+    const Node* value = constraint->raw_expr;
+    if (IsA(value, TypeCast)) value = reinterpret_cast<const TypeCast*>(value)->arg;
+    if (!IsA(value, A_Const)) refuse("ADD COLUMN ... DEFAULT of an expression", "Add the column, then set the default.");
+  }
+}
+
+void check_alter_shared(const AlterTableCmd* command) {
+  switch (command->subtype) {
+    case AT_AddConstraint: {
+      const auto* constraint = castNode(Constraint, command->def);
+      check_constraint(constraint, true);
+      break;
+    }
+    case AT_AddColumn:
+      check_add_column(castNode(ColumnDef, command->def));
+      break;
+    case AT_DropConstraint:
+    case AT_DropColumn:
+    case AT_ColumnDefault:
+    case AT_SetNotNull:
+    case AT_DropNotNull:
+    case AT_SetStatistics:
+    case AT_ChangeOwner:
+      break;
+    default:
+      refuse("this form of ALTER TABLE");
+  }
+}
+
+DdlPlan plan_alter(const AlterTableStmt* statement) {
+  const Oid relation = find(statement->relation);
+  const bool shared = OidIsValid(relation) && is_shared_relation(relation);
+  bool adds_relations = false, adds_columns = false;
+  ListCell* cell;
+  foreach (cell, statement->cmds) {
+    const auto* command = lfirst_node(AlterTableCmd, cell);
+    if (shared)
+      check_alter_shared(command);
+    else
+      check_alter_local(command);
+    adds_columns |= command->subtype == AT_AddColumn;
+    adds_relations |= command->subtype == AT_AddConstraint || command->subtype == AT_AddColumn;
+  }
+  if (!shared) return local();
+  if (statement->objtype == OBJECT_INDEX) refuse("ALTER INDEX");
+  DdlPlan plan = cluster_on(relation, AccessExclusiveLock, adds_relations);
+  plan.adds_columns = adds_columns;
+  return plan;
+}
+
+// All names shared, or none: one statement cannot be half local.
+class Sorter {
+ public:
+  void add(Oid relation, LOCKMODE mode) {
+    if (!OidIsValid(relation)) return;
+    if (!is_shared_relation(relation)) {
+      has_local_ = true;
+      return;
+    }
+    add_target(&plan_, table_of(relation), mode);
+  }
+  DdlPlan plan() {
+    if (plan_.targets == NIL) return local();
+    if (has_local_) refuse("one statement on gcl and other tables", "Use a statement for each kind.");
+    return plan_;
+  }
+
+ private:
+  DdlPlan plan_{DdlScope::kCluster, NIL, false, false};
+  bool has_local_ = false;
+};
+
+DdlPlan on_tables(List* tables, LOCKMODE mode) {
+  DdlPlan plan{DdlScope::kCluster, NIL, false, false};
+  ListCell* cell;
+  foreach (cell, tables) add_target(&plan, lfirst_oid(cell), mode);
+  return plan;
+}
+
+DdlPlan plan_drop(const DropStmt* statement) {
+  ListCell* cell;
+  if (statement->removeType == OBJECT_SCHEMA) {
+    List* tables = NIL;
+    bool any = false;
+    foreach (cell, statement->objects) {
+      const Oid schema = get_namespace_oid(strVal(lfirst(cell)), true);
+      if (!OidIsValid(schema) || isAnyTempNamespace(schema)) continue;
+      any = true;
+      tables = list_concat(tables, shared_tables(schema));
+    }
+    return any ? on_tables(tables, AccessExclusiveLock) : local();
+  }
+  if (statement->removeType == OBJECT_EXTENSION) {
+    foreach (cell, statement->objects)
+      if (strcmp(strVal(lfirst(cell)), kName) == 0)
+        return on_tables(shared_tables(InvalidOid), AccessExclusiveLock);
+    return local();
+  }
+  if (statement->removeType != OBJECT_TABLE && statement->removeType != OBJECT_INDEX) return local();
+  Sorter sorter;
+  foreach (cell, statement->objects)
+    sorter.add(find(makeRangeVarFromNameList(lfirst_node(List, cell))), AccessExclusiveLock);
+  DdlPlan plan = sorter.plan();
+  if (plan.scope == DdlScope::kCluster && statement->concurrent) refuse("DROP INDEX CONCURRENTLY");
+  return plan;
+}
+
+DdlPlan plan_names(List* names, LOCKMODE mode) {
+  Sorter sorter;
+  ListCell* cell;
+  foreach (cell, names) sorter.add(find(lfirst_node(RangeVar, cell)), mode);
+  return sorter.plan();
+}
+
+DdlPlan plan_lock(const LockStmt* statement) {
+  if (statement->mode <= RowExclusiveLock || statement->nowait) return local();
+  DdlPlan plan{DdlScope::kLockOnly, NIL, false, false};
+  ListCell* cell;
+  foreach (cell, statement->relations) {
+    const Oid relation = find(lfirst_node(RangeVar, cell));
+    if (is_shared_table(relation)) add_target(&plan, relation, statement->mode);
+  }
+  return plan.targets == NIL ? local() : plan;
+}
+
+DdlPlan plan_rename(const RenameStmt* statement) {
+  if (statement->renameType == OBJECT_SCHEMA) return {DdlScope::kCluster, NIL, false, false};
+  if (!statement->relation) return local();
+  const Oid relation = find(statement->relation);
+  if (!OidIsValid(relation) || !is_shared_relation(relation)) return local();
+  if (statement->renameType == OBJECT_TABLE || statement->renameType == OBJECT_COLUMN ||
+      statement->renameType == OBJECT_INDEX || statement->renameType == OBJECT_TABCONSTRAINT)
+    return cluster_on(table_of(relation), AccessExclusiveLock);
+  refuse("this form of RENAME");
+}
+
+DdlPlan plan_grant(const GrantStmt* statement) {
+  if (statement->objtype != OBJECT_TABLE || statement->targtype != ACL_TARGET_OBJECT) return local();
+  return plan_names(statement->objects, AccessShareLock);
+}
+
+void refuse_if_shared(const RangeVar* name, const char* what) {
+  const Oid relation = find(name);
+  if (OidIsValid(relation) && is_shared_relation(relation)) refuse(what);
+}
+
+}  // namespace
+
+Oid gcl_access_method() { return get_table_am_oid(kName, true); }
+
+static bool is_shared(Oid relation, bool or_index) {
+  if (!OidIsValid(relation)) return false;
+  HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+  if (!HeapTupleIsValid(tuple)) return false;
+  const auto* form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
+  const char kind = form->relkind;
+  const Oid method = form->relam;
+  ReleaseSysCache(tuple);
+  if (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW) return OidIsValid(method) && method == gcl_access_method();
+  if (kind == RELKIND_INDEX && or_index) return is_shared(IndexGetRelation(relation, true), false);
+  return false;
+}
+
+bool is_shared_table(Oid relation) { return is_shared(relation, false); }
+bool is_shared_relation(Oid relation) { return is_shared(relation, true); }
+
+List* shared_tables(Oid schema) {
+  const Oid method = gcl_access_method();
+  List* tables = NIL;
+  if (!OidIsValid(method)) return NIL;
+  Relation catalog = table_open(RelationRelationId, AccessShareLock);
+  ScanKeyData key;
+  ScanKeyInit(&key, Anum_pg_class_relam, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(method));
+  SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 1, &key);
+  while (HeapTuple tuple = systable_getnext(scan)) {
+    const auto* form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
+    if (!OidIsValid(schema) || form->relnamespace == schema) tables = lappend_oid(tables, form->oid);
+  }
+  systable_endscan(scan);
+  table_close(catalog, AccessShareLock);
+  list_sort(tables, list_oid_cmp);
+  return tables;
+}
+
+bool wants_heap_instead(Node* statement) {
+  if (!names_gcl(nullptr)) return false;
+  if (IsA(statement, CreateStmt)) {
+    const auto* create = castNode(CreateStmt, statement);
+    return !create->accessMethod && !create->partspec && is_temporary(create->relation);
+  }
+  if (IsA(statement, CreateTableAsStmt)) {
+    const auto* create = castNode(CreateTableAsStmt, statement);
+    return !create->into->accessMethod && is_temporary(create->into->rel);
+  }
+  return false;
+}
+
+void use_heap_instead(Node* statement) {
+  char* heap = pstrdup("heap");
+  if (IsA(statement, CreateStmt)) castNode(CreateStmt, statement)->accessMethod = heap;
+  if (IsA(statement, CreateTableAsStmt)) castNode(CreateTableAsStmt, statement)->into->accessMethod = heap;
+}
+
+// Asked first: most statements must not cost a catalog look-up.
+static bool may_concern_us(NodeTag tag) {
+  switch (tag) {
+    case T_CreateExtensionStmt: case T_CreateStmt: case T_CreateTableAsStmt: case T_IndexStmt: case T_AlterTableStmt:
+    case T_DropStmt: case T_TruncateStmt: case T_CreateSchemaStmt: case T_LockStmt: case T_RenameStmt:
+    case T_GrantStmt: case T_AlterObjectSchemaStmt: case T_CreateTrigStmt: case T_RuleStmt: case T_CreatePolicyStmt:
+    case T_ClusterStmt: case T_ReindexStmt: case T_AlterExtensionStmt:
+      return true;
+    default:
+      return false;
+  }
+}
+
+DdlPlan plan_ddl(Node* statement) {
+  if (!may_concern_us(nodeTag(statement))) return local();
+  if (IsA(statement, CreateExtensionStmt)) {
+    const bool ours = strcmp(castNode(CreateExtensionStmt, statement)->extname, kName) == 0;
+    return ours ? DdlPlan{DdlScope::kCluster, NIL, false, false} : local();
+  }
+  if (!OidIsValid(gcl_access_method())) return local();
+  switch (nodeTag(statement)) {
+    case T_CreateStmt: return plan_create_table(castNode(CreateStmt, statement));
+    case T_CreateTableAsStmt: return plan_create_table_as(castNode(CreateTableAsStmt, statement));
+    case T_IndexStmt: return plan_index(castNode(IndexStmt, statement));
+    case T_AlterTableStmt: return plan_alter(castNode(AlterTableStmt, statement));
+    case T_DropStmt: return plan_drop(castNode(DropStmt, statement));
+    case T_TruncateStmt: return plan_names(castNode(TruncateStmt, statement)->relations, AccessExclusiveLock);
+    case T_CreateSchemaStmt: return {DdlScope::kCluster, NIL, true, false};
+    case T_LockStmt: return plan_lock(castNode(LockStmt, statement));
+    case T_RenameStmt: return plan_rename(castNode(RenameStmt, statement));
+    case T_GrantStmt: return plan_grant(castNode(GrantStmt, statement));
+    case T_AlterObjectSchemaStmt: {
+      const Oid relation = find(castNode(AlterObjectSchemaStmt, statement)->relation);
+      return is_shared_table(relation) ? cluster_on(relation, AccessExclusiveLock) : local();
+    }
+    case T_CreateTrigStmt:
+      refuse_if_shared(castNode(CreateTrigStmt, statement)->relation, "CREATE TRIGGER");
+      return local();
+    case T_RuleStmt:
+      refuse_if_shared(castNode(RuleStmt, statement)->relation, "CREATE RULE");
+      return local();
+    case T_CreatePolicyStmt:
+      refuse_if_shared(castNode(CreatePolicyStmt, statement)->table, "CREATE POLICY");
+      return local();
+    case T_ClusterStmt:
+      if (castNode(ClusterStmt, statement)->relation)
+        refuse_if_shared(castNode(ClusterStmt, statement)->relation, "CLUSTER");
+      return local();
+    case T_ReindexStmt:
+      if (castNode(ReindexStmt, statement)->relation)
+        refuse_if_shared(castNode(ReindexStmt, statement)->relation, "REINDEX");
+      return local();
+    case T_AlterExtensionStmt:
+      if (strcmp(castNode(AlterExtensionStmt, statement)->extname, kName) == 0) refuse("ALTER EXTENSION gcl");
+      return local();
+    default:
+      return local();
+  }
+}
+
+}  // namespace gcl

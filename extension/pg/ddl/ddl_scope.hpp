@@ -1,0 +1,34 @@
+// Which statements are done on every primary, which stay here, and which are refused.
+//
+// S1. Local: whatever touches only temporary objects, heap tables, and what is not DDL.
+// S2. Cluster: the listed statements on gcl tables, their indexes, schemas, and the extension itself.
+// S3. Refused (feature_not_supported): anything else that would change a shared object, or tie a shared object to a
+//     local one.  What slips through the list is caught where it happens: made_outside(), dropped_outside().
+#pragma once
+
+#include "extension/pg/ddl/ddl_record.hpp"
+
+namespace gcl {
+
+enum class DdlScope : uint8_t { kLocal, kLockOnly, kCluster };
+
+struct DdlPlan {
+  DdlScope scope;
+  List* targets;     // DdlTarget*: what other primaries must lock before the statement runs here
+  bool keeps_oids;   // replay creates tables or indexes with the author's OIDs
+  bool adds_columns; // to the first target
+};
+
+// May raise; takes no locks.
+DdlPlan plan_ddl(Node* statement);
+
+// Whether a temporary table would get the default access method gcl and must be heap instead.
+bool wants_heap_instead(Node* statement);
+void use_heap_instead(Node* statement);
+
+Oid gcl_access_method();        // InvalidOid: the extension is not in this database
+bool is_shared_table(Oid relation);
+bool is_shared_relation(Oid relation);  // a shared table or an index of one
+List* shared_tables(Oid schema);        // OIDs; InvalidOid: of all schemas
+
+}  // namespace gcl

@@ -1,0 +1,195 @@
+// The DDL launcher: one per primary.  Catches up from the log and joins; then watches the mailbox: wakes, starts and
+// restarts apply workers, answers for one that cannot be started, and stops one whose author no longer waits.
+#include "extension/pg/ddl/ddl_catch_up.hpp"
+#include "extension/pg/ddl/ddl_exchange.hpp"
+#include "extension/pg/ddl/ddl_node_state.hpp"
+#include "extension/pg/ddl/ddl_port.hpp"
+
+extern "C" {
+#include "libpq/pqsignal.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/timestamp.h"
+
+PGDLLEXPORT void gcl_ddl_launcher_main(Datum);
+}
+
+#include <csignal>
+
+namespace gcl {
+namespace {
+
+constexpr long kPollMs = 20;
+constexpr long kRetryMs = 2000;
+
+BackgroundWorkerHandle* handles[kApplyWorkersMax];
+bool joined = false;
+
+DdlWorker* workers() { return ddl_node_state().workers; }
+
+void sleep_ms(long ms) {
+  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
+  ResetLatch(MyLatch);
+  CHECK_FOR_INTERRUPTS();
+}
+
+bool runs(int slot) {
+  if (!handles[slot]) return false;
+  pid_t pid;
+  const BgwHandleStatus status = GetBackgroundWorkerPid(handles[slot], &pid);
+  return status == BGWH_STARTED || status == BGWH_NOT_YET_STARTED;
+}
+
+int slot_of(const char* database) {
+  for (int i = 0; i < kApplyWorkersMax; ++i)
+    if (runs(i) && strcmp(workers()[i].database, database) == 0) return i;
+  return -1;
+}
+
+// -1: no slot or no room for another background worker.
+int start_worker(const char* database, bool catch_up_only) {
+  int slot = 0;
+  while (slot < kApplyWorkersMax && runs(slot)) ++slot;
+  if (slot == kApplyWorkersMax) return -1;
+  DdlWorker& worker = workers()[slot];
+  strlcpy(worker.database, database, NAMEDATALEN);
+  worker.catch_up_only = catch_up_only;
+  worker.caught_up = false;
+
+  BackgroundWorker request{};
+  request.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+  request.bgw_start_time = BgWorkerStart_RecoveryFinished;
+  request.bgw_restart_time = BGW_NEVER_RESTART;
+  strlcpy(request.bgw_library_name, "gcl", BGW_MAXLEN);
+  strlcpy(request.bgw_function_name, "gcl_ddl_apply_main", BGW_MAXLEN);
+  snprintf(request.bgw_name, BGW_MAXLEN, "gcl ddl apply %s", database);
+  strlcpy(request.bgw_type, "gcl ddl apply", BGW_MAXLEN);
+  request.bgw_main_arg = Int32GetDatum(slot);
+  request.bgw_notify_pid = MyProcPid;
+  if (handles[slot]) pfree(handles[slot]);
+  handles[slot] = nullptr;
+  return RegisterDynamicBackgroundWorker(&request, &handles[slot]) ? slot : -1;
+}
+
+bool catch_up(const char* database) {
+  const int slot = start_worker(database, true);
+  if (slot < 0) {
+    ereport(WARNING, (errmsg("no background worker is free to catch up with DDL"),
+                      errhint("Raise max_worker_processes.")));
+    return false;
+  }
+  while (runs(slot)) sleep_ms(kPollMs);
+  if (!workers()[slot].caught_up)
+    ereport(WARNING, (errmsg("database \"%s\" could not catch up with the DDL of other primaries", database)));
+  return workers()[slot].caught_up;
+}
+
+bool catch_up_all() {
+  MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl launcher", ALLOCSET_DEFAULT_SIZES);
+  MemoryContext caller = MemoryContextSwitchTo(context);
+  bool all = true;
+  ListCell* cell;
+  List* names = databases_in_log();
+  foreach (cell, names) all &= catch_up(static_cast<char*>(lfirst(cell)));
+  MemoryContextSwitchTo(caller);
+  MemoryContextDelete(context);
+  return all;
+}
+
+// No DDL anywhere while we catch up and join.
+void lock_cluster() {
+  while (!ddl_channel().try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) {
+    const engine::DdlHolder holder = ddl_channel().holder();
+    // A holder of an earlier life of this server.
+    if (!ddl_node_state().started && holder.held() && holder.node().value == ddl_node()) ddl_channel().unlock(holder);
+    sleep_ms(5);
+  }
+}
+
+// Others may have been posting to a former life of ours; D3 of the channel wants the newest message dealt with.
+void join() {
+  for (;;) {
+    lock_cluster();
+    const bool ready = catch_up_all();
+    if (ready) ddl_channel().join(uint64_t(GetCurrentTimestamp()) | 1);
+    joined = ready;
+    ddl_channel().unlock(ddl_me());
+    ddl_node_state().started = true;
+    ddl_node_state().failing = !ready;
+    ddl_node_state().serving = ready;
+    if (ready) return;
+    sleep_ms(kRetryMs);
+  }
+}
+
+void leave(int, Datum) {
+  if (ddl_pool_fenced()) return;
+  ddl_node_state().serving = false;
+  if (joined) ddl_channel().leave();
+  ddl_channel().unlock(ddl_me());
+}
+
+void wake(int slot) {
+  LWLockAcquire(ddl_node_state().lock, LW_SHARED);
+  if (workers()[slot].latch) SetLatch(workers()[slot].latch);
+  LWLockRelease(ddl_node_state().lock);
+}
+
+void stop_if_cancelled(int slot) {
+  LWLockAcquire(ddl_node_state().lock, LW_SHARED);
+  const DdlWorker& worker = workers()[slot];
+  const uint64_t busy = worker.busy;
+  if (busy && worker.pid && ddl_channel().cancelled() >= busy) kill(worker.pid, SIGINT);
+  LWLockRelease(ddl_node_state().lock);
+}
+
+// A message that nobody here has dealt with yet.
+void see_to(uint64_t sequence, uint64_t* started_for) {
+  engine::DdlHeader header;
+  if (!ddl_channel().read(sequence, &header)) return;
+  if (header.author == ddl_node()) return ddl_channel().acknowledge(sequence, true, {});
+  int slot = slot_of(header.database);
+  if (slot >= 0) {
+    wake(slot);
+    return stop_if_cancelled(slot);
+  }
+  if (ddl_channel().acknowledged() >= sequence) return;  // it answered and ended
+  if (*started_for == sequence)  // one was started for this very message, and is gone
+    return ddl_channel().acknowledge(sequence, false, "58000\nno apply worker could be started; see the server's log");
+  *started_for = sequence;
+  if (start_worker(header.database, false) < 0)
+    ddl_channel().acknowledge(sequence, false, "53400\nno background worker is free; raise max_worker_processes");
+}
+
+[[noreturn]] void watch() {
+  uint64_t started_for = 0;
+  for (;;) {
+    const uint64_t sequence = ddl_channel().sequence();
+    const bool waiting = sequence > ddl_channel().acknowledged();
+    if (waiting) see_to(sequence, &started_for);
+    sleep_ms(waiting ? 5 : kPollMs);
+    if (ddl_pool_fenced()) proc_exit(1);
+  }
+}
+
+}  // namespace
+}  // namespace gcl
+
+void gcl_ddl_launcher_main(Datum) {
+  using namespace gcl;
+  pqsignal(SIGTERM, die);
+  pqsignal(SIGHUP, SignalHandlerForConfigReload);
+  BackgroundWorkerUnblockSignals();
+  BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+  if (!ddl_pool_attached()) proc_exit(0);
+  (void)ddl_channel();  // attached before, so that it is detached after leave()
+  before_shmem_exit(leave, 0);
+  join();
+  watch();
+}

@@ -1,0 +1,147 @@
+// The ProcessUtility hook: decides what a statement is, and does the cluster's ones everywhere.
+#include "extension/pg/ddl/attribute_versions.hpp"
+#include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/ddl/ddl_exchange.hpp"
+#include "extension/pg/ddl/ddl_node_state.hpp"
+#include "extension/pg/ddl/ddl_port.hpp"
+#include "extension/pg/ddl/ddl_results.hpp"
+#include "extension/pg/ddl/ddl_scope.hpp"
+
+extern "C" {
+#include "access/xlog.h"
+#include "commands/extension.h"
+#include "storage/lmgr.h"
+#include "tcop/utility.h"
+#include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/queryjumble.h"
+}
+
+namespace gcl {
+namespace {
+
+ProcessUtility_hook_type previous_utility_hook = nullptr;
+
+// Settings that change what a statement means.  lock_timeout and the like are the author's own affair.
+constexpr const char* kSettings[] = {
+    "search_path", "default_table_access_method", "default_tablespace", "DateStyle", "IntervalStyle", "TimeZone",
+    "standard_conforming_strings", "backslash_quote", "escape_string_warning", "array_nulls", "transform_null_equals",
+    "check_function_bodies", "xmloption", "extra_float_digits", "default_toast_compression", "lc_monetary",
+    "lc_numeric", "lc_time", "lc_messages"};
+
+struct Call {  // one call of the hook, to be passed on
+  PlannedStmt* statement;
+  const char* text;
+  bool read_only_tree;
+  ProcessUtilityContext context;
+  ParamListInfo params;
+  QueryEnvironment* environment;
+  DestReceiver* destination;
+  QueryCompletion* completion;
+};
+
+void pass_on(const Call& call) {
+  auto* next = previous_utility_hook ? previous_utility_hook : standard_ProcessUtility;
+  next(call.statement, call.text, call.read_only_tree, call.context, call.params, call.environment, call.destination,
+       call.completion);
+}
+
+char* text_of(const Call& call) {
+  int location = call.statement->stmt_location, length = call.statement->stmt_len;
+  const char* text = CleanQuerytext(call.text, &location, &length);
+  return pnstrdup(text, length);
+}
+
+DdlRecord* start_record(const Call& call) {
+  auto* record = static_cast<DdlRecord*>(palloc0(sizeof(DdlRecord)));
+  record->sql = text_of(call);
+  record->role = GetUserNameFromId(GetUserId(), false);
+  record->path = savepoint_path();
+  record->outcome = pstrdup("");
+  for (const char* name : kSettings) {
+    const char* value = GetConfigOption(name, true, false);
+    if (!value) continue;
+    auto* setting = static_cast<DdlSetting*>(palloc(sizeof(DdlSetting)));
+    *setting = {pstrdup(name), pstrdup(value)};
+    record->settings = lappend(record->settings, setting);
+  }
+  return record;
+}
+
+void run_captured(const Call& call, const DdlPlan& plan) {
+  DdlRecord* record = start_record(call);
+  record->targets = plan.targets;
+  const Node* node = call.statement->utilityStmt;
+  const bool exempt = IsA(node, CreateExtensionStmt) || (IsA(node, DropStmt) &&
+                      reinterpret_cast<const DropStmt*>(node)->removeType == OBJECT_EXTENSION);
+  begin_capture();
+  PG_TRY();
+  {
+    DdlShape* before = nullptr;
+    if (plan.adds_columns) {
+      const auto* target = static_cast<DdlTarget*>(linitial(plan.targets));
+      LockRelationOid(target->relation, target->mode);
+      lower_versions(before = versions_of(target->relation));
+    }
+    pass_on(call);
+    CommandCounterIncrement();
+    if (before) raise_versions(before);
+    end_capture(record, exempt);
+  }
+  PG_CATCH();
+  {
+    drop_capture();
+    PG_RE_THROW();
+  }
+  PG_END_TRY();
+  send_statement(record);
+}
+
+void run_everywhere(const Call& call) {
+  open_exchange();
+  // Others may have changed what the names mean while we waited for the lock.
+  AcceptInvalidationMessages();
+  const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
+  if (plan.targets != NIL) send_locks(plan.targets);
+  if (plan.scope == DdlScope::kCluster)
+    run_captured(call, plan);
+  else
+    pass_on(call);
+}
+
+// Statements that cannot be ours, or that are part of one that is already being captured or replayed.
+bool none_of_ours(const Call& call) {
+  return call.context == PROCESS_UTILITY_SUBCOMMAND || replaying() || IsBinaryUpgrade || !IsUnderPostmaster ||
+         !ddl_pool_attached() || RecoveryInProgress() || !IsTransactionState() || creating_extension;
+}
+
+void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree, ProcessUtilityContext context,
+                  ParamListInfo params, QueryEnvironment* environment, DestReceiver* destination,
+                  QueryCompletion* completion) {
+  Call call{statement, text, read_only_tree, context, params, environment, destination, completion};
+  if (none_of_ours(call)) return pass_on(call);
+  if (wants_heap_instead(statement->utilityStmt)) {
+    call.statement = static_cast<PlannedStmt*>(copyObjectImpl(statement));
+    use_heap_instead(call.statement->utilityStmt);
+  }
+  const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
+  if (plan.scope == DdlScope::kLocal || XactReadOnly || IsInParallelMode()) return pass_on(call);
+  if (capturing())
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                    errmsg("DDL on gcl tables inside another DDL statement is not supported")));
+  run_everywhere(call);
+}
+
+}  // namespace
+
+bool ddl_replaying() { return replaying(); }
+
+void install_ddl_hooks() {
+  previous_utility_hook = ProcessUtility_hook;
+  ProcessUtility_hook = utility_hook;
+  install_results_hooks();
+  install_exchange_hooks();
+  install_node_state();
+}
+
+}  // namespace gcl
