@@ -1,0 +1,97 @@
+// An exhaustive exploration of line_machine's step(): 3 nodes, 1 line, one memory node, every interleaving.
+//
+// Abstractions.  Page contents are one "newest" flag per copy (pool, frames, posted WRITEs, READs under way, grants under
+// way); a write clears every flag but the writer's.  A batch runs verb by verb at any time after it was posted; its
+// completion is noticed at any time later.  A message arrives at any time.  Each node has one user, who fetches, hits,
+// holds a guard for a while, and evicts; a parked request bounds his turns (gamma = 1).  Priorities are not modelled.
+// The nodes' bits are 0, 1 and 57: neighbours, and next to the holder field.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "coherence/latch/latch_word.hpp"
+#include "coherence/line/line_machine.hpp"
+
+namespace coherence::model {
+
+inline constexpr int kNodes = 3;
+inline constexpr uint8_t kPosition[kNodes] = {0, 1, 57};
+inline NodeId id_of(int n) { return NodeId{kPosition[n]}; }
+inline int index_of(NodeId id) { return id.value == 57 ? 2 : id.value; }
+
+// What differs from the product.  The first group widens the environment; the second breaks a rule of PROTOCOL.md by
+// altering what the driver does around step(), and must be refuted.
+struct Variant {
+  const char* name = "";
+  bool crash = false;     // one node may die anywhere; fence; repair
+  bool log = false;       // a changed page may leave only after a flush
+  bool hold = false;      // node 0 may take a transaction-long hold
+  bool guards = true;     // hits hold guards for a while (else they are instantaneous)
+
+  bool forward_first = false;      // F2: the grant is sent when the batch is posted
+  bool transient_bits = false;     // F1: a failed reader takes its bit back while it asks
+  bool caseless = false;           // F4: PeerInv and PeerWr are one message, and the first grant is acted on
+  bool no_write_back = false;      // F2: M -> M does not write to the pool
+  bool free_before_write = false;  // the word is freed before the page is written
+  bool steal = false;              // F5: a granted page may leave before its waiter ran
+  bool no_tie_break = false;       // upgrades are retried for ever, nobody gives way
+  bool abandon = false;            // F3: a writer's wait is forgotten, not finished
+  bool no_fence = false;           // F7: verbs of a dead node land after its repair
+
+  const char* expect = "";  // invariants that must break, e.g. "X1 X2"; any of them will do; empty: safe and live
+};
+
+enum Latch : uint8_t { kFree, kOperation, kGuardS, kGuardX };
+enum Want : uint8_t { kNothing, kToRead, kToWrite };
+
+struct BatchM {
+  Post post;
+  uint8_t next, done;          // verbs run; all run
+  uint8_t write_new, read_new; // the newest bytes are in the WRITE, came with the READ
+  uint8_t to;
+};
+struct MessageM {
+  uint8_t kind, fresh;
+};
+struct NodeM {
+  uint64_t old;
+  Memo memo;
+  LineOp op;
+  uint8_t failures;
+  ReplyKind granted;
+  uint8_t waiting, serving, serving_kind;
+  uint8_t parked_count, parked_from[2], parked_kind[2];
+  uint8_t held;
+  uint8_t fresh, want, latch, turn, unflushed, undo;
+  BatchM batch;
+};
+struct State {
+  uint64_t word;
+  NodeM node[kNodes];
+  uint8_t request[kNodes][kNodes];  // [from][to]
+  MessageM reply[kNodes][kNodes];
+  uint8_t pool, dead, fenced, pad[3];
+  bool operator==(const State& o) const { return memcmp(this, &o, sizeof o) == 0; }
+};
+
+struct Edge {
+  uint32_t to;
+  uint8_t fair;    // fairness class; 0: the environment, which may stop
+  uint8_t served;  // node + 1 whose wish was served
+};
+
+struct Verdict {
+  size_t states = 0;
+  bool cut = false;
+  std::string broken;   // "X2@10 X1@27"
+  std::string starved;  // nodes that can starve (information)
+  std::string trace;    // shortest path to the first broken invariant
+};
+
+// Explores until everything is seen, or, once an invariant broke, until `enough` states.
+Verdict explore(const Variant& variant, size_t enough, size_t states_max);
+
+}  // namespace coherence::model

@@ -1,0 +1,60 @@
+// The step function explored: safe and live as it is, refuted when a rule of the protocol is broken around it.
+//   test_model --gtest_filter=*            all; prints one line per variant
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "model.hpp"
+
+namespace coherence::model {
+
+class Explored : public testing::TestWithParam<Variant> {};
+
+std::string name_of(const testing::TestParamInfo<Variant>& info) {
+  std::string name(info.param.name);
+  for (char& c : name)
+    if (c == '-') c = '_';
+  return name;
+}
+
+TEST_P(Explored, AsExpected) {
+  const Variant& variant = GetParam();
+  auto begin = std::chrono::steady_clock::now();
+  Verdict verdict = explore(variant, 400'000, 12'000'000);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  printf("%-20s %8zu states%s  %-24s starvable: %s  %.1f s\n", variant.name, verdict.states, verdict.cut ? " (cut)" : "",
+         verdict.broken.empty() ? "safe, live" : verdict.broken.c_str(), verdict.starved.c_str(), seconds);
+  if (!*variant.expect) {
+    EXPECT_EQ(verdict.broken, "") << verdict.trace;
+    EXPECT_FALSE(verdict.cut);
+    return;
+  }
+  std::string wanted(variant.expect);
+  bool refuted = false;
+  for (size_t i = 0; i + 1 < wanted.size(); i += 3) refuted |= verdict.broken.find(wanted.substr(i, 2)) != std::string::npos;
+  EXPECT_TRUE(refuted) << "the checker is blind: " << verdict.broken;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Product, Explored,
+    testing::Values(Variant{.name = "plain", .guards = false}, Variant{.name = "guards"},
+                    Variant{.name = "hold", .hold = true, .guards = false},
+                    Variant{.name = "log", .log = true, .guards = false},
+                    Variant{.name = "crash", .crash = true, .guards = false}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Mutations, Explored,
+    testing::Values(Variant{.name = "forward-first", .guards = false, .forward_first = true, .expect = "X1 X2 X3 X5"},
+                    Variant{.name = "transient-bits", .guards = false, .transient_bits = true, .expect = "X1 X2 X5"},
+                    Variant{.name = "caseless", .guards = false, .caseless = true, .expect = "X1 X2"},
+                    Variant{.name = "no-write-back", .guards = false, .no_write_back = true, .expect = "X4"},
+                    Variant{.name = "free-before-write", .guards = false, .free_before_write = true, .expect = "X2"},
+                    Variant{.name = "steal", .guards = false, .steal = true, .expect = "L2"},
+                    Variant{.name = "no-tie-break", .guards = false, .no_tie_break = true, .expect = "L1 L2"},
+                    Variant{.name = "abandon", .guards = false, .abandon = true, .expect = "X1 X2 X7"},
+                    Variant{.name = "no-fence", .crash = true, .guards = false, .no_fence = true,
+                            .expect = "X1 X2 X3 X5"}),
+    name_of);
+
+}  // namespace coherence::model
