@@ -80,9 +80,20 @@ TEST_F(Members, TheFirstToLeaveGivesItsPagesBackAndTheOthersGoOn) {
 }
 
 TEST_F(Members, ANodeIdIsTakenOnce) {
-  add_node();
-  EXPECT_EQ(Node::join(*pool, NodeId{0}, kArena, &problem).error(), Errc::kBusy);
+  TestNode& n = add_node(16, false);
   EXPECT_EQ(Node::join(*pool, NodeId{8}, kArena, &problem).error(), Errc::kNotFound);
+  pid_t child = fork();
+  if (child == 0) _exit(Node::join(*pool, NodeId{0}, kArena, &problem).error() == Errc::kBusy ? 0 : 1);
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_FALSE(n.node->fenced());
+}
+
+TEST_F(Members, AServerThatJoinsAgainWithoutHavingLeftFencesThePool) {
+  TestNode& n = add_node(16, false);
+  EXPECT_EQ(Node::join(*pool, NodeId{0}, kArena, &problem).error(), Errc::kFenced);
+  EXPECT_TRUE(n.node->fenced());
 }
 
 TEST_F(Members, AServerThatDiffersIsRefusedWithBothValues) {

@@ -1,0 +1,231 @@
+// step(), cell by cell; and the table in coherence/README.md, which must be what step() does.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "coherence/line/line_machine.hpp"
+
+namespace coherence {
+namespace {
+
+constexpr NodeId kMe{5}, kLower{2}, kHigher{9};
+using K = Event::Kind;
+
+LineState idle(Memo memo) {
+  LineState s;
+  s.memo = memo;
+  return s;
+}
+LineState in(Memo memo, LineOp op, NodeSet waiting = {}) {
+  LineState s = idle(memo);
+  s.op = op;
+  s.waiting = waiting;
+  return s;
+}
+PeerRequest from(NodeId n, RequestKind kind, uint8_t priority = 0) { return {n.value, kind, priority, 0, 0, 1}; }
+Event peer(NodeId n, RequestKind kind, bool latched = true, bool may_leave = true) {
+  return {.kind = K::kPeer, .latched = latched, .may_leave = may_leave, .request = from(n, kind)};
+}
+Event done(uint64_t old) { return {.kind = K::kBatchDone, .old = old}; }
+Event replied(NodeId n, ReplyKind kind) { return {.kind = K::kReply, .reply = kind, .from = n}; }
+
+// --- the table as text -------------------------------------------------------------------------------------------------
+
+const char* text(Memo m) { return m == Memo::kInvalid ? "I" : m == Memo::kShared ? "S" : "M"; }
+const char* text(Post p) {
+  static constexpr const char* kNames[] = {"",
+                                           "FAA +b; READ",
+                                           "LOAD word; READ",
+                                           "CAS 0->X; READ",
+                                           "READ",
+                                           "CAS b->X",
+                                           "FAA -b",
+                                           "WRITE dirty; FAA -X",
+                                           "WRITE dirty; FAA X_j-X",
+                                           "WRITE dirty; FAA b-X"};
+  return kNames[int(p)];
+}
+const char* text(RequestKind k) {
+  return k == RequestKind::kPeerRd ? "PeerRd" : k == RequestKind::kPeerWr ? "PeerWr" : "PeerInv";
+}
+const char* text(ReplyKind k) {
+  static constexpr const char* kNames[] = {"", "Dropped", "Done", "GrantS", "GrantM"};
+  return kNames[int(k)];
+}
+const char* text(LineOp op) {
+  static constexpr const char* kNames[] = {"",      "read",     "probe",      "write",      "reclaim", "upgrade", "fallback",
+                                           "evict", "handover", "downgrade", "invalidate", "WaitS",   "WaitX",   "WaitU"};
+  return kNames[int(op)];
+}
+std::string text(const LineState& s) {
+  std::string t = text(s.memo);
+  if (s.op != LineOp::kIdle) t += std::string(" ") + text(s.op);
+  if (s.parked_count) t += ", parked " + std::to_string(s.parked_count);
+  return t;
+}
+
+struct Row {
+  const char* when;
+  LineState state;
+  Event event;
+};
+
+std::vector<Row> rows() {
+  const uint64_t free = 0, lower_holds = LatchWord::owned_by(kLower).raw, me_holds = LatchWord::owned_by(kMe).raw;
+  const uint64_t my_share = LatchWord::sole_reader(kMe).raw, their_share = LatchWord::sole_reader(kLower).raw;
+  const Memo I = Memo::kInvalid, S = Memo::kShared, M = Memo::kModified;
+  const NodeSet one = NodeSet::of(kLower);
+  LineState serving_wr = in(M, LineOp::kHandOverPosted), serving_rd = in(M, LineOp::kDowngradePosted),
+            serving_inv = in(S, LineOp::kInvalidatePosted);
+  serving_wr.serving = from(kLower, RequestKind::kPeerWr);
+  serving_rd.serving = from(kLower, RequestKind::kPeerRd);
+  serving_inv.serving = from(kLower, RequestKind::kPeerInv);
+  LineState once = in(S, LineOp::kUpgradePosted);
+  once.failures = 1;
+  LineState kept = in(S, LineOp::kWaitUpgrade, one);
+  kept.parked[0] = from(kLower, RequestKind::kPeerInv);
+  kept.parked_count = 1;
+  LineState held = idle(M);
+  held.holds_shared = 1;
+  return {
+      {"read", idle(I), {.kind = K::kFetchShared}},
+      {"write", idle(I), {.kind = K::kFetchExclusive}},
+      {"write", idle(S), {.kind = K::kFetchExclusive}},
+      {"evict", idle(S), {.kind = K::kEvict}},
+      {"evict", idle(M), {.kind = K::kEvict}},
+      {"done, no holder", in(I, LineOp::kReadPosted), done(their_share)},
+      {"done, holder h", in(I, LineOp::kReadPosted), done(lower_holds)},
+      {"done, no holder", in(I, LineOp::kProbePosted), done(my_share)},
+      {"done, holder h", in(I, LineOp::kProbePosted), done(lower_holds)},
+      {"done, free", in(I, LineOp::kWritePosted), done(free)},
+      {"done, holder h", in(I, LineOp::kWritePosted), done(lower_holds)},
+      {"done, readers", in(I, LineOp::kWritePosted), done(their_share)},
+      {"done, names us", in(I, LineOp::kWritePosted), done(me_holds)},
+      {"done", in(I, LineOp::kReclaimPosted), done(0)},
+      {"done, sole reader", in(S, LineOp::kUpgradePosted), done(my_share)},
+      {"done, readers", in(S, LineOp::kUpgradePosted), done(my_share | their_share)},
+      {"done, readers, 2nd", once, done(my_share | their_share)},
+      {"done", in(S, LineOp::kFallbackPosted), done(my_share)},
+      {"GrantS", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kGrantS)},
+      {"Dropped", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kDropped)},
+      {"GrantM", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kGrantM)},
+      {"Done, last", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kDone)},
+      {"Done, not last", in(I, LineOp::kWaitExclusive, one.with(kHigher)), replied(kLower, ReplyKind::kDone)},
+      {"Done, last", in(S, LineOp::kWaitUpgrade, one), replied(kLower, ReplyKind::kDone)},
+      {"Dropped, last", kept, replied(kLower, ReplyKind::kDropped)},
+      {"PeerWr", idle(M), peer(kLower, RequestKind::kPeerWr)},
+      {"PeerRd", idle(M), peer(kLower, RequestKind::kPeerRd)},
+      {"PeerInv", idle(M), peer(kLower, RequestKind::kPeerInv)},
+      {"PeerWr", idle(S), peer(kLower, RequestKind::kPeerWr)},
+      {"PeerInv", idle(S), peer(kLower, RequestKind::kPeerInv)},
+      {"PeerRd", idle(S), peer(kLower, RequestKind::kPeerRd)},
+      {"PeerWr", idle(I), peer(kLower, RequestKind::kPeerWr, false)},
+      {"PeerInv, latched", idle(S), peer(kLower, RequestKind::kPeerInv, false)},
+      {"PeerWr, latched", idle(M), peer(kLower, RequestKind::kPeerWr, false)},
+      {"PeerWr, log not flushed", idle(M), peer(kLower, RequestKind::kPeerWr, true, false)},
+      {"PeerWr, held", held, peer(kLower, RequestKind::kPeerWr)},
+      {"PeerRd, held", held, peer(kLower, RequestKind::kPeerRd)},
+      {"PeerInv of lower", in(S, LineOp::kWaitUpgrade, one), peer(kLower, RequestKind::kPeerInv, false)},
+      {"PeerInv of higher", in(S, LineOp::kWaitUpgrade, one), peer(kHigher, RequestKind::kPeerInv, false)},
+      {"PeerWr", in(I, LineOp::kWaitExclusive, one), peer(kLower, RequestKind::kPeerWr, false)},
+      {"done", serving_wr, done(me_holds)},
+      {"done", serving_rd, done(me_holds | their_share)},
+      {"done", serving_inv, done(my_share)},
+      {"done", in(S, LineOp::kReleasePosted), done(my_share)},
+      {"done", in(M, LineOp::kReleasePosted), done(me_holds)},
+      {"peer gone", in(I, LineOp::kWaitExclusive, one), {.kind = K::kGone, .from = kLower}},
+  };
+}
+
+std::string render(const Row& row) {
+  LineState s = row.state;
+  std::string line = "| " + text(s) + " | " + row.when + " | ";
+  Actions a = step(s, kMe, row.event);
+  EXPECT_FALSE(a.bad) << line;
+  std::string out;
+  auto add = [&](const std::string& t) { out += (out.empty() ? "" : "; ") + t; };
+  for (int i = 0; i < a.reply_count; i++) add(std::string("reply ") + text(a.replies[i].kind));
+  if (a.post != Post::kNone) add(std::string("post ") + text(a.post));
+  if (a.send != RequestKind::kNone) add(std::string("send ") + text(a.send));
+  if (a.finished) add("finished");
+  return line + out + " | " + text(s) + " |";
+}
+
+}  // namespace
+
+TEST(LineMachine, TheReadmesTableIsWhatStepDoes) {
+  std::string made = "| state | event | actions | then |\n|---|---|---|---|\n";
+  for (const Row& row : rows()) made += render(row) + "\n";
+  std::ifstream file(GCL_COHERENCE_README);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::string readme = text.str();
+  size_t begin = readme.find("<!-- table -->\n"), end = readme.find("<!-- /table -->");
+  ASSERT_NE(begin, std::string::npos);
+  ASSERT_NE(end, std::string::npos);
+  begin += strlen("<!-- table -->\n");
+  EXPECT_EQ(readme.substr(begin, end - begin), made) << "the table should read:\n" << made;
+}
+
+TEST(LineMachine, AFullLineRefusesTheLowestPriority) {
+  LineState s = idle(Memo::kModified);
+  for (uint8_t n = 10; n < 10 + kParkedMax; n++)
+    step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerWr, 3)});
+  EXPECT_EQ(s.parked_count, kParkedMax);
+  Actions a = step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{30}, RequestKind::kPeerWr, 3)});
+  ASSERT_EQ(a.reply_count, 1);
+  EXPECT_EQ(a.replies[0].to.from, 30);
+  a = step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{31}, RequestKind::kPeerWr, 4)});
+  ASSERT_EQ(a.reply_count, 1);
+  EXPECT_EQ(a.replies[0].to.from, 10);
+  a = step(s, kMe, {.kind = K::kServe, .latched = true});
+  EXPECT_EQ(a.to, NodeId{31});  // the most urgent first
+}
+
+TEST(LineMachine, ADowngradeGrantsEveryParkedReaderWhoseWishStands) {
+  LineState s = idle(Memo::kModified);
+  for (uint8_t n : {1, 2, 3}) step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerRd)});
+  Actions a = step(s, kMe, {.kind = K::kServe, .latched = true});
+  ASSERT_EQ(a.post, Post::kDowngrade);
+  a = step(s, kMe, done(LatchWord::owned_by(kMe).raw | 0b0110));
+  ASSERT_EQ(a.reply_count, 3);
+  int grants = 0;
+  for (int i = 0; i < 3; i++) grants += a.replies[i].kind == ReplyKind::kGrantS;
+  EXPECT_EQ(grants, 2);  // node 3's bit is not there: it looks at the word again
+  EXPECT_EQ(s.parked_count, 0);
+}
+
+TEST(LineMachine, AHandOverSendsTheOtherParkedOnesBackToTheWord) {
+  LineState s = idle(Memo::kModified);
+  for (uint8_t n : {1, 2}) step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerWr)});
+  Actions a = step(s, kMe, {.kind = K::kServe, .latched = true});
+  ASSERT_EQ(a.post, Post::kHandOver);
+  EXPECT_EQ(a.to, NodeId{1});
+  a = step(s, kMe, done(LatchWord::owned_by(kMe).raw));
+  ASSERT_EQ(a.reply_count, 2);
+  EXPECT_EQ(a.replies[0].kind, ReplyKind::kGrantM);
+  EXPECT_EQ(a.replies[1].kind, ReplyKind::kDropped);
+  EXPECT_EQ(s.memo, Memo::kInvalid);
+  EXPECT_EQ(a.latch, LatchEnd::kRelease);
+}
+
+TEST(LineMachine, AnswersThatNobodyAskedForChangeNothing) {
+  LineState s = idle(Memo::kShared), before = s;
+  step(s, kMe, replied(kLower, ReplyKind::kGrantM));
+  EXPECT_EQ(s, before);
+}
+
+TEST(LineMachine, NonsenseIsCaught) {
+  LineState s = in(Memo::kInvalid, LineOp::kWritePosted);
+  EXPECT_TRUE(step(s, kMe, done(uint64_t{60} << 58)).bad);
+  s = idle(Memo::kShared);
+  EXPECT_TRUE(step(s, kMe, done(0)).bad);
+  s = in(Memo::kInvalid, LineOp::kWritePosted);
+  EXPECT_TRUE(step(s, kMe, done(LatchWord::sole_reader(kMe).raw)).bad);  // our own bit, with nothing behind it
+}
+
+}  // namespace coherence
