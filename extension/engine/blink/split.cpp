@@ -200,22 +200,26 @@ Result<Linked> link_sibling(const Ground& g, PageId left, PageId parent, uint64_
 
 }  // namespace
 
-Status make_room(const Ground& ground, PageId id, uint64_t version, uint32_t index, Comparator* compare,
-                 const Path& path) {
+Status cut_in_two(const Ground& ground, PageId id, uint64_t version, uint32_t index, Comparator* compare, bool& done) {
   Plan plan;
+  done = false;
   GCL_TRY(ground.pool->copy_page(*ground.session, id, plan.page));
   if (!read_head(Source::plain(plan.page), plan.head)) return Errc::kCorrupt;
-  if (plan.head.version != version) return {};
-  if ((plan.head.special.flags & kIncompleteSplit) != 0) return complete_split(ground, id, path);
+  if (plan.head.version != version || (plan.head.special.flags & kIncompleteSplit) != 0) return {};
   const bool is_root = id == ground.root;
   if (!is_root) {
     const uint32_t cut = choose_cut(plan, index);
     choose_separator(plan, cut, compare);
     fill_halves(plan, cut);
   }
-  bool done = false;
-  GCL_TRY(carry_out(ground, id, plan, is_root, done));
-  return done && !is_root ? complete_split(ground, id, path) : Status{};
+  return carry_out(ground, id, plan, is_root, done);
+}
+
+Status make_room(const Ground& ground, PageId id, uint64_t version, uint32_t index, Comparator* compare,
+                 const Path& path) {
+  bool done;
+  GCL_TRY(cut_in_two(ground, id, version, index, compare, done));
+  return id == ground.root ? Status{} : complete_split(ground, id, path);
 }
 
 Status complete_split(const Ground& ground, PageId left, const Path& path) {

@@ -1,10 +1,12 @@
 // One node: the tree against a std::set.
 #include <setjmp.h>
 
+#include <optional>
 #include <random>
 #include <set>
 
 #include "extension/engine/blink/build.hpp"
+#include "extension/engine/blink/split.hpp"
 #include "tests/support/cluster_fixture.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
 
@@ -151,6 +153,7 @@ TEST_F(BlinkTree, LongKeysUpToTheLimitAndNotBeyond) {
   }
   insert({5, std::string(kKeyMax - 16, 'q')}, tid_of(9999));
   expect_sound();
+  EXPECT_GE(tree().shape(*session_)->height, 3u);
   EXPECT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
   auto refused = put(tree(), *session_, compare_, {5, std::string(kKeyMax - 15, 'q')}, tid_of(10000));
   EXPECT_EQ(refused.error(), Errc::kTooLarge);
@@ -264,6 +267,42 @@ TEST_F(BlinkTree, OpeningSomethingElseIsCorrupt) {
   auto page = pool().allocate(*session_, 1);
   ASSERT_TRUE(page.ok());
   EXPECT_EQ(Tree::open(pool(), *session_, *page).error(), Errc::kCorrupt);
+}
+
+// What a session that died between the two halves of a split leaves behind.
+TEST_F(BlinkTree, AnIncompleteSplitHidesNothingAndTheNextInsertCompletesIt) {
+  for (uint64_t i = 0; i < 3000; ++i) insert({i, ""}, tid_of(i));
+  auto root = pool().fix_shared(*session_, meta_);  // the root's number, from the meta page's third word
+  PageId root_page;
+  std::memcpy(&root_page, root->bytes() + kPageBody + 16, sizeof root_page);
+  root->release();
+  const Ground ground{&pool(), session_.get(), meta_, root_page};
+  const uint64_t wanted = 1500;
+  const TestKey key{wanted, ""};
+  const Search search{&key};
+  auto look = std::make_unique<Look>();
+  Head head;
+  ASSERT_TRUE(descend(pool(), *session_, compare_, Seek::before(&search, true), root_page, 0, nullptr, nullptr, *look,
+                      head)
+                  .ok());
+  bool done = false;
+  ASSERT_TRUE(cut_in_two(ground, look->id(), head.version, 0, &compare_, done).ok());
+  ASSERT_TRUE(done);
+  gcl_test::TestOrder order;
+  auto checker = std::make_unique<Checker>(tree(), *session_, order);
+  auto report = checker->run();
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->sound) << report->what;
+  EXPECT_EQ(report->incomplete, 1u);
+  EXPECT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
+  EXPECT_EQ(read({}, false), std::vector<Pair>(model_.rbegin(), model_.rend()));
+  for (uint64_t i = 0; i < 3000; ++i) {
+    const TestKey one{i, ""};
+    const Search exactly{&one};
+    ASSERT_EQ(read({.low = {&exactly, true, true}, .high = {&exactly, true, true}}, true).size(), 1u);
+  }
+  for (uint64_t i = 0; i < 3000; i += 50) insert({i, "new"}, tid_of(3000 + i));
+  expect_sound();
 }
 
 // A comparator that leaves by longjmp now and then, as PostgreSQL's ERROR does.
