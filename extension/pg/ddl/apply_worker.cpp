@@ -39,6 +39,7 @@ DdlReplay replay;
 
 struct Taking {         // part in an exchange
   uint64_t exchange;    // 0: none
+  uint64_t begun;       // the exchange whose first message this process has seen
   bool lost;            // our transaction is gone; only the end is of interest
   bool tagged;          // we hold the DDL tag for the author
   StringInfoData body;  // parts so far
@@ -56,7 +57,7 @@ void enter_exchange(const DdlMessage& message) {
   leave_exchange();
   taking.exchange = message.header.exchange;
   // The beginning was sent to a worker that is no more.
-  taking.lost = message.header.exchange != message.sequence;
+  taking.lost = message.header.exchange != taking.begun;
   if (taking.lost) return;
   replay.begin();
   lock_ddl_tag();
@@ -138,6 +139,7 @@ void deal_with(const DdlMessage& message) {
 
 // True if this was the last part.
 bool take_part(const DdlMessage& message) {
+  if (message.header.exchange == message.sequence) taking.begun = message.sequence;
   if (message.header.offset == 0) {
     MemoryContextReset(message_context);
     MemoryContext caller = MemoryContextSwitchTo(message_context);
