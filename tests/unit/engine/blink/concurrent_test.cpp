@@ -298,7 +298,7 @@ TEST_F(BlinkCluster, RemovalsDuringInsertsRemoveTheDeadAndNothingElse) {
       class Old final : public TidPredicate {
        public:
         bool operator()(engine::Tid tid) override {
-          if (++calls_ % 100 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));  // the page may be split
+          if (++calls_ % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));  // the page may be split
           return gcl_test::number_of(tid) < kDead;
         }
 
