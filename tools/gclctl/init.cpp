@@ -61,7 +61,7 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       << c.saved_pool().string() << "'\ngcl.cache_size = '" << size_setting(c.cache_bytes)
       << "'\ngcl.database = 'postgres'\ngcl.locale = '" << c.locale << "'\n"
       << "wal_level = replica\nmax_slot_wal_keep_size = -1\nold_snapshot_threshold = -1\n"
-      << "max_prepared_transactions = 0\n"
+      << "max_prepared_transactions = 0\nmax_worker_processes = 32\n"
       << "port = " << c.port_of(k) << "\nlisten_addresses = 'localhost'\nunix_socket_directories = '"
       << c.socket_dir.string() << "'\nunix_socket_permissions = 0700\n"
       << "shared_buffers = 64MB\nmax_connections = 100\ncluster_name = 'gcl" << k << "'\n"

@@ -21,13 +21,19 @@ int main(int argc, char** argv) {
   InitOptions options;
   CLI::App* make = app.add_subcommand("init", "make a cluster in a new directory");
   make->add_option("DIR", options.dir, "a new directory")->required();
-  make->add_option("--primaries", options.primaries, "how many primaries")->required()->check(CLI::Range(1, 32));
-  make->add_option("--pool-size", options.pool_size, "memory all primaries share")->capture_default_str();
-  make->add_option("--cache-size", options.cache_size, "memory of each primary for its copies")->capture_default_str();
+  make->add_option("--primaries", options.primaries, "how many primaries")
+      ->required()
+      ->take_last()
+      ->check(CLI::Range(1, 32));
+  make->add_option("--pool-size", options.pool_size, "memory all primaries share")->capture_default_str()->take_last();
+  make->add_option("--cache-size", options.cache_size, "memory of each primary for its copies")
+      ->capture_default_str()
+      ->take_last();
   make->add_option("--port", options.port, "port of primary 1; the others follow")
       ->capture_default_str()
+      ->take_last()
       ->check(CLI::Range(1024, 65000));
-  make->add_option("--memory-dir", options.memory_dir, "tmpfs that holds the pool")->capture_default_str();
+  make->add_option("--memory-dir", options.memory_dir, "tmpfs that holds the pool")->capture_default_str()->take_last();
   make->add_option("--set", options.settings, "NAME=VALUE for every primary's configuration; may be repeated");
 
   CLI::App* run = on_cluster("start", "start all primaries, or one");

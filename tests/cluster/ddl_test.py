@@ -1,0 +1,96 @@
+"""DDL run on one primary is done on all when the client hears of it, and leaves no trace when it is rolled back."""
+import unittest
+
+from harness import Cluster, SqlError
+
+SHAPE = """SELECT c.oid, c.relname, c.relkind, am.amname, c.reltype, c.relnatts FROM pg_class c
+           LEFT JOIN pg_am am ON am.oid = c.relam WHERE c.relname LIKE '{}%' ORDER BY c.relname"""
+
+
+class Ddl(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3))
+
+    def same_everywhere(self, query):
+        first, *others = self.cluster.everywhere(query)
+        for k, answer in enumerate(others, 2):
+            self.assertEqual(first, answer, f"primary {k} differs from primary 1: {query}")
+        return first
+
+    def test_create_table_and_indexes_have_the_same_oids(self):
+        self.cluster.sql(2, "CREATE TABLE shape_a (id int PRIMARY KEY, v text UNIQUE, w int) USING gcl")
+        self.cluster.sql(3, "CREATE INDEX shape_a_w ON shape_a (w DESC, v)")
+        self.assertEqual(4, len(self.same_everywhere(SHAPE.format("shape_a"))))
+        self.same_everywhere("SELECT oid, conname, contype, conindid FROM pg_constraint WHERE conname LIKE 'shape%' ORDER BY 1")
+        self.cluster.sql(1, "INSERT INTO shape_a VALUES (1, 'one', 10), (2, 'two', 20)")
+        for answer in self.cluster.everywhere("SET enable_seqscan = off; SELECT id FROM shape_a WHERE w > 15"):
+            self.assertEqual(["2"], answer)
+
+    def test_index_built_on_one_primary_serves_all(self):
+        self.cluster.sql(1, "CREATE TABLE built (id int, v int) USING gcl")
+        self.cluster.sql(2, "INSERT INTO built SELECT i, i % 100 FROM generate_series(1, 20000) i")
+        self.cluster.sql(3, "CREATE INDEX built_v ON built (v)")
+        for answer in self.cluster.everywhere("SET enable_seqscan = off; SELECT count(*), sum(id) FROM built WHERE v = 42"):
+            self.assertEqual([f"200|{sum(range(42, 20000, 100))}"], answer)
+
+    def test_drop_reaches_all(self):
+        self.cluster.sql(1, "CREATE TABLE gone (id int PRIMARY KEY) USING gcl")
+        self.cluster.sql(2, "DROP TABLE gone")
+        self.assertEqual([], self.same_everywhere(SHAPE.format("gone")))
+
+    def test_truncate_reaches_all(self):
+        self.cluster.sql(1, "CREATE TABLE emptied (id int PRIMARY KEY) USING gcl")
+        self.cluster.sql(1, "INSERT INTO emptied SELECT generate_series(1, 1000)")
+        self.cluster.sql(2, "TRUNCATE emptied")
+        self.assertEqual(["0"], self.same_everywhere("SELECT count(*) FROM emptied"))
+        self.cluster.sql(3, "INSERT INTO emptied VALUES (1)")
+        self.assertEqual(["1"], self.same_everywhere("SELECT count(*) FROM emptied"))
+
+    def test_rollback_leaves_no_trace(self):
+        session = self.cluster.session(2)
+        session.run("BEGIN; CREATE TABLE undone (id int PRIMARY KEY) USING gcl; INSERT INTO undone VALUES (1)")
+        session.run("ROLLBACK")
+        self.assertEqual([], self.same_everywhere(SHAPE.format("undone")))
+        self.cluster.sql(3, "CREATE TABLE undone (id int) USING gcl")
+        self.assertEqual(1, len(self.same_everywhere(SHAPE.format("undone"))))
+
+    def test_savepoint_rolled_back_is_left_out(self):
+        self.cluster.sql(1, "BEGIN; CREATE TABLE half_a (id int) USING gcl; SAVEPOINT s;"
+                            "CREATE TABLE half_b (id int) USING gcl; ROLLBACK TO s; COMMIT")
+        self.assertEqual(1, len(self.same_everywhere(SHAPE.format("half_"))))
+
+    def test_failed_statement_leaves_no_trace(self):
+        self.cluster.sql(1, "CREATE TABLE twice (id int) USING gcl")
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(2, "CREATE TABLE twice (id int) USING gcl")
+        self.assertEqual("42P07", caught.exception.state)
+        self.cluster.sql(2, "INSERT INTO twice VALUES (1), (1)")
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(3, "CREATE UNIQUE INDEX twice_id ON twice (id)")
+        self.assertEqual("23505", caught.exception.state)
+        self.assertEqual(1, len(self.same_everywhere(SHAPE.format("twice"))))
+
+    def test_concurrent_ddl_from_all_primaries(self):
+        sessions = {k: self.cluster.session(k) for k in (1, 2, 3)}
+        for i in range(3):
+            for k, session in sessions.items():
+                session.send(f"CREATE TABLE many_{k}_{i} (id int PRIMARY KEY) USING gcl")
+            for session in sessions.values():
+                session.result(60)
+        self.assertEqual(18, len(self.same_everywhere(SHAPE.format("many_"))))
+
+    def test_a_stopped_primary_catches_up(self):
+        self.cluster.sql(1, "CREATE TABLE before_stop (id int PRIMARY KEY) USING gcl")
+        self.cluster.stop(3)
+        self.cluster.sql(1, "CREATE TABLE while_away (id int PRIMARY KEY, v text) USING gcl")
+        self.cluster.sql(2, "INSERT INTO while_away VALUES (1, 'x')")
+        self.cluster.sql(2, "DROP TABLE before_stop")
+        self.cluster.start(3)
+        self.assertEqual(["1|x"], self.cluster.sql(3, "SELECT * FROM while_away"))
+        self.assertEqual([], self.same_everywhere(SHAPE.format("before_stop")))
+        self.assertEqual(2, len(self.same_everywhere(SHAPE.format("while_away"))))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,84 @@
+"""Whoever dies uncleanly, the pool is fenced: within 5 s every waiter anywhere hears 57P02 and nothing hangs."""
+import os
+import signal
+import time
+import unittest
+
+from harness import Cluster, SqlError, eventually
+
+FENCED = "57P02"
+SECONDS_MAX = 5.0
+
+
+class Death(unittest.TestCase):
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=3))
+        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl")
+        self.cluster.sql(1, "INSERT INTO t SELECT i, 0 FROM generate_series(1, 1000) i")
+        self.cluster.everywhere("SELECT count(*) FROM t")
+        self.holder = self.cluster.session(1)
+        self.holder.run("BEGIN; UPDATE t SET v = 1 WHERE id = 1")
+        self.waiters = [self.cluster.session(2), self.cluster.session(3)]
+        for waiter in self.waiters:
+            waiter.send("UPDATE t SET v = 2 WHERE id = 1")
+        for waiter in self.waiters:
+            self.assertTrue(waiter.waits())
+
+    def assert_fenced(self, began, nodes):
+        for waiter in self.waiters:
+            with self.assertRaises(SqlError) as caught:
+                waiter.result(SECONDS_MAX)
+            self.assertEqual(FENCED, caught.exception.state, caught.exception)
+        self.assertLess(time.monotonic() - began, SECONDS_MAX)
+        for k in nodes:
+            with self.assertRaises(SqlError) as caught:
+                self.cluster.sql(k, "SELECT count(*) FROM t")
+            self.assertEqual(FENCED, caught.exception.state, caught.exception)
+
+    def assert_start_says_so(self):
+        self.cluster.ctl("stop", self.cluster.dir, check=False)
+        said = self.cluster.ctl("start", self.cluster.dir, check=False)
+        self.assertIn("not closed cleanly", said.stdout + said.stderr)
+        self.assertNotEqual(0, said.returncode)
+
+    def test_a_whole_primary(self):
+        began = time.monotonic()
+        self.cluster.kill_all(1)
+        self.assert_fenced(began, (2, 3))
+        self.assert_start_says_so()
+
+    def test_a_postmaster(self):
+        began = time.monotonic()
+        os.kill(self.cluster.postmaster(1), signal.SIGKILL)
+        self.assert_fenced(began, (2, 3))
+        self.assert_start_says_so()
+
+    def test_a_backend(self):
+        pid = self.holder.pid()
+        began = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        self.assert_fenced(began, (2, 3))
+        eventually(lambda: self.answers_fenced(1), 15)
+        self.assert_start_says_so()
+
+    def test_a_worker(self):
+        workers = self.cluster.workers(2)
+        self.assertTrue(workers)
+        began = time.monotonic()
+        os.kill(sorted(workers.items())[0][1], signal.SIGKILL)
+        with self.assertRaises(SqlError) as caught:  # its own postmaster ends every backend of primary 2
+            self.waiters.pop(0).result(SECONDS_MAX)
+        self.assertIn(caught.exception.state, (FENCED, "08006"))
+        self.assert_fenced(began, (1, 3))
+        self.assert_start_says_so()
+
+    def answers_fenced(self, k):
+        try:
+            self.cluster.sql(k, "SELECT count(*) FROM t")
+        except SqlError as e:
+            return e.state == FENCED
+        return False
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

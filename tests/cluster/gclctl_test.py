@@ -1,0 +1,93 @@
+"""What gclctl refuses, and that it leaves nothing behind."""
+import os
+import shutil
+import socket
+import subprocess
+import unittest
+
+from harness import GCLCTL, free_ports, new_dir
+
+
+class Gclctl(unittest.TestCase):
+    def setUp(self):
+        self.parent = new_dir()
+        os.chmod(self.parent, 0o755)
+        self.addCleanup(shutil.rmtree, self.parent, True)
+        self.dir = os.path.join(self.parent, "c")
+        self.port = free_ports(2)
+
+    def ctl(self, *arguments):
+        done = subprocess.run([GCLCTL, *arguments], text=True, capture_output=True, timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    def init(self, *more):
+        return self.ctl("init", self.dir, "--primaries", "2", "--port", str(self.port), "--pool-size", "256MB",
+                        "--cache-size", "16MB", *more)
+
+    def assert_refused(self, answer, words):
+        self.assertNotEqual(0, answer[0])
+        self.assertIn(words, answer[1])
+
+    def test_a_directory_that_is_not_its_own(self):
+        os.mkdir(self.dir)
+        with open(self.dir + "/precious", "w", encoding="ascii") as f:
+            f.write("x")
+        self.assert_refused(self.init(), "not empty")
+        for verb in ("start", "stop", "status", "destroy"):
+            self.assert_refused(self.ctl(verb, self.dir), "not a directory made by gclctl")
+        self.assertEqual(["precious"], os.listdir(self.dir))
+
+    def test_a_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", self.port + 1))
+            taken.listen()
+            self.assert_refused(self.init(), f"port {self.port + 1} (primary 2) is in use")
+        self.assertFalse(os.path.exists(self.dir))
+
+    def test_a_pool_that_does_not_fit(self):
+        before = set(os.listdir("/dev/shm"))
+        self.assert_refused(self.init("--pool-size", "9999GB"), "MB free")
+        self.assertFalse(os.path.exists(self.dir))
+        self.assertEqual(before & set(os.listdir("/dev/shm")), before)
+
+    def test_a_size_that_is_none(self):
+        self.assert_refused(self.init("--pool-size", "much"), "not a size")
+
+    def test_a_server_that_differs_from_the_pool(self):
+        self.assertEqual(0, self.init()[0])
+        conf = self.dir + "/cluster.conf"
+        with open(conf, encoding="utf-8") as f:
+            text = f.read()
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write(text.replace("C.UTF-8", "de_DE.UTF-8"))
+        code, said = self.ctl("start", self.dir)
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write(text)
+        self.assertNotEqual(0, code)
+        self.assertIn("C.UTF-8", said)
+        self.assertIn("de_DE.UTF-8", said)
+        self.assertEqual(0, self.ctl("destroy", self.dir)[0])
+
+    def test_init_start_status_stop_destroy(self):
+        self.assertEqual((0, True), (lambda a: (a[0], "cluster of 2" in a[1]))(self.init()))
+        self.assertNotEqual(0, self.ctl("status", self.dir)[0])
+        code, said = self.ctl("start", self.dir)
+        self.assertEqual(0, code, said)
+        self.assertEqual(0, self.ctl("status", self.dir)[0])
+        for k in ("1", "2"):
+            dsn = self.ctl("dsn", self.dir, k)[1].strip()
+            shown = subprocess.run(["psql", "-XAtq", "-d", dsn, "-c", "SHOW gcl.node_id"], text=True, capture_output=True)
+            self.assertEqual(k, shown.stdout.strip(), shown.stderr)
+            self.assertEqual((0, k), (lambda a: (a[0], a[1].strip()))(
+                self.ctl("psql", self.dir, k, "-XAtqc", "SHOW gcl.node_id")))
+        self.assertIn("no primary 3", self.ctl("dsn", self.dir, "3")[1])
+        code, said = self.ctl("stop", self.dir)
+        self.assertEqual(0, code, said)
+        self.assertIn("saved", said)
+        self.assertNotEqual(0, self.ctl("status", self.dir)[0])
+        self.assertEqual(0, self.ctl("destroy", self.dir)[0])
+        self.assertFalse(os.path.exists(self.dir))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,255 @@
+"""A cluster of primaries for tests, through gclctl and psql and nothing else.
+
+    with Cluster(primaries=3) as cluster:
+        one, two = cluster.session(1), cluster.session(2)
+        one.run("BEGIN; UPDATE t SET v = 1")
+        two.send("UPDATE t SET v = 2")          # returns at once
+        self.assertTrue(two.waits())            # no answer within half a second
+        one.run("COMMIT")
+        two.result()                            # rows, or SqlError with its SQLSTATE
+
+Environment: GCLCTL, the program.  KEEP=1 leaves a cluster behind for inspection.
+"""
+import os
+import queue
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
+ANSWER_MAX = 30.0  # seconds; longer is a hang, and a hang is a failure
+BLOCKED = 0.5
+
+
+class SqlError(Exception):
+    """An ERROR or FATAL of the server; `state` is its SQLSTATE."""
+
+    def __init__(self, state, text):
+        super().__init__(f"{state}: {text}")
+        self.state = state
+
+
+class Hang(Exception):
+    """No answer in time."""
+
+
+class Session:
+    """One connection, through an interactive psql."""
+
+    def __init__(self, dsn):
+        self.process = subprocess.Popen(
+            ["psql", "-X", "-A", "-t", "-q", "-d", dsn, "-v", "VERBOSITY=verbose"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
+        self.lines = queue.Queue()
+        self.count = 0
+        self.pending = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
+
+    def send(self, sql):
+        """Starts `sql`; result() waits for it."""
+        assert not self.pending, "the last statement was not waited for"
+        self.count += 1
+        self.pending = True
+        self.collected = []
+        try:
+            self.process.stdin.write(f"{sql}\n;\n\\echo <<{self.count}>>\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # result() says so
+
+    def _poll(self, seconds):
+        """True when the answer is complete."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                line = self.lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                return False
+            if line is None:
+                self.lines.put(None)
+                self.collected.append("FATAL:  08006: psql ended")
+                return True
+            if line == f"<<{self.count}>>":
+                return True
+            self.collected.append(line)
+
+    def waits(self, seconds=BLOCKED):
+        """True when the statement sent has no answer within `seconds`."""
+        if self._poll(seconds):
+            self.collected.append(None)  # result() must not wait again
+            return False
+        return True
+
+    def result(self, seconds=ANSWER_MAX):
+        """The rows, one string each, columns separated by |."""
+        if self.collected and self.collected[-1] is None:
+            self.collected.pop()
+        elif not self._poll(seconds):
+            raise Hang(f"no answer within {seconds} s")
+        self.pending = False
+        for line in self.collected:
+            error = re.match(r"(?:psql:.*?)?(ERROR|FATAL|PANIC):\s+([0-9A-Z]{5}): (.*)", line)
+            if error:
+                raise SqlError(error.group(2), error.group(3))
+            if "server closed the connection" in line or "connection to server was lost" in line:
+                raise SqlError("08006", line)
+        return [line for line in self.collected if line]
+
+    def run(self, sql, seconds=ANSWER_MAX):
+        self.send(sql)
+        return self.result(seconds)
+
+    def one(self, sql, seconds=ANSWER_MAX):
+        rows = self.run(sql, seconds)
+        assert len(rows) == 1, f"{sql}: {rows}"
+        return rows[0]
+
+    def pid(self):
+        return int(self.one("SELECT pg_backend_pid()"))
+
+    def close(self):
+        if self.process.poll() is None:
+            try:
+                self.process.stdin.close()
+                self.process.wait(2)
+            except (OSError, subprocess.TimeoutExpired):
+                self.process.kill()
+                self.process.wait()
+
+
+def free_ports(count):
+    for base in range(25432, 32000, 16):
+        held = []
+        try:
+            for port in range(base, base + count):
+                s = socket.socket()
+                held.append(s)
+                s.bind(("127.0.0.1", port))
+            return base
+        except OSError:
+            continue
+        finally:
+            for s in held:
+                s.close()
+    raise RuntimeError("no free ports")
+
+
+def new_dir():
+    parent = "/var/lib/postgresql" if os.geteuid() == 0 else tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="gcl-test-", dir=parent)
+
+
+class Cluster:
+    def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True):
+        self.primaries = primaries
+        self.dir = os.path.join(new_dir(), "c")
+        os.chmod(os.path.dirname(self.dir), 0o755)
+        self.arguments = [self.dir, "--primaries", str(primaries), "--pool-size", pool, "--cache-size", cache,
+                          "--port", str(free_ports(primaries))]
+        for setting in ("fsync=off", *settings):
+            self.arguments += ["--set", setting]
+        self.extension = extension
+        self.sessions = []
+
+    def __enter__(self):
+        try:
+            self.ctl("init", *self.arguments)
+            self.start()
+            if self.extension:
+                self.sql(1, "CREATE EXTENSION gcl")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for session in self.sessions:
+            session.close()
+        if os.environ.get("KEEP"):
+            print("kept:", self.dir)
+            return
+        if os.path.exists(os.path.join(self.dir, "cluster.conf")):
+            self.ctl("destroy", self.dir)
+        shutil.rmtree(os.path.dirname(self.dir), ignore_errors=True)
+
+    def ctl(self, *arguments, check=True):
+        done = subprocess.run([GCLCTL, *arguments], text=True, capture_output=True, timeout=180)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"gclctl {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+                               + self.server_errors())
+        return done
+
+    def server_errors(self):
+        text = ""
+        for k in range(1, self.primaries + 1):
+            try:
+                with open(f"{self.dir}/node{k}/log", encoding="utf-8", errors="replace") as log:
+                    bad = [line for line in log if re.search(r"PANIC|FATAL|terminated by|VERIFY|cpp:\d+", line)]
+                text += "".join(f"\nnode {k}: {line.rstrip()}" for line in bad[-10:])
+            except OSError:
+                pass
+        return text
+
+    def start(self, node=None):
+        self.ctl("start", self.dir, *(["--node", str(node)] if node else []))
+
+    def stop(self, node=None):
+        return self.ctl("stop", self.dir, *(["--node", str(node)] if node else []))
+
+    def dsn(self, k):
+        return self.ctl("dsn", self.dir, str(k)).stdout.strip()
+
+    def session(self, k):
+        session = Session(self.dsn(k))
+        self.sessions.append(session)
+        return session
+
+    def sql(self, k, text):
+        session = Session(self.dsn(k))
+        try:
+            return session.run(text)
+        finally:
+            session.close()
+
+    def everywhere(self, text):
+        """The answers of all primaries."""
+        return [self.sql(k, text) for k in range(1, self.primaries + 1)]
+
+    def postmaster(self, k):
+        with open(f"{self.dir}/node{k}/data/postmaster.pid", encoding="ascii") as f:
+            return int(f.readline())
+
+    def workers(self, k):
+        """{backend_type: pid} of the extension's workers on primary K."""
+        rows = self.sql(k, "SELECT backend_type, pid FROM pg_stat_activity WHERE backend_type LIKE 'gcl%'")
+        return {row.split("|")[0]: int(row.split("|")[1]) for row in rows}
+
+    def kill_all(self, k):
+        """A primary dies as with a power cut of its machine: every process of it at once."""
+        pid = self.postmaster(k)
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], text=True, capture_output=True).stdout.split()
+        for victim in [pid, *map(int, children)]:
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def eventually(what, seconds=5.0):
+    """Calls `what` until it is true; returns how long that took.  Fails after `seconds`."""
+    began = time.monotonic()
+    while not what():
+        if time.monotonic() - began > seconds:
+            raise Hang(f"not true within {seconds} s")
+        time.sleep(0.05)
+    return time.monotonic() - began
