@@ -41,6 +41,10 @@ void write_relation_record(const RelFileNode& file, RelationFile kind, coherence
 // The header page of the relation (a table's header, a tree's meta page); cached per backend.
 coherence::PageId relation_page(Relation rel);
 
+// The same by file, for a file that a rebuild replaces; not cached.  Invalid: the file is gone or names no page of this
+// pool.
+coherence::PageId relation_page_in_file(const RelFileNode& file, RelationFile kind);
+
 // --- the seam to DDL replay --------------------------------------------------------------------------------------
 // Object ids are the same on every primary, so the pages of a relation are shipped as (oid, page).
 struct RelationSeam {

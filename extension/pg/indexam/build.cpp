@@ -5,6 +5,8 @@
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/compare.hpp"
 #include "extension/pg/indexam/open.hpp"
+#include "extension/pg/indexam/replaced.hpp"
+#include "extension/pg/txn/pending.hpp"
 
 extern "C" {
 #include "access/nbtree.h"
@@ -104,12 +106,17 @@ void load_or_abandon(Relation table, Relation index, const Spools& spools) {
   pfree(builder);
 }
 
-PageId make_tree(Relation index) {
+// An empty tree under the index's name; what it replaces goes when the transaction commits.
+void make_tree(Relation index) {
+  if (const std::optional<PageId> old = replaced_tree(index)) pages_dropped(RelationFile::kIndex, *old);
+  prepare_to_write();
   const PageId meta = *until_done(index, [&] { return Tree::create(pool(), session()); });
+  pages_made(RelationFile::kIndex, meta);
+  note_tree(index, meta);
   if (relation_seam.relation_made != nullptr) {
     relation_seam.relation_made(RelationGetRelid(index), RelationFile::kIndex, meta);
   }
-  return meta;
+  write_relation_record(index->rd_node, RelationFile::kIndex, meta);
 }
 
 IndexBuildResult* result_of(double rows, double entries) {
@@ -138,7 +145,7 @@ IndexBuildResult* blink_ambuild(Relation table, Relation index, IndexInfo* info)
     const double rows = Max(table->rd_rel->reltuples, 0);
     return result_of(rows, rows);
   }
-  write_relation_record(index->rd_node, RelationFile::kIndex, make_tree(index));
+  make_tree(index);
 
   Spools spools{};
   const double rows = fill_spools(table, index, info, spools);

@@ -67,10 +67,11 @@ void log_block(Buffer buffer) {
   log_newpage_buffer(buffer, !PageIsNew(BufferGetPage(buffer)));
 }
 
-RelationRecord read_record(Relation rel, RelationFile kind) {
+RelationRecord read_record(const RelFileNode& file, RelationFile kind) {
   RelationRecord record{};
-  if (smgrnblocks(RelationGetSmgr(rel), MAIN_FORKNUM) == 0) return record;
-  Buffer buffer = ReadBuffer(rel, 0);
+  SMgrRelation storage = smgropen(file, InvalidBackendId);
+  if (!smgrexists(storage, MAIN_FORKNUM) || smgrnblocks(storage, MAIN_FORKNUM) == 0) return record;
+  Buffer buffer = ReadBufferWithoutRelcache(file, MAIN_FORKNUM, 0, RBM_NORMAL, nullptr, true);
   LockBuffer(buffer, BUFFER_LOCK_SHARE);
   memcpy(&record, BufferGetPage(buffer) + record_offset(kind), sizeof record);
   UnlockReleaseBuffer(buffer);
@@ -119,7 +120,7 @@ PageId relation_page(Relation rel) {
   if (slot.relid == RelationGetRelid(rel) && RelFileNodeEquals(slot.file, rel->rd_node)) return slot.header;
   start_relation_records();
   const bool index = rel->rd_rel->relkind == RELKIND_INDEX;
-  const RelationRecord record = read_record(rel, index ? RelationFile::kIndex : RelationFile::kTable);
+  const RelationRecord record = read_record(rel->rd_node, index ? RelationFile::kIndex : RelationFile::kTable);
   if (record.magic != kMagic) {
     ereport(ERROR, errcode(ERRCODE_DATA_CORRUPTED),
             errmsg("relation \"%s\" has no place in the pool", RelationGetRelationName(rel)),
@@ -134,6 +135,11 @@ PageId relation_page(Relation rel) {
   // Filled last: reading the block may have processed invalidations.
   slot = Cached{RelationGetRelid(rel), rel->rd_node, PageId{record.header}};
   return slot.header;
+}
+
+PageId relation_page_in_file(const RelFileNode& file, RelationFile kind) {
+  const RelationRecord record = read_record(file, kind);
+  return record.magic == kMagic && record.pool == relation_record_pool_id ? PageId{record.header} : PageId{};
 }
 
 }  // namespace gcl

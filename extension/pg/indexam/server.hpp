@@ -22,6 +22,9 @@ bufmgr::BufferPool& pool();
 bufmgr::Session& session();
 engine::Waiter& waiter();
 
+// Before a transaction's first change: a local xid exists, and commit will flush.
+void prepare_to_write();
+
 // The backend's handle on a gcl table.
 engine::Heap& heap_of(Relation table);
 
