@@ -55,11 +55,13 @@ class Session {
   void unlock_shared(Line& line) noexcept {
     LocalWord w{line.latch_.fetch_sub(LocalWord::kSharedOne, std::memory_order_acq_rel) - LocalWord::kSharedOne};
     if (w.raw & (LocalWord::kPending | LocalWord::kWaiters)) unlocked_slow(line, w);
+    if (peers_asked()) help();
   }
   void unlock_exclusive(Line& line) noexcept {
     LocalWord w{line.latch_.fetch_add(LocalWord::kUnlockExclusive, std::memory_order_acq_rel) +
                 LocalWord::kUnlockExclusive};
     if (w.raw & (LocalWord::kPending | LocalWord::kWaiters)) unlocked_slow(line, w);
+    if (peers_asked()) help();
   }
   // X becomes S without letting anybody in between.
   void downgrade(Line& line) noexcept;
@@ -130,6 +132,10 @@ class Session {
     return Errc::kRestart;
   }
 
+  // A running process answers peers sooner than a sleeping worker: on busy CPUs by milliseconds.  One load.
+  bool peers_asked() const noexcept { return inbox_peers_.load(std::memory_order_relaxed) != 0; }
+  void help() noexcept;
+
   // session_lock.cpp: between the processes of this node
   enum class Entry : uint8_t { kEntered, kFetch, kBlocked };
   Status lock_slow(Line& line, PageId page, bool exclusive);
@@ -179,6 +185,8 @@ class Session {
   Counters& counters_;
   ShmMemory memory_;
   SessionSlot& slot_;
+  const std::atomic<uint64_t>& inbox_peers_;
+  bool helping_ = false;
   uint64_t watched_ns_ = 0;
 };
 

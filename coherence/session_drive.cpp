@@ -296,7 +296,7 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
     counters_.add(Counter::kParked);
     leave_to_worker(*line, false);
   } else if (actions.post != Post::kNone) {
-    counters_.add(Counter::kServedByWorker);
+    counters_.add(helping_ ? Counter::kServedByUnlocker : Counter::kServedByWorker);
   }
   if (actions.blocked_by_log) wait_for_log(*line, false);
   else settle(*line);

@@ -24,7 +24,8 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
       interrupts_(interrupts),
       counters_(node.session_slots_[id.value].counters),
       memory_(node.pool().at(PoolAddress{}), counters_),
-      slot_(node.session_slots_[id.value]) {
+      slot_(node.session_slots_[id.value]),
+      inbox_peers_(node.arena_->inbox_peers) {
   VERIFY(id.value < node.sessions_max());
   slot_.in_use.store(1, std::memory_order_release);
 }
@@ -94,6 +95,7 @@ Status Session::wait_local(Line& line, bool exclusive) {
   uint64_t bit = exclusive ? LocalWord::kExclusiveWaiters : LocalWord::kSharedWaiters;
   LocalWord w{line.latch_.fetch_or(bit, std::memory_order_acq_rel)};
   bool out_of_turns = w.pending() && line.turns_.load(std::memory_order_relaxed) >= node_.local_turns_max_;
+  if (peers_asked()) help();
   if (blocks(w, exclusive) || out_of_turns) {
     counters_.add(Counter::kLocalWaits);
     futex_wait(line.wake_, seen, kSliceMs);
@@ -128,6 +130,10 @@ Status Session::await(Line& line, RequestSlot& slot) {
     // Refused again and again (the holder is in the middle of something): give it the CPU.
     Status ok = pause(moved && ++rounds > kRoundsWithoutPause ? 1 : 0);
     if (ok && moved) continue;
+    if (ok && peers_asked()) {
+      help();
+      continue;
+    }
     if (!ok) {
       SlotState waiting = SlotState::kWaiting;
       if (!slot.state.compare_exchange_strong(waiting, SlotState::kAbandoned, std::memory_order_seq_cst)) break;

@@ -57,6 +57,14 @@ bool Session::drain_inbox() noexcept {
   return any;
 }
 
+// Answering may free latches, which comes here again.
+void Session::help() noexcept {
+  if (helping_ || !node_.directory_) return;
+  helping_ = true;
+  drain_inbox();
+  helping_ = false;
+}
+
 // Looks after every line where requests are parked; whether some still are.
 bool Session::drain_parked() noexcept {
   if (node_.arena_->parked_any.exchange(0, std::memory_order_seq_cst) == 0) return false;
