@@ -1,0 +1,156 @@
+#include "extension/pg/backend.hpp"
+
+#include <unordered_map>
+
+#include "extension/pg/relation_record.hpp"
+#include "extension/pg/txn/waiter.hpp"
+
+namespace gcl {
+
+namespace {
+
+// Waits end when PostgreSQL would handle an interrupt; never inside a critical section or a held-off region.
+class BackendInterrupts final : public bufmgr::Interrupts {
+ public:
+  bool pending() noexcept override {
+    return InterruptPending && InterruptHoldoffCount == 0 && CritSectionCount == 0 &&
+           (ProcDiePending || QueryCancelPending || ProcSignalBarrierPending || ClientConnectionLost);
+  }
+};
+
+struct HeapKey {
+  uint64_t header;
+  Oid relid, file;
+  bool operator==(const HeapKey&) const = default;
+};
+struct HeapKeyHash {
+  size_t operator()(const HeapKey& k) const { return (k.header * 0x9E3779B97F4A7C15ull) ^ (uint64_t{k.relid} << 20) ^ k.file; }
+};
+
+// Everything a process has of the pool.
+struct Attached {
+  BackendInterrupts interrupts;
+  BackendWaiter waiter;
+  NodeBells bells;
+  std::unique_ptr<bufmgr::Session> session;
+  std::unique_ptr<engine::TxnSystem> txns;
+  std::unordered_map<HeapKey, std::unique_ptr<engine::Heap>, HeapKeyHash> heaps;
+  std::atomic<uint32_t>* counted = nullptr;
+};
+
+Attached* attached = nullptr;
+bool writing = false;  // this transaction has a local xid that the engine knows
+
+void on_exit(int, Datum) {
+  // Ours runs before the server's own abort (callbacks run last in, first out), and the abort needs the session.
+  AbortOutOfAnyTransaction();
+  detach_session();
+}
+
+[[noreturn]] void refuse() {
+  if (!node_configured())
+    ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+            errmsg("this server takes part in no gcl pool"),
+            errhint("Add gcl to shared_preload_libraries and set gcl.pool, or use gclctl to make a cluster."));
+  raise(coherence::Errc::kFenced, nullptr);
+}
+
+void attach(std::atomic<uint32_t>& count) {
+  bufmgr::BufferPool* pool = node_pool();
+  NodeState* node = node_state();
+  if (pool->fenced()) raise(coherence::Errc::kFenced, nullptr);
+  count.fetch_add(1, std::memory_order_seq_cst);  // pairs with the fabric worker's closing
+  if (node->closing.load(std::memory_order_seq_cst)) {
+    count.fetch_sub(1, std::memory_order_seq_cst);
+    ereport(ERROR, errcode(ERRCODE_ADMIN_SHUTDOWN), errmsg("the gcl node is shutting down"));
+  }
+  static bool registered = false;
+  if (!registered) before_shmem_exit(on_exit, Datum{0});
+  registered = true;
+  attached = new Attached;
+  attached->counted = &count;
+  attached->session = pool->attach(coherence::SessionId{uint16_t(MyProc->pgprocno)}, attached->interrupts, wal_sink());
+  attached->txns = std::make_unique<engine::TxnSystem>(*pool, *attached->session, *node_txn_shared(), attached->waiter,
+                                                       attached->bells);
+  attached->waiter.serve(*attached->txns);
+  for (int level = 2; level <= GetCurrentTransactionNestLevel(); ++level) attached->txns->sub_begin(level);
+}
+
+void wait_until_ready() {
+  NodeState* node = node_state();
+  if (node == nullptr || node_pool() == nullptr) return;
+  // The member worker joins right after recovery; clients may be a moment earlier.
+  for (int i = 0; !node->ready.load(std::memory_order_acquire); ++i) {
+    if (node_pool()->fenced()) return;
+    if (i > 3000)
+      ereport(ERROR, errcode(ERRCODE_CANNOT_CONNECT_NOW), errmsg("the gcl node has not joined its pool yet"));
+    CHECK_FOR_INTERRUPTS();
+    pg_usleep(10000);
+  }
+}
+
+Attached& here() {
+  if (XactIsoLevel == XACT_SERIALIZABLE && IsTransactionState())
+    ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+            errmsg("gcl tables cannot be used in a SERIALIZABLE transaction yet"),
+            errhint("Use REPEATABLE READ, or lock the rows with SELECT ... FOR UPDATE."));
+  if (attached != nullptr) return *attached;
+  wait_until_ready();
+  if (node_pool() == nullptr || node_state() == nullptr) refuse();
+  attach(node_state()->backends);
+  return *attached;
+}
+
+}  // namespace
+
+bufmgr::BufferPool& pool() {
+  here();
+  return *node_pool();
+}
+bufmgr::Session& session() { return *here().session; }
+engine::TxnSystem& txns() { return *here().txns; }
+engine::Waiter& waiter() { return here().waiter; }
+engine::TxnSystem* attached_txns() noexcept { return attached != nullptr ? attached->txns.get() : nullptr; }
+
+engine::Heap& heap_of(Relation table) {
+  Attached& at = here();
+  const HeapKey key{relation_page(table).raw, RelationGetRelid(table), table->rd_node.relNode};
+  auto found = at.heaps.find(key);
+  if (found != at.heaps.end()) return *found->second;
+  return *pg_entry([&]() -> engine::Heap* {
+    auto heap = std::make_unique<engine::Heap>(*at.txns, engine::RelationId{coherence::PageId{key.header}});
+    return at.heaps.emplace(key, std::move(heap)).first->second.get();
+  });
+}
+
+void prepare_to_write() {
+  if (writing) return;
+  const TransactionId xid = GetTopTransactionId();
+  txns().set_host_xid(xid);
+  ForceSyncCommit();
+  writing = true;
+}
+
+void forget_transaction() noexcept {
+  writing = false;
+  if (attached == nullptr) return;
+  attached->txns->set_oldest(std::nullopt);
+  attached->session->release_all();
+  forget_carried_error();
+}
+
+void attach_worker() { attach(node_state()->workers); }
+
+void detach_session() noexcept {
+  Attached* at = attached;
+  if (at == nullptr) return;
+  at->session->release_all();
+  attached = nullptr;
+  at->heaps.clear();
+  at->txns.reset();
+  at->session.reset();
+  at->counted->fetch_sub(1, std::memory_order_seq_cst);
+  delete at;
+}
+
+}  // namespace gcl

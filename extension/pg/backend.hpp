@@ -1,0 +1,42 @@
+// The backend's session: its way to the pool, attached at first use and kept until the process exits.
+//
+// B1. Attaching fails with 55000 if this server has no pool, with 57P02 if the pool is fenced.
+// B2. SERIALIZABLE transactions are refused at their first touch of a gcl table.
+// B3. Detaching happens in before_shmem_exit, after the transaction was aborted: FATAL runs no destructor.
+#pragma once
+
+#include <memory>
+
+#include "bufmgr/buffer_pool.hpp"
+#include "extension/engine/heap/heap.hpp"
+#include "extension/engine/txn/transaction.hpp"
+#include "extension/pg/boundary/raise.hpp"
+#include "extension/pg/indexam/server.hpp"
+#include "extension/pg/node.hpp"
+
+namespace gcl {
+
+bufmgr::BufferPool& pool();
+bufmgr::Session& session();
+engine::TxnSystem& txns();
+engine::Waiter& waiter();
+engine::Heap& heap_of(Relation table);
+
+// The session, if this process has one; null otherwise.  Never attaches.
+engine::TxnSystem* attached_txns() noexcept;
+
+// Before a transaction's first change: a local xid exists, and commit will flush.
+void prepare_to_write();
+// At every end of a transaction.
+void forget_transaction() noexcept;
+
+// For workers: attaches under the worker's count instead of the backends'.
+void attach_worker();
+// Ends the session.  Idempotent.
+void detach_session() noexcept;
+
+// The WAL as the pool's log.
+bufmgr::LogSink& wal_sink();
+void register_wal_records();  // from _PG_init
+
+}  // namespace gcl

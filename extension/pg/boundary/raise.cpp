@@ -1,0 +1,58 @@
+#include "extension/pg/boundary/raise.hpp"
+
+#include "extension/pg/backend.hpp"
+
+namespace gcl {
+
+using coherence::Errc;
+
+void raise_unless_interrupted(Errc outcome, Relation rel) {
+  if (outcome != Errc::kInterrupted) raise(outcome, rel);
+  raise_carried_error();
+  CHECK_FOR_INTERRUPTS();
+}
+
+void raise(Errc outcome, Relation rel) {
+  const char* name = rel != nullptr ? RelationGetRelationName(rel) : "(none)";
+  switch (outcome) {
+    case Errc::kInterrupted:
+      raise_carried_error();
+      CHECK_FOR_INTERRUPTS();
+      ereport(ERROR, errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling statement due to an interrupt"));
+      break;
+    case Errc::kFenced:
+      ereport(ERROR, errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("the gcl pool is fenced"),
+              errdetail("%s", fence_reason()),
+              errhint("A primary ended without leaving the pool in order. Stop all primaries of the cluster."));
+      break;
+    case Errc::kTimeout:
+      ereport(ERROR, errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("timeout while waiting for the gcl pool"));
+      break;
+    case Errc::kNoSpace:
+      ereport(ERROR, errcode(ERRCODE_DISK_FULL), errmsg("the gcl pool has no room for relation \"%s\"", name),
+              errhint("Drop or vacuum gcl tables, or create a cluster with a larger pool."));
+      break;
+    case Errc::kTooLarge:
+      ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+              errmsg("row is too large for gcl table \"%s\"", name),
+              errdetail("A row of a gcl table must fit one page of %d bytes.", BLCKSZ),
+              errhint("Store large values in an ordinary (heap) table."));
+      break;
+    case Errc::kIncompatible:
+      ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+              errmsg("gcl tables do not support this operation yet (relation \"%s\")", name));
+      break;
+    case Errc::kCorrupt:
+    case Errc::kNotFound:
+      ereport(ERROR, errcode(ERRCODE_DATA_CORRUPTED),
+              errmsg("relation \"%s\" is damaged in the gcl pool (%s)", name, coherence::errc_name(outcome)));
+      break;
+    default:
+      ereport(ERROR, errcode(ERRCODE_INTERNAL_ERROR),
+              errmsg("unexpected outcome of a gcl operation on relation \"%s\": %s", name,
+                     coherence::errc_name(outcome)));
+  }
+  pg_unreachable();
+}
+
+}  // namespace gcl

@@ -1,0 +1,34 @@
+// The module: what is set up when the server preloads gcl, and what it says when it was not preloaded.
+#include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/indexam/dispatch.hpp"
+#include "extension/pg/node.hpp"
+#include "extension/pg/settings.hpp"
+#include "extension/pg/tableam/drop_hook.hpp"
+#include "extension/pg/tableam/table_am.hpp"
+#include "extension/pg/tableam/temp_tables.hpp"
+#include "extension/pg/txn/snapshots.hpp"
+#include "extension/pg/txn/xact.hpp"
+#include "extension/pg/workers/workers.hpp"
+#include "extension/pg/backend.hpp"
+
+extern "C" {
+PG_MODULE_MAGIC;
+PGDLLEXPORT void _PG_init(void);
+}
+
+void _PG_init(void) {
+  if (!process_shared_preload_libraries_in_progress) return;  // every use says so: table_am.cpp, backend.cpp
+  gcl::define_settings();
+  gcl::install_btree_dispatch(gcl::table_am());
+  gcl::register_wal_records();
+  if (gcl::node_configured()) {
+    gcl::install_node();
+    gcl::install_transaction_callbacks();
+    gcl::install_snapshot_hooks();
+    gcl::install_drop_hook();
+    gcl::install_temp_table_hook();
+    gcl::install_ddl_hooks();
+    gcl::register_workers();
+  }
+  gcl::preloaded = true;
+}

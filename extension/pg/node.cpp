@@ -1,0 +1,125 @@
+#include "extension/pg/node.hpp"
+
+#include "extension/identity.hpp"
+#include "extension/pg/relation_record.hpp"
+#include "extension/pg/settings.hpp"
+
+namespace gcl {
+
+using coherence::Errc;
+using coherence::Problem;
+
+namespace {
+
+bufmgr::BufferPool* the_pool = nullptr;
+NodeState* state = nullptr;
+engine::TxnShared* txn_shared = nullptr;
+char refusal[512] = "";
+shmem_request_hook_type next_request = nullptr;
+shmem_startup_hook_type next_startup = nullptr;
+
+uint32_t session_slots() { return uint32_t(MaxBackends) + NUM_AUXILIARY_PROCS; }
+
+void request_memory() {
+  if (next_request) next_request();
+  RequestAddinShmemSpace(sizeof(NodeState) + 64);
+}
+
+void make_state() {
+  bool found;
+  LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+  state = static_cast<NodeState*>(ShmemInitStruct("gcl node", sizeof(NodeState), &found));
+  if (!found) {
+    memset(static_cast<void*>(state), 0, sizeof *state);
+    new (state) NodeState{};
+    for (auto& proc : state->worker_proc) proc.store(-1);
+    SpinLockInit(&state->garbage_lock);
+    SpinLockInit(&state->waits.lock);
+  }
+  LWLockRelease(AddinShmemInitLock);
+}
+
+void check_settings() {
+  if (old_snapshot_threshold >= 0)
+    ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl needs old_snapshot_threshold = -1"));
+  if (wal_level < WAL_LEVEL_REPLICA)
+    ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl needs wal_level replica or higher"));
+}
+
+// Becomes a node of the pool; null with *outcome if it cannot.
+bufmgr::BufferPool* join(Errc* outcome, Problem* problem) {
+  const std::string identity = server_identity(PG_VERSION_NUM, BLCKSZ, settings.locale);
+  const bool keeps = settings.pool_file != nullptr && settings.pool_file[0] != '\0';
+  const bufmgr::NodeOptions options{
+      .files = {.path = settings.pool, .durable_path = keeps ? settings.pool_file : nullptr, .identity = identity.c_str()},
+      .node = {uint8_t(settings.node_id)},
+      .frames = uint32_t(uint64_t(settings.cache_size_kb) * 1024 / coherence::kPageSize),
+      .sessions_max = session_slots(),
+      .extra_bytes = engine::TxnShared::bytes_for(session_slots())};
+  auto made = bufmgr::BufferPool::create_node(options, problem);
+  if (made) return made.take().release();  // lives as long as the server; its processes inherit it
+  *outcome = made.error();
+  return nullptr;
+}
+
+void start_node() {
+  if (next_startup) next_startup();
+  if (!node_configured() || IsUnderPostmaster) return;
+  make_state();
+  if (!IsPostmasterEnvironment) return;  // a single-user server does not open the pool
+  check_settings();
+  // After a crash restart the former object maps an arena of dead processes; closing it makes that certain for peers.
+  delete the_pool;
+  the_pool = nullptr;
+  txn_shared = nullptr;
+  Problem problem;
+  Errc outcome = Errc::kOk;
+  the_pool = join(&outcome, &problem);
+  if (the_pool != nullptr) {
+    txn_shared = engine::TxnShared::create(the_pool->extra_memory(), session_slots());
+    relation_record_pool_id = the_pool->coherence_pool().pool_id();
+    ereport(LOG, errmsg("gcl: joined pool \"%s\" as node %d", settings.pool, settings.node_id));
+  } else if (outcome == Errc::kFenced) {
+    snprintf(refusal, sizeof refusal, "%s", problem.text);
+    ereport(LOG, errmsg("gcl: the pool is fenced; gcl tables cannot be used until the cluster is repaired"),
+            errdetail("%s", problem.text));
+  } else {
+    ereport(FATAL, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+            errmsg("could not join the gcl pool \"%s\" as node %d", settings.pool, settings.node_id),
+            errdetail("%s", problem.text));
+  }
+}
+
+}  // namespace
+
+void install_node() {
+  next_request = shmem_request_hook;
+  shmem_request_hook = request_memory;
+  next_startup = shmem_startup_hook;
+  shmem_startup_hook = start_node;
+}
+
+bufmgr::BufferPool* node_pool() { return the_pool; }
+NodeState* node_state() { return state; }
+engine::TxnShared* node_txn_shared() { return txn_shared; }
+bool node_configured() { return settings.pool != nullptr && settings.pool[0] != '\0'; }
+
+const char* fence_reason() {
+  if (the_pool == nullptr) return refusal;
+  const char* reason = the_pool->coherence_node().fence_reason();
+  return reason[0] != '\0' ? reason : "a node did not leave the pool in order";
+}
+
+void wake_worker(Worker worker) noexcept {
+  if (state == nullptr) return;
+  const int proc = state->worker_proc[int(worker)].load(std::memory_order_acquire);  // pairs with the worker's start
+  if (proc >= 0) SetLatch(&ProcGlobal->allProcs[proc].procLatch);
+}
+
+void throw_away(Garbage garbage) noexcept {
+  SpinLockAcquire(&state->garbage_lock);
+  if (state->garbage_count < kGarbageMax) state->garbage[state->garbage_count++] = garbage;
+  SpinLockRelease(&state->garbage_lock);
+}
+
+}  // namespace gcl

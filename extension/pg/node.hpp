@@ -1,0 +1,56 @@
+// The node: what this server's processes share about the pool.  Set up in the postmaster before the first fork.
+//
+// N1. `node_pool()` is the object every process inherits; null: this server has no pool (not configured, or refused
+//     because it is fenced: then `fence_reason()` says why, and every access raises 57P02).
+// N2. NodeState lies in PostgreSQL's shared memory and is made anew after a crash restart; a crash restart finds the
+//     former incarnation in the pool, which fences it (DESIGN 9).
+// N3. Backends count in `backends` while their session lives.  Workers outlive them: member, provider and flusher stop
+//     when no backend is left, fabric when nobody is.
+#pragma once
+
+#include "bufmgr/buffer_pool.hpp"
+#include "extension/engine/txn/txn_shared.hpp"
+#include "extension/pg/boundary/pg.hpp"
+#include "extension/pg/txn/wait_table.hpp"
+
+namespace gcl {
+
+enum class Worker : int { kFabric, kProvider, kFlusher, kMember, kCount };
+inline constexpr int kWorkers = int(Worker::kCount);
+
+inline constexpr uint32_t kGarbageMax = 256;
+
+// Pages of relations whose creation was rolled back: freed by the member worker, because rollback touches no pages.
+struct Garbage {
+  uint32_t kind;  // RelationFile
+  uint64_t header;
+};
+
+struct NodeState {
+  std::atomic<uint32_t> backends;         // sessions of backends
+  std::atomic<uint32_t> workers;          // sessions of workers but the fabric's
+  std::atomic<bool> closing;              // no new session any more
+  std::atomic<bool> ready;                // the member worker joined: sessions may begin
+  std::atomic<uint64_t> flush_wanted;     // highest position somebody waits for
+  std::atomic<int> worker_proc[kWorkers]; // pgprocno, -1: not running
+  slock_t garbage_lock;
+  uint32_t garbage_count;
+  Garbage garbage[kGarbageMax];
+  WaitTable waits;
+};
+
+// From _PG_init: shared memory hooks.
+void install_node();
+
+bufmgr::BufferPool* node_pool();
+NodeState* node_state();
+engine::TxnShared* node_txn_shared();
+bool node_configured();
+const char* fence_reason();
+
+// Wakes a worker of this node; nothing happens if it does not run.
+void wake_worker(Worker worker) noexcept;
+// Hands pages to the member worker to be freed; drops (leaks) them if there are too many.
+void throw_away(Garbage garbage) noexcept;
+
+}  // namespace gcl

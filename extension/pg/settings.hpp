@@ -1,0 +1,19 @@
+// The gcl.* settings of the postmaster's start (GUCs); defined in settings.cpp.
+#pragma once
+
+namespace gcl {
+
+struct Settings {
+  char* pool = nullptr;       // gcl.pool: the pool's file in tmpfs; empty: this server takes part in no pool
+  char* pool_file = nullptr;  // gcl.pool_file: where the pool is kept while no primary runs
+  char* database = nullptr;   // gcl.database: the database that holds gcl tables
+  char* locale = nullptr;     // gcl.locale: encoding/locale all primaries must share
+  int node_id = -1;           // gcl.node_id
+  int cache_size_kb = 0;      // gcl.cache_size: frames for cached pages
+};
+extern Settings settings;
+
+// From _PG_init, before anything else of ours defines a gcl.* setting.
+void define_settings();
+
+}  // namespace gcl

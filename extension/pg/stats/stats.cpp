@@ -1,0 +1,150 @@
+// The functions behind the gcl_stat_* views: counters of this node's sessions, summed.
+#include "coherence/stats/counters.hpp"
+
+#include "extension/pg/backend.hpp"
+
+extern "C" {
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+PG_FUNCTION_INFO_V1(gcl_stat_node_get);
+PG_FUNCTION_INFO_V1(gcl_stat_members);
+PG_FUNCTION_INFO_V1(gcl_stat_counters);
+PG_FUNCTION_INFO_V1(gcl_stat_waits_get);
+PG_FUNCTION_INFO_V1(gcl_check_preloaded);
+}
+
+namespace gcl {
+
+using bufmgr::Count;
+using coherence::Counter;
+
+extern bool preloaded;
+
+namespace {
+
+uint64_t sum(Counter c) {
+  const coherence::Node& node = node_pool()->coherence_node();
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < node.sessions_max(); ++i)
+    total += node.counters(coherence::SessionId{uint16_t(i)}).get(c);
+  return total;
+}
+
+uint64_t sum(Count c) {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < node_pool()->coherence_node().sessions_max(); ++i)
+    total += node_pool()->counts(coherence::SessionId{uint16_t(i)}).get(c);
+  return total;
+}
+
+Datum number(uint64_t n) { return Int64GetDatum(int64(n)); }
+
+void require_pool() {
+  if (node_pool() == nullptr)
+    ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("this server takes part in no gcl pool"));
+}
+
+const char* state_name(coherence::NodeInfo::State state) {
+  switch (state) {
+    case coherence::NodeInfo::State::kAbsent: return "absent";
+    case coherence::NodeInfo::State::kLive: return "live";
+    case coherence::NodeInfo::State::kLeaving: return "leaving";
+    case coherence::NodeInfo::State::kDead: return "dead";
+  }
+  return "?";
+}
+
+}  // namespace
+}  // namespace gcl
+
+using namespace gcl;  // NOLINT: the functions below are PostgreSQL's, in the global namespace
+
+Datum gcl_check_preloaded(PG_FUNCTION_ARGS) {
+  if (!preloaded)
+    ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+            errmsg("gcl must be loaded via shared_preload_libraries"),
+            errhint("Add gcl to shared_preload_libraries, set gcl.pool, and restart the server."));
+  PG_RETURN_VOID();
+}
+
+// One row: this node.
+Datum gcl_stat_node_get(PG_FUNCTION_ARGS) {
+  require_pool();
+  TupleDesc desc;
+  if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE) elog(ERROR, "return type must be a row type");
+  const uint64_t fixes = sum(Count::kFixes) + sum(Count::kPeeks) + sum(Count::kCopies);
+  const uint64_t misses = sum(Counter::kMissShared) + sum(Counter::kMissExclusive);
+  const uint64_t grants_sent = sum(Counter::kGrantSSent) + sum(Counter::kGrantMSent);
+  const Datum values[] = {Int32GetDatum(node_pool()->node().value),
+                          number(fixes > misses ? fixes - misses : 0),
+                          number(misses),
+                          number(sum(Counter::kBatches)),
+                          number(sum(Counter::kPeerInvSent) + sum(Counter::kPeerWrSent) + sum(Counter::kPeerRdSent)),
+                          number(sum(Counter::kPeerInvReceived) + sum(Counter::kPeerWrReceived) +
+                                 sum(Counter::kPeerRdReceived)),
+                          number(grants_sent),
+                          number(sum(Counter::kGrantSReceived) + sum(Counter::kGrantMReceived)),
+                          number(sum(Count::kEvicted)),
+                          number(sum(Count::kMiniTransactions)),
+                          number(sum(Count::kRedoBytes)),
+                          number(node_pool()->frames()),
+                          number(node_pool()->pages()),
+                          BoolGetDatum(node_pool()->fenced())};
+  const bool nulls[lengthof(values)] = {};
+  PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), const_cast<Datum*>(values),
+                                                    const_cast<bool*>(nulls))));
+}
+
+// All counters of this node, by name.
+Datum gcl_stat_counters(PG_FUNCTION_ARGS) {
+  require_pool();
+  InitMaterializedSRF(fcinfo, 0);
+  ReturnSetInfo* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  auto put = [&](const char* layer, const char* name, uint64_t value) {
+    Datum values[] = {CStringGetTextDatum(layer), CStringGetTextDatum(name), number(value)};
+    bool nulls[3] = {};
+    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+  };
+  for (int i = 0; i < coherence::kCounters; ++i)
+    put("coherence", coherence::counter_name(Counter(i)), sum(Counter(i)));
+  for (int i = 0; i < bufmgr::kCounts; ++i) put("bufmgr", bufmgr::count_name(Count(i)), sum(Count(i)));
+  return Datum{0};
+}
+
+// One row per node of the pool.
+Datum gcl_stat_members(PG_FUNCTION_ARGS) {
+  require_pool();
+  InitMaterializedSRF(fcinfo, 0);
+  ReturnSetInfo* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  for (uint32_t i = 0; i < node_pool()->nodes_max(); ++i) {
+    const coherence::NodeInfo info = node_pool()->coherence_node().info(coherence::NodeId{uint8_t(i)});
+    if (info.state == coherence::NodeInfo::State::kAbsent) continue;
+    Datum values[] = {Int32GetDatum(int(i)), CStringGetTextDatum(state_name(info.state)), Int32GetDatum(info.pid),
+                      number(info.incarnation), BoolGetDatum(i == node_pool()->node().value)};
+    bool nulls[5] = {};
+    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+  }
+  return Datum{0};
+}
+
+// Transactions of other primaries that backends of this one wait for.
+Datum gcl_stat_waits_get(PG_FUNCTION_ARGS) {
+  require_pool();
+  InitMaterializedSRF(fcinfo, 0);
+  ReturnSetInfo* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  WaitTable& table = node_state()->waits;
+  for (int i = 0; i < kWaitEntries; ++i) {
+    SpinLockAcquire(&table.lock);
+    const WaitEntry entry = table.entry[i];
+    const bool end = i >= table.used;
+    SpinLockRelease(&table.lock);
+    if (end) break;
+    if (entry.state == WaitState::kFree) continue;
+    const engine::TxnId id{entry.id};
+    Datum values[] = {Int32GetDatum(id.node().value), number(id.sequence()), Int32GetDatum(int(entry.waiters))};
+    bool nulls[3] = {};
+    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+  }
+  return Datum{0};
+}

@@ -1,0 +1,85 @@
+// Single rows by TID, and through index entries.
+#include "extension/pg/backend.hpp"
+#include "extension/pg/tableam/table_am.hpp"
+#include "extension/pg/txn/snapshots.hpp"
+
+extern "C" {
+#include "pgstat.h"
+}
+
+namespace gcl {
+
+using engine::RowRead;
+using engine::Tid;
+
+namespace {
+
+struct Fetch {
+  IndexFetchTableData base;  // first: PostgreSQL's view
+  engine::Heap* heap;
+  alignas(8) std::byte row[engine::kRowBytesMax];
+};
+
+}  // namespace
+
+IndexFetchTableData* gcl_index_fetch_begin(Relation rel) {
+  engine::Heap& heap = heap_of(rel);
+  Fetch* fetch = static_cast<Fetch*>(palloc(sizeof(Fetch)));
+  fetch->base.rel = rel;
+  fetch->heap = &heap;
+  return &fetch->base;
+}
+
+void gcl_index_fetch_reset(IndexFetchTableData*) {}
+void gcl_index_fetch_end(IndexFetchTableData* fetch) { pfree(fetch); }
+
+bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot snapshot, TupleTableSlot* slot,
+                           bool* call_again, bool* all_dead) {
+  Fetch& fetch = *reinterpret_cast<Fetch*>(data);
+  *call_again = false;
+  if (all_dead != nullptr) *all_dead = false;
+  const engine::Snapshot seen = engine_snapshot(snapshot);
+  // The slot may still point to the row of the last call.
+  ExecClearTuple(slot);
+  const RowRead read =
+      *until_done(data->rel, [&] { return fetch.heap->fetch_chain(tid_of(tid), seen, fetch.row); });
+  if (!read.found) return false;
+  set_tid(tid, read.tid);
+  store_row(data->rel, fetch.row, read.bytes, read.tid, slot);
+  return true;
+}
+
+bool gcl_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot* slot) {
+  engine::Heap& heap = heap_of(rel);
+  const engine::Snapshot seen = engine_snapshot(snapshot);
+  const RowRead read = *until_done(rel, [&] { return heap.fetch(tid_of(tid), seen, row_buffer()); });
+  if (!read.found) return false;
+  pgstat_count_heap_fetch(rel);
+  store_copy(rel, row_buffer(), read.bytes, read.tid, slot);
+  return true;
+}
+
+bool gcl_tuple_tid_valid(TableScanDesc scan, ItemPointer tid) {
+  if (!ItemPointerIsValid(tid)) return false;
+  engine::Heap& heap = heap_of(scan->rs_rd);
+  return *until_done(scan->rs_rd, [&] { return heap.tid_valid(tid_of(tid)); });
+}
+
+void gcl_tuple_get_latest_tid(TableScanDesc scan, ItemPointer tid) {
+  engine::Heap& heap = heap_of(scan->rs_rd);
+  const engine::Snapshot seen = engine_snapshot(scan->rs_snapshot);
+  set_tid(tid, *until_done(scan->rs_rd, [&] { return heap.latest(tid_of(tid), seen); }));
+}
+
+bool gcl_tuple_satisfies_snapshot(Relation rel, TupleTableSlot* slot, Snapshot snapshot) {
+  engine::Heap& heap = heap_of(rel);
+  const engine::Snapshot seen = engine_snapshot(snapshot);
+  const Tid tid = tid_of(&slot->tts_tid);
+  return *until_done(rel, [&] { return heap.satisfies(tid, seen); });
+}
+
+TransactionId gcl_index_delete_tuples(Relation, TM_IndexDeleteOp*) {
+  not_supported("deletion of index entries by the server's own index code", nullptr);
+}
+
+}  // namespace gcl

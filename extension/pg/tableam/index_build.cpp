@@ -1,0 +1,123 @@
+// CREATE INDEX: every row version somebody may see is given to the index, under the TID its entry is to have.
+#include "extension/pg/backend.hpp"
+#include "extension/pg/tableam/table_am.hpp"
+
+extern "C" {
+#include "catalog/index.h"
+#include "executor/executor.h"
+}
+
+namespace gcl {
+
+using engine::Liveness;
+using engine::PageRows;
+using engine::Tid;
+
+namespace {
+
+enum class Entry : uint8_t { kNone, kDead, kAlive };
+
+// What the index gets for one version.  A version that was superseded within its page has no entry of its own: the
+// chain's live member stands for it, and who has an old snapshot must not use the index (*broken).
+Entry entry_for(const engine::RowHeader& row, Liveness live, bool* broken) {
+  switch (live) {
+    case Liveness::kLive:
+    case Liveness::kInsertRunning: return Entry::kAlive;
+    case Liveness::kDead: return Entry::kNone;
+    case Liveness::kRecentlyDead:
+    case Liveness::kDeleteRunning:
+      if (row.heap_only() || row.chain_goes_on()) {
+        *broken = true;
+        return Entry::kNone;
+      }
+      return Entry::kDead;
+  }
+  pg_unreachable();
+}
+
+struct Build {
+  Relation table, index;
+  IndexInfo* info;
+  IndexBuildCallback callback;
+  void* state;
+  EState* estate;
+  ExprContext* context;
+  ExprState* predicate;
+  TupleTableSlot* slot;
+  PageRows* rows;
+  Liveness live[engine::kLinesMax];
+  bool mine[engine::kLinesMax];
+};
+
+double add_page(Build& b, engine::Heap& heap, uint32_t block) {
+  until_ok(b.table, [&] { return heap.sample_block(block, *b.rows, b.live, b.mine); });
+  uint16_t roots[engine::kLinesMax + 1];
+  engine::Heap::roots_of(b.rows->page, roots);
+  // Headers first: laying tuples over the rows overwrites them.
+  Entry entries[engine::kLinesMax];
+  bool broken = false;
+  for (int i = 0; i < b.rows->count; ++i) {
+    engine::RowHeader header;
+    memcpy(&header, b.rows->row(b.rows->offset[i]), sizeof header);
+    entries[i] = entry_for(header, b.live[i], &broken);
+  }
+  if (broken) b.info->ii_BrokenHotChain = true;
+  double added = 0;
+  for (int i = 0; i < b.rows->count; ++i) {
+    const uint16_t line = b.rows->offset[i];
+    if (entries[i] == Entry::kNone || roots[line] == 0) continue;
+    MemoryContextReset(b.context->ecxt_per_tuple_memory);
+    store_row(b.table, b.rows->row(line), b.rows->bytes(line), Tid{block, line}, b.slot);
+    if (b.predicate != nullptr && !ExecQual(b.predicate, b.context)) continue;
+    Datum values[INDEX_MAX_KEYS];
+    bool nulls[INDEX_MAX_KEYS];
+    FormIndexDatum(b.info, b.slot, b.estate, values, nulls);
+    ItemPointerData tid;
+    set_tid(&tid, Tid{block, roots[line]});
+    b.callback(b.index, &tid, values, nulls, entries[i] == Entry::kAlive, b.state);
+    ++added;
+  }
+  return added;
+}
+
+}  // namespace
+
+double gcl_index_build_range_scan(Relation table, Relation index, IndexInfo* info, bool, bool, bool,
+                                  BlockNumber start_block, BlockNumber blocks, IndexBuildCallback callback,
+                                  void* state, TableScanDesc scan) {
+  if (start_block != 0 || blocks != InvalidBlockNumber) not_supported("building an index from a range of blocks", nullptr);
+  if (info->ii_Concurrent)
+    not_supported("CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY", "Use the form without CONCURRENTLY.");
+  if (scan != nullptr) table_endscan(scan);
+  engine::Heap& heap = heap_of(table);
+  EState* estate = CreateExecutorState();
+  Build build{.table = table, .index = index, .info = info, .callback = callback, .state = state, .estate = estate};
+  build.context = GetPerTupleExprContext(estate);
+  build.slot = table_slot_create(table, nullptr);
+  build.context->ecxt_scantuple = build.slot;
+  build.predicate = ExecPrepareQual(info->ii_Predicate, estate);
+  build.rows = static_cast<PageRows*>(palloc(sizeof(PageRows)));
+
+  const uint32_t used = *until_done(table, [&] { return heap.used_blocks(); });
+  uint32_t* block = static_cast<uint32_t*>(palloc(sizeof(uint32_t) * Max(used, 1u)));
+  for (uint32_t i = 0; i < used; ++i) block[i] = heap.block_at(i);
+  double added = 0;
+  for (uint32_t i = 0; i < used; ++i) {
+    CHECK_FOR_INTERRUPTS();
+    added += add_page(build, heap, block[i]);
+  }
+
+  ExecDropSingleTupleTableSlot(build.slot);
+  FreeExecutorState(estate);
+  info->ii_ExpressionsState = NIL;  // they pointed into the executor state
+  info->ii_PredicateState = nullptr;
+  pfree(build.rows);
+  pfree(block);
+  return added;
+}
+
+void gcl_index_validate_scan(Relation, Relation, IndexInfo*, Snapshot, ValidateIndexState*) {
+  not_supported("CREATE INDEX CONCURRENTLY", "Use CREATE INDEX.");
+}
+
+}  // namespace gcl

@@ -1,0 +1,89 @@
+// Relations: where a table's pages are, how large it is.
+#include "extension/pg/relation_record.hpp"
+
+#include "extension/pg/backend.hpp"
+#include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/tableam/table_am.hpp"
+#include "extension/pg/txn/pending.hpp"
+
+extern "C" {
+#include "catalog/storage.h"
+#include "optimizer/plancat.h"
+#include "storage/smgr.h"
+}
+
+namespace gcl {
+
+using coherence::PageId;
+
+namespace {
+
+// The header page of a new table: a replaying primary takes the author's.
+PageId new_table(Oid relid) {
+  PageId header;
+  if (relation_seam.next_relation_override != nullptr && relation_seam.next_relation_override(relid, &header))
+    return header;
+  prepare_to_write();
+  header = until_done(nullptr, [] { return engine::Heap::create(txns()); })->header;
+  pages_made(RelationFile::kTable, header);
+  if (relation_seam.relation_made != nullptr) relation_seam.relation_made(relid, RelationFile::kTable, header);
+  return header;
+}
+
+bool has_pages(Relation rel) {
+  return smgrexists(RelationGetSmgr(rel), MAIN_FORKNUM) && smgrnblocks(RelationGetSmgr(rel), MAIN_FORKNUM) > 0;
+}
+
+}  // namespace
+
+// TRUNCATE and rewrites come here too: `rel` then still has its old file, whose pages go when the transaction commits.
+void gcl_relation_set_new_filenode(Relation rel, const RelFileNode* newrnode, char persistence, TransactionId* freezeXid,
+                                   MultiXactId* minmulti) {
+  *freezeXid = InvalidTransactionId;
+  *minmulti = InvalidMultiXactId;
+  if (persistence != RELPERSISTENCE_PERMANENT)
+    not_supported("unlogged or temporary storage", "Use USING heap for unlogged and temporary tables.");
+  if (!RelFileNodeEquals(rel->rd_node, *newrnode) && has_pages(rel))
+    pages_dropped(RelationFile::kTable, relation_page(rel));
+  const PageId header = new_table(RelationGetRelid(rel));
+  SMgrRelation file = RelationCreateStorage(*newrnode, persistence, true);
+  smgrclose(file);
+  write_relation_record(*newrnode, RelationFile::kTable, header);
+}
+
+// The table, or its file, was made by this very (sub)transaction.
+void gcl_relation_nontransactional_truncate(Relation rel) {
+  if (ddl_replaying() && relation_seam.next_relation_override == nullptr) return;
+  pages_dropped(RelationFile::kTable, relation_page(rel));
+  write_relation_record(rel->rd_node, RelationFile::kTable, new_table(RelationGetRelid(rel)));
+}
+
+void gcl_relation_copy_data(Relation, const RelFileNode*) {
+  not_supported("SET TABLESPACE", "The rows of a gcl table are in the pool, not in a tablespace.");
+}
+
+void gcl_relation_copy_for_cluster(Relation, Relation, Relation, bool, TransactionId, TransactionId*, MultiXactId*,
+                                   double*, double*, double*) {
+  not_supported("VACUUM FULL and CLUSTER", "Use plain VACUUM.");
+}
+
+// As the range of block numbers: it has holes, because every primary fills extents of its own.
+uint64 gcl_relation_size(Relation rel, ForkNumber fork) {
+  if (fork != MAIN_FORKNUM && fork != InvalidForkNumber) return 0;
+  engine::Heap& heap = heap_of(rel);
+  const uint32_t blocks = *until_done(rel, [&] { return heap.used_blocks(); });
+  return blocks == 0 ? 0 : (uint64{heap.block_at(blocks - 1)} + 1) * BLCKSZ;
+}
+
+bool gcl_relation_needs_toast_table(Relation) { return false; }
+
+void gcl_relation_estimate_size(Relation rel, int32* widths, BlockNumber* pages, double* tuples, double* allvisfrac) {
+  constexpr Size kRowOverhead = MAXALIGN(engine::kRowHeaderBytes) + 4;
+  table_block_relation_estimate_size(rel, widths, pages, tuples, allvisfrac, kRowOverhead,
+                                     BLCKSZ - bufmgr::kPageBody);
+  // What is read is the pages in use; the rows' density refers to the whole range, as counted by VACUUM and ANALYZE.
+  *pages = *until_done(rel, [&] { return heap_of(rel).used_blocks(); });
+  if (rel->rd_rel->reltuples < 0) *tuples = Min(*tuples, double(*pages) * engine::kLinesMax);
+}
+
+}  // namespace gcl

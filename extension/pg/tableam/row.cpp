@@ -1,0 +1,135 @@
+// Rows between PostgreSQL's tuples and the engine's row images.
+#include "extension/pg/backend.hpp"
+#include "extension/pg/tableam/table_am.hpp"
+
+extern "C" {
+#include "access/detoast.h"
+#include "access/heaptoast.h"
+#include "access/toast_internals.h"
+}
+
+namespace gcl {
+
+using engine::RowHeader;
+using engine::StampKind;
+using engine::Tid;
+
+namespace {
+
+constexpr uint32_t kHeaderGap = engine::kRowHeaderBytes - SizeofHeapTupleHeader;  // the tuple header lies this far in
+static_assert(kHeaderGap == 8);
+
+TransactionId shown_xmin(const RowHeader& row) {
+  if (row.creator.kind() == StampKind::kInserted) {
+    engine::TxnSystem* txns = attached_txns();
+    if (txns != nullptr && txns->current().is_mine(row.creator.id())) return GetTopTransactionIdIfAny();
+  }
+  return FrozenTransactionId;
+}
+
+}  // namespace
+
+void lay_tuple(Relation rel, std::byte* row, uint32_t bytes, Tid tid, HeapTuple tuple) {
+  RowHeader header;
+  memcpy(&header, row, sizeof header);
+  const bool has_null = header.flags() & engine::kHasNull;
+  const uint16_t natts = header.natts();
+  HeapTupleHeader to = reinterpret_cast<HeapTupleHeader>(row + kHeaderGap);
+  const TransactionId xmin = shown_xmin(header);
+  to->t_choice.t_heap.t_xmin = xmin;
+  to->t_choice.t_heap.t_xmax = InvalidTransactionId;
+  to->t_choice.t_heap.t_field3.t_cid = header.cmin;
+  set_tid(&to->t_ctid, tid);
+  to->t_infomask2 = natts;
+  // HASVARWIDTH is only a licence to look for variable-width attributes: always safe to give.
+  to->t_infomask = uint16(HEAP_HASVARWIDTH | HEAP_XMAX_INVALID | (has_null ? HEAP_HASNULL : 0) |
+                          (xmin == FrozenTransactionId ? HEAP_XMIN_FROZEN : 0));
+  to->t_hoff = uint8(MAXALIGN(SizeofHeapTupleHeader + (has_null ? BITMAPLEN(natts) : 0)));
+  tuple->t_len = bytes - kHeaderGap;
+  set_tid(&tuple->t_self, tid);
+  tuple->t_tableOid = RelationGetRelid(rel);
+  tuple->t_data = to;
+}
+
+void store_row(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTableSlot* slot) {
+  if (!TTS_IS_HEAPTUPLE(slot)) return store_copy(rel, row, bytes, tid, slot);
+  ExecClearTuple(slot);
+  HeapTuple tuple = &reinterpret_cast<HeapTupleTableSlot*>(slot)->tupdata;
+  lay_tuple(rel, row, bytes, tid, tuple);
+  ExecStoreHeapTuple(tuple, slot, false);
+}
+
+void store_copy(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTableSlot* slot) {
+  ExecClearTuple(slot);
+  HeapTupleData laid;
+  lay_tuple(rel, row, bytes, tid, &laid);
+  MemoryContext old = MemoryContextSwitchTo(slot->tts_mcxt);
+  HeapTuple copy = heap_copytuple(&laid);
+  MemoryContextSwitchTo(old);
+  ExecForceStoreHeapTuple(copy, slot, true);
+  slot->tts_tableOid = RelationGetRelid(rel);
+  slot->tts_tid = laid.t_self;
+}
+
+namespace {
+
+// Compresses the widest uncompressed value; null if nothing got smaller.
+HeapTuple compress_widest(TupleDesc desc, HeapTuple tuple) {
+  Datum* values = static_cast<Datum*>(palloc(sizeof(Datum) * desc->natts));
+  bool* nulls = static_cast<bool*>(palloc(sizeof(bool) * desc->natts));
+  bool* replace = static_cast<bool*>(palloc0(sizeof(bool) * desc->natts));
+  heap_deform_tuple(tuple, desc, values, nulls);
+  for (;;) {
+    int widest = -1;
+    Size most = 64;
+    for (int i = 0; i < desc->natts; ++i) {
+      const Form_pg_attribute att = TupleDescAttr(desc, i);
+      if (nulls[i] || replace[i] || att->attlen != -1 || att->attstorage == TYPSTORAGE_PLAIN) continue;
+      varlena* value = reinterpret_cast<varlena*>(DatumGetPointer(values[i]));
+      if (VARATT_IS_COMPRESSED(value) || VARSIZE_ANY(value) <= most) continue;
+      most = VARSIZE_ANY(value), widest = i;
+    }
+    if (widest < 0) return nullptr;
+    replace[widest] = true;  // do not try it again
+    const Datum smaller = toast_compress_datum(values[widest], TupleDescAttr(desc, widest)->attcompression);
+    if (DatumGetPointer(smaller) == nullptr) continue;
+    values[widest] = smaller;
+    return heap_form_tuple(desc, values, nulls);
+  }
+}
+
+bool fits(HeapTuple tuple) { return tuple->t_len + kHeaderGap <= engine::kRowBytesMax; }
+
+}  // namespace
+
+RowSource row_of(Relation rel, TupleTableSlot* slot) {
+  RowSource source{};
+  source.tuple = ExecFetchSlotHeapTuple(slot, false, &source.free_tuple);
+  if (HeapTupleHasExternal(source.tuple)) {
+    source.tuple = toast_flatten_tuple(source.tuple, RelationGetDescr(rel));
+    source.free_tuple = true;
+  }
+  while (!fits(source.tuple)) {
+    HeapTuple smaller = compress_widest(RelationGetDescr(rel), source.tuple);
+    if (smaller == nullptr) break;  // the engine says kTooLarge
+    source.tuple = smaller;
+    source.free_tuple = true;
+  }
+  const HeapTupleHeader data = source.tuple->t_data;
+  source.image = {.body = reinterpret_cast<const std::byte*>(data) + SizeofHeapTupleHeader,
+                  .body_bytes = uint32_t(source.tuple->t_len - SizeofHeapTupleHeader),
+                  .natts = uint16_t(HeapTupleHeaderGetNatts(data)),
+                  .has_null = (data->t_infomask & HEAP_HASNULL) != 0};
+  return source;
+}
+
+void done_with(RowSource& source) {
+  if (source.free_tuple) pfree(source.tuple);
+}
+
+std::byte* row_buffer() {
+  alignas(8) static std::byte buffer[engine::kRowBytesMax];
+  return buffer;
+}
+
+}  // namespace gcl

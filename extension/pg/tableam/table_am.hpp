@@ -1,0 +1,97 @@
+// The table access method `gcl`: PostgreSQL's callbacks over engine::Heap.
+//
+// A1. Callbacks have two halves: the engine's, whose frames may own things and in which PostgreSQL is not called, and
+//     PostgreSQL's, after those frames are gone.  What crosses is plain data.
+// A2. Rows leave as HeapTuples (TTSOpsHeapTuple).  xmin shown is the current xid for rows of the own transaction and
+//     FrozenTransactionId otherwise: ON CONFLICT and referential checks ask.
+// A3. A TID names one version until the end of the transaction (engine H1), as the executor assumes.
+// A4. Options: tuples are never stored out of line; values are flattened on the way in.
+#pragma once
+
+#include "extension/engine/heap/heap.hpp"
+#include "extension/pg/boundary/pg.hpp"
+
+extern "C" {
+#include "nodes/execnodes.h"
+}
+
+namespace gcl {
+
+extern bool preloaded;  // gcl was in shared_preload_libraries
+
+const TableAmRoutine* table_am();
+inline bool is_gcl_table(Relation rel) { return rel->rd_tableam == table_am(); }
+
+// ERROR feature_not_supported: `what` cannot be done with gcl tables; `hint` may be null.
+[[noreturn]] void not_supported(const char* what, const char* hint);
+
+// --- rows (row.cpp) --------------------------------------------------------------------------------------------------
+inline engine::Tid tid_of(ItemPointer tid) {
+  return {ItemPointerGetBlockNumberNoCheck(tid), ItemPointerGetOffsetNumberNoCheck(tid)};
+}
+inline void set_tid(ItemPointer to, engine::Tid tid) { ItemPointerSet(to, tid.block, tid.offset); }
+// Lays PostgreSQL's tuple header over a private copy of a row, in place, and points `tuple` to it.
+void lay_tuple(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, HeapTuple tuple);
+// A row in `row` becomes the slot's tuple, which points to it: the row must outlive the slot's use of it.
+void store_row(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, TupleTableSlot* slot);
+// The same, but copied into the slot.
+void store_copy(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, TupleTableSlot* slot);
+// The row of a slot, with nothing stored out of line, as the engine takes it.
+struct RowSource {
+  engine::RowImage image;
+  HeapTuple tuple;
+  bool free_tuple;
+};
+RowSource row_of(Relation rel, TupleTableSlot* slot);
+void done_with(RowSource& source);
+// Of this backend, for one row; overwritten by the next use.
+std::byte* row_buffer();
+
+// --- callbacks by file -----------------------------------------------------------------------------------------------
+// scan.cpp
+TableScanDesc gcl_scan_begin(Relation, Snapshot, int, ScanKeyData*, ParallelTableScanDesc, uint32);
+void gcl_scan_end(TableScanDesc);
+void gcl_scan_rescan(TableScanDesc, ScanKeyData*, bool, bool, bool, bool);
+bool gcl_scan_getnextslot(TableScanDesc, ScanDirection, TupleTableSlot*);
+bool gcl_scan_bitmap_next_block(TableScanDesc, TBMIterateResult*);
+bool gcl_scan_bitmap_next_tuple(TableScanDesc, TBMIterateResult*, TupleTableSlot*);
+bool gcl_scan_analyze_next_block(TableScanDesc, BlockNumber, BufferAccessStrategy);
+bool gcl_scan_analyze_next_tuple(TableScanDesc, TransactionId, double*, double*, TupleTableSlot*);
+bool gcl_scan_sample_next_block(TableScanDesc, SampleScanState*);
+bool gcl_scan_sample_next_tuple(TableScanDesc, SampleScanState*, TupleTableSlot*);
+// fetch.cpp
+IndexFetchTableData* gcl_index_fetch_begin(Relation);
+void gcl_index_fetch_reset(IndexFetchTableData*);
+void gcl_index_fetch_end(IndexFetchTableData*);
+bool gcl_index_fetch_tuple(IndexFetchTableData*, ItemPointer, Snapshot, TupleTableSlot*, bool*, bool*);
+bool gcl_tuple_fetch_row_version(Relation, ItemPointer, Snapshot, TupleTableSlot*);
+bool gcl_tuple_tid_valid(TableScanDesc, ItemPointer);
+void gcl_tuple_get_latest_tid(TableScanDesc, ItemPointer);
+bool gcl_tuple_satisfies_snapshot(Relation, TupleTableSlot*, Snapshot);
+TransactionId gcl_index_delete_tuples(Relation, TM_IndexDeleteOp*);
+// write.cpp
+void gcl_tuple_insert(Relation, TupleTableSlot*, CommandId, int, BulkInsertStateData*);
+void gcl_tuple_insert_speculative(Relation, TupleTableSlot*, CommandId, int, BulkInsertStateData*, uint32);
+void gcl_tuple_complete_speculative(Relation, TupleTableSlot*, uint32, bool);
+void gcl_multi_insert(Relation, TupleTableSlot**, int, CommandId, int, BulkInsertStateData*);
+TM_Result gcl_tuple_delete(Relation, ItemPointer, CommandId, Snapshot, Snapshot, bool, TM_FailureData*, bool);
+TM_Result gcl_tuple_update(Relation, ItemPointer, TupleTableSlot*, CommandId, Snapshot, Snapshot, bool,
+                           TM_FailureData*, LockTupleMode*, bool*);
+TM_Result gcl_tuple_lock(Relation, ItemPointer, Snapshot, TupleTableSlot*, CommandId, LockTupleMode, LockWaitPolicy,
+                         uint8, TM_FailureData*);
+// relation.cpp
+void gcl_relation_set_new_filenode(Relation, const RelFileNode*, char, TransactionId*, MultiXactId*);
+void gcl_relation_nontransactional_truncate(Relation);
+void gcl_relation_copy_data(Relation, const RelFileNode*);
+void gcl_relation_copy_for_cluster(Relation, Relation, Relation, bool, TransactionId, TransactionId*, MultiXactId*,
+                                   double*, double*, double*);
+uint64 gcl_relation_size(Relation, ForkNumber);
+bool gcl_relation_needs_toast_table(Relation);
+void gcl_relation_estimate_size(Relation, int32*, BlockNumber*, double*, double*);
+// vacuum.cpp, index_build.cpp
+void gcl_relation_vacuum(Relation, struct VacuumParams*, BufferAccessStrategy);
+double gcl_index_build_range_scan(Relation, Relation, struct IndexInfo*, bool, bool, bool, BlockNumber, BlockNumber,
+                                  IndexBuildCallback, void*, TableScanDesc);
+void gcl_index_validate_scan(Relation, Relation, struct IndexInfo*, Snapshot, struct ValidateIndexState*);
+
+}  // namespace gcl

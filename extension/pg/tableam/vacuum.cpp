@@ -1,0 +1,124 @@
+// VACUUM: the engine finds what is dead and frees it; PostgreSQL's index code removes the entries in between.
+#include "extension/pg/backend.hpp"
+#include "extension/pg/boundary/pg_call.hpp"
+#include "extension/pg/tableam/table_am.hpp"
+
+extern "C" {
+#include "access/genam.h"
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "storage/procarray.h"
+#include "utils/backend_progress.h"
+}
+
+namespace gcl {
+
+using coherence::Errc;
+using coherence::Status;
+using engine::Tid;
+
+namespace {
+
+constexpr uint32_t kWaitMs = 1000;  // for old snapshots, before line pointers are freed
+
+struct DeadTids {
+  const Tid* tid;
+  size_t count;
+};
+
+bool is_dead(ItemPointer pointer, void* state) {
+  const DeadTids& dead = *static_cast<DeadTids*>(state);
+  const Tid wanted = tid_of(pointer);
+  size_t low = 0, high = dead.count;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (dead.tid[middle] < wanted)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < dead.count && dead.tid[low] == wanted;
+}
+
+class Cleaner final : public engine::IndexCleaner {
+ public:
+  Cleaner(Relation table, BufferAccessStrategy strategy, Relation* indexes, int count)
+      : table_(table), strategy_(strategy), indexes_(indexes), count_(count) {}
+
+  // Below the engine: an ERROR of the index code passes it as kInterrupted.
+  Status remove(std::span<const Tid> dead) override {
+    DeadTids tids{dead.data(), dead.size()};
+    try {
+      pg_call([this, &tids] {
+        for (int i = 0; i < count_; ++i) remove_from(indexes_[i], &tids);
+      });
+    } catch (const PgError& error) {
+      carry_error(error);
+      return Errc::kInterrupted;
+    }
+    return {};
+  }
+
+ private:
+  void remove_from(Relation index, DeadTids* tids) {
+    IndexVacuumInfo info{};
+    info.index = index;
+    info.message_level = DEBUG2;
+    info.num_heap_tuples = table_->rd_rel->reltuples;
+    info.estimated_count = true;
+    info.strategy = strategy_;
+    (void)index_bulk_delete(&info, nullptr, is_dead, tids);
+  }
+
+  Relation table_;
+  BufferAccessStrategy strategy_;
+  Relation* indexes_;
+  int count_;
+};
+
+void clean_up(Relation table, Relation* indexes, int count, double rows, BufferAccessStrategy strategy) {
+  for (int i = 0; i < count; ++i) {
+    IndexVacuumInfo info{};
+    info.index = indexes[i];
+    info.message_level = DEBUG2;
+    info.num_heap_tuples = rows;
+    info.strategy = strategy;
+    IndexBulkDeleteResult* stats = index_vacuum_cleanup(&info, nullptr);
+    if (stats != nullptr && !stats->estimated_count)
+      vac_update_relstats(indexes[i], stats->num_pages, stats->num_index_tuples, 0, false, InvalidTransactionId,
+                          InvalidMultiXactId, nullptr, nullptr, false);
+  }
+  (void)table;
+}
+
+}  // namespace
+
+void gcl_relation_vacuum(Relation rel, VacuumParams* params, BufferAccessStrategy strategy) {
+  engine::Heap& heap = heap_of(rel);
+  txns().set_oldest(std::nullopt);
+  pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM, RelationGetRelid(rel));
+  int count = 0;
+  Relation* indexes = nullptr;
+  vac_open_indexes(rel, RowExclusiveLock, &count, &indexes);
+  Cleaner cleaner(rel, strategy, indexes, count);
+  const engine::VacuumStats stats = *until_done(rel, [&] { return heap.vacuum(cleaner, kWaitMs); });
+  clean_up(rel, indexes, count, double(stats.live), strategy);
+  // Rows hold no local transaction ids: the table never keeps pg_xact from being truncated.
+  const bool has_horizon = TransactionIdIsNormal(rel->rd_rel->relfrozenxid);
+  const BlockNumber blocks = RelationGetNumberOfBlocks(rel);
+  vac_update_relstats(rel, blocks, double(stats.live), 0, count > 0,
+                      has_horizon ? GetOldestNonRemovableTransactionId(rel) : InvalidTransactionId,
+                      InvalidMultiXactId, nullptr, nullptr, false);
+  vac_close_indexes(count, indexes, NoLock);
+  pgstat_report_vacuum(RelationGetRelid(rel), rel->rd_rel->relisshared, PgStat_Counter(stats.live),
+                       PgStat_Counter(stats.recently_dead + stats.left));
+  pgstat_progress_end_command();
+  if (params->options & VACOPT_VERBOSE)
+    ereport(INFO, errmsg("\"%s\": %u pages, %llu live rows, %llu removed, %llu line pointers freed",
+                         RelationGetRelationName(rel), stats.pages, (unsigned long long)stats.live,
+                         (unsigned long long)stats.removed, (unsigned long long)stats.freed));
+}
+
+}  // namespace gcl

@@ -1,0 +1,232 @@
+// Insert, update, delete, lock.
+#include "extension/pg/backend.hpp"
+#include "extension/pg/tableam/table_am.hpp"
+#include "extension/pg/txn/snapshots.hpp"
+
+extern "C" {
+#include "nodes/bitmapset.h"
+#include "pgstat.h"
+#include "utils/datum.h"
+}
+
+namespace gcl {
+
+using engine::RowConflict;
+using engine::RowOutcome;
+using engine::RowResult;
+using engine::Tid;
+
+namespace {
+
+void set_inserted(Relation rel, TupleTableSlot* slot, Tid tid) {
+  slot->tts_tableOid = RelationGetRelid(rel);
+  set_tid(&slot->tts_tid, tid);
+}
+
+TM_Result result_of(const RowOutcome& outcome) {
+  switch (outcome.result) {
+    case RowResult::kOk: return TM_Ok;
+    case RowResult::kInvisible: return TM_Invisible;
+    case RowResult::kSelfModified: return TM_SelfModified;
+    case RowResult::kUpdated: return TM_Updated;
+    case RowResult::kDeleted: return TM_Deleted;
+    case RowResult::kBeingModified: return TM_BeingModified;
+    case RowResult::kWouldBlock: return TM_WouldBlock;
+  }
+  pg_unreachable();
+}
+
+TM_Result conclude(const RowOutcome& outcome, ItemPointer tid, TM_FailureData* failure) {
+  const TM_Result result = result_of(outcome);
+  if (result == TM_Ok) return result;
+  failure->traversed = false;
+  failure->ctid = *tid;
+  if (result == TM_Updated && outcome.conflict.next.valid()) set_tid(&failure->ctid, outcome.conflict.next);
+  failure->xmax = result == TM_SelfModified ? GetTopTransactionIdIfAny() : InvalidTransactionId;
+  failure->cmax = result == TM_SelfModified ? outcome.conflict.cmax : InvalidCommandId;
+  return result;
+}
+
+// Whether any of `columns` (as in RelationGetIndexAttrBitmap) differs between two rows.
+bool any_differs(Relation rel, const Bitmapset* columns, HeapTuple old_row, HeapTuple new_row) {
+  TupleDesc desc = RelationGetDescr(rel);
+  for (int x = -1; (x = bms_next_member(columns, x)) >= 0;) {
+    const int attribute = x + FirstLowInvalidHeapAttributeNumber;
+    if (attribute == 0) return true;   // the whole row
+    if (attribute < 0) {
+      if (attribute != TableOidAttributeNumber) return true;
+      continue;
+    }
+    bool old_null, new_null;
+    const Datum before = heap_getattr(old_row, attribute, desc, &old_null);
+    const Datum after = heap_getattr(new_row, attribute, desc, &new_null);
+    if (old_null != new_null) return true;
+    const Form_pg_attribute att = TupleDescAttr(desc, attribute - 1);
+    if (!old_null && !datumIsEqual(before, after, att->attbyval, att->attlen)) return true;
+  }
+  return false;
+}
+
+struct Differences {
+  bool indexed = true, key = true;
+};
+
+Differences compare_with_old(Relation rel, engine::Heap& heap, Tid tid, HeapTuple new_row) {
+  Bitmapset* indexed = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
+  Bitmapset* key = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
+  Differences found;
+  const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
+  const engine::RowRead read = *until_done(rel, [&] { return heap.fetch(tid, any, row_buffer()); });
+  if (read.found) {
+    HeapTupleData old_row;
+    lay_tuple(rel, row_buffer(), read.bytes, tid, &old_row);
+    found.indexed = any_differs(rel, indexed, &old_row, new_row);
+    found.key = any_differs(rel, key, &old_row, new_row);
+  }
+  bms_free(indexed);
+  bms_free(key);
+  return found;
+}
+
+void begin_change(Relation rel) {
+  if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) not_supported("unlogged or temporary storage", nullptr);
+  prepare_to_write();
+}
+
+}  // namespace
+
+void gcl_tuple_insert(Relation rel, TupleTableSlot* slot, CommandId cid, int, BulkInsertStateData*) {
+  begin_change(rel);
+  engine::Heap& heap = heap_of(rel);
+  RowSource row = row_of(rel, slot);
+  const Tid tid = *until_done(rel, [&] { return heap.insert(row.image, cid); });
+  done_with(row);
+  set_inserted(rel, slot, tid);
+  pgstat_count_heap_insert(rel, 1);
+}
+
+// A speculative insertion is an ordinary one: a duplicate is waited for inside the index, and a lost race is abandoned.
+void gcl_tuple_insert_speculative(Relation rel, TupleTableSlot* slot, CommandId cid, int options,
+                                  BulkInsertStateData* bistate, uint32) {
+  gcl_tuple_insert(rel, slot, cid, options, bistate);
+}
+
+void gcl_tuple_complete_speculative(Relation rel, TupleTableSlot* slot, uint32, bool succeeded) {
+  if (succeeded) return;
+  engine::Heap& heap = heap_of(rel);
+  const Tid tid = tid_of(&slot->tts_tid);
+  until_ok(rel, [&] { return heap.abandon(tid); });
+}
+
+void gcl_multi_insert(Relation rel, TupleTableSlot** slots, int nslots, CommandId cid, int, BulkInsertStateData*) {
+  begin_change(rel);
+  engine::Heap& heap = heap_of(rel);
+  RowSource* rows = static_cast<RowSource*>(palloc(sizeof(RowSource) * nslots));
+  engine::RowImage* images = static_cast<engine::RowImage*>(palloc(sizeof(engine::RowImage) * nslots));
+  Tid* tids = static_cast<Tid*>(palloc(sizeof(Tid) * nslots));
+  for (int i = 0; i < nslots; ++i) {
+    rows[i] = row_of(rel, slots[i]);
+    images[i] = rows[i].image;
+  }
+  for (uint32_t done = 0; done < uint32_t(nslots);) {
+    CHECK_FOR_INTERRUPTS();
+    const std::span<const engine::RowImage> rest{images + done, size_t(nslots) - done};
+    done += *until_done(rel, [&] { return heap.multi_insert(rest, cid, tids + done); });
+  }
+  for (int i = 0; i < nslots; ++i) {
+    set_inserted(rel, slots[i], tids[i]);
+    done_with(rows[i]);
+  }
+  pfree(rows);
+  pfree(images);
+  pfree(tids);
+  pgstat_count_heap_insert(rel, nslots);
+}
+
+TM_Result gcl_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot, Snapshot crosscheck, bool wait,
+                           TM_FailureData* failure, bool) {
+  begin_change(rel);
+  engine::Heap& heap = heap_of(rel);
+  const engine::Snapshot cross = crosscheck != nullptr ? engine_snapshot(crosscheck) : engine::Snapshot{};
+  const engine::Snapshot* given = crosscheck != nullptr ? &cross : nullptr;
+  const RowOutcome outcome = *until_done(rel, [&] { return heap.remove(tid_of(tid), cid, wait, given); });
+  if (outcome.result == RowResult::kInvisible) elog(ERROR, "attempted to delete invisible tuple");
+  if (outcome.result == RowResult::kOk) pgstat_count_heap_delete(rel);
+  return conclude(outcome, tid, failure);
+}
+
+TM_Result gcl_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot* slot, CommandId cid, Snapshot,
+                           Snapshot crosscheck, bool wait, TM_FailureData* failure, LockTupleMode* lockmode,
+                           bool* update_indexes) {
+  begin_change(rel);
+  engine::Heap& heap = heap_of(rel);
+  RowSource row = row_of(rel, slot);
+  const Differences differs = compare_with_old(rel, heap, tid_of(otid), row.tuple);
+  *lockmode = differs.key ? LockTupleExclusive : LockTupleNoKeyExclusive;
+  *update_indexes = false;
+  const engine::Snapshot cross = crosscheck != nullptr ? engine_snapshot(crosscheck) : engine::Snapshot{};
+  const engine::UpdateRequest request{.tid = tid_of(otid),
+                                      .row = row.image,
+                                      .command = cid,
+                                      .indexed_changed = differs.indexed,
+                                      .key_changed = differs.key,
+                                      .wait = wait,
+                                      .crosscheck = crosscheck != nullptr ? &cross : nullptr};
+  const engine::UpdateOutcome outcome = *until_done(rel, [&] { return heap.update(request); });
+  done_with(row);
+  if (outcome.row.result == RowResult::kInvisible) elog(ERROR, "attempted to update invisible tuple");
+  if (outcome.row.result == RowResult::kOk) {
+    set_inserted(rel, slot, outcome.tid);
+    *update_indexes = !outcome.chained;
+    pgstat_count_heap_update(rel, outcome.chained);
+  }
+  return conclude(outcome.row, otid, failure);
+}
+
+namespace {
+
+engine::RowLock lock_of(LockTupleMode mode) {
+  switch (mode) {
+    case LockTupleNoKeyExclusive: return engine::RowLock::kNoKeyExclusive;
+    case LockTupleExclusive: return engine::RowLock::kExclusive;
+    case LockTupleKeyShare:
+    case LockTupleShare: break;
+  }
+  not_supported("FOR SHARE and FOR KEY SHARE row locks (foreign keys need them, too)",
+                "Use SELECT ... FOR UPDATE or FOR NO KEY UPDATE.");
+}
+
+engine::WaitPolicy policy_of(LockWaitPolicy policy) {
+  switch (policy) {
+    case LockWaitSkip: return engine::WaitPolicy::kSkip;
+    case LockWaitError: return engine::WaitPolicy::kError;
+    case LockWaitBlock: break;
+  }
+  return engine::WaitPolicy::kBlock;
+}
+
+}  // namespace
+
+TM_Result gcl_tuple_lock(Relation rel, ItemPointer tid, Snapshot, TupleTableSlot* slot, CommandId cid,
+                         LockTupleMode mode, LockWaitPolicy wait_policy, uint8 flags, TM_FailureData* failure) {
+  const engine::LockRequest request{.tid = tid_of(tid),
+                                    .command = cid,
+                                    .mode = lock_of(mode),
+                                    .policy = policy_of(wait_policy),
+                                    .follow = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0};
+  begin_change(rel);
+  engine::Heap& heap = heap_of(rel);
+  failure->traversed = false;
+  const engine::LockOutcome outcome = *until_done(rel, [&] { return heap.lock(request, row_buffer()); });
+  if (outcome.row.result == RowResult::kWouldBlock && wait_policy == LockWaitError)
+    ereport(ERROR, errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+            errmsg("could not obtain lock on row in relation \"%s\"", RelationGetRelationName(rel)));
+  if (outcome.row.result == RowResult::kOk) {
+    set_tid(tid, outcome.tid);
+    store_copy(rel, row_buffer(), outcome.bytes, outcome.tid, slot);
+    failure->traversed = outcome.traversed;
+  }
+  return outcome.row.result == RowResult::kOk ? TM_Ok : conclude(outcome.row, tid, failure);
+}
+
+}  // namespace gcl

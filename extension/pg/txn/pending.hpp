@@ -1,0 +1,19 @@
+// Pages whose life hangs on the running transaction: made by it (freed if it, or its savepoint, rolls back) or dropped
+// by it (freed when it commits).  On a primary that replays another's statement nothing is noted: the author frees.
+#pragma once
+
+#include "coherence/base/ids.hpp"
+#include "extension/pg/relation_record.hpp"
+
+namespace gcl {
+
+void pages_made(RelationFile kind, coherence::PageId header);
+void pages_dropped(RelationFile kind, coherence::PageId header);
+
+// For the transaction's callbacks.
+void pending_commit() noexcept;
+void pending_abort() noexcept;
+void pending_sub_commit(int level) noexcept;
+void pending_sub_abort(int level) noexcept;
+
+}  // namespace gcl

@@ -1,0 +1,99 @@
+#include "extension/pg/txn/snapshots.hpp"
+
+#include "extension/pg/backend.hpp"
+#include "extension/pg/tableam/table_am.hpp"
+
+extern "C" {
+#include "access/parallel.h"
+#include "executor/executor.h"
+#include "nodes/plannodes.h"
+}
+
+namespace gcl {
+
+namespace {
+
+ExecutorStart_hook_type next_start = nullptr;
+
+TimestampTz fresh() {
+  const engine::Cts now = *until_done(nullptr, [] { return txns().take_snapshot(); });
+  return TimestampTz(now.value);
+}
+
+// The timestamp of the transaction itself, in REPEATABLE READ.
+TimestampTz of_transaction() {
+  Snapshot own = GetTransactionSnapshot();
+  if (own->whenTaken == 0) own->whenTaken = fresh();
+  return own->whenTaken;
+}
+
+void stamp(Snapshot snapshot, bool latest) {
+  if (snapshot == nullptr || snapshot->snapshot_type != SNAPSHOT_MVCC || snapshot->whenTaken != 0) return;
+  snapshot->whenTaken = IsolationUsesXactSnapshot() && !latest ? of_transaction() : fresh();
+}
+
+bool reads_gcl(const PlannedStmt* plan) {
+  ListCell* cell;
+  foreach (cell, plan->rtable) {
+    const RangeTblEntry* entry = static_cast<RangeTblEntry*>(lfirst(cell));
+    if (entry->rtekind != RTE_RELATION || entry->relid < FirstNormalObjectId) continue;
+    Relation rel = RelationIdGetRelation(entry->relid);
+    if (!RelationIsValid(rel)) continue;
+    const bool ours = is_gcl_table(rel);
+    RelationClose(rel);
+    if (ours) return true;
+  }
+  return false;
+}
+
+// S3: a plan may be shared with the plan cache, so a copy of its top says it.
+void forbid_workers(QueryDesc* query) {
+  if (!query->plannedstmt->parallelModeNeeded) return;
+  PlannedStmt* copy = static_cast<PlannedStmt*>(palloc(sizeof(PlannedStmt)));
+  *copy = *query->plannedstmt;
+  copy->parallelModeNeeded = false;
+  query->plannedstmt = copy;
+}
+
+void start_query(QueryDesc* query, int flags) {
+  if (node_pool() != nullptr && !IsParallelWorker() && !(flags & EXEC_FLAG_EXPLAIN_ONLY) &&
+      reads_gcl(query->plannedstmt)) {
+    // A referential check reads the newest state and crosschecks with the transaction's.
+    stamp(query->crosscheck_snapshot, false);
+    stamp(query->snapshot, query->crosscheck_snapshot != nullptr);
+    if (txns().current().wrote()) forbid_workers(query);
+  }
+  if (next_start)
+    next_start(query, flags);
+  else
+    standard_ExecutorStart(query, flags);
+}
+
+}  // namespace
+
+engine::Snapshot engine_snapshot(Snapshot snapshot) {
+  using Kind = engine::SnapshotKind;
+  if (snapshot == nullptr) return {.kind = Kind::kAny};
+  switch (snapshot->snapshot_type) {
+    case SNAPSHOT_MVCC:
+      stamp(snapshot, !ActiveSnapshotSet() || snapshot != GetActiveSnapshot());
+      return {.kind = Kind::kMvcc, .ts = {uint64_t(snapshot->whenTaken)}, .command = snapshot->curcid};
+    case SNAPSHOT_SELF: return {.kind = Kind::kSelf};
+    case SNAPSHOT_ANY: return {.kind = Kind::kAny};
+    case SNAPSHOT_DIRTY:
+      // The engine waits inside: nothing is left for the caller to wait for.
+      snapshot->xmin = snapshot->xmax = InvalidTransactionId;
+      snapshot->speculativeToken = 0;
+      return {.kind = Kind::kDirty};
+    case SNAPSHOT_NON_VACUUMABLE: return {.kind = Kind::kNonVacuumable};
+    default: break;
+  }
+  elog(ERROR, "gcl tables do not know snapshots of type %d", int(snapshot->snapshot_type));
+}
+
+void install_snapshot_hooks() {
+  next_start = ExecutorStart_hook;
+  ExecutorStart_hook = start_query;
+}
+
+}  // namespace gcl

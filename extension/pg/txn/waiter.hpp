@@ -1,0 +1,34 @@
+// Waiting for other transactions, through PostgreSQL's lock manager (engine::Waiter), and waking the other primaries'
+// waiters (engine::Bells).
+//
+// A local transaction is waited for on its xid's lock; a remote one on the tag that the member worker holds for it
+// (wait_table.hpp).  An ERROR from the lock manager (timeout, deadlock, cancel) is carried past the engine.
+#pragma once
+
+#include "extension/engine/host.hpp"
+#include "extension/engine/txn/transaction.hpp"
+
+namespace gcl {
+
+class BackendWaiter final : public engine::Waiter {
+ public:
+  void serve(engine::TxnSystem& txns) { txns_ = &txns; }
+  coherence::Status wait_for(engine::TxnId id, engine::WaitFor why) override;
+  coherence::Status pause(uint32_t ms) override;
+
+ private:
+  engine::TxnSystem* txns_ = nullptr;
+};
+
+class NodeBells final : public engine::Bells {
+ public:
+  void ring(coherence::NodeSet nodes) noexcept override;
+};
+
+// The bell that the member worker of a node sleeps on: a futex word in the pool.
+std::atomic<uint32_t>& member_bell(coherence::NodeId node) noexcept;
+
+// The member worker's part: takes and lets go tags.  Returns whether somebody waits.
+bool tend_waits(engine::TxnSystem& txns);
+
+}  // namespace gcl

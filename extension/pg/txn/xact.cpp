@@ -1,0 +1,93 @@
+#include "extension/pg/txn/xact.hpp"
+
+#include "extension/pg/backend.hpp"
+#include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/txn/pending.hpp"
+
+namespace gcl {
+
+namespace {
+
+void pre_commit() {
+  ddl_pre_commit();
+  engine::TxnSystem* txns = attached_txns();
+  if (txns == nullptr || !txns->current().wrote()) return;
+  until_ok(nullptr, [&] { return txns->prepare(); });
+}
+
+// The local commit record is on disk: nothing may fail any more.
+void commit() noexcept {
+  engine::TxnSystem* txns = attached_txns();
+  if (txns != nullptr && txns->current().wrote()) {
+    for (;;) {
+      auto done = txns->commit();
+      if (done.ok()) break;
+      if (done.error() == coherence::Errc::kInterrupted) continue;
+      ereport(WARNING, errcode(ERRCODE_CRASH_SHUTDOWN),
+              errmsg("the transaction was committed, but the gcl pool is fenced: %s", fence_reason()));
+      break;
+    }
+  }
+  ddl_committed();
+  pending_commit();
+  forget_transaction();
+}
+
+void abort() noexcept {
+  engine::TxnSystem* txns = attached_txns();
+  if (txns != nullptr) {
+    txns->session().release_all();  // an ERROR ran no destructors
+    txns->abort();
+  }
+  ddl_aborted();
+  pending_abort();
+  forget_transaction();
+}
+
+void on_transaction(XactEvent event, void*) {
+  switch (event) {
+    case XACT_EVENT_PRE_COMMIT: return pre_commit();
+    case XACT_EVENT_COMMIT: return commit();
+    case XACT_EVENT_ABORT: return abort();
+    case XACT_EVENT_PARALLEL_COMMIT:
+    case XACT_EVENT_PARALLEL_ABORT: return forget_transaction();
+    case XACT_EVENT_PRE_PREPARE:
+      if (attached_txns() != nullptr && attached_txns()->current().wrote())
+        ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                errmsg("cannot PREPARE a transaction that has changed gcl tables"));
+      break;
+    case XACT_EVENT_PREPARE: return forget_transaction();
+    case XACT_EVENT_PARALLEL_PRE_COMMIT: break;
+  }
+}
+
+void on_savepoint(SubXactEvent event, SubTransactionId, SubTransactionId, void*) {
+  engine::TxnSystem* txns = attached_txns();
+  const int level = GetCurrentTransactionNestLevel();
+  switch (event) {
+    case SUBXACT_EVENT_START_SUB:
+      if (txns != nullptr) txns->sub_begin(level);
+      break;
+    case SUBXACT_EVENT_COMMIT_SUB:
+      if (txns != nullptr) txns->sub_commit(level);
+      pending_sub_commit(level);
+      break;
+    case SUBXACT_EVENT_ABORT_SUB:
+      if (txns != nullptr) {
+        txns->session().release_all();
+        txns->sub_abort(level);
+      }
+      pending_sub_abort(level);
+      break;
+    case SUBXACT_EVENT_PRE_COMMIT_SUB: break;
+  }
+}
+
+}  // namespace
+
+void install_transaction_callbacks() {
+  RegisterXactCallback(on_transaction, nullptr);
+  RegisterSubXactCallback(on_savepoint, nullptr);
+}
+
+}  // namespace gcl

@@ -1,0 +1,60 @@
+// The server's WAL as the pool's log: one record per mini-transaction, in a resource manager of our own whose redo does
+// nothing (repair of the pool is done from the records, not by the server's recovery).
+#include <string.h>
+
+#include "extension/pg/backend.hpp"
+
+extern "C" {
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
+#include "access/xloginsert.h"
+#include "lib/stringinfo.h"
+}
+
+namespace gcl {
+
+namespace {
+
+constexpr RmgrId kRmgrId = 150;
+constexpr uint8 kMiniTransaction = 0x00;
+
+void redo(XLogReaderState*) {}
+void describe(StringInfo to, XLogReaderState* record) {
+  appendStringInfo(to, "mini-transaction, %u bytes", XLogRecGetDataLen(record));
+}
+const char* identify(uint8 info) { return (info & ~XLR_INFO_MASK) == kMiniTransaction ? "MINI_TRANSACTION" : nullptr; }
+
+class WalSink final : public bufmgr::LogSink {
+ public:
+  // Under page latches: an ERROR must not leave, so it is a critical section, whose errors are PANIC.
+  coherence::Lsn append(std::span<const std::byte> record) override {
+    START_CRIT_SECTION();
+    XLogBeginInsert();
+    XLogRegisterData(const_cast<char*>(reinterpret_cast<const char*>(record.data())), int(record.size()));
+    const XLogRecPtr end = XLogInsert(kRmgrId, kMiniTransaction);
+    END_CRIT_SECTION();
+    return {end};
+  }
+  coherence::Lsn flushed() override { return {GetFlushRecPtr(nullptr)}; }
+  void request_flush(coherence::Lsn lsn) override {
+    std::atomic<uint64_t>& wanted = node_state()->flush_wanted;
+    uint64_t seen = wanted.load(std::memory_order_relaxed);
+    while (seen < lsn.value && !wanted.compare_exchange_weak(seen, lsn.value, std::memory_order_release)) {
+    }  // pairs with the flusher's load
+    wake_worker(Worker::kFlusher);
+  }
+};
+
+}  // namespace
+
+bufmgr::LogSink& wal_sink() {
+  static WalSink sink;
+  return sink;
+}
+
+void register_wal_records() {
+  static RmgrData manager{.rm_name = "gcl", .rm_redo = redo, .rm_desc = describe, .rm_identify = identify};
+  RegisterCustomRmgr(kRmgrId, &manager);
+}
+
+}  // namespace gcl

@@ -1,0 +1,219 @@
+#include "extension/pg/workers/workers.hpp"
+
+#include "bufmgr/bell.hpp"
+#include "extension/engine/blink/tree.hpp"
+#include "extension/pg/backend.hpp"
+#include "extension/pg/relation_record.hpp"
+#include "extension/pg/txn/waiter.hpp"
+
+extern "C" {
+#include "access/xlog.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/pmsignal.h"
+#include "utils/ps_status.h"
+PGDLLEXPORT void gcl_fabric_main(Datum);
+PGDLLEXPORT void gcl_provider_main(Datum);
+PGDLLEXPORT void gcl_flusher_main(Datum);
+PGDLLEXPORT void gcl_member_main(Datum);
+}
+
+namespace gcl {
+
+namespace {
+
+constexpr int kRestartSeconds = 1;
+
+NodeState& node() { return *node_state(); }
+
+void forget_worker(int, Datum which) { node().worker_proc[DatumGetInt32(which)].store(-1); }
+
+// Signals, a place in shared memory to be woken at, and (except for the flusher) a session.
+bool begin(Worker which) {
+  pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+  pqsignal(SIGHUP, SignalHandlerForConfigReload);
+  BackgroundWorkerUnblockSignals();
+  BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+  if (node_pool() == nullptr || node_state() == nullptr) return false;
+  before_shmem_exit(forget_worker, Int32GetDatum(int(which)));
+  node().worker_proc[int(which)].store(MyProc->pgprocno, std::memory_order_release);  // pairs with wake_worker()
+  return true;
+}
+
+// The postmaster is gone: the server did not leave in order, and nobody is to wait for it.
+void check_postmaster() {
+  if (PostmasterIsAlive()) return;
+  node_pool()->coherence_node().fence("a postmaster died");
+  proc_exit(1);
+}
+
+void tick_process() {
+  ResetLatch(MyLatch);
+  CHECK_FOR_INTERRUPTS();
+  if (ConfigReloadPending) {
+    ConfigReloadPending = false;
+    ProcessConfigFile(PGC_SIGHUP);
+  }
+  check_postmaster();
+}
+
+// Whether this worker may stop: the server is going down and no backend needs it any more.
+bool may_stop() { return ShutdownRequestPending && node().backends.load(std::memory_order_seq_cst) == 0; }
+
+[[noreturn]] void idle_while_fenced() {
+  while (!ShutdownRequestPending) {
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 10000, PG_WAIT_EXTENSION);
+    tick_process();
+  }
+  proc_exit(0);
+}
+
+void register_worker(const char* name, const char* function) {
+  BackgroundWorker worker{};
+  worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+  worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+  worker.bgw_restart_time = kRestartSeconds;
+  snprintf(worker.bgw_name, BGW_MAXLEN, "gcl %s", name);
+  snprintf(worker.bgw_type, BGW_MAXLEN, "gcl %s", name);
+  snprintf(worker.bgw_library_name, BGW_MAXLEN, "gcl");
+  snprintf(worker.bgw_function_name, BGW_MAXLEN, "%s", function);
+  RegisterBackgroundWorker(&worker);
+}
+
+// --- fabric ----------------------------------------------------------------------------------------------------------
+
+bool alone() {
+  if (node().workers.load(std::memory_order_seq_cst) != 1) return false;  // ours
+  if (node().worker_proc[int(Worker::kFlusher)].load() >= 0) return false;
+  node().closing.store(true, std::memory_order_seq_cst);  // pairs with attach()
+  if (node().backends.load(std::memory_order_seq_cst) == 0) return true;
+  node().closing.store(false, std::memory_order_seq_cst);
+  return false;
+}
+
+void leave_pool() {
+  XLogFlush(GetXLogInsertRecPtr());
+  bool last = false;
+  coherence::Problem problem;
+  auto left = node_pool()->leave(session(), &last, &problem);
+  if (!left.ok())
+    ereport(LOG, errmsg("gcl: could not leave the pool in order: %s", problem.text));
+  else
+    ereport(LOG, errmsg(last ? "gcl: left the pool as its last node; it was saved" : "gcl: left the pool"));
+}
+
+void fabric() {
+  while (!(may_stop() && alone())) {
+    auto served = node_pool()->serve(session(), 100);
+    if (!served.ok() && served.error() == coherence::Errc::kFenced) {
+      ereport(LOG, errmsg("gcl: the pool is fenced: %s", fence_reason()));
+      detach_session();
+      idle_while_fenced();
+    }
+    tick_process();
+  }
+  leave_pool();
+}
+
+// --- provider --------------------------------------------------------------------------------------------------------
+
+void provider() {
+  while (!may_stop()) {
+    if (!node_pool()->run_provider_once(session())) node_pool()->wait_for_provider_work(100);
+    tick_process();
+    if (node_pool()->fenced()) {
+      detach_session();
+      idle_while_fenced();
+    }
+  }
+}
+
+// --- flusher ---------------------------------------------------------------------------------------------------------
+
+void flusher() {
+  while (!may_stop() || node().workers.load(std::memory_order_seq_cst) > 1) {
+    const XLogRecPtr wanted = node().flush_wanted.load(std::memory_order_acquire);  // pairs with request_flush()
+    if (wanted > GetFlushRecPtr(nullptr)) {
+      XLogFlush(wanted);
+      node_pool()->coherence_node().ring();
+      continue;
+    }
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 100, PG_WAIT_EXTENSION);
+    tick_process();
+  }
+}
+
+// --- member ----------------------------------------------------------------------------------------------------------
+
+bool next_garbage(Garbage* garbage) {
+  SpinLockAcquire(&node().garbage_lock);
+  const bool some = node().garbage_count > 0;
+  if (some) *garbage = node().garbage[--node().garbage_count];
+  SpinLockRelease(&node().garbage_lock);
+  return some;
+}
+
+void free_garbage() {
+  Garbage garbage;
+  while (next_garbage(&garbage)) {
+    const coherence::PageId header{garbage.header};
+    auto freed = RelationFile(garbage.kind) == RelationFile::kTable
+                     ? engine::Heap::drop(txns(), engine::RelationId{header})
+                     : engine::blink::Tree::drop(pool(), session(), header);
+    if (freed.ok()) continue;
+    if (freed.error() == coherence::Errc::kInterrupted) return throw_away(garbage);
+    ereport(LOG, errmsg("gcl: pages of a rolled back relation were not given back: %s",
+                        coherence::errc_name(freed.error())));
+  }
+}
+
+void join_transactions() {
+  if (node().ready.load(std::memory_order_acquire)) return;  // a restarted worker
+  until_ok(nullptr, [] { return txns().join(); });
+  node().ready.store(true, std::memory_order_release);  // pairs with wait_until_ready()
+}
+
+void member() {
+  join_transactions();
+  std::atomic<uint32_t>& bell = member_bell(node_pool()->node());
+  while (!may_stop()) {
+    const uint32_t seen = bell.load(std::memory_order_acquire);
+    const bool waits = tend_waits(txns());
+    (void)txns().tick();
+    free_garbage();
+    bufmgr::wait_bell(bell, seen, waits ? 5 : 20);
+    tick_process();
+    if (node_pool()->fenced()) {
+      LockReleaseAll(USER_LOCKMETHOD, true);  // waiters look again, and learn of the fence
+      detach_session();
+      idle_while_fenced();
+    }
+  }
+  txns().leave();
+}
+
+void work(Worker which, void (*body)()) {
+  if (!begin(which)) proc_exit(0);
+  if (node_pool()->fenced()) idle_while_fenced();
+  if (which != Worker::kFlusher) attach_worker();
+  body();
+  detach_session();
+  proc_exit(0);
+}
+
+}  // namespace
+
+void register_workers() {
+  if (!node_configured()) return;
+  register_worker("fabric", "gcl_fabric_main");
+  register_worker("provider", "gcl_provider_main");
+  register_worker("flusher", "gcl_flusher_main");
+  register_worker("member", "gcl_member_main");
+}
+
+}  // namespace gcl
+
+void gcl_fabric_main(Datum) { gcl::work(gcl::Worker::kFabric, gcl::fabric); }
+void gcl_provider_main(Datum) { gcl::work(gcl::Worker::kProvider, gcl::provider); }
+void gcl_flusher_main(Datum) { gcl::work(gcl::Worker::kFlusher, gcl::flusher); }
+void gcl_member_main(Datum) { gcl::work(gcl::Worker::kMember, gcl::member); }

@@ -1,0 +1,17 @@
+// The node's background workers.  All attach a session of their own; all stop in order at a shutdown:
+//
+//   member    joins the node to the transaction system, publishes its horizon, holds tags of remote transactions,
+//             frees pages of rolled-back relations; stops when no backend is left
+//   provider  keeps free frames at hand; stops when no backend is left
+//   flusher   flushes the WAL up to what somebody waits for; stops when no backend is left
+//   fabric    answers peers; stops when nobody else is left, gives every page back and leaves the pool (the last node
+//             saves it)
+//
+// An error ends a worker, and the postmaster starts it again; a crash restarts the server, which fences the pool.
+#pragma once
+
+namespace gcl {
+
+void register_workers();  // from _PG_init
+
+}  // namespace gcl

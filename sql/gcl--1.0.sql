@@ -1,0 +1,49 @@
+-- gcl 1.0: tables shared by several PostgreSQL primaries through a memory pool
+\echo Use "CREATE EXTENSION gcl" to load this file. \quit
+
+CREATE FUNCTION gcl_check_preloaded() RETURNS void
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+SELECT gcl_check_preloaded();
+
+CREATE FUNCTION gcl_tableam_handler(internal) RETURNS table_am_handler
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+CREATE ACCESS METHOD gcl TYPE TABLE HANDLER gcl_tableam_handler;
+COMMENT ON ACCESS METHOD gcl IS 'tables shared by all primaries of a memory pool';
+
+-- What is going on
+
+CREATE FUNCTION gcl_stat_node_get(OUT node int, OUT cache_hits bigint, OUT cache_misses bigint, OUT round_trips bigint,
+    OUT invalidations_sent bigint, OUT invalidations_received bigint, OUT pages_forwarded bigint,
+    OUT pages_received bigint, OUT pages_evicted bigint, OUT mini_transactions bigint, OUT redo_bytes bigint,
+    OUT frames bigint, OUT pool_pages bigint, OUT fenced boolean) RETURNS record
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE VIEW gcl_stat_node AS SELECT * FROM gcl_stat_node_get();
+COMMENT ON VIEW gcl_stat_node IS 'this primary: its cache, its traffic with the pool and with other primaries';
+
+CREATE FUNCTION gcl_stat_counters(OUT layer text, OUT counter text, OUT value bigint) RETURNS SETOF record
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION gcl_stat_counters() IS 'every counter of this primary, by layer and name';
+
+CREATE FUNCTION gcl_stat_members(OUT node int, OUT state text, OUT pid int, OUT incarnation bigint, OUT this boolean)
+  RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE VIEW gcl_stat_cluster AS SELECT * FROM gcl_stat_members();
+COMMENT ON VIEW gcl_stat_cluster IS 'the primaries of the pool';
+
+CREATE FUNCTION gcl_stat_waits_get(OUT node int, OUT transaction bigint, OUT waiters int) RETURNS SETOF record
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE VIEW gcl_stat_waits AS SELECT * FROM gcl_stat_waits_get();
+COMMENT ON VIEW gcl_stat_waits IS 'transactions of other primaries that sessions of this one wait for';
+
+-- DDL on every primary (extension/pg/ddl)
+
+CREATE FUNCTION gcl_ddl_fingerprint() RETURNS text
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION gcl_ddl_fingerprint() IS
+  'digest of the catalog rows of all gcl tables and their indexes, OIDs included; equal on all primaries';
+
+CREATE FUNCTION gcl_ddl_lock_holder(OUT node int, OUT pid int, OUT since timestamptz) RETURNS record
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+CREATE VIEW gcl_ddl_lock AS
+  SELECT h.node, h.pid, h.since FROM gcl_ddl_lock_holder() h WHERE h.node IS NOT NULL;
+COMMENT ON VIEW gcl_ddl_lock IS 'the session, on any primary, whose transaction holds the DDL lock of the cluster';
