@@ -37,8 +37,12 @@ int compare_part(const SearchKey::Part& part, Datum value, bool is_null) {
   }
   int result;
   switch (part.order) {
-    case SearchKey::Order::kInt4: result = order(DatumGetInt32(part.value), DatumGetInt32(value)); break;
-    case SearchKey::Order::kInt8: result = order(DatumGetInt64(part.value), DatumGetInt64(value)); break;
+    case SearchKey::Order::kInt4:
+      result = order(DatumGetInt32(part.value), DatumGetInt32(value));
+      break;
+    case SearchKey::Order::kInt8:
+      result = order(DatumGetInt64(part.value), DatumGetInt64(value));
+      break;
     default: {
       const int32 raw = DatumGetInt32(FunctionCall2Coll(part.function, part.collation, value, part.value));
       result = raw < 0 ? 1 : raw > 0 ? -1 : 0;

@@ -18,9 +18,9 @@ namespace gcl {
 namespace {
 
 const TableAmRoutine* gcl_tables = nullptr;
-IndexAmRoutine native;      // nbtree, but for ambuild (D3)
-IndexAmRoutine ours;        // the B-link tree
-IndexAmRoutine undecided;   // what the replaced handler returns
+IndexAmRoutine native;     // nbtree, but for ambuild (D3)
+IndexAmRoutine ours;       // the B-link tree
+IndexAmRoutine undecided;  // what the replaced handler returns
 
 bool is_gcl_table_am(Oid am) {
   if (am == HEAP_TABLE_AM_OID || !OidIsValid(am)) return false;
@@ -41,8 +41,7 @@ bool is_gcl_table(Oid table) {
 }
 
 const IndexAmRoutine& decide(Relation index, Relation table = nullptr) {
-  const bool gcl =
-      table != nullptr ? table->rd_tableam == gcl_tables : is_gcl_table(index->rd_index->indrelid);
+  const bool gcl = table != nullptr ? table->rd_tableam == gcl_tables : is_gcl_table(index->rd_index->indrelid);
   *index->rd_indam = gcl ? ours : native;
   return *index->rd_indam;
 }

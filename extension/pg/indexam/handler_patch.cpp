@@ -35,8 +35,10 @@ void check_version() {
 }
 
 PGFunction* checked_entry() {
-  const uint16 at = F_BTHANDLER <= fmgr_last_builtin_oid ? fmgr_builtin_oid_index[F_BTHANDLER] : InvalidOidBuiltinMapping;
-  if (at == InvalidOidBuiltinMapping || at >= fmgr_nbuiltins) refuse("The table of built-in functions has no bthandler.");
+  const uint16 at =
+      F_BTHANDLER <= fmgr_last_builtin_oid ? fmgr_builtin_oid_index[F_BTHANDLER] : InvalidOidBuiltinMapping;
+  if (at == InvalidOidBuiltinMapping || at >= fmgr_nbuiltins)
+    refuse("The table of built-in functions has no bthandler.");
   const FmgrBuiltin& entry = fmgr_builtins[at];
   if (entry.foid != 330 || entry.foid != F_BTHANDLER) refuse("The entry of bthandler has another object id.");
   if (entry.funcName == nullptr || strcmp(entry.funcName, "bthandler") != 0) {
@@ -85,11 +87,11 @@ IndexAmRoutine checked_native_routine() {
   auto* routine = reinterpret_cast<IndexAmRoutine*>(DatumGetPointer(OidFunctionCall0(F_BTHANDLER)));
   if (routine == nullptr || !IsA(routine, IndexAmRoutine)) refuse("bthandler does not return an IndexAmRoutine.");
   const IndexAmRoutine& r = *routine;
-  const bool flags = r.amstrategies == BTMaxStrategyNumber && r.amsupport == BTNProcs && r.amoptsprocnum == BTOPTIONS_PROC &&
-                     r.amcanorder && !r.amcanorderbyop && r.amcanbackward && r.amcanunique && r.amcanmulticol &&
-                     r.amoptionalkey && r.amsearcharray && r.amsearchnulls && !r.amstorage && r.amclusterable &&
-                     r.ampredlocks && r.amcanparallel && r.amcaninclude && !r.amusemaintenanceworkmem &&
-                     r.amkeytype == InvalidOid;
+  const bool flags = r.amstrategies == BTMaxStrategyNumber && r.amsupport == BTNProcs &&
+                     r.amoptsprocnum == BTOPTIONS_PROC && r.amcanorder && !r.amcanorderbyop && r.amcanbackward &&
+                     r.amcanunique && r.amcanmulticol && r.amoptionalkey && r.amsearcharray && r.amsearchnulls &&
+                     !r.amstorage && r.amclusterable && r.ampredlocks && r.amcanparallel && r.amcaninclude &&
+                     !r.amusemaintenanceworkmem && r.amkeytype == InvalidOid;
   if (!flags) refuse("The btree access method has other properties.");
   const bool functions = r.ambuild == btbuild && r.ambuildempty == btbuildempty && r.aminsert == btinsert &&
                          r.ambulkdelete == btbulkdelete && r.amvacuumcleanup == btvacuumcleanup &&

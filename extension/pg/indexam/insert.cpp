@@ -92,9 +92,8 @@ bool must_be_unique(Relation index, const bool* isnull) {
 void check_existing(Relation index, Relation table, const SearchKey& search, Tid tid, Datum* values, bool* isnull) {
   TupleComparator compare(index);
   RowsProbe probe(table, index, tid, true);
-  const bool unique = until_done(index, [&] {
-                        return open_tree(index).check_unique(session(), compare, &search, probe);
-                      })->unique;
+  const bool unique =
+      until_done(index, [&] { return open_tree(index).check_unique(session(), compare, &search, probe); })->unique;
   if (!unique) report_duplicate(index, table, values, isnull);
   if (!probe.found_own()) {
     ereport(ERROR, errcode(ERRCODE_INTERNAL_ERROR),

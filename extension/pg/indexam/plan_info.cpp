@@ -16,8 +16,7 @@ get_relation_info_hook_type next_hook = nullptr;
 
 void correct(IndexOptInfo* info) {
   Relation index = index_open(info->indexoid, NoLock);  // the planner holds a lock
-  const engine::blink::Shape shape =
-      *until_done(index, [&] { return open_tree(index).shape(session()); });
+  const engine::blink::Shape shape = *until_done(index, [&] { return open_tree(index).shape(session()); });
   index_close(index, NoLock);
   info->pages = static_cast<BlockNumber>(Max(shape.pages, 1));
   info->tree_height = static_cast<int>(shape.height);

@@ -27,9 +27,8 @@ bool advance(IndexScanDesc scan, ScanState& state, ScanDirection direction, Entr
   state.done[!forward] = false;
   const int attributes = IndexRelationGetNumberOfAttributes(scan->indexRelation);
   for (;;) {
-    const bool more = *until_done(scan->indexRelation, [&] {
-      return forward ? state.position->next(entry) : state.position->prev(entry);
-    });
+    const bool more = *until_done(scan->indexRelation,
+                                  [&] { return forward ? state.position->next(entry) : state.position->prev(entry); });
     if (!more) return false;
     auto* tuple = reinterpret_cast<IndexTuple>(const_cast<std::byte*>(entry.key.data()));
     bool go_on = true;

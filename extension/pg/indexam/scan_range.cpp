@@ -1,7 +1,7 @@
 // Where a scan begins and ends: nbtree's preprocessed keys turned into the two ends of a range.
 //
-// The keys come sorted by attribute, with strategies in index order (a DESC column's are turned around).  Each end takes
-// the equality keys of the leading attributes and one inequality that bounds it; nothing behind a gap helps.
+// The keys come sorted by attribute, with strategies in index order (a DESC column's are turned around).  Each end
+// takes the equality keys of the leading attributes and one inequality that bounds it; nothing behind a gap helps.
 #include "extension/pg/indexam/scan_state.hpp"
 
 extern "C" {
@@ -20,8 +20,8 @@ bool bounds(StrategyNumber strategy, End end) {
 
 // What the keys say of one attribute, for one end.
 struct Chosen {
-  ScanKey key = nullptr;      // the equality, else the inequality that bounds this end
-  bool excludes_null = false; // some key of the attribute accepts no null
+  ScanKey key = nullptr;       // the equality, else the inequality that bounds this end
+  bool excludes_null = false;  // some key of the attribute accepts no null
 };
 
 Chosen choose(BTScanOpaque keys, AttrNumber attribute, End end) {

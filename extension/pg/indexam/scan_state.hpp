@@ -20,12 +20,12 @@ namespace gcl {
 
 struct ScanState {
   alignas(BTScanOpaqueData) char nbtree[offsetof(BTScanOpaqueData, currPos)];  // N1
-  MemoryContext context;    // lives as long as the scan
-  bool positioned;          // `position` stands in the range of the present array keys
-  bool done[2];             // nothing more in this direction (backward, forward): a key said so
+  MemoryContext context;                                                       // lives as long as the scan
+  bool positioned;  // `position` stands in the range of the present array keys
+  bool done[2];     // nothing more in this direction (backward, forward): a key said so
   bool marked;
   bool marked_done[2];
-  SearchKey low, high;      // what position's range points to
+  SearchKey low, high;  // what position's range points to
   TupleComparator* compare;
   engine::blink::Scan* position;
   engine::blink::Scan* mark;  // null until the first mark
