@@ -45,15 +45,15 @@ struct UpdateRequest {
   Tid tid;
   RowImage row;
   uint32_t command;
-  bool indexed_changed = true;  // a column of some index changed: the new version needs entries of its own
-  bool key_changed = false;     // a column that a foreign key may reference changed
-  bool wait = true;             // false: kBeingModified instead of waiting
+  bool indexed_changed = true;           // a column of some index changed: the new version needs entries of its own
+  bool key_changed = false;              // a column that a foreign key may reference changed
+  bool wait = true;                      // false: kBeingModified instead of waiting
   const Snapshot* crosscheck = nullptr;  // if given and the row is not visible to it: kUpdated
 };
 struct UpdateOutcome {
   RowOutcome row;
-  Tid tid;                // kOk: the new version
-  bool chained = false;   // kOk: no index entries are to be made
+  Tid tid;               // kOk: the new version
+  bool chained = false;  // kOk: no index entries are to be made
 };
 
 struct LockRequest {
@@ -61,7 +61,7 @@ struct LockRequest {
   uint32_t command;
   RowLock mode = RowLock::kExclusive;  // kNoKeyExclusive or kExclusive; the shared ones: Errc::kIncompatible
   WaitPolicy policy = WaitPolicy::kBlock;
-  bool follow = false;                 // go to the newest version if the row was updated (FIND_LAST_VERSION)
+  bool follow = false;  // go to the newest version if the row was updated (FIND_LAST_VERSION)
 };
 struct LockOutcome {
   RowOutcome row;
@@ -134,8 +134,9 @@ class Heap {
   // The row, as locked, is copied to `to` (kRowBytesMax bytes, 8-aligned).
   Result<LockOutcome> lock(const LockRequest& request, std::byte* to);
 
-  // --- reading rows (`to`: kRowBytesMax bytes, 8-aligned) -------------------------------------------------------------
-  // The version named, if the snapshot sees it.  SnapshotKind::kDirty waits inside.
+  // --- reading rows (`to`: kRowBytesMax bytes, 8-aligned)
+  // ------------------------------------------------------------- The version named, if the snapshot sees it.
+  // SnapshotKind::kDirty waits inside.
   Result<RowRead> fetch(Tid tid, const Snapshot& snapshot, std::byte* to);
   // The version that the snapshot sees among those an index entry leads to.
   Result<RowRead> fetch_chain(Tid root, const Snapshot& snapshot, std::byte* to);

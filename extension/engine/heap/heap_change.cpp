@@ -133,8 +133,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
         }
         auto seen = crosschecked(step->row, &crosscheck);
         if (!seen) return seen.error();
-        if (!*seen)
-          return UpdateOutcome{.row = {.result = RowResult::kUpdated, .conflict = {.next = request.tid}}};
+        if (!*seen) return UpdateOutcome{.row = {.result = RowResult::kUpdated, .conflict = {.next = request.tid}}};
       }
     }
   }
@@ -190,7 +189,9 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
     return step;
   }
   if (!fits) {
-    step.next = elsewhere ? UpdateStep::kTargetFull : prunes == 1 && superseded != 0 ? UpdateStep::kPrune : UpdateStep::kNoRoom;
+    step.next = elsewhere                        ? UpdateStep::kTargetFull
+                : prunes == 1 && superseded != 0 ? UpdateStep::kPrune
+                                                 : UpdateStep::kNoRoom;
     step.target_room = free_bytes(new_page);
     return step;
   }
@@ -202,8 +203,8 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   format_if_unused(change, new_page, uint32_t(relation_.header.number()));
   put_row(change, new_page, line, image, bytes);
   put_ending(change, old_page, request.tid.offset,
-             ended(step.row, request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated, id, request.command, tid,
-                   chained, step.verdict.holds_lock));
+             ended(step.row, request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated, id, request.command,
+                   tid, chained, step.verdict.holds_lock));
   count_superseded(change, old_page);
   change.commit();
   outcome->tid = tid;
@@ -273,8 +274,8 @@ Status Heap::lock_once(PageId page, const LockRequest& request, TxnId id, const 
   if (!line_is_row(*guard, line)) return {};
   HeapPage view(guard->bytes());
   RowHeader found = view.row_header(line);
-  bool stranger = outcome->traversed && found.creator.kind() == StampKind::kInserted &&
-                  found.creator.id() != before.deleter.id();
+  bool stranger =
+      outcome->traversed && found.creator.kind() == StampKind::kInserted && found.creator.id() != before.deleter.id();
   if (stranger) return {};
   *row = found;
   *verdict = judge(txns_, facts, *row, outcome->tid, request.command);

@@ -25,7 +25,9 @@ Status copy_typed(TxnSystem& txns, PageId page, PageType type, PageBuffer& to) {
   return to.as<PageHeader>().type == type ? Status{} : Status{Errc::kNotFound};
 }
 
-constexpr uint32_t extent_at(uint32_t extent) { return uint32_t(offsetof(ExtentMapPage, extent) + extent * sizeof(MapExtent)); }
+constexpr uint32_t extent_at(uint32_t extent) {
+  return uint32_t(offsetof(ExtentMapPage, extent) + extent * sizeof(MapExtent));
+}
 
 }  // namespace
 

@@ -101,7 +101,7 @@ Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot
   alignas(8) std::byte copy[coherence::kPageSize];
   GCL_TRY(txns_.pool().copy_page(txns_.session(), page, copy));
   HeapPage view(copy);
-  uint16_t line = chain                                                         ? chain_start(view, tid.offset)
+  uint16_t line = chain                                                          ? chain_start(view, tid.offset)
                   : tid.offset <= view.lines() && view.line(tid.offset).normal() ? tid.offset
                                                                                  : uint16_t{0};
   while (line != 0) {

@@ -10,10 +10,10 @@ namespace engine {
 
 enum class RowResult : uint8_t {
   kOk,
-  kInvisible,      // not a row for this command: never committed, or its own transaction made or ended it at a later one
-  kSelfModified,   // own transaction changed it at `cmax` >= the command
-  kUpdated,        // another transaction replaced it and committed; see `next`
-  kDeleted,        // another transaction deleted it and committed
+  kInvisible,     // not a row for this command: never committed, or its own transaction made or ended it at a later one
+  kSelfModified,  // own transaction changed it at `cmax` >= the command
+  kUpdated,       // another transaction replaced it and committed; see `next`
+  kDeleted,       // another transaction deleted it and committed
   kBeingModified,  // a running transaction changes it, and the caller asked not to wait
   kWouldBlock,     // a running transaction changes or locks it: WaitPolicy kSkip, kError of lock()
 };

@@ -48,7 +48,8 @@ inline uint32_t free_bytes(const ExclusiveGuard& page) {
 }
 
 // Puts a row (header and body) at `line`.
-inline void put_row(MiniTransaction& change, ExclusiveGuard& page, uint16_t line, const std::byte* row, uint32_t bytes) {
+inline void put_row(MiniTransaction& change, ExclusiveGuard& page, uint16_t line, const std::byte* row,
+                    uint32_t bytes) {
   HeapPage view(page.bytes());
   PageSpace space = PageSpace::of(page.header());
   space.upper = uint16_t(space.upper - align8(bytes));

@@ -21,16 +21,16 @@ namespace engine {
 
 // What a creator or deleter word says (bits 63..60).
 enum class StampKind : uint8_t {
-  kNone = 0,       // deleter: nobody
-  kInserted = 1,   // creator: id
-  kDeleted = 2,    // deleter: id deleted the row
-  kUpdated = 3,    // deleter: id replaced it by (next_block, next_offset)
-  kLocked = 4,     // deleter: id holds a row lock, cmax's low 2 bits say which mode; the row lives
-  kLockCell = 5,   // deleter: several lockers, in a lock cell (reserved)
-  kCommitted = 6,  // hint: creator: inserted by a transaction that committed at this timestamp
-  kFrozen = 7,     // hint: creator: visible to everyone
-  kAborted = 8,    // hint: creator: never existed
-  kUpdatedKey = 9, // deleter: as kUpdated, and a key column changed (conflicts with FOR KEY SHARE)
+  kNone = 0,        // deleter: nobody
+  kInserted = 1,    // creator: id
+  kDeleted = 2,     // deleter: id deleted the row
+  kUpdated = 3,     // deleter: id replaced it by (next_block, next_offset)
+  kLocked = 4,      // deleter: id holds a row lock, cmax's low 2 bits say which mode; the row lives
+  kLockCell = 5,    // deleter: several lockers, in a lock cell (reserved)
+  kCommitted = 6,   // hint: creator: inserted by a transaction that committed at this timestamp
+  kFrozen = 7,      // hint: creator: visible to everyone
+  kAborted = 8,     // hint: creator: never existed
+  kUpdatedKey = 9,  // deleter: as kUpdated, and a key column changed (conflicts with FOR KEY SHARE)
 };
 
 struct Stamp {
@@ -56,9 +56,9 @@ struct Tid {
 };
 
 inline constexpr uint32_t kRowHeaderBytes = 31;
-inline constexpr uint8_t kHasNull = 1;        // the body starts with a null bitmap
-inline constexpr uint8_t kHeapOnly = 2;       // reached only through a same-page chain; no index entry points here
-inline constexpr uint8_t kChainUpdated = 4;   // next is on the same page and has no index entries of its own
+inline constexpr uint8_t kHasNull = 1;       // the body starts with a null bitmap
+inline constexpr uint8_t kHeapOnly = 2;      // reached only through a same-page chain; no index entry points here
+inline constexpr uint8_t kChainUpdated = 4;  // next is on the same page and has no index entries of its own
 
 // In cmax: the deleter, a savepoint, took the place of a row lock that its own transaction holds at an outer level.  If
 // the savepoint is rolled back, the savepoint's parent counts as holding the lock (V4).

@@ -207,7 +207,8 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, T
   if (!fate) return ask(by);
   if (fate->running()) return wait_for(by, row, tid, lock_only);
   if (fate->aborted())
-    return row.cmax & kOuterLock ? judge_outer_lock(txns, facts, row, tid, fate->parent) : Verdict{.kind = Verdict::kGo};
+    return row.cmax & kOuterLock ? judge_outer_lock(txns, facts, row, tid, fate->parent)
+                                 : Verdict{.kind = Verdict::kGo};
   if (lock_only) return {.kind = Verdict::kGo};
   return conflict(row.updated() && row.next() != tid ? RowResult::kUpdated : RowResult::kDeleted, row, tid);
 }

@@ -62,7 +62,8 @@ Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
 Result<Fate> TxnSystem::fate(TxnId id) {
   for (TxnId at = id;;) {
     if (auto known = known_fate(at)) {
-      if (at != id) remember(id, known->committed() ? StatusWord::committed(known->cts) : StatusWord::aborted(known->parent));
+      if (at != id)
+        remember(id, known->committed() ? StatusWord::committed(known->cts) : StatusWord::aborted(known->parent));
       return *known;
     }
     auto word = read_word(at);

@@ -92,7 +92,8 @@ Status TxnSystem::read_log(uint64_t first, uint64_t count, StatusWord* to) {
   uint64_t part = std::min(count, slots - first % slots);
   Batch batch(words_.clock().node());
   batch.read(words_.status(TxnId::make(node_, first)), to, uint32_t(part * 8));
-  if (part < count) batch.read(words_.status(TxnId::make(node_, first + part)), to + part, uint32_t((count - part) * 8));
+  if (part < count)
+    batch.read(words_.status(TxnId::make(node_, first + part)), to + part, uint32_t((count - part) * 8));
   return run(batch);
 }
 

@@ -5,10 +5,11 @@
 //   prepare()   status of the top id -> PREPARED                                               (host: PRE_COMMIT)
 //   [host writes and flushes its own commit record, and with it all redo]
 //   commit()    COMMITTING + FAA on the clock in one batch, then CAS -> COMMITTED(cts)         (host: COMMIT)
-//   abort()     one status write; nothing is undone on pages                                   (host: ABORT; never fails)
+//   abort()     one status write; nothing is undone on pages                                   (host: ABORT; never
+//   fails)
 //
-// A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's part,
-// in memory that all processes of the node map.  Invariants T1..T9: README.md.
+// A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
+// part, in memory that all processes of the node map.  Invariants T1..T9: README.md.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +50,8 @@ class Transaction {
     TxnId id;
     int level;  // nesting level the id belongs to now; never falls from one entry to the next
   };
-  std::vector<Own> own_;                    // in the order of assignment, which is the order of the ids
-  std::vector<TxnId> levels_{1, TxnId{}};   // the id of each open level, outermost first; invalid: has not written
+  std::vector<Own> own_;                   // in the order of assignment, which is the order of the ids
+  std::vector<TxnId> levels_{1, TxnId{}};  // the id of each open level, outermost first; invalid: has not written
   bool prepared_ = false;
 };
 
@@ -98,8 +99,8 @@ class TxnSystem {
   Result<TxnId> id_for_write();
   // Savepoints, by the host's nesting level (1 = top): begin(2), then commit(2) or abort(2).
   void sub_begin(int level);
-  void sub_commit(int level);           // its ids become the parent's
-  void sub_abort(int level) noexcept;   // one status write per level that wrote
+  void sub_commit(int level);          // its ids become the parent's
+  void sub_abort(int level) noexcept;  // one status write per level that wrote
   // Nothing to do for a transaction that wrote nothing.  kFenced: somebody else decided our fate.
   Status prepare();
   // REQUIRES: prepared, or nothing written.  Returns the zero Cts if nothing was written.
@@ -166,8 +167,8 @@ class TxnSystem {
   // What this session knows of a node's status log below its low-water mark.
   struct NodeView {
     uint64_t low_water = 0;
-    PageId last_page{};               // of the aborted list, as far as it was read
-    std::vector<uint64_t> aborted;    // sequences, ascending
+    PageId last_page{};             // of the aborted list, as far as it was read
+    std::vector<uint64_t> aborted;  // sequences, ascending
     bool has(uint64_t sequence) const;
   };
 

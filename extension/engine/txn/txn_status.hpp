@@ -1,6 +1,7 @@
 // StatusWord: one word of the status log, the fate of one id.
 //
-//    63..60 state | 59..0 payload        kActive, kPrepared, kCommitting: the owner's session;  kSub: the parent's raw id
+//    63..60 state | 59..0 payload        kActive, kPrepared, kCommitting: the owner's session;  kSub: the parent's raw
+//    id
 //                                        kCommitted: cts;  kAborted: the parent's raw id (a savepoint), or 0 (a top)
 #pragma once
 

@@ -202,9 +202,7 @@ inline void TestBells::ring(coherence::NodeSet nodes) noexcept {
 // Rows of the tests: a few bytes of text, or a number.
 struct TestRow {
   explicit TestRow(const std::string& text) : body(text) { body.insert(0, 1, '\0'); }  // the byte before aligned data
-  RowImage image() const {
-    return {reinterpret_cast<const std::byte*>(body.data()), uint32_t(body.size()), 1, false};
-  }
+  RowImage image() const { return {reinterpret_cast<const std::byte*>(body.data()), uint32_t(body.size()), 1, false}; }
   std::string body;
 };
 

@@ -36,8 +36,8 @@ class HeapTest : public ::testing::Test {
   UpdateOutcome update(Heap& heap, Tid tid, const std::string& text, uint32_t command, bool indexed = false,
                        bool wait = true) {
     TestRow row(text);
-    auto done = heap.update(
-        {.tid = tid, .row = row.image(), .command = command, .indexed_changed = indexed, .wait = wait});
+    auto done =
+        heap.update({.tid = tid, .row = row.image(), .command = command, .indexed_changed = indexed, .wait = wait});
     EXPECT_TRUE(done.ok());
     return done ? *done : UpdateOutcome{};
   }
@@ -188,7 +188,7 @@ TEST_F(HeapTest, RowLocksExcludeEachOtherAndEndWithTheTransaction) {
   EXPECT_EQ(heap_b_->lock({.tid = tid, .command = 0, .policy = WaitPolicy::kSkip}, buffer_.bytes)->row.result,
             RowResult::kWouldBlock);
   EXPECT_EQ(update(*heap_b_, tid, "v2", 0, false, false).row.result, RowResult::kBeingModified);
-  EXPECT_EQ(at(*heap_b_, tid, b_.snapshot()), "v1");  // readers do not care
+  EXPECT_EQ(at(*heap_b_, tid, b_.snapshot()), "v1");                     // readers do not care
   EXPECT_EQ(update(*heap_a_, tid, "v2", 0).row.result, RowResult::kOk);  // the holder may
   a_.abort();
   EXPECT_EQ(heap_b_->lock({.tid = tid, .command = 0, .policy = WaitPolicy::kSkip}, buffer_.bytes)->row.result,

@@ -113,8 +113,8 @@ TEST(IndexStress, EverySnapshotFindsEveryKeyOnce) {
           bool savepoint = random() % 5 == 0;
           if (savepoint) worker->sub_begin(2);
           TestRow row(row_text(key, value + 1, random() % 400));
-          auto done = heap.update(
-              {.tid = locked->tid, .row = row.image(), .command = command, .indexed_changed = indexed});
+          auto done =
+              heap.update({.tid = locked->tid, .row = row.image(), .command = command, .indexed_changed = indexed});
           ASSERT_TRUE(done.ok());
           ASSERT_EQ(done->row.result, RowResult::kOk);
           if (!done->chained) index.add(key, done->tid);

@@ -60,7 +60,8 @@ TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
   TxnId id = *writer->id_for_write();
   ASSERT_TRUE(writer->prepare().ok());
   auto& pool = engine.cluster().pool(0);
-  TxnWords words(pool.region(bufmgr::Region::kTxnWords), pool.region(bufmgr::Region::kStatusLog), pool.nodes_max(), ~0u);
+  TxnWords words(pool.region(bufmgr::Region::kTxnWords), pool.region(bufmgr::Region::kStatusLog), pool.nodes_max(),
+                 ~0u);
   auto prepared = StatusWord::prepared(writer.session().id());
   auto committing = StatusWord::committing(writer.session().id());
   EXPECT_EQ(pool.memory(writer.session()).cas(words.status(id), prepared.raw, committing.raw), prepared.raw);

@@ -15,8 +15,8 @@ TEST(TxnId, HoldsNodeAndSequence) {
 }
 
 TEST(TxnWords, NoTwoWordsShareAPlace) {
-  const TxnWords words({coherence::PoolAddress::at({0}, 4096), 64 << 10}, {coherence::PoolAddress::at({0}, 1 << 20), 8 * 1024 * 8},
-                       8, ~0u);
+  const TxnWords words({coherence::PoolAddress::at({0}, 4096), 64 << 10},
+                       {coherence::PoolAddress::at({0}, 1 << 20), 8 * 1024 * 8}, 8, ~0u);
   EXPECT_EQ(words.slots(), 1024u);
   EXPECT_LT(words.bound({7}).offset(), words.reserved({0}).offset());
   EXPECT_LT(words.aborted_head({7}).offset(), words.watch({0}, {0}).offset());
