@@ -19,7 +19,8 @@ class Builder {
   // REQUIRES: `tree` is empty and nobody writes to it before finish().
   Builder(const Tree& tree, Session& session, Comparator& compare)
       : ground_{tree.pool_, &session, tree.meta_, tree.root_}, compare_(&compare) {}
-  // Appends an entry.  kTooLarge: the key is longer than kKeyMax.  After kInterrupted: nothing was appended, add it again.
+  // Appends an entry.  kTooLarge: the key is longer than kKeyMax.  After kInterrupted: nothing was appended, add it
+  // again.
   Status add(std::span<const std::byte> key, Tid tid);
   // After kInterrupted: call it again.
   Status finish();
@@ -30,9 +31,9 @@ class Builder {
  private:
   static constexpr int kLevels = 8;  // a tree of a thousand million entries has four
   struct Level {
-    PageId first;       // of the level, once a page was written
-    PageId id;          // of the page in `image`, if it is not the level's only one
-    PageId next;        // taken for the page after it
+    PageId first;  // of the level, once a page was written
+    PageId id;     // of the page in `image`, if it is not the level's only one
+    PageId next;   // taken for the page after it
     PageId left;
     bool owed = false;  // the parent still has to get (id, low)
     Key low;            // separator before `image`

@@ -22,7 +22,8 @@ Status Checker::read(Page& page, PageId id, bool& node) {
   if (const Status s = tree_.pool_->copy_page(*session_, id, page.bytes); !s) return s;
   node = read_head(Source::plain(page.bytes), page.head);
   Link link;
-  for (uint32_t i = 0; node && i < page.head.count; ++i) node = read_link(Source::plain(page.bytes), page.head, i, link);
+  for (uint32_t i = 0; node && i < page.head.count; ++i)
+    node = read_link(Source::plain(page.bytes), page.head, i, link);
   if (!node) wrong(id, "not a sound node");
   return {};
 }

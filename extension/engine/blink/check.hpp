@@ -15,12 +15,12 @@ class KeyOrder {
 
 struct CheckReport {
   bool sound = true;
-  PageId page;                // where, if not
+  PageId page;  // where, if not
   const char* what = "sound";
   uint64_t entries = 0;
   uint64_t pages = 0;
   uint32_t height = 0;
-  uint32_t incomplete = 0;    // splits still to complete: not an error
+  uint32_t incomplete = 0;  // splits still to complete: not an error
 };
 
 class Checker {

@@ -13,13 +13,13 @@ class PageImage {
   uint32_t used() const noexcept { return lower_ - kPageBody + (kSpecialAt - upper_); }
   uint16_t count() const noexcept { return uint16_t((lower_ - kPageBody) / sizeof(Link)); }
   // REQUIRES: it fits.
-  void append(std::span<const std::byte> key);                 // to a leaf
-  void append(PageId child, std::span<const std::byte> key);   // to an inner page
-  void append_raw(std::span<const std::byte> entry);           // child included
+  void append(std::span<const std::byte> key);                // to a leaf
+  void append(PageId child, std::span<const std::byte> key);  // to an inner page
+  void append_raw(std::span<const std::byte> entry);          // child included
   void set_high(std::span<const std::byte> key);
-  std::span<const std::byte> last() const;                     // the entry appended last
-  void drop_last();                                            // REQUIRES: no high key
-  void drop_high();                                            // REQUIRES: set_high() came last
+  std::span<const std::byte> last() const;  // the entry appended last
+  void drop_last();                         // REQUIRES: no high key
+  void drop_high();                         // REQUIRES: set_high() came last
   Special& special() { return special_; }
 
   // Writes everything.  `fresh`: the page gets its type and relation too.  REQUIRES: joined.

@@ -154,7 +154,7 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
       result.inserted = true;
       return result;
     }
-    if (session.interrupted()) return Errc::kInterrupted;
+    if (outcome == Put::kMoved && session.interrupted()) return Errc::kInterrupted;
     if (outcome == Put::kFull)
       if (const Status s = make_room(g, a.gap.page, full.version, full.index, &compare, a.path); !s) return s.error();
   }

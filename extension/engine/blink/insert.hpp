@@ -1,4 +1,5 @@
-// Insert: find the gap without guards, then put the entry in under the leaf's exclusive latch if the gap is still there.
+// Insert: find the gap without guards, then put the entry in under the leaf's exclusive latch if the gap is still
+// there.
 #pragma once
 
 #include "extension/engine/blink/split.hpp"

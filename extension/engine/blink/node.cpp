@@ -1,16 +1,20 @@
 #include "extension/engine/blink/node.hpp"
 
+#include <array>
+
 namespace engine::blink {
 namespace {
 
-// The header's fields from `type` on, copied in one piece.
+// The header's words from `relation` on: whole aligned words are what copies fastest.
 struct Fixed {
+  uint32_t relation;
   PageType type;
   uint8_t lsn_node;
   uint16_t flags, lower, upper, special, reserved;
 };
-constexpr uint32_t kFixedAt = offsetof(PageHeader, type);
-static_assert(sizeof(Fixed) == 12 && offsetof(PageHeader, lower) == kFixedAt + offsetof(Fixed, lower));
+constexpr uint32_t kFixedAt = offsetof(PageHeader, relation);
+static_assert(kFixedAt % 8 == 0 && sizeof(Fixed) == 16);
+static_assert(offsetof(PageHeader, lower) == kFixedAt + offsetof(Fixed, lower));
 
 bool in_entries(const Head& head, uint32_t offset, uint32_t bytes, uint32_t bytes_max) {
   return offset % 8 == 0 && offset >= head.lower && offset < kSpecialAt && bytes <= bytes_max &&
@@ -33,7 +37,9 @@ bool read_head(const Source& page, Head& head) noexcept {
 }
 
 bool read_link(const Source& page, const Head& head, uint32_t i, Link& link) noexcept {
-  link = page.get<Link>(kPageBody + i * sizeof(Link));
+  static_assert(kPageBody % 8 == 0 && sizeof(Link) == 4);
+  const auto two = page.get<std::array<Link, 2>>((kPageBody + i * sizeof(Link)) & ~7u);  // an aligned word
+  link = two[i % 2];
   return link.bytes >= head.entry_skip() && in_entries(head, link.offset, link.bytes, kChildBytes + kKeyMax);
 }
 

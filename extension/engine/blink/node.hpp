@@ -7,9 +7,9 @@
 //         high key     if right is a page: a key; everything on this page sorts before it
 //   8152  Special
 //
-// N1. Every page covers [low, high): low is its high-key-to-be on its left sibling and never changes; high only shrinks.
-// N2. Entry 0 of an inner page counts as minus infinity; its key is never looked at (and may be empty).
-// N3. A pivot with a tid of offset 0 has minus infinity for its tid.
+// N1. Every page covers [low, high): low is its high-key-to-be on its left sibling and never changes; high only
+// shrinks. N2. Entry 0 of an inner page counts as minus infinity; its key is never looked at (and may be empty). N3. A
+// pivot with a tid of offset 0 has minus infinity for its tid.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +34,11 @@ struct Special {
   PageId right;
   uint16_t level;  // 0: leaf
   uint16_t flags;
-  uint16_t high_at;     // offset of the high key; meaningful if right is a page
+  uint16_t high_at;  // offset of the high key; meaningful if right is a page
   uint16_t high_bytes;
-  uint16_t garbage;     // bytes between upper and special that no link or high key uses
+  uint16_t garbage;  // bytes between upper and special that no link or high key uses
   uint16_t reserved[3];
-  uint64_t gate;        // counts unique inserts that this leaf admitted and another took (README, "Unique")
+  uint64_t gate;  // counts unique inserts that this leaf admitted and another took (README, "Unique")
   bool has_right() const { return right.valid(); }
 };
 inline constexpr uint16_t kIncompleteSplit = 1;  // the right sibling has no downlink yet

@@ -135,7 +135,8 @@ Errc Scan::find_ends(Way way, const Source& page, const Head& head, Ends& ends) 
     case Way::kSeekLow:
       e = find_low(false, page, head, n, ends.from);
       if (e == Errc::kOk) e = find_high(page, head, ends.from, ends.to);
-      if (e == Errc::kOk && ends.to == n && range_.high.search != nullptr) e = beyond(*compare_, high, page, head, whole);
+      if (e == Errc::kOk && ends.to == n && range_.high.search != nullptr)
+        e = beyond(*compare_, high, page, head, whole);
       ends.low = true;
       ends.high = ends.to < n || !has_right || !whole;
       return e;

@@ -28,8 +28,7 @@ struct Range {
 
 class Scan {
  public:
-  Scan(const Tree& tree, Session& session, Comparator& compare)
-      : tree_(tree), session_(&session), compare_(&compare) {}
+  Scan(const Tree& tree, Session& session, Comparator& compare) : tree_(tree), session_(&session), compare_(&compare) {}
   // Begins anew.  The search keys must live as long as the scan moves.  Reads nothing yet.
   void reset(const Range& range);
   // The next entry in key order (the first of the range at first); false at the end, where the scan stays: prev() then
@@ -42,7 +41,7 @@ class Scan {
   enum class Way : uint8_t { kSeekFirst, kSeekLow, kSeekLast, kSeekHigh, kRight, kLeft };
   struct Leaf {
     PageId id, left, right;
-    bool low_end, high_end;    // the range ends in this page
+    bool low_end, high_end;  // the range ends in this page
     uint16_t count;
     uint16_t at[kPerPageMax];  // where the keys are in `bytes`
     uint16_t size[kPerPageMax];

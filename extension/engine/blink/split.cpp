@@ -9,7 +9,7 @@ using bufmgr::ExclusiveGuard;
 using bufmgr::MiniTransaction;
 
 // Where ascending keys arrive, the left page is left this full and gets no more.
-constexpr uint32_t kTailFillLeaf = 90;   // percent
+constexpr uint32_t kTailFillLeaf = 90;  // percent
 constexpr uint32_t kTailFillInner = 70;
 
 // A page in private memory, and the two it becomes.  Plain data.

@@ -24,15 +24,18 @@ struct Meta {
   PageId drop_below;  // first page of the level below
 };
 
-// Reads a meta page into private memory.
 Status read_meta(BufferPool& pool, Session& session, PageId page, Meta& meta) {
-  alignas(8) std::byte bytes[kPageSize];
-  GCL_TRY(pool.copy_page(session, page, bytes));
-  PageHeader header;
-  std::memcpy(&header, bytes, sizeof header);
-  std::memcpy(&meta, bytes + kPageBody, sizeof meta);
-  const bool ours = header.type == PageType::kBlinkMeta && meta.magic == kMagic && meta.format == kFormat;
-  return ours ? Errc::kOk : Errc::kCorrupt;
+  Look look;
+  for (;;) {
+    GCL_TRY(look.at(pool, session, page));
+    const auto type = look.source().get<PageType>(offsetof(PageHeader, type));
+    look.source().copy(kPageBody, &meta, sizeof meta);
+    if (look.source().validate()) {
+      const bool ours = type == PageType::kBlinkMeta && meta.magic == kMagic && meta.format == kFormat;
+      return ours ? Errc::kOk : Errc::kCorrupt;
+    }
+    look.failed();
+  }
 }
 
 Status write_meta(BufferPool& pool, Session& session, PageId page, const Meta& meta) {
@@ -84,8 +87,8 @@ Result<Tree> Tree::open(BufferPool& pool, Session& session, PageId meta) {
   return Tree(pool, meta, content.root);
 }
 
-// Level by level along the right links, so that pages without a downlink yet are found.  The meta page remembers how far
-// it came: a page is forgotten there before it is freed, so that an interruption costs a page at most.
+// Level by level along the right links, so that pages without a downlink yet are found.  The meta page remembers how
+// far it came: a page is forgotten there before it is freed, so that an interruption costs a page at most.
 Status Tree::drop(BufferPool& pool, Session& session, PageId meta) {
   Meta content;
   GCL_TRY(read_meta(pool, session, meta, content));

@@ -189,8 +189,7 @@ TEST_F(BlinkCluster, ScansDuringSplitsMissNothingAndSeeNothingTwice) {
     auto session = cluster_.session(0);
     Tree tree = open(0, *session);
     SlowComparator compare;
-    for (uint64_t i = 0; i < kStable; ++i)
-      ASSERT_TRUE(put(tree, *session, compare, {2 * i, ""}, tid_of(2 * i)).ok());
+    for (uint64_t i = 0; i < kStable; ++i) ASSERT_TRUE(put(tree, *session, compare, {2 * i, ""}, tid_of(2 * i)).ok());
     cluster_.end(0, std::move(session));
   }
   std::atomic<int> writers{3};

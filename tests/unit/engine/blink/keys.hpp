@@ -90,7 +90,8 @@ inline Tid tid_of(uint64_t n) { return {uint32_t(n / 200), uint16_t(1 + n % 200)
 inline uint64_t number_of(Tid tid) { return uint64_t{tid.block} * 200 + tid.offset - 1; }
 
 inline coherence::Result<engine::blink::InsertResult> put(engine::blink::Tree& tree, bufmgr::Session& session,
-                                                          engine::blink::Comparator& compare, const TestKey& key, Tid tid,
+                                                          engine::blink::Comparator& compare, const TestKey& key,
+                                                          Tid tid,
                                                           engine::blink::Unique unique = engine::blink::Unique::kNo,
                                                           engine::blink::UniqueProbe* probe = nullptr) {
   const Search search{&key};

@@ -166,10 +166,8 @@ TEST_F(BlinkTree, RangesInBothDirectionsAgreeWithASet) {
     const TestKey low = random_key(random, 310, 8), high = random_key(random, 310, 8);
     Search search[2] = {{&low, random() % 2 == 0}, {&high, random() % 2 == 0}};
     Range range;
-    if (random() % 8 != 0)
-      range.low = {&search[0], random() % 2 == 0, !search[0].number_only && random() % 2 == 0};
-    if (random() % 8 != 0)
-      range.high = {&search[1], random() % 2 == 0, !search[1].number_only && random() % 2 == 0};
+    if (random() % 8 != 0) range.low = {&search[0], random() % 2 == 0, !search[0].number_only && random() % 2 == 0};
+    if (random() % 8 != 0) range.high = {&search[1], random() % 2 == 0, !search[1].number_only && random() % 2 == 0};
     if (random() % 4 == 0) range.high = {&search[0], true, range.low.complete};  // equality
     std::vector<Pair> expected;
     for (const Pair& pair : model_) {
@@ -282,9 +280,9 @@ TEST_F(BlinkTree, AnIncompleteSplitHidesNothingAndTheNextInsertCompletesIt) {
   const Search search{&key};
   auto look = std::make_unique<Look>();
   Head head;
-  ASSERT_TRUE(descend(pool(), *session_, compare_, Seek::before(&search, true), root_page, 0, nullptr, nullptr, *look,
-                      head)
-                  .ok());
+  ASSERT_TRUE(
+      descend(pool(), *session_, compare_, Seek::before(&search, true), root_page, 0, nullptr, nullptr, *look, head)
+          .ok());
   bool done = false;
   ASSERT_TRUE(cut_in_two(ground, look->id(), head.version, 0, &compare_, done).ok());
   ASSERT_TRUE(done);
