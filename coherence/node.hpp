@@ -85,6 +85,9 @@ class Node {
   const char* fence_reason() const noexcept;
   NodeInfo info(NodeId) const noexcept;
   NodeSet live() const noexcept;  // this node included
+  // For several nodes in one process (tests, simulator): reaches `peer` through its own mapping, so that ThreadSanitizer
+  // sees both sides of an access as one address.
+  void share_mapping(Node& peer);
   // Rings the message worker (the process in Session::serve()).
   void ring() const noexcept;
 

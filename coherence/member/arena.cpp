@@ -49,6 +49,7 @@ PeerArena* PeerArena::map(const Pool& pool, NodeId node, uint64_t incarnation) {
   arena->base_ = static_cast<std::byte*>(base);
   arena->bytes_ = uint64_t(s.st_size);
   arena->header_ = static_cast<ArenaHeader*>(base);
+  arena->incarnation_ = incarnation;
   if (arena->header_->magic == kArenaMagic && arena->header_->incarnation == incarnation &&
       arena->header_->layout.bytes <= arena->bytes_)
     return arena;
@@ -56,7 +57,17 @@ PeerArena* PeerArena::map(const Pool& pool, NodeId node, uint64_t incarnation) {
   return nullptr;
 }
 
-PeerArena::~PeerArena() { munmap(base_, bytes_); }
+PeerArena* PeerArena::alias(ArenaHeader& mapped) {
+  auto* arena = new PeerArena;
+  arena->base_ = reinterpret_cast<std::byte*>(&mapped);
+  arena->incarnation_ = mapped.incarnation;
+  arena->header_ = &mapped;
+  return arena;
+}
+
+PeerArena::~PeerArena() {
+  if (bytes_ > 0) munmap(base_, bytes_);
+}
 
 RequestSlot* PeerArena::slot(uint32_t index) {
   const ArenaLayout& l = header_->layout;
@@ -101,11 +112,21 @@ bool died(const Pool& pool, NodeId n) noexcept {
   return free && still_there();
 }
 
+// The fence must never wait for anybody, so it may be up before its reason is written.
 void fence_pool(const Pool& pool, const char* reason) noexcept {
   NodeTable& table = pool.table();
-  if (table.reason_claimed.exchange(1, std::memory_order_acq_rel) == 0)
+  uint32_t nobody = kReasonNone;
+  if (table.reason_state.compare_exchange_strong(nobody, kReasonClaimed, std::memory_order_acq_rel)) {
     snprintf(table.fence_reason, sizeof table.fence_reason, "%s", reason);
+    table.reason_state.store(kReasonWritten, std::memory_order_release);  // pairs with fence_reason()
+  }
   table.fence.store(1, std::memory_order_release);  // pairs with Node::fenced()
+}
+
+const char* fence_reason(const Pool& pool) noexcept {
+  NodeTable& table = pool.table();
+  bool written = table.reason_state.load(std::memory_order_acquire) == kReasonWritten;
+  return written ? table.fence_reason : "a node ended without leaving the pool";
 }
 
 bool fence_if_somebody_died(const Pool& pool, NodeId self) noexcept {

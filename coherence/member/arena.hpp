@@ -46,9 +46,10 @@ void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, 
 class PeerArena {
  public:
   static PeerArena* map(const Pool& pool, NodeId node, uint64_t incarnation);  // null if it cannot be had
+  static PeerArena* alias(ArenaHeader& mapped);  // of a node in this process, which outlives it
   ~PeerArena();
   PeerArena(const PeerArena&) = delete;
-  uint64_t incarnation() const { return header_->incarnation; }
+  uint64_t incarnation() const { return incarnation_; }
   ArenaHeader& header() { return *header_; }
   // Null if the reference makes no sense.
   RequestSlot* slot(uint32_t index);
@@ -58,7 +59,8 @@ class PeerArena {
  private:
   PeerArena() = default;
   std::byte* base_ = nullptr;
-  uint64_t bytes_ = 0;
+  uint64_t bytes_ = 0;  // mapped by us; 0: not ours
+  uint64_t incarnation_ = 0;
   ArenaHeader* header_ = nullptr;
 };
 
@@ -68,6 +70,7 @@ void ring(ArenaHeader& arena) noexcept;
 // process that joined is gone.
 bool died(const Pool& pool, NodeId n) noexcept;
 void fence_pool(const Pool& pool, const char* reason) noexcept;
+const char* fence_reason(const Pool& pool) noexcept;  // REQUIRES: the pool is fenced
 // Looks at every node in the table (but `self`), fences the pool if one of them died; returns whether it is fenced.
 bool fence_if_somebody_died(const Pool& pool, NodeId self = NodeId{}) noexcept;
 

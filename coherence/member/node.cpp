@@ -52,11 +52,11 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   NodeTable& table = pool.table();
   NodeEntry& entry = table.node[id.value];
   if (fence_if_somebody_died(pool))  // N2: our own former incarnation included
-    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(), table.fence_reason);
+    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(), coherence::fence_reason(pool));
   if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent && entry.pid.load() == getpid() &&
       entry.pid_start.load() == process_start_time(getpid())) {
     fence_pool(pool, "a node joined again without having left: its server restarted after a crash");
-    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(), table.fence_reason);
+    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(), coherence::fence_reason(pool));
   }
   if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent)
     return problem->set(Errc::kBusy, "node %d is in use by process %d", id.value, entry.pid.load());
@@ -119,7 +119,7 @@ Node::~Node() {
 
 const Counters& Node::counters(SessionId s) const { return session_slots_[s.value].counters; }
 void Node::fence(const char* reason) noexcept { fence_pool(pool_, reason); }
-const char* Node::fence_reason() const noexcept { return fenced() ? pool_.table().fence_reason : ""; }
+const char* Node::fence_reason() const noexcept { return fenced() ? coherence::fence_reason(pool_) : ""; }
 void Node::ring() const noexcept { coherence::ring(*arena_); }
 
 NodeInfo Node::info(NodeId n) const noexcept {
@@ -151,6 +151,11 @@ PeerArena* Node::peer(NodeId n) noexcept {
   fresh->retired = known;
   peers_[n.value].store(fresh, std::memory_order_release);
   return fresh;
+}
+
+void Node::share_mapping(Node& peer) {
+  PeerArena* arena = PeerArena::alias(*peer.arena_);
+  arena->retired = peers_[peer.id_.value].exchange(arena, std::memory_order_acq_rel);
 }
 
 Status Node::withdraw(bool* last, Problem* problem) {

@@ -26,9 +26,11 @@ struct alignas(64) NodeEntry {
   std::atomic<uint64_t> joined_view;    // the view that began with this incarnation
 };
 
+inline constexpr uint32_t kReasonNone = 0, kReasonClaimed = 1, kReasonWritten = 2;
+
 struct NodeTable {
   std::atomic<uint32_t> fence;  // not 0: no page may be touched any more
-  std::atomic<uint32_t> reason_claimed;
+  std::atomic<uint32_t> reason_state;  // kReason...
   std::atomic<uint64_t> view;   // grows with every join and leave
   std::atomic<uint64_t> next_incarnation;
   char fence_reason[232];

@@ -162,7 +162,7 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* proble
   if (!ok) return ok.error();
   fence_if_somebody_died(*pool);
   if (pool->table_->fence.load(std::memory_order_acquire) != 0)  // pairs with fence_pool()
-    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", files.path, pool->table_->fence_reason);
+    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", files.path, fence_reason(*pool));
   return pool;
 }
 

@@ -116,6 +116,7 @@ class ClusterTest : public testing::Test {
     pool = made.take();
   }
   void TearDown() override {
+    for (auto& n : nodes) n->stop();  // before any arena is unmapped: they see each other's
     nodes.clear();
     pool.reset();
     if (system(("rm -f " + path + "*").c_str()) != 0) {
@@ -125,6 +126,9 @@ class ClusterTest : public testing::Test {
   TestNode& add_node(uint32_t frames = 16, bool start = true) {
     NodeId id{uint8_t(nodes.size())};
     nodes.push_back(std::make_unique<TestNode>(*pool, id, frames));
+    Node& fresh = *nodes.back()->node;
+    for (auto& other : nodes)
+      if (other->node && other->node.get() != &fresh) other->node->share_mapping(fresh), fresh.share_mapping(*other->node);
     if (start) nodes.back()->start();
     return *nodes.back();
   }
