@@ -89,7 +89,8 @@ Status Builder::close_page(int level, const EntryImage& entry) {
 
 void Builder::separate(int level, std::span<const std::byte> left, std::span<const std::byte> right, Key& separator) {
   const uint32_t bytes = level == 0 ? compare_->shorten(left, right, separator.image) : 0;
-  if (bytes >= kKeyMin && bytes <= right.size()) {
+  if (bytes >= kKeyMin && level_[level].image.used() + align8(bytes) <= kNodeSpace) {
+    VERIFY(bytes <= kKeyMax);
     separator.bytes = bytes;
     store_tid(separator.image, {0, 0});  // N3
   } else {

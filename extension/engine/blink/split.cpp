@@ -24,7 +24,8 @@ uint32_t space_at(const Plan& plan, uint32_t i) {
   return space_of(plan.head.entry_skip() + uint32_t(key_at(plan.page, plan.head, i).size()));
 }
 
-// The first entry of the right page.  Any cut is possible: a separator is no longer than the entry it was made from.
+// The first entry of the right page.  Any cut is possible: what the first entry of the right page took is room enough
+// for a high key made from it.
 uint32_t choose_cut(const Plan& plan, uint32_t index) {
   VERIFY(plan.head.count >= 2);
   uint32_t total = 0;
@@ -44,7 +45,10 @@ void choose_separator(Plan& plan, uint32_t cut, Comparator* compare) {
   uint32_t bytes = 0;
   if (plan.head.leaf() && compare != nullptr)
     bytes = compare->shorten(key_at(plan.page, plan.head, cut - 1), right, plan.separator.image);
-  if (bytes >= kKeyMin && bytes <= right.size()) {
+  uint32_t left = align8(bytes);
+  for (uint32_t i = 0; i < cut; ++i) left += space_at(plan, i);
+  if (bytes >= kKeyMin && left <= kNodeSpace) {
+    VERIFY(bytes <= kKeyMax);
     plan.separator.bytes = bytes;
     store_tid(plan.separator.image, {0, 0});  // N3
   } else {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "extension/engine/blink/check.hpp"
@@ -65,8 +66,9 @@ class TestComparator : public engine::blink::Comparator {
     const KeyView l(left), r(right);
     if (l.number == r.number && l.text == r.text) return 0;
     const bool by_number = l.number != r.number;
-    const uint32_t bytes = by_number ? 16 : uint32_t(right.size());
+    uint32_t bytes = by_number ? 16 : uint32_t(right.size());
     std::memcpy(to, right.data(), bytes);
+    if (by_number && right.size() == 16) std::memset(to + std::exchange(bytes, 18u), 0, 2);  // longer than the key
     const uint16_t attributes = by_number ? 1 : 2;
     std::memcpy(to + 6, &attributes, 2);
     return bytes;
