@@ -45,6 +45,7 @@ Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, b
       if (!brought) return brought.error();
       line = *brought;
     }
+    VERIFY(!session.holds(*line));  // E2: it would wait for itself
     const Status locked = lock(*line);
     if (locked) return make_guard<Guard>(session, *line, page, exclusive);
     if (locked.error() != Errc::kRestart) return locked.error();

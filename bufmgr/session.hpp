@@ -88,6 +88,12 @@ class Session {
   Session(BufferPool& pool, coherence::Node& node, coherence::SessionId id, Interrupts& interrupts, LogSink& log,
           BufferCounts& counts, std::unique_ptr<Replacement> replacement);
 
+  bool holds(const coherence::Line& line) const noexcept {
+    for (int i = 0; i < held_; ++i) {
+      if (ledger_[i].line == &line) return true;
+    }
+    return false;
+  }
   void note_guard(coherence::Line& line, bool exclusive) noexcept;
   // False if the ledger does not know the guard: release_all() came first.
   bool forget_guard(const coherence::Line& line, bool exclusive) noexcept;
