@@ -1,6 +1,6 @@
 // Node: this compute node's membership in a pool, and its arena: one tmpfs file per incarnation that holds lines,
-// frames, request slots and the private memory of the layers above, mapped by the node's processes (inherited over fork)
-// and by peers, who write granted pages and replies into it.
+// frames, request slots and the private memory of the layers above, mapped by the node's processes (inherited over
+// fork) and by peers, who write granted pages and replies into it.
 //
 //   Problem problem;
 //   auto pool = Pool::open(files, &problem);
@@ -85,8 +85,8 @@ class Node {
   const char* fence_reason() const noexcept;
   NodeInfo info(NodeId) const noexcept;
   NodeSet live() const noexcept;  // this node included
-  // For several nodes in one process (tests, simulator): reaches `peer` through its own mapping, so that ThreadSanitizer
-  // sees both sides of an access as one address.
+  // For several nodes in one process (tests, simulator): reaches `peer` through its own mapping, so that
+  // ThreadSanitizer sees both sides of an access as one address.
   void share_mapping(Node& peer);
   // Rings the message worker (the process in Session::serve()).
   void ring() const noexcept;

@@ -31,7 +31,7 @@ namespace coherence {
 class Session {
  public:
   Session(Node& node, SessionId id, Interrupts* interrupts);  // interrupts may be null
-  ~Session();  // REQUIRES: no latch held; the node still there
+  ~Session();                                                 // REQUIRES: no latch held; the node still there
   Session(const Session&) = delete;
 
   // --- latches -------------------------------------------------------------------------------------------------------
@@ -94,8 +94,8 @@ class Session {
 
   // --- the worker ----------------------------------------------------------------------------------------------------
   // Answers peers, serves parked requests whose log is flushed, finishes abandoned operations, renews the lease, looks
-  // for dead peers; sleeps on the bell while there is nothing to do.  Returns after at most `ms` (<= 100 by habit), at a
-  // signal, or with kFenced.  One process of the node at a time.
+  // for dead peers; sleeps on the bell while there is nothing to do.  Returns after at most `ms` (<= 100 by habit), at
+  // a signal, or with kFenced.  One process of the node at a time.
   Status serve(uint32_t ms);
 
   Memory& memory() { return memory_; }
@@ -155,9 +155,9 @@ class Session {
   // session_drive.cpp: executes what step() says
   void start(Line& line, RequestSlot& slot, bool exclusive) noexcept;
   Actions step_line(Line& line, const Event& event) noexcept;  // REQUIRES: the line's spinlock
-  void run(Line& line, Actions actions) noexcept;
+  void run(Line& line, Actions actions, uint16_t slot) noexcept;
   uint64_t post(Line& line, const Actions& actions) noexcept;
-  void send(Line& line, const Actions& actions) noexcept;
+  void send(uint16_t slot, const Actions& actions) noexcept;
   void fill_slot(Line& line, const Actions& actions) noexcept;
   void answer(Line& line, const Actions& actions) noexcept;
   void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page) noexcept;

@@ -10,7 +10,7 @@
 namespace coherence {
 namespace {
 
-constexpr int kRangesMax = 8;      // of a write-back; a page changed in more places is written whole
+constexpr int kRangesMax = 8;       // of a write-back; a page changed in more places is written whole
 constexpr int kServeRoundsMax = 8;  // of one unlock; the worker goes on
 
 uint32_t reply_word(uint16_t round, ReplyKind kind) { return uint32_t(round) << 8 | uint32_t(kind); }
@@ -27,10 +27,14 @@ Counter received_counter(RequestKind kind) {
 }
 Counter reply_counter(ReplyKind kind, bool sent) {
   switch (kind) {
-    case ReplyKind::kGrantS: return sent ? Counter::kGrantSSent : Counter::kGrantSReceived;
-    case ReplyKind::kGrantM: return sent ? Counter::kGrantMSent : Counter::kGrantMReceived;
-    case ReplyKind::kDone: return sent ? Counter::kDoneSent : Counter::kDoneReceived;
-    default: return sent ? Counter::kDroppedSent : Counter::kDroppedReceived;
+    case ReplyKind::kGrantS:
+      return sent ? Counter::kGrantSSent : Counter::kGrantSReceived;
+    case ReplyKind::kGrantM:
+      return sent ? Counter::kGrantMSent : Counter::kGrantMReceived;
+    case ReplyKind::kDone:
+      return sent ? Counter::kDoneSent : Counter::kDoneReceived;
+    default:
+      return sent ? Counter::kDroppedSent : Counter::kDroppedReceived;
   }
 }
 
@@ -46,15 +50,16 @@ void Session::start(Line& line, RequestSlot& slot, bool exclusive) noexcept {
   slot.line.store(node_.index_of(line), std::memory_order_relaxed);
   slot.state.store(SlotState::kWaiting, std::memory_order_release);
   Actions actions;
+  uint16_t index = uint16_t(id_.value * kSlotsPerSession + (&slot - slot_.slot));
   {
     SpinGuard guard(line.spin_, node_.fence_);
-    line.op_slot_ = uint16_t(id_.value * kSlotsPerSession + (&slot - slot_.slot));
-    counters_.add(!exclusive                                ? Counter::kMissShared
+    line.op_slot_ = index;
+    counters_.add(!exclusive                          ? Counter::kMissShared
                   : line.state_.memo == Memo::kShared ? Counter::kUpgrades
-                                                            : Counter::kMissExclusive);
+                                                      : Counter::kMissExclusive);
     actions = step_line(line, {.kind = exclusive ? Event::Kind::kFetchExclusive : Event::Kind::kFetchShared});
   }
-  run(line, actions);
+  run(line, actions, index);
 }
 
 Actions Session::step_line(Line& line, const Event& event) noexcept {
@@ -73,23 +78,25 @@ Actions Session::step_line(Line& line, const Event& event) noexcept {
   return actions;
 }
 
-void Session::run(Line& line, Actions actions) noexcept {
+// `slot` is the operation's, read under the spinlock: once the requests are out, others may end the operation.
+void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
   for (;;) {
     answer(line, actions);
-    if (actions.send != RequestKind::kNone) return send(line, actions);
+    if (actions.send != RequestKind::kNone) return send(slot, actions);
     if (actions.post == Post::kNone) break;
     if (actions.post == Post::kDropShare && line.state_.op == LineOp::kFallbackPosted)
       counters_.add(Counter::kUpgradeFallbacks);
     uint64_t old = post(line, actions);
     SpinGuard guard(line.spin_, node_.fence_);
     actions = step_line(line, {.kind = Event::Kind::kBatchDone, .old = old});
+    slot = line.op_slot_;
   }
   if (actions.finished) return finish(line, actions);
   if (actions.latch == LatchEnd::kRelease) end_latch(line, LatchEnd::kRelease, line.state_.memo);
 }
 
-// Runs one batch to its end; returns the old word.  (A transport with asynchronous completion would return here and come
-// back with kBatchDone; shm is done when post() returns.)
+// Runs one batch to its end; returns the old word.  (A transport with asynchronous completion would return here and
+// come back with kBatchDone; shm is done when post() returns.)
 uint64_t Session::post(Line& line, const Actions& actions) noexcept {
   PageId page = line.page();
   NodeId self = node_.id_;
@@ -110,11 +117,15 @@ uint64_t Session::post(Line& line, const Actions& actions) noexcept {
       atomic = batch.cas(word, LatchWord::free().raw, LatchWord::owned_by(self).raw);
       batch.read(bytes, frame, kPageSize, OnlyIf::kCasSucceeded);
       break;
-    case Post::kReadPage: batch.read(bytes, frame, kPageSize); break;
+    case Post::kReadPage:
+      batch.read(bytes, frame, kPageSize);
+      break;
     case Post::kUpgrade:
       atomic = batch.cas(word, LatchWord::sole_reader(self).raw, LatchWord::owned_by(self).raw);
       break;
-    case Post::kDropShare: atomic = batch.faa(word, LatchWord::drop_reader(self)); break;
+    case Post::kDropShare:
+      atomic = batch.faa(word, LatchWord::drop_reader(self));
+      break;
     case Post::kRelease:
     case Post::kHandOver:
     case Post::kDowngrade: {
@@ -125,7 +136,8 @@ uint64_t Session::post(Line& line, const Actions& actions) noexcept {
       atomic = batch.faa(word, addend);
       break;
     }
-    case Post::kNone: VERIFY(false);
+    case Post::kNone:
+      VERIFY(false);
   }
   memory_.post(batch);
   memory_.wait(batch);
@@ -161,7 +173,8 @@ void Session::written_back(Line& line) noexcept {
   line.first_change_.store(Line::kNoChange, std::memory_order_release);
 }
 
-// --- requests of ours ----------------------------------------------------------------------------------------------------
+// --- requests of ours
+// ----------------------------------------------------------------------------------------------------
 
 // Under the spinlock, so that nobody takes an old round's replies for this one's.
 void Session::fill_slot(Line& line, const Actions& actions) noexcept {
@@ -175,8 +188,7 @@ void Session::fill_slot(Line& line, const Actions& actions) noexcept {
   s.sent_in_view.store(node_.pool_.table().view.load(std::memory_order_acquire), std::memory_order_release);
 }
 
-void Session::send(Line& line, const Actions& actions) noexcept {
-  uint16_t slot = line.op_slot_;
+void Session::send(uint16_t slot, const Actions& actions) noexcept {
   for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first())) {
     PeerArena* peer = node_.peer(left.first());
     counters_.add(sent_counter(actions.send));
@@ -195,10 +207,12 @@ void Session::send(Line& line, const Actions& actions) noexcept {
 bool Session::collect(Line& line) noexcept {
   Actions actions;
   bool any = false;
+  uint16_t slot;
   {
     SpinGuard guard(line.spin_, node_.fence_);
     NodeSet waiting = line.state_.waiting;
     if (waiting.empty()) return false;
+    slot = line.op_slot_;
     RequestSlot& s = slot_of(line);
     uint16_t round = s.round.load(std::memory_order_relaxed);
     for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
@@ -213,12 +227,12 @@ bool Session::collect(Line& line) noexcept {
       any = true;
       ReplyKind kind = replied ? ReplyKind(word & 0xff) : ReplyKind::kDropped;
       if (replied) counters_.add(reply_counter(kind, false));
-      actions = step_line(
-          line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone, .reply = kind, .from = from});
+      actions =
+          step_line(line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone, .reply = kind, .from = from});
       if (line.state_.waiting.empty()) break;
     }
   }
-  if (any) run(line, actions);
+  if (any) run(line, actions, slot);
   return any;
 }
 
@@ -237,7 +251,8 @@ void Session::finish(Line& line, const Actions& actions) noexcept {
   unlock_exclusive(line);
 }
 
-// --- requests of peers ---------------------------------------------------------------------------------------------------
+// --- requests of peers
+// ---------------------------------------------------------------------------------------------------
 
 void Session::answer(Line& line, const Actions& actions) noexcept {
   for (int i = 0; i < actions.reply_count; i++)
@@ -270,8 +285,9 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
   RequestSlot* s = peer ? peer->slot(slot) : nullptr;
   if (!s) return;
   PageId page{s->page.load(std::memory_order_relaxed)};
-  PeerRequest request{from.value, s->kind.load(std::memory_order_relaxed), s->priority.load(std::memory_order_relaxed),
-                      0,          slot, s->round.load(std::memory_order_relaxed)};
+  PeerRequest request{
+      from.value, s->kind.load(std::memory_order_relaxed), s->priority.load(std::memory_order_relaxed), 0,
+      slot,       s->round.load(std::memory_order_relaxed)};
   counters_.add(received_counter(request.kind));
   Line* line = node_.directory_ ? node_.directory_->find(page) : nullptr;
   if (!line) return reply(request, ReplyKind::kDropped, nullptr);
@@ -283,23 +299,27 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
     if (line->page() == page) {
       LineState& state = line->state_;
       bool latched = state.op == LineOp::kIdle && state.memo != Memo::kInvalid && try_latch(*line);
-      actions = step_line(*line, {.kind = Event::Kind::kPeer, .latched = latched,
-                                  .may_leave = !latched || may_leave(*line), .request = request});
+      actions = step_line(*line, {.kind = Event::Kind::kPeer,
+                                  .latched = latched,
+                                  .may_leave = !latched || may_leave(*line),
+                                  .request = request});
       for (int i = 0; i < state.parked_count; i++) parked |= state.parked[i] == request;
     } else {
       line = nullptr;
     }
   }
   if (!line) return reply(request, ReplyKind::kDropped, nullptr);
-  run(*line, actions);
+  run(*line, actions, 0);
   if (parked) {
     counters_.add(Counter::kParked);
     leave_to_worker(*line, false);
   } else if (actions.post != Post::kNone) {
     counters_.add(helping_ ? Counter::kServedByUnlocker : Counter::kServedByWorker);
   }
-  if (actions.blocked_by_log) wait_for_log(*line, false);
-  else settle(*line);
+  if (actions.blocked_by_log)
+    wait_for_log(*line, false);
+  else
+    settle(*line);
 }
 
 void Session::serve_parked(Line& line, bool worker) noexcept {
@@ -314,7 +334,7 @@ void Session::serve_parked(Line& line, bool worker) noexcept {
         actions.blocked_by_hold = true;
     }
     if (actions.post != Post::kNone) counters_.add(worker ? Counter::kServedByWorker : Counter::kServedByUnlocker);
-    run(line, actions);
+    run(line, actions, 0);
     if (actions.post == Post::kNone && actions.blocked_by_log) return wait_for_log(line, !worker);
     if (actions.post == Post::kNone && actions.blocked_by_hold) return;  // drop_hold() comes back
     LocalWord w = line.word();

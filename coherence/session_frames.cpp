@@ -63,8 +63,8 @@ int Session::try_evict(Line* const* lines, const PageId* pages, bool* evicted, i
       counters_.add(dirty ? Counter::kEvictDirty : Counter::kEvictClean);
       if (actions.post == Post::kRelease) add_write_back(batch, line);
       PoolAddress word = node_.pool_.latch_address(pages[next]);
-      int atomic = batch.faa(word, actions.post == Post::kRelease ? LatchWord::drop_holder(node_.id_)
-                                                                  : LatchWord::drop_reader(node_.id_));
+      int atomic = batch.faa(
+          word, actions.post == Post::kRelease ? LatchWord::drop_holder(node_.id_) : LatchWord::drop_reader(node_.id_));
       group[members++] = {next, atomic};
     }
     if (members == 0) continue;
@@ -100,8 +100,10 @@ Status Session::write_back(Line& line, PageId page) {
   if (node_.fenced()) return Errc::kFenced;
   if (!hit_shared(line)) return Errc::kWouldBlock;
   Status result;
-  if (line.page() != page) result = Errc::kRestart;
-  else if (line.memo() != Memo::kModified || !line.is_dirty()) result = Status();
+  if (line.page() != page)
+    result = Errc::kRestart;
+  else if (line.memo() != Memo::kModified || !line.is_dirty())
+    result = Status();
   else if (!may_leave(line)) {
     node_.horizon_->request_flush(line.lsn());
     result = Errc::kWouldBlock;

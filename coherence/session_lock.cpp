@@ -51,7 +51,9 @@ Status Session::lock_slow(Line& line, PageId page, bool exclusive) {
         if (line.page() == page) GCL_TRY(pause(1));
         break;
       }
-      case Entry::kBlocked: GCL_TRY(wait_local(line, exclusive)); break;
+      case Entry::kBlocked:
+        GCL_TRY(wait_local(line, exclusive));
+        break;
     }
   }
 }
@@ -76,7 +78,8 @@ Session::Entry Session::try_enter(Line& line, bool exclusive, bool may_fetch) no
       turn = true;
     }
     LocalWord next = hit && !exclusive ? w.with_shared() : w.with_exclusive();
-    if (line.latch_.compare_exchange_weak(raw, next.raw, std::memory_order_acquire,  // pairs with the release of unlocks
+    if (line.latch_.compare_exchange_weak(raw, next.raw,
+                                          std::memory_order_acquire,  // pairs with the release of unlocks
                                           std::memory_order_relaxed))
       return hit ? Entry::kEntered : Entry::kFetch;
   }

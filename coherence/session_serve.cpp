@@ -125,8 +125,10 @@ Status Node::leave(Session& session, bool* last, Problem* problem) {
       Line& l = lines_[i];
       PageId page = l.page();
       if (!page.valid()) continue;
-      if (session.try_evict(l, page)) session.finish_evict(l);
-      else busy++;
+      if (session.try_evict(l, page))
+        session.finish_evict(l);
+      else
+        busy++;
     }
     for (uint32_t i = 0; i < sessions_max_ * kSlotsPerSession; i++) {
       SlotState s = session_slots_[i / kSlotsPerSession].slot[i % kSlotsPerSession].state.load();

@@ -8,8 +8,8 @@
 
 namespace coherence {
 
-inline constexpr uint32_t kPageSize = 8192;     // one global cache line (GCL)
-inline constexpr int kNodesMax = 58;            // compute nodes: bits of the latch word's reader bitmap
+inline constexpr uint32_t kPageSize = 8192;  // one global cache line (GCL)
+inline constexpr int kNodesMax = 58;         // compute nodes: bits of the latch word's reader bitmap
 inline constexpr int kMemoryNodesMax = 64;
 
 // A compute node, 0..57.  In the latch word holder n is stored as n + 1 (0: no holder; 59..63 stay reserved).

@@ -20,8 +20,8 @@ uint64_t process_start_time(int32_t pid) noexcept;
 uint64_t pid_namespace() noexcept;
 
 // A tiny lock in shared memory for a few instructions.  Its holder may be killed: that fences the pool, so nobody who
-// spins here may do so without an end; lock() yields, and gives up for good once `*fence` is set (the caller then goes on
-// without harm: no page is touched any more).
+// spins here may do so without an end; lock() yields, and gives up for good once `*fence` is set (the caller then goes
+// on without harm: no page is touched any more).
 class SpinGuard {
  public:
   SpinGuard(std::atomic<uint32_t>& word, const std::atomic<uint32_t>* fence = nullptr) noexcept : word_(word) {

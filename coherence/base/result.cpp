@@ -4,20 +4,34 @@ namespace coherence {
 
 const char* errc_name(Errc error) noexcept {
   switch (error) {
-    case Errc::kOk: return "ok";
-    case Errc::kInterrupted: return "interrupted";
-    case Errc::kFenced: return "fenced";
-    case Errc::kTimeout: return "timeout";
-    case Errc::kWouldBlock: return "would block";
-    case Errc::kRestart: return "restart";
-    case Errc::kNoSpace: return "no space";
-    case Errc::kTooLarge: return "too large";
-    case Errc::kNotFound: return "not found";
-    case Errc::kExists: return "exists";
-    case Errc::kIncompatible: return "incompatible";
-    case Errc::kBusy: return "busy";
-    case Errc::kCorrupt: return "corrupt";
-    case Errc::kSystem: return "system error";
+    case Errc::kOk:
+      return "ok";
+    case Errc::kInterrupted:
+      return "interrupted";
+    case Errc::kFenced:
+      return "fenced";
+    case Errc::kTimeout:
+      return "timeout";
+    case Errc::kWouldBlock:
+      return "would block";
+    case Errc::kRestart:
+      return "restart";
+    case Errc::kNoSpace:
+      return "no space";
+    case Errc::kTooLarge:
+      return "too large";
+    case Errc::kNotFound:
+      return "not found";
+    case Errc::kExists:
+      return "exists";
+    case Errc::kIncompatible:
+      return "incompatible";
+    case Errc::kBusy:
+      return "busy";
+    case Errc::kCorrupt:
+      return "corrupt";
+    case Errc::kSystem:
+      return "system error";
   }
   return "unknown error";
 }

@@ -38,7 +38,7 @@ const char* errc_name(Errc) noexcept;
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(Errc error) noexcept : error_(error) { VERIFY(error != Errc::kOk); }  // NOLINT: implicit by design
+  Result(Errc error) noexcept : error_(error) { VERIFY(error != Errc::kOk); }          // NOLINT: implicit by design
   Result(T value) noexcept : error_(Errc::kOk) { new (&value_) T(std::move(value)); }  // NOLINT
   Result(Result&& other) noexcept : error_(other.error_) {
     if (ok()) new (&value_) T(std::move(other.value_));
@@ -59,8 +59,14 @@ class [[nodiscard]] Result {
   bool ok() const noexcept { return error_ == Errc::kOk; }
   explicit operator bool() const noexcept { return ok(); }
   Errc error() const noexcept { return error_; }
-  T& operator*() noexcept { VERIFY(ok()); return value_; }
-  const T& operator*() const noexcept { VERIFY(ok()); return value_; }
+  T& operator*() noexcept {
+    VERIFY(ok());
+    return value_;
+  }
+  const T& operator*() const noexcept {
+    VERIFY(ok());
+    return value_;
+  }
   T* operator->() noexcept { return &**this; }
   const T* operator->() const noexcept { return &**this; }
   T take() noexcept { return std::move(**this); }
@@ -90,7 +96,7 @@ using Status = Result<void>;
 }  // namespace coherence
 
 // Leaves the enclosing function with the error of a Result; the value stays in place.
-#define GCL_TRY(expression)                                        \
-  do {                                                             \
+#define GCL_TRY(expression)                                               \
+  do {                                                                    \
     if (auto gcl_try_ = (expression); !gcl_try_) return gcl_try_.error(); \
   } while (0)

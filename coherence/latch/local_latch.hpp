@@ -60,7 +60,8 @@ struct LocalWord {
   static constexpr uint64_t kUnlockExclusive = kVersionOne - kX;
 };
 
-static_assert(LocalWord{LocalWord::kX}.raw + LocalWord::kUnlockExclusive == LocalWord{LocalWord::kX}.without_exclusive().raw);
+static_assert(LocalWord{LocalWord::kX}.raw + LocalWord::kUnlockExclusive ==
+              LocalWord{LocalWord::kX}.without_exclusive().raw);
 static_assert(LocalWord{}.with_memo(Memo::kShared).admits_shared());
 static_assert(!LocalWord{}.admits_shared());
 static_assert(!LocalWord{}.with_memo(Memo::kShared).admits_exclusive());

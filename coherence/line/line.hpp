@@ -42,12 +42,13 @@ class alignas(64) Line {
     return w.version() == uint32_t(token) && w.readable();
   }
 
-  // --- changes: REQUIRES exclusive latch, memo M ----------------------------------------------------------------------
-  // Bytes under `mask` (bit i: bytes [64 i, 64 i + 64)) changed; the change is in the log up to `lsn` and in the ring
-  // from `ring_position`.
+  // --- changes: REQUIRES exclusive latch, memo M
+  // ---------------------------------------------------------------------- Bytes under `mask` (bit i: bytes [64 i, 64 i
+  // + 64)) changed; the change is in the log up to `lsn` and in the ring from `ring_position`.
   void note_change(const uint64_t mask[2], Lsn lsn, uint64_t ring_position) noexcept {
     if (first_change() == kNoChange) first_change_.store(ring_position, std::memory_order_relaxed);
-    for (int i = 0; i < 2; i++) dirty_[i].store(dirty_[i].load(std::memory_order_relaxed) | mask[i], std::memory_order_relaxed);
+    for (int i = 0; i < 2; i++)
+      dirty_[i].store(dirty_[i].load(std::memory_order_relaxed) | mask[i], std::memory_order_relaxed);
     lsn_.store(lsn.value, std::memory_order_relaxed);
   }
   // A hint was stored in bytes [offset, offset + 8).  REQUIRES: shared latch, memo M.  Neither logged nor ringed.
@@ -79,12 +80,12 @@ class alignas(64) Line {
   std::atomic<uint64_t> dirty_[2];
   std::atomic<uint64_t> lsn_;
   std::atomic<uint64_t> first_change_;
-  std::atomic<uint32_t> wake_;    // futex word of local waiters
-  std::atomic<uint32_t> turns_;   // local turns taken while a request was parked
+  std::atomic<uint32_t> wake_;   // futex word of local waiters
+  std::atomic<uint32_t> turns_;  // local turns taken while a request was parked
   // Protocol side, not touched by hits:
   alignas(64) std::atomic<uint32_t> spin_;
-  uint16_t op_slot_;              // request slot of the operation: session * kSlotsPerSession + n
-  std::atomic<uint16_t> writing_; // a write-back that keeps M is under way
+  uint16_t op_slot_;               // request slot of the operation: session * kSlotsPerSession + n
+  std::atomic<uint16_t> writing_;  // a write-back that keeps M is under way
   LineState state_;
 };
 static_assert(sizeof(Line) == 192);

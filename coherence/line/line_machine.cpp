@@ -69,7 +69,8 @@ struct Step {
     s.parked_count = 0;
   }
 
-  // --- own operations --------------------------------------------------------------------------------------------------
+  // --- own operations
+  // --------------------------------------------------------------------------------------------------
   void fetch(bool exclusive) {
     if (s.op != LineOp::kIdle) a.bad = true;
     s.failures = s.priority = 0;
@@ -94,8 +95,7 @@ struct Step {
   }
   void write_done(LatchWord old) {
     if (old == LatchWord::free()) return finish(Memo::kModified, LatchEnd::kToCaller);
-    if (!old.has_holder())
-      return ask(RequestKind::kPeerInv, old.readers().without(self), LineOp::kWaitExclusive);
+    if (!old.has_holder()) return ask(RequestKind::kPeerInv, old.readers().without(self), LineOp::kWaitExclusive);
     if (old.holder() == self) return post(LineOp::kReclaimPosted, Post::kReadPage);  // granted by one who died since
     ask(RequestKind::kPeerWr, NodeSet::of(old.holder()), LineOp::kWaitExclusive);
   }
@@ -106,8 +106,8 @@ struct Step {
     ask(RequestKind::kPeerInv, old.readers().without(self), LineOp::kWaitUpgrade);
     refuse_higher();
   }
-  // Of two upgraders the lower id wins (else both would wait for each other for ever): requests of higher ones that were
-  // parked before this upgrade began are refused.
+  // Of two upgraders the lower id wins (else both would wait for each other for ever): requests of higher ones that
+  // were parked before this upgrade began are refused.
   void refuse_higher() {
     for (int i = s.parked_count - 1; i >= 0; i--)
       if (s.parked[i].from > self.value || s.parked[i].kind == RequestKind::kPeerRd) {
@@ -123,7 +123,8 @@ struct Step {
     post(LineOp::kWritePosted, Post::kTake);
   }
 
-  // --- replies ---------------------------------------------------------------------------------------------------------
+  // --- replies
+  // ---------------------------------------------------------------------------------------------------------
   void reply(NodeId from, ReplyKind kind) {
     if (!s.waiting.has(from)) return;
     s.waiting = s.waiting.without(from);
@@ -142,7 +143,8 @@ struct Step {
       case LineOp::kWaitUpgrade:
         if (kept_from_lower()) return fall_back();
         return post(LineOp::kUpgradePosted, Post::kUpgrade);
-      default: a.bad = true;
+      default:
+        a.bad = true;
     }
   }
   void gone(NodeId from) {
@@ -151,7 +153,8 @@ struct Step {
     reply(from, ReplyKind::kDropped);
   }
 
-  // --- requests --------------------------------------------------------------------------------------------------------
+  // --- requests
+  // --------------------------------------------------------------------------------------------------------
   void request(const Event& e) {
     const PeerRequest& r = e.request;
     bool upgrading = s.op == LineOp::kUpgradePosted || s.op == LineOp::kWaitUpgrade;
@@ -235,16 +238,26 @@ struct Step {
     if (!old.well_formed()) a.bad = true;
     switch (s.op) {
       case LineOp::kReadPosted:
-      case LineOp::kProbePosted: return read_done(old);
-      case LineOp::kWritePosted: return write_done(old);
-      case LineOp::kReclaimPosted: return finish(Memo::kModified, LatchEnd::kToCaller);
-      case LineOp::kUpgradePosted: return upgrade_done(old);
-      case LineOp::kFallbackPosted: return fallback_done();
-      case LineOp::kReleasePosted: return finish(Memo::kInvalid, LatchEnd::kToCaller);
-      case LineOp::kHandOverPosted: return hand_over_done();
-      case LineOp::kDowngradePosted: return downgrade_done(old);
-      case LineOp::kInvalidatePosted: return invalidate_done();
-      default: a.bad = true;
+      case LineOp::kProbePosted:
+        return read_done(old);
+      case LineOp::kWritePosted:
+        return write_done(old);
+      case LineOp::kReclaimPosted:
+        return finish(Memo::kModified, LatchEnd::kToCaller);
+      case LineOp::kUpgradePosted:
+        return upgrade_done(old);
+      case LineOp::kFallbackPosted:
+        return fallback_done();
+      case LineOp::kReleasePosted:
+        return finish(Memo::kInvalid, LatchEnd::kToCaller);
+      case LineOp::kHandOverPosted:
+        return hand_over_done();
+      case LineOp::kDowngradePosted:
+        return downgrade_done(old);
+      case LineOp::kInvalidatePosted:
+        return invalidate_done();
+      default:
+        a.bad = true;
     }
   }
 };
@@ -254,16 +267,32 @@ struct Step {
 Actions step(LineState& state, NodeId self, const Event& event) {
   Step t{state, self, {}};
   switch (event.kind) {
-    case Event::Kind::kFetchShared: t.fetch(false); break;
-    case Event::Kind::kFetchExclusive: t.fetch(true); break;
-    case Event::Kind::kEvict: t.evict(); break;
-    case Event::Kind::kBatchDone: t.batch_done(LatchWord{event.old}); break;
-    case Event::Kind::kPeer: t.request(event); break;
-    case Event::Kind::kReply: t.reply(event.from, event.reply); break;
-    case Event::Kind::kGone: t.gone(event.from); break;
+    case Event::Kind::kFetchShared:
+      t.fetch(false);
+      break;
+    case Event::Kind::kFetchExclusive:
+      t.fetch(true);
+      break;
+    case Event::Kind::kEvict:
+      t.evict();
+      break;
+    case Event::Kind::kBatchDone:
+      t.batch_done(LatchWord{event.old});
+      break;
+    case Event::Kind::kPeer:
+      t.request(event);
+      break;
+    case Event::Kind::kReply:
+      t.reply(event.from, event.reply);
+      break;
+    case Event::Kind::kGone:
+      t.gone(event.from);
+      break;
     case Event::Kind::kServe:
-      if (state.op == LineOp::kIdle) t.serve(event);
-      else if (event.latched) t.a.bad = true;
+      if (state.op == LineOp::kIdle)
+        t.serve(event);
+      else if (event.latched)
+        t.a.bad = true;
       break;
   }
   return t.a;

@@ -42,23 +42,23 @@ struct Event {
 // Batches, with n = this node, j = Actions::to.
 enum class Post : uint8_t {
   kNone = 0,
-  kAddReader,   // FAA +b_n; READ page if there was no holder
-  kProbe,       // LOAD word; READ page if there is no holder
-  kTake,        // CAS 0 -> X_n; READ page if it swapped
-  kReadPage,    // READ page
-  kUpgrade,     // CAS b_n -> X_n
-  kDropShare,   // FAA -b_n
-  kRelease,     // WRITE dirty; FAA -X_n
-  kHandOver,    // WRITE dirty; FAA X_j - X_n
-  kDowngrade,   // WRITE dirty; FAA b_n - X_n
+  kAddReader,  // FAA +b_n; READ page if there was no holder
+  kProbe,      // LOAD word; READ page if there is no holder
+  kTake,       // CAS 0 -> X_n; READ page if it swapped
+  kReadPage,   // READ page
+  kUpgrade,    // CAS b_n -> X_n
+  kDropShare,  // FAA -b_n
+  kRelease,    // WRITE dirty; FAA -X_n
+  kHandOver,   // WRITE dirty; FAA X_j - X_n
+  kDowngrade,  // WRITE dirty; FAA b_n - X_n
 };
 
 // What becomes of the local X latch.
 enum class LatchEnd : uint8_t {
-  kKeep,       // still needed (or not held by this event)
-  kRelease,    // free
-  kToShared,   // one shared holder: the waiter (F5)
-  kToCaller,   // stays exclusive: the waiter's (F5), or the evictor's
+  kKeep,      // still needed (or not held by this event)
+  kRelease,   // free
+  kToShared,  // one shared holder: the waiter (F5)
+  kToCaller,  // stays exclusive: the waiter's (F5), or the evictor's
 };
 
 struct Actions {
@@ -67,14 +67,14 @@ struct Actions {
     ReplyKind kind;
   };
   Post post = Post::kNone;
-  NodeId to;                             // kHandOver
+  NodeId to;  // kHandOver
   RequestKind send = RequestKind::kNone;
   NodeSet send_to;
   uint8_t reply_count = 0;
-  bool finished = false;                 // the operation begun by kFetch or kEvict is over
-  bool blocked_by_log = false;           // a parked request waits for the log horizon
-  bool blocked_by_hold = false;          // ... for a transaction's end
-  bool bad = false;                      // the word or the caller broke an invariant: a bug
+  bool finished = false;         // the operation begun by kFetch or kEvict is over
+  bool blocked_by_log = false;   // a parked request waits for the log horizon
+  bool blocked_by_hold = false;  // ... for a transaction's end
+  bool bad = false;              // the word or the caller broke an invariant: a bug
   LatchEnd latch = LatchEnd::kKeep;
   Reply replies[kParkedMax + 1];
 };

@@ -50,10 +50,10 @@ inline constexpr int kParkedMax = 7;
 struct PeerRequest {
   uint8_t from = 0xff;
   RequestKind kind = RequestKind::kNone;
-  uint8_t priority = 0;   // grows with each refusal of the same want
+  uint8_t priority = 0;  // grows with each refusal of the same want
   uint8_t unused = 0;
-  uint16_t slot = 0;      // session * kSlotsPerSession + n
-  uint16_t id = 0;        // echoed in the reply
+  uint16_t slot = 0;  // session * kSlotsPerSession + n
+  uint16_t id = 0;    // echoed in the reply
   constexpr bool operator==(const PeerRequest&) const = default;
 };
 static_assert(sizeof(PeerRequest) == 8);
@@ -61,15 +61,15 @@ static_assert(sizeof(PeerRequest) == 8);
 struct LineState {
   Memo memo = Memo::kInvalid;
   LineOp op = LineOp::kIdle;
-  uint8_t failures = 0;       // of this upgrade
+  uint8_t failures = 0;  // of this upgrade
   uint8_t parked_count = 0;
   ReplyKind granted = ReplyKind::kNone;  // a grant of this round, already in
-  uint8_t priority = 0;       // of our own requests
-  uint16_t holds_shared = 0;  // transaction-long: the node keeps S or more
-  uint16_t holds_exclusive = 0;  // ... keeps M
+  uint8_t priority = 0;                  // of our own requests
+  uint16_t holds_shared = 0;             // transaction-long: the node keeps S or more
+  uint16_t holds_exclusive = 0;          // ... keeps M
   uint16_t unused[3] = {};
-  NodeSet waiting;            // peers whose reply is missing
-  PeerRequest serving;        // answered when the posted batch is complete
+  NodeSet waiting;                 // peers whose reply is missing
+  PeerRequest serving;             // answered when the posted batch is complete
   PeerRequest parked[kParkedMax];  // in order of arrival, one per peer
   constexpr bool operator==(const LineState&) const = default;
 };

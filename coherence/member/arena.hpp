@@ -32,10 +32,10 @@ struct ArenaHeader {
   alignas(64) std::atomic<uint32_t> bell;
   std::atomic<uint32_t> sleeping;
   // What there is to do, as bits; set last, taken first.
-  alignas(64) std::atomic<uint64_t> inbox_peers;       // bit p: inbox[p] has something
-  std::atomic<uint32_t> parked_any;                    // the parked bitmap (one bit per line) has something
+  alignas(64) std::atomic<uint64_t> inbox_peers;  // bit p: inbox[p] has something
+  std::atomic<uint32_t> parked_any;               // the parked bitmap (one bit per line) has something
   std::atomic<uint32_t> abandoned_any;
-  std::atomic<uint64_t> abandoned[kInboxWords];        // request slots whose session left
+  std::atomic<uint64_t> abandoned[kInboxWords];  // request slots whose session left
   alignas(64) Inbox inbox[kNodesMax];
 };
 

@@ -52,11 +52,13 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   NodeTable& table = pool.table();
   NodeEntry& entry = table.node[id.value];
   if (fence_if_somebody_died(pool))  // N2: our own former incarnation included
-    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(), coherence::fence_reason(pool));
+    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(),
+                        coherence::fence_reason(pool));
   if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent && entry.pid.load() == getpid() &&
       entry.pid_start.load() == process_start_time(getpid())) {
     fence_pool(pool, "a node joined again without having left: its server restarted after a crash");
-    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(), coherence::fence_reason(pool));
+    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(),
+                        coherence::fence_reason(pool));
   }
   if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent)
     return problem->set(Errc::kBusy, "node %d is in use by process %d", id.value, entry.pid.load());

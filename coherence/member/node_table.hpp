@@ -18,20 +18,20 @@ enum class Membership : uint32_t {
 
 struct alignas(64) NodeEntry {
   std::atomic<Membership> state;
-  std::atomic<int32_t> pid;             // the process that joined (the postmaster)
+  std::atomic<int32_t> pid;  // the process that joined (the postmaster)
   std::atomic<uint64_t> incarnation;
-  std::atomic<uint64_t> pid_start;      // guards against a reused pid
+  std::atomic<uint64_t> pid_start;  // guards against a reused pid
   std::atomic<uint64_t> pid_namespace;
-  std::atomic<uint64_t> heartbeat_ns;   // of the worker; information, never a verdict
-  std::atomic<uint64_t> joined_view;    // the view that began with this incarnation
+  std::atomic<uint64_t> heartbeat_ns;  // of the worker; information, never a verdict
+  std::atomic<uint64_t> joined_view;   // the view that began with this incarnation
 };
 
 inline constexpr uint32_t kReasonNone = 0, kReasonClaimed = 1, kReasonWritten = 2;
 
 struct NodeTable {
-  std::atomic<uint32_t> fence;  // not 0: no page may be touched any more
+  std::atomic<uint32_t> fence;         // not 0: no page may be touched any more
   std::atomic<uint32_t> reason_state;  // kReason...
-  std::atomic<uint64_t> view;   // grows with every join and leave
+  std::atomic<uint64_t> view;          // grows with every join and leave
   std::atomic<uint64_t> next_incarnation;
   char fence_reason[232];
   NodeEntry node[kNodesMax];

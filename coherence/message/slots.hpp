@@ -25,15 +25,15 @@ enum class SlotState : uint32_t {
 
 struct alignas(64) RequestSlot {
   std::atomic<SlotState> state;
-  std::atomic<uint32_t> bell;     // futex word; grows with every reply and at the end
-  std::atomic<uint64_t> page;     // what is asked; written before the inbox bit
-  std::atomic<uint32_t> line;     // index of the asking line: the landing frame
-  std::atomic<uint32_t> sleeping; // the session sleeps on the bell
-  std::atomic<uint16_t> round;    // of requests; grows; echoed in replies, of which only the current round's count
+  std::atomic<uint32_t> bell;      // futex word; grows with every reply and at the end
+  std::atomic<uint64_t> page;      // what is asked; written before the inbox bit
+  std::atomic<uint32_t> line;      // index of the asking line: the landing frame
+  std::atomic<uint32_t> sleeping;  // the session sleeps on the bell
+  std::atomic<uint16_t> round;     // of requests; grows; echoed in replies, of which only the current round's count
   std::atomic<RequestKind> kind;
   std::atomic<uint8_t> priority;
-  std::atomic<uint64_t> sent_in_view;       // node table's view when the round was sent
-  std::atomic<uint32_t> reply[kNodesMax];   // per peer: round << 8 | ReplyKind; 0: none
+  std::atomic<uint64_t> sent_in_view;      // node table's view when the round was sent
+  std::atomic<uint32_t> reply[kNodesMax];  // per peer: round << 8 | ReplyKind; 0: none
 };
 
 // One per process (or test thread) of the node.

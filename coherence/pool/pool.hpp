@@ -5,7 +5,8 @@
 //     that differs is refused, and the problem names both values.
 // P3. A pool is `clean` when no node is in it and the last one left in order.  One that is neither clean nor in use by
 //     living nodes died uncleanly: opened by nobody (until repair exists).
-// P4. The durable copy is written by the last node that leaves, is marked "in use" before the first one joins, and so is
+// P4. The durable copy is written by the last node that leaves, is marked "in use" before the first one joins, and so
+// is
 //     never mistaken for current after a crash of the machine.
 // P5. Latch words are never persisted: a clean pool's are all free (verified when saved).
 //
@@ -91,7 +92,7 @@ class Pool {
   friend class Node;
   Pool() = default;
   Status map(int fd, Problem*);
-  Status save(Problem*);           // to the durable path; REQUIRES: no node in it, the lock file held
+  Status save(Problem*);  // to the durable path; REQUIRES: no node in it, the lock file held
   Status mark_durable(bool in_use, Problem*);
   static Status load(const PoolFiles&, Problem*);
 

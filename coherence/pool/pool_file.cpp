@@ -85,7 +85,9 @@ Status Pool::save(Problem* problem) {
 
 Status Pool::load(const PoolFiles& files, Problem* problem) {
   auto failed = [&](const char* what, const char* path) {
-    return problem->set(errno == ENOSPC ? Errc::kNoSpace : errno == ENOENT ? Errc::kNotFound : Errc::kSystem,
+    return problem->set(errno == ENOSPC   ? Errc::kNoSpace
+                        : errno == ENOENT ? Errc::kNotFound
+                                          : Errc::kSystem,
                         "cannot %s %s: %s", what, path, strerror(errno));
   };
   int from = ::open(files.durable_path, O_RDONLY | O_CLOEXEC);
@@ -117,8 +119,10 @@ Status Pool::load(const PoolFiles& files, Problem* problem) {
     if (data < 0) break;  // a hole up to the end
     at = data / off_t(kChunk) * off_t(kChunk);
     uint64_t bytes = uint64_t(s.st_size - at) < kChunk ? uint64_t(s.st_size - at) : kChunk;
-    if (!read_all(from, chunk.get(), bytes, uint64_t(at))) ok = failed("read", files.durable_path);
-    else if (!write_all(to, chunk.get(), bytes, uint64_t(at))) ok = failed("write", temporary);
+    if (!read_all(from, chunk.get(), bytes, uint64_t(at)))
+      ok = failed("read", files.durable_path);
+    else if (!write_all(to, chunk.get(), bytes, uint64_t(at)))
+      ok = failed("write", temporary);
     at += off_t(bytes);
   }
   if (ok && rename(temporary, files.path) != 0) ok = failed("rename", temporary);

@@ -8,25 +8,25 @@
 namespace coherence {
 
 enum class Counter : uint8_t {
-  kBatches,          // batches posted to the pool
-  kReads,            // verbs
+  kBatches,  // batches posted to the pool
+  kReads,    // verbs
   kWrites,
   kCas,
   kFaa,
   kLoads,
   kBytesRead,
   kBytesWritten,
-  kMissShared,       // operations begun
+  kMissShared,  // operations begun
   kMissExclusive,
   kUpgrades,
   kUpgradeFallbacks,
-  kPeerRdSent,       // requests, by kind
+  kPeerRdSent,  // requests, by kind
   kPeerWrSent,
   kPeerInvSent,
   kPeerRdReceived,
   kPeerWrReceived,
   kPeerInvReceived,
-  kGrantSSent,       // replies, by kind; grants carry a page
+  kGrantSSent,  // replies, by kind; grants carry a page
   kGrantMSent,
   kDoneSent,
   kDroppedSent,
@@ -36,14 +36,14 @@ enum class Counter : uint8_t {
   kDroppedReceived,
   kEvictClean,
   kEvictDirty,
-  kWriteBacks,       // pages written back and kept
-  kParked,           // requests that met a busy line
-  kFlushWaits,       // requests parked for the log horizon
+  kWriteBacks,  // pages written back and kept
+  kParked,      // requests that met a busy line
+  kFlushWaits,  // requests parked for the log horizon
   kServedByUnlocker,
   kServedByWorker,
-  kLocalWaits,       // sleeps on a line held by this node
-  kPeerWaits,        // sleeps on a peer's reply
-  kAbandoned,        // operations whose caller left
+  kLocalWaits,  // sleeps on a line held by this node
+  kPeerWaits,   // sleeps on a peer's reply
+  kAbandoned,   // operations whose caller left
   kCount,
 };
 inline constexpr int kCounters = int(Counter::kCount);

@@ -60,9 +60,7 @@ class Batch {
   int cas(PoolAddress at, uint64_t expect, uint64_t desired) {
     return add({Verb::kCas, OnlyIf::kAlways, 8, nullptr, at, desired, expect, 0});
   }
-  int faa(PoolAddress at, uint64_t addend) {
-    return add({Verb::kFaa, OnlyIf::kAlways, 8, nullptr, at, addend, 0, 0});
-  }
+  int faa(PoolAddress at, uint64_t addend) { return add({Verb::kFaa, OnlyIf::kAlways, 8, nullptr, at, addend, 0, 0}); }
   int load(PoolAddress at) { return add({Verb::kLoad, OnlyIf::kAlways, 8, nullptr, at, 0, 0, 0}); }
   MemoryNodeId to() const { return to_; }
   int size() const { return count_; }

@@ -1,10 +1,10 @@
 // An exhaustive exploration of line_machine's step(): 3 nodes, 1 line, one memory node, every interleaving.
 //
-// Abstractions.  Page contents are one "newest" flag per copy (pool, frames, posted WRITEs, READs under way, grants under
-// way); a write clears every flag but the writer's.  A batch runs verb by verb at any time after it was posted; its
-// completion is noticed at any time later.  A message arrives at any time.  Each node has one user, who fetches, hits,
-// holds a guard for a while, and evicts; a parked request bounds his turns (gamma = 1).  Priorities are not modelled.
-// The nodes' bits are 0, 1 and 57: neighbours, and next to the holder field.
+// Abstractions.  Page contents are one "newest" flag per copy (pool, frames, posted WRITEs, READs under way, grants
+// under way); a write clears every flag but the writer's.  A batch runs verb by verb at any time after it was posted;
+// its completion is noticed at any time later.  A message arrives at any time.  Each node has one user, who fetches,
+// hits, holds a guard for a while, and evicts; a parked request bounds his turns (gamma = 1).  Priorities are not
+// modelled. The nodes' bits are 0, 1 and 57: neighbours, and next to the holder field.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ inline int index_of(NodeId id) { return id.value == 57 ? 2 : id.value; }
 // altering what the driver does around step(), and must be refuted.
 struct Variant {
   const char* name = "";
-  bool crash = false;     // one node may die anywhere; fence; repair
-  bool log = false;       // a changed page may leave only after a flush
-  bool hold = false;      // node 0 may take a transaction-long hold
-  bool guards = true;     // hits hold guards for a while (else they are instantaneous)
+  bool crash = false;  // one node may die anywhere; fence; repair
+  bool log = false;    // a changed page may leave only after a flush
+  bool hold = false;   // node 0 may take a transaction-long hold
+  bool guards = true;  // hits hold guards for a while (else they are instantaneous)
 
   bool forward_first = false;      // F2: the grant is sent when the batch is posted
   bool transient_bits = false;     // F1: a failed reader takes its bit back while it asks
@@ -49,8 +49,8 @@ enum Want : uint8_t { kNothing, kToRead, kToWrite };
 
 struct BatchM {
   Post post;
-  uint8_t next, done;          // verbs run; all run
-  uint8_t write_new, read_new; // the newest bytes are in the WRITE, came with the READ
+  uint8_t next, done;           // verbs run; all run
+  uint8_t write_new, read_new;  // the newest bytes are in the WRITE, came with the READ
   uint8_t to;
 };
 struct MessageM {

@@ -22,8 +22,9 @@ TEST_P(Explored, AsExpected) {
   auto begin = std::chrono::steady_clock::now();
   Verdict verdict = explore(variant, 400'000, 12'000'000);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  printf("%-20s %8zu states%s  %-24s starvable: %s  %.1f s\n", variant.name, verdict.states, verdict.cut ? " (cut)" : "",
-         verdict.broken.empty() ? "safe, live" : verdict.broken.c_str(), verdict.starved.c_str(), seconds);
+  printf("%-20s %8zu states%s  %-24s starvable: %s  %.1f s\n", variant.name, verdict.states,
+         verdict.cut ? " (cut)" : "", verdict.broken.empty() ? "safe, live" : verdict.broken.c_str(),
+         verdict.starved.c_str(), seconds);
   if (!*variant.expect) {
     EXPECT_EQ(verdict.broken, "") << verdict.trace;
     EXPECT_FALSE(verdict.cut);
@@ -31,30 +32,30 @@ TEST_P(Explored, AsExpected) {
   }
   std::string wanted(variant.expect);
   bool refuted = false;
-  for (size_t i = 0; i + 1 < wanted.size(); i += 3) refuted |= verdict.broken.find(wanted.substr(i, 2)) != std::string::npos;
+  for (size_t i = 0; i + 1 < wanted.size(); i += 3)
+    refuted |= verdict.broken.find(wanted.substr(i, 2)) != std::string::npos;
   EXPECT_TRUE(refuted) << "the checker is blind: " << verdict.broken;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Product, Explored,
-    testing::Values(Variant{.name = "plain", .guards = false}, Variant{.name = "guards"},
-                    Variant{.name = "hold", .hold = true, .guards = false},
-                    Variant{.name = "log", .log = true, .guards = false},
-                    Variant{.name = "crash", .crash = true, .guards = false}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(Product, Explored,
+                         testing::Values(Variant{.name = "plain", .guards = false}, Variant{.name = "guards"},
+                                         Variant{.name = "hold", .hold = true, .guards = false},
+                                         Variant{.name = "log", .log = true, .guards = false},
+                                         Variant{.name = "crash", .crash = true, .guards = false}),
+                         name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Mutations, Explored,
     testing::Values(Variant{.name = "forward-first", .guards = false, .forward_first = true, .expect = "X1 X2 X3 X5"},
                     Variant{.name = "transient-bits", .guards = false, .transient_bits = true, .expect = "X1 X2 X5"},
-                    Variant{.name = "caseless", .guards = false, .caseless = true, .expect = "X1 X2"},
+                    Variant{.name = "caseless", .guards = false, .caseless = true, .expect = "X1 X2 X7"},
                     Variant{.name = "no-write-back", .guards = false, .no_write_back = true, .expect = "X4"},
                     Variant{.name = "free-before-write", .guards = false, .free_before_write = true, .expect = "X2"},
                     Variant{.name = "steal", .guards = false, .steal = true, .expect = "L2"},
                     Variant{.name = "no-tie-break", .guards = false, .no_tie_break = true, .expect = "L1 L2"},
                     Variant{.name = "abandon", .guards = false, .abandon = true, .expect = "X1 X2 X7"},
-                    Variant{.name = "no-fence", .crash = true, .guards = false, .no_fence = true,
-                            .expect = "X1 X2 X3 X5"}),
+                    Variant{
+                        .name = "no-fence", .crash = true, .guards = false, .no_fence = true, .expect = "X1 X2 X3 X5"}),
     name_of);
 
 }  // namespace coherence::model

@@ -13,9 +13,12 @@ std::atomic_ref<uint64_t> word_at(std::byte* base, PoolAddress at) {
 
 bool wanted(const Op& op, const Op& first) {
   switch (op.only_if) {
-    case OnlyIf::kAlways: return true;
-    case OnlyIf::kCasSucceeded: return first.old == first.expect;
-    case OnlyIf::kNoHolder: return first.old >> 58 == 0;
+    case OnlyIf::kAlways:
+      return true;
+    case OnlyIf::kCasSucceeded:
+      return first.old == first.expect;
+    case OnlyIf::kNoHolder:
+      return first.old >> 58 == 0;
   }
   return true;
 }
@@ -41,8 +44,8 @@ void ShmMemory::run(Batch& batch) {
         break;
       case Verb::kCas: {
         uint64_t expected = op.expect;
-        word_at(base_, op.at).compare_exchange_strong(expected, op.operand, std::memory_order_acq_rel,
-                                                      std::memory_order_acquire);
+        word_at(base_, op.at)
+            .compare_exchange_strong(expected, op.operand, std::memory_order_acq_rel, std::memory_order_acquire);
         op.old = expected;
         counters_.add(Counter::kCas);
         break;

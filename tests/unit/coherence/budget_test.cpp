@@ -65,11 +65,12 @@ TEST_F(Budget, HitsCostNothing) {
   write(0, 1);
   EXPECT_EQ(cost(0, [&] { read(0), write(0, 2), read(0); }), (Cost{0, 0, 0}));
   uint64_t token;
-  EXPECT_EQ(cost(0, [&] {
-              Line& l = nodes[0]->line(*sessions[0], p);
-              ASSERT_TRUE(l.begin_optimistic(p, &token));
-              EXPECT_TRUE(l.validate(token));
-            }),
+  EXPECT_EQ(cost(0,
+                 [&] {
+                   Line& l = nodes[0]->line(*sessions[0], p);
+                   ASSERT_TRUE(l.begin_optimistic(p, &token));
+                   EXPECT_TRUE(l.validate(token));
+                 }),
             (Cost{0, 0, 0}));
 }
 
@@ -115,8 +116,10 @@ TEST_F(Budget, EvictionsOfAGroupShareOneBatch) {
   std::vector<PageId> pages;
   for (uint64_t i = 10; i < 15; i++) {
     p = page(i);
-    if (i % 2) write(0, i);
-    else read(0);
+    if (i % 2)
+      write(0, i);
+    else
+      read(0);
     pages.push_back(p);
     lines.push_back(&nodes[0]->line(*sessions[0], p));
   }

@@ -128,7 +128,8 @@ class ClusterTest : public testing::Test {
     nodes.push_back(std::make_unique<TestNode>(*pool, id, frames));
     Node& fresh = *nodes.back()->node;
     for (auto& other : nodes)
-      if (other->node && other->node.get() != &fresh) other->node->share_mapping(fresh), fresh.share_mapping(*other->node);
+      if (other->node && other->node.get() != &fresh)
+        other->node->share_mapping(fresh), fresh.share_mapping(*other->node);
     if (start) nodes.back()->start();
     return *nodes.back();
   }

@@ -33,20 +33,14 @@ Event peer(NodeId n, RequestKind kind, bool latched = true, bool may_leave = tru
 Event done(uint64_t old) { return {.kind = K::kBatchDone, .old = old}; }
 Event replied(NodeId n, ReplyKind kind) { return {.kind = K::kReply, .reply = kind, .from = n}; }
 
-// --- the table as text -------------------------------------------------------------------------------------------------
+// --- the table as text
+// -------------------------------------------------------------------------------------------------
 
 const char* text(Memo m) { return m == Memo::kInvalid ? "I" : m == Memo::kShared ? "S" : "M"; }
 const char* text(Post p) {
-  static constexpr const char* kNames[] = {"",
-                                           "FAA +b; READ",
-                                           "LOAD word; READ",
-                                           "CAS 0->X; READ",
-                                           "READ",
-                                           "CAS b->X",
-                                           "FAA -b",
-                                           "WRITE dirty; FAA -X",
-                                           "WRITE dirty; FAA X_j-X",
-                                           "WRITE dirty; FAA b-X"};
+  static constexpr const char* kNames[] = {
+      "",         "FAA +b; READ", "LOAD word; READ",     "CAS 0->X; READ",         "READ",
+      "CAS b->X", "FAA -b",       "WRITE dirty; FAA -X", "WRITE dirty; FAA X_j-X", "WRITE dirty; FAA b-X"};
   return kNames[int(p)];
 }
 const char* text(RequestKind k) {
@@ -57,8 +51,9 @@ const char* text(ReplyKind k) {
   return kNames[int(k)];
 }
 const char* text(LineOp op) {
-  static constexpr const char* kNames[] = {"",      "read",     "probe",      "write",      "reclaim", "upgrade", "fallback",
-                                           "evict", "handover", "downgrade", "invalidate", "WaitS",   "WaitX",   "WaitU"};
+  static constexpr const char* kNames[] = {"",           "read",     "probe", "write",    "reclaim",
+                                           "upgrade",    "fallback", "evict", "handover", "downgrade",
+                                           "invalidate", "WaitS",    "WaitX", "WaitU"};
   return kNames[int(op)];
 }
 std::string text(const LineState& s) {

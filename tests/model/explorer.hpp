@@ -1,0 +1,108 @@
+// The search itself, for explore.cpp (states, invariants, liveness) and moves.cpp (what can happen in a state).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model.hpp"
+
+namespace coherence::model {
+
+// Fairness classes.
+enum Fair : uint8_t { kEnvironment = 0, kFence = 1, kRepair = 2, kPerNode = 3, kPerNodeCount = 14 };
+enum Kind { kComplete, kExecute, kUndo, kUse, kServe, kFlush, kGone, kDrop, kRequest, kReply = kRequest + kNodes };
+inline uint8_t fair(int n, int kind) { return uint8_t(kPerNode + n * kPerNodeCount + kind); }
+
+class Explorer {
+ public:
+  Explorer(const Variant& variant, size_t enough, size_t most) : v(variant), enough_(enough), most_(most) {
+    table_.assign(1 << 16, 0);
+  }
+  Verdict run();
+
+ private:
+  // --- states --------------------------------------------------------------------------------------------------------
+  static uint64_t hash(const State& s) {
+    uint64_t h = 1469598103934665603u, x[sizeof(State) / 8];
+    memcpy(x, &s, sizeof s);
+    for (uint64_t w : x) h = (h ^ w) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+    return h;
+  }
+  uint32_t intern(const State& s, const char* why) {
+    if (states_.size() * 2 > table_.size()) grow();
+    uint64_t mask = table_.size() - 1, i = hash(s) & mask;
+    for (; table_[i]; i = (i + 1) & mask)
+      if (states_[table_[i] - 1] == s) return table_[i] - 1;
+    states_.push_back(s);
+    parent_.push_back(at_);
+    why_.push_back(why);
+    table_[i] = uint32_t(states_.size());
+    return table_[i] - 1;
+  }
+  void grow() {
+    std::vector<uint32_t> old(table_.size() * 2, 0);
+    old.swap(table_);
+    uint64_t mask = table_.size() - 1;
+    for (uint32_t entry : old) {
+      if (!entry) continue;
+      uint64_t i = hash(states_[entry - 1]) & mask;
+      while (table_[i]) i = (i + 1) & mask;
+      table_[i] = entry;
+    }
+  }
+  void emit(const State& s, uint8_t cls, const char* why, int served = 0) {
+    if (s == states_[at_]) return;  // nothing happened
+    edges_.push_back({intern(s, why), cls, uint8_t(served)});
+  }
+  void flag(uint32_t at, const char* what) {
+    std::string name(what, 2);
+    for (auto& f : found_)
+      if (f.first == name) return;
+    found_.push_back({name, at});
+  }
+
+  // --- moves.cpp: events for step(), and the environment
+  // --------------------------------------------------------------
+  LineState unpack(const NodeM& x) const;
+  void pack(const LineState& s, NodeM* x) const;
+  static bool gone(const State& s, int n);
+  void event(State& s, int n, const Event& e);
+  void refuse_all(State& s, int n);
+  void answer(State& s, int n, int to, ReplyKind kind);
+  void post(State& s, int n, const Actions& a);
+  void finish(State& s, int n, const Actions& a);
+  static void newest(State& s, int n);
+  void write_page(State& s, int n);
+  void execute(State s, int n);
+  void complete(State s, int n);
+  void request(State s, int from, int n);
+  void reply(State s, int from, int n);
+  void user(const State& s0, int n);
+  void background(const State& s0, int n);
+  void death(const State& s0, int n);
+  void expand();
+
+  // --- what must hold
+  // ----------------------------------------------------------------------------------------------------
+  void invariants();
+  void liveness();
+  uint32_t fair_cycle(int only) const;
+  int depth(uint32_t at) const {
+    int d = 0;
+    for (; at; at = parent_[at]) d++;
+    return d;
+  }
+
+  const Variant& v;
+  size_t enough_, most_;
+  uint32_t at_ = 0;
+  std::vector<State> states_;
+  std::vector<uint32_t> parent_, table_, first_edge_;
+  std::vector<const char*> why_;
+  std::vector<Edge> edges_;
+  std::vector<std::pair<std::string, uint32_t>> found_;
+  std::string starved_;
+};
+
+}  // namespace coherence::model

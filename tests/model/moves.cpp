@@ -1,0 +1,395 @@
+// What can happen in a state: step()'s events with what the driver does about them, users, batches, messages, deaths.
+#include <cstring>
+
+#include "explorer.hpp"
+
+namespace coherence::model {
+
+// --- step() --------------------------------------------------------------------------------------------------------
+LineState Explorer::unpack(const NodeM& x) const {
+  LineState s;
+  s.memo = x.memo;
+  s.op = x.op;
+  s.failures = x.failures;
+  s.granted = x.granted;
+  s.holds_shared = x.held;
+  for (int j = 0; j < kNodes; j++)
+    if (x.waiting >> j & 1) s.waiting = s.waiting.with(id_of(j));
+  if (x.serving_kind) s.serving = {kPosition[x.serving], RequestKind(x.serving_kind)};
+  s.parked_count = x.parked_count;
+  for (int i = 0; i < x.parked_count; i++) s.parked[i] = {kPosition[x.parked_from[i]], RequestKind(x.parked_kind[i])};
+  return s;
+}
+
+void Explorer::pack(const LineState& s, NodeM* x) const {
+  x->memo = s.memo;
+  x->op = s.op;
+  x->failures = s.failures;
+  x->granted = s.granted;
+  x->waiting = 0;
+  for (NodeSet w = s.waiting; !w.empty(); w = w.without(w.first())) x->waiting |= uint8_t(1 << index_of(w.first()));
+  bool serving = s.serving.kind != RequestKind::kNone;
+  x->serving = serving ? uint8_t(index_of(NodeId{s.serving.from})) : 0;
+  x->serving_kind = uint8_t(s.serving.kind);
+  x->parked_count = s.parked_count;
+  for (int i = 0; i < 2; i++) {
+    bool there = i < s.parked_count;
+    x->parked_from[i] = there ? uint8_t(index_of(NodeId{s.parked[i].from})) : 0;
+    x->parked_kind[i] = there ? uint8_t(s.parked[i].kind) : 0;
+  }
+  if (!s.parked_count) x->turn = 0;
+}
+
+bool Explorer::gone(const State& s, int n) { return s.fenced && s.dead == n + 1; }
+
+// One event at node n, and what the driver does about it.
+void Explorer::event(State& s, int n, const Event& e) {
+  NodeM& x = s.node[n];
+  LineState l = unpack(x);
+  if (v.no_tie_break && e.kind == Event::Kind::kBatchDone) l.failures = 0;
+  Actions a = step(l, id_of(n), e);
+  if (a.bad) flag(at_, "X0");
+  if (l.parked_count > 2) flag(at_, "X0");
+  pack(l, &x);
+  if (v.no_tie_break && x.parked_count && x.op == LineOp::kWaitUpgrade) refuse_all(s, n);
+  for (int i = 0; i < a.reply_count; i++) answer(s, n, index_of(NodeId{a.replies[i].to.from}), a.replies[i].kind);
+  if (a.post != Post::kNone) post(s, n, a);
+  for (NodeSet to = a.send_to; !to.empty(); to = to.without(to.first())) {
+    uint8_t& slot = s.request[n][index_of(to.first())];
+    if (slot && !v.abandon && !v.caseless) flag(at_, "X0");
+    RequestKind kind = v.caseless && a.send == RequestKind::kPeerInv ? RequestKind::kPeerWr : a.send;
+    if (!gone(s, index_of(to.first()))) slot = uint8_t(kind);
+  }
+  if (a.finished)
+    finish(s, n, a);
+  else if (a.latch == LatchEnd::kRelease)
+    x.latch = kFree;
+  if (x.memo == Memo::kInvalid && x.op == LineOp::kIdle) x.fresh = 0;
+}
+
+void Explorer::refuse_all(State& s, int n) {
+  NodeM& x = s.node[n];
+  for (int i = 0; i < x.parked_count; i++) answer(s, n, x.parked_from[i], ReplyKind::kDropped);
+  x.parked_count = 0;
+  memset(x.parked_from, 0, 2), memset(x.parked_kind, 0, 2);
+}
+
+void Explorer::answer(State& s, int n, int to, ReplyKind kind) {
+  if (gone(s, to)) return;
+  bool grant = kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM;
+  if (grant && v.forward_first && s.node[n].undo == 0x80) return;  // was sent when the batch was posted
+  MessageM& r = s.reply[n][to];
+  if (r.kind && !v.abandon && !v.caseless) flag(at_, "X0");
+  r = {uint8_t(kind), uint8_t(grant && s.node[n].fresh)};
+}
+
+void Explorer::post(State& s, int n, const Actions& a) {
+  NodeM& x = s.node[n];
+  bool writes = a.post == Post::kRelease || a.post == Post::kHandOver || a.post == Post::kDowngrade;
+  Post what = v.transient_bits && a.post == Post::kProbe ? Post::kAddReader : a.post;
+  x.batch = {what, 0, 0, uint8_t(writes && x.fresh), 0, uint8_t(writes && x.serving_kind ? x.serving : 0)};
+  x.old = 0;
+  if (v.forward_first && (a.post == Post::kHandOver || a.post == Post::kDowngrade) && !s.reply[n][x.serving].kind) {
+    answer(s, n, x.serving, a.post == Post::kHandOver ? ReplyKind::kGrantM : ReplyKind::kGrantS);
+    x.undo = 0x80;
+  }
+}
+
+void Explorer::finish(State& s, int n, const Actions& a) {
+  NodeM& x = s.node[n];
+  if (x.memo == Memo::kInvalid)
+    x.latch = kFree;  // evicted
+  else if (v.steal)
+    x.latch = kFree;
+  else
+    x.latch = a.latch == LatchEnd::kToShared ? kGuardS : kGuardX;
+}
+
+// --- what can happen -------------------------------------------------------------------------------------------------
+void Explorer::newest(State& s, int n) {
+  s.pool = 0;
+  for (int k = 0; k < kNodes; k++) {
+    s.node[k].fresh = k == n;
+    s.node[k].batch.write_new = s.node[k].batch.read_new = 0;
+    for (int j = 0; j < kNodes; j++) s.reply[k][j].fresh = 0;
+  }
+  s.node[n].unflushed = 1;
+}
+
+void Explorer::write_page(State& s, int n) {
+  if (!s.node[n].fresh) flag(at_, "X2");
+  newest(s, n);
+  if (!v.log) s.node[n].unflushed = 0;
+}
+
+void Explorer::execute(State s, int n) {  // one verb of the posted batch
+  NodeM& x = s.node[n];
+  BatchM& b = x.batch;
+  NodeId me = id_of(n);
+  bool last = true;
+  auto no_holder = [](uint64_t w) { return !LatchWord{w}.has_holder(); };
+  bool write_turn = (b.next == 0) != (v.free_before_write && b.post == Post::kRelease);
+  switch (b.post) {
+    case Post::kAddReader:
+      if (b.next == 0)
+        x.old = s.word, s.word += LatchWord::add_reader(me), last = !no_holder(x.old);
+      else
+        b.read_new = s.pool;
+      break;
+    case Post::kProbe:
+      if (b.next == 0)
+        x.old = s.word, last = !no_holder(x.old);
+      else
+        b.read_new = s.pool;
+      break;
+    case Post::kTake:
+      if (b.next == 0) {
+        x.old = s.word;
+        last = s.word != 0;
+        if (s.word == 0) s.word = LatchWord::owned_by(me).raw;
+      } else {
+        b.read_new = s.pool;
+      }
+      break;
+    case Post::kReadPage:
+      b.read_new = s.pool;
+      break;
+    case Post::kUpgrade:
+      x.old = s.word;
+      if (s.word == LatchWord::sole_reader(me).raw) s.word = LatchWord::owned_by(me).raw;
+      break;
+    case Post::kDropShare:
+      x.old = s.word, s.word += LatchWord::drop_reader(me);
+      break;
+    case Post::kRelease:
+    case Post::kHandOver:
+    case Post::kDowngrade:
+      last = b.next == 1;
+      if (write_turn) {
+        if (!(v.no_write_back && b.post == Post::kHandOver)) s.pool = b.write_new;
+        b.write_new = 0;
+      } else {
+        x.old = s.word;
+        s.word += b.post == Post::kRelease    ? LatchWord::drop_holder(me)
+                  : b.post == Post::kHandOver ? LatchWord::hand_over(me, id_of(b.to))
+                                              : LatchWord::downgrade(me);
+        if (v.transient_bits && b.post == Post::kDowngrade) s.word += LatchWord::add_reader(id_of(b.to));
+      }
+      break;
+    case Post::kNone:
+      return;
+  }
+  b.next++;
+  b.done = last;
+  emit(s, fair(n, kExecute), "a verb of the batch runs");
+}
+
+void Explorer::complete(State s, int n) {
+  NodeM& x = s.node[n];
+  BatchM b = x.batch;
+  uint64_t old = x.old;
+  x.batch = BatchM{};
+  x.old = 0;
+  bool read = b.post == Post::kReadPage ||
+              (b.next == 2 && (b.post == Post::kAddReader || b.post == Post::kProbe || b.post == Post::kTake));
+  if (read) x.fresh = b.read_new;
+  if (v.transient_bits && b.post == Post::kAddReader && LatchWord{old}.has_holder()) x.undo = 1;
+  event(s, n, {.kind = Event::Kind::kBatchDone, .old = old});
+  if (x.undo == 0x80 && x.batch.post == Post::kNone) x.undo = 0;
+  emit(s, fair(n, kComplete), "the batch completes");
+}
+
+void Explorer::request(State s, int from, int n) {
+  NodeM& x = s.node[n];
+  auto kind = RequestKind(s.request[from][n]);
+  if (s.reply[n][from].kind) return;  // only where a mutation lost count
+  s.request[from][n] = 0;
+  bool latched = x.op == LineOp::kIdle && x.memo != Memo::kInvalid && x.latch == kFree;
+  if (latched) x.latch = kOperation;
+  event(
+      s, n,
+      {.kind = Event::Kind::kPeer, .latched = latched, .may_leave = !x.unflushed, .request = {kPosition[from], kind}});
+  emit(s, fair(n, kRequest + from),
+       kind == RequestKind::kPeerRd   ? "PeerRd arrives"
+       : kind == RequestKind::kPeerWr ? "PeerWr arrives"
+                                      : "PeerInv arrives");
+}
+
+void Explorer::reply(State s, int from, int n) {
+  NodeM& x = s.node[n];
+  MessageM r = s.reply[from][n];
+  s.reply[from][n] = MessageM{};
+  bool grant = r.kind == uint8_t(ReplyKind::kGrantS) || r.kind == uint8_t(ReplyKind::kGrantM);
+  bool expected = x.waiting >> from & 1;
+  if (expected && grant) x.fresh = r.fresh;
+  if (expected && grant && v.caseless) x.waiting = uint8_t(1 << from);
+  event(s, n, {.kind = Event::Kind::kReply, .reply = ReplyKind(r.kind), .from = id_of(from)});
+  emit(s, fair(n, kReply + from), grant ? "a grant arrives" : "Done or Dropped arrives");
+}
+
+void Explorer::user(const State& s0, int n) {
+  const NodeM& x = s0.node[n];
+  if (x.latch == kGuardS || x.latch == kGuardX) {
+    State s = s0;
+    NodeM& y = s.node[n];
+    int served = y.want ? n + 1 : 0;
+    if (y.latch == kGuardX) write_page(s, n);
+    y.latch = kFree;
+    y.want = kNothing;
+    emit(s, fair(n, kUse), "uses the page and unlocks", served);
+    return;
+  }
+  if (x.latch != kFree || x.op != LineOp::kIdle) return;
+  if (x.want != kNothing) {  // only with `steal`: the grant is there, if it still is
+    State s = s0;
+    NodeM& y = s.node[n];
+    bool enough = y.want == kToRead ? y.memo != Memo::kInvalid : y.memo == Memo::kModified;
+    if (enough) {
+      if (y.want == kToWrite) write_page(s, n);
+      y.want = kNothing;
+      emit(s, fair(n, kUse), "uses the page", n + 1);
+    } else {
+      y.latch = kOperation;
+      event(s, n, {.kind = y.want == kToRead ? Event::Kind::kFetchShared : Event::Kind::kFetchExclusive});
+      emit(s, fair(n, kUse), "fetches again");
+    }
+    return;
+  }
+  if (!x.parked_count && x.memo != Memo::kInvalid && !x.held && !(x.memo == Memo::kModified && x.unflushed)) {
+    State s = s0;
+    s.node[n].latch = kOperation;
+    event(s, n, {.kind = Event::Kind::kEvict});
+    emit(s, kEnvironment, "evicts");
+  }
+  if (x.parked_count && x.turn) return;  // gamma: the peer's turn
+  auto begin = [&](Want want, Event::Kind kind, const char* why) {
+    State s = s0;
+    s.node[n].want = want;
+    s.node[n].latch = kOperation;
+    s.node[n].turn = x.parked_count > 0;
+    event(s, n, {.kind = kind});
+    emit(s, kEnvironment, why);
+  };
+  if (x.memo == Memo::kInvalid) begin(kToRead, Event::Kind::kFetchShared, "wants to read");
+  if (x.memo != Memo::kModified) begin(kToWrite, Event::Kind::kFetchExclusive, "wants to write");
+  auto hit = [&](Latch latch, const char* why) {
+    State s = s0;
+    s.node[n].turn = x.parked_count > 0;
+    if (v.guards)
+      s.node[n].latch = latch;
+    else if (latch == kGuardX)
+      write_page(s, n);
+    emit(s, kEnvironment, why);
+  };
+  if (x.memo != Memo::kInvalid && v.guards) hit(kGuardS, "hits, shared");
+  if (x.memo == Memo::kModified) hit(kGuardX, "hits, exclusively");
+  if (v.hold && n == 0 && x.memo != Memo::kInvalid && !x.held && !x.parked_count) {
+    State s = s0;
+    s.node[n].held = 1;
+    emit(s, kEnvironment, "holds for its transaction");
+  }
+}
+
+void Explorer::background(const State& s0, int n) {
+  const NodeM& x = s0.node[n];
+  if (x.parked_count && x.latch == kFree && x.op == LineOp::kIdle) {
+    State s = s0;
+    s.node[n].latch = kOperation;
+    event(s, n, {.kind = Event::Kind::kServe, .latched = true, .may_leave = !x.unflushed});
+    if (s.node[n].op == LineOp::kIdle) s.node[n].latch = kFree;
+    emit(s, fair(n, kServe), "serves a parked request");
+  }
+  if (x.unflushed) {
+    State s = s0;
+    s.node[n].unflushed = 0;
+    emit(s, fair(n, kFlush), "flushes its log");
+  }
+  if (x.held) {
+    State s = s0;
+    s.node[n].held = 0;
+    emit(s, fair(n, kDrop), "ends its transaction");
+  }
+  if (x.undo == 1) {
+    State s = s0;
+    s.node[n].undo = 0;
+    s.word += LatchWord::drop_reader(id_of(n));
+    emit(s, fair(n, kUndo), "takes its bit back");
+  }
+  if (s0.fenced) {
+    int d = s0.dead - 1;
+    bool concerned = x.waiting >> d & 1;
+    for (int i = 0; i < x.parked_count; i++) concerned |= x.parked_from[i] == d;
+    if (concerned) {
+      State s = s0;
+      event(s, n, {.kind = Event::Kind::kGone, .from = id_of(d)});
+      emit(s, fair(n, kGone), "counts the dead node's reply as Dropped");
+    }
+  }
+  if (v.abandon && x.op == LineOp::kWaitExclusive) {
+    State s = s0;
+    NodeM& y = s.node[n];
+    y.op = LineOp::kIdle;
+    y.waiting = y.want = 0;
+    y.granted = ReplyKind::kNone;
+    y.latch = kFree;
+    y.fresh = 0;
+    emit(s, kEnvironment, "forgets its wait");
+  }
+}
+
+void Explorer::death(const State& s0, int n) {
+  if (!s0.dead) {
+    State s = s0;
+    NodeM old = s.node[n];
+    NodeM& d = s.node[n];
+    s.dead = uint8_t(n + 1);
+    d = NodeM{};
+    d.fresh = old.fresh | old.batch.write_new;  // its redo has them
+    if (!old.batch.done) d.batch = old.batch;
+    emit(s, kEnvironment, "dies");
+    return;
+  }
+  NodeId id = id_of(n);
+  if (!s0.fenced) {
+    State s = s0;
+    s.fenced = 1;
+    if (!v.no_fence) s.node[n].batch = BatchM{};
+    for (int j = 0; j < kNodes; j++) {
+      s.request[n][j] = s.request[j][n] = 0;
+      s.reply[n][j] = s.reply[j][n] = MessageM{};
+    }
+    emit(s, kFence, "the dead node is fenced");
+    return;
+  }
+  State s = s0;
+  if (LatchWord w{s.word}; w.has_holder() && w.holder() == id) {
+    s.pool |= s.node[n].fresh;
+    s.word += LatchWord::drop_holder(id);
+    emit(s, kRepair, "the dead holder is repaired");
+  } else if (w.readers().has(id)) {
+    s.word += LatchWord::drop_reader(id);
+    emit(s, kRepair, "the dead reader is repaired");
+  }
+}
+
+void Explorer::expand() {
+  const State s = states_[at_];
+  for (int n = 0; n < kNodes; n++) {
+    const NodeM& x = s.node[n];
+    if (s.dead == n + 1) {
+      if (x.batch.post != Post::kNone && !x.batch.done) execute(s, n);
+      death(s, n);
+      continue;
+    }
+    if (v.crash && !s.dead) death(s, n);
+    if (x.batch.post != Post::kNone) x.batch.done ? complete(s, n) : execute(s, n);
+    user(s, n);
+    background(s, n);
+    for (int f = 0; f < kNodes; f++) {
+      if (s.request[f][n]) request(s, f, n);
+      if (s.reply[f][n].kind) reply(s, f, n);
+    }
+  }
+}
+
+}  // namespace coherence::model
