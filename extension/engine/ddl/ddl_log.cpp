@@ -26,8 +26,8 @@ struct Chunk {
   uint64_t next_entry;  // in the first chunk of an entry; set when the next entry is linked
   uint64_t number;      // 0 until linked
   uint64_t txn;
-  uint32_t total;       // bytes of the entry
-  uint32_t bytes;       // of this chunk
+  uint32_t total;  // bytes of the entry
+  uint32_t bytes;  // of this chunk
 };
 
 constexpr uint64_t kNone = ~uint64_t{0};

@@ -1,5 +1,5 @@
-// DdlLog: every DDL transaction of the cluster that was ready to commit, in order, on pages of the pool.  A primary that
-// was away reads it from where it stopped.
+// DdlLog: every DDL transaction of the cluster that was ready to commit, in order, on pages of the pool.  A primary
+// that was away reads it from where it stopped.
 //
 // L1. Entries are numbered 1, 2, ...; an entry is linked (and counted) by one mini-transaction, when it is complete.
 // L2. Only the holder of the DDL lock appends.  Whoever reads an entry asks the status log whether its transaction
@@ -25,7 +25,7 @@ struct DdlLogEntry {
   coherence::PageId page;  // invalid: there is no such entry (yet)
   coherence::PageId following;
   uint64_t number = 0;
-  uint64_t txn = 0;        // raw TxnId of the author's transaction
+  uint64_t txn = 0;  // raw TxnId of the author's transaction
   uint32_t bytes = 0;
   bool valid() const { return page.valid(); }
 };

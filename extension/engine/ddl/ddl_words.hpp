@@ -56,7 +56,7 @@ struct DdlHeader {
   uint32_t total;       // of the whole body; a body longer than the window is sent in parts
   uint32_t offset;      // of this part
   DdlKind kind;
-  uint8_t author;       // node
+  uint8_t author;  // node
   uint8_t reserved[2];
   char database[kDdlDatabaseBytes];
 };

@@ -46,8 +46,9 @@ struct Taking {         // part in an exchange
 } taking;
 
 void leave_exchange() {
+  // An abort of the whole transaction releases session locks too.
+  if (taking.tagged && !taking.lost && !replay.open()) unlock_ddl_tag();
   replay.abort();
-  if (taking.tagged && !taking.lost) unlock_ddl_tag();  // an abort of the whole transaction has released it
   taking.exchange = 0;
   taking.lost = taking.tagged = false;
 }
@@ -117,9 +118,7 @@ void deal_with(const DdlMessage& message) {
   QueryCancelPending = false;
   self->busy = message.sequence;
   PG_TRY();
-  {
-    do_as_told(message);
-  }
+  { do_as_told(message); }
   PG_CATCH();
   {
     MemoryContextSwitchTo(message_context);

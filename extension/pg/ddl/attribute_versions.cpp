@@ -46,8 +46,8 @@ void set_version(Relation catalog, Oid table, int attribute, uint64_t version) {
   foreach (cell, options_of(tuple))
     if (!is_version(lfirst_node(DefElem, cell))) options = lappend(options, lfirst(cell));
   char* text = psprintf(UINT64_FORMAT, version);
-  options = lappend(options, makeDefElem(pstrdup(ATTRIBUTE_VERSION_ATTOPTION), reinterpret_cast<Node*>(makeString(text)),
-                                         -1));
+  options = lappend(options,
+                    makeDefElem(pstrdup(ATTRIBUTE_VERSION_ATTOPTION), reinterpret_cast<Node*>(makeString(text)), -1));
   Datum values[Natts_pg_attribute] = {};
   bool nulls[Natts_pg_attribute] = {}, replace[Natts_pg_attribute] = {};
   values[Anum_pg_attribute_attoptions - 1] = transformRelOptions(Datum(0), options, nullptr, nullptr, false, false);

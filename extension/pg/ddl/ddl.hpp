@@ -12,9 +12,12 @@ namespace gcl {
 // From _PG_init, in the postmaster: hooks (chained), shared memory, the launcher.
 void install_ddl_hooks();
 
-void ddl_pre_commit();            // may raise
-void ddl_committed() noexcept;    // waits until every primary has committed, or left, or the pool is fenced
-void ddl_aborted() noexcept;      // does not wait
+void ddl_pre_commit();          // may raise
+void ddl_committed() noexcept;  // waits until every primary has committed, or left, or the pool is fenced
+void ddl_aborted() noexcept;    // does not wait
+
+// Before a client's first touch of a gcl table, and of DDL: raises 55000 if this primary has not caught up.
+void ddl_require_serving();
 
 // Whether this process is running another primary's statement: then nothing is made in, or freed from, the pool.
 bool ddl_replaying();

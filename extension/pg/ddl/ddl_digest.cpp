@@ -36,7 +36,7 @@ constexpr const char* kQuery = R"sql(
                      pg_get_expr(i.indpred, i.indrelid))
       FROM pg_catalog.pg_index i WHERE i.indexrelid = ANY ($1) OR i.indrelid = ANY ($1)
     UNION ALL
-    SELECT concat_ws('|', 'constraint', o.conrelid, o.conname, o.contype, o.convalidated, o.conindid, o.conkey::text,
+    SELECT concat_ws('|', 'constraint', CASE WHEN o.condeferrable THEN 0 ELSE o.oid END, o.conrelid, o.conname, o.contype, o.convalidated, o.conindid, o.conkey::text,
                      pg_get_expr(o.conbin, o.conrelid))
       FROM pg_catalog.pg_constraint o WHERE o.conrelid = ANY ($1)
     UNION ALL

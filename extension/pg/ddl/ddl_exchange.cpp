@@ -8,8 +8,8 @@ extern "C" {
 #include "libpq/pqformat.h"
 #include "pgstat.h"
 #include "storage/latch.h"
-#include "storage/pmsignal.h"
 #include "storage/lock.h"
+#include "storage/pmsignal.h"
 #include "storage/proc.h"
 #include "utils/timestamp.h"
 }
@@ -30,15 +30,15 @@ struct Kept {
 
 // What this transaction has under way; everything it points to lives in `context`.
 struct Exchange {
-  bool locked;           // we hold the cluster's DDL lock
-  bool tagged;           // and the local tag
+  bool locked;  // we hold the cluster's DDL lock
+  bool tagged;  // and the local tag
   bool prepared;
-  uint64_t first;        // number of our first message; 0: none posted
+  uint64_t first;  // number of our first message; 0: none posted
   uint64_t last;
   uint64_t log_number;
   DdlMembers members;
-  List* kept;            // Kept*
-  List* aborted;         // savepoints rolled back since the exchange began
+  List* kept;     // Kept*
+  List* aborted;  // savepoints rolled back since the exchange began
   engine::DdlChannel* channel;
   char database[NAMEDATALEN];
 } exchange;
@@ -93,12 +93,15 @@ bool settled(uint64_t sequence, NodeId* failed) {
   for (coherence::NodeSet left = exchange.members.nodes; !left.empty(); left = left.without(left.first())) {
     const NodeId node = left.first();
     switch (exchange.channel->reply_of(node, exchange.members.incarnation[node.value], sequence)) {
-      case DdlReply::kPending: all = false; break;
+      case DdlReply::kPending:
+        all = false;
+        break;
       case DdlReply::kFailed:
         if (failed && !failed->valid()) *failed = node;
         break;
       case DdlReply::kDone:
-      case DdlReply::kGone: break;
+      case DdlReply::kGone:
+        break;
     }
   }
   return all;
@@ -117,9 +120,7 @@ void wait_settled(uint64_t sequence, bool raise_failure) {
 
 void wait_or_cancel(uint64_t sequence, bool raise_failure) {
   PG_TRY();
-  {
-    wait_settled(sequence, raise_failure);
-  }
+  { wait_settled(sequence, raise_failure); }
   PG_CATCH();
   {
     exchange.channel->cancel(sequence);  // whoever waits for a lock for us can stop

@@ -4,11 +4,11 @@
 #include "extension/pg/ddl/ddl_scope.hpp"
 
 extern "C" {
+#include "access/relation.h"
 #include "funcapi.h"
+#include "utils/rel.h"
 #include "utils/relcache.h"
 #include "utils/timestamp.h"
-#include "access/relation.h"
-#include "utils/rel.h"
 
 PG_FUNCTION_INFO_V1(gcl_ddl_fingerprint);
 PG_FUNCTION_INFO_V1(gcl_ddl_lock_holder);
@@ -38,8 +38,10 @@ Datum gcl_ddl_lock_holder(PG_FUNCTION_ARGS) {
   const engine::DdlHolder holder = ddl_channel().holder(&since);
   if (!holder.held()) PG_RETURN_NULL();
   TupleDesc descriptor;
-  if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE) elog(ERROR, "return type must be a row type");
-  Datum values[3] = {Int32GetDatum(holder.node().value), Int32GetDatum(int32_t(holder.pid())), TimestampTzGetDatum(TimestampTz(since))};
+  if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE)
+    elog(ERROR, "return type must be a row type");
+  Datum values[3] = {Int32GetDatum(holder.node().value), Int32GetDatum(int32_t(holder.pid())),
+                     TimestampTzGetDatum(TimestampTz(since))};
   bool nulls[3] = {};
   PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
 }

@@ -12,6 +12,7 @@ typedef void (*ClientAuthentication_hook_type)(Port*, int);
 extern PGDLLIMPORT ClientAuthentication_hook_type ClientAuthentication_hook;
 }
 
+#include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 
 namespace gcl {
@@ -67,6 +68,13 @@ void register_launcher() {
 }  // namespace
 
 DdlNodeState& ddl_node_state() { return *state; }
+
+void ddl_require_serving() {
+  if (state->serving) return;
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("this primary has not caught up with the DDL of the other primaries"),
+                  errhint("The server's log says why.")));
+}
 
 void install_node_state() {
   previous_request_hook = shmem_request_hook;

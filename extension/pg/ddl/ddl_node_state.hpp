@@ -7,9 +7,9 @@ namespace gcl {
 
 inline constexpr int kApplyWorkersMax = 16;
 
-struct DdlWorker {         // guarded by the node state's lock, but for `busy`
+struct DdlWorker {  // guarded by the node state's lock, but for `busy`
   char database[NAMEDATALEN];
-  pid_t pid;               // 0: not running
+  pid_t pid;  // 0: not running
   Latch* latch;
   bool catch_up_only;      // ends when it has applied the log
   bool caught_up;          // what became of that
@@ -18,7 +18,7 @@ struct DdlWorker {         // guarded by the node state's lock, but for `busy`
 
 struct DdlNodeState {
   LWLock* lock;
-  bool started;       // the launcher ran before, in this life of the server
+  bool started;           // the launcher ran before, in this life of the server
   volatile bool serving;  // caught up, and a member
   volatile bool failing;  // the last attempt to catch up failed
   DdlWorker workers[kApplyWorkersMax];

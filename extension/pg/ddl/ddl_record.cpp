@@ -102,6 +102,13 @@ void write_record(StringInfo to, const DdlRecord* record) {
   }
   pq_sendint32(to, uint32_t(list_length(record->shapes)));
   foreach (cell, record->shapes) write_shape(to, static_cast<DdlShape*>(lfirst(cell)));
+  pq_sendint32(to, uint32_t(list_length(record->constraints)));
+  foreach (cell, record->constraints) {
+    const auto* constraint = static_cast<DdlConstraint*>(lfirst(cell));
+    pq_sendint32(to, constraint->relation);
+    pq_sendint32(to, constraint->oid);
+    write_text(to, constraint->name);
+  }
   write_text(to, record->outcome);
 }
 
@@ -134,6 +141,13 @@ DdlRecord* read_record(StringInfo from) {
     record->pages = lappend(record->pages, pages);
   }
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) record->shapes = lappend(record->shapes, read_shape(from));
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* constraint = make<DdlConstraint>();
+    constraint->relation = pq_getmsgint(from, 4);
+    constraint->oid = pq_getmsgint(from, 4);
+    constraint->name = read_text(from);
+    record->constraints = lappend(record->constraints, constraint);
+  }
   record->outcome = read_text(from);
   return record;
 }

@@ -21,27 +21,34 @@ struct DdlPages {  // where the pages of a relation are
   uint64_t page;
 };
 
+struct DdlConstraint {
+  Oid relation;
+  Oid oid;
+  char* name;
+};
+
 struct DdlShape {  // what the statement left of a table or index
   Oid relation;
-  int32_t pages;   // pg_class.relpages, reltuples
+  int32_t pages;  // pg_class.relpages, reltuples
   float4 tuples;
-  int natts;       // 0: an index
+  int natts;           // 0: an index
   uint64_t* versions;  // of the attributes
 };
 
 struct DdlRecord {
   char* sql;
   char* role;
-  List* settings;   // DdlSetting*
-  List* targets;    // DdlTarget*
-  List* path;       // of int: open savepoints of the author, outermost first
-  List* heaps;      // OIDs in order of creation
+  List* settings;  // DdlSetting*
+  List* targets;   // DdlTarget*
+  List* path;      // of int: open savepoints of the author, outermost first
+  List* heaps;     // OIDs in order of creation
   List* indexes;
   List* types;
   List* array_types;
-  List* pages;      // DdlPages*
-  List* shapes;     // DdlShape*
-  char* outcome;    // digest of what the statement left in the catalogs; "" for none
+  List* pages;        // DdlPages*
+  List* shapes;       // DdlShape*
+  List* constraints;  // DdlConstraint*
+  char* outcome;      // digest of what the statement left in the catalogs; "" for none
 };
 
 void write_record(StringInfo to, const DdlRecord* record);

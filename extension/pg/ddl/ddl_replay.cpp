@@ -78,9 +78,7 @@ void run_statement(const DdlRecord* record) {
     CommandCounterIncrement();
   }
   PG_FINALLY();
-  {
-    end_replay();
-  }
+  { end_replay(); }
   PG_END_TRY();
   PopActiveSnapshot();
 }

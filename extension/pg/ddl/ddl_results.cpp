@@ -15,6 +15,7 @@ extern "C" {
 }
 
 #include "extension/pg/ddl/attribute_versions.hpp"
+#include "extension/pg/ddl/constraint_oids.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/relation_record.hpp"
@@ -30,7 +31,7 @@ struct Capture {
   MemoryContext context;
   List* classes;  // OIDs in order of creation
   List* types;
-  List* pages;    // DdlPages*
+  List* pages;  // DdlPages*
 } capture;
 
 struct Replay {
@@ -41,9 +42,9 @@ struct Replay {
 } replay;
 
 [[noreturn]] void refuse_outside() {
-  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                  errmsg("this command would change a gcl table on this primary only"),
-                  errhint("Use CREATE, ALTER, DROP or TRUNCATE of the table itself.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this command would change a gcl table on this primary only"),
+           errhint("Use CREATE, ALTER, DROP or TRUNCATE of the table itself.")));
   pg_unreachable();
 }
 
@@ -209,9 +210,7 @@ void install_results_hooks() {
 
 bool capturing() { return capture.active; }
 
-void begin_capture() {
-  capture = {true, CurrentMemoryContext, NIL, NIL, NIL};
-}
+void begin_capture() { capture = {true, CurrentMemoryContext, NIL, NIL, NIL}; }
 
 void drop_capture() { capture = {}; }
 
@@ -224,6 +223,7 @@ void end_capture(DdlRecord* record, bool exempt) {
     ListCell* cell;
     foreach (cell, relations)
       if (DdlShape* shape = shape_of(lfirst_oid(cell))) record->shapes = lappend(record->shapes, shape);
+    record->constraints = constraints_of(relations);
     record->outcome = digest_of(relations);
   }
   capture = {};
@@ -256,6 +256,7 @@ void finish_replay(const DdlRecord* record) {
     relation_close(relation, NoLock);
   }
   CommandCounterIncrement();
+  impose_constraint_oids(record->constraints);
   if (!record->outcome || !*record->outcome) return;
   const char* outcome = digest_of(relations_of(record));
   if (strcmp(outcome, record->outcome) != 0)

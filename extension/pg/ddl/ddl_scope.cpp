@@ -44,9 +44,7 @@ DdlPlan cluster_on(Oid relation, LOCKMODE mode, bool keeps_oids = false) {
 
 Oid find(const RangeVar* name) { return name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid; }
 
-bool names_gcl(const char* method) {
-  return strcmp(method ? method : default_table_access_method, kName) == 0;
-}
+bool names_gcl(const char* method) { return strcmp(method ? method : default_table_access_method, kName) == 0; }
 
 bool is_temporary(const RangeVar* name) {
   return name->relpersistence == RELPERSISTENCE_TEMP || (name->schemaname && strcmp(name->schemaname, "pg_temp") == 0);
@@ -61,8 +59,7 @@ Oid table_of(Oid relation) {
 void check_constraint(const Constraint* constraint, bool shared) {
   if (constraint->contype == CONSTR_FOREIGN) {
     if (shared) refuse("FOREIGN KEY");
-    if (is_shared_table(find(constraint->pktable)))
-      refuse("FOREIGN KEY of a local table to a gcl table");
+    if (is_shared_table(find(constraint->pktable))) refuse("FOREIGN KEY of a local table to a gcl table");
   }
   if (!shared) return;
   if (constraint->contype == CONSTR_EXCLUSION) refuse("EXCLUDE");
@@ -146,7 +143,8 @@ void check_add_column(const ColumnDef* column) {
     if (constraint->contype != CONSTR_DEFAULT || !constraint->raw_expr) continue;
     const Node* value = constraint->raw_expr;
     if (IsA(value, TypeCast)) value = reinterpret_cast<const TypeCast*>(value)->arg;
-    if (!IsA(value, A_Const)) refuse("ADD COLUMN ... DEFAULT of an expression", "Add the column, then set the default.");
+    if (!IsA(value, A_Const))
+      refuse("ADD COLUMN ... DEFAULT of an expression", "Add the column, then set the default.");
   }
 }
 
@@ -238,8 +236,7 @@ DdlPlan plan_drop(const DropStmt* statement) {
   }
   if (statement->removeType == OBJECT_EXTENSION) {
     foreach (cell, statement->objects)
-      if (strcmp(strVal(lfirst(cell)), kName) == 0)
-        return on_tables(shared_tables(InvalidOid), AccessExclusiveLock);
+      if (strcmp(strVal(lfirst(cell)), kName) == 0) return on_tables(shared_tables(InvalidOid), AccessExclusiveLock);
     return local();
   }
   if (statement->removeType != OBJECT_TABLE && statement->removeType != OBJECT_INDEX) return local();
@@ -350,10 +347,24 @@ void use_heap_instead(Node* statement) {
 // Asked first: most statements must not cost a catalog look-up.
 static bool may_concern_us(NodeTag tag) {
   switch (tag) {
-    case T_CreateExtensionStmt: case T_CreateStmt: case T_CreateTableAsStmt: case T_IndexStmt: case T_AlterTableStmt:
-    case T_DropStmt: case T_TruncateStmt: case T_CreateSchemaStmt: case T_LockStmt: case T_RenameStmt:
-    case T_GrantStmt: case T_AlterObjectSchemaStmt: case T_CreateTrigStmt: case T_RuleStmt: case T_CreatePolicyStmt:
-    case T_ClusterStmt: case T_ReindexStmt: case T_AlterExtensionStmt:
+    case T_CreateExtensionStmt:
+    case T_CreateStmt:
+    case T_CreateTableAsStmt:
+    case T_IndexStmt:
+    case T_AlterTableStmt:
+    case T_DropStmt:
+    case T_TruncateStmt:
+    case T_CreateSchemaStmt:
+    case T_LockStmt:
+    case T_RenameStmt:
+    case T_GrantStmt:
+    case T_AlterObjectSchemaStmt:
+    case T_CreateTrigStmt:
+    case T_RuleStmt:
+    case T_CreatePolicyStmt:
+    case T_ClusterStmt:
+    case T_ReindexStmt:
+    case T_AlterExtensionStmt:
       return true;
     default:
       return false;
@@ -368,16 +379,26 @@ DdlPlan plan_ddl(Node* statement) {
   }
   if (!OidIsValid(gcl_access_method())) return local();
   switch (nodeTag(statement)) {
-    case T_CreateStmt: return plan_create_table(castNode(CreateStmt, statement));
-    case T_CreateTableAsStmt: return plan_create_table_as(castNode(CreateTableAsStmt, statement));
-    case T_IndexStmt: return plan_index(castNode(IndexStmt, statement));
-    case T_AlterTableStmt: return plan_alter(castNode(AlterTableStmt, statement));
-    case T_DropStmt: return plan_drop(castNode(DropStmt, statement));
-    case T_TruncateStmt: return plan_names(castNode(TruncateStmt, statement)->relations, AccessExclusiveLock);
-    case T_CreateSchemaStmt: return {DdlScope::kCluster, NIL, true, false};
-    case T_LockStmt: return plan_lock(castNode(LockStmt, statement));
-    case T_RenameStmt: return plan_rename(castNode(RenameStmt, statement));
-    case T_GrantStmt: return plan_grant(castNode(GrantStmt, statement));
+    case T_CreateStmt:
+      return plan_create_table(castNode(CreateStmt, statement));
+    case T_CreateTableAsStmt:
+      return plan_create_table_as(castNode(CreateTableAsStmt, statement));
+    case T_IndexStmt:
+      return plan_index(castNode(IndexStmt, statement));
+    case T_AlterTableStmt:
+      return plan_alter(castNode(AlterTableStmt, statement));
+    case T_DropStmt:
+      return plan_drop(castNode(DropStmt, statement));
+    case T_TruncateStmt:
+      return plan_names(castNode(TruncateStmt, statement)->relations, AccessExclusiveLock);
+    case T_CreateSchemaStmt:
+      return {DdlScope::kCluster, NIL, true, false};
+    case T_LockStmt:
+      return plan_lock(castNode(LockStmt, statement));
+    case T_RenameStmt:
+      return plan_rename(castNode(RenameStmt, statement));
+    case T_GrantStmt:
+      return plan_grant(castNode(GrantStmt, statement));
     case T_AlterObjectSchemaStmt: {
       const Oid relation = find(castNode(AlterObjectSchemaStmt, statement)->relation);
       return is_shared_table(relation) ? cluster_on(relation, AccessExclusiveLock) : local();

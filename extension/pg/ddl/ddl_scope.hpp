@@ -14,9 +14,9 @@ enum class DdlScope : uint8_t { kLocal, kLockOnly, kCluster };
 
 struct DdlPlan {
   DdlScope scope;
-  List* targets;     // DdlTarget*: what other primaries must lock before the statement runs here
-  bool keeps_oids;   // replay creates tables or indexes with the author's OIDs
-  bool adds_columns; // to the first target
+  List* targets;      // DdlTarget*: what other primaries must lock before the statement runs here
+  bool keeps_oids;    // replay creates tables or indexes with the author's OIDs
+  bool adds_columns;  // to the first target
 };
 
 // May raise; takes no locks.
@@ -26,7 +26,7 @@ DdlPlan plan_ddl(Node* statement);
 bool wants_heap_instead(Node* statement);
 void use_heap_instead(Node* statement);
 
-Oid gcl_access_method();        // InvalidOid: the extension is not in this database
+Oid gcl_access_method();  // InvalidOid: the extension is not in this database
 bool is_shared_table(Oid relation);
 bool is_shared_relation(Oid relation);  // a shared table or an index of one
 List* shared_tables(Oid schema);        // OIDs; InvalidOid: of all schemas

@@ -6,6 +6,7 @@
 #include "extension/pg/ddl/ddl_port.hpp"
 
 extern "C" {
+#include "commands/dbcommands.h"
 #include "libpq/pqsignal.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -14,7 +15,6 @@ extern "C" {
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "tcop/tcopprot.h"
 #include "utils/timestamp.h"
 
 PGDLLEXPORT void gcl_ddl_launcher_main(Datum);
@@ -36,6 +36,7 @@ DdlWorker* workers() { return ddl_node_state().workers; }
 void sleep_ms(long ms) {
   (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
   ResetLatch(MyLatch);
+  if (ShutdownRequestPending) proc_exit(1);
   CHECK_FOR_INTERRUPTS();
 }
 
@@ -80,8 +81,8 @@ int start_worker(const char* database, bool catch_up_only) {
 bool catch_up(const char* database) {
   const int slot = start_worker(database, true);
   if (slot < 0) {
-    ereport(WARNING, (errmsg("no background worker is free to catch up with DDL"),
-                      errhint("Raise max_worker_processes.")));
+    ereport(WARNING,
+            (errmsg("no background worker is free to catch up with DDL"), errhint("Raise max_worker_processes.")));
     return false;
   }
   while (runs(slot)) sleep_ms(kPollMs);
@@ -90,13 +91,26 @@ bool catch_up(const char* database) {
   return workers()[slot].caught_up;
 }
 
+// A database that was dropped, or that nobody has made here yet, is not waited for: its log is applied by the first
+// worker that is started for it.
+bool is_here(const char* database) {
+  StartTransactionCommand();
+  const bool here = OidIsValid(get_database_oid(database, true));
+  CommitTransactionCommand();
+  return here;
+}
+
 bool catch_up_all() {
   MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl launcher", ALLOCSET_DEFAULT_SIZES);
   MemoryContext caller = MemoryContextSwitchTo(context);
   bool all = true;
   ListCell* cell;
   List* names = databases_in_log();
-  foreach (cell, names) all &= catch_up(static_cast<char*>(lfirst(cell)));
+  foreach (cell, names) {
+    const char* name = static_cast<char*>(lfirst(cell));
+    if (is_here(name)) all &= catch_up(name);
+    MemoryContextSwitchTo(context);
+  }
   MemoryContextSwitchTo(caller);
   MemoryContextDelete(context);
   return all;
@@ -160,7 +174,7 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
     return stop_if_cancelled(slot);
   }
   if (ddl_channel().acknowledged() >= sequence) return;  // it answered and ended
-  if (*started_for == sequence)  // one was started for this very message, and is gone
+  if (*started_for == sequence)                          // one was started for this very message, and is gone
     return ddl_channel().acknowledge(sequence, false, "58000\nno apply worker could be started; see the server's log");
   *started_for = sequence;
   if (start_worker(header.database, false) < 0)
@@ -183,7 +197,7 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
 
 void gcl_ddl_launcher_main(Datum) {
   using namespace gcl;
-  pqsignal(SIGTERM, die);
+  pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
   BackgroundWorkerUnblockSignals();
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);

@@ -23,11 +23,25 @@ namespace {
 ProcessUtility_hook_type previous_utility_hook = nullptr;
 
 // Settings that change what a statement means.  lock_timeout and the like are the author's own affair.
-constexpr const char* kSettings[] = {
-    "search_path", "default_table_access_method", "default_tablespace", "DateStyle", "IntervalStyle", "TimeZone",
-    "standard_conforming_strings", "backslash_quote", "escape_string_warning", "array_nulls", "transform_null_equals",
-    "check_function_bodies", "xmloption", "extra_float_digits", "default_toast_compression", "lc_monetary",
-    "lc_numeric", "lc_time", "lc_messages"};
+constexpr const char* kSettings[] = {"search_path",
+                                     "default_table_access_method",
+                                     "default_tablespace",
+                                     "DateStyle",
+                                     "IntervalStyle",
+                                     "TimeZone",
+                                     "standard_conforming_strings",
+                                     "backslash_quote",
+                                     "escape_string_warning",
+                                     "array_nulls",
+                                     "transform_null_equals",
+                                     "check_function_bodies",
+                                     "xmloption",
+                                     "extra_float_digits",
+                                     "default_toast_compression",
+                                     "lc_monetary",
+                                     "lc_numeric",
+                                     "lc_time",
+                                     "lc_messages"};
 
 struct Call {  // one call of the hook, to be passed on
   PlannedStmt* statement;
@@ -72,8 +86,8 @@ void run_captured(const Call& call, const DdlPlan& plan) {
   DdlRecord* record = start_record(call);
   record->targets = plan.targets;
   const Node* node = call.statement->utilityStmt;
-  const bool exempt = IsA(node, CreateExtensionStmt) || (IsA(node, DropStmt) &&
-                      reinterpret_cast<const DropStmt*>(node)->removeType == OBJECT_EXTENSION);
+  const bool exempt = IsA(node, CreateExtensionStmt) ||
+                      (IsA(node, DropStmt) && reinterpret_cast<const DropStmt*>(node)->removeType == OBJECT_EXTENSION);
   begin_capture();
   PG_TRY();
   {
@@ -98,6 +112,7 @@ void run_captured(const Call& call, const DdlPlan& plan) {
 }
 
 void run_everywhere(const Call& call) {
+  ddl_require_serving();
   open_exchange();
   // Others may have changed what the names mean while we waited for the lock.
   AcceptInvalidationMessages();
