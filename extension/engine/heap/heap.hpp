@@ -160,8 +160,9 @@ class Heap {
   static void roots_of(const std::byte* page, uint16_t* roots /* [kLinesMax + 1] */);
 
   // --- housekeeping -------------------------------------------------------------------------------------------------
-  // Removes versions nobody sees from one page.  Returns how many; 0 if the page was busy.
-  Result<uint32_t> prune(uint32_t block);
+  // Removes versions nobody sees from one page, and moves the others together if only that makes room for `wanted`
+  // bytes.  Returns 0 if nothing changed (or the page was busy).
+  Result<uint32_t> prune(uint32_t block, uint32_t wanted = 0);
   // One node at a time per relation.  Waits up to wait_ms for old snapshots before it frees line pointers; without
   // that, they stay for the next VACUUM.  REQUIRES: the session has no snapshot that counts.
   Result<VacuumStats> vacuum(IndexCleaner& indexes, uint32_t wait_ms);
@@ -182,7 +183,7 @@ class Heap {
   Status settle(const Verdict& verdict, Facts& facts, WaitFor why);
   Result<bool> crosschecked(const RowHeader& row, const Snapshot** crosscheck);
   Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, bool elsewhere,
-                                 bool may_change, int prunes, UpdateOutcome* outcome);
+                                 bool may_change, bool pruned, UpdateOutcome* outcome);
   Status lock_once(PageId page, const LockRequest& request, TxnId id, const Facts& facts, const RowHeader& before,
                    std::byte* to, LockOutcome* outcome, RowHeader* row, Verdict* verdict);
   // reading

@@ -86,7 +86,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
 
 // One attempt of an update under guards.
 struct Heap::UpdateStep {
-  enum Next : uint8_t { kDone, kJudge, kNoRoom, kPrune, kTargetFull } next = kJudge;
+  enum Next : uint8_t { kDone, kJudge, kNoRoom, kPrune, kMakeRoom, kTargetFull } next = kJudge;
   Verdict verdict;
   RowHeader row;
   uint32_t target_room = 0;
@@ -98,7 +98,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
   if (!id) return id.error();
   const Snapshot* crosscheck = request.crosscheck;
   bool elsewhere = false;
-  int prunes = 0;
+  bool pruned = false;
   for (Facts facts;;) {
     UpdateOutcome outcome;
     if (elsewhere) GCL_TRY(ensure_target(kRowHeaderBytes + request.row.body_bytes));
@@ -106,16 +106,21 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
       GCL_TRY(give_up_target(0, kRowHeaderBytes + request.row.body_bytes));
       continue;
     }
-    auto step = update_once(request, *id, facts, elsewhere, crosscheck == nullptr, prunes, &outcome);
+    auto step = update_once(request, *id, facts, elsewhere, crosscheck == nullptr, pruned, &outcome);
     if (!step) return step.error();
     switch (step->next) {
       case UpdateStep::kDone:
         return outcome;
-      case UpdateStep::kPrune:
-        ++prunes;
-        if (prunes > 1) GCL_TRY(txns_.refresh_horizon());
-        if (auto pruned = prune(request.tid.block); !pruned) return pruned.error();
+      case UpdateStep::kMakeRoom:
+        GCL_TRY(txns_.refresh_horizon());
+        [[fallthrough]];
+      case UpdateStep::kPrune: {
+        uint32_t wanted = step->next == UpdateStep::kMakeRoom ? kRowHeaderBytes + request.row.body_bytes : 0;
+        auto removed = prune(request.tid.block, wanted);
+        if (!removed) return removed.error();
+        pruned = true;
         break;
+      }
       case UpdateStep::kNoRoom:
         elsewhere = true;
         break;
@@ -140,7 +145,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
 }
 
 Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId id, const Facts& facts, bool elsewhere,
-                                           bool may_change, int prunes, UpdateOutcome* outcome) {
+                                           bool may_change, bool pruned, UpdateOutcome* outcome) {
   auto& pool = txns_.pool();
   auto& session = txns_.session();
   uint32_t bytes = kRowHeaderBytes + request.row.body_bytes;
@@ -183,16 +188,14 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
 
   uint16_t superseded = old_page.header().reserved;
   uint16_t line = line_for(new_page);
-  bool fits = row_fits(new_page, line, bytes);
-  if (!elsewhere && prunes == 0 && superseded != 0 && (!fits || superseded % kPruneEvery == 0)) {
-    step.next = UpdateStep::kPrune;
+  uint32_t place = place_for(new_page, line, bytes);
+  if (!elsewhere && !pruned && superseded != 0 && (place == 0 || superseded % kPruneEvery == 0)) {
+    step.next = place == 0 ? UpdateStep::kMakeRoom : UpdateStep::kPrune;
     return step;
   }
-  if (!fits) {
-    step.next = elsewhere                        ? UpdateStep::kTargetFull
-                : prunes == 1 && superseded != 0 ? UpdateStep::kPrune
-                                                 : UpdateStep::kNoRoom;
-    step.target_room = free_bytes(new_page);
+  if (place == 0) {
+    step.next = elsewhere ? UpdateStep::kTargetFull : UpdateStep::kNoRoom;
+    step.target_room = room(new_page);
     return step;
   }
   bool chained = !elsewhere && !request.indexed_changed;
@@ -201,7 +204,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   change.join(*first);
   if (elsewhere) change.join(second);
   format_if_unused(change, new_page, uint32_t(relation_.header.number()));
-  put_row(change, new_page, line, image, bytes);
+  put_row(change, new_page, line, place, image, bytes);
   put_ending(change, old_page, request.tid.offset,
              ended(step.row, request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated, id, request.command,
                    tid, chained, step.verdict.holds_lock));

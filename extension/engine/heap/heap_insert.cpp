@@ -46,32 +46,33 @@ Result<uint32_t> Heap::multi_insert(std::span<const RowImage> rows, uint32_t com
     auto guard = pool.fix_exclusive(txns_.session(), *page);
     if (!guard) return guard.error();
     uint16_t line = line_for(*guard);
-    if (!row_fits(*guard, line, row_bytes(rows[0]))) {
-      uint32_t room = free_bytes(*guard);
+    uint32_t place = place_for(*guard, line, row_bytes(rows[0]));
+    if (place == 0) {
+      uint32_t left = room(*guard);
       bool try_prune = !pruned && guard->header().reserved != 0;
       guard->release();
       if (try_prune) {
         pruned = true;
-        auto removed = prune(target_);
+        auto removed = prune(target_, row_bytes(rows[0]));
         if (!removed) return removed.error();
         if (*removed != 0) continue;
       }
       pruned = false;
-      GCL_TRY(give_up_target(room, row_bytes(rows[0])));
+      GCL_TRY(give_up_target(left, row_bytes(rows[0])));
       continue;
     }
     change.join(*guard);
     format_if_unused(change, *guard, uint32_t(relation_.header.number()));
     HeapPage view(guard->bytes());
-    if (line <= view.lines()) {  // an unused line pointer: one row at a time
+    PageSpace space = PageSpace::of(guard->header());
+    if (line <= view.lines() || place >= space.upper) {  // an unused line pointer, or a hole: one row at a time
       tids[0] = {target_, line};
       compose_row(rows[0], *id, command, tids[0], 0, image);
-      put_row(change, *guard, line, image, row_bytes(rows[0]));
+      put_row(change, *guard, line, place, image, row_bytes(rows[0]));
       change.commit();
       return 1u;
     }
     // Rows side by side and line pointers side by side: three ranges, however many rows.
-    PageSpace space = PageSpace::of(guard->header());
     Line lines[kLinesMax];
     uint32_t count = 0, upper = space.upper;
     while (count < rows.size() && line + count <= kLinesMax) {

@@ -1,7 +1,10 @@
 // HeapPage: a slotted page of row versions, in private memory or under a guard.  Reading only: changes are composed by
 // heap_change.cpp and written through a mini-transaction.
 //
-//   PageHeader | line pointers ... lower | free | upper ... rows, 8-aligned, newest lowest | kPageSize
+//   PageHeader | line pointers ... lower | gap | upper ... rows, 8-aligned, with holes | kPageSize
+//
+// Rows stay where they are as long as there is a hole or the gap for a new one: redo is physical, and moving half a
+// page for each dead version would log it each time.
 //
 // PageHeader::reserved counts versions superseded since the last prune (a hint; P3).
 #pragma once
@@ -77,14 +80,20 @@ class HeapPage {
         if (line(i).state() == LineState::kUnused) return i;
     return n < kLinesMax ? uint16_t(n + 1) : uint16_t{0};
   }
-  // Whether a row of that many bytes fits at `line` as returned by free_line().
-  bool fits(uint16_t line, uint32_t row_bytes) const {
-    return line != 0 && gap() >= align8(row_bytes) + (line > lines() ? 4 : 0);
-  }
+  // Where a row of that many bytes may lie, with `line` as returned by free_line(): below the others, or in a hole; 0:
+  // nowhere.
+  uint32_t place_for(uint16_t line, uint32_t row_bytes) const;
+  // Bytes of the largest row (rounded up to 8) that place_for() finds a place for, and of what compaction would give.
+  uint32_t room() const;
+  uint32_t room_compacted() const;
 
   static constexpr uint16_t kHasUnused = 1;  // PageHeader::flags: some line pointer may be unused
+  static constexpr uint16_t kHasHoles = 2;   // there may be free bytes among the rows
 
  private:
+  // The first run of at least `bytes` free bytes among the rows, 0 if none; *largest: the longest run, if asked.
+  uint32_t hole(uint32_t bytes, uint32_t* largest) const;
+
   const std::byte* page_;
 };
 

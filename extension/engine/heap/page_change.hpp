@@ -35,30 +35,28 @@ inline void format_if_unused(MiniTransaction& change, ExclusiveGuard& page, uint
   if (page.header().type == PageType::kUnused) change.format(page, PageType::kHeap, relation);
 }
 
-// What free_line() and fits() say of a page that may still have to be formatted.
+// What free_line(), place_for() and room() say of a page that may still have to be formatted.
 inline uint16_t line_for(const ExclusiveGuard& page) {
   return page.header().type == PageType::kUnused ? uint16_t{1} : HeapPage(page.bytes()).free_line();
 }
-inline bool row_fits(const ExclusiveGuard& page, uint16_t line, uint32_t row_bytes) {
-  if (page.header().type == PageType::kUnused) return row_bytes <= kRowBytesMax;
-  return HeapPage(page.bytes()).fits(line, row_bytes);
+inline uint32_t place_for(const ExclusiveGuard& page, uint16_t line, uint32_t row_bytes) {
+  if (page.header().type == PageType::kUnused) return coherence::kPageSize - align8(row_bytes);
+  return HeapPage(page.bytes()).place_for(line, row_bytes);
 }
-inline uint32_t free_bytes(const ExclusiveGuard& page) {
-  return page.header().type == PageType::kUnused ? kRowBytesMax : HeapPage(page.bytes()).gap();
-}
+inline uint32_t room(const ExclusiveGuard& page) { return HeapPage(page.bytes()).room(); }
 
-// Puts a row (header and body) at `line`.
-inline void put_row(MiniTransaction& change, ExclusiveGuard& page, uint16_t line, const std::byte* row,
+// Puts a row (header and body) at `line`, `place` bytes into the page.
+inline void put_row(MiniTransaction& change, ExclusiveGuard& page, uint16_t line, uint32_t place, const std::byte* row,
                     uint32_t bytes) {
   HeapPage view(page.bytes());
   PageSpace space = PageSpace::of(page.header());
-  space.upper = uint16_t(space.upper - align8(bytes));
+  if (place < space.upper) space.upper = uint16_t(place);
   if (line > view.lines()) {
     space.lower = uint16_t(space.lower + 4);
     space.flags = uint16_t(space.flags & ~HeapPage::kHasUnused);  // free_line() found none
   }
-  change.write(page, space.upper, row, bytes);
-  change.set(page, HeapPage::line_offset(line), Line::normal(space.upper, bytes));
+  change.write(page, place, row, bytes);
+  change.set(page, HeapPage::line_offset(line), Line::normal(place, bytes));
   set_space(change, page, space);
 }
 

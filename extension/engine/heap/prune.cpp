@@ -40,39 +40,49 @@ class Plan {
 
   uint32_t removed() const { return removed_; }
 
-  // The page as it will be.
-  void write(std::byte* to) const {
+  // The page as it will be: rows where they are, or moved together.
+  void write(std::byte* to, bool compact) const {
     const PageHeader& header = view_.header();
-    std::memcpy(to, &header, sizeof header);
-    uint16_t order[kLinesMax];
-    uint16_t rows = 0, lines = view_.lines();
+    uint16_t lines = view_.lines();
     while (lines > 0 && after_[lines].state() == LineState::kUnused) --lines;
-    bool unused = false;
+    Line pointers[kLinesMax + 1];
+    std::copy(after_, after_ + lines + 1, pointers);
+    std::memcpy(to, &header, coherence::kPageSize);
+    uint32_t upper = compact ? move_together(pointers, lines, to) : header.special;
+    PageSpace space = PageSpace::of(header);
+    space.flags = compact ? 0 : uint16_t(HeapPage::kHasHoles);
+    space.superseded = 0;
     for (uint16_t line = 1; line <= lines; ++line) {
-      if (after_[line].normal()) order[rows++] = line;
-      unused |= after_[line].state() == LineState::kUnused;
+      if (pointers[line].state() == LineState::kUnused) space.flags |= HeapPage::kHasUnused;
+      if (!pointers[line].normal()) continue;
+      upper = std::min(upper, pointers[line].offset());
+      if (view_.row_header(line).ended() || life_[line] == Liveness::kInsertRunning) ++space.superseded;
     }
-    std::sort(order, order + rows, [&](uint16_t a, uint16_t b) { return after_[a].offset() > after_[b].offset(); });
-    uint32_t upper = header.special;
-    uint16_t superseded = 0;
-    Line line_pointers[kLinesMax + 1];
-    std::copy(after_, after_ + lines + 1, line_pointers);
-    for (uint16_t i = 0; i < rows; ++i) {
-      uint16_t line = order[i];
-      uint32_t bytes = after_[line].bytes();
-      upper -= align8(bytes);
-      std::memcpy(to + upper, view_.row(line), bytes);
-      std::memset(to + upper + bytes, 0, align8(bytes) - bytes);
-      line_pointers[line] = Line::normal(upper, bytes);
-      if (view_.row_header(line).ended() || life_[line] == Liveness::kInsertRunning) ++superseded;
-    }
-    std::memcpy(to + bufmgr::kPageBody, line_pointers + 1, lines * 4u);
-    PageSpace space{uint16_t(unused ? header.flags | HeapPage::kHasUnused : header.flags & ~HeapPage::kHasUnused),
-                    uint16_t(bufmgr::kPageBody + lines * 4u), uint16_t(upper), header.special, superseded};
+    space.lower = uint16_t(bufmgr::kPageBody + lines * 4u);
+    space.upper = uint16_t(upper);
+    std::memcpy(to + bufmgr::kPageBody, pointers + 1, lines * 4u);
     std::memcpy(to + kPageSpaceAt, &space, sizeof space);
   }
 
  private:
+  uint32_t move_together(Line* pointers, uint16_t lines, std::byte* to) const {
+    uint16_t order[kLinesMax];
+    uint16_t rows = 0;
+    for (uint16_t line = 1; line <= lines; ++line)
+      if (pointers[line].normal()) order[rows++] = line;
+    std::sort(order, order + rows, [&](uint16_t a, uint16_t b) { return pointers[a].offset() > pointers[b].offset(); });
+    uint32_t upper = view_.header().special;
+    for (uint16_t i = 0; i < rows; ++i) {
+      uint16_t line = order[i];
+      uint32_t bytes = pointers[line].bytes();
+      upper -= align8(bytes);
+      std::memcpy(to + upper, view_.row(line), bytes);
+      std::memset(to + upper + bytes, 0, align8(bytes) - bytes);
+      pointers[line] = Line::normal(upper, bytes);
+    }
+    return upper;
+  }
+
   // Dead because it never was, rather than because somebody ended it.
   bool never_made(const RowHeader& row) const {
     if (row.creator.kind() == StampKind::kAborted) return true;
@@ -125,7 +135,7 @@ class Plan {
 
 }  // namespace
 
-void put_page(MiniTransaction& change, ExclusiveGuard& page, const std::byte* to) {
+void put_page(MiniTransaction& change, ExclusiveGuard& page, const std::byte* to, bool rows) {
   HeapPage after(to);
   PageSpace space = PageSpace::of(after.header());
   set_space(change, page, space);
@@ -135,10 +145,10 @@ void put_page(MiniTransaction& change, ExclusiveGuard& page, const std::byte* to
     if (from < end) change.write(page, from, to + from, end - from);
   };
   write_difference(bufmgr::kPageBody, space.lower);
-  write_difference(space.upper, space.special);
+  if (rows) write_difference(space.upper, space.special);
 }
 
-Result<uint32_t> Heap::prune(uint32_t block) {
+Result<uint32_t> Heap::prune(uint32_t block, uint32_t wanted) {
   auto page = page_of(block);
   if (!page) return page.error();
   alignas(8) std::byte copy[coherence::kPageSize];
@@ -148,17 +158,21 @@ Result<uint32_t> Heap::prune(uint32_t block) {
     if (!HeapPage(copy).is_heap()) return 0u;
     Plan plan(txns_, copy);
     GCL_TRY(plan.make());
-    if (plan.removed() == 0) return 0u;
-    plan.write(pruned);
+    plan.write(pruned, false);
+    HeapPage after(pruned);
+    bool compact = wanted != 0 && after.place_for(after.free_line(), wanted) == 0 && after.free_line() != 0 &&
+                   after.room_compacted() >= align8(wanted);
+    if (compact) plan.write(pruned, true);
+    if (plan.removed() == 0 && !compact) return 0u;
     MiniTransaction change(txns_.pool(), txns_.session());
     GCL_TRY(change.reserve(coherence::kPageSize + 256));
     auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
     if (!guard) return guard.error();
     if (guard->header().version != HeapPage(copy).header().version) continue;
     change.join(*guard);
-    put_page(change, *guard, pruned);
+    put_page(change, *guard, pruned, compact);
     change.commit();
-    return plan.removed();
+    return plan.removed() + (compact ? 1 : 0);
   }
   return 0u;
 }

@@ -5,7 +5,8 @@
 
 namespace engine {
 
-// Makes line pointers, rows and space of `page` what they are in `to`; version and identity stay.  REQUIRES: joined.
-void put_page(bufmgr::MiniTransaction& change, bufmgr::ExclusiveGuard& page, const std::byte* to);
+// Makes line pointers and space of `page` what they are in `to`, and (`rows`) the rows; version and identity stay.
+// REQUIRES: joined.
+void put_page(bufmgr::MiniTransaction& change, bufmgr::ExclusiveGuard& page, const std::byte* to, bool rows);
 
 }  // namespace engine

@@ -25,7 +25,7 @@ Status Heap::survey(uint32_t block, VacuumStats& stats, std::vector<Tid>& dead, 
   alignas(8) std::byte copy[coherence::kPageSize];
   GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, copy));
   HeapPage view(copy);
-  *free_bytes = view.is_heap() ? view.gap() : kRowBytesMax;
+  *free_bytes = view.room();
   ++stats.pages;
   for (uint16_t line = 1; line <= view.lines(); ++line) {
     if (view.line(line).state() == LineState::kDead) dead.push_back({block, line});
