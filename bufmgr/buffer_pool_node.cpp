@@ -13,6 +13,8 @@ using coherence::Errc;
 
 namespace {
 
+constexpr uint32_t kProviderRetryMs = 2;
+
 ArenaPlan plan_of(const NodeOptions& options) {
   return ArenaPlan::make(options.frames, options.sessions_max, options.extra_bytes);
 }
@@ -121,9 +123,9 @@ bool BufferPool::run_provider_once(Session& session) { return PageProvider(*this
 void BufferPool::wait_for_provider_work(uint32_t ms) noexcept {
   const uint32_t seen = shared_->provider_called.load(std::memory_order_acquire);
   shared_->provider_sleeps.store(1);
-  if (free_.count() > PageProvider::low_mark(frames()) && ring_.used() < PageProvider::ring_mark(ring_)) {
-    wait_bell(shared_->provider_called, seen, ms);
-  }
+  // What the last round could not do, for want of a flush or an idle page, is tried again soon.
+  const bool idle = free_.count() > PageProvider::low_mark(frames()) && ring_.used() < PageProvider::ring_mark(ring_);
+  wait_bell(shared_->provider_called, seen, idle ? ms : kProviderRetryMs);
   shared_->provider_sleeps.store(0, std::memory_order_relaxed);
 }
 
