@@ -8,6 +8,15 @@
 
 namespace coherence::model {
 
+// A sanitizer looks at the code, not at the protocol: a part of each exploration is enough for it.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr size_t kEnough = 20'000, kMost = 20'000;
+constexpr bool kWhole = false;
+#else
+constexpr size_t kEnough = 400'000, kMost = 12'000'000;
+constexpr bool kWhole = true;
+#endif
+
 class Explored : public testing::TestWithParam<Variant> {};
 
 std::string name_of(const testing::TestParamInfo<Variant>& info) {
@@ -20,16 +29,17 @@ std::string name_of(const testing::TestParamInfo<Variant>& info) {
 TEST_P(Explored, AsExpected) {
   const Variant& variant = GetParam();
   auto begin = std::chrono::steady_clock::now();
-  Verdict verdict = explore(variant, 400'000, 12'000'000);
+  Verdict verdict = explore(variant, kEnough, kMost);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   printf("%-20s %8zu states%s  %-24s starvable: %s  %.1f s\n", variant.name, verdict.states,
          verdict.cut ? " (cut)" : "", verdict.broken.empty() ? "safe, live" : verdict.broken.c_str(),
          verdict.starved.c_str(), seconds);
   if (!*variant.expect) {
     EXPECT_EQ(verdict.broken, "") << verdict.trace;
-    EXPECT_FALSE(verdict.cut);
+    EXPECT_EQ(verdict.cut, !kWhole);
     return;
   }
+  if (!kWhole) return;
   std::string wanted(variant.expect);
   bool refuted = false;
   for (size_t i = 0; i + 1 < wanted.size(); i += 3)
