@@ -25,7 +25,9 @@ struct HeapKey {
   bool operator==(const HeapKey&) const = default;
 };
 struct HeapKeyHash {
-  size_t operator()(const HeapKey& k) const { return (k.header * 0x9E3779B97F4A7C15ull) ^ (uint64_t{k.relid} << 20) ^ k.file; }
+  size_t operator()(const HeapKey& k) const {
+    return (k.header * 0x9E3779B97F4A7C15ull) ^ (uint64_t{k.relid} << 20) ^ k.file;
+  }
 };
 
 // Everything a process has of the pool.
@@ -50,8 +52,7 @@ void on_exit(int, Datum) {
 
 [[noreturn]] void refuse() {
   if (!node_configured())
-    ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-            errmsg("this server takes part in no gcl pool"),
+    ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("this server takes part in no gcl pool"),
             errhint("Add gcl to shared_preload_libraries and set gcl.pool, or use gclctl to make a cluster."));
   raise(coherence::Errc::kFenced, nullptr);
 }

@@ -1,4 +1,5 @@
 // The module: what is set up when the server preloads gcl, and what it says when it was not preloaded.
+#include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/indexam/dispatch.hpp"
 #include "extension/pg/node.hpp"
@@ -9,7 +10,6 @@
 #include "extension/pg/txn/snapshots.hpp"
 #include "extension/pg/txn/xact.hpp"
 #include "extension/pg/workers/workers.hpp"
-#include "extension/pg/backend.hpp"
 
 extern "C" {
 PG_MODULE_MAGIC;

@@ -50,12 +50,13 @@ void check_settings() {
 bufmgr::BufferPool* join(Errc* outcome, Problem* problem) {
   const std::string identity = server_identity(PG_VERSION_NUM, BLCKSZ, settings.locale);
   const bool keeps = settings.pool_file != nullptr && settings.pool_file[0] != '\0';
-  const bufmgr::NodeOptions options{
-      .files = {.path = settings.pool, .durable_path = keeps ? settings.pool_file : nullptr, .identity = identity.c_str()},
-      .node = {uint8_t(settings.node_id)},
-      .frames = uint32_t(uint64_t(settings.cache_size_kb) * 1024 / coherence::kPageSize),
-      .sessions_max = session_slots(),
-      .extra_bytes = engine::TxnShared::bytes_for(session_slots())};
+  const bufmgr::NodeOptions options{.files = {.path = settings.pool,
+                                              .durable_path = keeps ? settings.pool_file : nullptr,
+                                              .identity = identity.c_str()},
+                                    .node = {uint8_t(settings.node_id)},
+                                    .frames = uint32_t(uint64_t(settings.cache_size_kb) * 1024 / coherence::kPageSize),
+                                    .sessions_max = session_slots(),
+                                    .extra_bytes = engine::TxnShared::bytes_for(session_slots())};
   auto made = bufmgr::BufferPool::create_node(options, problem);
   if (made) return made.take().release();  // lives as long as the server; its processes inherit it
   *outcome = made.error();

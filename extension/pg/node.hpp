@@ -27,12 +27,12 @@ struct Garbage {
 };
 
 struct NodeState {
-  std::atomic<uint32_t> backends;         // sessions of backends
-  std::atomic<uint32_t> workers;          // sessions of workers but the fabric's
-  std::atomic<bool> closing;              // no new session any more
-  std::atomic<bool> ready;                // the member worker joined: sessions may begin
-  std::atomic<uint64_t> flush_wanted;     // highest position somebody waits for
-  std::atomic<int> worker_proc[kWorkers]; // pgprocno, -1: not running
+  std::atomic<uint32_t> backends;          // sessions of backends
+  std::atomic<uint32_t> workers;           // sessions of workers but the fabric's
+  std::atomic<bool> closing;               // no new session any more
+  std::atomic<bool> ready;                 // the member worker joined: sessions may begin
+  std::atomic<uint64_t> flush_wanted;      // highest position somebody waits for
+  std::atomic<int> worker_proc[kWorkers];  // pgprocno, -1: not running
   slock_t garbage_lock;
   uint32_t garbage_count;
   Garbage garbage[kGarbageMax];

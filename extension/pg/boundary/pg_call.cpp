@@ -5,7 +5,7 @@ namespace gcl {
 namespace {
 PgError carried{nullptr};
 ErrorData* spent = nullptr;  // thrown on; freed when the next one is caught
-}
+}  // namespace
 
 // Owns nothing, and nothing below it is a C++ frame that does (see the contract): the one place a longjmp lands.
 bool pg_try(void (*f)(void*), void* data, PgError* error) noexcept {

@@ -21,8 +21,7 @@ void raise(Errc outcome, Relation rel) {
       ereport(ERROR, errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling statement due to an interrupt"));
       break;
     case Errc::kFenced:
-      ereport(ERROR, errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("the gcl pool is fenced"),
-              errdetail("%s", fence_reason()),
+      ereport(ERROR, errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("the gcl pool is fenced"), errdetail("%s", fence_reason()),
               errhint("A primary ended without leaving the pool in order. Stop all primaries of the cluster."));
       break;
     case Errc::kTimeout:
@@ -33,8 +32,7 @@ void raise(Errc outcome, Relation rel) {
               errhint("Drop or vacuum gcl tables, or create a cluster with a larger pool."));
       break;
     case Errc::kTooLarge:
-      ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-              errmsg("row is too large for gcl table \"%s\"", name),
+      ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("row is too large for gcl table \"%s\"", name),
               errdetail("A row of a gcl table must fit one page of %d bytes.", BLCKSZ),
               errhint("Store large values in an ordinary (heap) table."));
       break;
@@ -48,9 +46,9 @@ void raise(Errc outcome, Relation rel) {
               errmsg("relation \"%s\" is damaged in the gcl pool (%s)", name, coherence::errc_name(outcome)));
       break;
     default:
-      ereport(ERROR, errcode(ERRCODE_INTERNAL_ERROR),
-              errmsg("unexpected outcome of a gcl operation on relation \"%s\": %s", name,
-                     coherence::errc_name(outcome)));
+      ereport(
+          ERROR, errcode(ERRCODE_INTERNAL_ERROR),
+          errmsg("unexpected outcome of a gcl operation on relation \"%s\": %s", name, coherence::errc_name(outcome)));
   }
   pg_unreachable();
 }

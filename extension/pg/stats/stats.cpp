@@ -26,8 +26,7 @@ namespace {
 uint64_t sum(Counter c) {
   const coherence::Node& node = node_pool()->coherence_node();
   uint64_t total = 0;
-  for (uint32_t i = 0; i < node.sessions_max(); ++i)
-    total += node.counters(coherence::SessionId{uint16_t(i)}).get(c);
+  for (uint32_t i = 0; i < node.sessions_max(); ++i) total += node.counters(coherence::SessionId{uint16_t(i)}).get(c);
   return total;
 }
 
@@ -47,10 +46,14 @@ void require_pool() {
 
 const char* state_name(coherence::NodeInfo::State state) {
   switch (state) {
-    case coherence::NodeInfo::State::kAbsent: return "absent";
-    case coherence::NodeInfo::State::kLive: return "live";
-    case coherence::NodeInfo::State::kLeaving: return "leaving";
-    case coherence::NodeInfo::State::kDead: return "dead";
+    case coherence::NodeInfo::State::kAbsent:
+      return "absent";
+    case coherence::NodeInfo::State::kLive:
+      return "live";
+    case coherence::NodeInfo::State::kLeaving:
+      return "leaving";
+    case coherence::NodeInfo::State::kDead:
+      return "dead";
   }
   return "?";
 }
@@ -76,24 +79,24 @@ Datum gcl_stat_node_get(PG_FUNCTION_ARGS) {
   const uint64_t fixes = sum(Count::kFixes) + sum(Count::kPeeks) + sum(Count::kCopies);
   const uint64_t misses = sum(Counter::kMissShared) + sum(Counter::kMissExclusive);
   const uint64_t grants_sent = sum(Counter::kGrantSSent) + sum(Counter::kGrantMSent);
-  const Datum values[] = {Int32GetDatum(node_pool()->node().value),
-                          number(fixes > misses ? fixes - misses : 0),
-                          number(misses),
-                          number(sum(Counter::kBatches)),
-                          number(sum(Counter::kPeerInvSent) + sum(Counter::kPeerWrSent) + sum(Counter::kPeerRdSent)),
-                          number(sum(Counter::kPeerInvReceived) + sum(Counter::kPeerWrReceived) +
-                                 sum(Counter::kPeerRdReceived)),
-                          number(grants_sent),
-                          number(sum(Counter::kGrantSReceived) + sum(Counter::kGrantMReceived)),
-                          number(sum(Count::kEvicted)),
-                          number(sum(Count::kMiniTransactions)),
-                          number(sum(Count::kRedoBytes)),
-                          number(node_pool()->frames()),
-                          number(node_pool()->pages()),
-                          BoolGetDatum(node_pool()->fenced())};
+  const Datum values[] = {
+      Int32GetDatum(node_pool()->node().value),
+      number(fixes > misses ? fixes - misses : 0),
+      number(misses),
+      number(sum(Counter::kBatches)),
+      number(sum(Counter::kPeerInvSent) + sum(Counter::kPeerWrSent) + sum(Counter::kPeerRdSent)),
+      number(sum(Counter::kPeerInvReceived) + sum(Counter::kPeerWrReceived) + sum(Counter::kPeerRdReceived)),
+      number(grants_sent),
+      number(sum(Counter::kGrantSReceived) + sum(Counter::kGrantMReceived)),
+      number(sum(Count::kEvicted)),
+      number(sum(Count::kMiniTransactions)),
+      number(sum(Count::kRedoBytes)),
+      number(node_pool()->frames()),
+      number(node_pool()->pages()),
+      BoolGetDatum(node_pool()->fenced())};
   const bool nulls[lengthof(values)] = {};
-  PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), const_cast<Datum*>(values),
-                                                    const_cast<bool*>(nulls))));
+  PG_RETURN_DATUM(
+      HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), const_cast<Datum*>(values), const_cast<bool*>(nulls))));
 }
 
 // All counters of this node, by name.
@@ -106,8 +109,7 @@ Datum gcl_stat_counters(PG_FUNCTION_ARGS) {
     bool nulls[3] = {};
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
   };
-  for (int i = 0; i < coherence::kCounters; ++i)
-    put("coherence", coherence::counter_name(Counter(i)), sum(Counter(i)));
+  for (int i = 0; i < coherence::kCounters; ++i) put("coherence", coherence::counter_name(Counter(i)), sum(Counter(i)));
   for (int i = 0; i < bufmgr::kCounts; ++i) put("bufmgr", bufmgr::count_name(Count(i)), sum(Count(i)));
   return Datum{0};
 }

@@ -41,8 +41,7 @@ bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot 
   const engine::Snapshot seen = engine_snapshot(snapshot);
   // The slot may still point to the row of the last call.
   ExecClearTuple(slot);
-  const RowRead read =
-      *until_done(data->rel, [&] { return fetch.heap->fetch_chain(tid_of(tid), seen, fetch.row); });
+  const RowRead read = *until_done(data->rel, [&] { return fetch.heap->fetch_chain(tid_of(tid), seen, fetch.row); });
   if (!read.found) return false;
   set_tid(tid, read.tid);
   store_row(data->rel, fetch.row, read.bytes, read.tid, slot);

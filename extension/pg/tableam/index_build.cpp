@@ -22,8 +22,10 @@ enum class Entry : uint8_t { kNone, kDead, kAlive };
 Entry entry_for(const engine::RowHeader& row, Liveness live, bool* broken) {
   switch (live) {
     case Liveness::kLive:
-    case Liveness::kInsertRunning: return Entry::kAlive;
-    case Liveness::kDead: return Entry::kNone;
+    case Liveness::kInsertRunning:
+      return Entry::kAlive;
+    case Liveness::kDead:
+      return Entry::kNone;
     case Liveness::kRecentlyDead:
     case Liveness::kDeleteRunning:
       if (row.heap_only() || row.chain_goes_on()) {
@@ -83,9 +85,10 @@ double add_page(Build& b, engine::Heap& heap, uint32_t block) {
 }  // namespace
 
 double gcl_index_build_range_scan(Relation table, Relation index, IndexInfo* info, bool, bool, bool,
-                                  BlockNumber start_block, BlockNumber blocks, IndexBuildCallback callback,
-                                  void* state, TableScanDesc scan) {
-  if (start_block != 0 || blocks != InvalidBlockNumber) not_supported("building an index from a range of blocks", nullptr);
+                                  BlockNumber start_block, BlockNumber blocks, IndexBuildCallback callback, void* state,
+                                  TableScanDesc scan) {
+  if (start_block != 0 || blocks != InvalidBlockNumber)
+    not_supported("building an index from a range of blocks", nullptr);
   if (info->ii_Concurrent)
     not_supported("CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY", "Use the form without CONCURRENTLY.");
   if (scan != nullptr) table_endscan(scan);

@@ -1,6 +1,8 @@
 // Relations: where a table's pages are, how large it is.
 #include "extension/pg/relation_record.hpp"
 
+#include <math.h>
+
 #include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/tableam/table_am.hpp"
@@ -10,6 +12,7 @@ extern "C" {
 #include "catalog/storage.h"
 #include "optimizer/plancat.h"
 #include "storage/smgr.h"
+#include "utils/timestamp.h"
 }
 
 namespace gcl {
@@ -37,8 +40,8 @@ bool has_pages(Relation rel) {
 }  // namespace
 
 // TRUNCATE and rewrites come here too: `rel` then still has its old file, whose pages go when the transaction commits.
-void gcl_relation_set_new_filenode(Relation rel, const RelFileNode* newrnode, char persistence, TransactionId* freezeXid,
-                                   MultiXactId* minmulti) {
+void gcl_relation_set_new_filenode(Relation rel, const RelFileNode* newrnode, char persistence,
+                                   TransactionId* freezeXid, MultiXactId* minmulti) {
   *freezeXid = InvalidTransactionId;
   *minmulti = InvalidMultiXactId;
   if (persistence != RELPERSISTENCE_PERMANENT)
@@ -77,13 +80,48 @@ uint64 gcl_relation_size(Relation rel, ForkNumber fork) {
 
 bool gcl_relation_needs_toast_table(Relation) { return false; }
 
+namespace {
+
+// What the planner believes of a table's size may be a second old: counting costs a look at the whole map.
+struct SizeSeen {
+  Oid relid, file;
+  uint32_t used, range;
+  TimestampTz at;
+};
+
+const SizeSeen& size_seen(Relation rel) {
+  static SizeSeen seen[256];
+  SizeSeen& slot = seen[RelationGetRelid(rel) % lengthof(seen)];
+  const TimestampTz now = GetCurrentStatementStartTimestamp();
+  if (slot.relid == RelationGetRelid(rel) && slot.file == rel->rd_node.relNode && slot.used > 0 &&
+      now - slot.at < USECS_PER_SEC)
+    return slot;
+  engine::Heap& heap = heap_of(rel);
+  const uint32_t used = *until_done(rel, [&] { return heap.used_blocks(); });
+  slot = {RelationGetRelid(rel), rel->rd_node.relNode, used, used == 0 ? 0 : heap.block_at(used - 1) + 1, now};
+  return slot;
+}
+
+double rows_per_block(Relation rel, int32* widths) {
+  if (rel->rd_rel->relpages > 0 && rel->rd_rel->reltuples >= 0)
+    return double(rel->rd_rel->reltuples) / rel->rd_rel->relpages;
+  constexpr double kRowOverhead = MAXALIGN(engine::kRowHeaderBytes) + 4;
+  const double per_block = (BLCKSZ - bufmgr::kPageBody) / (get_rel_data_width(rel, widths) + kRowOverhead);
+  return Max(1.0, floor(per_block));
+}
+
+}  // namespace
+
+// The rows' density refers to the range of block numbers, as counted by VACUUM and ANALYZE; what a scan reads is the
+// pages in use.
 void gcl_relation_estimate_size(Relation rel, int32* widths, BlockNumber* pages, double* tuples, double* allvisfrac) {
-  constexpr Size kRowOverhead = MAXALIGN(engine::kRowHeaderBytes) + 4;
-  table_block_relation_estimate_size(rel, widths, pages, tuples, allvisfrac, kRowOverhead,
-                                     BLCKSZ - bufmgr::kPageBody);
-  // What is read is the pages in use; the rows' density refers to the whole range, as counted by VACUUM and ANALYZE.
-  *pages = *until_done(rel, [&] { return heap_of(rel).used_blocks(); });
-  if (rel->rd_rel->reltuples < 0) *tuples = Min(*tuples, double(*pages) * engine::kLinesMax);
+  const SizeSeen& size = size_seen(rel);
+  const bool counted = rel->rd_rel->relpages > 0 && rel->rd_rel->reltuples >= 0;
+  // As heap: a table never counted is taken for ten pages at least, because it will grow.
+  const uint32_t used = counted ? size.used : Max(size.used, 10u);
+  *pages = used;
+  *tuples = rint(rows_per_block(rel, widths) * (counted ? size.range : used));
+  *allvisfrac = 0;
 }
 
 }  // namespace gcl

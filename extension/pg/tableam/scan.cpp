@@ -24,10 +24,10 @@ struct Scan {
   engine::Snapshot snapshot;
   bool started;
   bool exhausted;
-  uint32_t blocks;        // in `block`, ascending: used when the scan started
+  uint32_t blocks;  // in `block`, ascending: used when the scan started
   uint32_t* block;
-  int64 next;             // index of the page to read when the copy is used up
-  int row;                // index into rows.offset of the last row returned
+  int64 next;  // index of the page to read when the copy is used up
+  int row;     // index into rows.offset of the last row returned
   ParallelBlockTableScanWorkerData worker;
   Liveness live[engine::kLinesMax];
   bool mine[engine::kLinesMax];

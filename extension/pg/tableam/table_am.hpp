@@ -75,8 +75,8 @@ void gcl_tuple_insert_speculative(Relation, TupleTableSlot*, CommandId, int, Bul
 void gcl_tuple_complete_speculative(Relation, TupleTableSlot*, uint32, bool);
 void gcl_multi_insert(Relation, TupleTableSlot**, int, CommandId, int, BulkInsertStateData*);
 TM_Result gcl_tuple_delete(Relation, ItemPointer, CommandId, Snapshot, Snapshot, bool, TM_FailureData*, bool);
-TM_Result gcl_tuple_update(Relation, ItemPointer, TupleTableSlot*, CommandId, Snapshot, Snapshot, bool,
-                           TM_FailureData*, LockTupleMode*, bool*);
+TM_Result gcl_tuple_update(Relation, ItemPointer, TupleTableSlot*, CommandId, Snapshot, Snapshot, bool, TM_FailureData*,
+                           LockTupleMode*, bool*);
 TM_Result gcl_tuple_lock(Relation, ItemPointer, Snapshot, TupleTableSlot*, CommandId, LockTupleMode, LockWaitPolicy,
                          uint8, TM_FailureData*);
 // relation.cpp

@@ -109,8 +109,8 @@ void gcl_relation_vacuum(Relation rel, VacuumParams* params, BufferAccessStrateg
   const bool has_horizon = TransactionIdIsNormal(rel->rd_rel->relfrozenxid);
   const BlockNumber blocks = RelationGetNumberOfBlocks(rel);
   vac_update_relstats(rel, blocks, double(stats.live), 0, count > 0,
-                      has_horizon ? GetOldestNonRemovableTransactionId(rel) : InvalidTransactionId,
-                      InvalidMultiXactId, nullptr, nullptr, false);
+                      has_horizon ? GetOldestNonRemovableTransactionId(rel) : InvalidTransactionId, InvalidMultiXactId,
+                      nullptr, nullptr, false);
   vac_close_indexes(count, indexes, NoLock);
   pgstat_report_vacuum(RelationGetRelid(rel), rel->rd_rel->relisshared, PgStat_Counter(stats.live),
                        PgStat_Counter(stats.recently_dead + stats.left));

@@ -25,13 +25,20 @@ void set_inserted(Relation rel, TupleTableSlot* slot, Tid tid) {
 
 TM_Result result_of(const RowOutcome& outcome) {
   switch (outcome.result) {
-    case RowResult::kOk: return TM_Ok;
-    case RowResult::kInvisible: return TM_Invisible;
-    case RowResult::kSelfModified: return TM_SelfModified;
-    case RowResult::kUpdated: return TM_Updated;
-    case RowResult::kDeleted: return TM_Deleted;
-    case RowResult::kBeingModified: return TM_BeingModified;
-    case RowResult::kWouldBlock: return TM_WouldBlock;
+    case RowResult::kOk:
+      return TM_Ok;
+    case RowResult::kInvisible:
+      return TM_Invisible;
+    case RowResult::kSelfModified:
+      return TM_SelfModified;
+    case RowResult::kUpdated:
+      return TM_Updated;
+    case RowResult::kDeleted:
+      return TM_Deleted;
+    case RowResult::kBeingModified:
+      return TM_BeingModified;
+    case RowResult::kWouldBlock:
+      return TM_WouldBlock;
   }
   pg_unreachable();
 }
@@ -52,7 +59,7 @@ bool any_differs(Relation rel, const Bitmapset* columns, HeapTuple old_row, Heap
   TupleDesc desc = RelationGetDescr(rel);
   for (int x = -1; (x = bms_next_member(columns, x)) >= 0;) {
     const int attribute = x + FirstLowInvalidHeapAttributeNumber;
-    if (attribute == 0) return true;   // the whole row
+    if (attribute == 0) return true;  // the whole row
     if (attribute < 0) {
       if (attribute != TableOidAttributeNumber) return true;
       continue;
@@ -187,10 +194,13 @@ namespace {
 
 engine::RowLock lock_of(LockTupleMode mode) {
   switch (mode) {
-    case LockTupleNoKeyExclusive: return engine::RowLock::kNoKeyExclusive;
-    case LockTupleExclusive: return engine::RowLock::kExclusive;
+    case LockTupleNoKeyExclusive:
+      return engine::RowLock::kNoKeyExclusive;
+    case LockTupleExclusive:
+      return engine::RowLock::kExclusive;
     case LockTupleKeyShare:
-    case LockTupleShare: break;
+    case LockTupleShare:
+      break;
   }
   not_supported("FOR SHARE and FOR KEY SHARE row locks (foreign keys need them, too)",
                 "Use SELECT ... FOR UPDATE or FOR NO KEY UPDATE.");
@@ -198,9 +208,12 @@ engine::RowLock lock_of(LockTupleMode mode) {
 
 engine::WaitPolicy policy_of(LockWaitPolicy policy) {
   switch (policy) {
-    case LockWaitSkip: return engine::WaitPolicy::kSkip;
-    case LockWaitError: return engine::WaitPolicy::kError;
-    case LockWaitBlock: break;
+    case LockWaitSkip:
+      return engine::WaitPolicy::kSkip;
+    case LockWaitError:
+      return engine::WaitPolicy::kError;
+    case LockWaitBlock:
+      break;
   }
   return engine::WaitPolicy::kBlock;
 }

@@ -34,8 +34,8 @@ void free_pages(const Pending& p) noexcept {
                                    : engine::blink::Tree::drop(txns->pool(), txns->session(), p.header);
     if (status.ok()) return;
     if (status.error() == Errc::kInterrupted) continue;
-    ereport(WARNING, errmsg("pages of a dropped gcl relation were not given back: %s",
-                            coherence::errc_name(status.error())));
+    ereport(WARNING,
+            errmsg("pages of a dropped gcl relation were not given back: %s", coherence::errc_name(status.error())));
     return;
   }
 }

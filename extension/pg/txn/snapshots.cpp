@@ -78,15 +78,19 @@ engine::Snapshot engine_snapshot(Snapshot snapshot) {
     case SNAPSHOT_MVCC:
       stamp(snapshot, !ActiveSnapshotSet() || snapshot != GetActiveSnapshot());
       return {.kind = Kind::kMvcc, .ts = {uint64_t(snapshot->whenTaken)}, .command = snapshot->curcid};
-    case SNAPSHOT_SELF: return {.kind = Kind::kSelf};
-    case SNAPSHOT_ANY: return {.kind = Kind::kAny};
+    case SNAPSHOT_SELF:
+      return {.kind = Kind::kSelf};
+    case SNAPSHOT_ANY:
+      return {.kind = Kind::kAny};
     case SNAPSHOT_DIRTY:
       // The engine waits inside: nothing is left for the caller to wait for.
       snapshot->xmin = snapshot->xmax = InvalidTransactionId;
       snapshot->speculativeToken = 0;
       return {.kind = Kind::kDirty};
-    case SNAPSHOT_NON_VACUUMABLE: return {.kind = Kind::kNonVacuumable};
-    default: break;
+    case SNAPSHOT_NON_VACUUMABLE:
+      return {.kind = Kind::kNonVacuumable};
+    default:
+      break;
   }
   elog(ERROR, "gcl tables do not know snapshots of type %d", int(snapshot->snapshot_type));
 }

@@ -77,7 +77,11 @@ void wait_for_tag(int index, uint64_t id) {
 
 Status wait_remote(uint64_t id) {
   const int index = claim(id);
-  if (index < 0) return carried([] { pg_usleep(1000); CHECK_FOR_INTERRUPTS(); });
+  if (index < 0)
+    return carried([] {
+      pg_usleep(1000);
+      CHECK_FOR_INTERRUPTS();
+    });
   bufmgr::ring_bell(member_bell(node_pool()->node()));
   const Status status = carried([=] { wait_for_tag(index, id); });
   leave(index);

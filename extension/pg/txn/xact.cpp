@@ -46,18 +46,24 @@ void abort() noexcept {
 
 void on_transaction(XactEvent event, void*) {
   switch (event) {
-    case XACT_EVENT_PRE_COMMIT: return pre_commit();
-    case XACT_EVENT_COMMIT: return commit();
-    case XACT_EVENT_ABORT: return abort();
+    case XACT_EVENT_PRE_COMMIT:
+      return pre_commit();
+    case XACT_EVENT_COMMIT:
+      return commit();
+    case XACT_EVENT_ABORT:
+      return abort();
     case XACT_EVENT_PARALLEL_COMMIT:
-    case XACT_EVENT_PARALLEL_ABORT: return forget_transaction();
+    case XACT_EVENT_PARALLEL_ABORT:
+      return forget_transaction();
     case XACT_EVENT_PRE_PREPARE:
       if (attached_txns() != nullptr && attached_txns()->current().wrote())
         ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                 errmsg("cannot PREPARE a transaction that has changed gcl tables"));
       break;
-    case XACT_EVENT_PREPARE: return forget_transaction();
-    case XACT_EVENT_PARALLEL_PRE_COMMIT: break;
+    case XACT_EVENT_PREPARE:
+      return forget_transaction();
+    case XACT_EVENT_PARALLEL_PRE_COMMIT:
+      break;
   }
 }
 
@@ -79,7 +85,8 @@ void on_savepoint(SubXactEvent event, SubTransactionId, SubTransactionId, void*)
       }
       pending_sub_abort(level);
       break;
-    case SUBXACT_EVENT_PRE_COMMIT_SUB: break;
+    case SUBXACT_EVENT_PRE_COMMIT_SUB:
+      break;
   }
 }
 
