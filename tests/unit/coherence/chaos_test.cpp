@@ -1,0 +1,126 @@
+// Everything at once: locks, upgrades, holds, evictions, write-backs, interrupts, a slow log; then the sums.
+#include <chrono>
+#include <cstdlib>
+#include <random>
+
+#include "cluster.hpp"
+
+namespace coherence {
+
+class Chaos : public ClusterTest {};
+
+TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kNodes = 3, kThreads = 3, kHot = 6;
+  const char* longer = getenv("GCL_CHAOS_SECONDS");
+  auto end = Clock::now() + std::chrono::seconds(longer ? atoi(longer) : 2);
+  for (int i = 0; i < kNodes; i++) add_node(8);
+  std::atomic<uint64_t> done[kHot] = {};
+  std::atomic<uint64_t> clock[kNodes] = {};
+  std::atomic<bool> torn{false}, stop{false};
+  struct Sometimes : Interrupts {
+    std::mt19937 random;
+    bool pending() noexcept override { return random() % 50 == 0; }
+  };
+  auto flusher = std::thread([&] {
+    while (!stop) {
+      for (int n = 0; n < kNodes; n++) {
+        nodes[n]->horizon.flushed_lsn = clock[n].load();
+        nodes[n]->node->ring();
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  auto body = [&](int n, int t) {
+    TestNode& node = *nodes[n];
+    Sometimes sometimes;
+    sometimes.random.seed(unsigned(n * 31 + t));
+    Session session(*node.node, SessionId{uint16_t(t)}, &sometimes);
+    std::mt19937 random(unsigned(n * 10 + t + 1));
+    auto same = [&](Line& l) { return read_word(*node.node, l) == read_word(*node.node, l, 4096); };
+    while (Clock::now() < end) {
+      uint32_t k = random() % kHot;
+      PageId p = page(k);
+      Line& l = node.line(session, p);
+      switch (random() % 8) {
+        case 0:
+        case 1:
+        case 2: {
+          if (!session.lock_exclusive(l, p)) break;
+          uint64_t v = read_word(*node.node, l) + 1, lsn = ++clock[n];
+          if (!same(l)) torn = true;
+          write_word(*node.node, l, v, Lsn{lsn});
+          write_word(*node.node, l, v, Lsn{lsn}, 4096);
+          if (random() % 4 == 0) {
+            session.downgrade(l);
+            if (!same(l)) torn = true;
+            session.unlock_shared(l);
+          } else {
+            session.unlock_exclusive(l);
+          }
+          done[k]++;
+          break;
+        }
+        case 3:
+          if (!session.lock_shared(l, p)) break;
+          if (!same(l)) torn = true;
+          if (random() % 4 == 0) {
+            session.hold(l, false);
+            session.unlock_shared(l);
+            if (!session.try_lock_shared(l, p)) {
+              session.drop_hold(l, false);
+              break;
+            }
+            if (!same(l)) torn = true;
+            session.unlock_shared(l);
+            session.drop_hold(l, false);
+          } else {
+            session.unlock_shared(l);
+          }
+          break;
+        case 4: {
+          uint64_t token;
+          if (!l.begin_optimistic(p, &token)) break;
+          bool equal = same(l);
+          if (l.validate(token) && !equal) torn = true;
+          if (random() % 2 && session.try_upgrade(l, p, token)) {
+            if (!same(l)) torn = true;
+            session.unlock_exclusive(l);
+          }
+          break;
+        }
+        case 5:
+          (void)session.write_back(l, p);
+          break;
+        case 6:
+          node.evict(session, p);
+          break;
+        case 7:
+          if (session.try_lock_exclusive(l, p)) session.unlock_exclusive(l);
+          break;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int n = 0; n < kNodes; n++)
+    for (int t = 0; t < kThreads; t++) threads.emplace_back(body, n, t);
+  for (auto& t : threads) t.join();
+  EXPECT_FALSE(torn);
+  Problem problem;
+  for (int n = 0; n < kNodes; n++) {  // everybody leaves in order: nothing hangs on, no word is left owned
+    nodes[n]->stop();
+    Session session(*nodes[n]->node, SessionId{0}, nullptr);
+    bool last;
+    EXPECT_TRUE(nodes[n]->node->leave(session, &last, &problem).ok()) << problem.text;
+    EXPECT_EQ(last, n == kNodes - 1);
+  }
+  stop = true;
+  flusher.join();
+  for (uint32_t k = 0; k < kHot; k++) {
+    uint64_t value;
+    memcpy(&value, pool->at(pool->page_address(page(k))), 8);
+    EXPECT_EQ(value, done[k]);
+  }
+}
+
+}  // namespace coherence
