@@ -48,8 +48,8 @@ class Comparator {
 
   // Suffix truncation.  `left` and `right` are neighbours between which a page is cut (left <= right).  If they differ
   // in their key attributes: writes to `to` (room for kKeyMax bytes) a short key k with left < k <= right and returns
-  // its length (kKeyMin .. kKeyMax; it may be longer than `right` by a mark or two); `right` without INCLUDE columns
-  // and without attributes behind the first that differs is such a key.  0 if they are equal, or not to bother: the
+  // its length (kKeyMin .. kKeyMax; it may be longer than `right` by a mark or two).  `right` without INCLUDE columns
+  // and without the attributes behind the first that differs is such a key.  0 if they are equal, or not to bother: the
   // tree keeps the whole of `right` and its tid.
   virtual uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) {
     (void)left, (void)right, (void)to;
