@@ -34,6 +34,9 @@ struct ScanState {
   static ScanState* of(IndexScanDesc scan) { return static_cast<ScanState*>(scan->opaque); }
 };
 static_assert(offsetof(ScanState, nbtree) == 0);
+static_assert(offsetof(BTScanOpaqueData, markItemIndex) < offsetof(BTScanOpaqueData, currPos) &&
+              offsetof(BTScanOpaqueData, markPos) + sizeof(BTScanPosData) <= sizeof(BTScanOpaqueData) &&
+              offsetof(BTScanOpaqueData, currPos) < offsetof(BTScanOpaqueData, markPos));
 
 // The narrowest range of the tree that holds every entry the preprocessed keys can accept; fills state.low and high.
 // Entries in it still have to be checked.
