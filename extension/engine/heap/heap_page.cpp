@@ -1,6 +1,7 @@
 #include "extension/engine/heap/heap_page.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace engine {
 
@@ -12,9 +13,21 @@ constexpr uint32_t kUnits = coherence::kPageSize / 8;
 class Units {
  public:
   void take(uint32_t first, uint32_t count) {
-    for (uint32_t unit = first; unit < first + count; ++unit) word_[unit / 64] |= uint64_t{1} << unit % 64;
+    for (uint32_t end = first + count; first < end;) {
+      const uint32_t bit = first % 64, part = std::min(64 - bit, end - first);
+      word_[first / 64] |= (~uint64_t{0} >> (64 - part)) << bit;
+      first += part;
+    }
   }
-  bool taken(uint32_t unit) const { return word_[unit / 64] >> unit % 64 & 1; }
+  // The first unit at or after `from` that is taken, or free; kUnits: none.
+  uint32_t next(uint32_t from, bool taken) const {
+    for (uint32_t i = from / 64; i < kUnits / 64; ++i) {
+      uint64_t bits = taken ? word_[i] : ~word_[i];
+      if (i == from / 64) bits &= ~uint64_t{0} << from % 64;
+      if (bits != 0) return i * 64 + uint32_t(std::countr_zero(bits));
+    }
+    return kUnits;
+  }
 
  private:
   uint64_t word_[kUnits / 64] = {};
@@ -24,14 +37,17 @@ class Units {
 
 uint32_t HeapPage::hole(uint32_t bytes, uint32_t* largest) const {
   Units units;
-  for (uint16_t i = 1; i <= lines(); ++i)
+  for (uint16_t i = 1, n = lines(); i <= n; ++i)
     if (line(i).normal()) units.take(line(i).offset() / 8, align8(line(i).bytes()) / 8);
-  uint32_t run = 0, found = 0;
-  for (uint32_t unit = header().upper / 8; unit < header().special / 8u; ++unit) {
-    run = units.taken(unit) ? 0 : run + 1;
-    if (largest != nullptr) *largest = std::max(*largest, run * 8);
-    if (found == 0 && run * 8 >= bytes) found = (unit + 1 - run) * 8;
+  uint32_t found = 0;
+  const uint32_t end = header().special / 8u;
+  for (uint32_t unit = units.next(header().upper / 8, false); unit < end;) {
+    const uint32_t stop = std::min(units.next(unit, true), end);
+    const uint32_t run = (stop - unit) * 8;
+    if (largest != nullptr) *largest = std::max(*largest, run);
+    if (found == 0 && run >= bytes) found = unit * 8;
     if (found != 0 && largest == nullptr) break;
+    unit = units.next(stop, false);
   }
   return found;
 }

@@ -69,7 +69,7 @@ void TxnSystem::leave() noexcept {
 
 // T5: the clock is read before the slots are; a session fills its slot before it reads the clock.  So a session whose
 // slot was found empty gets a timestamp that is not below the bound.
-Status TxnSystem::tick() {
+Status TxnSystem::publish_bound() {
   Batch read(words_.clock().node());
   int clock = read.load(words_.clock());
   GCL_TRY(run(read));
@@ -91,7 +91,11 @@ Status TxnSystem::tick() {
   for (uint32_t i = 0; i < words_.nodes(); ++i)
     if (bounds[i] != 0) horizon = std::min(horizon, bounds[i]);
   raise(shared_.horizon, horizon);
+  return {};
+}
 
+Status TxnSystem::tick() {
+  GCL_TRY(publish_bound());
   uint64_t used = shared_.next.load(std::memory_order_relaxed) - shared_.low_water.load(std::memory_order_relaxed);
   return used > words_.slots() / 8 ? advance_low_water() : Status{};
 }
@@ -99,7 +103,7 @@ Status TxnSystem::tick() {
 Cts TxnSystem::horizon() const noexcept { return {shared_.horizon.load(std::memory_order_acquire)}; }
 
 Result<Cts> TxnSystem::refresh_horizon() {
-  GCL_TRY(tick());
+  GCL_TRY(publish_bound());
   return horizon();
 }
 

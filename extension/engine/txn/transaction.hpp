@@ -142,6 +142,7 @@ class TxnSystem {
  private:
   Status run(coherence::Batch& batch);
   Result<TxnId> assign(StatusWord first);
+  Status publish_bound();
   Status extend_reserved();
   Status adopt_leftovers(uint64_t low, uint64_t reserved);
   Status read_log(uint64_t first, uint64_t count, StatusWord* to);
