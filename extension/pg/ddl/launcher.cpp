@@ -6,7 +6,11 @@
 #include "extension/pg/ddl/ddl_port.hpp"
 
 extern "C" {
-#include "commands/dbcommands.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_database.h"
 #include "libpq/pqsignal.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -15,6 +19,8 @@ extern "C" {
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 PGDLLEXPORT void gcl_ddl_launcher_main(Datum);
@@ -94,8 +100,16 @@ bool catch_up(const char* database) {
 // A database that was dropped, or that nobody has made here yet, is not waited for: its log is applied by the first
 // worker that is started for it.
 bool is_here(const char* database) {
+  bool here = false;
   StartTransactionCommand();
-  const bool here = OidIsValid(get_database_oid(database, true));
+  (void)GetTransactionSnapshot();
+  // A plain scan, as the autovacuum launcher's: without a database no index of a catalog can be relied on.
+  Relation catalog = table_open(DatabaseRelationId, AccessShareLock);
+  TableScanDesc scan = table_beginscan_catalog(catalog, 0, nullptr);
+  while (HeapTuple tuple = heap_getnext(scan, ForwardScanDirection))
+    here |= strcmp(NameStr(reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple))->datname), database) == 0;
+  table_endscan(scan);
+  table_close(catalog, AccessShareLock);
   CommitTransactionCommand();
   return here;
 }
