@@ -170,8 +170,16 @@ class Heap {
  private:
   friend class HeapScan;
   // map
+  // The map, as far as this handle has read it: entries never change once set (an extent stays where it is).
+  struct MapPage {
+    PageId page;
+    NodeId owner;
+    std::vector<PageId> extents;
+    std::vector<uint8_t> used;
+  };
   Result<PageId> page_of(uint32_t block);
   Status load_map();
+  Status load_map_page(MapPage& map);
   Status ensure_target(uint32_t row_bytes);
   Result<uint32_t> find_free(uint32_t row_bytes);
   Status grow();
@@ -201,13 +209,6 @@ class Heap {
 
   TxnSystem& txns_;
   RelationId relation_;
-  // The map, as far as this handle has read it: entries never change once set (an extent stays where it is).
-  struct MapPage {
-    PageId page;
-    NodeId owner;
-    std::vector<PageId> extents;
-    std::vector<uint8_t> used;
-  };
   std::vector<MapPage> maps_;
   std::vector<uint32_t> used_;
   uint32_t target_ = kNoBlock;  // block this handle inserts into

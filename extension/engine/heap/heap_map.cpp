@@ -62,23 +62,44 @@ Status Heap::drop(TxnSystem& txns, RelationId relation) {
   return pool.free(txns.session(), relation.header, 1);
 }
 
+// Reads only what it needs, optimistically: every scan begins with it.
 Status Heap::load_map() {
-  PageBuffer root, map;
-  GCL_TRY(copy_typed(txns_, relation_.header, PageType::kRelation, root));
-  const auto& directory = root.as<RelationPage>();
-  for (uint32_t m = 0; m < directory.maps; ++m) {
-    if (m == maps_.size())
-      maps_.push_back({RelationPage::page_of(directory.map[m]), RelationPage::owner_of(directory.map[m]), {}, {}});
-    GCL_TRY(copy_typed(txns_, maps_[m].page, PageType::kExtentMap, map));
-    const auto& extents = map.as<ExtentMapPage>();
-    maps_[m].extents.resize(extents.extents);
-    maps_[m].used.resize(extents.extents);
-    for (uint32_t e = 0; e < extents.extents; ++e) {
-      maps_[m].extents[e] = PageId{extents.extent[e].first};
-      maps_[m].used[e] = extents.extent[e].used;
-    }
+  auto& pool = txns_.pool();
+  for (;;) {
+    auto look = pool.fix_optimistic(txns_.session(), relation_.header);
+    if (!look) return look.error();
+    auto type = look->get<PageHeader>(0).type;
+    uint32_t maps = std::min(look->get<uint32_t>(offsetof(RelationPage, maps)), RelationPage::kMapsMax);
+    std::vector<uint64_t> fresh(maps > maps_.size() ? maps - maps_.size() : 0);
+    if (!fresh.empty())
+      look->copy(uint32_t(offsetof(RelationPage, map) + maps_.size() * 8), fresh.data(), uint32_t(fresh.size() * 8));
+    if (!look->validate()) continue;
+    if (type != PageType::kRelation) return Errc::kNotFound;
+    for (uint64_t entry : fresh) maps_.push_back({RelationPage::page_of(entry), RelationPage::owner_of(entry), {}, {}});
+    break;
   }
+  for (MapPage& map : maps_) GCL_TRY(load_map_page(map));
   return {};
+}
+
+Status Heap::load_map_page(MapPage& map) {
+  for (;;) {
+    auto look = txns_.pool().fix_optimistic(txns_.session(), map.page);
+    if (!look) return look.error();
+    auto type = look->get<PageHeader>(0).type;
+    uint32_t extents = std::min(look->get<uint32_t>(offsetof(ExtentMapPage, extents)), kExtentsPerMap);
+    std::vector<PageId> first(extents);
+    std::vector<uint8_t> used(extents);
+    for (uint32_t e = 0; e < extents; ++e) {
+      first[e] = PageId{look->get<uint64_t>(extent_at(e) + uint32_t(offsetof(MapExtent, first)))};
+      used[e] = look->get<uint8_t>(extent_at(e) + uint32_t(offsetof(MapExtent, used)));
+    }
+    if (!look->validate()) continue;
+    if (type != PageType::kExtentMap) return Errc::kNotFound;
+    map.extents.swap(first);
+    map.used.swap(used);
+    return {};
+  }
 }
 
 Result<PageId> Heap::page_of(uint32_t block) {
