@@ -188,7 +188,8 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
     return stop_if_cancelled(slot);
   }
   if (ddl_channel().acknowledged() >= sequence) return;  // it answered and ended
-  if (*started_for == sequence)                          // one was started for this very message, and is gone
+  if (header.kind == engine::DdlKind::kAbort) return ddl_channel().acknowledge(sequence, true, {});
+  if (*started_for == sequence)  // one was started for this very message, and is gone
     return ddl_channel().acknowledge(sequence, false, "58000\nno apply worker could be started; see the server's log");
   *started_for = sequence;
   if (start_worker(header.database, false) < 0)

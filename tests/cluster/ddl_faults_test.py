@@ -1,0 +1,110 @@
+"""DDL when something is in its way: locks, cancel, deadlock, errors on one primary, sessions and primaries that end."""
+import time
+import unittest
+
+from harness import Cluster, SqlError
+
+FINGERPRINT = "SELECT gcl_ddl_fingerprint(), count(*) FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'gcl'"
+
+
+class DdlFaults(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3))
+
+    def tearDown(self):
+        first, *others = self.cluster.everywhere(FINGERPRINT)
+        for answer in others:
+            self.assertEqual(first, answer, "the catalogs of shared tables differ")
+
+    def test_error_on_one_primary_is_the_authors_and_undoes_all(self):
+        self.cluster.sql(2, "CREATE TABLE in_the_way (a int) USING heap")
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(1, "CREATE TABLE in_the_way (a int) USING gcl")
+        self.assertEqual("42P07", caught.exception.state)
+        self.assertIn("primary 2", str(caught.exception))
+
+    def test_error_on_one_primary_undoes_a_savepoint_only(self):
+        self.cluster.sql(3, "CREATE TABLE in_the_way_too (a int) USING heap")
+        self.cluster.sql(1, """DO $$ BEGIN
+            CREATE TABLE around_a (a int PRIMARY KEY) USING gcl;
+            BEGIN CREATE TABLE in_the_way_too (a int) USING gcl; EXCEPTION WHEN duplicate_table THEN NULL; END;
+            CREATE TABLE around_b (a int PRIMARY KEY) USING gcl; END $$""")
+        for answer in self.cluster.everywhere("SELECT count(*) FROM pg_class WHERE relname IN ('around_a', 'around_b')"):
+            self.assertEqual(["2"], answer)
+
+    def test_lock_held_on_another_primary_blocks_and_obeys_lock_timeout(self):
+        self.cluster.sql(1, "CREATE TABLE busy (a int PRIMARY KEY) USING gcl")
+        writer = self.cluster.session(2)
+        writer.run("BEGIN; INSERT INTO busy VALUES (1)")
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(1, "SET lock_timeout = '200ms'; TRUNCATE busy")
+        self.assertEqual("55P03", caught.exception.state)
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(3, "SET statement_timeout = '300ms'; TRUNCATE busy")
+        self.assertEqual("57014", caught.exception.state)
+        self.cluster.sql(3, "CREATE TABLE not_stuck (a int) USING gcl")
+        author = self.cluster.session(1)
+        author.send("TRUNCATE busy")
+        time.sleep(0.3)
+        writer.run("COMMIT")
+        author.result(30)
+        self.assertEqual([["0"]] * 3, self.cluster.everywhere("SELECT count(*) FROM busy"))
+
+    def test_deadlock_through_the_ddl_lock_is_found(self):
+        self.cluster.sql(1, "CREATE TABLE tangled (a int PRIMARY KEY) USING gcl")
+        writer, author = self.cluster.session(2), self.cluster.session(1)
+        writer.run("BEGIN; INSERT INTO tangled VALUES (1)")
+        author.send("TRUNCATE tangled")
+        time.sleep(0.3)
+        writer.send("CREATE TABLE tangled_b (a int) USING gcl; COMMIT")
+        failed = 0
+        for session in (author, writer):
+            try:
+                session.result(30)
+            except SqlError as error:
+                self.assertEqual("40P01", error.state)
+                failed += 1
+        self.assertEqual(1, failed)
+        if failed:
+            writer.run("ROLLBACK")
+
+    def test_the_lock_is_visible_everywhere_and_ends_with_its_session(self):
+        author = self.cluster.session(1)
+        author.run("BEGIN; CREATE TABLE lost (a int) USING gcl")
+        self.assertEqual([["1"]] * 3, self.cluster.everywhere("SELECT node FROM gcl_ddl_lock"))
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(2, "SET lock_timeout = '200ms'; CREATE TABLE waits (a int) USING gcl")
+        self.assertEqual("55P03", caught.exception.state)
+        self.cluster.sql(1, "SELECT pg_terminate_backend(pid) FROM gcl_ddl_lock")
+        self.cluster.sql(3, "CREATE TABLE after_lost (a int) USING gcl")
+        self.assertEqual([["0"]] * 3, self.cluster.everywhere("SELECT count(*) FROM pg_class WHERE relname = 'lost'"))
+
+    def test_an_apply_worker_that_ends_fails_the_transaction_not_the_cluster(self):
+        author = self.cluster.session(1)
+        author.run("BEGIN; CREATE TABLE orphan (a int) USING gcl")
+        self.cluster.sql(2, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'gcl ddl apply'")
+        time.sleep(0.3)
+        with self.assertRaises(SqlError):
+            author.run("CREATE TABLE orphan_b (a int) USING gcl")
+        author.run("ROLLBACK")
+        self.cluster.sql(1, "CREATE TABLE no_orphan (a int) USING gcl")
+
+    def test_a_primary_that_stops_in_the_middle_catches_up(self):
+        author = self.cluster.session(1)
+        author.run("BEGIN; CREATE TABLE missed_a (a int PRIMARY KEY) USING gcl")
+        self.cluster.stop(3)
+        author.run("CREATE TABLE missed_b (a int) USING gcl; SAVEPOINT s; TRUNCATE missed_b; RELEASE s; COMMIT")
+        self.cluster.sql(2, "INSERT INTO missed_b VALUES (7)")
+        self.cluster.start(3)
+        self.assertEqual([["7"]] * 3, self.cluster.everywhere("SELECT a FROM missed_b"))
+
+    def test_a_record_longer_than_the_mailbox(self):
+        text = "x" * 300000
+        self.cluster.sql(2, f"DO $$ BEGIN EXECUTE 'CREATE TABLE long (a int DEFAULT length(''{text}'')) USING gcl'; END $$")
+        self.cluster.sql(3, "INSERT INTO long DEFAULT VALUES")
+        self.assertEqual([["300000"]] * 3, self.cluster.everywhere("SELECT a FROM long"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
