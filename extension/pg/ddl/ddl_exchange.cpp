@@ -58,7 +58,7 @@ LOCKTAG ddl_tag() {
 }
 
 [[noreturn]] void raise_fenced() {
-  ereport(ERROR, (errcode(ERRCODE_ADMIN_SHUTDOWN), errmsg("the gcl pool is fenced: a primary ended uncleanly")));
+  ereport(ERROR, (errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("the gcl pool is fenced: a primary ended uncleanly")));
   pg_unreachable();
 }
 

@@ -203,7 +203,7 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
     const bool waiting = sequence > ddl_channel().acknowledged();
     if (waiting) see_to(sequence, &started_for);
     sleep_ms(waiting ? 5 : kPollMs);
-    if (ddl_pool_fenced()) proc_exit(1);
+    if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
   }
 }
 
@@ -216,7 +216,7 @@ void gcl_ddl_launcher_main(Datum) {
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
   BackgroundWorkerUnblockSignals();
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
-  if (!ddl_pool_attached()) proc_exit(0);
+  if (!ddl_pool_attached() || ddl_pool_fenced()) proc_exit(0);
   (void)ddl_channel();  // attached before, so that it is detached after leave()
   before_shmem_exit(leave, 0);
   join();
