@@ -85,12 +85,15 @@ Status wait_remote(uint64_t id) {
   bufmgr::ring_bell(member_bell(node_pool()->node()));
   const Status status = carried([=] { wait_for_tag(index, id); });
   leave(index);
-  return status.ok() ? Status() : Status(status.error());
+  if (!status.ok()) return status.error();
+  return node_pool()->fenced() ? Status(Errc::kFenced) : Status();
 }
 
 }  // namespace
 
 Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
+  // A row of a dead transaction may lie on a page that is here: only the fence ends the wait for it.
+  if (node_pool()->fenced()) return Errc::kFenced;
   auto owner = txns_->owner(id);
   if (!owner) return owner.error();
   if (owner->state == engine::TxnState::kCommitted || owner->state == engine::TxnState::kAborted) return {};
@@ -101,6 +104,7 @@ Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
 }
 
 Status BackendWaiter::pause(uint32_t ms) {
+  if (node_pool()->fenced()) return Errc::kFenced;
   return carried([=] {
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, long(ms), PG_WAIT_EXTENSION);
     ResetLatch(MyLatch);
