@@ -48,7 +48,8 @@ class Session:
         self.lines = queue.Queue()
         self.count = 0
         self.pending = False
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self):
         for line in self.process.stdout:
@@ -125,6 +126,8 @@ class Session:
             except (OSError, subprocess.TimeoutExpired):
                 self.process.kill()
                 self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
 
 
 def free_ports(count):
