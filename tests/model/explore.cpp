@@ -15,7 +15,7 @@ void Explorer::invariants() {
   uint64_t known = 0;
   for (int n = 0; n < kNodes; n++) known |= LatchWord::reader_bit(id_of(n));
   bool odd = (w.readers().bits & ~known) || !w.well_formed() ||
-             (w.has_holder() && id_of(index_of(w.holder()) < kNodes ? index_of(w.holder()) : 0) != w.holder());
+             (w.has_holder() && (!is_node(w.holder()) || id_of(index_of(w.holder())) != w.holder()));
   for (int n = 0; n < kNodes; n++) {
     const NodeM& x = s.node[n];
     NodeId me = id_of(n);

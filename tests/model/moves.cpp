@@ -27,7 +27,8 @@ void Explorer::pack(const LineState& s, NodeM* x) const {
   x->failures = s.failures;
   x->granted = s.granted;
   x->waiting = 0;
-  for (NodeSet w = s.waiting; !w.empty(); w = w.without(w.first())) x->waiting |= uint8_t(1 << index_of(w.first()));
+  for (NodeSet w = s.waiting; !w.empty(); w = w.without(w.first()))
+    if (is_node(w.first())) x->waiting |= uint8_t(1 << index_of(w.first()));
   bool serving = s.serving.kind != RequestKind::kNone;
   x->serving = serving ? uint8_t(index_of(NodeId{s.serving.from})) : 0;
   x->serving_kind = uint8_t(s.serving.kind);
@@ -55,6 +56,7 @@ void Explorer::event(State& s, int n, const Event& e) {
   for (int i = 0; i < a.reply_count; i++) answer(s, n, index_of(NodeId{a.replies[i].to.from}), a.replies[i].kind);
   if (a.post != Post::kNone) post(s, n, a);
   for (NodeSet to = a.send_to; !to.empty(); to = to.without(to.first())) {
+    if (!is_node(to.first())) continue;  // the word of an unsafe variant names nobody (X5): the message reaches nobody
     uint8_t& slot = s.request[n][index_of(to.first())];
     if (slot && !v.abandon && !v.caseless) flag(at_, "X0");
     RequestKind kind = v.caseless && a.send == RequestKind::kPeerInv ? RequestKind::kPeerWr : a.send;
