@@ -4,6 +4,11 @@
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/txn/pending.hpp"
 
+extern "C" {
+#include "storage/ipc.h"
+#include "storage/pmsignal.h"
+}
+
 namespace gcl {
 
 namespace {
@@ -33,7 +38,15 @@ void commit() noexcept {
   forget_transaction();
 }
 
+// A backend that ends because its postmaster died still rolls back in order.  The death is made known first: nobody who
+// waits for this transaction may go on as if the server had been stopped cleanly.
+void fence_if_orphaned() {
+  if (proc_exit_inprogress && node_pool() != nullptr && !PostmasterIsAlive())
+    node_pool()->coherence_node().fence("a postmaster died");
+}
+
 void abort() noexcept {
+  fence_if_orphaned();
   engine::TxnSystem* txns = attached_txns();
   if (txns != nullptr) {
     txns->session().release_all();  // an ERROR ran no destructors
