@@ -158,7 +158,7 @@ Status DdlLog::read(const DdlLogEntry& entry, std::byte* to) {
     GCL_TRY(pool_.copy_page(session_, page, copy.bytes));
     const auto chunk = copy.get<Chunk>(kPageBody);
     if (chunk.bytes > kChunkBytes || chunk.bytes > entry.bytes - done) return Errc::kCorrupt;
-    std::memcpy(to + done, copy.bytes + kChunkBody, chunk.bytes);
+    if (chunk.bytes > 0) std::memcpy(to + done, copy.bytes + kChunkBody, chunk.bytes);  // `to` of an empty one is null
     done += chunk.bytes;
     page = PageId{chunk.next_chunk};
   }
