@@ -157,7 +157,7 @@ class Heap {
   // Copies the page and lists all row versions there are; `live[i]` and `mine[i]` describe offset[i] (ANALYZE).
   Status sample_block(uint32_t block, PageRows& to, Liveness* live, bool* mine);
   // roots[line] = the line pointer an index entry for that row has (its own or its chain's root); 0: none.
-  static void roots_of(const std::byte* page, uint16_t* roots /* [kLinesMax + 1] */);
+  Status roots_of(const PageRows& rows, uint16_t* roots /* [kLinesMax + 1] */);
 
   // --- housekeeping -------------------------------------------------------------------------------------------------
   // Removes versions nobody sees from one page, and moves the others together if only that makes room for `wanted`

@@ -222,21 +222,20 @@ Status Heap::sample_block(uint32_t block, PageRows& to, Liveness* live, bool* mi
   return {};
 }
 
-void Heap::roots_of(const std::byte* page, uint16_t* roots) {
-  HeapPage view(page);
+// An aborted update's link stays in the row while its line pointer goes to others: every step asks whose it is.
+Status Heap::roots_of(const PageRows& rows, uint16_t* roots) {
+  HeapPage view(rows.page);
   std::fill(roots, roots + kLinesMax + 1, uint16_t{0});
   for (uint16_t root = 1; root <= view.lines(); ++root) {
     uint16_t line = chain_start(view, root);
     while (line != 0 && roots[line] == 0) {
       roots[line] = root;
-      RowHeader row = view.row_header(line);
-      uint16_t next = row.next_offset();
-      if (!row.chain_goes_on() || next < 1 || next > view.lines() || !view.line(next).normal()) break;
-      RowHeader successor = view.row_header(next);
-      bool stranger = successor.creator.kind() == StampKind::kInserted && successor.creator.id() != row.deleter.id();
-      line = successor.heap_only() && !stranger ? next : uint16_t{0};
+      auto next = chain_next(txns_, view, rows.block, view.row_header(line));
+      if (!next) return next.error();
+      line = *next;
     }
   }
+  return {};
 }
 
 // Hints spare the next reader the status log.  Only where this node owns the page and nobody works on it.

@@ -54,7 +54,7 @@ struct Build {
 double add_page(Build& b, engine::Heap& heap, uint32_t block) {
   until_ok(b.table, [&] { return heap.sample_block(block, *b.rows, b.live, b.mine); });
   uint16_t roots[engine::kLinesMax + 1];
-  engine::Heap::roots_of(b.rows->page, roots);
+  until_ok(b.table, [&] { return heap.roots_of(*b.rows, roots); });
   // Headers first: laying tuples over the rows overwrites them.
   Entry entries[engine::kLinesMax];
   bool broken = false;

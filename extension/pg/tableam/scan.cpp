@@ -172,7 +172,7 @@ bool gcl_scan_bitmap_next_block(TableScanDesc sscan, TBMIterateResult* page) {
   read_block(scan, page->blockno);
   if (page->ntuples >= 0) {
     uint16_t roots[engine::kLinesMax + 1];
-    engine::Heap::roots_of(scan.rows.page, roots);
+    until_ok(scan.rel(), [&] { return scan.heap->roots_of(scan.rows, roots); });
     uint16_t kept = 0;
     for (int i = 0; i < scan.rows.count; ++i) {
       const uint16_t line = scan.rows.offset[i];

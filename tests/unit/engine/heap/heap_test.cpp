@@ -323,8 +323,33 @@ TEST_F(HeapTest, AHotRowIsPrunedInItsPageAndItsRootStays) {
   uint16_t roots[kLinesMax + 1];
   auto rows = std::make_unique<PageRows>();
   ASSERT_TRUE(heap_a_->read_block(root.block, a_.snapshot(), *rows).ok());
-  Heap::roots_of(rows->page, roots);
+  ASSERT_TRUE(heap_a_->roots_of(*rows, roots).ok());
   EXPECT_EQ(roots[now.offset], root.offset);
+}
+
+// The line pointer of an aborted version is taken by another chain, to which the old link still points.
+TEST_F(HeapTest, RootsDoNotFollowTheLinkOfAnAbortedUpdateToAStranger) {
+  Tid first = committed("first");
+  Tid second = committed("second");
+  auto never = update(*heap_a_, first, "never", 0);
+  ASSERT_TRUE(never.chained);
+  a_.abort();
+  ASSERT_TRUE(heap_a_->prune(first.block).ok());
+  auto done = update(*heap_a_, second, "newer", 0);
+  ASSERT_TRUE(done.chained);
+  ASSERT_EQ(done.tid, never.tid);
+  a_.commit();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the horizon passes: stamps are final
+  auto rows = std::make_unique<PageRows>();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(heap_a_->read_block(first.block, a_.snapshot(), *rows).ok());
+  RowHeader stamped;
+  std::memcpy(&stamped, rows->row(done.tid.offset), sizeof stamped);
+  ASSERT_NE(stamped.creator.kind(), StampKind::kInserted);
+  uint16_t roots[kLinesMax + 1];
+  ASSERT_TRUE(heap_a_->roots_of(*rows, roots).ok());
+  EXPECT_EQ(roots[first.offset], first.offset);
+  EXPECT_EQ(roots[second.offset], second.offset);
+  EXPECT_EQ(roots[done.tid.offset], second.offset);
 }
 
 TEST_F(HeapTest, AnOldSnapshotKeepsItsVersionsFromPrune) {
