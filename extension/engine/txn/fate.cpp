@@ -59,12 +59,30 @@ Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
   return now.state() == TxnState::kCommitted ? Result<StatusWord>(now) : read_word(id);
 }
 
+// T10: levels between `id` and `at` may have been rolled back after their words were read and before `at` committed.
+// All such words precede the commit, so that now they are there to be seen.
+Result<Fate> TxnSystem::inherit(TxnId id, TxnId at, StatusWord final_word) {
+  for (TxnId down = id; final_word.state() == TxnState::kCommitted && down != at;) {
+    auto word = read_word(down);
+    if (!word) return word.error();
+    if (word->state() == TxnState::kCommitted) break;  // recycled, and not in the aborted list
+    if (word->state() == TxnState::kAborted)
+      final_word = *word;
+    else if (word->state() == TxnState::kSub)
+      down = word->parent();
+    else
+      return Errc::kCorrupt;
+  }
+  remember(id, final_word);
+  return fate_of(final_word);
+}
+
 Result<Fate> TxnSystem::fate(TxnId id) {
   for (TxnId at = id;;) {
     if (auto known = known_fate(at)) {
-      if (at != id)
-        remember(id, known->committed() ? StatusWord::committed(known->cts) : StatusWord::aborted(known->parent));
-      return *known;
+      if (at == id) return *known;
+      return inherit(id, at,
+                     known->committed() ? StatusWord::committed(known->cts) : StatusWord::aborted(known->parent));
     }
     auto word = read_word(at);
     if (!word) return word.error();
@@ -81,8 +99,7 @@ Result<Fate> TxnSystem::fate(TxnId id) {
       case TxnState::kCommitted:
       case TxnState::kAborted:
         remember(at, *word);
-        remember(id, *word);
-        return fate_of(*word);
+        return inherit(id, at, *word);
       case TxnState::kUnused:
       default:
         return Errc::kCorrupt;

@@ -9,7 +9,7 @@
 //   fails)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
-// part, in memory that all processes of the node map.  Invariants T1..T9: README.md.
+// part, in memory that all processes of the node map.  Invariants T1..T10: README.md.
 #pragma once
 
 #include <cstdint>
@@ -151,6 +151,7 @@ class TxnSystem {
   Status load_aborted(NodeId node, uint64_t count);
   Result<StatusWord> read_word(TxnId id);
   Result<StatusWord> help_commit(TxnId id, StatusWord seen);
+  Result<Fate> inherit(TxnId id, TxnId at, StatusWord final_word);
   void end_transaction() noexcept;
   void finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept;
   void ring_watchers(uint64_t seen) noexcept;

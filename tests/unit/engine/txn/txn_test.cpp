@@ -54,6 +54,32 @@ TEST(Txn, ARolledBackSavepointIsAbortedWithAllBelowItAndTheRestCommits) {
   EXPECT_TRUE(reader->fate(inner)->aborted());
 }
 
+// The way from a deep savepoint to its top is long enough for the owner to roll it back and commit meanwhile.
+TEST(Txn, ASavepointRolledBackWhileItsFateIsAskedForIsNotTakenForCommitted) {
+  constexpr int kLevels = 5000, kRounds = 40;
+  Engine engine({.cluster = {.nodes = 2}});
+  Worker writer(engine, 0), reader(engine, 1);
+  for (int round = 0; round < kRounds; ++round) {
+    for (int level = 2; level <= kLevels; ++level) writer->sub_begin(level);
+    auto made = writer->id_for_write();
+    ASSERT_TRUE(made.ok());
+    std::atomic<bool> asking{false};
+    std::thread ask([&] {
+      asking.store(true);
+      auto fate = reader->fate(*made);
+      ASSERT_TRUE(fate.ok());
+      EXPECT_FALSE(fate->committed()) << "in round " << round;
+    });
+    while (!asking.load()) {
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(round * 5));
+    writer->sub_abort(kLevels);
+    writer.commit();
+    ask.join();
+    ASSERT_TRUE(reader->fate(*made)->aborted()) << "in round " << round;
+  }
+}
+
 TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), reader(engine, 1);
