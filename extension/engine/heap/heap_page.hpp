@@ -29,6 +29,10 @@ enum class LineState : uint8_t {
   kDead = 3,      // no row; index entries may still point here
 };
 
+// The largest row, header included, that fits an empty page.
+inline constexpr uint32_t kRowBytesMax = coherence::kPageSize - bufmgr::kPageBody - 8;
+static_assert(kRowBytesMax % 8 == 0);
+
 // A line pointer: 15 bits offset, 2 bits state, 15 bits length, as PostgreSQL's ItemId.
 struct Line {
   uint32_t raw = 0;
@@ -40,19 +44,16 @@ struct Line {
   constexpr uint32_t offset() const { return raw & 0x7fff; }
   constexpr uint32_t bytes() const { return raw >> 17; }
   constexpr bool normal() const { return state() == LineState::kNormal; }
-  // Whether it names a row inside the page (bytes read optimistically may be torn).
+  // Whether it names a row inside the page, and no longer than readers' buffers (bytes read optimistically may be
+  // torn).
   constexpr bool sane() const {
     return normal() && offset() >= bufmgr::kPageBody && offset() % 8 == 0 && bytes() >= kRowHeaderBytes &&
-           offset() + bytes() <= coherence::kPageSize;
+           bytes() <= kRowBytesMax && offset() + bytes() <= coherence::kPageSize;
   }
 };
 static_assert(sizeof(Line) == 4);
 
 constexpr uint32_t align8(uint32_t n) { return (n + 7) & ~7u; }
-
-// The largest row, header included, that fits an empty page.
-inline constexpr uint32_t kRowBytesMax = coherence::kPageSize - bufmgr::kPageBody - 8;
-static_assert(kRowBytesMax % 8 == 0);
 
 class HeapPage {
  public:

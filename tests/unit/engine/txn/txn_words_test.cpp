@@ -35,6 +35,12 @@ TEST(RowHeader, KeepsOffsetAttributesAndFlagsApart) {
   EXPECT_EQ(row.flags(), kHasNull | kHeapOnly);
 }
 
+TEST(HeapLine, IsSaneOnlyIfAReadersBufferHoldsTheRow) {
+  EXPECT_TRUE(Line::normal(40, kRowBytesMax).sane());
+  EXPECT_FALSE(Line::normal(32, kRowBytesMax + 1).sane());
+  EXPECT_FALSE(Line::normal(32, 8160).sane());
+}
+
 TEST(HeapLine, IsSaneOnlyInsideThePage) {
   EXPECT_TRUE(Line::normal(8192 - 40, 40).sane());
   EXPECT_FALSE(Line::normal(8192 - 40, 41).sane());
