@@ -29,7 +29,7 @@ TransactionId shown_xmin(const RowHeader& row) {
 
 }  // namespace
 
-void lay_tuple(Relation rel, std::byte* row, uint32_t bytes, Tid tid, HeapTuple tuple) {
+void lay_header(std::byte* row, Tid tid) {
   RowHeader header;
   memcpy(&header, row, sizeof header);
   const bool has_null = header.flags() & engine::kHasNull;
@@ -45,30 +45,52 @@ void lay_tuple(Relation rel, std::byte* row, uint32_t bytes, Tid tid, HeapTuple 
   to->t_infomask = uint16(HEAP_HASVARWIDTH | HEAP_XMAX_INVALID | (has_null ? HEAP_HASNULL : 0) |
                           (xmin == FrozenTransactionId ? HEAP_XMIN_FROZEN : 0));
   to->t_hoff = uint8(MAXALIGN(SizeofHeapTupleHeader + (has_null ? BITMAPLEN(natts) : 0)));
+}
+
+namespace {
+
+void point_tuple(Relation rel, std::byte* laid, uint32_t bytes, Tid tid, HeapTuple tuple) {
   tuple->t_len = bytes - kHeaderGap;
   set_tid(&tuple->t_self, tid);
   tuple->t_tableOid = RelationGetRelid(rel);
-  tuple->t_data = to;
+  tuple->t_data = reinterpret_cast<HeapTupleHeader>(laid + kHeaderGap);
 }
 
-void store_row(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTableSlot* slot) {
-  if (!TTS_IS_HEAPTUPLE(slot)) return store_copy(rel, row, bytes, tid, slot);
-  ExecClearTuple(slot);
-  HeapTuple tuple = &reinterpret_cast<HeapTupleTableSlot*>(slot)->tupdata;
-  lay_tuple(rel, row, bytes, tid, tuple);
-  ExecStoreHeapTuple(tuple, slot, false);
-}
-
-void store_copy(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTableSlot* slot) {
+void store_laid_copy(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTableSlot* slot) {
   ExecClearTuple(slot);
   HeapTupleData laid;
-  lay_tuple(rel, row, bytes, tid, &laid);
+  point_tuple(rel, row, bytes, tid, &laid);
   MemoryContext old = MemoryContextSwitchTo(slot->tts_mcxt);
   HeapTuple copy = heap_copytuple(&laid);
   MemoryContextSwitchTo(old);
   ExecForceStoreHeapTuple(copy, slot, true);
   slot->tts_tableOid = RelationGetRelid(rel);
   slot->tts_tid = laid.t_self;
+}
+
+}  // namespace
+
+void lay_tuple(Relation rel, std::byte* row, uint32_t bytes, Tid tid, HeapTuple tuple) {
+  lay_header(row, tid);
+  point_tuple(rel, row, bytes, tid, tuple);
+}
+
+void store_laid(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTableSlot* slot) {
+  if (!TTS_IS_HEAPTUPLE(slot)) return store_laid_copy(rel, row, bytes, tid, slot);
+  ExecClearTuple(slot);
+  HeapTuple tuple = &reinterpret_cast<HeapTupleTableSlot*>(slot)->tupdata;
+  point_tuple(rel, row, bytes, tid, tuple);
+  ExecStoreHeapTuple(tuple, slot, false);
+}
+
+void store_row(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTableSlot* slot) {
+  lay_header(row, tid);
+  store_laid(rel, row, bytes, tid, slot);
+}
+
+void store_copy(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTableSlot* slot) {
+  lay_header(row, tid);
+  store_laid_copy(rel, row, bytes, tid, slot);
 }
 
 namespace {

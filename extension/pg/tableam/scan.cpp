@@ -31,6 +31,7 @@ struct Scan {
   ParallelBlockTableScanWorkerData worker;
   Liveness live[engine::kLinesMax];
   bool mine[engine::kLinesMax];
+  uint64_t laid[engine::kLinesMax / 64 + 1];  // lines of `rows` that have PostgreSQL's header: a cursor may come again
   PageRows rows;
 
   static Scan* of(TableScanDesc scan) { return reinterpret_cast<Scan*>(scan); }
@@ -70,6 +71,7 @@ void start(Scan& scan) {
 }
 
 void read_block(Scan& scan, uint32_t block) {
+  memset(scan.laid, 0, sizeof scan.laid);
   until_ok(scan.rel(), [&] { return scan.heap->read_block(block, scan.snapshot, scan.rows); });
 }
 
@@ -109,7 +111,13 @@ bool next_row(Scan& scan, bool forward) {
 }
 
 void store(Scan& scan, uint16_t line, TupleTableSlot* slot) {
-  store_row(scan.rel(), scan.rows.row(line), scan.rows.bytes(line), Tid{scan.rows.block, line}, slot);
+  const Tid tid{scan.rows.block, line};
+  std::byte* row = scan.rows.row(line);
+  uint64_t& word = scan.laid[line / 64];
+  const uint64_t bit = uint64_t{1} << (line % 64);
+  if (!(word & bit)) lay_header(row, tid);
+  word |= bit;
+  store_laid(scan.rel(), row, scan.rows.bytes(line), tid, slot);
 }
 
 }  // namespace
@@ -202,6 +210,7 @@ bool gcl_scan_analyze_next_block(TableScanDesc sscan, BlockNumber block, BufferA
   Scan& scan = *Scan::of(sscan);
   if (!scan.started) start(scan);
   if (!is_used(scan, block)) return false;
+  memset(scan.laid, 0, sizeof scan.laid);
   until_ok(scan.rel(), [&] { return scan.heap->sample_block(block, scan.rows, scan.live, scan.mine); });
   scan.row = -1;
   return true;

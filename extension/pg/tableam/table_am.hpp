@@ -30,11 +30,16 @@ inline engine::Tid tid_of(ItemPointer tid) {
   return {ItemPointerGetBlockNumberNoCheck(tid), ItemPointerGetOffsetNumberNoCheck(tid)};
 }
 inline void set_tid(ItemPointer to, engine::Tid tid) { ItemPointerSet(to, tid.block, tid.offset); }
-// Lays PostgreSQL's tuple header over a private copy of a row, in place, and points `tuple` to it.
+// Lays PostgreSQL's tuple header over a private copy of a row, in place: once per copy, as the row's own header is
+// gone.
+void lay_header(std::byte* row, engine::Tid tid);
+// The same, and points `tuple` to it.
 void lay_tuple(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, HeapTuple tuple);
 // A row in `row` becomes the slot's tuple, which points to it: the row must outlive the slot's use of it.
 void store_row(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, TupleTableSlot* slot);
-// The same, but copied into the slot.
+// The same for a copy that has its header already.
+void store_laid(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, TupleTableSlot* slot);
+// As store_row(), but copied into the slot.
 void store_copy(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, TupleTableSlot* slot);
 // The row of a slot, with nothing stored out of line, as the engine takes it.
 struct RowSource {
