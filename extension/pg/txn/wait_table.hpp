@@ -5,7 +5,9 @@
 // so lock_timeout, cancel, pg_locks and pg_blocking_pids work.  The worker lets the tag go when the transaction ended.
 //
 // W1. An entry is reused when it is kFree: no waiter, no lock held.
-// W2. kHeld is set only while the worker's session holds the tag's lock.
+// W2. kHeld is set only while the worker's session holds the tag's lock, once.
+// W3. The worker changes an entry only if it still has the id and the state it was read with: its waiters may have left
+//     meanwhile, and others come.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"

@@ -124,34 +124,52 @@ void NodeBells::ring(coherence::NodeSet nodes) noexcept {
 
 namespace {
 
-void set_state(int index, WaitState state) {
+// W3.  False: the entry's waiters have gone since it was read, and it may be another transaction's.
+bool set_state(int index, uint64_t id, WaitState from, WaitState to) {
   WaitTable& table = node_state()->waits;
   SpinLockAcquire(&table.lock);
   WaitEntry& e = table.entry[index];
-  e.state = state == WaitState::kEnded && e.waiters == 0 ? WaitState::kFree : state;
+  const bool same = e.id == id && e.state == from;
+  if (same) e.state = to == WaitState::kEnded && e.waiters == 0 ? WaitState::kFree : to;
   while (table.used > 0 && table.entry[table.used - 1].state == WaitState::kFree) --table.used;
   SpinLockRelease(&table.lock);
+  return same;
 }
 
 // W2.  The lock comes first, the registration second: whoever sees kHeld waits for a lock that will be let go.
 void take(engine::TxnSystem& txns, int index, uint64_t id) {
   const LOCKTAG tag = wait_tag(id);
-  if (LockAcquire(&tag, ExclusiveLock, true, true) == LOCKACQUIRE_NOT_AVAIL) return;  // a former waiter still has it
+  const LockAcquireResult got = LockAcquire(&tag, ExclusiveLock, true, true);
+  if (got == LOCKACQUIRE_NOT_AVAIL) return;                                     // a former waiter still has it
+  if (got == LOCKACQUIRE_ALREADY_HELD) LockRelease(&tag, ExclusiveLock, true);  // it is let go once
   auto running = txns.watch(TxnId{id});
-  if (running.ok() && *running) return set_state(index, WaitState::kHeld);
+  if (running.ok() && *running) {
+    if (!set_state(index, id, WaitState::kWanted, WaitState::kHeld)) LockRelease(&tag, ExclusiveLock, true);
+    return;
+  }
   LockRelease(&tag, ExclusiveLock, true);
-  set_state(index, WaitState::kEnded);
+  (void)set_state(index, id, WaitState::kWanted, WaitState::kEnded);
 }
 
 void look_again(engine::TxnSystem& txns, int index, uint64_t id) {
   auto running = txns.watch(TxnId{id});
   if (running.ok() && *running) return;
-  set_state(index, WaitState::kEnded);
+  if (!set_state(index, id, WaitState::kHeld, WaitState::kEnded)) return;
   const LOCKTAG tag = wait_tag(id);
   LockRelease(&tag, ExclusiveLock, true);
 }
 
 }  // namespace
+
+void forget_held_waits() {
+  WaitTable& table = node_state()->waits;
+  SpinLockAcquire(&table.lock);
+  for (int i = 0; i < table.used; ++i) {
+    WaitEntry& e = table.entry[i];
+    if (e.state == WaitState::kHeld) e.state = e.waiters == 0 ? WaitState::kFree : WaitState::kWanted;
+  }
+  SpinLockRelease(&table.lock);
+}
 
 bool tend_waits(engine::TxnSystem& txns) {
   WaitTable& table = node_state()->waits;

@@ -30,5 +30,7 @@ std::atomic<uint32_t>& member_bell(coherence::NodeId node) noexcept;
 
 // The member worker's part: takes and lets go tags.  Returns whether somebody waits.
 bool tend_waits(engine::TxnSystem& txns);
+// Before the first tend_waits() of a process: the tags of a former member worker went with it.
+void forget_held_waits();
 
 }  // namespace gcl

@@ -175,6 +175,7 @@ void join_transactions() {
 
 void member() {
   join_transactions();
+  forget_held_waits();
   std::atomic<uint32_t>& bell = member_bell(node_pool()->node());
   while (!may_stop()) {
     const uint32_t seen = bell.load(std::memory_order_acquire);
