@@ -38,5 +38,6 @@ void detach_session() noexcept;
 // The WAL as the pool's log.
 bufmgr::LogSink& wal_sink();
 void register_wal_records();  // from _PG_init
+void flush_log();             // all that this server has written so far
 
 }  // namespace gcl

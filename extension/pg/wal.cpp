@@ -17,12 +17,24 @@ namespace {
 
 constexpr RmgrId kRmgrId = 150;
 constexpr uint8 kMiniTransaction = 0x00;
+constexpr uint8 kLeave = 0x10;  // says nothing: the record before a node leaves, for its end
 
 void redo(XLogReaderState*) {}
+uint8 kind_of(uint8 info) { return uint8(info & ~XLR_INFO_MASK); }
 void describe(StringInfo to, XLogReaderState* record) {
-  appendStringInfo(to, "mini-transaction, %u bytes", XLogRecGetDataLen(record));
+  if (kind_of(XLogRecGetInfo(record)) == kMiniTransaction)
+    appendStringInfo(to, "mini-transaction, %u bytes", XLogRecGetDataLen(record));
 }
-const char* identify(uint8 info) { return (info & ~XLR_INFO_MASK) == kMiniTransaction ? "MINI_TRANSACTION" : nullptr; }
+const char* identify(uint8 info) {
+  switch (kind_of(info)) {
+    case kMiniTransaction:
+      return "MINI_TRANSACTION";
+    case kLeave:
+      return "LEAVE";
+    default:
+      return nullptr;
+  }
+}
 
 class WalSink final : public bufmgr::LogSink {
  public:
@@ -50,6 +62,14 @@ class WalSink final : public bufmgr::LogSink {
 bufmgr::LogSink& wal_sink() {
   static WalSink sink;
   return sink;
+}
+
+void flush_log() {
+  // Not GetXLogInsertRecPtr(): at a page's end that is behind the next page's header, and cannot be flushed.
+  char nothing = 0;
+  XLogBeginInsert();
+  XLogRegisterData(&nothing, sizeof nothing);
+  XLogFlush(XLogInsert(kRmgrId, kLeave));
 }
 
 void register_wal_records() {

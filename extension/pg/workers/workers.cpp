@@ -92,7 +92,7 @@ bool alone() {
 }
 
 void leave_pool() {
-  XLogFlush(GetXLogInsertRecPtr());
+  flush_log();
   bool last = false;
   coherence::Problem problem;
   auto left = node_pool()->leave(session(), &last, &problem);
