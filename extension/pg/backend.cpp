@@ -6,6 +6,10 @@
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/txn/waiter.hpp"
 
+extern "C" {
+#include "access/parallel.h"
+}
+
 namespace gcl {
 
 namespace {
@@ -132,6 +136,13 @@ void prepare_to_write() {
   txns().set_host_xid(xid);
   ForceSyncCommit();
   writing = true;
+}
+
+void count_in() {
+  if (IsParallelWorker()) return;  // the leader counts, and outlives it
+  engine::TxnSystem& system = txns();
+  if (node_txn_shared()->slot(MyProc->pgprocno).oldest.load(std::memory_order_relaxed) == 0)
+    until_ok(nullptr, [&] { return system.take_snapshot(); });
 }
 
 void forget_transaction() noexcept {

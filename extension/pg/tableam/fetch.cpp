@@ -24,6 +24,7 @@ struct Fetch {
 
 IndexFetchTableData* gcl_index_fetch_begin(Relation rel) {
   engine::Heap& heap = heap_of(rel);
+  count_in();  // the TIDs of a look-up for duplicates are kept longer than its snapshot says
   Fetch* fetch = static_cast<Fetch*>(palloc(sizeof(Fetch)));
   fetch->base.rel = rel;
   fetch->heap = &heap;

@@ -98,6 +98,7 @@ Differences compare_with_old(Relation rel, engine::Heap& heap, Tid tid, HeapTupl
 void begin_change(Relation rel) {
   if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) not_supported("unlogged or temporary storage", nullptr);
   prepare_to_write();
+  count_in();
 }
 
 }  // namespace
