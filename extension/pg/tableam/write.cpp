@@ -240,7 +240,12 @@ TM_Result gcl_tuple_lock(Relation rel, ItemPointer tid, Snapshot, TupleTableSlot
     store_copy(rel, row_buffer(), outcome.bytes, outcome.tid, slot);
     failure->traversed = outcome.traversed;
   }
-  return outcome.row.result == RowResult::kOk ? TM_Ok : conclude(outcome.row, tid, failure);
+  if (outcome.row.result == RowResult::kOk) return TM_Ok;
+  // ON CONFLICT looks into a row that was not locked: who made it tells what the error is.
+  const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
+  const engine::RowRead read = *until_done(rel, [&] { return heap.fetch(outcome.tid, any, row_buffer()); });
+  if (read.found) store_copy(rel, row_buffer(), read.bytes, outcome.tid, slot);
+  return conclude(outcome.row, tid, failure);
 }
 
 }  // namespace gcl
