@@ -138,6 +138,8 @@ void prepare_to_write() {
   writing = true;
 }
 
+bool transaction_writes() noexcept { return writing; }
+
 void count_in() {
   if (IsParallelWorker()) return;  // the leader counts, and outlives it
   engine::TxnSystem& system = txns();

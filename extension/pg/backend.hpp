@@ -27,6 +27,7 @@ engine::TxnSystem* attached_txns() noexcept;
 
 // Before a transaction's first change: a local xid exists, and commit will flush.
 void prepare_to_write();
+bool transaction_writes() noexcept;
 // Before a TID is held or a row is changed: this transaction counts for the horizon, so no line it knows of is given to
 // another row.  Mostly it does already, by its query's snapshot; COPY and rows routed to partitions come without one.
 void count_in();

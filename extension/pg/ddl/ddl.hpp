@@ -12,6 +12,7 @@ namespace gcl {
 // From _PG_init, in the postmaster: hooks (chained), shared memory, the launcher.
 void install_ddl_hooks();
 
+bool ddl_under_way() noexcept;  // this transaction has the cluster's DDL lock
 void ddl_pre_commit();          // may raise
 void ddl_committed() noexcept;  // waits until every primary has committed, or left, or the pool is fenced
 void ddl_aborted() noexcept;    // does not wait

@@ -293,6 +293,8 @@ void read_log_head(StringInfo from, char** database, int* author, int* count) {
   *count = int(pq_getmsgint(from, 4));
 }
 
+bool ddl_under_way() noexcept { return exchange.locked; }
+
 void ddl_pre_commit() {
   if (!exchange.locked || !any_live_record()) return;
   const uint64_t transaction = ddl_transaction();

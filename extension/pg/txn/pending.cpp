@@ -45,6 +45,8 @@ void free_pages(const Pending& p) noexcept {
 void pages_made(RelationFile kind, PageId header) { note(kind, header, false); }
 void pages_dropped(RelationFile kind, PageId header) { note(kind, header, true); }
 
+bool pending_any() noexcept { return !pending.empty(); }
+
 void pending_commit() noexcept {
   for (const Pending& p : pending)
     if (p.on_commit) free_pages(p);

@@ -11,6 +11,7 @@ void pages_made(RelationFile kind, coherence::PageId header);
 void pages_dropped(RelationFile kind, coherence::PageId header);
 
 // For the transaction's callbacks.
+bool pending_any() noexcept;
 void pending_commit() noexcept;
 void pending_abort() noexcept;
 void pending_sub_commit(int level) noexcept;

@@ -69,9 +69,11 @@ void on_transaction(XactEvent event, void*) {
     case XACT_EVENT_PARALLEL_ABORT:
       return forget_transaction();
     case XACT_EVENT_PRE_PREPARE:
-      if (attached_txns() != nullptr && attached_txns()->current().wrote())
+      // Pages made and dropped, and the other primaries' halves of DDL, are settled by this session's own commit.
+      if (transaction_writes() || pending_any() || ddl_under_way() ||
+          (attached_txns() != nullptr && attached_txns()->current().wrote()))
         ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                errmsg("cannot PREPARE a transaction that has changed gcl tables"));
+                errmsg("cannot PREPARE a transaction that has changed gcl tables or shared objects"));
       break;
     case XACT_EVENT_PREPARE:
       return forget_transaction();
