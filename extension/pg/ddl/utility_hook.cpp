@@ -130,10 +130,21 @@ bool none_of_ours(const Call& call) {
          !ddl_pool_attached() || RecoveryInProgress() || !IsTransactionState() || creating_extension;
 }
 
+// An imported snapshot would see gcl tables at a time of its own, and its exporter at another.
+void refuse_imported_snapshot(const Node* node) {
+  if (!IsA(node, VariableSetStmt) || !ddl_pool_attached()) return;
+  const auto* set = reinterpret_cast<const VariableSetStmt*>(node);
+  if (set->kind != VAR_SET_MULTI || strcmp(set->name, "TRANSACTION SNAPSHOT") != 0) return;
+  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                  errmsg("SET TRANSACTION SNAPSHOT is not supported by a primary of a gcl cluster"),
+                  errhint("Run pg_dump without -j.")));
+}
+
 void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree, ProcessUtilityContext context,
                   ParamListInfo params, QueryEnvironment* environment, DestReceiver* destination,
                   QueryCompletion* completion) {
   Call call{statement, text, read_only_tree, context, params, environment, destination, completion};
+  refuse_imported_snapshot(statement->utilityStmt);
   if (none_of_ours(call)) return pass_on(call);
   if (wants_heap_instead(statement->utilityStmt)) {
     call.statement = static_cast<PlannedStmt*>(copyObjectImpl(statement));
