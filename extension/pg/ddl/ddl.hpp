@@ -19,6 +19,7 @@ void ddl_aborted() noexcept;    // does not wait
 
 // Before a client's first touch of a gcl table, and of DDL: raises 55000 if this primary has not caught up.
 void ddl_require_serving();
+bool ddl_serving() noexcept;
 
 // Whether this process is running another primary's statement: then nothing is made in, or freed from, the pool.
 bool ddl_replaying();

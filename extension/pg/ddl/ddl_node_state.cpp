@@ -69,6 +69,8 @@ void register_launcher() {
 
 DdlNodeState& ddl_node_state() { return *state; }
 
+bool ddl_serving() noexcept { return state != nullptr && state->serving; }
+
 void ddl_require_serving() {
   if (state->serving) return;
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

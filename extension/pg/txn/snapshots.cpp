@@ -1,6 +1,7 @@
 #include "extension/pg/txn/snapshots.hpp"
 
 #include "extension/pg/backend.hpp"
+#include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 
 extern "C" {
@@ -55,7 +56,15 @@ void forbid_workers(QueryDesc* query) {
   query->plannedstmt = copy;
 }
 
+// S4.  A server that cannot serve gcl tables still serves its own: what is missing is said when a gcl table is touched.
+void stamp_transaction(Snapshot snapshot) {
+  if (XactIsoLevel != XACT_REPEATABLE_READ || MyBackendType != B_BACKEND) return;
+  if (node_pool() == nullptr || node_pool()->fenced() || !ddl_serving() || IsParallelWorker()) return;
+  if (snapshot != nullptr && snapshot->snapshot_type == SNAPSHOT_MVCC) (void)of_transaction();
+}
+
 void start_query(QueryDesc* query, int flags) {
+  stamp_transaction(query->snapshot);
   if (node_pool() != nullptr && !IsParallelWorker() && !(flags & EXEC_FLAG_EXPLAIN_ONLY) &&
       reads_gcl(query->plannedstmt)) {
     // A referential check reads the newest state and crosschecks with the transaction's.

@@ -5,6 +5,8 @@
 //     transaction's timestamp, otherwise with a fresh one.  Never a catalog's snapshot, never in a parallel worker.
 // S2. An MVCC snapshot that reaches a gcl table unstamped (COPY TO, ALTER TABLE's scans) is stamped there.
 // S3. A query of a transaction that has changed gcl tables runs without parallel workers: they would not know its ids.
+// S4. A REPEATABLE READ transaction takes its timestamp with its first query, whatever that reads, so that its gcl rows
+//     and its others are of one time.
 #pragma once
 
 #include "extension/engine/txn/snapshot.hpp"
