@@ -1,0 +1,84 @@
+"""What a client may ask of a table in plain SQL, where the answer hangs on how rows and snapshots are handed to PostgreSQL."""
+import unittest
+
+from harness import Cluster, SqlError
+
+
+class Sql(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=2, settings=("max_prepared_transactions=4",)))
+        cls.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v text) USING gcl")
+        cls.cluster.sql(1, "INSERT INTO t SELECT i, CASE WHEN i % 3 > 0 THEN 'v' || i END FROM generate_series(1, 9) i")
+
+    def setUp(self):
+        self.one, self.two = self.cluster.session(1), self.cluster.session(2)
+        self.addCleanup(self.two.close)
+        self.addCleanup(self.one.close)
+
+    def refused(self, state, session, sql):
+        with self.assertRaises(SqlError) as caught:
+            session.run(sql)
+        self.assertEqual(state, caught.exception.state)
+
+    def test_a_scroll_cursor_comes_to_a_row_again(self):
+        rows = [f"{i}|{f'v{i}' if i % 3 else ''}" for i in range(1, 10)]
+        self.one.run("BEGIN")
+        self.one.run("DECLARE c SCROLL CURSOR FOR SELECT * FROM t")
+        self.assertEqual(rows, self.one.run("FETCH ALL FROM c"))
+        self.assertEqual(rows[::-1], self.one.run("FETCH BACKWARD ALL FROM c"))
+        self.assertEqual(rows[:4], self.one.run("FETCH 4 FROM c"))
+        self.assertEqual(rows[3:4], self.one.run("FETCH RELATIVE 0 FROM c"))
+        self.assertEqual(rows[2:3], self.one.run("FETCH PRIOR FROM c"))
+        self.one.run("COMMIT")
+
+    def test_on_conflict_does_not_change_a_row_twice(self):
+        self.one.run("CREATE TABLE twice (id int PRIMARY KEY, v text) USING gcl")
+        self.refused("21000", self.one,
+                     "INSERT INTO twice VALUES (1, 'a'), (1, 'b') ON CONFLICT (id) DO UPDATE SET v = excluded.v")
+        self.one.run("INSERT INTO twice VALUES (1, 'a') ON CONFLICT (id) DO UPDATE SET v = excluded.v")
+        self.one.run("INSERT INTO twice VALUES (1, 'b') ON CONFLICT (id) DO UPDATE SET v = excluded.v")
+        self.assertEqual(["1|b"], self.two.run("SELECT * FROM twice"))
+
+    def test_repeatable_read_sees_the_time_of_its_first_statement(self):
+        self.one.run("CREATE TABLE early (v int) USING gcl")
+        self.one.run("INSERT INTO early VALUES (1)")
+        self.two.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        self.two.run("SELECT 1")
+        self.one.run("UPDATE early SET v = 2")
+        self.assertEqual("1", self.two.one("SELECT v FROM early"))
+        self.two.run("COMMIT")
+        self.assertEqual("2", self.two.one("SELECT v FROM early"))
+
+    def test_read_committed_sees_the_time_of_each_statement(self):
+        self.one.run("CREATE TABLE late (v int) USING gcl")
+        self.one.run("INSERT INTO late VALUES (1)")
+        self.two.run("BEGIN")
+        self.assertEqual("1", self.two.one("SELECT v FROM late"))
+        self.one.run("UPDATE late SET v = 2")
+        self.assertEqual("2", self.two.one("SELECT v FROM late"))
+        self.two.run("COMMIT")
+
+    def test_ddl_cannot_be_prepared(self):
+        for statement in ("DROP TABLE kept", "TRUNCATE kept", "CREATE TABLE more (v int) USING gcl"):
+            self.one.run("CREATE TABLE IF NOT EXISTS kept (v int) USING gcl")
+            self.one.run("BEGIN")
+            self.one.run(statement)
+            self.refused("0A000", self.one, "PREPARE TRANSACTION 'x'")
+            self.one.run("ROLLBACK")
+        self.assertEqual([[], []], self.cluster.everywhere("SELECT * FROM kept"))
+        self.one.run("BEGIN")
+        self.one.run("SELECT count(*) FROM kept")
+        self.one.run("PREPARE TRANSACTION 'read only'")
+        self.one.run("COMMIT PREPARED 'read only'")
+
+    def test_a_snapshot_cannot_be_imported(self):
+        self.one.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        name = self.one.one("SELECT pg_export_snapshot()")
+        importer = self.cluster.session(1)
+        importer.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        self.refused("0A000", importer, f"SET TRANSACTION SNAPSHOT '{name}'")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
