@@ -94,6 +94,7 @@ struct PageRows {
 };
 
 struct VacuumStats {
+  bool skipped = false;  // another transaction vacuums the relation
   uint32_t pages = 0;
   uint64_t live = 0;
   uint64_t recently_dead = 0;  // dead, but somebody may see them
@@ -163,7 +164,9 @@ class Heap {
   // Removes versions nobody sees from one page, and moves the others together if only that makes room for `wanted`
   // bytes.  Returns 0 if nothing changed (or the page was busy).
   Result<uint32_t> prune(uint32_t block, uint32_t wanted = 0);
-  // One node at a time per relation.  Waits up to wait_ms for old snapshots before it frees line pointers; without
+  // One transaction at a time, anywhere: this one's id holds the relation until it ends; if another's does, nothing is
+  // done and `skipped` is set (else, what one is about to remove from the indexes, the other may free for new rows).
+  // Waits up to wait_ms for old snapshots before it frees line pointers; without
   // that, they stay for the next VACUUM.  REQUIRES: the session has no snapshot that counts.
   Result<VacuumStats> vacuum(IndexCleaner& indexes, uint32_t wait_ms);
 
@@ -202,6 +205,7 @@ class Heap {
   bool stamp_row(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
   void stamp(PageId page, const std::byte* copy, const uint16_t* lines, int count);
   // vacuum
+  Result<bool> claim_vacuum();
   Result<uint32_t> free_lines(std::span<const Tid> dead);
   Status survey(uint32_t block, VacuumStats& stats, std::vector<Tid>& dead, uint32_t* free_bytes);
   Status note_free_all(uint32_t first_block, const std::vector<uint32_t>& free_bytes);

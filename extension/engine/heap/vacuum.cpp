@@ -1,6 +1,7 @@
 // VACUUM: prune every page, remove index entries of dead line pointers, and free those once nobody can still be on the
 // way from an index to them (P4).
 #include <algorithm>
+#include <cstddef>
 
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/page_change.hpp"
@@ -39,8 +40,42 @@ Status Heap::survey(uint32_t block, VacuumStats& stats, std::vector<Tid>& dead, 
   return {};
 }
 
+// P6.  False: a transaction that still runs has the relation.
+Result<bool> Heap::claim_vacuum() {
+  auto id = txns_.id_for_write();
+  if (!id) return id.error();
+  for (;;) {
+    auto look = txns_.pool().fix_optimistic(txns_.session(), relation_.header);
+    if (!look) return look.error();
+    auto type = look->get<PageHeader>(0).type;
+    TxnId by{look->get<uint64_t>(offsetof(RelationPage, vacuum_by))};
+    if (!look->validate()) continue;
+    if (type != PageType::kRelation) return Errc::kNotFound;
+    if (txns_.current().is_mine(by)) return true;
+    if (by.valid()) {
+      auto fate = txns_.fate(by);
+      if (!fate) return fate.error();
+      if (fate->running()) return false;
+    }
+    MiniTransaction change(txns_.pool(), txns_.session());
+    GCL_TRY(change.reserve(64));
+    auto guard = txns_.pool().fix_exclusive(txns_.session(), relation_.header);
+    if (!guard) return guard.error();
+    const auto& now = *reinterpret_cast<const RelationPage*>(guard->bytes());
+    if (now.header.type != PageType::kRelation || now.vacuum_by != by.raw) continue;  // somebody was faster
+    change.join(*guard);
+    change.set(*guard, offsetof(RelationPage, vacuum_by), id->raw);
+    change.commit();
+    return true;
+  }
+}
+
 Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
   VacuumStats stats;
+  auto claimed = claim_vacuum();
+  if (!claimed) return claimed.error();
+  stats.skipped = !*claimed;
+  if (stats.skipped) return stats;
   GCL_TRY(txns_.refresh_horizon());
   auto blocks = used_blocks();
   if (!blocks) return blocks.error();

@@ -8,6 +8,7 @@ extern "C" {
 #include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "pgstat.h"
+#include "postmaster/autovacuum.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
 #include "utils/backend_progress.h"
@@ -97,6 +98,7 @@ void clean_up(Relation table, Relation* indexes, int count, double rows, BufferA
 
 void gcl_relation_vacuum(Relation rel, VacuumParams* params, BufferAccessStrategy strategy) {
   engine::Heap& heap = heap_of(rel);
+  prepare_to_write();  // the transaction's id holds the table against other primaries' VACUUM until it ends
   txns().set_oldest(std::nullopt);
   pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM, RelationGetRelid(rel));
   int count = 0;
@@ -104,6 +106,13 @@ void gcl_relation_vacuum(Relation rel, VacuumParams* params, BufferAccessStrateg
   vac_open_indexes(rel, RowExclusiveLock, &count, &indexes);
   Cleaner cleaner(rel, strategy, indexes, count);
   const engine::VacuumStats stats = *until_done(rel, [&] { return heap.vacuum(cleaner, kWaitMs); });
+  if (stats.skipped) {
+    vac_close_indexes(count, indexes, NoLock);
+    pgstat_progress_end_command();
+    ereport(IsAutoVacuumWorkerProcess() ? LOG : WARNING, errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+            errmsg("skipping vacuum of \"%s\" --- another primary is vacuuming it", RelationGetRelationName(rel)));
+    return;
+  }
   clean_up(rel, indexes, count, double(stats.live), strategy);
   // Rows hold no local transaction ids: the table never keeps pg_xact from being truncated.
   const bool has_horizon = TransactionIdIsNormal(rel->rd_rel->relfrozenxid);
