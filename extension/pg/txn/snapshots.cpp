@@ -70,8 +70,10 @@ void start_query(QueryDesc* query, int flags) {
     // A referential check reads the newest state and crosschecks with the transaction's.
     stamp(query->crosscheck_snapshot, false);
     stamp(query->snapshot, query->crosscheck_snapshot != nullptr);
-    if (txns().current().wrote()) forbid_workers(query);
   }
+  // Workers do not know the ids this transaction writes under; a function they call may read gcl tables even where the
+  // plan does not.
+  if (attached_txns() != nullptr && attached_txns()->current().wrote()) forbid_workers(query);
   if (next_start)
     next_start(query, flags);
   else
