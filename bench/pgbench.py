@@ -42,6 +42,13 @@ def main():
             dsns[kind] = f"{cluster.dsn(1)} options='-csearch_path={kind},public -cdefault_table_access_method={kind}'"
             cluster.sql(1, f"CREATE SCHEMA {kind}")
             subprocess.run(["pgbench", "-i", "-q", "-s", str(args.scale), dsns[kind]], check=True, capture_output=True)
+        for kind, dsn in dsns.items():  # what is compared is what it says
+            made = subprocess.run(["psql", "-XAtq", "-d", dsn, "-c", "SELECT DISTINCT amname FROM pg_class c JOIN pg_am a ON "
+                                   "a.oid = relam WHERE c.oid = ANY (ARRAY['pgbench_accounts', 'pgbench_history', "
+                                   "'pgbench_tellers', 'pgbench_branches']::regclass[])"],
+                                  text=True, capture_output=True, check=True).stdout.strip()
+            if made != kind:
+                sys.exit(f"the tables of {kind} are {made}")
         for script, bar in SCRIPTS.items():
             tps = {"heap": [], "gcl": []}
             for number in range(args.rounds):
