@@ -14,6 +14,7 @@ class Gclctl(unittest.TestCase):
         os.chmod(self.parent, 0o755)
         self.addCleanup(shutil.rmtree, self.parent, True)
         self.dir = os.path.join(self.parent, "c")
+        self.addCleanup(lambda: os.path.exists(self.dir + "/cluster.conf") and self.ctl("destroy", self.dir))
         self.port = free_ports(2)
 
     def ctl(self, *arguments):
