@@ -58,15 +58,8 @@ free_dir() {
   echo "$parent/gcl-$1-$$"
 }
 
-# The first of N successive ports nobody listens on: free_ports N
-free_ports() {
-  local base k
-  for base in $(seq 15432 100 25432); do
-    for ((k = 0; k < $1; k++)); do
-      (exec 3<>"/dev/tcp/127.0.0.1/$((base + k))") 2>/dev/null && continue 2
-    done
-    echo "$base"
-    return
-  done
-  die "no $1 free ports between 15432 and 25532"
+# Reserves N successive ports until this shell ends and leaves the first one in $first_port: reserve_ports N
+reserve_ports() {
+  coproc port_holder { exec python3 scripts/ports.py "$1"; }
+  read -r first_port <&"${port_holder[0]}" || die "no $1 successive ports are free"
 }

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import unittest
 
-from harness import GCLCTL, free_ports, new_dir
+from harness import GCLCTL, new_dir, ports
 
 
 class Gclctl(unittest.TestCase):
@@ -15,7 +15,9 @@ class Gclctl(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.parent, True)
         self.dir = os.path.join(self.parent, "c")
         self.addCleanup(lambda: os.path.exists(self.dir + "/cluster.conf") and self.ctl("destroy", self.dir))
-        self.port = free_ports(2)
+        reserved = ports.Reservation(2)
+        self.addCleanup(reserved.close)
+        self.port = reserved.base
 
     def ctl(self, *arguments):
         done = subprocess.run([GCLCTL, *arguments], text=True, capture_output=True, timeout=120)
@@ -40,6 +42,7 @@ class Gclctl(unittest.TestCase):
 
     def test_a_port_in_use(self):
         with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port is reserved for us
             taken.bind(("127.0.0.1", self.port + 1))
             taken.listen()
             self.assert_refused(self.init(), f"port {self.port + 1} (primary 2) is in use")

@@ -15,11 +15,14 @@ import queue
 import re
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
+import ports  # noqa: E402
 
 GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
 ANSWER_MAX = 30.0  # seconds; longer is a hang, and a hang is a failure
@@ -130,26 +133,6 @@ class Session:
         self.process.stdout.close()
 
 
-def free_ports(count):
-    # Below the ports the kernel hands out by itself; runs at the same time begin at different ones.
-    first = os.getpid() % 300
-    for step in range(300):
-        base = 20000 + (first + step) % 300 * 40
-        held = []
-        try:
-            for port in range(base, base + count):
-                s = socket.socket()
-                held.append(s)
-                s.bind(("127.0.0.1", port))
-            return base
-        except OSError:
-            continue
-        finally:
-            for s in held:
-                s.close()
-    raise RuntimeError("no free ports")
-
-
 def new_dir():
     parent = "/var/lib/postgresql" if os.geteuid() == 0 else tempfile.gettempdir()
     return tempfile.mkdtemp(prefix="gcl-test-", dir=parent)
@@ -160,8 +143,9 @@ class Cluster:
         self.primaries = primaries
         self.dir = os.path.join(new_dir(), "c")
         os.chmod(os.path.dirname(self.dir), 0o755)
+        self.ports = ports.Reservation(primaries)
         self.arguments = [self.dir, "--primaries", str(primaries), "--pool-size", pool, "--cache-size", cache,
-                          "--port", str(free_ports(primaries))]
+                          "--port", str(self.ports.base)]
         for setting in ("fsync=off", *settings):
             self.arguments += ["--set", setting]
         self.extension = extension
@@ -187,6 +171,7 @@ class Cluster:
         if os.path.exists(os.path.join(self.dir, "cluster.conf")):
             self.ctl("destroy", self.dir)
         shutil.rmtree(os.path.dirname(self.dir), ignore_errors=True)
+        self.ports.close()
 
     def ctl(self, *arguments, check=True):
         done = subprocess.run([GCLCTL, *arguments], text=True, capture_output=True, timeout=180)
