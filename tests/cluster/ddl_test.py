@@ -34,6 +34,22 @@ class Ddl(unittest.TestCase):
         for answer in self.cluster.everywhere("SET enable_seqscan = off; SELECT count(*), sum(id) FROM built WHERE v = 42"):
             self.assertEqual([f"200|{sum(range(42, 20000, 100))}"], answer)
 
+    def test_an_older_snapshot_on_another_primary_does_not_use_a_new_index(self):
+        self.cluster.sql(1, "CREATE TABLE broken (id int PRIMARY KEY, v int) USING gcl")
+        self.cluster.sql(1, "INSERT INTO broken VALUES (1, 10), (2, 20)")
+        older = self.cluster.session(2)
+        older.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM broken")
+        # The update stays on its page: the index gets an entry for the new version only.
+        self.cluster.sql(1, "UPDATE broken SET v = 11 WHERE id = 1")
+        self.cluster.sql(1, "CREATE INDEX broken_v ON broken (v)")
+        self.assertEqual(["t"], self.same_everywhere("SELECT indcheckxmin FROM pg_index WHERE indexrelid = 'broken_v'::regclass"))
+        older.run("SET enable_seqscan = off")
+        self.assertEqual(["1"], older.run("SELECT id FROM broken WHERE v = 10"))
+        self.assertEqual([], older.run("SELECT id FROM broken WHERE v = 11"))
+        older.run("COMMIT")
+        self.assertEqual(["1"], older.run("SELECT id FROM broken WHERE v = 11"))
+        self.assertIn("Index", older.run("EXPLAIN SELECT id FROM broken WHERE v = 11")[0])
+
     def test_drop_reaches_all(self):
         self.cluster.sql(1, "CREATE TABLE gone (id int PRIMARY KEY) USING gcl")
         self.cluster.sql(2, "DROP TABLE gone")

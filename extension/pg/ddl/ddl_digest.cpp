@@ -32,7 +32,8 @@ constexpr const char* kQuery = R"sql(
       WHERE a.attrelid = ANY ($1)
     UNION ALL
     SELECT concat_ws('|', 'index', i.indexrelid, i.indrelid, i.indkey, i.indclass, i.indcollation, i.indoption,
-                     i.indisunique, i.indisprimary, i.indisvalid, pg_get_expr(i.indexprs, i.indrelid),
+                     i.indisunique, i.indisprimary, i.indisvalid, i.indcheckxmin,
+                     pg_get_expr(i.indexprs, i.indrelid),
                      pg_get_expr(i.indpred, i.indrelid))
       FROM pg_catalog.pg_index i WHERE i.indexrelid = ANY ($1) OR i.indrelid = ANY ($1)
     UNION ALL

@@ -1,4 +1,4 @@
-// SQL functions of ddl/: see ddl_objects.sql.
+// SQL functions of ddl/: see sql/gcl--1.0.sql.
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"

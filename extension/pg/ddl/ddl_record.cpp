@@ -7,7 +7,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint32_t kRecordMagic = 0x44444c31;  // "DDL1"
+constexpr uint32_t kRecordMagic = 0x44444c32;  // "DDL2"
 
 template <class T>
 T* make() {
@@ -42,6 +42,7 @@ void write_shape(StringInfo to, const DdlShape* shape) {
   pq_sendint32(to, shape->relation);
   pq_sendint32(to, uint32_t(shape->pages));
   pq_sendfloat4(to, shape->tuples);
+  pq_sendbyte(to, shape->checks_xmin);
   pq_sendint32(to, uint32_t(shape->natts));
   for (int i = 0; i < shape->natts; ++i) pq_sendint64(to, shape->versions[i]);
 }
@@ -51,6 +52,7 @@ DdlShape* read_shape(StringInfo from) {
   shape->relation = pq_getmsgint(from, 4);
   shape->pages = int32_t(pq_getmsgint(from, 4));
   shape->tuples = pq_getmsgfloat4(from);
+  shape->checks_xmin = pq_getmsgbyte(from) != 0;
   shape->natts = int(pq_getmsgint(from, 4));
   if (shape->natts < 0 || shape->natts > 1700) elog(ERROR, "gcl: malformed DDL record");
   shape->versions = static_cast<uint64_t*>(palloc0(sizeof(uint64_t) * (size_t(shape->natts) + 1)));

@@ -31,6 +31,7 @@ struct DdlShape {  // what the statement left of a table or index
   Oid relation;
   int32_t pages;  // pg_class.relpages, reltuples
   float4 tuples;
+  bool checks_xmin;    // an index that transactions older than it must not use (pg_index.indcheckxmin)
   int natts;           // 0: an index
   uint64_t* versions;  // of the attributes
 };

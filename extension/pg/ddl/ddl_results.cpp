@@ -1,17 +1,22 @@
 #include "extension/pg/ddl/ddl_results.hpp"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "access/multixact.h"
 #include "access/relation.h"
+#include "access/table.h"
 #include "catalog/binary_upgrade.h"
 #include "catalog/catalog.h"
+#include "catalog/indexing.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "commands/vacuum.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
+#include "utils/syscache.h"
 }
 
 #include "extension/pg/ddl/attribute_versions.hpp"
@@ -145,11 +150,23 @@ DdlShape* shape_of(Oid oid) {
   } else {
     shape = static_cast<DdlShape*>(palloc0(sizeof(DdlShape)));
     shape->relation = oid;
+    shape->checks_xmin = relation->rd_index != nullptr && relation->rd_index->indcheckxmin;
   }
   shape->pages = relation->rd_rel->relpages;
   shape->tuples = relation->rd_rel->reltuples;
   relation_close(relation, NoLock);
   return shape;
+}
+
+// The author met row versions that have no entry in the index: older transactions need them, here too.  They are older
+// than the row in pg_index that this transaction writes.
+void impose_check_of_xmin(Oid index) {
+  Relation catalog = table_open(IndexRelationId, RowExclusiveLock);
+  HeapTuple tuple = SearchSysCacheCopy1(INDEXRELID, ObjectIdGetDatum(index));
+  if (!HeapTupleIsValid(tuple)) elog(ERROR, "cache lookup failed for index %u", index);
+  reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple))->indcheckxmin = true;
+  CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
+  table_close(catalog, RowExclusiveLock);
 }
 
 // The tables and indexes a record speaks of.
@@ -251,6 +268,7 @@ void finish_replay(const DdlRecord* record) {
     Relation relation = try_relation_open(shape->relation, AccessShareLock);
     if (!relation) continue;
     impose_versions(shape);
+    if (shape->checks_xmin && !relation->rd_index->indcheckxmin) impose_check_of_xmin(shape->relation);
     vac_update_relstats(relation, BlockNumber(shape->pages), shape->tuples, 0, relation->rd_rel->relhasindex,
                         InvalidTransactionId, InvalidMultiXactId, nullptr, nullptr, true);
     relation_close(relation, NoLock);
