@@ -143,8 +143,11 @@ bool transaction_writes() noexcept { return writing; }
 void count_in() {
   if (IsParallelWorker()) return;  // the leader counts, and outlives it
   engine::TxnSystem& system = txns();
-  if (node_txn_shared()->slot(MyProc->pgprocno).oldest.load(std::memory_order_relaxed) == 0)
-    until_ok(nullptr, [&] { return system.take_snapshot(); });
+  if (!counts_in()) until_ok(nullptr, [&] { return system.take_snapshot(); });
+}
+
+bool counts_in() noexcept {
+  return attached != nullptr && node_txn_shared()->slot(MyProc->pgprocno).oldest.load(std::memory_order_relaxed) != 0;
 }
 
 void forget_transaction() noexcept {

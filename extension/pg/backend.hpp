@@ -31,6 +31,7 @@ bool transaction_writes() noexcept;
 // Before a TID is held or a row is changed: this transaction counts for the horizon, so no line it knows of is given to
 // another row.  Mostly it does already, by its query's snapshot; COPY and rows routed to partitions come without one.
 void count_in();
+bool counts_in() noexcept;  // whether it counts
 // At every end of a transaction.
 void forget_transaction() noexcept;
 

@@ -8,6 +8,7 @@ extern "C" {
 #include "access/parallel.h"
 #include "executor/executor.h"
 #include "nodes/plannodes.h"
+#include "utils/resowner.h"
 }
 
 namespace gcl {
@@ -15,10 +16,26 @@ namespace gcl {
 namespace {
 
 ExecutorStart_hook_type next_start = nullptr;
+TimestampTz leader_time = 0;  // S5.  Of a parallel worker, which serves one leader's query and ends; 0: not stamped
 
 TimestampTz fresh() {
   const engine::Cts now = *until_done(nullptr, [] { return txns().take_snapshot(); });
   return TimestampTz(now.value);
+}
+
+// A server that cannot serve gcl tables still serves its own: what is missing is said when a gcl table is touched.
+bool serves() {
+  return node_pool() != nullptr && !node_pool()->fenced() && ddl_serving() && XactIsoLevel != XACT_SERIALIZABLE;
+}
+
+// S5.  What the worker's own statements see: in READ COMMITTED the newest state, as they would in the leader.
+TimestampTz in_worker() {
+  if (leader_time == 0)
+    ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+            errmsg("cannot read gcl tables in a parallel worker of this operation"),
+            errhint("Mark the function that reads them PARALLEL RESTRICTED, or set max_parallel_workers_per_gather and "
+                    "max_parallel_maintenance_workers to 0."));
+  return IsolationUsesXactSnapshot() ? leader_time : fresh();
 }
 
 // The timestamp of the transaction itself, in REPEATABLE READ.
@@ -30,7 +47,10 @@ TimestampTz of_transaction() {
 
 void stamp(Snapshot snapshot, bool latest) {
   if (snapshot == nullptr || snapshot->snapshot_type != SNAPSHOT_MVCC || snapshot->whenTaken != 0) return;
-  snapshot->whenTaken = IsolationUsesXactSnapshot() && !latest ? of_transaction() : fresh();
+  if (IsParallelWorker())
+    snapshot->whenTaken = in_worker();
+  else
+    snapshot->whenTaken = IsolationUsesXactSnapshot() && !latest ? of_transaction() : fresh();
 }
 
 bool reads_gcl(const PlannedStmt* plan) {
@@ -56,20 +76,29 @@ void forbid_workers(QueryDesc* query) {
   query->plannedstmt = copy;
 }
 
-// S4.  A server that cannot serve gcl tables still serves its own: what is missing is said when a gcl table is touched.
+// S4.
 void stamp_transaction(Snapshot snapshot) {
-  if (XactIsoLevel != XACT_REPEATABLE_READ || MyBackendType != B_BACKEND) return;
-  if (node_pool() == nullptr || node_pool()->fenced() || !ddl_serving() || IsParallelWorker()) return;
+  if (XactIsoLevel != XACT_REPEATABLE_READ || MyBackendType != B_BACKEND || !serves()) return;
   if (snapshot != nullptr && snapshot->snapshot_type == SNAPSHOT_MVCC) (void)of_transaction();
 }
 
-void start_query(QueryDesc* query, int flags) {
-  stamp_transaction(query->snapshot);
-  if (node_pool() != nullptr && !IsParallelWorker() && !(flags & EXEC_FLAG_EXPLAIN_ONLY) &&
-      reads_gcl(query->plannedstmt)) {
-    // A referential check reads the newest state and crosschecks with the transaction's.
+void stamp_query(QueryDesc* query) {
+  // A referential check reads the newest state and crosschecks with the transaction's.
+  const bool latest = query->crosscheck_snapshot != nullptr;
+  if (reads_gcl(query->plannedstmt)) {
     stamp(query->crosscheck_snapshot, false);
-    stamp(query->snapshot, query->crosscheck_snapshot != nullptr);
+    stamp(query->snapshot, latest);
+  } else if (query->plannedstmt->parallelModeNeeded && serves()) {
+    stamp(query->snapshot, latest);  // S5
+  }
+}
+
+void start_query(QueryDesc* query, int flags) {
+  if (IsParallelWorker()) {
+    if (leader_time == 0 && query->snapshot != nullptr) leader_time = query->snapshot->whenTaken;
+  } else if (node_pool() != nullptr) {
+    stamp_transaction(query->snapshot);
+    if (!(flags & EXEC_FLAG_EXPLAIN_ONLY)) stamp_query(query);
   }
   // Workers do not know the ids this transaction writes under; a function they call may read gcl tables even where the
   // plan does not.
@@ -78,6 +107,12 @@ void start_query(QueryDesc* query, int flags) {
     next_start(query, flags);
   else
     standard_ExecutorStart(query, flags);
+}
+
+// S6.  Portals and savepoints let go of what they owned; the last one's snapshot was the transaction's last.
+void release_between_statements(ResourceReleasePhase phase, bool, bool top, void*) {
+  if (phase != RESOURCE_RELEASE_AFTER_LOCKS || top || IsParallelWorker() || IsolationUsesXactSnapshot()) return;
+  if (counts_in() && !HaveRegisteredOrActiveSnapshot()) attached_txns()->set_oldest(std::nullopt);
 }
 
 }  // namespace
@@ -109,6 +144,7 @@ engine::Snapshot engine_snapshot(Snapshot snapshot) {
 void install_snapshot_hooks() {
   next_start = ExecutorStart_hook;
   ExecutorStart_hook = start_query;
+  RegisterResourceReleaseCallback(release_between_statements, nullptr);
 }
 
 }  // namespace gcl

@@ -7,6 +7,13 @@
 // S3. A query of a transaction that has changed gcl tables runs without parallel workers: they would not know its ids.
 // S4. A REPEATABLE READ transaction takes its timestamp with its first query, whatever that reads, so that its gcl rows
 //     and its others are of one time.
+// S5. A query that runs workers is stamped whatever its plan reads: a function they call may read gcl tables, and sees
+//     the leader's time.  A worker takes a timestamp of its own only for a statement of its own in READ COMMITTED;
+//     where the leader has none (a parallel index build) it raises an error.
+// S6. Between statements of READ COMMITTED, when no cursor is open, a transaction has no snapshot and stops counting
+// for
+//     the horizon, as PostgreSQL's xmin does.  What it holds across statements are TIDs of rows it has itself made,
+//     ended or locked: those stay while it runs.
 #pragma once
 
 #include "extension/engine/txn/snapshot.hpp"

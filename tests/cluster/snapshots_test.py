@@ -1,0 +1,102 @@
+"""One statement, one time: whoever reads gcl tables for it; and a transaction that reads nothing holds nothing back."""
+import re
+import time
+import unittest
+
+from harness import Cluster, eventually
+
+PARALLEL = """SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off"""
+
+
+class Snapshots(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=2, settings=("autovacuum=off",)))
+        cls.cluster.sql(1, "CREATE TABLE g (v int) USING gcl")
+        cls.cluster.sql(1, """CREATE FUNCTION of_statement() RETURNS bigint STABLE PARALLEL SAFE LANGUAGE plpgsql AS
+            $$BEGIN PERFORM pg_sleep(1.5); RETURN (SELECT count(*) FROM g); END$$""")
+        cls.cluster.sql(1, """CREATE FUNCTION of_transaction() RETURNS bigint VOLATILE PARALLEL SAFE LANGUAGE plpgsql AS
+            $$BEGIN PERFORM pg_sleep(1.5); RETURN (SELECT count(*) FROM g); END$$""")
+        cls.cluster.sql(1, "CREATE TABLE local (v int) USING heap; INSERT INTO local VALUES (1)")
+
+    def setUp(self):
+        self.one, self.two = self.cluster.session(1), self.cluster.session(2)
+        self.addCleanup(self.two.close)
+        self.addCleanup(self.one.close)
+        self.two.run("TRUNCATE g")
+
+    def sleeping_workers(self):
+        return self.cluster.sql(1, """SELECT count(*) FROM pg_stat_activity
+                                      WHERE backend_type = 'parallel worker' AND wait_event = 'PgSleep'""")
+
+    def counted_in_worker(self, function):
+        """What a parallel worker counts while a row is committed after the statement began."""
+        self.one.run(PARALLEL)
+        self.assertTrue(any("Parallel" in row for row in self.one.run(f"EXPLAIN SELECT {function}() FROM local")))
+        self.one.send(f"SELECT {function}() FROM local")
+        eventually(lambda: self.sleeping_workers() == ["1"])
+        self.two.run("INSERT INTO g VALUES (1)")
+        return self.one.result()
+
+    def test_a_function_in_a_worker_sees_the_time_of_the_leader_s_statement(self):
+        self.assertEqual(["0"], self.counted_in_worker("of_statement"))
+        self.assertEqual(["1"], self.one.run("SELECT of_statement()"))
+
+    def test_a_volatile_function_in_a_worker_sees_its_own_statement_s_time(self):
+        self.assertEqual(["1"], self.counted_in_worker("of_transaction"))
+
+    def test_workers_of_repeatable_read_see_the_transaction_s_time(self):
+        self.one.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        self.assertEqual("0", self.one.one("SELECT count(*) FROM g"))
+        self.two.run("INSERT INTO g VALUES (1)")
+        self.assertEqual(["0"], self.counted_in_worker("of_transaction"))
+        self.assertEqual(["0"], self.counted_in_worker("of_statement"))
+        self.one.run("COMMIT")
+        self.assertEqual("3", self.one.one("SELECT count(*) FROM g"))
+
+    def vacuumed(self):
+        """Row versions that a VACUUM on primary 2 removes."""
+        said = " ".join(self.two.run("VACUUM VERBOSE g"))
+        return int(re.search(r"(\d+) removed", said).group(1))
+
+    def make_garbage(self):
+        self.two.run("INSERT INTO g SELECT 7 FROM generate_series(1, 50)")
+        self.two.run("DELETE FROM g WHERE v = 7")
+
+    def assert_garbage_goes(self):
+        self.make_garbage()
+        eventually(lambda: self.vacuumed() == 50)
+
+    def assert_garbage_stays(self):
+        self.make_garbage()
+        time.sleep(0.5)
+        self.assertEqual(0, self.vacuumed())
+
+    def test_an_idle_transaction_of_read_committed_holds_nothing_back(self):
+        self.one.run("BEGIN")
+        self.one.run("SELECT count(*) FROM g")
+        self.assert_garbage_goes()
+        self.one.run("INSERT INTO g VALUES (1)")
+        self.assert_garbage_goes()
+        self.one.run("SAVEPOINT s")
+        self.one.run("DELETE FROM g")
+        self.one.run("ROLLBACK TO s")
+        self.assert_garbage_goes()
+        self.assertEqual("1", self.one.one("SELECT count(*) FROM g"))
+        self.one.run("COMMIT")
+
+    def test_an_open_cursor_and_repeatable_read_hold_back_what_they_may_read(self):
+        self.two.run("INSERT INTO g SELECT i FROM generate_series(1, 5) i")
+        for begin, read in (("BEGIN", "DECLARE c CURSOR FOR SELECT * FROM g"),
+                            ("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM g")):
+            self.one.run(begin)
+            self.one.run(read)
+            self.one.run("SELECT 1")
+            self.assert_garbage_stays()
+            self.one.run("COMMIT")
+            eventually(lambda: self.vacuumed() == 50)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
