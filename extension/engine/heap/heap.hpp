@@ -130,7 +130,9 @@ class Heap {
   Result<uint32_t> multi_insert(std::span<const RowImage> rows, uint32_t command, Tid* tids);
   // A row that this transaction has just inserted never was (a speculative insertion that lost).
   Status abandon(Tid tid);
-  Result<RowOutcome> remove(Tid tid, uint32_t command, bool wait = true, const Snapshot* crosscheck = nullptr);
+  // `moves`: the row goes on in another relation (an update of a partition key); who waits for it is told so.
+  Result<RowOutcome> remove(Tid tid, uint32_t command, bool wait = true, const Snapshot* crosscheck = nullptr,
+                            bool moves = false);
   Result<UpdateOutcome> update(const UpdateRequest& request);
   // The row, as locked, is copied to `to` (kRowBytesMax bytes, 8-aligned).
   Result<LockOutcome> lock(const LockRequest& request, std::byte* to);

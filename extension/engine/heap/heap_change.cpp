@@ -48,7 +48,7 @@ Result<bool> Heap::crosschecked(const RowHeader& row, const Snapshot** crosschec
   return visible(txns_, row, *snapshot, nullptr);
 }
 
-Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snapshot* crosscheck) {
+Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snapshot* crosscheck, bool moves) {
   auto id = txns_.id_for_write();
   if (!id) return id.error();
   auto page = page_of(tid.block);
@@ -68,7 +68,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
         change.join(*guard);
         put_ending(change, *guard, tid.offset,
-                   ended(row, StampKind::kDeleted, *id, command, tid, false, verdict.holds_lock));
+                   ended(row, StampKind::kDeleted, *id, command, moves ? Tid{} : tid, false, verdict.holds_lock));
         count_superseded(change, *guard);
         change.commit();
         return RowOutcome{};
@@ -244,7 +244,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
       case Verdict::kGo:
         return outcome;
       case Verdict::kConflict:
-        if (!request.follow || verdict.outcome.result != RowResult::kUpdated) {
+        if (!request.follow || verdict.outcome.result != RowResult::kUpdated || verdict.outcome.conflict.moved) {
           outcome.row = verdict.outcome;
           return outcome;
         }

@@ -12,7 +12,7 @@ enum class RowResult : uint8_t {
   kOk,
   kInvisible,     // not a row for this command: never committed, or its own transaction made or ended it at a later one
   kSelfModified,  // own transaction changed it at `cmax` >= the command
-  kUpdated,       // another transaction replaced it and committed; see `next`
+  kUpdated,       // another transaction replaced it and committed; see `next` and `moved`
   kDeleted,       // another transaction deleted it and committed
   kBeingModified,  // a running transaction changes it, and the caller asked not to wait
   kWouldBlock,     // a running transaction changes or locks it: WaitPolicy kSkip, kError of lock()
@@ -23,6 +23,7 @@ struct RowConflict {
   TxnId by;           // who changed or holds it
   uint32_t cmax = 0;  // kSelfModified
   bool key_changed = false;
+  bool moved = false;  // kUpdated: its new version is in another relation, and cannot be followed to
 };
 
 struct RowOutcome {

@@ -84,6 +84,8 @@ struct RowHeader {
   Tid next() const { return {next_block, next_offset()}; }
   uint32_t end_command() const { return cmax & ~kOuterLock; }
   bool updated() const { return deleter.kind() == StampKind::kUpdated || deleter.kind() == StampKind::kUpdatedKey; }
+  // Deleted because an update of a partition key put its new version into another relation: `next` names no place.
+  bool moved() const { return deleter.kind() == StampKind::kDeleted && !next().valid(); }
   bool ended() const { return updated() || deleter.kind() == StampKind::kDeleted; }
   bool heap_only() const { return flags() & kHeapOnly; }
   // The newer version is on the same page and reached through this one.

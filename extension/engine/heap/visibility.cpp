@@ -153,7 +153,8 @@ Verdict conflict(RowResult result, const RowHeader& row, Tid tid) {
   verdict.outcome.conflict = {.next = result == RowResult::kUpdated ? row.next() : tid,
                               .by = row.ended() ? row.deleter.id() : TxnId{},
                               .cmax = row.end_command(),
-                              .key_changed = row.deleter.kind() == StampKind::kUpdatedKey};
+                              .key_changed = row.deleter.kind() == StampKind::kUpdatedKey,
+                              .moved = result == RowResult::kUpdated && row.moved()};
   return verdict;
 }
 
@@ -210,7 +211,8 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, T
     return row.cmax & kOuterLock ? judge_outer_lock(txns, facts, row, tid, fate->parent)
                                  : Verdict{.kind = Verdict::kGo};
   if (lock_only) return {.kind = Verdict::kGo};
-  return conflict(row.updated() && row.next() != tid ? RowResult::kUpdated : RowResult::kDeleted, row, tid);
+  const bool replaced = row.moved() || (row.updated() && row.next() != tid);
+  return conflict(replaced ? RowResult::kUpdated : RowResult::kDeleted, row, tid);
 }
 
 }  // namespace engine

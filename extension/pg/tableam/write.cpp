@@ -48,7 +48,10 @@ TM_Result conclude(const RowOutcome& outcome, ItemPointer tid, TM_FailureData* f
   if (result == TM_Ok) return result;
   failure->traversed = false;
   failure->ctid = *tid;
-  if (result == TM_Updated && outcome.conflict.next.valid()) set_tid(&failure->ctid, outcome.conflict.next);
+  if (outcome.conflict.moved)
+    ItemPointerSetMovedPartitions(&failure->ctid);
+  else if (result == TM_Updated && outcome.conflict.next.valid())
+    set_tid(&failure->ctid, outcome.conflict.next);
   failure->xmax = result == TM_SelfModified ? GetTopTransactionIdIfAny() : InvalidTransactionId;
   failure->cmax = result == TM_SelfModified ? outcome.conflict.cmax : InvalidCommandId;
   return result;
@@ -152,12 +155,12 @@ void gcl_multi_insert(Relation rel, TupleTableSlot** slots, int nslots, CommandI
 }
 
 TM_Result gcl_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot, Snapshot crosscheck, bool wait,
-                           TM_FailureData* failure, bool) {
+                           TM_FailureData* failure, bool moves) {
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
   const engine::Snapshot cross = crosscheck != nullptr ? engine_snapshot(crosscheck) : engine::Snapshot{};
   const engine::Snapshot* given = crosscheck != nullptr ? &cross : nullptr;
-  const RowOutcome outcome = *until_done(rel, [&] { return heap.remove(tid_of(tid), cid, wait, given); });
+  const RowOutcome outcome = *until_done(rel, [&] { return heap.remove(tid_of(tid), cid, wait, given, moves); });
   if (outcome.result == RowResult::kInvisible) elog(ERROR, "attempted to delete invisible tuple");
   if (outcome.result == RowResult::kOk) pgstat_count_heap_delete(rel);
   return conclude(outcome, tid, failure);
@@ -241,6 +244,9 @@ TM_Result gcl_tuple_lock(Relation rel, ItemPointer tid, Snapshot, TupleTableSlot
     failure->traversed = outcome.traversed;
   }
   if (outcome.row.result == RowResult::kOk) return TM_Ok;
+  if (outcome.row.conflict.moved && request.follow)
+    ereport(ERROR, errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+            errmsg("tuple to be locked was already moved to another partition due to concurrent update"));
   // ON CONFLICT looks into a row that was not locked: who made it tells what the error is.
   const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
   const engine::RowRead read = *until_done(rel, [&] { return heap.fetch(outcome.tid, any, row_buffer()); });

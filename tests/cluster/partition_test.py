@@ -1,0 +1,77 @@
+"""A row whose partition key is updated goes on in another table; who waited for it hears that, as in PostgreSQL."""
+import unittest
+
+from harness import Cluster, SqlError
+
+
+# Partitions of gcl are still refused as DDL, so the catalogs of a partitioned heap table are bent to gcl tables.
+PARTITIONED = """CREATE TABLE p (id int, k int, v int) PARTITION BY LIST (k);
+CREATE TABLE h1 PARTITION OF p FOR VALUES IN (1) USING heap;
+CREATE TABLE h2 PARTITION OF p FOR VALUES IN (2) USING heap"""
+BENT = """SET allow_system_table_mods = on;
+UPDATE pg_class SET relispartition = true, relpartbound = (SELECT relpartbound FROM pg_class WHERE relname = 'h{0}')
+ WHERE relname = 'p{0}';
+UPDATE pg_inherits SET inhrelid = 'p{0}'::regclass WHERE inhrelid = 'h{0}'::regclass"""
+
+
+class Partition(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=2))
+        for leaf in ("p1", "p2"):
+            cls.cluster.sql(1, f"CREATE TABLE {leaf} (id int, k int, v int) USING gcl")
+        cls.cluster.everywhere(PARTITIONED)
+        for leaf in (1, 2):
+            cls.cluster.everywhere(BENT.format(leaf))
+
+    def setUp(self):
+        self.mover, self.other = self.cluster.session(1), self.cluster.session(2)
+        self.addCleanup(self.other.close)
+        self.addCleanup(self.mover.close)
+        self.mover.run("DELETE FROM p")
+        self.mover.run("INSERT INTO p VALUES (1, 1, 10)")
+
+    def while_moved(self, statement, end="COMMIT"):
+        self.mover.run("BEGIN")
+        self.mover.run("UPDATE p SET k = 2 WHERE id = 1")
+        self.other.send(statement)
+        self.assertTrue(self.other.waits())
+        self.mover.run(end)
+        return self.other.result(5)
+
+    def test_who_waited_for_a_moved_row_hears_so(self):
+        for statement in ("UPDATE p SET v = v + 1 WHERE id = 1", "DELETE FROM p WHERE id = 1",
+                          "SELECT * FROM p WHERE id = 1 FOR UPDATE", "UPDATE p1 SET v = v + 1 WHERE id = 1",
+                          "UPDATE p SET k = 2, v = v + 1 WHERE id = 1"):
+            with self.subTest(statement):
+                self.mover.run("DELETE FROM p")
+                self.mover.run("INSERT INTO p VALUES (1, 1, 10)")
+                with self.assertRaises(SqlError) as caught:
+                    self.while_moved(statement)
+                self.assertEqual("40001", caught.exception.state)
+                self.assertIn("moved to another partition", str(caught.exception))
+                self.assertEqual([["1|2|10"]] * 2, self.cluster.everywhere("SELECT * FROM p"))
+
+    def test_a_move_that_is_rolled_back_never_was(self):
+        self.assertEqual(["11"], self.while_moved("UPDATE p SET v = v + 1 WHERE id = 1 RETURNING v", "ROLLBACK"))
+        self.assertEqual(["1|2|11"], self.other.run("UPDATE p SET k = 2 WHERE id = 1 RETURNING *"))
+
+    def test_a_deleted_row_is_not_a_moved_one(self):
+        self.mover.run("BEGIN")
+        self.mover.run("DELETE FROM p WHERE id = 1")
+        self.other.send("UPDATE p SET v = v + 1 WHERE id = 1 RETURNING v")
+        self.assertTrue(self.other.waits())
+        self.mover.run("COMMIT")
+        self.assertEqual([], self.other.result(5))
+
+    def test_repeatable_read_cannot_change_it_either(self):
+        self.other.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        self.other.run("SELECT * FROM p")
+        with self.assertRaises(SqlError) as caught:
+            self.while_moved("UPDATE p SET v = v + 1 WHERE id = 1")
+        self.assertEqual("40001", caught.exception.state)
+        self.other.run("ROLLBACK")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
