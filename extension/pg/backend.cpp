@@ -165,6 +165,7 @@ void detach_session() noexcept {
   if (at == nullptr) return;
   at->session->release_all();
   attached = nullptr;
+  at->txns->drop_claim();              // FATAL has jumped over the VACUUM that had it
   at->txns->set_oldest(std::nullopt);  // the slot is the next process's, and counts for the horizon
   at->heaps.clear();
   at->txns.reset();

@@ -94,7 +94,7 @@ struct PageRows {
 };
 
 struct VacuumStats {
-  bool skipped = false;  // another transaction vacuums the relation
+  bool skipped = false;  // another session vacuums the relation
   uint32_t pages = 0;
   uint64_t live = 0;
   uint64_t recently_dead = 0;  // dead, but somebody may see them
@@ -166,8 +166,8 @@ class Heap {
   // Removes versions nobody sees from one page, and moves the others together if only that makes room for `wanted`
   // bytes.  Returns 0 if nothing changed (or the page was busy).
   Result<uint32_t> prune(uint32_t block, uint32_t wanted = 0);
-  // One transaction at a time, anywhere: this one's id holds the relation until it ends; if another's does, nothing is
-  // done and `skipped` is set (else, what one is about to remove from the indexes, the other may free for new rows).
+  // One session at a time, anywhere: if another is at it, nothing is done and `skipped` is set (else, what one is about
+  // to remove from the indexes, the other may free for new rows).  The session takes no id for it.
   // Waits up to wait_ms for old snapshots before it frees line pointers; without
   // that, they stay for the next VACUUM.  REQUIRES: the session has no snapshot that counts.
   Result<VacuumStats> vacuum(IndexCleaner& indexes, uint32_t wait_ms);

@@ -27,8 +27,7 @@ struct RelationPage {
   bufmgr::PageHeader header;
   uint32_t magic;
   uint32_t maps;
-  uint64_t vacuum_by;  // raw TxnId; the relation is its while it runs, for VACUUM; nothing has to reset it
-  uint64_t reserved;
+  uint64_t vacuum_token, vacuum_place;  // the last Claim to VACUUM it; whether it stands, its session's word says
   static constexpr uint32_t kMapsMax = (coherence::kPageSize - sizeof(bufmgr::PageHeader) - 24) / 8;
   uint64_t map[kMapsMax];  // owner node in bits 63..56, page below
   static constexpr uint64_t entry(NodeId owner, PageId page) { return uint64_t{owner.value} << 56 | page.raw; }

@@ -9,7 +9,7 @@
 //   fails)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
-// part, in memory that all processes of the node map.  Invariants T1..T10: README.md.
+// part, in memory that all processes of the node map.  Invariants T1..T11: README.md.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +73,18 @@ struct Owner {
   SessionId session;  // of the owner on its node, while running
 };
 
+// A session's claim to do something alone (VACUUM of a relation): kept where everybody looks before he does the same.
+struct Claim {
+  uint64_t token = 0;  // never the same twice; 0: nobody's
+  uint64_t place = 0;  // of the claiming session: node, session
+  static Claim of(uint64_t token, NodeId node, SessionId session) {
+    return {token, uint64_t{node.value} << 16 | session.value};
+  }
+  NodeId node() const { return {uint8_t(place >> 16)}; }
+  SessionId session() const { return {uint16_t(place)}; }
+  bool operator==(const Claim&) const = default;
+};
+
 class TxnSystem {
  public:
   TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, Bells& bells);
@@ -126,6 +138,13 @@ class TxnSystem {
   // Moves the clock on and returns what it was: every snapshot taken before is at or below that, every later one above
   // (VACUUM's "that moment").
   Cts pass_moment();
+
+  // --- claims -------------------------------------------------------------------------------------------------------
+  // One at a time per session.  It stands until it is dropped, by its session or at the latest when that ends; two
+  // batches.
+  Result<Claim> stake_claim();
+  void drop_claim() noexcept;
+  Result<bool> stands(Claim claim);
 
   // --- waiting ------------------------------------------------------------------------------------------------------
   // Registers this node to be rung when the transaction of `id` ends; false: it has ended already (then nothing is
@@ -184,6 +203,7 @@ class TxnSystem {
   Transaction txn_;
   std::vector<Cached> cache_;
   std::vector<NodeView> nodes_;
+  bool claimed_ = false;
 };
 
 }  // namespace engine

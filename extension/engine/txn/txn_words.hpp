@@ -11,6 +11,7 @@
 //         16 aborted_count ids at or below low_water that were aborted
 //         24 aborted_head  raw page id + 1 of the first list page; 0: none
 //   then  watch       u64 per node and session: the nodes to ring when the session's transaction ends
+//   then  claim       u64 per node and session: what it claims to do alone; 0: nothing (T11)
 // Region::kStatusLog
 //   per node a ring of `slots` status words; id `s` is at s % slots
 #pragma once
@@ -29,7 +30,7 @@ class TxnWords {
     uint64_t slots = log.bytes / 8 / nodes;
     slots_ = uint32_t(slots < slots_max ? slots : slots_max);
     VERIFY(slots_ >= 64 && words.bytes > kWatchFrom(nodes));
-    sessions_ = uint32_t((words.bytes - kWatchFrom(nodes)) / 8 / nodes);
+    sessions_ = uint32_t((words.bytes - kWatchFrom(nodes)) / 16 / nodes);
   }
   uint32_t slots() const { return slots_; }
   uint32_t sessions() const { return sessions_; }
@@ -45,6 +46,9 @@ class TxnWords {
   coherence::PoolAddress watch(NodeId n, coherence::SessionId s) const {
     VERIFY(n.value < nodes_ && s.value < sessions_);
     return words_ + (kWatchFrom(nodes_) + (uint64_t{n.value} * sessions_ + s.value) * 8);
+  }
+  coherence::PoolAddress claim(NodeId n, coherence::SessionId s) const {
+    return watch(n, s) + uint64_t{nodes_} * sessions_ * 8;
   }
   coherence::PoolAddress status(TxnId id) const {
     VERIFY(id.node().value < nodes_);

@@ -98,7 +98,6 @@ void clean_up(Relation table, Relation* indexes, int count, double rows, BufferA
 
 void gcl_relation_vacuum(Relation rel, VacuumParams* params, BufferAccessStrategy strategy) {
   engine::Heap& heap = heap_of(rel);
-  prepare_to_write();  // the transaction's id holds the table against other primaries' VACUUM until it ends
   txns().set_oldest(std::nullopt);
   pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM, RelationGetRelid(rel));
   int count = 0;

@@ -22,32 +22,99 @@ struct Meanwhile final : IndexCleaner {
   Heap& other;
 };
 
+class HeapVacuum : public ::testing::Test {
+ protected:
+  explicit HeapVacuum(uint32_t slots = ~uint32_t{0})
+      : engine_({.cluster = {.nodes = 2}, .slots_max = slots}), a_(engine_, 0), b_(engine_, 1) {
+    auto made = Heap::create(a_.txns());
+    EXPECT_TRUE(made.ok());
+    relation_ = *made;
+    heap_a_ = std::make_unique<Heap>(a_.txns(), relation_);
+    heap_b_ = std::make_unique<Heap>(b_.txns(), relation_);
+  }
+  // A row that was deleted before every snapshot there is.
+  void leave_garbage() {
+    auto gone = heap_a_->insert(TestRow("gone").image(), 0);
+    ASSERT_TRUE(gone.ok());
+    a_.commit();
+    EXPECT_EQ(heap_a_->remove(*gone, 0)->result, RowResult::kOk);
+    a_.commit();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+
+  Engine engine_;
+  Worker a_, b_;
+  RelationId relation_;
+  std::unique_ptr<Heap> heap_a_, heap_b_;
+};
+
 // Between one VACUUM's look at the page and its cleaning of the indexes another must not free what it found.
-TEST(HeapVacuum, ExcludesAnotherOfTheRelationUntilItsTransactionEnds) {
-  Engine engine({.cluster = {.nodes = 2}});
-  Worker a(engine, 0), b(engine, 1);
-  auto relation = Heap::create(a.txns());
-  ASSERT_TRUE(relation.ok());
-  Heap heap_a(a.txns(), *relation), heap_b(b.txns(), *relation);
-  auto gone = heap_a.insert(TestRow("gone").image(), 0);
-  ASSERT_TRUE(gone.ok());
-  a.commit();
-  EXPECT_EQ(heap_a.remove(*gone, 0)->result, RowResult::kOk);
-  a.commit();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  Meanwhile meanwhile(heap_a);
-  auto stats = heap_b.vacuum(meanwhile, 2000);
+TEST_F(HeapVacuum, ExcludesAnotherOfTheRelationUntilItIsDone) {
+  leave_garbage();
+  Meanwhile meanwhile(*heap_a_);
+  auto stats = heap_b_->vacuum(meanwhile, 2000);
   ASSERT_TRUE(stats.ok());
   EXPECT_FALSE(stats->skipped);
   EXPECT_EQ(stats->freed, 1u);
   Nothing cleaner;
-  EXPECT_FALSE(heap_b.vacuum(cleaner, 0)->skipped);  // its own
-  EXPECT_TRUE(heap_a.vacuum(cleaner, 0)->skipped);
-  b.commit();
-  EXPECT_FALSE(heap_a.vacuum(cleaner, 0)->skipped);
-  EXPECT_TRUE(heap_b.vacuum(cleaner, 0)->skipped);
-  a.abort();
-  EXPECT_FALSE(heap_b.vacuum(cleaner, 0)->skipped);
+  EXPECT_FALSE(heap_a_->vacuum(cleaner, 0)->skipped);
+  EXPECT_FALSE(heap_b_->vacuum(cleaner, 0)->skipped);
+}
+
+struct Failing final : IndexCleaner {
+  coherence::Status remove(std::span<const Tid>) override { return coherence::Errc::kInterrupted; }
+};
+
+TEST_F(HeapVacuum, OneThatFailedLeavesTheRelationToOthers) {
+  leave_garbage();
+  Failing failing;
+  EXPECT_FALSE(heap_b_->vacuum(failing, 2000).ok());
+  Nothing cleaner;
+  auto stats = heap_a_->vacuum(cleaner, 2000);
+  EXPECT_FALSE(stats->skipped);
+  EXPECT_EQ(stats->freed, 1u);
+}
+
+// Two sessions' words and an old place: what stands is decided by the session's word alone.
+TEST_F(HeapVacuum, AnOldClaimOfASessionIsNotItsNext) {
+  auto first = a_->stake_claim();
+  EXPECT_TRUE(*b_->stands(*first));
+  a_->drop_claim();
+  EXPECT_FALSE(*b_->stands(*first));
+  auto second = a_->stake_claim();
+  EXPECT_FALSE(*b_->stands(*first));
+  EXPECT_TRUE(*b_->stands(*second));
+  EXPECT_FALSE(*b_->stands({}));
+  a_->drop_claim();
+}
+
+class HeapVacuumSmallRing : public HeapVacuum {
+ protected:
+  HeapVacuumSmallRing() : HeapVacuum(256) {}
+};
+
+// Transactions of the node that vacuums, far more than its status log has words.
+struct Busy final : IndexCleaner {
+  Busy(Engine& engine, RelationId relation) : worker(engine, 1), heap(worker.txns(), relation) {}
+  coherence::Status remove(std::span<const Tid>) override {
+    for (int i = 0; i < 1000 && !refused; ++i) {
+      refused = !heap.insert(TestRow("more").image(), 0).ok();
+      refused ? worker.abort() : void(worker.commit());
+    }
+    return {};
+  }
+  Worker worker;
+  Heap heap;
+  bool refused = false;
+};
+
+TEST_F(HeapVacuumSmallRing, DoesNotKeepTheStatusLogFromBeingRecycled) {
+  leave_garbage();
+  Busy busy(engine_, relation_);
+  auto stats = heap_b_->vacuum(busy, 2000);
+  ASSERT_TRUE(stats.ok());
+  EXPECT_FALSE(busy.refused);
+  EXPECT_FALSE(b_->current().wrote());
 }
 
 }  // namespace engine_test
