@@ -7,6 +7,7 @@
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/ddl_replay.hpp"
+#include "extension/pg/ddl/ddl_scope.hpp"
 
 extern "C" {
 #include "libpq/pqformat.h"
@@ -77,6 +78,7 @@ void end_committed() {
     return;
   }
   replay.commit();
+  settle_position(MyDatabaseId);
   unlock_ddl_tag();
   taking.tagged = false;
   leave_exchange();
@@ -100,7 +102,7 @@ void do_as_told(const DdlMessage& message) {
     replay.run(read_record(&taking.body));
   } else if (kind == DdlKind::kPrepare) {
     replay.go_to(NIL, NIL);
-    save_position(MyDatabaseId, message.header.log_number);
+    save_position(MyDatabaseId, {message.header.log_number, OidIsValid(gcl_access_method())});
   }
 }
 

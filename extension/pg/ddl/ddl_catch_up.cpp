@@ -4,6 +4,7 @@
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/ddl_replay.hpp"
+#include "extension/pg/ddl/ddl_scope.hpp"
 
 extern "C" {
 #include "commands/dbcommands.h"
@@ -32,20 +33,17 @@ void apply_entry(const engine::DdlLogEntry& entry, StringInfo body, int records)
     replay.run(record);
   }
   replay.go_to(NIL, NIL);
-  save_position(MyDatabaseId, entry.number);
+  save_position(MyDatabaseId, {entry.number, OidIsValid(gcl_access_method())});
   replay.commit();
+  settle_position(MyDatabaseId);
   MemoryContextSwitchTo(context);
 }
 
-}  // namespace
-
-void apply_log() {
-  MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl catch up", ALLOCSET_DEFAULT_SIZES);
-  MemoryContext caller = MemoryContextSwitchTo(context);
-  StartTransactionCommand();
-  const uint64_t position = load_position(MyDatabaseId);
-  char* mine = MemoryContextStrdup(TopMemoryContext, get_database_name(MyDatabaseId));
-  CommitTransactionCommand();
+// Calls `visit` for the entries of this database behind `position`, in order, until it returns false.
+template <class Visit>
+void visit_entries(const char* mine, uint64_t position, Visit visit) {
+  MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gcl ddl log", ALLOCSET_DEFAULT_SIZES);
+  MemoryContext caller = CurrentMemoryContext;
   engine::DdlLogEntry entry;
   for (ddl_log_first(&entry); entry.valid(); ddl_log_next(&entry)) {
     if (entry.number <= position) continue;
@@ -54,18 +52,43 @@ void apply_log() {
     MemoryContextSwitchTo(context);
     StringInfoData body;
     read_entry(entry, &body);
-    char* database;
-    int author, records;
-    read_log_head(&body, &database, &author, &records);
-    // Our own are in our catalogs if they committed at all.
-    if (author == ddl_node() || strcmp(database, mine) != 0) continue;
-    const DdlFate fate = ddl_fate(entry.txn);
-    if (fate == DdlFate::kRunning) break;
-    if (fate == DdlFate::kCommitted) apply_entry(entry, &body, records);
+    const DdlLogHead head = read_log_head(&body);
+    if (strcmp(head.database, mine) == 0 && !visit(entry, head, &body)) break;
   }
-  pfree(mine);
   MemoryContextSwitchTo(caller);
   MemoryContextDelete(context);
+}
+
+// Where the history of this database begins.  One without the extension has none: what the log says until the extension
+// was last dropped was about another database of this name, or has been undone.
+uint64_t beginning(const char* mine, uint64_t position) {
+  uint64_t begins = position;
+  visit_entries(mine, position, [&begins](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo) {
+    if (head.ends && ddl_fate(entry.txn) == DdlFate::kCommitted) begins = entry.number;
+    return true;
+  });
+  return begins;
+}
+
+}  // namespace
+
+void apply_log() {
+  MemoryContext caller = CurrentMemoryContext;
+  StartTransactionCommand();
+  uint64_t position = load_position(MyDatabaseId).applied;
+  char* mine = MemoryContextStrdup(caller, get_database_name(MyDatabaseId));
+  const bool has_history = OidIsValid(gcl_access_method());
+  CommitTransactionCommand();
+  MemoryContextSwitchTo(caller);
+  if (!has_history) position = beginning(mine, position);
+  visit_entries(mine, position, [](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
+    // Our own are in our catalogs if they committed at all.
+    if (head.author == ddl_node()) return true;
+    const DdlFate fate = ddl_fate(entry.txn);
+    if (fate == DdlFate::kCommitted) apply_entry(entry, body, head.records);
+    return fate != DdlFate::kRunning;
+  });
+  pfree(mine);
 }
 
 List* databases_in_log() {
@@ -74,14 +97,12 @@ List* databases_in_log() {
   for (ddl_log_first(&entry); entry.valid(); ddl_log_next(&entry)) {
     StringInfoData body;
     read_entry(entry, &body);
-    char* database;
-    int author, records;
-    read_log_head(&body, &database, &author, &records);
+    const DdlLogHead head = read_log_head(&body);
     pfree(body.data);
-    bool known = author == ddl_node();
+    bool known = head.author == ddl_node();
     ListCell* cell;
-    foreach (cell, names) known |= strcmp(static_cast<char*>(lfirst(cell)), database) == 0;
-    if (!known) names = lappend(names, database);
+    foreach (cell, names) known |= strcmp(static_cast<char*>(lfirst(cell)), head.database) == 0;
+    if (!known) names = lappend(names, head.database);
   }
   return names;
 }

@@ -2,6 +2,8 @@
 
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
+#include "extension/pg/ddl/ddl_position.hpp"
+#include "extension/pg/ddl/ddl_scope.hpp"
 
 extern "C" {
 #include "commands/dbcommands.h"
@@ -33,6 +35,7 @@ struct Exchange {
   bool locked;  // we hold the cluster's DDL lock
   bool tagged;  // and the local tag
   bool prepared;
+  bool saved;      // the position's file
   uint64_t first;  // number of our first message; 0: none posted
   uint64_t last;
   uint64_t log_number;
@@ -191,6 +194,7 @@ void write_log_record(StringInfo to) {
   initStringInfo(to);
   pq_sendstring(to, exchange.database);
   pq_sendint32(to, ddl_node());
+  pq_sendbyte(to, !OidIsValid(gcl_access_method()));
   pq_sendint32(to, uint32_t(live));
   foreach (cell, exchange.kept) {
     const auto* kept = static_cast<Kept*>(lfirst(cell));
@@ -287,10 +291,13 @@ void send_statement(DdlRecord* record) {
   MemoryContextSwitchTo(caller);
 }
 
-void read_log_head(StringInfo from, char** database, int* author, int* count) {
-  *database = pstrdup(pq_getmsgrawstring(from));
-  *author = int(pq_getmsgint(from, 4));
-  *count = int(pq_getmsgint(from, 4));
+DdlLogHead read_log_head(StringInfo from) {
+  DdlLogHead head;
+  head.database = pstrdup(pq_getmsgrawstring(from));
+  head.author = int(pq_getmsgint(from, 4));
+  head.ends = pq_getmsgbyte(from) != 0;
+  head.records = int(pq_getmsgint(from, 4));
+  return head;
 }
 
 bool ddl_under_way() noexcept { return exchange.locked; }
@@ -305,9 +312,15 @@ void ddl_pre_commit() {
   start_body(&body);
   send(DdlKind::kPrepare, &body);
   exchange.prepared = true;
+  DdlPosition position = load_position(MyDatabaseId);
+  if (position.extension == OidIsValid(gcl_access_method())) return;
+  position.extension = !position.extension;
+  save_position(MyDatabaseId, position);
+  exchange.saved = true;
 }
 
 void ddl_committed() noexcept {
+  if (exchange.saved) settle_position(MyDatabaseId);
   if (exchange.locked && exchange.first) {
     const uint64_t sequence = post(exchange.prepared ? DdlKind::kCommit : DdlKind::kAbort, nullptr, 0, 0, 0);
     int naps = 0;

@@ -25,7 +25,14 @@ List* savepoint_path();
 void lock_ddl_tag();
 void unlock_ddl_tag();
 engine::DdlHolder ddl_me();
-// This transaction's DDL is in the log under that head: database, author, count of records.
-void read_log_head(StringInfo from, char** database, int* author, int* count);
+// A transaction's DDL is in the log under a head.  A database is known by its name; the transaction that takes the
+// extension out of it ends its history: another database may then be made under the name.
+struct DdlLogHead {
+  char* database;
+  int author;
+  bool ends;    // the extension was not in the database any more
+  int records;  // follow
+};
+DdlLogHead read_log_head(StringInfo from);
 
 }  // namespace gcl

@@ -12,11 +12,11 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint64_t kMagic = 0x67636c64646c3031;  // "gcl ddl 01"
+constexpr uint64_t kMagic = 0x67636c64646c3032;  // "gcl ddl 02"
 
-struct Position {
+struct File {
   uint64_t magic;
-  uint64_t before, after;
+  DdlPosition before, after;
   uint64_t xid;  // 0: `after` counts
 };
 
@@ -24,15 +24,15 @@ void path_of(Oid database, char* to, const char* suffix) { snprintf(to, MAXPGPAT
 
 }  // namespace
 
-uint64_t load_position(Oid database) {
+DdlPosition load_position(Oid database) {
   char path[MAXPGPATH];
   path_of(database, path, "");
   const int fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
   if (fd < 0) {
-    if (errno == ENOENT) return 0;
+    if (errno == ENOENT) return {};
     ereport(ERROR, (errcode_for_file_access(), errmsg("could not open file \"%s\": %m", path)));
   }
-  Position found{};
+  File found{};
   const ssize_t bytes = read(fd, &found, sizeof found);
   CloseTransientFile(fd);
   if (bytes != sizeof found || found.magic != kMagic)
@@ -41,8 +41,8 @@ uint64_t load_position(Oid database) {
   return counts ? found.after : found.before;
 }
 
-void save_position(Oid database, uint64_t position) {
-  const Position next{kMagic, load_position(database), position, GetTopTransactionId()};
+void save_position(Oid database, DdlPosition position) {
+  const File next{kMagic, load_position(database), position, GetTopTransactionId()};
   char path[MAXPGPATH], fresh[MAXPGPATH];
   path_of(database, path, "");
   path_of(database, fresh, ".new");
@@ -54,6 +54,17 @@ void save_position(Oid database, uint64_t position) {
     ereport(ERROR, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", fresh)));
   CloseTransientFile(fd);
   (void)durable_rename(fresh, path, ERROR);
+}
+
+// Not synced: a crash that loses it leaves the xid, which is asked for again.
+void settle_position(Oid database) noexcept {
+  char path[MAXPGPATH];
+  path_of(database, path, "");
+  const int fd = open(path, O_WRONLY | PG_BINARY);
+  if (fd < 0) return;
+  constexpr uint64_t kSettled = 0;
+  (void)!pwrite(fd, &kSettled, sizeof kSettled, offsetof(File, xid));
+  (void)close(fd);
 }
 
 }  // namespace gcl

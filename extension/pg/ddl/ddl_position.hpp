@@ -1,15 +1,23 @@
-// How far this primary has applied the cluster's DDL log, per database: a file beside the data, which names the local
-// transaction that brings the position, so that file and catalogs are of one mind after any crash.
+// What this primary knows of a database beside its catalogs: how far it has applied the cluster's DDL log, and whether
+// the extension is in it (so that DROP DATABASE, which cannot look into it, can ask).  A file beside the data, which
+// names the local transaction that brings the position, so that file and catalogs are of one mind after any crash.
 //
-//   <data>/gcl_ddl/<database OID>:  position before, position after, xid of the transaction that makes it so
+//   <data>/gcl_ddl/<database OID>:  position before, position after, xid of the transaction that makes it so; 0: it has
 #pragma once
 
 #include "extension/pg/ddl/pg.hpp"
 
 namespace gcl {
 
-uint64_t load_position(Oid database);
+struct DdlPosition {
+  uint64_t applied;    // number of the last entry of the log; 0: none
+  uint64_t extension;  // 1: gcl is in this database
+};
+
+DdlPosition load_position(Oid database);
 // Durable when it returns; counts once the running transaction has committed.
-void save_position(Oid database, uint64_t position);
+void save_position(Oid database, DdlPosition position);
+// That transaction has committed, and durably.  Otherwise its xid would be asked for when nobody knows it any more.
+void settle_position(Oid database) noexcept;
 
 }  // namespace gcl

@@ -1,5 +1,6 @@
 // The ProcessUtility hook: decides what a statement is, and does the cluster's ones everywhere.
 #include "extension/pg/ddl/attribute_versions.hpp"
+#include "extension/pg/ddl/databases.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/ddl/ddl_exchange.hpp"
 #include "extension/pg/ddl/ddl_node_state.hpp"
@@ -146,6 +147,7 @@ void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree,
   Call call{statement, text, read_only_tree, context, params, environment, destination, completion};
   refuse_imported_snapshot(statement->utilityStmt);
   if (none_of_ours(call)) return pass_on(call);
+  check_database_statement(call.statement->utilityStmt);
   if (wants_heap_instead(statement->utilityStmt)) {
     call.statement = static_cast<PlannedStmt*>(copyObjectImpl(statement));
     use_heap_instead(call.statement->utilityStmt);
