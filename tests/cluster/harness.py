@@ -44,9 +44,9 @@ class Hang(Exception):
 class Session:
     """One connection, through an interactive psql."""
 
-    def __init__(self, dsn):
+    def __init__(self, dsn, options=("-q",)):
         self.process = subprocess.Popen(
-            ["psql", "-X", "-A", "-t", "-q", "-d", dsn, "-v", "VERBOSITY=verbose"],
+            ["psql", "-X", "-A", "-t", "-d", dsn, "-v", "VERBOSITY=verbose", *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
         self.lines = queue.Queue()
         self.count = 0
