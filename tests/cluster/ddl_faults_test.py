@@ -105,6 +105,25 @@ class DdlFaults(unittest.TestCase):
         self.cluster.sql(3, "INSERT INTO long DEFAULT VALUES")
         self.assertEqual([["300000"]] * 3, self.cluster.everywhere("SELECT a FROM long"))
 
+    def sleeps_of(self, pid):
+        with open(f"/proc/{pid}/status", encoding="ascii") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("voluntary"))
+
+    def test_news_is_told_not_asked_for(self):
+        # A lost wake-up is made good by a heartbeat of 250 ms: each of these statements has three messages.
+        self.cluster.sql(1, "CREATE TABLE told (a int) USING gcl")
+        began = time.monotonic()
+        session = self.cluster.session(1)
+        for _ in range(30):
+            session.run("TRUNCATE told")
+        self.assertLess(time.monotonic() - began, 30 * 3 * 0.25 / 2)
+        time.sleep(2)  # the apply workers end
+        launchers = [self.cluster.workers(k)["gcl ddl launcher"] for k in (1, 2, 3)]
+        before = [self.sleeps_of(pid) for pid in launchers]
+        time.sleep(3)
+        for pid, count in zip(launchers, before):
+            self.assertLess(self.sleeps_of(pid) - count, 12, "an idle launcher asks for news")
+
     def on(self, database, k, text):
         session = Session(f"{self.cluster.dsn(k)} dbname={database}")
         try:

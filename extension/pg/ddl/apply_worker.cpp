@@ -3,6 +3,7 @@
 // database can be dropped.
 #include "extension/pg/ddl/ddl_catch_up.hpp"
 #include "extension/pg/ddl/ddl_exchange.hpp"
+#include "extension/pg/ddl/ddl_news.hpp"
 #include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
@@ -21,6 +22,7 @@ extern "C" {
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
+#include "utils/timestamp.h"
 
 PGDLLEXPORT void gcl_ddl_apply_main(Datum slot);
 }
@@ -136,6 +138,7 @@ void deal_with(const DdlMessage& message) {
   QueryCancelPending = false;
   MemoryContextSwitchTo(message_context);
   ddl_channel().acknowledge(message.sequence, ok, {text.data, size_t(text.len)});
+  ddl_ring_others();
 }
 
 // True if this was the last part.
@@ -152,50 +155,51 @@ bool take_part(const DdlMessage& message) {
   taking.body.len += int(message.header.bytes);
   taking.body.data[taking.body.len] = 0;
   const bool complete = message.header.offset + message.header.bytes == message.header.total;
-  if (!complete) ddl_channel().acknowledge(message.sequence, true, {});
+  if (!complete) {
+    ddl_channel().acknowledge(message.sequence, true, {});
+    ddl_ring_others();
+  }
   return complete;
 }
 
-// Waits a little; ends the process when there is nothing to wait for.
-void wait_for_message(int* naps) {
-  CHECK_FOR_INTERRUPTS();
+// Sleeps until there is news; ends the process when there has been nothing to do for a while.
+void wait_for_message(TimestampTz idle_since) {
   if (ddl_pool_fenced()) proc_exit(1);
-  const bool idle = taking.exchange == 0;
-  if (++*naps <= 50 && !idle) {
-    pg_usleep(100);
-    return;
+  long ms = kHeartbeatMs;
+  if (taking.exchange == 0) {
+    ms = kIdleMs - long((GetCurrentTimestamp() - idle_since) / 1000);
+    if (ms <= 0) proc_exit(0);
   }
-  const long ms = idle ? 20 : 1;
-  if (idle && *naps * ms > kIdleMs) proc_exit(0);
-  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
-  ResetLatch(MyLatch);
+  sleep_for_news(ms);
 }
 
 [[noreturn]] void serve() {
   uint64_t done = ddl_channel().acknowledged();
-  int naps = 0;
+  TimestampTz idle_since = GetCurrentTimestamp();
   for (;;) {
+    CHECK_FOR_INTERRUPTS();
+    prepare_for_news();
     DdlMessage message;
     message.sequence = ddl_channel().sequence();
     if (message.sequence == done) {
-      wait_for_message(&naps);
+      wait_for_message(idle_since);
       continue;
     }
+    done_with_news();
     if (!ddl_channel().read(message.sequence, &message.header)) continue;
     if (message.header.author == ddl_node() || strcmp(message.header.database, self->database) != 0) {
       done = message.sequence;
       continue;
     }
-    naps = 0;
     if (take_part(message)) deal_with(message);
     done = ddl_channel().acknowledged();
+    idle_since = GetCurrentTimestamp();
   }
 }
 
 void forget_me(int, Datum) {
   LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
   self->busy = 0;
-  self->latch = nullptr;
   self->pid = 0;
   LWLockRelease(ddl_node_state().lock);
 }
@@ -204,7 +208,6 @@ void start(int slot) {
   self = &ddl_node_state().workers[slot];
   LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
   self->pid = MyProcPid;
-  self->latch = MyLatch;
   LWLockRelease(ddl_node_state().lock);
   before_shmem_exit(forget_me, 0);
   pqsignal(SIGINT, StatementCancelHandler);

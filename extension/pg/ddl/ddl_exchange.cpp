@@ -1,6 +1,7 @@
 #include "extension/pg/ddl/ddl_exchange.hpp"
 
 #include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/ddl/ddl_news.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
@@ -9,7 +10,6 @@ extern "C" {
 #include "commands/dbcommands.h"
 #include "libpq/pqformat.h"
 #include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/lock.h"
 #include "storage/pmsignal.h"
 #include "storage/proc.h"
@@ -65,16 +65,6 @@ LOCKTAG ddl_tag() {
   pg_unreachable();
 }
 
-// Short naps first: a peer usually answers within a millisecond.
-void nap(int* naps, bool interruptible) {
-  if (++*naps <= 30 || !interruptible) {
-    pg_usleep(*naps <= 30 ? 100 : 1000);
-    return;
-  }
-  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 1, PG_WAIT_EXTENSION);
-  ResetLatch(MyLatch);
-}
-
 // The reply's text is SQLSTATE, a line break, the message.
 [[noreturn]] void raise_reply(NodeId node) {
   char text[engine::kDdlReplyBytes + 1];
@@ -111,13 +101,13 @@ bool settled(uint64_t sequence, NodeId* failed) {
 }
 
 void wait_settled(uint64_t sequence, bool raise_failure) {
-  int naps = 0;
   NodeId failed;
+  prepare_for_news();
   while (!settled(sequence, raise_failure ? &failed : nullptr) && !failed.valid()) {
     if (ddl_pool_fenced()) raise_fenced();
-    CHECK_FOR_INTERRUPTS();
-    nap(&naps, true);
+    sleep_for_news();
   }
+  done_with_news();
   if (failed.valid()) raise_reply(failed);
 }
 
@@ -127,6 +117,7 @@ void wait_or_cancel(uint64_t sequence, bool raise_failure) {
   PG_CATCH();
   {
     exchange.channel->cancel(sequence);  // whoever waits for a lock for us can stop
+    ddl_ring_others();
     PG_RE_THROW();
   }
   PG_END_TRY();
@@ -147,6 +138,7 @@ uint64_t post(DdlKind kind, const char* part, uint32_t bytes, uint32_t offset, u
     exchange.first = header.exchange;
   }
   exchange.last = exchange.channel->post(header, part);
+  ddl_ring_others();
   return exchange.last;
 }
 
@@ -174,6 +166,7 @@ void close_exchange() {
   if (exchange.locked) {
     if (exchange.last) exchange.channel->acknowledge(exchange.last, true, {});
     exchange.channel->unlock(ddl_me());
+    ddl_ring_others();
   }
   if (exchange.tagged) unlock_ddl_tag();
   exchange = {};
@@ -241,25 +234,36 @@ void unlock_ddl_tag() {
   (void)LockRelease(&tag, ExclusiveLock, true);
 }
 
+// How long the sleep for the lock may last: lock_timeout is counted from the beginning.
+static long ms_left(TimestampTz began) {
+  if (LockTimeout <= 0) return kHeartbeatMs;
+  const long left = LockTimeout - long((GetCurrentTimestamp() - began) / 1000);
+  if (left <= 0)
+    ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("canceling statement due to lock timeout"),
+                    errdetail("Another primary holds the DDL lock.")));
+  return Min(left, kHeartbeatMs);
+}
+
+static void lock_cluster() {
+  const TimestampTz began = GetCurrentTimestamp();
+  for (;;) {
+    lock_ddl_tag();
+    prepare_for_news();
+    if (exchange.channel->try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) break;
+    unlock_ddl_tag();  // so that the apply worker can have it, and we queue behind it
+    if (ddl_pool_fenced()) raise_fenced();
+    sleep_for_news(ms_left(began));
+  }
+  done_with_news();
+}
+
 void open_exchange() {
   if (exchange.locked) return;
   if (!exchange_context)
     exchange_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl exchange", ALLOCSET_DEFAULT_SIZES);
   exchange.channel = &ddl_channel();
   strlcpy(exchange.database, get_database_name(MyDatabaseId), NAMEDATALEN);
-  const TimestampTz began = GetCurrentTimestamp();
-  int naps = 0;
-  for (;;) {
-    lock_ddl_tag();
-    if (exchange.channel->try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) break;
-    unlock_ddl_tag();  // so that the apply worker can have it, and we queue behind it
-    if (ddl_pool_fenced()) raise_fenced();
-    if (LockTimeout > 0 && TimestampDifferenceExceeds(began, GetCurrentTimestamp(), LockTimeout))
-      ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("canceling statement due to lock timeout"),
-                      errdetail("Another primary holds the DDL lock.")));
-    CHECK_FOR_INTERRUPTS();
-    nap(&naps, true);
-  }
+  lock_cluster();
   exchange.locked = exchange.tagged = true;
   exchange.members = exchange.channel->members();
   wait_settled(exchange.channel->sequence(), false);  // D3
@@ -323,16 +327,17 @@ void ddl_committed() noexcept {
   if (exchange.saved) settle_position(MyDatabaseId);
   if (exchange.locked && exchange.first) {
     const uint64_t sequence = post(exchange.prepared ? DdlKind::kCommit : DdlKind::kAbort, nullptr, 0, 0, 0);
-    int naps = 0;
+    prepare_for_news();
     while (exchange.prepared && !settled(sequence, nullptr) && !ddl_pool_fenced() && PostmasterIsAlive())
-      nap(&naps, false);
+      sleep_for_news_uninterrupted();
+    done_with_news();
   }
   close_exchange();
 }
 
 void ddl_aborted() noexcept {
   if (exchange.locked && exchange.first && !ddl_pool_fenced()) {
-    exchange.channel->cancel(exchange.last);
+    exchange.channel->cancel(exchange.last);  // post() rings
     (void)post(DdlKind::kAbort, nullptr, 0, 0, 0);
   }
   close_exchange();

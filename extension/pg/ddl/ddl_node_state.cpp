@@ -39,6 +39,7 @@ void startup() {
   if (!found) {
     memset(state, 0, sizeof *state);
     state->lock = &GetNamedLWLockTranche("gcl_ddl")->lock;
+    ConditionVariableInit(&state->news);
   }
   LWLockRelease(AddinShmemInitLock);
 }

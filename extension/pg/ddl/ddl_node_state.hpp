@@ -3,14 +3,17 @@
 
 #include "extension/pg/ddl/pg.hpp"
 
+extern "C" {
+#include "storage/condition_variable.h"
+}
+
 namespace gcl {
 
 inline constexpr int kApplyWorkersMax = 16;
 
 struct DdlWorker {  // guarded by the node state's lock, but for `busy`
   char database[NAMEDATALEN];
-  pid_t pid;  // 0: not running
-  Latch* latch;
+  pid_t pid;               // 0: not running
   bool catch_up_only;      // ends when it has applied the log
   bool caught_up;          // what became of that
   volatile uint64_t busy;  // number of the message it is at; 0: none
@@ -18,9 +21,10 @@ struct DdlWorker {  // guarded by the node state's lock, but for `busy`
 
 struct DdlNodeState {
   LWLock* lock;
-  bool started;           // the launcher ran before, in this life of the server
-  volatile bool serving;  // caught up, and a member
-  volatile bool failing;  // the last attempt to catch up failed
+  ConditionVariable news;  // ddl_news.hpp
+  bool started;            // the launcher ran before, in this life of the server
+  volatile bool serving;   // caught up, and a member
+  volatile bool failing;   // the last attempt to catch up failed
   DdlWorker workers[kApplyWorkersMax];
 };
 

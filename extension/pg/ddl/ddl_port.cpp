@@ -3,6 +3,7 @@
 #include <new>
 #include <span>
 
+#include "bufmgr/bell.hpp"
 #include "extension/pg/backend.hpp"
 
 extern "C" {
@@ -31,6 +32,22 @@ engine::DdlChannel& ddl_channel() {
     channel = new (place) engine::DdlChannel(session().memory(), region.at, region.bytes, pool().node());
   }
   return *channel;
+}
+
+std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept {
+  bufmgr::BufferPool& all = *node_pool();
+  const coherence::PoolAddress at = all.region(bufmgr::Region::kDdl).at + (engine::kDdlBells + node * 4u);
+  return *reinterpret_cast<std::atomic<uint32_t>*>(all.coherence_pool().at(at));
+}
+
+void ddl_ring(uint8_t node) noexcept {
+  ddl_bell(node).fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_bell()
+  bufmgr::ring_bell(ddl_bell(node));
+}
+
+void ddl_ring_others() noexcept {
+  for (uint8_t n = 0; n < node_pool()->nodes_max(); ++n)
+    if (n != ddl_node()) ddl_ring(n);
 }
 
 uint64_t ddl_transaction() {

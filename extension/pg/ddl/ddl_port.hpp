@@ -2,6 +2,7 @@
 // All of it raises a PostgreSQL ERROR when it cannot answer (55000 not attached, 57P02 fenced).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "extension/engine/ddl/ddl_channel.hpp"
@@ -16,6 +17,12 @@ bool ddl_pool_fenced() noexcept;
 uint8_t ddl_node();
 engine::DdlChannel& ddl_channel();  // of this process
 uint32_t ddl_session();             // slot number of this process
+
+// The bell of a node: whoever changes what its processes wait for rings it; its launcher sleeps on it and passes it on
+// (ddl_news.hpp).
+std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept;
+void ddl_ring(uint8_t node) noexcept;
+void ddl_ring_others() noexcept;
 
 // The id of this transaction in the cluster's status log; assigned now if it has none.
 uint64_t ddl_transaction();

@@ -1,7 +1,9 @@
-// The DDL launcher: one per primary.  Catches up from the log and joins; then watches the mailbox: wakes, starts and
-// restarts apply workers, answers for one that cannot be started, and stops one whose author no longer waits.
+// The DDL launcher: one per primary.  Catches up from the log and joins; then watches the mailbox: passes news on,
+// starts and restarts apply workers, answers for one that cannot be started, and stops one whose author no longer
+// waits.
 #include "extension/pg/ddl/ddl_catch_up.hpp"
 #include "extension/pg/ddl/ddl_exchange.hpp"
+#include "extension/pg/ddl/ddl_news.hpp"
 #include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 
@@ -11,7 +13,6 @@ extern "C" {
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/pg_database.h"
-#include "libpq/pqsignal.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -31,13 +32,20 @@ PGDLLEXPORT void gcl_ddl_launcher_main(Datum);
 namespace gcl {
 namespace {
 
-constexpr long kPollMs = 20;
+constexpr long kIdleMs = 1000;  // a fence rings no bell
 constexpr long kRetryMs = 2000;
 
 BackgroundWorkerHandle* handles[kApplyWorkersMax];
 bool joined = false;
 
 DdlWorker* workers() { return ddl_node_state().workers; }
+
+// The bell is looked at before whatever is waited for.
+void sleep_from(uint32_t seen, long ms) {
+  sleep_on_bell(seen, uint32_t(ms));
+  if (ShutdownRequestPending) proc_exit(1);
+  CHECK_FOR_INTERRUPTS();
+}
 
 void sleep_ms(long ms) {
   (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
@@ -91,7 +99,7 @@ bool catch_up(const char* database) {
             (errmsg("no background worker is free to catch up with DDL"), errhint("Raise max_worker_processes.")));
     return false;
   }
-  while (runs(slot)) sleep_ms(kPollMs);
+  for (uint32_t seen = bell_now(); runs(slot); seen = bell_now()) sleep_from(seen, kHeartbeatMs);
   if (!workers()[slot].caught_up)
     ereport(WARNING, (errmsg("database \"%s\" could not catch up with the DDL of other primaries", database)));
   return workers()[slot].caught_up;
@@ -132,12 +140,24 @@ bool catch_up_all() {
 
 // No DDL anywhere while we catch up and join.
 void lock_cluster() {
-  while (!ddl_channel().try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) {
+  for (;;) {
+    const uint32_t seen = bell_now();
+    if (ddl_channel().try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) return;
     const engine::DdlHolder holder = ddl_channel().holder();
     // A holder of an earlier life of this server.
-    if (!ddl_node_state().started && holder.held() && holder.node().value == ddl_node()) ddl_channel().unlock(holder);
-    sleep_ms(5);
+    if (!ddl_node_state().started && holder.held() && holder.node().value == ddl_node()) {
+      ddl_channel().unlock(holder);
+      ddl_ring_others();
+      continue;
+    }
+    sleep_from(seen, kHeartbeatMs);
   }
+}
+
+void unlock_cluster() {
+  ddl_channel().unlock(ddl_me());
+  ddl_ring_others();
+  tell_news();
 }
 
 // Others may have been posting to a former life of ours; D3 of the channel wants the newest message dealt with.
@@ -147,7 +167,7 @@ void join() {
     const bool ready = catch_up_all();
     if (ready) ddl_channel().join(uint64_t(GetCurrentTimestamp()) | 1);
     joined = ready;
-    ddl_channel().unlock(ddl_me());
+    unlock_cluster();
     ddl_node_state().started = true;
     ddl_node_state().failing = !ready;
     ddl_node_state().serving = ready;
@@ -160,13 +180,7 @@ void leave(int, Datum) {
   if (ddl_pool_fenced()) return;
   ddl_node_state().serving = false;
   if (joined) ddl_channel().leave();
-  ddl_channel().unlock(ddl_me());
-}
-
-void wake(int slot) {
-  LWLockAcquire(ddl_node_state().lock, LW_SHARED);
-  if (workers()[slot].latch) SetLatch(workers()[slot].latch);
-  LWLockRelease(ddl_node_state().lock);
+  unlock_cluster();
 }
 
 void stop_if_cancelled(int slot) {
@@ -177,32 +191,35 @@ void stop_if_cancelled(int slot) {
   LWLockRelease(ddl_node_state().lock);
 }
 
+void answer(uint64_t sequence, bool ok, std::string_view text) {
+  ddl_channel().acknowledge(sequence, ok, text);
+  ddl_ring_others();
+}
+
 // A message that nobody here has dealt with yet.
 void see_to(uint64_t sequence, uint64_t* started_for) {
   engine::DdlHeader header;
   if (!ddl_channel().read(sequence, &header)) return;
-  if (header.author == ddl_node()) return ddl_channel().acknowledge(sequence, true, {});
+  if (header.author == ddl_node()) return answer(sequence, true, {});
   int slot = slot_of(header.database);
-  if (slot >= 0) {
-    wake(slot);
-    return stop_if_cancelled(slot);
-  }
+  if (slot >= 0) return stop_if_cancelled(slot);
   if (ddl_channel().acknowledged() >= sequence) return;  // it answered and ended
-  if (header.kind == engine::DdlKind::kAbort) return ddl_channel().acknowledge(sequence, true, {});
+  if (header.kind == engine::DdlKind::kAbort) return answer(sequence, true, {});
   if (*started_for == sequence)  // one was started for this very message, and is gone
-    return ddl_channel().acknowledge(sequence, false, "58000\nno apply worker could be started; see the server's log");
+    return answer(sequence, false, "58000\nno apply worker could be started; see the server's log");
   *started_for = sequence;
   if (start_worker(header.database, false) < 0)
-    ddl_channel().acknowledge(sequence, false, "53400\nno background worker is free; raise max_worker_processes");
+    answer(sequence, false, "53400\nno background worker is free; raise max_worker_processes");
 }
 
 [[noreturn]] void watch() {
   uint64_t started_for = 0;
   for (;;) {
+    const uint32_t seen = bell_now();
     const uint64_t sequence = ddl_channel().sequence();
     const bool waiting = sequence > ddl_channel().acknowledged();
     if (waiting) see_to(sequence, &started_for);
-    sleep_ms(waiting ? 5 : kPollMs);
+    sleep_from(seen, waiting ? kHeartbeatMs : kIdleMs);
     if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
   }
 }
@@ -212,8 +229,7 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
 
 void gcl_ddl_launcher_main(Datum) {
   using namespace gcl;
-  pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-  pqsignal(SIGHUP, SignalHandlerForConfigReload);
+  watch_bell();
   BackgroundWorkerUnblockSignals();
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   if (!ddl_pool_attached() || ddl_pool_fenced()) proc_exit(0);

@@ -1,0 +1,69 @@
+#include "extension/pg/ddl/ddl_news.hpp"
+
+#include "bufmgr/bell.hpp"
+#include "extension/pg/ddl/ddl_node_state.hpp"
+#include "extension/pg/ddl/ddl_port.hpp"
+
+extern "C" {
+#include "libpq/pqsignal.h"
+#include "pgstat.h"
+#include "postmaster/interrupt.h"
+#include "storage/procsignal.h"
+}
+
+namespace gcl {
+namespace {
+
+void count_signal() {
+  if (ddl_pool_attached()) ddl_bell(ddl_node()).fetch_add(1, std::memory_order_seq_cst);
+}
+
+void on_sigterm(int number) {
+  SignalHandlerForShutdownRequest(number);
+  count_signal();
+}
+
+void on_sighup(int number) {
+  SignalHandlerForConfigReload(number);
+  count_signal();
+}
+
+void on_sigusr1(int number) {  // a worker has started or ended, among others
+  procsignal_sigusr1_handler(number);
+  count_signal();
+}
+
+}  // namespace
+
+void prepare_for_news() { ConditionVariablePrepareToSleep(&ddl_node_state().news); }
+
+void sleep_for_news(long ms) { (void)ConditionVariableTimedSleep(&ddl_node_state().news, ms, PG_WAIT_EXTENSION); }
+
+// In the commit callback nothing may raise or exit; the caller asks whether the postmaster lives.
+void sleep_for_news_uninterrupted() noexcept {
+  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, kHeartbeatMs, PG_WAIT_EXTENSION);
+  ResetLatch(MyLatch);
+  ConditionVariablePrepareToSleep(&ddl_node_state().news);  // again: news takes us off its list
+}
+
+void done_with_news() noexcept { ConditionVariableCancelSleep(); }
+
+void watch_bell() {
+  pqsignal(SIGTERM, on_sigterm);
+  pqsignal(SIGHUP, on_sighup);
+  pqsignal(SIGUSR1, on_sigusr1);
+}
+
+uint32_t bell_now() noexcept { return ddl_bell(ddl_node()).load(std::memory_order_seq_cst); }  // pairs with ddl_ring()
+
+void sleep_on_bell(uint32_t seen, uint32_t ms) {
+  pgstat_report_wait_start(PG_WAIT_EXTENSION);
+  bufmgr::wait_bell(ddl_bell(ddl_node()), seen, ms);
+  pgstat_report_wait_end();
+  ResetLatch(MyLatch);
+  tell_news();
+}
+
+void tell_news() noexcept { ConditionVariableBroadcast(&ddl_node_state().news); }
+
+}  // namespace gcl

@@ -1,0 +1,30 @@
+// News: how a process sleeps until another one, here or on another primary, has changed a word of the channel.
+//
+// W1. Whoever changes a word rings the bells of the primaries where somebody may wait for it (ddl_ring in
+// ddl_port.hpp). W2. Only the launcher sleeps on the bell, and passes every ring on to the condition variable that all
+// others sleep on.
+//     Its signal handlers count on the bell, too: no signal comes between its look and its sleep.
+// W3. Who waits prepares, looks, and only then sleeps: news between the look and the sleep ends the sleep.
+// W4. Every sleep ends after kHeartbeatMs at the latest: a fence and the death of a launcher ring no bell.
+#pragma once
+
+#include <cstdint>
+
+namespace gcl {
+
+inline constexpr long kHeartbeatMs = 250;
+
+// --- everybody but the launcher -----------------------------------------------------------------------------------
+void prepare_for_news();
+void sleep_for_news(long ms = kHeartbeatMs);  // may raise: a cancel ends it
+void sleep_for_news_uninterrupted() noexcept;
+void done_with_news() noexcept;
+
+// --- the launcher -------------------------------------------------------------------------------------------------
+void watch_bell();  // before signals are unblocked
+uint32_t bell_now() noexcept;
+// Sleeps unless the bell has moved on from `seen`; then passes the news on.
+void sleep_on_bell(uint32_t seen, uint32_t ms);
+void tell_news() noexcept;
+
+}  // namespace gcl
