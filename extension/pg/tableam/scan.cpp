@@ -38,11 +38,13 @@ struct Scan {
   Relation rel() const { return base.rs_rd; }
 };
 
-// The list is taken after the snapshot: it has every page that may hold rows the snapshot sees.
+// The list is taken after the snapshot: it has every page that may hold rows the snapshot sees.  It lives as long as
+// the scan: ALTER TABLE asks for the first row in a context it resets with each row.
 void list_blocks(Scan& scan) {
   scan.blocks = *until_done(scan.rel(), [&] { return scan.heap->used_blocks(); });
   if (scan.block != nullptr) pfree(scan.block);
-  scan.block = static_cast<uint32_t*>(palloc(sizeof(uint32_t) * Max(scan.blocks, 1u)));
+  scan.block =
+      static_cast<uint32_t*>(MemoryContextAlloc(GetMemoryChunkContext(&scan), sizeof(uint32_t) * Max(scan.blocks, 1u)));
   for (uint32_t i = 0; i < scan.blocks; ++i) scan.block[i] = scan.heap->block_at(i);
 }
 
