@@ -6,7 +6,6 @@
 #include "extension/pg/settings.hpp"
 #include "extension/pg/tableam/drop_hook.hpp"
 #include "extension/pg/tableam/table_am.hpp"
-#include "extension/pg/tableam/temp_tables.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 #include "extension/pg/txn/xact.hpp"
 #include "extension/pg/workers/workers.hpp"
@@ -26,7 +25,6 @@ void _PG_init(void) {
     gcl::install_transaction_callbacks();
     gcl::install_snapshot_hooks();
     gcl::install_drop_hook();
-    gcl::install_temp_table_hook();
     gcl::install_ddl_hooks();
     gcl::register_workers();
   }

@@ -344,9 +344,10 @@ void use_heap_instead(Node* statement) {
   if (IsA(statement, CreateTableAsStmt)) castNode(CreateTableAsStmt, statement)->into->accessMethod = heap;
 }
 
-// Asked first: most statements must not cost a catalog look-up.
-static bool may_concern_us(NodeTag tag) {
-  switch (tag) {
+bool may_concern_us(const Node* statement) {
+  switch (nodeTag(statement)) {
+    case T_CreatedbStmt:
+    case T_DropdbStmt:
     case T_CreateExtensionStmt:
     case T_CreateStmt:
     case T_CreateTableAsStmt:
@@ -372,7 +373,7 @@ static bool may_concern_us(NodeTag tag) {
 }
 
 DdlPlan plan_ddl(Node* statement) {
-  if (!may_concern_us(nodeTag(statement))) return local();
+  if (!may_concern_us(statement)) return local();
   if (IsA(statement, CreateExtensionStmt)) {
     const bool ours = strcmp(castNode(CreateExtensionStmt, statement)->extname, kName) == 0;
     return ours ? DdlPlan{DdlScope::kCluster, NIL, false, false} : local();

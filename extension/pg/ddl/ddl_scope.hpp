@@ -19,6 +19,9 @@ struct DdlPlan {
   bool adds_columns;  // to the first target
 };
 
+// Asked first, by the node's kind alone: most statements, EXECUTE and BEGIN among them, must cost next to nothing.
+bool may_concern_us(const Node* statement);
+
 // May raise; takes no locks.
 DdlPlan plan_ddl(Node* statement);
 

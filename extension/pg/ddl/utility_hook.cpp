@@ -146,7 +146,7 @@ void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree,
                   QueryCompletion* completion) {
   Call call{statement, text, read_only_tree, context, params, environment, destination, completion};
   refuse_imported_snapshot(statement->utilityStmt);
-  if (none_of_ours(call)) return pass_on(call);
+  if (!may_concern_us(statement->utilityStmt) || none_of_ours(call)) return pass_on(call);
   check_database_statement(call.statement->utilityStmt);
   if (wants_heap_instead(statement->utilityStmt)) {
     call.statement = static_cast<PlannedStmt*>(copyObjectImpl(statement));
