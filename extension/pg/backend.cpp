@@ -4,6 +4,7 @@
 
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/relation_record.hpp"
+#include "extension/pg/txn/snapshots.hpp"
 #include "extension/pg/txn/waiter.hpp"
 
 extern "C" {
@@ -71,7 +72,10 @@ void attach(std::atomic<uint32_t>& count) {
     ereport(ERROR, errcode(ERRCODE_ADMIN_SHUTDOWN), errmsg("the gcl node is shutting down"));
   }
   static bool registered = false;
-  if (!registered) before_shmem_exit(on_exit, Datum{0});
+  if (!registered) {
+    before_shmem_exit(on_exit, Datum{0});
+    watch_statement_ends();
+  }
   registered = true;
   attached = new Attached;
   attached->counted = &count;

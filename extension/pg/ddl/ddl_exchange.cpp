@@ -169,8 +169,9 @@ void close_exchange() {
     ddl_ring_others();
   }
   if (exchange.tagged) unlock_ddl_tag();
+  if (!exchange.channel) return;  // nothing was exchanged: almost every commit
   exchange = {};
-  if (exchange_context) MemoryContextReset(exchange_context);
+  MemoryContextReset(exchange_context);
 }
 
 bool any_live_record() {

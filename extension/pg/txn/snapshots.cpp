@@ -8,6 +8,7 @@ extern "C" {
 #include "access/parallel.h"
 #include "executor/executor.h"
 #include "nodes/plannodes.h"
+#include "utils/inval.h"
 #include "utils/resowner.h"
 }
 
@@ -53,16 +54,37 @@ void stamp(Snapshot snapshot, bool latest) {
     snapshot->whenTaken = IsolationUsesXactSnapshot() && !latest ? of_transaction() : fresh();
 }
 
+// Whose a table is, as last seen: every query asks, heap's too, and opening the relation costs ten times as much.
+struct Known {
+  Oid relid;
+  bool ours;
+} known[64];
+
+void forget_known(Datum, Oid relid) {
+  if (!OidIsValid(relid))
+    memset(known, 0, sizeof known);
+  else if (known[relid % lengthof(known)].relid == relid)
+    known[relid % lengthof(known)] = {};
+}
+
+// REQUIRES: a lock on the table, so that what changes its access method has been heard of.
+bool is_known_gcl_table(Oid relid) {
+  Known& slot = known[relid % lengthof(known)];
+  if (slot.relid == relid) return slot.ours;
+  Relation rel = RelationIdGetRelation(relid);
+  if (!RelationIsValid(rel)) return false;
+  const bool ours = is_gcl_table(rel);
+  RelationClose(rel);
+  slot = {relid, ours};
+  return ours;
+}
+
 bool reads_gcl(const PlannedStmt* plan) {
   ListCell* cell;
   foreach (cell, plan->rtable) {
     const RangeTblEntry* entry = static_cast<RangeTblEntry*>(lfirst(cell));
-    if (entry->rtekind != RTE_RELATION || entry->relid < FirstNormalObjectId) continue;
-    Relation rel = RelationIdGetRelation(entry->relid);
-    if (!RelationIsValid(rel)) continue;
-    const bool ours = is_gcl_table(rel);
-    RelationClose(rel);
-    if (ours) return true;
+    if (entry->rtekind == RTE_RELATION && entry->relid >= FirstNormalObjectId && is_known_gcl_table(entry->relid))
+      return true;
   }
   return false;
 }
@@ -142,9 +164,11 @@ engine::Snapshot engine_snapshot(Snapshot snapshot) {
 }
 
 void install_snapshot_hooks() {
+  CacheRegisterRelcacheCallback(forget_known, Datum(0));
   next_start = ExecutorStart_hook;
   ExecutorStart_hook = start_query;
-  RegisterResourceReleaseCallback(release_between_statements, nullptr);
 }
+
+void watch_statement_ends() { RegisterResourceReleaseCallback(release_between_statements, nullptr); }
 
 }  // namespace gcl

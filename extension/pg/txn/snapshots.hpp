@@ -22,6 +22,7 @@
 namespace gcl {
 
 void install_snapshot_hooks();  // from _PG_init
+void watch_statement_ends();    // S6; once per process, when it first attaches: sessions without gcl do not pay for it
 
 // What the engine is to see for `snapshot`.
 engine::Snapshot engine_snapshot(Snapshot snapshot);
