@@ -24,7 +24,7 @@ constexpr const char* kName = "gcl";
 
 [[noreturn]] void refuse(const char* what, const char* hint = nullptr) {
   ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s: not supported for gcl tables yet", what),
-                  hint ? errhint("%s", hint) : 0));
+                  errhint("%s", hint ? hint : "A heap table (USING heap), local to its primary, can have it.")));
   pg_unreachable();
 }
 

@@ -73,7 +73,8 @@ void on_transaction(XactEvent event, void*) {
       if (transaction_writes() || pending_any() || ddl_under_way() ||
           (attached_txns() != nullptr && attached_txns()->current().wrote()))
         ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                errmsg("cannot PREPARE a transaction that has changed gcl tables or shared objects"));
+                errmsg("cannot PREPARE a transaction that has changed gcl tables or shared objects"),
+                errhint("Use COMMIT."));
       break;
     case XACT_EVENT_PREPARE:
       return forget_transaction();
