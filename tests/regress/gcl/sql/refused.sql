@@ -1,0 +1,143 @@
+-- What gcl tables cannot do yet is refused, with SQLSTATE and hint: the README's table "Not yet", row by row.
+SET default_table_access_method = gcl;
+\set VERBOSITY default
+CREATE TABLE r (id int PRIMARY KEY, v text, n int);
+INSERT INTO r VALUES (1, 'one', 1), (2, 'two', 2);
+CREATE TABLE local (id int PRIMARY KEY) USING heap;
+INSERT INTO local VALUES (1);
+
+\echo SERIALIZABLE
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT * FROM r;
+\echo :SQLSTATE
+ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+UPDATE r SET n = 5;
+\echo :SQLSTATE
+ROLLBACK;
+
+\echo row locks
+SELECT * FROM r FOR SHARE;
+\echo :SQLSTATE
+SELECT * FROM r FOR KEY SHARE;
+\echo :SQLSTATE
+
+\echo foreign keys
+CREATE TABLE f (id int REFERENCES r);
+\echo :SQLSTATE
+CREATE TABLE f (id int REFERENCES r) USING heap;
+\echo :SQLSTATE
+CREATE TABLE f (id int REFERENCES local);
+\echo :SQLSTATE
+ALTER TABLE r ADD FOREIGN KEY (n) REFERENCES r (id);
+\echo :SQLSTATE
+ALTER TABLE local ADD FOREIGN KEY (id) REFERENCES r (id);
+\echo :SQLSTATE
+
+\echo sequences
+CREATE TABLE f (id serial);
+\echo :SQLSTATE
+CREATE TABLE f (id int GENERATED ALWAYS AS IDENTITY);
+\echo :SQLSTATE
+ALTER TABLE r ADD COLUMN s bigserial;
+\echo :SQLSTATE
+ALTER TABLE r ALTER id ADD GENERATED ALWAYS AS IDENTITY;
+\echo :SQLSTATE
+
+\echo large values
+INSERT INTO r SELECT 3, string_agg(md5(i::text), ''), 0 FROM generate_series(1, 300) i;
+\echo :SQLSTATE
+UPDATE r SET v = (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 300) i);
+\echo :SQLSTATE
+CREATE INDEX r_v ON r (v);
+INSERT INTO r SELECT 3, string_agg(md5(i::text), ''), 0 FROM generate_series(1, 100) i;
+\echo :SQLSTATE
+DROP INDEX r_v;
+
+\echo index types
+CREATE INDEX ON r USING hash (id);
+\echo :SQLSTATE
+CREATE INDEX ON r USING brin (id);
+\echo :SQLSTATE
+CREATE INDEX ON r USING gin (to_tsvector('simple', v));
+\echo :SQLSTATE
+CREATE INDEX CONCURRENTLY ON r (n);
+\echo :SQLSTATE
+REINDEX TABLE r;
+\echo :SQLSTATE
+REINDEX INDEX r_pkey;
+\echo :SQLSTATE
+CREATE TABLE f (id int, EXCLUDE USING btree (id WITH =));
+\echo :SQLSTATE
+
+\echo storage
+CREATE UNLOGGED TABLE f (id int);
+\echo :SQLSTATE
+CREATE TEMP TABLE f (id int) USING gcl;
+\echo :SQLSTATE
+CLUSTER r USING r_pkey;
+\echo :SQLSTATE
+VACUUM FULL r;
+\echo :SQLSTATE
+ALTER TABLE r SET TABLESPACE pg_default;
+\echo :SQLSTATE
+ALTER TABLE r SET UNLOGGED;
+\echo :SQLSTATE
+ALTER TABLE r SET ACCESS METHOD heap;
+\echo :SQLSTATE
+ALTER TABLE local SET ACCESS METHOD gcl;
+\echo :SQLSTATE
+
+\echo transactions
+BEGIN;
+UPDATE r SET n = 9;
+PREPARE TRANSACTION 'x';
+\echo :SQLSTATE
+ROLLBACK;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SET TRANSACTION SNAPSHOT '00000003-00000001-1';
+\echo :SQLSTATE
+ROLLBACK;
+
+\echo DDL
+CREATE TABLE f AS SELECT 1 AS id;
+\echo :SQLSTATE
+SELECT 1 AS id INTO f;
+\echo :SQLSTATE
+CREATE MATERIALIZED VIEW f AS SELECT 1 AS id;
+\echo :SQLSTATE
+CREATE TABLE f (id int) PARTITION BY RANGE (id);
+CREATE TABLE f1 PARTITION OF f FOR VALUES FROM (1) TO (2);
+\echo :SQLSTATE
+DROP TABLE f;
+CREATE TABLE f () INHERITS (r);
+\echo :SQLSTATE
+CREATE TYPE regress_mood AS ENUM ('sad', 'happy');
+CREATE TABLE f (m regress_mood);
+\echo :SQLSTATE
+ALTER TABLE r ALTER n TYPE text;
+\echo :SQLSTATE
+ALTER TABLE r ADD COLUMN at timestamptz DEFAULT now();
+\echo :SQLSTATE
+ALTER TABLE r ADD COLUMN g int GENERATED ALWAYS AS (id + 1) STORED;
+\echo :SQLSTATE
+CREATE FUNCTION regress_f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER t BEFORE INSERT ON r FOR EACH ROW EXECUTE FUNCTION regress_f();
+\echo :SQLSTATE
+CREATE RULE q AS ON DELETE TO r DO INSTEAD NOTHING;
+\echo :SQLSTATE
+CREATE POLICY p ON r USING (true);
+\echo :SQLSTATE
+ALTER TABLE r ENABLE ROW LEVEL SECURITY;
+\echo :SQLSTATE
+DROP TABLE r, local;
+\echo :SQLSTATE
+ALTER EXTENSION gcl UPDATE;
+\echo :SQLSTATE
+
+\echo and nothing of it happened
+\d r
+SELECT * FROM r ORDER BY id;
+DROP TABLE r;
+DROP TABLE local;
+DROP FUNCTION regress_f; DROP TYPE regress_mood;

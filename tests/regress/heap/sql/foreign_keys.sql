@@ -1,0 +1,31 @@
+-- Foreign keys, all their actions.
+CREATE TABLE parent (id int PRIMARY KEY, code text UNIQUE, a int, b int, UNIQUE (a, b));
+CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES parent ON DELETE CASCADE ON UPDATE CASCADE, code text REFERENCES parent (code) ON DELETE SET NULL,
+  a int DEFAULT 1, b int DEFAULT 1, FOREIGN KEY (a, b) REFERENCES parent (a, b) MATCH FULL ON DELETE SET DEFAULT);
+CREATE TABLE late (id int PRIMARY KEY, p int REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+INSERT INTO parent VALUES (1, 'one', 1, 1), (2, 'two', 2, 2), (3, 'three', 3, 3), (4, 'four', 4, 4);
+INSERT INTO child VALUES (1, 1, 'one', 2, 2), (2, 2, 'two', 3, 3), (3, 3, 'three', NULL, NULL), (4, NULL, NULL, 1, 1);
+INSERT INTO child VALUES (5, 99, NULL);
+INSERT INTO child VALUES (5, NULL, 'none');
+INSERT INTO child VALUES (5, NULL, NULL, 1, NULL);
+UPDATE parent SET id = 10 WHERE id = 1;
+DELETE FROM parent WHERE id = 2;
+SELECT * FROM child ORDER BY id;
+DELETE FROM parent WHERE id = 10;
+DELETE FROM parent WHERE id = 3;
+SELECT * FROM child ORDER BY id;
+BEGIN;
+INSERT INTO late VALUES (1, 50);
+INSERT INTO parent VALUES (50, 'fifty', 5, 50);
+COMMIT;
+BEGIN;
+INSERT INTO late VALUES (2, 51);
+COMMIT;
+TRUNCATE parent;
+DROP TABLE parent;
+ALTER TABLE child DROP CONSTRAINT child_p_fkey;
+ALTER TABLE child ADD FOREIGN KEY (p) REFERENCES parent NOT VALID;
+ALTER TABLE child VALIDATE CONSTRAINT child_p_fkey;
+TRUNCATE parent CASCADE;
+SELECT (SELECT count(*) FROM child), (SELECT count(*) FROM late);
+DROP TABLE parent, child, late;
