@@ -103,10 +103,12 @@ struct VacuumStats {
   uint64_t left = 0;           // dead line pointers that the next VACUUM will free
 };
 
-// Removes index entries, for VACUUM.
+// VACUUM's host: removes index entries, and says how fast the pages may be gone through.
 class IndexCleaner {
  public:
   virtual ~IndexCleaner() = default;
+  // After each page; `changed`: something was removed from it.  May sleep; kInterrupted ends the VACUUM.
+  virtual Status passed_page(bool /* changed */) { return {}; }
   // Removes from every index of the relation all entries that point to one of `dead` (ascending).  No guard is held.
   virtual Status remove(std::span<const Tid> dead) = 0;
 };

@@ -89,7 +89,10 @@ Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
   for (size_t i = 0; i < all.size(); ++i) {
     uint32_t extent = all[i] / kExtentPages;
     free_bytes.emplace_back();
+    const uint64_t removed = stats.removed;
     GCL_TRY(survey(all[i], stats, dead, &free_bytes.back()));
+
+    GCL_TRY(indexes.passed_page(stats.removed != removed));
     if (i + 1 == all.size() || all[i + 1] / kExtentPages != extent) {
       GCL_TRY(note_free_all(extent * kExtentPages, free_bytes));
       free_bytes.clear();

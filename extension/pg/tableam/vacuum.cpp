@@ -48,13 +48,25 @@ class Cleaner final : public engine::IndexCleaner {
   Cleaner(Relation table, BufferAccessStrategy strategy, Relation* indexes, int count)
       : table_(table), strategy_(strategy), indexes_(indexes), count_(count) {}
 
-  // Below the engine: an ERROR of the index code passes it as kInterrupted.
   Status remove(std::span<const Tid> dead) override {
     DeadTids tids{dead.data(), dead.size()};
+    return carried([this, &tids] {
+      for (int i = 0; i < count_; ++i) remove_from(indexes_[i], &tids);
+    });
+  }
+
+  // As the server's buffer manager counts, so that vacuum_cost_delay holds here, too.
+  Status passed_page(bool changed) override {
+    if (VacuumCostActive) VacuumCostBalance += VacuumCostPageHit + (changed ? VacuumCostPageDirty : 0);
+    return carried([] { vacuum_delay_point(); });
+  }
+
+ private:
+  // Below the engine: an ERROR of PostgreSQL's passes it as kInterrupted.
+  template <class F>
+  Status carried(F f) {
     try {
-      pg_call([this, &tids] {
-        for (int i = 0; i < count_; ++i) remove_from(indexes_[i], &tids);
-      });
+      pg_call(f);
     } catch (const PgError& error) {
       carry_error(error);
       return Errc::kInterrupted;
@@ -62,7 +74,6 @@ class Cleaner final : public engine::IndexCleaner {
     return {};
   }
 
- private:
   void remove_from(Relation index, DeadTids* tids) {
     IndexVacuumInfo info{};
     info.index = index;

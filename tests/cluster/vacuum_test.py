@@ -1,0 +1,110 @@
+"""VACUUM, by hand and by itself: on every primary, of one table at once, and under load."""
+import random
+import threading
+import time
+import unittest
+
+from harness import Cluster, SqlError, eventually
+
+KEYS = 40  # of each writer
+
+
+class Writer(threading.Thread):
+    """Inserts, moves and deletes keys of its own; knows which of them there are."""
+
+    def __init__(self, session, number, deadline):
+        super().__init__()
+        self.session, self.number, self.deadline = session, number, deadline
+        self.there, self.error = {}, None
+
+    def run(self):
+        try:
+            chance = random.Random(self.number)
+            while time.monotonic() < self.deadline:
+                self.step(chance.randrange(KEYS) * 10 + self.number, chance)
+        except Exception as e:  # pylint: disable=broad-except
+            self.error = e
+
+    def step(self, key, chance):
+        if key not in self.there:
+            self.session.run(f"INSERT INTO t VALUES ({key}, 0, repeat('x', {chance.randrange(200)}))")
+            self.there[key] = 0
+            return
+        try:
+            self.session.run(f"INSERT INTO t VALUES ({key}, -1)")
+            raise AssertionError(f"key {key} was accepted twice")
+        except SqlError as e:
+            if e.state != "23505":
+                raise
+        if chance.random() < 0.5:
+            rows = self.session.run(f"DELETE FROM t WHERE id = {key} RETURNING v")
+            expected = self.there.pop(key)
+        else:
+            self.there[key] += 1
+            expected = self.there[key]
+            rows = self.session.run(f"UPDATE t SET v = v + 1 WHERE id = {key} RETURNING v")
+        if rows != [str(expected)]:
+            raise AssertionError(f"key {key}: {rows} instead of {expected}")
+
+
+class Vacuumer(threading.Thread):
+    def __init__(self, session, deadline):
+        super().__init__()
+        self.session, self.deadline = session, deadline
+        self.done, self.error = 0, None
+
+    def run(self):
+        try:
+            while time.monotonic() < self.deadline:
+                said = " ".join(self.session.run("VACUUM VERBOSE t"))
+                self.done += "line pointers freed" in said
+        except Exception as e:  # pylint: disable=broad-except
+            self.error = e
+
+
+class Vacuum(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=2, settings=("autovacuum=off",)))
+        cls.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int, filler text) USING gcl")
+        cls.cluster.sql(1, "CREATE INDEX ON t (v)")
+
+    def test_of_one_table_on_two_primaries_at_once_loses_no_row(self):
+        deadline = time.monotonic() + 12
+        writers = [Writer(self.cluster.session(n % 2 + 1), n, deadline) for n in range(4)]
+        vacuumers = [Vacuumer(self.cluster.session(k), deadline) for k in (1, 2)]
+        for thread in writers + vacuumers:
+            thread.start()
+        for thread in writers + vacuumers:
+            thread.join()
+        for thread in writers + vacuumers:
+            self.assertIsNone(thread.error)
+        self.assertTrue(all(v.done > 0 for v in vacuumers), [v.done for v in vacuumers])
+        expected = sorted(f"{key}|{v}" for w in writers for key, v in w.there.items())
+        for k in (1, 2):
+            look = self.cluster.session(k)
+            self.assertEqual(expected, sorted(look.run("SET enable_indexscan = off; SET enable_bitmapscan = off;"
+                                                       "SELECT id, v FROM t")))
+            look.run("SET enable_seqscan = off; SET enable_indexscan = on")
+            self.assertEqual(expected, sorted(look.run("SELECT id, v FROM t WHERE id >= 0")))
+            self.assertEqual(expected, sorted(look.run("SELECT id, v FROM t WHERE v >= 0")))
+
+    def test_is_cancelled_and_can_be_repeated(self):
+        one = self.cluster.session(1)
+        pid = one.pid()
+        one.run("CREATE TABLE large (v text) USING gcl")
+        one.run("INSERT INTO large SELECT repeat('x', 500) FROM generate_series(1, 5000)")
+        one.run("DELETE FROM large")
+        one.run("SET vacuum_cost_delay = 10; SET vacuum_cost_limit = 1")
+        one.send("VACUUM large")
+        self.assertTrue(one.waits())
+        self.cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
+        with self.assertRaises(SqlError) as caught:
+            one.result(5)
+        self.assertEqual("57014", caught.exception.state)
+        said = " ".join(self.cluster.session(2).run("VACUUM VERBOSE large"))
+        self.assertIn("line pointers freed", said)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
