@@ -128,6 +128,7 @@ engine::Heap& heap_of(Relation table) {
   const HeapKey key{relation_page(table).raw, RelationGetRelid(table), table->rd_node.relNode};
   auto found = at.heaps.find(key);
   if (found != at.heaps.end()) return *found->second;
+  if (MyDatabaseId != InvalidOid) note_open_table(key.relid, coherence::PageId{key.header});
   return *pg_entry([&]() -> engine::Heap* {
     auto heap = std::make_unique<engine::Heap>(*at.txns, engine::RelationId{coherence::PageId{key.header}});
     return at.heaps.emplace(key, std::move(heap)).first->second.get();

@@ -35,6 +35,7 @@ void make_state() {
     for (auto& proc : state->worker_proc) proc.store(-1);
     SpinLockInit(&state->garbage_lock);
     SpinLockInit(&state->waits.lock);
+    SpinLockInit(&state->changes.lock);
   }
   LWLockRelease(AddinShmemInitLock);
 }

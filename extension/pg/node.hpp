@@ -4,18 +4,20 @@
 //     because it is fenced: then `fence_reason()` says why, and every access raises 57P02).
 // N2. NodeState lies in PostgreSQL's shared memory and is made anew after a crash restart; a crash restart finds the
 //     former incarnation in the pool, which fences it (DESIGN 9).
-// N3. Backends count in `backends` while their session lives.  Workers outlive them: member, provider and flusher stop
+// N3. Backends count in `backends` while their session lives.  Workers outlive them: member, provider, statistics and
+// flusher stop
 //     when no backend is left, fabric when nobody is.
 #pragma once
 
 #include "bufmgr/buffer_pool.hpp"
 #include "extension/engine/txn/txn_shared.hpp"
 #include "extension/pg/boundary/pg.hpp"
+#include "extension/pg/stats/table_changes.hpp"
 #include "extension/pg/txn/wait_table.hpp"
 
 namespace gcl {
 
-enum class Worker : int { kFabric, kProvider, kFlusher, kMember, kCount };
+enum class Worker : int { kFabric, kProvider, kFlusher, kMember, kStatistics, kCount };
 inline constexpr int kWorkers = int(Worker::kCount);
 
 inline constexpr uint32_t kGarbageMax = 256;
@@ -37,6 +39,7 @@ struct NodeState {
   uint32_t garbage_count;
   Garbage garbage[kGarbageMax];
   WaitTable waits;
+  TableChanges changes;
 };
 
 // From _PG_init: shared memory hooks.

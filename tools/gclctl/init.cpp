@@ -66,8 +66,6 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       << c.socket_dir.string() << "'\nunix_socket_permissions = 0700\n"
       << "shared_buffers = 64MB\nmax_connections = 100\ncluster_name = 'gcl" << k << "'\n"
       << "log_line_prefix = '%m [%p] %b '\n";
-  // Two primaries must not vacuum one table at the same time, and each one's autovacuum knows only its own locks.
-  if (k != 1) out << "autovacuum = off\n";
   for (const std::string& setting : settings) {
     size_t equals = setting.find('=');
     if (equals == std::string::npos) fail("--set {}: write NAME=VALUE", setting);

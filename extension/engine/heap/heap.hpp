@@ -18,6 +18,7 @@
 
 #include "extension/engine/heap/heap_page.hpp"
 #include "extension/engine/heap/outcome.hpp"
+#include "extension/engine/heap/relation_map.hpp"
 #include "extension/engine/heap/row.hpp"
 #include "extension/engine/heap/visibility.hpp"
 #include "extension/engine/host.hpp"
@@ -173,6 +174,9 @@ class Heap {
   // Waits up to wait_ms for old snapshots before it frees line pointers; without
   // that, they stay for the next VACUUM.  REQUIRES: the session has no snapshot that counts.
   Result<VacuumStats> vacuum(IndexCleaner& indexes, uint32_t wait_ms);
+  // What nodes have told of their changes (R5); adding tells of this one's, and returns the sums.
+  Result<RelationCounts> counts();
+  Result<RelationCounts> add_counts(uint64_t inserted, uint64_t updated, uint64_t deleted);
 
  private:
   friend class HeapScan;
@@ -213,6 +217,9 @@ class Heap {
   Result<uint32_t> free_lines(std::span<const Tid> dead);
   Status survey(uint32_t block, VacuumStats& stats, std::vector<Tid>& dead, uint32_t* free_bytes);
   Status note_free_all(uint32_t first_block, const std::vector<uint32_t>& free_bytes);
+  Status note_vacuumed(const VacuumStats& stats);
+  template <class Change>
+  Result<RelationCounts> change_counts(Change apply);
   Status free_dead(IndexCleaner& indexes, std::vector<Tid>& dead, uint32_t wait_ms, VacuumStats& stats);
 
   TxnSystem& txns_;

@@ -23,13 +23,27 @@ inline constexpr uint32_t kBlocksPerMap = kExtentsPerMap * kExtentPages;
 inline constexpr uint8_t kUsedStep = 8;
 inline constexpr uint32_t kRelationMagic = 0x4c455267;  // "gREL"
 
+// For the hosts' decisions when to vacuum and analyze.  R5. Counts of changes only grow; nothing but such decisions may
+// hang on them: a node that dies has not told of its last ones.
+struct RelationCounts {
+  uint64_t inserted, updated, deleted;  // rows, as far as nodes have told
+  uint64_t vacuums;                     // number of the last VACUUM << 8 | node that did it
+  uint64_t live, dead;                  // rows that it left
+  static constexpr uint64_t vacuum_by(uint64_t number, NodeId node) { return number << 8 | node.value; }
+  constexpr uint64_t vacuum_number() const { return vacuums >> 8; }
+  constexpr NodeId vacuumed_by() const { return {uint8_t(vacuums)}; }
+  bool operator==(const RelationCounts&) const = default;
+};
+
 struct RelationPage {
   bufmgr::PageHeader header;
   uint32_t magic;
   uint32_t maps;
   uint64_t vacuum_token, vacuum_place;  // the last Claim to VACUUM it; whether it stands, its session's word says
-  static constexpr uint32_t kMapsMax = (coherence::kPageSize - sizeof(bufmgr::PageHeader) - 24) / 8;
+  static constexpr uint32_t kMapsMax =
+      (coherence::kPageSize - sizeof(bufmgr::PageHeader) - 24 - sizeof(RelationCounts)) / 8;
   uint64_t map[kMapsMax];  // owner node in bits 63..56, page below
+  RelationCounts counts;
   static constexpr uint64_t entry(NodeId owner, PageId page) { return uint64_t{owner.value} << 56 | page.raw; }
   static constexpr PageId page_of(uint64_t entry) { return {entry & ((uint64_t{1} << 56) - 1)}; }
   static constexpr NodeId owner_of(uint64_t entry) { return {uint8_t(entry >> 56)}; }

@@ -16,6 +16,7 @@ PGDLLEXPORT void gcl_fabric_main(Datum);
 PGDLLEXPORT void gcl_provider_main(Datum);
 PGDLLEXPORT void gcl_flusher_main(Datum);
 PGDLLEXPORT void gcl_member_main(Datum);
+PGDLLEXPORT void gcl_statistics_main(Datum);
 }
 
 namespace gcl {
@@ -193,6 +194,21 @@ void member() {
   txns().leave();
 }
 
+// --- statistics ------------------------------------------------------------------------------------------------------
+
+void statistics() {
+  while (!may_stop()) {
+    if (node().ready.load(std::memory_order_acquire)) tell_table_changes();
+    const long ms = ShutdownRequestPending ? 100 : table_changes_interval();
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
+    tick_process();
+    if (node_pool()->fenced()) {
+      detach_session();
+      idle_while_fenced();
+    }
+  }
+}
+
 void work(Worker which, void (*body)()) {
   if (!begin(which)) proc_exit(0);
   if (node_pool()->fenced()) idle_while_fenced();
@@ -210,6 +226,7 @@ void register_workers() {
   register_worker("provider", "gcl_provider_main");
   register_worker("flusher", "gcl_flusher_main");
   register_worker("member", "gcl_member_main");
+  register_worker("statistics", "gcl_statistics_main");
 }
 
 }  // namespace gcl
@@ -218,3 +235,4 @@ void gcl_fabric_main(Datum) { gcl::work(gcl::Worker::kFabric, gcl::fabric); }
 void gcl_provider_main(Datum) { gcl::work(gcl::Worker::kProvider, gcl::provider); }
 void gcl_flusher_main(Datum) { gcl::work(gcl::Worker::kFlusher, gcl::flusher); }
 void gcl_member_main(Datum) { gcl::work(gcl::Worker::kMember, gcl::member); }
+void gcl_statistics_main(Datum) { gcl::work(gcl::Worker::kStatistics, gcl::statistics); }

@@ -3,6 +3,7 @@
 //   member    joins the node to the transaction system, publishes its horizon, holds tags of remote transactions,
 //             frees pages of rolled-back relations; stops when no backend is left
 //   provider  keeps free frames at hand; stops when no backend is left
+//   statistics  tells other primaries what changed in tables (stats/table_changes.hpp); stops when no backend is left
 //   flusher   flushes the WAL up to what somebody waits for; stops when no backend is left
 //   fabric    answers peers; stops when nobody else is left, gives every page back and leaves the pool (the last node
 //             saves it)
