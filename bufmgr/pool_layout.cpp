@@ -13,6 +13,7 @@ using coherence::kPageSize;
 
 constexpr uint64_t kTxnBytesShared = 64 << 10, kTxnBytesPerNode = 64 << 10;
 constexpr uint64_t kDdlBytesMin = 64 << 10, kDdlBytesMax = 1 << 20;
+constexpr uint64_t kWaitBytesMin = 8 << 10, kWaitBytesMax = 128 << 10;
 constexpr uint64_t kRingBytesMin = 256 << 10, kRingBytesMax = 16 << 20;
 constexpr uint64_t kStatusWordsMin = 8 << 10, kStatusWordsMax = 1 << 20;
 constexpr uint64_t kPagesMin = 128;
@@ -39,6 +40,8 @@ coherence::Status lay_out(const PoolSizes& sizes, coherence::PoolSpec* spec) {
   bytes[int(Region::kTxnWords)] = kTxnBytesShared + kTxnBytesPerNode * sizes.nodes_max;
   bytes[int(Region::kStatusLog)] = up(status * 8, 4096) * sizes.nodes_max;
   bytes[int(Region::kDdl)] = up(std::clamp(sizes.pool_bytes / 64, kDdlBytesMin, kDdlBytesMax), 4096);
+  const uint64_t waits = std::clamp(sizes.pool_bytes / 1024 / sizes.nodes_max, kWaitBytesMin, kWaitBytesMax);
+  bytes[int(Region::kWaits)] = up(waits * sizes.nodes_max, 4096);
   uint64_t taken = kOverhead;
   for (int i = int(Region::kRings); i < int(Region::kCount); ++i) taken += bytes[i];
   if (sizes.pool_bytes <= taken) return Errc::kNoSpace;

@@ -23,6 +23,7 @@ enum class Region : uint8_t {
   kTxnWords = 4,    // engine: clock, horizons, low-water marks, watch words
   kStatusLog = 5,   // engine: per node, one word per id
   kDdl = 6,         // engine: DDL lock, mailbox, log head
+  kWaits = 7,       // engine: who waits for whom, per node
   kCount = 8,
 };
 

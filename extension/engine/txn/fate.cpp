@@ -142,6 +142,13 @@ Result<bool> TxnSystem::watch(TxnId id) {
   return again->running();
 }
 
+Result<bool> TxnSystem::watched(SessionId session) {
+  Batch batch(words_.clock().node());
+  int load = batch.load(words_.watch(node_, session));
+  GCL_TRY(run(batch));
+  return batch.op(load).old != 0;
+}
+
 void TxnSystem::ring_watchers(uint64_t seen) noexcept {
   NodeSet nodes;
   while (seen != 0) {

@@ -150,6 +150,8 @@ class TxnSystem {
   // Registers this node to be rung when the transaction of `id` ends; false: it has ended already (then nothing is
   // registered).  Rings may be spurious: look at fate() again, and watch() again if still running.
   Result<bool> watch(TxnId id);
+  // Whether another node waits for the transaction that `session` of this node runs, or a former one of it.
+  Result<bool> watched(SessionId session);
   // The host's number of the running transaction with that top id on THIS node; 0: not running here (any more).
   uint32_t host_xid_of(TxnId top) const noexcept;
 

@@ -1,0 +1,50 @@
+// DeadlockDetector: a node's search for deadlocks across nodes, in steps that never wait.
+//
+// D1. A cycle is acted upon when all its waits stood under two tickets, the second taken when the first list had been
+//     read: then all of them stood at that moment, and it was a deadlock.
+// D2. A node ends waits of its own only, and only those that every node would end (wait_graph.hpp, G3).  So a cycle has
+//     one victim, though nobody holds a lock.
+// D3. Nodes that do not answer in time are left out: their waits may be of yesterday.
+//
+//   DeadlockDetector detector(board, me);
+//   if (!detector.busy() && somebody here has waited long) detector.start(now), ring the others;
+//   for (DeadlockVerdict& v : detector.step(live, now_us)) end the wait v.victim, telling v.detail;
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "extension/engine/waitgraph/wait_board.hpp"
+#include "extension/engine/waitgraph/wait_graph.hpp"
+
+namespace engine {
+
+struct DeadlockVerdict {
+  WaitRecord victim;
+  std::string detail;
+};
+
+class DeadlockDetector {
+ public:
+  DeadlockDetector(WaitBoard& board, coherence::NodeId self) : board_(board), self_(self) {}
+
+  bool busy() const { return phase_ != Phase::kIdle; }
+  // *asked is set when a ticket was taken: then the other nodes are to be woken.
+  void start(int64_t now_us, bool* asked);
+  std::vector<DeadlockVerdict> step(coherence::NodeSet live, int64_t now_us, bool* asked);
+
+ private:
+  enum class Phase { kIdle, kFirst, kSecond };
+  bool gather(coherence::NodeSet live, int64_t now_us, std::vector<WaitRecord>* records);
+  void ask(Phase phase, int64_t now_us, bool* asked);
+
+  WaitBoard& board_;
+  coherence::NodeId self_;
+  Phase phase_ = Phase::kIdle;
+  uint64_t ticket_ = 0;
+  int64_t asked_us_ = 0;
+  std::vector<WaitRecord> first_;
+};
+
+}  // namespace engine

@@ -1,0 +1,183 @@
+// Boards of several nodes in one pool, and the detectors that read them.
+#include "extension/engine/waitgraph/deadlock_detector.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/cluster_fixture.hpp"
+
+namespace {
+
+using coherence::NodeId;
+using engine::DeadlockDetector;
+using engine::DeadlockVerdict;
+using engine::WaitBoard;
+using engine::WaitKind;
+using engine::WaitRecord;
+
+struct Node {
+  Node(gcl_test::Cluster& cluster, int n, uint64_t incarnation = 1)
+      : session(cluster.session(n)),
+        board(session->memory(), cluster.pool(n).region(bufmgr::Region::kWaits), cluster.pool(n).nodes_max(),
+              {uint8_t(n)}, incarnation),
+        detector(board, {uint8_t(n)}) {}
+  // As its worker: tells its waits if somebody asked.
+  void answer() { board.publish(board.asked(), waits, 0); }
+  std::unique_ptr<bufmgr::Session> session;
+  WaitBoard board;
+  DeadlockDetector detector;
+  std::vector<WaitRecord> waits;
+};
+
+WaitRecord remote(int node, uint64_t txn, uint64_t target, int64_t since) {
+  WaitRecord r;
+  r.wait = uint64_t(since);
+  r.since_us = since;
+  r.waiter_txn = txn;
+  r.target_txn = target;
+  r.waiter = {.pid = uint32_t(txn), .node = uint8_t(node)};
+  r.process = uint32_t(txn);
+  r.kind = WaitKind::kRemote;
+  r.may_give_way = 1;
+  return r;
+}
+
+constexpr coherence::NodeSet kBoth{3};
+constexpr int64_t kNow = 5'000'000;
+
+TEST(WaitBoard, AnswersAreOfTheTicketOrLater) {
+  gcl_test::Cluster cluster({.nodes = 2});
+  Node one(cluster, 0), two(cluster, 1);
+  std::vector<WaitRecord> seen;
+  two.waits = {remote(1, 7, 8, 5)};
+  two.answer();
+  const uint64_t ticket = one.board.ask();
+  EXPECT_FALSE(one.board.read({1}, ticket, &seen));
+  EXPECT_TRUE(seen.empty());
+  two.answer();
+  ASSERT_TRUE(one.board.read({1}, ticket, &seen));
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].waiter_txn, 7u);
+  EXPECT_EQ(seen[0].node, 1);
+  EXPECT_EQ(seen[0].incarnation, 1u);
+  two.board.clear();
+  EXPECT_FALSE(one.board.read({1}, ticket, &seen));
+}
+
+TEST(WaitBoard, AListIsReadWhole) {
+  gcl_test::Cluster cluster({.nodes = 2});
+  Node writer(cluster, 0), reader(cluster, 1);
+  std::atomic<bool> stop{false};
+  std::thread thread([&] {
+    for (uint64_t n = 1; !stop.load(); ++n) {
+      std::vector<WaitRecord> list(n % writer.board.room(), remote(0, n, n, int64_t(n)));
+      writer.board.publish(n, list, uint32_t(list.size()));
+    }
+  });
+  int whole = 0;
+  for (int i = 0; i < 200'000 && whole < 500; ++i) {
+    std::vector<WaitRecord> seen;
+    uint32_t left_out = 0;
+    if (!reader.board.read({0}, 1, &seen, &left_out)) continue;
+    ++whole;
+    EXPECT_EQ(seen.size(), left_out);
+    for (const WaitRecord& r : seen) EXPECT_EQ(r.wait, seen[0].wait);
+  }
+  stop.store(true);
+  thread.join();
+  EXPECT_GT(whole, 0);
+}
+
+TEST(WaitBoard, ANodeThatDiedWhileItWroteComesBack) {
+  gcl_test::Cluster cluster({.nodes = 2});
+  Node one(cluster, 0);
+  auto region = cluster.pool(1).region(bufmgr::Region::kWaits);
+  const uint64_t stride = (region.bytes - 64) / cluster.pool(1).nodes_max() / 64 * 64;
+  auto two = std::make_unique<Node>(cluster, 1);
+  (void)two->session->memory().faa(region.at + (64 + stride), 1);  // its version is odd
+  std::vector<WaitRecord> seen;
+  EXPECT_FALSE(one.board.read({1}, 0, &seen));
+  two = std::make_unique<Node>(cluster, 1, 2);
+  two->board.clear();
+  two->waits = {remote(1, 7, 8, 5)};
+  two->answer();
+  ASSERT_TRUE(one.board.read({1}, 0, &seen));
+  EXPECT_EQ(seen[0].incarnation, 2u);
+}
+
+struct Pair {
+  Pair() : cluster({.nodes = 2}), one(cluster, 0), two(cluster, 1) {}
+  // Both answer, both step; what they decided.
+  std::vector<DeadlockVerdict> round(int64_t now) {
+    one.answer();
+    two.answer();
+    std::vector<DeadlockVerdict> all;
+    for (Node* node : {&one, &two}) {
+      bool asked = false;
+      for (DeadlockVerdict& v : node->detector.step(kBoth, now, &asked)) all.push_back(v);
+    }
+    return all;
+  }
+  void start(int64_t now) {
+    bool asked = false;
+    one.detector.start(now, &asked);
+    two.detector.start(now, &asked);
+    EXPECT_TRUE(asked);
+  }
+  gcl_test::Cluster cluster;
+  Node one, two;
+};
+
+TEST(DeadlockDetector, ACycleOfTwoNodesHasOneVictim) {
+  Pair pair;
+  pair.one.waits = {remote(0, 7, 8, 100)};
+  pair.two.waits = {remote(1, 8, 7, 200)};
+  pair.start(kNow);
+  EXPECT_TRUE(pair.round(kNow).empty());  // the first look proves nothing yet
+  const auto verdicts = pair.round(kNow);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].victim.waiter_txn, 8u);
+  EXPECT_FALSE(pair.one.detector.busy() || pair.two.detector.busy());
+}
+
+TEST(DeadlockDetector, AWaitThatEndedBetweenTheLooksIsForgotten) {
+  Pair pair;
+  pair.one.waits = {remote(0, 7, 8, 100)};
+  pair.two.waits = {remote(1, 8, 7, 200)};
+  pair.start(kNow);
+  EXPECT_TRUE(pair.round(kNow).empty());
+  pair.one.waits = {remote(0, 7, 8, 101)};  // the same parties, but another sleep
+  EXPECT_TRUE(pair.round(kNow).empty());
+}
+
+TEST(DeadlockDetector, ARecordOfAFormerIncarnationProvesNothing) {
+  Pair pair;
+  pair.one.waits = {remote(0, 7, 8, 100)};
+  pair.two.waits = {remote(1, 8, 7, 200)};
+  pair.start(kNow);
+  EXPECT_TRUE(pair.round(kNow).empty());
+  Node again(pair.cluster, 0, 2);
+  pair.two.answer();
+  again.board.publish(again.board.asked(), pair.one.waits, 0);
+  bool asked = false;
+  EXPECT_TRUE(pair.two.detector.step(kBoth, kNow, &asked).empty());
+  EXPECT_FALSE(pair.two.detector.busy());
+}
+
+TEST(DeadlockDetector, WhoDoesNotAnswerIsLeftOut) {
+  Pair pair;
+  pair.one.waits = {remote(0, 7, 8, 100), remote(0, 9, 9, 50)};
+  bool asked = false;
+  pair.one.detector.start(kNow, &asked);
+  pair.one.answer();
+  EXPECT_TRUE(pair.one.detector.step(kBoth, kNow, &asked).empty());
+  EXPECT_TRUE(pair.one.detector.busy());
+  EXPECT_TRUE(pair.one.detector.step(kBoth, kNow + 1'000'000, &asked).empty());  // finds 9 -> 9, looks again
+  pair.one.answer();
+  EXPECT_TRUE(pair.one.detector.step(kBoth, kNow + 1'100'000, &asked).empty());
+  EXPECT_EQ(pair.one.detector.step(kBoth, kNow + 2'000'000, &asked).size(), 1u);
+}
+
+}  // namespace
