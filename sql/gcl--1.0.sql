@@ -29,10 +29,12 @@ CREATE FUNCTION gcl_stat_members(OUT node int, OUT state text, OUT pid int, OUT 
 CREATE VIEW gcl_stat_cluster AS SELECT * FROM gcl_stat_members();
 COMMENT ON VIEW gcl_stat_cluster IS 'the primaries of the pool';
 
-CREATE FUNCTION gcl_stat_waits_get(OUT node int, OUT transaction bigint, OUT waiters int) RETURNS SETOF record
+CREATE FUNCTION gcl_stat_waits_get(OUT node int, OUT pid int, OUT since timestamptz, OUT waits_for text,
+    OUT blocked_by_node int, OUT blocked_by_pid int, OUT works_for_node int, OUT works_for_pid int) RETURNS SETOF record
   AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 CREATE VIEW gcl_stat_waits AS SELECT * FROM gcl_stat_waits_get();
-COMMENT ON VIEW gcl_stat_waits IS 'transactions of other primaries that sessions of this one wait for';
+COMMENT ON VIEW gcl_stat_waits IS
+  'who waits for whom on every primary: a row for each process that waits for a lock and each that it waits for';
 
 -- DDL on every primary (extension/pg/ddl)
 

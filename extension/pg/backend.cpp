@@ -4,6 +4,7 @@
 
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/relation_record.hpp"
+#include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 #include "extension/pg/txn/waiter.hpp"
 
@@ -170,6 +171,8 @@ void detach_session() noexcept {
   if (at == nullptr) return;
   at->session->release_all();
   attached = nullptr;
+  stop_waiting();
+  own_wait_forget();
   at->txns->drop_claim();              // FATAL has jumped over the VACUUM that had it
   at->txns->set_oldest(std::nullopt);  // the slot is the next process's, and counts for the horizon
   at->heaps.clear();

@@ -3,6 +3,7 @@
 #include "extension/identity.hpp"
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/settings.hpp"
+#include "extension/pg/txn/own_wait.hpp"
 
 namespace gcl {
 
@@ -23,6 +24,7 @@ uint32_t session_slots() { return uint32_t(MaxBackends) + NUM_AUXILIARY_PROCS; }
 void request_memory() {
   if (next_request) next_request();
   RequestAddinShmemSpace(sizeof(NodeState) + 64);
+  RequestAddinShmemSpace(own_waits_bytes(session_slots()) + 64);
 }
 
 void make_state() {
@@ -37,6 +39,8 @@ void make_state() {
     SpinLockInit(&state->waits.lock);
     SpinLockInit(&state->changes.lock);
   }
+  void* waits = ShmemInitStruct("gcl own waits", own_waits_bytes(session_slots()), &found);
+  if (!found) own_waits_init(waits, session_slots());
   LWLockRelease(AddinShmemInitLock);
 }
 

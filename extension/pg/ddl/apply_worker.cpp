@@ -52,6 +52,7 @@ void leave_exchange() {
   // An abort of the whole transaction releases session locks too.
   if (taking.tagged && !taking.lost && !replay.open()) unlock_ddl_tag();
   replay.abort();
+  ddl_works_for(0, 0, 0);
   taking.exchange = 0;
   taking.lost = taking.tagged = false;
 }
@@ -63,6 +64,8 @@ void enter_exchange(const DdlMessage& message) {
   // The beginning was sent to a worker that is no more.
   taking.lost = message.header.exchange != taking.begun;
   if (taking.lost) return;
+  const engine::DdlHolder author = ddl_channel().holder();  // it posts, so it has the lock
+  if (author.held()) ddl_works_for(taking.exchange, author.node().value, author.pid());
   replay.begin();
   lock_ddl_tag();
   taking.tagged = true;

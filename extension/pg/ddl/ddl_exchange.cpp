@@ -46,6 +46,11 @@ struct Exchange {
   char database[NAMEDATALEN];
 } exchange;
 
+struct DdlLockSeen {
+  engine::DdlHolder holder;
+  uint64_t since;
+};
+
 MemoryContext exchange_context = nullptr;
 List* savepoints = NIL;  // of int, in TopMemoryContext
 
@@ -105,6 +110,7 @@ void wait_settled(uint64_t sequence, bool raise_failure) {
   prepare_for_news();
   while (!settled(sequence, raise_failure ? &failed : nullptr) && !failed.valid()) {
     if (ddl_pool_fenced()) raise_fenced();
+    ddl_check_verdict();
     sleep_for_news();
   }
   done_with_news();
@@ -112,15 +118,19 @@ void wait_settled(uint64_t sequence, bool raise_failure) {
 }
 
 void wait_or_cancel(uint64_t sequence, bool raise_failure) {
+  // What was left behind is cancelled already: that wait is short.
+  if (raise_failure) ddl_waits_for_replies();
   PG_TRY();
   { wait_settled(sequence, raise_failure); }
   PG_CATCH();
   {
+    ddl_waits_no_more();
     exchange.channel->cancel(sequence);  // whoever waits for a lock for us can stop
     ddl_ring_others();
     PG_RE_THROW();
   }
   PG_END_TRY();
+  ddl_waits_no_more();
 }
 
 uint64_t post(DdlKind kind, const char* part, uint32_t bytes, uint32_t offset, uint32_t total) {
@@ -136,6 +146,7 @@ uint64_t post(DdlKind kind, const char* part, uint32_t bytes, uint32_t offset, u
   if (exchange.first == 0) {
     header.exchange = exchange.channel->sequence() + 1;
     exchange.first = header.exchange;
+    ddl_in_exchange(exchange.first);
   }
   exchange.last = exchange.channel->post(header, part);
   ddl_ring_others();
@@ -170,6 +181,7 @@ void close_exchange() {
   }
   if (exchange.tagged) unlock_ddl_tag();
   if (!exchange.channel) return;  // nothing was exchanged: almost every commit
+  if (exchange.first) ddl_in_exchange(0);
   exchange = {};
   MemoryContextReset(exchange_context);
 }
@@ -245,15 +257,34 @@ static long ms_left(TimestampTz began) {
   return Min(left, kHeartbeatMs);
 }
 
+// Another primary has the lock, but our apply worker not yet the tag that says so here: then nobody else can tell that
+// we wait for it.
+static void sleep_for_lock(DdlLockSeen* seen, long ms) {
+  uint64_t since;
+  const engine::DdlHolder holder = exchange.channel->holder(&since);
+  if (!holder.held()) return;
+  if (holder == seen->holder && since == seen->since)
+    ddl_still_waits();
+  else
+    ddl_waits_for_lock(holder);
+  *seen = {holder, since};
+  PG_TRY();
+  { sleep_for_news(ms); }
+  PG_FINALLY();
+  { ddl_waits_no_more(); }
+  PG_END_TRY();
+}
+
 static void lock_cluster() {
   const TimestampTz began = GetCurrentTimestamp();
+  DdlLockSeen seen{};
   for (;;) {
     lock_ddl_tag();
     prepare_for_news();
     if (exchange.channel->try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) break;
     unlock_ddl_tag();  // so that the apply worker can have it, and we queue behind it
     if (ddl_pool_fenced()) raise_fenced();
-    sleep_for_news(ms_left(began));
+    sleep_for_lock(&seen, ms_left(began));
   }
   done_with_news();
 }

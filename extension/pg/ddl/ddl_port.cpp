@@ -5,6 +5,7 @@
 
 #include "bufmgr/bell.hpp"
 #include "extension/pg/backend.hpp"
+#include "extension/pg/txn/own_wait.hpp"
 
 extern "C" {
 #include "access/xact.h"
@@ -60,6 +61,18 @@ DdlFate ddl_fate(uint64_t transaction) {
   const engine::Fate fate = *until_done(nullptr, [=] { return txns().fate(engine::TxnId{transaction}); });
   if (fate.running()) return DdlFate::kRunning;
   return fate.committed() ? DdlFate::kCommitted : DdlFate::kRolledBack;
+}
+
+void ddl_waits_for_replies() { own_wait_begins(OwnWaitKind::kReplies); }
+void ddl_waits_for_lock(engine::DdlHolder holder) {
+  own_wait_begins(OwnWaitKind::kDdlLock, {.pid = int(holder.pid()), .node = holder.node().value});
+}
+void ddl_still_waits() noexcept { own_wait_goes_on(); }
+void ddl_waits_no_more() noexcept { own_wait_ends(); }
+void ddl_check_verdict() { own_wait_check(); }
+void ddl_in_exchange(uint64_t exchange) noexcept { own_exchange(exchange); }
+void ddl_works_for(uint64_t exchange, uint8_t author, uint32_t pid) noexcept {
+  own_exchange(exchange, {.pid = int(pid), .node = author});
 }
 
 uint64_t ddl_log_append(const char* record, uint32_t bytes, uint64_t transaction) {

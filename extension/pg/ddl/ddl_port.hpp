@@ -28,6 +28,16 @@ void ddl_ring_others() noexcept;
 uint64_t ddl_transaction();
 DdlFate ddl_fate(uint64_t transaction);
 
+// Waits that no lock manager sees, told for the sake of deadlocks across primaries (txn/own_wait.hpp).  Who is told to
+// give way learns it from ddl_check_verdict(), by 40P01.
+void ddl_waits_for_replies();
+void ddl_waits_for_lock(engine::DdlHolder holder);
+void ddl_still_waits() noexcept;  // after ddl_waits_no_more(): for what it did before
+void ddl_waits_no_more() noexcept;
+void ddl_check_verdict();
+void ddl_in_exchange(uint64_t exchange) noexcept;                              // as its author; 0: in none any more
+void ddl_works_for(uint64_t exchange, uint8_t author, uint32_t pid) noexcept;  // as apply worker
+
 uint64_t ddl_log_append(const char* record, uint32_t bytes, uint64_t transaction);
 void ddl_log_first(engine::DdlLogEntry* entry);
 void ddl_log_next(engine::DdlLogEntry* entry);

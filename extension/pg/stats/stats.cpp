@@ -10,7 +10,6 @@ extern "C" {
 PG_FUNCTION_INFO_V1(gcl_stat_node_get);
 PG_FUNCTION_INFO_V1(gcl_stat_members);
 PG_FUNCTION_INFO_V1(gcl_stat_counters);
-PG_FUNCTION_INFO_V1(gcl_stat_waits_get);
 PG_FUNCTION_INFO_V1(gcl_check_preloaded);
 }
 
@@ -125,27 +124,6 @@ Datum gcl_stat_members(PG_FUNCTION_ARGS) {
     Datum values[] = {Int32GetDatum(int(i)), CStringGetTextDatum(state_name(info.state)), Int32GetDatum(info.pid),
                       number(info.incarnation), BoolGetDatum(i == node_pool()->node().value)};
     bool nulls[5] = {};
-    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-  }
-  return Datum{0};
-}
-
-// Transactions of other primaries that backends of this one wait for.
-Datum gcl_stat_waits_get(PG_FUNCTION_ARGS) {
-  require_pool();
-  InitMaterializedSRF(fcinfo, 0);
-  ReturnSetInfo* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-  WaitTable& table = node_state()->waits;
-  for (int i = 0; i < kWaitEntries; ++i) {
-    SpinLockAcquire(&table.lock);
-    const WaitEntry entry = table.entry[i];
-    const bool end = i >= table.used;
-    SpinLockRelease(&table.lock);
-    if (end) break;
-    if (entry.state == WaitState::kFree) continue;
-    const engine::TxnId id{entry.id};
-    Datum values[] = {Int32GetDatum(id.node().value), number(id.sequence()), Int32GetDatum(int(entry.waiters))};
-    bool nulls[3] = {};
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
   }
   return Datum{0};

@@ -3,6 +3,7 @@
 #include "bufmgr/bell.hpp"
 #include "extension/pg/backend.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
+#include "extension/pg/txn/own_wait.hpp"
 
 namespace gcl {
 
@@ -21,11 +22,14 @@ Status carried(F f) {
   try {
     pg_call(f);
   } catch (const PgError& error) {
+    (void)own_wait_explain(error.data);
     carry_error(error);
     return Errc::kInterrupted;
   }
   return {};
 }
+
+int claimed = -1;  // the entry that this process waits with
 
 int claim(uint64_t id) {
   WaitTable& table = node_state()->waits;
@@ -82,14 +86,21 @@ Status wait_remote(uint64_t id) {
       pg_usleep(1000);
       CHECK_FOR_INTERRUPTS();
     });
+  claimed = index;
+  own_wait_begins(OwnWaitKind::kTag);
   bufmgr::ring_bell(member_bell(node_pool()->node()));
   const Status status = carried([=] { wait_for_tag(index, id); });
-  leave(index);
+  stop_waiting();
   if (!status.ok()) return status.error();
   return node_pool()->fenced() ? Status(Errc::kFenced) : Status();
 }
 
 }  // namespace
+
+void stop_waiting() noexcept {
+  own_wait_ends();
+  if (claimed >= 0) leave(std::exchange(claimed, -1));
+}
 
 Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
   // A row of a dead transaction may lie on a page that is here: only the fence ends the wait for it.

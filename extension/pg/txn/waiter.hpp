@@ -25,6 +25,9 @@ class NodeBells final : public engine::Bells {
   void ring(coherence::NodeSet nodes) noexcept override;
 };
 
+// Ends this process's wait for a remote transaction, if it is in one: also when the process ends in the middle of it.
+void stop_waiting() noexcept;
+
 // The bell that the member worker of a node sleeps on: a futex word in the pool.
 std::atomic<uint32_t>& member_bell(coherence::NodeId node) noexcept;
 

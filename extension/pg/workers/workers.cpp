@@ -4,6 +4,7 @@
 #include "extension/engine/blink/tree.hpp"
 #include "extension/pg/backend.hpp"
 #include "extension/pg/relation_record.hpp"
+#include "extension/pg/txn/deadlock_watch.hpp"
 #include "extension/pg/txn/waiter.hpp"
 
 extern "C" {
@@ -177,10 +178,12 @@ void join_transactions() {
 void member() {
   join_transactions();
   forget_held_waits();
+  auto* watch = new DeadlockWatch(txns());  // as long as the process
   std::atomic<uint32_t>& bell = member_bell(node_pool()->node());
   while (!may_stop()) {
     const uint32_t seen = bell.load(std::memory_order_acquire);
-    const bool waits = tend_waits(txns());
+    bool waits = tend_waits(txns());
+    waits |= pg_entry([=] { return watch->turn(); });
     (void)txns().tick();
     free_garbage();
     bufmgr::wait_bell(bell, seen, waits ? 5 : 20);
@@ -191,6 +194,7 @@ void member() {
       idle_while_fenced();
     }
   }
+  watch->leave();
   txns().leave();
 }
 

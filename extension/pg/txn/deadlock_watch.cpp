@@ -1,0 +1,145 @@
+#include "extension/pg/txn/deadlock_watch.hpp"
+
+#include "bufmgr/bell.hpp"
+#include "extension/pg/boundary/pg_call.hpp"
+#include "extension/pg/boundary/raise.hpp"
+#include "extension/pg/ddl/ddl_news.hpp"
+#include "extension/pg/node.hpp"
+#include "extension/pg/txn/own_wait.hpp"
+#include "extension/pg/txn/wait_export.hpp"
+#include "extension/pg/txn/waiter.hpp"
+
+extern "C" {
+#include "storage/lock.h"
+#include "utils/timestamp.h"
+}
+
+namespace gcl {
+
+using coherence::NodeSet;
+using engine::WaitBoard;
+using engine::WaitKind;
+using engine::WaitRecord;
+
+namespace {
+
+constexpr TimestampTz kLookUs = 50'000;           // how often to look whether somebody has waited for long
+constexpr TimestampTz kSearchUs = 200'000;        // the least pause between two searches,
+constexpr TimestampTz kSearchesShareOfTime = 10;  // which take at most a tenth of the time
+
+WaitBoard board_of(engine::TxnSystem& txns) {
+  bufmgr::BufferPool& pool = txns.pool();
+  return {txns.session().memory(), pool.region(bufmgr::Region::kWaits), pool.nodes_max(), pool.node(),
+          pool.coherence_node().incarnation()};
+}
+
+void wake_others(bufmgr::BufferPool& pool) { NodeBells().ring(pool.coherence_node().live().without(pool.node())); }
+
+// Whether a wait of this server that may give way has lasted its deadlock_timeout.
+bool somebody_waits_long(TimestampTz now) {
+  for (uint32_t i = 0; i < own_wait_slots(); ++i) {
+    const OwnWait own = own_wait_of(i);
+    if ((own.kind == OwnWaitKind::kTag || own.kind == OwnWaitKind::kReplies) &&
+        now - own.since >= int64_t{own.timeout_ms} * 1000)
+      return true;
+  }
+  return false;
+}
+
+// W1.  The wait and its place in the queue are compared under the lock that guards both.
+void end_wait_in_queue(PGPROC* proc, const engine::DeadlockVerdict& verdict) {
+  const LOCKTAG tag = wait_tag(verdict.victim.target_txn);
+  const uint32 hash = LockTagHashCode(&tag);
+  LWLock* partition = LockHashPartitionLock(hash);
+  LWLockAcquire(partition, LW_EXCLUSIVE);
+  const OwnWait own = own_wait_of(uint32_t(proc->pgprocno));
+  const bool same = proc->pid == int(verdict.victim.process) && proc->waitStatus == PROC_WAIT_STATUS_WAITING &&
+                    proc->waitLock != nullptr && memcmp(&proc->waitLock->tag, &tag, sizeof tag) == 0 &&
+                    pg_atomic_read_u64(&proc->waitStart) == verdict.victim.wait && own.kind == OwnWaitKind::kTag;
+  if (same && own_wait_condemn(uint32_t(proc->pgprocno), proc->pid, own.sequence, verdict.detail.c_str())) {
+    RemoveFromWaitQueue(proc, hash);
+    SetLatch(&proc->procLatch);
+  }
+  LWLockRelease(partition);
+}
+
+void carry_out(const engine::DeadlockVerdict& verdict) {
+  const WaitRecord& victim = verdict.victim;
+  if (victim.session >= ProcGlobal->allProcCount) return;
+  PGPROC* proc = &ProcGlobal->allProcs[victim.session];
+  if (victim.kind == WaitKind::kRemote) return end_wait_in_queue(proc, verdict);
+  if (own_wait_condemn(victim.session, int(victim.process), victim.wait, verdict.detail.c_str())) tell_news();
+}
+
+}  // namespace
+
+DeadlockWatch::DeadlockWatch(engine::TxnSystem& txns)
+    : txns_(txns), pool_(txns.pool()), board_(board_of(txns)), detector_(board_, txns.node()) {
+  memory_context_ = AllocSetContextCreate(TopMemoryContext, "gcl waits", ALLOCSET_DEFAULT_SIZES);
+  records_ = static_cast<WaitRecord*>(MemoryContextAlloc(TopMemoryContext, board_.room() * sizeof(WaitRecord)));
+  board_.clear();
+}
+
+void DeadlockWatch::answer() {
+  const uint64_t asked = board_.asked();
+  if (asked == answered_) return;
+  uint32_t left_out = 0;
+  const uint32_t count = pg_call([this, &left_out] {
+    MemoryContext caller = MemoryContextSwitchTo(memory_context_);
+    const uint32_t collected = collect_waits(txns_, records_, board_.room(), &left_out);
+    MemoryContextSwitchTo(caller);
+    MemoryContextReset(memory_context_);
+    return collected;
+  });
+  board_.publish(asked, {records_, count}, left_out);
+  answered_ = asked;
+}
+
+bool DeadlockWatch::turn() {
+  answer();
+  const TimestampTz now = GetCurrentTimestamp();
+  bool asked = false;
+  if (detector_.busy()) {
+    for (const engine::DeadlockVerdict& verdict : detector_.step(pool_.coherence_node().live(), now, &asked))
+      carry_out(verdict);
+    if (!detector_.busy())
+      next_search_ = now + std::max(kSearchUs, (GetCurrentTimestamp() - began_) * kSearchesShareOfTime);
+  } else if (now >= next_look_ && now >= next_search_) {
+    next_look_ = now + kLookUs;
+    if (somebody_waits_long(now)) detector_.start(began_ = now, &asked);
+  }
+  if (asked) {
+    wake_others(pool_);
+    answer();
+  }
+  return detector_.busy();
+}
+
+engine::WaitRecord* ask_everybody(engine::TxnSystem& txns, uint32_t ms, uint32_t* count, NodeSet* missing) {
+  bufmgr::BufferPool& pool = txns.pool();
+  WaitBoard board = board_of(txns);
+  const uint64_t ticket = board.ask();
+  NodeBells().ring(pool.coherence_node().live());
+  const TimestampTz began = GetCurrentTimestamp();
+  *missing = pool.coherence_node().live();
+  return pg_entry([&] {
+    std::vector<WaitRecord> all;
+    for (;;) {
+      for (NodeSet left = *missing; !left.empty(); left = left.without(left.first()))
+        if (board.read(left.first(), ticket, &all)) *missing = missing->without(left.first());
+      if (missing->empty() || GetCurrentTimestamp() - began > int64_t{ms} * 1000) break;
+      pg_call([] {
+        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 2, PG_WAIT_EXTENSION);
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+      });
+    }
+    *count = uint32_t(all.size());
+    const size_t bytes = all.size() * sizeof(WaitRecord);
+    auto* copy = static_cast<WaitRecord*>(pg_call([=] { return palloc(bytes + 1); }));
+    std::copy(all.begin(), all.end(), copy);
+    return copy;
+  });
+}
+
+}  // namespace gcl

@@ -1,0 +1,138 @@
+#include "extension/pg/txn/own_wait.hpp"
+
+extern "C" {
+#include "pgstat.h"
+#include "utils/timestamp.h"
+}
+
+namespace gcl {
+
+namespace {
+
+struct Slot {
+  slock_t lock;
+  OwnWait wait;
+  OwnWaitKind kind_before;
+  char verdict[kVerdictBytes];
+};
+
+struct Slots {
+  uint32_t count;
+  Slot slot[FLEXIBLE_ARRAY_MEMBER];
+};
+
+Slots* slots = nullptr;
+
+// Runs `f(slot)` with the slot locked.  `f` must be short and call nothing.
+template <class F>
+auto locked(uint32_t index, F f) {
+  Slot& slot = slots->slot[index];
+  SpinLockAcquire(&slot.lock);
+  auto result = f(slot);
+  SpinLockRelease(&slot.lock);
+  return result;
+}
+
+template <class F>
+auto mine(F f) {
+  return locked(uint32_t(MyProc->pgprocno), f);
+}
+
+// Copies the verdict; false if there is none.
+bool take_verdict(char* to) {
+  return mine([to](const Slot& s) {
+    if (s.wait.condemned) memcpy(to, s.verdict, kVerdictBytes);
+    return s.wait.condemned;
+  });
+}
+
+}  // namespace
+
+size_t own_waits_bytes(uint32_t count) { return offsetof(Slots, slot) + count * sizeof(Slot); }
+
+void own_waits_init(void* memory, uint32_t count) {
+  slots = static_cast<Slots*>(memory);
+  memset(memory, 0, own_waits_bytes(count));
+  slots->count = count;
+  for (uint32_t i = 0; i < count; ++i) SpinLockInit(&slots->slot[i].lock);
+}
+
+void own_wait_begins(OwnWaitKind kind, OwnParty holder) {
+  const TimestampTz now = GetCurrentTimestamp();
+  (void)mine([=](Slot& s) {
+    s.wait.since = now;
+    s.wait.holder = holder;
+    s.wait.pid = MyProcPid;
+    s.wait.timeout_ms = DeadlockTimeout;
+    s.wait.kind = kind;
+    s.wait.condemned = false;
+    return ++s.wait.sequence;
+  });
+}
+
+void own_wait_ends() noexcept {
+  (void)mine([](Slot& s) {
+    if (s.wait.kind != OwnWaitKind::kNone) s.kind_before = s.wait.kind;
+    s.wait.kind = OwnWaitKind::kNone;
+    return 0;
+  });
+}
+
+void own_wait_goes_on() noexcept {
+  (void)mine([](Slot& s) {
+    s.wait.kind = s.kind_before;
+    return 0;
+  });
+}
+
+void own_exchange(uint64_t exchange, OwnParty works_for) noexcept {
+  (void)mine([=](Slot& s) {
+    s.wait.exchange = exchange;
+    s.wait.works_for = works_for;
+    s.wait.pid = MyProcPid;
+    return 0;
+  });
+}
+
+void own_wait_forget() noexcept {
+  if (slots == nullptr || MyProc == nullptr) return;
+  own_wait_ends();
+  own_exchange(0);
+}
+
+void own_wait_check() {
+  char text[kVerdictBytes];
+  if (!take_verdict(text)) return;
+  pgstat_report_deadlock();
+  ereport(ERROR, (errcode(ERRCODE_T_R_DEADLOCK_DETECTED), errmsg("deadlock detected"), errdetail_internal("%s", text)));
+}
+
+bool own_wait_explain(ErrorData* error) noexcept {
+  char text[kVerdictBytes];
+  if (error->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED || !take_verdict(text)) return false;
+  // What stands there is left from a deadlock that this process found in its own server, if anything.
+  for (char* old : {error->detail, error->detail_log, error->hint})
+    if (old != nullptr) pfree(old);
+  error->detail = MemoryContextStrdup(TopMemoryContext, text);
+  error->detail_log = error->hint = nullptr;
+  return true;
+}
+
+uint32_t own_wait_slots() noexcept { return slots->count; }
+
+OwnWait own_wait_of(uint32_t slot) noexcept {
+  return locked(slot, [](const Slot& s) { return s.wait; });
+}
+
+bool own_wait_condemn(uint32_t slot, int pid, uint64_t sequence, const char* detail) noexcept {
+  return locked(slot, [=](Slot& s) {
+    const bool same = s.wait.pid == pid && s.wait.sequence == sequence && s.wait.kind != OwnWaitKind::kNone;
+    if (same) {
+      s.wait.condemned = true;
+      strlcpy(s.verdict, detail, kVerdictBytes);
+    }
+    return same;
+  });
+}
+
+}  // namespace gcl

@@ -1,0 +1,62 @@
+// OwnWait: what a process tells its server's member worker of waits that PostgreSQL's lock manager cannot explain by
+// itself: that it waits for another primary, for how long it would, and on whose behalf an apply worker acts.
+//
+// One slot per process, in shared memory, at its pgprocno; written by that process, and by the member worker when it
+// condemns the wait.
+//
+//   own_wait_begins(OwnWaitKind::kTag); PG: wait; own_wait_ends();      // always both; FATAL: own_wait_forget()
+//
+// O1. A verdict belongs to one wait: the next one of the process begins without it.
+#pragma once
+
+#include "extension/pg/boundary/pg.hpp"
+
+extern "C" {
+#include "storage/spin.h"
+}
+
+namespace gcl {
+
+enum class OwnWaitKind : uint8_t { kNone, kTag, kReplies, kDdlLock };
+
+inline constexpr uint32_t kVerdictBytes = 1024;
+
+struct OwnParty {
+  int pid;  // 0: none
+  uint8_t node;
+};
+
+struct OwnWait {
+  uint64_t sequence;   // of the wait; grows
+  TimestampTz since;   //
+  uint64_t exchange;   // the DDL transaction this process is the author of, or works for; 0: none
+  OwnParty works_for;  // an apply worker's author
+  OwnParty holder;     // kDdlLock: who has it
+  int pid;
+  int timeout_ms;  // its deadlock_timeout
+  OwnWaitKind kind;
+  bool condemned;
+};
+
+size_t own_waits_bytes(uint32_t slots);
+void own_waits_init(void* memory, uint32_t slots);  // before the first process is forked
+
+// --- the process itself ---------------------------------------------------------------------------------------------
+void own_wait_begins(OwnWaitKind kind, OwnParty holder = {});
+void own_wait_ends() noexcept;
+void own_wait_goes_on() noexcept;  // the wait that ended last did not end after all
+void own_exchange(uint64_t exchange, OwnParty works_for = {}) noexcept;  // 0: none any more
+// The process ends, or its slot had another one.
+void own_wait_forget() noexcept;
+// Raises 40P01 if this wait was condemned.
+void own_wait_check();
+// Puts the verdict into the ERROR that PostgreSQL's lock manager raised for it; false if there is none.
+bool own_wait_explain(ErrorData* error) noexcept;
+
+// --- the member worker ----------------------------------------------------------------------------------------------
+uint32_t own_wait_slots() noexcept;
+OwnWait own_wait_of(uint32_t slot) noexcept;
+// False: it is another wait by now.
+bool own_wait_condemn(uint32_t slot, int pid, uint64_t sequence, const char* detail) noexcept;
+
+}  // namespace gcl
