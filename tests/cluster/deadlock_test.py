@@ -1,0 +1,388 @@
+"""Deadlocks across primaries end in 40P01: soon, with one victim, and only true ones."""
+import os
+import random
+import re
+import subprocess
+import threading
+import time
+import unittest
+
+from harness import Cluster, SqlError, eventually
+
+TIMEOUT = 1.0  # deadlock_timeout of the cluster
+SLACK = 1.0    # a cycle is gone within both
+
+
+class Deadlocks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3, settings=("log_lock_waits=on",)))
+        cls.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl")
+        cls.cluster.sql(1, "CREATE TABLE u (id int PRIMARY KEY, v int) USING gcl")
+        cls.cluster.sql(1, "INSERT INTO t SELECT i, 0 FROM generate_series(1, 20) i")
+        cls.cluster.sql(1, "INSERT INTO u SELECT i, 0 FROM generate_series(1, 20) i")
+        cls.cluster.sql(1, "CREATE TABLE h (id int PRIMARY KEY, v int) USING heap")
+        cls.cluster.sql(1, "INSERT INTO h VALUES (1, 0)")
+
+    def begin(self, *primaries, settings=""):
+        sessions = [self.cluster.session(k) for k in primaries]
+        self.addCleanup(lambda: [session.close() for session in sessions])
+        for session in sessions:
+            session.run(f"{settings} BEGIN")
+        return sessions
+
+    def row(self, session, row, send=False):
+        (session.send if send else session.run)(f"UPDATE t SET v = v + 1 WHERE id = {row}")
+
+    def closes(self, sessions, closing, within=TIMEOUT + SLACK):
+        """`closing` has just been sent by the last of `sessions`, all of which wait now, each for the next.  One is
+        told to give way, in time, and then all others go on, one after the other.  Returns the victim."""
+        began = time.monotonic()
+        closing()
+        left, victims = list(sessions), []
+        while left and time.monotonic() - began < 20:
+            for session in list(left):
+                if session.waits(0.02):
+                    continue
+                left.remove(session)
+                try:
+                    session.result()
+                except SqlError as error:
+                    self.assertEqual("40P01", error.state, error)
+                    self.assertLess(time.monotonic() - began, within)
+                    victims.append(session)
+                session.run("ROLLBACK")
+        self.assertEqual([], left, "some still wait")
+        self.assertEqual(1, len(victims))
+        return victims[0]
+
+    def test_two_primaries(self):
+        for youngest in (0, 1):
+            a, b = self.begin(1, 2)
+            self.row(a, 1)
+            self.row(b, 2)
+            first, last = (b, a) if youngest == 0 else (a, b)
+            self.row(first, 1 if first is b else 2, send=True)
+            self.assertTrue(first.waits())
+            victim = self.closes([a, b], lambda: self.row(last, 2 if last is a else 1, send=True))
+            self.assertIs(last, victim, "the youngest waiter is to give way")
+
+    def test_three_primaries(self):
+        sessions = self.begin(1, 2, 3)
+        for k, session in enumerate(sessions):
+            self.row(session, 3 + k)
+        self.row(sessions[0], 4, send=True)
+        self.row(sessions[1], 5, send=True)
+        self.closes(sessions, lambda: self.row(sessions[2], 3, send=True))
+
+    def test_a_neighbour_on_the_same_primary_may_be_part_of_it(self):
+        a, near, b = self.begin(1, 1, 2)
+        self.row(a, 6)
+        self.row(near, 7)
+        self.row(b, 8)
+        self.row(near, 6, send=True)  # for a, in the server's own lock manager
+        self.row(a, 8, send=True)     # for b
+        self.closes([a, near, b], lambda: self.row(b, 7, send=True))
+
+    def test_an_advisory_lock_may_be_part_of_it(self):
+        a, near, b = self.begin(1, 1, 2)
+        a.run("SELECT pg_advisory_xact_lock(77)")
+        self.row(near, 7)
+        self.row(b, 8)
+        near.send("SELECT pg_advisory_xact_lock(77)")
+        self.row(a, 8, send=True)
+        self.closes([a, near, b], lambda: self.row(b, 7, send=True))
+
+    def test_the_closing_wait_may_be_a_local_one(self):
+        a, near, b = self.begin(1, 1, 2)
+        a.run("UPDATE h SET v = v + 1 WHERE id = 1")
+        self.row(near, 7)
+        self.row(b, 8)
+        self.row(a, 8, send=True)
+        self.row(b, 7, send=True)
+        self.assertTrue(b.waits(TIMEOUT + 0.5))  # both have looked for a deadlock, and there was none
+        self.closes([a, near, b], lambda: near.send("UPDATE h SET v = v + 1 WHERE id = 1"))
+
+    def test_a_unique_key_may_be_part_of_it(self):
+        a, b = self.begin(1, 2)
+        a.run("INSERT INTO t VALUES (101, 0)")
+        b.run("INSERT INTO t VALUES (102, 0)")
+        a.send("INSERT INTO t VALUES (102, 0)")
+        self.closes([a, b], lambda: b.send("INSERT INTO t VALUES (101, 0)"))
+
+    def test_ddl_may_be_part_of_it(self):
+        for statement in ("TRUNCATE u", "LOCK TABLE u"):
+            for author_first in (True, False):
+                author, writer = self.begin(1, 2)
+                self.row(author, 9)
+                writer.run("UPDATE u SET v = v + 1 WHERE id = 1")
+                waits = [lambda: author.send(statement), lambda: self.row(writer, 9, send=True)]
+                if not author_first:
+                    waits.reverse()
+                waits[0]()
+                self.assertTrue((author if author_first else writer).waits())
+                self.closes([author, writer], waits[1])
+
+    def test_what_ddl_has_locked_here_may_be_part_of_it(self):
+        # author -> near (a table lock here) -> far (a row) -> the lock that the author has on far's primary
+        author, near, far = self.begin(1, 1, 2)
+        author.run("LOCK TABLE u IN EXCLUSIVE MODE")
+        near.run("LOCK TABLE h IN ROW EXCLUSIVE MODE")
+        self.row(far, 10)
+        far.send("UPDATE u SET v = v + 1 WHERE id = 2")
+        self.row(near, 10, send=True)
+        self.closes([author, near, far], lambda: author.send("LOCK TABLE h IN ACCESS EXCLUSIVE MODE"))
+
+    def test_the_ddl_lock_may_be_part_of_it(self):
+        # author -> near (a heap table) -> far (a row) -> the DDL lock, before any message of the author
+        author, near, far = self.begin(1, 1, 2)
+        near.run("CREATE TABLE same_name (a int) USING heap")
+        self.row(far, 11)
+        author.send("CREATE TABLE same_name (a int) USING gcl")
+        self.assertTrue(author.waits())
+        far.send("CREATE TABLE other_name (a int) USING gcl")
+        self.assertTrue(far.waits())
+        self.closes([author, near, far], lambda: self.row(near, 11, send=True))
+
+    def test_deadlock_timeout_of_the_session_counts(self):
+        patient, = self.begin(1, settings="SET deadlock_timeout = '60s';")
+        hasty, = self.begin(2, settings="SET deadlock_timeout = '100ms';")
+        self.row(patient, 12)
+        self.row(hasty, 13)
+        self.row(hasty, 12, send=True)
+        self.assertTrue(hasty.waits())
+        victim = self.closes([patient, hasty], lambda: self.row(patient, 13, send=True), within=0.1 + SLACK)
+        self.assertIs(hasty, victim)
+
+    def test_nobody_gives_way_before_deadlock_timeout(self):
+        a, b = self.begin(1, 2, settings="SET deadlock_timeout = '3s';")
+        self.row(a, 12)
+        self.row(b, 13)
+        self.row(a, 13, send=True)
+        self.row(b, 12, send=True)
+        self.assertTrue(a.waits(2.2) and b.waits(0.1))
+        self.closes([a, b], lambda: None)
+
+    def test_plpgsql_catches_it(self):
+        a, b = self.begin(1, 2, settings="SET client_min_messages = notice;")
+        self.row(a, 14)
+        self.row(b, 15)
+        self.row(a, 15, send=True)
+        self.assertTrue(a.waits())
+        b.send("DO $$ BEGIN UPDATE t SET v = -1 WHERE id = 14; EXCEPTION WHEN deadlock_detected THEN"
+               " RAISE NOTICE 'caught %', SQLSTATE; END $$")
+        self.assertFalse(b.waits(TIMEOUT + SLACK))
+        self.assertIn("caught 40P01", " ".join(b.result()))
+        self.assertTrue(a.waits(0.1))  # b still has its row
+        self.assertEqual("15", b.one("SELECT id FROM t WHERE id = 15 FOR UPDATE"))
+        b.run("COMMIT")
+        a.result(5)
+        a.run("COMMIT")
+
+    def test_a_rolled_back_savepoint_of_the_victim_lets_others_go_on(self):
+        a, b = self.begin(1, 2)
+        self.row(a, 14)
+        b.run("SAVEPOINT s")
+        self.row(b, 15)
+        self.row(a, 15, send=True)
+        self.assertTrue(a.waits())
+        with self.assertRaises(SqlError) as caught:
+            b.run("UPDATE t SET v = -1 WHERE id = 14")
+        self.assertEqual("40P01", caught.exception.state)
+        b.run("ROLLBACK TO s")
+        b.run("ROLLBACK")
+        a.result(5)
+        a.run("ROLLBACK")
+
+    def test_the_detail_names_processes_and_primaries(self):
+        a, b = self.begin(1, 2)
+        pids = a.pid(), b.pid()
+        self.row(a, 16)
+        self.row(b, 17)
+        self.row(a, 17, send=True)
+        self.assertTrue(a.waits())
+        self.row(b, 16, send=True)
+        self.assertFalse(b.waits(TIMEOUT + SLACK))
+        text = "\n".join(line for line in b.collected if line)
+        self.assertRegex(text, "ERROR:  40P01: deadlock detected")
+        self.assertRegex(text, f"DETAIL:  Process {pids[1]} of primary 2 waits for ShareLock on transaction [0-9]+ of "
+                               f"primary 1; blocked by process {pids[0]} of primary 1.")
+        self.assertRegex(text, f"Process {pids[0]} of primary 1 waits for ShareLock on transaction [0-9]+ of "
+                               f"primary 2; blocked by process {pids[1]} of primary 2.")
+        with self.assertRaises(SqlError):
+            b.result()
+        with open(f"{self.cluster.dir}/node2/log", encoding="utf-8") as log:
+            lines = log.read()
+        self.assertRegex(lines, f"process {pids[1]} still waiting for ShareLock")
+        b.run("ROLLBACK")
+        a.result(5)
+        a.run("COMMIT")
+
+    def test_cancel_and_timeouts_stay_what_they_are(self):
+        for how in ("cancel", "statement_timeout", "lock_timeout"):
+            a, b = self.begin(1, 2)
+            pid = b.pid()
+            self.row(a, 18)
+            self.row(b, 19)
+            self.row(a, 19, send=True)
+            if how != "cancel":
+                b.run(f"SET LOCAL {how} = '500ms'")
+            self.row(b, 18, send=True)
+            if how == "cancel":
+                self.assertTrue(b.waits())
+                self.cluster.sql(2, f"SELECT pg_cancel_backend({pid})")
+            with self.assertRaises(SqlError) as caught:
+                b.result(5)
+            self.assertEqual("55P03" if how == "lock_timeout" else "57014", caught.exception.state)
+            a.result(5)
+            b.run("ROLLBACK")
+            a.run("ROLLBACK")
+
+    def test_waits_are_seen_from_every_primary(self):
+        a, b, near = self.begin(1, 2, 1)
+        pids = [a.pid(), b.pid(), near.pid()]
+        self.row(a, 20)
+        self.row(b, 20, send=True)
+        near.run("SELECT 1")
+        self.row(near, 20, send=True)
+        self.assertTrue(b.waits() and near.waits())
+        seen = self.cluster.everywhere("SELECT node, pid, blocked_by_node, blocked_by_pid FROM gcl_stat_waits ORDER BY node")
+        self.assertEqual([[f"1|{pids[2]}|1|{pids[0]}", f"2|{pids[1]}|1|{pids[0]}"]] * 3, seen)
+        a.run("ROLLBACK")
+        # One of the two has the row now, and the other waits for it.
+        eventually(lambda: self.cluster.sql(3, "SELECT count(*) FROM gcl_stat_waits") == ["1"])
+        for _ in range(2):
+            owner = next(session for session in (b, near, b, near) if session.pending and not session.waits(1))
+            owner.result()
+            owner.run("ROLLBACK")
+        self.assertEqual([], self.cluster.sql(3, "SELECT * FROM gcl_stat_waits"))
+
+    def test_a_waiter_that_is_terminated_leaves_nothing(self):
+        a, b = self.begin(1, 2)
+        pid = b.pid()
+        self.row(a, 20)
+        self.row(b, 20, send=True)
+        self.assertTrue(b.waits())
+        self.cluster.sql(2, f"SELECT pg_terminate_backend({pid})")
+        with self.assertRaises(SqlError):
+            b.result(5)
+        eventually(lambda: self.cluster.sql(3, "SELECT * FROM gcl_stat_waits") == [])
+        a.run("ROLLBACK")
+
+
+class Client(threading.Thread):
+    """Runs transactions that lock a few rows in any order, and notes what it held and wanted, and when."""
+    ROWS, LOCKS = 6, 3
+
+    def __init__(self, cluster, primary, until, seed):
+        super().__init__()
+        self.session = cluster.session(primary)
+        self.name_ = (self.session.pid(), primary)
+        self.until, self.random = until, random.Random(seed)
+        self.holds = []      # (row, when it got it, when its transaction ended)
+        self.wants = []      # (row, when it asked, when it was answered)
+        self.deadlocks = []  # (when it heard, text)
+        self.failures = []
+        self.committed = 0
+
+    def transaction(self):
+        got = []
+        try:
+            self.session.run("BEGIN")
+            for row in self.random.sample(range(1, self.ROWS + 1), self.LOCKS):
+                asked = time.monotonic()
+                try:
+                    self.session.run(f"UPDATE r SET v = v + 1 WHERE id = {row}")
+                finally:
+                    self.wants.append((row, asked, time.monotonic()))
+                got.append((row, time.monotonic()))
+            self.session.run("COMMIT")
+            self.committed += 1
+        except SqlError as error:
+            heard = time.monotonic()
+            if error.state != "40P01":
+                raise
+            self.deadlocks.append((heard, "\n".join(line for line in self.session.collected if line)))
+            self.session.run("ROLLBACK")
+        ended = time.monotonic()
+        self.holds += [(row, when, ended) for row, when in got]
+
+    def run(self):
+        try:
+            while time.monotonic() < self.until:
+                self.transaction()
+        except Exception as error:  # pylint: disable=broad-except
+            self.failures.append(repr(error))
+
+
+class DeadlocksUnderLoad(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3, settings=("deadlock_timeout=50ms",)))
+        cls.cluster.sql(1, "CREATE TABLE r (id int PRIMARY KEY, v int) USING gcl")
+        cls.cluster.sql(1, "INSERT INTO r SELECT i, 0 FROM generate_series(1, 200) i")
+
+    def check_cycle(self, clients, victim, heard, text):
+        """The processes of the detail form a cycle, and at that time each wanted a row that the next one held."""
+        links = re.findall(r"Process (\d+) of primary (\d+) waits for .*?; blocked by process (\d+) of primary (\d+)", text)
+        self.assertGreater(len(links), 1, text)
+        waiters = [(int(link[0]), int(link[1])) for link in links]
+        holders = [(int(link[2]), int(link[3])) for link in links]
+        self.assertEqual(victim.name_, waiters[0])
+        self.assertEqual(holders, waiters[1:] + waiters[:1], text)
+        for waiter, holder in zip(waiters, holders):
+            waiter, holder = clients[waiter], clients[holder]
+            # Nobody of them can have gone on before the victim's server had told it to give way, just before it heard.
+            wanted = [row for row, asked, answered in waiter.wants if asked < heard <= answered + 0.5]
+            held = [row for row, got, ended in holder.holds if got < heard <= ended + 0.5]
+            self.assertTrue(set(wanted) & set(held), f"{text}\n{waiter.name_} wanted {wanted}, {holder.name_} held {held}")
+
+    def test_every_victim_was_in_a_cycle(self):
+        until = time.monotonic() + 15
+        clients = [Client(self.cluster, k, until, seed=10 * k + i) for k in (1, 2, 3) for i in range(2)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join(60)
+            self.assertFalse(client.is_alive(), "a client hangs")
+            self.assertEqual([], client.failures)
+        by_name = {client.name_: client for client in clients}
+        checked = local = 0
+        for client in clients:
+            for heard, text in client.deadlocks:
+                if " of primary " not in text:
+                    local += 1  # of two on one primary: PostgreSQL's own
+                    continue
+                self.check_cycle(by_name, client, heard, text)
+                checked += 1
+        committed = sum(client.committed for client in clients)
+        self.assertGreater(checked, 5, "there were to be deadlocks")
+        self.assertGreater(committed, 20)
+        # What was committed is there, and what gave way is not.
+        self.assertEqual([str(committed * Client.LOCKS)], self.cluster.sql(1, "SELECT sum(v) FROM r WHERE id <= 100"))
+        print(f" {committed} committed, {checked} cycles across primaries and {local} within one", end=" ")
+
+    def test_who_locks_in_order_is_never_a_victim(self):
+        script = f"{self.cluster.dir}/ordered.sql"
+        with open(script, "w", encoding="ascii") as f:
+            f.write("\\set a random(101, 110)\n\\set b random(101, 110)\n\\set c least(:a, :b)\n\\set d greatest(:a, :b)\n"
+                    "BEGIN;\nUPDATE r SET v = v + 1 WHERE id = :c;\nUPDATE r SET v = v + 1 WHERE id = :d;\nCOMMIT;\n")
+        os.chmod(script, 0o644)
+        environment = {**os.environ, "PGOPTIONS": "-c deadlock_timeout=2ms"}
+        running = [subprocess.Popen(["pgbench", "-n", "-c", "4", "-T", "15", "-f", script, "--max-tries=10",
+                                     "--failures-detailed", self.cluster.dsn(k)],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+                   for k in (1, 2, 3)]
+        transactions = 0
+        for process in running:
+            text = process.communicate(timeout=90)[0]
+            self.assertEqual(0, process.returncode, text)
+            transactions += int(re.search(r"transactions actually processed: (\d+)", text).group(1))
+            self.assertIn("number of transactions retried: 0 ", text)
+            self.assertIn("number of deadlock failures: 0 ", text)
+        self.assertGreater(transactions, 1000)
+        print(f" {transactions} transactions", end=" ")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
