@@ -46,9 +46,11 @@ void check_pool(const Cluster& c, bool anybody_runs) {
       return;
     case PoolState::Kind::kUnclean:
       fail(
-          "the pool was not closed cleanly ({}): its tables cannot be read any more. Remove the cluster with: gclctl "
-          "destroy {}",
-          state.text, c.dir.string());
+          "the pool was not closed cleanly ({}): its tables cannot be read any more. The ordinary tables of primary K "
+          "are "
+          "all there: to save them, start it by hand with {} -D {}/nodeK/data. Remove the cluster with: gclctl destroy "
+          "{}",
+          state.text, (c.bindir() / "postgres").string(), c.dir.string(), c.dir.string());
     case PoolState::Kind::kAbsent:
       fail("the pool is gone: {}", state.text);
   }

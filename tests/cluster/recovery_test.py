@@ -1,0 +1,111 @@
+"""A server that crashed recovers from its own WAL, our records in it or not: its ordinary tables are all there."""
+import glob
+import os
+import signal
+import subprocess
+import threading
+import unittest
+
+from harness import Cluster, SqlError, eventually
+
+
+class Load(threading.Thread):
+    """Writes both kinds of tables until the server dies; knows what was acknowledged of the ordinary one."""
+
+    def __init__(self, session):
+        super().__init__()
+        self.session, self.acknowledged = session, 0
+
+    def run(self):
+        try:
+            while True:
+                self.session.run("INSERT INTO shared SELECT i, repeat('x', 100) FROM generate_series(1, 20) i")
+                self.session.run(f"INSERT INTO ordinary VALUES ({self.acknowledged + 1})")
+                self.acknowledged += 1
+        except SqlError:
+            pass
+
+
+class Recovery(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=1))
+        cls.data = f"{cls.cluster.dir}/node1/data"
+        cls.cluster.sql(1, "CREATE TABLE shared (id int, v text) USING gcl")
+        cls.cluster.sql(1, "CREATE TABLE ordinary (id int) USING heap")
+        cls.cluster.sql(1, "CHECKPOINT")  # what recovery reads begins here
+        load = Load(cls.cluster.session(1))
+        load.start()
+        eventually(lambda: load.acknowledged > 20, 20)
+        cls.cluster.kill_all(1)
+        load.join()
+        cls.acknowledged = load.acknowledged
+        # Where nobody reaps the dead postmaster its number still looks taken.
+        for lock in (f"{cls.data}/postmaster.pid", *glob.glob(f"{cls.cluster.dir}/run/.s.PGSQL.*")):
+            os.unlink(lock)
+
+    def server(self, *settings):
+        """A server started by hand, as gclctl does not for an unclean pool."""
+        command = [glob.glob(f"{self.cluster.dir}/prefix/lib/postgresql/*/bin/postgres")[0], "-D", self.data]
+        for setting in settings:
+            command += ["-c", setting]
+        if os.geteuid() == 0:
+            command = ["runuser", "-u", "postgres", "--", *command]
+        self.log = f"{self.cluster.dir}/by-hand.log"
+        with open(self.log, "w", encoding="utf-8") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log)
+
+    def logged(self, text):
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return text in log.read()
+
+    def serve(self, *settings):
+        process = self.server(*settings)
+
+        def stop():
+            os.kill(self.cluster.postmaster(1), signal.SIGINT)
+            process.wait(20)
+
+        eventually(lambda: self.logged("ready to accept connections"), 20)
+        self.addCleanup(stop)
+
+    def assert_ordinary_tables_work(self):
+        rows = int(self.cluster.sql(1, "SELECT count(*) FROM ordinary WHERE id > 0")[0])
+        self.assertIn(rows, (self.acknowledged, self.acknowledged + 1))  # the last may have been committed, unheard
+        self.cluster.sql(1, "INSERT INTO ordinary VALUES (0)")
+        self.cluster.sql(1, "CREATE TABLE another (v int) USING heap; DROP TABLE another")
+
+    def refused(self, state, sql):
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(1, sql)
+        self.assertEqual(state, caught.exception.state)
+
+    # In this order: the first leaves the WAL as it is, the second recovers.
+    def test_1_without_the_module_recovery_says_what_is_missing(self):
+        wal = sorted(glob.glob(f"{self.data}/pg_wal/0*"))
+        dump = subprocess.run([f"{glob.glob('/usr/lib/postgresql/*/bin')[-1]}/pg_waldump", "-r", "custom150", *wal[:1]],
+                              text=True, capture_output=True)
+        self.assertIn("custom150", dump.stdout)
+        self.assertNotEqual(0, self.server("shared_preload_libraries=").wait(20))
+        self.assertTrue(self.logged("resource manager with ID 150 not registered"))
+        self.assertTrue(self.logged("shared_preload_libraries"))
+
+    def test_2_the_fenced_pool_is_refused_and_the_rest_works(self):
+        said = self.cluster.ctl("start", self.cluster.dir, check=False)
+        self.assertNotEqual(0, said.returncode)
+        self.assertIn("ordinary tables", said.stdout + said.stderr)
+        self.serve()
+        self.assertTrue(self.logged("redo done"))
+        self.assert_ordinary_tables_work()
+        for sql in ("SELECT count(*) FROM shared", "INSERT INTO shared VALUES (1)", "VACUUM shared",
+                    "CREATE TABLE more (v int) USING gcl"):
+            self.refused("57P02", sql)
+
+    def test_3_without_the_pool_the_rest_works_too(self):
+        self.serve("gcl.pool=")
+        self.assert_ordinary_tables_work()
+        self.refused("55000", "SELECT count(*) FROM shared")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
