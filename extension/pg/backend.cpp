@@ -122,6 +122,9 @@ bufmgr::BufferPool& pool() {
 bufmgr::Session& session() { return *here().session; }
 engine::TxnSystem& txns() { return *here().txns; }
 engine::Waiter& waiter() { return here().waiter; }
+bool serves() noexcept {
+  return node_pool() != nullptr && !node_pool()->fenced() && ddl_serving() && XactIsoLevel != XACT_SERIALIZABLE;
+}
 engine::TxnSystem* attached_txns() noexcept { return attached != nullptr ? attached->txns.get() : nullptr; }
 
 engine::Heap& heap_of(Relation table) {

@@ -22,6 +22,10 @@ engine::TxnSystem& txns();
 engine::Waiter& waiter();
 engine::Heap& heap_of(Relation table);
 
+// Whether gcl tables can be used just now, here and in this transaction.  A server that cannot serve them still serves
+// its own: where nobody has asked for one, what is missing is not said.
+bool serves() noexcept;
+
 // The session, if this process has one; null otherwise.  Never attaches.
 engine::TxnSystem* attached_txns() noexcept;
 

@@ -4,6 +4,7 @@
 #include "extension/pg/indexam/dispatch.hpp"
 #include "extension/pg/node.hpp"
 #include "extension/pg/settings.hpp"
+#include "extension/pg/stats/relation_size.hpp"
 #include "extension/pg/tableam/drop_hook.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/snapshots.hpp"
@@ -19,6 +20,7 @@ void _PG_init(void) {
   if (!process_shared_preload_libraries_in_progress) return;  // every use says so: table_am.cpp, backend.cpp
   gcl::define_settings();
   gcl::install_btree_dispatch(gcl::table_am());
+  gcl::replace_size_functions();
   gcl::register_wal_records();
   if (gcl::node_configured()) {
     gcl::install_node();

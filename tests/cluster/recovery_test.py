@@ -100,6 +100,7 @@ class Recovery(unittest.TestCase):
         for sql in ("SELECT count(*) FROM shared", "INSERT INTO shared VALUES (1)", "VACUUM shared",
                     "CREATE TABLE more (v int) USING gcl"):
             self.refused("57P02", sql)
+        self.assertEqual(["t"], self.cluster.sql(1, "SELECT pg_total_relation_size('shared') IS NULL"))  # not an error
 
     def test_3_without_the_pool_the_rest_works_too(self):
         self.serve("gcl.pool=")

@@ -72,6 +72,31 @@ class Sql(unittest.TestCase):
         self.one.run("PREPARE TRANSACTION 'read only'")
         self.one.run("COMMIT PREPARED 'read only'")
 
+    def test_sizes_are_those_of_the_pool(self):
+        self.one.run("CREATE TABLE sized (id int PRIMARY KEY, v text) USING gcl")
+        self.one.run("INSERT INTO sized SELECT i, repeat('x', 200) FROM generate_series(1, 20000) i")
+        block, rows = 8192, 20000
+        for session in (self.one, self.two):
+            table, index = (int(session.one(f"SELECT pg_relation_size('{name}')")) for name in ("sized", "sized_pkey"))
+            self.assertTrue(0.9 < table / (rows * 245) < 1.2, table)
+            self.assertTrue(0.9 < index / (rows * 22) < 2, index)
+            self.assertEqual(0, table % block + index % block)
+            self.assertEqual(f"{table}|0|{table}|{index}|{table + index}", session.one(
+                """SELECT pg_relation_size('sized', 'main'), pg_relation_size('sized', 'fsm'), pg_table_size('sized'),
+                          pg_indexes_size('sized'), pg_total_relation_size('sized')"""))
+            listed = next(row for row in session.run("\\dt+ sized\n") if "sized" in row)
+            self.assertIn(f"{table // 1024} kB", listed)
+
+    def test_sizes_of_other_relations_are_the_server_s(self):
+        self.one.run("CREATE TABLE plain (id int PRIMARY KEY, v text) USING heap")
+        self.one.run("INSERT INTO plain SELECT i, 'x' FROM generate_series(1, 1000) i")
+        self.assertEqual("t|t|t", self.one.one(
+            """SELECT pg_relation_size('plain') = (pg_stat_file(pg_relation_filepath('plain'))).size,
+                      pg_total_relation_size('plain') = pg_table_size('plain') + pg_indexes_size('plain'),
+                      pg_relation_size('plain_pkey') = (pg_stat_file(pg_relation_filepath('plain_pkey'))).size"""))
+        self.assertEqual(["t"], self.one.run("SELECT pg_relation_size(0) IS NULL"))
+        self.refused("22023", self.one, "SELECT pg_relation_size('t', 'nonsense')")
+
     def test_a_snapshot_cannot_be_imported(self):
         self.one.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
         name = self.one.one("SELECT pg_export_snapshot()")

@@ -136,6 +136,30 @@ Result<uint64_t> Tree::count(Session& session) {
   }
 }
 
+// A level's pages are the entries of the level above; a page without a downlink yet is not counted.
+Result<uint64_t> Tree::pages(Session& session) {
+  Look look;
+  Head head;
+  uint64_t counted = 2;  // the meta page and the root
+  uint16_t level = 0;
+  for (PageId page = root_; page.valid();) {
+    if (session.interrupted()) return Errc::kInterrupted;
+    GCL_TRY(look.at(*pool_, session, page));
+    const bool sane = read_head(look.source(), head);
+    if (!look.source().validate()) {
+      look.failed();
+      continue;
+    }
+    if (!sane) return Errc::kCorrupt;
+    level = head.special.level;
+    if (level == 0) return counted;
+    counted += head.count;
+    page = head.special.right;
+    if (!page.valid() && level > 1) GCL_TRY(leftmost(*pool_, session, root_, uint16_t(level - 1), page));
+  }
+  return counted;
+}
+
 Result<Shape> Tree::shape(Session& session) {
   Look look;
   Head head;

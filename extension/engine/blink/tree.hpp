@@ -107,6 +107,7 @@ class Tree {
   Result<RemoveResult> remove_if(Session& session, TidPredicate& dead);
 
   Result<uint64_t> count(Session& session);  // of all entries; reads every leaf
+  Result<uint64_t> pages(Session& session);  // all there are; reads every page above the leaves
   Result<Shape> shape(Session& session);     // for the planner; reads one page a level
 
  private:

@@ -1,8 +1,5 @@
-// The one change made to the server's image: the pointer of the built-in function `bthandler` in fmgr_builtins[].
-//
-// P1. Changed only in the process that preloads libraries, before it forks; children inherit it.
-// P2. Changed only if everything known about the entry and the server holds; otherwise FATAL, and nothing is changed.
-// P3. One aligned pointer is stored; its page is read-only before and after.
+// btree's handler, replaced as builtin_patch.hpp says (P1-P3), after checking that it is the nbtree this code was
+// written for.
 #pragma once
 
 extern "C" {

@@ -24,11 +24,6 @@ TimestampTz fresh() {
   return TimestampTz(now.value);
 }
 
-// A server that cannot serve gcl tables still serves its own: what is missing is said when a gcl table is touched.
-bool serves() {
-  return node_pool() != nullptr && !node_pool()->fenced() && ddl_serving() && XactIsoLevel != XACT_SERIALIZABLE;
-}
-
 // S5.  What the worker's own statements see: in READ COMMITTED the newest state, as they would in the leader.
 TimestampTz in_worker() {
   if (leader_time == 0)

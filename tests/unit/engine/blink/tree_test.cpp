@@ -50,6 +50,7 @@ class BlinkTree : public ::testing::Test {
     auto counted = tree().count(*session_);
     ASSERT_TRUE(counted.ok());
     EXPECT_EQ(*counted, model_.size());
+    EXPECT_EQ(*tree().pages(*session_), report->pages + 1);  // the meta page
   }
   std::vector<Pair> read(const Range& range, bool forward) {
     auto scan = std::make_unique<Scan>(tree(), *session_, compare_);
