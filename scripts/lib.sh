@@ -16,7 +16,7 @@ install_packages() {
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
   done
   [[ ${#missing[@]} -eq 0 ]] && return 0
-  local root=()
+  local install=("$PWD/scripts/install_packages.sh" "${missing[@]}") root=()
   if [[ $EUID -ne 0 ]]; then
     if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
       root=(sudo -n)
@@ -24,29 +24,20 @@ install_packages() {
       root=(sudo)
     else
       echo "Packages are missing, and installing them takes root. Run as root:" >&2
-      echo "  apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${missing[*]}" >&2
+      printf '  %s\n' "${install[*]}" >&2
       exit 2
     fi
   fi
   say "Installing ${missing[*]}"
-  # The server's package would make and start a cluster on port 5432; while it is installed it is told not to.
-  local no_cluster=/etc/postgresql-common/createcluster.d/zz_pg_gcl.conf
-  "${root[@]}" mkdir -p /etc/postgresql-common/createcluster.d
-  echo 'create_main_cluster = false' | "${root[@]}" tee "$no_cluster" >/dev/null
-  local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600)
-  local code=0
-  { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } || code=$?
-  "${root[@]}" rm -f "$no_cluster"
-  [[ $code -eq 0 ]] || die "the packages could not be installed (apt-get ended with $code)"
+  "${root[@]}" "${install[@]}" || die "the packages could not be installed (exit code $?)"
 }
 
 # build PRESET [TARGET...]
 build() {
   local preset=$1
   shift
-  cmake --preset "$preset" >"/tmp/gcl-configure.$$" 2>&1 || { cat "/tmp/gcl-configure.$$"; rm -f "/tmp/gcl-configure.$$"; return 1; }
-  rm -f "/tmp/gcl-configure.$$"
-  local targets=()
+  local targets=() said
+  said=$(cmake --preset "$preset" 2>&1) || { echo "$said"; return 1; }
   [[ $# -gt 0 ]] && targets=(--target "$@")
   cmake --build --preset "$preset" "${targets[@]}"
 }
