@@ -11,7 +11,6 @@
 namespace bufmgr {
 
 using coherence::Errc;
-using coherence::Line;
 using coherence::Lsn;
 using coherence::Status;
 

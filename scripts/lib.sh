@@ -4,7 +4,7 @@
 gcl_packages=(g++ cmake ninja-build ccache pkg-config python3 procps
   postgresql-15 postgresql-client-15 postgresql-server-dev-15 libpq-dev
   libfmt-dev libcli11-dev libgtest-dev libbenchmark-dev)
-gcl_check_packages=(clang-format valgrind)
+gcl_check_packages=(clang-format clang-tidy valgrind)
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 die() { printf '%s\n' "$*" >&2; exit 1; }

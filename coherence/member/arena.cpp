@@ -131,14 +131,15 @@ const char* fence_reason(const Pool& pool) noexcept {
 
 bool fence_if_somebody_died(const Pool& pool, NodeId self) noexcept {
   NodeTable& table = pool.table();
-  for (uint8_t n = 0; n < pool.nodes_max(); n++) {
-    if (NodeId{n} == self || !died(pool, NodeId{n})) continue;
+  for (uint32_t n = 0; n < pool.nodes_max(); n++) {
+    NodeId node{uint8_t(n)};
+    if (node == self || !died(pool, node)) continue;
     Membership live = Membership::kLive, leaving = Membership::kLeaving;
     NodeEntry& e = table.node[n];
     if (!e.state.compare_exchange_strong(live, Membership::kDead, std::memory_order_acq_rel))
       e.state.compare_exchange_strong(leaving, Membership::kDead, std::memory_order_acq_rel);
     char reason[160];
-    snprintf(reason, sizeof reason, "node %d (incarnation %llu, pid %d) ended without leaving the pool", n,
+    snprintf(reason, sizeof reason, "node %u (incarnation %llu, pid %d) ended without leaving the pool", n,
              static_cast<unsigned long long>(e.incarnation.load()), e.pid.load());
     fence_pool(pool, reason);
   }

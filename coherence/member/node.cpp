@@ -34,9 +34,10 @@ Status make_arena(const char* path, uint64_t bytes, int* fd, void** base, Proble
                         strerror(error));
   if (flock(*fd, LOCK_EX | LOCK_NB) != 0)
     return problem->set(Errc::kSystem, "cannot lock %s: %s", path, strerror(errno));
-  *base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-  if (*base == MAP_FAILED) return problem->set(Errc::kSystem, "cannot map %s: %s", path, strerror(errno));
-  madvise(*base, bytes, MADV_HUGEPAGE);
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+  if (mapped == MAP_FAILED) return problem->set(Errc::kSystem, "cannot map %s: %s", path, strerror(errno));
+  madvise(mapped, bytes, MADV_HUGEPAGE);
+  *base = mapped;
   return {};
 }
 
@@ -71,6 +72,8 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   std::unique_ptr<Node> node(new Node(pool));
   void* base = nullptr;
   Status ok = make_arena(path, layout.bytes, &node->arena_fd_, &base, problem);
+  node->arena_ = static_cast<ArenaHeader*>(base);  // unmapped by the destructor, whatever comes
+  node->arena_bytes_ = layout.bytes;
   auto* header = reinterpret_cast<PoolHeader*>(pool.at(PoolAddress{}));
   bool first = live_nodes(pool) == 0;
   if (ok && first) ok = pool.mark_durable(true, problem);
@@ -81,9 +84,8 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   node->id_ = id;
   node->incarnation_ = incarnation;
   node->fence_ = &table.fence;
+  VERIFY(node->arena_ != nullptr);
   auto* bytes = static_cast<std::byte*>(base);
-  node->arena_ = static_cast<ArenaHeader*>(base);
-  node->arena_bytes_ = layout.bytes;
   node->session_slots_ = reinterpret_cast<SessionSlot*>(bytes + layout.sessions_at);
   node->parked_ = reinterpret_cast<std::atomic<uint64_t>*>(bytes + layout.parked_at);
   node->lines_ = reinterpret_cast<Line*>(bytes + layout.lines_at);
@@ -132,8 +134,8 @@ NodeInfo Node::info(NodeId n) const noexcept {
 
 NodeSet Node::live() const noexcept {
   NodeSet set;
-  for (uint8_t n = 0; n < pool_.nodes_max(); n++)
-    if (info(NodeId{n}).state == NodeInfo::State::kLive) set = set.with(NodeId{n});
+  for (uint32_t n = 0; n < pool_.nodes_max(); n++)
+    if (NodeId node{uint8_t(n)}; info(node).state == NodeInfo::State::kLive) set = set.with(node);
   return set;
 }
 

@@ -29,8 +29,8 @@ class TxnWords {
       : words_(words.at), log_(log.at), nodes_(nodes) {
     uint64_t slots = log.bytes / 8 / nodes;
     slots_ = uint32_t(slots < slots_max ? slots : slots_max);
-    VERIFY(slots_ >= 64 && words.bytes > kWatchFrom(nodes));
-    sessions_ = uint32_t((words.bytes - kWatchFrom(nodes)) / 16 / nodes);
+    VERIFY(slots_ >= 64 && words.bytes > watch_from(nodes));
+    sessions_ = uint32_t((words.bytes - watch_from(nodes)) / 16 / nodes);
   }
   uint32_t slots() const { return slots_; }
   uint32_t sessions() const { return sessions_; }
@@ -45,7 +45,7 @@ class TxnWords {
   coherence::PoolAddress aborted_head(NodeId n) const { return reserved(n) + 24; }
   coherence::PoolAddress watch(NodeId n, coherence::SessionId s) const {
     VERIFY(n.value < nodes_ && s.value < sessions_);
-    return words_ + (kWatchFrom(nodes_) + (uint64_t{n.value} * sessions_ + s.value) * 8);
+    return words_ + (watch_from(nodes_) + (uint64_t{n.value} * sessions_ + s.value) * 8);
   }
   coherence::PoolAddress claim(NodeId n, coherence::SessionId s) const {
     return watch(n, s) + uint64_t{nodes_} * sessions_ * 8;
@@ -56,7 +56,7 @@ class TxnWords {
   }
 
  private:
-  static constexpr uint64_t kWatchFrom(uint32_t nodes) { return 1024 + nodes * 64u; }
+  static constexpr uint64_t watch_from(uint32_t nodes) { return 1024 + nodes * 64u; }
   coherence::PoolAddress words_, log_;
   uint32_t nodes_, slots_, sessions_;
 };
