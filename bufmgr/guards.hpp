@@ -33,7 +33,7 @@ class [[nodiscard]] SharedGuard {
   SharedGuard(SharedGuard&& other) noexcept { *this = std::move(other); }
   SharedGuard& operator=(SharedGuard&& other) noexcept {
     if (this != &other) {
-      release();
+      if (line_ != nullptr) release();
       session_ = std::exchange(other.session_, nullptr);
       line_ = std::exchange(other.line_, nullptr);
       bytes_ = std::exchange(other.bytes_, nullptr);
@@ -41,7 +41,9 @@ class [[nodiscard]] SharedGuard {
     }
     return *this;
   }
-  ~SharedGuard() { release(); }
+  ~SharedGuard() {
+    if (line_ != nullptr) release();  // most are moved from
+  }
   explicit operator bool() const { return line_ != nullptr; }
   PageId id() const { return id_; }
   const std::byte* bytes() const { return bytes_; }
@@ -67,7 +69,7 @@ class [[nodiscard]] ExclusiveGuard {
   ExclusiveGuard(ExclusiveGuard&& other) noexcept { *this = std::move(other); }
   ExclusiveGuard& operator=(ExclusiveGuard&& other) noexcept {
     if (this != &other) {
-      release();
+      if (line_ != nullptr) release();
       session_ = std::exchange(other.session_, nullptr);
       line_ = std::exchange(other.line_, nullptr);
       bytes_ = std::exchange(other.bytes_, nullptr);
@@ -75,7 +77,9 @@ class [[nodiscard]] ExclusiveGuard {
     }
     return *this;
   }
-  ~ExclusiveGuard() { release(); }
+  ~ExclusiveGuard() {
+    if (line_ != nullptr) release();  // most are moved from
+  }
   explicit operator bool() const { return line_ != nullptr; }
   PageId id() const { return id_; }
   const std::byte* bytes() const { return bytes_; }  // changed through MiniTransaction only

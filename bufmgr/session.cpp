@@ -33,28 +33,6 @@ Session::~Session() {
   release_all();
 }
 
-void Session::note_guard(Line& line, bool exclusive) noexcept {
-  VERIFY(held_ < kGuardsMax);
-  ledger_[held_++] = {&line, exclusive};
-}
-
-bool Session::forget_guard(const Line& line, bool exclusive) noexcept {
-  for (int i = held_; i-- > 0;) {  // the newest is the likeliest
-    if (ledger_[i].line != &line || ledger_[i].exclusive != exclusive) continue;
-    ledger_[i] = ledger_[--held_];
-    return true;
-  }
-  return false;
-}
-
-void Session::end_shared(Line& line) noexcept {
-  if (forget_guard(line, false)) coherence_.unlock_shared(line);
-}
-
-void Session::end_exclusive(Line& line) noexcept {
-  if (forget_guard(line, true)) coherence_.unlock_exclusive(line);
-}
-
 void Session::release_all() noexcept {
   while (held_ > 0) {
     const Held last = ledger_[--held_];
