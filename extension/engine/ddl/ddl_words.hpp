@@ -47,6 +47,7 @@ enum class DdlKind : uint8_t {
   kStatement = 2,  // run this statement
   kPrepare = 3,    // end all savepoints; the record is number `log_number`; be ready to commit
   kCommit = 4,     // the author has committed
+  kSavepoint = 6,  // savepoints were rolled back; the body names them
   kAbort = 5,      // the author has rolled back, or wrote nothing after all
 };
 

@@ -40,8 +40,10 @@ struct Exchange {
   uint64_t last;
   uint64_t log_number;
   DdlMembers members;
-  List* kept;     // Kept*
-  List* aborted;  // savepoints rolled back since the exchange began
+  List* kept;       // Kept*
+  List* opened_in;  // savepoints that were open when the exchange began
+  List* told;       // and those that the others know of
+  List* aborted;    // rolled back, and the others do not know yet
   engine::DdlChannel* channel;
   char database[NAMEDATALEN];
 } exchange;
@@ -170,6 +172,9 @@ void start_body(StringInfo body) {
   initStringInfo(body);
   write_ints(body, savepoints);
   write_ints(body, exchange.aborted);
+  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  exchange.told = list_copy(savepoints);
+  MemoryContextSwitchTo(caller);
 }
 
 // Gives back whatever this transaction holds.  Never raises.
@@ -208,6 +213,33 @@ void write_log_record(StringInfo to) {
   }
 }
 
+// The others still hold what was locked in the savepoint.  They hear of it now, and are not waited for.
+void tell_of_rollback() {
+  if (ddl_pool_fenced()) return;
+  prepare_for_news();
+  // D1.  What an ERROR left behind was cancelled by it: that ends soon.
+  while (!settled(exchange.last, nullptr) && !ddl_pool_fenced() && PostmasterIsAlive()) sleep_for_news_uninterrupted();
+  done_with_news();
+  StringInfoData body;
+  start_body(&body);
+  if (uint32_t(body.len) > exchange.channel->window_bytes()) return;  // the next message tells
+  (void)post(DdlKind::kSavepoint, body.data, uint32_t(body.len), 0, uint32_t(body.len));
+  exchange.aborted = NIL;
+}
+
+void roll_back_to(SubTransactionId mine) {
+  if (list_member_int(exchange.opened_in, int(mine))) return ddl_aborted();
+  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  exchange.aborted = lappend_int(exchange.aborted, int(mine));
+  ListCell* cell;
+  foreach (cell, exchange.kept) {
+    auto* kept = static_cast<Kept*>(lfirst(cell));
+    kept->rolled_back |= list_member_int(kept->record->path, int(mine));
+  }
+  if (exchange.last && list_member_int(exchange.told, int(mine))) tell_of_rollback();
+  MemoryContextSwitchTo(caller);
+}
+
 void savepoint_callback(SubXactEvent event, SubTransactionId mine, SubTransactionId, void*) {
   if (event == SUBXACT_EVENT_START_SUB) {
     MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
@@ -218,15 +250,7 @@ void savepoint_callback(SubXactEvent event, SubTransactionId mine, SubTransactio
   if (event == SUBXACT_EVENT_PRE_COMMIT_SUB) return;
   if (savepoints == NIL || llast_int(savepoints) != int(mine)) return;
   savepoints = list_delete_last(savepoints);
-  if (event != SUBXACT_EVENT_ABORT_SUB || !exchange.locked) return;
-  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
-  exchange.aborted = lappend_int(exchange.aborted, int(mine));
-  MemoryContextSwitchTo(caller);
-  ListCell* cell;
-  foreach (cell, exchange.kept) {
-    auto* kept = static_cast<Kept*>(lfirst(cell));
-    kept->rolled_back |= list_member_int(kept->record->path, int(mine));
-  }
+  if (event == SUBXACT_EVENT_ABORT_SUB && exchange.locked) roll_back_to(mine);
 }
 
 }  // namespace
@@ -289,22 +313,38 @@ static void lock_cluster() {
   done_with_news();
 }
 
-void open_exchange() {
+static void lock_cluster_now() {
+  const LOCKTAG tag = ddl_tag();
+  const bool tagged = LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
+  if (tagged && exchange.channel->try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) return;
+  if (tagged) unlock_ddl_tag();
+  ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("could not obtain the DDL lock"),
+                  errdetail("A lock on all primaries needs it, and another session has it."),
+                  errhint("gcl_ddl_lock shows which.")));
+}
+
+void open_exchange(bool nowait) {
   if (exchange.locked) return;
   if (!exchange_context)
     exchange_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl exchange", ALLOCSET_DEFAULT_SIZES);
   exchange.channel = &ddl_channel();
   strlcpy(exchange.database, get_database_name(MyDatabaseId), NAMEDATALEN);
-  lock_cluster();
+  if (nowait)
+    lock_cluster_now();
+  else
+    lock_cluster();
   exchange.locked = exchange.tagged = true;
+  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  exchange.opened_in = list_copy(savepoints);
+  MemoryContextSwitchTo(caller);
   exchange.members = exchange.channel->members();
   wait_settled(exchange.channel->sequence(), false);  // D3
 }
 
-void send_locks(List* targets) {
+void send_locks(List* targets, bool nowait) {
   StringInfoData body;
   start_body(&body);
-  pq_sendint32(&body, uint32_t(LockTimeout));
+  pq_sendint32(&body, nowait ? uint32_t(-1) : uint32_t(LockTimeout));
   DdlRecord record{};
   record.sql = pstrdup("");
   record.targets = targets;

@@ -11,10 +11,11 @@ void install_exchange_hooks();  // savepoint callback
 // Takes the cluster's DDL lock, unless this transaction has it.  May wait: cancelable, obeys lock_timeout, and is an
 // edge of the local deadlock check (every process of this server that wants it waits for one lock tag, which the apply
 // worker holds while another primary is the author).
-void open_exchange();
+// `nowait`: raises 55P03 instead of waiting.
+void open_exchange(bool nowait = false);
 
 // Others lock these relations; returns when all have them.
-void send_locks(List* targets);
+void send_locks(List* targets, bool nowait = false);
 // Others run the statement; ERROR names the primary that could not.  Keeps a copy for the log.
 void send_statement(DdlRecord* record);
 

@@ -10,6 +10,7 @@ extern "C" {
 #include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 }
 
@@ -112,12 +113,16 @@ void DdlReplay::go_to(const List* path, const List* aborted) {
 void DdlReplay::lock(const List* targets, int lock_timeout_ms) {
   const int nest = NewGUCNestLevel();
   char timeout[32];
-  snprintf(timeout, sizeof timeout, "%d", lock_timeout_ms);
+  snprintf(timeout, sizeof timeout, "%d", Max(lock_timeout_ms, 0));
   (void)set_config_option("lock_timeout", timeout, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
   ListCell* cell;
   foreach (cell, targets) {
     const auto* target = static_cast<DdlTarget*>(lfirst(cell));
-    LockRelationOid(target->relation, target->mode);
+    if (lock_timeout_ms >= 0)
+      LockRelationOid(target->relation, target->mode);
+    else if (!ConditionalLockRelationOid(target->relation, target->mode))
+      ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+                      errmsg("could not obtain lock on relation \"%s\"", get_rel_name(target->relation))));
     if (!is_shared_relation(target->relation))
       ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %u is not here", target->relation)));
   }

@@ -255,17 +255,6 @@ DdlPlan plan_names(List* names, LOCKMODE mode) {
   return sorter.plan();
 }
 
-DdlPlan plan_lock(const LockStmt* statement) {
-  if (statement->mode <= RowExclusiveLock || statement->nowait) return local();
-  DdlPlan plan{DdlScope::kLockOnly, NIL, false, false};
-  ListCell* cell;
-  foreach (cell, statement->relations) {
-    const Oid relation = find(lfirst_node(RangeVar, cell));
-    if (is_shared_table(relation)) add_target(&plan, relation, statement->mode);
-  }
-  return plan.targets == NIL ? local() : plan;
-}
-
 DdlPlan plan_rename(const RenameStmt* statement) {
   if (statement->renameType == OBJECT_SCHEMA) return {DdlScope::kCluster, NIL, false, false};
   if (!statement->relation) return local();
@@ -394,8 +383,6 @@ DdlPlan plan_ddl(Node* statement) {
       return plan_names(castNode(TruncateStmt, statement)->relations, AccessExclusiveLock);
     case T_CreateSchemaStmt:
       return {DdlScope::kCluster, NIL, true, false};
-    case T_LockStmt:
-      return plan_lock(castNode(LockStmt, statement));
     case T_RenameStmt:
       return plan_rename(castNode(RenameStmt, statement));
     case T_GrantStmt:

@@ -10,7 +10,7 @@
 
 namespace gcl {
 
-enum class DdlScope : uint8_t { kLocal, kLockOnly, kCluster };
+enum class DdlScope : uint8_t { kLocal, kCluster };
 
 struct DdlPlan {
   DdlScope scope;

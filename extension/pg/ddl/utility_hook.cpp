@@ -7,6 +7,7 @@
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/lock_table.hpp"
 
 extern "C" {
 #include "access/xlog.h"
@@ -147,6 +148,10 @@ void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree,
   Call call{statement, text, read_only_tree, context, params, environment, destination, completion};
   refuse_imported_snapshot(statement->utilityStmt);
   if (!may_concern_us(statement->utilityStmt) || none_of_ours(call)) return pass_on(call);
+  if (IsA(statement->utilityStmt, LockStmt)) {  // also READ ONLY transactions may lock
+    if (!IsInParallelMode()) lock_table_everywhere(reinterpret_cast<LockStmt*>(statement->utilityStmt));
+    return pass_on(call);
+  }
   check_database_statement(call.statement->utilityStmt);
   if (wants_heap_instead(statement->utilityStmt)) {
     call.statement = static_cast<PlannedStmt*>(copyObjectImpl(statement));
