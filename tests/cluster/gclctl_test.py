@@ -93,5 +93,78 @@ class Gclctl(unittest.TestCase):
         self.assertFalse(os.path.exists(self.dir))
 
 
+class OtherUsers(unittest.TestCase):
+    """Who is neither root nor the cluster's owner is told so; an ordinary user has clusters of his own."""
+
+    def setUp(self):
+        if os.geteuid() != 0:  # a user who is not root has nobody else to be; all of the above ran as an ordinary user
+            self.user = {}
+        else:
+            self.user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+        self.parent = new_dir()
+        self.addCleanup(shutil.rmtree, self.parent, True)
+        os.chmod(self.parent, 0o755)
+        # The build may lie where others cannot look.
+        build = os.path.dirname(os.path.dirname(os.path.abspath(GCLCTL)))
+        for name in ("bin/gclctl", "lib/gcl.so"):
+            os.makedirs(os.path.join(self.parent, "build", os.path.dirname(name)), exist_ok=True)
+            shutil.copy(os.path.join(build, name), os.path.join(self.parent, "build", name))
+        shutil.copytree(os.path.join(build, "share"), os.path.join(self.parent, "build", "share"))
+        self.mine, self.his = os.path.join(self.parent, "mine", "c"), os.path.join(self.parent, "his", "c")
+        for path in (self.mine, self.his):
+            os.mkdir(os.path.dirname(path), 0o755)
+        if self.user:
+            shutil.chown(os.path.dirname(self.his), "nobody", "nogroup")
+        reserved = ports.Reservation(3)
+        self.addCleanup(reserved.close)
+        self.port = reserved.base
+
+    def run_as(self, user, verb, path, *arguments):
+        done = subprocess.run([os.path.join(self.parent, "build/bin/gclctl"), verb, path, *arguments], text=True, cwd="/",
+                              capture_output=True, timeout=100, **user)
+        return done.returncode, done.stdout + done.stderr
+
+    def init(self, user, path, primaries, port):
+        answer = self.run_as(user, "init", path, "--primaries", str(primaries), "--port", str(port), "--pool-size",
+                             "64MB", "--cache-size", "16MB")
+        if answer[0] == 0:
+            self.addCleanup(lambda: os.path.exists(path) and self.run_as({}, "destroy", path))
+        return answer
+
+    def test_a_cluster_of_an_ordinary_user(self):
+        def answer(*arguments):
+            code, said = self.run_as(self.user, arguments[0], self.his, *arguments[1:])
+            self.assertEqual(0, code, said)
+            return said.strip()
+
+        self.assertEqual(0, self.init(self.user, self.his, 2, self.port)[0])
+        answer("start")
+        answer("psql", "1", "-XAtqc", "CREATE EXTENSION gcl; CREATE TABLE t AS SELECT 7 AS i", "-c",
+               "CREATE TABLE g (i int) USING gcl; INSERT INTO g TABLE t")
+        self.assertEqual("7", answer("psql", "2", "-XAtqc", "TABLE g"))
+        self.assertIn("up", answer("status"))
+        self.assertIn("port=", answer("dsn", "2"))
+        self.assertIn("saved", answer("stop"))
+        answer("destroy")
+        self.assertEqual([], os.listdir(os.path.dirname(self.his)))
+
+    def test_a_cluster_of_somebody_else(self):
+        if not self.user:
+            code, said = self.run_as({}, "init", "/root/c", "--primaries", "1")
+            self.assertEqual((1, True), (code, "/root" in said and "Permission denied" in said), said)
+            return
+        self.assertEqual(0, self.init({}, self.mine, 1, self.port)[0])
+        for verb in ("status", "start", "stop", "destroy", "dsn", "psql"):
+            code, said = self.run_as(self.user, verb, self.mine, *(["1"] if verb in ("dsn", "psql") else []))
+            self.assertEqual((1, f"gclctl: {self.mine}/cluster.conf cannot be read: Permission denied\n"), (code, said))
+        os.chmod(self.mine, 0o755)
+        for verb in ("status", "start", "stop", "destroy", "psql"):
+            code, said = self.run_as(self.user, verb, self.mine, *(["1"] if verb == "psql" else []))
+            self.assertEqual((1, 'gclctl: the cluster belongs to "postgres": run gclctl as that user, or as root\n'),
+                             (code, said))
+        code, said = self.init(self.user, os.path.join(self.parent, "mine", "d"), 1, self.port)
+        self.assertEqual((1, f"gclctl: {self.parent}/mine/d: Permission denied\n"), (code, said))
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <map>
 
@@ -24,6 +26,7 @@ std::string required(const std::map<std::string, std::string>& values, const std
 Cluster Cluster::load(const fs::path& dir) {
   fs::path file = dir / "cluster.conf";
   std::ifstream in(file);
+  if (!in && errno == EACCES) fail("{} cannot be read: {}", file.string(), strerror(EACCES));
   std::string line;
   if (!in || !std::getline(in, line) || line != kFirstLine)
     fail("{} is not a directory made by gclctl init", dir.string());

@@ -122,7 +122,7 @@ int init(const InitOptions& options) {
     code = run_as(c.account, [&] { return fill(c, options.settings); });
     if (code == 0) c.save();
   } catch (const std::exception& e) {
-    problem = e.what();
+    problem = text_of(e);
     code = 1;
   }
   if (code != 0) {  // what is half made belongs to nobody

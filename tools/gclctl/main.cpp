@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
     if (*remove) return destroy(dir);
   } catch (const std::exception& e) {
     fflush(stdout);
-    fmt::print(stderr, "gclctl: {}\n", e.what());
+    fmt::print(stderr, "gclctl: {}\n", text_of(e));
   }
   return 1;
 }

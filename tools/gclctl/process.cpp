@@ -96,10 +96,15 @@ std::string account_for_new_cluster() {
   return me->pw_name;
 }
 
+void check_may_act_for(const std::string& account) {
+  if (uid_t me = geteuid(); me != 0 && me != account_entry(account).pw_uid)
+    fail("the cluster belongs to \"{}\": run gclctl as that user, or as root", account);
+}
+
 int run_as(const std::string& account, const std::function<int()>& body) {
   const passwd& entry = account_entry(account);
   if (entry.pw_uid == geteuid()) return body();
-  if (geteuid() != 0) fail("the cluster belongs to \"{}\": run gclctl as that user, or as root", account);
+  check_may_act_for(account);
   pid_t pid = fork_or_fail();
   if (pid == 0) {
     if (initgroups(entry.pw_name, entry.pw_gid) != 0 || setgid(entry.pw_gid) != 0 || setuid(entry.pw_uid) != 0)
@@ -112,7 +117,7 @@ int run_as(const std::string& account, const std::function<int()>& body) {
     try {
       code = body();
     } catch (const std::exception& e) {
-      fmt::print(stderr, "gclctl: {}\n", e.what());
+      fmt::print(stderr, "gclctl: {}\n", text_of(e));
     }
     fflush(nullptr);
     _exit(code);

@@ -20,6 +20,9 @@ pid_t start_daemon(const Arguments& arguments, const std::string& directory, con
 // The account a cluster made by the caller runs under: the caller's, or for root `postgres` (a server refuses root).
 std::string account_for_new_cluster();
 
+// Fails unless we are `account` or root.
+void check_may_act_for(const std::string& account);
+
 // Runs `body` as `account` and returns its exit code: directly if we are that user, in a child if we are root.  Fails
 // for other users.
 int run_as(const std::string& account, const std::function<int()>& body);

@@ -61,6 +61,7 @@ int dsn(const std::string& dir, int node) {
 
 int psql(const std::string& dir, int node, const std::vector<std::string>& arguments) {
   Cluster c = Cluster::load(dir);
+  check_may_act_for(c.account);  // the socket's directory is closed to others
   std::string program = (installation().bindir / "psql").string(), where = c.dsn(c.chosen(node).front());
   std::vector<char*> argv = {program.data(), const_cast<char*>("-d"), where.data()};
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
