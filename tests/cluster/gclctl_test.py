@@ -1,6 +1,7 @@
 """What gclctl refuses, and that it leaves nothing behind."""
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import unittest
@@ -71,6 +72,21 @@ class Gclctl(unittest.TestCase):
         self.assertIn("C.UTF-8", said)
         self.assertIn("de_DE.UTF-8", said)
         self.assertEqual(0, self.ctl("destroy", self.dir)[0])
+
+    def test_destroy_removes_the_memory_of_a_killed_server(self):
+        self.assertEqual(0, self.init()[0])
+        self.assertEqual(0, self.ctl("start", self.dir)[0])
+        with open(self.dir + "/node1/data/postmaster.pid", encoding="ascii") as f:
+            lines = f.read().splitlines()
+        server, system_v = int(lines[0]), lines[6].split()[1]
+        with open(f"/proc/{server}/maps", encoding="ascii") as f:
+            mapped = {line.split()[5] for line in f if "/dev/shm/PostgreSQL" in line}
+        self.assertTrue(mapped)
+        os.kill(server, signal.SIGKILL)
+        self.assertEqual(0, self.ctl("destroy", self.dir)[0])
+        self.assertEqual([], [path for path in mapped if os.path.exists(path)])
+        with open("/proc/sysvipc/shm", encoding="ascii") as f:
+            self.assertNotIn(system_v, [line.split()[1] for line in f])
 
     def test_init_start_status_stop_destroy(self):
         self.assertEqual((0, True), (lambda a: (a[0], "cluster of 2" in a[1]))(self.init()))

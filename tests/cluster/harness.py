@@ -122,13 +122,15 @@ class Session:
         return int(self.one("SELECT pg_backend_pid()"))
 
     def close(self):
-        if self.process.poll() is None:
-            try:
-                self.process.stdin.close()
-                self.process.wait(2)
-            except (OSError, subprocess.TimeoutExpired):
-                self.process.kill()
-                self.process.wait()
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass  # it ended with a statement unread
+        try:
+            self.process.wait(2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         self.reader.join()
         self.process.stdout.close()
 

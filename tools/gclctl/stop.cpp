@@ -46,8 +46,20 @@ int stop_servers(const Cluster& c, int node) {
   return 1;
 }
 
+// A server that was killed leaves shared memory behind, which its next start would remove: PostgreSQL's own trial of a
+// data directory does no more than that.
+void remove_shared_memory(const Cluster& c, int k) {
+  if (!fs::exists(c.data(k) / "postmaster.pid")) return;
+  try {
+    output_of({(c.bindir() / "postgres").string(), "--check", "-D", c.data(k).string()});
+  } catch (const Failure& e) {  // it may be damaged beyond that
+    fmt::print(stderr, "gclctl: shared memory of primary {} may be left: {}\n", k, e.what());
+  }
+}
+
 int destroy_servers(const Cluster& c) {
   signal_and_wait(c, c.chosen(0), SIGQUIT);  // nothing is kept, so nothing is saved
+  for (int k : c.chosen(0)) remove_shared_memory(c, k);
   std::error_code error;
   fs::remove_all(c.pool_dir(), error);
   if (c.socket_dir.parent_path() != c.dir) fs::remove_all(c.socket_dir, error);
