@@ -106,6 +106,114 @@ class Locks(unittest.TestCase):
         for answer in self.cluster.everywhere("SELECT v FROM t WHERE id = 10"):
             self.assertEqual(["3"], answer)
 
+    # Each of the four modes, with every other one on the two other primaries.
+    MODES = ("KEY SHARE", "SHARE", "NO KEY UPDATE", "UPDATE")
+    CHANGES = {"UPDATE t SET v = v + 1 WHERE id = {}": 2, "UPDATE t SET id = id + 1000 WHERE id = {}": 3,
+               "DELETE FROM t WHERE id = {}": 3}
+
+    @staticmethod
+    def conflict(a, b):
+        return ("...x", "..xx", ".xxx", "xxxx")[a][b] == "x"
+
+    def gets(self, session, row, mode):
+        """Whether `session`, in a transaction, gets the lock at once."""
+        got = session.run(f"SELECT id FROM t WHERE id = {row} FOR {self.MODES[mode]} SKIP LOCKED", 5)
+        return got == [str(row)]
+
+    def test_four_modes_on_three_primaries(self):
+        third = self.cluster.session(3)
+        for a in range(4):
+            for b in range(4):
+                for c in range(4):
+                    for session in (self.holder, self.waiter, third):
+                        session.run("BEGIN")
+                    self.assertTrue(self.gets(self.holder, 1, a))
+                    self.assertEqual(not self.conflict(a, b), self.gets(self.waiter, 1, b), (a, b))
+                    held = [a] if self.conflict(a, b) else [a, b]
+                    self.assertEqual(not any(self.conflict(h, c) for h in held), self.gets(third, 1, c), (a, b, c))
+                    for session in (self.holder, self.waiter, third):
+                        session.run("ROLLBACK")
+
+    def test_changes_wait_for_shared_locks_and_the_other_way_round(self):
+        for change, strength in self.CHANGES.items():
+            for mode in range(4):
+                with self.subTest(change=change, mode=self.MODES[mode]):
+                    self.waiter.run("BEGIN")
+                    self.assertTrue(self.gets(self.waiter, 2, mode))
+                    self.holder.run("BEGIN; SET LOCAL lock_timeout = '100ms'")
+                    if self.conflict(mode, strength):
+                        with self.assertRaises(SqlError) as caught:
+                            self.holder.run(change.format(2), 5)
+                        self.assertEqual("55P03", caught.exception.state)
+                    else:
+                        self.holder.run(change.format(2), 5)
+                    self.holder.run("ROLLBACK")
+                    self.waiter.run("ROLLBACK")
+                    self.holder.run("BEGIN")
+                    self.holder.run(change.format(2), 5)
+                    self.waiter.run("BEGIN")
+                    self.assertEqual(not self.conflict(mode, strength), self.gets(self.waiter, 2, mode))
+                    self.waiter.run("ROLLBACK")
+                    self.holder.run("ROLLBACK")
+
+    def test_a_deletion_waits_for_both_holders_of_a_key(self):
+        third = self.cluster.session(3)
+        for session in (self.holder, third):
+            session.run("BEGIN")
+            session.run("SELECT * FROM t WHERE id = 3 FOR KEY SHARE")
+        # An update of no key passes between them, and what they hold goes along.
+        self.cluster.session(2).run("UPDATE t SET v = v + 1 WHERE id = 3")
+        self.waiter.send("DELETE FROM t WHERE id = 3 RETURNING id")
+        self.assertTrue(self.waiter.waits())
+        self.holder.run("COMMIT")
+        self.assertTrue(self.waiter.waits())
+        third.run("COMMIT")
+        self.assertEqual(["3"], self.waiter.result(5))
+        self.cluster.sql(1, "INSERT INTO t VALUES (3, 0)")
+
+    def test_a_shared_lock_sees_the_row_as_it_became(self):
+        before = int(self.holder.one("SELECT v FROM t WHERE id = 5"))
+        self.hold(5)
+        self.waiter.send(f"SELECT v FROM t WHERE id = 5 AND v = {before} FOR SHARE")
+        third = self.cluster.session(3)
+        third.send("SELECT v FROM t WHERE id = 5 FOR SHARE")
+        self.assertTrue(self.waiter.waits() and third.waits())
+        self.holder.run("COMMIT")
+        self.assertEqual([], self.waiter.result(5))
+        self.assertEqual([str(before + 1)], third.result(5))
+
+    def test_repeatable_read_does_not_lock_what_it_cannot_see(self):
+        self.waiter.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        self.waiter.run("SELECT count(*) FROM t")
+        self.hold(6)
+        self.holder.run("COMMIT")
+        with self.assertRaises(SqlError) as caught:
+            self.waiter.run("SELECT v FROM t WHERE id = 6 FOR KEY SHARE")
+        self.assertEqual("40001", caught.exception.state)
+        self.waiter.run("ROLLBACK")
+
+    def test_a_savepoint_gives_back_what_it_locked(self):
+        self.hold(7, "SELECT * FROM t WHERE id = {} FOR KEY SHARE")
+        self.holder.run("SAVEPOINT s")
+        self.holder.run("SELECT * FROM t WHERE id = 7 FOR UPDATE")
+        self.waiter.run("BEGIN")
+        self.assertFalse(self.gets(self.waiter, 7, 0))
+        self.holder.run("ROLLBACK TO s")
+        self.assertTrue(self.gets(self.waiter, 7, 2))
+        self.assertFalse(self.gets(self.waiter, 7, 3))
+        self.waiter.run("ROLLBACK")
+        self.holder.run("ROLLBACK")
+
+    def test_nowait_says_what_it_could_not_get(self):
+        self.hold(8, "SELECT * FROM t WHERE id = {} FOR SHARE")
+        self.waiter.run("BEGIN")
+        self.waiter.run("SELECT * FROM t WHERE id = 8 FOR SHARE NOWAIT")
+        with self.assertRaises(SqlError) as caught:
+            self.waiter.run("SELECT * FROM t WHERE id = 8 FOR NO KEY UPDATE NOWAIT", 5)
+        self.assertEqual("55P03", caught.exception.state)
+        self.waiter.run("ROLLBACK")
+        self.holder.run("ROLLBACK")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "extension/engine/heap/heap_page.hpp"
+#include "extension/engine/heap/lock_cells.hpp"
 #include "extension/engine/heap/outcome.hpp"
 #include "extension/engine/heap/relation_map.hpp"
 #include "extension/engine/heap/row.hpp"
@@ -60,7 +61,7 @@ struct UpdateOutcome {
 struct LockRequest {
   Tid tid;
   uint32_t command;
-  RowLock mode = RowLock::kExclusive;  // kNoKeyExclusive or kExclusive; the shared ones: Errc::kIncompatible
+  RowLock mode = RowLock::kExclusive;
   WaitPolicy policy = WaitPolicy::kBlock;
   bool follow = false;  // go to the newest version if the row was updated (FIND_LAST_VERSION)
 };
@@ -189,6 +190,7 @@ class Heap {
     std::vector<uint8_t> used;
   };
   Result<PageId> page_of(uint32_t block);
+  ExtentPlace place_of(uint32_t block) const;  // REQUIRES: page_of(block) has found it
   Status load_map();
   Status load_map_page(MapPage& map);
   Status ensure_target(uint32_t row_bytes);
@@ -199,12 +201,19 @@ class Heap {
   Status give_up_target(uint32_t free_bytes, uint32_t wanted);
   // changing
   struct UpdateStep;
-  Status settle(const Verdict& verdict, Facts& facts, WaitFor why);
+  struct CarriedLocks;
+  Result<Verdict> judge_version(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders);
+  Result<Verdict> judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders);
+  Status settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
   Result<bool> crosschecked(const RowHeader& row, const Snapshot** crosscheck);
-  Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, bool elsewhere,
-                                 bool may_change, bool pruned, UpdateOutcome* outcome);
-  Status lock_once(PageId page, const LockRequest& request, TxnId id, const Facts& facts, const RowHeader& before,
-                   std::byte* to, LockOutcome* outcome, RowHeader* row, Verdict* verdict);
+  Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
+                                 bool elsewhere, bool may_change, bool pruned, UpdateOutcome* outcome);
+  Result<Verdict> open_carried(const Holders& holders, const RowHeader& row, Tid from, Tid to, CarriedLocks* carried);
+  // locking
+  struct LockTry;
+  Status lock_once(LockTry& lock, std::byte* to, uint32_t* bytes);
+  Status record_lock(LockTry& lock, bufmgr::ExclusiveGuard& page, bufmgr::MiniTransaction& change);
+  Result<Verdict> lock_newer(const LockTry& origin, Facts& facts);
   // reading
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to);
   Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, TxnId* running);
@@ -224,6 +233,7 @@ class Heap {
 
   TxnSystem& txns_;
   RelationId relation_;
+  LockCells cells_;
   std::vector<MapPage> maps_;
   std::vector<uint32_t> used_;
   uint32_t target_ = kNoBlock;  // block this handle inserts into

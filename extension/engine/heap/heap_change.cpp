@@ -1,10 +1,11 @@
-// Deleting, updating and locking rows.  All three: look at the row under its page's exclusive guard with what is known,
-// leave the guard to learn or to wait, and look again (H5).
+// Deleting and updating rows.  Both: look at the row under its page's exclusive guard with what is known, leave the
+// guard to learn or to wait, and look again (H5).
 #include <algorithm>
 #include <utility>
 
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/page_change.hpp"
+#include "extension/engine/heap/version.hpp"
 
 namespace engine {
 
@@ -14,32 +15,25 @@ namespace {
 
 constexpr uint16_t kPruneEvery = 32;  // superseded versions on a page that make an update look for dead ones
 
-bool line_is_row(const ExclusiveGuard& page, uint16_t line) {
-  HeapPage view(page.bytes());
-  return line >= 1 && line <= view.lines() && view.line(line).normal();
-}
+// More locks than this are not carried to a new version: the update waits for some of them to end.
+constexpr size_t kCarriedMax = 200;
 
-RowOutcome no_such_row(Tid tid) { return {.result = RowResult::kInvisible, .conflict = {.next = tid}}; }
-
-// The header a row has once `kind` by `id` at `command` ends it, or locks it.
-RowHeader ended(RowHeader row, StampKind kind, TxnId id, uint32_t command, Tid next, bool chained, bool holds_lock) {
-  bool same_id = row.deleter.kind() == StampKind::kLocked && row.deleter.id() == id;
-  bool outer = holds_lock && (!same_id || (row.cmax & kOuterLock));
+// The header a row has once `kind` by `id` at `command` ends it.
+RowHeader ended(RowHeader row, StampKind kind, TxnId id, uint32_t command, Tid next, bool chained,
+                const Holders& holders) {
+  // Who holds FOR UPDATE goes on excluding FOR KEY SHARE.
+  if (kind == StampKind::kUpdated && holders.word_is_mine && holders.word.strongest() == RowLock::kExclusive)
+    kind = StampKind::kUpdatedKey;
   row.deleter = Stamp::of(kind, id);
-  row.cmax = command | (outer ? kOuterLock : 0);
+  row.cmax = command | uint32_t{holders.outer_for(id).raw} << kOuterLockShift;
   row.next_block = next.block;
-  row.set(next.offset, row.natts(), uint8_t((row.flags() & ~kChainUpdated) | (chained ? kChainUpdated : 0)));
+  uint8_t flags = uint8_t((row.flags() & ~(kChainUpdated | kHasLockers)) | (chained ? kChainUpdated : 0));
+  if (holders.recorded() || holders.word_is_others()) flags |= kHasLockers;
+  row.set(next.offset, row.natts(), flags);
   return row;
 }
 
 }  // namespace
-
-// What judge() could not decide: learns, or waits.  REQUIRES: no guard held.
-Status Heap::settle(const Verdict& verdict, Facts& facts, WaitFor why) {
-  if (verdict.kind == Verdict::kAsk) return facts.learn(txns_, verdict.id);
-  facts.forget();
-  return txns_.waiter().wait_for(verdict.id, why);
-}
 
 // Whether the crosscheck snapshot (of a foreign key's action) sees the row.  Once is enough: what it sees of a version
 // that nobody ends cannot change, and if somebody does, the verdict does.
@@ -53,6 +47,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
   if (!id) return id.error();
   auto page = page_of(tid.block);
   if (!page) return page.error() == Errc::kNotFound ? Result<RowOutcome>(no_such_row(tid)) : page.error();
+  Holders holders;
   for (Facts facts;;) {
     Verdict verdict;
     RowHeader row;
@@ -63,12 +58,14 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (!guard) return guard.error();
       if (!line_is_row(*guard, tid.offset)) return no_such_row(tid);
       row = HeapPage(guard->bytes()).row_header(tid.offset);
-      verdict = judge(txns_, facts, row, tid, command);
+      auto judged = judge_version(row, tid, {command, RowLock::kExclusive}, facts, &holders);
+      if (!judged) return judged.error();
+      verdict = *judged;
       if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !wait)) return verdict.outcome;
       if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
         change.join(*guard);
         put_ending(change, *guard, tid.offset,
-                   ended(row, StampKind::kDeleted, *id, command, moves ? Tid{} : tid, false, verdict.holds_lock));
+                   ended(row, StampKind::kDeleted, *id, command, moves ? Tid{} : tid, false, holders));
         count_superseded(change, *guard);
         change.commit();
         return RowOutcome{};
@@ -80,8 +77,58 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (!*seen) return RowOutcome{.result = RowResult::kUpdated, .conflict = {.next = tid}};
       continue;
     }
-    GCL_TRY(settle(verdict, facts, WaitFor::kDelete));
+    GCL_TRY(settle(verdict, holders, facts, WaitFor::kDelete));
   }
+}
+
+// The locks of other transactions (FOR KEY SHARE) on a version that is about to be updated, on their way to the new
+// one; the old one must keep them, too, in case the update is rolled back.
+struct Heap::CarriedLocks {
+  std::vector<Locker> all;
+  std::vector<Locker> kept;  // on the old version, in lock cells already
+  CellWriter old_cells, new_cells;
+  // Changes the image of the new version.
+  void put(std::byte* image) const {
+    RowHeader row;
+    std::memcpy(&row, image, sizeof row);
+    row.deleter = Stamp::of(StampKind::kLocked, all[0].id);
+    row.cmax = uint32_t(all[0].mode) | uint32_t{all[0].outer.raw} << kOuterLockShift;
+    if (all.size() > 1) row.set(row.next_offset(), row.natts(), uint8_t(row.flags() | kHasLockers));
+    std::memcpy(image, &row, sizeof row);
+  }
+};
+
+// kGo: they can be written.  REQUIRES: the guards of both versions' pages; there are such locks.
+Result<Verdict> Heap::open_carried(const Holders& holders, const RowHeader& row, Tid from, Tid to,
+                                   CarriedLocks* carried) {
+  if (holders.of_others() > kCarriedMax) {
+    TxnId first = holders.word_is_others() ? holders.word.id : holders.others[0].id;
+    return Verdict{.kind = Verdict::kWait,
+                   .outcome = {.result = RowResult::kBeingModified, .conflict = {.next = from, .by = first}},
+                   .id = first};
+  }
+  if (holders.word_is_others()) carried->all.push_back(holders.word);
+  carried->all.insert(carried->all.end(), holders.others.begin(), holders.others.end());
+  if (row.has_lockers()) {
+    carried->kept = holders.others;
+    carried->kept.insert(carried->kept.end(), holders.own.begin(), holders.own.end());
+  }
+  std::span<const Locker> all = carried->all;
+  CellPut on_old{from.offset, carried->kept, all.first(holders.word_is_others() ? 1 : 0)};
+  CellPut on_new{to.offset, {}, all.subspan(1)};
+  auto open = [&](CellWriter& cells, uint32_t block, std::initializer_list<CellPut> puts) -> Result<Verdict> {
+    size_t entries = 0;
+    for (const CellPut& put : puts) entries += put.add.size();
+    if (entries == 0) return Verdict{};
+    auto done = cells.open(cells_, block, puts);
+    if (!done) return done.error();
+    if (*done) return Verdict{};
+    return Verdict{.kind = Verdict::kCells, .block = block, .entries = uint32_t(entries)};
+  };
+  if (from.block == to.block) return open(carried->old_cells, from.block, {on_old, on_new});
+  auto verdict = open(carried->old_cells, from.block, {on_old});
+  if (!verdict || verdict->kind != Verdict::kGo) return verdict;
+  return open(carried->new_cells, to.block, {on_new});
 }
 
 // One attempt of an update under guards.
@@ -99,6 +146,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
   const Snapshot* crosscheck = request.crosscheck;
   bool elsewhere = false;
   bool pruned = false;
+  Holders holders;
   for (Facts facts;;) {
     UpdateOutcome outcome;
     if (elsewhere) GCL_TRY(ensure_target(kRowHeaderBytes + request.row.body_bytes));
@@ -106,7 +154,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
       GCL_TRY(give_up_target(0, kRowHeaderBytes + request.row.body_bytes));
       continue;
     }
-    auto step = update_once(request, *id, facts, elsewhere, crosscheck == nullptr, pruned, &outcome);
+    auto step = update_once(request, *id, facts, &holders, elsewhere, crosscheck == nullptr, pruned, &outcome);
     if (!step) return step.error();
     switch (step->next) {
       case UpdateStep::kDone:
@@ -133,7 +181,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
         if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !request.wait))
           return UpdateOutcome{.row = verdict.outcome};
         if (verdict.kind != Verdict::kGo) {
-          GCL_TRY(settle(verdict, facts, WaitFor::kUpdate));
+          GCL_TRY(settle(verdict, holders, facts, WaitFor::kUpdate));
           break;
         }
         auto seen = crosschecked(step->row, &crosscheck);
@@ -144,8 +192,8 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
   }
 }
 
-Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId id, const Facts& facts, bool elsewhere,
-                                           bool may_change, bool pruned, UpdateOutcome* outcome) {
+Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
+                                           bool elsewhere, bool may_change, bool pruned, UpdateOutcome* outcome) {
   auto& pool = txns_.pool();
   auto& session = txns_.session();
   uint32_t bytes = kRowHeaderBytes + request.row.body_bytes;
@@ -164,7 +212,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   }
   alignas(8) std::byte image[coherence::kPageSize];
   MiniTransaction change(pool, session);
-  GCL_TRY(change.reserve(log_for_row(bytes) + 2 * kLogForStamp));
+  GCL_TRY(change.reserve(log_for_row(bytes) + 2 * kLogForStamp + 2 * kLogForLock));
   // Two heap pages are latched in the order of their ids.
   auto first = pool.fix_exclusive(session, std::min(*page, other));
   if (!first) return first.error();
@@ -183,7 +231,10 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
     return step;
   }
   step.row = HeapPage(old_page.bytes()).row_header(request.tid.offset);
-  step.verdict = judge(txns_, facts, step.row, request.tid, request.command);
+  Wish wish{request.command, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive};
+  auto judged = judge_version(step.row, request.tid, wish, facts, holders);
+  if (!judged) return judged.error();
+  step.verdict = *judged;
   if (step.verdict.kind != Verdict::kGo || !may_change) return step;
 
   uint16_t superseded = old_page.header().reserved;
@@ -201,99 +252,29 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   bool chained = !elsewhere && !request.indexed_changed;
   Tid tid{elsewhere ? target_ : request.tid.block, line};
   compose_row(request.row, id, request.command, tid, chained ? kHeapOnly : 0, image);
+  CarriedLocks carried;
+  if (holders->of_others() != 0) {
+    auto opened = open_carried(*holders, step.row, request.tid, tid, &carried);
+    if (!opened) return opened.error();
+    step.verdict = *opened;
+    if (opened->kind != Verdict::kGo) return step;
+    carried.put(image);
+  }
   change.join(*first);
   if (elsewhere) change.join(second);
   format_if_unused(change, new_page, uint32_t(relation_.header.number()));
   put_row(change, new_page, line, place, image, bytes);
   put_ending(change, old_page, request.tid.offset,
              ended(step.row, request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated, id, request.command,
-                   tid, chained, step.verdict.holds_lock));
+                   tid, chained, *holders));
+  if (carried.old_cells.is_open()) carried.old_cells.write(change);
+  if (carried.new_cells.is_open()) carried.new_cells.write(change);
   count_superseded(change, old_page);
   change.commit();
   outcome->tid = tid;
   outcome->chained = chained;
   step.next = UpdateStep::kDone;
   return step;
-}
-
-Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
-  if (request.mode < RowLock::kNoKeyExclusive) return Errc::kIncompatible;
-  auto id = txns_.id_for_write();
-  if (!id) return id.error();
-  LockOutcome outcome{.tid = request.tid};
-  RowHeader before{};  // traversed: the version that led to this one
-  for (Facts facts;;) {
-    auto page = page_of(outcome.tid.block);
-    if (!page && page.error() != Errc::kNotFound) return page.error();
-    Verdict verdict{.kind = Verdict::kConflict, .outcome = no_such_row(outcome.tid)};
-    RowHeader row{};
-    if (page) {
-      auto locked = lock_once(*page, request, *id, facts, before, to, &outcome, &row, &verdict);
-      if (!locked) return locked.error();
-    }
-    if (outcome.traversed) {
-      // The place may hold a stranger by now; then the row we followed is gone for good.
-      auto same = row.creator.kind() == StampKind::kNone ? Result<bool>(false) : is_successor(txns_, before, row);
-      if (!same) return same.error();
-      if (!*same) {
-        outcome.row = {.result = RowResult::kDeleted, .conflict = {.next = outcome.tid, .by = before.deleter.id()}};
-        return outcome;
-      }
-    }
-    switch (verdict.kind) {
-      case Verdict::kGo:
-        return outcome;
-      case Verdict::kConflict:
-        if (!request.follow || verdict.outcome.result != RowResult::kUpdated || verdict.outcome.conflict.moved) {
-          outcome.row = verdict.outcome;
-          return outcome;
-        }
-        before = row;
-        outcome.tid = row.next();
-        outcome.traversed = true;
-        break;
-      case Verdict::kWait:
-        if (request.policy != WaitPolicy::kBlock) {
-          outcome.row = verdict.outcome;
-          outcome.row.result = RowResult::kWouldBlock;
-          return outcome;
-        }
-        [[fallthrough]];
-      case Verdict::kAsk:
-        GCL_TRY(settle(verdict, facts, WaitFor::kLock));
-    }
-  }
-}
-
-// Judges the row at outcome->tid and locks it if it may.  A row of our own making needs no mark: nobody else can end it
-// before we do.
-Status Heap::lock_once(PageId page, const LockRequest& request, TxnId id, const Facts& facts, const RowHeader& before,
-                       std::byte* to, LockOutcome* outcome, RowHeader* row, Verdict* verdict) {
-  uint16_t line = outcome->tid.offset;
-  MiniTransaction change(txns_.pool(), txns_.session());
-  GCL_TRY(change.reserve(kLogForStamp));
-  auto guard = txns_.pool().fix_exclusive(txns_.session(), page);
-  if (!guard) return guard.error();
-  if (!line_is_row(*guard, line)) return {};
-  HeapPage view(guard->bytes());
-  RowHeader found = view.row_header(line);
-  bool stranger =
-      outcome->traversed && found.creator.kind() == StampKind::kInserted && found.creator.id() != before.deleter.id();
-  if (stranger) return {};
-  *row = found;
-  *verdict = judge(txns_, facts, *row, outcome->tid, request.command);
-  if (verdict->kind != Verdict::kGo) return {};
-  bool mine = row->creator.kind() == StampKind::kInserted && txns_.current().is_mine(row->creator.id());
-  bool enough = verdict->has_lock && (row->cmax & 3) >= uint32_t(request.mode);
-  if (!mine && !enough) {
-    change.join(*guard);
-    put_ending(change, *guard, line,
-               ended(*row, StampKind::kLocked, id, uint32_t(request.mode), outcome->tid, false, verdict->holds_lock));
-    change.commit();
-  }
-  outcome->bytes = view.line(line).bytes();
-  std::memcpy(to, view.row(line), outcome->bytes);
-  return {};
 }
 
 }  // namespace engine

@@ -31,7 +31,7 @@ constexpr uint32_t extent_at(uint32_t extent) {
 
 }  // namespace
 
-Heap::Heap(TxnSystem& txns, RelationId relation) : txns_(txns), relation_(relation) {}
+Heap::Heap(TxnSystem& txns, RelationId relation) : txns_(txns), relation_(relation), cells_(txns, relation.header) {}
 
 Result<RelationId> Heap::create(TxnSystem& txns) {
   auto& pool = txns.pool();
@@ -55,8 +55,11 @@ Status Heap::drop(TxnSystem& txns, RelationId relation) {
   for (uint32_t m = 0; m < root.as<RelationPage>().maps; ++m) {
     PageId page = RelationPage::page_of(root.as<RelationPage>().map[m]);
     GCL_TRY(copy_typed(txns, page, PageType::kExtentMap, map));
-    for (uint32_t e = 0; e < map.as<ExtentMapPage>().extents; ++e)
-      GCL_TRY(pool.free(txns.session(), PageId{map.as<ExtentMapPage>().extent[e].first}, kExtentPages));
+    for (uint32_t e = 0; e < map.as<ExtentMapPage>().extents; ++e) {
+      const MapExtent& extent = map.as<ExtentMapPage>().extent[e];
+      if (extent.lock_directory().valid()) GCL_TRY(LockCells::drop(txns, extent.lock_directory()));
+      GCL_TRY(pool.free(txns.session(), PageId{extent.first}, kExtentPages));
+    }
     GCL_TRY(pool.free(txns.session(), page, 1));
   }
   return pool.free(txns.session(), relation.header, 1);
@@ -109,6 +112,10 @@ Result<PageId> Heap::page_of(uint32_t block) {
     if (map >= maps_.size() || extent >= maps_[map].extents.size()) return Errc::kNotFound;
   }
   return maps_[map].extents[extent] + block % kExtentPages;
+}
+
+ExtentPlace Heap::place_of(uint32_t block) const {
+  return {maps_[block / kBlocksPerMap].page, block % kBlocksPerMap / kExtentPages};
 }
 
 Result<bool> Heap::tid_valid(Tid tid) {

@@ -6,9 +6,11 @@
 // R2. Directory and extent entries are only ever added; block (map * kExtentsPerMap + extent) * 64 + n never moves.
 // R3. Pages of an extent are used in steps of kUsedStep; a used page may be unformatted (kUnused): it holds no rows.
 // R4. Room is a hint in sixteenths of a page: a wrong one costs a visit.
+// R6. An extent's lock directory is set once, by a session of any node (it is rare), and stays.
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "bufmgr/page.hpp"
 
@@ -51,10 +53,17 @@ struct RelationPage {
 static_assert(sizeof(RelationPage) == coherence::kPageSize);
 
 struct MapExtent {
-  uint64_t first;  // page id of its first page
-  uint8_t used;    // pages in use, from the first
-  uint8_t reserved[7];
+  uint64_t first;    // page id of its first page
+  uint8_t used;      // pages in use, from the first
+  uint8_t locks[6];  // page id of its lock directory (lock_page.hpp); 0: none
+  uint8_t reserved;
   uint8_t room[kExtentPages / 2];  // four bits per page: free bytes / kRoomUnit, at most 15
+  PageId lock_directory() const {  // invalid: none
+    uint64_t raw = 0;
+    std::memcpy(&raw, locks, sizeof locks);
+    return raw == 0 ? PageId{} : PageId{raw};
+  }
+  void set_lock_directory(PageId page) { std::memcpy(locks, &page.raw, sizeof locks); }
   uint32_t room_of(uint32_t n) const { return room[n / 2] >> (n % 2 * 4) & 15; }
   void set_room(uint32_t n, uint32_t value) {
     room[n / 2] = uint8_t((room[n / 2] & ~(15u << (n % 2 * 4))) | value << (n % 2 * 4));

@@ -6,7 +6,7 @@
 //   0  creator     u64  kCreator word: who inserted this version, or (a hint) when it committed, or frozen
 //   8  deleter     u64  kDeleter word: who deleted, updated or locks it, or nobody
 //  16  cmin        u32  command of the creator that inserted it
-//  20  cmax        u32  command of the deleter (kLocked: the mode), and kOuterLock
+//  20  cmax        u32  command of the deleter (kLocked: the mode), and above it an outer lock
 //  24  next_block  u32  the newer version this one was updated to (with next_offset), if any
 //  28  packed      u24  next_offset 9 bits | natts 11 bits | flags 4 bits
 //  31  body             bitmap if kHasNull; data at align8(31 + bitmap bytes)
@@ -26,11 +26,10 @@ enum class StampKind : uint8_t {
   kDeleted = 2,     // deleter: id deleted the row
   kUpdated = 3,     // deleter: id replaced it by (next_block, next_offset)
   kLocked = 4,      // deleter: id holds a row lock, cmax's low 2 bits say which mode; the row lives
-  kLockCell = 5,    // deleter: several lockers, in a lock cell (reserved)
   kCommitted = 6,   // hint: creator: inserted by a transaction that committed at this timestamp
   kFrozen = 7,      // hint: creator: visible to everyone
   kAborted = 8,     // hint: creator: never existed
-  kUpdatedKey = 9,  // deleter: as kUpdated, and a key column changed (conflicts with FOR KEY SHARE)
+  kUpdatedKey = 9,  // deleter: as kUpdated, and excludes FOR KEY SHARE: a key column changed, or id held FOR UPDATE
 };
 
 struct Stamp {
@@ -59,10 +58,20 @@ inline constexpr uint32_t kRowHeaderBytes = 31;
 inline constexpr uint8_t kHasNull = 1;       // the body starts with a null bitmap
 inline constexpr uint8_t kHeapOnly = 2;      // reached only through a same-page chain; no index entry points here
 inline constexpr uint8_t kChainUpdated = 4;  // next is on the same page and has no index entries of its own
+inline constexpr uint8_t kHasLockers = 8;    // more locks on this version may be recorded in its block's lock pages
 
-// In cmax: the deleter, a savepoint, took the place of a row lock that its own transaction holds at an outer level.  If
-// the savepoint is rolled back, the savepoint's parent counts as holding the lock (V4).
-inline constexpr uint32_t kOuterLock = 1u << 31;
+// In the top three bits of cmax: the deleter, a savepoint, took the place of a row lock that its own transaction holds
+// at an outer level.  If the savepoint is rolled back, the savepoint's parent counts as holding that lock (V4).
+struct OuterLock {
+  uint8_t raw = 0;  // 0: none; else 4 + mode
+  static constexpr OuterLock of(RowLock mode) { return {uint8_t(4 | uint8_t(mode))}; }
+  constexpr bool held() const { return raw != 0; }
+  constexpr RowLock mode() const { return RowLock(raw & 3); }
+  constexpr bool operator==(const OuterLock&) const = default;
+};
+inline constexpr int kOuterLockShift = 29;
+// The last command that may delete or update a row: what cmax has bits for.
+inline constexpr uint32_t kEndCommandMax = (1u << kOuterLockShift) - 1;
 
 #pragma pack(push, 1)
 struct RowHeader {
@@ -82,7 +91,10 @@ struct RowHeader {
     set_pack(uint32_t{next_offset} | uint32_t{natts} << 9 | uint32_t{flags} << 20);
   }
   Tid next() const { return {next_block, next_offset()}; }
-  uint32_t end_command() const { return cmax & ~kOuterLock; }
+  uint32_t end_command() const { return cmax & kEndCommandMax; }
+  RowLock lock_mode() const { return RowLock(cmax & 3); }
+  OuterLock outer() const { return {uint8_t(cmax >> kOuterLockShift)}; }
+  bool has_lockers() const { return flags() & kHasLockers; }
   bool updated() const { return deleter.kind() == StampKind::kUpdated || deleter.kind() == StampKind::kUpdatedKey; }
   // Deleted because an update of a partition key put its new version into another relation: `next` names no place.
   bool moved() const { return deleter.kind() == StampKind::kDeleted && !next().valid(); }

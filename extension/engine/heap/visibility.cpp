@@ -131,17 +131,20 @@ Result<bool> is_successor(TxnSystem& txns, const RowHeader& row, const RowHeader
 }
 
 std::optional<Fate> Facts::get(const TxnSystem& txns, TxnId id) const {
+  for (auto fact = more_.rbegin(); fact != more_.rend(); ++fact)
+    if (fact->id == id) return fact->fate;
   for (int i = count_; i-- > 0;)
-    if (id_[i] == id) return fate_[i];
+    if (few_[i].id == id) return few_[i].fate;
   return txns.known_fate(id);
 }
 
 Status Facts::learn(TxnSystem& txns, TxnId id) {
   auto fate = txns.fate(id);
   if (!fate) return fate.error();
-  if (count_ == kMax) count_ = 0;
-  id_[count_] = id;
-  fate_[count_++] = *fate;
+  if (count_ < kFew)
+    few_[count_++] = {id, *fate};
+  else
+    more_.push_back({id, *fate});
   return {};
 }
 
@@ -158,39 +161,50 @@ Verdict conflict(RowResult result, const RowHeader& row, Tid tid) {
   return verdict;
 }
 
-Verdict wait_for(TxnId id, const RowHeader& row, Tid tid, bool lock_only) {
+Verdict wait_for(TxnId id, const RowHeader& row, Tid tid) {
   Verdict verdict = conflict(RowResult::kBeingModified, row, tid);
   verdict.kind = Verdict::kWait;
   verdict.id = id;
   verdict.outcome.conflict.by = id;
-  verdict.lock_only = lock_only;
   return verdict;
 }
 
 Verdict ask(TxnId id) { return {.kind = Verdict::kAsk, .id = id}; }
 
-// V4: `holder` is the parent of a rolled back savepoint that stood in for a lock of the same transaction.
-Verdict judge_outer_lock(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, TxnId holder) {
-  while (holder.valid()) {
-    if (txns.current().is_mine(holder)) return {.kind = Verdict::kGo, .holds_lock = true};
-    auto fate = facts.get(txns, holder);
-    if (!fate) return ask(holder);
-    if (fate->running()) return wait_for(holder, row, tid, true);
-    if (fate->committed()) break;
-    holder = fate->parent;
+// What a recorded lock amounts to, by what is known.
+struct Hold {
+  enum Kind : uint8_t { kOver, kMine, kRunning, kUnknown } kind;
+  TxnId id;  // kRunning: who must end; kUnknown: whose fate is wanted
+  RowLock mode = RowLock::kKeyShare;
+};
+
+Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
+  if (txns.current().is_mine(locker.id)) return {Hold::kMine, locker.id, locker.strongest()};
+  auto fate = facts.get(txns, locker.id);
+  if (!fate) return {Hold::kUnknown, locker.id};
+  if (fate->running()) return {Hold::kRunning, locker.id, locker.strongest()};
+  // V4: from a rolled back savepoint to who is left with the outer lock.
+  while (fate->aborted() && locker.outer.held() && fate->parent.valid()) {
+    TxnId holder = fate->parent;
+    if (txns.current().is_mine(holder)) return {Hold::kMine, holder, locker.outer.mode()};
+    fate = facts.get(txns, holder);
+    if (!fate) return {Hold::kUnknown, holder};
+    if (fate->running()) return {Hold::kRunning, holder, locker.outer.mode()};
   }
-  return {.kind = Verdict::kGo};
+  return {Hold::kOver, {}};
 }
 
 }  // namespace
 
-Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, uint32_t command) {
+Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,
+              Holders* holders) {
   const Transaction& me = txns.current();
+  holders->clear();
   if (row.creator.kind() == StampKind::kAborted) return conflict(RowResult::kInvisible, row, tid);
-  if (row.creator.kind() == StampKind::kInserted) {
+  if (row.creator.kind() == StampKind::kInserted && !wish.newer) {
     TxnId creator = row.creator.id();
     if (me.is_mine(creator)) {
-      if (row.cmin >= command) return conflict(RowResult::kInvisible, row, tid);
+      if (row.cmin >= wish.command) return conflict(RowResult::kInvisible, row, tid);
     } else {
       auto fate = facts.get(txns, creator);
       if (!fate) return ask(creator);
@@ -198,21 +212,52 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, T
     }
   }
   if (row.deleter.kind() == StampKind::kNone) return {.kind = Verdict::kGo};
-  TxnId by = row.deleter.id();
-  bool lock_only = row.deleter.kind() == StampKind::kLocked;
-  if (me.is_mine(by)) {
-    if (lock_only) return {.kind = Verdict::kGo, .holds_lock = true, .has_lock = true};
-    return conflict(row.end_command() >= command ? RowResult::kSelfModified : RowResult::kInvisible, row, tid);
+  Locker locker = locker_of(row);
+  Hold hold = hold_of(txns, facts, locker);
+  bool itself = hold.id == locker.id;
+  switch (hold.kind) {
+    case Hold::kUnknown:
+      return ask(hold.id);
+    case Hold::kMine:
+      if (itself && row.ended())
+        return conflict(row.end_command() >= wish.command ? RowResult::kSelfModified : RowResult::kInvisible, row, tid);
+      holders->word_is_mine = true;
+      holders->mine_too(hold.mode);
+      break;
+    case Hold::kRunning:
+      if (excludes(hold.mode, wish.mode)) return wait_for(hold.id, row, tid);
+      holders->updating = itself && row.ended();
+      break;
+    case Hold::kOver:
+      if (!row.ended() || !facts.get(txns, locker.id)->committed()) return {.kind = Verdict::kGo};
+      return conflict(row.moved() || (row.updated() && row.next() != tid) ? RowResult::kUpdated : RowResult::kDeleted,
+                      row, tid);
   }
-  auto fate = facts.get(txns, by);
-  if (!fate) return ask(by);
-  if (fate->running()) return wait_for(by, row, tid, lock_only);
-  if (fate->aborted())
-    return row.cmax & kOuterLock ? judge_outer_lock(txns, facts, row, tid, fate->parent)
-                                 : Verdict{.kind = Verdict::kGo};
-  if (lock_only) return {.kind = Verdict::kGo};
-  const bool replaced = row.moved() || (row.updated() && row.next() != tid);
-  return conflict(replaced ? RowResult::kUpdated : RowResult::kDeleted, row, tid);
+  holders->word = itself ? locker : Locker{hold.id, hold.mode, {}};
+  return {.kind = Verdict::kGo};
+}
+
+Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,
+                       std::span<const Locker> recorded, Holders* holders) {
+  for (const Locker& locker : recorded) {
+    Hold hold = hold_of(txns, facts, locker);
+    switch (hold.kind) {
+      case Hold::kUnknown:
+        holders->unknown.push_back(hold.id);
+        break;
+      case Hold::kMine:
+        holders->mine_too(hold.mode);
+        holders->own.push_back(locker);
+        break;
+      case Hold::kRunning:
+        if (excludes(hold.mode, wish.mode)) return wait_for(hold.id, row, tid);
+        holders->others.push_back(locker);
+        break;
+      case Hold::kOver:
+        break;
+    }
+  }
+  return holders->unknown.empty() ? Verdict{.kind = Verdict::kGo} : ask(holders->unknown.back());
 }
 
 }  // namespace engine

@@ -5,11 +5,16 @@
 // V2. A hint (kCommitted, kFrozen, kAborted in the creator word) says what the status log says, or would say.
 // V3. What is of one's own (the running transaction and its live savepoints) is decided by commands, never by status.
 // V4. A rolled back savepoint that had taken the place of its own transaction's row lock leaves the lock to its parent.
+// V5. A version is locked by what its deleter word says and, if it is flagged (kHasLockers), by what its block's lock
+//     pages say; each of those counts while its id's fate is not final.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "extension/engine/heap/outcome.hpp"
+#include "extension/engine/heap/row_lock.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
 namespace engine {
@@ -31,30 +36,50 @@ class Facts {
  public:
   std::optional<Fate> get(const TxnSystem& txns, TxnId id) const;
   Status learn(TxnSystem& txns, TxnId id);
-  void forget() { count_ = 0; }  // after a wait: running ones may have ended
+  void forget() {  // after a wait: running ones may have ended
+    count_ = 0;
+    more_.clear();
+  }
 
  private:
-  static constexpr int kMax = 8;
-  TxnId id_[kMax];
-  Fate fate_[kMax];
+  struct Fact {
+    TxnId id;
+    Fate fate;
+  };
+  static constexpr int kFew = 4;
+  Fact few_[kFew];
   int count_ = 0;
+  std::vector<Fact> more_;  // a row may have many holders
+};
+
+// What a command wants to do with a row.
+struct Wish {
+  uint32_t command;
+  RowLock mode;        // the lock that it needs
+  bool newer = false;  // follows an update that is under way: the version counts although its creator still runs
 };
 
 struct Verdict {
   enum Kind : uint8_t {
-    kGo,        // the row may be changed or locked
+    kGo,        // the row may be changed or locked; see the Holders
     kConflict,  // it may not: see `outcome`
     kWait,      // `id` (running, another's) must end first
-    kAsk,       // the fate of `id` must be learned first
+    kAsk,       // the fate of `id` (and of Holders::unknown) must be learned first
+    kNewer,     // to be locked, but the versions that follow must be locked first
+    kCells,     // the block's lock pages must be found, or have room for `entries`
   } kind = kGo;
   RowOutcome outcome;
   TxnId id;
-  bool lock_only = false;   // kWait: it only locks the row
-  bool holds_lock = false;  // kGo: our transaction has a lock on the row that must survive (V4)
-  bool has_lock = false;    // kGo: the deleter word is a live lock of our transaction
+  uint32_t block = 0;    // kCells
+  uint32_t entries = 0;  // kCells
 };
 
-// PostgreSQL's HeapTupleSatisfiesUpdate, for a command of our transaction.  Asks nothing of the pool.
-Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, uint32_t command);
+// PostgreSQL's HeapTupleSatisfiesUpdate, by creator and deleter word, for a command of our transaction.  Asks nothing
+// of the pool.  kGo: fills what the words say into *holders; lock cells are left to judge_recorded().
+Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,
+              Holders* holders);
+// The same for the locks recorded in lock cells, after kGo of judge().
+Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,
+                       std::span<const Locker> recorded, Holders* holders);
 
 }  // namespace engine

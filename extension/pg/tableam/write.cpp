@@ -98,6 +98,15 @@ Differences compare_with_old(Relation rel, engine::Heap& heap, Tid tid, HeapTupl
   return found;
 }
 
+// The command that a row's end is noted with.
+uint32_t ending_command(CommandId cid) {
+  if (cid > engine::kEndCommandMax)
+    ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+            errmsg("a transaction can update and delete rows of gcl tables in its first %u commands only",
+                   engine::kEndCommandMax));
+  return cid;
+}
+
 void begin_change(Relation rel) {
   if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) not_supported("unlogged or temporary storage", nullptr);
   prepare_to_write();
@@ -156,11 +165,12 @@ void gcl_multi_insert(Relation rel, TupleTableSlot** slots, int nslots, CommandI
 
 TM_Result gcl_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot, Snapshot crosscheck, bool wait,
                            TM_FailureData* failure, bool moves) {
+  const uint32_t command = ending_command(cid);
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
   const engine::Snapshot cross = crosscheck != nullptr ? engine_snapshot(crosscheck) : engine::Snapshot{};
   const engine::Snapshot* given = crosscheck != nullptr ? &cross : nullptr;
-  const RowOutcome outcome = *until_done(rel, [&] { return heap.remove(tid_of(tid), cid, wait, given, moves); });
+  const RowOutcome outcome = *until_done(rel, [&] { return heap.remove(tid_of(tid), command, wait, given, moves); });
   if (outcome.result == RowResult::kInvisible) elog(ERROR, "attempted to delete invisible tuple");
   if (outcome.result == RowResult::kOk) pgstat_count_heap_delete(rel);
   return conclude(outcome, tid, failure);
@@ -178,7 +188,7 @@ TM_Result gcl_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot* slot,
   const engine::Snapshot cross = crosscheck != nullptr ? engine_snapshot(crosscheck) : engine::Snapshot{};
   const engine::UpdateRequest request{.tid = tid_of(otid),
                                       .row = row.image,
-                                      .command = cid,
+                                      .command = ending_command(cid),
                                       .indexed_changed = differs.indexed,
                                       .key_changed = differs.key,
                                       .wait = wait,
@@ -197,17 +207,10 @@ TM_Result gcl_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot* slot,
 namespace {
 
 engine::RowLock lock_of(LockTupleMode mode) {
-  switch (mode) {
-    case LockTupleNoKeyExclusive:
-      return engine::RowLock::kNoKeyExclusive;
-    case LockTupleExclusive:
-      return engine::RowLock::kExclusive;
-    case LockTupleKeyShare:
-    case LockTupleShare:
-      break;
-  }
-  not_supported("FOR SHARE and FOR KEY SHARE row locks (foreign keys need them, too)",
-                "Use SELECT ... FOR UPDATE or FOR NO KEY UPDATE.");
+  static_assert(int(engine::RowLock::kKeyShare) == LockTupleKeyShare && int(engine::RowLock::kShare) == LockTupleShare);
+  static_assert(int(engine::RowLock::kNoKeyExclusive) == LockTupleNoKeyExclusive &&
+                int(engine::RowLock::kExclusive) == LockTupleExclusive);
+  return engine::RowLock(mode);
 }
 
 engine::WaitPolicy policy_of(LockWaitPolicy policy) {

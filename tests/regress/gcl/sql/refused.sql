@@ -16,12 +16,6 @@ UPDATE r SET n = 5;
 \echo :SQLSTATE
 ROLLBACK;
 
-\echo row locks
-SELECT * FROM r FOR SHARE;
-\echo :SQLSTATE
-SELECT * FROM r FOR KEY SHARE;
-\echo :SQLSTATE
-
 \echo foreign keys
 CREATE TABLE f (id int REFERENCES r);
 \echo :SQLSTATE

@@ -193,8 +193,6 @@ TEST_F(HeapTest, RowLocksExcludeEachOtherAndEndWithTheTransaction) {
   a_.abort();
   EXPECT_EQ(heap_b_->lock({.tid = tid, .command = 0, .policy = WaitPolicy::kSkip}, buffer_.bytes)->row.result,
             RowResult::kOk);
-  EXPECT_EQ(heap_a_->lock({.tid = tid, .command = 0, .mode = RowLock::kShare}, buffer_.bytes).error(),
-            Errc::kIncompatible);
 }
 
 TEST_F(HeapTest, ARolledBackSavepointLeavesTheOuterLock) {

@@ -1,0 +1,203 @@
+// Locking rows (the design: README.md, "Row locks").
+#include "extension/engine/heap/heap.hpp"
+#include "extension/engine/heap/version.hpp"
+
+namespace engine {
+
+// What judge() could not decide: learns, waits, or sees to the lock pages.  REQUIRES: no guard held.
+Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why) {
+  switch (verdict.kind) {
+    case Verdict::kAsk:
+      for (TxnId id : holders.unknown)
+        if (id != verdict.id) GCL_TRY(facts.learn(txns_, id));
+      return facts.learn(txns_, verdict.id);
+    case Verdict::kCells:
+      if (verdict.entries != 0) return cells_.make_room(verdict.block, place_of(verdict.block), verdict.entries);
+      if (auto found = cells_.find(verdict.block, place_of(verdict.block)); !found)
+        return found.error() == Errc::kNotFound ? Errc::kCorrupt : found.error();  // a flagged row without lock pages
+      return {};
+    default:
+      facts.forget();
+      return txns_.waiter().wait_for(verdict.id, why);
+  }
+}
+
+Result<Verdict> Heap::judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts,
+                                  Holders* holders) {
+  if (!cells_.known(tid.block).valid()) return Verdict{.kind = Verdict::kCells, .block = tid.block};
+  std::vector<Locker> recorded;
+  GCL_TRY(cells_.read(tid.block, tid.offset, &recorded));
+  return judge_recorded(txns_, facts, row, tid, wish, recorded, holders);
+}
+
+// One version that is to be locked.
+struct Heap::LockTry {
+  Tid tid;
+  Wish wish;
+  TxnId id;  // who locks
+  Facts* facts;
+  TxnId creator{};       // if valid: a row by another creator, as far as its word says that, is a stranger
+  Stamp newer_locked{};  // the deleter word whose successors have been locked
+  // found
+  RowHeader row{};  // creator kNone: there is none, or a stranger
+  Holders holders{};
+  Verdict verdict{};
+};
+
+// Judges the row and locks it if it may.  A row of our own making needs no mark, as nobody else can end it before we
+// do; but FOR UPDATE of one must keep FOR KEY SHARE out, which reaches it through the version it replaced.
+Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
+  lock.row = {};
+  lock.verdict = {.kind = Verdict::kConflict, .outcome = no_such_row(lock.tid)};
+  auto page = page_of(lock.tid.block);
+  if (!page) return page.error() == Errc::kNotFound ? Status{} : Status{page.error()};
+  MiniTransaction change(txns_.pool(), txns_.session());
+  GCL_TRY(change.reserve(kLogForStamp + kLogForLock));
+  auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
+  if (!guard) return guard.error();
+  if (!line_is_row(*guard, lock.tid.offset)) return {};
+  HeapPage view(guard->bytes());
+  RowHeader row = view.row_header(lock.tid.offset);
+  bool by_id = row.creator.kind() == StampKind::kInserted;
+  if (lock.creator.valid() && (by_id ? row.creator.id() != lock.creator : lock.wish.newer)) return {};
+  lock.row = row;
+  auto judged = judge_version(row, lock.tid, lock.wish, *lock.facts, &lock.holders);
+  if (!judged) return judged.error();
+  lock.verdict = *judged;
+  if (judged->kind != Verdict::kGo) return {};
+  bool made = by_id && txns_.current().is_mine(row.creator.id());
+  if (!lock.holders.has(lock.wish.mode) && !(made && lock.wish.mode != RowLock::kExclusive)) {
+    if (lock.holders.updating && !lock.wish.newer && row.deleter != lock.newer_locked) {
+      lock.verdict.kind = Verdict::kNewer;
+      return {};
+    }
+    GCL_TRY(record_lock(lock, *guard, change));
+    if (lock.verdict.kind != Verdict::kGo) return {};
+  }
+  if (to != nullptr) {
+    *bytes = view.line(lock.tid.offset).bytes();
+    std::memcpy(to, view.row(lock.tid.offset), *bytes);
+  }
+  return {};
+}
+
+// In the deleter word, or, where that is another's, in a lock cell.  The verdict says if there is no room for it.
+Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& change) {
+  const Holders& holders = lock.holders;
+  RowHeader row = lock.row;
+  if (!holders.word_is_others()) {
+    RowLock mode = lock.wish.mode;
+    if (holders.word_is_mine && holders.word.id >= lock.id) mode = std::max(mode, holders.word.mode);
+    row.deleter = Stamp::of(StampKind::kLocked, lock.id);
+    row.cmax = uint32_t(mode) | uint32_t{holders.outer_for(lock.id).raw} << kOuterLockShift;
+    row.next_block = lock.tid.block;
+    uint8_t flags = uint8_t(row.flags() & ~(kChainUpdated | kHasLockers));
+    row.set(lock.tid.offset, row.natts(), uint8_t(flags | (holders.recorded() ? kHasLockers : 0)));
+    change.join(page);
+    put_ending(change, page, lock.tid.offset, row);
+    change.commit();
+    return {};
+  }
+  std::vector<Locker> live = holders.others;
+  for (const Locker& own : holders.own)
+    if (own.id != lock.id) live.push_back(own);
+  const Locker locker{lock.id, lock.wish.mode, {}};
+  CellWriter cells;
+  auto open = cells.open(cells_, lock.tid.block, {{lock.tid.offset, live, {&locker, 1}}});
+  if (!open) return open.error();
+  if (!*open) {
+    lock.verdict = {.kind = Verdict::kCells, .block = lock.tid.block, .entries = 1};
+    return {};
+  }
+  if (!row.has_lockers()) {
+    change.join(page);
+    row.set(row.next_offset(), row.natts(), uint8_t(row.flags() | kHasLockers));
+    put_ending(change, page, lock.tid.offset, row);
+  }
+  cells.write(change);
+  change.commit();
+  return {};
+}
+
+// Locks the versions that a running update has made of origin's row, one after another, as far as there are.  Anything
+// but kGo: settle it, then look at the origin again.
+Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
+  LockTry lock{.tid = origin.row.next(), .wish = origin.wish, .id = origin.id, .facts = &facts};
+  lock.wish.newer = true;
+  lock.creator = origin.row.deleter.id();
+  for (;;) {
+    GCL_TRY(lock_once(lock, nullptr, nullptr));
+    switch (lock.verdict.kind) {
+      case Verdict::kGo:
+        if (!lock.holders.updating) return Verdict{};
+        lock.tid = lock.row.next();
+        lock.creator = lock.row.deleter.id();
+        break;
+      case Verdict::kConflict:
+        // While the updater runs, what it made is there, and nobody else ends it: so it has ended.
+        return Verdict{.kind = Verdict::kAsk, .id = origin.row.deleter.id()};
+      case Verdict::kWait:
+        return lock.verdict;
+      default:
+        GCL_TRY(settle(lock.verdict, lock.holders, facts, WaitFor::kLock));
+    }
+  }
+}
+
+Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
+  auto id = txns_.id_for_write();
+  if (!id) return id.error();
+  LockOutcome outcome{.tid = request.tid};
+  RowHeader before{};  // traversed: the version that led to this one
+  Facts facts;
+  LockTry lock{.tid = request.tid, .wish = {request.command, request.mode}, .id = *id, .facts = &facts};
+  for (;;) {
+    GCL_TRY(lock_once(lock, to, &outcome.bytes));
+    Verdict& verdict = lock.verdict;
+    if (outcome.traversed) {
+      // The place may hold a stranger by now; then the row we followed is gone for good.
+      auto same =
+          lock.row.creator.kind() == StampKind::kNone ? Result<bool>(false) : is_successor(txns_, before, lock.row);
+      if (!same) return same.error();
+      if (!*same) {
+        outcome.row = {.result = RowResult::kDeleted, .conflict = {.next = outcome.tid, .by = before.deleter.id()}};
+        return outcome;
+      }
+    }
+    if (verdict.kind == Verdict::kNewer) {
+      auto newer = lock_newer(lock, facts);
+      if (!newer) return newer.error();
+      if (newer->kind == Verdict::kGo) {
+        lock.newer_locked = lock.row.deleter;
+        continue;
+      }
+      verdict = *newer;
+      lock.holders.clear();  // what is unknown is the newer version's affair
+    }
+    switch (verdict.kind) {
+      case Verdict::kGo:
+        return outcome;
+      case Verdict::kConflict:
+        if (!request.follow || verdict.outcome.result != RowResult::kUpdated || verdict.outcome.conflict.moved) {
+          outcome.row = verdict.outcome;
+          return outcome;
+        }
+        before = lock.row;
+        outcome.tid = lock.tid = lock.row.next();
+        outcome.traversed = true;
+        lock.creator = before.deleter.id();
+        break;
+      case Verdict::kWait:
+        if (request.policy != WaitPolicy::kBlock) {
+          outcome.row = verdict.outcome;
+          outcome.row.result = RowResult::kWouldBlock;
+          return outcome;
+        }
+        [[fallthrough]];
+      default:
+        GCL_TRY(settle(verdict, lock.holders, facts, WaitFor::kLock));
+    }
+  }
+}
+
+}  // namespace engine

@@ -1,0 +1,101 @@
+// LockCells: the locks recorded in a relation's lock pages, as one handle of the relation reads and writes them.
+//
+// C1. Entries of a line are added only under the exclusive guard of the heap page the line is on, together with the
+//     row's flag.  So what is read under that guard is complete.  Ended ones may go at any time.
+// C2. Latches: heap pages first, in the order of their ids; then lock pages.  Nobody waits for a heap page under a lock
+//     page's latch.
+// C3. An entry goes only when its id has ended, or when its line is found to hold no such lock (a version that was
+//     there before had it).
+// C4. Where a row's flag is not set, whatever its line's entries say is of an earlier version in that place.  Writing
+// the
+//     first entry of a row drops those in the page it goes to; one that lies in another page of a long chain is taken
+//     for a lock of the newcomer while its transaction runs: a wait too many, never one too few.
+// C5. A block's lock pages stay its own until the relation is dropped.
+//
+//   auto first = cells.find(block, where);          // no guard held; kNotFound: the block has none
+//   ... exclusive guard on the heap page ...
+//   cells.read(block, line, &lockers);
+//   CellWriter writer;
+//   auto open = writer.open(cells, block, puts);    // false: leave the guards, make_room(), and look again
+//   ... first write ...
+//   writer.write(change);
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "bufmgr/mini_transaction.hpp"
+#include "extension/engine/heap/lock_page.hpp"
+#include "extension/engine/txn/transaction.hpp"
+
+namespace engine {
+
+// Where the map says what lock directory a block has.
+struct ExtentPlace {
+  PageId map;
+  uint32_t extent;  // on that page
+};
+
+class LockCells {
+ public:
+  LockCells(TxnSystem& txns, PageId relation) : txns_(txns), relation_(uint32_t(relation.number())) {}
+
+  // The block's first lock page, if this handle has met it.
+  PageId known(uint32_t block) const {
+    auto at = first_.find(block);
+    return at == first_.end() ? PageId{} : at->second;
+  }
+  // Learns the block's first lock page.  kNotFound: there is none.  REQUIRES: no guard held.
+  Status find(uint32_t block, const ExtentPlace& where);
+  // Sees to it that some lock page of the block has `entries` (at most kEntries) free places: frees those whose ids
+  // have ended, or adds a page.  Others may be faster at taking them.  REQUIRES: no guard held.
+  Status make_room(uint32_t block, const ExtentPlace& where, uint32_t entries);
+  // All locks recorded for the line, ended ones included.  REQUIRES: known(block), an exclusive guard on its heap page.
+  Status read(uint32_t block, uint16_t line, std::vector<Locker>* to);
+
+  // Frees the lock pages of an extent.  REQUIRES: nobody uses the relation any more.
+  static Status drop(TxnSystem& txns, PageId directory);
+
+ private:
+  friend class CellWriter;
+  Result<PageId> directory_of(const ExtentPlace& where);
+  Status add_directory(const ExtentPlace& where);
+  Status add_first(PageId directory, uint32_t block);
+  Status add_next(PageId last);
+  Status add_page(PageId to, uint32_t offset);
+  Result<uint32_t> sweep(PageId page, const LockPage& copy);
+  Result<bool> over(const Locker& locker);
+
+  TxnSystem& txns_;
+  uint32_t relation_;
+  std::unordered_map<uint32_t, PageId> first_;
+};
+
+// What becomes of a line's entries: those of `live` stay, all others give way to `add`.  REQUIRES: an id of `add` is
+// not in `live`.
+struct CellPut {
+  uint16_t line;
+  std::span<const Locker> live;
+  std::span<const Locker> add;
+};
+
+// A lock page of a block, held to take new entries.
+class CellWriter {
+ public:
+  // False: no lock page of the block has room.  The spans must outlive write().
+  // REQUIRES: an exclusive guard on the block's heap page, known(block), nothing written yet.
+  Result<bool> open(LockCells& cells, uint32_t block, std::initializer_list<CellPut> puts);
+  bool is_open() const { return bool(guard_); }
+  // Joins the page and writes the entries.
+  void write(bufmgr::MiniTransaction& change);
+
+ private:
+  bool gives_way(const LockEntry& entry) const;
+  uint32_t room() const;
+  bufmgr::ExclusiveGuard guard_;
+  CellPut put_[2];
+  int puts_ = 0;
+};
+
+}  // namespace engine

@@ -1,0 +1,71 @@
+// Row locks: who excludes whom, and how a lock is recorded.
+//
+//                    KEY SHARE  SHARE  NO KEY UPDATE  UPDATE        (x: they exclude each other)
+//   KEY SHARE                                           x
+//   SHARE                                   x           x
+//   NO KEY UPDATE                 x         x           x           also: an update of other than key columns
+//   UPDATE               x        x         x           x           also: a deletion, an update of key columns
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "extension/engine/heap/row.hpp"
+
+namespace engine {
+
+constexpr bool excludes(RowLock a, RowLock b) {
+  constexpr uint8_t kExcluded[] = {0b1000, 0b1100, 0b1110, 0b1111};
+  return kExcluded[int(a)] >> int(b) & 1;
+}
+
+// A lock as recorded, in a deleter word or a lock cell.  Whether it still counts, its id's fate says.
+struct Locker {
+  TxnId id;
+  RowLock mode = RowLock::kKeyShare;
+  // The lock that id's transaction holds outside of id, a savepoint: once id is rolled back, that is what is left (V4).
+  OuterLock outer;
+  bool operator==(const Locker&) const = default;
+  RowLock strongest() const { return outer.held() ? std::max(mode, outer.mode()) : mode; }
+};
+
+// What the deleter word of a version locks, as long as it counts.  REQUIRES: it is somebody's.
+inline Locker locker_of(const RowHeader& row) {
+  RowLock mode = row.deleter.kind() == StampKind::kLocked    ? row.lock_mode()
+                 : row.deleter.kind() == StampKind::kUpdated ? RowLock::kNoKeyExclusive
+                                                             : RowLock::kExclusive;
+  return {row.deleter.id(), mode, row.outer()};
+}
+
+// The live locks on a version, as judge() found them.
+struct Holders {
+  Locker word;                 // what the deleter word stands for, if that counts; invalid id: nothing
+  bool word_is_mine = false;   // `word` is of our transaction
+  bool updating = false;       // `word` is another transaction's update, under way
+  int mine = -1;               // the strongest RowLock of our transaction, wherever recorded; -1: none
+  std::vector<Locker> others;  // of other transactions, in lock cells
+  std::vector<Locker> own;     // of our transaction, in lock cells
+  std::vector<TxnId> unknown;  // Verdict::kAsk: ids whose fates are wanted, too
+
+  void clear() {
+    word = {};
+    word_is_mine = updating = false;
+    mine = -1;
+    others.clear();
+    own.clear();
+    unknown.clear();
+  }
+  bool has(RowLock mode) const { return mine >= int(mode); }
+  void mine_too(RowLock mode) { mine = std::max(mine, int(mode)); }
+  bool word_is_others() const { return word.id.valid() && !word_is_mine; }
+  bool recorded() const { return !others.empty() || !own.empty(); }
+  size_t of_others() const { return others.size() + (word_is_others() ? 1 : 0); }
+  // What our `id` must note if it takes the place of `word`: nothing about locks that a rollback of id ends, too.
+  OuterLock outer_for(TxnId id) const {
+    if (!word_is_mine) return {};
+    return word.id >= id ? word.outer : OuterLock::of(word.strongest());
+  }
+};
+
+}  // namespace engine

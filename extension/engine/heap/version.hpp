@@ -1,0 +1,24 @@
+// What deleting, updating and locking have in common.
+#pragma once
+
+#include "extension/engine/heap/heap.hpp"
+#include "extension/engine/heap/page_change.hpp"
+
+namespace engine {
+
+inline bool line_is_row(const ExclusiveGuard& page, uint16_t line) {
+  HeapPage view(page.bytes());
+  return line >= 1 && line <= view.lines() && view.line(line).normal();
+}
+
+inline RowOutcome no_such_row(Tid tid) { return {.result = RowResult::kInvisible, .conflict = {.next = tid}}; }
+
+// judge(), and what the lock cells say of a version that has some.  REQUIRES: an exclusive guard on the row's page.
+inline Result<Verdict> Heap::judge_version(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts,
+                                           Holders* holders) {
+  Verdict verdict = judge(txns_, facts, row, tid, wish, holders);
+  if (verdict.kind != Verdict::kGo || !row.has_lockers()) return verdict;
+  return judge_cells(row, tid, wish, facts, holders);
+}
+
+}  // namespace engine
