@@ -132,10 +132,10 @@ class Model {
 }  // namespace
 
 TEST(LockModel, RandomTransactionsGetExactlyWhatTheModelSays) {
-  for (unsigned seed = 1; seed <= 8; ++seed) {
+  for (unsigned seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Model model(seed);
-    for (int i = 0; i < 12000 && !::testing::Test::HasFailure(); ++i) {
+    for (int i = 0; i < 8000 && !::testing::Test::HasFailure(); ++i) {
       SCOPED_TRACE("step " + std::to_string(i));
       model.step();
     }

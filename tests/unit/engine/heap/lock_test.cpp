@@ -132,9 +132,9 @@ TEST_F(LockTest, FollowingAnUpdateThatIsRolledBackEndsAtTheOldVersion) {
     EXPECT_EQ(done->tid, old);
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  EXPECT_FALSE(b().worker.waiter().waits == 0);
   a().abort();
   waiter.join();
+  EXPECT_GE(b().worker.waiter().waits, 1);
   EXPECT_FALSE(c().gets(Want::kDelete, old));
 }
 
