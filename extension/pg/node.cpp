@@ -36,7 +36,6 @@ void make_state() {
     new (state) NodeState{};
     for (auto& proc : state->worker_proc) proc.store(-1);
     SpinLockInit(&state->garbage_lock);
-    SpinLockInit(&state->waits.lock);
     SpinLockInit(&state->changes.lock);
   }
   void* waits = ShmemInitStruct("gcl own waits", own_waits_bytes(session_slots()), &found);

@@ -11,9 +11,9 @@
 
 #include "bufmgr/buffer_pool.hpp"
 #include "extension/engine/txn/txn_shared.hpp"
+#include "extension/engine/txn/wait_table.hpp"
 #include "extension/pg/boundary/pg.hpp"
 #include "extension/pg/stats/table_changes.hpp"
-#include "extension/pg/txn/wait_table.hpp"
 
 namespace gcl {
 
@@ -38,7 +38,7 @@ struct NodeState {
   slock_t garbage_lock;
   uint32_t garbage_count;
   Garbage garbage[kGarbageMax];
-  WaitTable waits;
+  engine::WaitTable waits;
   TableChanges changes;
 };
 

@@ -7,6 +7,7 @@
 #include "extension/pg/node.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/wait_export.hpp"
+#include "extension/pg/txn/wait_tag.hpp"
 #include "extension/pg/txn/waiter.hpp"
 
 extern "C" {

@@ -4,6 +4,7 @@
 
 #include "extension/pg/node.hpp"
 #include "extension/pg/txn/own_wait.hpp"
+#include "extension/pg/txn/wait_tag.hpp"
 
 extern "C" {
 #include "storage/lock.h"

@@ -4,6 +4,7 @@
 #include "extension/pg/backend.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
 #include "extension/pg/txn/own_wait.hpp"
+#include "extension/pg/txn/wait_tag.hpp"
 
 namespace gcl {
 
@@ -11,6 +12,7 @@ using coherence::Errc;
 using coherence::NodeId;
 using coherence::Status;
 using engine::TxnId;
+using engine::WaitState;
 
 namespace {
 
@@ -31,56 +33,23 @@ Status carried(F f) {
 
 int claimed = -1;  // the entry that this process waits with
 
-int claim(uint64_t id) {
-  WaitTable& table = node_state()->waits;
-  int mine = -1;
-  SpinLockAcquire(&table.lock);
-  for (int i = 0; i < table.used && mine < 0; ++i) {
-    const WaitEntry& e = table.entry[i];
-    if (e.id == id && (e.state == WaitState::kWanted || e.state == WaitState::kHeld)) mine = i;
-  }
-  for (int i = 0; i < kWaitEntries && mine < 0; ++i) {
-    if (table.entry[i].state != WaitState::kFree) continue;
-    table.entry[i] = {id, 0, WaitState::kWanted};
-    mine = i;
-    if (table.used <= i) table.used = i + 1;
-  }
-  if (mine >= 0) ++table.entry[mine].waiters;
-  SpinLockRelease(&table.lock);
-  return mine;
-}
-
-void leave(int index) {
-  WaitTable& table = node_state()->waits;
-  SpinLockAcquire(&table.lock);
-  WaitEntry& e = table.entry[index];
-  if (--e.waiters == 0 && e.state != WaitState::kHeld) e.state = WaitState::kFree;
-  SpinLockRelease(&table.lock);
-}
-
-WaitState state_of(int index) {
-  WaitTable& table = node_state()->waits;
-  SpinLockAcquire(&table.lock);
-  const WaitState state = table.entry[index].state;
-  SpinLockRelease(&table.lock);
-  return state;
-}
+engine::WaitTable& table() { return node_state()->waits; }
 
 void wait_for_tag(int index, uint64_t id) {
-  while (state_of(index) == WaitState::kWanted) {
+  while (table().state(index) == WaitState::kWanted) {
     CHECK_FOR_INTERRUPTS();
     if (node_pool()->fenced()) return;
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 1, PG_WAIT_EXTENSION);
     ResetLatch(MyLatch);
   }
-  if (state_of(index) != WaitState::kHeld) return;
+  if (table().state(index) != WaitState::kHeld) return;
   const LOCKTAG tag = wait_tag(id);
   (void)LockAcquire(&tag, ShareLock, false, false);
   LockRelease(&tag, ShareLock, false);
 }
 
 Status wait_remote(uint64_t id) {
-  const int index = claim(id);
+  const int index = table().claim(id, uint32_t(MyProc->pgprocno));
   if (index < 0)
     return carried([] {
       pg_usleep(1000);
@@ -99,7 +68,7 @@ Status wait_remote(uint64_t id) {
 
 void stop_waiting() noexcept {
   own_wait_ends();
-  if (claimed >= 0) leave(std::exchange(claimed, -1));
+  if (claimed >= 0) table().leave(std::exchange(claimed, -1));
 }
 
 Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
@@ -135,67 +104,36 @@ void NodeBells::ring(coherence::NodeSet nodes) noexcept {
 
 namespace {
 
-// W3.  False: the entry's waiters have gone since it was read, and it may be another transaction's.
-bool set_state(int index, uint64_t id, WaitState from, WaitState to) {
-  WaitTable& table = node_state()->waits;
-  SpinLockAcquire(&table.lock);
-  WaitEntry& e = table.entry[index];
-  const bool same = e.id == id && e.state == from;
-  if (same) e.state = to == WaitState::kEnded && e.waiters == 0 ? WaitState::kFree : to;
-  while (table.used > 0 && table.entry[table.used - 1].state == WaitState::kFree) --table.used;
-  SpinLockRelease(&table.lock);
-  return same;
-}
-
-// W2.  The lock comes first, the registration second: whoever sees kHeld waits for a lock that will be let go.
-void take(engine::TxnSystem& txns, int index, uint64_t id) {
-  const LOCKTAG tag = wait_tag(id);
-  const LockAcquireResult got = LockAcquire(&tag, ExclusiveLock, true, true);
-  if (got == LOCKACQUIRE_NOT_AVAIL) return;                                     // a former waiter still has it
-  if (got == LOCKACQUIRE_ALREADY_HELD) LockRelease(&tag, ExclusiveLock, true);  // it is let go once
-  auto running = txns.watch(TxnId{id});
-  if (running.ok() && *running) {
-    if (!set_state(index, id, WaitState::kWanted, WaitState::kHeld)) LockRelease(&tag, ExclusiveLock, true);
-    return;
+class ServerTags final : public engine::WaitTags {
+ public:
+  explicit ServerTags(engine::TxnSystem& txns) : txns_(txns) {}
+  bool take(uint64_t id) override {
+    const LOCKTAG tag = wait_tag(id);
+    const LockAcquireResult got = LockAcquire(&tag, ExclusiveLock, true, true);
+    if (got == LOCKACQUIRE_ALREADY_HELD) LockRelease(&tag, ExclusiveLock, true);  // it is let go once
+    return got != LOCKACQUIRE_NOT_AVAIL;
   }
-  LockRelease(&tag, ExclusiveLock, true);
-  (void)set_state(index, id, WaitState::kWanted, WaitState::kEnded);
-}
+  void let_go(uint64_t id) override {
+    const LOCKTAG tag = wait_tag(id);
+    LockRelease(&tag, ExclusiveLock, true);
+  }
+  bool watch(uint64_t id) override {
+    auto running = txns_.watch(TxnId{id});
+    return running.ok() && *running;
+  }
+  void wake(uint32_t session) override { SetLatch(&ProcGlobal->allProcs[session].procLatch); }
 
-void look_again(engine::TxnSystem& txns, int index, uint64_t id) {
-  auto running = txns.watch(TxnId{id});
-  if (running.ok() && *running) return;
-  if (!set_state(index, id, WaitState::kHeld, WaitState::kEnded)) return;
-  const LOCKTAG tag = wait_tag(id);
-  LockRelease(&tag, ExclusiveLock, true);
-}
+ private:
+  engine::TxnSystem& txns_;
+};
 
 }  // namespace
 
-void forget_held_waits() {
-  WaitTable& table = node_state()->waits;
-  SpinLockAcquire(&table.lock);
-  for (int i = 0; i < table.used; ++i) {
-    WaitEntry& e = table.entry[i];
-    if (e.state == WaitState::kHeld) e.state = e.waiters == 0 ? WaitState::kFree : WaitState::kWanted;
-  }
-  SpinLockRelease(&table.lock);
-}
+void forget_held_waits() { table().forget_held(); }
 
 bool tend_waits(engine::TxnSystem& txns) {
-  WaitTable& table = node_state()->waits;
-  bool some = false;
-  for (int i = 0; i < kWaitEntries; ++i) {
-    SpinLockAcquire(&table.lock);
-    const bool end = i >= table.used;
-    const WaitEntry e = table.entry[i];
-    SpinLockRelease(&table.lock);
-    if (end) break;
-    if (e.state == WaitState::kWanted) take(txns, i, e.id);
-    if (e.state == WaitState::kHeld) look_again(txns, i, e.id);
-    some |= e.state != WaitState::kFree;
-  }
-  return some;
+  ServerTags tags(txns);
+  return engine::WaitKeeper(table(), tags).tend();
 }
 
 }  // namespace gcl

@@ -2,7 +2,7 @@
 // waiters (engine::Bells).
 //
 // A local transaction is waited for on its xid's lock; a remote one on the tag that the member worker holds for it
-// (wait_table.hpp).  An ERROR from the lock manager (timeout, deadlock, cancel) is carried past the engine.
+// (engine/txn/wait_table.hpp).  An ERROR from the lock manager (timeout, deadlock, cancel) is carried past the engine.
 #pragma once
 
 #include "extension/engine/host.hpp"

@@ -1,0 +1,107 @@
+#include "extension/engine/txn/wait_table.hpp"
+
+#include <sched.h>
+
+namespace engine {
+
+// A process killed while it holds the lock takes the whole node with it.
+class WaitTable::Hold {
+ public:
+  explicit Hold(std::atomic<uint32_t>& word) : word_(word) {
+    while (word_.exchange(1, std::memory_order_acquire) != 0) sched_yield();  // pairs with the release below
+  }
+  ~Hold() { word_.store(0, std::memory_order_release); }
+  Hold(const Hold&) = delete;
+
+ private:
+  std::atomic<uint32_t>& word_;
+};
+
+int WaitTable::claim(uint64_t id, uint32_t session) noexcept {
+  Hold hold(lock_);
+  int mine = -1;
+  for (int i = 0; i < used_ && mine < 0; ++i) {
+    const WaitEntry& e = entry_[i];
+    if (e.id == id && (e.state == WaitState::kWanted || e.state == WaitState::kHeld)) mine = i;
+  }
+  for (int i = 0; i < kEntries && mine < 0; ++i) {
+    if (entry_[i].state != WaitState::kFree) continue;
+    entry_[i] = {.id = id, .waiters = 0, .claimer = session, .state = WaitState::kWanted};
+    mine = i;
+    if (used_ <= i) used_ = i + 1;
+  }
+  if (mine >= 0) ++entry_[mine].waiters;
+  return mine;
+}
+
+void WaitTable::leave(int index) noexcept {
+  Hold hold(lock_);
+  WaitEntry& e = entry_[index];
+  if (--e.waiters == 0 && e.state != WaitState::kHeld) e.state = WaitState::kFree;
+}
+
+WaitState WaitTable::state(int index) noexcept {
+  Hold hold(lock_);
+  return entry_[index].state;
+}
+
+bool WaitTable::read(int index, WaitEntry* to) noexcept {
+  Hold hold(lock_);
+  if (index >= used_) return false;
+  *to = entry_[index];
+  return true;
+}
+
+bool WaitTable::move(int index, uint64_t id, WaitState from, WaitState to, uint32_t* claimer) noexcept {
+  Hold hold(lock_);
+  WaitEntry& e = entry_[index];
+  const bool same = e.id == id && e.state == from;
+  if (same) e.state = to == WaitState::kEnded && e.waiters == 0 ? WaitState::kFree : to;
+  *claimer = e.claimer;
+  while (used_ > 0 && entry_[used_ - 1].state == WaitState::kFree) --used_;
+  return same;
+}
+
+void WaitTable::forget_held() noexcept {
+  Hold hold(lock_);
+  for (int i = 0; i < used_; ++i) {
+    WaitEntry& e = entry_[i];
+    if (e.state == WaitState::kHeld) e.state = e.waiters == 0 ? WaitState::kFree : WaitState::kWanted;
+  }
+}
+
+bool WaitKeeper::move(int index, uint64_t id, WaitState from, WaitState to) {
+  uint32_t claimer;
+  if (!table_.move(index, id, from, to, &claimer)) return false;
+  if (from == WaitState::kWanted) tags_.wake(claimer);
+  return true;
+}
+
+// W2.  The tag comes first, the registration second: whoever sees kHeld waits for a tag that will be let go.
+void WaitKeeper::take(int index, uint64_t id) {
+  if (!tags_.take(id)) return;  // a former waiter still has it
+  if (tags_.watch(id)) {
+    if (!move(index, id, WaitState::kWanted, WaitState::kHeld)) tags_.let_go(id);
+    return;
+  }
+  tags_.let_go(id);
+  (void)move(index, id, WaitState::kWanted, WaitState::kEnded);
+}
+
+void WaitKeeper::look_again(int index, uint64_t id) {
+  if (tags_.watch(id)) return;
+  if (move(index, id, WaitState::kHeld, WaitState::kEnded)) tags_.let_go(id);
+}
+
+bool WaitKeeper::tend() {
+  bool some = false;
+  WaitEntry e;
+  for (int i = 0; i < WaitTable::kEntries && table_.read(i, &e); ++i) {
+    if (e.state == WaitState::kWanted) take(i, e.id);
+    if (e.state == WaitState::kHeld) look_again(i, e.id);
+    some |= e.state != WaitState::kFree;
+  }
+  return some;
+}
+
+}  // namespace engine

@@ -1,0 +1,82 @@
+// WaitTable: transactions of other nodes that sessions of this one wait for; and WaitKeeper, the node's worker that
+// keeps a tag in the host's lock manager for each of them, so that a wait for it is one of the host's own.
+//
+//   session: i = claim(id, me); wake the worker; sleep until state(i) is not kWanted;
+//            kHeld: wait for the tag in the lock manager;  leave(i)
+//   worker:  tend(), again and again: takes tags, has the transaction's node ring this one when it ends, lets tags go
+//
+// W1. An entry is reused when it is kFree: no waiter, no tag.
+// W2. kHeld is set only while the worker holds the tag, once.
+// W3. The worker changes an entry only if it still has the id and the state it was read with: its waiters may have left
+//     meanwhile, and others come.
+// W4. Who claimed an entry is woken when it leaves kWanted; others that wait with it look again by themselves.
+//
+// Lies in memory that all processes of the node map; zeroed is empty.  All calls are short and never wait but for each
+// other.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace engine {
+
+enum class WaitState : uint32_t { kFree, kWanted, kHeld, kEnded };
+
+struct WaitEntry {
+  uint64_t id;  // TxnId of the top-level transaction
+  uint32_t waiters;
+  uint32_t claimer;  // the session that made the entry
+  WaitState state;
+};
+
+class WaitTable {
+ public:
+  static constexpr int kEntries = 1024;
+
+  // An entry for a wait for `id`, shared with who waits for it already; -1: the table is full.
+  int claim(uint64_t id, uint32_t session) noexcept;
+  void leave(int index) noexcept;
+  WaitState state(int index) noexcept;
+
+  // For the worker.  False: `index` is behind the last entry in use.
+  bool read(int index, WaitEntry* to) noexcept;
+  // W3.  *claimer: whom to wake.
+  bool move(int index, uint64_t id, WaitState from, WaitState to, uint32_t* claimer) noexcept;
+  // The tags of a former worker went with it.
+  void forget_held() noexcept;
+
+ private:
+  class Hold;
+  std::atomic<uint32_t> lock_{0};
+  int used_ = 0;  // entries [0, used) may be in use
+  WaitEntry entry_[kEntries] = {};
+};
+
+// What the worker does to the world.
+class WaitTags {
+ public:
+  virtual ~WaitTags() = default;
+  // Takes the tag without waiting; false: somebody has it.  A tag that is held already stays held, once.
+  virtual bool take(uint64_t id) = 0;
+  virtual void let_go(uint64_t id) = 0;
+  // Registers to be rung at the transaction's end; false: it has ended.
+  virtual bool watch(uint64_t id) = 0;
+  virtual void wake(uint32_t session) = 0;
+};
+
+class WaitKeeper {
+ public:
+  WaitKeeper(WaitTable& table, WaitTags& tags) : table_(table), tags_(tags) {}
+  // One round; returns whether somebody waits.
+  bool tend();
+
+ private:
+  void take(int index, uint64_t id);
+  void look_again(int index, uint64_t id);
+  bool move(int index, uint64_t id, WaitState from, WaitState to);
+
+  WaitTable& table_;
+  WaitTags& tags_;
+};
+
+}  // namespace engine

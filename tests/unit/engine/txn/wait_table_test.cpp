@@ -1,0 +1,192 @@
+// Who waits for whom, and the tags that stand for it: no tag is kept for nobody, and nobody waits for a tag that is
+// not.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "extension/engine/txn/wait_table.hpp"
+
+namespace engine {
+
+// A lock manager and a status log; `meanwhile` runs once, in the worker's next look at the log.
+struct FakeTags final : WaitTags {
+  bool take(uint64_t id) override {
+    std::lock_guard hold(mutex);
+    unsound += ++held[id] > 1;
+    return true;
+  }
+  void let_go(uint64_t id) override {
+    std::lock_guard hold(mutex);
+    unsound += !held.contains(id);
+    if (--held[id] == 0) held.erase(id);
+  }
+  bool watch(uint64_t id) override {
+    if (auto run = std::exchange(meanwhile, nullptr)) run();
+    std::lock_guard hold(mutex);
+    return running.contains(id);
+  }
+  void wake(uint32_t session) override { woken = session; }
+  bool holds(uint64_t id) {
+    std::lock_guard hold(mutex);
+    return held.contains(id);
+  }
+
+  std::mutex mutex;
+  std::map<uint64_t, int> held;
+  std::set<uint64_t> running;
+  std::function<void()> meanwhile;
+  std::atomic<uint32_t> woken{0};
+  int unsound = 0;
+};
+
+class WaitTableTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<WaitTable> table_ = std::make_unique<WaitTable>();
+  FakeTags tags_;
+  WaitKeeper keeper_{*table_, tags_};
+};
+
+TEST_F(WaitTableTest, ATagIsHeldFromTheWaitToTheEnd) {
+  tags_.running = {7};
+  const int at = table_->claim(7, 42);
+  EXPECT_EQ(table_->state(at), WaitState::kWanted);
+  EXPECT_TRUE(keeper_.tend());
+  EXPECT_EQ(table_->state(at), WaitState::kHeld);
+  EXPECT_EQ(tags_.woken, 42u);
+  EXPECT_EQ(table_->claim(7, 43), at);  // one tag for all who wait for it
+  EXPECT_TRUE(keeper_.tend());
+  EXPECT_TRUE(tags_.holds(7));
+  tags_.running.clear();
+  (void)keeper_.tend();
+  EXPECT_EQ(table_->state(at), WaitState::kEnded);
+  EXPECT_FALSE(tags_.holds(7));
+  table_->leave(at);
+  table_->leave(at);
+  EXPECT_FALSE(keeper_.tend());
+}
+
+// The worker has taken the tag of a transaction whose waiter was cancelled; another waiter has the entry by now.
+TEST_F(WaitTableTest, AnEntryReusedWhileTheWorkerTakesItsTagIsNotMarkedHeld) {
+  tags_.running = {7, 8};
+  const int at = table_->claim(7, 1);
+  tags_.meanwhile = [&] {
+    table_->leave(at);
+    EXPECT_EQ(table_->claim(8, 2), at);
+  };
+  (void)keeper_.tend();
+  EXPECT_EQ(table_->state(at), WaitState::kWanted);
+  EXPECT_TRUE(tags_.held.empty());  // nobody would ever let it go
+  (void)keeper_.tend();
+  EXPECT_EQ(table_->state(at), WaitState::kHeld);
+  EXPECT_TRUE(tags_.holds(8));
+}
+
+TEST_F(WaitTableTest, AnEntryReusedWhileItsTransactionEndsKeepsTheNewTag) {
+  tags_.running = {8};
+  const int at = table_->claim(7, 1);
+  tags_.meanwhile = [&] {
+    table_->leave(at);
+    EXPECT_EQ(table_->claim(8, 2), at);
+  };
+  (void)keeper_.tend();
+  EXPECT_EQ(table_->state(at), WaitState::kWanted);  // not kEnded: 8 runs
+  EXPECT_TRUE(tags_.held.empty());
+}
+
+TEST_F(WaitTableTest, ATagWhoseWaitersHaveGoneIsLetGoAtTheEnd) {
+  tags_.running = {7};
+  const int at = table_->claim(7, 1);
+  (void)keeper_.tend();
+  table_->leave(at);
+  EXPECT_TRUE(tags_.holds(7));
+  tags_.running.clear();
+  EXPECT_TRUE(keeper_.tend());
+  EXPECT_TRUE(tags_.held.empty());
+  EXPECT_EQ(table_->claim(9, 1), at);
+}
+
+TEST_F(WaitTableTest, ANewWorkerTakesTheTagsOfTheLast) {
+  tags_.running = {7, 8};
+  const int seven = table_->claim(7, 1), eight = table_->claim(8, 2);
+  (void)keeper_.tend();
+  table_->leave(eight);
+  tags_.held.clear();  // they went with their process
+  table_->forget_held();
+  EXPECT_EQ(table_->state(seven), WaitState::kWanted);
+  (void)keeper_.tend();
+  EXPECT_TRUE(tags_.holds(7));
+  EXPECT_FALSE(tags_.holds(8));
+}
+
+TEST_F(WaitTableTest, AFullTableIsSaid) {
+  for (int i = 0; i < WaitTable::kEntries; ++i) EXPECT_GE(table_->claim(uint64_t(i) + 1, 1), 0);
+  EXPECT_EQ(table_->claim(5000, 1), -1);
+  EXPECT_GE(table_->claim(5, 1), 0);
+  table_->leave(3);
+  EXPECT_EQ(table_->claim(5000, 1), 3);
+}
+
+// Sessions that come, wait and leave at any moment, transactions that end at any moment.
+TEST_F(WaitTableTest, NoTagIsLeftAndNobodyIsHeldUp) {
+  constexpr uint64_t kIds = 6;
+  for (uint64_t id = 1; id <= kIds; ++id) tags_.running.insert(id);
+  std::atomic<bool> stop{false};
+  std::atomic<int> ended{0}, left{0}, stuck{0};
+  std::vector<std::thread> sessions;
+  for (uint32_t s = 0; s < 4; ++s) {
+    sessions.emplace_back([&, s] {
+      std::mt19937 random(s);
+      while (!stop.load()) {
+        const uint64_t id = 1 + random() % kIds;
+        const int at = table_->claim(id, s);
+        const bool patient = random() % 3 != 0;
+        for (int turns = patient ? 100000 : int(random() % 50); turns-- > 0;) {
+          const WaitState now = table_->state(at);
+          if (now == WaitState::kEnded) break;
+          // What the lock manager would do: a tag that is not held lets the waiter pass.
+          if (now == WaitState::kHeld && !tags_.holds(id)) break;
+          if (turns == 0 && patient) ++stuck;
+          std::this_thread::yield();
+        }
+        (table_->state(at) == WaitState::kEnded ? ended : left).fetch_add(1);
+        table_->leave(at);
+      }
+    });
+  }
+  std::mt19937 random(99);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(15);
+  while ((ended.load() < 200 || left.load() < 200) && std::chrono::steady_clock::now() < until) {
+    (void)keeper_.tend();
+    std::this_thread::yield();
+    std::lock_guard hold(tags_.mutex);
+    const uint64_t id = 1 + random() % kIds;
+    if (!tags_.running.erase(id)) tags_.running.insert(id);
+  }
+  {
+    std::lock_guard hold(tags_.mutex);
+    tags_.running.clear();
+  }
+  stop.store(true);
+  std::atomic<bool> done{false};
+  std::thread worker([&] {
+    while (!done.load()) (void)keeper_.tend(), std::this_thread::yield();
+  });
+  for (auto& session : sessions) session.join();
+  done.store(true);
+  worker.join();
+  EXPECT_FALSE(keeper_.tend());
+  EXPECT_TRUE(tags_.held.empty());
+  EXPECT_EQ(tags_.unsound, 0);
+  EXPECT_GE(ended.load(), 200);
+  EXPECT_GE(left.load(), 200);
+  EXPECT_EQ(stuck.load(), 0);
+}
+
+}  // namespace engine
