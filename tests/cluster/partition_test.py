@@ -1,7 +1,9 @@
 """A row whose partition key is updated goes on in another table; who waited for it hears that, as in PostgreSQL."""
+import re
+import time
 import unittest
 
-from harness import Cluster, SqlError
+from harness import Cluster, SqlError, eventually
 
 
 # Partitions of gcl are still refused as DDL, so the catalogs of a partitioned heap table are bent to gcl tables.
@@ -17,7 +19,7 @@ UPDATE pg_inherits SET inhrelid = 'p{0}'::regclass WHERE inhrelid = 'h{0}'::regc
 class Partition(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(primaries=2))
+        cls.cluster = cls.enterClassContext(Cluster(primaries=2, settings=("autovacuum=off",)))
         for leaf in ("p1", "p2"):
             cls.cluster.sql(1, f"CREATE TABLE {leaf} (id int, k int, v int) USING gcl")
         cls.cluster.everywhere(PARTITIONED)
@@ -55,6 +57,18 @@ class Partition(unittest.TestCase):
     def test_a_move_that_is_rolled_back_never_was(self):
         self.assertEqual(["11"], self.while_moved("UPDATE p SET v = v + 1 WHERE id = 1 RETURNING v", "ROLLBACK"))
         self.assertEqual(["1|2|11"], self.other.run("UPDATE p SET k = 2 WHERE id = 1 RETURNING *"))
+
+    def test_a_row_routed_to_a_partition_counts_though_the_query_names_only_the_parent(self):
+        self.other.run("CREATE TABLE IF NOT EXISTS elsewhere (v int) USING gcl")
+        self.mover.send("""INSERT INTO p SELECT i, 1, 0
+                           FROM generate_series(1, 2) i, LATERAL (SELECT pg_sleep(CASE i WHEN 2 THEN 3 ELSE 0 END)) s""")
+        eventually(lambda: self.cluster.sql(1, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == ["1"])
+        self.other.run("INSERT INTO elsewhere SELECT 1 FROM generate_series(1, 50); DELETE FROM elsewhere")
+        time.sleep(0.5)
+        removed = re.compile(r"(\d+) removed")
+        self.assertEqual(["0"], removed.findall(" ".join(self.other.run("VACUUM VERBOSE elsewhere"))))
+        self.mover.result()
+        eventually(lambda: removed.findall(" ".join(self.other.run("VACUUM VERBOSE elsewhere"))) == ["50"])
 
     def test_a_deleted_row_is_not_a_moved_one(self):
         self.mover.run("BEGIN")

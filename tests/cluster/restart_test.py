@@ -53,6 +53,36 @@ class Restart(unittest.TestCase):
             self.assertEqual([f"without {k}"], self.cluster.sql(k, f"SELECT v FROM t WHERE id = {k}"))
         self.assertEqual([["5000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
 
+# Fills the WAL so that its last record ends with a page: the insert position is then behind the next page's header.
+TO_A_PAGE_S_END = """DO $$
+DECLARE at bigint; after bigint; overhead bigint := 48; room bigint;
+BEGIN
+  FOR i IN 1..200 LOOP
+    at := pg_current_wal_insert_lsn() - '0/0';
+    EXIT WHEN at % 8192 = 24 AND i > 1;
+    room := 8192 - at % 8192;
+    IF room < overhead + 8 THEN room := room + 8192 - 24; END IF;
+    PERFORM pg_logical_emit_message(false, 'x', repeat('x', (room - overhead)::int));
+    after := pg_current_wal_insert_lsn() - '0/0';
+    IF (after - 1) / 8192 = at / 8192 THEN overhead := overhead - 1;   -- too short
+    ELSIF after % 8192 <> 24 THEN overhead := overhead + 1; END IF;    -- too long
+  END LOOP;
+END $$"""
+
+
+class WalPageEnd(unittest.TestCase):
+    def test_a_clean_stop_flushes_a_log_that_ends_with_a_page(self):
+        with Cluster(primaries=1, settings=("autovacuum=off", "checkpoint_timeout=1d", "bgwriter_delay=10s")) as cluster:
+            cluster.sql(1, "CREATE TABLE t (v int) USING gcl")
+            for round_ in range(3):
+                cluster.sql(1, f"INSERT INTO t VALUES ({round_})")
+                session = cluster.session(1)
+                session.run(TO_A_PAGE_S_END)
+                self.assertEqual("24", session.one("SELECT (pg_current_wal_insert_lsn() - '0/0') % 8192"))
+                self.assertIn("saved", cluster.stop().stdout)
+                cluster.start()
+            self.assertEqual(["3"], cluster.sql(1, "SELECT count(*) FROM t"))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -86,6 +86,15 @@ class Snapshots(unittest.TestCase):
         self.assertEqual("1", self.one.one("SELECT count(*) FROM g"))
         self.one.run("COMMIT")
 
+    def test_copy_counts_though_it_runs_no_query(self):
+        self.one.run("CREATE TABLE IF NOT EXISTS copied (id int PRIMARY KEY) USING gcl")
+        self.one.send("COPY copied FROM PROGRAM 'seq 1 60000; sleep 4'")
+        eventually(lambda: int(self.cluster.sql(1, "SELECT coalesce(max(tuples_processed), 0) FROM pg_stat_progress_copy")[0])
+                   > 2000)
+        self.assert_garbage_stays()
+        self.one.result()
+        eventually(lambda: self.vacuumed() == 50)
+
     def test_an_open_cursor_and_repeatable_read_hold_back_what_they_may_read(self):
         self.two.run("INSERT INTO g SELECT i FROM generate_series(1, 5) i")
         for begin, read in (("BEGIN", "DECLARE c CURSOR FOR SELECT * FROM g"),
