@@ -30,8 +30,8 @@ Status BufferPool::create_pool(const coherence::PoolFiles& files, const PoolSize
   coherence::PoolSpec spec;
   spec.identity = files.identity;
   if (Status laid_out = lay_out(sizes, &spec); !laid_out) {
-    return problem->set(laid_out.error(), "a pool of %llu bytes has no room for %u nodes",
-                        static_cast<unsigned long long>(sizes.pool_bytes), sizes.nodes_max);
+    return problem->set(laid_out.error(), "a pool of %llu bytes in %u memory nodes has no room for %u nodes",
+                        static_cast<unsigned long long>(sizes.pool_bytes), sizes.memory_nodes, sizes.nodes_max);
   }
   auto pool = coherence::Pool::create(files, spec, problem);
   return pool ? Status() : Status(pool.error());
@@ -47,7 +47,7 @@ Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& o
   if (!node) return node.error();
   std::unique_ptr<BufferPool> made(new BufferPool(pool.take(), node.take(), options));
   coherence::Counters counters{};
-  coherence::ShmMemory memory(made->pool_->at(PoolAddress{}), counters);
+  coherence::ShmMemory memory(made->pool_->bases(), counters);
   if (Status opened = made->ring_.open(memory, made->node_->incarnation()); !opened) {
     return problem->set(opened.error(), "the redo ring of node %d is damaged", int(options.node.value));
   }
@@ -67,7 +67,6 @@ BufferPool::BufferPool(std::unique_ptr<coherence::Pool> pool, std::unique_ptr<co
       gate_(node_.get(), &shared_->gate, place<LogGate::Announcement>(*node_, plan_of(options).announcements), &ring_),
       extra_(place<std::byte>(*node_, plan_of(options).extra)),
       extra_bytes_(options.extra_bytes),
-      pages_(pool_->pages()),
       nodes_max_(pool_->nodes_max()),
       replacement_(options.replacement) {
   LogGate::format(place<LogGate::Announcement>(*node_, plan_of(options).announcements), options.sessions_max);

@@ -85,7 +85,7 @@ class Session {
     try_evict(&one, &page, &evicted, 1);
     return evicted ? Status() : Errc::kWouldBlock;
   }
-  // Many at once, in as few batches as their bytes allow; returns how many were evicted.
+  // Many at once, in as few batches as their bytes and memory nodes allow; returns how many were evicted.
   int try_evict(Line* const* lines, const PageId* pages, bool* evicted, int count);
   // After unpublishing: the line is free (page none), late comers get kRestart.
   void finish_evict(Line& line);
@@ -171,6 +171,9 @@ class Session {
   void add_write_back(Batch& batch, Line& line) noexcept;
   void written_back(Line& line) noexcept;
   RequestSlot& slot_of(const Line& line) noexcept;
+
+  // session_frames.cpp
+  int evict_on(MemoryNodeId to, Line* const* lines, const PageId* pages, bool* evicted, int count);
 
   // session_serve.cpp
   bool drain_inbox() noexcept;

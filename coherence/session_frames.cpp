@@ -1,4 +1,6 @@
 // Frames come and go: assigning pages to lines, eviction in groups, write-back.
+#include <bit>
+
 #include "coherence/base/os.hpp"
 #include "coherence/session.hpp"
 
@@ -23,17 +25,27 @@ void Session::assign(Line& line, PageId page) {
   end_latch(line, LatchEnd::kRelease, Memo::kInvalid);
 }
 
+// Memory node after memory node: a batch goes to one of them (T1).
 int Session::try_evict(Line* const* lines, const PageId* pages, bool* evicted, int count) {
+  uint64_t nodes = 0;
+  for (int i = 0; i < count; i++) nodes |= uint64_t{1} << pages[i].node().value;
+  int done = 0;
+  for (; nodes; nodes &= nodes - 1)
+    done += evict_on(MemoryNodeId{uint8_t(std::countr_zero(nodes))}, lines, pages, evicted, count);
+  return done;
+}
+
+int Session::evict_on(MemoryNodeId to, Line* const* lines, const PageId* pages, bool* evicted, int count) {
   struct Member {
     int index;
     int atomic;
   } group[kGroupMax];
   int done = 0;
   for (int next = 0; next < count;) {
-    MemoryNodeId to = pages[next].node();
     Batch batch(to);
     int members = 0;
-    for (; next < count && members < kGroupMax && batch.room() >= kOpsPerLine && pages[next].node() == to; next++) {
+    for (; next < count && members < kGroupMax && batch.room() >= kOpsPerLine; next++) {
+      if (pages[next].node() != to) continue;
       Line& line = *lines[next];
       evicted[next] = false;
       if (node_.fenced() || !try_latch(line)) continue;

@@ -32,7 +32,7 @@ struct NodeSet {
   constexpr bool operator==(const NodeSet&) const = default;
 };
 
-// A memory node (a holder of pages), 0..63.  shm has exactly one: 0.
+// A memory node (a holder of pages), 0..63.  0 also holds what is not pages: node table, rings, words.
 struct MemoryNodeId {
   uint8_t value = 0;
   constexpr auto operator<=>(const MemoryNodeId&) const = default;
@@ -48,8 +48,8 @@ struct PoolAddress {
   constexpr auto operator<=>(const PoolAddress&) const = default;
 };
 
-// A page (GCL) of the pool: memory node (8 bits) and page number there (40 bits).  Page number 0 is the pool's root
-// page; raw == 0xffff... means none.  Fits six bytes; stored as eight.
+// A page (GCL) of the pool: memory node (8 bits) and page number there (40 bits).  Page number 0 of memory node 0 is
+// the pool's root page; raw == 0xffff... means none.  Fits six bytes; stored as eight, of which the upper two are 0.
 struct PageId {
   uint64_t raw = ~uint64_t{0};
   static constexpr PageId at(MemoryNodeId n, uint64_t number) { return {uint64_t{n.value} << 40 | number}; }

@@ -74,9 +74,8 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   Status ok = make_arena(path, layout.bytes, &node->arena_fd_, &base, problem);
   node->arena_ = static_cast<ArenaHeader*>(base);  // unmapped by the destructor, whatever comes
   node->arena_bytes_ = layout.bytes;
-  auto* header = reinterpret_cast<PoolHeader*>(pool.at(PoolAddress{}));
   bool first = live_nodes(pool) == 0;
-  if (ok && first) ok = pool.mark_durable(true, problem);
+  if (ok && first) ok = pool.mark_durable_in_use(problem);
   if (!ok) {
     unlink(path);
     return ok.error();
@@ -99,7 +98,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   node->arena_->magic = kArenaMagic;
   for (uint32_t i = 0; i < spec.frames; i++) node->lines_[i].initialise();
 
-  header->state.store(PoolState::kInUse);
+  pool.header().state.store(PoolState::kInUse);
   entry.pid.store(getpid(), std::memory_order_relaxed);
   entry.pid_start.store(process_start_time(getpid()), std::memory_order_relaxed);
   entry.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
@@ -176,7 +175,7 @@ Status Node::withdraw(bool* last, Problem* problem) {
   *last = live_nodes(pool_) == 0;
   if (!*last) return {};
   if (pool_.durable_path()) return pool_.save(problem);
-  reinterpret_cast<PoolHeader*>(pool_.at(PoolAddress{}))->state.store(PoolState::kClean);
+  pool_.header().state.store(PoolState::kClean);
   return {};
 }
 

@@ -14,6 +14,7 @@
 
 #include "coherence/member/arena.hpp"
 #include "coherence/member/node_table.hpp"
+#include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool_header.hpp"
 #include "coherence/pool/pool_lock.hpp"
 
@@ -25,55 +26,47 @@ uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 uint64_t word_rows(uint64_t pages) { return (pages + 7) / 8 + 1; }  // eight words to a CPU line
 
-// Lays the regions out one after another; returns the size of the file.
-uint64_t lay_out(const PoolSpec& spec, PoolHeader* header) {
+// Lays out memory node `k`; its size goes into header->bytes.
+void lay_out(const PoolSpec& spec, uint32_t k, PoolHeader* header) {
   uint64_t at = kPoolHeaderBytes;
   for (int i = 0; i < kRegionsMax; i++) {
-    uint64_t bytes = spec.region_bytes[i];
-    if (i == kRegionNodeTable) bytes = sizeof(NodeTable);
-    if (i == kRegionLatchWords) bytes = word_rows(spec.region_bytes[kRegionPages] / kPageSize) * 64;
+    uint64_t bytes = k == 0 ? spec.region_bytes[i] : 0;
+    if (i == kRegionPages && k != 0) bytes = spec.further_pages_bytes;
+    if (i == kRegionNodeTable) bytes = k == 0 ? sizeof(NodeTable) : 0;
+    if (i == kRegionLatchWords)
+      bytes = word_rows((k == 0 ? spec.region_bytes[kRegionPages] : spec.further_pages_bytes) / kPageSize) * 64;
     header->region[i] = {at, bytes};
     at = aligned(at + bytes);
   }
-  return at;
-}
-
-Status write_header(int fd, const PoolHeader& header, Problem* problem) {
-  if (pwrite(fd, &header, sizeof header, 0) == ssize_t(sizeof header)) return {};
-  return problem->set(Errc::kSystem, "cannot write the pool's header: %s", strerror(errno));
-}
-
-// The first line in which two identities differ, for the message.
-void first_difference(const char* ours, const char* theirs, char* a, char* b, size_t bytes) {
-  auto line = [&](const char* p, char* out) { snprintf(out, bytes, "%.*s", int(strcspn(p, "\n")), p); };
-  while (*ours || *theirs) {
-    line(ours, a);
-    line(theirs, b);
-    if (strcmp(a, b) != 0) return;
-    auto next = [](const char* p) { return p + strcspn(p, "\n") + (p[strcspn(p, "\n")] == '\n'); };
-    ours = next(ours);
-    theirs = next(theirs);
-  }
-}
-
-Status check_header(const PoolHeader& h, const PoolFiles& files, const char* path, Problem* problem) {
-  if (h.magic != kPoolMagic) return problem->set(Errc::kCorrupt, "%s is not a pool", path);
-  if (h.format_version != kPoolFormatVersion)
-    return problem->set(Errc::kIncompatible, "pool %s has format version %u, this server reads version %u", path,
-                        h.format_version, kPoolFormatVersion);
-  if (h.block_size != kPageSize)
-    return problem->set(Errc::kIncompatible, "pool %s has pages of %u bytes, this server has %u", path, h.block_size,
-                        kPageSize);
-  if (files.identity && *files.identity && strcmp(h.identity, files.identity) != 0) {
-    char ours[160], theirs[160];
-    first_difference(files.identity, h.identity, ours, theirs, sizeof ours);
-    return problem->set(Errc::kIncompatible, "this server differs from pool %s: the pool has \"%s\", the server \"%s\"",
-                        path, theirs, ours);
-  }
-  return {};
+  header->memory_node = k;
+  header->bytes = at;
 }
 
 }  // namespace
+
+Pool::Pool(const PoolFiles& files) {
+  snprintf(path_, sizeof path_, "%s", files.path);
+  if (files.durable_path) snprintf(durable_path_, sizeof durable_path_, "%s", files.durable_path);
+}
+
+// Makes the files; memory node 0's gets its name last.
+Status Pool::make(const PoolFiles& files, const PoolHeader& first, const PoolSpec& spec, Problem* problem) {
+  auto header = std::make_unique<PoolHeader>();
+  for (uint32_t k = first.memory_nodes; k-- > 0;) {
+    memcpy(static_cast<void*>(header.get()), &first, sizeof first);
+    lay_out(spec, k, header.get());
+    MemoryPath unfinished(files.path, k, true);
+    int fd;
+    Status allocated = allocate_file(unfinished.text, header->bytes, &fd, problem);
+    File file(fd);
+    GCL_TRY(std::move(allocated));
+    if (!write_all(fd, reinterpret_cast<std::byte*>(header.get()), sizeof *header, 0))
+      return problem->set(Errc::kSystem, "cannot write the header of %s: %s", unfinished.text, strerror(errno));
+    if (rename(unfinished.text, MemoryPath(files.path, k).text) != 0)
+      return problem->set(Errc::kSystem, "cannot rename %s: %s", unfinished.text, strerror(errno));
+  }
+  return {};
+}
 
 Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpec& spec, Problem* problem) {
   PoolLock lock(files.path);
@@ -84,6 +77,9 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpe
   if (spec.nodes_max == 0 || spec.nodes_max > uint32_t(kNodesMax) || strlen(spec.identity) >= kIdentityMax)
     return problem->set(Errc::kIncompatible, "a pool has 1 to %d nodes, and an identity shorter than %u bytes",
                         kNodesMax, kIdentityMax);
+  if (spec.memory_nodes == 0 || spec.memory_nodes > uint32_t(kMemoryNodesMax))
+    return problem->set(Errc::kIncompatible, "a pool has 1 to %d memory nodes, not %u", kMemoryNodesMax,
+                        spec.memory_nodes);
 
   auto header = std::make_unique<PoolHeader>();
   header->magic = kPoolMagic;
@@ -92,74 +88,79 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpe
   header->nodes_max = spec.nodes_max;
   header->state = PoolState::kClean;
   if (getrandom(&header->pool_id, sizeof header->pool_id, 0) < 0) return Errc::kSystem;
-  header->bytes = lay_out(spec, header.get());
+  header->memory_nodes = spec.memory_nodes;
   memcpy(header->identity, spec.identity, strlen(spec.identity));
+  for (uint32_t k = 0; k < spec.memory_nodes; k++) {
+    lay_out(spec, k, header.get());
+    header->memory_bytes[k] = header->bytes;
+  }
 
-  char temporary[560];
-  snprintf(temporary, sizeof temporary, "%s.new", files.path);
-  int fd = ::open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return problem->set(Errc::kSystem, "cannot create %s: %s", temporary, strerror(errno));
-  Status ok;
-  if (int error = posix_fallocate(fd, 0, off_t(header->bytes)); error != 0)  // P1
-    ok = problem->set(error == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot allocate %.0f MB for pool %s: %s",
-                      double(header->bytes) / 1048576, files.path, strerror(error));
-  if (ok) ok = write_header(fd, *header, problem);
-  if (ok && rename(temporary, files.path) != 0)
-    ok = problem->set(Errc::kSystem, "cannot rename %s: %s", temporary, strerror(errno));
-  std::unique_ptr<Pool> pool(new Pool);
-  snprintf(pool->path_, sizeof pool->path_, "%s", files.path);
-  if (files.durable_path) snprintf(pool->durable_path_, sizeof pool->durable_path_, "%s", files.durable_path);
-  if (ok) ok = pool->map(fd, problem);
-  close(fd);
-  if (ok && files.durable_path) ok = pool->save(problem);
+  std::unique_ptr<Pool> pool(new Pool(files));
+  Status ok = make(files, *header, spec, problem);
+  if (ok) ok = pool->map(problem);
+  if (ok && files.durable_path) {
+    ok = pool->save(problem);
+    if (!ok) unlink_parts(files.durable_path, spec.memory_nodes);
+  }
   if (!ok) {
-    unlink(temporary);
-    unlink(files.path);
+    unlink_parts(files.path, spec.memory_nodes);
     return ok.error();
   }
   return pool;
 }
 
-Status Pool::map(int fd, Problem* problem) {
+Status Pool::check_parts(const char* path, const PoolHeader& first, bool same_save, Problem* problem) {
+  for (uint32_t k = 1; k < first.memory_nodes; k++) GCL_TRY(check_part(path, k, first, same_save, problem));
+  return {};
+}
+
+Status Pool::map_part(uint32_t k, const char* path, Problem* problem) {
+  File file(::open(path, O_RDWR | O_CLOEXEC));
   struct stat s;
-  if (fstat(fd, &s) != 0) return problem->set(Errc::kSystem, "cannot stat pool %s: %s", path_, strerror(errno));
-  if (uint64_t(s.st_size) < kPoolHeaderBytes) return problem->set(Errc::kCorrupt, "%s is not a pool", path_);
-  bytes_ = uint64_t(s.st_size);
-  void* base = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) return problem->set(Errc::kSystem, "cannot map pool %s: %s", path_, strerror(errno));
-  base_ = static_cast<std::byte*>(base);
-  madvise(base, bytes_, MADV_HUGEPAGE);  // where tmpfs permits
-  auto* header = reinterpret_cast<PoolHeader*>(base_);
-  if (header->bytes > bytes_) return problem->set(Errc::kCorrupt, "pool %s is shorter than its header says", path_);
-  table_ = reinterpret_cast<NodeTable*>(base_ + header->region[kRegionNodeTable].offset);
-  words_at_ = region(kRegionLatchWords).at;
-  pages_at_ = region(kRegionPages).at;
-  word_rows_ = word_rows(pages());
+  if (!file.open() || fstat(file.fd(), &s) != 0)
+    return problem->set(Errc::kSystem, "cannot open pool %s: %s", path, strerror(errno));
+  if (uint64_t(s.st_size) < kPoolHeaderBytes) return problem->set(Errc::kCorrupt, "%s is not a pool", path);
+  const auto bytes = uint64_t(s.st_size);
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
+  if (base == MAP_FAILED) return problem->set(Errc::kSystem, "cannot map pool %s: %s", path, strerror(errno));
+  madvise(base, bytes, MADV_HUGEPAGE);  // where tmpfs permits
+  base_[k] = static_cast<std::byte*>(base);
+  part_[k].bytes = bytes;
+  memory_nodes_ = k + 1;
+  if (header(k).bytes > bytes) return problem->set(Errc::kCorrupt, "pool %s is shorter than its header says", path);
+  const MemoryNodeId id{uint8_t(k)};
+  const auto& region = header(k).region;
+  part_[k].words_at = PoolAddress::at(id, region[kRegionLatchWords].offset);
+  part_[k].pages_at = PoolAddress::at(id, region[kRegionPages].offset);
+  part_[k].pages = region[kRegionPages].bytes / kPageSize;
+  part_[k].word_rows = word_rows(part_[k].pages);
+  return {};
+}
+
+// Maps every memory node.  REQUIRES: memory node 0's header was checked.
+Status Pool::map(Problem* problem) {
+  GCL_TRY(map_part(0, path_, problem));
+  table_ = reinterpret_cast<NodeTable*>(base_[0] + header().region[kRegionNodeTable].offset);
+  GCL_TRY(check_parts(path_, header(), false, problem));
+  for (uint32_t k = 1; k < header().memory_nodes; k++) GCL_TRY(map_part(k, MemoryPath(path_, k).text, problem));
   return {};
 }
 
 Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* problem) {
   PoolLock lock(files.path);
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
-  int fd = ::open(files.path, O_RDWR | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT && files.durable_path) {
-    GCL_TRY(load(files, problem));
-    fd = ::open(files.path, O_RDWR | O_CLOEXEC);
+  if (access(files.path, F_OK) != 0 && errno == ENOENT && files.durable_path) GCL_TRY(load(files, problem));
+  std::unique_ptr<Pool> pool(new Pool(files));
+  {
+    File file(::open(files.path, O_RDWR | O_CLOEXEC));
+    if (!file.open())
+      return problem->set(errno == ENOENT ? Errc::kNotFound : Errc::kSystem, "cannot open pool %s: %s", files.path,
+                          strerror(errno));
+    auto header = std::make_unique<PoolHeader>();
+    GCL_TRY(read_header(file.fd(), files.path, header.get(), problem));
+    GCL_TRY(check_header(*header, files.identity, files.path, problem));
   }
-  if (fd < 0)
-    return problem->set(errno == ENOENT ? Errc::kNotFound : Errc::kSystem, "cannot open pool %s: %s", files.path,
-                        strerror(errno));
-  std::unique_ptr<Pool> pool(new Pool);
-  snprintf(pool->path_, sizeof pool->path_, "%s", files.path);
-  if (files.durable_path) snprintf(pool->durable_path_, sizeof pool->durable_path_, "%s", files.durable_path);
-  auto header = std::make_unique<PoolHeader>();
-  Status ok;
-  if (pread(fd, header.get(), sizeof *header, 0) != ssize_t(sizeof *header))
-    ok = problem->set(Errc::kCorrupt, "%s is not a pool", files.path);
-  if (ok) ok = check_header(*header, files, files.path, problem);
-  if (ok) ok = pool->map(fd, problem);
-  close(fd);
-  if (!ok) return ok.error();
+  GCL_TRY(pool->map(problem));
   fence_if_somebody_died(*pool);
   if (pool->table_->fence.load(std::memory_order_acquire) != 0)  // pairs with fence_pool()
     return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", files.path, fence_reason(*pool));
@@ -168,15 +169,12 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* proble
 
 Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
   for (const char* path : {files.path, files.durable_path}) {
-    int fd = path ? ::open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0) continue;
+    File file(path ? ::open(path, O_RDONLY | O_CLOEXEC) : -1);
+    if (!file.open()) continue;
     auto header = std::make_unique<PoolHeader>();
-    bool whole = pread(fd, header.get(), sizeof *header, 0) == ssize_t(sizeof *header);
-    close(fd);
-    if (!whole || !check_header(*header, files, path, problem)) {
-      if (!whole) problem->write("%s is not a pool", path);
-      return Condition::kUnclean;
-    }
+    if (!read_header(file.fd(), path, header.get(), problem)) return Condition::kUnclean;
+    if (!check_header(*header, files.identity, path, problem)) return Condition::kUnclean;
+    if (!check_parts(path, *header, path == files.durable_path, problem)) return Condition::kDamaged;
     if (header->state.load() == PoolState::kClean) return Condition::kClean;
     if (path == files.durable_path) {
       problem->write("pool file %s was not closed cleanly: it was in use when the machine stopped", path);
@@ -190,16 +188,20 @@ Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
 }
 
 Pool::~Pool() {
-  if (base_) munmap(base_, bytes_);
+  for (uint32_t k = 0; k < memory_nodes_; k++) munmap(base_[k], part_[k].bytes);
 }
 
 RegionExtent Pool::region(int index) const {
-  auto& r = reinterpret_cast<const PoolHeader*>(base_)->region[index];
+  const auto& r = header().region[index];
   return {PoolAddress::at(MemoryNodeId{0}, r.offset), r.bytes};
 }
-uint64_t Pool::pages() const { return region(kRegionPages).bytes / kPageSize; }
-uint32_t Pool::nodes_max() const { return reinterpret_cast<const PoolHeader*>(base_)->nodes_max; }
-uint64_t Pool::pool_id() const { return reinterpret_cast<const PoolHeader*>(base_)->pool_id; }
+uint64_t Pool::pages() const {
+  uint64_t sum = 0;
+  for (uint32_t k = 0; k < memory_nodes_; k++) sum += part_[k].pages;
+  return sum;
+}
+uint32_t Pool::nodes_max() const { return header().nodes_max; }
+uint64_t Pool::pool_id() const { return header().pool_id; }
 
 LatchWord Pool::peek_latch(PageId p) const {
   auto* word = reinterpret_cast<uint64_t*>(at(latch_address(p)));

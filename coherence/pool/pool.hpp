@@ -1,14 +1,19 @@
-// Pool: the shared memory all primaries map (the shm transport's memory node 0), and its header.
+// Pool: the shared memory all primaries map (the memory nodes of the shm transport), and its header.
 //
-// P1. The file is fallocated in full before anybody maps it: a full tmpfs is an error here, not a SIGBUS later.
+// P1. Every file is fallocated in full before anybody maps it: a full tmpfs is an error here, not a SIGBUS later.
 // P2. The header names everything that must agree (format version, block size, the server's identity lines); a primary
 //     that differs is refused, and the problem names both values.
 // P3. A pool is `clean` when no node is in it and the last one left in order.  One that is neither clean nor in use by
 //     living nodes died uncleanly: opened by nobody (until repair exists).
 // P4. The durable copy is written by the last node that leaves, is marked "in use" before the first one joins, and so
-// is
-//     never mistaken for current after a crash of the machine.
+//     is never mistaken for current after a crash of the machine.
 // P5. Latch words are never persisted: a clean pool's are all free (verified when saved).
+// P6. Memory node 0 is `<path>`: header, node table, words, rings, and pages of its own.  Memory node K is
+//     `<path>.mem<K>`: header, latch words, pages.  Memory node 0's file gets its name last and alone says whether
+//     there is a pool and in which state; a file of another that is missing, cut short, or not the one that belongs
+//     there is kCorrupt, and the problem names it.
+// P7. The durable copy consists of the same files.  Memory node 0's is replaced last, after the others are safe on the
+//     disk, and all carry the number of the save: no crash leaves a mix that is taken for one copy.
 //
 //   Problem problem;
 //   auto pool = Pool::open({.path = "/dev/shm/p", .durable_path = "/data/p", .identity = lines}, &problem);
@@ -16,6 +21,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
@@ -34,7 +40,7 @@ inline constexpr int kRegionsMax = 16;
 inline constexpr int kRegionNodeTable = 0;   // coherence
 inline constexpr int kRegionLatchWords = 1;  // coherence
 inline constexpr int kRegionPages = 2;       // bufmgr; its size sets the number of latch words
-// Regions 3.. belong to the layers above; zero-filled at creation.
+// Regions 3.. belong to the layers above; zero-filled at creation; in memory node 0 only.
 
 struct RegionExtent {
   PoolAddress at;
@@ -43,17 +49,20 @@ struct RegionExtent {
 
 struct PoolSpec {
   uint32_t nodes_max = 8;
-  uint64_t region_bytes[kRegionsMax] = {};  // [0] and [1] are computed
-  const char* identity = "";                // lines "name=value\n" that every joining server must repeat exactly
+  uint64_t region_bytes[kRegionsMax] = {};  // of memory node 0; [0] and [1] are computed
+  uint32_t memory_nodes = 1;
+  uint64_t further_pages_bytes = 0;  // of the pages of each memory node but 0
+  const char* identity = "";         // lines "name=value\n" that every joining server must repeat exactly
 };
 
 struct PoolFiles {
-  const char* path = nullptr;          // in tmpfs or hugetlbfs
-  const char* durable_path = nullptr;  // null: nothing is saved or loaded
+  const char* path = nullptr;          // in tmpfs or hugetlbfs; of memory node 0, see P6
+  const char* durable_path = nullptr;  // likewise; null: nothing is saved or loaded
   const char* identity = "";
 };
 
-class NodeTable;
+struct NodeTable;
+struct PoolHeader;
 
 class Pool {
  public:
@@ -63,43 +72,64 @@ class Pool {
   // Opens the pool; when tmpfs has lost it, loads it from the durable file.  kNotFound, kIncompatible, kFenced (not
   // closed cleanly), kNoSpace, kCorrupt, kSystem.  Safe against other servers that open, save or create it meanwhile.
   static Result<std::unique_ptr<Pool>> open(const PoolFiles&, Problem*);
-  // For tools: what the durable or the tmpfs file says, without joining.  Same errors.
-  enum class Condition : uint8_t { kClean, kInUse, kUnclean, kAbsent };
+  // For tools: what the tmpfs files say, or the durable ones if there are none, without joining.
+  enum class Condition : uint8_t {
+    kClean,
+    kInUse,
+    kUnclean,
+    kAbsent,
+    kDamaged,  // a file is missing, cut short, or another pool's
+  };
   static Condition inspect(const PoolFiles&, Problem*);
   ~Pool();
   Pool(const Pool&) = delete;
 
   RegionExtent region(int index) const;
-  uint64_t pages() const;
+  uint32_t memory_nodes() const { return memory_nodes_; }
+  uint64_t pages() const;  // of all memory nodes
+  uint64_t pages(MemoryNodeId n) const { return n.value < kMemoryNodesMax ? part_[n.value].pages : 0; }
+  // Whether there is such a page; any number may be asked for.
+  bool has(PageId p) const { return p.raw >> 48 == 0 && p.number() < pages(p.node()); }
   uint32_t nodes_max() const;
   uint64_t pool_id() const;  // random; written into what refers to this pool
   const char* path() const { return path_; }
   const char* durable_path() const { return durable_path_[0] ? durable_path_ : nullptr; }
   NodeTable& table() const { return *table_; }
-  std::byte* at(PoolAddress a) const { return base_ + a.offset(); }
-  uint64_t bytes() const { return bytes_; }
+  std::byte* at(PoolAddress a) const { return base_[a.node().value] + a.offset(); }
+  // Where memory node i is mapped; as long as the pool lives.
+  std::span<std::byte* const> bases() const { return {base_, memory_nodes_}; }
 
-  PoolAddress page_address(PageId p) const { return pages_at_ + p.number() * kPageSize; }
+  // REQUIRES: has(p).
+  PoolAddress page_address(PageId p) const { return part_[p.node().value].pages_at + p.number() * kPageSize; }
   // Neighbouring pages' words lie in different CPU lines (M4).
   PoolAddress latch_address(PageId p) const {
+    const Part& part = part_[p.node().value];
     uint64_t n = p.number();
-    return words_at_ + ((n % word_rows_) * 8 + n / word_rows_) * sizeof(LatchWord);
+    return part.words_at + ((n % part.word_rows) * 8 + n / part.word_rows) * sizeof(LatchWord);
   }
   // The word as it is now; for views, tests and tools.
   LatchWord peek_latch(PageId p) const;
 
  private:
   friend class Node;
-  Pool() = default;
-  Status map(int fd, Problem*);
+  struct Part {  // a memory node's
+    PoolAddress pages_at, words_at;
+    uint64_t word_rows = 1, pages = 0, bytes = 0;
+  };
+  explicit Pool(const PoolFiles&);
+  static Status make(const PoolFiles&, const PoolHeader& first, const PoolSpec&, Problem*);
+  static Status check_parts(const char* path, const PoolHeader& first, bool same_save, Problem*);
+  Status map(Problem*);
+  Status map_part(uint32_t k, const char* path, Problem*);
+  PoolHeader& header(uint32_t k = 0) const { return *reinterpret_cast<PoolHeader*>(base_[k]); }
   Status save(Problem*);  // to the durable path; REQUIRES: no node in it, the lock file held
-  Status mark_durable(bool in_use, Problem*);
+  Status save_part(uint32_t k, Problem*) const;
+  Status mark_durable_in_use(Problem*);
   static Status load(const PoolFiles&, Problem*);
 
-  std::byte* base_ = nullptr;
-  uint64_t bytes_ = 0;
-  PoolAddress pages_at_, words_at_;
-  uint64_t word_rows_ = 1;
+  std::byte* base_[kMemoryNodesMax] = {};
+  Part part_[kMemoryNodesMax];
+  uint32_t memory_nodes_ = 0;  // that are mapped
   NodeTable* table_ = nullptr;
   char path_[512] = "";
   char durable_path_[512] = "";

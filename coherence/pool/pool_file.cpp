@@ -1,6 +1,5 @@
 // The durable copy of a pool: written when the last node leaves, loaded when tmpfs has lost the pool.
 #include <fcntl.h>
-#include <libgen.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/pool/pool_header.hpp"
 
@@ -20,69 +20,59 @@ bool all_zero(const std::byte* p, uint64_t bytes) {
   return bytes == 0 || (p[0] == std::byte{0} && memcmp(p, p + 1, bytes - 1) == 0);
 }
 
-bool write_all(int fd, const std::byte* from, uint64_t bytes, uint64_t at) {
-  while (bytes > 0) {
-    ssize_t n = pwrite(fd, from, bytes, off_t(at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    from += n, at += uint64_t(n), bytes -= uint64_t(n);
-  }
-  return true;
-}
-
-bool read_all(int fd, std::byte* to, uint64_t bytes, uint64_t at) {
-  while (bytes > 0) {
-    ssize_t n = pread(fd, to, bytes, off_t(at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    to += n, at += uint64_t(n), bytes -= uint64_t(n);
-  }
-  return true;
-}
-
-bool sync_directory_of(const char* path) {
-  char copy[560];
-  snprintf(copy, sizeof copy, "%s", path);
-  int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
-  bool ok = fsync(fd) == 0;
-  close(fd);
-  return ok;
-}
-
 }  // namespace
 
-Status Pool::save(Problem* problem) {
-  for (uint64_t p = 0; p < pages(); p++)  // P5
-    if (peek_latch(PageId::at(MemoryNodeId{0}, p)) != LatchWord::free())
-      return problem->set(Errc::kCorrupt, "page %llu is still owned by somebody: the pool is not saved",
-                          static_cast<unsigned long long>(p));
-  char temporary[560];
-  snprintf(temporary, sizeof temporary, "%s.new", durable_path_);
+// Writes one memory node's file, under its unfinished name, to the disk.
+Status Pool::save_part(uint32_t k, Problem* problem) const {
+  MemoryPath path(durable_path_, k, true);
   auto failed = [&](const char* what) {
-    return problem->set(errno == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot %s pool file %s: %s", what, temporary,
+    return problem->set(errno == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot %s pool file %s: %s", what, path.text,
                         strerror(errno));
   };
-  int fd = ::open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return failed("create");
-  auto* header = reinterpret_cast<PoolHeader*>(base_);
-  header->state.store(PoolState::kClean);
-  Status ok;
-  if (ftruncate(fd, off_t(bytes_)) != 0) ok = failed("extend");
-  for (uint64_t at = 0; ok && at < bytes_; at += kChunk) {  // what is zero stays a hole
-    uint64_t bytes = bytes_ - at < kChunk ? bytes_ - at : kChunk;
-    if (!all_zero(base_ + at, bytes) && !write_all(fd, base_ + at, bytes, at)) ok = failed("write");
+  File file(::open(path.text, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file.open()) return failed("create");
+  const uint64_t end = part_[k].bytes;
+  if (ftruncate(file.fd(), off_t(end)) != 0) return failed("extend");
+  for (uint64_t at = 0; at < end; at += kChunk) {  // what is zero stays a hole
+    uint64_t bytes = end - at < kChunk ? end - at : kChunk;
+    if (!all_zero(base_[k] + at, bytes) && !write_all(file.fd(), base_[k] + at, bytes, at)) return failed("write");
   }
-  if (ok && fsync(fd) != 0) ok = failed("sync");
-  close(fd);
-  if (ok && (rename(temporary, durable_path_) != 0 || !sync_directory_of(durable_path_))) ok = failed("rename");
+  if (fsync(file.fd()) != 0) return failed("sync");
+  return {};
+}
+
+// P7: until memory node 0's file is replaced the durable copy says "in use".
+Status Pool::save(Problem* problem) {
+  for (uint32_t k = 0; k < memory_nodes_; k++)  // P5
+    for (uint64_t p = 0; p < part_[k].pages; p++)
+      if (peek_latch(PageId::at(MemoryNodeId{uint8_t(k)}, p)) != LatchWord::free())
+        return problem->set(Errc::kCorrupt, "page %llu of memory node %u is still owned: the pool is not saved",
+                            static_cast<unsigned long long>(p), k);
+  const uint64_t save = header().saves + 1;
+  for (uint32_t k = 0; k < memory_nodes_; k++) header(k).saves = save;
+  Status ok;
+  auto failed = [&](const char* what, uint32_t k) {
+    return problem->set(Errc::kSystem, "cannot %s pool file %s: %s", what, MemoryPath(durable_path_, k).text,
+                        strerror(errno));
+  };
+  auto replace = [&](uint32_t k) {
+    return rename(MemoryPath(durable_path_, k, true).text, MemoryPath(durable_path_, k).text) == 0;
+  };
+  for (uint32_t k = 1; ok && k < memory_nodes_; k++) ok = save_part(k, problem);
+  for (uint32_t k = 1; ok && k < memory_nodes_; k++)
+    if (!replace(k)) ok = failed("rename", k);
+  if (ok && memory_nodes_ > 1 && !sync_directory_of(durable_path_)) ok = failed("sync the directory of", 0);
+  header().state.store(PoolState::kClean);
+  if (ok) ok = save_part(0, problem);
+  if (ok && (!replace(0) || !sync_directory_of(durable_path_))) ok = failed("rename", 0);
   if (!ok) {
-    header->state.store(PoolState::kInUse);
-    unlink(temporary);
+    header().state.store(PoolState::kInUse);
+    for (uint32_t k = 0; k < memory_nodes_; k++) unlink(MemoryPath(durable_path_, k, true).text);
   }
   return ok;
 }
 
+// Memory node 0's file gets its name last: before that there is no pool in tmpfs (P6).
 Status Pool::load(const PoolFiles& files, Problem* problem) {
   auto failed = [&](const char* what, const char* path) {
     return problem->set(errno == ENOSPC   ? Errc::kNoSpace
@@ -90,59 +80,47 @@ Status Pool::load(const PoolFiles& files, Problem* problem) {
                                           : Errc::kSystem,
                         "cannot %s %s: %s", what, path, strerror(errno));
   };
-  int from = ::open(files.durable_path, O_RDONLY | O_CLOEXEC);
-  if (from < 0) return failed("open pool file", files.durable_path);
-  auto header = std::make_unique<PoolHeader>();
-  struct stat s;
+  auto first = std::make_unique<PoolHeader>();
+  {
+    File file(::open(files.durable_path, O_RDONLY | O_CLOEXEC));
+    if (!file.open()) return failed("open pool file", files.durable_path);
+    struct stat s;
+    GCL_TRY(read_header(file.fd(), files.durable_path, first.get(), problem));
+    GCL_TRY(check_header(*first, files.identity, files.durable_path, problem));
+    if (fstat(file.fd(), &s) != 0 || first->bytes != uint64_t(s.st_size))
+      return problem->set(Errc::kCorrupt, "%s is not a whole pool file", files.durable_path);
+  }
+  if (first->state.load() != PoolState::kClean)
+    return problem->set(Errc::kFenced, "pool file %s was not closed cleanly: it was in use when the machine stopped",
+                        files.durable_path);
+  GCL_TRY(check_parts(files.durable_path, *first, true, problem));
   Status ok;
-  if (fstat(from, &s) != 0 || !read_all(from, reinterpret_cast<std::byte*>(header.get()), sizeof *header, 0) ||
-      header->magic != kPoolMagic || header->bytes != uint64_t(s.st_size))
-    ok = problem->set(Errc::kCorrupt, "%s is not a whole pool file", files.durable_path);
-  else if (header->state.load() != PoolState::kClean)
-    ok = problem->set(Errc::kFenced, "pool file %s was not closed cleanly: it was in use when the machine stopped",
-                      files.durable_path);
-  if (!ok) {
-    close(from);
-    return ok;
+  for (uint32_t k = first->memory_nodes; ok && k-- > 0;) {
+    MemoryPath saved(files.durable_path, k), unfinished(files.path, k, true), path(files.path, k);
+    File from(::open(saved.text, O_RDONLY | O_CLOEXEC));
+    if (!from.open()) {
+      ok = failed("open pool file", saved.text);
+      break;
+    }
+    int fd;
+    ok = allocate_file(unfinished.text, first->memory_bytes[k], &fd, problem);
+    File to(fd);
+    if (ok && !copy_file(from.fd(), to.fd(), first->memory_bytes[k])) ok = failed("copy pool file", saved.text);
+    if (ok && rename(unfinished.text, path.text) != 0) ok = failed("rename", unfinished.text);
   }
-  char temporary[560];
-  snprintf(temporary, sizeof temporary, "%s.new", files.path);
-  int to = ::open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (to < 0) ok = failed("create", temporary);
-  if (ok) {
-    errno = posix_fallocate(to, 0, s.st_size);  // P1
-    if (errno != 0) ok = failed("allocate memory for pool", files.path);
-  }
-  auto chunk = std::make_unique<std::byte[]>(kChunk);
-  for (off_t at = 0; ok && at < s.st_size;) {
-    off_t data = lseek(from, at, SEEK_DATA);
-    if (data < 0) break;  // a hole up to the end
-    at = data / off_t(kChunk) * off_t(kChunk);
-    uint64_t bytes = uint64_t(s.st_size - at) < kChunk ? uint64_t(s.st_size - at) : kChunk;
-    if (!read_all(from, chunk.get(), bytes, uint64_t(at)))
-      ok = failed("read", files.durable_path);
-    else if (!write_all(to, chunk.get(), bytes, uint64_t(at)))
-      ok = failed("write", temporary);
-    at += off_t(bytes);
-  }
-  if (ok && rename(temporary, files.path) != 0) ok = failed("rename", temporary);
-  close(from);
-  if (to >= 0) close(to);
-  if (!ok) unlink(temporary);
+  if (!ok) unlink_parts(files.path, first->memory_nodes);
   return ok;
 }
 
-// P4: before the first node joins, the durable file says that it is no longer the truth.
-Status Pool::mark_durable(bool in_use, Problem* problem) {
+// P4: before the first node joins, the durable copy says that it is no longer the truth.
+Status Pool::mark_durable_in_use(Problem* problem) {
   if (!durable_path_[0]) return {};
-  int fd = ::open(durable_path_, O_RDWR | O_CLOEXEC);
-  PoolState state = in_use ? PoolState::kInUse : PoolState::kClean;
-  bool ok = fd >= 0 && pwrite(fd, &state, sizeof state, offsetof(PoolHeader, state)) == ssize_t(sizeof state) &&
-            fsync(fd) == 0;
-  int error = errno;
-  if (fd >= 0) close(fd);
-  if (ok) return {};
-  return problem->set(Errc::kSystem, "cannot mark pool file %s: %s", durable_path_, strerror(error));
+  File file(::open(durable_path_, O_RDWR | O_CLOEXEC));
+  const PoolState state = PoolState::kInUse;
+  if (file.open() && pwrite(file.fd(), &state, sizeof state, offsetof(PoolHeader, state)) == ssize_t(sizeof state) &&
+      fsync(file.fd()) == 0)
+    return {};
+  return problem->set(Errc::kSystem, "cannot mark pool file %s: %s", durable_path_, strerror(errno));
 }
 
 }  // namespace coherence

@@ -1,4 +1,4 @@
-// The first 64 KB of a pool, in tmpfs and in the durable file alike.
+// The first 64 KB of every memory node's file, in tmpfs and in the durable copy alike.
 #pragma once
 
 #include <atomic>
@@ -23,12 +23,16 @@ struct PoolHeader {
   uint32_t format_version;
   uint32_t block_size;
   uint32_t nodes_max;
-  std::atomic<PoolState> state;
+  std::atomic<PoolState> state;  // of the pool; memory node 0's counts
   uint64_t pool_id;
-  uint64_t bytes;  // of the whole file
+  uint64_t bytes;         // of this file
+  uint32_t memory_nodes;  // of the pool
+  uint32_t memory_node;   // whose file this is
+  uint64_t saves;         // of durable copies; the files of one copy say the same (P7)
   struct {
     uint64_t offset, bytes;
-  } region[kRegionsMax];
+  } region[kRegionsMax];                   // in this file; memory nodes but 0 have latch words and pages only
+  uint64_t memory_bytes[kMemoryNodesMax];  // the file sizes of all memory nodes
   char identity[kIdentityMax];
 };
 static_assert(sizeof(PoolHeader) <= kPoolHeaderBytes);

@@ -76,7 +76,7 @@ class Batch {
 
  private:
   int add(const Op& op) {
-    VERIFY(count_ < kBatchOpsMax);
+    VERIFY(count_ < kBatchOpsMax && op.at.node() == to_);  // T1
     ops_[count_] = op;
     return count_++;
   }

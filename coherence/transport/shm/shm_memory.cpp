@@ -27,35 +27,37 @@ bool wanted(const Op& op, const Op& first) {
 
 void ShmMemory::run(Batch& batch) {
   counters_.add(Counter::kBatches);
+  VERIFY(batch.to().value < bases_.size());
+  std::byte* const base = bases_[batch.to().value];
   for (int i = 0; i < batch.size(); i++) {
     Op& op = batch.op(i);
     // Atomics are acq_rel: what was written to the pool before a hand-over is seen by whoever the word then names.
     switch (op.verb) {
       case Verb::kRead:
         if (!wanted(op, batch.op(0))) break;
-        racy_copy(op.local, base_ + op.at.offset(), op.bytes);
+        racy_copy(op.local, base + op.at.offset(), op.bytes);
         counters_.add(Counter::kReads);
         counters_.add(Counter::kBytesRead, op.bytes);
         break;
       case Verb::kWrite:
-        racy_copy(base_ + op.at.offset(), op.local, op.bytes);
+        racy_copy(base + op.at.offset(), op.local, op.bytes);
         counters_.add(Counter::kWrites);
         counters_.add(Counter::kBytesWritten, op.bytes);
         break;
       case Verb::kCas: {
         uint64_t expected = op.expect;
-        word_at(base_, op.at)
+        word_at(base, op.at)
             .compare_exchange_strong(expected, op.operand, std::memory_order_acq_rel, std::memory_order_acquire);
         op.old = expected;
         counters_.add(Counter::kCas);
         break;
       }
       case Verb::kFaa:
-        op.old = word_at(base_, op.at).fetch_add(op.operand, std::memory_order_acq_rel);
+        op.old = word_at(base, op.at).fetch_add(op.operand, std::memory_order_acq_rel);
         counters_.add(Counter::kFaa);
         break;
       case Verb::kLoad:
-        op.old = word_at(base_, op.at).load(std::memory_order_acquire);
+        op.old = word_at(base, op.at).load(std::memory_order_acquire);
         counters_.add(Counter::kLoads);
         break;
     }

@@ -1,7 +1,8 @@
-// ShmMemory: the pool is mapped; verbs are CPU instructions; a batch is done when post() returns.
+// ShmMemory: every memory node is mapped; verbs are CPU instructions; a batch is done when post() returns.
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "coherence/stats/counters.hpp"
 #include "coherence/transport/memory.hpp"
@@ -10,15 +11,16 @@ namespace coherence {
 
 class ShmMemory final : public Memory {
  public:
-  // `counters` belong to the one session that uses this object.
-  ShmMemory(std::byte* base, Counters& counters) : base_(base), counters_(counters) {}
+  // Memory node i is mapped at bases[i], for as long as this object lives.  `counters` belong to the one session that
+  // uses it.
+  ShmMemory(std::span<std::byte* const> bases, Counters& counters) : bases_(bases), counters_(counters) {}
   using Memory::post;
   void post(Batch* const* batches, int count) override;
   void poll() override {}
 
  private:
   void run(Batch& batch);
-  std::byte* base_;
+  std::span<std::byte* const> bases_;
   Counters& counters_;
 };
 

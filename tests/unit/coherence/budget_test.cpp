@@ -1,9 +1,10 @@
-// DESIGN's budget: what each access costs in batches and messages, counted.
+// DESIGN's budget: what each access costs in batches and messages, counted; the same whichever memory node holds the
+// page.
 #include "cluster.hpp"
 
 namespace coherence {
 
-class Budget : public ClusterTest {
+class Budget : public ClusterTest, public testing::WithParamInterface<int> {
  protected:
   struct Cost {
     uint64_t batches, requests, replies;
@@ -12,6 +13,7 @@ class Budget : public ClusterTest {
   friend std::ostream& operator<<(std::ostream& o, const Cost& c) {
     return o << c.batches << " batches, " << c.requests << " requests, " << c.replies << " replies";
   }
+  static PageId page(uint64_t n) { return ClusterTest::page(n, uint8_t(GetParam())); }
   void SetUp() override {
     ClusterTest::SetUp();
     for (int i = 0; i < 4; i++) add_node();
@@ -52,13 +54,15 @@ class Budget : public ClusterTest {
   std::vector<std::unique_ptr<Session>> sessions;
 };
 
-TEST_F(Budget, AMissOfAFreePageIsOneBatch) {
+INSTANTIATE_TEST_SUITE_P(MemoryNode, Budget, testing::Values(0, 1), testing::PrintToStringParamName());
+
+TEST_P(Budget, AMissOfAFreePageIsOneBatch) {
   EXPECT_EQ(cost(0, [&] { read(0); }), (Cost{1, 0, 0}));
   p = page(6);
   EXPECT_EQ(cost(0, [&] { write(0, 1); }), (Cost{1, 0, 0}));
 }
 
-TEST_F(Budget, HitsCostNothing) {
+TEST_P(Budget, HitsCostNothing) {
   read(0);
   EXPECT_EQ(cost(0, [&] { read(0); }), (Cost{0, 0, 0}));
   p = page(6);
@@ -74,12 +78,12 @@ TEST_F(Budget, HitsCostNothing) {
             (Cost{0, 0, 0}));
 }
 
-TEST_F(Budget, ASoleReaderUpgradesWithOneBatch) {
+TEST_P(Budget, ASoleReaderUpgradesWithOneBatch) {
   read(0);
   EXPECT_EQ(cost(0, [&] { write(0, 1); }), (Cost{1, 0, 0}));
 }
 
-TEST_F(Budget, AReadBehindAHolderIsOneFailedAttemptAndTheHolderSendsOneBatch) {
+TEST_P(Budget, AReadBehindAHolderIsOneFailedAttemptAndTheHolderSendsOneBatch) {
   write(1, 7);
   Cost there{};
   EXPECT_EQ(cost(0, [&] { there = cost(1, [&] { read(0); }); }), (Cost{1, 1, 0}));
@@ -89,7 +93,7 @@ TEST_F(Budget, AReadBehindAHolderIsOneFailedAttemptAndTheHolderSendsOneBatch) {
   EXPECT_EQ(pool->peek_latch(p).readers().count(), 2);
 }
 
-TEST_F(Budget, AWriteBehindAHolderIsOneFailedAttemptAndTheHolderSendsOneBatch) {
+TEST_P(Budget, AWriteBehindAHolderIsOneFailedAttemptAndTheHolderSendsOneBatch) {
   write(1, 7);
   Cost there{};
   EXPECT_EQ(cost(0, [&] { there = cost(1, [&] { write(0, 8); }); }), (Cost{1, 1, 0}));
@@ -98,7 +102,7 @@ TEST_F(Budget, AWriteBehindAHolderIsOneFailedAttemptAndTheHolderSendsOneBatch) {
   EXPECT_EQ(pool->peek_latch(p), LatchWord::owned_by(NodeId{0}));
 }
 
-TEST_F(Budget, AWriteWithKSharersIsTwoAttemptsAndKRequests) {
+TEST_P(Budget, AWriteWithKSharersIsTwoAttemptsAndKRequests) {
   read(1), read(2), read(3);
   EXPECT_EQ(cost(0, [&] { write(0, 8); }), (Cost{2, 3, 0}));
   for (int n = 1; n <= 3; n++) EXPECT_EQ(nodes[n]->count(Counter::kDoneSent), 1u);
@@ -106,12 +110,12 @@ TEST_F(Budget, AWriteWithKSharersIsTwoAttemptsAndKRequests) {
   EXPECT_EQ(seen, 8u);
 }
 
-TEST_F(Budget, AnUpgradeWithKSharersIsTwoAttemptsAndKRequests) {
+TEST_P(Budget, AnUpgradeWithKSharersIsTwoAttemptsAndKRequests) {
   read(0), read(1), read(2);
   EXPECT_EQ(cost(0, [&] { write(0, 9); }), (Cost{2, 2, 0}));
 }
 
-TEST_F(Budget, EvictionsOfAGroupShareOneBatch) {
+TEST_P(Budget, EvictionsOfAGroupShareOneBatch) {
   std::vector<Line*> lines;
   std::vector<PageId> pages;
   for (uint64_t i = 10; i < 15; i++) {
@@ -139,7 +143,32 @@ TEST_F(Budget, EvictionsOfAGroupShareOneBatch) {
   EXPECT_EQ(seen, 11u);
 }
 
-TEST_F(Budget, OnlyDirtyBytesAreWrittenBack) {
+// One batch for each memory node that pages of the group belong to, however they are mixed.
+TEST_P(Budget, EvictionsOfAGroupShareOneBatchPerMemoryNode) {
+  std::vector<Line*> lines;
+  std::vector<PageId> pages;
+  for (uint64_t i = 0; i < 8; i++) {
+    p = ClusterTest::page(20 + i, uint8_t(i % 2));
+    write(0, i);
+    pages.push_back(p);
+    lines.push_back(&nodes[0]->line(*sessions[0], p));
+  }
+  bool evicted[8];
+  EXPECT_EQ(cost(0, [&] { EXPECT_EQ(sessions[0]->try_evict(lines.data(), pages.data(), evicted, 8), 8); }),
+            (Cost{2, 0, 0}));
+  for (int i = 0; i < 8; i++) {
+    EXPECT_EQ(pool->peek_latch(pages[i]), LatchWord::free());
+    nodes[0]->directory.at(pages[i]) = nullptr;
+    sessions[0]->finish_evict(*lines[i]);
+  }
+  for (uint64_t i = 0; i < 8; i++) {
+    p = pages[i];
+    read(1);
+    EXPECT_EQ(seen, i);
+  }
+}
+
+TEST_P(Budget, OnlyDirtyBytesAreWrittenBack) {
   write(0, 3);
   uint64_t before = nodes[0]->count(Counter::kBytesWritten);
   Line& l = nodes[0]->line(*sessions[0], p);

@@ -22,11 +22,13 @@ inline constexpr uint16_t kWorkerSession = 15;
 
 class TestDirectory : public FrameDirectory {
  public:
-  explicit TestDirectory(uint32_t pages) : lines_(pages) {}
-  Line* find(PageId page) noexcept override { return lines_[page.number()].load(std::memory_order_acquire); }
-  std::atomic<Line*>& at(PageId page) { return lines_[page.number()]; }
+  // So many pages in each of two memory nodes.
+  explicit TestDirectory(uint32_t pages) : pages_(pages), lines_(2 * pages) {}
+  Line* find(PageId page) noexcept override { return at(page).load(std::memory_order_acquire); }
+  std::atomic<Line*>& at(PageId page) { return lines_[page.node().value * pages_ + page.number()]; }
 
  private:
+  uint64_t pages_;
   std::vector<std::atomic<Line*>> lines_;
 };
 
@@ -44,7 +46,7 @@ class TestInterrupts : public Interrupts {
 };
 
 struct TestNode {
-  TestNode(Pool& pool, NodeId id, uint32_t frames) : directory(uint32_t(pool.pages())) {
+  TestNode(Pool& pool, NodeId id, uint32_t frames) : directory(uint32_t(pool.pages(MemoryNodeId{0}))) {
     Problem problem;
     auto joined = Node::join(pool, id, {.frames = frames, .sessions_max = 16, .private_bytes = 4096}, &problem);
     EXPECT_TRUE(joined.ok()) << problem.text;
@@ -110,6 +112,8 @@ class ClusterTest : public testing::Test {
     PoolSpec spec{.nodes_max = 8, .identity = "version=15\nlocale=C\n"};
     spec.region_bytes[kRegionPages] = kPages * kPageSize;
     spec.region_bytes[3] = 4096;
+    spec.memory_nodes = 2;
+    spec.further_pages_bytes = kPages * kPageSize;
     Problem problem;
     auto made = Pool::create(files(), spec, &problem);
     ASSERT_TRUE(made.ok()) << problem.text;
@@ -133,7 +137,7 @@ class ClusterTest : public testing::Test {
     if (start) nodes.back()->start();
     return *nodes.back();
   }
-  static PageId page(uint64_t n) { return PageId::at(MemoryNodeId{0}, n); }
+  static PageId page(uint64_t n, uint8_t memory_node = 0) { return PageId::at(MemoryNodeId{memory_node}, n); }
 
   std::string path, durable;
   std::unique_ptr<Pool> pool;

@@ -1,0 +1,154 @@
+#include "coherence/pool/memory_file.hpp"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace coherence {
+namespace {
+
+constexpr uint64_t kChunk = 65536;
+
+// The first line in which two identities differ, for the message.
+void first_difference(const char* ours, const char* theirs, char* a, char* b, size_t bytes) {
+  auto line = [&](const char* p, char* out) { snprintf(out, bytes, "%.*s", int(strcspn(p, "\n")), p); };
+  while (*ours || *theirs) {
+    line(ours, a);
+    line(theirs, b);
+    if (strcmp(a, b) != 0) return;
+    auto next = [](const char* p) { return p + strcspn(p, "\n") + (p[strcspn(p, "\n")] == '\n'); };
+    ours = next(ours);
+    theirs = next(theirs);
+  }
+}
+
+}  // namespace
+
+MemoryPath::MemoryPath(const char* pool, uint32_t memory_node, bool unfinished) {
+  const char* suffix = unfinished ? ".new" : "";
+  if (memory_node == 0)
+    snprintf(text, sizeof text, "%s%s", pool, suffix);
+  else
+    snprintf(text, sizeof text, "%s.mem%u%s", pool, memory_node, suffix);
+}
+
+File::~File() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status allocate_file(const char* path, uint64_t bytes, int* fd, Problem* problem) {
+  *fd = ::open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (*fd < 0) return problem->set(Errc::kSystem, "cannot create %s: %s", path, strerror(errno));
+  if (int error = posix_fallocate(*fd, 0, off_t(bytes)); error != 0)  // P1
+    return problem->set(error == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot allocate %.0f MB for %s: %s",
+                        double(bytes) / 1048576, path, strerror(error));
+  return {};
+}
+
+Status read_header(int fd, const char* path, PoolHeader* header, Problem* problem) {
+  if (read_all(fd, reinterpret_cast<std::byte*>(header), sizeof *header, 0) && header->magic == kPoolMagic) return {};
+  return problem->set(Errc::kCorrupt, "%s is not a pool", path);
+}
+
+Status check_header(const PoolHeader& h, const char* identity, const char* path, Problem* problem) {
+  if (h.format_version != kPoolFormatVersion)
+    return problem->set(Errc::kIncompatible, "pool %s has format version %u, this server reads version %u", path,
+                        h.format_version, kPoolFormatVersion);
+  if (h.block_size != kPageSize)
+    return problem->set(Errc::kIncompatible, "pool %s has pages of %u bytes, this server has %u", path, h.block_size,
+                        kPageSize);
+  if (h.memory_node != 0 || h.memory_nodes == 0 || h.memory_nodes > uint32_t(kMemoryNodesMax))
+    return problem->set(Errc::kCorrupt, "%s is memory node %u of a pool, not a pool", path, h.memory_node);
+  if (identity && *identity && strcmp(h.identity, identity) != 0) {
+    char ours[160], theirs[160];
+    first_difference(identity, h.identity, ours, theirs, sizeof ours);
+    return problem->set(Errc::kIncompatible, "this server differs from pool %s: the pool has \"%s\", the server \"%s\"",
+                        path, theirs, ours);
+  }
+  return {};
+}
+
+Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool same_save, Problem* problem) {
+  MemoryPath path(pool, k);
+  File file(::open(path.text, O_RDONLY | O_CLOEXEC));
+  if (!file.open() && errno == ENOENT)
+    return problem->set(Errc::kCorrupt, "memory node %u of pool %s is missing: there is no file %s", k, pool,
+                        path.text);
+  if (!file.open()) return problem->set(Errc::kSystem, "cannot open %s: %s", path.text, strerror(errno));
+  auto header = std::make_unique<PoolHeader>();
+  struct stat s;
+  if (fstat(file.fd(), &s) != 0) return problem->set(Errc::kSystem, "cannot stat %s: %s", path.text, strerror(errno));
+  if (!read_header(file.fd(), path.text, header.get(), problem))
+    return problem->set(Errc::kCorrupt, "%s is not a memory node of a pool", path.text);
+  if (header->format_version != first.format_version || header->pool_id != first.pool_id)
+    return problem->set(Errc::kCorrupt, "%s belongs to another pool (%016llx) than %s (%016llx)", path.text,
+                        static_cast<unsigned long long>(header->pool_id), pool,
+                        static_cast<unsigned long long>(first.pool_id));
+  if (header->memory_node != k)
+    return problem->set(Errc::kCorrupt, "%s is memory node %u of the pool, in the place of memory node %u", path.text,
+                        header->memory_node, k);
+  if (header->bytes != first.memory_bytes[k] || uint64_t(s.st_size) < header->bytes)
+    return problem->set(Errc::kCorrupt, "%s is shorter than it must be: %llu bytes, not %llu", path.text,
+                        static_cast<unsigned long long>(s.st_size),
+                        static_cast<unsigned long long>(first.memory_bytes[k]));
+  if (same_save && header->saves != first.saves)
+    return problem->set(Errc::kCorrupt, "%s is of another save of the pool (%llu) than %s (%llu)", path.text,
+                        static_cast<unsigned long long>(header->saves), pool,
+                        static_cast<unsigned long long>(first.saves));
+  return {};
+}
+
+void unlink_parts(const char* pool, uint32_t memory_nodes) {
+  for (uint32_t k = 0; k < memory_nodes; k++) {  // the name that counts first
+    unlink(MemoryPath(pool, k).text);
+    unlink(MemoryPath(pool, k, true).text);
+  }
+}
+
+bool write_all(int fd, const std::byte* from, uint64_t bytes, uint64_t at) {
+  while (bytes > 0) {
+    ssize_t n = pwrite(fd, from, bytes, off_t(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    from += n, at += uint64_t(n), bytes -= uint64_t(n);
+  }
+  return true;
+}
+
+bool read_all(int fd, std::byte* to, uint64_t bytes, uint64_t at) {
+  while (bytes > 0) {
+    ssize_t n = pread(fd, to, bytes, off_t(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    to += n, at += uint64_t(n), bytes -= uint64_t(n);
+  }
+  return true;
+}
+
+bool copy_file(int from, int to, uint64_t bytes) {
+  auto chunk = std::make_unique<std::byte[]>(kChunk);
+  for (uint64_t at = 0; at < bytes;) {
+    off_t data = lseek(from, off_t(at), SEEK_DATA);
+    if (data < 0) return errno == ENXIO;  // a hole up to the end
+    at = uint64_t(data) / kChunk * kChunk;
+    uint64_t piece = bytes - at < kChunk ? bytes - at : kChunk;
+    if (!read_all(from, chunk.get(), piece, at) || !write_all(to, chunk.get(), piece, at)) return false;
+    at += piece;
+  }
+  return true;
+}
+
+bool sync_directory_of(const char* path) {
+  char copy[560];
+  snprintf(copy, sizeof copy, "%s", path);
+  File directory(::open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return directory.open() && fsync(directory.fd()) == 0;
+}
+
+}  // namespace coherence

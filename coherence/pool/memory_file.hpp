@@ -1,0 +1,49 @@
+// The file of one memory node: its name, its header, and moving bytes in and out of it.  Tools may ask for the name;
+// all else is Pool's, under the pool's lock file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "coherence/base/result.hpp"
+#include "coherence/pool/pool_header.hpp"
+
+namespace coherence {
+
+// `<pool>` for memory node 0, `<pool>.mem<K>` for the others (P6); `<...>.new` while it is being made.
+struct MemoryPath {
+  MemoryPath(const char* pool, uint32_t memory_node, bool unfinished = false);
+  char text[560];
+};
+
+// A file descriptor that closes itself.
+class File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  ~File();
+  File(const File&) = delete;
+  int fd() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+// A new file of that size, all of it allocated.  kNoSpace, kSystem.
+Status allocate_file(const char* path, uint64_t bytes, int* fd, Problem*);
+// kCorrupt: too short to be one.
+Status read_header(int fd, const char* path, PoolHeader*, Problem*);
+// Whether this server reads such files, and is like the servers the pool was made for (an empty identity is like all).
+Status check_header(const PoolHeader&, const char* identity, const char* path, Problem*);
+// Whether memory node K's file is there, whole, and belongs to the pool whose memory node 0 says `first`; with
+// `same_save` also to the same durable copy (P7).  kCorrupt, kSystem.
+Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool same_save, Problem*);
+void unlink_parts(const char* pool, uint32_t memory_nodes);
+
+bool write_all(int fd, const std::byte* from, uint64_t bytes, uint64_t at);
+bool read_all(int fd, std::byte* to, uint64_t bytes, uint64_t at);
+// Copies what is not a hole.
+bool copy_file(int from, int to, uint64_t bytes);
+bool sync_directory_of(const char* path);
+
+}  // namespace coherence

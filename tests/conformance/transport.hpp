@@ -1,0 +1,46 @@
+// What a transport brings to the conformance tests: a pool of two memory nodes, and users of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <vector>
+
+#include "coherence/transport/memory.hpp"
+
+namespace conformance {
+
+using namespace coherence;  // NOLINT: the tests speak of nothing else
+
+inline constexpr int kMemoryNodes = 2;
+inline constexpr uint64_t kMemoryBytes = 1 << 20;  // of each, zero at first
+inline constexpr uint32_t kLocalBytes = 1 << 16;
+
+// One user: of one thread in one process, made there (T4).
+class User {
+ public:
+  virtual ~User() = default;
+  virtual Memory& memory() = 0;
+  // kLocalBytes that READ and WRITE may name; private to this user, 64-byte aligned, zero at first.
+  virtual std::byte* local() = 0;
+};
+
+// A pool; ends after its users.  Made before any fork, its users after it: children of the process may make users, too.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::unique_ptr<User> user() = 0;
+};
+
+struct TransportKind {
+  const char* name;
+  std::unique_ptr<Transport> (*make)();
+  bool done_in_post;    // T3: post() returns with its batches done
+  bool keeps_unwanted;  // a READ whose OnlyIf does not hold leaves its destination alone (a transport may ignore it)
+};
+inline std::ostream& operator<<(std::ostream& o, const TransportKind& kind) { return o << kind.name; }
+
+// All of them.
+const std::vector<TransportKind>& transports();
+
+}  // namespace conformance
