@@ -130,7 +130,7 @@ Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGua
 }
 
 Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
-  if (!page.valid() || page.node().value != 0 || page.number() >= pages_) return Errc::kNotFound;
+  if (!pool_->has(page)) return Errc::kNotFound;
   auto frame = take_frame(session);
   if (!frame) return frame.error();
   Line& line = node_->line(*frame);

@@ -37,6 +37,7 @@
 namespace bufmgr {
 
 using coherence::Lsn;
+using coherence::MemoryNodeId;
 using coherence::NodeId;
 using coherence::PoolAddress;
 using coherence::Problem;
@@ -114,14 +115,16 @@ class BufferPool final : public coherence::FrameDirectory {
 
   // --- space -------------------------------------------------------------------------------------------------------
   // `count` (1 or 64) consecutive pages, zeroed but for their versions, of type kUnused; 64 begin at a multiple of 64.
-  // kNoSpace when the pool is full.  REQUIRES: no guard held.  Durable at once (its own mini-transaction); a crash in
-  // between leaks, never shares.
+  // Memory nodes take turns; kNoSpace when all are full.  REQUIRES: no guard held.  Durable at once (its own
+  // mini-transaction); a crash in between leaks, never shares.
   Result<PageId> allocate(Session&, uint32_t count);
   // Zeroes and gives back.  After kInterrupted, call again: what was done stays done.  kCorrupt: not allocated.
   Status free(Session&, PageId first, uint32_t count);
   // Pages that allocate() could still hand out, counted now; for views and tests.
   Result<uint64_t> free_pages(Session&);
-  uint64_t pages() const { return pages_; }
+  Result<uint64_t> free_pages(Session&, MemoryNodeId);
+  uint64_t pages() const { return pool_->pages(); }  // of all memory nodes
+  uint32_t memory_nodes() const { return pool_->memory_nodes(); }
 
   // --- words -------------------------------------------------------------------------------------------------------
   coherence::Memory& memory(Session& session) { return session.memory(); }
@@ -155,6 +158,7 @@ class BufferPool final : public coherence::FrameDirectory {
   Result<Guard> fix(Session&, PageId, const Lock&, bool exclusive);
   Result<coherence::Line*> bring_line(Session&, PageId);
   Result<uint32_t> take_frame(Session&);
+  Result<PageId> allocate_on(Session&, MemoryNodeId, uint32_t count);
   template <class Guard>
   Guard make_guard(Session&, coherence::Line&, PageId, bool exclusive);
   void call_provider() noexcept;
@@ -170,7 +174,6 @@ class BufferPool final : public coherence::FrameDirectory {
   LogGate gate_;
   std::byte* extra_;
   uint64_t extra_bytes_;
-  uint64_t pages_;
   uint32_t nodes_max_;
   ReplacementKind replacement_;
 };

@@ -20,6 +20,9 @@ struct NodeShared {
   LogGate::Shared gate;
   alignas(64) std::atomic<uint32_t> provider_called;  // futex word: grows with every call for the page provider
   std::atomic<uint32_t> provider_sleeps;
+  // Whose turn it is: [0] to give a single page, [1] an extent.  Only spreads load: whatever it is, allocate() is
+  // right.
+  std::atomic<uint32_t> next_memory_node[2];
 };
 
 // Byte offsets in the node's private memory.

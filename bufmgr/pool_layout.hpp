@@ -14,7 +14,7 @@
 namespace bufmgr {
 
 // Named parts of the pool.  Owned by the layer named; found by BufferPool::region().  All but kPages are words and
-// bytes, not pages, and lie in memory node 0.
+// bytes, not pages, and lie in memory node 0.  Every other memory node has latch words and pages of its own.
 enum class Region : uint8_t {
   kNodeTable = 0,   // coherence: membership, fence
   kLatchWords = 1,  // coherence: one 64-bit word per page
@@ -30,15 +30,16 @@ enum class Region : uint8_t {
 inline constexpr uint32_t kNodesDefault = 8;
 
 struct PoolSizes {
-  uint64_t pool_bytes = 0;  // of the whole pool file
+  uint64_t pool_bytes = 0;    // of the whole pool; shared evenly by its memory nodes
+  uint32_t memory_nodes = 1;  // 1..64
   uint32_t nodes_max = kNodesDefault;
   // 0: derived from pool_bytes.  Tests set them to make rings wrap and logs run over early.
   uint64_t ring_bytes = 0;    // per node
   uint64_t status_words = 0;  // per node; rounded up to a power of two
 };
 
-// Fills in spec->nodes_max and spec->region_bytes.  kNoSpace: too small for that many nodes; kIncompatible: no such
-// number of nodes.
+// Fills in what `spec` says of nodes and sizes.  kNoSpace: too small for that many nodes; kIncompatible: no such number
+// of nodes or memory nodes.
 coherence::Status lay_out(const PoolSizes& sizes, coherence::PoolSpec* spec);
 
 }  // namespace bufmgr

@@ -1,10 +1,12 @@
-// BufferPool's allocator.  Each node begins its search in groups of its own, so that nodes share map pages only when
-// the pool runs full; single pages come from extents that are broken into already.
+// BufferPool's allocator.  Memory nodes give pages in turn.  In each of them a node begins its search in groups of its
+// own, so that nodes share map pages only when the memory node runs full; single pages come from extents that are
+// broken into already.
 #include <algorithm>
 #include <cstring>
 
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/mini_transaction.hpp"
+#include "bufmgr/node_shared.hpp"
 #include "bufmgr/space/space_map.hpp"
 
 namespace bufmgr {
@@ -81,7 +83,7 @@ Result<PageId> allocate_in(BufferPool& pool, Session& session, const SpaceGroups
   const uint64_t mask = count == 1 ? uint64_t{1} << bit : ~uint64_t{0};
   set_word(change, *page, map, extent, map.used[extent] | mask);
   change.commit();
-  return PageId::at({0}, groups.first_page(group) + uint64_t{extent} * kExtentPages + bit);
+  return PageId::at(groups.node, groups.first_page(group) + uint64_t{extent} * kExtentPages + bit);
 }
 
 // S2: whatever a page held, it is zero when it is given back.
@@ -104,7 +106,19 @@ Status clear_page(BufferPool& pool, Session& session, PageId id) {
 
 Result<PageId> BufferPool::allocate(Session& session, uint32_t count) {
   VERIFY(count == 1 || count == kExtentPages);
-  const SpaceGroups groups{pages_};
+  const uint32_t nodes = memory_nodes();
+  uint32_t turn = 0;
+  if (nodes > 1) turn = shared_->next_memory_node[count != 1].fetch_add(1, std::memory_order_relaxed) + node().value;
+  for (uint32_t i = 0; i < nodes; ++i) {
+    auto page = allocate_on(session, MemoryNodeId{uint8_t((turn + i) % nodes)}, count);
+    if (page) session.counts_.add(Count::kPagesAllocated, count);
+    if (page || page.error() != Errc::kNoSpace) return page;
+  }
+  return Errc::kNoSpace;
+}
+
+Result<PageId> BufferPool::allocate_on(Session& session, MemoryNodeId memory_node, uint32_t count) {
+  const SpaceGroups groups{memory_node, pool_->pages(memory_node)};
   const uint64_t home = groups.count() * node().value / nodes_max_;
   for (uint64_t i = 0; i < groups.count(); ++i) {
     const uint64_t group = (home + i) % groups.count();
@@ -112,17 +126,15 @@ Result<PageId> BufferPool::allocate(Session& session, uint32_t count) {
     if (!room) return room.error();
     if (room->extents == 0 && (count != 1 || room->singles == 0)) continue;
     auto page = allocate_in(*this, session, groups, group, count);
-    if (!page && page.error() == Errc::kNoSpace) continue;
-    if (page) session.counts_.add(Count::kPagesAllocated, count);
-    return page;
+    if (page || page.error() != Errc::kNoSpace) return page;
   }
   return Errc::kNoSpace;
 }
 
 Status BufferPool::free(Session& session, PageId first, uint32_t count) {
   VERIFY(count == 1 || (count == kExtentPages && first.number() % kExtentPages == 0));
-  const SpaceGroups groups{pages_};
-  if (first.node().value != 0 || first.number() >= pages_) return Errc::kCorrupt;
+  if (!pool_->has(first)) return Errc::kCorrupt;
+  const SpaceGroups groups{first.node(), pool_->pages(first.node())};
   const uint64_t group = first.number() / kGroupPages;
   const auto extent = uint32_t(first.number() % kGroupPages / kExtentPages);
   const uint64_t mask = count == 1 ? uint64_t{1} << first.number() % kExtentPages : ~uint64_t{0};
@@ -143,7 +155,17 @@ Status BufferPool::free(Session& session, PageId first, uint32_t count) {
 }
 
 Result<uint64_t> BufferPool::free_pages(Session& session) {
-  const SpaceGroups groups{pages_};
+  uint64_t total = 0;
+  for (uint32_t n = 0; n < memory_nodes(); ++n) {
+    auto there = free_pages(session, MemoryNodeId{uint8_t(n)});
+    if (!there) return there.error();
+    total += *there;
+  }
+  return total;
+}
+
+Result<uint64_t> BufferPool::free_pages(Session& session, MemoryNodeId memory_node) {
+  const SpaceGroups groups{memory_node, pool_->pages(memory_node)};
   uint64_t total = 0;
   for (uint64_t group = 0; group < groups.count(); ++group) {
     auto room = look(*this, session, groups, group);

@@ -1,4 +1,5 @@
-// SpaceMap: which pages of a group are allocated.  Group g's map is page 1 + g of the pool; page 0 is the root.
+// SpaceMap: which pages of a group are allocated.  Every memory node has groups of its own: group g's map is page 1 + g
+// there; page 0 is the pool's root in memory node 0, and stays unused in the others.
 //
 // S1. A bit is set from before a page is handed out until after it was zeroed again (a crash in between leaks it, never
 //     shares it).
@@ -25,10 +26,12 @@ struct SpaceMap {
 };
 inline constexpr uint32_t kSpaceMapAt = kPageBody;
 
+// Of one memory node.
 struct SpaceGroups {
+  coherence::MemoryNodeId node;
   uint64_t pages;
   uint64_t count() const { return (pages + kGroupPages - 1) / kGroupPages; }
-  PageId map_of(uint64_t group) const { return PageId::at({0}, 1 + group); }
+  PageId map_of(uint64_t group) const { return PageId::at(node, 1 + group); }
   uint64_t first_page(uint64_t group) const { return group * kGroupPages; }
   // Pages of word `extent` of `group` that can never be handed out: root and map pages, and what lies beyond the end.
   uint64_t reserved_of(uint64_t group, uint32_t extent) const {

@@ -78,7 +78,8 @@ struct ClusterOptions {
   int nodes = 3;
   uint32_t frames = 1024;
   uint64_t pool_bytes = 64 << 20;
-  uint64_t ring_bytes = 0;  // 0: as the pool's size suggests
+  uint32_t memory_nodes = 2;  // what holds of one holds of two; the other way is less certain
+  uint64_t ring_bytes = 0;    // 0: as the pool's size suggests
   uint64_t status_words = 0;
   uint32_t sessions_max = 32;
   uint64_t extra_bytes = 1 << 20;
@@ -88,6 +89,17 @@ struct ClusterOptions {
   bool workers = true;
   bufmgr::ReplacementKind replacement = bufmgr::ReplacementKind::kEpochSampling;
 };
+
+// Pages of both memory nodes, in turn.  REQUIRES: `count` even, at most 128.
+inline std::vector<bufmgr::PageId> pages_of_two_memory_nodes(bufmgr::BufferPool& pool, bufmgr::Session& session,
+                                                             int count) {
+  auto one = pool.allocate(session, 64), two = pool.allocate(session, 64);
+  EXPECT_TRUE(one.ok() && two.ok());
+  EXPECT_NE(one->node(), two->node());
+  std::vector<bufmgr::PageId> pages;
+  for (int i = 0; i < count; ++i) pages.push_back((i % 2 ? *two : *one) + uint64_t(i / 2));
+  return pages;
+}
 
 class Cluster {
  public:
@@ -103,6 +115,7 @@ class Cluster {
     const coherence::PoolFiles files{.path = path_.c_str(), .durable_path = nullptr, .identity = "test=1\n"};
     const auto made = bufmgr::BufferPool::create_pool(files,
                                                       {.pool_bytes = options.pool_bytes,
+                                                       .memory_nodes = options.memory_nodes,
                                                        .nodes_max = options.nodes_max,
                                                        .ring_bytes = options.ring_bytes,
                                                        .status_words = options.status_words},

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -54,12 +55,13 @@ TEST(PageAllocator, NodesNeverGetTheSamePage) {
   for (auto& thread : threads) thread.join();
   auto session = cluster.session(0);
   const uint64_t left = *cluster.pool(0).free_pages(*session);
-  const SpaceGroups groups{cluster.pool(0).pages()};
-  EXPECT_EQ(left + taken.size(), cluster.pool(0).pages() - 1 - groups.count());
+  uint64_t kept = 0;  // page 0 and the map pages of each memory node
+  for (uint8_t n = 0; n < 2; ++n) kept += 1 + SpaceGroups{{n}, cluster.pool(0).coherence_pool().pages({n})}.count();
+  EXPECT_EQ(left + taken.size(), cluster.pool(0).pages() - kept);
 }
 
 TEST(PageAllocator, AFullPoolSaysSoAndAFreedPageComesBack) {
-  Cluster cluster({.nodes = 2, .frames = 64, .pool_bytes = 8 << 20});
+  Cluster cluster({.nodes = 2, .frames = 64, .pool_bytes = 8 << 20, .memory_nodes = 1});
   auto a = cluster.session(0), b = cluster.session(1);
   BufferPool &pa = cluster.pool(0), &pb = cluster.pool(1);
   std::vector<PageId> pages;
@@ -96,8 +98,64 @@ TEST(PageAllocator, ExtentsAreGivenBackWhole) {
   EXPECT_EQ(*pool.free_pages(*a), before);
   for (int i = 0; i < 64; ++i) expect_zero_but_for_its_version(pool, *a, extent + i);
   EXPECT_EQ(pool.free(*a, extent, 64).error(), Errc::kCorrupt) << "twice";
-  EXPECT_EQ(pool.free(*a, PageId::at({0}, 0), 1).error(), Errc::kCorrupt) << "the root page";
-  EXPECT_EQ(pool.free(*a, PageId::at({0}, 1), 1).error(), Errc::kCorrupt) << "a map page";
+  for (uint8_t n : {0, 1}) {
+    EXPECT_EQ(pool.free(*a, PageId::at({n}, 0), 1).error(), Errc::kCorrupt) << "the root page";
+    EXPECT_EQ(pool.free(*a, PageId::at({n}, 1), 1).error(), Errc::kCorrupt) << "a map page";
+  }
+  EXPECT_EQ(pool.free(*a, PageId::at({2}, 64), 64).error(), Errc::kCorrupt) << "no such memory node";
+}
+
+TEST(PageAllocator, MemoryNodesGivePagesInTurn) {
+  Cluster cluster({.nodes = 2, .pool_bytes = 96 << 20, .memory_nodes = 3});
+  for (int node = 0; node < 2; ++node) {
+    auto session = cluster.session(node);
+    std::map<std::pair<uint8_t, uint32_t>, int> given;
+    for (int i = 0; i < 30; ++i) {  // a table grows: extents, and now and then a single page
+      for (const uint32_t count : {64u, 1u}) {
+        const auto page = cluster.pool(node).allocate(*session, count);
+        ASSERT_TRUE(page.ok());
+        ++given[{page->node().value, count}];
+      }
+    }
+    for (uint8_t n = 0; n < 3; ++n) {
+      EXPECT_EQ((given[{n, 1u}]), 10) << "memory node " << int(n);
+      EXPECT_EQ((given[{n, 64u}]), 10) << "memory node " << int(n);
+    }
+  }
+}
+
+// Memory node 0 holds rings and words, too, so it is full first.
+TEST(PageAllocator, AFullMemoryNodeLeavesItsTurnToTheOthers) {
+  Cluster cluster({.nodes = 2, .frames = 256, .pool_bytes = 24 << 20, .memory_nodes = 2});
+  auto a = cluster.session(0), b = cluster.session(1);
+  BufferPool &pa = cluster.pool(0), &pb = cluster.pool(1);
+  const uint64_t room[2] = {*pa.free_pages(*a, {0}), *pa.free_pages(*a, {1})};
+  EXPECT_LT(room[0] + 64, room[1]);
+  uint64_t given[2] = {0, 0};
+  PageId last[2];
+  std::set<uint64_t> taken;
+  for (;;) {
+    auto page = taken.size() % 2 ? pb.allocate(*b, 1) : pa.allocate(*a, 1);
+    if (!page) {
+      EXPECT_EQ(page.error(), Errc::kNoSpace);
+      break;
+    }
+    EXPECT_TRUE(taken.insert(page->raw).second);
+    last[page->node().value] = *page;
+    ++given[page->node().value];
+    if (given[0] < room[0]) {
+      EXPECT_LE(std::max(given[0], given[1]) - std::min(given[0], given[1]), 3u);
+    }
+  }
+  EXPECT_EQ(given[0], room[0]);
+  EXPECT_EQ(given[1], room[1]);
+  for (uint8_t n : {0, 1}) {  // wherever there is room again, whoever asks gets it
+    ASSERT_TRUE(pb.free(*b, last[n], 1));
+    auto again = pa.allocate(*a, 1);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(*again, last[n]);
+    EXPECT_EQ(pa.allocate(*a, 1).error(), Errc::kNoSpace);
+  }
 }
 
 }  // namespace

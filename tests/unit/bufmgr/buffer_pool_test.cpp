@@ -145,7 +145,12 @@ TEST(BufferPool, PagesThatAreNotThereAreNotFound) {
   Cluster cluster({.nodes = 1});
   auto a = cluster.session(0);
   BufferPool& pool = cluster.pool(0);
-  EXPECT_EQ(pool.fix_shared(*a, PageId::at({0}, pool.pages())).error(), Errc::kNotFound);
+  for (uint8_t n : {0, 1}) {
+    const uint64_t pages = pool.coherence_pool().pages({n});
+    EXPECT_TRUE(pool.fix_shared(*a, PageId::at({n}, pages - 1)));
+    EXPECT_EQ(pool.fix_shared(*a, PageId::at({n}, pages)).error(), Errc::kNotFound);
+  }
+  EXPECT_EQ(pool.fix_shared(*a, PageId{PageId::at({0}, 5).raw | uint64_t{1} << 48}).error(), Errc::kNotFound);
   EXPECT_EQ(pool.fix_exclusive(*a, PageId::at({3}, 1)).error(), Errc::kNotFound);
   EXPECT_EQ(pool.fix_optimistic(*a, PageId{}).error(), Errc::kNotFound);
   EXPECT_FALSE(pool.peek(*a, PageId{0x0123456789abcdef}));

@@ -53,7 +53,10 @@ bool ended_well(pid_t pid) {
   return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-void backend(BufferPool& pool, uint16_t slot, PageId first) {
+// The pages lie in two extents, of two memory nodes.
+PageId page_of(const PageId (&extents)[2], uint64_t i) { return extents[i % 2] + i / 2; }
+
+void backend(BufferPool& pool, uint16_t slot, const PageId (&extents)[2]) {
   gcl_test::Switch never;
   SharedLog log(reinterpret_cast<NodeArea*>(pool.extra_memory()));
   auto session = pool.attach({slot}, never, log);
@@ -61,7 +64,7 @@ void backend(BufferPool& pool, uint16_t slot, PageId first) {
   for (int i = 0; i < kChanges; ++i) {
     MiniTransaction change(pool, *session);
     CHILD_VERIFY(change.reserve(64));
-    auto page = pool.fix_exclusive(*session, first + random() % kPages);
+    auto page = pool.fix_exclusive(*session, page_of(extents, random() % kPages));
     CHILD_VERIFY(page.ok());
     uint64_t counts[2];
     memcpy(counts, page->bytes() + 4096, sizeof counts);
@@ -74,7 +77,7 @@ void backend(BufferPool& pool, uint16_t slot, PageId first) {
   }
 }
 
-void postmaster(const coherence::PoolFiles& files, int n, PageId first) {
+void postmaster(const coherence::PoolFiles& files, int n, const PageId (&extents)[2]) {
   Problem problem;
   auto made = BufferPool::create_node(
       {.files = files, .node = {uint8_t(n)}, .frames = 32, .sessions_max = 16, .extra_bytes = 4096}, &problem);
@@ -99,7 +102,7 @@ void postmaster(const coherence::PoolFiles& files, int n, PageId first) {
       if (!pool.run_provider_once(*session)) pool.wait_for_provider_work(20);
     }
   });
-  for (int b = 0; b < kBackends; ++b) backends[b] = child([&] { backend(pool, uint16_t(2 + b), first); });
+  for (int b = 0; b < kBackends; ++b) backends[b] = child([&] { backend(pool, uint16_t(2 + b), extents); });
   for (pid_t pid : backends) CHILD_VERIFY(ended_well(pid));
   area->backends_done.store(1);
   CHILD_VERIFY(ended_well(workers[1]));
@@ -110,15 +113,16 @@ void postmaster(const coherence::PoolFiles& files, int n, PageId first) {
 TEST(Processes, ShareTheirNodesFramesAndThePool) {
   gcl_test::Cluster cluster({.nodes = 1});  // node 0 watches, from this process
   auto session = cluster.session(0);
-  const PageId first = *cluster.pool(0).allocate(*session, 64);
+  const PageId extents[2] = {*cluster.pool(0).allocate(*session, 64), *cluster.pool(0).allocate(*session, 64)};
+  ASSERT_NE(extents[0].node(), extents[1].node());
   const coherence::PoolFiles files{.path = cluster.path().c_str(), .durable_path = nullptr, .identity = "test=1\n"};
   pid_t postmasters[kNodes];
-  for (int n = 0; n < kNodes; ++n) postmasters[n] = child([&] { postmaster(files, n + 1, first); });
+  for (int n = 0; n < kNodes; ++n) postmasters[n] = child([&] { postmaster(files, n + 1, extents); });
   for (pid_t pid : postmasters) EXPECT_TRUE(ended_well(pid));
   ASSERT_FALSE(cluster.pool(0).fenced());
   uint64_t total = 0, versions = 0;
   for (int i = 0; i < kPages; ++i) {
-    auto page = cluster.pool(0).fix_shared(*session, first + i);
+    auto page = cluster.pool(0).fix_shared(*session, page_of(extents, uint64_t(i)));
     ASSERT_TRUE(page.ok());
     uint64_t count;
     memcpy(&count, page->bytes() + 4096, 8);

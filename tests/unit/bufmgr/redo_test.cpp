@@ -92,11 +92,8 @@ TEST(Redo, ReplayedOverOldImagesGivesThePages) {
   auto first = cluster.session(0);
   std::vector<PageId> pages;
   std::map<uint64_t, Image> images;
-  const PageId extent = *cluster.pool(0).allocate(*first, 64);
-  for (int i = 0; i < 48; ++i) {
-    pages.push_back(extent + i);
-    ASSERT_TRUE(cluster.pool(0).copy_page(*first, pages[i], images[pages[i].raw].bytes));
-  }
+  pages = gcl_test::pages_of_two_memory_nodes(cluster.pool(0), *first, 48);
+  for (const PageId id : pages) ASSERT_TRUE(cluster.pool(0).copy_page(*first, id, images[id.raw].bytes));
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
@@ -120,16 +117,14 @@ TEST(Redo, ReplayedOverOldImagesGivesThePages) {
   for (const PageId id : pages) {
     Image now;
     ASSERT_TRUE(cluster.pool(0).copy_page(*first, id, now.bytes));
-    EXPECT_EQ(memcmp(now.bytes, images[id.raw].bytes, kPageSize), 0) << "page " << id.number();
+    EXPECT_EQ(memcmp(now.bytes, images[id.raw].bytes, kPageSize), 0) << "page " << id.raw;
   }
 }
 
 TEST(Redo, TheRingHoldsWhatTheLogHolds) {
   Cluster cluster({.nodes = 2, .keep_records = true, .workers = true});
   auto a = cluster.session(0), b = cluster.session(1);
-  const PageId extent = *cluster.pool(0).allocate(*a, 64);
-  std::vector<PageId> pages;
-  for (int i = 0; i < 64; ++i) pages.push_back(extent + i);
+  const auto pages = gcl_test::pages_of_two_memory_nodes(cluster.pool(0), *a, 64);
   std::mt19937_64 random(3);
   for (int i = 0; i < 4; ++i) random_change(cluster.pool(0), *a, pages, random);
   const RegionSpan ring = cluster.pool(1).ring_of({0});
@@ -149,9 +144,7 @@ TEST(Redo, TheRingWrapsAndKeepsWhatPagesInThePoolDoNotHave) {
   Cluster cluster({.nodes = 2, .frames = 128, .ring_bytes = kRingBytesLeast, .lazy_log = true, .keep_records = true});
   auto a = cluster.session(0), b = cluster.session(1);
   BufferPool& pool = cluster.pool(0);
-  const PageId extent = *pool.allocate(*a, 64);
-  std::vector<PageId> pages;
-  for (int i = 0; i < 64; ++i) pages.push_back(extent + i);
+  const auto pages = gcl_test::pages_of_two_memory_nodes(pool, *a, 64);
   std::mt19937_64 random(9);
   std::map<uint64_t, Image> images;
   while (pool.ring().head() < 8 * pool.ring().data_bytes()) random_change(pool, *a, pages, random);
@@ -175,7 +168,7 @@ TEST(Redo, TheRingWrapsAndKeepsWhatPagesInThePoolDoNotHave) {
   for (const PageId id : pages) {
     Image now;
     ASSERT_TRUE(pool.copy_page(*a, id, now.bytes));
-    EXPECT_EQ(memcmp(now.bytes, images[id.raw].bytes, kPageSize), 0) << "page " << id.number();
+    EXPECT_EQ(memcmp(now.bytes, images[id.raw].bytes, kPageSize), 0) << "page " << id.raw;
   }
 }
 
