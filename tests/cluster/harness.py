@@ -141,13 +141,13 @@ def new_dir():
 
 
 class Cluster:
-    def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True):
+    def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True, memory_nodes=1):
         self.primaries = primaries
         self.dir = os.path.join(new_dir(), "c")
         os.chmod(os.path.dirname(self.dir), 0o755)
         self.ports = ports.Reservation(primaries)
         self.arguments = [self.dir, "--primaries", str(primaries), "--pool-size", pool, "--cache-size", cache,
-                          "--port", str(self.ports.base)]
+                          "--port", str(self.ports.base), "--memory-nodes", str(memory_nodes)]
         for setting in ("fsync=off", *settings):
             self.arguments += ["--set", setting]
         self.extension = extension
@@ -217,6 +217,12 @@ class Cluster:
     def everywhere(self, text):
         """The answers of all primaries."""
         return [self.sql(k, text) for k in range(1, self.primaries + 1)]
+
+    def pool_dir(self):
+        """Where the pool lies while the machine is up."""
+        with open(f"{self.dir}/cluster.conf", encoding="utf-8") as f:
+            values = dict(line.strip().split("=", 1) for line in f if "=" in line)
+        return f"{values['memory_dir']}/gcl-{values['id']}"
 
     def postmaster(self, k):
         with open(f"{self.dir}/node{k}/data/postmaster.pid", encoding="ascii") as f:

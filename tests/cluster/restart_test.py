@@ -21,11 +21,6 @@ class Restart(unittest.TestCase):
         for answer in self.cluster.everywhere("SELECT v FROM t WHERE id IN (7, 10) ORDER BY id"):
             self.assertEqual(["row 7", "changed"], answer)
 
-    def pool_dir(self):
-        with open(f"{self.cluster.dir}/cluster.conf", encoding="utf-8") as f:
-            values = dict(line.strip().split("=", 1) for line in f if "=" in line)
-        return f"{values['memory_dir']}/gcl-{values['id']}"
-
     def test_stop_and_start(self):
         self.assertIn("saved", self.cluster.stop().stdout)
         self.cluster.start()
@@ -35,9 +30,9 @@ class Restart(unittest.TestCase):
 
     def test_start_after_tmpfs_was_emptied(self):
         self.cluster.stop()
-        for entry in glob.glob(self.pool_dir() + "/*"):
+        for entry in glob.glob(self.cluster.pool_dir() + "/*"):
             os.remove(entry)
-        shutil.rmtree(self.pool_dir())
+        shutil.rmtree(self.cluster.pool_dir())
         self.cluster.start()
         self.assert_all_there()
         self.cluster.stop()

@@ -42,6 +42,7 @@ Cluster Cluster::load(const fs::path& dir) {
   c.primaries = std::stoi(required(values, "primaries", file));
   c.port = std::stoi(required(values, "port", file));
   c.pool_bytes = std::stoull(required(values, "pool_bytes", file));
+  if (values.contains("memory_nodes")) c.memory_nodes = std::stoi(values["memory_nodes"]);
   c.cache_bytes = std::stoull(required(values, "cache_bytes", file));
   c.memory_dir = required(values, "memory_dir", file);
   c.socket_dir = required(values, "socket_dir", file);
@@ -52,8 +53,9 @@ Cluster Cluster::load(const fs::path& dir) {
 void Cluster::save() const {
   std::ofstream out(dir / "cluster.conf");
   out << kFirstLine << "\nid=" << id << "\naccount=" << account << "\nprimaries=" << primaries << "\nport=" << port
-      << "\npool_bytes=" << pool_bytes << "\ncache_bytes=" << cache_bytes << "\nmemory_dir=" << memory_dir.string()
-      << "\nsocket_dir=" << socket_dir.string() << "\nlocale=" << locale << "\n";
+      << "\npool_bytes=" << pool_bytes << "\nmemory_nodes=" << memory_nodes << "\ncache_bytes=" << cache_bytes
+      << "\nmemory_dir=" << memory_dir.string() << "\nsocket_dir=" << socket_dir.string() << "\nlocale=" << locale
+      << "\n";
   out.flush();
   if (!out) fail("cannot write {}", (dir / "cluster.conf").string());
 }

@@ -3,7 +3,7 @@
 //   DIR/cluster.conf     this description; its first line makes the directory ours
 //   DIR/prefix/          a private installation of PostgreSQL with the extension in it
 //   DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log
-//   DIR/pool.saved       the pool, when the cluster is stopped
+//   DIR/pool.saved*      the pool, when the cluster is stopped: a file per memory node
 //   DIR/run              sockets, unless the path is too long for one: then /tmp/gcl-<id>
 //   /dev/shm/gcl-<id>/   the pool and the primaries' frames, while the machine is up
 #pragma once
@@ -22,8 +22,9 @@ struct Cluster {
   std::string id;
   std::string account;  // the operating system user that runs it
   int primaries = 0;
-  int port = 0;  // of primary 1; primary K listens on port + K - 1
-  uint64_t pool_bytes = 0;
+  int port = 0;             // of primary 1; primary K listens on port + K - 1
+  uint64_t pool_bytes = 0;  // in all memory nodes together
+  int memory_nodes = 1;
   uint64_t cache_bytes = 0;  // per primary
   fs::path memory_dir;       // tmpfs; holds the directory of the pool
   fs::path socket_dir;

@@ -16,7 +16,7 @@
 namespace gclctl {
 namespace {
 
-constexpr uint64_t kPoolBytesMin = 64 << 20, kCacheBytesMin = 1 << 20;
+constexpr uint64_t kPoolBytesMin = 64 << 20, kMemoryNodeBytesMin = 16 << 20, kCacheBytesMin = 1 << 20;
 constexpr size_t kSocketPathMax = 107;
 constexpr const char* kLocale = "C.UTF-8";
 // Each primary gives new objects OIDs from a range of its own, so that every primary can keep them.
@@ -35,12 +35,15 @@ Cluster describe(const InitOptions& options) {
   c.primaries = options.primaries;
   c.port = options.port;
   c.pool_bytes = parse_size(options.pool_size);
+  c.memory_nodes = options.memory_nodes;
   c.cache_bytes = parse_size(options.cache_size);
   c.memory_dir = fs::absolute(options.memory_dir);
   c.locale = std::string("UTF8/") + kLocale;
   c.socket_dir = c.dir / "run";
   if ((c.socket_dir / ".s.PGSQL.65535.lock").string().size() > kSocketPathMax) c.socket_dir = "/tmp/gcl-" + c.id;
   if (c.pool_bytes < kPoolBytesMin) fail("--pool-size must be at least {} MB", kPoolBytesMin >> 20);
+  if (c.pool_bytes < kMemoryNodeBytesMin * uint64_t(c.memory_nodes))
+    fail("--pool-size must be at least {} MB for each of {} memory nodes", kMemoryNodeBytesMin >> 20, c.memory_nodes);
   if (c.cache_bytes < kCacheBytesMin) fail("--cache-size must be at least {} MB", kCacheBytesMin >> 20);
   return c;
 }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "coherence/base/ids.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/verbs.hpp"
 
@@ -26,6 +27,10 @@ int main(int argc, char** argv) {
       ->take_last()
       ->check(CLI::Range(1, 32));
   make->add_option("--pool-size", options.pool_size, "memory all primaries share")->capture_default_str()->take_last();
+  make->add_option("--memory-nodes", options.memory_nodes, "parts of the pool, each a file of its own")
+      ->capture_default_str()
+      ->take_last()
+      ->check(CLI::Range(1, coherence::kMemoryNodesMax));
   make->add_option("--cache-size", options.cache_size, "memory of each primary for its copies")
       ->capture_default_str()
       ->take_last();

@@ -4,6 +4,7 @@
 
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/pool_layout.hpp"
+#include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
 #include "extension/identity.hpp"
 #include "tools/gclctl/failure.hpp"
@@ -24,6 +25,7 @@ void create_pool(const Cluster& cluster) {
   std::string path = cluster.pool(), saved = cluster.saved_pool(), identity = identity_of(cluster);
   bufmgr::PoolSizes sizes;
   sizes.pool_bytes = cluster.pool_bytes;
+  sizes.memory_nodes = uint32_t(cluster.memory_nodes);
   sizes.nodes_max = std::max(bufmgr::kNodesDefault, uint32_t(cluster.primaries) + 1);  // primary K is node K
   coherence::Problem problem;
   auto made = bufmgr::BufferPool::create_pool(
@@ -43,10 +45,20 @@ PoolState inspect_pool(const Cluster& cluster) {
       return {PoolState::Kind::kInUse, problem.text};
     case Condition::kUnclean:
       return {PoolState::Kind::kUnclean, problem.text};
+    case Condition::kDamaged:
+      return {PoolState::Kind::kDamaged, problem.text};
     case Condition::kAbsent:
       break;
   }
   return {PoolState::Kind::kAbsent, problem.text};
+}
+
+std::vector<fs::path> memory_node_files(const Cluster& cluster) {
+  std::error_code error;
+  const std::string pool = fs::exists(cluster.pool(), error) ? cluster.pool() : cluster.saved_pool();
+  std::vector<fs::path> files;
+  for (int k = 0; k < cluster.memory_nodes; k++) files.push_back(coherence::MemoryPath(pool.c_str(), uint32_t(k)).text);
+  return files;
 }
 
 }  // namespace gclctl

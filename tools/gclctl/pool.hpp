@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/gclctl/cluster.hpp"
 
@@ -11,10 +12,13 @@ namespace gclctl {
 void create_pool(const Cluster& cluster);
 
 struct PoolState {
-  enum class Kind { kClean, kInUse, kUnclean, kAbsent } kind;
-  std::string text;  // why, for kUnclean and kAbsent
+  enum class Kind { kClean, kInUse, kUnclean, kDamaged, kAbsent } kind;
+  std::string text;  // why, for all but kClean and kInUse
 };
 // What the pool's files say.  Fails when they were written for a server that differs from this cluster's.
 PoolState inspect_pool(const Cluster& cluster);
+
+// The files of its memory nodes, in their order: those in memory, or the saved ones when memory has lost the pool.
+std::vector<fs::path> memory_node_files(const Cluster& cluster);
 
 }  // namespace gclctl

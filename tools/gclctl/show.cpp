@@ -23,6 +23,8 @@ const char* describe(PoolState::Kind kind) {
       return "in use";
     case PoolState::Kind::kUnclean:
       return "NOT CLOSED CLEANLY";
+    case PoolState::Kind::kDamaged:
+      return "DAMAGED";
     case PoolState::Kind::kAbsent:
       break;
   }
@@ -43,6 +45,11 @@ int show(const Cluster& c) {
   PoolState pool = inspect_pool(c);
   fmt::print("pool       {} MB  {}{}{}\n", c.pool_bytes >> 20, describe(pool.kind), pool.text.empty() ? "" : ": ",
              pool.text);
+  for (const fs::path& file : memory_node_files(c)) {
+    std::error_code error;
+    const uint64_t bytes = fs::file_size(file, error);
+    fmt::print("           {}  {}\n", error ? "no file" : fmt::format("{} MB", bytes >> 20), file.string());
+  }
   return up == c.primaries && pool.kind == PoolState::Kind::kInUse ? 0 : 1;
 }
 

@@ -51,6 +51,8 @@ void check_pool(const Cluster& c, bool anybody_runs) {
           "all there: to save them, start it by hand with {} -D {}/nodeK/data. Remove the cluster with: gclctl destroy "
           "{}",
           state.text, (c.bindir() / "postgres").string(), c.dir.string(), c.dir.string());
+    case PoolState::Kind::kDamaged:
+      fail("the pool is damaged: {}", state.text);
     case PoolState::Kind::kAbsent:
       fail("the pool is gone: {}", state.text);
   }

@@ -10,6 +10,7 @@ struct InitOptions {
   std::string dir;
   int primaries = 0;
   int port = 15432;
+  int memory_nodes = 1;
   std::string pool_size = "1GB", cache_size = "256MB", memory_dir = "/dev/shm";
   std::vector<std::string> settings;  // NAME=VALUE, for every primary's configuration
 };

@@ -1,0 +1,109 @@
+"""A pool of two memory nodes: load from three primaries, a clean stop, memory emptied, and everything there again."""
+import glob
+import os
+import shutil
+import unittest
+
+from harness import Cluster
+
+ACCOUNTS = 3000
+# A tpcb-like transaction: two accounts, a branch that everybody wants, and a line of history.
+LOAD = """
+DO $$
+DECLARE a int; b int;
+BEGIN
+  FOR i IN 1..{rounds} LOOP
+    a := 1 + (random() * ({accounts} - 1))::int;
+    b := 1 + (random() * ({accounts} - 1))::int;
+    UPDATE account SET balance = balance - 7 WHERE id = least(a, b);  -- in one order: no deadlocks
+    UPDATE account SET balance = balance + 7 WHERE id = greatest(a, b);
+    UPDATE branch SET balance = balance + 1 WHERE id = {k};
+    INSERT INTO history (node, n, note) VALUES ({k}, i, repeat('x', 200));
+    COMMIT;
+  END LOOP;
+END $$"""
+
+
+class MemoryNodes(unittest.TestCase):
+    ROUNDS = 400
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=3, memory_nodes=2))
+
+    def load(self):
+        sessions = [self.cluster.session(k) for k in (1, 2, 3)]
+        for k, session in enumerate(sessions, 1):
+            session.run("SET lock_timeout = '20s'; SET client_min_messages = warning")
+            session.send(LOAD.format(rounds=self.ROUNDS, accounts=ACCOUNTS, k=k))
+        done = 0
+        for session in sessions:
+            try:
+                session.result(60)
+                done += 1
+            finally:
+                session.close()
+        return done
+
+    def assert_all_there(self, loads):
+        rows = self.ROUNDS * loads
+        for answer in self.cluster.everywhere(
+                "SELECT (SELECT count(*) || ' ' || sum(balance) FROM account), "
+                "(SELECT string_agg(balance::text, ' ' ORDER BY id) FROM branch), "
+                "(SELECT count(*) || ' ' || count(DISTINCT (node, n)) || ' ' || min(length(note)) FROM history)"):
+            self.assertEqual([f"{ACCOUNTS} {ACCOUNTS * 1000}|{rows} {rows} {rows}|{3 * rows} {3 * self.ROUNDS} 200"], answer)
+        for answer in self.cluster.everywhere(
+                "SET enable_seqscan = off; SELECT count(*) FROM account WHERE id BETWEEN 1 AND 1000000"):
+            self.assertEqual([str(ACCOUNTS)], answer)
+
+    def files(self):
+        return sorted(os.path.basename(f) for f in glob.glob(self.cluster.pool_dir() + "/*") if "node" not in f)
+
+    def test_load_stop_reboot_start(self):
+        self.cluster.sql(1, "CREATE TABLE account (id int PRIMARY KEY, balance int) USING gcl;"
+                            "CREATE TABLE branch (id int PRIMARY KEY, balance int) USING gcl;"
+                            "CREATE TABLE history (node int, n int, note text) USING gcl")
+        self.cluster.sql(2, f"INSERT INTO account SELECT i, 1000 FROM generate_series(1, {ACCOUNTS}) i")
+        self.cluster.sql(3, "INSERT INTO branch SELECT i, 0 FROM generate_series(1, 3) i")
+        self.assertEqual(3, self.load())
+        self.assert_all_there(1)
+        self.assertEqual(["pool", "pool.lock", "pool.mem1"], self.files())
+        # What was loaded lies in both: without memory node 1 there is no answer.
+        used = os.stat(self.cluster.pool_dir() + "/pool.mem1")
+        self.assertEqual(used.st_blocks * 512, used.st_size, "allocated in full")
+
+        self.assertIn("saved", self.cluster.stop().stdout)
+        for name in ("pool.saved", "pool.saved.mem1"):
+            # Holes stay holes: what is allocated was written.
+            self.assertGreater(os.stat(f"{self.cluster.dir}/{name}").st_blocks * 512, 256 << 10, name)
+        shutil.rmtree(self.cluster.pool_dir())
+        self.cluster.start()
+        self.assertEqual(["pool", "pool.lock", "pool.mem1"], self.files())
+        self.assert_all_there(1)
+        self.assertEqual(3, self.load())
+        self.assert_all_there(2)
+
+        self.cluster.stop()
+        self.cluster.start()
+        self.assert_all_there(2)
+
+    def test_status_and_a_lost_memory_node(self):
+        status = self.cluster.ctl("status", self.cluster.dir).stdout
+        for name in ("pool", "pool.mem1"):
+            self.assertRegex(status, rf"12[78] MB  {self.cluster.pool_dir()}/{name}\n")
+        self.cluster.stop()
+        os.rename(self.cluster.pool_dir() + "/pool.mem1", self.cluster.pool_dir() + "/elsewhere")
+        status = self.cluster.ctl("status", self.cluster.dir, check=False).stdout
+        self.assertRegex(status, r"DAMAGED: memory node 1 of pool .* is missing")
+        self.assertRegex(status, r"no file  .*pool\.mem1")
+        refused = self.cluster.ctl("start", self.cluster.dir, check=False)
+        self.assertNotEqual(0, refused.returncode)
+        self.assertIn("memory node 1", refused.stderr)
+        os.rename(self.cluster.pool_dir() + "/elsewhere", self.cluster.pool_dir() + "/pool.mem1")
+        self.cluster.start()
+        pool_dir = self.cluster.pool_dir()
+        self.cluster.ctl("destroy", self.cluster.dir)
+        self.assertFalse(os.path.exists(pool_dir), "destroy removes every memory node")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
