@@ -12,6 +12,9 @@ class Ddl(unittest.TestCase):
     def setUpClass(cls):
         cls.cluster = cls.enterClassContext(Cluster(primaries=3))
 
+    def tearDown(self):
+        self.same_everywhere("SELECT gcl_ddl_fingerprint()")
+
     def same_everywhere(self, query):
         first, *others = self.cluster.everywhere(query)
         for k, answer in enumerate(others, 2):
@@ -95,6 +98,48 @@ class Ddl(unittest.TestCase):
             for session in sessions.values():
                 session.result(60)
         self.assertEqual(18, len(self.same_everywhere(SHAPE.format("many_"))))
+
+    def refused(self, state, k, text):
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(k, text)
+        self.assertEqual(state, caught.exception.state)
+
+    def test_what_depends_on_a_local_table_stays_local(self):
+        self.cluster.sql(2, "CREATE TABLE mine (a int) USING heap; CREATE TABLE ours (a int) USING gcl; CREATE VIEW mine_view AS SELECT m.a FROM mine m, ours;"
+                            "CREATE VIEW mine_too AS SELECT * FROM mine_view; CREATE FUNCTION mine_f(mine) RETURNS int LANGUAGE sql AS 'SELECT 1';"
+                            "COMMENT ON VIEW mine_too IS 'here'; GRANT SELECT ON mine_view TO PUBLIC; ALTER VIEW mine_view RENAME TO mine_seen;"
+                            "ALTER FUNCTION mine_f COST 2; CREATE OR REPLACE VIEW mine_too AS SELECT a, 1 AS b FROM mine_seen; CREATE TEMP VIEW mine_temp AS SELECT a FROM ours")
+        count = "SELECT count(*) FROM pg_class WHERE relname LIKE 'mine%' UNION ALL SELECT count(*) FROM pg_proc WHERE proname = 'mine_f'"
+        self.assertEqual([["0", "0"], ["3", "1"], ["0", "0"]], self.cluster.everywhere(count))
+        for statement in ("CREATE TABLE theirs (a mine) USING gcl", "CREATE TABLE theirs (a mine[]) USING gcl",
+                          "CREATE SEQUENCE mine_s; ALTER TABLE ours ALTER a SET DEFAULT nextval('mine_s')",
+                          "DROP VIEW mine_too, ours_view", "CREATE SCHEMA mixed CREATE TABLE t (a int)"):
+            with self.subTest(statement):
+                self.cluster.sql(2, "CREATE OR REPLACE VIEW ours_view AS SELECT a FROM ours")
+                self.refused("0A000", 2, statement)
+        self.cluster.sql(2, "DROP VIEW mine_too; DROP FUNCTION mine_f; DROP VIEW mine_seen; DROP TABLE mine")
+
+    def test_ddl_of_a_plain_user(self):
+        self.cluster.everywhere("CREATE ROLE plain")
+        self.cluster.sql(1, "GRANT CREATE ON SCHEMA public TO plain")
+        self.cluster.sql(3, "SET ROLE plain; CREATE TYPE plain_mood AS ENUM ('a', 'b'); CREATE TABLE plain_t (id int PRIMARY KEY, m plain_mood, w float8) USING gcl;"
+                            "INSERT INTO plain_t VALUES (1, 'b'); ALTER TABLE plain_t ADD r float8 DEFAULT random(); GRANT SELECT ON plain_t TO PUBLIC")
+        self.assertEqual(["plain|plain"], self.same_everywhere("SELECT relowner::regrole, typowner::regrole FROM pg_class, pg_type WHERE relname = 'plain_t' AND typname = 'plain_mood'"))
+        self.same_everywhere("SELECT * FROM plain_t")
+        self.refused("42501", 1, "SET ROLE pg_monitor; ALTER TABLE plain_t ADD COLUMN z int")
+
+    def test_a_rewrite_waits_for_writers_of_all_primaries(self):
+        self.cluster.sql(1, "CREATE TABLE changing (id int PRIMARY KEY, v int) USING gcl; INSERT INTO changing SELECT i, i FROM generate_series(1, 50) i")
+        writer, author = self.cluster.session(3), self.cluster.session(1)
+        writer.run("BEGIN; INSERT INTO changing VALUES (51, 51)")
+        author.send("ALTER TABLE changing ALTER v TYPE text USING 'v' || v")
+        self.assertTrue(author.waits())
+        writer.run("COMMIT")
+        author.result()
+        self.assertEqual(["51|v51"], self.same_everywhere("SELECT count(*), max(v) FILTER (WHERE id = 51) FROM changing"))
+        self.cluster.sql(2, "INSERT INTO changing VALUES (52, 'x'); UPDATE changing SET v = 'y' WHERE id = 51")
+        self.assertEqual(["51|y"], self.same_everywhere("SET enable_seqscan = off; SELECT * FROM changing WHERE id = 51"))
+        self.assertEqual(["0"], self.same_everywhere("SELECT relfrozenxid FROM pg_class WHERE relname = 'changing'"))
 
     def test_a_stopped_primary_catches_up(self):
         self.cluster.sql(1, "CREATE TABLE before_stop (id int PRIMARY KEY) USING gcl")

@@ -59,12 +59,9 @@ void set_version(Relation catalog, Oid table, int attribute, uint64_t version) {
 }  // namespace
 
 DdlShape* versions_of(Oid table) {
-  auto* shape = static_cast<DdlShape*>(palloc0(sizeof(DdlShape)));
   Relation relation = relation_open(table, AccessShareLock);
-  shape->relation = table;
-  shape->natts = relation->rd_att->natts;
+  DdlShape* shape = new_shape(table, relation->rd_att->natts);
   relation_close(relation, NoLock);
-  shape->versions = static_cast<uint64_t*>(palloc0(sizeof(uint64_t) * (size_t(shape->natts) + 1)));
   for (int i = 0; i < shape->natts; ++i) shape->versions[i] = get_version(table, i + 1);
   return shape;
 }
@@ -76,16 +73,18 @@ void lower_versions(const DdlShape* before) {
   CommandCounterIncrement();
 }
 
+// A version that is not as lowered was drawn by the statement: its column was added, or has another type now.
 void raise_versions(const DdlShape* before) {
   Relation catalog = table_open(AttributeRelationId, RowExclusiveLock);
   uint64_t highest = 0;
-  for (int i = 0; i < before->natts; ++i) {
-    set_version(catalog, before->relation, i + 1, before->versions[i]);
-    highest = Max(highest, before->versions[i]);
-  }
+  for (int i = 0; i < before->natts; ++i) highest = Max(highest, before->versions[i]);
   const DdlShape* now = versions_of(before->relation);
-  for (int i = before->natts; i < now->natts; ++i)
-    if (now->versions[i]) set_version(catalog, before->relation, i + 1, Max(now->versions[i], highest + 1));
+  for (int i = 0; i < now->natts; ++i) {
+    if (now->versions[i] > 1)
+      set_version(catalog, before->relation, i + 1, Max(now->versions[i], highest + 1));
+    else if (i < before->natts)
+      set_version(catalog, before->relation, i + 1, before->versions[i]);
+  }
   table_close(catalog, RowExclusiveLock);
   CommandCounterIncrement();
 }

@@ -1,71 +1,77 @@
-// The digest of catalog rows: what must be equal on every primary, and nothing else (no OIDs of roles, schemas or
-// access methods, which each primary has its own of).
-extern "C" {
-#include "postgres.h"
-
-#include "catalog/pg_type.h"
-#include "executor/spi.h"
-#include "utils/array.h"
-#include "utils/builtins.h"
-#include "utils/guc.h"
-#include "utils/lsyscache.h"
-}
-
+// The digest of catalog rows: what must be equal on every primary, and nothing else (no OIDs of roles or access
+// methods, which each primary has its own of).
 #include "extension/pg/ddl/ddl_results.hpp"
+#include "extension/pg/ddl/ddl_sql.hpp"
 
 namespace gcl {
 namespace {
 
 constexpr const char* kQuery = R"sql(
   SELECT md5(coalesce(string_agg(line, E'\n' ORDER BY line COLLATE "C"), '')) FROM (
-    SELECT concat_ws('|', 'class', c.oid, c.relname, n.nspname, pg_get_userbyid(c.relowner), c.relkind, m.amname, c.relpersistence,
-                     c.relnatts, c.reltype, c.relchecks) AS line
-      FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-      JOIN pg_catalog.pg_am m ON m.oid = c.relam
+    SELECT concat_ws('|', 'class', c.oid, c.relname, n.nspname, pg_get_userbyid(c.relowner), c.relkind, m.amname,
+                     c.relpersistence, c.relnatts, c.reltype, c.relchecks, c.reloptions::text, c.relacl::text,
+                     c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.relhastriggers,
+                     CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END) AS line
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am m ON m.oid = c.relam
       WHERE c.oid = ANY ($1)
     UNION ALL
     SELECT concat_ws('|', 'attribute', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attcollation,
                      a.attnotnull, a.atthasdef, a.attisdropped, a.attmissingval::text, a.attoptions::text,
+                     a.attidentity, a.attgenerated, a.attstorage, a.attcompression, a.attacl::text,
                      pg_get_expr(d.adbin, d.adrelid))
-      FROM pg_catalog.pg_attribute a
-      LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+      FROM pg_attribute a
+      LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
       WHERE a.attrelid = ANY ($1)
     UNION ALL
     SELECT concat_ws('|', 'index', i.indexrelid, i.indrelid, i.indkey, i.indclass, i.indcollation, i.indoption,
                      i.indisunique, i.indisprimary, i.indisvalid, i.indcheckxmin,
-                     pg_get_expr(i.indexprs, i.indrelid),
-                     pg_get_expr(i.indpred, i.indrelid))
-      FROM pg_catalog.pg_index i WHERE i.indexrelid = ANY ($1) OR i.indrelid = ANY ($1)
+                     pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid))
+      FROM pg_index i WHERE i.indexrelid = ANY ($1) OR i.indrelid = ANY ($1)
     UNION ALL
-    SELECT concat_ws('|', 'constraint', CASE WHEN o.condeferrable THEN 0 ELSE o.oid END, o.conrelid, o.conname, o.contype, o.convalidated, o.conindid, o.conkey::text,
-                     pg_get_expr(o.conbin, o.conrelid))
-      FROM pg_catalog.pg_constraint o WHERE o.conrelid = ANY ($1)
+    SELECT concat_ws('|', 'constraint', o.oid, o.conrelid, o.conname, o.contype, o.convalidated, o.condeferrable,
+                     o.condeferred, o.conindid, o.confrelid, o.confupdtype, o.confdeltype, o.confmatchtype,
+                     o.conkey::text, o.confkey::text, pg_get_expr(o.conbin, o.conrelid))
+      FROM pg_constraint o WHERE o.conrelid = ANY ($1)
+    UNION ALL
+    SELECT concat_ws('|', 'trigger', t.oid, t.tgenabled, t.tgisinternal, t.tgconstraint,
+                     CASE WHEN NOT t.tgisinternal THEN pg_get_triggerdef(t.oid) END)
+      FROM pg_trigger t WHERE t.tgrelid = ANY ($1)
+    UNION ALL
+    SELECT concat_ws('|', 'policy', p.oid, p.polrelid, p.polname, p.polcmd, p.polpermissive,
+                     pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid))
+      FROM pg_policy p WHERE p.polrelid = ANY ($1)
+    UNION ALL
+    SELECT concat_ws('|', 'rule', r.oid, r.ev_enabled, pg_get_ruledef(r.oid))
+      FROM pg_rewrite r WHERE r.ev_class = ANY ($1)
     UNION ALL
     SELECT concat_ws('|', 'type', t.oid, t.typname, t.typtype, t.typarray, t.typelem, t.typrelid)
-      FROM pg_catalog.pg_type t
+      FROM pg_type t
       WHERE t.typrelid = ANY ($1)
-         OR t.typelem IN (SELECT y.oid FROM pg_catalog.pg_type y WHERE y.typrelid = ANY ($1))
+         OR t.typelem IN (SELECT y.oid FROM pg_type y WHERE y.typrelid = ANY ($1))
+    UNION ALL
+    SELECT concat_ws('|', 'object', g.catalog, i.type, i.identity,
+                     CASE WHEN p.prokind IN ('f', 'p', 'w') THEN concat_ws('|', p.oid, pg_get_functiondef(p.oid)) END,
+                     CASE WHEN g.catalog = 'pg_type'::regclass THEN g.oid END)
+      FROM unnest($2, $3) AS g(catalog, oid)
+      CROSS JOIN LATERAL pg_identify_object(g.catalog, g.oid, 0) i
+      LEFT JOIN pg_proc p ON g.catalog = 'pg_proc'::regclass AND p.oid = g.oid
+    UNION ALL
+    SELECT concat_ws('|', 'label', e.oid, e.enumtypid, e.enumsortorder, e.enumlabel)
+      FROM pg_enum e JOIN unnest($2, $3) AS g(catalog, oid) ON g.catalog = 'pg_type'::regclass AND g.oid = e.enumtypid
   ) AS lines)sql";
 
 }  // namespace
 
-char* digest_of(List* relations) {
-  const int count = list_length(relations);
-  auto* oids = static_cast<Datum*>(palloc(sizeof(Datum) * (size_t(count) + 1)));
-  for (int i = 0; i < count; ++i) oids[i] = ObjectIdGetDatum(list_nth_oid(relations, i));
-  Datum array = PointerGetDatum(construct_array(oids, count, OIDOID, sizeof(Oid), true, TYPALIGN_INT));
-  Oid type = OIDARRAYOID;
-
-  MemoryContext caller = CurrentMemoryContext;
-  const int nest = NewGUCNestLevel();
-  (void)set_config_option("search_path", "pg_catalog", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-  if (SPI_connect() != SPI_OK_CONNECT) elog(ERROR, "SPI_connect failed");
-  if (SPI_execute_with_args(kQuery, 1, &type, &array, nullptr, false, 1) != SPI_OK_SELECT || SPI_processed != 1)
-    elog(ERROR, "gcl: the catalogs could not be read");
-  char* digest = MemoryContextStrdup(caller, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
-  SPI_finish();
-  AtEOXact_GUC(true, nest);
-  return digest;
+char* digest_of(const List* relations, const List* objects) {
+  List *catalogs = NIL, *oids = NIL;
+  ListCell* cell;
+  foreach (cell, objects) {
+    const auto* object = static_cast<DdlObject*>(lfirst(cell));
+    if (list_member_oid(oids, object->oid)) continue;
+    catalogs = lappend_oid(catalogs, object->catalog);
+    oids = lappend_oid(oids, object->oid);
+  }
+  return catalog_text(kQuery, {oids_argument(relations), oids_argument(catalogs), oids_argument(oids)});
 }
 
 }  // namespace gcl

@@ -28,7 +28,7 @@ Datum gcl_ddl_fingerprint(PG_FUNCTION_ARGS) {
     indexes = list_concat(indexes, RelationGetIndexList(table));
     relation_close(table, AccessShareLock);
   }
-  PG_RETURN_TEXT_P(cstring_to_text(digest_of(list_concat(all, indexes))));
+  PG_RETURN_TEXT_P(cstring_to_text(digest_of(list_concat(all, indexes), NIL)));
 }
 
 // (node, pid, since) of whoever holds the cluster's DDL lock; NULL if nobody does.

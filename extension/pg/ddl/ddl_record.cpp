@@ -1,13 +1,14 @@
 #include "extension/pg/ddl/ddl_record.hpp"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "libpq/pqformat.h"
 }
 
 namespace gcl {
 namespace {
 
-constexpr uint32_t kRecordMagic = 0x44444c32;  // "DDL2"
+constexpr uint32_t kRecordMagic = 0x44444c33;  // "DDL3"
 
 template <class T>
 T* make() {
@@ -38,29 +39,97 @@ List* read_oids(StringInfo from) {
   return oids;
 }
 
+void write_objects(StringInfo to, const List* objects) {
+  pq_sendint32(to, uint32_t(list_length(objects)));
+  ListCell* cell;
+  foreach (cell, objects) {
+    const auto* object = static_cast<DdlObject*>(lfirst(cell));
+    pq_sendint32(to, object->catalog);
+    pq_sendint32(to, object->oid);
+  }
+}
+
+List* read_objects(StringInfo from) {
+  List* objects = NIL;
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* object = make<DdlObject>();
+    object->catalog = pq_getmsgint(from, 4);
+    object->oid = pq_getmsgint(from, 4);
+    objects = lappend(objects, object);
+  }
+  return objects;
+}
+
+void write_labels(StringInfo to, const List* labels) {
+  pq_sendint32(to, uint32_t(list_length(labels)));
+  ListCell* cell;
+  foreach (cell, labels) {
+    const auto* label = static_cast<DdlLabel*>(lfirst(cell));
+    pq_sendint32(to, label->type);
+    pq_sendint32(to, label->oid);
+    pq_sendfloat4(to, label->order);
+    write_text(to, label->name);
+  }
+}
+
+List* read_labels(StringInfo from) {
+  List* labels = NIL;
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* label = make<DdlLabel>();
+    label->type = pq_getmsgint(from, 4);
+    label->oid = pq_getmsgint(from, 4);
+    label->order = pq_getmsgfloat4(from);
+    label->name = read_text(from);
+    labels = lappend(labels, label);
+  }
+  return labels;
+}
+
 void write_shape(StringInfo to, const DdlShape* shape) {
   pq_sendint32(to, shape->relation);
+  pq_sendint64(to, shape->header);
   pq_sendint32(to, uint32_t(shape->pages));
   pq_sendfloat4(to, shape->tuples);
   pq_sendbyte(to, shape->checks_xmin);
   pq_sendint32(to, uint32_t(shape->natts));
-  for (int i = 0; i < shape->natts; ++i) pq_sendint64(to, shape->versions[i]);
+  for (int i = 0; i < shape->natts; ++i) {
+    pq_sendint64(to, shape->versions[i]);
+    pq_sendbyte(to, shape->missing[i] != nullptr);
+    if (shape->missing[i]) write_text(to, shape->missing[i]);
+  }
 }
 
 DdlShape* read_shape(StringInfo from) {
-  auto* shape = make<DdlShape>();
-  shape->relation = pq_getmsgint(from, 4);
-  shape->pages = int32_t(pq_getmsgint(from, 4));
-  shape->tuples = pq_getmsgfloat4(from);
-  shape->checks_xmin = pq_getmsgbyte(from) != 0;
-  shape->natts = int(pq_getmsgint(from, 4));
-  if (shape->natts < 0 || shape->natts > 1700) elog(ERROR, "gcl: malformed DDL record");
-  shape->versions = static_cast<uint64_t*>(palloc0(sizeof(uint64_t) * (size_t(shape->natts) + 1)));
-  for (int i = 0; i < shape->natts; ++i) shape->versions[i] = uint64_t(pq_getmsgint64(from));
+  const Oid relation = pq_getmsgint(from, 4);
+  const uint64_t header = uint64_t(pq_getmsgint64(from));
+  const auto pages = int32_t(pq_getmsgint(from, 4));
+  const float4 tuples = pq_getmsgfloat4(from);
+  const bool checks_xmin = pq_getmsgbyte(from) != 0;
+  const int natts = int(pq_getmsgint(from, 4));
+  DdlShape* shape = new_shape(relation, natts);
+  shape->header = header;
+  shape->pages = pages;
+  shape->tuples = tuples;
+  shape->checks_xmin = checks_xmin;
+  for (int i = 0; i < natts; ++i) {
+    shape->versions[i] = uint64_t(pq_getmsgint64(from));
+    if (pq_getmsgbyte(from)) shape->missing[i] = read_text(from);
+  }
   return shape;
 }
 
 }  // namespace
+
+DdlShape* new_shape(Oid relation, int natts) {
+  if (natts < 0 || natts > MaxTupleAttributeNumber) elog(ERROR, "gcl: malformed DDL record");
+  auto* shape = make<DdlShape>();
+  shape->relation = relation;
+  shape->header = ~uint64_t{0};
+  shape->natts = natts;
+  shape->versions = static_cast<uint64_t*>(palloc0(sizeof(uint64_t) * (size_t(natts) + 1)));
+  shape->missing = static_cast<char**>(palloc0(sizeof(char*) * (size_t(natts) + 1)));
+  return shape;
+}
 
 void write_ints(StringInfo to, const List* ints) {
   pq_sendint32(to, uint32_t(list_length(ints)));
@@ -92,10 +161,9 @@ void write_record(StringInfo to, const DdlRecord* record) {
     pq_sendint32(to, uint32_t(target->mode));
   }
   write_ints(to, record->path);
-  write_oids(to, record->heaps);
-  write_oids(to, record->indexes);
-  write_oids(to, record->types);
-  write_oids(to, record->array_types);
+  for (const List* made : record->made) write_oids(to, made);
+  write_objects(to, record->objects);
+  write_objects(to, record->altered);
   pq_sendint32(to, uint32_t(list_length(record->pages)));
   foreach (cell, record->pages) {
     const auto* pages = static_cast<DdlPages*>(lfirst(cell));
@@ -104,13 +172,7 @@ void write_record(StringInfo to, const DdlRecord* record) {
   }
   pq_sendint32(to, uint32_t(list_length(record->shapes)));
   foreach (cell, record->shapes) write_shape(to, static_cast<DdlShape*>(lfirst(cell)));
-  pq_sendint32(to, uint32_t(list_length(record->constraints)));
-  foreach (cell, record->constraints) {
-    const auto* constraint = static_cast<DdlConstraint*>(lfirst(cell));
-    pq_sendint32(to, constraint->relation);
-    pq_sendint32(to, constraint->oid);
-    write_text(to, constraint->name);
-  }
+  write_labels(to, record->labels);
   write_text(to, record->outcome);
 }
 
@@ -132,10 +194,9 @@ DdlRecord* read_record(StringInfo from) {
     record->targets = lappend(record->targets, target);
   }
   record->path = read_ints(from);
-  record->heaps = read_oids(from);
-  record->indexes = read_oids(from);
-  record->types = read_oids(from);
-  record->array_types = read_oids(from);
+  for (List*& made : record->made) made = read_oids(from);
+  record->objects = read_objects(from);
+  record->altered = read_objects(from);
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
     auto* pages = make<DdlPages>();
     pages->relation = pq_getmsgint(from, 4);
@@ -143,13 +204,7 @@ DdlRecord* read_record(StringInfo from) {
     record->pages = lappend(record->pages, pages);
   }
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) record->shapes = lappend(record->shapes, read_shape(from));
-  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
-    auto* constraint = make<DdlConstraint>();
-    constraint->relation = pq_getmsgint(from, 4);
-    constraint->oid = pq_getmsgint(from, 4);
-    constraint->name = read_text(from);
-    record->constraints = lappend(record->constraints, constraint);
-  }
+  record->labels = read_labels(from);
   record->outcome = read_text(from);
   return record;
 }

@@ -21,36 +21,48 @@ struct DdlPages {  // where the pages of a relation are
   uint64_t page;
 };
 
-struct DdlConstraint {
-  Oid relation;
+// Kinds of OIDs that PostgreSQL can be told before it uses them.
+enum DdlMade { kMadeRelation, kMadeIndex, kMadeType, kMadeArray, kMadeMultirange, kMadeMultirangeArray, kMadeKinds };
+
+struct DdlObject {
+  Oid catalog;
   Oid oid;
+};
+
+struct DdlLabel {  // of an enum
+  Oid type;
+  Oid oid;
+  float4 order;
   char* name;
 };
 
-struct DdlShape {  // what the statement left of a table or index
+struct DdlShape {  // what the statement left of a table, view, composite type or index
   Oid relation;
-  int32_t pages;  // pg_class.relpages, reltuples
+  uint64_t header;  // its page in the pool; ~0: it has none
+  int32_t pages;    // pg_class.relpages, reltuples
   float4 tuples;
   bool checks_xmin;    // an index that transactions older than it must not use (pg_index.indcheckxmin)
   int natts;           // 0: an index
   uint64_t* versions;  // of the attributes
+  char** missing;      // of the attributes: what rows older than the column have in it; null: nothing is noted
 };
 
 struct DdlRecord {
   char* sql;
   char* role;
-  List* settings;  // DdlSetting*
-  List* targets;   // DdlTarget*
-  List* path;      // of int: open savepoints of the author, outermost first
-  List* heaps;     // OIDs in order of creation
-  List* indexes;
-  List* types;
-  List* array_types;
-  List* pages;        // DdlPages*
-  List* shapes;       // DdlShape*
-  List* constraints;  // DdlConstraint*
-  char* outcome;      // digest of what the statement left in the catalogs; "" for none
+  List* settings;          // DdlSetting*
+  List* targets;           // DdlTarget*
+  List* path;              // of int: open savepoints of the author, outermost first
+  List* made[kMadeKinds];  // OIDs in order of creation
+  List* objects;           // DdlObject*: what else was made, in order
+  List* altered;           // DdlObject*
+  List* pages;             // DdlPages*
+  List* shapes;            // DdlShape*
+  List* labels;            // DdlLabel*
+  char* outcome;           // digest of what the statement left in the catalogs; "" for none
 };
+
+DdlShape* new_shape(Oid relation, int natts);  // nothing is known of it yet
 
 void write_record(StringInfo to, const DdlRecord* record);
 DdlRecord* read_record(StringInfo from);  // ERROR if it is not one

@@ -43,7 +43,8 @@ void spare_the_rows(Node* statement) {
     const auto* command = lfirst_node(AlterTableCmd, cell);
     if (command->subtype != AT_AddConstraint) continue;
     auto* constraint = castNode(Constraint, command->def);
-    if (constraint->contype != CONSTR_CHECK || constraint->skip_validation) continue;
+    if ((constraint->contype != CONSTR_CHECK && constraint->contype != CONSTR_FOREIGN) || constraint->skip_validation)
+      continue;
     constraint->skip_validation = true;
     constraint->initially_valid = true;
   }
@@ -71,8 +72,8 @@ void run_statement(const DdlRecord* record) {
   const DdlPlan plan = plan_ddl(statement->utilityStmt);
   check_targets(record, plan);
   spare_the_rows(statement->utilityStmt);
-  if (plan.adds_columns) lower_versions(versions_of(static_cast<DdlTarget*>(linitial(plan.targets))->relation));
-  begin_replay(record, plan.keeps_oids);
+  if (plan.changes_columns) lower_versions(versions_of(static_cast<DdlTarget*>(linitial(plan.targets))->relation));
+  begin_replay(record);
   PG_TRY();
   {
     ProcessUtility(statement, record->sql, false, PROCESS_UTILITY_QUERY, nullptr, nullptr, None_Receiver, nullptr);
@@ -123,7 +124,7 @@ void DdlReplay::lock(const List* targets, int lock_timeout_ms) {
     else if (!ConditionalLockRelationOid(target->relation, target->mode))
       ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
                       errmsg("could not obtain lock on relation \"%s\"", get_rel_name(target->relation))));
-    if (!is_shared_relation(target->relation))
+    if (get_rel_relkind(target->relation) == 0)
       ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %u is not here", target->relation)));
   }
   AtEOXact_GUC(true, nest);

@@ -1,29 +1,24 @@
 #include "extension/pg/ddl/ddl_results.hpp"
 
 extern "C" {
-#include "access/htup_details.h"
-#include "access/multixact.h"
-#include "access/relation.h"
-#include "access/table.h"
 #include "catalog/binary_upgrade.h"
 #include "catalog/catalog.h"
-#include "catalog/indexing.h"
 #include "catalog/objectaccess.h"
+#include "catalog/pg_attrdef.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
-#include "commands/vacuum.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/relcache.h"
-#include "utils/syscache.h"
 }
 
-#include "extension/pg/ddl/attribute_versions.hpp"
-#include "extension/pg/ddl/constraint_oids.hpp"
+#include "extension/pg/ddl/creations.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/locality.hpp"
+#include "extension/pg/ddl/object_oids.hpp"
+#include "extension/pg/ddl/shapes.hpp"
 #include "extension/pg/relation_record.hpp"
+#include "extension/pg/txn/pending.hpp"
 
 namespace gcl {
 namespace {
@@ -34,16 +29,16 @@ object_access_hook_type previous_access_hook = nullptr;
 struct Capture {
   bool active;
   MemoryContext context;
-  List* classes;  // OIDs in order of creation
-  List* types;
+  Creations made;
   List* pages;  // DdlPages*
 } capture;
 
 struct Replay {
   bool active;
-  bool keeps_oids;
   const DdlRecord* record;
-  int heap, index, type, array_type;  // how many of each were handed out
+  MemoryContext context;
+  int given[kMadeKinds];  // how many of each were handed out
+  Creations made;
 } replay;
 
 [[noreturn]] void refuse_outside() {
@@ -53,8 +48,22 @@ struct Replay {
   pg_unreachable();
 }
 
-void hand_out(Oid* to, const List* oids, int* given) {
-  if (!OidIsValid(*to) && *given < list_length(oids)) *to = list_nth_oid(oids, (*given)++);
+// The variable that PostgreSQL takes the next OID of a kind from.
+Oid* next_oid(int kind) {
+  switch (kind) {
+    case kMadeRelation:
+      return &binary_upgrade_next_heap_pg_class_oid;
+    case kMadeIndex:
+      return &binary_upgrade_next_index_pg_class_oid;
+    case kMadeType:
+      return &binary_upgrade_next_pg_type_oid;
+    case kMadeArray:
+      return &binary_upgrade_next_array_pg_type_oid;
+    case kMadeMultirange:
+      return &binary_upgrade_next_mrng_pg_type_oid;
+    default:
+      return &binary_upgrade_next_mrng_array_pg_type_oid;
+  }
 }
 
 // The file of a relation has a number of its own on every primary.
@@ -66,11 +75,11 @@ void hand_out_file(Oid* to) {
   IsBinaryUpgrade = was;
 }
 
-void hand_out_versions(Oid table) {
+void hand_out_versions(Oid relation) {
   ListCell* cell;
   foreach (cell, replay.record->shapes) {
     const auto* shape = static_cast<DdlShape*>(lfirst(cell));
-    if (shape->relation != table || shape->natts == 0) continue;
+    if (shape->relation != relation || shape->natts == 0) continue;
     const size_t bytes = offsetof(BinaryUpgradeAttributeVersions, versions) + sizeof(XLogRecPtr) * size_t(shape->natts);
     auto* versions = static_cast<BinaryUpgradeAttributeVersions*>(MemoryContextAlloc(TopMemoryContext, bytes));
     versions->natts = shape->natts;
@@ -79,41 +88,55 @@ void hand_out_versions(Oid table) {
   }
 }
 
+// IsBinaryUpgrade is on only while an OID waits to be taken (P9).
 void hand_out_all() {
-  const DdlRecord* record = replay.record;
-  const int heaps = replay.heap;
-  hand_out(&binary_upgrade_next_heap_pg_class_oid, record->heaps, &replay.heap);
-  if (replay.heap != heaps) hand_out_versions(binary_upgrade_next_heap_pg_class_oid);
-  hand_out(&binary_upgrade_next_index_pg_class_oid, record->indexes, &replay.index);
-  hand_out(&binary_upgrade_next_pg_type_oid, record->types, &replay.type);
-  hand_out(&binary_upgrade_next_array_pg_type_oid, record->array_types, &replay.array_type);
-  if (OidIsValid(binary_upgrade_next_heap_pg_class_oid)) hand_out_file(&binary_upgrade_next_heap_pg_class_relfilenode);
-  if (OidIsValid(binary_upgrade_next_index_pg_class_oid))
-    hand_out_file(&binary_upgrade_next_index_pg_class_relfilenode);
+  bool waits = false;
+  for (int kind = 0; kind < kMadeKinds; ++kind) {
+    Oid* next = next_oid(kind);
+    const List* oids = replay.record->made[kind];
+    if (!OidIsValid(*next) && replay.given[kind] < list_length(oids)) {
+      *next = list_nth_oid(oids, replay.given[kind]++);
+      if (kind == kMadeRelation) hand_out_versions(*next);
+    }
+    waits |= OidIsValid(*next);
+  }
+  if (OidIsValid(*next_oid(kMadeRelation))) hand_out_file(&binary_upgrade_next_heap_pg_class_relfilenode);
+  if (OidIsValid(*next_oid(kMadeIndex))) hand_out_file(&binary_upgrade_next_index_pg_class_relfilenode);
+  IsBinaryUpgrade = waits;
 }
 
 void take_back_all() {
-  for (Oid* next : {&binary_upgrade_next_heap_pg_class_oid, &binary_upgrade_next_heap_pg_class_relfilenode,
-                    &binary_upgrade_next_index_pg_class_oid, &binary_upgrade_next_index_pg_class_relfilenode,
-                    &binary_upgrade_next_pg_type_oid, &binary_upgrade_next_array_pg_type_oid})
-    *next = InvalidOid;
+  for (int kind = 0; kind < kMadeKinds; ++kind) *next_oid(kind) = InvalidOid;
+  binary_upgrade_next_heap_pg_class_relfilenode = InvalidOid;
+  binary_upgrade_next_index_pg_class_relfilenode = InvalidOid;
   binary_upgrade_next_attribute_versions = nullptr;
 }
 
-void note_creation(Oid class_id, Oid object) {
-  if (!capture.active || (class_id != RelationRelationId && class_id != TypeRelationId)) return;
-  MemoryContext caller = MemoryContextSwitchTo(capture.context);
-  List** list = class_id == RelationRelationId ? &capture.classes : &capture.types;
-  *list = lappend_oid(*list, object);
+void note_creation_in(MemoryContext context, Creations* made, Oid catalog, Oid object) {
+  MemoryContext caller = MemoryContextSwitchTo(context);
+  note_creation(made, catalog, object);
+  MemoryContextSwitchTo(caller);
+}
+
+void note_alteration_in(MemoryContext context, Creations* made, Oid catalog, Oid object) {
+  MemoryContext caller = MemoryContextSwitchTo(context);
+  note_alteration(made, catalog, object);
   MemoryContextSwitchTo(caller);
 }
 
 void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void* arg) {
   if (previous_access_hook) previous_access_hook(access, class_id, object, sub_id, arg);
   if (access == OAT_POST_CREATE && sub_id == 0) {
-    note_creation(class_id, object);
-    if (replay.active && replay.keeps_oids) hand_out_all();
+    if (capture.active) note_creation_in(capture.context, &capture.made, class_id, object);
+    if (replay.active) {
+      note_creation_in(replay.context, &replay.made, class_id, object);
+      hand_out_all();
+    }
   }
+  if (access == OAT_POST_ALTER && capture.active) note_alteration_in(capture.context, &capture.made, class_id, object);
+  // Of a default the hook tells the table and the column.
+  if (access == OAT_POST_CREATE && class_id == AttrDefaultRelationId && capture.active)
+    note_alteration_in(capture.context, &capture.made, RelationRelationId, object);
   if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 && !capture.active && !replay.active &&
       ddl_pool_attached() && is_shared_relation(object))
     refuse_outside();
@@ -141,78 +164,86 @@ void note_pages(Oid relation, RelationFile, coherence::PageId header) {
   MemoryContextSwitchTo(caller);
 }
 
-DdlShape* shape_of(Oid oid) {
-  Relation relation = try_relation_open(oid, AccessShareLock);
-  if (!relation) return nullptr;
-  DdlShape* shape;
-  if (relation->rd_rel->relkind == RELKIND_RELATION) {
-    shape = versions_of(oid);
-  } else {
-    shape = static_cast<DdlShape*>(palloc0(sizeof(DdlShape)));
-    shape->relation = oid;
-    shape->checks_xmin = relation->rd_index != nullptr && relation->rd_index->indcheckxmin;
-  }
-  shape->pages = relation->rd_rel->relpages;
-  shape->tuples = relation->rd_rel->reltuples;
-  relation_close(relation, NoLock);
-  return shape;
-}
-
-// The author met row versions that have no entry in the index: older transactions need them, here too.  They are older
-// than the row in pg_index that this transaction writes.
-void impose_check_of_xmin(Oid index) {
-  Relation catalog = table_open(IndexRelationId, RowExclusiveLock);
-  HeapTuple tuple = SearchSysCacheCopy1(INDEXRELID, ObjectIdGetDatum(index));
-  if (!HeapTupleIsValid(tuple)) elog(ERROR, "cache lookup failed for index %u", index);
-  reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple))->indcheckxmin = true;
-  CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
-  table_close(catalog, RowExclusiveLock);
-}
-
-// The tables and indexes a record speaks of.
+// The relations a record speaks of.
 List* relations_of(const DdlRecord* record) {
-  List* all = list_concat_copy(record->heaps, record->indexes);
+  List* all = list_concat_copy(record->made[kMadeRelation], record->made[kMadeIndex]);
   ListCell* cell;
   foreach (cell, record->targets) all = list_append_unique_oid(all, static_cast<DdlTarget*>(lfirst(cell))->relation);
   return all;
 }
 
-// Sorts what was made into the queues that PostgreSQL will draw from in the replay.
-void sort_creations(DdlRecord* record) {
+// What the digest can ask for.
+List* objects_of(const DdlRecord* record) {
+  List* all = NIL;
   ListCell* cell;
-  foreach (cell, capture.classes) {
-    const Oid oid = lfirst_oid(cell);
-    const char kind = get_rel_relkind(oid);
-    if (!is_shared_relation(oid))
-      ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                      kind == 0 ? errmsg("statements that rewrite a gcl table are not supported yet")
-                                : errmsg("this statement makes \"%s\", which would exist on this primary only",
-                                         get_rel_name(oid))));
-    List** list = kind == RELKIND_INDEX ? &record->indexes : &record->heaps;
-    *list = lappend_oid(*list, oid);
-  }
-  foreach (cell, capture.types) {
-    const Oid oid = lfirst_oid(cell);
-    List** list = OidIsValid(get_element_type(oid)) ? &record->array_types : &record->types;
-    *list = lappend_oid(*list, oid);
-  }
+  foreach (cell, list_concat_copy(record->objects, record->altered))
+    if (has_common_oid(static_cast<DdlObject*>(lfirst(cell))->catalog)) all = lappend(all, lfirst(cell));
+  return all;
 }
 
-// A column of a shared table has a type that is the same everywhere: one that PostgreSQL comes with.
-void check_types(List* relations) {
-  ListCell* cell;
-  foreach (cell, relations) {
-    Relation relation = try_relation_open(lfirst_oid(cell), AccessShareLock);
-    if (!relation) continue;
-    for (int i = 0; i < relation->rd_att->natts; ++i) {
-      const Form_pg_attribute attribute = TupleDescAttr(relation->rd_att, i);
-      if (!attribute->attisdropped && attribute->atttypid >= FirstNormalObjectId)
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("column \"%s\" has type %s, which exists on this primary only",
-                               NameStr(attribute->attname), format_type_be(attribute->atttypid)),
-                        errhint("gcl tables can have columns of built-in types only, for now.")));
+// Everything that was made or altered, as objects.
+List* touched_by(const DdlRecord* record) {
+  List* all = list_concat_copy(record->objects, record->altered);
+  for (int kind = 0; kind < kMadeKinds; ++kind) {
+    ListCell* cell;
+    foreach (cell, record->made[kind]) {
+      auto* object = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
+      *object = {kind <= kMadeIndex ? Oid{RelationRelationId} : Oid{TypeRelationId}, lfirst_oid(cell)};
+      all = lappend(all, object);
     }
-    relation_close(relation, NoLock);
+  }
+  return all;
+}
+
+[[noreturn]] void refuse_local(const char* what) {
+  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s, which would exist on this primary only", what),
+                  errhint("gcl tables can depend on gcl tables and on objects that depend on no local table; a "
+                          "statement makes either gcl tables or local ones.")));
+  pg_unreachable();
+}
+
+// Heap tables are not made along with others, and gcl tables depend on nothing local.
+bool belongs_to_all(const DdlRecord* record) {
+  ListCell* cell;
+  foreach (cell, record->made[kMadeRelation]) {
+    const char kind = get_rel_relkind(lfirst_oid(cell));
+    if (kind == 0 || kind == RELKIND_VIEW || kind == RELKIND_COMPOSITE_TYPE || is_shared_table(lfirst_oid(cell)))
+      continue;
+    refuse_local(psprintf("this statement makes \"%s\"", get_rel_name(lfirst_oid(cell))));
+  }
+  if (!any_is_local(touched_by(record))) return true;
+  foreach (cell, relations_of(record))
+    if (is_shared_relation(lfirst_oid(cell)))
+      refuse_local(psprintf("gcl table \"%s\" would depend on something", get_rel_name(lfirst_oid(cell))));
+  return false;
+}
+
+// Enums that were made, or got another label.
+List* enums_of(const DdlRecord* record) {
+  List* types = list_copy(record->made[kMadeType]);
+  ListCell* cell;
+  foreach (cell, record->altered) {
+    const auto* object = static_cast<DdlObject*>(lfirst(cell));
+    if (object->catalog == TypeRelationId) types = list_append_unique_oid(types, object->oid);
+  }
+  List* enums = NIL;
+  foreach (cell, types)
+    if (get_typtype(lfirst_oid(cell)) == TYPTYPE_ENUM) enums = lappend_oid(enums, lfirst_oid(cell));
+  return enums;
+}
+
+void collect_shapes(DdlRecord* record) {
+  ListCell* cell;
+  foreach (cell, relations_of(record)) {
+    if (get_rel_relkind(lfirst_oid(cell)) == 0) continue;
+    forget_frozen_ids(lfirst_oid(cell));
+    CommandCounterIncrement();
+    DdlShape* shape = shape_of(lfirst_oid(cell));
+    if (!shape) continue;
+    record->shapes = lappend(record->shapes, shape);
+    // An index that was made in place of another one may have taken its tree along.
+    if (get_rel_relkind(shape->relation) == RELKIND_INDEX)
+      pages_kept(RelationFile::kIndex, coherence::PageId{shape->header});
   }
 }
 
@@ -227,56 +258,52 @@ void install_results_hooks() {
 
 bool capturing() { return capture.active; }
 
-void begin_capture() { capture = {true, CurrentMemoryContext, NIL, NIL, NIL}; }
+void begin_capture() { capture = {true, CurrentMemoryContext, {}, NIL}; }
 
 void drop_capture() { capture = {}; }
 
-void end_capture(DdlRecord* record, bool exempt) {
-  if (!exempt) {
-    sort_creations(record);
-    record->pages = capture.pages;
-    List* relations = relations_of(record);
-    check_types(relations);
-    ListCell* cell;
-    foreach (cell, relations)
-      if (DdlShape* shape = shape_of(lfirst_oid(cell))) record->shapes = lappend(record->shapes, shape);
-    record->constraints = constraints_of(relations);
-    record->outcome = digest_of(relations);
-  }
+bool end_capture(DdlRecord* record, bool exempt) {
+  const Capture done = capture;
   capture = {};
+  if (exempt) return true;
+  for (int kind = 0; kind < kMadeKinds; ++kind) record->made[kind] = done.made.relations_and_types[kind];
+  record->objects = done.made.objects;
+  record->altered = done.made.altered;
+  record->pages = done.pages;
+  if (!belongs_to_all(record)) return false;
+  collect_shapes(record);
+  record->labels = labels_of(enums_of(record));
+  record->outcome = digest_of(relations_of(record), objects_of(record));
+  return true;
 }
 
 bool replaying() { return replay.active; }
 
-void begin_replay(const DdlRecord* record, bool keeps_oids) {
-  replay = {true, keeps_oids, record, 0, 0, 0, 0};
-  if (!keeps_oids) return;
+void begin_replay(const DdlRecord* record) {
+  replay = {true, record, CurrentMemoryContext, {}, {}};
   hand_out_all();
-  IsBinaryUpgrade = true;
 }
 
 void end_replay() {
   IsBinaryUpgrade = false;
   take_back_all();
-  replay = {};
+  replay.active = false;
 }
 
 void finish_replay(const DdlRecord* record) {
   ListCell* cell;
+  if (record->outcome && *record->outcome) impose_object_oids(record->objects, replay.made.objects);
+  impose_labels(record->labels);
   foreach (cell, record->shapes) {
     const auto* shape = static_cast<DdlShape*>(lfirst(cell));
-    Relation relation = try_relation_open(shape->relation, AccessShareLock);
-    if (!relation) continue;
-    impose_versions(shape);
-    if (shape->checks_xmin && !relation->rd_index->indcheckxmin) impose_check_of_xmin(shape->relation);
-    vac_update_relstats(relation, BlockNumber(shape->pages), shape->tuples, 0, relation->rd_rel->relhasindex,
-                        InvalidTransactionId, InvalidMultiXactId, nullptr, nullptr, true);
-    relation_close(relation, NoLock);
+    forget_frozen_ids(shape->relation);
+    CommandCounterIncrement();
+    CacheInvalidateRelcacheByRelid(shape->relation);  // OIDs of its triggers and constraints may have changed
+    impose_shape(shape);
   }
   CommandCounterIncrement();
-  impose_constraint_oids(record->constraints);
   if (!record->outcome || !*record->outcome) return;
-  const char* outcome = digest_of(relations_of(record));
+  const char* outcome = digest_of(relations_of(record), objects_of(record));
   if (strcmp(outcome, record->outcome) != 0)
     ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
                     errmsg("the statement had another outcome here than on the primary it came from")));

@@ -1,7 +1,8 @@
 // What a statement decided: collected on the author while it runs, imposed on the replay.
 //
 // A statement's OIDs are seen by object_access_hook as they are made; pages of the pool come through RelationSeam.
-// Replay hands the same OIDs to PostgreSQL through the variables pg_upgrade uses, one by one, as they are consumed.
+// Replay hands the OIDs of relations and types to PostgreSQL through the variables pg_upgrade uses, one by one, as they
+// are consumed; those of other objects are changed when the statement has run.
 #pragma once
 
 #include "extension/pg/ddl/ddl_record.hpp"
@@ -14,18 +15,19 @@ void install_results_hooks();
 bool capturing();
 void begin_capture();
 void drop_capture();  // the statement failed
-// Fills in heaps .. outcome; raises if the statement did something that cannot be replayed.  `exempt`: the statement is
-// about the extension itself, whose objects have no OIDs in common.
-void end_capture(DdlRecord* record, bool exempt);
+// Fills in made .. outcome; raises if the statement did something that cannot be replayed.  False: all it did is this
+// primary's own affair.  `exempt`: the statement is about the extension itself, whose objects have no OIDs in common.
+bool end_capture(DdlRecord* record, bool exempt);
 
 // --- the replay ---
 bool replaying();
-void begin_replay(const DdlRecord* record, bool keeps_oids);
+void begin_replay(const DdlRecord* record);
 void end_replay();
-// After the statement: attribute versions and statistics as on the author; ERROR if the catalogs differ.
+// After the statement: what it decided is as on the author; ERROR if the catalogs differ.
 void finish_replay(const DdlRecord* record);
 
-// Digest of what the catalogs say of these tables and indexes, equal on all primaries; in the caller's context.
-char* digest_of(List* relations);
+// Digest of what the catalogs say of these relations and objects (DdlObject*), equal on all primaries; in the caller's
+// context.
+char* digest_of(const List* relations, const List* objects);
 
 }  // namespace gcl

@@ -1,5 +1,8 @@
 #include "extension/pg/ddl/ddl_scope.hpp"
 
+#include "extension/pg/ddl/locality.hpp"
+#include "extension/pg/ddl/object_scope.hpp"
+
 #include <initializer_list>
 
 extern "C" {
@@ -22,13 +25,7 @@ namespace {
 
 constexpr const char* kName = "gcl";
 
-[[noreturn]] void refuse(const char* what, const char* hint = nullptr) {
-  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s: not supported for gcl tables yet", what),
-                  errhint("%s", hint ? hint : "A heap table (USING heap), local to its primary, can have it.")));
-  pg_unreachable();
-}
-
-DdlPlan local() { return {DdlScope::kLocal, NIL, false, false}; }
+DdlPlan local() { return {DdlScope::kLocal, NIL, false}; }
 
 void add_target(DdlPlan* plan, Oid relation, LOCKMODE mode) {
   auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
@@ -36,13 +33,11 @@ void add_target(DdlPlan* plan, Oid relation, LOCKMODE mode) {
   plan->targets = lappend(plan->targets, target);
 }
 
-DdlPlan cluster_on(Oid relation, LOCKMODE mode, bool keeps_oids = false) {
-  DdlPlan plan{DdlScope::kCluster, NIL, keeps_oids, false};
+DdlPlan cluster_on(Oid relation, LOCKMODE mode) {
+  DdlPlan plan{DdlScope::kCluster, NIL, false};
   add_target(&plan, relation, mode);
   return plan;
 }
-
-Oid find(const RangeVar* name) { return name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid; }
 
 bool names_gcl(const char* method) { return strcmp(method ? method : default_table_access_method, kName) == 0; }
 
@@ -58,12 +53,12 @@ Oid table_of(Oid relation) {
 
 void check_constraint(const Constraint* constraint, bool shared) {
   if (constraint->contype == CONSTR_FOREIGN) {
-    if (shared) refuse("FOREIGN KEY");
-    if (is_shared_table(find(constraint->pktable))) refuse("FOREIGN KEY of a local table to a gcl table");
+    if (shared) refuse_ddl("FOREIGN KEY");
+    if (is_shared_table(find_relation(constraint->pktable))) refuse_ddl("FOREIGN KEY of a local table to a gcl table");
   }
   if (!shared) return;
-  if (constraint->contype == CONSTR_EXCLUSION) refuse("EXCLUDE");
-  if (constraint->contype == CONSTR_IDENTITY) refuse("IDENTITY");
+  if (constraint->contype == CONSTR_EXCLUSION) refuse_ddl("EXCLUDE");
+  if (constraint->contype == CONSTR_IDENTITY) refuse_ddl("IDENTITY");
 }
 
 void check_column(const ColumnDef* column, bool shared) {
@@ -72,7 +67,7 @@ void check_column(const ColumnDef* column, bool shared) {
   if (!shared || !column->typeName || column->typeName->names == NIL) return;
   const char* type = strVal(llast(column->typeName->names));
   for (const char* serial : {"serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"})
-    if (strcmp(type, serial) == 0) refuse("serial columns", "Use an integer column and give the values.");
+    if (strcmp(type, serial) == 0) refuse_ddl("serial columns", "Use an integer column and give the values.");
 }
 
 DdlPlan plan_create_table(const CreateStmt* statement) {
@@ -87,28 +82,28 @@ DdlPlan plan_create_table(const CreateStmt* statement) {
   }
   foreach (cell, statement->constraints) check_constraint(lfirst_node(Constraint, cell), shared);
   foreach (cell, statement->inhRelations)
-    if (shared || is_shared_table(find(lfirst_node(RangeVar, cell)))) refuse("inheritance and partitions");
+    if (shared || is_shared_table(find_relation(lfirst_node(RangeVar, cell)))) refuse_ddl("inheritance and partitions");
   if (temporary && statement->accessMethod && names_gcl(statement->accessMethod))
-    refuse("TEMPORARY", "Temporary tables are heap tables.");
+    refuse_ddl("TEMPORARY", "Temporary tables are heap tables.");
   if (!shared) return local();
-  if (statement->relation->relpersistence == RELPERSISTENCE_UNLOGGED) refuse("UNLOGGED");
-  if (statement->ofTypename) refuse("CREATE TABLE OF");
-  return {DdlScope::kCluster, NIL, true, false};
+  if (statement->relation->relpersistence == RELPERSISTENCE_UNLOGGED) refuse_ddl("UNLOGGED");
+  if (statement->ofTypename) refuse_ddl("CREATE TABLE OF");
+  return {DdlScope::kCluster, NIL, false};
 }
 
 DdlPlan plan_create_table_as(const CreateTableAsStmt* statement) {
   if (is_temporary(statement->into->rel)) return local();
   if (!names_gcl(statement->into->accessMethod)) return local();
-  if (statement->objtype == OBJECT_MATVIEW) refuse("MATERIALIZED VIEW", "Add USING heap.");
-  refuse("CREATE TABLE AS", "Create the table, then INSERT ... SELECT; or add USING heap.");
+  if (statement->objtype == OBJECT_MATVIEW) refuse_ddl("MATERIALIZED VIEW", "Add USING heap.");
+  refuse_ddl("CREATE TABLE AS", "Create the table, then INSERT ... SELECT; or add USING heap.");
 }
 
 DdlPlan plan_index(const IndexStmt* statement) {
-  const Oid table = find(statement->relation);
+  const Oid table = find_relation(statement->relation);
   if (!is_shared_table(table)) return local();
-  if (statement->concurrent) refuse("CREATE INDEX CONCURRENTLY");
-  if (statement->accessMethod && strcmp(statement->accessMethod, "btree") != 0) refuse("indexes other than btree");
-  return cluster_on(table, ShareLock, true);
+  if (statement->concurrent) refuse_ddl("CREATE INDEX CONCURRENTLY");
+  if (statement->accessMethod && strcmp(statement->accessMethod, "btree") != 0) refuse_ddl("indexes other than btree");
+  return cluster_on(table, ShareLock);
 }
 
 void check_alter_local(const AlterTableCmd* command) {
@@ -120,61 +115,74 @@ void check_alter_local(const AlterTableCmd* command) {
       check_column(castNode(ColumnDef, command->def), false);
       break;
     case AT_SetAccessMethod:
-      if (names_gcl(command->name)) refuse("SET ACCESS METHOD gcl");
+      if (names_gcl(command->name)) refuse_ddl("SET ACCESS METHOD gcl");
       break;
     case AT_AddInherit:
-      if (is_shared_table(find(castNode(RangeVar, command->def)))) refuse("inheritance and partitions");
+      if (is_shared_table(find_relation(castNode(RangeVar, command->def)))) refuse_ddl("inheritance and partitions");
       break;
     case AT_AttachPartition:
-      if (is_shared_table(find(castNode(PartitionCmd, command->def)->name))) refuse("inheritance and partitions");
+      if (is_shared_table(find_relation(castNode(PartitionCmd, command->def)->name)))
+        refuse_ddl("inheritance and partitions");
       break;
     default:
       break;
-  }
-}
-
-// ADD COLUMN without a default, or with a literal: nothing is rewritten and no value has to be decided.
-void check_add_column(const ColumnDef* column) {
-  check_column(column, true);
-  ListCell* cell;
-  foreach (cell, column->constraints) {
-    const auto* constraint = lfirst_node(Constraint, cell);
-    if (constraint->contype == CONSTR_GENERATED) refuse("ADD COLUMN ... GENERATED");
-    if (constraint->contype != CONSTR_DEFAULT || !constraint->raw_expr) continue;
-    const Node* value = constraint->raw_expr;
-    if (IsA(value, TypeCast)) value = reinterpret_cast<const TypeCast*>(value)->arg;
-    if (!IsA(value, A_Const))
-      refuse("ADD COLUMN ... DEFAULT of an expression", "Add the column, then set the default.");
   }
 }
 
 void check_alter_shared(const AlterTableCmd* command) {
   switch (command->subtype) {
-    case AT_AddConstraint: {
-      const auto* constraint = castNode(Constraint, command->def);
-      check_constraint(constraint, true);
-      break;
-    }
+    case AT_AddConstraint:
+      return check_constraint(castNode(Constraint, command->def), true);
     case AT_AddColumn:
-      check_add_column(castNode(ColumnDef, command->def));
-      break;
+      return check_column(castNode(ColumnDef, command->def), true);
     case AT_DropConstraint:
+    case AT_AlterConstraint:
+    case AT_ValidateConstraint:
     case AT_DropColumn:
     case AT_ColumnDefault:
     case AT_SetNotNull:
     case AT_DropNotNull:
+    case AT_DropExpression:
+    case AT_AlterColumnType:
     case AT_SetStatistics:
+    case AT_SetOptions:
+    case AT_ResetOptions:
+    case AT_SetStorage:
+    case AT_SetCompression:
+    case AT_SetRelOptions:
+    case AT_ResetRelOptions:
     case AT_ChangeOwner:
-      break;
+    case AT_EnableTrig:
+    case AT_EnableAlwaysTrig:
+    case AT_EnableReplicaTrig:
+    case AT_DisableTrig:
+    case AT_EnableTrigAll:
+    case AT_DisableTrigAll:
+    case AT_EnableTrigUser:
+    case AT_DisableTrigUser:
+    case AT_EnableRowSecurity:
+    case AT_DisableRowSecurity:
+    case AT_ForceRowSecurity:
+    case AT_NoForceRowSecurity:
+    case AT_ReplicaIdentity:
+      return;
     default:
-      refuse("this form of ALTER TABLE");
+      refuse_ddl("this form of ALTER TABLE");
   }
 }
 
+bool changes_columns(const AlterTableStmt* statement) {
+  ListCell* cell;
+  foreach (cell, statement->cmds) {
+    const AlterTableType form = lfirst_node(AlterTableCmd, cell)->subtype;
+    if (form == AT_AddColumn || form == AT_AlterColumnType) return true;
+  }
+  return false;
+}
+
 DdlPlan plan_alter(const AlterTableStmt* statement) {
-  const Oid relation = find(statement->relation);
+  const Oid relation = find_relation(statement->relation);
   const bool shared = OidIsValid(relation) && is_shared_relation(relation);
-  bool adds_relations = false, adds_columns = false;
   ListCell* cell;
   foreach (cell, statement->cmds) {
     const auto* command = lfirst_node(AlterTableCmd, cell);
@@ -182,13 +190,10 @@ DdlPlan plan_alter(const AlterTableStmt* statement) {
       check_alter_shared(command);
     else
       check_alter_local(command);
-    adds_columns |= command->subtype == AT_AddColumn;
-    adds_relations |= command->subtype == AT_AddConstraint || command->subtype == AT_AddColumn;
   }
-  if (!shared) return local();
-  if (statement->objtype == OBJECT_INDEX) refuse("ALTER INDEX");
-  DdlPlan plan = cluster_on(relation, AccessExclusiveLock, adds_relations);
-  plan.adds_columns = adds_columns;
+  if (!shared && (!OidIsValid(relation) || !is_cluster_relation(relation))) return local();
+  DdlPlan plan = cluster_on(table_of(relation), AccessExclusiveLock);
+  plan.changes_columns = changes_columns(statement);
   return plan;
 }
 
@@ -197,25 +202,27 @@ class Sorter {
  public:
   void add(Oid relation, LOCKMODE mode) {
     if (!OidIsValid(relation)) return;
-    if (!is_shared_relation(relation)) {
+    if (is_shared_relation(relation))
+      add_target(&plan_, table_of(relation), mode);
+    else if (!is_cluster_relation(relation))
       has_local_ = true;
-      return;
-    }
-    add_target(&plan_, table_of(relation), mode);
+    else
+      has_views_ = true;
   }
   DdlPlan plan() {
-    if (plan_.targets == NIL) return local();
-    if (has_local_) refuse("one statement on gcl and other tables", "Use a statement for each kind.");
+    if (plan_.targets == NIL && !has_views_) return local();
+    if (has_local_) refuse_ddl("one statement on gcl and other tables", "Use a statement for each kind.");
     return plan_;
   }
 
  private:
-  DdlPlan plan_{DdlScope::kCluster, NIL, false, false};
+  DdlPlan plan_{DdlScope::kCluster, NIL, false};
   bool has_local_ = false;
+  bool has_views_ = false;
 };
 
 DdlPlan on_tables(List* tables, LOCKMODE mode) {
-  DdlPlan plan{DdlScope::kCluster, NIL, false, false};
+  DdlPlan plan{DdlScope::kCluster, NIL, false};
   ListCell* cell;
   foreach (cell, tables) add_target(&plan, lfirst_oid(cell), mode);
   return plan;
@@ -239,44 +246,59 @@ DdlPlan plan_drop(const DropStmt* statement) {
       if (strcmp(strVal(lfirst(cell)), kName) == 0) return on_tables(shared_tables(InvalidOid), AccessExclusiveLock);
     return local();
   }
-  if (statement->removeType != OBJECT_TABLE && statement->removeType != OBJECT_INDEX) return local();
+  if (statement->removeType != OBJECT_TABLE && statement->removeType != OBJECT_INDEX &&
+      statement->removeType != OBJECT_VIEW)
+    return plan_object(reinterpret_cast<const Node*>(statement));
   Sorter sorter;
   foreach (cell, statement->objects)
-    sorter.add(find(makeRangeVarFromNameList(lfirst_node(List, cell))), AccessExclusiveLock);
+    sorter.add(find_relation(makeRangeVarFromNameList(lfirst_node(List, cell))), AccessExclusiveLock);
   DdlPlan plan = sorter.plan();
-  if (plan.scope == DdlScope::kCluster && statement->concurrent) refuse("DROP INDEX CONCURRENTLY");
+  if (plan.scope == DdlScope::kCluster && statement->concurrent) refuse_ddl("DROP INDEX CONCURRENTLY");
   return plan;
 }
 
 DdlPlan plan_names(List* names, LOCKMODE mode) {
   Sorter sorter;
   ListCell* cell;
-  foreach (cell, names) sorter.add(find(lfirst_node(RangeVar, cell)), mode);
+  foreach (cell, names) sorter.add(find_relation(lfirst_node(RangeVar, cell)), mode);
   return sorter.plan();
 }
 
 DdlPlan plan_rename(const RenameStmt* statement) {
-  if (statement->renameType == OBJECT_SCHEMA) return {DdlScope::kCluster, NIL, false, false};
-  if (!statement->relation) return local();
-  const Oid relation = find(statement->relation);
-  if (!OidIsValid(relation) || !is_shared_relation(relation)) return local();
-  if (statement->renameType == OBJECT_TABLE || statement->renameType == OBJECT_COLUMN ||
-      statement->renameType == OBJECT_INDEX || statement->renameType == OBJECT_TABCONSTRAINT)
-    return cluster_on(table_of(relation), AccessExclusiveLock);
-  refuse("this form of RENAME");
+  if (statement->renameType == OBJECT_SCHEMA) return {DdlScope::kCluster, NIL, false};
+  if (!statement->relation) return plan_object(reinterpret_cast<const Node*>(statement));
+  const Oid relation = find_relation(statement->relation);
+  if (!OidIsValid(relation) || !is_cluster_relation(relation)) return local();
+  return cluster_on(table_of(relation), AccessExclusiveLock);
 }
 
+// ON ALL TABLES IN SCHEMA means those of each primary.
 DdlPlan plan_grant(const GrantStmt* statement) {
-  if (statement->objtype != OBJECT_TABLE || statement->targtype != ACL_TARGET_OBJECT) return local();
+  if (statement->targtype != ACL_TARGET_OBJECT) return {DdlScope::kCluster, NIL, false};
+  if (statement->objtype != OBJECT_TABLE) return plan_object(reinterpret_cast<const Node*>(statement));
   return plan_names(statement->objects, AccessShareLock);
 }
 
+// On a gcl table, or on a view that every primary has.
+DdlPlan plan_on(const RangeVar* name, LOCKMODE mode) {
+  const Oid relation = find_relation(name);
+  return OidIsValid(relation) && is_cluster_relation(relation) ? cluster_on(relation, mode) : local();
+}
+
 void refuse_if_shared(const RangeVar* name, const char* what) {
-  const Oid relation = find(name);
-  if (OidIsValid(relation) && is_shared_relation(relation)) refuse(what);
+  const Oid relation = find_relation(name);
+  if (OidIsValid(relation) && is_shared_relation(relation)) refuse_ddl(what);
 }
 
 }  // namespace
+
+void refuse_ddl(const char* what, const char* hint) {
+  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s: not supported for gcl tables yet", what),
+                  errhint("%s", hint ? hint : "A heap table (USING heap), local to its primary, can have it.")));
+  pg_unreachable();
+}
+
+Oid find_relation(const RangeVar* name) { return name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid; }
 
 Oid gcl_access_method() { return get_table_am_oid(kName, true); }
 
@@ -355,9 +377,10 @@ bool may_concern_us(const Node* statement) {
     case T_ClusterStmt:
     case T_ReindexStmt:
     case T_AlterExtensionStmt:
+    case T_AlterPolicyStmt:
       return true;
     default:
-      return false;
+      return may_be_object(nodeTag(statement));
   }
 }
 
@@ -365,7 +388,7 @@ DdlPlan plan_ddl(Node* statement) {
   if (!may_concern_us(statement)) return local();
   if (IsA(statement, CreateExtensionStmt)) {
     const bool ours = strcmp(castNode(CreateExtensionStmt, statement)->extname, kName) == 0;
-    return ours ? DdlPlan{DdlScope::kCluster, NIL, false, false} : local();
+    return ours ? DdlPlan{DdlScope::kCluster, NIL, false} : local();
   }
   if (!OidIsValid(gcl_access_method())) return local();
   switch (nodeTag(statement)) {
@@ -382,24 +405,23 @@ DdlPlan plan_ddl(Node* statement) {
     case T_TruncateStmt:
       return plan_names(castNode(TruncateStmt, statement)->relations, AccessExclusiveLock);
     case T_CreateSchemaStmt:
-      return {DdlScope::kCluster, NIL, true, false};
+      return {DdlScope::kCluster, NIL, false};
     case T_RenameStmt:
       return plan_rename(castNode(RenameStmt, statement));
     case T_GrantStmt:
       return plan_grant(castNode(GrantStmt, statement));
-    case T_AlterObjectSchemaStmt: {
-      const Oid relation = find(castNode(AlterObjectSchemaStmt, statement)->relation);
-      return is_shared_table(relation) ? cluster_on(relation, AccessExclusiveLock) : local();
-    }
+    case T_AlterObjectSchemaStmt:
+      if (castNode(AlterObjectSchemaStmt, statement)->relation)
+        return plan_on(castNode(AlterObjectSchemaStmt, statement)->relation, AccessExclusiveLock);
+      return plan_object(statement);
     case T_CreateTrigStmt:
-      refuse_if_shared(castNode(CreateTrigStmt, statement)->relation, "CREATE TRIGGER");
-      return local();
+      return plan_on(castNode(CreateTrigStmt, statement)->relation, ShareRowExclusiveLock);
     case T_RuleStmt:
-      refuse_if_shared(castNode(RuleStmt, statement)->relation, "CREATE RULE");
-      return local();
+      return plan_on(castNode(RuleStmt, statement)->relation, AccessExclusiveLock);
     case T_CreatePolicyStmt:
-      refuse_if_shared(castNode(CreatePolicyStmt, statement)->table, "CREATE POLICY");
-      return local();
+      return plan_on(castNode(CreatePolicyStmt, statement)->table, AccessExclusiveLock);
+    case T_AlterPolicyStmt:
+      return plan_on(castNode(AlterPolicyStmt, statement)->table, AccessExclusiveLock);
     case T_ClusterStmt:
       if (castNode(ClusterStmt, statement)->relation)
         refuse_if_shared(castNode(ClusterStmt, statement)->relation, "CLUSTER");
@@ -409,10 +431,10 @@ DdlPlan plan_ddl(Node* statement) {
         refuse_if_shared(castNode(ReindexStmt, statement)->relation, "REINDEX");
       return local();
     case T_AlterExtensionStmt:
-      if (strcmp(castNode(AlterExtensionStmt, statement)->extname, kName) == 0) refuse("ALTER EXTENSION gcl");
+      if (strcmp(castNode(AlterExtensionStmt, statement)->extname, kName) == 0) refuse_ddl("ALTER EXTENSION gcl");
       return local();
     default:
-      return local();
+      return plan_object(statement);
   }
 }
 

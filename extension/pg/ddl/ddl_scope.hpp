@@ -1,7 +1,8 @@
 // Which statements are done on every primary, which stay here, and which are refused.
 //
-// S1. Local: whatever touches only temporary objects, heap tables, and what is not DDL.
-// S2. Cluster: the listed statements on gcl tables, their indexes, schemas, and the extension itself.
+// S1. Local: whatever touches only temporary objects, heap tables, what depends on them, and what is not DDL.
+// S2. Cluster: the listed statements on gcl tables and their indexes, on objects that all primaries have
+//     (object_scope.hpp), and on the extension itself.
 // S3. Refused (feature_not_supported): anything else that would change a shared object, or tie a shared object to a
 //     local one.  What slips through the list is caught where it happens: made_outside(), dropped_outside().
 #pragma once
@@ -14,9 +15,8 @@ enum class DdlScope : uint8_t { kLocal, kCluster };
 
 struct DdlPlan {
   DdlScope scope;
-  List* targets;      // DdlTarget*: what other primaries must lock before the statement runs here
-  bool keeps_oids;    // replay creates tables or indexes with the author's OIDs
-  bool adds_columns;  // to the first target
+  List* targets;         // DdlTarget*: what other primaries must lock before the statement runs here
+  bool changes_columns;  // of the first target: adds some, or gives them other types
 };
 
 // Asked first, by the node's kind alone: most statements, EXECUTE and BEGIN among them, must cost next to nothing.
@@ -24,6 +24,8 @@ bool may_concern_us(const Node* statement);
 
 // May raise; takes no locks.
 DdlPlan plan_ddl(Node* statement);
+[[noreturn]] void refuse_ddl(const char* what, const char* hint = nullptr);
+Oid find_relation(const RangeVar* name);  // InvalidOid: none; no lock
 
 // Whether a temporary table would get the default access method gcl and must be heap instead.
 bool wants_heap_instead(Node* statement);

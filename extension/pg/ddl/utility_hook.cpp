@@ -90,11 +90,12 @@ void run_captured(const Call& call, const DdlPlan& plan) {
   const Node* node = call.statement->utilityStmt;
   const bool exempt = IsA(node, CreateExtensionStmt) ||
                       (IsA(node, DropStmt) && reinterpret_cast<const DropStmt*>(node)->removeType == OBJECT_EXTENSION);
+  volatile bool everywhere = true;
   begin_capture();
   PG_TRY();
   {
     DdlShape* before = nullptr;
-    if (plan.adds_columns) {
+    if (plan.changes_columns) {
       const auto* target = static_cast<DdlTarget*>(linitial(plan.targets));
       LockRelationOid(target->relation, target->mode);
       lower_versions(before = versions_of(target->relation));
@@ -102,7 +103,7 @@ void run_captured(const Call& call, const DdlPlan& plan) {
     pass_on(call);
     CommandCounterIncrement();
     if (before) raise_versions(before);
-    end_capture(record, exempt);
+    everywhere = end_capture(record, exempt);
   }
   PG_CATCH();
   {
@@ -110,7 +111,7 @@ void run_captured(const Call& call, const DdlPlan& plan) {
     PG_RE_THROW();
   }
   PG_END_TRY();
-  send_statement(record);
+  if (everywhere) send_statement(record);
 }
 
 void run_everywhere(const Call& call) {

@@ -1,6 +1,7 @@
 // Scans over pages: sequential, parallel, bitmap, TABLESAMPLE, ANALYZE.  Every page is copied out; slots point into the
 // scan's copy until it takes the next page.
 #include "extension/pg/backend.hpp"
+#include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 
@@ -40,8 +41,9 @@ struct Scan {
 
 // The list is taken after the snapshot: it has every page that may hold rows the snapshot sees.  It lives as long as
 // the scan: ALTER TABLE asks for the first row in a context it resets with each row.
+// Another primary's statement finds no rows: its author has rewritten and checked them.
 void list_blocks(Scan& scan) {
-  scan.blocks = *until_done(scan.rel(), [&] { return scan.heap->used_blocks(); });
+  scan.blocks = ddl_replaying() ? 0 : *until_done(scan.rel(), [&] { return scan.heap->used_blocks(); });
   if (scan.block != nullptr) pfree(scan.block);
   scan.block =
       static_cast<uint32_t*>(MemoryContextAlloc(GetMemoryChunkContext(&scan), sizeof(uint32_t) * Max(scan.blocks, 1u)));

@@ -45,6 +45,10 @@ void free_pages(const Pending& p) noexcept {
 void pages_made(RelationFile kind, PageId header) { note(kind, header, false); }
 void pages_dropped(RelationFile kind, PageId header) { note(kind, header, true); }
 
+void pages_kept(RelationFile kind, PageId header) {
+  std::erase_if(pending, [=](const Pending& p) { return p.on_commit && p.kind == kind && p.header == header; });
+}
+
 bool pending_any() noexcept { return !pending.empty(); }
 
 void pending_commit() noexcept {

@@ -9,6 +9,8 @@ namespace gcl {
 
 void pages_made(RelationFile kind, coherence::PageId header);
 void pages_dropped(RelationFile kind, coherence::PageId header);
+// They were not dropped after all: another relation of this transaction has them now.
+void pages_kept(RelationFile kind, coherence::PageId header);
 
 // For the transaction's callbacks.
 bool pending_any() noexcept;

@@ -1,0 +1,76 @@
+#include "extension/pg/ddl/creations.hpp"
+
+extern "C" {
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/indexing.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+}
+
+namespace gcl {
+namespace {
+
+// Copies the fixed part of the row with that OID; false if there is none.
+template <class Form>
+bool find_row(Oid catalog, Oid index, AttrNumber oid_column, Oid oid, Form* to) {
+  Relation relation = table_open(catalog, AccessShareLock);
+  ScanKeyData key;
+  ScanKeyInit(&key, oid_column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
+  SysScanDesc scan = systable_beginscan(relation, index, true, SnapshotSelf, 1, &key);
+  HeapTuple tuple = systable_getnext(scan);
+  const bool found = HeapTupleIsValid(tuple);
+  if (found) memcpy(to, GETSTRUCT(tuple), sizeof(Form));
+  systable_endscan(scan);
+  table_close(relation, AccessShareLock);
+  return found;
+}
+
+bool find_type(Oid oid, FormData_pg_type* to) {
+  return find_row(TypeRelationId, TypeOidIndexId, Anum_pg_type_oid, oid, to);
+}
+
+DdlMade kind_of_type(Oid oid) {
+  FormData_pg_type type, element;
+  if (!find_type(oid, &type)) return kMadeType;
+  if (type.typtype == TYPTYPE_MULTIRANGE) return kMadeMultirange;
+  if (!OidIsValid(type.typelem) || type.typsubscript != F_ARRAY_SUBSCRIPT_HANDLER) return kMadeType;
+  // The array of a multirange may be made before it.
+  const bool of_multirange = find_type(type.typelem, &element) && element.typtype == TYPTYPE_MULTIRANGE;
+  return of_multirange ? kMadeMultirangeArray : kMadeArray;
+}
+
+DdlMade kind_of_relation(Oid oid) {
+  FormData_pg_class relation;
+  constexpr size_t kFixed = offsetof(FormData_pg_class, relminmxid) + sizeof(TransactionId);
+  static_assert(kFixed <= sizeof(FormData_pg_class));
+  if (!find_row(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid, &relation)) return kMadeRelation;
+  return relation.relkind == RELKIND_INDEX ? kMadeIndex : kMadeRelation;
+}
+
+List* append(List* list, Oid catalog, Oid object) {
+  auto* entry = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
+  *entry = {catalog, object};
+  return lappend(list, entry);
+}
+
+}  // namespace
+
+void note_creation(Creations* made, Oid catalog, Oid object) {
+  if (catalog != RelationRelationId && catalog != TypeRelationId) {
+    made->objects = append(made->objects, catalog, object);
+    return;
+  }
+  const DdlMade kind = catalog == TypeRelationId ? kind_of_type(object) : kind_of_relation(object);
+  made->relations_and_types[kind] = lappend_oid(made->relations_and_types[kind], object);
+}
+
+void note_alteration(Creations* made, Oid catalog, Oid object) {
+  made->altered = append(made->altered, catalog, object);
+}
+
+}  // namespace gcl

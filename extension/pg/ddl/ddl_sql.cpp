@@ -1,0 +1,74 @@
+#include "extension/pg/ddl/ddl_sql.hpp"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "utils/array.h"
+#include "utils/guc.h"
+}
+
+namespace gcl {
+namespace {
+
+constexpr int kArgumentsMax = 4;
+
+constexpr const char* kFixed[][2] = {
+    {"search_path", "pg_catalog"}, {"DateStyle", "ISO, YMD"},        {"IntervalStyle", "postgres"},
+    {"TimeZone", "UTC"},           {"extra_float_digits", "3"},      {"bytea_output", "hex"},
+    {"lc_monetary", "C"},          {"quote_all_identifiers", "off"}, {"jit", "off"}};
+
+void execute(const char* query, std::initializer_list<SqlArgument> arguments) {
+  Assert(arguments.size() <= kArgumentsMax);
+  Oid types[kArgumentsMax];
+  Datum values[kArgumentsMax];
+  int count = 0;
+  for (const SqlArgument& argument : arguments) {
+    types[count] = argument.type;
+    values[count++] = argument.value;
+  }
+  if (SPI_connect() != SPI_OK_CONNECT) elog(ERROR, "SPI_connect failed");
+  if (SPI_execute_with_args(query, count, types, values, nullptr, false, 0) < 0)
+    elog(ERROR, "gcl: a query on the catalogs failed");
+}
+
+}  // namespace
+
+int enter_fixed_settings() {
+  const int nest = NewGUCNestLevel();
+  for (const auto& [name, value] : kFixed)
+    (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+  return nest;
+}
+
+void leave_fixed_settings(int nest) { AtEOXact_GUC(true, nest); }
+
+char* catalog_text(const char* query, std::initializer_list<SqlArgument> arguments) {
+  MemoryContext caller = CurrentMemoryContext;
+  const int nest = enter_fixed_settings();
+  execute(query, arguments);
+  char* text = SPI_processed > 0 ? SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1) : nullptr;
+  if (text) text = MemoryContextStrdup(caller, text);
+  SPI_finish();
+  leave_fixed_settings(nest);
+  return text;
+}
+
+void catalog_change(const char* query, std::initializer_list<SqlArgument> arguments) {
+  const int nest = enter_fixed_settings();
+  execute(query, arguments);
+  SPI_finish();
+  leave_fixed_settings(nest);
+}
+
+SqlArgument oid_argument(Oid value) { return {OIDOID, ObjectIdGetDatum(value)}; }
+
+SqlArgument text_argument(const char* value) { return {TEXTOID, CStringGetTextDatum(value)}; }
+
+SqlArgument oids_argument(const List* oids) {
+  const int count = list_length(oids);
+  auto* array = static_cast<Datum*>(palloc(sizeof(Datum) * (size_t(count) + 1)));
+  for (int i = 0; i < count; ++i) array[i] = ObjectIdGetDatum(list_nth_oid(oids, i));
+  return {OIDARRAYOID, PointerGetDatum(construct_array(array, count, OIDOID, sizeof(Oid), true, TYPALIGN_INT))};
+}
+
+}  // namespace gcl

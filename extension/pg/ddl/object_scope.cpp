@@ -1,0 +1,198 @@
+#include "extension/pg/ddl/object_scope.hpp"
+
+#include "extension/pg/ddl/locality.hpp"
+
+extern "C" {
+#include "access/relation.h"
+#include "catalog/namespace.h"
+#include "catalog/objectaddress.h"
+#include "catalog/pg_class.h"
+#include "nodes/makefuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+}
+
+namespace gcl {
+namespace {
+
+DdlPlan local() { return {DdlScope::kLocal, NIL, false}; }
+DdlPlan everywhere() { return {DdlScope::kCluster, NIL, false}; }
+
+// Tables whose columns may have to be looked at when a domain gets a constraint.
+DdlPlan everywhere_with_tables() {
+  DdlPlan plan = everywhere();
+  ListCell* cell;
+  foreach (cell, shared_tables(InvalidOid)) {
+    auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
+    *target = {lfirst_oid(cell), ShareLock};
+    plan.targets = lappend(plan.targets, target);
+  }
+  return plan;
+}
+
+Oid named(List* names) { return find_relation(makeRangeVarFromNameList(names)); }
+
+enum class Where : uint8_t { kNowhere, kHere, kEverywhere };
+
+Where of_relation(Oid relation) {
+  if (!OidIsValid(relation)) return Where::kNowhere;
+  return is_cluster_relation(relation) ? Where::kEverywhere : Where::kHere;
+}
+
+// Where the object is that `name` stands for, in the ways of the statements on objects of that type.
+Where find_object(ObjectType type, Node* name) {
+  if ((type == OBJECT_TYPE || type == OBJECT_DOMAIN) && IsA(name, List))
+    name = reinterpret_cast<Node*>(makeTypeNameFromNameList(castNode(List, name)));
+  if (IsA(name, RangeVar)) return of_relation(find_relation(castNode(RangeVar, name)));
+  switch (type) {
+    case OBJECT_TABLE:
+    case OBJECT_INDEX:
+    case OBJECT_VIEW:
+    case OBJECT_MATVIEW:
+    case OBJECT_SEQUENCE:
+    case OBJECT_FOREIGN_TABLE:
+      return of_relation(named(castNode(List, name)));
+    case OBJECT_COLUMN:
+    case OBJECT_TRIGGER:
+    case OBJECT_RULE:
+    case OBJECT_POLICY:
+    case OBJECT_TABCONSTRAINT: {
+      List* names = castNode(List, name);
+      return list_length(names) < 2 ? Where::kNowhere
+                                    : of_relation(named(list_truncate(list_copy(names), list_length(names) - 1)));
+    }
+    case OBJECT_FUNCTION:
+    case OBJECT_PROCEDURE:
+    case OBJECT_ROUTINE:
+    case OBJECT_AGGREGATE:
+    case OBJECT_TYPE:
+    case OBJECT_DOMAIN:
+    case OBJECT_SCHEMA:
+    case OBJECT_OPERATOR:
+    case OBJECT_OPCLASS:
+    case OBJECT_OPFAMILY:
+    case OBJECT_CAST:
+    case OBJECT_COLLATION:
+    case OBJECT_CONVERSION:
+    case OBJECT_TSCONFIGURATION:
+    case OBJECT_TSDICTIONARY:
+    case OBJECT_TSPARSER:
+    case OBJECT_TSTEMPLATE:
+    case OBJECT_TRANSFORM: {
+      Relation relation = nullptr;
+      const ObjectAddress found = get_object_address(type, name, &relation, AccessShareLock, true);
+      if (relation) relation_close(relation, NoLock);
+      if (!OidIsValid(found.objectId)) return Where::kNowhere;
+      return is_local_object(found.classId, found.objectId) ? Where::kHere : Where::kEverywhere;
+    }
+    case OBJECT_DOMCONSTRAINT:
+    case OBJECT_LANGUAGE:
+      return Where::kEverywhere;
+    default:  // roles, databases, tablespaces, and what is each primary's own
+      return Where::kHere;
+  }
+}
+
+DdlPlan plan_for(ObjectType type, Node* name) {
+  return name && find_object(type, name) == Where::kEverywhere ? everywhere() : local();
+}
+
+// One statement cannot be half local.
+DdlPlan plan_for_all(ObjectType type, const List* names) {
+  bool here = false, all = false;
+  ListCell* cell;
+  foreach (cell, names) {
+    const Where where = find_object(type, static_cast<Node*>(lfirst(cell)));
+    here |= where == Where::kHere;
+    all |= where == Where::kEverywhere;
+  }
+  if (here && all)
+    refuse_ddl("one statement on local objects and on those of all primaries", "Use a statement for each kind.");
+  return all ? everywhere() : local();
+}
+
+template <class Statement>
+const Statement* as(const Node* node) {
+  return reinterpret_cast<const Statement*>(node);
+}
+
+// Columns of composite types are relations'; a domain's constraints are checked against the rows that there are.
+DdlPlan plan_alter_domain(const AlterDomainStmt* statement) {
+  const DdlPlan plan = plan_for(OBJECT_DOMAIN, reinterpret_cast<Node*>(makeTypeNameFromNameList(statement->typeName)));
+  if (plan.scope == DdlScope::kLocal) return plan;
+  const bool checks = statement->subtype == 'C' || statement->subtype == 'V' || statement->subtype == 'O';
+  return checks ? everywhere_with_tables() : plan;
+}
+
+// One that replaces another may add columns to it.
+DdlPlan plan_view(const ViewStmt* statement) {
+  if (statement->view->relpersistence == RELPERSISTENCE_TEMP) return local();
+  DdlPlan plan = everywhere();
+  const Oid old = statement->replace ? find_relation(statement->view) : InvalidOid;
+  if (!OidIsValid(old) || get_rel_relkind(old) != RELKIND_VIEW) return plan;
+  if (!is_cluster_relation(old)) return local();
+  auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
+  *target = {old, AccessExclusiveLock};
+  plan.targets = list_make1(target);
+  plan.changes_columns = true;
+  return plan;
+}
+
+}  // namespace
+
+bool may_be_object(NodeTag tag) {
+  switch (tag) {
+    case T_CreateFunctionStmt:
+    case T_AlterFunctionStmt:
+    case T_CompositeTypeStmt:
+    case T_CreateEnumStmt:
+    case T_AlterEnumStmt:
+    case T_CreateRangeStmt:
+    case T_CreateDomainStmt:
+    case T_AlterDomainStmt:
+    case T_AlterTypeStmt:
+    case T_DefineStmt:
+    case T_ViewStmt:
+    case T_CreateCastStmt:
+    case T_CreateOpClassStmt:
+    case T_CreateOpFamilyStmt:
+    case T_AlterOpFamilyStmt:
+    case T_AlterOperatorStmt:
+    case T_CreateConversionStmt:
+    case T_CreateTransformStmt:
+    case T_AlterTSConfigurationStmt:
+    case T_AlterTSDictionaryStmt:
+    case T_AlterDefaultPrivilegesStmt:
+    case T_AlterOwnerStmt:
+    case T_CommentStmt:
+      return true;
+    default:
+      return false;
+  }
+}
+
+DdlPlan plan_object(const Node* statement) {
+  switch (nodeTag(statement)) {
+    case T_DropStmt:
+      return plan_for_all(as<DropStmt>(statement)->removeType, as<DropStmt>(statement)->objects);
+    case T_GrantStmt:
+      return plan_for_all(as<GrantStmt>(statement)->objtype, as<GrantStmt>(statement)->objects);
+    case T_RenameStmt:
+      return plan_for(as<RenameStmt>(statement)->renameType, as<RenameStmt>(statement)->object);
+    case T_AlterObjectSchemaStmt:
+      return plan_for(as<AlterObjectSchemaStmt>(statement)->objectType, as<AlterObjectSchemaStmt>(statement)->object);
+    case T_AlterOwnerStmt:
+      return plan_for(as<AlterOwnerStmt>(statement)->objectType, as<AlterOwnerStmt>(statement)->object);
+    case T_CommentStmt:
+      return plan_for(as<CommentStmt>(statement)->objtype, as<CommentStmt>(statement)->object);
+    case T_AlterDomainStmt:
+      return plan_alter_domain(as<AlterDomainStmt>(statement));
+    case T_ViewStmt:
+      return plan_view(as<ViewStmt>(statement));
+    default:
+      return may_be_object(nodeTag(statement)) ? everywhere() : local();
+  }
+}
+
+}  // namespace gcl
