@@ -22,3 +22,22 @@ function(gcl_add_test)
                          PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
   endif()
 endfunction()
+
+# gcl_add_slow_test(NAME name TARGET target FILTER tests [LONGER times] [REPEAT times] [SEEDS numbers...])
+#
+# Tests that are there already, for longer (tests/support/longer.hpp) or again and again, once for each seed.  Only
+# `./check slow` runs them.
+function(gcl_add_slow_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TARGET;FILTER;LONGER;REPEAT" "SEEDS")
+  foreach(default LONGER REPEAT SEEDS)
+    if(NOT arg_${default})
+      set(arg_${default} 1)
+    endif()
+  endforeach()
+  foreach(seed IN LISTS arg_SEEDS)
+    set(name slow.${arg_NAME}.${seed})
+    add_test(NAME ${name} COMMAND ${arg_TARGET} --gtest_filter=${arg_FILTER} --gtest_repeat=${arg_REPEAT})
+    set_tests_properties(${name} PROPERTIES LABELS slow TIMEOUT 900 ENVIRONMENT "GCL_LONGER=${arg_LONGER};GCL_SEED=${seed}"
+                         FAIL_REGULAR_EXPRESSION "Running 0 tests")  # a filter that matches nothing
+  endforeach()
+endfunction()

@@ -3,7 +3,7 @@ import random
 import threading
 import unittest
 
-from harness import Cluster, SqlError
+from harness import LONGER, SEED, Cluster, SqlError
 
 
 class Coherence(unittest.TestCase):
@@ -31,10 +31,10 @@ class Coherence(unittest.TestCase):
     def test_increments_from_all_primaries_lose_nothing(self):
         self.cluster.sql(1, "CREATE TABLE counter (id int PRIMARY KEY, n int NOT NULL) USING gcl")
         self.cluster.sql(2, "INSERT INTO counter SELECT i, 0 FROM generate_series(1, 4) i")
-        rounds = 150
+        rounds = 150 * LONGER
 
         def work(k, session):
-            chance = random.Random(k)
+            chance = random.Random(k + 1000 * SEED)
             for _ in range(rounds):
                 session.run(f"UPDATE counter SET n = n + 1 WHERE id = {chance.randint(1, 4)}")
 

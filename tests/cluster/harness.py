@@ -8,7 +8,7 @@
         one.run("COMMIT")
         two.result()                            # rows, or SqlError with its SQLSTATE
 
-Environment: GCLCTL, the program.  KEEP=1 leaves a cluster behind for inspection.
+Environment: GCLCTL, the program.  KEEP=1 leaves a cluster behind for inspection.  GCL_LONGER, GCL_SEED: see below.
 """
 import os
 import queue
@@ -27,6 +27,9 @@ import ports  # noqa: E402
 GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
 ANSWER_MAX = 30.0  # seconds; longer is a hang, and a hang is a failure
 BLOCKED = 0.5
+# Random tests: how many times as much as usual, and which random numbers; the tests labelled slow set both.
+LONGER = int(os.environ.get("GCL_LONGER", 1))
+SEED = int(os.environ.get("GCL_SEED", 0))
 
 
 class SqlError(Exception):

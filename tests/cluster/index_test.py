@@ -2,10 +2,9 @@
 import random
 import unittest
 
-from harness import Cluster, SqlError
+from harness import LONGER, SEED, Cluster, SqlError
 
-SEED = 20
-INDEXES = 5
+INDEXES = 5 * LONGER
 QUESTIONS = 10  # per index
 TYPES = {"a": "int", "b": "text", "c": "bigint"}
 
@@ -71,7 +70,7 @@ class Index(unittest.TestCase):
         return gcl
 
     def test_agrees_with_heap(self):
-        one, ask = self.one, Questions(SEED)
+        one, ask = self.one, Questions(20 + SEED)
         one.run("CREATE TABLE h (a int, b text, c bigint, d int)")
         one.run("CREATE TABLE g (a int, b text, c bigint, d int) USING gcl")
         one.run("INSERT INTO h SELECT nullif(i * 7 % 10, 9), nullif((ARRAY['', 'a', 'b', 'bb', 'c', 'x'])[1 + i * 5 % 6], 'x'),"

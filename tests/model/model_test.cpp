@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "model.hpp"
+#include "tests/support/longer.hpp"
 
 namespace coherence::model {
 
@@ -53,6 +54,19 @@ INSTANTIATE_TEST_SUITE_P(Product, Explored,
                                          Variant{.name = "log", .log = true, .guards = false},
                                          Variant{.name = "crash", .crash = true, .guards = false}),
                          name_of);
+
+// Widenings of the environment together take minutes and gigabytes: only with GCL_LONGER.
+std::vector<Variant> together() {
+  if (gcl_test::longer() == 1) return {};
+  return {{.name = "hold-log", .log = true, .hold = true, .guards = false},
+          {.name = "crash-log", .crash = true, .log = true, .guards = false},
+          {.name = "crash-hold", .crash = true, .hold = true, .guards = false},
+          {.name = "guards-hold", .hold = true},
+          {.name = "guards-log", .log = true},
+          {.name = "guards-hold-log", .log = true, .hold = true},
+          {.name = "guards-crash", .crash = true}};
+}
+INSTANTIATE_TEST_SUITE_P(Together, Explored, testing::ValuesIn(together()), name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Mutations, Explored,

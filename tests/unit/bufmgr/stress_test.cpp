@@ -7,6 +7,7 @@
 
 #include "bufmgr/buffer_pool.hpp"
 #include "tests/support/cluster_fixture.hpp"
+#include "tests/support/longer.hpp"
 
 namespace bufmgr {
 namespace {
@@ -66,7 +67,14 @@ void read_page(BufferPool& pool, Session& session, PageId id, std::mt19937_64& r
   EXPECT_TRUE(body.sound(id)) << "page " << id.number();
 }
 
-void run_stress(const ClusterOptions& options, int pages_count, int changes_per_thread, bool hot) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kChanges = 300;
+#else
+constexpr int kChanges = 2000;
+#endif
+
+void run_stress(const ClusterOptions& options, int pages_count, bool hot) {
+  const int changes_per_thread = kChanges * gcl_test::longer();
   Cluster cluster(options);
   auto first = cluster.session(0);
   std::vector<PageId> pages;
@@ -79,7 +87,7 @@ void run_stress(const ClusterOptions& options, int pages_count, int changes_per_
     threads.emplace_back([&, t] {
       const int node = t % options.nodes;
       auto session = cluster.session(node);
-      std::mt19937_64 random(uint64_t(t) * 77 + 1);
+      std::mt19937_64 random(gcl_test::seed(t * 77 + 1));
       for (int changes = 0; changes < changes_per_thread;) {
         const uint64_t span = hot && random() % 2 ? 4 : pages.size();
         const PageId id = pages[random() % span];
@@ -117,20 +125,14 @@ void run_stress(const ClusterOptions& options, int pages_count, int changes_per_
   }
 }
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kChanges = 300;
-#else
-constexpr int kChanges = 2000;
-#endif
-
-TEST(Stress, TenTimesMorePagesThanFrames) { run_stress({.nodes = 3, .frames = 64}, 640, kChanges, false); }
+TEST(Stress, TenTimesMorePagesThanFrames) { run_stress({.nodes = 3, .frames = 64}, 640, false); }
 
 TEST(Stress, HotPagesAndSecondChance) {
-  run_stress({.nodes = 3, .frames = 64, .replacement = ReplacementKind::kSecondChance}, 640, kChanges, true);
+  run_stress({.nodes = 3, .frames = 64, .replacement = ReplacementKind::kSecondChance}, 640, true);
 }
 
 TEST(Stress, ASmallRingALazyLogAndFewFrames) {
-  run_stress({.nodes = 2, .frames = 32, .ring_bytes = kRingBytesLeast, .lazy_log = true}, 320, kChanges, true);
+  run_stress({.nodes = 2, .frames = 32, .ring_bytes = kRingBytesLeast, .lazy_log = true}, 320, true);
 }
 
 TEST(Interrupts, AnInterruptedWaitLeavesNothingBehind) {

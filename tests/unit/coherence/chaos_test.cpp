@@ -1,9 +1,9 @@
 // Everything at once: locks, upgrades, holds, evictions, write-backs, interrupts, a slow log; then the sums.
 #include <chrono>
-#include <cstdlib>
 #include <random>
 
 #include "cluster.hpp"
+#include "tests/support/longer.hpp"
 
 namespace coherence {
 
@@ -12,8 +12,7 @@ class Chaos : public ClusterTest {};
 TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
   using Clock = std::chrono::steady_clock;
   constexpr int kNodes = 3, kThreads = 3, kHot = 6;
-  const char* longer = getenv("GCL_CHAOS_SECONDS");
-  auto end = Clock::now() + std::chrono::seconds(longer ? atoi(longer) : 2);
+  auto end = Clock::now() + gcl_test::longer(std::chrono::seconds(2));
   for (int i = 0; i < kNodes; i++) add_node(8);
   std::atomic<uint64_t> done[kHot] = {};
   std::atomic<uint64_t> clock[kNodes] = {};
@@ -34,9 +33,9 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
   auto body = [&](int n, int t) {
     TestNode& node = *nodes[n];
     Sometimes sometimes;
-    sometimes.random.seed(unsigned(n * 31 + t));
+    sometimes.random.seed(gcl_test::seed(n * 31 + t));
     Session session(*node.node, SessionId{uint16_t(t)}, &sometimes);
-    std::mt19937 random(unsigned(n * 10 + t + 1));
+    std::mt19937 random(gcl_test::seed(n * 10 + t + 1));
     auto same = [&](Line& l) { return read_word(*node.node, l) == read_word(*node.node, l, 4096); };
     while (Clock::now() < end) {
       uint32_t k = random() % kHot;

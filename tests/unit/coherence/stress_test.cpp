@@ -3,13 +3,14 @@
 #include <random>
 
 #include "cluster.hpp"
+#include "tests/support/longer.hpp"
 
 namespace coherence {
 
 class Stress : public ClusterTest {
  protected:
   using Clock = std::chrono::steady_clock;
-  static constexpr int kSeconds = 2;
+  static constexpr std::chrono::seconds kUsual{2};
 };
 
 TEST_F(Stress, IncrementsFromAllNodesLoseNothing) {
@@ -17,11 +18,11 @@ TEST_F(Stress, IncrementsFromAllNodesLoseNothing) {
   for (int i = 0; i < kNodes; i++) add_node();
   std::atomic<uint64_t> done[kHot] = {};
   std::atomic<bool> torn{false};
-  auto end = Clock::now() + std::chrono::seconds(kSeconds);
+  auto end = Clock::now() + gcl_test::longer(kUsual);
   auto body = [&](int n, int t) {
     TestNode& node = *nodes[n];
     Session session(*node.node, SessionId{uint16_t(t)}, nullptr);
-    std::mt19937 random(unsigned(n * 10 + t));
+    std::mt19937 random(gcl_test::seed(n * 10 + t));
     while (Clock::now() < end) {
       uint32_t k = random() % kHot;
       PageId p = page(k);
@@ -68,7 +69,7 @@ TEST_F(Stress, InterruptedWaitersLeaveAndTheirOperationsEnd) {
   constexpr int kNodes = 3;
   for (int i = 0; i < kNodes; i++) add_node();
   std::atomic<uint64_t> done{0}, left{0};
-  auto end = Clock::now() + std::chrono::seconds(kSeconds);
+  auto end = Clock::now() + gcl_test::longer(kUsual);
   struct Flaky : Interrupts {
     std::mt19937 random;
     bool pending() noexcept override { return random() % 3 == 0; }
@@ -77,7 +78,7 @@ TEST_F(Stress, InterruptedWaitersLeaveAndTheirOperationsEnd) {
   auto body = [&](int n, int t) {
     TestNode& node = *nodes[n];
     Flaky flaky;
-    flaky.random.seed(unsigned(n * 7 + t));
+    flaky.random.seed(gcl_test::seed(n * 7 + t));
     Session session(*node.node, SessionId{uint16_t(t)}, &flaky);
     while (Clock::now() < end) {
       Line& l = node.line(session, p);
@@ -108,7 +109,7 @@ TEST_F(Stress, UpgradersOnAllNodesAllGetThrough) {
   constexpr int kNodes = 3;
   for (int i = 0; i < kNodes; i++) add_node();
   std::atomic<uint64_t> done{0};
-  auto end = Clock::now() + std::chrono::seconds(kSeconds);
+  auto end = Clock::now() + gcl_test::longer(kUsual);
   PageId p = page(0);
   auto body = [&](int n) {
     TestNode& node = *nodes[n];

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/support/cluster_fixture.hpp"
+#include "tests/support/longer.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
 
 namespace {
@@ -74,7 +75,7 @@ TEST_F(BlinkCluster, InsertsFromAllNodesAreAllThereInOrder) {
   constexpr uint64_t kEach = 2500;
   everywhere([](int t, Tree& tree, bufmgr::Session& session) {
     SlowComparator compare;
-    std::mt19937 random(t);
+    std::mt19937 random(gcl_test::seed(t));
     for (uint64_t i = 0; i < kEach; ++i) {
       const TestKey key{random() % 5000, std::string(random() % 30, 'x')};
       auto done = put(tree, session, compare, key, tid_of(kEach * t + i));
@@ -145,7 +146,7 @@ TEST_F(BlinkCluster, AUniqueKeyWithManyDeadEntriesIsAcceptedOnce) {
   std::vector<std::atomic<int>> accepted(kKeys);
   everywhere([&](int t, Tree& tree, bufmgr::Session& session) {
     SlowComparator compare;
-    std::mt19937 random(t);
+    std::mt19937 random(gcl_test::seed(t));
     class Dead final : public UniqueProbe {
      public:
       Result<Verdict> probe(const Entry& entry) override {
@@ -196,7 +197,7 @@ TEST_F(BlinkCluster, ScansDuringSplitsMissNothingAndSeeNothingTwice) {
   everywhere([&](int t, Tree& tree, bufmgr::Session& session) {
     SlowComparator compare;
     if (t < 3) {
-      std::mt19937 random(t);
+      std::mt19937 random(gcl_test::seed(t));
       for (int i = 0; i < 3000; ++i) {
         const uint64_t odd = 2 * (random() % kStable) + 1;
         ASSERT_TRUE(put(tree, session, compare, {odd, ""}, tid_of(100000 * (t + 1) + i)).ok());
@@ -254,7 +255,7 @@ TEST_F(BlinkCluster, InterruptedSplitsAreCompletedByOthers) {
         if (auto opened = Tree::open(cluster_.pool(t % kNodes), *session, meta_); opened.ok()) tree.emplace(*opened);
       }
       SlowComparator compare;
-      std::mt19937 random(t);
+      std::mt19937 random(gcl_test::seed(t));
       for (uint64_t i = 0; i < kEach; ++i) {
         const TestKey key{random() % 100, std::string(700 + random() % 300, char('a' + random() % 26))};
         for (;;) {
@@ -285,7 +286,7 @@ TEST_F(BlinkCluster, RemovalsDuringInsertsRemoveTheDeadAndNothingElse) {
     auto session = cluster_.session(0);
     Tree tree = open(0, *session);
     SlowComparator compare;
-    std::mt19937 random(1);
+    std::mt19937 random(gcl_test::seed(1));
     for (uint64_t i = 0; i < kDead; ++i)
       ASSERT_TRUE(put(tree, *session, compare, {random() % 100000, ""}, tid_of(i)).ok());
     cluster_.end(0, std::move(session));
@@ -309,7 +310,7 @@ TEST_F(BlinkCluster, RemovalsDuringInsertsRemoveTheDeadAndNothingElse) {
       removed = result->removed;
       return;
     }
-    std::mt19937 random(t);
+    std::mt19937 random(gcl_test::seed(t));
     for (uint64_t i = 0; i < kEach; ++i)
       ASSERT_TRUE(put(tree, session, compare, {random() % 100000, ""}, tid_of(100000 * t + i)).ok());
   });

@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include "tests/support/longer.hpp"
 #include "tests/unit/engine/engine_fixture.hpp"
 
 namespace engine_test {
@@ -78,7 +79,7 @@ TEST(IndexStress, EverySnapshotFindsEveryKeyOnce) {
       Worker worker(engine, t % kNodes);
       worker.waiter().timeout_ms = 200;
       Heap heap(worker.txns(), relation);
-      std::mt19937 random(unsigned(t) + 7);
+      std::mt19937 random(gcl_test::seed(t + 7));
       RowBuffer buffer;
       while (!stop.load()) {
         auto snapshot = worker.snapshot();
@@ -145,7 +146,7 @@ TEST(IndexStress, EverySnapshotFindsEveryKeyOnce) {
       freed.fetch_add(long(stats->freed));
     }
   });
-  std::this_thread::sleep_for(std::chrono::seconds(4));
+  std::this_thread::sleep_for(gcl_test::longer(std::chrono::seconds(4)));
   stop.store(true);
   for (auto& thread : threads) thread.join();
   Worker worker(engine, 2);

@@ -1,6 +1,7 @@
 // Many sessions of several nodes on the same rows: nothing is lost, and every snapshot is consistent.
 #include <random>
 
+#include "tests/support/longer.hpp"
 #include "tests/unit/engine/engine_fixture.hpp"
 
 namespace engine_test {
@@ -64,12 +65,12 @@ TEST(HeapStress, IncrementsFromAllNodesLoseNothing) {
   load(engine, &relation, kRows, 0);
   std::atomic<long> done{0};
   std::vector<std::thread> threads;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  const auto until = std::chrono::steady_clock::now() + gcl_test::longer(std::chrono::seconds(3));
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       Worker worker(engine, t % kNodes);
       Heap heap(worker.txns(), relation);
-      std::mt19937 random(unsigned(t) + 1);
+      std::mt19937 random(gcl_test::seed(t + 1));
       RowBuffer buffer;
       while (std::chrono::steady_clock::now() < until) {
         auto rows = versions(heap, worker.snapshot());
@@ -112,7 +113,7 @@ TEST(HeapStress, TheSumStaysWhileMoneyMoves) {
       Worker worker(engine, t % kNodes);
       worker.waiter().timeout_ms = 100;  // two transfers may wait for each other
       Heap heap(worker.txns(), relation);
-      std::mt19937 random(unsigned(t) + 1);
+      std::mt19937 random(gcl_test::seed(t + 1));
       RowBuffer buffer;
       while (!stop.load()) {
         if (t >= kNodes) {
@@ -150,7 +151,7 @@ TEST(HeapStress, TheSumStaysWhileMoneyMoves) {
       }
     });
   }
-  std::this_thread::sleep_for(std::chrono::seconds(4));
+  std::this_thread::sleep_for(gcl_test::longer(std::chrono::seconds(4)));
   stop.store(true);
   for (auto& thread : threads) thread.join();
   EXPECT_GT(transfers.load(), 10);
@@ -170,7 +171,7 @@ TEST(HeapStress, InsertsAndDeletesBalanceUnderVacuum) {
     threads.emplace_back([&, t] {
       Worker worker(engine, t);
       Heap heap(worker.txns(), relation);
-      std::mt19937 random(unsigned(t) + 1);
+      std::mt19937 random(gcl_test::seed(t + 1));
       std::vector<Tid> mine;
       while (!stop.load()) {
         worker.snapshot();
@@ -228,7 +229,7 @@ TEST(HeapStress, InsertsAndDeletesBalanceUnderVacuum) {
       worker.commit();  // VACUUM's id would hold the status log
     }
   });
-  std::this_thread::sleep_for(std::chrono::seconds(3));
+  std::this_thread::sleep_for(gcl_test::longer(std::chrono::seconds(3)));
   stop.store(true);
   for (auto& thread : threads) thread.join();
   Worker worker(engine, 1);

@@ -1,0 +1,29 @@
+// How much a stress test does.  By itself what fits between two commits; the tests labelled slow run the same tests
+// GCL_LONGER times as long or as often, and with random numbers of their own for each GCL_SEED.
+#pragma once
+
+#include <chrono>
+#include <cstdlib>
+
+namespace gcl_test {
+
+inline int environment_number(const char* name, int otherwise) {
+  const char* text = getenv(name);
+  return text ? atoi(text) : otherwise;
+}
+
+// 1 or what GCL_LONGER says.
+inline int longer() {
+  static const int times = environment_number("GCL_LONGER", 1);
+  return times;
+}
+
+inline std::chrono::seconds longer(std::chrono::seconds usual) { return usual * longer(); }
+
+// A seed for generator `number` of a test: `number` itself, unless GCL_SEED asks for another run.
+inline unsigned seed(int number) {
+  static const unsigned run = unsigned(environment_number("GCL_SEED", 0));
+  return run * 7919 + unsigned(number);
+}
+
+}  // namespace gcl_test
