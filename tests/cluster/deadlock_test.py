@@ -190,9 +190,26 @@ class Deadlocks(unittest.TestCase):
             b.run("UPDATE t SET v = -1 WHERE id = 14")
         self.assertEqual("40P01", caught.exception.state)
         b.run("ROLLBACK TO s")
-        b.run("ROLLBACK")
-        a.result(5)
+        a.result(5)  # though b goes on
         a.run("ROLLBACK")
+        self.assertEqual("2", b.one("SELECT count(*) FROM t WHERE id IN (14, 15)"))
+        b.run("COMMIT")
+
+    def test_who_tries_again_in_a_block_succeeds(self):
+        a, b = self.begin(1, 2)
+        self.row(a, 14)
+        b.send("DO $$ BEGIN FOR i IN 1..3 LOOP BEGIN"
+               " UPDATE t SET v = v + 1 WHERE id = 15; PERFORM pg_sleep(0.5);"
+               " UPDATE t SET v = v + 1 WHERE id = 14; RETURN;"
+               " EXCEPTION WHEN deadlock_detected THEN RAISE NOTICE 'again'; PERFORM pg_sleep(0.5); END; END LOOP;"
+               " RAISE 'never'; END $$")
+        time.sleep(0.2)
+        self.row(a, 15, send=True)
+        self.assertFalse(a.waits(5))
+        a.result()
+        a.run("COMMIT")
+        b.result(5)
+        b.run("COMMIT")
 
     def test_the_detail_names_processes_and_primaries(self):
         a, b = self.begin(1, 2)

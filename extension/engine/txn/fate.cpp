@@ -137,7 +137,7 @@ Result<bool> TxnSystem::watch(TxnId id) {
     if (batch.cas_succeeded(cas)) break;
     seen = batch.op(cas).old;
   }
-  auto again = fate(who->top);
+  auto again = fate(id);
   if (!again) return again.error();
   return again->running();
 }

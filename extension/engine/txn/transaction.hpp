@@ -147,8 +147,9 @@ class TxnSystem {
   Result<bool> stands(Claim claim);
 
   // --- waiting ------------------------------------------------------------------------------------------------------
-  // Registers this node to be rung when the transaction of `id` ends; false: it has ended already (then nothing is
-  // registered).  Rings may be spurious: look at fate() again, and watch() again if still running.
+  // Registers this node to be rung when the transaction of `id` ends, or rolls back to a savepoint; false: the
+  // transaction has ended, or `id` was rolled back, already.  Rings may be spurious: look at fate() again, and watch()
+  // again if still running.
   Result<bool> watch(TxnId id);
   // Whether another node waits for the transaction that `session` of this node runs, or a former one of it.
   Result<bool> watched(SessionId session);

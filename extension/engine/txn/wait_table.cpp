@@ -55,7 +55,7 @@ bool WaitTable::read(int index, WaitEntry* to) noexcept {
 bool WaitTable::move(int index, uint64_t id, WaitState from, WaitState to, uint32_t* claimer) noexcept {
   Hold hold(lock_);
   WaitEntry& e = entry_[index];
-  const bool same = e.id == id && e.state == from;
+  const bool same = e.id == id && e.state == from && (to != WaitState::kFree || e.waiters == 0);
   if (same) e.state = to == WaitState::kEnded && e.waiters == 0 ? WaitState::kFree : to;
   *claimer = e.claimer;
   while (used_ > 0 && entry_[used_ - 1].state == WaitState::kFree) --used_;
@@ -88,7 +88,8 @@ void WaitKeeper::take(int index, uint64_t id) {
   (void)move(index, id, WaitState::kWanted, WaitState::kEnded);
 }
 
-void WaitKeeper::look_again(int index, uint64_t id) {
+void WaitKeeper::look_again(int index, uint64_t id, bool waited) {
+  if (!waited && move(index, id, WaitState::kHeld, WaitState::kFree)) return tags_.let_go(id);
   if (tags_.watch(id)) return;
   if (move(index, id, WaitState::kHeld, WaitState::kEnded)) tags_.let_go(id);
 }
@@ -98,7 +99,7 @@ bool WaitKeeper::tend() {
   WaitEntry e;
   for (int i = 0; i < WaitTable::kEntries && table_.read(i, &e); ++i) {
     if (e.state == WaitState::kWanted) take(i, e.id);
-    if (e.state == WaitState::kHeld) look_again(i, e.id);
+    if (e.state == WaitState::kHeld) look_again(i, e.id, e.waiters > 0);
     some |= e.state != WaitState::kFree;
   }
   return some;

@@ -3,7 +3,9 @@
 //
 //   session: i = claim(id, me); wake the worker; sleep until state(i) is not kWanted;
 //            kHeld: wait for the tag in the lock manager;  leave(i)
-//   worker:  tend(), again and again: takes tags, has the transaction's node ring this one when it ends, lets tags go
+//   worker:  tend(), again and again: takes tags, has the transaction's node ring this one when it ends, lets tags go,
+//   also
+//            those that nobody waits for any more: the transaction may run for long, and the table has an end
 //
 // W1. An entry is reused when it is kFree: no waiter, no tag.
 // W2. kHeld is set only while the worker holds the tag, once.
@@ -23,7 +25,7 @@ namespace engine {
 enum class WaitState : uint32_t { kFree, kWanted, kHeld, kEnded };
 
 struct WaitEntry {
-  uint64_t id;  // TxnId of the top-level transaction
+  uint64_t id;  // TxnId: a transaction, or a savepoint of one
   uint32_t waiters;
   uint32_t claimer;  // the session that made the entry
   WaitState state;
@@ -40,7 +42,7 @@ class WaitTable {
 
   // For the worker.  False: `index` is behind the last entry in use.
   bool read(int index, WaitEntry* to) noexcept;
-  // W3.  *claimer: whom to wake.
+  // W3.  To kFree only if nobody waits.  *claimer: whom to wake.
   bool move(int index, uint64_t id, WaitState from, WaitState to, uint32_t* claimer) noexcept;
   // The tags of a former worker went with it.
   void forget_held() noexcept;
@@ -59,7 +61,7 @@ class WaitTags {
   // Takes the tag without waiting; false: somebody has it.  A tag that is held already stays held, once.
   virtual bool take(uint64_t id) = 0;
   virtual void let_go(uint64_t id) = 0;
-  // Registers to be rung at the transaction's end; false: it has ended.
+  // Registers to be rung at the transaction's end, or the savepoint's rollback; false: it has ended.
   virtual bool watch(uint64_t id) = 0;
   virtual void wake(uint32_t session) = 0;
 };
@@ -72,7 +74,7 @@ class WaitKeeper {
 
  private:
   void take(int index, uint64_t id);
-  void look_again(int index, uint64_t id);
+  void look_again(int index, uint64_t id, bool waited);
   bool move(int index, uint64_t id, WaitState from, WaitState to);
 
   WaitTable& table_;

@@ -49,14 +49,16 @@ bool somebody_waits_long(TimestampTz now) {
 
 // W1.  The wait and its place in the queue are compared under the lock that guards both.
 void end_wait_in_queue(PGPROC* proc, const engine::DeadlockVerdict& verdict) {
-  const LOCKTAG tag = wait_tag(verdict.victim.target_txn);
+  const uint64_t id = own_wait_of(uint32_t(proc->pgprocno)).remote.id;
+  const LOCKTAG tag = wait_tag(id);
   const uint32 hash = LockTagHashCode(&tag);
   LWLock* partition = LockHashPartitionLock(hash);
   LWLockAcquire(partition, LW_EXCLUSIVE);
   const OwnWait own = own_wait_of(uint32_t(proc->pgprocno));
   const bool same = proc->pid == int(verdict.victim.process) && proc->waitStatus == PROC_WAIT_STATUS_WAITING &&
                     proc->waitLock != nullptr && memcmp(&proc->waitLock->tag, &tag, sizeof tag) == 0 &&
-                    pg_atomic_read_u64(&proc->waitStart) == verdict.victim.wait && own.kind == OwnWaitKind::kTag;
+                    pg_atomic_read_u64(&proc->waitStart) == verdict.victim.wait && own.kind == OwnWaitKind::kTag &&
+                    own.remote.id == id;
   if (same && own_wait_condemn(uint32_t(proc->pgprocno), proc->pid, own.sequence, verdict.detail.c_str())) {
     RemoveFromWaitQueue(proc, hash);
     SetLatch(&proc->procLatch);

@@ -57,11 +57,12 @@ void own_waits_init(void* memory, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) SpinLockInit(&slots->slot[i].lock);
 }
 
-void own_wait_begins(OwnWaitKind kind, OwnParty holder) {
+void own_wait_begins(OwnWaitKind kind, OwnParty holder, OwnRemote remote) {
   const TimestampTz now = GetCurrentTimestamp();
   (void)mine([=](Slot& s) {
     s.wait.since = now;
     s.wait.holder = holder;
+    s.wait.remote = remote;
     s.wait.pid = MyProcPid;
     s.wait.timeout_ms = DeadlockTimeout;
     s.wait.kind = kind;

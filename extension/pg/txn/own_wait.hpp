@@ -26,12 +26,18 @@ struct OwnParty {
   uint8_t node;
 };
 
+struct OwnRemote {
+  uint64_t id;   // raw TxnId: a transaction, or a savepoint of one
+  uint64_t top;  // of the transaction
+};
+
 struct OwnWait {
   uint64_t sequence;   // of the wait; grows
   TimestampTz since;   //
   uint64_t exchange;   // the DDL transaction this process is the author of, or works for; 0: none
   OwnParty works_for;  // an apply worker's author
   OwnParty holder;     // kDdlLock: who has it
+  OwnRemote remote;    // kTag: what it waits for
   int pid;
   int timeout_ms;  // its deadlock_timeout
   OwnWaitKind kind;
@@ -42,7 +48,7 @@ size_t own_waits_bytes(uint32_t slots);
 void own_waits_init(void* memory, uint32_t slots);  // before the first process is forked
 
 // --- the process itself ---------------------------------------------------------------------------------------------
-void own_wait_begins(OwnWaitKind kind, OwnParty holder = {});
+void own_wait_begins(OwnWaitKind kind, OwnParty holder = {}, OwnRemote remote = {});
 void own_wait_ends() noexcept;
 void own_wait_goes_on() noexcept;  // the wait that ended last did not end after all
 void own_exchange(uint64_t exchange, OwnParty works_for = {}) noexcept;  // 0: none any more

@@ -73,14 +73,16 @@ void describe(const LockInstanceData& waiting, char* to) {
 uint64_t wait_start(PGPROC* proc) { return pg_atomic_read_u64(&proc->waitStart); }
 
 void add_remote(PGPROC* proc, uint64_t wait, const LockInstanceData& waiting, Collected& all) {
-  const engine::TxnId target{uint64_t{waiting.locktag.locktag_field2} << 32 | waiting.locktag.locktag_field3};
   const OwnWait own = own_wait_of(uint32_t(proc->pgprocno));
+  const LOCKTAG tag = wait_tag(own.remote.id);
+  if (own.kind != OwnWaitKind::kTag || own.pid != proc->pid || memcmp(&tag, &waiting.locktag, sizeof tag) != 0) return;
+  const engine::TxnId target{own.remote.top};
   WaitRecord r = record_of(proc);
   r.kind = WaitKind::kRemote;
   r.wait = wait;
   r.since_us = int64_t(wait);
   r.target_txn = target.raw;
-  r.may_give_way = own.kind == OwnWaitKind::kTag && own.pid == proc->pid;
+  r.may_give_way = 1;
   r.timeout_ms = uint32_t(own.timeout_ms);
   snprintf(r.what, sizeof r.what, "ShareLock on transaction " UINT64_FORMAT " of primary %d", target.sequence(),
            target.node().value);

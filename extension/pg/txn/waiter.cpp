@@ -48,7 +48,7 @@ void wait_for_tag(int index, uint64_t id) {
   LockRelease(&tag, ShareLock, false);
 }
 
-Status wait_remote(uint64_t id) {
+Status wait_remote(uint64_t id, uint64_t top) {
   const int index = table().claim(id, uint32_t(MyProc->pgprocno));
   if (index < 0)
     return carried([] {
@@ -56,7 +56,7 @@ Status wait_remote(uint64_t id) {
       CHECK_FOR_INTERRUPTS();
     });
   claimed = index;
-  own_wait_begins(OwnWaitKind::kTag);
+  own_wait_begins(OwnWaitKind::kTag, {}, {.id = id, .top = top});
   bufmgr::ring_bell(member_bell(node_pool()->node()));
   const Status status = carried([=] { wait_for_tag(index, id); });
   stop_waiting();
@@ -77,7 +77,7 @@ Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
   auto owner = txns_->owner(id);
   if (!owner) return owner.error();
   if (owner->state == engine::TxnState::kCommitted || owner->state == engine::TxnState::kAborted) return {};
-  if (owner->top.node() != txns_->node()) return wait_remote(owner->top.raw);
+  if (owner->top.node() != txns_->node()) return wait_remote(id.raw, owner->top.raw);
   const uint32_t xid = txns_->host_xid_of(owner->top);
   if (xid == 0) return pause(1);  // it is just ending
   return carried([=] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); });
