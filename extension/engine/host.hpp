@@ -16,7 +16,8 @@ class Waiter {
  public:
   virtual ~Waiter() = default;
   // Waits until the transaction that `id` belongs to has ended, or (if it can) has rolled back the savepoint `id`.
-  // REQUIRES: no guard held.  It may return early: callers look at the row again.  kInterrupted: the host must raise what is pending.
+  // REQUIRES: no guard held.  It may return early: callers look at the row again.  kInterrupted: the host must raise
+  // what is pending.
   virtual coherence::Status wait_for(TxnId id, WaitFor why) = 0;
   // Sleeps about that long; kInterrupted as above.
   virtual coherence::Status pause(uint32_t ms) = 0;

@@ -121,6 +121,30 @@ TEST(Txn, AWaiterOnAnotherNodeIsRungAtTheEnd) {
   EXPECT_FALSE(*waiter->watch(TxnId::make({0}, 1)));  // ended long ago
 }
 
+TEST(Txn, AWaiterForASavepointIsRungWhenItIsRolledBack) {
+  Engine engine({.cluster = {.nodes = 2}});
+  Worker writer(engine, 0), waiter(engine, 1);
+  ASSERT_TRUE(writer->id_for_write().ok());
+  writer->sub_begin(2);
+  TxnId outer = *writer->id_for_write();
+  writer->sub_begin(3);
+  TxnId inner = *writer->id_for_write();
+  writer->sub_commit(3);
+  for (TxnId id : {outer, inner}) EXPECT_TRUE(*waiter->watch(id));
+  std::atomic<bool> ended{false};
+  std::thread thread([&] {
+    EXPECT_TRUE(waiter.waiter().wait_for(inner, WaitFor::kUpdate).ok());
+    EXPECT_TRUE(ended.load());
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ended.store(true);
+  writer->sub_abort(2);
+  thread.join();
+  for (TxnId id : {outer, inner}) EXPECT_FALSE(*waiter->watch(id));
+  EXPECT_TRUE(*waiter->watch(writer->current().top()));
+  writer.abort();
+}
+
 TEST(Txn, TheHostsNumberIsFoundWhileItRuns) {
   Engine engine({.cluster = {.nodes = 1}});
   Worker writer(engine, 0), other(engine, 0);
