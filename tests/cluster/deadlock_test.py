@@ -237,7 +237,7 @@ class Deadlocks(unittest.TestCase):
 
     def test_cancel_and_timeouts_stay_what_they_are(self):
         for how in ("cancel", "statement_timeout", "lock_timeout"):
-            a, b = self.begin(1, 2)
+            a, b = self.begin(1, 2, settings="SET deadlock_timeout = '20s';")  # long enough to come first
             pid = b.pid()
             self.row(a, 18)
             self.row(b, 19)
