@@ -66,6 +66,15 @@ TABLE_FORMS = {
                 "SELECT reloptions FROM pg_class WHERE relname = 'base'"),
     "unique constraint": ("ALTER TABLE base ADD CONSTRAINT base_u UNIQUE (w) DEFERRABLE INITIALLY DEFERRED", "SELECT count(*) FROM base"),
     "constraint by an index": ("CREATE UNIQUE INDEX base_i ON base (n); ALTER TABLE base ADD UNIQUE USING INDEX base_i", "SELECT count(*) FROM base"),
+    "foreign keys": (
+        "SET default_table_access_method = gcl; CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES base ON DELETE CASCADE ON UPDATE SET NULL DEFERRABLE INITIALLY DEFERRED, q int);"
+        "INSERT INTO child SELECT i, i, i FROM generate_series(1, 50) i; SET CONSTRAINTS ALL IMMEDIATE; ALTER TABLE child ADD CONSTRAINT q FOREIGN KEY (q) REFERENCES base;"
+        "ALTER TABLE child ADD CONSTRAINT self FOREIGN KEY (p) REFERENCES child NOT VALID; ALTER TABLE child VALIDATE CONSTRAINT self;"
+        "ALTER TABLE child ALTER CONSTRAINT q DEFERRABLE; ALTER TABLE child ADD COLUMN r int DEFAULT 7 REFERENCES base;"
+        "ALTER TABLE child ALTER COLUMN q TYPE bigint; ALTER TABLE child DROP CONSTRAINT self; DELETE FROM base WHERE id = 300", "SELECT count(*), sum(q) FROM child"),
+    "a referenced table goes": (
+        "SET default_table_access_method = gcl; CREATE TABLE child (p int REFERENCES base); CREATE TABLE grandchild (id int PRIMARY KEY, p int REFERENCES base); TRUNCATE base CASCADE;"
+        "DROP TABLE grandchild; DROP TABLE base CASCADE", "SELECT count(*) FROM child"),
     "set schema": ("CREATE SCHEMA @_other; ALTER TABLE base SET SCHEMA @_other", "SELECT count(*) FROM @_other.base"),
     "several at once": ("ALTER TABLE base ADD COLUMN c int DEFAULT 1, ADD COLUMN d uuid DEFAULT gen_random_uuid(), ALTER n TYPE float8, DROP COLUMN w,"
                         "ALTER v SET NOT NULL, ADD CHECK (c > 0)", "SELECT count(DISTINCT d), min(d::text), sum(n) FROM base"),

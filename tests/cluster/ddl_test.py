@@ -152,6 +152,14 @@ class Ddl(unittest.TestCase):
         self.assertEqual([], self.same_everywhere(SHAPE.format("before_stop")))
         self.assertEqual(2, len(self.same_everywhere(SHAPE.format("while_away"))))
 
+    def test_what_came_and_went_while_a_primary_was_away_does_not_stop_it(self):
+        self.cluster.stop(3)
+        self.cluster.sql(1, "CREATE TABLE passing (id int PRIMARY KEY, v int) USING gcl; INSERT INTO passing VALUES (1, 1);"
+                            "CREATE INDEX ON passing (v); ALTER TABLE passing ALTER v TYPE text; ALTER TABLE passing ADD CHECK (id > 0)")
+        self.cluster.sql(2, "ALTER TABLE passing ALTER id TYPE bigint, ALTER v SET NOT NULL; TRUNCATE passing; DROP TABLE passing")
+        self.cluster.start(3)
+        self.assertEqual([], self.same_everywhere(SHAPE.format("passing")))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -1,5 +1,6 @@
 #include "extension/pg/ddl/ddl_scope.hpp"
 
+#include "extension/pg/ddl/foreign_keys.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/object_scope.hpp"
 
@@ -52,10 +53,7 @@ Oid table_of(Oid relation) {
 }
 
 void check_constraint(const Constraint* constraint, bool shared) {
-  if (constraint->contype == CONSTR_FOREIGN) {
-    if (shared) refuse_ddl("FOREIGN KEY");
-    if (is_shared_table(find_relation(constraint->pktable))) refuse_ddl("FOREIGN KEY of a local table to a gcl table");
-  }
+  check_foreign_key(constraint, shared);
   if (!shared) return;
   if (constraint->contype == CONSTR_EXCLUSION) refuse_ddl("EXCLUDE");
   if (constraint->contype == CONSTR_IDENTITY) refuse_ddl("IDENTITY");
@@ -68,6 +66,11 @@ void check_column(const ColumnDef* column, bool shared) {
   const char* type = strVal(llast(column->typeName->names));
   for (const char* serial : {"serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"})
     if (strcmp(type, serial) == 0) refuse_ddl("serial columns", "Use an integer column and give the values.");
+}
+
+void add_referenced_by(DdlPlan* plan, const ColumnDef* column) {
+  ListCell* cell;
+  foreach (cell, column->constraints) add_referenced(plan, lfirst_node(Constraint, cell));
 }
 
 DdlPlan plan_create_table(const CreateStmt* statement) {
@@ -88,7 +91,14 @@ DdlPlan plan_create_table(const CreateStmt* statement) {
   if (!shared) return local();
   if (statement->relation->relpersistence == RELPERSISTENCE_UNLOGGED) refuse_ddl("UNLOGGED");
   if (statement->ofTypename) refuse_ddl("CREATE TABLE OF");
-  return {DdlScope::kCluster, NIL, false};
+  DdlPlan plan{DdlScope::kCluster, NIL, false};
+  foreach (cell, statement->tableElts) {
+    auto* element = static_cast<Node*>(lfirst(cell));
+    if (IsA(element, ColumnDef)) add_referenced_by(&plan, castNode(ColumnDef, element));
+    if (IsA(element, Constraint)) add_referenced(&plan, castNode(Constraint, element));
+  }
+  foreach (cell, statement->constraints) add_referenced(&plan, lfirst_node(Constraint, cell));
+  return plan;
 }
 
 DdlPlan plan_create_table_as(const CreateTableAsStmt* statement) {
@@ -180,6 +190,18 @@ bool changes_columns(const AlterTableStmt* statement) {
   return false;
 }
 
+// Constraints that there are already may go, or be made anew.
+bool touches_constraints(const AlterTableStmt* statement) {
+  ListCell* cell;
+  foreach (cell, statement->cmds) {
+    const AlterTableType form = lfirst_node(AlterTableCmd, cell)->subtype;
+    if (form == AT_DropConstraint || form == AT_AlterConstraint || form == AT_ValidateConstraint ||
+        form == AT_DropColumn || form == AT_AlterColumnType)
+      return true;
+  }
+  return false;
+}
+
 DdlPlan plan_alter(const AlterTableStmt* statement) {
   const Oid relation = find_relation(statement->relation);
   const bool shared = OidIsValid(relation) && is_shared_relation(relation);
@@ -194,6 +216,12 @@ DdlPlan plan_alter(const AlterTableStmt* statement) {
   if (!shared && (!OidIsValid(relation) || !is_cluster_relation(relation))) return local();
   DdlPlan plan = cluster_on(table_of(relation), AccessExclusiveLock);
   plan.changes_columns = changes_columns(statement);
+  foreach (cell, statement->cmds) {
+    const auto* command = lfirst_node(AlterTableCmd, cell);
+    if (command->subtype == AT_AddConstraint) add_referenced(&plan, castNode(Constraint, command->def));
+    if (command->subtype == AT_AddColumn) add_referenced_by(&plan, castNode(ColumnDef, command->def));
+  }
+  if (touches_constraints(statement)) add_neighbours(&plan, AccessExclusiveLock, false);
   return plan;
 }
 
@@ -239,7 +267,10 @@ DdlPlan plan_drop(const DropStmt* statement) {
       any = true;
       tables = list_concat(tables, shared_tables(schema));
     }
-    return any ? on_tables(tables, AccessExclusiveLock) : local();
+    if (!any) return local();
+    DdlPlan plan = on_tables(tables, AccessExclusiveLock);
+    add_neighbours(&plan, AccessExclusiveLock, false);
+    return plan;
   }
   if (statement->removeType == OBJECT_EXTENSION) {
     foreach (cell, statement->objects)
@@ -254,6 +285,7 @@ DdlPlan plan_drop(const DropStmt* statement) {
     sorter.add(find_relation(makeRangeVarFromNameList(lfirst_node(List, cell))), AccessExclusiveLock);
   DdlPlan plan = sorter.plan();
   if (plan.scope == DdlScope::kCluster && statement->concurrent) refuse_ddl("DROP INDEX CONCURRENTLY");
+  if (plan.scope == DdlScope::kCluster) add_neighbours(&plan, AccessExclusiveLock, false);
   return plan;
 }
 
@@ -262,6 +294,13 @@ DdlPlan plan_names(List* names, LOCKMODE mode) {
   ListCell* cell;
   foreach (cell, names) sorter.add(find_relation(lfirst_node(RangeVar, cell)), mode);
   return sorter.plan();
+}
+
+DdlPlan plan_truncate(const TruncateStmt* statement) {
+  DdlPlan plan = plan_names(statement->relations, AccessExclusiveLock);
+  if (plan.scope == DdlScope::kCluster && statement->behavior == DROP_CASCADE)
+    add_neighbours(&plan, AccessExclusiveLock, true);
+  return plan;
 }
 
 DdlPlan plan_rename(const RenameStmt* statement) {
@@ -403,7 +442,7 @@ DdlPlan plan_ddl(Node* statement) {
     case T_DropStmt:
       return plan_drop(castNode(DropStmt, statement));
     case T_TruncateStmt:
-      return plan_names(castNode(TruncateStmt, statement)->relations, AccessExclusiveLock);
+      return plan_truncate(castNode(TruncateStmt, statement));
     case T_CreateSchemaStmt:
       return {DdlScope::kCluster, NIL, false};
     case T_RenameStmt:

@@ -1,4 +1,5 @@
 // What the planner is told of gcl indexes.  Its own look at the size of an index sees the stub's two blocks.
+#include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/open.hpp"
 
@@ -14,7 +15,9 @@ namespace {
 
 get_relation_info_hook_type next_hook = nullptr;
 
+// In a replay a later statement of the log may have given the pages back already.
 void correct(IndexOptInfo* info) {
+  if (ddl_replaying()) return;
   Relation index = index_open(info->indexoid, NoLock);  // the planner holds a lock
   const engine::blink::Shape shape = *until_done(index, [&] { return open_tree(index).shape(session()); });
   index_close(index, NoLock);

@@ -1,6 +1,7 @@
 // Index scans: amgettuple and amgetbitmap over ranges of the B-link tree, one range per combination of array keys.
 #include <new>
 
+#include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/open.hpp"
 #include "extension/pg/indexam/scan_state.hpp"
@@ -103,7 +104,9 @@ void blink_amrescan(IndexScanDesc scan, ScanKey keys, int, ScanKey, int) {
   _bt_preprocess_array_keys(scan);
 }
 
+// As a scan of the table: another primary's statement finds no rows.
 bool blink_amgettuple(IndexScanDesc scan, ScanDirection direction) {
+  if (ddl_replaying()) return false;
   ScanState& state = *ScanState::of(scan);
   scan->xs_recheck = false;
   Entry entry;
@@ -114,6 +117,7 @@ bool blink_amgettuple(IndexScanDesc scan, ScanDirection direction) {
 }
 
 int64 blink_amgetbitmap(IndexScanDesc scan, TIDBitmap* bitmap) {
+  if (ddl_replaying()) return 0;
   ScanState& state = *ScanState::of(scan);
   int64 found = 0;
   Entry entry;

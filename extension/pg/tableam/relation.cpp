@@ -73,6 +73,8 @@ void gcl_relation_copy_for_cluster(Relation, Relation, Relation, bool, Transacti
 // As the range of block numbers: it has holes, because every primary fills extents of its own.
 uint64 gcl_relation_size(Relation rel, ForkNumber fork) {
   if (fork != MAIN_FORKNUM && fork != InvalidForkNumber) return 0;
+  // Who catches up with the log may be at a table whose pages have been given back since.
+  if (ddl_replaying()) return 0;
   engine::Heap& heap = heap_of(rel);
   const uint32_t blocks = *until_done(rel, [&] { return heap.used_blocks(); });
   return blocks == 0 ? 0 : (uint64{heap.block_at(blocks - 1)} + 1) * BLCKSZ;
@@ -115,6 +117,9 @@ double rows_per_block(Relation rel, int32* widths) {
 // The rows' density refers to the range of block numbers, as counted by VACUUM and ANALYZE; what a scan reads is the
 // pages in use.
 void gcl_relation_estimate_size(Relation rel, int32* widths, BlockNumber* pages, double* tuples, double* allvisfrac) {
+  *pages = 0;
+  *tuples = *allvisfrac = 0;
+  if (ddl_replaying()) return;
   const SizeSeen& size = size_seen(rel);
   const bool counted = rel->rd_rel->relpages > 0 && rel->rd_rel->reltuples >= 0;
   // As heap: a table never counted is taken for ten pages at least, because it will grow.

@@ -129,7 +129,7 @@ void store(Scan& scan, uint16_t line, TupleTableSlot* slot) {
 TableScanDesc gcl_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKeyData*, ParallelTableScanDesc parallel,
                              uint32 flags) {
   if (nkeys != 0) elog(ERROR, "gcl tables are not scanned with keys");
-  engine::Heap& heap = heap_of(rel);
+  engine::Heap* heap = ddl_replaying() ? nullptr : &heap_of(rel);
   const engine::Snapshot seen = engine_snapshot(snapshot);
   RelationIncrementReferenceCount(rel);
   Scan* scan = static_cast<Scan*>(palloc(sizeof(Scan)));
@@ -138,7 +138,7 @@ TableScanDesc gcl_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKey
   scan->base.rs_snapshot = snapshot;
   scan->base.rs_flags = flags;
   scan->base.rs_parallel = parallel;
-  scan->heap = &heap;
+  scan->heap = heap;
   scan->snapshot = seen;
   if (flags & (SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN)) pgstat_count_heap_scan(rel);
   return &scan->base;

@@ -17,13 +17,11 @@ UPDATE r SET n = 5;
 ROLLBACK;
 
 \echo foreign keys
-CREATE TABLE f (id int REFERENCES r);
-\echo :SQLSTATE
 CREATE TABLE f (id int REFERENCES r) USING heap;
 \echo :SQLSTATE
 CREATE TABLE f (id int REFERENCES local);
 \echo :SQLSTATE
-ALTER TABLE r ADD FOREIGN KEY (n) REFERENCES r (id);
+ALTER TABLE r ADD FOREIGN KEY (n) REFERENCES local (id);
 \echo :SQLSTATE
 ALTER TABLE local ADD FOREIGN KEY (id) REFERENCES r (id);
 \echo :SQLSTATE
@@ -44,7 +42,9 @@ INSERT INTO r SELECT 3, string_agg(md5(i::text), ''), 0 FROM generate_series(1, 
 UPDATE r SET v = (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 300) i);
 \echo :SQLSTATE
 CREATE INDEX r_v ON r (v);
+\set VERBOSITY terse
 INSERT INTO r SELECT 3, string_agg(md5(i::text), ''), 0 FROM generate_series(1, 100) i;
+\set VERBOSITY default
 \echo :SQLSTATE
 DROP INDEX r_v;
 
