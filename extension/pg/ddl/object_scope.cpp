@@ -1,5 +1,6 @@
 #include "extension/pg/ddl/object_scope.hpp"
 
+#include "extension/pg/ddl/ddl_sql.hpp"
 #include "extension/pg/ddl/locality.hpp"
 
 extern "C" {
@@ -8,6 +9,7 @@ extern "C" {
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
 #include "nodes/makefuncs.h"
+#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
@@ -125,6 +127,24 @@ DdlPlan plan_alter_domain(const AlterDomainStmt* statement) {
   return checks ? everywhere_with_tables() : plan;
 }
 
+// Of all a role has, some is local and some is not: these statements would do one primary's share of a gcl table.
+void check_owned(const List* roles, const char* what) {
+  ListCell* cell;
+  foreach (cell, roles) {
+    const Oid role = get_rolespec_oid(lfirst_node(RoleSpec, cell), true);
+    const char* table = catalog_text(
+        "SELECT objid::regclass FROM pg_shdepend JOIN pg_database d ON d.oid = dbid AND datname = current_database()"
+        " WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_authid'::regclass AND refobjid = $1"
+        " AND objid = ANY ($2) LIMIT 1",
+        {oid_argument(role), oids_argument(shared_tables(InvalidOid))});
+    if (!table) continue;
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s: not supported for gcl tables yet", what),
+                    errdetail("Role \"%s\" owns or has privileges on gcl table \"%s\".", GetUserNameFromId(role, false),
+                              table),
+                    errhint("Use ALTER TABLE ... OWNER TO, DROP TABLE or REVOKE for each gcl table first.")));
+  }
+}
+
 // One that replaces another may add columns to it.
 DdlPlan plan_view(const ViewStmt* statement) {
   if (statement->view->relpersistence == RELPERSISTENCE_TEMP) return local();
@@ -166,6 +186,8 @@ bool may_be_object(NodeTag tag) {
     case T_AlterDefaultPrivilegesStmt:
     case T_AlterOwnerStmt:
     case T_CommentStmt:
+    case T_ReassignOwnedStmt:
+    case T_DropOwnedStmt:
       return true;
     default:
       return false;
@@ -188,6 +210,12 @@ DdlPlan plan_object(const Node* statement) {
       return plan_for(as<CommentStmt>(statement)->objtype, as<CommentStmt>(statement)->object);
     case T_AlterDomainStmt:
       return plan_alter_domain(as<AlterDomainStmt>(statement));
+    case T_ReassignOwnedStmt:
+      check_owned(as<ReassignOwnedStmt>(statement)->roles, "REASSIGN OWNED");
+      return local();
+    case T_DropOwnedStmt:
+      check_owned(as<DropOwnedStmt>(statement)->roles, "DROP OWNED");
+      return local();
     case T_ViewStmt:
       return plan_view(as<ViewStmt>(statement));
     default:
