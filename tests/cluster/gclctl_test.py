@@ -88,6 +88,22 @@ class Gclctl(unittest.TestCase):
         with open("/proc/sysvipc/shm", encoding="ascii") as f:
             self.assertNotIn(system_v, [line.split()[1] for line in f])
 
+    def test_a_pool_for_servers_of_others(self):
+        os.mkdir(self.dir)
+        if os.geteuid() == 0:
+            shutil.chown(self.dir, "postgres")
+        make = ("make-pool", self.dir + "/pool", "--saved", self.dir + "/saved", "--primaries", "2", "--size", "64MB")
+        code, said = self.ctl(*make, "--locale", "UTF8/C")
+        self.assertEqual(0, code, said)
+        for line in (f"gcl.pool = '{self.dir}/pool'", f"gcl.pool_file = '{self.dir}/saved'", "gcl.locale = 'UTF8/C'"):
+            self.assertIn(line + "\n", said)
+        with open(self.dir + "/pool", "rb") as f:
+            self.assertIn(b"locale=UTF8/C\n", f.read(1 << 16))
+        self.assert_refused(self.ctl(*make), "there already")
+        os.remove(self.dir + "/pool")
+        self.assert_refused(self.ctl(*make), "saved is there already")
+        self.assertFalse(os.path.exists(self.dir + "/pool"))
+
     def test_init_start_status_stop_destroy(self):
         self.assertEqual((0, True), (lambda a: (a[0], "cluster of 2" in a[1]))(self.init()))
         self.assertNotEqual(0, self.ctl("status", self.dir)[0])

@@ -41,6 +41,14 @@ int main(int argc, char** argv) {
   make->add_option("--memory-dir", options.memory_dir, "tmpfs that holds the pool")->capture_default_str()->take_last();
   make->add_option("--set", options.settings, "NAME=VALUE for every primary's configuration; may be repeated");
 
+  MakePoolOptions pool;
+  CLI::App* empty = app.add_subcommand("make-pool", "make an empty pool for servers that gclctl does not run");
+  empty->add_option("FILE", pool.file, "the pool, in tmpfs (gcl.pool)")->required();
+  empty->add_option("--saved", pool.saved, "where it is kept while no server runs (gcl.pool_file)")->required();
+  empty->add_option("--primaries", pool.primaries, "how many servers will join")->required()->check(CLI::Range(1, 32));
+  empty->add_option("--size", pool.size, "memory all primaries share")->capture_default_str();
+  empty->add_option("--locale", pool.locale, "ENCODING/LOCALE of the servers' databases")->capture_default_str();
+
   CLI::App* run = on_cluster("start", "start all primaries, or one");
   run->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
   CLI::App* halt = on_cluster("stop", "stop all primaries, or one; the last one saves the pool");
@@ -56,6 +64,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     if (*make) return init(options);
+    if (*empty) return make_pool(pool);
     if (*run) return start(dir, node);
     if (*halt) return stop(dir, node);
     if (*show) return status(dir);

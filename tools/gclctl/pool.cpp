@@ -19,18 +19,29 @@ std::string identity_of(const Cluster& cluster) {
   return gcl::server_identity(server_version(cluster.bindir()), kServerBlockSize, cluster.locale);
 }
 
-}  // namespace
-
-void create_pool(const Cluster& cluster) {
-  std::string path = cluster.pool(), saved = cluster.saved_pool(), identity = identity_of(cluster);
+void create(const std::string& path, const std::string& saved, uint64_t bytes, int memory_nodes, int primaries,
+            const std::string& identity) {
   bufmgr::PoolSizes sizes;
-  sizes.pool_bytes = cluster.pool_bytes;
-  sizes.memory_nodes = uint32_t(cluster.memory_nodes);
-  sizes.nodes_max = std::max(bufmgr::kNodesDefault, uint32_t(cluster.primaries) + 1);  // primary K is node K
+  sizes.pool_bytes = bytes;
+  sizes.memory_nodes = uint32_t(memory_nodes);
+  sizes.nodes_max = std::max(bufmgr::kNodesDefault, uint32_t(primaries) + 1);  // primary K is node K
   coherence::Problem problem;
   auto made = bufmgr::BufferPool::create_pool(
       {.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()}, sizes, &problem);
   if (!made) fail("the pool cannot be made: {} ({})", problem.text, coherence::errc_name(made.error()));
+}
+
+}  // namespace
+
+void create_pool(const Cluster& cluster) {
+  create(cluster.pool(), cluster.saved_pool(), cluster.pool_bytes, cluster.memory_nodes, cluster.primaries,
+         identity_of(cluster));
+}
+
+void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int primaries,
+                 const std::string& locale) {
+  create(file, saved, bytes, 1, primaries,
+         gcl::server_identity(server_version(installation().bindir), kServerBlockSize, locale));
 }
 
 PoolState inspect_pool(const Cluster& cluster) {

@@ -11,6 +11,9 @@ namespace gclctl {
 // Makes the pool and its durable copy, for the server in the private prefix.
 void create_pool(const Cluster& cluster);
 
+// The same for servers that gclctl does not run: the system's installation, a locale as in gcl.locale.
+void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int primaries, const std::string& locale);
+
 struct PoolState {
   enum class Kind { kClean, kInUse, kUnclean, kDamaged, kAbsent } kind;
   std::string text;  // why, for all but kClean and kInUse

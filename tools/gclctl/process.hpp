@@ -11,7 +11,8 @@ namespace gclctl {
 
 using Arguments = std::vector<std::string>;
 
-// Runs a program to its end; its output, both streams, is returned.  Fails with that output if it does not exit with 0.
+// Runs a program to its end, in the directory /; its output, both streams, is returned.  Fails with that output if it
+// does not exit with 0.
 std::string output_of(const Arguments& arguments);
 
 // Starts a program that outlives us: a session of its own, output appended to the file `log`.

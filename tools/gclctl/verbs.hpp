@@ -15,6 +15,13 @@ struct InitOptions {
   std::vector<std::string> settings;  // NAME=VALUE, for every primary's configuration
 };
 
+struct MakePoolOptions {
+  std::string file, saved;  // in tmpfs; on disk
+  int primaries = 0;
+  std::string size = "1GB", locale = "UTF8/C.UTF-8";
+};
+
+int make_pool(const MakePoolOptions& options);
 int init(const InitOptions& options);
 int start(const std::string& dir, int node);  // node 0: all
 int stop(const std::string& dir, int node);
