@@ -1,29 +1,23 @@
+// For ThreadSanitizer only: everybody else has these inline.
 #include "bufmgr/copy.hpp"
 
-#include <cstring>
+#if defined(__SANITIZE_THREAD__)
 
-#include "bufmgr/page.hpp"
-#include "coherence/base/verify.hpp"
+#define GCL_RACY __attribute__((no_sanitize("thread"), noinline))
 
 namespace bufmgr {
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-#define GCL_RACY __attribute__((no_sanitize("thread"), noinline))
-#else
-#define GCL_RACY
-#endif
-
 using Word = uint64_t __attribute__((may_alias));
 
-GCL_RACY inline void copy_words(std::byte* to, const std::byte* from, uint32_t words) noexcept {
+GCL_RACY void copy_words(std::byte* to, const std::byte* from, uint32_t words) noexcept {
   for (uint32_t i = 0; i < words; ++i) {
     const uint64_t word = __atomic_load_n(reinterpret_cast<const Word*>(from) + i, __ATOMIC_RELAXED);
     __builtin_memcpy(to + 8 * i, &word, 8);
   }
 }
 
-GCL_RACY inline void copy_bytes(std::byte* to, const std::byte* from, uint32_t bytes) noexcept {
+GCL_RACY void copy_bytes(std::byte* to, const std::byte* from, uint32_t bytes) noexcept {
   for (uint32_t i = 0; i < bytes; ++i) {
     const auto* source = reinterpret_cast<const unsigned char*>(from + i);
     *reinterpret_cast<unsigned char*>(to + i) = __atomic_load_n(source, __ATOMIC_RELAXED);
@@ -58,3 +52,5 @@ GCL_RACY void store_page_word(std::byte* at, uint64_t word) noexcept {
 }
 
 }  // namespace bufmgr
+
+#endif

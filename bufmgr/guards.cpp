@@ -26,10 +26,4 @@ void ExclusiveGuard::release() noexcept {
   std::exchange(session_, nullptr)->end_exclusive(*std::exchange(line_, nullptr));
 }
 
-void OptimisticGuard::copy(uint32_t offset, void* to, uint32_t bytes) const noexcept {
-  copy_from_page(to, bytes_, offset, bytes);
-}
-
-bool OptimisticGuard::validate() const noexcept { return line_ != nullptr && line_->validate(version_); }
-
 }  // namespace bufmgr

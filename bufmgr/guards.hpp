@@ -16,12 +16,10 @@
 #include <cstdint>
 #include <utility>
 
+#include "bufmgr/copy.hpp"
 #include "bufmgr/page.hpp"
 #include "coherence/base/result.hpp"
-
-namespace coherence {
-class Line;
-}
+#include "coherence/line/line.hpp"
 
 namespace bufmgr {
 
@@ -100,8 +98,8 @@ class OptimisticGuard {
  public:
   explicit operator bool() const { return line_ != nullptr; }
   PageId id() const { return id_; }
-  // Copies bytes [offset, offset + bytes) with relaxed word loads.  REQUIRES: offset + bytes <= kPageSize.
-  void copy(uint32_t offset, void* to, uint32_t bytes) const noexcept;
+  // Copies bytes [offset, offset + bytes).  REQUIRES: offset + bytes <= kPageSize.
+  void copy(uint32_t offset, void* to, uint32_t bytes) const noexcept { copy_from_page(to, bytes_, offset, bytes); }
   template <class T>
   T get(uint32_t offset) const noexcept {
     T value;
@@ -109,7 +107,7 @@ class OptimisticGuard {
     return value;
   }
   // Whether everything read since the guard was made is a page that was valid at one moment (this one).
-  bool validate() const noexcept;
+  bool validate() const noexcept { return line_ != nullptr && line_->validate(version_); }
 
  private:
   friend class BufferPool;

@@ -1,7 +1,5 @@
 #include "extension/engine/blink/node.hpp"
 
-#include <array>
-
 namespace engine::blink {
 namespace {
 
@@ -37,9 +35,7 @@ bool read_head(const Source& page, Head& head) noexcept {
 }
 
 bool read_link(const Source& page, const Head& head, uint32_t i, Link& link) noexcept {
-  static_assert(kPageBody % 8 == 0 && sizeof(Link) == 4);
-  const auto two = page.get<std::array<Link, 2>>((kPageBody + i * sizeof(Link)) & ~7u);  // an aligned word
-  link = two[i % 2];
+  link = page.get<Link>(kPageBody + i * uint32_t(sizeof link));
   return link.bytes >= head.entry_skip() && in_entries(head, link.offset, link.bytes, kChildBytes + kKeyMax);
 }
 

@@ -140,8 +140,9 @@ void put_page(MiniTransaction& change, ExclusiveGuard& page, const std::byte* to
   PageSpace space = PageSpace::of(after.header());
   set_space(change, page, space);
   auto write_difference = [&](uint32_t from, uint32_t end) {
-    while (from < end && page.bytes()[from] == to[from]) ++from;
-    while (from < end && page.bytes()[end - 1] == to[end - 1]) --end;
+    const std::byte* was = page.bytes();
+    while (from + 8 <= end && std::memcmp(was + from, to + from, 8) == 0) from += 8;
+    while (from + 8 <= end && std::memcmp(was + end - 8, to + end - 8, 8) == 0) end -= 8;
     if (from < end) change.write(page, from, to + from, end - from);
   };
   write_difference(bufmgr::kPageBody, space.lower);
