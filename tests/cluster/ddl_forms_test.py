@@ -75,6 +75,11 @@ TABLE_FORMS = {
     "a referenced table goes": (
         "SET default_table_access_method = gcl; CREATE TABLE child (p int REFERENCES base); CREATE TABLE grandchild (id int PRIMARY KEY, p int REFERENCES base); TRUNCATE base CASCADE;"
         "DROP TABLE grandchild; DROP TABLE base CASCADE", "SELECT count(*) FROM child"),
+    "table of a query": (
+        "CREATE TABLE made USING gcl AS SELECT id, v * 2 AS d, w, random() AS r, now() AS t, 'good'::base_mood AS m FROM base WHERE id <= 200;"
+        "CREATE TABLE empty (a, b) USING gcl AS SELECT id, n FROM base WITH NO DATA; CREATE TABLE IF NOT EXISTS made USING gcl AS SELECT 1 AS other;"
+        "SET default_table_access_method = gcl; SELECT max(id) AS top INTO topmost FROM made; CREATE INDEX ON made (d)",
+        "SELECT count(*), sum(d), sum(r), count(DISTINCT t), max(m), (SELECT top FROM topmost), (SELECT count(*) FROM empty) FROM made"),
     "set schema": ("CREATE SCHEMA @_other; ALTER TABLE base SET SCHEMA @_other", "SELECT count(*) FROM @_other.base"),
     "several at once": ("ALTER TABLE base ADD COLUMN c int DEFAULT 1, ADD COLUMN d uuid DEFAULT gen_random_uuid(), ALTER n TYPE float8, DROP COLUMN w,"
                         "ALTER v SET NOT NULL, ADD CHECK (c > 0)", "SELECT count(DISTINCT d), min(d::text), sum(n) FROM base"),

@@ -35,8 +35,9 @@ void take_settings(const DdlRecord* record) {
   }
 }
 
-// The author has scanned its rows; a constraint that held for them holds.
+// The author has made and scanned its rows; a constraint that held for them holds.
 void spare_the_rows(Node* statement) {
+  if (IsA(statement, CreateTableAsStmt)) castNode(CreateTableAsStmt, statement)->into->skipData = true;
   if (!IsA(statement, AlterTableStmt)) return;
   ListCell* cell;
   foreach (cell, castNode(AlterTableStmt, statement)->cmds) {

@@ -105,7 +105,11 @@ DdlPlan plan_create_table_as(const CreateTableAsStmt* statement) {
   if (is_temporary(statement->into->rel)) return local();
   if (!names_gcl(statement->into->accessMethod)) return local();
   if (statement->objtype == OBJECT_MATVIEW) refuse_ddl("MATERIALIZED VIEW", "Add USING heap.");
-  refuse_ddl("CREATE TABLE AS", "Create the table, then INSERT ... SELECT; or add USING heap.");
+  if (statement->into->rel->relpersistence == RELPERSISTENCE_UNLOGGED) refuse_ddl("UNLOGGED");
+  const auto* query = reinterpret_cast<const Query*>(statement->query);
+  if (IsA(query, Query) && query->commandType == CMD_UTILITY)
+    refuse_ddl("CREATE TABLE AS EXECUTE", "Create the table, then INSERT; or add USING heap.");
+  return {DdlScope::kCluster, NIL, false};
 }
 
 DdlPlan plan_index(const IndexStmt* statement) {
