@@ -5,7 +5,6 @@
 
 namespace bufmgr {
 
-using coherence::Line;
 
 const char* count_name(Count count) noexcept {
   static constexpr const char* kNames[] = {"fixes",           "peeks",       "copies",     "restarts",

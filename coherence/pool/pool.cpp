@@ -59,7 +59,7 @@ Status Pool::make(const PoolFiles& files, const PoolHeader& first, const PoolSpe
     int fd;
     Status allocated = allocate_file(unfinished.text, header->bytes, &fd, problem);
     File file(fd);
-    GCL_TRY(std::move(allocated));
+    GCL_TRY(allocated);
     if (!write_all(fd, reinterpret_cast<std::byte*>(header.get()), sizeof *header, 0))
       return problem->set(Errc::kSystem, "cannot write the header of %s: %s", unfinished.text, strerror(errno));
     if (rename(unfinished.text, MemoryPath(files.path, k).text) != 0)
