@@ -5,7 +5,6 @@
 
 namespace bufmgr {
 
-
 const char* count_name(Count count) noexcept {
   static constexpr const char* kNames[] = {"fixes",           "peeks",       "copies",     "restarts",
                                            "frames_taken",    "frame_waits", "evicted",    "mini_transactions",
