@@ -19,6 +19,7 @@ class Rig {
       : engine_({.cluster = {.nodes = 1, .frames = 16384, .pool_bytes = 128 << 20}}),
         worker_(engine_, 0),
         row_(std::string(89, 'x')) {}
+  Engine& engine() { return engine_; }
   Worker& worker() { return worker_; }
   TxnSystem& txns() { return worker_.txns(); }
   bufmgr::BufferPool& pool() { return engine_.cluster().pool(0); }
@@ -114,6 +115,36 @@ void heap_update_and_commit(benchmark::State& state) {
   });
 }
 BENCHMARK(heap_update_and_commit)->Iterations(5000);
+
+// FOR UPDATE by one transaction of its own after another: nobody else holds the row.
+void heap_lock_and_commit(benchmark::State& state) {
+  Rig rig;
+  Table table(rig);
+  RowBuffer to;
+  rig.run(state, [&] {
+    const auto done = table.heap.lock({.tid = table.next(), .command = 0}, to.bytes);
+    if (!done || done->row.result != RowResult::kOk) state.SkipWithError("a row was not locked");
+    rig.worker().commit();
+  });
+}
+BENCHMARK(heap_lock_and_commit)->Iterations(5000);
+
+// FOR KEY SHARE of a row that another transaction holds so already, as foreign keys come to a popular parent: the other
+// way to record a lock.
+void heap_lock_beside_another(benchmark::State& state) {
+  Rig rig;
+  Table table(rig);
+  RowBuffer to;
+  Worker other(rig.engine(), 0);
+  Heap others(other.txns(), table.heap.relation());
+  for (Tid tid : table.tids) benchmark::DoNotOptimize(others.lock({tid, 0, RowLock::kKeyShare}, to.bytes));
+  rig.run(state, [&] {
+    const auto done = table.heap.lock({.tid = table.next(), .command = 0, .mode = RowLock::kKeyShare}, to.bytes);
+    if (!done || done->row.result != RowResult::kOk) state.SkipWithError("a row was not locked");
+    rig.worker().commit();
+  });
+}
+BENCHMARK(heap_lock_beside_another)->Iterations(5000);
 
 void heap_scan(benchmark::State& state) {
   Rig rig;

@@ -202,13 +202,15 @@ class Heap {
   // changing
   struct UpdateStep;
   struct CarriedLocks;
-  Result<Verdict> judge_version(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders);
-  Result<Verdict> judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders);
+  Status judge_version(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
+                       Verdict* verdict);
+  Status judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
+                     Verdict* verdict);
   Status settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
   Result<bool> crosschecked(const RowHeader& row, const Snapshot** crosscheck);
   Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
                                  bool elsewhere, bool may_change, bool pruned, UpdateOutcome* outcome);
-  Result<Verdict> open_carried(const Holders& holders, const RowHeader& row, Tid from, Tid to, CarriedLocks* carried);
+  Result<Verdict> open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried);
   // locking
   struct LockTry;
   Status lock_once(LockTry& lock, std::byte* to, uint32_t* bytes);

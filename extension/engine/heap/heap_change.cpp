@@ -58,9 +58,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (!guard) return guard.error();
       if (!line_is_row(*guard, tid.offset)) return no_such_row(tid);
       row = HeapPage(guard->bytes()).row_header(tid.offset);
-      auto judged = judge_version(row, tid, {command, RowLock::kExclusive}, facts, &holders);
-      if (!judged) return judged.error();
-      verdict = *judged;
+      GCL_TRY(judge_version(row, tid, {command, RowLock::kExclusive}, facts, &holders, &verdict));
       if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !wait)) return verdict.outcome;
       if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
         change.join(*guard);
@@ -87,6 +85,10 @@ struct Heap::CarriedLocks {
   std::vector<Locker> all;
   std::vector<Locker> kept;  // on the old version, in lock cells already
   CellWriter old_cells, new_cells;
+  void write(MiniTransaction& change) {
+    if (old_cells.is_open()) old_cells.write(change);
+    if (new_cells.is_open()) new_cells.write(change);
+  }
   // Changes the image of the new version.
   void put(std::byte* image) const {
     RowHeader row;
@@ -99,20 +101,17 @@ struct Heap::CarriedLocks {
 };
 
 // kGo: they can be written.  REQUIRES: the guards of both versions' pages; there are such locks.
-Result<Verdict> Heap::open_carried(const Holders& holders, const RowHeader& row, Tid from, Tid to,
-                                   CarriedLocks* carried) {
+Result<Verdict> Heap::open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried) {
   if (holders.of_others() > kCarriedMax) {
-    TxnId first = holders.word_is_others() ? holders.word.id : holders.others[0].id;
+    TxnId first = holders.word_is_others() ? holders.word.id : holders.others()[0].id;
     return Verdict{.kind = Verdict::kWait,
                    .outcome = {.result = RowResult::kBeingModified, .conflict = {.next = from, .by = first}},
                    .id = first};
   }
   if (holders.word_is_others()) carried->all.push_back(holders.word);
-  carried->all.insert(carried->all.end(), holders.others.begin(), holders.others.end());
-  if (row.has_lockers()) {
-    carried->kept = holders.others;
-    carried->kept.insert(carried->kept.end(), holders.own.begin(), holders.own.end());
-  }
+  carried->all.insert(carried->all.end(), holders.others().begin(), holders.others().end());
+  carried->kept.assign(holders.others().begin(), holders.others().end());
+  carried->kept.insert(carried->kept.end(), holders.own().begin(), holders.own().end());
   std::span<const Locker> all = carried->all;
   CellPut on_old{from.offset, carried->kept, all.first(holders.word_is_others() ? 1 : 0)};
   CellPut on_new{to.offset, {}, all.subspan(1)};
@@ -232,9 +231,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   }
   step.row = HeapPage(old_page.bytes()).row_header(request.tid.offset);
   Wish wish{request.command, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive};
-  auto judged = judge_version(step.row, request.tid, wish, facts, holders);
-  if (!judged) return judged.error();
-  step.verdict = *judged;
+  GCL_TRY(judge_version(step.row, request.tid, wish, facts, holders, &step.verdict));
   if (step.verdict.kind != Verdict::kGo || !may_change) return step;
 
   uint16_t superseded = old_page.header().reserved;
@@ -252,13 +249,13 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   bool chained = !elsewhere && !request.indexed_changed;
   Tid tid{elsewhere ? target_ : request.tid.block, line};
   compose_row(request.row, id, request.command, tid, chained ? kHeapOnly : 0, image);
-  CarriedLocks carried;
+  std::optional<CarriedLocks> carried;
   if (holders->of_others() != 0) {
-    auto opened = open_carried(*holders, step.row, request.tid, tid, &carried);
+    auto opened = open_carried(*holders, request.tid, tid, &carried.emplace());
     if (!opened) return opened.error();
     step.verdict = *opened;
     if (opened->kind != Verdict::kGo) return step;
-    carried.put(image);
+    carried->put(image);
   }
   change.join(*first);
   if (elsewhere) change.join(second);
@@ -267,8 +264,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   put_ending(change, old_page, request.tid.offset,
              ended(step.row, request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated, id, request.command,
                    tid, chained, *holders));
-  if (carried.old_cells.is_open()) carried.old_cells.write(change);
-  if (carried.new_cells.is_open()) carried.new_cells.write(change);
+  if (carried) carried->write(change);
   count_superseded(change, old_page);
   change.commit();
   outcome->tid = tid;

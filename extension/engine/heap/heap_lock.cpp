@@ -8,8 +8,9 @@ namespace engine {
 Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why) {
   switch (verdict.kind) {
     case Verdict::kAsk:
-      for (TxnId id : holders.unknown)
-        if (id != verdict.id) GCL_TRY(facts.learn(txns_, id));
+      if (holders.cells)
+        for (TxnId id : holders.cells->unknown)
+          if (id != verdict.id) GCL_TRY(facts.learn(txns_, id));
       return facts.learn(txns_, verdict.id);
     case Verdict::kCells:
       if (verdict.entries != 0) return cells_.make_room(verdict.block, place_of(verdict.block), verdict.entries);
@@ -22,12 +23,16 @@ Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts
   }
 }
 
-Result<Verdict> Heap::judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts,
-                                  Holders* holders) {
-  if (!cells_.known(tid.block).valid()) return Verdict{.kind = Verdict::kCells, .block = tid.block};
+Status Heap::judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
+                         Verdict* verdict) {
+  if (!cells_.known(tid.block).valid()) {
+    *verdict = {.kind = Verdict::kCells, .block = tid.block};
+    return {};
+  }
   std::vector<Locker> recorded;
   GCL_TRY(cells_.read(tid.block, tid.offset, &recorded));
-  return judge_recorded(txns_, facts, row, tid, wish, recorded, holders);
+  *verdict = judge_recorded(txns_, facts, row, tid, wish, recorded, holders);
+  return {};
 }
 
 // One version that is to be locked.
@@ -47,24 +52,24 @@ struct Heap::LockTry {
 // Judges the row and locks it if it may.  A row of our own making needs no mark, as nobody else can end it before we
 // do; but FOR UPDATE of one must keep FOR KEY SHARE out, which reaches it through the version it replaced.
 Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
-  lock.row = {};
-  lock.verdict = {.kind = Verdict::kConflict, .outcome = no_such_row(lock.tid)};
+  auto nothing_there = [&]() -> Status {
+    lock.row = {};
+    lock.verdict = {.kind = Verdict::kConflict, .outcome = no_such_row(lock.tid)};
+    return {};
+  };
   auto page = page_of(lock.tid.block);
-  if (!page) return page.error() == Errc::kNotFound ? Status{} : Status{page.error()};
+  if (!page) return page.error() == Errc::kNotFound ? nothing_there() : Status{page.error()};
   MiniTransaction change(txns_.pool(), txns_.session());
   GCL_TRY(change.reserve(kLogForStamp + kLogForLock));
   auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
   if (!guard) return guard.error();
-  if (!line_is_row(*guard, lock.tid.offset)) return {};
+  if (!line_is_row(*guard, lock.tid.offset)) return nothing_there();
   HeapPage view(guard->bytes());
-  RowHeader row = view.row_header(lock.tid.offset);
+  const RowHeader& row = lock.row = view.row_header(lock.tid.offset);
   bool by_id = row.creator.kind() == StampKind::kInserted;
-  if (lock.creator.valid() && (by_id ? row.creator.id() != lock.creator : lock.wish.newer)) return {};
-  lock.row = row;
-  auto judged = judge_version(row, lock.tid, lock.wish, *lock.facts, &lock.holders);
-  if (!judged) return judged.error();
-  lock.verdict = *judged;
-  if (judged->kind != Verdict::kGo) return {};
+  if (lock.creator.valid() && (by_id ? row.creator.id() != lock.creator : lock.wish.newer)) return nothing_there();
+  GCL_TRY(judge_version(row, lock.tid, lock.wish, *lock.facts, &lock.holders, &lock.verdict));
+  if (lock.verdict.kind != Verdict::kGo) return {};
   bool made = by_id && txns_.current().is_mine(row.creator.id());
   if (!lock.holders.has(lock.wish.mode) && !(made && lock.wish.mode != RowLock::kExclusive)) {
     if (lock.holders.updating && !lock.wish.newer && row.deleter != lock.newer_locked) {
@@ -98,8 +103,8 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
     change.commit();
     return {};
   }
-  std::vector<Locker> live = holders.others;
-  for (const Locker& own : holders.own)
+  std::vector<Locker> live(holders.others().begin(), holders.others().end());
+  for (const Locker& own : holders.own())
     if (own.id != lock.id) live.push_back(own);
   const Locker locker{lock.id, lock.wish.mode, {}};
   CellWriter cells;

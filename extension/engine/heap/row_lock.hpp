@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "extension/engine/heap/row.hpp"
@@ -38,29 +40,38 @@ inline Locker locker_of(const RowHeader& row) {
   return {row.deleter.id(), mode, row.outer()};
 }
 
+// The live locks on a version that judge() found in lock cells.
+struct RecordedLocks {
+  std::vector<Locker> others;  // of other transactions
+  std::vector<Locker> own;
+  std::vector<TxnId> unknown;  // Verdict::kAsk: ids whose fates are wanted, too
+};
+
 // The live locks on a version, as judge() found them.
 struct Holders {
-  Locker word;                 // what the deleter word stands for, if that counts; invalid id: nothing
-  bool word_is_mine = false;   // `word` is of our transaction
-  bool updating = false;       // `word` is another transaction's update, under way
-  int mine = -1;               // the strongest RowLock of our transaction, wherever recorded; -1: none
-  std::vector<Locker> others;  // of other transactions, in lock cells
-  std::vector<Locker> own;     // of our transaction, in lock cells
-  std::vector<TxnId> unknown;  // Verdict::kAsk: ids whose fates are wanted, too
+  Locker word;                // what the deleter word stands for, if that counts; invalid id: nothing
+  bool word_is_mine = false;  // `word` is of our transaction
+  bool updating = false;      // `word` is another transaction's update, under way
+  int mine = -1;              // the strongest RowLock of our transaction, wherever recorded; -1: none
+  std::unique_ptr<RecordedLocks> cells;
 
   void clear() {
     word = {};
     word_is_mine = updating = false;
     mine = -1;
-    others.clear();
-    own.clear();
-    unknown.clear();
+    cells.reset();
   }
   bool has(RowLock mode) const { return mine >= int(mode); }
   void mine_too(RowLock mode) { mine = std::max(mine, int(mode)); }
   bool word_is_others() const { return word.id.valid() && !word_is_mine; }
-  bool recorded() const { return !others.empty() || !own.empty(); }
-  size_t of_others() const { return others.size() + (word_is_others() ? 1 : 0); }
+  std::span<const Locker> others() const {
+    return cells ? std::span<const Locker>(cells->others) : std::span<const Locker>();
+  }
+  std::span<const Locker> own() const {
+    return cells ? std::span<const Locker>(cells->own) : std::span<const Locker>();
+  }
+  bool recorded() const { return !others().empty() || !own().empty(); }
+  size_t of_others() const { return others().size() + (word_is_others() ? 1 : 0); }
   // What our `id` must note if it takes the place of `word`: nothing about locks that a rollback of id ends, too.
   OuterLock outer_for(TxnId id) const {
     if (!word_is_mine) return {};

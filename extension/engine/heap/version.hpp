@@ -14,11 +14,11 @@ inline bool line_is_row(const ExclusiveGuard& page, uint16_t line) {
 inline RowOutcome no_such_row(Tid tid) { return {.result = RowResult::kInvisible, .conflict = {.next = tid}}; }
 
 // judge(), and what the lock cells say of a version that has some.  REQUIRES: an exclusive guard on the row's page.
-inline Result<Verdict> Heap::judge_version(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts,
-                                           Holders* holders) {
-  Verdict verdict = judge(txns_, facts, row, tid, wish, holders);
-  if (verdict.kind != Verdict::kGo || !row.has_lockers()) return verdict;
-  return judge_cells(row, tid, wish, facts, holders);
+inline Status Heap::judge_version(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
+                                  Verdict* verdict) {
+  *verdict = judge(txns_, facts, row, tid, wish, holders);
+  if (verdict->kind != Verdict::kGo || !row.has_lockers()) return {};
+  return judge_cells(row, tid, wish, facts, holders, verdict);
 }
 
 }  // namespace engine

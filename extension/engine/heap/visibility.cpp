@@ -239,25 +239,27 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, T
 
 Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,
                        std::span<const Locker> recorded, Holders* holders) {
+  holders->cells = std::make_unique<RecordedLocks>();
+  RecordedLocks& found = *holders->cells;
   for (const Locker& locker : recorded) {
     Hold hold = hold_of(txns, facts, locker);
     switch (hold.kind) {
       case Hold::kUnknown:
-        holders->unknown.push_back(hold.id);
+        found.unknown.push_back(hold.id);
         break;
       case Hold::kMine:
         holders->mine_too(hold.mode);
-        holders->own.push_back(locker);
+        found.own.push_back(locker);
         break;
       case Hold::kRunning:
         if (excludes(hold.mode, wish.mode)) return wait_for(hold.id, row, tid);
-        holders->others.push_back(locker);
+        found.others.push_back(locker);
         break;
       case Hold::kOver:
         break;
     }
   }
-  return holders->unknown.empty() ? Verdict{.kind = Verdict::kGo} : ask(holders->unknown.back());
+  return found.unknown.empty() ? Verdict{.kind = Verdict::kGo} : ask(found.unknown.back());
 }
 
 }  // namespace engine

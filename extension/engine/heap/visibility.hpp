@@ -64,7 +64,7 @@ struct Verdict {
     kGo,        // the row may be changed or locked; see the Holders
     kConflict,  // it may not: see `outcome`
     kWait,      // `id` (running, another's) must end first
-    kAsk,       // the fate of `id` (and of Holders::unknown) must be learned first
+    kAsk,       // the fate of `id` (and of RecordedLocks::unknown) must be learned first
     kNewer,     // to be locked, but the versions that follow must be locked first
     kCells,     // the block's lock pages must be found, or have room for `entries`
   } kind = kGo;
