@@ -24,6 +24,7 @@
 #include "coherence/base/result.hpp"
 #include "coherence/line/line.hpp"
 #include "coherence/pool/pool.hpp"
+#include "coherence/stats/held.hpp"
 #include "coherence/upcalls.hpp"
 
 namespace coherence {
@@ -73,6 +74,8 @@ class Node {
   uint64_t private_bytes() const { return private_bytes_; }
   const Counters& counters(SessionId) const;
   uint32_t sessions_max() const { return sessions_max_; }
+  // What this node's processes hold now, summed while they work: exact when they do not.  Looks at every line.
+  Held held() const noexcept;
 
   // --- the pool and its members --------------------------------------------------------------------------------------
   Pool& pool() const { return pool_; }

@@ -36,6 +36,19 @@ CREATE VIEW gcl_stat_waits AS SELECT * FROM gcl_stat_waits_get();
 COMMENT ON VIEW gcl_stat_waits IS
   'who waits for whom on every primary: a row for each process that waits for a lock and each that it waits for';
 
+CREATE FUNCTION gcl_stat_held_get() RETURNS TABLE (what text, held bigint)
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE VIEW gcl_stat_held AS SELECT * FROM gcl_stat_held_get();
+COMMENT ON VIEW gcl_stat_held IS
+  'what the processes of this primary hold now: zero, apart from this query''s own session, when nobody is at work';
+
+CREATE FUNCTION gcl_stat_space_get(OUT frames bigint, OUT free_frames bigint, OUT cached_pages bigint,
+    OUT pool_pages bigint, OUT free_pool_pages bigint, OUT status_words bigint) RETURNS record
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE VIEW gcl_stat_space AS SELECT * FROM gcl_stat_space_get();
+COMMENT ON VIEW gcl_stat_space IS
+  'room: this primary''s cache, the pages of the pool, and the ids of this primary''s transactions not yet let go';
+
 -- DDL on every primary (extension/pg/ddl)
 
 CREATE FUNCTION gcl_ddl_fingerprint() RETURNS text

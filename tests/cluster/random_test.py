@@ -1,0 +1,126 @@
+"""Random transactions on all primaries at once, with what must hold checked all the time, and nothing left behind.
+
+Environment: SEED, to play the same transactions again (their interleaving is the machine's); SECONDS, how long.
+"""
+import os
+import random
+import threading
+import time
+import traceback
+import unittest
+
+from harness import Cluster, SqlError, eventually
+from workload import TABLES, TOTAL, Reader, Worker
+
+SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
+SECONDS = float(os.environ.get("SECONDS", 15))
+PRIMARIES = 3
+# The workers that repeat other primaries' DDL keep their sessions.
+HELD = """SELECT what, held FROM gcl_stat_held WHERE held <> CASE what WHEN 'sessions of backends' THEN
+          (SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'gcl ddl%') ELSE 0 END"""
+
+
+class Random(unittest.TestCase):
+    def setUp(self):
+        # A cache smaller than the tables, so that pages come and go.
+        self.cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="8MB", settings=("autovacuum=off",)))
+        self.failures = []
+
+    def open(self, k):
+        return lambda: self.cluster.session(k)
+
+    def start(self, work, *arguments):
+        def guarded():
+            try:
+                work(*arguments)
+            except BaseException:  # pylint: disable=broad-except
+                self.failures.append(traceback.format_exc())
+                self.until = 0
+        thread = threading.Thread(target=guarded, daemon=True)
+        thread.start()
+        return thread
+
+    def disturb(self, until):
+        """Cancels and ends sessions at random."""
+        chance = random.Random(f"{SEED}/disturb")
+        while time.monotonic() < until and not self.failures:
+            time.sleep(chance.random() * 0.8)
+            k, how = chance.randint(1, PRIMARIES), chance.choice(["cancel", "cancel", "terminate"])
+            self.cluster.sql(k, f"SELECT pg_{how}_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE backend_type ="
+                                " 'client backend' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1) x")
+
+    def test_everything_at_once(self):
+        print(f"SEED={SEED} SECONDS={SECONDS:g}", flush=True)
+        self.cluster.sql(1, f"{TABLES}")
+        until = time.monotonic() + SECONDS
+        workers = [Worker(f"w{k}_{i}", self.open(k), SEED, until) for k in range(1, PRIMARIES + 1) for i in range(2)]
+        readers = [Reader(f"r{k}", self.open(k), SEED, until, workers) for k in range(1, PRIMARIES + 1)]
+        threads = [self.start(one.run) for one in [*workers, *readers]] + [self.start(self.disturb, until)]
+        for thread in threads:
+            thread.join(SECONDS + 60)
+            self.assertFalse(thread.is_alive(), "a session hangs")
+        self.assertEqual([], self.failures, "\n".join(self.failures) + f"\nSEED={SEED}" + self.cluster.server_errors())
+        counts = {}
+        for one in [*workers, *readers]:
+            for what, count in one.counts.items():
+                counts[what] = counts.get(what, 0) + count
+        print(dict(sorted(counts.items())), flush=True)
+        for one in [*workers, *readers]:
+            self.assertGreater(one.counts.get("committed", 0), 0, f"{one.name} got nothing done: {one.counts}")
+        self.assert_all_there(workers)
+        self.assert_nothing_held()
+
+    def assert_all_there(self, workers):
+        for k in range(1, PRIMARIES + 1):
+            self.assertEqual([f"{TOTAL}"], self.cluster.sql(k, "SELECT sum(bal) FROM acct"))
+            rows = dict(row.split("|") for row in self.cluster.sql(k, "SELECT who, max(n) FROM hist GROUP BY who"))
+            for worker in workers:
+                self.assertGreaterEqual(int(rows.get(worker.name, 0)), worker.committed)
+        for table in ("acct", "uniq", "hist", "side"):
+            # Nobody is left whom VACUUM would have to spare a row for.
+            self.cluster.sql(1, f"VACUUM {table}")
+        for k in range(1, PRIMARIES + 1):
+            answers = [self.cluster.sql(k, f"SET enable_seqscan = {seq}; SET enable_indexscan = {index}; SELECT count(*),"
+                                           " sum(bal), sum(id) FROM acct WHERE part >= 0")
+                       for seq, index in (("on", "off"), ("off", "on"), ("off", "off"))]
+            self.assertEqual(answers[:1] * 3, answers)
+
+    def assert_nothing_held(self):
+        for session in self.cluster.sessions:
+            session.close()
+        for k in range(1, PRIMARIES + 1):
+            # The query's own session has not touched the pool: it is not one of those counted.
+            try:
+                eventually(lambda k=k: self.cluster.sql(k, HELD) == [], 10)
+            except Exception as error:
+                raise AssertionError(f"primary {k} still holds {self.cluster.sql(k, HELD)}") from error
+            frames, free, cached = map(int, self.cluster.sql(
+                k, "SELECT frames, free_frames, cached_pages FROM gcl_stat_space")[0].split("|"))
+            self.assertEqual(frames, free + cached, f"primary {k}: frames that are neither free nor have a page")
+
+
+class Space(unittest.TestCase):
+    def test_dropped_and_undone_relations_give_their_pages_back(self):
+        cluster = self.enterContext(Cluster(primaries=2, settings=("autovacuum=off",)))
+        free = []
+        for turn in range(5):
+            for i in range(4):
+                cluster.sql(1, f"CREATE TABLE a{i} (id int PRIMARY KEY, v text UNIQUE) USING gcl; INSERT INTO a{i} SELECT i,"
+                               " repeat('v', 300) || i FROM generate_series(1, 2000) i; CREATE INDEX ON a{i} (v, id);"
+                               f" TRUNCATE a{i}; INSERT INTO a{i} VALUES (1, 'x'); DROP TABLE a{i}".replace("{i}", str(i)))
+                cluster.sql(2, f"BEGIN; CREATE TABLE a{i} (id int PRIMARY KEY) USING gcl; INSERT INTO a{i} SELECT"
+                               " generate_series(1, 1000); ROLLBACK")
+                try:
+                    cluster.sql(2, f"BEGIN; CREATE TABLE a{i} (id int PRIMARY KEY) USING gcl; INSERT INTO a{i} VALUES (1), (1)")
+                    self.fail("a duplicate key was accepted")
+                except SqlError as error:
+                    self.assertEqual("23505", error.state)
+            eventually(lambda: cluster.everywhere(HELD) == [[], []], 10)
+            free.append(int(cluster.sql(1, "SELECT free_pool_pages FROM gcl_stat_space")[0]))
+        # The log of DDL grows by some pages with every statement; a table of these has hundreds.
+        lost = [before - after for before, after in zip(free[1:], free[2:])]
+        self.assertLess(max(lost), 100, free)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
