@@ -79,6 +79,19 @@ class Locks(unittest.TestCase):
         self.holder.run("COMMIT")
         self.assertEqual("1", self.waiter.one("SELECT v FROM t WHERE id = 7"))
 
+    def test_terminated_waiters_leave_no_wait_behind(self):
+        self.hold(7)
+        self.waiter.send("UPDATE t SET v = 9 WHERE id = 7")
+        self.assertTrue(self.waiter.waits())
+        look = self.cluster.session(2)
+        waits = "SELECT held FROM gcl_stat_held WHERE what = 'transactions waited for'"
+        self.assertEqual("1", look.one(waits))
+        self.assertEqual("t", look.one(f"SELECT pg_terminate_backend({self.waiter_pid})"))
+        with self.assertRaises(SqlError):
+            self.waiter.result(5)
+        self.holder.run("ROLLBACK")
+        eventually(lambda: look.one(waits) == "0")
+
     def test_skip_locked_and_nowait(self):
         self.hold(8)
         self.assertEqual([], self.waiter.run("SELECT id FROM t WHERE id = 8 FOR UPDATE SKIP LOCKED", 5))
