@@ -139,6 +139,11 @@ engine::Heap& heap_of(Relation table) {
   });
 }
 
+void require_unfenced() {
+  if (bufmgr::BufferPool* pool = node_pool(); pool != nullptr && pool->fenced())
+    raise(coherence::Errc::kFenced, nullptr);
+}
+
 void prepare_to_write() {
   if (writing) return;
   const TransactionId xid = GetTopTransactionId();

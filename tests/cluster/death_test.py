@@ -72,6 +72,22 @@ class Death(unittest.TestCase):
         self.assert_fenced(began, (1, 3))
         self.assert_start_says_so()
 
+    def test_readers_of_what_is_in_their_cache(self):
+        """Who needs nobody hears of it, too: between statements of one snapshot, and within a statement."""
+        still, busy = self.cluster.session(2), self.cluster.session(3)
+        still.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        for _ in range(2):
+            still.run("SELECT count(*) FROM t")
+        busy.send("DO $$BEGIN LOOP PERFORM count(*) FROM t; END LOOP; END$$")
+        self.assertTrue(busy.waits(1))
+        began = time.monotonic()
+        self.cluster.kill_all(1)
+        self.waiters.append(busy)
+        self.assert_fenced(began, (2, 3))
+        with self.assertRaises(SqlError) as caught:
+            still.run("SELECT count(*) FROM t")
+        self.assertEqual(FENCED, caught.exception.state)
+
     def answers_fenced(self, k):
         try:
             self.cluster.sql(k, "SELECT count(*) FROM t")

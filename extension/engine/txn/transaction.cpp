@@ -29,6 +29,7 @@ TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Wait
 }
 
 Status TxnSystem::run(Batch& batch) {
+  if (pool_.fenced()) return Errc::kFenced;
   auto& memory = pool_.memory(session_);
   memory.post(batch);
   memory.wait(batch);

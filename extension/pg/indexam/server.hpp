@@ -32,10 +32,15 @@ engine::Heap& heap_of(Relation table);
 // is: call the operation again.
 void raise_unless_interrupted(coherence::Errc outcome, Relation rel);
 
-// Calls an engine operation until it ends otherwise than by an interrupt that turned out to be harmless.
+// ERROR if the pool is fenced; costs a load.
+void require_unfenced();
+
+// Calls an engine operation until it ends otherwise than by an interrupt that turned out to be harmless.  What it needs
+// may all be in this node's cache: the fence is looked at here, so that no statement goes on behind it.
 template <class Operation>
 auto until_done(Relation rel, Operation operation) {
   for (;;) {
+    require_unfenced();
     auto result = operation();
     if (result.ok()) return result;
     raise_unless_interrupted(result.error(), rel);
