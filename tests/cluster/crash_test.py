@@ -1,0 +1,287 @@
+"""Processes die, stop and leave under load.  An unclean death fences the pool: everybody hears of it within 5 s, nobody
+hangs, and start says so.  A process that only sleeps, and a primary that leaves in order, disturb nobody.
+
+Environment: SEED; SECONDS, how long to kill (each death takes a cluster of its own).
+"""
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+import traceback
+import unittest
+
+from harness import Cluster, SqlError, eventually
+from workload import TABLES, TOTAL, Reader, Worker
+
+SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
+SECONDS = float(os.environ.get("SECONDS", 20))
+HEARD_MAX = 5.0  # seconds from a death to the last session that knows
+PRIMARIES = 3
+# What a session is told when a primary dies or leaves.
+ENDS = {"57P02", "57P01", "57P03", "08006", "58000"}
+WORKERS = "SELECT pid FROM pg_stat_activity WHERE backend_type LIKE 'gcl%' ORDER BY random() LIMIT 1"
+CLIENTS = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+
+
+class Mortal(Worker):
+    """A worker that ends when it hears of a death."""
+
+    dying = None  # set before somebody is killed
+
+    def is_the_end(self, error):
+        return self.dying is not None and self.dying.is_set() and error.state in ENDS
+
+
+class MortalReader(Reader):
+    dying = None
+    is_the_end = Mortal.is_the_end
+
+
+class Load:
+    """Random transactions on all primaries until stop(), or until each has heard of a death."""
+
+    def __init__(self, cluster, seed, primaries=range(1, PRIMARIES + 1)):
+        self.failures, self.dying, self.threads = [], threading.Event(), []
+        far = time.monotonic() + 600
+        self.workers = [Mortal(f"w{k}_{i}", lambda k=k: cluster.session(k), seed, far) for k in primaries for i in (0, 1)]
+        self.readers = [MortalReader(f"r{k}", lambda k=k: cluster.session(k), seed, far, self.workers) for k in primaries]
+        for one in [*self.workers, *self.readers]:
+            one.dying = self.dying
+            self.threads.append(threading.Thread(target=self.guarded, args=(one,), daemon=True))
+            self.threads[-1].start()
+
+    def guarded(self, one):
+        try:
+            one.run()
+        except BaseException:  # pylint: disable=broad-except
+            self.failures.append(traceback.format_exc())
+
+    def stop(self):
+        for one in [*self.workers, *self.readers]:
+            one.until = 0
+        self.join(40)
+
+    def join(self, seconds):
+        """Waits for all; returns who is still at work after `seconds`."""
+        deadline = time.monotonic() + seconds
+        for thread in self.threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return [one.name for one, thread in zip([*self.workers, *self.readers], self.threads) if thread.is_alive()]
+
+    def committed(self):
+        return {worker.name: worker.committed for worker in self.workers}
+
+
+def processes_of(cluster):
+    """Processes that run in a data directory of the cluster."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/cwd").startswith(cluster.dir + "/"):
+                found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+class Crash(unittest.TestCase):
+    def cluster_under_load(self, seed):
+        cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",)))
+        cluster.sql(1, TABLES)
+        return cluster, Load(cluster, seed)
+
+    def victim(self, chance, cluster, kind, k):
+        if kind == "postmaster":
+            return cluster.postmaster(k)
+        if kind == "auxiliary":
+            parent = cluster.postmaster(k)
+            children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(parent)], text=True, capture_output=True)
+            names = ("checkpointer", "background writer", "walwriter", "logical replication launcher", "stats")
+            return int(chance.choice([line.split()[0] for line in children.stdout.splitlines()
+                                      if any(name in line for name in names)]))
+        return int(cluster.sql(k, WORKERS if kind == "worker" else f"{CLIENTS} ORDER BY random() LIMIT 1")[0])
+
+    def die(self, turn, kind):
+        chance = random.Random(f"{SEED}/{turn}")
+        cluster, load = self.cluster_under_load(f"{SEED}/{turn}")
+        try:
+            time.sleep(1 + chance.random())
+            k = chance.randint(1, PRIMARIES)
+            victim = self.victim(chance, cluster, kind, k)
+            with self.subTest(SEED=SEED, turn=turn, kind=kind, primary=k, pid=victim):
+                load.dying.set()
+                began = time.monotonic()
+                os.kill(victim, signal.SIGKILL)
+                working = load.join(HEARD_MAX)
+                self.assertEqual([], working, f"not heard after {HEARD_MAX} s" + cluster.server_errors())
+                print(f"{turn}: {kind} {victim} of primary {k}: heard after {time.monotonic() - began:.2f} s", flush=True)
+                self.assertEqual([], load.failures, "\n".join(load.failures))
+                self.assert_fenced(cluster, k)
+        finally:
+            load.stop()
+            self.doCleanups()
+
+    def assert_fenced(self, cluster, dead):
+        for k in range(1, PRIMARIES + 1):
+            if k == dead:
+                continue  # down, or up again and refused
+            self.assertEqual(["1"], cluster.sql(k, "SELECT 1"))
+            with self.assertRaises(SqlError) as caught:
+                cluster.sql(k, "SELECT count(*) FROM acct")
+            self.assertEqual("57P02", caught.exception.state)
+        began = time.monotonic()
+        cluster.ctl("stop", cluster.dir, check=False)
+        self.assertLess(time.monotonic() - began, 30)
+        eventually(lambda: processes_of(cluster) == [], 5)
+        said = cluster.ctl("start", cluster.dir, check=False)
+        self.assertNotEqual(0, said.returncode)
+        self.assertIn("not closed cleanly", said.stdout + said.stderr)
+
+    def test_deaths_at_random_moments(self):
+        kinds = ["backend", "worker", "postmaster", "auxiliary"]
+        chance, until, turn = random.Random(SEED), time.monotonic() + SECONDS, 0
+        chance.shuffle(kinds)
+        while time.monotonic() < until:
+            self.die(turn, kinds[turn % len(kinds)])
+            turn += 1
+
+
+class Sleeping(unittest.TestCase):
+    """A process that is stopped holds up others, and nothing else happens."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",)))
+        self.cluster.sql(1, TABLES)
+
+    def assert_all_well(self, load):
+        load.stop()
+        self.assertEqual([], load.failures, "\n".join(load.failures))
+        for k in range(1, PRIMARIES + 1):
+            self.assertEqual([f"{TOTAL}"], self.cluster.sql(k, "SELECT sum(bal) FROM acct"))
+            self.assertEqual(["f"], self.cluster.sql(k, "SELECT fenced FROM gcl_stat_node"))
+
+    def test_a_backend_with_a_page_latch(self):
+        busy, look = self.cluster.session(1), self.cluster.session(1)
+        pid = busy.pid()
+        busy.send("DO $$BEGIN FOR i IN 1..3000000 LOOP UPDATE acct SET ver = ver + 1 WHERE id = 1 + i % 100;"
+                  " COMMIT; END LOOP; END$$")
+        held = "SELECT sum(held) FROM gcl_stat_held WHERE what IN ('exclusive latches', 'shared latches')"
+        for _ in range(3000):
+            os.kill(pid, signal.SIGSTOP)
+            if look.one(held) != "0":
+                break
+            os.kill(pid, signal.SIGCONT)
+        else:
+            self.fail("never stopped with a latch")
+        try:
+            other = self.cluster.session(2)
+            other_pid = other.pid()
+            other.send("UPDATE acct SET ver = ver + 1")
+            self.assertTrue(other.waits(6))
+            self.assertEqual(["t"], self.cluster.sql(2, f"SELECT pg_cancel_backend({other_pid})"))
+            with self.assertRaises(SqlError) as caught:
+                other.result(5)
+            self.assertEqual("57014", caught.exception.state)
+            other.send("SELECT sum(bal) FROM acct")
+            other.waits(0.5)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        self.assertEqual([f"{TOTAL}"], other.result(10))
+        self.assertEqual(["t"], look.run(f"SELECT pg_cancel_backend({pid})"))
+        with self.assertRaises(SqlError) as caught:
+            busy.result(5)
+        self.assertEqual("57014", caught.exception.state)
+        self.assertEqual(["f"], other.run("SELECT fenced FROM gcl_stat_node"))
+
+    def test_backends_and_workers_at_random(self):
+        chance, load = random.Random(SEED), Load(self.cluster, SEED)
+        time.sleep(0.5)
+        for _ in range(4):
+            k = chance.randint(1, PRIMARIES)
+            victims = self.cluster.sql(k, chance.choice([WORKERS, f"{CLIENTS} ORDER BY random() LIMIT 2"]))
+            for pid in map(int, victims):
+                os.kill(pid, signal.SIGSTOP)
+            time.sleep(chance.random() * 2)
+            for pid in map(int, victims):
+                os.kill(pid, signal.SIGCONT)
+            time.sleep(0.2)
+        self.assert_all_well(load)
+
+
+class Leaving(unittest.TestCase):
+    """Primaries that are stopped in order under load: the others go on, nothing that was committed is lost."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",)))
+        self.cluster.sql(1, TABLES)
+
+    def leave(self, k, how):
+        os.kill(self.cluster.postmaster(k), how)
+
+    def is_down(self, k):
+        return not os.path.exists(f"{self.cluster.dir}/node{k}/data/postmaster.pid")
+
+    def assert_kept(self, *loads):
+        for load in loads:
+            self.assertEqual([], load.failures, "\n".join(load.failures) + self.cluster.server_errors())
+        rows = dict(row.split("|") for row in self.cluster.sql(1, "SELECT who, max(n) FROM hist GROUP BY who"))
+        for load in loads:
+            for who, n in load.committed().items():
+                self.assertGreaterEqual(int(rows.get(who, 0)), n, who)
+        for k in range(1, PRIMARIES + 1):
+            self.assertEqual([f"{TOTAL}"], self.cluster.sql(k, "SELECT sum(bal) FROM acct"))
+
+    def test_fast_one_by_one(self):
+        going, staying = Load(self.cluster, SEED, (3,)), Load(self.cluster, SEED, (1, 2))
+        time.sleep(1)
+        going.dying.set()
+        self.leave(3, signal.SIGINT)
+        self.assertEqual([], going.join(15))
+        eventually(lambda: self.is_down(3), 20)
+        time.sleep(0.5)
+        self.assertEqual([], staying.failures, "\n".join(staying.failures))
+        self.cluster.start(3)
+        staying.stop()
+        self.assert_kept(going, staying)
+
+    def test_smart(self):
+        going, staying = Load(self.cluster, SEED, (3,)), Load(self.cluster, SEED, (1, 2))
+        time.sleep(1)
+        going.dying.set()  # a session that reconnects is refused
+        self.leave(3, signal.SIGTERM)
+        time.sleep(1)
+        self.assertFalse(self.is_down(3))
+        going.stop()
+        eventually(lambda: self.is_down(3), 20)
+        staying.stop()
+        self.cluster.start(3)
+        self.assert_kept(going, staying)
+
+    def test_fast_all_at_once(self):
+        load = Load(self.cluster, SEED)
+        time.sleep(1.5)
+        load.dying.set()
+        said = self.cluster.stop()
+        self.assertIn("saved", said.stdout)
+        self.assertEqual([], load.join(10))
+        eventually(lambda: processes_of(self.cluster) == [], 5)
+        self.cluster.start()
+        self.assert_kept(load)
+
+    def test_immediate_is_a_death(self):
+        load = Load(self.cluster, SEED)
+        time.sleep(1)
+        load.dying.set()
+        self.leave(2, signal.SIGQUIT)
+        self.assertEqual([], load.join(HEARD_MAX))
+        self.assertEqual([], load.failures, "\n".join(load.failures))
+        self.cluster.ctl("stop", self.cluster.dir, check=False)
+        said = self.cluster.ctl("start", self.cluster.dir, check=False)
+        self.assertIn("not closed cleanly", said.stdout + said.stderr)
+
+
+if __name__ == "__main__":
+    print(f"SEED={SEED}", flush=True)
+    unittest.main(verbosity=2)
