@@ -37,6 +37,11 @@ bool has_pages(Relation rel) {
   return smgrexists(RelationGetSmgr(rel), MAIN_FORKNUM) && smgrnblocks(RelationGetSmgr(rel), MAIN_FORKNUM) > 0;
 }
 
+// None for who repeats another's DDL (P3 of ../ddl): when it is caught up with later the pages may be long gone.
+uint32_t used_blocks(Relation rel, engine::Heap& heap) {
+  return ddl_replaying() ? 0 : *until_done(rel, [&] { return heap.used_blocks(); });
+}
+
 }  // namespace
 
 // TRUNCATE and rewrites come here too: `rel` then still has its old file, whose pages go when the transaction commits.
@@ -76,7 +81,7 @@ uint64 gcl_relation_size(Relation rel, ForkNumber fork) {
   // Who catches up with the log may be at a table whose pages have been given back since.
   if (ddl_replaying()) return 0;
   engine::Heap& heap = heap_of(rel);
-  const uint32_t blocks = *until_done(rel, [&] { return heap.used_blocks(); });
+  const uint32_t blocks = used_blocks(rel, heap);
   return blocks == 0 ? 0 : (uint64{heap.block_at(blocks - 1)} + 1) * BLCKSZ;
 }
 
@@ -99,7 +104,7 @@ const SizeSeen& size_seen(Relation rel) {
       now - slot.at < USECS_PER_SEC)
     return slot;
   engine::Heap& heap = heap_of(rel);
-  const uint32_t used = *until_done(rel, [&] { return heap.used_blocks(); });
+  const uint32_t used = used_blocks(rel, heap);
   slot = {RelationGetRelid(rel), rel->rd_node.relNode, used, used == 0 ? 0 : heap.block_at(used - 1) + 1, now};
   return slot;
 }
