@@ -40,6 +40,7 @@ template <class Guard>
 
 template <class Guard, class Lock>
 Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, bool exclusive) {
+  const WaitCheck check(session, page);
   for (;;) {
     Line* line = find(page);
     if (line == nullptr) {
@@ -49,7 +50,10 @@ Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, b
     }
     VERIFY(!session.holds(*line));  // E2: it would wait for itself
     const Status locked = lock(*line);
-    if (locked) return make_guard<Guard>(session, *line, page, exclusive);
+    if (locked) {
+      check.latched(*line);
+      return make_guard<Guard>(session, *line, page, exclusive);
+    }
     if (locked.error() != Errc::kRestart) return locked.error();
     session.counts_.add(Count::kRestarts);
   }
@@ -91,6 +95,7 @@ OptimisticGuard BufferPool::peek(Session& session, PageId page) noexcept {
 }
 
 Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page) {
+  WaitCheck::expect_alone(session);
   for (;;) {
     if (OptimisticGuard guard = peek(session, page)) return guard;
     auto turn = fix_shared(session, page);
@@ -103,6 +108,7 @@ Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page
 }
 
 Status BufferPool::copy_page(Session& session, PageId page, void* to) {
+  WaitCheck::expect_alone(session);
   session.counts_.add(Count::kCopies);
   for (int i = 0; i < kOptimisticTries; ++i) {
     const OptimisticGuard look = peek(session, page);
@@ -117,6 +123,7 @@ Status BufferPool::copy_page(Session& session, PageId page, void* to) {
 }
 
 Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGuard& look) {
+  WaitCheck::expect_alone(session);
   if (!look) return Errc::kRestart;
   const Status quick = session.coherence_.try_upgrade(*look.line_, look.id(), look.version_);
   if (quick) return make_guard<ExclusiveGuard>(session, *look.line_, look.id(), true);

@@ -5,8 +5,8 @@
 //   OptimisticGuard takes nothing and writes nothing; what was read counts only if validate() still says so.
 //
 // G2. Guards are short: no guard is held while waiting for a lock, a client or a flush.
-// G3. Waiting for another page under a guard follows one order (B-link: up, then right; heap page, map page,
-//     allocator); otherwise use try_ and restart.
+// G3. Waiting for another page under a guard follows one of the orders of wait_order.hpp, and says which; otherwise use
+//     try_ and restart.  Debug builds check it.
 // G4. Bytes read through an OptimisticGuard may be torn: offsets are bounds-checked before use, values are copied out
 //     with copy(), and nothing is believed before validate().  No user code (comparators) runs on them.
 // G5. A guard is used by the session that made it, and ends before that session's statement does; the session's ledger

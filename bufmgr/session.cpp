@@ -43,4 +43,22 @@ void Session::release_all() noexcept {
   if (reserved_ != 0) pool_.ring_.give_back(std::exchange(reserved_, 0));
 }
 
+#ifndef NDEBUG
+WaitCheck::WaitCheck(Session& session, PageId wanted) noexcept
+    : session_(session), claimed_(std::exchange(session.next_wait_, WaitOrder::kAlone)) {
+  VERIFY(session.held_ == 0 || claimed_ != WaitOrder::kAlone);  // G3
+  for (int i = 0; i < session.held_; ++i)
+    VERIFY(claimed_ != WaitOrder::kById || session.ledger_[i].line->page() < wanted);
+}
+
+LatchedPage WaitCheck::seen(const Line& line) const noexcept {
+  const auto* header = reinterpret_cast<const PageHeader*>(session_.coherence_.node().frame(line));
+  return {line.page(), header->type};
+}
+
+void WaitCheck::latched(const Line& wanted) const noexcept {
+  for (int i = 0; i < session_.held_; ++i) VERIFY(in_order(claimed_, seen(*session_.ledger_[i].line), seen(wanted)));
+}
+#endif
+
 }  // namespace bufmgr

@@ -12,6 +12,7 @@
 
 #include "bufmgr/frame/replacement.hpp"
 #include "bufmgr/log_sink.hpp"
+#include "bufmgr/wait_order.hpp"
 #include "coherence/base/ids.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/session.hpp"
@@ -72,6 +73,13 @@ class Session {
   // What is held now.
   int guards_held() const { return held_; }
   uint64_t ring_reserved() const { return reserved_; }
+  // Claims the order of the next fix_ that is called while guards are held (G3).  Debug builds check the claim, and
+  // that there is one.
+  void next_wait([[maybe_unused]] WaitOrder order) noexcept {
+#ifndef NDEBUG
+    next_wait_ = order;
+#endif
+  }
   // Ends every guard and returns every reservation.  For aborts that ran no destructors.
   void release_all() noexcept;
 
@@ -81,6 +89,7 @@ class Session {
   friend class SharedGuard;
   friend class ExclusiveGuard;
   friend class PageProvider;
+  friend class WaitCheck;
 
   struct Held {
     coherence::Line* line;
@@ -126,6 +135,29 @@ class Session {
   uint64_t reserved_ = 0;                // ring bytes promised to this session's mini-transactions
   int held_ = 0;
   Held ledger_[kGuardsMax];
+#ifndef NDEBUG
+  WaitOrder next_wait_ = WaitOrder::kAlone;
+#endif
+};
+
+// One wait for a page, in debug builds: made before it, told of the page after it.  Nothing in others.
+class WaitCheck {
+ public:
+#ifdef NDEBUG
+  WaitCheck(Session&, PageId) noexcept {}
+  void latched(const coherence::Line&) const noexcept {}
+  static void expect_alone(const Session&) noexcept {}
+#else
+  WaitCheck(Session& session, PageId wanted) noexcept;
+  void latched(const coherence::Line& wanted) const noexcept;
+  // A call that may wait, whatever the chance of a hit is.
+  static void expect_alone(const Session& session) noexcept { VERIFY(session.held_ == 0); }  // G3
+
+ private:
+  LatchedPage seen(const coherence::Line& line) const noexcept;
+  Session& session_;
+  WaitOrder claimed_;
+#endif
 };
 
 }  // namespace bufmgr

@@ -35,6 +35,7 @@ Result<Put> put(const Ground& g, const Gate& gate, const Gap& gap, const EntryIm
     gate_page = guard.take();
     if (gate_page.header().version != gate.version) return Put::kMoved;
   }
+  if (apart) g.session->next_wait(bufmgr::WaitOrder::kRight);
   auto leaf = g.pool->fix_exclusive(*g.session, gap.page);
   if (!leaf) return leaf.error();
   const Head head = head_of(*leaf);

@@ -7,6 +7,7 @@ namespace {
 
 using bufmgr::ExclusiveGuard;
 using bufmgr::MiniTransaction;
+using bufmgr::WaitOrder;
 
 // Where ascending keys arrive, the left page is left this full and gets no more.
 constexpr uint32_t kTailFillLeaf = 90;  // percent
@@ -78,11 +79,13 @@ Result<bool> cut_page(const Ground& g, PageId id, Plan& plan, PageId fresh) {
   auto page = g.pool->fix_exclusive(*g.session, id);
   if (!page) return page.error();
   if (page->header().version != plan.head.version) return false;
+  g.session->next_wait(WaitOrder::kNew);
   auto sibling = g.pool->fix_exclusive(*g.session, fresh);
   if (!sibling) return sibling.error();
   ExclusiveGuard old_sibling;
   const PageId old_right = plan.head.special.right;
   if (old_right.valid()) {
+    g.session->next_wait(WaitOrder::kRight);
     auto guard = g.pool->fix_exclusive(*g.session, old_right);
     if (!guard) return guard.error();
     old_sibling = guard.take();
@@ -110,6 +113,7 @@ Result<bool> push_down(const Ground& g, Plan& plan, PageId fresh) {
   // The child comes first: it lies below (upwards order), though nobody can know it yet.
   auto child = g.pool->fix_exclusive(*g.session, fresh);
   if (!child) return child.error();
+  g.session->next_wait(WaitOrder::kNew);
   auto root = g.pool->fix_exclusive(*g.session, g.root);
   if (!root) return root.error();
   if (root->header().version != plan.head.version) return false;
@@ -185,6 +189,7 @@ Result<Linked> link_sibling(const Ground& g, PageId left, PageId parent, uint64_
   if (!page) return page.error();
   const Head head = head_of(*page);
   if ((head.special.flags & kIncompleteSplit) == 0) return Linked::kDone;
+  g.session->next_wait(WaitOrder::kUp);
   auto above = g.pool->fix_exclusive(*g.session, parent);
   if (!above) return above.error();
   const Head up = head_of(*above);

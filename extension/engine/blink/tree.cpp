@@ -54,6 +54,7 @@ Status make_pages(BufferPool& pool, Session& session, PageId meta, PageId root) 
   GCL_TRY(change.reserve(log_space(2)));
   auto meta_page = pool.fix_exclusive(session, meta);
   if (!meta_page) return meta_page.error();
+  session.next_wait(bufmgr::WaitOrder::kNew);
   auto root_page = pool.fix_exclusive(session, root);
   if (!root_page) return root_page.error();
   const uint32_t relation = uint32_t(meta.number());

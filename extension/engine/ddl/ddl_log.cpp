@@ -107,10 +107,12 @@ Result<uint64_t> DdlLog::link(PageId root, PageId entry) {
   std::memcpy(&now, top->bytes() + kPageBody, sizeof now);
   bufmgr::ExclusiveGuard before;
   if (now.last != kNone) {
+    session_.next_wait(bufmgr::WaitOrder::kRight);
     auto guard = pool_.fix_exclusive(session_, PageId{now.last});
     if (!guard) return guard.error();
     before = guard.take();
   }
+  session_.next_wait(bufmgr::WaitOrder::kRight);  // the list's new end
   auto fresh = pool_.fix_exclusive(session_, entry);
   if (!fresh) return fresh.error();
 

@@ -217,6 +217,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   if (!first) return first.error();
   ExclusiveGuard second;
   if (elsewhere) {
+    session.next_wait(bufmgr::WaitOrder::kById);
     auto guard = pool.fix_exclusive(session, std::max(*page, other));
     if (!guard) return guard.error();
     second = guard.take();

@@ -231,6 +231,7 @@ Status Heap::add_map_page() {
     root->release();
     return give_back(error);
   }
+  session.next_wait(bufmgr::WaitOrder::kNew);
   auto guard = pool.fix_exclusive(session, *fresh);
   if (!guard) {
     root->release();

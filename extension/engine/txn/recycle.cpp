@@ -160,6 +160,7 @@ Status TxnSystem::append_aborted(const std::vector<uint64_t>& sequences) {
     if (!guard) return guard.error();
     bufmgr::ExclusiveGuard before;
     if (at == 0 && view.last_page.valid()) {
+      session_.next_wait(bufmgr::WaitOrder::kNew);
       auto last = pool_.fix_exclusive(session_, view.last_page);
       if (!last) return last.error();
       before = last.take();

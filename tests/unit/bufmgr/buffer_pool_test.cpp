@@ -165,6 +165,7 @@ TEST(BufferPool, ReleaseAllEndsWhatAnAbortLeftBehind) {
     MiniTransaction change(pool, *a);
     ASSERT_TRUE(change.reserve(1000));
     auto g1 = pool.fix_exclusive(*a, one);
+    a->next_wait(WaitOrder::kNew);
     auto g2 = pool.fix_shared(*a, two);
     EXPECT_EQ(a->guards_held(), 2);
     EXPECT_GT(a->ring_reserved(), 0u);

@@ -46,14 +46,15 @@ void replay(std::map<uint64_t, Image>& images, const std::vector<std::vector<std
 // A change of one to three pages, of every kind.  Pages are taken in order of their numbers.
 void random_change(BufferPool& pool, Session& session, const std::vector<PageId>& pages, std::mt19937_64& random) {
   auto below = [&](uint32_t n) { return uint32_t(random() % n); };
-  std::set<uint32_t> chosen;
-  for (uint32_t i = below(3) + 1; i > 0; --i) chosen.insert(below(uint32_t(pages.size())));
+  std::set<PageId> chosen;
+  for (uint32_t i = below(3) + 1; i > 0; --i) chosen.insert(pages[below(uint32_t(pages.size()))]);
   MiniTransaction change(pool, session);
   ASSERT_TRUE(change.reserve(40000));
   std::vector<ExclusiveGuard> guards;
   guards.reserve(chosen.size());
-  for (uint32_t i : chosen) {
-    auto guard = pool.fix_exclusive(session, pages[i]);
+  for (const PageId id : chosen) {
+    session.next_wait(WaitOrder::kById);
+    auto guard = pool.fix_exclusive(session, id);
     ASSERT_TRUE(guard.ok());
     guards.push_back(guard.take());
     change.join(guards.back());

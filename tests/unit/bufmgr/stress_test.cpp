@@ -172,11 +172,13 @@ TEST(Interrupts, AWaitForFramesEnds) {
   Switch interrupts;
   auto b = cluster.session(0, &interrupts);
   for (int i = 0; i < 8; ++i) {
+    b->next_wait(WaitOrder::kById);
     auto page = pool.fix_shared(*b, extent + i);
     ASSERT_TRUE(page.ok());
     guards.push_back(page.take());
   }
   interrupts.set(true);
+  b->next_wait(WaitOrder::kById);
   auto page = pool.fix_shared(*b, extent + 20);
   EXPECT_EQ(page.error(), coherence::Errc::kInterrupted);
   guards.clear();

@@ -1,0 +1,55 @@
+// G3, as code: in which order a session may wait for pages while it holds guards.
+//
+// Two sessions that each hold a page and wait for the other's would wait for ever: neither node can give its page up,
+// and no detector looks at latches.  So every wait under a guard (a fix_ call, hit or miss: which of the two it is is
+// chance) belongs to one of the orders below, and none of them can run in a circle:
+//
+//   kUp       B-link pages: from a level to the one above it.
+//   kRight    along a chain: B-link pages of one level from left to right, a list's pages from its first to its last.
+//   kById     heap pages: from the lower page number to the higher, whichever memory node they lie in.
+//   kNew      one of the two is new: only this session knows it, so nobody waits for it with a page in hand.
+//
+// Between chains, relations and kinds of pages there is no order, so there is no waiting either: release first, or
+// try_. The map page of a relation and the allocator's are waited for with no guard held (MiniTransaction::reserve()
+// and allocate() insist on it).
+//
+//   session.next_wait(WaitOrder::kUp);                       // what the next fix_ claims; debug builds check it
+//   auto parent = pool.fix_exclusive(session, up);
+#pragma once
+
+#include <cstdint>
+
+#include "bufmgr/page.hpp"
+
+namespace bufmgr {
+
+enum class WaitOrder : uint8_t { kAlone, kUp, kRight, kById, kNew };
+
+struct LatchedPage {
+  PageId id;
+  PageType type;  // as it is now: kUnused while nobody has formatted it
+};
+
+// Whether what is seen of two pages agrees with the claim that `wanted` comes behind `held` in that order.  A new page
+// says nothing of its place: its neighbours in the order are checked against each other.
+constexpr bool in_order(WaitOrder order, LatchedPage held, LatchedPage wanted) {
+  const bool either_new = held.type == PageType::kUnused || wanted.type == PageType::kUnused;
+  const bool blink = held.type == PageType::kBlinkLeaf || held.type == PageType::kBlinkInner;
+  switch (order) {
+    case WaitOrder::kAlone:
+      return false;
+    case WaitOrder::kUp:
+      return either_new || (blink && wanted.type == PageType::kBlinkInner);
+    case WaitOrder::kRight:
+      return either_new ||
+             (held.type == wanted.type && (blink || held.type == PageType::kList || held.type == PageType::kLog));
+    case WaitOrder::kById:
+      return held.id < wanted.id && (held.type == PageType::kHeap || held.type == PageType::kUnused) &&
+             (wanted.type == PageType::kHeap || wanted.type == PageType::kUnused);
+    case WaitOrder::kNew:
+      return either_new;
+  }
+  return false;
+}
+
+}  // namespace bufmgr

@@ -1,0 +1,121 @@
+// G3: waits for pages under guards keep to one order, and debug builds say so when they do not.
+#include "bufmgr/wait_order.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/cluster_fixture.hpp"
+
+namespace bufmgr {
+namespace {
+
+constexpr WaitOrder kOrders[] = {WaitOrder::kAlone, WaitOrder::kUp, WaitOrder::kRight, WaitOrder::kById,
+                                 WaitOrder::kNew};
+constexpr PageType kTypes[] = {PageType::kUnused,    PageType::kPoolRoot,  PageType::kSpaceMap,  PageType::kRelation,
+                               PageType::kExtentMap, PageType::kHeap,      PageType::kBlinkMeta, PageType::kBlinkInner,
+                               PageType::kBlinkLeaf, PageType::kLockCells, PageType::kOverflow,  PageType::kLog,
+                               PageType::kList};
+
+LatchedPage page(PageType type, uint64_t number = 5, uint8_t memory_node = 0) {
+  return {PageId::at({memory_node}, number), type};
+}
+bool any_order(LatchedPage held, LatchedPage wanted) {
+  for (WaitOrder order : kOrders) {
+    if (in_order(order, held, wanted)) return true;
+  }
+  return false;
+}
+
+// Two kinds of pages are waited for in one direction at most, so kinds make no circle; within a kind there is a chain
+// or the page's number.
+TEST(WaitOrder, KindsOfPagesAreWaitedForInOneDirection) {
+  for (PageType a : kTypes) {
+    for (PageType b : kTypes) {
+      if (a == b || a == PageType::kUnused || b == PageType::kUnused) continue;
+      const bool there = any_order(page(a, 5), page(b, 6)) || any_order(page(a, 6), page(b, 5));
+      const bool back = any_order(page(b, 5), page(a, 6)) || any_order(page(b, 6), page(a, 5));
+      EXPECT_FALSE(there && back) << int(a) << " and " << int(b);
+      if (there) {
+        EXPECT_EQ(a, PageType::kBlinkLeaf);
+        EXPECT_EQ(b, PageType::kBlinkInner);
+      }
+    }
+  }
+}
+
+TEST(WaitOrder, HeapPagesAreWaitedForByNumberAcrossMemoryNodes) {
+  for (PageType a : {PageType::kHeap, PageType::kUnused}) {
+    for (PageType b : {PageType::kHeap, PageType::kUnused}) {
+      EXPECT_TRUE(in_order(WaitOrder::kById, page(a, 7), page(b, 8)));
+      EXPECT_FALSE(in_order(WaitOrder::kById, page(a, 8), page(b, 7)));
+      EXPECT_FALSE(in_order(WaitOrder::kById, page(a, 8), page(b, 8)));
+      EXPECT_TRUE(in_order(WaitOrder::kById, page(a, 8, 0), page(b, 7, 1)));
+      EXPECT_FALSE(in_order(WaitOrder::kById, page(a, 7, 1), page(b, 8, 0)));
+    }
+  }
+  EXPECT_FALSE(in_order(WaitOrder::kById, page(PageType::kHeap, 7), page(PageType::kExtentMap, 8)));
+  EXPECT_FALSE(in_order(WaitOrder::kById, page(PageType::kBlinkLeaf, 7), page(PageType::kBlinkLeaf, 8)));
+}
+
+TEST(WaitOrder, ChainsAreWaitedForWithinTheirKind) {
+  for (PageType a : kTypes) {
+    for (PageType b : kTypes) {
+      if (a == PageType::kUnused || b == PageType::kUnused) continue;
+      const bool chain =
+          a == PageType::kBlinkLeaf || a == PageType::kBlinkInner || a == PageType::kList || a == PageType::kLog;
+      EXPECT_EQ(in_order(WaitOrder::kRight, page(a), page(b)), a == b && chain) << int(a) << " and " << int(b);
+      EXPECT_FALSE(in_order(WaitOrder::kNew, page(a), page(b))) << "neither is new";
+      EXPECT_FALSE(in_order(WaitOrder::kAlone, page(a), page(b)));
+    }
+  }
+}
+
+class WaitsUnderGuards : public testing::Test {
+ protected:
+  void SetUp() override { first_ = *pool_.allocate(*session_, 64); }
+  gcl_test::Cluster cluster_{{.nodes = 1, .workers = false}};  // nobody runs but the test: it forks
+  BufferPool& pool_ = cluster_.pool(0);
+  std::unique_ptr<Session> session_ = cluster_.session(0);
+  PageId first_;
+};
+
+TEST_F(WaitsUnderGuards, AreAdmittedInTheOrderTheyClaim) {
+  auto low = pool_.fix_exclusive(*session_, first_);
+  ASSERT_TRUE(low.ok());
+  session_->next_wait(WaitOrder::kById);
+  auto high = pool_.fix_shared(*session_, first_ + 1);
+  ASSERT_TRUE(high.ok());
+  session_->next_wait(WaitOrder::kNew);
+  EXPECT_TRUE(pool_.fix_shared(*session_, first_ + 2));
+  auto never_waits = pool_.try_shared(*session_, first_ + 2);
+  EXPECT_TRUE(never_waits.ok()) << "try_ needs no order";
+}
+
+#ifndef NDEBUG
+using WaitsUnderGuardsDeathTest = WaitsUnderGuards;
+
+// Each dies before it waits, and so before it latches anything: the pool is unharmed.
+TEST_F(WaitsUnderGuardsDeathTest, WithoutAnOrderAreABug) {
+  auto held = pool_.fix_shared(*session_, first_);
+  ASSERT_TRUE(held.ok());
+  alignas(8) std::byte copy[kPageSize];
+  EXPECT_DEATH((void)pool_.fix_shared(*session_, first_ + 1), "VERIFY.*kAlone");
+  EXPECT_DEATH((void)pool_.fix_exclusive(*session_, first_ + 1), "VERIFY.*kAlone");
+  EXPECT_DEATH((void)pool_.fix_optimistic(*session_, first_ + 1), "VERIFY.*held_ == 0");
+  EXPECT_DEATH((void)pool_.copy_page(*session_, first_ + 1, copy), "VERIFY.*held_ == 0");
+  EXPECT_DEATH((void)pool_.upgrade(*session_, pool_.peek(*session_, first_)), "VERIFY.*held_ == 0");
+}
+
+TEST_F(WaitsUnderGuardsDeathTest, AgainstTheClaimedOrderAreABug) {
+  auto held = pool_.fix_shared(*session_, first_ + 1);
+  ASSERT_TRUE(held.ok());
+  session_->next_wait(WaitOrder::kById);
+  EXPECT_DEATH((void)pool_.fix_shared(*session_, first_), "VERIFY.*kById");
+  session_->next_wait(WaitOrder::kById);
+  auto next = pool_.fix_shared(*session_, first_ + 2);
+  EXPECT_TRUE(next.ok());
+  EXPECT_DEATH((void)pool_.fix_shared(*session_, first_ + 3), "VERIFY.*kAlone") << "a claim is for one wait";
+}
+#endif
+
+}  // namespace
+}  // namespace bufmgr
