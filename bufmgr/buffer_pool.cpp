@@ -95,9 +95,10 @@ OptimisticGuard BufferPool::peek(Session& session, PageId page) noexcept {
 }
 
 Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page) {
-  WaitCheck::expect_alone(session);
+  const WaitCheck check(session, page);  // a hit, too: it is one by chance
   for (;;) {
     if (OptimisticGuard guard = peek(session, page)) return guard;
+    check.again();
     auto turn = fix_shared(session, page);
     if (!turn) return turn.error();
     // While we hold the latch nobody writes: what is seen now is good until we look again.
@@ -108,7 +109,7 @@ Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page
 }
 
 Status BufferPool::copy_page(Session& session, PageId page, void* to) {
-  WaitCheck::expect_alone(session);
+  const WaitCheck check(session, page);
   session.counts_.add(Count::kCopies);
   for (int i = 0; i < kOptimisticTries; ++i) {
     const OptimisticGuard look = peek(session, page);
@@ -116,6 +117,7 @@ Status BufferPool::copy_page(Session& session, PageId page, void* to) {
     copy_whole_page(to, look.bytes_);
     if (look.validate()) return {};
   }
+  check.again();
   auto turn = fix_shared(session, page);
   if (!turn) return turn.error();
   copy_whole_page(to, turn->bytes_);
@@ -123,7 +125,7 @@ Status BufferPool::copy_page(Session& session, PageId page, void* to) {
 }
 
 Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGuard& look) {
-  WaitCheck::expect_alone(session);
+  const WaitCheck check(session, look.id());
   if (!look) return Errc::kRestart;
   const Status quick = session.coherence_.try_upgrade(*look.line_, look.id(), look.version_);
   if (quick) return make_guard<ExclusiveGuard>(session, *look.line_, look.id(), true);
@@ -131,6 +133,7 @@ Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGua
   // The node must ask its peers, and the line's version moves by that; the page's own moves only by a change.
   const uint64_t version = load_page_word(look.bytes_ + offsetof(PageHeader, version));
   if (!look.validate()) return Errc::kRestart;
+  check.again();
   auto guard = fix_exclusive(session, look.id());
   if (guard && guard->header().version != version) return Errc::kRestart;
   return guard;

@@ -146,12 +146,12 @@ class WaitCheck {
 #ifdef NDEBUG
   WaitCheck(Session&, PageId) noexcept {}
   void latched(const coherence::Line&) const noexcept {}
-  static void expect_alone(const Session&) noexcept {}
+  void again() const noexcept {}
 #else
   WaitCheck(Session& session, PageId wanted) noexcept;
   void latched(const coherence::Line& wanted) const noexcept;
-  // A call that may wait, whatever the chance of a hit is.
-  static void expect_alone(const Session& session) noexcept { VERIFY(session.held_ == 0); }  // G3
+  // Lends the claim to a fix_ that is part of this wait.
+  void again() const noexcept { session_.next_wait_ = claimed_; }
 
  private:
   LatchedPage seen(const coherence::Line& line) const noexcept;

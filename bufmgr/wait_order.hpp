@@ -7,6 +7,8 @@
 //   kUp       B-link pages: from a level to the one above it.
 //   kRight    along a chain: B-link pages of one level from left to right, a list's pages from its first to its last.
 //   kById     heap pages: from the lower page number to the higher, whichever memory node they lie in.
+//   kLocks    from a heap page to the lock pages of its block, and from those of one block to those of another: who
+//             latches them holds the block's heap page exclusively, or nothing else.
 //   kNew      one of the two is new: only this session knows it, so nobody waits for it with a page in hand.
 //
 // Between chains, relations and kinds of pages there is no order, so there is no waiting either: release first, or
@@ -23,7 +25,7 @@
 
 namespace bufmgr {
 
-enum class WaitOrder : uint8_t { kAlone, kUp, kRight, kById, kNew };
+enum class WaitOrder : uint8_t { kAlone, kUp, kRight, kById, kLocks, kNew };
 
 struct LatchedPage {
   PageId id;
@@ -46,6 +48,9 @@ constexpr bool in_order(WaitOrder order, LatchedPage held, LatchedPage wanted) {
     case WaitOrder::kById:
       return held.id < wanted.id && (held.type == PageType::kHeap || held.type == PageType::kUnused) &&
              (wanted.type == PageType::kHeap || wanted.type == PageType::kUnused);
+    case WaitOrder::kLocks:
+      return either_new || ((held.type == PageType::kHeap || held.type == PageType::kLockCells) &&
+                            wanted.type == PageType::kLockCells);
     case WaitOrder::kNew:
       return either_new;
   }

@@ -18,6 +18,7 @@ PageId page_or_none(uint64_t raw) { return raw == 0 ? PageId{} : PageId{raw}; }
 // The used part of a lock page, read without a latch.
 Status copy_used(TxnSystem& txns, PageId page, LockPage& to) {
   for (;;) {
+    txns.session().next_wait(bufmgr::WaitOrder::kLocks);
     auto look = txns.pool().fix_optimistic(txns.session(), page);
     if (!look) return look.error();
     look->copy(0, &to, offsetof(LockPage, entry));
@@ -126,6 +127,7 @@ Status LockCells::add_page(PageId to, uint32_t offset) {
     uint64_t now = 0;
     std::memcpy(&now, from->bytes() + offset, sizeof MapExtent::locks);  // page ids fit six bytes
     if (now != 0) return false;                                          // somebody was faster
+    session.next_wait(bufmgr::WaitOrder::kNew);
     auto page = pool.fix_exclusive(session, *fresh);
     if (!page) return page.error();
     change.join(*from);
@@ -235,6 +237,7 @@ Result<bool> CellWriter::open(LockCells& cells, uint32_t block, std::initializer
   }
   auto& txns = cells.txns_;
   for (PageId page = cells.known(block); page.valid();) {
+    txns.session().next_wait(bufmgr::WaitOrder::kLocks);
     auto guard = txns.pool().fix_exclusive(txns.session(), page);
     if (!guard) return guard.error();
     guard_ = guard.take();

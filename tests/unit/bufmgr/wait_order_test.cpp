@@ -8,8 +8,8 @@
 namespace bufmgr {
 namespace {
 
-constexpr WaitOrder kOrders[] = {WaitOrder::kAlone, WaitOrder::kUp, WaitOrder::kRight, WaitOrder::kById,
-                                 WaitOrder::kNew};
+constexpr WaitOrder kOrders[] = {WaitOrder::kAlone, WaitOrder::kUp,    WaitOrder::kRight,
+                                 WaitOrder::kById,  WaitOrder::kLocks, WaitOrder::kNew};
 constexpr PageType kTypes[] = {PageType::kUnused,    PageType::kPoolRoot,  PageType::kSpaceMap,  PageType::kRelation,
                                PageType::kExtentMap, PageType::kHeap,      PageType::kBlinkMeta, PageType::kBlinkInner,
                                PageType::kBlinkLeaf, PageType::kLockCells, PageType::kOverflow,  PageType::kLog,
@@ -34,10 +34,8 @@ TEST(WaitOrder, KindsOfPagesAreWaitedForInOneDirection) {
       const bool there = any_order(page(a, 5), page(b, 6)) || any_order(page(a, 6), page(b, 5));
       const bool back = any_order(page(b, 5), page(a, 6)) || any_order(page(b, 6), page(a, 5));
       EXPECT_FALSE(there && back) << int(a) << " and " << int(b);
-      if (there) {
-        EXPECT_EQ(a, PageType::kBlinkLeaf);
-        EXPECT_EQ(b, PageType::kBlinkInner);
-      }
+      const bool up = a == PageType::kBlinkLeaf && b == PageType::kBlinkInner;
+      EXPECT_EQ(there, up || (a == PageType::kHeap && b == PageType::kLockCells)) << int(a) << " and " << int(b);
     }
   }
 }
@@ -100,9 +98,9 @@ TEST_F(WaitsUnderGuardsDeathTest, WithoutAnOrderAreABug) {
   alignas(8) std::byte copy[kPageSize];
   EXPECT_DEATH((void)pool_.fix_shared(*session_, first_ + 1), "VERIFY.*kAlone");
   EXPECT_DEATH((void)pool_.fix_exclusive(*session_, first_ + 1), "VERIFY.*kAlone");
-  EXPECT_DEATH((void)pool_.fix_optimistic(*session_, first_ + 1), "VERIFY.*held_ == 0");
-  EXPECT_DEATH((void)pool_.copy_page(*session_, first_ + 1, copy), "VERIFY.*held_ == 0");
-  EXPECT_DEATH((void)pool_.upgrade(*session_, pool_.peek(*session_, first_)), "VERIFY.*held_ == 0");
+  EXPECT_DEATH((void)pool_.fix_optimistic(*session_, first_ + 1), "VERIFY.*kAlone");
+  EXPECT_DEATH((void)pool_.copy_page(*session_, first_ + 1, copy), "VERIFY.*kAlone");
+  EXPECT_DEATH((void)pool_.upgrade(*session_, pool_.peek(*session_, first_)), "VERIFY.*kAlone");
 }
 
 TEST_F(WaitsUnderGuardsDeathTest, AgainstTheClaimedOrderAreABug) {
