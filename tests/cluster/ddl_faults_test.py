@@ -33,6 +33,15 @@ class DdlFaults(unittest.TestCase):
         for answer in self.cluster.everywhere("SELECT count(*) FROM pg_class WHERE relname IN ('around_a', 'around_b')"):
             self.assertEqual(["2"], answer)
 
+    def test_an_error_on_one_primary_leaves_the_others_ready(self):
+        # The third one is told to stop while it may be anywhere in its own copy of the statement.
+        self.cluster.sql(2, "CREATE TABLE first_here (a int) USING heap")
+        for i in range(40):
+            with self.assertRaises(SqlError) as caught:
+                self.cluster.sql(1, "CREATE TABLE first_here (a int PRIMARY KEY) USING gcl")
+            self.assertEqual("42P07", caught.exception.state)
+            self.cluster.sql(1, f"CREATE TABLE after_{i} (a int PRIMARY KEY) USING gcl")
+
     def test_lock_held_on_another_primary_blocks_and_obeys_lock_timeout(self):
         self.cluster.sql(1, "CREATE TABLE busy (a int PRIMARY KEY) USING gcl")
         writer = self.cluster.session(2)

@@ -74,9 +74,9 @@ void run_statement(const DdlRecord* record) {
   check_targets(record, plan);
   spare_the_rows(statement->utilityStmt);
   if (plan.changes_columns) lower_versions(versions_of(static_cast<DdlTarget*>(linitial(plan.targets))->relation));
-  begin_replay(record);
   PG_TRY();
   {
+    begin_replay(record);
     ProcessUtility(statement, record->sql, false, PROCESS_UTILITY_QUERY, nullptr, nullptr, None_Receiver, nullptr);
     CommandCounterIncrement();
   }
