@@ -51,12 +51,12 @@ WaitCheck::WaitCheck(Session& session, PageId wanted) noexcept
     VERIFY(claimed_ != WaitOrder::kById || session.ledger_[i].line->page() < wanted);
 }
 
-LatchedPage WaitCheck::seen(const Line& line) const noexcept {
+LatchedPage WaitCheck::seen(const coherence::Line& line) const noexcept {
   const auto* header = reinterpret_cast<const PageHeader*>(session_.coherence_.node().frame(line));
   return {line.page(), header->type};
 }
 
-void WaitCheck::latched(const Line& wanted) const noexcept {
+void WaitCheck::latched(const coherence::Line& wanted) const noexcept {
   for (int i = 0; i < session_.held_; ++i) VERIFY(in_order(claimed_, seen(*session_.ledger_[i].line), seen(wanted)));
 }
 #endif
