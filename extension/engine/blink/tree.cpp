@@ -24,6 +24,16 @@ struct Meta {
   PageId drop_below;  // first page of the level below
 };
 
+Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& look, Head& head) {
+  for (;;) {
+    if (session.interrupted()) return Errc::kInterrupted;
+    GCL_TRY(look.at(pool, session, page));
+    const bool sane = read_head(look.source(), head);
+    if (look.source().validate()) return sane ? Errc::kOk : Errc::kCorrupt;
+    look.failed();
+  }
+}
+
 Status read_meta(BufferPool& pool, Session& session, PageId page, Meta& meta) {
   Look look;
   for (;;) {
@@ -121,14 +131,7 @@ Result<uint64_t> Tree::count(Session& session) {
     GCL_TRY(leftmost(*pool_, session, root_, 0, page));
     uint64_t entries = 0;
     while (page.valid()) {
-      if (session.interrupted()) return Errc::kInterrupted;
-      GCL_TRY(look.at(*pool_, session, page));
-      const bool sane = read_head(look.source(), head);
-      if (!look.source().validate()) {
-        look.failed();
-        continue;
-      }
-      if (!sane) return Errc::kCorrupt;
+      GCL_TRY(read_whole_head(*pool_, session, page, look, head));
       if (!head.leaf()) break;  // it was the root, and has grown
       entries += head.count;
       page = head.special.right;
@@ -144,14 +147,7 @@ Result<uint64_t> Tree::pages(Session& session) {
   uint64_t counted = 2;  // the meta page and the root
   uint16_t level = 0;
   for (PageId page = root_; page.valid();) {
-    if (session.interrupted()) return Errc::kInterrupted;
-    GCL_TRY(look.at(*pool_, session, page));
-    const bool sane = read_head(look.source(), head);
-    if (!look.source().validate()) {
-      look.failed();
-      continue;
-    }
-    if (!sane) return Errc::kCorrupt;
+    GCL_TRY(read_whole_head(*pool_, session, page, look, head));
     level = head.special.level;
     if (level == 0) return counted;
     counted += head.count;

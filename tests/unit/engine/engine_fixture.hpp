@@ -217,16 +217,28 @@ inline std::string text_of(PageRows& rows, uint16_t line) {
   return {reinterpret_cast<const char*>(rows.row(line)) + kRowHeaderBytes + 1, rows.bytes(line) - kRowHeaderBytes - 1};
 }
 
+struct FoundRow {
+  Tid tid;
+  std::string text;
+};
+
 // All rows a snapshot sees, in scan order.
-inline std::vector<std::string> scan_all(Heap& heap, const Snapshot& snapshot) {
-  std::vector<std::string> found;
+inline std::vector<FoundRow> scan_rows(Heap& heap, const Snapshot& snapshot) {
+  std::vector<FoundRow> found;
   HeapScan scan(heap, snapshot);
   EXPECT_TRUE(scan.start().ok());
   auto rows = std::make_unique<PageRows>();
   for (uint32_t i = 0; i < scan.pages(); ++i) {
     EXPECT_TRUE(scan.read(i, *rows).ok());
-    for (int r = 0; r < rows->count; ++r) found.push_back(text_of(*rows, rows->offset[r]));
+    for (int r = 0; r < rows->count; ++r)
+      found.push_back({{rows->block, rows->offset[r]}, text_of(*rows, rows->offset[r])});
   }
+  return found;
+}
+
+inline std::vector<std::string> scan_all(Heap& heap, const Snapshot& snapshot) {
+  std::vector<std::string> found;
+  for (FoundRow& row : scan_rows(heap, snapshot)) found.push_back(std::move(row.text));
   return found;
 }
 

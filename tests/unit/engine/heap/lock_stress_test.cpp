@@ -17,14 +17,7 @@ struct Found {
 // All rows that the snapshot sees; their text is "key" or "key:anything".
 std::vector<Found> look(Heap& heap, const Snapshot& snapshot) {
   std::vector<Found> found;
-  HeapScan scan(heap, snapshot);
-  EXPECT_TRUE(scan.start().ok());
-  auto rows = std::make_unique<PageRows>();
-  for (uint32_t i = 0; i < scan.pages(); ++i) {
-    EXPECT_TRUE(scan.read(i, *rows).ok());
-    for (int r = 0; r < rows->count; ++r)
-      found.push_back({{rows->block, rows->offset[r]}, std::stoi(text_of(*rows, rows->offset[r]))});
-  }
+  for (const FoundRow& row : scan_rows(heap, snapshot)) found.push_back({row.tid, std::stoi(row.text)});
   return found;
 }
 

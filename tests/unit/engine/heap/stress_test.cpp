@@ -39,14 +39,7 @@ std::vector<Tid> load(Engine& engine, RelationId* relation, int rows, long value
 // Where a scan finds every row, by a snapshot: tid and value.
 std::vector<std::pair<Tid, long>> versions(Heap& heap, const Snapshot& snapshot) {
   std::vector<std::pair<Tid, long>> found;
-  HeapScan scan(heap, snapshot);
-  EXPECT_TRUE(scan.start().ok());
-  auto rows = std::make_unique<PageRows>();
-  for (uint32_t i = 0; i < scan.pages(); ++i) {
-    EXPECT_TRUE(scan.read(i, *rows).ok());
-    for (int r = 0; r < rows->count; ++r)
-      found.push_back({{rows->block, rows->offset[r]}, std::stol(text_of(*rows, rows->offset[r]))});
-  }
+  for (const FoundRow& row : scan_rows(heap, snapshot)) found.push_back({row.tid, std::stol(row.text)});
   return found;
 }
 
