@@ -2,7 +2,7 @@
 import time
 import unittest
 
-from harness import Cluster, Session, SqlError
+from harness import Cluster, Session, SqlError, eventually
 
 FINGERPRINT = "SELECT gcl_ddl_fingerprint(), count(*) FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'gcl'"
 
@@ -41,6 +41,37 @@ class DdlFaults(unittest.TestCase):
                 self.cluster.sql(1, "CREATE TABLE first_here (a int PRIMARY KEY) USING gcl")
             self.assertEqual("42P07", caught.exception.state)
             self.cluster.sql(1, f"CREATE TABLE after_{i} (a int PRIMARY KEY) USING gcl")
+
+    def test_an_error_in_a_savepoint_costs_the_savepoint_only(self):
+        # As above; the author goes on at once, so that a late order to stop would hit what comes next.
+        self.cluster.sql(3, "CREATE TABLE in_this_way (a int) USING heap")
+        for i in range(40):
+            self.cluster.sql(1, f"""DO $$ BEGIN
+                CREATE TABLE before_{i} (a int PRIMARY KEY) USING gcl;
+                FOR i IN 1..4 LOOP
+                    BEGIN CREATE TABLE in_this_way (a int PRIMARY KEY) USING gcl; EXCEPTION WHEN duplicate_table THEN NULL; END;
+                END LOOP;
+                CREATE TABLE behind_{i} (a int PRIMARY KEY) USING gcl; END $$""")
+
+    def test_cancel_of_an_apply_worker_is_of_its_statement(self):
+        self.cluster.sql(1, "CREATE TABLE slow_here (a int PRIMARY KEY) USING gcl")
+        author = self.cluster.session(1)
+        author.run("BEGIN; CREATE TABLE steady (a int) USING gcl; SAVEPOINT s")
+        cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'gcl ddl apply'"
+        for _ in range(3):  # nothing to cancel
+            self.assertEqual(["t"], self.cluster.sql(2, cancel))
+            time.sleep(0.1)
+        author.run("CREATE TABLE steady_b (a int) USING gcl; SAVEPOINT t")
+        reader = self.cluster.session(2)
+        reader.run("BEGIN; SELECT * FROM slow_here")
+        author.send("TRUNCATE slow_here")
+        eventually(lambda: self.cluster.sql(2, "SELECT count(*) FROM pg_locks WHERE NOT granted") == ["1"])
+        self.cluster.sql(2, cancel)
+        with self.assertRaises(SqlError) as caught:
+            author.result(10)
+        self.assertEqual("57014", caught.exception.state)
+        reader.run("COMMIT")
+        author.run("ROLLBACK TO t; TRUNCATE slow_here; COMMIT")
 
     def test_lock_held_on_another_primary_blocks_and_obeys_lock_timeout(self):
         self.cluster.sql(1, "CREATE TABLE busy (a int PRIMARY KEY) USING gcl")

@@ -45,8 +45,19 @@ struct Taking {         // part in an exchange
   uint64_t begun;       // the exchange whose first message this process has seen
   bool lost;            // our transaction is gone; only the end is of interest
   bool tagged;          // we hold the DDL tag for the author
+  int depth;            // savepoints that the author is in; -1: not read yet
   StringInfoData body;  // parts so far
 } taking;
+
+// A signal may be late: what it meant to stop has ended, and the next message is not to suffer.
+void on_author_stops(int number) {
+  if (self->busy != 0 && self->stop >= self->busy) StatementCancelHandler(number);
+}
+
+// pg_cancel_backend().  Between two messages there is nothing to cancel.
+void on_cancel(int number) {
+  if (self->busy != 0) StatementCancelHandler(number);
+}
 
 void leave_exchange() {
   // An abort of the whole transaction releases session locks too.
@@ -98,6 +109,7 @@ void do_as_told(const DdlMessage& message) {
   MemoryContextSwitchTo(message_context);
   List* path = read_ints(&taking.body);
   List* aborted = read_ints(&taking.body);
+  taking.depth = list_length(path);
   replay.go_to(path, aborted);
   MemoryContextSwitchTo(message_context);
   if (kind == DdlKind::kLock) {
@@ -122,6 +134,7 @@ void deal_with(const DdlMessage& message) {
   MemoryContextSwitchTo(message_context);
   initStringInfo(&text);
   volatile bool ok = true;
+  taking.depth = -1;
   QueryCancelPending = false;
   self->busy = message.sequence;
   PG_TRY();
@@ -133,7 +146,7 @@ void deal_with(const DdlMessage& message) {
     EmitErrorReport();
     FlushErrorState();
     describe(error, &text);
-    if (!replay.roll_back_innermost()) taking.lost = true;
+    if (!replay.roll_back_innermost(taking.depth)) taking.lost = true;
     ok = false;
   }
   PG_END_TRY();
@@ -213,7 +226,8 @@ void start(int slot) {
   self->pid = MyProcPid;
   LWLockRelease(ddl_node_state().lock);
   before_shmem_exit(forget_me, 0);
-  pqsignal(SIGINT, StatementCancelHandler);
+  pqsignal(SIGINT, on_cancel);
+  pqsignal(SIGUSR2, on_author_stops);
   pqsignal(SIGTERM, die);
   BackgroundWorkerUnblockSignals();
   BackgroundWorkerInitializeConnection(self->database, nullptr, 0);

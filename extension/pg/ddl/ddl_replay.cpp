@@ -96,6 +96,7 @@ void DdlReplay::begin() {
 }
 
 void DdlReplay::go_to(const List* path, const List* aborted) {
+  HOLD_INTERRUPTS();  // nothing here waits; half of the way would be neither the author's savepoint nor another
   int common = 0;
   while (common < depth_ && common < list_length(path) && path_[common] == list_nth_int(path, common)) ++common;
   for (; depth_ > common; --depth_) {
@@ -110,6 +111,7 @@ void DdlReplay::go_to(const List* path, const List* aborted) {
     BeginInternalSubTransaction(nullptr);
     path_[depth_] = list_nth_int(path, depth_);
   }
+  RESUME_INTERRUPTS();
 }
 
 void DdlReplay::lock(const List* targets, int lock_timeout_ms) {
@@ -158,9 +160,9 @@ void DdlReplay::abort() {
   depth_ = 0;
 }
 
-bool DdlReplay::roll_back_innermost() {
+bool DdlReplay::roll_back_innermost(int depth) {
   if (!open_) return false;
-  if (depth_ == 0) {
+  if (depth_ == 0 || depth_ != depth) {
     abort();
     return false;
   }

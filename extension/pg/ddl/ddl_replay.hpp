@@ -21,8 +21,9 @@ class DdlReplay {
   void run(const DdlRecord* record);
   void commit();
   void abort();
-  // After an error: R2.  Returns false if the whole transaction is gone.
-  bool roll_back_innermost();
+  // After an error while the author was `depth` savepoints deep (P2): rolls back the innermost; the whole transaction
+  // if there is none, or if the way to it was not gone to its end.  Returns false if the whole is gone.
+  bool roll_back_innermost(int depth);
 
  private:
   static constexpr int kDepthMax = 1024;

@@ -185,9 +185,12 @@ void leave(int, Datum) {
 
 void stop_if_cancelled(int slot) {
   LWLockAcquire(ddl_node_state().lock, LW_SHARED);
-  const DdlWorker& worker = workers()[slot];
-  const uint64_t busy = worker.busy;
-  if (busy && worker.pid && ddl_channel().cancelled() >= busy) kill(worker.pid, SIGINT);
+  DdlWorker& worker = workers()[slot];
+  const uint64_t busy = worker.busy, cancelled = ddl_channel().cancelled();
+  if (busy && worker.pid && cancelled >= busy) {
+    worker.stop = cancelled;
+    kill(worker.pid, SIGUSR2);
+  }
   LWLockRelease(ddl_node_state().lock);
 }
 
