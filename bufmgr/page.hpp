@@ -27,6 +27,7 @@ enum class PageType : uint8_t {
   kOverflow = 10,
   kLog = 11,   // shared DDL log
   kList = 12,  // small shared lists (aborted ids)
+  kSequence = 13,  // how far a sequence has come
 };
 
 struct PageHeader {

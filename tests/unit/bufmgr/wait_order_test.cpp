@@ -13,7 +13,7 @@ constexpr WaitOrder kOrders[] = {WaitOrder::kAlone, WaitOrder::kUp,    WaitOrder
 constexpr PageType kTypes[] = {PageType::kUnused,    PageType::kPoolRoot,  PageType::kSpaceMap,  PageType::kRelation,
                                PageType::kExtentMap, PageType::kHeap,      PageType::kBlinkMeta, PageType::kBlinkInner,
                                PageType::kBlinkLeaf, PageType::kLockCells, PageType::kOverflow,  PageType::kLog,
-                               PageType::kList};
+                               PageType::kList,      PageType::kSequence};
 
 LatchedPage page(PageType type, uint64_t number = 5, uint8_t memory_node = 0) {
   return {PageId::at({memory_node}, number), type};
