@@ -1,5 +1,6 @@
 // The one kind of change made to the server's image: the pointer of a built-in function in fmgr_builtins[].  Made for
-// `bthandler` (indexam/) and for the functions that tell how large relations are (stats/).
+// `bthandler` (indexam/), for the functions that tell how large relations are (stats/), and for nextval() and its kin
+// (sequence/).
 //
 // P1. Changed only in the process that preloads libraries, before it forks; children inherit it.
 // P2. Changed only if everything known about the entry and the server holds; otherwise FATAL, and nothing is changed.

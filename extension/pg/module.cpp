@@ -3,6 +3,8 @@
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/indexam/dispatch.hpp"
 #include "extension/pg/node.hpp"
+#include "extension/pg/sequence/identity.hpp"
+#include "extension/pg/sequence/sequence_functions.hpp"
 #include "extension/pg/settings.hpp"
 #include "extension/pg/stats/relation_size.hpp"
 #include "extension/pg/tableam/drop_hook.hpp"
@@ -21,11 +23,13 @@ void _PG_init(void) {
   gcl::define_settings();
   gcl::install_btree_dispatch(gcl::table_am());
   gcl::replace_size_functions();
+  gcl::replace_sequence_functions();
   gcl::register_wal_records();
   if (gcl::node_configured()) {
     gcl::install_node();
     gcl::install_transaction_callbacks();
     gcl::install_snapshot_hooks();
+    gcl::install_identity_hook();
     gcl::install_drop_hook();
     gcl::install_ddl_hooks();
     gcl::register_workers();

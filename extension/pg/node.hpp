@@ -10,6 +10,7 @@
 #pragma once
 
 #include "bufmgr/buffer_pool.hpp"
+#include "extension/engine/sequence/lease_table.hpp"
 #include "extension/engine/txn/txn_shared.hpp"
 #include "extension/engine/txn/wait_table.hpp"
 #include "extension/pg/boundary/pg.hpp"
@@ -39,6 +40,7 @@ struct NodeState {
   uint32_t garbage_count;
   Garbage garbage[kGarbageMax];
   engine::WaitTable waits;
+  engine::LeaseTable leases;  // of sequences
   TableChanges changes;
 };
 

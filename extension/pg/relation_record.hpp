@@ -4,6 +4,7 @@
 //   table   block 0: an ordinary page that holds nothing but the record
 //   index   block 0: a valid btree metapage whose root is block 1, the record behind its data; block 1: zeroed, so that
 //           a server without our dispatch fails loudly instead of finding an empty index (DESIGN 6, guard 1)
+//   sequence  block 0: the row that SELECT shows, the record in place of the server's magic number (sequence/)
 //
 // R1. A file's record never changes after the transaction that made the file: caching it per backend is safe until the
 //     relation's relcache entry is invalidated.
@@ -26,7 +27,7 @@ extern "C" {
 
 namespace gcl {
 
-enum class RelationFile : uint32_t { kTable = 1, kIndex = 2 };
+enum class RelationFile : uint32_t { kTable = 1, kIndex = 2, kSequence = 3 };
 
 // The pool this server has open; 0: none.  Set by the module when it attaches, before backends are forked.
 extern uint64_t relation_record_pool_id;
@@ -38,7 +39,13 @@ void start_relation_records();
 // REQUIRES: the file exists and nobody else can see it yet, or `rel` is locked AccessExclusive.
 void write_relation_record(const RelFileNode& file, RelationFile kind, coherence::PageId header);
 
-// The header page of the relation (a table's header, a tree's meta page); cached per backend.
+// The record of a sequence, for the special area of its page.
+struct SequenceRecord {
+  uint64_t words[4];
+};
+SequenceRecord sequence_record(coherence::PageId page);
+
+// The header page of the relation (a table's header, a tree's meta page, a sequence's word); cached per backend.
 coherence::PageId relation_page(Relation rel);
 
 // The same by file, for a file that a rebuild replaces; not cached.  Invalid: the file is gone or names no page of this

@@ -112,7 +112,7 @@ class Ddl(unittest.TestCase):
         count = "SELECT count(*) FROM pg_class WHERE relname LIKE 'mine%' UNION ALL SELECT count(*) FROM pg_proc WHERE proname = 'mine_f'"
         self.assertEqual([["0", "0"], ["3", "1"], ["0", "0"]], self.cluster.everywhere(count))
         for statement in ("CREATE TABLE theirs (a mine) USING gcl", "CREATE TABLE theirs (a mine[]) USING gcl",
-                          "CREATE SEQUENCE mine_s; ALTER TABLE ours ALTER a SET DEFAULT nextval('mine_s')",
+                          "CREATE UNLOGGED SEQUENCE mine_s; ALTER TABLE ours ALTER a SET DEFAULT nextval('mine_s')",
                           "DROP VIEW mine_too, ours_view", "CREATE SCHEMA mixed CREATE TABLE t (a int)"):
             with self.subTest(statement):
                 self.cluster.sql(2, "CREATE OR REPLACE VIEW ours_view AS SELECT a FROM ours")

@@ -23,6 +23,12 @@ constexpr const char* kQuery = R"sql(
       LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
       WHERE a.attrelid = ANY ($1)
     UNION ALL
+    SELECT concat_ws('|', 'sequence', s.seqrelid, s.seqtypid, s.seqstart, s.seqincrement, s.seqmin, s.seqmax,
+                     s.seqcache, s.seqcycle, o.classid::regclass, o.refobjid, o.refobjsubid, o.deptype)
+      FROM pg_sequence s
+      LEFT JOIN pg_depend o ON o.classid = 'pg_class'::regclass AND o.objid = s.seqrelid AND o.deptype IN ('a', 'i')
+      WHERE s.seqrelid = ANY ($1)
+    UNION ALL
     SELECT concat_ws('|', 'index', i.indexrelid, i.indrelid, i.indkey, i.indclass, i.indcollation, i.indoption,
                      i.indisunique, i.indisprimary, i.indisvalid, i.indcheckxmin,
                      pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid))

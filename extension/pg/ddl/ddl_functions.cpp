@@ -16,7 +16,8 @@ PG_FUNCTION_INFO_V1(gcl_ddl_lock_holder);
 
 using namespace gcl;
 
-// md5 of the catalog rows of every shared table and its indexes; equal on all primaries when no DDL is under way.
+// md5 of the catalog rows of every shared table, its indexes, and every shared sequence; equal on all primaries when no
+// DDL is under way.
 Datum gcl_ddl_fingerprint(PG_FUNCTION_ARGS) {
   (void)fcinfo;
   List* all = shared_tables(InvalidOid);
@@ -28,7 +29,8 @@ Datum gcl_ddl_fingerprint(PG_FUNCTION_ARGS) {
     indexes = list_concat(indexes, RelationGetIndexList(table));
     relation_close(table, AccessShareLock);
   }
-  PG_RETURN_TEXT_P(cstring_to_text(digest_of(list_concat(all, indexes), NIL)));
+  PG_RETURN_TEXT_P(
+      cstring_to_text(digest_of(list_concat(list_concat(all, indexes), shared_sequences(InvalidOid)), NIL)));
 }
 
 // (node, pid, since) of whoever holds the cluster's DDL lock; NULL if nobody does.

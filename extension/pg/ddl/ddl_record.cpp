@@ -8,7 +8,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint32_t kRecordMagic = 0x44444c33;  // "DDL3"
+constexpr uint32_t kRecordMagic = 0x44444c34;  // "DDL4"
 
 template <class T>
 T* make() {
@@ -173,6 +173,13 @@ void write_record(StringInfo to, const DdlRecord* record) {
   pq_sendint32(to, uint32_t(list_length(record->shapes)));
   foreach (cell, record->shapes) write_shape(to, static_cast<DdlShape*>(lfirst(cell)));
   write_labels(to, record->labels);
+  pq_sendint32(to, uint32_t(list_length(record->sequences)));
+  foreach (cell, record->sequences) {
+    const auto* sequence = static_cast<DdlSequence*>(lfirst(cell));
+    pq_sendint32(to, sequence->relation);
+    pq_sendint64(to, uint64_t(sequence->last));
+    pq_sendbyte(to, sequence->called);
+  }
   write_text(to, record->outcome);
 }
 
@@ -205,6 +212,13 @@ DdlRecord* read_record(StringInfo from) {
   }
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) record->shapes = lappend(record->shapes, read_shape(from));
   record->labels = read_labels(from);
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* sequence = make<DdlSequence>();
+    sequence->relation = pq_getmsgint(from, 4);
+    sequence->last = pq_getmsgint64(from);
+    sequence->called = pq_getmsgbyte(from) != 0;
+    record->sequences = lappend(record->sequences, sequence);
+  }
   record->outcome = read_text(from);
   return record;
 }

@@ -47,6 +47,12 @@ struct DdlShape {  // what the statement left of a table, view, composite type o
   char** missing;      // of the attributes: what rows older than the column have in it; null: nothing is noted
 };
 
+struct DdlSequence {  // what the statement found of a sequence that it changes
+  Oid relation;
+  int64_t last;
+  bool called;
+};
+
 struct DdlRecord {
   char* sql;
   char* role;
@@ -59,6 +65,7 @@ struct DdlRecord {
   List* pages;             // DdlPages*
   List* shapes;            // DdlShape*
   List* labels;            // DdlLabel*
+  List* sequences;         // DdlSequence*
   char* outcome;           // digest of what the statement left in the catalogs; "" for none
 };
 

@@ -16,6 +16,7 @@ extern "C" {
 #include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/object_oids.hpp"
+#include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/ddl/shapes.hpp"
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/txn/pending.hpp"
@@ -207,7 +208,7 @@ bool belongs_to_all(const DdlRecord* record) {
   ListCell* cell;
   foreach (cell, record->made[kMadeRelation]) {
     const char kind = get_rel_relkind(lfirst_oid(cell));
-    if (kind == 0 || kind == RELKIND_VIEW || kind == RELKIND_COMPOSITE_TYPE || is_shared_table(lfirst_oid(cell)))
+    if (kind == 0 || kind == RELKIND_VIEW || kind == RELKIND_COMPOSITE_TYPE || is_shared_relation(lfirst_oid(cell)))
       continue;
     refuse_local(psprintf("this statement makes \"%s\"", get_rel_name(lfirst_oid(cell))));
   }
@@ -270,6 +271,7 @@ bool end_capture(DdlRecord* record, bool exempt) {
   record->objects = done.made.objects;
   record->altered = done.made.altered;
   record->pages = done.pages;
+  take_from_server(record);
   if (!belongs_to_all(record)) return false;
   collect_shapes(record);
   record->labels = labels_of(enums_of(record));
@@ -296,6 +298,7 @@ void finish_replay(const DdlRecord* record) {
   impose_labels(record->labels);
   foreach (cell, record->shapes) {
     const auto* shape = static_cast<DdlShape*>(lfirst(cell));
+    take_from_server_again(shape);
     forget_frozen_ids(shape->relation);
     CommandCounterIncrement();
     CacheInvalidateRelcacheByRelid(shape->relation);  // OIDs of its triggers and constraints may have changed

@@ -3,8 +3,7 @@
 #include "extension/pg/ddl/foreign_keys.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/object_scope.hpp"
-
-#include <initializer_list>
+#include "extension/pg/ddl/sequence_scope.hpp"
 
 extern "C" {
 #include "access/genam.h"
@@ -56,16 +55,11 @@ void check_constraint(const Constraint* constraint, bool shared) {
   check_foreign_key(constraint, shared);
   if (!shared) return;
   if (constraint->contype == CONSTR_EXCLUSION) refuse_ddl("EXCLUDE");
-  if (constraint->contype == CONSTR_IDENTITY) refuse_ddl("IDENTITY");
 }
 
 void check_column(const ColumnDef* column, bool shared) {
   ListCell* cell;
   foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell), shared);
-  if (!shared || !column->typeName || column->typeName->names == NIL) return;
-  const char* type = strVal(llast(column->typeName->names));
-  for (const char* serial : {"serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"})
-    if (strcmp(type, serial) == 0) refuse_ddl("serial columns", "Use an integer column and give the values.");
 }
 
 void add_referenced_by(DdlPlan* plan, const ColumnDef* column) {
@@ -179,6 +173,9 @@ void check_alter_shared(const AlterTableCmd* command) {
     case AT_ForceRowSecurity:
     case AT_NoForceRowSecurity:
     case AT_ReplicaIdentity:
+    case AT_AddIdentity:
+    case AT_SetIdentity:
+    case AT_DropIdentity:
       return;
     default:
       refuse_ddl("this form of ALTER TABLE");
@@ -226,6 +223,7 @@ DdlPlan plan_alter(const AlterTableStmt* statement) {
     if (command->subtype == AT_AddColumn) add_referenced_by(&plan, castNode(ColumnDef, command->def));
   }
   if (touches_constraints(statement)) add_neighbours(&plan, AccessExclusiveLock, false);
+  add_altered_identities(&plan, statement);
   return plan;
 }
 
@@ -269,7 +267,7 @@ DdlPlan plan_drop(const DropStmt* statement) {
       const Oid schema = get_namespace_oid(strVal(lfirst(cell)), true);
       if (!OidIsValid(schema) || isAnyTempNamespace(schema)) continue;
       any = true;
-      tables = list_concat(tables, shared_tables(schema));
+      tables = list_concat(tables, list_concat(shared_tables(schema), shared_sequences(schema)));
     }
     if (!any) return local();
     DdlPlan plan = on_tables(tables, AccessExclusiveLock);
@@ -278,11 +276,12 @@ DdlPlan plan_drop(const DropStmt* statement) {
   }
   if (statement->removeType == OBJECT_EXTENSION) {
     foreach (cell, statement->objects)
-      if (strcmp(strVal(lfirst(cell)), kName) == 0) return on_tables(shared_tables(InvalidOid), AccessExclusiveLock);
+      if (strcmp(strVal(lfirst(cell)), kName) == 0)
+        return on_tables(list_concat(shared_tables(InvalidOid), shared_sequences(InvalidOid)), AccessExclusiveLock);
     return local();
   }
   if (statement->removeType != OBJECT_TABLE && statement->removeType != OBJECT_INDEX &&
-      statement->removeType != OBJECT_VIEW)
+      statement->removeType != OBJECT_VIEW && statement->removeType != OBJECT_SEQUENCE)
     return plan_object(reinterpret_cast<const Node*>(statement));
   Sorter sorter;
   foreach (cell, statement->objects)
@@ -290,6 +289,7 @@ DdlPlan plan_drop(const DropStmt* statement) {
   DdlPlan plan = sorter.plan();
   if (plan.scope == DdlScope::kCluster && statement->concurrent) refuse_ddl("DROP INDEX CONCURRENTLY");
   if (plan.scope == DdlScope::kCluster) add_neighbours(&plan, AccessExclusiveLock, false);
+  if (plan.scope == DdlScope::kCluster) add_owned_sequences(&plan, false);
   return plan;
 }
 
@@ -304,6 +304,7 @@ DdlPlan plan_truncate(const TruncateStmt* statement) {
   DdlPlan plan = plan_names(statement->relations, AccessExclusiveLock);
   if (plan.scope == DdlScope::kCluster && statement->behavior == DROP_CASCADE)
     add_neighbours(&plan, AccessExclusiveLock, true);
+  if (plan.scope == DdlScope::kCluster && statement->restart_seqs) add_owned_sequences(&plan, true);
   return plan;
 }
 
@@ -345,7 +346,7 @@ Oid find_relation(const RangeVar* name) { return name ? RangeVarGetRelid(name, N
 
 Oid gcl_access_method() { return get_table_am_oid(kName, true); }
 
-static bool is_shared(Oid relation, bool or_index) {
+static bool is_shared(Oid relation, bool or_more) {
   if (!OidIsValid(relation)) return false;
   HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
   if (!HeapTupleIsValid(tuple)) return false;
@@ -354,14 +355,15 @@ static bool is_shared(Oid relation, bool or_index) {
   const Oid method = form->relam;
   ReleaseSysCache(tuple);
   if (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW) return OidIsValid(method) && method == gcl_access_method();
-  if (kind == RELKIND_INDEX && or_index) return is_shared(IndexGetRelation(relation, true), false);
+  if (kind == RELKIND_SEQUENCE && or_more) return OidIsValid(method);
+  if (kind == RELKIND_INDEX && or_more) return is_shared(IndexGetRelation(relation, true), false);
   return false;
 }
 
 bool is_shared_table(Oid relation) { return is_shared(relation, false); }
 bool is_shared_relation(Oid relation) { return is_shared(relation, true); }
 
-List* shared_tables(Oid schema) {
+static List* shared_relations(Oid schema, bool sequences) {
   const Oid method = gcl_access_method();
   List* tables = NIL;
   if (!OidIsValid(method)) return NIL;
@@ -371,6 +373,7 @@ List* shared_tables(Oid schema) {
   SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 1, &key);
   while (HeapTuple tuple = systable_getnext(scan)) {
     const auto* form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
+    if ((form->relkind == RELKIND_SEQUENCE) != sequences) continue;
     if (!OidIsValid(schema) || form->relnamespace == schema) tables = lappend_oid(tables, form->oid);
   }
   systable_endscan(scan);
@@ -378,6 +381,9 @@ List* shared_tables(Oid schema) {
   list_sort(tables, list_oid_cmp);
   return tables;
 }
+
+List* shared_tables(Oid schema) { return shared_relations(schema, false); }
+List* shared_sequences(Oid schema) { return shared_relations(schema, true); }
 
 bool wants_heap_instead(Node* statement) {
   if (!names_gcl(nullptr)) return false;
@@ -405,6 +411,8 @@ bool may_concern_us(const Node* statement) {
     case T_CreateExtensionStmt:
     case T_CreateStmt:
     case T_CreateTableAsStmt:
+    case T_CreateSeqStmt:
+    case T_AlterSeqStmt:
     case T_IndexStmt:
     case T_AlterTableStmt:
     case T_DropStmt:
@@ -439,6 +447,10 @@ DdlPlan plan_ddl(Node* statement) {
       return plan_create_table(castNode(CreateStmt, statement));
     case T_CreateTableAsStmt:
       return plan_create_table_as(castNode(CreateTableAsStmt, statement));
+    case T_CreateSeqStmt:
+      return plan_create_sequence(castNode(CreateSeqStmt, statement));
+    case T_AlterSeqStmt:
+      return plan_alter_sequence(castNode(AlterSeqStmt, statement));
     case T_IndexStmt:
       return plan_index(castNode(IndexStmt, statement));
     case T_AlterTableStmt:

@@ -15,8 +15,9 @@ enum class DdlScope : uint8_t { kLocal, kCluster };
 
 struct DdlPlan {
   DdlScope scope;
-  List* targets;         // DdlTarget*: what other primaries must lock before the statement runs here
-  bool changes_columns;  // of the first target: adds some, or gives them other types
+  List* targets;              // DdlTarget*: what other primaries must lock before the statement runs here
+  bool changes_columns;       // of the first target: adds some, or gives them other types
+  List* sequences = nullptr;  // OIDs, of the targets: whose definition or value it changes
 };
 
 // Asked first, by the node's kind alone: most statements, EXECUTE and BEGIN among them, must cost next to nothing.
@@ -33,7 +34,8 @@ void use_heap_instead(Node* statement);
 
 Oid gcl_access_method();  // InvalidOid: the extension is not in this database
 bool is_shared_table(Oid relation);
-bool is_shared_relation(Oid relation);  // a shared table or an index of one
+bool is_shared_relation(Oid relation);  // a shared table, an index of one, or a shared sequence
 List* shared_tables(Oid schema);        // OIDs; InvalidOid: of all schemas
+List* shared_sequences(Oid schema);
 
 }  // namespace gcl

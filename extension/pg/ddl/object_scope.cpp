@@ -136,7 +136,7 @@ void check_owned(const List* roles, const char* what) {
         "SELECT objid::regclass FROM pg_shdepend JOIN pg_database d ON d.oid = dbid AND datname = current_database()"
         " WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_authid'::regclass AND refobjid = $1"
         " AND objid = ANY ($2) LIMIT 1",
-        {oid_argument(role), oids_argument(shared_tables(InvalidOid))});
+        {oid_argument(role), oids_argument(list_concat(shared_tables(InvalidOid), shared_sequences(InvalidOid)))});
     if (!table) continue;
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s: not supported for gcl tables yet", what),
                     errdetail("Role \"%s\" owns or has privileges on gcl table \"%s\".", GetUserNameFromId(role, false),

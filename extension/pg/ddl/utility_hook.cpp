@@ -8,6 +8,9 @@
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/ddl/lock_table.hpp"
+#include "extension/pg/ddl/sequence_scope.hpp"
+#include "extension/pg/sequence/copy_identity.hpp"
+#include "extension/pg/sequence/sequence_functions.hpp"
 
 extern "C" {
 #include "access/xlog.h"
@@ -100,6 +103,7 @@ void run_captured(const Call& call, const DdlPlan& plan) {
       LockRelationOid(target->relation, target->mode);
       lower_versions(before = versions_of(target->relation));
     }
+    record->sequences = hand_to_server(plan.sequences);
     pass_on(call);
     CommandCounterIncrement();
     if (before) raise_versions(before);
@@ -143,12 +147,36 @@ void refuse_imported_snapshot(const Node* node) {
                   errhint("Run pg_dump without -j.")));
 }
 
+// Part of an ALTER TABLE, or of CREATE TABLE.  It takes no OID; the server would refuse to make its new file while one
+// waits to be taken (P9).
+void alter_sequence_again(const Call& call) {
+  const bool waits = IsBinaryUpgrade;
+  IsBinaryUpgrade = false;
+  pass_on(call);
+  IsBinaryUpgrade = waits;
+}
+
+void forget_what_is_discarded(const Node* node) {
+  if (!IsA(node, DiscardStmt)) return;
+  const DiscardMode target = reinterpret_cast<const DiscardStmt*>(node)->target;
+  if (target == DISCARD_ALL || target == DISCARD_SEQUENCES) forget_sequences();
+}
+
 void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree, ProcessUtilityContext context,
                   ParamListInfo params, QueryEnvironment* environment, DestReceiver* destination,
                   QueryCompletion* completion) {
   Call call{statement, text, read_only_tree, context, params, environment, destination, completion};
   refuse_imported_snapshot(statement->utilityStmt);
-  if (!may_concern_us(statement->utilityStmt) || none_of_ours(call)) return pass_on(call);
+  if (ddl_pool_attached() && copies_into_identity(statement->utilityStmt)) {
+    const uint64 rows = copy_into_identity(statement, text);
+    if (completion) SetQueryCompletion(completion, CMDTAG_COPY, rows);
+    return;
+  }
+  if (replaying() && IsA(statement->utilityStmt, AlterSeqStmt)) return alter_sequence_again(call);
+  if (!may_concern_us(statement->utilityStmt) || none_of_ours(call)) {
+    pass_on(call);
+    return forget_what_is_discarded(statement->utilityStmt);
+  }
   if (IsA(statement->utilityStmt, LockStmt)) {  // also READ ONLY transactions may lock
     if (!IsInParallelMode()) lock_table_everywhere(reinterpret_cast<LockStmt*>(statement->utilityStmt));
     return pass_on(call);

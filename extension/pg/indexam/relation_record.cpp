@@ -32,6 +32,7 @@ struct RelationRecord {
 static_assert(sizeof(RelationRecord) == 32);
 
 uint32_t record_offset(RelationFile kind) {
+  if (kind == RelationFile::kSequence) return BLCKSZ - sizeof(RelationRecord);
   const uint32_t behind = kind == RelationFile::kIndex ? MAXALIGN(sizeof(BTMetaPageData)) : 0;
   return MAXALIGN(SizeOfPageHeaderData) + behind;
 }
@@ -55,6 +56,17 @@ void forget(Datum, Oid relid) {
     if (slot_of(relid).relid == relid) slot_of(relid).relid = InvalidOid;
   } else {
     for (Cached& slot : cache) slot.relid = InvalidOid;
+  }
+}
+
+RelationFile kind_of_file(Relation rel) {
+  switch (rel->rd_rel->relkind) {
+    case RELKIND_INDEX:
+      return RelationFile::kIndex;
+    case RELKIND_SEQUENCE:
+      return RelationFile::kSequence;
+    default:
+      return RelationFile::kTable;
   }
 }
 
@@ -115,12 +127,19 @@ void write_relation_record(const RelFileNode& file, RelationFile kind, PageId he
   }
 }
 
+SequenceRecord sequence_record(PageId page) {
+  const RelationRecord record{kMagic, relation_record_pool_id, page.raw, uint32_t(RelationFile::kSequence), 0};
+  SequenceRecord bytes;
+  static_assert(sizeof bytes == sizeof record);
+  memcpy(&bytes, &record, sizeof bytes);
+  return bytes;
+}
+
 PageId relation_page(Relation rel) {
   Cached& slot = slot_of(RelationGetRelid(rel));
   if (slot.relid == RelationGetRelid(rel) && RelFileNodeEquals(slot.file, rel->rd_node)) return slot.header;
   start_relation_records();
-  const bool index = rel->rd_rel->relkind == RELKIND_INDEX;
-  const RelationRecord record = read_record(rel->rd_node, index ? RelationFile::kIndex : RelationFile::kTable);
+  const RelationRecord record = read_record(rel->rd_node, kind_of_file(rel));
   if (record.magic != kMagic) {
     ereport(ERROR, errcode(ERRCODE_DATA_CORRUPTED),
             errmsg("relation \"%s\" has no place in the pool", RelationGetRelationName(rel)),

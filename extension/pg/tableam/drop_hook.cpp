@@ -3,6 +3,7 @@
 #include "extension/pg/indexam/dispatch.hpp"
 #include "extension/pg/node.hpp"
 #include "extension/pg/relation_record.hpp"
+#include "extension/pg/sequence/sequence_file.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/pending.hpp"
 
@@ -19,8 +20,16 @@ namespace {
 
 object_access_hook_type next_hook = nullptr;
 
+void note_sequence_drop(Oid relid) {
+  Relation sequence = try_relation_open(relid, NoLock);
+  if (sequence == nullptr) return;
+  pages_dropped(RelationFile::kSequence, relation_page(sequence));
+  relation_close(sequence, NoLock);
+}
+
 void note_drop(Oid relid) {
   const char kind = get_rel_relkind(relid);
+  if (kind == RELKIND_SEQUENCE && is_gcl_sequence(relid)) return note_sequence_drop(relid);
   if (kind != RELKIND_RELATION && kind != RELKIND_MATVIEW && kind != RELKIND_INDEX) return;
   Relation rel = try_relation_open(relid, NoLock);
   if (rel == nullptr) return;

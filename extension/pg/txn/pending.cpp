@@ -1,6 +1,7 @@
 #include "extension/pg/txn/pending.hpp"
 
 #include "extension/engine/blink/tree.hpp"
+#include "extension/engine/sequence/sequence.hpp"
 #include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 
@@ -29,9 +30,7 @@ void free_pages(const Pending& p) noexcept {
   engine::TxnSystem* txns = attached_txns();
   if (txns == nullptr) return;
   for (;;) {
-    coherence::Status status = p.kind == RelationFile::kTable
-                                   ? engine::Heap::drop(*txns, engine::RelationId{p.header})
-                                   : engine::blink::Tree::drop(txns->pool(), txns->session(), p.header);
+    const coherence::Status status = free_relation_pages(*txns, p.kind, p.header);
     if (status.ok()) return;
     if (status.error() == Errc::kInterrupted) continue;
     ereport(WARNING,
@@ -41,6 +40,18 @@ void free_pages(const Pending& p) noexcept {
 }
 
 }  // namespace
+
+coherence::Status free_relation_pages(engine::TxnSystem& txns, RelationFile kind, PageId header) noexcept {
+  switch (kind) {
+    case RelationFile::kTable:
+      return engine::Heap::drop(txns, engine::RelationId{header});
+    case RelationFile::kIndex:
+      return engine::blink::Tree::drop(txns.pool(), txns.session(), header);
+    case RelationFile::kSequence:
+      return engine::Sequence::drop(txns.pool(), txns.session(), header);
+  }
+  return Errc::kCorrupt;
+}
 
 void pages_made(RelationFile kind, PageId header) { note(kind, header, false); }
 void pages_dropped(RelationFile kind, PageId header) { note(kind, header, true); }

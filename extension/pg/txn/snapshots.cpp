@@ -2,6 +2,7 @@
 
 #include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/sequence/sequence_file.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 
 extern "C" {
@@ -84,6 +85,17 @@ bool reads_gcl(const PlannedStmt* plan) {
   return false;
 }
 
+// SELECT of a sequence shows what the pool says.
+void refresh_sequences(const PlannedStmt* plan) {
+  ListCell* cell;
+  foreach (cell, plan->rtable) {
+    const RangeTblEntry* entry = static_cast<RangeTblEntry*>(lfirst(cell));
+    if (entry->rtekind != RTE_RELATION || entry->relkind != RELKIND_SEQUENCE || !is_gcl_sequence(entry->relid))
+      continue;
+    if (serves()) refresh_sequence_row(entry->relid);
+  }
+}
+
 // S3: a plan may be shared with the plan cache, so a copy of its top says it.
 void forbid_workers(QueryDesc* query) {
   if (!query->plannedstmt->parallelModeNeeded) return;
@@ -115,7 +127,10 @@ void start_query(QueryDesc* query, int flags) {
     if (leader_time == 0 && query->snapshot != nullptr) leader_time = query->snapshot->whenTaken;
   } else if (node_pool() != nullptr) {
     stamp_transaction(query->snapshot);
-    if (!(flags & EXEC_FLAG_EXPLAIN_ONLY)) stamp_query(query);
+    if (!(flags & EXEC_FLAG_EXPLAIN_ONLY)) {
+      stamp_query(query);
+      refresh_sequences(query->plannedstmt);
+    }
   }
   // Workers do not know the ids this transaction writes under; a function they call may read gcl tables even where the
   // plan does not.

@@ -1,10 +1,10 @@
 #include "extension/pg/workers/workers.hpp"
 
 #include "bufmgr/bell.hpp"
-#include "extension/engine/blink/tree.hpp"
 #include "extension/pg/backend.hpp"
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/txn/deadlock_watch.hpp"
+#include "extension/pg/txn/pending.hpp"
 #include "extension/pg/txn/waiter.hpp"
 
 extern "C" {
@@ -159,9 +159,7 @@ void free_garbage() {
   Garbage garbage;
   while (next_garbage(&garbage)) {
     const coherence::PageId header{garbage.header};
-    auto freed = RelationFile(garbage.kind) == RelationFile::kTable
-                     ? engine::Heap::drop(txns(), engine::RelationId{header})
-                     : engine::blink::Tree::drop(pool(), session(), header);
+    const coherence::Status freed = free_relation_pages(txns(), RelationFile(garbage.kind), header);
     if (freed.ok()) continue;
     if (freed.error() == coherence::Errc::kInterrupted) return throw_away(garbage);
     ereport(LOG, errmsg("gcl: pages of a rolled back relation were not given back: %s",

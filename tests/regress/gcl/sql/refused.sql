@@ -27,14 +27,20 @@ ALTER TABLE local ADD FOREIGN KEY (id) REFERENCES r (id);
 \echo :SQLSTATE
 
 \echo sequences
-CREATE TABLE f (id serial);
+CREATE SEQUENCE everybodys;
+CREATE UNLOGGED SEQUENCE unlogged;
+CREATE TABLE locals (id serial) USING heap;
+CREATE TABLE f (id int DEFAULT nextval('unlogged'));
 \echo :SQLSTATE
-CREATE TABLE f (id int GENERATED ALWAYS AS IDENTITY);
+ALTER TABLE r ADD COLUMN s int DEFAULT nextval('locals_id_seq');
 \echo :SQLSTATE
-ALTER TABLE r ADD COLUMN s bigserial;
+ALTER SEQUENCE everybodys OWNED BY locals.id;
 \echo :SQLSTATE
-ALTER TABLE r ALTER id ADD GENERATED ALWAYS AS IDENTITY;
+ALTER SEQUENCE everybodys SET UNLOGGED;
 \echo :SQLSTATE
+DROP SEQUENCE everybodys, unlogged;
+\echo :SQLSTATE
+DROP TABLE locals; DROP SEQUENCE unlogged; DROP SEQUENCE everybodys;
 
 \echo large values
 INSERT INTO r SELECT 3, string_agg(md5(i::text), ''), 0 FROM generate_series(1, 300) i;
