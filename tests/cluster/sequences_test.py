@@ -5,7 +5,7 @@ import unittest
 from harness import Cluster, SqlError
 
 COUNT = "SELECT count(*) = count(DISTINCT {0}) FROM {1}"
-SHAPE = "SELECT oid, relname, relam <> 0, relacl::text, seqtypid, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle FROM pg_class, pg_sequence WHERE oid = seqrelid ORDER BY oid"
+SHAPE = "SELECT oid, relname, relacl::text, seqtypid, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle FROM pg_class, pg_sequence WHERE oid = seqrelid AND relam <> 0 ORDER BY oid"
 
 
 class Sequences(unittest.TestCase):
@@ -22,7 +22,7 @@ class Sequences(unittest.TestCase):
         self.assertEqual(state, caught.exception.state)
 
     def same_catalogs(self):
-        for query in ("SELECT gcl_ddl_fingerprint()", SHAPE.replace("relam <> 0", "relam = (SELECT oid FROM pg_am WHERE amname = 'gcl')")):
+        for query in ("SELECT gcl_ddl_fingerprint()", SHAPE):
             answers = self.cluster.everywhere(query)
             self.assertEqual(answers[0], answers[1])
             self.assertEqual(answers[0], answers[2])
@@ -164,6 +164,25 @@ class Sequences(unittest.TestCase):
         self.sql(3, "DROP TABLE owner")
         left = "SELECT count(*) FROM pg_class WHERE relname ~ '^own'"
         self.assertEqual([["0"]] * 3, self.cluster.everywhere(left))
+
+    def test_a_sequence_whose_owner_is_local_becomes_local(self):
+        here = "SELECT count(*) FROM pg_class WHERE relname = '{0}' AND relam {1} 0"
+        self.sql(2, "CREATE TABLE local_owner (id int) USING heap; CREATE SEQUENCE leaving; SELECT nextval('leaving')")
+        self.sql(2, "CREATE SEQUENCE born_local OWNED BY local_owner.id")
+        self.assertEqual([["0"], ["1"], ["0"]], self.cluster.everywhere(here.format("born_local", "=")))
+        self.sql(2, "BEGIN; ALTER SEQUENCE leaving OWNED BY local_owner.id; ROLLBACK")
+        self.assertEqual([["1"]] * 3, self.cluster.everywhere(here.format("leaving", "<>")))
+        self.sql(3, "CREATE TABLE needs (id int DEFAULT nextval('leaving')) USING gcl")
+        self.refused("2BP01", 2, "ALTER SEQUENCE leaving OWNED BY local_owner.id")
+        self.sql(1, "INSERT INTO needs DEFAULT VALUES")
+        self.sql(3, "DROP TABLE needs; SELECT nextval('leaving')")
+        self.sql(2, "ALTER SEQUENCE leaving OWNED BY local_owner.id")
+        self.assertEqual([["0"], ["1"], ["0"]], self.cluster.everywhere("SELECT count(*) FROM pg_class WHERE relname = 'leaving'"))
+        self.assertGreater(int(self.sql(2, "SELECT nextval('leaving')")[0]), 33)
+        self.same_catalogs()
+        self.sql(2, "DROP TABLE local_owner")
+        self.sql(1, "CREATE SEQUENCE leaving")
+        self.same_catalogs()
 
     def test_what_says_how_far_it_has_come_is_never_below(self):
         self.sql(1, "CREATE SEQUENCE seen")

@@ -18,6 +18,7 @@ struct DdlPlan {
   List* targets;              // DdlTarget*: what other primaries must lock before the statement runs here
   bool changes_columns;       // of the first target: adds some, or gives them other types
   List* sequences = nullptr;  // OIDs, of the targets: whose definition or value it changes
+  bool leaves = false;        // the sequence becomes this primary's own: the others drop it
 };
 
 // Asked first, by the node's kind alone: most statements, EXECUTE and BEGIN among them, must cost next to nothing.

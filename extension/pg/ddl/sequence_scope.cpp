@@ -10,6 +10,7 @@ extern "C" {
 #include "commands/defrem.h"
 #include "nodes/makefuncs.h"
 #include "storage/lmgr.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 }
 
@@ -24,6 +25,12 @@ void add_target(DdlPlan* plan, Oid sequence, LOCKMODE mode, bool changed) {
   *target = {sequence, mode};
   plan->targets = lappend(plan->targets, target);
   if (changed) plan->sequences = lappend_oid(plan->sequences, sequence);
+}
+
+// Whether CREATE would find it where it would put it.
+bool exists(const RangeVar* name) {
+  const Oid schema = RangeVarGetCreationNamespace(name);
+  return OidIsValid(get_relname_relid(name->relname, schema));
 }
 
 // OWNED BY a column of a table that only this primary has.
@@ -47,17 +54,16 @@ DdlPlan plan_create_sequence(const CreateSeqStmt* statement) {
   const bool temporary = name->schemaname && strcmp(name->schemaname, "pg_temp") == 0;
   if (temporary || name->relpersistence != RELPERSISTENCE_PERMANENT || owned_by_local(statement->options))
     return local();
+  if (statement->if_not_exists && exists(name)) return local();
   return {DdlScope::kCluster, NIL, false};
 }
 
 DdlPlan plan_alter_sequence(const AlterSeqStmt* statement) {
   const Oid sequence = find_relation(statement->sequence);
   if (!OidIsValid(sequence) || !is_gcl_sequence(sequence)) return local();
-  if (owned_by_local(statement->options))
-    refuse_ddl("a sequence of all primaries OWNED BY a column of a local table",
-               "Drop it, and name the owner in CREATE SEQUENCE: then it is local, too.");
   DdlPlan plan{DdlScope::kCluster, NIL, false};
-  add_target(&plan, sequence, ShareRowExclusiveLock, true);
+  plan.leaves = owned_by_local(statement->options);
+  add_target(&plan, sequence, plan.leaves ? AccessExclusiveLock : ShareRowExclusiveLock, true);
   return plan;
 }
 
@@ -80,6 +86,11 @@ void add_owned_sequences(DdlPlan* plan, bool restart) {
     owned = list_concat_unique_oid(owned, getOwnedSequences(static_cast<DdlTarget*>(lfirst(cell))->relation));
   list_sort(owned, list_oid_cmp);
   foreach (cell, owned) add_target(plan, lfirst_oid(cell), AccessExclusiveLock, restart);
+}
+
+char* statement_to_drop(Oid sequence) {
+  const char* schema = get_namespace_name(get_rel_namespace(sequence));
+  return psprintf("DROP SEQUENCE %s", quote_qualified_identifier(schema, get_rel_name(sequence)));
 }
 
 List* hand_to_server(const List* sequences) {

@@ -118,6 +118,17 @@ void run_captured(const Call& call, const DdlPlan& plan) {
   if (everywhere) send_statement(record);
 }
 
+// The sequence becomes this primary's own.  Others that need it fail to drop it, and so does the statement.
+void let_leave(const Call& call, const DdlPlan& plan) {
+  DdlRecord* record = start_record(call);
+  record->targets = plan.targets;
+  record->sql = statement_to_drop(linitial_oid(plan.sequences));
+  (void)hand_to_server(plan.sequences);
+  pass_on(call);
+  CommandCounterIncrement();
+  send_statement(record);
+}
+
 void run_everywhere(const Call& call) {
   ddl_require_serving();
   open_exchange();
@@ -125,7 +136,9 @@ void run_everywhere(const Call& call) {
   AcceptInvalidationMessages();
   const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
   if (plan.targets != NIL) send_locks(plan.targets);
-  if (plan.scope == DdlScope::kCluster)
+  if (plan.leaves)
+    let_leave(call, plan);
+  else if (plan.scope == DdlScope::kCluster)
     run_captured(call, plan);
   else
     pass_on(call);

@@ -90,9 +90,8 @@ void refresh_sequences(const PlannedStmt* plan) {
   ListCell* cell;
   foreach (cell, plan->rtable) {
     const RangeTblEntry* entry = static_cast<RangeTblEntry*>(lfirst(cell));
-    if (entry->rtekind != RTE_RELATION || entry->relkind != RELKIND_SEQUENCE || !is_gcl_sequence(entry->relid))
-      continue;
-    if (serves()) refresh_sequence_row(entry->relid);
+    if (entry->rtekind == RTE_RELATION && entry->relkind == RELKIND_SEQUENCE && is_gcl_sequence(entry->relid))
+      refresh_sequence_row(entry->relid);
   }
 }
 

@@ -34,8 +34,6 @@ CREATE TABLE f (id int DEFAULT nextval('unlogged'));
 \echo :SQLSTATE
 ALTER TABLE r ADD COLUMN s int DEFAULT nextval('locals_id_seq');
 \echo :SQLSTATE
-ALTER SEQUENCE everybodys OWNED BY locals.id;
-\echo :SQLSTATE
 ALTER SEQUENCE everybodys SET UNLOGGED;
 \echo :SQLSTATE
 DROP SEQUENCE everybodys, unlogged;

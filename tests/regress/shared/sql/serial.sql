@@ -71,9 +71,11 @@ INSERT INTO later VALUES (6) RETURNING *;
 CREATE SEQUENCE own;
 ALTER TABLE later ADD o bigint DEFAULT nextval('own'), ALTER id SET DEFAULT nextval('own');
 INSERT INTO later (v) VALUES (7) RETURNING v, id, n, o;
+ALTER SEQUENCE own OWNED BY later.o;
+INSERT INTO later (v) VALUES (8) RETURNING v, id, n, o;
+CREATE SEQUENCE IF NOT EXISTS own;
 DROP TABLE later;
 SELECT nextval('own');
-DROP SEQUENCE own;
 
 -- sequences by themselves
 CREATE SEQUENCE s AS smallint START 5 INCREMENT 3 MAXVALUE 20;
