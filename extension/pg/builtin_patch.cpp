@@ -15,6 +15,26 @@ extern "C" {
 namespace gcl {
 namespace {
 
+constexpr int kReplacedMax = 32;
+Oid replaced[kReplacedMax];
+int replaced_count = 0;
+needs_fmgr_hook_type next_needs_hook = nullptr;
+
+// P4.
+bool is_to_be_seen(Oid function) {
+  for (int i = 0; i < replaced_count; ++i)
+    if (replaced[i] == function) return true;
+  return next_needs_hook != nullptr && next_needs_hook(function);
+}
+
+void note_replaced(Oid function) {
+  if (replaced_count == kReplacedMax) refuse_server("Too many built-in functions are replaced.");
+  replaced[replaced_count++] = function;
+  if (needs_fmgr_hook == is_to_be_seen) return;
+  next_needs_hook = needs_fmgr_hook;
+  needs_fmgr_hook = is_to_be_seen;
+}
+
 [[noreturn]] void refuse(const Builtin& builtin, const char* what) {
   refuse_server(psprintf("The built-in function %s %s.", builtin.name, what));
 }
@@ -87,6 +107,7 @@ void replace_builtin(const Builtin& builtin, PGFunction replacement) {
   PGFunction* slot = checked_entry(builtin);
   if (!is_read_only(slot)) refuse_server("The table of built-in functions is not in read-only memory.");
   store(slot, replacement);
+  note_replaced(builtin.oid);
 
   if (!is_read_only(slot)) refuse_server("The table of built-in functions did not become read-only again.");
   FmgrInfo info;

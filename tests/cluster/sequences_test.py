@@ -86,6 +86,18 @@ class Sequences(unittest.TestCase):
         self.assertEqual(["1|200|500|699"], self.sql(2, "SELECT min(id), max(id), min(n), max(n) FROM (SELECT * FROM loaded ORDER BY n LIMIT 200) old"))
         self.same_catalogs()
 
+    def test_compiled_expressions_take_values_as_others_do(self):
+        compiled = "SET jit = on; SET jit_above_cost = 0; SET jit_inline_above_cost = 0; SET jit_optimize_above_cost = 0;"
+        self.sql(1, "CREATE TABLE compiled (id int GENERATED ALWAYS AS IDENTITY UNIQUE, s serial UNIQUE, v int) USING gcl")
+        self.assertEqual(["t"], self.sql(1, "SELECT pg_jit_available()"))
+        self.at_once(compiled + "INSERT INTO compiled (v) SELECT i FROM generate_series(1, 50) i")
+        calls = "SELECT nextval('compiled_s_seq') - currval('compiled_s_seq'), lastval() > i, setval('compiled_s_seq', 100000 + i) FROM generate_series(1, 2) i"
+        self.assertEqual(["0|t|100001", "0|t|100002"], self.sql(1, compiled + calls))
+        self.at_once(compiled + "INSERT INTO compiled (v) SELECT i FROM generate_series(1, 50) i", sessions=1)
+        self.assertEqual(["450|t|t"], self.sql(2, "SELECT count(*), count(*) = count(DISTINCT id), count(*) = count(DISTINCT s) FROM compiled"))
+        size = "SELECT sum(pg_relation_size('compiled') + i) > 8192 FROM generate_series(1, 2) i"
+        self.assertEqual(["t"], self.sql(3, compiled + size))
+
     def test_alter_table_of_numbered_columns(self):
         self.sql(1, "CREATE TABLE retyped (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v int, b serial) USING gcl")
         self.at_once("INSERT INTO retyped (v) VALUES (1), (2)")
