@@ -5,9 +5,8 @@
 // P1. Changed only in the process that preloads libraries, before it forks; children inherit it.
 // P2. Changed only if everything known about the entry and the server holds; otherwise FATAL, and nothing is changed.
 // P3. One aligned pointer is stored; its page is read-only before and after.
-// P4. Compiled expressions (jit) call a built-in function by its name, past the table.  One that a hook wants to see
-// they
-//     call through the server's wrapper, which asks the table: so a hook says that of the functions changed here.
+// P4. Compiled expressions (jit) call a built-in function by its name, past the table; one that a hook wants to see
+//     they call through the server's wrapper, which asks the table.  So a hook wants to see those changed here.
 #pragma once
 
 extern "C" {
