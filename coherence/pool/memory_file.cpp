@@ -56,6 +56,14 @@ Status read_header(int fd, const char* path, PoolHeader* header, Problem* proble
   return problem->set(Errc::kCorrupt, "%s is not a pool", path);
 }
 
+Status check_whole(int fd, const PoolHeader& header, const char* path, Problem* problem) {
+  struct stat s;
+  if (fstat(fd, &s) != 0) return problem->set(Errc::kSystem, "cannot stat %s: %s", path, strerror(errno));
+  if (uint64_t(s.st_size) >= header.bytes) return {};
+  return problem->set(Errc::kCorrupt, "%s is shorter than it must be: %llu bytes, not %llu", path,
+                      static_cast<unsigned long long>(s.st_size), static_cast<unsigned long long>(header.bytes));
+}
+
 Status check_header(const PoolHeader& h, const char* identity, const char* path, Problem* problem) {
   if (h.format_version != kPoolFormatVersion)
     return problem->set(Errc::kIncompatible, "pool %s has format version %u, this server reads version %u", path,

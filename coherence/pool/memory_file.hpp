@@ -33,6 +33,8 @@ class File {
 Status allocate_file(const char* path, uint64_t bytes, int* fd, Problem*);
 // kCorrupt: too short to be one.
 Status read_header(int fd, const char* path, PoolHeader*, Problem*);
+// kCorrupt: the file is shorter than its header says.
+Status check_whole(int fd, const PoolHeader&, const char* path, Problem*);
 // Whether this server reads such files, and is like the servers the pool was made for (an empty identity is like all).
 Status check_header(const PoolHeader&, const char* identity, const char* path, Problem*);
 // Whether memory node K's file is there, whole, and belongs to the pool whose memory node 0 says `first`; with

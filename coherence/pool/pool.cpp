@@ -149,6 +149,10 @@ Status Pool::map(Problem* problem) {
 Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* problem) {
   PoolLock lock(files.path);
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
+  return open_locked(files, problem);
+}
+
+Result<std::unique_ptr<Pool>> Pool::open_locked(const PoolFiles& files, Problem* problem) {
   if (access(files.path, F_OK) != 0 && errno == ENOENT && files.durable_path) GCL_TRY(load(files, problem));
   std::unique_ptr<Pool> pool(new Pool(files));
   {
@@ -159,6 +163,7 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* proble
     auto header = std::make_unique<PoolHeader>();
     GCL_TRY(read_header(file.fd(), files.path, header.get(), problem));
     GCL_TRY(check_header(*header, files.identity, files.path, problem));
+    GCL_TRY(check_whole(file.fd(), *header, files.path, problem));
   }
   GCL_TRY(pool->map(problem));
   fence_if_somebody_died(*pool);
@@ -170,13 +175,23 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* proble
 Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
   for (const char* path : {files.path, files.durable_path}) {
     File file(path ? ::open(path, O_RDONLY | O_CLOEXEC) : -1);
-    if (!file.open()) continue;
+    if (!file.open()) {
+      if (path == nullptr || errno == ENOENT) continue;
+      problem->write("cannot open %s: %s", path, strerror(errno));  // it is there: its copy is not asked
+      return Condition::kDamaged;
+    }
+    const bool saved = path == files.durable_path;
     auto header = std::make_unique<PoolHeader>();
-    if (!read_header(file.fd(), path, header.get(), problem)) return Condition::kUnclean;
-    if (!check_header(*header, files.identity, path, problem)) return Condition::kUnclean;
-    if (!check_parts(path, *header, path == files.durable_path, problem)) return Condition::kDamaged;
-    if (header->state.load() == PoolState::kClean) return Condition::kClean;
-    if (path == files.durable_path) {
+    Status ok = read_header(file.fd(), path, header.get(), problem);
+    if (ok) ok = check_header(*header, files.identity, path, problem);
+    if (ok) ok = check_whole(file.fd(), *header, path, problem);
+    if (ok) ok = check_parts(path, *header, saved, problem);
+    if (!ok) return ok.error() == Errc::kIncompatible ? Condition::kForeign : Condition::kDamaged;
+    if (header->state.load() == PoolState::kClean) {
+      if (saved || !files.durable_path || is_saved(*header, files.durable_path, problem)) return Condition::kClean;
+      return Condition::kUnsaved;
+    }
+    if (saved) {
       problem->write("pool file %s was not closed cleanly: it was in use when the machine stopped", path);
       return Condition::kUnclean;
     }

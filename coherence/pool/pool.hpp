@@ -14,6 +14,8 @@
 //     there is kCorrupt, and the problem names it.
 // P7. The durable copy consists of the same files.  Memory node 0's is replaced last, after the others are safe on the
 //     disk, and all carry the number of the save: no crash leaves a mix that is taken for one copy.
+// P8. A save that fails (a full disk) costs nothing while the machine is up: the pool in memory is clean, can be used
+//     again, and saved again (save_again); its durable copy still says "in use", or is of an older save.
 //
 //   Problem problem;
 //   auto pool = Pool::open({.path = "/dev/shm/p", .durable_path = "/data/p", .identity = lines}, &problem);
@@ -78,9 +80,13 @@ class Pool {
     kInUse,
     kUnclean,
     kAbsent,
-    kDamaged,  // a file is missing, cut short, or another pool's
+    kDamaged,  // a file is missing, unreadable, cut short, or another pool's
+    kForeign,  // made for a server that differs, or of another format
+    kUnsaved,  // clean in memory, and not in the durable copy (P8)
   };
   static Condition inspect(const PoolFiles&, Problem*);
+  // Writes the durable copy of a clean pool once more (P8).  Errors as open(); kBusy: it is in use.
+  static Status save_again(const PoolFiles&, Problem*);
   ~Pool();
   Pool(const Pool&) = delete;
 
@@ -122,6 +128,8 @@ class Pool {
   Status map(Problem*);
   Status map_part(uint32_t k, const char* path, Problem*);
   PoolHeader& header(uint32_t k = 0) const { return *reinterpret_cast<PoolHeader*>(base_[k]); }
+  static Result<std::unique_ptr<Pool>> open_locked(const PoolFiles&, Problem*);  // REQUIRES: the lock file held
+  static bool is_saved(const PoolHeader& in_memory, const char* durable_path, Problem*);
   Status save(Problem*);  // to the durable path; REQUIRES: no node in it, the lock file held
   Status save_part(uint32_t k, Problem*) const;
   Status mark_durable_in_use(Problem*);

@@ -10,6 +10,7 @@
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/pool/pool_header.hpp"
+#include "coherence/pool/pool_lock.hpp"
 
 namespace coherence {
 namespace {
@@ -41,13 +42,15 @@ Status Pool::save_part(uint32_t k, Problem* problem) const {
   return {};
 }
 
-// P7: until memory node 0's file is replaced the durable copy says "in use".
+// P7: until memory node 0's file is replaced the durable copy says "in use".  P8: the pool in memory is clean, whatever
+// becomes of the copy.
 Status Pool::save(Problem* problem) {
   for (uint32_t k = 0; k < memory_nodes_; k++)  // P5
     for (uint64_t p = 0; p < part_[k].pages; p++)
       if (peek_latch(PageId::at(MemoryNodeId{uint8_t(k)}, p)) != LatchWord::free())
         return problem->set(Errc::kCorrupt, "page %llu of memory node %u is still owned: the pool is not saved",
                             static_cast<unsigned long long>(p), k);
+  header().state.store(PoolState::kClean);
   const uint64_t save = header().saves + 1;
   for (uint32_t k = 0; k < memory_nodes_; k++) header(k).saves = save;
   Status ok;
@@ -62,14 +65,36 @@ Status Pool::save(Problem* problem) {
   for (uint32_t k = 1; ok && k < memory_nodes_; k++)
     if (!replace(k)) ok = failed("rename", k);
   if (ok && memory_nodes_ > 1 && !sync_directory_of(durable_path_)) ok = failed("sync the directory of", 0);
-  header().state.store(PoolState::kClean);
   if (ok) ok = save_part(0, problem);
   if (ok && (!replace(0) || !sync_directory_of(durable_path_))) ok = failed("rename", 0);
-  if (!ok) {
-    header().state.store(PoolState::kInUse);
+  if (!ok)
     for (uint32_t k = 0; k < memory_nodes_; k++) unlink(MemoryPath(durable_path_, k, true).text);
-  }
   return ok;
+}
+
+Status Pool::save_again(const PoolFiles& files, Problem* problem) {
+  PoolLock lock(files.path);
+  if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
+  auto pool = open_locked(files, problem);
+  if (!pool) return pool.error();
+  if ((*pool)->header().state.load() != PoolState::kClean)
+    return problem->set(Errc::kBusy, "pool %s is in use", files.path);
+  return (*pool)->save(problem);
+}
+
+// P8.
+bool Pool::is_saved(const PoolHeader& in_memory, const char* durable_path, Problem* problem) {
+  auto saved = std::make_unique<PoolHeader>();
+  File file(::open(durable_path, O_RDONLY | O_CLOEXEC));
+  if (!file.open()) {
+    problem->write("cannot open pool file %s: %s", durable_path, strerror(errno));
+    return false;
+  }
+  if (read_header(file.fd(), durable_path, saved.get(), problem) && saved->pool_id == in_memory.pool_id &&
+      saved->state.load() == PoolState::kClean && saved->saves == in_memory.saves)
+    return true;
+  problem->write("pool file %s is older than the pool: its last save failed", durable_path);
+  return false;
 }
 
 // Memory node 0's file gets its name last: before that there is no pool in tmpfs (P6).

@@ -56,7 +56,50 @@ class Gclctl(unittest.TestCase):
         self.assertEqual(before & set(os.listdir("/dev/shm")), before)
 
     def test_a_size_that_is_none(self):
-        self.assert_refused(self.init("--pool-size", "much"), "not a size")
+        for size, words in (("much", "not a size"), ("1 GB", "not a size"), ("-1MB", "not a size"), ("1GBs", "not a size"),
+                            ("999999999TB", "more than 64 TB"), ("0GB", "at least 64 MB"), ("63MB", "at least 64 MB")):
+            self.assert_refused(self.init("--pool-size", size), words)
+        self.assert_refused(self.init("--cache-size", "1023kB"), "at least 1 MB")
+        self.assert_refused(self.init("--pool-size", "64MB", "--memory-nodes", "5"), "16 MB for each of 5 memory nodes")
+        self.assertFalse(os.path.exists(self.dir))
+
+    def test_arguments_that_are_wrong(self):
+        for arguments, words in (((), "subcommand is required"), (("frob",), "subcommand is required"),
+                                 (("init", self.dir), "--primaries is required"), (("start",), "DIR is required"),
+                                 (("init", self.dir, "--primaries", "0"), "not in range 1 to 32"),
+                                 (("init", self.dir, "--primaries", "two"), "two"),
+                                 (("init", self.dir, "--primaries", "2", "--port", "80"), "not in range 1024 to"),
+                                 (("init", self.dir, "--primaries", "2", "--memory-nodes", "65"), "not in range 1 to 64"),
+                                 (("start", self.dir, "--node", "-1"), "--node"), (("dsn", self.dir, "first"), "first"),
+                                 (("make-pool", self.dir + "/p", "--primaries", "2"), "--saved is required")):
+            with self.subTest(arguments):
+                self.assert_refused(self.ctl(*arguments), words)
+        self.assert_refused(self.init("--set", "fsync"), "--set fsync: write NAME=VALUE")
+        self.assert_refused(self.init("--set", "a=b\nc=d"), "write NAME=VALUE")
+        self.assert_refused(self.init("--memory-dir", "/no/where"), "/no/where")
+        self.assertFalse(os.path.exists(self.dir))
+
+    def test_a_setting_with_quotes_arrives(self):
+        self.assertEqual(0, self.init("--set", "cluster_name=it's a \\ 'name'")[0])
+        code, said = self.ctl("start", self.dir, "--node", "1")
+        self.assertEqual(0, code, said)
+        said = self.ctl("psql", self.dir, "1", "-XAtqc", "SHOW cluster_name")[1]
+        self.assertEqual("it's a \\ 'name'", said.strip())
+        self.assert_refused(self.ctl("stop", self.dir, "--node", "3"), "no primary 3: the cluster has 2")
+
+    def test_a_description_that_is_damaged(self):
+        self.assertEqual(0, self.init()[0])
+        with open(self.dir + "/cluster.conf", encoding="utf-8") as f:
+            text = f.read()
+        self.addCleanup(lambda: self.ctl("destroy", self.dir))
+        self.addCleanup(lambda: open(self.dir + "/cluster.conf", "w", encoding="utf-8").write(text))
+        for old, new, words in (("primaries=2", "primaries=two", "is not a number from 1 to 32"),
+                                ("primaries=2", "primaries=99", "is not a number from 1 to 32"),
+                                (f"port={self.port}", "port=", "is not a number"), ("pool_bytes=", "bytes=", "no line pool_bytes")):
+            with open(self.dir + "/cluster.conf", "w", encoding="utf-8") as f:
+                f.write(text.replace(old, new))
+            for verb in ("start", "status", "stop", "destroy"):
+                self.assert_refused(self.ctl(verb, self.dir), words)
 
     def test_a_server_that_differs_from_the_pool(self):
         self.assertEqual(0, self.init()[0])
@@ -103,6 +146,12 @@ class Gclctl(unittest.TestCase):
         os.remove(self.dir + "/pool")
         self.assert_refused(self.ctl(*make), "saved is there already")
         self.assertFalse(os.path.exists(self.dir + "/pool"))
+        os.remove(self.dir + "/saved")
+        code, said = self.ctl(*make, "--memory-nodes", "3")
+        self.assertEqual(0, code, said)
+        for name in ("pool", "pool.mem1", "pool.mem2", "saved", "saved.mem1", "saved.mem2"):
+            self.assertTrue(os.path.exists(f"{self.dir}/{name}"), name)
+        self.assertFalse(os.path.exists(self.dir + "/pool.mem3"))
 
     def test_init_start_status_stop_destroy(self):
         self.assertEqual((0, True), (lambda a: (a[0], "cluster of 2" in a[1]))(self.init()))

@@ -3,22 +3,36 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <map>
 
+#include "coherence/base/ids.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
 
 namespace gclctl {
 namespace {
 
+constexpr uint64_t kSizeMax = uint64_t{1} << 46;  // 64 TB
 constexpr const char* kFirstLine = "# pg_gcl cluster, format 1; written by gclctl";
 
 std::string required(const std::map<std::string, std::string>& values, const std::string& key, const fs::path& file) {
   auto found = values.find(key);
   if (found == values.end()) fail("{}: no line {}=...", file.string(), key);
   return found->second;
+}
+
+// A whole number from 1 on.
+uint64_t required_number(const std::map<std::string, std::string>& values, const std::string& key, uint64_t max,
+                         const fs::path& file) {
+  const std::string text = required(values, key, file);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number == 0 || number > max)
+    fail("{}: \"{}={}\" is not a number from 1 to {}", file.string(), key, text, max);
+  return number;
 }
 
 }  // namespace
@@ -39,11 +53,12 @@ Cluster Cluster::load(const fs::path& dir) {
   c.dir = fs::canonical(dir);
   c.id = required(values, "id", file);
   c.account = required(values, "account", file);
-  c.primaries = std::stoi(required(values, "primaries", file));
-  c.port = std::stoi(required(values, "port", file));
-  c.pool_bytes = std::stoull(required(values, "pool_bytes", file));
-  if (values.contains("memory_nodes")) c.memory_nodes = std::stoi(values["memory_nodes"]);
-  c.cache_bytes = std::stoull(required(values, "cache_bytes", file));
+  c.primaries = int(required_number(values, "primaries", kPrimariesMax, file));
+  c.port = int(required_number(values, "port", 65535 - kPrimariesMax, file));
+  c.pool_bytes = required_number(values, "pool_bytes", kSizeMax, file);
+  if (values.contains("memory_nodes"))
+    c.memory_nodes = int(required_number(values, "memory_nodes", uint64_t(coherence::kMemoryNodesMax), file));
+  c.cache_bytes = required_number(values, "cache_bytes", kSizeMax, file);
   c.memory_dir = required(values, "memory_dir", file);
   c.socket_dir = required(values, "socket_dir", file);
   c.locale = required(values, "locale", file);
@@ -95,7 +110,9 @@ uint64_t parse_size(const std::string& text) {
   size_t digits = text.find_first_not_of("0123456789");
   auto unit = digits == std::string::npos ? kShift.end() : kShift.find(text.substr(digits));
   if (digits == 0 || digits > 9 || unit == kShift.end()) fail("\"{}\" is not a size; write 256MB or 1GB", text);
-  return std::stoull(text.substr(0, digits)) << unit->second;
+  const uint64_t number = std::stoull(text.substr(0, digits));
+  if (number > kSizeMax >> unit->second) fail("\"{}\" is more than {} TB", text, kSizeMax >> 40);
+  return number << unit->second;
 }
 
 std::string size_setting(uint64_t bytes) { return fmt::format("{}kB", bytes >> 10); }

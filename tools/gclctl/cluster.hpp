@@ -17,6 +17,8 @@ namespace gclctl {
 
 namespace fs = std::filesystem;
 
+constexpr int kPrimariesMax = 32;
+
 struct Cluster {
   fs::path dir;  // absolute
   std::string id;
@@ -44,6 +46,8 @@ struct Cluster {
   int port_of(int k) const { return port + k - 1; }
   fs::path socket(int k) const { return socket_dir / (".s.PGSQL." + std::to_string(port_of(k))); }
   std::string dsn(int k) const;
+  // The same for gclctl's own questions, which are not to hang.
+  std::string impatient_dsn(int k) const { return dsn(k) + " connect_timeout=3"; }
   // The primaries a command speaks of: all, or the one the user named.
   std::vector<int> chosen(int node) const;
   // The postmaster of primary K, or 0 when it does not run.

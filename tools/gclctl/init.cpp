@@ -54,26 +54,38 @@ void make_directory(const std::string& account, const fs::path& path, mode_t mod
   give_to(account, path);
 }
 
+// As postgresql.conf wants it.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? "''" : c == '\\' ? "\\\\" : std::string(1, c);
+  return out + "'";
+}
+
+// NAME=VALUE, as a line of postgresql.conf.
+std::string setting_line(const std::string& setting) {
+  size_t equals = setting.find('=');
+  if (equals == std::string::npos || equals == 0 || setting.find('\n') != std::string::npos)
+    fail("--set {}: write NAME=VALUE", setting);
+  return setting.substr(0, equals) + " = " + quoted(setting.substr(equals + 1)) + "\n";
+}
+
 void write_configuration(const Cluster& c, int k, const std::vector<std::string>& settings) {
   std::ofstream main_file(c.data(k) / "postgresql.conf", std::ios::app);
   main_file << "\ninclude 'gcl.conf'\n";
   std::ofstream out(c.data(k) / "gcl.conf");
   out << "# Written by gclctl init; put your own settings behind these.\n"
       << "shared_preload_libraries = 'gcl'\n"
-      << "gcl.node_id = " << k << "\ngcl.pool = '" << c.pool().string() << "'\ngcl.pool_file = '"
-      << c.saved_pool().string() << "'\ngcl.cache_size = '" << size_setting(c.cache_bytes)
-      << "'\ngcl.database = 'postgres'\ngcl.locale = '" << c.locale << "'\n"
+      << "gcl.node_id = " << k << "\ngcl.pool = " << quoted(c.pool().string())
+      << "\ngcl.pool_file = " << quoted(c.saved_pool().string()) << "\ngcl.cache_size = '"
+      << size_setting(c.cache_bytes) << "'\ngcl.locale = '" << c.locale << "'\n"
       << "wal_level = replica\nmax_slot_wal_keep_size = -1\nold_snapshot_threshold = -1\n"
       << "max_prepared_transactions = 0\nmax_worker_processes = 32\n"
-      << "port = " << c.port_of(k) << "\nlisten_addresses = 'localhost'\nunix_socket_directories = '"
-      << c.socket_dir.string() << "'\nunix_socket_permissions = 0700\n"
+      << "port = " << c.port_of(k)
+      << "\nlisten_addresses = 'localhost'\nunix_socket_directories = " << quoted(c.socket_dir.string())
+      << "\nunix_socket_permissions = 0700\n"
       << "shared_buffers = 64MB\nmax_connections = 100\ncluster_name = 'gcl" << k << "'\n"
       << "log_line_prefix = '%m [%p] %b '\n";
-  for (const std::string& setting : settings) {
-    size_t equals = setting.find('=');
-    if (equals == std::string::npos) fail("--set {}: write NAME=VALUE", setting);
-    out << setting.substr(0, equals) << " = '" << setting.substr(equals + 1) << "'\n";
-  }
+  for (const std::string& setting : settings) out << setting_line(setting);
   out.flush();
   if (!main_file.flush() || !out) fail("cannot write the configuration of primary {}", k);
 }
@@ -112,6 +124,7 @@ int init(const InitOptions& options) {
   Cluster c = describe(options);
   if (fs::exists(c.dir) && (!fs::is_directory(c.dir) || !fs::is_empty(c.dir)))
     fail("{} is there and is not empty: init wants a new directory", c.dir.string());
+  for (const std::string& setting : options.settings) (void)setting_line(setting);
   for (int k : c.chosen(0)) check_port_free(c, k);
   check_memory(c, c.primaries, true);
   check_reachable(c.account, c.dir.parent_path());

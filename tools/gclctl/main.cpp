@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "coherence/base/ids.hpp"
+#include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/verbs.hpp"
 
@@ -25,7 +26,7 @@ int main(int argc, char** argv) {
   make->add_option("--primaries", options.primaries, "how many primaries")
       ->required()
       ->take_last()
-      ->check(CLI::Range(1, 32));
+      ->check(CLI::Range(1, kPrimariesMax));
   make->add_option("--pool-size", options.pool_size, "memory all primaries share")->capture_default_str()->take_last();
   make->add_option("--memory-nodes", options.memory_nodes, "parts of the pool, each a file of its own")
       ->capture_default_str()
@@ -45,8 +46,14 @@ int main(int argc, char** argv) {
   CLI::App* empty = app.add_subcommand("make-pool", "make an empty pool for servers that gclctl does not run");
   empty->add_option("FILE", pool.file, "the pool, in tmpfs (gcl.pool)")->required();
   empty->add_option("--saved", pool.saved, "where it is kept while no server runs (gcl.pool_file)")->required();
-  empty->add_option("--primaries", pool.primaries, "how many servers will join")->required()->check(CLI::Range(1, 32));
+  empty->add_option("--primaries", pool.primaries, "how many servers will join")
+      ->required()
+      ->check(CLI::Range(1, kPrimariesMax));
   empty->add_option("--size", pool.size, "memory all primaries share")->capture_default_str();
+  empty
+      ->add_option("--memory-nodes", pool.memory_nodes, "parts of the pool, each a file of its own: FILE, FILE.mem1...")
+      ->capture_default_str()
+      ->check(CLI::Range(1, coherence::kMemoryNodesMax));
   empty->add_option("--locale", pool.locale, "ENCODING/LOCALE of the servers' databases")->capture_default_str();
 
   CLI::App* run = on_cluster("start", "start all primaries, or one");

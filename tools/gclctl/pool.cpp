@@ -38,9 +38,9 @@ void create_pool(const Cluster& cluster) {
          identity_of(cluster));
 }
 
-void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int primaries,
+void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int memory_nodes, int primaries,
                  const std::string& locale) {
-  create(file, saved, bytes, 1, primaries,
+  create(file, saved, bytes, memory_nodes, primaries,
          gcl::server_identity(server_version(installation().bindir), kServerBlockSize, locale));
 }
 
@@ -58,10 +58,25 @@ PoolState inspect_pool(const Cluster& cluster) {
       return {PoolState::Kind::kUnclean, problem.text};
     case Condition::kDamaged:
       return {PoolState::Kind::kDamaged, problem.text};
+    case Condition::kForeign:
+      return {PoolState::Kind::kForeign, problem.text};
+    case Condition::kUnsaved:
+      return {PoolState::Kind::kUnsaved, problem.text};
     case Condition::kAbsent:
       break;
   }
   return {PoolState::Kind::kAbsent, problem.text};
+}
+
+void save_pool(const Cluster& cluster) {
+  std::string path = cluster.pool(), saved = cluster.saved_pool(), identity = identity_of(cluster);
+  coherence::Problem problem;
+  if (!coherence::Pool::save_again({.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()},
+                                   &problem))
+    fail(
+        "the pool could not be saved: {}. It is whole in memory as long as this machine is up; make room, then run "
+        "gclctl stop again",
+        problem.text);
 }
 
 std::vector<fs::path> memory_node_files(const Cluster& cluster) {

@@ -12,14 +12,18 @@ namespace gclctl {
 void create_pool(const Cluster& cluster);
 
 // The same for servers that gclctl does not run: the system's installation, a locale as in gcl.locale.
-void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int primaries, const std::string& locale);
+void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int memory_nodes, int primaries,
+                 const std::string& locale);
 
 struct PoolState {
-  enum class Kind { kClean, kInUse, kUnclean, kDamaged, kAbsent } kind;
+  enum class Kind { kClean, kUnsaved, kInUse, kUnclean, kDamaged, kForeign, kAbsent } kind;
   std::string text;  // why, for all but kClean and kInUse
 };
-// What the pool's files say.  Fails when they were written for a server that differs from this cluster's.
+// What the pool's files say.
 PoolState inspect_pool(const Cluster& cluster);
+
+// Writes the durable copy of a pool whose last save failed (kUnsaved); fails with the reason.
+void save_pool(const Cluster& cluster);
 
 // The files of its memory nodes, in their order: those in memory, or the saved ones when memory has lost the pool.
 std::vector<fs::path> memory_node_files(const Cluster& cluster);

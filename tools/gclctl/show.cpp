@@ -25,6 +25,10 @@ const char* describe(PoolState::Kind kind) {
       return "NOT CLOSED CLEANLY";
     case PoolState::Kind::kDamaged:
       return "DAMAGED";
+    case PoolState::Kind::kForeign:
+      return "NOT FOR THESE SERVERS";
+    case PoolState::Kind::kUnsaved:
+      return "NOT SAVED";
     case PoolState::Kind::kAbsent:
       break;
   }
@@ -35,7 +39,7 @@ int show(const Cluster& c) {
   int up = 0;
   for (int k : c.chosen(0)) {
     int pid = c.postmaster(k);
-    bool answers = pid != 0 && PQping(c.dsn(k).c_str()) == PQPING_OK;
+    bool answers = pid != 0 && PQping(c.impatient_dsn(k).c_str()) == PQPING_OK;
     up += answers;
     fmt::print("primary {}  port {}  {}\n", k, c.port_of(k),
                answers    ? fmt::format("up (process {})", pid)

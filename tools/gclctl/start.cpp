@@ -33,13 +33,16 @@ std::string last_words(const fs::path& log) {
   return words.empty() ? "\n  (no error in " + log.string() + ")" : words;
 }
 
-bool answers(const Cluster& c, int k) { return PQping(c.dsn(k).c_str()) == PQPING_OK; }
+bool answers(const Cluster& c, int k) { return PQping(c.impatient_dsn(k).c_str()) == PQPING_OK; }
 
 // The pool must be usable before any server is asked to open it; the first one loads the saved pool into memory.
 void check_pool(const Cluster& c, bool anybody_runs) {
   PoolState state = inspect_pool(c);
   switch (state.kind) {
     case PoolState::Kind::kClean:
+      return;
+    case PoolState::Kind::kUnsaved:  // it is whole in memory, and saved at the next stop
+      fmt::print(stderr, "gclctl: {}\n", state.text);
       return;
     case PoolState::Kind::kInUse:
       if (!anybody_runs) fail("the pool is in use by servers that gclctl does not know of");
@@ -53,6 +56,8 @@ void check_pool(const Cluster& c, bool anybody_runs) {
           state.text, (c.bindir() / "postgres").string(), c.dir.string(), c.dir.string());
     case PoolState::Kind::kDamaged:
       fail("the pool is damaged: {}", state.text);
+    case PoolState::Kind::kForeign:
+      fail("these servers cannot use the pool: {}", state.text);
     case PoolState::Kind::kAbsent:
       fail("the pool is gone: {}", state.text);
   }

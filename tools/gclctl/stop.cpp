@@ -38,6 +38,10 @@ int stop_servers(const Cluster& c, int node) {
   fmt::print("{} of {} primaries stopped\n", running.size(), c.chosen(node).size());
   if (c.any_runs()) return 0;
   PoolState state = inspect_pool(c);
+  if (state.kind == PoolState::Kind::kUnsaved) {
+    save_pool(c);
+    state = inspect_pool(c);
+  }
   if (state.kind == PoolState::Kind::kClean) {
     fmt::print("the pool is saved in {}\n", c.saved_pool().string());
     return 0;

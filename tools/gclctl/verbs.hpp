@@ -18,6 +18,7 @@ struct InitOptions {
 struct MakePoolOptions {
   std::string file, saved;  // in tmpfs; on disk
   int primaries = 0;
+  int memory_nodes = 1;
   std::string size = "1GB", locale = "UTF8/C.UTF-8";
 };
 

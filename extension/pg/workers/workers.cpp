@@ -3,6 +3,7 @@
 #include "bufmgr/bell.hpp"
 #include "extension/pg/backend.hpp"
 #include "extension/pg/relation_record.hpp"
+#include "extension/pg/settings.hpp"
 #include "extension/pg/txn/deadlock_watch.hpp"
 #include "extension/pg/txn/pending.hpp"
 #include "extension/pg/txn/waiter.hpp"
@@ -98,7 +99,12 @@ void leave_pool() {
   bool last = false;
   coherence::Problem problem;
   auto left = node_pool()->leave(session(), &last, &problem);
-  if (!left.ok())
+  if (!left.ok() && last && left.error() != coherence::Errc::kCorrupt)
+    ereport(
+        WARNING, errmsg("gcl: left the pool as its last node, and could not save it: %s", problem.text),
+        errdetail("The pool is whole in memory as long as this machine is up."),
+        errhint("Make room for \"%s\"; then run gclctl stop again, or start and stop a primary.", settings.pool_file));
+  else if (!left.ok())
     ereport(LOG, errmsg("gcl: could not leave the pool in order: %s", problem.text));
   else
     ereport(LOG, errmsg(last ? "gcl: left the pool as its last node; it was saved" : "gcl: left the pool"));

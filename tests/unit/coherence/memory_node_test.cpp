@@ -201,6 +201,66 @@ TEST_F(MemoryNodes, MemoryNodeZeroIsSavedLast) {
   EXPECT_FALSE(fs::exists(durable + ".mem1.new")) << "nothing half written stays";
 }
 
+// P8.  A directory in the new file's place stands for a disk that is full.
+TEST_F(MemoryNodes, ASaveThatFailsCostsNothingWhileTheMachineIsUp) {
+  auto leave = [&](uint64_t value, Errc expected) {
+    TestNode& n = add_node(16, false);
+    {
+      Session s(*n.node, SessionId{0}, nullptr);
+      Line& l = n.line(s, page(7, 1));
+      ASSERT_TRUE(s.lock_exclusive(l, page(7, 1)).ok());
+      write_word(*n.node, l, value);
+      s.unlock_exclusive(l);
+      EXPECT_EQ(Pool::save_again(files(), &problem).error(), Errc::kBusy);
+      bool last = false;
+      EXPECT_EQ(n.node->leave(s, &last, &problem).error(), expected) << problem.text;
+      EXPECT_TRUE(last);
+    }
+    close();
+  };
+  auto word = [&] {
+    auto opened = Pool::open(files(), &problem);
+    EXPECT_TRUE(opened.ok()) << problem.text;
+    pool = opened.take();
+    uint64_t value;
+    memcpy(&value, pool->at(pool->page_address(page(7, 1))), 8);
+    return value;
+  };
+  fs::create_directory(durable + ".new");
+  leave(1, Errc::kSystem);
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+  EXPECT_NE(strstr(problem.text, "its last save failed"), nullptr) << problem.text;
+  EXPECT_EQ(word(), 1u);
+  leave(2, Errc::kSystem);  // it can be used again meanwhile
+  EXPECT_EQ(Pool::save_again(files(), &problem).error(), Errc::kSystem);
+  EXPECT_NE(strstr(problem.text, "cannot create pool file"), nullptr) << problem.text;
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+  fs::remove(durable + ".new");
+  EXPECT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  lose_tmpfs();
+  EXPECT_EQ(word(), 2u);
+}
+
+// What tools say of a pool they cannot use is why, and never that it is clean or gone.
+TEST_F(MemoryNodes, AToolIsToldWhatIsWrong) {
+  change_and_leave(1);
+  close();
+  set_header(path, offsetof(PoolHeader, format_version), 2, 4);
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kForeign);
+  EXPECT_NE(strstr(problem.text, "format version 2"), nullptr) << problem.text;
+  set_header(path, offsetof(PoolHeader, format_version), kPoolFormatVersion, 4);
+  set_header(path, offsetof(PoolHeader, block_size), 4096, 4);
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kForeign);
+  EXPECT_NE(strstr(problem.text, "4096"), nullptr) << problem.text;
+  set_header(path, offsetof(PoolHeader, block_size), kPageSize, 4);
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  fs::resize_file(path, fs::file_size(path) - 4096);
+  expect_damaged("shorter than it must be");
+  fs::resize_file(path, 100);
+  expect_damaged("is not a pool");
+}
+
 TEST_F(MemoryNodes, APoolThatDoesNotFitLeavesNoFile) {
   const std::string big = path + "-big";
   PoolSpec spec{.memory_nodes = 3, .identity = ""};
