@@ -61,6 +61,12 @@ struct NodeOptions {
   ReplacementKind replacement = ReplacementKind::kEpochSampling;
 };
 
+// What a page is wanted for: a few are kept for what a full pool needs to give room back (space_map.hpp, S4).
+enum class PageUse : uint8_t {
+  kData,
+  kHousekeeping,  // few pages, for long: heads of relations (TRUNCATE makes new ones), the DDL log, aborted ids
+};
+
 struct NodeShared;
 
 class BufferPool final : public coherence::FrameDirectory {
@@ -117,10 +123,10 @@ class BufferPool final : public coherence::FrameDirectory {
   // `count` (1 or 64) consecutive pages, zeroed but for their versions, of type kUnused; 64 begin at a multiple of 64.
   // Memory nodes take turns; kNoSpace when all are full.  REQUIRES: no guard held.  Durable at once (its own
   // mini-transaction); a crash in between leaks, never shares.
-  Result<PageId> allocate(Session&, uint32_t count);
+  Result<PageId> allocate(Session&, uint32_t count, PageUse use = PageUse::kData);
   // Zeroes and gives back.  After kInterrupted, call again: what was done stays done.  kCorrupt: not allocated.
   Status free(Session&, PageId first, uint32_t count);
-  // Pages that allocate() could still hand out, counted now; for views and tests.
+  // Pages that allocate() could still hand out for data, counted now; for views and tests.
   Result<uint64_t> free_pages(Session&);
   Result<uint64_t> free_pages(Session&, MemoryNodeId);
   uint64_t pages() const { return pool_->pages(); }  // of all memory nodes
@@ -158,7 +164,7 @@ class BufferPool final : public coherence::FrameDirectory {
   Result<Guard> fix(Session&, PageId, const Lock&, bool exclusive);
   Result<coherence::Line*> bring_line(Session&, PageId);
   Result<uint32_t> take_frame(Session&);
-  Result<PageId> allocate_on(Session&, MemoryNodeId, uint32_t count);
+  Result<PageId> allocate_on(Session&, MemoryNodeId, uint32_t count, PageUse);
   template <class Guard>
   Guard make_guard(Session&, coherence::Line&, PageId, bool exclusive);
   void call_provider() noexcept;

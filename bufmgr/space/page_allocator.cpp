@@ -15,22 +15,32 @@ using coherence::Errc;
 
 namespace {
 
+// Pages to be had of an extent that is broken into.
+uint32_t singles_of(uint64_t used) { return used == 0 ? 0 : kExtentPages - uint32_t(std::popcount(used)); }
+
 // What a quick look says about a group; good enough to pass it by.
 struct Room {
   uint64_t extents, singles;
 };
 
-Result<Room> look(BufferPool& pool, Session& session, const SpaceGroups& groups, uint64_t group) {
+Result<Room> look(BufferPool& pool, Session& session, const SpaceGroups& groups, uint64_t group, PageUse use) {
+  const auto kept = use == PageUse::kData ? groups.kept(group) : SpaceGroups::Kept{0, 0};
   for (;;) {
     auto page = pool.fix_optimistic(session, groups.map_of(group));
     if (!page) return page.error();
     const auto header = page->get<PageHeader>(0);
     const auto extents = page->get<uint32_t>(kSpaceMapAt + offsetof(SpaceMap, free_extents));
     const auto singles = page->get<uint32_t>(kSpaceMapAt + offsetof(SpaceMap, free_singles));
+    uint32_t kept_extents = 0, kept_singles = 0;
+    for (uint32_t e = kept.first; e < kept.last; ++e) {
+      const auto used = page->get<uint64_t>(kSpaceMapAt + uint32_t(offsetof(SpaceMap, used)) + e * 8);
+      kept_extents += used == 0;
+      kept_singles += singles_of(used);
+    }
     if (!page->validate()) continue;
-    if (header.type == PageType::kSpaceMap) return Room{extents, singles};
+    if (header.type == PageType::kSpaceMap) return Room{extents - kept_extents, singles - kept_singles};
     const SpaceMap fresh = groups.fresh(group);
-    return Room{fresh.free_extents, fresh.free_singles};
+    return Room{fresh.free_extents - (kept.last - kept.first), fresh.free_singles};
   }
 }
 
@@ -47,17 +57,17 @@ const SpaceMap& open_map(MiniTransaction& change, ExclusiveGuard& page, const Sp
 
 void set_word(MiniTransaction& change, ExclusiveGuard& page, const SpaceMap& map, uint32_t extent, uint64_t word) {
   const uint64_t old = map.used[extent];
-  auto singles = [](uint64_t used) { return used == 0 ? 0 : int(kExtentPages) - std::popcount(used); };
   const uint32_t counts[2] = {map.free_extents + (word == 0) - (old == 0),
-                              uint32_t(int(map.free_singles) + singles(word) - singles(old))};
+                              map.free_singles + singles_of(word) - singles_of(old)};
   change.set(page, kSpaceMapAt + offsetof(SpaceMap, used) + extent * 8, word);
   change.write(page, kSpaceMapAt, counts, sizeof counts);
 }
 
 // The extent to take `count` pages from, or kGroupExtents.
-uint32_t choose_extent(const SpaceMap& map, uint32_t count) {
+uint32_t choose_extent(const SpaceMap& map, uint32_t count, const SpaceGroups::Kept& kept) {
   uint32_t whole = kGroupExtents;
   for (uint32_t e = 0; e < kGroupExtents; ++e) {
+    if (kept.has(e)) continue;
     if (count == 1 && map.used[e] != 0 && ~map.used[e] != 0) return e;
     if (map.used[e] != 0) continue;
     if (count != 1) return e;
@@ -68,13 +78,15 @@ uint32_t choose_extent(const SpaceMap& map, uint32_t count) {
 
 // kNoSpace: the group has no room.
 Result<PageId> allocate_in(BufferPool& pool, Session& session, const SpaceGroups& groups, uint64_t group,
-                           uint32_t count) {
+                           uint32_t count, PageUse use) {
   MiniTransaction change(pool, session);
   GCL_TRY(change.reserve(sizeof(SpaceMap) + 128));
   auto page = pool.fix_exclusive(session, groups.map_of(group));
   if (!page) return page.error();
   const SpaceMap& map = open_map(change, *page, groups, group);
-  const uint32_t extent = choose_extent(map, count);
+  const auto kept = groups.kept(group);
+  uint32_t extent = choose_extent(map, count, kept);
+  if (extent == kGroupExtents && use == PageUse::kHousekeeping) extent = choose_extent(map, count, {0, 0});
   if (extent == kGroupExtents) {
     change.commit();  // perhaps the map was new
     return Errc::kNoSpace;
@@ -104,28 +116,31 @@ Status clear_page(BufferPool& pool, Session& session, PageId id) {
 
 }  // namespace
 
-Result<PageId> BufferPool::allocate(Session& session, uint32_t count) {
+Result<PageId> BufferPool::allocate(Session& session, uint32_t count, PageUse use) {
   VERIFY(count == 1 || count == kExtentPages);
   const uint32_t nodes = memory_nodes();
   uint32_t turn = 0;
   if (nodes > 1) turn = shared_->next_memory_node[count != 1].fetch_add(1, std::memory_order_relaxed) + node().value;
   for (uint32_t i = 0; i < nodes; ++i) {
-    auto page = allocate_on(session, MemoryNodeId{uint8_t((turn + i) % nodes)}, count);
+    auto page = allocate_on(session, MemoryNodeId{uint8_t((turn + i) % nodes)}, count, PageUse::kData);
     if (page) session.counts_.add(Count::kPagesAllocated, count);
     if (page || page.error() != Errc::kNoSpace) return page;
   }
-  return Errc::kNoSpace;
+  if (use == PageUse::kData) return Errc::kNoSpace;
+  auto page = allocate_on(session, MemoryNodeId{0}, count, use);  // S4
+  if (page) session.counts_.add(Count::kPagesAllocated, count);
+  return page;
 }
 
-Result<PageId> BufferPool::allocate_on(Session& session, MemoryNodeId memory_node, uint32_t count) {
+Result<PageId> BufferPool::allocate_on(Session& session, MemoryNodeId memory_node, uint32_t count, PageUse use) {
   const SpaceGroups groups{memory_node, pool_->pages(memory_node)};
   const uint64_t home = groups.count() * node().value / nodes_max_;
   for (uint64_t i = 0; i < groups.count(); ++i) {
     const uint64_t group = (home + i) % groups.count();
-    auto room = look(*this, session, groups, group);
+    auto room = look(*this, session, groups, group, use);
     if (!room) return room.error();
     if (room->extents == 0 && (count != 1 || room->singles == 0)) continue;
-    auto page = allocate_in(*this, session, groups, group, count);
+    auto page = allocate_in(*this, session, groups, group, count, use);
     if (page || page.error() != Errc::kNoSpace) return page;
   }
   return Errc::kNoSpace;
@@ -168,7 +183,7 @@ Result<uint64_t> BufferPool::free_pages(Session& session, MemoryNodeId memory_no
   const SpaceGroups groups{memory_node, pool_->pages(memory_node)};
   uint64_t total = 0;
   for (uint64_t group = 0; group < groups.count(); ++group) {
-    auto room = look(*this, session, groups, group);
+    auto room = look(*this, session, groups, group, PageUse::kData);
     if (!room) return room.error();
     total += room->extents * kExtentPages + room->singles;
   }

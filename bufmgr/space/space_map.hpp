@@ -4,6 +4,8 @@
 // S1. A bit is set from before a page is handed out until after it was zeroed again (a crash in between leaks it, never
 //     shares it).
 // S2. A page whose bit is clear is zero but for its version.
+// S4. The last whole extents of group 0 of memory node 0 are kept for PageUse::kHousekeeping, which takes them when
+//     nothing else is left: a pool full of rows can still record what gives room back.
 // S3. A map page of type kUnused was never touched: nothing of its group is allocated but what reserved_of() says.
 #pragma once
 
@@ -41,6 +43,16 @@ struct SpaceGroups {
       if (first + i <= count() || first + i >= pages) bits |= uint64_t{1} << i;
     }
     return bits;
+  }
+  // S4.  The kept ones are [first, last) of group 0; none in a small memory node.
+  struct Kept {
+    uint32_t first, last;
+    bool has(uint32_t extent) const { return first <= extent && extent < last; }
+  };
+  Kept kept(uint64_t group) const {
+    if (node.value != 0 || group != 0) return {0, 0};
+    const auto whole = uint32_t(pages / kExtentPages < kGroupExtents ? pages / kExtentPages : kGroupExtents);
+    return {whole - (whole >= 64 ? 2 : whole >= 16 ? 1 : 0), whole};
   }
   SpaceMap fresh(uint64_t group) const {
     SpaceMap map{};

@@ -18,6 +18,8 @@ const char* errc_name(Errc error) noexcept {
       return "restart";
     case Errc::kNoSpace:
       return "no space";
+    case Errc::kNoIds:
+      return "no ids";
     case Errc::kTooLarge:
       return "too large";
     case Errc::kNotFound:

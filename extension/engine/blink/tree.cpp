@@ -82,9 +82,9 @@ Status make_pages(BufferPool& pool, Session& session, PageId meta, PageId root) 
 }  // namespace
 
 Result<PageId> Tree::create(BufferPool& pool, Session& session) {
-  auto meta = pool.allocate(session, 1);
+  auto meta = pool.allocate(session, 1, bufmgr::PageUse::kHousekeeping);
   if (!meta) return meta.error();
-  auto root = pool.allocate(session, 1);
+  auto root = pool.allocate(session, 1, bufmgr::PageUse::kHousekeeping);
   Status made = root ? make_pages(pool, session, *meta, *root) : Status(root.error());
   if (made) return *meta;
   if (root) (void)pool.free(session, *root, 1);

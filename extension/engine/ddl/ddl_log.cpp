@@ -49,7 +49,7 @@ struct alignas(8) PageCopy {
 Status DdlLog::open_root(PageId* root) {
   *root = channel_.log_root();
   if (root->valid()) return {};
-  auto page = pool_.allocate(session_, 1);
+  auto page = pool_.allocate(session_, 1, bufmgr::PageUse::kHousekeeping);
   if (!page) return page.error();
   {
     bufmgr::MiniTransaction change(pool_, session_);
@@ -67,7 +67,7 @@ Status DdlLog::open_root(PageId* root) {
 }
 
 Result<PageId> DdlLog::write_chunk(std::span<const std::byte> chunk, PageId next, uint64_t txn, uint32_t total) {
-  auto page = pool_.allocate(session_, 1);
+  auto page = pool_.allocate(session_, 1, bufmgr::PageUse::kHousekeeping);
   if (!page) return page.error();
   bufmgr::MiniTransaction change(pool_, session_);
   GCL_TRY(change.reserve(2 * kPageSize));

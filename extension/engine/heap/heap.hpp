@@ -194,7 +194,7 @@ class Heap {
   Status load_map();
   Status load_map_page(MapPage& map);
   Status ensure_target(uint32_t row_bytes);
-  Result<uint32_t> find_free(uint32_t row_bytes);
+  Result<uint32_t> find_free(uint32_t row_bytes, bool anywhere);
   Status grow();
   Status add_map_page();
   Status note_free(uint32_t block, uint32_t free_bytes, uint32_t wanted);

@@ -35,7 +35,7 @@ Heap::Heap(TxnSystem& txns, RelationId relation) : txns_(txns), relation_(relati
 
 Result<RelationId> Heap::create(TxnSystem& txns) {
   auto& pool = txns.pool();
-  auto page = pool.allocate(txns.session(), 1);
+  auto page = pool.allocate(txns.session(), 1, bufmgr::PageUse::kHousekeeping);
   if (!page) return page.error();
   MiniTransaction change(pool, txns.session());
   GCL_TRY(change.reserve(coherence::kPageSize));
@@ -135,23 +135,30 @@ Result<uint32_t> Heap::used_blocks() {
 
 Status Heap::ensure_target(uint32_t row_bytes) {
   while (target_ == kNoBlock) {
-    auto block = find_free(row_bytes);
+    auto block = find_free(row_bytes, false);
     if (!block) return block.error();
     target_ = *block;
-    if (target_ == kNoBlock) GCL_TRY(grow());
+    if (target_ != kNoBlock) break;
+    Status grown = grow();
+    if (grown) continue;
+    if (grown.error() != Errc::kNoSpace) return grown.error();
+    block = find_free(row_bytes, true);  // the pool is full, and other nodes' extents may have room
+    if (!block) return block.error();
+    if (*block == kNoBlock) return Errc::kNoSpace;
+    target_ = *block;
   }
   return {};
 }
 
-// A block of this node's extents with room, or kNoBlock.  Sessions spread over what there is, so that those of one node
-// fill different pages.
-Result<uint32_t> Heap::find_free(uint32_t row_bytes) {
+// A block with room in this node's extents, or in anybody's; or kNoBlock.  Sessions spread over what there is, so that
+// those of one node fill different pages.
+Result<uint32_t> Heap::find_free(uint32_t row_bytes, bool anywhere) {
   GCL_TRY(load_map());
   uint32_t wanted = room_wanted(align8(row_bytes) + 4);
   std::vector<uint32_t> found;
   PageBuffer map;
   for (uint32_t m = uint32_t(maps_.size()); m-- > 0 && found.empty();) {
-    if (maps_[m].owner != txns_.node()) continue;
+    if (!anywhere && maps_[m].owner != txns_.node()) continue;
     GCL_TRY(copy_typed(txns_, maps_[m].page, PageType::kExtentMap, map));
     const auto& extents = map.as<ExtentMapPage>();
     for (uint32_t e = 0; e < extents.extents; ++e)

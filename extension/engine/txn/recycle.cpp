@@ -82,7 +82,7 @@ Status TxnSystem::extend_reserved() {
     if (shared_.low_water.load(std::memory_order_acquire) + words_.slots() >
         shared_.reserved.load(std::memory_order_acquire))
       continue;
-    if (++pauses > kFullPauses) return Errc::kNoSpace;
+    if (++pauses > kFullPauses) return Errc::kNoIds;
     GCL_TRY(waiter_.pause(kFullPauseMs));
   }
 }
@@ -151,7 +151,7 @@ Status TxnSystem::append_aborted(const std::vector<uint64_t>& sequences) {
     MiniTransaction change(pool_, session_);
     PageId page = view.last_page;
     if (at == 0) {
-      auto fresh = pool_.allocate(session_, 1);
+      auto fresh = pool_.allocate(session_, 1, bufmgr::PageUse::kHousekeeping);
       if (!fresh) return fresh.error();
       page = *fresh;
     }

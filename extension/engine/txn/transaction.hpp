@@ -107,7 +107,7 @@ class TxnSystem {
   // The host's own number for the running transaction, for local waits.  Call before the transaction's first write.
   void set_host_xid(uint32_t xid) noexcept;
   // The id that writes of the current nesting level carry; assigned, parents first, at the first write of that level.
-  // kNoSpace: the status log is full of ids that a running transaction or an old snapshot still needs.
+  // kNoIds: the status log is full of ids that a running transaction or an old snapshot still needs.
   Result<TxnId> id_for_write();
   // Savepoints, by the host's nesting level (1 = top): begin(2), then commit(2) or abort(2).
   void sub_begin(int level);

@@ -29,7 +29,15 @@ void raise(Errc outcome, Relation rel) {
       break;
     case Errc::kNoSpace:
       ereport(ERROR, errcode(ERRCODE_DISK_FULL), errmsg("the gcl pool has no room for relation \"%s\"", name),
-              errhint("Drop or vacuum gcl tables, or create a cluster with a larger pool."));
+              errdetail("None of the pool's %llu pages is free for it.",
+                        static_cast<unsigned long long>(node_pool()->pages())),
+              errhint("Delete rows and VACUUM, or TRUNCATE or DROP gcl tables; or make a cluster with a larger pool."));
+      break;
+    case Errc::kNoIds:
+      ereport(ERROR, errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+              errmsg("this primary of the gcl pool has no transaction ids left for now"),
+              errdetail("A transaction or snapshot that began long ago, on any primary, still needs the oldest ones."),
+              errhint("End long transactions: pg_stat_activity of each primary shows when theirs began."));
       break;
     case Errc::kTooLarge:
       ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("row is too large for gcl table \"%s\"", name),

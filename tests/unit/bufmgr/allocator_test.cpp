@@ -55,7 +55,8 @@ TEST(PageAllocator, NodesNeverGetTheSamePage) {
   for (auto& thread : threads) thread.join();
   auto session = cluster.session(0);
   const uint64_t left = *cluster.pool(0).free_pages(*session);
-  uint64_t kept = 0;  // page 0 and the map pages of each memory node
+  const auto spare = SpaceGroups{{0}, cluster.pool(0).coherence_pool().pages({0})}.kept(0);
+  uint64_t kept = (spare.last - spare.first) * kExtentPages;  // and page 0 and the map pages of each memory node
   for (uint8_t n = 0; n < 2; ++n) kept += 1 + SpaceGroups{{n}, cluster.pool(0).coherence_pool().pages({n})}.count();
   EXPECT_EQ(left + taken.size(), cluster.pool(0).pages() - kept);
 }
@@ -84,6 +85,43 @@ TEST(PageAllocator, AFullPoolSaysSoAndAFreedPageComesBack) {
   EXPECT_EQ(*again, pages[7]);
   expect_zero_but_for_its_version(pb, *b, *again);
   EXPECT_GT(pb.fix_shared(*b, *again)->header().version, version) << "versions are never reset";
+}
+
+// S4
+TEST(PageAllocator, AFullPoolHasPagesLeftForHousekeeping) {
+  Cluster cluster({.nodes = 1, .frames = 128, .pool_bytes = 48 << 20, .memory_nodes = 2});
+  auto a = cluster.session(0);
+  BufferPool& pool = cluster.pool(0);
+  const uint64_t room = *pool.free_pages(*a);
+  uint64_t taken = 0;
+  PageId data;
+  for (uint32_t count : {64u, 1u})
+    for (;;) {
+      auto page = pool.allocate(*a, count);
+      if (!page) break;
+      taken += count;
+      data = *page;
+    }
+  EXPECT_EQ(taken, room);
+  EXPECT_EQ(*pool.free_pages(*a), 0u);
+  std::set<uint64_t> kept;
+  for (;;) {
+    auto page = pool.allocate(*a, 1, PageUse::kHousekeeping);
+    if (!page) {
+      EXPECT_EQ(page.error(), Errc::kNoSpace);
+      break;
+    }
+    EXPECT_TRUE(kept.insert(page->raw).second);
+    EXPECT_EQ(page->node(), MemoryNodeId{0});
+    EXPECT_EQ(*pool.free_pages(*a), 0u) << "what is broken into is not for data either";
+    ASSERT_EQ(pool.allocate(*a, 1).error(), Errc::kNoSpace);
+  }
+  EXPECT_GE(kept.size(), 64u);
+  ASSERT_TRUE(pool.free(*a, PageId{*kept.begin()}, 1));
+  EXPECT_EQ(pool.allocate(*a, 1).error(), Errc::kNoSpace) << "given back, it is kept again";
+  EXPECT_EQ(pool.allocate(*a, 1, PageUse::kHousekeeping)->raw, *kept.begin());
+  ASSERT_TRUE(pool.free(*a, data, 1));
+  EXPECT_EQ(*pool.allocate(*a, 1, PageUse::kHousekeeping), data) << "what is kept is taken last";
 }
 
 TEST(PageAllocator, ExtentsAreGivenBackWhole) {

@@ -117,4 +117,40 @@ TEST_F(HeapVacuumSmallRing, DoesNotKeepTheStatusLogFromBeingRecycled) {
   EXPECT_FALSE(b_->current().wrote());
 }
 
+// Rows of one node filled the pool; the other has no extents of its own and can get none.
+TEST_F(HeapVacuum, InAFullPoolRoomInOtherNodesExtentsIsUsed) {
+  const std::string x(1000, 'x'), z(1000, 'z');
+  std::vector<Tid> tids;
+  for (int i = 0; i < 500; ++i) {
+    auto tid = heap_a_->insert(TestRow(x).image(), 0);
+    ASSERT_TRUE(tid.ok());
+    tids.push_back(*tid);
+    a_.commit();
+  }
+  auto& pool = engine_.cluster().pool(0);
+  while (pool.allocate(a_.session(), 64) || pool.allocate(a_.session(), 1)) {
+  }
+  for (bool full = false; !full;) {  // what its extents still have
+    auto tid = heap_a_->insert(TestRow(x).image(), 0);
+    full = !tid;
+    if (full)
+      a_.abort();
+    else
+      a_.commit();
+  }
+  EXPECT_EQ(heap_b_->insert(TestRow(z).image(), 0).error(), Errc::kNoSpace);
+  b_.abort();
+  for (Tid tid : tids) ASSERT_TRUE(heap_a_->remove(tid, 0).ok());
+  a_.commit();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  Nothing cleaner;
+  auto stats = heap_b_->vacuum(cleaner, 2000);
+  ASSERT_TRUE(stats.ok());
+  EXPECT_EQ(stats->freed, tids.size());
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(heap_b_->insert(TestRow(z).image(), 0).ok()) << i;
+    b_.commit();
+  }
+}
+
 }  // namespace engine_test

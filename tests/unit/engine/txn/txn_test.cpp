@@ -242,7 +242,7 @@ TEST(Txn, ARunningTransactionHoldsTheRingAndNothingElse) {
   for (;; ++taken) {
     auto id = writer->id_for_write();
     if (!id) {
-      EXPECT_EQ(id.error(), Errc::kNoSpace);
+      EXPECT_EQ(id.error(), Errc::kNoIds);
       break;
     }
     writer.commit();
