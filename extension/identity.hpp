@@ -5,7 +5,6 @@
 
 #include <gnu/libc-version.h>
 
-#include <cstdio>
 #include <string>
 
 namespace gcl {
@@ -13,10 +12,8 @@ namespace gcl {
 // `server_version` as in SHOW server_version_num; `encoding` and `locale` of the shared database (GUC gcl.locale:
 // "UTF8/C.UTF-8"), which each backend compares with its own database.
 inline std::string server_identity(int server_version, int block_size, const std::string& locale) {
-  char lines[512];
-  snprintf(lines, sizeof lines, "server version=%d\nblock size=%d\nlibc=%s\nlocale=%s\n", server_version, block_size,
-           gnu_get_libc_version(), locale.c_str());
-  return lines;
+  return "server version=" + std::to_string(server_version) + "\nblock size=" + std::to_string(block_size) +
+         "\nlibc=" + gnu_get_libc_version() + "\nlocale=" + locale + "\n";
 }
 
 }  // namespace gcl

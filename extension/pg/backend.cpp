@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "extension/pg/database_locale.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/txn/own_wait.hpp"
@@ -108,6 +109,7 @@ Attached& here() {
   if (attached != nullptr) return *attached;
   wait_until_ready();
   if (node_pool() == nullptr || node_state() == nullptr) refuse();
+  if (MyBackendType != B_BG_WORKER) require_database_locale();  // an apply worker says it in the author's answer
   if (MyBackendType == B_BACKEND) ddl_require_serving();
   attach(node_state()->backends);
   return *attached;

@@ -1,5 +1,6 @@
 #include "extension/pg/node.hpp"
 
+#include "coherence/message/slots.hpp"
 #include "extension/identity.hpp"
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/settings.hpp"
@@ -43,11 +44,58 @@ void make_state() {
   LWLockRelease(AddinShmemInitLock);
 }
 
+uint32_t frames_of_cache() { return uint32_t(uint64_t(settings.cache_size_kb) * 1024 / coherence::kPageSize); }
+
+// What an operation holds while it waits for one more page.  With a frame for each of these in every session, and one
+// to spare, sessions can wait for each other's latches but never all of them for a frame.
+constexpr uint32_t kFramesHeldMax = 3;
+
+void check_cache_size() {
+  const uint32_t needed = kFramesHeldMax * session_slots() + 1;
+  if (frames_of_cache() >= needed) return;
+  const uint64_t kilobytes = uint64_t{needed} * (coherence::kPageSize / 1024);
+  ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR),
+          errmsg("gcl.cache_size = %dkB is too small for %u sessions", settings.cache_size_kb, session_slots()),
+          errdetail("Each session may need %u pages of %u kB at once.", kFramesHeldMax, coherence::kPageSize / 1024),
+          errhint("Set gcl.cache_size to %llukB or more, or lower max_connections and max_worker_processes.",
+                  static_cast<unsigned long long>(kilobytes)));
+}
+
 void check_settings() {
   if (old_snapshot_threshold >= 0)
     ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl needs old_snapshot_threshold = -1"));
   if (wal_level < WAL_LEVEL_REPLICA)
     ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl needs wal_level replica or higher"));
+  if (settings.node_id < 0)
+    ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl.pool is set, and gcl.node_id is not"),
+            errhint("Give each primary of the pool a gcl.node_id of its own, from 1 on."));
+  if (session_slots() > uint32_t(coherence::kSessionsMax))
+    ereport(
+        FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR),
+        errmsg("a primary of a gcl pool has at most %d processes, not %u", coherence::kSessionsMax, session_slots()),
+        errhint("Lower max_connections, max_worker_processes, autovacuum_max_workers or max_wal_senders."));
+  check_cache_size();
+}
+
+// What helps when the pool could not be joined.
+const char* hint_for(Errc outcome) {
+  switch (outcome) {
+    case Errc::kBusy:
+      return "Each primary of the pool needs a gcl.node_id of its own.";
+    case Errc::kNotFound:
+      return "gcl.pool and gcl.pool_file name the files that gclctl made; gcl.node_id is a number it made room for.";
+    case Errc::kIncompatible:
+      return "All primaries of a pool have one PostgreSQL version, one C library and one gcl.locale; use the server "
+             "that the pool was made for.";
+    case Errc::kNoSpace:
+      return "Give the file system more room, or choose a smaller gcl.cache_size.";
+    case Errc::kCorrupt:
+      return "Restore all files of the pool, or make a new one with gclctl.";
+    case Errc::kSystem:
+      return "The account of the server must be able to read and write the pool's files and their directories.";
+    default:
+      return nullptr;
+  }
 }
 
 // Becomes a node of the pool; null with *outcome if it cannot.
@@ -58,7 +106,7 @@ bufmgr::BufferPool* join(Errc* outcome, Problem* problem) {
                                               .durable_path = keeps ? settings.pool_file : nullptr,
                                               .identity = identity.c_str()},
                                     .node = {uint8_t(settings.node_id)},
-                                    .frames = uint32_t(uint64_t(settings.cache_size_kb) * 1024 / coherence::kPageSize),
+                                    .frames = frames_of_cache(),
                                     .sessions_max = session_slots(),
                                     .extra_bytes = engine::TxnShared::bytes_for(session_slots())};
   auto made = bufmgr::BufferPool::create_node(options, problem);
@@ -89,9 +137,10 @@ void start_node() {
     ereport(LOG, errmsg("gcl: the pool is fenced; gcl tables cannot be used until the cluster is repaired"),
             errdetail("%s", problem.text));
   } else {
-    ereport(FATAL, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+    const char* hint = hint_for(outcome);
+    ereport(FATAL, errcode(outcome == Errc::kNoSpace ? ERRCODE_DISK_FULL : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
             errmsg("could not join the gcl pool \"%s\" as node %d", settings.pool, settings.node_id),
-            errdetail("%s", problem.text));
+            errdetail("%s", problem.text), hint != nullptr ? errhint("%s", hint) : 0);
   }
 }
 

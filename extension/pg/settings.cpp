@@ -3,26 +3,62 @@
 #include "coherence/base/ids.hpp"
 #include "extension/pg/boundary/pg.hpp"
 
+extern "C" {
+#include "mb/pg_wchar.h"
+#include "utils/guc.h"
+}
+
 namespace gcl {
 
 Settings settings;
 
+namespace {
+
+// A value in the configuration that is not accepted would be a warning, and the default in its place.
+bool refuse(const char* name, const char* value, const char* detail) {
+  if (process_shared_preload_libraries_in_progress)
+    ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR),
+            errmsg("invalid value for parameter \"%s\": \"%s\"", name, value), errdetail("%s", detail));
+  GUC_check_errdetail("%s", detail);
+  return false;
+}
+
+// The server's working directory is its own data directory: a relative name would mean another file for each primary.
+bool check_path(const char* name, const char* value) {
+  if (*value == '\0' || is_absolute_path(value)) return true;
+  return refuse(name, value, "It must be an absolute path.");
+}
+bool check_pool(char** value, void**, GucSource) { return check_path("gcl.pool", *value); }
+bool check_pool_file(char** value, void**, GucSource) { return check_path("gcl.pool_file", *value); }
+
+bool check_locale(char** value, void**, GucSource) {
+  const char* slash = strchr(*value, '/');
+  if (slash != nullptr && slash[1] != '\0' && slash - *value < NAMEDATALEN && strpbrk(*value, "\n'\\") == nullptr) {
+    char encoding[NAMEDATALEN] = "";
+    memcpy(encoding, *value, size_t(slash - *value));
+    if (PG_VALID_BE_ENCODING(pg_char_to_encoding(encoding))) return true;
+  }
+  return refuse("gcl.locale", *value, "It must be ENCODING/LOCALE, such as UTF8/C.UTF-8.");
+}
+
+}  // namespace
+
 void define_settings() {
   DefineCustomStringVariable("gcl.pool", "File of the memory pool that this primary joins (in tmpfs).",
-                             "Empty: the server takes part in no pool.", &settings.pool, "", PGC_POSTMASTER, 0, nullptr,
+                             "Empty: the server takes part in no pool.", &settings.pool, "", PGC_POSTMASTER, 0,
+                             check_pool, nullptr, nullptr);
+  DefineCustomStringVariable("gcl.pool_file", "File that keeps the pool while no primary of the cluster runs.",
+                             "The same for all primaries.", &settings.pool_file, "", PGC_POSTMASTER, 0, check_pool_file,
                              nullptr, nullptr);
-  DefineCustomStringVariable("gcl.pool_file", "File that keeps the pool while no primary of the cluster runs.", nullptr,
-                             &settings.pool_file, "", PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
-  DefineCustomStringVariable("gcl.database", "Database whose gcl tables are shared.", nullptr, &settings.database,
-                             "postgres", PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
-  DefineCustomStringVariable("gcl.locale", "Encoding and locale that all primaries of the pool share.",
-                             "Written as ENCODING/LOCALE; checked when the pool is joined.", &settings.locale,
-                             "UTF8/C.UTF-8", PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
-  DefineCustomIntVariable("gcl.node_id", "Number of this primary in its pool.", nullptr, &settings.node_id, 0, 0,
-                          coherence::kNodesMax - 1, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+  DefineCustomStringVariable("gcl.locale", "Encoding and locale of every database that uses the pool.",
+                             "Written as ENCODING/LOCALE; the pool's, and a database's that differs is refused.",
+                             &settings.locale, "UTF8/C.UTF-8", PGC_POSTMASTER, 0, check_locale, nullptr, nullptr);
+  DefineCustomIntVariable("gcl.node_id", "Number of this primary in its pool.", "-1: not set.", &settings.node_id, -1,
+                          -1, coherence::kNodesMax - 1, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
   DefineCustomIntVariable("gcl.cache_size", "Memory for this primary's copies of pool pages.", nullptr,
                           &settings.cache_size_kb, 128 * 1024, 1024, INT_MAX, PGC_POSTMASTER, GUC_UNIT_KB, nullptr,
                           nullptr, nullptr);
+  MarkGUCPrefixReserved("gcl");  // a misspelt name is said to be one
 }
 
 }  // namespace gcl

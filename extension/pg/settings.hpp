@@ -6,9 +6,8 @@ namespace gcl {
 struct Settings {
   char* pool = nullptr;       // gcl.pool: the pool's file in tmpfs; empty: this server takes part in no pool
   char* pool_file = nullptr;  // gcl.pool_file: where the pool is kept while no primary runs
-  char* database = nullptr;   // gcl.database: the database that holds gcl tables
-  char* locale = nullptr;     // gcl.locale: encoding/locale all primaries must share
-  int node_id = -1;           // gcl.node_id
+  char* locale = nullptr;     // gcl.locale: encoding/locale of every database with gcl tables
+  int node_id = -1;           // gcl.node_id; -1: not set
   int cache_size_kb = 0;      // gcl.cache_size: frames for cached pages
 };
 extern Settings settings;

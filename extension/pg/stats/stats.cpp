@@ -2,6 +2,7 @@
 #include "coherence/stats/counters.hpp"
 
 #include "extension/pg/backend.hpp"
+#include "extension/pg/database_locale.hpp"
 
 extern "C" {
 #include "funcapi.h"
@@ -67,6 +68,7 @@ Datum gcl_check_preloaded(PG_FUNCTION_ARGS) {
     ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
             errmsg("gcl must be loaded via shared_preload_libraries"),
             errhint("Add gcl to shared_preload_libraries, set gcl.pool, and restart the server."));
+  if (node_configured()) require_database_locale();
   PG_RETURN_VOID();
 }
 
