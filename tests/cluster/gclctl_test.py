@@ -92,12 +92,16 @@ class Gclctl(unittest.TestCase):
         with open(self.dir + "/cluster.conf", encoding="utf-8") as f:
             text = f.read()
         self.addCleanup(lambda: self.ctl("destroy", self.dir))
-        self.addCleanup(lambda: open(self.dir + "/cluster.conf", "w", encoding="utf-8").write(text))
+
+        def write(changed):
+            with open(self.dir + "/cluster.conf", "w", encoding="utf-8") as f:
+                f.write(changed)
+
+        self.addCleanup(write, text)
         for old, new, words in (("primaries=2", "primaries=two", "is not a number from 1 to 32"),
                                 ("primaries=2", "primaries=99", "is not a number from 1 to 32"),
                                 (f"port={self.port}", "port=", "is not a number"), ("pool_bytes=", "bytes=", "no line pool_bytes")):
-            with open(self.dir + "/cluster.conf", "w", encoding="utf-8") as f:
-                f.write(text.replace(old, new))
+            write(text.replace(old, new))
             for verb in ("start", "status", "stop", "destroy"):
                 self.assert_refused(self.ctl(verb, self.dir), words)
 
