@@ -1,12 +1,14 @@
 """What gclctl refuses, and that it leaves nothing behind."""
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
+import time
 import unittest
 
-from harness import GCLCTL, new_dir, ports
+from harness import GCLCTL, Cluster, new_dir, ports
 
 
 class Gclctl(unittest.TestCase):
@@ -176,6 +178,37 @@ class Gclctl(unittest.TestCase):
         self.assertNotEqual(0, self.ctl("status", self.dir)[0])
         self.assertEqual(0, self.ctl("destroy", self.dir)[0])
         self.assertFalse(os.path.exists(self.dir))
+
+
+class Status(unittest.TestCase):
+    def test_the_cluster_at_a_glance(self):
+        cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB"))
+        cluster.sql(1, "CREATE TABLE t (i int PRIMARY KEY) USING gcl; INSERT INTO t SELECT generate_series(1, 9999)")
+
+        def shown():
+            return cluster.ctl("status", cluster.dir, check=False).stdout
+
+        said = shown()
+        self.assertRegex(said, r"primary 2  port \d+  up \(process \d+\)\n +0 connections, \d+ transactions, .* cache 8 MB, \d+\.\d % hits\n")
+        self.assertEqual(1, said.count("DDL lock: free"))
+        used, pages = map(int, re.search(r"(\d+) of (\d+) pages in use", said).groups())
+        self.assertTrue(0 < used < pages)
+        one = cluster.session(1)
+        one.run("BEGIN; CREATE TABLE u (i int) USING gcl")
+        said = shown()
+        self.assertIn(f"DDL lock: primary 1, process {one.pid()}, for ", said)
+        self.assertIn("1 connections", said)
+        one.run("COMMIT; INSERT INTO u SELECT generate_series(1, 50000)")
+        self.assertGreater(int(re.search(r"(\d+) of \d+ pages in use", shown()).group(1)), used + 100)
+        # One that is stopped is shown as such, within seconds.
+        victim = cluster.postmaster(2)
+        os.kill(victim, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            self.assertRegex(shown(), r"primary 2  port \d+  process \d+ does not answer\n")
+            self.assertLess(time.monotonic() - began, 20)
+        finally:
+            os.kill(victim, signal.SIGCONT)
 
 
 class OtherUsers(unittest.TestCase):

@@ -4,9 +4,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/glance.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
@@ -37,6 +39,7 @@ const char* describe(PoolState::Kind kind) {
 
 int show(const Cluster& c) {
   int up = 0;
+  std::optional<std::string> pool_use;
   for (int k : c.chosen(0)) {
     int pid = c.postmaster(k);
     bool answers = pid != 0 && PQping(c.impatient_dsn(k).c_str()) == PQPING_OK;
@@ -45,10 +48,15 @@ int show(const Cluster& c) {
                answers    ? fmt::format("up (process {})", pid)
                : pid != 0 ? fmt::format("process {} does not answer", pid)
                           : "down");
+    if (!answers) continue;
+    const Glance glance = look_at(c, k);
+    fmt::print("           {}{}\n", glance.fenced ? "FENCED; " : "", glance.primary);
+    if (!pool_use) pool_use = glance.pool;
   }
   PoolState pool = inspect_pool(c);
   fmt::print("pool       {} MB  {}{}{}\n", c.pool_bytes >> 20, describe(pool.kind), pool.text.empty() ? "" : ": ",
              pool.text);
+  if (pool_use) fmt::print("           {}\n", *pool_use);
   for (const fs::path& file : memory_node_files(c)) {
     std::error_code error;
     const uint64_t bytes = fs::file_size(file, error);
