@@ -189,7 +189,7 @@ class Status(unittest.TestCase):
             return cluster.ctl("status", cluster.dir, check=False).stdout
 
         said = shown()
-        self.assertRegex(said, r"primary 2  port \d+  up \(process \d+\)\n +0 connections, \d+ transactions, .* cache 8 MB, \d+\.\d % hits\n")
+        self.assertRegex(said, r"primary 2  port \d+  up \(process \d+\)\n +\d connections, \d+ transactions, .* cache 8 MB, \d+\.\d % hits\n")
         self.assertEqual(1, said.count("DDL lock: free"))
         used, pages = map(int, re.search(r"(\d+) of (\d+) pages in use", said).groups())
         self.assertTrue(0 < used < pages)
@@ -197,7 +197,7 @@ class Status(unittest.TestCase):
         one.run("BEGIN; CREATE TABLE u (i int) USING gcl")
         said = shown()
         self.assertIn(f"DDL lock: primary 1, process {one.pid()}, for ", said)
-        self.assertIn("1 connections", said)
+        self.assertRegex(said, r"primary 1  .*\n +[1-9]\d* connections")  # those that end just now may be counted
         one.run("COMMIT; INSERT INTO u SELECT generate_series(1, 50000)")
         self.assertGreater(int(re.search(r"(\d+) of \d+ pages in use", shown()).group(1)), used + 100)
         # One that is stopped is shown as such, within seconds.
