@@ -50,6 +50,14 @@ class Sql(unittest.TestCase):
         self.two.run("COMMIT")
         self.assertEqual("2", self.two.one("SELECT v FROM early"))
 
+    def test_a_plan_made_right_after_another_primarys_load_knows_of_it(self):
+        self.one.run("CREATE TABLE grown (id int PRIMARY KEY, v text) USING gcl")
+        self.one.run("INSERT INTO grown VALUES (0, 'first')")
+        self.two.run("ANALYZE grown")
+        self.assertIn("Seq Scan", self.two.run("EXPLAIN SELECT * FROM grown WHERE id = 5")[0])
+        self.one.run("INSERT INTO grown SELECT i, repeat('v', 40) FROM generate_series(1, 10000) i")
+        self.assertIn("Index Scan", self.two.run("EXPLAIN SELECT * FROM grown WHERE id = 5")[0])
+
     def test_read_committed_sees_the_time_of_each_statement(self):
         self.one.run("CREATE TABLE late (v int) USING gcl")
         self.one.run("INSERT INTO late VALUES (1)")

@@ -89,7 +89,11 @@ bool gcl_relation_needs_toast_table(Relation) { return false; }
 
 namespace {
 
-// What the planner believes of a table's size may be a second old: counting costs a look at the whole map.
+// What the planner believes of a large table's size may be a second old: counting costs a look at the whole map.  Small
+// ones are counted each time: within a second one may have grown a thousandfold, and a table believed to have a row or
+// two, with an index whose size is always looked up, seems cheaper to scan than that index.
+constexpr uint32_t kRememberedFrom = 256;  // blocks
+
 struct SizeSeen {
   Oid relid, file;
   uint32_t used, range;
@@ -100,7 +104,7 @@ const SizeSeen& size_seen(Relation rel) {
   static SizeSeen seen[256];
   SizeSeen& slot = seen[RelationGetRelid(rel) % lengthof(seen)];
   const TimestampTz now = GetCurrentStatementStartTimestamp();
-  if (slot.relid == RelationGetRelid(rel) && slot.file == rel->rd_node.relNode && slot.used > 0 &&
+  if (slot.relid == RelationGetRelid(rel) && slot.file == rel->rd_node.relNode && slot.used >= kRememberedFrom &&
       now - slot.at < USECS_PER_SEC)
     return slot;
   engine::Heap& heap = heap_of(rel);
