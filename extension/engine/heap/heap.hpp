@@ -215,6 +215,8 @@ class Heap {
   struct LockTry;
   Status lock_once(LockTry& lock, std::byte* to, uint32_t* bytes);
   Status record_lock(LockTry& lock, bufmgr::ExclusiveGuard& page, bufmgr::MiniTransaction& change);
+  enum class OwnStep : uint8_t { kNone, kFollow, kGone, kMadeLater };
+  OwnStep own_step(const LockTry& lock) const;
   Result<Verdict> lock_newer(const LockTry& origin, Facts& facts);
   // reading
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to);

@@ -149,6 +149,16 @@ Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
   }
 }
 
+// Behind an update that was followed, a version may be of the own transaction already: a function or a trigger of the
+// command has been there.  As in PostgreSQL, what it has ended is no conflict but a step further.
+Heap::OwnStep Heap::own_step(const LockTry& lock) const {
+  const Transaction& me = txns_.current();
+  const RowHeader& row = lock.row;
+  if (row.ended() && me.is_mine(row.deleter.id())) return row.updated() ? OwnStep::kFollow : OwnStep::kGone;
+  const bool made = row.creator.kind() == StampKind::kInserted && me.is_mine(row.creator.id());
+  return made && row.cmin >= lock.wish.command ? OwnStep::kMadeLater : OwnStep::kNone;
+}
+
 Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
   auto id = txns_.id_for_write();
   if (!id) return id.error();
@@ -182,7 +192,14 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
     switch (verdict.kind) {
       case Verdict::kGo:
         return outcome;
-      case Verdict::kConflict:
+      case Verdict::kConflict: {
+        const OwnStep own = outcome.traversed ? own_step(lock) : OwnStep::kNone;
+        if (own == OwnStep::kGone) verdict.outcome.result = RowResult::kDeleted;
+        if (own == OwnStep::kGone && lock.row.moved())
+          verdict.outcome = {.result = RowResult::kUpdated, .conflict = {.moved = true}};
+        if (own == OwnStep::kFollow) verdict.outcome.result = RowResult::kUpdated;
+        if (own == OwnStep::kMadeLater)
+          verdict.outcome = {.result = RowResult::kSelfModified, .conflict = {.next = lock.tid, .cmax = lock.row.cmin}};
         if (!request.follow || verdict.outcome.result != RowResult::kUpdated || verdict.outcome.conflict.moved) {
           outcome.row = verdict.outcome;
           return outcome;
@@ -192,6 +209,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         outcome.traversed = true;
         lock.creator = before.deleter.id();
         break;
+      }
       case Verdict::kWait:
         if (request.policy != WaitPolicy::kBlock) {
           outcome.row = verdict.outcome;
