@@ -19,12 +19,20 @@ namespace {
 constexpr uint32_t kHeaderGap = engine::kRowHeaderBytes - SizeofHeapTupleHeader;  // the tuple header lies this far in
 static_assert(kHeaderGap == 8);
 
+bool is_mine(engine::TxnId id) {
+  engine::TxnSystem* txns = attached_txns();
+  return txns != nullptr && txns->current().is_mine(id);
+}
+
 TransactionId shown_xmin(const RowHeader& row) {
-  if (row.creator.kind() == StampKind::kInserted) {
-    engine::TxnSystem* txns = attached_txns();
-    if (txns != nullptr && txns->current().is_mine(row.creator.id())) return GetTopTransactionIdIfAny();
-  }
+  if (row.creator.kind() == StampKind::kInserted && is_mine(row.creator.id())) return GetTopTransactionIdIfAny();
   return FrozenTransactionId;
+}
+
+// Who ended or locked the version, if that is this transaction.
+TransactionId shown_xmax(const RowHeader& row) {
+  if (row.deleter.kind() != StampKind::kNone && is_mine(row.deleter.id())) return GetTopTransactionIdIfAny();
+  return InvalidTransactionId;
 }
 
 }  // namespace
@@ -37,7 +45,7 @@ void lay_header(std::byte* row, Tid tid) {
   HeapTupleHeader to = reinterpret_cast<HeapTupleHeader>(row + kHeaderGap);
   const TransactionId xmin = shown_xmin(header);
   to->t_choice.t_heap.t_xmin = xmin;
-  to->t_choice.t_heap.t_xmax = InvalidTransactionId;
+  to->t_choice.t_heap.t_xmax = shown_xmax(header);
   to->t_choice.t_heap.t_field3.t_cid = header.cmin;
   set_tid(&to->t_ctid, tid);
   to->t_infomask2 = natts;
@@ -149,6 +157,24 @@ RowSource row_of(Relation rel, TupleTableSlot* slot) {
                   .natts = uint16_t(HeapTupleHeaderGetNatts(data)),
                   .has_null = (data->t_infomask & HEAP_HASNULL) != 0};
   return source;
+}
+
+// A scan's row is the scan's: only a copy of it may get another header.
+void stamp_stored(Relation rel, TupleTableSlot* slot, Tid tid, CommandId cid, bool was_locked) {
+  slot->tts_tableOid = RelationGetRelid(rel);
+  set_tid(&slot->tts_tid, tid);
+  if (!TTS_IS_HEAPTUPLE(slot)) return;
+  if (!TTS_SHOULDFREE(slot)) ExecMaterializeSlot(slot);
+  HeapTuple tuple = reinterpret_cast<HeapTupleTableSlot*>(slot)->tuple;
+  tuple->t_self = slot->tts_tid;
+  tuple->t_tableOid = slot->tts_tableOid;
+  HeapTupleHeader header = tuple->t_data;
+  header->t_infomask = uint16((header->t_infomask & ~HEAP_XACT_MASK) | HEAP_XMAX_INVALID);
+  header->t_infomask2 = uint16(header->t_infomask2 & ~HEAP2_XACT_MASK);
+  header->t_choice.t_heap.t_xmin = GetTopTransactionIdIfAny();
+  header->t_choice.t_heap.t_xmax = was_locked ? GetTopTransactionIdIfAny() : InvalidTransactionId;
+  header->t_choice.t_heap.t_field3.t_cid = cid;
+  header->t_ctid = slot->tts_tid;
 }
 
 void done_with(RowSource& source) {

@@ -3,7 +3,8 @@
 // A1. Callbacks have two halves: the engine's, whose frames may own things and in which PostgreSQL is not called, and
 //     PostgreSQL's, after those frames are gone.  What crosses is plain data.
 // A2. Rows leave as HeapTuples (TTSOpsHeapTuple).  xmin shown is the current xid for rows of the own transaction and
-//     FrozenTransactionId otherwise: ON CONFLICT and referential checks ask.
+//     FrozenTransactionId otherwise: ON CONFLICT and referential checks ask.  xmax is the current xid for rows that the
+//     own transaction has ended or locked, otherwise 0.
 // A3. A TID names one version until the end of the transaction (engine H1), as the executor assumes.
 // A4. Options: tuples are never stored out of line; values are flattened on the way in.
 #pragma once
@@ -49,6 +50,9 @@ struct RowSource {
 };
 RowSource row_of(Relation rel, TupleTableSlot* slot);
 void done_with(RowSource& source);
+// The slot's row is stored at `tid` now: RETURNING and triggers may ask for its system columns.  `was_locked`: it
+// replaces a row that this transaction had locked, which xmax shows, as heap's does.
+void stamp_stored(Relation rel, TupleTableSlot* slot, engine::Tid tid, CommandId cid, bool was_locked);
 // Of this backend, for one row; overwritten by the next use.
 std::byte* row_buffer();
 

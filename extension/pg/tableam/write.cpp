@@ -6,6 +6,7 @@
 extern "C" {
 #include "nodes/bitmapset.h"
 #include "pgstat.h"
+#include "storage/proc.h"
 #include "utils/datum.h"
 }
 
@@ -18,10 +19,15 @@ using engine::Tid;
 
 namespace {
 
-void set_inserted(Relation rel, TupleTableSlot* slot, Tid tid) {
-  slot->tts_tableOid = RelationGetRelid(rel);
-  set_tid(&slot->tts_tid, tid);
-}
+// The row that was locked last: its update follows mostly, and the lock of a row of one's own making leaves no mark.
+struct LastLocked {
+  Oid relid;
+  LocalTransactionId transaction;
+  Tid tid;
+  bool operator==(const LastLocked&) const = default;
+} last_locked;
+
+LastLocked name_of(Relation rel, Tid tid) { return {RelationGetRelid(rel), MyProc->lxid, tid}; }
 
 TM_Result result_of(const RowOutcome& outcome) {
   switch (outcome.result) {
@@ -79,6 +85,7 @@ bool any_differs(Relation rel, const Bitmapset* columns, HeapTuple old_row, Heap
 
 struct Differences {
   bool indexed = true, key = true;
+  bool was_locked = false;  // by this transaction
 };
 
 Differences compare_with_old(Relation rel, engine::Heap& heap, Tid tid, HeapTuple new_row) {
@@ -87,7 +94,12 @@ Differences compare_with_old(Relation rel, engine::Heap& heap, Tid tid, HeapTupl
   Differences found;
   const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
   const engine::RowRead read = *until_done(rel, [&] { return heap.fetch(tid, any, row_buffer()); });
+  found.was_locked = last_locked == name_of(rel, tid);
   if (read.found) {
+    engine::RowHeader header;
+    memcpy(&header, row_buffer(), sizeof header);
+    if (header.deleter.kind() == engine::StampKind::kLocked && txns().current().is_mine(header.deleter.id()))
+      found.was_locked = true;
     HeapTupleData old_row;
     lay_tuple(rel, row_buffer(), read.bytes, tid, &old_row);
     found.indexed = any_differs(rel, indexed, &old_row, new_row);
@@ -121,7 +133,7 @@ void gcl_tuple_insert(Relation rel, TupleTableSlot* slot, CommandId cid, int, Bu
   RowSource row = row_of(rel, slot);
   const Tid tid = *until_done(rel, [&] { return heap.insert(row.image, cid); });
   done_with(row);
-  set_inserted(rel, slot, tid);
+  stamp_stored(rel, slot, tid, cid, false);
   pgstat_count_heap_insert(rel, 1);
 }
 
@@ -154,8 +166,8 @@ void gcl_multi_insert(Relation rel, TupleTableSlot** slots, int nslots, CommandI
     done += *until_done(rel, [&] { return heap.multi_insert(rest, cid, tids + done); });
   }
   for (int i = 0; i < nslots; ++i) {
-    set_inserted(rel, slots[i], tids[i]);
     done_with(rows[i]);
+    stamp_stored(rel, slots[i], tids[i], cid, false);
   }
   pfree(rows);
   pfree(images);
@@ -197,7 +209,7 @@ TM_Result gcl_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot* slot,
   done_with(row);
   if (outcome.row.result == RowResult::kInvisible) elog(ERROR, "attempted to update invisible tuple");
   if (outcome.row.result == RowResult::kOk) {
-    set_inserted(rel, slot, outcome.tid);
+    stamp_stored(rel, slot, outcome.tid, cid, differs.was_locked);
     *update_indexes = !outcome.chained;
     pgstat_count_heap_update(rel, outcome.chained);
   }
@@ -245,6 +257,7 @@ TM_Result gcl_tuple_lock(Relation rel, ItemPointer tid, Snapshot, TupleTableSlot
     set_tid(tid, outcome.tid);
     store_copy(rel, row_buffer(), outcome.bytes, outcome.tid, slot);
     failure->traversed = outcome.traversed;
+    last_locked = name_of(rel, outcome.tid);
   }
   if (outcome.row.result == RowResult::kOk) return TM_Ok;
   if (outcome.row.conflict.moved && request.follow)
