@@ -63,7 +63,8 @@ struct LockRequest {
   uint32_t command;
   RowLock mode = RowLock::kExclusive;
   WaitPolicy policy = WaitPolicy::kBlock;
-  bool follow = false;  // go to the newest version if the row was updated (FIND_LAST_VERSION)
+  bool follow = false;    // go to the newest version if the row was updated (FIND_LAST_VERSION)
+  bool same_key = false;  // but only while no update has changed its key
 };
 struct LockOutcome {
   RowOutcome row;

@@ -200,7 +200,9 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         if (own == OwnStep::kFollow) verdict.outcome.result = RowResult::kUpdated;
         if (own == OwnStep::kMadeLater)
           verdict.outcome = {.result = RowResult::kSelfModified, .conflict = {.next = lock.tid, .cmax = lock.row.cmin}};
-        if (!request.follow || verdict.outcome.result != RowResult::kUpdated || verdict.outcome.conflict.moved) {
+        const RowConflict& conflict = verdict.outcome.conflict;
+        if (!request.follow || verdict.outcome.result != RowResult::kUpdated || conflict.moved ||
+            (request.same_key && conflict.key_changed)) {
           outcome.row = verdict.outcome;
           return outcome;
         }
