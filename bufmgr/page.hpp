@@ -25,8 +25,8 @@ enum class PageType : uint8_t {
   kBlinkLeaf = 8,
   kLockCells = 9,
   kOverflow = 10,
-  kLog = 11,   // shared DDL log
-  kList = 12,  // small shared lists (aborted ids)
+  kLog = 11,       // shared DDL log
+  kList = 12,      // small shared lists (aborted ids)
   kSequence = 13,  // how far a sequence has come
 };
 
