@@ -66,7 +66,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
                    ended(row, StampKind::kDeleted, *id, command, moves ? Tid{} : tid, false, holders));
         count_superseded(change, *guard);
         change.commit();
-        return RowOutcome{};
+        return RowOutcome{.out_of_line = row.out_of_line()};
       }
     }
     if (verdict.kind == Verdict::kGo) {

@@ -29,6 +29,7 @@ struct RowConflict {
 struct RowOutcome {
   RowResult result = RowResult::kOk;
   RowConflict conflict;
+  bool out_of_line = false;  // kOk of remove(): the row refers to values that are stored elsewhere
 };
 
 }  // namespace engine

@@ -5,7 +5,7 @@
 //
 //   0  creator     u64  kCreator word: who inserted this version, or (a hint) when it committed, or frozen
 //   8  deleter     u64  kDeleter word: who deleted, updated or locks it, or nobody
-//  16  cmin        u32  command of the creator that inserted it
+//  16  cmin        u32  command of the creator that inserted it; its top bit: the body names values out of line
 //  20  cmax        u32  command of the deleter (kLocked: the mode), and above it an outer lock
 //  24  next_block  u32  the newer version this one was updated to (with next_offset), if any
 //  28  packed      u24  next_offset 9 bits | natts 11 bits | flags 4 bits
@@ -72,6 +72,10 @@ struct OuterLock {
 inline constexpr int kOuterLockShift = 29;
 // The last command that may delete or update a row: what cmax has bits for.
 inline constexpr uint32_t kEndCommandMax = (1u << kOuterLockShift) - 1;
+// In the top bit of cmin: the body refers to values that are stored elsewhere, which the layer above looks after.
+inline constexpr uint32_t kOutOfLine = 1u << 31;
+// The last command that may insert a row.
+inline constexpr uint32_t kCommandMax = kOutOfLine - 1;
 
 #pragma pack(push, 1)
 struct RowHeader {
@@ -91,6 +95,8 @@ struct RowHeader {
     set_pack(uint32_t{next_offset} | uint32_t{natts} << 9 | uint32_t{flags} << 20);
   }
   Tid next() const { return {next_block, next_offset()}; }
+  uint32_t command() const { return cmin & kCommandMax; }
+  bool out_of_line() const { return cmin & kOutOfLine; }
   uint32_t end_command() const { return cmax & kEndCommandMax; }
   RowLock lock_mode() const { return RowLock(cmax & 3); }
   OuterLock outer() const { return {uint8_t(cmax >> kOuterLockShift)}; }
@@ -112,6 +118,7 @@ struct RowImage {
   uint32_t body_bytes;
   uint16_t natts;
   bool has_null;
+  bool out_of_line = false;  // it refers to values that are stored elsewhere
 };
 
 }  // namespace engine

@@ -53,7 +53,7 @@ Result<bool> visible_mvcc(TxnSystem& txns, const RowHeader& row, const Snapshot&
   auto made = creation(txns, row);
   if (!made) return made.error();
   if (made->made == Made::kNever || made->made == Made::kRunning) return false;
-  if (made->made == Made::kMine && row.cmin >= snapshot.command) return false;
+  if (made->made == Made::kMine && row.command() >= snapshot.command) return false;
   if (made->made == Made::kCommitted && made->cts > snapshot.ts) return false;
   auto end = ending(txns, row);
   if (!end) return end.error();
@@ -75,6 +75,12 @@ Result<bool> visible_now(TxnSystem& txns, const RowHeader& row, bool dirty, TxnI
   return end->ending == Ending::kNone || end->ending == Ending::kRunning;
 }
 
+Result<bool> visible_part(TxnSystem& txns, const RowHeader& row) {
+  auto made = creation(txns, row);
+  if (!made) return made.error();
+  return made->made != Made::kNever;
+}
+
 }  // namespace
 
 Result<bool> visible(TxnSystem& txns, const RowHeader& row, const Snapshot& snapshot, TxnId* running) {
@@ -87,6 +93,8 @@ Result<bool> visible(TxnSystem& txns, const RowHeader& row, const Snapshot& snap
       return visible_now(txns, row, true, running);
     case SnapshotKind::kAny:
       return true;
+    case SnapshotKind::kPart:
+      return visible_part(txns, row);
     case SnapshotKind::kNonVacuumable:
     default: {
       bool mine;
@@ -204,7 +212,7 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, T
   if (row.creator.kind() == StampKind::kInserted && !wish.newer) {
     TxnId creator = row.creator.id();
     if (me.is_mine(creator)) {
-      if (row.cmin >= wish.command) return conflict(RowResult::kInvisible, row, tid);
+      if (row.command() >= wish.command) return conflict(RowResult::kInvisible, row, tid);
     } else {
       auto fate = facts.get(txns, creator);
       if (!fate) return ask(creator);

@@ -13,6 +13,8 @@ enum class SnapshotKind : uint8_t {
   kSelf,           // newest committed and everything of one's own (PostgreSQL's SnapshotSelf)
   kDirty,          // as kSelf, but running inserters and deleters are waited for, inside (unique and exclusion checks)
   kAny,            // every version that is still there (PostgreSQL's SnapshotAny)
+  kPart,           // every version that somebody inserted and did not roll back: parts of a value that a row the
+                   // snapshot sees refers to, and that therefore need no judgement of their own (SnapshotToast)
   kNonVacuumable,  // whatever somebody might still see
 };
 
