@@ -44,12 +44,37 @@ DdlMade kind_of_type(Oid oid) {
   return of_multirange ? kMadeMultirangeArray : kMadeArray;
 }
 
-DdlMade kind_of_relation(Oid oid) {
-  FormData_pg_class relation;
+bool find_relation_row(Oid oid, FormData_pg_class* to) {
   constexpr size_t kFixed = offsetof(FormData_pg_class, relminmxid) + sizeof(TransactionId);
   static_assert(kFixed <= sizeof(FormData_pg_class));
-  if (!find_row(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid, &relation)) return kMadeRelation;
+  return find_row(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid, to);
+}
+
+// The name of a TOAST relation says which table it is made for.
+Oid toasted_by(const FormData_pg_class& toast) {
+  Oid table;
+  if (sscanf(NameStr(toast.relname), "pg_toast_%u", &table) != 1)
+    elog(ERROR, "gcl: TOAST relation %u has an unexpected name", toast.oid);
+  return table;
+}
+
+DdlMade kind_of_relation(const FormData_pg_class& relation) {
+  if (relation.relkind == RELKIND_TOASTVALUE) return kMadeToast;
   return relation.relkind == RELKIND_INDEX ? kMadeIndex : kMadeRelation;
+}
+
+void note_relation(Creations* made, Oid oid) {
+  FormData_pg_class relation;
+  if (!find_relation_row(oid, &relation)) elog(ERROR, "gcl: relation %u is not there", oid);
+  const DdlMade kind = kind_of_relation(relation);
+  if (kind == kMadeRelation) made->columns = lappend_int(made->columns, relation.relnatts);
+  if (kind == kMadeToast) made->toasted = lappend_oid(made->toasted, toasted_by(relation));
+  made->relations_and_types[kind] = lappend_oid(made->relations_and_types[kind], oid);
+}
+
+void note_type(Creations* made, Oid oid) {
+  List** types = &made->relations_and_types[kind_of_type(oid)];
+  *types = lappend_oid(*types, oid);
 }
 
 List* append(List* list, Oid catalog, Oid object) {
@@ -61,12 +86,12 @@ List* append(List* list, Oid catalog, Oid object) {
 }  // namespace
 
 void note_creation(Creations* made, Oid catalog, Oid object) {
-  if (catalog != RelationRelationId && catalog != TypeRelationId) {
+  if (catalog == RelationRelationId)
+    note_relation(made, object);
+  else if (catalog == TypeRelationId)
+    note_type(made, object);
+  else
     made->objects = append(made->objects, catalog, object);
-    return;
-  }
-  const DdlMade kind = catalog == TypeRelationId ? kind_of_type(object) : kind_of_relation(object);
-  made->relations_and_types[kind] = lappend_oid(made->relations_and_types[kind], object);
 }
 
 void note_alteration(Creations* made, Oid catalog, Oid object) {

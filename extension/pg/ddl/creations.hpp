@@ -9,6 +9,8 @@ namespace gcl {
 
 struct Creations {
   List* relations_and_types[kMadeKinds];  // OIDs
+  List* columns;                          // of int: of the relations, how many
+  List* toasted;                          // OIDs of the tables that TOAST relations were made for, one for each
   List* objects;                          // DdlObject*: of other catalogs
   List* altered;                          // DdlObject*: of any catalog
 };

@@ -16,21 +16,22 @@ PG_FUNCTION_INFO_V1(gcl_ddl_lock_holder);
 
 using namespace gcl;
 
-// md5 of the catalog rows of every shared table, its indexes, and every shared sequence; equal on all primaries when no
-// DDL is under way.
+// md5 of the catalog rows of every shared table, its indexes and its TOAST relation, and of every shared sequence; equal
+// on all primaries when no DDL is under way.
 Datum gcl_ddl_fingerprint(PG_FUNCTION_ARGS) {
   (void)fcinfo;
   List* all = shared_tables(InvalidOid);
-  List* indexes = NIL;
+  List* theirs = NIL;
   ListCell* cell;
   foreach (cell, all) {
     Relation table = try_relation_open(lfirst_oid(cell), AccessShareLock);
     if (!table) continue;
-    indexes = list_concat(indexes, RelationGetIndexList(table));
+    theirs = list_concat(theirs, RelationGetIndexList(table));
+    if (OidIsValid(table->rd_rel->reltoastrelid)) theirs = lappend_oid(theirs, table->rd_rel->reltoastrelid);
     relation_close(table, AccessShareLock);
   }
   PG_RETURN_TEXT_P(
-      cstring_to_text(digest_of(list_concat(list_concat(all, indexes), shared_sequences(InvalidOid)), NIL)));
+      cstring_to_text(digest_of(list_concat(list_concat(all, theirs), shared_sequences(InvalidOid)), NIL)));
 }
 
 // (node, pid, since) of whoever holds the cluster's DDL lock; NULL if nobody does.

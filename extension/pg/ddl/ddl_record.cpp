@@ -162,6 +162,8 @@ void write_record(StringInfo to, const DdlRecord* record) {
   }
   write_ints(to, record->path);
   for (const List* made : record->made) write_oids(to, made);
+  write_ints(to, record->columns);
+  write_oids(to, record->toasted);
   write_objects(to, record->objects);
   write_objects(to, record->altered);
   pq_sendint32(to, uint32_t(list_length(record->pages)));
@@ -202,6 +204,8 @@ DdlRecord* read_record(StringInfo from) {
   }
   record->path = read_ints(from);
   for (List*& made : record->made) made = read_oids(from);
+  record->columns = read_ints(from);
+  record->toasted = read_oids(from);
   record->objects = read_objects(from);
   record->altered = read_objects(from);
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {

@@ -22,7 +22,16 @@ struct DdlPages {  // where the pages of a relation are
 };
 
 // Kinds of OIDs that PostgreSQL can be told before it uses them.
-enum DdlMade { kMadeRelation, kMadeIndex, kMadeType, kMadeArray, kMadeMultirange, kMadeMultirangeArray, kMadeKinds };
+enum DdlMade {
+  kMadeRelation,
+  kMadeIndex,
+  kMadeToast,
+  kMadeType,
+  kMadeArray,
+  kMadeMultirange,
+  kMadeMultirangeArray,
+  kMadeKinds
+};
 
 struct DdlObject {
   Oid catalog;
@@ -60,6 +69,8 @@ struct DdlRecord {
   List* targets;           // DdlTarget*
   List* path;              // of int: open savepoints of the author, outermost first
   List* made[kMadeKinds];  // OIDs in order of creation
+  List* columns;           // of int: of made[kMadeRelation], how many
+  List* toasted;           // OIDs: the tables that made[kMadeToast] were made for
   List* objects;           // DdlObject*: what else was made, in order
   List* altered;           // DdlObject*
   List* pages;             // DdlPages*

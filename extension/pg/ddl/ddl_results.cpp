@@ -56,6 +56,8 @@ Oid* next_oid(int kind) {
       return &binary_upgrade_next_heap_pg_class_oid;
     case kMadeIndex:
       return &binary_upgrade_next_index_pg_class_oid;
+    case kMadeToast:
+      return &binary_upgrade_next_toast_pg_class_oid;
     case kMadeType:
       return &binary_upgrade_next_pg_type_oid;
     case kMadeArray:
@@ -76,17 +78,42 @@ void hand_out_file(Oid* to) {
   IsBinaryUpgrade = was;
 }
 
-void hand_out_versions(Oid relation) {
+// What the relation before did not take.
+void take_back_versions() {
+  if (binary_upgrade_next_attribute_versions) pfree(binary_upgrade_next_attribute_versions);
+  binary_upgrade_next_attribute_versions = nullptr;
+}
+
+// A relation that the statement dropped again has no shape: any versions will do.
+void hand_out_versions(Oid relation, int columns) {
+  const DdlShape* shape = nullptr;
   ListCell* cell;
   foreach (cell, replay.record->shapes) {
-    const auto* shape = static_cast<DdlShape*>(lfirst(cell));
-    if (shape->relation != relation || shape->natts == 0) continue;
-    const size_t bytes = offsetof(BinaryUpgradeAttributeVersions, versions) + sizeof(XLogRecPtr) * size_t(shape->natts);
-    auto* versions = static_cast<BinaryUpgradeAttributeVersions*>(MemoryContextAlloc(TopMemoryContext, bytes));
-    versions->natts = shape->natts;
-    for (int i = 0; i < shape->natts; ++i) versions->versions[i] = shape->versions[i];
-    binary_upgrade_next_attribute_versions = versions;
+    const auto* one = static_cast<DdlShape*>(lfirst(cell));
+    if (one->relation == relation && one->natts != 0) shape = one;
   }
+  const int natts = shape ? shape->natts : columns;
+  const size_t bytes = offsetof(BinaryUpgradeAttributeVersions, versions) + sizeof(XLogRecPtr) * size_t(natts);
+  auto* versions = static_cast<BinaryUpgradeAttributeVersions*>(MemoryContextAlloc(TopMemoryContext, bytes));
+  versions->natts = natts;
+  for (int i = 0; i < natts; ++i) versions->versions[i] = shape ? shape->versions[i] : 1;
+  take_back_versions();
+  binary_upgrade_next_attribute_versions = versions;
+}
+
+// A relation takes its OID, has its types made, and then takes its versions: the next one's must not be there yet.
+// With an OID for a TOAST relation at hand PostgreSQL gives one to whatever table it looks at: it is handed out when
+// the table it is for is there.
+bool may_hand_out(int kind) {
+  if (kind == kMadeRelation)
+    return list_length(replay.made.relations_and_types[kMadeRelation]) == replay.given[kMadeRelation];
+  if (kind != kMadeToast) return true;
+  const Oid table = list_nth_oid(replay.record->toasted, replay.given[kMadeToast]);
+  if (list_member_oid(replay.made.relations_and_types[kMadeRelation], table)) return true;
+  ListCell* cell;
+  foreach (cell, replay.record->targets)
+    if (static_cast<DdlTarget*>(lfirst(cell))->relation == table) return true;
+  return false;
 }
 
 // IsBinaryUpgrade is on only while an OID waits to be taken (P9).
@@ -95,14 +122,16 @@ void hand_out_all() {
   for (int kind = 0; kind < kMadeKinds; ++kind) {
     Oid* next = next_oid(kind);
     const List* oids = replay.record->made[kind];
-    if (!OidIsValid(*next) && replay.given[kind] < list_length(oids)) {
-      *next = list_nth_oid(oids, replay.given[kind]++);
-      if (kind == kMadeRelation) hand_out_versions(*next);
+    if (!OidIsValid(*next) && replay.given[kind] < list_length(oids) && may_hand_out(kind)) {
+      const int i = replay.given[kind]++;
+      *next = list_nth_oid(oids, i);
+      if (kind == kMadeRelation) hand_out_versions(*next, list_nth_int(replay.record->columns, i));
     }
     waits |= OidIsValid(*next);
   }
   if (OidIsValid(*next_oid(kMadeRelation))) hand_out_file(&binary_upgrade_next_heap_pg_class_relfilenode);
   if (OidIsValid(*next_oid(kMadeIndex))) hand_out_file(&binary_upgrade_next_index_pg_class_relfilenode);
+  if (OidIsValid(*next_oid(kMadeToast))) hand_out_file(&binary_upgrade_next_toast_pg_class_relfilenode);
   IsBinaryUpgrade = waits;
 }
 
@@ -110,7 +139,8 @@ void take_back_all() {
   for (int kind = 0; kind < kMadeKinds; ++kind) *next_oid(kind) = InvalidOid;
   binary_upgrade_next_heap_pg_class_relfilenode = InvalidOid;
   binary_upgrade_next_index_pg_class_relfilenode = InvalidOid;
-  binary_upgrade_next_attribute_versions = nullptr;
+  binary_upgrade_next_toast_pg_class_relfilenode = InvalidOid;
+  take_back_versions();
 }
 
 void note_creation_in(MemoryContext context, Creations* made, Oid catalog, Oid object) {
@@ -168,6 +198,7 @@ void note_pages(Oid relation, RelationFile, coherence::PageId header) {
 // The relations a record speaks of.
 List* relations_of(const DdlRecord* record) {
   List* all = list_concat_copy(record->made[kMadeRelation], record->made[kMadeIndex]);
+  all = list_concat(all, record->made[kMadeToast]);
   ListCell* cell;
   foreach (cell, record->targets) all = list_append_unique_oid(all, static_cast<DdlTarget*>(lfirst(cell))->relation);
   return all;
@@ -189,7 +220,7 @@ List* touched_by(const DdlRecord* record) {
     ListCell* cell;
     foreach (cell, record->made[kind]) {
       auto* object = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
-      *object = {kind <= kMadeIndex ? Oid{RelationRelationId} : Oid{TypeRelationId}, lfirst_oid(cell)};
+      *object = {kind <= kMadeToast ? Oid{RelationRelationId} : Oid{TypeRelationId}, lfirst_oid(cell)};
       all = lappend(all, object);
     }
   }
@@ -268,6 +299,8 @@ bool end_capture(DdlRecord* record, bool exempt) {
   capture = {};
   if (exempt) return true;
   for (int kind = 0; kind < kMadeKinds; ++kind) record->made[kind] = done.made.relations_and_types[kind];
+  record->columns = done.made.columns;
+  record->toasted = done.made.toasted;
   record->objects = done.made.objects;
   record->altered = done.made.altered;
   record->pages = done.pages;

@@ -354,7 +354,8 @@ static bool is_shared(Oid relation, bool or_more) {
   const char kind = form->relkind;
   const Oid method = form->relam;
   ReleaseSysCache(tuple);
-  if (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW) return OidIsValid(method) && method == gcl_access_method();
+  if (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW || kind == RELKIND_TOASTVALUE)
+    return OidIsValid(method) && method == gcl_access_method();
   if (kind == RELKIND_SEQUENCE && or_more) return OidIsValid(method);
   if (kind == RELKIND_INDEX && or_more) return is_shared(IndexGetRelation(relation, true), false);
   return false;
@@ -374,6 +375,7 @@ static List* shared_relations(Oid schema, bool sequences) {
   while (HeapTuple tuple = systable_getnext(scan)) {
     const auto* form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
     if ((form->relkind == RELKIND_SEQUENCE) != sequences) continue;
+    if (form->relkind == RELKIND_TOASTVALUE) continue;  // goes with its table
     if (!OidIsValid(schema) || form->relnamespace == schema) tables = lappend_oid(tables, form->oid);
   }
   systable_endscan(scan);
