@@ -42,17 +42,28 @@ int64 pages_of_indexes(Relation table) {
 
 enum class Part { kMain, kTable, kIndexes, kTotal };
 
+// The TOAST relation belongs to the table, with its index.
+int64 pages_of_toast(Relation table) {
+  if (!OidIsValid(table->rd_rel->reltoastrelid)) return 0;
+  Relation toast = relation_open(table->rd_rel->reltoastrelid, AccessShareLock);
+  const int64 pages = table_pages(toast) + pages_of_indexes(toast);
+  relation_close(toast, AccessShareLock);
+  return pages;
+}
+
 int64 pages_of(Relation rel, Part part) {
   if (rel->rd_rel->relkind == RELKIND_INDEX) return part == Part::kIndexes ? 0 : index_pages(rel);
-  const int64 own = part == Part::kIndexes ? 0 : table_pages(rel);
-  return own + (part == Part::kIndexes || part == Part::kTotal ? pages_of_indexes(rel) : 0);
+  int64 pages = part == Part::kIndexes ? 0 : table_pages(rel);
+  if (part == Part::kTable || part == Part::kTotal) pages += pages_of_toast(rel);
+  if (part == Part::kIndexes || part == Part::kTotal) pages += pages_of_indexes(rel);
+  return pages;
 }
 
 bool is_ours(Relation rel) {
   const char kind = rel->rd_rel->relkind;
   if (RelationGetRelid(rel) < FirstNormalObjectId) return false;
   if (kind == RELKIND_INDEX) return rel->rd_rel->relam == BTREE_AM_OID && is_gcl_index(rel);
-  return (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW) && is_gcl_table(rel);
+  return (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW || kind == RELKIND_TOASTVALUE) && is_gcl_table(rel);
 }
 
 Datum size(FunctionCallInfo fcinfo, PGFunction native, Part part) {

@@ -30,7 +30,8 @@ void note_sequence_drop(Oid relid) {
 void note_drop(Oid relid) {
   const char kind = get_rel_relkind(relid);
   if (kind == RELKIND_SEQUENCE && is_gcl_sequence(relid)) return note_sequence_drop(relid);
-  if (kind != RELKIND_RELATION && kind != RELKIND_MATVIEW && kind != RELKIND_INDEX) return;
+  if (kind != RELKIND_RELATION && kind != RELKIND_MATVIEW && kind != RELKIND_INDEX && kind != RELKIND_TOASTVALUE)
+    return;
   Relation rel = try_relation_open(relid, NoLock);
   if (rel == nullptr) return;
   if (kind == RELKIND_INDEX ? is_gcl_index(rel) : is_gcl_table(rel))

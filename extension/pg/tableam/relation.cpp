@@ -85,8 +85,6 @@ uint64 gcl_relation_size(Relation rel, ForkNumber fork) {
   return blocks == 0 ? 0 : (uint64{heap.block_at(blocks - 1)} + 1) * BLCKSZ;
 }
 
-bool gcl_relation_needs_toast_table(Relation) { return false; }
-
 namespace {
 
 // What the planner believes of a large table's size may be a second old: counting costs a look at the whole map.  Small

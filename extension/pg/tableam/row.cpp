@@ -2,12 +2,6 @@
 #include "extension/pg/backend.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 
-extern "C" {
-#include "access/detoast.h"
-#include "access/heaptoast.h"
-#include "access/toast_internals.h"
-}
-
 namespace gcl {
 
 using engine::RowHeader;
@@ -16,8 +10,7 @@ using engine::Tid;
 
 namespace {
 
-constexpr uint32_t kHeaderGap = engine::kRowHeaderBytes - SizeofHeapTupleHeader;  // the tuple header lies this far in
-static_assert(kHeaderGap == 8);
+static_assert(kHeaderGap == 8);  // the tuple header lies this far in
 
 bool is_mine(engine::TxnId id) {
   engine::TxnSystem* txns = attached_txns();
@@ -46,12 +39,13 @@ void lay_header(std::byte* row, Tid tid) {
   const TransactionId xmin = shown_xmin(header);
   to->t_choice.t_heap.t_xmin = xmin;
   to->t_choice.t_heap.t_xmax = shown_xmax(header);
-  to->t_choice.t_heap.t_field3.t_cid = header.cmin;
+  to->t_choice.t_heap.t_field3.t_cid = header.command();
   set_tid(&to->t_ctid, tid);
   to->t_infomask2 = natts;
   // HASVARWIDTH is only a licence to look for variable-width attributes: always safe to give.
-  to->t_infomask = uint16(HEAP_HASVARWIDTH | HEAP_XMAX_INVALID | (has_null ? HEAP_HASNULL : 0) |
-                          (xmin == FrozenTransactionId ? HEAP_XMIN_FROZEN : 0));
+  to->t_infomask =
+      uint16(HEAP_HASVARWIDTH | HEAP_XMAX_INVALID | (has_null ? HEAP_HASNULL : 0) |
+             (header.out_of_line() ? HEAP_HASEXTERNAL : 0) | (xmin == FrozenTransactionId ? HEAP_XMIN_FROZEN : 0));
   to->t_hoff = uint8(MAXALIGN(SizeofHeapTupleHeader + (has_null ? BITMAPLEN(natts) : 0)));
 }
 
@@ -107,55 +101,30 @@ void store_copy(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTabl
   store_laid_copy(rel, row, bytes, tid, slot);
 }
 
-namespace {
-
-// Compresses the widest uncompressed value; null if nothing got smaller.
-HeapTuple compress_widest(TupleDesc desc, HeapTuple tuple) {
-  Datum* values = static_cast<Datum*>(palloc(sizeof(Datum) * desc->natts));
-  bool* nulls = static_cast<bool*>(palloc(sizeof(bool) * desc->natts));
-  bool* replace = static_cast<bool*>(palloc0(sizeof(bool) * desc->natts));
-  heap_deform_tuple(tuple, desc, values, nulls);
-  for (;;) {
-    int widest = -1;
-    Size most = 64;
-    for (int i = 0; i < desc->natts; ++i) {
-      const Form_pg_attribute att = TupleDescAttr(desc, i);
-      if (nulls[i] || replace[i] || att->attlen != -1 || att->attstorage == TYPSTORAGE_PLAIN) continue;
-      varlena* value = reinterpret_cast<varlena*>(DatumGetPointer(values[i]));
-      if (VARATT_IS_COMPRESSED(value) || VARSIZE_ANY(value) <= most) continue;
-      most = VARSIZE_ANY(value), widest = i;
-    }
-    if (widest < 0) return nullptr;
-    replace[widest] = true;  // do not try it again
-    const Datum smaller = toast_compress_datum(values[widest], TupleDescAttr(desc, widest)->attcompression);
-    if (DatumGetPointer(smaller) == nullptr) continue;
-    values[widest] = smaller;
-    return heap_form_tuple(desc, values, nulls);
-  }
+engine::RowImage image_of(HeapTuple tuple) {
+  const HeapTupleHeader data = tuple->t_data;
+  return {.body = reinterpret_cast<const std::byte*>(data) + SizeofHeapTupleHeader,
+          .body_bytes = uint32_t(tuple->t_len - SizeofHeapTupleHeader),
+          .natts = uint16_t(HeapTupleHeaderGetNatts(data)),
+          .has_null = (data->t_infomask & HEAP_HASNULL) != 0,
+          .out_of_line = HeapTupleHasExternal(tuple)};
 }
 
-bool fits(HeapTuple tuple) { return tuple->t_len + kHeaderGap <= engine::kRowBytesMax; }
-
-}  // namespace
-
-RowSource row_of(Relation rel, TupleTableSlot* slot) {
+RowSource row_of(Relation rel, TupleTableSlot* slot, CommandId command, HeapTuple old) {
   RowSource source{};
   source.tuple = ExecFetchSlotHeapTuple(slot, false, &source.free_tuple);
-  if (HeapTupleHasExternal(source.tuple)) {
-    source.tuple = toast_flatten_tuple(source.tuple, RelationGetDescr(rel));
-    source.free_tuple = true;
+  if (needs_toasting(source.tuple, old)) {
+    HeapTuple fitting = toast_row(rel, source.tuple, old, command, &source.out_of_line);
+    if (fitting != source.tuple) {
+      if (source.free_tuple) pfree(source.tuple);
+      source.tuple = fitting;
+      source.free_tuple = true;
+    }
   }
-  while (!fits(source.tuple)) {
-    HeapTuple smaller = compress_widest(RelationGetDescr(rel), source.tuple);
-    if (smaller == nullptr) break;  // the engine says kTooLarge
-    source.tuple = smaller;
-    source.free_tuple = true;
-  }
-  const HeapTupleHeader data = source.tuple->t_data;
-  source.image = {.body = reinterpret_cast<const std::byte*>(data) + SizeofHeapTupleHeader,
-                  .body_bytes = uint32_t(source.tuple->t_len - SizeofHeapTupleHeader),
-                  .natts = uint16_t(HeapTupleHeaderGetNatts(data)),
-                  .has_null = (data->t_infomask & HEAP_HASNULL) != 0};
+  if (source.tuple->t_len > kTupleBytesMax)
+    ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+            errmsg("row is too big: size %zu, maximum size %zu", Size(source.tuple->t_len), Size(kTupleBytesMax)));
+  source.image = image_of(source.tuple);
   return source;
 }
 
@@ -179,6 +148,8 @@ void stamp_stored(Relation rel, TupleTableSlot* slot, Tid tid, CommandId cid, bo
 
 void done_with(RowSource& source) {
   if (source.free_tuple) pfree(source.tuple);
+  list_free_deep(source.out_of_line.stored);
+  list_free_deep(source.out_of_line.replaced);
 }
 
 std::byte* row_buffer() {

@@ -6,11 +6,12 @@
 //     FrozenTransactionId otherwise: ON CONFLICT and referential checks ask.  xmax is the current xid for rows that the
 //     own transaction has ended or locked, otherwise 0.
 // A3. A TID names one version until the end of the transaction (engine H1), as the executor assumes.
-// A4. Options: tuples are never stored out of line; values are flattened on the way in.
+// A4. Large values are compressed or stored out of line on the way in (toast.hpp); rows leave with pointers to them.
 #pragma once
 
 #include "extension/engine/heap/heap.hpp"
 #include "extension/pg/boundary/pg.hpp"
+#include "extension/pg/tableam/toast.hpp"
 
 extern "C" {
 #include "nodes/execnodes.h"
@@ -42,13 +43,19 @@ void store_row(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, Tu
 void store_laid(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, TupleTableSlot* slot);
 // As store_row(), but copied into the slot.
 void store_copy(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, TupleTableSlot* slot);
-// The row of a slot, with nothing stored out of line, as the engine takes it.
+// The largest tuple, by t_len.
+inline constexpr uint32_t kHeaderGap = engine::kRowHeaderBytes - SizeofHeapTupleHeader;
+inline constexpr uint32_t kTupleBytesMax = engine::kRowBytesMax - kHeaderGap;
+// A tuple as the engine takes it; points into it.
+engine::RowImage image_of(HeapTuple tuple);
+// The row of a slot, that `command` inserts, or puts in the place of `old`.
 struct RowSource {
   engine::RowImage image;
   HeapTuple tuple;
   bool free_tuple;
+  OutOfLine out_of_line;
 };
-RowSource row_of(Relation rel, TupleTableSlot* slot);
+RowSource row_of(Relation rel, TupleTableSlot* slot, CommandId command, HeapTuple old = nullptr);
 void done_with(RowSource& source);
 // The slot's row is stored at `tid` now: RETURNING and triggers may ask for its system columns.  `was_locked`: it
 // replaces a row that this transaction had locked, which xmax shows, as heap's does.
@@ -95,7 +102,6 @@ void gcl_relation_copy_data(Relation, const RelFileNode*);
 void gcl_relation_copy_for_cluster(Relation, Relation, Relation, bool, TransactionId, TransactionId*, MultiXactId*,
                                    double*, double*, double*);
 uint64 gcl_relation_size(Relation, ForkNumber);
-bool gcl_relation_needs_toast_table(Relation);
 void gcl_relation_estimate_size(Relation, int32*, BlockNumber*, double*, double*);
 // vacuum.cpp, index_build.cpp
 void gcl_relation_vacuum(Relation, struct VacuumParams*, BufferAccessStrategy);

@@ -85,29 +85,42 @@ bool any_differs(Relation rel, const Bitmapset* columns, HeapTuple old_row, Heap
 
 struct Differences {
   bool indexed = true, key = true;
-  bool was_locked = false;  // by this transaction
 };
 
-Differences compare_with_old(Relation rel, engine::Heap& heap, Tid tid, HeapTuple new_row) {
+Differences compare_with_old(Relation rel, HeapTuple old_row, HeapTuple new_row) {
   Bitmapset* indexed = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
   Bitmapset* key = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
-  Differences found;
-  const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
-  const engine::RowRead read = *until_done(rel, [&] { return heap.fetch(tid, any, row_buffer()); });
-  found.was_locked = last_locked == name_of(rel, tid);
-  if (read.found) {
-    engine::RowHeader header;
-    memcpy(&header, row_buffer(), sizeof header);
-    if (header.deleter.kind() == engine::StampKind::kLocked && txns().current().is_mine(header.deleter.id()))
-      found.was_locked = true;
-    HeapTupleData old_row;
-    lay_tuple(rel, row_buffer(), read.bytes, tid, &old_row);
-    found.indexed = any_differs(rel, indexed, &old_row, new_row);
-    found.key = any_differs(rel, key, &old_row, new_row);
-  }
+  const Differences found{.indexed = any_differs(rel, indexed, old_row, new_row),
+                          .key = any_differs(rel, key, old_row, new_row)};
   bms_free(indexed);
   bms_free(key);
   return found;
+}
+
+// The version a Tid names, whoever sees it, in the row buffer.  False: it is not there any more.
+bool read_version(Relation rel, engine::Heap& heap, Tid tid, HeapTuple to) {
+  const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
+  const engine::RowRead read = *until_done(rel, [&] { return heap.fetch(tid, any, row_buffer()); });
+  if (read.found) lay_tuple(rel, row_buffer(), read.bytes, tid, to);
+  return read.found;
+}
+
+// Whether this transaction had locked the version that was just read.
+bool was_locked(Relation rel, Tid tid, bool found) {
+  if (last_locked == name_of(rel, tid)) return true;
+  if (!found) return false;
+  engine::RowHeader header;
+  memcpy(&header, row_buffer(), sizeof header);
+  return header.deleter.kind() == engine::StampKind::kLocked && txns().current().is_mine(header.deleter.id());
+}
+
+// The values of a row that is no more, as far as it was not stored whole.
+void remove_values_of(Relation rel, engine::Heap& heap, Tid tid, CommandId command, Removal how) {
+  HeapTupleData row;
+  if (!read_version(rel, heap, tid, &row)) return;
+  List* values = values_out_of_line(rel, &row);
+  remove_out_of_line(values, command, how);
+  list_free_deep(values);
 }
 
 // The command that a row's end is noted with.
@@ -116,6 +129,13 @@ uint32_t ending_command(CommandId cid) {
     ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
             errmsg("a transaction can update and delete rows of gcl tables in its first %u commands only",
                    engine::kEndCommandMax));
+  return cid;
+}
+
+uint32_t inserting_command(CommandId cid) {
+  if (cid > engine::kCommandMax)
+    ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+            errmsg("a transaction can insert rows into gcl tables in its first %u commands only", engine::kCommandMax));
   return cid;
 }
 
@@ -128,10 +148,11 @@ void begin_change(Relation rel) {
 }  // namespace
 
 void gcl_tuple_insert(Relation rel, TupleTableSlot* slot, CommandId cid, int, BulkInsertStateData*) {
+  const uint32_t command = inserting_command(cid);
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
-  RowSource row = row_of(rel, slot);
-  const Tid tid = *until_done(rel, [&] { return heap.insert(row.image, cid); });
+  RowSource row = row_of(rel, slot, cid);
+  const Tid tid = *until_done(rel, [&] { return heap.insert(row.image, command); });
   done_with(row);
   stamp_stored(rel, slot, tid, cid, false);
   pgstat_count_heap_insert(rel, 1);
@@ -147,23 +168,25 @@ void gcl_tuple_complete_speculative(Relation rel, TupleTableSlot* slot, uint32, 
   if (succeeded) return;
   engine::Heap& heap = heap_of(rel);
   const Tid tid = tid_of(&slot->tts_tid);
+  remove_values_of(rel, heap, tid, GetCurrentCommandId(true), Removal::kAbandon);
   until_ok(rel, [&] { return heap.abandon(tid); });
 }
 
 void gcl_multi_insert(Relation rel, TupleTableSlot** slots, int nslots, CommandId cid, int, BulkInsertStateData*) {
+  const uint32_t command = inserting_command(cid);
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
   RowSource* rows = static_cast<RowSource*>(palloc(sizeof(RowSource) * nslots));
   engine::RowImage* images = static_cast<engine::RowImage*>(palloc(sizeof(engine::RowImage) * nslots));
   Tid* tids = static_cast<Tid*>(palloc(sizeof(Tid) * nslots));
   for (int i = 0; i < nslots; ++i) {
-    rows[i] = row_of(rel, slots[i]);
+    rows[i] = row_of(rel, slots[i], cid);
     images[i] = rows[i].image;
   }
   for (uint32_t done = 0; done < uint32_t(nslots);) {
     CHECK_FOR_INTERRUPTS();
     const std::span<const engine::RowImage> rest{images + done, size_t(nslots) - done};
-    done += *until_done(rel, [&] { return heap.multi_insert(rest, cid, tids + done); });
+    done += *until_done(rel, [&] { return heap.multi_insert(rest, command, tids + done); });
   }
   for (int i = 0; i < nslots; ++i) {
     done_with(rows[i]);
@@ -184,32 +207,42 @@ TM_Result gcl_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapsho
   const engine::Snapshot* given = crosscheck != nullptr ? &cross : nullptr;
   const RowOutcome outcome = *until_done(rel, [&] { return heap.remove(tid_of(tid), command, wait, given, moves); });
   if (outcome.result == RowResult::kInvisible) elog(ERROR, "attempted to delete invisible tuple");
-  if (outcome.result == RowResult::kOk) pgstat_count_heap_delete(rel);
+  if (outcome.result == RowResult::kOk) {
+    pgstat_count_heap_delete(rel);
+    if (outcome.out_of_line) remove_values_of(rel, heap, tid_of(tid), command, Removal::kDelete);
+  }
   return conclude(outcome, tid, failure);
 }
 
 TM_Result gcl_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot* slot, CommandId cid, Snapshot,
                            Snapshot crosscheck, bool wait, TM_FailureData* failure, LockTupleMode* lockmode,
                            bool* update_indexes) {
+  const uint32_t command = ending_command(cid);
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
-  RowSource row = row_of(rel, slot);
-  const Differences differs = compare_with_old(rel, heap, tid_of(otid), row.tuple);
+  HeapTupleData old_row;
+  const bool found = read_version(rel, heap, tid_of(otid), &old_row);
+  const bool locked_before = was_locked(rel, tid_of(otid), found);
+  RowSource row = row_of(rel, slot, cid, found ? &old_row : nullptr);
+  const Differences differs = found ? compare_with_old(rel, &old_row, row.tuple) : Differences{};
   *lockmode = differs.key ? LockTupleExclusive : LockTupleNoKeyExclusive;
   *update_indexes = false;
   const engine::Snapshot cross = crosscheck != nullptr ? engine_snapshot(crosscheck) : engine::Snapshot{};
   const engine::UpdateRequest request{.tid = tid_of(otid),
                                       .row = row.image,
-                                      .command = ending_command(cid),
+                                      .command = command,
                                       .indexed_changed = differs.indexed,
                                       .key_changed = differs.key,
                                       .wait = wait,
                                       .crosscheck = crosscheck != nullptr ? &cross : nullptr};
   const engine::UpdateOutcome outcome = *until_done(rel, [&] { return heap.update(request); });
+  const bool done = outcome.row.result == RowResult::kOk;
+  remove_out_of_line(done ? row.out_of_line.replaced : row.out_of_line.stored, command,
+                     done ? Removal::kDelete : Removal::kAbandon);
   done_with(row);
   if (outcome.row.result == RowResult::kInvisible) elog(ERROR, "attempted to update invisible tuple");
-  if (outcome.row.result == RowResult::kOk) {
-    stamp_stored(rel, slot, outcome.tid, cid, differs.was_locked);
+  if (done) {
+    stamp_stored(rel, slot, outcome.tid, cid, locked_before);
     *update_indexes = !outcome.chained;
     pgstat_count_heap_update(rel, outcome.chained);
   }

@@ -159,6 +159,8 @@ engine::Snapshot engine_snapshot(Snapshot snapshot) {
       return {.kind = Kind::kSelf};
     case SNAPSHOT_ANY:
       return {.kind = Kind::kAny};
+    case SNAPSHOT_TOAST:
+      return {.kind = Kind::kPart};
     case SNAPSHOT_DIRTY:
       // The engine waits inside: nothing is left for the caller to wait for.
       snapshot->xmin = snapshot->xmax = InvalidTransactionId;

@@ -1,0 +1,49 @@
+// Large values: compressed in the row, or stored out of line in the table's TOAST relation, which is a gcl table too,
+// its index a B-link tree.  So pages, transactions, VACUUM and DDL are those of all rows; what is here is what
+// PostgreSQL does by calling heapam (toast_save_datum() and toast_delete_datum() insert and delete rows of a heap).
+//
+// O1. Which values are compressed and which move out is decided by PostgreSQL's functions (access/toast_helper.h) with
+//     heap's limits: a value has the size it has in a heap table.
+// O2. Chunks are inserted, and deleted, by the transaction that does so to the row that refers to them; they are never
+//     updated.  Who sees the row may read them: what they are asked (SnapshotToast) is only whether they were rolled
+//     back.  They are removed by the horizon that the row is removed by.
+// O3. A value's id is unlike that of every value of which its TOAST relation has any chunk: dead ones may be read by
+// old
+//     snapshots.
+// O4. What was stored for a row that then is not written (a lost update, a lost speculative insertion) never was: its
+//     chunks are abandoned at once, not left to the end of the transaction that would commit them.
+#pragma once
+
+#include "extension/pg/boundary/pg.hpp"
+
+namespace gcl {
+
+// Of one row, while it is written.  Lists of toast pointers (varlena*), in the memory context of who asks.
+struct OutOfLine {
+  List* stored;    // new values
+  List* replaced;  // values of the old row that the new one does not refer to
+};
+
+// `row` as it is to be stored: itself, or a new tuple that fits if it can.  `old`: the version that it replaces, or
+// null.
+HeapTuple toast_row(Relation rel, HeapTuple row, HeapTuple old, CommandId command, OutOfLine* change);
+// Whether toast_row() has anything to do.
+bool needs_toasting(HeapTuple row, HeapTuple old);
+// The values out of line that a row refers to.
+List* values_out_of_line(Relation rel, HeapTuple row);
+
+// --- chunks (toast_chunks.cpp) ---------------------------------------------------------------------------------------
+// Stores a value that is in memory; returns the pointer to it.
+varlena* store_out_of_line(Oid toast, Datum value, CommandId command);
+enum class Removal : uint8_t {
+  kDelete,  // with the row: others may see it as long as they see the row
+  kAbandon  // O4
+};
+void remove_out_of_line(const List* values, CommandId command, Removal how);
+
+// Callbacks of the table access method.
+bool gcl_relation_needs_toast_table(Relation);
+Oid gcl_relation_toast_am(Relation);
+void gcl_relation_fetch_toast_slice(Relation, Oid, int32, int32, int32, struct varlena*);
+
+}  // namespace gcl
