@@ -245,7 +245,7 @@ bool belongs_to_all(const DdlRecord* record) {
   }
   if (!any_is_local(touched_by(record))) return true;
   foreach (cell, relations_of(record))
-    if (is_shared_relation(lfirst_oid(cell)))
+    if (is_shared_relation(lfirst_oid(cell)) && !IsToastNamespace(get_rel_namespace(lfirst_oid(cell))))
       refuse_local(psprintf("gcl table \"%s\" would depend on something", get_rel_name(lfirst_oid(cell))));
   return false;
 }
