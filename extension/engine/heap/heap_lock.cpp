@@ -156,7 +156,7 @@ Heap::OwnStep Heap::own_step(const LockTry& lock) const {
   const RowHeader& row = lock.row;
   if (row.ended() && me.is_mine(row.deleter.id())) return row.updated() ? OwnStep::kFollow : OwnStep::kGone;
   const bool made = row.creator.kind() == StampKind::kInserted && me.is_mine(row.creator.id());
-  return made && row.cmin >= lock.wish.command ? OwnStep::kMadeLater : OwnStep::kNone;
+  return made && row.command() >= lock.wish.command ? OwnStep::kMadeLater : OwnStep::kNone;
 }
 
 Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
@@ -199,7 +199,8 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
           verdict.outcome = {.result = RowResult::kUpdated, .conflict = {.moved = true}};
         if (own == OwnStep::kFollow) verdict.outcome.result = RowResult::kUpdated;
         if (own == OwnStep::kMadeLater)
-          verdict.outcome = {.result = RowResult::kSelfModified, .conflict = {.next = lock.tid, .cmax = lock.row.cmin}};
+          verdict.outcome = {.result = RowResult::kSelfModified,
+                             .conflict = {.next = lock.tid, .cmax = lock.row.command()}};
         const RowConflict& conflict = verdict.outcome.conflict;
         if (!request.follow || verdict.outcome.result != RowResult::kUpdated || conflict.moved ||
             (request.same_key && conflict.key_changed)) {
