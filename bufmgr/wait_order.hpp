@@ -4,10 +4,10 @@
 // and no detector looks at latches.  So every wait under a guard (a fix_ call, hit or miss: which of the two it is is
 // chance) belongs to one of the orders below, and none of them can run in a circle:
 //
-//   kUp       B-link pages: from a level to the one above it.
-//   kRight    along a chain: B-link pages of one level from left to right, a list's pages from its first to its last.
-//   kById     heap pages: from the lower page number to the higher, whichever memory node they lie in.
-//   kLocks    from a heap page to the lock pages of its block, and from those of one block to those of another: who
+//   kUp       B-link pages: from a level to the one above it, and from any of them to the tree's bin, which is above
+//   all. kRight    along a chain: B-link pages of one level from left to right, a list's pages from its first to its
+//   last. kById     heap pages: from the lower page number to the higher, whichever memory node they lie in. kLocks
+//   from a heap page to the lock pages of its block, and from those of one block to those of another: who
 //             latches them holds the block's heap page exclusively, or nothing else.
 //   kNew      one of the two is new: only this session knows it, so nobody waits for it with a page in hand.
 //
@@ -41,7 +41,7 @@ constexpr bool in_order(WaitOrder order, LatchedPage held, LatchedPage wanted) {
     case WaitOrder::kAlone:
       return false;
     case WaitOrder::kUp:
-      return either_new || (blink && wanted.type == PageType::kBlinkInner);
+      return either_new || (blink && (wanted.type == PageType::kBlinkInner || wanted.type == PageType::kBlinkMeta));
     case WaitOrder::kRight:
       return either_new ||
              (held.type == wanted.type && (blink || held.type == PageType::kList || held.type == PageType::kLog));

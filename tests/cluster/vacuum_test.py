@@ -89,6 +89,30 @@ class Vacuum(unittest.TestCase):
             self.assertEqual(expected, sorted(look.run("SELECT id, v FROM t WHERE id >= 0")))
             self.assertEqual(expected, sorted(look.run("SELECT id, v FROM t WHERE v >= 0")))
 
+    def test_the_index_of_a_queue_does_not_grow(self):
+        """In at the right on one primary, out at the left on the other, read in both directions by both."""
+        one, two = self.cluster.session(1), self.cluster.session(2)
+        one.run("CREATE TABLE queue (id int PRIMARY KEY, v text) USING gcl")
+        one.run("CREATE INDEX ON queue (v)")
+        size = "SELECT pg_relation_size('queue_pkey') / 8192, pg_relation_size('queue_v_idx') / 8192"
+        sizes, rows = [], 8000
+        for n in range(10):
+            one.run(f"INSERT INTO queue SELECT {n * rows} + i, md5(i::text) FROM generate_series(1, {rows}) i")
+            two.run(f"DELETE FROM queue WHERE id <= {n * rows + rows // 2}")
+            (one, two)[n % 2].run("VACUUM queue")
+            sizes.append([int(pages) for pages in one.one(size).split("|")])
+            for session in (one, two):
+                session.run("SET enable_seqscan = off")
+                self.assertEqual(str(rows // 2), session.one("SELECT count(*) FROM (SELECT id FROM queue ORDER BY id OFFSET 0) q"))
+                self.assertEqual(str(n * rows + rows // 2 + 1), session.one("SELECT min(id) FROM queue"))
+                self.assertEqual(str((n + 1) * rows), session.one("SELECT max(id) FROM queue"))
+        for pages in zip(*sizes):
+            self.assertLess(max(pages[7:]), 1.5 * max(pages[:4]), sizes)
+        one.run("DELETE FROM queue")
+        for session in (one, two, one):
+            session.run("VACUUM queue")
+        self.assertLess(int(one.one(size).split("|")[0]), 8, "all but one page a level, the meta page and the bin")
+
     def test_is_cancelled_and_can_be_repeated(self):
         one = self.cluster.session(1)
         pid = one.pid()

@@ -1,5 +1,7 @@
 #include "extension/engine/blink/check.hpp"
 
+#include "extension/engine/blink/search.hpp"
+
 namespace engine::blink {
 
 bool Checker::wrong(PageId page, const char* what) {
@@ -42,7 +44,9 @@ Result<CheckReport> Checker::run() {
     if (const Status s = read(page_, first, node); !s) return s.error();
     if (!node) return report_;
     parent_first = first;
-    first = child_at(page_.bytes, page_.head, 0);
+    const PageId child = child_at(page_.bytes, page_.head, 0);
+    const auto below = uint16_t(level - 1);
+    if (const Status s = first_of_level(*tree_.pool_, *session_, child, below, first); !s) return s.error();
   }
   return report_;
 }
@@ -55,12 +59,19 @@ Status Checker::check_level(PageId first, uint16_t level, PageId parent_first) {
   for (PageId id = first; id.valid() && report_.sound;) {
     bool node = false;
     if (const Status s = read(page_, id, node); !s) return s;
+    if (node && page_.head.gone()) {  // its range is the next page's
+      if (!check_gone(page_, level, left)) return {};
+      ++report_.half_dead;
+      left = id;
+      id = page_.head.special.right;
+      continue;
+    }
     if (!node || !check_page(page_, level, left, low) || !check_space(page_)) return {};
     if (parent_first.valid())
       if (const Status s = check_downlink(page_, low, linked, parent_first); !s) return s;
     ++report_.pages;
     if (level == 0) report_.entries += page_.head.count;
-    linked = (page_.head.special.flags & kIncompleteSplit) == 0;
+    linked = !page_.head.incomplete();
     report_.incomplete += !linked;
     if (page_.head.special.has_right()) low.set(high_of(page_.bytes, page_.head));
     left = id;
@@ -92,6 +103,15 @@ bool Checker::check_page(const Page& page, uint16_t level, PageId left, const Ke
   return true;
 }
 
+bool Checker::check_gone(const Page& page, uint16_t level, PageId left) {
+  const Head& head = page.head;
+  if (head.deleted()) return wrong(page.id, "a deleted page in the chain");
+  if (head.special.level != level) return wrong(page.id, "another level than its siblings");
+  if (head.special.left != left) return wrong(page.id, "its left link is not its left sibling");
+  if (head.incomplete() || head.count > (head.leaf() ? 0 : 1)) return wrong(page.id, "a half-dead page in use");
+  return head.special.has_right() || wrong(page.id, "the last page is half-dead");
+}
+
 bool Checker::check_space(const Page& page) {
   uint32_t used = page.head.special.garbage + align8(uint32_t(high_of(page.bytes, page.head).size()));
   for (uint32_t i = 0; i < page.head.count; ++i)
@@ -104,8 +124,11 @@ bool Checker::check_space(const Page& page) {
 Status Checker::check_downlink(const Page& page, const Key& low, bool linked, PageId parent_first) {
   bool node = true;
   if (!parent_.id.valid() || (parent_index_ == parent_.head.count && parent_.head.special.has_right())) {
-    const PageId next = parent_.id.valid() ? parent_.head.special.right : parent_first;
-    if (const Status s = read(parent_, next, node); !s || !node) return s;
+    PageId next = parent_.id.valid() ? parent_.head.special.right : parent_first;
+    do {
+      if (const Status s = read(parent_, next, node); !s || !node) return s;
+      next = parent_.head.special.right;
+    } while (parent_.head.gone());
     parent_index_ = 0;
   }
   if (!linked) return {};
@@ -113,8 +136,9 @@ Status Checker::check_downlink(const Page& page, const Key& low, bool linked, Pa
     wrong(page.id, "no downlink in its place");
     return {};
   }
+  const bool first = parent_index_ == 0;  // N2
   const auto pivot = key_at(parent_.bytes, parent_.head, parent_index_++);
-  if (!pivot.empty() && (pivot.size() != low.bytes || std::memcmp(pivot.data(), low.image, low.bytes) != 0))
+  if (!first && (pivot.size() != low.bytes || std::memcmp(pivot.data(), low.image, low.bytes) != 0))
     wrong(page.id, "its downlink has another key than its left sibling's high key");
   return {};
 }

@@ -21,6 +21,7 @@ struct CheckReport {
   uint64_t pages = 0;
   uint32_t height = 0;
   uint32_t incomplete = 0;  // splits still to complete: not an error
+  uint32_t half_dead = 0;   // pages that have left their parents, but not their siblings: not an error
 };
 
 class Checker {
@@ -39,6 +40,7 @@ class Checker {
   Status check_level(PageId first, uint16_t level, PageId parent_first);
   bool check_page(const Page& page, uint16_t level, PageId left, const Key& low);
   bool check_space(const Page& page);
+  bool check_gone(const Page& page, uint16_t level, PageId left);
   Status check_downlink(const Page& page, const Key& low, bool linked, PageId parent_first);
   int compare(std::span<const std::byte> a, std::span<const std::byte> b);
   bool wrong(PageId page, const char* what);

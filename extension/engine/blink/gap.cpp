@@ -35,9 +35,9 @@ Errc read_gap(Comparator& compare, const Seek& seek, const Look& look, const Hea
 bool find_gap(const bufmgr::ExclusiveGuard& page, const Head& head, const Gap& gap, uint32_t& index) {
   index = gap.index;
   if (head.version == gap.version) return true;
-  if (!head.leaf()) return false;  // the root has grown
+  if (!head.leaf() || head.gone()) return false;  // the root has grown; the page has left the tree
   const std::byte* bytes = page.bytes();
-  if (gap.before.bytes == 0) {  // N1: what a page begins with never changes
+  if (gap.before.bytes == 0) {  // N1: the page begins where it began, or further left, with nothing in between
     index = 0;
     return same_after(bytes, head, gap, 0);
   }

@@ -7,9 +7,10 @@
 //         high key     if right is a page: a key; everything on this page sorts before it
 //   8152  Special
 //
-// N1. Every page covers [low, high): low is its high-key-to-be on its left sibling and never changes; high only
-// shrinks. N2. Entry 0 of an inner page counts as minus infinity; its key is never looked at (and may be empty). N3. A
-// pivot with a tid of offset 0 has minus infinity for its tid.
+// N1. Every page covers [low, high): low is the high key of its left sibling, and falls only when that one leaves the
+// tree; high only shrinks. N2. Entry 0 of an inner page counts as minus infinity; its key is never looked at (and may
+// be empty). N3. A pivot with a tid of offset 0 has minus infinity for its tid. N4. A page that is half-dead or deleted
+// covers nothing: what it covered is its right sibling's, and there always is one.
 #pragma once
 
 #include <cstddef>
@@ -38,10 +39,13 @@ struct Special {
   uint16_t high_bytes;
   uint16_t garbage;  // bytes between upper and special that no link or high key uses
   uint16_t reserved[3];
-  uint64_t gate;  // counts unique inserts that this leaf admitted and another took (README, "Unique")
+  uint64_t gate;  // counts unique inserts that this leaf admitted and another took (README, "Unique");
+                  // half-dead: the page above it that leaves with it; deleted: the next on its list; ~0: none
   bool has_right() const { return right.valid(); }
 };
 inline constexpr uint16_t kIncompleteSplit = 1;  // the right sibling has no downlink yet
+inline constexpr uint16_t kHalfDead = 2;         // no downlink leads here any more; its siblings still do
+inline constexpr uint16_t kDeleted = 4;          // nothing leads here but what was read before; half-dead, too
 
 struct Link {
   uint16_t offset = 0;
@@ -98,6 +102,9 @@ struct Head {
   uint16_t count;
   Special special;
   bool leaf() const { return special.level == 0; }
+  bool incomplete() const { return (special.flags & kIncompleteSplit) != 0; }
+  bool gone() const { return (special.flags & kHalfDead) != 0; }  // half-dead or deleted
+  bool deleted() const { return (special.flags & kDeleted) != 0; }
   uint32_t entry_skip() const { return leaf() ? 0 : kChildBytes; }  // bytes of an entry before its key
   uint32_t free_bytes() const { return upper - lower; }
 };

@@ -1,10 +1,12 @@
 // VACUUM's part: leaves are read into private memory, the caller judges tids there, and then the page loses the entries
-// it condemned, whatever else happened to it: a tid once dead stays dead until the caller frees it.
+// it condemned, whatever else happened to it: a tid once dead stays dead until the caller frees it.  Leaves that are
+// empty then leave the tree (unlink.hpp).
 #include <algorithm>
 
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/search.hpp"
 #include "extension/engine/blink/tree.hpp"
+#include "extension/engine/blink/unlink.hpp"
 
 namespace engine::blink {
 namespace {
@@ -47,15 +49,22 @@ Result<Erased> erase(BufferPool& pool, Session& session, PageId id, uint32_t rel
 }  // namespace
 
 Result<RemoveResult> Tree::remove_if(Session& session, TidPredicate& condemned) {
+  const Ground ground{pool_, &session, meta_, root_};
   RemoveResult result;
+  Path parents;  // of the leaves so far
   alignas(8) std::byte bytes[kPageSize];
   PageId page;
-  GCL_TRY(leftmost(*pool_, session, root_, 0, page));
+  GCL_TRY(first_of_level(*pool_, session, root_, 0, page));
   while (page.valid()) {
     if (session.interrupted()) return Errc::kInterrupted;
     GCL_TRY(pool_->copy_page(session, page, bytes));
     Head head;
     if (!read_head(Source::plain(bytes), head)) return Errc::kCorrupt;
+    if (head.gone()) {  // a VACUUM that was stopped left it like this
+      GCL_TRY(unlink_branch(ground, page, result.deleted));
+      page = head.special.right;
+      continue;
+    }
     Dead dead;
     for (uint32_t i = 0; head.leaf() && i < head.count; ++i) {
       const Tid tid = load_tid(key_at(bytes, head, i).data());
@@ -71,12 +80,13 @@ Result<RemoveResult> Tree::remove_if(Session& session, TidPredicate& condemned) 
       if (done) erased = *done;
     }
     if (grown) {  // only ever happens to the first leaf: nothing was counted
-      GCL_TRY(leftmost(*pool_, session, root_, 0, page));
+      GCL_TRY(first_of_level(*pool_, session, root_, 0, page));
       continue;
     }
     result.removed += erased.gone;
     result.kept += erased.kept;
     result.leaves += 1;
+    if (erased.kept == 0 && erased.right.valid()) GCL_TRY(delete_leaf(ground, page, parents, result.deleted));
     page = erased.right;
   }
   return result;

@@ -11,6 +11,8 @@ static_assert(std::is_trivially_destructible_v<Scan> && std::is_trivially_copyab
 
 // Up to this many entries are copied one by one; more, by copying the page's whole entry area.
 constexpr uint32_t kOneByOneMax = 32;
+// Pages that a walk back goes right before it looks again at where it came from.
+constexpr int kMovesMax = 4;
 
 // An inclusive low bound begins before its equals, an inclusive high bound ends behind them.
 Seek low_seek(const Bound& b) {
@@ -70,27 +72,89 @@ void Scan::hand_out(Entry& out) const {
 }
 
 // Fills leaf_ with the next page's entries in the range.
-Status Scan::load(Way way) { return way == Way::kRight || way == Way::kLeft ? step(way) : seek(way); }
+Status Scan::load(Way way) {
+  if (way == Way::kRight) return step_right();
+  return way == Way::kLeft ? step_left() : seek(way);
+}
 
-Status Scan::step(Way way) {
+Status Scan::step_right() {
   Look look;
   Head head;
-  PageId page = way == Way::kRight ? leaf_.right : leaf_.left;
-  for (;;) {
+  for (PageId page = leaf_.right;;) {
     if (!page.valid()) return Errc::kCorrupt;
     if (const Status s = look.at(*tree_.pool_, *session_, page); !s) return s;
     Errc e = read_head(look.source(), head) && head.leaf() ? Errc::kOk : torn_or_corrupt(look.source());
-    if (e == Errc::kOk && way == Way::kLeft && head.special.right != leaf_.id) {
-      if (look.source().validate()) {  // split since we read its sibling: what is left of us is further right
+    if (e == Errc::kOk && head.gone()) {  // what may be in its range is in the next page
+      if (look.source().validate()) {
         page = head.special.right;
         continue;
       }
       e = Errc::kRestart;
     }
-    if (e == Errc::kOk) e = gather(way, page, look.source(), head);
+    if (e == Errc::kOk) e = gather(Way::kRight, page, look.source(), head);
     if (e != Errc::kRestart) return e;
     look.failed();
   }
+}
+
+// The page on the left of the one we come from, `base`, is the one whose right link names it: it may have been split
+// since its number was read, or deleted.  Then the base is looked at again; or, if that was deleted, the page its range
+// went to.  Every page between the two was empty when it left.
+Status Scan::step_left() {
+  Look look;
+  Head head;
+  PageId base = leaf_.id, page = leaf_.left;
+  for (int moves = 0;;) {
+    if (!page.valid()) return Errc::kCorrupt;
+    if (const Status s = look.at(*tree_.pool_, *session_, page); !s) return s;
+    Errc e = read_head(look.source(), head) && head.leaf() ? Errc::kOk : torn_or_corrupt(look.source());
+    if (e == Errc::kOk && (head.deleted() || head.special.right != base)) {
+      e = Errc::kRestart;
+      if (look.source().validate()) {
+        if (!head.deleted() && head.special.right.valid() && ++moves <= kMovesMax) {
+          page = head.special.right;
+          continue;
+        }
+        moves = 0;
+        if (session_->interrupted()) return Errc::kInterrupted;
+        if (const Status s = left_of(base, page); !s) return s;
+        if (page.valid()) continue;
+        begin_before(base);
+        return {};
+      }
+    }
+    if (e == Errc::kOk) e = gather(Way::kLeft, page, look.source(), head);
+    if (e != Errc::kRestart) return e;
+    look.failed();
+  }
+}
+
+// The left link of `base`, or of the page that has its range now, which becomes the base.
+Status Scan::left_of(PageId& base, PageId& left) {
+  Look look;
+  Head head;
+  for (;;) {
+    if (const Status s = look.at(*tree_.pool_, *session_, base); !s) return s;
+    const bool sane = read_head(look.source(), head) && head.leaf();
+    if (!look.source().validate()) {
+      look.failed();
+      continue;
+    }
+    if (!sane) return Errc::kCorrupt;
+    left = head.special.left;
+    if (!head.deleted()) return {};
+    base = head.special.right;
+    if (!base.valid()) return Errc::kCorrupt;
+  }
+}
+
+// All that was on the left has left the tree.
+void Scan::begin_before(PageId first) {
+  leaf_.id = leaf_.left = {};
+  leaf_.right = first;
+  leaf_.low_end = true;
+  leaf_.high_end = false;
+  leaf_.count = 0;
 }
 
 Status Scan::seek(Way way) {
@@ -148,11 +212,14 @@ Errc Scan::find_ends(Way way, const Source& page, const Head& head, Ends& ends) 
       ends.high = true;
       return e;
     case Way::kRight:
-      if (range_.high.search == nullptr) return Errc::kOk;
+      // The page may have taken over the range of one further left than ours began.
+      e = find_low(true, page, head, n, ends.from);
+      ends.low = ends.from > 0 || !has_left;
+      if (e != Errc::kOk || range_.high.search == nullptr) return e;
       e = beyond(*compare_, high, page, head, whole);
       if (e != Errc::kOk || whole) return e;
       ends.high = true;
-      return find_high(page, head, 0, ends.to);
+      return find_high(page, head, ends.from, ends.to);
     case Way::kLeft:
       e = find_low(true, page, head, n, ends.from);
       ends.low = ends.from > 0 || !has_left;

@@ -1,8 +1,9 @@
 // Scan: entries of a key range in order, forward and backward, from private copies of leaves.
 //
 // S1. Plain data: copy it to mark a position, assign the copy back to restore it; jumping over it is safe.  11 KB.
-// S2. Entries that are in the tree from reset() to the end of the scan are seen exactly once in each pass; entries that
-//     come or go meanwhile are seen or not.
+// S2. Entries that are in the tree from reset() to the end of the scan are seen exactly once in each pass, in order;
+//     entries that come or go meanwhile are seen or not (and one that came may be seen out of order, where a page has
+//     left the tree).
 // S3. Only the entries in the range are copied from a page; a look-up of one key copies one entry.
 // S4. After an error: the same call again, or reset().
 #pragma once
@@ -52,7 +53,10 @@ class Scan {
     bool low, high;     // the range ends in this page
   };
   Status load(Way way);
-  Status step(Way way);
+  Status step_right();
+  Status step_left();
+  Status left_of(PageId& base, PageId& left);
+  void begin_before(PageId first);
   Status seek(Way way);
   Errc gather(Way way, PageId id, const Source& page, const Head& head);
   Errc find_ends(Way way, const Source& page, const Head& head, Ends& ends);

@@ -88,7 +88,11 @@ Errc step(Comparator& compare, const Seek& seek, uint16_t level, bool stop_at_in
   if (!read_head(page, head)) return torn_or_corrupt(page);
   if (!page.validate()) return Errc::kRestart;
   if (head.special.level < level) return Errc::kNotFound;
-  if (stop_at_incomplete && (head.special.flags & kIncompleteSplit) != 0) {
+  if (head.gone()) {  // N4
+    next = head.special.right;
+    return next.valid() ? Errc::kOk : Errc::kCorrupt;
+  }
+  if (stop_at_incomplete && head.incomplete()) {
     incomplete = true;
     return Errc::kOk;
   }
@@ -150,6 +154,23 @@ Status leftmost(BufferPool& pool, Session& session, PageId root, uint16_t level,
     if (head.special.level < level) return Errc::kNotFound;
     if (!inner) return {};
     page = child;
+  }
+}
+
+Status first_of_level(BufferPool& pool, Session& session, PageId root, uint16_t level, PageId& page) {
+  GCL_TRY(leftmost(pool, session, root, level, page));
+  Look look;
+  Head head;
+  for (;;) {
+    GCL_TRY(look.at(pool, session, page));
+    const bool sane = read_head(look.source(), head);
+    if (!look.source().validate()) {
+      look.failed();
+      continue;
+    }
+    if (!sane) return Errc::kCorrupt;
+    if (!head.special.left.valid()) return {};
+    page = head.special.left;
   }
 }
 

@@ -146,39 +146,6 @@ Status carry_out(const Ground& g, PageId id, Plan& plan, bool is_root, bool& don
   return cut ? freed : cut.error();
 }
 
-// The page of the level above that has the downlink to `child`, or did when looked at; downlinks only move right.
-Status find_parent(const Ground& g, PageId child, uint16_t level, const Path& path, PageId& parent) {
-  alignas(8) std::byte bytes[kPageSize];
-  PageId page = path.page[level];
-  for (bool from_first = false;;) {
-    if (!page.valid()) {
-      if (from_first) return Errc::kCorrupt;
-      GCL_TRY(leftmost(*g.pool, *g.session, g.root, level, page));
-      from_first = true;
-    }
-    GCL_TRY(g.pool->copy_page(*g.session, page, bytes));
-    Head head;
-    if (!read_head(Source::plain(bytes), head)) return Errc::kCorrupt;
-    if (head.special.level != level) {  // the root was there and has grown
-      page = {};
-      from_first = false;
-      continue;
-    }
-    for (uint32_t i = 0; i < head.count; ++i) {
-      if (child_at(bytes, head, i) != child) continue;
-      parent = page;
-      return {};
-    }
-    page = head.special.right;
-  }
-}
-
-uint32_t index_of_child(const ExclusiveGuard& page, const Head& head, PageId child) {
-  uint32_t i = 0;
-  while (i < head.count && child_at(page.bytes(), head, i) != child) ++i;
-  return i;
-}
-
 enum class Linked : uint8_t { kDone, kElsewhere, kFull };
 
 // (2), if `parent` still has the downlink of `left`.  kFull: learns the parent's version and the place.
@@ -188,13 +155,13 @@ Result<Linked> link_sibling(const Ground& g, PageId left, PageId parent, uint64_
   auto page = g.pool->fix_exclusive(*g.session, left);
   if (!page) return page.error();
   const Head head = head_of(*page);
-  if ((head.special.flags & kIncompleteSplit) == 0) return Linked::kDone;
+  if (!head.incomplete()) return Linked::kDone;
   g.session->next_wait(WaitOrder::kUp);
   auto above = g.pool->fix_exclusive(*g.session, parent);
   if (!above) return above.error();
   const Head up = head_of(*above);
-  if (up.special.level != head.special.level + 1) return Linked::kElsewhere;
-  index = index_of_child(*above, up, left) + 1;
+  if (up.special.level != head.special.level + 1 || up.gone()) return Linked::kElsewhere;
+  index = index_of_child(above->bytes(), up, left) + 1;
   if (index > up.count) return Linked::kElsewhere;
   const EntryImage pivot = EntryImage::pivot(head.special.right, high_of(page->bytes(), head));
   version = up.version;
@@ -214,7 +181,7 @@ Status cut_in_two(const Ground& ground, PageId id, uint64_t version, uint32_t in
   done = false;
   GCL_TRY(ground.pool->copy_page(*ground.session, id, plan.page));
   if (!read_head(Source::plain(plan.page), plan.head)) return Errc::kCorrupt;
-  if (plan.head.version != version || (plan.head.special.flags & kIncompleteSplit) != 0) return {};
+  if (plan.head.version != version || plan.head.incomplete() || plan.head.gone()) return {};
   const bool is_root = id == ground.root;
   if (!is_root) {
     const uint32_t cut = choose_cut(plan, index);
@@ -239,9 +206,10 @@ Status complete_split(const Ground& ground, PageId left, const Path& path) {
     const bool sane = read_head(look.source(), head);
     if (!look.source().validate()) continue;
     if (!sane || head.special.level + 1 >= kLevelsMax) return Errc::kCorrupt;
-    if ((head.special.flags & kIncompleteSplit) == 0) return {};
+    if (!head.incomplete()) return {};
     PageId parent;
     GCL_TRY(find_parent(ground, left, uint16_t(head.special.level + 1), path, parent));
+    if (!parent.valid()) return Errc::kCorrupt;
     uint64_t version = 0;
     uint32_t index = 0;
     auto linked = link_sibling(ground, left, parent, version, index);

@@ -22,4 +22,10 @@ Status cut_in_two(const Ground& ground, PageId page, uint64_t version, uint32_t 
 // Does (2) for `left` if it is still to do.
 Status complete_split(const Ground& ground, PageId left, const Path& path);
 
+// The page of `level` that has the downlink to `child`, or did when looked at; invalid: none has.  Begins where `path`
+// says, because downlinks only move right.  No comparison.
+Status find_parent(const Ground& ground, PageId child, uint16_t level, const Path& path, PageId& parent);
+// head.count if the page has no such child.
+uint32_t index_of_child(const std::byte* page, const Head& head, PageId child);
+
 }  // namespace engine::blink

@@ -5,6 +5,7 @@
 
 #include "bufmgr/mini_transaction.hpp"
 #include "extension/engine/blink/image.hpp"
+#include "extension/engine/blink/meta.hpp"
 #include "extension/engine/blink/search.hpp"
 
 namespace engine::blink {
@@ -12,17 +13,7 @@ namespace {
 
 static_assert(std::is_trivially_destructible_v<Tree> && std::is_trivially_destructible_v<Look>);  // I-B1
 
-constexpr uint64_t kMagic = 0x4b4e494c422d4347;  // "GC-BLINK"
-constexpr uint32_t kFormat = 1;
-
-struct Meta {
-  uint64_t magic;
-  uint32_t format;
-  uint32_t dropping;  // 1: the pages before these are gone
-  PageId root;
-  PageId drop_next;   // next to free on its level
-  PageId drop_below;  // first page of the level below
-};
+constexpr int kShapeTriesMax = 8;
 
 Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& look, Head& head) {
   for (;;) {
@@ -32,31 +23,6 @@ Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& lo
     if (look.source().validate()) return sane ? Errc::kOk : Errc::kCorrupt;
     look.failed();
   }
-}
-
-Status read_meta(BufferPool& pool, Session& session, PageId page, Meta& meta) {
-  Look look;
-  for (;;) {
-    GCL_TRY(look.at(pool, session, page));
-    const auto type = look.source().get<PageType>(offsetof(PageHeader, type));
-    look.source().copy(kPageBody, &meta, sizeof meta);
-    if (look.source().validate()) {
-      const bool ours = type == PageType::kBlinkMeta && meta.magic == kMagic && meta.format == kFormat;
-      return ours ? Errc::kOk : Errc::kCorrupt;
-    }
-    look.failed();
-  }
-}
-
-Status write_meta(BufferPool& pool, Session& session, PageId page, const Meta& meta) {
-  bufmgr::MiniTransaction change(pool, session);
-  GCL_TRY(change.reserve(256));
-  auto guard = pool.fix_exclusive(session, page);
-  if (!guard) return guard.error();
-  change.join(*guard);
-  change.set(*guard, kPageBody, meta);
-  change.commit();
-  return {};
 }
 
 Status make_pages(BufferPool& pool, Session& session, PageId meta, PageId root) {
@@ -71,12 +37,26 @@ Status make_pages(BufferPool& pool, Session& session, PageId meta, PageId root) 
   change.join(*meta_page);
   change.join(*root_page);
   change.format(*meta_page, PageType::kBlinkMeta, relation);
-  change.set(*meta_page, kPageBody, Meta{kMagic, kFormat, 0, root, root, {}});
+  change.set(*meta_page, kPageBody, Meta{.root = root});
   PageImage empty;
   empty.begin(0);
   empty.write_to(change, *root_page, relation, true);
   change.commit();
   return {};
+}
+
+// The bin's pages, then the bin.
+Status drop_bin(BufferPool& pool, Session& session, PageId page, Meta& meta) {
+  if (!meta.bin.valid()) return {};
+  for (;;) {
+    Bin bin;
+    GCL_TRY(read_bin(pool, session, meta.bin, bin));
+    if (!bin.fresh.valid() && !bin.waiting.valid()) break;
+    GCL_TRY(free_first(pool, session, meta.bin, bin.fresh.valid() ? &Bin::fresh : &Bin::waiting));
+  }
+  const PageId bin = std::exchange(meta.bin, {});
+  GCL_TRY(write_meta(pool, session, page, meta));
+  return pool.free(session, bin, 1);
 }
 
 }  // namespace
@@ -103,6 +83,7 @@ Result<Tree> Tree::open(BufferPool& pool, Session& session, PageId meta) {
 Status Tree::drop(BufferPool& pool, Session& session, PageId meta) {
   Meta content;
   GCL_TRY(read_meta(pool, session, meta, content));
+  GCL_TRY(drop_bin(pool, session, meta, content));
   if (content.dropping == 0) {
     content.dropping = 1;
     content.drop_next = {};
@@ -116,7 +97,14 @@ Status Tree::drop(BufferPool& pool, Session& session, PageId meta) {
     GCL_TRY(pool.copy_page(session, page, bytes));
     Head head;
     if (!read_head(Source::plain(bytes), head)) return Errc::kCorrupt;
-    if (first) content.drop_below = head.leaf() ? PageId{} : child_at(bytes, head, 0);
+    if (first) {
+      content.drop_below = {};
+      if (!head.leaf()) {
+        content.drop_below = child_at(bytes, head, 0);
+        GCL_TRY(
+            first_of_level(pool, session, content.drop_below, uint16_t(head.special.level - 1), content.drop_below));
+      }
+    }
     content.drop_next = head.special.right;
     GCL_TRY(write_meta(pool, session, meta, content));
     GCL_TRY(pool.free(session, page, 1));
@@ -140,12 +128,48 @@ Result<uint64_t> Tree::count(Session& session) {
   }
 }
 
-// A level's pages are the entries of the level above; a page without a downlink yet is not counted.
+// Everybody who might come to a page of the second list counts with at most its moment.
+Result<RecycleResult> Tree::recycle(Session& session, Horizon& horizon) {
+  const Ground ground{pool_, &session, meta_, root_};
+  RecycleResult result;
+  Meta meta;
+  GCL_TRY(read_meta(*pool_, session, meta_, meta));
+  if (!meta.bin.valid()) return result;
+  for (;;) {
+    if (session.interrupted()) return Errc::kInterrupted;
+    Bin bin;
+    GCL_TRY(read_bin(*pool_, session, meta.bin, bin));
+    result.waiting = bin.pages;
+    if (!bin.waiting.valid()) {
+      if (!bin.fresh.valid()) return result;
+      auto moment = horizon.pass_moment();
+      if (!moment) return moment.error();
+      GCL_TRY(turn_bin(ground, meta.bin, *moment));
+      continue;
+    }
+    auto now = horizon.now();
+    if (!now) return now.error();
+    if (*now <= bin.moment) return result;
+    for (; bin.waiting.valid(); ++result.freed) {
+      GCL_TRY(free_first(*pool_, session, meta.bin, &Bin::waiting));
+      GCL_TRY(read_bin(*pool_, session, meta.bin, bin));
+    }
+  }
+}
+
+// A level's pages are the entries of the level above; a page without a downlink is not counted.
 Result<uint64_t> Tree::pages(Session& session) {
   Look look;
   Head head;
   uint64_t counted = 2;  // the meta page and the root
   uint16_t level = 0;
+  Meta meta;
+  GCL_TRY(read_meta(*pool_, session, meta_, meta));
+  if (meta.bin.valid()) {
+    Bin bin;
+    GCL_TRY(read_bin(*pool_, session, meta.bin, bin));
+    counted += 1 + bin.pages;
+  }
   for (PageId page = root_; page.valid();) {
     GCL_TRY(read_whole_head(*pool_, session, page, look, head));
     level = head.special.level;
@@ -157,26 +181,34 @@ Result<uint64_t> Tree::pages(Session& session) {
   return counted;
 }
 
+// The planner does not count for the horizon: what a downlink leads to may be anything by then.
 Result<Shape> Tree::shape(Session& session) {
   Look look;
   Head head;
-  Shape shape;
-  uint64_t on_level = 1;
-  for (PageId page = root_;;) {
-    GCL_TRY(look.at(*pool_, session, page));
-    PageId child;
-    bool sane = read_head(look.source(), head);
-    if (sane && !head.leaf()) sane = read_child(look.source(), head, head.count / 2, child);
-    if (!look.source().validate()) {
-      look.failed();
-      continue;
+  for (int tries = 0;; ++tries) {
+    Shape shape;
+    uint64_t on_level = 1;
+    PageId page = root_;
+    int level = kLevelsMax;
+    for (;;) {
+      GCL_TRY(look.at(*pool_, session, page));
+      PageId child;
+      bool sane = read_head(look.source(), head) && head.special.level < level;
+      if (sane && !head.leaf()) sane = read_child(look.source(), head, head.count / 2, child);
+      if (!look.source().validate()) {
+        look.failed();
+        continue;
+      }
+      if (!sane) break;
+      level = head.special.level;
+      if (page == root_) shape.height = head.special.level;
+      shape.pages += on_level;
+      if (head.leaf()) return shape;
+      on_level *= head.count;
+      page = child;
     }
-    if (!sane) return Errc::kCorrupt;
-    if (page == root_) shape.height = head.special.level;
-    shape.pages += on_level;
-    if (head.leaf()) return shape;
-    on_level *= head.count;
-    page = child;
+    if (page == root_) return Errc::kCorrupt;
+    if (tries == kShapeTriesMax) return shape;
   }
 }
 

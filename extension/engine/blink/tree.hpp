@@ -15,6 +15,9 @@
 // I-B2. Every method may return kInterrupted or kFenced; the entry is then not inserted: call again.
 // I-B3. No guard is held when a method returns.
 // I-B4. A handle is used by one thread; any number of handles, processes and nodes work on one tree.
+// I-B8. Who calls insert, check_unique, count or pages, or has a Scan that stands somewhere, counts for the Horizon
+// from
+//       before the call until it (the scan) has ended.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +74,23 @@ struct RemoveResult {
   uint64_t removed = 0;
   uint64_t kept = 0;
   uint64_t leaves = 0;
+  uint64_t deleted = 0;  // pages that left the tree; recycle() gives them back
+};
+
+// When a page that left the tree may be used again: when everybody has ended who counted then (I-B8).  Its clock is the
+// host's.
+class Horizon {
+ public:
+  virtual ~Horizon() = default;
+  // Moves the clock on; who counts already does so with at most what is returned.
+  virtual Result<uint64_t> pass_moment() = 0;
+  // Who counts now or later does so with more than every moment below this.
+  virtual Result<uint64_t> now() = 0;
+};
+
+struct RecycleResult {
+  uint64_t freed = 0;
+  uint64_t waiting = 0;  // pages that somebody may still come to
 };
 
 struct Shape {
@@ -103,8 +123,11 @@ class Tree {
   Result<InsertResult> check_unique(Session& session, Comparator& compare, const void* search, UniqueProbe& probe);
 
   // VACUUM: removes the entries whose tid `dead` accepts (and will accept until the call ends).  Every entry that was
-  // there when the call began is looked at, at least once.
+  // there when the call began is looked at, at least once.  Leaves that are empty leave the tree.  REQUIRES: nobody
+  // else calls this or recycle() for the tree at the time, anywhere.
   Result<RemoveResult> remove_if(Session& session, TidPredicate& dead);
+  // Gives pages that left the tree back to the pool, as far as the horizon has passed.  REQUIRES: as remove_if().
+  Result<RecycleResult> recycle(Session& session, Horizon& horizon);
 
   Result<uint64_t> count(Session& session);  // of all entries; reads every leaf
   Result<uint64_t> pages(Session& session);  // all there are; reads every page above the leaves

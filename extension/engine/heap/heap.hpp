@@ -114,6 +114,8 @@ class IndexCleaner {
   virtual Status passed_page(bool /* changed */) { return {}; }
   // Removes from every index of the relation all entries that point to one of `dead` (ascending).  No guard is held.
   virtual Status remove(std::span<const Tid> dead) = 0;
+  // Last, once; what index code must not do on two nodes at a time belongs here: the relation is still claimed (P6).
+  virtual Status finish(const VacuumStats&) { return {}; }
 };
 
 class Heap {

@@ -100,6 +100,7 @@ Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
     if (dead.size() >= kDeadMax) GCL_TRY(free_dead(indexes, dead, wait_ms, stats));
   }
   GCL_TRY(free_dead(indexes, dead, wait_ms, stats));
+  GCL_TRY(indexes.finish(stats));
   GCL_TRY(note_vacuumed(stats));
   return stats;
 }

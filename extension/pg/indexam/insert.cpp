@@ -118,6 +118,7 @@ void report_too_large(Relation index, Relation table, Size bytes, ItemPointer ti
 
 bool blink_aminsert(Relation index, Datum* values, bool* isnull, ItemPointer tid, Relation table,
                     IndexUniqueCheck check, bool, IndexInfo*) {
+  count_in();
   IndexTuple tuple = index_form_tuple(RelationGetDescr(index), values, isnull);
   tuple->t_tid = *tid;
   const Size bytes = IndexTupleSize(tuple);

@@ -107,6 +107,7 @@ void blink_amrescan(IndexScanDesc scan, ScanKey keys, int, ScanKey, int) {
 // As a scan of the table: another primary's statement finds no rows.
 bool blink_amgettuple(IndexScanDesc scan, ScanDirection direction) {
   if (ddl_replaying()) return false;
+  count_in();
   ScanState& state = *ScanState::of(scan);
   scan->xs_recheck = false;
   Entry entry;
@@ -118,6 +119,7 @@ bool blink_amgettuple(IndexScanDesc scan, ScanDirection direction) {
 
 int64 blink_amgetbitmap(IndexScanDesc scan, TIDBitmap* bitmap) {
   if (ddl_replaying()) return 0;
+  count_in();
   ScanState& state = *ScanState::of(scan);
   int64 found = 0;
   Entry entry;

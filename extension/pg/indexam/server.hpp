@@ -12,6 +12,7 @@ extern "C" {
 
 namespace engine {
 class Heap;
+class TxnSystem;
 class Waiter;
 }  // namespace engine
 
@@ -20,7 +21,12 @@ namespace gcl {
 // This backend's way to the pool; attached at first use.  ERROR if this server has none open, or it is fenced.
 bufmgr::BufferPool& pool();
 bufmgr::Session& session();
+engine::TxnSystem& txns();
 engine::Waiter& waiter();
+
+// Before an index is looked into: this transaction counts for the horizon, so no page it may come to is used for
+// something else.
+void count_in();
 
 // Before a transaction's first change: a local xid exists, and commit will flush.
 void prepare_to_write();

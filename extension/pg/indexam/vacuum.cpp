@@ -1,4 +1,5 @@
-// VACUUM of an index: removes the entries whose rows are gone.
+// VACUUM of an index: removes the entries whose rows are gone, and gives empty pages back.
+#include "extension/engine/txn/transaction.hpp"
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/open.hpp"
 
@@ -23,6 +24,22 @@ class DeadRows final : public engine::blink::TidPredicate {
   void* state_;
 };
 
+class ClusterHorizon final : public engine::blink::Horizon {
+ public:
+  coherence::Result<uint64_t> pass_moment() override { return txns().pass_moment().value; }
+  coherence::Result<uint64_t> now() override {
+    auto horizon = txns().refresh_horizon();
+    if (!horizon) return horizon.error();
+    return horizon->value;
+  }
+};
+
+// Pages that the last VACUUM has taken out, mostly: a few milliseconds pass until nobody can be on the way to them.
+uint64_t recycle_pages(Relation index) {
+  ClusterHorizon horizon;
+  return until_done(index, [&] { return open_tree(index).recycle(session(), horizon); })->freed;
+}
+
 }  // namespace
 
 IndexBulkDeleteResult* blink_ambulkdelete(IndexVacuumInfo* info, IndexBulkDeleteResult* stats,
@@ -35,12 +52,15 @@ IndexBulkDeleteResult* blink_ambulkdelete(IndexVacuumInfo* info, IndexBulkDelete
   stats->num_pages = static_cast<BlockNumber>(done.leaves);
   stats->num_index_tuples = static_cast<double>(done.kept);
   stats->tuples_removed += static_cast<double>(done.removed);
+  stats->pages_newly_deleted += static_cast<BlockNumber>(done.deleted);
+  if (done.deleted > 0) stats->pages_free += static_cast<BlockNumber>(recycle_pages(info->index));
   return stats;
 }
 
-IndexBulkDeleteResult* blink_amvacuumcleanup(IndexVacuumInfo*, IndexBulkDeleteResult* stats) {
-  // Nothing to do: there are no half-dead pages, and without a bulk delete the counts in pg_class still hold.
-  return stats;
+// Called by VACUUM while it has the table for itself in the whole cluster, and by ANALYZE, which has not.
+IndexBulkDeleteResult* blink_amvacuumcleanup(IndexVacuumInfo* info, IndexBulkDeleteResult* stats) {
+  if (!info->analyze_only) (void)recycle_pages(info->index);
+  return stats;  // without a bulk delete the counts in pg_class still hold
 }
 
 bool blink_amcanreturn(Relation, int) { return true; }

@@ -26,6 +26,7 @@ int64 table_pages(Relation rel) {
 }
 
 int64 index_pages(Relation index) {
+  count_in();
   return int64(*until_done(index, [&] { return open_tree(index).pages(session()); }));
 }
 

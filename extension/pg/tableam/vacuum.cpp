@@ -43,6 +43,20 @@ bool is_dead(ItemPointer pointer, void* state) {
   return low < dead.count && dead.tid[low] == wanted;
 }
 
+void clean_up(Relation* indexes, int count, double rows, BufferAccessStrategy strategy) {
+  for (int i = 0; i < count; ++i) {
+    IndexVacuumInfo info{};
+    info.index = indexes[i];
+    info.message_level = DEBUG2;
+    info.num_heap_tuples = rows;
+    info.strategy = strategy;
+    IndexBulkDeleteResult* stats = index_vacuum_cleanup(&info, nullptr);
+    if (stats != nullptr && !stats->estimated_count)
+      vac_update_relstats(indexes[i], stats->num_pages, stats->num_index_tuples, 0, false, InvalidTransactionId,
+                          InvalidMultiXactId, nullptr, nullptr, false);
+  }
+}
+
 class Cleaner final : public engine::IndexCleaner {
  public:
   Cleaner(Relation table, BufferAccessStrategy strategy, Relation* indexes, int count)
@@ -53,6 +67,11 @@ class Cleaner final : public engine::IndexCleaner {
     return carried([this, &tids] {
       for (int i = 0; i < count_; ++i) remove_from(indexes_[i], &tids);
     });
+  }
+
+  // Under the engine's claim: what an index gives back, it gives back once.
+  Status finish(const engine::VacuumStats& stats) override {
+    return carried([this, &stats] { clean_up(indexes_, count_, double(stats.live), strategy_); });
   }
 
   // As the server's buffer manager counts, so that vacuum_cost_delay holds here, too.
@@ -90,21 +109,6 @@ class Cleaner final : public engine::IndexCleaner {
   int count_;
 };
 
-void clean_up(Relation table, Relation* indexes, int count, double rows, BufferAccessStrategy strategy) {
-  for (int i = 0; i < count; ++i) {
-    IndexVacuumInfo info{};
-    info.index = indexes[i];
-    info.message_level = DEBUG2;
-    info.num_heap_tuples = rows;
-    info.strategy = strategy;
-    IndexBulkDeleteResult* stats = index_vacuum_cleanup(&info, nullptr);
-    if (stats != nullptr && !stats->estimated_count)
-      vac_update_relstats(indexes[i], stats->num_pages, stats->num_index_tuples, 0, false, InvalidTransactionId,
-                          InvalidMultiXactId, nullptr, nullptr, false);
-  }
-  (void)table;
-}
-
 }  // namespace
 
 void gcl_relation_vacuum(Relation rel, VacuumParams* params, BufferAccessStrategy strategy) {
@@ -123,7 +127,6 @@ void gcl_relation_vacuum(Relation rel, VacuumParams* params, BufferAccessStrateg
             errmsg("skipping vacuum of \"%s\" --- another primary is vacuuming it", RelationGetRelationName(rel)));
     return;
   }
-  clean_up(rel, indexes, count, double(stats.live), strategy);
   // Rows hold no local transaction ids: the table never keeps pg_xact from being truncated.
   const bool has_horizon = TransactionIdIsNormal(rel->rd_rel->relfrozenxid);
   const BlockNumber blocks = RelationGetNumberOfBlocks(rel);

@@ -34,7 +34,8 @@ TEST(WaitOrder, KindsOfPagesAreWaitedForInOneDirection) {
       const bool there = any_order(page(a, 5), page(b, 6)) || any_order(page(a, 6), page(b, 5));
       const bool back = any_order(page(b, 5), page(a, 6)) || any_order(page(b, 6), page(a, 5));
       EXPECT_FALSE(there && back) << int(a) << " and " << int(b);
-      const bool up = a == PageType::kBlinkLeaf && b == PageType::kBlinkInner;
+      const bool up = (a == PageType::kBlinkLeaf && (b == PageType::kBlinkInner || b == PageType::kBlinkMeta)) ||
+                      (a == PageType::kBlinkInner && b == PageType::kBlinkMeta);
       EXPECT_EQ(there, up || (a == PageType::kHeap && b == PageType::kLockCells)) << int(a) << " and " << int(b);
     }
   }
