@@ -173,10 +173,10 @@ TEST_F(Shrink, AnEmptiedTreeKeepsOnePageALevelAndWorksOn) {
 // What an autovacuumed queue does; long keys make many levels, so that inner pages have to leave as well.
 TEST_F(Shrink, AQueueDoesNotGrow) {
   for (const uint32_t text : {0u, 900u, 2600u}) {
-    const uint64_t step = text == 0 ? 6000 : 200;
+    const uint64_t step = text == 0 ? 3000 : 150;
     uint64_t most = 0, at_first = 0;
     std::mt19937 random(9);
-    for (uint64_t round = 0; round < 40; ++round) {
+    for (uint64_t round = 0; round < 24; ++round) {
       for (uint64_t i = 0; i < step; ++i)
         insert({round * step + i, std::string(text == 0 ? 0 : text - random() % 100, 'q')}, tid_of(round * step + i));
       const uint64_t gone_below = round * step + step / 2;
