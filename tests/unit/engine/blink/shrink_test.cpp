@@ -103,6 +103,7 @@ class Shrink : public ::testing::Test {
         descend(pool(), *session_, compare_, Seek::before(&search, true), root(), 0, nullptr, nullptr, *look, head)
             .ok());
     const PageId leaf = look->id();
+    const Ground here = ground();  // it reads the meta page: not under a guard
     {
       bufmgr::MiniTransaction change(pool(), *session_);
       EXPECT_TRUE(change.reserve(log_space(1)).ok());
@@ -116,12 +117,12 @@ class Shrink : public ::testing::Test {
         model_.erase({gcl_test::KeyView(bytes).key(), load_tid(bytes.data())});
       }
       change.join(*page);
-      empty.write_to(change, *page, ground().relation(), false);
+      empty.write_to(change, *page, here.relation(), false);
       change.commit();
     }
     Path none;
     bool done;
-    EXPECT_TRUE(detach_leaf(ground(), leaf, none, done).ok());
+    EXPECT_TRUE(detach_leaf(here, leaf, none, done).ok());
     return done;
   }
   RecycleResult recycle() { return *tree().recycle(*session_, crowd_); }
