@@ -106,6 +106,8 @@ class OptimisticGuard {
     copy(offset, &value, sizeof value);
     return value;
   }
+  // One word.  REQUIRES: offset is a multiple of 8 and below kPageSize.
+  uint64_t word(uint32_t offset) const noexcept { return load_page_word(bytes_ + offset); }
   // Whether everything read since the guard was made is a page that was valid at one moment (this one).
   bool validate() const noexcept { return line_ != nullptr && line_->validate(version_); }
 

@@ -17,6 +17,12 @@ inline constexpr uint32_t kTidBytes = 6;   // of every key, from its first byte:
 inline constexpr uint32_t kKeyMin = 8;     // bytes of the smallest key
 inline constexpr uint32_t kKeyMax = 2688;  // of the largest: three entries and their links fit every page
 
+// The first bytes of a key, as two words of memory: what many keys can be ordered by.
+struct KeyHead {
+  uint64_t word[2];
+  const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(word); }
+};
+
 // An entry in private, 8-byte aligned memory.  What insert() is given in the key's first six bytes does not matter;
 // what the tree hands out has the tid there.
 struct Entry {
@@ -45,6 +51,16 @@ class Comparator {
   // key sorts before, with, after it.  Attributes the search key does not give compare equal.  Attributes it gives
   // and a shortened key lacks: the key has minus infinity there (> 0).  Tids are compared by the engine.
   virtual int compare(const void* search, std::span<const std::byte> key) = 0;
+
+  // The same by the key's first bytes, where they decide: -1, 0 or 1; kUnsure where they do not.  Spares the descent a
+  // copy of the key and a look at the page's version.  The bytes may be torn: what is said of them counts only if the
+  // page turns out to be unchanged.  So it looks at nothing else of the key, and neither runs user code, nor waits, nor
+  // leaves.
+  static constexpr int kUnsure = 2;
+  virtual int compare_head(const void* search, const KeyHead& head) noexcept {
+    (void)search, (void)head;
+    return kUnsure;
+  }
 
   // Suffix truncation.  `left` and `right` are neighbours between which a page is cut (left <= right).  If they differ
   // in their key attributes: writes to `to` (room for kKeyMax bytes) a short key k with left < k <= right and returns

@@ -14,11 +14,6 @@ constexpr uint32_t kFixedAt = offsetof(PageHeader, relation);
 static_assert(kFixedAt % 8 == 0 && sizeof(Fixed) == 16);
 static_assert(offsetof(PageHeader, lower) == kFixedAt + offsetof(Fixed, lower));
 
-bool in_entries(const Head& head, uint32_t offset, uint32_t bytes, uint32_t bytes_max) {
-  return offset % 8 == 0 && offset >= head.lower && offset < kSpecialAt && bytes <= bytes_max &&
-         offset + bytes <= kSpecialAt;
-}
-
 }  // namespace
 
 bool read_head(const Source& page, Head& head) noexcept {
@@ -32,11 +27,6 @@ bool read_head(const Source& page, Head& head) noexcept {
   const PageType expected = head.leaf() ? PageType::kBlinkLeaf : PageType::kBlinkInner;
   return head.type == expected && head.lower >= kPageBody && (head.lower - kPageBody) % sizeof(Link) == 0 &&
          head.lower <= head.upper && head.upper <= kSpecialAt && (head.leaf() || head.count > 0);
-}
-
-bool read_link(const Source& page, const Head& head, uint32_t i, Link& link) noexcept {
-  link = page.get<Link>(kPageBody + i * uint32_t(sizeof link));
-  return link.bytes >= head.entry_skip() && in_entries(head, link.offset, link.bytes, kChildBytes + kKeyMax);
 }
 
 bool read_key(const Source& page, const Head& head, uint32_t i, Key& key) noexcept {

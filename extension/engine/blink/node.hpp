@@ -81,6 +81,10 @@ class Source {
     else
       guard_.copy(offset, to, bytes);
   }
+  // REQUIRES: offset is a multiple of 8 and below kPageSize.
+  uint64_t word(uint32_t offset) const noexcept {
+    return plain_ != nullptr ? bufmgr::load_page_word(plain_ + offset) : guard_.word(offset);
+  }
   bool validate() const noexcept { return plain_ != nullptr || guard_.validate(); }
   template <class T>
   T get(uint32_t offset) const noexcept {
@@ -111,8 +115,20 @@ struct Head {
 
 // False: not a node, or torn; validate() tells which.
 bool read_head(const Source& page, Head& head) noexcept;
+// Whether these bytes lie where entries and the high key do.
+inline bool in_entries(const Head& head, uint32_t offset, uint32_t bytes, uint32_t bytes_max) {
+  return offset % 8 == 0 && offset >= head.lower && offset < kSpecialAt && bytes <= bytes_max &&
+         offset + bytes <= kSpecialAt;
+}
+
 // Link of entry `i`, checked against the page's bounds.  REQUIRES: i < head.count.
-bool read_link(const Source& page, const Head& head, uint32_t i, Link& link) noexcept;
+inline bool read_link(const Source& page, const Head& head, uint32_t i, Link& link) noexcept {
+  static_assert(kPageBody % 8 == 0 && sizeof link == 4);
+  const uint64_t pair = page.word(kPageBody + i / 2 * 8);
+  const auto half = uint32_t(i % 2 == 0 ? pair : pair >> 32);
+  link = {uint16_t(half), uint16_t(half >> 16)};
+  return link.bytes >= head.entry_skip() && in_entries(head, link.offset, link.bytes, kChildBytes + kKeyMax);
+}
 
 // A key copied out of a page.
 struct Key {
@@ -127,6 +143,21 @@ struct Key {
 bool read_key(const Source& page, const Head& head, uint32_t i, Key& key) noexcept;
 bool read_high(const Source& page, const Head& head, Key& key) noexcept;
 bool read_child(const Source& page, const Head& head, uint32_t i, PageId& child) noexcept;
+// The first bytes of a key.  False: it is shorter, or the page is torn.
+inline bool read_key_head(const Source& page, const Head& head, uint32_t i, KeyHead& key) noexcept {
+  Link link;
+  const uint32_t skip = head.entry_skip();
+  if (!read_link(page, head, i, link) || link.bytes < skip + sizeof key) return false;
+  key = {page.word(link.offset + skip), page.word(link.offset + skip + 8)};
+  return true;
+}
+
+inline bool read_high_head(const Source& page, const Head& head, KeyHead& key) noexcept {
+  const uint32_t at = head.special.high_at;
+  if (head.special.high_bytes < sizeof key || !in_entries(head, at, head.special.high_bytes, kKeyMax)) return false;
+  key = {page.word(at), page.word(at + 8)};
+  return true;
+}
 
 // Entries of a page in private memory or under a guard, without copying.  REQUIRES: the page is sound.
 std::span<const std::byte> key_at(const std::byte* page, const Head& head, uint32_t i) noexcept;

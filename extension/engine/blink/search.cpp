@@ -5,6 +5,28 @@ namespace {
 
 constexpr uint32_t kOptimisticTriesMax = 16;  // then a page is copied under a shared guard
 
+// The place's order against an entry or pivot with an equal key.
+int order_of_equals(const Seek& seek, const std::byte* key) {
+  switch (seek.tie) {
+    case Seek::Tie::kAfter:
+      return 1;
+    case Seek::Tie::kTid: {
+      const Tid tid = load_tid(key);
+      return seek.tid < tid ? -1 : seek.tid == tid ? 0 : 1;
+    }
+    case Seek::Tie::kBefore:
+      // A pivot without a tid begins with the first entry of its key: exactly this place, if the key is all given.
+      return seek.search != nullptr && seek.complete && load_tid(key).offset == 0 ? 0 : -1;
+  }
+  VERIFY(false);
+}
+
+// As order(), or kUnsure.
+int order_by_head(Comparator& compare, const Seek& seek, const KeyHead& head) {
+  const int c = seek.search != nullptr ? compare.compare_head(seek.search, head) : 0;
+  return c != 0 ? c : order_of_equals(seek, head.bytes());
+}
+
 }  // namespace
 
 int order(Comparator& compare, const Seek& seek, std::span<const std::byte> key) {
@@ -12,18 +34,7 @@ int order(Comparator& compare, const Seek& seek, std::span<const std::byte> key)
     const int c = compare.compare(seek.search, key);
     if (c != 0) return c;
   }
-  switch (seek.tie) {
-    case Seek::Tie::kAfter:
-      return 1;
-    case Seek::Tie::kTid: {
-      const Tid tid = load_tid(key.data());
-      return seek.tid < tid ? -1 : seek.tid == tid ? 0 : 1;
-    }
-    case Seek::Tie::kBefore:
-      // A pivot without a tid begins with the first entry of its key: exactly this place, if the key is all given.
-      return seek.search != nullptr && seek.complete && load_tid(key.data()).offset == 0 ? 0 : -1;
-  }
-  VERIFY(false);
+  return order_of_equals(seek, key.data());
 }
 
 Status Look::at(BufferPool& pool, Session& session, PageId id) {
@@ -43,25 +54,55 @@ Status Look::at(BufferPool& pool, Session& session, PageId id) {
   return {};
 }
 
+namespace {
+
+// The order against entry `i`, by a copy of its key.  (A function of its own: the copy is 2.7 KB of stack.)
+[[gnu::noinline]] Errc order_copy(Comparator& compare, const Seek& seek, const Source& page, const Head& head,
+                                  uint32_t i, int& result) {
+  Key key;
+  if (!read_key(page, head, i, key)) return torn_or_corrupt(page);
+  if (!page.validate()) return Errc::kRestart;
+  result = order(compare, seek, key.span());
+  return Errc::kOk;
+}
+
+// The same against the page's high key.
+[[gnu::noinline]] Errc order_high_copy(Comparator& compare, const Seek& seek, const Source& page, const Head& head,
+                                       int& result) {
+  Key key;
+  if (!read_high(page, head, key)) return torn_or_corrupt(page);
+  if (!page.validate()) return Errc::kRestart;
+  result = order(compare, seek, key.span());
+  return Errc::kOk;
+}
+
+}  // namespace
+
 Errc position(Comparator& compare, const Seek& seek, const Source& page, const Head& head, uint32_t from, uint32_t to,
               uint32_t& index) {
   // Leaf: entries before `low` lie before the place, those from `high` on do not.
   // Inner: children before `low` begin at or before the place (N2: the first always does).
   uint32_t low = from, high = to;
   if (!head.leaf()) low = 1;
-  Key key;
+  const int least = head.leaf() ? 1 : 0;
+  bool believed = true;  // no step was taken by bytes that nobody has validated
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (!read_key(page, head, middle, key)) return torn_or_corrupt(page);
-    if (!page.validate()) return Errc::kRestart;
-    const int c = order(compare, seek, key.span());
-    if (head.leaf() ? c > 0 : c >= 0)
+    KeyHead first;
+    int c = Comparator::kUnsure;
+    if (read_key_head(page, head, middle, first)) c = order_by_head(compare, seek, first);
+    if (c == Comparator::kUnsure) {
+      if (const Errc e = order_copy(compare, seek, page, head, middle, c); e != Errc::kOk) return e;
+    } else {
+      believed = false;
+    }
+    if (c >= least)
       low = middle + 1;
     else
       high = middle;
   }
   index = head.leaf() ? low : low - 1;
-  return Errc::kOk;
+  return believed || page.validate() ? Errc::kOk : Errc::kRestart;
 }
 
 Errc beyond(Comparator& compare, const Seek& seek, const Source& page, const Head& head, bool& yes) {
@@ -71,10 +112,15 @@ Errc beyond(Comparator& compare, const Seek& seek, const Source& page, const Hea
     yes = seek.tie == Seek::Tie::kAfter;
     return Errc::kOk;
   }
-  Key key;
-  if (!read_high(page, head, key)) return torn_or_corrupt(page);
-  if (!page.validate()) return Errc::kRestart;
-  yes = order(compare, seek, key.span()) >= 0;
+  KeyHead first;
+  int c = Comparator::kUnsure;
+  if (read_high_head(page, head, first)) c = order_by_head(compare, seek, first);
+  if (c != Comparator::kUnsure) {
+    if (!page.validate()) return Errc::kRestart;
+  } else if (const Errc e = order_high_copy(compare, seek, page, head, c); e != Errc::kOk) {
+    return e;
+  }
+  yes = c >= 0;
   return Errc::kOk;
 }
 

@@ -38,10 +38,10 @@ int compare_part(const SearchKey::Part& part, Datum value, bool is_null) {
   int result;
   switch (part.order) {
     case SearchKey::Order::kInt4:
-      result = order(DatumGetInt32(part.value), DatumGetInt32(value));
+      result = order(part.number, int64{DatumGetInt32(value)});
       break;
     case SearchKey::Order::kInt8:
-      result = order(DatumGetInt64(part.value), DatumGetInt64(value));
+      result = order(part.number, int64{DatumGetInt64(value)});
       break;
     default: {
       const int32 raw = DatumGetInt32(FunctionCall2Coll(part.function, part.collation, value, part.value));
@@ -51,10 +51,15 @@ int compare_part(const SearchKey::Part& part, Datum value, bool is_null) {
   return part.descending ? -result : result;
 }
 
-SearchKey::Order known_order(const FmgrInfo* function) {
-  if (function->fn_addr == btint4cmp) return SearchKey::Order::kInt4;
-  if (function->fn_addr == btint8cmp) return SearchKey::Order::kInt8;
-  return SearchKey::Order::kFunction;
+// Order and number of a part whose function is well known.
+void find_known_order(SearchKey::Part& part) {
+  const PGFunction function = part.function->fn_addr;
+  part.order = SearchKey::Order::kFunction;
+  if (function == btint4cmp || function == btint48cmp) part.order = SearchKey::Order::kInt4;
+  if (function == btint8cmp || function == btint84cmp) part.order = SearchKey::Order::kInt8;
+  if (part.order == SearchKey::Order::kFunction || part.is_null) return;
+  const bool narrow = function == btint4cmp || function == btint84cmp;
+  part.number = narrow ? int64{DatumGetInt32(part.value)} : DatumGetInt64(part.value);
 }
 
 // The ordering function of the index's type and another one; looked up once per scan.
@@ -80,12 +85,13 @@ void SearchKey::add(Relation index, Datum value, bool is_null, Oid type) {
   const bool own_type = type == InvalidOid || type == index->rd_opcintype[attribute];
   next.function = own_type ? index_getprocinfo(index, attribute + 1, BTORDER_PROC)
                            : cross_type_function(index, attribute, type, next);
-  next.order = known_order(next.function);
   next.collation = index->rd_indcollation[attribute];
   next.value = value;
   next.is_null = is_null;
   next.descending = (index->rd_indoption[attribute] & INDOPTION_DESC) != 0;
   next.nulls_first = (index->rd_indoption[attribute] & INDOPTION_NULLS_FIRST) != 0;
+  find_known_order(next);
+  if (attribute == 0) by_head = is_null ? Order::kFunction : next.order;
 }
 
 void SearchKey::fill(Relation index, IndexTuple tuple) {
@@ -114,6 +120,19 @@ int TupleComparator::compare(const void* search, std::span<const std::byte> key)
     if (const int result = compare_part(wanted.part[i], value, is_null); result != 0) return result;
   }
   return wanted.count > there ? 1 : 0;  // K2
+}
+
+int TupleComparator::compare_head(const void* search, const engine::blink::KeyHead& head) noexcept {
+  const auto& wanted = *static_cast<const SearchKey*>(search);
+  IndexTupleData tuple;
+  static_assert(MAXALIGN(sizeof tuple) == sizeof head.word[0]);  // where the first attribute lies (K4)
+  memcpy(&tuple, head.bytes(), sizeof tuple);
+  if (wanted.count == 0 || wanted.by_head == SearchKey::Order::kFunction || IndexTupleHasNulls(&tuple)) return kUnsure;
+  const SearchKey::Part& first = wanted.part[0];
+  const int64 value = wanted.by_head == SearchKey::Order::kInt4 ? int64{static_cast<int32>(head.word[1])}
+                                                                : static_cast<int64>(head.word[1]);
+  if (first.number == value) return wanted.count == 1 ? 0 : kUnsure;
+  return (first.number < value) != first.descending ? -1 : 1;
 }
 
 uint32_t TupleComparator::shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) {

@@ -4,6 +4,8 @@
 //     attributes it has left in the two bytes behind the tuple.
 // K2. Attributes that a shortened key lacks sort before every value (minus infinity).
 // K3. Nulls, DESC and NULLS FIRST sort as in nbtree: by the index's options, not by the type.
+// K4. A shortened key keeps its first attribute.  So an integer that comes first lies right behind the tuple's header,
+//     unless the key has nulls: most searches are decided by that, where the key lies.
 #pragma once
 
 extern "C" {
@@ -20,10 +22,12 @@ namespace gcl {
 
 // Values for leading attributes of an index; what the tree's `search` pointers point to.  Plain data.
 struct SearchKey {
-  enum class Order : uint8_t { kFunction, kInt4, kInt8 };  // well-known functions are not called
+  // By the index's type; well-known functions are not called.
+  enum class Order : uint8_t { kFunction, kInt4, kInt8 };
   struct Part {
     FmgrInfo* function;  // orders (value of the index, this value)
     Datum value;
+    int64 number;  // the value, where the order is an integer's
     Oid collation;
     Order order;
     bool is_null;
@@ -33,6 +37,7 @@ struct SearchKey {
     FmgrInfo cross;
   };
   int count = 0;
+  Order by_head = Order::kFunction;  // K4: of the first attribute, if the first bytes of a key show it
   Part part[INDEX_MAX_KEYS];
 
   // Adds the value of the next attribute.  `type`: the value's type; InvalidOid: the operator class's own.
@@ -50,6 +55,7 @@ class TupleComparator final : public engine::blink::Comparator {
  public:
   explicit TupleComparator(Relation index);
   int compare(const void* search, std::span<const std::byte> key) override;
+  int compare_head(const void* search, const engine::blink::KeyHead& head) noexcept override;
   uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) override;
 
  private:

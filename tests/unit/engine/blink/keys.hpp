@@ -61,6 +61,13 @@ class TestComparator : public engine::blink::Comparator {
     if (found.attributes < 2) return 1;
     return wanted.key->text.compare(found.text);
   }
+  // The number decides most of the time; equal ones leave it to the text.
+  int compare_head(const void* search, const engine::blink::KeyHead& head) noexcept override {
+    const auto& wanted = *static_cast<const Search*>(search);
+    const KeyView found({head.bytes(), sizeof head});
+    if (wanted.key->number != found.number) return wanted.key->number < found.number ? -1 : 1;
+    return wanted.number_only ? 0 : kUnsure;
+  }
   uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) override {
     if (!shortens_) return 0;
     const KeyView l(left), r(right);

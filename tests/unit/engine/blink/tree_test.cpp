@@ -136,6 +136,50 @@ TEST_F(BlinkTree, WithoutSuffixTruncationToo) {
   EXPECT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
 }
 
+// Judges a key by its first bytes as TestComparator does, and counts how often it had to look at all of it.
+class CountingComparator final : public gcl_test::TestComparator {
+ public:
+  int compare(const void* search, std::span<const std::byte> key) override {
+    ++whole;
+    return TestComparator::compare(search, key);
+  }
+  int compare_head(const void* search, const KeyHead& head) noexcept override {
+    return heads ? TestComparator::compare_head(search, head) : kUnsure;
+  }
+  bool heads = true;
+  int whole = 0;
+};
+
+TEST_F(BlinkTree, KeysAreFoundByTheirFirstBytesAsByAllOfThem) {
+  std::mt19937 random(11);
+  for (uint64_t i = 0; i < 5000; ++i) insert(random_key(random, 300, 30), tid_of(i));
+  CountingComparator compare;
+  auto scan = std::make_unique<Scan>(tree(), *session_, compare);
+  int whole[2] = {};
+  for (int i = 0; i < 2000; ++i) {
+    const TestKey low = random_key(random, 310, 30), high = random_key(random, 310, 30);
+    const bool by_number = random() % 2 == 0;
+    const Search from{&low, by_number}, to{&high, random() % 2 == 0};
+    const Range range{.low = {&from, random() % 2 == 0, !by_number}, .high = {&to, random() % 2 == 0}};
+    std::vector<engine::Tid> seen[2];
+    for (const bool heads : {false, true}) {
+      compare.heads = heads;
+      compare.whole = 0;
+      scan->reset(range);
+      Entry entry;
+      for (int n = 0; n < 3; ++n) {
+        auto more = scan->next(entry);
+        ASSERT_TRUE(more.ok());
+        if (!*more) break;
+        seen[heads].push_back(entry.tid);
+      }
+      whole[heads] += compare.whole;
+    }
+    ASSERT_EQ(seen[0], seen[1]);
+  }
+  EXPECT_LT(whole[1] * 3, whole[0]);
+}
+
 TEST_F(BlinkTree, ManyEntriesWithOneKeyAreOrderedByTid) {
   std::mt19937 random(3);
   std::vector<uint64_t> serials(4000);
@@ -358,6 +402,7 @@ class LeavingComparator final : public gcl_test::TestComparator {
     step();
     return TestComparator::compare(search, key);
   }
+  int compare_head(const void*, const KeyHead&) noexcept override { return kUnsure; }
   uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) override {
     step();
     return TestComparator::shorten(left, right, to);
