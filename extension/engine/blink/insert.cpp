@@ -89,11 +89,11 @@ bool key_may_be_there(Comparator& compare, const void* search, const Gap& gap) {
   return next.bytes != 0 && compare.compare(search, next.span()) == 0;
 }
 
-// Shows the caller every entry with the key.  kRestart: the caller waited.
-Status probe_all(const Tree& tree, Session& session, Comparator& compare, const void* search, UniqueProbe& probe,
-                 InsertResult& result) {
+// Shows the caller every entry with the key.  `gate`: where they begin, if known.  kRestart: the caller waited.
+Status probe_all(const Tree& tree, Session& session, Comparator& compare, const void* search, PageId gate,
+                 UniqueProbe& probe, InsertResult& result) {
   Scan scan(tree, session, compare);
-  scan.reset({.low = {.search = search, .complete = true}, .high = {.search = search, .complete = true}});
+  scan.reset({.low = {.search = search, .complete = true}, .high = {.search = search, .complete = true}}, gate);
   for (;;) {
     Entry entry;
     bool more = false;
@@ -135,7 +135,7 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
       found = true;
       if (key_may_be_there(compare, search, a.gap)) {
         gate = {a.gap.page, a.gap.version};
-        const Status s = probe_all(*this, session, compare, search, *probe, result);
+        const Status s = probe_all(*this, session, compare, search, gate.page, *probe, result);
         if (s.error() == Errc::kRestart) continue;
         if (!s) return s.error();
         if (!result.unique && unique == Unique::kCheck) return result;
@@ -164,7 +164,7 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
 Result<InsertResult> Tree::check_unique(Session& session, Comparator& compare, const void* search, UniqueProbe& probe) {
   for (;;) {
     InsertResult result;
-    const Status s = probe_all(*this, session, compare, search, probe, result);
+    const Status s = probe_all(*this, session, compare, search, {}, probe, result);
     if (s) return result;
     if (s.error() != Errc::kRestart) return s.error();
   }

@@ -24,8 +24,9 @@ Seek high_seek(const Bound& b) {
 
 }  // namespace
 
-void Scan::reset(const Range& range) {
+void Scan::reset(const Range& range, PageId from) {
   range_ = range;
+  from_ = from;
   started_ = false;
   index_ = 0;
   leaf_.count = 0;
@@ -162,7 +163,7 @@ Status Scan::seek(Way way) {
   Head head;
   const bool from_low = way == Way::kSeekLow || way == Way::kSeekFirst;
   const Seek place = from_low ? low_seek(range_.low) : high_seek(range_.high);
-  PageId from = tree_.root_;
+  PageId from = way == Way::kSeekLow && from_.valid() ? from_ : tree_.root_;
   for (;;) {
     const Status s = descend(*tree_.pool_, *session_, *compare_, place, from, 0, nullptr, nullptr, look, head);
     if (!s) return s;

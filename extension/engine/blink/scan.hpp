@@ -30,8 +30,9 @@ struct Range {
 class Scan {
  public:
   Scan(const Tree& tree, Session& session, Comparator& compare) : tree_(tree), session_(&session), compare_(&compare) {}
-  // Begins anew.  The search keys must live as long as the scan moves.  Reads nothing yet.
-  void reset(const Range& range);
+  // Begins anew.  The search keys must live as long as the scan moves.  Reads nothing yet.  `from`, if valid: a page
+  // that once covered the low end, where a forward scan need not descend from the root (I-B5).
+  void reset(const Range& range, PageId from = {});
   // The next entry in key order (the first of the range at first); false at the end, where the scan stays: prev() then
   // gives the last entry.  `out` points into the scan and holds until it moves to another leaf.
   Result<bool> next(Entry& out);
@@ -69,6 +70,7 @@ class Scan {
   Session* session_;
   Comparator* compare_;
   Range range_;
+  PageId from_;
   bool started_ = false;
   int32_t index_ = 0;  // -1 .. leaf_.count
   Leaf leaf_;

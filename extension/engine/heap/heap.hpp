@@ -223,6 +223,7 @@ class Heap {
   Result<Verdict> lock_newer(const LockTry& origin, Facts& facts);
   // reading
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to);
+  Result<bool> probe_alone(PageId page, Tid root, RowProbe* found);
   Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, TxnId* running);
   Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, TxnId* running);
   void stamp_one(PageId page, uint16_t number, Line line, const RowHeader& row);

@@ -11,6 +11,14 @@ constexpr int kOptimisticTries = 4;
 
 bool not_found(Errc error) { return error == Errc::kNotFound; }
 
+// A line pointer of a page seen optimistically; unused if the page has none of that number.
+Line line_seen(const bufmgr::OptimisticGuard& page, uint16_t number) {
+  auto header = page.get<PageHeader>(0);
+  bool there = header.type == PageType::kHeap && header.lower <= coherence::kPageSize && number >= 1 &&
+               HeapPage::line_offset(number) < header.lower;
+  return there ? page.get<Line>(HeapPage::line_offset(number)) : Line{};
+}
+
 // The line pointer an entry for `line` really begins at, or 0.
 uint16_t chain_start(const HeapPage& page, uint16_t line) {
   if (line < 1 || line > page.lines()) return 0;
@@ -71,10 +79,7 @@ Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot
   for (int i = 0; i < kOptimisticTries; ++i) {
     auto look = txns_.pool().fix_optimistic(txns_.session(), page);
     if (!look) return look.error();
-    auto header = look->get<PageHeader>(0);
-    bool in_page = header.type == PageType::kHeap && header.lower <= coherence::kPageSize && tid.offset >= 1 &&
-                   HeapPage::line_offset(tid.offset) < header.lower;
-    Line line = in_page ? look->get<Line>(HeapPage::line_offset(tid.offset)) : Line{};
+    Line line = line_seen(*look, tid.offset);
     if (!line.sane()) {
       if (!look->validate()) continue;
       if (chain && line.state() == LineState::kRedirect) break;
@@ -151,11 +156,36 @@ Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
   }
 }
 
+// A chain of one version, without a copy of the page.  False: look at the copy.
+Result<bool> Heap::probe_alone(PageId page, Tid root, RowProbe* found) {
+  auto look = txns_.pool().fix_optimistic(txns_.session(), page);
+  if (!look) return look.error();
+  Line line = line_seen(*look, root.offset);
+  if (!line.sane()) return false;
+  auto row = look->get<RowHeader>(line.offset());
+  if (!look->validate() || row.heap_only() || row.chain_goes_on()) return false;
+  TxnId running{};
+  auto seen = visible(txns_, row, {.kind = SnapshotKind::kDirty}, &running);
+  if (!seen) return seen.error();
+  if (*seen || running.valid()) {
+    *found = {.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive, .tid = root, .by = running};
+    return true;
+  }
+  bool mine;
+  auto life = liveness(txns_, row, &mine);
+  if (!life) return life.error();
+  found->dead_to_all = *life == Liveness::kDead;
+  return true;
+}
+
 Result<RowProbe> Heap::probe(Tid root) {
   RowProbe found;
   auto page = page_of(root.block);
   if (!page && !not_found(page.error())) return page.error();
   if (!page) return found;
+  auto alone = probe_alone(*page, root, &found);
+  if (!alone) return alone.error();
+  if (*alone) return found;
   alignas(8) std::byte copy[coherence::kPageSize];
   GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, copy));
   HeapPage view(copy);
