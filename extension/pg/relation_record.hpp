@@ -48,6 +48,11 @@ SequenceRecord sequence_record(coherence::PageId page);
 // The header page of the relation (a table's header, a tree's meta page, a sequence's word); cached per backend.
 coherence::PageId relation_page(Relation rel);
 
+// A second page that belongs to it as long as the first does (a tree's root), where this backend has noted it; invalid:
+// it has not.  Kept and forgotten with what relation_page() says.
+coherence::PageId relation_root(Relation rel);
+void note_relation_root(Relation rel, coherence::PageId root);
+
 // The same by file, for a file that a rebuild replaces; not cached.  Invalid: the file is gone or names no page of this
 // pool.
 coherence::PageId relation_page_in_file(const RelFileNode& file, RelationFile kind);

@@ -107,7 +107,11 @@ class Tree {
   // Frees every page.  REQUIRES: nobody else uses the tree, anywhere, or will.  May be called again after kInterrupted.
   static Status drop(BufferPool& pool, Session& session, PageId meta);
 
+  // A handle on a tree that was opened before: reads nothing.  Both pages are the tree's for its life.
+  static Tree opened(BufferPool& pool, PageId meta, PageId root) { return Tree(pool, meta, root); }
+
   PageId meta() const { return meta_; }
+  PageId root() const { return root_; }
 
   // Inserts (key, tid).  `search` is the comparator's search key for the same key, all key attributes given.
   // `probe` is needed unless `unique` is kNo.  kTooLarge: the key is longer than kKeyMax.

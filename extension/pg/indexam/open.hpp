@@ -13,7 +13,12 @@ namespace gcl {
 
 inline engine::blink::Tree open_tree(Relation index) {
   const coherence::PageId meta = relation_page(index);
-  return *until_done(index, [&] { return engine::blink::Tree::open(pool(), session(), meta); });
+  if (const coherence::PageId root = relation_root(index); root.valid())
+    return engine::blink::Tree::opened(pool(), meta, root);
+  const engine::blink::Tree tree =
+      *until_done(index, [&] { return engine::blink::Tree::open(pool(), session(), meta); });
+  if (relation_page(index) == meta) note_relation_root(index, tree.root());
+  return tree;
 }
 
 // ERROR as nbtree's for a key that no page can hold.

@@ -44,6 +44,7 @@ struct Cached {
   Oid relid;
   RelFileNode file;
   PageId header;
+  PageId root;
 };
 Cached cache[kCacheSlots];
 bool cache_started = false;
@@ -152,8 +153,18 @@ PageId relation_page(Relation rel) {
                       relation_record_pool_id));
   }
   // Filled last: reading the block may have processed invalidations.
-  slot = Cached{RelationGetRelid(rel), rel->rd_node, PageId{record.header}};
+  slot = Cached{RelationGetRelid(rel), rel->rd_node, PageId{record.header}, PageId{}};
   return slot.header;
+}
+
+PageId relation_root(Relation rel) {
+  (void)relation_page(rel);
+  return slot_of(RelationGetRelid(rel)).root;
+}
+
+void note_relation_root(Relation rel, PageId root) {
+  (void)relation_page(rel);
+  slot_of(RelationGetRelid(rel)).root = root;
 }
 
 PageId relation_page_in_file(const RelFileNode& file, RelationFile kind) {

@@ -67,11 +67,6 @@ bool next_match(IndexScanDesc scan, ScanState& state, ScanDirection direction, E
   return false;
 }
 
-Scan* make_position(ScanState& state, Relation index) {
-  void* room = MemoryContextAlloc(state.context, sizeof(Scan));
-  return new (room) Scan(open_tree(index), session(), *state.compare);
-}
-
 }  // namespace
 
 IndexScanDesc blink_ambeginscan(Relation index, int keys, int orderbys) {
@@ -83,8 +78,8 @@ IndexScanDesc blink_ambeginscan(Relation index, int keys, int orderbys) {
   state->high.prepare(attributes);
   state->context = CurrentMemoryContext;
   state->mark = nullptr;
-  state->compare = new (palloc(sizeof(TupleComparator))) TupleComparator(index);
-  state->position = make_position(*state, index);
+  state->compare = new (state->compare_at) TupleComparator(index);
+  state->position = new (state->position_at) Scan(open_tree(index), session(), *state->compare);
 
   BTScanOpaque so = state->keys();
   so->keyData = keys > 0 ? static_cast<ScanKey>(palloc(keys * sizeof(ScanKeyData))) : nullptr;
@@ -161,8 +156,6 @@ void blink_amendscan(IndexScanDesc scan) {
   if (so->arrayContext != nullptr) MemoryContextDelete(so->arrayContext);
   if (so->keyData != nullptr) pfree(so->keyData);
   if (state->mark != nullptr) pfree(state->mark);
-  pfree(state->position);
-  pfree(state->compare);
   pfree(state);
 }
 

@@ -29,6 +29,9 @@ struct ScanState {
   TupleComparator* compare;
   engine::blink::Scan* position;
   engine::blink::Scan* mark;  // null until the first mark
+  // What `compare` and `position` point to: a statement takes its memory once.
+  alignas(TupleComparator) char compare_at[sizeof(TupleComparator)];
+  alignas(engine::blink::Scan) char position_at[sizeof(engine::blink::Scan)];
 
   BTScanOpaque keys() { return reinterpret_cast<BTScanOpaque>(nbtree); }
   static ScanState* of(IndexScanDesc scan) { return static_cast<ScanState*>(scan->opaque); }
