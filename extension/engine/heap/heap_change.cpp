@@ -244,7 +244,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   }
   if (place == 0) {
     step.next = elsewhere ? UpdateStep::kTargetFull : UpdateStep::kNoRoom;
-    step.target_room = room(new_page);
+    if (elsewhere) step.target_room = room(new_page);
     return step;
   }
   bool chained = !elsewhere && !request.indexed_changed;

@@ -13,11 +13,8 @@ constexpr uint32_t kUnits = coherence::kPageSize / 8;
 class Units {
  public:
   void take(uint32_t first, uint32_t count) {
-    for (uint32_t end = first + count; first < end;) {
-      const uint32_t bit = first % 64, part = std::min(64 - bit, end - first);
-      word_[first / 64] |= (~uint64_t{0} >> (64 - part)) << bit;
-      first += part;
-    }
+    for (; count >= 64; first += 64, count -= 64) take_few(first, 64);
+    if (count != 0) take_few(first, count);
   }
   // The first unit at or after `from` that is taken, or free; kUnits: none.
   uint32_t next(uint32_t from, bool taken) const {
@@ -30,17 +27,32 @@ class Units {
   }
 
  private:
+  // REQUIRES: 1 <= count <= 64.
+  void take_few(uint32_t first, uint32_t count) {
+    const uint64_t mask = ~uint64_t{0} >> (64 - count);
+    const uint32_t bit = first % 64;
+    uint64_t* const word = word_ + first / 64;
+    word[0] |= mask << bit;
+    if (bit + count > 64) word[1] |= mask >> (64 - bit);
+  }
+
   uint64_t word_[kUnits / 64] = {};
 };
 
 }  // namespace
 
 uint32_t HeapPage::hole(uint32_t bytes, uint32_t* largest) const {
-  Units units;
-  for (uint16_t i = 1, n = lines(); i <= n; ++i)
-    if (line(i).normal()) units.take(line(i).offset() / 8, align8(line(i).bytes()) / 8);
-  uint32_t found = 0;
+  const uint16_t n = lines();
+  const auto* const line = reinterpret_cast<const Line*>(page_ + line_offset(1));
   const uint32_t end = header().special / 8u;
+  // All that is free among the rows: mostly the answer, because updates fill the holes that prune leaves.
+  uint32_t left = header().special - uint32_t{header().upper};
+  for (uint16_t i = 0; i < n; ++i) left -= line[i].normal() ? align8(line[i].bytes()) : 0;
+  if (left == 0 || (left < bytes && largest == nullptr)) return 0;
+  Units units;
+  for (uint16_t i = 0; i < n; ++i)
+    if (line[i].normal()) units.take(line[i].offset() / 8, align8(line[i].bytes()) / 8);
+  uint32_t found = 0;
   for (uint32_t unit = units.next(header().upper / 8, false); unit < end;) {
     const uint32_t stop = std::min(units.next(unit, true), end);
     const uint32_t run = (stop - unit) * 8;

@@ -3,6 +3,7 @@
 // The plan is made on a private copy, where fates may be asked for; it is carried out only if the page has not changed
 // since.  No guard is held while anything is asked.
 #include <algorithm>
+#include <span>
 
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/page_change.hpp"
@@ -19,26 +20,43 @@ class Plan {
   Plan(TxnSystem& txns, const std::byte* page) : txns_(txns), view_(page) {}
 
   Status make() {
-    for (uint16_t line = 1; line <= view_.lines(); ++line) {
+    const uint16_t lines = view_.lines();
+    for (uint16_t line = 1; line <= lines; ++line) {
       after_[line] = view_.line(line);
       if (!after_[line].normal()) continue;
+      const RowHeader row = view_.row_header(line);
+      if ((untouched_[line] = is_untouched(row))) {
+        life_[line] = Liveness::kLive;
+        continue;
+      }
       bool mine;
-      auto life = liveness(txns_, view_.row_header(line), &mine);
+      auto life = liveness(txns_, row, &mine);
       if (!life) return life.error();
       life_[line] = *life;
-      never_[line] = *life == Liveness::kDead && never_made(view_.row_header(line));
+      never_[line] = *life == Liveness::kDead && never_made(row);
+      if (*life != Liveness::kLive) continue;
+      live_creator_ = row.creator;
+      if (row.creator.kind() == StampKind::kInserted) hint_[hints_++] = line;
     }
-    for (uint16_t line = 1; line <= view_.lines(); ++line) {
+    for (uint16_t line = 1; line <= lines; ++line) {
+      if (untouched_[line] && !view_.row_header(line).heap_only()) {
+        reached_[line] = true;
+        continue;
+      }
       bool root = view_.line(line).normal() && !view_.row_header(line).heap_only();
       if (root || view_.line(line).state() == LineState::kRedirect) GCL_TRY(plan_chain(line));
     }
     // Versions of aborted updates: no chain leads to them, no index entry points to them.
-    for (uint16_t line = 1; line <= view_.lines(); ++line)
+    for (uint16_t line = 1; line <= lines; ++line)
       if (!reached_[line] && never_[line] && view_.row_header(line).heap_only()) remove(line, Line::unused());
     return {};
   }
 
   uint32_t removed() const { return removed_; }
+  // Bytes that the largest of the removed rows leaves free.
+  uint32_t largest_hole() const { return largest_hole_; }
+  // Live rows whose creator had to be asked after.
+  std::span<const uint16_t> hints() const { return {hint_, hints_}; }
 
   // The page as it will be: rows where they are, or moved together.
   void write(std::byte* to, bool compact) const {
@@ -56,6 +74,7 @@ class Plan {
       if (pointers[line].state() == LineState::kUnused) space.flags |= HeapPage::kHasUnused;
       if (!pointers[line].normal()) continue;
       upper = std::min(upper, pointers[line].offset());
+      if (untouched_[line]) continue;
       if (view_.row_header(line).ended() || life_[line] == Liveness::kInsertRunning) ++space.superseded;
     }
     space.lower = uint16_t(bufmgr::kPageBody + lines * 4u);
@@ -83,6 +102,13 @@ class Plan {
     return upper;
   }
 
+  // Live, and nobody has ended it: most rows are, so that is seen without asking what became of anybody.
+  bool is_untouched(const RowHeader& row) const {
+    if (row.ended()) return false;
+    const StampKind kind = row.creator.kind();
+    return kind == StampKind::kFrozen || kind == StampKind::kCommitted || row.creator == live_creator_;
+  }
+
   // Dead because it never was, rather than because somebody ended it.
   bool never_made(const RowHeader& row) const {
     if (row.creator.kind() == StampKind::kAborted) return true;
@@ -92,7 +118,10 @@ class Plan {
   }
 
   void remove(uint16_t line, Line to) {
-    if (after_[line].normal()) ++removed_;
+    if (after_[line].normal()) {
+      ++removed_;
+      largest_hole_ = std::max(largest_hole_, align8(after_[line].bytes()));
+    }
     after_[line] = to;
   }
 
@@ -127,10 +156,15 @@ class Plan {
   TxnSystem& txns_;
   HeapPage view_;
   Line after_[kLinesMax + 1];
+  Stamp live_creator_{};  // whose row was last found live
   Liveness life_[kLinesMax + 1] = {};
+  bool untouched_[kLinesMax + 1] = {};
   bool never_[kLinesMax + 1] = {};
   bool reached_[kLinesMax + 1] = {};
   uint32_t removed_ = 0;
+  uint32_t largest_hole_ = 0;
+  uint16_t hints_ = 0;
+  uint16_t hint_[kLinesMax];
 };
 
 }  // namespace
@@ -159,9 +193,13 @@ Result<uint32_t> Heap::prune(uint32_t block, uint32_t wanted) {
     if (!HeapPage(copy).is_heap()) return 0u;
     Plan plan(txns_, copy);
     GCL_TRY(plan.make());
+    // The next prune of the page, and whoever reads these rows, need not ask again.
+    if (!plan.hints().empty()) stamp(*page, copy, plan.hints().data(), int(plan.hints().size()));
     plan.write(pruned, false);
     HeapPage after(pruned);
-    bool compact = wanted != 0 && after.place_for(after.free_line(), wanted) == 0 && after.free_line() != 0 &&
+    // What was below all other rows becomes part of the gap, not a hole.
+    bool fits = plan.largest_hole() >= wanted && after.header().upper == HeapPage(copy).header().upper;
+    bool compact = wanted != 0 && !fits && after.place_for(after.free_line(), wanted) == 0 && after.free_line() != 0 &&
                    after.room_compacted() >= align8(wanted);
     if (compact) plan.write(pruned, true);
     if (plan.removed() == 0 && !compact) return 0u;

@@ -7,9 +7,8 @@ namespace engine {
 
 using coherence::Batch;
 
-bool Transaction::is_mine(TxnId id) const {
-  if (own_.empty()) return false;
-  if (own_.front().id == id || own_.back().id == id) return true;
+bool Transaction::has(TxnId id) const {
+  if (id < own_.front().id || own_.back().id < id) return false;
   auto at = std::lower_bound(own_.begin(), own_.end(), id, [](const Own& own, TxnId value) { return own.id < value; });
   return at != own_.end() && at->id == id;
 }

@@ -42,10 +42,11 @@ class Transaction {
   TxnId top() const { return own_.empty() ? TxnId{} : own_.front().id; }  // invalid: nothing written yet
   bool wrote() const { return !own_.empty(); }
   // Whether `id` is the top or a live savepoint of this transaction.
-  bool is_mine(TxnId id) const;
+  bool is_mine(TxnId id) const { return !own_.empty() && (own_.back().id == id || has(id)); }
 
  private:
   friend class TxnSystem;
+  bool has(TxnId id) const;
   struct Own {
     TxnId id;
     int level;  // nesting level the id belongs to now; never falls from one entry to the next
