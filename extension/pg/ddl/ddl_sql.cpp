@@ -17,18 +17,46 @@ constexpr const char* kFixed[][2] = {
     {"TimeZone", "UTC"},           {"extra_float_digits", "3"},      {"bytea_output", "hex"},
     {"lc_monetary", "C"},          {"quote_all_identifiers", "off"}, {"jit", "off"}};
 
-void execute(const char* query, std::initializer_list<SqlArgument> arguments) {
-  Assert(arguments.size() <= kArgumentsMax);
+struct Arguments {
   Oid types[kArgumentsMax];
   Datum values[kArgumentsMax];
   int count = 0;
-  for (const SqlArgument& argument : arguments) {
-    types[count] = argument.type;
-    values[count++] = argument.value;
+  explicit Arguments(std::initializer_list<SqlArgument> arguments) {
+    Assert(arguments.size() <= kArgumentsMax);
+    for (const SqlArgument& argument : arguments) {
+      types[count] = argument.type;
+      values[count++] = argument.value;
+    }
   }
+};
+
+// Look-ups are a few constant texts, run for every statement of DDL: planned once in a session.
+struct Kept {
+  const char* query;
+  SPIPlanPtr plan;
+};
+constexpr int kKeptMax = 8;
+Kept kept[kKeptMax];
+
+SPIPlanPtr plan_of(const char* query, Arguments& arguments) {
+  int free = 0;
+  for (; free < kKeptMax && kept[free].query != nullptr; ++free)
+    if (strcmp(kept[free].query, query) == 0) return kept[free].plan;
+  SPIPlanPtr plan = SPI_prepare_cursor(query, arguments.count, arguments.types, CURSOR_OPT_GENERIC_PLAN);
+  if (plan == nullptr) elog(ERROR, "gcl: a query on the catalogs cannot be planned");
+  if (free == kKeptMax) return plan;  // goes with SPI_finish()
+  const char* text = MemoryContextStrdup(TopMemoryContext, query);
+  if (SPI_keepplan(plan) != 0) elog(ERROR, "gcl: a query on the catalogs cannot be kept");
+  kept[free] = {text, plan};
+  return plan;
+}
+
+void connect() {
   if (SPI_connect() != SPI_OK_CONNECT) elog(ERROR, "SPI_connect failed");
-  if (SPI_execute_with_args(query, count, types, values, nullptr, false, 0) < 0)
-    elog(ERROR, "gcl: a query on the catalogs failed");
+}
+
+void check(int result) {
+  if (result < 0) elog(ERROR, "gcl: a query on the catalogs failed");
 }
 
 }  // namespace
@@ -45,7 +73,9 @@ void leave_fixed_settings(int nest) { AtEOXact_GUC(true, nest); }
 char* catalog_text(const char* query, std::initializer_list<SqlArgument> arguments) {
   MemoryContext caller = CurrentMemoryContext;
   const int nest = enter_fixed_settings();
-  execute(query, arguments);
+  Arguments given(arguments);
+  connect();
+  check(SPI_execute_plan(plan_of(query, given), given.values, nullptr, false, 0));
   char* text = SPI_processed > 0 ? SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1) : nullptr;
   if (text) text = MemoryContextStrdup(caller, text);
   SPI_finish();
@@ -55,7 +85,9 @@ char* catalog_text(const char* query, std::initializer_list<SqlArgument> argumen
 
 void catalog_change(const char* query, std::initializer_list<SqlArgument> arguments) {
   const int nest = enter_fixed_settings();
-  execute(query, arguments);
+  Arguments given(arguments);
+  connect();
+  check(SPI_execute_with_args(query, given.count, given.types, given.values, nullptr, false, 0));
   SPI_finish();
   leave_fixed_settings(nest);
 }
