@@ -16,8 +16,8 @@ PG_FUNCTION_INFO_V1(gcl_ddl_lock_holder);
 
 using namespace gcl;
 
-// md5 of the catalog rows of every shared table, its indexes and its TOAST relation, and of every shared sequence; equal
-// on all primaries when no DDL is under way.
+// md5 of the catalog rows of every shared table, its indexes and its TOAST relation, and of every shared sequence;
+// equal on all primaries when no DDL is under way.
 Datum gcl_ddl_fingerprint(PG_FUNCTION_ARGS) {
   (void)fcinfo;
   List* all = shared_tables(InvalidOid);
