@@ -197,11 +197,13 @@ class Locks(unittest.TestCase):
 
     def test_repeatable_read_does_not_lock_what_it_cannot_see(self):
         self.waiter.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        self.waiter.run("SELECT count(*) FROM t")
+        before = self.waiter.one("SELECT v FROM t WHERE id = 6")
         self.hold(6)
         self.holder.run("COMMIT")
+        # The key is as it was: what may not change is locked, and the snapshot's version shown.
+        self.assertEqual(before, self.waiter.one("SELECT v FROM t WHERE id = 6 FOR KEY SHARE"))
         with self.assertRaises(SqlError) as caught:
-            self.waiter.run("SELECT v FROM t WHERE id = 6 FOR KEY SHARE")
+            self.waiter.run("SELECT v FROM t WHERE id = 6 FOR SHARE")
         self.assertEqual("40001", caught.exception.state)
         self.waiter.run("ROLLBACK")
 
