@@ -97,21 +97,21 @@ Differences compare_with_old(Relation rel, HeapTuple old_row, HeapTuple new_row)
   return found;
 }
 
-// The version a Tid names, whoever sees it, in the row buffer.  False: it is not there any more.
-bool read_version(Relation rel, engine::Heap& heap, Tid tid, HeapTuple to) {
+// The version a Tid names, whoever sees it, in the row buffer.  False: it is not there any more.  Laying the tuple
+// takes the place of the row's own header.
+bool read_version(Relation rel, engine::Heap& heap, Tid tid, HeapTuple to, engine::RowHeader* header = nullptr) {
   const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
   const engine::RowRead read = *until_done(rel, [&] { return heap.fetch(tid, any, row_buffer()); });
-  if (read.found) lay_tuple(rel, row_buffer(), read.bytes, tid, to);
-  return read.found;
+  if (!read.found) return false;
+  if (header != nullptr) memcpy(header, row_buffer(), sizeof *header);
+  lay_tuple(rel, row_buffer(), read.bytes, tid, to);
+  return true;
 }
 
-// Whether this transaction had locked the version that was just read.
-bool was_locked(Relation rel, Tid tid, bool found) {
-  if (last_locked == name_of(rel, tid)) return true;
-  if (!found) return false;
-  engine::RowHeader header;
-  memcpy(&header, row_buffer(), sizeof header);
-  return header.deleter.kind() == engine::StampKind::kLocked && txns().current().is_mine(header.deleter.id());
+// Whether this transaction had locked a version, if only by what its header says.
+bool was_locked(Relation rel, Tid tid, const engine::RowHeader& header) {
+  return last_locked == name_of(rel, tid) ||
+         (header.deleter.kind() == engine::StampKind::kLocked && txns().current().is_mine(header.deleter.id()));
 }
 
 // The values of a row that is no more, as far as it was not stored whole.
@@ -221,8 +221,9 @@ TM_Result gcl_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot* slot,
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
   HeapTupleData old_row;
-  const bool found = read_version(rel, heap, tid_of(otid), &old_row);
-  const bool locked_before = was_locked(rel, tid_of(otid), found);
+  engine::RowHeader old_header{};
+  const bool found = read_version(rel, heap, tid_of(otid), &old_row, &old_header);
+  const bool locked_before = was_locked(rel, tid_of(otid), old_header);
   RowSource row = row_of(rel, slot, cid, found ? &old_row : nullptr);
   const Differences differs = found ? compare_with_old(rel, &old_row, row.tuple) : Differences{};
   *lockmode = differs.key ? LockTupleExclusive : LockTupleNoKeyExclusive;

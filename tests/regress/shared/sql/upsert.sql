@@ -103,6 +103,8 @@ UPDATE m SET v = 1 WHERE id = 52 RETURNING id, cmin, xmin = pg_current_xact_id()
 SELECT id FROM m WHERE id = 1 FOR UPDATE;
 UPDATE m SET v = 1 WHERE id = 1 RETURNING id, xmax = 0 AS unlocked, cmin;
 UPDATE m SET v = 1 WHERE id = 2 RETURNING id, xmax = 0 AS unlocked, cmin;
+SELECT id FROM m WHERE id IN (51, 52) ORDER BY id FOR UPDATE;
+UPDATE m SET v = 2 WHERE id = 51 RETURNING id, xmax = 0 AS unlocked, cmin;
 DELETE FROM m WHERE id = 2 RETURNING id, xmax = pg_current_xact_id()::xid AS by_me;
 COMMIT;
 SELECT count(*) FROM m WHERE xmin = 0 OR ctid IS NULL OR tableoid <> 'm'::regclass;
