@@ -113,6 +113,30 @@ class Vacuum(unittest.TestCase):
             session.run("VACUUM queue")
         self.assertLess(int(one.one(size).split("|")[0]), 8, "all but one page a level, the meta page and the bin")
 
+    def test_waits_for_its_turn_as_a_session_of_the_same_primary_would(self):
+        one, two, three = self.cluster.session(1), self.cluster.session(2), self.cluster.session(2)
+        one.run("CREATE TABLE turns (v text) USING gcl")
+        one.run("INSERT INTO turns SELECT repeat('x', 500) FROM generate_series(1, 5000); DELETE FROM turns")
+        one.run("SET vacuum_cost_delay = 10; SET vacuum_cost_limit = 1")
+        one.send("VACUUM turns")
+        self.assertTrue(one.waits())
+        self.assertIn("skipping vacuum", " ".join(three.run("VACUUM (SKIP_LOCKED) turns")))
+        with self.assertRaises(SqlError) as caught:
+            three.run("SET lock_timeout = 200; VACUUM turns")
+        self.assertEqual("55P03", caught.exception.state)
+        pid = two.pid()
+        two.send("VACUUM turns")
+        self.assertTrue(two.waits())
+        three.run(f"SELECT pg_cancel_backend({pid})")
+        with self.assertRaises(SqlError) as caught:
+            two.result(5)
+        self.assertEqual("57014", caught.exception.state)
+        two.send("VACUUM VERBOSE turns")
+        self.assertTrue(two.waits())
+        one.close()  # who goes away leaves the table to the next
+        self.cluster.sql(1, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'VACUUM turns%'")
+        self.assertIn("line pointers freed", " ".join(two.result(20)))
+
     def test_is_cancelled_and_can_be_repeated(self):
         one = self.cluster.session(1)
         pid = one.pid()

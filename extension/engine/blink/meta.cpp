@@ -68,7 +68,7 @@ Status open_bin(const Ground& g, PageId& bin) {
   GCL_TRY(read_meta(*g.pool, *g.session, g.meta, meta));
   bin = meta.bin;
   if (bin.valid()) return {};
-  auto page = g.pool->allocate(*g.session, 1);
+  auto page = g.pool->allocate(*g.session, 1, bufmgr::PageUse::kHousekeeping);  // VACUUM in a full pool
   if (!page) return page.error();
   const Status made = make_bin(g, *page);
   if (made)

@@ -10,8 +10,10 @@ extern "C" {
 #include "pgstat.h"
 #include "postmaster/autovacuum.h"
 #include "storage/bufmgr.h"
+#include "storage/proc.h"
 #include "storage/procarray.h"
 #include "utils/backend_progress.h"
+#include "utils/timestamp.h"
 }
 
 namespace gcl {
@@ -23,6 +25,7 @@ using engine::Tid;
 namespace {
 
 constexpr uint32_t kWaitMs = 1000;  // for old snapshots, before line pointers are freed
+constexpr uint32_t kTurnMs = 20;    // between two looks at another primary's VACUUM of the same table
 
 struct DeadTids {
   const Tid* tid;
@@ -109,17 +112,31 @@ class Cleaner final : public engine::IndexCleaner {
   int count_;
 };
 
+// As the server's own lock on the table does among sessions of one primary: VACUUM waits for its turn, bounded by
+// lock_timeout; autovacuum and SKIP_LOCKED do not wait.
+engine::VacuumStats vacuum_in_turn(Relation rel, Cleaner& cleaner, bool wait) {
+  const TimestampTz began = GetCurrentTimestamp();
+  for (;;) {
+    const engine::VacuumStats stats = *until_done(rel, [&] { return heap_of(rel).vacuum(cleaner, kWaitMs); });
+    if (!stats.skipped || !wait) return stats;
+    if (LockTimeout > 0 && TimestampDifferenceExceeds(began, GetCurrentTimestamp(), LockTimeout))
+      ereport(ERROR, errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("canceling statement due to lock timeout"),
+              errdetail("Another primary is vacuuming \"%s\".", RelationGetRelationName(rel)));
+    until_ok(rel, [] { return txns().waiter().pause(kTurnMs); });
+  }
+}
+
 }  // namespace
 
 void gcl_relation_vacuum(Relation rel, VacuumParams* params, BufferAccessStrategy strategy) {
-  engine::Heap& heap = heap_of(rel);
   txns().set_oldest(std::nullopt);
   pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM, RelationGetRelid(rel));
   int count = 0;
   Relation* indexes = nullptr;
   vac_open_indexes(rel, RowExclusiveLock, &count, &indexes);
   Cleaner cleaner(rel, strategy, indexes, count);
-  const engine::VacuumStats stats = *until_done(rel, [&] { return heap.vacuum(cleaner, kWaitMs); });
+  const bool wait = !IsAutoVacuumWorkerProcess() && !(params->options & VACOPT_SKIP_LOCKED);
+  const engine::VacuumStats stats = vacuum_in_turn(rel, cleaner, wait);
   if (stats.skipped) {
     vac_close_indexes(count, indexes, NoLock);
     pgstat_progress_end_command();

@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include "bufmgr/space/space_map.hpp"
 #include "extension/engine/blink/build.hpp"
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/unlink.hpp"
@@ -153,6 +154,19 @@ TEST_F(Shrink, EmptyLeavesLeaveAndTheirPagesComeBack) {
   for (uint64_t i = 0; i < 5000; ++i) insert({i * 3, "again"}, tid_of(30000 + i));
   check();
   expect_all_there();
+}
+
+TEST_F(Shrink, InAFullPoolToo) {
+  for (uint64_t i = 0; i < 5000; ++i) insert({i, "x"}, tid_of(i));
+  for (uint32_t count : {bufmgr::kExtentPages, 1u}) {
+    auto page = pool().allocate(*session_, count);
+    while (page.ok()) page = pool().allocate(*session_, count);
+    ASSERT_EQ(page.error(), Errc::kNoSpace);
+  }
+  EXPECT_GT(remove([](const TestKey& key) { return key.number < 4000; }).deleted, 5u);
+  check();
+  expect_all_there();
+  EXPECT_GT(recycle().freed, 5u);
 }
 
 TEST_F(Shrink, AnEmptiedTreeKeepsOnePageALevelAndWorksOn) {

@@ -57,6 +57,20 @@ int look_up(Heap& heap, Index& index, int key, const Snapshot& snapshot, RowBuff
   return count;
 }
 
+// What may hold the horizon and the status logs, when an id is refused.
+std::string state_of(Engine& engine) {
+  std::string text;
+  for (int n = 0; n < engine.nodes(); ++n) {
+    TxnShared& shared = engine.shared(n);
+    text += "\nnode " + std::to_string(n) + ": next " + std::to_string(shared.next) + ", low-water mark " +
+            std::to_string(shared.low_water) + ", bound " + std::to_string(shared.bound) + ", horizon " +
+            std::to_string(shared.horizon) + ", oldest";
+    for (uint32_t i = 0; i < shared.sessions; ++i)
+      if (shared.slot(i).oldest != 0) text += " " + std::to_string(i) + ":" + std::to_string(shared.slot(i).oldest);
+  }
+  return text;
+}
+
 }  // namespace
 
 TEST(IndexStress, EverySnapshotFindsEveryKeyOnce) {
@@ -116,7 +130,7 @@ TEST(IndexStress, EverySnapshotFindsEveryKeyOnce) {
           TestRow row(row_text(key, value + 1, random() % 400));
           auto done =
               heap.update({.tid = locked->tid, .row = row.image(), .command = command, .indexed_changed = indexed});
-          ASSERT_TRUE(done.ok());
+          ASSERT_TRUE(done.ok()) << coherence::errc_name(done.error()) << state_of(engine);
           ASSERT_EQ(done->row.result, RowResult::kOk);
           if (!done->chained) index.add(key, done->tid);
           moved.fetch_add(!done->chained);
