@@ -174,7 +174,11 @@ TEST(IndexStress, EverySnapshotFindsEveryKeyOnce) {
     EXPECT_EQ(std::stol(text.substr(text.find(':') + 1)), values[size_t(key)].load()) << "key " << key;
   }
   EXPECT_EQ(scan_all(heap, snapshot).size(), size_t(kKeys));
-  EXPECT_GT(freed.load(), 0);
+  worker->set_oldest(std::nullopt);
+  auto last = heap.vacuum(index, 5000);  // with busy CPUs no round before may have seen the horizon pass in time
+  ASSERT_TRUE(last.ok());
+  EXPECT_EQ(last->left, 0u);
+  EXPECT_GT(freed.load() + long(last->freed), 0);
   printf("%ld updates, %ld moved, %ld look-ups, %ld line pointers freed, %u blocks\n", updates.load(), moved.load(),
          looked.load(), freed.load(), *heap.used_blocks());
 }
