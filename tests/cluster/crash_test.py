@@ -168,13 +168,14 @@ class Sleeping(unittest.TestCase):
         busy.send("DO $$BEGIN FOR i IN 1..3000000 LOOP UPDATE acct SET ver = ver + 1 WHERE id = 1 + i % 100;"
                   " COMMIT; END LOOP; END$$")
         held = "SELECT sum(held) FROM gcl_stat_held WHERE what IN ('exclusive latches', 'shared latches')"
-        for _ in range(3000):
+        until = time.monotonic() + 60
+        while True:
+            time.sleep(random.random() / 500)  # or it has had no CPU, and is where it was
             os.kill(pid, signal.SIGSTOP)
             if look.one(held) != "0":
                 break
             os.kill(pid, signal.SIGCONT)
-        else:
-            self.fail("never stopped with a latch")
+            self.assertLess(time.monotonic(), until, "never stopped with a latch")
         try:
             other = self.cluster.session(2)
             other_pid = other.pid()
