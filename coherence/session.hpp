@@ -143,6 +143,8 @@ class Session {
   Entry try_enter(Line& line, bool exclusive, bool may_fetch) noexcept;
   bool take_turn(Line& line) noexcept;
   Status wait_local(Line& line, bool exclusive);
+  void make_way(Line& line) noexcept;  // REQUIRES: the share is about to be dropped for line.state_.serving
+  Status stand_back(Line& line);
   Status await(Line& line, RequestSlot& slot);
   RequestSlot* take_slot() noexcept;  // null: all are busy with abandoned operations
   Status pause(uint32_t ms);          // kInterrupted, kFenced
@@ -162,7 +164,8 @@ class Session {
   void answer(Line& line, const Actions& actions) noexcept;
   void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page) noexcept;
   void finish(Line& line, const Actions& actions) noexcept;
-  bool collect(Line& line) noexcept;
+  enum class Replies : uint8_t { kNone, kRefusals, kSome };
+  Replies collect(Line& line) noexcept;
   void serve_parked(Line& line, bool worker) noexcept;
   void receive(NodeId from, uint16_t slot) noexcept;
   bool may_leave(const Line& line) noexcept;

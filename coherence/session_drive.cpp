@@ -86,6 +86,7 @@ void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
     if (actions.post == Post::kNone) break;
     if (actions.post == Post::kDropShare && line.state_.op == LineOp::kFallbackPosted)
       counters_.add(Counter::kUpgradeFallbacks);
+    if (line.state_.op == LineOp::kInvalidatePosted) make_way(line);
     uint64_t old = post(line, actions);
     SpinGuard guard(line.spin_, node_.fence_);
     actions = step_line(line, {.kind = Event::Kind::kBatchDone, .old = old});
@@ -204,14 +205,14 @@ void Session::send(uint16_t slot, const Actions& actions) noexcept {
 }
 
 // Takes the replies that are in; whether there was any.  The line may be another's by now: then there is none for us.
-bool Session::collect(Line& line) noexcept {
+Session::Replies Session::collect(Line& line) noexcept {
   Actions actions;
-  bool any = false;
+  Replies any = Replies::kNone;
   uint16_t slot;
   {
     SpinGuard guard(line.spin_, node_.fence_);
     NodeSet waiting = line.state_.waiting;
-    if (waiting.empty()) return false;
+    if (waiting.empty()) return any;
     slot = line.op_slot_;
     RequestSlot& s = slot_of(line);
     uint16_t round = s.round.load(std::memory_order_relaxed);
@@ -224,15 +225,15 @@ bool Session::collect(Line& line) noexcept {
       uint32_t word = s.reply[from.value].load(std::memory_order_acquire);  // pairs with reply(); brings the page
       bool replied = word != 0 && word >> 8 == round;
       if (!replied && !gone) continue;
-      any = true;
       ReplyKind kind = replied ? ReplyKind(word & 0xff) : ReplyKind::kDropped;
+      if (any != Replies::kSome) any = kind == ReplyKind::kDropped ? Replies::kRefusals : Replies::kSome;
       if (replied) counters_.add(reply_counter(kind, false));
       actions =
           step_line(line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone, .reply = kind, .from = from});
       if (line.state_.waiting.empty()) break;
     }
   }
-  if (any) run(line, actions, slot);
+  if (any != Replies::kNone) run(line, actions, slot);
   return any;
 }
 

@@ -1,4 +1,6 @@
 // The local side of a Session: latches between the processes of one node, and waiting for the line's operation.
+#include <algorithm>
+
 #include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
 #include "coherence/session.hpp"
@@ -8,6 +10,10 @@ namespace {
 
 constexpr int kRoundsWithoutPause = 16;
 constexpr uint32_t kSliceMs = 10;  // the longest sleep without a look at interrupts and the fence
+// I13: how long a writer that was refused once goes first; doubled with each refusal, up to 6.4 ms.
+constexpr uint64_t kStandBackNs = 50'000;
+constexpr int kDoublingsMax = 7;
+constexpr uint64_t kStandBackSliceNs = 200'000;
 
 // Whether a newcomer would have to wait, turns aside.
 bool blocks(LocalWord w, bool exclusive) {
@@ -36,6 +42,7 @@ Status Session::lock_slow(Line& line, PageId page, bool exclusive) {
   for (;;) {
     if (line.page() != page) return Errc::kRestart;
     if (node_.fenced()) return Errc::kFenced;
+    if (line.stand_back_until_.load(std::memory_order_relaxed) != 0) GCL_TRY(stand_back(line));
     switch (try_enter(line, exclusive, true)) {
       case Entry::kEntered:
         if (line.page() == page) return {};
@@ -108,6 +115,33 @@ Status Session::wait_local(Line& line, bool exclusive) {
   return ok;
 }
 
+void Session::make_way(Line& line) noexcept {
+  const int refused = line.state_.serving.priority;
+  if (refused == 0) return;
+  const uint64_t ns = kStandBackNs << (refused - 1 < kDoublingsMax ? refused - 1 : kDoublingsMax);
+  line.stand_back_until_.store(monotonic_ns() + ns, std::memory_order_relaxed);
+}
+
+// I13: until the word has a holder, whom we then ask, or the time is over.  Only a miss waits.
+Status Session::stand_back(Line& line) {
+  const uint64_t until = line.stand_back_until_.load(std::memory_order_relaxed);
+  const PageId page = line.page();
+  if (!page.valid()) return Errc::kRestart;
+  bool waited = false;
+  for (uint64_t now = monotonic_ns(); now < until; now = monotonic_ns()) {
+    if (line.word().memo() != Memo::kInvalid || line.word().exclusive()) return {};
+    if (LatchWord{memory_.load(node_.pool_.latch_address(page))}.has_holder()) break;
+    if (!waited) counters_.add(Counter::kStoodBack);
+    waited = true;
+    if (peers_asked()) help();
+    nap(std::min(until - now, kStandBackSliceNs));
+    GCL_TRY(pause(0));
+  }
+  uint64_t over = until;  // unless somebody makes way again
+  line.stand_back_until_.compare_exchange_strong(over, 0, std::memory_order_relaxed);
+  return {};
+}
+
 Status Session::pause(uint32_t ms) {
   if (ms > 0) {
     std::atomic<uint32_t> nothing{0};
@@ -129,10 +163,10 @@ Status Session::await(Line& line, RequestSlot& slot) {
   for (int rounds = 0;;) {
     uint32_t seen = slot.bell.load(std::memory_order_acquire);
     if (slot.state.load(std::memory_order_acquire) == SlotState::kFinished) break;  // pairs with finish()
-    bool moved = collect(line);
+    const Replies moved = collect(line);
     // Refused again and again (the holder is in the middle of something): give it the CPU.
-    Status ok = pause(moved && ++rounds > kRoundsWithoutPause ? 1 : 0);
-    if (ok && moved) continue;
+    Status ok = pause(moved == Replies::kRefusals && ++rounds > kRoundsWithoutPause ? 1 : 0);
+    if (ok && moved != Replies::kNone) continue;
     if (ok && peers_asked()) {
       help();
       continue;

@@ -38,6 +38,11 @@ uint64_t monotonic_ns() noexcept {
   return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
 }
 
+void nap(uint64_t ns) noexcept {
+  timespec t{0, long(ns)};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &t, nullptr);
+}
+
 uint64_t process_start_time(int32_t pid) noexcept {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%d/stat", pid);

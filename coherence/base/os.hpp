@@ -13,6 +13,8 @@ void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected, uint32_t m
 int futex_wake(const std::atomic<uint32_t>& word, int count) noexcept;
 
 uint64_t monotonic_ns() noexcept;
+// Sleeps for about `ns`, less than a second; signals end it.
+void nap(uint64_t ns) noexcept;
 
 // The start time of a process in clock ticks since boot, from /proc; 0 if there is no such process.
 uint64_t process_start_time(int32_t pid) noexcept;

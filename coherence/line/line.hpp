@@ -87,6 +87,8 @@ class alignas(64) Line {
   uint16_t op_slot_;               // request slot of the operation: session * kSlotsPerSession + n
   std::atomic<uint16_t> writing_;  // a write-back that keeps M is under way
   LineState state_;
+  std::atomic<uint64_t>
+      stand_back_until_;  // a peer's writer goes first until then (I13); monotonic ns, 0: nobody waits
 };
 static_assert(sizeof(Line) == 192);
 

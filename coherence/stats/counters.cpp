@@ -40,6 +40,7 @@ const char* counter_name(Counter c) noexcept {
       "local_waits",
       "peer_waits",
       "abandoned",
+      "stood_back",
   };
   static_assert(sizeof kNames / sizeof kNames[0] == kCounters);
   return kNames[int(c)];

@@ -44,6 +44,7 @@ enum class Counter : uint8_t {
   kLocalWaits,  // sleeps on a line held by this node
   kPeerWaits,   // sleeps on a peer's reply
   kAbandoned,   // operations whose caller left
+  kStoodBack,   // fetches put off for a peer's writer
   kCount,
 };
 inline constexpr int kCounters = int(Counter::kCount);

@@ -11,6 +11,7 @@ class Stress : public ClusterTest {
  protected:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kUsual{2};
+  void one_among_many(bool one_writes, bool many_write);
 };
 
 TEST_F(Stress, IncrementsFromAllNodesLoseNothing) {
@@ -64,6 +65,51 @@ TEST_F(Stress, IncrementsFromAllNodesLoseNothing) {
     session.unlock_shared(l);
   }
 }
+
+// I13, and the priority of parked requests: whoever wants a page that others use in a loop gets it after a few
+// requests.
+void Stress::one_among_many(bool one_writes, bool many_write) {
+  constexpr int kNodes = 3, kThreads = 2, kTurns = 200;
+  for (int i = 0; i < kNodes; i++) add_node();
+  const PageId p = page(0);
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> used{0};
+  auto use = [p](TestNode& node, Session& session, bool write) {
+    Line& l = node.line(session, p);
+    const Status locked = write ? session.lock_exclusive(l, p) : session.lock_shared(l, p);
+    if (!locked) return false;
+    write ? session.unlock_exclusive(l) : session.unlock_shared(l);
+    return true;
+  };
+  std::vector<std::thread> many;
+  for (int n = 1; n < kNodes; n++)
+    for (int t = 0; t < kThreads; t++)
+      many.emplace_back([&, n, t] {
+        Session session(*nodes[n]->node, SessionId{uint16_t(t)}, nullptr);
+        while (!stop) used += use(*nodes[n], session, many_write);
+      });
+  Session one(*nodes[0]->node, SessionId{0}, nullptr);
+  auto requests = [&] {
+    const Counters& c = one.counters();
+    return c.get(Counter::kPeerInvSent) + c.get(Counter::kPeerRdSent) + c.get(Counter::kPeerWrSent);
+  };
+  uint64_t most = 0;
+  for (int i = 0; i < kTurns; i++) {
+    const uint64_t before = requests(), seen = used;
+    while (used == seen) std::this_thread::yield();  // they have it again
+    ASSERT_TRUE(use(*nodes[0], one, one_writes));
+    most = std::max(most, requests() - before);
+  }
+  stop = true;
+  for (auto& t : many) t.join();
+  printf("%.1f requests each, at most %lu\n", double(requests()) / kTurns, most);
+  EXPECT_LT(requests(), kTurns * 8u);
+  EXPECT_LT(most, 100u);
+}
+
+TEST_F(Stress, AWriterGetsPastTheReadersOfOtherNodes) { one_among_many(true, false); }
+TEST_F(Stress, AReaderGetsPastTheWritersOfOtherNodes) { one_among_many(false, true); }
+TEST_F(Stress, AWriterGetsPastTheWritersOfOtherNodes) { one_among_many(true, true); }
 
 TEST_F(Stress, InterruptedWaitersLeaveAndTheirOperationsEnd) {
   constexpr int kNodes = 3;
