@@ -10,7 +10,7 @@ constexpr const char* kQuery = R"sql(
   SELECT md5(coalesce(string_agg(line, E'\n' ORDER BY line COLLATE "C"), '')) FROM (
     SELECT concat_ws('|', 'class', c.oid, c.relname, n.nspname, pg_get_userbyid(c.relowner), c.relkind, m.amname,
                      c.relpersistence, c.relnatts, c.reltype, c.relchecks, c.reloptions::text, c.relacl::text,
-                     c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.relhastriggers, c.reltoastrelid,
+                     c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.reltoastrelid,
                      (SELECT x.reloptions::text FROM pg_class x WHERE x.oid = c.reltoastrelid),
                      CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END) AS line
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am m ON m.oid = c.relam
