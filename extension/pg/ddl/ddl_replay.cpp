@@ -17,6 +17,7 @@ extern "C" {
 #include "extension/pg/ddl/attribute_versions.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/if_not_exists.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 
 namespace gcl {
@@ -74,6 +75,7 @@ void run_statement(const DdlRecord* record) {
   const DdlPlan plan = plan_ddl(statement->utilityStmt);
   check_targets(record, plan);
   spare_the_rows(statement->utilityStmt);
+  if (bool* if_not_exists = if_not_exists_of(statement->utilityStmt)) *if_not_exists = false;
   hand_to_server_again(record->sequences);
   if (plan.changes_columns) lower_versions(versions_of(static_cast<DdlTarget*>(linitial(plan.targets))->relation));
   PG_TRY();

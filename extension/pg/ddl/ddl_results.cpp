@@ -3,9 +3,11 @@
 extern "C" {
 #include "catalog/binary_upgrade.h"
 #include "catalog/catalog.h"
+#include "catalog/dependency.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_attrdef.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -41,6 +43,8 @@ struct Replay {
   int given[kMadeKinds];  // how many of each were handed out
   Creations made;
 } replay;
+
+bool guarding_drops = false;
 
 [[noreturn]] void refuse_outside() {
   ereport(ERROR,
@@ -155,6 +159,24 @@ void note_alteration_in(MemoryContext context, Creations* made, Oid catalog, Oid
   MemoryContextSwitchTo(caller);
 }
 
+// Members of the extension, and what comes with them (arrays, row types), go on this primary only; so it is with all
+// that is local.  A view, function, domain or composite type that all primaries have must not.
+void check_dropped_along(Oid class_id, Oid object) {
+  const bool is_view = class_id == RelationRelationId && get_rel_relkind(object) == RELKIND_VIEW;
+  const char kind = class_id == TypeRelationId ? get_typtype(object) : '\0';
+  const bool is_type =
+      kind == TYPTYPE_DOMAIN || kind == TYPTYPE_ENUM ||
+      (kind == TYPTYPE_COMPOSITE && get_rel_relkind(get_typ_typrelid(object)) == RELKIND_COMPOSITE_TYPE);
+  if (!is_view && !is_type && class_id != ProcedureRelationId) return;
+  if (OidIsValid(getExtensionOfObject(class_id, object)) || is_local_object(class_id, object)) return;
+  ObjectAddress address;
+  ObjectAddressSet(address, class_id, object);
+  ereport(ERROR, (errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
+                  errmsg("%s would be dropped on this primary only", getObjectDescription(&address, false)),
+                  errdetail("An extension is each primary's own; what depends on it here belongs to all."),
+                  errhint("Drop what depends on it first.")));
+}
+
 void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void* arg) {
   if (previous_access_hook) previous_access_hook(access, class_id, object, sub_id, arg);
   if (access == OAT_POST_CREATE && sub_id == 0) {
@@ -168,6 +190,8 @@ void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
   // Of a default the hook tells the table and the column.
   if (access == OAT_POST_CREATE && class_id == AttrDefaultRelationId && capture.active)
     note_alteration_in(capture.context, &capture.made, RelationRelationId, object);
+  if (access == OAT_DROP && sub_id == 0 && guarding_drops && !capture.active && !replay.active)
+    check_dropped_along(class_id, object);
   if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 && !capture.active && !replay.active &&
       ddl_pool_attached() && is_shared_relation(object))
     refuse_outside();
@@ -288,6 +312,8 @@ void install_results_hooks() {
   relation_seam.relation_made = note_pages;
 }
 
+void guard_drops(bool on) { guarding_drops = on; }
+
 bool capturing() { return capture.active; }
 
 void begin_capture() { capture = {true, CurrentMemoryContext, {}, NIL}; }
@@ -301,7 +327,7 @@ bool end_capture(DdlRecord* record, bool exempt) {
   for (int kind = 0; kind < kMadeKinds; ++kind) record->made[kind] = done.made.relations_and_types[kind];
   record->columns = done.made.columns;
   record->toasted = done.made.toasted;
-  record->objects = done.made.objects;
+  record->objects = with_shells(done.made.objects);
   record->altered = done.made.altered;
   record->pages = done.pages;
   take_from_server(record);
@@ -327,7 +353,7 @@ void end_replay() {
 
 void finish_replay(const DdlRecord* record) {
   ListCell* cell;
-  if (record->outcome && *record->outcome) impose_object_oids(record->objects, replay.made.objects);
+  if (record->outcome && *record->outcome) impose_object_oids(record->objects, with_shells(replay.made.objects));
   impose_labels(record->labels);
   foreach (cell, record->shapes) {
     const auto* shape = static_cast<DdlShape*>(lfirst(cell));

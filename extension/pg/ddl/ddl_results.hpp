@@ -19,6 +19,10 @@ void drop_capture();  // the statement failed
 // primary's own affair.  `exempt`: the statement is about the extension itself, whose objects have no OIDs in common.
 bool end_capture(DdlRecord* record, bool exempt);
 
+// --- what stays here ---
+// On: dropping along what all primaries have is an ERROR.
+void guard_drops(bool on);
+
 // --- the replay ---
 bool replaying();
 void begin_replay(const DdlRecord* record);

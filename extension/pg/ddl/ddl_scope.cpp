@@ -6,18 +6,12 @@
 #include "extension/pg/ddl/sequence_scope.hpp"
 
 extern "C" {
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "commands/defrem.h"
 #include "nodes/makefuncs.h"
-#include "utils/fmgroids.h"
-#include "utils/syscache.h"
 }
 
 namespace gcl {
@@ -168,6 +162,10 @@ void check_alter_shared(const AlterTableCmd* command) {
     case AT_DisableTrigAll:
     case AT_EnableTrigUser:
     case AT_DisableTrigUser:
+    case AT_EnableRule:
+    case AT_EnableAlwaysRule:
+    case AT_EnableReplicaRule:
+    case AT_DisableRule:
     case AT_EnableRowSecurity:
     case AT_DisableRowSecurity:
     case AT_ForceRowSecurity:
@@ -344,49 +342,6 @@ void refuse_ddl(const char* what, const char* hint) {
 
 Oid find_relation(const RangeVar* name) { return name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid; }
 
-Oid gcl_access_method() { return get_table_am_oid(kName, true); }
-
-static bool is_shared(Oid relation, bool or_more) {
-  if (!OidIsValid(relation)) return false;
-  HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-  if (!HeapTupleIsValid(tuple)) return false;
-  const auto* form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
-  const char kind = form->relkind;
-  const Oid method = form->relam;
-  ReleaseSysCache(tuple);
-  if (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW || kind == RELKIND_TOASTVALUE)
-    return OidIsValid(method) && method == gcl_access_method();
-  if (kind == RELKIND_SEQUENCE && or_more) return OidIsValid(method);
-  if (kind == RELKIND_INDEX && or_more) return is_shared(IndexGetRelation(relation, true), false);
-  return false;
-}
-
-bool is_shared_table(Oid relation) { return is_shared(relation, false); }
-bool is_shared_relation(Oid relation) { return is_shared(relation, true); }
-
-static List* shared_relations(Oid schema, bool sequences) {
-  const Oid method = gcl_access_method();
-  List* tables = NIL;
-  if (!OidIsValid(method)) return NIL;
-  Relation catalog = table_open(RelationRelationId, AccessShareLock);
-  ScanKeyData key;
-  ScanKeyInit(&key, Anum_pg_class_relam, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(method));
-  SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 1, &key);
-  while (HeapTuple tuple = systable_getnext(scan)) {
-    const auto* form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
-    if ((form->relkind == RELKIND_SEQUENCE) != sequences) continue;
-    if (form->relkind == RELKIND_TOASTVALUE) continue;  // goes with its table
-    if (!OidIsValid(schema) || form->relnamespace == schema) tables = lappend_oid(tables, form->oid);
-  }
-  systable_endscan(scan);
-  table_close(catalog, AccessShareLock);
-  list_sort(tables, list_oid_cmp);
-  return tables;
-}
-
-List* shared_tables(Oid schema) { return shared_relations(schema, false); }
-List* shared_sequences(Oid schema) { return shared_relations(schema, true); }
-
 bool wants_heap_instead(Node* statement) {
   if (!names_gcl(nullptr)) return false;
   if (IsA(statement, CreateStmt)) {
@@ -468,12 +423,17 @@ DdlPlan plan_ddl(Node* statement) {
     case T_GrantStmt:
       return plan_grant(castNode(GrantStmt, statement));
     case T_AlterObjectSchemaStmt:
+      if (castNode(AlterObjectSchemaStmt, statement)->objectType == OBJECT_EXTENSION &&
+          strcmp(strVal(castNode(AlterObjectSchemaStmt, statement)->object), kName) == 0)
+        refuse_ddl("ALTER EXTENSION gcl", "Create it in that schema.");
       if (castNode(AlterObjectSchemaStmt, statement)->relation)
         return plan_on(castNode(AlterObjectSchemaStmt, statement)->relation, AccessExclusiveLock);
       return plan_object(statement);
     case T_CreateTrigStmt:
       return plan_on(castNode(CreateTrigStmt, statement)->relation, ShareRowExclusiveLock);
     case T_RuleStmt:
+      if (castNode(RuleStmt, statement)->event == CMD_SELECT)
+        refuse_if_shared(castNode(RuleStmt, statement)->relation, "turning a table into a view");
       return plan_on(castNode(RuleStmt, statement)->relation, AccessExclusiveLock);
     case T_CreatePolicyStmt:
       return plan_on(castNode(CreatePolicyStmt, statement)->table, AccessExclusiveLock);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "extension/pg/ddl/ddl_record.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 
 namespace gcl {
 
@@ -32,11 +33,5 @@ Oid find_relation(const RangeVar* name);  // InvalidOid: none; no lock
 // Whether a temporary table would get the default access method gcl and must be heap instead.
 bool wants_heap_instead(Node* statement);
 void use_heap_instead(Node* statement);
-
-Oid gcl_access_method();  // InvalidOid: the extension is not in this database
-bool is_shared_table(Oid relation);
-bool is_shared_relation(Oid relation);  // a shared table, an index of one, or a shared sequence
-List* shared_tables(Oid schema);        // OIDs; InvalidOid: of all schemas
-List* shared_sequences(Oid schema);
 
 }  // namespace gcl

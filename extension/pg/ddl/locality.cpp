@@ -4,6 +4,7 @@
 #include "extension/pg/ddl/ddl_sql.hpp"
 
 extern "C" {
+#include "access/transam.h"
 #include "catalog/pg_class.h"
 #include "utils/lsyscache.h"
 }
@@ -54,6 +55,7 @@ bool is_local_object(Oid catalog, Oid object) {
 }
 
 bool is_cluster_relation(Oid relation) {
+  if (OidIsValid(relation) && relation < FirstNormalObjectId) return true;  // the server's own catalogs
   if (is_shared_relation(relation)) return true;
   switch (get_rel_relkind(relation)) {
     case RELKIND_VIEW:

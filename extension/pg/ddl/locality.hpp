@@ -10,7 +10,8 @@ namespace gcl {
 bool any_is_local(const List* objects);
 bool is_local_object(Oid catalog, Oid object);
 
-// A gcl table, an index of one, or a view, composite type or sequence that is every primary's.
+// A gcl table, an index of one, a view, composite type or sequence that is every primary's, or one of the server's own
+// catalogs.
 bool is_cluster_relation(Oid relation);
 
 }  // namespace gcl

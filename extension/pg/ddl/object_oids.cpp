@@ -7,16 +7,32 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/indexing.h"
+#include "catalog/pg_amop.h"
+#include "catalog/pg_amproc.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_cast.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_constraint.h"
+#include "catalog/pg_conversion.h"
 #include "catalog/pg_default_acl.h"
 #include "catalog/pg_enum.h"
+#include "catalog/pg_event_trigger.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_namespace.h"
+#include "catalog/pg_opclass.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_opfamily.h"
 #include "catalog/pg_policy.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_rewrite.h"
+#include "catalog/pg_statistic_ext.h"
+#include "catalog/pg_transform.h"
 #include "catalog/pg_trigger.h"
+#include "catalog/pg_ts_config.h"
+#include "catalog/pg_ts_dict.h"
+#include "catalog/pg_ts_parser.h"
+#include "catalog/pg_ts_template.h"
 #include "catalog/pg_type.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -43,6 +59,24 @@ constexpr Reference kReferences[] = {
     // Triggers that PostgreSQL makes are named after their OIDs.
     {TriggerRelationId,
      "UPDATE pg_trigger SET tgname = replace(tgname, $1::text, $2::text) WHERE oid = $2 AND tgisinternal"},
+    {OperatorRelationId, "UPDATE pg_operator SET oprcom = $2 WHERE oprcom = $1"},
+    {OperatorRelationId, "UPDATE pg_operator SET oprnegate = $2 WHERE oprnegate = $1"},
+    {OperatorFamilyRelationId, "UPDATE pg_opclass SET opcfamily = $2 WHERE opcfamily = $1"},
+    {OperatorFamilyRelationId, "UPDATE pg_amop SET amopfamily = $2 WHERE amopfamily = $1"},
+    {OperatorFamilyRelationId, "UPDATE pg_amproc SET amprocfamily = $2 WHERE amprocfamily = $1"},
+    {TSConfigRelationId, "UPDATE pg_ts_config_map SET mapcfg = $2 WHERE mapcfg = $1"},
+    {OperatorClassRelationId, nullptr},
+    {AccessMethodOperatorRelationId, nullptr},
+    {AccessMethodProcedureRelationId, nullptr},
+    {CollationRelationId, nullptr},
+    {ConversionRelationId, nullptr},
+    {TSDictionaryRelationId, nullptr},
+    {TSParserRelationId, nullptr},
+    {TSTemplateRelationId, nullptr},
+    {TransformRelationId, nullptr},
+    {LanguageRelationId, nullptr},
+    {EventTriggerRelationId, nullptr},
+    {StatisticExtRelationId, nullptr},
     {PolicyRelationId, nullptr},
     {CastRelationId, nullptr},
     {DefaultAclRelationId, nullptr}};
@@ -62,6 +96,17 @@ void change_oid(Oid catalog, Oid was, Oid wanted) {
     if (reference.catalog == catalog && reference.update) catalog_change(reference.update, {from, to});
 }
 
+// The other half of an operator, that was named before anybody made it.
+List* add_shell(List* objects, Oid shell) {
+  if (!OidIsValid(shell) || OidIsValid(get_opcode(shell))) return objects;
+  ListCell* cell;
+  foreach (cell, objects)
+    if (static_cast<DdlObject*>(lfirst(cell))->oid == shell) return objects;
+  auto* object = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
+  *object = {OperatorRelationId, shell};
+  return lappend(objects, object);
+}
+
 DdlObject* object_at(const List* list, int i) { return static_cast<DdlObject*>(list_nth(list, i)); }
 
 }  // namespace
@@ -71,6 +116,18 @@ bool has_common_oid(Oid catalog) {
   for (const Reference& reference : kReferences)
     if (reference.catalog == catalog) return true;
   return false;
+}
+
+List* with_shells(const List* made) {
+  List* all = list_copy(made);
+  ListCell* cell;
+  foreach (cell, made) {
+    const auto* object = static_cast<DdlObject*>(lfirst(cell));
+    if (object->catalog != OperatorRelationId) continue;
+    all = add_shell(all, get_commutator(object->oid));
+    all = add_shell(all, get_negator(object->oid));
+  }
+  return all;
 }
 
 void impose_object_oids(const List* wanted, const List* made) {

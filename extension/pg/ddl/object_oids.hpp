@@ -6,9 +6,11 @@
 
 namespace gcl {
 
-// Whether objects of that catalog have one OID on all primaries.  Operators and their kin have not: nothing that is
-// shared names them.
+// Whether objects of that catalog have one OID on all primaries.
 bool has_common_oid(Oid catalog);
+
+// An operator may come with commutator and negator, which no hook tells of: adds those.
+List* with_shells(const List* made);  // DdlObject*
 
 // `made`: here, in order.  ERROR if those are not the author's, one for one.
 void impose_object_oids(const List* wanted, const List* made);

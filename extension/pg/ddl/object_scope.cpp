@@ -2,12 +2,16 @@
 
 #include "extension/pg/ddl/ddl_sql.hpp"
 #include "extension/pg/ddl/locality.hpp"
+#include "extension/pg/ddl/publications.hpp"
 
 extern "C" {
 #include "access/relation.h"
 #include "catalog/namespace.h"
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
+#include "commands/dbcommands.h"
+#include "commands/trigger.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
@@ -81,7 +85,9 @@ Where find_object(ObjectType type, Node* name) {
     case OBJECT_TSDICTIONARY:
     case OBJECT_TSPARSER:
     case OBJECT_TSTEMPLATE:
-    case OBJECT_TRANSFORM: {
+    case OBJECT_TRANSFORM:
+    case OBJECT_STATISTIC_EXT:
+    case OBJECT_EVENT_TRIGGER: {
       Relation relation = nullptr;
       const ObjectAddress found = get_object_address(type, name, &relation, AccessShareLock, true);
       if (relation) relation_close(relation, NoLock);
@@ -91,7 +97,9 @@ Where find_object(ObjectType type, Node* name) {
     case OBJECT_DOMCONSTRAINT:
     case OBJECT_LANGUAGE:
       return Where::kEverywhere;
-    default:  // roles, databases, tablespaces, and what is each primary's own
+    case OBJECT_DATABASE:
+      return strcmp(strVal(name), get_database_name(MyDatabaseId)) == 0 ? Where::kEverywhere : Where::kHere;
+    default:  // tablespaces, extensions, foreign servers: what is each primary's own
       return Where::kHere;
   }
 }
@@ -145,6 +153,55 @@ void check_owned(const List* roles, const char* what) {
   }
 }
 
+DdlPlan locking(DdlPlan plan, Oid relation, LOCKMODE mode) {
+  auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
+  *target = {relation, mode};
+  plan.targets = lappend(plan.targets, target);
+  return plan;
+}
+
+DdlPlan plan_statistics(const CreateStatsStmt* statement) {
+  ListCell* cell;
+  foreach (cell, statement->relations) {
+    if (!IsA(lfirst(cell), RangeVar)) continue;  // PostgreSQL says what is wrong
+    const Oid table = find_relation(lfirst_node(RangeVar, cell));
+    if (of_relation(table) == Where::kEverywhere) return locking(everywhere(), table, ShareUpdateExclusiveLock);
+  }
+  return local();
+}
+
+// It would fire for what other primaries do, and change what they have decided.
+DdlPlan plan_event_trigger(const AlterEventTrigStmt* statement) {
+  auto* name = makeString(statement->trigname);
+  if (statement->tgenabled == TRIGGER_FIRES_ALWAYS || statement->tgenabled == TRIGGER_FIRES_ON_REPLICA)
+    refuse_ddl("event triggers that fire on replicas", "It fires on the primary whose user ran the statement.");
+  return plan_for(OBJECT_EVENT_TRIGGER, reinterpret_cast<Node*>(name));
+}
+
+bool is_ours(const char* extension) { return strcmp(extension, "gcl") == 0; }
+
+// An extension is a primary's own: what belongs to all does not go with it.
+DdlPlan plan_dependence(const AlterObjectDependsStmt* statement) {
+  Where where;
+  Oid relation = InvalidOid;
+  if (statement->relation)
+    where = of_relation(relation = find_relation(statement->relation));
+  else
+    where = find_object(statement->objectType, statement->object);
+  if (where != Where::kEverywhere) return local();
+  if (!is_ours(strVal(statement->extname)))
+    refuse_ddl("DEPENDS ON EXTENSION of an extension other than gcl", "An extension is each primary's own.");
+  return OidIsValid(relation) ? locking(everywhere(), relation, AccessExclusiveLock) : everywhere();
+}
+
+DdlPlan plan_member(const AlterExtensionContentsStmt* statement) {
+  if (is_ours(statement->extname)) refuse_ddl("ALTER EXTENSION gcl", "Its members are those it comes with.");
+  if (statement->action > 0 && find_object(ObjectType(statement->objtype), statement->object) == Where::kEverywhere &&
+      OidIsValid(gcl_access_method()))
+    refuse_ddl("ALTER EXTENSION ... ADD of what all primaries have", "An extension is each primary's own.");
+  return local();
+}
+
 // One that replaces another may add columns to it.
 DdlPlan plan_view(const ViewStmt* statement) {
   if (statement->view->relpersistence == RELPERSISTENCE_TEMP) return local();
@@ -152,9 +209,7 @@ DdlPlan plan_view(const ViewStmt* statement) {
   const Oid old = statement->replace ? find_relation(statement->view) : InvalidOid;
   if (!OidIsValid(old) || get_rel_relkind(old) != RELKIND_VIEW) return plan;
   if (!is_cluster_relation(old)) return local();
-  auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
-  *target = {old, AccessExclusiveLock};
-  plan.targets = list_make1(target);
+  plan = locking(plan, old, AccessExclusiveLock);
   plan.changes_columns = true;
   return plan;
 }
@@ -186,8 +241,21 @@ bool may_be_object(NodeTag tag) {
     case T_AlterDefaultPrivilegesStmt:
     case T_AlterOwnerStmt:
     case T_CommentStmt:
+    case T_SecLabelStmt:
     case T_ReassignOwnedStmt:
     case T_DropOwnedStmt:
+    case T_CreateStatsStmt:
+    case T_AlterStatsStmt:
+    case T_CreateEventTrigStmt:
+    case T_AlterEventTrigStmt:
+    case T_CreatePLangStmt:
+    case T_AlterCollationStmt:
+    case T_AlterDatabaseSetStmt:
+    case T_AlterObjectDependsStmt:
+    case T_AlterExtensionContentsStmt:
+    case T_AlterTableMoveAllStmt:
+    case T_CreatePublicationStmt:
+    case T_AlterPublicationStmt:
       return true;
     default:
       return false;
@@ -208,6 +276,31 @@ DdlPlan plan_object(const Node* statement) {
       return plan_for(as<AlterOwnerStmt>(statement)->objectType, as<AlterOwnerStmt>(statement)->object);
     case T_CommentStmt:
       return plan_for(as<CommentStmt>(statement)->objtype, as<CommentStmt>(statement)->object);
+    case T_SecLabelStmt:
+      return plan_for(as<SecLabelStmt>(statement)->objtype, as<SecLabelStmt>(statement)->object);
+    case T_AlterCollationStmt:
+      return plan_for(OBJECT_COLLATION, reinterpret_cast<Node*>(as<AlterCollationStmt>(statement)->collname));
+    case T_CreateStatsStmt:
+      return plan_statistics(as<CreateStatsStmt>(statement));
+    case T_AlterStatsStmt:
+      return plan_for(OBJECT_STATISTIC_EXT, reinterpret_cast<Node*>(as<AlterStatsStmt>(statement)->defnames));
+    case T_AlterEventTrigStmt:
+      return plan_event_trigger(as<AlterEventTrigStmt>(statement));
+    case T_AlterDatabaseSetStmt:
+      return plan_for(OBJECT_DATABASE,
+                      reinterpret_cast<Node*>(makeString(as<AlterDatabaseSetStmt>(statement)->dbname)));
+    case T_AlterObjectDependsStmt:
+      return plan_dependence(as<AlterObjectDependsStmt>(statement));
+    case T_AlterExtensionContentsStmt:
+      return plan_member(as<AlterExtensionContentsStmt>(statement));
+    case T_AlterTableMoveAllStmt:
+      if (shared_tables(InvalidOid) != NIL)
+        refuse_ddl("ALTER ... ALL IN TABLESPACE", "Move the local tables one by one.");
+      return local();
+    case T_CreatePublicationStmt:
+    case T_AlterPublicationStmt:
+      check_publication(statement);
+      return local();
     case T_AlterDomainStmt:
       return plan_alter_domain(as<AlterDomainStmt>(statement));
     case T_ReassignOwnedStmt:

@@ -7,6 +7,7 @@
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/if_not_exists.hpp"
 #include "extension/pg/ddl/lock_table.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/sequence/copy_identity.hpp"
@@ -71,6 +72,21 @@ char* text_of(const Call& call) {
   return pnstrdup(text, length);
 }
 
+bool drops_an_extension(const Node* node) {
+  return IsA(node, DropStmt) && reinterpret_cast<const DropStmt*>(node)->removeType == OBJECT_EXTENSION;
+}
+
+// DROP EXTENSION of another than ours would take along what all primaries have and depends on it.
+void pass_on_local(const Call& call) {
+  if (!drops_an_extension(call.statement->utilityStmt) || !OidIsValid(gcl_access_method())) return pass_on(call);
+  guard_drops(true);
+  PG_TRY();
+  { pass_on(call); }
+  PG_FINALLY();
+  { guard_drops(false); }
+  PG_END_TRY();
+}
+
 DdlRecord* start_record(const Call& call) {
   auto* record = static_cast<DdlRecord*>(palloc0(sizeof(DdlRecord)));
   record->sql = text_of(call);
@@ -91,8 +107,7 @@ void run_captured(const Call& call, const DdlPlan& plan) {
   DdlRecord* record = start_record(call);
   record->targets = plan.targets;
   const Node* node = call.statement->utilityStmt;
-  const bool exempt = IsA(node, CreateExtensionStmt) ||
-                      (IsA(node, DropStmt) && reinterpret_cast<const DropStmt*>(node)->removeType == OBJECT_EXTENSION);
+  const bool exempt = IsA(node, CreateExtensionStmt) || drops_an_extension(node);
   volatile bool everywhere = true;
   begin_capture();
   PG_TRY();
@@ -115,6 +130,8 @@ void run_captured(const Call& call, const DdlPlan& plan) {
     PG_RE_THROW();
   }
   PG_END_TRY();
+  const bool* if_not_exists = if_not_exists_of(call.statement->utilityStmt);
+  if (if_not_exists && *if_not_exists && made_nothing(record)) return;
   if (everywhere) send_statement(record);
 }
 
@@ -200,7 +217,7 @@ void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree,
     use_heap_instead(call.statement->utilityStmt);
   }
   const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
-  if (plan.scope == DdlScope::kLocal || XactReadOnly || IsInParallelMode()) return pass_on(call);
+  if (plan.scope == DdlScope::kLocal || XactReadOnly || IsInParallelMode()) return pass_on_local(call);
   if (capturing())
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("DDL on gcl tables inside another DDL statement is not supported")));

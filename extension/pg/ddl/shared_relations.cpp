@@ -1,0 +1,59 @@
+#include "extension/pg/ddl/shared_relations.hpp"
+
+extern "C" {
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "commands/defrem.h"
+#include "utils/fmgroids.h"
+#include "utils/syscache.h"
+}
+
+namespace gcl {
+
+Oid gcl_access_method() { return get_table_am_oid("gcl", true); }
+
+static bool is_shared(Oid relation, bool or_more) {
+  if (!OidIsValid(relation)) return false;
+  HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+  if (!HeapTupleIsValid(tuple)) return false;
+  const auto* form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
+  const char kind = form->relkind;
+  const Oid method = form->relam;
+  ReleaseSysCache(tuple);
+  if (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW || kind == RELKIND_TOASTVALUE)
+    return OidIsValid(method) && method == gcl_access_method();
+  if (kind == RELKIND_SEQUENCE && or_more) return OidIsValid(method);
+  if (kind == RELKIND_INDEX && or_more) return is_shared(IndexGetRelation(relation, true), false);
+  return false;
+}
+
+bool is_shared_table(Oid relation) { return is_shared(relation, false); }
+bool is_shared_relation(Oid relation) { return is_shared(relation, true); }
+
+static List* shared_relations(Oid schema, bool sequences) {
+  const Oid method = gcl_access_method();
+  List* tables = NIL;
+  if (!OidIsValid(method)) return NIL;
+  Relation catalog = table_open(RelationRelationId, AccessShareLock);
+  ScanKeyData key;
+  ScanKeyInit(&key, Anum_pg_class_relam, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(method));
+  SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 1, &key);
+  while (HeapTuple tuple = systable_getnext(scan)) {
+    const auto* form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
+    if ((form->relkind == RELKIND_SEQUENCE) != sequences) continue;
+    if (form->relkind == RELKIND_TOASTVALUE) continue;  // goes with its table
+    if (!OidIsValid(schema) || form->relnamespace == schema) tables = lappend_oid(tables, form->oid);
+  }
+  systable_endscan(scan);
+  table_close(catalog, AccessShareLock);
+  list_sort(tables, list_oid_cmp);
+  return tables;
+}
+
+List* shared_tables(Oid schema) { return shared_relations(schema, false); }
+List* shared_sequences(Oid schema) { return shared_relations(schema, true); }
+
+}  // namespace gcl

@@ -1,0 +1,105 @@
+"""Every kind of DDL is done on all primaries alike, stays on its author, or is refused without a trace: no catalog differs silently."""
+import unittest
+
+from catalogs import Catalogs, change
+from ddl_kinds import BASE, FORMS
+from harness import Cluster, SqlError
+
+
+class Kinds(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3))
+        cls.sessions = {k: cls.cluster.session(k) for k in (1, 2, 3)}
+        cls.catalogs = {k: Catalogs(cls.cluster.session(k)) for k in (1, 2, 3)}
+        cls.cluster.sql(1, BASE)
+
+    def look(self):
+        """What changed on each primary since the last look."""
+        rows = {k: catalogs.rows() for k, catalogs in self.catalogs.items()}
+        changes = {k: change(self.rows[k], rows[k]) for k in rows}
+        self.rows = rows
+        return changes
+
+    def outcome(self, author, statement):
+        session = self.sessions[author]
+        session.run("ROLLBACK; RESET ALL")
+        state = None
+        try:
+            session.run(statement, 60)
+        except SqlError as error:
+            state = error.state
+        session.run("ROLLBACK")
+        changes = self.look()
+        changed = [k for k in changes if changes[k]]
+        if state:
+            self.assertEqual({}, {k: changes[k] for k in changed}, f"{statement} failed and left a trace")
+            return state
+        if changed == []:
+            return "nothing"
+        if changed == [author]:
+            return "local"
+        for k in changes:
+            self.assertEqual(changes[author], changes[k], f"primary {k} differs after: {statement}")
+        return "everywhere"
+
+    def test_every_kind(self):
+        self.rows = {k: catalogs.rows() for k, catalogs in self.catalogs.items()}
+        for i, (kind, statements) in enumerate(FORMS.items()):
+            for statement, wanted in statements:
+                with self.subTest(kind, statement=statement):
+                    self.assertEqual(wanted, self.outcome(i % 3 + 1, statement))
+
+
+class Names(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=2))
+        cls.one, cls.two = cls.cluster.session(1), cls.cluster.session(2)
+
+    def fails(self, state, session, text):
+        with self.assertRaises(SqlError) as caught:
+            session.run(text)
+        self.assertEqual(state, caught.exception.state)
+        return str(caught.exception)
+
+    def test_a_local_table_of_another_primary_is_in_the_way(self):
+        self.two.run("CREATE TABLE taken (a int) USING heap")
+        for clause in ("", "IF NOT EXISTS "):
+            self.assertIn("primary 2", self.fails("42P07", self.one, f"CREATE TABLE {clause}taken (a int) USING gcl"))
+        self.assertEqual([], self.one.run("SELECT 1 FROM pg_class WHERE relname = 'taken'"))
+        self.one.run("CREATE TABLE IF NOT EXISTS taken (b int) USING heap; DROP TABLE taken")
+        self.one.run("DROP TABLE IF EXISTS taken")
+        self.assertEqual(["0"], self.two.run("SELECT count(*) FROM taken"))
+
+    def test_two_primaries_create_the_same_name_at_once(self):
+        for what in ("TABLE same (a int PRIMARY KEY) USING gcl", "SCHEMA same", "TYPE same_type AS (a int)", "SEQUENCE same_seq"):
+            with self.subTest(what):
+                self.one.run(f"BEGIN; CREATE {what}")
+                self.two.send(f"CREATE {what}")
+                self.assertTrue(self.two.waits())
+                self.one.run("COMMIT")
+                with self.assertRaises(SqlError) as caught:
+                    self.two.result()
+                self.assertIn(caught.exception.state, ("42P07", "42P06", "42710"))
+        fingerprints = [s.one("SELECT gcl_ddl_fingerprint()") for s in (self.one, self.two)]
+        self.assertEqual(fingerprints[0], fingerprints[1])
+
+    def test_what_vacuum_corrects_on_one_primary_does_not_stop_ddl(self):
+        self.one.run("CREATE TABLE vacuumed (a int) USING gcl; CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
+                     "CREATE TRIGGER t BEFORE INSERT ON vacuumed FOR EACH ROW EXECUTE FUNCTION nothing(); DROP TRIGGER t ON vacuumed; VACUUM vacuumed")
+        self.assertEqual("f", self.one.one("SELECT relhastriggers FROM pg_class WHERE relname = 'vacuumed'"))
+        self.assertEqual("t", self.two.one("SELECT relhastriggers FROM pg_class WHERE relname = 'vacuumed'"))
+        self.two.run("ALTER TABLE vacuumed ADD b int")
+
+    def test_an_extension_of_one_primary_takes_nothing_along_that_is_everybodys(self):
+        for session in (self.one, self.two):
+            session.run("CREATE EXTENSION citext")
+        self.one.run("CREATE VIEW leaning AS SELECT 'x'::citext = 'X' AS c")
+        self.fails("2BP01", self.one, "DROP EXTENSION citext CASCADE")
+        self.two.run("DROP VIEW leaning")
+        self.one.run("DROP EXTENSION citext CASCADE")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
