@@ -1,5 +1,6 @@
 #include "extension/engine/blink/insert.hpp"
 
+#include "extension/engine/blink/erase.hpp"
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/scan.hpp"
 
@@ -89,10 +90,19 @@ bool key_may_be_there(Comparator& compare, const void* search, const Gap& gap) {
   return next.bytes != 0 && compare.compare(search, next.span()) == 0;
 }
 
+// Erases what a leaf has of dead entries, if they are many.
+Status erase_batch(const Ground& g, DeadEntries& dead) {
+  if (dead.count < kEraseMin) return {};
+  auto done = erase(g, dead);
+  return done || done.error() == Errc::kRestart ? Status{} : Status(done.error());
+}
+
 // Shows the caller every entry with the key.  `gate`: where they begin, if known.  kRestart: the caller waited.
-Status probe_all(const Tree& tree, Session& session, Comparator& compare, const void* search, PageId gate,
+// The dead ones met on the way leave, so that the next who comes does not meet them again.
+Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const void* search, PageId gate,
                  UniqueProbe& probe, InsertResult& result) {
-  Scan scan(tree, session, compare);
+  DeadEntries dead;
+  Scan scan(tree, *g.session, compare);
   scan.reset({.low = {.search = search, .complete = true}, .high = {.search = search, .complete = true}}, gate);
   for (;;) {
     Entry entry;
@@ -101,17 +111,22 @@ Status probe_all(const Tree& tree, Session& session, Comparator& compare, const 
       return next.error();
     else
       more = *next;
-    if (!more) return {};
+    if (!more) return erase_batch(g, dead);
     Verdict verdict;
     if (auto seen = probe.probe(entry); !seen)
       return seen.error();
     else
       verdict = *seen;
+    if (dead.leaf != scan.leaf()) {
+      GCL_TRY(erase_batch(g, dead));
+      dead.begin(scan.leaf());
+    }
+    if (verdict == Verdict::kDead) dead.add(entry.tid);
     if (verdict == Verdict::kAgain) return Errc::kRestart;
     if (verdict == Verdict::kConflict) {
       result.unique = false;
       result.conflict = entry.tid;
-      return {};
+      return erase_batch(g, dead);
     }
   }
 }
@@ -135,7 +150,7 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
       found = true;
       if (key_may_be_there(compare, search, a.gap)) {
         gate = {a.gap.page, a.gap.version};
-        const Status s = probe_all(*this, session, compare, search, gate.page, *probe, result);
+        const Status s = probe_all(*this, g, compare, search, gate.page, *probe, result);
         if (s.error() == Errc::kRestart) continue;
         if (!s) return s.error();
         if (!result.unique && unique == Unique::kCheck) return result;
@@ -162,9 +177,10 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
 }
 
 Result<InsertResult> Tree::check_unique(Session& session, Comparator& compare, const void* search, UniqueProbe& probe) {
+  const Ground g{pool_, &session, meta_, root_};
   for (;;) {
     InsertResult result;
-    const Status s = probe_all(*this, session, compare, search, {}, probe, result);
+    const Status s = probe_all(*this, g, compare, search, {}, probe, result);
     if (s) return result;
     if (s.error() != Errc::kRestart) return s.error();
   }

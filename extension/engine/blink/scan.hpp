@@ -38,6 +38,8 @@ class Scan {
   Result<bool> next(Entry& out);
   // The entry before (the last of the range at first).
   Result<bool> prev(Entry& out);
+  // The leaf that the last entry handed out was in, when it was read.
+  PageId leaf() const { return leaf_.id; }
 
  private:
   enum class Way : uint8_t { kSeekFirst, kSeekLow, kSeekLast, kSeekHigh, kRight, kLeft };

@@ -46,6 +46,7 @@ enum class Unique : uint8_t {
 // What the caller found behind an entry with an equal key.
 enum class Verdict : uint8_t {
   kFree,      // dead, or the caller's own to ignore: go on
+  kDead,      // as kFree; and nobody sees, or will see, a row by this entry (E1): it may be erased
   kConflict,  // a live row
   kAgain,     // the caller waited for a transaction: look at everything anew
 };

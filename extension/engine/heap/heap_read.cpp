@@ -190,7 +190,9 @@ Result<RowProbe> Heap::probe(Tid root) {
   GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, copy));
   HeapPage view(copy);
   uint16_t line = chain_start(view, root.offset);
-  found.dead_to_all = true;
+  // A place that is unused, or another chain's, is nothing to conclude from.
+  found.dead_to_all = line != 0 || (root.offset >= 1 && root.offset <= view.lines() &&
+                                    view.line(root.offset).state() == LineState::kDead);
   while (line != 0) {
     RowHeader row = view.row_header(line);
     TxnId running{};

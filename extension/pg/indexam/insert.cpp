@@ -2,6 +2,7 @@
 #include "extension/engine/blink/tree.hpp"
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/host.hpp"
+#include "extension/engine/txn/transaction.hpp"
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/compare.hpp"
 #include "extension/pg/indexam/open.hpp"
@@ -45,7 +46,7 @@ class RowsProbe final : public engine::blink::UniqueProbe {
       return Verdict::kFree;
     }
     const RowProbe row = look(entry.tid);
-    if (row.kind == RowProbe::kDead) return Verdict::kFree;
+    if (row.kind == RowProbe::kDead) return row.dead_to_all || dead_now(entry.tid) ? Verdict::kDead : Verdict::kFree;
     if (row.kind == RowProbe::kRunning && wait_) {
       until_ok(index_, [&] { return waiter().wait_for(row.by, engine::WaitFor::kUniqueKey); });
       return Verdict::kAgain;
@@ -61,11 +62,21 @@ class RowsProbe final : public engine::blink::UniqueProbe {
     return *until_done(table_, [&] { return heap_of(table_).probe(tid); });
   }
 
+  // Whether a row that some snapshot might have seen is dead to all by now.  Who meets many of them asks once how far
+  // the horizon has come.
+  bool dead_now(Tid tid) {
+    if (++recently_dead_ != kAskAfter) return false;
+    until_ok(index_, [] { return txns().refresh_horizon(); });
+    return look(tid).dead_to_all;
+  }
+
   Relation table_;
   Relation index_;
   Tid own_;
   bool wait_;  // false: whoever might be there is a conflict, to be checked again at the end of the statement
   bool found_own_ = false;
+  uint32_t recently_dead_ = 0;
+  static constexpr uint32_t kAskAfter = 8;
 };
 
 [[noreturn]] void report_duplicate(Relation index, Relation table, Datum* values, bool* isnull) {

@@ -1,0 +1,49 @@
+#include "extension/engine/blink/erase.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "extension/engine/blink/image.hpp"
+
+namespace engine::blink {
+
+static_assert(std::is_trivially_destructible_v<DeadEntries>);  // I-B1
+
+Erased take_out(bufmgr::MiniTransaction& change, bufmgr::ExclusiveGuard& page, const Head& head,
+                std::span<const Tid> dead) {
+  Link links[kPerPageMax];
+  Erased result{.right = head.special.right};
+  uint32_t first = head.count, garbage = head.special.garbage;
+  for (uint32_t i = 0; i < head.count; ++i) {
+    Link link;
+    VERIFY(read_link(Source::plain(page.bytes()), head, i, link));
+    if (!std::binary_search(dead.begin(), dead.end(), load_tid(page.bytes() + link.offset))) {
+      links[result.kept++] = link;
+      continue;
+    }
+    if (result.gone++ == 0) first = i;
+    garbage += align8(link.bytes);
+  }
+  if (result.gone == 0) return result;
+  change.join(page);
+  const auto moved = uint32_t((result.kept - first) * sizeof(Link));
+  if (moved != 0) change.write(page, kPageBody + first * uint32_t(sizeof(Link)), links + first, moved);
+  change.set(page, offsetof(PageHeader, lower), uint16_t(kPageBody + result.kept * sizeof(Link)));
+  change.set(page, kSpecialAt + offsetof(Special, garbage), uint16_t(garbage));
+  return result;
+}
+
+Result<Erased> erase(const Ground& g, DeadEntries& dead) {
+  std::sort(dead.tid, dead.tid + dead.count);
+  bufmgr::MiniTransaction change(*g.pool, *g.session);
+  GCL_TRY(change.reserve(log_space(1)));
+  auto page = g.pool->fix_exclusive(*g.session, dead.leaf);
+  if (!page) return page.error();
+  const Head head = head_of(*page);
+  if (!head.leaf()) return Errc::kRestart;
+  const Erased result = take_out(change, *page, head, {dead.tid, dead.count});
+  if (result.gone != 0) change.commit();
+  return result;
+}
+
+}  // namespace engine::blink
