@@ -155,7 +155,7 @@ class LockTable(unittest.TestCase):
         self.free()
 
     def test_who_may_not_lock_disturbs_nobody(self):
-        self.cluster.everywhere("CREATE ROLE nobody_special")
+        self.cluster.sql(1, "CREATE ROLE nobody_special")
         self.session(2, "BEGIN", WRITE)
         stranger = self.session(1, "SET ROLE nobody_special", "BEGIN")
         self.refused(stranger, "LOCK TABLE t", "42501", within=3)  # at once, though it would have had to wait

@@ -243,7 +243,7 @@ void start(int slot) {
 void gcl_ddl_apply_main(Datum slot) {
   using namespace gcl;
   gcl::start(DatumGetInt32(slot));
-  apply_log();
+  apply_log(self->until);
   if (self->catch_up_only) {
     self->caught_up = true;
     proc_exit(0);

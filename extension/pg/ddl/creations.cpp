@@ -5,6 +5,7 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/indexing.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "utils/fmgroids.h"
@@ -90,6 +91,8 @@ void note_creation(Creations* made, Oid catalog, Oid object) {
     note_relation(made, object);
   else if (catalog == TypeRelationId)
     note_type(made, object);
+  else if (catalog == AuthIdRelationId)
+    made->relations_and_types[kMadeRole] = lappend_oid(made->relations_and_types[kMadeRole], object);
   else
     made->objects = append(made->objects, catalog, object);
 }

@@ -72,7 +72,7 @@ uint64_t beginning(const char* mine, uint64_t position) {
 
 }  // namespace
 
-void apply_log() {
+void apply_log(uint64_t until) {
   MemoryContext caller = CurrentMemoryContext;
   StartTransactionCommand();
   uint64_t position = load_position(MyDatabaseId).applied;
@@ -81,7 +81,8 @@ void apply_log() {
   CommitTransactionCommand();
   MemoryContextSwitchTo(caller);
   if (!has_history) position = beginning(mine, position);
-  visit_entries(mine, position, [](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
+  visit_entries(mine, position, [until](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
+    if (until != 0 && entry.number > until) return false;
     // Our own are in our catalogs if they committed at all.
     if (head.author == ddl_node()) return true;
     const DdlFate fate = ddl_fate(entry.txn);
@@ -91,20 +92,41 @@ void apply_log() {
   pfree(mine);
 }
 
-List* databases_in_log() {
-  List* names = NIL;
+static DdlStep* new_step(char* database, uint64_t until) {
+  auto* step = static_cast<DdlStep*>(palloc(sizeof(DdlStep)));
+  *step = {database, until};
+  return step;
+}
+
+List* steps_to_catch_up() {
+  List *steps = NIL, *left = NIL;  // of every database: its newest entry that no step is for
   engine::DdlLogEntry entry;
   for (ddl_log_first(&entry); entry.valid(); ddl_log_next(&entry)) {
     StringInfoData body;
     read_entry(entry, &body);
     const DdlLogHead head = read_log_head(&body);
     pfree(body.data);
-    bool known = head.author == ddl_node();
+    if (head.author == ddl_node()) continue;
+    DdlStep* mine = nullptr;
     ListCell* cell;
-    foreach (cell, names) known |= strcmp(static_cast<char*>(lfirst(cell)), head.database) == 0;
-    if (!known) names = lappend(names, head.database);
+    foreach (cell, left) {
+      auto* other = static_cast<DdlStep*>(lfirst(cell));
+      if (strcmp(other->database, head.database) == 0) {
+        mine = other;
+      } else if (head.shared && other->until != 0) {
+        steps = lappend(steps, new_step(other->database, other->until));
+        other->until = 0;
+      }
+    }
+    if (!mine) left = lappend(left, mine = new_step(head.database, 0));
+    mine->until = entry.number;
+    if (!head.shared || list_length(left) == 1) continue;
+    steps = lappend(steps, new_step(mine->database, mine->until));
+    mine->until = 0;
   }
-  return names;
+  ListCell* cell;
+  foreach (cell, left) steps = lappend(steps, new_step(static_cast<DdlStep*>(lfirst(cell))->database, 0));
+  return steps;
 }
 
 }  // namespace gcl

@@ -7,9 +7,16 @@ namespace gcl {
 
 // Runs, in order, what other primaries committed in this database and this one has not applied; stops before a
 // transaction that is still running.  An ERROR leaves all earlier ones applied.  REQUIRES: not in a transaction.
-void apply_log();
+// `until`: number of the last entry that is wanted; 0: all.
+void apply_log(uint64_t until = 0);
 
-// Names (char*) of the databases the log speaks of.
-List* databases_in_log();
+struct DdlStep {
+  char* database;
+  uint64_t until;  // as apply_log() wants it
+};
+
+// How to catch up with all databases the log speaks of (DdlStep*).  Each has a history of its own, but roles are in
+// all: what concerns roles comes after everything that is older in any database, and before everything that is newer.
+List* steps_to_catch_up();
 
 }  // namespace gcl

@@ -1,5 +1,5 @@
-// The digest of catalog rows: what must be equal on every primary, and nothing else (no OIDs of roles or access
-// methods, which each primary has its own of).
+// The digest of catalog rows: what must be equal on every primary, and nothing else (no OIDs of access methods, nor of
+// roles older than the extension, which each primary has its own of).
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_sql.hpp"
 
@@ -62,6 +62,10 @@ constexpr const char* kQuery = R"sql(
       FROM unnest($2, $3) AS g(catalog, oid)
       CROSS JOIN LATERAL pg_identify_object(g.catalog, g.oid, 0) i
       LEFT JOIN pg_proc p ON g.catalog = 'pg_proc'::regclass AND p.oid = g.oid
+    UNION ALL
+    SELECT concat_ws('|', 'role', r.oid, r.rolname, r.rolsuper, r.rolinherit, r.rolcreaterole, r.rolcreatedb, r.rolcanlogin,
+                     r.rolreplication, r.rolbypassrls, r.rolconnlimit, r.rolvaliduntil)
+      FROM pg_roles r JOIN unnest($2, $3) AS g(catalog, oid) ON g.catalog = 'pg_authid'::regclass AND r.oid = g.oid
     UNION ALL
     SELECT concat_ws('|', 'label', e.oid, e.enumtypid, e.enumsortorder, e.enumlabel)
       FROM pg_enum e JOIN unnest($2, $3) AS g(catalog, oid) ON g.catalog = 'pg_type'::regclass AND g.oid = e.enumtypid

@@ -200,12 +200,18 @@ bool any_live_record() {
 
 void write_log_record(StringInfo to) {
   int live = 0;
+  bool shared = false;
   ListCell* cell;
-  foreach (cell, exchange.kept) live += !static_cast<Kept*>(lfirst(cell))->rolled_back;
+  foreach (cell, exchange.kept) {
+    const auto* kept = static_cast<Kept*>(lfirst(cell));
+    live += !kept->rolled_back;
+    shared |= !kept->rolled_back && kept->record->shared;
+  }
   initStringInfo(to);
   pq_sendstring(to, exchange.database);
   pq_sendint32(to, ddl_node());
   pq_sendbyte(to, !OidIsValid(gcl_access_method()));
+  pq_sendbyte(to, shared);
   pq_sendint32(to, uint32_t(live));
   foreach (cell, exchange.kept) {
     const auto* kept = static_cast<Kept*>(lfirst(cell));
@@ -372,6 +378,7 @@ DdlLogHead read_log_head(StringInfo from) {
   head.database = pstrdup(pq_getmsgrawstring(from));
   head.author = int(pq_getmsgint(from, 4));
   head.ends = pq_getmsgbyte(from) != 0;
+  head.shared = pq_getmsgbyte(from) != 0;
   head.records = int(pq_getmsgint(from, 4));
   return head;
 }

@@ -32,6 +32,7 @@ struct DdlLogHead {
   char* database;
   int author;
   bool ends;    // the extension was not in the database any more
+  bool shared;  // roles, which all databases have, are among it
   int records;  // follow
 };
 DdlLogHead read_log_head(StringInfo from);

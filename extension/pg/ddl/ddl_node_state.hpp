@@ -15,6 +15,7 @@ struct DdlWorker {  // guarded by the node state's lock, but for the volatile on
   char database[NAMEDATALEN];
   pid_t pid;               // 0: not running
   bool catch_up_only;      // ends when it has applied the log
+  uint64_t until;          // as far as this entry; 0: all of it
   bool caught_up;          // what became of that
   volatile uint64_t busy;  // number of the message it is at; 0: none
   volatile uint64_t stop;  // messages up to this number are waited for no longer; SIGUSR2 tells

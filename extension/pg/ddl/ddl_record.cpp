@@ -8,7 +8,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint32_t kRecordMagic = 0x44444c34;  // "DDL4"
+constexpr uint32_t kRecordMagic = 0x44444c35;  // "DDL5"
 
 template <class T>
 T* make() {
@@ -148,6 +148,7 @@ void write_record(StringInfo to, const DdlRecord* record) {
   pq_sendint32(to, kRecordMagic);
   write_text(to, record->sql);
   write_text(to, record->role);
+  write_text(to, record->session_role);
   pq_sendint32(to, uint32_t(list_length(record->settings)));
   foreach (cell, record->settings) {
     const auto* setting = static_cast<DdlSetting*>(lfirst(cell));
@@ -182,6 +183,7 @@ void write_record(StringInfo to, const DdlRecord* record) {
     pq_sendint64(to, uint64_t(sequence->last));
     pq_sendbyte(to, sequence->called);
   }
+  pq_sendbyte(to, record->shared);
   write_text(to, record->outcome);
 }
 
@@ -190,6 +192,7 @@ DdlRecord* read_record(StringInfo from) {
   auto* record = make<DdlRecord>();
   record->sql = read_text(from);
   record->role = read_text(from);
+  record->session_role = read_text(from);
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
     auto* setting = make<DdlSetting>();
     setting->name = read_text(from);
@@ -223,6 +226,7 @@ DdlRecord* read_record(StringInfo from) {
     sequence->called = pq_getmsgbyte(from) != 0;
     record->sequences = lappend(record->sequences, sequence);
   }
+  record->shared = pq_getmsgbyte(from) != 0;
   record->outcome = read_text(from);
   return record;
 }

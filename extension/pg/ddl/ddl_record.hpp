@@ -30,6 +30,7 @@ enum DdlMade {
   kMadeArray,
   kMadeMultirange,
   kMadeMultirangeArray,
+  kMadeRole,
   kMadeKinds
 };
 
@@ -65,6 +66,7 @@ struct DdlSequence {  // what the statement found of a sequence that it changes
 struct DdlRecord {
   char* sql;
   char* role;
+  char* session_role;
   List* settings;          // DdlSetting*
   List* targets;           // DdlTarget*
   List* path;              // of int: open savepoints of the author, outermost first
@@ -77,6 +79,7 @@ struct DdlRecord {
   List* shapes;            // DdlShape*
   List* labels;            // DdlLabel*
   List* sequences;         // DdlSequence*
+  bool shared;             // it is about roles, which all databases have
   char* outcome;           // digest of what the statement left in the catalogs; "" for none
 };
 

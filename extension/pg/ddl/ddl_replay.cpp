@@ -90,6 +90,27 @@ void run_statement(const DdlRecord* record) {
   PopActiveSnapshot();
 }
 
+// SESSION_USER and CURRENT_USER mean in it what they meant to the author.
+void run_as_author(const DdlRecord* record) {
+  const Oid before = GetSessionUserId();
+  const Oid session_role = get_role_oid(record->session_role, false);
+  Oid user;
+  int context;
+  GetUserIdAndSecContext(&user, &context);
+  PG_TRY();
+  {
+    SetSessionAuthorization(session_role, superuser_arg(session_role));
+    SetUserIdAndSecContext(get_role_oid(record->role, false), context);
+    run_statement(record);
+  }
+  PG_FINALLY();
+  {
+    SetUserIdAndSecContext(user, context);
+    SetSessionAuthorization(before, superuser_arg(before));
+  }
+  PG_END_TRY();
+}
+
 }  // namespace
 
 void DdlReplay::begin() {
@@ -140,12 +161,7 @@ void DdlReplay::lock(const List* targets, int lock_timeout_ms) {
 void DdlReplay::run(const DdlRecord* record) {
   const int nest = NewGUCNestLevel();
   take_settings(record);
-  Oid user;
-  int context;
-  GetUserIdAndSecContext(&user, &context);
-  SetUserIdAndSecContext(get_role_oid(record->role, false), context);
-  run_statement(record);
-  SetUserIdAndSecContext(user, context);
+  run_as_author(record);
   AtEOXact_GUC(true, nest);
   PushActiveSnapshot(GetTransactionSnapshot());
   finish_replay(record);

@@ -6,6 +6,7 @@ extern "C" {
 #include "catalog/dependency.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_attrdef.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -68,6 +69,8 @@ Oid* next_oid(int kind) {
       return &binary_upgrade_next_array_pg_type_oid;
     case kMadeMultirange:
       return &binary_upgrade_next_mrng_pg_type_oid;
+    case kMadeRole:
+      return &binary_upgrade_next_pg_authid_oid;
     default:
       return &binary_upgrade_next_mrng_array_pg_type_oid;
   }
@@ -234,7 +237,17 @@ List* objects_of(const DdlRecord* record) {
   ListCell* cell;
   foreach (cell, list_concat_copy(record->objects, record->altered))
     if (has_common_oid(static_cast<DdlObject*>(lfirst(cell))->catalog)) all = lappend(all, lfirst(cell));
+  foreach (cell, record->made[kMadeRole]) {
+    auto* role = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
+    *role = {AuthIdRelationId, lfirst_oid(cell)};
+    all = lappend(all, role);
+  }
   return all;
+}
+
+Oid catalog_of(int kind) {
+  if (kind == kMadeRole) return AuthIdRelationId;
+  return kind <= kMadeToast ? Oid{RelationRelationId} : Oid{TypeRelationId};
 }
 
 // Everything that was made or altered, as objects.
@@ -244,7 +257,7 @@ List* touched_by(const DdlRecord* record) {
     ListCell* cell;
     foreach (cell, record->made[kind]) {
       auto* object = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
-      *object = {kind <= kMadeToast ? Oid{RelationRelationId} : Oid{TypeRelationId}, lfirst_oid(cell)};
+      *object = {catalog_of(kind), lfirst_oid(cell)};
       all = lappend(all, object);
     }
   }
@@ -320,7 +333,7 @@ void begin_capture() { capture = {true, CurrentMemoryContext, {}, NIL}; }
 
 void drop_capture() { capture = {}; }
 
-bool end_capture(DdlRecord* record, bool exempt) {
+bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt) {
   const Capture done = capture;
   capture = {};
   if (exempt) return true;
@@ -331,7 +344,9 @@ bool end_capture(DdlRecord* record, bool exempt) {
   record->altered = done.made.altered;
   record->pages = done.pages;
   take_from_server(record);
-  if (!belongs_to_all(record)) return false;
+  record->shared = plan.shared;
+  if (plan.owned) record->objects = record->altered = NIL;  // this primary's own are among them
+  if (!plan.owned && !belongs_to_all(record)) return false;
   collect_shapes(record);
   record->labels = labels_of(enums_of(record));
   record->outcome = digest_of(relations_of(record), objects_of(record));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "extension/pg/ddl/ddl_record.hpp"
+#include "extension/pg/ddl/ddl_scope.hpp"
 
 namespace gcl {
 
@@ -17,7 +18,7 @@ void begin_capture();
 void drop_capture();  // the statement failed
 // Fills in made .. outcome; raises if the statement did something that cannot be replayed.  False: all it did is this
 // primary's own affair.  `exempt`: the statement is about the extension itself, whose objects have no OIDs in common.
-bool end_capture(DdlRecord* record, bool exempt);
+bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt);
 
 // --- what stays here ---
 // On: dropping along what all primaries have is an ERROR.

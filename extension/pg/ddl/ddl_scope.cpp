@@ -3,6 +3,7 @@
 #include "extension/pg/ddl/foreign_keys.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/object_scope.hpp"
+#include "extension/pg/ddl/role_scope.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 
 extern "C" {
@@ -388,7 +389,7 @@ bool may_concern_us(const Node* statement) {
     case T_AlterPolicyStmt:
       return true;
     default:
-      return may_be_object(nodeTag(statement));
+      return may_be_role(nodeTag(statement)) || may_be_object(nodeTag(statement));
   }
 }
 
@@ -451,7 +452,7 @@ DdlPlan plan_ddl(Node* statement) {
       if (strcmp(castNode(AlterExtensionStmt, statement)->extname, kName) == 0) refuse_ddl("ALTER EXTENSION gcl");
       return local();
     default:
-      return plan_object(statement);
+      return may_be_role(nodeTag(statement)) ? plan_role(statement) : plan_object(statement);
   }
 }
 

@@ -20,6 +20,8 @@ struct DdlPlan {
   bool changes_columns;       // of the first target: adds some, or gives them other types
   List* sequences = nullptr;  // OIDs, of the targets: whose definition or value it changes
   bool leaves = false;        // the sequence becomes this primary's own: the others drop it
+  bool shared = false;        // about roles, which all databases have
+  bool owned = false;         // about all that a role has, local objects included
 };
 
 // Asked first, by the node's kind alone: most statements, EXECUTE and BEGIN among them, must cost next to nothing.

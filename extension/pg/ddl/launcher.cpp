@@ -6,6 +6,7 @@
 #include "extension/pg/ddl/ddl_news.hpp"
 #include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
+#include "extension/pg/ddl/ddl_position.hpp"
 
 extern "C" {
 #include "access/heapam.h"
@@ -68,7 +69,7 @@ int slot_of(const char* database) {
 }
 
 // -1: no slot or no room for another background worker.
-int start_worker(const char* database, bool catch_up_only) {
+int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
   int slot = 0;
   while (slot < kApplyWorkersMax && runs(slot)) ++slot;
   if (slot == kApplyWorkersMax) return -1;
@@ -76,6 +77,7 @@ int start_worker(const char* database, bool catch_up_only) {
   strlcpy(worker.database, database, NAMEDATALEN);
   worker.catch_up_only = catch_up_only;
   worker.caught_up = false;
+  worker.until = until;
 
   BackgroundWorker request{};
   request.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
@@ -92,8 +94,8 @@ int start_worker(const char* database, bool catch_up_only) {
   return RegisterDynamicBackgroundWorker(&request, &handles[slot]) ? slot : -1;
 }
 
-bool catch_up(const char* database) {
-  const int slot = start_worker(database, true);
+bool catch_up(const char* database, uint64_t until) {
+  const int slot = start_worker(database, true, until);
   if (slot < 0) {
     ereport(WARNING,
             (errmsg("no background worker is free to catch up with DDL"), errhint("Raise max_worker_processes.")));
@@ -107,19 +109,21 @@ bool catch_up(const char* database) {
 
 // A database that was dropped, or that nobody has made here yet, is not waited for: its log is applied by the first
 // worker that is started for it.
-bool is_here(const char* database) {
-  bool here = false;
+Oid find_database(const char* database) {
+  Oid found = InvalidOid;
   StartTransactionCommand();
   (void)GetTransactionSnapshot();
   // A plain scan, as the autovacuum launcher's: without a database no index of a catalog can be relied on.
   Relation catalog = table_open(DatabaseRelationId, AccessShareLock);
   TableScanDesc scan = table_beginscan_catalog(catalog, 0, nullptr);
-  while (HeapTuple tuple = heap_getnext(scan, ForwardScanDirection))
-    here |= strcmp(NameStr(reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple))->datname), database) == 0;
+  while (HeapTuple tuple = heap_getnext(scan, ForwardScanDirection)) {
+    const auto* form = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple));
+    if (strcmp(NameStr(form->datname), database) == 0) found = form->oid;
+  }
   table_endscan(scan);
   table_close(catalog, AccessShareLock);
   CommitTransactionCommand();
-  return here;
+  return found;
 }
 
 bool catch_up_all() {
@@ -127,10 +131,13 @@ bool catch_up_all() {
   MemoryContext caller = MemoryContextSwitchTo(context);
   bool all = true;
   ListCell* cell;
-  List* names = databases_in_log();
-  foreach (cell, names) {
-    const char* name = static_cast<char*>(lfirst(cell));
-    if (is_here(name)) all &= catch_up(name);
+  List* steps = steps_to_catch_up();
+  foreach (cell, steps) {
+    const auto* step = static_cast<DdlStep*>(lfirst(cell));
+    const Oid database = find_database(step->database);
+    MemoryContextSwitchTo(context);
+    if (!OidIsValid(database) || (step->until != 0 && load_position(database).applied >= step->until)) continue;
+    all = all && catch_up(step->database, step->until);
     MemoryContextSwitchTo(context);
   }
   MemoryContextSwitchTo(caller);

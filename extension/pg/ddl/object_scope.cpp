@@ -1,6 +1,5 @@
 #include "extension/pg/ddl/object_scope.hpp"
 
-#include "extension/pg/ddl/ddl_sql.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/publications.hpp"
 
@@ -13,7 +12,6 @@ extern "C" {
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
@@ -24,6 +22,12 @@ namespace {
 
 DdlPlan local() { return {DdlScope::kLocal, NIL, false}; }
 DdlPlan everywhere() { return {DdlScope::kCluster, NIL, false}; }
+
+DdlPlan about_roles() {
+  DdlPlan plan = everywhere();
+  plan.shared = true;
+  return plan;
+}
 
 // Tables whose columns may have to be looked at when a domain gets a constraint.
 DdlPlan everywhere_with_tables() {
@@ -96,6 +100,8 @@ Where find_object(ObjectType type, Node* name) {
     }
     case OBJECT_DOMCONSTRAINT:
     case OBJECT_LANGUAGE:
+    case OBJECT_ROLE:
+    case OBJECT_PARAMETER_ACL:
       return Where::kEverywhere;
     case OBJECT_DATABASE:
       return strcmp(strVal(name), get_database_name(MyDatabaseId)) == 0 ? Where::kEverywhere : Where::kHere;
@@ -105,6 +111,7 @@ Where find_object(ObjectType type, Node* name) {
 }
 
 DdlPlan plan_for(ObjectType type, Node* name) {
+  if (type == OBJECT_ROLE) return about_roles();
   return name && find_object(type, name) == Where::kEverywhere ? everywhere() : local();
 }
 
@@ -133,24 +140,6 @@ DdlPlan plan_alter_domain(const AlterDomainStmt* statement) {
   if (plan.scope == DdlScope::kLocal) return plan;
   const bool checks = statement->subtype == 'C' || statement->subtype == 'V' || statement->subtype == 'O';
   return checks ? everywhere_with_tables() : plan;
-}
-
-// Of all a role has, some is local and some is not: these statements would do one primary's share of a gcl table.
-void check_owned(const List* roles, const char* what) {
-  ListCell* cell;
-  foreach (cell, roles) {
-    const Oid role = get_rolespec_oid(lfirst_node(RoleSpec, cell), true);
-    const char* table = catalog_text(
-        "SELECT objid::regclass FROM pg_shdepend JOIN pg_database d ON d.oid = dbid AND datname = current_database()"
-        " WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_authid'::regclass AND refobjid = $1"
-        " AND objid = ANY ($2) LIMIT 1",
-        {oid_argument(role), oids_argument(list_concat(shared_tables(InvalidOid), shared_sequences(InvalidOid)))});
-    if (!table) continue;
-    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s: not supported for gcl tables yet", what),
-                    errdetail("Role \"%s\" owns or has privileges on gcl table \"%s\".", GetUserNameFromId(role, false),
-                              table),
-                    errhint("Use ALTER TABLE ... OWNER TO, DROP TABLE or REVOKE for each gcl table first.")));
-  }
 }
 
 DdlPlan locking(DdlPlan plan, Oid relation, LOCKMODE mode) {
@@ -242,8 +231,6 @@ bool may_be_object(NodeTag tag) {
     case T_AlterOwnerStmt:
     case T_CommentStmt:
     case T_SecLabelStmt:
-    case T_ReassignOwnedStmt:
-    case T_DropOwnedStmt:
     case T_CreateStatsStmt:
     case T_AlterStatsStmt:
     case T_CreateEventTrigStmt:
@@ -269,6 +256,7 @@ DdlPlan plan_object(const Node* statement) {
     case T_GrantStmt:
       return plan_for_all(as<GrantStmt>(statement)->objtype, as<GrantStmt>(statement)->objects);
     case T_RenameStmt:
+      if (as<RenameStmt>(statement)->renameType == OBJECT_ROLE) return about_roles();
       return plan_for(as<RenameStmt>(statement)->renameType, as<RenameStmt>(statement)->object);
     case T_AlterObjectSchemaStmt:
       return plan_for(as<AlterObjectSchemaStmt>(statement)->objectType, as<AlterObjectSchemaStmt>(statement)->object);
@@ -303,12 +291,6 @@ DdlPlan plan_object(const Node* statement) {
       return local();
     case T_AlterDomainStmt:
       return plan_alter_domain(as<AlterDomainStmt>(statement));
-    case T_ReassignOwnedStmt:
-      check_owned(as<ReassignOwnedStmt>(statement)->roles, "REASSIGN OWNED");
-      return local();
-    case T_DropOwnedStmt:
-      check_owned(as<DropOwnedStmt>(statement)->roles, "DROP OWNED");
-      return local();
     case T_ViewStmt:
       return plan_view(as<ViewStmt>(statement));
     default:

@@ -9,6 +9,7 @@
 #include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/ddl/if_not_exists.hpp"
 #include "extension/pg/ddl/lock_table.hpp"
+#include "extension/pg/ddl/role_statement.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/sequence/copy_identity.hpp"
 #include "extension/pg/sequence/sequence_functions.hpp"
@@ -91,6 +92,7 @@ DdlRecord* start_record(const Call& call) {
   auto* record = static_cast<DdlRecord*>(palloc0(sizeof(DdlRecord)));
   record->sql = text_of(call);
   record->role = GetUserNameFromId(GetUserId(), false);
+  record->session_role = GetUserNameFromId(GetSessionUserId(), false);
   record->path = savepoint_path();
   record->outcome = pstrdup("");
   for (const char* name : kSettings) {
@@ -122,7 +124,8 @@ void run_captured(const Call& call, const DdlPlan& plan) {
     pass_on(call);
     CommandCounterIncrement();
     if (before) raise_versions(before);
-    everywhere = end_capture(record, exempt);
+    everywhere = end_capture(record, plan, exempt);
+    if (char* text = text_with_verifier(node)) record->sql = text;
   }
   PG_CATCH();
   {

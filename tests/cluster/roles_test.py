@@ -1,0 +1,166 @@
+"""Roles are every primary's: one OID, one verifier, the same memberships, settings and privileges."""
+import glob
+import os
+import unittest
+
+from catalogs import Catalogs, change
+from harness import Cluster, SqlError
+
+ROLES = """SELECT oid, rolname, rolsuper, rolcreaterole, rolcanlogin, rolconnlimit, rolpassword, rolvaliduntil FROM pg_authid WHERE oid >= 16384 ORDER BY oid;
+           SELECT roleid::regrole, member::regrole, grantor::regrole, admin_option FROM pg_auth_members WHERE member >= 16384 ORDER BY 1, 2;
+           SELECT setrole::regrole, datname, setconfig FROM pg_db_role_setting LEFT JOIN pg_database d ON d.oid = setdatabase ORDER BY 1, 2"""
+
+
+class Roles(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3))
+        cls.connect()
+
+    @classmethod
+    def connect(cls):
+        cls.sessions = {k: cls.cluster.session(k) for k in (1, 2, 3)}
+
+    def on(self, k, text):
+        self.sessions[k].run("ROLLBACK; RESET ALL; RESET SESSION AUTHORIZATION")
+        return self.sessions[k].run(text)
+
+    def same(self, query):
+        first, *others = [self.on(k, query) for k in (1, 2, 3)]
+        for answer in others:
+            self.assertEqual(first, answer)
+        return first
+
+    def refused(self, state, k, text):
+        with self.assertRaises(SqlError) as caught:
+            self.on(k, text)
+        self.assertEqual(state, caught.exception.state)
+        return str(caught.exception)
+
+    def tearDown(self):
+        self.same(ROLES)
+        self.same("SELECT gcl_ddl_fingerprint()")
+
+    def test_every_statement_on_roles(self):
+        catalogs = {k: Catalogs(self.cluster.session(k)) for k in (1, 2, 3)}
+        before = {k: c.rows() for k, c in catalogs.items()}
+        statements = """CREATE ROLE ro
+            ALTER ROLE ro LOGIN CONNECTION LIMIT 7 VALID UNTIL '2030-01-01' PASSWORD 'secret'
+            GRANT pg_monitor TO ro WITH ADMIN OPTION
+            ALTER ROLE ro SET work_mem = '1MB'
+            ALTER ROLE ro IN DATABASE postgres SET search_path = pg_catalog, public
+            COMMENT ON ROLE ro IS 'of all'
+            ALTER ROLE ro RENAME TO ro2
+            CREATE USER "an ""odd"" one" SUPERUSER NOINHERIT CREATEDB CREATEROLE REPLICATION BYPASSRLS PASSWORD 'x''y\\z' IN ROLE ro2 ROLE pg_checkpoint ADMIN pg_signal_backend
+            ALTER ROLE "an ""odd"" one" NOSUPERUSER INHERIT NOBYPASSRLS PASSWORD NULL
+            CREATE GROUP gr USER ro2 SYSID 77
+            ALTER GROUP gr DROP USER ro2
+            ALTER GROUP gr ADD USER "an ""odd"" one"
+            REVOKE ADMIN OPTION FOR pg_monitor FROM ro2
+            SET password_encryption = md5; ALTER USER ro2 ENCRYPTED PASSWORD 'other'
+            ALTER ROLE ALL SET enable_sort = on
+            ALTER ROLE ALL RESET ALL
+            ALTER ROLE ro2 RESET ALL
+            REVOKE pg_monitor FROM ro2 CASCADE
+            DROP ROLE "an ""odd"" one", gr
+            DROP USER IF EXISTS ro2, nobody"""
+        for i, statement in enumerate(map(str.strip, statements.split("\n"))):
+            with self.subTest(statement):
+                self.on(i % 3 + 1, statement)
+                self.same(ROLES)
+                after = {k: c.rows() for k, c in catalogs.items()}
+                changes = {k: change(before[k], after[k]) for k in catalogs}
+                before = after
+                self.assertTrue(changes[1] or "REVOKE pg_monitor" in statement)
+                self.assertEqual([changes[1]] * 2, [changes[2], changes[3]])
+
+    def test_a_password_is_stored_alike_and_travels_as_its_verifier(self):
+        secret = "in clear 4711"
+        self.on(2, f"BEGIN; CREATE ROLE keeper LOGIN PASSWORD '{secret}'; SAVEPOINT s; ALTER ROLE keeper PASSWORD '{secret}!'; ROLLBACK TO s; COMMIT")
+        verifier = self.same("SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'")[0]
+        self.assertTrue(verifier.startswith("SCRAM-SHA-256$"))
+        pool = b""
+        for path in glob.glob(os.path.join(self.cluster.pool_dir(), "*")):
+            with open(path, "rb") as file:
+                pool += file.read()
+        self.assertIn(verifier.encode(), pool)  # else the next line says nothing
+        self.assertNotIn(secret.encode(), pool)
+
+    def test_privileges_hold_on_all(self):
+        self.on(1, "CREATE ROLE reader; CREATE TABLE guarded (a int, b int) USING gcl; INSERT INTO guarded VALUES (1, 2); CREATE SEQUENCE guarded_s;"
+                   "GRANT SELECT (a) ON guarded TO reader; GRANT USAGE ON SEQUENCE guarded_s TO reader; CREATE FUNCTION guarded_f() RETURNS int LANGUAGE sql AS 'SELECT 1';"
+                   "REVOKE EXECUTE ON FUNCTION guarded_f FROM PUBLIC")
+        for k in (1, 2, 3):
+            self.assertEqual(["1"], self.on(k, "SET SESSION AUTHORIZATION reader; SELECT a FROM guarded"))
+            self.refused("42501", k, "SET SESSION AUTHORIZATION reader; SELECT b FROM guarded")
+            self.refused("42501", k, "SET SESSION AUTHORIZATION reader; SELECT guarded_f()")
+            self.on(k, "SET SESSION AUTHORIZATION reader; SELECT nextval('guarded_s')")
+        self.refused("2BP01", 2, "CREATE ROLE passing; BEGIN; GRANT SELECT ON guarded TO passing; DROP ROLE passing")
+        self.refused("2BP01", 3, "DROP ROLE reader")
+        self.on(2, "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader")
+        self.on(3, "CREATE TABLE by_default (a int) USING gcl")
+        for k in (1, 2, 3):
+            self.on(k, "SET SESSION AUTHORIZATION reader; SELECT * FROM by_default")
+        self.on(3, "ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM reader; DROP TABLE guarded, by_default; DROP OWNED BY reader; DROP ROLE reader, passing")
+
+    def test_owned_objects(self):
+        self.on(1, "CREATE ROLE old_owner; CREATE ROLE new_owner; GRANT CREATE ON SCHEMA public TO old_owner, new_owner; SET ROLE old_owner;"
+                   "CREATE TABLE owned (id serial PRIMARY KEY) USING gcl; CREATE TABLE owned_too (id int REFERENCES owned) USING gcl; CREATE VIEW owned_v AS SELECT id FROM owned")
+        for k in (1, 2, 3):
+            self.on(k, f"SET ROLE old_owner; CREATE TABLE mine_{k} (a int) USING heap")
+        who = "SELECT relname, relowner::regrole FROM pg_class WHERE relname ~ '^(owned|mine)' AND relkind <> 'i' ORDER BY 1"
+        self.on(2, "BEGIN; REASSIGN OWNED BY old_owner TO new_owner; ROLLBACK")
+        self.assertEqual({"old_owner"}, {row.split("|")[1] for k in (1, 2, 3) for row in self.on(k, who)})
+        self.on(2, "REASSIGN OWNED BY old_owner TO new_owner")
+        self.assertEqual({"new_owner"}, {row.split("|")[1] for k in (1, 2, 3) for row in self.on(k, who)})
+        self.assertEqual(5, len(self.on(3, who)))
+        self.refused("42501", 1, "SET ROLE old_owner; DROP OWNED BY new_owner")
+        self.on(3, "INSERT INTO owned DEFAULT VALUES; DROP OWNED BY new_owner, old_owner; DROP ROLE new_owner, old_owner")
+        self.assertEqual([], self.same(who))
+
+    def test_a_local_object_of_another_primary_keeps_a_role(self):
+        self.on(1, "CREATE ROLE settled")
+        self.on(2, "CREATE TABLE house (a int) USING heap; ALTER TABLE house OWNER TO settled")
+        self.assertIn("primary 2", self.refused("2BP01", 1, "DROP ROLE settled"))
+        self.on(2, "DROP TABLE house; DROP ROLE settled")
+
+    def test_one_who_may_make_roles_and_no_more(self):
+        self.on(1, "CREATE ROLE maker CREATEROLE")
+        self.on(2, "SET SESSION AUTHORIZATION maker; CREATE ROLE made PASSWORD 'p' ROLE maker; ALTER ROLE made PASSWORD 'q' VALID UNTIL '2001-01-01'")
+        self.refused("42501", 3, "SET SESSION AUTHORIZATION maker; ALTER ROLE made SUPERUSER PASSWORD 'r'")
+        self.on(3, "SET SESSION AUTHORIZATION maker; DROP ROLE made; RESET SESSION AUTHORIZATION; DROP ROLE maker")
+
+    def test_rolled_back(self):
+        before = self.same(ROLES)
+        self.on(1, "BEGIN; CREATE ROLE never; GRANT pg_monitor TO never; ROLLBACK")
+        self.refused("22012", 2, "DO $$ BEGIN CREATE ROLE never; PERFORM 1 / 0; END $$")
+        self.assertEqual(before, self.same(ROLES))
+
+    def test_session_user_is_the_authors(self):
+        self.on(1, "CREATE ROLE visitor; GRANT CREATE ON DATABASE postgres TO visitor; GRANT visitor TO CURRENT_USER")
+        self.on(2, "SET SESSION AUTHORIZATION visitor; CREATE SCHEMA AUTHORIZATION SESSION_USER")
+        self.assertEqual(["visitor"], self.same("SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'visitor'"))
+        self.on(1, "DROP SCHEMA visitor; DROP OWNED BY visitor; DROP ROLE visitor")
+
+    def test_one_that_was_away_catches_up_in_the_order_of_all_databases(self):
+        for k in (1, 2, 3):
+            self.on(k, "CREATE DATABASE beside")
+        def beside(k, text):
+            session = self.cluster.session(k)
+            return session.run("\\c beside\n" + text)
+        beside(1, "CREATE EXTENSION gcl")
+        self.cluster.stop(3)
+        self.on(1, "CREATE ROLE comes LOGIN PASSWORD 'a'; CREATE TABLE of_comes (a int) USING gcl; ALTER TABLE of_comes OWNER TO comes")
+        beside(2, "CREATE TABLE in_beside (a int) USING gcl; ALTER TABLE in_beside OWNER TO comes")
+        self.on(2, "DROP TABLE of_comes")
+        beside(1, "DROP TABLE in_beside; DROP ROLE comes; CREATE ROLE goes")
+        self.on(1, "CREATE ROLE comes; GRANT goes TO comes; ALTER ROLE comes PASSWORD 'b'; CREATE TABLE of_comes (a int) USING gcl; ALTER TABLE of_comes OWNER TO comes")
+        self.cluster.start(3)
+        self.connect()
+        self.assertIn("comes", "".join(self.same(ROLES)))
+        self.on(3, "DROP TABLE of_comes; DROP ROLE comes")
+        beside(3, "DROP ROLE goes; DROP EXTENSION gcl CASCADE")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
