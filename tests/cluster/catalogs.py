@@ -20,7 +20,7 @@ def query_of_catalog(name, columns, since):
     for column, kind in columns:
         if column in OWN_COLUMNS:
             continue
-        if name == "pg_attrdef" and column == "oid":
+        if name in ("pg_attrdef", "pg_parameter_acl") and column == "oid":
             continue  # nothing refers to one
         if column == "relam":
             value = "(SELECT amname FROM pg_catalog.pg_am WHERE oid = relam)"
@@ -29,6 +29,8 @@ def query_of_catalog(name, columns, since):
             value = (f"CASE {of} WHEN 'pg_am'::regclass THEN (SELECT amname FROM pg_catalog.pg_am WHERE oid = {column})::text"
                      f" WHEN 'pg_extension'::regclass THEN (SELECT extname FROM pg_catalog.pg_extension WHERE oid = {column})::text"
                      f" WHEN 'pg_attrdef'::regclass THEN '' ELSE {column}::text END")
+        elif name == "pg_shdepend" and column == "objid":
+            value = "CASE classid WHEN 'pg_parameter_acl'::regclass THEN '' ELSE objid::text END"
         elif kind == "pg_node_tree":  # where in the statement's text something stood
             value = f"regexp_replace({column}::text, ':(location|stmt_location|stmt_len) -?[0-9]+', '', 'g')"
         else:

@@ -219,7 +219,7 @@ FORMS = {
     ],
     "comments": [
         ("COMMENT ON DATABASE postgres IS 'x'", "everywhere"),
-        ("COMMENT ON ROLE postgres IS 'x'", "local"),
+        ("COMMENT ON ROLE postgres IS 'x'", "everywhere"),
         ("COMMENT ON TABLESPACE pg_default IS 'x'", "local"),
         ("COMMENT ON INDEX base_pkey IS 'x'", "everywhere"),
         ("COMMENT ON SEQUENCE seq IS 'x'", "42P01"),
@@ -249,7 +249,7 @@ FORMS = {
         ("REVOKE EXECUTE ON FUNCTION pg_catalog.pg_reload_conf() FROM pg_monitor", "everywhere"),
         ("GRANT ALL ON DATABASE postgres TO pg_monitor", "nothing"),
         ("GRANT USAGE ON LANGUAGE plpgsql TO pg_monitor", "everywhere"),
-        ("GRANT SET ON PARAMETER work_mem TO pg_monitor", "local"),
+        ("GRANT SET ON PARAMETER work_mem TO pg_monitor", "everywhere"),
         ("GRANT CREATE ON SCHEMA public TO pg_monitor", "everywhere"),
         ("GRANT USAGE ON TYPE mood TO pg_monitor", "everywhere"),
         ("GRANT SELECT ON seen, base TO pg_monitor", "everywhere"),
