@@ -6,25 +6,17 @@ import unittest
 from harness import Cluster, SqlError, eventually
 
 
-# Partitions of gcl are still refused as DDL, so the catalogs of a partitioned heap table are bent to gcl tables.
-PARTITIONED = """CREATE TABLE p (id int, k int, v int) PARTITION BY LIST (k);
-CREATE TABLE h1 PARTITION OF p FOR VALUES IN (1) USING heap;
-CREATE TABLE h2 PARTITION OF p FOR VALUES IN (2) USING heap"""
-BENT = """SET allow_system_table_mods = on;
-UPDATE pg_class SET relispartition = true, relpartbound = (SELECT relpartbound FROM pg_class WHERE relname = 'h{0}')
- WHERE relname = 'p{0}';
-UPDATE pg_inherits SET inhrelid = 'p{0}'::regclass WHERE inhrelid = 'h{0}'::regclass"""
+PARTITIONED = """SET default_table_access_method = gcl;
+CREATE TABLE p (id int, k int, v int) PARTITION BY LIST (k);
+CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
+CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2)"""
 
 
 class Partition(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = cls.enterClassContext(Cluster(primaries=2, settings=("autovacuum=off",)))
-        for leaf in ("p1", "p2"):
-            cls.cluster.sql(1, f"CREATE TABLE {leaf} (id int, k int, v int) USING gcl")
-        cls.cluster.everywhere(PARTITIONED)
-        for leaf in (1, 2):
-            cls.cluster.everywhere(BENT.format(leaf))
+        cls.cluster.sql(1, PARTITIONED)
 
     def setUp(self):
         self.mover, self.other = self.cluster.session(1), self.cluster.session(2)

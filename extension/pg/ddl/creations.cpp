@@ -61,13 +61,18 @@ Oid toasted_by(const FormData_pg_class& toast) {
 
 DdlMade kind_of_relation(const FormData_pg_class& relation) {
   if (relation.relkind == RELKIND_TOASTVALUE) return kMadeToast;
-  return relation.relkind == RELKIND_INDEX ? kMadeIndex : kMadeRelation;
+  const bool index = relation.relkind == RELKIND_INDEX || relation.relkind == RELKIND_PARTITIONED_INDEX;
+  return index ? kMadeIndex : kMadeRelation;
 }
 
 void note_relation(Creations* made, Oid oid) {
   FormData_pg_class relation;
   if (!find_relation_row(oid, &relation)) elog(ERROR, "gcl: relation %u is not there", oid);
   const DdlMade kind = kind_of_relation(relation);
+  Oid rewritten;
+  made->newest_is_toast = kind == kMadeToast;
+  made->newest_is_transient =
+      relation.relkind == RELKIND_RELATION && sscanf(NameStr(relation.relname), "pg_temp_%u", &rewritten) == 1;
   if (kind == kMadeRelation) made->columns = lappend_int(made->columns, relation.relnatts);
   if (kind == kMadeToast) made->toasted = lappend_oid(made->toasted, toasted_by(relation));
   made->relations_and_types[kind] = lappend_oid(made->relations_and_types[kind], oid);

@@ -13,6 +13,8 @@ struct Creations {
   List* toasted;                          // OIDs of the tables that TOAST relations were made for, one for each
   List* objects;                          // DdlObject*: of other catalogs
   List* altered;                          // DdlObject*: of any catalog
+  bool newest_is_toast;                   // of the relations
+  bool newest_is_transient;               // made to take another's rows, for a while
 };
 
 // In the current memory context.  The row is not yet visible to the statement: it is looked up as it lies there.

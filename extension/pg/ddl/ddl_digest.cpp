@@ -17,12 +17,19 @@ constexpr const char* kQuery = R"sql(
       WHERE c.oid = ANY ($1)
     UNION ALL
     SELECT concat_ws('|', 'attribute', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attcollation,
-                     a.attnotnull, a.atthasdef, a.attisdropped, a.attmissingval::text, a.attoptions::text,
+                     a.attnotnull, a.atthasdef, a.attisdropped, a.attislocal, a.attinhcount, a.attmissingval::text, a.attoptions::text,
                      a.attidentity, a.attgenerated, a.attstorage, a.attcompression, a.attacl::text,
                      pg_get_expr(d.adbin, d.adrelid))
       FROM pg_attribute a
       LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
       WHERE a.attrelid = ANY ($1)
+    UNION ALL
+    SELECT concat_ws('|', 'parent', h.inhrelid, h.inhparent, h.inhseqno, h.inhdetachpending,
+                     pg_get_expr(c.relpartbound, c.oid))
+      FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid WHERE h.inhrelid = ANY ($1)
+    UNION ALL
+    SELECT concat_ws('|', 'partitioned', p.partrelid, p.partdefid, pg_get_partkeydef(p.partrelid), p.partclass, p.partcollation)
+      FROM pg_partitioned_table p WHERE p.partrelid = ANY ($1)
     UNION ALL
     SELECT concat_ws('|', 'sequence', s.seqrelid, s.seqtypid, s.seqstart, s.seqincrement, s.seqmin, s.seqmax,
                      s.seqcache, s.seqcycle, o.classid::regclass, o.refobjid, o.refobjsubid, o.deptype)
@@ -36,11 +43,11 @@ constexpr const char* kQuery = R"sql(
       FROM pg_index i WHERE i.indexrelid = ANY ($1) OR i.indrelid = ANY ($1)
     UNION ALL
     SELECT concat_ws('|', 'constraint', o.oid, o.conrelid, o.conname, o.contype, o.convalidated, o.condeferrable,
-                     o.condeferred, o.conindid, o.confrelid, o.confupdtype, o.confdeltype, o.confmatchtype,
+                     o.condeferred, o.conindid, o.conparentid, o.conislocal, o.coninhcount, o.connoinherit, o.confrelid, o.confupdtype, o.confdeltype, o.confmatchtype,
                      o.conkey::text, o.confkey::text, pg_get_expr(o.conbin, o.conrelid))
       FROM pg_constraint o WHERE o.conrelid = ANY ($1)
     UNION ALL
-    SELECT concat_ws('|', 'trigger', t.oid, t.tgenabled, t.tgisinternal, t.tgconstraint,
+    SELECT concat_ws('|', 'trigger', t.oid, t.tgparentid, t.tgenabled, t.tgisinternal, t.tgconstraint,
                      CASE WHEN NOT t.tgisinternal THEN pg_get_triggerdef(t.oid) END)
       FROM pg_trigger t WHERE t.tgrelid = ANY ($1)
     UNION ALL

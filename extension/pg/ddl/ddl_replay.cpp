@@ -18,6 +18,7 @@ extern "C" {
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/ddl/if_not_exists.hpp"
+#include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 
 namespace gcl {
@@ -77,7 +78,10 @@ void run_statement(const DdlRecord* record) {
   spare_the_rows(statement->utilityStmt);
   if (bool* if_not_exists = if_not_exists_of(statement->utilityStmt)) *if_not_exists = false;
   hand_to_server_again(record->sequences);
-  if (plan.changes_columns) lower_versions(versions_of(static_cast<DdlTarget*>(linitial(plan.targets))->relation));
+  if (plan.changes_columns) {
+    ListCell* cell;
+    foreach (cell, tables_with_columns(plan)) lower_versions(versions_of(lfirst_oid(cell)));
+  }
   PG_TRY();
   {
     begin_replay(record);

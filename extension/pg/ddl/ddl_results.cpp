@@ -19,6 +19,7 @@ extern "C" {
 #include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/object_oids.hpp"
+#include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/ddl/shapes.hpp"
 #include "extension/pg/relation_record.hpp"
@@ -42,6 +43,7 @@ struct Replay {
   const DdlRecord* record;
   MemoryContext context;
   int given[kMadeKinds];  // how many of each were handed out
+  Oid rewriting;          // the transient table whose rows would be written now
   Creations made;
 } replay;
 
@@ -112,10 +114,14 @@ void hand_out_versions(Oid relation, int columns) {
 // With an OID for a TOAST relation at hand PostgreSQL gives one to whatever table it looks at: it is handed out when
 // the table it is for is there.
 bool may_hand_out(int kind) {
+  if (OidIsValid(replay.rewriting) && kind == kMadeIndex)  // of its TOAST relation
+    return replay.made.newest_is_toast;
+  if (OidIsValid(replay.rewriting) && kind != kMadeToast) return false;
   if (kind == kMadeRelation)
     return list_length(replay.made.relations_and_types[kMadeRelation]) == replay.given[kMadeRelation];
   if (kind != kMadeToast) return true;
   const Oid table = list_nth_oid(replay.record->toasted, replay.given[kMadeToast]);
+  if (OidIsValid(replay.rewriting)) return table == replay.rewriting;
   if (list_member_oid(replay.made.relations_and_types[kMadeRelation], table)) return true;
   ListCell* cell;
   foreach (cell, replay.record->targets)
@@ -140,6 +146,29 @@ void hand_out_all() {
   if (OidIsValid(*next_oid(kMadeIndex))) hand_out_file(&binary_upgrade_next_index_pg_class_relfilenode);
   if (OidIsValid(*next_oid(kMadeToast))) hand_out_file(&binary_upgrade_next_toast_pg_class_relfilenode);
   IsBinaryUpgrade = waits;
+}
+
+// A statement that rewrites several tables makes a transient table for one, rebuilds its indexes in new files, drops
+// the transient table, and goes on to the next.  Meanwhile no OID may wait (P9).
+void withdraw_all() {
+  for (int kind = 0; kind < kMadeKinds; ++kind) {
+    if (!OidIsValid(*next_oid(kind))) continue;
+    *next_oid(kind) = InvalidOid;
+    --replay.given[kind];
+  }
+  take_back_versions();
+}
+
+void note_relation_made(Oid relation) {
+  if (!replay.made.newest_is_transient || replay.record->targets == NIL) return;
+  replay.rewriting = relation;
+  withdraw_all();
+}
+
+void note_relation_dropped(Oid relation) {
+  if (relation != replay.rewriting) return;
+  replay.rewriting = InvalidOid;
+  hand_out_all();
 }
 
 void take_back_all() {
@@ -186,9 +215,12 @@ void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
     if (capture.active) note_creation_in(capture.context, &capture.made, class_id, object);
     if (replay.active) {
       note_creation_in(replay.context, &replay.made, class_id, object);
+      if (class_id == RelationRelationId) note_relation_made(object);
       hand_out_all();
     }
   }
+  if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 && replay.active)
+    note_relation_dropped(object);
   if (access == OAT_POST_ALTER && capture.active) note_alteration_in(capture.context, &capture.made, class_id, object);
   // Of a default the hook tells the table and the column.
   if (access == OAT_POST_CREATE && class_id == AttrDefaultRelationId && capture.active)
@@ -344,6 +376,7 @@ bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt) {
   record->altered = done.made.altered;
   record->pages = done.pages;
   take_from_server(record);
+  if (plan.partitioned) mark_partitioned(record->made[kMadeRelation]);
   record->shared = plan.shared;
   if (plan.owned) record->objects = record->altered = NIL;  // this primary's own are among them
   if (!plan.owned && !belongs_to_all(record)) return false;
@@ -370,6 +403,7 @@ void finish_replay(const DdlRecord* record) {
   ListCell* cell;
   if (record->outcome && *record->outcome) impose_object_oids(record->objects, with_shells(replay.made.objects));
   impose_labels(record->labels);
+  mark_partitioned(record->made[kMadeRelation]);
   foreach (cell, record->shapes) {
     const auto* shape = static_cast<DdlShape*>(lfirst(cell));
     take_from_server_again(shape);

@@ -3,6 +3,7 @@
 #include "extension/pg/ddl/foreign_keys.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/object_scope.hpp"
+#include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/role_scope.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 
@@ -64,8 +65,7 @@ void add_referenced_by(DdlPlan* plan, const ColumnDef* column) {
 
 DdlPlan plan_create_table(const CreateStmt* statement) {
   const bool temporary = is_temporary(statement->relation);
-  const bool partitioned = statement->partspec != nullptr;
-  const bool shared = !temporary && !partitioned && names_gcl(statement->accessMethod);
+  const bool shared = !temporary && makes_shared_table(statement, names_gcl(statement->accessMethod));
   ListCell* cell;
   foreach (cell, statement->tableElts) {
     auto* element = static_cast<Node*>(lfirst(cell));
@@ -74,13 +74,17 @@ DdlPlan plan_create_table(const CreateStmt* statement) {
   }
   foreach (cell, statement->constraints) check_constraint(lfirst_node(Constraint, cell), shared);
   foreach (cell, statement->inhRelations)
-    if (shared || is_shared_table(find_relation(lfirst_node(RangeVar, cell)))) refuse_ddl("inheritance and partitions");
+    if (temporary && is_shared_table(find_relation(lfirst_node(RangeVar, cell)))) refuse_ddl("TEMPORARY");
   if (temporary && statement->accessMethod && names_gcl(statement->accessMethod))
     refuse_ddl("TEMPORARY", "Temporary tables are heap tables.");
   if (!shared) return local();
   if (statement->relation->relpersistence == RELPERSISTENCE_UNLOGGED) refuse_ddl("UNLOGGED");
   if (statement->ofTypename) refuse_ddl("CREATE TABLE OF");
   DdlPlan plan{DdlScope::kCluster, NIL, false};
+  plan.partitioned = true;
+  foreach (cell, statement->inhRelations)
+    if (const Oid parent = find_relation(lfirst_node(RangeVar, cell)); OidIsValid(parent))
+      add_target(&plan, parent, AccessExclusiveLock);
   foreach (cell, statement->tableElts) {
     auto* element = static_cast<Node*>(lfirst(cell));
     if (IsA(element, ColumnDef)) add_referenced_by(&plan, castNode(ColumnDef, element));
@@ -121,11 +125,9 @@ void check_alter_local(const AlterTableCmd* command) {
       if (names_gcl(command->name)) refuse_ddl("SET ACCESS METHOD gcl");
       break;
     case AT_AddInherit:
-      if (is_shared_table(find_relation(castNode(RangeVar, command->def)))) refuse_ddl("inheritance and partitions");
-      break;
     case AT_AttachPartition:
-      if (is_shared_table(find_relation(castNode(PartitionCmd, command->def)->name)))
-        refuse_ddl("inheritance and partitions");
+    case AT_DetachPartition:
+      check_attached(command, false);
       break;
     default:
       break;
@@ -138,6 +140,11 @@ void check_alter_shared(const AlterTableCmd* command) {
       return check_constraint(castNode(Constraint, command->def), true);
     case AT_AddColumn:
       return check_column(castNode(ColumnDef, command->def), true);
+    case AT_AddInherit:
+    case AT_DropInherit:
+    case AT_AttachPartition:
+    case AT_DetachPartition:
+      return check_attached(command, true);
     case AT_DropConstraint:
     case AT_AlterConstraint:
     case AT_ValidateConstraint:
@@ -220,8 +227,11 @@ DdlPlan plan_alter(const AlterTableStmt* statement) {
     const auto* command = lfirst_node(AlterTableCmd, cell);
     if (command->subtype == AT_AddConstraint) add_referenced(&plan, castNode(Constraint, command->def));
     if (command->subtype == AT_AddColumn) add_referenced_by(&plan, castNode(ColumnDef, command->def));
+    if (const RangeVar* other = other_table(command))
+      add_target(&plan, table_of(find_relation(other)), AccessExclusiveLock);
   }
-  if (touches_constraints(statement)) add_neighbours(&plan, AccessExclusiveLock, false);
+  add_descendants(&plan);
+  if (touches_constraints(statement) || changes_tree(statement)) add_neighbours(&plan, AccessExclusiveLock, false);
   add_altered_identities(&plan, statement);
   return plan;
 }
@@ -241,6 +251,7 @@ class Sorter {
   DdlPlan plan() {
     if (plan_.targets == NIL && !has_views_) return local();
     if (has_local_) refuse_ddl("one statement on gcl and other tables", "Use a statement for each kind.");
+    add_descendants(&plan_);
     return plan_;
   }
 
@@ -368,6 +379,7 @@ bool may_concern_us(const Node* statement) {
     case T_DropdbStmt:
     case T_CreateExtensionStmt:
     case T_CreateStmt:
+    case T_CreateForeignTableStmt:
     case T_CreateTableAsStmt:
     case T_CreateSeqStmt:
     case T_AlterSeqStmt:
@@ -393,7 +405,7 @@ bool may_concern_us(const Node* statement) {
   }
 }
 
-DdlPlan plan_ddl(Node* statement) {
+static DdlPlan plan_statement(Node* statement) {
   if (!may_concern_us(statement)) return local();
   if (IsA(statement, CreateExtensionStmt)) {
     const bool ours = strcmp(castNode(CreateExtensionStmt, statement)->extname, kName) == 0;
@@ -401,6 +413,9 @@ DdlPlan plan_ddl(Node* statement) {
   }
   if (!OidIsValid(gcl_access_method())) return local();
   switch (nodeTag(statement)) {
+    case T_CreateForeignTableStmt:
+      (void)makes_shared_table(&reinterpret_cast<const CreateForeignTableStmt*>(statement)->base, false);
+      return local();
     case T_CreateStmt:
       return plan_create_table(castNode(CreateStmt, statement));
     case T_CreateTableAsStmt:
@@ -417,8 +432,11 @@ DdlPlan plan_ddl(Node* statement) {
       return plan_drop(castNode(DropStmt, statement));
     case T_TruncateStmt:
       return plan_truncate(castNode(TruncateStmt, statement));
-    case T_CreateSchemaStmt:
-      return {DdlScope::kCluster, NIL, false};
+    case T_CreateSchemaStmt: {
+      DdlPlan plan{DdlScope::kCluster, NIL, false};
+      plan.partitioned = names_gcl(nullptr);
+      return plan;
+    }
     case T_RenameStmt:
       return plan_rename(castNode(RenameStmt, statement));
     case T_GrantStmt:
@@ -454,6 +472,12 @@ DdlPlan plan_ddl(Node* statement) {
     default:
       return may_be_role(nodeTag(statement)) ? plan_role(statement) : plan_object(statement);
   }
+}
+
+DdlPlan plan_ddl(Node* statement) {
+  DdlPlan plan = plan_statement(statement);
+  if (plan.scope == DdlScope::kCluster) add_descendants(&plan);
+  return plan;
 }
 
 }  // namespace gcl

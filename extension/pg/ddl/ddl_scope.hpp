@@ -20,6 +20,7 @@ struct DdlPlan {
   bool changes_columns;       // of the first target: adds some, or gives them other types
   List* sequences = nullptr;  // OIDs, of the targets: whose definition or value it changes
   bool leaves = false;        // the sequence becomes this primary's own: the others drop it
+  bool partitioned = false;   // the partitioned tables it makes are every primary's
   bool shared = false;        // about roles, which all databases have
   bool owned = false;         // about all that a role has, local objects included
 };

@@ -30,7 +30,7 @@ constexpr const char* kQuery = R"sql(
   SELECT 1 FROM needed LEFT JOIN pg_class c ON classid = 'pg_class'::regclass AND c.oid = objid
     LEFT JOIN pg_namespace n ON classid = 'pg_namespace'::regclass AND n.oid = objid
     WHERE objid >= 16384
-      AND (c.relpersistence <> 'p' OR c.relkind IN ('r', 'm', 'S') AND c.relam <> $3 OR c.relkind IN ('p', 'f')
+      AND (c.relpersistence <> 'p' OR c.relkind IN ('r', 'm', 'S', 'p') AND c.relam <> $3 OR c.relkind = 'f'
            OR n.nspname LIKE 'pg\_temp\_%')
     LIMIT 1)sql";
 

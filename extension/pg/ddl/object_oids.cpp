@@ -76,6 +76,7 @@ constexpr Reference kReferences[] = {
     {LanguageRelationId, nullptr},
     {EventTriggerRelationId, nullptr},
     {StatisticExtRelationId, nullptr},
+    {TriggerRelationId, "UPDATE pg_trigger SET tgparentid = $2 WHERE tgparentid = $1"},
     {PolicyRelationId, nullptr},
     {CastRelationId, nullptr},
     {DefaultAclRelationId, nullptr}};

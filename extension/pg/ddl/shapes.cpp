@@ -35,7 +35,9 @@ void read_missing(Relation relation, DdlShape* shape) {
   }
 }
 
-bool is_index(Relation relation) { return relation->rd_rel->relkind == RELKIND_INDEX; }
+bool is_index(Relation relation) {
+  return relation->rd_rel->relkind == RELKIND_INDEX || relation->rd_rel->relkind == RELKIND_PARTITIONED_INDEX;
+}
 
 // Replay evaluates a default again: now() is another one by then.
 void impose_missing(Relation relation, const DdlShape* shape) {
@@ -75,7 +77,8 @@ DdlShape* shape_of(Oid oid) {
   Relation relation = try_relation_open(oid, AccessShareLock);
   if (!relation) return nullptr;
   DdlShape* shape = is_index(relation) ? new_shape(oid, 0) : versions_of(oid);
-  if (is_shared_relation(oid)) shape->header = relation_page(relation).raw;
+  if (RELKIND_HAS_STORAGE(relation->rd_rel->relkind) && is_shared_relation(oid))
+    shape->header = relation_page(relation).raw;
   shape->checks_xmin = is_index(relation) && relation->rd_index->indcheckxmin;
   shape->pages = relation->rd_rel->relpages;
   shape->tuples = relation->rd_rel->reltuples;

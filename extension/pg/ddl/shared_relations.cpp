@@ -23,10 +23,12 @@ static bool is_shared(Oid relation, bool or_more) {
   const char kind = form->relkind;
   const Oid method = form->relam;
   ReleaseSysCache(tuple);
-  if (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW || kind == RELKIND_TOASTVALUE)
+  if (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW || kind == RELKIND_TOASTVALUE ||
+      kind == RELKIND_PARTITIONED_TABLE)
     return OidIsValid(method) && method == gcl_access_method();
   if (kind == RELKIND_SEQUENCE && or_more) return OidIsValid(method);
-  if (kind == RELKIND_INDEX && or_more) return is_shared(IndexGetRelation(relation, true), false);
+  if ((kind == RELKIND_INDEX || kind == RELKIND_PARTITIONED_INDEX) && or_more)
+    return is_shared(IndexGetRelation(relation, true), false);
   return false;
 }
 

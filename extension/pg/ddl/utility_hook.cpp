@@ -9,6 +9,7 @@
 #include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/ddl/if_not_exists.hpp"
 #include "extension/pg/ddl/lock_table.hpp"
+#include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/role_statement.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/sequence/copy_identity.hpp"
@@ -114,16 +115,22 @@ void run_captured(const Call& call, const DdlPlan& plan) {
   begin_capture();
   PG_TRY();
   {
-    DdlShape* before = nullptr;
+    List* before = NIL;  // DdlShape*
     if (plan.changes_columns) {
       const auto* target = static_cast<DdlTarget*>(linitial(plan.targets));
-      LockRelationOid(target->relation, target->mode);
-      lower_versions(before = versions_of(target->relation));
+      ListCell* cell;
+      foreach (cell, tables_with_columns(plan)) {
+        LockRelationOid(lfirst_oid(cell), target->mode);
+        DdlShape* shape = versions_of(lfirst_oid(cell));
+        lower_versions(shape);
+        before = lappend(before, shape);
+      }
     }
     record->sequences = hand_to_server(plan.sequences);
     pass_on(call);
     CommandCounterIncrement();
-    if (before) raise_versions(before);
+    ListCell* cell;
+    foreach (cell, before) raise_versions(static_cast<DdlShape*>(lfirst(cell)));
     everywhere = end_capture(record, plan, exempt);
     if (char* text = text_with_verifier(node)) record->sql = text;
   }

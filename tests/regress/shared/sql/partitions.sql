@@ -1,4 +1,6 @@
--- Partitioned tables, inheritance, attach and detach.
+-- Partitioned tables, inheritance, attach and detach.  Plans by index: how small a table is differs.
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
 CREATE TABLE pt (id int, k text, v int, PRIMARY KEY (id, k)) PARTITION BY LIST (k);
 CREATE TABLE pt_a PARTITION OF pt FOR VALUES IN ('a');
 CREATE TABLE pt_b PARTITION OF pt FOR VALUES IN ('b') PARTITION BY RANGE (id);
