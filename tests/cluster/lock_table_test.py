@@ -88,6 +88,7 @@ class LockTable(unittest.TestCase):
             locker.run("ROLLBACK")
         self.session(3).run("SET lock_timeout = '2s'; UPDATE t SET v = v + 1 WHERE id = 2", 3)  # nothing is left
         writer.run("COMMIT")
+        self.free()  # a rollback waits for nobody: the others hear of it a moment later
         self.session(1, "BEGIN", "LOCK TABLE t NOWAIT")
         for k in (1, 2, 3):
             self.refused(self.session(k, "BEGIN"), "LOCK TABLE t IN SHARE MODE NOWAIT")
