@@ -52,11 +52,11 @@ Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
   auto committed = StatusWord::committed({tick.op(faa).old + 1});
   Batch batch(words_.clock().node());
   int cas = batch.cas(words_.status(id), seen.raw, committed.raw);
+  int low = batch.load(words_.low_water(id.node()));
   GCL_TRY(run(batch));
   if (batch.cas_succeeded(cas)) return committed;
-  StatusWord now{batch.op(cas).old};
-  // Not committed: it was committed, its words were recycled, and another id has the slot.
-  return now.state() == TxnState::kCommitted ? Result<StatusWord>(now) : read_word(id);
+  // Somebody else has finished it; or the place is another id's by now.
+  return batch.op(low).old < id.sequence() ? Result<StatusWord>(StatusWord{batch.op(cas).old}) : read_word(id);
 }
 
 // T10: levels between `id` and `at` may have been rolled back after their words were read and before `at` committed.

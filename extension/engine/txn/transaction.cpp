@@ -42,7 +42,7 @@ Result<TxnId> TxnSystem::id_for_write() {
   if (levels.back().valid()) return levels.back();
   for (size_t i = 0; i < levels.size(); ++i) {
     if (levels[i].valid()) continue;
-    auto id = assign(i == 0 ? StatusWord::active(session_.id()) : StatusWord::sub(levels[i - 1]));
+    auto id = assign(i == 0 ? TxnId{} : levels[i - 1]);
     if (!id) return id.error();
     levels[i] = *id;
     txn_.own_.push_back({*id, int(i) + 1});
@@ -53,7 +53,7 @@ Result<TxnId> TxnSystem::id_for_write() {
 }
 
 // T1: a sequence is taken once; its word says so before the id is in any row.
-Result<TxnId> TxnSystem::assign(StatusWord first) {
+Result<TxnId> TxnSystem::assign(TxnId parent) {
   uint64_t sequence = shared_.next.load(std::memory_order_relaxed);
   VERIFY(sequence != 0);  // joined
   for (;;) {
@@ -65,6 +65,7 @@ Result<TxnId> TxnSystem::assign(StatusWord first) {
     if (shared_.next.compare_exchange_weak(sequence, sequence + 1, std::memory_order_relaxed)) break;
   }
   TxnId id = TxnId::make(node_, sequence);
+  auto first = parent.valid() ? StatusWord::sub(parent) : StatusWord::active(session_.id(), id);
   Batch batch(words_.clock().node());
   int cas = batch.cas(words_.status(id), 0, first.raw);
   GCL_TRY(run(batch));
@@ -96,8 +97,8 @@ void TxnSystem::sub_abort(int level) noexcept {
 Status TxnSystem::prepare() {
   if (!txn_.wrote() || txn_.prepared_) return {};
   Batch batch(words_.clock().node());
-  int cas = batch.cas(words_.status(txn_.top()), StatusWord::active(session_.id()).raw,
-                      StatusWord::prepared(session_.id()).raw);
+  int cas = batch.cas(words_.status(txn_.top()), StatusWord::active(session_.id(), txn_.top()).raw,
+                      StatusWord::prepared(session_.id(), txn_.top()).raw);
   GCL_TRY(run(batch));
   if (!batch.cas_succeeded(cas)) return Errc::kFenced;
   txn_.prepared_ = true;
@@ -113,9 +114,9 @@ Result<Cts> TxnSystem::commit() {
   }
   VERIFY(txn_.prepared_);
   TxnId top = txn_.top();
-  auto committing = StatusWord::committing(session_.id());
+  auto committing = StatusWord::committing(session_.id(), top);
   Batch first(words_.clock().node());
-  int cas = first.cas(words_.status(top), StatusWord::prepared(session_.id()).raw, committing.raw);
+  int cas = first.cas(words_.status(top), StatusWord::prepared(session_.id(), top).raw, committing.raw);
   int tick = first.faa(words_.clock(), 1);
   GCL_TRY(run(first));
   if (!first.cas_succeeded(cas)) return Errc::kFenced;
@@ -133,7 +134,8 @@ Result<Cts> TxnSystem::commit() {
 
 void TxnSystem::abort() noexcept {
   if (txn_.wrote()) {
-    auto from = txn_.prepared_ ? StatusWord::prepared(session_.id()) : StatusWord::active(session_.id());
+    auto from = txn_.prepared_ ? StatusWord::prepared(session_.id(), txn_.top())
+                               : StatusWord::active(session_.id(), txn_.top());
     finish_aborted(txn_.top(), from, {});
   }
   end_transaction();

@@ -9,7 +9,7 @@
 //   fails)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
-// part, in memory that all processes of the node map.  Invariants T1..T11: README.md.
+// part, in memory that all processes of the node map.  Invariants T1..T13: README.md.
 #pragma once
 
 #include <cstdint>
@@ -164,7 +164,7 @@ class TxnSystem {
 
  private:
   Status run(coherence::Batch& batch);
-  Result<TxnId> assign(StatusWord first);
+  Result<TxnId> assign(TxnId parent);  // invalid: a top
   Status publish_bound();
   Status extend_reserved();
   Status adopt_leftovers(uint64_t low, uint64_t reserved);

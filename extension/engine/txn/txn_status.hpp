@@ -1,7 +1,7 @@
 // StatusWord: one word of the status log, the fate of one id.
 //
-//    63..60 state | 59..0 payload        kActive, kPrepared, kCommitting: the owner's session;  kSub: the parent's raw
-//    id
+//    63..60 state | 59..0 payload        kActive, kPrepared, kCommitting: low bits of the sequence, the owner's session
+//                                        kSub: the parent's raw id
 //                                        kCommitted: cts;  kAborted: the parent's raw id (a savepoint), or 0 (a top)
 #pragma once
 
@@ -17,12 +17,18 @@ enum class TxnState : uint8_t { kUnused, kActive, kSub, kPrepared, kCommitting, 
 struct StatusWord {
   uint64_t raw = 0;
   static constexpr StatusWord of(TxnState state, uint64_t payload) { return {uint64_t(state) << 60 | payload}; }
-  static constexpr StatusWord active(coherence::SessionId s) { return of(TxnState::kActive, s.value); }
-  static constexpr StatusWord prepared(coherence::SessionId s) { return of(TxnState::kPrepared, s.value); }
-  static constexpr StatusWord committing(coherence::SessionId s) { return of(TxnState::kCommitting, s.value); }
+  static constexpr StatusWord active(coherence::SessionId s, TxnId id) { return running(TxnState::kActive, s, id); }
+  static constexpr StatusWord prepared(coherence::SessionId s, TxnId id) { return running(TxnState::kPrepared, s, id); }
+  static constexpr StatusWord committing(coherence::SessionId s, TxnId id) {
+    return running(TxnState::kCommitting, s, id);
+  }
   static constexpr StatusWord committed(Cts cts) { return of(TxnState::kCommitted, cts.value); }
   static constexpr StatusWord sub(TxnId parent) { return of(TxnState::kSub, parent.raw); }
   static constexpr StatusWord aborted(TxnId parent = {}) { return of(TxnState::kAborted, parent.raw); }
+  // No two ids ever have the same word while they run, though they come to have the same place in the ring.
+  static constexpr StatusWord running(TxnState state, coherence::SessionId s, TxnId id) {
+    return of(state, (id.sequence() << 16 | s.value) & ((uint64_t{1} << 60) - 1));
+  }
   constexpr TxnState state() const { return TxnState(raw >> 60); }
   constexpr uint64_t payload() const { return raw & ((uint64_t{1} << 60) - 1); }
   constexpr Cts cts() const { return {payload()}; }

@@ -88,8 +88,8 @@ TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
   auto& pool = engine.cluster().pool(0);
   TxnWords words(pool.region(bufmgr::Region::kTxnWords), pool.region(bufmgr::Region::kStatusLog), pool.nodes_max(),
                  ~0u);
-  auto prepared = StatusWord::prepared(writer.session().id());
-  auto committing = StatusWord::committing(writer.session().id());
+  auto prepared = StatusWord::prepared(writer.session().id(), id);
+  auto committing = StatusWord::committing(writer.session().id(), id);
   EXPECT_EQ(pool.memory(writer.session()).cas(words.status(id), prepared.raw, committing.raw), prepared.raw);
   auto snapshot = reader.snapshot();
   auto fate = reader->fate(id);

@@ -14,6 +14,14 @@ TEST(TxnId, HoldsNodeAndSequence) {
   EXPECT_EQ(StatusWord::sub(id).parent(), id);
 }
 
+TEST(StatusWord, OfARunningIdIsItsAlone) {
+  const TxnId first = TxnId::make({5}, 7), next = TxnId::make({5}, 7 + (1 << 20));  // the same place in a ring
+  EXPECT_NE(StatusWord::committing({9}, first), StatusWord::committing({9}, next));
+  EXPECT_NE(StatusWord::active({9}, first), StatusWord::active({8}, first));
+  EXPECT_EQ(StatusWord::prepared({60000}, next).session().value, 60000);
+  EXPECT_EQ(StatusWord::committing({9}, TxnId::make({5}, (uint64_t{1} << 54) - 1)).state(), TxnState::kCommitting);
+}
+
 TEST(TxnWords, NoTwoWordsShareAPlace) {
   const TxnWords words({coherence::PoolAddress::at({0}, 4096), 64 << 10},
                        {coherence::PoolAddress::at({0}, 1 << 20), 8 * 1024 * 8}, 8, ~0u);
