@@ -28,6 +28,7 @@ enum class PageType : uint8_t {
   kLog = 11,       // shared DDL log
   kList = 12,      // small shared lists (aborted ids)
   kSequence = 13,  // how far a sequence has come
+  kStatus = 14,    // status words of transactions that their ring could not keep
 };
 
 struct PageHeader {

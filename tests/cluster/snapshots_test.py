@@ -107,5 +107,28 @@ class Snapshots(unittest.TestCase):
             eventually(lambda: self.vacuumed() == 50)
 
 
+class OldSnapshot(unittest.TestCase):
+    def test_does_not_stop_writers_when_the_status_log_went_round(self):
+        # The smallest pool: its status log has 65536 words per primary.
+        with Cluster(primaries=2, pool="64MB", cache="8MB", settings=("autovacuum=off",)) as cluster:
+            one, two = cluster.session(1), cluster.session(2)
+            one.run("CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl; INSERT INTO t SELECT i, 0 FROM generate_series(1, 9) i")
+            one.run("""CREATE PROCEDURE burn(ids int) LANGUAGE plpgsql AS $$BEGIN
+                FOR i IN 1..ids LOOP
+                  UPDATE t SET v = i WHERE id = 1 + i % 9;
+                  IF i % 10 = 0 THEN ROLLBACK; ELSE COMMIT; END IF;
+                END LOOP; END$$""")
+            two.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            self.assertEqual("0", two.one("SELECT sum(v) FROM t"))
+            one.run("CALL burn(80000)", 120)
+            self.assertEqual("9|0", two.one("SELECT count(*), sum(v) FROM t"))
+            two.run("COMMIT")
+            now = one.one("SELECT sum(v) FROM t")
+            self.assertEqual(now, two.one("SELECT sum(v) FROM t"))
+            one.run("CALL burn(2000)", 120)
+            one.run("VACUUM t")
+            self.assertEqual("9", two.one("SELECT count(*) FROM t"))
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

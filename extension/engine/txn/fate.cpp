@@ -22,26 +22,36 @@ std::optional<Fate> TxnSystem::known_fate(TxnId id) const {
   const Cached& cached = cache_[cache_slot(id)];
   if (cached.id == id.raw) return fate_of(cached.word);
   const NodeView& view = nodes_[id.node().value];
-  if (id.sequence() > view.low_water) return std::nullopt;
+  if (id.sequence() > view.frozen) return std::nullopt;
   return fate_of(view.has(id.sequence()) ? StatusWord::aborted() : StatusWord::committed(kFrozenCts));
 }
 
-// T4: the word first, the low-water mark after it: a word that was recycled before it was read is below the mark.
+// T4: the word first, the low-water mark after it: a word that was recycled before it was read is below the mark.  T13:
+// then where the others are, and last what is frozen.
 Result<StatusWord> TxnSystem::read_word(TxnId id) {
   NodeId node = id.node();
-  Batch batch(words_.clock().node());
-  int word = batch.load(words_.status(id));
-  int low = batch.load(words_.low_water(node));
-  int count = batch.load(words_.aborted_count(node));
-  GCL_TRY(run(batch));
   NodeView& view = nodes_[node.value];
-  if (batch.op(low).old > view.low_water) {
-    GCL_TRY(load_aborted(node, batch.op(count).old));
-    view.low_water = batch.op(low).old;
+  for (bool missed = false;; missed = true) {
+    Batch batch(words_.clock().node());
+    int word = batch.load(words_.status(id));
+    int low = batch.load(words_.low_water(node));
+    int root = batch.load(words_.spill_root(node));
+    int frozen = batch.load(words_.frozen(node));
+    int count = batch.load(words_.aborted_count(node));
+    GCL_TRY(run(batch));
+    uint64_t reached = batch.op(root).old == 0 ? batch.op(low).old : batch.op(frozen).old;
+    if (reached > view.frozen) {
+      GCL_TRY(load_aborted(node, batch.op(count).old));
+      view.frozen = reached;
+    }
+    if (id.sequence() <= view.frozen)
+      return view.has(id.sequence()) ? StatusWord::aborted() : StatusWord::committed(kFrozenCts);
+    if (id.sequence() > batch.op(low).old) return StatusWord{batch.op(word).old};
+    auto spilled = spilled_word(id, PageId{batch.op(root).old - 1});
+    if (!spilled) return spilled.error();
+    if (*spilled) return **spilled;
+    if (missed) return Errc::kCorrupt;  // a page goes after its ids are frozen: the second look sees that
   }
-  if (id.sequence() <= view.low_water)
-    return view.has(id.sequence()) ? StatusWord::aborted() : StatusWord::committed(kFrozenCts);
-  return StatusWord{batch.op(word).old};
 }
 
 // T3: only the winner of the CAS decides the cts; ours is later than any snapshot that asks.

@@ -26,6 +26,8 @@ Status TxnSystem::join() {
   int clock = batch.load(words_.clock());
   int reserved = batch.load(words_.reserved(node_));
   int low = batch.load(words_.low_water(node_));
+  int root = batch.load(words_.spill_root(node_));
+  int frozen = batch.load(words_.frozen(node_));
   GCL_TRY(run(batch));
   uint64_t bound = batch.op(clock).old;
   Batch publish(words_.clock().node());
@@ -39,6 +41,7 @@ Status TxnSystem::join() {
   GCL_TRY(run(claims));
   shared_.join_base = batch.op(reserved).old;
   shared_.low_water.store(batch.op(low).old, std::memory_order_relaxed);
+  shared_.frozen.store(batch.op(root).old == 0 ? batch.op(low).old : batch.op(frozen).old, std::memory_order_relaxed);
   shared_.reserved.store(batch.op(reserved).old, std::memory_order_release);
   shared_.next.store(batch.op(reserved).old + 1, std::memory_order_release);
   return tick();
@@ -100,8 +103,10 @@ Status TxnSystem::publish_bound() {
 
 Status TxnSystem::tick() {
   GCL_TRY(publish_bound());
-  uint64_t used = shared_.next.load(std::memory_order_relaxed) - shared_.low_water.load(std::memory_order_relaxed);
-  return used > words_.slots() / 8 ? advance_low_water() : Status{};
+  uint64_t low = shared_.low_water.load(std::memory_order_relaxed);
+  bool spilled = shared_.frozen.load(std::memory_order_relaxed) < low;
+  uint64_t used = shared_.next.load(std::memory_order_relaxed) - low;
+  return spilled || used > words_.slots() / 8 ? recycle() : Status{};
 }
 
 Cts TxnSystem::horizon() const noexcept { return {shared_.horizon.load(std::memory_order_acquire)}; }

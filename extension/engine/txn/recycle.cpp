@@ -1,4 +1,4 @@
-// Recycling the status log for ever: reserving ids, the low-water mark, the list of aborted ids below it.
+// Recycling the status log for ever: reserving ids, the marks, the list of aborted ids.
 #include <sched.h>
 
 #include <algorithm>
@@ -97,21 +97,27 @@ Status TxnSystem::read_log(uint64_t first, uint64_t count, StatusWord* to) {
   return run(batch);
 }
 
-// Passes every id that is committed and visible to all, or aborted (then it is listed first); stops at others.
-Status TxnSystem::advance_low_water() {
+Status TxnSystem::recycle() {
   Flag flag(shared_.recycling);
   if (!flag.held()) return {};
-  uint64_t low = shared_.low_water.load(std::memory_order_acquire);
-  uint64_t end = std::min(shared_.next.load(std::memory_order_acquire), low + 1 + kRecycleStep);
-  if (end <= low + 1) return {};
-  std::vector<StatusWord> log(end - low - 1);
-  GCL_TRY(read_log(low + 1, log.size(), log.data()));
+  GCL_TRY(freeze());
+  uint64_t used = shared_.next.load(std::memory_order_acquire) - shared_.low_water.load(std::memory_order_acquire);
+  return used > words_.slots() / 2 ? spill() : Status{};
+}
+
+// Passes every id that is committed and visible to all, or aborted (then it is listed first); stops at others.
+Status TxnSystem::freeze() {
+  uint64_t frozen = shared_.frozen.load(std::memory_order_acquire);
+  uint64_t end = std::min(shared_.next.load(std::memory_order_acquire), frozen + 1 + kRecycleStep);
+  if (end <= frozen + 1) return {};
+  std::vector<StatusWord> log(end - frozen - 1);
+  GCL_TRY(read_words(frozen + 1, log.size(), log.data()));
   GCL_TRY(load_aborted(node_, pool_.memory(session_).load(words_.aborted_count(node_))));
   NodeView& view = nodes_[node_.value];
   std::vector<uint64_t> aborted;
-  uint64_t reached = low;
-  for (uint64_t sequence = low + 1; sequence < end; ++sequence) {
-    StatusWord word = log[sequence - low - 1];
+  uint64_t reached = frozen;
+  for (uint64_t sequence = frozen + 1; sequence < end; ++sequence) {
+    StatusWord word = log[sequence - frozen - 1];
     bool bad = word.state() == TxnState::kAborted;
     if (word.state() == TxnState::kSub) {  // parents come first, so the parent was passed
       uint64_t parent = word.parent().sequence();
@@ -126,7 +132,7 @@ Status TxnSystem::advance_low_water() {
     if (bad) aborted.push_back(sequence);
     reached = sequence;
   }
-  if (reached == low) return {};
+  if (reached == frozen) return {};
   if (auto done = append_aborted(aborted); !done) {
     view = {};  // another process may go on from the count, on pages of its own
     return done.error();
@@ -134,10 +140,13 @@ Status TxnSystem::advance_low_water() {
   uint64_t count = view.aborted.size();
   Batch batch(words_.clock().node());
   batch.write(words_.aborted_count(node_), &count, sizeof count);  // before the mark: T4's readers read it after
-  batch.write(words_.low_water(node_), &reached, sizeof reached);
+  batch.write(words_.frozen(node_), &reached, sizeof reached);
+  uint64_t low = std::max(reached, shared_.low_water.load(std::memory_order_relaxed));
+  batch.write(words_.low_water(node_), &low, sizeof low);
   GCL_TRY(run(batch));
-  shared_.low_water.store(reached, std::memory_order_release);
-  return {};
+  shared_.frozen.store(reached, std::memory_order_release);
+  shared_.low_water.store(low, std::memory_order_release);
+  return free_spilled(frozen, reached);
 }
 
 // Called by one process of the node at a time, after load_aborted().  Interrupted half-way it has listed ids that the

@@ -169,7 +169,18 @@ class TxnSystem {
   Status extend_reserved();
   Status adopt_leftovers(uint64_t low, uint64_t reserved);
   Status read_log(uint64_t first, uint64_t count, StatusWord* to);
-  Status advance_low_water();
+  Status recycle();
+  Status freeze();
+  Status spill();
+  Status read_words(uint64_t first, uint64_t count, StatusWord* to);
+  PageId spill_root();
+  Result<PageId> spill_page(uint64_t block);
+  Result<PageId> make_spill(uint64_t owner, uint64_t block);
+  Status write_spill(PageId page, uint64_t i, const void* words, uint64_t count);
+  Status free_spilled(uint64_t from, uint64_t to);
+  Result<bool> read_spill(PageId page, uint64_t owner, uint64_t block, uint64_t i, uint64_t* to);
+  Result<PageId> find_spilled(NodeId node, PageId root, uint64_t block);
+  Result<std::optional<StatusWord>> spilled_word(TxnId id, PageId root);
   Status append_aborted(const std::vector<uint64_t>& sequences);
   Status load_aborted(NodeId node, uint64_t count);
   Result<StatusWord> read_word(TxnId id);
@@ -189,9 +200,9 @@ class TxnSystem {
   static constexpr uint32_t kCacheEntries = 4096;
   static uint32_t cache_slot(TxnId id) { return uint32_t((id.raw * 0x9E3779B97F4A7C15ull) >> 52); }
 
-  // What this session knows of a node's status log below its low-water mark.
+  // What this session knows of a node's ids that have no word any more.
   struct NodeView {
-    uint64_t low_water = 0;
+    uint64_t frozen = 0;
     PageId last_page{};             // of the aborted list, as far as it was read
     std::vector<uint64_t> aborted;  // sequences, ascending
     bool has(uint64_t sequence) const;

@@ -24,7 +24,7 @@ struct TxnShared {
   uint32_t slots_max;                      // cap on status words per node; the same on all nodes of a pool
   alignas(64) std::atomic<uint64_t> next;  // next sequence to assign; 0: not joined
   std::atomic<uint64_t> reserved;          // sequences up to here may be assigned
-  std::atomic<uint64_t> low_water;
+  std::atomic<uint64_t> low_water, frozen;
   uint64_t join_base;                           // sequences up to here belong to former incarnations
   alignas(64) std::atomic<uint64_t> bound;      // published node bound (a copy of the pool's word)
   std::atomic<uint64_t> horizon;                // grows

@@ -7,9 +7,12 @@
 //    528  the host's: u32 per node, where its wait workers sleep (extension/pg)
 //   1024  per node, 64 bytes each:
 //          0 reserved      ids up to here may have been assigned
-//          8 low_water     ids up to here have no status word any more (T4)
-//         16 aborted_count ids at or below low_water that were aborted
+//          8 low_water     ids up to here have no word in the ring any more (T4)
+//         16 aborted_count ids at or below frozen that were aborted
 //         24 aborted_head  raw page id + 1 of the first list page; 0: none
+//         32 frozen        ids up to here have no word anywhere: listed as aborted, or committed for everybody (T13)
+//         40 spill_root    raw page id + 1 of the words of those between; 0: there never were any, and frozen is not
+//         set
 //   then  watch       u64 per node and session: the nodes to ring when the session's transaction ends
 //   then  claim       u64 per node and session: what it claims to do alone; 0: nothing (T11)
 // Region::kStatusLog
@@ -43,6 +46,8 @@ class TxnWords {
   coherence::PoolAddress low_water(NodeId n) const { return reserved(n) + 8; }
   coherence::PoolAddress aborted_count(NodeId n) const { return reserved(n) + 16; }
   coherence::PoolAddress aborted_head(NodeId n) const { return reserved(n) + 24; }
+  coherence::PoolAddress frozen(NodeId n) const { return reserved(n) + 32; }
+  coherence::PoolAddress spill_root(NodeId n) const { return reserved(n) + 40; }
   coherence::PoolAddress watch(NodeId n, coherence::SessionId s) const {
     VERIFY(n.value < nodes_ && s.value < sessions_);
     return words_ + (watch_from(nodes_) + (uint64_t{n.value} * sessions_ + s.value) * 8);

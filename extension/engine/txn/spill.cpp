@@ -1,0 +1,208 @@
+// Status words that the ring cannot keep: an old snapshot needs their timestamps long after their places are wanted for
+// new ids.  They are final, so they are copied to pages and never change there (T13).
+//
+//   root page -> directory pages -> pages of kSpillWords words;  a word's block number is sequence / kSpillWords
+//
+// Root and directories stay; a page of words is freed when all its ids are frozen, and may then be anything: who reads
+// one checks that it still says whose words it has.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "bufmgr/mini_transaction.hpp"
+#include "extension/engine/txn/transaction.hpp"
+
+namespace engine {
+
+using bufmgr::MiniTransaction;
+using bufmgr::PageType;
+using coherence::Batch;
+
+namespace {
+
+constexpr uint64_t kSpillWords = 1000, kFanout = 1000;
+constexpr uint64_t kSpillStep = 2048;  // ids per turn
+// Pages of words: node + 1, block, words.  Root and directories: 0, 0, raw page id + 1 of each page below.
+constexpr uint32_t kOwnerAt = bufmgr::kPageBody;
+constexpr uint32_t kBlockAt = kOwnerAt + 8;
+constexpr uint32_t kWordsAt = kBlockAt + 8;
+static_assert(kWordsAt + kSpillWords * 8 <= coherence::kPageSize && kFanout <= kSpillWords);
+
+constexpr uint32_t word_at(uint64_t i) { return uint32_t(kWordsAt + i * 8); }
+PageId decode(uint64_t link) { return link == 0 ? PageId{} : PageId{link - 1}; }
+uint64_t encode(PageId page) { return page.raw + 1; }
+
+}  // namespace
+
+// Word `i` of a page of ours; `owner` and `block` as on the page.
+Result<bool> TxnSystem::read_spill(PageId page, uint64_t owner, uint64_t block, uint64_t i, uint64_t* to) {
+  for (;;) {
+    auto look = pool_.fix_optimistic(session_, page);
+    if (!look) return look.error();
+    const bool ours = look->get<bufmgr::PageHeader>(0).type == PageType::kStatus &&
+                      look->get<uint64_t>(kOwnerAt) == owner && look->get<uint64_t>(kBlockAt) == block;
+    *to = look->get<uint64_t>(word_at(i));
+    if (look->validate()) return ours;
+  }
+}
+
+// The page of a block's words; invalid: there is none (any more).
+Result<PageId> TxnSystem::find_spilled(NodeId node, PageId root, uint64_t block) {
+  uint64_t link, word;
+  if (!root.valid()) return PageId{};
+  auto there = read_spill(root, 0, 0, block / kFanout % kFanout, &link);
+  if (!there) return there.error();
+  if (!*there) return Errc::kCorrupt;
+  if (link == 0) return PageId{};
+  there = read_spill(decode(link), 0, 0, block % kFanout, &link);
+  if (!there) return there.error();
+  if (!*there) return Errc::kCorrupt;
+  if (link == 0) return PageId{};
+  there = read_spill(decode(link), node.value + uint64_t{1}, block, 0, &word);
+  if (!there) return there.error();
+  return *there ? decode(link) : PageId{};
+}
+
+Result<std::optional<StatusWord>> TxnSystem::spilled_word(TxnId id, PageId root) {
+  const uint64_t block = id.sequence() / kSpillWords;
+  auto page = find_spilled(id.node(), root, block);
+  if (!page) return page.error();
+  if (!page->valid()) return std::optional<StatusWord>{};
+  uint64_t word;
+  auto there = read_spill(*page, id.node().value + uint64_t{1}, block, id.sequence() % kSpillWords, &word);
+  if (!there) return there.error();
+  return *there ? std::optional(StatusWord{word}) : std::nullopt;
+}
+
+// --- the node's own: one process at a time ---------------------------------------------------------------------------
+
+PageId TxnSystem::spill_root() { return decode(pool_.memory(session_).load(words_.spill_root(node_))); }
+
+Result<PageId> TxnSystem::make_spill(uint64_t owner, uint64_t block) {
+  auto page = pool_.allocate(session_, 1);
+  if (!page) return page.error();
+  MiniTransaction change(pool_, session_);
+  GCL_TRY(change.reserve(coherence::kPageSize + 64));
+  auto guard = pool_.fix_exclusive(session_, *page);
+  if (!guard) return guard.error();
+  change.join(*guard);
+  change.format(*guard, PageType::kStatus, 0);
+  change.set(*guard, kOwnerAt, owner);
+  change.set(*guard, kBlockAt, block);
+  change.commit();
+  return *page;
+}
+
+Status TxnSystem::write_spill(PageId page, uint64_t i, const void* words, uint64_t count) {
+  MiniTransaction change(pool_, session_);
+  GCL_TRY(change.reserve(coherence::kPageSize + 64));
+  auto guard = pool_.fix_exclusive(session_, page);
+  if (!guard) return guard.error();
+  change.join(*guard);
+  change.write(*guard, word_at(i), words, uint32_t(count * 8));
+  change.commit();
+  return {};
+}
+
+// The page for a block's words, made if need be.  A page is linked when it is whole; interrupted before, it is lost.
+Result<PageId> TxnSystem::spill_page(uint64_t block) {
+  PageId root = spill_root();
+  if (!root.valid()) {
+    auto made = make_spill(0, 0);
+    if (!made) return made.error();
+    root = *made;
+    const uint64_t link = encode(root), frozen = shared_.frozen.load(std::memory_order_acquire);
+    Batch batch(words_.clock().node());
+    batch.write(words_.frozen(node_), &frozen, sizeof frozen);  // from now on it counts
+    batch.write(words_.spill_root(node_), &link, sizeof link);
+    GCL_TRY(run(batch));
+  }
+  auto found = find_spilled(node_, root, block);
+  if (!found) return found.error();
+  if (found->valid()) return *found;
+  uint64_t link;
+  auto there = read_spill(root, 0, 0, block / kFanout % kFanout, &link);
+  if (!there) return there.error();
+  if (link == 0) {
+    auto made = make_spill(0, 0);
+    if (!made) return made.error();
+    link = encode(*made);
+    GCL_TRY(write_spill(root, block / kFanout % kFanout, &link, 1));
+  }
+  const PageId directory = decode(link);
+  auto page = make_spill(node_.value + uint64_t{1}, block);
+  if (!page) return page.error();
+  link = encode(*page);
+  GCL_TRY(write_spill(directory, block % kFanout, &link, 1));
+  return *page;
+}
+
+// Moves the low-water mark over ids that are final, though some snapshot still asks for their timestamps.
+Status TxnSystem::spill() {
+  const uint64_t low = shared_.low_water.load(std::memory_order_acquire);
+  const uint64_t end = std::min(shared_.next.load(std::memory_order_acquire), low + 1 + kSpillStep);
+  if (end <= low + 1) return {};
+  if (low / kSpillWords - shared_.frozen.load(std::memory_order_acquire) / kSpillWords + 4 >= kFanout * kFanout)
+    return {};
+  std::vector<StatusWord> log(end - low - 1);
+  GCL_TRY(read_log(low + 1, log.size(), log.data()));
+  size_t final = 0;
+  for (; final < log.size(); ++final) {
+    const TxnState state = log[final].state();
+    const bool never = state == TxnState::kUnused && low + 1 + final <= shared_.join_base;
+    // A savepoint's top has a smaller sequence: it was passed, so it is final, and with it the savepoint's word.
+    if (!never && !log[final].final() && state != TxnState::kSub) break;
+  }
+  for (size_t i = 0; i < final;) {
+    const uint64_t sequence = low + 1 + i;
+    const size_t part = std::min<size_t>(final - i, kSpillWords - sequence % kSpillWords);
+    auto page = spill_page(sequence / kSpillWords);
+    if (!page) return page.error();
+    GCL_TRY(write_spill(*page, sequence % kSpillWords, &log[i], part));
+    i += part;
+  }
+  if (final == 0) return {};
+  const uint64_t reached = low + final;
+  Batch batch(words_.clock().node());
+  batch.write(words_.low_water(node_), &reached, sizeof reached);
+  GCL_TRY(run(batch));
+  shared_.low_water.store(reached, std::memory_order_release);
+  return {};
+}
+
+// The words of this node's ids that are not frozen, from where they are.
+Status TxnSystem::read_words(uint64_t first, uint64_t count, StatusWord* to) {
+  const uint64_t low = shared_.low_water.load(std::memory_order_acquire);
+  alignas(8) std::byte bytes[coherence::kPageSize];
+  while (count > 0 && first <= low) {
+    auto page = find_spilled(node_, spill_root(), first / kSpillWords);
+    if (!page) return page.error();
+    if (!page->valid()) return Errc::kCorrupt;
+    GCL_TRY(pool_.copy_page(session_, *page, bytes));
+    const uint64_t at = first % kSpillWords;
+    const uint64_t part = std::min({count, kSpillWords - at, low - first + 1});
+    std::memcpy(to, bytes + word_at(at), part * 8);
+    first += part, count -= part, to += part;
+  }
+  return count > 0 ? read_log(first, count, to) : Status{};
+}
+
+// REQUIRES: the ids up to `to` are known to be frozen.  Interrupted half-way it loses a page.
+Status TxnSystem::free_spilled(uint64_t from, uint64_t to) {
+  const PageId root = spill_root();
+  if (!root.valid()) return {};
+  for (uint64_t block = (from + 1) / kSpillWords; (block + 1) * kSpillWords <= to + 1; ++block) {
+    auto page = find_spilled(node_, root, block);
+    if (!page) return page.error();
+    if (!page->valid()) continue;
+    uint64_t link;
+    auto there = read_spill(root, 0, 0, block / kFanout % kFanout, &link);
+    if (!there) return there.error();
+    const uint64_t none = 0;
+    GCL_TRY(write_spill(decode(link), block % kFanout, &none, 1));
+    GCL_TRY(pool_.free(session_, *page, 1));
+  }
+  return {};
+}
+
+}  // namespace engine
