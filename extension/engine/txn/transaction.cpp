@@ -113,21 +113,40 @@ Result<Cts> TxnSystem::commit() {
     return Cts{};
   }
   VERIFY(txn_.prepared_);
+  auto cts = start_commit();
+  if (!cts) return cts.error();
+  return finish_commit(*cts);
+}
+
+Result<Cts> TxnSystem::start_commit() {
   TxnId top = txn_.top();
-  auto committing = StatusWord::committing(session_.id(), top);
-  Batch first(words_.clock().node());
-  int cas = first.cas(words_.status(top), StatusWord::prepared(session_.id(), top).raw, committing.raw);
-  int tick = first.faa(words_.clock(), 1);
-  GCL_TRY(run(first));
-  if (!first.cas_succeeded(cas)) return Errc::kFenced;
-  Cts cts{first.op(tick).old + 1};
-  Batch second(words_.clock().node());
-  cas = second.cas(words_.status(top), committing.raw, StatusWord::committed(cts).raw);
-  int watch = second.load(words_.watch(node_, session_.id()));  // T7: behind the final word
-  GCL_TRY(run(second));
-  if (!second.cas_succeeded(cas)) cts = StatusWord{second.op(cas).old}.cts();  // a reader was faster
-  ring_watchers(second.op(watch).old);
-  remember(top, StatusWord::committed(cts));
+  Batch batch(words_.clock().node());
+  int cas = batch.cas(words_.status(top), StatusWord::prepared(session_.id(), top).raw,
+                      StatusWord::committing(session_.id(), top).raw);
+  int tick = batch.faa(words_.clock(), 1);
+  GCL_TRY(run(batch));
+  if (!batch.cas_succeeded(cas)) return Errc::kFenced;
+  return Cts{batch.op(tick).old + 1};
+}
+
+Result<Cts> TxnSystem::finish_commit(Cts cts) {
+  TxnId top = txn_.top();
+  Batch batch(words_.clock().node());
+  int cas =
+      batch.cas(words_.status(top), StatusWord::committing(session_.id(), top).raw, StatusWord::committed(cts).raw);
+  int watch = batch.load(words_.watch(node_, session_.id()));  // T7: behind the final word
+  int low = batch.load(words_.low_water(node_));
+  GCL_TRY(run(batch));
+  ring_watchers(batch.op(watch).old);
+  Result<StatusWord> word = StatusWord::committed(cts);
+  // A reader was faster; and if we slept for long, the place is another id's by now (T4).
+  if (!batch.cas_succeeded(cas))
+    word = batch.op(low).old < top.sequence() ? StatusWord{batch.op(cas).old} : read_word(top);
+  if (word) {
+    VERIFY(word->state() == TxnState::kCommitted);
+    remember(top, *word);
+    cts = word->cts();
+  }
   end_transaction();
   return cts;
 }

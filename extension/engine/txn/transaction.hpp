@@ -9,7 +9,7 @@
 //   fails)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
-// part, in memory that all processes of the node map.  Invariants T1..T13: README.md.
+// part, in memory that all processes of the node map.  Invariants T1..T14: README.md.
 #pragma once
 
 #include <cstdint>
@@ -116,7 +116,8 @@ class TxnSystem {
   void sub_abort(int level) noexcept;  // one status write per level that wrote
   // Nothing to do for a transaction that wrote nothing.  kFenced: somebody else decided our fate.
   Status prepare();
-  // REQUIRES: prepared, or nothing written.  Returns the zero Cts if nothing was written.
+  // REQUIRES: prepared, or nothing written.  Returns the zero Cts if nothing was written; if a reader was faster and
+  // the word has left its place since, kFrozenCts may stand for what all can see.
   Result<Cts> commit();
   void abort() noexcept;
 
@@ -163,6 +164,9 @@ class TxnSystem {
   NodeId node() const { return node_; }
 
  private:
+  friend struct CommitInSteps;  // a test that stops between the two
+  Result<Cts> start_commit();
+  Result<Cts> finish_commit(Cts cts);
   Status run(coherence::Batch& batch);
   Result<TxnId> assign(TxnId parent);  // invalid: a top
   Status publish_bound();

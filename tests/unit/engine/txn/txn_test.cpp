@@ -1,6 +1,16 @@
 // Transactions: fates, snapshots, savepoints, waiting, recycling, the horizon.
 #include "tests/unit/engine/engine_fixture.hpp"
 
+namespace engine {
+
+// What happens between the two batches of a commit whose process sleeps there.
+struct CommitInSteps {
+  static Result<Cts> start(TxnSystem& txns) { return txns.start_commit(); }
+  static Result<Cts> finish(TxnSystem& txns, Cts cts) { return txns.finish_commit(cts); }
+};
+
+}  // namespace engine
+
 namespace engine_test {
 
 TEST(Txn, ACommitIsSeenByLaterSnapshotsOnlyEverywhere) {
@@ -100,6 +110,31 @@ TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
   EXPECT_EQ(writer->commit().error(), Errc::kFenced);
   writer->abort();
   EXPECT_TRUE(reader->fate(id)->committed());
+}
+
+// A reader finishes it, its place goes to other ids meanwhile, and nothing in the place is the commit's own any more.
+TEST(Txn, ACommitThatSleepsTakesNobodyElsesTimestamp) {
+  for (bool kept : {false, true}) {  // an old snapshot keeps its timestamp
+    Engine engine({.cluster = {.nodes = 2}, .slots_max = 64});
+    Worker sleeper(engine, 0), other(engine, 0), reader(engine, 1), old(engine, 1);
+    TxnId id = *sleeper->id_for_write();
+    ASSERT_TRUE(sleeper->prepare().ok());
+    auto started = CommitInSteps::start(sleeper.txns());
+    ASSERT_TRUE(started.ok());
+    if (kept) old.snapshot();
+    const Cts cts = reader->fate(id)->cts;
+    ASSERT_GT(cts, *started);
+    const int more = 128 + int(64 + id.sequence() - 1 - engine.shared(0).next.load() % 64) % 64;
+    for (int i = 0; i < more; ++i) {  // until an id runs in that very place
+      ASSERT_TRUE(other->id_for_write().ok());
+      if (i < more - 1) other.commit();
+    }
+    auto done = CommitInSteps::finish(sleeper.txns(), *started);
+    ASSERT_TRUE(done.ok());
+    for (Cts told : {*done, sleeper->fate(id)->cts})
+      EXPECT_TRUE(told == cts || (!kept && told == kFrozenCts)) << told.value;
+    other.abort();
+  }
 }
 
 TEST(Txn, AWaiterOnAnotherNodeIsRungAtTheEnd) {
