@@ -24,7 +24,7 @@ enum class Errc : uint8_t {
   kWouldBlock,    // a `try` operation met a holder
   kRestart,       // something moved under an optimistic read; run the operation again from its start
   kNoSpace,       // the pool, a page or a ring has no room
-  kNoIds,         // every transaction id of this node is still needed
+  kNoIds,         // no id is free: too many transactions of this node have run for too long
   kTooLarge,      // the value cannot fit any page
   kNotFound,      // no such page, file, key or node
   kExists,        // already there

@@ -34,14 +34,15 @@ Status TxnSystem::join() {
   publish.write(words_.bound(node_), &bound, sizeof bound);
   GCL_TRY(run(publish));
   shared_.bound.store(bound, std::memory_order_relaxed);
+  shared_.low_water.store(batch.op(low).old, std::memory_order_relaxed);
+  shared_.frozen.store(batch.op(root).old == 0 ? batch.op(low).old : batch.op(frozen).old, std::memory_order_relaxed);
+  GCL_TRY(settle_leftovers(shared_.frozen.load(std::memory_order_relaxed), batch.op(low).old));
   GCL_TRY(adopt_leftovers(batch.op(low).old, batch.op(reserved).old));
   const std::vector<uint64_t> none(shared_.sessions);
   Batch claims(words_.clock().node());
   claims.write(words_.claim(node_, {0}), none.data(), uint32_t(none.size() * 8));
   GCL_TRY(run(claims));
   shared_.join_base = batch.op(reserved).old;
-  shared_.low_water.store(batch.op(low).old, std::memory_order_relaxed);
-  shared_.frozen.store(batch.op(root).old == 0 ? batch.op(low).old : batch.op(frozen).old, std::memory_order_relaxed);
   shared_.reserved.store(batch.op(reserved).old, std::memory_order_release);
   shared_.next.store(batch.op(reserved).old + 1, std::memory_order_release);
   return tick();

@@ -64,20 +64,15 @@ Status TxnSystem::extend_reserved() {
       uint64_t low = shared_.low_water.load(std::memory_order_acquire);
       uint64_t upto = std::min({from + kReserveStep, from + slots / 4, low + slots});
       if (upto > from) {
-        static constexpr uint64_t kZeros[kReserveStep] = {};
+        GCL_TRY(clear_words(from + 1, upto - from));
         Batch batch(words_.clock().node());
-        uint64_t start = (from + 1) % slots, count = upto - from;
-        uint64_t first = std::min(count, slots - start);
-        batch.write(words_.status(TxnId::make(node_, from + 1)), kZeros, uint32_t(first * 8));
-        if (count > first)
-          batch.write(words_.status(TxnId::make(node_, from + 1 + first)), kZeros, uint32_t((count - first) * 8));
         batch.write(words_.reserved(node_), &upto, sizeof upto);
         GCL_TRY(run(batch));
         shared_.reserved.store(upto, std::memory_order_release);  // pairs with assign()
         return {};
       }
     }
-    // The ring is full: what holds it is a running transaction or an old snapshot somewhere.
+    // The ring is full: spilling lags behind, or too many of its ids run for too long (T14).
     GCL_TRY(tick());
     if (shared_.low_water.load(std::memory_order_acquire) + words_.slots() >
         shared_.reserved.load(std::memory_order_acquire))
@@ -100,6 +95,7 @@ Status TxnSystem::read_log(uint64_t first, uint64_t count, StatusWord* to) {
 Status TxnSystem::recycle() {
   Flag flag(shared_.recycling);
   if (!flag.held()) return {};
+  GCL_TRY(settle());
   GCL_TRY(freeze());
   uint64_t used = shared_.next.load(std::memory_order_acquire) - shared_.low_water.load(std::memory_order_acquire);
   return used > words_.slots() / 2 ? spill() : Status{};
@@ -112,6 +108,13 @@ Status TxnSystem::freeze() {
   if (end <= frozen + 1) return {};
   std::vector<StatusWord> log(end - frozen - 1);
   GCL_TRY(read_words(frozen + 1, log.size(), log.data()));
+  // A top that was final above was so before its savepoints' words are read here: those are final, too.
+  if (std::any_of(log.begin(), log.end(), [](StatusWord w) { return w.state() == TxnState::kSub; })) {
+    std::vector<StatusWord> again(log.size());
+    GCL_TRY(read_words(frozen + 1, again.size(), again.data()));
+    for (size_t i = 0; i < log.size(); ++i)
+      if (log[i].state() == TxnState::kSub) log[i] = again[i];
+  }
   GCL_TRY(load_aborted(node_, pool_.memory(session_).load(words_.aborted_count(node_))));
   NodeView& view = nodes_[node_.value];
   std::vector<uint64_t> aborted;
@@ -126,7 +129,7 @@ Status TxnSystem::freeze() {
       if (word.cts() > horizon()) break;
     } else if (word.state() == TxnState::kUnused) {
       if (sequence > shared_.join_base) break;  // being assigned just now
-    } else if (!bad) {
+    } else if (!bad && word.state() != TxnState::kSkipped) {
       break;
     }
     if (bad) aborted.push_back(sequence);

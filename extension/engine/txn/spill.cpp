@@ -1,5 +1,6 @@
 // Status words that the ring cannot keep: an old snapshot needs their timestamps long after their places are wanted for
-// new ids.  They are final, so they are copied to pages and never change there (T13).
+// new ids.  They are final, so they are copied to pages and never change there (T13); of ids that still run the page
+// says that the word stays in the ring (T14).
 //
 //   root page -> directory pages -> pages of kSpillWords words;  a word's block number is sequence / kSpillWords
 //
@@ -140,34 +141,38 @@ Result<PageId> TxnSystem::spill_page(uint64_t block) {
 // Moves the low-water mark over ids that are final, though some snapshot still asks for their timestamps.
 Status TxnSystem::spill() {
   const uint64_t low = shared_.low_water.load(std::memory_order_acquire);
-  const uint64_t end = std::min(shared_.next.load(std::memory_order_acquire), low + 1 + kSpillStep);
+  // The newest quarter keeps its places: most of it ends soon.
+  const uint64_t newest = shared_.next.load(std::memory_order_acquire) - words_.slots() / 4;
+  const uint64_t end = std::min(newest, low + 1 + kSpillStep);
   if (end <= low + 1) return {};
   if (low / kSpillWords - shared_.frozen.load(std::memory_order_acquire) / kSpillWords + 4 >= kFanout * kFanout)
     return {};
   std::vector<StatusWord> log(end - low - 1);
-  GCL_TRY(read_log(low + 1, log.size(), log.data()));
-  size_t final = 0;
-  for (; final < log.size(); ++final) {
-    const TxnState state = log[final].state();
-    const bool never = state == TxnState::kUnused && low + 1 + final <= shared_.join_base;
-    // A savepoint's top has a smaller sequence: it was passed, so it is final, and with it the savepoint's word.
-    if (!never && !log[final].final() && state != TxnState::kSub) break;
-  }
-  for (size_t i = 0; i < final;) {
+  std::vector<uint64_t> stays;
+  GCL_TRY(sort_out(low + 1, log, stays));
+  for (size_t i = 0; i < log.size();) {
     const uint64_t sequence = low + 1 + i;
-    const size_t part = std::min<size_t>(final - i, kSpillWords - sequence % kSpillWords);
+    const size_t part = std::min<size_t>(log.size() - i, kSpillWords - sequence % kSpillWords);
     auto page = spill_page(sequence / kSpillWords);
     if (!page) return page.error();
     GCL_TRY(write_spill(*page, sequence % kSpillWords, &log[i], part));
     i += part;
   }
-  if (final == 0) return {};
-  const uint64_t reached = low + final;
+  if (log.empty()) return {};
+  keep_in_ring(stays);
+  const uint64_t reached = low + log.size();
   Batch batch(words_.clock().node());
   batch.write(words_.low_water(node_), &reached, sizeof reached);
   GCL_TRY(run(batch));
   shared_.low_water.store(reached, std::memory_order_release);
   return {};
+}
+
+// The one word of an id that stayed in the ring until now.
+Status TxnSystem::write_spilled(uint64_t sequence, StatusWord word) {
+  auto page = find_spilled(node_, spill_root(), sequence / kSpillWords);
+  if (!page) return page.error();
+  return page->valid() ? write_spill(*page, sequence % kSpillWords, &word, 1) : Status{Errc::kCorrupt};
 }
 
 // The words of this node's ids that are not frozen, from where they are.

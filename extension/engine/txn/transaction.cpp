@@ -43,17 +43,44 @@ Result<TxnId> TxnSystem::id_for_write() {
   for (size_t i = 0; i < levels.size(); ++i) {
     if (levels[i].valid()) continue;
     auto id = assign(i == 0 ? TxnId{} : levels[i - 1]);
-    if (!id) return id.error();
-    levels[i] = *id;
-    txn_.own_.push_back({*id, int(i) + 1});
+    if (id) {
+      levels[i] = *id;
+      txn_.own_.push_back({*id, int(i) + 1});
+    }
     // Before any row carries the id; pairs with host_xid_of().
-    if (i == 0) slot().top.store(id->raw, std::memory_order_release);
+    if (i == 0 && id) slot().top.store(id->raw, std::memory_order_release);
+    if (i > 0) list_level(int(i) + 1);
+    if (!id) return id.error();
   }
   return levels.back();
 }
 
-// T1: a sequence is taken once; its word says so before the id is in any row.
+// The slot says of the level what levels_ says of it.
+void TxnSystem::list_level(int level) noexcept {
+  const auto& levels = txn_.levels_;
+  if (const auto at = uint32_t(level - 2); level >= 2 && at < TxnSessionSlot::kOpenMax)
+    slot().open[at].id.store(size_t(level) <= levels.size() ? levels[size_t(level) - 1].raw : 0,
+                             std::memory_order_release);
+  slot().vague.store(levels.size() > TxnSessionSlot::kOpenMax + 1, std::memory_order_release);
+}
+
+// T1: a sequence is taken once; its word says so before the id is in any row.  T14: some are skipped.
 Result<TxnId> TxnSystem::assign(TxnId parent) {
+  for (;;) {
+    auto id = take_sequence();
+    if (!id) return id;
+    auto first = parent.valid() ? StatusWord::sub(parent) : StatusWord::active(session_.id(), *id);
+    // T14: from before the word is there until the level is listed, `open` does not tell all.
+    if (parent.valid()) slot().vague.store(1, std::memory_order_seq_cst);
+    Batch batch(words_.clock().node());
+    int cas = batch.cas(words_.status(*id), StatusWord::unused(*id).raw, first.raw);
+    GCL_TRY(run(batch));
+    if (batch.cas_succeeded(cas)) return id;
+    VERIFY(skipped(*id, StatusWord{batch.op(cas).old}));
+  }
+}
+
+Result<TxnId> TxnSystem::take_sequence() {
   uint64_t sequence = shared_.next.load(std::memory_order_relaxed);
   VERIFY(sequence != 0);  // joined
   for (;;) {
@@ -64,20 +91,21 @@ Result<TxnId> TxnSystem::assign(TxnId parent) {
     }
     if (shared_.next.compare_exchange_weak(sequence, sequence + 1, std::memory_order_relaxed)) break;
   }
-  TxnId id = TxnId::make(node_, sequence);
-  auto first = parent.valid() ? StatusWord::sub(parent) : StatusWord::active(session_.id(), id);
-  Batch batch(words_.clock().node());
-  int cas = batch.cas(words_.status(id), 0, first.raw);
-  GCL_TRY(run(batch));
-  VERIFY(batch.cas_succeeded(cas));
-  return id;
+  return TxnId::make(node_, sequence);
 }
 
 void TxnSystem::sub_begin(int level) { txn_.levels_.resize(size_t(level)); }
 
 void TxnSystem::sub_commit(int level) {
   for (auto own = txn_.own_.rbegin(); own != txn_.own_.rend() && own->level >= level; ++own) own->level = level - 1;
+  close_level(level);
+}
+
+// T14: nobody changes the words of its ids any more.
+void TxnSystem::close_level(int level) noexcept {
+  const int open = int(txn_.levels_.size());
   txn_.levels_.resize(size_t(std::max(level - 1, 1)));
+  for (int closed = std::max(level, 2); closed <= open; ++closed) list_level(closed);
 }
 
 void TxnSystem::sub_abort(int level) noexcept {
@@ -91,7 +119,7 @@ void TxnSystem::sub_abort(int level) noexcept {
     finish_aborted(first->id, StatusWord::sub(parent), parent);
     own.erase(first, own.end());
   }
-  txn_.levels_.resize(size_t(std::max(level - 1, 1)));
+  close_level(level);
 }
 
 Status TxnSystem::prepare() {
@@ -171,6 +199,7 @@ void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept
 
 void TxnSystem::end_transaction() noexcept {
   txn_.own_.clear();
+  close_level(2);
   txn_.levels_.assign(1, TxnId{});
   txn_.prepared_ = false;
   // After the final status word: who finds the slot empty finds the fate final.

@@ -67,6 +67,8 @@ struct Fate {
   bool aborted() const { return state == TxnState::kAborted; }
 };
 
+class OpenLevels;
+
 // What waits need to know of a running id.
 struct Owner {
   TxnId top;
@@ -108,7 +110,8 @@ class TxnSystem {
   // The host's own number for the running transaction, for local waits.  Call before the transaction's first write.
   void set_host_xid(uint32_t xid) noexcept;
   // The id that writes of the current nesting level carry; assigned, parents first, at the first write of that level.
-  // kNoIds: the status log is full of ids that a running transaction or an old snapshot still needs.
+  // kNoIds: too many ids of this node have run for longer than the status log takes to go round (T14); kNoSpace: the
+  // pool has no pages for words that old snapshots and long transactions keep.
   Result<TxnId> id_for_write();
   // Savepoints, by the host's nesting level (1 = top): begin(2), then commit(2) or abort(2).
   void sub_begin(int level);
@@ -169,6 +172,11 @@ class TxnSystem {
   Result<Cts> finish_commit(Cts cts);
   Status run(coherence::Batch& batch);
   Result<TxnId> assign(TxnId parent);  // invalid: a top
+  Result<TxnId> take_sequence();
+  bool skipped(TxnId id, StatusWord found);
+  void list_level(int level) noexcept;
+  void close_level(int level) noexcept;
+  Status clear_words(uint64_t first, uint64_t count);
   Status publish_bound();
   Status extend_reserved();
   Status adopt_leftovers(uint64_t low, uint64_t reserved);
@@ -176,6 +184,14 @@ class TxnSystem {
   Status recycle();
   Status freeze();
   Status spill();
+  Status settle();
+  Status settle_leftovers(uint64_t frozen, uint64_t low);
+  Status sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& stays);
+  Result<bool> may_change(TxnId sub, const OpenLevels& open);
+  void keep_in_ring(const std::vector<uint64_t>& sequences) noexcept;
+  std::vector<uint64_t> staying() const;
+  Status give_up_place(uint64_t sequence, StatusWord word);
+  Status write_spilled(uint64_t sequence, StatusWord word);
   Status read_words(uint64_t first, uint64_t count, StatusWord* to);
   PageId spill_root();
   Result<PageId> spill_page(uint64_t block);

@@ -13,10 +13,19 @@
 
 namespace engine {
 
+// A savepoint that has written and may yet be rolled back alone.
+struct OpenLevel {
+  std::atomic<uint64_t> id;        // raw; 0: none
+  std::atomic<uint32_t> host_xid;  // the host's number of it, set before `id`; 0: it has none
+};
+
 struct alignas(64) TxnSessionSlot {
+  static constexpr uint32_t kOpenMax = 31;
   std::atomic<uint64_t> oldest;    // oldest timestamp needed; 0: none
   std::atomic<uint64_t> top;       // raw top id of the running transaction; 0: none
   std::atomic<uint32_t> host_xid;  // the host's number of it, set before `top`
+  std::atomic<uint32_t> vague;     // 1: `open` does not tell all: an id is being assigned, or the levels are too many
+  OpenLevel open[kOpenMax];        // by nesting level, from 2 on
 };
 
 struct TxnShared {
@@ -29,7 +38,11 @@ struct TxnShared {
   alignas(64) std::atomic<uint64_t> bound;      // published node bound (a copy of the pool's word)
   std::atomic<uint64_t> horizon;                // grows
   alignas(64) std::atomic<uint32_t> extending;  // 1: a session reserves more sequences
-  std::atomic<uint32_t> recycling;              // 1: a session advances the low-water mark
+  std::atomic<uint32_t> recycling;              // 1: a session advances the marks
+  // Sequences at or below low_water whose words are still in the ring, of ids that run (T14); 0: free.  Written by who
+  // recycles: set before low_water passes the id, cleared after its place was.
+  static constexpr uint32_t kStaysMax = 256;
+  std::atomic<uint64_t> stays[kStaysMax];
 
   TxnSessionSlot* slots() { return reinterpret_cast<TxnSessionSlot*>(this + 1); }
   TxnSessionSlot& slot(uint32_t session) {

@@ -1,8 +1,11 @@
 // StatusWord: one word of the status log, the fate of one id.
 //
-//    63..60 state | 59..0 payload        kActive, kPrepared, kCommitting: low bits of the sequence, the owner's session
+//    63..60 state | 59..0 payload        kUnused: the sequence of the id that may take it; 0: none ever
+//                                        kActive, kPrepared, kCommitting: low bits of the sequence, the owner's session
 //                                        kSub: the parent's raw id
 //                                        kCommitted: cts;  kAborted: the parent's raw id (a savepoint), or 0 (a top)
+//                                        kStays (on pages only): the word is still in the ring (T14)
+//                                        kSkipped: no id has this sequence, its place was taken (T14)
 #pragma once
 
 #include <cstdint>
@@ -12,11 +15,24 @@
 
 namespace engine {
 
-enum class TxnState : uint8_t { kUnused, kActive, kSub, kPrepared, kCommitting, kCommitted, kAborted };
+enum class TxnState : uint8_t {
+  kUnused,
+  kActive,
+  kSub,
+  kPrepared,
+  kCommitting,
+  kCommitted,
+  kAborted,
+  kStays,
+  kSkipped
+};
 
 struct StatusWord {
   uint64_t raw = 0;
   static constexpr StatusWord of(TxnState state, uint64_t payload) { return {uint64_t(state) << 60 | payload}; }
+  static constexpr StatusWord unused(TxnId id) { return of(TxnState::kUnused, id.sequence()); }
+  static constexpr StatusWord stays() { return of(TxnState::kStays, 0); }
+  static constexpr StatusWord skipped() { return of(TxnState::kSkipped, 0); }
   static constexpr StatusWord active(coherence::SessionId s, TxnId id) { return running(TxnState::kActive, s, id); }
   static constexpr StatusWord prepared(coherence::SessionId s, TxnId id) { return running(TxnState::kPrepared, s, id); }
   static constexpr StatusWord committing(coherence::SessionId s, TxnId id) {
@@ -34,6 +50,9 @@ struct StatusWord {
   constexpr Cts cts() const { return {payload()}; }
   constexpr TxnId parent() const { return {payload()}; }
   constexpr coherence::SessionId session() const { return {uint16_t(payload())}; }
+  constexpr bool running() const {
+    return state() == TxnState::kActive || state() == TxnState::kPrepared || state() == TxnState::kCommitting;
+  }
   constexpr bool final() const { return state() == TxnState::kCommitted || state() == TxnState::kAborted; }
   constexpr bool operator==(const StatusWord&) const = default;
 };

@@ -36,8 +36,10 @@ void raise(Errc outcome, Relation rel) {
     case Errc::kNoIds:
       ereport(ERROR, errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
               errmsg("this primary of the gcl pool has no transaction ids left for now"),
-              errdetail("A transaction or snapshot that began long ago, on any primary, still needs the oldest ones."),
-              errhint("End long transactions: pg_stat_activity of each primary shows when theirs began."));
+              errdetail(
+                  "Too many transactions and savepoints of this primary have been open for longer than the status log "
+                  "takes to go round."),
+              errhint("End the transactions that have been open for longest; pg_stat_activity.xact_start names them."));
       break;
     case Errc::kTooLarge:
       ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("row is too large for gcl table \"%s\"", name),

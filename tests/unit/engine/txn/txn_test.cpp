@@ -269,27 +269,6 @@ TEST(Txn, TheStatusLogIsRecycledForEver) {
   }
 }
 
-TEST(Txn, ARunningTransactionHoldsTheRingAndNothingElse) {
-  Engine engine({.cluster = {.nodes = 1}, .slots_max = 64});
-  Worker old(engine, 0), writer(engine, 0);
-  TxnId first = *old->id_for_write();
-  int taken = 0;
-  for (;; ++taken) {
-    auto id = writer->id_for_write();
-    if (!id) {
-      EXPECT_EQ(id.error(), Errc::kNoIds);
-      break;
-    }
-    writer.commit();
-  }
-  EXPECT_GE(taken, 60);
-  EXPECT_LT(taken, 64);
-  EXPECT_TRUE(writer->fate(first)->running());
-  old.commit();
-  EXPECT_TRUE(writer->id_for_write().ok());
-  writer.commit();
-}
-
 TEST(Txn, ANodeThatComesBackContinuesItsIds) {
   Engine engine({.cluster = {.nodes = 2}, .slots_max = 128});
   uint64_t highest = 0;

@@ -1,0 +1,171 @@
+// Ids that run for longer than the ring takes to go round keep their places in it (T14): the low-water mark passes
+// them, their page says that the word stays in the ring, and the id whose turn the place would be is skipped.
+//
+//   spill:   page says kStays  ->  listed in `stays`  ->  low-water mark passes it
+//   settle:  page says the final word  ->  place says kSkipped  ->  no longer listed
+//
+// A savepoint's word changes as long as its level is open, of which the session's slot tells.  So a SUB word is read,
+// then the slots, then the word again: a level that was not open in between was closed before, and the second look is
+// final.
+#include <algorithm>
+
+#include "extension/engine/txn/open_levels.hpp"
+#include "extension/engine/txn/transaction.hpp"
+
+namespace engine {
+
+using coherence::Batch;
+
+namespace {
+
+bool is_sub(StatusWord word) { return word.state() == TxnState::kSub; }
+
+}  // namespace
+
+std::vector<uint64_t> TxnSystem::staying() const {
+  std::vector<uint64_t> all;
+  for (auto& stay : shared_.stays)
+    if (const uint64_t sequence = stay.load(std::memory_order_acquire)) all.push_back(sequence);  // pairs with settling
+  return all;
+}
+
+void TxnSystem::keep_in_ring(const std::vector<uint64_t>& sequences) noexcept {
+  size_t next = 0;
+  for (auto& stay : shared_.stays)
+    if (next < sequences.size() && stay.load(std::memory_order_relaxed) == 0)
+      stay.store(sequences[next++], std::memory_order_relaxed);  // released with low_water
+  VERIFY(next == sequences.size());
+}
+
+// Whether somebody may still change the savepoint's word, which was seen before `open` was.
+Result<bool> TxnSystem::may_change(TxnId sub, const OpenLevels& open) {
+  if (open.has(sub)) return true;
+  if (!open.vague()) return false;
+  auto who = owner(sub);
+  if (!who) return who.error();
+  return StatusWord::of(who->state, 0).running() && open.vague(who->session);
+}
+
+// Makes of `log` what pages are to say of the ids from `first` on, as far as they can go; those that stay are listed.
+Status TxnSystem::sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& stays) {
+  GCL_TRY(read_log(first, log.size(), log.data()));
+  const OpenLevels open(shared_);  // after the words, before the second look
+  const std::vector<uint64_t> before = staying();
+  const uint64_t slots = words_.slots();
+  std::vector<bool> taken(log.size());
+  for (uint64_t sequence : before)
+    for (uint64_t i = (sequence % slots + slots - first % slots) % slots; i < log.size(); i += slots) taken[i] = true;
+  std::vector<bool> changes(log.size());
+  for (size_t i = 0; i < log.size(); ++i) {
+    if (taken[i] || !is_sub(log[i])) continue;
+    auto may = may_change(TxnId::make(node_, first + i), open);
+    if (!may) return may.error();
+    changes[i] = *may;
+  }
+  std::vector<StatusWord> again(log.size());
+  GCL_TRY(read_log(first, again.size(), again.data()));
+  const size_t room = std::min<uint64_t>(TxnShared::kStaysMax, slots / 4) - before.size();
+  for (size_t i = 0; i < log.size(); ++i) {
+    if (taken[i]) {
+      log[i] = StatusWord::skipped();
+    } else if (log[i].running() || changes[i]) {
+      if (stays.size() == room) return log.resize(i), Status{};
+      stays.push_back(first + i);
+      log[i] = StatusWord::stays();
+    } else if (is_sub(log[i])) {
+      log[i] = again[i];
+    } else if (log[i].state() == TxnState::kUnused && first + i > shared_.join_base) {
+      return log.resize(i), Status{};  // being assigned just now
+    }
+  }
+  return {};
+}
+
+// The word is final: the page says so first, and only then the place is another's.
+Status TxnSystem::give_up_place(uint64_t sequence, StatusWord word) {
+  GCL_TRY(write_spilled(sequence, word));
+  const uint64_t skipped = StatusWord::skipped().raw;
+  Batch batch(words_.clock().node());
+  batch.write(words_.status(TxnId::make(node_, sequence)), &skipped, sizeof skipped);
+  return run(batch);
+}
+
+// Ids that stayed and have ended.
+Status TxnSystem::settle() {
+  if (staying().empty()) return {};
+  for (auto& stay : shared_.stays) {
+    const uint64_t sequence = stay.load(std::memory_order_relaxed);
+    if (sequence == 0) continue;
+    const TxnId id = TxnId::make(node_, sequence);
+    auto& memory = pool_.memory(session_);
+    if (pool_.fenced()) return Errc::kFenced;
+    StatusWord word{memory.load(words_.status(id))};
+    if (is_sub(word)) {
+      const OpenLevels open(shared_);
+      auto may = may_change(id, open);
+      if (!may) return may.error();
+      if (*may) continue;
+      word = {memory.load(words_.status(id))};
+    }
+    if (word.running()) continue;
+    VERIFY(word.final() || is_sub(word));
+    GCL_TRY(give_up_place(sequence, word));
+    stay.store(0, std::memory_order_release);  // pairs with staying(): whoever clears the place does it after us
+  }
+  return {};
+}
+
+// A former incarnation's, of which nobody runs any more; as adopt_leftovers() has it.
+Status TxnSystem::settle_leftovers(uint64_t frozen, uint64_t low) {
+  constexpr uint64_t kStep = 1000;
+  std::vector<StatusWord> log;
+  for (uint64_t first = frozen + 1; first <= low; first += log.size()) {
+    log.resize(std::min(kStep, low - first + 1));
+    GCL_TRY(read_words(first, log.size(), log.data()));
+    for (size_t i = 0; i < log.size(); ++i) {
+      if (log[i].state() != TxnState::kStays) continue;
+      StatusWord word{pool_.memory(session_).load(words_.status(TxnId::make(node_, first + i)))};
+      if (word.state() == TxnState::kActive) word = StatusWord::aborted();
+      if (!word.final() && !is_sub(word)) return Errc::kCorrupt;
+      GCL_TRY(give_up_place(first + i, word));
+    }
+  }
+  return {};
+}
+
+// Words for new ids, each free for its own only (T12); places that older ids still have are left alone.
+Status TxnSystem::clear_words(uint64_t first, uint64_t count) {
+  const uint64_t slots = words_.slots();
+  std::vector<StatusWord> fresh(count);
+  for (uint64_t i = 0; i < count; ++i) fresh[i] = StatusWord::unused(TxnId::make(node_, first + i));
+  std::vector<uint64_t> ends;  // of runs: behind them lies a place to leave alone, or the ring's end
+  for (uint64_t sequence : staying())
+    if (uint64_t i = (sequence % slots + slots - first % slots) % slots; i < count) ends.push_back(i);
+  std::sort(ends.begin(), ends.end());
+  ends.push_back(count);
+  uint64_t at = 0;
+  for (uint64_t end : ends) {
+    while (at < end) {
+      const uint64_t part = std::min(end - at, slots - (first + at) % slots);
+      Batch batch(words_.clock().node());
+      batch.write(words_.status(TxnId::make(node_, first + at)), &fresh[at], uint32_t(part * 8));
+      GCL_TRY(run(batch));
+      at += part;
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+// Whether `found`, where the id's free word should be, says that the sequence is to be skipped.
+bool TxnSystem::skipped(TxnId id, StatusWord found) {
+  const uint64_t slots = words_.slots();
+  if (found.state() == TxnState::kSkipped) return true;
+  for (uint64_t sequence : staying())
+    if (sequence % slots == id.sequence() % slots) return true;
+  // It was given up between the two looks; and if we slept, the ring may have gone on.
+  return StatusWord{pool_.memory(session_).load(words_.status(id))}.state() == TxnState::kSkipped ||
+         shared_.low_water.load(std::memory_order_acquire) >= id.sequence();
+}
+
+}  // namespace engine
