@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "bufmgr/mini_transaction.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr uint64_t kReserveStep = 1024;
 constexpr uint64_t kRecycleStep = 2048;
-constexpr int kFullPauses = 200;  // of kFullPauseMs each, before an id is refused
+constexpr int kFullPauses = 200;  // of kFullPauseMs each, in which nothing has moved, before an id is refused
 constexpr uint32_t kFullPauseMs = 5;
 
 // A page of the aborted list: raw page id + 1 of the next (0: none), then sequences, ascending.
@@ -50,6 +51,7 @@ class Flag {
 
 // T4: a word is cleared for its next id only after the low-water mark in the pool has passed its last one.
 Status TxnSystem::extend_reserved() {
+  uint64_t seen = 0;
   for (int pauses = 0;;) {
     if (pool_.fenced()) return Errc::kFenced;
     {
@@ -74,9 +76,9 @@ Status TxnSystem::extend_reserved() {
     }
     // The ring is full: spilling lags behind, or too many of its ids run for too long (T14).
     GCL_TRY(tick());
-    if (shared_.low_water.load(std::memory_order_acquire) + words_.slots() >
-        shared_.reserved.load(std::memory_order_acquire))
-      continue;
+    const uint64_t low = shared_.low_water.load(std::memory_order_acquire);
+    if (low + words_.slots() > shared_.reserved.load(std::memory_order_acquire)) continue;
+    if (low != std::exchange(seen, low)) pauses = 0;  // others were faster, but ids there are
     if (++pauses > kFullPauses) return Errc::kNoIds;
     GCL_TRY(waiter_.pause(kFullPauseMs));
   }

@@ -80,7 +80,7 @@ Result<std::optional<StatusWord>> TxnSystem::spilled_word(TxnId id, PageId root)
 PageId TxnSystem::spill_root() { return decode(pool_.memory(session_).load(words_.spill_root(node_))); }
 
 Result<PageId> TxnSystem::make_spill(uint64_t owner, uint64_t block) {
-  auto page = pool_.allocate(session_, 1);
+  auto page = pool_.allocate(session_, 1, bufmgr::PageUse::kHousekeeping);  // without ids not even DELETE works
   if (!page) return page.error();
   MiniTransaction change(pool_, session_);
   GCL_TRY(change.reserve(coherence::kPageSize + 64));

@@ -250,7 +250,7 @@ TEST_F(Stay, UnderLoadEveryFateIsWhatItsOwnerSaid) {
           old->sub_begin(2);
           const bool kept = random() % 2;
           auto sub = old->id_for_write();
-          ASSERT_TRUE(sub.ok());
+          ASSERT_TRUE(sub.ok()) << coherence::errc_name(sub.error());
           const int at = used;
           if (used < kPlaces) announce(*sub, good && kept);
           if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(random() % 20));
