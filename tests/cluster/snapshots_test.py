@@ -113,16 +113,22 @@ class OldSnapshot(unittest.TestCase):
         with Cluster(primaries=2, pool="64MB", cache="8MB", settings=("autovacuum=off",)) as cluster:
             one, two = cluster.session(1), cluster.session(2)
             one.run("CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl; INSERT INTO t SELECT i, 0 FROM generate_series(1, 9) i")
+            one.run("CREATE TABLE s (v int) USING gcl")
             one.run("""CREATE PROCEDURE burn(ids int) LANGUAGE plpgsql AS $$BEGIN
-                FOR i IN 1..ids LOOP
+                FOR i IN 1..ids / 100 LOOP
                   UPDATE t SET v = i WHERE id = 1 + i % 9;
+                  FOR j IN 1..99 LOOP  -- an id for each savepoint
+                    BEGIN INSERT INTO s VALUES (i); EXCEPTION WHEN division_by_zero THEN NULL; END;
+                  END LOOP;
                   IF i % 10 = 0 THEN ROLLBACK; ELSE COMMIT; END IF;
                 END LOOP; END$$""")
             two.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
             self.assertEqual("0", two.one("SELECT sum(v) FROM t"))
             one.run("CALL burn(80000)", 120)
             self.assertEqual("9|0", two.one("SELECT count(*), sum(v) FROM t"))
+            self.assertEqual("0", two.one("SELECT count(*) FROM s"))
             two.run("COMMIT")
+            self.assertEqual(str(720 * 99), two.one("SELECT count(*) FROM s"))
             now = one.one("SELECT sum(v) FROM t")
             self.assertEqual(now, two.one("SELECT sum(v) FROM t"))
             one.run("CALL burn(2000)", 120)
