@@ -1,11 +1,14 @@
 """Index entries of dead rows go without VACUUM: what a key costs does not grow with its past."""
+import random
 import threading
+import time
 import unittest
 
 from harness import Cluster
 
 BATCHES = 8
-TURNS = 200  # of a batch
+SECONDS = 6
+TURNS = 100  # of a batch
 
 
 class Reader(threading.Thread):
@@ -65,7 +68,7 @@ class DeadEntries(unittest.TestCase):
     # Were each turn to meet all dead entries before it, the n-th batch would cost 2n - 1 times the first.
     def assert_linear(self, costs):
         print("looks per batch:", *costs)
-        self.assertLess(min(costs[-3:]), 3 * min(costs[:3]), costs)
+        self.assertLess(min(costs[-3:]), max(3 * min(costs[:3]), 1.5 * max(costs[:3])), costs)
 
     def test_a_unique_key_that_comes_and_goes(self):
         self.one.run("CREATE TABLE unique_key (k int PRIMARY KEY, v int) USING gcl; INSERT INTO unique_key VALUES (1, 0)")
@@ -74,6 +77,93 @@ class DeadEntries(unittest.TestCase):
         end()
         self.assert_linear(costs)
         self.assertEqual([[str(TURNS)]] * 3, self.cluster.everywhere("SELECT v FROM unique_key WHERE k = 1"))
+
+    def test_scans_of_a_key_that_comes_and_goes(self):
+        self.one.run("CREATE TABLE any_key (k int, v int) USING gcl; CREATE INDEX any_k ON any_key (k); "
+                     "INSERT INTO any_key VALUES (1, 0), (2, 0)")
+        end = self.read_along("SELECT count(*) FROM any_key WHERE k = 1", ["1"])
+        self.one.run("SET enable_seqscan = off; SET enable_bitmapscan = off")
+        costs = self.batches("DELETE FROM any_key WHERE k = 1; INSERT INTO any_key VALUES (1, i)")
+        end()
+        self.assert_linear(costs)
+
+    def test_indexes_do_not_grow_under_updates(self):
+        self.one.run("CREATE TABLE grows (id int PRIMARY KEY, v int, w text) USING gcl; CREATE INDEX grows_v ON grows (v); "
+                     "INSERT INTO grows SELECT i, i, 'w' FROM generate_series(1, 300) i")
+        end = self.read_along("SET enable_seqscan = off; SELECT count(v) FROM grows WHERE v > 0", ["300"])
+        sizes = []
+        for _ in range(BATCHES):
+            self.one.run(f"DO $$ BEGIN FOR i IN 1..{5 * TURNS} LOOP UPDATE grows SET v = 1 + random() * 1000 "
+                         "WHERE id = 1 + i % 300; COMMIT; END LOOP; END $$")
+            sizes.append([int(self.one.one(f"SELECT pg_relation_size('{index}') / 8192"))
+                          for index in ("grows_pkey", "grows_v")])
+        end()
+        print("pages after each batch:", sizes)
+        for first, last in zip(sizes[1], sizes[-1]):
+            self.assertLessEqual(last, 1.5 * first + 2, sizes)
+        for sql in ("SELECT count(*), sum(v) FROM grows WHERE v > 0", "SELECT count(*), sum(v) FROM grows WHERE id > 0"):
+            by_index = self.cluster.everywhere("SET enable_seqscan = off; SET enable_bitmapscan = off; " + sql)
+            by_table = self.cluster.everywhere("SET enable_indexscan = off; SET enable_bitmapscan = off; " + sql)
+            self.assertEqual(by_table, by_index)
+            self.assertEqual(by_index[0], by_index[2])
+
+    def test_old_snapshots_find_everything_on_every_primary(self):
+        """Writers on all primaries change what is indexed; readers with snapshots of their own compare ways to read it."""
+        self.one.run("CREATE TABLE old (id int PRIMARY KEY, v int, w int) USING gcl; CREATE INDEX old_v ON old (v); "
+                     "INSERT INTO old SELECT i, i % 20 FROM generate_series(1, 600) i")
+        stop = time.monotonic() + SECONDS
+        broken, done = [], {"changes": 0, "comparisons": 0}
+        ways = ("SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off",
+                "SET LOCAL enable_indexscan = on; SET LOCAL enable_seqscan = off")
+
+        def guarded(work, party):
+            try:
+                work(self.cluster.session(1 + party % 3), random.Random(party))
+            except Exception as error:  # pylint: disable=broad-except
+                broken.append(f"party {party}: {error!r}")
+
+        def write(session, chance):
+            while time.monotonic() < stop:
+                first = 1 + chance.randrange(600)
+                session.run(f"UPDATE old SET v = (v + {chance.randrange(20)}) % 20 WHERE id = {first}", 20)
+                for _ in range(3):  # chains behind one entry
+                    session.run(f"UPDATE old SET w = {chance.randrange(100)} WHERE id = {first + chance.randrange(5)}", 20)
+                if chance.random() < 0.3:
+                    session.run(f"DELETE FROM old WHERE id = {chance.randrange(600)}", 20)
+                    session.run("INSERT INTO old SELECT i, i % 20 FROM generate_series(1, 600) i ON CONFLICT DO NOTHING", 20)
+                done["changes"] += 1
+
+        def read(session, chance):
+            while time.monotonic() < stop:
+                session.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL enable_bitmapscan = off")
+                for order in ("", "DESC", ""):
+                    low = chance.randrange(15)
+                    sql = f"SELECT v, id, w FROM old WHERE v BETWEEN {low} AND {low + 5} ORDER BY v {order}"
+                    answers = []
+                    for way in ways:
+                        session.run(way)
+                        answers.append(session.run(sql, 20))
+                    self.assertEqual(sorted(answers[0]), sorted(answers[1]))
+                    keys = [int(row.split("|")[0]) for row in answers[1]]
+                    self.assertEqual(sorted(keys, reverse=order == "DESC"), keys)
+                    done["comparisons"] += 1
+                    session.run(f"SET LOCAL enable_seqscan = on; SELECT pg_sleep({chance.random() * 0.1})")
+                session.run("COMMIT")
+
+        threads = [threading.Thread(target=guarded, args=(work, party))
+                   for party, work in enumerate((write, write, write, read, read, read))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], broken)
+        print(done)
+        self.assertGreater(min(done.values()), 10, done)
+        answers = self.cluster.everywhere("SET enable_seqscan = off; SET enable_bitmapscan = off; "
+                                          "SELECT count(*), sum(v) FROM old WHERE v >= 0")
+        answers += self.cluster.everywhere("SET enable_indexscan = off; SET enable_bitmapscan = off; "
+                                           "SELECT count(*), sum(v) FROM old WHERE v >= 0")
+        self.assertEqual(1, len({answer[0] for answer in answers}), answers)
 
 
 if __name__ == "__main__":

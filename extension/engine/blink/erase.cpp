@@ -33,17 +33,47 @@ Erased take_out(bufmgr::MiniTransaction& change, bufmgr::ExclusiveGuard& page, c
   return result;
 }
 
-Result<Erased> erase(const Ground& g, DeadEntries& dead) {
-  std::sort(dead.tid, dead.tid + dead.count);
-  bufmgr::MiniTransaction change(*g.pool, *g.session);
-  GCL_TRY(change.reserve(log_space(1)));
-  auto page = g.pool->fix_exclusive(*g.session, dead.leaf);
+namespace {
+
+Result<Erased> erase_from(bufmgr::MiniTransaction& change, Result<bufmgr::ExclusiveGuard> page, DeadEntries& dead) {
   if (!page) return page.error();
   const Head head = head_of(*page);
   if (!head.leaf()) return Errc::kRestart;
+  std::sort(dead.tid, dead.tid + dead.count);
   const Erased result = take_out(change, *page, head, {dead.tid, dead.count});
   if (result.gone != 0) change.commit();
   return result;
+}
+
+// Whether the leaf is here as it was read, so that taking it away from those who share it is worth the while.
+bool unchanged(const Ground& g, const DeadEntries& dead) {
+  const bufmgr::OptimisticGuard look = g.pool->peek(*g.session, dead.leaf);
+  return look && look.get<uint64_t>(offsetof(PageHeader, version)) == dead.version && look.validate();
+}
+
+}  // namespace
+
+Result<Erased> erase(const Ground& g, DeadEntries& dead) {
+  bufmgr::MiniTransaction change(*g.pool, *g.session);
+  GCL_TRY(change.reserve(log_space(1)));
+  return erase_from(change, g.pool->fix_exclusive(*g.session, dead.leaf), dead);
+}
+
+Result<uint32_t> erase_if_cheap(const Ground& g, DeadEntries& dead) {
+  if (dead.count < kEraseMin) return 0u;
+  bufmgr::MiniTransaction change(*g.pool, *g.session);
+  GCL_TRY(change.reserve(log_space(1)));
+  auto page = g.pool->try_exclusive(*g.session, dead.leaf);
+  if (!page && page.error() == Errc::kWouldBlock && dead.count >= kEraseShared && unchanged(g, dead))
+    page = g.pool->fix_exclusive(*g.session, dead.leaf);
+  auto erased = erase_from(change, std::move(page), dead);
+  if (erased) return erased->gone;
+  const bool busy = erased.error() == Errc::kWouldBlock || erased.error() == Errc::kRestart;
+  return busy ? Result<uint32_t>(0u) : Result<uint32_t>(erased.error());
+}
+
+Result<uint32_t> Tree::forget(Session& session, DeadEntries& dead) const {
+  return erase_if_cheap({pool_, &session, meta_, root_}, dead);
 }
 
 }  // namespace engine::blink

@@ -119,7 +119,7 @@ Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const v
       verdict = *seen;
     if (dead.leaf != scan.leaf()) {
       GCL_TRY(erase_batch(g, dead));
-      dead.begin(scan.leaf());
+      dead.begin(scan.leaf(), scan.leaf_version());
     }
     if (verdict == Verdict::kDead) dead.add(entry.tid);
     if (verdict == Verdict::kAgain) return Errc::kRestart;
@@ -134,7 +134,8 @@ Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const v
 }  // namespace
 
 Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const void* search,
-                                  std::span<const std::byte> key, Tid tid, Unique unique, UniqueProbe* probe) {
+                                  std::span<const std::byte> key, Tid tid, Unique unique, UniqueProbe* probe,
+                                  DeadJudge* rows) {
   if (key.size() > kKeyMax) return Errc::kTooLarge;
   VERIFY(key.size() >= kKeyMin && tid.valid() && (unique == Unique::kNo || probe != nullptr));
   const Ground g{pool_, &session, meta_, root_};
@@ -171,7 +172,11 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
       return result;
     }
     if (outcome == Put::kMoved && session.interrupted()) return Errc::kInterrupted;
-    if (outcome == Put::kFull)
+    if (outcome != Put::kFull) continue;
+    bool cleared = false;
+    if (rows != nullptr)
+      if (const Status s = clear_leaf(g, a.gap.page, full.version, *rows, cleared); !s) return s.error();
+    if (!cleared)
       if (const Status s = make_room(g, a.gap.page, full.version, full.index, &compare, a.path); !s) return s.error();
   }
 }

@@ -26,7 +26,7 @@ Result<RemoveResult> Tree::remove_if(Session& session, TidPredicate& condemned) 
       continue;
     }
     DeadEntries dead;
-    dead.begin(page);
+    dead.begin(page, head.version);
     for (uint32_t i = 0; head.leaf() && i < head.count; ++i) {
       const Tid tid = load_tid(key_at(bytes, head, i).data());
       if (condemned(tid)) dead.add(tid);

@@ -180,6 +180,7 @@ Errc Scan::gather(Way way, PageId id, const Source& page, const Head& head) {
   if (const Errc e = find_ends(way, page, head, ends); e != Errc::kOk) return e;
   if (const Errc e = copy_out(page, head, ends); e != Errc::kOk) return e;
   leaf_.id = id;
+  leaf_.version = head.version;
   leaf_.left = head.special.left;
   leaf_.right = head.special.right;
   leaf_.low_end = ends.low;

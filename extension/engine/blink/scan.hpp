@@ -38,13 +38,16 @@ class Scan {
   Result<bool> next(Entry& out);
   // The entry before (the last of the range at first).
   Result<bool> prev(Entry& out);
+  const Tree& tree() const { return tree_; }
   // The leaf that the last entry handed out was in, when it was read.
   PageId leaf() const { return leaf_.id; }
+  uint64_t leaf_version() const { return leaf_.version; }
 
  private:
   enum class Way : uint8_t { kSeekFirst, kSeekLow, kSeekLast, kSeekHigh, kRight, kLeft };
   struct Leaf {
     PageId id, left, right;
+    uint64_t version;
     bool low_end, high_end;  // the range ends in this page
     uint16_t count;
     uint16_t at[kPerPageMax];  // where the keys are in `bytes`

@@ -59,6 +59,16 @@ class UniqueProbe {
   virtual Result<Verdict> probe(const Entry& entry) = 0;
 };
 
+// Says whether the row an entry leads to is dead to all (E1).
+class DeadJudge {
+ public:
+  virtual ~DeadJudge() = default;
+  // As UniqueProbe::probe(): no guard is held; may read the heap or leave by longjmp.  An error ends the insert with
+  // it.
+  virtual Result<bool> dead_to_all(Tid tid) = 0;
+};
+struct DeadEntries;  // erase.hpp
+
 struct InsertResult {
   bool inserted = false;
   bool unique = true;  // false: a conflict was met, at `conflict`
@@ -120,8 +130,14 @@ class Tree {
   // Uniqueness is decided at one moment in the whole cluster: the entry goes in under the exclusive latch of the leaf
   // where the key's entries begin (the gate, the same page for everybody), and only if that leaf shows that no entry
   // with this key came since the probes ran (README, "Unique").
+  // `rows`, if given: a full leaf loses its dead entries before it is split.
   Result<InsertResult> insert(Session& session, Comparator& compare, const void* search, std::span<const std::byte> key,
-                              Tid tid, Unique unique = Unique::kNo, UniqueProbe* probe = nullptr);
+                              Tid tid, Unique unique = Unique::kNo, UniqueProbe* probe = nullptr,
+                              DeadJudge* rows = nullptr);
+
+  // A scan has left a leaf in which it found these dead to all: they go if that is cheap.  Returns how many went.
+  // REQUIRES: the caller has counted for the horizon since before the scan read the leaf (E2).
+  Result<uint32_t> forget(Session& session, DeadEntries& dead) const;
 
   // Probes all entries with this key and inserts nothing (UNIQUE_CHECK_EXISTING; the caller's probe ignores its own
   // tid).  `inserted` stays false.

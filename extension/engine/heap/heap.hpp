@@ -154,6 +154,8 @@ class Heap {
   // The newest version that the snapshot sees, following updates from `tid` (PostgreSQL's currtid).
   Result<Tid> latest(Tid tid, const Snapshot& snapshot);
   Result<RowProbe> probe(Tid root);
+  // RowProbe::dead_to_all, and nothing else; false where that would have to be asked of the pool.
+  Result<bool> dead_to_all(Tid root);
   // Whether the relation has such a place.
   Result<bool> tid_valid(Tid tid);
 

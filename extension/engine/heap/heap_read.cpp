@@ -216,6 +216,51 @@ Result<RowProbe> Heap::probe(Tid root) {
   return found;
 }
 
+namespace {
+
+// Whether a version is dead to all, by fates that are known here: who has just looked at it has learned the final ones.
+Result<bool> known_dead(TxnSystem& txns, const RowHeader& row) {
+  auto known = [&](TxnId id) { return txns.known_fate(id).has_value(); };
+  if (row.creator.kind() == StampKind::kInserted && !known(row.creator.id())) return false;
+  if (row.ended() && !known(row.deleter.id())) return false;
+  bool mine;
+  auto life = liveness(txns, row, &mine);
+  if (!life) return life.error();
+  return *life == Liveness::kDead;
+}
+
+}  // namespace
+
+Result<bool> Heap::dead_to_all(Tid root) {
+  auto page = page_of(root.block);
+  if (!page) return not_found(page.error()) ? Result<bool>(false) : page.error();
+  auto look = txns_.pool().fix_optimistic(txns_.session(), *page);
+  if (!look) return look.error();
+  const Line first = line_seen(*look, root.offset);
+  const auto head = first.sane() ? look->get<RowHeader>(first.offset()) : RowHeader{};
+  if (!look->validate() || first.state() == LineState::kUnused) return false;
+  if (first.state() == LineState::kDead) return true;
+  if (first.sane()) {
+    if (head.heap_only()) return false;
+    auto dead = known_dead(txns_, head);
+    if (!dead || !*dead || !head.chain_goes_on()) return dead;
+  }
+  alignas(8) std::byte copy[coherence::kPageSize];
+  GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, copy));
+  HeapPage view(copy);
+  uint16_t line = chain_start(view, root.offset);
+  if (line == 0) return false;
+  while (line != 0) {
+    const RowHeader row = view.row_header(line);
+    auto dead = known_dead(txns_, row);
+    if (!dead || !*dead) return dead;
+    auto next = chain_next(txns_, view, root.block, row);
+    if (!next) return next.error();
+    line = *next;
+  }
+  return true;
+}
+
 Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to) {
   to.block = block;
   to.count = 0;

@@ -79,6 +79,22 @@ class RowsProbe final : public engine::blink::UniqueProbe {
   static constexpr uint32_t kAskAfter = 8;
 };
 
+// Whether the rows of a full leaf are still needed by anybody.
+class RowsJudge final : public engine::blink::DeadJudge {
+ public:
+  RowsJudge(Relation table, Relation index) : table_(table), index_(index) {}
+  Result<bool> dead_to_all(Tid tid) override {
+    if (!asked_) until_ok(index_, [] { return txns().refresh_horizon(); });
+    asked_ = true;
+    return until_done(table_, [&] { return heap_of(table_).probe(tid); })->dead_to_all;
+  }
+
+ private:
+  Relation table_;
+  Relation index_;
+  bool asked_ = false;  // how far the horizon has come
+};
+
 [[noreturn]] void report_duplicate(Relation index, Relation table, Datum* values, bool* isnull) {
   char* key = BuildIndexValueDescription(index, values, isnull);
   ereport(ERROR, errcode(ERRCODE_UNIQUE_VIOLATION),
@@ -146,10 +162,11 @@ bool blink_aminsert(Relation index, Datum* values, bool* isnull, ItemPointer tid
   const Unique unique = !checked ? Unique::kNo : check == UNIQUE_CHECK_PARTIAL ? Unique::kPartial : Unique::kCheck;
   TupleComparator compare(index);
   RowsProbe probe(table, index, as_tid(tid), unique == Unique::kCheck);
+  RowsJudge rows(table, index);
   const std::span key{reinterpret_cast<const std::byte*>(tuple), bytes};
   const InsertResult done = *until_done(index, [&] {
     return open_tree(index).insert(session(), compare, &search, key, as_tid(tid), unique,
-                                   unique == Unique::kNo ? nullptr : &probe);
+                                   unique == Unique::kNo ? nullptr : &probe, &rows);
   });
   if (unique == Unique::kCheck && !done.unique) report_duplicate(index, table, values, isnull);
   pfree(tuple);

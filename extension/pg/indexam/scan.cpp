@@ -67,12 +67,30 @@ bool next_match(IndexScanDesc scan, ScanState& state, ScanDirection direction, E
   return false;
 }
 
+// S7.  What was found dead in a leaf goes when the scan has left it; if it cannot go now, the next scan finds it again.
+void forget_dead(ScanState& state) {
+  if (state.dead.count >= engine::blink::kEraseMin && !pool().fenced())
+    (void)state.position->tree().forget(session(), state.dead);
+  state.dead.begin({}, 0);
+}
+
+// The executor found nothing but dead rows behind the entry handed out last.
+void note_dead(ScanState& state) {
+  const coherence::PageId leaf = state.position->leaf();
+  if (state.dead.leaf != leaf || state.dead.version != state.position->leaf_version()) {
+    forget_dead(state);
+    state.dead.begin(leaf, state.position->leaf_version());
+  }
+  state.dead.add(state.last);
+}
+
 }  // namespace
 
 IndexScanDesc blink_ambeginscan(Relation index, int keys, int orderbys) {
   IndexScanDesc scan = RelationGetIndexScan(index, keys, orderbys);
   auto* state = static_cast<ScanState*>(palloc(sizeof(ScanState)));
-  memset(static_cast<void*>(state), 0, offsetof(ScanState, low));
+  memset(static_cast<void*>(state), 0, offsetof(ScanState, dead));
+  state->dead.begin({}, 0);
   const int attributes = IndexRelationGetNumberOfKeyAttributes(index);
   state->low.prepare(attributes);
   state->high.prepare(attributes);
@@ -91,6 +109,7 @@ IndexScanDesc blink_ambeginscan(Relation index, int keys, int orderbys) {
 
 void blink_amrescan(IndexScanDesc scan, ScanKey keys, int, ScanKey, int) {
   ScanState& state = *ScanState::of(scan);
+  forget_dead(state);
   state.positioned = false;
   state.marked = false;
   if (keys != nullptr && scan->numberOfKeys > 0) memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
@@ -105,8 +124,12 @@ bool blink_amgettuple(IndexScanDesc scan, ScanDirection direction) {
   count_in();
   ScanState& state = *ScanState::of(scan);
   scan->xs_recheck = false;
+  if (scan->kill_prior_tuple && state.positioned) note_dead(state);
   Entry entry;
-  if (!next_match(scan, state, direction, entry)) return false;
+  const bool found = next_match(scan, state, direction, entry);
+  if (state.dead.count != 0 && (!found || state.position->leaf() != state.dead.leaf)) forget_dead(state);
+  if (!found) return false;
+  state.last = entry.tid;
   ItemPointerSet(&scan->xs_heaptid, entry.tid.block, entry.tid.offset);
   if (scan->xs_want_itup) scan->xs_itup = reinterpret_cast<IndexTuple>(const_cast<std::byte*>(entry.key.data()));
   return true;
@@ -152,6 +175,7 @@ void blink_amrestrpos(IndexScanDesc scan) {
 
 void blink_amendscan(IndexScanDesc scan) {
   ScanState* state = ScanState::of(scan);
+  forget_dead(*state);
   BTScanOpaque so = state->keys();
   if (so->arrayContext != nullptr) MemoryContextDelete(so->arrayContext);
   if (so->keyData != nullptr) pfree(so->keyData);

@@ -13,6 +13,7 @@ extern "C" {
 
 #include <stddef.h>
 
+#include "extension/engine/blink/erase.hpp"
 #include "extension/engine/blink/scan.hpp"
 #include "extension/pg/indexam/compare.hpp"
 
@@ -25,6 +26,8 @@ struct ScanState {
   bool done[2];     // nothing more in this direction (backward, forward): a key said so
   bool marked;
   bool marked_done[2];
+  engine::Tid last;  // what the scan has handed out
+  engine::blink::DeadEntries dead;
   SearchKey low, high;  // what position's range points to
   TupleComparator* compare;
   engine::blink::Scan* position;

@@ -43,7 +43,10 @@ bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot 
   // The slot may still point to the row of the last call.
   ExecClearTuple(slot);
   const RowRead read = *until_done(data->rel, [&] { return fetch.heap->fetch_chain(tid_of(tid), seen, fetch.row); });
-  if (!read.found) return false;
+  if (!read.found) {
+    if (all_dead != nullptr) *all_dead = *until_done(data->rel, [&] { return fetch.heap->dead_to_all(tid_of(tid)); });
+    return false;
+  }
   set_tid(tid, read.tid);
   store_row(data->rel, fetch.row, read.bytes, read.tid, slot);
   return true;

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <optional>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "extension/engine/blink/erase.hpp"
@@ -133,6 +134,105 @@ TEST_F(DeadEntriesLeave, AScanThatStandsInTheirLeafGoesOn) {
   for (auto more = back->prev(entry); more.ok() && *more; more = back->prev(entry))
     if (gcl_test::KeyView(entry.key).key() == staying) --stayed;
   EXPECT_EQ(stayed, 0u);
+}
+
+// Rows whose newest version alone lives.
+class Newest final : public DeadJudge {
+ public:
+  Result<bool> dead_to_all(Tid tid) override {
+    ++looks;
+    return !live.contains(tid);
+  }
+  std::set<Tid> live;
+  uint64_t looks = 0;
+};
+
+TEST_F(DeadEntriesLeave, BeforeALeafIsSplitSoThatUpdatesDoNotMakeTheTreeGrow) {
+  constexpr uint64_t kRows = 300, kUpdates = 20000;
+  std::mt19937 random(5);
+  Newest rows;
+  std::vector<Tid> at(kRows);
+  for (uint64_t n = 0; n < kUpdates; ++n) {
+    const uint64_t row = random() % kRows;
+    rows.live.erase(at[row]);
+    at[row] = tid_of(n);
+    rows.live.insert(at[row]);
+    const TestKey key{random() % 1000, "value"};
+    const Search search{&key};
+    const auto image = key.image();
+    auto done = tree().insert(*session_, compare_, &search, image, at[row], Unique::kNo, nullptr, &rows);
+    ASSERT_TRUE(done.ok() && done->inserted);
+  }
+  const CheckReport report = check(tree(), *session_);
+  EXPECT_LE(report.pages, 8u);  // else more than 60
+  EXPECT_LE(rows.looks, 4 * kUpdates);
+  std::set<Tid> there;
+  auto scan = std::make_unique<Scan>(tree(), *session_, compare_);
+  scan->reset({});
+  Entry entry;
+  for (auto more = scan->next(entry); more.ok() && *more; more = scan->next(entry)) there.insert(entry.tid);
+  for (const Tid tid : rows.live) EXPECT_TRUE(there.contains(tid));
+}
+
+TEST_F(DeadEntriesLeave, OfALeafThatLivesOnlyASampleIsLookedAt) {
+  constexpr uint64_t kRows = 5000;
+  Newest rows;
+  for (uint64_t n = 0; n < kRows; ++n) {
+    rows.live.insert(tid_of(n));
+    const TestKey key{n * 7919 % kRows, "value"};
+    const Search search{&key};
+    ASSERT_TRUE(tree().insert(*session_, compare_, &search, key.image(), tid_of(n), Unique::kNo, nullptr, &rows).ok());
+  }
+  const CheckReport report = check(tree(), *session_);
+  EXPECT_EQ(report.entries, kRows);
+  EXPECT_GT(rows.looks, 0u);
+  EXPECT_LE(rows.looks, report.pages * 40);
+}
+
+// What a scan has found is erased where that costs nobody anything, or is worth it.
+TEST(DeadEntriesScan, TakesALeafFromOthersOnlyForMany) {
+  gcl_test::Cluster cluster({.nodes = 2, .frames = 64});
+  auto one = cluster.session(0), two = cluster.session(1);
+  const PageId meta = *Tree::create(cluster.pool(0), *one);
+  Tree here = *Tree::open(cluster.pool(0), *one, meta), there = *Tree::open(cluster.pool(1), *two, meta);
+  TestComparator compare;
+  for (uint64_t n = 0; n < 150; ++n) ASSERT_TRUE(put(here, *one, compare, {n, "key"}, tid_of(n)).ok());
+  DeadEntries dead;
+  uint64_t next = 0;  // the first that is still there
+  auto find = [&](const Tree& tree, bufmgr::Session& session, uint32_t count) {
+    Scan scan(tree, session, compare);
+    scan.reset({});
+    Entry entry;
+    for (uint32_t i = 0; i < count; ++i) {
+      EXPECT_TRUE(*scan.next(entry));
+      EXPECT_EQ(entry.tid, tid_of(next + i));
+      if (i == 0) dead.begin(scan.leaf(), scan.leaf_version());
+      dead.add(entry.tid);
+    }
+  };
+  // The page is the first node's alone.
+  find(here, *one, kEraseMin - 1);
+  EXPECT_EQ(*here.forget(*one, dead), 0u);
+  find(here, *one, kEraseMin);
+  EXPECT_EQ(*here.forget(*one, dead), kEraseMin);
+  next += kEraseMin;
+  // Both read it.
+  find(there, *two, kEraseShared - 1);
+  EXPECT_EQ(*there.forget(*two, dead), 0u);
+  find(here, *one, kEraseShared - 1);
+  EXPECT_EQ(*here.forget(*one, dead), 0u);
+  DeadEntries late;
+  find(here, *one, kEraseShared);
+  late = dead;
+  find(there, *two, kEraseShared);
+  EXPECT_EQ(*there.forget(*two, dead), kEraseShared);
+  next += kEraseShared;
+  EXPECT_EQ(*here.forget(*one, late), 0u);  // it is no longer here
+  find(here, *one, kEraseMin);
+  EXPECT_EQ(check(here, *one).entries, 150 - next);
+  EXPECT_EQ(*here.forget(*one, late), 0u);  // here, but not as it was read
+  cluster.end(0, std::move(one));
+  cluster.end(1, std::move(two));
 }
 
 // Three nodes take keys and leave them, all day: each key has one owner at a time, and its past does not pile up.

@@ -1,0 +1,63 @@
+// Before a leaf is split: is it full of the dead?
+#include <algorithm>
+#include <type_traits>
+
+#include "extension/engine/blink/erase.hpp"
+
+namespace engine::blink {
+namespace {
+
+constexpr uint32_t kSample = 16;
+constexpr uint32_t kWorthIt = 4;  // a leaf is gone through if one of this many of the sample is dead
+
+// A leaf in private memory.  Plain data.
+struct Leaf {
+  alignas(8) std::byte bytes[kPageSize];
+  Head head;
+  Tid tid(uint32_t i) const { return load_tid(key_at(bytes, head, i).data()); }
+};
+static_assert(std::is_trivially_destructible_v<Leaf>);  // I-B1
+
+// Judges every `step`-th entry.  Returns how many were looked at.
+Result<uint32_t> judge(const Leaf& leaf, uint32_t step, DeadJudge& judge, DeadEntries& dead) {
+  uint32_t looked = 0;
+  for (uint32_t i = 0; i < leaf.head.count; i += step, ++looked) {
+    const Tid tid = leaf.tid(i);
+    bool gone;
+    if (auto said = judge.dead_to_all(tid); !said)
+      return said.error();
+    else
+      gone = *said;
+    if (gone) dead.add(tid);
+  }
+  return looked;
+}
+
+}  // namespace
+
+Status clear_leaf(const Ground& g, PageId page, uint64_t version, DeadJudge& rows, bool& cleared) {
+  cleared = false;
+  Leaf leaf;
+  GCL_TRY(g.pool->copy_page(*g.session, page, leaf.bytes));
+  if (!read_head(Source::plain(leaf.bytes), leaf.head)) return Errc::kCorrupt;
+  if (!leaf.head.leaf() || leaf.head.version != version) return {};
+  DeadEntries dead;
+  dead.begin(page, version);
+  const uint32_t step = std::max(1u, leaf.head.count / kSample);
+  uint32_t sampled = 0;
+  if (auto looked = judge(leaf, step, rows, dead); !looked)
+    return looked.error();
+  else
+    sampled = *looked;
+  if (dead.count == 0 || dead.count * kWorthIt < sampled) return {};
+  if (step > 1) {
+    dead.begin(page, version);
+    if (auto looked = judge(leaf, 1, rows, dead); !looked) return looked.error();
+  }
+  auto erased = erase(g, dead);
+  if (!erased) return erased.error() == Errc::kRestart ? Status{} : Status(erased.error());
+  cleared = erased->gone != 0;
+  return {};
+}
+
+}  // namespace engine::blink
