@@ -11,6 +11,7 @@
 
 extern "C" {
 #include "access/parallel.h"
+#include "postmaster/bgworker.h"
 }
 
 namespace gcl {
@@ -101,6 +102,10 @@ void wait_until_ready() {
   }
 }
 
+// Our own workers bring the catalogs up to date.  Everybody else, autovacuum too, would use a table without the index
+// that another primary has made meanwhile.
+bool works_for_gcl() { return MyBackendType == B_BG_WORKER && strcmp(MyBgworkerEntry->bgw_library_name, "gcl") == 0; }
+
 Attached& here() {
   if (XactIsoLevel == XACT_SERIALIZABLE && IsTransactionState())
     ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -110,7 +115,7 @@ Attached& here() {
   wait_until_ready();
   if (node_pool() == nullptr || node_state() == nullptr) refuse();
   if (MyBackendType != B_BG_WORKER) require_database_locale();  // an apply worker says it in the author's answer
-  if (MyBackendType == B_BACKEND) ddl_require_serving();
+  if (!works_for_gcl()) ddl_require_serving();
   attach(node_state()->backends);
   return *attached;
 }

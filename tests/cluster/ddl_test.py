@@ -1,7 +1,8 @@
 """DDL run on one primary is done on all when the client hears of it, and leaves no trace when it is rolled back."""
+import os
 import unittest
 
-from harness import Cluster, SqlError
+from harness import Cluster, SqlError, eventually
 
 SHAPE = """SELECT c.oid, c.relname, c.relkind, am.amname, c.reltype, c.relnatts FROM pg_class c
            LEFT JOIN pg_am am ON am.oid = c.relam WHERE c.relname LIKE '{}%' ORDER BY c.relname"""
@@ -169,6 +170,40 @@ class Ddl(unittest.TestCase):
         self.cluster.sql(2, "ALTER TABLE passing ALTER id TYPE bigint, ALTER v SET NOT NULL; TRUNCATE passing; DROP TABLE passing")
         self.cluster.start(3)
         self.assertEqual([], self.same_everywhere(SHAPE.format("passing")))
+
+    def test_a_primary_that_cannot_catch_up_serves_its_own_tables_only(self):
+        self.cluster.sql(1, "CREATE TABLE shared (id int PRIMARY KEY, v int) USING gcl; INSERT INTO shared SELECT i, i FROM generate_series(1, 500) i")
+        self.cluster.sql(3, "CREATE TABLE in_the_way (v int); INSERT INTO in_the_way VALUES (3); UPDATE shared SET v = v; SELECT pg_stat_force_next_flush()")
+        for setting in ("naptime = 1", "vacuum_threshold = 1", "vacuum_scale_factor = 0"):
+            self.cluster.sql(3, f"ALTER SYSTEM SET autovacuum_{setting}")
+        self.cluster.stop(3)
+        log = f"{self.cluster.dir}/node3/log"
+        size = os.path.getsize(log)
+        self.cluster.sql(1, "CREATE TABLE in_the_way (v int) USING gcl; CREATE INDEX shared_v ON shared (v)")
+        self.cluster.sql(2, "UPDATE shared SET v = v + 1000")
+        self.cluster.ctl("start", self.cluster.dir, "--node", "3", check=False)
+        self.assertEqual(["3"], self.cluster.sql(3, "SELECT v FROM in_the_way"))
+        for statement in ("SELECT count(*) FROM shared", "INSERT INTO shared VALUES (0)", "VACUUM shared", "CREATE TABLE more (v int) USING gcl"):
+            with self.assertRaises(SqlError) as caught:
+                self.cluster.sql(3, statement)
+            self.assertEqual("55000", caught.exception.state, f"{statement}: {caught.exception}")
+        # Not by autovacuum, either: it would leave entries in the index that this primary does not know.
+        eventually(lambda: "automatic vacuum of table" in self.text_from(log, size), 15)  # why it failed
+        self.assertEqual(["t|0"], self.cluster.sql(3, "SELECT n_dead_tup >= 500, autovacuum_count FROM pg_stat_all_tables WHERE relname = 'shared'"))
+        self.cluster.sql(3, "DROP TABLE in_the_way; ALTER SYSTEM RESET ALL; SELECT pg_reload_conf()")
+        eventually(lambda: self.answers(3, "SELECT count(*) FROM in_the_way"), 15)
+        self.assertEqual(["7"], self.same_everywhere("SET enable_seqscan = off; SELECT id FROM shared WHERE v = 1007"))
+
+    def text_from(self, path, position):
+        with open(path, encoding="utf-8") as file:
+            file.seek(position)
+            return file.read()
+
+    def answers(self, k, query):
+        try:
+            return self.cluster.sql(k, query) == ["0"]
+        except SqlError:
+            return False
 
 
 if __name__ == "__main__":
