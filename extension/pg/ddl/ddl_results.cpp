@@ -211,6 +211,8 @@ void check_dropped_along(Oid class_id, Oid object) {
 
 void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void* arg) {
   if (previous_access_hook) previous_access_hook(access, class_id, object, sub_id, arg);
+  // The others are uses, by every statement of every client.
+  if (access != OAT_POST_CREATE && access != OAT_DROP && access != OAT_POST_ALTER) return;
   if (access == OAT_POST_CREATE && sub_id == 0) {
     if (capture.active) note_creation_in(capture.context, &capture.made, class_id, object);
     if (replay.active) {

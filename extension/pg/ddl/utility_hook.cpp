@@ -28,7 +28,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-ProcessUtility_hook_type previous_utility_hook = nullptr;
+ProcessUtility_hook_type next_utility = standard_ProcessUtility;
 
 // Settings that change what a statement means.  lock_timeout and the like are the author's own affair.
 constexpr const char* kSettings[] = {"search_path",
@@ -63,9 +63,8 @@ struct Call {  // one call of the hook, to be passed on
 };
 
 void pass_on(const Call& call) {
-  auto* next = previous_utility_hook ? previous_utility_hook : standard_ProcessUtility;
-  next(call.statement, call.text, call.read_only_tree, call.context, call.params, call.environment, call.destination,
-       call.completion);
+  next_utility(call.statement, call.text, call.read_only_tree, call.context, call.params, call.environment,
+               call.destination, call.completion);
 }
 
 char* text_of(const Call& call) {
@@ -171,6 +170,9 @@ void run_everywhere(const Call& call) {
     pass_on(call);
 }
 
+// What clients of any table send all the time.  Neither is looked at: it is the server's alone, at its own price.
+bool is_of_every_client(const Node* node) { return IsA(node, TransactionStmt) || IsA(node, ExecuteStmt); }
+
 // Statements that cannot be ours, or that are part of one that is already being captured or replayed.
 bool none_of_ours(const Call& call) {
   return call.context == PROCESS_UTILITY_SUBCOMMAND || replaying() || IsBinaryUpgrade || !IsUnderPostmaster ||
@@ -202,28 +204,26 @@ void forget_what_is_discarded(const Node* node) {
   if (target == DISCARD_ALL || target == DISCARD_SEQUENCES) forget_sequences();
 }
 
-void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree, ProcessUtilityContext context,
-                  ParamListInfo params, QueryEnvironment* environment, DestReceiver* destination,
-                  QueryCompletion* completion) {
-  Call call{statement, text, read_only_tree, context, params, environment, destination, completion};
-  refuse_imported_snapshot(statement->utilityStmt);
-  if (ddl_pool_attached() && copies_into_identity(statement->utilityStmt)) {
-    const uint64 rows = copy_into_identity(statement, text);
-    if (completion) SetQueryCompletion(completion, CMDTAG_COPY, rows);
+// Not inlined: the statements of every client would pay for its frame.
+[[gnu::noinline]] void look_at(Call call) {
+  refuse_imported_snapshot(call.statement->utilityStmt);
+  if (ddl_pool_attached() && copies_into_identity(call.statement->utilityStmt)) {
+    const uint64 rows = copy_into_identity(call.statement, call.text);
+    if (call.completion) SetQueryCompletion(call.completion, CMDTAG_COPY, rows);
     return;
   }
-  if (replaying() && IsA(statement->utilityStmt, AlterSeqStmt)) return alter_sequence_again(call);
-  if (!may_concern_us(statement->utilityStmt) || none_of_ours(call)) {
+  if (replaying() && IsA(call.statement->utilityStmt, AlterSeqStmt)) return alter_sequence_again(call);
+  if (!may_concern_us(call.statement->utilityStmt) || none_of_ours(call)) {
     pass_on(call);
-    return forget_what_is_discarded(statement->utilityStmt);
+    return forget_what_is_discarded(call.statement->utilityStmt);
   }
-  if (IsA(statement->utilityStmt, LockStmt)) {  // also READ ONLY transactions may lock
-    if (!IsInParallelMode()) lock_table_everywhere(reinterpret_cast<LockStmt*>(statement->utilityStmt));
+  if (IsA(call.statement->utilityStmt, LockStmt)) {  // also READ ONLY transactions may lock
+    if (!IsInParallelMode()) lock_table_everywhere(reinterpret_cast<LockStmt*>(call.statement->utilityStmt));
     return pass_on(call);
   }
   check_database_statement(call.statement->utilityStmt);
-  if (wants_heap_instead(statement->utilityStmt)) {
-    call.statement = static_cast<PlannedStmt*>(copyObjectImpl(statement));
+  if (wants_heap_instead(call.statement->utilityStmt)) {
+    call.statement = static_cast<PlannedStmt*>(copyObjectImpl(call.statement));
     use_heap_instead(call.statement->utilityStmt);
   }
   const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
@@ -234,12 +234,20 @@ void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree,
   run_everywhere(call);
 }
 
+void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree, ProcessUtilityContext context,
+                  ParamListInfo params, QueryEnvironment* environment, DestReceiver* destination,
+                  QueryCompletion* completion) {
+  if (is_of_every_client(statement->utilityStmt))
+    return next_utility(statement, text, read_only_tree, context, params, environment, destination, completion);
+  look_at({statement, text, read_only_tree, context, params, environment, destination, completion});
+}
+
 }  // namespace
 
 bool ddl_replaying() { return replaying(); }
 
 void install_ddl_hooks() {
-  previous_utility_hook = ProcessUtility_hook;
+  if (ProcessUtility_hook) next_utility = ProcessUtility_hook;
   ProcessUtility_hook = utility_hook;
   install_results_hooks();
   install_exchange_hooks();
