@@ -1,4 +1,5 @@
 """Deadlocks across primaries end in 40P01: soon, with one victim, and only true ones."""
+import collections
 import os
 import random
 import re
@@ -11,6 +12,7 @@ from harness import Cluster, SqlError, eventually
 
 TIMEOUT = 1.0  # deadlock_timeout of the cluster
 SLACK = 1.0    # a cycle is gone within both
+LOG_CLOCK = 0.001  # the log's times are cut to that
 
 
 class Deadlocks(unittest.TestCase):
@@ -255,6 +257,20 @@ class Deadlocks(unittest.TestCase):
             b.run("ROLLBACK")
             a.run("ROLLBACK")
 
+    def test_a_deadlock_within_one_primary_says_its_own_detail(self):
+        (a,), (far, near) = self.begin(1, settings="SET deadlock_timeout = '50ms';"), self.begin(2, 1)
+        for other, told in ((far, True), (near, False)):  # the second is PostgreSQL's own to find
+            self.row(a, 17)
+            self.row(other, 18)
+            self.row(other, 17, send=True)
+            with self.assertRaisesRegex(SqlError, "40P01"):
+                self.row(a, 18)
+            self.assertEqual(told, " of primary " in "".join(line for line in a.collected if line), a.collected)
+            a.run("ROLLBACK")
+            other.result()
+            other.run("ROLLBACK")
+            a.run("BEGIN")
+
     def test_waits_are_seen_from_every_primary(self):
         a, b, near = self.begin(1, 2, 1)
         pids = [a.pid(), b.pid(), near.pid()]
@@ -288,7 +304,7 @@ class Deadlocks(unittest.TestCase):
 
 
 class Client(threading.Thread):
-    """Runs transactions that lock a few rows in any order, and notes what it held and wanted, and when."""
+    """Runs transactions that lock a few rows in any order, and notes what it held and wanted, and when (time.time())."""
     ROWS, LOCKS = 6, 3
 
     def __init__(self, cluster, primary, until, seed):
@@ -298,7 +314,7 @@ class Client(threading.Thread):
         self.until, self.random = until, random.Random(seed)
         self.holds = []      # (row, when it got it, when its transaction ended)
         self.wants = []      # (row, when it asked, when it was answered)
-        self.deadlocks = []  # (when it heard, text)
+        self.deadlocks = []  # texts
         self.failures = []
         self.committed = 0
 
@@ -307,40 +323,56 @@ class Client(threading.Thread):
         try:
             self.session.run("BEGIN")
             for row in self.random.sample(range(1, self.ROWS + 1), self.LOCKS):
-                asked = time.monotonic()
+                asked = time.time()
                 try:
                     self.session.run(f"UPDATE r SET v = v + 1 WHERE id = {row}")
                 finally:
-                    self.wants.append((row, asked, time.monotonic()))
-                got.append((row, time.monotonic()))
+                    self.wants.append((row, asked, time.time()))
+                got.append((row, time.time()))
             self.session.run("COMMIT")
             self.committed += 1
         except SqlError as error:
-            heard = time.monotonic()
             if error.state != "40P01":
                 raise
-            self.deadlocks.append((heard, "\n".join(line for line in self.session.collected if line)))
+            self.deadlocks.append("\n".join(line for line in self.session.collected if line))
             self.session.run("ROLLBACK")
-        ended = time.monotonic()
+        ended = time.time()
         self.holds += [(row, when, ended) for row, when in got]
 
     def run(self):
         try:
-            while time.monotonic() < self.until:
+            while time.time() < self.until:
                 self.transaction()
         except Exception as error:  # pylint: disable=broad-except
             self.failures.append(repr(error))
 
 
+def near(client, moment):
+    """What the client's notes say of a second before and after `moment`, in seconds after it."""
+    def told(notes):
+        return ", ".join(f"{row} from {began - moment:.3f} to {ended - moment:.3f}" for row, began, ended in notes
+                         if began < moment + 1 and ended > moment - 1)
+    return f"{client.name_} wanted {told(client.wants)}; held {told(client.holds)}"
+
+
 class DeadlocksUnderLoad(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(primaries=3, settings=("deadlock_timeout=50ms",)))
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3, settings=("deadlock_timeout=50ms", "log_line_prefix=%n [%p] ")))
         cls.cluster.sql(1, "CREATE TABLE r (id int PRIMARY KEY, v int) USING gcl")
         cls.cluster.sql(1, "INSERT INTO r SELECT i, 0 FROM generate_series(1, 200) i")
 
-    def check_cycle(self, clients, victim, heard, text):
-        """The processes of the detail form a cycle, and at that time each wanted a row that the next one held."""
+    def deadlocks_logged(self):
+        """{(pid, primary): when its server said so, each time}.  It is said before the victim lets go of anything."""
+        said = collections.defaultdict(list)
+        for primary in (1, 2, 3):
+            with open(f"{self.cluster.dir}/node{primary}/log", encoding="utf-8") as log:
+                for when, pid in re.findall(r"^([\d.]+) \[(\d+)\] ERROR:  deadlock detected$", log.read(), re.M):
+                    said[int(pid), primary].append(float(when))
+        return said
+
+    def check_cycle(self, clients, victim, said, text):
+        """The processes of the detail form a cycle, and when it was said each wanted a row that the next one held."""
         links = re.findall(r"Process (\d+) of primary (\d+) waits for .*?; blocked by process (\d+) of primary (\d+)", text)
         self.assertGreater(len(links), 1, text)
         waiters = [(int(link[0]), int(link[1])) for link in links]
@@ -349,13 +381,13 @@ class DeadlocksUnderLoad(unittest.TestCase):
         self.assertEqual(holders, waiters[1:] + waiters[:1], text)
         for waiter, holder in zip(waiters, holders):
             waiter, holder = clients[waiter], clients[holder]
-            # Nobody of them can have gone on before the victim's server had told it to give way, just before it heard.
-            wanted = [row for row, asked, answered in waiter.wants if asked < heard <= answered + 0.5]
-            held = [row for row, got, ended in holder.holds if got < heard <= ended + 0.5]
-            self.assertTrue(set(wanted) & set(held), f"{text}\n{waiter.name_} wanted {wanted}, {holder.name_} held {held}")
+            wanted = [row for row, asked, answered in waiter.wants if asked < said + LOG_CLOCK and said < answered]
+            held = [row for row, got, ended in holder.holds if got < said + LOG_CLOCK and said < ended]
+            self.assertTrue(set(wanted) & set(held), f"{text}\n{waiter.name_} wanted {wanted}, {holder.name_} held {held} at "
+                            f"{said:.3f}\n{near(waiter, said)}\n{near(holder, said)}")
 
     def test_every_victim_was_in_a_cycle(self):
-        until = time.monotonic() + 15
+        until = time.time() + 15
         clients = [Client(self.cluster, k, until, seed=10 * k + i) for k in (1, 2, 3) for i in range(2)]
         for client in clients:
             client.start()
@@ -365,12 +397,14 @@ class DeadlocksUnderLoad(unittest.TestCase):
             self.assertEqual([], client.failures)
         by_name = {client.name_: client for client in clients}
         checked = local = 0
+        logged = self.deadlocks_logged()
         for client in clients:
-            for heard, text in client.deadlocks:
+            self.assertEqual(len(client.deadlocks), len(logged[client.name_]))
+            for said, text in zip(logged[client.name_], client.deadlocks):
                 if " of primary " not in text:
                     local += 1  # of two on one primary: PostgreSQL's own
                     continue
-                self.check_cycle(by_name, client, heard, text)
+                self.check_cycle(by_name, client, said, text)
                 checked += 1
         committed = sum(client.committed for client in clients)
         self.assertGreater(checked, 5, "there were to be deadlocks")
