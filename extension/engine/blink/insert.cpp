@@ -65,15 +65,20 @@ struct Attempt {
   Head head;
   Path path;
   Gap gap;
+  bool no_pages;  // there was none to complete a split with: nothing may be split now (I-B6)
 };
 
-// Reads the gap at the place, after completing whatever split the descent met.
+// Reads the gap at the place, after completing whatever split the descent met, if there are pages for that.
 Status find_place(const Ground& g, Comparator& compare, const Seek& seek, PageId from, Attempt& a) {
+  a.no_pages = false;
   for (;;) {
     PageId incomplete;
-    GCL_TRY(descend(*g.pool, *g.session, compare, seek, from, 0, &a.path, &incomplete, a.look, a.head));
+    GCL_TRY(descend(*g.pool, *g.session, compare, seek, from, 0, &a.path, a.no_pages ? nullptr : &incomplete, a.look,
+                    a.head));
     if (incomplete.valid()) {
-      GCL_TRY(complete_split(g, incomplete, a.path));
+      const Status completed = complete_split(g, incomplete, a.path);
+      a.no_pages = completed.error() == Errc::kNoSpace;
+      if (!completed && !a.no_pages) return completed.error();
       continue;
     }
     const Errc e = read_gap(compare, seek, a.look, a.head, a.gap);
@@ -176,6 +181,7 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
     bool cleared = false;
     if (rows != nullptr)
       if (const Status s = clear_leaf(g, a.gap.page, full.version, *rows, cleared); !s) return s.error();
+    if (!cleared && a.no_pages) return Errc::kNoSpace;
     if (!cleared)
       if (const Status s = make_room(g, a.gap.page, full.version, full.index, &compare, a.path); !s) return s.error();
   }

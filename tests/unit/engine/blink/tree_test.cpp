@@ -395,6 +395,62 @@ TEST_F(BlinkTree, ASplitWithoutRoomHarmsNothing) {
   expect_sound();
 }
 
+// The page above one that was split lacked a page: what fits goes in all the same, on both sides, and what does not is
+// refused as everywhere else.
+TEST_F(BlinkTree, WhereASplitCannotBeCompletedWhatFitsGoesIn) {
+  std::vector<PageId> taken = take_all(pool(), *session_);
+  gcl_test::TestOrder order;
+  uint64_t n = 0;
+  auto incomplete = [&] {
+    auto report = std::make_unique<Checker>(tree(), *session_, order)->run();
+    EXPECT_TRUE(report.ok() && report->sound);
+    return report->incomplete;
+  };
+  std::mt19937 random(6);
+  while (incomplete() == 0) {
+    const TestKey key{random() % 100000, std::string(300, 'x')};
+    auto done = put(tree(), *session_, compare_, key, tid_of(n));
+    if (done.ok()) {
+      model_.emplace(key, tid_of(n++));
+      continue;
+    }
+    ASSERT_EQ(done.error(), Errc::kNoSpace);
+    if (incomplete() != 0) break;
+    ASSERT_TRUE(pool().free(*session_, taken.back(), 1).ok());
+    taken.pop_back();
+  }
+  ASSERT_EQ(*pool().free_pages(*session_), 0u);
+  class One final : public TidPredicate {
+   public:
+    engine::Tid dead;
+    bool operator()(engine::Tid tid) override { return tid == dead; }
+  } one;
+  for (const Pair& pair : Model(model_)) {
+    one.dead = pair.second;
+    ASSERT_EQ(tree().remove_if(*session_, one)->removed, 1u);
+    auto again = put(tree(), *session_, compare_, pair.first, pair.second);
+    ASSERT_TRUE(again.ok()) << pair.first.number << ": " << errc_name(again.error());
+  }
+  uint64_t refused = 0;
+  for (const Pair& pair : Model(model_))
+    for (int i = 0; i < 3; ++i, ++n) {
+      const TestKey key{pair.first.number, std::string(400, 'y')};
+      auto more = put(tree(), *session_, compare_, key, tid_of(n));
+      if (more.ok()) {
+        model_.emplace(key, tid_of(n));
+        continue;
+      }
+      ASSERT_EQ(more.error(), Errc::kNoSpace);
+      ++refused;
+    }
+  EXPECT_GT(refused, model_.size());
+  EXPECT_GE(incomplete(), 1u);
+  EXPECT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
+  for (PageId page : taken) ASSERT_TRUE(pool().free(*session_, page, 1).ok());
+  for (const Pair& pair : Model(model_)) insert({pair.first.number, "later"}, tid_of(n++));
+  expect_sound();
+}
+
 // A comparator that leaves by longjmp now and then, as PostgreSQL's ERROR does.
 class LeavingComparator final : public gcl_test::TestComparator {
  public:
