@@ -1,77 +1,14 @@
 // One node: the tree against a std::set.
 #include <setjmp.h>
 
-#include <optional>
 #include <random>
-#include <set>
 
 #include "extension/engine/blink/build.hpp"
 #include "extension/engine/blink/split.hpp"
-#include "tests/support/cluster_fixture.hpp"
-#include "tests/unit/engine/blink/keys.hpp"
+#include "tests/unit/engine/blink/tree_fixture.hpp"
 
+namespace engine::blink {
 namespace {
-
-using namespace engine::blink;  // NOLINT
-using gcl_test::put;
-using gcl_test::Search;
-using gcl_test::TestKey;
-using gcl_test::tid_of;
-
-using Pair = std::pair<TestKey, engine::Tid>;
-using Model = std::set<Pair>;
-
-class BlinkTree : public ::testing::Test {
- protected:
-  BlinkTree() : cluster_({.nodes = 1, .frames = 256}), session_(cluster_.session(0)) {
-    auto meta = Tree::create(pool(), *session_);
-    EXPECT_TRUE(meta.ok());
-    meta_ = *meta;
-    tree_.emplace(*Tree::open(pool(), *session_, meta_));
-  }
-  bufmgr::BufferPool& pool() { return cluster_.pool(0); }
-  Tree& tree() { return *tree_; }
-
-  void insert(const TestKey& key, engine::Tid tid) {
-    auto done = put(tree(), *session_, compare_, key, tid);
-    ASSERT_TRUE(done.ok()) << errc_name(done.error());
-    ASSERT_TRUE(done->inserted);
-    model_.emplace(key, tid);
-  }
-  void expect_sound() {
-    gcl_test::TestOrder order;
-    auto checker = std::make_unique<Checker>(tree(), *session_, order);
-    auto report = checker->run();
-    ASSERT_TRUE(report.ok()) << errc_name(report.error());
-    EXPECT_TRUE(report->sound) << report->what << " on page " << report->page.raw;
-    EXPECT_EQ(report->entries, model_.size());
-    EXPECT_EQ(report->incomplete, 0u);
-    EXPECT_EQ(session_->guards_held(), 0);
-    auto counted = tree().count(*session_);
-    ASSERT_TRUE(counted.ok());
-    EXPECT_EQ(*counted, model_.size());
-    EXPECT_EQ(*tree().pages(*session_), report->pages + 1);  // the meta page
-  }
-  std::vector<Pair> read(const Range& range, bool forward) {
-    auto scan = std::make_unique<Scan>(tree(), *session_, compare_);
-    scan->reset(range);
-    std::vector<Pair> seen;
-    Entry entry;
-    for (;;) {
-      auto more = forward ? scan->next(entry) : scan->prev(entry);
-      EXPECT_TRUE(more.ok());
-      if (!more.ok() || !*more) return seen;
-      seen.emplace_back(gcl_test::KeyView(entry.key).key(), entry.tid);
-    }
-  }
-
-  gcl_test::Cluster cluster_;
-  std::unique_ptr<bufmgr::Session> session_;
-  PageId meta_;
-  std::optional<Tree> tree_;
-  gcl_test::TestComparator compare_;
-  Model model_;
-};
 
 class DeadTids final : public TidPredicate {
  public:
@@ -348,109 +285,6 @@ TEST_F(BlinkTree, AnIncompleteSplitHidesNothingAndTheNextInsertCompletesIt) {
   expect_sound();
 }
 
-// Takes every page of the pool.
-std::vector<PageId> take_all(bufmgr::BufferPool& pool, bufmgr::Session& session) {
-  std::vector<PageId> all;
-  for (const uint32_t count : {64u, 1u})
-    for (;;) {
-      auto page = pool.allocate(session, count);
-      if (!page) break;
-      for (uint32_t i = 0; i < count; ++i) all.push_back(*page + i);
-    }
-  return all;
-}
-
-// Whatever a split lacked a page for, the leaf's or one of a page above, the tree answers as before, and goes on when
-// there is room.
-TEST_F(BlinkTree, ASplitWithoutRoomHarmsNothing) {
-  std::vector<PageId> taken = take_all(pool(), *session_);
-  uint64_t n = 0;
-  int refused = 0;
-  std::mt19937 random(5);
-  while (refused < 60) {
-    const TestKey key{random() % 100000, std::string(300, 'x')};  // few to a page: splits reach up soon
-    auto done = put(tree(), *session_, compare_, key, tid_of(n));
-    if (done.ok()) {
-      model_.emplace(key, tid_of(n++));
-      continue;
-    }
-    ASSERT_EQ(done.error(), Errc::kNoSpace);
-    ++refused;
-    gcl_test::TestOrder order;
-    auto checker = std::make_unique<Checker>(tree(), *session_, order);
-    auto report = checker->run();
-    ASSERT_TRUE(report.ok());
-    ASSERT_TRUE(report->sound) << report->what;
-    ASSERT_EQ(report->entries, model_.size());
-    ASSERT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
-    ASSERT_EQ(read({}, false), std::vector<Pair>(model_.rbegin(), model_.rend()));
-    ASSERT_EQ(*pool().free_pages(*session_), 0u) << "a page taken in vain was not given back";
-    if (refused % 3 == 0) continue;  // one page at a time: a leaf gets it, and the page above has none
-    ASSERT_TRUE(pool().free(*session_, taken.back(), 1).ok());
-    taken.pop_back();
-  }
-  for (PageId page : taken) ASSERT_TRUE(pool().free(*session_, page, 1).ok());
-  for (uint64_t i = 0; i < 500; ++i) insert({random() % 100000, "later"}, tid_of(n++));
-  for (const Pair& pair : Model(model_)) insert({pair.first.number, "again"}, tid_of(n++));  // passes every split
-  expect_sound();
-}
-
-// The page above one that was split lacked a page: what fits goes in all the same, on both sides, and what does not is
-// refused as everywhere else.
-TEST_F(BlinkTree, WhereASplitCannotBeCompletedWhatFitsGoesIn) {
-  std::vector<PageId> taken = take_all(pool(), *session_);
-  gcl_test::TestOrder order;
-  uint64_t n = 0;
-  auto incomplete = [&] {
-    auto report = std::make_unique<Checker>(tree(), *session_, order)->run();
-    EXPECT_TRUE(report.ok() && report->sound);
-    return report->incomplete;
-  };
-  std::mt19937 random(6);
-  while (incomplete() == 0) {
-    const TestKey key{random() % 100000, std::string(300, 'x')};
-    auto done = put(tree(), *session_, compare_, key, tid_of(n));
-    if (done.ok()) {
-      model_.emplace(key, tid_of(n++));
-      continue;
-    }
-    ASSERT_EQ(done.error(), Errc::kNoSpace);
-    if (incomplete() != 0) break;
-    ASSERT_TRUE(pool().free(*session_, taken.back(), 1).ok());
-    taken.pop_back();
-  }
-  ASSERT_EQ(*pool().free_pages(*session_), 0u);
-  class One final : public TidPredicate {
-   public:
-    engine::Tid dead;
-    bool operator()(engine::Tid tid) override { return tid == dead; }
-  } one;
-  for (const Pair& pair : Model(model_)) {
-    one.dead = pair.second;
-    ASSERT_EQ(tree().remove_if(*session_, one)->removed, 1u);
-    auto again = put(tree(), *session_, compare_, pair.first, pair.second);
-    ASSERT_TRUE(again.ok()) << pair.first.number << ": " << errc_name(again.error());
-  }
-  uint64_t refused = 0;
-  for (const Pair& pair : Model(model_))
-    for (int i = 0; i < 3; ++i, ++n) {
-      const TestKey key{pair.first.number, std::string(400, 'y')};
-      auto more = put(tree(), *session_, compare_, key, tid_of(n));
-      if (more.ok()) {
-        model_.emplace(key, tid_of(n));
-        continue;
-      }
-      ASSERT_EQ(more.error(), Errc::kNoSpace);
-      ++refused;
-    }
-  EXPECT_GT(refused, model_.size());
-  EXPECT_GE(incomplete(), 1u);
-  EXPECT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
-  for (PageId page : taken) ASSERT_TRUE(pool().free(*session_, page, 1).ok());
-  for (const Pair& pair : Model(model_)) insert({pair.first.number, "later"}, tid_of(n++));
-  expect_sound();
-}
-
 // A comparator that leaves by longjmp now and then, as PostgreSQL's ERROR does.
 class LeavingComparator final : public gcl_test::TestComparator {
  public:
@@ -519,3 +353,4 @@ TEST_F(BlinkTree, AnInterruptedSessionLosesNothing) {
 }
 
 }  // namespace
+}  // namespace engine::blink
