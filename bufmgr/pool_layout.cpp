@@ -11,7 +11,7 @@ namespace {
 using coherence::Errc;
 using coherence::kPageSize;
 
-constexpr uint64_t kTxnBytesShared = 64 << 10, kTxnBytesPerNode = 64 << 10;
+constexpr uint64_t kTxnBytesShared = 96 << 10, kTxnBytesPerNode = 96 << 10;
 constexpr uint64_t kDdlBytesMin = 64 << 10, kDdlBytesMax = 1 << 20;
 constexpr uint64_t kWaitBytesMin = 8 << 10, kWaitBytesMax = 128 << 10;
 constexpr uint64_t kRingBytesMin = 256 << 10, kRingBytesMax = 16 << 20;

@@ -20,7 +20,7 @@ enum class Region : uint8_t {
   kLatchWords = 1,  // coherence: one 64-bit word per page
   kPages = 2,       // bufmgr
   kRings = 3,       // bufmgr: redo ring per node
-  kTxnWords = 4,    // engine: clock, horizons, low-water marks, watch words
+  kTxnWords = 4,    // engine: clock, horizons, low-water marks, words of every session
   kStatusLog = 5,   // engine: per node, one word per id
   kDdl = 6,         // engine: DDL lock, mailbox, log head
   kWaits = 7,       // engine: who waits for whom, per node

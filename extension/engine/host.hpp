@@ -5,6 +5,7 @@
 
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
+#include "extension/engine/txn/speculation.hpp"
 #include "extension/engine/txn/txn_id.hpp"
 
 namespace engine {
@@ -19,6 +20,8 @@ class Waiter {
   // REQUIRES: no guard held.  It may return early: callers look at the row again.  kInterrupted: the host must raise
   // what is pending.
   virtual coherence::Status wait_for(TxnId id, WaitFor why) = 0;
+  // Waits until that row is kept or taken back; otherwise as wait_for().
+  virtual coherence::Status wait_until_settled(const Speculation& turn) = 0;
   // Sleeps about that long; kInterrupted as above.
   virtual coherence::Status pause(uint32_t ms) = 0;
 };

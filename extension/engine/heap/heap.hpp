@@ -78,10 +78,11 @@ struct RowProbe {
   enum Kind : uint8_t {
     kDead,     // no version that is or may become live
     kLive,     // a live version (committed, or of our own transaction) at `tid`
-    kRunning,  // depends on how `by` ends: wait for it and probe again
+    kRunning,  // depends on `by`, who made or ended the version at `tid`: wait (Settling) and probe again
   } kind = kDead;
   Tid tid;
   TxnId by;
+  bool made = false;         // kRunning: `by` made the version
   bool dead_to_all = false;  // kDead: nobody sees, or will see, any version: the entry may be dropped
 };
 
@@ -135,7 +136,7 @@ class Heap {
   Result<Tid> insert(const RowImage& row, uint32_t command);
   // Inserts a prefix of `rows` (at least one), as many as fit one page, and returns how many; call again for the rest.
   Result<uint32_t> multi_insert(std::span<const RowImage> rows, uint32_t command, Tid* tids);
-  // A row that this transaction has just inserted never was (a speculative insertion that lost).
+  // A row that this transaction has just inserted never was (a speculative insertion that lost; before settle_row()).
   Status abandon(Tid tid);
   // `moves`: the row goes on in another relation (an update of a partition key); who waits for it is told so.
   Result<RowOutcome> remove(Tid tid, uint32_t command, bool wait = true, const Snapshot* crosscheck = nullptr,

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "extension/engine/heap/heap.hpp"
+#include "extension/engine/heap/settling.hpp"
 
 namespace engine {
 
@@ -52,6 +53,10 @@ std::optional<Stamp> hint_for(const TxnSystem& txns, Stamp creator) {
   return Stamp::of(StampKind::kCommitted, fate->cts.value);
 }
 
+bool made_by(const RowHeader& row, TxnId id) {
+  return row.creator.kind() == StampKind::kInserted && row.creator.id() == id;
+}
+
 }  // namespace
 
 Result<RowRead> Heap::fetch(Tid tid, const Snapshot& snapshot, std::byte* to) {
@@ -65,11 +70,13 @@ Result<RowRead> Heap::fetch_chain(Tid root, const Snapshot& snapshot, std::byte*
 Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to) {
   auto page = page_of(tid.block);
   if (!page) return not_found(page.error()) ? Result<RowRead>(RowRead{}) : page.error();
-  for (;;) {
+  for (Settling settling(txns_);;) {
     TxnId running{};
     auto read = read_once(*page, tid, chain, snapshot, to, &running);
     if (!read || !running.valid()) return read;
-    GCL_TRY(txns_.waiter().wait_for(running, WaitFor::kUniqueKey));
+    RowHeader row;
+    std::memcpy(&row, to, sizeof row);
+    GCL_TRY(settling.wait({.by = running, .tid = read->tid, .made = made_by(row, running)}));
   }
 }
 
@@ -168,7 +175,10 @@ Result<bool> Heap::probe_alone(PageId page, Tid root, RowProbe* found) {
   auto seen = visible(txns_, row, {.kind = SnapshotKind::kDirty}, &running);
   if (!seen) return seen.error();
   if (*seen || running.valid()) {
-    *found = {.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive, .tid = root, .by = running};
+    *found = {.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive,
+              .tid = root,
+              .by = running,
+              .made = made_by(row, running)};
     return true;
   }
   bool mine;
@@ -202,6 +212,7 @@ Result<RowProbe> Heap::probe(Tid root) {
       found.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive;
       found.tid = {root.block, line};
       found.by = running;
+      found.made = made_by(row, running);
       found.dead_to_all = false;
       return found;
     }

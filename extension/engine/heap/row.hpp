@@ -51,6 +51,7 @@ struct Tid {
   uint32_t block = ~uint32_t{0};
   uint16_t offset = 0;
   constexpr bool valid() const { return offset != 0; }
+  constexpr uint64_t packed() const { return uint64_t{block} << 9 | offset; }  // 41 bits; not 0 if valid
   constexpr auto operator<=>(const Tid&) const = default;
 };
 

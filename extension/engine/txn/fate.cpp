@@ -137,7 +137,14 @@ Result<bool> TxnSystem::watch(TxnId id) {
   auto who = owner(id);
   if (!who) return who.error();
   if (who->state == TxnState::kCommitted || who->state == TxnState::kAborted) return false;
-  auto word = words_.watch(who->top.node(), who->session);
+  GCL_TRY(be_rung_by(who->top.node(), who->session));
+  auto again = fate(id);
+  if (!again) return again.error();
+  return again->running();
+}
+
+Status TxnSystem::be_rung_by(NodeId node, SessionId session) {
+  auto word = words_.watch(node, session);
   uint64_t bit = NodeSet::of(node_).bits;
   uint64_t seen = 0;
   for (;;) {
@@ -148,9 +155,7 @@ Result<bool> TxnSystem::watch(TxnId id) {
     if (batch.cas_succeeded(cas)) break;
     seen = batch.op(cas).old;
   }
-  auto again = fate(id);
-  if (!again) return again.error();
-  return again->running();
+  return {};
 }
 
 Result<bool> TxnSystem::watched(SessionId session) {

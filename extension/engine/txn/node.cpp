@@ -41,6 +41,7 @@ Status TxnSystem::join() {
   const std::vector<uint64_t> none(shared_.sessions);
   Batch claims(words_.clock().node());
   claims.write(words_.claim(node_, {0}), none.data(), uint32_t(none.size() * 8));
+  claims.write(words_.speculation(node_, {0}), none.data(), uint32_t(none.size() * 8));
   GCL_TRY(run(claims));
   shared_.join_base = batch.op(reserved).old;
   shared_.reserved.store(batch.op(reserved).old, std::memory_order_release);

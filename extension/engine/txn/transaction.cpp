@@ -119,6 +119,7 @@ void TxnSystem::sub_abort(int level) noexcept {
     finish_aborted(first->id, StatusWord::sub(parent), parent);
     own.erase(first, own.end());
   }
+  if (speculation_level_ >= level) settle_row();  // T15: behind the fate
   close_level(level);
 }
 
@@ -198,6 +199,7 @@ void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept
 }
 
 void TxnSystem::end_transaction() noexcept {
+  settle_row();  // T15: behind the fate
   txn_.own_.clear();
   close_level(2);
   txn_.levels_.assign(1, TxnId{});

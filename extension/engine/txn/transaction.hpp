@@ -9,7 +9,7 @@
 //   fails)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
-// part, in memory that all processes of the node map.  Invariants T1..T14: README.md.
+// part, in memory that all processes of the node map.  Invariants T1..T17: README.md.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "bufmgr/session.hpp"
 #include "extension/engine/host.hpp"
 #include "extension/engine/txn/snapshot.hpp"
+#include "extension/engine/txn/speculation.hpp"
 #include "extension/engine/txn/txn_id.hpp"
 #include "extension/engine/txn/txn_shared.hpp"
 #include "extension/engine/txn/txn_status.hpp"
@@ -151,6 +152,22 @@ class TxnSystem {
   void drop_claim() noexcept;
   Result<bool> stands(Claim claim);
 
+  // --- speculations -------------------------------------------------------------------------------------------------
+  // The row that this level has just inserted may be taken back until settle_row(), at the latest when the level ends.
+  // `host_lock`: what sessions of this node wait for (Waiter), held by the host meanwhile.  REQUIRES: no index entry
+  // leads to the row yet.
+  Status speculate(uint64_t row, uint64_t host_lock);
+  // It is kept, or was taken back; whoever waits for that looks again.
+  void settle_row() noexcept;
+  // Whether the running maker of the row may still take it back.  If not, the row is to be looked at again before
+  // anything is concluded from it (T15).
+  Result<std::optional<Speculation>> speculation(TxnId maker, uint64_t row);
+  Result<bool> open(const Speculation& turn);
+  // As watch() of a transaction: registers to be rung; false: it is over already.
+  Result<bool> watch(const Speculation& turn);
+  // The host's name of a speculation on THIS node; 0: it is over.
+  Result<uint64_t> host_lock_of(const Speculation& turn);
+
   // --- waiting ------------------------------------------------------------------------------------------------------
   // Registers this node to be rung when the transaction of `id` ends, or rolls back to a savepoint; false: the
   // transaction has ended, or `id` was rolled back, already.  Rings may be spurious: look at fate() again, and watch()
@@ -209,6 +226,8 @@ class TxnSystem {
   void end_transaction() noexcept;
   void finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept;
   void ring_watchers(uint64_t seen) noexcept;
+  Status be_rung_by(NodeId node, SessionId session);
+  Status read_own_turn();
   void remember(TxnId id, StatusWord final_word);
   static Fate fate_of(StatusWord final_word);
   TxnSessionSlot& slot() const { return shared_.slot(session_.id().value); }
@@ -239,6 +258,9 @@ class TxnSystem {
   std::vector<Cached> cache_;
   std::vector<NodeView> nodes_;
   bool claimed_ = false;
+  bool turn_known_ = false;
+  int speculation_level_ = 0;      // the nesting level whose row may be taken back; 0: none
+  SpeculationWord speculation_{};  // the session's word; REQUIRES: turn_known_
 };
 
 }  // namespace engine

@@ -21,11 +21,12 @@ struct OpenLevel {
 
 struct alignas(64) TxnSessionSlot {
   static constexpr uint32_t kOpenMax = 31;
-  std::atomic<uint64_t> oldest;    // oldest timestamp needed; 0: none
-  std::atomic<uint64_t> top;       // raw top id of the running transaction; 0: none
-  std::atomic<uint32_t> host_xid;  // the host's number of it, set before `top`
-  std::atomic<uint32_t> vague;     // 1: `open` does not tell all: an id is being assigned, or the levels are too many
-  OpenLevel open[kOpenMax];        // by nesting level, from 2 on
+  std::atomic<uint64_t> oldest;     // oldest timestamp needed; 0: none
+  std::atomic<uint64_t> top;        // raw top id of the running transaction; 0: none
+  std::atomic<uint32_t> host_xid;   // the host's number of it, set before `top`
+  std::atomic<uint32_t> vague;      // 1: `open` does not tell all: an id is being assigned, or the levels are too many
+  std::atomic<uint64_t> host_lock;  // the host's name of its speculation, set before the pool's word
+  OpenLevel open[kOpenMax];         // by nesting level, from 2 on
 };
 
 struct TxnShared {

@@ -15,6 +15,7 @@
 //         set
 //   then  watch       u64 per node and session: the nodes to ring when the session's transaction ends
 //   then  claim       u64 per node and session: what it claims to do alone; 0: nothing (T11)
+//   then  speculation u64 per node and session: the row that it may still take back (T15)
 // Region::kStatusLog
 //   per node a ring of `slots` status words; id `s` is at s % slots
 #pragma once
@@ -33,7 +34,7 @@ class TxnWords {
     uint64_t slots = log.bytes / 8 / nodes;
     slots_ = uint32_t(slots < slots_max ? slots : slots_max);
     VERIFY(slots_ >= 64 && words.bytes > watch_from(nodes));
-    sessions_ = uint32_t((words.bytes - watch_from(nodes)) / 16 / nodes);
+    sessions_ = uint32_t((words.bytes - watch_from(nodes)) / kBytesPerSession / nodes);
   }
   uint32_t slots() const { return slots_; }
   uint32_t sessions() const { return sessions_; }
@@ -55,12 +56,16 @@ class TxnWords {
   coherence::PoolAddress claim(NodeId n, coherence::SessionId s) const {
     return watch(n, s) + uint64_t{nodes_} * sessions_ * 8;
   }
+  coherence::PoolAddress speculation(NodeId n, coherence::SessionId s) const {
+    return claim(n, s) + uint64_t{nodes_} * sessions_ * 8;
+  }
   coherence::PoolAddress status(TxnId id) const {
     VERIFY(id.node().value < nodes_);
     return log_ + (uint64_t{id.node().value} * slots_ + id.sequence() % slots_) * 8;
   }
 
  private:
+  static constexpr uint64_t kBytesPerSession = 24;  // watch, claim, speculation
   static constexpr uint64_t watch_from(uint32_t nodes) { return 1024 + nodes * 64u; }
   coherence::PoolAddress words_, log_;
   uint32_t nodes_, slots_, sessions_;

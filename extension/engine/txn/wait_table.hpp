@@ -1,5 +1,6 @@
-// WaitTable: transactions of other nodes that sessions of this one wait for; and WaitKeeper, the node's worker that
-// keeps a tag in the host's lock manager for each of them, so that a wait for it is one of the host's own.
+// WaitTable: transactions, and speculations, of other nodes that sessions of this one wait for; and WaitKeeper, the
+// node's worker that keeps a tag in the host's lock manager for each of them, so that a wait for it is one of the
+// host's own.
 //
 //   session: i = claim(id, me); wake the worker; sleep until state(i) is not kWanted;
 //            kHeld: wait for the tag in the lock manager;  leave(i)
@@ -25,7 +26,7 @@ namespace engine {
 enum class WaitState : uint32_t { kFree, kWanted, kHeld, kEnded };
 
 struct WaitEntry {
-  uint64_t id;  // TxnId: a transaction, or a savepoint of one
+  uint64_t id;  // TxnId: a transaction, or a savepoint of one; or a Speculation's wait_id()
   uint32_t waiters;
   uint32_t claimer;  // the session that made the entry
   WaitState state;
@@ -61,7 +62,7 @@ class WaitTags {
   // Takes the tag without waiting; false: somebody has it.  A tag that is held already stays held, once.
   virtual bool take(uint64_t id) = 0;
   virtual void let_go(uint64_t id) = 0;
-  // Registers to be rung at the transaction's end, or the savepoint's rollback; false: it has ended.
+  // Registers to be rung at the transaction's or speculation's end, or the savepoint's rollback; false: it has ended.
   virtual bool watch(uint64_t id) = 0;
   virtual void wake(uint32_t session) = 0;
 };

@@ -7,6 +7,9 @@
 //     own transaction has ended or locked, otherwise 0.
 // A3. A TID names one version until the end of the transaction (engine H1), as the executor assumes.
 // A4. Large values are compressed or stored out of line on the way in (toast.hpp); rows leave with pointers to them.
+// A5. A row of ON CONFLICT may be taken back from tuple_insert_speculative to tuple_complete_speculative, or to the end
+// of
+//     its savepoint or transaction by ERROR; whoever meets it waits for that alone (txn T15, heap S1..S3).
 #pragma once
 
 #include "extension/engine/heap/heap.hpp"

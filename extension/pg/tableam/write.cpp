@@ -2,6 +2,7 @@
 #include "extension/pg/backend.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/snapshots.hpp"
+#include "extension/pg/txn/wait_tag.hpp"
 
 extern "C" {
 #include "nodes/bitmapset.h"
@@ -158,18 +159,22 @@ void gcl_tuple_insert(Relation rel, TupleTableSlot* slot, CommandId cid, int, Bu
   pgstat_count_heap_insert(rel, 1);
 }
 
-// A speculative insertion is an ordinary one: a duplicate is waited for inside the index, and a lost race is abandoned.
+// A5.  Sessions of this server wait for PostgreSQL's own lock of the token, which the executor holds meanwhile.
 void gcl_tuple_insert_speculative(Relation rel, TupleTableSlot* slot, CommandId cid, int options,
-                                  BulkInsertStateData* bistate, uint32) {
+                                  BulkInsertStateData* bistate, uint32 token) {
   gcl_tuple_insert(rel, slot, cid, options, bistate);
+  const uint64_t lock = speculation_lock({.xid = GetCurrentTransactionId(), .token = token});
+  until_ok(rel, [&] { return txns().speculate(tid_of(&slot->tts_tid).packed(), lock); });
 }
 
 void gcl_tuple_complete_speculative(Relation rel, TupleTableSlot* slot, uint32, bool succeeded) {
-  if (succeeded) return;
-  engine::Heap& heap = heap_of(rel);
-  const Tid tid = tid_of(&slot->tts_tid);
-  remove_values_of(rel, heap, tid, GetCurrentCommandId(true), Removal::kAbandon);
-  until_ok(rel, [&] { return heap.abandon(tid); });
+  if (!succeeded) {
+    engine::Heap& heap = heap_of(rel);
+    const Tid tid = tid_of(&slot->tts_tid);
+    remove_values_of(rel, heap, tid, GetCurrentCommandId(true), Removal::kAbandon);
+    until_ok(rel, [&] { return heap.abandon(tid); });
+  }
+  txns().settle_row();
 }
 
 void gcl_multi_insert(Relation rel, TupleTableSlot** slots, int nslots, CommandId cid, int, BulkInsertStateData*) {

@@ -28,8 +28,8 @@ struct OwnParty {
 };
 
 struct OwnRemote {
-  uint64_t id;   // raw TxnId: a transaction, or a savepoint of one
-  uint64_t top;  // of the transaction
+  uint64_t id;   // raw TxnId: a transaction, or a savepoint of one; or a Speculation's wait_id()
+  uint64_t top;  // of the transaction that it belongs to
 };
 
 struct OwnWait {

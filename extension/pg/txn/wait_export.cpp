@@ -84,8 +84,11 @@ void add_remote(PGPROC* proc, uint64_t wait, const LockInstanceData& waiting, Co
   r.target_txn = target.raw;
   r.may_give_way = 1;
   r.timeout_ms = uint32_t(own.timeout_ms);
-  snprintf(r.what, sizeof r.what, "ShareLock on transaction " UINT64_FORMAT " of primary %d", target.sequence(),
-           target.node().value);
+  if (engine::Speculation::is_wait_id(own.remote.id))
+    snprintf(r.what, sizeof r.what, "ShareLock on a speculative token of primary %d", target.node().value);
+  else
+    snprintf(r.what, sizeof r.what, "ShareLock on transaction " UINT64_FORMAT " of primary %d", target.sequence(),
+             target.node().value);
   all.add(r);
 }
 

@@ -11,6 +11,7 @@ namespace gcl {
 using coherence::Errc;
 using coherence::NodeId;
 using coherence::Status;
+using engine::Speculation;
 using engine::TxnId;
 using engine::WaitState;
 
@@ -83,6 +84,15 @@ Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
   return carried([=] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); });
 }
 
+Status BackendWaiter::wait_until_settled(const Speculation& turn) {
+  if (node_pool()->fenced()) return Errc::kFenced;
+  if (turn.node != txns_->node()) return wait_remote(turn.wait_id(), turn.top.raw);
+  auto lock = txns_->host_lock_of(turn);
+  if (!lock) return lock.error();
+  if (*lock == 0) return {};
+  return carried([held = speculation_lock(*lock)] { SpeculativeInsertionWait(held.xid, held.token); });
+}
+
 Status BackendWaiter::pause(uint32_t ms) {
   if (node_pool()->fenced()) return Errc::kFenced;
   return carried([=] {
@@ -118,7 +128,7 @@ class ServerTags final : public engine::WaitTags {
     LockRelease(&tag, ExclusiveLock, true);
   }
   bool watch(uint64_t id) override {
-    auto running = txns_.watch(TxnId{id});
+    auto running = Speculation::is_wait_id(id) ? txns_.watch(Speculation::of_wait_id(id)) : txns_.watch(TxnId{id});
     return running.ok() && *running;
   }
   void wake(uint32_t session) override { SetLatch(&ProcGlobal->allProcs[session].procLatch); }

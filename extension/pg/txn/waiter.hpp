@@ -1,8 +1,9 @@
 // Waiting for other transactions, through PostgreSQL's lock manager (engine::Waiter), and waking the other primaries'
 // waiters (engine::Bells).
 //
-// A local transaction is waited for on its xid's lock; a remote one on the tag that the member worker holds for it
-// (engine/txn/wait_table.hpp).  An ERROR from the lock manager (timeout, deadlock, cancel) is carried past the engine.
+// A local transaction is waited for on its xid's lock, a local speculation on its token's; a remote one on the tag that
+// the member worker holds for it (engine/txn/wait_table.hpp).  An ERROR from the lock manager (timeout, deadlock,
+// cancel) is carried past the engine.
 #pragma once
 
 #include "extension/engine/host.hpp"
@@ -14,6 +15,7 @@ class BackendWaiter final : public engine::Waiter {
  public:
   void serve(engine::TxnSystem& txns) { txns_ = &txns; }
   coherence::Status wait_for(engine::TxnId id, engine::WaitFor why) override;
+  coherence::Status wait_until_settled(const engine::Speculation& turn) override;
   coherence::Status pause(uint32_t ms) override;
 
  private:

@@ -21,15 +21,18 @@ class TestWaiter final : public Waiter {
  public:
   TestWaiter(Engine& engine, int node) : engine_(engine), node_(node) {}
   void serve(TxnSystem* txns) { txns_ = txns; }
-  coherence::Status wait_for(TxnId id, WaitFor why) override;
+  coherence::Status wait_for(TxnId id, WaitFor) override { return wait(id, waits); }
+  coherence::Status wait_until_settled(const Speculation& turn) override { return wait(turn, settling_waits); }
   coherence::Status pause(uint32_t ms) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return {};
   }
-  int waits = 0;
+  int waits = 0, settling_waits = 0;
   int timeout_ms = 2000;
 
  private:
+  template <class What>
+  coherence::Status wait(const What& what, int& count);
   Engine& engine_;
   int node_;
   TxnSystem* txns_ = nullptr;
@@ -173,8 +176,9 @@ inline void Engine::restart(int n) {
   start(n, false);
 }
 
-inline coherence::Status TestWaiter::wait_for(TxnId id, WaitFor) {
-  ++waits;
+template <class What>
+coherence::Status TestWaiter::wait(const What& what, int& count) {
+  ++count;
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   auto& node = *engine_.nodes_[node_];
   while (std::chrono::steady_clock::now() < until) {
@@ -183,7 +187,7 @@ inline coherence::Status TestWaiter::wait_for(TxnId id, WaitFor) {
       std::lock_guard hold(node.mutex);
       seen = node.rings;
     }
-    auto running = txns_->watch(id);
+    auto running = txns_->watch(what);
     if (!running) return running.error();
     if (!*running) return {};
     std::unique_lock hold(node.mutex);

@@ -31,7 +31,8 @@ TEST(TxnWords, NoTwoWordsShareAPlace) {
   EXPECT_EQ(words.watch({1}, {0}).offset() - words.watch({0}, {0}).offset(), words.sessions() * 8u);
   const coherence::SessionId last{uint16_t(words.sessions() - 1)};
   EXPECT_LT(words.watch({7}, last).offset(), words.claim({0}, {0}).offset());
-  EXPECT_LE(words.claim({7}, last).offset() + 8, 4096u + (64 << 10));
+  EXPECT_LT(words.claim({7}, last).offset(), words.speculation({0}, {0}).offset());
+  EXPECT_LE(words.speculation({7}, last).offset() + 8, 4096u + (64 << 10));
   EXPECT_EQ(words.status(TxnId::make({3}, 5)), words.status(TxnId::make({3}, 5 + 1024)));
   EXPECT_EQ(words.status(TxnId::make({7}, 1023)).offset() + 8, (1u << 20) + 8 * 1024 * 8);
 }

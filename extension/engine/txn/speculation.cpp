@@ -1,0 +1,81 @@
+// Speculations: a word per session that names the row it may still take back, so that others wait for that alone.
+#include "extension/engine/txn/speculation.hpp"
+
+#include "extension/engine/txn/transaction.hpp"
+
+namespace engine {
+
+using coherence::Batch;
+
+// T16: the turns of a slot go on through the processes that have it.
+Status TxnSystem::read_own_turn() {
+  Batch batch(words_.clock().node());
+  int now = batch.load(words_.speculation(node_, session_.id()));
+  GCL_TRY(run(batch));
+  speculation_ = SpeculationWord{batch.op(now).old};
+  turn_known_ = true;
+  return {};
+}
+
+Status TxnSystem::speculate(uint64_t row, uint64_t host_lock) {
+  VERIFY(row != 0 && row >> SpeculationWord::kRowBits == 0);
+  if (!turn_known_) GCL_TRY(read_own_turn());
+  const SpeculationWord next = speculation_.next(row);
+  slot().host_lock.store(host_lock, std::memory_order_release);  // before the word; pairs with host_lock_of()
+  Batch batch(words_.clock().node());
+  int cas = batch.cas(words_.speculation(node_, session_.id()), speculation_.raw, next.raw);
+  GCL_TRY(run(batch));
+  VERIFY(batch.cas_succeeded(cas));
+  speculation_ = next;
+  speculation_level_ = int(txn_.levels_.size());
+  return {};
+}
+
+void TxnSystem::settle_row() noexcept {
+  if (speculation_level_ == 0) return;
+  speculation_level_ = 0;
+  Batch batch(words_.clock().node());
+  batch.cas(words_.speculation(node_, session_.id()), speculation_.raw, speculation_.over().raw);
+  int watch = batch.load(words_.watch(node_, session_.id()));  // T16: behind the word
+  if (!run(batch)) return;                                     // the pool is gone, and with it everybody who waits
+  speculation_ = speculation_.over();
+  if (batch.op(watch).old != 0) ring_watchers(batch.op(watch).old);
+}
+
+// The status is loaded behind the word: while the transaction runs, its session's word is about a row of its own.
+Result<std::optional<Speculation>> TxnSystem::speculation(TxnId maker, uint64_t row) {
+  std::optional<Speculation> none;
+  auto who = owner(maker);
+  if (!who) return who.error();
+  if (who->state != TxnState::kActive) return none;
+  Batch batch(words_.clock().node());
+  int now = batch.load(words_.speculation(who->top.node(), who->session));
+  int status = batch.load(words_.status(who->top));
+  GCL_TRY(run(batch));
+  const SpeculationWord word{batch.op(now).old};
+  if (word.row() != row || batch.op(status).old != StatusWord::active(who->session, who->top).raw) return none;
+  return std::optional(Speculation{who->top.node(), who->session, word.turn(), who->top});
+}
+
+Result<bool> TxnSystem::open(const Speculation& turn) {
+  Batch batch(words_.clock().node());
+  int now = batch.load(words_.speculation(turn.node, turn.session));
+  GCL_TRY(run(batch));
+  const SpeculationWord word{batch.op(now).old};
+  return word.open() && word.turn() == turn.turn;
+}
+
+Result<bool> TxnSystem::watch(const Speculation& turn) {
+  GCL_TRY(be_rung_by(turn.node, turn.session));
+  return open(turn);
+}
+
+Result<uint64_t> TxnSystem::host_lock_of(const Speculation& turn) {
+  VERIFY(turn.node == node_);
+  const uint64_t lock = shared_.slot(turn.session.value).host_lock.load(std::memory_order_acquire);
+  auto still = open(turn);  // the next turn's lock is stored only when this one is over
+  if (!still) return still.error();
+  return *still ? lock : 0;
+}
+
+}  // namespace engine

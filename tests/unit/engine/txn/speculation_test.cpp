@@ -1,0 +1,301 @@
+// Rows that may be taken back: who waits for them, for how long, and that no wake-up is lost.
+#include <random>
+
+#include "tests/support/longer.hpp"
+#include "tests/unit/engine/engine_fixture.hpp"
+
+namespace engine_test {
+
+TEST(SpeculationWord, CountsTurnsAndNamesARow) {
+  const Tid far{~uint32_t{0}, 291};
+  constexpr SpeculationWord fresh{};
+  static_assert(!fresh.open() && !fresh.over().open());
+  SpeculationWord word = fresh.next(far.packed());
+  EXPECT_TRUE(word.open());
+  EXPECT_EQ(word.row(), far.packed());
+  EXPECT_EQ(word.turn(), 1u);
+  EXPECT_FALSE(word.over().open());
+  EXPECT_EQ(word.over().turn(), 1u);
+  EXPECT_NE((Tid{1, 2}.packed()), (Tid{2, 1}.packed()));
+  EXPECT_NE((Tid{0, 1}.packed()), 0u);
+  word = SpeculationWord::of(SpeculationWord::kTurns - 1, far.packed()).next(far.packed());
+  EXPECT_EQ(word.turn(), 0u);
+  EXPECT_EQ(word.row(), far.packed());
+}
+
+TEST(Speculation, AsAnIdIsNoTransactionAndComesBackWhole) {
+  const Speculation turn{{57}, {65535}, SpeculationWord::kTurns - 1};
+  EXPECT_TRUE(Speculation::is_wait_id(turn.wait_id()));
+  EXPECT_FALSE(Speculation::is_wait_id(TxnId::make({63}, ~uint64_t{0}).raw));
+  const Speculation back = Speculation::of_wait_id(turn.wait_id());
+  EXPECT_EQ(back.node, turn.node);
+  EXPECT_EQ(back.session, turn.session);
+  EXPECT_EQ(back.turn, turn.turn);
+}
+
+TEST(Speculation, ANodeThatComesBackHasNoneOpen) {
+  Engine engine({.cluster = {.nodes = 2}});
+  Worker other(engine, 1);
+  auto& pool = engine.cluster().pool(1);
+  TxnWords words(pool.region(bufmgr::Region::kTxnWords), pool.region(bufmgr::Region::kStatusLog), pool.nodes_max(),
+                 ~0u);
+  const auto word = words.speculation({0}, {3});
+  pool.memory(other.session()).cas(word, 0, SpeculationWord::of(9, 9).raw);
+  engine.restart(0);
+  EXPECT_EQ(pool.memory(other.session()).cas(word, 0, 0), 0u);
+}
+
+class SpeculationTest : public ::testing::Test {
+ protected:
+  SpeculationTest() {
+    relation_ = *Heap::create(a_.txns());
+    a_.commit();
+    heap_a_.emplace(a_.txns(), relation_);
+    heap_b_.emplace(b_.txns(), relation_);
+  }
+  Tid insert_speculatively(uint64_t host_lock = 1) {
+    auto tid = heap_a_->insert(TestRow("s").image(), 0);
+    EXPECT_TRUE(tid.ok());
+    EXPECT_TRUE(a_->speculate(tid->packed(), host_lock).ok());
+    return *tid;
+  }
+  void take_back(Tid tid) {
+    EXPECT_TRUE(heap_a_->abandon(tid).ok());
+    a_->settle_row();
+  }
+  // Whether others wait for the row alone.
+  bool open(Tid tid) {
+    auto probe = heap_b_->probe(tid);
+    EXPECT_TRUE(probe.ok());
+    if (probe->kind != RowProbe::kRunning || !probe->made) return false;
+    auto turn = b_->speculation(probe->by, probe->tid.packed());
+    EXPECT_TRUE(turn.ok());
+    return turn->has_value();
+  }
+  // B's look at the row, as ON CONFLICT looks for a conflict; runs `meanwhile` when B waits.
+  template <class F>
+  bool found_after(Tid tid, F meanwhile) {
+    bool found = false;
+    std::thread look([&] {
+      RowBuffer buffer;
+      auto read = heap_b_->fetch_chain(tid, {.kind = SnapshotKind::kDirty}, buffer.bytes);
+      EXPECT_TRUE(read.ok());
+      found = read.ok() && read->found;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    meanwhile();
+    look.join();
+    return found;
+  }
+
+  Engine engine_{{.cluster = {.nodes = 2}}};
+  Worker a_{engine_, 0}, b_{engine_, 1};
+  RelationId relation_;
+  std::optional<Heap> heap_a_, heap_b_;
+};
+
+TEST_F(SpeculationTest, WhoMeetsARowThatIsTakenBackGoesOnWhileItsMakerRuns) {
+  const Tid tid = insert_speculatively();
+  EXPECT_TRUE(open(tid));
+  EXPECT_FALSE(found_after(tid, [&] { take_back(tid); }));
+  EXPECT_EQ(b_.waiter().settling_waits, 1);
+  EXPECT_EQ(b_.waiter().waits, 0);
+  EXPECT_TRUE(b_->fate(a_->current().top())->running());
+}
+
+TEST_F(SpeculationTest, WhoMeetsARowThatIsKeptWaitsForItsMaker) {
+  const Tid tid = insert_speculatively();
+  EXPECT_TRUE(found_after(tid, [&] {
+    a_->settle_row();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    a_.commit();
+  }));
+  EXPECT_EQ(b_.waiter().settling_waits, 1);
+  EXPECT_EQ(b_.waiter().waits, 1);
+}
+
+TEST_F(SpeculationTest, AnOrdinaryRowIsWaitedForWithItsTransaction) {
+  const Tid before = *heap_a_->insert(TestRow("o").image(), 0);
+  const Tid tid = insert_speculatively();
+  EXPECT_FALSE(open(before));
+  EXPECT_TRUE(found_after(before, [&] { a_.commit(); }));
+  EXPECT_EQ(b_.waiter().settling_waits, 0);
+  EXPECT_FALSE(open(tid));
+}
+
+TEST_F(SpeculationTest, TheNextTurnOfTheSessionDoesNotKeepAWaiter) {
+  const Tid first = insert_speculatively();
+  auto turn = *b_->speculation(a_->current().top(), first.packed());
+  ASSERT_TRUE(turn.has_value());
+  EXPECT_TRUE(*b_->watch(*turn));
+  take_back(first);
+  const Tid second = insert_speculatively();
+  EXPECT_FALSE(*b_->watch(*turn));
+  EXPECT_FALSE(*b_->open(Speculation::of_wait_id(turn->wait_id())));
+  EXPECT_TRUE(open(second));
+  EXPECT_FALSE(open(first));
+}
+
+TEST_F(SpeculationTest, TurnsGoOnWithTheNextProcessOfTheSlot) {
+  auto turn_of = [&](Worker& worker) {
+    EXPECT_TRUE(worker->id_for_write().ok());
+    EXPECT_TRUE(worker->speculate(Tid{1, 1}.packed(), 1).ok());
+    const uint64_t turn = (*b_->speculation(worker->current().top(), Tid{1, 1}.packed()))->turn;
+    worker.abort();
+    return turn;
+  };
+  SessionId slot;
+  uint64_t first;
+  {
+    Worker worker(engine_, 0);
+    slot = worker.session().id();
+    first = turn_of(worker);
+  }
+  Worker worker(engine_, 0);
+  ASSERT_EQ(worker.session().id(), slot);
+  EXPECT_GT(turn_of(worker), first);
+}
+
+TEST_F(SpeculationTest, AnErrorEndsItWithItsLevel) {
+  ASSERT_TRUE(a_->id_for_write().ok());
+  a_->sub_begin(2);
+  Tid tid = insert_speculatively();
+  a_->sub_begin(3);
+  ASSERT_TRUE(a_->id_for_write().ok());
+  a_->sub_abort(3);  // an exception block within an index expression
+  EXPECT_TRUE(open(tid));
+  EXPECT_FALSE(found_after(tid, [&] { a_->sub_abort(2); }));
+  EXPECT_FALSE(open(tid));
+  tid = insert_speculatively();
+  EXPECT_FALSE(found_after(tid, [&] { a_.abort(); }));
+  EXPECT_EQ(b_.waiter().waits, 0);
+}
+
+// An index expression that inserts speculatively itself: the outer row counts as kept from then on.
+TEST_F(SpeculationTest, AnInnerOneTakesTheWordOver) {
+  const Tid outer = insert_speculatively();
+  const Tid inner = insert_speculatively();
+  EXPECT_TRUE(open(inner));
+  EXPECT_FALSE(open(outer));
+  take_back(inner);
+  take_back(outer);
+  EXPECT_EQ(heap_b_->probe(outer)->kind, RowProbe::kDead);
+  EXPECT_EQ(heap_b_->probe(inner)->kind, RowProbe::kDead);
+  a_.commit();
+}
+
+TEST_F(SpeculationTest, ANeighbourFindsTheHostsLockOfThatTurnOnly) {
+  Worker near(engine_, 0);
+  const Tid first = insert_speculatively(4711);
+  auto turn = *near->speculation(a_->current().top(), first.packed());
+  EXPECT_EQ(*near->host_lock_of(*turn), 4711u);
+  a_->settle_row();
+  EXPECT_EQ(*near->host_lock_of(*turn), 0u);
+  const Tid second = insert_speculatively(4712);
+  EXPECT_EQ(*near->host_lock_of(*turn), 0u);
+  EXPECT_EQ(*near->host_lock_of(**near->speculation(a_->current().top(), second.packed())), 4712u);
+}
+
+TEST_F(SpeculationTest, ARowOfOnConflictCostsTwoBatches) {
+  auto batches = [&](auto&& step) {
+    const uint64_t before = a_.session().coherence().counters().get(coherence::Counter::kBatches);
+    step();
+    return a_.session().coherence().counters().get(coherence::Counter::kBatches) - before;
+  };
+  take_back(insert_speculatively());  // reads the slot's turn
+  EXPECT_EQ(batches([&] { EXPECT_TRUE(a_->speculate(1, 1).ok()); }), 1u);
+  EXPECT_EQ(batches([&] { a_->settle_row(); }), 1u);
+  EXPECT_EQ(batches([&] { a_->settle_row(); }), 0u);
+}
+
+// T16: a registration that says "it is still open" was seen by whoever ended it.
+TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
+  const int rounds = 20000 * gcl_test::longer();
+  Engine engine({.cluster = {.nodes = 2}});
+  Worker maker(engine, 0);
+  ASSERT_TRUE(maker->id_for_write().ok());
+  std::atomic<int> begun{0}, settled{0}, checked{0};
+  auto reach = [](std::atomic<int>& counter, int at) {  // to the point, while both have a CPU
+    for (int i = 0; counter.load() < at; ++i)
+      if (i > 2000) std::this_thread::yield();
+  };
+  Speculation turn{};
+  int told = 0, refused = 0;
+  std::thread watcher([&] {
+    Worker worker(engine, 1);
+    for (int at = 1; at <= rounds; ++at) {
+      const int rings = engine.bells().rings.load();
+      reach(begun, at);
+      auto open = worker->watch(turn);
+      reach(settled, at);
+      EXPECT_TRUE(open.ok());
+      *open ? ++told : ++refused;
+      EXPECT_TRUE(!*open || engine.bells().rings.load() > rings) << "round " << at;
+      checked.store(at);
+    }
+  });
+  std::mt19937 random(gcl_test::seed(2));
+  const uint64_t row = Tid{3, 4}.packed();
+  for (int at = 1; at <= rounds; ++at) {
+    EXPECT_TRUE(maker->speculate(row, 1).ok());
+    turn = **maker->speculation(maker->current().top(), row);
+    begun.store(at);
+    // Both at the same time, where there are two CPUs; one after the other, where there is one.
+    for (unsigned n = random() % 3000; n > 0; --n) std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (at % 4 == 0) std::this_thread::yield();
+    maker->settle_row();
+    settled.store(at);
+    reach(checked, at);
+  }
+  watcher.join();
+  std::printf("told to wait %d times, not to %d times\n", told, refused);
+  EXPECT_GT(told, 0);
+}
+
+// Makers settle as soon as somebody could have begun to wait, so that a lost wake-up would show as a wait that ends by
+// its timeout.  What a waiter finds is what the maker said.
+TEST(SpeculationStress, NoWakeUpIsLostAndWhatWasTakenBackIsNeverFound) {
+  const int rounds = 2000 * gcl_test::longer();
+  Engine engine({.cluster = {.nodes = 2}});
+  Worker maker(engine, 0);
+  const RelationId relation = *Heap::create(maker.txns());
+  maker.commit();
+  std::atomic<uint64_t> made{0};  // packed tid | kept << 63
+  std::atomic<int> round{0}, looked{0};
+  std::vector<std::thread> readers;
+  constexpr int kReaders = 3;
+  for (int r = 0; r < kReaders; ++r) {
+    readers.emplace_back([&, r] {
+      Worker reader(engine, r % 2);
+      Heap heap(reader.txns(), relation);
+      for (int at = 1; at <= rounds; ++at) {
+        while (round.load() < at) std::this_thread::yield();
+        const uint64_t word = made.load();
+        const Tid tid{uint32_t(word >> 9), uint16_t(word & 511)};
+        RowBuffer buffer;
+        auto read = heap.fetch_chain(tid, {.kind = SnapshotKind::kDirty}, buffer.bytes);
+        EXPECT_TRUE(read.ok()) << "a wait without an end, round " << at;
+        EXPECT_EQ(read.ok() && read->found, made.load() >> 63 != 0) << "round " << at;
+        looked.fetch_add(1);
+      }
+    });
+  }
+  Heap heap(maker.txns(), relation);
+  std::mt19937 random(gcl_test::seed(7));
+  for (int at = 1; at <= rounds; ++at) {
+    auto tid = heap.insert(TestRow("x").image(), 0);
+    ASSERT_TRUE(tid.ok());
+    ASSERT_TRUE(maker->speculate(tid->packed(), 1).ok());
+    const bool keep = at % 2 == 0;
+    made.store(tid->packed() | uint64_t{keep} << 63);
+    round.store(at);
+    for (unsigned n = random() % 20000; n > 0; --n) std::atomic_signal_fence(std::memory_order_seq_cst);
+    ASSERT_TRUE(keep || heap.abandon(*tid).ok());
+    maker->settle_row();
+    if (keep) maker.commit();
+    while (looked.load() < at * kReaders) std::this_thread::yield();
+  }
+  for (auto& reader : readers) reader.join();
+}
+
+}  // namespace engine_test
