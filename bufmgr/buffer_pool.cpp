@@ -165,7 +165,10 @@ Result<uint32_t> BufferPool::take_frame(Session& session) {
     if (fenced()) return Errc::kFenced;
     if (PageProvider(*this, session).evict_some(PageProvider::kEvictOnTheSpot, round) > 0) continue;
     if (session.interrupted()) return Errc::kInterrupted;
-    if (round > 2) nap(kFrameWaitMs);
+    if (round <= 2) continue;
+    session.interrupts_.waits(coherence::Wait::kFrame);
+    nap(kFrameWaitMs);
+    session.interrupts_.waits(coherence::Wait::kNone);
   }
 }
 

@@ -69,6 +69,15 @@ enum class PageUse : uint8_t {
 
 struct NodeShared;
 
+// All pages of the pool, counted while others work: exact when they do not.
+struct PoolUse {
+  uint64_t pages = 0;
+  uint64_t free = 0;  // for data
+  uint64_t kept = 0;  // free, for housekeeping only
+  uint64_t maps = 0;  // the allocator's own, and what lies beside them
+  uint64_t allocated() const { return pages - free - kept - maps; }
+};
+
 class BufferPool final : public coherence::FrameDirectory {
  public:
   // --- life --------------------------------------------------------------------------------------------------------
@@ -129,6 +138,7 @@ class BufferPool final : public coherence::FrameDirectory {
   // Pages that allocate() could still hand out for data, counted now; for views and tests.
   Result<uint64_t> free_pages(Session&);
   Result<uint64_t> free_pages(Session&, MemoryNodeId);
+  Result<PoolUse> use(Session&);
   uint64_t pages() const { return pool_->pages(); }  // of all memory nodes
   uint32_t memory_nodes() const { return pool_->memory_nodes(); }
 

@@ -55,7 +55,9 @@ Status MiniTransaction::reserve(uint32_t bytes) {
     if (pool_.fenced()) return Errc::kFenced;
     if (PageProvider(pool_, session_).shorten_ring()) continue;
     if (session_.interrupted()) return Errc::kInterrupted;
+    session_.interrupts_.waits(coherence::Wait::kRedoRing);
     ring.wait_moved(seen, kRingWaitMs);
+    session_.interrupts_.waits(coherence::Wait::kNone);
   }
   reserved_ += wanted;
   session_.reserved_ += wanted;

@@ -24,7 +24,8 @@ enum class Region : uint8_t {
   kStatusLog = 5,   // engine: per node, one word per id
   kDdl = 6,         // engine: DDL lock, mailbox, log head
   kWaits = 7,       // engine: who waits for whom, per node
-  kCount = 8,
+  kSamples = 8,     // engine: what each node says of itself every second, for views
+  kCount = 9,
 };
 
 inline constexpr uint32_t kNodesDefault = 8;

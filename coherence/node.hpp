@@ -32,6 +32,8 @@ namespace coherence {
 struct ArenaHeader;
 struct SessionSlot;
 struct Counters;
+struct HotPage;
+struct HotPages;
 class Session;
 class PeerArena;
 
@@ -76,6 +78,9 @@ class Node {
   uint32_t sessions_max() const { return sessions_max_; }
   // What this node's processes hold now, summed while they work: exact when they do not.  Looks at every line.
   Held held() const noexcept;
+  // The pages that cost this node most messages since it joined, or since the reset; the hottest first.
+  uint32_t hot_pages(HotPage* to, uint32_t room) const noexcept;
+  void reset_hot_pages() noexcept;
 
   // --- the pool and its members --------------------------------------------------------------------------------------
   Pool& pool() const { return pool_; }
@@ -111,6 +116,7 @@ class Node {
   const std::atomic<uint32_t>* fence_ = nullptr;
   Line* lines_ = nullptr;
   std::byte* frames_base_ = nullptr;
+  HotPages* hot_ = nullptr;
   std::byte* private_ = nullptr;
   uint32_t frames_ = 0, sessions_max_ = 0;
   uint64_t private_bytes_ = 0;

@@ -148,6 +148,7 @@ class Session {
   Status await(Line& line, RequestSlot& slot);
   RequestSlot* take_slot() noexcept;  // null: all are busy with abandoned operations
   Status pause(uint32_t ms);          // kInterrupted, kFenced
+  void sleep_on(const std::atomic<uint32_t>& word, uint32_t seen, Wait what) noexcept;  // a slice
   void unlocked_slow(Line& line, LocalWord after) noexcept;
   int wake_local(Line& line) noexcept;
   static bool try_latch(Line& line) noexcept;  // X, from free

@@ -38,6 +38,8 @@ Counter reply_counter(ReplyKind kind, bool sent) {
   }
 }
 
+bool is_grant(ReplyKind kind) { return kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM; }
+
 }  // namespace
 
 RequestSlot& Session::slot_of(const Line& line) noexcept {
@@ -190,9 +192,12 @@ void Session::fill_slot(Line& line, const Actions& actions) noexcept {
 }
 
 void Session::send(uint16_t slot, const Actions& actions) noexcept {
+  const RequestSlot& asks = node_.session_slots_[slot / kSlotsPerSession].slot[slot % kSlotsPerSession];
+  const PageId page{asks.page.load(std::memory_order_relaxed)};  // the first reply may end it
   for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first())) {
     PeerArena* peer = node_.peer(left.first());
     counters_.add(sent_counter(actions.send));
+    node_.hot_->count(page, PageMessage::kRequestSent, node_.fence_);
     if (!peer) continue;  // not in the pool any more: collect() counts it as gone
     ArenaHeader& there = peer->header();
     Inbox& inbox = there.inbox[node_.id_.value];
@@ -228,6 +233,7 @@ Session::Replies Session::collect(Line& line) noexcept {
       ReplyKind kind = replied ? ReplyKind(word & 0xff) : ReplyKind::kDropped;
       if (any != Replies::kSome) any = kind == ReplyKind::kDropped ? Replies::kRefusals : Replies::kSome;
       if (replied) counters_.add(reply_counter(kind, false));
+      if (is_grant(kind)) node_.hot_->count(line.page(), PageMessage::kPageReceived, node_.fence_);
       actions =
           step_line(line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone, .reply = kind, .from = from});
       if (line.state_.waiting.empty()) break;
@@ -269,7 +275,8 @@ void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte*
   }
   RequestSlot* s = peer->slot(request.slot);
   VERIFY(s);
-  if (kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM) {
+  if (is_grant(kind)) {
+    node_.hot_->count(PageId{s->page.load(std::memory_order_relaxed)}, PageMessage::kPageSent, node_.fence_);
     std::byte* frame = peer->frame(s->line.load(std::memory_order_relaxed));
     VERIFY(frame);
     racy_copy(frame, page, kPageSize);
@@ -290,6 +297,7 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
       from.value, s->kind.load(std::memory_order_relaxed), s->priority.load(std::memory_order_relaxed), 0,
       slot,       s->round.load(std::memory_order_relaxed)};
   counters_.add(received_counter(request.kind));
+  node_.hot_->count(page, PageMessage::kRequestReceived, node_.fence_);
   Line* line = node_.directory_ ? node_.directory_->find(page) : nullptr;
   if (!line) return reply(request, ReplyKind::kDropped, nullptr);
   collect(*line);  // an operation whose replies are in should not be waited for: its owner may sleep long

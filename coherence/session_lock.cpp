@@ -108,7 +108,7 @@ Status Session::wait_local(Line& line, bool exclusive) {
   if (peers_asked()) help();
   if (blocks(w, exclusive) || out_of_turns) {
     counters_.add(Counter::kLocalWaits);
-    futex_wait(line.wake_, seen, kSliceMs);
+    sleep_on(line.wake_, seen, Wait::kPageLatch);
   }
   Status ok = pause(0);
   if (!ok) settle(line);  // the one who woke us may count on us to take the latch, and free it again
@@ -140,6 +140,12 @@ Status Session::stand_back(Line& line) {
   uint64_t over = until;  // unless somebody makes way again
   line.stand_back_until_.compare_exchange_strong(over, 0, std::memory_order_relaxed);
   return {};
+}
+
+void Session::sleep_on(const std::atomic<uint32_t>& word, uint32_t seen, Wait what) noexcept {
+  if (interrupts_) interrupts_->waits(what);
+  futex_wait(word, seen, kSliceMs);
+  if (interrupts_) interrupts_->waits(Wait::kNone);
 }
 
 Status Session::pause(uint32_t ms) {
@@ -184,7 +190,7 @@ Status Session::await(Line& line, RequestSlot& slot) {
     slot.sleeping.store(1, std::memory_order_seq_cst);  // pairs with the load in reply(): one sees the other (S5)
     if (slot.bell.load(std::memory_order_seq_cst) == seen) {
       counters_.add(Counter::kPeerWaits);
-      futex_wait(slot.bell, seen, kSliceMs);
+      sleep_on(slot.bell, seen, Wait::kPeer);
     }
     slot.sleeping.store(0, std::memory_order_relaxed);
   }

@@ -25,12 +25,23 @@ class LogHorizon {
   virtual void request_flush(Lsn lsn) noexcept = 0;
 };
 
+// What a session sleeps for.
+enum class Wait : uint8_t {
+  kNone,
+  kPageLatch,  // a process of this node has the page latched, or fetches it
+  kPeer,       // another node's answer to a request for a page
+  kFrame,      // a free frame
+  kRedoRing,   // room in this node's redo ring
+};
+
 // Whether the process above wants its waits to end.
 class Interrupts {
  public:
   virtual ~Interrupts() = default;
   // Cheap: called every 10 ms of waiting and after each signal.
   virtual bool pending() noexcept = 0;
+  // The process is about to sleep; kNone: it no longer sleeps.  For views.
+  virtual void waits(Wait) noexcept {}
 };
 
 }  // namespace coherence

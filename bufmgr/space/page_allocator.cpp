@@ -190,4 +190,22 @@ Result<uint64_t> BufferPool::free_pages(Session& session, MemoryNodeId memory_no
   return total;
 }
 
+Result<PoolUse> BufferPool::use(Session& session) {
+  PoolUse use{.pages = pages()};
+  for (uint32_t n = 0; n < memory_nodes(); ++n) {
+    const SpaceGroups groups{MemoryNodeId{uint8_t(n)}, pool_->pages(MemoryNodeId{uint8_t(n)})};
+    use.maps += groups.count() + 1;
+    for (uint64_t group = 0; group < groups.count(); ++group) {
+      auto data = look(*this, session, groups, group, PageUse::kData);
+      auto all = look(*this, session, groups, group, PageUse::kHousekeeping);
+      if (!data || !all) return !data ? data.error() : all.error();
+      const uint64_t free = data->extents * kExtentPages + data->singles;
+      use.free += free;
+      use.kept +=
+          all->extents * kExtentPages + all->singles - std::min(free, all->extents * kExtentPages + all->singles);
+    }
+  }
+  return use;
+}
+
 }  // namespace bufmgr

@@ -23,7 +23,8 @@ ArenaLayout arena_layout(const ArenaSpec& spec) {
   l.private_bytes = page_aligned(spec.private_bytes);
   l.sessions_at = page_aligned(sizeof(ArenaHeader));
   l.parked_at = page_aligned(l.sessions_at + spec.sessions_max * sizeof(SessionSlot));
-  l.lines_at = page_aligned(l.parked_at + (uint64_t(spec.frames) + 63) / 64 * 8);
+  l.hot_at = page_aligned(l.parked_at + (uint64_t(spec.frames) + 63) / 64 * 8);
+  l.lines_at = page_aligned(l.hot_at + sizeof(HotPages));
   l.frames_at = page_aligned(l.lines_at + uint64_t(spec.frames) * sizeof(Line));
   l.private_at = l.frames_at + uint64_t(spec.frames) * kPageSize;
   l.bytes = l.private_at + l.private_bytes;

@@ -1,6 +1,6 @@
 // The arena: a node incarnation's shared file, and a peer's view of it.
 //
-//   header | session slots | parked bitmap | lines | frames | private memory
+//   header | session slots | parked bitmap | hot pages | lines | frames | private memory
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include "coherence/message/slots.hpp"
 #include "coherence/node.hpp"
 #include "coherence/pool/pool.hpp"
+#include "coherence/stats/hot_pages.hpp"
 
 namespace coherence {
 
@@ -20,7 +21,7 @@ inline constexpr uint64_t kArenaMagic = 0x31414e4552414347;  // "GCARENA1"
 struct ArenaLayout {
   uint32_t frames, sessions_max;
   uint64_t private_bytes;
-  uint64_t sessions_at, parked_at, lines_at, frames_at, private_at, bytes;
+  uint64_t sessions_at, parked_at, hot_at, lines_at, frames_at, private_at, bytes;
 };
 ArenaLayout arena_layout(const ArenaSpec& spec);
 

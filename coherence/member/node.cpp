@@ -87,6 +87,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   auto* bytes = static_cast<std::byte*>(base);
   node->session_slots_ = reinterpret_cast<SessionSlot*>(bytes + layout.sessions_at);
   node->parked_ = reinterpret_cast<std::atomic<uint64_t>*>(bytes + layout.parked_at);
+  node->hot_ = reinterpret_cast<HotPages*>(bytes + layout.hot_at);
   node->lines_ = reinterpret_cast<Line*>(bytes + layout.lines_at);
   node->frames_base_ = bytes + layout.frames_at;
   node->private_ = bytes + layout.private_at;
@@ -123,6 +124,8 @@ Node::~Node() {
 const Counters& Node::counters(SessionId s) const { return session_slots_[s.value].counters; }
 void Node::fence(const char* reason) noexcept { fence_pool(pool_, reason); }
 const char* Node::fence_reason() const noexcept { return fenced() ? coherence::fence_reason(pool_) : ""; }
+uint32_t Node::hot_pages(HotPage* to, uint32_t room) const noexcept { return hot_->top(to, room, fence_); }
+void Node::reset_hot_pages() noexcept { hot_->reset(fence_); }
 void Node::ring() const noexcept { coherence::ring(*arena_); }
 
 NodeInfo Node::info(NodeId n) const noexcept {
