@@ -81,6 +81,11 @@ DdlMembers DdlChannel::members() {
   return all;
 }
 
+uint64_t DdlChannel::log_entries() { return load(word(kDdlLogEntries)); }
+void DdlChannel::set_log_entries(uint64_t count) { store(word(kDdlLogEntries), count); }
+
+uint64_t DdlChannel::membership(NodeId node) { return load(cell(node, offsetof(DdlCell, member))); }
+
 uint64_t DdlChannel::post(const DdlHeader& header, const void* body) {
   VERIFY(header.bytes <= window_bytes_);
   const uint64_t before = sequence();

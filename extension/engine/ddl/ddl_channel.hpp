@@ -46,7 +46,8 @@ class DdlChannel {
   // ENSURES: every message so far counts as dealt with by this node.
   void join(uint64_t incarnation);
   void leave();
-  DdlMembers members();  // without this node
+  DdlMembers members();                         // without this node
+  uint64_t membership(coherence::NodeId node);  // 0: it takes no part
 
   // --- the author ---------------------------------------------------------------------------------------------------
   uint32_t window_bytes() const { return window_bytes_; }
@@ -70,6 +71,9 @@ class DdlChannel {
   coherence::PageId log_root();
   // False: somebody else was first.
   bool set_log_root(coherence::PageId root);
+  // How many entries it has, for views: found without waiting for a page.
+  uint64_t log_entries();
+  void set_log_entries(uint64_t count);
 
  private:
   coherence::PoolAddress word(uint32_t offset) const { return at_ + offset; }

@@ -95,7 +95,9 @@ Result<uint64_t> DdlLog::append(std::span<const std::byte> record, uint64_t txn)
     next = *page;
     if (begin == 0) break;
   }
-  return link(root, next);
+  auto number = link(root, next);
+  if (number) channel_.set_log_entries(*number);
+  return number;
 }
 
 Result<uint64_t> DdlLog::link(PageId root, PageId entry) {

@@ -6,6 +6,7 @@
 //   16    sequence    number of the newest message; changed last, so that a reader who sees it sees the message
 //   24    cancelled   messages up to this number are no longer wanted by their author
 //   32    log_root    raw PageId + 1 of the log's root page; 0: no log yet
+//   40    entries     of the log; information: the log's root page counts
 //   64    header      of the newest message (DdlHeader)
 //   192   one bell of 32 bits for each node: grows with every news for that node, which may sleep on it
 //   512   one cell of 512 bytes for each of 58 nodes (DdlCell)
@@ -19,7 +20,8 @@
 
 namespace engine {
 
-inline constexpr uint32_t kDdlLock = 0, kDdlSince = 8, kDdlSequence = 16, kDdlCancelled = 24, kDdlLogRoot = 32;
+inline constexpr uint32_t kDdlLock = 0, kDdlSince = 8, kDdlSequence = 16, kDdlCancelled = 24, kDdlLogRoot = 32,
+                          kDdlLogEntries = 40;
 inline constexpr uint32_t kDdlHeader = 64, kDdlBells = 192;
 inline constexpr uint32_t kDdlCells = 512, kDdlCellBytes = 512;
 inline constexpr uint32_t kDdlWindow = kDdlCells + coherence::kNodesMax * kDdlCellBytes;
@@ -61,8 +63,9 @@ struct DdlHeader {
   uint8_t author;  // node
   uint8_t reserved[2];
   char database[kDdlDatabaseBytes];
+  int64_t posted;  // when, in the host's own units
 };
-static_assert(sizeof(DdlHeader) == 96 && kDdlHeader + sizeof(DdlHeader) <= kDdlBells);
+static_assert(sizeof(DdlHeader) == 104 && kDdlHeader + sizeof(DdlHeader) <= kDdlBells);
 static_assert(kDdlBells + coherence::kNodesMax * 4 <= kDdlCells);
 
 // What a node says of itself; written by that node only.

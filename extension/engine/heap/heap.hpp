@@ -107,6 +107,12 @@ struct VacuumStats {
   uint64_t left = 0;           // dead line pointers that the next VACUUM will free
 };
 
+// Of a table in the pool, its own maps and its lock pages included.
+struct HeapPages {
+  uint64_t allocated = 0;
+  uint64_t used = 0;  // what used_blocks() says, and the pages beside
+};
+
 // VACUUM's host: removes index entries, and says how fast the pages may be gone through.
 class IndexCleaner {
  public:
@@ -125,6 +131,7 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
   RelationId relation() const { return relation_; }
+  static constexpr uint32_t kNoBlock = ~uint32_t{0};
 
   // --- relations ----------------------------------------------------------------------------------------------------
   static Result<RelationId> create(TxnSystem& txns);
@@ -165,6 +172,9 @@ class Heap {
   // in ascending order, for n < used_blocks(), both as of the last used_blocks().
   Result<uint32_t> used_blocks();
   uint32_t block_at(uint32_t n) const { return used_[n]; }
+  // The block that the page is; kNoBlock: none of this table.
+  Result<uint32_t> block_of(PageId page);
+  Result<HeapPages> pages();
   // Copies the page and lists the rows that the snapshot sees.
   Status read_block(uint32_t block, const Snapshot& snapshot, PageRows& to);
   // Copies the page and lists all row versions there are; `live[i]` and `mine[i]` describe offset[i] (ANALYZE).
@@ -248,7 +258,6 @@ class Heap {
   std::vector<MapPage> maps_;
   std::vector<uint32_t> used_;
   uint32_t target_ = kNoBlock;  // block this handle inserts into
-  static constexpr uint32_t kNoBlock = ~uint32_t{0};
 };
 
 // Sequential scan by page copies.

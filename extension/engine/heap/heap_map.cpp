@@ -133,6 +133,36 @@ Result<uint32_t> Heap::used_blocks() {
   return uint32_t(used_.size());
 }
 
+Result<uint32_t> Heap::block_of(PageId page) {
+  GCL_TRY(load_map());
+  for (uint32_t m = 0; m < maps_.size(); ++m)
+    for (uint32_t e = 0; e < maps_[m].extents.size(); ++e)
+      if (const uint64_t n = page.raw - maps_[m].extents[e].raw; n < kExtentPages)
+        return uint32_t((m * kExtentsPerMap + e) * kExtentPages + n);
+  return kNoBlock;
+}
+
+Result<HeapPages> Heap::pages() {
+  auto used = used_blocks();
+  if (!used) return used.error();
+  const uint64_t beside = 1 + maps_.size();
+  HeapPages pages{beside, beside + *used};
+  PageBuffer map;
+  for (const MapPage& at : maps_) {
+    GCL_TRY(copy_typed(txns_, at.page, PageType::kExtentMap, map));
+    for (uint32_t e = 0; e < map.as<ExtentMapPage>().extents; ++e) {
+      pages.allocated += kExtentPages;
+      const PageId directory = map.as<ExtentMapPage>().extent[e].lock_directory();
+      if (!directory.valid()) continue;
+      auto locks = LockCells::pages(txns_, directory);
+      if (!locks) return locks.error();
+      pages.allocated += *locks;
+      pages.used += *locks;
+    }
+  }
+  return pages;
+}
+
 Status Heap::ensure_target(uint32_t row_bytes) {
   while (target_ == kNoBlock) {
     auto block = find_free(row_bytes, false);

@@ -210,6 +210,16 @@ Status LockCells::drop(TxnSystem& txns, PageId directory) {
   return pool.free(txns.session(), directory, 1);
 }
 
+Result<uint64_t> LockCells::pages(TxnSystem& txns, PageId directory) {
+  uint64_t count = 1;
+  for (uint32_t block = 0; block < kExtentPages; ++block) {
+    auto page = read_link(txns, directory, first_at(block));
+    for (; page && page->valid(); page = read_link(txns, *page, offsetof(LockPage, next))) ++count;
+    if (!page) return page.error();
+  }
+  return count;
+}
+
 // Whether the entry's place may be taken by what is put.
 bool CellWriter::gives_way(const LockEntry& entry) const {
   if (entry.id == 0) return true;

@@ -56,6 +56,8 @@ class LockCells {
 
   // Frees the lock pages of an extent.  REQUIRES: nobody uses the relation any more.
   static Status drop(TxnSystem& txns, PageId directory);
+  // How many there are, the directory included.
+  static Result<uint64_t> pages(TxnSystem& txns, PageId directory);
 
  private:
   friend class CellWriter;
