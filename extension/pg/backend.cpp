@@ -5,6 +5,7 @@
 #include "extension/pg/database_locale.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/relation_record.hpp"
+#include "extension/pg/stats/wait_events.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 #include "extension/pg/txn/waiter.hpp"
@@ -24,6 +25,14 @@ class BackendInterrupts final : public bufmgr::Interrupts {
   bool pending() noexcept override {
     return InterruptPending && InterruptHoldoffCount == 0 && CritSectionCount == 0 &&
            (ProcDiePending || QueryCancelPending || ProcSignalBarrierPending || ClientConnectionLost);
+  }
+  void waits(coherence::Wait what) noexcept override {
+    static_assert(int(coherence::Wait::kPageLatch) == 1 &&
+                  int(coherence::Wait::kRedoRing) == int(WaitEvent::kRedoRing) + 1);
+    if (what == coherence::Wait::kNone)
+      pgstat_report_wait_end();
+    else
+      pgstat_report_wait_start(wait_event(WaitEvent(int(what) - 1)));
   }
 };
 

@@ -4,6 +4,7 @@
 #include "extension/identity.hpp"
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/settings.hpp"
+#include "extension/pg/stats/wait_events.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 
 namespace gcl {
@@ -119,6 +120,7 @@ void start_node() {
   if (next_startup) next_startup();
   if (!node_configured() || IsUnderPostmaster) return;
   make_state();
+  register_wait_events();
   if (!IsPostmasterEnvironment) return;  // a single-user server does not open the pool
   check_settings();
   // After a crash restart the former object maps an arena of dead processes; closing it makes that certain for peers.

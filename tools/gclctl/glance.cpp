@@ -24,6 +24,23 @@ constexpr const char* kPool = R"(
 SELECT s.pool_pages - s.free_pool_pages, s.pool_pages, l.node, l.pid,
        extract(epoch FROM clock_timestamp() - l.since)::int
 FROM gcl_stat_space s LEFT JOIN gcl_ddl_lock l ON true)";
+// In words, one line each.
+constexpr const char* kNews = R"(
+SELECT format('DDL: primary %s has not answered for %s s (%s)', node, extract(epoch FROM awaited_for)::int, phase)
+  FROM gcl_stat_ddl WHERE awaited_for IS NOT NULL
+UNION ALL
+SELECT format('primary %s says nothing since %s s', node, extract(epoch FROM clock_timestamp() - sampled_at)::int)
+  FROM gcl_stat_cluster WHERE stale
+UNION ALL
+SELECT format('primary %s is %s behind in the DDL log (%s)%s', node, behind, state, ': ' || last_error)
+  FROM gcl_stat_ddl_log WHERE state <> 'serving'
+UNION ALL
+SELECT format('rows deleted since stay: primary %s, process %s has a snapshot that is %s s old', node, pid,
+              extract(epoch FROM clock_timestamp() - transaction_start)::int)
+  FROM gcl_stat_horizon WHERE holds AND pid IS NOT NULL AND clock_timestamp() - transaction_start > interval '10 s'
+UNION ALL
+SELECT format('primary %s: %s of %s status words in use', node, status_words_used, status_words)
+  FROM gcl_stat_cluster WHERE status_words_used > status_words / 2)";
 constexpr const char* kOtherDatabases = R"(
 SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate AND datname <> current_database() ORDER BY oid)";
 constexpr const char* kHasViews = "SELECT 1 FROM pg_extension WHERE extname = 'gcl'";
@@ -99,6 +116,8 @@ Glance look_at(const Cluster& c, int k) {
         "{} of {} pages in use; DDL lock: {}", pool[0][0], pool[0][1],
         pool[0][3].empty() ? "free"
                            : fmt::format("primary {}, process {}, for {} s", pool[0][2], pool[0][3], pool[0][4]));
+  if (glance.pool)
+    for (const Row& line : views->ask(kNews)) *glance.pool += "\n           " + line[0];
   return glance;
 }
 

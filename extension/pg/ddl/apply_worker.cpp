@@ -146,6 +146,7 @@ void deal_with(const DdlMessage& message) {
     EmitErrorReport();
     FlushErrorState();
     describe(error, &text);
+    note_ddl_error(self->database, error->message);
     if (!replay.roll_back_innermost(taking.depth)) taking.lost = true;
     ok = false;
   }
@@ -186,7 +187,7 @@ void wait_for_message(TimestampTz idle_since) {
     ms = kIdleMs - long((GetCurrentTimestamp() - idle_since) / 1000);
     if (ms <= 0) proc_exit(0);
   }
-  sleep_for_news(ms);
+  sleep_for_news(WaitEvent::kCount, ms);
 }
 
 [[noreturn]] void serve() {
@@ -211,6 +212,19 @@ void wait_for_message(TimestampTz idle_since) {
     done = ddl_channel().acknowledged();
     idle_since = GetCurrentTimestamp();
   }
+}
+
+void catch_up() {
+  MemoryContext context = CurrentMemoryContext;
+  PG_TRY();
+  { apply_log(self->until); }
+  PG_CATCH();
+  {
+    MemoryContextSwitchTo(context);
+    note_ddl_error(self->database, CopyErrorData()->message);
+    PG_RE_THROW();
+  }
+  PG_END_TRY();
 }
 
 void forget_me(int, Datum) {
@@ -243,7 +257,7 @@ void start(int slot) {
 void gcl_ddl_apply_main(Datum slot) {
   using namespace gcl;
   gcl::start(DatumGetInt32(slot));
-  apply_log(self->until);
+  gcl::catch_up();
   if (self->catch_up_only) {
     self->caught_up = true;
     proc_exit(0);

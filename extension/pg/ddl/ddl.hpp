@@ -7,6 +7,10 @@
 // Savepoints are followed by a callback of ddl/'s own.
 #pragma once
 
+namespace engine {
+struct Sample;
+}
+
 namespace gcl {
 
 // From _PG_init, in the postmaster: hooks (chained), shared memory, the launcher.
@@ -20,6 +24,8 @@ void ddl_aborted() noexcept;    // does not wait
 // Before a client's first touch of a gcl table, and of DDL: raises 55000 if this primary has not caught up.
 void ddl_require_serving();
 bool ddl_serving() noexcept;
+// How this primary stands to the DDL of the others, for views.
+void ddl_standing(engine::Sample* to);
 
 // Whether this process is running another primary's statement: then nothing is made in, or freed from, the pool.
 bool ddl_replaying();

@@ -1,6 +1,7 @@
 #include "extension/pg/ddl/ddl_catch_up.hpp"
 
 #include "extension/pg/ddl/ddl_exchange.hpp"
+#include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/ddl_replay.hpp"
@@ -83,6 +84,7 @@ void apply_log(uint64_t until) {
   if (!has_history) position = beginning(mine, position);
   visit_entries(mine, position, [until](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
     if (until != 0 && entry.number > until) return false;
+    ddl_node_state().entry = entry.number - 1;
     // Our own are in our catalogs if they committed at all.
     if (head.author == ddl_node()) return true;
     const DdlFate fate = ddl_fate(entry.txn);

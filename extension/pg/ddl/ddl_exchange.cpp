@@ -113,7 +113,7 @@ void wait_settled(uint64_t sequence, bool raise_failure) {
   while (!settled(sequence, raise_failure ? &failed : nullptr) && !failed.valid()) {
     if (ddl_pool_fenced()) raise_fenced();
     ddl_check_verdict();
-    sleep_for_news();
+    sleep_for_news(WaitEvent::kDdlAnswers);
   }
   done_with_news();
   if (failed.valid()) raise_reply(failed);
@@ -144,6 +144,7 @@ uint64_t post(DdlKind kind, const char* part, uint32_t bytes, uint32_t offset, u
   header.offset = offset;
   header.kind = kind;
   header.author = ddl_node();
+  header.posted = GetCurrentTimestamp();
   strlcpy(header.database, exchange.database, sizeof header.database);
   if (exchange.first == 0) {
     header.exchange = exchange.channel->sequence() + 1;
@@ -299,7 +300,7 @@ static void sleep_for_lock(DdlLockSeen* seen, long ms) {
     ddl_waits_for_lock(holder);
   *seen = {holder, since};
   PG_TRY();
-  { sleep_for_news(ms); }
+  { sleep_for_news(WaitEvent::kDdlLock, ms); }
   PG_FINALLY();
   { ddl_waits_no_more(); }
   PG_END_TRY();

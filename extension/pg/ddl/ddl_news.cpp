@@ -37,11 +37,15 @@ void on_sigusr1(int number) {  // a worker has started or ended, among others
 
 void prepare_for_news() { ConditionVariablePrepareToSleep(&ddl_node_state().news); }
 
-void sleep_for_news(long ms) { (void)ConditionVariableTimedSleep(&ddl_node_state().news, ms, PG_WAIT_EXTENSION); }
+void sleep_for_news(WaitEvent what, long ms) {
+  const uint32_t shown = what == WaitEvent::kCount ? PG_WAIT_EXTENSION : wait_event(what);
+  (void)ConditionVariableTimedSleep(&ddl_node_state().news, ms, shown);
+}
 
 // In the commit callback nothing may raise or exit; the caller asks whether the postmaster lives.
 void sleep_for_news_uninterrupted() noexcept {
-  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, kHeartbeatMs, PG_WAIT_EXTENSION);
+  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, kHeartbeatMs,
+                  wait_event(WaitEvent::kDdlAnswers));
   ResetLatch(MyLatch);
   ConditionVariablePrepareToSleep(&ddl_node_state().news);  // again: news takes us off its list
 }

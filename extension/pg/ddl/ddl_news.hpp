@@ -10,13 +10,16 @@
 
 #include <cstdint>
 
+#include "extension/pg/stats/wait_events.hpp"
+
 namespace gcl {
 
 inline constexpr long kHeartbeatMs = 250;
 
 // --- everybody but the launcher -----------------------------------------------------------------------------------
 void prepare_for_news();
-void sleep_for_news(long ms = kHeartbeatMs);  // may raise: a cancel ends it
+// May raise: a cancel ends it.  kCount: nobody waits for what it waits for.
+void sleep_for_news(WaitEvent what, long ms = kHeartbeatMs);
 void sleep_for_news_uninterrupted() noexcept;
 void done_with_news() noexcept;
 

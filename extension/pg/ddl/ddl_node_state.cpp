@@ -1,10 +1,12 @@
 #include "extension/pg/ddl/ddl_node_state.hpp"
 
 extern "C" {
+#include "mb/pg_wchar.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
+#include "utils/timestamp.h"
 
 // libpq/auth.h, which wants Kerberos' headers.
 struct Port;
@@ -12,6 +14,7 @@ typedef void (*ClientAuthentication_hook_type)(Port*, int);
 extern PGDLLIMPORT ClientAuthentication_hook_type ClientAuthentication_hook;
 }
 
+#include "extension/engine/samples/sample_board.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 
@@ -69,6 +72,27 @@ void register_launcher() {
 }  // namespace
 
 DdlNodeState& ddl_node_state() { return *state; }
+
+void note_ddl_error(const char* database, const char* text) {
+  LWLockAcquire(state->lock, LW_EXCLUSIVE);
+  state->error_at = GetCurrentTimestamp();
+  snprintf(state->error, sizeof state->error, "database \"%s\": %s", database, text != nullptr ? text : "?");
+  state->error[pg_mbcliplen(state->error, int(strlen(state->error)), int(sizeof state->error) - 1)] = '\0';
+  LWLockRelease(state->lock);
+}
+
+void ddl_standing(engine::Sample* to) {
+  using engine::DdlStanding;
+  to->standing = state->serving   ? DdlStanding::kServing
+                 : state->failing ? DdlStanding::kFailing
+                                  : DdlStanding::kCatchingUp;
+  to->ddl_entry = state->entry;
+  LWLockAcquire(state->lock, LW_SHARED);
+  to->error_us = state->error_at;
+  static_assert(sizeof to->error >= sizeof state->error);
+  memcpy(to->error, state->error, sizeof state->error);
+  LWLockRelease(state->lock);
+}
 
 bool ddl_serving() noexcept { return state != nullptr && state->serving; }
 

@@ -4,6 +4,7 @@
 #include "extension/pg/ddl/pg.hpp"
 
 extern "C" {
+#include "datatype/timestamp.h"
 #include "storage/condition_variable.h"
 }
 
@@ -23,14 +24,18 @@ struct DdlWorker {  // guarded by the node state's lock, but for the volatile on
 
 struct DdlNodeState {
   LWLock* lock;
-  ConditionVariable news;  // ddl_news.hpp
-  bool started;            // the launcher ran before, in this life of the server
-  volatile bool serving;   // caught up, and a member
-  volatile bool failing;   // the last attempt to catch up failed
+  ConditionVariable news;   // ddl_news.hpp
+  bool started;             // the launcher ran before, in this life of the server
+  volatile bool serving;    // caught up, and a member
+  volatile bool failing;    // the last attempt to catch up failed
+  volatile uint64_t entry;  // of the log: the newest that was looked at while catching up
+  TimestampTz error_at;     // of the last replay here that failed; 0: none did
+  char error[256];          // guarded by the lock, as error_at
   DdlWorker workers[kApplyWorkersMax];
 };
 
 DdlNodeState& ddl_node_state();
+void note_ddl_error(const char* database, const char* text);
 void install_node_state();  // shared memory, the launcher, and the gate before new connections
 
 }  // namespace gcl

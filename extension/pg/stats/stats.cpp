@@ -9,7 +9,6 @@ extern "C" {
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 PG_FUNCTION_INFO_V1(gcl_stat_node_get);
-PG_FUNCTION_INFO_V1(gcl_stat_members);
 PG_FUNCTION_INFO_V1(gcl_stat_counters);
 PG_FUNCTION_INFO_V1(gcl_check_preloaded);
 }
@@ -42,20 +41,6 @@ Datum number(uint64_t n) { return Int64GetDatum(int64(n)); }
 void require_pool() {
   if (node_pool() == nullptr)
     ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("this server takes part in no gcl pool"));
-}
-
-const char* state_name(coherence::NodeInfo::State state) {
-  switch (state) {
-    case coherence::NodeInfo::State::kAbsent:
-      return "absent";
-    case coherence::NodeInfo::State::kLive:
-      return "live";
-    case coherence::NodeInfo::State::kLeaving:
-      return "leaving";
-    case coherence::NodeInfo::State::kDead:
-      return "dead";
-  }
-  return "?";
 }
 
 }  // namespace
@@ -112,21 +97,5 @@ Datum gcl_stat_counters(PG_FUNCTION_ARGS) {
   };
   for (int i = 0; i < coherence::kCounters; ++i) put("coherence", coherence::counter_name(Counter(i)), sum(Counter(i)));
   for (int i = 0; i < bufmgr::kCounts; ++i) put("bufmgr", bufmgr::count_name(Count(i)), sum(Count(i)));
-  return Datum{0};
-}
-
-// One row per node of the pool.
-Datum gcl_stat_members(PG_FUNCTION_ARGS) {
-  require_pool();
-  InitMaterializedSRF(fcinfo, 0);
-  ReturnSetInfo* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-  for (uint32_t i = 0; i < node_pool()->nodes_max(); ++i) {
-    const coherence::NodeInfo info = node_pool()->coherence_node().info(coherence::NodeId{uint8_t(i)});
-    if (info.state == coherence::NodeInfo::State::kAbsent) continue;
-    Datum values[] = {Int32GetDatum(int(i)), CStringGetTextDatum(state_name(info.state)), Int32GetDatum(info.pid),
-                      number(info.incarnation), BoolGetDatum(i == node_pool()->node().value)};
-    bool nulls[5] = {};
-    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-  }
   return Datum{0};
 }

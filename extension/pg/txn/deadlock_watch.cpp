@@ -5,6 +5,7 @@
 #include "extension/pg/boundary/raise.hpp"
 #include "extension/pg/ddl/ddl_news.hpp"
 #include "extension/pg/node.hpp"
+#include "extension/pg/stats/wait_events.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/wait_export.hpp"
 #include "extension/pg/txn/wait_tag.hpp"
@@ -132,7 +133,7 @@ engine::WaitRecord* ask_everybody(engine::TxnSystem& txns, uint32_t ms, uint32_t
         if (board.read(left.first(), ticket, &all)) *missing = missing->without(left.first());
       if (missing->empty() || GetCurrentTimestamp() - began > int64_t{ms} * 1000) break;
       pg_call([] {
-        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 2, PG_WAIT_EXTENSION);
+        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 2, wait_event(WaitEvent::kViews));
         ResetLatch(MyLatch);
         CHECK_FOR_INTERRUPTS();
       });

@@ -3,6 +3,7 @@
 #include "bufmgr/bell.hpp"
 #include "extension/pg/backend.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
+#include "extension/pg/stats/wait_events.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/wait_tag.hpp"
 
@@ -40,7 +41,7 @@ void wait_for_tag(int index, uint64_t id) {
   while (table().state(index) == WaitState::kWanted) {
     CHECK_FOR_INTERRUPTS();
     if (node_pool()->fenced()) return;
-    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 1, PG_WAIT_EXTENSION);
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 1, wait_event(WaitEvent::kRowOwner));
     ResetLatch(MyLatch);
   }
   if (table().state(index) != WaitState::kHeld) return;
@@ -96,7 +97,8 @@ Status BackendWaiter::wait_until_settled(const Speculation& turn) {
 Status BackendWaiter::pause(uint32_t ms) {
   if (node_pool()->fenced()) return Errc::kFenced;
   return carried([=] {
-    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, long(ms), PG_WAIT_EXTENSION);
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, long(ms),
+                    wait_event(WaitEvent::kOldOnes));
     ResetLatch(MyLatch);
     CHECK_FOR_INTERRUPTS();
   });

@@ -4,6 +4,7 @@
 #include "extension/pg/backend.hpp"
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/settings.hpp"
+#include "extension/pg/stats/sampler.hpp"
 #include "extension/pg/txn/deadlock_watch.hpp"
 #include "extension/pg/txn/pending.hpp"
 #include "extension/pg/txn/waiter.hpp"
@@ -183,12 +184,14 @@ void member() {
   join_transactions();
   forget_held_waits();
   auto* watch = new DeadlockWatch(txns());  // as long as the process
+  Sampler sampler(txns());
   std::atomic<uint32_t>& bell = member_bell(node_pool()->node());
   while (!may_stop()) {
     const uint32_t seen = bell.load(std::memory_order_acquire);
     bool waits = tend_waits(txns());
     waits |= pg_entry([=] { return watch->turn(); });
     (void)txns().tick();
+    sampler.turn();
     free_garbage();
     bufmgr::wait_bell(bell, seen, waits ? 5 : 20);
     tick_process();
@@ -199,6 +202,7 @@ void member() {
     }
   }
   watch->leave();
+  sampler.leave();
   txns().leave();
 }
 

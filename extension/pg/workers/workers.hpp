@@ -1,6 +1,7 @@
 // The node's background workers.  All attach a session of their own; all stop in order at a shutdown:
 //
-//   member    joins the node to the transaction system, publishes its horizon, holds tags of remote transactions,
+//   member    joins the node to the transaction system, publishes its horizon and a sample for views, holds tags of
+//   remote transactions,
 //             frees pages of rolled-back relations; stops when no backend is left
 //   provider  keeps free frames at hand; stops when no backend is left
 //   statistics  tells other primaries what changed in tables (stats/table_changes.hpp); stops when no backend is left
