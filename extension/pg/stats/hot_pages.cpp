@@ -55,6 +55,8 @@ const char* type_name(PageType type) {
       return "list";
     case PageType::kSequence:
       return "sequence";
+    case PageType::kStatus:
+      return "status words";
   }
   return "unknown";
 }
