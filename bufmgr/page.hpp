@@ -24,11 +24,10 @@ enum class PageType : uint8_t {
   kBlinkInner = 7,
   kBlinkLeaf = 8,
   kLockCells = 9,
-  kOverflow = 10,
-  kLog = 11,       // shared DDL log
-  kList = 12,      // small shared lists (aborted ids)
-  kSequence = 13,  // how far a sequence has come
-  kStatus = 14,    // status words of transactions that their ring could not keep
+  kLog = 10,       // shared DDL log
+  kList = 11,      // small shared lists (aborted ids)
+  kSequence = 12,  // how far a sequence has come
+  kStatus = 13,    // status words of transactions that their ring could not keep
 };
 
 struct PageHeader {

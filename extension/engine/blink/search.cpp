@@ -157,6 +157,16 @@ Errc step(Comparator& compare, const Seek& seek, uint16_t level, bool stop_at_in
 
 }  // namespace
 
+Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& look, Head& head) {
+  for (;;) {
+    if (session.interrupted()) return Errc::kInterrupted;
+    GCL_TRY(look.at(pool, session, page));
+    const bool sane = read_head(look.source(), head);
+    if (look.source().validate()) return sane ? Errc::kOk : Errc::kCorrupt;
+    look.failed();
+  }
+}
+
 Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& seek, PageId from, uint16_t level,
                Path* path, PageId* incomplete, Look& look, Head& head) {
   if (incomplete != nullptr) *incomplete = {};

@@ -61,6 +61,9 @@ inline Errc torn_or_corrupt(const Source& page) { return page.validate() ? Errc:
 Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& seek, PageId from, uint16_t level,
                Path* path, PageId* incomplete, Look& look, Head& head);
 
+// The head of a page as it is at one moment.
+Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& look, Head& head);
+
 // The page of a level where its keys begin, found without comparing.  kNotFound: the tree is not that high.
 Status leftmost(BufferPool& pool, Session& session, PageId root, uint16_t level, PageId& page);
 // The first of a level's chain: half-dead pages that no downlink leads to come before leftmost().

@@ -15,16 +15,6 @@ static_assert(std::is_trivially_destructible_v<Tree> && std::is_trivially_destru
 
 constexpr int kShapeTriesMax = 8;
 
-Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& look, Head& head) {
-  for (;;) {
-    if (session.interrupted()) return Errc::kInterrupted;
-    GCL_TRY(look.at(pool, session, page));
-    const bool sane = read_head(look.source(), head);
-    if (look.source().validate()) return sane ? Errc::kOk : Errc::kCorrupt;
-    look.failed();
-  }
-}
-
 Status make_pages(BufferPool& pool, Session& session, PageId meta, PageId root) {
   bufmgr::MiniTransaction change(pool, session);
   GCL_TRY(change.reserve(log_space(2)));

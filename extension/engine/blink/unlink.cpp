@@ -151,17 +151,6 @@ Result<bool> unlink(const Ground& g, PageId bin, PageId id, PageId left, PageId 
 }
 
 // Reads a page's head, whole.
-Status head_at(const Ground& g, PageId page, Head& head) {
-  Look look;
-  for (;;) {
-    if (g.session->interrupted()) return Errc::kInterrupted;
-    GCL_TRY(look.at(*g.pool, *g.session, page));
-    const bool sane = read_head(look.source(), head);
-    if (look.source().validate()) return sane ? Errc::kOk : Errc::kCorrupt;
-    look.failed();
-  }
-}
-
 }  // namespace
 
 Status detach_leaf(const Ground& g, PageId leaf, Path& hint, bool& done) {
@@ -181,16 +170,17 @@ Status unlink_branch(const Ground& g, PageId leaf, uint64_t& deleted) {
   GCL_TRY(open_bin(g, bin));
   PageId branch[kLevelsMax];
   int pages = 0;
+  Look look;
   Head head;
   for (PageId page = leaf; page.valid(); page = PageId{head.special.gate}) {
     if (pages == kLevelsMax) return Errc::kCorrupt;
-    GCL_TRY(head_at(g, page, head));
+    GCL_TRY(read_whole_head(*g.pool, *g.session, page, look, head));
     if (!head.gone() || head.deleted()) return Errc::kCorrupt;
     branch[pages++] = page;
   }
   while (pages-- > 0) {
     for (;;) {
-      GCL_TRY(head_at(g, branch[pages], head));
+      GCL_TRY(read_whole_head(*g.pool, *g.session, branch[pages], look, head));
       auto done = unlink(g, bin, branch[pages], head.special.left, pages > 0 ? branch[pages - 1] : PageId{});
       if (!done) return done.error();
       if (*done) break;

@@ -42,9 +42,9 @@ void raise(Errc outcome, Relation rel) {
               errhint("End the transactions that have been open for longest; pg_stat_activity.xact_start names them."));
       break;
     case Errc::kTooLarge:
-      ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("row is too large for gcl table \"%s\"", name),
-              errdetail("A row of a gcl table must fit one page of %d bytes.", BLCKSZ),
-              errhint("Store large values in an ordinary (heap) table."));
+      ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("row or key is too big for \"%s\"", name),
+              errdetail("It must fit one page of %d bytes after long values were compressed and moved out of line.",
+                        BLCKSZ));
       break;
     case Errc::kIncompatible:
       ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -47,8 +47,6 @@ const char* type_name(PageType type) {
       return "index leaf";
     case PageType::kLockCells:
       return "row locks";
-    case PageType::kOverflow:
-      return "overflow";
     case PageType::kLog:
       return "DDL log";
     case PageType::kList:

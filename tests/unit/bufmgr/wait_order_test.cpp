@@ -12,8 +12,8 @@ constexpr WaitOrder kOrders[] = {WaitOrder::kAlone, WaitOrder::kUp,    WaitOrder
                                  WaitOrder::kById,  WaitOrder::kLocks, WaitOrder::kNew};
 constexpr PageType kTypes[] = {PageType::kUnused,    PageType::kPoolRoot,  PageType::kSpaceMap,  PageType::kRelation,
                                PageType::kExtentMap, PageType::kHeap,      PageType::kBlinkMeta, PageType::kBlinkInner,
-                               PageType::kBlinkLeaf, PageType::kLockCells, PageType::kOverflow,  PageType::kLog,
-                               PageType::kList,      PageType::kSequence};
+                               PageType::kBlinkLeaf, PageType::kLockCells, PageType::kLog,       PageType::kList,
+                               PageType::kSequence,  PageType::kStatus};
 
 LatchedPage page(PageType type, uint64_t number = 5, uint8_t memory_node = 0) {
   return {PageId::at({memory_node}, number), type};
