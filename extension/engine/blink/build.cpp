@@ -7,8 +7,7 @@ namespace {
 
 static_assert(std::is_trivially_destructible_v<Builder>);  // I-B1
 
-constexpr uint32_t kFillLeaf = 90;  // percent
-constexpr uint32_t kFillInner = 70;
+constexpr uint32_t kFillInner = 70;  // percent
 constexpr uint32_t kExtentPages = 64;
 constexpr uint32_t kSinglePages = 8;  // a small tree takes these one by one
 
@@ -35,7 +34,7 @@ Status Builder::add(std::span<const std::byte> key, Tid tid) {
 Status Builder::append(int level, const EntryImage& entry) {
   if (const Status s = settle(level); !s) return s;
   Level& l = level_[level];
-  const uint32_t fill = kNodeSpace * (level == 0 ? kFillLeaf : kFillInner) / 100;
+  const uint32_t fill = kNodeSpace * (level == 0 ? ground_.fill : kFillInner) / 100;
   const bool full = l.image.used() + space_of(entry.bytes) > fill;
   if (full && l.image.count() >= 2) {  // two and a high key always fit
     if (const Status s = close_page(level, entry); !s) return s;
@@ -92,7 +91,7 @@ void Builder::separate(int level, std::span<const std::byte> left, std::span<con
   if (bytes >= kKeyMin && level_[level].image.used() + align8(bytes) <= kNodeSpace) {
     VERIFY(bytes <= kKeyMax);
     separator.bytes = bytes;
-    store_tid(separator.image, {0, 0});  // N3
+    make_pivot(separator.image);  // N3
   } else {
     separator.set(right);
   }

@@ -1,4 +1,5 @@
-// Builder: fills an empty tree from a sorted stream, bottom up; leaves 90 percent full, each page one mini-transaction.
+// Builder: fills an empty tree from a sorted stream, bottom up; leaves as full as the tree says, each page one
+// mini-transaction.
 //
 //   Builder builder(tree, session, compare);           // 90 KB: allocate it, do not put it on the stack
 //   for (...) GCL_TRY(builder.add(key, tid));          // ascending by (key, tid)
@@ -18,7 +19,7 @@ class Builder {
  public:
   // REQUIRES: `tree` is empty and nobody writes to it before finish().
   Builder(const Tree& tree, Session& session, Comparator& compare)
-      : ground_{tree.pool_, &session, tree.meta_, tree.root_}, compare_(&compare) {}
+      : ground_{tree.pool_, &session, tree.meta_, tree.root_, tree.fill_}, compare_(&compare) {}
   // Appends an entry.  kTooLarge: the key is longer than kKeyMax.  After kInterrupted: nothing was appended, add it
   // again.
   Status add(std::span<const std::byte> key, Tid tid);

@@ -15,6 +15,8 @@ bool Checker::wrong(PageId page, const char* what) {
 
 int Checker::compare(std::span<const std::byte> a, std::span<const std::byte> b) {
   if (const int c = (*key_order_)(a, b); c != 0) return c;
+  const bool first = is_pivot(a.data()), second = is_pivot(b.data());  // N3
+  if (first || second) return int(second) - int(first);
   const Tid x = load_tid(a.data()), y = load_tid(b.data());
   return x < y ? -1 : x == y ? 0 : 1;
 }
@@ -92,7 +94,7 @@ bool Checker::check_page(const Page& page, uint16_t level, PageId left, const Ke
   const uint32_t first = head.leaf() ? 0 : 1;
   for (uint32_t i = first; i < head.count; ++i) {
     const auto key = key_at(page.bytes, head, i);
-    if (head.leaf() && load_tid(key.data()).offset == 0) return wrong(page.id, "an entry without a tid");
+    if (head.leaf() && is_pivot(key.data())) return wrong(page.id, "an entry without a tid");
     if (i > first && compare(key_at(page.bytes, head, i - 1), key) >= 0) return wrong(page.id, "entries out of order");
     if (low.bytes != 0 && compare(key, low.span()) < 0) return wrong(page.id, "an entry left of the page");
     if (head.special.has_right() && compare(key, high_of(page.bytes, head)) >= 0)

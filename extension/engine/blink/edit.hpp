@@ -11,6 +11,7 @@ struct Ground {
   bufmgr::BufferPool* pool;
   bufmgr::Session* session;
   PageId meta, root;
+  uint32_t fill = kFillLeaf;  // percent of a leaf that gets no more entries for now
   uint32_t relation() const { return uint32_t(meta.number()); }
 };
 

@@ -16,6 +16,7 @@ namespace engine::blink {
 inline constexpr uint32_t kTidBytes = 6;   // of every key, from its first byte: the engine's
 inline constexpr uint32_t kKeyMin = 8;     // bytes of the smallest key
 inline constexpr uint32_t kKeyMax = 2688;  // of the largest: three entries and their links fit every page
+inline constexpr uint32_t kFillLeaf = 90;  // percent: how full leaves are built, and left where keys arrive in order
 
 // The first bytes of a key, as two words of memory: what many keys can be ordered by.
 struct KeyHead {
@@ -39,6 +40,10 @@ inline Tid load_tid(const std::byte* key) noexcept {
   std::memcpy(words, key, kTidBytes);
   return {uint32_t{words[0]} << 16 | words[1], words[2]};
 }
+// A shortened key has minus infinity for its tid.  That takes the tid's offset; the first four bytes stay as shorten()
+// made them.
+inline void make_pivot(std::byte* key) noexcept { std::memset(key + 4, 0, 2); }
+inline bool is_pivot(const std::byte* key) noexcept { return load_tid(key).offset == 0; }
 
 // The comparator seam.  Keys given to it always lie in private, 8-byte aligned memory (never in a page): it may run
 // user code, and it may leave by the host's error mechanism (longjmp), because no guard is held and nothing that owns
@@ -62,11 +67,19 @@ class Comparator {
     return kUnsure;
   }
 
+  // How many leading parts of two keys are equal, left <= right: kAllParts if they are equal in all key attributes.  A
+  // separator between two neighbours needs one part more than that: leaves are cut where these are few.
+  static constexpr uint32_t kAllParts = ~0u;
+  virtual uint32_t equal_parts(std::span<const std::byte> left, std::span<const std::byte> right) {
+    (void)left, (void)right;
+    return 0;
+  }
+
   // Suffix truncation.  `left` and `right` are neighbours between which a page is cut (left <= right).  If they differ
   // in their key attributes: writes to `to` (room for kKeyMax bytes) a short key k with left < k <= right and returns
-  // its length (kKeyMin .. kKeyMax; it may be longer than `right` by a mark or two).  `right` without INCLUDE columns
-  // and without the attributes behind the first that differs is such a key.  0 if they are equal, or not to bother: the
-  // tree keeps the whole of `right` and its tid.
+  // its length (kKeyMin .. kKeyMax).  `right` without INCLUDE columns and without the attributes behind the first that
+  // differs is such a key.  Its first four bytes may say what it lacks; the next two are the tree's.  0 if they are
+  // equal, or not to bother: the tree keeps the whole of `right` and its tid.
   virtual uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) {
     (void)left, (void)right, (void)to;
     return 0;

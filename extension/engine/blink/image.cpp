@@ -76,6 +76,7 @@ void PageImage::write_to(MiniTransaction& change, ExclusiveGuard& page, uint32_t
     change.format(page, type, relation, sizeof(Special));
   }
   const uint16_t ends[2] = {lower_, upper_};
+  special_.whole_upper = upper_;
   change.write(page, offsetof(PageHeader, lower), ends, sizeof ends);
   if (lower_ > kPageBody) change.write(page, kPageBody, bytes_ + kPageBody, lower_ - kPageBody);
   if (upper_ < kSpecialAt) change.write(page, upper_, bytes_ + upper_, kSpecialAt - upper_);

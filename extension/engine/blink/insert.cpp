@@ -143,7 +143,7 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
                                   DeadJudge* rows) {
   if (key.size() > kKeyMax) return Errc::kTooLarge;
   VERIFY(key.size() >= kKeyMin && tid.valid() && (unique == Unique::kNo || probe != nullptr));
-  const Ground g{pool_, &session, meta_, root_};
+  const Ground g{pool_, &session, meta_, root_, fill_};
   const EntryImage entry = EntryImage::leaf(key, tid);
   const Seek place = Seek::exact(search, tid);
   Attempt a;

@@ -37,8 +37,9 @@ struct Special {
   uint16_t flags;
   uint16_t high_at;  // offset of the high key; meaningful if right is a page
   uint16_t high_bytes;
-  uint16_t garbage;  // bytes between upper and special that no link or high key uses
-  uint16_t reserved[3];
+  uint16_t garbage;      // bytes between upper and special that no link or high key uses
+  uint16_t whole_upper;  // upper when the page was last written whole: what lies below it came later (cut.hpp)
+  uint16_t reserved[2];
   uint64_t gate;  // counts unique inserts that this leaf admitted and another took (README, "Unique");
                   // half-dead: the page above it that leaves with it; deleted: the next on its list; ~0: none
   bool has_right() const { return right.valid(); }

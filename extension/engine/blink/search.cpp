@@ -11,12 +11,13 @@ int order_of_equals(const Seek& seek, const std::byte* key) {
     case Seek::Tie::kAfter:
       return 1;
     case Seek::Tie::kTid: {
+      if (is_pivot(key)) return 1;  // N3
       const Tid tid = load_tid(key);
       return seek.tid < tid ? -1 : seek.tid == tid ? 0 : 1;
     }
     case Seek::Tie::kBefore:
       // A pivot without a tid begins with the first entry of its key: exactly this place, if the key is all given.
-      return seek.search != nullptr && seek.complete && load_tid(key).offset == 0 ? 0 : -1;
+      return seek.search != nullptr && seek.complete && is_pivot(key) ? 0 : -1;
   }
   VERIFY(false);
 }

@@ -1,5 +1,6 @@
 #include "extension/engine/blink/split.hpp"
 
+#include "extension/engine/blink/cut.hpp"
 #include "extension/engine/blink/image.hpp"
 
 namespace engine::blink {
@@ -8,10 +9,6 @@ namespace {
 using bufmgr::ExclusiveGuard;
 using bufmgr::MiniTransaction;
 using bufmgr::WaitOrder;
-
-// Where ascending keys arrive, the left page is left this full and gets no more.
-constexpr uint32_t kTailFillLeaf = 90;  // percent
-constexpr uint32_t kTailFillInner = 70;
 
 // A page in private memory, and the two it becomes.  Plain data.
 struct Plan {
@@ -25,22 +22,8 @@ uint32_t space_at(const Plan& plan, uint32_t i) {
   return space_of(plan.head.entry_skip() + uint32_t(key_at(plan.page, plan.head, i).size()));
 }
 
-// The first entry of the right page.  Any cut is possible: what the first entry of the right page took is room enough
-// for a high key made from it.
-uint32_t choose_cut(const Plan& plan, uint32_t index) {
-  VERIFY(plan.head.count >= 2);
-  uint32_t total = 0;
-  for (uint32_t i = 0; i < plan.head.count; ++i) total += space_at(plan, i);
-  const bool tail = !plan.head.special.has_right() && index == plan.head.count;
-  const uint32_t percent = !tail ? 50 : plan.head.leaf() ? kTailFillLeaf : kTailFillInner;
-  const uint32_t wanted = total * percent / 100;
-  uint32_t cut = 1;
-  for (uint32_t left = space_at(plan, 0); cut + 1 < plan.head.count && left < wanted; ++cut)
-    left += space_at(plan, cut);
-  return cut;
-}
-
-// Runs user code (shorten): nothing on the stack owns anything.
+// Any cut is possible: what the first entry of the right page took is room enough for a high key made from it.  Runs
+// user code (shorten): nothing on the stack owns anything.
 void choose_separator(Plan& plan, uint32_t cut, Comparator* compare) {
   const auto right = key_at(plan.page, plan.head, cut);
   uint32_t bytes = 0;
@@ -51,7 +34,7 @@ void choose_separator(Plan& plan, uint32_t cut, Comparator* compare) {
   if (bytes >= kKeyMin && left <= kNodeSpace) {
     VERIFY(bytes <= kKeyMax);
     plan.separator.bytes = bytes;
-    store_tid(plan.separator.image, {0, 0});  // N3
+    make_pivot(plan.separator.image);  // N3
   } else {
     plan.separator.set(right);
   }
@@ -184,7 +167,7 @@ Status cut_in_two(const Ground& ground, PageId id, uint64_t version, uint32_t in
   if (plan.head.version != version || plan.head.incomplete() || plan.head.gone()) return {};
   const bool is_root = id == ground.root;
   if (!is_root) {
-    const uint32_t cut = choose_cut(plan, index);
+    const uint32_t cut = choose_cut(plan.page, plan.head, index, ground.fill, compare);
     choose_separator(plan, cut, compare);
     fill_halves(plan, cut);
   }

@@ -121,6 +121,13 @@ class Tree {
   // A handle on a tree that was opened before: reads nothing.  Both pages are the tree's for its life.
   static Tree opened(BufferPool& pool, PageId meta, PageId root) { return Tree(pool, meta, root); }
 
+  // The same, with another fill of leaves: 10 .. 100 percent.
+  Tree filled(uint32_t percent) const {
+    Tree tree = *this;
+    tree.fill_ = percent;
+    return tree;
+  }
+
   PageId meta() const { return meta_; }
   PageId root() const { return root_; }
 
@@ -163,6 +170,7 @@ class Tree {
   BufferPool* pool_;
   PageId meta_;
   PageId root_;
+  uint32_t fill_ = kFillLeaf;
 };
 
 }  // namespace engine::blink

@@ -20,7 +20,7 @@ IndexTuple as_tuple(std::span<const std::byte> key) {
 int attributes_of(IndexTuple tuple, int all) {
   if ((tuple->t_info & INDEX_ALT_TID_MASK) == 0) return all;
   uint16 left;
-  memcpy(&left, reinterpret_cast<char*>(tuple) + IndexTupleSize(tuple), sizeof left);
+  memcpy(&left, &tuple->t_tid, sizeof left);
   return left;
 }
 
@@ -135,35 +135,40 @@ int TupleComparator::compare_head(const void* search, const engine::blink::KeyHe
   return (first.number < value) != first.descending ? -1 : 1;
 }
 
-uint32_t TupleComparator::shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) {
-  IndexTuple low = as_tuple(left);
-  IndexTuple high = as_tuple(right);
-  const int there = Min(attributes_of(low, key_attributes_), attributes_of(high, key_attributes_));
+// Leading key attributes of `low` and `high` that are equal by the operator class's order.
+int TupleComparator::equal_attributes(IndexTuple low, IndexTuple high) {
   SearchKey key;
-  key.prepare(there);
-  int differs = 0;
-  while (differs < there) {
+  key.prepare(key_attributes_);
+  int equal = 0;
+  for (; equal < key_attributes_; ++equal) {
     bool is_null;
-    Datum value = index_getattr(low, differs + 1, description_, &is_null);
+    Datum value = index_getattr(low, equal + 1, description_, &is_null);
     key.add(index_, value, is_null);
-    value = index_getattr(high, differs + 1, description_, &is_null);
-    if (compare_part(key.part[differs], value, is_null) != 0) break;
-    ++differs;
+    value = index_getattr(high, equal + 1, description_, &is_null);
+    if (compare_part(key.part[equal], value, is_null) != 0) break;
   }
-  if (differs == there) return 0;
+  return equal;
+}
 
-  const auto kept = static_cast<uint16>(differs + 1);
+uint32_t TupleComparator::equal_parts(std::span<const std::byte> left, std::span<const std::byte> right) {
+  const int equal = equal_attributes(as_tuple(left), as_tuple(right));
+  return equal == key_attributes_ ? kAllParts : static_cast<uint32_t>(equal);
+}
+
+uint32_t TupleComparator::shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) {
+  IndexTuple high = as_tuple(right);
+  const int equal = equal_attributes(as_tuple(left), high);
+  if (equal == key_attributes_) return 0;
+  const auto kept = static_cast<uint16>(equal + 1);
   IndexTuple shorter = index_truncate_tuple(description_, high, kept);
   const Size bytes = IndexTupleSize(shorter);
-  if (bytes + sizeof kept > engine::blink::kKeyMax) {
-    pfree(shorter);
-    return 0;
+  if (kept < key_attributes_) {
+    shorter->t_info |= INDEX_ALT_TID_MASK;
+    memcpy(&shorter->t_tid, &kept, sizeof kept);
   }
-  shorter->t_info |= INDEX_ALT_TID_MASK;
   memcpy(to, shorter, bytes);
-  memcpy(to + bytes, &kept, sizeof kept);
   pfree(shorter);
-  return static_cast<uint32_t>(bytes + sizeof kept);
+  return static_cast<uint32_t>(bytes);
 }
 
 }  // namespace gcl

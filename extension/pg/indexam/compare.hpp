@@ -1,7 +1,7 @@
 // The comparator behind the B-link tree: PostgreSQL's order of a btree index, from its operator classes.
 //
-// K1. A key is an IndexTuple; its t_tid is the engine's.  A shortened key has INDEX_ALT_TID_MASK set and the number of
-//     attributes it has left in the two bytes behind the tuple.
+// K1. A key is an IndexTuple; its t_tid is the engine's.  A shortened key that lacks key attributes has
+//     INDEX_ALT_TID_MASK set and the number of those it has left in the first two bytes of its t_tid, which has no tid.
 // K2. Attributes that a shortened key lacks sort before every value (minus infinity).
 // K3. Nulls, DESC and NULLS FIRST sort as in nbtree: by the index's options, not by the type.
 // K4. A shortened key keeps its first attribute.  So an integer that comes first lies right behind the tuple's header,
@@ -56,9 +56,12 @@ class TupleComparator final : public engine::blink::Comparator {
   explicit TupleComparator(Relation index);
   int compare(const void* search, std::span<const std::byte> key) override;
   int compare_head(const void* search, const engine::blink::KeyHead& head) noexcept override;
+  uint32_t equal_parts(std::span<const std::byte> left, std::span<const std::byte> right) override;
   uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) override;
 
  private:
+  int equal_attributes(IndexTuple low, IndexTuple high);
+
   Relation index_;
   TupleDesc description_;
   int key_attributes_;

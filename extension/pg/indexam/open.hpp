@@ -6,19 +6,23 @@
 #include "extension/pg/relation_record.hpp"
 
 extern "C" {
+#include "access/nbtree.h"
+#include "catalog/pg_am.h"
 #include "storage/itemptr.h"
+#include "utils/rel.h"
 }
 
 namespace gcl {
 
 inline engine::blink::Tree open_tree(Relation index) {
+  const uint32_t fill = static_cast<uint32_t>(BTGetFillFactor(index));
   const coherence::PageId meta = relation_page(index);
   if (const coherence::PageId root = relation_root(index); root.valid())
-    return engine::blink::Tree::opened(pool(), meta, root);
+    return engine::blink::Tree::opened(pool(), meta, root).filled(fill);
   const engine::blink::Tree tree =
       *until_done(index, [&] { return engine::blink::Tree::open(pool(), session(), meta); });
   if (relation_page(index) == meta) note_relation_root(index, tree.root());
-  return tree;
+  return tree.filled(fill);
 }
 
 // ERROR as nbtree's for a key that no page can hold.

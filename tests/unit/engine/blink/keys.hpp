@@ -68,6 +68,11 @@ class TestComparator : public engine::blink::Comparator {
     if (wanted.key->number != found.number) return wanted.key->number < found.number ? -1 : 1;
     return wanted.number_only ? 0 : kUnsure;
   }
+  uint32_t equal_parts(std::span<const std::byte> left, std::span<const std::byte> right) override {
+    const KeyView l(left), r(right);
+    if (l.number != r.number) return 0;
+    return l.text != r.text ? 1 : kAllParts;
+  }
   uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) override {
     if (!shortens_) return 0;
     const KeyView l(left), r(right);

@@ -293,6 +293,10 @@ class LeavingComparator final : public gcl_test::TestComparator {
     return TestComparator::compare(search, key);
   }
   int compare_head(const void*, const KeyHead&) noexcept override { return kUnsure; }
+  uint32_t equal_parts(std::span<const std::byte> left, std::span<const std::byte> right) override {
+    step();
+    return TestComparator::equal_parts(left, right);
+  }
   uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) override {
     step();
     return TestComparator::shorten(left, right, to);

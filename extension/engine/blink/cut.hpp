@@ -1,0 +1,23 @@
+// Where a full page is cut in two (README, "Where a page is cut").
+#pragma once
+
+#include "extension/engine/blink/node.hpp"
+
+namespace engine::blink {
+
+// How entries came to the places around a gap, as the page itself shows it: what was put in since the page was last
+// written whole lies below Special::whole_upper, the latest lowest.
+enum class Run : uint8_t {
+  kNone,
+  kAscending,   // those before the gap came one behind the other: the next will come behind the gap's
+  kDescending,  // those behind the gap, likewise
+};
+Run run_at(const std::byte* page, const Head& head, uint32_t index) noexcept;
+
+// The first entry of the right page, where an entry is wanted before entry `index`.  `fill`: percent of a leaf that is
+// to be full where the next entries go to the other.  `compare` may be null for inner pages; it runs user code (I-B1).
+// REQUIRES: a sound page in private memory, with two entries at least.
+// ENSURES: 0 < result < head.count.
+uint32_t choose_cut(const std::byte* page, const Head& head, uint32_t index, uint32_t fill, Comparator* compare);
+
+}  // namespace engine::blink
