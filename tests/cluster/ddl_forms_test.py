@@ -19,7 +19,8 @@ CATALOGS = [
     """SELECT attrelid, attnum, attname, atttypid, attoptions, attisdropped FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
        WHERE relkind IN ('c', 'v') AND attrelid >= 16384 AND relname !~ '^gcl_' ORDER BY 1, 2""",
     "SELECT oid, tgrelid, tgname, tgenabled FROM pg_trigger ORDER BY 1",
-    "SELECT classoid, objoid, objsubid, description FROM pg_description WHERE objoid >= 16384 AND description NOT LIKE '%primar%' ORDER BY 1, 2, 3",
+    "SELECT classoid, objoid, objsubid, description FROM pg_description WHERE objoid >= 16384 AND classoid <> 'pg_extension'::regclass AND NOT EXISTS "
+    "(SELECT FROM pg_depend WHERE classid = classoid AND objid = objoid AND deptype = 'e') ORDER BY 1, 2, 3",
     "SELECT defaclnamespace::regnamespace, defaclobjtype, defaclacl FROM pg_default_acl ORDER BY 1, 2",
 ]
 
