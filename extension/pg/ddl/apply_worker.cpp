@@ -156,6 +156,8 @@ void deal_with(const DdlMessage& message) {
   MemoryContextSwitchTo(message_context);
   ddl_channel().acknowledge(message.sequence, ok, {text.data, size_t(text.len)});
   ddl_ring_others();
+  // What was committed is in the log and not here.  The next worker applies it first; this one would go on behind it.
+  if (!ok && message.header.kind == DdlKind::kCommit) proc_exit(1);
 }
 
 // True if this was the last part.

@@ -91,7 +91,11 @@ int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
   request.bgw_notify_pid = MyProcPid;
   if (handles[slot]) pfree(handles[slot]);
   handles[slot] = nullptr;
-  return RegisterDynamicBackgroundWorker(&request, &handles[slot]) ? slot : -1;
+  // The handle outlives whatever the caller works in.
+  MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+  const bool registered = RegisterDynamicBackgroundWorker(&request, &handles[slot]);
+  MemoryContextSwitchTo(caller);
+  return registered ? slot : -1;
 }
 
 bool catch_up(const char* database, uint64_t until) {
