@@ -108,8 +108,9 @@ class Session:
             error = re.match(r"(?:psql:.*?)?(ERROR|FATAL|PANIC):\s+([0-9A-Z]{5}): (.*)", line)
             if error:
                 raise SqlError(error.group(2), error.group(3))
-            if line.startswith("WARNING:  57P02:"):  # on its way out, beside the answer
-                raise SqlError("57P02", line)
+            leaving = re.match(r"WARNING:  (57P0[12]):", line)  # on its way out, beside the answer
+            if leaving:
+                raise SqlError(leaving.group(1), line)
             if "server closed the connection" in line or "connection to server was lost" in line:
                 raise SqlError("08006", line)
         return [line for line in self.collected if line]
