@@ -1,39 +1,21 @@
 // Pages leave the tree and come back to the pool: one node.
 #include <algorithm>
-#include <optional>
 #include <random>
-#include <set>
 
 #include "bufmgr/space/space_map.hpp"
 #include "extension/engine/blink/build.hpp"
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/unlink.hpp"
-#include "tests/support/cluster_fixture.hpp"
 #include "tests/support/longer.hpp"
 #include "tests/unit/engine/blink/crowd.hpp"
-#include "tests/unit/engine/blink/keys.hpp"
+#include "tests/unit/engine/blink/tree_fixture.hpp"
 
+namespace engine::blink {
 namespace {
 
-using namespace engine::blink;  // NOLINT
-using gcl_test::put;
-using gcl_test::Search;
-using gcl_test::TestKey;
-using gcl_test::tid_of;
-
-using Pair = std::pair<TestKey, engine::Tid>;
-using Model = std::set<Pair>;
-
-class Shrink : public ::testing::Test {
+class Shrink : public BlinkTree {
  protected:
-  Shrink() : cluster_({.nodes = 1, .frames = 512}), session_(cluster_.session(0)) {
-    before_ = *pool().free_pages(*session_);
-    meta_ = *Tree::create(pool(), *session_);
-    tree_.emplace(*Tree::open(pool(), *session_, meta_));
-  }
-  bufmgr::BufferPool& pool() { return cluster_.pool(0); }
-  Tree& tree() { return *tree_; }
-  uint64_t pages_used() { return before_ - *pool().free_pages(*session_); }
+  Shrink() : BlinkTree(512) {}
   PageId root() {
     auto page = pool().fix_shared(*session_, meta_);
     PageId root;  // the meta page's third word
@@ -42,11 +24,6 @@ class Shrink : public ::testing::Test {
   }
   Ground ground() { return {&pool(), session_.get(), meta_, root()}; }
 
-  void insert(const TestKey& key, engine::Tid tid) {
-    auto done = put(tree(), *session_, compare_, key, tid);
-    ASSERT_TRUE(done.ok()) << errc_name(done.error());
-    model_.emplace(key, tid);
-  }
   // Removes what `goes` says, from the tree and from the model.
   template <class Goes>
   RemoveResult remove(const Goes& goes) {
@@ -82,18 +59,6 @@ class Shrink : public ::testing::Test {
     EXPECT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
     EXPECT_EQ(read({}, false), std::vector<Pair>(model_.rbegin(), model_.rend()));
   }
-  std::vector<Pair> read(const Range& range, bool forward) {
-    auto scan = std::make_unique<Scan>(tree(), *session_, compare_);
-    scan->reset(range);
-    std::vector<Pair> seen;
-    Entry entry;
-    for (;;) {
-      auto more = forward ? scan->next(entry) : scan->prev(entry);
-      EXPECT_TRUE(more.ok());
-      if (!more.ok() || !*more) return seen;
-      seen.emplace_back(gcl_test::KeyView(entry.key).key(), entry.tid);
-    }
-  }
   // The leaf of a key as a VACUUM leaves it that was stopped in the middle: empty, and half-dead.
   bool leave_half_dead(uint64_t number) {
     const TestKey key{number, ""};
@@ -128,14 +93,7 @@ class Shrink : public ::testing::Test {
   }
   RecycleResult recycle() { return *tree().recycle(*session_, crowd_); }
 
-  gcl_test::Cluster cluster_;
-  std::unique_ptr<bufmgr::Session> session_;
-  uint64_t before_ = 0;
-  PageId meta_;
-  std::optional<Tree> tree_;
-  gcl_test::TestComparator compare_;
   gcl_test::Crowd crowd_;
-  Model model_;
 };
 
 TEST_F(Shrink, EmptyLeavesLeaveAndTheirPagesComeBack) {
@@ -358,3 +316,4 @@ TEST_F(Shrink, AScanTurnsRoundWhereAllOnItsLeftHasLeft) {
 }
 
 }  // namespace
+}  // namespace engine::blink

@@ -22,7 +22,8 @@ using Model = std::set<Pair>;
 
 class BlinkTree : public ::testing::Test {
  protected:
-  BlinkTree() : cluster_({.nodes = 1, .frames = 256}), session_(cluster_.session(0)) {
+  explicit BlinkTree(uint32_t frames = 256) : cluster_({.nodes = 1, .frames = frames}), session_(cluster_.session(0)) {
+    before_ = *pool().free_pages(*session_);
     auto meta = Tree::create(pool(), *session_);
     EXPECT_TRUE(meta.ok());
     meta_ = *meta;
@@ -30,6 +31,7 @@ class BlinkTree : public ::testing::Test {
   }
   bufmgr::BufferPool& pool() { return cluster_.pool(0); }
   Tree& tree() { return *tree_; }
+  uint64_t pages_used() { return before_ - *pool().free_pages(*session_); }
 
   void insert(const TestKey& key, engine::Tid tid) {
     auto done = put(tree(), *session_, compare_, key, tid);
@@ -66,6 +68,7 @@ class BlinkTree : public ::testing::Test {
 
   gcl_test::Cluster cluster_;
   std::unique_ptr<bufmgr::Session> session_;
+  uint64_t before_ = 0;  // free pages, without the tree
   PageId meta_;
   std::optional<Tree> tree_;
   gcl_test::TestComparator compare_;
