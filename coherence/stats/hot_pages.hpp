@@ -3,8 +3,8 @@
 //
 // HP1. A page that is in the table is counted exactly since it came in.
 // HP2. A page that finds its bucket full takes the place of the one with the fewest messages; `missed_max` says how
-// many
-//      messages of its own may have gone uncounted before.  So a page with more messages than any place's count is in.
+//      many messages of its own may have gone uncounted before.  So a page with more messages than any place's count
+//      is in.
 // HP3. A bucket's lock is a leaf: nothing is asked or latched under it.
 #pragma once
 
