@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "access/parallel.h"
+#include "access/subtrans.h"
 #include "postmaster/bgworker.h"
 }
 
@@ -59,7 +60,7 @@ struct Attached {
 };
 
 Attached* attached = nullptr;
-bool writing = false;  // this transaction has a local xid that the engine knows
+int written_level = 0;  // levels up to here have local xids that the engine knows
 
 void on_exit(int, Datum) {
   // Ours runs before the server's own abort (callbacks run last in, first out), and the abort needs the session.
@@ -161,14 +162,22 @@ void require_unfenced() {
 }
 
 void prepare_to_write() {
-  if (writing) return;
-  const TransactionId xid = GetTopTransactionId();
-  txns().set_host_xid(xid);
-  ForceSyncCommit();
-  writing = true;
+  const int level = GetCurrentTransactionNestLevel();
+  if (level <= written_level) return;
+  if (written_level == 0) ForceSyncCommit();
+  // Outer levels that have not written yet get their ids together with this one's.
+  TransactionId xid = GetCurrentTransactionId();
+  for (int at = level; at > std::max(written_level, 1); --at) {
+    txns().set_host_xid(xid, at);
+    xid = SubTransGetParent(xid);
+  }
+  if (written_level == 0) txns().set_host_xid(GetTopTransactionId());
+  written_level = level;
 }
 
-bool transaction_writes() noexcept { return writing; }
+bool transaction_writes() noexcept { return written_level > 0; }
+
+void savepoint_ended(int level) noexcept { written_level = std::min(written_level, level - 1); }
 
 void count_in() {
   if (IsParallelWorker()) return;  // the leader counts, and outlives it
@@ -181,7 +190,7 @@ bool counts_in() noexcept {
 }
 
 void forget_transaction() noexcept {
-  writing = false;
+  written_level = 0;
   if (attached == nullptr) return;
   attached->txns->set_oldest(std::nullopt);
   attached->session->release_all();

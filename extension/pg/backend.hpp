@@ -30,8 +30,9 @@ bool serves() noexcept;
 // The session, if this process has one; null otherwise.  Never attaches.
 engine::TxnSystem* attached_txns() noexcept;
 
-// Before a transaction's first change: a local xid exists, and commit will flush.
+// Before the first change of a transaction, and of each savepoint in it: they have local xids, and commit will flush.
 void prepare_to_write();
+void savepoint_ended(int level) noexcept;  // released or rolled back
 bool transaction_writes() noexcept;
 // Before a TID is held or a row is changed: this transaction counts for the horizon, so no line it knows of is given to
 // another row.  Mostly it does already, by its query's snapshot; COPY and rows routed to partitions come without one.

@@ -177,10 +177,17 @@ void TxnSystem::ring_watchers(uint64_t seen) noexcept {
   if (!nodes.empty()) bells_.ring(nodes);
 }
 
-uint32_t TxnSystem::host_xid_of(TxnId top) const noexcept {
+uint32_t TxnSystem::host_xid_of(TxnId id, TxnId top) const noexcept {
   for (uint32_t i = 0; i < shared_.sessions; ++i) {
     TxnSessionSlot& other = shared_.slot(i);
     if (other.top.load(std::memory_order_acquire) != top.raw) continue;  // pairs with id_for_write()
+    if (id != top) {
+      for (OpenLevel& level : other.open) {
+        if (level.id.load(std::memory_order_acquire) != id.raw) continue;  // pairs with list_level()
+        const uint32_t xid = level.host_xid.load(std::memory_order_acquire);
+        if (xid != 0 && level.id.load(std::memory_order_relaxed) == id.raw) return xid;
+      }
+    }
     uint32_t xid = other.host_xid.load(std::memory_order_acquire);
     return other.top.load(std::memory_order_relaxed) == top.raw ? xid : 0;
   }

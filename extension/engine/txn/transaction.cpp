@@ -35,7 +35,13 @@ Status TxnSystem::run(Batch& batch) {
   return batch.known() ? Status{} : Status{Errc::kFenced};
 }
 
-void TxnSystem::set_host_xid(uint32_t xid) noexcept { slot().host_xid.store(xid, std::memory_order_relaxed); }
+void TxnSystem::set_host_xid(uint32_t xid, int level) noexcept {
+  // Pairs with host_xid_of(): who finds this number finds the former level's id gone.
+  if (level == 1)
+    slot().host_xid.store(xid, std::memory_order_release);
+  else if (const auto at = uint32_t(level - 2); at < TxnSessionSlot::kOpenMax)
+    slot().open[at].host_xid.store(xid, std::memory_order_release);
+}
 
 Result<TxnId> TxnSystem::id_for_write() {
   auto& levels = txn_.levels_;
@@ -58,9 +64,11 @@ Result<TxnId> TxnSystem::id_for_write() {
 // The slot says of the level what levels_ says of it.
 void TxnSystem::list_level(int level) noexcept {
   const auto& levels = txn_.levels_;
-  if (const auto at = uint32_t(level - 2); level >= 2 && at < TxnSessionSlot::kOpenMax)
-    slot().open[at].id.store(size_t(level) <= levels.size() ? levels[size_t(level) - 1].raw : 0,
-                             std::memory_order_release);
+  if (const auto at = uint32_t(level - 2); level >= 2 && at < TxnSessionSlot::kOpenMax) {
+    const bool open = size_t(level) <= levels.size();
+    slot().open[at].id.store(open ? levels[size_t(level) - 1].raw : 0, std::memory_order_release);
+    if (!open) slot().open[at].host_xid.store(0, std::memory_order_relaxed);  // the next one may have none
+  }
   slot().vague.store(levels.size() > TxnSessionSlot::kOpenMax + 1, std::memory_order_release);
 }
 

@@ -108,8 +108,9 @@ class TxnSystem {
   // --- life of a transaction ----------------------------------------------------------------------------------------
   Transaction& current() { return txn_; }
   const Transaction& current() const { return txn_; }
-  // The host's own number for the running transaction, for local waits.  Call before the transaction's first write.
-  void set_host_xid(uint32_t xid) noexcept;
+  // The host's own number for the running transaction, or for its savepoint of that nesting level, for local waits.
+  // Call before the level's first write; a savepoint may have none, and is waited for by its transaction's then.
+  void set_host_xid(uint32_t xid, int level = 1) noexcept;
   // The id that writes of the current nesting level carry; assigned, parents first, at the first write of that level.
   // kNoIds: too many ids of this node have run for longer than the status log takes to go round (T14); kNoSpace: the
   // pool has no pages for words that old snapshots and long transactions keep.
@@ -175,8 +176,9 @@ class TxnSystem {
   Result<bool> watch(TxnId id);
   // Whether another node waits for the transaction that `session` of this node runs, or a former one of it.
   Result<bool> watched(SessionId session);
-  // The host's number of the running transaction with that top id on THIS node; 0: not running here (any more).
-  uint32_t host_xid_of(TxnId top) const noexcept;
+  // What to wait for on THIS node: the host's number of the savepoint `id` while that may be rolled back alone, else of
+  // the transaction with that top id; 0: it is not running here (any more).
+  uint32_t host_xid_of(TxnId id, TxnId top) const noexcept;
 
   BufferPool& pool() { return pool_; }
   Session& session() { return session_; }

@@ -80,7 +80,7 @@ Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
   if (!owner) return owner.error();
   if (owner->state == engine::TxnState::kCommitted || owner->state == engine::TxnState::kAborted) return {};
   if (owner->top.node() != txns_->node()) return wait_remote(id.raw, owner->top.raw);
-  const uint32_t xid = txns_->host_xid_of(owner->top);
+  const uint32_t xid = txns_->host_xid_of(id, owner->top);
   if (xid == 0) return pause(1);  // it is just ending
   return carried([=] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); });
 }

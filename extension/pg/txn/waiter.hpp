@@ -1,9 +1,9 @@
 // Waiting for other transactions, through PostgreSQL's lock manager (engine::Waiter), and waking the other primaries'
 // waiters (engine::Bells).
 //
-// A local transaction is waited for on its xid's lock, a local speculation on its token's; a remote one on the tag that
-// the member worker holds for it (engine/txn/wait_table.hpp).  An ERROR from the lock manager (timeout, deadlock,
-// cancel) is carried past the engine.
+// A local transaction, or savepoint that may be rolled back alone, is waited for on its xid's lock, a local speculation
+// on its token's; a remote one on the tag that the member worker holds for it (engine/txn/wait_table.hpp).  An ERROR
+// from the lock manager (timeout, deadlock, cancel) is carried past the engine.
 #pragma once
 
 #include "extension/engine/host.hpp"

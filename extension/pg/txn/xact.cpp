@@ -92,6 +92,7 @@ void on_savepoint(SubXactEvent event, SubTransactionId, SubTransactionId, void*)
       break;
     case SUBXACT_EVENT_COMMIT_SUB:
       if (txns != nullptr) txns->sub_commit(level);
+      savepoint_ended(level);
       pending_sub_commit(level);
       break;
     case SUBXACT_EVENT_ABORT_SUB:
@@ -99,6 +100,7 @@ void on_savepoint(SubXactEvent event, SubTransactionId, SubTransactionId, void*)
         txns->session().release_all();
         txns->sub_abort(level);
       }
+      savepoint_ended(level);
       pending_sub_abort(level);
       break;
     case SUBXACT_EVENT_PRE_COMMIT_SUB:

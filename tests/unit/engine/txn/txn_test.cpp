@@ -185,9 +185,35 @@ TEST(Txn, TheHostsNumberIsFoundWhileItRuns) {
   Worker writer(engine, 0), other(engine, 0);
   writer->set_host_xid(4711);
   TxnId id = *writer->id_for_write();
-  EXPECT_EQ(other->host_xid_of(id), 4711u);
+  EXPECT_EQ(other->host_xid_of(id, id), 4711u);
   writer.commit();
-  EXPECT_EQ(other->host_xid_of(id), 0u);
+  EXPECT_EQ(other->host_xid_of(id, id), 0u);
+}
+
+TEST(Txn, ASavepointHasANumberOfItsOwnWhileItMayBeRolledBackAlone) {
+  Engine engine({.cluster = {.nodes = 1}});
+  Worker writer(engine, 0), other(engine, 0);
+  writer->set_host_xid(4711);
+  const TxnId top = *writer->id_for_write();
+  writer->sub_begin(2);
+  writer->set_host_xid(4712, 2);
+  const TxnId first = *writer->id_for_write();
+  EXPECT_EQ(other->host_xid_of(first, top), 4712u);
+  EXPECT_EQ(other->host_xid_of(top, top), 4711u);
+  writer->sub_abort(2);
+  writer->sub_begin(2);
+  const TxnId unnamed = *writer->id_for_write();
+  EXPECT_EQ(other->host_xid_of(first, top), 4711u);
+  EXPECT_EQ(other->host_xid_of(unnamed, top), 4711u);  // not its predecessor's
+  writer->sub_begin(3);
+  writer->set_host_xid(4713, 3);
+  const TxnId inner = *writer->id_for_write();
+  EXPECT_EQ(other->host_xid_of(inner, top), 4713u);
+  writer->sub_commit(3);
+  EXPECT_EQ(other->host_xid_of(inner, top), 4711u);  // as PostgreSQL: who comes now waits for the end
+  writer->sub_commit(2);
+  writer.commit();
+  for (TxnId id : {first, unnamed, inner}) EXPECT_EQ(other->host_xid_of(id, top), 0u);
 }
 
 TEST(Txn, TheHorizonWaitsForTheOldestSnapshotAnywhere) {
