@@ -29,6 +29,12 @@ constexpr uint32_t extent_at(uint32_t extent) {
   return uint32_t(offsetof(ExtentMapPage, extent) + extent * sizeof(MapExtent));
 }
 
+// R3: how many pages are taken at once.
+constexpr uint8_t used_step(uint32_t extent_of_map, uint8_t used) {
+  return extent_of_map == 0 && used < kUsedStep ? 1 : kUsedStep;
+}
+static_assert(kExtentPages % kUsedStep == 0);
+
 }  // namespace
 
 Heap::Heap(TxnSystem& txns, RelationId relation) : txns_(txns), relation_(relation), cells_(txns, relation.header) {}
@@ -199,7 +205,7 @@ Result<uint32_t> Heap::find_free(uint32_t row_bytes, bool anywhere) {
   return found[txns_.session().id().value % found.size()];
 }
 
-// kUsedStep more pages for this node, in its last extent or a new one.  Others may do the same at once: then there is
+// More pages for this node, in its last extent or a new one.  Others may do the same at once: then there is
 // more room than needed, or the caller finds what they added.
 Status Heap::grow() {
   auto& pool = txns_.pool();
@@ -237,8 +243,9 @@ Status Heap::grow() {
     entry.first = first.raw;
   else
     entry = now.extent[at];
-  for (uint32_t n = 0; n < kUsedStep; ++n) entry.set_room(entry.used + n, 15);
-  entry.used = uint8_t(entry.used + kUsedStep);
+  const uint8_t step = used_step(at, entry.used);
+  for (uint32_t n = 0; n < step; ++n) entry.set_room(entry.used + n, 15);
+  entry.used = uint8_t(entry.used + step);
   change.join(*guard);
   change.set(*guard, extent_at(at), entry);
   if (new_extent) change.set(*guard, offsetof(ExtentMapPage, extents), extents + 1);

@@ -4,7 +4,8 @@
 // R1. A map page belongs to one node: only sessions of that node add extents or pages to it, so that nodes that fill a
 //     table at once do not touch each other's map.
 // R2. Directory and extent entries are only ever added; block (map * kExtentsPerMap + extent) * 64 + n never moves.
-// R3. Pages of an extent are used in steps of kUsedStep; a used page may be unformatted (kUnused): it holds no rows.
+// R3. Pages of an extent are used in steps of kUsedStep, the first ones of a node one by one: scans, sizes and the
+//     planner take a table of a few rows for what it is.  A used page may be unformatted (kUnused): it holds no rows.
 // R4. Room is a hint in sixteenths of a page: a wrong one costs a visit.
 // R6. An extent's lock directory is set once, by a session of any node (it is rare), and stays.
 #pragma once
