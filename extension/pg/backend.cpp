@@ -5,6 +5,7 @@
 #include "extension/pg/database_locale.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/relation_record.hpp"
+#include "extension/pg/stats/index_pages.hpp"
 #include "extension/pg/stats/wait_events.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/snapshots.hpp"
@@ -190,6 +191,7 @@ bool counts_in() noexcept {
 }
 
 void forget_transaction() noexcept {
+  forget_counted();
   written_level = 0;
   if (attached == nullptr) return;
   attached->txns->set_oldest(std::nullopt);

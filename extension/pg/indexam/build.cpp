@@ -6,6 +6,7 @@
 #include "extension/pg/indexam/compare.hpp"
 #include "extension/pg/indexam/open.hpp"
 #include "extension/pg/indexam/replaced.hpp"
+#include "extension/pg/stats/index_pages.hpp"
 #include "extension/pg/txn/pending.hpp"
 
 extern "C" {
@@ -146,6 +147,7 @@ IndexBuildResult* blink_ambuild(Relation table, Relation index, IndexInfo* info)
     return result_of(rows, rows);
   }
   make_tree(index);
+  note_counted(table);
 
   Spools spools{};
   const double rows = fill_spools(table, index, info, spools);

@@ -8,6 +8,7 @@ extern "C" {
 #include "catalog/pg_am.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"
+#include "utils/rel.h"
 }
 
 namespace gcl {
@@ -20,10 +21,14 @@ void correct(IndexOptInfo* info) {
   if (ddl_replaying()) return;
   Relation index = index_open(info->indexoid, NoLock);  // the planner holds a lock
   const engine::blink::Shape shape = *until_done(index, [&] { return open_tree(index).shape(session()); });
+  const double counted = index->rd_rel->reltuples;
   index_close(index, NoLock);
   info->pages = static_cast<BlockNumber>(Max(shape.pages, 1));
   info->tree_height = static_cast<int>(shape.height);
-  if (info->indpred == NIL) info->tuples = info->rel->tuples;
+  if (info->indpred == NIL)
+    info->tuples = info->rel->tuples;
+  else if (counted >= 0)
+    info->tuples = Min(counted, info->rel->tuples);  // the server's guess goes by the stub's blocks
 }
 
 void correct_indexes(PlannerInfo* root, Oid table, bool parent, RelOptInfo* rel) {

@@ -2,6 +2,7 @@
 // scan's copy until it takes the next page.
 #include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/stats/index_pages.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 
@@ -140,6 +141,7 @@ TableScanDesc gcl_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKey
   scan->base.rs_parallel = parallel;
   scan->heap = heap;
   scan->snapshot = seen;
+  if (flags & SO_TYPE_ANALYZE) note_counted(rel);
   if (flags & (SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN)) pgstat_count_heap_scan(rel);
   return &scan->base;
 }

@@ -1,6 +1,7 @@
 // VACUUM: the engine finds what is dead and frees it; PostgreSQL's index code removes the entries in between.
 #include "extension/pg/backend.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
+#include "extension/pg/stats/index_pages.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 
 extern "C" {
@@ -144,6 +145,7 @@ void gcl_relation_vacuum(Relation rel, VacuumParams* params, BufferAccessStrateg
             errmsg("skipping vacuum of \"%s\" --- another primary is vacuuming it", RelationGetRelationName(rel)));
     return;
   }
+  note_counted(rel);
   // Rows hold no local transaction ids: the table never keeps pg_xact from being truncated.
   const bool has_horizon = TransactionIdIsNormal(rel->rd_rel->relfrozenxid);
   const BlockNumber blocks = RelationGetNumberOfBlocks(rel);

@@ -2,6 +2,7 @@
 
 #include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/stats/index_pages.hpp"
 #include "extension/pg/txn/pending.hpp"
 
 extern "C" {
@@ -14,6 +15,7 @@ namespace gcl {
 namespace {
 
 void pre_commit() {
+  correct_index_pages();
   ddl_pre_commit();
   engine::TxnSystem* txns = attached_txns();
   if (txns == nullptr || !txns->current().wrote()) return;

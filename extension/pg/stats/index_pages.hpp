@@ -1,0 +1,20 @@
+// pg_class.relpages of gcl indexes.  ANALYZE and CREATE INDEX ask the server's files for it, where an index has its
+// stub's two blocks; the true number is put in their place before the transaction ends.
+#pragma once
+
+extern "C" {
+#include "postgres.h"
+
+#include "utils/relcache.h"
+}
+
+namespace gcl {
+
+// The server is about to note sizes of the table's indexes; REQUIRES: it is locked until the transaction ends.
+void note_counted(Relation table);
+// Before the commit; may raise.
+void correct_index_pages();
+// At every end of a transaction.
+void forget_counted() noexcept;
+
+}  // namespace gcl
