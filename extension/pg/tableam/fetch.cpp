@@ -3,10 +3,6 @@
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 
-extern "C" {
-#include "pgstat.h"
-}
-
 namespace gcl {
 
 using engine::RowRead;
@@ -57,7 +53,6 @@ bool gcl_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapsho
   const engine::Snapshot seen = engine_snapshot(snapshot);
   const RowRead read = *until_done(rel, [&] { return heap.fetch(tid_of(tid), seen, row_buffer()); });
   if (!read.found) return false;
-  pgstat_count_heap_fetch(rel);
   store_copy(rel, row_buffer(), read.bytes, read.tid, slot);
   return true;
 }

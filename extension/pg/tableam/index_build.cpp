@@ -5,6 +5,7 @@
 extern "C" {
 #include "catalog/index.h"
 #include "executor/executor.h"
+#include "pgstat.h"
 }
 
 namespace gcl {
@@ -105,9 +106,11 @@ double gcl_index_build_range_scan(Relation table, Relation index, IndexInfo* inf
   uint32_t* block = static_cast<uint32_t*>(palloc(sizeof(uint32_t) * Max(used, 1u)));
   for (uint32_t i = 0; i < used; ++i) block[i] = heap.block_at(i);
   double added = 0;
+  pgstat_count_heap_scan(table);  // as heap does: it is one
   for (uint32_t i = 0; i < used; ++i) {
     CHECK_FOR_INTERRUPTS();
     added += add_page(build, heap, block[i]);
+    if (pgstat_should_count_relation(table)) table->pgstat_info->t_counts.t_tuples_returned += build.rows->count;
   }
 
   ExecDropSingleTupleTableSlot(build.slot);

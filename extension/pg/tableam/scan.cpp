@@ -142,7 +142,7 @@ TableScanDesc gcl_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKey
   scan->heap = heap;
   scan->snapshot = seen;
   if (flags & SO_TYPE_ANALYZE) note_counted(rel);
-  if (flags & (SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN)) pgstat_count_heap_scan(rel);
+  if (flags & SO_TYPE_SEQSCAN) pgstat_count_heap_scan(rel);
   return &scan->base;
 }
 
