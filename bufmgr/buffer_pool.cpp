@@ -28,7 +28,7 @@ Line* BufferPool::find(PageId page) noexcept {
 template <class Guard>
 [[gnu::always_inline]] inline Guard BufferPool::make_guard(Session& session, Line& line, PageId page, bool exclusive) {
   session.note_guard(line, exclusive);
-  session.counts_.add(Count::kFixes);
+  session.note_look(Count::kFixes);
   marks_.touch(node_->index_of(line));
   Guard guard;
   guard.session_ = &session;
@@ -87,7 +87,7 @@ OptimisticGuard BufferPool::peek(Session& session, PageId page) noexcept {
   if (line == nullptr || !line->begin_optimistic(page, &guard.version_)) return guard;
   const uint32_t frame = node_->index_of(*line);
   marks_.touch(frame);
-  session.counts_.add(Count::kPeeks);
+  session.note_look(Count::kPeeks);
   guard.line_ = line;
   guard.bytes_ = node_->frame(frame);
   guard.id_ = page;
@@ -101,6 +101,7 @@ Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page
     check.again();
     auto turn = fix_shared(session, page);
     if (!turn) return turn.error();
+    session.note_look_again();
     // While we hold the latch nobody writes: what is seen now is good until we look again.
     if (OptimisticGuard guard = peek(session, page)) return guard;
     turn->release();
@@ -116,6 +117,7 @@ Status BufferPool::copy_page(Session& session, PageId page, void* to) {
     if (!look) break;
     copy_whole_page(to, look.bytes_);
     if (look.validate()) return {};
+    session.note_look_again();  // a next one follows
   }
   check.again();
   auto turn = fix_shared(session, page);
@@ -128,13 +130,17 @@ Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGua
   const WaitCheck check(session, look.id());
   if (!look) return Errc::kRestart;
   const Status quick = session.coherence_.try_upgrade(*look.line_, look.id(), look.version_);
-  if (quick) return make_guard<ExclusiveGuard>(session, *look.line_, look.id(), true);
+  if (quick) {
+    session.note_look_again();
+    return make_guard<ExclusiveGuard>(session, *look.line_, look.id(), true);
+  }
   if (quick.error() != Errc::kWouldBlock) return quick.error();
   // The node must ask its peers, and the line's version moves by that; the page's own moves only by a change.
   const uint64_t version = load_page_word(look.bytes_ + offsetof(PageHeader, version));
   if (!look.validate()) return Errc::kRestart;
   check.again();
   auto guard = fix_exclusive(session, look.id());
+  if (guard) session.note_look_again();
   if (guard && guard->header().version != version) return Errc::kRestart;
   return guard;
 }

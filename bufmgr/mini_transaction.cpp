@@ -230,15 +230,18 @@ void MiniTransaction::commit() {
   reserved_ = 0;
   const Lsn lsn = session_.log_.append({record, bytes});
   gate.appended(lsn);
+  uint64_t dirtied = 0;
   for (int p = 0; p < pages_; ++p) {
     Joined& page = joined_[p];
     ++reinterpret_cast<PageHeader*>(page.bytes)->version;
     page.dirty[0] |= 1;  // the header
+    dirtied += !page.line->is_dirty();
     page.line->note_change(page.dirty, lsn, sequence);
   }
   gate.withdraw(session_.id());
   session_.counts_.add(Count::kMiniTransactions);
   session_.counts_.add(Count::kRedoBytes, bytes);
+  if (dirtied != 0) session_.note_dirtied(dirtied);
   pages_ = 0;
   ranges_ = 0;
 }

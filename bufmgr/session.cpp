@@ -6,10 +6,11 @@
 namespace bufmgr {
 
 const char* count_name(Count count) noexcept {
-  static constexpr const char* kNames[] = {"fixes",           "peeks",       "copies",     "restarts",
-                                           "frames_taken",    "frame_waits", "evicted",    "mini_transactions",
-                                           "redo_bytes",      "ring_waits",  "overdrafts", "written_back",
-                                           "pages_allocated", "pages_freed"};
+  static constexpr const char* kNames[] = {
+      "fixes",        "peeks",       "copies",       "looks_again",       "restarts",
+      "frames_taken", "frame_waits", "evicted",      "mini_transactions", "redo_bytes",
+      "ring_waits",   "overdrafts",  "written_back", "pages_allocated",   "pages_freed",
+      "dirtied"};
   static_assert(sizeof kNames / sizeof *kNames == kCounts);
   return kNames[int(count)];
 }

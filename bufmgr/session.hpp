@@ -31,6 +31,7 @@ enum class Count : uint8_t {
   kFixes,        // shared and exclusive guards given
   kPeeks,        // optimistic guards given
   kCopies,       // whole pages copied out
+  kLooksAgain,   // guards given for a page that the same call had looked at before
   kRestarts,     // a frame changed hands under a look-up
   kFramesTaken,  // pages given a frame
   kFrameWaits,   // no free frame: evicted on the spot
@@ -42,6 +43,7 @@ enum class Count : uint8_t {
   kWrittenBack,  // by ring age
   kPagesAllocated,
   kPagesFreed,
+  kDirtied,  // clean pages changed, by hints too
   kCount,
 };
 inline constexpr int kCounts = int(Count::kCount);
@@ -57,6 +59,14 @@ struct alignas(64) BufferCounts {
   uint64_t get(Count c) const noexcept { return value[int(c)].load(std::memory_order_relaxed); }
 };
 
+// Beside looks: pages that a session has moved or changed, as its host shows them.  Differences count, not the numbers:
+// they grow over the lives of all sessions of the slot.
+struct PageTraffic {
+  uint64_t fetched;  // bytes came from a memory node or another node
+  uint64_t dirtied;
+  uint64_t written;  // to the pool, to evict a page or to shorten the ring
+};
+
 class Session {
  public:
   ~Session();  // releases what is left; debug builds say what it was
@@ -68,6 +78,17 @@ class Session {
   coherence::Session& coherence() { return coherence_; }
   coherence::Memory& memory() { return coherence_.memory(); }
   const BufferCounts& counts() const { return counts_; }
+  // At pages, wherever they were found; since the session began.  traffic() is another one when moved() is (F7).
+  uint64_t looks() const noexcept { return looks_; }
+  uint64_t moved() const noexcept { return dirtied_ + coherence_.moved(); }
+  PageTraffic traffic() const noexcept {
+    using coherence::Counter;
+    const coherence::Counters& moved = coherence_.counters();
+    return {.fetched = moved.get(Counter::kMissShared) + moved.get(Counter::kMissExclusive) +
+                       moved.get(Counter::kUpgradeFallbacks),
+            .dirtied = counts_.get(Count::kDirtied),
+            .written = moved.get(Counter::kEvictDirty) + moved.get(Counter::kWriteBacks)};
+  }
   bool interrupted() noexcept { return interrupts_.pending(); }
 
   // What is held now.
@@ -118,6 +139,18 @@ class Session {
     }
     return false;
   }
+  void note_look(Count how) noexcept {
+    counts_.add(how);
+    ++looks_;
+  }
+  void note_look_again() noexcept {
+    counts_.add(Count::kLooksAgain);
+    --looks_;
+  }
+  void note_dirtied(uint64_t pages) noexcept {
+    counts_.add(Count::kDirtied, pages);
+    dirtied_ += pages;
+  }
   void end_shared(coherence::Line& line) noexcept {
     if (forget_guard(line, false)) coherence_.unlock_shared(line);
   }
@@ -133,6 +166,8 @@ class Session {
   std::unique_ptr<Replacement> replacement_;
   std::unique_ptr<std::byte[]> record_;  // kRecordBytesMax, for the mini-transaction that commits
   uint64_t reserved_ = 0;                // ring bytes promised to this session's mini-transactions
+  uint64_t looks_ = 0;
+  uint64_t dirtied_ = 0;
   int held_ = 0;
   Held ledger_[kGuardsMax];
 #ifndef NDEBUG

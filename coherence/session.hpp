@@ -102,6 +102,9 @@ class Session {
   Node& node() { return node_; }
   SessionId id() const { return id_; }
   Counters& counters() { return counters_; }
+  const Counters& counters() const { return counters_; }
+  // Grows when this session has fetched, evicted or written back a page: who often asks counters() looks here first.
+  uint64_t moved() const noexcept { return moved_; }
 
  private:
   friend class Node;
@@ -193,6 +196,7 @@ class Session {
   ShmMemory memory_;
   SessionSlot& slot_;
   const std::atomic<uint64_t>& inbox_peers_;
+  uint64_t moved_ = 0;
   bool helping_ = false;
   uint64_t watched_ns_ = 0;
 };

@@ -59,6 +59,7 @@ void Session::start(Line& line, RequestSlot& slot, bool exclusive) noexcept {
     counters_.add(!exclusive                          ? Counter::kMissShared
                   : line.state_.memo == Memo::kShared ? Counter::kUpgrades
                                                       : Counter::kMissExclusive);
+    ++moved_;
     actions = step_line(line, {.kind = exclusive ? Event::Kind::kFetchExclusive : Event::Kind::kFetchShared});
   }
   run(line, actions, index);

@@ -73,6 +73,7 @@ int Session::evict_on(MemoryNodeId to, Line* const* lines, const PageId* pages, 
       }
       bool dirty = line.is_dirty();
       counters_.add(dirty ? Counter::kEvictDirty : Counter::kEvictClean);
+      ++moved_;
       if (actions.post == Post::kRelease) add_write_back(batch, line);
       PoolAddress word = node_.pool_.latch_address(pages[next]);
       int atomic = batch.faa(
@@ -129,6 +130,7 @@ Status Session::write_back(Line& line, PageId page) {
     VERIFY(batch.known());
     written_back(line);
     counters_.add(Counter::kWriteBacks);
+    ++moved_;
     line.writing_.store(0, std::memory_order_release);
   }
   unlock_shared(line);

@@ -94,6 +94,7 @@ void attach(std::atomic<uint32_t>& count) {
   attached = new Attached;
   attached->counted = &count;
   attached->session = pool->attach(coherence::SessionId{uint16_t(MyProc->pgprocno)}, attached->interrupts, wal_sink());
+  count_looks_of(attached->session.get());
   attached->txns = std::make_unique<engine::TxnSystem>(*pool, *attached->session, *node_txn_shared(), attached->waiter,
                                                        attached->bells);
   attached->waiter.serve(*attached->txns);
@@ -206,6 +207,7 @@ void detach_session() noexcept {
   if (at == nullptr) return;
   at->session->release_all();
   attached = nullptr;
+  count_looks_of(nullptr);
   stop_waiting();
   own_wait_forget();
   at->txns->drop_claim();              // FATAL has jumped over the VACUUM that had it

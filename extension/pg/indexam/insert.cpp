@@ -59,6 +59,7 @@ class RowsProbe final : public engine::blink::UniqueProbe {
 
  private:
   RowProbe look(Tid tid) {
+    count_looks(index_);  // so far
     return *until_done(table_, [&] { return heap_of(table_).probe(tid); });
   }
 
@@ -87,6 +88,7 @@ class RowsJudge final : public engine::blink::DeadJudge {
   Result<bool> dead_to_all(Tid tid) override {
     if (!asked_) until_ok(index_, [] { return txns().refresh_horizon(); });
     asked_ = true;
+    count_looks(index_);
     return until_done(table_, [&] { return heap_of(table_).probe(tid); })->dead_to_all;
   }
 

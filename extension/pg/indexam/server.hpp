@@ -9,6 +9,7 @@ extern "C" {
 
 #include "bufmgr/buffer_pool.hpp"
 #include "coherence/base/result.hpp"
+#include "extension/pg/stats/page_usage.hpp"
 
 namespace engine {
 class Heap;
@@ -48,6 +49,7 @@ auto until_done(Relation rel, Operation operation) {
   for (;;) {
     require_unfenced();
     auto result = operation();
+    count_looks(rel);
     if (result.ok()) return result;
     raise_unless_interrupted(result.error(), rel);
   }

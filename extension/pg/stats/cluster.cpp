@@ -98,7 +98,7 @@ void put_counters(Primary* row, const Sample& s) {
     return sum;
   };
   auto counted = [&](Count c) { return s.bufmgr[int(c)]; };
-  const uint64_t looks = counted(Count::kFixes) + counted(Count::kPeeks) + counted(Count::kCopies);
+  const uint64_t looks = counted(Count::kFixes) + counted(Count::kPeeks) - counted(Count::kLooksAgain);
   const uint64_t misses = coherence_sum({Counter::kMissShared, Counter::kMissExclusive});
   row->number(looks > misses ? looks - misses : 0).number(misses);
   row->number(coherence_sum({Counter::kBatches}));

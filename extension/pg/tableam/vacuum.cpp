@@ -67,6 +67,7 @@ class Cleaner final : public engine::IndexCleaner {
       : table_(table), strategy_(strategy), indexes_(indexes), count_(count) {}
 
   Status remove(std::span<const Tid> dead) override {
+    count_looks(table_);
     DeadTids tids{dead.data(), dead.size()};
     return carried([this, &tids] {
       for (int i = 0; i < count_; ++i) remove_from(indexes_[i], &tids);
@@ -75,12 +76,13 @@ class Cleaner final : public engine::IndexCleaner {
 
   // Under the engine's claim: what an index gives back, it gives back once.
   Status finish(const engine::VacuumStats& stats) override {
+    count_looks(table_);
     return carried([this, &stats] { clean_up(indexes_, count_, double(stats.live), strategy_); });
   }
 
-  // As the server's buffer manager counts, so that vacuum_cost_delay holds here, too.
-  Status passed_page(bool changed) override {
-    if (VacuumCostActive) VacuumCostBalance += VacuumCostPageHit + (changed ? VacuumCostPageDirty : 0);
+  // The pages looked at are counted as the server's own, so that vacuum_cost_delay holds here, too.
+  Status passed_page(bool) override {
+    count_looks(table_);
     return carried([] { vacuum_delay_point(); });
   }
 

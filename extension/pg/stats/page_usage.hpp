@@ -1,0 +1,38 @@
+// Looks at pages of the pool, in PostgreSQL's own counters: pgBufferUsage, from which EXPLAIN (BUFFERS),
+// pg_stat_statements and the sums over parallel workers are made; the relation's, behind pg_statio_* and
+// pg_stat_database; and VACUUM's and ANALYZE's, by which they pace themselves.
+//
+// U1. hit: a look at a page that this primary had.  read: the page's bytes came from a memory node or another primary.
+//     dirtied: a page changed that was as in the pool, by a hint too.  written: a page that this session wrote back to
+//     have room.
+// U2. Nothing is counted twice: these are differences of the session's own numbers (bufmgr F7), taken when an engine
+//     operation has ended.  One that ended by ERROR is counted with the next.
+#pragma once
+
+extern "C" {
+#include "postgres.h"
+
+#include "utils/relcache.h"
+}
+
+#include "bufmgr/session.hpp"
+
+namespace gcl {
+
+struct LooksTold {
+  const bufmgr::Session* session;  // null: this process is not attached
+  uint64_t looks, moved;           // of it, that the server knows of
+};
+extern LooksTold looks_told;
+
+void tell_looks(Relation rel);
+
+// What was looked at since the last call was for `rel`, which may be null: known to nobody.
+inline void count_looks(Relation rel) {
+  if (looks_told.session != nullptr && looks_told.session->looks() != looks_told.looks) tell_looks(rel);
+}
+
+// With the session's life; null: it ends.
+void count_looks_of(const bufmgr::Session* session);
+
+}  // namespace gcl
