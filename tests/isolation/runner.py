@@ -134,6 +134,7 @@ class Permutation:
                 raise Hang(f"{waits} goes on waiting, so {step} cannot start")
             self.waiting.remove(waits)
             self.note_gone([waits])
+            self.note_gone(self.let_go_on())  # its end lets others go on
 
     # --- several servers: checking
 
