@@ -146,7 +146,20 @@ def new_dir():
     return tempfile.mkdtemp(prefix="gcl-test-", dir=parent)
 
 
+# What a primary holds when no client is there has leaked.  Workers that repeat other primaries' DDL keep their sessions; the
+# session that asks has not touched the pool.
+HELD = """SELECT what, held FROM gcl_stat_held WHERE held <> CASE what WHEN 'sessions of backends' THEN
+          (SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'gcl ddl%') ELSE 0 END
+          UNION ALL SELECT 'clients', count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+          HAVING count(*) > 0"""
+HELD_MAX = 10.0  # seconds until what the last clients had is given back
+NOT_SERVING = ("08006", "57P01", "57P02", "57P03", "55000")
+
+
 class Cluster:
+    # False in tests that leave a cluster with something under way, or dead.
+    holds_nothing = True
+
     def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True, memory_nodes=1):
         self.primaries = primaries
         self.dir = os.path.join(new_dir(), "c")
@@ -166,6 +179,7 @@ class Cluster:
             if self.extension:
                 self.sql(1, "CREATE EXTENSION gcl")
         except BaseException:
+            self.holds_nothing = False
             self.__exit__()
             raise
         return self
@@ -173,13 +187,36 @@ class Cluster:
     def __exit__(self, *_):
         for session in self.sessions:
             session.close()
-        if os.environ.get("KEEP"):
-            print("kept:", self.dir)
-            return
-        if os.path.exists(os.path.join(self.dir, "cluster.conf")):
-            self.ctl("destroy", self.dir)
-        shutil.rmtree(os.path.dirname(self.dir), ignore_errors=True)
-        self.ports.close()
+        try:
+            if self.holds_nothing and self.exists():
+                self.assert_nothing_held()
+        finally:
+            if os.environ.get("KEEP"):
+                print("kept:", self.dir)
+            else:
+                if self.exists():
+                    self.ctl("destroy", self.dir)
+                shutil.rmtree(os.path.dirname(self.dir), ignore_errors=True)
+                self.ports.close()
+
+    def exists(self):
+        """Some tests destroy theirs."""
+        return os.path.exists(os.path.join(self.dir, "cluster.conf"))
+
+    def assert_nothing_held(self):
+        """REQUIRES: no client is connected.  Primaries that do not run, or are fenced, are not asked."""
+        for k in range(1, self.primaries + 1):
+            look = Session(self.dsn(k))
+            try:
+                if look.run("SELECT 1 FROM pg_am WHERE amname = 'gcl'") and look.one("SELECT fenced FROM gcl_stat_node") == "f":
+                    eventually(lambda look=look: look.run(HELD) == [], HELD_MAX)
+            except Hang as hang:
+                raise AssertionError(f"primary {k} holds what nobody is there for: {look.run(HELD)}") from hang
+            except SqlError as error:
+                if error.state not in NOT_SERVING:
+                    raise
+            finally:
+                look.close()
 
     def ctl(self, *arguments, check=True):
         done = subprocess.run([GCLCTL, *arguments], text=True, capture_output=True, timeout=180)

@@ -9,15 +9,12 @@ import time
 import traceback
 import unittest
 
-from harness import Cluster, SqlError, eventually
+from harness import HELD, Cluster, SqlError, eventually
 from workload import TABLES, TOTAL, Reader, Worker
 
 SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
 SECONDS = float(os.environ.get("SECONDS", 15))
 PRIMARIES = 3
-# The workers that repeat other primaries' DDL keep their sessions.
-HELD = """SELECT what, held FROM gcl_stat_held WHERE held <> CASE what WHEN 'sessions of backends' THEN
-          (SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'gcl ddl%') ELSE 0 END"""
 
 
 class Random(unittest.TestCase):
@@ -68,7 +65,9 @@ class Random(unittest.TestCase):
         for one in [*workers, *readers]:
             self.assertGreater(one.counts.get("committed", 0), 0, f"{one.name} got nothing done: {one.counts}")
         self.assert_all_there(workers)
-        self.assert_nothing_held()
+        for session in self.cluster.sessions:
+            session.close()
+        self.cluster.assert_nothing_held()
 
     def assert_all_there(self, workers):
         for k in range(1, PRIMARIES + 1):
@@ -84,19 +83,6 @@ class Random(unittest.TestCase):
                                            " sum(bal), sum(id) FROM acct WHERE part >= 0")
                        for seq, index in (("on", "off"), ("off", "on"), ("off", "off"))]
             self.assertEqual(answers[:1] * 3, answers)
-
-    def assert_nothing_held(self):
-        for session in self.cluster.sessions:
-            session.close()
-        for k in range(1, PRIMARIES + 1):
-            # The query's own session has not touched the pool: it is not one of those counted.
-            try:
-                eventually(lambda k=k: self.cluster.sql(k, HELD) == [], 10)
-            except Exception as error:
-                raise AssertionError(f"primary {k} still holds {self.cluster.sql(k, HELD)}") from error
-            frames, free, cached = map(int, self.cluster.sql(
-                k, "SELECT frames, free_frames, cached_pages FROM gcl_stat_space")[0].split("|"))
-            self.assertEqual(frames, free + cached, f"primary {k}: frames that are neither free nor have a page")
 
 
 class Space(unittest.TestCase):

@@ -2,10 +2,14 @@
 // nobody is at work.
 #include "coherence/stats/held.hpp"
 
+#include "extension/engine/txn/txn_words.hpp"
 #include "extension/pg/backend.hpp"
+#include "extension/pg/txn/own_wait.hpp"
+#include "extension/pg/txn/wait_tag.hpp"
 
 extern "C" {
 #include "funcapi.h"
+#include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 PG_FUNCTION_INFO_V1(gcl_stat_held_get);
@@ -22,18 +26,57 @@ void require_pool() {
 }
 
 struct Open {
-  uint64_t snapshots = 0, transactions = 0;
+  uint64_t snapshots = 0, transactions = 0, savepoints = 0, claims = 0, speculations = 0;
 };
 
 // Of backends and workers, this one included.
 Open open_now() {
   Open open;
   engine::TxnShared& shared = *node_txn_shared();
+  bufmgr::BufferPool& p = *node_pool();
+  const engine::TxnWords words(p.region(bufmgr::Region::kTxnWords), p.region(bufmgr::Region::kStatusLog), p.nodes_max(),
+                               shared.slots_max);
+  // The pool's words of this node; without a session, which would count as one that is held.
+  auto word = [&](coherence::PoolAddress at) {
+    return reinterpret_cast<std::atomic<uint64_t>*>(p.coherence_pool().at(at))->load(std::memory_order_relaxed);
+  };
   for (uint32_t i = 0; i < shared.sessions; ++i) {
+    const coherence::SessionId session{uint16_t(i)};
     open.snapshots += shared.slot(i).oldest.load(std::memory_order_relaxed) != 0;
     open.transactions += shared.slot(i).top.load(std::memory_order_relaxed) != 0;
+    for (auto& level : shared.slot(i).open) open.savepoints += level.id.load(std::memory_order_relaxed) != 0;
+    open.claims += word(words.claim(p.node(), session)) != 0;
+    open.speculations += engine::SpeculationWord{word(words.speculation(p.node(), session))}.open();
   }
   return open;
+}
+
+struct Waits {
+  uint64_t waiting = 0, exchanges = 0;
+};
+
+// The lock manager's own waits are PostgreSQL's business.
+Waits own_waits_now() {
+  Waits waits;
+  for (uint32_t i = 0; i < own_wait_slots(); ++i) {
+    const OwnWait own = own_wait_of(i);
+    waits.waiting += own.kind != OwnWaitKind::kNone;
+    waits.exchanges += own.exchange != 0;
+  }
+  return waits;
+}
+
+// Held in the lock manager for transactions of other primaries.
+uint64_t tags_now() {
+  const LockData* locks = GetLockStatusData();
+  uint64_t tags = 0;
+  for (int i = 0; i < locks->nelements; ++i) {
+    const LockInstanceData& lock = locks->locks[i];
+    const LOCKTAG tag = wait_tag(0);
+    tags += lock.locktag.locktag_type == tag.locktag_type && lock.locktag.locktag_field1 == tag.locktag_field1 &&
+            lock.locktag.locktag_field4 == tag.locktag_field4 && (lock.holdMask & LOCKBIT_ON(ExclusiveLock)) != 0;
+  }
+  return tags;
 }
 
 uint64_t waits_now() {
@@ -61,10 +104,17 @@ Datum gcl_stat_held_get(PG_FUNCTION_ARGS) {
   ReturnSetInfo* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
   const coherence::Held held = node_pool()->coherence_node().held();
   const Open open = open_now();
+  const Waits own = own_waits_now();
+  // The fabric's own is one, too.
+  const uint64_t counted = node_state()->backends.load(std::memory_order_relaxed) +
+                           node_state()->workers.load(std::memory_order_relaxed) + 1;
+  const uint64_t frames = node_pool()->frames(), used = uint64_t{held.pages} + node_pool()->free_frames();
   const struct {
     const char* what;
     uint64_t held;
   } rows[] = {{"sessions of backends", node_state()->backends.load(std::memory_order_relaxed)},
+              {"sessions of nobody", held.sessions > counted ? held.sessions - counted : 0},
+              {"frames neither free nor of a page", frames > used ? frames - used : 0},
               {"shared latches", held.shared},
               {"exclusive latches", held.exclusive},
               {"operations on lines", held.operations},
@@ -74,7 +124,13 @@ Datum gcl_stat_held_get(PG_FUNCTION_ARGS) {
               {"redo bytes reserved", uint64_t(node_pool()->ring().reserved_now())},
               {"snapshots", open.snapshots},
               {"transactions", open.transactions},
+              {"savepoints", open.savepoints},
+              {"claims", open.claims},
+              {"rows that may be taken back", open.speculations},
               {"transactions waited for", waits_now()},
+              {"tags of transactions waited for", tags_now()},
+              {"waits for other primaries", own.waiting},
+              {"DDL exchanges", own.exchanges},
               {"relations to be freed", garbage_now()}};
   for (const auto& row : rows) {
     Datum values[] = {CStringGetTextDatum(row.what), Int64GetDatum(int64(row.held))};
