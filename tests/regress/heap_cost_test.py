@@ -5,22 +5,17 @@ Primary 1 of a cluster runs under valgrind, once as it is and once with an empty
 prepared statements of every kind, others some hundreds more of one kind: the difference is what one more costs, without start,
 caches and end of a session.
 """
-import contextlib
-import os
-import pathlib
-import re
-import shutil
 import subprocess
 import time
 import unittest
 
-from servers import PG_BIN, Primary, account
-from harness import Cluster, eventually, new_dir
+from callgrind import callgrind
+from harness import Cluster
+from servers import Primary
 
 RATIO_MIN = 0.99
 STATEMENTS = 400
 WARM = 8  # a generic plan is made after five
-PHASE_MAX = 60.0  # seconds to start or to stop, under valgrind
 SETUP = """
 DROP TABLE IF EXISTS counted;
 CREATE TABLE counted (id int PRIMARY KEY, v int, t text) USING heap;
@@ -43,56 +38,21 @@ def psql(server, text):
     return done.stdout
 
 
-@contextlib.contextmanager
-def callgrind(cluster, *options):
-    """Runs primary 1 under callgrind; gives the folder of its counts, a file PID per process."""
-    server = Primary(cluster)
-    folder = pathlib.Path(new_dir())
-    if os.geteuid() == 0:
-        shutil.chown(folder, "postgres", "postgres")
-    postgres = next(pathlib.Path(cluster.dir, "prefix").glob("**/bin/postgres"))
-    with open(folder / "log", "w", encoding="utf-8") as log:
-        postmaster = subprocess.Popen(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={folder}/%p", postgres,
-                                       "-D", f"{cluster.dir}/node1/data", *options],
-                                      stdin=subprocess.DEVNULL, stdout=log, stderr=log, **account())
-    try:
-        ready = [PG_BIN / "pg_isready", "-q", "-h", server.socket_dir, "-p", str(server.port)]
-        eventually(lambda: postmaster.poll() is not None or subprocess.run(ready, check=False).returncode == 0, PHASE_MAX)
-        if postmaster.poll() is not None:
-            raise RuntimeError((folder / "log").read_text("utf-8"))
-        yield folder
-    finally:
-        if postmaster.poll() is None:
-            postmaster.terminate()  # smart: nobody is connected
-            postmaster.wait(PHASE_MAX)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def session_instructions(server, folder, more=None):
+def session_instructions(server, counted, more=None):
     """Instructions of a whole session that runs WARM statements of every kind, and then STATEMENTS of one."""
     text = "SELECT pg_backend_pid();\n" + "".join(f"PREPARE {kind}(int) AS {sql};\n" for kind, sql in KINDS.items())
     for kind, count in [*((kind, WARM) for kind in KINDS), (more, STATEMENTS if more else 0)]:
         # In one message: waiting for the next one takes instructions by chance.
         text += "".join(f"BEGIN\\; EXECUTE {kind}({i * 7919 % 10000 + 1})\\; COMMIT\\;\n" for i in range(count)) + "SELECT 1;\n"
-    pid = psql(server, text).splitlines()[0]
-    total = None
-
-    def counted():
-        nonlocal total
-        with contextlib.suppress(FileNotFoundError):
-            total = re.search(r"^totals: (\d+)", (folder / pid).read_text("utf-8", errors="replace"), re.M)
-        return total
-
-    eventually(counted, 20)
-    return int(total.group(1))
+    return counted.instructions(psql(server, text).splitlines()[0])
 
 
-def costs(server, folder):
+def costs(server, counted):
     """{kind: instructions of one more transaction of one statement}"""
     psql(server, SETUP)
-    session_instructions(server, folder)  # fills the caches that sessions share
-    base = session_instructions(server, folder)
-    return {kind: (session_instructions(server, folder, kind) - base) / STATEMENTS for kind in KINDS}
+    session_instructions(server, counted)  # fills the caches that sessions share
+    base = session_instructions(server, counted)
+    return {kind: (session_instructions(server, counted, kind) - base) / STATEMENTS for kind in KINDS}
 
 
 class HeapCost(unittest.TestCase):
@@ -101,11 +61,11 @@ class HeapCost(unittest.TestCase):
         with Cluster(primaries=1, pool="64MB", cache="16MB", settings=("autovacuum=off", "checkpoint_timeout=1h")) as cluster:
             server = Primary(cluster)
             cluster.stop()
-            with callgrind(cluster) as folder:
+            with callgrind(cluster) as counted:
                 self.assertEqual("gcl\n", psql(server, "SHOW shared_preload_libraries"))
-                with_gcl = costs(server, folder)
-            with callgrind(cluster, "-c", "shared_preload_libraries=") as folder:
-                without = costs(server, folder)
+                with_gcl = costs(server, counted)
+            with callgrind(cluster, "-c", "shared_preload_libraries=") as counted:
+                without = costs(server, counted)
         for kind in KINDS:
             print(f"{kind}: {without[kind]:.0f} instructions without gcl, {with_gcl[kind]:.0f} with it, "
                   f"ratio {without[kind] / with_gcl[kind]:.4f}")
