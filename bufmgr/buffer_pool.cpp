@@ -109,21 +109,30 @@ Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page
   }
 }
 
-Status BufferPool::copy_page(Session& session, PageId page, void* to) {
+template <class Copy>
+Status BufferPool::copy_with(Session& session, PageId page, const Copy& copy) {
   const WaitCheck check(session, page);
   session.counts_.add(Count::kCopies);
   for (int i = 0; i < kOptimisticTries; ++i) {
     const OptimisticGuard look = peek(session, page);
     if (!look) break;
-    copy_whole_page(to, look.bytes_);
+    copy(look.bytes_);
     if (look.validate()) return {};
     session.note_look_again();  // a next one follows
   }
   check.again();
   auto turn = fix_shared(session, page);
   if (!turn) return turn.error();
-  copy_whole_page(to, turn->bytes_);
+  copy(turn->bytes_);
   return {};
+}
+
+Status BufferPool::copy_page(Session& session, PageId page, void* to) {
+  return copy_with(session, page, [to](const std::byte* from) { copy_whole_page(to, from); });
+}
+
+Status BufferPool::copy_parts(Session& session, PageId page, std::byte* to) {
+  return copy_with(session, page, [to](const std::byte* from) { copy_page_parts(to, from); });
 }
 
 Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGuard& look) {

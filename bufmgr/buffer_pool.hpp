@@ -125,6 +125,9 @@ class BufferPool final : public coherence::FrameDirectory {
   // Copies a whole valid page into `to` (8-aligned, kPageSize bytes), optimistically first, under a shared guard
   // otherwise.
   Status copy_page(Session&, PageId, void* to);
+  // The same without what lies between `lower` and `upper`, which stays as it was in `to`; of an unused page, the
+  // header.
+  Status copy_parts(Session&, PageId, std::byte* to);
   // Exclusive, if nothing changed since the optimistic guard was made; kRestart otherwise.
   Result<ExclusiveGuard> upgrade(Session&, const OptimisticGuard&);
 
@@ -172,6 +175,8 @@ class BufferPool final : public coherence::FrameDirectory {
   BufferPool(std::unique_ptr<coherence::Pool>, std::unique_ptr<coherence::Node>, const NodeOptions&);
   template <class Guard, class Lock>
   Result<Guard> fix(Session&, PageId, const Lock&, bool exclusive);
+  template <class Copy>
+  Status copy_with(Session&, PageId, const Copy&);
   Result<coherence::Line*> bring_line(Session&, PageId);
   Result<uint32_t> take_frame(Session&);
   Result<PageId> allocate_on(Session&, MemoryNodeId, uint32_t count, PageUse);

@@ -10,13 +10,6 @@ namespace {
 
 using Word = uint64_t __attribute__((may_alias));
 
-GCL_RACY void copy_words(std::byte* to, const std::byte* from, uint32_t words) noexcept {
-  for (uint32_t i = 0; i < words; ++i) {
-    const uint64_t word = __atomic_load_n(reinterpret_cast<const Word*>(from) + i, __ATOMIC_RELAXED);
-    __builtin_memcpy(to + 8 * i, &word, 8);
-  }
-}
-
 GCL_RACY void copy_bytes(std::byte* to, const std::byte* from, uint32_t bytes) noexcept {
   for (uint32_t i = 0; i < bytes; ++i) {
     const auto* source = reinterpret_cast<const unsigned char*>(from + i);
@@ -25,6 +18,13 @@ GCL_RACY void copy_bytes(std::byte* to, const std::byte* from, uint32_t bytes) n
 }
 
 }  // namespace
+
+GCL_RACY void copy_detail::copy_words(void* to, const std::byte* from, uint32_t words) noexcept {
+  for (uint32_t i = 0; i < words; ++i) {
+    const uint64_t word = __atomic_load_n(reinterpret_cast<const Word*>(from) + i, __ATOMIC_RELAXED);
+    __builtin_memcpy(static_cast<std::byte*>(to) + 8 * i, &word, 8);
+  }
+}
 
 GCL_RACY void copy_from_page(void* to, const std::byte* page, uint32_t offset, uint32_t bytes) noexcept {
   VERIFY(offset <= kPageSize && bytes <= kPageSize - offset);
@@ -35,12 +35,12 @@ GCL_RACY void copy_from_page(void* to, const std::byte* page, uint32_t offset, u
     copy_bytes(out, from, head);
     out += head, from += head, bytes -= head;
   }
-  copy_words(out, from, bytes / 8);
+  copy_detail::copy_words(out, from, bytes / 8);
   copy_bytes(out + bytes / 8 * 8, from + bytes / 8 * 8, bytes % 8);
 }
 
 GCL_RACY void copy_whole_page(void* to, const std::byte* page) noexcept {
-  copy_words(static_cast<std::byte*>(to), page, kPageSize / 8);
+  copy_detail::copy_words(to, page, kPageSize / 8);
 }
 
 GCL_RACY uint64_t load_page_word(const std::byte* at) noexcept {

@@ -14,7 +14,15 @@ bool not_found(Errc error) { return error == Errc::kNotFound; }
 
 // A line pointer of a page seen optimistically; unused if the page has none of that number.
 Line line_seen(const bufmgr::OptimisticGuard& page, uint16_t number) {
-  auto header = page.get<PageHeader>(0);
+  constexpr uint32_t kFrom = offsetof(PageHeader, relation);
+  struct Tail {
+    uint32_t relation;
+    PageType type;
+    uint8_t lsn_node;
+    uint16_t flags, lower, upper, special, reserved;
+  };
+  static_assert(kFrom % 8 == 0 && sizeof(Tail) == 16 && kFrom + offsetof(Tail, lower) == offsetof(PageHeader, lower));
+  const auto header = page.get<Tail>(kFrom);
   bool there = header.type == PageType::kHeap && header.lower <= coherence::kPageSize && number >= 1 &&
                HeapPage::line_offset(number) < header.lower;
   return there ? page.get<Line>(HeapPage::line_offset(number)) : Line{};
@@ -111,7 +119,7 @@ Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot
 Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
                                 TxnId* running) {
   alignas(8) std::byte copy[coherence::kPageSize];
-  GCL_TRY(txns_.pool().copy_page(txns_.session(), page, copy));
+  GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, copy));
   HeapPage view(copy);
   uint16_t line = chain                                                          ? chain_start(view, tid.offset)
                   : tid.offset <= view.lines() && view.line(tid.offset).normal() ? tid.offset
@@ -197,7 +205,7 @@ Result<RowProbe> Heap::probe(Tid root) {
   if (!alone) return alone.error();
   if (*alone) return found;
   alignas(8) std::byte copy[coherence::kPageSize];
-  GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, copy));
+  GCL_TRY(txns_.pool().copy_parts(txns_.session(), *page, copy));
   HeapPage view(copy);
   uint16_t line = chain_start(view, root.offset);
   // A place that is unused, or another chain's, is nothing to conclude from.
@@ -257,7 +265,7 @@ Result<bool> Heap::dead_to_all(Tid root) {
     if (!dead || !*dead || !head.chain_goes_on()) return dead;
   }
   alignas(8) std::byte copy[coherence::kPageSize];
-  GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, copy));
+  GCL_TRY(txns_.pool().copy_parts(txns_.session(), *page, copy));
   HeapPage view(copy);
   uint16_t line = chain_start(view, root.offset);
   if (line == 0) return false;
@@ -277,7 +285,7 @@ Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to) 
   to.count = 0;
   auto page = page_of(block);
   if (!page) return page.error();
-  GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, to.page));
+  GCL_TRY(txns_.pool().copy_parts(txns_.session(), *page, to.page));
   HeapPage view(to.page);
   uint16_t hints[kLinesMax];
   int hint_count = 0;
@@ -309,7 +317,7 @@ Status Heap::sample_block(uint32_t block, PageRows& to, Liveness* live, bool* mi
   to.count = 0;
   auto page = page_of(block);
   if (!page) return page.error();
-  GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, to.page));
+  GCL_TRY(txns_.pool().copy_parts(txns_.session(), *page, to.page));
   HeapPage view(to.page);
   for (uint16_t line = 1; line <= view.lines(); ++line) {
     if (!view.line(line).normal()) continue;

@@ -189,7 +189,7 @@ Result<uint32_t> Heap::prune(uint32_t block, uint32_t wanted) {
   alignas(8) std::byte copy[coherence::kPageSize];
   alignas(8) std::byte pruned[coherence::kPageSize];
   for (int i = 0; i < kPruneTries; ++i) {
-    GCL_TRY(txns_.pool().copy_page(txns_.session(), *page, copy));
+    GCL_TRY(txns_.pool().copy_parts(txns_.session(), *page, copy));
     if (!HeapPage(copy).is_heap()) return 0u;
     Plan plan(txns_, copy);
     GCL_TRY(plan.make());

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "bufmgr/copy.hpp"
 
@@ -95,6 +96,55 @@ TEST(Copy, CopiesWhatItIsAskedForAndNoMore) {
   static std::byte whole[kPageSize];
   copy_whole_page(whole, page);
   EXPECT_EQ(0, std::memcmp(whole, page, kPageSize));
+}
+
+// The parts of a page that begins like this.
+void copy_parts_of(std::byte* to, const PageHeader& header) {
+  for (uint32_t i = 0; i < kPageSize; ++i) page[i] = std::byte(i * 7 + i / 256);
+  std::memcpy(page, &header, sizeof header);
+  std::memset(to, 0x5a, kPageSize);
+  copy_page_parts(to, page);
+}
+
+TEST(Copy, TheGapOfAPageIsLeftOut) {
+  alignas(8) static std::byte to[kPageSize];
+  for (uint16_t lower = kPageBody; lower < 200; lower = uint16_t(lower + 4))
+    for (const uint32_t upper : {200u, 4096u, kPageSize - 8, kPageSize}) {
+      copy_parts_of(to, {.type = PageType::kHeap, .lower = lower, .upper = uint16_t(upper), .special = kPageSize});
+      ASSERT_EQ(0, std::memcmp(to, page, lower)) << lower;
+      ASSERT_EQ(0, std::memcmp(to + upper, page + upper, kPageSize - upper)) << upper;
+      for (uint32_t i = lower + 4; i < upper; ++i) ASSERT_EQ(std::byte{0x5a}, to[i]) << lower << " " << upper;
+    }
+}
+
+TEST(Copy, OfAPageThatWasNeverFormattedThereIsOnlyTheHeader) {
+  alignas(8) static std::byte to[kPageSize];
+  copy_parts_of(to, {.version = 7});
+  EXPECT_EQ(0, std::memcmp(to, page, kPageBody));
+  for (uint32_t i = kPageBody; i < kPageSize; ++i) ASSERT_EQ(std::byte{0x5a}, to[i]);
+}
+
+TEST(Copy, AHeaderThatMakesNoSenseLeadsNowhereElse) {
+  alignas(8) static std::byte to[kPageSize];
+  for (const auto& [lower, upper] : {std::pair<uint16_t, uint16_t>{0, 4096}, {4096, 48}, {40, 0xffff}, {0xffff, 40}}) {
+    copy_parts_of(to, {.type = PageType::kHeap, .lower = lower, .upper = upper});
+    EXPECT_EQ(0, std::memcmp(to, page, kPageSize)) << lower << " " << upper;
+  }
+}
+
+TEST(Copy, AWordOfAPagesPartsIsNeverTorn) {
+  alignas(64) static std::byte to[kPageSize + 8];
+  std::memset(page, 0, sizeof page);
+  const PageHeader header{.type = PageType::kHeap, .lower = 2044, .upper = 2056, .special = kPageSize};
+  std::memcpy(page, &header, sizeof header);
+  int found = 0;
+  const Toggler toggler(4096 - 64, 4096 + 64);
+  for (int turn = 0; turn < 20000; ++turn) {
+    std::byte* at = to + 8 * (turn % 2);
+    copy_page_parts(at, page);
+    found += torn(at + 2056, kPageSize - 2056);
+  }
+  EXPECT_EQ(0, found);
 }
 
 }  // namespace
