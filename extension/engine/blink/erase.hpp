@@ -13,7 +13,10 @@ struct DeadEntries {
   PageId leaf;
   uint64_t version = 0;  // of the leaf when it was read
   uint32_t count = 0;
-  Tid tid[kPerPageMax];
+  union {  // not filled before it is used: most have none
+    Tid tid[kPerPageMax];
+  };
+  DeadEntries() noexcept {}
   void begin(PageId page, uint64_t seen) { leaf = page, version = seen, count = 0; }
   void add(Tid dead) {
     if (count < kPerPageMax) tid[count++] = dead;  // a scan to and fro may say one twice
