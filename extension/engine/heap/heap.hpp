@@ -204,6 +204,10 @@ class Heap {
     NodeId owner;
     std::vector<PageId> extents;
     std::vector<uint8_t> used;
+    uint64_t version = 0;  // of the page when these were read; 0: never
+    // The page's version when a search for that much room (in units), or more, found none there.
+    uint64_t full_version = 0;
+    uint32_t full_for = 0;
   };
   Result<PageId> page_of(uint32_t block);
   ExtentPlace place_of(uint32_t block) const;  // REQUIRES: page_of(block) has found it

@@ -84,7 +84,8 @@ Status Heap::load_map() {
       look->copy(uint32_t(offsetof(RelationPage, map) + maps_.size() * 8), fresh.data(), uint32_t(fresh.size() * 8));
     if (!look->validate()) continue;
     if (type != PageType::kRelation) return Errc::kNotFound;
-    for (uint64_t entry : fresh) maps_.push_back({RelationPage::page_of(entry), RelationPage::owner_of(entry), {}, {}});
+    for (uint64_t entry : fresh)
+      maps_.push_back({.page = RelationPage::page_of(entry), .owner = RelationPage::owner_of(entry)});
     break;
   }
   for (MapPage& map : maps_) GCL_TRY(load_map_page(map));
@@ -95,6 +96,8 @@ Status Heap::load_map_page(MapPage& map) {
   for (;;) {
     auto look = txns_.pool().fix_optimistic(txns_.session(), map.page);
     if (!look) return look.error();
+    const auto version = look->get<uint64_t>(offsetof(PageHeader, version));
+    if (version == map.version && look->validate()) return {};
     auto type = look->get<PageHeader>(0).type;
     uint32_t extents = std::min(look->get<uint32_t>(offsetof(ExtentMapPage, extents)), kExtentsPerMap);
     std::vector<PageId> first(extents);
@@ -107,6 +110,7 @@ Status Heap::load_map_page(MapPage& map) {
     if (type != PageType::kExtentMap) return Errc::kNotFound;
     map.extents.swap(first);
     map.used.swap(used);
+    map.version = version;
     return {};
   }
 }
@@ -132,6 +136,10 @@ Result<bool> Heap::tid_valid(Tid tid) {
 
 Result<uint32_t> Heap::used_blocks() {
   GCL_TRY(load_map());
+  size_t used = 0;
+  for (const MapPage& map : maps_)
+    for (const uint8_t pages : map.used) used += pages;
+  if (used == used_.size()) return uint32_t(used);  // R2: as it was, because nothing is ever taken away
   used_.clear();
   for (uint32_t m = 0; m < maps_.size(); ++m)
     for (uint32_t e = 0; e < maps_[m].extents.size(); ++e)
@@ -187,22 +195,32 @@ Status Heap::ensure_target(uint32_t row_bytes) {
 }
 
 // A block with room in this node's extents, or in anybody's; or kNoBlock.  Sessions spread over what there is, so that
-// those of one node fill different pages.
+// those of one node fill different pages.  Maps that had no such room are not looked through again until they change: a
+// table that grows would look through all of them for every page.
 Result<uint32_t> Heap::find_free(uint32_t row_bytes, bool anywhere) {
   GCL_TRY(load_map());
-  uint32_t wanted = room_wanted(align8(row_bytes) + 4);
-  std::vector<uint32_t> found;
-  PageBuffer map;
-  for (uint32_t m = uint32_t(maps_.size()); m-- > 0 && found.empty();) {
-    if (!anywhere && maps_[m].owner != txns_.node()) continue;
-    GCL_TRY(copy_typed(txns_, maps_[m].page, PageType::kExtentMap, map));
-    const auto& extents = map.as<ExtentMapPage>();
-    for (uint32_t e = 0; e < extents.extents; ++e)
-      for (uint32_t n = 0; n < extents.extent[e].used; ++n)
-        if (extents.extent[e].room_of(n) >= wanted) found.push_back((m * kExtentsPerMap + e) * kExtentPages + n);
+  const uint32_t wanted = room_wanted(align8(row_bytes) + 4);
+  PageBuffer page;
+  for (auto m = uint32_t(maps_.size()); m-- > 0;) {
+    MapPage& map = maps_[m];
+    if (!anywhere && map.owner != txns_.node()) continue;
+    if (map.full_version == map.version && wanted >= map.full_for) continue;
+    GCL_TRY(copy_typed(txns_, map.page, PageType::kExtentMap, page));
+    const auto& extents = page.as<ExtentMapPage>();
+    uint32_t found = 0;
+    for (uint32_t e = 0; e < extents.extents; ++e) found += extents.extent[e].pages_with(wanted);
+    if (found == 0) {
+      map.full_version = extents.header.version;
+      map.full_for = wanted;
+      continue;
+    }
+    uint32_t skip = txns_.session().id().value % found;
+    uint32_t e = 0, n = 0;
+    for (uint32_t there; (there = extents.extent[e].pages_with(wanted)) <= skip; ++e) skip -= there;
+    while (extents.extent[e].room_of(n) < wanted || skip-- != 0) ++n;
+    return (m * kExtentsPerMap + e) * kExtentPages + n;
   }
-  if (found.empty()) return kNoBlock;
-  return found[txns_.session().id().value % found.size()];
+  return kNoBlock;
 }
 
 // More pages for this node, in its last extent or a new one.  Others may do the same at once: then there is

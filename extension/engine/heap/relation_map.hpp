@@ -6,10 +6,11 @@
 // R2. Directory and extent entries are only ever added; block (map * kExtentsPerMap + extent) * 64 + n never moves.
 // R3. Pages of an extent are used in steps of kUsedStep, the first ones of a node one by one: scans, sizes and the
 //     planner take a table of a few rows for what it is.  A used page may be unformatted (kUnused): it holds no rows.
-// R4. Room is a hint in sixteenths of a page: a wrong one costs a visit.
+// R4. Room is a hint in sixteenths of a page: a wrong one costs a visit.  A page that is not in use has none.
 // R6. An extent's lock directory is set once, by a session of any node (it is rare), and stays.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -66,6 +67,19 @@ struct MapExtent {
   }
   void set_lock_directory(PageId page) { std::memcpy(locks, &page.raw, sizeof locks); }
   uint32_t room_of(uint32_t n) const { return room[n / 2] >> (n % 2 * 4) & 15; }
+  // How many pages have at least that room, 1..15.
+  uint32_t pages_with(uint32_t wanted) const {
+    constexpr uint64_t kEach = 0x0101010101010101, kNibble = 15 * kEach, kCarry = 16 * kEach;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sizeof room; i += 8) {
+      uint64_t pair;
+      std::memcpy(&pair, room + i, 8);
+      const uint64_t even = (pair & kNibble) + (16 - wanted) * kEach,
+                     odd = (pair >> 4 & kNibble) + (16 - wanted) * kEach;
+      count += uint32_t(std::popcount((even & kCarry) | (odd & kCarry) << 1));
+    }
+    return count;
+  }
   void set_room(uint32_t n, uint32_t value) {
     room[n / 2] = uint8_t((room[n / 2] & ~(15u << (n % 2 * 4))) | value << (n % 2 * 4));
   }

@@ -1,4 +1,5 @@
 // Heap semantics, one step at a time: what PostgreSQL's executor relies on.
+#include "extension/engine/heap/relation_map.hpp"
 #include "tests/unit/engine/engine_fixture.hpp"
 
 namespace engine_test {
@@ -300,6 +301,18 @@ TEST_F(HeapTest, ManyRowsSpreadOverManyPagesAndScansFindThemAll) {
   EXPECT_GT(*heap_b_->used_blocks(), 20u);
   EXPECT_TRUE(*heap_b_->tid_valid(tids[0]));
   EXPECT_FALSE(*heap_b_->tid_valid({4000000, 1}));
+}
+
+TEST(HeapMap, PagesWithRoomAreCountedAsTheyAreNoted) {
+  MapExtent extent{};
+  for (uint32_t turn = 0; turn < 200; ++turn) {
+    for (uint32_t n = 0; n < kExtentPages; ++n) extent.set_room(n, (turn * 7 + n * n * 31 + n / 3) % 16);
+    for (uint32_t wanted = 1; wanted <= 15; ++wanted) {
+      uint32_t expected = 0;
+      for (uint32_t n = 0; n < kExtentPages; ++n) expected += extent.room_of(n) >= wanted;
+      ASSERT_EQ(extent.pages_with(wanted), expected) << turn << " " << wanted;
+    }
+  }
 }
 
 TEST_F(HeapTest, AHotRowIsPrunedInItsPageAndItsRootStays) {
