@@ -106,6 +106,8 @@ class OptimisticGuard {
     copy(offset, &value, sizeof value);
     return value;
   }
+  // For load_page_word() only (G4).
+  const std::byte* bytes() const noexcept { return bytes_; }
   // One word.  REQUIRES: offset is a multiple of 8 and below kPageSize.
   uint64_t word(uint32_t offset) const noexcept { return load_page_word(bytes_ + offset); }
   // Whether everything read since the guard was made is a page that was valid at one moment (this one).

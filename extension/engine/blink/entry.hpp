@@ -45,6 +45,25 @@ inline Tid load_tid(const std::byte* key) noexcept {
 inline void make_pivot(std::byte* key) noexcept { std::memset(key + 4, 0, 2); }
 inline bool is_pivot(const std::byte* key) noexcept { return load_tid(key).offset == 0; }
 
+// How a search key orders by an integer in the second word of a key's first bytes.  Plain data.
+struct IntegerOrder {
+  bool decides = false;  // else nothing here means anything
+  bool narrow = false;   // the integer is the word's lower half
+  bool descending = false;
+  bool alone = false;   // nothing comes behind it: equal integers are equal keys
+  uint64_t unless = 0;  // bits of the first word: with one of them set the second word says nothing
+  int64_t number = 0;   // what is searched for
+
+  static constexpr int kUnsure = 2;
+  // As Comparator::compare(), or kUnsure.  REQUIRES: decides.
+  int against(const KeyHead& head) const noexcept {
+    const auto found = narrow ? int64_t{int32_t(uint32_t(head.word[1]))} : int64_t(head.word[1]);
+    if ((head.word[0] & unless) != 0) return kUnsure;
+    if (found == number) return alone ? 0 : kUnsure;
+    return (number < found) != descending ? -1 : 1;
+  }
+};
+
 // The comparator seam.  Keys given to it always lie in private, 8-byte aligned memory (never in a page): it may run
 // user code, and it may leave by the host's error mechanism (longjmp), because no guard is held and nothing that owns
 // something is on the stack (I-B1).
@@ -57,14 +76,12 @@ class Comparator {
   // and a shortened key lacks: the key has minus infinity there (> 0).  Tids are compared by the engine.
   virtual int compare(const void* search, std::span<const std::byte> key) = 0;
 
-  // The same by the key's first bytes, where they decide: -1, 0 or 1; kUnsure where they do not.  Spares the descent a
-  // copy of the key and a look at the page's version.  The bytes may be torn: what is said of them counts only if the
-  // page turns out to be unchanged.  So it looks at nothing else of the key, and neither runs user code, nor waits, nor
-  // leaves.
-  static constexpr int kUnsure = 2;
-  virtual int compare_head(const void* search, const KeyHead& head) noexcept {
-    (void)search, (void)head;
-    return kUnsure;
+  // Where an integer decides, asked once for many comparisons.  Spares the descent a call, a copy of the key and a look
+  // at the page's version each.  The bytes may be torn: what is said of them counts only if the page turns out to be
+  // unchanged.
+  virtual IntegerOrder integer_order(const void* search) noexcept {
+    (void)search;
+    return {};
   }
 
   // How many leading parts of two keys are equal, left <= right: kAllParts if they are equal in all key attributes.  A

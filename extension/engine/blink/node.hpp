@@ -86,6 +86,8 @@ class Source {
   uint64_t word(uint32_t offset) const noexcept {
     return plain_ != nullptr ? bufmgr::load_page_word(plain_ + offset) : guard_.word(offset);
   }
+  // For load_page_word() only.
+  const std::byte* bytes() const noexcept { return plain_ != nullptr ? plain_ : guard_.bytes(); }
   bool validate() const noexcept { return plain_ != nullptr || guard_.validate(); }
   template <class T>
   T get(uint32_t offset) const noexcept {
@@ -122,12 +124,16 @@ inline bool in_entries(const Head& head, uint32_t offset, uint32_t bytes, uint32
          offset + bytes <= kSpecialAt;
 }
 
-// Link of entry `i`, checked against the page's bounds.  REQUIRES: i < head.count.
+// Link of entry `i`, unchecked.  REQUIRES: i < kPerPageMax.
+inline Link load_link(const std::byte* page, uint32_t i) noexcept {
+  static_assert(kPageBody % 8 == 0 && sizeof(Link) == 4);
+  const auto half = uint32_t(bufmgr::load_page_word(page + kPageBody + i / 2 * 8) >> i % 2 * 32);
+  return {uint16_t(half), uint16_t(half >> 16)};
+}
+
+// The same, checked against the page's bounds.  REQUIRES: i < head.count.
 inline bool read_link(const Source& page, const Head& head, uint32_t i, Link& link) noexcept {
-  static_assert(kPageBody % 8 == 0 && sizeof link == 4);
-  const uint64_t pair = page.word(kPageBody + i / 2 * 8);
-  const auto half = uint32_t(i % 2 == 0 ? pair : pair >> 32);
-  link = {uint16_t(half), uint16_t(half >> 16)};
+  link = load_link(page.bytes(), i);
   return link.bytes >= head.entry_skip() && in_entries(head, link.offset, link.bytes, kChildBytes + kKeyMax);
 }
 

@@ -22,9 +22,14 @@ int order_of_equals(const Seek& seek, const std::byte* key) {
   VERIFY(false);
 }
 
+IntegerOrder integer_order(Comparator& compare, const Seek& seek) {
+  return seek.search != nullptr ? compare.integer_order(seek.search) : IntegerOrder{};
+}
+
 // As order(), or kUnsure.
-int order_by_head(Comparator& compare, const Seek& seek, const KeyHead& head) {
-  const int c = seek.search != nullptr ? compare.compare_head(seek.search, head) : 0;
+inline int order_by_head(const IntegerOrder& integer, const Seek& seek, const KeyHead& head) {
+  int c = 0;
+  if (seek.search != nullptr) c = integer.decides ? integer.against(head) : IntegerOrder::kUnsure;
   return c != 0 ? c : order_of_equals(seek, head.bytes());
 }
 
@@ -77,22 +82,57 @@ namespace {
   return Errc::kOk;
 }
 
+// Narrows [low, high) as long as integers decide; most searches end here.  Reads words that lie in the page, whatever
+// its links say: nothing is believed before the page is validated.
+template <bool kNarrow>
+void narrow(const IntegerOrder& integer, const Source& page, const Head& head, uint32_t& low, uint32_t& high) {
+  const std::byte* const bytes = page.bytes();
+  const uint32_t skip = head.entry_skip(), least = skip + sizeof(KeyHead), last = kSpecialAt - least;
+  const int64_t number = integer.number;
+  const uint64_t unless = integer.unless;
+  const bool descending = integer.descending;
+  uint32_t from = low, to = high;
+  while (from < to) {
+    const uint32_t middle = (from + to) / 2;
+    const Link link = load_link(bytes, middle);
+    if (link.offset % 8 != 0 || link.offset > last || link.bytes < least) break;
+    const std::byte* const key = bytes + link.offset + skip;
+    const uint64_t word = bufmgr::load_page_word(key + 8);
+    const int64_t found = kNarrow ? int64_t{int32_t(uint32_t(word))} : int64_t(word);
+    if (found == number || (bufmgr::load_page_word(key) & unless) != 0) break;
+    if ((found < number) != descending)
+      from = middle + 1;
+    else
+      to = middle;
+  }
+  low = from;
+  high = to;
+}
+
 }  // namespace
 
 Errc position(Comparator& compare, const Seek& seek, const Source& page, const Head& head, uint32_t from, uint32_t to,
               uint32_t& index) {
+  const IntegerOrder integer = integer_order(compare, seek);
   // Leaf: entries before `low` lie before the place, those from `high` on do not.
   // Inner: children before `low` begin at or before the place (N2: the first always does).
   uint32_t low = from, high = to;
   if (!head.leaf()) low = 1;
   const int least = head.leaf() ? 1 : 0;
   bool believed = true;  // no step was taken by bytes that nobody has validated
+  if (integer.decides && low < high) {
+    believed = false;
+    if (integer.narrow)
+      narrow<true>(integer, page, head, low, high);
+    else
+      narrow<false>(integer, page, head, low, high);
+  }
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
     KeyHead first;
-    int c = Comparator::kUnsure;
-    if (read_key_head(page, head, middle, first)) c = order_by_head(compare, seek, first);
-    if (c == Comparator::kUnsure) {
+    int c = IntegerOrder::kUnsure;
+    if (read_key_head(page, head, middle, first)) c = order_by_head(integer, seek, first);
+    if (c == IntegerOrder::kUnsure) {
       if (const Errc e = order_copy(compare, seek, page, head, middle, c); e != Errc::kOk) return e;
     } else {
       believed = false;
@@ -114,9 +154,9 @@ Errc beyond(Comparator& compare, const Seek& seek, const Source& page, const Hea
     return Errc::kOk;
   }
   KeyHead first;
-  int c = Comparator::kUnsure;
-  if (read_high_head(page, head, first)) c = order_by_head(compare, seek, first);
-  if (c != Comparator::kUnsure) {
+  int c = IntegerOrder::kUnsure;
+  if (read_high_head(page, head, first)) c = order_by_head(integer_order(compare, seek), seek, first);
+  if (c != IntegerOrder::kUnsure) {
     if (!page.validate()) return Errc::kRestart;
   } else if (const Errc e = order_high_copy(compare, seek, page, head, c); e != Errc::kOk) {
     return e;

@@ -1,5 +1,7 @@
 #include "extension/pg/indexam/compare.hpp"
 
+#include <bit>
+
 extern "C" {
 #include "access/genam.h"
 #include "access/nbtree.h"
@@ -122,17 +124,18 @@ int TupleComparator::compare(const void* search, std::span<const std::byte> key)
   return wanted.count > there ? 1 : 0;  // K2
 }
 
-int TupleComparator::compare_head(const void* search, const engine::blink::KeyHead& head) noexcept {
+engine::blink::IntegerOrder TupleComparator::integer_order(const void* search) noexcept {
   const auto& wanted = *static_cast<const SearchKey*>(search);
-  IndexTupleData tuple;
-  static_assert(MAXALIGN(sizeof tuple) == sizeof head.word[0]);  // where the first attribute lies (K4)
-  memcpy(&tuple, head.bytes(), sizeof tuple);
-  if (wanted.count == 0 || wanted.by_head == SearchKey::Order::kFunction || IndexTupleHasNulls(&tuple)) return kUnsure;
-  const SearchKey::Part& first = wanted.part[0];
-  const int64 value = wanted.by_head == SearchKey::Order::kInt4 ? int64{static_cast<int32>(head.word[1])}
-                                                                : static_cast<int64>(head.word[1]);
-  if (first.number == value) return wanted.count == 1 ? 0 : kUnsure;
-  return (first.number < value) != first.descending ? -1 : 1;
+  if (wanted.count == 0 || wanted.by_head == SearchKey::Order::kFunction) return {};
+  // Where the first attribute lies (K4), and the flag for nulls, in the words of a key's first bytes.
+  static_assert(MAXALIGN(sizeof(IndexTupleData)) == sizeof(uint64_t) && offsetof(IndexTupleData, t_info) == 6);
+  static_assert(std::endian::native == std::endian::little);
+  return {.decides = true,
+          .narrow = wanted.by_head == SearchKey::Order::kInt4,
+          .descending = wanted.part[0].descending,
+          .alone = wanted.count == 1,
+          .unless = uint64_t{INDEX_NULL_MASK} << 48,
+          .number = wanted.part[0].number};
 }
 
 // Leading key attributes of `low` and `high` that are equal by the operator class's order.

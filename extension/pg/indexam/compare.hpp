@@ -55,7 +55,7 @@ class TupleComparator final : public engine::blink::Comparator {
  public:
   explicit TupleComparator(Relation index);
   int compare(const void* search, std::span<const std::byte> key) override;
-  int compare_head(const void* search, const engine::blink::KeyHead& head) noexcept override;
+  engine::blink::IntegerOrder integer_order(const void* search) noexcept override;
   uint32_t equal_parts(std::span<const std::byte> left, std::span<const std::byte> right) override;
   uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) override;
 

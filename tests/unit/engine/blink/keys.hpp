@@ -62,11 +62,9 @@ class TestComparator : public engine::blink::Comparator {
     return wanted.key->text.compare(found.text);
   }
   // The number decides most of the time; equal ones leave it to the text.
-  int compare_head(const void* search, const engine::blink::KeyHead& head) noexcept override {
+  engine::blink::IntegerOrder integer_order(const void* search) noexcept override {
     const auto& wanted = *static_cast<const Search*>(search);
-    const KeyView found({head.bytes(), sizeof head});
-    if (wanted.key->number != found.number) return wanted.key->number < found.number ? -1 : 1;
-    return wanted.number_only ? 0 : kUnsure;
+    return {.decides = true, .alone = wanted.number_only, .number = int64_t(wanted.key->number)};
   }
   uint32_t equal_parts(std::span<const std::byte> left, std::span<const std::byte> right) override {
     const KeyView l(left), r(right);

@@ -80,8 +80,8 @@ class CountingComparator final : public gcl_test::TestComparator {
     ++whole;
     return TestComparator::compare(search, key);
   }
-  int compare_head(const void* search, const KeyHead& head) noexcept override {
-    return heads ? TestComparator::compare_head(search, head) : kUnsure;
+  IntegerOrder integer_order(const void* search) noexcept override {
+    return heads ? TestComparator::integer_order(search) : IntegerOrder{};
   }
   bool heads = true;
   int whole = 0;
@@ -292,7 +292,7 @@ class LeavingComparator final : public gcl_test::TestComparator {
     step();
     return TestComparator::compare(search, key);
   }
-  int compare_head(const void*, const KeyHead&) noexcept override { return kUnsure; }
+  IntegerOrder integer_order(const void*) noexcept override { return {}; }
   uint32_t equal_parts(std::span<const std::byte> left, std::span<const std::byte> right) override {
     step();
     return TestComparator::equal_parts(left, right);
