@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 from servers import PG_BIN, Primary, account
@@ -98,7 +99,12 @@ def callgrind(cluster, *options):
             raise RuntimeError((folder / "log").read_text("utf-8"))
         yield Counted(folder)
     finally:
-        if postmaster.poll() is None:
-            postmaster.terminate()  # smart: nobody is connected
-            postmaster.wait(PHASE_MAX)
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            for how in (signal.SIGTERM, signal.SIGINT):  # smart, because nobody should be connected; then fast
+                if postmaster.poll() is None:
+                    postmaster.send_signal(how)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        postmaster.wait(PHASE_MAX)
+            postmaster.wait(0)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
