@@ -67,7 +67,7 @@ TEST_F(BlinkFullPool, WhereASplitCannotBeCompletedWhatFitsGoesIn) {
     return report->incomplete;
   };
   std::mt19937 random(6);
-  while (incomplete() == 0) {
+  for (;;) {
     const TestKey key{random() % 100000, std::string(300, 'x')};
     auto done = put(tree(), *session_, compare_, key, tid_of(n));
     if (done.ok()) {
@@ -85,7 +85,8 @@ TEST_F(BlinkFullPool, WhereASplitCannotBeCompletedWhatFitsGoesIn) {
     engine::Tid dead;
     bool operator()(engine::Tid tid) override { return tid == dead; }
   } one;
-  for (const Pair& pair : Model(model_)) {
+  for (int i = 0; const Pair& pair : Model(model_)) {
+    if (++i % 4 != 0) continue;  // several of each leaf; each takes a walk through the tree
     one.dead = pair.second;
     ASSERT_EQ(tree().remove_if(*session_, one)->removed, 1u);
     auto again = put(tree(), *session_, compare_, pair.first, pair.second);
