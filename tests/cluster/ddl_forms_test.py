@@ -45,6 +45,20 @@ TABLE_FORMS = {
         " ADD COLUMN d timestamptz DEFAULT now()", "SELECT count(DISTINCT d), max(extract(epoch FROM d)) FROM base"),
     "add column with a volatile default": (
         "ALTER TABLE base ADD COLUMN c double precision DEFAULT random()", "SELECT count(DISTINCT c), sum(c) FROM base"),
+    "add columns with volatile defaults of all kinds": (
+        "CREATE SEQUENCE numbers; ALTER TABLE base ADD COLUMN c bigint DEFAULT nextval('numbers') NOT NULL, ADD COLUMN d uuid DEFAULT gen_random_uuid(),"
+        " ADD COLUMN e timestamptz DEFAULT clock_timestamp(), ADD COLUMN f int GENERATED ALWAYS AS IDENTITY;"
+        "INSERT INTO base (id) VALUES (-7)",
+        "SELECT count(*) = count(DISTINCT c) AND count(*) = count(DISTINCT d) AND count(*) = count(DISTINCT f), min(c),"
+        " md5(string_agg(concat_ws('|', id, c, d, e, f), ',' ORDER BY id)) FROM base"),
+    "type with a volatile USING": (
+        "ALTER TABLE base ALTER COLUMN w TYPE text USING gen_random_uuid() || '/' || random(), ALTER COLUMN n TYPE timestamptz USING clock_timestamp()",
+        "SELECT count(DISTINCT w) > 100, md5(string_agg(concat_ws('|', id, w, n), ',' ORDER BY id)) FROM base"),
+    "missing values of earlier rows": (
+        "ALTER TABLE base ADD COLUMN c timestamptz DEFAULT now(); ALTER TABLE base ALTER c SET DEFAULT clock_timestamp(), ADD COLUMN d text DEFAULT current_user || txid_current();"
+        "UPDATE base SET w = 'touched' WHERE id = 5",
+        "SELECT attname, atthasmissing, attmissingval FROM pg_attribute WHERE attrelid = 'base'::regclass AND attname IN ('c', 'd')"
+        " UNION ALL SELECT md5(string_agg(concat_ws('|', id, c, d), ',' ORDER BY id)), true, NULL FROM base"),
     "add generated column": (
         "ALTER TABLE base ADD COLUMN c int GENERATED ALWAYS AS (v * 10) STORED", "SELECT sum(c) FROM base"),
     "add unique column": ("ALTER TABLE base ADD COLUMN c int UNIQUE", "SELECT count(*) FROM base"),
@@ -142,7 +156,7 @@ class Forms:
 
     def on(self, schema, k, text):
         self.sessions[k].run("ROLLBACK")
-        return self.sessions[k].run(f"SET search_path = {schema}; {text.replace('@', schema)}", 60)
+        return self.sessions[k].run(f"RESET ALL; SET search_path = {schema}; {text.replace('@', schema)}", 60)
 
     def prepare(self, schema, author):
         self.on("pg_catalog", author, f"CREATE SCHEMA {schema}; SET search_path = {schema}; {BASE}")
