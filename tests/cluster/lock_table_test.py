@@ -161,6 +161,33 @@ class LockTable(unittest.TestCase):
         stranger = self.session(1, "SET ROLE nobody_special", "BEGIN")
         self.refused(stranger, "LOCK TABLE t", "42501", within=3)  # at once, though it would have had to wait
 
+    def test_a_deadlock_through_the_ddl_lock_costs_one_of_them(self):
+        one = self.session(1, "SET deadlock_timeout = '100ms'", "BEGIN", "LOCK TABLE u IN SHARE MODE")
+        two = self.session(2, "SET deadlock_timeout = '100ms'", "BEGIN", WRITE)
+        two.send("LOCK TABLE t IN SHARE ROW EXCLUSIVE MODE")
+        self.assertTrue(two.waits())
+        one.send("LOCK TABLE t IN SHARE MODE")
+        states = []
+        for session in (one, two):
+            try:
+                session.result(20)
+            except SqlError as error:
+                states.append(error.state)
+            session.run("ROLLBACK")
+        self.assertEqual(["40P01"], states)
+        self.free()
+        self.free("u")
+
+    def test_weak_modes_wait_for_no_ddl(self):
+        author = self.session(1, "BEGIN", "CREATE INDEX passing ON u (v)")
+        for k in (1, 2, 3):
+            other = self.session(k, "SET lock_timeout = '2s'", "BEGIN")
+            for mode in ("ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE"):
+                other.run(f"LOCK TABLE t IN {mode} MODE", 3)
+            other.run("COMMIT")
+        self.refused(self.session(2, "SET lock_timeout = '100ms'", "BEGIN"), "LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE")
+        author.run("ROLLBACK")
+
     def test_two_that_lock_crosswise(self):
         one, two = self.session(1, "BEGIN", "LOCK TABLE t"), self.session(2, "BEGIN")
         two.send("LOCK TABLE u")
