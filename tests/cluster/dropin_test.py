@@ -3,6 +3,7 @@ with its lines spread over the primaries, so that what one made another uses.  T
 
 A line begins with the primary that runs it; `-` runs on all, which must agree.
 """
+import os
 import re
 import subprocess
 import unittest
@@ -260,6 +261,47 @@ class DropIn(unittest.TestCase):
             self.assertEqual(self.lines(first), self.lines(self.dump(k, "copy", *tables)))
         self.assertIn("default_table_access_method = gcl", first)
 
+    def test_a_whole_dump_goes_into_a_cluster_and_out_of_it(self):
+        for name in ("trees", "trees_again", "trees_plain"):
+            for k in (1, 2, 3) if name != "trees_plain" else (2,):
+                self.cluster.sql(k, f"CREATE DATABASE {name}")
+        self.restore(1, """CREATE EXTENSION gcl; SET default_table_access_method = gcl;
+            CREATE TABLE a_tree (id int GENERATED ALWAYS AS IDENTITY, k int, v text, PRIMARY KEY (id, k)) PARTITION BY RANGE (k);
+            CREATE TABLE a_tree_low PARTITION OF a_tree FOR VALUES FROM (0) TO (100) PARTITION BY LIST (k);
+            CREATE TABLE a_tree_seven PARTITION OF a_tree_low FOR VALUES IN (7);
+            CREATE TABLE a_tree_rest PARTITION OF a_tree DEFAULT;
+            CREATE INDEX ON a_tree (v); CREATE TABLE above (i int); CREATE TABLE below (j int) INHERITS (above);
+            CREATE TABLE leaf (id int, n serial);
+            INSERT INTO a_tree (k, v) SELECT CASE WHEN i % 2 = 0 THEN 7 ELSE i + 1000 END, 'v' || i FROM generate_series(1, 50) i;
+            INSERT INTO below VALUES (1, 2); INSERT INTO leaf SELECT i FROM generate_series(1, 9) i""", "trees")
+        answer = ("SELECT count(*), md5(string_agg(tableoid::regclass || t::text, ',' ORDER BY id)) FROM a_tree t;"
+                  "SELECT * FROM above; SELECT max(n) FROM leaf")
+        kinds = "SELECT DISTINCT coalesce(amname, '-') FROM pg_class c LEFT JOIN pg_am a ON a.oid = relam WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') ORDER BY 1"
+        expected = self.ask(2, "trees", answer)
+        dump = self.dump(2, "trees", "--no-table-access-method")
+        self.ask(3, "trees_again", "CREATE EXTENSION gcl")
+        self.restore(3, dump, "trees_again", "-c default_table_access_method=gcl")
+        for k in (1, 2, 3):
+            self.assertEqual(expected, self.ask(k, "trees_again", answer))
+            self.assertEqual(["gcl"], self.ask(k, "trees_again", kinds))
+        self.ask(1, "trees_again", "INSERT INTO a_tree (k) VALUES (7); INSERT INTO leaf DEFAULT VALUES")  # sequences went along
+        self.assertEqual(["51|t", "t"], self.ask(2, "trees_again", "SELECT count(*), max(id) > 50 FROM a_tree; SELECT max(n) > 9 FROM leaf"))
+
+        plain = self.dump(1, "trees", "--no-table-access-method", "--extension=plpgsql")
+        self.assertNotRegex(plain, r"\bgcl")
+        self.restore(2, plain, "trees_plain")
+        self.assertEqual(expected, self.ask(2, "trees_plain", answer))
+        self.assertEqual(["-", "heap"], self.ask(2, "trees_plain", kinds))
+        self.ask(1, "trees", "DROP EXTENSION gcl CASCADE")
+        self.ask(1, "trees_again", "DROP EXTENSION gcl CASCADE")
+
+    def ask(self, k, database, text):
+        session = Session(self.dsn(k, database))
+        try:
+            return session.run(text)
+        finally:
+            session.close()
+
     def dsn(self, k, database):
         return re.sub(r"dbname=\S+", f"dbname={database}", self.cluster.dsn(k))
 
@@ -273,9 +315,9 @@ class DropIn(unittest.TestCase):
         """Without an order: a table's rows have none."""
         return sorted(line for line in text.splitlines() if not re.match(r"\\(un)?restrict ", line))
 
-    def restore(self, k, text):
-        done = subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", self.dsn(k, "copy")], input=text, text=True,
-                              capture_output=True, timeout=60)
+    def restore(self, k, text, database="copy", options=""):
+        done = subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", self.dsn(k, database)], input=text, text=True,
+                              capture_output=True, timeout=60, env={**os.environ, "PGOPTIONS": options})
         self.assertEqual((0, ""), (done.returncode, done.stderr))
 
 
