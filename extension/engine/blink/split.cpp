@@ -181,6 +181,15 @@ Status make_room(const Ground& ground, PageId id, uint64_t version, uint32_t ind
   return id == ground.root ? Status{} : complete_split(ground, id, path);
 }
 
+Status parent_of_incomplete(const Ground& ground, PageId left, const Head& seen, const Path& path, PageId& parent) {
+  GCL_TRY(find_parent(ground, left, uint16_t(seen.special.level + 1), path, parent));
+  if (parent.valid()) return {};
+  Look look;
+  Head now;
+  GCL_TRY(read_whole_head(*ground.pool, *ground.session, left, look, now));
+  return now.version == seen.version ? Errc::kCorrupt : Errc::kOk;
+}
+
 Status complete_split(const Ground& ground, PageId left, const Path& path) {
   for (;;) {
     Look look;
@@ -191,8 +200,8 @@ Status complete_split(const Ground& ground, PageId left, const Path& path) {
     if (!sane || head.special.level + 1 >= kLevelsMax) return Errc::kCorrupt;
     if (!head.incomplete()) return {};
     PageId parent;
-    GCL_TRY(find_parent(ground, left, uint16_t(head.special.level + 1), path, parent));
-    if (!parent.valid()) return Errc::kCorrupt;
+    GCL_TRY(parent_of_incomplete(ground, left, head, path, parent));
+    if (!parent.valid()) continue;
     uint64_t version = 0;
     uint32_t index = 0;
     auto linked = link_sibling(ground, left, parent, version, index);

@@ -22,6 +22,10 @@ Status cut_in_two(const Ground& ground, PageId page, uint64_t version, uint32_t 
 // Does (2) for `left` if it is still to do.
 Status complete_split(const Ground& ground, PageId left, const Path& path);
 
+// The page above `left`, whose split was not complete when `seen` was read.  Invalid: it is by now, and `left` may have
+// been emptied, and have left the tree, since.
+Status parent_of_incomplete(const Ground& ground, PageId left, const Head& seen, const Path& path, PageId& parent);
+
 // The page of `level` that has the downlink to `child`, or did when looked at; invalid: none has.  Begins where `path`
 // says, because downlinks only move right.  No comparison.
 Status find_parent(const Ground& ground, PageId child, uint16_t level, const Path& path, PageId& parent);

@@ -59,16 +59,20 @@ class Shrink : public BlinkTree {
     EXPECT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
     EXPECT_EQ(read({}, false), std::vector<Pair>(model_.rbegin(), model_.rend()));
   }
-  // The leaf of a key as a VACUUM leaves it that was stopped in the middle: empty, and half-dead.
-  bool leave_half_dead(uint64_t number) {
+  // The leaf of a key, and its head.
+  PageId leaf_of(uint64_t number, Head& head) {
     const TestKey key{number, ""};
     const Search search{&key};
     auto look = std::make_unique<Look>();
-    Head head;
     EXPECT_TRUE(
         descend(pool(), *session_, compare_, Seek::before(&search, true), root(), 0, nullptr, nullptr, *look, head)
             .ok());
-    const PageId leaf = look->id();
+    return look->id();
+  }
+  // The leaf of a key as a VACUUM leaves it that was stopped in the middle: empty, and half-dead.
+  bool leave_half_dead(uint64_t number) {
+    Head head;
+    const PageId leaf = leaf_of(number, head);
     const Ground here = ground();  // it reads the meta page: not under a guard
     {
       bufmgr::MiniTransaction change(pool(), *session_);
@@ -230,6 +234,31 @@ TEST_F(Shrink, WhatAStoppedVacuumLeftHidesNothingAndIsFinishedByTheNext) {
     expect_all_there();
     remove([](const TestKey&) { return true; });
   }
+}
+
+// Who was about to complete a split, and comes when others have done so, emptied the page, and taken it out of the
+// tree.
+TEST_F(Shrink, ASplitOfAPageThatHasLeftIsComplete) {
+  for (uint64_t i = 0; i < 3000; ++i) insert({i, ""}, tid_of(i));
+  Head seen;
+  const PageId leaf = leaf_of(1500, seen);
+  bool done = false;
+  ASSERT_TRUE(cut_in_two(ground(), leaf, seen.version, 0, &compare_, done).ok());
+  ASSERT_TRUE(done);
+  (void)leaf_of(1500, seen);  // the left half
+  ASSERT_TRUE(seen.incomplete());
+  const Path nowhere;
+  PageId parent;
+  ASSERT_TRUE(parent_of_incomplete(ground(), leaf, seen, nowhere, parent).ok());
+  EXPECT_TRUE(parent.valid());
+  ASSERT_TRUE(complete_split(ground(), leaf, nowhere).ok());
+  ASSERT_TRUE(parent_of_incomplete(ground(), leaf, seen, nowhere, parent).ok());
+  EXPECT_TRUE(parent.valid()) << "no harm: it is looked at again";
+  EXPECT_GT(remove([](const TestKey& key) { return key.number > 500; }).deleted, 0u);
+  ASSERT_TRUE(parent_of_incomplete(ground(), leaf, seen, nowhere, parent).ok());
+  EXPECT_FALSE(parent.valid());
+  EXPECT_TRUE(complete_split(ground(), leaf, nowhere).ok());
+  EXPECT_EQ(check().incomplete, 0u);
 }
 
 TEST_F(Shrink, ADroppedTreeGivesBackWhatWaitsToo) {
