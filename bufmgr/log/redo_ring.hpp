@@ -59,7 +59,10 @@ class RedoRing {
   // The next record's sequence will be at least this.  seq_cst: see LogGate.
   uint64_t head() const noexcept { return shared_->head.load(std::memory_order_seq_cst); }
   uint64_t tail() const noexcept { return shared_->tail.load(std::memory_order_acquire); }
-  uint64_t used() const noexcept { return head() - tail(); }
+  uint64_t used() const noexcept {
+    const uint64_t from = tail();  // first: the head is at least there, then and later
+    return head() - from;
+  }
   uint64_t data_bytes() const noexcept { return data_bytes_; }
   // Bytes reserved and not yet written or returned; 0 when nobody is at work.
   int64_t reserved_now() const noexcept;
