@@ -1,8 +1,11 @@
 // gclctl stop: fast shutdown of the primaries together; the last one that leaves the pool saves it.
 #include <signal.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 
 #include <chrono>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "tools/gclctl/cluster.hpp"
@@ -15,6 +18,8 @@ namespace gclctl {
 namespace {
 
 constexpr auto kStopMax = std::chrono::seconds(120);
+constexpr auto kUnusedMax = std::chrono::seconds(10);
+constexpr int kShmemLine = 7;  // of postmaster.pid: key and id of the shared memory
 
 // All are told before any is waited for: a primary that leaves gives its pages back, which needs no peer.
 void signal_and_wait(const Cluster& c, const std::vector<int>& nodes, int signal) {
@@ -50,10 +55,24 @@ int stop_servers(const Cluster& c, int node) {
   return 1;
 }
 
+// Of a server that was killed: its processes see that it is gone, and end.  Until then its memory is in use.
+void wait_until_unused(const Cluster& c, int k) {
+  std::ifstream pid_file(c.data(k) / "postmaster.pid");
+  std::string line;
+  for (int i = 0; i < kShmemLine; ++i) std::getline(pid_file, line);
+  int key, id;
+  if (!(std::istringstream(line) >> key >> id)) return;
+  const auto until = std::chrono::steady_clock::now() + kUnusedMax;
+  shmid_ds segment;
+  while (shmctl(id, IPC_STAT, &segment) == 0 && segment.shm_nattch > 0 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
 // A server that was killed leaves shared memory behind, which its next start would remove: PostgreSQL's own trial of a
 // data directory does no more than that.
 void remove_shared_memory(const Cluster& c, int k) {
   if (!fs::exists(c.data(k) / "postmaster.pid")) return;
+  wait_until_unused(c, k);
   try {
     output_of({(c.bindir() / "postgres").string(), "--check", "-D", c.data(k).string()});
   } catch (const Failure& e) {  // it may be damaged beyond that
