@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -132,8 +133,15 @@ class Gclctl(unittest.TestCase):
         with open(f"/proc/{server}/maps", encoding="ascii") as f:
             mapped = {line.split()[5] for line in f if "/dev/shm/PostgreSQL" in line}
         self.assertTrue(mapped)
+        # One of its processes is slow to see that it is gone, and has the memory until then.
+        slow = int(subprocess.check_output(["psql", "-XAtq", "-d", self.ctl("dsn", self.dir, "1")[1].strip(), "-c",
+                                            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"], text=True))
+        os.kill(slow, signal.SIGSTOP)
         os.kill(server, signal.SIGKILL)
+        later = threading.Timer(1.5, os.kill, (slow, signal.SIGCONT))
+        later.start()
         self.assertEqual(0, self.ctl("destroy", self.dir)[0])
+        later.join()
         self.assertEqual([], [path for path in mapped if os.path.exists(path)])
         with open("/proc/sysvipc/shm", encoding="ascii") as f:
             self.assertNotIn(system_v, [line.split()[1] for line in f])
