@@ -12,11 +12,8 @@ import re
 import time
 import unittest
 
-from isolation_test import PlainServer
-from runner import Servers
+from side_by_side import SideBySide
 from statements import DROP, EVERYTHING, TABLES, WAYS, Player
-
-from harness import Cluster  # isort: skip
 
 SEED = int(os.environ.get("SEED", 1))
 SEEDS = 5  # at least; and as many as SECONDS have time for
@@ -49,15 +46,8 @@ def ordered(sql):
     return re.match(r"INSERT INTO \w VALUES|DO |FETCH|COMMIT|UPDATE \w SET [^(]* WHERE (id = \d+|CURRENT OF)|SELECT .* ORDER BY", sql)
 
 
-class Differential(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        plain = cls.enterClassContext(PlainServer())
-        cluster = cls.enterClassContext(Cluster(primaries=3, settings=("autovacuum=off",)))
-        cls.one = Servers([plain.dsn], OPTIONS)
-        cls.addClassCleanup(cls.one.close)
-        cls.several = Servers([cluster.dsn(k) for k in (1, 2, 3)], f"{OPTIONS} -c default_table_access_method=gcl")
-        cls.addClassCleanup(cls.several.close)
+class Differential(SideBySide):
+    options = OPTIONS
 
     def play(self, seed):
         chance = random.Random(seed)

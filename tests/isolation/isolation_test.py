@@ -7,44 +7,16 @@ Environment: GCLCTL, the program.
 """
 import glob
 import os
-import subprocess
 import sys
 import time
 import unittest
 
-from runner import InvalidPermutation, Permutation, Servers
+from runner import InvalidPermutation, Permutation
+from side_by_side import SideBySide
 from spec import parse
-
-from harness import Cluster, new_dir  # isort: skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUTS = "-c deadlock_timeout=100ms"
-
-
-class PlainServer:
-    """PostgreSQL as Debian ships it, in a directory of its own."""
-
-    def __enter__(self):
-        self.dir = new_dir()
-        self.bin = subprocess.check_output(["pg_config", "--bindir"], text=True).strip()
-        self.user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
-        if self.user:
-            subprocess.run(["chown", "postgres:", self.dir], check=True)
-        self.dsn = f"host={self.dir} user=postgres dbname=postgres"
-        self.ctl("initdb", "-D", f"{self.dir}/data", "-U", "postgres", "-N", "--locale=C", "-E", "UTF8")
-        with open(f"{self.dir}/data/postgresql.conf", "a", encoding="ascii") as conf:
-            conf.write(f"unix_socket_directories = '{self.dir}'\nlisten_addresses = ''\nfsync = off\n"
-                       "autovacuum = off\n")
-        self.ctl("pg_ctl", "-D", f"{self.dir}/data", "-w", "-l", f"{self.dir}/log", "start")
-        return self
-
-    def __exit__(self, *_):
-        self.ctl("pg_ctl", "-D", f"{self.dir}/data", "-w", "-m", "immediate", "stop")
-        subprocess.run(["rm", "-rf", self.dir], check=True)
-
-    def ctl(self, program, *arguments):
-        subprocess.run([*self.user, f"{self.bin}/{program}", *arguments], check=True, stdout=subprocess.DEVNULL,
-                       cwd=self.dir)
 
 
 def shown(places):
@@ -52,17 +24,9 @@ def shown(places):
                      for events in places for step, what, *lines in events)
 
 
-class Specs(unittest.TestCase):
+class Specs(SideBySide):
+    options = TIMEOUTS
     maxDiff = None
-
-    @classmethod
-    def setUpClass(cls):
-        plain = cls.enterClassContext(PlainServer())
-        cluster = cls.enterClassContext(Cluster(primaries=3, settings=("autovacuum=off",)))
-        cls.one = Servers([plain.dsn], TIMEOUTS)
-        cls.addClassCleanup(cls.one.close)
-        cls.several = Servers([cluster.dsn(k) for k in (1, 2, 3)], f"{TIMEOUTS} -c default_table_access_method=gcl")
-        cls.addClassCleanup(cls.several.close)
 
     def check(self, path):
         name = os.path.basename(path).removesuffix(".spec")

@@ -1,5 +1,5 @@
-"""Random schedules: several sessions step by step on one stock PostgreSQL server with heap tables, and on primaries with gcl
-tables, a session on each.  Who answers, with what, who waits, who goes on behind which step, and what is in the tables in the end:
+"""Random schedules: several sessions step by step on one stock PostgreSQL server with heap tables, and on three primaries
+with gcl tables.  Who answers, with what, who waits, who goes on behind which step, and what is in the tables in the end:
 all must be the same.
 
     SEED=N SEEDS=N SECONDS=N python3 schedules_test.py       seeds from N on; a seed's schedule is always the same
@@ -20,11 +20,10 @@ import time
 import unittest
 
 from interleaved import EVERYTHING, KEYS, ROWS, SETTINGS, TABLES, Player
-from isolation_test import PlainServer
-from runner import Servers
 from schedule import CANCEL, Deadlock, Differs, Play, check, finish, replay, shown
+from side_by_side import SideBySide
 
-from harness import Cluster, Hang  # isort: skip
+from harness import Hang  # isort: skip
 
 SEED = int(os.environ.get("SEED", 1))
 SEEDS = int(os.environ.get("SEEDS", 15))  # at least; and as many as SECONDS have time for
@@ -35,15 +34,12 @@ NAMES = ("one", "two", "three", "four")
 PACE = 0.2  # seconds between steps, when it is asked whether a difference is one of speed
 
 
-class Schedules(unittest.TestCase):
+class Schedules(SideBySide):
+    options = OPTIONS
+
     @classmethod
     def setUpClass(cls):
-        plain = cls.enterClassContext(PlainServer())
-        cluster = cls.enterClassContext(Cluster(primaries=3, settings=("autovacuum=off",)))
-        cls.one = Servers([plain.dsn], OPTIONS)
-        cls.addClassCleanup(cls.one.close)
-        cls.several = Servers([cluster.dsn(k) for k in (1, 2, 3)], f"{OPTIONS} -c default_table_access_method=gcl")
-        cls.addClassCleanup(cls.several.close)
+        super().setUpClass()
         for servers in (cls.one, cls.several):
             servers.session("main", 1).run(TABLES)
 
