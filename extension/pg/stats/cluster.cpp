@@ -24,11 +24,6 @@ namespace {
 constexpr int kFigures = 12 + 7 + 5 + 5;
 using Primary = Row<5 + 2 + kFigures>;
 
-void require_pool() {
-  if (node_pool() == nullptr)
-    ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("this server takes part in no gcl pool"));
-}
-
 const char* state_name(NodeInfo::State state) {
   switch (state) {
     case NodeInfo::State::kAbsent:
@@ -143,8 +138,7 @@ using namespace gcl;  // NOLINT: the functions below are PostgreSQL's, in the gl
 // One row per primary of the pool; the figures are NULL of one that has not said anything (yet).
 Datum gcl_stat_primaries(PG_FUNCTION_ARGS) {
   require_pool();
-  InitMaterializedSRF(fcinfo, 0);
-  auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  ReturnSetInfo* const result = rows_of(fcinfo);
   const Shared shared = look_at_pool();
   const TimestampTz now = GetCurrentTimestamp();
   for (uint32_t i = 0; i < node_pool()->nodes_max(); ++i) {
@@ -172,8 +166,7 @@ Datum gcl_stat_primaries(PG_FUNCTION_ARGS) {
 // Every counter of every primary.
 Datum gcl_stat_cluster_counters_get(PG_FUNCTION_ARGS) {
   require_pool();
-  InitMaterializedSRF(fcinfo, 0);
-  auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  ReturnSetInfo* const result = rows_of(fcinfo);
   for (uint32_t n = 0; n < node_pool()->nodes_max(); ++n) {
     const coherence::NodeId node{uint8_t(n)};
     const NodeInfo info = node_pool()->coherence_node().info(node);

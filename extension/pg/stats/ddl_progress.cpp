@@ -110,8 +110,7 @@ using namespace gcl;  // NOLINT: the functions below are PostgreSQL's, in the gl
 // While somebody has the DDL lock: a row for each primary whose answer its transaction needs, or a single one.
 Datum gcl_stat_ddl_get(PG_FUNCTION_ARGS) {
   (void)pool();
-  InitMaterializedSRF(fcinfo, 0);
-  auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  ReturnSetInfo* const result = rows_of(fcinfo);
   uint64_t since;
   const engine::DdlHolder holder = ddl_channel().holder(&since);
   if (!holder.held()) return Datum{0};

@@ -4,14 +4,12 @@
 
 #include "extension/engine/txn/txn_words.hpp"
 #include "extension/pg/backend.hpp"
+#include "extension/pg/stats/rows.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/wait_tag.hpp"
 
 extern "C" {
-#include "funcapi.h"
 #include "storage/proc.h"
-#include "utils/builtins.h"
-#include "utils/tuplestore.h"
 PG_FUNCTION_INFO_V1(gcl_stat_held_get);
 PG_FUNCTION_INFO_V1(gcl_stat_space_get);
 }
@@ -19,11 +17,6 @@ PG_FUNCTION_INFO_V1(gcl_stat_space_get);
 namespace gcl {
 
 namespace {
-
-void require_pool() {
-  if (node_pool() == nullptr)
-    ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("this server takes part in no gcl pool"));
-}
 
 struct Open {
   uint64_t snapshots = 0, transactions = 0, savepoints = 0, claims = 0, speculations = 0;
@@ -100,8 +93,7 @@ using namespace gcl;  // NOLINT: the functions below are PostgreSQL's, in the gl
 
 Datum gcl_stat_held_get(PG_FUNCTION_ARGS) {
   require_pool();
-  InitMaterializedSRF(fcinfo, 0);
-  ReturnSetInfo* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  ReturnSetInfo* const result = rows_of(fcinfo);
   const coherence::Held held = node_pool()->coherence_node().held();
   const Open open = open_now();
   const Waits own = own_waits_now();
@@ -132,11 +124,7 @@ Datum gcl_stat_held_get(PG_FUNCTION_ARGS) {
               {"waits for other primaries", own.waiting},
               {"DDL exchanges", own.exchanges},
               {"relations to be freed", garbage_now()}};
-  for (const auto& row : rows) {
-    Datum values[] = {CStringGetTextDatum(row.what), Int64GetDatum(int64(row.held))};
-    bool nulls[2] = {};
-    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-  }
+  for (const auto& row : rows) Row<2>().text(row.what).number(row.held).put(result);
   return Datum{0};
 }
 

@@ -137,8 +137,7 @@ using namespace gcl;  // NOLINT: the functions below are PostgreSQL's, in the gl
 
 Datum gcl_stat_hot_pages_get(PG_FUNCTION_ARGS) {
   (void)pool();
-  InitMaterializedSRF(fcinfo, 0);
-  auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  ReturnSetInfo* const result = rows_of(fcinfo);
   // First of all: what follows may send messages itself.
   auto* own = static_cast<HotPage*>(palloc(kOwnMax * sizeof(HotPage)));
   const uint32_t own_count = node_pool()->coherence_node().hot_pages(own, kOwnMax);

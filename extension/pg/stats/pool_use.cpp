@@ -46,8 +46,7 @@ using namespace gcl;  // NOLINT: the functions below are PostgreSQL's, in the gl
 // One row per gcl relation of this database that can be looked at without waiting.
 Datum gcl_stat_relations_get(PG_FUNCTION_ARGS) {
   (void)pool();
-  InitMaterializedSRF(fcinfo, 0);
-  auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  ReturnSetInfo* const result = rows_of(fcinfo);
   uint32_t count;
   const OurRelation* all = our_relations(&count);
   for (uint32_t i = 0; i < count; ++i) {
@@ -64,8 +63,7 @@ Datum gcl_stat_relations_get(PG_FUNCTION_ARGS) {
 // One row: of all pages of the pool.
 Datum gcl_stat_pages_get(PG_FUNCTION_ARGS) {
   (void)pool();
-  InitMaterializedSRF(fcinfo, 0);
-  auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  ReturnSetInfo* const result = rows_of(fcinfo);
   const bufmgr::PoolUse use = *until_done(nullptr, [] { return pool().use(session()); });
   Row<5>().number(use.pages).number(use.allocated()).number(use.free).number(use.kept).number(use.maps).put(result);
   return Datum{0};

@@ -12,6 +12,11 @@ extern "C" {
 
 namespace gcl {
 
+// ERROR (55000) if this server takes part in no pool.  Does not touch the pool.
+void require_pool();
+// Where the rows of the set-returning function that is being called go.
+ReturnSetInfo* rows_of(FunctionCallInfo fcinfo);
+
 template <int kColumns>
 class Row {
  public:

@@ -3,11 +3,9 @@
 
 #include "extension/pg/backend.hpp"
 #include "extension/pg/database_locale.hpp"
+#include "extension/pg/stats/rows.hpp"
 
 extern "C" {
-#include "funcapi.h"
-#include "utils/builtins.h"
-#include "utils/tuplestore.h"
 PG_FUNCTION_INFO_V1(gcl_stat_node_get);
 PG_FUNCTION_INFO_V1(gcl_stat_counters);
 PG_FUNCTION_INFO_V1(gcl_check_preloaded);
@@ -37,11 +35,6 @@ uint64_t sum(Count c) {
 }
 
 Datum number(uint64_t n) { return Int64GetDatum(int64(n)); }
-
-void require_pool() {
-  if (node_pool() == nullptr)
-    ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("this server takes part in no gcl pool"));
-}
 
 }  // namespace
 }  // namespace gcl
@@ -88,12 +81,9 @@ Datum gcl_stat_node_get(PG_FUNCTION_ARGS) {
 // All counters of this node, by name.
 Datum gcl_stat_counters(PG_FUNCTION_ARGS) {
   require_pool();
-  InitMaterializedSRF(fcinfo, 0);
-  ReturnSetInfo* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+  ReturnSetInfo* const result = rows_of(fcinfo);
   auto put = [&](const char* layer, const char* name, uint64_t value) {
-    Datum values[] = {CStringGetTextDatum(layer), CStringGetTextDatum(name), number(value)};
-    bool nulls[3] = {};
-    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+    Row<3>().text(layer).text(name).number(value).put(result);
   };
   for (int i = 0; i < coherence::kCounters; ++i) put("coherence", coherence::counter_name(Counter(i)), sum(Counter(i)));
   for (int i = 0; i < bufmgr::kCounts; ++i) put("bufmgr", bufmgr::count_name(Count(i)), sum(Count(i)));
