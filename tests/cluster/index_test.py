@@ -185,6 +185,29 @@ class Index(unittest.TestCase):
         self.assertEqual("500|125250", one.one("SELECT count(*), sum(k) FROM rebuilt WHERE k > 0"))
         self.assertEqual([["500"]] * 3, self.cluster.everywhere("SELECT count(*) FROM rebuilt"))
 
+    def test_a_million_rows_with_one_key(self):
+        self.one.run("CREATE TABLE many (k int, who int) USING gcl; CREATE INDEX many_k ON many (k);"
+                     "INSERT INTO many VALUES (6, 0), (8, 0)")
+        all_of_it = "SET enable_seqscan = off; SELECT k, who, count(*) FROM many WHERE k BETWEEN 6 AND 8 GROUP BY 1, 2 ORDER BY 1, 2"
+        writers = [self.cluster.session(k) for k in (1, 2, 3)]
+        for who, writer in enumerate(writers):
+            writer.send(f"INSERT INTO many SELECT 7, {who} FROM generate_series(1, 340000)")
+        for writer in writers:
+            writer.result()
+        every = ["6|0|1", "7|0|340000", "7|1|340000", "7|2|340000", "8|0|1"]
+        self.assertEqual([every] * 3, [writer.run(all_of_it) for writer in writers])
+        pages = int(self.one.one("SELECT pg_relation_size('many_k') / 8192"))
+        self.one.run("CREATE INDEX many_built ON many (k)")
+        self.assertLess(pages, 1.6 * int(self.one.one("SELECT pg_relation_size('many_built') / 8192")))
+        self.one.run("DROP INDEX many_built")
+        # Two of three rows go, wherever they are among the others.  The second VACUUM gives back the pages that the first emptied.
+        self.one.run("DELETE FROM many WHERE who <> 1; VACUUM many; VACUUM many")
+        left = ["7|1|340000"]
+        self.assertEqual([left] * 3, [writer.run(all_of_it) for writer in writers])
+        self.one.run("INSERT INTO many SELECT 7, 9 FROM generate_series(1, 600000)")
+        self.assertEqual([left + ["7|9|600000"]] * 3, [writer.run(all_of_it) for writer in writers])
+        self.assertLessEqual(int(self.one.one("SELECT pg_relation_size('many_k') / 8192")), pages * 1.1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,4 @@
 // Before a leaf is split: is it full of the dead?
-#include <algorithm>
 #include <type_traits>
 
 #include "extension/engine/blink/erase.hpp"
@@ -7,6 +6,7 @@
 namespace engine::blink {
 namespace {
 
+constexpr uint32_t kFirstSample = 4;  // one dead among them is reason to look at more
 constexpr uint32_t kSample = 16;
 constexpr uint32_t kWorthIt = 4;  // a leaf is gone through if one of this many of the sample is dead
 
@@ -18,8 +18,9 @@ struct Leaf {
 };
 static_assert(std::is_trivially_destructible_v<Leaf>);  // I-B1
 
-// Judges every `step`-th entry.  Returns how many were looked at.
-Result<uint32_t> judge(const Leaf& leaf, uint32_t step, DeadJudge& judge, DeadEntries& dead) {
+// Judges `sample` entries at most, evenly apart.  Returns how many were looked at.
+Result<uint32_t> judge(const Leaf& leaf, uint32_t sample, DeadJudge& judge, DeadEntries& dead) {
+  const uint32_t step = (leaf.head.count + sample - 1) / sample;
   uint32_t looked = 0;
   for (uint32_t i = 0; i < leaf.head.count; i += step, ++looked) {
     const Tid tid = leaf.tid(i);
@@ -43,16 +44,18 @@ Status clear_leaf(const Ground& g, PageId page, uint64_t version, DeadJudge& row
   if (!leaf.head.leaf() || leaf.head.version != version) return {};
   DeadEntries dead;
   dead.begin(page, version);
-  const uint32_t step = std::max(1u, leaf.head.count / kSample);
+  if (auto looked = judge(leaf, kFirstSample, rows, dead); !looked) return looked.error();
+  if (dead.count == 0) return {};
+  dead.begin(page, version);
   uint32_t sampled = 0;
-  if (auto looked = judge(leaf, step, rows, dead); !looked)
+  if (auto looked = judge(leaf, kSample, rows, dead); !looked)
     return looked.error();
   else
     sampled = *looked;
   if (dead.count == 0 || dead.count * kWorthIt < sampled) return {};
-  if (step > 1) {
+  if (sampled < leaf.head.count) {
     dead.begin(page, version);
-    if (auto looked = judge(leaf, 1, rows, dead); !looked) return looked.error();
+    if (auto looked = judge(leaf, leaf.head.count, rows, dead); !looked) return looked.error();
   }
   auto erased = erase(g, dead);
   if (!erased) return erased.error() == Errc::kRestart ? Status{} : Status(erased.error());

@@ -1,5 +1,8 @@
 #include "extension/engine/blink/insert.hpp"
 
+#include <algorithm>
+#include <type_traits>
+
 #include "extension/engine/blink/erase.hpp"
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/scan.hpp"
@@ -12,11 +15,26 @@ using bufmgr::MiniTransaction;
 
 enum class Put : uint8_t { kDone, kMoved, kFull };
 
-// The leaf where a unique key's entries begin, and its version when the probes began.  Invalid: no gate to pass.
+// The leaf where a unique key's entries begin, as it was when the probes began.  Plain data.
 struct Gate {
-  PageId page;
+  PageId page;  // invalid: no gate to pass
   uint64_t version = 0;
+  uint64_t admitted = 0;  // Special::gate
+  PageId right;
+  bool all_here = false;  // in this version no other leaf has entries with the key, nor room for them
+  uint32_t count = 0;
+  uint64_t shown[kPerPageMax];  // tids of the entries with the key in this leaf, packed, ascending
+  void begin(const Gap& gap, const Head& head) {
+    page = gap.page, version = gap.version;
+    admitted = head.special.gate, right = head.special.right;
+    all_here = false, count = 0;
+  }
+  bool showed(Tid tid) const { return std::binary_search(shown, shown + count, tid.packed()); }
+  uint32_t shown_before(Tid tid) const {
+    return uint32_t(std::lower_bound(shown, shown + count, tid.packed()) - shown);
+  }
 };
+static_assert(std::is_trivially_destructible_v<Gate>);  // I-B1
 
 // Where a full leaf would have taken the entry.
 struct Crowd {
@@ -102,13 +120,18 @@ Status erase_batch(const Ground& g, DeadEntries& dead) {
   return done || done.error() == Errc::kRestart ? Status{} : Status(done.error());
 }
 
-// Shows the caller every entry with the key.  `gate`: where they begin, if known.  kRestart: the caller waited.
-// The dead ones met on the way leave, so that the next who comes does not meet them again.
-Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const void* search, PageId gate,
+Range equal_to(const void* search) {
+  return {.low = {.search = search, .complete = true}, .high = {.search = search, .complete = true}};
+}
+
+// Shows the caller every entry with the key.  `gate`: where they begin (may be null).  kRestart: the caller waited, or
+// the gate has changed before the first was shown.  The dead ones met on the way leave, so that the next who comes does
+// not meet them again.
+Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const void* search, Gate* gate,
                  UniqueProbe& probe, InsertResult& result) {
   DeadEntries dead;
   Scan scan(tree, *g.session, compare);
-  scan.reset({.low = {.search = search, .complete = true}, .high = {.search = search, .complete = true}}, gate);
+  scan.reset(equal_to(search), gate != nullptr ? gate->page : PageId{});
   for (;;) {
     Entry entry;
     bool more = false;
@@ -116,7 +139,13 @@ Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const v
       return next.error();
     else
       more = *next;
-    if (!more) return erase_batch(g, dead);
+    const bool in_gate = gate != nullptr && scan.leaf() == gate->page;
+    if (in_gate && scan.leaf_version() != gate->version) return Errc::kRestart;
+    if (!more) {
+      if (in_gate) gate->all_here = true;
+      return erase_batch(g, dead);
+    }
+    if (in_gate) gate->shown[gate->count++] = entry.tid.packed();
     Verdict verdict;
     if (auto seen = probe.probe(entry); !seen)
       return seen.error();
@@ -136,6 +165,43 @@ Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const v
   }
 }
 
+// The leaf at `a` has changed since the probes ran.  `passed`: but only by other keys' entries, and by entries that
+// went; then its present version is as good as the one it had.  Entries of the key that came would be among those it
+// has now; or have been admitted, or have moved on with a split: both show (README, "Unique").
+Status pass_again(const Tree& tree, const Ground& g, Comparator& compare, const void* search, const Attempt& a,
+                  Gate& gate, bool& passed) {
+  passed = false;
+  const Special& now = a.head.special;
+  if (gate.page != a.gap.page || gate.right != now.right || gate.admitted != now.gate) return {};
+  Scan scan(tree, *g.session, compare);
+  scan.reset(equal_to(search), gate.page);
+  while (a.gap.after.bytes != 0) {
+    Entry entry;
+    bool more = false;
+    if (auto next = scan.next(entry); !next)
+      return next.error();
+    else
+      more = *next;
+    if (!more || scan.leaf() != gate.page) break;
+    if (scan.leaf_version() != a.gap.version || !gate.showed(entry.tid)) return {};
+  }
+  gate.version = a.gap.version;
+  gate.all_here = false;
+  passed = true;
+  return {};
+}
+
+// Brings `gate` and `result` up to date for the gap at `a`, where entries with the key may begin.
+Status pass_gate(const Tree& tree, const Ground& g, Comparator& compare, const void* search, const Attempt& a,
+                 UniqueProbe& probe, Gate& gate, InsertResult& result) {
+  bool passed = false;
+  if (gate.page.valid()) GCL_TRY(pass_again(tree, g, compare, search, a, gate, passed));
+  if (passed) return {};
+  result = {};
+  gate.begin(a.gap, a.head);
+  return probe_all(tree, g, compare, search, &gate, probe, result);
+}
+
 }  // namespace
 
 Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const void* search,
@@ -147,25 +213,31 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
   const EntryImage entry = EntryImage::leaf(key, tid);
   const Seek place = Seek::exact(search, tid);
   Attempt a;
+  InsertResult result;
+  Gate gate;
   for (;;) {
-    InsertResult result;
-    Gate gate;
     bool found = false;
     if (unique != Unique::kNo) {
       if (const Status s = find_place(g, compare, Seek::before(search, true), root_, a); !s) return s.error();
-      found = true;
-      if (key_may_be_there(compare, search, a.gap)) {
-        gate = {a.gap.page, a.gap.version};
-        const Status s = probe_all(*this, g, compare, search, gate.page, *probe, result);
-        if (s.error() == Errc::kRestart) continue;
+      found = !key_may_be_there(compare, search, a.gap);
+      if (found) {
+        result = {};
+        gate.page = {};
+      } else {
+        const Status s = pass_gate(*this, g, compare, search, a, *probe, gate, result);
+        if (s.error() == Errc::kRestart) {
+          gate.page = {};
+          if (session.interrupted()) return Errc::kInterrupted;
+          continue;
+        }
         if (!s) return s.error();
         if (!result.unique && unique == Unique::kCheck) return result;
-        found = false;  // the place is somewhere among the equal ones
+        found = gate.all_here;  // the place among its equals is in the gate, and known as long as that is passed
+        if (found) a.gap.index += gate.shown_before(tid);
       }
     }
     if (!found)
-      if (const Status s = find_place(g, compare, place, gate.page.valid() ? gate.page : root_, a); !s)
-        return s.error();
+      if (const Status s = find_place(g, compare, place, root_, a); !s) return s.error();
     Put outcome = Put::kMoved;
     Crowd full;
     if (auto done = put(g, gate, a.gap, entry, full); !done)
@@ -191,7 +263,7 @@ Result<InsertResult> Tree::check_unique(Session& session, Comparator& compare, c
   const Ground g{pool_, &session, meta_, root_};
   for (;;) {
     InsertResult result;
-    const Status s = probe_all(*this, g, compare, search, {}, probe, result);
+    const Status s = probe_all(*this, g, compare, search, nullptr, probe, result);
     if (s) return result;
     if (s.error() != Errc::kRestart) return s.error();
   }

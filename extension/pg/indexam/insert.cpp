@@ -86,13 +86,19 @@ class RowsJudge final : public engine::blink::DeadJudge {
  public:
   RowsJudge(Relation table, Relation index) : table_(table), index_(index) {}
   Result<bool> dead_to_all(Tid tid) override {
-    if (!asked_) until_ok(index_, [] { return txns().refresh_horizon(); });
+    RowProbe row = look(tid);
+    if (row.kind != RowProbe::kDead || row.dead_to_all || asked_) return row.dead_to_all;
+    until_ok(index_, [] { return txns().refresh_horizon(); });
     asked_ = true;
-    count_looks(index_);
-    return until_done(table_, [&] { return heap_of(table_).probe(tid); })->dead_to_all;
+    return look(tid).dead_to_all;
   }
 
  private:
+  RowProbe look(Tid tid) {
+    count_looks(index_);  // so far
+    return *until_done(table_, [&] { return heap_of(table_).probe(tid); });
+  }
+
   Relation table_;
   Relation index_;
   bool asked_ = false;  // how far the horizon has come
