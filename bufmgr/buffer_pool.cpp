@@ -59,9 +59,9 @@ Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, b
   }
 }
 
-Result<SharedGuard> BufferPool::fix_shared(Session& session, PageId page) {
+Result<SharedGuard> BufferPool::fix_shared(Session& session, PageId page, Intent intent) {
   return fix<SharedGuard>(
-      session, page, [&](Line& line) { return session.coherence_.lock_shared(line, page); }, false);
+      session, page, [&](Line& line) { return session.coherence_.lock_shared(line, page, intent); }, false);
 }
 
 Result<ExclusiveGuard> BufferPool::fix_exclusive(Session& session, PageId page) {
@@ -94,12 +94,12 @@ OptimisticGuard BufferPool::peek(Session& session, PageId page) noexcept {
   return guard;
 }
 
-Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page) {
+Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page, Intent intent) {
   const WaitCheck check(session, page);  // a hit, too: it is one by chance
   for (;;) {
     if (OptimisticGuard guard = peek(session, page)) return guard;
     check.again();
-    auto turn = fix_shared(session, page);
+    auto turn = fix_shared(session, page, intent);
     if (!turn) return turn.error();
     session.note_look_again();
     // While we hold the latch nobody writes: what is seen now is good until we look again.
@@ -110,7 +110,7 @@ Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page
 }
 
 template <class Copy>
-Status BufferPool::copy_with(Session& session, PageId page, const Copy& copy) {
+Status BufferPool::copy_with(Session& session, PageId page, Intent intent, const Copy& copy) {
   const WaitCheck check(session, page);
   session.counts_.add(Count::kCopies);
   for (int i = 0; i < kOptimisticTries; ++i) {
@@ -121,18 +121,18 @@ Status BufferPool::copy_with(Session& session, PageId page, const Copy& copy) {
     session.note_look_again();  // a next one follows
   }
   check.again();
-  auto turn = fix_shared(session, page);
+  auto turn = fix_shared(session, page, intent);
   if (!turn) return turn.error();
   copy(turn->bytes_);
   return {};
 }
 
 Status BufferPool::copy_page(Session& session, PageId page, void* to) {
-  return copy_with(session, page, [to](const std::byte* from) { copy_whole_page(to, from); });
+  return copy_with(session, page, Intent::kRead, [to](const std::byte* from) { copy_whole_page(to, from); });
 }
 
-Status BufferPool::copy_parts(Session& session, PageId page, std::byte* to) {
-  return copy_with(session, page, [to](const std::byte* from) { copy_page_parts(to, from); });
+Status BufferPool::copy_parts(Session& session, PageId page, std::byte* to, Intent intent) {
+  return copy_with(session, page, intent, [to](const std::byte* from) { copy_page_parts(to, from); });
 }
 
 Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGuard& look) {

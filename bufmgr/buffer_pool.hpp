@@ -36,6 +36,7 @@
 
 namespace bufmgr {
 
+using coherence::Intent;
 using coherence::Lsn;
 using coherence::MemoryNodeId;
 using coherence::NodeId;
@@ -113,7 +114,8 @@ class BufferPool final : public coherence::FrameDirectory {
   // --- pages -------------------------------------------------------------------------------------------------------
   // Wait for peers as long as it takes: bounded by the fence, interrupted by the session's host.  kNotFound: the pool
   // has no such page (a number read optimistically may be anything).
-  Result<SharedGuard> fix_shared(Session&, PageId);
+  // `intent`: whether the page is about to be written (what a miss brings; coherence/session.hpp).
+  Result<SharedGuard> fix_shared(Session&, PageId, Intent intent = Intent::kRead);
   Result<ExclusiveGuard> fix_exclusive(Session&, PageId);
   // Never wait: kWouldBlock if the page is not here in the right mode or is latched (G3).
   Result<ExclusiveGuard> try_exclusive(Session&, PageId);
@@ -121,13 +123,13 @@ class BufferPool final : public coherence::FrameDirectory {
   // The optimistic way: an empty guard if the page is not cached here, readable and unlatched.
   OptimisticGuard peek(Session&, PageId) noexcept;
   // Brings the page here, then peeks; loops until it succeeds (a writer's turn is awaited).
-  Result<OptimisticGuard> fix_optimistic(Session&, PageId);
+  Result<OptimisticGuard> fix_optimistic(Session&, PageId, Intent intent = Intent::kRead);
   // Copies a whole valid page into `to` (8-aligned, kPageSize bytes), optimistically first, under a shared guard
   // otherwise.
   Status copy_page(Session&, PageId, void* to);
   // The same without what lies between `lower` and `upper`, which stays as it was in `to`; of an unused page, the
   // header.
-  Status copy_parts(Session&, PageId, std::byte* to);
+  Status copy_parts(Session&, PageId, std::byte* to, Intent intent = Intent::kRead);
   // Exclusive, if nothing changed since the optimistic guard was made; kRestart otherwise.
   Result<ExclusiveGuard> upgrade(Session&, const OptimisticGuard&);
 
@@ -176,7 +178,7 @@ class BufferPool final : public coherence::FrameDirectory {
   template <class Guard, class Lock>
   Result<Guard> fix(Session&, PageId, const Lock&, bool exclusive);
   template <class Copy>
-  Status copy_with(Session&, PageId, const Copy&);
+  Status copy_with(Session&, PageId, Intent, const Copy&);
   Result<coherence::Line*> bring_line(Session&, PageId);
   Result<uint32_t> take_frame(Session&);
   Result<PageId> allocate_on(Session&, MemoryNodeId, uint32_t count, PageUse);

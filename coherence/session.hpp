@@ -28,6 +28,11 @@
 
 namespace coherence {
 
+// What a page is read for.  Who is about to write it becomes its owner when he has to fetch it anyway: a shared copy
+// would cost the upgrade later, and messages to all who share it.  A page that is here is read as it is; one that was
+// not written the last time, too.
+enum class Intent : uint8_t { kRead, kWrite };
+
 class Session {
  public:
   Session(Node& node, SessionId id, Interrupts* interrupts);  // interrupts may be null
@@ -35,13 +40,13 @@ class Session {
   Session(const Session&) = delete;
 
   // --- latches -------------------------------------------------------------------------------------------------------
-  Status lock_shared(Line& line, PageId page) {
+  Status lock_shared(Line& line, PageId page, Intent intent = Intent::kRead) {
     if (hit_shared(line)) return line.page() == page ? Status() : wrong_page_shared(line);
-    return lock_slow(line, page, false);
+    return lock_slow(line, page, false, intent);
   }
   Status lock_exclusive(Line& line, PageId page) {
     if (hit_exclusive(line)) return line.page() == page ? Status() : wrong_page_exclusive(line);
-    return lock_slow(line, page, true);
+    return lock_slow(line, page, true, Intent::kWrite);
   }
   // kWouldBlock unless it is a hit (or gamma allows one more local turn).
   Status try_lock_shared(Line& line, PageId page) {
@@ -98,6 +103,9 @@ class Session {
   // a signal, or with kFenced.  One process of the node at a time.
   Status serve(uint32_t ms);
 
+  // For who has just flushed the log: answers what waited for that, sooner than the worker.
+  void serve_flushed() noexcept;
+
   Memory& memory() { return memory_; }
   Node& node() { return node_; }
   SessionId id() const { return id_; }
@@ -141,7 +149,8 @@ class Session {
 
   // session_lock.cpp: between the processes of this node
   enum class Entry : uint8_t { kEntered, kFetch, kBlocked };
-  Status lock_slow(Line& line, PageId page, bool exclusive);
+  Status lock_slow(Line& line, PageId page, bool exclusive, Intent intent);
+  static bool worth_owning(Line& line) noexcept;
   Status try_slow(Line& line, PageId page, bool exclusive);
   Entry try_enter(Line& line, bool exclusive, bool may_fetch) noexcept;
   bool take_turn(Line& line) noexcept;
@@ -184,7 +193,7 @@ class Session {
 
   // session_serve.cpp
   bool drain_inbox() noexcept;
-  bool drain_parked() noexcept;
+  bool drain_parked(bool worker) noexcept;
   bool drain_abandoned() noexcept;
   void watch() noexcept;
   bool nothing_to_do(bool waiting) noexcept;

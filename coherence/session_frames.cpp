@@ -20,6 +20,7 @@ void Session::assign(Line& line, PageId page) {
     line.page_.store(page.raw, std::memory_order_relaxed);
     line.lsn_.store(0, std::memory_order_relaxed);
     line.first_change_.store(Line::kNoChange, std::memory_order_relaxed);
+    line.taken_to_write_.store(false, std::memory_order_relaxed);
     for (auto& d : line.dirty_) d.store(0, std::memory_order_relaxed);
   }
   end_latch(line, LatchEnd::kRelease, Memo::kInvalid);

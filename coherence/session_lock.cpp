@@ -38,7 +38,7 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
 
 Session::~Session() { slot_.in_use.store(0, std::memory_order_release); }
 
-Status Session::lock_slow(Line& line, PageId page, bool exclusive) {
+Status Session::lock_slow(Line& line, PageId page, bool exclusive, Intent intent) {
   for (;;) {
     if (line.page() != page) return Errc::kRestart;
     if (node_.fenced()) return Errc::kFenced;
@@ -50,8 +50,11 @@ Status Session::lock_slow(Line& line, PageId page, bool exclusive) {
       case Entry::kFetch: {
         RequestSlot* slot = line.page() == page ? take_slot() : nullptr;
         if (slot) {
-          start(line, *slot, exclusive);
-          return await(line, *slot);
+          const bool own = exclusive || (intent == Intent::kWrite && worth_owning(line));
+          start(line, *slot, own);
+          GCL_TRY(await(line, *slot));
+          if (own && !exclusive) downgrade(line);
+          return {};
         }
         end_latch(line, LatchEnd::kRelease, line.memo());
         settle(line);
@@ -63,6 +66,13 @@ Status Session::lock_slow(Line& line, PageId page, bool exclusive) {
         break;
     }
   }
+}
+
+// Whether what a reader said of his intent came true when he last had the page for it.
+bool Session::worth_owning(Line& line) noexcept {
+  if (line.taken_to_write_.load(std::memory_order_relaxed)) return false;
+  line.taken_to_write_.store(true, std::memory_order_relaxed);
+  return true;
 }
 
 Status Session::try_slow(Line& line, PageId page, bool exclusive) {

@@ -21,7 +21,7 @@ Status Session::serve(uint32_t ms) {
     if (node_.fenced()) return Errc::kFenced;
     uint32_t seen = arena.bell.load(std::memory_order_acquire);
     bool busy = drain_inbox();
-    bool waiting = drain_abandoned() | drain_parked();  // both look again at every round
+    bool waiting = drain_abandoned() | drain_parked(true);  // both look again at every round
     uint64_t now = monotonic_ns();
     if (now >= end || (interrupts_ && interrupts_->pending())) return {};
     if (busy) continue;
@@ -66,14 +66,14 @@ void Session::help() noexcept {
 }
 
 // Looks after every line where requests are parked; whether some still are.
-bool Session::drain_parked() noexcept {
+bool Session::drain_parked(bool worker) noexcept {
   if (node_.arena_->parked_any.exchange(0, std::memory_order_seq_cst) == 0) return false;
   bool remain = false;
   for (uint32_t w = 0; w * 64 < node_.frames(); w++) {
     if (node_.parked_[w].load(std::memory_order_relaxed) == 0) continue;
     for (uint64_t bits = node_.parked_[w].exchange(0, std::memory_order_acq_rel); bits; bits &= bits - 1) {
       Line& line = node_.line(w * 64 + uint32_t(std::countr_zero(bits)));
-      serve_parked(line, true);
+      serve_parked(line, worker);
       bool still;
       {
         SpinGuard guard(line.spin_, node_.fence_);
@@ -84,6 +84,10 @@ bool Session::drain_parked() noexcept {
     }
   }
   return remain;
+}
+
+void Session::serve_flushed() noexcept {
+  if (node_.arena_->parked_any.load(std::memory_order_relaxed) != 0) drain_parked(false);
 }
 
 // Goes on with operations whose callers left; whether some still wait.

@@ -50,6 +50,7 @@ class alignas(64) Line {
     for (int i = 0; i < 2; i++)
       dirty_[i].store(dirty_[i].load(std::memory_order_relaxed) | mask[i], std::memory_order_relaxed);
     lsn_.store(lsn.value, std::memory_order_relaxed);
+    if (taken_to_write_.load(std::memory_order_relaxed)) taken_to_write_.store(false, std::memory_order_relaxed);
   }
   // A hint was stored in bytes [offset, offset + 8).  REQUIRES: shared latch, memo M.  Neither logged nor ringed.
   void note_stamp(uint32_t offset) noexcept {
@@ -80,8 +81,9 @@ class alignas(64) Line {
   std::atomic<uint64_t> dirty_[2];
   std::atomic<uint64_t> lsn_;
   std::atomic<uint64_t> first_change_;
-  std::atomic<uint32_t> wake_;   // futex word of local waiters
-  std::atomic<uint32_t> turns_;  // local turns taken while a request was parked
+  std::atomic<uint32_t> wake_;        // futex word of local waiters
+  std::atomic<uint32_t> turns_;       // local turns taken while a request was parked
+  std::atomic<bool> taken_to_write_;  // by Intent::kWrite, and not changed since
   // Protocol side, not touched by hits:
   alignas(64) std::atomic<uint32_t> spin_;
   uint16_t op_slot_;               // request slot of the operation: session * kSlotsPerSession + n

@@ -42,6 +42,29 @@ class Coherence(unittest.TestCase):
         for answer in self.cluster.everywhere("SELECT sum(n), count(*) FROM counter"):
             self.assertEqual([f"{3 * rounds}|4"], answer)
 
+    def test_a_row_that_primaries_update_in_turns_costs_one_exchange_each(self):
+        self.cluster.sql(1, "CREATE TABLE turns (id int PRIMARY KEY, n int) USING gcl WITH (fillfactor = 50)")
+        self.cluster.sql(1, "INSERT INTO turns SELECT i, 0 FROM generate_series(1, 2000) i")
+        sessions = [self.cluster.session(k) for k in (1, 2)]
+        sent = "SELECT counter, value FROM gcl_stat_counters() WHERE counter IN ('peer_rd_sent', 'peer_wr_sent', 'peer_inv_sent')"
+
+        def asked(session):
+            return {name: int(value) for name, value in (row.split("|") for row in session.run(sent))}
+
+        def update(session):
+            session.run("UPDATE turns SET n = n + 1 WHERE id = 7")
+
+        for session in sessions * 2:  # all they need besides is there
+            update(session)
+        before = [asked(session) for session in sessions]
+        for session in sessions * 10:
+            update(session)
+        for session, was in zip(sessions, before):
+            new = {name: value - was[name] for name, value in asked(session).items()}
+            self.assertEqual(10, new["peer_wr_sent"], new)
+            self.assertLess(new["peer_rd_sent"] + new["peer_inv_sent"], 5, new)  # now and then some other page
+        self.assertEqual([["24"]] * 3, self.cluster.everywhere("SELECT n FROM turns WHERE id = 7"))
+
     def test_unique_key_inserted_everywhere_is_accepted_once(self):
         self.cluster.sql(1, "CREATE TABLE once (id int PRIMARY KEY, node int) USING gcl")
         won = []

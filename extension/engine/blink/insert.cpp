@@ -92,7 +92,7 @@ Status find_place(const Ground& g, Comparator& compare, const Seek& seek, PageId
   for (;;) {
     PageId incomplete;
     GCL_TRY(descend(*g.pool, *g.session, compare, seek, from, 0, &a.path, a.no_pages ? nullptr : &incomplete, a.look,
-                    a.head));
+                    a.head, Intent::kWrite));
     if (incomplete.valid()) {
       const Status completed = complete_split(g, incomplete, a.path);
       a.no_pages = completed.error() == Errc::kNoSpace;

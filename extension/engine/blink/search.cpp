@@ -43,7 +43,7 @@ int order(Comparator& compare, const Seek& seek, std::span<const std::byte> key)
   return order_of_equals(seek, key.data());
 }
 
-Status Look::at(BufferPool& pool, Session& session, PageId id) {
+Status Look::at(BufferPool& pool, Session& session, PageId id, Intent intent) {
   if (id != id_) failures_ = 0;
   id_ = id;
   if (failures_ >= kOptimisticTriesMax) {
@@ -54,7 +54,7 @@ Status Look::at(BufferPool& pool, Session& session, PageId id) {
     source_ = Source::optimistic(guard);
     return {};
   }
-  auto guard = pool.fix_optimistic(session, id);
+  auto guard = pool.fix_optimistic(session, id, intent);
   if (!guard) return guard.error();
   source_ = Source::optimistic(*guard);
   return {};
@@ -209,11 +209,12 @@ Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& lo
 }
 
 Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& seek, PageId from, uint16_t level,
-               Path* path, PageId* incomplete, Look& look, Head& head) {
+               Path* path, PageId* incomplete, Look& look, Head& head, Intent intent) {
   if (incomplete != nullptr) *incomplete = {};
   PageId page = from;
+  bool wanted = false;  // whether it is of the wanted level
   for (;;) {
-    if (const Status s = look.at(pool, session, page); !s) return s;
+    if (const Status s = look.at(pool, session, page, wanted ? intent : Intent::kRead); !s) return s;
     PageId next;
     bool unfinished;
     const Errc e = step(compare, seek, level, incomplete != nullptr, look.source(), head, next, unfinished);
@@ -229,6 +230,7 @@ Status descend(BufferPool& pool, Session& session, Comparator& compare, const Se
       return {};
     }
     if (!next.valid()) return {};
+    wanted = next != head.special.right ? head.special.level == level + 1 : head.special.level == level;
     page = next;
   }
 }

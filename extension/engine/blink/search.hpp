@@ -34,7 +34,7 @@ struct Path {
 // Looks at one page: optimistically, and after many failures on a private copy made under a shared guard.
 class Look {
  public:
-  Status at(BufferPool& pool, Session& session, PageId id);
+  Status at(BufferPool& pool, Session& session, PageId id, Intent intent = Intent::kRead);
   // To be called when validate() failed, before at() again.
   void failed() noexcept { ++failures_; }
   const Source& source() const { return source_; }
@@ -57,9 +57,10 @@ Errc beyond(Comparator& compare, const Seek& seek, const Source& page, const Hea
 inline Errc torn_or_corrupt(const Source& page) { return page.validate() ? Errc::kCorrupt : Errc::kRestart; }
 
 // Leaves `look` and `head` at the page of `level` that covers the place.  `path` (may be null) learns the inner pages.
-// With `incomplete`: stops at the first page met whose split is not complete, and names it there.
+// With `incomplete`: stops at the first page met whose split is not complete, and names it there.  `intent`: what
+// the page of `level` is wanted for.
 Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& seek, PageId from, uint16_t level,
-               Path* path, PageId* incomplete, Look& look, Head& head);
+               Path* path, PageId* incomplete, Look& look, Head& head, Intent intent = Intent::kRead);
 
 // The head of a page as it is at one moment.
 Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& look, Head& head);

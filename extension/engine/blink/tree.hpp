@@ -29,6 +29,7 @@
 namespace engine::blink {
 
 using bufmgr::BufferPool;
+using bufmgr::Intent;
 using bufmgr::Session;
 using coherence::Errc;
 using coherence::PageId;

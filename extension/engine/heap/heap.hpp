@@ -27,6 +27,8 @@
 
 namespace engine {
 
+using bufmgr::Intent;
+
 // A relation of the pool is named by its header page; the low 32 bits of the page number stand in every page of it.
 struct RelationId {
   PageId header;
@@ -156,8 +158,9 @@ class Heap {
   // ------------------------------------------------------------- The version named, if the snapshot sees it.
   // SnapshotKind::kDirty waits inside.
   Result<RowRead> fetch(Tid tid, const Snapshot& snapshot, std::byte* to);
-  // The version that the snapshot sees among those an index entry leads to.
-  Result<RowRead> fetch_chain(Tid root, const Snapshot& snapshot, std::byte* to);
+  // The version that the snapshot sees among those an index entry leads to.  `intent`: whether it is about to be
+  // written.
+  Result<RowRead> fetch_chain(Tid root, const Snapshot& snapshot, std::byte* to, Intent intent = Intent::kRead);
   Result<bool> satisfies(Tid tid, const Snapshot& snapshot);
   // The newest version that the snapshot sees, following updates from `tid` (PostgreSQL's currtid).
   Result<Tid> latest(Tid tid, const Snapshot& snapshot);
@@ -176,7 +179,7 @@ class Heap {
   Result<uint32_t> block_of(PageId page);
   Result<HeapPages> pages();
   // Copies the page and lists the rows that the snapshot sees.
-  Status read_block(uint32_t block, const Snapshot& snapshot, PageRows& to);
+  Status read_block(uint32_t block, const Snapshot& snapshot, PageRows& to, Intent intent = Intent::kRead);
   // Copies the page and lists all row versions there are; `live[i]` and `mine[i]` describe offset[i] (ANALYZE).
   Status sample_block(uint32_t block, PageRows& to, Liveness* live, bool* mine);
   // roots[line] = the line pointer an index entry for that row has (its own or its chain's root); 0: none.
@@ -239,10 +242,11 @@ class Heap {
   OwnStep own_step(const LockTry& lock) const;
   Result<Verdict> lock_newer(const LockTry& origin, Facts& facts);
   // reading
-  Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to);
+  Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent);
   Result<bool> probe_alone(PageId page, Tid root, RowProbe* found);
   Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, TxnId* running);
-  Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, TxnId* running);
+  Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent,
+                            TxnId* running);
   void stamp_one(PageId page, uint16_t number, Line line, const RowHeader& row);
   bool stamp_row(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
   void stamp(PageId page, const std::byte* copy, const uint16_t* lines, int count);

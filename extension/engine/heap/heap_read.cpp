@@ -68,19 +68,19 @@ bool made_by(const RowHeader& row, TxnId id) {
 }  // namespace
 
 Result<RowRead> Heap::fetch(Tid tid, const Snapshot& snapshot, std::byte* to) {
-  return read_row(tid, false, snapshot, to);
+  return read_row(tid, false, snapshot, to, Intent::kRead);
 }
 
-Result<RowRead> Heap::fetch_chain(Tid root, const Snapshot& snapshot, std::byte* to) {
-  return read_row(root, true, snapshot, to);
+Result<RowRead> Heap::fetch_chain(Tid root, const Snapshot& snapshot, std::byte* to, Intent intent) {
+  return read_row(root, true, snapshot, to, intent);
 }
 
-Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to) {
+Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent) {
   auto page = page_of(tid.block);
   if (!page) return not_found(page.error()) ? Result<RowRead>(RowRead{}) : page.error();
   for (Settling settling(txns_);;) {
     TxnId running{};
-    auto read = read_once(*page, tid, chain, snapshot, to, &running);
+    auto read = read_once(*page, tid, chain, snapshot, to, intent, &running);
     if (!read || !running.valid()) return read;
     RowHeader row;
     std::memcpy(&row, to, sizeof row);
@@ -90,9 +90,9 @@ Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, st
 
 // The first version alone, without a shared write; the rest of a chain on a copy of the page.
 Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
-                                TxnId* running) {
+                                Intent intent, TxnId* running) {
   for (int i = 0; i < kOptimisticTries; ++i) {
-    auto look = txns_.pool().fix_optimistic(txns_.session(), page);
+    auto look = txns_.pool().fix_optimistic(txns_.session(), page, intent);
     if (!look) return look.error();
     Line line = line_seen(*look, tid.offset);
     if (!line.sane()) {
@@ -280,12 +280,12 @@ Result<bool> Heap::dead_to_all(Tid root) {
   return true;
 }
 
-Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to) {
+Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to, Intent intent) {
   to.block = block;
   to.count = 0;
   auto page = page_of(block);
   if (!page) return page.error();
-  GCL_TRY(txns_.pool().copy_parts(txns_.session(), *page, to.page));
+  GCL_TRY(txns_.pool().copy_parts(txns_.session(), *page, to.page, intent));
   HeapPage view(to.page);
   uint16_t hints[kLinesMax];
   int hint_count = 0;

@@ -13,10 +13,17 @@ namespace {
 struct Fetch {
   IndexFetchTableData base;  // first: PostgreSQL's view
   engine::Heap* heap;
+  engine::Intent intent;
   alignas(8) std::byte row[engine::kRowBytesMax];
 };
 
 }  // namespace
+
+engine::Intent intent_with(Relation rel) {
+  const bool writes =
+      CheckRelationLockedByMe(rel, RowExclusiveLock, false) || CheckRelationLockedByMe(rel, RowShareLock, false);
+  return writes ? engine::Intent::kWrite : engine::Intent::kRead;
+}
 
 IndexFetchTableData* gcl_index_fetch_begin(Relation rel) {
   engine::Heap& heap = heap_of(rel);
@@ -24,6 +31,7 @@ IndexFetchTableData* gcl_index_fetch_begin(Relation rel) {
   Fetch* fetch = static_cast<Fetch*>(palloc(sizeof(Fetch)));
   fetch->base.rel = rel;
   fetch->heap = &heap;
+  fetch->intent = intent_with(rel);
   return &fetch->base;
 }
 
@@ -38,7 +46,8 @@ bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot 
   const engine::Snapshot seen = engine_snapshot(snapshot);
   // The slot may still point to the row of the last call.
   ExecClearTuple(slot);
-  const RowRead read = *until_done(data->rel, [&] { return fetch.heap->fetch_chain(tid_of(tid), seen, fetch.row); });
+  const RowRead read =
+      *until_done(data->rel, [&] { return fetch.heap->fetch_chain(tid_of(tid), seen, fetch.row, fetch.intent); });
   if (!read.found) {
     if (all_dead != nullptr) *all_dead = *until_done(data->rel, [&] { return fetch.heap->dead_to_all(tid_of(tid)); });
     return false;

@@ -24,6 +24,7 @@ struct Scan {
   TableScanDescData base;  // first: PostgreSQL's view
   engine::Heap* heap;
   engine::Snapshot snapshot;
+  engine::Intent intent;
   bool started;
   bool exhausted;
   uint32_t blocks;  // in `block`, ascending: used when the scan started
@@ -65,6 +66,8 @@ bool is_used(const Scan& scan, uint32_t block) {
 
 void start(Scan& scan) {
   list_blocks(scan);
+  // A table of one page is written where it is read.
+  scan.intent = scan.blocks <= 1 ? intent_with(scan.rel()) : engine::Intent::kRead;
   scan.started = true;
   scan.exhausted = false;
   scan.rows.count = 0;
@@ -77,7 +80,7 @@ void start(Scan& scan) {
 
 void read_block(Scan& scan, uint32_t block) {
   memset(scan.laid, 0, sizeof scan.laid);
-  until_ok(scan.rel(), [&] { return scan.heap->read_block(block, scan.snapshot, scan.rows); });
+  until_ok(scan.rel(), [&] { return scan.heap->read_block(block, scan.snapshot, scan.rows, scan.intent); });
 }
 
 // The next page in that direction; false at the end.

@@ -66,6 +66,9 @@ void stamp_stored(Relation rel, TupleTableSlot* slot, engine::Tid tid, CommandId
 // Of this backend, for one row; overwritten by the next use.
 std::byte* row_buffer();
 
+// Who has locked the table for changing or locking rows is about to write the page of the row he looks up.
+engine::Intent intent_with(Relation rel);
+
 // --- callbacks by file -----------------------------------------------------------------------------------------------
 // scan.cpp
 TableScanDesc gcl_scan_begin(Relation, Snapshot, int, ScanKeyData*, ParallelTableScanDesc, uint32);

@@ -26,6 +26,7 @@ void pre_commit() {
 void commit() noexcept {
   engine::TxnSystem* txns = attached_txns();
   if (txns != nullptr && txns->current().wrote()) {
+    txns->session().coherence().serve_flushed();
     for (;;) {
       auto done = txns->commit();
       if (done.ok()) break;

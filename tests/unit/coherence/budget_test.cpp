@@ -115,6 +115,50 @@ TEST_P(Budget, AnUpgradeWithKSharersIsTwoAttemptsAndKRequests) {
   EXPECT_EQ(cost(0, [&] { write(0, 9); }), (Cost{2, 2, 0}));
 }
 
+// One exchange brings the page for good; without the intent it would be two.
+TEST_P(Budget, AReadOfWhoIsAboutToWriteBringsThePageForBoth) {
+  auto read_to_write = [&](int n) {
+    Line& l = nodes[n]->line(*sessions[n], p);
+    ASSERT_TRUE(sessions[n]->lock_shared(l, p, Intent::kWrite).ok());
+    EXPECT_TRUE(l.word().shared() && !l.word().exclusive());  // others of the node may read beside him
+    seen = read_word(*nodes[n]->node, l);
+    sessions[n]->unlock_shared(l);
+  };
+  write(1, 7);
+  EXPECT_EQ(cost(0, [&] { read_to_write(0); }), (Cost{1, 1, 0}));
+  EXPECT_EQ(seen, 7u);
+  EXPECT_EQ(pool->peek_latch(p), LatchWord::owned_by(NodeId{0}));
+  EXPECT_EQ(cost(0, [&] { write(0, 8); }), (Cost{0, 0, 0}));
+  write(1, 9);
+  EXPECT_EQ(cost(0, [&] { read(0), write(0, 10); }), (Cost{3, 2, 0}));
+}
+
+TEST_P(Budget, APageThatWasNotWrittenAfterAllIsSharedTheNextTime) {
+  auto read_to_write = [&](int n) {
+    Line& l = nodes[n]->line(*sessions[n], p);
+    ASSERT_TRUE(sessions[n]->lock_shared(l, p, Intent::kWrite).ok());
+    sessions[n]->unlock_shared(l);
+  };
+  read(1);
+  read_to_write(0);
+  EXPECT_EQ(pool->peek_latch(p), LatchWord::owned_by(NodeId{0}));
+  read_to_write(1), read_to_write(0);
+  for (int i = 0; i < 3; i++) EXPECT_EQ(cost(i % 2, [&] { read_to_write(i % 2); }), (Cost{0, 0, 0}));  // both share it
+  write(0, 1), read_to_write(1), write(1, 2);
+  EXPECT_EQ(cost(0, [&] { read_to_write(0), write(0, 3); }), (Cost{1, 1, 0}));
+}
+
+TEST_P(Budget, WhoIsAboutToWriteReadsAShareAsItIs) {
+  read(0), read(1);
+  Line& l = nodes[0]->line(*sessions[0], p);
+  EXPECT_EQ(cost(0,
+                 [&] {
+                   ASSERT_TRUE(sessions[0]->lock_shared(l, p, Intent::kWrite).ok());
+                   sessions[0]->unlock_shared(l);
+                 }),
+            (Cost{0, 0, 0}));
+}
+
 TEST_P(Budget, EvictionsOfAGroupShareOneBatch) {
   std::vector<Line*> lines;
   std::vector<PageId> pages;

@@ -61,7 +61,7 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
           break;
         }
         case 3:
-          if (!session.lock_shared(l, p)) break;
+          if (!session.lock_shared(l, p, random() % 2 ? Intent::kWrite : Intent::kRead)) break;
           if (!same(l)) torn = true;
           if (random() % 4 == 0) {
             session.hold(l, false);
@@ -90,6 +90,7 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
         }
         case 5:
           (void)session.write_back(l, p);
+          session.serve_flushed();
           break;
         case 6:
           node.evict(session, p);

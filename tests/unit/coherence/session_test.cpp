@@ -84,6 +84,31 @@ TEST_F(Sessions, AChangedPageStaysUntilItsLogIsFlushed) {
   EXPECT_TRUE(got);
 }
 
+TEST_F(Sessions, WhoFlushedTheLogAnswersWhatWaitedForThat) {
+  nodes[0]->stop();  // no worker: what is answered, a has answered
+  ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
+  write_word(*nodes[0]->node, line_a(), 1, Lsn{100});
+  a->unlock_exclusive(line_a());
+  std::atomic<bool> got{false};
+  std::thread other([&] {
+    ASSERT_TRUE(b->lock_exclusive(line_b(), p).ok());
+    got = true;
+    b->unlock_exclusive(line_b());
+  });
+  const PageId another = page(4);
+  ASSERT_TRUE(soon([&] {  // whoever unlocks looks into the inbox
+    EXPECT_TRUE(a->lock_shared(nodes[0]->line(*a, another), another).ok());
+    a->unlock_shared(nodes[0]->line(*a, another));
+    return nodes[0]->count(Counter::kFlushWaits) > 0;
+  }));
+  a->serve_flushed();
+  EXPECT_FALSE(got);
+  nodes[0]->horizon.flushed_lsn = 100;
+  a->serve_flushed();
+  other.join();
+  EXPECT_EQ(nodes[0]->count(Counter::kServedByUnlocker), 1u);
+}
+
 TEST_F(Sessions, ATransactionLongHoldKeepsThePageHere) {
   ASSERT_TRUE(a->lock_shared(line_a(), p).ok());
   a->hold(line_a(), false);
