@@ -80,8 +80,7 @@ TEST(Txn, ASavepointRolledBackWhileItsFateIsAskedForIsNotTakenForCommitted) {
       ASSERT_TRUE(fate.ok());
       EXPECT_FALSE(fate->committed()) << "in round " << round;
     });
-    while (!asking.load()) {
-    }
+    while (!asking.load()) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::microseconds(round * 5));
     writer->sub_abort(kLevels);
     writer.commit();
