@@ -17,11 +17,18 @@ struct Fetch {
   alignas(8) std::byte row[engine::kRowBytesMax];
 };
 
+// Whether the query that was started last changes or locks rows.  Another one may be running: a hint.
+bool query_writes = false;
+
 }  // namespace
 
+void note_query(const PlannedStmt* plan) {
+  query_writes = plan->commandType != CMD_SELECT || plan->rowMarks != NIL || plan->hasModifyingCTE;
+}
+
 engine::Intent intent_with(Relation rel) {
-  const bool writes =
-      CheckRelationLockedByMe(rel, RowExclusiveLock, false) || CheckRelationLockedByMe(rel, RowShareLock, false);
+  const bool writes = query_writes && (CheckRelationLockedByMe(rel, RowExclusiveLock, false) ||
+                                       CheckRelationLockedByMe(rel, RowShareLock, false));
   return writes ? engine::Intent::kWrite : engine::Intent::kRead;
 }
 

@@ -66,7 +66,9 @@ void stamp_stored(Relation rel, TupleTableSlot* slot, engine::Tid tid, CommandId
 // Of this backend, for one row; overwritten by the next use.
 std::byte* row_buffer();
 
-// Who has locked the table for changing or locking rows is about to write the page of the row he looks up.
+// What a page of the table is read for: a query that changes or locks rows is about to write those of the tables it has
+// locked for that.
+void note_query(const PlannedStmt* plan);  // it starts
 engine::Intent intent_with(Relation rel);
 
 // --- callbacks by file -----------------------------------------------------------------------------------------------

@@ -126,6 +126,7 @@ void start_query(QueryDesc* query, int flags) {
     if (leader_time == 0 && query->snapshot != nullptr) leader_time = query->snapshot->whenTaken;
   } else if (node_pool() != nullptr) {
     stamp_transaction(query->snapshot);
+    note_query(query->plannedstmt);
     if (!(flags & EXEC_FLAG_EXPLAIN_ONLY)) {
       stamp_query(query);
       refresh_sequences(query->plannedstmt);
