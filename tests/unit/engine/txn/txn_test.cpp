@@ -66,7 +66,7 @@ TEST(Txn, ARolledBackSavepointIsAbortedWithAllBelowItAndTheRestCommits) {
 
 // The way from a deep savepoint to its top is long enough for the owner to roll it back and commit meanwhile.
 TEST(Txn, ASavepointRolledBackWhileItsFateIsAskedForIsNotTakenForCommitted) {
-  constexpr int kLevels = 5000, kRounds = 40;
+  constexpr int kLevels = 2000, kRounds = 40;
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), reader(engine, 1);
   for (int round = 0; round < kRounds; ++round) {
