@@ -21,6 +21,7 @@
 #include "extension/engine/heap/outcome.hpp"
 #include "extension/engine/heap/relation_map.hpp"
 #include "extension/engine/heap/row.hpp"
+#include "extension/engine/heap/settling.hpp"
 #include "extension/engine/heap/visibility.hpp"
 #include "extension/engine/host.hpp"
 #include "extension/engine/txn/transaction.hpp"
@@ -243,10 +244,13 @@ class Heap {
   Result<Verdict> lock_newer(const LockTry& origin, Facts& facts);
   // reading
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent);
-  Result<bool> probe_alone(PageId page, Tid root, RowProbe* found);
-  Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, TxnId* running);
-  Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent,
+  Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Looks& looks,
                             TxnId* running);
+  Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent,
+                            Looks& looks, TxnId* running);
+  Status read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, Looks& looks);
+  Result<RowProbe> probe_once(PageId page, Tid root, Looks& looks);
+  Result<bool> probe_alone(PageId page, Tid root, Looks& looks, RowProbe* found);
   void stamp_one(PageId page, uint16_t number, Line line, const RowHeader& row);
   bool stamp_row(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
   void stamp(PageId page, const std::byte* copy, const uint16_t* lines, int count);

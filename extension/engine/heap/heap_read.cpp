@@ -78,10 +78,14 @@ Result<RowRead> Heap::fetch_chain(Tid root, const Snapshot& snapshot, std::byte*
 Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent) {
   auto page = page_of(tid.block);
   if (!page) return not_found(page.error()) ? Result<RowRead>(RowRead{}) : page.error();
+  Looks looks(txns_);
   for (Settling settling(txns_);;) {
     TxnId running{};
-    auto read = read_once(*page, tid, chain, snapshot, to, intent, &running);
-    if (!read || !running.valid()) return read;
+    looks.begin();
+    auto read = read_once(*page, tid, chain, snapshot, to, intent, looks, &running);
+    if (!read) return read;
+    if (looks.again()) continue;
+    if (!running.valid()) return read;
     RowHeader row;
     std::memcpy(&row, to, sizeof row);
     GCL_TRY(settling.wait({.by = running, .tid = read->tid, .made = made_by(row, running)}));
@@ -90,7 +94,7 @@ Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, st
 
 // The first version alone, without a shared write; the rest of a chain on a copy of the page.
 Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
-                                Intent intent, TxnId* running) {
+                                Intent intent, Looks& looks, TxnId* running) {
   for (int i = 0; i < kOptimisticTries; ++i) {
     auto look = txns_.pool().fix_optimistic(txns_.session(), page, intent);
     if (!look) return look.error();
@@ -106,17 +110,17 @@ Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot
     std::memcpy(&row, to, sizeof row);
     if (chain && row.heap_only()) return RowRead{};
     bool known = row.creator.kind() != StampKind::kInserted || txns_.known_fate(row.creator.id()).has_value();
-    auto seen = visible(txns_, row, snapshot, running);
+    auto seen = looks.sees(row, snapshot, running);
     if (!seen) return seen.error();
     if (!known) stamp_one(page, tid.offset, line, row);
     if (*seen || running->valid()) return RowRead{.found = true, .tid = tid, .bytes = line.bytes()};
     if (!chain || !row.chain_goes_on()) return RowRead{};
     break;
   }
-  return read_copy(page, tid, chain, snapshot, to, running);
+  return read_copy(page, tid, chain, snapshot, to, looks, running);
 }
 
-Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
+Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Looks& looks,
                                 TxnId* running) {
   alignas(8) std::byte copy[coherence::kPageSize];
   GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, copy));
@@ -126,7 +130,7 @@ Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot
                                                                                  : uint16_t{0};
   while (line != 0) {
     RowHeader row = view.row_header(line);
-    auto seen = visible(txns_, row, snapshot, running);
+    auto seen = looks.sees(row, snapshot, running);
     if (!seen) return seen.error();
     if (*seen || running->valid()) {
       std::memcpy(to, view.row(line), view.line(line).bytes());
@@ -172,7 +176,7 @@ Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
 }
 
 // A chain of one version, without a copy of the page.  False: look at the copy.
-Result<bool> Heap::probe_alone(PageId page, Tid root, RowProbe* found) {
+Result<bool> Heap::probe_alone(PageId page, Tid root, Looks& looks, RowProbe* found) {
   auto look = txns_.pool().fix_optimistic(txns_.session(), page);
   if (!look) return look.error();
   Line line = line_seen(*look, root.offset);
@@ -180,7 +184,7 @@ Result<bool> Heap::probe_alone(PageId page, Tid root, RowProbe* found) {
   auto row = look->get<RowHeader>(line.offset());
   if (!look->validate() || row.heap_only() || row.chain_goes_on()) return false;
   TxnId running{};
-  auto seen = visible(txns_, row, {.kind = SnapshotKind::kDirty}, &running);
+  auto seen = looks.sees(row, {.kind = SnapshotKind::kDirty}, &running);
   if (!seen) return seen.error();
   if (*seen || running.valid()) {
     *found = {.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive,
@@ -197,15 +201,22 @@ Result<bool> Heap::probe_alone(PageId page, Tid root, RowProbe* found) {
 }
 
 Result<RowProbe> Heap::probe(Tid root) {
-  RowProbe found;
   auto page = page_of(root.block);
-  if (!page && !not_found(page.error())) return page.error();
-  if (!page) return found;
-  auto alone = probe_alone(*page, root, &found);
+  if (!page) return not_found(page.error()) ? Result<RowProbe>(RowProbe{}) : page.error();
+  for (Looks looks(txns_);;) {
+    looks.begin();
+    auto found = probe_once(*page, root, looks);
+    if (!found || !looks.again()) return found;
+  }
+}
+
+Result<RowProbe> Heap::probe_once(PageId page, Tid root, Looks& looks) {
+  RowProbe found;
+  auto alone = probe_alone(page, root, looks, &found);
   if (!alone) return alone.error();
   if (*alone) return found;
   alignas(8) std::byte copy[coherence::kPageSize];
-  GCL_TRY(txns_.pool().copy_parts(txns_.session(), *page, copy));
+  GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, copy));
   HeapPage view(copy);
   uint16_t line = chain_start(view, root.offset);
   // A place that is unused, or another chain's, is nothing to conclude from.
@@ -214,7 +225,7 @@ Result<RowProbe> Heap::probe(Tid root) {
   while (line != 0) {
     RowHeader row = view.row_header(line);
     TxnId running{};
-    auto seen = visible(txns_, row, {.kind = SnapshotKind::kDirty}, &running);
+    auto seen = looks.sees(row, {.kind = SnapshotKind::kDirty}, &running);
     if (!seen) return seen.error();
     if (*seen || running.valid()) {
       found.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive;
@@ -281,11 +292,20 @@ Result<bool> Heap::dead_to_all(Tid root) {
 }
 
 Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to, Intent intent) {
-  to.block = block;
-  to.count = 0;
   auto page = page_of(block);
   if (!page) return page.error();
-  GCL_TRY(txns_.pool().copy_parts(txns_.session(), *page, to.page, intent));
+  to.block = block;
+  Looks looks(txns_);
+  do {
+    looks.begin();
+    GCL_TRY(read_page(*page, snapshot, to, intent, looks));
+  } while (looks.again());
+  return {};
+}
+
+Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, Looks& looks) {
+  to.count = 0;
+  GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, to.page, intent));
   HeapPage view(to.page);
   uint16_t hints[kLinesMax];
   int hint_count = 0;
@@ -301,14 +321,14 @@ Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to, 
       if (inserted) hints[hint_count++] = line;
       continue;
     }
-    auto seen = visible(txns_, row, snapshot, nullptr);
+    auto seen = looks.sees(row, snapshot, nullptr);
     if (!seen) return seen.error();
     if (*seen) to.offset[to.count++] = line;
     if (*seen && snapshot.kind == SnapshotKind::kMvcc && !(inserted && txns_.current().is_mine(row.creator.id())))
       seen_creator = row.creator;
     if (inserted && txns_.known_fate(row.creator.id())) hints[hint_count++] = line;
   }
-  if (hint_count != 0) stamp(*page, to.page, hints, hint_count);
+  if (hint_count != 0) stamp(page, to.page, hints, hint_count);
   return {};
 }
 

@@ -1,5 +1,7 @@
 #include "extension/engine/heap/settling.hpp"
 
+#include <algorithm>
+
 namespace engine {
 
 // S2.
@@ -10,6 +12,23 @@ Status Settling::wait(const Undecided& undecided) {
   if (*open) return txns_.waiter().wait_until_settled(**open);
   kept_ = undecided;
   return {};
+}
+
+bool Looks::known_before(const RowHeader& row) const {
+  if (row.creator.kind() != StampKind::kInserted) return true;
+  const TxnId maker = row.creator.id();
+  return txns_.current().is_mine(maker) || txns_.known_fate(maker) ||
+         std::find(learned_.begin(), learned_.end(), maker) != learned_.end();
+}
+
+// S4.
+Result<bool> Looks::sees_now(const RowHeader& row, const Snapshot& snapshot, TxnId* running) {
+  const bool sure = known_before(row);
+  auto seen = visible(txns_, row, snapshot, running);
+  if (sure || !seen || !*seen || (running != nullptr && running->valid())) return seen;
+  learned_.push_back(row.creator.id());
+  again_ = true;
+  return seen;
 }
 
 }  // namespace engine

@@ -1,14 +1,22 @@
 // Settling: waiting for what stands between a reader and knowing whether a version is, or stays, there (README,
-// S1..S3). Lives as long as the reader looks at the same rows again and again.
+// S1..S3), and Looks: which of the reader's looks is young enough to believe (S4).  Both live as long as the reader
+// looks at the same rows again and again.
 //
 //   Settling settling(txns);
+//   Looks looks(txns);
 //   for (;;) {
-//     look at the version; if no running transaction made or ended it: done
+//     looks.begin();
+//     copy the version; seen = looks.sees(version, snapshot, &running)
+//     if (looks.again()) continue;
+//     if no running transaction made or ended it: done
 //     GCL_TRY(settling.wait({.by = id, .tid = tid, .made = whether it made the version}));
 //   }
 #pragma once
 
+#include <vector>
+
 #include "extension/engine/heap/row.hpp"
+#include "extension/engine/heap/visibility.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
 namespace engine {
@@ -30,6 +38,29 @@ class Settling {
  private:
   TxnSystem& txns_;
   Undecided kept_{};  // a version that its maker could no more take back before it was looked at last
+};
+
+class Looks {
+ public:
+  explicit Looks(TxnSystem& txns) : txns_(txns) {}
+  // REQUIRES: the rows are copied after this.
+  void begin() { again_ = false; }
+  // As visible().  An MVCC snapshot is older than the copy: who had still to commit then is not seen, whatever is known
+  // by now.
+  Result<bool> sees(const RowHeader& row, const Snapshot& snapshot, TxnId* running) {
+    const bool newest = snapshot.kind == SnapshotKind::kDirty || snapshot.kind == SnapshotKind::kSelf;
+    return newest ? sees_now(row, snapshot, running) : visible(txns_, row, snapshot, running);
+  }
+  // Whether something that was seen might have been taken back before its maker committed.
+  bool again() const { return again_; }
+
+ private:
+  Result<bool> sees_now(const RowHeader& row, const Snapshot& snapshot, TxnId* running);
+  bool known_before(const RowHeader& row) const;
+
+  TxnSystem& txns_;
+  std::vector<TxnId> learned_;  // makers whose commit an earlier look has learned; the cache of fates may have lost it
+  bool again_ = false;
 };
 
 }  // namespace engine

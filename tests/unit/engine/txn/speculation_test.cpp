@@ -2,6 +2,7 @@
 #include <random>
 
 #include "tests/support/longer.hpp"
+#include "tests/support/pausable.hpp"
 #include "tests/unit/engine/engine_fixture.hpp"
 
 namespace engine_test {
@@ -296,6 +297,63 @@ TEST(SpeculationStress, NoWakeUpIsLostAndWhatWasTakenBackIsNeverFound) {
     while (looked.load() < at * kReaders) std::this_thread::yield();
   }
   for (auto& reader : readers) reader.join();
+}
+
+// S4: a look at the row, then its maker's fate; in between the maker takes the row back and commits.
+TEST_F(SpeculationTest, WhatWasTakenBackIsNotThereWhenItsMakerHasCommitted) {
+  std::atomic<uint64_t> row{insert_speculatively().packed()};
+  std::atomic<bool> stop{false};
+  std::atomic<int> probed{0}, fetched{0}, scanned{0}, looks{0};
+  const auto dirty = Snapshot{.kind = SnapshotKind::kDirty}, self = Snapshot{.kind = SnapshotKind::kSelf};
+  b_.waiter().timeout_ms = 0;
+  gcl_test::Pausable reader([&] {
+    RowBuffer buffer;
+    auto rows = std::make_unique<PageRows>();
+    for (unsigned n = 0; !stop.load(); ++n) {
+      const uint64_t word = row.load();
+      const Tid tid{uint32_t(word >> 9), uint16_t(word & 511)};
+      auto count_if = [](bool found, std::atomic<int>& count) {
+        if (found) count.fetch_add(1);
+      };
+      switch (n / 1024 % 4) {
+        case 0:
+          count_if(heap_b_->probe(tid)->kind == RowProbe::kLive, probed);
+          break;
+        case 1:
+          count_if(heap_b_->fetch_chain(tid, self, buffer.bytes)->found, fetched);
+          break;
+        case 2: {
+          auto read = heap_b_->fetch_chain(tid, dirty, buffer.bytes);  // refuses to wait
+          count_if(read.ok() && read->found, fetched);
+          break;
+        }
+        default:
+          EXPECT_TRUE(heap_b_->read_block(tid.block, self, *rows).ok());
+          count_if(std::count(rows->offset, rows->offset + rows->count, tid.offset) != 0, scanned);
+      }
+      looks.fetch_add(1);
+    }
+  });
+  std::mt19937 random(gcl_test::seed(3));
+  for (int round = 0; round < 100 * gcl_test::longer(); ++round) {
+    const int until = looks.load() + 1 + int(random() % 1500);
+    while (looks.load() < until) std::this_thread::yield();
+    reader.pause();
+    const uint64_t word = row.load();
+    // The reader may stand with the page under its guard: then the row cannot be taken back before it goes on.
+    std::thread maker([&] {
+      take_back({uint32_t(word >> 9), uint16_t(word & 511)});
+      a_.commit();
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    reader.resume();
+    maker.join();
+    row.store(insert_speculatively().packed());
+  }
+  stop.store(true);
+  reader.join();
+  EXPECT_EQ(probed.load() + fetched.load() + scanned.load(), 0)
+      << probed << " probed, " << fetched << " fetched, " << scanned << " scanned";
 }
 
 }  // namespace engine_test
