@@ -15,8 +15,10 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
 
 find_program(GCL_CCACHE ccache)
 if(GCL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${GCL_CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${GCL_CCACHE})
+  # Or it would not keep what was compiled with a precompiled header (tests/).
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${GCL_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
 endif()
 
 add_compile_options(-Wall -Wextra -Wshadow -Wpointer-arith -Wvla -Werror
