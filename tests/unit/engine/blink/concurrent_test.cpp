@@ -7,6 +7,7 @@
 #include "tests/support/cluster_fixture.hpp"
 #include "tests/support/longer.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
+#include "tests/unit/engine/blink/sound.hpp"
 
 namespace {
 
@@ -63,13 +64,9 @@ class BlinkCluster : public ::testing::Test {
   void expect_sound(uint64_t entries) {
     for (int node = 0; node < kNodes; ++node) {
       auto session = cluster_.session(node);
-      gcl_test::TestOrder order;
-      auto checker = std::make_unique<Checker>(open(node, *session), *session, order);
-      auto report = checker->run();
-      ASSERT_TRUE(report.ok()) << errc_name(report.error());
-      EXPECT_TRUE(report->sound) << report->what << " on page " << report->page.raw;
-      EXPECT_EQ(report->entries, entries);
-      EXPECT_EQ(report->incomplete, 0u);
+      const CheckReport report = sound(open(node, *session), *session);
+      EXPECT_EQ(report.entries, entries);
+      EXPECT_EQ(report.incomplete, 0u);
       cluster_.end(node, std::move(session));
     }
   }
@@ -279,12 +276,8 @@ TEST_F(BlinkCluster, InterruptedSplitsAreCompletedByOthers) {
   nuisance.join();
   EXPECT_GT(interrupted, 0u);
   auto session = cluster_.session(0);
-  gcl_test::TestOrder order;
-  auto checker = std::make_unique<Checker>(open(0, *session), *session, order);
-  auto report = checker->run();
-  ASSERT_TRUE(report.ok());
-  EXPECT_TRUE(report->sound) << report->what << " on page " << report->page.raw;
-  EXPECT_EQ(report->entries, kThreads * kEach);
+  const CheckReport report = sound(open(0, *session), *session);
+  EXPECT_EQ(report.entries, kThreads * kEach);
 }
 
 TEST_F(BlinkCluster, RemovalsDuringInsertsRemoveTheDeadAndNothingElse) {

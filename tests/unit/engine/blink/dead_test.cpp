@@ -9,6 +9,7 @@
 #include "tests/support/cluster_fixture.hpp"
 #include "tests/support/longer.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
+#include "tests/unit/engine/blink/sound.hpp"
 
 namespace {
 
@@ -20,15 +21,6 @@ using gcl_test::TestComparator;
 using gcl_test::TestKey;
 
 using gcl_test::tid_of;
-
-CheckReport check(const Tree& tree, bufmgr::Session& session) {
-  gcl_test::TestOrder order;
-  auto checker = std::make_unique<Checker>(tree, session, order);
-  auto report = checker->run();
-  EXPECT_TRUE(report.ok());
-  EXPECT_TRUE(report->sound) << report->what << " on page " << report->page.raw;
-  return *report;
-}
 
 class DeadEntriesLeave : public ::testing::Test {
  protected:
@@ -66,8 +58,8 @@ TEST_F(DeadEntriesLeave, AUniqueCheckDoesNotMeetThemAgainAndAgain) {
     ASSERT_TRUE(done.ok() && done->inserted);
   }
   EXPECT_LE(dead.probes, kTimes * kEraseMin);  // else kTimes * kTimes / 2
-  EXPECT_LE(check(tree(), *session_).entries, kEraseMin);
-  EXPECT_EQ(check(tree(), *session_).pages, 1u);
+  EXPECT_LE(sound(tree(), *session_).entries, kEraseMin);
+  EXPECT_EQ(sound(tree(), *session_).pages, 1u);
 }
 
 TEST_F(DeadEntriesLeave, ThoseThatSomebodyMaySeeStay) {
@@ -76,7 +68,7 @@ TEST_F(DeadEntriesLeave, ThoseThatSomebodyMaySeeStay) {
   Probe free(Verdict::kFree);
   for (uint64_t i = 0; i < kTimes; ++i)
     ASSERT_TRUE(put(tree(), *session_, compare_, key, tid_of(i), Unique::kCheck, &free)->inserted);
-  EXPECT_EQ(check(tree(), *session_).entries, kTimes);
+  EXPECT_EQ(sound(tree(), *session_).entries, kTimes);
 }
 
 // Several leaves of one key, of other keys beside it: what goes is what was judged, wherever the conflict lies.
@@ -93,7 +85,7 @@ TEST_F(DeadEntriesLeave, NothingElseGoesWithThemAndAConflictIsFoundAllTheSame) {
   EXPECT_FALSE(refused->inserted);
   EXPECT_EQ(refused->conflict, dead.live);
   // Before the conflict: all but what were too few in their leaf.
-  const uint64_t entries = check(tree(), *session_).entries;
+  const uint64_t entries = sound(tree(), *session_).entries;
   EXPECT_GE(entries, 2 * kEach + 10);
   EXPECT_LT(entries, 2 * kEach + 10 + 2 * kEraseMin);
   for (const TestKey* key : {&keys[0], &keys[2]}) {
@@ -125,7 +117,7 @@ TEST_F(DeadEntriesLeave, AScanThatStandsInTheirLeafGoesOn) {
   }
   Probe dead(Verdict::kDead);
   ASSERT_TRUE(put(tree(), *session_, compare_, dying, tid_of(90000), Unique::kCheck, &dead)->inserted);
-  EXPECT_LT(check(tree(), *session_).entries, kEach + 100);
+  EXPECT_LT(sound(tree(), *session_).entries, kEach + 100);
   auto back = std::make_unique<Scan>(*scan);
   for (auto more = scan->next(entry); more.ok() && *more; more = scan->next(entry))
     stayed += gcl_test::KeyView(entry.key).key() == staying;
@@ -163,7 +155,7 @@ TEST_F(DeadEntriesLeave, BeforeALeafIsSplitSoThatUpdatesDoNotMakeTheTreeGrow) {
     auto done = tree().insert(*session_, compare_, &search, image, at[row], Unique::kNo, nullptr, &rows);
     ASSERT_TRUE(done.ok() && done->inserted);
   }
-  const CheckReport report = check(tree(), *session_);
+  const CheckReport report = sound(tree(), *session_);
   EXPECT_LE(report.pages, 8u);  // else more than 60
   EXPECT_LE(rows.looks, 4 * kUpdates);
   std::set<Tid> there;
@@ -183,7 +175,7 @@ TEST_F(DeadEntriesLeave, OfALeafThatLivesOnlyASampleIsLookedAt) {
     const Search search{&key};
     ASSERT_TRUE(tree().insert(*session_, compare_, &search, key.image(), tid_of(n), Unique::kNo, nullptr, &rows).ok());
   }
-  const CheckReport report = check(tree(), *session_);
+  const CheckReport report = sound(tree(), *session_);
   EXPECT_EQ(report.entries, kRows);
   EXPECT_GT(rows.looks, 0u);
   EXPECT_LE(rows.looks, report.pages * 5);  // one look for many inserts
@@ -229,7 +221,7 @@ TEST(DeadEntriesScan, TakesALeafFromOthersOnlyForMany) {
   next += kEraseShared;
   EXPECT_EQ(*here.forget(*one, late), 0u);  // it is no longer here
   find(here, *one, kEraseMin);
-  EXPECT_EQ(check(here, *one).entries, 150 - next);
+  EXPECT_EQ(sound(here, *one).entries, 150 - next);
   EXPECT_EQ(*here.forget(*one, late), 0u);  // here, but not as it was read
   cluster.end(0, std::move(one));
   cluster.end(1, std::move(two));
@@ -290,7 +282,7 @@ TEST(DeadEntriesCluster, OneKeyHasOneOwnerWhileTheDeadAreErased) {
   for (auto& thread : threads) thread.join();
   EXPECT_GT(taken, kKeys * 100u);
   auto session = cluster.session(1);
-  const CheckReport report = check(*Tree::open(cluster.pool(1), *session, meta), *session);
+  const CheckReport report = sound(*Tree::open(cluster.pool(1), *session, meta), *session);
   EXPECT_LT(report.entries, kKeys * (kEraseMin + kThreads) * 2u);
   cluster.end(1, std::move(session));
 }

@@ -10,6 +10,7 @@
 #include "tests/support/longer.hpp"
 #include "tests/unit/engine/blink/crowd.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
+#include "tests/unit/engine/blink/sound.hpp"
 
 namespace {
 
@@ -54,14 +55,6 @@ class Duplicates : public ::testing::Test {
     auto done = gcl_test::put(tree(), session, compare_, key, tid_of(serial));
     ASSERT_TRUE(done.ok() && done->inserted);
   }
-  CheckReport check() {
-    gcl_test::TestOrder order;
-    auto checker = std::make_unique<Checker>(tree(), *session_, order);
-    auto report = checker->run();
-    EXPECT_TRUE(report.ok());
-    EXPECT_TRUE(report->sound) << report->what << " on page " << report->page.raw;
-    return *report;
-  }
   // Pages looked at so far.
   uint64_t visits() const {
     const auto& counts = session_->counts();
@@ -91,7 +84,7 @@ TEST_F(Duplicates, CostTheNextOneNothing) {
       insert(*session_, kKey, serials[i]);
       most = std::max(most, visits() - start);
     }
-    const uint64_t levels = check().height + 1;
+    const uint64_t levels = sound(tree(), *session_).height + 1;
     EXPECT_LE(double(visits() - before) / kSome, double(levels) + 2);  // down; the latch; now and then a split
     EXPECT_LE(most, 20 * levels);  // with splits up to the root, and new pages for them
 
@@ -110,7 +103,7 @@ TEST_F(Duplicates, CostTheNextOneNothing) {
     }
     EXPECT_FALSE(*scan->prev(entry));
     const uint64_t visited = visits() - start;
-    EXPECT_LE(visited, check().pages + 3 * levels);  // each leaf once
+    EXPECT_LE(visited, sound(tree(), *session_).pages + 3 * levels);  // each leaf once
   }
 }
 
@@ -135,7 +128,7 @@ TEST_F(Duplicates, GoAllAtOnceAndTheirPagesComeBack) {
     auto freed = tree().recycle(*session_, crowd);
     ASSERT_TRUE(freed.ok());
     EXPECT_EQ(freed->freed, removed->deleted);
-    EXPECT_EQ(check().entries, 0u);
+    EXPECT_EQ(sound(tree(), *session_).entries, 0u);
     const Search search{&kKey};
     auto scan = std::make_unique<Scan>(tree(), *session_, compare_);
     Entry entry;
@@ -159,7 +152,7 @@ TEST_F(Duplicates, OthersKeysInTheGateDoNotMakeACheckStartAgain) {
   auto done = gcl_test::put(tree(), *session_, compare_, kKey, tid_of(kDead), Unique::kCheck, &probe);
   ASSERT_TRUE(done.ok() && done->inserted);
   EXPECT_EQ(probe.probes, kDead);
-  EXPECT_EQ(check().entries, 2 * kDead + 1);
+  EXPECT_EQ(sound(tree(), *session_).entries, 2 * kDead + 1);
 }
 
 // Who met a conflict that may go again says so, whatever became of the gate meanwhile.
@@ -260,9 +253,7 @@ TEST(DuplicatesCluster, OfAllNodesAreAllThere) {
       ASSERT_EQ(entry.tid, tid_of(i));
     }
     EXPECT_FALSE(*scan->next(entry));
-    gcl_test::TestOrder order;
-    auto checker = std::make_unique<Checker>(tree, *session, order);
-    EXPECT_TRUE(checker->run()->sound);
+    (void)sound(tree, *session);
     cluster.end(node, std::move(session));
   }
 }

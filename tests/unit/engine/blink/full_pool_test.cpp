@@ -37,12 +37,8 @@ TEST_F(BlinkFullPool, ASplitWithoutRoomHarmsNothing) {
     }
     ASSERT_EQ(done.error(), Errc::kNoSpace);
     ++refused;
-    gcl_test::TestOrder order;
-    auto checker = std::make_unique<Checker>(tree(), *session_, order);
-    auto report = checker->run();
-    ASSERT_TRUE(report.ok());
-    ASSERT_TRUE(report->sound) << report->what;
-    ASSERT_EQ(report->entries, model_.size());
+    const CheckReport report = sound(tree(), *session_);
+    ASSERT_EQ(report.entries, model_.size());
     ASSERT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
     ASSERT_EQ(read({}, false), std::vector<Pair>(model_.rbegin(), model_.rend()));
     ASSERT_EQ(*pool().free_pages(*session_), 0u) << "a page taken in vain was not given back";

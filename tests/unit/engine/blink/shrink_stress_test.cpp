@@ -8,6 +8,7 @@
 #include "tests/support/longer.hpp"
 #include "tests/unit/engine/blink/crowd.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
+#include "tests/unit/engine/blink/sound.hpp"
 
 namespace {
 
@@ -127,17 +128,13 @@ class ShrinkStress : public ::testing::Test {
     for (int i = 0; i < 3; ++i) vacuum(0);
     auto session = cluster_.session(0);
     Tree tree = *Tree::open(cluster_.pool(0), *session, meta_);
-    gcl_test::TestOrder order;
-    auto checker = std::make_unique<Checker>(tree, *session, order);
-    auto report = checker->run();
-    ASSERT_TRUE(report.ok()) << errc_name(report.error());
-    EXPECT_TRUE(report->sound) << report->what << " on page " << report->page.raw;
-    EXPECT_EQ(report->entries, stays);
-    EXPECT_EQ(report->half_dead, 0u);
+    const CheckReport report = sound(tree, *session);
+    EXPECT_EQ(report.entries, stays);
+    EXPECT_EQ(report.half_dead, 0u);
     EXPECT_GT(deleted_.load(), kDeletedMin);
     EXPECT_EQ(freed_, deleted_.load());
-    EXPECT_EQ(before_ - *cluster_.pool(0).free_pages(*session), report->pages + 2) << "meta page and bin; no leak";
-    EXPECT_LE(report->pages, 2 * stays + 8);
+    EXPECT_EQ(before_ - *cluster_.pool(0).free_pages(*session), report.pages + 2) << "meta page and bin; no leak";
+    EXPECT_LE(report.pages, 2 * stays + 8);
     cluster_.end(0, std::move(session));
     printf("%lu pages deleted\n", (unsigned long)deleted_.load());
   }
@@ -276,15 +273,11 @@ TEST_F(ShrinkStress, AStoppedVacuumIsFinishedByTheNext) {
   cluster_.end(1, std::move(session));
   EXPECT_GT(stopped, 0u);
   vacuum(2);
-  gcl_test::TestOrder order;
-  auto checker = std::make_unique<Checker>(tree, *other, order);
-  auto report = checker->run();
-  ASSERT_TRUE(report.ok()) << errc_name(report.error());
-  EXPECT_TRUE(report->sound) << report->what << " on page " << report->page.raw;
-  EXPECT_EQ(report->entries, 0u);
-  EXPECT_EQ(report->half_dead, 0u);
+  const CheckReport report = sound(tree, *other);
+  EXPECT_EQ(report.entries, 0u);
+  EXPECT_EQ(report.half_dead, 0u);
   for (int i = 0; i < 2; ++i) vacuum(0);
-  EXPECT_EQ(before_ - *cluster_.pool(0).free_pages(*other), report->pages + 2);
+  EXPECT_EQ(before_ - *cluster_.pool(0).free_pages(*other), report.pages + 2);
   cluster_.end(0, std::move(other));
 }
 

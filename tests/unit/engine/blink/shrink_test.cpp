@@ -46,14 +46,10 @@ class Shrink : public BlinkTree {
     return *removed;
   }
   CheckReport check() {
-    gcl_test::TestOrder order;
-    auto checker = std::make_unique<Checker>(tree(), *session_, order);
-    auto report = checker->run();
-    EXPECT_TRUE(report.ok());
-    EXPECT_TRUE(report->sound) << report->what << " on page " << report->page.raw;
-    EXPECT_EQ(report->entries, model_.size());
+    const CheckReport report = sound(tree(), *session_);
+    EXPECT_EQ(report.entries, model_.size());
     EXPECT_EQ(session_->guards_held(), 0);
-    return *report;
+    return report;
   }
   void expect_all_there() {
     EXPECT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));

@@ -9,6 +9,7 @@
 #include "extension/engine/blink/tree.hpp"
 #include "tests/support/cluster_fixture.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
+#include "tests/unit/engine/blink/sound.hpp"
 
 namespace engine::blink {
 
@@ -40,18 +41,14 @@ class BlinkTree : public ::testing::Test {
     model_.emplace(key, tid);
   }
   void expect_sound() {
-    gcl_test::TestOrder order;
-    auto checker = std::make_unique<Checker>(tree(), *session_, order);
-    auto report = checker->run();
-    ASSERT_TRUE(report.ok()) << errc_name(report.error());
-    EXPECT_TRUE(report->sound) << report->what << " on page " << report->page.raw;
-    EXPECT_EQ(report->entries, model_.size());
-    EXPECT_EQ(report->incomplete, 0u);
+    const CheckReport report = sound(tree(), *session_);
+    EXPECT_EQ(report.entries, model_.size());
+    EXPECT_EQ(report.incomplete, 0u);
     EXPECT_EQ(session_->guards_held(), 0);
     auto counted = tree().count(*session_);
     ASSERT_TRUE(counted.ok());
     EXPECT_EQ(*counted, model_.size());
-    EXPECT_EQ(*tree().pages(*session_), report->pages + 1);  // the meta page
+    EXPECT_EQ(*tree().pages(*session_), report.pages + 1);  // the meta page
   }
   std::vector<Pair> read(const Range& range, bool forward) {
     auto scan = std::make_unique<Scan>(tree(), *session_, compare_);
