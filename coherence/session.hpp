@@ -150,7 +150,6 @@ class Session {
   // session_lock.cpp: between the processes of this node
   enum class Entry : uint8_t { kEntered, kFetch, kBlocked };
   Status lock_slow(Line& line, PageId page, bool exclusive, Intent intent);
-  static bool worth_owning(Line& line) noexcept;
   Status try_slow(Line& line, PageId page, bool exclusive);
   Entry try_enter(Line& line, bool exclusive, bool may_fetch) noexcept;
   bool take_turn(Line& line) noexcept;

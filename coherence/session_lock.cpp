@@ -50,7 +50,10 @@ Status Session::lock_slow(Line& line, PageId page, bool exclusive, Intent intent
       case Entry::kFetch: {
         RequestSlot* slot = line.page() == page ? take_slot() : nullptr;
         if (slot) {
-          const bool own = exclusive || (intent == Intent::kWrite && worth_owning(line));
+          // A reader's intent counts if it came true when he last had the page for it.
+          const bool intends =
+              intent == Intent::kWrite && !line.taken_to_write_.exchange(true, std::memory_order_relaxed);
+          const bool own = exclusive || intends;
           start(line, *slot, own);
           GCL_TRY(await(line, *slot));
           if (own && !exclusive) downgrade(line);
@@ -66,13 +69,6 @@ Status Session::lock_slow(Line& line, PageId page, bool exclusive, Intent intent
         break;
     }
   }
-}
-
-// Whether what a reader said of his intent came true when he last had the page for it.
-bool Session::worth_owning(Line& line) noexcept {
-  if (line.taken_to_write_.load(std::memory_order_relaxed)) return false;
-  line.taken_to_write_.store(true, std::memory_order_relaxed);
-  return true;
 }
 
 Status Session::try_slow(Line& line, PageId page, bool exclusive) {

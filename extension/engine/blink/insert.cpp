@@ -124,6 +124,13 @@ Range equal_to(const void* search) {
   return {.low = {.search = search, .complete = true}, .high = {.search = search, .complete = true}};
 }
 
+Status next_of(Scan& scan, Entry& entry, bool& more) {
+  auto next = scan.next(entry);
+  if (!next) return next.error();
+  more = *next;
+  return {};
+}
+
 // Shows the caller every entry with the key.  `gate`: where they begin (may be null).  kRestart: the caller waited, or
 // the gate has changed before the first was shown.  The dead ones met on the way leave, so that the next who comes does
 // not meet them again.
@@ -135,10 +142,7 @@ Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const v
   for (;;) {
     Entry entry;
     bool more = false;
-    if (auto next = scan.next(entry); !next)
-      return next.error();
-    else
-      more = *next;
+    GCL_TRY(next_of(scan, entry, more));
     const bool in_gate = gate != nullptr && scan.leaf() == gate->page;
     if (in_gate && scan.leaf_version() != gate->version) return Errc::kRestart;
     if (!more) {
@@ -146,11 +150,9 @@ Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const v
       return erase_batch(g, dead);
     }
     if (in_gate) gate->shown[gate->count++] = entry.tid.packed();
-    Verdict verdict;
-    if (auto seen = probe.probe(entry); !seen)
-      return seen.error();
-    else
-      verdict = *seen;
+    const auto seen = probe.probe(entry);
+    if (!seen) return seen.error();
+    const Verdict verdict = *seen;
     if (dead.leaf != scan.leaf()) {
       GCL_TRY(erase_batch(g, dead));
       dead.begin(scan.leaf(), scan.leaf_version());
@@ -178,10 +180,7 @@ Status pass_again(const Tree& tree, const Ground& g, Comparator& compare, const 
   while (a.gap.after.bytes != 0) {
     Entry entry;
     bool more = false;
-    if (auto next = scan.next(entry); !next)
-      return next.error();
-    else
-      more = *next;
+    GCL_TRY(next_of(scan, entry, more));
     if (!more || scan.leaf() != gate.page) break;
     if (scan.leaf_version() != a.gap.version || !gate.showed(entry.tid)) return {};
   }
