@@ -12,6 +12,15 @@ namespace engine {
 
 enum class WaitFor : uint8_t { kUpdate, kDelete, kLock, kUniqueKey };
 
+// The place in a row's queue that a session waits in (Waiter::take_turn).
+struct RowTurn {
+  uint32_t table = 0;  // the host's name of it
+  uint32_t block = 0;
+  uint16_t line = 0;
+  uint8_t mode = 0;  // RowLock
+  bool operator==(const RowTurn&) const = default;
+};
+
 // Waiting, through the server's lock manager, so that timeouts, cancel and deadlock checks work.
 class Waiter {
  public:
@@ -20,6 +29,10 @@ class Waiter {
   // REQUIRES: no guard held.  It may return early: callers look at the row again.  kInterrupted: the host must raise
   // what is pending.
   virtual coherence::Status wait_for(TxnId id, WaitFor why) = 0;
+  // Of the sessions of this server that want locks of that row which exclude each other, one at a time waits for who
+  // has it: the others stand here, first come, first served.  Returns whether it had to wait; otherwise as wait_for().
+  virtual coherence::Result<bool> take_turn(const RowTurn& turn) = 0;
+  virtual void end_turn(const RowTurn& turn) noexcept = 0;
   // Waits until that row is kept or taken back; otherwise as wait_for().
   virtual coherence::Status wait_until_settled(const Speculation& turn) = 0;
   // Sleeps about that long; kInterrupted as above.

@@ -153,7 +153,7 @@ engine::Heap& heap_of(Relation table) {
   if (found != at.heaps.end()) return *found->second;
   if (MyDatabaseId != InvalidOid) note_open_table(key.relid, coherence::PageId{key.header});
   return *pg_entry([&]() -> engine::Heap* {
-    auto heap = std::make_unique<engine::Heap>(*at.txns, engine::RelationId{coherence::PageId{key.header}});
+    auto heap = std::make_unique<engine::Heap>(*at.txns, engine::RelationId{coherence::PageId{key.header}}, key.relid);
     return at.heaps.emplace(key, std::move(heap)).first->second.get();
   });
 }

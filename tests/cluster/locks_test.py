@@ -119,6 +119,48 @@ class Locks(unittest.TestCase):
         for answer in self.cluster.everywhere("SELECT v FROM t WHERE id = 10"):
             self.assertEqual(["3"], answer)
 
+    # The holder sits on another primary than those who wait; heap has but one.
+    def test_waiters_of_one_primary_come_in_their_order(self):
+        for am in ("heap", "gcl"):
+            self.cluster.sql(2, f"CREATE TABLE queue_{am} (id int) USING {am}; INSERT INTO queue_{am} VALUES (1)")
+            holder = self.cluster.session(1 if am == "gcl" else 2)
+            holder.run(f"BEGIN; SELECT id FROM queue_{am} FOR UPDATE")
+            look = self.cluster.session(2)
+            waiters = [self.cluster.session(2) for _ in range(6)]
+            for n, waiter in enumerate(waiters, 1):
+                waiter.run("BEGIN")
+                waiter.send(f"SELECT id FROM queue_{am} FOR UPDATE")
+                eventually(lambda n=n: look.one("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") == str(n))
+            queued = "SELECT count(*) FROM pg_locks WHERE locktype = 'tuple' AND relation = 'queue_{}'::regclass AND NOT granted"
+            self.assertEqual("5", look.one(queued.format(am)))
+            holder.run("COMMIT")
+            for n, waiter in enumerate(waiters):
+                self.assertEqual(["1"], waiter.result(5), (am, n))
+                if n + 1 < len(waiters):
+                    self.assertTrue(waiters[n + 1].waits(0.1), (am, n))
+                waiter.run("COMMIT")
+
+    # Two have a shared lock, one in the row's word and one in a lock cell; who queues for the row waits for both.
+    def test_who_has_a_lock_does_not_queue_behind_who_waits_for_it(self):
+        look = self.cluster.session(2)
+        for row, in_word in ((1, "staying"), (2, "going")):
+            staying, going, third = self.cluster.session(1), self.cluster.session(2), self.cluster.session(2)
+            both = (staying, going) if in_word == "staying" else (going, staying)
+            for session in (*both, third):
+                session.run("BEGIN")
+            for session in both:
+                session.run(f"SELECT FROM t WHERE id = {row} FOR SHARE")
+            third.send(f"UPDATE t SET v = v WHERE id = {row}")
+            eventually(lambda: look.one("SELECT count(*) FROM pg_locks WHERE locktype = 'tuple' AND granted") == "1")
+            going.send(f"UPDATE t SET v = v WHERE id = {row} RETURNING id")
+            self.assertTrue(going.waits())
+            staying.run("COMMIT")
+            self.assertEqual([str(row)], going.result(5))
+            self.assertTrue(third.waits(0.1))
+            going.run("COMMIT")
+            third.result(5)
+            third.run("COMMIT")
+
     # Each of the four modes, with every other one on the two other primaries.
     MODES = ("KEY SHARE", "SHARE", "NO KEY UPDATE", "UPDATE")
     CHANGES = {"UPDATE t SET v = v + 1 WHERE id = {}": 2, "UPDATE t SET id = id + 1000 WHERE id = {}": 3,

@@ -22,6 +22,7 @@
 #include "extension/engine/heap/relation_map.hpp"
 #include "extension/engine/heap/row.hpp"
 #include "extension/engine/heap/settling.hpp"
+#include "extension/engine/heap/turn.hpp"
 #include "extension/engine/heap/visibility.hpp"
 #include "extension/engine/host.hpp"
 #include "extension/engine/txn/transaction.hpp"
@@ -130,7 +131,8 @@ class IndexCleaner {
 
 class Heap {
  public:
-  Heap(TxnSystem& txns, RelationId relation);
+  // `table`: what the host calls the relation, for its queues of waiters.
+  Heap(TxnSystem& txns, RelationId relation, uint32_t table = 0);
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
   RelationId relation() const { return relation_; }
@@ -230,7 +232,9 @@ class Heap {
                        Verdict* verdict);
   Status judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
                      Verdict* verdict);
+  Status judge_own_cells(Tid tid, Holders* holders, Verdict* verdict);
   Status settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
+  Status settle_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
   Result<bool> crosschecked(const RowHeader& row, const Snapshot** crosscheck);
   Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
                                  bool elsewhere, bool may_change, bool pruned, UpdateOutcome* outcome);
@@ -266,6 +270,7 @@ class Heap {
 
   TxnSystem& txns_;
   RelationId relation_;
+  uint32_t table_;
   LockCells cells_;
   std::vector<MapPage> maps_;
   std::vector<uint32_t> used_;

@@ -48,6 +48,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
   auto page = page_of(tid.block);
   if (!page) return page.error() == Errc::kNotFound ? Result<RowOutcome>(no_such_row(tid)) : page.error();
   Holders holders;
+  Turn turn(txns_.waiter(), table_, RowLock::kExclusive);
   for (Facts facts;;) {
     Verdict verdict;
     RowHeader row;
@@ -75,7 +76,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (!*seen) return RowOutcome{.result = RowResult::kUpdated, .conflict = {.next = tid}};
       continue;
     }
-    GCL_TRY(settle(verdict, holders, facts, WaitFor::kDelete));
+    GCL_TRY(settle_in_turn(turn, tid, verdict, holders, facts, WaitFor::kDelete));
   }
 }
 
@@ -146,6 +147,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
   bool elsewhere = false;
   bool pruned = false;
   Holders holders;
+  Turn turn(txns_.waiter(), table_, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive);
   for (Facts facts;;) {
     UpdateOutcome outcome;
     if (elsewhere) GCL_TRY(ensure_target(kRowHeaderBytes + request.row.body_bytes));
@@ -180,7 +182,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
         if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !request.wait))
           return UpdateOutcome{.row = verdict.outcome};
         if (verdict.kind != Verdict::kGo) {
-          GCL_TRY(settle(verdict, holders, facts, WaitFor::kUpdate));
+          GCL_TRY(settle_in_turn(turn, request.tid, verdict, holders, facts, WaitFor::kUpdate));
           break;
         }
         auto seen = crosschecked(step->row, &crosscheck);

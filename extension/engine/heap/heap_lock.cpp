@@ -23,6 +23,30 @@ Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts
   }
 }
 
+Status Heap::settle_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
+                            WaitFor why) {
+  if (verdict.kind == Verdict::kWait && holders.mine < 0) {  // C6
+    auto waited = turn.take(tid);
+    if (!waited) return waited.error();
+    facts.forget();
+    if (*waited) return {};
+  }
+  return settle(verdict, holders, facts, why);
+}
+
+// Who must wait for another's lock may have one of his own in a cell that was not looked at (C6).
+Status Heap::judge_own_cells(Tid tid, Holders* holders, Verdict* verdict) {
+  if (!cells_.known(tid.block).valid()) {
+    *verdict = {.kind = Verdict::kCells, .block = tid.block};
+    return {};
+  }
+  std::vector<Locker> recorded;
+  GCL_TRY(cells_.read(tid.block, tid.offset, &recorded));
+  for (const Locker& locker : recorded)
+    if (txns_.current().is_mine(locker.id)) holders->mine_too(locker.strongest());
+  return {};
+}
+
 Status Heap::judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
                          Verdict* verdict) {
   if (!cells_.known(tid.block).valid()) {
@@ -166,6 +190,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
   RowHeader before{};  // traversed: the version that led to this one
   Facts facts;
   LockTry lock{.tid = request.tid, .wish = {request.command, request.mode}, .id = *id, .facts = &facts};
+  Turn turn(txns_.waiter(), table_, request.mode);
   for (;;) {
     GCL_TRY(lock_once(lock, to, &outcome.bytes));
     Verdict& verdict = lock.verdict;
@@ -187,7 +212,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         continue;
       }
       verdict = *newer;
-      lock.holders.clear();  // what is unknown is the newer version's affair
+      lock.holders.cells.reset();  // what is unknown is the newer version's affair
     }
     switch (verdict.kind) {
       case Verdict::kGo:
@@ -221,7 +246,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         }
         [[fallthrough]];
       default:
-        GCL_TRY(settle(verdict, lock.holders, facts, WaitFor::kLock));
+        GCL_TRY(settle_in_turn(turn, lock.tid, verdict, lock.holders, facts, WaitFor::kLock));
     }
   }
 }

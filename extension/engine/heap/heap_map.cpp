@@ -37,7 +37,8 @@ static_assert(kExtentPages % kUsedStep == 0);
 
 }  // namespace
 
-Heap::Heap(TxnSystem& txns, RelationId relation) : txns_(txns), relation_(relation), cells_(txns, relation.header) {}
+Heap::Heap(TxnSystem& txns, RelationId relation, uint32_t table)
+    : txns_(txns), relation_(relation), table_(table), cells_(txns, relation.header) {}
 
 Result<RelationId> Heap::create(TxnSystem& txns) {
   auto& pool = txns.pool();

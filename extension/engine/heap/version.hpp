@@ -17,8 +17,9 @@ inline RowOutcome no_such_row(Tid tid) { return {.result = RowResult::kInvisible
 inline Status Heap::judge_version(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
                                   Verdict* verdict) {
   *verdict = judge(txns_, facts, row, tid, wish, holders);
-  if (verdict->kind != Verdict::kGo || !row.has_lockers()) return {};
-  return judge_cells(row, tid, wish, facts, holders, verdict);
+  if (!row.has_lockers()) return {};
+  if (verdict->kind == Verdict::kGo) GCL_TRY(judge_cells(row, tid, wish, facts, holders, verdict));
+  return verdict->kind == Verdict::kWait ? judge_own_cells(tid, holders, verdict) : Status{};
 }
 
 }  // namespace engine

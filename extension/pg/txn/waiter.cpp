@@ -11,6 +11,7 @@ namespace gcl {
 
 using coherence::Errc;
 using coherence::NodeId;
+using coherence::Result;
 using coherence::Status;
 using engine::Speculation;
 using engine::TxnId;
@@ -66,6 +67,18 @@ Status wait_remote(uint64_t id, uint64_t top) {
   return node_pool()->fenced() ? Status(Errc::kFenced) : Status();
 }
 
+LOCKTAG tuple_tag(const engine::RowTurn& turn) {
+  LOCKTAG tag;
+  SET_LOCKTAG_TUPLE(tag, MyDatabaseId, turn.table, turn.block, turn.line);
+  return tag;
+}
+
+// So that who may hold the row together does not wait for each other's turn.
+LOCKMODE tuple_lock(const engine::RowTurn& turn) {
+  constexpr LOCKMODE kModes[] = {AccessShareLock, RowShareLock, ExclusiveLock, AccessExclusiveLock};
+  return kModes[turn.mode];
+}
+
 }  // namespace
 
 void stop_waiting() noexcept {
@@ -83,6 +96,25 @@ Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
   const uint32_t xid = txns_->host_xid_of(id, owner->top);
   if (xid == 0) return pause(1);  // it is just ending
   return carried([=] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); });
+}
+
+// As heap's sessions do: the lock manager's lock of the tuple, shown as such in pg_locks.
+Result<bool> BackendWaiter::take_turn(const engine::RowTurn& turn) {
+  if (node_pool()->fenced()) return Errc::kFenced;
+  bool waited = false;
+  const Status status = carried([&] {
+    const LOCKTAG tag = tuple_tag(turn);
+    if (LockAcquire(&tag, tuple_lock(turn), false, true) != LOCKACQUIRE_NOT_AVAIL) return;
+    (void)LockAcquire(&tag, tuple_lock(turn), false, false);
+    waited = true;
+  });
+  if (!status.ok()) return status.error();
+  return waited;
+}
+
+void BackendWaiter::end_turn(const engine::RowTurn& turn) noexcept {
+  const LOCKTAG tag = tuple_tag(turn);
+  LockRelease(&tag, tuple_lock(turn), false);
 }
 
 Status BackendWaiter::wait_until_settled(const Speculation& turn) {

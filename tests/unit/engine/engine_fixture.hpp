@@ -22,12 +22,22 @@ class TestWaiter final : public Waiter {
   TestWaiter(Engine& engine, int node) : engine_(engine), node_(node) {}
   void serve(TxnSystem* txns) { txns_ = txns; }
   coherence::Status wait_for(TxnId id, WaitFor) override { return wait(id, waits); }
+  coherence::Result<bool> take_turn(const RowTurn& turn) override {
+    EXPECT_FALSE(turn_) << "one at a time";
+    turn_ = turn;
+    ++turns;
+    return false;
+  }
+  void end_turn(const RowTurn& turn) noexcept override {
+    EXPECT_EQ(turn_, turn);
+    turn_.reset();
+  }
   coherence::Status wait_until_settled(const Speculation& turn) override { return wait(turn, settling_waits); }
   coherence::Status pause(uint32_t ms) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return {};
   }
-  int waits = 0, settling_waits = 0;
+  int waits = 0, settling_waits = 0, turns = 0;
   int timeout_ms = 2000;
 
  private:
@@ -36,6 +46,7 @@ class TestWaiter final : public Waiter {
   Engine& engine_;
   int node_;
   TxnSystem* txns_ = nullptr;
+  std::optional<RowTurn> turn_;
 };
 
 class TestBells final : public Bells {
