@@ -372,17 +372,19 @@ class DeadlocksUnderLoad(unittest.TestCase):
         return said
 
     def check_cycle(self, clients, victim, said, text):
-        """The processes of the detail form a cycle, and when it was said each wanted a row that the next one held."""
-        links = re.findall(r"Process (\d+) of primary (\d+) waits for .*?; blocked by process (\d+) of primary (\d+)", text)
+        """The processes of the detail form a cycle, and when it was said each wanted a row that the next one held, or
+        stood behind him in the row's queue."""
+        links = re.findall(r"Process (\d+) of primary (\d+) waits for (.*?); blocked by process (\d+) of primary (\d+)", text)
         self.assertGreater(len(links), 1, text)
         waiters = [(int(link[0]), int(link[1])) for link in links]
-        holders = [(int(link[2]), int(link[3])) for link in links]
+        holders = [(int(link[3]), int(link[4])) for link in links]
         self.assertEqual(victim.name_, waiters[0])
         self.assertEqual(holders, waiters[1:] + waiters[:1], text)
-        for waiter, holder in zip(waiters, holders):
+        for waiter, holder, link in zip(waiters, holders, links):
             waiter, holder = clients[waiter], clients[holder]
+            queues = re.fullmatch(r"ExclusiveLock on tuple \(\d+,\d+\) of relation \d+ of database \d+", link[2])
             wanted = [row for row, asked, answered in waiter.wants if asked < said + LOG_CLOCK and said < answered]
-            held = [row for row, got, ended in holder.holds if got < said + LOG_CLOCK and said < ended]
+            held = [row for row, got, ended in (holder.wants if queues else holder.holds) if got < said + LOG_CLOCK and said < ended]
             self.assertTrue(set(wanted) & set(held), f"{text}\n{waiter.name_} wanted {wanted}, {holder.name_} held {held} at "
                             f"{said:.3f}\n{near(waiter, said)}\n{near(holder, said)}")
 

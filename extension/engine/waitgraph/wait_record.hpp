@@ -30,7 +30,7 @@ struct WaitParty {
   uint8_t reserved[3]{};
 };
 
-inline constexpr uint32_t kWaitTextBytes = 64;
+inline constexpr uint32_t kWaitTextBytes = 96;  // the longest name of a lock has 92
 
 struct WaitRecord {
   uint64_t incarnation = 0;  // of `node`
@@ -57,6 +57,6 @@ struct WaitRecord {
            memcmp(&target, &o.target, sizeof target) == 0 && target_process == o.target_process;
   }
 };
-static_assert(sizeof(WaitRecord) == 160 && sizeof(WaitParty) == 16);
+static_assert(sizeof(WaitRecord) == 192 && sizeof(WaitParty) == 16);
 
 }  // namespace engine
