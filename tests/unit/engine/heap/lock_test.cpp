@@ -310,6 +310,32 @@ TEST_F(LockTest, ALockOfAVersionThatWasThereBeforeDoesNotCount) {
   EXPECT_TRUE(a().gets(Want::kDelete, other));
 }
 
+// C6: `b` has a lock, in the row's word or in a cell, or has none; then `a`, who has one, keeps it waiting.
+TEST_F(LockTest, WhoMustWaitTakesOneTurnUnlessHeHasALock) {
+  enum { kInWord, kInCell, kNone };
+  for (int has : {kInWord, kInCell, kNone}) {
+    Tid tid = committed();
+    EXPECT_TRUE(has != kInWord || b().gets(Want::kShare, tid));
+    EXPECT_TRUE(a().gets(Want::kShare, tid));
+    EXPECT_TRUE(c().gets(Want::kKeyShare, tid));
+    EXPECT_TRUE(has != kInCell || b().gets(Want::kShare, tid));
+    const int before = b().worker.waiter().turns;
+    std::thread waiter([&] {
+      RowBuffer buffer;
+      auto done = b().heap.lock({.tid = tid, .command = 9, .mode = RowLock::kExclusive}, buffer.bytes);
+      EXPECT_TRUE(done.ok() && done->row.result == RowResult::kOk);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    a().commit();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    c().commit();
+    waiter.join();
+    EXPECT_EQ(b().worker.waiter().turns - before, has == kNone ? 1 : 0) << has;
+    EXPECT_GT(b().worker.waiter().waits, 0);
+    end_all();
+  }
+}
+
 TEST_F(LockTest, ADroppedRelationGivesItsLockPagesBack) {
   auto& session = a().worker.session();
   auto before = engine_.cluster().pool(0).free_pages(session);
