@@ -107,7 +107,9 @@ class Session:
         for line in self.collected:
             error = re.match(r"(?:psql:.*?)?(ERROR|FATAL|PANIC):\s+([0-9A-Z]{5}): (.*)", line)
             if error:
-                raise SqlError(error.group(2), error.group(3))
+                # Where in the server, for what no test expects.
+                where = next((" (" + at + ")" for at in self.collected if at.startswith("LOCATION:")), "")
+                raise SqlError(error.group(2), error.group(3) + (where if error.group(2) == "XX000" else ""))
             leaving = re.match(r"WARNING:  (57P0[12]):", line)  # on its way out, beside the answer
             if leaving:
                 raise SqlError(leaving.group(1), line)
@@ -230,7 +232,7 @@ class Cluster:
         for k in range(1, self.primaries + 1):
             try:
                 with open(f"{self.dir}/node{k}/log", encoding="utf-8", errors="replace") as log:
-                    bad = [line for line in log if re.search(r"PANIC|FATAL|terminated by|VERIFY|cpp:\d+", line)]
+                    bad = [line for line in log if re.search(r"PANIC|FATAL|terminated by|VERIFY|cpp:\d+|cache lookup failed", line)]
                 text += "".join(f"\nnode {k}: {line.rstrip()}" for line in bad[-10:])
             except OSError:
                 pass

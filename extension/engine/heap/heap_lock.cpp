@@ -28,8 +28,10 @@ Status Heap::settle_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const H
   if (verdict.kind == Verdict::kWait && holders.mine < 0) {  // C6
     auto waited = turn.take(tid);
     if (!waited) return waited.error();
-    facts.forget();
-    if (*waited) return {};
+    if (*waited) {
+      facts.forget();
+      return {};
+    }
   }
   return settle(verdict, holders, facts, why);
 }

@@ -37,12 +37,17 @@ class TestWaiter final : public Waiter {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return {};
   }
-  int waits = 0, settling_waits = 0, turns = 0;
+  std::atomic<int> waits{0}, settling_waits{0}, turns{0};  // so far
+  // Called by another thread: until it has begun to wait that often.
+  void expect_waits(int count) {
+    for (int i = 0; i < 5000 && waits + settling_waits < count; ++i) (void)pause(1);
+    EXPECT_GE(waits + settling_waits, count);
+  }
   int timeout_ms = 2000;
 
  private:
   template <class What>
-  coherence::Status wait(const What& what, int& count);
+  coherence::Status wait(const What& what, std::atomic<int>& count);
   Engine& engine_;
   int node_;
   TxnSystem* txns_ = nullptr;
@@ -188,7 +193,7 @@ inline void Engine::restart(int n) {
 }
 
 template <class What>
-coherence::Status TestWaiter::wait(const What& what, int& count) {
+coherence::Status TestWaiter::wait(const What& what, std::atomic<int>& count) {
   ++count;
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   auto& node = *engine_.nodes_[node_];

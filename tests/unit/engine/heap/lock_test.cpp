@@ -319,19 +319,19 @@ TEST_F(LockTest, WhoMustWaitTakesOneTurnUnlessHeHasALock) {
     EXPECT_TRUE(a().gets(Want::kShare, tid));
     EXPECT_TRUE(c().gets(Want::kKeyShare, tid));
     EXPECT_TRUE(has != kInCell || b().gets(Want::kShare, tid));
-    const int before = b().worker.waiter().turns;
+    TestWaiter& waits = b().worker.waiter();
+    const int waits_before = waits.waits, turns_before = waits.turns;
     std::thread waiter([&] {
       RowBuffer buffer;
       auto done = b().heap.lock({.tid = tid, .command = 9, .mode = RowLock::kExclusive}, buffer.bytes);
       EXPECT_TRUE(done.ok() && done->row.result == RowResult::kOk);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    waits.expect_waits(waits_before + 1);
     a().commit();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    waits.expect_waits(waits_before + 2);
     c().commit();
     waiter.join();
-    EXPECT_EQ(b().worker.waiter().turns - before, has == kNone ? 1 : 0) << has;
-    EXPECT_GT(b().worker.waiter().waits, 0);
+    EXPECT_EQ(waits.turns - turns_before, has == kNone ? 1 : 0) << has;
     end_all();
   }
 }

@@ -77,13 +77,15 @@ class SpeculationTest : public ::testing::Test {
   template <class F>
   bool found_after(Tid tid, F meanwhile) {
     bool found = false;
+    TestWaiter& waiter = b_.waiter();
+    const int before = waiter.waits + waiter.settling_waits;
     std::thread look([&] {
       RowBuffer buffer;
       auto read = heap_b_->fetch_chain(tid, {.kind = SnapshotKind::kDirty}, buffer.bytes);
       EXPECT_TRUE(read.ok());
       found = read.ok() && read->found;
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    waiter.expect_waits(before + 1);
     meanwhile();
     look.join();
     return found;
@@ -108,7 +110,7 @@ TEST_F(SpeculationTest, WhoMeetsARowThatIsKeptWaitsForItsMaker) {
   const Tid tid = insert_speculatively();
   EXPECT_TRUE(found_after(tid, [&] {
     a_->settle_row();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    b_.waiter().expect_waits(2);
     a_.commit();
   }));
   EXPECT_EQ(b_.waiter().settling_waits, 1);
