@@ -13,6 +13,7 @@ extern "C" {
 #include "storage/lock.h"
 #include "storage/pmsignal.h"
 #include "storage/proc.h"
+#include "utils/resowner.h"
 #include "utils/timestamp.h"
 }
 
@@ -35,6 +36,7 @@ struct Exchange {
   bool locked;  // we hold the cluster's DDL lock
   bool tagged;  // and the local tag
   bool prepared;
+  bool ended;      // committed by all; the lock is still ours (P23)
   bool saved;      // the position's file
   uint64_t first;  // number of our first message; 0: none posted
   uint64_t last;
@@ -260,9 +262,17 @@ void savepoint_callback(SubXactEvent event, SubTransactionId mine, SubTransactio
   if (event == SUBXACT_EVENT_ABORT_SUB && exchange.locked) roll_back_to(mine);
 }
 
+// P23.  The other backends know by now what has changed, and the transaction's locks are free.
+void release_callback(ResourceReleasePhase phase, bool, bool, void*) {
+  if (phase == RESOURCE_RELEASE_AFTER_LOCKS && exchange.ended) close_exchange();
+}
+
 }  // namespace
 
-void install_exchange_hooks() { RegisterSubXactCallback(savepoint_callback, nullptr); }
+void install_exchange_hooks() {
+  RegisterSubXactCallback(savepoint_callback, nullptr);
+  RegisterResourceReleaseCallback(release_callback, nullptr);
+}
 
 List* savepoint_path() { return list_copy(savepoints); }
 
@@ -412,7 +422,7 @@ void ddl_committed() noexcept {
       sleep_for_news_uninterrupted();
     done_with_news();
   }
-  close_exchange();
+  exchange.ended = exchange.channel != nullptr;
 }
 
 void ddl_aborted() noexcept {

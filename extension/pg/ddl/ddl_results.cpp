@@ -47,9 +47,10 @@ struct Replay {
   Creations made;
 } replay;
 
-bool guarding_drops = false;
+LocalStatement local_statement = LocalStatement::kOther;
 
 [[noreturn]] void refuse_outside() {
+  if (local_statement == LocalStatement::kNamed) raise_changed_names();
   ereport(ERROR,
           (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this command would change a gcl table on this primary only"),
            errhint("Use CREATE, ALTER, DROP or TRUNCATE of the table itself.")));
@@ -209,6 +210,15 @@ void check_dropped_along(Oid class_id, Oid object) {
                   errhint("Drop what depends on it first.")));
 }
 
+// P4.
+void check_changed_alone(ObjectAccessType access, Oid class_id, Oid object, int sub_id) {
+  if (access == OAT_POST_CREATE || !ddl_pool_attached()) return;
+  if (access == OAT_DROP && sub_id != 0) return;
+  if (access == OAT_DROP && local_statement == LocalStatement::kDropsExtension) check_dropped_along(class_id, object);
+  if (access == OAT_POST_ALTER && local_statement == LocalStatement::kLeaving) return;
+  if (class_id == RelationRelationId && is_shared_relation(object)) refuse_outside();
+}
+
 void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void* arg) {
   if (previous_access_hook) previous_access_hook(access, class_id, object, sub_id, arg);
   // The others are uses, by every statement of every client.
@@ -227,11 +237,7 @@ void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
   // Of a default the hook tells the table and the column.
   if (access == OAT_POST_CREATE && class_id == AttrDefaultRelationId && capture.active)
     note_alteration_in(capture.context, &capture.made, RelationRelationId, object);
-  if (access == OAT_DROP && sub_id == 0 && guarding_drops && !capture.active && !replay.active)
-    check_dropped_along(class_id, object);
-  if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 && !capture.active && !replay.active &&
-      ddl_pool_attached() && is_shared_relation(object))
-    refuse_outside();
+  if (!capture.active && !replay.active) check_changed_alone(access, class_id, object, sub_id);
 }
 
 bool override_pages(Oid relation, coherence::PageId* header) {
@@ -359,7 +365,18 @@ void install_results_hooks() {
   relation_seam.relation_made = note_pages;
 }
 
-void guard_drops(bool on) { guarding_drops = on; }
+LocalStatement set_local_statement(LocalStatement what) {
+  const LocalStatement before = local_statement;
+  local_statement = what;
+  return before;
+}
+
+void raise_changed_names() {
+  ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                  errmsg("a gcl table has taken the name of a local one while the statement waited"),
+                  errhint("Run it again: it will be done on every primary.")));
+  pg_unreachable();
+}
 
 bool capturing() { return capture.active; }
 

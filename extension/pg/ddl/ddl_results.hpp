@@ -21,8 +21,15 @@ void drop_capture();  // the statement failed
 bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt);
 
 // --- what stays here ---
-// On: dropping along what all primaries have is an ERROR.
-void guard_drops(bool on);
+// What is running here, and not captured: how a change of what all primaries have is met (P4).
+enum class LocalStatement : uint8_t {
+  kOther,           // refused: the list in ddl_scope has missed it
+  kNamed,           // its names meant local objects when it was planned: to be run again
+  kDropsExtension,  // nor may it drop other objects of all primaries along
+  kLeaving,         // a sequence becomes this primary's own
+};
+LocalStatement set_local_statement(LocalStatement what);  // what it was before
+[[noreturn]] void raise_changed_names();
 
 // --- the replay ---
 bool replaying();

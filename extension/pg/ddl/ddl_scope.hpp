@@ -4,7 +4,7 @@
 // S2. Cluster: the listed statements on gcl tables and their indexes, on objects that all primaries have
 //     (object_scope.hpp), and on the extension itself.
 // S3. Refused (feature_not_supported): anything else that would change a shared object, or tie a shared object to a
-//     local one.  What slips through the list is caught where it happens: made_outside(), dropped_outside().
+//     local one.  What slips through the list is caught where it happens (P4, P24).
 #pragma once
 
 #include "extension/pg/ddl/ddl_record.hpp"
@@ -12,7 +12,11 @@
 
 namespace gcl {
 
-enum class DdlScope : uint8_t { kLocal, kCluster };
+enum class DdlScope : uint8_t {
+  kLocal,
+  kCluster,
+  kUnknown,  // a name stands for what has just gone: to be asked again under the DDL lock (P24)
+};
 
 struct DdlPlan {
   DdlScope scope;
@@ -32,6 +36,9 @@ bool may_concern_us(const Node* statement);
 DdlPlan plan_ddl(Node* statement);
 [[noreturn]] void refuse_ddl(const char* what, const char* hint = nullptr);
 Oid find_relation(const RangeVar* name);  // InvalidOid: none; no lock
+
+// Whether the statement's names still mean, when it has run, what it changed.
+bool keeps_names(const Node* statement);
 
 // Whether a temporary table would get the default access method gcl and must be heap instead.
 bool wants_heap_instead(Node* statement);

@@ -70,7 +70,7 @@ List* targets_of(const LockStmt* statement) {
   ListCell* cell;
   foreach (cell, statement->relations) {
     const auto* name = lfirst_node(RangeVar, cell);
-    const Oid relation = RangeVarGetRelid(name, NoLock, true);
+    const Oid relation = find_relation(name);
     if (!OidIsValid(relation)) return NIL;
     if (pg_class_aclcheck(relation, GetUserId(), ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE) != ACLCHECK_OK) return NIL;
     look_at(&search, relation, name->inh);
@@ -80,8 +80,12 @@ List* targets_of(const LockStmt* statement) {
 
 }  // namespace
 
-void lock_table_everywhere(const LockStmt* statement) {
-  if (!OidIsValid(gcl_access_method()) || targets_of(statement) == NIL) return;
+bool names_shared_tables(const LockStmt* statement) {
+  return OidIsValid(gcl_access_method()) && targets_of(statement) != NIL;
+}
+
+bool lock_table_everywhere(const LockStmt* statement) {
+  if (!names_shared_tables(statement)) return false;
   if (capturing())
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("LOCK TABLE on gcl tables inside a DDL statement is not supported")));
@@ -91,6 +95,7 @@ void lock_table_everywhere(const LockStmt* statement) {
   AcceptInvalidationMessages();
   List* targets = targets_of(statement);
   if (targets != NIL) send_locks(targets, statement->nowait);
+  return targets != NIL;
 }
 
 }  // namespace gcl

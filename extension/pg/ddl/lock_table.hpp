@@ -11,7 +11,10 @@ namespace gcl {
 
 // Before the statement runs here: has all other primaries lock what it names, if that is shared and the mode is one
 // that a statement there could not notice otherwise (stronger than ROW EXCLUSIVE).  Waits and raises as LOCK TABLE
-// does.
-void lock_table_everywhere(const LockStmt* statement);
+// does.  False: there is nothing of that kind.
+bool lock_table_everywhere(const LockStmt* statement);
+
+// Whether it is such a statement, as its names are now.
+bool names_shared_tables(const LockStmt* statement);
 
 }  // namespace gcl

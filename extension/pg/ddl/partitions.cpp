@@ -20,6 +20,15 @@ constexpr const char* kHint =
     "All tables of one tree are gcl tables, or none is: USING gcl for partitions and children, and SET "
     "default_table_access_method = gcl before CREATE TABLE ... PARTITION BY.";
 
+// has_subclass() raises if the relation has gone.
+bool has_children(Oid relation) {
+  HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+  if (!HeapTupleIsValid(tuple)) return false;
+  const bool has = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relhassubclass;
+  ReleaseSysCache(tuple);
+  return has;
+}
+
 bool is_target(const DdlPlan* plan, Oid relation) {
   ListCell* cell;
   foreach (cell, plan->targets)
@@ -86,7 +95,7 @@ void add_descendants(DdlPlan* plan) {
   ListCell* cell;
   foreach (cell, list_copy(plan->targets)) {
     const auto* target = static_cast<DdlTarget*>(lfirst(cell));
-    if (!has_subclass(target->relation)) continue;
+    if (!has_children(target->relation)) continue;
     ListCell* below;
     foreach (below, find_all_inheritors(target->relation, NoLock, nullptr)) {
       if (is_target(plan, lfirst_oid(below))) continue;
@@ -99,7 +108,7 @@ void add_descendants(DdlPlan* plan) {
 
 List* tables_with_columns(const DdlPlan& plan) {
   const Oid first = static_cast<DdlTarget*>(linitial(plan.targets))->relation;
-  return has_subclass(first) ? find_all_inheritors(first, NoLock, nullptr) : list_make1_oid(first);
+  return has_children(first) ? find_all_inheritors(first, NoLock, nullptr) : list_make1_oid(first);
 }
 
 void mark_partitioned(const List* made) {

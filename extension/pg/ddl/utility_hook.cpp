@@ -77,15 +77,28 @@ bool drops_an_extension(const Node* node) {
   return IsA(node, DropStmt) && reinterpret_cast<const DropStmt*>(node)->removeType == OBJECT_EXTENSION;
 }
 
-// DROP EXTENSION of another than ours would take along what all primaries have and depends on it.
-void pass_on_local(const Call& call) {
-  if (!drops_an_extension(call.statement->utilityStmt) || !OidIsValid(gcl_access_method())) return pass_on(call);
-  guard_drops(true);
+void pass_on_as(LocalStatement what, const Call& call) {
+  const LocalStatement before = set_local_statement(what);
   PG_TRY();
   { pass_on(call); }
   PG_FINALLY();
-  { guard_drops(false); }
+  { (void)set_local_statement(before); }
   PG_END_TRY();
+}
+
+LocalStatement kind_of_local(const Node* node) {
+  // DROP EXTENSION of another than ours would take along what all primaries have and depends on it.
+  if (drops_an_extension(node)) return LocalStatement::kDropsExtension;
+  // These may find their tables by themselves.
+  return IsA(node, ReindexStmt) || IsA(node, ClusterStmt) ? LocalStatement::kOther : LocalStatement::kNamed;
+}
+
+// P24.  What hides from the access hook is found by its name, which has a lock by now.
+void pass_on_local(const Call& call) {
+  Node* node = call.statement->utilityStmt;
+  if (!OidIsValid(gcl_access_method())) return pass_on(call);
+  pass_on_as(kind_of_local(node), call);
+  if (keeps_names(node) && plan_ddl(node).scope == DdlScope::kCluster) raise_changed_names();
 }
 
 DdlRecord* start_record(const Call& call) {
@@ -150,7 +163,7 @@ void let_leave(const Call& call, const DdlPlan& plan) {
   record->targets = plan.targets;
   record->sql = statement_to_drop(linitial_oid(plan.sequences));
   (void)hand_to_server(plan.sequences);
-  pass_on(call);
+  pass_on_as(LocalStatement::kLeaving, call);
   CommandCounterIncrement();
   send_statement(record);
 }
@@ -161,13 +174,19 @@ void run_everywhere(const Call& call) {
   // Others may have changed what the names mean while we waited for the lock.
   AcceptInvalidationMessages();
   const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
+  if (plan.scope != DdlScope::kCluster) return pass_on_local(call);
   if (plan.targets != NIL) send_locks(plan.targets);
   if (plan.leaves)
     let_leave(call, plan);
-  else if (plan.scope == DdlScope::kCluster)
-    run_captured(call, plan);
   else
-    pass_on(call);
+    run_captured(call, plan);
+}
+
+void lock_table(const Call& call, const LockStmt* statement) {
+  if (IsInParallelMode()) return pass_on(call);
+  const bool sent = lock_table_everywhere(statement);
+  pass_on(call);
+  if (!sent && names_shared_tables(statement)) raise_changed_names();  // P24
 }
 
 // What clients of any table send all the time.  Neither is looked at: it is the server's alone, at its own price.
@@ -217,10 +236,9 @@ void forget_what_is_discarded(const Node* node) {
     pass_on(call);
     return forget_what_is_discarded(call.statement->utilityStmt);
   }
-  if (IsA(call.statement->utilityStmt, LockStmt)) {  // also READ ONLY transactions may lock
-    if (!IsInParallelMode()) lock_table_everywhere(reinterpret_cast<LockStmt*>(call.statement->utilityStmt));
-    return pass_on(call);
-  }
+  // Also READ ONLY transactions may lock.
+  if (IsA(call.statement->utilityStmt, LockStmt))
+    return lock_table(call, reinterpret_cast<const LockStmt*>(call.statement->utilityStmt));
   check_database_statement(call.statement->utilityStmt);
   if (wants_heap_instead(call.statement->utilityStmt)) {
     call.statement = static_cast<PlannedStmt*>(copyObjectImpl(call.statement));
