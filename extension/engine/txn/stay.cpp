@@ -8,6 +8,7 @@
 // then the slots, then the word again: a level that was not open in between was closed before, and the second look is
 // final.
 #include <algorithm>
+#include <array>
 
 #include "extension/engine/txn/open_levels.hpp"
 #include "extension/engine/txn/transaction.hpp"
@@ -38,12 +39,34 @@ void TxnSystem::keep_in_ring(const std::vector<uint64_t>& sequences) noexcept {
 }
 
 // Whether somebody may still change the savepoint's word, which was seen before `open` was.
-Result<bool> TxnSystem::may_change(TxnId sub, const OpenLevels& open) {
+Result<bool> TxnSystem::may_change(TxnId sub, const OpenLevels& open, VagueOwners& owners) {
   if (open.has(sub)) return true;
   if (!open.vague()) return false;
-  auto who = owner(sub);
-  if (!who) return who.error();
-  return StatusWord::of(who->state, 0).running() && open.vague(who->session);
+  return owned_by_vague(sub, open, owners);
+}
+
+// A nest of savepoints is climbed once, not once for each of them.  An owner that ends meanwhile may be told of as it
+// was.
+Result<bool> TxnSystem::owned_by_vague(TxnId sub, const OpenLevels& open, VagueOwners& owners) {
+  std::vector<uint64_t> path;
+  bool vague = false;
+  for (TxnId at = sub;;) {
+    if (auto known = owners.find(at.raw); known != owners.end()) {
+      vague = known->second;
+      break;
+    }
+    path.push_back(at.raw);
+    auto word = read_word(at);
+    if (!word) return word.error();
+    if (word->state() == TxnState::kUnused) return Errc::kCorrupt;
+    if (word->state() != TxnState::kSub) {
+      vague = word->running() && open.vague(word->session());
+      break;
+    }
+    at = word->parent();
+  }
+  for (uint64_t id : path) owners.emplace(id, vague);
+  return vague;
 }
 
 // Makes of `log` what pages are to say of the ids from `first` on, as far as they can go; those that stay are listed.
@@ -56,9 +79,10 @@ Status TxnSystem::sort_out(uint64_t first, std::vector<StatusWord>& log, std::ve
   for (uint64_t sequence : before)
     for (uint64_t i = (sequence % slots + slots - first % slots) % slots; i < log.size(); i += slots) taken[i] = true;
   std::vector<bool> changes(log.size());
+  VagueOwners owners;
   for (size_t i = 0; i < log.size(); ++i) {
     if (taken[i] || !is_sub(log[i])) continue;
-    auto may = may_change(TxnId::make(node_, first + i), open);
+    auto may = may_change(TxnId::make(node_, first + i), open, owners);
     if (!may) return may.error();
     changes[i] = *may;
   }
@@ -93,24 +117,33 @@ Status TxnSystem::give_up_place(uint64_t sequence, StatusWord word) {
 // Ids that stayed and have ended.
 Status TxnSystem::settle() {
   if (staying().empty()) return {};
-  for (auto& stay : shared_.stays) {
-    const uint64_t sequence = stay.load(std::memory_order_relaxed);
-    if (sequence == 0) continue;
-    const TxnId id = TxnId::make(node_, sequence);
-    auto& memory = pool_.memory(session_);
+  auto& memory = pool_.memory(session_);
+  auto word_of = [&](uint64_t sequence) {
+    return StatusWord{memory.load(words_.status(TxnId::make(node_, sequence)))};
+  };
+  std::array<StatusWord, TxnShared::kStaysMax> seen;
+  for (size_t i = 0; i < seen.size(); ++i) {
     if (pool_.fenced()) return Errc::kFenced;
-    StatusWord word{memory.load(words_.status(id))};
+    if (const uint64_t sequence = shared_.stays[i].load(std::memory_order_relaxed)) seen[i] = word_of(sequence);
+  }
+  const OpenLevels open(shared_);  // after the words, before the second look
+  VagueOwners owners;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const uint64_t sequence = shared_.stays[i].load(std::memory_order_relaxed);
+    if (sequence == 0) continue;
+    if (pool_.fenced()) return Errc::kFenced;
+    StatusWord word = seen[i];
     if (is_sub(word)) {
-      const OpenLevels open(shared_);
-      auto may = may_change(id, open);
+      auto may = may_change(TxnId::make(node_, sequence), open, owners);
       if (!may) return may.error();
       if (*may) continue;
-      word = {memory.load(words_.status(id))};
+      word = word_of(sequence);
     }
     if (word.running()) continue;
     VERIFY(word.final() || is_sub(word));
     GCL_TRY(give_up_place(sequence, word));
-    stay.store(0, std::memory_order_release);  // pairs with staying(): whoever clears the place does it after us
+    shared_.stays[i].store(0,
+                           std::memory_order_release);  // pairs with staying(): whoever clears the place does it after
   }
   return {};
 }

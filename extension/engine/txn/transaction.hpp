@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "bufmgr/buffer_pool.hpp"
@@ -206,7 +207,10 @@ class TxnSystem {
   Status settle();
   Status settle_leftovers(uint64_t frozen, uint64_t low);
   Status sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& stays);
-  Result<bool> may_change(TxnId sub, const OpenLevels& open);
+  using VagueOwners =
+      std::unordered_map<uint64_t, bool>;  // by raw id: whether its transaction runs, in a vague session
+  Result<bool> may_change(TxnId sub, const OpenLevels& open, VagueOwners& owners);
+  Result<bool> owned_by_vague(TxnId sub, const OpenLevels& open, VagueOwners& owners);
   void keep_in_ring(const std::vector<uint64_t>& sequences) noexcept;
   std::vector<uint64_t> staying() const;
   Status give_up_place(uint64_t sequence, StatusWord word);

@@ -163,6 +163,28 @@ TEST_F(Stay, DeeperThanTheListStillRight) {
   for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(fate(ids[i]).committed(), i < 18) << i;
 }
 
+// Passing a nest of savepoints costs its length, not its square: while it is passed others wait for ids.
+TEST(StayCost, ANestIsClimbedOnce) {
+  constexpr int kNest = 1000;
+  Engine engine({.cluster = {.nodes = 2}, .slots_max = 2048, .tickers = false});
+  Worker reader(engine, 1), writer(engine, 0), vague(engine, 0), ticker(engine, 0);
+  reader.snapshot();  // nothing is frozen
+  for (int level = 2; level <= kNest; ++level) writer->sub_begin(level);
+  ASSERT_TRUE(writer->id_for_write().ok());
+  writer.commit();
+  for (int level = 2; level <= int(TxnSessionSlot::kOpenMax) + 8; ++level) vague->sub_begin(level);
+  ASSERT_TRUE(vague->id_for_write().ok());
+  for (int i = 0; i < kNest; ++i) {
+    ASSERT_TRUE(writer->id_for_write().ok());
+    writer.commit();
+  }
+  auto& counters = ticker.session().coherence().counters();
+  const uint64_t before = counters.get(coherence::Counter::kBatches);
+  while (engine.shared(0).low_water.load() < kNest) ASSERT_TRUE(ticker->tick().ok());
+  EXPECT_LT(counters.get(coherence::Counter::kBatches) - before, 4 * kNest);
+  vague.abort();
+}
+
 TEST_F(Stay, AQuarterOfTheRingMayStayThenIdsAreRefused) {
   std::vector<std::unique_ptr<Worker>> old;
   std::vector<TxnId> ids;
