@@ -117,8 +117,11 @@ Status Builder::finish() {
     if (const Status s = settle(finished_); !s) return s;
     Level& l = level_[finished_];
     l.image.special().left = l.left;
-    if (const Status s = write_page(l.id.valid() ? l.id : ground_.root, l.image); !s) return s;
-    if (!l.id.valid()) break;
+    const bool is_root = !l.id.valid();
+    // Before the root names the others: an interrupted wait in here leads to abandon().
+    if (is_root) GCL_TRY(free_extent());
+    if (const Status s = write_page(is_root ? ground_.root : l.id, l.image); !s) return s;
+    if (is_root) return {};
   }
   return free_extent();
 }
