@@ -102,6 +102,25 @@ class ForeignKeys(unittest.TestCase):
         self.refused("0A000", 2, "ALTER TABLE plain ADD FOREIGN KEY (id) REFERENCES local")
         self.refused("0A000", 2, "ALTER TABLE plain ADD COLUMN l int REFERENCES local")
 
+    def test_adding_one_in_repeatable_read_checks_what_is_there_now(self):
+        self.cluster.sql(1, "CREATE TABLE old_p (id int PRIMARY KEY) USING gcl; CREATE TABLE old_c (p int) USING gcl;"
+                            "INSERT INTO old_p VALUES (1); INSERT INTO old_c VALUES (1)")
+        for first in ("SELECT count(*) FROM old_c", "DO 'BEGIN PERFORM count(*) FROM old_c; END'", "SELECT 1"):
+            with self.subTest(first):
+                session = self.cluster.session(1)
+                session.run(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {first}")
+                self.cluster.sql(2, "INSERT INTO old_c VALUES (999)")
+                with self.assertRaises(SqlError) as caught:
+                    session.run("ALTER TABLE old_c ADD FOREIGN KEY (p) REFERENCES old_p")
+                self.assertEqual("23503", caught.exception.state)
+                session.run("ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM old_c")
+                self.cluster.sql(2, "DELETE FROM old_c WHERE p = 999")
+                session.run("ALTER TABLE old_c ADD CONSTRAINT f FOREIGN KEY (p) REFERENCES old_p")
+                # What the transaction itself reads is still of its time.
+                self.assertEqual(["2"], session.run("SELECT count(*) FROM old_c"))
+                session.run("ROLLBACK")
+                session.close()
+
     def test_adding_one_waits_for_writers_elsewhere_and_checks_their_rows(self):
         self.cluster.sql(1, "CREATE TABLE unchecked (id int PRIMARY KEY, p int) USING gcl; INSERT INTO unchecked VALUES (1, 50)")
         writer, author = self.cluster.session(2), self.cluster.session(3)

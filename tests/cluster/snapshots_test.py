@@ -95,6 +95,25 @@ class Snapshots(unittest.TestCase):
         self.one.result()
         eventually(lambda: self.vacuumed() == 50)
 
+    def test_analyze_counts_though_it_scans_without_a_snapshot(self):
+        self.one.run("CREATE TABLE sampled (v int) USING gcl; INSERT INTO sampled SELECT generate_series(1, 100);"
+                     "CREATE FUNCTION slow(v int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM pg_sleep(0.04); RETURN v; END'")
+        self.one.run("CREATE INDEX ON sampled (slow(v))")
+        self.one.send("ANALYZE sampled")
+        eventually(lambda: self.cluster.sql(1, "SELECT phase FROM pg_stat_progress_analyze") == ["computing statistics"], 20)
+        self.assert_garbage_stays()
+        self.one.result()
+        eventually(lambda: self.vacuumed() == 50)
+
+    def test_a_stable_function_of_a_cursor_sees_its_time(self):
+        self.one.run("DELETE FROM g; CREATE FUNCTION counted() RETURNS bigint STABLE LANGUAGE plpgsql AS"
+                     " 'BEGIN RETURN (SELECT count(*) FROM g); END'")
+        self.one.run("BEGIN; DECLARE c CURSOR FOR SELECT counted()")
+        self.two.run("INSERT INTO g VALUES (1)")
+        self.assertEqual("0", self.one.one("FETCH c"))
+        self.assertEqual("1", self.one.one("SELECT counted()"))
+        self.one.run("COMMIT; DROP FUNCTION counted()")
+
     def test_an_open_cursor_and_repeatable_read_hold_back_what_they_may_read(self):
         self.two.run("INSERT INTO g SELECT i FROM generate_series(1, 5) i")
         for begin, read in (("BEGIN", "DECLARE c CURSOR FOR SELECT * FROM g"),

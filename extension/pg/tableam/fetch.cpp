@@ -60,7 +60,11 @@ bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot 
     return false;
   }
   set_tid(tid, read.tid);
-  store_row(data->rel, fetch.row, read.bytes, read.tid, slot);
+  // A deferred check of a unique key goes on with the row when it has ended the fetch.
+  if (snapshot->snapshot_type == SNAPSHOT_SELF)
+    store_copy(data->rel, fetch.row, read.bytes, read.tid, slot);
+  else
+    store_row(data->rel, fetch.row, read.bytes, read.tid, slot);
   return true;
 }
 

@@ -52,6 +52,12 @@ struct Build {
   bool mine[engine::kLinesMax];
 };
 
+// As heap counts the rows of a table: a deletion under way may be undone.
+bool counts(Liveness live, bool mine) {
+  return live == Liveness::kLive || live == Liveness::kInsertRunning || (live == Liveness::kDeleteRunning && !mine);
+}
+
+// The table's rows on the page, whether or not the index has them.
 double add_page(Build& b, engine::Heap& heap, uint32_t block) {
   until_ok(b.table, [&] { return heap.sample_block(block, *b.rows, b.live, b.mine); });
   uint16_t roots[engine::kLinesMax + 1];
@@ -65,9 +71,10 @@ double add_page(Build& b, engine::Heap& heap, uint32_t block) {
     entries[i] = entry_for(header, b.live[i], &broken);
   }
   if (broken) b.info->ii_BrokenHotChain = true;
-  double added = 0;
+  double rows = 0;
   for (int i = 0; i < b.rows->count; ++i) {
     const uint16_t line = b.rows->offset[i];
+    rows += counts(b.live[i], b.mine[i]);
     if (entries[i] == Entry::kNone || roots[line] == 0) continue;
     MemoryContextReset(b.context->ecxt_per_tuple_memory);
     store_row(b.table, b.rows->row(line), b.rows->bytes(line), Tid{block, line}, b.slot);
@@ -78,9 +85,8 @@ double add_page(Build& b, engine::Heap& heap, uint32_t block) {
     ItemPointerData tid;
     set_tid(&tid, Tid{block, roots[line]});
     b.callback(b.index, &tid, values, nulls, entries[i] == Entry::kAlive, b.state);
-    ++added;
   }
-  return added;
+  return rows;
 }
 
 }  // namespace
@@ -94,6 +100,7 @@ double gcl_index_build_range_scan(Relation table, Relation index, IndexInfo* inf
     not_supported("CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY", "Use the form without CONCURRENTLY.");
   if (scan != nullptr) table_endscan(scan);
   engine::Heap& heap = heap_of(table);
+  count_in();  // values out of line stay until the rows that name them have been read
   EState* estate = CreateExecutorState();
   Build build{.table = table, .index = index, .info = info, .callback = callback, .state = state, .estate = estate};
   build.context = GetPerTupleExprContext(estate);
@@ -105,11 +112,11 @@ double gcl_index_build_range_scan(Relation table, Relation index, IndexInfo* inf
   const uint32_t used = *until_done(table, [&] { return heap.used_blocks(); });
   uint32_t* block = static_cast<uint32_t*>(palloc(sizeof(uint32_t) * Max(used, 1u)));
   for (uint32_t i = 0; i < used; ++i) block[i] = heap.block_at(i);
-  double added = 0;
+  double rows = 0;
   pgstat_count_heap_scan(table);  // as heap does: it is one
   for (uint32_t i = 0; i < used; ++i) {
     CHECK_FOR_INTERRUPTS();
-    added += add_page(build, heap, block[i]);
+    rows += add_page(build, heap, block[i]);
     if (pgstat_should_count_relation(table)) table->pgstat_info->t_counts.t_tuples_returned += build.rows->count;
   }
 
@@ -119,7 +126,7 @@ double gcl_index_build_range_scan(Relation table, Relation index, IndexInfo* inf
   info->ii_PredicateState = nullptr;
   pfree(build.rows);
   pfree(block);
-  return added;
+  return rows;
 }
 
 void gcl_index_validate_scan(Relation, Relation, IndexInfo*, Snapshot, ValidateIndexState*) {

@@ -144,7 +144,10 @@ TableScanDesc gcl_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKey
   scan->base.rs_parallel = parallel;
   scan->heap = heap;
   scan->snapshot = seen;
-  if (flags & SO_TYPE_ANALYZE) note_counted(rel);
+  if (flags & SO_TYPE_ANALYZE) {
+    count_in();  // values out of line stay until the sample's rows have been looked at
+    note_counted(rel);
+  }
   if (flags & SO_TYPE_SEQSCAN) pgstat_count_heap_scan(rel);
   return &scan->base;
 }

@@ -35,19 +35,25 @@ TimestampTz in_worker() {
   return IsolationUsesXactSnapshot() ? leader_time : fresh();
 }
 
-// The timestamp of the transaction itself, in REPEATABLE READ.
-TimestampTz of_transaction() {
+// The transaction's own snapshot, in REPEATABLE READ, is stamped before it is copied (S4).  One that comes without is a
+// later one, taken on purpose: by ADD FOREIGN KEY, to see all rows.
+TimestampTz in_repeatable_read() {
   Snapshot own = GetTransactionSnapshot();
-  if (own->whenTaken == 0) own->whenTaken = fresh();
-  return own->whenTaken;
+  const TimestampTz now = fresh();
+  if (own->whenTaken == 0) own->whenTaken = now;
+  return now;
 }
 
-void stamp(Snapshot snapshot, bool latest) {
-  if (snapshot == nullptr || snapshot->snapshot_type != SNAPSHOT_MVCC || snapshot->whenTaken != 0) return;
+bool is_unstamped(Snapshot snapshot) {
+  return snapshot != nullptr && snapshot->snapshot_type == SNAPSHOT_MVCC && snapshot->whenTaken == 0;
+}
+
+void stamp(Snapshot snapshot) {
+  if (!is_unstamped(snapshot)) return;
   if (IsParallelWorker())
     snapshot->whenTaken = in_worker();
   else
-    snapshot->whenTaken = IsolationUsesXactSnapshot() && !latest ? of_transaction() : fresh();
+    snapshot->whenTaken = IsolationUsesXactSnapshot() ? in_repeatable_read() : fresh();
 }
 
 // Whose a table is, as last seen: every query asks, heap's too, and opening the relation costs ten times as much.
@@ -104,20 +110,18 @@ void forbid_workers(QueryDesc* query) {
   query->plannedstmt = copy;
 }
 
-// S4.
-void stamp_transaction(Snapshot snapshot) {
-  if (XactIsoLevel != XACT_REPEATABLE_READ || MyBackendType != B_BACKEND || !serves()) return;
-  if (snapshot != nullptr && snapshot->snapshot_type == SNAPSHOT_MVCC) (void)of_transaction();
+// S5.  Functions that are not the server's own may read gcl tables, at the query's time if they are stable.
+bool may_read_gcl(const PlannedStmt* plan) {
+  if (!serves()) return false;
+  return plan->parallelModeNeeded || (plan->invalItems != NIL && attached_txns() != nullptr);
 }
 
 void stamp_query(QueryDesc* query) {
-  // A referential check reads the newest state and crosschecks with the transaction's.
-  const bool latest = query->crosscheck_snapshot != nullptr;
   if (reads_gcl(query->plannedstmt)) {
-    stamp(query->crosscheck_snapshot, false);
-    stamp(query->snapshot, latest);
-  } else if (query->plannedstmt->parallelModeNeeded && serves()) {
-    stamp(query->snapshot, latest);  // S5
+    stamp(query->crosscheck_snapshot);
+    stamp(query->snapshot);
+  } else if (may_read_gcl(query->plannedstmt)) {
+    stamp(query->snapshot);
   }
 }
 
@@ -125,7 +129,7 @@ void start_query(QueryDesc* query, int flags) {
   if (IsParallelWorker()) {
     if (leader_time == 0 && query->snapshot != nullptr) leader_time = query->snapshot->whenTaken;
   } else if (node_pool() != nullptr) {
-    stamp_transaction(query->snapshot);
+    stamp_transaction();
     note_query(query->plannedstmt);
     if (!(flags & EXEC_FLAG_EXPLAIN_ONLY)) {
       stamp_query(query);
@@ -149,12 +153,23 @@ void release_between_statements(ResourceReleasePhase phase, bool, bool top, void
 
 }  // namespace
 
+// S4.  The statement that runs has a copy of the transaction's snapshot from before.
+void stamp_transaction() {
+  if (XactIsoLevel != XACT_REPEATABLE_READ || MyBackendType != B_BACKEND || !ActiveSnapshotSet() || !serves()) return;
+  Snapshot active = GetActiveSnapshot();
+  if (active->snapshot_type != SNAPSHOT_MVCC) return;
+  Snapshot own = GetTransactionSnapshot();
+  if (own->whenTaken != 0) return;
+  own->whenTaken = fresh();
+  if (is_unstamped(active)) active->whenTaken = own->whenTaken;
+}
+
 engine::Snapshot engine_snapshot(Snapshot snapshot) {
   using Kind = engine::SnapshotKind;
   if (snapshot == nullptr) return {.kind = Kind::kAny};
   switch (snapshot->snapshot_type) {
     case SNAPSHOT_MVCC:
-      stamp(snapshot, !ActiveSnapshotSet() || snapshot != GetActiveSnapshot());
+      stamp(snapshot);
       return {.kind = Kind::kMvcc, .ts = {uint64_t(snapshot->whenTaken)}, .command = snapshot->curcid};
     case SNAPSHOT_SELF:
       return {.kind = Kind::kSelf};

@@ -5,11 +5,14 @@
 //     transaction's timestamp, otherwise with a fresh one.  Never a catalog's snapshot, never in a parallel worker.
 // S2. An MVCC snapshot that reaches a gcl table unstamped (COPY TO, ALTER TABLE's scans) is stamped there.
 // S3. A query of a transaction that has changed gcl tables runs without parallel workers: they would not know its ids.
-// S4. A REPEATABLE READ transaction takes its timestamp with its first query, whatever that reads, so that its gcl rows
-//     and its others are of one time.
-// S5. A query that runs workers is stamped whatever its plan reads: a function they call may read gcl tables, and sees
-//     the leader's time.  A worker takes a timestamp of its own only for a statement of its own in READ COMMITTED;
-//     where the leader has none (a parallel index build) it raises an error.
+// S4. A REPEATABLE READ transaction takes its timestamp with its first query or utility statement that has a snapshot,
+//     whatever that reads, so that its gcl rows and its others are of one time; and so that a snapshot without one is
+//     known for a later one (GetLatestSnapshot() of ADD FOREIGN KEY), which gets a time of its own.
+// S5. A query that runs workers is stamped whatever its plan reads, and so is one that calls functions that are not the
+//     server's own, in a session that has used gcl tables before: they may read some, and those of a worker, and stable
+//     ones, see the query's time.  A worker takes a
+//     timestamp of its own only for a statement of its own in READ COMMITTED; where the leader has none (a parallel
+//     index build) it raises an error.
 // S6. Between statements of READ COMMITTED, when no cursor is open, a transaction has no snapshot and stops counting
 // for
 //     the horizon, as PostgreSQL's xmin does.  What it holds across statements are TIDs of rows it has itself made,
@@ -22,6 +25,7 @@
 namespace gcl {
 
 void install_snapshot_hooks();  // from _PG_init
+void stamp_transaction();       // S4; when a statement begins
 void watch_statement_ends();    // S6; once per process, when it first attaches: sessions without gcl do not pay for it
 
 // What the engine is to see for `snapshot`.

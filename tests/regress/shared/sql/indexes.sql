@@ -119,3 +119,25 @@ INSERT INTO k SELECT 'same', -i FROM generate_series(1, 500) i;
 SELECT count(*), sum(w) FROM k WHERE v = 'same';
 RESET enable_seqscan;
 DROP TABLE t, u, k, answers;
+
+-- a deferred check looks at the row again, with values that lie out of line
+CREATE TABLE later (id int, a text, b text);
+ALTER TABLE later ALTER a SET STORAGE EXTERNAL;
+ALTER TABLE later ADD UNIQUE (a, b) DEFERRABLE INITIALLY DEFERRED;
+BEGIN;
+INSERT INTO later VALUES (1, repeat('x', 2200), 'k'), (2, repeat('x', 2200), 'k');
+DELETE FROM later WHERE id = 1;
+COMMIT;
+SELECT id, length(a), b FROM later;
+\set VERBOSITY sqlstate
+BEGIN;
+INSERT INTO later VALUES (3, repeat('x', 2200), 'k');
+COMMIT;
+\set VERBOSITY default
+
+-- an index on few rows says nothing about how many there are
+CREATE TABLE many (id int, v int);
+INSERT INTO many SELECT i, i FROM generate_series(1, 1000) i;
+CREATE INDEX ON many (v) WHERE v = 7;
+SELECT reltuples FROM pg_class WHERE relname = 'many';
+DROP TABLE later, many;
