@@ -58,6 +58,8 @@ struct Attached {
   std::unique_ptr<engine::TxnSystem> txns;
   std::unordered_map<HeapKey, std::unique_ptr<engine::Heap>, HeapKeyHash> heaps;
   std::atomic<uint32_t>* counted = nullptr;
+  bool works_for_gcl = false;              // does the other primaries' DDL
+  const volatile bool* serving = nullptr;  // whether this session may use gcl tables; null: always
 };
 
 Attached* attached = nullptr;
@@ -123,12 +125,27 @@ Attached& here() {
     ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
             errmsg("gcl tables cannot be used in a SERIALIZABLE transaction yet"),
             errhint("Use REPEATABLE READ, or lock the rows with SELECT ... FOR UPDATE."));
-  if (attached != nullptr) return *attached;
+  if (attached != nullptr) {
+    // Not while a transaction ends: nothing may raise there.
+    if (attached->serving != nullptr && !*attached->serving && IsTransactionState()) ddl_require_serving();
+    return *attached;
+  }
   wait_until_ready();
   if (node_pool() == nullptr || node_state() == nullptr) refuse();
   if (MyBackendType != B_BG_WORKER) require_database_locale();  // an apply worker says it in the author's answer
   if (!works_for_gcl()) ddl_require_serving();
   attach(node_state()->backends);
+  if (works_for_gcl()) {
+    node_state()->ddl_workers.fetch_add(1, std::memory_order_seq_cst);
+    attached->works_for_gcl = true;
+    return *attached;
+  }
+  // The launcher, before it leaves, says that we do not serve, and looks then whether anybody is attached.
+  if (!ddl_serving()) {
+    detach_session();
+    ddl_require_serving();
+  }
+  attached->serving = ddl_serving_flag();
   return *attached;
 }
 
@@ -215,6 +232,7 @@ void detach_session() noexcept {
   at->heaps.clear();
   at->txns.reset();
   at->session.reset();
+  if (at->works_for_gcl) node_state()->ddl_workers.fetch_sub(1, std::memory_order_seq_cst);
   at->counted->fetch_sub(1, std::memory_order_seq_cst);
   delete at;
 }

@@ -4,8 +4,8 @@
 //     because it is fenced: then `fence_reason()` says why, and every access raises 57P02).
 // N2. NodeState lies in PostgreSQL's shared memory and is made anew after a crash restart; a crash restart finds the
 //     former incarnation in the pool, which fences it (DESIGN 9).
-// N3. Backends count in `backends` while their session lives.  Workers outlive them: member, provider, statistics and
-// flusher stop
+// N3. Backends count in `backends` while their session lives, those that do the other primaries' DDL in `ddl_workers`,
+//     too: these leave when no other is left.  Workers outlive them all: member, provider, statistics and flusher stop
 //     when no backend is left, fabric when nobody is.
 #pragma once
 
@@ -31,6 +31,7 @@ struct Garbage {
 
 struct NodeState {
   std::atomic<uint32_t> backends;          // sessions of backends
+  std::atomic<uint32_t> ddl_workers;       // of them, the DDL launcher's and the apply workers'
   std::atomic<uint32_t> workers;           // sessions of workers but the fabric's
   std::atomic<bool> closing;               // no new session any more
   std::atomic<bool> ready;                 // the member worker joined: sessions may begin

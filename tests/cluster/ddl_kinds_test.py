@@ -100,6 +100,20 @@ class Names(unittest.TestCase):
         self.two.run("DROP VIEW leaning")
         self.one.run("DROP EXTENSION citext CASCADE")
 
+    def test_nor_a_part_of_a_table(self):
+        for session in (self.one, self.two):
+            session.run("CREATE EXTENSION fuzzystrmatch")
+        for what in ("x text DEFAULT soundex('x')", "x text GENERATED ALWAYS AS (soundex(s)) STORED", "x text CHECK (soundex(x) <> '')"):
+            with self.subTest(what):
+                self.one.run(f"CREATE TABLE leaning (s text, {what}) USING gcl")
+                self.fails("0A000", self.one, "DROP EXTENSION fuzzystrmatch CASCADE")
+                self.two.run("DROP TABLE leaning")
+        self.one.run("CREATE TABLE leaning (s text) USING gcl; CREATE POLICY p ON leaning USING (soundex(s) <> '')")
+        self.fails("0A000", self.one, "DROP EXTENSION fuzzystrmatch CASCADE")
+        self.two.run("DROP TABLE leaning")
+        for session in (self.one, self.two):
+            session.run("DROP EXTENSION fuzzystrmatch")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -120,6 +120,21 @@ class Ddl(unittest.TestCase):
                 self.refused("0A000", 2, statement)
         self.cluster.sql(2, "DROP VIEW mine_too; DROP FUNCTION mine_f; DROP VIEW mine_seen; DROP TABLE mine")
 
+    def test_what_is_replaced_stays_whose_it_was(self):
+        self.cluster.sql(1, "CREATE TABLE all_have (a int) USING gcl; CREATE VIEW all_see AS SELECT a FROM all_have;"
+                            "CREATE FUNCTION all_call(int) RETURNS bigint BEGIN ATOMIC SELECT count(*) FROM all_have; END;"
+                            "CREATE TABLE one_has (a int) USING heap; CREATE VIEW one_sees AS SELECT a FROM one_has;"
+                            "CREATE FUNCTION one_calls(int, OUT n bigint) BEGIN ATOMIC SELECT count(*) FROM one_has; END")
+        self.refused("0A000", 1, "CREATE OR REPLACE VIEW all_see AS SELECT a FROM one_has")
+        self.refused("0A000", 1, "CREATE OR REPLACE VIEW one_sees AS SELECT a FROM all_have")
+        self.refused("0A000", 1, "CREATE OR REPLACE FUNCTION all_call(int) RETURNS bigint BEGIN ATOMIC SELECT count(*) FROM one_has; END")
+        self.refused("0A000", 1, "CREATE OR REPLACE FUNCTION one_calls(int, OUT n bigint) BEGIN ATOMIC SELECT count(*) FROM all_have; END")
+        self.cluster.sql(2, "CREATE OR REPLACE VIEW all_see AS SELECT a FROM all_have WHERE a > 0;"
+                            "CREATE OR REPLACE FUNCTION all_call(int) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'")
+        self.cluster.sql(1, "CREATE OR REPLACE VIEW one_sees AS SELECT a FROM one_has WHERE a > 0; DROP VIEW one_sees;"
+                            "CREATE OR REPLACE FUNCTION one_calls(int, OUT n bigint) BEGIN ATOMIC SELECT 1 + count(*) FROM one_has; END;"
+                            "DROP FUNCTION one_calls; DROP VIEW all_see; DROP FUNCTION all_call")
+
     def test_ddl_of_a_plain_user(self):
         self.cluster.sql(1, "CREATE ROLE plain")
         self.cluster.sql(1, "GRANT CREATE ON SCHEMA public TO plain")

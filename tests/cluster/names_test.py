@@ -17,9 +17,9 @@ class Names(unittest.TestCase):
         first, second = self.cluster.everywhere("SELECT gcl_ddl_fingerprint()")
         self.assertEqual(first, second)
 
-    def swap_while(self, statement):
+    def swap_while(self, statement, more):
         """Runs `statement`, which waits for local table t until a gcl table has taken its name.  Its error, or None."""
-        self.cluster.sql(1, "CREATE TABLE t (id int, v int) USING heap; CREATE TABLE t_new (id int, v int) USING gcl")
+        self.cluster.sql(1, "CREATE TABLE t (id int, v int) USING heap; CREATE TABLE t_new (id int, v int) USING gcl;" + more)
         swapper, waiter = self.cluster.session(1), self.cluster.session(1)
         swapper.run("BEGIN; ALTER TABLE t RENAME TO t_old")
         waiter.send(statement)
@@ -34,10 +34,10 @@ class Names(unittest.TestCase):
             waiter.close()
             swapper.close()
 
-    def assert_nothing_here_only(self, statement, states=(CHANGED,)):
-        error = self.swap_while(statement)
+    def assert_nothing_here_only(self, statement, more=""):
+        error = self.swap_while(statement, more)
         self.assertIsNotNone(error, f"{statement}: done")
-        self.assertIn(error.state, states, error)
+        self.assertEqual(CHANGED, error.state, error)
 
     def test_alter_table(self):
         self.assert_nothing_here_only("ALTER TABLE t ADD COLUMN w int")
@@ -57,6 +57,21 @@ class Names(unittest.TestCase):
         self.cluster.sql(1, "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
         self.assert_nothing_here_only("CREATE TRIGGER r AFTER INSERT ON t EXECUTE FUNCTION nothing()")
         self.cluster.sql(1, "DROP FUNCTION nothing()")
+
+    def swap_with_triggers(self, statement):
+        self.cluster.sql(1, "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+        made = "CREATE TRIGGER r AFTER INSERT ON {0} EXECUTE FUNCTION nothing(); ALTER TABLE {0} ADD CONSTRAINT c CHECK (v > 0)"
+        self.assert_nothing_here_only(statement, more="; ".join(made.format(table) for table in ("t", "t_new")))
+        self.cluster.sql(1, "DROP FUNCTION nothing() CASCADE")
+
+    def test_drop_of_a_trigger(self):
+        self.swap_with_triggers("DROP TRIGGER r ON t")
+
+    def test_rename_of_a_trigger(self):
+        self.swap_with_triggers("ALTER TRIGGER r ON t RENAME TO q")
+
+    def test_rename_of_a_constraint(self):
+        self.swap_with_triggers("ALTER TABLE t RENAME CONSTRAINT c TO d")
 
     def test_rule(self):
         self.assert_nothing_here_only("CREATE RULE r AS ON DELETE TO t DO INSTEAD NOTHING")

@@ -24,7 +24,7 @@ extern "C" {
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
-PGDLLEXPORT void gcl_ddl_apply_main(Datum slot);
+PGDLLEXPORT void gcl_ddl_apply_main(Datum argument);
 }
 
 namespace gcl {
@@ -45,6 +45,7 @@ struct Taking {         // part in an exchange
   uint64_t begun;       // the exchange whose first message this process has seen
   bool lost;            // our transaction is gone; only the end is of interest
   bool tagged;          // we hold the DDL tag for the author
+  bool prepared;        // the author may commit any moment: what we have locked stays locked until we have, too
   int depth;            // savepoints that the author is in; -1: not read yet
   StringInfoData body;  // parts so far
 } taking;
@@ -65,8 +66,11 @@ void leave_exchange() {
   replay.abort();
   ddl_works_for(0, 0, 0);
   taking.exchange = 0;
-  taking.lost = taking.tagged = false;
+  taking.lost = taking.tagged = taking.prepared = false;
 }
+
+// P6.  Sessions here would go on with catalogs that nobody else has.
+bool must_stay() { return taking.prepared && ddl_sessions_left(); }
 
 void enter_exchange(const DdlMessage& message) {
   if (message.header.exchange == taking.exchange) return;
@@ -87,8 +91,8 @@ void enter_exchange(const DdlMessage& message) {
   pg_unreachable();
 }
 
-void end_committed() {
-  if (taking.lost || !replay.open()) {
+void end_committed(uint64_t exchange) {
+  if (taking.lost || !replay.open() || taking.exchange != exchange) {
     leave_exchange();
     apply_log();
     return;
@@ -103,7 +107,7 @@ void end_committed() {
 void do_as_told(const DdlMessage& message) {
   const DdlKind kind = message.header.kind;
   if (kind == DdlKind::kAbort) return leave_exchange();
-  if (kind == DdlKind::kCommit) return end_committed();
+  if (kind == DdlKind::kCommit) return end_committed(message.header.exchange);
   enter_exchange(message);
   if (taking.lost) raise_lost();
   MemoryContextSwitchTo(message_context);
@@ -120,6 +124,7 @@ void do_as_told(const DdlMessage& message) {
   } else if (kind == DdlKind::kPrepare) {
     replay.go_to(NIL, NIL);
     save_position(MyDatabaseId, {message.header.log_number, OidIsValid(gcl_access_method())});
+    taking.prepared = true;
   }
 }
 
@@ -137,8 +142,13 @@ void deal_with(const DdlMessage& message) {
   taking.depth = -1;
   QueryCancelPending = false;
   self->busy = message.sequence;
+  const bool commits = message.header.kind == DdlKind::kCommit;
+  if (commits) HOLD_INTERRUPTS();  // an ERROR lets them go
   PG_TRY();
-  { do_as_told(message); }
+  {
+    do_as_told(message);
+    if (commits) RESUME_INTERRUPTS();
+  }
   PG_CATCH();
   {
     MemoryContextSwitchTo(message_context);
@@ -154,10 +164,11 @@ void deal_with(const DdlMessage& message) {
   self->busy = 0;
   QueryCancelPending = false;
   MemoryContextSwitchTo(message_context);
+  // What was committed is in the log and not here.  The launcher sees to it; this process would go on behind it.
+  if (!ok && commits) fall_behind();
   ddl_channel().acknowledge(message.sequence, ok, {text.data, size_t(text.len)});
   ddl_ring_others();
-  // What was committed is in the log and not here.  The next worker applies it first; this one would go on behind it.
-  if (!ok && message.header.kind == DdlKind::kCommit) proc_exit(1);
+  if (!ok && commits) proc_exit(1);
 }
 
 // True if this was the last part.
@@ -185,6 +196,7 @@ bool take_part(const DdlMessage& message) {
 void wait_for_message(TimestampTz idle_since) {
   if (ddl_pool_fenced()) proc_exit(1);
   long ms = kHeartbeatMs;
+  if (must_stay()) return sleep_for_news_uninterrupted();
   if (taking.exchange == 0) {
     ms = kIdleMs - long((GetCurrentTimestamp() - idle_since) / 1000);
     if (ms <= 0) proc_exit(0);
@@ -196,7 +208,7 @@ void wait_for_message(TimestampTz idle_since) {
   uint64_t done = ddl_channel().acknowledged();
   TimestampTz idle_since = GetCurrentTimestamp();
   for (;;) {
-    CHECK_FOR_INTERRUPTS();
+    if (!must_stay()) CHECK_FOR_INTERRUPTS();
     prepare_for_news();
     DdlMessage message;
     message.sequence = ddl_channel().sequence();
@@ -236,11 +248,13 @@ void forget_me(int, Datum) {
   LWLockRelease(ddl_node_state().lock);
 }
 
-void start(int slot) {
-  self = &ddl_node_state().workers[slot];
+void start(uint64_t argument) {
+  self = &ddl_node_state().workers[uint32_t(argument)];
   LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
-  self->pid = MyProcPid;
+  const bool wanted = self->order == uint32_t(argument >> 32);
+  if (wanted) self->pid = MyProcPid;
   LWLockRelease(ddl_node_state().lock);
+  if (!wanted) proc_exit(0);
   before_shmem_exit(forget_me, 0);
   pqsignal(SIGINT, on_cancel);
   pqsignal(SIGUSR2, on_author_stops);
@@ -256,9 +270,9 @@ void start(int slot) {
 }  // namespace
 }  // namespace gcl
 
-void gcl_ddl_apply_main(Datum slot) {
+void gcl_ddl_apply_main(Datum argument) {
   using namespace gcl;
-  gcl::start(DatumGetInt32(slot));
+  gcl::start(DatumGetUInt64(argument));
   gcl::catch_up();
   if (self->catch_up_only) {
     self->caught_up = true;

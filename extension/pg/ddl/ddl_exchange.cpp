@@ -397,7 +397,11 @@ DdlLogHead read_log_head(StringInfo from) {
 bool ddl_under_way() noexcept { return exchange.locked; }
 
 void ddl_pre_commit() {
-  if (!exchange.locked || !any_live_record()) return;
+  if (!exchange.locked) return;
+  if (!any_live_record()) {
+    if (exchange.first) send_locks(NIL);  // only to hear that all still have what they have locked
+    return;
+  }
   const uint64_t transaction = ddl_transaction();
   StringInfoData record;
   write_log_record(&record);

@@ -53,6 +53,7 @@ void sleep_for_news_uninterrupted() noexcept {
 void done_with_news() noexcept { ConditionVariableCancelSleep(); }
 
 void watch_bell() {
+  pqsignal(SIGINT, SIG_IGN);  // nothing to cancel
   pqsignal(SIGTERM, on_sigterm);
   pqsignal(SIGHUP, on_sighup);
   pqsignal(SIGUSR1, on_sigusr1);

@@ -73,6 +73,11 @@ void register_launcher() {
 
 DdlNodeState& ddl_node_state() { return *state; }
 
+void fall_behind() noexcept {
+  state->serving = false;
+  state->behind = true;
+}
+
 void note_ddl_error(const char* database, const char* text) {
   LWLockAcquire(state->lock, LW_EXCLUSIVE);
   state->error_at = GetCurrentTimestamp();
@@ -95,6 +100,7 @@ void ddl_standing(engine::Sample* to) {
 }
 
 bool ddl_serving() noexcept { return state != nullptr && state->serving; }
+const volatile bool* ddl_serving_flag() noexcept { return &state->serving; }
 
 void ddl_require_serving() {
   if (state->serving) return;

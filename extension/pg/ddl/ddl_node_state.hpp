@@ -15,6 +15,7 @@ inline constexpr int kApplyWorkersMax = 16;
 struct DdlWorker {  // guarded by the node state's lock, but for the volatile ones
   char database[NAMEDATALEN];
   pid_t pid;               // 0: not running
+  uint32_t order;          // of its start: who was told another one comes too late
   bool catch_up_only;      // ends when it has applied the log
   uint64_t until;          // as far as this entry; 0: all of it
   bool caught_up;          // what became of that
@@ -26,7 +27,9 @@ struct DdlNodeState {
   LWLock* lock;
   ConditionVariable news;   // ddl_news.hpp
   bool started;             // the launcher ran before, in this life of the server
-  volatile bool serving;    // caught up, and a member
+  bool member;              // takes part; not ended by the launcher's end (P6)
+  volatile bool serving;    // a member, and its catalogs are those of the others
+  volatile bool behind;     // a member that failed to commit what the others have; the launcher sees to it
   volatile bool failing;    // the last attempt to catch up failed
   volatile uint64_t entry;  // of the log: the newest that was looked at while catching up
   TimestampTz error_at;     // of the last replay here that failed; 0: none did
@@ -35,6 +38,8 @@ struct DdlNodeState {
 };
 
 DdlNodeState& ddl_node_state();
+// What the other primaries have committed is not here: nobody uses their tables until the launcher has caught up.
+void fall_behind() noexcept;
 void note_ddl_error(const char* database, const char* text);
 void install_node_state();  // shared memory, the launcher, and the gate before new connections
 

@@ -6,6 +6,7 @@
 #include "bufmgr/bell.hpp"
 #include "extension/pg/backend.hpp"
 #include "extension/pg/txn/own_wait.hpp"
+#include "extension/pg/txn/snapshots.hpp"
 
 extern "C" {
 #include "access/xact.h"
@@ -24,6 +25,11 @@ bool ddl_pool_attached() noexcept { return node_pool() != nullptr; }
 bool ddl_pool_fenced() noexcept { return node_pool() == nullptr || node_pool()->fenced(); }
 uint8_t ddl_node() { return node_pool()->node().value; }
 uint32_t ddl_session() { return uint32_t(MyProc->pgprocno); }
+
+bool ddl_sessions_left() noexcept {
+  return node_state()->backends.load(std::memory_order_seq_cst) >
+         node_state()->ddl_workers.load(std::memory_order_seq_cst);
+}
 
 engine::DdlChannel& ddl_channel() {
   alignas(engine::DdlChannel) static std::byte place[sizeof(engine::DdlChannel)];
@@ -50,6 +56,8 @@ void ddl_ring_others() noexcept {
   for (uint8_t n = 0; n < node_pool()->nodes_max(); ++n)
     if (n != ddl_node()) ddl_ring(n);
 }
+
+void ddl_statement_begins() { stamp_transaction(); }
 
 uint64_t ddl_transaction() {
   (void)session();

@@ -17,12 +17,15 @@ bool ddl_pool_fenced() noexcept;
 uint8_t ddl_node();
 engine::DdlChannel& ddl_channel();  // of this process
 uint32_t ddl_session();             // slot number of this process
+bool ddl_sessions_left() noexcept;  // of this server: others than the launcher's and the apply workers'
 
 // The bell of a node: whoever changes what its processes wait for rings it; its launcher sleeps on it and passes it on
 // (ddl_news.hpp).
 std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept;
 void ddl_ring(uint8_t node) noexcept;
 void ddl_ring_others() noexcept;
+
+void ddl_statement_begins();  // its time, in REPEATABLE READ
 
 // The id of this transaction in the cluster's status log; assigned now if it has none.
 uint64_t ddl_transaction();

@@ -1,6 +1,8 @@
 #include "extension/pg/ddl/ddl_results.hpp"
 
 extern "C" {
+#include "access/htup_details.h"
+#include "access/table.h"
 #include "catalog/binary_upgrade.h"
 #include "catalog/catalog.h"
 #include "catalog/dependency.h"
@@ -8,7 +10,11 @@ extern "C" {
 #include "catalog/pg_attrdef.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_policy.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_rewrite.h"
+#include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -210,13 +216,33 @@ void check_dropped_along(Oid class_id, Oid object) {
                   errhint("Drop what depends on it first.")));
 }
 
+// The relation itself, or the one it is a part of.
+Oid relation_of_part(Oid class_id, Oid object) {
+  if (class_id == RelationRelationId) return object;
+  if (class_id == AttrDefaultRelationId) return GetAttrDefaultColumnAddress(object).objectId;
+  if (class_id != ConstraintRelationId && class_id != TriggerRelationId && class_id != PolicyRelationId &&
+      class_id != RewriteRelationId)
+    return InvalidOid;
+  Relation catalog = table_open(class_id, AccessShareLock);
+  Oid relation = InvalidOid;
+  if (HeapTuple row = get_catalog_object_by_oid(catalog, get_object_attnum_oid(class_id), object)) {
+    const void* form = GETSTRUCT(row);
+    relation = class_id == ConstraintRelationId ? static_cast<const FormData_pg_constraint*>(form)->conrelid
+               : class_id == TriggerRelationId  ? static_cast<const FormData_pg_trigger*>(form)->tgrelid
+               : class_id == PolicyRelationId   ? static_cast<const FormData_pg_policy*>(form)->polrelid
+                                                : static_cast<const FormData_pg_rewrite*>(form)->ev_class;
+  }
+  table_close(catalog, AccessShareLock);
+  return relation;
+}
+
 // P4.
 void check_changed_alone(ObjectAccessType access, Oid class_id, Oid object, int sub_id) {
   if (access == OAT_POST_CREATE || !ddl_pool_attached()) return;
-  if (access == OAT_DROP && sub_id != 0) return;
-  if (access == OAT_DROP && local_statement == LocalStatement::kDropsExtension) check_dropped_along(class_id, object);
+  if (access == OAT_DROP && sub_id == 0 && local_statement == LocalStatement::kDropsExtension)
+    check_dropped_along(class_id, object);
   if (access == OAT_POST_ALTER && local_statement == LocalStatement::kLeaving) return;
-  if (class_id == RelationRelationId && is_shared_relation(object)) refuse_outside();
+  if (is_shared_relation(relation_of_part(class_id, object))) refuse_outside();
 }
 
 void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void* arg) {

@@ -27,6 +27,7 @@ struct DdlPlan {
   bool partitioned = false;   // the partitioned tables it makes are every primary's
   bool shared = false;        // about roles, which all databases have
   bool owned = false;         // about all that a role has, local objects included
+  bool replaces = false;      // CREATE OR REPLACE of what all primaries have
 };
 
 // Asked first, by the node's kind alone: most statements, EXECUTE and BEGIN among them, must cost next to nothing.

@@ -36,27 +36,42 @@ namespace {
 constexpr long kIdleMs = 1000;  // a fence rings no bell
 constexpr long kRetryMs = 2000;
 
-BackgroundWorkerHandle* handles[kApplyWorkersMax];
-bool joined = false;
+BackgroundWorkerHandle* handles[kApplyWorkersMax];  // null: not started by this process
 
 DdlWorker* workers() { return ddl_node_state().workers; }
+
+// P6.  Sessions that are left go on using tables; a new one is refused, or has been counted.
+bool may_leave() {
+  DdlNodeState& state = ddl_node_state();
+  if (!state.member) return true;
+  if (ddl_sessions_left()) return false;
+  const bool served = state.serving;
+  state.serving = false;
+  pg_memory_barrier();  // pairs with here(), which counts itself and then looks
+  if (!ddl_sessions_left()) return true;
+  state.serving = served;
+  return false;
+}
 
 // The bell is looked at before whatever is waited for.
 void sleep_from(uint32_t seen, long ms) {
   sleep_on_bell(seen, uint32_t(ms));
-  if (ShutdownRequestPending) proc_exit(1);
   CHECK_FOR_INTERRUPTS();
+}
+
+void stop_if_asked() {
+  if (ShutdownRequestPending && may_leave()) proc_exit(1);
 }
 
 void sleep_ms(long ms) {
   (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
   ResetLatch(MyLatch);
-  if (ShutdownRequestPending) proc_exit(1);
   CHECK_FOR_INTERRUPTS();
 }
 
+// A former launcher's is one that has come up; who comes later finds that its order is not the last.
 bool runs(int slot) {
-  if (!handles[slot]) return false;
+  if (!handles[slot]) return workers()[slot].pid != 0;
   pid_t pid;
   const BgwHandleStatus status = GetBackgroundWorkerPid(handles[slot], &pid);
   return status == BGWH_STARTED || status == BGWH_NOT_YET_STARTED;
@@ -74,10 +89,14 @@ int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
   while (slot < kApplyWorkersMax && runs(slot)) ++slot;
   if (slot == kApplyWorkersMax) return -1;
   DdlWorker& worker = workers()[slot];
+  LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
+  ++worker.order;
   strlcpy(worker.database, database, NAMEDATALEN);
   worker.catch_up_only = catch_up_only;
   worker.caught_up = false;
   worker.until = until;
+  const uint64_t argument = uint64_t{worker.order} << 32 | uint32_t(slot);
+  LWLockRelease(ddl_node_state().lock);
 
   BackgroundWorker request{};
   request.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
@@ -87,7 +106,7 @@ int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
   strlcpy(request.bgw_function_name, "gcl_ddl_apply_main", BGW_MAXLEN);
   snprintf(request.bgw_name, BGW_MAXLEN, "gcl ddl apply %s", database);
   strlcpy(request.bgw_type, "gcl ddl apply", BGW_MAXLEN);
-  request.bgw_main_arg = Int32GetDatum(slot);
+  request.bgw_main_arg = UInt64GetDatum(argument);
   request.bgw_notify_pid = MyProcPid;
   if (handles[slot]) pfree(handles[slot]);
   handles[slot] = nullptr;
@@ -99,6 +118,8 @@ int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
 }
 
 bool catch_up(const char* database, uint64_t until) {
+  // A former launcher's, or one that has nothing more to do.
+  for (uint32_t seen = bell_now(); slot_of(database) >= 0; seen = bell_now()) sleep_from(seen, kHeartbeatMs);
   const int slot = start_worker(database, true, until);
   if (slot < 0) {
     ereport(WARNING,
@@ -162,6 +183,7 @@ void lock_cluster() {
       continue;
     }
     sleep_from(seen, kHeartbeatMs);
+    stop_if_asked();
   }
 }
 
@@ -173,24 +195,47 @@ void unlock_cluster() {
 
 // Others may have been posting to a former life of ours; D3 of the channel wants the newest message dealt with.
 void join() {
+  DdlNodeState& state = ddl_node_state();
   for (;;) {
     lock_cluster();
     const bool ready = catch_up_all();
     if (ready) ddl_channel().join(uint64_t(GetCurrentTimestamp()) | 1);
-    joined = ready;
+    state.member = ready;
     unlock_cluster();
-    ddl_node_state().started = true;
-    ddl_node_state().failing = !ready;
-    ddl_node_state().serving = ready;
+    state.started = true;
+    state.failing = !ready;
+    state.serving = ready;
     if (ready) return;
     sleep_ms(kRetryMs);
+    stop_if_asked();
   }
 }
 
+// A former launcher ended, and we are a member still.  Those of its workers that are not up yet are not to come.
+void take_over() {
+  LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
+  for (int slot = 0; slot < kApplyWorkersMax; ++slot) workers()[slot].order += workers()[slot].pid == 0;
+  LWLockRelease(ddl_node_state().lock);
+}
+
+// Under the DDL lock, if that is free: a member must answer whoever has it.
+void get_up_to_date() {
+  if (!ddl_channel().try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) return;
+  const bool ready = catch_up_all();
+  unlock_cluster();
+  ddl_node_state().failing = !ready;
+  if (!ready) return sleep_ms(kRetryMs);
+  ddl_node_state().behind = false;
+  ddl_node_state().serving = true;
+}
+
+// Who comes after us takes part in our place, unless nobody here needs that any more.
 void leave(int, Datum) {
   if (ddl_pool_fenced()) return;
-  ddl_node_state().serving = false;
-  if (joined) ddl_channel().leave();
+  if (ddl_node_state().member && ShutdownRequestPending && may_leave()) {
+    ddl_channel().leave();
+    ddl_node_state().member = false;
+  }
   unlock_cluster();
 }
 
@@ -219,11 +264,15 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
   if (slot >= 0) return stop_if_cancelled(slot);
   if (ddl_channel().acknowledged() >= sequence) return;  // it answered and ended
   if (header.kind == engine::DdlKind::kAbort) return answer(sequence, true, {});
+  std::string_view problem;
   if (*started_for == sequence)  // one was started for this very message, and is gone
-    return answer(sequence, false, "58000\nno apply worker could be started; see the server's log");
+    problem = "58000\nno apply worker could be started; see the server's log";
+  else if (start_worker(header.database, false) < 0)
+    problem = "53400\nno background worker is free; raise max_worker_processes";
   *started_for = sequence;
-  if (start_worker(header.database, false) < 0)
-    answer(sequence, false, "53400\nno background worker is free; raise max_worker_processes");
+  if (problem.empty()) return;
+  if (header.kind == engine::DdlKind::kCommit) fall_behind();
+  answer(sequence, false, problem);
 }
 
 [[noreturn]] void watch() {
@@ -233,8 +282,10 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
     const uint64_t sequence = ddl_channel().sequence();
     const bool waiting = sequence > ddl_channel().acknowledged();
     if (waiting) see_to(sequence, &started_for);
-    sleep_from(seen, waiting ? kHeartbeatMs : kIdleMs);
+    if (ddl_node_state().behind && !waiting) get_up_to_date();
+    sleep_from(seen, waiting || ShutdownRequestPending || ddl_node_state().behind ? kHeartbeatMs : kIdleMs);
     if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
+    stop_if_asked();
   }
 }
 
@@ -249,6 +300,7 @@ void gcl_ddl_launcher_main(Datum) {
   if (!ddl_pool_attached() || ddl_pool_fenced()) proc_exit(0);
   (void)ddl_channel();  // attached before, so that it is detached after leave()
   before_shmem_exit(leave, 0);
-  join();
+  take_over();
+  if (!ddl_node_state().member) join();
   watch();
 }

@@ -200,6 +200,24 @@ DdlPlan plan_view(const ViewStmt* statement) {
   if (!is_cluster_relation(old)) return local();
   plan = locking(plan, old, AccessExclusiveLock);
   plan.changes_columns = true;
+  plan.replaces = true;
+  return plan;
+}
+
+DdlPlan plan_function(const CreateFunctionStmt* statement) {
+  if (!statement->replace) return everywhere();
+  auto* name = makeNode(ObjectWithArgs);
+  name->objname = statement->funcname;
+  ListCell* cell;
+  foreach (cell, statement->parameters) {
+    const auto* parameter = lfirst_node(FunctionParameter, cell);
+    if (parameter->mode != FUNC_PARAM_OUT && parameter->mode != FUNC_PARAM_TABLE)
+      name->objargs = lappend(name->objargs, parameter->argType);
+  }
+  const Where old = find_object(OBJECT_ROUTINE, reinterpret_cast<Node*>(name));
+  if (old == Where::kHere) return local();
+  DdlPlan plan = everywhere();
+  plan.replaces = old == Where::kEverywhere;
   return plan;
 }
 
@@ -293,6 +311,8 @@ DdlPlan plan_object(const Node* statement) {
       return plan_alter_domain(as<AlterDomainStmt>(statement));
     case T_ViewStmt:
       return plan_view(as<ViewStmt>(statement));
+    case T_CreateFunctionStmt:
+      return plan_function(as<CreateFunctionStmt>(statement));
     default:
       return may_be_object(nodeTag(statement)) ? everywhere() : local();
   }

@@ -86,6 +86,13 @@ void pass_on_as(LocalStatement what, const Call& call) {
   PG_END_TRY();
 }
 
+// P13: what depends on nothing local is every primary's, and the rest is not.
+[[noreturn]] void refuse_replacement(const char* why) {
+  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this would change to whom the object belongs"),
+                  errdetail("In its new form %s.", why), errhint("Drop it, and create it anew.")));
+  pg_unreachable();
+}
+
 LocalStatement kind_of_local(const Node* node) {
   // DROP EXTENSION of another than ours would take along what all primaries have and depends on it.
   if (drops_an_extension(node)) return LocalStatement::kDropsExtension;
@@ -99,6 +106,8 @@ void pass_on_local(const Call& call) {
   if (!OidIsValid(gcl_access_method())) return pass_on(call);
   pass_on_as(kind_of_local(node), call);
   if (keeps_names(node) && plan_ddl(node).scope == DdlScope::kCluster) raise_changed_names();
+  if ((IsA(node, ViewStmt) || IsA(node, CreateFunctionStmt)) && plan_ddl(node).replaces)
+    refuse_replacement("it would become every primary's, and be on this one only");
 }
 
 DdlRecord* start_record(const Call& call) {
@@ -144,6 +153,7 @@ void run_captured(const Call& call, const DdlPlan& plan) {
     ListCell* cell;
     foreach (cell, before) raise_versions(static_cast<DdlShape*>(lfirst(cell)));
     everywhere = end_capture(record, plan, exempt);
+    if (!everywhere && plan.replaces) refuse_replacement("it would be this primary's own, and another one elsewhere");
     if (char* text = text_with_verifier(node)) record->sql = text;
   }
   PG_CATCH();
@@ -225,6 +235,7 @@ void forget_what_is_discarded(const Node* node) {
 
 // Not inlined: the statements of every client would pay for its frame.
 [[gnu::noinline]] void look_at(Call call) {
+  if (ddl_pool_attached()) ddl_statement_begins();
   refuse_imported_snapshot(call.statement->utilityStmt);
   if (ddl_pool_attached() && copies_into_identity(call.statement->utilityStmt)) {
     const uint64 rows = copy_into_identity(call.statement, call.text);
