@@ -70,6 +70,10 @@ TABLE_FORMS = {
     "type of an indexed column": ("DROP VIEW base_view; ALTER TABLE base ALTER COLUMN v TYPE bigint",
                                   "SET enable_seqscan = off; SELECT id, pg_typeof(v) FROM base WHERE v = 84"),
     "type of the key": ("DROP VIEW base_view; ALTER TABLE base ALTER COLUMN id TYPE numeric", "SET enable_seqscan = off; SELECT v FROM base WHERE id = 17"),
+    "type that keeps the table and its index": (
+        "ALTER TABLE base ADD COLUMN c varchar(10) UNIQUE; UPDATE base SET c = 'c' || id; ALTER TABLE base ALTER c TYPE varchar(20);"
+        "ALTER TABLE base ALTER c TYPE text, ALTER n TYPE numeric; DROP VIEW base_view; ALTER TABLE base ALTER id TYPE int",
+        "SET enable_seqscan = off; SELECT id FROM base WHERE c = 'c33'"),
     "type that keeps the index": ("ALTER TABLE base ALTER COLUMN w TYPE varchar(400)",
                                   "SET enable_seqscan = off; SELECT id FROM base WHERE w = 'w33'"),
     "rename": ("ALTER TABLE base RENAME COLUMN n TO m; ALTER TABLE base RENAME TO based; ALTER INDEX base_v RENAME TO based_v;"

@@ -100,6 +100,18 @@ class Names(unittest.TestCase):
         self.two.run("DROP VIEW leaning")
         self.one.run("DROP EXTENSION citext CASCADE")
 
+    def test_what_each_primary_would_decide_for_itself_is_refused(self):
+        self.fails("XX001", self.one, "CREATE DOMAIN made_at AS timestamptz DEFAULT timestamptz 'now'")
+        self.fails("XX001", self.one, "CREATE DOMAIN made_at AS timestamptz CHECK (value <= timestamptz 'now')")
+        self.one.run("CREATE DOMAIN made_at AS timestamptz DEFAULT now() CHECK (value <= now())")
+        self.two.run("DROP DOMAIN made_at")
+
+    def test_no_reindex_leaves_half_an_index(self):
+        self.one.run("CREATE SCHEMA half; CREATE TABLE half.t (id int PRIMARY KEY, v text) USING gcl")
+        for statement in ("REINDEX SCHEMA half", "REINDEX SCHEMA CONCURRENTLY half", "REINDEX TABLE CONCURRENTLY half.t"):
+            self.fails("0A000", self.one, statement)
+        self.two.run("VACUUM half.t; DROP SCHEMA half CASCADE")
+
     def test_nor_a_part_of_a_table(self):
         for session in (self.one, self.two):
             session.run("CREATE EXTENSION fuzzystrmatch")

@@ -2,8 +2,8 @@
 //
 // D1. Only the holder of the lock posts messages.  A message is posted when every participant has dealt with the one
 //     before it; a kAbort, which has no body, may be posted at any time.
-// D2. A node takes part (is a member) from join() to leave(); both run under the lock, or when the node's workers have
-//     ended.  Who left is not waited for: it catches up from the log.
+// D2. A node takes part (is a member) from join(), which runs under the lock, to leave(), when none of its sessions is
+//     left that could use what the others change.  Who left is not waited for: it catches up from the log.
 // D3. The lock may be given up before the last message was dealt with: its next holder waits for that.
 // D4. Nothing here waits: callers poll, and sleep as their host wants it.
 //

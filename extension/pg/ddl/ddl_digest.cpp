@@ -70,6 +70,12 @@ constexpr const char* kQuery = R"sql(
       CROSS JOIN LATERAL pg_identify_object(g.catalog, g.oid, 0) i
       LEFT JOIN pg_proc p ON g.catalog = 'pg_proc'::regclass AND p.oid = g.oid
     UNION ALL
+    SELECT concat_ws('|', 'domain', t.oid, t.typdefault, t.typnotnull,
+                     (SELECT string_agg(c.conname || ' ' || pg_get_constraintdef(c.oid), ';' ORDER BY c.conname COLLATE "C")
+                        FROM pg_constraint c WHERE c.contypid = t.oid))
+      FROM pg_type t JOIN unnest($2, $3) AS g(catalog, oid) ON g.catalog = 'pg_type'::regclass AND t.oid = g.oid
+      WHERE t.typtype = 'd'
+    UNION ALL
     SELECT concat_ws('|', 'role', r.oid, r.rolname, r.rolsuper, r.rolinherit, r.rolcreaterole, r.rolcreatedb, r.rolcanlogin,
                      r.rolreplication, r.rolbypassrls, r.rolconnlimit, r.rolvaliduntil)
       FROM pg_roles r JOIN unnest($2, $3) AS g(catalog, oid) ON g.catalog = 'pg_authid'::regclass AND r.oid = g.oid

@@ -16,8 +16,10 @@ extern "C" {
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
+#include "catalog/storage.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 }
 
 #include "extension/pg/ddl/creations.hpp"
@@ -245,6 +247,16 @@ void check_changed_alone(ObjectAccessType access, Oid class_id, Oid object, int 
   if (is_shared_relation(relation_of_part(class_id, object))) refuse_outside();
 }
 
+// An index that keeps the file of another one, because a change of type leaves its keys as they are, is made here with
+// a number for a new file, and without the file.
+void give_file(Oid relation) {
+  Relation index = RelationIdGetRelation(relation);
+  if (!RelationIsValid(index)) return;
+  if (index->rd_rel->relkind == RELKIND_INDEX && !smgrexists(RelationGetSmgr(index), MAIN_FORKNUM))
+    (void)RelationCreateStorage(index->rd_node, index->rd_rel->relpersistence, true);
+  RelationClose(index);
+}
+
 void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void* arg) {
   if (previous_access_hook) previous_access_hook(access, class_id, object, sub_id, arg);
   // The others are uses, by every statement of every client.
@@ -253,7 +265,10 @@ void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
     if (capture.active) note_creation_in(capture.context, &capture.made, class_id, object);
     if (replay.active) {
       note_creation_in(replay.context, &replay.made, class_id, object);
-      if (class_id == RelationRelationId) note_relation_made(object);
+      if (class_id == RelationRelationId) {
+        note_relation_made(object);
+        give_file(object);
+      }
       hand_out_all();
     }
   }
@@ -308,6 +323,12 @@ List* objects_of(const DdlRecord* record) {
     *role = {AuthIdRelationId, lfirst_oid(cell)};
     all = lappend(all, role);
   }
+  foreach (cell, record->made[kMadeType]) {
+    if (get_typtype(lfirst_oid(cell)) != TYPTYPE_DOMAIN) continue;
+    auto* domain = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
+    *domain = {TypeRelationId, lfirst_oid(cell)};
+    all = lappend(all, domain);
+  }
   return all;
 }
 
@@ -351,6 +372,18 @@ bool belongs_to_all(const DdlRecord* record) {
     if (is_shared_relation(lfirst_oid(cell)) && !IsToastNamespace(get_rel_namespace(lfirst_oid(cell))))
       refuse_local(psprintf("gcl table \"%s\" would depend on something", get_rel_name(lfirst_oid(cell))));
   return false;
+}
+
+// In a replay the first table that is looked at takes the next OID for a TOAST relation, whether or not it needs one.
+void check_toasted(const DdlRecord* record, const DdlPlan& plan) {
+  if (!plan.changes_columns) return;
+  const List* tree = tables_with_columns(plan);
+  int toasted = 0;
+  ListCell* cell;
+  foreach (cell, record->toasted) toasted += list_member_oid(tree, lfirst_oid(cell));
+  if (toasted != 0 && toasted != list_length(tree))
+    refuse_ddl("a column that gives some tables of a tree their first TOAST table",
+               "Detach the tables below, alter each by itself, and attach them again.");
 }
 
 // Enums that were made, or got another label.
@@ -420,6 +453,7 @@ bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt) {
   record->objects = with_shells(done.made.objects);
   record->altered = done.made.altered;
   record->pages = done.pages;
+  check_toasted(record, plan);
   take_from_server(record);
   if (plan.partitioned) mark_partitioned(record->made[kMadeRelation]);
   record->shared = plan.shared;

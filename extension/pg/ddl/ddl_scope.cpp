@@ -355,6 +355,17 @@ void refuse_if_shared(const RangeVar* name, const char* what) {
   if (OidIsValid(relation) && is_shared_relation(relation)) refuse_ddl(what);
 }
 
+// CONCURRENTLY would leave half an index behind before it met what cannot be done.
+DdlPlan plan_reindex(const ReindexStmt* statement) {
+  if (statement->relation) refuse_if_shared(statement->relation, "REINDEX");
+  const bool schema = statement->kind == REINDEX_OBJECT_SCHEMA;
+  if (!schema && statement->kind != REINDEX_OBJECT_DATABASE) return local();
+  const Oid where = schema ? get_namespace_oid(statement->name, true) : InvalidOid;
+  if ((!schema || OidIsValid(where)) && shared_tables(where) != NIL)
+    refuse_ddl("REINDEX", "Name the local tables, one by one.");
+  return local();
+}
+
 }  // namespace
 
 void refuse_ddl(const char* what, const char* hint) {
@@ -479,9 +490,7 @@ static DdlPlan plan_statement(Node* statement) {
         refuse_if_shared(castNode(ClusterStmt, statement)->relation, "CLUSTER");
       return local();
     case T_ReindexStmt:
-      if (castNode(ReindexStmt, statement)->relation)
-        refuse_if_shared(castNode(ReindexStmt, statement)->relation, "REINDEX");
-      return local();
+      return plan_reindex(castNode(ReindexStmt, statement));
     case T_AlterExtensionStmt:
       if (strcmp(castNode(AlterExtensionStmt, statement)->extname, kName) == 0) refuse_ddl("ALTER EXTENSION gcl");
       return local();
