@@ -1,8 +1,6 @@
 #include "extension/pg/ddl/ddl_results.hpp"
 
 extern "C" {
-#include "access/htup_details.h"
-#include "access/table.h"
 #include "catalog/binary_upgrade.h"
 #include "catalog/catalog.h"
 #include "catalog/dependency.h"
@@ -10,11 +8,7 @@ extern "C" {
 #include "catalog/pg_attrdef.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_constraint.h"
-#include "catalog/pg_policy.h"
 #include "catalog/pg_proc.h"
-#include "catalog/pg_rewrite.h"
-#include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "catalog/storage.h"
 #include "utils/inval.h"
@@ -216,26 +210,6 @@ void check_dropped_along(Oid class_id, Oid object) {
                   errmsg("%s would be dropped on this primary only", getObjectDescription(&address, false)),
                   errdetail("An extension is each primary's own; what depends on it here belongs to all."),
                   errhint("Drop what depends on it first.")));
-}
-
-// The relation itself, or the one it is a part of.
-Oid relation_of_part(Oid class_id, Oid object) {
-  if (class_id == RelationRelationId) return object;
-  if (class_id == AttrDefaultRelationId) return GetAttrDefaultColumnAddress(object).objectId;
-  if (class_id != ConstraintRelationId && class_id != TriggerRelationId && class_id != PolicyRelationId &&
-      class_id != RewriteRelationId)
-    return InvalidOid;
-  Relation catalog = table_open(class_id, AccessShareLock);
-  Oid relation = InvalidOid;
-  if (HeapTuple row = get_catalog_object_by_oid(catalog, get_object_attnum_oid(class_id), object)) {
-    const void* form = GETSTRUCT(row);
-    relation = class_id == ConstraintRelationId ? static_cast<const FormData_pg_constraint*>(form)->conrelid
-               : class_id == TriggerRelationId  ? static_cast<const FormData_pg_trigger*>(form)->tgrelid
-               : class_id == PolicyRelationId   ? static_cast<const FormData_pg_policy*>(form)->polrelid
-                                                : static_cast<const FormData_pg_rewrite*>(form)->ev_class;
-  }
-  table_close(catalog, AccessShareLock);
-  return relation;
 }
 
 // P4.

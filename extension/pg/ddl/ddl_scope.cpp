@@ -23,8 +23,6 @@ namespace {
 
 constexpr const char* kName = "gcl";
 
-bool met_what_has_gone = false;  // since plan_ddl() looked again
-
 DdlPlan local() { return {DdlScope::kLocal, NIL, false}; }
 
 void add_target(DdlPlan* plan, Oid relation, LOCKMODE mode) {
@@ -43,13 +41,6 @@ bool names_gcl(const char* method) { return strcmp(method ? method : default_tab
 
 bool is_temporary(const RangeVar* name) {
   return name->relpersistence == RELPERSISTENCE_TEMP || (name->schemaname && strcmp(name->schemaname, "pg_temp") == 0);
-}
-
-// A transaction that has just committed tells first that the rows are no more, and then the caches.
-bool is_gone(Oid relation) {
-  const char kind = get_rel_relkind(relation);
-  const bool is_index = kind == RELKIND_INDEX || kind == RELKIND_PARTITIONED_INDEX;
-  return kind == '\0' || (is_index && !OidIsValid(IndexGetRelation(relation, true)));
 }
 
 // Locks of an index or a table are taken on the table.
@@ -374,13 +365,6 @@ void refuse_ddl(const char* what, const char* hint) {
   pg_unreachable();
 }
 
-Oid find_relation(const RangeVar* name) {
-  const Oid relation = name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid;
-  if (!OidIsValid(relation) || !is_gone(relation)) return relation;
-  met_what_has_gone = true;
-  return InvalidOid;
-}
-
 bool wants_heap_instead(Node* statement) {
   if (!names_gcl(nullptr)) return false;
   if (IsA(statement, CreateStmt)) {
@@ -504,31 +488,12 @@ DdlPlan plan_ddl(Node* statement) {
   uint64 news;
   do {
     news = SharedInvalidMessageCounter;
-    met_what_has_gone = false;
+    begin_names();
     plan = plan_statement(statement);
   } while (news != SharedInvalidMessageCounter);
-  if (met_what_has_gone) return {DdlScope::kUnknown, NIL, false};
+  if (names_met_what_has_gone()) return {DdlScope::kUnknown, NIL, false};
   if (plan.scope == DdlScope::kCluster) add_descendants(&plan);
   return plan;
-}
-
-bool keeps_names(const Node* statement) {
-  switch (nodeTag(statement)) {
-    case T_AlterTableStmt:  // a view may have lost what it was local for
-      return reinterpret_cast<const AlterTableStmt*>(statement)->objtype != OBJECT_VIEW;
-    case T_AlterSeqStmt:
-    case T_GrantStmt:
-    case T_CreateTrigStmt:
-    case T_RuleStmt:
-    case T_CreatePolicyStmt:
-    case T_AlterPolicyStmt:
-    case T_CreateStatsStmt:
-    case T_CommentStmt:
-    case T_SecLabelStmt:
-      return true;
-    default:
-      return false;
-  }
 }
 
 }  // namespace gcl

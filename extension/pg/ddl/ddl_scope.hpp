@@ -8,6 +8,7 @@
 #pragma once
 
 #include "extension/pg/ddl/ddl_record.hpp"
+#include "extension/pg/ddl/names.hpp"
 #include "extension/pg/ddl/shared_relations.hpp"
 
 namespace gcl {
@@ -36,10 +37,6 @@ bool may_concern_us(const Node* statement);
 // May raise; takes no locks.
 DdlPlan plan_ddl(Node* statement);
 [[noreturn]] void refuse_ddl(const char* what, const char* hint = nullptr);
-Oid find_relation(const RangeVar* name);  // InvalidOid: none; no lock
-
-// Whether the statement's names still mean, when it has run, what it changed.
-bool keeps_names(const Node* statement);
 
 // Whether a temporary table would get the default access method gcl and must be heap instead.
 bool wants_heap_instead(Node* statement);

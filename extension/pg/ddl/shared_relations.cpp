@@ -5,7 +5,13 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/index.h"
+#include "catalog/objectaddress.h"
+#include "catalog/pg_attrdef.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_policy.h"
+#include "catalog/pg_rewrite.h"
+#include "catalog/pg_trigger.h"
 #include "commands/defrem.h"
 #include "utils/fmgroids.h"
 #include "utils/syscache.h"
@@ -57,5 +63,24 @@ static List* shared_relations(Oid schema, bool sequences) {
 
 List* shared_tables(Oid schema) { return shared_relations(schema, false); }
 List* shared_sequences(Oid schema) { return shared_relations(schema, true); }
+
+Oid relation_of_part(Oid class_id, Oid object) {
+  if (class_id == RelationRelationId) return object;
+  if (class_id == AttrDefaultRelationId) return GetAttrDefaultColumnAddress(object).objectId;
+  if (class_id != ConstraintRelationId && class_id != TriggerRelationId && class_id != PolicyRelationId &&
+      class_id != RewriteRelationId)
+    return InvalidOid;
+  Relation catalog = table_open(class_id, AccessShareLock);
+  Oid relation = InvalidOid;
+  if (HeapTuple row = get_catalog_object_by_oid(catalog, get_object_attnum_oid(class_id), object)) {
+    const void* form = GETSTRUCT(row);
+    relation = class_id == ConstraintRelationId ? static_cast<const FormData_pg_constraint*>(form)->conrelid
+               : class_id == TriggerRelationId  ? static_cast<const FormData_pg_trigger*>(form)->tgrelid
+               : class_id == PolicyRelationId   ? static_cast<const FormData_pg_policy*>(form)->polrelid
+                                                : static_cast<const FormData_pg_rewrite*>(form)->ev_class;
+  }
+  table_close(catalog, AccessShareLock);
+  return relation;
+}
 
 }  // namespace gcl

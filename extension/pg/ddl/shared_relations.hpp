@@ -10,5 +10,7 @@ bool is_shared_table(Oid relation);
 bool is_shared_relation(Oid relation);  // a shared table, an index of one, or a shared sequence
 List* shared_tables(Oid schema);        // OIDs; InvalidOid: of all schemas
 List* shared_sequences(Oid schema);
+// The relation itself, or the one that the default, constraint, trigger, policy or rule is a part of; InvalidOid: none.
+Oid relation_of_part(Oid class_id, Oid object);
 
 }  // namespace gcl

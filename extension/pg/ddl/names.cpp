@@ -1,0 +1,53 @@
+#include "extension/pg/ddl/names.hpp"
+
+extern "C" {
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "utils/lsyscache.h"
+}
+
+namespace gcl {
+namespace {
+
+bool met_what_has_gone = false;
+
+// A transaction that has just committed tells first that the rows are no more, and then the caches.
+bool is_gone(Oid relation) {
+  const char kind = get_rel_relkind(relation);
+  const bool is_index = kind == RELKIND_INDEX || kind == RELKIND_PARTITIONED_INDEX;
+  return kind == '\0' || (is_index && !OidIsValid(IndexGetRelation(relation, true)));
+}
+
+}  // namespace
+
+void begin_names() { met_what_has_gone = false; }
+bool names_met_what_has_gone() { return met_what_has_gone; }
+
+Oid find_relation(const RangeVar* name) {
+  const Oid relation = name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid;
+  if (!OidIsValid(relation) || !is_gone(relation)) return relation;
+  met_what_has_gone = true;
+  return InvalidOid;
+}
+
+bool keeps_names(const Node* statement) {
+  switch (nodeTag(statement)) {
+    case T_AlterTableStmt:  // a view may have lost what it was local for
+      return reinterpret_cast<const AlterTableStmt*>(statement)->objtype != OBJECT_VIEW;
+    case T_AlterSeqStmt:
+    case T_GrantStmt:
+    case T_CreateTrigStmt:
+    case T_RuleStmt:
+    case T_CreatePolicyStmt:
+    case T_AlterPolicyStmt:
+    case T_CreateStatsStmt:
+    case T_CommentStmt:
+    case T_SecLabelStmt:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace gcl

@@ -1,0 +1,17 @@
+// What the names in a statement mean, before anything is locked (P24).
+#pragma once
+
+#include "extension/pg/ddl/pg.hpp"
+
+namespace gcl {
+
+Oid find_relation(const RangeVar* name);  // InvalidOid: none; no lock
+
+// Whether a name has been looked up since begin_names() that leads to what has just gone.
+void begin_names();
+bool names_met_what_has_gone();
+
+// Whether the statement's names still mean, when it has run, what it changed.
+bool keeps_names(const Node* statement);
+
+}  // namespace gcl
