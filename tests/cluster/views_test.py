@@ -76,6 +76,7 @@ class Views(unittest.TestCase):
 
         eventually(balanced, 30)
         for session in (self.one, self.two, self.three):
+            self.fresh(session)  # each sees itself as it is, and the others by their samples
             self.assertEqual(["1|live", "2|live", "3|live"], session.run("SELECT node, state FROM gcl_stat_cluster ORDER BY node"))
             self.assertEqual(["f|f|f"], session.run("SELECT string_agg(stale::text::char, '|') FROM gcl_stat_cluster"))
             self.assertEqual([], session.run("""SELECT node, mini_transactions, frames, free_frames, redo_ring_bytes, redo_ring_used, status_words,

@@ -1,4 +1,4 @@
-// ambuild: the tree and its local stub; sorted by the server's tuplesort, loaded bottom up.
+// ambuild: the tree and the local file that names it; sorted by the server's tuplesort, loaded bottom up.
 #include <new>
 
 #include "extension/engine/blink/build.hpp"

@@ -33,7 +33,7 @@ void blink_amendscan(IndexScanDesc scan);
 void blink_ammarkpos(IndexScanDesc scan);
 void blink_amrestrpos(IndexScanDesc scan);
 
-// Corrects what the planner believes of gcl indexes: it has looked at the stub's two blocks.
+// Corrects what the planner believes of gcl indexes: it has looked at the two blocks of the local file.
 void install_index_plan_info();
 
 }  // namespace gcl

@@ -1,4 +1,4 @@
-// What the planner is told of gcl indexes.  Its own look at the size of an index sees the stub's two blocks.
+// What the planner is told of gcl indexes.  Its own look at the size of an index sees the local file's two blocks.
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/open.hpp"
@@ -28,7 +28,7 @@ void correct(IndexOptInfo* info) {
   if (info->indpred == NIL)
     info->tuples = info->rel->tuples;
   else if (counted >= 0)
-    info->tuples = Min(counted, info->rel->tuples);  // the server's guess goes by the stub's blocks
+    info->tuples = Min(counted, info->rel->tuples);  // the server's guess goes by the local file's blocks
 }
 
 void correct_indexes(PlannerInfo* root, Oid table, bool parent, RelOptInfo* rel) {

@@ -1,5 +1,5 @@
 // pg_class.relpages of gcl indexes.  ANALYZE and CREATE INDEX ask the server's files for it, where an index has its
-// stub's two blocks; the true number is put in their place before the transaction ends.
+// local file's two blocks; the true number is put in their place before the transaction ends.
 #pragma once
 
 extern "C" {
