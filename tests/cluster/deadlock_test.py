@@ -3,6 +3,7 @@ import collections
 import os
 import random
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -155,6 +156,20 @@ class Deadlocks(unittest.TestCase):
         self.assertTrue(hasty.waits())
         victim = self.closes([patient, hasty], lambda: self.row(patient, 13, send=True), within=0.1 + SLACK)
         self.assertIs(hasty, victim)
+
+    def test_a_search_that_took_long_does_not_put_off_the_next_one(self):
+        patient, = self.begin(1, settings="SET deadlock_timeout = '60s';")
+        hasty, = self.begin(2, settings="SET deadlock_timeout = '100ms';")
+        self.row(patient, 12)
+        self.row(hasty, 13)
+        member = int(self.cluster.sql(3, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'gcl member'")[0])
+        os.kill(member, signal.SIGSTOP)
+        try:
+            self.row(hasty, 12, send=True)
+            self.assertTrue(hasty.waits(0.6))  # has looked for a cycle, and primary 3 had no answer
+        finally:
+            os.kill(member, signal.SIGCONT)
+        self.closes([patient, hasty], lambda: self.row(patient, 13, send=True), within=SLACK)
 
     def test_nobody_gives_way_before_deadlock_timeout(self):
         a, b = self.begin(1, 2, settings="SET deadlock_timeout = '3s';")

@@ -25,9 +25,9 @@ using engine::WaitRecord;
 
 namespace {
 
-constexpr TimestampTz kLookUs = 50'000;           // how often to look whether somebody has waited for long
-constexpr TimestampTz kSearchUs = 200'000;        // the least pause between two searches,
-constexpr TimestampTz kSearchesShareOfTime = 10;  // which take at most a tenth of the time
+// A cycle that closes right behind a search is found by the next one: within both and two answers, so within a second.
+constexpr TimestampTz kLookUs = 50'000;    // how often to look whether somebody has waited for long
+constexpr TimestampTz kPauseUs = 250'000;  // between two searches, however long the last one waited for answers
 
 WaitBoard board_of(engine::TxnSystem& txns) {
   bufmgr::BufferPool& pool = txns.pool();
@@ -106,11 +106,10 @@ bool DeadlockWatch::turn() {
   if (detector_.busy()) {
     for (const engine::DeadlockVerdict& verdict : detector_.step(pool_.coherence_node().live(), now, &asked))
       carry_out(verdict);
-    if (!detector_.busy())
-      next_search_ = now + std::max(kSearchUs, (GetCurrentTimestamp() - began_) * kSearchesShareOfTime);
+    if (!detector_.busy()) next_search_ = now + kPauseUs;
   } else if (now >= next_look_ && now >= next_search_) {
     next_look_ = now + kLookUs;
-    if (somebody_waits_long(now)) detector_.start(began_ = now, &asked);
+    if (somebody_waits_long(now)) detector_.start(now, &asked);
   }
   if (asked) {
     wake_others(pool_);

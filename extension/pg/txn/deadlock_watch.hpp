@@ -31,7 +31,7 @@ class DeadlockWatch {
   MemoryContext memory_context_;
   engine::WaitRecord* records_;
   uint64_t answered_ = 0;
-  TimestampTz next_look_ = 0, next_search_ = 0, began_ = 0;
+  TimestampTz next_look_ = 0, next_search_ = 0;
 };
 
 // Asks every live primary what it waits for, and waits for the answers, at most `ms`.  Palloc'd; *missing: primaries
