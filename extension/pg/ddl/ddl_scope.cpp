@@ -487,6 +487,7 @@ DdlPlan plan_ddl(Node* statement) {
   DdlPlan plan;
   uint64 news;
   do {
+    CHECK_FOR_INTERRUPTS();
     news = SharedInvalidMessageCounter;
     begin_names();
     plan = plan_statement(statement);
