@@ -142,8 +142,8 @@ Status TxnSystem::settle() {
     if (word.running()) continue;
     VERIFY(word.final() || is_sub(word));
     GCL_TRY(give_up_place(sequence, word));
-    shared_.stays[i].store(0,
-                           std::memory_order_release);  // pairs with staying(): whoever clears the place does it after
+    // Pairs with staying(): whoever clears the place does it after us.
+    shared_.stays[i].store(0, std::memory_order_release);
   }
   return {};
 }

@@ -207,8 +207,8 @@ class TxnSystem {
   Status settle();
   Status settle_leftovers(uint64_t frozen, uint64_t low);
   Status sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& stays);
-  using VagueOwners =
-      std::unordered_map<uint64_t, bool>;  // by raw id: whether its transaction runs, in a vague session
+  // By raw id: whether its transaction runs, in a vague session.
+  using VagueOwners = std::unordered_map<uint64_t, bool>;
   Result<bool> may_change(TxnId sub, const OpenLevels& open, VagueOwners& owners);
   Result<bool> owned_by_vague(TxnId sub, const OpenLevels& open, VagueOwners& owners);
   void keep_in_ring(const std::vector<uint64_t>& sequences) noexcept;
