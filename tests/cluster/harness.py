@@ -154,6 +154,7 @@ HELD = """SELECT what, held FROM gcl_stat_held WHERE held <> CASE what WHEN 'ses
           (SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'gcl ddl%') ELSE 0 END
           UNION ALL SELECT 'clients', count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
           HAVING count(*) > 0"""
+SERVES = "SELECT l.state FROM gcl_stat_ddl_log l JOIN gcl_stat_cluster c USING (node) WHERE c.this"
 HELD_MAX = 10.0  # seconds until what the last clients had is given back
 NOT_SERVING = ("08006", "57P01", "57P02", "57P03", "55000")
 
@@ -192,6 +193,7 @@ class Cluster:
         try:
             if self.holds_nothing and self.exists():
                 self.assert_nothing_held()
+                self.assert_same_catalogs()
         finally:
             if os.environ.get("KEEP"):
                 print("kept:", self.dir)
@@ -204,6 +206,18 @@ class Cluster:
     def exists(self):
         """Some tests destroy theirs."""
         return os.path.exists(os.path.join(self.dir, "cluster.conf"))
+
+    def assert_same_catalogs(self):
+        """Of shared tables, on all primaries that serve, in the database of the sessions."""
+        found = {}
+        for k in range(1, self.primaries + 1):
+            try:
+                if self.sql(k, "SELECT 1 FROM pg_am WHERE amname = 'gcl'") and self.sql(k, SERVES) == ["serving"]:
+                    found[k] = self.sql(k, "SELECT gcl_ddl_fingerprint()")[0]
+            except SqlError as error:
+                if error.state not in NOT_SERVING:
+                    raise
+        assert len(set(found.values())) <= 1, f"the catalogs of shared tables differ: {found}"
 
     def assert_nothing_held(self):
         """REQUIRES: no client is connected.  Primaries that do not run, or are fenced, are not asked."""
