@@ -30,7 +30,6 @@ PGDLLEXPORT void gcl_ddl_apply_main(Datum argument);
 namespace gcl {
 namespace {
 
-using engine::DdlHeader;
 using engine::DdlKind;
 using engine::DdlMessage;
 

@@ -6,237 +6,16 @@
 #include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/role_scope.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
+#include "extension/pg/ddl/table_scope.hpp"
 
 extern "C" {
-#include "access/tableam.h"
-#include "catalog/index.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_class.h"
-#include "commands/defrem.h"
 #include "nodes/makefuncs.h"
 #include "storage/sinval.h"
-#include "utils/lsyscache.h"
 }
 
 namespace gcl {
 namespace {
-
-constexpr const char* kName = "gcl";
-
-DdlPlan local() { return {DdlScope::kLocal, NIL, false}; }
-
-void add_target(DdlPlan* plan, Oid relation, LOCKMODE mode) {
-  auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
-  *target = {relation, mode};
-  plan->targets = lappend(plan->targets, target);
-}
-
-DdlPlan cluster_on(Oid relation, LOCKMODE mode) {
-  DdlPlan plan{DdlScope::kCluster, NIL, false};
-  add_target(&plan, relation, mode);
-  return plan;
-}
-
-bool names_gcl(const char* method) { return strcmp(method ? method : default_table_access_method, kName) == 0; }
-
-bool is_temporary(const RangeVar* name) {
-  return name->relpersistence == RELPERSISTENCE_TEMP || (name->schemaname && strcmp(name->schemaname, "pg_temp") == 0);
-}
-
-// Locks of an index or a table are taken on the table.
-Oid table_of(Oid relation) {
-  const Oid table = IndexGetRelation(relation, true);
-  return OidIsValid(table) ? table : relation;
-}
-
-void check_constraint(const Constraint* constraint, bool shared) {
-  check_foreign_key(constraint, shared);
-  if (!shared) return;
-  if (constraint->contype == CONSTR_EXCLUSION) refuse_ddl("EXCLUDE");
-}
-
-void check_column(const ColumnDef* column, bool shared) {
-  ListCell* cell;
-  foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell), shared);
-}
-
-void add_referenced_by(DdlPlan* plan, const ColumnDef* column) {
-  ListCell* cell;
-  foreach (cell, column->constraints) add_referenced(plan, lfirst_node(Constraint, cell));
-}
-
-DdlPlan plan_create_table(const CreateStmt* statement) {
-  const bool temporary = is_temporary(statement->relation);
-  const bool shared = !temporary && makes_shared_table(statement, names_gcl(statement->accessMethod));
-  ListCell* cell;
-  foreach (cell, statement->tableElts) {
-    auto* element = static_cast<Node*>(lfirst(cell));
-    if (IsA(element, ColumnDef)) check_column(castNode(ColumnDef, element), shared);
-    if (IsA(element, Constraint)) check_constraint(castNode(Constraint, element), shared);
-  }
-  foreach (cell, statement->constraints) check_constraint(lfirst_node(Constraint, cell), shared);
-  foreach (cell, statement->inhRelations)
-    if (temporary && is_shared_table(find_relation(lfirst_node(RangeVar, cell)))) refuse_ddl("TEMPORARY");
-  if (temporary && statement->accessMethod && names_gcl(statement->accessMethod))
-    refuse_ddl("TEMPORARY", "Temporary tables are heap tables.");
-  if (!shared) return local();
-  if (statement->relation->relpersistence == RELPERSISTENCE_UNLOGGED) refuse_ddl("UNLOGGED");
-  if (statement->ofTypename) refuse_ddl("CREATE TABLE OF");
-  DdlPlan plan{DdlScope::kCluster, NIL, false};
-  plan.partitioned = true;
-  foreach (cell, statement->inhRelations)
-    if (const Oid parent = find_relation(lfirst_node(RangeVar, cell)); OidIsValid(parent))
-      add_target(&plan, parent, AccessExclusiveLock);
-  foreach (cell, statement->tableElts) {
-    auto* element = static_cast<Node*>(lfirst(cell));
-    if (IsA(element, ColumnDef)) add_referenced_by(&plan, castNode(ColumnDef, element));
-    if (IsA(element, Constraint)) add_referenced(&plan, castNode(Constraint, element));
-  }
-  foreach (cell, statement->constraints) add_referenced(&plan, lfirst_node(Constraint, cell));
-  return plan;
-}
-
-DdlPlan plan_create_table_as(const CreateTableAsStmt* statement) {
-  if (is_temporary(statement->into->rel)) return local();
-  if (!names_gcl(statement->into->accessMethod)) return local();
-  if (statement->objtype == OBJECT_MATVIEW) refuse_ddl("MATERIALIZED VIEW", "Add USING heap.");
-  if (statement->into->rel->relpersistence == RELPERSISTENCE_UNLOGGED) refuse_ddl("UNLOGGED");
-  const auto* query = reinterpret_cast<const Query*>(statement->query);
-  if (IsA(query, Query) && query->commandType == CMD_UTILITY)
-    refuse_ddl("CREATE TABLE AS EXECUTE", "Create the table, then INSERT; or add USING heap.");
-  return {DdlScope::kCluster, NIL, false};
-}
-
-DdlPlan plan_index(const IndexStmt* statement) {
-  const Oid table = find_relation(statement->relation);
-  if (!is_shared_table(table)) return local();
-  if (statement->concurrent) refuse_ddl("CREATE INDEX CONCURRENTLY");
-  if (statement->accessMethod && strcmp(statement->accessMethod, "btree") != 0) refuse_ddl("indexes other than btree");
-  return cluster_on(table, ShareLock);
-}
-
-void check_alter_local(const AlterTableCmd* command) {
-  switch (command->subtype) {
-    case AT_AddConstraint:
-      check_constraint(castNode(Constraint, command->def), false);
-      break;
-    case AT_AddColumn:
-      check_column(castNode(ColumnDef, command->def), false);
-      break;
-    case AT_SetAccessMethod:
-      if (names_gcl(command->name)) refuse_ddl("SET ACCESS METHOD gcl");
-      break;
-    case AT_AddInherit:
-    case AT_AttachPartition:
-    case AT_DetachPartition:
-      check_attached(command, false);
-      break;
-    default:
-      break;
-  }
-}
-
-void check_alter_shared(const AlterTableCmd* command) {
-  switch (command->subtype) {
-    case AT_AddConstraint:
-      return check_constraint(castNode(Constraint, command->def), true);
-    case AT_AddColumn:
-      return check_column(castNode(ColumnDef, command->def), true);
-    case AT_AddInherit:
-    case AT_DropInherit:
-    case AT_AttachPartition:
-    case AT_DetachPartition:
-      return check_attached(command, true);
-    case AT_DropConstraint:
-    case AT_AlterConstraint:
-    case AT_ValidateConstraint:
-    case AT_DropColumn:
-    case AT_ColumnDefault:
-    case AT_SetNotNull:
-    case AT_DropNotNull:
-    case AT_DropExpression:
-    case AT_AlterColumnType:
-    case AT_SetStatistics:
-    case AT_SetOptions:
-    case AT_ResetOptions:
-    case AT_SetStorage:
-    case AT_SetCompression:
-    case AT_SetRelOptions:
-    case AT_ResetRelOptions:
-    case AT_ChangeOwner:
-    case AT_EnableTrig:
-    case AT_EnableAlwaysTrig:
-    case AT_EnableReplicaTrig:
-    case AT_DisableTrig:
-    case AT_EnableTrigAll:
-    case AT_DisableTrigAll:
-    case AT_EnableTrigUser:
-    case AT_DisableTrigUser:
-    case AT_EnableRule:
-    case AT_EnableAlwaysRule:
-    case AT_EnableReplicaRule:
-    case AT_DisableRule:
-    case AT_EnableRowSecurity:
-    case AT_DisableRowSecurity:
-    case AT_ForceRowSecurity:
-    case AT_NoForceRowSecurity:
-    case AT_ReplicaIdentity:
-    case AT_AddIdentity:
-    case AT_SetIdentity:
-    case AT_DropIdentity:
-      return;
-    default:
-      refuse_ddl("this form of ALTER TABLE");
-  }
-}
-
-bool changes_columns(const AlterTableStmt* statement) {
-  ListCell* cell;
-  foreach (cell, statement->cmds) {
-    const AlterTableType form = lfirst_node(AlterTableCmd, cell)->subtype;
-    if (form == AT_AddColumn || form == AT_AlterColumnType) return true;
-  }
-  return false;
-}
-
-// Constraints that there are already may go, or be made anew.
-bool touches_constraints(const AlterTableStmt* statement) {
-  ListCell* cell;
-  foreach (cell, statement->cmds) {
-    const AlterTableType form = lfirst_node(AlterTableCmd, cell)->subtype;
-    if (form == AT_DropConstraint || form == AT_AlterConstraint || form == AT_ValidateConstraint ||
-        form == AT_DropColumn || form == AT_AlterColumnType)
-      return true;
-  }
-  return false;
-}
-
-DdlPlan plan_alter(const AlterTableStmt* statement) {
-  const Oid relation = find_relation(statement->relation);
-  const bool shared = OidIsValid(relation) && is_shared_relation(relation);
-  ListCell* cell;
-  foreach (cell, statement->cmds) {
-    const auto* command = lfirst_node(AlterTableCmd, cell);
-    if (shared)
-      check_alter_shared(command);
-    else
-      check_alter_local(command);
-  }
-  if (!shared && (!OidIsValid(relation) || !is_cluster_relation(relation))) return local();
-  DdlPlan plan = cluster_on(table_of(relation), AccessExclusiveLock);
-  plan.changes_columns = changes_columns(statement);
-  foreach (cell, statement->cmds) {
-    const auto* command = lfirst_node(AlterTableCmd, cell);
-    if (command->subtype == AT_AddConstraint) add_referenced(&plan, castNode(Constraint, command->def));
-    if (command->subtype == AT_AddColumn) add_referenced_by(&plan, castNode(ColumnDef, command->def));
-    if (const RangeVar* other = other_table(command))
-      add_target(&plan, table_of(find_relation(other)), AccessExclusiveLock);
-  }
-  add_descendants(&plan);
-  if (touches_constraints(statement) || changes_tree(statement)) add_neighbours(&plan, AccessExclusiveLock, false);
-  add_altered_identities(&plan, statement);
-  return plan;
-}
 
 // All names shared, or none: one statement cannot be half local.
 class Sorter {
@@ -258,13 +37,13 @@ class Sorter {
   }
 
  private:
-  DdlPlan plan_{DdlScope::kCluster, NIL, false};
+  DdlPlan plan_ = everywhere();
   bool has_local_ = false;
   bool has_views_ = false;
 };
 
 DdlPlan on_tables(List* tables, LOCKMODE mode) {
-  DdlPlan plan{DdlScope::kCluster, NIL, false};
+  DdlPlan plan = everywhere();
   ListCell* cell;
   foreach (cell, tables) add_target(&plan, lfirst_oid(cell), mode);
   return plan;
@@ -288,7 +67,7 @@ DdlPlan plan_drop(const DropStmt* statement) {
   }
   if (statement->removeType == OBJECT_EXTENSION) {
     foreach (cell, statement->objects)
-      if (strcmp(strVal(lfirst(cell)), kName) == 0)
+      if (strcmp(strVal(lfirst(cell)), kExtensionName) == 0)
         return on_tables(list_concat(shared_tables(InvalidOid), shared_sequences(InvalidOid)), AccessExclusiveLock);
     return local();
   }
@@ -321,16 +100,16 @@ DdlPlan plan_truncate(const TruncateStmt* statement) {
 }
 
 DdlPlan plan_rename(const RenameStmt* statement) {
-  if (statement->renameType == OBJECT_SCHEMA) return {DdlScope::kCluster, NIL, false};
+  if (statement->renameType == OBJECT_SCHEMA) return everywhere();
   if (!statement->relation) return plan_object(reinterpret_cast<const Node*>(statement));
   const Oid relation = find_relation(statement->relation);
   if (!OidIsValid(relation) || !is_cluster_relation(relation)) return local();
-  return cluster_on(table_of(relation), AccessExclusiveLock);
+  return everywhere_on(table_of(relation), AccessExclusiveLock);
 }
 
 // ON ALL TABLES IN SCHEMA means those of each primary.
 DdlPlan plan_grant(const GrantStmt* statement) {
-  if (statement->targtype != ACL_TARGET_OBJECT) return {DdlScope::kCluster, NIL, false};
+  if (statement->targtype != ACL_TARGET_OBJECT) return everywhere();
   if (statement->objtype != OBJECT_TABLE) return plan_object(reinterpret_cast<const Node*>(statement));
   return plan_names(statement->objects, AccessShareLock);
 }
@@ -338,7 +117,7 @@ DdlPlan plan_grant(const GrantStmt* statement) {
 // On a gcl table, or on a view that every primary has.
 DdlPlan plan_on(const RangeVar* name, LOCKMODE mode) {
   const Oid relation = find_relation(name);
-  return OidIsValid(relation) && is_cluster_relation(relation) ? cluster_on(relation, mode) : local();
+  return OidIsValid(relation) && is_cluster_relation(relation) ? everywhere_on(relation, mode) : local();
 }
 
 void refuse_if_shared(const RangeVar* name, const char* what) {
@@ -419,8 +198,8 @@ bool may_concern_us(const Node* statement) {
 static DdlPlan plan_statement(Node* statement) {
   if (!may_concern_us(statement)) return local();
   if (IsA(statement, CreateExtensionStmt)) {
-    const bool ours = strcmp(castNode(CreateExtensionStmt, statement)->extname, kName) == 0;
-    return ours ? DdlPlan{DdlScope::kCluster, NIL, false} : local();
+    const bool ours = strcmp(castNode(CreateExtensionStmt, statement)->extname, kExtensionName) == 0;
+    return ours ? everywhere() : local();
   }
   if (!OidIsValid(gcl_access_method())) return local();
   switch (nodeTag(statement)) {
@@ -444,7 +223,7 @@ static DdlPlan plan_statement(Node* statement) {
     case T_TruncateStmt:
       return plan_truncate(castNode(TruncateStmt, statement));
     case T_CreateSchemaStmt: {
-      DdlPlan plan{DdlScope::kCluster, NIL, false};
+      DdlPlan plan = everywhere();
       plan.partitioned = names_gcl(nullptr);
       return plan;
     }
@@ -454,7 +233,7 @@ static DdlPlan plan_statement(Node* statement) {
       return plan_grant(castNode(GrantStmt, statement));
     case T_AlterObjectSchemaStmt:
       if (castNode(AlterObjectSchemaStmt, statement)->objectType == OBJECT_EXTENSION &&
-          strcmp(strVal(castNode(AlterObjectSchemaStmt, statement)->object), kName) == 0)
+          strcmp(strVal(castNode(AlterObjectSchemaStmt, statement)->object), kExtensionName) == 0)
         refuse_ddl("ALTER EXTENSION gcl", "Create it in that schema.");
       if (castNode(AlterObjectSchemaStmt, statement)->relation)
         return plan_on(castNode(AlterObjectSchemaStmt, statement)->relation, AccessExclusiveLock);
@@ -476,7 +255,8 @@ static DdlPlan plan_statement(Node* statement) {
     case T_ReindexStmt:
       return plan_reindex(castNode(ReindexStmt, statement));
     case T_AlterExtensionStmt:
-      if (strcmp(castNode(AlterExtensionStmt, statement)->extname, kName) == 0) refuse_ddl("ALTER EXTENSION gcl");
+      if (strcmp(castNode(AlterExtensionStmt, statement)->extname, kExtensionName) == 0)
+        refuse_ddl("ALTER EXTENSION gcl");
       return local();
     default:
       return may_be_role(nodeTag(statement)) ? plan_role(statement) : plan_object(statement);

@@ -7,29 +7,11 @@
 //     local one.  What slips through the list is caught where it happens (P4, P24).
 #pragma once
 
-#include "extension/pg/ddl/ddl_record.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/names.hpp"
 #include "extension/pg/ddl/shared_relations.hpp"
 
 namespace gcl {
-
-enum class DdlScope : uint8_t {
-  kLocal,
-  kCluster,
-  kUnknown,  // a name stands for what has just gone: to be asked again under the DDL lock (P24)
-};
-
-struct DdlPlan {
-  DdlScope scope;
-  List* targets;              // DdlTarget*: what other primaries must lock before the statement runs here
-  bool changes_columns;       // of the first target: adds some, or gives them other types
-  List* sequences = nullptr;  // OIDs, of the targets: whose definition or value it changes
-  bool leaves = false;        // the sequence becomes this primary's own: the others drop it
-  bool partitioned = false;   // the partitioned tables it makes are every primary's
-  bool shared = false;        // about roles, which all databases have
-  bool owned = false;         // about all that a role has, local objects included
-  bool replaces = false;      // CREATE OR REPLACE of what all primaries have
-};
 
 // Asked first, by the node's kind alone: most statements, EXECUTE and BEGIN among them, must cost next to nothing.
 bool may_concern_us(const Node* statement);

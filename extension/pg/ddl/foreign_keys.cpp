@@ -11,19 +11,10 @@ extern "C" {
 namespace gcl {
 namespace {
 
-bool is_target(const DdlPlan* plan, Oid relation) {
-  ListCell* cell;
-  foreach (cell, plan->targets)
-    if (static_cast<DdlTarget*>(lfirst(cell))->relation == relation) return true;
-  return false;
-}
-
 // False: it is one already.
-bool add_target(DdlPlan* plan, Oid relation, LOCKMODE mode) {
+bool add_table(DdlPlan* plan, Oid relation, LOCKMODE mode) {
   if (is_target(plan, relation) || !is_shared_table(relation)) return false;
-  auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
-  *target = {relation, mode};
-  plan->targets = lappend(plan->targets, target);
+  add_target(plan, relation, mode);
   return true;
 }
 
@@ -56,7 +47,7 @@ void check_foreign_key(const Constraint* constraint, bool shared) {
 
 void add_referenced(DdlPlan* plan, const Constraint* constraint) {
   if (constraint->contype == CONSTR_FOREIGN)
-    (void)add_target(plan, find_relation(constraint->pktable), ShareRowExclusiveLock);
+    (void)add_table(plan, find_relation(constraint->pktable), ShareRowExclusiveLock);
 }
 
 void add_neighbours(DdlPlan* plan, LOCKMODE mode, bool all) {
@@ -64,7 +55,7 @@ void add_neighbours(DdlPlan* plan, LOCKMODE mode, bool all) {
   while (more) {
     more = false;
     ListCell* cell;
-    foreach (cell, neighbours_of(plan)) more |= add_target(plan, lfirst_oid(cell), mode);
+    foreach (cell, neighbours_of(plan)) more |= add_table(plan, lfirst_oid(cell), mode);
     more &= all;
   }
 }

@@ -53,11 +53,7 @@ void look_at(Search* search, Oid relation, bool children) {
   if (list_member_oid(search->seen, relation)) return;
   search->seen = lappend_oid(search->seen, relation);
   if (get_rel_relkind(relation) == RELKIND_VIEW) return look_at_view(search, relation);
-  if (is_shared_table(relation)) {
-    auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
-    *target = {relation, search->mode};
-    search->targets = lappend(search->targets, target);
-  }
+  if (is_shared_table(relation)) search->targets = with_target(search->targets, relation, search->mode);
   if (!children) return;
   ListCell* cell;
   foreach (cell, find_inheritance_children(relation, NoLock)) look_at(search, lfirst_oid(cell), true);

@@ -20,9 +20,6 @@ extern "C" {
 namespace gcl {
 namespace {
 
-DdlPlan local() { return {DdlScope::kLocal, NIL, false}; }
-DdlPlan everywhere() { return {DdlScope::kCluster, NIL, false}; }
-
 DdlPlan about_roles() {
   DdlPlan plan = everywhere();
   plan.shared = true;
@@ -33,11 +30,7 @@ DdlPlan about_roles() {
 DdlPlan everywhere_with_tables() {
   DdlPlan plan = everywhere();
   ListCell* cell;
-  foreach (cell, shared_tables(InvalidOid)) {
-    auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
-    *target = {lfirst_oid(cell), ShareLock};
-    plan.targets = lappend(plan.targets, target);
-  }
+  foreach (cell, shared_tables(InvalidOid)) add_target(&plan, lfirst_oid(cell), ShareLock);
   return plan;
 }
 
@@ -143,9 +136,7 @@ DdlPlan plan_alter_domain(const AlterDomainStmt* statement) {
 }
 
 DdlPlan locking(DdlPlan plan, Oid relation, LOCKMODE mode) {
-  auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
-  *target = {relation, mode};
-  plan.targets = lappend(plan.targets, target);
+  add_target(&plan, relation, mode);
   return plan;
 }
 
@@ -167,7 +158,7 @@ DdlPlan plan_event_trigger(const AlterEventTrigStmt* statement) {
   return plan_for(OBJECT_EVENT_TRIGGER, reinterpret_cast<Node*>(name));
 }
 
-bool is_ours(const char* extension) { return strcmp(extension, "gcl") == 0; }
+bool is_ours(const char* extension) { return strcmp(extension, kExtensionName) == 0; }
 
 // An extension is a primary's own: what belongs to all does not go with it.
 DdlPlan plan_dependence(const AlterObjectDependsStmt* statement) {

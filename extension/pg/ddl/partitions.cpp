@@ -22,18 +22,8 @@ constexpr const char* kHint =
 
 // has_subclass() raises if the relation has gone.
 bool has_children(Oid relation) {
-  HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-  if (!HeapTupleIsValid(tuple)) return false;
-  const bool has = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relhassubclass;
-  ReleaseSysCache(tuple);
-  return has;
-}
-
-bool is_target(const DdlPlan* plan, Oid relation) {
-  ListCell* cell;
-  foreach (cell, plan->targets)
-    if (static_cast<DdlTarget*>(lfirst(cell))->relation == relation) return true;
-  return false;
+  FormData_pg_class form;
+  return find_class(relation, &form) && form.relhassubclass;
 }
 
 // As PostgreSQL marks tables: the access method, and that the table goes with it.
@@ -97,12 +87,8 @@ void add_descendants(DdlPlan* plan) {
     const auto* target = static_cast<DdlTarget*>(lfirst(cell));
     if (!has_children(target->relation)) continue;
     ListCell* below;
-    foreach (below, find_all_inheritors(target->relation, NoLock, nullptr)) {
-      if (is_target(plan, lfirst_oid(below))) continue;
-      auto* more = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
-      *more = {lfirst_oid(below), target->mode};
-      plan->targets = lappend(plan->targets, more);
-    }
+    foreach (below, find_all_inheritors(target->relation, NoLock, nullptr))
+      if (!is_target(plan, lfirst_oid(below))) add_target(plan, lfirst_oid(below), target->mode);
   }
 }
 

@@ -15,26 +15,19 @@ namespace gcl {
 namespace {
 
 Oid owner_of(Oid relation) {
-  HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-  if (!HeapTupleIsValid(tuple)) return InvalidOid;
-  const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
-  ReleaseSysCache(tuple);
-  return owner;
+  FormData_pg_class form;
+  return find_class(relation, &form) ? form.relowner : InvalidOid;
 }
 
 // Every primary does it with what it has, its local tables included; gcl tables are locked before.
 DdlPlan plan_owned(const List* specs, bool drops) {
-  DdlPlan plan{DdlScope::kCluster, NIL, false};
+  DdlPlan plan = everywhere();
   plan.owned = plan.shared = true;
   List* roles = NIL;
   ListCell* cell;
   foreach (cell, specs) roles = lappend_oid(roles, get_rolespec_oid(lfirst_node(RoleSpec, cell), false));
-  foreach (cell, list_concat(shared_tables(InvalidOid), shared_sequences(InvalidOid))) {
-    if (!list_member_oid(roles, owner_of(lfirst_oid(cell)))) continue;
-    auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
-    *target = {lfirst_oid(cell), AccessExclusiveLock};
-    plan.targets = lappend(plan.targets, target);
-  }
+  foreach (cell, list_concat(shared_tables(InvalidOid), shared_sequences(InvalidOid)))
+    if (list_member_oid(roles, owner_of(lfirst_oid(cell)))) add_target(&plan, lfirst_oid(cell), AccessExclusiveLock);
   if (drops) add_neighbours(&plan, AccessExclusiveLock, false);
   return plan;
 }
@@ -64,10 +57,10 @@ DdlPlan plan_role(const Node* statement) {
   if (IsA(statement, ReassignOwnedStmt))
     return plan_owned(reinterpret_cast<const ReassignOwnedStmt*>(statement)->roles, false);
   if (IsA(statement, DropOwnedStmt)) return plan_owned(reinterpret_cast<const DropOwnedStmt*>(statement)->roles, true);
-  DdlPlan plan{DdlScope::kCluster, NIL, false};
+  DdlPlan plan = everywhere();
   plan.shared = true;
   if (IsA(statement, AlterRoleSetStmt) && !is_here(reinterpret_cast<const AlterRoleSetStmt*>(statement)->database))
-    plan = {DdlScope::kLocal, NIL, false};
+    return local();
   return plan;
 }
 

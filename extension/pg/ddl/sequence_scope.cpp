@@ -17,13 +17,9 @@ extern "C" {
 namespace gcl {
 namespace {
 
-DdlPlan local() { return {DdlScope::kLocal, NIL, false}; }
-
-void add_target(DdlPlan* plan, Oid sequence, LOCKMODE mode, bool changed) {
+void add_sequence(DdlPlan* plan, Oid sequence, LOCKMODE mode, bool changed) {
   if (!OidIsValid(sequence) || !is_gcl_sequence(sequence) || list_member_oid(plan->sequences, sequence)) return;
-  auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
-  *target = {sequence, mode};
-  plan->targets = lappend(plan->targets, target);
+  add_target(plan, sequence, mode);
   if (changed) plan->sequences = lappend_oid(plan->sequences, sequence);
 }
 
@@ -55,15 +51,15 @@ DdlPlan plan_create_sequence(const CreateSeqStmt* statement) {
   if (temporary || name->relpersistence != RELPERSISTENCE_PERMANENT || owned_by_local(statement->options))
     return local();
   if (statement->if_not_exists && exists(name)) return local();
-  return {DdlScope::kCluster, NIL, false};
+  return everywhere();
 }
 
 DdlPlan plan_alter_sequence(const AlterSeqStmt* statement) {
   const Oid sequence = find_relation(statement->sequence);
   if (!OidIsValid(sequence) || !is_gcl_sequence(sequence)) return local();
-  DdlPlan plan{DdlScope::kCluster, NIL, false};
+  DdlPlan plan = everywhere();
   plan.leaves = owned_by_local(statement->options);
-  add_target(&plan, sequence, plan.leaves ? AccessExclusiveLock : ShareRowExclusiveLock, true);
+  add_sequence(&plan, sequence, plan.leaves ? AccessExclusiveLock : ShareRowExclusiveLock, true);
   return plan;
 }
 
@@ -75,7 +71,7 @@ void add_altered_identities(DdlPlan* plan, const AlterTableStmt* statement) {
     if (command->subtype != AT_SetIdentity && command->subtype != AT_AlterColumnType) continue;
     const AttrNumber column = command->name ? get_attnum(table, command->name) : InvalidAttrNumber;
     if (column == InvalidAttrNumber) continue;
-    add_target(plan, getIdentitySequence(table, column, true), AccessExclusiveLock, true);
+    add_sequence(plan, getIdentitySequence(table, column, true), AccessExclusiveLock, true);
   }
 }
 
@@ -85,7 +81,7 @@ void add_owned_sequences(DdlPlan* plan, bool restart) {
   foreach (cell, plan->targets)
     owned = list_concat_unique_oid(owned, getOwnedSequences(static_cast<DdlTarget*>(lfirst(cell))->relation));
   list_sort(owned, list_oid_cmp);
-  foreach (cell, owned) add_target(plan, lfirst_oid(cell), AccessExclusiveLock, restart);
+  foreach (cell, owned) add_sequence(plan, lfirst_oid(cell), AccessExclusiveLock, restart);
 }
 
 char* statement_to_drop(Oid sequence) {

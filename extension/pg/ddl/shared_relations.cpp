@@ -19,16 +19,21 @@ extern "C" {
 
 namespace gcl {
 
-Oid gcl_access_method() { return get_table_am_oid("gcl", true); }
-
-static bool is_shared(Oid relation, bool or_more) {
-  if (!OidIsValid(relation)) return false;
+bool find_class(Oid relation, FormData_pg_class* form) {
   HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
   if (!HeapTupleIsValid(tuple)) return false;
-  const auto* form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
-  const char kind = form->relkind;
-  const Oid method = form->relam;
+  *form = *reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
   ReleaseSysCache(tuple);
+  return true;
+}
+
+Oid gcl_access_method() { return get_table_am_oid(kExtensionName, true); }
+
+static bool is_shared(Oid relation, bool or_more) {
+  FormData_pg_class form;
+  if (!OidIsValid(relation) || !find_class(relation, &form)) return false;
+  const char kind = form.relkind;
+  const Oid method = form.relam;
   if (kind == RELKIND_RELATION || kind == RELKIND_MATVIEW || kind == RELKIND_TOASTVALUE ||
       kind == RELKIND_PARTITIONED_TABLE)
     return OidIsValid(method) && method == gcl_access_method();

@@ -3,8 +3,16 @@
 
 #include "extension/pg/ddl/pg.hpp"
 
+extern "C" {
+#include "catalog/pg_class.h"
+}
+
 namespace gcl {
 
+inline constexpr const char* kExtensionName = "gcl";  // and the access method's
+
+// False: there is no such relation (any more).
+bool find_class(Oid relation, FormData_pg_class* form);
 Oid gcl_access_method();  // InvalidOid: the extension is not in this database
 bool is_shared_table(Oid relation);
 bool is_shared_relation(Oid relation);  // a shared table, an index of one, or a shared sequence

@@ -1,0 +1,28 @@
+#include "extension/pg/ddl/ddl_plan.hpp"
+
+namespace gcl {
+
+DdlPlan everywhere_on(Oid relation, LOCKMODE mode) {
+  DdlPlan plan = everywhere();
+  add_target(&plan, relation, mode);
+  return plan;
+}
+
+List* with_target(List* targets, Oid relation, LOCKMODE mode) {
+  auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
+  *target = {relation, mode};
+  return lappend(targets, target);
+}
+
+bool is_target(const DdlPlan* plan, Oid relation) {
+  ListCell* cell;
+  foreach (cell, plan->targets)
+    if (static_cast<DdlTarget*>(lfirst(cell))->relation == relation) return true;
+  return false;
+}
+
+void add_target(DdlPlan* plan, Oid relation, LOCKMODE mode) {
+  plan->targets = with_target(plan->targets, relation, mode);
+}
+
+}  // namespace gcl
