@@ -44,3 +44,27 @@ function(gcl_add_headers_alone)
   add_library(headers_alone OBJECT EXCLUDE_FROM_ALL ${sources})
   target_compile_options(headers_alone PRIVATE -fno-exceptions)
 endfunction()
+
+# unified_sources: all sources of a folder of the PostgreSQL-free layers as one, for clang-tidy, which so reads the
+# headers once for all of them: a third of the time, and whole folders in sight of its analyzer.  Never linked.  The name
+# is the one by which the analyzer knows that what it includes is to be analysed; and no two sources of a folder may
+# define the same name.
+function(gcl_add_unified_sources)
+  set(unified "")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/coherence/*.cpp
+       ${CMAKE_SOURCE_DIR}/bufmgr/*.cpp ${CMAKE_SOURCE_DIR}/extension/engine/*.cpp)
+  foreach(source IN LISTS sources)
+    get_filename_component(folder ${source} DIRECTORY)
+    string(REPLACE "/" "_" name ${folder})
+    string(APPEND text_${name} "#include \"${source}\"  // NOLINT(bugprone-suspicious-include)\n")
+    list(APPEND names ${name})
+  endforeach()
+  list(REMOVE_DUPLICATES names)
+  foreach(name IN LISTS names)
+    set(source ${CMAKE_BINARY_DIR}/unified_sources/UnifiedSource_${name}.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "${text_${name}}" @ONLY)
+    list(APPEND unified ${source})
+  endforeach()
+  add_library(unified_sources OBJECT EXCLUDE_FROM_ALL ${unified})
+  target_compile_options(unified_sources PRIVATE -fno-exceptions)
+endfunction()

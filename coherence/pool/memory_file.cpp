@@ -13,8 +13,6 @@
 namespace coherence {
 namespace {
 
-constexpr uint64_t kChunk = 65536;
-
 // The first line in which two identities differ, for the message.
 void first_difference(const char* ours, const char* theirs, char* a, char* b, size_t bytes) {
   auto line = [&](const char* p, char* out) { snprintf(out, bytes, "%.*s", int(strcspn(p, "\n")), p); };
@@ -140,12 +138,12 @@ bool read_all(int fd, std::byte* to, uint64_t bytes, uint64_t at) {
 }
 
 bool copy_file(int from, int to, uint64_t bytes) {
-  auto chunk = std::make_unique<std::byte[]>(kChunk);
+  auto chunk = std::make_unique<std::byte[]>(kFileChunk);
   for (uint64_t at = 0; at < bytes;) {
     off_t data = lseek(from, off_t(at), SEEK_DATA);
     if (data < 0) return errno == ENXIO;  // a hole up to the end
-    at = uint64_t(data) / kChunk * kChunk;
-    uint64_t piece = bytes - at < kChunk ? bytes - at : kChunk;
+    at = uint64_t(data) / kFileChunk * kFileChunk;
+    uint64_t piece = bytes - at < kFileChunk ? bytes - at : kFileChunk;
     if (!read_all(from, chunk.get(), piece, at) || !write_all(to, chunk.get(), piece, at)) return false;
     at += piece;
   }

@@ -42,6 +42,7 @@ Status check_header(const PoolHeader&, const char* identity, const char* path, P
 Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool same_save, Problem*);
 void unlink_parts(const char* pool, uint32_t memory_nodes);
 
+inline constexpr uint64_t kFileChunk = 65536;  // bytes copied at a time, and the least that stays a hole
 bool write_all(int fd, const std::byte* from, uint64_t bytes, uint64_t at);
 bool read_all(int fd, std::byte* to, uint64_t bytes, uint64_t at);
 // Copies what is not a hole.

@@ -15,8 +15,6 @@
 namespace coherence {
 namespace {
 
-constexpr uint64_t kChunk = 65536;
-
 bool all_zero(const std::byte* p, uint64_t bytes) {
   return bytes == 0 || (p[0] == std::byte{0} && memcmp(p, p + 1, bytes - 1) == 0);
 }
@@ -34,8 +32,8 @@ Status Pool::save_part(uint32_t k, Problem* problem) const {
   if (!file.open()) return failed("create");
   const uint64_t end = part_[k].bytes;
   if (ftruncate(file.fd(), off_t(end)) != 0) return failed("extend");
-  for (uint64_t at = 0; at < end; at += kChunk) {  // what is zero stays a hole
-    uint64_t bytes = end - at < kChunk ? end - at : kChunk;
+  for (uint64_t at = 0; at < end; at += kFileChunk) {  // what is zero stays a hole
+    uint64_t bytes = end - at < kFileChunk ? end - at : kFileChunk;
     if (!all_zero(base_[k] + at, bytes) && !write_all(file.fd(), base_[k] + at, bytes, at)) return failed("write");
   }
   if (fsync(file.fd()) != 0) return failed("sync");

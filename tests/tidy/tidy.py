@@ -6,7 +6,8 @@
 2. Names: .hpp and .cpp are ours, in snake_case; every header says #pragma once.
 3. Size: a file of ours has fewer than 500 lines.
 4. The core takes time and chance from interfaces: no sleep, rand or random_device below extension/pg.
-5. Text: no trailing blanks, no tabs in C++, no leftovers (TODO, FIXME, XXX).
+5. What a file takes from another namespace by name, it uses; and no source includes a source.
+6. Text: no trailing blanks, no tabs in C++, no leftovers (TODO, FIXME, XXX).
 """
 import pathlib
 import re
@@ -23,6 +24,8 @@ POSTGRES = re.compile(
 )
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 CHANCE = re.compile(r"\b(std::random_device|std::rand|srand|rand_r|(?<![\w:.>])rand)\s*[({;]|std::this_thread::sleep")
+COMMENT = re.compile(r"//.*")
+USING = re.compile(r"^\s*using (?:\w+::)+(\w+);", re.M)
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX)\b")
 
 
@@ -47,8 +50,18 @@ def check_line(path, line):
         yield "a PostgreSQL header below extension/pg"
     if below_pg and CHANCE.search(line):
         yield "time and chance come from an interface here"
+    if include and include.group(1).endswith(".cpp"):
+        yield "a source includes a source"
     if "\t" in line:
         yield "a tab"
+
+
+def unused_names(text):
+    """What a source takes by name from another namespace and leaves alone: (line number, message)."""
+    code = COMMENT.sub("", text)
+    for using in USING.finditer(code):
+        if len(re.findall(rf"\b{using.group(1)}\b", code)) == 1:
+            yield code.count("\n", 0, using.start(1)) + 1, f"{using.group(1)} is not used here"
 
 
 def check_file(path, text):
@@ -62,6 +75,8 @@ def check_file(path, text):
             yield 1, "no #pragma once"
         if len(lines) > LINES_MAX:
             yield len(lines), f"{len(lines)} lines; split it by verb (max {LINES_MAX})"
+    if suffix == ".cpp":
+        yield from unused_names(text)
     if text and not text.endswith("\n"):
         yield len(lines), "no newline at the end"
     for number, line in enumerate(lines, 1):

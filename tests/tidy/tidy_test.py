@@ -26,6 +26,13 @@ class TidyFinds(unittest.TestCase):
     def test_long_file(self):
         self.assertIn("split", messages("bufmgr/a.cpp", "int x;\n" * 501))
 
+    def test_unused_name(self):
+        self.assertIn("PageId is not used", messages("bufmgr/a.cpp", "using coherence::PageId;  // not PageId\n"))
+        self.assertEqual("", messages("bufmgr/a.cpp", "using coherence::PageId;\nPageId page;\n"))
+
+    def test_source_in_source(self):
+        self.assertIn("includes a source", messages("tests/a.cpp", '#include "bufmgr/page.cpp"\n'))
+
     def test_chance_and_leftovers_and_blanks(self):
         self.assertIn("interface", messages("coherence/a.cpp", "int x = rand();\n"))
         self.assertEqual("", messages("coherence/a.cpp", "int x = env.rand();\n"))

@@ -7,7 +7,6 @@ namespace {
 
 static_assert(std::is_trivially_destructible_v<Builder>);  // I-B1
 
-constexpr uint32_t kFillInner = 70;  // percent
 constexpr uint32_t kExtentPages = 64;
 constexpr uint32_t kSinglePages = 8;  // a small tree takes these one by one
 

@@ -7,7 +7,6 @@ namespace engine::blink {
 namespace {
 
 // Percent of a page.
-constexpr uint32_t kFillInner = 70;   // of the left page where keys arrive in order
 constexpr uint32_t kFillOneKey = 96;  // of a leaf with one key, whose tids come in order: nothing else will come there
 constexpr uint32_t kSlackLeaf = 5;    // how far from the wanted place a better separator is looked for
 constexpr uint32_t kSlackInner = 8;

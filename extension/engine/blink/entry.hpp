@@ -13,10 +13,11 @@
 
 namespace engine::blink {
 
-inline constexpr uint32_t kTidBytes = 6;   // of every key, from its first byte: the engine's
-inline constexpr uint32_t kKeyMin = 8;     // bytes of the smallest key
-inline constexpr uint32_t kKeyMax = 2688;  // of the largest: three entries and their links fit every page
-inline constexpr uint32_t kFillLeaf = 90;  // percent: how full leaves are built, and left where keys arrive in order
+inline constexpr uint32_t kTidBytes = 6;    // of every key, from its first byte: the engine's
+inline constexpr uint32_t kKeyMin = 8;      // bytes of the smallest key
+inline constexpr uint32_t kKeyMax = 2688;   // of the largest: three entries and their links fit every page
+inline constexpr uint32_t kFillLeaf = 90;   // percent: how full leaves are built, and left where keys arrive in order
+inline constexpr uint32_t kFillInner = 70;  // the same of the pages above
 
 // The first bytes of a key, as two words of memory: what many keys can be ordered by.
 struct KeyHead {

@@ -226,6 +226,7 @@ Status descend(BufferPool& pool, Session& session, Comparator& compare, const Se
     if (head.special.level >= kLevelsMax) return Errc::kCorrupt;
     if (path != nullptr) path->page[head.special.level] = page;
     if (unfinished) {
+      VERIFY(incomplete != nullptr);  // step() was told to stop at none
       *incomplete = page;
       return {};
     }

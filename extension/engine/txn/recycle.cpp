@@ -27,9 +27,6 @@ constexpr uint32_t kNextAt = bufmgr::kPageBody;
 constexpr uint32_t kEntriesAt = kNextAt + 8;
 constexpr uint32_t kEntries = (coherence::kPageSize - kEntriesAt) / 8;
 
-PageId decode(uint64_t link) { return link == 0 ? PageId{} : PageId{link - 1}; }
-uint64_t encode(PageId page) { return page.raw + 1; }
-
 // Held across a few batches by one process of the node; a process killed in between fences the pool.
 class Flag {
  public:
@@ -183,14 +180,14 @@ Status TxnSystem::append_aborted(const std::vector<uint64_t>& sequences) {
     if (at == 0) change.format(*guard, PageType::kList, 0);
     if (before) {
       change.join(before);
-      change.set(before, kNextAt, encode(page));
+      change.set(before, kNextAt, link_to(page));
     }
     change.write(*guard, kEntriesAt + at * 8, &sequences[done], count * 8);
     change.commit();
     before.release();
     guard->release();
     if (at == 0 && !view.last_page.valid()) {
-      uint64_t head = encode(page);
+      uint64_t head = link_to(page);
       Batch batch(words_.clock().node());
       batch.write(words_.aborted_head(node_), &head, sizeof head);
       GCL_TRY(run(batch));
@@ -216,7 +213,7 @@ Status TxnSystem::load_aborted(NodeId node, uint64_t count) {
       } else {
         link = pool_.memory(session_).load(words_.aborted_head(node));
       }
-      from = decode(link);
+      from = linked_page(link);
       VERIFY(from.valid());
     }
     GCL_TRY(pool_.copy_page(session_, from, page));

@@ -30,8 +30,6 @@ constexpr uint32_t kWordsAt = kBlockAt + 8;
 static_assert(kWordsAt + kSpillWords * 8 <= coherence::kPageSize && kFanout <= kSpillWords);
 
 constexpr uint32_t word_at(uint64_t i) { return uint32_t(kWordsAt + i * 8); }
-PageId decode(uint64_t link) { return link == 0 ? PageId{} : PageId{link - 1}; }
-uint64_t encode(PageId page) { return page.raw + 1; }
 
 }  // namespace
 
@@ -55,13 +53,13 @@ Result<PageId> TxnSystem::find_spilled(NodeId node, PageId root, uint64_t block)
   if (!there) return there.error();
   if (!*there) return Errc::kCorrupt;
   if (link == 0) return PageId{};
-  there = read_spill(decode(link), 0, 0, block % kFanout, &link);
+  there = read_spill(linked_page(link), 0, 0, block % kFanout, &link);
   if (!there) return there.error();
   if (!*there) return Errc::kCorrupt;
   if (link == 0) return PageId{};
-  there = read_spill(decode(link), node.value + uint64_t{1}, block, 0, &word);
+  there = read_spill(linked_page(link), node.value + uint64_t{1}, block, 0, &word);
   if (!there) return there.error();
-  return *there ? decode(link) : PageId{};
+  return *there ? linked_page(link) : PageId{};
 }
 
 Result<std::optional<StatusWord>> TxnSystem::spilled_word(TxnId id, PageId root) {
@@ -77,7 +75,7 @@ Result<std::optional<StatusWord>> TxnSystem::spilled_word(TxnId id, PageId root)
 
 // --- the node's own: one process at a time ---------------------------------------------------------------------------
 
-PageId TxnSystem::spill_root() { return decode(pool_.memory(session_).load(words_.spill_root(node_))); }
+PageId TxnSystem::spill_root() { return linked_page(pool_.memory(session_).load(words_.spill_root(node_))); }
 
 Result<PageId> TxnSystem::make_spill(uint64_t owner, uint64_t block) {
   auto page = pool_.allocate(session_, 1, bufmgr::PageUse::kHousekeeping);  // without ids not even DELETE works
@@ -112,7 +110,7 @@ Result<PageId> TxnSystem::spill_page(uint64_t block) {
     auto made = make_spill(0, 0);
     if (!made) return made.error();
     root = *made;
-    const uint64_t link = encode(root), frozen = shared_.frozen.load(std::memory_order_acquire);
+    const uint64_t link = link_to(root), frozen = shared_.frozen.load(std::memory_order_acquire);
     Batch batch(words_.clock().node());
     batch.write(words_.frozen(node_), &frozen, sizeof frozen);  // from now on it counts
     batch.write(words_.spill_root(node_), &link, sizeof link);
@@ -127,13 +125,13 @@ Result<PageId> TxnSystem::spill_page(uint64_t block) {
   if (link == 0) {
     auto made = make_spill(0, 0);
     if (!made) return made.error();
-    link = encode(*made);
+    link = link_to(*made);
     GCL_TRY(write_spill(root, block / kFanout % kFanout, &link, 1));
   }
-  const PageId directory = decode(link);
+  const PageId directory = linked_page(link);
   auto page = make_spill(node_.value + uint64_t{1}, block);
   if (!page) return page.error();
-  link = encode(*page);
+  link = link_to(*page);
   GCL_TRY(write_spill(directory, block % kFanout, &link, 1));
   return *page;
 }
@@ -204,7 +202,7 @@ Status TxnSystem::free_spilled(uint64_t from, uint64_t to) {
     auto there = read_spill(root, 0, 0, block / kFanout % kFanout, &link);
     if (!there) return there.error();
     const uint64_t none = 0;
-    GCL_TRY(write_spill(decode(link), block % kFanout, &none, 1));
+    GCL_TRY(write_spill(linked_page(link), block % kFanout, &none, 1));
     GCL_TRY(pool_.free(session_, *page, 1));
   }
   return {};

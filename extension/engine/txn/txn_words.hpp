@@ -27,6 +27,12 @@
 
 namespace engine {
 
+// Links to pages, in words and pages that begin as zeros: raw page id + 1; 0 is none.
+constexpr coherence::PageId linked_page(uint64_t link) {
+  return link == 0 ? coherence::PageId{} : coherence::PageId{link - 1};
+}
+constexpr uint64_t link_to(coherence::PageId page) { return page.raw + 1; }
+
 class TxnWords {
  public:
   TxnWords(bufmgr::RegionSpan words, bufmgr::RegionSpan log, uint32_t nodes, uint32_t slots_max)

@@ -19,12 +19,10 @@ extern "C" {
 namespace gcl {
 
 using coherence::Result;
-using engine::Heap;
 using engine::RowProbe;
 using engine::Tid;
 using engine::blink::Entry;
 using engine::blink::InsertResult;
-using engine::blink::Tree;
 using engine::blink::Unique;
 using engine::blink::Verdict;
 

@@ -13,7 +13,6 @@ extern "C" {
 
 namespace gcl {
 
-using engine::RowConflict;
 using engine::RowOutcome;
 using engine::RowResult;
 using engine::Tid;

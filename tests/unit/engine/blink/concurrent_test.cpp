@@ -13,7 +13,6 @@ namespace {
 
 using namespace engine::blink;  // NOLINT
 using gcl_test::put;
-using gcl_test::Search;
 using gcl_test::TestKey;
 using gcl_test::tid_of;
 

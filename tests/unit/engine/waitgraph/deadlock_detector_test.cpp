@@ -12,7 +12,6 @@
 
 namespace {
 
-using coherence::NodeId;
 using engine::DeadlockDetector;
 using engine::DeadlockVerdict;
 using engine::WaitBoard;
