@@ -15,8 +15,22 @@ function(gcl_add_layer_folder folder)
   if(TARGET ${arg_LAYER})
     target_compile_options(${arg_LAYER} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
     target_link_libraries(${arg_LAYER} PUBLIC Threads::Threads)
+    if(GCL_SANITIZE)
+      gcl_compile_by_folder(${arg_LAYER} ${folder})
+    endif()
     cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL gcl_forbid_postgres ${arg_LAYER})")
   endif()
+endfunction()
+
+# The sources of a folder as one, which compiles in half the time: for builds that nobody debugs.
+function(gcl_compile_by_folder target directory)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(folder ${source} DIRECTORY)
+    string(MAKE_C_IDENTIFIER "in_${folder}" group)
+    set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
 endfunction()
 
 # Fails the configuration if PostgreSQL's include directories reached a layer.  (What a file spells itself, by an
