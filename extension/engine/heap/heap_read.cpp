@@ -79,13 +79,21 @@ Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, st
   auto page = page_of(tid.block);
   if (!page) return not_found(page.error()) ? Result<RowRead>(RowRead{}) : page.error();
   Looks looks(txns_);
+  RowRead before;
+  std::vector<std::byte> row_before;
   for (Settling settling(txns_);;) {
     TxnId running{};
     looks.begin();
     auto read = read_once(*page, tid, chain, snapshot, to, intent, looks, &running);
     if (!read) return read;
     if (looks.again()) continue;
-    if (!running.valid()) return read;
+    if (!running.valid()) {
+      if (read->found || !before.waited) return read;
+      std::copy(row_before.begin(), row_before.end(), to);
+      return before;
+    }
+    before = {.waited = true, .tid = read->tid, .bytes = read->bytes};
+    row_before.assign(to, to + read->bytes);
     RowHeader row;
     std::memcpy(&row, to, sizeof row);
     GCL_TRY(settling.wait({.by = running, .tid = read->tid, .made = made_by(row, running)}));

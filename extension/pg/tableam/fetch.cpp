@@ -55,10 +55,12 @@ bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot 
   ExecClearTuple(slot);
   const RowRead read =
       *until_done(data->rel, [&] { return fetch.heap->fetch_chain(tid_of(tid), seen, fetch.row, fetch.intent); });
-  if (!read.found) {
+  if (!read.found && !read.waited) {
     if (all_dead != nullptr) *all_dead = *until_done(data->rel, [&] { return fetch.heap->dead_to_all(tid_of(tid)); });
     return false;
   }
+  // The caller starts over when it has waited for the row's transaction; here it need not wait any more.
+  if (read.waited) snapshot->xmax = FrozenTransactionId;
   set_tid(tid, read.tid);
   // A deferred check of a unique key goes on with the row when it has ended the fetch.
   if (snapshot->snapshot_type == SNAPSHOT_SELF)

@@ -178,7 +178,7 @@ engine::Snapshot engine_snapshot(Snapshot snapshot) {
     case SNAPSHOT_TOAST:
       return {.kind = Kind::kPart};
     case SNAPSHOT_DIRTY:
-      // The engine waits inside: nothing is left for the caller to wait for.
+      // The engine waits inside; a fetch through an index says when the caller is to look again.
       snapshot->xmin = snapshot->xmax = InvalidTransactionId;
       snapshot->speculativeToken = 0;
       return {.kind = Kind::kDirty};
