@@ -167,6 +167,7 @@ void deal_with(const DdlMessage& message) {
   if (!ok && commits) fall_behind();
   ddl_channel().acknowledge(message.sequence, ok, {text.data, size_t(text.len)});
   ddl_ring_others();
+  tell_news();  // who wants the lock now, or not at all, waits for the tag (lock_ddl_tag_now)
   if (!ok && commits) proc_exit(1);
 }
 

@@ -55,6 +55,8 @@ struct DdlLockSeen {
   uint64_t since;
 };
 
+constexpr TimestampTz kStaleTagUs = 2'000'000;  // a worker that takes longer to let go of a lock has it, to all purposes
+
 MemoryContext exchange_context = nullptr;
 List* savepoints = NIL;  // of int, in TopMemoryContext
 
@@ -330,9 +332,26 @@ static void lock_cluster() {
   done_with_news();
 }
 
-static void lock_cluster_now() {
+// Our apply worker may still have the tag of an exchange that is over: it has yet to hear of its end, or to wake up.
+// Nobody is waited for who has the lock.
+static bool lock_ddl_tag_now() {
   const LOCKTAG tag = ddl_tag();
-  const bool tagged = LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
+  const TimestampTz began = GetCurrentTimestamp();
+  bool tagged;
+  for (;;) {
+    prepare_for_news();
+    tagged = LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
+    uint64_t since;
+    if (tagged || exchange.channel->holder(&since).held() || ddl_pool_fenced()) break;
+    if (GetCurrentTimestamp() - began > kStaleTagUs) break;
+    sleep_for_news(WaitEvent::kDdlLock);
+  }
+  done_with_news();
+  return tagged;
+}
+
+static void lock_cluster_now() {
+  const bool tagged = lock_ddl_tag_now();
   if (tagged && exchange.channel->try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) return;
   if (tagged) unlock_ddl_tag();
   ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("could not obtain the DDL lock"),
