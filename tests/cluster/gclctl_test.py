@@ -269,6 +269,9 @@ class OtherUsers(unittest.TestCase):
         answer("psql", "1", "-XAtqc", "CREATE EXTENSION gcl; CREATE TABLE t AS SELECT 7 AS i", "-c",
                "CREATE TABLE g (i int) USING gcl; INSERT INTO g TABLE t")
         self.assertEqual("7", answer("psql", "2", "-XAtqc", "TABLE g"))
+        shown = "SELECT current_database(), current_user, current_setting('gcl.node_id')"
+        self.assertEqual("template1|postgres|2", answer("psql", "2", "-d", "template1", "-XAtqc", shown))
+        self.assertEqual("template1|postgres|2", answer("psql", "2", "-XAtqc", shown, "template1"))
         self.assertIn("up", answer("status"))
         self.assertIn("port=", answer("dsn", "2"))
         self.assertIn("saved", answer("stop"))

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -81,8 +82,14 @@ int dsn(const std::string& dir, int node) {
 int psql(const std::string& dir, int node, const std::vector<std::string>& arguments) {
   Cluster c = Cluster::load(dir);
   check_may_act_for(c.account);  // the socket's directory is closed to others
-  std::string program = (installation().bindir / "psql").string(), where = c.dsn(c.chosen(node).front());
-  std::vector<char*> argv = {program.data(), const_cast<char*>("-d"), where.data()};
+  std::string program = (installation().bindir / "psql").string();
+  // As defaults, so that another database or user may be named as psql's manual says.
+  for (const char* other : {"PGSERVICE", "PGHOSTADDR"}) unsetenv(other);
+  setenv("PGHOST", c.socket_dir.c_str(), 1);
+  setenv("PGPORT", std::to_string(c.port_of(c.chosen(node).front())).c_str(), 1);
+  setenv("PGUSER", "postgres", 1);
+  setenv("PGDATABASE", "postgres", 1);
+  std::vector<char*> argv = {program.data()};
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   execv(program.c_str(), argv.data());
