@@ -44,12 +44,16 @@ class Hang(Exception):
     """No answer in time."""
 
 
+# Debian's psql is a script that looks for the real one, at a price.
+PSQL = shutil.which("psql", path="/usr/lib/postgresql/15/bin:" + os.environ["PATH"])
+
+
 class Session:
     """One connection, through an interactive psql."""
 
     def __init__(self, dsn, options=("-q",)):
         self.process = subprocess.Popen(
-            ["psql", "-X", "-A", "-t", "-d", dsn, "-v", "VERBOSITY=verbose", *options],
+            [PSQL, "-X", "-A", "-t", "-d", dsn, "-v", "VERBOSITY=verbose", *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
         self.lines = queue.Queue()
         self.count = 0
