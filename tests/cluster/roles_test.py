@@ -41,6 +41,17 @@ class Roles(unittest.TestCase):
         self.same(ROLES)
         self.same("SELECT gcl_ddl_fingerprint()")
 
+    def test_from_current_takes_the_setting_of_who_says_so(self):
+        self.on(2, "CREATE ROLE fc; SET work_mem = '7777kB'; SET my.own = 'a ''b''; c'; SET search_path = pg_catalog, \"Odd one\";"
+                   "ALTER ROLE fc SET work_mem FROM CURRENT; ALTER ROLE fc IN DATABASE postgres SET my.own FROM CURRENT;"
+                   "ALTER DATABASE postgres SET search_path FROM CURRENT;"
+                   "CREATE FUNCTION public.fc() RETURNS text LANGUAGE sql SET work_mem FROM CURRENT AS 'SELECT pg_catalog.current_setting(''work_mem'')'")
+        self.on(3, "SET my.own = 'd'; ALTER FUNCTION fc() SET my.own FROM CURRENT")
+        self.assertEqual(["-|postgres|{\"search_path=pg_catalog, \\\"Odd one\\\"\"}", "fc|postgres|{\"my.own=a 'b'; c\"}", "fc||{work_mem=7777kB}"],
+                         self.same(ROLES.split(";")[2]))
+        self.assertEqual(["{work_mem=7777kB,my.own=d}"], self.same("SELECT proconfig FROM pg_proc WHERE proname = 'fc'"))
+        self.on(1, "ALTER DATABASE postgres RESET ALL; DROP FUNCTION fc(); DROP ROLE fc")
+
     def test_every_statement_on_roles(self):
         catalogs = {k: Catalogs(self.cluster.session(k)) for k in (1, 2, 3)}
         before = {k: c.rows() for k, c in catalogs.items()}

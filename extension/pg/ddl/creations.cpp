@@ -59,6 +59,13 @@ Oid toasted_by(const FormData_pg_class& toast) {
   return table;
 }
 
+void note_toast(Creations* made, const FormData_pg_class& relation) {
+  auto* toast = static_cast<DdlToast*>(palloc(sizeof(DdlToast)));
+  toast->table = toasted_by(relation);
+  for (int kind = 0; kind < kMadeKinds; ++kind) toast->before[kind] = list_length(made->relations_and_types[kind]);
+  made->toasts = lappend(made->toasts, toast);
+}
+
 DdlMade kind_of_relation(const FormData_pg_class& relation) {
   if (relation.relkind == RELKIND_TOASTVALUE) return kMadeToast;
   const bool index = relation.relkind == RELKIND_INDEX || relation.relkind == RELKIND_PARTITIONED_INDEX;
@@ -74,7 +81,7 @@ void note_relation(Creations* made, Oid oid) {
   made->newest_is_transient =
       relation.relkind == RELKIND_RELATION && sscanf(NameStr(relation.relname), "pg_temp_%u", &rewritten) == 1;
   if (kind == kMadeRelation) made->columns = lappend_int(made->columns, relation.relnatts);
-  if (kind == kMadeToast) made->toasted = lappend_oid(made->toasted, toasted_by(relation));
+  if (kind == kMadeToast) note_toast(made, relation);
   made->relations_and_types[kind] = lappend_oid(made->relations_and_types[kind], oid);
 }
 

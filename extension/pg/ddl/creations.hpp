@@ -10,7 +10,7 @@ namespace gcl {
 struct Creations {
   List* relations_and_types[kMadeKinds];  // OIDs
   List* columns;                          // of int: of the relations, how many
-  List* toasted;                          // OIDs of the tables that TOAST relations were made for, one for each
+  List* toasts;                           // DdlToast*: one for each TOAST relation
   List* objects;                          // DdlObject*: of other catalogs
   List* altered;                          // DdlObject*: of any catalog
   bool newest_is_toast;                   // of the relations

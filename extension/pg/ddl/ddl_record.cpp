@@ -8,7 +8,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint32_t kRecordMagic = 0x44444c35;  // "DDL5"
+constexpr uint32_t kRecordMagic = 0x44444c36;  // "DDL6"
 
 template <class T>
 T* make() {
@@ -58,6 +58,27 @@ List* read_objects(StringInfo from) {
     objects = lappend(objects, object);
   }
   return objects;
+}
+
+void write_toasts(StringInfo to, const List* toasts) {
+  pq_sendint32(to, uint32_t(list_length(toasts)));
+  ListCell* cell;
+  foreach (cell, toasts) {
+    const auto* toast = static_cast<DdlToast*>(lfirst(cell));
+    pq_sendint32(to, toast->table);
+    for (const int count : toast->before) pq_sendint32(to, uint32_t(count));
+  }
+}
+
+List* read_toasts(StringInfo from) {
+  List* toasts = NIL;
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* toast = make<DdlToast>();
+    toast->table = pq_getmsgint(from, 4);
+    for (int& count : toast->before) count = int(pq_getmsgint(from, 4));
+    toasts = lappend(toasts, toast);
+  }
+  return toasts;
 }
 
 void write_labels(StringInfo to, const List* labels) {
@@ -164,7 +185,7 @@ void write_record(StringInfo to, const DdlRecord* record) {
   write_ints(to, record->path);
   for (const List* made : record->made) write_oids(to, made);
   write_ints(to, record->columns);
-  write_oids(to, record->toasted);
+  write_toasts(to, record->toasts);
   write_objects(to, record->objects);
   write_objects(to, record->altered);
   pq_sendint32(to, uint32_t(list_length(record->pages)));
@@ -208,7 +229,7 @@ DdlRecord* read_record(StringInfo from) {
   record->path = read_ints(from);
   for (List*& made : record->made) made = read_oids(from);
   record->columns = read_ints(from);
-  record->toasted = read_oids(from);
+  record->toasts = read_toasts(from);
   record->objects = read_objects(from);
   record->altered = read_objects(from);
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {

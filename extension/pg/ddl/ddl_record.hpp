@@ -34,6 +34,11 @@ enum DdlMade {
   kMadeKinds
 };
 
+struct DdlToast {  // a TOAST relation that was made
+  Oid table;               // the one it is for
+  int before[kMadeKinds];  // how many of each kind had been made
+};
+
 struct DdlObject {
   Oid catalog;
   Oid oid;
@@ -72,7 +77,7 @@ struct DdlRecord {
   List* path;              // of int: open savepoints of the author, outermost first
   List* made[kMadeKinds];  // OIDs in order of creation
   List* columns;           // of int: of made[kMadeRelation], how many
-  List* toasted;           // OIDs: the tables that made[kMadeToast] were made for
+  List* toasts;            // DdlToast*: of made[kMadeToast]
   List* objects;           // DdlObject*: what else was made, in order
   List* altered;           // DdlObject*
   List* pages;             // DdlPages*

@@ -113,23 +113,25 @@ void hand_out_versions(Oid relation, int columns) {
   binary_upgrade_next_attribute_versions = versions;
 }
 
+// The TOAST relation that is to be made next; null: none.
+const DdlToast* next_toast() {
+  const int made = list_length(replay.made.toasts);
+  return made < list_length(replay.record->toasts) ? static_cast<DdlToast*>(list_nth(replay.record->toasts, made))
+                                                   : nullptr;
+}
+
 // A relation takes its OID, has its types made, and then takes its versions: the next one's must not be there yet.
-// With an OID for a TOAST relation at hand PostgreSQL gives one to whatever table it looks at: it is handed out when
-// the table it is for is there.
+// While any OID waits PostgreSQL does not ask which table needs a TOAST relation, and one that waits for a TOAST
+// relation it gives to whatever table it looks at: what was made behind a TOAST relation is handed out behind it, and its
+// own when the table it is for is asked (P15).
 bool may_hand_out(int kind) {
+  if (kind == kMadeToast) return false;
+  if (const DdlToast* toast = next_toast(); toast && replay.given[kind] >= toast->before[kind]) return false;
   if (OidIsValid(replay.rewriting) && kind == kMadeIndex)  // of its TOAST relation
     return replay.made.newest_is_toast;
-  if (OidIsValid(replay.rewriting) && kind != kMadeToast) return false;
-  if (kind == kMadeRelation)
-    return list_length(replay.made.relations_and_types[kMadeRelation]) == replay.given[kMadeRelation];
-  if (kind != kMadeToast) return true;
-  const Oid table = list_nth_oid(replay.record->toasted, replay.given[kMadeToast]);
-  if (OidIsValid(replay.rewriting)) return table == replay.rewriting;
-  if (list_member_oid(replay.made.relations_and_types[kMadeRelation], table)) return true;
-  ListCell* cell;
-  foreach (cell, replay.record->targets)
-    if (static_cast<DdlTarget*>(lfirst(cell))->relation == table) return true;
-  return false;
+  if (OidIsValid(replay.rewriting)) return false;
+  return kind != kMadeRelation ||
+         list_length(replay.made.relations_and_types[kMadeRelation]) == replay.given[kMadeRelation];
 }
 
 // IsBinaryUpgrade is on only while an OID waits to be taken (P9).
@@ -147,8 +149,18 @@ void hand_out_all() {
   }
   if (OidIsValid(*next_oid(kMadeRelation))) hand_out_file(&binary_upgrade_next_heap_pg_class_relfilenode);
   if (OidIsValid(*next_oid(kMadeIndex))) hand_out_file(&binary_upgrade_next_index_pg_class_relfilenode);
-  if (OidIsValid(*next_oid(kMadeToast))) hand_out_file(&binary_upgrade_next_toast_pg_class_relfilenode);
   IsBinaryUpgrade = waits;
+}
+
+bool override_toast(Oid table, bool* needed) {
+  if (!replay.active) return false;
+  const DdlToast* toast = next_toast();
+  *needed = toast && toast->table == table;
+  if (!*needed) return true;
+  *next_oid(kMadeToast) = list_nth_oid(replay.record->made[kMadeToast], replay.given[kMadeToast]++);
+  hand_out_file(&binary_upgrade_next_toast_pg_class_relfilenode);
+  IsBinaryUpgrade = true;
+  return true;
 }
 
 // A statement that rewrites several tables makes a transient table for one, rebuilds its indexes in new files, drops
@@ -348,18 +360,6 @@ bool belongs_to_all(const DdlRecord* record) {
   return false;
 }
 
-// In a replay the first table that is looked at takes the next OID for a TOAST relation, whether or not it needs one.
-void check_toasted(const DdlRecord* record, const DdlPlan& plan) {
-  if (!plan.changes_columns) return;
-  const List* tree = tables_with_columns(plan);
-  int toasted = 0;
-  ListCell* cell;
-  foreach (cell, record->toasted) toasted += list_member_oid(tree, lfirst_oid(cell));
-  if (toasted != 0 && toasted != list_length(tree))
-    refuse_ddl("a column that gives some tables of a tree their first TOAST table",
-               "Detach the tables below, alter each by itself, and attach them again.");
-}
-
 // Enums that were made, or got another label.
 List* enums_of(const DdlRecord* record) {
   List* types = list_copy(record->made[kMadeType]);
@@ -396,6 +396,7 @@ void install_results_hooks() {
   object_access_hook = access_hook;
   relation_seam.next_relation_override = override_pages;
   relation_seam.relation_made = note_pages;
+  relation_seam.toast_override = override_toast;
 }
 
 LocalStatement set_local_statement(LocalStatement what) {
@@ -423,11 +424,10 @@ bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt) {
   if (exempt) return true;
   for (int kind = 0; kind < kMadeKinds; ++kind) record->made[kind] = done.made.relations_and_types[kind];
   record->columns = done.made.columns;
-  record->toasted = done.made.toasted;
+  record->toasts = done.made.toasts;
   record->objects = with_shells(done.made.objects);
   record->altered = done.made.altered;
   record->pages = done.pages;
-  check_toasted(record, plan);
   take_from_server(record);
   if (plan.partitioned) mark_partitioned(record->made[kMadeRelation]);
   record->shared = plan.shared;

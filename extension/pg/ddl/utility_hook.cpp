@@ -10,6 +10,7 @@
 #include "extension/pg/ddl/if_not_exists.hpp"
 #include "extension/pg/ddl/lock_table.hpp"
 #include "extension/pg/ddl/partitions.hpp"
+#include "extension/pg/ddl/record_settings.hpp"
 #include "extension/pg/ddl/role_statement.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/sequence/copy_identity.hpp"
@@ -29,27 +30,6 @@ namespace gcl {
 namespace {
 
 ProcessUtility_hook_type next_utility = standard_ProcessUtility;
-
-// Settings that change what a statement means.  lock_timeout and the like are the author's own affair.
-constexpr const char* kSettings[] = {"search_path",
-                                     "default_table_access_method",
-                                     "default_tablespace",
-                                     "DateStyle",
-                                     "IntervalStyle",
-                                     "TimeZone",
-                                     "standard_conforming_strings",
-                                     "backslash_quote",
-                                     "escape_string_warning",
-                                     "array_nulls",
-                                     "transform_null_equals",
-                                     "check_function_bodies",
-                                     "xmloption",
-                                     "extra_float_digits",
-                                     "default_toast_compression",
-                                     "lc_monetary",
-                                     "lc_numeric",
-                                     "lc_time",
-                                     "lc_messages"};
 
 struct Call {  // one call of the hook, to be passed on
   PlannedStmt* statement;
@@ -117,13 +97,7 @@ DdlRecord* start_record(const Call& call) {
   record->session_role = GetUserNameFromId(GetSessionUserId(), false);
   record->path = savepoint_path();
   record->outcome = pstrdup("");
-  for (const char* name : kSettings) {
-    const char* value = GetConfigOption(name, true, false);
-    if (!value) continue;
-    auto* setting = static_cast<DdlSetting*>(palloc(sizeof(DdlSetting)));
-    *setting = {pstrdup(name), pstrdup(value)};
-    record->settings = lappend(record->settings, setting);
-  }
+  record->settings = settings_for(call.statement->utilityStmt);
   return record;
 }
 

@@ -1,4 +1,5 @@
 // O1: which values of a row are compressed, and which are stored out of line.
+#include "extension/pg/relation_record.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/tableam/toast.hpp"
 
@@ -151,7 +152,11 @@ List* values_out_of_line(Relation rel, HeapTuple row) {
 }
 
 // The widths that decide are those of PostgreSQL's tuples, which are ours (O1).
-bool gcl_relation_needs_toast_table(Relation rel) { return GetHeapamTableAmRoutine()->relation_needs_toast_table(rel); }
+bool gcl_relation_needs_toast_table(Relation rel) {
+  bool needed;
+  if (relation_seam.toast_override && relation_seam.toast_override(RelationGetRelid(rel), &needed)) return needed;
+  return GetHeapamTableAmRoutine()->relation_needs_toast_table(rel);
+}
 
 Oid gcl_relation_toast_am(Relation rel) { return rel->rd_rel->relam; }
 
