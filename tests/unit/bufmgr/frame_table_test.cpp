@@ -23,25 +23,25 @@ std::unique_ptr<void, FreeMemory> zeroed(size_t bytes) {
   memset(at, 0, bytes);
   return std::unique_ptr<void, FreeMemory>(at);
 }
-PageId page(uint64_t n) { return PageId::at({0}, n); }
+PageId numbered(uint64_t n) { return PageId::at({0}, n); }
 
 TEST(FrameTable, FindsWhatWasInsertedAndNothingElse) {
   constexpr uint32_t kFrames = 1000;
   auto memory = zeroed(FrameTable::bytes_for(kFrames));
   FrameTable table(memory.get(), kFrames);
   std::vector<uint64_t> held(kFrames, ~uint64_t{0});
-  auto find = [&](uint64_t n) { return table.find(page(n), [&](uint32_t f) { return held[f] == n; }); };
+  auto find = [&](uint64_t n) { return table.find(numbered(n), [&](uint32_t f) { return held[f] == n; }); };
   for (uint32_t f = 0; f < kFrames; ++f) {
     EXPECT_EQ(table.insert(
-                  page(f * 3), f, [&](uint32_t g) { return held[g] == f * 3; }, [&] { held[f] = f * 3; }),
+                  numbered(f * 3), f, [&](uint32_t g) { return held[g] == f * 3; }, [&] { held[f] = f * 3; }),
               kNoFrame);
   }
   for (uint32_t f = 0; f < kFrames; ++f) EXPECT_EQ(find(f * 3), f);
   EXPECT_EQ(find(1), kNoFrame);
   EXPECT_EQ(table.insert(
-                page(30), 5, [&](uint32_t g) { return held[g] == 30; }, [] {}),
+                numbered(30), 5, [&](uint32_t g) { return held[g] == 30; }, [] {}),
             10u);
-  for (uint32_t f = 0; f < kFrames; f += 2) table.remove(page(f * 3), f);
+  for (uint32_t f = 0; f < kFrames; f += 2) table.remove(numbered(f * 3), f);
   for (uint32_t f = 0; f < kFrames; ++f) EXPECT_EQ(find(f * 3), f % 2 ? f : kNoFrame);
 }
 
@@ -61,15 +61,15 @@ TEST(FrameTable, HoldsAPageOnceThoughManyInsertIt) {
         const uint32_t frame = t * 8 + uint32_t(n);
         held[frame].store(~uint64_t{0});
         auto holds = [&](uint32_t f) { return held[f].load() == n; };
-        if (table.insert(page(n), frame, holds, [&] { held[frame].store(n); }) != kNoFrame) continue;
+        if (table.insert(numbered(n), frame, holds, [&] { held[frame].store(n); }) != kNoFrame) continue;
         EXPECT_EQ(inside[n].fetch_add(1), 0);
         inside[n].fetch_sub(1);
-        table.remove(page(n), frame);
+        table.remove(numbered(n), frame);
       }
     });
   }
   for (auto& thread : threads) thread.join();
-  for (uint64_t n = 0; n < 8; ++n) EXPECT_EQ(table.find(page(n), [](uint32_t) { return true; }), kNoFrame);
+  for (uint64_t n = 0; n < 8; ++n) EXPECT_EQ(table.find(numbered(n), [](uint32_t) { return true; }), kNoFrame);
 }
 
 TEST(FreeList, GivesEachFrameToOne) {

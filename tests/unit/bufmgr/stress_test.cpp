@@ -68,13 +68,13 @@ void read_page(BufferPool& pool, Session& session, PageId id, std::mt19937_64& r
 }
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kChanges = 300;
+constexpr int kStressChanges = 300;
 #else
-constexpr int kChanges = 2000;
+constexpr int kStressChanges = 2000;
 #endif
 
 void run_stress(const ClusterOptions& options, int pages_count, bool hot) {
-  const int changes_per_thread = kChanges * gcl_test::longer();
+  const int changes_per_thread = kStressChanges * gcl_test::longer();
   Cluster cluster(options);
   auto first = cluster.session(0);
   std::vector<PageId> pages;

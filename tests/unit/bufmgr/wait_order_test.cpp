@@ -15,7 +15,7 @@ constexpr PageType kTypes[] = {PageType::kUnused,    PageType::kPoolRoot,  PageT
                                PageType::kBlinkLeaf, PageType::kLockCells, PageType::kLog,       PageType::kList,
                                PageType::kSequence,  PageType::kStatus};
 
-LatchedPage page(PageType type, uint64_t number = 5, uint8_t memory_node = 0) {
+LatchedPage latched(PageType type, uint64_t number = 5, uint8_t memory_node = 0) {
   return {PageId::at({memory_node}, number), type};
 }
 bool any_order(LatchedPage held, LatchedPage wanted) {
@@ -31,8 +31,8 @@ TEST(WaitOrder, KindsOfPagesAreWaitedForInOneDirection) {
   for (PageType a : kTypes) {
     for (PageType b : kTypes) {
       if (a == b || a == PageType::kUnused || b == PageType::kUnused) continue;
-      const bool there = any_order(page(a, 5), page(b, 6)) || any_order(page(a, 6), page(b, 5));
-      const bool back = any_order(page(b, 5), page(a, 6)) || any_order(page(b, 6), page(a, 5));
+      const bool there = any_order(latched(a, 5), latched(b, 6)) || any_order(latched(a, 6), latched(b, 5));
+      const bool back = any_order(latched(b, 5), latched(a, 6)) || any_order(latched(b, 6), latched(a, 5));
       EXPECT_FALSE(there && back) << int(a) << " and " << int(b);
       const bool up = (a == PageType::kBlinkLeaf && (b == PageType::kBlinkInner || b == PageType::kBlinkMeta)) ||
                       (a == PageType::kBlinkInner && b == PageType::kBlinkMeta);
@@ -44,15 +44,15 @@ TEST(WaitOrder, KindsOfPagesAreWaitedForInOneDirection) {
 TEST(WaitOrder, HeapPagesAreWaitedForByNumberAcrossMemoryNodes) {
   for (PageType a : {PageType::kHeap, PageType::kUnused}) {
     for (PageType b : {PageType::kHeap, PageType::kUnused}) {
-      EXPECT_TRUE(in_order(WaitOrder::kById, page(a, 7), page(b, 8)));
-      EXPECT_FALSE(in_order(WaitOrder::kById, page(a, 8), page(b, 7)));
-      EXPECT_FALSE(in_order(WaitOrder::kById, page(a, 8), page(b, 8)));
-      EXPECT_TRUE(in_order(WaitOrder::kById, page(a, 8, 0), page(b, 7, 1)));
-      EXPECT_FALSE(in_order(WaitOrder::kById, page(a, 7, 1), page(b, 8, 0)));
+      EXPECT_TRUE(in_order(WaitOrder::kById, latched(a, 7), latched(b, 8)));
+      EXPECT_FALSE(in_order(WaitOrder::kById, latched(a, 8), latched(b, 7)));
+      EXPECT_FALSE(in_order(WaitOrder::kById, latched(a, 8), latched(b, 8)));
+      EXPECT_TRUE(in_order(WaitOrder::kById, latched(a, 8, 0), latched(b, 7, 1)));
+      EXPECT_FALSE(in_order(WaitOrder::kById, latched(a, 7, 1), latched(b, 8, 0)));
     }
   }
-  EXPECT_FALSE(in_order(WaitOrder::kById, page(PageType::kHeap, 7), page(PageType::kExtentMap, 8)));
-  EXPECT_FALSE(in_order(WaitOrder::kById, page(PageType::kBlinkLeaf, 7), page(PageType::kBlinkLeaf, 8)));
+  EXPECT_FALSE(in_order(WaitOrder::kById, latched(PageType::kHeap, 7), latched(PageType::kExtentMap, 8)));
+  EXPECT_FALSE(in_order(WaitOrder::kById, latched(PageType::kBlinkLeaf, 7), latched(PageType::kBlinkLeaf, 8)));
 }
 
 TEST(WaitOrder, ChainsAreWaitedForWithinTheirKind) {
@@ -61,9 +61,9 @@ TEST(WaitOrder, ChainsAreWaitedForWithinTheirKind) {
       if (a == PageType::kUnused || b == PageType::kUnused) continue;
       const bool chain =
           a == PageType::kBlinkLeaf || a == PageType::kBlinkInner || a == PageType::kList || a == PageType::kLog;
-      EXPECT_EQ(in_order(WaitOrder::kRight, page(a), page(b)), a == b && chain) << int(a) << " and " << int(b);
-      EXPECT_FALSE(in_order(WaitOrder::kNew, page(a), page(b))) << "neither is new";
-      EXPECT_FALSE(in_order(WaitOrder::kAlone, page(a), page(b)));
+      EXPECT_EQ(in_order(WaitOrder::kRight, latched(a), latched(b)), a == b && chain) << int(a) << " and " << int(b);
+      EXPECT_FALSE(in_order(WaitOrder::kNew, latched(a), latched(b))) << "neither is new";
+      EXPECT_FALSE(in_order(WaitOrder::kAlone, latched(a), latched(b)));
     }
   }
 }

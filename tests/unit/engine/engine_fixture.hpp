@@ -14,6 +14,8 @@ namespace engine_test {
 
 using namespace engine;  // NOLINT: a test's own namespace
 
+inline constexpr int kNodes = 3;  // of the stress tests
+
 class Engine;
 
 // Waits by bells, as a wait worker would, and gives up after a while: then the test's transaction aborts (deadlocks).

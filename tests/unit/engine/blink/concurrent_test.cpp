@@ -6,37 +6,19 @@
 
 #include "tests/support/cluster_fixture.hpp"
 #include "tests/support/longer.hpp"
+#include "tests/unit/engine/blink/crowd.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
 #include "tests/unit/engine/blink/sound.hpp"
 
 namespace {
 
 using namespace engine::blink;  // NOLINT
+using gcl_test::kNodes;
+using gcl_test::kThreads;
 using gcl_test::put;
+using gcl_test::SlowComparator;
 using gcl_test::TestKey;
 using gcl_test::tid_of;
-
-constexpr int kNodes = 3;
-constexpr int kThreads = 6;
-
-// Gives the others a chance to change what is being looked at.
-class SlowComparator final : public gcl_test::TestComparator {
- public:
-  int compare(const void* search, std::span<const std::byte> key) override {
-    if (++calls_ % 32 == 0) std::this_thread::yield();
-    return TestComparator::compare(search, key);
-  }
-  // Some of a page's keys are judged where they lie, some (every other line pointer's) by a copy.
-  engine::blink::IntegerOrder integer_order(const void* search) noexcept override {
-    if (++calls_ % 32 == 0) std::this_thread::yield();
-    engine::blink::IntegerOrder order = TestComparator::integer_order(search);
-    order.unless = uint64_t{1} << 32;
-    return order;
-  }
-
- private:
-  uint32_t calls_ = 0;
-};
 
 class BlinkCluster : public ::testing::Test {
  protected:

@@ -8,6 +8,8 @@
 
 namespace gcl_test {
 
+inline constexpr int kNodes = 3, kThreads = 6;  // of tests in which many work on one tree
+
 class Crowd final : public engine::blink::Horizon {
  public:
   void count_in(int slot) {

@@ -8,6 +8,7 @@
 #include "extension/engine/blink/erase.hpp"
 #include "tests/support/cluster_fixture.hpp"
 #include "tests/support/longer.hpp"
+#include "tests/unit/engine/blink/crowd.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
 #include "tests/unit/engine/blink/sound.hpp"
 
@@ -15,6 +16,8 @@ namespace {
 
 using namespace engine::blink;  // NOLINT
 using engine::Tid;
+using gcl_test::kNodes;
+using gcl_test::kThreads;
 using gcl_test::put;
 using gcl_test::Search;
 using gcl_test::TestComparator;
@@ -229,7 +232,7 @@ TEST(DeadEntriesScan, TakesALeafFromOthersOnlyForMany) {
 
 // Three nodes take keys and leave them, all day: each key has one owner at a time, and its past does not pile up.
 TEST(DeadEntriesCluster, OneKeyHasOneOwnerWhileTheDeadAreErased) {
-  constexpr int kNodes = 3, kThreads = 6, kKeys = 5;
+  constexpr int kKeys = 5;
   constexpr uint64_t kEach = 1500;
   enum Row : int { kRunning, kLive, kDead };
   gcl_test::Cluster cluster({.nodes = kNodes, .frames = 192});
@@ -248,9 +251,9 @@ TEST(DeadEntriesCluster, OneKeyHasOneOwnerWhileTheDeadAreErased) {
       auto session = cluster.session(t % kNodes);
       Tree tree = *Tree::open(cluster.pool(t % kNodes), *session, meta);
       TestComparator compare;
-      class Rows final : public UniqueProbe {
+      class Lives final : public UniqueProbe {
        public:
-        explicit Rows(std::vector<std::atomic<int>>& all) : all_(all) {}
+        explicit Lives(std::vector<std::atomic<int>>& all) : all_(all) {}
         Result<Verdict> probe(const Entry& entry) override {
           ++probes;
           const int row = all_[gcl_test::number_of(entry.tid)].load();

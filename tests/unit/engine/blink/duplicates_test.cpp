@@ -16,6 +16,8 @@ namespace {
 
 using namespace engine::blink;  // NOLINT
 using engine::Tid;
+using gcl_test::kNodes;
+using gcl_test::kThreads;
 using gcl_test::Search;
 using gcl_test::TestKey;
 using gcl_test::tid_of;
@@ -216,7 +218,6 @@ TEST_F(Duplicates, ANewcomerIsShownToTheCheckThatHadBegun) {
 
 // All sessions of three nodes insert one key at once: none of the entries is lost, whatever the order of the rows.
 TEST(DuplicatesCluster, OfAllNodesAreAllThere) {
-  constexpr int kNodes = 3, kThreads = 6;
   const uint64_t each = 4000;
   gcl_test::Cluster cluster({.nodes = kNodes, .frames = 256});
   PageId meta;

@@ -88,6 +88,25 @@ class TestComparator : public engine::blink::Comparator {
   bool shortens_;
 };
 
+// Gives the others a chance to change what is being looked at.
+class SlowComparator final : public TestComparator {
+ public:
+  int compare(const void* search, std::span<const std::byte> key) override {
+    if (++calls_ % 32 == 0) std::this_thread::yield();
+    return TestComparator::compare(search, key);
+  }
+  // Some of a page's keys are judged where they lie, some (every other line pointer's) by a copy.
+  engine::blink::IntegerOrder integer_order(const void* search) noexcept override {
+    if (++calls_ % 32 == 0) std::this_thread::yield();
+    engine::blink::IntegerOrder order = TestComparator::integer_order(search);
+    order.unless = uint64_t{1} << 32;
+    return order;
+  }
+
+ private:
+  uint32_t calls_ = 0;
+};
+
 class TestOrder final : public engine::blink::KeyOrder {
  public:
   int operator()(std::span<const std::byte> a, std::span<const std::byte> b) override {

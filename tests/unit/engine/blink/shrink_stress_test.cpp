@@ -13,32 +13,22 @@
 namespace {
 
 using namespace engine::blink;  // NOLINT
+using gcl_test::kNodes;
+using gcl_test::kThreads;
 using gcl_test::put;
+using gcl_test::SlowComparator;
 using gcl_test::TestKey;
 using gcl_test::tid_of;
 
-constexpr int kNodes = 3;
-constexpr int kThreads = 6;
 constexpr uint64_t kStableEvery = 400;  // numbers; several leaves lie between two that stay
 constexpr uint64_t kStable = 40;
 constexpr uint64_t kNumbers = kStable * kStableEvery;
 constexpr uint64_t kDeletedMin = 60;
 
-class SlowComparator final : public gcl_test::TestComparator {
- public:
-  int compare(const void* search, std::span<const std::byte> key) override {
-    if (++calls_ % 32 == 0) std::this_thread::yield();
-    return TestComparator::compare(search, key);
-  }
-
- private:
-  uint32_t calls_ = 0;
-};
-
 // Whether entry `tid` is dead; set once, before VACUUM may hear of it.
-class Rows {
+class MortalRows {
  public:
-  explicit Rows(uint64_t most) : dead_(most) {}
+  explicit MortalRows(uint64_t most) : dead_(most) {}
   uint64_t take() { return next_.fetch_add(1); }
   uint64_t taken() const { return next_.load(); }
   uint64_t most() const { return dead_.size(); }
@@ -52,22 +42,22 @@ class Rows {
 
 class Condemned final : public TidPredicate {
  public:
-  explicit Condemned(const Rows& rows) : rows_(rows) {}
+  explicit Condemned(const MortalRows& rows) : rows_(rows) {}
   bool operator()(engine::Tid tid) override { return rows_.dead(gcl_test::number_of(tid)); }
 
  private:
-  const Rows& rows_;
+  const MortalRows& rows_;
 };
 
-class Probe final : public UniqueProbe {
+class MortalProbe final : public UniqueProbe {
  public:
-  explicit Probe(const Rows& rows) : rows_(rows) {}
+  explicit MortalProbe(const MortalRows& rows) : rows_(rows) {}
   Result<Verdict> probe(const Entry& entry) override {
     return rows_.dead(gcl_test::number_of(entry.tid)) ? Verdict::kFree : Verdict::kConflict;
   }
 
  private:
-  const Rows& rows_;
+  const MortalRows& rows_;
 };
 
 class ShrinkStress : public ::testing::Test {
@@ -142,7 +132,7 @@ class ShrinkStress : public ::testing::Test {
   gcl_test::Cluster cluster_;
   PageId meta_;
   gcl_test::Crowd crowd_;
-  Rows rows_{uint64_t(400000 * gcl_test::longer())};
+  MortalRows rows_{uint64_t(400000 * gcl_test::longer())};
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::atomic<uint64_t> deleted_{0};
   uint64_t before_ = 0, freed_ = 0;
@@ -200,7 +190,7 @@ TEST_F(ShrinkStress, AUniqueKeyHasOneOwnerWhileItsLeafComesAndGoes) {
   std::atomic<uint64_t> taken{0}, refused{0};
   beside_vacuum([&](int t, Tree& tree, bufmgr::Session& session) {
     SlowComparator compare;
-    Probe probe(rows_);
+    MortalProbe probe(rows_);
     std::mt19937 random(gcl_test::seed(t));
     while (going_on()) {
       // All are after the same stretch of keys; so leaves fill, and are given up.

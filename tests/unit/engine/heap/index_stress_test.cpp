@@ -11,7 +11,7 @@ namespace engine_test {
 
 namespace {
 
-constexpr int kNodes = 3, kKeys = 40;
+constexpr int kKeys = 40;
 
 class Index final : public IndexCleaner {
  public:

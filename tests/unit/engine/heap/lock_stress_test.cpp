@@ -7,7 +7,7 @@ namespace engine_test {
 
 namespace {
 
-constexpr int kNodes = 3, kKeys = 12;
+constexpr int kParents = 12;
 
 struct Found {
   Tid tid;
@@ -44,7 +44,7 @@ class Family {
   }
 
   void turn() {
-    int key = int(random_() % kKeys);
+    int key = int(random_() % kParents);
     unsigned what = random_() % 8;
     bool done = what < 3 ? bear(key) : what < 5 ? bury(key) : what < 7 ? touch(key) : give(key);
     // Others come meanwhile.
@@ -141,14 +141,14 @@ TEST(LockStress, NoChildOutlivesItsParent) {
     // Parents come back, and the books are looked at, while the others work.
     auto snapshot = first.snapshot();
     std::vector<Found> there = look(parent_heap, snapshot);
-    bool has[kKeys] = {};
+    bool has[kParents] = {};
     for (const Found& row : there) {
       EXPECT_FALSE(has[row.key]);
       has[row.key] = true;
     }
     for (const Found& child : look(child_heap, snapshot)) EXPECT_TRUE(has[child.key]) << "an orphan of " << child.key;
     ++looks;
-    for (int key = 0; key < kKeys; ++key) {
+    for (int key = 0; key < kParents; ++key) {
       if (has[key]) continue;
       EXPECT_TRUE(parent_heap.insert(TestRow(std::to_string(key)).image(), 0).ok());
     }

@@ -8,8 +8,6 @@ namespace engine_test {
 
 namespace {
 
-constexpr int kNodes = 3;
-
 long number(const RowBuffer& buffer, uint32_t bytes) { return std::stol(buffer.text(bytes)); }
 
 // READ COMMITTED's read-modify-write by TID: lock the newest version, compute from what was locked.  Returns the new
