@@ -15,6 +15,7 @@ constexpr uint64_t kTxnBytesShared = 96 << 10, kTxnBytesPerNode = 96 << 10;
 constexpr uint64_t kDdlBytesMin = 64 << 10, kDdlBytesMax = 1 << 20;
 constexpr uint64_t kWaitBytesMin = 8 << 10, kWaitBytesMax = 128 << 10;
 constexpr uint64_t kSampleBytes = 4 << 10;
+constexpr uint64_t kUserBytes = 4 << 10;
 constexpr uint64_t kRingBytesMin = 256 << 10, kRingBytesMax = 16 << 20;
 constexpr uint64_t kStatusWordsMin = 8 << 10, kStatusWordsMax = 1 << 20;
 constexpr uint64_t kPagesMin = 128;
@@ -46,6 +47,7 @@ coherence::Status lay_out(const PoolSizes& sizes, coherence::PoolSpec* spec) {
   const uint64_t waits = std::clamp(each / 1024 / sizes.nodes_max, kWaitBytesMin, kWaitBytesMax);
   bytes[int(Region::kWaits)] = up(waits * sizes.nodes_max, 4096);
   bytes[int(Region::kSamples)] = kSampleBytes * sizes.nodes_max;
+  bytes[int(Region::kUserWords)] = kUserBytes;
   uint64_t taken = kOverhead;
   for (int i = int(Region::kRings); i < int(Region::kCount); ++i) taken += bytes[i];
   // What is left is shared by pages and their latch words.

@@ -25,7 +25,8 @@ enum class Region : uint8_t {
   kDdl = 6,         // engine: DDL lock, mailbox, log head
   kWaits = 7,       // engine: who waits for whom, per node
   kSamples = 8,     // engine: what each node says of itself every second, for views
-  kCount = 9,
+  kUserWords = 9,   // bufmgr: of who uses the pool without an engine (global_memory.hpp)
+  kCount = 10,
 };
 
 inline constexpr uint32_t kNodesDefault = 8;

@@ -68,6 +68,7 @@ function(gcl_add_unified_sources)
   set(unified "")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/coherence/*.cpp
        ${CMAKE_SOURCE_DIR}/bufmgr/*.cpp ${CMAKE_SOURCE_DIR}/extension/engine/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/examples/")
   foreach(source IN LISTS sources)
     get_filename_component(folder ${source} DIRECTORY)
     string(REPLACE "/" "_" name ${folder})
