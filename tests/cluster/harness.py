@@ -178,6 +178,7 @@ class Cluster:
             self.arguments += ["--set", setting]
         self.extension = extension
         self.sessions = []
+        self.dsns = {}
 
     def __enter__(self):
         try:
@@ -263,7 +264,9 @@ class Cluster:
         return self.ctl("stop", self.dir, *(["--node", str(node)] if node else []))
 
     def dsn(self, k):
-        return self.ctl("dsn", self.dir, str(k)).stdout.strip()
+        if k not in self.dsns:
+            self.dsns[k] = self.ctl("dsn", self.dir, str(k)).stdout.strip()
+        return self.dsns[k]
 
     def session(self, k):
         session = Session(self.dsn(k))
