@@ -44,8 +44,8 @@ enum class WaitPolicy : uint8_t { kBlock, kSkip, kError };
 struct RowRead {
   bool found = false;
   bool waited = false;  // not found, and it was waited for: the row as it was then, which may go on in another place
-  Tid tid;             // fetch_chain: the version found, not the root
-  uint32_t bytes = 0;  // header included
+  Tid tid;              // fetch_chain: the version found, not the root
+  uint32_t bytes = 0;   // header included
 };
 
 struct UpdateRequest {

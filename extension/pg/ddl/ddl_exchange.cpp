@@ -55,7 +55,8 @@ struct DdlLockSeen {
   uint64_t since;
 };
 
-constexpr TimestampTz kStaleTagUs = 2'000'000;  // a worker that takes longer to let go of a lock has it, to all purposes
+constexpr TimestampTz kStaleTagUs =
+    2'000'000;  // a worker that takes longer to let go of a lock has it, to all purposes
 
 MemoryContext exchange_context = nullptr;
 List* savepoints = NIL;  // of int, in TopMemoryContext

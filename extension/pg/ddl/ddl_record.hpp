@@ -34,7 +34,7 @@ enum DdlMade {
   kMadeKinds
 };
 
-struct DdlToast {  // a TOAST relation that was made
+struct DdlToast {          // a TOAST relation that was made
   Oid table;               // the one it is for
   int before[kMadeKinds];  // how many of each kind had been made
 };

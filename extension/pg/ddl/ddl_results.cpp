@@ -122,8 +122,8 @@ const DdlToast* next_toast() {
 
 // A relation takes its OID, has its types made, and then takes its versions: the next one's must not be there yet.
 // While any OID waits PostgreSQL does not ask which table needs a TOAST relation, and one that waits for a TOAST
-// relation it gives to whatever table it looks at: what was made behind a TOAST relation is handed out behind it, and its
-// own when the table it is for is asked (P15).
+// relation it gives to whatever table it looks at: what was made behind a TOAST relation is handed out behind it, and
+// its own when the table it is for is asked (P15).
 bool may_hand_out(int kind) {
   if (kind == kMadeToast) return false;
   if (const DdlToast* toast = next_toast(); toast && replay.given[kind] >= toast->before[kind]) return false;

@@ -46,8 +46,7 @@ List* with_current_of(List* settings, const List* options) {
   ListCell* cell;
   foreach (cell, options) {
     const auto* option = lfirst_node(DefElem, cell);
-    if (strcmp(option->defname, "set") == 0)
-      settings = with_current(settings, castNode(VariableSetStmt, option->arg));
+    if (strcmp(option->defname, "set") == 0) settings = with_current(settings, castNode(VariableSetStmt, option->arg));
   }
   return settings;
 }
