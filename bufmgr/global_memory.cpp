@@ -28,25 +28,6 @@ coherence::PoolFiles files_at(const std::string& path) {
   return {.path = path.c_str(), .durable_path = nullptr, .identity = kIdentity};
 }
 
-// There is no host that could interrupt a wait.
-class Never final : public Interrupts {
- public:
-  bool pending() noexcept override { return false; }
-};
-
-// Nothing here outlives the machine: what is logged counts as durable at once.
-class NoLog final : public LogSink {
- public:
-  Lsn append(std::span<const std::byte> record) override {
-    return {end_.fetch_add(record.size(), std::memory_order_relaxed) + record.size()};
-  }
-  Lsn flushed() override { return {end_.load(std::memory_order_relaxed)}; }
-  void request_flush(Lsn) override {}
-
- private:
-  std::atomic<uint64_t> end_{0};
-};
-
 }  // namespace
 
 // A second join of the same node in one process would look like a node whose first process has died.
@@ -80,6 +61,25 @@ class GlobalMemory::OncePerProcess {
 };
 
 struct GlobalMemory::Parts {
+  // There is no host that could interrupt a wait.
+  class Never final : public Interrupts {
+   public:
+    bool pending() noexcept override { return false; }
+  };
+
+  // Nothing here outlives the machine: what is logged counts as durable at once.
+  class NoLog final : public LogSink {
+   public:
+    Lsn append(std::span<const std::byte> record) override {
+      return {end_.fetch_add(record.size(), std::memory_order_relaxed) + record.size()};
+    }
+    Lsn flushed() override { return {end_.load(std::memory_order_relaxed)}; }
+    void request_flush(Lsn) override {}
+
+   private:
+    std::atomic<uint64_t> end_{0};
+  };
+
   Parts(const char* directory, NodeId node) : once(directory, node) {}
 
   OncePerProcess once;
