@@ -55,8 +55,8 @@ struct DdlLockSeen {
   uint64_t since;
 };
 
-constexpr TimestampTz kStaleTagUs =
-    2'000'000;  // a worker that takes longer to let go of a lock has it, to all purposes
+// A worker that takes longer to let go of the tag has it, to all intents.
+constexpr TimestampTz kStaleTagUs = 2'000'000;
 
 MemoryContext exchange_context = nullptr;
 List* savepoints = NIL;  // of int, in TopMemoryContext
