@@ -53,7 +53,7 @@ class Catalogs:
             table, column, kind = row.split("|")
             tables.setdefault(table, []).append((column, kind))
         queries = [query_of_catalog(table, columns, since) for table, columns in tables.items() if table not in OWN]
-        session.run("SET search_path = pg_catalog; PREPARE catalogs AS " + " UNION ALL ".join(queries))
+        session.run("SET search_path = pg_catalog; SET jit = off; PREPARE catalogs AS " + " UNION ALL ".join(queries))
 
     def rows(self):
         return set(self.session.run("EXECUTE catalogs", 60))

@@ -13,11 +13,13 @@
 #include "extension/pg/ddl/record_settings.hpp"
 #include "extension/pg/ddl/role_statement.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
+#include "extension/pg/ddl/table_scope.hpp"
 #include "extension/pg/sequence/copy_identity.hpp"
 #include "extension/pg/sequence/sequence_functions.hpp"
 
 extern "C" {
 #include "access/xlog.h"
+#include "commands/defrem.h"
 #include "commands/extension.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
@@ -192,6 +194,21 @@ void refuse_imported_snapshot(const Node* node) {
                   errhint("Run pg_dump without -j.")));
 }
 
+// EXPLAIN runs it by itself, past this hook.
+void refuse_explained_creation(const Node* node) {
+  if (!IsA(node, ExplainStmt) || !ddl_pool_attached() || !OidIsValid(gcl_access_method())) return;
+  const auto* explain = reinterpret_cast<const ExplainStmt*>(node);
+  const auto* query = reinterpret_cast<const Query*>(explain->query);
+  if (!IsA(query, Query) || query->commandType != CMD_UTILITY || !IsA(query->utilityStmt, CreateTableAsStmt)) return;
+  bool analyze = false;
+  ListCell* cell;
+  foreach (cell, explain->options)
+    if (auto* option = lfirst_node(DefElem, cell); strcmp(option->defname, "analyze") == 0)
+      analyze = defGetBoolean(option);
+  if (analyze && plan_create_table_as(castNode(CreateTableAsStmt, query->utilityStmt)).scope == DdlScope::kCluster)
+    refuse_ddl("EXPLAIN ANALYZE of CREATE TABLE AS", "EXPLAIN ANALYZE the query alone, or add USING heap.");
+}
+
 // Part of an ALTER TABLE, or of CREATE TABLE.  It takes no OID; the server would refuse to make its new file while one
 // waits to be taken (P9).
 void alter_sequence_again(const Call& call) {
@@ -211,6 +228,7 @@ void forget_what_is_discarded(const Node* node) {
 [[gnu::noinline]] void look_at(Call call) {
   if (ddl_pool_attached()) ddl_statement_begins();
   refuse_imported_snapshot(call.statement->utilityStmt);
+  refuse_explained_creation(call.statement->utilityStmt);
   if (ddl_pool_attached() && copies_into_identity(call.statement->utilityStmt)) {
     const uint64 rows = copy_into_identity(call.statement, call.text);
     if (call.completion) SetQueryCompletion(call.completion, CMDTAG_COPY, rows);
