@@ -108,6 +108,15 @@ class GlobalThread {
   std::unique_ptr<Session> session_;
 };
 
+template <class T>
+T value_in(const std::byte* line, uint32_t offset) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  VERIFY(offset <= kLineBytes && sizeof(T) <= kLineBytes - offset);
+  T value;
+  std::memcpy(&value, line + offset, sizeof value);
+  return value;
+}
+
 class [[nodiscard]] SLock {
  public:
   SLock(GlobalThread&, PageId line);
@@ -117,11 +126,7 @@ class [[nodiscard]] SLock {
   const std::byte* bytes() const { return guard_->bytes() + kPageBody; }
   template <class T>
   T get(uint32_t offset) const {
-    static_assert(std::is_trivially_copyable_v<T>);
-    VERIFY(offset + sizeof(T) <= kLineBytes);
-    T value;
-    std::memcpy(&value, bytes() + offset, sizeof value);
-    return value;
+    return value_in<T>(bytes(), offset);
   }
 
  private:
@@ -139,11 +144,7 @@ class [[nodiscard]] XLock {
   const std::byte* bytes() const { return guard_->bytes() + kPageBody; }
   template <class T>
   T get(uint32_t offset) const {
-    static_assert(std::is_trivially_copyable_v<T>);
-    VERIFY(offset + sizeof(T) <= kLineBytes);
-    T value;
-    std::memcpy(&value, bytes() + offset, sizeof value);
-    return value;
+    return value_in<T>(bytes(), offset);
   }
   template <class T>
   void set(uint32_t offset, const T& value) {
