@@ -20,16 +20,6 @@ inline int longer() {
 
 inline std::chrono::seconds longer(std::chrono::seconds usual) { return usual * longer(); }
 
-// How often a test of one thread does something: all of it is done without ThreadSanitizer, which has little to see
-// there and takes ten times as long.
-inline int alone(int times) {
-#ifdef __SANITIZE_THREAD__
-  return (times + 3) / 4;
-#else
-  return times;
-#endif
-}
-
 // A seed for generator `number` of a test: `number` itself, unless GCL_SEED asks for another run.
 inline unsigned seed(int number) {
   static const unsigned run = unsigned(environment_number("GCL_SEED", 0));
