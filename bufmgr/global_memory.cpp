@@ -213,23 +213,20 @@ uint64_t GlobalThread::compare_and_swap(uint32_t word, uint64_t expected, uint64
   return session_->memory().cas(address_of(word), expected, desired);
 }
 
-Result<SharedGuard> SLock::lock(GlobalThread& thread, PageId line) {
+SLock::SLock(GlobalThread& thread, PageId line) {
   VERIFY(thread.session_->guards_held() == 0);  // U2
-  return thread.pool_.fix_shared(*thread.session_, line);
+  guard_ = thread.pool_.fix_shared(*thread.session_, line);
 }
-
-SLock::SLock(GlobalThread& thread, PageId line) : guard_(lock(thread, line)) {}
 
 // M1: log space before the latch.
-Result<ExclusiveGuard> XLock::lock(GlobalThread& thread, PageId line) {
+XLock::XLock(GlobalThread& thread, PageId line) : change_(thread.pool_, *thread.session_) {
   VERIFY(thread.session_->guards_held() == 0);  // U2
-  GCL_TRY(change_.reserve(kLineBytes));
-  auto guard = thread.pool_.fix_exclusive(*thread.session_, line);
-  if (guard) change_.join(*guard);
-  return guard;
+  if (const Status room = change_.reserve(kLineBytes); !room)
+    guard_ = room.error();
+  else
+    guard_ = thread.pool_.fix_exclusive(*thread.session_, line);
+  if (guard_) change_.join(*guard_);
 }
-
-XLock::XLock(GlobalThread& thread, PageId line) : change_(thread.pool_, *thread.session_), guard_(lock(thread, line)) {}
 
 XLock::~XLock() {
   if (changed_) change_.commit();  // M3: the guard ends behind it

@@ -108,44 +108,37 @@ class GlobalThread {
   std::unique_ptr<Session> session_;
 };
 
-template <class T>
-T value_in(const std::byte* line, uint32_t offset) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  VERIFY(offset <= kLineBytes && sizeof(T) <= kLineBytes - offset);
-  T value;
-  std::memcpy(&value, line + offset, sizeof value);
-  return value;
-}
-
-class [[nodiscard]] SLock {
+// What both locks are.
+template <class Guard>
+class LineLock {
  public:
-  SLock(GlobalThread&, PageId line);
-  SLock(const SLock&) = delete;
+  LineLock(const LineLock&) = delete;
   explicit operator bool() const { return guard_.ok(); }
   coherence::Errc error() const { return guard_.error(); }
   const std::byte* bytes() const { return guard_->bytes() + kPageBody; }
   template <class T>
   T get(uint32_t offset) const {
-    return value_in<T>(bytes(), offset);
+    static_assert(std::is_trivially_copyable_v<T>);
+    VERIFY(offset <= kLineBytes && sizeof(T) <= kLineBytes - offset);
+    T value;
+    std::memcpy(&value, bytes() + offset, sizeof value);
+    return value;
   }
 
- private:
-  static Result<SharedGuard> lock(GlobalThread&, PageId line);
-  Result<SharedGuard> guard_;
+ protected:
+  LineLock() = default;
+  Result<Guard> guard_{coherence::Errc::kWouldBlock};  // until the constructor of the lock has it
 };
 
-class [[nodiscard]] XLock {
+class [[nodiscard]] SLock : public LineLock<SharedGuard> {
+ public:
+  SLock(GlobalThread&, PageId line);
+};
+
+class [[nodiscard]] XLock : public LineLock<ExclusiveGuard> {
  public:
   XLock(GlobalThread&, PageId line);
   ~XLock();
-  XLock(const XLock&) = delete;
-  explicit operator bool() const { return guard_.ok(); }
-  coherence::Errc error() const { return guard_.error(); }
-  const std::byte* bytes() const { return guard_->bytes() + kPageBody; }
-  template <class T>
-  T get(uint32_t offset) const {
-    return value_in<T>(bytes(), offset);
-  }
   template <class T>
   void set(uint32_t offset, const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -154,9 +147,7 @@ class [[nodiscard]] XLock {
   void write(uint32_t offset, const void* from, uint32_t bytes);
 
  private:
-  Result<ExclusiveGuard> lock(GlobalThread&, PageId line);
   MiniTransaction change_;
-  Result<ExclusiveGuard> guard_;
   bool changed_ = false;
 };
 
