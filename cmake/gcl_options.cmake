@@ -15,7 +15,7 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
 
 find_program(GCL_CCACHE ccache)
 if(GCL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Or it would not keep what was compiled with a precompiled header (tests/).
+  # Or it would not keep what was compiled with a precompiled header.
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${GCL_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
