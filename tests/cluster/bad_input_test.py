@@ -4,13 +4,10 @@ import shutil
 import subprocess
 import unittest
 
+from data_directory import account
 from harness import Cluster, Session, SqlError, eventually
 
 FORMAT_AT, BLOCK_SIZE_AT = 8, 12  # in a pool's header
-
-
-def as_account():
-    return {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
 
 
 class Refusals(unittest.TestCase):
@@ -45,7 +42,7 @@ class PoolsAndSettings(Refusals):
         for setting in settings:
             arguments += ["-c", setting]
         done = subprocess.run(arguments, text=True, capture_output=True, timeout=60, cwd=f"{self.cluster.dir}/node{k}/data",
-                              check=False, **as_account())
+                              check=False, **account())
         self.assertEqual(1, done.returncode, done.stderr)
         return done.stderr
 
@@ -182,7 +179,7 @@ class PoolsAndSettings(Refusals):
                        if "postgres" in files)
         data = f"{self.cluster.dir}/node1/data"
         server = subprocess.Popen([program, "-D", data, "-c", "shared_preload_libraries="], stdout=log, stderr=log, cwd=data,
-                                  **as_account())
+                                  **account())
         try:
             eventually(lambda: subprocess.run(["pg_isready", "-q", "-d", self.cluster.dsn(1)], check=False).returncode == 0, 30)
             self.cluster.sql(1, "CREATE DATABASE plain")
@@ -199,7 +196,7 @@ class PoolsAndSettings(Refusals):
         self.cluster.start()
         for k in (1, 2):
             fabric = self.cluster.workers(k)["gcl fabric"]
-            subprocess.run(["prlimit", "--pid", str(fabric), f"--fsize={20 << 20}"], check=True, **as_account())
+            subprocess.run(["prlimit", "--pid", str(fabric), f"--fsize={20 << 20}"], check=True, **account())
         self.cluster.sql(1, "CREATE TABLE more (i int) USING gcl; INSERT INTO more VALUES (7)")
         os.mkdir(self.saved + ".new")  # and gclctl, which tries again, meets it, too
         done = self.cluster.ctl("stop", self.cluster.dir, check=False)

@@ -45,6 +45,10 @@ class Gclctl(unittest.TestCase):
             self.assert_refused(self.ctl(verb, self.dir), "not a directory made by gclctl")
         self.assertEqual(["precious"], os.listdir(self.dir))
 
+    def test_what_is_to_be_copied_is_no_data_directory(self):
+        self.assert_refused(self.init("--data-from", self.parent), "that is no data directory")
+        self.assertFalse(os.path.exists(self.dir))
+
     def test_a_port_in_use(self):
         with socket.socket() as taken:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port is reserved for us

@@ -22,6 +22,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
+import data_directory  # noqa: E402
 import ports  # noqa: E402
 
 GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
@@ -148,8 +149,7 @@ class Session:
 
 
 def new_dir():
-    parent = "/var/lib/postgresql" if os.geteuid() == 0 else tempfile.gettempdir()
-    return tempfile.mkdtemp(prefix="gcl-test-", dir=parent)
+    return tempfile.mkdtemp(prefix="gcl-test-", dir=data_directory.parent())
 
 
 # What a primary holds when no client is there has leaked.  Workers that repeat other primaries' DDL keep their sessions; the
@@ -174,6 +174,8 @@ class Cluster:
         self.ports = ports.Reservation(primaries)
         self.arguments = [self.dir, "--primaries", str(primaries), "--pool-size", pool, "--cache-size", cache,
                           "--port", str(self.ports.base), "--memory-nodes", str(memory_nodes)]
+        if data_directory.path().exists():
+            self.arguments += ["--data-from", str(data_directory.path())]
         for setting in ("fsync=off", *settings):
             self.arguments += ["--set", setting]
         self.extension = extension

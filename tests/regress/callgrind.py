@@ -13,8 +13,9 @@ import shutil
 import signal
 import subprocess
 
-from servers import PG_BIN, Primary, account
-from harness import eventually, new_dir
+from servers import PG_BIN, Primary
+from data_directory import account  # isort: skip
+from harness import eventually, new_dir  # isort: skip
 
 PHASE_MAX = 60.0  # seconds to start or to stop
 END_MAX = 20.0  # seconds until a session that was told to end has written its counts
@@ -91,7 +92,7 @@ def callgrind(cluster, *options):
     with open(folder / "log", "w", encoding="utf-8") as log:
         postmaster = subprocess.Popen(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={folder}/%p", postgres,
                                        "-D", f"{cluster.dir}/node1/data", *options],
-                                      stdin=subprocess.DEVNULL, stdout=log, stderr=log, **account())
+                                      stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **account())
     try:
         ready = [PG_BIN / "pg_isready", "-q", "-h", server.socket_dir, "-p", str(server.port)]
         eventually(lambda: postmaster.poll() is not None or subprocess.run(ready, check=False).returncode == 0, PHASE_MAX)

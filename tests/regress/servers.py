@@ -8,7 +8,6 @@ PlainServer runs the system's PostgreSQL with the settings of the cluster's prim
 import contextlib
 import os
 import pathlib
-import pwd
 import re
 import shutil
 import subprocess
@@ -16,18 +15,11 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cluster"))
+import data_directory  # noqa: E402
 import harness  # noqa: E402
 
 PG_BIN = pathlib.Path(os.environ.get("GCL_PG_BINDIR", "/usr/lib/postgresql/15/bin"))
 PG_REGRESS = PG_BIN.parent / "lib/pgxs/src/test/regress/pg_regress"
-
-
-def account():
-    """Keyword arguments for subprocess: servers do not run as root."""
-    if os.geteuid() != 0:
-        return {}
-    entry = pwd.getpwnam("postgres")
-    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": [], "cwd": "/"}
 
 
 class PlainServer:
@@ -42,7 +34,8 @@ class PlainServer:
                          if not re.match(r"shared_preload_libraries|gcl\.|port|unix_socket_directories|#", line)]
 
     def run(self, program, *arguments):
-        done = subprocess.run([PG_BIN / program, *map(str, arguments)], text=True, capture_output=True, **account())
+        done = subprocess.run([PG_BIN / program, *map(str, arguments)], text=True, capture_output=True, cwd="/",
+                              **data_directory.account())
         if done.returncode != 0:
             raise RuntimeError(f"{program} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
 
@@ -51,7 +44,7 @@ class PlainServer:
         try:
             if os.geteuid() == 0:
                 shutil.chown(self.dir, "postgres", "postgres")
-            self.run("initdb", "-D", data, "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-A", "trust", "-N")
+            data_directory.initdb(PG_BIN, data)
             with open(data / "postgresql.conf", "a", encoding="utf-8") as conf:
                 conf.write("\n".join([*self.settings, f"port = {self.port}", f"unix_socket_directories = '{self.socket_dir}'", ""]))
             self.start()

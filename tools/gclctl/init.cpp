@@ -99,17 +99,27 @@ void write_access_rules(const Cluster& c, int k) {
   if (!out.flush()) fail("cannot write the access rules of primary {}", k);
 }
 
-int fill(const Cluster& c, const std::vector<std::string>& settings) {
+void make_data_directory(const Cluster& c, int k, const std::string& from) {
+  const fs::path data = c.data(k);
+  fs::create_directories(data.parent_path());
+  if (from.empty()) {
+    output_of({(c.bindir() / "initdb").string(), "-D", data.string(), "-U", "postgres", "-E", "UTF8",
+               std::string("--locale=") + kLocale, "-A", "trust"});
+  } else {
+    if (!fs::exists(fs::path(from) / "PG_VERSION")) fail("--data-from {}: that is no data directory", from);
+    fs::copy(from, data, fs::copy_options::recursive);
+  }
+}
+
+int fill(const Cluster& c, const InitOptions& options) {
   std::string bin = c.bindir().string();
   for (int k : c.chosen(0)) {
     fmt::print("primary {}: data directory\n", k);
     fflush(stdout);
-    fs::create_directories(c.data(k).parent_path());
-    output_of({bin + "/initdb", "-D", c.data(k).string(), "-U", "postgres", "-E", "UTF8",
-               std::string("--locale=") + kLocale, "-A", "trust"});
+    make_data_directory(c, k, options.data_from);
     uint32_t first = kFirstOid + uint32_t(k) * kOidsPerPrimary;
     output_of({bin + "/pg_resetwal", "-o", std::to_string(first), "-D", c.data(k).string()});
-    write_configuration(c, k, settings);
+    write_configuration(c, k, options.settings);
     write_access_rules(c, k);
   }
   fs::create_directories(c.pool_dir());
@@ -135,7 +145,7 @@ int init(const InitOptions& options) {
   try {
     make_directory(c.account, c.socket_dir, 0700);
     make_prefix(c.prefix());
-    code = run_as(c.account, [&] { return fill(c, options.settings); });
+    code = run_as(c.account, [&] { return fill(c, options); });
     if (code == 0) c.save();
   } catch (const std::exception& e) {
     problem = text_of(e);

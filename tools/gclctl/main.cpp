@@ -40,6 +40,9 @@ int main(int argc, char** argv) {
       ->take_last()
       ->check(CLI::Range(1024, 65000));
   make->add_option("--memory-dir", options.memory_dir, "tmpfs that holds the pool")->capture_default_str()->take_last();
+  make->add_option(
+      "--data-from", options.data_from,
+      "copy this new data directory instead of calling initdb (for tests: all have its system identifier)");
   make->add_option("--set", options.settings, "NAME=VALUE for every primary's configuration; may be repeated");
 
   MakePoolOptions pool;

@@ -13,6 +13,7 @@ struct InitOptions {
   int memory_nodes = 1;
   std::string pool_size = "1GB", cache_size = "256MB", memory_dir = "/dev/shm";
   std::vector<std::string> settings;  // NAME=VALUE, for every primary's configuration
+  std::string data_from;              // copied instead of what initdb makes, if not empty
 };
 
 struct MakePoolOptions {

@@ -1,0 +1,55 @@
+"""A data directory as initdb leaves it, made once for a run of the cluster tests and copied by `gclctl init --data-from`.
+
+    python3 data_directory.py make|remove        fixtures of ctest; a test that is run by itself does without
+"""
+import hashlib
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+
+GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
+
+
+def parent():
+    """Of what tests make; the servers' account can enter it."""
+    return "/var/lib/postgresql" if os.geteuid() == 0 else tempfile.gettempdir()
+
+
+def path():
+    """The same in all tests of one build and user."""
+    of_build = hashlib.sha256(os.path.realpath(GCLCTL).encode()).hexdigest()[:8]
+    return pathlib.Path(parent()) / f"gcl-data-{os.geteuid()}-{of_build}"
+
+
+def account():
+    """Keyword arguments for subprocess: servers do not run as root."""
+    if os.geteuid() != 0:
+        return {}
+    entry = pwd.getpwnam("postgres")
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+
+def initdb(bindir, to):
+    done = subprocess.run([pathlib.Path(bindir) / "initdb", "-D", to, "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8",
+                           "-A", "trust", "-N"], text=True, capture_output=True, cwd="/", **account())
+    if done.returncode != 0:
+        raise RuntimeError(f"initdb ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+
+
+def make():
+    whole, half = path(), path().with_suffix(".half")
+    for old in (whole, half):
+        shutil.rmtree(old, ignore_errors=True)
+    initdb(os.environ["GCL_PG_BINDIR"], half)
+    half.rename(whole)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "make":
+        make()
+    else:
+        shutil.rmtree(path())
