@@ -2,9 +2,10 @@
 
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/ddl/ddl_news.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "commands/dbcommands.h"

@@ -1,7 +1,7 @@
 // SQL functions of ddl/: see sql/gcl--1.0.sql.
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "access/relation.h"

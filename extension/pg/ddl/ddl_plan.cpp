@@ -8,6 +8,12 @@ DdlPlan everywhere_on(Oid relation, LOCKMODE mode) {
   return plan;
 }
 
+void refuse_ddl(const char* what, const char* hint) {
+  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s: not supported for gcl tables yet", what),
+                  errhint("%s", hint ? hint : "A heap table (USING heap), local to its primary, can have it.")));
+  pg_unreachable();
+}
+
 List* with_target(List* targets, Oid relation, LOCKMODE mode) {
   auto* target = static_cast<DdlTarget*>(palloc(sizeof(DdlTarget)));
   *target = {relation, mode};

@@ -26,6 +26,8 @@ struct DdlPlan {
 inline DdlPlan local() { return {DdlScope::kLocal, NIL, false}; }
 inline DdlPlan everywhere() { return {DdlScope::kCluster, NIL, false}; }
 DdlPlan everywhere_on(Oid relation, LOCKMODE mode);
+// No plan: raises feature_not_supported.
+[[noreturn]] void refuse_ddl(const char* what, const char* hint = nullptr);
 
 // List of DdlTarget*.
 List* with_target(List* targets, Oid relation, LOCKMODE mode);

@@ -15,6 +15,7 @@ extern "C" {
 }
 
 #include "extension/pg/ddl/attribute_versions.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/ddl/if_not_exists.hpp"

@@ -17,13 +17,14 @@ extern "C" {
 }
 
 #include "extension/pg/ddl/creations.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
-#include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/object_oids.hpp"
 #include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/ddl/shapes.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/txn/pending.hpp"
 

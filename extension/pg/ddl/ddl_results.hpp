@@ -5,8 +5,8 @@
 // are consumed; those of other objects are changed when the statement has run.
 #pragma once
 
+#include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_record.hpp"
-#include "extension/pg/ddl/ddl_scope.hpp"
 
 namespace gcl {
 

@@ -2,10 +2,12 @@
 
 #include "extension/pg/ddl/foreign_keys.hpp"
 #include "extension/pg/ddl/locality.hpp"
+#include "extension/pg/ddl/names.hpp"
 #include "extension/pg/ddl/object_scope.hpp"
 #include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/role_scope.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 #include "extension/pg/ddl/table_scope.hpp"
 
 extern "C" {
@@ -137,12 +139,6 @@ DdlPlan plan_reindex(const ReindexStmt* statement) {
 }
 
 }  // namespace
-
-void refuse_ddl(const char* what, const char* hint) {
-  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s: not supported for gcl tables yet", what),
-                  errhint("%s", hint ? hint : "A heap table (USING heap), local to its primary, can have it.")));
-  pg_unreachable();
-}
 
 bool wants_heap_instead(Node* statement) {
   if (!names_gcl(nullptr)) return false;

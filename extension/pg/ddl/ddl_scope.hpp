@@ -8,8 +8,6 @@
 #pragma once
 
 #include "extension/pg/ddl/ddl_plan.hpp"
-#include "extension/pg/ddl/names.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 
 namespace gcl {
 
@@ -18,7 +16,6 @@ bool may_concern_us(const Node* statement);
 
 // May raise; takes no locks.
 DdlPlan plan_ddl(Node* statement);
-[[noreturn]] void refuse_ddl(const char* what, const char* hint = nullptr);
 
 // Whether a temporary table would get the default access method gcl and must be heap instead.
 bool wants_heap_instead(Node* statement);

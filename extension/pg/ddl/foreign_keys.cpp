@@ -1,5 +1,8 @@
 #include "extension/pg/ddl/foreign_keys.hpp"
 
+#include "extension/pg/ddl/names.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
+
 extern "C" {
 #include "access/genam.h"
 #include "access/htup_details.h"

@@ -1,7 +1,7 @@
 // Foreign keys between gcl tables: a statement on one table locks, and changes the triggers of, those at the other end.
 #pragma once
 
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 
 namespace gcl {
 

@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/locality.hpp"
 
-#include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/ddl/ddl_sql.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "access/transam.h"

@@ -2,8 +2,10 @@
 
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/ddl/ddl_exchange.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/names.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "access/relation.h"

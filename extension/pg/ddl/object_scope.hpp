@@ -5,7 +5,7 @@
 // O2. What a statement drops, renames, comments on or grants is looked up before, by its name.
 #pragma once
 
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 
 namespace gcl {
 

@@ -1,5 +1,8 @@
 #include "extension/pg/ddl/partitions.hpp"
 
+#include "extension/pg/ddl/names.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
+
 extern "C" {
 #include "access/htup_details.h"
 #include "access/table.h"

@@ -3,7 +3,7 @@
 // tree are every primary's, or none is.
 #pragma once
 
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 
 namespace gcl {
 

@@ -1,6 +1,8 @@
 #include "extension/pg/ddl/publications.hpp"
 
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
+#include "extension/pg/ddl/names.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 
 namespace gcl {
 namespace {

@@ -2,7 +2,7 @@
 // all primaries, with one OID; elsewhere they stay here.
 #pragma once
 
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 
 namespace gcl {
 

@@ -5,7 +5,7 @@
 // pg_dump writes it, leaves: it becomes its primary's own, and the others drop it.
 #pragma once
 
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 
 namespace gcl {
 

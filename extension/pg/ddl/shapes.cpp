@@ -1,8 +1,8 @@
 #include "extension/pg/ddl/shapes.hpp"
 
 #include "extension/pg/ddl/attribute_versions.hpp"
-#include "extension/pg/ddl/ddl_scope.hpp"
 #include "extension/pg/ddl/ddl_sql.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 #include "extension/pg/relation_record.hpp"
 
 extern "C" {

@@ -2,8 +2,10 @@
 
 #include "extension/pg/ddl/foreign_keys.hpp"
 #include "extension/pg/ddl/locality.hpp"
+#include "extension/pg/ddl/names.hpp"
 #include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "access/tableam.h"

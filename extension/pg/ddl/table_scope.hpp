@@ -1,7 +1,7 @@
 // Statements that make and alter tables and indexes.
 #pragma once
 
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 
 namespace gcl {
 

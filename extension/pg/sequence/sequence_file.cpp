@@ -1,7 +1,7 @@
 #include "extension/pg/sequence/sequence_file.hpp"
 
 #include "extension/pg/backend.hpp"
-#include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/shared_relations.hpp"
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/txn/pending.hpp"
 
