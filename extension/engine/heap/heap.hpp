@@ -229,14 +229,14 @@ class Heap {
   // changing
   struct UpdateStep;
   struct CarriedLocks;
-  Status judge_version(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
-                       Verdict* verdict);
+  Status judge_version(const RowHeader& row, PageId page, Tid tid, const Wish& wish, const Facts& facts,
+                       Holders* holders, Verdict* verdict);
   Status judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
                      Verdict* verdict);
   Status judge_own_cells(Tid tid, Holders* holders, Verdict* verdict);
   Status settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
   Status settle_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
-  Result<bool> crosschecked(const RowHeader& row, const Snapshot** crosscheck);
+  Result<bool> crosschecked(const RowHeader& row, RowPlace at, const Snapshot** crosscheck);
   Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
                                  bool elsewhere, bool may_change, bool pruned, UpdateOutcome* outcome);
   Result<Verdict> open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried);

@@ -18,18 +18,33 @@ constexpr uint16_t kPruneEvery = 32;  // superseded versions on a page that make
 // More locks than this are not carried to a new version: the update waits for some of them to end.
 constexpr size_t kCarriedMax = 200;
 
-// The header a row has once `kind` by `id` at `command` ends it.
-RowHeader ended(RowHeader row, StampKind kind, TxnId id, uint32_t command, Tid next, bool chained,
-                const Holders& holders) {
+// How a version ends.
+struct Ending {
+  StampKind kind;
+  TxnId id;
+  uint32_t command;
+  Tid next{};  // invalid: it moves
+  bool chained = false;
+};
+
+// The header that a version has then.  REQUIRES: the exclusive guard of its page, and a verdict that lets it end.
+RowHeader ended(Transaction& me, RowHeader row, PageId page, Tid tid, Ending by, const Holders& holders) {
+  // K2.
+  const RowPlace at{page, tid.offset};
+  const bool made = is_own(me, row);
+  const bool far = by.next.valid() && by.next.block != tid.block;
+  if (made || far) me.commands().note(at, {made ? own_commands(me, row, at).made : 0, by.command});
+  if (far)
+    row.set_far(by.next.block);
+  else
+    row.set_command(by.command);
   // Who holds FOR UPDATE goes on excluding FOR KEY SHARE.
-  if (kind == StampKind::kUpdated && holders.word_is_mine && holders.word.strongest() == RowLock::kExclusive)
-    kind = StampKind::kUpdatedKey;
-  row.deleter = Stamp::of(kind, id);
-  row.cmax = command | uint32_t{holders.outer_for(id).raw} << kOuterLockShift;
-  row.next_block = next.block;
-  uint8_t flags = uint8_t((row.flags() & ~(kChainUpdated | kHasLockers)) | (chained ? kChainUpdated : 0));
+  if (by.kind == StampKind::kUpdated && holders.word_is_mine && holders.word.strongest() == RowLock::kExclusive)
+    by.kind = StampKind::kUpdatedKey;
+  row.deleter = Stamp::of(by.kind, by.id, holders.outer_for(by.id));
+  uint8_t flags = uint8_t((row.flags() & ~(kChainUpdated | kHasLockers)) | (by.chained ? kChainUpdated : 0));
   if (holders.recorded() || holders.word_is_others()) flags |= kHasLockers;
-  row.set(next.offset, row.natts(), flags);
+  row.set(by.next.offset, row.natts(), flags);
   return row;
 }
 
@@ -37,9 +52,9 @@ RowHeader ended(RowHeader row, StampKind kind, TxnId id, uint32_t command, Tid n
 
 // Whether the crosscheck snapshot (of a foreign key's action) sees the row.  Once is enough: what it sees of a version
 // that nobody ends cannot change, and if somebody does, the verdict does.
-Result<bool> Heap::crosschecked(const RowHeader& row, const Snapshot** crosscheck) {
+Result<bool> Heap::crosschecked(const RowHeader& row, RowPlace at, const Snapshot** crosscheck) {
   const Snapshot* snapshot = std::exchange(*crosscheck, nullptr);
-  return visible(txns_, row, *snapshot, nullptr);
+  return visible(txns_, row, at, *snapshot, nullptr);
 }
 
 Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snapshot* crosscheck, bool moves) {
@@ -59,19 +74,19 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (!guard) return guard.error();
       if (!line_is_row(*guard, tid.offset)) return no_such_row(tid);
       row = HeapPage(guard->bytes()).row_header(tid.offset);
-      GCL_TRY(judge_version(row, tid, {command, RowLock::kExclusive}, facts, &holders, &verdict));
+      GCL_TRY(judge_version(row, *page, tid, {command, RowLock::kExclusive}, facts, &holders, &verdict));
       if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !wait)) return verdict.outcome;
       if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
         change.join(*guard);
-        put_ending(change, *guard, tid.offset,
-                   ended(row, StampKind::kDeleted, *id, command, moves ? Tid{} : tid, false, holders));
+        const Ending by{.kind = StampKind::kDeleted, .id = *id, .command = command, .next = moves ? Tid{} : tid};
+        put_ending(change, *guard, tid.offset, ended(txns_.current(), row, *page, tid, by, holders));
         count_superseded(change, *guard);
         change.commit();
         return RowOutcome{.out_of_line = row.out_of_line()};
       }
     }
     if (verdict.kind == Verdict::kGo) {
-      auto seen = crosschecked(row, &crosscheck);
+      auto seen = crosschecked(row, {*page, tid.offset}, &crosscheck);
       if (!seen) return seen.error();
       if (!*seen) return RowOutcome{.result = RowResult::kUpdated, .conflict = {.next = tid}};
       continue;
@@ -94,8 +109,7 @@ struct Heap::CarriedLocks {
   void put(std::byte* image) const {
     RowHeader row;
     std::memcpy(&row, image, sizeof row);
-    row.deleter = Stamp::of(StampKind::kLocked, all[0].id);
-    row.cmax = uint32_t(all[0].mode) | uint32_t{all[0].outer.raw} << kOuterLockShift;
+    row.deleter = Stamp::lock(all[0].mode, all[0].id, all[0].outer);
     if (all.size() > 1) row.set(row.next_offset(), row.natts(), uint8_t(row.flags() | kHasLockers));
     std::memcpy(image, &row, sizeof row);
   }
@@ -136,6 +150,7 @@ struct Heap::UpdateStep {
   enum Next : uint8_t { kDone, kJudge, kNoRoom, kPrune, kMakeRoom, kTargetFull } next = kJudge;
   Verdict verdict;
   RowHeader row;
+  PageId page;  // the row's
   uint32_t target_room = 0;
 };
 
@@ -185,7 +200,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
           GCL_TRY(settle_in_turn(turn, request.tid, verdict, holders, facts, WaitFor::kUpdate));
           break;
         }
-        auto seen = crosschecked(step->row, &crosscheck);
+        auto seen = crosschecked(step->row, {step->page, request.tid.offset}, &crosscheck);
         if (!seen) return seen.error();
         if (!*seen) return UpdateOutcome{.row = {.result = RowResult::kUpdated, .conflict = {.next = request.tid}}};
       }
@@ -205,6 +220,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
     return step;
   }
   if (!page) return page.error();
+  step.page = *page;
   PageId other = *page;
   if (elsewhere) {
     auto target = page_of(target_);
@@ -234,7 +250,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   }
   step.row = HeapPage(old_page.bytes()).row_header(request.tid.offset);
   Wish wish{request.command, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive};
-  GCL_TRY(judge_version(step.row, request.tid, wish, facts, holders, &step.verdict));
+  GCL_TRY(judge_version(step.row, *page, request.tid, wish, facts, holders, &step.verdict));
   if (step.verdict.kind != Verdict::kGo || !may_change) return step;
 
   uint16_t superseded = old_page.header().reserved;
@@ -264,9 +280,12 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   if (elsewhere) change.join(second);
   format_if_unused(change, new_page, uint32_t(relation_.header.number()));
   put_row(change, new_page, line, place, image, bytes);
-  put_ending(change, old_page, request.tid.offset,
-             ended(step.row, request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated, id, request.command,
-                   tid, chained, *holders));
+  const Ending by{.kind = request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated,
+                  .id = id,
+                  .command = request.command,
+                  .next = tid,
+                  .chained = chained};
+  put_ending(change, old_page, request.tid.offset, ended(txns_.current(), step.row, *page, request.tid, by, *holders));
   if (carried) carried->write(change);
   count_superseded(change, old_page);
   change.commit();

@@ -15,8 +15,7 @@ uint32_t row_bytes(const RowImage& row) { return kRowHeaderBytes + row.body_byte
 void compose_row(const RowImage& row, TxnId creator, uint32_t command, Tid at, uint8_t flags, std::byte* to) {
   RowHeader header{};
   header.creator = Stamp::of(StampKind::kInserted, creator);
-  header.cmin = command | (row.out_of_line ? kOutOfLine : 0);
-  header.next_block = at.block;
+  header.word = command | (row.out_of_line ? kOutOfLine : 0);
   header.set(at.offset, row.natts, uint8_t(flags | (row.has_null ? kHasNull : 0)));
   std::memcpy(to, &header, sizeof header);
   std::memcpy(to + kRowHeaderBytes, row.body, row.body_bytes);

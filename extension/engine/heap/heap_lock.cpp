@@ -71,8 +71,10 @@ struct Heap::LockTry {
   Stamp newer_locked{};  // the deleter word whose successors have been locked
   // found
   RowHeader row{};  // creator kNone: there is none, or a stranger
+  PageId page{};    // its
   Holders holders{};
   Verdict verdict{};
+  RowPlace place() const { return {page, tid.offset}; }
 };
 
 // Judges the row and locks it if it may.  A row of our own making needs no mark, as nobody else can end it before we
@@ -85,6 +87,7 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   };
   auto page = page_of(lock.tid.block);
   if (!page) return page.error() == Errc::kNotFound ? nothing_there() : Status{page.error()};
+  lock.page = *page;
   MiniTransaction change(txns_.pool(), txns_.session());
   GCL_TRY(change.reserve(kLogForStamp + kLogForLock));
   auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
@@ -94,9 +97,9 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   const RowHeader& row = lock.row = view.row_header(lock.tid.offset);
   bool by_id = row.creator.kind() == StampKind::kInserted;
   if (lock.creator.valid() && (by_id ? row.creator.id() != lock.creator : lock.wish.newer)) return nothing_there();
-  GCL_TRY(judge_version(row, lock.tid, lock.wish, *lock.facts, &lock.holders, &lock.verdict));
+  GCL_TRY(judge_version(row, *page, lock.tid, lock.wish, *lock.facts, &lock.holders, &lock.verdict));
   if (lock.verdict.kind != Verdict::kGo) return {};
-  bool made = by_id && txns_.current().is_mine(row.creator.id());
+  const bool made = is_own(txns_.current(), row);
   if (!lock.holders.has(lock.wish.mode) && !(made && lock.wish.mode != RowLock::kExclusive)) {
     if (lock.holders.updating && !lock.wish.newer && row.deleter != lock.newer_locked) {
       lock.verdict.kind = Verdict::kNewer;
@@ -112,16 +115,19 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   return {};
 }
 
-// In the deleter word, or, where that is another's, in a lock cell.  The verdict says if there is no room for it.
+// In the deleter word, or, where that is another's business, in a lock cell.  The verdict says if there is no room for
+// it.
 Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& change) {
   const Holders& holders = lock.holders;
   RowHeader row = lock.row;
-  if (!holders.word_is_others()) {
+  // K3: another's version, whose end was rolled back while its maker runs.
+  const bool makers = lock.wish.newer && row.ended() && !is_own(txns_.current(), row);
+  if (!holders.word_is_others() && !makers) {
     RowLock mode = lock.wish.mode;
     if (holders.word_is_mine && holders.word.id >= lock.id) mode = std::max(mode, holders.word.mode);
-    row.deleter = Stamp::of(StampKind::kLocked, lock.id);
-    row.cmax = uint32_t(mode) | uint32_t{holders.outer_for(lock.id).raw} << kOuterLockShift;
-    row.next_block = lock.tid.block;
+    // By somebody who was rolled back: now the word is the maker's again (K1).
+    if (row.ended()) row.set_command(own_commands(txns_.current(), row, lock.place()).made);
+    row.deleter = Stamp::lock(mode, lock.id, holders.outer_for(lock.id));
     uint8_t flags = uint8_t(row.flags() & ~(kChainUpdated | kHasLockers));
     row.set(lock.tid.offset, row.natts(), uint8_t(flags | (holders.recorded() ? kHasLockers : 0)));
     change.join(page);
@@ -153,7 +159,7 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
 // Locks the versions that a running update has made of origin's row, one after another, as far as there are.  Anything
 // but kGo: settle it, then look at the origin again.
 Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
-  LockTry lock{.tid = origin.row.next(), .wish = origin.wish, .id = origin.id, .facts = &facts};
+  LockTry lock{.tid = origin.row.next(origin.tid.block), .wish = origin.wish, .id = origin.id, .facts = &facts};
   lock.wish.newer = true;
   lock.creator = origin.row.deleter.id();
   for (;;) {
@@ -161,7 +167,7 @@ Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
     switch (lock.verdict.kind) {
       case Verdict::kGo:
         if (!lock.holders.updating) return Verdict{};
-        lock.tid = lock.row.next();
+        lock.tid = lock.row.next(lock.tid.block);
         lock.creator = lock.row.deleter.id();
         break;
       case Verdict::kConflict:
@@ -181,8 +187,8 @@ Heap::OwnStep Heap::own_step(const LockTry& lock) const {
   const Transaction& me = txns_.current();
   const RowHeader& row = lock.row;
   if (row.ended() && me.is_mine(row.deleter.id())) return row.updated() ? OwnStep::kFollow : OwnStep::kGone;
-  const bool made = row.creator.kind() == StampKind::kInserted && me.is_mine(row.creator.id());
-  return made && row.command() >= lock.wish.command ? OwnStep::kMadeLater : OwnStep::kNone;
+  const bool later = is_own(me, row) && own_commands(me, row, lock.place()).made >= lock.wish.command;
+  return later ? OwnStep::kMadeLater : OwnStep::kNone;
 }
 
 Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
@@ -226,8 +232,9 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
           verdict.outcome = {.result = RowResult::kUpdated, .conflict = {.moved = true}};
         if (own == OwnStep::kFollow) verdict.outcome.result = RowResult::kUpdated;
         if (own == OwnStep::kMadeLater)
-          verdict.outcome = {.result = RowResult::kSelfModified,
-                             .conflict = {.next = lock.tid, .cmax = lock.row.command()}};
+          verdict.outcome = {
+              .result = RowResult::kSelfModified,
+              .conflict = {.next = lock.tid, .cmax = own_commands(txns_.current(), lock.row, lock.place()).made}};
         const RowConflict& conflict = verdict.outcome.conflict;
         if (!request.follow || verdict.outcome.result != RowResult::kUpdated || conflict.moved ||
             (request.same_key && conflict.key_changed)) {
@@ -235,7 +242,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
           return outcome;
         }
         before = lock.row;
-        outcome.tid = lock.tid = lock.row.next();
+        outcome.tid = lock.tid = lock.row.next(lock.tid.block);
         outcome.traversed = true;
         lock.creator = before.deleter.id();
         break;

@@ -40,10 +40,9 @@ uint16_t chain_start(const HeapPage& page, uint16_t line) {
 }
 
 // The next version of the chain on a copied page, or 0.
-Result<uint16_t> chain_next(TxnSystem& txns, const HeapPage& page, uint32_t block, const RowHeader& row) {
+Result<uint16_t> chain_next(TxnSystem& txns, const HeapPage& page, const RowHeader& row) {
   uint16_t next = row.next_offset();
-  if (!row.chain_goes_on() || row.next_block != block || next < 1 || next > page.lines() || !page.line(next).normal())
-    return uint16_t{0};
+  if (!row.chain_goes_on() || next < 1 || next > page.lines() || !page.line(next).normal()) return uint16_t{0};
   RowHeader successor = page.row_header(next);
   if (!successor.heap_only()) return uint16_t{0};
   auto same = is_successor(txns, row, successor);
@@ -118,7 +117,7 @@ Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot
     std::memcpy(&row, to, sizeof row);
     if (chain && row.heap_only()) return RowRead{};
     bool known = row.creator.kind() != StampKind::kInserted || txns_.known_fate(row.creator.id()).has_value();
-    auto seen = looks.sees(row, snapshot, running);
+    auto seen = looks.sees(row, {page, tid.offset}, snapshot, running);
     if (!seen) return seen.error();
     if (!known) stamp_one(page, tid.offset, line, row);
     if (*seen || running->valid()) return RowRead{.found = true, .tid = tid, .bytes = line.bytes()};
@@ -138,14 +137,14 @@ Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot
                                                                                  : uint16_t{0};
   while (line != 0) {
     RowHeader row = view.row_header(line);
-    auto seen = looks.sees(row, snapshot, running);
+    auto seen = looks.sees(row, {page, line}, snapshot, running);
     if (!seen) return seen.error();
     if (*seen || running->valid()) {
       std::memcpy(to, view.row(line), view.line(line).bytes());
       return RowRead{.found = true, .tid = {tid.block, line}, .bytes = view.line(line).bytes()};
     }
     if (!chain) break;
-    auto next = chain_next(txns_, view, tid.block, row);
+    auto next = chain_next(txns_, view, row);
     if (!next) return next.error();
     line = *next;
   }
@@ -167,6 +166,8 @@ Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
     auto read = fetch(tid, {.kind = SnapshotKind::kAny}, buffer);
     if (!read) return read.error();
     if (!read->found) return best;
+    auto page = page_of(tid.block);
+    if (!page) return page.error();
     RowHeader row;
     std::memcpy(&row, buffer, sizeof row);
     if (!first) {
@@ -174,12 +175,13 @@ Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
       if (!same) return same.error();
       if (!*same) return best;
     }
-    auto seen = visible(txns_, row, snapshot, nullptr);
+    auto seen = visible(txns_, row, {*page, tid.offset}, snapshot, nullptr);
     if (!seen) return seen.error();
     if (*seen) best = tid;
-    if (!row.updated() || row.next() == tid) return best;
+    const Tid next = row.next(tid.block);
+    if (!row.updated() || next == tid) return best;
     before = row;
-    tid = row.next();
+    tid = next;
   }
 }
 
@@ -192,7 +194,7 @@ Result<bool> Heap::probe_alone(PageId page, Tid root, Looks& looks, RowProbe* fo
   auto row = look->get<RowHeader>(line.offset());
   if (!look->validate() || row.heap_only() || row.chain_goes_on()) return false;
   TxnId running{};
-  auto seen = looks.sees(row, {.kind = SnapshotKind::kDirty}, &running);
+  auto seen = looks.sees(row, {page, root.offset}, {.kind = SnapshotKind::kDirty}, &running);
   if (!seen) return seen.error();
   if (*seen || running.valid()) {
     *found = {.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive,
@@ -233,7 +235,7 @@ Result<RowProbe> Heap::probe_once(PageId page, Tid root, Looks& looks) {
   while (line != 0) {
     RowHeader row = view.row_header(line);
     TxnId running{};
-    auto seen = looks.sees(row, {.kind = SnapshotKind::kDirty}, &running);
+    auto seen = looks.sees(row, {page, line}, {.kind = SnapshotKind::kDirty}, &running);
     if (!seen) return seen.error();
     if (*seen || running.valid()) {
       found.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive;
@@ -247,7 +249,7 @@ Result<RowProbe> Heap::probe_once(PageId page, Tid root, Looks& looks) {
     auto life = liveness(txns_, row, &mine);
     if (!life) return life.error();
     if (*life != Liveness::kDead) found.dead_to_all = false;
-    auto next = chain_next(txns_, view, root.block, row);
+    auto next = chain_next(txns_, view, row);
     if (!next) return next.error();
     line = *next;
   }
@@ -292,7 +294,7 @@ Result<bool> Heap::dead_to_all(Tid root) {
     const RowHeader row = view.row_header(line);
     auto dead = known_dead(txns_, row);
     if (!dead || !*dead) return dead;
-    auto next = chain_next(txns_, view, root.block, row);
+    auto next = chain_next(txns_, view, row);
     if (!next) return next.error();
     line = *next;
   }
@@ -329,7 +331,7 @@ Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Inte
       if (inserted) hints[hint_count++] = line;
       continue;
     }
-    auto seen = looks.sees(row, snapshot, nullptr);
+    auto seen = looks.sees(row, {page, line}, snapshot, nullptr);
     if (!seen) return seen.error();
     if (*seen) to.offset[to.count++] = line;
     if (*seen && snapshot.kind == SnapshotKind::kMvcc && !(inserted && txns_.current().is_mine(row.creator.id())))
@@ -365,7 +367,7 @@ Status Heap::roots_of(const PageRows& rows, uint16_t* roots) {
     uint16_t line = chain_start(view, root);
     while (line != 0 && roots[line] == 0) {
       roots[line] = root;
-      auto next = chain_next(txns_, view, rows.block, view.row_header(line));
+      auto next = chain_next(txns_, view, view.row_header(line));
       if (!next) return next.error();
       line = *next;
     }

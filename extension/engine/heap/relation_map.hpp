@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "bufmgr/page.hpp"
+#include "extension/engine/heap/row.hpp"
 
 namespace engine {
 
@@ -53,6 +54,8 @@ struct RelationPage {
   static constexpr NodeId owner_of(uint64_t entry) { return {uint8_t(entry >> 56)}; }
 };
 static_assert(sizeof(RelationPage) == coherence::kPageSize);
+// K1.
+static_assert(uint64_t{RelationPage::kMapsMax} * kBlocksPerMap <= kCommandMax);
 
 struct MapExtent {
   uint64_t first;    // page id of its first page

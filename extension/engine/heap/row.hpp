@@ -1,15 +1,13 @@
-// The row version: 31 bytes of header, then exactly PostgreSQL's tuple body (null bitmap, padding, data).
+// The row version: 23 bytes of header, then exactly PostgreSQL's tuple body (null bitmap, padding, data).
 //
-// The header ends one byte short of 32 on purpose: in a private copy of the row, PostgreSQL's HeapTupleHeader (23
-// bytes, then the bitmap) can be laid over bytes 8..30, so that a scan hands out rows without copying them again.
+// That is as long as PostgreSQL's HeapTupleHeader: in a private copy of the row it can be laid over ours, so that a
+// scan hands out rows without copying them again, and a row takes as many bytes as in a heap table.
 //
-//   0  creator     u64  kCreator word: who inserted this version, or (a hint) when it committed, or frozen
-//   8  deleter     u64  kDeleter word: who deleted, updated or locks it, or nobody
-//  16  cmin        u32  command of the creator that inserted it; its top bit: the body names values out of line
-//  20  cmax        u32  command of the deleter (kLocked: the mode), and above it an outer lock
-//  24  next_block  u32  the newer version this one was updated to (with next_offset), if any
-//  28  packed      u24  next_offset 9 bits | natts 11 bits | flags 4 bits
-//  31  body             bitmap if kHasNull; data at align8(31 + bitmap bytes)
+//   0  creator  u64  kCreator word: who inserted this version, or (a hint) when it committed, or frozen
+//   8  deleter  u64  kDeleter word: who deleted, updated or locks it, or nobody
+//  16  word     u32  out of line 1 bit | far 1 bit | 30 bits: a command, or the block of the newer version (K1)
+//  20  packed   u24  next_offset 9 bits | natts 11 bits | flags 4 bits
+//  23  body          bitmap if kHasNull; data at align8(23 + bitmap bytes)
 #pragma once
 
 #include <cstdint>
@@ -19,32 +17,54 @@
 
 namespace engine {
 
+// Row lock modes, weakest first, as PostgreSQL's LockTupleMode.
+enum class RowLock : uint8_t { kKeyShare = 0, kShare = 1, kNoKeyExclusive = 2, kExclusive = 3 };
+
+// In a deleter word: the deleter, a savepoint, took the place of a row lock that its own transaction holds at an outer
+// level.  If the savepoint is rolled back, the savepoint's parent counts as holding that lock (V4).
+struct OuterLock {
+  uint8_t raw = 0;  // 0: none; else 4 + mode
+  static constexpr OuterLock of(RowLock mode) { return {uint8_t(4 | uint8_t(mode))}; }
+  constexpr bool held() const { return raw != 0; }
+  constexpr RowLock mode() const { return RowLock(raw & 3); }
+  constexpr bool operator==(const OuterLock&) const = default;
+};
+
 // What a creator or deleter word says (bits 63..60).
 enum class StampKind : uint8_t {
   kNone = 0,        // deleter: nobody
   kInserted = 1,    // creator: id
   kDeleted = 2,     // deleter: id deleted the row
-  kUpdated = 3,     // deleter: id replaced it by (next_block, next_offset)
-  kLocked = 4,      // deleter: id holds a row lock, cmax's low 2 bits say which mode; the row lives
+  kUpdated = 3,     // deleter: id replaced it by the version that `next` names
   kCommitted = 6,   // hint: creator: inserted by a transaction that committed at this timestamp
   kFrozen = 7,      // hint: creator: visible to everyone
   kAborted = 8,     // hint: creator: never existed
   kUpdatedKey = 9,  // deleter: as kUpdated, and excludes FOR KEY SHARE: a key column changed, or id held FOR UPDATE
+  kLocked = 12,     // deleter: id holds a row lock (12..15: its mode); the row lives
 };
 
+// kind 4 bits | 60 bits                       creator: an id, or a commit timestamp
+// kind 4 bits | outer lock 3 bits | 57 bits   deleter: an id
 struct Stamp {
   uint64_t raw = 0;
   static constexpr Stamp of(StampKind kind, uint64_t low60 = 0) { return {uint64_t(kind) << 60 | low60}; }
-  static constexpr Stamp of(StampKind kind, TxnId id) { return of(kind, id.raw); }
-  constexpr StampKind kind() const { return StampKind(raw >> 60); }
-  constexpr uint64_t low60() const { return raw & ((uint64_t{1} << 60) - 1); }
-  constexpr TxnId id() const { return {low60()}; }
-  constexpr Cts cts() const { return {low60()}; }
+  static constexpr Stamp of(StampKind kind, TxnId id, OuterLock outer = {}) {
+    return of(kind, uint64_t{outer.raw} << TxnId::kBits | id.raw);
+  }
+  static constexpr Stamp lock(RowLock mode, TxnId id, OuterLock outer) {
+    return {of(StampKind::kLocked, id, outer).raw | uint64_t(mode) << 60};
+  }
+  constexpr StampKind kind() const {
+    const auto kind = StampKind(raw >> 60);
+    return kind > StampKind::kLocked ? StampKind::kLocked : kind;
+  }
+  constexpr RowLock lock_mode() const { return RowLock(raw >> 60 & 3); }  // REQUIRES: kLocked
+  constexpr OuterLock outer() const { return {uint8_t(raw >> TxnId::kBits & 7)}; }
+  constexpr TxnId id() const { return {raw & ((uint64_t{1} << TxnId::kBits) - 1)}; }
+  constexpr Cts cts() const { return {raw & ((uint64_t{1} << 60) - 1)}; }
   constexpr bool operator==(const Stamp&) const = default;
 };
-
-// Row lock modes, weakest first, as PostgreSQL's LockTupleMode.
-enum class RowLock : uint8_t { kKeyShare = 0, kShare = 1, kNoKeyExclusive = 2, kExclusive = 3 };
+static_assert(TxnId::kBits + 3 + 4 == 64);
 
 // Where a row version is: block of the relation (0..), line pointer (1..291).
 struct Tid {
@@ -55,36 +75,24 @@ struct Tid {
   constexpr auto operator<=>(const Tid&) const = default;
 };
 
-inline constexpr uint32_t kRowHeaderBytes = 31;
+inline constexpr uint32_t kRowHeaderBytes = 23;
 inline constexpr uint8_t kHasNull = 1;       // the body starts with a null bitmap
 inline constexpr uint8_t kHeapOnly = 2;      // reached only through a same-page chain; no index entry points here
 inline constexpr uint8_t kChainUpdated = 4;  // next is on the same page and has no index entries of its own
 inline constexpr uint8_t kHasLockers = 8;    // more locks on this version may be recorded in its block's lock pages
 
-// In the top three bits of cmax: the deleter, a savepoint, took the place of a row lock that its own transaction holds
-// at an outer level.  If the savepoint is rolled back, the savepoint's parent counts as holding that lock (V4).
-struct OuterLock {
-  uint8_t raw = 0;  // 0: none; else 4 + mode
-  static constexpr OuterLock of(RowLock mode) { return {uint8_t(4 | uint8_t(mode))}; }
-  constexpr bool held() const { return raw != 0; }
-  constexpr RowLock mode() const { return RowLock(raw & 3); }
-  constexpr bool operator==(const OuterLock&) const = default;
-};
-inline constexpr int kOuterLockShift = 29;
-// The last command that may delete or update a row: what cmax has bits for.
-inline constexpr uint32_t kEndCommandMax = (1u << kOuterLockShift) - 1;
-// In the top bit of cmin: the body refers to values that are stored elsewhere, which the layer above looks after.
+// The body refers to values that are stored elsewhere, which the layer above looks after.
 inline constexpr uint32_t kOutOfLine = 1u << 31;
-// The last command that may insert a row.
-inline constexpr uint32_t kCommandMax = kOutOfLine - 1;
+// The version was updated to one on another page, whose block is below; it has no room for a command (K1).
+inline constexpr uint32_t kFar = 1u << 30;
+// The last command that may insert, update or delete a row, and the last block of a relation.
+inline constexpr uint32_t kCommandMax = kFar - 1;
 
 #pragma pack(push, 1)
 struct RowHeader {
   Stamp creator;
   Stamp deleter;
-  uint32_t cmin;
-  uint32_t cmax;
-  uint32_t next_block;
+  uint32_t word;
   uint8_t packed[3];
 
   uint32_t pack() const { return packed[0] | uint32_t{packed[1]} << 8 | uint32_t{packed[2]} << 16; }
@@ -95,16 +103,19 @@ struct RowHeader {
   void set(uint16_t next_offset, uint16_t natts, uint8_t flags) {
     set_pack(uint32_t{next_offset} | uint32_t{natts} << 9 | uint32_t{flags} << 20);
   }
-  Tid next() const { return {next_block, next_offset()}; }
-  uint32_t command() const { return cmin & kCommandMax; }
-  bool out_of_line() const { return cmin & kOutOfLine; }
-  uint32_t end_command() const { return cmax & kEndCommandMax; }
-  RowLock lock_mode() const { return RowLock(cmax & 3); }
-  OuterLock outer() const { return {uint8_t(cmax >> kOuterLockShift)}; }
+  bool out_of_line() const { return word & kOutOfLine; }
+  bool far() const { return word & kFar; }
+  // K1: of who ended it, or else of who made it.  REQUIRES: !far().
+  uint32_t command() const { return word & kCommandMax; }
+  void set_command(uint32_t command) { word = (word & kOutOfLine) | command; }
+  void set_far(uint32_t block) { word = (word & kOutOfLine) | kFar | block; }
+  // `block`: of this version.
+  Tid next(uint32_t block) const { return {far() ? word & kCommandMax : block, next_offset()}; }
   bool has_lockers() const { return flags() & kHasLockers; }
+  bool locked() const { return deleter.kind() == StampKind::kLocked; }
   bool updated() const { return deleter.kind() == StampKind::kUpdated || deleter.kind() == StampKind::kUpdatedKey; }
   // Deleted because an update of a partition key put its new version into another relation: `next` names no place.
-  bool moved() const { return deleter.kind() == StampKind::kDeleted && !next().valid(); }
+  bool moved() const { return deleter.kind() == StampKind::kDeleted && next_offset() == 0; }
   bool ended() const { return updated() || deleter.kind() == StampKind::kDeleted; }
   bool heap_only() const { return flags() & kHeapOnly; }
   // The newer version is on the same page and reached through this one.

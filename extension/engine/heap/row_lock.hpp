@@ -34,10 +34,10 @@ struct Locker {
 
 // What the deleter word of a version locks, as long as it counts.  REQUIRES: it is somebody's.
 inline Locker locker_of(const RowHeader& row) {
-  RowLock mode = row.deleter.kind() == StampKind::kLocked    ? row.lock_mode()
+  RowLock mode = row.locked()                                ? row.deleter.lock_mode()
                  : row.deleter.kind() == StampKind::kUpdated ? RowLock::kNoKeyExclusive
                                                              : RowLock::kExclusive;
-  return {row.deleter.id(), mode, row.outer()};
+  return {row.deleter.id(), mode, row.deleter.outer()};
 }
 
 // The live locks on a version that judge() found in lock cells.

@@ -22,9 +22,9 @@ bool Looks::known_before(const RowHeader& row) const {
 }
 
 // S4.
-Result<bool> Looks::sees_now(const RowHeader& row, const Snapshot& snapshot, TxnId* running) {
+Result<bool> Looks::sees_now(const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running) {
   const bool sure = known_before(row);
-  auto seen = visible(txns_, row, snapshot, running);
+  auto seen = visible(txns_, row, at, snapshot, running);
   if (sure || !seen || !*seen || (running != nullptr && running->valid())) return seen;
   learned_.push_back(row.creator.id());
   again_ = true;

@@ -47,15 +47,15 @@ class Looks {
   void begin() { again_ = false; }
   // As visible().  An MVCC snapshot is older than the copy: who had still to commit then is not seen, whatever is known
   // by now.
-  Result<bool> sees(const RowHeader& row, const Snapshot& snapshot, TxnId* running) {
+  Result<bool> sees(const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running) {
     const bool newest = snapshot.kind == SnapshotKind::kDirty || snapshot.kind == SnapshotKind::kSelf;
-    return newest ? sees_now(row, snapshot, running) : visible(txns_, row, snapshot, running);
+    return newest ? sees_now(row, at, snapshot, running) : visible(txns_, row, at, snapshot, running);
   }
   // Whether something that was seen might have been taken back before its maker committed.
   bool again() const { return again_; }
 
  private:
-  Result<bool> sees_now(const RowHeader& row, const Snapshot& snapshot, TxnId* running);
+  Result<bool> sees_now(const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running);
   bool known_before(const RowHeader& row) const;
 
   TxnSystem& txns_;

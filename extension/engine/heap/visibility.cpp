@@ -49,15 +49,15 @@ Result<End> ending(TxnSystem& txns, const RowHeader& row) {
   return End{Ending::kCommitted, fate->cts};
 }
 
-Result<bool> visible_mvcc(TxnSystem& txns, const RowHeader& row, const Snapshot& snapshot) {
+Result<bool> visible_mvcc(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot) {
   auto made = creation(txns, row);
   if (!made) return made.error();
   if (made->made == Made::kNever || made->made == Made::kRunning) return false;
-  if (made->made == Made::kMine && row.command() >= snapshot.command) return false;
+  if (made->made == Made::kMine && own_commands(txns.current(), row, at).made >= snapshot.command) return false;
   if (made->made == Made::kCommitted && made->cts > snapshot.ts) return false;
   auto end = ending(txns, row);
   if (!end) return end.error();
-  if (end->ending == Ending::kMine) return row.end_command() >= snapshot.command;
+  if (end->ending == Ending::kMine) return own_commands(txns.current(), row, at).ended >= snapshot.command;
   return end->ending != Ending::kCommitted || end->cts > snapshot.ts;
 }
 
@@ -83,10 +83,17 @@ Result<bool> visible_part(TxnSystem& txns, const RowHeader& row) {
 
 }  // namespace
 
-Result<bool> visible(TxnSystem& txns, const RowHeader& row, const Snapshot& snapshot, TxnId* running) {
+// K3.
+Commands own_commands(const Transaction& me, const RowHeader& row, RowPlace at) {
+  if (!row.ended()) return {.made = row.command()};
+  if (is_own(me, row) || (row.far() && me.is_mine(row.deleter.id()))) return me.commands().at(at);
+  return row.far() ? Commands{} : Commands{.ended = row.command()};
+}
+
+Result<bool> visible(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running) {
   switch (snapshot.kind) {
     case SnapshotKind::kMvcc:
-      return visible_mvcc(txns, row, snapshot);
+      return visible_mvcc(txns, row, at, snapshot);
     case SnapshotKind::kSelf:
       return visible_now(txns, row, false, nullptr);
     case SnapshotKind::kDirty:
@@ -161,9 +168,8 @@ namespace {
 Verdict conflict(RowResult result, const RowHeader& row, Tid tid) {
   Verdict verdict{.kind = Verdict::kConflict};
   verdict.outcome.result = result;
-  verdict.outcome.conflict = {.next = result == RowResult::kUpdated ? row.next() : tid,
+  verdict.outcome.conflict = {.next = result == RowResult::kUpdated ? row.next(tid.block) : tid,
                               .by = row.ended() ? row.deleter.id() : TxnId{},
-                              .cmax = row.end_command(),
                               .key_changed = row.deleter.kind() == StampKind::kUpdatedKey,
                               .moved = result == RowResult::kUpdated && row.moved()};
   return verdict;
@@ -204,15 +210,16 @@ Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
 
 }  // namespace
 
-Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,
+Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, PageId page, Tid tid, const Wish& wish,
               Holders* holders) {
+  const RowPlace at{page, tid.offset};
   const Transaction& me = txns.current();
   holders->clear();
   if (row.creator.kind() == StampKind::kAborted) return conflict(RowResult::kInvisible, row, tid);
   if (row.creator.kind() == StampKind::kInserted && !wish.newer) {
     TxnId creator = row.creator.id();
     if (me.is_mine(creator)) {
-      if (row.command() >= wish.command) return conflict(RowResult::kInvisible, row, tid);
+      if (own_commands(me, row, at).made >= wish.command) return conflict(RowResult::kInvisible, row, tid);
     } else {
       auto fate = facts.get(txns, creator);
       if (!fate) return ask(creator);
@@ -227,8 +234,12 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, T
     case Hold::kUnknown:
       return ask(hold.id);
     case Hold::kMine:
-      if (itself && row.ended())
-        return conflict(row.end_command() >= wish.command ? RowResult::kSelfModified : RowResult::kInvisible, row, tid);
+      if (itself && row.ended()) {
+        const uint32_t command = own_commands(me, row, at).ended;
+        Verdict own = conflict(command >= wish.command ? RowResult::kSelfModified : RowResult::kInvisible, row, tid);
+        own.outcome.conflict.cmax = command;
+        return own;
+      }
       holders->word_is_mine = true;
       holders->mine_too(hold.mode);
       break;
@@ -238,8 +249,9 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, T
       break;
     case Hold::kOver:
       if (!row.ended() || !facts.get(txns, locker.id)->committed()) return {.kind = Verdict::kGo};
-      return conflict(row.moved() || (row.updated() && row.next() != tid) ? RowResult::kUpdated : RowResult::kDeleted,
-                      row, tid);
+      return conflict(
+          row.moved() || (row.updated() && row.next(tid.block) != tid) ? RowResult::kUpdated : RowResult::kDeleted, row,
+          tid);
   }
   holders->word = itself ? locker : Locker{hold.id, hold.mode, {}};
   return {.kind = Verdict::kGo};

@@ -5,6 +5,7 @@
 // V2. A hint (kCommitted, kFrozen, kAborted in the creator word) says what the status log says, or would say.
 // V3. What is of one's own (the running transaction and its live savepoints) is decided by commands, never by status.
 // V4. A rolled back savepoint that had taken the place of its own transaction's row lock leaves the lock to its parent.
+// K1..K4 (README.md): which command a row says, and where the other is.
 // V5. A version is locked by what its deleter word says and, if it is flagged (kHasLockers), by what its block's lock
 //     pages say; each of those counts while its id's fate is not final.
 #pragma once
@@ -21,11 +22,19 @@ namespace engine {
 
 enum class Liveness : uint8_t { kLive, kRecentlyDead, kDead, kInsertRunning, kDeleteRunning };
 
-// Whether the snapshot sees the version.  kDirty: *running is the other transaction that must end before it is known,
-// if any.  `mine` of the session that asks.
-Result<bool> visible(TxnSystem& txns, const RowHeader& row, const Snapshot& snapshot, TxnId* running);
+// Whether the version was made by this session's transaction.
+inline bool is_own(const Transaction& me, const RowHeader& row) {
+  return row.creator.kind() == StampKind::kInserted && me.is_mine(row.creator.id());
+}
+// The commands that made and ended the version at `at`, each as far as it was one of this session's transaction.
+Commands own_commands(const Transaction& me, const RowHeader& row, RowPlace at);
 
-// What the version is to everybody (PostgreSQL's HeapTupleSatisfiesVacuum), by this node's horizon.
+// Whether the snapshot sees the version at `at`.  kDirty: *running is the other transaction that must end before it is
+// known, if any.
+Result<bool> visible(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running);
+
+// What the version is to everybody (PostgreSQL's HeapTupleSatisfiesVacuum), by this node's horizon.  `mine`: of the
+// session that asks.
 Result<Liveness> liveness(TxnSystem& txns, const RowHeader& row, bool* mine);
 
 // Whether `next` is the version that `row` was updated to, and not a stranger in its place.
@@ -76,7 +85,7 @@ struct Verdict {
 
 // PostgreSQL's HeapTupleSatisfiesUpdate, by creator and deleter word, for a command of our transaction.  Asks nothing
 // of the pool.  kGo: fills what the words say into *holders; lock cells are left to judge_recorded().
-Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,
+Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, PageId page, Tid tid, const Wish& wish,
               Holders* holders);
 // The same for the locks recorded in lock cells, after kGo of judge().
 Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,

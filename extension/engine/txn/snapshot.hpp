@@ -22,7 +22,7 @@ enum class SnapshotKind : uint8_t {
 struct Snapshot {
   SnapshotKind kind = SnapshotKind::kMvcc;
   Cts ts{};
-  uint32_t command = 0;  // own changes with cmin/cmax >= command are not seen
+  uint32_t command = 0;  // own changes at commands >= this are not seen
 };
 
 }  // namespace engine

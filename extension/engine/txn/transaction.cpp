@@ -209,6 +209,7 @@ void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept
 void TxnSystem::end_transaction() noexcept {
   settle_row();  // T15: behind the fate
   txn_.own_.clear();
+  txn_.commands_.forget();
   close_level(2);
   txn_.levels_.assign(1, TxnId{});
   txn_.prepared_ = false;

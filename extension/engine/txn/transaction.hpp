@@ -20,6 +20,7 @@
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/session.hpp"
 #include "extension/engine/host.hpp"
+#include "extension/engine/txn/own_commands.hpp"
 #include "extension/engine/txn/snapshot.hpp"
 #include "extension/engine/txn/speculation.hpp"
 #include "extension/engine/txn/txn_id.hpp"
@@ -45,6 +46,9 @@ class Transaction {
   bool wrote() const { return !own_.empty(); }
   // Whether `id` is the top or a live savepoint of this transaction.
   bool is_mine(TxnId id) const { return !own_.empty() && (own_.back().id == id || has(id)); }
+  // What rows of its own have no room for.
+  OwnCommands& commands() { return commands_; }
+  const OwnCommands& commands() const { return commands_; }
 
  private:
   friend class TxnSystem;
@@ -55,6 +59,7 @@ class Transaction {
   };
   std::vector<Own> own_;                   // in the order of assignment, which is the order of the ids
   std::vector<TxnId> levels_{1, TxnId{}};  // the id of each open level, outermost first; invalid: has not written
+  OwnCommands commands_;
   bool prepared_ = false;
 };
 

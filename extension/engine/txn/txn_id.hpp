@@ -1,9 +1,7 @@
 // TxnId: a transaction, or a writing subtransaction, anywhere in the cluster: (node, sequence).  Never reused.
 //
-// Row words (creator, deleter) carry a kind in their top four bits and an id or a commit timestamp below:
-//
-//    63..60 kind | 59..54 node | 53..0 sequence        kinds that hold an id
-//    63..60 kind | 59..0  commit timestamp             kinds that hold a timestamp
+// node 6 bits | sequence 51 bits: 71 years of a million ids a second.  Words that hold one (row stamps, status words)
+// have the bits above for themselves.
 #pragma once
 
 #include <compare>
@@ -16,13 +14,15 @@ namespace engine {
 using coherence::NodeId;
 
 struct TxnId {
+  static constexpr int kSequenceBits = 51;
+  static constexpr int kBits = kSequenceBits + 6;
   uint64_t raw = 0;  // 0: none
   static constexpr TxnId make(NodeId node, uint64_t sequence) {
-    return {uint64_t{node.value} << 54 | (sequence & ((uint64_t{1} << 54) - 1))};
+    return {uint64_t{node.value} << kSequenceBits | (sequence & ((uint64_t{1} << kSequenceBits) - 1))};
   }
   constexpr bool valid() const { return raw != 0; }
-  constexpr NodeId node() const { return {uint8_t(raw >> 54 & 63)}; }
-  constexpr uint64_t sequence() const { return raw & ((uint64_t{1} << 54) - 1); }  // starts at 1
+  constexpr NodeId node() const { return {uint8_t(raw >> kSequenceBits & 63)}; }
+  constexpr uint64_t sequence() const { return raw & ((uint64_t{1} << kSequenceBits) - 1); }  // starts at 1
   constexpr auto operator<=>(const TxnId&) const = default;
 };
 

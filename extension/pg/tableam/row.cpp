@@ -10,8 +10,6 @@ using engine::Tid;
 
 namespace {
 
-static_assert(kHeaderGap == 8);  // the tuple header lies this far in
-
 bool is_mine(engine::TxnId id) {
   engine::TxnSystem* txns = attached_txns();
   return txns != nullptr && txns->current().is_mine(id);
@@ -35,11 +33,11 @@ void lay_header(std::byte* row, Tid tid) {
   memcpy(&header, row, sizeof header);
   const bool has_null = header.flags() & engine::kHasNull;
   const uint16_t natts = header.natts();
-  HeapTupleHeader to = reinterpret_cast<HeapTupleHeader>(row + kHeaderGap);
+  HeapTupleHeader to = reinterpret_cast<HeapTupleHeader>(row);
   const TransactionId xmin = shown_xmin(header);
   to->t_choice.t_heap.t_xmin = xmin;
   to->t_choice.t_heap.t_xmax = shown_xmax(header);
-  to->t_choice.t_heap.t_field3.t_cid = header.command();
+  to->t_choice.t_heap.t_field3.t_cid = header.far() ? FirstCommandId : header.command();
   set_tid(&to->t_ctid, tid);
   to->t_infomask2 = natts;
   // HASVARWIDTH is only a licence to look for variable-width attributes: always safe to give.
@@ -52,10 +50,10 @@ void lay_header(std::byte* row, Tid tid) {
 namespace {
 
 void point_tuple(Relation rel, std::byte* laid, uint32_t bytes, Tid tid, HeapTuple tuple) {
-  tuple->t_len = bytes - kHeaderGap;
+  tuple->t_len = bytes;
   set_tid(&tuple->t_self, tid);
   tuple->t_tableOid = RelationGetRelid(rel);
-  tuple->t_data = reinterpret_cast<HeapTupleHeader>(laid + kHeaderGap);
+  tuple->t_data = reinterpret_cast<HeapTupleHeader>(laid);
 }
 
 void store_laid_copy(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTableSlot* slot) {

@@ -46,9 +46,9 @@ void store_row(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, Tu
 void store_laid(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, TupleTableSlot* slot);
 // As store_row(), but copied into the slot.
 void store_copy(Relation rel, std::byte* row, uint32_t bytes, engine::Tid tid, TupleTableSlot* slot);
-// The largest tuple, by t_len.
-inline constexpr uint32_t kHeaderGap = engine::kRowHeaderBytes - SizeofHeapTupleHeader;
-inline constexpr uint32_t kTupleBytesMax = engine::kRowBytesMax - kHeaderGap;
+// The largest tuple, by t_len: PostgreSQL's header takes the place of the engine's.
+inline constexpr uint32_t kTupleBytesMax = engine::kRowBytesMax;
+static_assert(engine::kRowHeaderBytes == SizeofHeapTupleHeader);
 // A tuple as the engine takes it; points into it.
 engine::RowImage image_of(HeapTuple tuple);
 // The row of a slot, that `command` inserts, or puts in the place of `old`.

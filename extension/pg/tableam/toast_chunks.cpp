@@ -24,7 +24,7 @@ using engine::Tid;
 
 namespace {
 
-constexpr int32 kChunkBytes = 1988;
+constexpr int32 kChunkBytes = 1996;
 constexpr int kChunksPerPage = 4;
 constexpr uint32_t kColumns = sizeof(Oid) + sizeof(int32) + VARHDRSZ;
 static_assert(bufmgr::kPageBody +

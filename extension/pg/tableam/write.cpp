@@ -110,8 +110,7 @@ bool read_version(Relation rel, engine::Heap& heap, Tid tid, HeapTuple to, engin
 
 // Whether this transaction had locked a version, if only by what its header says.
 bool was_locked(Relation rel, Tid tid, const engine::RowHeader& header) {
-  return last_locked == name_of(rel, tid) ||
-         (header.deleter.kind() == engine::StampKind::kLocked && txns().current().is_mine(header.deleter.id()));
+  return last_locked == name_of(rel, tid) || (header.locked() && txns().current().is_mine(header.deleter.id()));
 }
 
 // The values of a row that is no more, as far as it was not stored whole.
@@ -123,19 +122,11 @@ void remove_values_of(Relation rel, engine::Heap& heap, Tid tid, CommandId comma
   list_free_deep(values);
 }
 
-// The command that a row's end is noted with.
-uint32_t ending_command(CommandId cid) {
-  if (cid > engine::kEndCommandMax)
-    ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-            errmsg("a transaction can update and delete rows of gcl tables in its first %u commands only",
-                   engine::kEndCommandMax));
-  return cid;
-}
-
-uint32_t inserting_command(CommandId cid) {
+// The command that a row is to say.
+uint32_t changing_command(CommandId cid) {
   if (cid > engine::kCommandMax)
     ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-            errmsg("a transaction can insert rows into gcl tables in its first %u commands only", engine::kCommandMax));
+            errmsg("a transaction can change rows of gcl tables in its first %u commands only", engine::kCommandMax));
   return cid;
 }
 
@@ -148,7 +139,7 @@ void begin_change(Relation rel) {
 }  // namespace
 
 void gcl_tuple_insert(Relation rel, TupleTableSlot* slot, CommandId cid, int, BulkInsertStateData*) {
-  const uint32_t command = inserting_command(cid);
+  const uint32_t command = changing_command(cid);
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
   RowSource row = row_of(rel, slot, cid);
@@ -177,7 +168,7 @@ void gcl_tuple_complete_speculative(Relation rel, TupleTableSlot* slot, uint32, 
 }
 
 void gcl_multi_insert(Relation rel, TupleTableSlot** slots, int nslots, CommandId cid, int, BulkInsertStateData*) {
-  const uint32_t command = inserting_command(cid);
+  const uint32_t command = changing_command(cid);
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
   RowSource* rows = static_cast<RowSource*>(palloc(sizeof(RowSource) * nslots));
@@ -204,7 +195,7 @@ void gcl_multi_insert(Relation rel, TupleTableSlot** slots, int nslots, CommandI
 
 TM_Result gcl_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot, Snapshot crosscheck, bool wait,
                            TM_FailureData* failure, bool moves) {
-  const uint32_t command = ending_command(cid);
+  const uint32_t command = changing_command(cid);
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
   const engine::Snapshot cross = crosscheck != nullptr ? engine_snapshot(crosscheck) : engine::Snapshot{};
@@ -221,7 +212,7 @@ TM_Result gcl_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapsho
 TM_Result gcl_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot* slot, CommandId cid, Snapshot,
                            Snapshot crosscheck, bool wait, TM_FailureData* failure, LockTupleMode* lockmode,
                            bool* update_indexes) {
-  const uint32_t command = ending_command(cid);
+  const uint32_t command = changing_command(cid);
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
   HeapTupleData old_row;

@@ -19,7 +19,7 @@ TEST(StatusWord, OfARunningIdIsItsAlone) {
   EXPECT_NE(StatusWord::committing({9}, first), StatusWord::committing({9}, next));
   EXPECT_NE(StatusWord::active({9}, first), StatusWord::active({8}, first));
   EXPECT_EQ(StatusWord::prepared({60000}, next).session().value, 60000);
-  EXPECT_EQ(StatusWord::committing({9}, TxnId::make({5}, (uint64_t{1} << 54) - 1)).state(), TxnState::kCommitting);
+  EXPECT_EQ(StatusWord::committing({9}, TxnId::make({5}, ~uint64_t{0})).state(), TxnState::kCommitting);
 }
 
 TEST(TxnWords, NoTwoWordsShareAPlace) {
@@ -44,6 +44,41 @@ TEST(RowHeader, KeepsOffsetAttributesAndFlagsApart) {
   EXPECT_EQ(row.natts(), 1600);
   EXPECT_TRUE(row.heap_only());
   EXPECT_EQ(row.flags(), kHasNull | kHeapOnly);
+}
+
+TEST(RowHeader, SaysACommandOrABlockElsewhere) {
+  RowHeader row{};
+  row.set(291, 1600, 15);
+  row.word = kOutOfLine;
+  row.set_command(kCommandMax);
+  EXPECT_FALSE(row.far());
+  EXPECT_EQ(row.command(), kCommandMax);
+  EXPECT_EQ(row.next(5), (Tid{5, 291}));
+  row.set_far(kCommandMax);
+  EXPECT_TRUE(row.far() && row.out_of_line());
+  EXPECT_EQ(row.next(5), (Tid{kCommandMax, 291}));
+  row.set_command(0);
+  EXPECT_TRUE(!row.far() && row.out_of_line());
+  EXPECT_EQ(row.pack(), 291u | 1600u << 9 | 15u << 20);
+}
+
+TEST(Stamp, OfADeleterKeepsKindOuterLockAndIdApart) {
+  const TxnId last = TxnId::make({63}, ~uint64_t{0});
+  for (RowLock outer : {RowLock::kKeyShare, RowLock::kShare, RowLock::kNoKeyExclusive, RowLock::kExclusive}) {
+    for (RowLock mode : {RowLock::kKeyShare, RowLock::kShare, RowLock::kNoKeyExclusive, RowLock::kExclusive}) {
+      const Stamp lock = Stamp::lock(mode, last, OuterLock::of(outer));
+      EXPECT_EQ(lock.kind(), StampKind::kLocked);
+      EXPECT_EQ(lock.lock_mode(), mode);
+      EXPECT_EQ(lock.outer(), OuterLock::of(outer));
+      EXPECT_EQ(lock.id(), last);
+    }
+    const Stamp end = Stamp::of(StampKind::kUpdatedKey, last, OuterLock::of(outer));
+    EXPECT_EQ(end.kind(), StampKind::kUpdatedKey);
+    EXPECT_EQ(end.outer(), OuterLock::of(outer));
+    EXPECT_EQ(end.id(), last);
+  }
+  EXPECT_EQ(Stamp::of(StampKind::kDeleted, last).outer(), OuterLock{});
+  EXPECT_EQ(Stamp::of(StampKind::kCommitted, (uint64_t{1} << 60) - 1).cts().value, (uint64_t{1} << 60) - 1);
 }
 
 TEST(HeapLine, IsSaneOnlyIfAReadersBufferHoldsTheRow) {
