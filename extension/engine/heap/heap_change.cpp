@@ -19,7 +19,7 @@ constexpr uint16_t kPruneEvery = 32;  // superseded versions on a page that make
 constexpr size_t kCarriedMax = 200;
 
 // How a version ends.
-struct Ending {
+struct RowEnd {
   StampKind kind;
   TxnId id;
   uint32_t command;
@@ -28,7 +28,7 @@ struct Ending {
 };
 
 // The header that a version has then.  REQUIRES: the exclusive guard of its page, and a verdict that lets it end.
-RowHeader ended(Transaction& me, RowHeader row, PageId page, Tid tid, Ending by, const Holders& holders) {
+RowHeader ended(Transaction& me, RowHeader row, PageId page, Tid tid, RowEnd by, const Holders& holders) {
   // K2.
   const RowPlace at{page, tid.offset};
   const bool made = is_own(me, row);
@@ -78,7 +78,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !wait)) return verdict.outcome;
       if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
         change.join(*guard);
-        const Ending by{.kind = StampKind::kDeleted, .id = *id, .command = command, .next = moves ? Tid{} : tid};
+        const RowEnd by{.kind = StampKind::kDeleted, .id = *id, .command = command, .next = moves ? Tid{} : tid};
         put_ending(change, *guard, tid.offset, ended(txns_.current(), row, *page, tid, by, holders));
         count_superseded(change, *guard);
         change.commit();
@@ -280,7 +280,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   if (elsewhere) change.join(second);
   format_if_unused(change, new_page, uint32_t(relation_.header.number()));
   put_row(change, new_page, line, place, image, bytes);
-  const Ending by{.kind = request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated,
+  const RowEnd by{.kind = request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated,
                   .id = id,
                   .command = request.command,
                   .next = tid,
