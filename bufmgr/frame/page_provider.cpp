@@ -17,9 +17,12 @@ constexpr int kRounds = 4;
 
 bool PageProvider::run_once() {
   bool worked = false;
-  const uint32_t low = low_mark(pool_.frames());
-  for (int round = 0; round < kRounds && pool_.free_.count() <= 2 * low; ++round) {
-    worked |= evict_some(kEvictBatch, round) > 0;
+  const uint32_t enough = 2 * low_mark(pool_.frames());
+  for (int round = 0; round < kRounds; ++round) {
+    const uint32_t free = pool_.free_.count();
+    if (free > enough) break;
+    // No more than that: what is evicted before it must be is missed later.
+    worked |= evict_some(int(std::min<uint32_t>(kEvictBatch, enough + 1 - free)), round) > 0;
   }
   if (pool_.ring_.used() >= ring_mark(pool_.ring_)) worked |= shorten_ring();
   return worked;

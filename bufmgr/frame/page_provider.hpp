@@ -19,7 +19,7 @@ class PageProvider {
   // At or below it the provider is called; it refills to twice that.
   static uint32_t low_mark(uint32_t frames) {
     const uint32_t some = frames / 64;
-    return some < 4 ? 4 : some > 1024 ? 1024 : some;
+    return some < 2 ? 2 : some > 1024 ? 1024 : some;
   }
   // Ring use from which on the oldest changes are written back.
   static uint64_t ring_mark(const RedoRing& ring) { return ring.data_bytes() / 2; }

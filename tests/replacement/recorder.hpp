@@ -1,0 +1,20 @@
+// Which pages a thread looks at, in the order in which it does.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace gcl_test {
+
+// Page numbers, as the pool names them or as the trace does.
+using Trace = std::vector<uint64_t>;
+
+// While it lives, what its thread looks at is written down.  One at a time.
+class Recording {
+ public:
+  explicit Recording(Trace& to);
+  ~Recording();
+  Recording(const Recording&) = delete;
+};
+
+}  // namespace gcl_test
