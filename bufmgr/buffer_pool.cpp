@@ -155,7 +155,7 @@ Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGua
 }
 
 Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
-  if (!pool_->has(page)) return Errc::kNotFound;
+  GCL_TRY(pool_->look_for(page));
   auto frame = take_frame(session);
   if (!frame) return frame.error();
   Line& line = node_->line(*frame);

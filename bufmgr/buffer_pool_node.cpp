@@ -37,6 +37,14 @@ Status BufferPool::create_pool(const coherence::PoolFiles& files, const PoolSize
   return pool ? Status() : Status(pool.error());
 }
 
+Result<MemoryNodeId> BufferPool::add_memory_node(const coherence::PoolFiles& files, uint64_t bytes, Problem* problem) {
+  const auto pages = further_pages_bytes(bytes);
+  if (!pages)
+    return problem->set(pages.error(), "a memory node of %llu bytes has no room for pages",
+                        static_cast<unsigned long long>(bytes));
+  return coherence::Pool::add_memory_node(files, *pages, problem);
+}
+
 Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& options, Problem* problem) {
   auto pool = coherence::Pool::open(options.files, problem);
   if (!pool) return pool.error();
@@ -47,7 +55,7 @@ Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& o
   if (!node) return node.error();
   std::unique_ptr<BufferPool> made(new BufferPool(pool.take(), node.take(), options));
   coherence::Counters counters{};
-  coherence::ShmMemory memory(made->pool_->bases(), counters);
+  coherence::ShmMemory memory(*made->pool_, counters);
   if (Status opened = made->ring_.open(memory, made->node_->incarnation()); !opened) {
     return problem->set(opened.error(), "the redo ring of node %d is damaged", int(options.node.value));
   }

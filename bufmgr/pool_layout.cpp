@@ -23,6 +23,8 @@ constexpr uint64_t kPagesMin = 128;
 constexpr uint64_t kOverhead = 512 << 10;
 
 constexpr uint64_t up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+// Room is shared by pages and their latch words.
+constexpr uint64_t pages_in(uint64_t room) { return room / (kPageSize + sizeof(coherence::LatchWord)); }
 
 }  // namespace
 
@@ -50,13 +52,16 @@ coherence::Status lay_out(const PoolSizes& sizes, coherence::PoolSpec* spec) {
   bytes[int(Region::kUserWords)] = kUserBytes;
   uint64_t taken = kOverhead;
   for (int i = int(Region::kRings); i < int(Region::kCount); ++i) taken += bytes[i];
-  // What is left is shared by pages and their latch words.
-  auto pages_in = [](uint64_t room) { return room / (kPageSize + sizeof(coherence::LatchWord)); };
   if (each <= taken || pages_in(each - taken) < kPagesMin) return Errc::kNoSpace;
   bytes[int(Region::kPages)] = pages_in(each - taken) * kPageSize;
   spec->memory_nodes = sizes.memory_nodes;
   spec->further_pages_bytes = sizes.memory_nodes > 1 ? pages_in(each - kOverhead) * kPageSize : 0;
   return {};
+}
+
+coherence::Result<uint64_t> further_pages_bytes(uint64_t memory_bytes) {
+  if (memory_bytes <= kOverhead || pages_in(memory_bytes - kOverhead) < kPagesMin) return Errc::kNoSpace;
+  return pages_in(memory_bytes - kOverhead) * kPageSize;
 }
 
 }  // namespace bufmgr

@@ -43,5 +43,7 @@ struct PoolSizes {
 // Fills in what `spec` says of nodes and sizes.  kNoSpace: too small for that many nodes; kIncompatible: no such number
 // of nodes or memory nodes.
 coherence::Status lay_out(const PoolSizes& sizes, coherence::PoolSpec* spec);
+// Of the pages of a memory node of so many bytes that is added to a pool.  kNoSpace: too small for any.
+coherence::Result<uint64_t> further_pages_bytes(uint64_t memory_bytes);
 
 }  // namespace bufmgr

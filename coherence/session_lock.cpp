@@ -29,7 +29,7 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
       id_(id),
       interrupts_(interrupts),
       counters_(node.session_slots_[id.value].counters),
-      memory_(node.pool().bases(), counters_),
+      memory_(node.pool(), counters_),
       slot_(node.session_slots_[id.value]),
       inbox_peers_(node.arena_->inbox_peers) {
   VERIFY(id.value < node.sessions_max());

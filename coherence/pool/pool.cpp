@@ -12,6 +12,7 @@
 #include <cstring>
 #include <new>
 
+#include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
 #include "coherence/member/node_table.hpp"
 #include "coherence/pool/memory_file.hpp"
@@ -26,8 +27,9 @@ uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 uint64_t word_rows(uint64_t pages) { return (pages + 7) / 8 + 1; }  // eight words to a CPU line
 
-// Lays out memory node `k`; its size goes into header->bytes.
-void lay_out(const PoolSpec& spec, uint32_t k, PoolHeader* header) {
+}  // namespace
+
+void Pool::lay_out(const PoolSpec& spec, uint32_t k, PoolHeader* header) {
   uint64_t at = kPoolHeaderBytes;
   for (int i = 0; i < kRegionsMax; i++) {
     uint64_t bytes = k == 0 ? spec.region_bytes[i] : 0;
@@ -42,11 +44,18 @@ void lay_out(const PoolSpec& spec, uint32_t k, PoolHeader* header) {
   header->bytes = at;
 }
 
-}  // namespace
-
 Pool::Pool(const PoolFiles& files) {
   snprintf(path_, sizeof path_, "%s", files.path);
   if (files.durable_path) snprintf(durable_path_, sizeof durable_path_, "%s", files.durable_path);
+}
+
+// A file that is allocated gets its header, and then its name.
+Status Pool::finish_file(int fd, const char* unfinished, const char* path, const PoolHeader& header, Problem* problem) {
+  if (!write_all(fd, reinterpret_cast<const std::byte*>(&header), sizeof header, 0))
+    return problem->set(Errc::kSystem, "cannot write the header of %s: %s", unfinished, strerror(errno));
+  if (rename(unfinished, path) != 0)
+    return problem->set(Errc::kSystem, "cannot rename %s: %s", unfinished, strerror(errno));
+  return {};
 }
 
 // Makes the files; memory node 0's gets its name last.
@@ -60,10 +69,7 @@ Status Pool::make(const PoolFiles& files, const PoolHeader& first, const PoolSpe
     Status allocated = allocate_file(unfinished.text, header->bytes, &fd, problem);
     File file(fd);
     GCL_TRY(allocated);
-    if (!write_all(fd, reinterpret_cast<std::byte*>(header.get()), sizeof *header, 0))
-      return problem->set(Errc::kSystem, "cannot write the header of %s: %s", unfinished.text, strerror(errno));
-    if (rename(unfinished.text, MemoryPath(files.path, k).text) != 0)
-      return problem->set(Errc::kSystem, "cannot rename %s: %s", unfinished.text, strerror(errno));
+    GCL_TRY(finish_file(fd, unfinished.text, MemoryPath(files.path, k).text, *header, problem));
   }
   return {};
 }
@@ -114,36 +120,57 @@ Status Pool::check_parts(const char* path, const PoolHeader& first, bool same_sa
   return {};
 }
 
-Status Pool::map_part(uint32_t k, const char* path, Problem* problem) {
-  File file(::open(path, O_RDWR | O_CLOEXEC));
+Status Pool::map_part(uint32_t k, Problem* problem) {
+  const MemoryPath path(path_, k);
+  File file(::open(path.text, O_RDWR | O_CLOEXEC));
   struct stat s;
   if (!file.open() || fstat(file.fd(), &s) != 0)
-    return problem->set(Errc::kSystem, "cannot open pool %s: %s", path, strerror(errno));
-  if (uint64_t(s.st_size) < kPoolHeaderBytes) return problem->set(Errc::kCorrupt, "%s is not a pool", path);
+    return problem->set(Errc::kSystem, "cannot open pool %s: %s", path.text, strerror(errno));
+  if (uint64_t(s.st_size) < kPoolHeaderBytes) return problem->set(Errc::kCorrupt, "%s is not a pool", path.text);
   const auto bytes = uint64_t(s.st_size);
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
-  if (base == MAP_FAILED) return problem->set(Errc::kSystem, "cannot map pool %s: %s", path, strerror(errno));
+  if (base == MAP_FAILED) return problem->set(Errc::kSystem, "cannot map pool %s: %s", path.text, strerror(errno));
   madvise(base, bytes, MADV_HUGEPAGE);  // where tmpfs permits
-  base_[k] = static_cast<std::byte*>(base);
-  part_[k].bytes = bytes;
-  memory_nodes_ = k + 1;
-  if (header(k).bytes > bytes) return problem->set(Errc::kCorrupt, "pool %s is shorter than its header says", path);
+  const auto& found = *static_cast<PoolHeader*>(base);
+  if (found.bytes > bytes) {
+    munmap(base, bytes);
+    return problem->set(Errc::kCorrupt, "pool %s is shorter than its header says", path.text);
+  }
   const MemoryNodeId id{uint8_t(k)};
-  const auto& region = header(k).region;
+  const auto& region = found.region;
+  part_[k].bytes = bytes;
   part_[k].words_at = PoolAddress::at(id, region[kRegionLatchWords].offset);
   part_[k].pages_at = PoolAddress::at(id, region[kRegionPages].offset);
   part_[k].pages = region[kRegionPages].bytes / kPageSize;
   part_[k].word_rows = word_rows(part_[k].pages);
+  set_base(id, static_cast<std::byte*>(base));
   return {};
 }
 
 // Maps every memory node.  REQUIRES: memory node 0's header was checked.
 Status Pool::map(Problem* problem) {
-  GCL_TRY(map_part(0, path_, problem));
-  table_ = reinterpret_cast<NodeTable*>(base_[0] + header().region[kRegionNodeTable].offset);
-  GCL_TRY(check_parts(path_, header(), false, problem));
-  for (uint32_t k = 1; k < header().memory_nodes; k++) GCL_TRY(map_part(k, MemoryPath(path_, k).text, problem));
+  GCL_TRY(map_part(0, problem));
+  table_ = reinterpret_cast<NodeTable*>(mapped({0}) + header().region[kRegionNodeTable].offset);
+  for (uint32_t k = 1; k < memory_nodes(); k++) GCL_TRY(reach_late({uint8_t(k)}, problem));
   return {};
+}
+
+// P9.  The spinlock is for other threads of this process; a process of PostgreSQL has one.
+Status Pool::reach_late(MemoryNodeId n, Problem* problem) {
+  if (n.value >= memory_nodes()) return Errc::kNotFound;
+  SpinGuard guard(late_spin_);
+  if (mapped(n) != nullptr) return {};
+  GCL_TRY(check_part(path_, n.value, header(), false, problem));
+  return map_part(n.value, problem);
+}
+
+std::byte* Pool::map_late(MemoryNodeId n) noexcept {
+  Problem problem;
+  if (!reach_late(n, &problem)) {
+    fprintf(stderr, "memory node %u of pool %s: %s\n", n.value, path_, problem.text);
+    VERIFY(!"what a batch is for can be mapped");
+  }
+  return mapped(n);
 }
 
 Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* problem) {
@@ -203,22 +230,26 @@ Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
 }
 
 Pool::~Pool() {
-  for (uint32_t k = 0; k < memory_nodes_; k++) munmap(base_[k], part_[k].bytes);
+  for (int k = 0; k < kMemoryNodesMax; k++)
+    if (std::byte* base = mapped({uint8_t(k)})) munmap(base, part_[k].bytes);
 }
 
 RegionExtent Pool::region(int index) const {
   const auto& r = header().region[index];
   return {PoolAddress::at(MemoryNodeId{0}, r.offset), r.bytes};
 }
-uint64_t Pool::pages() const {
+uint32_t Pool::memory_nodes() const {
+  return header().memory_nodes.load(std::memory_order_acquire);  // pairs with add_memory_node()
+}
+uint64_t Pool::pages() {
   uint64_t sum = 0;
-  for (uint32_t k = 0; k < memory_nodes_; k++) sum += part_[k].pages;
+  for (uint32_t k = 0; k < memory_nodes(); k++) sum += pages(MemoryNodeId{uint8_t(k)});
   return sum;
 }
 uint32_t Pool::nodes_max() const { return header().nodes_max; }
 uint64_t Pool::pool_id() const { return header().pool_id; }
 
-LatchWord Pool::peek_latch(PageId p) const {
+LatchWord Pool::peek_latch(PageId p) {
   auto* word = reinterpret_cast<uint64_t*>(at(latch_address(p)));
   return {std::atomic_ref(*word).load(std::memory_order_acquire)};
 }

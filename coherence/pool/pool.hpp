@@ -16,18 +16,23 @@
 //     disk, and all carry the number of the save: no crash leaves a mix that is taken for one copy.
 // P8. A save that fails (a full disk) costs nothing while the machine is up: the pool in memory is clean, can be used
 //     again, and saved again (save_again); its durable copy still says "in use", or is of an older save.
+// P9. Memory nodes come while the pool is in use, and never go.  A new one's file is whole under its name before its
+//     size is in memory node 0's header, and its size before the count; who sees the count finds it all.  A process
+//     maps what came after it had opened the pool when it first needs it: to look for a page, or to post a batch for
+//     one that another process of its node has brought.
 //
 //   Problem problem;
 //   auto pool = Pool::open({.path = "/dev/shm/p", .durable_path = "/data/p", .identity = lines}, &problem);
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/latch/latch_word.hpp"
+#include "coherence/transport/shm/memory_map.hpp"
 
 namespace coherence {
 
@@ -66,7 +71,7 @@ struct PoolFiles {
 struct NodeTable;
 struct PoolHeader;
 
-class Pool {
+class Pool final : public MemoryMap {
  public:
   // Makes a new pool file, zero-filled, and its durable copy if a durable path is given (so that a pool that was never
   // started survives a reboot).  kExists, kNoSpace, kSystem.
@@ -87,34 +92,43 @@ class Pool {
   static Condition inspect(const PoolFiles&, Problem*);
   // Writes the durable copy of a clean pool once more (P8).  Errors as open(); kBusy: it is in use.
   static Status save_again(const PoolFiles&, Problem*);
-  ~Pool();
+  // Adds a memory node with that many bytes of pages, whether anybody is in the pool or not (P9).  Errors as open();
+  // kBusy: another one is being added; kTooLarge: the pool has kMemoryNodesMax of them; kNoSpace: no memory for it. The
+  // durable copy of a clean pool gets it at once; if that fails, the pool in memory has it all the same (P8).
+  static Result<MemoryNodeId> add_memory_node(const PoolFiles&, uint64_t pages_bytes, Problem*);
+  ~Pool() override;
   Pool(const Pool&) = delete;
 
   RegionExtent region(int index) const;
-  uint32_t memory_nodes() const { return memory_nodes_; }
-  uint64_t pages() const;  // of all memory nodes
-  uint64_t pages(MemoryNodeId n) const { return n.value < kMemoryNodesMax ? part_[n.value].pages : 0; }
-  // Whether there is such a page; any number may be asked for.
-  bool has(PageId p) const { return p.raw >> 48 == 0 && p.number() < pages(p.node()); }
+  uint32_t memory_nodes() const;  // grows (P9)
+  uint64_t pages();               // of all memory nodes
+  // 0: there is no such memory node, or it cannot be mapped here.
+  uint64_t pages(MemoryNodeId n) { return reach(n).ok() ? part_[n.value].pages : 0; }
+  // Whether there is such a page; any number may be asked for.  kNotFound; kCorrupt, kSystem: its memory node is there
+  // and cannot be mapped here.
+  Status look_for(PageId p) {
+    if (p.raw >> 48 != 0) return Errc::kNotFound;
+    GCL_TRY(reach(p.node()));
+    return p.number() < part_[p.node().value].pages ? Status() : Errc::kNotFound;
+  }
+  bool has(PageId p) { return look_for(p).ok(); }
   uint32_t nodes_max() const;
   uint64_t pool_id() const;  // random; written into what refers to this pool
   const char* path() const { return path_; }
   const char* durable_path() const { return durable_path_[0] ? durable_path_ : nullptr; }
   NodeTable& table() const { return *table_; }
-  std::byte* at(PoolAddress a) const { return base_[a.node().value] + a.offset(); }
-  // Where memory node i is mapped; as long as the pool lives.
-  std::span<std::byte* const> bases() const { return {base_, memory_nodes_}; }
+  std::byte* at(PoolAddress a) { return base(a.node()) + a.offset(); }
 
-  // REQUIRES: has(p).
-  PoolAddress page_address(PageId p) const { return part_[p.node().value].pages_at + p.number() * kPageSize; }
+  // REQUIRES: has(p), asked by this node.
+  PoolAddress page_address(PageId p) { return part_of(p).pages_at + p.number() * kPageSize; }
   // Neighbouring pages' words lie in different CPU lines (M4).
-  PoolAddress latch_address(PageId p) const {
-    const Part& part = part_[p.node().value];
+  PoolAddress latch_address(PageId p) {
+    const Part& part = part_of(p);
     uint64_t n = p.number();
     return part.words_at + ((n % part.word_rows) * 8 + n / part.word_rows) * sizeof(LatchWord);
   }
   // The word as it is now; for views, tests and tools.
-  LatchWord peek_latch(PageId p) const;
+  LatchWord peek_latch(PageId p);
 
  private:
   friend class Node;
@@ -124,20 +138,34 @@ class Pool {
   };
   explicit Pool(const PoolFiles&);
   static Status make(const PoolFiles&, const PoolHeader& first, const PoolSpec&, Problem*);
+  static void lay_out(const PoolSpec&, uint32_t k, PoolHeader*);  // the parts and the size of memory node K
+  static Status finish_file(int fd, const char* unfinished, const char* path, const PoolHeader&, Problem*);
   static Status check_parts(const char* path, const PoolHeader& first, bool same_save, Problem*);
   Status map(Problem*);
-  Status map_part(uint32_t k, const char* path, Problem*);
-  PoolHeader& header(uint32_t k = 0) const { return *reinterpret_cast<PoolHeader*>(base_[k]); }
+  Status map_part(uint32_t k, Problem*);
+  // Makes sure that it is mapped.  kNotFound: the pool has no such memory node; kCorrupt, kSystem.
+  Status reach(MemoryNodeId n) {
+    if (n.value < kMemoryNodesMax && mapped(n) != nullptr) return {};
+    Problem ignored;
+    return reach_late(n, &ignored);
+  }
+  Status reach_late(MemoryNodeId, Problem*);
+  std::byte* map_late(MemoryNodeId) noexcept override;
+  const Part& part_of(PageId p) {
+    (void)base(p.node());  // another process of the node may have asked for it
+    return part_[p.node().value];
+  }
+  PoolHeader& header(uint32_t k = 0) const { return *reinterpret_cast<PoolHeader*>(mapped(MemoryNodeId{uint8_t(k)})); }
   static Result<std::unique_ptr<Pool>> open_locked(const PoolFiles&, Problem*);  // REQUIRES: the lock file held
   static bool is_saved(const PoolHeader& in_memory, const char* durable_path, Problem*);
   Status save(Problem*);  // to the durable path; REQUIRES: no node in it, the lock file held
-  Status save_part(uint32_t k, Problem*) const;
+  Status save_part(uint32_t k, Problem*);
+  Status replace_saved(uint32_t from, Problem*);
   Status mark_durable_in_use(Problem*);
   static Status load(const PoolFiles&, Problem*);
 
-  std::byte* base_[kMemoryNodesMax] = {};
-  Part part_[kMemoryNodesMax];
-  uint32_t memory_nodes_ = 0;  // that are mapped
+  Part part_[kMemoryNodesMax];  // of those that are mapped; set before their bases
+  std::atomic<uint32_t> late_spin_ = 0;
   NodeTable* table_ = nullptr;
   char path_[512] = "";
   char durable_path_[512] = "";

@@ -22,7 +22,7 @@ bool all_zero(const std::byte* p, uint64_t bytes) {
 }  // namespace
 
 // Writes one memory node's file, under its unfinished name, to the disk.
-Status Pool::save_part(uint32_t k, Problem* problem) const {
+Status Pool::save_part(uint32_t k, Problem* problem) {
   MemoryPath path(durable_path_, k, true);
   auto failed = [&](const char* what) {
     return problem->set(errno == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot %s pool file %s: %s", what, path.text,
@@ -30,11 +30,12 @@ Status Pool::save_part(uint32_t k, Problem* problem) const {
   };
   File file(::open(path.text, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file.open()) return failed("create");
+  const std::byte* const base = mapped({uint8_t(k)});
   const uint64_t end = part_[k].bytes;
   if (ftruncate(file.fd(), off_t(end)) != 0) return failed("extend");
   for (uint64_t at = 0; at < end; at += kFileChunk) {  // what is zero stays a hole
     uint64_t bytes = end - at < kFileChunk ? end - at : kFileChunk;
-    if (!all_zero(base_[k] + at, bytes) && !write_all(file.fd(), base_[k] + at, bytes, at)) return failed("write");
+    if (!all_zero(base + at, bytes) && !write_all(file.fd(), base + at, bytes, at)) return failed("write");
   }
   if (fsync(file.fd()) != 0) return failed("sync");
   return {};
@@ -43,14 +44,22 @@ Status Pool::save_part(uint32_t k, Problem* problem) const {
 // P7: until memory node 0's file is replaced the durable copy says "in use".  P8: the pool in memory is clean, whatever
 // becomes of the copy.
 Status Pool::save(Problem* problem) {
-  for (uint32_t k = 0; k < memory_nodes_; k++)  // P5
+  const uint32_t count = memory_nodes();
+  for (uint32_t k = 0; k < count; k++) GCL_TRY(reach_late({uint8_t(k)}, problem));  // P9
+  for (uint32_t k = 0; k < count; k++)                                              // P5
     for (uint64_t p = 0; p < part_[k].pages; p++)
       if (peek_latch(PageId::at(MemoryNodeId{uint8_t(k)}, p)) != LatchWord::free())
         return problem->set(Errc::kCorrupt, "page %llu of memory node %u is still owned: the pool is not saved",
                             static_cast<unsigned long long>(p), k);
   header().state.store(PoolState::kClean);
   const uint64_t save = header().saves + 1;
-  for (uint32_t k = 0; k < memory_nodes_; k++) header(k).saves = save;
+  for (uint32_t k = 0; k < count; k++) header(k).saves = save;
+  return replace_saved(1, problem);
+}
+
+// The files of memory nodes from `from` on, then memory node 0's.
+Status Pool::replace_saved(uint32_t from, Problem* problem) {
+  const uint32_t count = memory_nodes();
   Status ok;
   auto failed = [&](const char* what, uint32_t k) {
     return problem->set(Errc::kSystem, "cannot %s pool file %s: %s", what, MemoryPath(durable_path_, k).text,
@@ -59,14 +68,14 @@ Status Pool::save(Problem* problem) {
   auto replace = [&](uint32_t k) {
     return rename(MemoryPath(durable_path_, k, true).text, MemoryPath(durable_path_, k).text) == 0;
   };
-  for (uint32_t k = 1; ok && k < memory_nodes_; k++) ok = save_part(k, problem);
-  for (uint32_t k = 1; ok && k < memory_nodes_; k++)
+  for (uint32_t k = from; ok && k < count; k++) ok = save_part(k, problem);
+  for (uint32_t k = from; ok && k < count; k++)
     if (!replace(k)) ok = failed("rename", k);
-  if (ok && memory_nodes_ > 1 && !sync_directory_of(durable_path_)) ok = failed("sync the directory of", 0);
+  if (ok && count > 1 && !sync_directory_of(durable_path_)) ok = failed("sync the directory of", 0);
   if (ok) ok = save_part(0, problem);
   if (ok && (!replace(0) || !sync_directory_of(durable_path_))) ok = failed("rename", 0);
   if (!ok)
-    for (uint32_t k = 0; k < memory_nodes_; k++) unlink(MemoryPath(durable_path_, k, true).text);
+    for (uint32_t k = 0; k < count; k++) unlink(MemoryPath(durable_path_, k, true).text);
   return ok;
 }
 
@@ -89,7 +98,8 @@ bool Pool::is_saved(const PoolHeader& in_memory, const char* durable_path, Probl
     return false;
   }
   if (read_header(file.fd(), durable_path, saved.get(), problem) && saved->pool_id == in_memory.pool_id &&
-      saved->state.load() == PoolState::kClean && saved->saves == in_memory.saves)
+      saved->state.load() == PoolState::kClean && saved->saves == in_memory.saves &&
+      saved->memory_nodes.load() == in_memory.memory_nodes.load())
     return true;
   problem->write("pool file %s is older than the pool: its last save failed", durable_path);
   return false;

@@ -25,14 +25,14 @@ struct PoolHeader {
   uint32_t nodes_max;
   std::atomic<PoolState> state;  // of the pool; memory node 0's counts
   uint64_t pool_id;
-  uint64_t bytes;         // of this file
-  uint32_t memory_nodes;  // of the pool
-  uint32_t memory_node;   // whose file this is
-  uint64_t saves;         // of durable copies; the files of one copy say the same (P7)
+  uint64_t bytes;                      // of this file
+  std::atomic<uint32_t> memory_nodes;  // of the pool; memory node 0's counts, and grows last when one is added (P9)
+  uint32_t memory_node;                // whose file this is
+  uint64_t saves;                      // of durable copies; the files of one copy say the same (P7)
   struct {
     uint64_t offset, bytes;
   } region[kRegionsMax];                   // in this file; memory nodes but 0 have latch words and pages only
-  uint64_t memory_bytes[kMemoryNodesMax];  // the file sizes of all memory nodes
+  uint64_t memory_bytes[kMemoryNodesMax];  // the file sizes of all memory nodes; memory node 0's count
   char identity[kIdentityMax];
 };
 static_assert(sizeof(PoolHeader) <= kPoolHeaderBytes);

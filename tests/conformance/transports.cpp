@@ -11,24 +11,31 @@ namespace conformance {
 namespace {
 
 // shm: the memory nodes are mappings that all processes share.
-class ShmTransport final : public Transport {
+class Mappings final : public MemoryMap {
  public:
-  ShmTransport() {
-    for (std::byte*& base : bases_) {
+  Mappings() {
+    for (int n = 0; n < kMemoryNodes; n++) {
       void* at = mmap(nullptr, kMemoryBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
       if (at == MAP_FAILED) perror("mmap"), abort();
-      base = static_cast<std::byte*>(at);
+      set_base(MemoryNodeId{uint8_t(n)}, static_cast<std::byte*>(at));
     }
   }
-  ~ShmTransport() override {
-    for (std::byte* base : bases_) munmap(base, kMemoryBytes);
+  ~Mappings() override {
+    for (int n = 0; n < kMemoryNodes; n++) munmap(mapped(MemoryNodeId{uint8_t(n)}), kMemoryBytes);
   }
-  std::unique_ptr<User> user() override { return std::make_unique<ShmUser>(bases_); }
+
+ private:
+  std::byte* map_late(MemoryNodeId) noexcept override { abort(); }
+};
+
+class ShmTransport final : public Transport {
+ public:
+  std::unique_ptr<User> user() override { return std::make_unique<ShmUser>(mappings_); }
 
  private:
   class ShmUser final : public User {
    public:
-    explicit ShmUser(std::span<std::byte* const> bases) : memory_(bases, counters_) {}
+    explicit ShmUser(MemoryMap& map) : memory_(map, counters_) {}
     Memory& memory() override { return memory_; }
     std::byte* local() override { return local_; }
 
@@ -37,7 +44,7 @@ class ShmTransport final : public Transport {
     ShmMemory memory_;
     alignas(64) std::byte local_[kLocalBytes] = {};
   };
-  std::byte* bases_[kMemoryNodes];
+  Mappings mappings_;
 };
 
 template <class T>

@@ -27,8 +27,8 @@ bool wanted(const Op& op, const Op& first) {
 
 void ShmMemory::run(Batch& batch) {
   counters_.add(Counter::kBatches);
-  VERIFY(batch.to().value < bases_.size());
-  std::byte* const base = bases_[batch.to().value];
+  VERIFY(batch.to().value < kMemoryNodesMax);
+  std::byte* const base = map_.base(batch.to());
   for (int i = 0; i < batch.size(); i++) {
     Op& op = batch.op(i);
     // Atomics are acq_rel: what was written to the pool before a hand-over is seen by whoever the word then names.

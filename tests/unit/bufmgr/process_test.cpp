@@ -1,17 +1,19 @@
 // Nodes made of processes, as in a server: a postmaster that joins, then forks workers and backends.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <cstring>
-#include <functional>
 #include <random>
 
 #include "bufmgr/buffer_pool.hpp"
 #include "tests/support/cluster_fixture.hpp"
+#include "tests/support/processes.hpp"
 
 namespace bufmgr {
 namespace {
+
+using gcl_test::child;
+using gcl_test::ended_well;
 
 constexpr int kNodes = 2, kBackends = 3, kPages = 40, kChanges = 400;
 
@@ -33,25 +35,6 @@ class SharedLog final : public LogSink {
  private:
   NodeArea* area_;
 };
-
-#define CHILD_VERIFY(x)                                       \
-  do {                                                        \
-    if (!(x)) {                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
-      _exit(1);                                               \
-    }                                                         \
-  } while (0)
-
-pid_t child(const std::function<void()>& body) {
-  const pid_t pid = fork();
-  if (pid != 0) return pid;
-  body();
-  _exit(0);
-}
-bool ended_well(pid_t pid) {
-  int status = 0;
-  return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 // The pages lie in two extents, of two memory nodes.
 PageId page_of(const PageId (&extents)[2], uint64_t i) { return extents[i % 2] + i / 2; }

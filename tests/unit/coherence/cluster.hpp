@@ -22,8 +22,8 @@ inline constexpr uint16_t kWorkerSession = 15;
 
 class TestDirectory : public FrameDirectory {
  public:
-  // So many pages in each of two memory nodes.
-  explicit TestDirectory(uint32_t pages) : pages_(pages), lines_(2 * pages) {}
+  // So many pages in each of three memory nodes.
+  explicit TestDirectory(uint32_t pages) : pages_(pages), lines_(3 * pages) {}
   Line* find(PageId page) noexcept override { return at(page).load(std::memory_order_acquire); }
   std::atomic<Line*>& at(PageId page) { return lines_[page.node().value * pages_ + page.number()]; }
 
@@ -109,7 +109,7 @@ class ClusterTest : public testing::Test {
     static int serial = 0;
     path = "/dev/shm/gcl-test-" + std::to_string(getpid()) + "-" + std::to_string(serial++);
     durable = path + ".durable";
-    PoolSpec spec{.nodes_max = 8, .identity = "version=15\nlocale=C\n"};
+    PoolSpec spec{.nodes_max = nodes_max, .identity = "version=15\nlocale=C\n"};
     spec.region_bytes[kRegionPages] = kPages * kPageSize;
     spec.region_bytes[3] = 4096;
     spec.memory_nodes = 2;
@@ -139,6 +139,7 @@ class ClusterTest : public testing::Test {
   }
   static PageId page(uint64_t n, uint8_t memory_node = 0) { return PageId::at(MemoryNodeId{memory_node}, n); }
 
+  uint32_t nodes_max = 8;
   std::string path, durable;
   std::unique_ptr<Pool> pool;
   std::vector<std::unique_ptr<TestNode>> nodes;

@@ -1,0 +1,251 @@
+// A pool that grows under load: threads of two nodes, and processes that were forked before.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "bufmgr/buffer_pool.hpp"
+#include "tests/support/cluster_fixture.hpp"
+#include "tests/support/processes.hpp"
+
+namespace bufmgr {
+namespace {
+
+using coherence::Errc;
+using gcl_test::child;
+using gcl_test::Cluster;
+using gcl_test::ended_well;
+
+constexpr uint64_t kAddedBytes = 4 << 20;
+constexpr uint32_t kWordAt = 4096;
+
+coherence::PoolFiles files_of(const Cluster& cluster) {
+  return {.path = cluster.path().c_str(), .durable_path = nullptr, .identity = "test=1\n"};
+}
+
+coherence::Status set_word(BufferPool& pool, Session& session, PageId id, uint64_t word) {
+  MiniTransaction change(pool, session);
+  GCL_TRY(change.reserve(64));
+  auto page = pool.fix_exclusive(session, id);
+  if (!page) return page.error();
+  change.join(*page);
+  change.write(*page, kWordAt, &word, sizeof word);
+  change.commit();
+  return {};
+}
+
+uint64_t word_in(BufferPool& pool, Session& session, PageId id) {
+  auto page = pool.fix_shared(session, id);
+  if (!page) return ~uint64_t{0};
+  uint64_t word;
+  memcpy(&word, page->bytes() + kWordAt, sizeof word);
+  return word;
+}
+
+TEST(GrowingPool, AFullPoolHasRoomAgainForAllNodes) {
+  Cluster cluster({.nodes = 2, .frames = 256, .pool_bytes = 24 << 20, .memory_nodes = 2});
+  auto a = cluster.session(0), b = cluster.session(1);
+  BufferPool &pa = cluster.pool(0), &pb = cluster.pool(1);
+  for (const uint32_t count : {64u, 1u})
+    while (pa.allocate(*a, count)) {
+    }
+  EXPECT_EQ(pb.allocate(*b, 1).error(), Errc::kNoSpace);
+  Problem problem;
+  EXPECT_EQ(BufferPool::add_memory_node(files_of(cluster), 600 << 10, &problem).error(), Errc::kNoSpace);
+  EXPECT_NE(strstr(problem.text, "no room for pages"), nullptr) << problem.text;
+  EXPECT_EQ(pb.allocate(*b, 1).error(), Errc::kNoSpace);
+  auto added = BufferPool::add_memory_node(files_of(cluster), kAddedBytes, &problem);
+  ASSERT_TRUE(added.ok()) << problem.text;
+  EXPECT_EQ(*added, MemoryNodeId{2});
+  const uint64_t room = *pb.free_pages(*b, *added);
+  EXPECT_GT(room * kPageSize, kAddedBytes / 2);
+  std::set<uint64_t> given;
+  for (;;) {
+    const bool first = given.size() % 2 == 0;
+    auto page = first ? pa.allocate(*a, 1) : pb.allocate(*b, 1);
+    if (!page) break;
+    EXPECT_EQ(page->node(), *added);
+    EXPECT_TRUE(given.insert(page->raw).second);
+    ASSERT_TRUE(first ? set_word(pa, *a, *page, page->raw).ok() : set_word(pb, *b, *page, page->raw).ok());
+  }
+  EXPECT_EQ(given.size(), room);
+  for (const uint64_t raw : given)
+    EXPECT_EQ(word_in(given.size() % 2 ? pa : pb, given.size() % 2 ? *a : *b, {raw}), raw);
+  EXPECT_EQ(pa.use(*a)->free, 0u);
+  EXPECT_EQ(pa.use(*a)->pages, pb.pages());
+}
+
+TEST(GrowingPool, MemoryNodesComeWhileThreadsAllocateAndWrite) {
+  constexpr int kThreads = 4, kPagesEach = 300;
+  Cluster cluster({.nodes = 2, .frames = 128});
+  std::atomic<int> allocated{0};
+  std::vector<std::vector<PageId>> pages(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      BufferPool& pool = cluster.pool(t % 2);
+      auto session = cluster.session(t % 2);
+      std::mt19937 random(unsigned(t) + 1);
+      while (pages[t].size() < kPagesEach) {
+        auto page = pool.allocate(*session, 1);
+        ASSERT_TRUE(page.ok());
+        pages[t].push_back(*page);
+        allocated.fetch_add(1);
+        ASSERT_TRUE(set_word(pool, *session, *page, page->raw).ok());
+        const PageId old = pages[t][random() % pages[t].size()];
+        EXPECT_EQ(word_in(pool, *session, old), old.raw);
+      }
+    });
+  for (uint32_t n = 2; n < 5; ++n) {
+    while (allocated.load() < int(n - 1) * kThreads * kPagesEach / 5) std::this_thread::yield();
+    Problem problem;
+    auto added = BufferPool::add_memory_node(files_of(cluster), kAddedBytes, &problem);
+    ASSERT_TRUE(added.ok()) << problem.text;
+    EXPECT_EQ(*added, MemoryNodeId{uint8_t(n)});
+  }
+  for (std::thread& t : threads) t.join();
+  std::map<int, int> given;
+  std::set<uint64_t> all;
+  for (int node : {1, 0}) {
+    auto session = cluster.session(node);
+    for (const auto& of_thread : pages)
+      for (const PageId page : of_thread) {
+        EXPECT_EQ(word_in(cluster.pool(node), *session, page), page.raw);
+        all.insert(page.raw);
+        ++given[page.node().value];
+      }
+  }
+  EXPECT_EQ(all.size(), size_t(kThreads * kPagesEach)) << "no page was given twice";
+  for (int n = 2; n < 5; ++n) EXPECT_GT(given[n], 0) << "memory node " << n;
+}
+
+// Two nodes of processes, all forked before the memory node is added.  The backends of node 0 bring its pages; its
+// message worker and its provider, which have never asked for one, hand them over and evict them.
+class ForkedBefore : public ::testing::Test {
+ protected:
+  static constexpr int kPages = 200;  // more than there are frames
+  enum Step : uint32_t { kStart, kAdded, kWritten, kRead, kStopProvider, kLeave };
+  struct Shared {
+    std::atomic<uint32_t> step, forked;
+    std::atomic<uint64_t> log_end[2], page[kPages];
+  };
+  ForkedBefore()
+      : shared_(new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {
+    directory_ = "/dev/shm/gcl-test-XXXXXX";
+    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
+    path_ = directory_ + "/pool", saved_ = directory_ + "/saved";
+    EXPECT_TRUE(BufferPool::create_pool(files(), {.pool_bytes = 32 << 20, .memory_nodes = 2}, &problem_).ok())
+        << problem_.text;
+  }
+  ~ForkedBefore() override {
+    munmap(shared_, sizeof(Shared));
+    EXPECT_EQ(system(("rm -rf " + directory_).c_str()), 0);
+  }
+  coherence::PoolFiles files() const { return {path_.c_str(), saved_.c_str(), "test=1\n"}; }
+
+  // Durable at once.
+  class Log final : public LogSink {
+   public:
+    explicit Log(std::atomic<uint64_t>& end) : end_(end) {}
+    Lsn append(std::span<const std::byte> record) override { return {end_.fetch_add(record.size()) + record.size()}; }
+    Lsn flushed() override { return {end_.load()}; }
+    void request_flush(Lsn) override {}
+
+   private:
+    std::atomic<uint64_t>& end_;
+  };
+  void wait_for(Step step) const {
+    while (shared_->step.load() < step) usleep(500);
+  }
+  // Node `n`: `backend` and the two workers, each a process.
+  void postmaster(uint8_t n, const std::function<void(BufferPool&, Session&)>& backend) {
+    auto made = BufferPool::create_node({.files = files(), .node = {n}, .frames = 32, .sessions_max = 8}, &problem_);
+    CHILD_VERIFY(made.ok());
+    BufferPool& pool = **made;
+    const auto process = [&](uint16_t slot, const std::function<void(Session&)>& body) {
+      return child([&] {
+        gcl_test::Switch never;
+        Log log(shared_->log_end[n]);
+        auto session = pool.attach({slot}, never, log);
+        shared_->forked.fetch_add(1);
+        body(*session);
+      });
+    };
+    const pid_t processes[] = {process(0,
+                                       [&](Session& session) {
+                                         while (shared_->step.load() < kLeave)
+                                           CHILD_VERIFY(pool.serve(session, 5).ok());
+                                         bool last;
+                                         CHILD_VERIFY(pool.leave(session, &last, &problem_).ok());
+                                       }),
+                               process(1,
+                                       [&](Session& session) {
+                                         while (shared_->step.load() < kStopProvider)
+                                           if (!pool.run_provider_once(session)) pool.wait_for_provider_work(5);
+                                       }),
+                               process(2, [&](Session& session) { backend(pool, session); })};
+    for (const pid_t pid : processes) CHILD_VERIFY(ended_well(pid));
+  }
+
+  Shared* shared_;
+  std::string directory_, path_, saved_;
+  Problem problem_;
+};
+
+TEST_F(ForkedBefore, EveryProcessOfANodeUsesTheNewMemoryNode) {
+  const pid_t writer = child([&] {
+    postmaster(0, [&](BufferPool& pool, Session& session) {
+      wait_for(kAdded);
+      for (int taken = 0; taken < kPages;) {
+        auto page = pool.allocate(session, 1);
+        CHILD_VERIFY(page.ok());
+        if (page->node().value != 2) continue;
+        CHILD_VERIFY(set_word(pool, session, *page, page->raw).ok());
+        shared_->page[taken++].store(page->raw);
+      }
+      shared_->step.store(kWritten);
+    });
+  });
+  const pid_t reader = child([&] {
+    postmaster(1, [&](BufferPool& pool, Session& session) {
+      wait_for(kWritten);
+      for (int i = kPages; i-- > 0;) {  // the newest first: they are still at the other node
+        const PageId page{shared_->page[i].load()};
+        CHILD_VERIFY(word_in(pool, session, page) == page.raw);
+        if (i % 2 == 0) CHILD_VERIFY(set_word(pool, session, page, page.raw + 1).ok());
+      }
+      shared_->step.store(kRead);
+    });
+  });
+  while (shared_->forked.load() < 6) usleep(500);
+  auto added = BufferPool::add_memory_node(files(), kAddedBytes, &problem_);
+  ASSERT_TRUE(added.ok()) << problem_.text;
+  shared_->step.store(kAdded);
+  wait_for(kRead);
+  shared_->step.store(kStopProvider);
+  usleep(20000);
+  shared_->step.store(kLeave);
+  EXPECT_TRUE(ended_well(writer));
+  EXPECT_TRUE(ended_well(reader));
+  ASSERT_EQ(system(("rm " + path_ + " " + path_ + ".mem?").c_str()), 0);  // a reboot
+  gcl_test::Switch never;
+  Log log(shared_->log_end[0]);
+  auto again = BufferPool::create_node({.files = files(), .node = {0}, .frames = 32, .sessions_max = 8}, &problem_);
+  ASSERT_TRUE(again.ok()) << problem_.text;
+  EXPECT_EQ((*again)->memory_nodes(), 3u);
+  auto session = (*again)->attach({0}, never, log);
+  for (int i = 0; i < kPages; ++i) {
+    const uint64_t raw = shared_->page[i].load();
+    EXPECT_EQ(word_in(**again, *session, PageId{raw}), raw + (i % 2 == 0));
+  }
+  bool last = false;
+  EXPECT_TRUE((*again)->leave(*session, &last, &problem_).ok()) << problem_.text;
+}
+
+}  // namespace
+}  // namespace bufmgr

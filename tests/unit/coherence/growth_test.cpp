@@ -1,0 +1,199 @@
+// A memory node is added to a pool, with and without nodes in it; what is refused leaves nothing behind.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "cluster.hpp"
+#include "coherence/pool/memory_file.hpp"
+
+namespace coherence {
+
+namespace fs = std::filesystem;
+
+class Growth : public ClusterTest {
+ protected:
+  static constexpr uint64_t kBytes = kPages * kPageSize;
+  MemoryNodeId grow(uint64_t bytes = kBytes) {
+    auto added = Pool::add_memory_node(files(), bytes, &problem);
+    EXPECT_TRUE(added.ok()) << problem.text;
+    return added.ok() ? *added : MemoryNodeId{0xff};
+  }
+  void expect_refused(Errc error, const char* why, uint64_t bytes = kBytes) {
+    auto added = Pool::add_memory_node(files(), bytes, &problem);
+    EXPECT_EQ(added.ok() ? Errc::kOk : added.error(), error) << problem.text;
+    EXPECT_NE(strstr(problem.text, why), nullptr) << problem.text;
+  }
+  void write(TestNode& node, Session& session, PageId p, uint64_t value) {
+    Line& l = node.line(session, p);
+    ASSERT_TRUE(session.lock_exclusive(l, p).ok());
+    write_word(*node.node, l, value);
+    session.unlock_exclusive(l);
+  }
+  uint64_t read(TestNode& node, Session& session, PageId p) {
+    Line& l = node.line(session, p);
+    EXPECT_TRUE(session.lock_shared(l, p).ok());
+    const uint64_t value = read_word(*node.node, l);
+    session.unlock_shared(l);
+    return value;
+  }
+  void leave(TestNode& node, Errc expected = Errc::kOk) {
+    node.stop();
+    Session session(*node.node, SessionId{0}, nullptr);
+    bool last = false;
+    Status left = node.node->leave(session, &last, &problem);
+    EXPECT_EQ(left.ok() ? Errc::kOk : left.error(), expected) << problem.text;
+  }
+  void reopen() {
+    nodes.clear();
+    pool.reset();
+    auto opened = Pool::open(files(), &problem);
+    ASSERT_TRUE(opened.ok()) << problem.text;
+    pool = opened.take();
+  }
+  void lose_tmpfs() {
+    pool.reset();
+    for (const char* part : {"", ".mem1", ".mem2"}) fs::remove(path + part);
+  }
+  Problem problem;
+};
+
+TEST_F(Growth, NodesThatAreInThePoolUseANewMemoryNode) {
+  TestNode &a = add_node(), &b = add_node();
+  {
+    Session sa(*a.node, SessionId{0}, nullptr), sb(*b.node, SessionId{0}, nullptr);
+    EXPECT_FALSE(pool->has(page(5, 2)));
+    EXPECT_EQ(grow(), MemoryNodeId{2});
+    EXPECT_EQ(pool->memory_nodes(), 3u);
+    EXPECT_TRUE(pool->has(page(5, 2)));
+    EXPECT_FALSE(pool->has(page(kPages, 2)));
+    EXPECT_FALSE(pool->has(page(5, 3)));
+    EXPECT_EQ(pool->pages(), 3 * kPages);
+    for (uint64_t i = 0; i < 8; ++i) write(a, sa, page(i, 2), 100 + i);
+    for (uint64_t i = 0; i < 8; ++i) EXPECT_EQ(read(b, sb, page(i, 2)), 100 + i);
+    for (uint64_t i = 0; i < 4; ++i) write(b, sb, page(i, 2), 200 + i);
+    EXPECT_EQ(read(a, sa, page(3, 2)), 203u);
+    EXPECT_EQ(read(a, sa, page(7, 2)), 107u);
+  }
+  struct stat file;
+  ASSERT_EQ(stat((path + ".mem2").c_str(), &file), 0);
+  EXPECT_EQ(file.st_blocks * 512, file.st_size) << "allocated in full";
+  EXPECT_FALSE(fs::exists(path + ".growing"));
+  leave(a), leave(b);  // and the last one saves it
+  for (const bool after_a_reboot : {false, true}) {
+    if (after_a_reboot) lose_tmpfs();
+    reopen();
+    EXPECT_EQ(pool->memory_nodes(), 3u);
+    uint64_t word;
+    memcpy(&word, pool->at(pool->page_address(page(3, 2))), 8);
+    EXPECT_EQ(word, 203u);
+  }
+}
+
+TEST_F(Growth, ACleanPoolAndItsDurableCopyGrowTogether) {
+  EXPECT_EQ(grow(), MemoryNodeId{2});
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  lose_tmpfs();
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  reopen();
+  EXPECT_TRUE(pool->has(page(5, 2)));
+  lose_tmpfs();
+  EXPECT_EQ(grow(), MemoryNodeId{3}) << "loaded first";
+  reopen();
+  EXPECT_EQ(pool->pages(), 4 * kPages);
+}
+
+// P8.  A directory in the new file's place stands for a disk that is full.
+TEST_F(Growth, WhatCannotBeSavedIsInThePoolAndSavedLater) {
+  fs::create_directory(durable + ".mem2.new");
+  EXPECT_EQ(Pool::add_memory_node(files(), kBytes, &problem).error(), Errc::kSystem) << problem.text;
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+  const std::string kept = path + ".kept";  // a reboot at this moment finds the copy as it was
+  for (const char* part : {"", ".mem1", ".mem2"}) fs::rename(path + part, kept + part);
+  reopen();
+  EXPECT_EQ(pool->memory_nodes(), 2u);
+  for (const char* part : {"", ".mem1", ".mem2"}) fs::rename(kept + part, path + part);
+  fs::remove(durable + ".mem2.new");
+  EXPECT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  lose_tmpfs();
+  reopen();
+  EXPECT_EQ(pool->memory_nodes(), 3u);
+}
+
+TEST_F(Growth, AFullTableTakesNoMore) {
+  while (pool->memory_nodes() < uint32_t(kMemoryNodesMax)) grow(kPageSize);
+  expect_refused(Errc::kTooLarge, "has 64 memory nodes");
+  EXPECT_EQ(pool->memory_nodes(), 64u);
+  EXPECT_TRUE(pool->has(page(0, 63)));
+  EXPECT_FALSE(pool->has(page(0, 64)));
+  EXPECT_FALSE(fs::exists(path + ".growing"));
+  EXPECT_FALSE(fs::exists(path + ".mem64"));
+}
+
+TEST_F(Growth, WithoutTheMemoryForItNothingIsAdded) {
+  add_node(16, false);
+  expect_refused(Errc::kNoSpace, "cannot allocate", uint64_t{1} << 46);
+  EXPECT_EQ(pool->memory_nodes(), 2u);
+  EXPECT_FALSE(fs::exists(path + ".growing"));
+  EXPECT_FALSE(fs::exists(path + ".mem2"));
+  EXPECT_EQ(grow(), MemoryNodeId{2});
+}
+
+TEST_F(Growth, OneIsAddedAtATime) {
+  const std::string growing = path + ".growing";
+  {
+    File other(::open(growing.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));  // of somebody who fills it
+    ASSERT_EQ(flock(other.fd(), LOCK_EX), 0);
+    expect_refused(Errc::kBusy, "is being added");
+    EXPECT_TRUE(fs::exists(growing)) << "it is the other's";
+  }
+  EXPECT_EQ(grow(), MemoryNodeId{2}) << "he died: what he left is used";
+  std::atomic<int> added{0}, busy{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 4; ++i) {
+        Problem why;
+        auto one = Pool::add_memory_node(files(), kBytes, &why);
+        added += one.ok();
+        busy += !one.ok() && one.error() == Errc::kBusy;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(added + busy, 16);
+  EXPECT_EQ(pool->memory_nodes(), 3u + unsigned(added.load()));
+  reopen();
+  EXPECT_EQ(pool->pages(), (3u + unsigned(added.load())) * kPages) << "all are whole, and in their places";
+}
+
+TEST_F(Growth, AFencedPoolOrNoneIsRefused) {
+  const std::string none = path + "-none";
+  EXPECT_EQ(Pool::add_memory_node({none.c_str(), nullptr, ""}, kBytes, &problem).error(), Errc::kNotFound);
+  EXPECT_FALSE(fs::exists(none + ".growing"));
+  add_node(16, false).node->fence("somebody died");
+  expect_refused(Errc::kFenced, "somebody died");
+  EXPECT_FALSE(fs::exists(path + ".mem2"));
+}
+
+// Whoever was adding it died between the name and the count.
+TEST_F(Growth, AFileThatIsNotCountedIsNone) {
+  fs::copy_file(path + ".mem1", path + ".mem2");
+  reopen();
+  EXPECT_EQ(pool->memory_nodes(), 2u);
+  EXPECT_EQ(grow(), MemoryNodeId{2});
+  reopen();
+  EXPECT_TRUE(pool->has(page(5, 2)));
+}
+
+TEST_F(Growth, AMemoryNodeThatIsLostIsAnErrorAndNotNone) {
+  grow();
+  fs::rename(path + ".mem2", path + ".elsewhere");
+  EXPECT_EQ(pool->look_for(page(5, 2)).error(), Errc::kCorrupt);
+  EXPECT_EQ(pool->look_for(page(5, 3)).error(), Errc::kNotFound);
+  fs::rename(path + ".elsewhere", path + ".mem2");
+  EXPECT_TRUE(pool->look_for(page(5, 2)).ok());
+}
+
+}  // namespace coherence
