@@ -245,7 +245,7 @@ class FullPool(Refusals):
         rows = self.fill(self.one, "a")
         self.assertGreater(rows, 10000)
         self.assert_refused(self.two, "53100", "None of the pool's", f"INSERT INTO a SELECT -i, repeat('y', 900) FROM generate_series(1, 99) i")
-        self.assert_refused(self.one, "53100", "larger pool", "CREATE INDEX ON a (t, i)")
+        self.assert_refused(self.one, "53100", "gclctl add-memory", "CREATE INDEX ON a (t, i)")
         for session in (self.one, self.two, self.three):  # all else goes on
             self.assertEqual(str(rows), session.one("SELECT count(*) FROM a"))
             session.run("UPDATE b SET t = 'c' WHERE i = 1")

@@ -1,10 +1,11 @@
-"""A pool of two memory nodes: load from three primaries, a clean stop, memory emptied, and everything there again."""
+"""Pools of several memory nodes: load from three primaries, a clean stop, memory emptied, and everything there again; and one that grows while it is
+in use."""
 import glob
 import os
 import shutil
 import unittest
 
-from harness import Cluster
+from harness import Cluster, SqlError
 
 ACCOUNTS = 3000
 # A tpcb-like transaction: two accounts, a branch that everybody wants, and a line of history.
@@ -103,6 +104,67 @@ class MemoryNodes(unittest.TestCase):
         pool_dir = self.cluster.pool_dir()
         self.cluster.ctl("destroy", self.cluster.dir)
         self.assertFalse(os.path.exists(pool_dir), "destroy removes every memory node")
+
+
+class AddMemory(unittest.TestCase):
+    """A full pool takes more rows after `gclctl add-memory`, in sessions that were there before."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB", settings=("autovacuum=off",)))
+
+    def insert(self, session, base, rows):
+        session.run(f"INSERT INTO t SELECT {base} + i, repeat('x', 900), {base} FROM generate_series(1, {rows}) i", 60)
+
+    def fill(self, session, base, rows=2000):
+        """Inserts until there is no room; how many rows went in."""
+        total = 0
+        while True:
+            try:
+                self.insert(session, base + total, rows)
+                total += rows
+            except SqlError as error:
+                self.assertEqual("53100", error.state, error)
+                if rows == 20:
+                    return total
+                rows //= 10
+
+    def assert_rows(self, rows):
+        for answer in self.cluster.everywhere("SELECT count(*), count(DISTINCT i), min(length(x)) FROM t; SET enable_seqscan = off;"
+                                              "SELECT count(*) FROM t WHERE i > 0"):
+            self.assertEqual([f"{rows}|{rows}|900", str(rows)], answer)
+
+    def test_a_full_pool_grows_while_it_is_used(self):
+        one, two = self.cluster.session(1), self.cluster.session(2)
+        one.run("CREATE TABLE t (i int PRIMARY KEY, x text, base int) USING gcl")
+        rows = self.fill(one, 0)
+        self.assertGreater(rows, 10000)
+        with self.assertRaises(SqlError):
+            self.insert(two, 1000000, 100)
+        refused = self.cluster.ctl("add-memory", self.cluster.dir, "1MB", check=False)
+        self.assertIn("at least 16 MB", refused.stderr)
+        refused = self.cluster.ctl("add-memory", self.cluster.dir, "1000000GB", check=False)
+        self.assertNotEqual(0, refused.returncode)
+        self.assertEqual(1, len(glob.glob(self.cluster.pool_dir() + "/pool.mem*")) + 1)
+
+        self.assertIn("2 memory nodes and 96 MB", self.cluster.ctl("add-memory", self.cluster.dir, "32MB").stdout)
+        self.insert(two, 1000000, 100)  # both primaries, in sessions of before
+        more = self.fill(one, 2000000)
+        self.assertGreater(more, 10000, "as many as half of what went into the first 64 MB, at least")
+        rows += 100 + more
+        self.assert_rows(rows)
+        two.run("UPDATE t SET base = 1 WHERE i > 2000000 AND i % 100 = 0", 60)
+        self.assertRegex(self.cluster.ctl("status", self.cluster.dir).stdout, r"3[12] MB  .*/pool\.mem1\n")
+
+        one.close(), two.close()
+        self.assertIn("saved", self.cluster.stop().stdout)
+        shutil.rmtree(self.cluster.pool_dir())
+        self.cluster.start()
+        self.assert_rows(rows)
+        self.cluster.stop()  # and one that nobody is in grows, too
+        self.cluster.ctl("add-memory", self.cluster.dir, "16MB")
+        self.cluster.start()
+        self.insert(self.cluster.session(2), 5000000, 2000)
+        self.assert_rows(rows + 2000)
 
 
 if __name__ == "__main__":

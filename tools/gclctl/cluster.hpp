@@ -18,6 +18,7 @@ namespace gclctl {
 namespace fs = std::filesystem;
 
 constexpr int kPrimariesMax = 32;
+constexpr uint64_t kMemoryNodeBytesMin = 16 << 20;
 
 struct Cluster {
   fs::path dir;  // absolute

@@ -16,7 +16,7 @@
 namespace gclctl {
 namespace {
 
-constexpr uint64_t kPoolBytesMin = 64 << 20, kMemoryNodeBytesMin = 16 << 20, kCacheBytesMin = 1 << 20;
+constexpr uint64_t kPoolBytesMin = 64 << 20, kCacheBytesMin = 1 << 20;
 constexpr size_t kSocketPathMax = 107;
 constexpr const char* kLocale = "C.UTF-8";
 // Each primary gives new objects OIDs from a range of its own, so that every primary can keep them.

@@ -44,6 +44,14 @@ void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, in
          gcl::server_identity(server_version(installation().bindir), kServerBlockSize, locale));
 }
 
+void add_memory_node(const Cluster& cluster, uint64_t bytes) {
+  std::string path = cluster.pool(), saved = cluster.saved_pool(), identity = identity_of(cluster);
+  coherence::Problem problem;
+  auto added = bufmgr::BufferPool::add_memory_node(
+      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()}, bytes, &problem);
+  if (!added) fail("no memory node can be added: {} ({})", problem.text, coherence::errc_name(added.error()));
+}
+
 PoolState inspect_pool(const Cluster& cluster) {
   using Condition = coherence::Pool::Condition;
   std::string path = cluster.pool(), saved = cluster.saved_pool(), identity = identity_of(cluster);

@@ -15,6 +15,9 @@ void create_pool(const Cluster& cluster);
 void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int memory_nodes, int primaries,
                  const std::string& locale);
 
+// Adds a memory node to the pool, whoever is in it; fails with the reason.
+void add_memory_node(const Cluster& cluster, uint64_t bytes);
+
 struct PoolState {
   enum class Kind { kClean, kUnsaved, kInUse, kUnclean, kDamaged, kForeign, kAbsent } kind;
   std::string text;  // why, for all but kClean and kInUse

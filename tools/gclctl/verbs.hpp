@@ -28,6 +28,7 @@ int init(const InitOptions& options);
 int start(const std::string& dir, int node);  // node 0: all
 int stop(const std::string& dir, int node);
 int status(const std::string& dir);
+int add_memory(const std::string& dir, const std::string& size);
 int dsn(const std::string& dir, int node);
 int psql(const std::string& dir, int node, const std::vector<std::string>& arguments);
 int destroy(const std::string& dir);

@@ -28,10 +28,12 @@ void raise(Errc outcome, Relation rel) {
       ereport(ERROR, errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("timeout while waiting for the gcl pool"));
       break;
     case Errc::kNoSpace:
-      ereport(ERROR, errcode(ERRCODE_DISK_FULL), errmsg("the gcl pool has no room for relation \"%s\"", name),
-              errdetail("None of the pool's %llu pages is free for it.",
-                        static_cast<unsigned long long>(node_pool()->pages())),
-              errhint("Delete rows and VACUUM, or TRUNCATE or DROP gcl tables; or make a cluster with a larger pool."));
+      ereport(
+          ERROR, errcode(ERRCODE_DISK_FULL), errmsg("the gcl pool has no room for relation \"%s\"", name),
+          errdetail("None of the pool's %llu pages is free for it.",
+                    static_cast<unsigned long long>(node_pool()->pages())),
+          errhint(
+              "Delete rows and VACUUM, or TRUNCATE or DROP gcl tables; or make the pool larger: gclctl add-memory."));
       break;
     case Errc::kNoIds:
       ereport(ERROR, errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
