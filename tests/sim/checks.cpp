@@ -1,0 +1,155 @@
+// The cluster's checkers: of who waits, of the state at rest, and of what is left when all have gone.
+#include <algorithm>
+#include <cstring>
+
+#include "cluster.hpp"
+
+namespace sim {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+// The worker looks for the dead every 250 ms, between two rounds of serving.
+constexpr uint64_t kFenceNsMax = 250 * kMs + 20 * kMs + 30 * kMs;
+// A wait is a loop of sleeps of at most 10 ms that looks at the fence (I8).
+constexpr uint64_t kSliceNsMax = 10 * kMs + 20 * kMs;
+
+unsigned long long printable(uint64_t n) { return n; }
+
+}  // namespace
+
+bool Cluster::working() const {
+  return std::any_of(members_.begin(), members_.end(), [&](const auto& m) {
+    return lives(*m) && (m->users > 0 || (m->serving && m->id.value == options_.leaver && m->former.empty()));
+  });
+}
+
+bool Cluster::serving() const {
+  return std::any_of(members_.begin(), members_.end(), [&](const auto& m) { return lives(*m) && m->serving; });
+}
+
+bool Cluster::at_rest() const {
+  if (!scheduler()->everybody_waits()) return false;
+  for (const auto& m : members_) {
+    for (uint32_t i = 0; i < m->frames; i++) {
+      const LineState& s = LineAccess::state(m->node->line(i));
+      if (s.op != LineOp::kIdle || s.parked_count) return false;
+    }
+    if (m->node->held().request_slots > 0) return false;
+  }
+  return true;
+}
+
+void Cluster::check_rest() const {
+  for (const auto& m : members_) {
+    const Held held = m->node->held();
+    if (held.shared || held.exclusive || held.operations || held.parked || held.holds || held.request_slots ||
+        held.sessions != 1)
+      object(
+          Checker::kLeaks,
+          "node %d at rest: %u shared and %u exclusive latches, %u operations, %u parked, %u holds, %u request slots, "
+          "%u sessions",
+          m->id.value, held.shared, held.exclusive, held.operations, held.parked, held.holds, held.request_slots,
+          held.sessions);
+    uint32_t published = 0;
+    for (const Line* line : m->directory.lines) published += line != nullptr;
+    if (published != held.pages || published + m->free.size() != m->frames)
+      object(Checker::kLeaks, "node %d at rest: %u lines published, %u with pages, %zu of %u frames free", m->id.value,
+             published, held.pages, m->free.size(), m->frames);
+  }
+  for (int page = 0; page < options_.pages; page++) {
+    const uint64_t word = pool_->peek_latch(Directory::page(page)).raw;
+    uint64_t sum = 0;
+    for (const auto& m : members_)
+      if (const Line* line = m->directory.lines[size_t(page)]) {
+        sum += line->memo() == Memo::kShared ? LatchWord::add_reader(m->id) : 0;
+        sum += line->memo() == Memo::kModified ? LatchWord::owned_by(m->id).raw : 0;
+      }
+    if (word != sum)
+      object(Checker::kRest, "page %d: the latch word is %llx, the memos sum up to %llx", page, printable(word),
+             printable(sum));
+  }
+}
+
+void Cluster::check_left() const {
+  const auto last = std::count_if(members_.begin(), members_.end(), [](const auto& m) { return m->last; });
+  if (last != 1) object(Checker::kLeaks, "%d nodes left as the last", int(last));
+  for (const auto& m : members_) {
+    const Held held = m->node->held();
+    if (held.pages || held.sessions || held.exclusive || held.shared)
+      object(Checker::kLeaks, "node %d left with %u pages, %u sessions", m->id.value, held.pages, held.sessions);
+  }
+  for (int page = 0; page < options_.pages; page++) {
+    if (const uint64_t word = pool_->peek_latch(Directory::page(page)).raw)
+      object(Checker::kRest, "page %d: all have left, and the latch word is %llx", page, printable(word));
+    uint64_t value;
+    memcpy(&value, pool_->at(pool_->page_address(Directory::page(page))), sizeof value);
+    if (value != oracle_.value(page))
+      object(Checker::kLastWrite, "page %d: all have left, and the pool says %llu instead of %llu", page,
+             printable(value), printable(oracle_.value(page)));
+  }
+}
+
+void Cluster::check_refuses() const {
+  Problem problem;
+  auto again = Pool::open({.path = path_.c_str(), .identity = "sim=1\n"}, &problem);
+  if (again.ok() || again.error() != Errc::kFenced)
+    object(Checker::kFence, "a pool where a node died is opened again: %s", problem.text);
+}
+
+// Who stood still meanwhile, or died, is not to blame, and neither is who waited for him.
+uint64_t Cluster::allowed_ns(const Waiting& w) const {
+  uint64_t ns = options_.fairness_ns_max();
+  for (int n = 0; n < options_.nodes; n++) ns += scheduler()->paused_ns(n, w.since, scheduler()->now());
+  if (options_.crash_node >= 0) ns += kFenceNsMax + options_.orphaned_ns + kSliceNsMax;
+  return ns;
+}
+
+void Cluster::check_waits() {
+  const uint64_t now = scheduler()->now();
+  if (fenced() && fenced_ns_ == 0) fenced_ns_ = now;
+  uint64_t paused = 0;
+  for (int n = 0; n < options_.nodes; n++)
+    if (crashed(n)) {
+      const uint64_t since = scheduler()->crashed_ns(n);
+      for (int k = 0; k < options_.nodes; k++) paused += scheduler()->paused_ns(k, since, now);
+      if (!fenced() && now > since + kFenceNsMax + paused)
+        object(Checker::kFence, "node %d crashed at %llu ns, and the pool is not fenced", n, printable(since));
+    }
+  for (const auto& w : waiting_) {
+    if (w->since == 0 || crashed(int(&w - waiting_.data()) / options_.threads)) continue;
+    if (fenced_ns_ && now > std::max(w->since, fenced_ns_) + kSliceNsMax + paused)
+      object(Checker::kFence, "a wait goes on, long after the pool was fenced");
+    if (now - w->since > allowed_ns(*w))
+      object(Checker::kFairness, "fiber %d has waited for a latch for %llu us", int(&w - waiting_.data()),
+             printable((now - w->since) / 1000));
+  }
+}
+
+void Cluster::waited(Waiting& w, bool is_fenced) {
+  const uint64_t now = scheduler()->now();
+  const uint64_t ns = now - w.since;
+  if (is_fenced || fenced_ns_) {
+    w.since = 0;
+    return;
+  }
+  if (ns > allowed_ns(w)) object(Checker::kFairness, "a latch was waited for for %llu us", printable(ns / 1000));
+  uint64_t paused = 0;
+  for (int n = 0; n < options_.nodes; n++) paused += scheduler()->paused_ns(n, w.since, now);
+  if (options_.crash_node < 0) longest_wait_ns_ = std::max(longest_wait_ns_, ns - std::min(ns, paused));
+  w.since = 0;
+}
+
+// Checker 10: what leaves is in the log that is flushed.
+void Cluster::about_to(const Op& op) {
+  if (op.verb != Verb::kWrite || !options_.lazy_log || scheduler()->node() < 0) return;
+  const Member& m = *members_[size_t(scheduler()->node())];
+  const auto* from = static_cast<const std::byte*>(op.local);
+  const auto frame = uint32_t((from - m.node->frame(0u)) / int64_t{kPageSize});
+  const Lsn lsn = m.node->line(frame).lsn();
+  if (lsn.value > m.horizon.flushed_lsn)
+    object(Checker::kLog, "page %d leaves node %d at log position %llu, flushed is %llu",
+           Directory::index_of(m.node->line(frame).page()), m.id.value, printable(lsn.value),
+           printable(m.horizon.flushed_lsn));
+}
+
+}  // namespace sim

@@ -1,0 +1,244 @@
+#include "cluster.hpp"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "user.hpp"
+
+namespace sim {
+namespace {
+
+constexpr uint32_t kServeMs = 20;
+constexpr int kTriesForFrame = 20;
+constexpr uint64_t kUs = 1'000;
+
+uint32_t sessions_of(const Options& o) { return uint32_t(o.threads) + 1; }
+ArenaSpec arena_spec(const Options& o) {
+  return {.frames = uint32_t(o.frames), .sessions_max = sessions_of(o), .private_bytes = 4096};
+}
+
+// One for the process; empty when no run is under way.
+const std::string& directory() {
+  static const std::string made = [] {
+    std::string name = "/dev/shm/gcl-sim-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) perror(name.c_str()), abort();
+    atexit([] { std::filesystem::remove_all(directory()); });
+    return name;
+  }();
+  return made;
+}
+
+}  // namespace
+
+// --- a node's page directory
+// ---------------------------------------------------------------------------------------------
+
+Line* Member::line(Session& session, int page) {
+  for (int i = 0; i < kTriesForFrame; i++) {
+    if (Line* there = directory.lines[size_t(page)]) return there;
+    if (directory.coming[size_t(page)]) {
+      scheduler()->sleep(kUs);
+    } else if (!free.empty()) {
+      Line& line = node->line(free.back());
+      free.pop_back();
+      directory.coming[size_t(page)] = true;
+      session.assign(line, Directory::page(page));
+      directory.lines[size_t(page)] = &line;
+      directory.coming[size_t(page)] = false;
+      return &line;
+    } else if (!evict(session, int(scheduler()->random().below(directory.lines.size())))) {
+      scheduler()->sleep(kUs);
+    }
+  }
+  return nullptr;
+}
+
+bool Member::evict(Session& session, int page) {
+  Line* line = directory.lines[size_t(page)];
+  if (!line || !session.try_evict(*line, Directory::page(page))) return false;
+  directory.lines[size_t(page)] = nullptr;
+  session.finish_evict(*line);
+  free.push_back(node->index_of(*line));
+  return true;
+}
+
+// --- the cluster
+// ---------------------------------------------------------------------------------------------------------
+
+Cluster::Cluster(const Options& o) : options_(o), path_(directory() + "/pool"), oracle_(o.pages) {
+  PoolSpec spec{.nodes_max = uint32_t(o.nodes), .memory_nodes = 2, .identity = "sim=1\n"};
+  spec.region_bytes[kRegionPages] = uint64_t(o.pages) * kPageSize;
+  spec.further_pages_bytes = uint64_t(o.pages) * kPageSize;
+  Problem problem;
+  auto made = Pool::create({.path = path_.c_str(), .identity = "sim=1\n"}, spec, &problem);
+  if (!made) fprintf(stderr, "%s\n", problem.text), abort();
+  pool_ = made.take();
+  for (int n = 0; n < o.nodes; n++) members_.push_back(std::make_unique<Member>(n, o));
+  for (int i = 0; i < o.nodes * o.threads; i++) waiting_.push_back(std::make_unique<Waiting>());
+  verb_observer = this;
+}
+
+Cluster::~Cluster() {
+  verb_observer = nullptr;
+  members_.clear();
+  pool_.reset();
+  for (const auto& file : std::filesystem::directory_iterator(directory())) std::filesystem::remove(file);
+}
+
+// Files are the machine's: a join happens at once.
+bool Cluster::join(Member& m) {
+  Scheduler::Calm calm(*scheduler());
+  Problem problem;
+  auto joined = Node::join(*pool_, m.id, arena_spec(options_), &problem);
+  if (!joined) {
+    const bool refused = joined.error() == Errc::kFenced && options_.crash_node >= 0;
+    if (!refused) object(Checker::kProgress, "node %d cannot join: %s", m.id.value, problem.text);
+    return false;
+  }
+  if (m.node) m.former.push_back(std::move(m.node));
+  m.node = joined.take();
+  m.node->set_upcalls(&m.directory, &m.horizon);
+  m.node->set_local_turns_max(mutation == Mutation::kNoTurnLimit ? ~0u : options_.gamma);
+  pool_->table().node[m.id.value].pid.store(kFirstPid + m.id.value);
+  m.horizon.lazy = options_.lazy_log;
+  m.left = false;
+  m.free.clear();
+  for (uint32_t i = 0; i < m.frames; i++) m.free.push_back(i);
+  std::fill(m.directory.lines.begin(), m.directory.lines.end(), nullptr);
+  for (auto& other : members_)
+    if (other->node && other != members_[m.id.value])
+      other->node->share_mapping(*m.node), m.node->share_mapping(*other->node);
+  return true;
+}
+
+void Cluster::start() {
+  for (auto& m : members_)
+    if (!join(*m)) abort();
+  for (auto& m : members_) {
+    const int number = m->id.value, lives = number == options_.leaver ? 2 : 1;
+    m->serving = true;
+    m->users = options_.threads;
+    scheduler()->spawn(number, [this, &m = *m, lives] { serve(m, lives); });
+    if (options_.lazy_log) scheduler()->spawn(number, [this, &m = *m] { write_log(m); });
+    for (int t = 0; t < options_.threads; t++)
+      scheduler()->spawn(number, [this, &m = *m, t] {
+        if (hogs(m))
+          User(*this, m, t).hog(*members_[size_t(options_.victim)]);
+        else
+          User(*this, m, t).work(options_.operations);
+        m.users--;
+      });
+  }
+  if (options_.noise || mutation == Mutation::kResend) scheduler()->spawn(Scheduler::kNobody, [this] { disturb(); });
+}
+
+// The worker, which is the postmaster, too: of one life after the other.
+void Cluster::serve(Member& m, int lives) {
+  for (int life = 1;; life++) {
+    const bool last_life = life == lives;
+    {
+      Session session(*m.node, SessionId{uint16_t(options_.threads)}, nullptr);
+      while (!closing_ && (last_life || m.users > 0))
+        if (!session.serve(kServeMs)) return void(m.serving = false);
+      Problem problem;
+      const Status left = m.node->leave(session, &m.last, &problem);
+      if (!left && left.error() != Errc::kFenced)
+        object(Checker::kProgress, "node %d cannot leave: %s", m.id.value, problem.text);
+      if (!left) return void(m.serving = false);
+    }
+    m.left = true;
+    if (closing_ || last_life) return void(m.serving = false);
+    scheduler()->sleep(scheduler()->random().below(2'000 * kUs));
+    if (!join(m)) return void(m.serving = false);
+    m.users = options_.threads;
+    for (int t = 0; t < options_.threads; t++)
+      scheduler()->spawn(m.id.value, [this, &m, t] {
+        User(*this, m, t).work(options_.operations / 2);
+        m.users--;
+      });
+  }
+}
+
+void Cluster::write_log(Member& m) {
+  while (m.serving) {
+    scheduler()->sleep(scheduler()->random().between(20 * kUs, 400 * kUs));
+    if (m.horizon.wanted <= m.horizon.flushed_lsn) continue;
+    const uint64_t end = m.horizon.written;
+    scheduler()->sleep(scheduler()->random().between(10 * kUs, 200 * kUs));
+    m.horizon.flushed_lsn = end;
+    if (!m.left) m.node->ring();
+  }
+}
+
+ArenaHeader& Cluster::arena(Member& m) const {
+  return *reinterpret_cast<ArenaHeader*>(m.node->private_memory() - arena_layout(arena_spec(options_)).private_at);
+}
+
+// What may happen at any time and says nothing: rings nobody rang, hints that promise nothing, wake-ups.
+void Cluster::disturb() {
+  Random& random = scheduler()->random();
+  while (!closing_) {
+    scheduler()->sleep(random.between(2 * kUs, 100 * kUs));
+    Member& m = *members_[random.below(members_.size())];
+    if (m.left || !lives(m)) continue;
+    ArenaHeader& there = arena(m);
+    const uint64_t peer = random.below(members_.size());
+    switch (random.below(4)) {
+      case 0:
+        there.inbox_peers.fetch_or(uint64_t{1} << peer);
+        break;
+      case 1:
+        there.inbox[peer].words_set.fetch_or(1);
+        break;
+      case 2:
+        ring(there);
+        break;
+      case 3: {
+        auto* slots = PeerArena::alias(there);
+        RequestSlot* slot = slots->slot(uint32_t(random.below(sessions_of(options_) * kSlotsPerSession)));
+        slot->bell.fetch_add(1);
+        scheduler()->wake(&slot->bell, 1);
+        delete slots;
+        break;
+      }
+    }
+    if (mutation != Mutation::kResend) continue;
+    Member& asker = *members_[peer];
+    for (uint32_t i = 0; i < asker.frames && lives(asker); i++)
+      if (!LineAccess::state(asker.node->line(i)).waiting.empty()) resend(asker, asker.node->line(i));
+  }
+}
+
+void Cluster::resend(Member& asker, const Line& line) {
+  std::unique_ptr<PeerArena> mine(PeerArena::alias(arena(asker)));
+  for (uint32_t s = 0; s < sessions_of(options_) * kSlotsPerSession; s++) {
+    RequestSlot& slot = *mine->slot(s);
+    if (slot.state.load() != SlotState::kWaiting || slot.line.load() != asker.node->index_of(line)) continue;
+    for (NodeSet left = LineAccess::state(line).waiting; !left.empty(); left = left.without(left.first())) {
+      ArenaHeader& there = arena(*members_[left.first().value]);
+      Inbox& inbox = there.inbox[asker.id.value];
+      inbox.bits[s / 64].fetch_or(uint64_t{1} << s % 64);
+      inbox.words_set.fetch_or(uint64_t{1} << s / 64);
+      there.inbox_peers.fetch_or(NodeSet::of(asker.id).bits);
+      ring(there);
+    }
+  }
+}
+
+uint64_t Cluster::count(Counter c) const {
+  uint64_t sum = 0;
+  auto add = [&](const Node& node) {
+    for (uint16_t s = 0; s < node.sessions_max(); s++) sum += node.counters(SessionId{s}).get(c);
+  };
+  for (const auto& m : members_) {
+    add(*m->node);
+    for (const auto& former : m->former) add(*former);
+  }
+  return sum;
+}
+
+}  // namespace sim

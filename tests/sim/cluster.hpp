@@ -1,0 +1,131 @@
+// Cluster: the product's nodes over one pool, in one process, and around each what bufmgr and PostgreSQL are to it: a
+// page directory, a log, a worker, users.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coherence/member/arena.hpp"
+#include "coherence/node.hpp"
+#include "coherence/session.hpp"
+#include "options.hpp"
+#include "oracle.hpp"
+#include "seams.hpp"
+
+namespace coherence {
+
+// What tests may see of a line.
+struct LineAccess {
+  static const LineState& state(const Line& line) { return line.state_; }
+};
+
+}  // namespace coherence
+
+namespace sim {
+
+using namespace coherence;  // NOLINT: the simulator speaks of nothing else
+
+class Directory final : public FrameDirectory {
+ public:
+  explicit Directory(int pages) : lines(size_t(pages)), coming(size_t(pages)) {}
+  Line* find(PageId page) noexcept override { return lines[size_t(index_of(page))]; }
+  static PageId page(int index) { return PageId::at(MemoryNodeId{uint8_t(index % 2)}, uint64_t(index / 2)); }
+  static int index_of(PageId page) { return int(page.number()) * 2 + page.node().value; }
+
+  std::vector<Line*> lines;
+  std::vector<bool> coming;  // somebody is about to publish a line
+};
+
+class Horizon final : public LogHorizon {
+ public:
+  Lsn flushed() noexcept override { return {lazy && mutation != Mutation::kLogIgnored ? flushed_lsn : ~uint64_t{0}}; }
+  void request_flush(Lsn lsn) noexcept override { wanted = lsn.value > wanted ? lsn.value : wanted; }
+  bool lazy = false;
+  uint64_t written = 0, wanted = 0, flushed_lsn = 0;
+};
+
+// A process's wish to leave its waits.
+class Chance final : public Interrupts {
+ public:
+  explicit Chance(uint32_t one_in) : one_in_(one_in) {}
+  bool pending() noexcept override { return scheduler()->random().one_in(one_in_); }
+
+ private:
+  uint32_t one_in_;
+};
+
+// One node, over its lives.
+struct Member {
+  Member(int number, const Options& o) : id{uint8_t(number)}, directory(o.pages), frames(uint32_t(o.frames)) {}
+  // The page's line, published; null: no frame can be had now.
+  Line* line(Session&, int page);
+  bool evict(Session&, int page);
+
+  NodeId id;
+  Directory directory;
+  Horizon horizon;
+  uint32_t frames;
+  std::unique_ptr<Node> node;                 // of this life
+  std::vector<std::unique_ptr<Node>> former;  // their memory may still be looked at
+  std::vector<uint32_t> free;
+  int users = 0;  // at work
+  bool serving = false, left = false, last = false;
+};
+
+class Cluster final : public VerbObserver {
+ public:
+  explicit Cluster(const Options&);
+  ~Cluster() override;
+  Cluster(const Cluster&) = delete;
+
+  void start();                      // spawns everybody
+  bool working() const;              // users of living nodes are at work
+  bool serving() const;              // workers of living nodes are
+  void close() { closing_ = true; }  // workers leave the pool
+
+  bool crashed(int n) const { return scheduler()->crashed(n); }
+  bool fenced() const { return members_[0]->node->fenced(); }
+  // Nothing is under way but waiting for work.
+  bool at_rest() const;
+  // Checkers 4 and 6.
+  void check_rest() const;
+  void check_left() const;
+  // Checker 8: nobody may join a pool where somebody died.
+  void check_refuses() const;
+  // Checkers 5 and 8, of who waits now.
+  void check_waits();
+
+  uint64_t count(Counter) const;  // over all nodes and lives
+  Oracle& oracle() { return oracle_; }
+  uint64_t longest_wait_ns() const { return longest_wait_ns_; }
+
+ private:
+  friend class User;
+  struct Waiting {
+    uint64_t since = 0;  // 0: does not
+  };
+  bool join(Member&);  // false: the pool is fenced
+  void serve(Member&, int lives);
+  void write_log(Member&);
+  void disturb();
+  void resend(Member& asker, const Line& line);
+  void about_to(const Op&) override;
+  void waited(Waiting&, bool fenced);
+  uint64_t allowed_ns(const Waiting&) const;
+  ArenaHeader& arena(Member&) const;
+  bool hogs(const Member& m) const { return options_.victim >= 0 && m.id.value != options_.victim; }
+  bool lives(const Member& m) const { return !crashed(m.id.value); }
+
+  const Options& options_;
+  std::string path_;
+  std::unique_ptr<Pool> pool_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<std::unique_ptr<Waiting>> waiting_;  // of each user
+  Oracle oracle_;
+  bool closing_ = false;
+  uint64_t fenced_ns_ = 0, longest_wait_ns_ = 0;
+};
+
+}  // namespace sim

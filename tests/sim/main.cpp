@@ -1,0 +1,92 @@
+// sim: runs one seed, or many.
+//   sim --seed 17 [--nodes 5] [--mutation NAME] ...    one run; what a failed test prints
+//   sim --seeds 1000 5000                              1000 to 4999, and what they came to
+//   sim --mutations 40                                 which checker sees which mutation, alone, in how many seeds
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "coherence/stats/counters.hpp"
+#include "run.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int one(const sim::Options& o) {
+  const sim::Outcome out = sim::run(o);
+  printf("%s\n%d nodes of %d users, %d pages in %d frames, gamma %u, grain %u%s\n", sim::command_of(o).c_str(), o.nodes,
+         o.threads, o.pages, o.frames, o.gamma, o.pace.grain, out.fenced ? "; fenced" : "");
+  printf(
+      "%lu sections, %lu yields, %lu switches in %.1f ms of virtual time; longest wait %lu of %lu us; trace %016lx\n",
+      out.sections, out.yields, out.switches, double(out.virtual_ns) / 1e6, out.longest_wait_ns / 1000,
+      out.allowed_wait_ns / 1000, out.hash);
+  if (o.trace)
+    for (int c = 0; c < coherence::kCounters; c++)
+      printf("%20s %lu\n", coherence::counter_name(coherence::Counter(c)), out.counters[size_t(c)]);
+  if (out.failed) printf("FAILED: %s: %s\n", sim::checker_name(out.checker), out.text.c_str());
+  return out.failed ? 1 : 0;
+}
+
+int many(uint64_t from, uint64_t to) {
+  const auto begin = Clock::now();
+  uint64_t sections = 0, yields = 0, fenced = 0, failed = 0, most_yields = 0, longest_ns = 0;
+  double worst = 0;
+  for (uint64_t seed = from; seed < to; seed++) {
+    const sim::Options o = sim::options_of(seed);
+    const sim::Outcome out = sim::run(o);
+    sections += out.sections;
+    yields += out.yields;
+    fenced += out.fenced;
+    most_yields = std::max(most_yields, out.yields);
+    longest_ns = std::max(longest_ns, out.virtual_ns);
+    worst = std::max(worst, double(out.longest_wait_ns) / double(out.allowed_wait_ns));
+    if (!out.failed) continue;
+    failed++;
+    printf("FAILED: %s: %s\n  %s\n", sim::checker_name(out.checker), out.text.c_str(), sim::command_of(o).c_str());
+    fflush(stdout);
+  }
+  printf(
+      "%lu seeds, %lu failed, %lu fenced; %lu sections, %lu yields (at most %lu in a run, and %.0f ms of virtual "
+      "time), "
+      "%.1f s; the longest wait was %.0f%% of its bound\n",
+      to - from, failed, fenced, sections, yields, most_yields, double(longest_ns) / 1e6,
+      std::chrono::duration<double>(Clock::now() - begin).count(), worst * 100);
+  return failed ? 1 : 0;
+}
+
+int mutations(uint64_t seeds) {
+  for (int m = 1; m < int(sim::Mutation::kCount); m++) {
+    printf("%-22s", sim::mutation_name(sim::Mutation(m)));
+    for (int c = 1; c <= int(sim::kLastChecker); c++) {
+      uint64_t seed = 0;
+      for (; seed < seeds; seed++) {
+        sim::Options o = sim::options_of(seed);
+        o.mutation = sim::Mutation(m);
+        o.checkers = sim::only(sim::Checker(c));
+        if (sim::Checker(c) != sim::Checker::kFence) o.crash_node = -1;
+        if (sim::run(o).failed) break;
+      }
+      if (seed < seeds) printf("  %s@%lu", sim::checker_name(sim::Checker(c)), seed);
+      fflush(stdout);
+    }
+    printf("\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count == 4 && strcmp(words[1], "--seeds") == 0)
+    return many(strtoull(words[2], nullptr, 0), strtoull(words[3], nullptr, 0));
+  if (count == 3 && strcmp(words[1], "--mutations") == 0) return mutations(strtoull(words[2], nullptr, 0));
+  sim::Options o;
+  if (count > 1 && sim::parse(count - 1, words + 1, &o)) return one(o);
+  fprintf(stderr,
+          "usage: sim --seed N [--nodes N ...] [--mutation NAME] [--trace]\n       sim --seeds FROM TO\n       sim "
+          "--mutations SEEDS\n");
+  return 2;
+}

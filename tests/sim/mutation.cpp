@@ -1,0 +1,189 @@
+#include "mutation.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "coherence/latch/latch_word.hpp"
+#include "coherence/line/line_machine.hpp"
+#include "coherence/transport/memory.hpp"
+#include "scheduler.hpp"
+
+namespace coherence {
+
+// The product's: line_machine.cpp is compiled with its name changed.
+Actions product_step(LineState& state, NodeId self, const Event& event);
+
+}  // namespace coherence
+
+namespace sim {
+
+Mutation mutation = Mutation::kNone;
+
+namespace {
+
+using namespace coherence;
+
+uint64_t added_bits[kNodesMax];  // kTransientBits: what node n's next downgrade adds for who asked
+
+bool sometimes(uint64_t one_in) { return scheduler() && scheduler()->random().one_in(one_in); }
+
+void drop_replies(Actions& a, ReplyKind kind) {
+  int kept = 0;
+  for (int i = 0; i < a.reply_count; i++)
+    if (a.replies[i].kind != kind) a.replies[kept++] = a.replies[i];
+  a.reply_count = uint8_t(kept);
+}
+
+// Grants at once what is granted after the batch.
+void grant_first(const LineState& s, LineOp before, LineOp op, ReplyKind kind, Actions& a) {
+  if (before == op) drop_replies(a, kind);
+  if (s.op == op && before != op) a.replies[a.reply_count++] = {s.serving, kind};
+}
+
+void transient_bits(const LineState& s, NodeId self, Actions& a) {
+  if (a.post == Post::kProbe) a.post = Post::kAddReader;
+  if (a.post == Post::kDowngrade) added_bits[self.value] = LatchWord::add_reader(NodeId{s.serving.from});
+}
+
+Actions mutated_step(LineState& s, NodeId self, Event e) {
+  const LineOp before = s.op;
+  const LatchWord old{e.old};
+  if (mutation == Mutation::kFalseGrant && e.kind == Event::Kind::kBatchDone && before == LineOp::kWritePosted &&
+      !old.has_holder())
+    e.old = 0;
+  if (mutation == Mutation::kNoAging) e.request.priority = uint8_t(255 - e.request.priority);
+  Actions a = product_step(s, self, e);
+  switch (mutation) {
+    case Mutation::kForwardFirst:
+      grant_first(s, before, LineOp::kHandOverPosted, ReplyKind::kGrantM, a);
+      break;
+    case Mutation::kDowngradeFirst:
+      grant_first(s, before, LineOp::kDowngradePosted, ReplyKind::kGrantS, a);
+      break;
+    case Mutation::kTransientBits:
+      transient_bits(s, self, a);
+      break;
+    case Mutation::kGrantLost:
+      if (sometimes(20)) drop_replies(a, ReplyKind::kGrantM);
+      break;
+    case Mutation::kKeptShare:
+      if (before == LineOp::kInvalidatePosted) s.memo = Memo::kShared;
+      break;
+    case Mutation::kLatchKept:
+      if (before == LineOp::kInvalidatePosted && sometimes(8)) a.latch = LatchEnd::kKeep;
+      break;
+    case Mutation::kPageStolen:
+      if (a.finished && e.kind == Event::Kind::kReply && a.latch == LatchEnd::kToCaller) a.latch = LatchEnd::kRelease;
+      break;
+    default:
+      break;
+  }
+  return a;
+}
+
+// Done by nobody's fiber, some time from now.
+void later(const Op& op, std::byte* base) {
+  scheduler()->spawn(Scheduler::kNobody, [op, base] {
+    scheduler()->sleep(scheduler()->random().between(1'000, 30'000));
+    auto* there = base + op.at.offset();
+    if (op.verb == Verb::kFaa)
+      *reinterpret_cast<uint64_t*>(there) += op.operand;
+    else
+      memcpy(there, op.local, op.bytes);
+  });
+}
+
+bool hands_over(const Op& op) {
+  NodeId self{uint8_t(scheduler()->node())};
+  for (uint8_t n = 0; n < kNodesMax; n++)
+    if (op.operand == LatchWord::hand_over(self, NodeId{n})) return true;
+  return false;
+}
+
+// The batch's, of which this is a WRITE: its last operation is the atomic.
+const Op* atomic_of(const Batch& batch) {
+  const Op& last = batch.op(batch.size() - 1);
+  return last.verb == Verb::kFaa ? &last : nullptr;
+}
+
+}  // namespace
+
+void begin_mutation(Mutation m) {
+  mutation = m;
+  std::fill(std::begin(added_bits), std::end(added_bits), 0);
+}
+
+const char* mutation_name(Mutation m) {
+  static constexpr const char* kNames[] = {
+      "none",       "forward-first",  "downgrade-first", "false-grant",   "transient-bits",
+      "grant-lost", "kept-share",     "latch-kept",      "page-stolen",   "no-aging",
+      "double-add", "errors-ignored", "released-use",    "no-write-back", "freed-before-written",
+      "lost-wish",  "nobody-watches", "no-turn-limit",   "resend",        "log-ignored"};
+  static_assert(sizeof kNames / sizeof kNames[0] == size_t(Mutation::kCount));
+  return kNames[int(m)];
+}
+
+Mutation mutation_of(const std::string& name) {
+  for (int m = 0; m < int(Mutation::kCount); m++)
+    if (name == mutation_name(Mutation(m))) return Mutation(m);
+  return Mutation::kCount;
+}
+
+int verb_order(const Batch& batch, int i) {
+  if (mutation != Mutation::kFreedBeforeWritten || !atomic_of(batch)) return i;
+  return i == 0 ? batch.size() - 1 : i - 1;
+}
+
+bool mutate_verb(const Batch& batch, Op& op, std::byte* base) {
+  if (mutation == Mutation::kNone || !scheduler() || scheduler()->node() < 0) return false;
+  const NodeId self{uint8_t(scheduler()->node())};
+  auto* const word = reinterpret_cast<uint64_t*>(base + op.at.offset());
+  switch (mutation) {
+    case Mutation::kDoubleAdd:
+      if (op.verb != Verb::kFaa || op.operand != LatchWord::drop_reader(self)) return false;
+      op.old = *word;
+      later(op, base);
+      return true;
+    case Mutation::kErrorsIgnored:
+      if (op.verb != Verb::kCas || !sometimes(20)) return false;
+      op.old = op.expect;
+      return true;
+    case Mutation::kReleasedBeforeUse:
+      if (op.verb != Verb::kWrite) return false;
+      later(op, base);
+      return true;
+    case Mutation::kNoWriteBack: {
+      const Op* atomic = op.verb == Verb::kWrite ? atomic_of(batch) : nullptr;
+      return atomic && hands_over(*atomic);
+    }
+    case Mutation::kLostWish:
+      if (op.verb != Verb::kFaa || op.operand != LatchWord::add_reader(self) || !LatchWord{*word}.has_holder())
+        return false;
+      op.old = *word;
+      return true;
+    case Mutation::kTransientBits:
+      if (op.verb != Verb::kFaa) return false;
+      if (op.operand == LatchWord::add_reader(self) && LatchWord{*word}.has_holder()) {
+        Op back = op;
+        back.operand = LatchWord::drop_reader(self);
+        later(back, base);
+      }
+      if (op.operand == LatchWord::downgrade(self)) op.operand += std::exchange(added_bits[self.value], 0);
+      return false;
+    default:
+      return false;
+  }
+}
+
+}  // namespace sim
+
+namespace coherence {
+
+Actions step(LineState& state, NodeId self, const Event& event) {
+  if (sim::mutation == sim::Mutation::kNone) return product_step(state, self, event);
+  return sim::mutated_step(state, self, event);
+}
+
+}  // namespace coherence

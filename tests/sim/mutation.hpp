@@ -1,0 +1,54 @@
+// The protocol, broken on purpose: each mutation breaks one rule around the product's code, and a checker must see it.
+// Most of them stand between the product and its own step(); the rest between a batch and its verbs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace coherence {
+class Batch;
+struct Op;
+}  // namespace coherence
+
+namespace sim {
+
+// Numbers in brackets: the defect of SELCC's code (selcc-notes 1.3) of that kind.
+enum class Mutation : uint8_t {
+  kNone,
+  // between the driver and step():
+  kForwardFirst,    // [2] M is granted before the word is settled
+  kDowngradeFirst,  // [3] S is granted before the word is settled
+  kFalseGrant,      // [2] a CAS that failed on readers counts as a grant
+  kTransientBits,   // [3] a failed reader takes its bit back while it asks; the holder adds it
+  kGrantLost,       // [1] a page that is sent does not arrive, and nobody hears of it
+  kKeptShare,       // a share is given up in the word, and still used
+  kLatchKept,       // a served line stays latched
+  kPageStolen,      // a grant arrives without the latch
+  kNoAging,         // who was refused more often goes last
+  // between a batch and its verbs:
+  kDoubleAdd,           // [4] a share is dropped after the operation that drops it
+  kErrorsIgnored,       // [5] a CAS that was never done counts as done
+  kReleasedBeforeUse,   // [6] bytes are taken from the frame when it has been given away
+  kNoWriteBack,         // [9] M to M leaves the pool as it was
+  kFreedBeforeWritten,  // the word first, then the bytes
+  kLostWish,            // a failed reader's bit is not there
+  // around it:
+  kNobodyWatches,  // [9] the death of a node is not looked for
+  kNoTurnLimit,    // gamma without an end
+  kResend,         // a request that is not answered yet is sent again: nobody here does that, since nobody would notice
+  kLogIgnored,     // a page leaves before its log
+  kCount,
+};
+const char* mutation_name(Mutation);
+Mutation mutation_of(const std::string& name);  // kCount: there is none
+
+extern Mutation mutation;  // of the run under way
+void begin_mutation(Mutation);
+
+// Which operation of a batch runs as number `i`.
+int verb_order(const coherence::Batch&, int i);
+// Whether the verb was dealt with here.
+bool mutate_verb(const coherence::Batch&, coherence::Op&, std::byte* base);
+
+}  // namespace sim

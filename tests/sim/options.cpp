@@ -1,0 +1,150 @@
+#include "options.hpp"
+
+#include <cstdlib>
+#include <functional>
+
+#include "random.hpp"
+
+namespace sim {
+namespace {
+
+constexpr uint64_t kUs = 1'000;
+constexpr int kNodesMax = 58;
+
+struct Named {
+  const char* name;
+  std::function<void(Options&, uint64_t)> set;
+  std::function<uint64_t(const Options&)> get;
+};
+
+// What the command line may decide.
+const std::vector<Named>& named() {
+#define GCL_OPTION(name, field)                                           \
+  {                                                                       \
+    name, [](Options& o, uint64_t v) { o.field = decltype(o.field)(v); }, \
+        [](const Options& o) { return uint64_t(o.field); }                \
+  }
+  static const std::vector<Named> all = {
+      GCL_OPTION("nodes", nodes),
+      GCL_OPTION("threads", threads),
+      GCL_OPTION("pages", pages),
+      GCL_OPTION("frames", frames),
+      GCL_OPTION("operations", operations),
+      GCL_OPTION("gamma", gamma),
+      GCL_OPTION("writes", writes_percent),
+      GCL_OPTION("grain", pace.grain),
+      GCL_OPTION("crash-node", crash_node),
+      GCL_OPTION("crash-point", crash_point),
+      GCL_OPTION("orphaned-ns", orphaned_ns),
+      GCL_OPTION("interrupts", interrupt_one_in),
+      GCL_OPTION("pauses", pauses),
+      GCL_OPTION("leaver", leaver),
+      GCL_OPTION("victim", victim),
+      GCL_OPTION("checkers", checkers),
+  };
+#undef GCL_OPTION
+  return all;
+}
+
+}  // namespace
+
+Options options_of(uint64_t seed) {
+  Options o;
+  o.seed = seed;
+  Random r(Random::mix(seed + 1));
+  const bool many = seed % 25 == 24;  // as many nodes as there can be, and less of everything else
+  o.nodes = many ? int(r.between(30, kNodesMax)) : int(r.between(2, 6));
+  o.threads = int(many ? r.between(1, 2) : r.between(1, 4));
+  o.pages = int(r.between(1, 6));
+  o.frames = int(r.between(1, uint64_t(o.pages)));
+  o.operations = many ? 4 : int(r.between(20, 60));
+  o.gamma = uint32_t(r.one_in(2) ? 16 : r.between(1, 8));
+  o.writes_percent = uint32_t(r.between(5, 80));
+  o.think_ns_max = r.one_in(2) ? 1'000 : 8'000;
+  o.lazy_log = r.one_in(3);
+  o.holds = r.one_in(3);
+  o.two_pages = r.one_in(3);
+  o.interrupt_one_in = r.one_in(3) ? uint32_t(r.between(5, 50)) : 0;
+  o.noise = r.one_in(3);
+
+  static constexpr uint32_t kGrains[] = {1, 3, 10, 40};
+  o.pace.grain = kGrains[r.below(4)];
+  o.pace.step_ns_max = r.one_in(2) ? 100 : 1'000;
+  o.pace.verb_ns_max = r.one_in(2) ? 300 : 5'000;
+  o.pace.wake_ns_max = r.one_in(2) ? 2 * kUs : 50 * kUs;
+  o.pace.stall_one_in = r.one_in(2) ? uint32_t(r.between(200, 5'000)) : 0;
+  o.pace.stall_ns_max = r.one_in(2) ? 20 * kUs : 2'000 * kUs;
+  o.pace.spurious_one_in = r.one_in(3) ? 8 : 0;
+
+  if (!many && r.one_in(6)) {  // nobody is slow, and nobody dies: only the rules decide how long he waits
+    o.victim = int(r.below(uint64_t(o.nodes)));
+    o.operations = 10;
+    o.pace.stall_one_in = 0;
+    return o;
+  }
+  if (r.one_in(4)) {
+    o.slow_node = int(r.below(uint64_t(o.nodes)));
+    o.slow_times = uint32_t(r.between(2, 20));
+  }
+  if (r.one_in(4)) {
+    o.pauses = int(r.between(1, 5));
+    o.pause_ns_max = 20'000 * kUs;
+  }
+  if (r.one_in(5)) o.leaver = int(r.below(uint64_t(o.nodes)));
+  if (r.one_in(4)) {
+    o.crash_node = int(r.below(uint64_t(o.nodes)));
+    o.crash_point = r.between(1, uint64_t(o.operations * o.threads) * 400 / o.pace.grain + 100);
+    o.orphaned_ns = r.one_in(3) ? r.between(10 * kUs, 20'000 * kUs) : 0;
+    if (o.leaver == o.crash_node) o.leaver = -1;
+  }
+  return o;
+}
+
+uint64_t Options::fairness_ns_max() const {
+  const uint64_t step = pace.step_ns_max * slow_times;
+  const uint64_t section = 40 * step + 2 * think_ns_max;
+  const uint64_t turn = (gamma + uint64_t(threads)) * section;
+  const uint64_t exchange = 400 / pace.grain * step + 16 * pace.verb_ns_max * slow_times + 4 * pace.wake_ns_max;
+  const uint64_t stalls = pace.stall_one_in ? 20 * pace.stall_ns_max : 0;
+  return uint64_t(40 + nodes) * uint64_t(threads) * (turn + exchange) * (two_pages ? uint64_t(pages) : 1) + stalls +
+         20'000 * kUs;
+}
+
+std::string command_of(const Options& o) {
+  std::string command = "build/bin/sim --seed " + std::to_string(o.seed);
+  const Options drawn = options_of(o.seed);
+  for (const Named& n : named())
+    if (n.get(o) != n.get(drawn)) command += std::string(" --") + n.name + " " + std::to_string(int64_t(n.get(o)));
+  if (o.mutation != Mutation::kNone) command += std::string(" --mutation ") + mutation_name(o.mutation);
+  return command;
+}
+
+bool parse(int count, char** words, Options* o) {
+  for (int i = 0; i + 1 < count; i += 2)
+    if (std::string(words[i]) == "--seed") *o = options_of(strtoull(words[i + 1], nullptr, 0));
+  for (int i = 0; i < count; i += 2) {
+    const std::string name = words[i];
+    if (name == "--trace") {
+      o->trace = true;
+      i--;
+      continue;
+    }
+    if (i + 1 >= count || name.rfind("--", 0) != 0) return false;
+    if (name == "--seed") continue;
+    if (name == "--mutation") {
+      o->mutation = mutation_of(words[i + 1]);
+      if (o->mutation == Mutation::kCount) return false;
+      continue;
+    }
+    bool known = false;
+    for (const Named& n : named())
+      if (name == std::string("--") + n.name) {
+        n.set(*o, strtoull(words[i + 1], nullptr, 0));
+        known = true;
+      }
+    if (!known) return false;
+  }
+  return true;
+}
+
+}  // namespace sim

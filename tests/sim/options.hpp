@@ -1,0 +1,51 @@
+// What a run is made of.  A seed decides all of it; the command line may decide otherwise for single things.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "mutation.hpp"
+#include "scheduler.hpp"
+#include "verdict.hpp"
+
+namespace sim {
+
+struct Options {
+  uint64_t seed = 0;
+  int nodes = 3, threads = 2;  // users of each node; beside them a worker and the log
+  int pages = 4, frames = 3;   // frames of each node
+  int operations = 40;         // of each user
+  uint32_t gamma = 16;
+  uint32_t writes_percent = 40;
+  uint64_t think_ns_max = 2'000;  // in a section, and between two
+  bool lazy_log = false;
+  bool holds = false;
+  bool two_pages = false;         // sections within sections
+  uint32_t interrupt_one_in = 0;  // looks of which one finds an interrupt
+  bool noise = false;             // rings, hints and wake-ups that nobody asked for
+  int slow_node = -1;
+  uint32_t slow_times = 1;
+  int pauses = 0;  // of some node, of up to pause_ns_max
+  uint64_t pause_ns_max = 0;
+  int victim = -1;  // works, while the users of all others use the first page in a loop, and do nothing else
+  int leaver = -1;  // leaves in the middle, and joins again
+  int crash_node = -1;
+  uint64_t crash_point = 0;  // the yield of that node at which it crashes
+  uint64_t orphaned_ns = 0;  // its other processes live on for so long: first one of them dies alone
+  Pace pace;
+  Mutation mutation = Mutation::kNone;
+  Checkers checkers = kAllCheckers;
+  bool trace = false;
+
+  // What the simulator's own README derives: no latch is waited for longer.
+  uint64_t fairness_ns_max() const;
+};
+
+// All that follows from a seed.
+Options options_of(uint64_t seed);
+// The command that replays it.
+std::string command_of(const Options&);
+// Reads "--name value" pairs; false: they make no sense.
+bool parse(int count, char** words, Options*);
+
+}  // namespace sim

@@ -1,0 +1,58 @@
+#include "oracle.hpp"
+
+#include "scheduler.hpp"
+#include "verdict.hpp"
+
+namespace sim {
+
+void Oracle::enter(int page, bool exclusive) {
+  Page& p = pages_[size_t(page)];
+  const char* mode = exclusive ? "exclusively" : "shared";
+  if (p.writer >= 0) object(Checker::kExclusion, "page %d latched %s while node %d writes it", page, mode, p.writer);
+  if (exclusive && p.readers > 0)
+    object(Checker::kExclusion, "page %d latched %s while node %d reads it", page, mode, p.last_reader);
+  if (exclusive) {
+    p.writer = scheduler()->node();
+  } else {
+    p.readers++;
+    p.last_reader = scheduler()->node();
+  }
+  ++sections_;
+  scheduler()->trace(uint64_t(page) << 1 | uint64_t(exclusive));
+}
+
+void Oracle::leave(int page, bool exclusive) {
+  Page& p = pages_[size_t(page)];
+  exclusive ? void(p.writer = -1) : void(p.readers--);
+}
+
+void Oracle::downgrade(int page) {
+  Page& p = pages_[size_t(page)];
+  p.writer = -1;
+  p.readers++;
+  p.last_reader = scheduler()->node();
+}
+
+void Oracle::read(int page, uint64_t value) {
+  history_.read(scheduler()->fiber(), page, value);
+  scheduler()->trace(value);
+  const uint64_t last = pages_[size_t(page)].value;
+  if (value != last)
+    object(Checker::kLastWrite, "page %d says %llu, its last write was %llu", page,
+           static_cast<unsigned long long>(value), static_cast<unsigned long long>(last));
+}
+
+uint64_t Oracle::write(int page) {
+  const uint64_t value = ++values_;
+  history_.write(scheduler()->fiber(), page, value);
+  pages_[size_t(page)].value = value;
+  return value;
+}
+
+void Oracle::torn(int page, uint64_t one, uint64_t other) {
+  if (one != other)
+    object(Checker::kLastWrite, "page %d is torn: %llu and %llu", page, static_cast<unsigned long long>(one),
+           static_cast<unsigned long long>(other));
+}
+
+}  // namespace sim

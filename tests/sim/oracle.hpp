@@ -1,0 +1,46 @@
+// Oracle: what is true of the pages at this moment of virtual time, whatever the product believes.  Since all of a run
+// is executed by one thread, there is such a moment: whatever a user is told is compared at once (checkers 1 and 2),
+// and recorded for the histories (checker 3).
+//
+// A section begins after the latch was got and ends before it is given up: sections that overlap prove overlapping
+// latches.  A crashed node's sections never end.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "history.hpp"
+
+namespace sim {
+
+class Oracle {
+ public:
+  explicit Oracle(int pages) : pages_(size_t(pages)) {}
+
+  void enter(int page, bool exclusive);
+  void leave(int page, bool exclusive);
+  void downgrade(int page);  // an exclusive section becomes a shared one
+  // The bytes say `value` now, as read in a section or found valid by an optimistic reader.
+  void read(int page, uint64_t value);
+  // A new value for the page, about to be written in an exclusive section.
+  uint64_t write(int page);
+  // Several words of one page must say the same.
+  void torn(int page, uint64_t one, uint64_t other);
+
+  uint64_t value(int page) const { return pages_[size_t(page)].value; }
+  const History& history() const { return history_; }
+  uint64_t sections() const { return sections_; }
+
+ private:
+  struct Page {
+    int writer = -1;       // node
+    int readers = 0;       // sections
+    int last_reader = -1;  // node; for the message
+    uint64_t value = 0;
+  };
+  std::vector<Page> pages_;
+  History history_;
+  uint64_t sections_ = 0, values_ = 0;
+};
+
+}  // namespace sim

@@ -1,0 +1,100 @@
+#include "run.hpp"
+
+#include "cluster.hpp"
+
+namespace sim {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kWorkNsMax = 3'000 * kMs, kYieldsMax = 3'000'000;  // ten times what a run takes
+constexpr uint64_t kRestNsMax = 500 * kMs, kLeaveNsMax = 1'000 * kMs;
+
+class Run {
+ public:
+  explicit Run(const Options& o) : scheduler_(o.seed, o.pace, o.nodes), cluster_(o) {
+    if (o.slow_node >= 0) scheduler_.slow_down(o.slow_node, o.slow_times);
+    Random chance(Random::mix(o.seed ^ 0x5a5a));
+    for (int i = 0; i < o.pauses; i++)
+      scheduler_.pause_node(int(chance.below(uint64_t(o.nodes))), chance.below(30 * kMs), chance.below(o.pause_ns_max));
+    if (o.crash_node >= 0) scheduler_.crash_at(o.crash_node, o.crash_point, o.orphaned_ns);
+    crash_node_ = o.crash_node;
+  }
+
+  void play() {
+    cluster_.start();
+    go_on(kWorkNsMax, "users are still at work", [&] { return !cluster_.working(); });
+    if (crash_node_ >= 0) scheduler_.crash_at(crash_node_, 0);
+    if (died()) return play_the_end();
+    go_on(kRestNsMax, "the cluster does not come to rest", [&] { return cluster_.at_rest(); });
+    if (died()) return play_the_end();
+    if (!verdict.over && scheduler_.everybody_waits()) cluster_.check_rest();
+    cluster_.close();
+    go_on(kLeaveNsMax, "nodes have not left", [&] { return !cluster_.serving(); });
+    if (!verdict.over) cluster_.check_left();
+    explain();
+  }
+
+  Outcome outcome(const Options& o) {
+    Outcome out{.failed = verdict.failed,
+                .checker = verdict.checker,
+                .text = verdict.text,
+                .hash = scheduler_.hash(),
+                .fenced = cluster_.fenced(),
+                .sections = cluster_.oracle().sections(),
+                .yields = scheduler_.yields(),
+                .switches = scheduler_.switches(),
+                .virtual_ns = scheduler_.now(),
+                .longest_wait_ns = cluster_.longest_wait_ns(),
+                .allowed_wait_ns = o.fairness_ns_max()};
+    for (int c = 0; c < kCounters; c++) out.counters.push_back(cluster_.count(Counter(c)));
+    return out;
+  }
+
+ private:
+  bool died() const { return crash_node_ >= 0 && (scheduler_.dying(crash_node_) || cluster_.fenced()); }
+
+  // Somebody died: the others see it and end, and nobody comes again.
+  void play_the_end() {
+    go_on(kRestNsMax, "the pool is fenced, and its nodes go on",
+          [&] { return !cluster_.serving() && !cluster_.working(); });
+    if (verdict.over) return;
+    if (!cluster_.fenced()) object(Checker::kFence, "a node crashed, and the pool is not fenced");
+    cluster_.check_refuses();
+    explain();
+  }
+
+  void explain() {
+    if (verdict.over) return;
+    if (const std::string why = cluster_.oracle().history().explain(); !why.empty())
+      object(Checker::kHistory, "%s", why.c_str());
+  }
+
+  template <class Done>
+  void go_on(uint64_t ns_max, const char* otherwise, Done done) {
+    const uint64_t end = scheduler_.now() + ns_max;
+    while (!verdict.over && !done()) {
+      scheduler_.run(scheduler_.now() + kMs);
+      if (!verdict.over) cluster_.check_waits();
+      if (scheduler_.now() <= end && scheduler_.yields() <= kYieldsMax) continue;
+      object(Checker::kProgress, "%s after %llu ms", otherwise,
+             static_cast<unsigned long long>(scheduler_.now() / kMs));
+      return;
+    }
+  }
+
+  Scheduler scheduler_;
+  Cluster cluster_;
+  int crash_node_ = -1;
+};
+
+}  // namespace
+
+Outcome run(const Options& o) {
+  verdict = Verdict{.listened_to = o.checkers};
+  begin_mutation(o.mutation);
+  Run run(o);
+  run.play();
+  return run.outcome(o);
+}
+
+}  // namespace sim

@@ -1,0 +1,25 @@
+// One run: a seed's cluster from its first join to its last leave, or to its fence.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "options.hpp"
+#include "verdict.hpp"
+
+namespace sim {
+
+struct Outcome {
+  bool failed = false;
+  Checker checker = Checker::kProduct;
+  std::string text;   // what was wrong
+  uint64_t hash = 0;  // of all that happened, in its order
+  bool fenced = false;
+  uint64_t sections = 0, yields = 0, switches = 0, virtual_ns = 0, longest_wait_ns = 0, allowed_wait_ns = 0;
+  std::vector<uint64_t> counters;  // the product's, over all nodes
+};
+
+Outcome run(const Options&);
+
+}  // namespace sim

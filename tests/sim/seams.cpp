@@ -1,0 +1,167 @@
+// The product's seams to the machine, a second time: coherence/base/os.hpp and verify.hpp over the scheduler, the
+// transport's verbs one by one, and the C library's calls that would wait or must not be done at once.  Linked in place
+// of base/os.cpp, base/verify.cpp and transport/shm/shm_memory.cpp; everything else is the product's.
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "coherence/base/os.hpp"
+#include "coherence/base/verify.hpp"
+#include "coherence/transport/shm/shm_memory.hpp"
+#include "mutation.hpp"
+#include "scheduler.hpp"
+#include "seams.hpp"
+#include "verdict.hpp"
+
+extern "C" {
+void* __real_memcpy(void* to, const void* from, size_t bytes);
+void* __wrap_memcpy(void* to, const void* from, size_t bytes);
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+}
+
+namespace sim {
+
+VerbObserver* verb_observer = nullptr;
+
+}  // namespace sim
+
+namespace coherence {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kSpinNs = 200;
+constexpr int kSpinDoublings = 6;
+
+bool in_fiber() { return sim::scheduler() && sim::scheduler()->in_fiber(); }
+
+}  // namespace
+
+void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected, uint32_t ms) noexcept {
+  if (in_fiber()) sim::scheduler()->park(&word, expected, ms * kMs);
+}
+
+int futex_wake(const std::atomic<uint32_t>& word, int count) noexcept {
+  return in_fiber() ? sim::scheduler()->wake(&word, count) : 0;
+}
+
+uint64_t monotonic_ns() noexcept { return sim::scheduler() ? sim::scheduler()->now() : 1; }
+
+void nap(uint64_t ns) noexcept {
+  if (in_fiber()) sim::scheduler()->sleep(ns);
+}
+
+// Of a simulated server: it lives until its node crashes.
+uint64_t process_start_time(int32_t pid) noexcept {
+  if (pid < sim::kFirstPid || sim::mutation == sim::Mutation::kNobodyWatches) return 1;
+  return sim::scheduler() && sim::scheduler()->crashed(pid - sim::kFirstPid) ? 0 : 1;
+}
+
+uint64_t pid_namespace() noexcept { return 1; }
+
+void SpinGuard::wait(const std::atomic<uint32_t>* fence) noexcept {
+  VERIFY(in_fiber());
+  for (int i = 0; word_.exchange(1, std::memory_order_acquire) != 0; i++) {
+    sim::scheduler()->spin(kSpinNs << (i < kSpinDoublings ? i : kSpinDoublings));
+    if (i > kSpinDoublings && fence && fence->load(std::memory_order_relaxed)) return;
+  }
+}
+
+void verify_failed(const char* expression, const char* file, int line) noexcept {
+  const char* name = strrchr(file, '/');
+  sim::give_up(sim::Checker::kProduct, "%s:%d: VERIFY(%s) failed", name ? name + 1 : file, line, expression);
+}
+
+// --- the transport: as shm.  A batch travels, its verbs run in order with anything in between, and its completion
+// travels back.  A READ that is not wanted may be done all the same, as verbs would.
+
+namespace {
+
+bool wanted(const Op& op, const Op& first) {
+  if (in_fiber() && sim::scheduler()->random().one_in(4)) return true;
+  if (op.only_if == OnlyIf::kCasSucceeded) return first.old == first.expect;
+  if (op.only_if == OnlyIf::kNoHolder) return first.old >> 58 == 0;
+  return true;
+}
+
+void run_verb(Op& op, const Op& first, std::byte* base, Counters& counters) {
+  std::byte* const there = base + op.at.offset();
+  auto* const word = reinterpret_cast<uint64_t*>(there);
+  switch (op.verb) {
+    case Verb::kRead:
+      if (!wanted(op, first)) break;
+      memcpy(op.local, there, op.bytes);
+      counters.add(Counter::kReads);
+      counters.add(Counter::kBytesRead, op.bytes);
+      break;
+    case Verb::kWrite:
+      memcpy(there, op.local, op.bytes);
+      counters.add(Counter::kWrites);
+      counters.add(Counter::kBytesWritten, op.bytes);
+      break;
+    case Verb::kCas:
+      op.old = *word;
+      if (op.old == op.expect) *word = op.operand;
+      counters.add(Counter::kCas);
+      break;
+    case Verb::kFaa:
+      op.old = *word;
+      *word += op.operand;
+      counters.add(Counter::kFaa);
+      break;
+    case Verb::kLoad:
+      op.old = *word;
+      counters.add(Counter::kLoads);
+      break;
+  }
+}
+
+}  // namespace
+
+void ShmMemory::run(Batch& batch) {
+  counters_.add(Counter::kBatches);
+  VERIFY(batch.to().value < kMemoryNodesMax);
+  std::byte* const base = map_.base(batch.to());
+  for (int i = 0; i < batch.size(); i++) {
+    Op& op = batch.op(sim::verb_order(batch, i));
+    if (in_fiber()) sim::scheduler()->verb();
+    if (sim::verb_observer) sim::verb_observer->about_to(op);
+    if (sim::mutate_verb(batch, op, base)) continue;
+    run_verb(op, batch.op(0), base, counters_);
+    if (in_fiber()) sim::scheduler()->trace(op.old ^ uint64_t(op.verb) << 56);
+  }
+  if (in_fiber()) sim::scheduler()->verb();
+  batch.state.store(BatchState::kDone, std::memory_order_release);
+}
+
+void ShmMemory::post(Batch* const* batches, int count) {
+  for (int i = 0; i < count; i++) run(*batches[i]);
+}
+
+}  // namespace coherence
+
+// --- the C library
+
+// Pages are not copied at a stroke.
+void* __wrap_memcpy(void* to, const void* from, size_t bytes) {
+  constexpr size_t kAtAStroke = 512, kPiece = 256;
+  if (bytes < kAtAStroke || !coherence::in_fiber()) return __real_memcpy(to, from, bytes);
+  for (size_t done = 0; done < bytes; done += kPiece) {
+    if (--sim::accesses_left < 0) sim::out_of_accesses();
+    const size_t piece = bytes - done < kPiece ? bytes - done : kPiece;
+    __real_memcpy(static_cast<char*>(to) + done, static_cast<const char*>(from) + done, piece);
+  }
+  return to;
+}
+
+// A fiber that waits for a file's lock lets the others go on.
+int __wrap_flock(int fd, int operation) {
+  if (!coherence::in_fiber() || (operation & LOCK_NB) || operation == LOCK_UN) return __real_flock(fd, operation);
+  while (__real_flock(fd, operation | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return -1;
+    sim::scheduler()->sleep(coherence::kMs);
+  }
+  return 0;
+}

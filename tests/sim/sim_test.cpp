@@ -1,0 +1,116 @@
+// Seeds, and proofs that the checkers see: see README.md.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "coherence/stats/counters.hpp"
+#include "run.hpp"
+#include "tests/support/longer.hpp"
+
+namespace sim {
+namespace {
+
+constexpr uint64_t kSeeds = 1'000, kGroups = 10;
+
+// ./check runs 1000 seeds, in groups; GCL_LONGER and GCL_SEED ask for more and for others.
+class Seeds : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(Seeds, HoldWhatIsPromised) {
+  const uint64_t count = kSeeds / kGroups * uint64_t(gcl_test::longer());
+  const uint64_t from = uint64_t(gcl_test::seed(0)) * 1'000 * 1'000 + GetParam() * count;
+  std::vector<uint64_t> counters(size_t(coherence::kCounters), 0);
+  uint64_t fenced = 0;
+  for (uint64_t seed = from; seed < from + count; seed++) {
+    const Options o = options_of(seed);
+    const Outcome out = run(o);
+    EXPECT_FALSE(out.failed) << checker_name(out.checker) << ": " << out.text << "\n  replay: " << command_of(o);
+    fenced += out.fenced;
+    for (size_t c = 0; c < counters.size(); c++) counters[c] += out.counters[c];
+  }
+  EXPECT_GT(fenced, 0u);
+  for (size_t c = 0; c < counters.size(); c++)  // what the protocol can do, has been done
+    EXPECT_GT(counters[c], 0u) << coherence::counter_name(coherence::Counter(c));
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, Seeds, testing::Range(uint64_t{0}, kGroups));
+
+TEST(Sim, ASeedIsOneRun) {
+  std::set<uint64_t> hashes;
+  for (uint64_t seed : {3u, 7u, 24u, 31u, 40u}) {
+    const Outcome one = run(options_of(seed));
+    const Outcome other = run(options_of(seed + 1));  // leaves other memory behind
+    const Outcome again = run(options_of(seed));
+    EXPECT_EQ(one.hash, again.hash) << "seed " << seed;
+    EXPECT_EQ(one.yields, again.yields);
+    EXPECT_EQ(one.virtual_ns, again.virtual_ns);
+    hashes.insert({one.hash, other.hash});
+  }
+  EXPECT_EQ(hashes.size(), 10u);
+}
+
+TEST(Sim, ThePrintedCommandReplaysTheRun) {
+  Options o = options_of(11);
+  o.nodes = 4;
+  o.crash_node = -1;
+  o.mutation = Mutation::kKeptShare;
+  std::string command = command_of(o);
+  std::vector<std::string> words;
+  for (size_t at = command.find("--"); at != std::string::npos && at < command.size();) {
+    const size_t end = std::min(command.find(' ', at), command.size());
+    words.push_back(command.substr(at, end - at));
+    at = end + 1;
+  }
+  std::vector<char*> pointers;
+  for (std::string& w : words) pointers.push_back(w.data());
+  Options read;
+  ASSERT_TRUE(parse(int(pointers.size()), pointers.data(), &read)) << command;
+  EXPECT_EQ(run(o).hash, run(read).hash) << command;
+}
+
+// Each mutation, and a checker that must see it when nobody else is listened to.
+struct Proof {
+  Mutation mutation;
+  Checker checker;
+  int seeds_max = 40;
+};
+
+class Broken : public testing::TestWithParam<Proof> {};
+
+TEST_P(Broken, IsSeen) {
+  const Proof& proof = GetParam();
+  for (int seed = 0; seed < proof.seeds_max; seed++) {
+    Options o = options_of(uint64_t(seed));
+    o.mutation = proof.mutation;
+    o.checkers = only(proof.checker);
+    if (proof.checker != Checker::kFence) o.crash_node = -1;
+    if (const Outcome out = run(o); out.failed) {
+      printf("seen at seed %d: %s\n", seed, out.text.c_str());
+      return;
+    }
+  }
+  ADD_FAILURE() << "not seen in " << proof.seeds_max << " seeds";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sim, Broken,
+    testing::Values(
+        Proof{Mutation::kFalseGrant, Checker::kExclusion}, Proof{Mutation::kErrorsIgnored, Checker::kExclusion},
+        Proof{Mutation::kLostWish, Checker::kExclusion}, Proof{Mutation::kPageStolen, Checker::kExclusion},
+        Proof{Mutation::kKeptShare, Checker::kLastWrite}, Proof{Mutation::kNoWriteBack, Checker::kLastWrite},
+        Proof{Mutation::kFreedBeforeWritten, Checker::kLastWrite},
+        Proof{Mutation::kReleasedBeforeUse, Checker::kLastWrite}, Proof{Mutation::kResend, Checker::kLastWrite},
+        Proof{Mutation::kNoWriteBack, Checker::kHistory}, Proof{Mutation::kDowngradeFirst, Checker::kRest},
+        Proof{Mutation::kGrantLost, Checker::kRest}, Proof{Mutation::kGrantLost, Checker::kLeaks},
+        Proof{Mutation::kLatchKept, Checker::kLeaks}, Proof{Mutation::kGrantLost, Checker::kProgress},
+        Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kForwardFirst, Checker::kProduct},
+        Proof{Mutation::kTransientBits, Checker::kProduct}, Proof{Mutation::kDoubleAdd, Checker::kProduct},
+        Proof{Mutation::kLogIgnored, Checker::kLog}),
+    [](const auto& info) {
+      std::string name = std::string(mutation_name(info.param.mutation)) + "_by_" + checker_name(info.param.checker);
+      for (char& c : name)
+        if (!isalnum(static_cast<unsigned char>(c))) c = '_';
+      return name;
+    });
+
+}  // namespace
+}  // namespace sim
