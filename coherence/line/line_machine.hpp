@@ -1,8 +1,8 @@
 // step(): PROTOCOL.md's transition table, as one pure function.
 //
 // It looks at nothing but its arguments, waits for nothing and loops over nothing but parked requests.  The driver
-// (session_drive.cpp), the exhaustive model (tests/model) and later the simulator run this same function; each of them
-// provides the rest of the contract:
+// (session_drive.cpp) and the exhaustive model (tests/model) run this same function, the simulator (tests/sim) with the
+// whole driver; each of them provides the rest of the contract:
 //
 //  S1. Calls for one line are serialised.  The line's local X latch is held from kFetch or kEvict until the Actions say
 //      otherwise, and for kPeer and kServe when `latched`.

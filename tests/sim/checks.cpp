@@ -94,6 +94,9 @@ void Cluster::check_refuses() const {
   auto again = Pool::open({.path = path_.c_str(), .identity = "sim=1\n"}, &problem);
   if (again.ok() || again.error() != Errc::kFenced)
     object(Checker::kFence, "a pool where a node died is opened again: %s", problem.text);
+  auto joined = Node::join(*pool_, members_[0]->id, arena_spec(options_), &problem);
+  if (joined.ok() || joined.error() != Errc::kFenced)
+    object(Checker::kFence, "a pool where a node died is joined again: %s", problem.text);
 }
 
 // Who stood still meanwhile, or died, is not to blame, and neither is who waited for him.
@@ -137,6 +140,14 @@ void Cluster::waited(Waiting& w, bool is_fenced) {
   for (int n = 0; n < options_.nodes; n++) paused += scheduler()->paused_ns(n, w.since, now);
   if (options_.crash_node < 0) longest_wait_ns_ = std::max(longest_wait_ns_, ns - std::min(ns, paused));
   w.since = 0;
+}
+
+int Cluster::page_of(const LineState& state) const {
+  for (const auto& m : members_)
+    for (uint32_t i = 0; i < m->frames; i++)
+      if (const Line& line = m->node->line(i); &LineAccess::state(line) == &state)
+        return line.page().valid() ? Directory::index_of(line.page()) : -1;
+  return -1;
 }
 
 // Checker 10: what leaves is in the log that is flushed.

@@ -16,11 +16,6 @@ constexpr uint32_t kServeMs = 20;
 constexpr int kTriesForFrame = 20;
 constexpr uint64_t kUs = 1'000;
 
-uint32_t sessions_of(const Options& o) { return uint32_t(o.threads) + 1; }
-ArenaSpec arena_spec(const Options& o) {
-  return {.frames = uint32_t(o.frames), .sessions_max = sessions_of(o), .private_bytes = 4096};
-}
-
 // One for the process; empty when no run is under way.
 const std::string& directory() {
   static const std::string made = [] {
@@ -79,11 +74,11 @@ Cluster::Cluster(const Options& o) : options_(o), path_(directory() + "/pool"), 
   pool_ = made.take();
   for (int n = 0; n < o.nodes; n++) members_.push_back(std::make_unique<Member>(n, o));
   for (int i = 0; i < o.nodes * o.threads; i++) waiting_.push_back(std::make_unique<Waiting>());
-  verb_observer = this;
+  observer = this;
 }
 
 Cluster::~Cluster() {
-  verb_observer = nullptr;
+  observer = nullptr;
   members_.clear();
   pool_.reset();
   for (const auto& file : std::filesystem::directory_iterator(directory())) std::filesystem::remove(file);
@@ -199,7 +194,7 @@ void Cluster::disturb() {
         break;
       case 3: {
         auto* slots = PeerArena::alias(there);
-        RequestSlot* slot = slots->slot(uint32_t(random.below(sessions_of(options_) * kSlotsPerSession)));
+        RequestSlot* slot = slots->slot(uint32_t(random.below(arena_spec(options_).sessions_max * kSlotsPerSession)));
         slot->bell.fetch_add(1);
         scheduler()->wake(&slot->bell, 1);
         delete slots;
@@ -215,7 +210,7 @@ void Cluster::disturb() {
 
 void Cluster::resend(Member& asker, const Line& line) {
   std::unique_ptr<PeerArena> mine(PeerArena::alias(arena(asker)));
-  for (uint32_t s = 0; s < sessions_of(options_) * kSlotsPerSession; s++) {
+  for (uint32_t s = 0; s < arena_spec(options_).sessions_max * kSlotsPerSession; s++) {
     RequestSlot& slot = *mine->slot(s);
     if (slot.state.load() != SlotState::kWaiting || slot.line.load() != asker.node->index_of(line)) continue;
     for (NodeSet left = LineAccess::state(line).waiting; !left.empty(); left = left.without(left.first())) {

@@ -27,6 +27,10 @@ namespace sim {
 
 using namespace coherence;  // NOLINT: the simulator speaks of nothing else
 
+inline ArenaSpec arena_spec(const Options& o) {
+  return {.frames = uint32_t(o.frames), .sessions_max = uint32_t(o.threads) + 1, .private_bytes = 4096};
+}
+
 class Directory final : public FrameDirectory {
  public:
   explicit Directory(int pages) : lines(size_t(pages)), coming(size_t(pages)) {}
@@ -74,7 +78,7 @@ struct Member {
   bool serving = false, left = false, last = false;
 };
 
-class Cluster final : public VerbObserver {
+class Cluster final : public Observer {
  public:
   explicit Cluster(const Options&);
   ~Cluster() override;
@@ -112,6 +116,7 @@ class Cluster final : public VerbObserver {
   void disturb();
   void resend(Member& asker, const Line& line);
   void about_to(const Op&) override;
+  int page_of(const LineState&) const override;
   void waited(Waiting&, bool fenced);
   uint64_t allowed_ns(const Waiting&) const;
   ArenaHeader& arena(Member&) const;

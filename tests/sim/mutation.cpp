@@ -9,6 +9,7 @@
 #include "coherence/line/line_machine.hpp"
 #include "coherence/transport/memory.hpp"
 #include "scheduler.hpp"
+#include "seams.hpp"
 
 namespace coherence {
 
@@ -182,8 +183,11 @@ bool mutate_verb(const Batch& batch, Op& op, std::byte* base) {
 namespace coherence {
 
 Actions step(LineState& state, NodeId self, const Event& event) {
-  if (sim::mutation == sim::Mutation::kNone) return product_step(state, self, event);
-  return sim::mutated_step(state, self, event);
+  const LineState before = state;
+  const Actions actions =
+      sim::mutation == sim::Mutation::kNone ? product_step(state, self, event) : sim::mutated_step(state, self, event);
+  if (sim::tracing) sim::trace_step(before, self, event, state);
+  return actions;
 }
 
 }  // namespace coherence

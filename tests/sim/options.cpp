@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint64_t kUs = 1'000;
 constexpr int kNodesMax = 58;
+constexpr uint64_t kLogNsMax = 600 * kUs;  // Cluster::write_log()
+constexpr uint64_t kRefusalsMax = 8, kRacesLost = 16, kRacesLostByVictim = 8;
 
 struct Named {
   const char* name;
@@ -57,7 +59,7 @@ Options options_of(uint64_t seed) {
   o.threads = int(many ? r.between(1, 2) : r.between(1, 4));
   o.pages = int(r.between(1, 6));
   o.frames = int(r.between(1, uint64_t(o.pages)));
-  o.operations = many ? 4 : int(r.between(20, 60));
+  o.operations = many ? 8 : int(r.between(40, 120));
   o.gamma = uint32_t(r.one_in(2) ? 16 : r.between(1, 8));
   o.writes_percent = uint32_t(r.between(5, 80));
   o.think_ns_max = r.one_in(2) ? 1'000 : 8'000;
@@ -78,7 +80,7 @@ Options options_of(uint64_t seed) {
 
   if (!many && r.one_in(6)) {  // nobody is slow, and nobody dies: only the rules decide how long he waits
     o.victim = int(r.below(uint64_t(o.nodes)));
-    o.operations = 10;
+    o.operations = 20;
     o.pace.stall_one_in = 0;
     return o;
   }
@@ -93,21 +95,24 @@ Options options_of(uint64_t seed) {
   if (r.one_in(5)) o.leaver = int(r.below(uint64_t(o.nodes)));
   if (r.one_in(4)) {
     o.crash_node = int(r.below(uint64_t(o.nodes)));
-    o.crash_point = r.between(1, uint64_t(o.operations * o.threads) * 400 / o.pace.grain + 100);
+    o.crash_point = r.between(1, uint64_t(o.operations * o.threads) * 250 / o.pace.grain + 100);
     o.orphaned_ns = r.one_in(3) ? r.between(10 * kUs, 20'000 * kUs) : 0;
     if (o.leaver == o.crash_node) o.leaver = -1;
   }
   return o;
 }
 
+// README.md, "Fairness", says why.
 uint64_t Options::fairness_ns_max() const {
   const uint64_t step = pace.step_ns_max * slow_times;
-  const uint64_t section = 40 * step + 2 * think_ns_max;
-  const uint64_t turn = (gamma + uint64_t(threads)) * section;
-  const uint64_t exchange = 400 / pace.grain * step + 16 * pace.verb_ns_max * slow_times + 4 * pace.wake_ns_max;
-  const uint64_t stalls = pace.stall_one_in ? 20 * pace.stall_ns_max : 0;
-  return uint64_t(40 + nodes) * uint64_t(threads) * (turn + exchange) * (two_pages ? uint64_t(pages) : 1) + stalls +
-         20'000 * kUs;
+  const uint64_t section = 16 * step + think_ns_max;
+  const uint64_t turn = (gamma + uint64_t(threads) + 1) * section;
+  uint64_t exchange = (150 / pace.grain + 5) * step + 8 * pace.verb_ns_max * slow_times + 3 * pace.wake_ns_max;
+  if (lazy_log) exchange += kLogNsMax;
+  if (pace.stall_one_in) exchange += pace.stall_ns_max;
+  const uint64_t before_us = uint64_t(nodes) * uint64_t(threads) + kRefusalsMax;
+  return (victim < 0 ? kRacesLost : kRacesLostByVictim) * before_us * (turn + exchange) *
+         (two_pages ? uint64_t(pages) : 1);
 }
 
 std::string command_of(const Options& o) {

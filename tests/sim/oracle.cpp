@@ -1,6 +1,7 @@
 #include "oracle.hpp"
 
 #include "scheduler.hpp"
+#include "seams.hpp"
 #include "verdict.hpp"
 
 namespace sim {
@@ -18,11 +19,13 @@ void Oracle::enter(int page, bool exclusive) {
     p.last_reader = scheduler()->node();
   }
   ++sections_;
+  if (tracing) trace("%s page %d, value %lu", exclusive ? "writes" : "reads", page, p.value);
   scheduler()->trace(uint64_t(page) << 1 | uint64_t(exclusive));
 }
 
 void Oracle::leave(int page, bool exclusive) {
   Page& p = pages_[size_t(page)];
+  if (tracing) trace("has %s page %d", exclusive ? "written" : "read", page);
   exclusive ? void(p.writer = -1) : void(p.readers--);
 }
 

@@ -1,6 +1,7 @@
 #include "run.hpp"
 
 #include "cluster.hpp"
+#include "seams.hpp"
 
 namespace sim {
 namespace {
@@ -92,6 +93,7 @@ class Run {
 Outcome run(const Options& o) {
   verdict = Verdict{.listened_to = o.checkers};
   begin_mutation(o.mutation);
+  tracing = o.trace;
   Run run(o);
   run.play();
   return run.outcome(o);

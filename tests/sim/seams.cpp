@@ -24,7 +24,7 @@ int __wrap_flock(int fd, int operation);
 
 namespace sim {
 
-VerbObserver* verb_observer = nullptr;
+Observer* observer = nullptr;
 
 }  // namespace sim
 
@@ -127,7 +127,7 @@ void ShmMemory::run(Batch& batch) {
   for (int i = 0; i < batch.size(); i++) {
     Op& op = batch.op(sim::verb_order(batch, i));
     if (in_fiber()) sim::scheduler()->verb();
-    if (sim::verb_observer) sim::verb_observer->about_to(op);
+    if (sim::observer) sim::observer->about_to(op);
     if (sim::mutate_verb(batch, op, base)) continue;
     run_verb(op, batch.op(0), base, counters_);
     if (in_fiber()) sim::scheduler()->trace(op.old ^ uint64_t(op.verb) << 56);

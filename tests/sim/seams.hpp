@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "coherence/line/line_machine.hpp"
+
 namespace coherence {
 struct Op;
 }
@@ -11,11 +13,19 @@ namespace sim {
 
 inline constexpr int32_t kFirstPid = 1 << 24;  // of the simulated servers: node n is process kFirstPid + n
 
-class VerbObserver {
+// Who knows whose verbs and lines they are.
+class Observer {
  public:
-  virtual ~VerbObserver() = default;
+  virtual ~Observer() = default;
   virtual void about_to(const coherence::Op&) = 0;
+  virtual int page_of(const coherence::LineState&) const = 0;  // -1: none
 };
-extern VerbObserver* verb_observer;
+extern Observer* observer;
+
+// Says on stdout what happens; off unless asked for.
+extern bool tracing;
+[[gnu::format(printf, 1, 2)]] void trace(const char* format, ...);
+void trace_step(coherence::LineState before, coherence::NodeId self, const coherence::Event&,
+                const coherence::LineState& after);
 
 }  // namespace sim
