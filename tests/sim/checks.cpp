@@ -112,7 +112,7 @@ void Cluster::check_waits() {
   if (fenced() && fenced_ns_ == 0) fenced_ns_ = now;
   uint64_t paused = 0;
   for (int n = 0; n < options_.nodes; n++)
-    if (crashed(n)) {
+    if (crashed(n) && !withdrawn(n)) {
       const uint64_t since = scheduler()->crashed_ns(n);
       for (int k = 0; k < options_.nodes; k++) paused += scheduler()->paused_ns(k, since, now);
       if (!fenced() && now > since + kFenceNsMax + paused)

@@ -61,6 +61,24 @@ bool Member::evict(Session& session, int page) {
   return true;
 }
 
+void Member::evict_all(Session& session) {
+  std::vector<Line*> lines;
+  std::vector<PageId> pages;
+  for (size_t i = 0; i < directory.lines.size(); i++)
+    if (Line* line = directory.lines[i]) {
+      lines.push_back(line);
+      pages.push_back(Directory::page(int(i)));
+    }
+  std::unique_ptr<bool[]> evicted(new bool[lines.size()]());
+  session.try_evict(lines.data(), pages.data(), evicted.get(), int(lines.size()));
+  for (size_t i = 0; i < lines.size(); i++) {
+    if (!evicted[i]) continue;
+    directory.lines[size_t(Directory::index_of(pages[i]))] = nullptr;
+    session.finish_evict(*lines[i]);
+    free.push_back(node->index_of(*lines[i]));
+  }
+}
+
 // --- the cluster
 // ---------------------------------------------------------------------------------------------------------
 
@@ -113,6 +131,7 @@ bool Cluster::join(Member& m) {
 void Cluster::start() {
   for (auto& m : members_)
     if (!join(*m)) abort();
+  scheduler()->on_crash(free_locks_of);
   for (auto& m : members_) {
     const int number = m->id.value, lives = number == options_.leaver ? 2 : 1;
     m->serving = true;

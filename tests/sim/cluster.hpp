@@ -66,6 +66,7 @@ struct Member {
   // The page's line, published; null: no frame can be had now.
   Line* line(Session&, int page);
   bool evict(Session&, int page);
+  void evict_all(Session&);  // that can be, at once
 
   NodeId id;
   Directory directory;
@@ -90,6 +91,8 @@ class Cluster final : public Observer {
   void close() { closing_ = true; }  // workers leave the pool
 
   bool crashed(int n) const { return scheduler()->crashed(n); }
+  // Node n has withdrawn: nobody minds its death.
+  bool withdrawn(int n) const { return members_[0]->node->info(NodeId{uint8_t(n)}).state == NodeInfo::State::kAbsent; }
   bool fenced() const { return members_[0]->node->fenced(); }
   // Nothing is under way but waiting for work.
   bool at_rest() const;

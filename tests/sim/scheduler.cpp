@@ -189,6 +189,7 @@ void Scheduler::crash(int node) {
   fate.crashed_ns = now_;
   for (auto& fiber : fibers_)
     if (fiber->node == node && fiber->state == State::kWaiting) fiber->state = State::kDropped;
+  if (on_crash_) on_crash_(node);
   if (running_ && running_->node == node) hand_on();
 }
 

@@ -52,6 +52,8 @@ class Scheduler {
     nodes_[node].crash_at = points;
     nodes_[node].orphaned_ns = orphaned_ns;
   }
+  // Called with a node that has crashed: what the system does for dead processes.
+  void on_crash(std::function<void(int)> then) { on_crash_ = std::move(then); }
   void slow_down(int node, uint32_t times) { nodes_[node].slow = times; }
   // All fibers of `node` stand still from `from` on for `ns`.
   void pause_node(int node, uint64_t from, uint64_t ns);
@@ -126,6 +128,7 @@ class Scheduler {
   static void begin();
   void refill();
 
+  std::function<void(int)> on_crash_;
   Random random_;
   const Pace pace_;
   std::vector<std::unique_ptr<Fiber>> fibers_;

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
@@ -20,11 +21,26 @@ void* __real_memcpy(void* to, const void* from, size_t bytes);
 void* __wrap_memcpy(void* to, const void* from, size_t bytes);
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
+int __real_close(int fd);
+int __wrap_close(int fd);
 }
 
 namespace sim {
 
 Observer* observer = nullptr;
+
+namespace {
+
+struct FileLock {
+  int node, fd;
+};
+std::vector<FileLock> file_locks;  // that fibers waited for and have
+
+}  // namespace
+
+void free_locks_of(int node) {
+  std::erase_if(file_locks, [node](const FileLock& l) { return l.node == node && __real_flock(l.fd, LOCK_UN) == 0; });
+}
 
 }  // namespace sim
 
@@ -163,5 +179,11 @@ int __wrap_flock(int fd, int operation) {
     if (errno != EWOULDBLOCK) return -1;
     sim::scheduler()->sleep(coherence::kMs);
   }
+  sim::file_locks.push_back({sim::scheduler()->node(), fd});
   return 0;
+}
+
+int __wrap_close(int fd) {
+  std::erase_if(sim::file_locks, [fd](const sim::FileLock& l) { return l.fd == fd; });
+  return __real_close(fd);
 }

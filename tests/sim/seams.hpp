@@ -22,6 +22,9 @@ class Observer {
 };
 extern Observer* observer;
 
+// The files' locks that a dead node's fibers had are free.
+void free_locks_of(int node);
+
 // Says on stdout what happens; off unless asked for.
 extern bool tracing;
 [[gnu::format(printf, 1, 2)]] void trace(const char* format, ...);

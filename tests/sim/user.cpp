@@ -60,7 +60,10 @@ void User::one_operation() {
       read_optimistically(page);
       break;
     case 6:
-      member_.evict(session_, page);
+      if (random_.one_in(4))
+        member_.evict_all(session_);
+      else
+        member_.evict(session_, page);
       break;
     case 7:
       if (Line* line = member_.directory.lines[size_t(page)]) (void)session_.write_back(*line, id(page));
