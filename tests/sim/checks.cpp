@@ -7,7 +7,6 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kMs = 1'000'000;
 // The worker looks for the dead every 250 ms, between two rounds of serving.
 constexpr uint64_t kFenceNsMax = 250 * kMs + 20 * kMs + 30 * kMs;
 // A wait is a loop of sleeps of at most 10 ms that looks at the fence (I8).

@@ -14,17 +14,18 @@ namespace {
 
 constexpr uint32_t kServeMs = 20;
 constexpr int kTriesForFrame = 20;
-constexpr uint64_t kUs = 1'000;
 
-// One for the process; empty when no run is under way.
+// Where the pool's files lie: one for the process, and empty between runs.
+struct Home {
+  std::string path = "/dev/shm/gcl-sim-XXXXXX";
+  Home() {
+    if (mkdtemp(path.data()) == nullptr) perror(path.c_str()), abort();
+  }
+  ~Home() { std::filesystem::remove_all(path); }
+};
 const std::string& directory() {
-  static const std::string made = [] {
-    std::string name = "/dev/shm/gcl-sim-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) perror(name.c_str()), abort();
-    atexit([] { std::filesystem::remove_all(directory()); });
-    return name;
-  }();
-  return made;
+  static const Home home;
+  return home.path;
 }
 
 }  // namespace

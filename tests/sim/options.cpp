@@ -8,8 +8,7 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kUs = 1'000;
-constexpr int kNodesMax = 58;
+constexpr int kNodesOfPool = 58;
 constexpr uint64_t kLogNsMax = 600 * kUs;  // Cluster::write_log()
 constexpr uint64_t kRefusalsMax = 8, kRacesLost = 16, kRacesLostByVictim = 8;
 
@@ -55,7 +54,7 @@ Options options_of(uint64_t seed) {
   o.seed = seed;
   Random r(Random::mix(seed + 1));
   const bool many = seed % 25 == 24;  // as many nodes as there can be, and less of everything else
-  o.nodes = many ? int(r.between(30, kNodesMax)) : int(r.between(2, 6));
+  o.nodes = many ? int(r.between(30, kNodesOfPool)) : int(r.between(2, 6));
   o.threads = int(many ? r.between(1, 2) : r.between(1, 4));
   o.pages = int(r.between(1, 6));
   o.frames = int(r.between(1, uint64_t(o.pages)));

@@ -6,7 +6,6 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kWorkNsMax = 3'000 * kMs, kYieldsMax = 3'000'000;  // ten times what a run takes
 constexpr uint64_t kRestNsMax = 500 * kMs, kLeaveNsMax = 1'000 * kMs;
 

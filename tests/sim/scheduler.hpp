@@ -23,6 +23,8 @@
 
 namespace sim {
 
+inline constexpr uint64_t kUs = 1'000, kMs = 1'000'000;  // in nanoseconds of virtual time
+
 // What a run's time is made of.
 struct Pace {
   uint32_t grain = 8;            // accesses to atomics between two yields, on average

@@ -47,7 +47,6 @@ void free_locks_of(int node) {
 namespace coherence {
 namespace {
 
-constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kSpinNs = 200;
 constexpr int kSpinDoublings = 6;
 
@@ -56,7 +55,7 @@ bool in_fiber() { return sim::scheduler() && sim::scheduler()->in_fiber(); }
 }  // namespace
 
 void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected, uint32_t ms) noexcept {
-  if (in_fiber()) sim::scheduler()->park(&word, expected, ms * kMs);
+  if (in_fiber()) sim::scheduler()->park(&word, expected, ms * sim::kMs);
 }
 
 int futex_wake(const std::atomic<uint32_t>& word, int count) noexcept {
@@ -177,7 +176,7 @@ int __wrap_flock(int fd, int operation) {
   if (!coherence::in_fiber() || (operation & LOCK_NB) || operation == LOCK_UN) return __real_flock(fd, operation);
   while (__real_flock(fd, operation | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return -1;
-    sim::scheduler()->sleep(coherence::kMs);
+    sim::scheduler()->sleep(sim::kMs);
   }
   sim::file_locks.push_back({sim::scheduler()->node(), fd});
   return 0;
