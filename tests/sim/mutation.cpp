@@ -118,10 +118,10 @@ void begin_mutation(Mutation m) {
 
 const char* mutation_name(Mutation m) {
   static constexpr const char* kNames[] = {
-      "none",       "forward-first",  "downgrade-first", "false-grant",   "transient-bits",
-      "grant-lost", "kept-share",     "latch-kept",      "page-stolen",   "no-aging",
-      "double-add", "errors-ignored", "released-use",    "no-write-back", "freed-before-written",
-      "lost-wish",  "nobody-watches", "no-turn-limit",   "resend",        "log-ignored"};
+      "none",          "forward-first", "downgrade-first",      "false-grant", "transient-bits", "grant-lost",
+      "kept-share",    "latch-kept",    "page-stolen",          "no-aging",    "double-add",     "errors-ignored",
+      "released-use",  "no-write-back", "freed-before-written", "lost-wish",   "nobody-watches", "long-sleeps",
+      "no-turn-limit", "resend",        "log-ignored"};
   static_assert(sizeof kNames / sizeof kNames[0] == size_t(Mutation::kCount));
   return kNames[int(m)];
 }

@@ -35,6 +35,7 @@ enum class Mutation : uint8_t {
   kLostWish,            // a failed reader's bit is not there
   // around it:
   kNobodyWatches,  // [9] the death of a node is not looked for
+  kLongSleeps,     // a wait does not look up every 10 ms
   kNoTurnLimit,    // gamma without an end
   kResend,         // a request that is not answered yet is sent again: nobody here does that, since nobody would notice
   kLogIgnored,     // a page leaves before its log

@@ -55,6 +55,7 @@ bool in_fiber() { return sim::scheduler() && sim::scheduler()->in_fiber(); }
 }  // namespace
 
 void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected, uint32_t ms) noexcept {
+  if (sim::mutation == sim::Mutation::kLongSleeps) ms *= 100;
   if (in_fiber()) sim::scheduler()->park(&word, expected, ms * sim::kMs);
 }
 

@@ -103,10 +103,10 @@ INSTANTIATE_TEST_SUITE_P(
         Proof{Mutation::kNoWriteBack, Checker::kHistory}, Proof{Mutation::kDowngradeFirst, Checker::kRest},
         Proof{Mutation::kGrantLost, Checker::kRest}, Proof{Mutation::kGrantLost, Checker::kLeaks},
         Proof{Mutation::kLatchKept, Checker::kLeaks}, Proof{Mutation::kGrantLost, Checker::kProgress},
-        Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kForwardFirst, Checker::kProduct},
-        Proof{Mutation::kTransientBits, Checker::kProduct}, Proof{Mutation::kDoubleAdd, Checker::kProduct},
-        Proof{Mutation::kLogIgnored, Checker::kLog}, Proof{Mutation::kNoTurnLimit, Checker::kFairness, 400},
-        Proof{Mutation::kNoAging, Checker::kFairness, 400}),
+        Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kLongSleeps, Checker::kFence},
+        Proof{Mutation::kForwardFirst, Checker::kProduct}, Proof{Mutation::kTransientBits, Checker::kProduct},
+        Proof{Mutation::kDoubleAdd, Checker::kProduct}, Proof{Mutation::kLogIgnored, Checker::kLog},
+        Proof{Mutation::kNoTurnLimit, Checker::kFairness, 400}, Proof{Mutation::kNoAging, Checker::kFairness, 400}),
     [](const auto& info) {
       std::string name = std::string(mutation_name(info.param.mutation)) + "_by_" + checker_name(info.param.checker);
       for (char& c : name)
