@@ -82,9 +82,10 @@ TEST(GrowingPool, AFullPoolHasRoomAgainForAllNodes) {
 }
 
 TEST(GrowingPool, MemoryNodesComeWhileThreadsAllocateAndWrite) {
-  constexpr int kThreads = 4, kPagesEach = 300;
+  constexpr int kThreads = 4, kPagesEach = 300, kAfterwards = 20;  // of which all memory nodes give some
   Cluster cluster({.nodes = 2, .frames = 128});
   std::atomic<int> allocated{0};
+  std::atomic<bool> grown{false};
   std::vector<std::vector<PageId>> pages(kThreads);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
@@ -93,6 +94,7 @@ TEST(GrowingPool, MemoryNodesComeWhileThreadsAllocateAndWrite) {
       auto session = cluster.session(t % 2);
       std::mt19937 random(unsigned(t) + 1);
       while (pages[t].size() < kPagesEach) {
+        while (pages[t].size() == kPagesEach - kAfterwards && !grown.load()) std::this_thread::yield();
         auto page = pool.allocate(*session, 1);
         ASSERT_TRUE(page.ok());
         pages[t].push_back(*page);
@@ -109,6 +111,7 @@ TEST(GrowingPool, MemoryNodesComeWhileThreadsAllocateAndWrite) {
     ASSERT_TRUE(added.ok()) << problem.text;
     EXPECT_EQ(*added, MemoryNodeId{uint8_t(n)});
   }
+  grown.store(true);
   for (std::thread& t : threads) t.join();
   std::map<int, int> given;
   std::set<uint64_t> all;
