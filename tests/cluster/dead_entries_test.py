@@ -1,10 +1,9 @@
 """Index entries of dead rows go without VACUUM: what a key costs does not grow with its past."""
 import random
 import threading
-import time
 import unittest
 
-from harness import Cluster
+from harness import Cluster, Load
 
 BATCHES = 8
 SECONDS = 6
@@ -111,8 +110,8 @@ class DeadEntries(unittest.TestCase):
         """Writers on all primaries change what is indexed; readers with snapshots of their own compare ways to read it."""
         self.one.run("CREATE TABLE old (id int PRIMARY KEY, v int, w int) USING gcl; CREATE INDEX old_v ON old (v); "
                      "INSERT INTO old SELECT i, i % 20 FROM generate_series(1, 600) i")
-        stop = time.monotonic() + SECONDS
         broken, done = [], {"changes": 0, "comparisons": 0}
+        load = Load(SECONDS, lambda: broken or min(done.values()) > 10)
         ways = ("SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off",
                 "SET LOCAL enable_indexscan = on; SET LOCAL enable_seqscan = off")
 
@@ -123,7 +122,7 @@ class DeadEntries(unittest.TestCase):
                 broken.append(f"party {party}: {error!r}")
 
         def write(session, chance):
-            while time.monotonic() < stop:
+            while load.goes_on():
                 first = 1 + chance.randrange(600)
                 session.run(f"UPDATE old SET v = (v + {chance.randrange(20)}) % 20 WHERE id = {first}", 20)
                 for _ in range(3):  # chains behind one entry
@@ -134,7 +133,7 @@ class DeadEntries(unittest.TestCase):
                 done["changes"] += 1
 
         def read(session, chance):
-            while time.monotonic() < stop:
+            while load.goes_on():
                 session.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL enable_bitmapscan = off")
                 for order in ("", "DESC", ""):
                     low = chance.randrange(15)

@@ -28,6 +28,7 @@ import ports  # noqa: E402
 GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
 ANSWER_MAX = 30.0  # seconds; longer is a hang, and a hang is a failure
 BLOCKED = 0.5
+LOAD_MAX = 60.0  # seconds; what has not been done by then is missing, and the test says so
 # Random tests: how many times as much as usual, and which random numbers; the tests labelled slow set both.
 LONGER = int(os.environ.get("GCL_LONGER", 1))
 SEED = int(os.environ.get("GCL_SEED", 0))
@@ -310,6 +311,17 @@ class Cluster:
                 os.kill(victim, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+
+
+class Load:
+    """A load is put on for `seconds`, and then until it has done `enough()`: a slow machine plays as much as a quick one."""
+
+    def __init__(self, seconds, enough):
+        self.stop, self.enough = time.monotonic() + seconds, enough
+
+    def goes_on(self):
+        now = time.monotonic()
+        return now < self.stop or (now < self.stop + LOAD_MAX and not self.enough())
 
 
 def eventually(what, seconds=5.0):

@@ -6,7 +6,7 @@ import threading
 import time
 import unittest
 
-from harness import Cluster, SqlError, eventually
+from harness import Cluster, Load, SqlError, eventually
 
 GATE = """
     CREATE FUNCTION gate(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN
@@ -240,14 +240,14 @@ class Upserts(unittest.TestCase):
     def race(self, am, what, total):
         """All parties at once: gcl on all primaries, heap on one.  What they say they have added is in the table, and
         in each of its indexes."""
-        stop = time.monotonic() + SECONDS
         deltas, caught, broken, rounds = [], [], [], []
+        load = Load(SECONDS, lambda: broken or sum(rounds) > 1000)
 
         def work(party):
             session = self.cluster.session(1 + party % 3 if am == "gcl" else 1)
             try:
                 call = 0
-                while time.monotonic() < stop:
+                while load.goes_on():
                     delta, errors = session.one(
                         f"CALL {am}_{what}_turns({party * 100_000_000 + call * 100}, {TURNS}, 0, 0)", 20).split("|")
                     deltas.append(int(delta))

@@ -1,10 +1,9 @@
 """VACUUM, by hand and by itself: on every primary, of one table at once, and under load."""
 import random
 import threading
-import time
 import unittest
 
-from harness import Cluster, SqlError, eventually
+from harness import Cluster, Load, SqlError, eventually
 
 KEYS = 40  # of each writer
 
@@ -12,15 +11,15 @@ KEYS = 40  # of each writer
 class Writer(threading.Thread):
     """Inserts, moves and deletes keys of its own; knows which of them there are."""
 
-    def __init__(self, session, number, deadline):
+    def __init__(self, session, number, load):
         super().__init__()
-        self.session, self.number, self.deadline = session, number, deadline
+        self.session, self.number, self.load = session, number, load
         self.there, self.error = {}, None
 
     def run(self):
         try:
             chance = random.Random(self.number)
-            while time.monotonic() < self.deadline:
+            while self.load.goes_on():
                 self.step(chance.randrange(KEYS) * 10 + self.number, chance)
         except Exception as e:  # pylint: disable=broad-except
             self.error = e
@@ -48,14 +47,14 @@ class Writer(threading.Thread):
 
 
 class Vacuumer(threading.Thread):
-    def __init__(self, session, deadline):
+    def __init__(self, session, load):
         super().__init__()
-        self.session, self.deadline = session, deadline
+        self.session, self.load = session, load
         self.done, self.error = 0, None
 
     def run(self):
         try:
-            while time.monotonic() < self.deadline:
+            while self.load.goes_on():
                 said = " ".join(self.session.run("VACUUM VERBOSE t"))
                 self.done += "line pointers freed" in said
         except Exception as e:  # pylint: disable=broad-except
@@ -70,9 +69,10 @@ class Vacuum(unittest.TestCase):
         cls.cluster.sql(1, "CREATE INDEX ON t (v)")
 
     def test_of_one_table_on_two_primaries_at_once_loses_no_row(self):
-        deadline = time.monotonic() + 12
-        writers = [Writer(self.cluster.session(n % 2 + 1), n, deadline) for n in range(4)]
-        vacuumers = [Vacuumer(self.cluster.session(k), deadline) for k in (1, 2)]
+        vacuumers = []
+        load = Load(12, lambda: all(v.done > 0 for v in vacuumers))
+        writers = [Writer(self.cluster.session(n % 2 + 1), n, load) for n in range(4)]
+        vacuumers += [Vacuumer(self.cluster.session(k), load) for k in (1, 2)]
         for thread in writers + vacuumers:
             thread.start()
         for thread in writers + vacuumers:
