@@ -15,17 +15,16 @@ function(gcl_add_layer_folder folder)
   if(TARGET ${arg_LAYER})
     target_compile_options(${arg_LAYER} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
     target_link_libraries(${arg_LAYER} PUBLIC Threads::Threads)
-    if(GCL_SANITIZE)
-      gcl_compile_by_folder(${arg_LAYER})
-    else()  # Parsing these is half of what compiling takes.  Headers of others alone: ours say what they need.
-      target_precompile_headers(${arg_LAYER} PRIVATE <algorithm> <atomic> <memory> <span> <string> <vector>)
-    endif()
+    gcl_compile_by_folder(${arg_LAYER})
     cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL gcl_forbid_postgres ${arg_LAYER})")
   endif()
 endfunction()
 
-# The sources of a folder as one, which compiles in half the time: for builds that nobody debugs.
+# The sources of each folder as one, where GCL_COMPILE_BY_FOLDER says so.  No two of them may define the same name.
 function(gcl_compile_by_folder target)
+  if(NOT GCL_COMPILE_BY_FOLDER)
+    return()
+  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_compile_options(${target} PRIVATE -Wno-shadow)  # of one source's names by another's: no matter
   get_target_property(sources ${target} SOURCES)
@@ -64,8 +63,7 @@ endfunction()
 
 # clang_tidy: static analysis of the PostgreSQL-free layers.  Not part of `all`; ./check builds it.  All sources of a folder
 # are read as one, so that headers are read once for all of them: a third of the time, and whole folders in sight of the
-# analyzer.  The name UnifiedSource is the one by which it knows that what is included is to be analysed; and no two
-# sources of a folder may define the same name.
+# analyzer.  The name UnifiedSource is the one by which it knows that what is included is to be analysed.
 function(gcl_add_clang_tidy)
   set(unified "")
   set(results "")

@@ -9,6 +9,12 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
+# The sources of a folder are compiled as one, which takes half the time, but where somebody steps through them or wants
+# one object for one change: the preset debug compiles each source by itself.
+set(GCL_COMPILE_BY_FOLDER ON)
+if(CMAKE_BUILD_TYPE STREQUAL Debug AND GCL_SANITIZE STREQUAL "")
+  set(GCL_COMPILE_BY_FOLDER OFF)
+endif()
 # Release keeps -g, so that a core or a profile has names, and leaves NDEBUG to mean "no debug-only assertions".
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")

@@ -33,7 +33,7 @@ namespace {
 using engine::DdlKind;
 using engine::DdlMessage;
 
-constexpr int kIdleMs = 1000;
+constexpr int kIdleMaxMs = 1000;
 
 DdlWorker* self = nullptr;
 MemoryContext message_context = nullptr;
@@ -198,7 +198,7 @@ void wait_for_message(TimestampTz idle_since) {
   long ms = kHeartbeatMs;
   if (must_stay()) return sleep_for_news_uninterrupted();
   if (taking.exchange == 0) {
-    ms = kIdleMs - long((GetCurrentTimestamp() - idle_since) / 1000);
+    ms = kIdleMaxMs - long((GetCurrentTimestamp() - idle_since) / 1000);
     if (ms <= 0) proc_exit(0);
   }
   sleep_for_news(WaitEvent::kCount, ms);

@@ -6,7 +6,7 @@
 namespace gcl {
 namespace {
 
-constexpr const char* kQuery = R"sql(
+constexpr const char* kDigestQuery = R"sql(
   SELECT md5(coalesce(string_agg(line, E'\n' ORDER BY line COLLATE "C"), '')) FROM (
     SELECT concat_ws('|', 'class', c.oid, c.relname, n.nspname, pg_get_userbyid(c.relowner), c.relkind, m.amname,
                      c.relpersistence, c.relnatts, c.reltype, c.relchecks, c.reloptions::text, c.relacl::text,
@@ -95,7 +95,7 @@ char* digest_of(const List* relations, const List* objects) {
     catalogs = lappend_oid(catalogs, object->catalog);
     oids = lappend_oid(oids, object->oid);
   }
-  return catalog_text(kQuery, {oids_argument(relations), oids_argument(catalogs), oids_argument(oids)});
+  return catalog_text(kDigestQuery, {oids_argument(relations), oids_argument(catalogs), oids_argument(oids)});
 }
 
 }  // namespace gcl

@@ -48,7 +48,7 @@ struct Replay {
   int given[kMadeKinds];  // how many of each were handed out
   Oid rewriting;          // the transient table whose rows would be written now
   Creations made;
-} replay;
+} imposing;
 
 LocalStatement local_statement = LocalStatement::kOther;
 
@@ -101,7 +101,7 @@ void take_back_versions() {
 void hand_out_versions(Oid relation, int columns) {
   const DdlShape* shape = nullptr;
   ListCell* cell;
-  foreach (cell, replay.record->shapes) {
+  foreach (cell, imposing.record->shapes) {
     const auto* one = static_cast<DdlShape*>(lfirst(cell));
     if (one->relation == relation && one->natts != 0) shape = one;
   }
@@ -116,9 +116,9 @@ void hand_out_versions(Oid relation, int columns) {
 
 // The TOAST relation that is to be made next; null: none.
 const DdlToast* next_toast() {
-  const int made = list_length(replay.made.toasts);
-  return made < list_length(replay.record->toasts) ? static_cast<DdlToast*>(list_nth(replay.record->toasts, made))
-                                                   : nullptr;
+  const int made = list_length(imposing.made.toasts);
+  return made < list_length(imposing.record->toasts) ? static_cast<DdlToast*>(list_nth(imposing.record->toasts, made))
+                                                     : nullptr;
 }
 
 // A relation takes its OID, has its types made, and then takes its versions: the next one's must not be there yet.
@@ -127,12 +127,12 @@ const DdlToast* next_toast() {
 // its own when the table it is for is asked (P15).
 bool may_hand_out(int kind) {
   if (kind == kMadeToast) return false;
-  if (const DdlToast* toast = next_toast(); toast && replay.given[kind] >= toast->before[kind]) return false;
-  if (OidIsValid(replay.rewriting) && kind == kMadeIndex)  // of its TOAST relation
-    return replay.made.newest_is_toast;
-  if (OidIsValid(replay.rewriting)) return false;
+  if (const DdlToast* toast = next_toast(); toast && imposing.given[kind] >= toast->before[kind]) return false;
+  if (OidIsValid(imposing.rewriting) && kind == kMadeIndex)  // of its TOAST relation
+    return imposing.made.newest_is_toast;
+  if (OidIsValid(imposing.rewriting)) return false;
   return kind != kMadeRelation ||
-         list_length(replay.made.relations_and_types[kMadeRelation]) == replay.given[kMadeRelation];
+         list_length(imposing.made.relations_and_types[kMadeRelation]) == imposing.given[kMadeRelation];
 }
 
 // IsBinaryUpgrade is on only while an OID waits to be taken (P9).
@@ -140,11 +140,11 @@ void hand_out_all() {
   bool waits = false;
   for (int kind = 0; kind < kMadeKinds; ++kind) {
     Oid* next = next_oid(kind);
-    const List* oids = replay.record->made[kind];
-    if (!OidIsValid(*next) && replay.given[kind] < list_length(oids) && may_hand_out(kind)) {
-      const int i = replay.given[kind]++;
+    const List* oids = imposing.record->made[kind];
+    if (!OidIsValid(*next) && imposing.given[kind] < list_length(oids) && may_hand_out(kind)) {
+      const int i = imposing.given[kind]++;
       *next = list_nth_oid(oids, i);
-      if (kind == kMadeRelation) hand_out_versions(*next, list_nth_int(replay.record->columns, i));
+      if (kind == kMadeRelation) hand_out_versions(*next, list_nth_int(imposing.record->columns, i));
     }
     waits |= OidIsValid(*next);
   }
@@ -154,11 +154,11 @@ void hand_out_all() {
 }
 
 bool override_toast(Oid table, bool* needed) {
-  if (!replay.active) return false;
+  if (!imposing.active) return false;
   const DdlToast* toast = next_toast();
   *needed = toast && toast->table == table;
   if (!*needed) return true;
-  *next_oid(kMadeToast) = list_nth_oid(replay.record->made[kMadeToast], replay.given[kMadeToast]++);
+  *next_oid(kMadeToast) = list_nth_oid(imposing.record->made[kMadeToast], imposing.given[kMadeToast]++);
   hand_out_file(&binary_upgrade_next_toast_pg_class_relfilenode);
   IsBinaryUpgrade = true;
   return true;
@@ -170,20 +170,20 @@ void withdraw_all() {
   for (int kind = 0; kind < kMadeKinds; ++kind) {
     if (!OidIsValid(*next_oid(kind))) continue;
     *next_oid(kind) = InvalidOid;
-    --replay.given[kind];
+    --imposing.given[kind];
   }
   take_back_versions();
 }
 
 void note_relation_made(Oid relation) {
-  if (!replay.made.newest_is_transient || replay.record->targets == NIL) return;
-  replay.rewriting = relation;
+  if (!imposing.made.newest_is_transient || imposing.record->targets == NIL) return;
+  imposing.rewriting = relation;
   withdraw_all();
 }
 
 void note_relation_dropped(Oid relation) {
-  if (relation != replay.rewriting) return;
-  replay.rewriting = InvalidOid;
+  if (relation != imposing.rewriting) return;
+  imposing.rewriting = InvalidOid;
   hand_out_all();
 }
 
@@ -250,8 +250,8 @@ void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
   if (access != OAT_POST_CREATE && access != OAT_DROP && access != OAT_POST_ALTER) return;
   if (access == OAT_POST_CREATE && sub_id == 0) {
     if (capture.active) note_creation_in(capture.context, &capture.made, class_id, object);
-    if (replay.active) {
-      note_creation_in(replay.context, &replay.made, class_id, object);
+    if (imposing.active) {
+      note_creation_in(imposing.context, &imposing.made, class_id, object);
       if (class_id == RelationRelationId) {
         note_relation_made(object);
         give_file(object);
@@ -259,19 +259,19 @@ void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
       hand_out_all();
     }
   }
-  if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 && replay.active)
+  if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 && imposing.active)
     note_relation_dropped(object);
   if (access == OAT_POST_ALTER && capture.active) note_alteration_in(capture.context, &capture.made, class_id, object);
   // Of a default the hook tells the table and the column.
   if (access == OAT_POST_CREATE && class_id == AttrDefaultRelationId && capture.active)
     note_alteration_in(capture.context, &capture.made, RelationRelationId, object);
-  if (!capture.active && !replay.active) check_changed_alone(access, class_id, object, sub_id);
+  if (!capture.active && !imposing.active) check_changed_alone(access, class_id, object, sub_id);
 }
 
 bool override_pages(Oid relation, coherence::PageId* header) {
-  if (!replay.active) return false;
+  if (!imposing.active) return false;
   ListCell* cell;
-  foreach (cell, replay.record->pages) {
+  foreach (cell, imposing.record->pages) {
     const auto* pages = static_cast<DdlPages*>(lfirst(cell));
     if (pages->relation != relation) continue;
     *header = coherence::PageId{pages->page};
@@ -281,7 +281,7 @@ bool override_pages(Oid relation, coherence::PageId* header) {
 }
 
 void note_pages(Oid relation, RelationFile, coherence::PageId header) {
-  if (replay.active) return;
+  if (imposing.active) return;
   if (!capture.active) refuse_outside();
   MemoryContext caller = MemoryContextSwitchTo(capture.context);
   auto* pages = static_cast<DdlPages*>(palloc(sizeof(DdlPages)));
@@ -440,22 +440,22 @@ bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt) {
   return true;
 }
 
-bool replaying() { return replay.active; }
+bool replaying() { return imposing.active; }
 
 void begin_replay(const DdlRecord* record) {
-  replay = {true, record, CurrentMemoryContext, {}, {}};
+  imposing = {true, record, CurrentMemoryContext, {}, {}};
   hand_out_all();
 }
 
 void end_replay() {
   IsBinaryUpgrade = false;
   take_back_all();
-  replay.active = false;
+  imposing.active = false;
 }
 
 void finish_replay(const DdlRecord* record) {
   ListCell* cell;
-  if (record->outcome && *record->outcome) impose_object_oids(record->objects, with_shells(replay.made.objects));
+  if (record->outcome && *record->outcome) impose_object_oids(record->objects, with_shells(imposing.made.objects));
   impose_labels(record->labels);
   mark_partitioned(record->made[kMadeRelation]);
   foreach (cell, record->shapes) {

@@ -31,23 +31,23 @@ struct Arguments {
 };
 
 // Look-ups are a few constant texts, run for every statement of DDL: planned once in a session.
-struct Kept {
+struct Prepared {
   const char* query;
   SPIPlanPtr plan;
 };
-constexpr int kKeptMax = 8;
-Kept kept[kKeptMax];
+constexpr int kPreparedMax = 8;
+Prepared prepared[kPreparedMax];
 
 SPIPlanPtr plan_of(const char* query, Arguments& arguments) {
   int free = 0;
-  for (; free < kKeptMax && kept[free].query != nullptr; ++free)
-    if (strcmp(kept[free].query, query) == 0) return kept[free].plan;
+  for (; free < kPreparedMax && prepared[free].query != nullptr; ++free)
+    if (strcmp(prepared[free].query, query) == 0) return prepared[free].plan;
   SPIPlanPtr plan = SPI_prepare_cursor(query, arguments.count, arguments.types, CURSOR_OPT_GENERIC_PLAN);
   if (plan == nullptr) elog(ERROR, "gcl: a query on the catalogs cannot be planned");
-  if (free == kKeptMax) return plan;  // goes with SPI_finish()
+  if (free == kPreparedMax) return plan;  // goes with SPI_finish()
   const char* text = MemoryContextStrdup(TopMemoryContext, query);
   if (SPI_keepplan(plan) != 0) elog(ERROR, "gcl: a query on the catalogs cannot be kept");
-  kept[free] = {text, plan};
+  prepared[free] = {text, plan};
   return plan;
 }
 

@@ -33,7 +33,7 @@ PGDLLEXPORT void gcl_ddl_launcher_main(Datum);
 namespace gcl {
 namespace {
 
-constexpr long kIdleMs = 1000;  // a fence rings no bell
+constexpr long kLookMs = 1000;  // a fence rings no bell
 constexpr long kRetryMs = 2000;
 
 BackgroundWorkerHandle* handles[kApplyWorkersMax];  // null: not started by this process
@@ -283,7 +283,7 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
     const bool waiting = sequence > ddl_channel().acknowledged();
     if (waiting) see_to(sequence, &started_for);
     if (ddl_node_state().behind && !waiting) get_up_to_date();
-    sleep_from(seen, waiting || ShutdownRequestPending || ddl_node_state().behind ? kHeartbeatMs : kIdleMs);
+    sleep_from(seen, waiting || ShutdownRequestPending || ddl_node_state().behind ? kHeartbeatMs : kLookMs);
     if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
     stop_if_asked();
   }

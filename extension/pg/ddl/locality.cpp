@@ -14,7 +14,7 @@ namespace {
 
 // A view depends on its tables through its rule, a table on what its defaults need through them; the rules of a table
 // are nothing it needs.
-constexpr const char* kQuery = R"sql(
+constexpr const char* kLocalityQuery = R"sql(
   WITH RECURSIVE needed(classid, objid) AS (
     SELECT * FROM unnest($1, $2)
     UNION
@@ -45,8 +45,8 @@ bool any_is_local(const List* objects) {
     oids = lappend_oid(oids, object->oid);
   }
   if (oids == NIL) return false;
-  return catalog_text(kQuery, {oids_argument(catalogs), oids_argument(oids), oid_argument(gcl_access_method())}) !=
-         nullptr;
+  return catalog_text(kLocalityQuery,
+                      {oids_argument(catalogs), oids_argument(oids), oid_argument(gcl_access_method())}) != nullptr;
 }
 
 bool is_local_object(Oid catalog, Oid object) {
