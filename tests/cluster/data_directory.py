@@ -1,6 +1,8 @@
 """A data directory as initdb leaves it, made once for a run of the cluster tests and copied by `gclctl init --data-from`.
 
     python3 data_directory.py make|remove        fixtures of ctest; a test that is run by itself does without
+
+`make` also removes what killed tests have left behind.
 """
 import hashlib
 import os
@@ -11,7 +13,10 @@ import subprocess
 import sys
 import tempfile
 
+import left_behind
+
 GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
+PG_BIN = pathlib.Path(os.environ.get("GCL_PG_BINDIR", "/usr/lib/postgresql/15/bin"))
 
 
 def parent():
@@ -41,10 +46,11 @@ def initdb(bindir, to):
 
 
 def make():
+    left_behind.remove_orphans(parent(), GCLCTL)
     whole, half = path(), path().with_suffix(".half")
     for old in (whole, half):
         shutil.rmtree(old, ignore_errors=True)
-    initdb(os.environ["GCL_PG_BINDIR"], half)
+    initdb(PG_BIN, half)
     half.rename(whole)
 
 

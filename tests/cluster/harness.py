@@ -4,12 +4,16 @@
         one, two = cluster.session(1), cluster.session(2)
         one.run("BEGIN; UPDATE t SET v = 1")
         two.send("UPDATE t SET v = 2")          # returns at once
-        self.assertTrue(two.waits())            # no answer within half a second
+        self.assertTrue(two.blocked())          # it waits for a lock
         one.run("COMMIT")
         two.result()                            # rows, or SqlError with its SQLSTATE
 
+A slow machine makes a test slow and nothing else: what is to happen is waited for (blocked(), eventually()), with a bound that
+only a hang reaches.
+
 Environment: GCLCTL, the program.  KEEP=1 leaves a cluster behind for inspection.  GCL_LONGER, GCL_SEED: see below.
 """
+import itertools
 import os
 import queue
 import re
@@ -17,17 +21,18 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
+import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
 import data_directory  # noqa: E402
+import left_behind  # noqa: E402
 import ports  # noqa: E402
 
 GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
 ANSWER_MAX = 30.0  # seconds; longer is a hang, and a hang is a failure
-BLOCKED = 0.5
+BLOCKED = 0.5  # seconds; who has no answer for so long waits
 LOAD_MAX = 60.0  # seconds; what has not been done by then is missing, and the test says so
 # Random tests: how many times as much as usual, and which random numbers; the tests labelled slow set both.
 LONGER = int(os.environ.get("GCL_LONGER", 1))
@@ -47,15 +52,22 @@ class Hang(Exception):
 
 
 # Debian's psql is a script that looks for the real one, at a price.
-PSQL = shutil.which("psql", path="/usr/lib/postgresql/15/bin:" + os.environ["PATH"])
+PSQL = shutil.which("psql", path=f"{data_directory.PG_BIN}:{os.environ['PATH']}")
+
+# Waiting for a lock here, or for other primaries that wait for it.
+LOCKED_OUT = """SELECT 1 FROM pg_stat_activity a WHERE application_name = '{}' AND (pg_blocking_pids(pid) <> '{{}}' OR
+                wait_event LIKE 'GclDdl%' AND EXISTS (SELECT FROM gcl_stat_waits w WHERE w.pid = a.pid))"""
 
 
 class Session:
     """One connection, through an interactive psql."""
 
+    made = itertools.count(1)
+
     def __init__(self, dsn, options=("-q",)):
+        self.dsn, self.name = dsn, f"test {os.getpid()} session {next(self.made)}"
         self.process = subprocess.Popen(
-            [PSQL, "-X", "-A", "-t", "-d", dsn, "-v", "VERBOSITY=verbose", *options],
+            [PSQL, "-X", "-A", "-t", "-d", dsn, "-v", "VERBOSITY=verbose", *options], env={**os.environ, "PGAPPNAME": self.name},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
         self.lines = queue.Queue()
         self.count = 0
@@ -98,10 +110,26 @@ class Session:
 
     def waits(self, seconds=BLOCKED):
         """True when the statement sent has no answer within `seconds`."""
+        if self.collected and self.collected[-1] is None:
+            return False
         if self._poll(seconds):
             self.collected.append(None)  # result() must not wait again
             return False
         return True
+
+    def blocked(self):
+        """True when the statement sent waits for a lock, and goes on to: one that is slow does not.  False when it has an answer."""
+        look = Session(self.dsn)
+        try:
+            deadline = time.monotonic() + ANSWER_MAX
+            while not look.run(LOCKED_OUT.format(self.name)):
+                if not self.waits(0.02):
+                    return False
+                if time.monotonic() > deadline:
+                    raise Hang(f"neither an answer nor a wait for a lock within {ANSWER_MAX} s")
+        finally:
+            look.close()
+        return self.waits()
 
     def result(self, seconds=ANSWER_MAX):
         """The rows, one string each, columns separated by |."""
@@ -150,7 +178,7 @@ class Session:
 
 
 def new_dir():
-    return tempfile.mkdtemp(prefix="gcl-test-", dir=data_directory.parent())
+    return left_behind.new_dir(data_directory.parent(), GCLCTL)
 
 
 # What a primary holds when no client is there has leaked.  Workers that repeat other primaries' DDL keep their sessions; the
@@ -160,7 +188,7 @@ HELD = """SELECT what, held FROM gcl_stat_held WHERE held <> CASE what WHEN 'ses
           UNION ALL SELECT 'clients', count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
           HAVING count(*) > 0"""
 SERVES = "SELECT l.state FROM gcl_stat_ddl_log l JOIN gcl_stat_cluster c USING (node) WHERE c.this"
-HELD_MAX = 10.0  # seconds until what the last clients had is given back
+HELD_MAX = 30.0  # seconds until what the last clients had is given back
 NOT_SERVING = ("08006", "57P01", "57P02", "57P03", "55000")
 
 
@@ -182,6 +210,9 @@ class Cluster:
         self.extension = extension
         self.sessions = []
         self.dsns = {}
+        self.keep = bool(os.environ.get("KEEP"))
+        if self.keep:
+            left_behind.keep(os.path.dirname(self.dir))
 
     def __enter__(self):
         try:
@@ -203,7 +234,7 @@ class Cluster:
                 self.assert_nothing_held()
                 self.assert_same_catalogs()
         finally:
-            if os.environ.get("KEEP"):
+            if self.keep:
                 print("kept:", self.dir)
             else:
                 if self.exists():
@@ -323,8 +354,48 @@ class Load:
         now = time.monotonic()
         return now < self.stop or (now < self.stop + LOAD_MAX and not self.enough())
 
+    def end(self):
+        """Something is wrong; nobody need go on."""
+        self.stop = -LOAD_MAX
 
-def eventually(what, seconds=5.0):
+
+def together(works, load=None):
+    """Runs all of `works` at once, each in a thread of its own, and returns what they raised.  That ends the load."""
+    errors = []
+
+    def guarded(work):
+        try:
+            work()
+        except BaseException:  # pylint: disable=broad-except
+            errors.append(traceback.format_exc())
+            if load:
+                load.end()
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+# SQL: a function that returns when somebody on its primary has the advisory lock 99.  It takes no snapshot of its own.
+STAND_STILL = """CREATE FUNCTION stand_still() RETURNS int STABLE PARALLEL SAFE LANGUAGE plpgsql AS $$BEGIN
+    WHILE NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 99 AND granted) LOOP PERFORM pg_sleep(0.01); END LOOP;
+    RETURN 0; END$$"""
+GO_ON, STAND_STILL_AGAIN = "SELECT pg_advisory_lock(99)", "SELECT pg_advisory_unlock(99)"
+
+
+def horizon_passes(session):
+    """Waits until VACUUM on the session's primary removes what has been deleted so far: primaries tell each other every few
+    milliseconds which snapshots they have."""
+    session.run("CREATE TABLE IF NOT EXISTS horizon_probe (v int) USING gcl")
+    session.run("INSERT INTO horizon_probe VALUES (1)")
+    session.run("DELETE FROM horizon_probe")
+    eventually(lambda: re.search(r" [1-9]\d* removed", " ".join(session.run("VACUUM VERBOSE horizon_probe"))))
+
+
+def eventually(what, seconds=30.0):
     """Calls `what` until it is true; returns how long that took.  Fails after `seconds`."""
     began = time.monotonic()
     while not what():
