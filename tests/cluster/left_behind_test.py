@@ -36,13 +36,15 @@ class LeftBehind(unittest.TestCase):
         """The folder of a test that was killed with its cluster under way, its postmaster, and where its pool was."""
         with subprocess.Popen([sys.executable, "-c", VICTIM], stdout=subprocess.PIPE, text=True,
                               cwd=os.path.dirname(os.path.abspath(__file__))) as victim:
-            cluster, postmaster, pool = victim.stdout.readline().split()
-            folder = pathlib.Path(cluster).parent
-            if heir_too:
-                heir, = heirs_of(folder)
-                os.kill(heir, signal.SIGKILL)
-            self.assertFalse(left_behind.is_orphan(folder))
-            victim.kill()
+            try:
+                cluster, postmaster, pool = victim.stdout.readline().split()
+                folder = pathlib.Path(cluster).parent
+                if heir_too:
+                    heir, = heirs_of(folder)
+                    os.kill(heir, signal.SIGKILL)
+                self.assertFalse(left_behind.is_orphan(folder))
+            finally:
+                victim.kill()
         return folder, pathlib.Path("/proc", postmaster), pathlib.Path(pool)
 
     def assert_gone(self, *paths):

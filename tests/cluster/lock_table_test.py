@@ -9,7 +9,7 @@ READ, WRITE = "SELECT count(*) FROM t", "UPDATE t SET v = v + 1 WHERE id = 1"
 class LockTable(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(primaries=3))
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3, settings=("autovacuum=off",)))  # it locks tables, too
         cls.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl")
         cls.cluster.sql(1, "CREATE TABLE u (id int PRIMARY KEY, v int) USING gcl")
         cls.cluster.sql(1, "INSERT INTO t SELECT i, 0 FROM generate_series(1, 10) i")
@@ -22,7 +22,7 @@ class LockTable(unittest.TestCase):
         return session
 
     def free(self, table="t"):
-        """Whether every primary could lock the table now; an answer is asked for until it is yes, or for 5 s."""
+        """Whether every primary could lock the table now; asked until the answer is yes."""
         def yes():
             for k in (1, 2, 3):
                 try:
@@ -66,7 +66,7 @@ class LockTable(unittest.TestCase):
         writer = self.session(2, "BEGIN", "LOCK TABLE t IN ROW EXCLUSIVE MODE")
         locker = self.session(1, "BEGIN")
         locker.send("LOCK TABLE t IN SHARE MODE")
-        self.assertTrue(locker.waits())
+        self.assertTrue(locker.blocked())
         writer.run("COMMIT")
         locker.result(5)
         locker.run("COMMIT")
@@ -75,7 +75,7 @@ class LockTable(unittest.TestCase):
         one = self.session(1, "BEGIN", "LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE")
         two = self.session(2, "BEGIN")
         two.send("LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE")
-        self.assertTrue(two.waits())
+        self.assertTrue(two.blocked())
         one.run("COMMIT")
         two.result(5)
         two.run("COMMIT")
@@ -169,7 +169,7 @@ class LockTable(unittest.TestCase):
         one = self.session(1, "SET deadlock_timeout = '100ms'", "BEGIN", "LOCK TABLE u IN SHARE MODE")
         two = self.session(2, "SET deadlock_timeout = '100ms'", "BEGIN", WRITE)
         two.send("LOCK TABLE t IN SHARE ROW EXCLUSIVE MODE")
-        self.assertTrue(two.waits())
+        self.assertTrue(two.blocked())
         one.send("LOCK TABLE t IN SHARE MODE")
         states = []
         for session in (one, two):

@@ -22,21 +22,21 @@ class Locks(unittest.TestCase):
     def test_commit_releases(self):
         self.hold(1)
         self.waiter.send("UPDATE t SET v = v + 1 WHERE id = 1 RETURNING v")
-        self.assertTrue(self.waiter.waits())
+        self.assertTrue(self.waiter.blocked())
         self.holder.run("COMMIT")
         self.assertEqual(["2"], self.waiter.result(5))
 
     def test_rollback_releases(self):
         self.hold(2)
         self.waiter.send("UPDATE t SET v = v + 1 WHERE id = 2 RETURNING v")
-        self.assertTrue(self.waiter.waits())
+        self.assertTrue(self.waiter.blocked())
         self.holder.run("ROLLBACK")
         self.assertEqual(["1"], self.waiter.result(5))
 
     def test_select_for_update_locks_and_waits(self):
         self.hold(3, "SELECT * FROM t WHERE id = {} FOR UPDATE")
         self.waiter.send("SELECT v FROM t WHERE id = 3 FOR UPDATE")
-        self.assertTrue(self.waiter.waits())
+        self.assertTrue(self.waiter.blocked())
         self.assertEqual("0", self.cluster.session(2).one("SELECT v FROM t WHERE id = 3"))  # readers never wait
         self.holder.run("COMMIT")
         self.assertEqual(["0"], self.waiter.result(5))
@@ -44,7 +44,7 @@ class Locks(unittest.TestCase):
     def test_delete_waits_and_finds_nothing_after_a_delete(self):
         self.hold(4, "DELETE FROM t WHERE id = {}")
         self.waiter.send("DELETE FROM t WHERE id = 4 RETURNING id")
-        self.assertTrue(self.waiter.waits())
+        self.assertTrue(self.waiter.blocked())
         self.holder.run("COMMIT")
         self.assertEqual([], self.waiter.result(5))
 
@@ -71,7 +71,7 @@ class Locks(unittest.TestCase):
     def test_cancel(self):
         self.hold(7)
         self.waiter.send("UPDATE t SET v = 9 WHERE id = 7")
-        self.assertTrue(self.waiter.waits())
+        self.assertTrue(self.waiter.blocked())
         self.assertEqual("t", self.cluster.session(2).one(f"SELECT pg_cancel_backend({self.waiter_pid})"))
         with self.assertRaises(SqlError) as caught:
             self.waiter.result(5)
@@ -82,7 +82,7 @@ class Locks(unittest.TestCase):
     def test_terminated_waiters_leave_no_wait_behind(self):
         self.hold(7)
         self.waiter.send("UPDATE t SET v = 9 WHERE id = 7")
-        self.assertTrue(self.waiter.waits())
+        self.assertTrue(self.waiter.blocked())
         look = self.cluster.session(2)
         waits = "SELECT held FROM gcl_stat_held WHERE what = 'transactions waited for'"
         self.assertEqual("1", look.one(waits))
@@ -103,7 +103,7 @@ class Locks(unittest.TestCase):
     def test_a_closed_connection_releases(self):
         self.hold(9)
         self.waiter.send("UPDATE t SET v = 5 WHERE id = 9 RETURNING v")
-        self.assertTrue(self.waiter.waits())
+        self.assertTrue(self.waiter.blocked())
         self.holder.close()
         self.assertEqual(["5"], self.waiter.result(5))
 
@@ -112,7 +112,7 @@ class Locks(unittest.TestCase):
         third = self.cluster.session(3)
         self.waiter.send("UPDATE t SET v = v + 1 WHERE id = 10")
         third.send("UPDATE t SET v = v + 1 WHERE id = 10")
-        self.assertTrue(self.waiter.waits() and third.waits())
+        self.assertTrue(self.waiter.blocked() and third.blocked())
         self.holder.run("COMMIT")
         self.waiter.result(5)
         third.result(5)
@@ -153,7 +153,7 @@ class Locks(unittest.TestCase):
             third.send(f"UPDATE t SET v = v WHERE id = {row}")
             eventually(lambda: look.one("SELECT count(*) FROM pg_locks WHERE locktype = 'tuple' AND granted") == "1")
             going.send(f"UPDATE t SET v = v WHERE id = {row} RETURNING id")
-            self.assertTrue(going.waits())
+            self.assertTrue(going.blocked())
             staying.run("COMMIT")
             self.assertEqual([str(row)], going.result(5))
             self.assertTrue(third.waits(0.1))
@@ -219,9 +219,9 @@ class Locks(unittest.TestCase):
         # An update of no key passes between them, and what they hold goes along.
         self.cluster.session(2).run("UPDATE t SET v = v + 1 WHERE id = 3")
         self.waiter.send("DELETE FROM t WHERE id = 3 RETURNING id")
-        self.assertTrue(self.waiter.waits())
+        self.assertTrue(self.waiter.blocked())
         self.holder.run("COMMIT")
-        self.assertTrue(self.waiter.waits())
+        self.assertTrue(self.waiter.blocked())
         third.run("COMMIT")
         self.assertEqual(["3"], self.waiter.result(5))
         self.cluster.sql(1, "INSERT INTO t VALUES (3, 0)")
@@ -232,7 +232,7 @@ class Locks(unittest.TestCase):
         self.waiter.send(f"SELECT v FROM t WHERE id = 5 AND v = {before} FOR SHARE")
         third = self.cluster.session(3)
         third.send("SELECT v FROM t WHERE id = 5 FOR SHARE")
-        self.assertTrue(self.waiter.waits() and third.waits())
+        self.assertTrue(self.waiter.blocked() and third.blocked())
         self.holder.run("COMMIT")
         self.assertEqual([], self.waiter.result(5))
         self.assertEqual([str(before + 1)], third.result(5))

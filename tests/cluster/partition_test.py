@@ -3,7 +3,7 @@ import re
 import time
 import unittest
 
-from harness import Cluster, SqlError, eventually
+from harness import GO_ON, STAND_STILL, Cluster, SqlError, eventually
 
 
 PARTITIONED = """SET default_table_access_method = gcl;
@@ -17,6 +17,7 @@ class Partition(unittest.TestCase):
     def setUpClass(cls):
         cls.cluster = cls.enterClassContext(Cluster(primaries=2, settings=("autovacuum=off",)))
         cls.cluster.sql(1, PARTITIONED)
+        cls.cluster.sql(1, STAND_STILL)
 
     def setUp(self):
         self.mover, self.other = self.cluster.session(1), self.cluster.session(2)
@@ -29,7 +30,7 @@ class Partition(unittest.TestCase):
         self.mover.run("BEGIN")
         self.mover.run("UPDATE p SET k = 2 WHERE id = 1")
         self.other.send(statement)
-        self.assertTrue(self.other.waits())
+        self.assertTrue(self.other.blocked())
         self.mover.run(end)
         return self.other.result(5)
 
@@ -52,13 +53,15 @@ class Partition(unittest.TestCase):
 
     def test_a_row_routed_to_a_partition_counts_though_the_query_names_only_the_parent(self):
         self.other.run("CREATE TABLE IF NOT EXISTS elsewhere (v int) USING gcl")
-        self.mover.send("""INSERT INTO p SELECT i, 1, 0
-                           FROM generate_series(1, 2) i, LATERAL (SELECT pg_sleep(CASE i WHEN 2 THEN 3 ELSE 0 END)) s""")
+        self.mover.send("INSERT INTO p SELECT i, 1, CASE i WHEN 2 THEN stand_still() ELSE 0 END FROM generate_series(1, 2) i")
         eventually(lambda: self.cluster.sql(1, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == ["1"])
         self.other.run("INSERT INTO elsewhere SELECT 1 FROM generate_series(1, 50); DELETE FROM elsewhere")
         time.sleep(0.5)
         removed = re.compile(r"(\d+) removed")
         self.assertEqual(["0"], removed.findall(" ".join(self.other.run("VACUUM VERBOSE elsewhere"))))
+        gate = self.cluster.session(1)
+        self.addCleanup(gate.close)
+        gate.run(GO_ON)
         self.mover.result()
         eventually(lambda: removed.findall(" ".join(self.other.run("VACUUM VERBOSE elsewhere"))) == ["50"])
 
@@ -66,7 +69,7 @@ class Partition(unittest.TestCase):
         self.mover.run("BEGIN")
         self.mover.run("DELETE FROM p WHERE id = 1")
         self.other.send("UPDATE p SET v = v + 1 WHERE id = 1 RETURNING v")
-        self.assertTrue(self.other.waits())
+        self.assertTrue(self.other.blocked())
         self.mover.run("COMMIT")
         self.assertEqual([], self.other.result(5))
 

@@ -1,9 +1,10 @@
 """One statement, one time: whoever reads gcl tables for it; and a transaction that reads nothing holds nothing back."""
+import pathlib
 import re
 import time
 import unittest
 
-from harness import Cluster, eventually
+from harness import GO_ON, STAND_STILL, STAND_STILL_AGAIN, Cluster, eventually
 
 PARALLEL = """SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off"""
@@ -13,17 +14,18 @@ class Snapshots(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = cls.enterClassContext(Cluster(primaries=2, settings=("autovacuum=off",)))
+        cls.cluster.sql(1, STAND_STILL)
         cls.cluster.sql(1, "CREATE TABLE g (v int) USING gcl")
         cls.cluster.sql(1, """CREATE FUNCTION of_statement() RETURNS bigint STABLE PARALLEL SAFE LANGUAGE plpgsql AS
-            $$BEGIN PERFORM pg_sleep(1.5); RETURN (SELECT count(*) FROM g); END$$""")
+            $$BEGIN PERFORM stand_still(); RETURN (SELECT count(*) FROM g); END$$""")
         cls.cluster.sql(1, """CREATE FUNCTION of_transaction() RETURNS bigint VOLATILE PARALLEL SAFE LANGUAGE plpgsql AS
-            $$BEGIN PERFORM pg_sleep(1.5); RETURN (SELECT count(*) FROM g); END$$""")
+            $$BEGIN PERFORM stand_still(); RETURN (SELECT count(*) FROM g); END$$""")
         cls.cluster.sql(1, "CREATE TABLE local (v int) USING heap; INSERT INTO local VALUES (1)")
 
     def setUp(self):
-        self.one, self.two = self.cluster.session(1), self.cluster.session(2)
-        self.addCleanup(self.two.close)
-        self.addCleanup(self.one.close)
+        self.one, self.two, self.gate = self.cluster.session(1), self.cluster.session(2), self.cluster.session(1)
+        for session in (self.gate, self.two, self.one):  # `one` first
+            self.addCleanup(session.close)
         self.two.run("TRUNCATE g")
 
     def sleeping_workers(self):
@@ -37,11 +39,18 @@ class Snapshots(unittest.TestCase):
         self.one.send(f"SELECT {function}() FROM local")
         eventually(lambda: self.sleeping_workers() == ["1"])
         self.two.run("INSERT INTO g VALUES (1)")
-        return self.one.result()
+        return self.with_open_gate(self.one.result)
+
+    def with_open_gate(self, what):
+        self.gate.run(GO_ON)
+        try:
+            return what()
+        finally:
+            self.gate.run(STAND_STILL_AGAIN)
 
     def test_a_function_in_a_worker_sees_the_time_of_the_leader_s_statement(self):
         self.assertEqual(["0"], self.counted_in_worker("of_statement"))
-        self.assertEqual(["1"], self.one.run("SELECT of_statement()"))
+        self.assertEqual(["1"], self.with_open_gate(lambda: self.one.run("SELECT of_statement()")))
 
     def test_a_volatile_function_in_a_worker_sees_its_own_statement_s_time(self):
         self.assertEqual(["1"], self.counted_in_worker("of_transaction"))
@@ -88,21 +97,24 @@ class Snapshots(unittest.TestCase):
 
     def test_copy_counts_though_it_runs_no_query(self):
         self.one.run("CREATE TABLE IF NOT EXISTS copied (id int PRIMARY KEY) USING gcl")
-        self.one.send("COPY copied FROM PROGRAM 'seq 1 60000; sleep 4'")
+        gate = f"{self.cluster.dir}/copy_goes_on"
+        self.addCleanup(pathlib.Path(gate).touch)
+        self.one.send(f"COPY copied FROM PROGRAM 'seq 1 60000; while ! test -e {gate}; do sleep 0.1; done'")
         eventually(lambda: int(self.cluster.sql(1, "SELECT coalesce(max(tuples_processed), 0) FROM pg_stat_progress_copy")[0])
                    > 2000)
         self.assert_garbage_stays()
+        pathlib.Path(gate).touch()
         self.one.result()
         eventually(lambda: self.vacuumed() == 50)
 
     def test_analyze_counts_though_it_scans_without_a_snapshot(self):
         self.one.run("CREATE TABLE sampled (v int) USING gcl; INSERT INTO sampled SELECT generate_series(1, 100);"
-                     "CREATE FUNCTION slow(v int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM pg_sleep(0.04); RETURN v; END'")
-        self.one.run("CREATE INDEX ON sampled (slow(v))")
+                     "CREATE FUNCTION slow(v int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM public.stand_still(); RETURN v; END'")
+        self.with_open_gate(lambda: self.one.run("CREATE INDEX ON sampled (slow(v))"))
         self.one.send("ANALYZE sampled")
-        eventually(lambda: self.cluster.sql(1, "SELECT phase FROM pg_stat_progress_analyze") == ["computing statistics"], 20)
+        eventually(lambda: self.cluster.sql(1, "SELECT phase FROM pg_stat_progress_analyze") == ["computing statistics"])
         self.assert_garbage_stays()
-        self.one.result()
+        self.with_open_gate(self.one.result)
         eventually(lambda: self.vacuumed() == 50)
 
     def test_a_stable_function_of_a_cursor_sees_its_time(self):
