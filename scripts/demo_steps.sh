@@ -16,19 +16,25 @@ transcript() {
   show 1 "CREATE TABLE notes (id int PRIMARY KEY, body text) USING gcl"
   show 1 "INSERT INTO notes VALUES (1, 'written on primary 1')"
   show $two "SELECT * FROM notes"
-  printf '\033[1mprimary %s=#\033[0m BEGIN; SELECT * FROM notes FOR UPDATE;   -- holds the row for 2 s\n' "$three"
-  psql -X -q -d "${dsn[$three]}" -c "BEGIN" -c "SELECT * FROM notes FOR UPDATE" -c "SELECT pg_sleep(2)" -c "COMMIT" \
-    >/dev/null &
-  local holder=$!
+  printf '\033[1mprimary %s=#\033[0m BEGIN; SELECT * FROM notes FOR UPDATE;   -- holds the row\n' "$three"
+  local commands holder
+  exec {commands}> >(exec psql -X -q -v ON_ERROR_STOP=1 -d "${dsn[$three]}" >"$work/holder")
+  holder=$!
   background+=("$holder")
-  sleep 0.7
+  printf '%s\n' 'BEGIN;' 'SELECT * FROM notes FOR UPDATE;' '\echo it is locked' >&"$commands"
+  until grep -q 'it is locked' "$work/holder"; do
+    kill -0 "$holder" 2>/dev/null || die "primary $three did not lock the row"
+    sleep 0.1
+  done
   printf '\033[1mprimary 1=#\033[0m SET lock_timeout = 300; UPDATE notes SET body = body || %s\n' "', and again'"
   local refused
   refused=$(PGOPTIONS='-c lock_timeout=300' psql -X -d "${dsn[1]}" \
     -c "UPDATE notes SET body = body || ', and again'" 2>&1) && die "the row was not locked: $refused"
   sed 's/^/    /' <<<"$refused"
   grep -q 'lock timeout' <<<"$refused" || die "that is not a lock timeout"
+  { sleep 1; echo 'COMMIT;' >&"$commands"; } &
   show 1 "UPDATE notes SET body = body || ', updated on 1 once $three had committed'"
+  exec {commands}>&-
   wait "$holder"
   show $two "SELECT * FROM notes"
   [[ $(ask $two "SELECT count(*) FROM notes WHERE body LIKE '%updated on 1%'") == 1 ]] || die "the update is not seen"
