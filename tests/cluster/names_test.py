@@ -23,7 +23,7 @@ class Names(unittest.TestCase):
         swapper, waiter = self.cluster.session(1), self.cluster.session(1)
         swapper.run("BEGIN; ALTER TABLE t RENAME TO t_old")
         waiter.send(statement)
-        self.assertTrue(waiter.waits())
+        self.assertTrue(waiter.blocked())
         swapper.run("ALTER TABLE t_new RENAME TO t; COMMIT")
         try:
             waiter.result()
@@ -111,7 +111,7 @@ class Names(unittest.TestCase):
         dropper.run("BEGIN; DROP TABLE big")
         for waiter in waiters:
             waiter.send("DROP INDEX big_pkey")
-            self.assertTrue(waiter.waits())
+            self.assertTrue(waiter.blocked())
         dropper.run("COMMIT")
         for waiter in waiters:
             with self.assertRaises(SqlError) as caught:

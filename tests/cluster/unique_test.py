@@ -1,9 +1,8 @@
 """One key, three primaries: ON CONFLICT finds the other's row or waits for it, and deferred constraints hold at commit."""
-import threading
 import time
 import unittest
 
-from harness import Cluster, Load, SqlError
+from harness import Cluster, Load, SqlError, together
 
 KEYS = 12
 SECONDS = 5
@@ -29,28 +28,22 @@ class Unique(unittest.TestCase):
         self.assertEqual(answers[0], answers[2])
         return answers[0]
 
-    def race(self, text, enough, parties=6, before="SELECT"):
-        """Runs `text` on all primaries at once, again and again; what each turn returns, added up: more than `enough`."""
-        sums, broken = [0] * parties, []
-        load = Load(SECONDS, lambda: broken or sum(sums) > enough)
+    def race(self, text, enough, parties=6, before="SELECT", watch=None):
+        """Runs `text` on all primaries at once, again and again, and watch(load) beside it; what each turn returns, added up:
+        more than `enough`."""
+        sums = [0] * parties
+        load = Load(SECONDS, lambda: sum(sums) > enough)
 
         def work(party):
             session = self.cluster.session(1 + party % 3)
             turn = 0
-            try:
-                session.run(before)
-                while load.goes_on():
-                    sums[party] += int(session.one(text.format(keys=KEYS, party=party, turn=turn), 20))
-                    turn += 1
-            except Exception as error:
-                broken.append(f"party {party}: {error!r}")
+            session.run(before)
+            while load.goes_on():
+                sums[party] += int(session.one(text.format(keys=KEYS, party=party, turn=turn), 20))
+                turn += 1
 
-        threads = [threading.Thread(target=work, args=(party,)) for party in range(parties)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual([], broken)
+        watchers = [lambda: watch(load)] if watch else []
+        self.assertEqual([], together([*watchers, *(lambda party=party: work(party) for party in range(parties))], load))
         self.assertGreater(sum(sums), enough)
         return sum(sums)
 
@@ -76,7 +69,7 @@ class Unique(unittest.TestCase):
             self.one.run("DELETE FROM counter")
             self.one.run("BEGIN; INSERT INTO counter VALUES (1, 1)")
             self.two.send("INSERT INTO counter VALUES (1, 1) ON CONFLICT (k) DO UPDATE SET n = counter.n + 1 RETURNING n")
-            self.assertTrue(self.two.waits())
+            self.assertTrue(self.two.blocked())
             self.one.run(how)
             self.assertEqual([after], self.two.result(5))
 
@@ -111,7 +104,7 @@ class Unique(unittest.TestCase):
             self.two.run("BEGIN; INSERT INTO late VALUES (1, 7)")
             self.three.run("BEGIN; INSERT INTO late VALUES (2, 7)", 5)  # does not wait
             self.three.send("COMMIT")
-            self.assertTrue(self.three.waits())
+            self.assertTrue(self.three.blocked())
             self.two.run(how)
             if state is None:
                 self.three.result(5)
@@ -123,17 +116,13 @@ class Unique(unittest.TestCase):
 
     def test_deferred_keys_are_unique_at_every_moment(self):
         self.one.run("DELETE FROM late; INSERT INTO late SELECT i, i FROM generate_series(1, {0}) i".format(KEYS))
-        stop = threading.Event()
-        doubles = []
 
-        def watch():
+        def watch(load):
             session = self.cluster.session(2)
-            while not stop.is_set():
-                doubles.extend(session.run("SELECT v, count(*) FROM late GROUP BY v HAVING count(*) > 1"))
+            while load.goes_on():
+                self.assertEqual([], session.run("SELECT v, count(*) FROM late GROUP BY v HAVING count(*) > 1"))
                 time.sleep(0.02)
 
-        watcher = threading.Thread(target=watch)
-        watcher.start()
         # Two rows exchange their values, or one takes a value that may be another's: that fails at commit.
         text = """
             DO $$ DECLARE a int := 1 + (random() * {keys})::int; b int := 1 + (random() * {keys})::int; x int; y int;
@@ -151,12 +140,8 @@ class Unique(unittest.TestCase):
             EXCEPTION WHEN unique_violation OR deadlock_detected THEN NULL;
             END $$;
             WITH d AS (DELETE FROM done_here RETURNING 1) SELECT count(*) FROM d"""
-        try:
-            made = self.race(text, enough=100, before="SET deadlock_timeout = '100ms'; CREATE TEMP TABLE done_here (i int) USING heap")
-        finally:
-            stop.set()
-            watcher.join()
-        self.assertEqual([], doubles)
+        made = self.race(text, enough=100, before="SET deadlock_timeout = '100ms'; CREATE TEMP TABLE done_here (i int) USING heap",
+                         watch=watch)
         print(f"{made} exchanges")
         self.assertEqual([f"{KEYS}|{KEYS}"], self.everywhere("SELECT count(*), count(DISTINCT v) FROM late"))
 
