@@ -40,7 +40,7 @@ class MortalReader(Reader):
     is_the_end = Mortal.is_the_end
 
 
-class Load:
+class RandomLoad:
     """Random transactions on all primaries until stop(), or until each has heard of a death."""
 
     def __init__(self, cluster, seed, primaries=range(1, PRIMARIES + 1)):
@@ -95,7 +95,7 @@ class Crash(unittest.TestCase):
     def cluster_under_load(self, seed):
         cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",)))
         cluster.sql(1, TABLES)
-        return cluster, Load(cluster, seed)
+        return cluster, RandomLoad(cluster, seed)
 
     def setUp(self):
         self.took = []  # seconds until all knew, of each death
@@ -212,7 +212,7 @@ class Sleeping(unittest.TestCase):
         self.assertEqual(["f"], other.run("SELECT fenced FROM gcl_stat_node"))
 
     def test_backends_and_workers_at_random(self):
-        chance, load = random.Random(SEED), Load(self.cluster, SEED)
+        chance, load = random.Random(SEED), RandomLoad(self.cluster, SEED)
         time.sleep(0.5)
         for _ in range(4):
             k = chance.randint(1, PRIMARIES)
@@ -250,7 +250,7 @@ class Leaving(unittest.TestCase):
             self.assertEqual([f"{TOTAL}"], self.cluster.sql(k, "SELECT sum(bal) FROM acct"))
 
     def test_fast_one_by_one(self):
-        going, staying = Load(self.cluster, SEED, (3,)), Load(self.cluster, SEED, (1, 2))
+        going, staying = RandomLoad(self.cluster, SEED, (3,)), RandomLoad(self.cluster, SEED, (1, 2))
         going.at_work()
         staying.at_work()
         going.dying.set()
@@ -264,7 +264,7 @@ class Leaving(unittest.TestCase):
         self.assert_kept(going, staying)
 
     def test_smart(self):
-        going, staying = Load(self.cluster, SEED, (3,)), Load(self.cluster, SEED, (1, 2))
+        going, staying = RandomLoad(self.cluster, SEED, (3,)), RandomLoad(self.cluster, SEED, (1, 2))
         going.at_work()
         staying.at_work()
         going.dying.set()  # a session that reconnects is refused
@@ -278,7 +278,7 @@ class Leaving(unittest.TestCase):
         self.assert_kept(going, staying)
 
     def test_fast_all_at_once(self):
-        load = Load(self.cluster, SEED)
+        load = RandomLoad(self.cluster, SEED)
         load.at_work()
         time.sleep(1)
         load.dying.set()
@@ -290,7 +290,7 @@ class Leaving(unittest.TestCase):
         self.assert_kept(load)
 
     def test_immediate_is_a_death(self):
-        load = Load(self.cluster, SEED)
+        load = RandomLoad(self.cluster, SEED)
         load.at_work()
         time.sleep(1)
         load.dying.set()

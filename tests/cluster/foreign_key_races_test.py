@@ -1,9 +1,8 @@
 """Foreign keys between gcl tables: parents and children change on different primaries, and no child is ever an orphan."""
-import threading
 import time
 import unittest
 
-from harness import Cluster, Load, SqlError
+from harness import Cluster, Load, SqlError, together
 
 PARENTS = 30
 SECONDS = 8
@@ -98,14 +97,14 @@ class ForeignKeyRaces(unittest.TestCase):
         self.tables()
         self.one.run("BEGIN; DELETE FROM parent WHERE id = 1")
         self.two.send("INSERT INTO child VALUES (1, 1)")
-        self.assertTrue(self.two.waits())
+        self.assertTrue(self.two.blocked())
         self.one.run("COMMIT")
         with self.assertRaises(SqlError) as caught:
             self.two.result(5)
         self.assertEqual("23503", caught.exception.state)
         self.one.run("BEGIN; DELETE FROM parent WHERE id = 2")
         self.two.send("INSERT INTO child VALUES (1, 2)")
-        self.assertTrue(self.two.waits())
+        self.assertTrue(self.two.blocked())
         self.one.run("ROLLBACK")
         self.two.result(5)
 
@@ -116,9 +115,9 @@ class ForeignKeyRaces(unittest.TestCase):
         # Other columns may change meanwhile, and the lock goes along.
         self.one.run("UPDATE parent SET v = v + 1 WHERE id = 1", 5)
         self.one.send("DELETE FROM parent WHERE id = 1")
-        self.assertTrue(self.one.waits())
+        self.assertTrue(self.one.blocked())
         self.two.run("ROLLBACK")
-        self.assertTrue(self.one.waits())
+        self.assertTrue(self.one.blocked())
         self.three.run("COMMIT")
         with self.assertRaises(SqlError) as caught:
             self.one.result(5)
@@ -154,7 +153,7 @@ class ForeignKeyRaces(unittest.TestCase):
         """Children on two primaries and parents on the third; returns how many turns each made."""
         self.tables(actions)
         self.one.run(f"TRUNCATE parent, child; INSERT INTO parent SELECT generate_series(1, {PARENTS})")
-        turns, broken = {}, []
+        turns = {}
 
         def work(primary, number, turn):
             session = self.cluster.session(primary)
@@ -163,24 +162,20 @@ class ForeignKeyRaces(unittest.TestCase):
                     session.run(turn(number, turns[number]), 20)
                 except SqlError as error:
                     if error.state not in ("23503", "40P01", "40001", "23505"):
-                        broken.append(f"primary {primary}: {error}")
-                        return
+                        raise
                 turns[number] += 1
+
+        def watch():
+            looks = self.cluster.session(1)
+            while load.goes_on():
+                self.assertEqual("0", looks.one(orphans))
+                time.sleep(0.05)
 
         parties = [(2, 1, child_turn), (3, 2, child_turn), (1, 3, parent_turn), (2, 4, parent_turn)]
         turns.update((number, 0) for _, number, _ in parties)
-        load = Load(SECONDS, lambda: broken or min(turns.values()) > 5)
-        threads = [threading.Thread(target=work, args=party) for party in parties]
-        for thread in threads:
-            thread.start()
-        looks = self.cluster.session(1)
+        load = Load(SECONDS, lambda: min(turns.values()) > 5)
         orphans = "SELECT count(*) FROM child c WHERE p IS NOT NULL AND NOT EXISTS (SELECT FROM parent q WHERE q.id = c.p)"
-        while load.goes_on():
-            self.assertEqual("0", looks.one(orphans))
-            time.sleep(0.05)
-        for thread in threads:
-            thread.join()
-        self.assertEqual([], broken)
+        self.assertEqual([], together([watch, *(lambda party=party: work(*party) for party in parties)], load))
         self.assertGreater(min(turns.values()), 5)
         for answer in self.cluster.everywhere(orphans):
             self.assertEqual(["0"], answer)

@@ -37,7 +37,7 @@ class ForeignKeys(unittest.TestCase):
         child.run("BEGIN; INSERT INTO plain VALUES (10, 10)")
         parent.run("UPDATE parent SET v = v + 1 WHERE id = 10")  # not its key
         parent.send("DELETE FROM parent WHERE id = 10")
-        self.assertTrue(parent.waits())
+        self.assertTrue(parent.blocked())
         child.run("COMMIT")
         with self.assertRaises(SqlError) as caught:
             parent.result()
@@ -48,7 +48,7 @@ class ForeignKeys(unittest.TestCase):
         parent, child = self.cluster.session(1), self.cluster.session(2)
         parent.run("BEGIN; DELETE FROM parent WHERE id = 20")
         child.send("INSERT INTO plain VALUES (20, 20)")
-        self.assertTrue(child.waits())
+        self.assertTrue(child.blocked())
         parent.run("COMMIT")
         with self.assertRaises(SqlError) as caught:
             child.result()
@@ -126,7 +126,7 @@ class ForeignKeys(unittest.TestCase):
         writer, author = self.cluster.session(2), self.cluster.session(3)
         writer.run("BEGIN; INSERT INTO unchecked VALUES (2, 9999)")
         author.send("ALTER TABLE unchecked ADD FOREIGN KEY (p) REFERENCES parent")
-        self.assertTrue(author.waits())
+        self.assertTrue(author.blocked())
         writer.run("COMMIT")
         with self.assertRaises(SqlError) as caught:
             author.result()

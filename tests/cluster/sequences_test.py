@@ -1,8 +1,7 @@
 """Sequences, serial and identity columns: no two primaries hand out one value, whichever way it is asked for."""
-import threading
 import unittest
 
-from harness import Cluster, SqlError
+from harness import Cluster, SqlError, together
 
 COUNT = "SELECT count(*) = count(DISTINCT {0}) FROM {1}"
 SHAPE = "SELECT oid, relname, relacl::text, seqtypid, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle FROM pg_class, pg_sequence WHERE oid = seqrelid AND relam <> 0 ORDER BY oid"
@@ -29,20 +28,12 @@ class Sequences(unittest.TestCase):
 
     def at_once(self, text, sessions=2):
         """Runs `text` in sessions of all primaries at the same time; {k} is the primary.  The lines of all answers."""
-        answers, errors = [], []
+        answers = []
 
         def one(k):
-            try:
-                session = self.cluster.session(k)
-                answers.extend(session.run(text.format(k=k)))
-            except Exception as error:  # pylint: disable=broad-except
-                errors.append(error)
-        threads = [threading.Thread(target=one, args=(k,)) for k in (1, 2, 3) for _ in range(sessions)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        self.assertEqual([], errors)
+            answers.extend(self.cluster.session(k).run(text.format(k=k)))
+
+        self.assertEqual([], together([lambda k=k: one(k) for k in (1, 2, 3) for _ in range(sessions)]))
         return answers
 
     def test_values_are_handed_out_once(self):
@@ -136,11 +127,11 @@ class Sequences(unittest.TestCase):
         user, other = self.cluster.session(2), self.cluster.session(3)
         user.run("BEGIN; SELECT nextval('used')")
         other.send("BEGIN; ALTER SEQUENCE used RESTART 500 INCREMENT 10")
-        self.assertTrue(other.waits())
+        self.assertTrue(other.blocked())
         user.run("COMMIT")
         other.result()
         user.send("SELECT nextval('used')")
-        self.assertTrue(user.waits())
+        self.assertTrue(user.blocked())
         other.run("ROLLBACK")
         self.assertTrue(1 < int(user.result()[0]) < 100)
         other.run("BEGIN; SAVEPOINT a; ALTER SEQUENCE used RESTART 900; ROLLBACK TO a; ALTER SEQUENCE used CACHE 3; COMMIT")
