@@ -6,10 +6,11 @@ import subprocess
 import threading
 import unittest
 
+from data_directory import PG_BIN
 from harness import Cluster, SqlError, eventually
 
 
-class Load(threading.Thread):
+class Writer(threading.Thread):
     """Writes both kinds of tables until the server dies; knows what was acknowledged of the ordinary one."""
 
     def __init__(self, session):
@@ -34,9 +35,9 @@ class Recovery(unittest.TestCase):
         cls.cluster.sql(1, "CREATE TABLE shared (id int, v text) USING gcl")
         cls.cluster.sql(1, "CREATE TABLE ordinary (id int) USING heap")
         cls.cluster.sql(1, "CHECKPOINT")  # what recovery reads begins here
-        load = Load(cls.cluster.session(1))
+        load = Writer(cls.cluster.session(1))
         load.start()
-        eventually(lambda: load.acknowledged > 20, 20)
+        eventually(lambda: load.acknowledged > 20, 60)
         cls.cluster.kill_all(1)
         load.join()
         cls.acknowledged = load.acknowledged
@@ -64,9 +65,9 @@ class Recovery(unittest.TestCase):
 
         def stop():
             os.kill(self.cluster.postmaster(1), signal.SIGINT)
-            process.wait(20)
+            process.wait(60)
 
-        eventually(lambda: self.logged("ready to accept connections"), 20)
+        eventually(lambda: self.logged("ready to accept connections"), 60)
         self.addCleanup(stop)
 
     def assert_ordinary_tables_work(self):
@@ -83,10 +84,10 @@ class Recovery(unittest.TestCase):
     # In this order: the first leaves the WAL as it is, the second recovers.
     def test_1_without_the_module_recovery_says_what_is_missing(self):
         wal = sorted(glob.glob(f"{self.data}/pg_wal/0*"))
-        dump = subprocess.run([f"{glob.glob('/usr/lib/postgresql/*/bin')[-1]}/pg_waldump", "-r", "custom150", *wal[:1]],
+        dump = subprocess.run([PG_BIN / "pg_waldump", "-r", "custom150", *wal[:1]],
                               text=True, capture_output=True)
         self.assertIn("custom150", dump.stdout)
-        self.assertNotEqual(0, self.server("shared_preload_libraries=").wait(20))
+        self.assertNotEqual(0, self.server("shared_preload_libraries=").wait(60))
         self.assertTrue(self.logged("resource manager with ID 150 not registered"))
         self.assertTrue(self.logged("shared_preload_libraries"))
 

@@ -11,8 +11,9 @@
 import sys
 import unittest
 
-from servers import HERE, PlainServer, Primary, regress
+from servers import HERE, Primary, regress
 from harness import Cluster
+from plain_server import PlainServer
 
 GCL_TABLES = "-c default_table_access_method=gcl"
 DIFFERENCES_SHOWN = 150  # lines
