@@ -1,9 +1,8 @@
 """One table, many writers: nothing is lost, nothing is seen twice, snapshots stay what they were."""
 import random
-import threading
 import unittest
 
-from harness import LONGER, SEED, Cluster, SqlError
+from harness import LONGER, SEED, Cluster, SqlError, together
 
 
 class Coherence(unittest.TestCase):
@@ -13,20 +12,7 @@ class Coherence(unittest.TestCase):
 
     def concurrently(self, work):
         """Runs work(k, session) on every primary at the same time; failures fail the test."""
-        failures = []
-
-        def run(k):
-            try:
-                work(k, self.cluster.session(k))
-            except Exception as e:  # pylint: disable=broad-except
-                failures.append((k, e))
-
-        threads = [threading.Thread(target=run, args=(k,)) for k in (1, 2, 3)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        self.assertEqual([], failures)
+        self.assertEqual([], together([lambda k=k: work(k, self.cluster.session(k)) for k in (1, 2, 3)]))
 
     def test_increments_from_all_primaries_lose_nothing(self):
         self.cluster.sql(1, "CREATE TABLE counter (id int PRIMARY KEY, n int NOT NULL) USING gcl")
@@ -87,14 +73,14 @@ class Coherence(unittest.TestCase):
         one, two = self.cluster.session(1), self.cluster.session(2)
         one.run("BEGIN; INSERT INTO pending VALUES (1), (2)")
         two.send("INSERT INTO pending VALUES (1)")
-        self.assertTrue(two.waits())
+        self.assertTrue(two.blocked())
         one.run("COMMIT")
         with self.assertRaises(SqlError) as caught:
             two.result()
         self.assertEqual("23505", caught.exception.state)
         one.run("BEGIN; INSERT INTO pending VALUES (3)")
         two.send("INSERT INTO pending VALUES (3)")
-        self.assertTrue(two.waits())
+        self.assertTrue(two.blocked())
         one.run("ROLLBACK")
         two.result()
         self.assertEqual("3", two.one("SELECT count(*) FROM pending"))
@@ -121,12 +107,12 @@ class Coherence(unittest.TestCase):
         one, two = self.cluster.session(1), self.cluster.session(2)
         one.run("BEGIN; UPDATE recheck SET v = v + 1 WHERE id = 1")
         two.send("UPDATE recheck SET v = v * 2 WHERE id = 1 RETURNING v")
-        self.assertTrue(two.waits())
+        self.assertTrue(two.blocked())
         one.run("COMMIT")
         self.assertEqual(["22"], two.result())
         one.run("BEGIN; UPDATE recheck SET flag = false WHERE id = 1")
         two.send("UPDATE recheck SET v = 0 WHERE flag RETURNING v")
-        self.assertTrue(two.waits())
+        self.assertTrue(two.blocked())
         one.run("COMMIT")
         self.assertEqual([], two.result())
         self.assertEqual("22|f", two.one("SELECT v, flag FROM recheck"))

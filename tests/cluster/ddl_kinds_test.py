@@ -77,7 +77,7 @@ class Names(unittest.TestCase):
             with self.subTest(what):
                 self.one.run(f"BEGIN; CREATE {what}")
                 self.two.send(f"CREATE {what}")
-                self.assertTrue(self.two.waits())
+                self.assertTrue(self.two.blocked())
                 self.one.run("COMMIT")
                 with self.assertRaises(SqlError) as caught:
                     self.two.result()

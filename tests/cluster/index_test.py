@@ -164,7 +164,7 @@ class Index(unittest.TestCase):
             self.one.run("BEGIN")
             self.one.run(f"INSERT INTO waited VALUES ({int(accepted)})")
             two.send(f"INSERT INTO waited VALUES ({int(accepted)}) RETURNING k")
-            self.assertTrue(two.waits())
+            self.assertTrue(two.blocked())
             self.one.run(end)
             if accepted:
                 self.assertEqual(["1"], two.result(5))
@@ -193,19 +193,19 @@ class Index(unittest.TestCase):
         for who, writer in enumerate(writers):
             writer.send(f"INSERT INTO many SELECT 7, {who} FROM generate_series(1, 340000)")
         for writer in writers:
-            writer.result()
+            writer.result(200)
         every = ["6|0|1", "7|0|340000", "7|1|340000", "7|2|340000", "8|0|1"]
-        self.assertEqual([every] * 3, [writer.run(all_of_it) for writer in writers])
+        self.assertEqual([every] * 3, [writer.run(all_of_it, 200) for writer in writers])
         pages = int(self.one.one("SELECT pg_relation_size('many_k') / 8192"))
-        self.one.run("CREATE INDEX many_built ON many (k)")
+        self.one.run("CREATE INDEX many_built ON many (k)", 200)
         self.assertLess(pages, 1.6 * int(self.one.one("SELECT pg_relation_size('many_built') / 8192")))
         self.one.run("DROP INDEX many_built")
         # Two of three rows go, wherever they are among the others.  The second VACUUM gives back the pages that the first emptied.
-        self.one.run("DELETE FROM many WHERE who <> 1; VACUUM many; VACUUM many")
+        self.one.run("DELETE FROM many WHERE who <> 1; VACUUM many; VACUUM many", 200)
         left = ["7|1|340000"]
-        self.assertEqual([left] * 3, [writer.run(all_of_it) for writer in writers])
-        self.one.run("INSERT INTO many SELECT 7, 9 FROM generate_series(1, 600000)")
-        self.assertEqual([left + ["7|9|600000"]] * 3, [writer.run(all_of_it) for writer in writers])
+        self.assertEqual([left] * 3, [writer.run(all_of_it, 200) for writer in writers])
+        self.one.run("INSERT INTO many SELECT 7, 9 FROM generate_series(1, 600000)", 200)
+        self.assertEqual([left + ["7|9|600000"]] * 3, [writer.run(all_of_it, 200) for writer in writers])
         self.assertLessEqual(int(self.one.one("SELECT pg_relation_size('many_k') / 8192")), pages * 1.1)
 
 

@@ -1,10 +1,9 @@
 """Values larger than a page: written on one primary, read and changed on others, and nothing of them is left over."""
 import random
-import threading
 import time
 import unittest
 
-from harness import LONGER, SEED, Cluster, SqlError
+from harness import LONGER, SEED, Cluster, Load, SqlError, eventually, horizon_passes, together
 
 # A value of about `bytes` that proves itself: its md5, then noise that does not compress.
 MAKE = """
@@ -30,20 +29,16 @@ def stored(session, table):
     return len(rows)
 
 
-class Worker(threading.Thread):
-    def __init__(self, session, number, deadline):
-        super().__init__()
-        self.session, self.number, self.deadline = session, number, deadline
+class Worker:
+    def __init__(self, session, number, load):
+        self.session, self.number, self.load = session, number, load
         self.chance = random.Random(SEED * 100 + number)
-        self.done, self.error = 0, None
+        self.done = 0
 
     def run(self):
-        try:
-            while time.monotonic() < self.deadline:
-                self.step()
-                self.done += 1
-        except Exception as e:  # pylint: disable=broad-except
-            self.error = e
+        while self.load.goes_on():
+            self.step()
+            self.done += 1
 
     def value(self):
         bytes_wanted = self.chance.choice([100, 3000, self.chance.randrange(BYTES_MAX)])
@@ -118,16 +113,12 @@ class LargeValues(unittest.TestCase):
         one = self.table()
         one.run("ALTER TABLE t ALTER v SET STORAGE EXTERNAL, ALTER w SET STORAGE EXTERNAL")
         one.run(f"INSERT INTO t SELECT i, 0, proven(i * 1000, 'first') FROM generate_series(0, {ROWS - 1}) i")
-        deadline = time.monotonic() + 12 * LONGER
-        workers = [Writer(self.cluster.session(n % 3 + 1), n, deadline) for n in range(4)]
-        workers += [Reader(self.cluster.session(n % 3 + 1), n, deadline) for n in range(4, 6)]
-        workers += [Vacuumer(self.cluster.session(n % 3 + 1), n, deadline) for n in range(6, 8)]
+        workers = []
+        load = Load(12 * LONGER, lambda: all(worker.done for worker in workers))
+        for n, kind in enumerate([Writer] * 4 + [Reader] * 2 + [Vacuumer] * 2):
+            workers.append(kind(self.cluster.session(n % 3 + 1), n, load))
+        self.assertEqual([], together([worker.run for worker in workers], load))
         for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        for worker in workers:
-            self.assertIsNone(worker.error)
             self.assertGreater(worker.done, 0)
         out_of_line = "(v IS NOT NULL AND pg_column_size(v) > 2000)::int + (w IS NOT NULL AND pg_column_size(w) > 2000)::int"
         for k in (1, 2, 3):
@@ -146,14 +137,14 @@ class LargeValues(unittest.TestCase):
         one.run("INSERT INTO t SELECT 1, 0, proven(20000, 'x')")
         one.run("BEGIN; UPDATE t SET v = proven(21000, 'y')")
         two.send("UPDATE t SET v = proven(22000, 'z')")
-        self.assertTrue(two.waits())
+        self.assertTrue(two.blocked())
         one.run("COMMIT")
         two.result()
         self.assertEqual(f"{22000 // 32 * 32 + 32}|t", one.one("SELECT length(v), is_proven(v) FROM t"))
         self.assertEqual(1, stored(one, "t"))
         one.run("BEGIN; INSERT INTO t VALUES (2, 0, proven(9000, 'one'))")
         two.send("INSERT INTO t VALUES (2, 0, proven(9000, 'two')) ON CONFLICT (id) DO UPDATE SET w = excluded.v")
-        self.assertTrue(two.waits())
+        self.assertTrue(two.blocked())
         one.run("COMMIT")
         two.result()
         self.assertEqual("t|t|f", one.one("SELECT is_proven(v), is_proven(w), v = w FROM t WHERE id = 2"))
@@ -178,6 +169,7 @@ class LargeValues(unittest.TestCase):
     def test_give_their_space_back(self):
         one = self.table()
         two = self.cluster.session(2)
+        horizon_passes(two)  # makes a table
         size = "SELECT pg_total_relation_size('t')"
         free = "SELECT free_pool_pages FROM gcl_stat_space"
         before = int(one.one(free))
@@ -187,6 +179,7 @@ class LargeValues(unittest.TestCase):
             two.run("VACUUM t")
             sizes.append(int(one.one(size)))
             one.run("DELETE FROM t")
+            horizon_passes(two)
             two.run("VACUUM t")
         self.assertGreater(sizes[0], 40 * 50000)
         self.assertLess(sizes[-1], 2 * sizes[0])
@@ -244,23 +237,33 @@ class LargeValues(unittest.TestCase):
 
 
 class Cancelled(unittest.TestCase):
+    def is_cancelled(self, one, two, canceller):
+        """Whether the cancel came while the value was being stored: not before, and not after."""
+        pid, toast, _ = one.pid(), toast_of(two, "t"), canceller.pid()  # all are connected
+        one.send("INSERT INTO t SELECT repeat('x', 200000000)")
+        eventually(lambda: two.one(f"SELECT pg_relation_size('{toast}') > 10000000") == "t")
+        self.assertEqual(1, len(canceller.run(f"SELECT pg_cancel_backend({pid})")))
+        try:
+            one.result()
+        except SqlError as error:
+            self.assertEqual("57014", error.state)
+            self.assertEqual("0", two.one("SELECT count(*) FROM t"))
+            return True
+        return False
+
     def test_storing_one_ends_at_once_and_leaves_nothing(self):
         with Cluster(primaries=2, pool="512MB", settings=("autovacuum=off",)) as cluster:
             one, two = cluster.session(1), cluster.session(2)
             one.run("CREATE TABLE t (v text) USING gcl; ALTER TABLE t ALTER v SET STORAGE EXTERNAL")
-            pid = one.pid()
-            one.send("INSERT INTO t SELECT repeat('x', 200000000)")
+            for _ in range(10):
+                if self.is_cancelled(one, two, cluster.session(1)):
+                    break
+                one.run("TRUNCATE t")
+            else:
+                self.fail("it was stored before it could be cancelled")
             toast = toast_of(two, "t")
-            deadline = time.monotonic() + 20
-            while two.one(f"SELECT pg_relation_size('{toast}') < 10000000") == "t" and time.monotonic() < deadline:
-                time.sleep(0.05)
-            two_sees = two.one("SELECT count(*) FROM t")
-            cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
-            with self.assertRaises(SqlError) as caught:
-                one.result(10)
-            self.assertEqual("57014", caught.exception.state)
-            self.assertEqual("0", two_sees)
             self.assertEqual("0", two.one(f"SELECT count(*) FROM {toast}"))
+            horizon_passes(two)
             two.run("VACUUM t", seconds=60)
             size = int(two.one(f"SELECT pg_relation_size('{toast}')"))
             one.run("INSERT INTO t SELECT repeat('y', 5000000)", seconds=60)

@@ -157,7 +157,7 @@ class Partitions(unittest.TestCase):
         one, two = self.sessions[1], self.sessions[2]
         one.run("BEGIN; UPDATE m SET id = 120 WHERE id = 20")
         two.send("UPDATE m SET v = v + 1 WHERE id = 20")
-        self.assertTrue(two.waits())
+        self.assertTrue(two.blocked())
         one.run("COMMIT")
         with self.assertRaises(SqlError) as caught:
             two.result()
@@ -193,7 +193,7 @@ class Partitions(unittest.TestCase):
         self.on(1, GCL + "CREATE TABLE n (id int) PARTITION BY RANGE (id); CREATE TABLE n0 PARTITION OF n DEFAULT")
         self.on(2, "BEGIN; INSERT INTO n VALUES (5)")
         self.sessions[1].send(GCL + "CREATE TABLE n1 PARTITION OF n FOR VALUES FROM (0) TO (10)")
-        self.assertTrue(self.sessions[1].waits())
+        self.assertTrue(self.sessions[1].blocked())
         self.sessions[2].run("COMMIT")
         with self.assertRaises(SqlError) as caught:
             self.sessions[1].result()

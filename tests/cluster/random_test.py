@@ -101,7 +101,7 @@ class Space(unittest.TestCase):
                     self.fail("a duplicate key was accepted")
                 except SqlError as error:
                     self.assertEqual("23505", error.state)
-            eventually(lambda: cluster.everywhere(HELD) == [[], []], 10)
+            eventually(lambda: cluster.everywhere(HELD) == [[], []])
             free.append(int(cluster.sql(1, "SELECT free_pool_pages FROM gcl_stat_space")[0]))
         # The log of DDL grows by some pages with every statement; a table of these has hundreds.
         lost = [before - after for before, after in zip(free[1:], free[2:])]

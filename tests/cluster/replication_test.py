@@ -23,7 +23,7 @@ class Replication(unittest.TestCase):
     def replicated(self):
         """Waits until all that has been committed in the source is applied."""
         wanted = self.source.one("SELECT pg_current_wal_lsn()")
-        eventually(lambda: self.cluster.sql(1, f"SELECT 1 FROM pg_stat_subscription WHERE latest_end_lsn >= '{wanted}'"), 20)
+        eventually(lambda: self.cluster.sql(1, f"SELECT 1 FROM pg_stat_subscription WHERE latest_end_lsn >= '{wanted}'"), 60)
 
     def test_what_is_changed_elsewhere_meanwhile_is_found(self):
         other = self.cluster.session(2)
