@@ -29,7 +29,7 @@ class DdlWorkers(unittest.TestCase):
         self.assertEqual(before, self.launcher(2))
         # Nobody needs it any more: it goes, and another one comes.
         session.close()
-        self.assertTrue(eventually(lambda: self.launcher(2) not in (None, before), 10))
+        self.assertTrue(eventually(lambda: self.launcher(2) not in (None, before)))
         self.assertEqual(["1"], self.cluster.sql(2, "INSERT INTO t VALUES (3, 3) RETURNING 1"))
 
     def test_a_launcher_has_nothing_to_cancel(self):
@@ -60,7 +60,7 @@ class DdlWorkers(unittest.TestCase):
         try:
             author.send("CREATE UNIQUE INDEX t_v ON t (v)")
             self.assertTrue(eventually(lambda: self.cluster.sql(
-                1, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'CREATE UNIQUE%'") == ["1"], 20))
+                1, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'CREATE UNIQUE%'") == ["1"]))
             self.end(2, "apply")
             session.send("INSERT INTO t VALUES (2, 1)")
             self.assertTrue(session.waits(1))
