@@ -135,7 +135,7 @@ class ForkedBefore : public ::testing::Test {
   static constexpr int kPages = 200;  // more than there are frames
   enum Step : uint32_t { kStart, kAdded, kWritten, kRead, kStopProvider, kLeave };
   struct Shared {
-    std::atomic<uint32_t> step, forked;
+    std::atomic<uint32_t> step, forked, provided;
     std::atomic<uint64_t> log_end[2], page[kPages];
   };
   ForkedBefore()
@@ -193,6 +193,7 @@ class ForkedBefore : public ::testing::Test {
     const auto provide = [&](Session& session) {
       while (before(kStopProvider))
         if (!pool.run_provider_once(session)) pool.wait_for_provider_work(5);
+      shared_->provided.fetch_add(1);
     };
     const pid_t processes[] = {process(0, serve), process(1, provide),
                                process(2, [&](Session& session) { backend(pool, session); })};
@@ -236,7 +237,7 @@ TEST_F(ForkedBefore, EveryProcessOfANodeUsesTheNewMemoryNode) {
   shared_->step.store(kAdded);
   EXPECT_TRUE(wait_for(kRead));
   shared_->step.store(kStopProvider);
-  usleep(20000);
+  while (shared_->provided.load() < 2 && before(kLeave)) usleep(500);  // nobody else is at work when a node leaves
   shared_->step.store(kLeave);
   EXPECT_TRUE(ended_well(writer));
   EXPECT_TRUE(ended_well(reader));

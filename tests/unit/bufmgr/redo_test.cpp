@@ -8,6 +8,7 @@
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/log/record.hpp"
 #include "tests/support/cluster_fixture.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace bufmgr {
 namespace {
@@ -186,6 +187,7 @@ TEST(Redo, AChangedPageStaysUntilItsLogIsFlushed) {
     change.set(*page, 64, uint64_t{5});
     change.commit();
   }
+  const uint64_t before = cluster.log(0).requests();
   std::atomic<bool> read{false};
   std::thread reader([&] {
     auto b = cluster.session(1);
@@ -194,9 +196,9 @@ TEST(Redo, AChangedPageStaysUntilItsLogIsFlushed) {
     EXPECT_EQ(*reinterpret_cast<const uint64_t*>(page->bytes() + 64), 5u);
     read.store(true);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(gcl_test::eventually([&] { return cluster.log(0).requests() > before; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // he could have it by then
   EXPECT_FALSE(read.load());
-  EXPECT_GT(cluster.log(0).requests(), 0u);
   cluster.log(0).set_stuck(false);
   cluster.log(0).request_flush({~uint64_t{0} >> 1});
   reader.join();

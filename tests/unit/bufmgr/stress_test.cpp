@@ -7,6 +7,7 @@
 
 #include "bufmgr/buffer_pool.hpp"
 #include "tests/support/cluster_fixture.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/longer.hpp"
 
 namespace bufmgr {
@@ -135,6 +136,15 @@ TEST(Stress, ASmallRingALazyLogAndFewFrames) {
   run_stress({.nodes = 2, .frames = 32, .ring_bytes = kRingBytesLeast, .lazy_log = true}, 320, true);
 }
 
+// How many requests of peers the node has let wait so far.
+uint64_t parked(BufferPool& pool) {
+  const coherence::Node& node = pool.coherence_node();
+  uint64_t count = 0;
+  for (uint16_t s = 0; s < node.sessions_max(); ++s)
+    count += node.counters(SessionId{s}).get(coherence::Counter::kParked);
+  return count;
+}
+
 TEST(Interrupts, AnInterruptedWaitLeavesNothingBehind) {
   Cluster cluster({.nodes = 2});
   auto a = cluster.session(0);
@@ -145,6 +155,7 @@ TEST(Interrupts, AnInterruptedWaitLeavesNothingBehind) {
     auto held = cluster.pool(0).fix_exclusive(*a, id);
     ASSERT_TRUE(held.ok());
     Switch interrupts;
+    const uint64_t before = parked(cluster.pool(0));
     std::thread waiter([&] {
       auto b = cluster.session(1, &interrupts);
       EXPECT_EQ(change_page(pool, *b, id, random).error(), coherence::Errc::kInterrupted);
@@ -154,7 +165,7 @@ TEST(Interrupts, AnInterruptedWaitLeavesNothingBehind) {
       EXPECT_EQ(pool.fix_optimistic(*b, id).error(), coherence::Errc::kInterrupted);
       EXPECT_EQ(b->guards_held(), 0);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_TRUE(gcl_test::eventually([&] { return parked(cluster.pool(0)) > before; }));
     interrupts.set(true);
     waiter.join();
   }
@@ -192,8 +203,9 @@ TEST(Interrupts, AFencedPoolEndsEveryWait) {
   const PageId id = *cluster.pool(0).allocate(*a, 1);
   auto held = cluster.pool(0).fix_exclusive(*a, id);
   ASSERT_TRUE(held.ok());
+  const uint64_t before = parked(cluster.pool(0));
   std::thread waiter([&] { EXPECT_EQ(cluster.pool(1).fix_shared(*b, id).error(), coherence::Errc::kFenced); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_TRUE(gcl_test::eventually([&] { return parked(cluster.pool(0)) > before; }));
   cluster.pool(0).coherence_node().fence("test");
   waiter.join();
   EXPECT_TRUE(cluster.pool(1).fenced());

@@ -1,9 +1,10 @@
 // What a Session promises, one sentence at a time.
-#include <chrono>
-
 #include "cluster.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace coherence {
+
+using gcl_test::eventually;
 
 class Sessions : public ClusterTest {
  protected:
@@ -19,14 +20,6 @@ class Sessions : public ClusterTest {
   }
   Line& line_a() { return nodes[0]->line(*a, p); }
   Line& line_b() { return nodes[1]->line(*b, p); }
-  template <class F>
-  static bool soon(F condition) {
-    for (int i = 0; i < 2000; i++) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return false;
-  }
   PageId p = page(3);
   TestInterrupts stop_a, stop_b;
   std::unique_ptr<Session> a, b;
@@ -41,7 +34,7 @@ TEST_F(Sessions, ALatchIsGivenToAPeerWhenItsGuardEnds) {
     got = true;
     b->unlock_exclusive(line_b());
   });
-  ASSERT_TRUE(soon([&] { return nodes[0]->count(Counter::kParked) == 1; }));
+  ASSERT_TRUE(eventually([&] { return nodes[0]->count(Counter::kParked) == 1; }));
   EXPECT_FALSE(got);
   EXPECT_TRUE(line_a().word().pending());
   write_word(*nodes[0]->node, line_a(), 42);
@@ -55,13 +48,13 @@ TEST_F(Sessions, ALatchIsGivenToAPeerWhenItsGuardEnds) {
 TEST_F(Sessions, AnInterruptedWaiterLeavesAndTheWorkerFinishes) {
   ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
   std::thread other([&] { EXPECT_EQ(b->lock_exclusive(line_b(), p).error(), Errc::kInterrupted); });
-  ASSERT_TRUE(soon([&] { return nodes[0]->count(Counter::kParked) == 1; }));
+  ASSERT_TRUE(eventually([&] { return nodes[0]->count(Counter::kParked) == 1; }));
   stop_b.raised = true;
   other.join();
   stop_b.raised = false;
   a->unlock_exclusive(line_a());
-  ASSERT_TRUE(soon([&] { return pool->peek_latch(p) == LatchWord::owned_by(NodeId{1}); }));
-  ASSERT_TRUE(soon([&] { return line_b().word().free(); }));
+  ASSERT_TRUE(eventually([&] { return pool->peek_latch(p) == LatchWord::owned_by(NodeId{1}); }));
+  ASSERT_TRUE(eventually([&] { return line_b().word().free(); }));
   EXPECT_TRUE(b->try_lock_exclusive(line_b(), p).ok());  // the node owns it, nobody holds it
   b->unlock_exclusive(line_b());
 }
@@ -77,7 +70,8 @@ TEST_F(Sessions, AChangedPageStaysUntilItsLogIsFlushed) {
     got = true;
     b->unlock_shared(line_b());
   });
-  ASSERT_TRUE(soon([&] { return nodes[0]->horizon.requested == 100 && nodes[0]->count(Counter::kFlushWaits) > 0; }));
+  ASSERT_TRUE(
+      eventually([&] { return nodes[0]->horizon.requested == 100 && nodes[0]->count(Counter::kFlushWaits) > 0; }));
   EXPECT_FALSE(got);
   nodes[0]->horizon.flushed_lsn = 100;
   other.join();
@@ -96,7 +90,7 @@ TEST_F(Sessions, WhoFlushedTheLogAnswersWhatWaitedForThat) {
     b->unlock_exclusive(line_b());
   });
   const PageId another = page(4);
-  ASSERT_TRUE(soon([&] {  // whoever unlocks looks into the inbox
+  ASSERT_TRUE(eventually([&] {  // whoever unlocks looks into the inbox
     EXPECT_TRUE(a->lock_shared(nodes[0]->line(*a, another), another).ok());
     a->unlock_shared(nodes[0]->line(*a, another));
     return nodes[0]->count(Counter::kFlushWaits) > 0;
@@ -119,7 +113,7 @@ TEST_F(Sessions, ATransactionLongHoldKeepsThePageHere) {
     got = true;
     b->unlock_exclusive(line_b());
   });
-  ASSERT_TRUE(soon([&] { return nodes[0]->count(Counter::kParked) >= 1; }));
+  ASSERT_TRUE(eventually([&] { return nodes[0]->count(Counter::kParked) >= 1; }));
   for (int i = 0; i < 40; i++) {  // more than gamma: the holder itself is never kept out
     ASSERT_TRUE(a->lock_shared(line_a(), p).ok());
     a->unlock_shared(line_a());
@@ -196,7 +190,7 @@ TEST_F(Sessions, TheFenceEndsEveryWait) {
     Session c(*nodes[0]->node, SessionId{1}, nullptr);
     EXPECT_EQ(c.lock_shared(nodes[0]->line(c, p), p).error(), Errc::kFenced);
   });
-  ASSERT_TRUE(soon([&] { return nodes[0]->count(Counter::kParked) == 1; }));
+  ASSERT_TRUE(eventually([&] { return nodes[0]->count(Counter::kParked) == 1; }));
   nodes[1]->node->fence("a test said so");
   remote.join(), local.join();
   EXPECT_STREQ(nodes[0]->node->fence_reason(), "a test said so");

@@ -9,16 +9,18 @@
 
 #include "extension/engine/heap/heap.hpp"
 #include "tests/support/cluster_fixture.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace engine_test {
 
 using namespace engine;  // NOLINT: a test's own namespace
+using gcl_test::kPatienceMs;
 
 inline constexpr int kNodes = 3;  // of the stress tests
 
 class Engine;
 
-// Waits by bells, as a wait worker would, and gives up after a while: then the test's transaction aborts (deadlocks).
+// Waits by bells, as a wait worker would, and gives up at some time: a test in which two wait for each other says when.
 class TestWaiter final : public Waiter {
  public:
   TestWaiter(Engine& engine, int node) : engine_(engine), node_(node) {}
@@ -42,10 +44,9 @@ class TestWaiter final : public Waiter {
   std::atomic<int> waits{0}, settling_waits{0}, turns{0};  // so far
   // Called by another thread: until it has begun to wait that often.
   void expect_waits(int count) {
-    for (int i = 0; i < 5000 && waits + settling_waits < count; ++i) (void)pause(1);
-    EXPECT_GE(waits + settling_waits, count);
+    EXPECT_TRUE(gcl_test::eventually([&] { return waits + settling_waits >= count; })) << waits + settling_waits;
   }
-  int timeout_ms = 2000;
+  int timeout_ms = kPatienceMs;
 
  private:
   template <class What>
@@ -155,6 +156,15 @@ class Worker {
     txns_.abort();
     txns_.set_oldest(std::nullopt);
   }
+  // Until the horizon, as this node knows it, has passed everything that has ended by now.  REQUIRES: no snapshot is
+  // held anywhere; the other nodes tick.
+  void pass_horizon() {
+    const Cts moment = txns_.pass_moment();
+    EXPECT_TRUE(gcl_test::eventually([&] {
+      auto horizon = txns_.refresh_horizon();
+      return horizon.ok() && *horizon > moment;
+    }));
+  }
 
  private:
   Engine& engine_;
@@ -241,6 +251,11 @@ struct RowBuffer {
 inline std::string text_of(PageRows& rows, uint16_t line) {
   return {reinterpret_cast<const char*>(rows.row(line)) + kRowHeaderBytes + 1, rows.bytes(line) - kRowHeaderBytes - 1};
 }
+
+// Of a relation without indexes.
+struct NoIndexes final : IndexCleaner {
+  coherence::Status remove(std::span<const Tid>) override { return {}; }
+};
 
 struct FoundRow {
   Tid tid;

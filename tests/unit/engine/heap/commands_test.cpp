@@ -28,9 +28,6 @@ TEST(OwnCommands, WhatIsNotedAgainLeavesNothingBehind) {
 
 class CommandsTest : public LockTest {
  protected:
-  struct NoIndexes final : IndexCleaner {
-    coherence::Status remove(std::span<const Tid>) override { return {}; }
-  };
   // A row that shares its page with another as large, so that a third does not fit.
   Tid crowded(const std::string& text) {
     filler_ = a().insert(std::string(3000, 'f'));
@@ -246,8 +243,8 @@ TEST_P(RolledBack, APlaceThatIsUsedAgainHasItsOwnCommands) {
   a().rollback_sub();
   ASSERT_TRUE(a().heap.prune(tid.block).ok());
   NoIndexes cleaner;
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ASSERT_TRUE(b().heap.vacuum(cleaner, 2000).ok());
+  b().worker.pass_horizon();
+  ASSERT_TRUE(b().heap.vacuum(cleaner, kPatienceMs).ok());
   const Tid again = *a().heap.insert(TestRow(wide("v2")).image(), 5);
   ASSERT_EQ(again, tid);
   EXPECT_EQ(span(a(), again), "6..-1");

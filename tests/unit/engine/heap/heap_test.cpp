@@ -154,10 +154,9 @@ TEST_F(HeapTest, ASecondUpdaterWaitsAndThenLearnsOfTheNewVersion) {
     EXPECT_EQ(update(*heap_b_, locked->tid, "v3", 0).row.result, RowResult::kOk);
     b_.commit();
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  b_.waiter().expect_waits(1);
   a_.commit();
   second.join();
-  EXPECT_GE(b_.waiter().waits, 1);
   EXPECT_EQ(chain(*heap_a_, tid, a_.snapshot()), "v3");
 }
 
@@ -168,7 +167,7 @@ TEST_F(HeapTest, AWaiterGoesOnWhenTheHolderRollsBack) {
     EXPECT_EQ(update(*heap_b_, tid, "v3", 0).row.result, RowResult::kOk);
     b_.commit();
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  b_.waiter().expect_waits(1);
   a_.abort();
   second.join();
   EXPECT_EQ(chain(*heap_a_, tid, a_.snapshot()), "v3");
@@ -350,7 +349,7 @@ TEST_F(HeapTest, RootsDoNotFollowTheLinkOfAnAbortedUpdateToAStranger) {
   ASSERT_TRUE(done.chained);
   ASSERT_EQ(done.tid, never.tid);
   a_.commit();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the horizon passes: stamps are final
+  a_.pass_horizon();  // stamps are final
   auto rows = std::make_unique<PageRows>();
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(heap_a_->read_block(first.block, a_.snapshot(), *rows).ok());
   RowHeader stamped;
@@ -415,8 +414,8 @@ TEST_F(HeapTest, VacuumFreesWhatNobodySeesAndWaitsForWhoMight) {
   EXPECT_EQ(stats->recently_dead, 100u);
   EXPECT_EQ(scan_all(*heap_b_, old).size(), 200u);
   b_->set_oldest(std::nullopt);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  stats = heap_a_->vacuum(cleaner, 2000);
+  a_.pass_horizon();
+  stats = heap_a_->vacuum(cleaner, kPatienceMs);
   ASSERT_TRUE(stats.ok());
   EXPECT_EQ(stats->removed, 100u);
   EXPECT_EQ(stats->freed, 100u);
@@ -436,16 +435,15 @@ TEST_F(HeapTest, VacuumLeavesLinePointersWhileAScanMayBeOnItsWay) {
   Tid tid = committed("gone");
   EXPECT_EQ(heap_a_->remove(tid, 0)->result, RowResult::kOk);
   a_.commit();
+  a_.pass_horizon();
   auto scan = b_.snapshot();  // sees the row gone, but may hold its Tid
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   Recorder cleaner;
   auto stats = heap_a_->vacuum(cleaner, 20);
   EXPECT_EQ(stats->removed, 1u);
   EXPECT_EQ(stats->freed, 0u);
   EXPECT_EQ(stats->left, 1u);
   b_->set_oldest(std::nullopt);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_EQ(heap_a_->vacuum(cleaner, 2000)->freed, 1u);
+  EXPECT_EQ(heap_a_->vacuum(cleaner, kPatienceMs)->freed, 1u);
   (void)scan;
 }
 

@@ -113,7 +113,7 @@ TEST_F(LockTest, FollowingAnUpdateMeetsADeletion) {
     ASSERT_TRUE(done.ok());
     EXPECT_EQ(done->row.result, RowResult::kDeleted);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  b().worker.waiter().expect_waits(1);
   a().commit();
   waiter.join();
 }
@@ -131,7 +131,7 @@ TEST_F(LockTest, FollowingAnUpdateThatIsRolledBackEndsAtTheOldVersion) {
     EXPECT_EQ(done->row.result, RowResult::kOk);
     EXPECT_EQ(done->tid, old);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  b().worker.waiter().expect_waits(1);
   a().abort();
   waiter.join();
   EXPECT_FALSE(c().gets(Want::kDelete, old));
@@ -161,7 +161,7 @@ TEST_F(LockTest, AnUpgradeWaitsForTheOtherHolders) {
     ASSERT_TRUE(done.ok());
     EXPECT_EQ(done->row.result, RowResult::kOk);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  a().worker.waiter().expect_waits(1);
   b().commit();
   upgrade.join();
   a().commit();
@@ -178,11 +178,13 @@ TEST_F(LockTest, ADeletionWaitsForOneHolderAfterAnother) {
     EXPECT_EQ(done->result, RowResult::kOk);
     gone.store(true);
   });
-  for (auto* party : {&d(), &a(), &b()}) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_FALSE(gone.load());
-    party->commit();
-  }
+  c().worker.waiter().expect_waits(1);  // for a
+  d().commit();
+  EXPECT_FALSE(gone.load());
+  a().commit();
+  c().worker.waiter().expect_waits(2);  // for b
+  EXPECT_FALSE(gone.load());
+  b().commit();
   remover.join();
 }
 

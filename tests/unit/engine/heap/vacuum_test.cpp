@@ -3,17 +3,13 @@
 
 namespace engine_test {
 
-struct Nothing final : IndexCleaner {
-  coherence::Status remove(std::span<const Tid>) override { return {}; }
-};
-
 // Another node's VACUUM of the relation, while one cleans the indexes.
 struct Meanwhile final : IndexCleaner {
   explicit Meanwhile(Heap& heap) : other(heap) {}
   coherence::Status remove(std::span<const Tid> tids) override {
     EXPECT_EQ(tids.size(), 1u);
-    Nothing cleaner;
-    auto stats = other.vacuum(cleaner, 2000);
+    NoIndexes cleaner;
+    auto stats = other.vacuum(cleaner, kPatienceMs);
     EXPECT_TRUE(stats.ok());
     EXPECT_TRUE(stats->skipped);
     EXPECT_EQ(stats->freed, 0u);
@@ -39,7 +35,7 @@ class HeapVacuum : public ::testing::Test {
     a_.commit();
     EXPECT_EQ(heap_a_->remove(*gone, 0)->result, RowResult::kOk);
     a_.commit();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (Worker* worker : {&a_, &b_}) worker->pass_horizon();
   }
 
   Engine engine_;
@@ -52,11 +48,11 @@ class HeapVacuum : public ::testing::Test {
 TEST_F(HeapVacuum, ExcludesAnotherOfTheRelationUntilItIsDone) {
   leave_garbage();
   Meanwhile meanwhile(*heap_a_);
-  auto stats = heap_b_->vacuum(meanwhile, 2000);
+  auto stats = heap_b_->vacuum(meanwhile, kPatienceMs);
   ASSERT_TRUE(stats.ok());
   EXPECT_FALSE(stats->skipped);
   EXPECT_EQ(stats->freed, 1u);
-  Nothing cleaner;
+  NoIndexes cleaner;
   EXPECT_FALSE(heap_a_->vacuum(cleaner, 0)->skipped);
   EXPECT_FALSE(heap_b_->vacuum(cleaner, 0)->skipped);
 }
@@ -68,9 +64,9 @@ struct Failing final : IndexCleaner {
 TEST_F(HeapVacuum, OneThatFailedLeavesTheRelationToOthers) {
   leave_garbage();
   Failing failing;
-  EXPECT_FALSE(heap_b_->vacuum(failing, 2000).ok());
-  Nothing cleaner;
-  auto stats = heap_a_->vacuum(cleaner, 2000);
+  EXPECT_FALSE(heap_b_->vacuum(failing, kPatienceMs).ok());
+  NoIndexes cleaner;
+  auto stats = heap_a_->vacuum(cleaner, kPatienceMs);
   EXPECT_FALSE(stats->skipped);
   EXPECT_EQ(stats->freed, 1u);
 }
@@ -111,7 +107,7 @@ struct Busy final : IndexCleaner {
 TEST_F(HeapVacuumSmallRing, DoesNotKeepTheStatusLogFromBeingRecycled) {
   leave_garbage();
   Busy busy(engine_, relation_);
-  auto stats = heap_b_->vacuum(busy, 2000);
+  auto stats = heap_b_->vacuum(busy, kPatienceMs);
   ASSERT_TRUE(stats.ok());
   EXPECT_FALSE(busy.refused);
   EXPECT_FALSE(b_->current().wrote());
@@ -142,9 +138,9 @@ TEST_F(HeapVacuum, InAFullPoolRoomInOtherNodesExtentsIsUsed) {
   b_.abort();
   for (Tid tid : tids) ASSERT_TRUE(heap_a_->remove(tid, 0).ok());
   a_.commit();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  Nothing cleaner;
-  auto stats = heap_b_->vacuum(cleaner, 2000);
+  b_.pass_horizon();
+  NoIndexes cleaner;
+  auto stats = heap_b_->vacuum(cleaner, kPatienceMs);
   ASSERT_TRUE(stats.ok());
   EXPECT_EQ(stats->freed, tids.size());
   for (int i = 0; i < 300; ++i) {

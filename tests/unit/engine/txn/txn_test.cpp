@@ -140,18 +140,23 @@ TEST(Txn, AWaiterOnAnotherNodeIsRungAtTheEnd) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), waiter(engine, 1);
   for (bool commit : {true, false}) {
-    TxnId id = *writer->id_for_write();
-    std::atomic<bool> ended{false};
-    std::thread thread([&] {
-      EXPECT_TRUE(waiter.waiter().wait_for(id, WaitFor::kUpdate).ok());
-      EXPECT_TRUE(ended.load());
-    });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    ended.store(true);
-    commit ? void(writer.commit()) : writer.abort();
-    thread.join();
+    const int before = engine.bells().rings;
+    EXPECT_TRUE(gcl_test::eventually([&] {  // a waiter that comes too late to say so is not rung
+      TxnId id = *writer->id_for_write();
+      const int waits = waiter.waiter().waits;
+      std::atomic<bool> ended{false};
+      std::thread thread([&] {
+        EXPECT_TRUE(waiter.waiter().wait_for(id, WaitFor::kUpdate).ok());
+        EXPECT_TRUE(ended.load());
+      });
+      waiter.waiter().expect_waits(waits + 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ended.store(true);
+      commit ? void(writer.commit()) : writer.abort();
+      thread.join();
+      return engine.bells().rings > before;
+    }));
   }
-  EXPECT_GE(engine.bells().rings.load(), 2);
   EXPECT_FALSE(*waiter->watch(TxnId::make({0}, 1)));  // ended long ago
 }
 
@@ -170,7 +175,7 @@ TEST(Txn, AWaiterForASavepointIsRungWhenItIsRolledBack) {
     EXPECT_TRUE(waiter.waiter().wait_for(inner, WaitFor::kUpdate).ok());
     EXPECT_TRUE(ended.load());
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  waiter.waiter().expect_waits(1);
   ended.store(true);
   writer->sub_abort(2);
   thread.join();
