@@ -67,9 +67,11 @@ TEST_F(Stress, IncrementsFromAllNodesLoseNothing) {
 }
 
 // I13, and the priority of parked requests: whoever wants a page that others use in a loop gets it after a few
-// requests.
+// requests.  How many, depends on who of the others has a processor: the rule itself is asserted by the simulator's
+// checker of fairness (tests/sim), which decides that.
 void Stress::one_among_many(bool one_writes, bool many_write) {
-  constexpr int kNodes = 3, kThreads = 2, kTurns = 200;
+  constexpr int kNodes = 3, kThreads = 2, kTurnsMin = 20, kTurnsMax = 200;
+  const auto end = Clock::now() + std::chrono::seconds(10);
   for (int i = 0; i < kNodes; i++) add_node();
   const PageId p = page(0);
   std::atomic<bool> stop{false};
@@ -93,8 +95,8 @@ void Stress::one_among_many(bool one_writes, bool many_write) {
     const Counters& c = one.counters();
     return c.get(Counter::kPeerInvSent) + c.get(Counter::kPeerRdSent) + c.get(Counter::kPeerWrSent);
   };
-  uint64_t most = 0;
-  for (int i = 0; i < kTurns; i++) {
+  uint64_t most = 0, turns = 0;
+  for (; turns < kTurnsMax && (turns < kTurnsMin || Clock::now() < end); turns++) {
     const uint64_t before = requests(), seen = used;
     while (used == seen) std::this_thread::yield();  // they have it again
     ASSERT_TRUE(use(*nodes[0], one, one_writes));
@@ -102,8 +104,8 @@ void Stress::one_among_many(bool one_writes, bool many_write) {
   }
   stop = true;
   for (auto& t : many) t.join();
-  printf("%.1f requests each, at most %lu\n", double(requests()) / kTurns, most);
-  EXPECT_LT(requests(), kTurns * 8u);
+  printf("%lu turns, %.1f requests each, at most %lu\n", turns, double(requests()) / double(turns), most);
+  EXPECT_LT(requests(), turns * 32);
   EXPECT_LT(most, 100u);
 }
 

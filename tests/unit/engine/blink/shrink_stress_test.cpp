@@ -98,10 +98,11 @@ class ShrinkStress : public ::testing::Test {
     freed_ += recycled->freed;
     cluster_.end(node, std::move(session));
   }
-  // As long as the test is to run, and until enough has happened, however slow the machine is; rows are used once.
-  bool going_on() const {
+  // As long as the test is to run, and until enough has happened (besides, `enough` of what the test itself counts),
+  // however slow the machine is; rows are used once.
+  bool going_on(bool enough) const {
     const auto now = std::chrono::steady_clock::now();
-    const bool enough = deleted_.load() > kDeletedMin || now > begin_ + std::chrono::seconds(100);
+    enough = (enough && deleted_.load() > kDeletedMin) || now > begin_ + std::chrono::seconds(100);
     return (now < begin_ + gcl_test::longer(std::chrono::seconds(2)) || !enough) &&
            rows_.taken() < rows_.most() - kThreads * 400;
   }
@@ -141,11 +142,12 @@ class ShrinkStress : public ::testing::Test {
 // Three threads fill stretches between the stable entries and kill what they have put there; three scan.
 TEST_F(ShrinkStress, ScansFindWhatStaysWhileLeavesComeAndGo) {
   insert_stable();
+  constexpr uint64_t kScansMin = 3;
   std::atomic<uint64_t> scans{0};
   beside_vacuum([&](int t, Tree& tree, bufmgr::Session& session) {
     SlowComparator compare;
     std::mt19937 random(gcl_test::seed(t));
-    while (going_on()) {
+    while (going_on(scans.load() > kScansMin)) {
       crowd_.count_in(t);
       if (t < 3) {
         std::vector<uint64_t> mine;
@@ -180,19 +182,19 @@ TEST_F(ShrinkStress, ScansFindWhatStaysWhileLeavesComeAndGo) {
     }
   });
   expect_shrunk(kStable);
-  EXPECT_GT(scans.load(), 3u);
+  EXPECT_GT(scans.load(), kScansMin);
 }
 
 // Each key is taken by one thread at a time, given up by killing its row, and its leaf leaves in between.
 TEST_F(ShrinkStress, AUniqueKeyHasOneOwnerWhileItsLeafComesAndGoes) {
-  constexpr uint64_t kKeys = 3000;
+  constexpr uint64_t kKeys = 3000, kTakenMin = 100, kRefusedMin = 10;
   std::vector<std::atomic<int>> owners(kKeys);
   std::atomic<uint64_t> taken{0}, refused{0};
   beside_vacuum([&](int t, Tree& tree, bufmgr::Session& session) {
     SlowComparator compare;
     MortalProbe probe(rows_);
     std::mt19937 random(gcl_test::seed(t));
-    while (going_on()) {
+    while (going_on(taken.load() > kTakenMin && refused.load() > kRefusedMin)) {
       // All are after the same stretch of keys; so leaves fill, and are given up.
       const auto now = std::chrono::steady_clock::now().time_since_epoch();
       const uint64_t from = uint64_t(now / std::chrono::milliseconds(5)) * 97 % kKeys;
@@ -219,8 +221,8 @@ TEST_F(ShrinkStress, AUniqueKeyHasOneOwnerWhileItsLeafComesAndGoes) {
     }
   });
   expect_shrunk(0);
-  EXPECT_GT(taken.load(), 100u);
-  EXPECT_GT(refused.load(), 10u);
+  EXPECT_GT(taken.load(), kTakenMin);
+  EXPECT_GT(refused.load(), kRefusedMin);
 }
 
 // A VACUUM that is stopped anywhere leaves a tree that works, and the next one finishes what it left.

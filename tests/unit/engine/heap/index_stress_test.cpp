@@ -175,7 +175,7 @@ TEST(IndexStress, EverySnapshotFindsEveryKeyOnce) {
   }
   EXPECT_EQ(scan_all(heap, snapshot).size(), size_t(kKeys));
   worker->set_oldest(std::nullopt);
-  auto last = heap.vacuum(index, 5000);  // with busy CPUs no round before may have seen the horizon pass in time
+  auto last = heap.vacuum(index, kPatienceMs);  // with busy CPUs no round before may have seen the horizon pass in time
   ASSERT_TRUE(last.ok());
   EXPECT_EQ(last->left, 0u);
   EXPECT_GT(freed.load() + long(last->freed), 0);

@@ -135,9 +135,14 @@ TEST(LockStress, NoChildOutlivesItsParent) {
       while (!stop.load()) family.turn();
     });
   }
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(4);
   int looks = 0;
-  while (std::chrono::steady_clock::now() < until && !::testing::Test::HasFailure()) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+  const auto going_on = [&] {
+    const bool enough = looks > 5 && counts.children > 20 && counts.deleted > 5 && counts.updated > 5;
+    const auto now = std::chrono::steady_clock::now();
+    return now < until || (!enough && now < until + std::chrono::milliseconds(kPatienceMs));
+  };
+  while (going_on() && !::testing::Test::HasFailure()) {
     // Parents come back, and the books are looked at, while the others work.
     auto snapshot = first.snapshot();
     std::vector<Found> there = look(parent_heap, snapshot);

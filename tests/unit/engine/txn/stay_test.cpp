@@ -6,6 +6,8 @@
 
 namespace engine_test {
 
+using gcl_test::eventually;
+
 class Stay : public ::testing::Test {
  protected:
   Stay() : engine_({.cluster = {.nodes = 2}, .slots_max = 64}), reader_(std::make_unique<Worker>(engine_, 1)) {}
@@ -44,10 +46,6 @@ class Stay : public ::testing::Test {
     int some = 0;
     for (auto& stay : engine_.shared(0).stays) some += stay.load() != 0;
     return some;
-  }
-  bool eventually(auto&& condition) {
-    for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return condition();
   }
 
   Engine engine_;
@@ -323,10 +321,9 @@ TEST_F(Stay, UnderLoadEveryFateIsWhatItsOwnerSaid) {
     });
   }
   std::this_thread::sleep_for(std::chrono::seconds(3));
+  EXPECT_TRUE(eventually([&] { return asked.load() > 1000 && long_ended.load() > 20; })) << asked << " " << long_ended;
   stop.store(true);
   for (auto& thread : threads) thread.join();
-  EXPECT_GT(asked.load(), 1000u);
-  EXPECT_GT(long_ended.load(), 20u);
   expect_ended();
 }
 
