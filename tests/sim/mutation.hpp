@@ -13,28 +13,28 @@ struct Op;
 
 namespace sim {
 
-// Numbers in brackets: the defect of SELCC's code (selcc-notes 1.3) of that kind.
+// Some are of the kind of a defect of SELCC's code: README.md, "Mutations".
 enum class Mutation : uint8_t {
   kNone,
   // between the driver and step():
-  kForwardFirst,    // [2] M is granted before the word is settled
-  kDowngradeFirst,  // [3] S is granted before the word is settled
-  kFalseGrant,      // [2] a CAS that failed on readers counts as a grant
-  kTransientBits,   // [3] a failed reader takes its bit back while it asks; the holder adds it
-  kGrantLost,       // [1] a page that is sent does not arrive, and nobody hears of it
+  kForwardFirst,    // M is granted before the word is settled
+  kDowngradeFirst,  // S is granted before the word is settled
+  kFalseGrant,      // a CAS that failed on readers counts as a grant
+  kTransientBits,   // a failed reader takes its bit back while it asks; the holder adds it
+  kGrantLost,       // a page that is sent does not arrive, and nobody hears of it
   kKeptShare,       // a share is given up in the word, and still used
   kLatchKept,       // a served line stays latched
   kPageStolen,      // a grant arrives without the latch
   kNoAging,         // who was refused more often goes last
   // between a batch and its verbs:
-  kDoubleAdd,           // [4] a share is dropped after the operation that drops it
-  kErrorsIgnored,       // [5] a CAS that was never done counts as done
-  kReleasedBeforeUse,   // [6] bytes are taken from the frame when it has been given away
-  kNoWriteBack,         // [9] M to M leaves the pool as it was
+  kDoubleAdd,           // a share is dropped after the operation that drops it
+  kErrorsIgnored,       // a CAS that was never done counts as done
+  kReleasedBeforeUse,   // bytes are taken from the frame when it has been given away
+  kNoWriteBack,         // M to M leaves the pool as it was
   kFreedBeforeWritten,  // the word first, then the bytes
   kLostWish,            // a failed reader's bit is not there
   // around it:
-  kNobodyWatches,  // [9] the death of a node is not looked for
+  kNobodyWatches,  // the death of a node is not looked for
   kLongSleeps,     // a wait does not look up every 10 ms
   kNoTurnLimit,    // gamma without an end
   kResend,         // a request that is not answered yet is sent again: nobody here does that, since nobody would notice
