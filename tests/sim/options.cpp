@@ -124,7 +124,7 @@ std::string command_of(const Options& o) {
 }
 
 bool parse(int count, char** words, Options* o) {
-  for (int i = 0; i + 1 < count; i += 2)
+  for (int i = 0; i + 1 < count; i++)  // wherever it stands: all others decide after it
     if (std::string(words[i]) == "--seed") *o = options_of(strtoull(words[i + 1], nullptr, 0));
   for (int i = 0; i < count; i += 2) {
     const std::string name = words[i];

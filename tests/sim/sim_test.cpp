@@ -48,6 +48,25 @@ TEST(Sim, ASeedIsOneRun) {
   EXPECT_EQ(hashes.size(), 10u);
 }
 
+bool parse_words(std::vector<std::string> words, Options* o) {
+  std::vector<char*> pointers;
+  for (std::string& w : words) pointers.push_back(w.data());
+  return parse(int(pointers.size()), pointers.data(), o);
+}
+
+TEST(Sim, ASeedIsReadWhereverItStands) {
+  const std::string expected = command_of(options_of(17)) + " --nodes 5";
+  for (const auto& words : {std::vector<std::string>{"--seed", "17", "--nodes", "5", "--trace"},
+                            {"--trace", "--seed", "17", "--nodes", "5"},
+                            {"--nodes", "5", "--trace", "--seed", "17"}}) {
+    Options read;
+    ASSERT_TRUE(parse_words(words, &read));
+    EXPECT_TRUE(read.trace);
+    EXPECT_EQ(command_of(read), expected);
+    EXPECT_EQ(read.think_ns_max, options_of(17).think_ns_max);
+  }
+}
+
 TEST(Sim, ThePrintedCommandReplaysTheRun) {
   Options o = options_of(11);
   o.nodes = 4;
@@ -60,10 +79,8 @@ TEST(Sim, ThePrintedCommandReplaysTheRun) {
     words.push_back(command.substr(at, end - at));
     at = end + 1;
   }
-  std::vector<char*> pointers;
-  for (std::string& w : words) pointers.push_back(w.data());
   Options read;
-  ASSERT_TRUE(parse(int(pointers.size()), pointers.data(), &read)) << command;
+  ASSERT_TRUE(parse_words(words, &read)) << command;
   EXPECT_EQ(run(o).hash, run(read).hash) << command;
 }
 
