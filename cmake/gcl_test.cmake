@@ -2,13 +2,14 @@
 #
 # A Google Test program.  Creates `target` from SOURCES unless the caller did; registers every TEST with ctest under the
 # labels (unit, model, sim, conformance, regress, isolation, cluster).  WHOLE: one ctest test for the whole program.
+# TIMEOUT is for what hangs: far more than a machine takes that does other things besides.
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
 function(gcl_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "WHOLE" "NAME;TIMEOUT" "SOURCES;LINK;LABELS")
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 360)
   endif()
   if(NOT TARGET ${arg_NAME})
     add_executable(${arg_NAME} ${arg_SOURCES})
@@ -19,7 +20,7 @@ function(gcl_add_test)
     add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
     set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
   else()
-    gtest_discover_tests(${arg_NAME} TEST_PREFIX "${arg_NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    gtest_discover_tests(${arg_NAME} TEST_PREFIX "${arg_NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 180
                          PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
   endif()
 endfunction()
@@ -38,7 +39,7 @@ function(gcl_add_slow_test)
   foreach(seed IN LISTS arg_SEEDS)
     set(name slow.${arg_NAME}.${seed})
     add_test(NAME ${name} COMMAND ${arg_TARGET} --gtest_filter=${arg_FILTER} --gtest_repeat=${arg_REPEAT})
-    set_tests_properties(${name} PROPERTIES LABELS slow TIMEOUT 900 ENVIRONMENT "GCL_LONGER=${arg_LONGER};GCL_SEED=${seed}"
+    set_tests_properties(${name} PROPERTIES LABELS slow TIMEOUT 2700 ENVIRONMENT "GCL_LONGER=${arg_LONGER};GCL_SEED=${seed}"
                          FAIL_REGULAR_EXPRESSION "Running 0 tests")  # a filter that matches nothing
   endforeach()
 endfunction()
