@@ -37,7 +37,8 @@ Status BufferPool::create_pool(const coherence::PoolFiles& files, const PoolSize
   return pool ? Status() : Status(pool.error());
 }
 
-Result<MemoryNodeId> BufferPool::add_memory_node(const coherence::PoolFiles& files, uint64_t bytes, Problem* problem) {
+Result<coherence::Pool::Added> BufferPool::add_memory_node(const coherence::PoolFiles& files, uint64_t bytes,
+                                                           Problem* problem) {
   const auto pages = further_pages_bytes(bytes);
   if (!pages)
     return problem->set(pages.error(), "a memory node of %llu bytes has no room for pages",

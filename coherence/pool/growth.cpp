@@ -17,33 +17,46 @@ namespace coherence {
 namespace {
 
 // The file of a memory node that has no number yet.  It is filled while nodes join and leave: the pool's lock file is
-// not held for as long as that takes.  Whoever has it locked under its name is the one who adds.
+// not held for as long as that takes.  Whoever has it locked under its name is the one who adds (MN6).
 class GrowingFile {
  public:
-  explicit GrowingFile(const char* pool) {
-    snprintf(path_, sizeof path_, "%s.growing", pool);
-    fd_ = open(path_, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd_ >= 0) busy_ = flock(fd_, LOCK_EX | LOCK_NB) != 0 || !is_named();
-  }
+  explicit GrowingFile(const char* pool) { snprintf(path_, sizeof path_, "%s.growing", pool); }
   ~GrowingFile() {
     if (fd_ < 0) return;
-    if (!busy_ && is_named()) unlink(path_);
+    if (ours_ && is_named()) unlink(path_);
     close(fd_);
   }
   GrowingFile(const GrowingFile&) = delete;
+  // Opens it, or makes it (`flags` is O_CREAT); whether it is ours then.  REQUIRES: the pool's lock file held, so that
+  // nobody sees one that is made and not locked yet.
+  bool take(int flags) {
+    fd_ = open(path_, O_RDWR | O_CLOEXEC | flags, 0600);
+    ours_ = fd_ >= 0 && flock(fd_, LOCK_EX | LOCK_NB) == 0 && is_named();
+    return ours_;
+  }
+  Status fill(uint64_t bytes, Problem* problem) {
+    if (ftruncate(fd_, 0) != 0) return failed("empty", problem);
+    if (int error = posix_fallocate(fd_, 0, off_t(bytes)); error != 0)  // P1
+      return problem->set(error == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot allocate %.0f MB for %s: %s",
+                          double(bytes) / 1048576, path_, strerror(error));
+    return {};
+  }
+  Errc failed(const char* what, Problem* problem) const {
+    return problem->set(errno == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot %s %s: %s", what, path_,
+                        strerror(errno));
+  }
   int fd() const { return fd_; }
-  bool busy() const { return busy_; }
   const char* path() const { return path_; }
 
  private:
-  // Else it has become a memory node since we opened it.
+  // Else who had it before us has given it up.
   bool is_named() const {
     struct stat ours, named;
     return fstat(fd_, &ours) == 0 && stat(path_, &named) == 0 && ours.st_ino == named.st_ino;
   }
   char path_[560];
   int fd_ = -1;
-  bool busy_ = false;
+  bool ours_ = false;
 };
 
 // Whoever may use the pool's files may use this one.
@@ -62,28 +75,32 @@ Errc full(const char* path, Problem* problem) {
 
 }  // namespace
 
-Result<MemoryNodeId> Pool::add_memory_node(const PoolFiles& files, uint64_t pages_bytes, Problem* problem) {
+// MN6.
+void Pool::remove_uncounted() const {
+  unlink(MemoryPath(path_, memory_nodes()).text);
+  GrowingFile left(path_);
+  (void)left.take(0);  // nobody's: it goes with this variable
+}
+
+Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages_bytes, Problem* problem) {
+  GrowingFile file(files.path);
   {
-    auto pool = open(files, problem);
+    PoolLock lock(files.path);
+    if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
+    auto pool = open_locked(files, problem);
     if (!pool) return pool.error();
     if ((*pool)->memory_nodes() == uint32_t(kMemoryNodesMax)) return full(files.path, problem);
+    if (!file.take(O_CREAT)) {
+      if (file.fd() < 0) return file.failed("create", problem);
+      return problem->set(Errc::kBusy, "a memory node is being added to pool %s", files.path);
+    }
   }
-  GrowingFile file(files.path);
-  auto failed = [&](const char* what) {
-    return problem->set(errno == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot %s %s: %s", what, file.path(),
-                        strerror(errno));
-  };
-  if (file.fd() < 0) return failed("create");
-  if (file.busy()) return problem->set(Errc::kBusy, "a memory node is being added to pool %s", files.path);
   PoolSpec spec;
   spec.further_pages_bytes = pages_bytes;
   auto header = std::make_unique<PoolHeader>();
   lay_out(spec, 1, header.get());  // whichever number it gets, it is as large
-  if (ftruncate(file.fd(), 0) != 0) return failed("empty");
-  if (int error = posix_fallocate(file.fd(), 0, off_t(header->bytes)); error != 0)  // P1
-    return problem->set(error == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot allocate %.0f MB for %s: %s",
-                        double(header->bytes) / 1048576, file.path(), strerror(error));
-  if (!share_as(file.fd(), files.path)) return failed("give the pool's owner");
+  GCL_TRY(file.fill(header->bytes, problem));
+  if (!share_as(file.fd(), files.path)) return file.failed("give the pool's owner", problem);
 
   PoolLock lock(files.path);  // nobody joins or leaves from here on, and what was true before is asked again
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
@@ -93,17 +110,21 @@ Result<MemoryNodeId> Pool::add_memory_node(const PoolFiles& files, uint64_t page
   PoolHeader& first = pool.header();
   const uint32_t number = pool.memory_nodes();
   if (number == uint32_t(kMemoryNodesMax)) return full(files.path, problem);
+  const bool to_be_saved = first.state.load() == PoolState::kClean && files.durable_path;
+  Problem ignored;
+  const bool was_saved = to_be_saved && is_saved(first, files.durable_path, &ignored);
   memcpy(static_cast<void*>(header.get()), &first, sizeof first);
   lay_out(spec, number, header.get());
   GCL_TRY(finish_file(file.fd(), file.path(), MemoryPath(files.path, number).text, *header, problem));
   first.memory_bytes[number] = header->bytes;
   first.memory_nodes.store(number + 1, std::memory_order_release);  // pairs with memory_nodes() (P9)
-  // The copy is whole at every moment: until memory node 0's file is replaced, it is the one without the new one's.
-  if (first.state.load() == PoolState::kClean && files.durable_path) {
-    GCL_TRY(pool.reach_late(MemoryNodeId{uint8_t(number)}, problem));
-    GCL_TRY(pool.replace_saved(number, problem));
+  Added added{MemoryNodeId{uint8_t(number)}, true};
+  if (to_be_saved) {  // MN8
+    Status saved = pool.reach_late(added.memory_node, problem);
+    if (saved) saved = pool.replace_saved(was_saved ? number : 1, problem);
+    added.saved = saved.ok();
   }
-  return MemoryNodeId{uint8_t(number)};
+  return added;
 }
 
 }  // namespace coherence

@@ -50,7 +50,11 @@ Status allocate_file(const char* path, uint64_t bytes, int* fd, Problem* problem
 }
 
 Status read_header(int fd, const char* path, PoolHeader* header, Problem* problem) {
-  if (read_all(fd, reinterpret_cast<std::byte*>(header), sizeof *header, 0) && header->magic == kPoolMagic) return {};
+  auto* const to = reinterpret_cast<std::byte*>(header);
+  constexpr uint64_t kSizesAt = offsetof(PoolHeader, memory_bytes);
+  if (read_all(fd, to, sizeof *header, 0) && header->magic == kPoolMagic &&
+      read_all(fd, to + kSizesAt, sizeof header->memory_bytes, kSizesAt))  // P9: after the count
+    return {};
   return problem->set(Errc::kCorrupt, "%s is not a pool", path);
 }
 

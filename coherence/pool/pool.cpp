@@ -196,7 +196,20 @@ Result<std::unique_ptr<Pool>> Pool::open_locked(const PoolFiles& files, Problem*
   fence_if_somebody_died(*pool);
   if (pool->table_->fence.load(std::memory_order_acquire) != 0)  // pairs with fence_pool()
     return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", files.path, fence_reason(*pool));
+  pool->remove_uncounted();
   return pool;
+}
+
+Result<Pool::Outline> Pool::outline(const char* path, Problem* problem) {
+  File file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file.open())
+    return problem->set(errno == ENOENT ? Errc::kNotFound : Errc::kSystem, "cannot open %s: %s", path, strerror(errno));
+  auto header = std::make_unique<PoolHeader>();
+  GCL_TRY(read_header(file.fd(), path, header.get(), problem));
+  GCL_TRY(check_header(*header, nullptr, path, problem));
+  Outline outline{header->pool_id, header->memory_nodes.load(), {}};
+  for (uint32_t k = 0; k < outline.memory_nodes; k++) outline.bytes[k] = header->memory_bytes[k];
+  return outline;
 }
 
 Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {

@@ -13,13 +13,16 @@
 //     there is a pool and in which state; a file of another that is missing, cut short, or not the one that belongs
 //     there is kCorrupt, and the problem names it.
 // P7. The durable copy consists of the same files.  Memory node 0's is replaced last, after the others are safe on the
-//     disk, and all carry the number of the save: no crash leaves a mix that is taken for one copy.
+//     disk, and all carry the number of the save: no crash leaves a mix that is taken for one copy.  The number grows
+//     when the last node leaves, and only then: saving again replaces the other memory nodes' files by the same bytes.
 // P8. A save that fails (a full disk) costs nothing while the machine is up: the pool in memory is clean, can be used
-//     again, and saved again (save_again); its durable copy still says "in use", or is of an older save.
+//     again, and saved again (save_again, add_memory_node).  Its durable copy still says "in use", or is what it was
+//     before a memory node was added.  A pool counts as saved only if all files of its copy are there and of its save.
 // P9. Memory nodes come while the pool is in use, and never go.  A new one's file is whole under its name before its
 //     size is in memory node 0's header, and its size before the count; who sees the count finds it all.  A process
 //     maps what came after it had opened the pool when it first needs it: to look for a page, or to post a batch for
-//     one that another process of its node has brought.
+//     one that another process of its node has brought.  A file that is not counted is a dead adder's, and removed by
+//     whoever opens the pool next.
 //
 //   Problem problem;
 //   auto pool = Pool::open({.path = "/dev/shm/p", .durable_path = "/data/p", .identity = lines}, &problem);
@@ -90,12 +93,24 @@ class Pool final : public MemoryMap {
     kUnsaved,  // clean in memory, and not in the durable copy (P8)
   };
   static Condition inspect(const PoolFiles&, Problem*);
+  // For tools: what memory node 0's file, in tmpfs or of the durable copy, says of the pool.  kNotFound, kIncompatible
+  // (of another format), kCorrupt, kSystem.
+  struct Outline {
+    uint64_t pool_id;
+    uint32_t memory_nodes;
+    uint64_t bytes[kMemoryNodesMax];  // of their files
+  };
+  static Result<Outline> outline(const char* path, Problem*);
   // Writes the durable copy of a clean pool once more (P8).  Errors as open(); kBusy: it is in use.
   static Status save_again(const PoolFiles&, Problem*);
-  // Adds a memory node with that many bytes of pages, whether anybody is in the pool or not (P9).  Errors as open();
-  // kBusy: another one is being added; kTooLarge: the pool has kMemoryNodesMax of them; kNoSpace: no memory for it. The
-  // durable copy of a clean pool gets it at once; if that fails, the pool in memory has it all the same (P8).
-  static Result<MemoryNodeId> add_memory_node(const PoolFiles&, uint64_t pages_bytes, Problem*);
+  struct Added {
+    MemoryNodeId memory_node;
+    bool saved;  // false: the pool in memory has it, its durable copy does not (P8); the problem says why
+  };
+  // Adds a memory node with that many bytes of pages, whether anybody is in the pool or not (P9).  The durable copy of
+  // a clean pool gets it at once.  After an error nothing is added: errors as open(); kBusy: another one is being
+  // added; kTooLarge: the pool has kMemoryNodesMax of them; kNoSpace: no memory for it.
+  static Result<Added> add_memory_node(const PoolFiles&, uint64_t pages_bytes, Problem*);
   ~Pool() override;
   Pool(const Pool&) = delete;
 
@@ -163,6 +178,7 @@ class Pool final : public MemoryMap {
   Status replace_saved(uint32_t from, Problem*);
   Status mark_durable_in_use(Problem*);
   static Status load(const PoolFiles&, Problem*);
+  void remove_uncounted() const;  // REQUIRES: the lock file held
 
   Part part_[kMemoryNodesMax];  // of those that are mapped; set before their bases
   std::atomic<uint32_t> late_spin_ = 0;

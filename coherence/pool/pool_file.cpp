@@ -51,13 +51,14 @@ Status Pool::save(Problem* problem) {
       if (peek_latch(PageId::at(MemoryNodeId{uint8_t(k)}, p)) != LatchWord::free())
         return problem->set(Errc::kCorrupt, "page %llu of memory node %u is still owned: the pool is not saved",
                             static_cast<unsigned long long>(p), k);
-  header().state.store(PoolState::kClean);
   const uint64_t save = header().saves + 1;
   for (uint32_t k = 0; k < count; k++) header(k).saves = save;
+  header().state.store(PoolState::kClean);
   return replace_saved(1, problem);
 }
 
-// The files of memory nodes from `from` on, then memory node 0's.
+// The files of memory nodes from `from` on, then memory node 0's.  A copy that says "clean" is whole at every moment:
+// its files are replaced by the same bytes (P7), and a new one is none before memory node 0's is replaced, too.
 Status Pool::replace_saved(uint32_t from, Problem* problem) {
   const uint32_t count = memory_nodes();
   Status ok;
@@ -86,10 +87,10 @@ Status Pool::save_again(const PoolFiles& files, Problem* problem) {
   if (!pool) return pool.error();
   if ((*pool)->header().state.load() != PoolState::kClean)
     return problem->set(Errc::kBusy, "pool %s is in use", files.path);
-  return (*pool)->save(problem);
+  return (*pool)->replace_saved(1, problem);
 }
 
-// P8.
+// P8: whether the durable copy is of the clean pool in memory, and whole.
 bool Pool::is_saved(const PoolHeader& in_memory, const char* durable_path, Problem* problem) {
   auto saved = std::make_unique<PoolHeader>();
   File file(::open(durable_path, O_RDONLY | O_CLOEXEC));
@@ -100,7 +101,7 @@ bool Pool::is_saved(const PoolHeader& in_memory, const char* durable_path, Probl
   if (read_header(file.fd(), durable_path, saved.get(), problem) && saved->pool_id == in_memory.pool_id &&
       saved->state.load() == PoolState::kClean && saved->saves == in_memory.saves &&
       saved->memory_nodes.load() == in_memory.memory_nodes.load())
-    return true;
+    return check_parts(durable_path, *saved, true, problem).ok();
   problem->write("pool file %s is older than the pool: its last save failed", durable_path);
   return false;
 }

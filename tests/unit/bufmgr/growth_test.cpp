@@ -62,15 +62,16 @@ TEST(GrowingPool, AFullPoolHasRoomAgainForAllNodes) {
   EXPECT_EQ(pb.allocate(*b, 1).error(), Errc::kNoSpace);
   auto added = BufferPool::add_memory_node(files_of(cluster), kAddedBytes, &problem);
   ASSERT_TRUE(added.ok()) << problem.text;
-  EXPECT_EQ(*added, MemoryNodeId{2});
-  const uint64_t room = *pb.free_pages(*b, *added);
+  const MemoryNodeId fresh = added->memory_node;
+  EXPECT_EQ(fresh, MemoryNodeId{2});
+  const uint64_t room = *pb.free_pages(*b, fresh);
   EXPECT_GT(room * kPageSize, kAddedBytes / 2);
   std::set<uint64_t> given;
   for (;;) {
     const bool first = given.size() % 2 == 0;
     auto page = first ? pa.allocate(*a, 1) : pb.allocate(*b, 1);
     if (!page) break;
-    EXPECT_EQ(page->node(), *added);
+    EXPECT_EQ(page->node(), fresh);
     EXPECT_TRUE(given.insert(page->raw).second);
     ASSERT_TRUE(first ? set_word(pa, *a, *page, page->raw).ok() : set_word(pb, *b, *page, page->raw).ok());
   }
@@ -109,7 +110,7 @@ TEST(GrowingPool, MemoryNodesComeWhileThreadsAllocateAndWrite) {
     Problem problem;
     auto added = BufferPool::add_memory_node(files_of(cluster), kAddedBytes, &problem);
     ASSERT_TRUE(added.ok()) << problem.text;
-    EXPECT_EQ(*added, MemoryNodeId{uint8_t(n)});
+    EXPECT_EQ(added->memory_node, MemoryNodeId{uint8_t(n)});
   }
   grown.store(true);
   for (std::thread& t : threads) t.join();

@@ -17,8 +17,14 @@ class Growth : public ClusterTest {
   static constexpr uint64_t kBytes = kPages * kPageSize;
   MemoryNodeId grow(uint64_t bytes = kBytes) {
     auto added = Pool::add_memory_node(files(), bytes, &problem);
-    EXPECT_TRUE(added.ok()) << problem.text;
-    return added.ok() ? *added : MemoryNodeId{0xff};
+    EXPECT_TRUE(added.ok() && added->saved) << problem.text;
+    return added.ok() ? added->memory_node : MemoryNodeId{0xff};
+  }
+  void grow_unsaved(const char* why) {
+    auto added = Pool::add_memory_node(files(), kBytes, &problem);
+    EXPECT_TRUE(added.ok() && !added->saved);
+    EXPECT_NE(strstr(problem.text, why), nullptr) << problem.text;
+    EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
   }
   void expect_refused(Errc error, const char* why, uint64_t bytes = kBytes) {
     auto added = Pool::add_memory_node(files(), bytes, &problem);
@@ -45,6 +51,21 @@ class Growth : public ClusterTest {
     Status left = node.node->leave(session, &last, &problem);
     EXPECT_EQ(left.ok() ? Errc::kOk : left.error(), expected) << problem.text;
   }
+  // Node 0 joins, changes a page, and leaves as the last one.
+  void change_and_leave(PageId p, uint64_t value, Errc expected = Errc::kOk) {
+    {
+      TestNode& node = add_node(16, false);
+      Session session(*node.node, SessionId{0}, nullptr);
+      write(node, session, p, value);
+    }
+    leave(*nodes.back(), expected);
+    nodes.clear();
+  }
+  uint64_t word_of(PageId p) {
+    uint64_t word;
+    memcpy(&word, pool->at(pool->page_address(p)), 8);
+    return word;
+  }
   void reopen() {
     nodes.clear();
     pool.reset();
@@ -54,7 +75,7 @@ class Growth : public ClusterTest {
   }
   void lose_tmpfs() {
     pool.reset();
-    for (const char* part : {"", ".mem1", ".mem2"}) fs::remove(path + part);
+    for (const char* part : {"", ".mem1", ".mem2", ".mem3"}) fs::remove(path + part);
   }
   Problem problem;
 };
@@ -85,9 +106,7 @@ TEST_F(Growth, NodesThatAreInThePoolUseANewMemoryNode) {
     if (after_a_reboot) lose_tmpfs();
     reopen();
     EXPECT_EQ(pool->memory_nodes(), 3u);
-    uint64_t word;
-    memcpy(&word, pool->at(pool->page_address(page(3, 2))), 8);
-    EXPECT_EQ(word, 203u);
+    EXPECT_EQ(word_of(page(3, 2)), 203u);
   }
 }
 
@@ -107,8 +126,7 @@ TEST_F(Growth, ACleanPoolAndItsDurableCopyGrowTogether) {
 // P8.  A directory in the new file's place stands for a disk that is full.
 TEST_F(Growth, WhatCannotBeSavedIsInThePoolAndSavedLater) {
   fs::create_directory(durable + ".mem2.new");
-  EXPECT_EQ(Pool::add_memory_node(files(), kBytes, &problem).error(), Errc::kSystem) << problem.text;
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+  grow_unsaved(".mem2.new");
   const std::string kept = path + ".kept";  // a reboot at this moment finds the copy as it was
   for (const char* part : {"", ".mem1", ".mem2"}) fs::rename(path + part, kept + part);
   reopen();
@@ -120,6 +138,74 @@ TEST_F(Growth, WhatCannotBeSavedIsInThePoolAndSavedLater) {
   lose_tmpfs();
   reopen();
   EXPECT_EQ(pool->memory_nodes(), 3u);
+}
+
+// MN8.  The files of the other memory nodes are of the save before: the new one's alone would not make a copy.
+TEST_F(Growth, APoolWhoseLastSaveFailedIsSavedWhole) {
+  change_and_leave(page(5, 1), 1);
+  fs::create_directory(durable + ".mem1.new");
+  change_and_leave(page(5, 1), 2, Errc::kSystem);
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+  fs::remove(durable + ".mem1.new");
+  grow();
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  lose_tmpfs();
+  ASSERT_NO_FATAL_FAILURE(reopen());
+  EXPECT_EQ(pool->memory_nodes(), 3u);
+  EXPECT_EQ(word_of(page(5, 1)), 2u);
+}
+
+TEST_F(Growth, AMemoryNodeThatWasNotSavedIsSavedWithTheNext) {
+  fs::create_directory(durable + ".mem2.new");
+  grow_unsaved(".mem2.new");
+  fs::remove(durable + ".mem2.new");
+  EXPECT_EQ(grow(), MemoryNodeId{3});
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  lose_tmpfs();
+  ASSERT_NO_FATAL_FAILURE(reopen());
+  EXPECT_EQ(pool->pages(), 4 * kPages);
+}
+
+// A machine that goes down while a pool is saved again still finds the copy that was whole before.
+TEST_F(Growth, ACopyThatLacksAMemoryNodeStaysWholeWhileItIsSavedAgain) {
+  change_and_leave(page(5, 1), 7);
+  fs::create_directory(durable + ".mem2.new");
+  grow_unsaved(".mem2.new");
+  fs::remove(durable + ".mem2.new");
+  fs::create_directory(durable + ".new");  // memory node 0's, the last one's, is not replaced
+  EXPECT_EQ(Pool::save_again(files(), &problem).error(), Errc::kSystem) << problem.text;
+  EXPECT_TRUE(fs::exists(durable + ".mem2"));
+  grow_unsaved(".durable.new");
+  EXPECT_TRUE(fs::exists(durable + ".mem3"));
+  fs::remove(durable + ".new");
+  lose_tmpfs();
+  ASSERT_NO_FATAL_FAILURE(reopen());
+  EXPECT_EQ(pool->memory_nodes(), 2u);
+  EXPECT_EQ(word_of(page(5, 1)), 7u);
+}
+
+TEST_F(Growth, ACopyWithoutOneOfItsFilesIsNoneThatSaves) {
+  fs::remove(durable + ".mem1");
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+  EXPECT_NE(strstr(problem.text, ".durable.mem1"), nullptr) << problem.text;
+  grow();
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  lose_tmpfs();
+  ASSERT_NO_FATAL_FAILURE(reopen());
+  EXPECT_EQ(pool->pages(), 3 * kPages);
+}
+
+TEST_F(Growth, AToolIsToldHowLargeThePoolIs) {
+  grow(2 * kBytes);
+  for (const std::string& first : {path, durable}) {
+    auto said = Pool::outline(first.c_str(), &problem);
+    ASSERT_TRUE(said.ok()) << problem.text;
+    EXPECT_EQ(said->pool_id, pool->pool_id());
+    EXPECT_EQ(said->memory_nodes, 3u);
+    for (uint32_t k = 0; k < 3; ++k) EXPECT_EQ(said->bytes[k], fs::file_size(MemoryPath(first.c_str(), k).text));
+  }
+  EXPECT_EQ(Pool::outline((path + "-none").c_str(), &problem).error(), Errc::kNotFound);
+  EXPECT_EQ(Pool::outline((path + ".mem1").c_str(), &problem).error(), Errc::kCorrupt);
 }
 
 TEST_F(Growth, AFullTableTakesNoMore) {
@@ -149,7 +235,7 @@ TEST_F(Growth, OneIsAddedAtATime) {
     expect_refused(Errc::kBusy, "is being added");
     EXPECT_TRUE(fs::exists(growing)) << "it is the other's";
   }
-  EXPECT_EQ(grow(), MemoryNodeId{2}) << "he died: what he left is used";
+  EXPECT_EQ(grow(), MemoryNodeId{2}) << "he died";
   std::atomic<int> added{0}, busy{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -177,13 +263,24 @@ TEST_F(Growth, AFencedPoolOrNoneIsRefused) {
   EXPECT_FALSE(fs::exists(path + ".mem2"));
 }
 
-// Whoever was adding it died between the name and the count.
-TEST_F(Growth, AFileThatIsNotCountedIsNone) {
-  fs::copy_file(path + ".mem1", path + ".mem2");
-  reopen();
+// Its memory is given back by whoever opens the pool next.
+TEST_F(Growth, NothingIsLeftOfADeadAdder) {
+  const std::string growing = path + ".growing", uncounted = path + ".mem2";
+  add_node();
+  {
+    File other(::open(growing.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_EQ(flock(other.fd(), LOCK_EX), 0);
+    EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kInUse);
+    EXPECT_TRUE(fs::exists(growing)) << "he lives";
+  }
+  fs::copy_file(path + ".mem1", uncounted);  // this one died between the name and the count
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kInUse);
+  EXPECT_FALSE(fs::exists(growing));
+  EXPECT_FALSE(fs::exists(uncounted));
   EXPECT_EQ(pool->memory_nodes(), 2u);
+  EXPECT_TRUE(fs::exists(path + ".mem1"));
+  fs::copy_file(path + ".mem1", uncounted);
   EXPECT_EQ(grow(), MemoryNodeId{2});
-  reopen();
   EXPECT_TRUE(pool->has(page(5, 2)));
 }
 
