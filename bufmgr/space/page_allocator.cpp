@@ -191,9 +191,10 @@ Result<uint64_t> BufferPool::free_pages(Session& session, MemoryNodeId memory_no
 }
 
 Result<PoolUse> BufferPool::use(Session& session) {
-  PoolUse use{.pages = pages()};
-  for (uint32_t n = 0; n < memory_nodes(); ++n) {
+  PoolUse use;
+  for (uint32_t n = 0; n < memory_nodes(); ++n) {  // one that comes meanwhile is in all sums, or in none
     const SpaceGroups groups{MemoryNodeId{uint8_t(n)}, pool_->pages(MemoryNodeId{uint8_t(n)})};
+    use.pages += groups.pages;
     use.maps += groups.count() + 1;
     for (uint64_t group = 0; group < groups.count(); ++group) {
       auto data = look(*this, session, groups, group, PageUse::kData);

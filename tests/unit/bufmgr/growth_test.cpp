@@ -129,6 +129,22 @@ TEST(GrowingPool, MemoryNodesComeWhileThreadsAllocateAndWrite) {
   for (int n = 2; n < 5; ++n) EXPECT_GT(given[n], 0) << "memory node " << n;
 }
 
+TEST(GrowingPool, WhatIsInUseIsNeverMoreThanThereIs) {
+  Cluster cluster({.nodes = 1, .frames = 256});
+  auto session = cluster.session(0);
+  BufferPool& pool = cluster.pool(0);
+  const uint64_t allocated = pool.use(*session)->allocated();
+  std::atomic<bool> grown{false};
+  std::thread adder([&] {
+    Problem problem;
+    for (int i = 0; i < 20; ++i)
+      EXPECT_TRUE(BufferPool::add_memory_node(files_of(cluster), kAddedBytes, &problem).ok());
+    grown.store(true);
+  });
+  while (!grown.load() && !::testing::Test::HasFailure()) EXPECT_EQ(pool.use(*session)->allocated(), allocated);
+  adder.join();
+}
+
 // Two nodes of processes, all forked before the memory node is added.  The backends of node 0 bring its pages; its
 // message worker and its provider, which have never asked for one, hand them over and evict them.
 class ForkedBefore : public ::testing::Test {
