@@ -108,7 +108,7 @@ class Gclctl(unittest.TestCase):
         self.addCleanup(write, text)
         for old, new, words in (("primaries=2", "primaries=two", "is not a number from 1 to 32"),
                                 ("primaries=2", "primaries=99", "is not a number from 1 to 32"),
-                                (f"port={self.port}", "port=", "is not a number"), ("pool_bytes=", "bytes=", "no line pool_bytes")):
+                                (f"port={self.port}", "port=", "is not a number"), ("cache_bytes=", "bytes=", "no line cache_bytes")):
             write(text.replace(old, new))
             for verb in ("start", "status", "stop", "destroy"):
                 self.assert_refused(self.ctl(verb, self.dir), words)
@@ -171,6 +171,38 @@ class Gclctl(unittest.TestCase):
         for name in ("pool", "pool.mem1", "pool.mem2", "saved", "saved.mem1", "saved.mem2"):
             self.assertTrue(os.path.exists(f"{self.dir}/{name}"), name)
         self.assertFalse(os.path.exists(self.dir + "/pool.mem3"))
+
+    def test_a_pool_of_others_grows(self):
+        os.mkdir(self.dir)
+        if os.geteuid() == 0:
+            shutil.chown(self.dir, "postgres")
+        pool, saved, other = (f"{self.dir}/{name}" for name in ("pool", "saved", "other"))
+        for file, copy in ((pool, saved), (other, other + ".saved")):
+            code, said = self.ctl("make-pool", file, "--saved", copy, "--primaries", "2", "--size", "64MB")
+            self.assertEqual(0, code, said)
+        more = ("add-memory", pool, "16MB")
+        for arguments, words in ((more, "--saved FILE"), ((*more, "--saved", saved + "2"), "No such file"),
+                                 ((*more, "--saved", other + ".saved"), "is not the pool that"),
+                                 ((*more, "--saved", saved + ".mem1"), "No such file"),
+                                 (("add-memory", self.dir, "16MB", "--saved", saved), "is a directory"),
+                                 (("add-memory", pool, "1MB", "--saved", saved), "at least 16 MB"),
+                                 (("add-memory", pool, "9999GB", "--saved", saved), "MB free")):
+            with self.subTest(arguments):
+                self.assert_refused(self.ctl(*arguments), words)
+        files = ["other", "other.lock", "other.saved", "pool", "pool.lock", "saved"]
+        self.assertEqual(files, sorted(os.listdir(self.dir)))
+        code, said = self.ctl(*more, "--saved", saved)
+        self.assertEqual((0, "the pool has 2 memory nodes and 80 MB\n"), (code, said))
+        self.assertEqual([*files[:5], "pool.mem1", "saved", "saved.mem1"], sorted(os.listdir(self.dir)))
+        self.assertEqual({os.stat(pool).st_uid}, {os.stat(f"{self.dir}/{name}").st_uid for name in os.listdir(self.dir)})
+        for name in (pool, pool + ".mem1"):
+            os.remove(name)
+        os.mkdir(saved + ".mem2.new")  # stands for a disk that is full
+        code, said = self.ctl(*more, "--saved", saved)
+        self.assertEqual(2, code, said)
+        for words in ("3 memory nodes and 9", "added, but not saved", "start a server and stop it"):
+            self.assertIn(words, said)
+        self.assertTrue(os.path.exists(pool + ".mem2"), "it was loaded, and has grown")
 
     def test_init_start_status_stop_destroy(self):
         self.assertEqual((0, True), (lambda a: (a[0], "cluster of 2" in a[1]))(self.init()))

@@ -2,10 +2,12 @@
 in use."""
 import glob
 import os
+import re
 import shutil
+import subprocess
 import unittest
 
-from harness import Cluster, SqlError
+from harness import GCLCTL, Cluster, SqlError
 
 ACCOUNTS = 3000
 # A tpcb-like transaction: two accounts, a branch that everybody wants, and a line of history.
@@ -128,6 +130,20 @@ class AddMemory(unittest.TestCase):
                     return total
                 rows //= 10
 
+    def add(self, size, check=True):
+        return self.cluster.ctl("add-memory", self.cluster.dir, size, check=check)
+
+    def description(self):
+        """Of the cluster; it is written once."""
+        path = self.cluster.dir + "/cluster.conf"
+        with open(path, encoding="utf-8") as f:
+            return f.read(), os.stat(path).st_ino, os.stat(path).st_mtime_ns
+
+    def extent(self):
+        """As status says: MB, and how many memory nodes."""
+        said = self.cluster.ctl("status", self.cluster.dir, check=False).stdout
+        return int(re.search(r"^pool +(\d+) MB ", said, re.M).group(1)), len(re.findall(r"^ +\d+ MB  /", said, re.M))
+
     def assert_rows(self, rows):
         for answer in self.cluster.everywhere("SELECT count(*), count(DISTINCT i), min(length(x)) FROM t; SET enable_seqscan = off;"
                                               "SELECT count(*) FROM t WHERE i > 0"):
@@ -140,13 +156,17 @@ class AddMemory(unittest.TestCase):
         self.assertGreater(rows, 10000)
         with self.assertRaises(SqlError):
             self.insert(two, 1000000, 100)
-        refused = self.cluster.ctl("add-memory", self.cluster.dir, "1MB", check=False)
+        refused = self.add("1MB", check=False)
         self.assertIn("at least 16 MB", refused.stderr)
-        refused = self.cluster.ctl("add-memory", self.cluster.dir, "1000000GB", check=False)
+        refused = self.add("1000000GB", check=False)
         self.assertNotEqual(0, refused.returncode)
-        self.assertEqual(1, len(glob.glob(self.cluster.pool_dir() + "/pool.mem*")) + 1)
+        self.assertEqual([], glob.glob(self.cluster.pool_dir() + "/pool.mem*"))
+        self.assertEqual((64, 1), self.extent())
 
-        self.assertIn("2 memory nodes and 96 MB", self.cluster.ctl("add-memory", self.cluster.dir, "32MB").stdout)
+        description = self.description()
+        self.assertIn("2 memory nodes and 96 MB", self.add("32MB").stdout)
+        self.assertEqual((96, 2), self.extent())
+        self.assertEqual(description, self.description())
         self.insert(two, 1000000, 100)  # both primaries, in sessions of before
         more = self.fill(one, 2000000)
         self.assertGreater(more, 10000, "as many as half of what went into the first 64 MB, at least")
@@ -161,10 +181,47 @@ class AddMemory(unittest.TestCase):
         self.cluster.start()
         self.assert_rows(rows)
         self.cluster.stop()  # and one that nobody is in grows, too
-        self.cluster.ctl("add-memory", self.cluster.dir, "16MB")
+        self.add("16MB")
         self.cluster.start()
         self.insert(self.cluster.session(2), 5000000, 2000)
         self.assert_rows(rows + 2000)
+
+    def test_what_is_not_saved_is_added_all_the_same(self):
+        one = self.cluster.session(1)
+        one.run("CREATE TABLE t (i int PRIMARY KEY, x text, base int) USING gcl")
+        self.insert(one, 0, 500)
+        one.close()
+        self.cluster.stop()
+        shutil.rmtree(self.cluster.pool_dir())  # a reboot: it is loaded first
+        blocked = self.cluster.dir + "/pool.saved.mem1.new"
+        os.mkdir(blocked)  # stands for a disk that is full
+        said = self.add("16MB", check=False)
+        self.assertEqual(2, said.returncode, said.stderr)
+        self.assertIn("2 memory nodes and 80 MB", said.stdout)
+        self.assertRegex(said.stderr, r"added, but not saved: .*pool\.saved\.mem1.*run gclctl stop")
+        self.assertEqual((80, 2), self.extent())
+        self.assertIn("NOT SAVED", self.cluster.ctl("status", self.cluster.dir, check=False).stdout)
+        os.rmdir(blocked)
+        self.assertIn("the pool is saved", self.cluster.stop().stdout)
+        shutil.rmtree(self.cluster.pool_dir())
+        self.assertEqual((80, 2), self.extent())
+        self.cluster.start()
+        self.assertEqual((80, 2), self.extent())
+        self.assert_rows(500)
+
+    def test_who_adds_at_the_same_time_is_counted_or_refused(self):
+        adders = [subprocess.Popen([GCLCTL, "add-memory", self.cluster.dir, "16MB"], text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE) for _ in range(4)]
+        added = 0
+        for adder in adders:
+            said, refused = adder.communicate(timeout=60)
+            if adder.returncode == 0:
+                self.assertRegex(said, r"the pool has \d memory nodes")
+                added += 1
+            else:
+                self.assertIn("is being added", refused)
+        self.assertGreater(added, 0)
+        self.assertEqual(1 + added, self.extent()[1])
 
 
 if __name__ == "__main__":

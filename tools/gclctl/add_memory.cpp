@@ -7,24 +7,52 @@
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
+namespace {
 
-int add_memory(const std::string& dir, const std::string& size) {
-  Cluster c = Cluster::load(dir);
+constexpr int kNotSaved = 2;  // the exit code: who repeats what did not end with 0 should know that it is added
+
+void check_room(const fs::path& tmpfs, const fs::path& file, const fs::path& saved, uint64_t bytes) {
+  check_memory(tmpfs, bytes + bytes_to_load(file, saved), "the memory node", "add a smaller one");
+}
+
+int tell(const PoolExtent& pool, const std::string& why_not_saved, const std::string& what_to_do) {
+  fmt::print("the pool has {} memory nodes and {} MB\n", pool.files.size(), megabytes(pool.bytes));
+  if (why_not_saved.empty()) return 0;
+  fflush(stdout);
+  fmt::print(
+      stderr,
+      "gclctl: the memory node is added, but not saved: {}. It is there as long as this machine is up: do not add "
+      "it again, but make room, then {}\n",
+      why_not_saved, what_to_do);
+  return kNotSaved;
+}
+
+int add_to_cluster(const Cluster& c, uint64_t bytes) {
+  check_room(c.memory_dir, c.pool(), c.saved_pool(), bytes);
+  make_pool_dir(c);
+  const std::string not_saved = add_memory_node(c, bytes);
+  return tell(extent_of_pool(c.pool(), c.saved_pool()), not_saved, "run gclctl stop " + c.dir.string());
+}
+
+int add_to_file(const fs::path& file, const fs::path& saved, uint64_t bytes) {
+  check_room(file.parent_path(), file, saved, bytes);
+  const std::string not_saved = add_memory_node(file, saved, bytes);
+  return tell(extent_of_pool(file, saved), not_saved, "start a server and stop it");
+}
+
+}  // namespace
+
+int add_memory(const std::string& where, const std::string& size, const std::string& saved) {
   const uint64_t bytes = parse_size(size);
   if (bytes < kMemoryNodeBytesMin) fail("a memory node has at least {} MB", kMemoryNodeBytesMin >> 20);
-  Cluster part = c;
-  part.pool_bytes = bytes;
-  check_memory(part, 0, true);
-  const int code = run_as(c.account, [&] {
-    add_memory_node(c, bytes);
-    return 0;
-  });
-  if (code != 0) return code;
-  c.memory_nodes += 1;
-  c.pool_bytes += bytes;
-  c.save();
-  fmt::print("the pool has {} memory nodes and {} MB\n", c.memory_nodes, c.pool_bytes >> 20);
-  return 0;
+  if (saved.empty()) {
+    if (fs::is_regular_file(where)) fail("{} is a file: say where that pool is kept, too (--saved FILE)", where);
+    const Cluster c = Cluster::load(where);
+    return run_as(c.account, [&] { return add_to_cluster(c, bytes); });
+  }
+  if (fs::is_directory(where)) fail("{} is a directory: --saved goes with the file of a pool", where);
+  const fs::path file = fs::absolute(where), copy = fs::absolute(saved);
+  return run_as(account_of(copy), [&] { return add_to_file(file, copy, bytes); });
 }
 
 }  // namespace gclctl

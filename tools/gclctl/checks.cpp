@@ -50,8 +50,6 @@ uint64_t memory_available() {
   return 0;
 }
 
-uint64_t megabytes(uint64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
-
 }  // namespace
 
 void check_port_free(const Cluster& cluster, int k) {
@@ -59,23 +57,21 @@ void check_port_free(const Cluster& cluster, int k) {
   if (somebody_listens(port) || somebody_listens(cluster.socket(k))) fail("port {} (primary {}) is in use", port, k);
 }
 
-void check_memory(const Cluster& cluster, int primaries, bool with_pool) {
+void check_memory(const fs::path& tmpfs, uint64_t bytes, const std::string& what, const std::string& or_else) {
+  struct statvfs there;
+  if (statvfs(tmpfs.c_str(), &there) != 0) fail("{}: {}", tmpfs.string(), strerror(errno));
+  if (uint64_t room = uint64_t(there.f_bavail) * there.f_frsize; bytes > room)
+    fail("{} MB of shared memory are needed for {}, but {} has {} MB free: give it more (docker run --shm-size), or {}",
+         megabytes(bytes), what, tmpfs.string(), room >> 20, or_else);
+  if (uint64_t room = memory_available(); bytes > room)
+    fail("{} MB of memory are needed for {}, but {} MB are available: {}", megabytes(bytes), what, room >> 20, or_else);
+}
+
+void check_memory(const Cluster& cluster, int primaries, uint64_t pool_bytes) {
   // Beside its frames a primary keeps a line per frame and message slots there; a sixteenth is ample.
-  uint64_t frames = cluster.cache_bytes + cluster.cache_bytes / 16 + (16 << 20);
-  uint64_t wanted = uint64_t(primaries) * frames + (with_pool ? cluster.pool_bytes : 0);
-  struct statvfs tmpfs;
-  if (statvfs(cluster.memory_dir.c_str(), &tmpfs) != 0) fail("{}: {}", cluster.memory_dir.string(), strerror(errno));
-  if (uint64_t room = uint64_t(tmpfs.f_bavail) * tmpfs.f_frsize; wanted > room)
-    fail(
-        "the pool and {} caches need {} MB of shared memory, but {} has {} MB free: give it more (docker run "
-        "--shm-size), "
-        "or choose a smaller --pool-size or --cache-size",
-        primaries, megabytes(wanted), cluster.memory_dir.string(), room >> 20);
-  if (uint64_t room = memory_available(); wanted > room)
-    fail(
-        "the pool and {} caches need {} MB of memory, but {} MB are available: choose a smaller --pool-size or "
-        "--cache-size",
-        primaries, megabytes(wanted), room >> 20);
+  const uint64_t frames = cluster.cache_bytes + cluster.cache_bytes / 16 + (16 << 20);
+  check_memory(cluster.memory_dir, uint64_t(primaries) * frames + pool_bytes,
+               fmt::format("the pool and {} caches", primaries), "choose a smaller --pool-size or --cache-size");
 }
 
 void check_reachable(const std::string& account, const fs::path& path) {

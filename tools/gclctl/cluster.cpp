@@ -8,7 +8,6 @@
 #include <fstream>
 #include <map>
 
-#include "coherence/base/ids.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
 
@@ -55,9 +54,6 @@ Cluster Cluster::load(const fs::path& dir) {
   c.account = required(values, "account", file);
   c.primaries = int(required_number(values, "primaries", kPrimariesMax, file));
   c.port = int(required_number(values, "port", 65535 - kPrimariesMax, file));
-  c.pool_bytes = required_number(values, "pool_bytes", kSizeMax, file);
-  if (values.contains("memory_nodes"))
-    c.memory_nodes = int(required_number(values, "memory_nodes", uint64_t(coherence::kMemoryNodesMax), file));
   c.cache_bytes = required_number(values, "cache_bytes", kSizeMax, file);
   c.memory_dir = required(values, "memory_dir", file);
   c.socket_dir = required(values, "socket_dir", file);
@@ -68,9 +64,8 @@ Cluster Cluster::load(const fs::path& dir) {
 void Cluster::save() const {
   std::ofstream out(dir / "cluster.conf");
   out << kFirstLine << "\nid=" << id << "\naccount=" << account << "\nprimaries=" << primaries << "\nport=" << port
-      << "\npool_bytes=" << pool_bytes << "\nmemory_nodes=" << memory_nodes << "\ncache_bytes=" << cache_bytes
-      << "\nmemory_dir=" << memory_dir.string() << "\nsocket_dir=" << socket_dir.string() << "\nlocale=" << locale
-      << "\n";
+      << "\ncache_bytes=" << cache_bytes << "\nmemory_dir=" << memory_dir.string()
+      << "\nsocket_dir=" << socket_dir.string() << "\nlocale=" << locale << "\n";
   out.flush();
   if (!out) fail("cannot write {}", (dir / "cluster.conf").string());
 }

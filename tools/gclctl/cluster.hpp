@@ -1,6 +1,6 @@
 // Cluster: what DIR/cluster.conf says, and where everything of a cluster lies.
 //
-//   DIR/cluster.conf     this description; its first line makes the directory ours
+//   DIR/cluster.conf     this description, written once; its first line makes the directory ours
 //   DIR/prefix/          a private installation of PostgreSQL with the extension in it
 //   DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log
 //   DIR/pool.saved*      the pool, when the cluster is stopped: a file per memory node
@@ -18,16 +18,13 @@ namespace gclctl {
 namespace fs = std::filesystem;
 
 constexpr int kPrimariesMax = 32;
-constexpr uint64_t kMemoryNodeBytesMin = 16 << 20;
 
 struct Cluster {
   fs::path dir;  // absolute
   std::string id;
   std::string account;  // the operating system user that runs it
   int primaries = 0;
-  int port = 0;             // of primary 1; primary K listens on port + K - 1
-  uint64_t pool_bytes = 0;  // in all memory nodes together
-  int memory_nodes = 1;
+  int port = 0;              // of primary 1; primary K listens on port + K - 1
   uint64_t cache_bytes = 0;  // per primary
   fs::path memory_dir;       // tmpfs; holds the directory of the pool
   fs::path socket_dir;
@@ -35,7 +32,7 @@ struct Cluster {
 
   // Reads DIR/cluster.conf; fails with a plain message when DIR is not a cluster's directory.
   static Cluster load(const fs::path& dir);
-  void save() const;
+  void save() const;  // once, by init: what may change, as the size of the pool, is said elsewhere
 
   fs::path prefix() const { return dir / "prefix"; }
   fs::path bindir() const;  // of the private prefix
@@ -63,5 +60,7 @@ struct Cluster {
 uint64_t parse_size(const std::string& text);
 // The other way, in whole kB, as PostgreSQL's settings take it.
 std::string size_setting(uint64_t bytes);
+// In whole MB, rounded up, for messages.
+inline uint64_t megabytes(uint64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 
 }  // namespace gclctl

@@ -34,18 +34,22 @@ Cluster describe(const InitOptions& options) {
   c.account = account_for_new_cluster();
   c.primaries = options.primaries;
   c.port = options.port;
-  c.pool_bytes = parse_size(options.pool_size);
-  c.memory_nodes = options.memory_nodes;
   c.cache_bytes = parse_size(options.cache_size);
   c.memory_dir = fs::absolute(options.memory_dir);
   c.locale = std::string("UTF8/") + kLocale;
   c.socket_dir = c.dir / "run";
   if ((c.socket_dir / ".s.PGSQL.65535.lock").string().size() > kSocketPathMax) c.socket_dir = "/tmp/gcl-" + c.id;
-  if (c.pool_bytes < kPoolBytesMin) fail("--pool-size must be at least {} MB", kPoolBytesMin >> 20);
-  if (c.pool_bytes < kMemoryNodeBytesMin * uint64_t(c.memory_nodes))
-    fail("--pool-size must be at least {} MB for each of {} memory nodes", kMemoryNodeBytesMin >> 20, c.memory_nodes);
   if (c.cache_bytes < kCacheBytesMin) fail("--cache-size must be at least {} MB", kCacheBytesMin >> 20);
   return c;
+}
+
+uint64_t pool_bytes_of(const InitOptions& options) {
+  const uint64_t bytes = parse_size(options.pool_size);
+  if (bytes < kPoolBytesMin) fail("--pool-size must be at least {} MB", kPoolBytesMin >> 20);
+  if (bytes < kMemoryNodeBytesMin * uint64_t(options.memory_nodes))
+    fail("--pool-size must be at least {} MB for each of {} memory nodes", kMemoryNodeBytesMin >> 20,
+         options.memory_nodes);
+  return bytes;
 }
 
 void make_directory(const std::string& account, const fs::path& path, mode_t mode) {
@@ -122,21 +126,21 @@ int fill(const Cluster& c, const InitOptions& options) {
     write_configuration(c, k, options.settings);
     write_access_rules(c, k);
   }
-  fs::create_directories(c.pool_dir());
-  fs::permissions(c.pool_dir(), fs::perms::owner_all);
-  create_pool(c);
+  make_pool_dir(c);
+  create_pool(c, pool_bytes_of(options), options.memory_nodes);
   return 0;
 }
 
 }  // namespace
 
 int init(const InitOptions& options) {
+  const uint64_t pool_bytes = pool_bytes_of(options);
   Cluster c = describe(options);
   if (fs::exists(c.dir) && (!fs::is_directory(c.dir) || !fs::is_empty(c.dir)))
     fail("{} is there and is not empty: init wants a new directory", c.dir.string());
   for (const std::string& setting : options.settings) (void)setting_line(setting);
   for (int k : c.chosen(0)) check_port_free(c, k);
-  check_memory(c, c.primaries, true);
+  check_memory(c, c.primaries, pool_bytes);
   check_reachable(c.account, c.dir.parent_path());
   bool made = !fs::exists(c.dir);
   make_directory(c.account, c.dir, 0700);

@@ -63,9 +63,11 @@ int main(int argc, char** argv) {
   run->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
   CLI::App* halt = on_cluster("stop", "stop all primaries, or one; the last one saves the pool");
   halt->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
-  std::string size;
-  CLI::App* more = on_cluster("add-memory", "add a memory node to the pool, while the primaries run or not");
+  std::string where, size, saved;
+  CLI::App* more = app.add_subcommand("add-memory", "add a memory node to the pool, while the primaries run or not");
+  more->add_option("DIR", where, "the cluster's directory; or the FILE of a pool that make-pool made")->required();
   more->add_option("SIZE", size, "its memory, as 256MB")->required();
+  more->add_option("--saved", saved, "with FILE: where that pool is kept while no server runs (gcl.pool_file)");
   CLI::App* show = on_cluster("status", "what runs; exit code 0 if all do");
   CLI::App* name = on_cluster("dsn", "how to connect to primary K");
   name->add_option("K", node, "primary")->required()->check(CLI::PositiveNumber);
@@ -80,7 +82,7 @@ int main(int argc, char** argv) {
     if (*empty) return make_pool(pool);
     if (*run) return start(dir, node);
     if (*halt) return stop(dir, node);
-    if (*more) return add_memory(dir, size);
+    if (*more) return add_memory(where, size, saved);
     if (*show) return status(dir);
     if (*name) return dsn(dir, node);
     if (*shell) return psql(dir, node, shell->remaining());

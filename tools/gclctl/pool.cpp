@@ -31,11 +31,23 @@ void create(const std::string& path, const std::string& saved, uint64_t bytes, i
   if (!made) fail("the pool cannot be made: {} ({})", problem.text, coherence::errc_name(made.error()));
 }
 
+std::string add(const std::string& path, const std::string& saved, const std::string& identity, uint64_t bytes) {
+  coherence::Problem problem;
+  auto added = bufmgr::BufferPool::add_memory_node(
+      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()}, bytes, &problem);
+  if (!added) fail("no memory node can be added: {} ({})", problem.text, coherence::errc_name(added.error()));
+  return added->saved ? "" : problem.text;
+}
+
 }  // namespace
 
-void create_pool(const Cluster& cluster) {
-  create(cluster.pool(), cluster.saved_pool(), cluster.pool_bytes, cluster.memory_nodes, cluster.primaries,
-         identity_of(cluster));
+void make_pool_dir(const Cluster& cluster) {
+  fs::create_directories(cluster.pool_dir());
+  fs::permissions(cluster.pool_dir(), fs::perms::owner_all);
+}
+
+void create_pool(const Cluster& cluster, uint64_t bytes, int memory_nodes) {
+  create(cluster.pool(), cluster.saved_pool(), bytes, memory_nodes, cluster.primaries, identity_of(cluster));
 }
 
 void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int memory_nodes, int primaries,
@@ -44,12 +56,18 @@ void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, in
          gcl::server_identity(server_version(installation().bindir), kServerBlockSize, locale));
 }
 
-void add_memory_node(const Cluster& cluster, uint64_t bytes) {
-  std::string path = cluster.pool(), saved = cluster.saved_pool(), identity = identity_of(cluster);
+std::string add_memory_node(const Cluster& cluster, uint64_t bytes) {
+  return add(cluster.pool(), cluster.saved_pool(), identity_of(cluster), bytes);
+}
+
+std::string add_memory_node(const fs::path& file, const fs::path& saved, uint64_t bytes) {
   coherence::Problem problem;
-  auto added = bufmgr::BufferPool::add_memory_node(
-      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()}, bytes, &problem);
-  if (!added) fail("no memory node can be added: {} ({})", problem.text, coherence::errc_name(added.error()));
+  auto copy = coherence::Pool::outline(saved.c_str(), &problem);
+  if (!copy) fail("{}", problem.text);
+  auto pool = coherence::Pool::outline(file.c_str(), &problem);
+  if (pool && pool->pool_id != copy->pool_id)
+    fail("{} is not the pool that {} is the copy of", file.string(), saved.string());
+  return add(file, saved, "", bytes);
 }
 
 PoolState inspect_pool(const Cluster& cluster) {
@@ -87,12 +105,23 @@ void save_pool(const Cluster& cluster) {
         problem.text);
 }
 
-std::vector<fs::path> memory_node_files(const Cluster& cluster) {
+PoolExtent extent_of_pool(const fs::path& file, const fs::path& saved) {
   std::error_code error;
-  const std::string pool = fs::exists(cluster.pool(), error) ? cluster.pool() : cluster.saved_pool();
-  std::vector<fs::path> files;
-  for (int k = 0; k < cluster.memory_nodes; k++) files.push_back(coherence::MemoryPath(pool.c_str(), uint32_t(k)).text);
-  return files;
+  const fs::path& where = fs::exists(file, error) ? file : saved;
+  PoolExtent extent;
+  coherence::Problem problem;
+  auto said = coherence::Pool::outline(where.c_str(), &problem);
+  if (!said) return extent;
+  for (uint32_t k = 0; k < said->memory_nodes; k++) {
+    extent.files.emplace_back(coherence::MemoryPath(where.c_str(), k).text);
+    extent.bytes += said->bytes[k];
+  }
+  return extent;
+}
+
+uint64_t bytes_to_load(const fs::path& file, const fs::path& saved) {
+  std::error_code error;
+  return fs::exists(file, error) ? 0 : extent_of_pool(file, saved).bytes;
 }
 
 }  // namespace gclctl

@@ -8,15 +8,23 @@
 
 namespace gclctl {
 
+constexpr uint64_t kMemoryNodeBytesMin = 16 << 20;
+
+// The directory of the pool's files in tmpfs, which a reboot removes.
+void make_pool_dir(const Cluster& cluster);
+
 // Makes the pool and its durable copy, for the server in the private prefix.
-void create_pool(const Cluster& cluster);
+void create_pool(const Cluster& cluster, uint64_t bytes, int memory_nodes);
 
 // The same for servers that gclctl does not run: the system's installation, a locale as in gcl.locale.
 void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int memory_nodes, int primaries,
                  const std::string& locale);
 
-// Adds a memory node to the pool, whoever is in it; fails with the reason.
-void add_memory_node(const Cluster& cluster, uint64_t bytes);
+// Adds a memory node to the pool, whoever is in it; fails with the reason.  Returns why the durable copy did not get
+// it, or nothing.
+std::string add_memory_node(const Cluster& cluster, uint64_t bytes);
+// The same for a pool that create_pool() made of such files.  Fails if `saved` is not of that pool.
+std::string add_memory_node(const fs::path& file, const fs::path& saved, uint64_t bytes);
 
 struct PoolState {
   enum class Kind { kClean, kUnsaved, kInUse, kUnclean, kDamaged, kForeign, kAbsent } kind;
@@ -28,7 +36,13 @@ PoolState inspect_pool(const Cluster& cluster);
 // Writes the durable copy of a pool whose last save failed (kUnsaved); fails with the reason.
 void save_pool(const Cluster& cluster);
 
-// The files of its memory nodes, in their order: those in memory, or the saved ones when memory has lost the pool.
-std::vector<fs::path> memory_node_files(const Cluster& cluster);
+// How large a pool is, as its header says: in memory, or in the durable copy when memory has lost it.
+struct PoolExtent {
+  std::vector<fs::path> files;  // of the memory nodes, in their order; none if there is no header that can be read
+  uint64_t bytes = 0;           // in all of them
+};
+PoolExtent extent_of_pool(const fs::path& file, const fs::path& saved);
+// What whoever opens the pool first will take of tmpfs: 0 if it is there.
+uint64_t bytes_to_load(const fs::path& file, const fs::path& saved);
 
 }  // namespace gclctl

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,6 +96,14 @@ std::string account_for_new_cluster() {
   const passwd* me = getpwuid(geteuid());
   if (me == nullptr) fail("user id {} has no name", geteuid());
   return me->pw_name;
+}
+
+std::string account_of(const std::string& path) {
+  struct stat file;
+  if (stat(path.c_str(), &file) != 0) fail("{}: {}", path, strerror(errno));
+  const passwd* owner = getpwuid(file.st_uid);
+  if (owner == nullptr) fail("{} belongs to user id {}, who has no name", path, file.st_uid);
+  return owner->pw_name;
 }
 
 void check_may_act_for(const std::string& account) {

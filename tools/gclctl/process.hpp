@@ -21,6 +21,9 @@ pid_t start_daemon(const Arguments& arguments, const std::string& directory, con
 // The account a cluster made by the caller runs under: the caller's, or for root `postgres` (a server refuses root).
 std::string account_for_new_cluster();
 
+// The account a file belongs to; fails if there is no such file.
+std::string account_of(const std::string& path);
+
 // Fails unless we are `account` or root.
 void check_may_act_for(const std::string& account);
 

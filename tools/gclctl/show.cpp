@@ -55,13 +55,14 @@ int show(const Cluster& c) {
     if (!pool_use) pool_use = glance.pool;
   }
   PoolState pool = inspect_pool(c);
-  fmt::print("pool       {} MB  {}{}{}\n", c.pool_bytes >> 20, describe(pool.kind), pool.text.empty() ? "" : ": ",
-             pool.text);
+  const PoolExtent extent = extent_of_pool(c.pool(), c.saved_pool());
+  fmt::print("pool       {}{}{}{}\n", extent.files.empty() ? "" : fmt::format("{} MB  ", megabytes(extent.bytes)),
+             describe(pool.kind), pool.text.empty() ? "" : ": ", pool.text);
   if (pool_use) fmt::print("           {}\n", *pool_use);
-  for (const fs::path& file : memory_node_files(c)) {
+  for (const fs::path& file : extent.files) {
     std::error_code error;
     const uint64_t bytes = fs::file_size(file, error);
-    fmt::print("           {}  {}\n", error ? "no file" : fmt::format("{} MB", bytes >> 20), file.string());
+    fmt::print("           {}  {}\n", error ? "no file" : fmt::format("{} MB", megabytes(bytes)), file.string());
   }
   return up == c.primaries && pool.kind == PoolState::Kind::kInUse ? 0 : 1;
 }

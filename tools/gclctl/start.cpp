@@ -75,10 +75,8 @@ int start_servers(const Cluster& c, int node) {
     check_port_free(c, k);
     wanted.push_back(k);
   }
-  std::error_code error;
-  check_memory(c, int(wanted.size()), !fs::exists(c.pool(), error));
-  fs::create_directories(c.pool_dir());
-  fs::permissions(c.pool_dir(), fs::perms::owner_all);
+  check_memory(c, int(wanted.size()), bytes_to_load(c.pool(), c.saved_pool()));
+  make_pool_dir(c);
   fs::create_directories(c.socket_dir);
   fs::permissions(c.socket_dir, fs::perms::owner_all);
   std::map<int, pid_t> started;

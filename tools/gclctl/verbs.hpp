@@ -28,7 +28,8 @@ int init(const InitOptions& options);
 int start(const std::string& dir, int node);  // node 0: all
 int stop(const std::string& dir, int node);
 int status(const std::string& dir);
-int add_memory(const std::string& dir, const std::string& size);
+// `where`: the directory of a cluster; or, of a pool that make-pool has made, its file, and then where it is saved.
+int add_memory(const std::string& where, const std::string& size, const std::string& saved);
 int dsn(const std::string& dir, int node);
 int psql(const std::string& dir, int node, const std::vector<std::string>& arguments);
 int destroy(const std::string& dir);
