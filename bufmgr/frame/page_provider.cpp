@@ -11,18 +11,20 @@ using coherence::Line;
 namespace {
 
 constexpr int kEvictBatch = 32;
-constexpr int kRounds = 4;
+constexpr int kBatches = 4;
 
 }  // namespace
 
 bool PageProvider::run_once() {
   bool worked = false;
   const uint32_t enough = 2 * low_mark(pool_.frames());
-  for (int round = 0; round < kRounds; ++round) {
+  for (int batch = 0, round = 0; batch < kBatches; ++batch) {
     const uint32_t free = pool_.free_.count();
-    if (free > enough) break;
+    if (free >= enough) break;
     // No more than that: what is evicted before it must be is missed later.
-    worked |= evict_some(int(std::min<uint32_t>(kEvictBatch, enough + 1 - free)), round) > 0;
+    const bool freed = evict_some(int(std::min<uint32_t>(kEvictBatch, enough - free)), round) > 0;
+    worked |= freed;
+    round += !freed;  // a few busy ones are no reason to take what is wanted now
   }
   if (pool_.ring_.used() >= ring_mark(pool_.ring_)) worked |= shorten_ring();
   return worked;

@@ -55,8 +55,8 @@ class FrameMarks {
 class Replacement {
  public:
   virtual ~Replacement() = default;
-  // Proposes up to `wanted` frames to evict, least wanted first.  `round` counts calls that did not yield enough: a
-  // policy becomes less choosy with it.  Proposals may be free or busy frames.
+  // Proposes up to `wanted` frames to evict, least wanted first.  `round` counts calls before that left the caller
+  // without any: a policy becomes less choosy with it.  Proposals may be free or busy frames.
   virtual int propose(uint32_t* frames, int wanted, int round) noexcept = 0;
   // After `evicted` frames were freed.
   virtual void evicted(int count) noexcept = 0;
