@@ -22,6 +22,7 @@
 
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
+#include "coherence/line/features.hpp"
 #include "coherence/line/line.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/stats/held.hpp"
@@ -63,8 +64,12 @@ class Node {
     directory_ = directory;
     horizon_ = horizon;
   }
-  // Local turns a line gives while a peer's request is parked (gamma).
-  void set_local_turns_max(uint32_t turns) { local_turns_max_ = turns; }
+  // What this node does of the protocol's optional parts.  REQUIRES: no session works.
+  void set_features(Features features) { features_ = features; }
+  Features features() const { return features_; }
+  // gamma: the local lease of a line while a peer's request is parked, in writers' turns; a reader's turn counts one
+  // of P, the sessions of the node (I14).  REQUIRES: no session works.
+  void set_lease(uint32_t turns) { lease_turns_ = turns; }
 
   // --- the arena -----------------------------------------------------------------------------------------------------
   uint32_t frames() const { return frames_; }
@@ -126,7 +131,8 @@ class Node {
   uint64_t arena_bytes_ = 0;
   int arena_fd_ = -1;
   bool left_ = false;
-  uint32_t local_turns_max_ = 16;
+  uint32_t lease_turns_ = 16;
+  Features features_ = Features::all();
   FrameDirectory* directory_ = nullptr;
   LogHorizon* horizon_ = nullptr;
   std::atomic<PeerArena*> peers_[kNodesMax] = {};

@@ -152,11 +152,15 @@ class Session {
   Status lock_slow(Line& line, PageId page, bool exclusive, Intent intent);
   Status try_slow(Line& line, PageId page, bool exclusive);
   Entry try_enter(Line& line, bool exclusive, bool may_fetch) noexcept;
-  bool take_turn(Line& line) noexcept;
+  bool take_turn(Line& line, bool exclusive) noexcept;
+  bool lease_over(uint64_t turns) const noexcept;
   Status wait_local(Line& line, bool exclusive);
   void make_way(Line& line) noexcept;  // REQUIRES: the share is about to be dropped for line.state_.serving
   Status stand_back(Line& line);
   Status await(Line& line, RequestSlot& slot);
+  bool too_early(RequestSlot& slot) noexcept;
+  void wait_to_resend(const RequestSlot& slot) noexcept;
+  void note_round_trip(uint64_t ns) noexcept;
   RequestSlot* take_slot() noexcept;  // null: all are busy with abandoned operations
   Status pause(uint32_t ms);          // kInterrupted, kFenced
   void sleep_on(const std::atomic<uint32_t>& word, uint32_t seen, Wait what) noexcept;  // a slice
@@ -176,8 +180,11 @@ class Session {
   void answer(Line& line, const Actions& actions) noexcept;
   void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page) noexcept;
   void finish(Line& line, const Actions& actions) noexcept;
-  enum class Replies : uint8_t { kNone, kRefusals, kSome };
+  enum class Replies : uint8_t { kNone, kTooEarly, kRefusals, kSome };
   Replies collect(Line& line) noexcept;
+  bool refused(const Line& line, const RequestSlot& slot) const noexcept;
+  bool open_request(const RequestSlot& s, NodeId from, uint16_t slot, PeerRequest* request,
+                    PageId* page) const noexcept;
   void serve_parked(Line& line, bool worker) noexcept;
   void receive(NodeId from, uint16_t slot) noexcept;
   bool may_leave(const Line& line) noexcept;
@@ -207,6 +214,7 @@ class Session {
   uint64_t moved_ = 0;
   bool helping_ = false;
   uint64_t watched_ns_ = 0;
+  uint64_t round_trip_ns_ = 1000;  // of a batch, on average
 };
 
 }  // namespace coherence

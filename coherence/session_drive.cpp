@@ -28,8 +28,10 @@ Counter received_counter(RequestKind kind) {
 Counter reply_counter(ReplyKind kind, bool sent) {
   switch (kind) {
     case ReplyKind::kGrantS:
+    case ReplyKind::kGrantSInPool:
       return sent ? Counter::kGrantSSent : Counter::kGrantSReceived;
     case ReplyKind::kGrantM:
+    case ReplyKind::kGrantMInPool:
       return sent ? Counter::kGrantMSent : Counter::kGrantMReceived;
     case ReplyKind::kDone:
       return sent ? Counter::kDoneSent : Counter::kDoneReceived;
@@ -37,8 +39,6 @@ Counter reply_counter(ReplyKind kind, bool sent) {
       return sent ? Counter::kDroppedSent : Counter::kDroppedReceived;
   }
 }
-
-bool is_grant(ReplyKind kind) { return kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM; }
 
 }  // namespace
 
@@ -50,6 +50,8 @@ RequestSlot& Session::slot_of(const Line& line) noexcept {
 // REQUIRES: the line's X latch.
 void Session::start(Line& line, RequestSlot& slot, bool exclusive) noexcept {
   slot.line.store(node_.index_of(line), std::memory_order_relaxed);
+  slot.refusals.store(0, std::memory_order_relaxed);
+  slot.resend_at.store(0, std::memory_order_relaxed);
   slot.state.store(SlotState::kWaiting, std::memory_order_release);
   Actions actions;
   uint16_t index = uint16_t(id_.value * kSlotsPerSession + (&slot - slot_.slot));
@@ -66,7 +68,7 @@ void Session::start(Line& line, RequestSlot& slot, bool exclusive) noexcept {
 }
 
 Actions Session::step_line(Line& line, const Event& event) noexcept {
-  Actions actions = step(line.state_, node_.id_, event);
+  Actions actions = step(line.state_, node_.id_, event, node_.features_);
   VERIFY(!actions.bad);
   if (actions.send != RequestKind::kNone) fill_slot(line, actions);
   bool pending = line.state_.parked_count > 0;
@@ -143,8 +145,10 @@ uint64_t Session::post(Line& line, const Actions& actions) noexcept {
     case Post::kNone:
       VERIFY(false);
   }
+  const uint64_t posted = monotonic_ns();
   memory_.post(batch);
   memory_.wait(batch);
+  note_round_trip(monotonic_ns() - posted);
   VERIFY(batch.known());
   if (actions.post == Post::kRelease || actions.post == Post::kHandOver || actions.post == Post::kDowngrade)
     written_back(line);
@@ -183,13 +187,16 @@ void Session::written_back(Line& line) noexcept {
 // Under the spinlock, so that nobody takes an old round's replies for this one's.
 void Session::fill_slot(Line& line, const Actions& actions) noexcept {
   RequestSlot& s = slot_of(line);
-  s.round.store(uint16_t(s.round.load(std::memory_order_relaxed) + 1), std::memory_order_relaxed);
+  s.asked.store(0, std::memory_order_relaxed);
+  // Each release keeps the store above before it; pairs with the loads of open_request().
+  s.round.store(uint16_t(s.round.load(std::memory_order_relaxed) + 1), std::memory_order_release);
   for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first()))
-    s.reply[left.first().value].store(0, std::memory_order_relaxed);
-  s.page.store(line.page().raw, std::memory_order_relaxed);
-  s.kind.store(actions.send, std::memory_order_relaxed);
-  s.priority.store(line.state_.priority, std::memory_order_relaxed);
+    s.reply[left.first().value].store(0, std::memory_order_release);
+  s.page.store(line.page().raw, std::memory_order_release);
+  s.kind.store(actions.send, std::memory_order_release);
+  s.priority.store(line.state_.priority, std::memory_order_release);
   s.sent_in_view.store(node_.pool_.table().view.load(std::memory_order_acquire), std::memory_order_release);
+  s.asked.store(actions.send_to.bits, std::memory_order_release);
 }
 
 void Session::send(uint16_t slot, const Actions& actions) noexcept {
@@ -210,6 +217,15 @@ void Session::send(uint16_t slot, const Actions& actions) noexcept {
   }
 }
 
+// Whether all replies that were still missing are in, and all are refusals.  REQUIRES: the spinlock.
+bool Session::refused(const Line& line, const RequestSlot& slot) const noexcept {
+  const uint32_t refusal = reply_word(slot.round.load(std::memory_order_relaxed), ReplyKind::kDropped);
+  if (line.state_.granted != ReplyKind::kNone) return false;
+  for (NodeSet left = line.state_.waiting; !left.empty(); left = left.without(left.first()))
+    if (slot.reply[left.first().value].load(std::memory_order_acquire) != refusal) return false;
+  return true;
+}
+
 // Takes the replies that are in; whether there was any.  The line may be another's by now: then there is none for us.
 Session::Replies Session::collect(Line& line) noexcept {
   Actions actions;
@@ -222,6 +238,7 @@ Session::Replies Session::collect(Line& line) noexcept {
     slot = line.op_slot_;
     RequestSlot& s = slot_of(line);
     uint16_t round = s.round.load(std::memory_order_relaxed);
+    if (refused(line, s) && too_early(s)) return Replies::kTooEarly;
     for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
       NodeId from = waiting.first();
       const NodeEntry& e = node_.pool_.table().node[from.value];
@@ -234,7 +251,7 @@ Session::Replies Session::collect(Line& line) noexcept {
       ReplyKind kind = replied ? ReplyKind(word & 0xff) : ReplyKind::kDropped;
       if (any != Replies::kSome) any = kind == ReplyKind::kDropped ? Replies::kRefusals : Replies::kSome;
       if (replied) counters_.add(reply_counter(kind, false));
-      if (is_grant(kind)) node_.hot_->count(line.page(), PageMessage::kPageReceived, node_.fence_);
+      if (carries_page(kind)) node_.hot_->count(line.page(), PageMessage::kPageReceived, node_.fence_);
       actions =
           step_line(line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone, .reply = kind, .from = from});
       if (line.state_.waiting.empty()) break;
@@ -276,7 +293,7 @@ void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte*
   }
   RequestSlot* s = peer->slot(request.slot);
   VERIFY(s);
-  if (is_grant(kind)) {
+  if (carries_page(kind)) {
     node_.hot_->count(PageId{s->page.load(std::memory_order_relaxed)}, PageMessage::kPageSent, node_.fence_);
     std::byte* frame = peer->frame(s->line.load(std::memory_order_relaxed));
     VERIFY(frame);
@@ -289,14 +306,27 @@ void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte*
   if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(peer->header());
 }
 
+// What a peer's slot asks of us now.  False: nothing (any more), the message is outdated (I15).
+bool Session::open_request(const RequestSlot& s, NodeId from, uint16_t slot, PeerRequest* request,
+                           PageId* page) const noexcept {
+  const uint64_t asked = s.asked.load(std::memory_order_acquire);  // pairs with fill_slot(), as all here
+  const uint16_t round = s.round.load(std::memory_order_acquire);
+  *page = PageId{s.page.load(std::memory_order_acquire)};
+  *request = {from.value, s.kind.load(std::memory_order_acquire), s.priority.load(std::memory_order_acquire), 0, slot,
+              round};
+  const bool answered = s.reply[node_.id_.value].load(std::memory_order_acquire) != 0;
+  const bool same =
+      s.asked.load(std::memory_order_acquire) == asked && s.round.load(std::memory_order_relaxed) == round;
+  return NodeSet{asked}.has(node_.id_) && !answered && same;
+}
+
 void Session::receive(NodeId from, uint16_t slot) noexcept {
   PeerArena* peer = node_.peer(from);
   RequestSlot* s = peer ? peer->slot(slot) : nullptr;
   if (!s) return;
-  PageId page{s->page.load(std::memory_order_relaxed)};
-  PeerRequest request{
-      from.value, s->kind.load(std::memory_order_relaxed), s->priority.load(std::memory_order_relaxed), 0,
-      slot,       s->round.load(std::memory_order_relaxed)};
+  PageId page;
+  PeerRequest request;
+  if (!open_request(*s, from, slot, &request, &page)) return counters_.add(Counter::kOutdated);
   counters_.add(received_counter(request.kind));
   node_.hot_->count(page, PageMessage::kRequestReceived, node_.fence_);
   Line* line = node_.directory_ ? node_.directory_->find(page) : nullptr;

@@ -14,6 +14,9 @@ constexpr uint32_t kSliceMs = 10;  // the longest sleep without a look at interr
 constexpr uint64_t kStandBackNs = 50'000;
 constexpr int kDoublingsMax = 7;
 constexpr uint64_t kStandBackSliceNs = 200'000;
+// The time between a refusal and the next request: C * RTT / refusals (SELCC, 5.1.2).
+constexpr uint64_t kResendRoundTrips = 4;
+constexpr uint64_t kResendNsMax = 1'000'000, kResendSpinNs = 5'000;
 
 // Whether a newcomer would have to wait, turns aside.
 bool blocks(LocalWord w, bool exclusive) {
@@ -34,9 +37,13 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
       inbox_peers_(node.arena_->inbox_peers) {
   VERIFY(id.value < node.sessions_max());
   slot_.in_use.store(1, std::memory_order_release);
+  node_.arena_->sessions.fetch_add(1, std::memory_order_relaxed);
 }
 
-Session::~Session() { slot_.in_use.store(0, std::memory_order_release); }
+Session::~Session() {
+  node_.arena_->sessions.fetch_sub(1, std::memory_order_relaxed);
+  slot_.in_use.store(0, std::memory_order_release);
+}
 
 Status Session::lock_slow(Line& line, PageId page, bool exclusive, Intent intent) {
   for (;;) {
@@ -87,7 +94,7 @@ Session::Entry Session::try_enter(Line& line, bool exclusive, bool may_fetch) no
     bool hit = exclusive ? w.memo() == Memo::kModified : w.memo() != Memo::kInvalid;
     if (blocks(w, exclusive) || (!hit && !may_fetch)) return Entry::kBlocked;
     if (w.pending() && !turn) {
-      if (!take_turn(line)) return Entry::kBlocked;
+      if (!take_turn(line, exclusive)) return Entry::kBlocked;
       turn = true;
     }
     LocalWord next = hit && !exclusive ? w.with_shared() : w.with_exclusive();
@@ -98,10 +105,19 @@ Session::Entry Session::try_enter(Line& line, bool exclusive, bool may_fetch) no
   }
 }
 
-// gamma: while a peer waits, so many local turns and no more.  A line held for a transaction's end keeps serving the
-// node: the request waits for that end anyway.
-bool Session::take_turn(Line& line) noexcept {
-  if (line.turns_.fetch_add(1, std::memory_order_relaxed) < node_.local_turns_max_) return true;
+// I14: R / P + W against gamma, without the division.
+bool Session::lease_over(uint64_t turns) const noexcept {
+  if (!node_.features_.has(Feature::kLease)) return false;
+  const uint64_t threads = node_.arena_->sessions.load(std::memory_order_relaxed);
+  const uint64_t reads = turns % Line::kWriterTurn, writes = turns / Line::kWriterTurn;
+  return reads + writes * threads >= node_.lease_turns_ * threads;
+}
+
+// While a peer waits, so many local turns and no more.  A line held for a transaction's end keeps serving the node: the
+// request waits for that end anyway.
+bool Session::take_turn(Line& line, bool exclusive) noexcept {
+  const uint64_t turn = exclusive ? Line::kWriterTurn : Line::kReaderTurn;
+  if (!lease_over(line.turns_.fetch_add(turn, std::memory_order_relaxed))) return true;
   SpinGuard guard(line.spin_, node_.fence_);
   return line.state_.holds_shared || line.state_.holds_exclusive;
 }
@@ -110,7 +126,7 @@ Status Session::wait_local(Line& line, bool exclusive) {
   uint32_t seen = line.wake_.load(std::memory_order_acquire);  // before the bit: a wake after it changes the word
   uint64_t bit = exclusive ? LocalWord::kExclusiveWaiters : LocalWord::kSharedWaiters;
   LocalWord w{line.latch_.fetch_or(bit, std::memory_order_acq_rel)};
-  bool out_of_turns = w.pending() && line.turns_.load(std::memory_order_relaxed) >= node_.local_turns_max_;
+  bool out_of_turns = w.pending() && lease_over(line.turns_.load(std::memory_order_relaxed));
   if (peers_asked()) help();
   if (blocks(w, exclusive) || out_of_turns) {
     counters_.add(Counter::kLocalWaits);
@@ -123,7 +139,7 @@ Status Session::wait_local(Line& line, bool exclusive) {
 
 void Session::make_way(Line& line) noexcept {
   const int refused = line.state_.serving.priority;
-  if (refused == 0) return;
+  if (refused == 0 || !node_.features_.has(Feature::kStandBack)) return;
   const uint64_t ns = kStandBackNs << (refused - 1 < kDoublingsMax ? refused - 1 : kDoublingsMax);
   line.stand_back_until_.store(monotonic_ns() + ns, std::memory_order_relaxed);
 }
@@ -178,6 +194,10 @@ Status Session::await(Line& line, RequestSlot& slot) {
     const Replies moved = collect(line);
     // Refused again and again (the holder is in the middle of something): give it the CPU.
     Status ok = pause(moved == Replies::kRefusals && ++rounds > kRoundsWithoutPause ? 1 : 0);
+    if (ok && moved == Replies::kTooEarly) {
+      wait_to_resend(slot);
+      continue;
+    }
     if (ok && moved != Replies::kNone) continue;
     if (ok && peers_asked()) {
       help();
@@ -204,9 +224,36 @@ Status Session::await(Line& line, RequestSlot& slot) {
   return {};
 }
 
+// Whether a round that was refused must wait before the next.  REQUIRES: the line's spinlock.
+bool Session::too_early(RequestSlot& slot) noexcept {
+  if (!node_.features_.has(Feature::kResendInterval)) return false;
+  const uint64_t now = monotonic_ns();
+  uint64_t at = slot.resend_at.load(std::memory_order_relaxed);
+  if (at == 0) {
+    const uint32_t refusals = slot.refusals.load(std::memory_order_relaxed) + 1u;
+    slot.refusals.store(refusals, std::memory_order_relaxed);
+    at = now + std::min(kResendRoundTrips * round_trip_ns_ / refusals, kResendNsMax);
+    counters_.add(Counter::kResendWaits);
+  }
+  const bool early = now < at;
+  slot.resend_at.store(early ? at : 0, std::memory_order_relaxed);
+  return early;
+}
+
+void Session::wait_to_resend(const RequestSlot& slot) noexcept {
+  if (peers_asked()) help();
+  const uint64_t at = slot.resend_at.load(std::memory_order_relaxed), now = monotonic_ns();
+  if (at > now + kResendSpinNs) nap(at - now);
+}
+
+// A batch took so long; what a process that lost the CPU sees counts little.
+void Session::note_round_trip(uint64_t ns) noexcept {
+  round_trip_ns_ = round_trip_ns_ - round_trip_ns_ / 8 + std::min(ns, 4 * round_trip_ns_) / 8 + 1;
+}
+
 void Session::unlocked_slow(Line& line, LocalWord after) noexcept {
   if (!after.free()) return;  // the last one out sees to it
-  bool turns_left = line.turns_.load(std::memory_order_relaxed) < node_.local_turns_max_;
+  bool turns_left = !lease_over(line.turns_.load(std::memory_order_relaxed));
   if (after.pending()) {
     if (after.has_waiters() && turns_left && wake_local(line) > 0) return;  // one of them frees the latch again
     serve_parked(line, false);

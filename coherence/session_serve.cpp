@@ -101,7 +101,7 @@ bool Session::drain_abandoned() noexcept {
       uint32_t i = w * 64 + uint32_t(std::countr_zero(bits));
       RequestSlot& s = node_.session_slots_[i / kSlotsPerSession].slot[i % kSlotsPerSession];
       if (s.state.load(std::memory_order_acquire) != SlotState::kAbandoned) continue;
-      while (collect(node_.line(s.line.load(std::memory_order_relaxed))) != Replies::kNone && !node_.fenced()) {
+      while (collect(node_.line(s.line.load(std::memory_order_relaxed))) >= Replies::kRefusals && !node_.fenced()) {
       }
       if (s.state.load(std::memory_order_acquire) != SlotState::kAbandoned) continue;
       arena.abandoned[w].fetch_or(uint64_t{1} << i % 64, std::memory_order_acq_rel);

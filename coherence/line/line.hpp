@@ -81,8 +81,9 @@ class alignas(64) Line {
   std::atomic<uint64_t> dirty_[2];
   std::atomic<uint64_t> lsn_;
   std::atomic<uint64_t> first_change_;
+  static constexpr uint64_t kReaderTurn = 1, kWriterTurn = uint64_t{1} << 32;
+  std::atomic<uint64_t> turns_;       // local turns taken while a request was parked, readers' and writers' (I14)
   std::atomic<uint32_t> wake_;        // futex word of local waiters
-  std::atomic<uint32_t> turns_;       // local turns taken while a request was parked
   std::atomic<bool> taken_to_write_;  // by Intent::kWrite, and not changed since
   // Protocol side, not touched by hits:
   alignas(64) std::atomic<uint32_t> spin_;

@@ -9,6 +9,7 @@ constexpr int kUpgradeFailuresMax = 2;  // then the share is given up, and the p
 struct Step {
   LineState& s;
   const NodeId self;
+  const Features on;
   Actions a;
 
   void post(LineOp op, Post what) {
@@ -25,6 +26,8 @@ struct Step {
   }
   void answer(const PeerRequest& to, ReplyKind kind) { a.replies[a.reply_count++] = {to, kind}; }
   void finish(Memo memo, LatchEnd latch) {
+    const bool starved = memo == Memo::kModified && s.priority >= kStarvedFrom;
+    s.bar = starved && on.has(Feature::kMatching) ? s.priority : 0;
     s.memo = memo;
     s.op = LineOp::kIdle;
     s.failures = s.priority = 0;
@@ -56,6 +59,7 @@ struct Step {
     s.parked[s.parked_count++] = r;
   }
   bool kept_from_lower() const {
+    if (!on.has(Feature::kTieBreak)) return false;
     for (int i = 0; i < s.parked_count; i++)
       if (s.parked[i].from < self.value && s.parked[i].kind != RequestKind::kPeerRd) return true;
     return false;
@@ -80,6 +84,7 @@ struct Step {
     }
     if (s.memo == Memo::kInvalid) return post(LineOp::kWritePosted, Post::kTake);
     if (s.memo != Memo::kShared) a.bad = true;
+    if (!on.has(Feature::kUpgrade)) return fall_back();
     post(LineOp::kUpgradePosted, Post::kUpgrade);
   }
   void evict() {
@@ -107,13 +112,16 @@ struct Step {
     refuse_higher();
   }
   // Of two upgraders the lower id wins (else both would wait for each other for ever): requests of higher ones that
-  // were parked before this upgrade began are refused.
+  // were parked before this upgrade began are refused; without the tie-break, all are.
   void refuse_higher() {
     for (int i = s.parked_count - 1; i >= 0; i--)
-      if (s.parked[i].from > self.value || s.parked[i].kind == RequestKind::kPeerRd) {
+      if (!yields_to(s.parked[i])) {
         answer(s.parked[i], ReplyKind::kDropped);
         unpark(i);
       }
+  }
+  bool yields_to(const PeerRequest& r) const {
+    return on.has(Feature::kTieBreak) && r.kind != RequestKind::kPeerRd && r.from < self.value;
   }
   void fall_back() { post(LineOp::kFallbackPosted, Post::kDropShare); }
   void fallback_done() {
@@ -128,17 +136,18 @@ struct Step {
   void reply(NodeId from, ReplyKind kind) {
     if (!s.waiting.has(from)) return;
     s.waiting = s.waiting.without(from);
-    if (kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM) s.granted = kind;
+    if (kind != ReplyKind::kDropped && kind != ReplyKind::kDone) s.granted = kind;
     if (s.waiting.empty()) round_complete();
   }
   void round_complete() {
-    if (s.priority < 255) s.priority++;
+    if (s.priority < 255 && on.has(Feature::kAgeing)) s.priority++;
     switch (s.op) {
-      case LineOp::kWaitShared:
+      case LineOp::kWaitShared:  // a grant whose page is in the pool: the share stands, so that the probe reads it
         if (s.granted == ReplyKind::kGrantS) return finish(Memo::kShared, LatchEnd::kToShared);
         return post(LineOp::kProbePosted, Post::kProbe);
       case LineOp::kWaitExclusive:
         if (s.granted == ReplyKind::kGrantM) return finish(Memo::kModified, LatchEnd::kToCaller);
+        if (s.granted == ReplyKind::kGrantMInPool) return post(LineOp::kReclaimPosted, Post::kReadPage);
         return post(LineOp::kWritePosted, Post::kTake);
       case LineOp::kWaitUpgrade:
         if (kept_from_lower()) return fall_back();
@@ -157,9 +166,12 @@ struct Step {
   // --------------------------------------------------------------------------------------------------------
   void request(const Event& e) {
     const PeerRequest& r = e.request;
+    if (s.serving == r) return;  // it came twice; its answer is under way
     bool upgrading = s.op == LineOp::kUpgradePosted || s.op == LineOp::kWaitUpgrade;
-    if (upgrading && r.kind != RequestKind::kPeerRd && r.from < self.value) return park(r);
-    if (s.op != LineOp::kIdle || !concerns_us(r.kind)) {
+    if (upgrading && yields_to(r)) return park(r);
+    const bool unmatched = s.memo == Memo::kModified && r.kind == RequestKind::kPeerRd && r.priority < s.bar;
+    if (s.op != LineOp::kIdle || !concerns_us(r.kind) || unmatched) {
+      if (s.op == LineOp::kIdle && unmatched) s.bar--;  // so that it ends, whether or not priorities grow there
       answer(r, ReplyKind::kDropped);
       if (e.latched) a.latch = LatchEnd::kRelease;
       return;
@@ -192,8 +204,10 @@ struct Step {
     s.serving = s.parked[best];
     unpark(best);
     if (s.memo == Memo::kShared) return post(LineOp::kInvalidatePosted, Post::kDropShare);
+    const bool writer = s.serving.kind == RequestKind::kPeerWr;
+    if (!on.has(Feature::kHandOver) && (writer || !s.holds_shared)) return post(LineOp::kGiveUpPosted, Post::kRelease);
     a.to = NodeId{s.serving.from};
-    if (s.serving.kind == RequestKind::kPeerWr) return post(LineOp::kHandOverPosted, Post::kHandOver);
+    if (writer) return post(LineOp::kHandOverPosted, Post::kHandOver);
     post(LineOp::kDowngradePosted, Post::kDowngrade);
   }
   bool allowed(RequestKind kind, bool may_leave) {
@@ -207,10 +221,12 @@ struct Step {
     answer(s.serving, kind);
     s.serving = PeerRequest();
     s.op = LineOp::kIdle;
+    s.bar = 0;
   }
+  ReplyKind grant_s() const { return on.has(Feature::kForwarding) ? ReplyKind::kGrantS : ReplyKind::kGrantSInPool; }
   void hand_over_done() {
     s.memo = Memo::kInvalid;
-    served(ReplyKind::kGrantM);
+    served(on.has(Feature::kForwarding) ? ReplyKind::kGrantM : ReplyKind::kGrantMInPool);
     answer_parked(ReplyKind::kDropped);
     a.latch = LatchEnd::kRelease;
   }
@@ -218,16 +234,17 @@ struct Step {
   // is granted with the first.
   void downgrade_done(LatchWord old) {
     s.memo = Memo::kShared;
-    served(ReplyKind::kGrantS);
+    served(grant_s());
     for (int i = s.parked_count - 1; i >= 0; i--)
       if (s.parked[i].kind == RequestKind::kPeerRd) {
         bool shares = old.readers().has(NodeId{s.parked[i].from});
-        answer(s.parked[i], shares ? ReplyKind::kGrantS : ReplyKind::kDropped);
+        answer(s.parked[i], shares ? grant_s() : ReplyKind::kDropped);
         unpark(i);
       }
     a.latch = LatchEnd::kRelease;
   }
-  void invalidate_done() {
+  // The share, or all we had, is gone from the word.
+  void gone_done() {
     s.memo = Memo::kInvalid;
     served(ReplyKind::kDone);
     answer_parked(ReplyKind::kDone);
@@ -255,7 +272,8 @@ struct Step {
       case LineOp::kDowngradePosted:
         return downgrade_done(old);
       case LineOp::kInvalidatePosted:
-        return invalidate_done();
+      case LineOp::kGiveUpPosted:
+        return gone_done();
       default:
         a.bad = true;
     }
@@ -264,8 +282,8 @@ struct Step {
 
 }  // namespace
 
-Actions step(LineState& state, NodeId self, const Event& event) {
-  Step t{state, self, {}};
+Actions step(LineState& state, NodeId self, const Event& event, Features on) {
+  Step t{state, self, on, {}};
   switch (event.kind) {
     case Event::Kind::kFetchShared:
       t.fetch(false);

@@ -16,6 +16,7 @@
 
 #include "coherence/base/ids.hpp"
 #include "coherence/latch/latch_word.hpp"
+#include "coherence/line/features.hpp"
 #include "coherence/line/line_state.hpp"
 
 namespace coherence {
@@ -79,6 +80,10 @@ struct Actions {
   Reply replies[kParkedMax + 1];
 };
 
-Actions step(LineState& state, NodeId self, const Event& event);
+// A writer that was refused so often was starved: readers match its priority (Feature::kMatching).
+inline constexpr uint8_t kStarvedFrom = 2;
+
+// `on`: what this node does; peers may differ, and one line's steps may, too.
+Actions step(LineState& state, NodeId self, const Event& event, Features on = Features::all());
 
 }  // namespace coherence

@@ -18,11 +18,15 @@ enum class RequestKind : uint8_t {
 };
 enum class ReplyKind : uint8_t {
   kNone = 0,
-  kDropped,  // not here, or not now: look at the word again
-  kDone,     // the share is gone from the word
-  kGrantS,   // the word says you share; the page is in your frame
-  kGrantM,   // the word names you; the page is in your frame
+  kDropped,       // not here, or not now: look at the word again
+  kDone,          // the share, or what the holder had, is gone from the word
+  kGrantS,        // the word says you share; the page is in your frame
+  kGrantM,        // the word names you; the page is in your frame
+  kGrantSInPool,  // without forwarding: the same, and the page is in the pool
+  kGrantMInPool,
 };
+// Whether the page comes with the reply, in the asker's frame.
+constexpr bool carries_page(ReplyKind kind) { return kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM; }
 
 // The operation of a line: at most one.
 enum class LineOp : uint8_t {
@@ -31,13 +35,14 @@ enum class LineOp : uint8_t {
   kReadPosted,        // I, read: FAA +b; READ
   kProbePosted,       // wish stands: READ word; READ
   kWritePosted,       // I, write: CAS 0 -> X; READ
-  kReclaimPosted,     // the word named us already (after a repair): READ
+  kReclaimPosted,     // the word names us (a grant without the page; after a repair): READ
   kUpgradePosted,     // S, write: CAS b -> X
   kFallbackPosted,    // upgrade given up: FAA -b, then as I
   kReleasePosted,     // eviction
   kHandOverPosted,    // serving PeerWr: WRITE; FAA X_j - X_n
   kDowngradePosted,   // serving PeerRd: WRITE; FAA b_n - X_n
   kInvalidatePosted,  // serving PeerInv / PeerWr as a sharer: FAA -b
+  kGiveUpPosted,      // serving PeerWr / PeerRd without hand-over: WRITE; FAA -X
   // Replies are awaited:
   kWaitShared,
   kWaitExclusive,
@@ -67,7 +72,8 @@ struct LineState {
   uint8_t priority = 0;                  // of our own requests
   uint16_t holds_shared = 0;             // transaction-long: the node keeps S or more
   uint16_t holds_exclusive = 0;          // ... keeps M
-  uint16_t unused[3] = {};
+  uint8_t bar = 0;  // of a writer that had to wait: readers whose priority is lower are refused, and lower it
+  uint8_t unused[5] = {};
   NodeSet waiting;                 // peers whose reply is missing
   PeerRequest serving;             // answered when the posted batch is complete
   PeerRequest parked[kParkedMax];  // in order of arrival, one per peer

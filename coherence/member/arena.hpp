@@ -16,7 +16,7 @@
 
 namespace coherence {
 
-inline constexpr uint64_t kArenaMagic = 0x31414e4552414347;  // "GCARENA1"
+inline constexpr uint64_t kArenaMagic = 0x32414e4552414347;  // "GCARENA2"
 
 struct ArenaLayout {
   uint32_t frames, sessions_max;
@@ -32,6 +32,7 @@ struct ArenaHeader {
   // The worker's bell: whoever publishes something for the worker rings when it sleeps (S5).
   alignas(64) std::atomic<uint32_t> bell;
   std::atomic<uint32_t> sleeping;
+  std::atomic<uint32_t> sessions;  // in use
   // What there is to do, as bits; set last, taken first.
   alignas(64) std::atomic<uint64_t> inbox_peers;  // bit p: inbox[p] has something
   std::atomic<uint32_t> parked_any;               // the parked bitmap (one bit per line) has something

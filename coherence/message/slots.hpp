@@ -1,7 +1,9 @@
 // The message area of a node's arena: who asks writes only his own slots, who answers writes one word and the landing
 // frame.  No rings with several producers (S7): what was not published by its bit was never sent.
 //
-// A request: fill a slot; set its bit in the receiver's inbox; ring the receiver's bell.
+// A request: fill a slot; set its bit in the receiver's inbox; ring the receiver's bell.  It is open from then until
+// its
+//            receiver stores a reply; a bit for what is not open is outdated, and nothing comes of it (I15).
 // A reply:   write the page into the landing frame (grants); store the slot's reply word for this peer; wake its bell.
 #pragma once
 
@@ -32,7 +34,10 @@ struct alignas(64) RequestSlot {
   std::atomic<uint16_t> round;     // of requests; grows; echoed in replies, of which only the current round's count
   std::atomic<RequestKind> kind;
   std::atomic<uint8_t> priority;
+  std::atomic<uint64_t> asked;             // NodeSet of the round; 0 while the slot is filled
   std::atomic<uint64_t> sent_in_view;      // node table's view when the round was sent
+  std::atomic<uint64_t> resend_at;         // the round was refused: not before; monotonic ns, 0: not refused
+  std::atomic<uint32_t> refusals;          // of this operation
   std::atomic<uint32_t> reply[kNodesMax];  // per peer: round << 8 | ReplyKind; 0: none
 };
 

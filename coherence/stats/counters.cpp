@@ -41,6 +41,8 @@ const char* counter_name(Counter c) noexcept {
       "peer_waits",
       "abandoned",
       "stood_back",
+      "resend_waits",
+      "outdated",
   };
   static_assert(sizeof kNames / sizeof kNames[0] == kCounters);
   return kNames[int(c)];

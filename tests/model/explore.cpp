@@ -28,7 +28,7 @@ void Explorer::invariants() {
     }
     bool leaving = x.op == LineOp::kReleasePosted || x.op == LineOp::kHandOverPosted ||
                    x.op == LineOp::kDowngradePosted || x.op == LineOp::kInvalidatePosted ||
-                   x.op == LineOp::kFallbackPosted;
+                   x.op == LineOp::kGiveUpPosted || x.op == LineOp::kFallbackPosted;
     bool usable = x.memo != Memo::kInvalid && !leaving;
     writers += usable && x.memo == Memo::kModified;
     readers += usable && x.memo == Memo::kShared;

@@ -64,9 +64,13 @@ class Explorer {
 
   // --- moves.cpp: events for step(), and the environment
   // --------------------------------------------------------------
+  Features features_of(int n) const;
   LineState unpack(const NodeM& x) const;
   void pack(const LineState& s, NodeM* x) const;
   static bool gone(const State& s, int n);
+  static bool open(const State& s, int from, int n);
+  static void round_over(State& s, int n);
+  bool may_come_again(const State& s) const;
   void event(State& s, int n, const Event& e);
   void refuse_all(State& s, int n);
   void answer(State& s, int n, int to, ReplyKind kind);
@@ -78,6 +82,7 @@ class Explorer {
   void complete(State s, int n);
   void request(State s, int from, int n);
   void reply(State s, int from, int n);
+  void again(const State& s0, int from, int n);
   void user(const State& s0, int n);
   void background(const State& s0, int n);
   void death(const State& s0, int n);

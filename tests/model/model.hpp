@@ -3,8 +3,9 @@
 // Abstractions.  Page contents are one "newest" flag per copy (pool, frames, posted WRITEs, READs under way, grants
 // under way); a write clears every flag but the writer's.  A batch runs verb by verb at any time after it was posted;
 // its completion is noticed at any time later.  A message arrives at any time.  Each node has one user, who fetches,
-// hits, holds a guard for a while, and evicts; a parked request bounds his turns (gamma = 1).  Priorities are not
-// modelled. The nodes' bits are 0, 1 and 57: neighbours, and next to the holder field.
+// hits, holds a guard for a while, and evicts; a parked request bounds his turns (gamma = 1).  Standing back and the
+// interval between resends are delays, and every delay is explored.  Priorities end at 3, and are modelled where they
+// decide what is answered (matching).  The nodes' bits are 0, 1 and 57: neighbours, and next to the holder field.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,10 @@ struct Variant {
   bool log = false;    // a changed page may leave only after a flush
   bool hold = false;   // node 0 may take a transaction-long hold
   bool guards = true;  // hits hold guards for a while (else they are instantaneous)
+  Features on = Features::all();
+  bool mixed = false;       // node 0 does all, 1 nothing, 2 hand-over and ageing of what can be switched off
+  bool priorities = false;  // requests have them
+  bool outdated = false;    // requests and refusals may arrive a second time, at any later time; one at a time
 
   bool forward_first = false;      // F2: the grant is sent when the batch is posted
   bool transient_bits = false;     // F1: a failed reader takes its bit back while it asks
@@ -38,8 +43,10 @@ struct Variant {
   bool no_write_back = false;      // F2: M -> M does not write to the pool
   bool free_before_write = false;  // the word is freed before the page is written
   bool steal = false;              // F5: a granted page may leave before its waiter ran
-  bool no_tie_break = false;       // upgrades are retried for ever, nobody gives way
+  bool upgrade_forever = false;    // upgrades are retried for ever, nobody gives way
   bool abandon = false;            // F3: a writer's wait is forgotten, not finished
+  bool old_request_acted = false;  // I15: an outdated request is served
+  bool old_reply_acted = false;    // I15: an outdated refusal is counted for the round under way
   bool no_fence = false;           // F7: verbs of a dead node land after its repair
 
   const char* expect = "";  // invariants that must break, e.g. "X1 X2"; any of them will do; empty: safe and live
@@ -57,6 +64,11 @@ struct BatchM {
 struct MessageM {
   uint8_t kind, fresh;
 };
+inline constexpr uint8_t kPriorityMax = 3;
+inline constexpr uint8_t kOld = 0x80;  // of a second arrival: its round is over
+constexpr uint8_t message(RequestKind kind, uint8_t priority) { return uint8_t(uint8_t(kind) | priority << 4); }
+constexpr RequestKind kind_of(uint8_t message) { return RequestKind(message & 7); }
+constexpr uint8_t priority_of(uint8_t message) { return message >> 4 & 7; }
 struct NodeM {
   uint64_t old;
   Memo memo;
@@ -67,16 +79,20 @@ struct NodeM {
   uint8_t parked_count, parked_from[2], parked_kind[2];
   uint8_t held;
   uint8_t fresh, want, latch, turn, unflushed, undo;
+  uint8_t priority, bar, parked_priority[2], pad[3];
   BatchM batch;
 };
+static_assert(sizeof(NodeM) == 40);
 struct State {
   uint64_t word;
   NodeM node[kNodes];
-  uint8_t request[kNodes][kNodes];  // [from][to]
+  uint8_t request[kNodes][kNodes];  // [from][to]: kind and priority
   MessageM reply[kNodes][kNodes];
-  uint8_t pool, dead, fenced, pad[3];
+  uint8_t request_again[kNodes][kNodes], reply_again[kNodes][kNodes];  // second arrivals; perhaps kOld
+  uint8_t pool, dead, fenced;
   bool operator==(const State& o) const { return memcmp(this, &o, sizeof o) == 0; }
 };
+static_assert(sizeof(State) == 8 + kNodes * sizeof(NodeM) + kNodes * kNodes * 5 + 3);  // no padding: states are bytes
 
 struct Edge {
   uint32_t to;

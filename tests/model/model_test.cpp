@@ -55,6 +55,20 @@ INSTANTIATE_TEST_SUITE_P(Product, Explored,
                                          Variant{.name = "crash", .crash = true, .guards = false}),
                          name_of);
 
+// What is switched off may cost time, never bytes.
+constexpr Features without(Feature f) { return Features::all().without(f); }
+INSTANTIATE_TEST_SUITE_P(
+    Switches, Explored,
+    testing::Values(Variant{.name = "no-forwarding", .guards = false, .on = without(Feature::kForwarding)},
+                    Variant{.name = "no-hand-over", .guards = false, .on = without(Feature::kHandOver)},
+                    Variant{.name = "no-upgrade", .guards = false, .on = without(Feature::kUpgrade)},
+                    Variant{.name = "no-tie-break", .guards = false, .on = without(Feature::kTieBreak)},
+                    Variant{.name = "matching", .guards = false, .priorities = true},
+                    Variant{.name = "no-ageing", .guards = false, .on = without(Feature::kAgeing), .priorities = true},
+                    Variant{.name = "nothing", .guards = false, .on = Features::none()},
+                    Variant{.name = "mixed", .guards = false, .mixed = true, .priorities = true}),
+    name_of);
+
 // Widenings of the environment together take minutes and gigabytes: only with GCL_LONGER.
 std::vector<Variant> together() {
   if (gcl_test::longer() == 1) return {};
@@ -76,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Variant{.name = "no-write-back", .guards = false, .no_write_back = true, .expect = "X4"},
                     Variant{.name = "free-before-write", .guards = false, .free_before_write = true, .expect = "X2"},
                     Variant{.name = "steal", .guards = false, .steal = true, .expect = "L2"},
-                    Variant{.name = "no-tie-break", .guards = false, .no_tie_break = true, .expect = "L1 L2"},
+                    Variant{.name = "upgrade-forever", .guards = false, .upgrade_forever = true, .expect = "L1 L2"},
                     Variant{.name = "abandon", .guards = false, .abandon = true, .expect = "X1 X2 X7"},
                     Variant{
                         .name = "no-fence", .crash = true, .guards = false, .no_fence = true, .expect = "X1 X2 X3 X5"}),

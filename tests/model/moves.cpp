@@ -1,4 +1,5 @@
 // What can happen in a state: step()'s events with what the driver does about them, users, batches, messages, deaths.
+#include <algorithm>
 #include <cstring>
 
 #include "explorer.hpp"
@@ -6,6 +7,11 @@
 namespace coherence::model {
 
 // --- step() --------------------------------------------------------------------------------------------------------
+Features Explorer::features_of(int n) const {
+  if (!v.mixed || n == 0) return v.on;
+  return n == 1 ? Features::none() : Features::none().with(Feature::kHandOver).with(Feature::kAgeing);
+}
+
 LineState Explorer::unpack(const NodeM& x) const {
   LineState s;
   s.memo = x.memo;
@@ -17,7 +23,10 @@ LineState Explorer::unpack(const NodeM& x) const {
     if (x.waiting >> j & 1) s.waiting = s.waiting.with(id_of(j));
   if (x.serving_kind) s.serving = {kPosition[x.serving], RequestKind(x.serving_kind)};
   s.parked_count = x.parked_count;
-  for (int i = 0; i < x.parked_count; i++) s.parked[i] = {kPosition[x.parked_from[i]], RequestKind(x.parked_kind[i])};
+  for (int i = 0; i < x.parked_count; i++)
+    s.parked[i] = {kPosition[x.parked_from[i]], RequestKind(x.parked_kind[i]), x.parked_priority[i]};
+  s.priority = x.priority;
+  s.bar = x.bar;
   return s;
 }
 
@@ -37,22 +46,36 @@ void Explorer::pack(const LineState& s, NodeM* x) const {
     bool there = i < s.parked_count;
     x->parked_from[i] = there ? uint8_t(index_of(NodeId{s.parked[i].from})) : 0;
     x->parked_kind[i] = there ? uint8_t(s.parked[i].kind) : 0;
+    x->parked_priority[i] = there ? s.parked[i].priority : 0;
   }
+  x->priority = v.priorities ? std::min(s.priority, kPriorityMax) : 0;
+  x->bar = v.priorities ? std::min(s.bar, kPriorityMax) : 0;
   if (!s.parked_count) x->turn = 0;
 }
 
 bool Explorer::gone(const State& s, int n) { return s.fenced && s.dead == n + 1; }
 
+// Whether what `from` asked of n in its present round is not answered yet.
+bool Explorer::open(const State& s, int from, int n) { return s.node[from].waiting >> n & 1 && !s.reply[n][from].kind; }
+
+void Explorer::round_over(State& s, int n) {
+  for (int j = 0; j < kNodes; j++) {
+    if (s.request_again[n][j]) s.request_again[n][j] |= kOld;
+    if (s.reply_again[j][n]) s.reply_again[j][n] |= kOld;
+  }
+}
+
 // One event at node n, and what the driver does about it.
 void Explorer::event(State& s, int n, const Event& e) {
   NodeM& x = s.node[n];
   LineState l = unpack(x);
-  if (v.no_tie_break && e.kind == Event::Kind::kBatchDone) l.failures = 0;
-  Actions a = step(l, id_of(n), e);
+  if (v.upgrade_forever && e.kind == Event::Kind::kBatchDone) l.failures = 0;
+  Actions a = step(l, id_of(n), e, features_of(n));
   if (a.bad) flag(at_, "X0");
   if (l.parked_count > 2) flag(at_, "X0");
   pack(l, &x);
-  if (v.no_tie_break && x.parked_count && x.op == LineOp::kWaitUpgrade) refuse_all(s, n);
+  if (a.send != RequestKind::kNone || a.finished) round_over(s, n);
+  if (v.upgrade_forever && x.parked_count && x.op == LineOp::kWaitUpgrade) refuse_all(s, n);
   for (int i = 0; i < a.reply_count; i++) answer(s, n, index_of(NodeId{a.replies[i].to.from}), a.replies[i].kind);
   if (a.post != Post::kNone) post(s, n, a);
   for (NodeSet to = a.send_to; !to.empty(); to = to.without(to.first())) {
@@ -60,7 +83,7 @@ void Explorer::event(State& s, int n, const Event& e) {
     uint8_t& slot = s.request[n][index_of(to.first())];
     if (slot && !v.abandon && !v.caseless) flag(at_, "X0");
     RequestKind kind = v.caseless && a.send == RequestKind::kPeerInv ? RequestKind::kPeerWr : a.send;
-    if (!gone(s, index_of(to.first()))) slot = uint8_t(kind);
+    if (!gone(s, index_of(to.first()))) slot = message(kind, x.priority);
   }
   if (a.finished)
     finish(s, n, a);
@@ -73,12 +96,12 @@ void Explorer::refuse_all(State& s, int n) {
   NodeM& x = s.node[n];
   for (int i = 0; i < x.parked_count; i++) answer(s, n, x.parked_from[i], ReplyKind::kDropped);
   x.parked_count = 0;
-  memset(x.parked_from, 0, 2), memset(x.parked_kind, 0, 2);
+  memset(x.parked_from, 0, 2), memset(x.parked_kind, 0, 2), memset(x.parked_priority, 0, 2);
 }
 
 void Explorer::answer(State& s, int n, int to, ReplyKind kind) {
   if (gone(s, to)) return;
-  bool grant = kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM;
+  bool grant = carries_page(kind);
   if (grant && v.forward_first && s.node[n].undo == 0x80) return;  // was sent when the batch was posted
   MessageM& r = s.reply[n][to];
   if (r.kind && !v.abandon && !v.caseless) flag(at_, "X0");
@@ -203,14 +226,22 @@ void Explorer::complete(State s, int n) {
 
 void Explorer::request(State s, int from, int n) {
   NodeM& x = s.node[n];
-  auto kind = RequestKind(s.request[from][n]);
+  const uint8_t arrived = s.request[from][n];
+  auto kind = kind_of(arrived);
   if (s.reply[n][from].kind) return;  // only where a mutation lost count
   s.request[from][n] = 0;
   bool latched = x.op == LineOp::kIdle && x.memo != Memo::kInvalid && x.latch == kFree;
   if (latched) x.latch = kOperation;
-  event(
-      s, n,
-      {.kind = Event::Kind::kPeer, .latched = latched, .may_leave = !x.unflushed, .request = {kPosition[from], kind}});
+  event(s, n,
+        {.kind = Event::Kind::kPeer,
+         .latched = latched,
+         .may_leave = !x.unflushed,
+         .request = {kPosition[from], kind, priority_of(arrived)}});
+  if (may_come_again(s)) {
+    State twice = s;
+    twice.request_again[from][n] = arrived | (open(s, from, n) ? 0 : kOld);
+    emit(twice, fair(n, kRequest + from), "a request arrives, and will again");
+  }
   emit(s, fair(n, kRequest + from),
        kind == RequestKind::kPeerRd   ? "PeerRd arrives"
        : kind == RequestKind::kPeerWr ? "PeerWr arrives"
@@ -221,12 +252,52 @@ void Explorer::reply(State s, int from, int n) {
   NodeM& x = s.node[n];
   MessageM r = s.reply[from][n];
   s.reply[from][n] = MessageM{};
-  bool grant = r.kind == uint8_t(ReplyKind::kGrantS) || r.kind == uint8_t(ReplyKind::kGrantM);
+  bool grant = carries_page(ReplyKind(r.kind));
+  bool refusal = r.kind == uint8_t(ReplyKind::kDropped) || r.kind == uint8_t(ReplyKind::kDone);
   bool expected = x.waiting >> from & 1;
   if (expected && grant) x.fresh = r.fresh;
   if (expected && grant && v.caseless) x.waiting = uint8_t(1 << from);
   event(s, n, {.kind = Event::Kind::kReply, .reply = ReplyKind(r.kind), .from = id_of(from)});
-  emit(s, fair(n, kReply + from), grant ? "a grant arrives" : "Done or Dropped arrives");
+  if (refusal && may_come_again(s)) {
+    State twice = s;
+    twice.reply_again[from][n] = r.kind | (x.waiting ? 0 : kOld);
+    emit(twice, fair(n, kReply + from), "Done or Dropped arrives, and will again");
+  }
+  emit(s, fair(n, kReply + from), refusal ? "Done or Dropped arrives" : "a grant arrives");
+}
+
+bool Explorer::may_come_again(const State& s) const {
+  if (!v.outdated) return false;
+  for (int f = 0; f < kNodes; f++)
+    for (int n = 0; n < kNodes; n++)
+      if (s.request_again[f][n] || s.reply_again[f][n]) return false;
+  return true;
+}
+
+// I15: what is open still, step() knows to be there already; the rest is recognised by its round.
+void Explorer::again(const State& s0, int from, int n) {
+  if (const uint8_t message = s0.request_again[from][n]) {
+    State s = s0;
+    s.request_again[from][n] = 0;
+    if ((!(message & kOld) && open(s, from, n)) || v.old_request_acted) {
+      NodeM& x = s.node[n];
+      bool latched = x.op == LineOp::kIdle && x.memo != Memo::kInvalid && x.latch == kFree;
+      if (latched) x.latch = kOperation;
+      event(s, n,
+            {.kind = Event::Kind::kPeer,
+             .latched = latched,
+             .may_leave = !x.unflushed,
+             .request = {kPosition[from], kind_of(message), priority_of(uint8_t(message & ~kOld))}});
+    }
+    emit(s, kEnvironment, "a request arrives again");
+  }
+  if (const uint8_t message = s0.reply_again[from][n]) {
+    State s = s0;
+    s.reply_again[from][n] = 0;
+    if (!(message & kOld) || v.old_reply_acted)
+      event(s, n, {.kind = Event::Kind::kReply, .reply = ReplyKind(message & ~kOld), .from = id_of(from)});
+    emit(s, kEnvironment, "Done or Dropped arrives again");
+  }
 }
 
 void Explorer::user(const State& s0, int n) {
@@ -359,6 +430,7 @@ void Explorer::death(const State& s0, int n) {
     for (int j = 0; j < kNodes; j++) {
       s.request[n][j] = s.request[j][n] = 0;
       s.reply[n][j] = s.reply[j][n] = MessageM{};
+      s.request_again[n][j] = s.request_again[j][n] = s.reply_again[n][j] = s.reply_again[j][n] = 0;
     }
     emit(s, kFence, "the dead node is fenced");
     return;
@@ -390,6 +462,7 @@ void Explorer::expand() {
     for (int f = 0; f < kNodes; f++) {
       if (s.request[f][n]) request(s, f, n);
       if (s.reply[f][n].kind) reply(s, f, n);
+      again(s, f, n);
     }
   }
 }

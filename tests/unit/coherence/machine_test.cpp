@@ -47,19 +47,21 @@ const char* text(RequestKind k) {
   return k == RequestKind::kPeerRd ? "PeerRd" : k == RequestKind::kPeerWr ? "PeerWr" : "PeerInv";
 }
 const char* text(ReplyKind k) {
-  static constexpr const char* kNames[] = {"", "Dropped", "Done", "GrantS", "GrantM"};
+  static constexpr const char* kNames[] = {"",       "Dropped",         "Done",           "GrantS",
+                                           "GrantM", "GrantS, in pool", "GrantM, in pool"};
   return kNames[int(k)];
 }
 const char* text(LineOp op) {
   static constexpr const char* kNames[] = {"",           "read",     "probe", "write",    "reclaim",
                                            "upgrade",    "fallback", "evict", "handover", "downgrade",
-                                           "invalidate", "WaitS",    "WaitX", "WaitU"};
+                                           "invalidate", "give up",  "WaitS", "WaitX",    "WaitU"};
   return kNames[int(op)];
 }
 std::string text(const LineState& s) {
   std::string t = text(s.memo);
   if (s.op != LineOp::kIdle) t += std::string(" ") + text(s.op);
   if (s.parked_count) t += ", parked " + std::to_string(s.parked_count);
+  if (s.bar) t += ", bar " + std::to_string(s.bar);
   return t;
 }
 
@@ -67,6 +69,7 @@ struct Row {
   const char* when;
   LineState state;
   Event event;
+  Features on = Features::all();
 };
 
 std::vector<Row> rows() {
@@ -84,6 +87,12 @@ std::vector<Row> rows() {
   LineState kept = in(S, LineOp::kWaitUpgrade, one);
   kept.parked[0] = from(kLower, RequestKind::kPeerInv);
   kept.parked_count = 1;
+  LineState serving_wr_0 = serving_wr, served_twice = serving_wr;
+  serving_wr_0.op = LineOp::kGiveUpPosted;
+  LineState starved = in(I, LineOp::kWaitExclusive, one), barred = idle(M);
+  starved.priority = 1;
+  barred.bar = 2;
+  auto without = [](Feature f) { return Features::all().without(f); };
   LineState held = idle(M);
   held.holds_shared = 1;
   return {
@@ -133,13 +142,26 @@ std::vector<Row> rows() {
       {"done", in(S, LineOp::kReleasePosted), done(my_share)},
       {"done", in(M, LineOp::kReleasePosted), done(me_holds)},
       {"peer gone", in(I, LineOp::kWaitExclusive, one), {.kind = K::kGone, .from = kLower}},
+      {"PeerWr, the one being served", served_twice, {.kind = K::kPeer, .request = served_twice.serving}},
+      {"done, no forwarding", serving_wr, done(me_holds), without(Feature::kForwarding)},
+      {"done, no forwarding", serving_rd, done(me_holds | their_share), without(Feature::kForwarding)},
+      {"GrantM, in pool", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kGrantMInPool)},
+      {"GrantS, in pool", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kGrantSInPool)},
+      {"PeerWr, no hand-over", idle(M), peer(kLower, RequestKind::kPeerWr), without(Feature::kHandOver)},
+      {"PeerRd, no hand-over", idle(M), peer(kLower, RequestKind::kPeerRd), without(Feature::kHandOver)},
+      {"done", serving_wr_0, done(me_holds)},
+      {"write, no upgrade", idle(S), {.kind = K::kFetchExclusive}, without(Feature::kUpgrade)},
+      {"PeerInv of lower, no tie-break", in(S, LineOp::kWaitUpgrade, one), peer(kLower, RequestKind::kPeerInv, false),
+       without(Feature::kTieBreak)},
+      {"GrantM, refused before", starved, replied(kLower, ReplyKind::kGrantM)},
+      {"PeerRd, refused less often", barred, peer(kLower, RequestKind::kPeerRd)},
   };
 }
 
 std::string render(const Row& row) {
   LineState s = row.state;
   std::string line = "| " + text(s) + " | " + row.when + " | ";
-  Actions a = step(s, kMe, row.event);
+  Actions a = step(s, kMe, row.event, row.on);
   EXPECT_FALSE(a.bad) << line;
   std::string out;
   auto add = [&](const std::string& t) { out += (out.empty() ? "" : "; ") + t; };
@@ -206,6 +228,46 @@ TEST(LineMachine, AHandOverSendsTheOtherParkedOnesBackToTheWord) {
   EXPECT_EQ(a.replies[1].kind, ReplyKind::kDropped);
   EXPECT_EQ(s.memo, Memo::kInvalid);
   EXPECT_EQ(a.latch, LatchEnd::kRelease);
+}
+
+TEST(LineMachine, PrioritiesGrowWithRefusalsOrStayWhereTheyAre) {
+  for (bool ages : {true, false}) {
+    LineState s = in(Memo::kInvalid, LineOp::kWaitExclusive, NodeSet::of(kLower));
+    const Features on = ages ? Features::all() : Features::all().without(Feature::kAgeing);
+    for (int i = 0; i < 3; i++) {
+      step(s, kMe, replied(kLower, ReplyKind::kDropped), on);
+      step(s, kMe, done(LatchWord::owned_by(kLower).raw), on);
+    }
+    EXPECT_EQ(s.priority, ages ? 3 : 0);
+  }
+}
+
+// A reader is kept out until it was refused as often as the writer, or, if its priority does not grow, as often as the
+// writer's was; a writer is not kept out.
+TEST(LineMachine, AStarvedWriterKeepsThePageFromReadersUntilTheyMatchIt) {
+  for (bool ages : {true, false})
+    for (Features on : {Features::all(), Features::all().without(Feature::kMatching)}) {
+      LineState s = in(Memo::kInvalid, LineOp::kWaitExclusive, NodeSet::of(kLower));
+      s.priority = 5;
+      step(s, kMe, replied(kLower, ReplyKind::kGrantM), on);
+      ASSERT_EQ(s.memo, Memo::kModified);
+      LineState writer = s;
+      EXPECT_EQ(step(writer, kMe, peer(kLower, RequestKind::kPeerWr), on).post, Post::kHandOver);
+      int refusals = 0;
+      for (uint8_t priority = 0;; priority += ages) {
+        Event e = peer(kLower, RequestKind::kPeerRd);
+        e.request.priority = priority;
+        Actions a = step(s, kMe, e, on);
+        if (a.post == Post::kDowngrade) break;
+        ASSERT_EQ(a.reply_count, 1);
+        EXPECT_EQ(a.replies[0].kind, ReplyKind::kDropped);
+        EXPECT_EQ(a.latch, LatchEnd::kRelease);
+        refusals++;
+      }
+      EXPECT_EQ(refusals, !on.has(Feature::kMatching) ? 0 : ages ? 3 : 6);
+      step(s, kMe, done(LatchWord::owned_by(kMe).raw), on);
+      EXPECT_EQ(s.bar, 0);
+    }
 }
 
 TEST(LineMachine, AnswersThatNobodyAskedForChangeNothing) {

@@ -1,0 +1,261 @@
+// The switches: their names, and what each changes, counted with it and without it.
+#include "coherence/line/features.hpp"
+
+#include <chrono>
+
+#include "cluster.hpp"
+#include "coherence/base/os.hpp"
+#include "coherence/stats/hot_pages.hpp"
+
+namespace coherence {
+namespace {
+
+constexpr Features without(Feature f) { return Features::all().without(f); }
+
+}  // namespace
+
+struct LineAccess {
+  static bool take_turn(Session& s, Line& line, bool exclusive) { return s.take_turn(line, exclusive); }
+  static void no_turns(Line& line) { line.turns_ = 0; }
+  static void set_round_trip(Session& s, uint64_t ns) { s.round_trip_ns_ = ns; }
+  static bool too_early(Session& s, RequestSlot& slot) { return s.too_early(slot); }
+  static void receive(Session& s, NodeId from, uint16_t slot) { s.receive(from, slot); }
+  // Whether the node stands back for a writer that was refused so often and takes the share now.
+  static bool makes_way(Session& s, Line& line, uint8_t refused) {
+    line.state_.serving.priority = refused;
+    s.make_way(line);
+    line.state_.serving = PeerRequest();
+    return line.stand_back_until_.exchange(0) != 0;
+  }
+};
+
+TEST(FeatureNames, AreReadFromAList) {
+  Problem problem;
+  EXPECT_EQ(*Features::parse("all", &problem), Features::all());
+  EXPECT_EQ(*Features::parse("none", &problem), Features::none());
+  EXPECT_EQ(*Features::parse("", &problem), Features::none());
+  EXPECT_EQ(*Features::parse("forwarding,ageing", &problem),
+            Features::none().with(Feature::kForwarding).with(Feature::kAgeing));
+  EXPECT_EQ(*Features::parse("-lease,-hand-over", &problem), without(Feature::kLease).without(Feature::kHandOver));
+  for (int f = 0; f < kFeatures; f++)
+    EXPECT_EQ(*Features::parse(feature_name(Feature(f)), &problem), Features::none().with(Feature(f)));
+}
+
+TEST(FeatureNames, OthersAreRefusedAndTheKnownOnesNamed) {
+  for (const char* text :
+       {"forwarding,warp", "warp", "-warp", "forwarding,", ",", "Forwarding", "forwarding, ageing"}) {
+    Problem problem;
+    auto parsed = Features::parse(text, &problem);
+    ASSERT_FALSE(parsed.ok()) << text;
+    EXPECT_EQ(parsed.error(), Errc::kNotFound);
+    for (int f = 0; f < kFeatures; f++) EXPECT_NE(strstr(problem.text, feature_name(Feature(f))), nullptr) << text;
+  }
+  Problem problem;
+  EXPECT_FALSE(Features::parse("forwarding,-lease", &problem).ok());
+}
+
+class Switches : public ClusterTest {
+ protected:
+  void start(Features on, int count = 3) {
+    for (int i = 0; i < count; i++) {
+      add_node(16, false);
+      nodes[i]->node->set_features(on);
+    }
+    for (auto& n : nodes) n->start();
+    for (int i = 0; i < count; i++) sessions.push_back(std::make_unique<Session>(*nodes[i]->node, SessionId{0}, &stop));
+  }
+  void TearDown() override {
+    sessions.clear();
+    ClusterTest::TearDown();
+  }
+  Line& line(int n) { return nodes[n]->line(*sessions[n], p); }
+  uint64_t read(int n) {
+    EXPECT_TRUE(sessions[n]->lock_shared(line(n), p).ok());
+    const uint64_t seen = read_word(*nodes[n]->node, line(n));
+    sessions[n]->unlock_shared(line(n));
+    return seen;
+  }
+  void write(int n, uint64_t value) {
+    ASSERT_TRUE(sessions[n]->lock_exclusive(line(n), p).ok());
+    write_word(*nodes[n]->node, line(n), value);
+    sessions[n]->unlock_exclusive(line(n));
+  }
+  // What all nodes did of `c` during `act`.
+  template <class F>
+  uint64_t count(Counter c, F act) {
+    const uint64_t before = sum(c);
+    act();
+    return sum(c) - before;
+  }
+  uint64_t sum(Counter c) const {
+    uint64_t n = 0;
+    for (auto& node : nodes) n += node->count(c);
+    return n;
+  }
+  template <class F>
+  static bool soon(F condition) {
+    for (int i = 0; i < 2000; i++) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+
+  PageId p = page(7);
+  TestInterrupts stop;
+  std::vector<std::unique_ptr<Session>> sessions;
+};
+
+// The page travels with the grant, or is read from the pool: one batch more of the asker's.
+TEST_F(Switches, WithoutForwardingTheAskerReadsThePool) {
+  start(without(Feature::kForwarding));
+  write(1, 7);
+  EXPECT_EQ(count(Counter::kBatches, [&] { write(0, 8); }), 3u);  // attempt; hand-over; READ
+  EXPECT_EQ(count(Counter::kBatches, [&] { EXPECT_EQ(read(2), 8u); }), 3u);
+  EXPECT_EQ(sum(Counter::kGrantMReceived), 1u);
+  EXPECT_EQ(sum(Counter::kGrantSReceived), 1u);
+  HotPage hot[4];
+  for (int n = 0; n < 3; n++)
+    for (uint32_t i = nodes[n]->node->hot_pages(hot, 4); i-- > 0;) EXPECT_EQ(hot[i].pages_sent, 0u);
+}
+
+TEST_F(Switches, WithForwardingThePageTravelsWithTheGrant) {
+  start(Features::all());
+  write(1, 7);
+  EXPECT_EQ(count(Counter::kBatches, [&] { write(0, 8); }), 2u);
+  EXPECT_EQ(count(Counter::kBatches, [&] { EXPECT_EQ(read(2), 8u); }), 2u);
+}
+
+// The holder gives the page up, for nobody in particular; the asker tries again.
+TEST_F(Switches, WithoutHandOverTheAskerTriesAgain) {
+  start(without(Feature::kHandOver));
+  write(1, 7);
+  EXPECT_EQ(count(Counter::kBatches, [&] { write(0, 8); }), 3u);  // attempt; release; attempt with READ
+  EXPECT_EQ(count(Counter::kBatches, [&] { EXPECT_EQ(read(2), 8u); }), 3u);
+  EXPECT_EQ(sum(Counter::kGrantMSent) + sum(Counter::kGrantSSent), 0u);
+  EXPECT_EQ(sum(Counter::kDoneSent), 2u);
+  EXPECT_EQ(pool->peek_latch(p), LatchWord::sole_reader(NodeId{2}));  // the holder kept nothing
+}
+
+TEST_F(Switches, WithoutUpgradeTheShareIsGivenUpFirst) {
+  for (Features on : {Features::all(), without(Feature::kUpgrade)}) {
+    start(on);
+    read(0);
+    const uint64_t batches = count(Counter::kBatches, [&] { write(0, 3); });
+    EXPECT_EQ(batches, on.has(Feature::kUpgrade) ? 1u : 2u);
+    EXPECT_EQ(sum(Counter::kUpgradeFallbacks), on.has(Feature::kUpgrade) ? 0u : 1u);
+    TearDown(), SetUp();
+  }
+}
+
+// I14, with gamma = 4: while a peer waits for the node's three sessions and its worker, so many turns of readers.
+TEST_F(Switches, TheLeaseBoundsTheTurnsOfReadersWhileAPeerWaits) {
+  for (bool leased : {true, false}) {
+    start(leased ? Features::all() : without(Feature::kLease), 2);
+    nodes[0]->node->set_lease(4);
+    {
+      Session second(*nodes[0]->node, SessionId{1}, nullptr), third(*nodes[0]->node, SessionId{2}, nullptr);
+      ASSERT_TRUE(soon([&] { return nodes[0]->node->held().sessions == 4; }));
+      read(0);
+      ASSERT_TRUE(sessions[0]->lock_shared(line(0), p).ok());  // the line is never free
+      std::thread peer([&] { write(1, 1); });
+      ASSERT_TRUE(soon([&] { return nodes[0]->count(Counter::kParked) == 1; }));
+      int turns = 0;
+      while (turns < 100 && second.try_lock_shared(line(0), p)) turns++, second.unlock_shared(line(0));
+      EXPECT_EQ(turns, leased ? 4 * 4 : 100);
+      sessions[0]->unlock_shared(line(0));
+      peer.join();
+      EXPECT_EQ(read(0), 1u);
+    }
+    TearDown(), SetUp();
+  }
+}
+
+TEST_F(Switches, AWritersTurnCountsAsThoseOfAllReaders) {
+  start(Features::all(), 1);
+  nodes[0]->node->set_lease(4);
+  ASSERT_TRUE(soon([&] { return nodes[0]->node->held().sessions == 2; }));  // P = 2
+  auto turn = [&](bool writes) { return LineAccess::take_turn(*sessions[0], line(0), writes); };
+  EXPECT_TRUE(turn(true) && turn(true) && turn(true));  // W = 3
+  EXPECT_TRUE(turn(false) && turn(false));              // R / P = 1: gamma
+  EXPECT_FALSE(turn(false) || turn(true));
+  LineAccess::no_turns(line(0));
+  for (int i = 0; i < 8; i++) EXPECT_TRUE(turn(false));
+  EXPECT_FALSE(turn(false) || turn(true));
+}
+
+// Every request is refused, because node 1 does not find its line.
+TEST_F(Switches, ARefusedRequestIsSentAgainAfterAWhile) {
+  for (bool waits : {true, false}) {
+    start(waits ? Features::all() : without(Feature::kResendInterval), 2);
+    write(1, 5);
+    Line& there = line(1);
+    nodes[1]->directory.at(p) = nullptr;
+    LineAccess::set_round_trip(*sessions[0], 1'000'000);  // T = 1 ms: the longest
+    std::thread asker([&] { EXPECT_EQ(sessions[0]->lock_exclusive(line(0), p).error(), Errc::kInterrupted); });
+    const Counters& counters = sessions[0]->counters();
+    ASSERT_TRUE(soon([&] { return counters.get(Counter::kPeerWrSent) >= 10; }));
+    const uint64_t sent = counters.get(Counter::kPeerWrSent), waited = counters.get(Counter::kResendWaits);
+    if (waits) {
+      EXPECT_GE(waited + 2, sent);  // each but the first; one may be on its way
+    } else {
+      EXPECT_EQ(waited, 0u);
+    }
+    stop.raised = true;
+    asker.join();
+    stop.raised = false;
+    nodes[1]->directory.at(p) = &there;
+    ASSERT_TRUE(soon([&] { return pool->peek_latch(p) == LatchWord::owned_by(NodeId{0}); }));
+    TearDown(), SetUp();
+  }
+}
+
+// T = C * RTT / N_r: the second is half the first, and none is longer than a millisecond.
+TEST_F(Switches, TheIntervalShrinksWithEachRefusal) {
+  start(Features::all(), 1);
+  RequestSlot slot{};
+  LineAccess::set_round_trip(*sessions[0], 100'000);
+  uint64_t before = 0;
+  for (int refusals = 1; refusals <= 8; refusals++) {
+    const uint64_t begin = monotonic_ns();
+    ASSERT_TRUE(LineAccess::too_early(*sessions[0], slot));
+    const uint64_t end = monotonic_ns(), at = slot.resend_at.load(), interval = 400'000u / refusals;
+    EXPECT_GE(at, begin + interval);
+    EXPECT_LE(at, end + interval);
+    EXPECT_TRUE(before == 0 || interval < before);
+    before = interval;
+    slot.resend_at = begin;  // it is time
+    EXPECT_FALSE(LineAccess::too_early(*sessions[0], slot));
+    EXPECT_EQ(slot.resend_at, 0u);
+  }
+  LineAccess::set_round_trip(*sessions[0], 1'000'000'000);
+  slot.refusals = 0;
+  ASSERT_TRUE(LineAccess::too_early(*sessions[0], slot));
+  EXPECT_LE(slot.resend_at, monotonic_ns() + 1'000'000);
+}
+
+// I13
+TEST_F(Switches, ANodeStandsBackForAWriterThatWasRefused) {
+  for (bool stands_back : {true, false}) {
+    start(stands_back ? Features::all() : without(Feature::kStandBack), 1);
+    EXPECT_FALSE(LineAccess::makes_way(*sessions[0], line(0), 0));
+    EXPECT_EQ(LineAccess::makes_way(*sessions[0], line(0), 1), stands_back);
+    TearDown(), SetUp();
+  }
+}
+
+// I15: a bit in the inbox for a slot that asks nothing (any more).
+TEST_F(Switches, AnOutdatedMessageChangesNothing) {
+  start(Features::all(), 2);
+  write(1, 5);
+  write(0, 6);
+  write(1, 7);
+  nodes[1]->stop();
+  const LatchWord word = pool->peek_latch(p);
+  LineAccess::receive(*sessions[1], NodeId{0}, 0);  // node 0 asked so before, and was answered
+  EXPECT_EQ(nodes[1]->count(Counter::kOutdated), 1u);
+  EXPECT_EQ(pool->peek_latch(p), word);
+  EXPECT_EQ(read(1), 7u);
+}
+
+}  // namespace coherence
