@@ -122,9 +122,33 @@ Status BufferPool::copy_with(Session& session, PageId page, Intent intent, const
   }
   check.again();
   auto turn = fix_shared(session, page, intent);
+  if (!turn && turn.error() == Errc::kHeld) return copy_held(session, page, copy);
   if (!turn) return turn.error();
   copy(turn->bytes_);
   return {};
+}
+
+// A transaction of another node keeps the page to itself until its end: we see it once, as it is now.
+template <class Copy>
+Status BufferPool::copy_held(Session& session, PageId page, const Copy& copy) {
+  for (;;) {
+    Line* line = find(page);
+    if (line == nullptr) {
+      auto brought = bring_line(session, page);
+      if (!brought) return brought.error();
+      line = *brought;
+    }
+    coherence::Look how;
+    const Status seen = session.coherence_.look(*line, page, &how);
+    if (seen) {
+      session.note_look(Count::kFixes);
+      copy(node_->frame(*line));
+      session.coherence_.end_look(*line, how);
+      return {};
+    }
+    if (seen.error() != Errc::kRestart) return seen.error();
+    session.counts_.add(Count::kRestarts);
+  }
 }
 
 Status BufferPool::copy_page(Session& session, PageId page, void* to) {

@@ -116,7 +116,8 @@ class BufferPool final : public coherence::FrameDirectory {
 
   // --- pages -------------------------------------------------------------------------------------------------------
   // Wait for peers as long as it takes: bounded by the fence, interrupted by the session's host.  kNotFound: the pool
-  // has no such page (a number read optimistically may be anything).
+  // has no such page (a number read optimistically may be anything).  kHeld: a transaction of another node keeps the
+  // page until its end; session.coherence().holder() says which (coherence/README, I16).
   // `intent`: whether the page is about to be written (what a miss brings; coherence/session.hpp).
   Result<SharedGuard> fix_shared(Session&, PageId, Intent intent = Intent::kRead);
   Result<ExclusiveGuard> fix_exclusive(Session&, PageId);
@@ -128,7 +129,7 @@ class BufferPool final : public coherence::FrameDirectory {
   // Brings the page here, then peeks; loops until it succeeds (a writer's turn is awaited).
   Result<OptimisticGuard> fix_optimistic(Session&, PageId, Intent intent = Intent::kRead);
   // Copies a whole valid page into `to` (8-aligned, kPageSize bytes), optimistically first, under a shared guard
-  // otherwise.
+  // otherwise.  Never kHeld: such a page is seen once, and not kept here.
   Status copy_page(Session&, PageId, void* to);
   // The same without what lies between `lower` and `upper`, which stays as it was in `to`; of an unused page, the
   // header.
@@ -182,6 +183,8 @@ class BufferPool final : public coherence::FrameDirectory {
   Result<Guard> fix(Session&, PageId, const Lock&, bool exclusive);
   template <class Copy>
   Status copy_with(Session&, PageId, Intent, const Copy&);
+  template <class Copy>
+  Status copy_held(Session&, PageId, const Copy&);
   Result<coherence::Line*> bring_line(Session&, PageId);
   Result<uint32_t> take_frame(Session&);
   Result<PageId> allocate_on(Session&, MemoryNodeId, uint32_t count, PageUse);

@@ -33,6 +33,12 @@ namespace coherence {
 // not written the last time, too.
 enum class Intent : uint8_t { kRead, kWrite };
 
+// What look() got.
+enum class Look : uint8_t {
+  kShared,  // the page, latched shared
+  kCopied,  // a copy, latched exclusively
+};
+
 class Session {
  public:
   Session(Node& node, SessionId id, Interrupts* interrupts);  // interrupts may be null
@@ -40,13 +46,14 @@ class Session {
   Session(const Session&) = delete;
 
   // --- latches -------------------------------------------------------------------------------------------------------
+  // kHeld: a peer's transaction holds the page.  Never from try_.
   Status lock_shared(Line& line, PageId page, Intent intent = Intent::kRead) {
     if (hit_shared(line)) return line.page() == page ? Status() : wrong_page_shared(line);
-    return lock_slow(line, page, false, intent);
+    return lock_slow(line, page, Want::kShared, intent);
   }
   Status lock_exclusive(Line& line, PageId page) {
     if (hit_exclusive(line)) return line.page() == page ? Status() : wrong_page_exclusive(line);
-    return lock_slow(line, page, true, Intent::kWrite);
+    return lock_slow(line, page, Want::kExclusive, Intent::kWrite);
   }
   // kWouldBlock unless it is a hit (or gamma allows one more local turn).
   Status try_lock_shared(Line& line, PageId page) {
@@ -74,10 +81,24 @@ class Session {
   // changed, kWouldBlock if it is not a hit (release everything, lock_exclusive, look again).
   Status try_upgrade(Line& line, PageId page, uint64_t token);
 
-  // Transaction-long holds: the node keeps at least S (or M) until dropped; a latch need not be held meanwhile.
-  // REQUIRES: the latch is held in that mode now.
-  void hold(Line& line, bool exclusive);
-  void drop_hold(Line& line, bool exclusive);
+  // Transaction-long holds (I16): the node keeps at least S (or M) until dropped; a latch need not be held meanwhile.
+  // Peers who ask for what the hold forbids get kHeld, and `by`: the transaction in its node's words, below
+  // 2^kHolderBits, or 0.  Of several holds the newest's is told, or 0 once that is dropped.
+  // REQUIRES: hold(): the latch is held in that mode now.
+  void hold(Line& line, bool exclusive, uint64_t by = 0);
+  void drop_hold(Line& line, bool exclusive, uint64_t by = 0);
+  // Whose transaction it was, after kHeld: wait for its end, then ask again.  It may be over by now.
+  struct Holder {
+    NodeId node;
+    uint64_t by = 0;
+  };
+  Holder holder() const noexcept { return holder_; }
+
+  // For who needs to see a page once, and waits for no transaction: as lock_shared(), but what a peer's transaction
+  // holds exclusively is copied into the frame as it is at some moment of this call.  A copy is not cached: the node
+  // owns nothing afterwards, and no other process sees it.  Ends with end_look(); short, as a latch is.
+  Status look(Line& line, PageId page, Look* how) { return lock_slow(line, page, Want::kLook, Intent::kRead, how); }
+  void end_look(Line& line, Look how) noexcept;
 
   // --- frames --------------------------------------------------------------------------------------------------------
   // Gives an unused line its page.  REQUIRES: page() is none; the caller alone may publish it.
@@ -149,7 +170,8 @@ class Session {
 
   // session_lock.cpp: between the processes of this node
   enum class Entry : uint8_t { kEntered, kFetch, kBlocked };
-  Status lock_slow(Line& line, PageId page, bool exclusive, Intent intent);
+  enum class Want : uint8_t { kShared, kExclusive, kLook };
+  Status lock_slow(Line& line, PageId page, Want want, Intent intent, Look* how = nullptr);
   Status try_slow(Line& line, PageId page, bool exclusive);
   Entry try_enter(Line& line, bool exclusive, bool may_fetch) noexcept;
   bool take_turn(Line& line, bool exclusive) noexcept;
@@ -157,7 +179,7 @@ class Session {
   Status wait_local(Line& line, bool exclusive);
   void make_way(Line& line) noexcept;  // REQUIRES: the share is about to be dropped for line.state_.serving
   Status stand_back(Line& line);
-  Status await(Line& line, RequestSlot& slot);
+  Status await(Line& line, RequestSlot& slot, Outcome* outcome);
   bool too_early(RequestSlot& slot) noexcept;
   void wait_to_resend(const RequestSlot& slot) noexcept;
   void note_round_trip(uint64_t ns) noexcept;
@@ -171,14 +193,14 @@ class Session {
   void settle(Line& line) noexcept;
 
   // session_drive.cpp: executes what step() says
-  void start(Line& line, RequestSlot& slot, bool exclusive) noexcept;
+  void start(Line& line, RequestSlot& slot, Event::Kind fetch) noexcept;
   Actions step_line(Line& line, const Event& event) noexcept;  // REQUIRES: the line's spinlock
   void run(Line& line, Actions actions, uint16_t slot) noexcept;
   uint64_t post(Line& line, const Actions& actions) noexcept;
   void send(uint16_t slot, const Actions& actions) noexcept;
   void fill_slot(Line& line, const Actions& actions) noexcept;
   void answer(Line& line, const Actions& actions) noexcept;
-  void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page) noexcept;
+  void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t held_by) noexcept;
   void finish(Line& line, const Actions& actions) noexcept;
   enum class Replies : uint8_t { kNone, kTooEarly, kRefusals, kSome };
   Replies collect(Line& line) noexcept;
@@ -212,6 +234,7 @@ class Session {
   SessionSlot& slot_;
   const std::atomic<uint64_t>& inbox_peers_;
   uint64_t moved_ = 0;
+  Holder holder_;
   bool helping_ = false;
   uint64_t watched_ns_ = 0;
   uint64_t round_trip_ns_ = 1000;  // of a batch, on average

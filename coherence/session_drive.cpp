@@ -13,15 +13,13 @@ namespace {
 constexpr int kRangesMax = 8;       // of a write-back; a page changed in more places is written whole
 constexpr int kServeRoundsMax = 8;  // of one unlock; the worker goes on
 
-uint32_t reply_word(uint16_t round, ReplyKind kind) { return uint32_t(round) << 8 | uint32_t(kind); }
-
 Counter sent_counter(RequestKind kind) {
-  return kind == RequestKind::kPeerRd   ? Counter::kPeerRdSent
+  return is_reader(kind)                ? Counter::kPeerRdSent
          : kind == RequestKind::kPeerWr ? Counter::kPeerWrSent
                                         : Counter::kPeerInvSent;
 }
 Counter received_counter(RequestKind kind) {
-  return kind == RequestKind::kPeerRd   ? Counter::kPeerRdReceived
+  return is_reader(kind)                ? Counter::kPeerRdReceived
          : kind == RequestKind::kPeerWr ? Counter::kPeerWrReceived
                                         : Counter::kPeerInvReceived;
 }
@@ -33,6 +31,10 @@ Counter reply_counter(ReplyKind kind, bool sent) {
     case ReplyKind::kGrantM:
     case ReplyKind::kGrantMInPool:
       return sent ? Counter::kGrantMSent : Counter::kGrantMReceived;
+    case ReplyKind::kCopy:
+      return sent ? Counter::kCopySent : Counter::kCopyReceived;
+    case ReplyKind::kHeld:
+      return sent ? Counter::kHeldSent : Counter::kHeldReceived;
     case ReplyKind::kDone:
       return sent ? Counter::kDoneSent : Counter::kDoneReceived;
     default:
@@ -48,7 +50,7 @@ RequestSlot& Session::slot_of(const Line& line) noexcept {
 }
 
 // REQUIRES: the line's X latch.
-void Session::start(Line& line, RequestSlot& slot, bool exclusive) noexcept {
+void Session::start(Line& line, RequestSlot& slot, Event::Kind fetch) noexcept {
   slot.line.store(node_.index_of(line), std::memory_order_relaxed);
   slot.refusals.store(0, std::memory_order_relaxed);
   slot.resend_at.store(0, std::memory_order_relaxed);
@@ -58,11 +60,11 @@ void Session::start(Line& line, RequestSlot& slot, bool exclusive) noexcept {
   {
     SpinGuard guard(line.spin_, node_.fence_);
     line.op_slot_ = index;
-    counters_.add(!exclusive                          ? Counter::kMissShared
-                  : line.state_.memo == Memo::kShared ? Counter::kUpgrades
-                                                      : Counter::kMissExclusive);
+    counters_.add(fetch != Event::Kind::kFetchExclusive ? Counter::kMissShared
+                  : line.state_.memo == Memo::kShared   ? Counter::kUpgrades
+                                                        : Counter::kMissExclusive);
     ++moved_;
-    actions = step_line(line, {.kind = exclusive ? Event::Kind::kFetchExclusive : Event::Kind::kFetchShared});
+    actions = step_line(line, {.kind = fetch});
   }
   run(line, actions, index);
 }
@@ -219,10 +221,10 @@ void Session::send(uint16_t slot, const Actions& actions) noexcept {
 
 // Whether all replies that were still missing are in, and all are refusals.  REQUIRES: the spinlock.
 bool Session::refused(const Line& line, const RequestSlot& slot) const noexcept {
-  const uint32_t refusal = reply_word(slot.round.load(std::memory_order_relaxed), ReplyKind::kDropped);
+  const ReplyWord refusal = ReplyWord::of(slot.round.load(std::memory_order_relaxed), ReplyKind::kDropped);
   if (line.state_.granted != ReplyKind::kNone) return false;
   for (NodeSet left = line.state_.waiting; !left.empty(); left = left.without(left.first()))
-    if (slot.reply[left.first().value].load(std::memory_order_acquire) != refusal) return false;
+    if (slot.reply[left.first().value].load(std::memory_order_acquire) != refusal.raw) return false;
   return true;
 }
 
@@ -245,10 +247,14 @@ Session::Replies Session::collect(Line& line) noexcept {
       Membership state = e.state.load(std::memory_order_acquire);  // before the reply: the last one came before it left
       bool gone = state == Membership::kAbsent || state == Membership::kDead ||
                   e.joined_view.load(std::memory_order_relaxed) > s.sent_in_view.load(std::memory_order_relaxed);
-      uint32_t word = s.reply[from.value].load(std::memory_order_acquire);  // pairs with reply(); brings the page
-      bool replied = word != 0 && word >> 8 == round;
+      ReplyWord word{s.reply[from.value].load(std::memory_order_acquire)};  // pairs with reply(); brings the page
+      bool replied = word.raw != 0 && word.round() == round;
       if (!replied && !gone) continue;
-      ReplyKind kind = replied ? ReplyKind(word & 0xff) : ReplyKind::kDropped;
+      ReplyKind kind = replied ? word.kind() : ReplyKind::kDropped;
+      if (kind == ReplyKind::kHeld) {
+        s.held.store(word.held_by(), std::memory_order_relaxed);
+        s.held_at.store(from.value, std::memory_order_relaxed);
+      }
       if (any != Replies::kSome) any = kind == ReplyKind::kDropped ? Replies::kRefusals : Replies::kSome;
       if (replied) counters_.add(reply_counter(kind, false));
       if (carries_page(kind)) node_.hot_->count(line.page(), PageMessage::kPageReceived, node_.fence_);
@@ -264,14 +270,17 @@ Session::Replies Session::collect(Line& line) noexcept {
 // The fetch is over: the latch becomes the caller's, or, if he left, is released (F3, F5).
 void Session::finish(Line& line, const Actions& actions) noexcept {
   RequestSlot& s = slot_of(line);
+  s.outcome.store(actions.outcome, std::memory_order_relaxed);
   end_latch(line, actions.latch, line.state_.memo);
   SlotState waiting = SlotState::kWaiting;
   if (s.state.compare_exchange_strong(waiting, SlotState::kFinished, std::memory_order_acq_rel)) {
     s.bell.fetch_add(1, std::memory_order_seq_cst);
     if (s.sleeping.load(std::memory_order_seq_cst)) futex_wake(s.bell, 1);
+    if (actions.latch == LatchEnd::kRelease) settle(line);
     return;
   }
   s.state.store(SlotState::kFree, std::memory_order_release);  // pairs with take_slot()
+  if (actions.latch == LatchEnd::kRelease) return settle(line);
   if (actions.latch == LatchEnd::kToShared) return unlock_shared(line);
   unlock_exclusive(line);
 }
@@ -281,10 +290,10 @@ void Session::finish(Line& line, const Actions& actions) noexcept {
 
 void Session::answer(Line& line, const Actions& actions) noexcept {
   for (int i = 0; i < actions.reply_count; i++)
-    reply(actions.replies[i].to, actions.replies[i].kind, node_.frame(line));
+    reply(actions.replies[i].to, actions.replies[i].kind, node_.frame(line), actions.held_by);
 }
 
-void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte* page) noexcept {
+void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t held_by) noexcept {
   NodeId to{request.from};
   PeerArena* peer = node_.peer(to);
   if (!peer) {
@@ -300,7 +309,8 @@ void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte*
     racy_copy(frame, page, kPageSize);
   }
   counters_.add(reply_counter(kind, true));
-  s->reply[node_.id_.value].store(reply_word(request.id, kind), std::memory_order_release);  // pairs with collect()
+  const ReplyWord word = ReplyWord::of(request.id, kind, kind == ReplyKind::kHeld ? held_by : 0);
+  s->reply[node_.id_.value].store(word.raw, std::memory_order_release);  // pairs with collect()
   s->bell.fetch_add(1, std::memory_order_seq_cst);
   if (s->sleeping.load(std::memory_order_seq_cst)) futex_wake(s->bell, 1);  // pairs with await()
   if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(peer->header());
@@ -330,7 +340,7 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
   counters_.add(received_counter(request.kind));
   node_.hot_->count(page, PageMessage::kRequestReceived, node_.fence_);
   Line* line = node_.directory_ ? node_.directory_->find(page) : nullptr;
-  if (!line) return reply(request, ReplyKind::kDropped, nullptr);
+  if (!line) return reply(request, ReplyKind::kDropped, nullptr, 0);
   collect(*line);  // an operation whose replies are in should not be waited for: its owner may sleep long
   Actions actions;
   bool parked = false;
@@ -348,7 +358,7 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
       line = nullptr;
     }
   }
-  if (!line) return reply(request, ReplyKind::kDropped, nullptr);
+  if (!line) return reply(request, ReplyKind::kDropped, nullptr, 0);
   run(*line, actions, 0);
   if (parked) {
     counters_.add(Counter::kParked);
@@ -370,13 +380,10 @@ void Session::serve_parked(Line& line, bool worker) noexcept {
       if (line.state_.op != LineOp::kIdle || line.state_.parked_count == 0) return;
       if (!try_latch(line)) return;  // whoever has it will see `pending`
       actions = step_line(line, {.kind = Event::Kind::kServe, .latched = true, .may_leave = may_leave(line)});
-      if (actions.post == Post::kNone && line.state_.parked_count > 0 && !actions.blocked_by_log)
-        actions.blocked_by_hold = true;
     }
     if (actions.post != Post::kNone) counters_.add(worker ? Counter::kServedByWorker : Counter::kServedByUnlocker);
     run(line, actions, 0);
     if (actions.post == Post::kNone && actions.blocked_by_log) return wait_for_log(line, !worker);
-    if (actions.post == Post::kNone && actions.blocked_by_hold) return;  // drop_hold() comes back
     LocalWord w = line.word();
     if (!w.pending() || !w.free()) return;
   }

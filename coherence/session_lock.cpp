@@ -14,9 +14,10 @@ constexpr uint32_t kSliceMs = 10;  // the longest sleep without a look at interr
 constexpr uint64_t kStandBackNs = 50'000;
 constexpr int kDoublingsMax = 7;
 constexpr uint64_t kStandBackSliceNs = 200'000;
-// The time between a refusal and the next request: C * RTT / refusals (SELCC, 5.1.2).
+// The time between a refusal and the next request: C * RTT / refusals (SELCC, 5.1.2).  What is shorter than a sleep
+// would be is spun.
 constexpr uint64_t kResendRoundTrips = 4;
-constexpr uint64_t kResendNsMax = 1'000'000, kResendSpinNs = 5'000;
+constexpr uint64_t kResendNsMax = 1'000'000, kResendSpinNs = 20'000;
 
 // Whether a newcomer would have to wait, turns aside.
 bool blocks(LocalWord w, bool exclusive) {
@@ -45,7 +46,9 @@ Session::~Session() {
   slot_.in_use.store(0, std::memory_order_release);
 }
 
-Status Session::lock_slow(Line& line, PageId page, bool exclusive, Intent intent) {
+Status Session::lock_slow(Line& line, PageId page, Want want, Intent intent, Look* how) {
+  const bool exclusive = want == Want::kExclusive;
+  if (how) *how = Look::kShared;
   for (;;) {
     if (line.page() != page) return Errc::kRestart;
     if (node_.fenced()) return Errc::kFenced;
@@ -61,8 +64,18 @@ Status Session::lock_slow(Line& line, PageId page, bool exclusive, Intent intent
           const bool intends =
               intent == Intent::kWrite && !line.taken_to_write_.exchange(true, std::memory_order_relaxed);
           const bool own = exclusive || intends;
-          start(line, *slot, own);
-          GCL_TRY(await(line, *slot));
+          start(line, *slot,
+                own                   ? Event::Kind::kFetchExclusive
+                : want == Want::kLook ? Event::Kind::kFetchCopy
+                                      : Event::Kind::kFetchShared);
+          Outcome outcome;
+          GCL_TRY(await(line, *slot, &outcome));
+          if (outcome == Outcome::kHeld && own == exclusive) return Errc::kHeld;
+          if (outcome == Outcome::kHeld) {  // to read it is allowed, perhaps
+            intent = Intent::kRead;
+            break;
+          }
+          if (outcome == Outcome::kCopied) *how = Look::kCopied;
           if (own && !exclusive) downgrade(line);
           return {};
         }
@@ -113,13 +126,10 @@ bool Session::lease_over(uint64_t turns) const noexcept {
   return reads + writes * threads >= node_.lease_turns_ * threads;
 }
 
-// While a peer waits, so many local turns and no more.  A line held for a transaction's end keeps serving the node: the
-// request waits for that end anyway.
+// While a peer waits, so many local turns and no more.
 bool Session::take_turn(Line& line, bool exclusive) noexcept {
   const uint64_t turn = exclusive ? Line::kWriterTurn : Line::kReaderTurn;
-  if (!lease_over(line.turns_.fetch_add(turn, std::memory_order_relaxed))) return true;
-  SpinGuard guard(line.spin_, node_.fence_);
-  return line.state_.holds_shared || line.state_.holds_exclusive;
+  return !lease_over(line.turns_.fetch_add(turn, std::memory_order_relaxed));
 }
 
 Status Session::wait_local(Line& line, bool exclusive) {
@@ -187,7 +197,7 @@ RequestSlot* Session::take_slot() noexcept {
 }
 
 // Waits for the operation that start() began; afterwards the latch is ours (F5), unless we leave it to the worker (F3).
-Status Session::await(Line& line, RequestSlot& slot) {
+Status Session::await(Line& line, RequestSlot& slot, Outcome* outcome) {
   for (int rounds = 0;;) {
     uint32_t seen = slot.bell.load(std::memory_order_acquire);
     if (slot.state.load(std::memory_order_acquire) == SlotState::kFinished) break;  // pairs with finish()
@@ -220,6 +230,9 @@ Status Session::await(Line& line, RequestSlot& slot) {
     }
     slot.sleeping.store(0, std::memory_order_relaxed);
   }
+  *outcome = slot.outcome.load(std::memory_order_relaxed);
+  if (*outcome == Outcome::kHeld)
+    holder_ = {NodeId{slot.held_at.load(std::memory_order_relaxed)}, slot.held.load(std::memory_order_relaxed)};
   slot.state.store(SlotState::kFree, std::memory_order_relaxed);
   return {};
 }
@@ -307,18 +320,25 @@ Status Session::try_upgrade(Line& line, PageId page, uint64_t token) {
   return {};
 }
 
-void Session::hold(Line& line, bool exclusive) {
+void Session::end_look(Line& line, Look how) noexcept {
+  if (how == Look::kShared) return unlock_shared(line);
+  unlock_exclusive(line);
+}
+
+void Session::hold(Line& line, bool exclusive, uint64_t by) {
   SpinGuard guard(line.spin_, node_.fence_);
   auto& count = exclusive ? line.state_.holds_exclusive : line.state_.holds_shared;
   VERIFY(line.state_.memo == Memo::kModified || (!exclusive && line.state_.memo == Memo::kShared));
-  VERIFY(++count != 0);
+  VERIFY(++count != 0 && by >> kHolderBits == 0);
+  line.state_.held_by = by;
 }
 
-void Session::drop_hold(Line& line, bool exclusive) {
+void Session::drop_hold(Line& line, bool exclusive, uint64_t by) {
   {
     SpinGuard guard(line.spin_, node_.fence_);
     auto& count = exclusive ? line.state_.holds_exclusive : line.state_.holds_shared;
     VERIFY(count-- != 0);
+    if (line.state_.held_by == by) line.state_.held_by = 0;
   }
   settle(line);
 }

@@ -14,6 +14,8 @@ const char* errc_name(Errc error) noexcept {
       return "timeout";
     case Errc::kWouldBlock:
       return "would block";
+    case Errc::kHeld:
+      return "held";
     case Errc::kRestart:
       return "restart";
     case Errc::kNoSpace:

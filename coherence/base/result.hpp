@@ -22,6 +22,7 @@ enum class Errc : uint8_t {
   kFenced,        // the pool is fenced: a primary died uncleanly; no page may be touched any more
   kTimeout,       // a deadline given by the caller passed; nothing was changed
   kWouldBlock,    // a `try` operation met a holder
+  kHeld,          // a transaction of another node holds the page until its end (Session::holder())
   kRestart,       // something moved under an optimistic read; run the operation again from its start
   kNoSpace,       // the pool, a page or a ring has no room
   kNoIds,         // no id is free: too many transactions of this node have run for too long

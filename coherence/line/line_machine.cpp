@@ -25,17 +25,24 @@ struct Step {
     if (peers.empty()) a.bad = true;  // the word named nobody we could ask
   }
   void answer(const PeerRequest& to, ReplyKind kind) { a.replies[a.reply_count++] = {to, kind}; }
-  void finish(Memo memo, LatchEnd latch) {
+  void finish(Memo memo, LatchEnd latch, Outcome outcome = Outcome::kOwned) {
     const bool starved = memo == Memo::kModified && s.priority >= kStarvedFrom;
     s.bar = starved && on.has(Feature::kMatching) ? s.priority : 0;
     s.memo = memo;
     s.op = LineOp::kIdle;
     s.failures = s.priority = 0;
     s.granted = ReplyKind::kNone;
+    s.copy_will_do = false;
     a.finished = true;
+    a.outcome = outcome;
     a.latch = latch;
   }
 
+  bool is_parked(const PeerRequest& r) const {
+    for (int i = 0; i < s.parked_count; i++)
+      if (s.parked[i] == r) return true;
+    return false;
+  }
   void unpark(int i) {
     for (int k = i + 1; k < s.parked_count; k++) s.parked[k - 1] = s.parked[k];
     s.parked[--s.parked_count] = PeerRequest();
@@ -59,15 +66,14 @@ struct Step {
     s.parked[s.parked_count++] = r;
   }
   bool kept_from_lower() const {
-    if (!on.has(Feature::kTieBreak)) return false;
     for (int i = 0; i < s.parked_count; i++)
-      if (s.parked[i].from < self.value && s.parked[i].kind != RequestKind::kPeerRd) return true;
+      if (yields_to(s.parked[i])) return true;
     return false;
   }
   // The share (or everything) is gone from the word: whoever asked for that is done, the others look again.
   void answer_parked(ReplyKind to_writers) {
     for (int i = 0; i < s.parked_count; i++) {
-      answer(s.parked[i], s.parked[i].kind == RequestKind::kPeerRd ? ReplyKind::kDropped : to_writers);
+      answer(s.parked[i], is_reader(s.parked[i].kind) ? ReplyKind::kDropped : to_writers);
       s.parked[i] = PeerRequest();
     }
     s.parked_count = 0;
@@ -75,16 +81,17 @@ struct Step {
 
   // --- own operations
   // --------------------------------------------------------------------------------------------------
-  void fetch(bool exclusive) {
+  void fetch(bool exclusive, bool copy_will_do = false) {
     if (s.op != LineOp::kIdle) a.bad = true;
     s.failures = s.priority = 0;
+    s.copy_will_do = copy_will_do;
     if (!exclusive) {
       if (s.memo != Memo::kInvalid) a.bad = true;
       return post(LineOp::kReadPosted, Post::kAddReader);
     }
     if (s.memo == Memo::kInvalid) return post(LineOp::kWritePosted, Post::kTake);
     if (s.memo != Memo::kShared) a.bad = true;
-    if (!on.has(Feature::kUpgrade)) return fall_back();
+    if (!on.has(Feature::kUpgrade) && may_fall_back()) return fall_back();
     post(LineOp::kUpgradePosted, Post::kUpgrade);
   }
   void evict() {
@@ -96,7 +103,8 @@ struct Step {
   void read_done(LatchWord old) {  // also of a probe
     if (!old.has_holder()) return finish(Memo::kShared, LatchEnd::kToShared);
     if (old.holder() == self) a.bad = true;
-    ask(RequestKind::kPeerRd, NodeSet::of(old.holder()), LineOp::kWaitShared);  // the bit stays, as a wish (F1)
+    const RequestKind kind = s.copy_will_do ? RequestKind::kPeerCopy : RequestKind::kPeerRd;
+    ask(kind, NodeSet::of(old.holder()), LineOp::kWaitShared);  // the bit stays, as a wish (F1)
   }
   void write_done(LatchWord old) {
     if (old == LatchWord::free()) return finish(Memo::kModified, LatchEnd::kToCaller);
@@ -106,7 +114,8 @@ struct Step {
   }
   void upgrade_done(LatchWord old) {
     if (old == LatchWord::sole_reader(self)) return finish(Memo::kModified, LatchEnd::kToCaller);
-    if (++s.failures >= kUpgradeFailuresMax || kept_from_lower()) return fall_back();
+    if (s.failures < kUpgradeFailuresMax) s.failures++;
+    if (may_fall_back() && (s.failures == kUpgradeFailuresMax || kept_from_lower())) return fall_back();
     if (old.has_holder() || !old.readers().has(self)) a.bad = true;
     ask(RequestKind::kPeerInv, old.readers().without(self), LineOp::kWaitUpgrade);
     refuse_higher();
@@ -121,8 +130,10 @@ struct Step {
       }
   }
   bool yields_to(const PeerRequest& r) const {
-    return on.has(Feature::kTieBreak) && r.kind != RequestKind::kPeerRd && r.from < self.value;
+    return on.has(Feature::kTieBreak) && !is_reader(r.kind) && r.from < self.value;
   }
+  // I16: who shares the page for a transaction's end keeps it so; he asks again, and others are told that he holds it.
+  bool may_fall_back() const { return s.holds_shared == 0; }
   void fall_back() { post(LineOp::kFallbackPosted, Post::kDropShare); }
   void fallback_done() {
     s.memo = Memo::kInvalid;
@@ -144,17 +155,26 @@ struct Step {
     switch (s.op) {
       case LineOp::kWaitShared:  // a grant whose page is in the pool: the share stands, so that the probe reads it
         if (s.granted == ReplyKind::kGrantS) return finish(Memo::kShared, LatchEnd::kToShared);
+        if (s.granted == ReplyKind::kCopy || s.granted == ReplyKind::kHeld)
+          return post(LineOp::kWithdrawPosted, Post::kDropShare);
         return post(LineOp::kProbePosted, Post::kProbe);
       case LineOp::kWaitExclusive:
         if (s.granted == ReplyKind::kGrantM) return finish(Memo::kModified, LatchEnd::kToCaller);
         if (s.granted == ReplyKind::kGrantMInPool) return post(LineOp::kReclaimPosted, Post::kReadPage);
+        if (s.granted == ReplyKind::kHeld) return finish(Memo::kInvalid, LatchEnd::kRelease, Outcome::kHeld);
         return post(LineOp::kWritePosted, Post::kTake);
       case LineOp::kWaitUpgrade:
-        if (kept_from_lower()) return fall_back();
+        if (s.granted == ReplyKind::kHeld) return finish(Memo::kShared, LatchEnd::kRelease, Outcome::kHeld);
+        if (may_fall_back() && kept_from_lower()) return fall_back();
         return post(LineOp::kUpgradePosted, Post::kUpgrade);
       default:
         a.bad = true;
     }
+  }
+  void withdraw_done() {
+    const bool copied = s.granted == ReplyKind::kCopy;
+    finish(Memo::kInvalid, copied ? LatchEnd::kToCaller : LatchEnd::kRelease,
+           copied ? Outcome::kCopied : Outcome::kHeld);
   }
   void gone(NodeId from) {
     for (int i = s.parked_count - 1; i >= 0; i--)
@@ -166,10 +186,16 @@ struct Step {
   // --------------------------------------------------------------------------------------------------------
   void request(const Event& e) {
     const PeerRequest& r = e.request;
-    if (s.serving == r) return;  // it came twice; its answer is under way
+    if (s.serving == r) return;  // it came twice (I15): its answer is under way
+    if (is_parked(r)) return s.op == LineOp::kIdle ? serve(e) : void();
+    if (held_against(r.kind)) {  // whatever is under way
+      answer(r, ReplyKind::kHeld);
+      if (e.latched) a.latch = LatchEnd::kRelease;
+      return;
+    }
     bool upgrading = s.op == LineOp::kUpgradePosted || s.op == LineOp::kWaitUpgrade;
     if (upgrading && yields_to(r)) return park(r);
-    const bool unmatched = s.memo == Memo::kModified && r.kind == RequestKind::kPeerRd && r.priority < s.bar;
+    const bool unmatched = s.memo == Memo::kModified && is_reader(r.kind) && r.priority < s.bar && !s.holds_exclusive;
     if (s.op != LineOp::kIdle || !concerns_us(r.kind) || unmatched) {
       if (s.op == LineOp::kIdle && unmatched) s.bar--;  // so that it ends, whether or not priorities grow there
       answer(r, ReplyKind::kDropped);
@@ -181,22 +207,34 @@ struct Step {
   }
   bool concerns_us(RequestKind kind) const {
     if (s.memo == Memo::kModified) return kind != RequestKind::kPeerInv;
-    if (s.memo == Memo::kShared) return kind != RequestKind::kPeerRd;
+    if (s.memo == Memo::kShared) return !is_reader(kind);
     return false;
   }
-  // Posts the hand-over of the most urgent parked request, if the latch is ours; answers those that ask for nothing
-  // we have.  Holds and the log horizon may forbid it.
+  // I16: what a transaction of this node holds until its end is not given away meanwhile.
+  bool held_against(RequestKind kind) const {
+    if (!concerns_us(kind) || kind == RequestKind::kPeerCopy) return false;
+    return s.holds_exclusive || (s.holds_shared && !is_reader(kind));
+  }
+  bool answer_by_copy(const PeerRequest& r, const Event& e) const {
+    return r.kind == RequestKind::kPeerCopy && s.holds_exclusive && e.latched && e.may_leave;
+  }
+  // Posts the hand-over of the most urgent parked request, if the latch is ours; answers those that get nothing, or a
+  // copy.  The log horizon may forbid either (I9).
   void serve(const Event& e) {
-    for (int i = s.parked_count - 1; i >= 0; i--)
-      if (!concerns_us(s.parked[i].kind)) {
-        answer(s.parked[i], ReplyKind::kDropped);
-        unpark(i);
-      }
+    for (int i = s.parked_count - 1; i >= 0; i--) {
+      const ReplyKind kind = !concerns_us(s.parked[i].kind)   ? ReplyKind::kDropped
+                             : held_against(s.parked[i].kind) ? ReplyKind::kHeld
+                             : answer_by_copy(s.parked[i], e) ? ReplyKind::kCopy
+                                                              : ReplyKind::kNone;
+      if (kind == ReplyKind::kNone) continue;
+      answer(s.parked[i], kind);
+      unpark(i);
+    }
     if (!e.latched) return;
+    a.blocked_by_log = s.parked_count > 0 && s.memo == Memo::kModified && !e.may_leave;
     int best = -1;
-    for (int i = 0; i < s.parked_count; i++)
-      if (allowed(s.parked[i].kind, e.may_leave) && (best < 0 || s.parked[i].priority > s.parked[best].priority))
-        best = i;
+    for (int i = 0; i < s.parked_count && !a.blocked_by_log; i++)
+      if (best < 0 || s.parked[i].priority > s.parked[best].priority) best = i;
     if (best < 0) {
       a.latch = LatchEnd::kRelease;
       return;
@@ -209,13 +247,6 @@ struct Step {
     a.to = NodeId{s.serving.from};
     if (writer) return post(LineOp::kHandOverPosted, Post::kHandOver);
     post(LineOp::kDowngradePosted, Post::kDowngrade);
-  }
-  bool allowed(RequestKind kind, bool may_leave) {
-    bool held = s.holds_exclusive || (s.holds_shared && kind != RequestKind::kPeerRd);
-    bool logged = s.memo != Memo::kModified || may_leave;
-    a.blocked_by_hold |= held;
-    a.blocked_by_log |= !logged;
-    return !held && logged;
   }
   void served(ReplyKind kind) {
     answer(s.serving, kind);
@@ -236,7 +267,7 @@ struct Step {
     s.memo = Memo::kShared;
     served(grant_s());
     for (int i = s.parked_count - 1; i >= 0; i--)
-      if (s.parked[i].kind == RequestKind::kPeerRd) {
+      if (is_reader(s.parked[i].kind)) {
         bool shares = old.readers().has(NodeId{s.parked[i].from});
         answer(s.parked[i], shares ? grant_s() : ReplyKind::kDropped);
         unpark(i);
@@ -267,6 +298,8 @@ struct Step {
         return fallback_done();
       case LineOp::kReleasePosted:
         return finish(Memo::kInvalid, LatchEnd::kToCaller);
+      case LineOp::kWithdrawPosted:
+        return withdraw_done();
       case LineOp::kHandOverPosted:
         return hand_over_done();
       case LineOp::kDowngradePosted:
@@ -287,6 +320,9 @@ Actions step(LineState& state, NodeId self, const Event& event, Features on) {
   switch (event.kind) {
     case Event::Kind::kFetchShared:
       t.fetch(false);
+      break;
+    case Event::Kind::kFetchCopy:
+      t.fetch(false, true);
       break;
     case Event::Kind::kFetchExclusive:
       t.fetch(true);
@@ -313,6 +349,7 @@ Actions step(LineState& state, NodeId self, const Event& event, Features on) {
         t.a.bad = true;
       break;
   }
+  t.a.held_by = state.held_by;
   return t.a;
 }
 

@@ -24,6 +24,7 @@ namespace coherence {
 struct Event {
   enum class Kind : uint8_t {
     kFetchShared,     // memo I; latch held
+    kFetchCopy,       // memo I; latch held; of what is held for a transaction's end, a copy will do
     kFetchExclusive,  // memo I or S; latch held
     kEvict,           // memo S or M, no holds, nothing parked; latch held
     kBatchDone,       // `old`
@@ -59,7 +60,7 @@ enum class LatchEnd : uint8_t {
   kKeep,      // still needed (or not held by this event)
   kRelease,   // free
   kToShared,  // one shared holder: the waiter (F5)
-  kToCaller,  // stays exclusive: the waiter's (F5), or the evictor's
+  kToCaller,  // stays exclusive: the waiter's (F5), though he may have a copy only; or the evictor's
 };
 
 struct Actions {
@@ -72,11 +73,12 @@ struct Actions {
   RequestKind send = RequestKind::kNone;
   NodeSet send_to;
   uint8_t reply_count = 0;
-  bool finished = false;         // the operation begun by kFetch or kEvict is over
-  bool blocked_by_log = false;   // a parked request waits for the log horizon
-  bool blocked_by_hold = false;  // ... for a transaction's end
-  bool bad = false;              // the word or the caller broke an invariant: a bug
+  bool finished = false;  // the operation begun by kFetch or kEvict is over
+  Outcome outcome = Outcome::kOwned;
+  bool blocked_by_log = false;  // a parked request waits for the log horizon
+  bool bad = false;             // the word or the caller broke an invariant: a bug
   LatchEnd latch = LatchEnd::kKeep;
+  uint64_t held_by = 0;  // goes with each kHeld
   Reply replies[kParkedMax + 1];
 };
 

@@ -12,10 +12,12 @@ namespace coherence {
 // The requests between nodes (F4: a message carries its case).
 enum class RequestKind : uint8_t {
   kNone = 0,
-  kPeerRd,   // to the holder: make it shared, grant me S
-  kPeerWr,   // to the holder: hand over, grant me M
-  kPeerInv,  // to a sharer: drop your share; never grants
+  kPeerRd,    // to the holder: make it shared, grant me S
+  kPeerWr,    // to the holder: hand over, grant me M
+  kPeerInv,   // to a sharer: drop your share; never grants
+  kPeerCopy,  // to the holder: as PeerRd, but of what a transaction holds a copy will do
 };
+constexpr bool is_reader(RequestKind kind) { return kind == RequestKind::kPeerRd || kind == RequestKind::kPeerCopy; }
 enum class ReplyKind : uint8_t {
   kNone = 0,
   kDropped,       // not here, or not now: look at the word again
@@ -24,9 +26,20 @@ enum class ReplyKind : uint8_t {
   kGrantM,        // the word names you; the page is in your frame
   kGrantSInPool,  // without forwarding: the same, and the page is in the pool
   kGrantMInPool,
+  kCopy,  // the page is in your frame as it is at this moment, and nothing of it is yours
+  kHeld,  // for a transaction's end: wait for that, and ask again
 };
 // Whether the page comes with the reply, in the asker's frame.
-constexpr bool carries_page(ReplyKind kind) { return kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM; }
+constexpr bool carries_page(ReplyKind kind) {
+  return kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM || kind == ReplyKind::kCopy;
+}
+
+// How an operation ended.
+enum class Outcome : uint8_t {
+  kOwned,   // or given up, of an eviction
+  kCopied,  // the frame has a copy, the node owns nothing
+  kHeld,    // by a peer's transaction; the node has what it had
+};
 
 // The operation of a line: at most one.
 enum class LineOp : uint8_t {
@@ -38,6 +51,7 @@ enum class LineOp : uint8_t {
   kReclaimPosted,     // the word names us (a grant without the page; after a repair): READ
   kUpgradePosted,     // S, write: CAS b -> X
   kFallbackPosted,    // upgrade given up: FAA -b, then as I
+  kWithdrawPosted,    // no share to be had, held or copied: FAA -b, of the wish
   kReleasePosted,     // eviction
   kHandOverPosted,    // serving PeerWr: WRITE; FAA X_j - X_n
   kDowngradePosted,   // serving PeerRd: WRITE; FAA b_n - X_n
@@ -68,17 +82,19 @@ struct LineState {
   LineOp op = LineOp::kIdle;
   uint8_t failures = 0;  // of this upgrade
   uint8_t parked_count = 0;
-  ReplyKind granted = ReplyKind::kNone;  // a grant of this round, already in
+  ReplyKind granted = ReplyKind::kNone;  // what this round brought, already in: a grant, a copy, held
   uint8_t priority = 0;                  // of our own requests
   uint16_t holds_shared = 0;             // transaction-long: the node keeps S or more
   uint16_t holds_exclusive = 0;          // ... keeps M
-  uint8_t bar = 0;  // of a writer that had to wait: readers whose priority is lower are refused, and lower it
-  uint8_t unused[5] = {};
+  uint8_t bar = 0;            // of a writer that had to wait: readers whose priority is lower are refused, and lower it
+  bool copy_will_do = false;  // of our own request
+  uint8_t unused[4] = {};
+  uint64_t held_by = 0;            // who took the newest hold; 0: not known
   NodeSet waiting;                 // peers whose reply is missing
   PeerRequest serving;             // answered when the posted batch is complete
   PeerRequest parked[kParkedMax];  // in order of arrival, one per peer
   constexpr bool operator==(const LineState&) const = default;
 };
-static_assert(sizeof(LineState) == 88);
+static_assert(sizeof(LineState) == 96);
 
 }  // namespace coherence

@@ -18,6 +18,18 @@ namespace coherence {
 
 inline constexpr int kSlotsPerSession = 4;  // an abandoned operation keeps its slot until its replies are in
 
+// A reply, in one word: kind (8 bits), round (16), and with kHeld who holds the page (40).
+inline constexpr int kHolderBits = 40;
+struct ReplyWord {
+  uint64_t raw = 0;
+  static constexpr ReplyWord of(uint16_t round, ReplyKind kind, uint64_t held_by = 0) {
+    return {held_by << 24 | uint64_t(round) << 8 | uint64_t(kind)};
+  }
+  constexpr ReplyKind kind() const { return ReplyKind(raw & 0xff); }
+  constexpr uint16_t round() const { return uint16_t(raw >> 8); }
+  constexpr uint64_t held_by() const { return raw >> 24; }
+};
+
 enum class SlotState : uint32_t {
   kFree = 0,
   kWaiting,    // its session waits for the operation
@@ -38,7 +50,10 @@ struct alignas(64) RequestSlot {
   std::atomic<uint64_t> sent_in_view;      // node table's view when the round was sent
   std::atomic<uint64_t> resend_at;         // the round was refused: not before; monotonic ns, 0: not refused
   std::atomic<uint32_t> refusals;          // of this operation
-  std::atomic<uint32_t> reply[kNodesMax];  // per peer: round << 8 | ReplyKind; 0: none
+  std::atomic<Outcome> outcome;            // once it is over
+  std::atomic<uint64_t> held;              // the reply of who holds the page, and
+  std::atomic<uint8_t> held_at;            // his node
+  std::atomic<uint64_t> reply[kNodesMax];  // per peer: see ReplyWord; 0: none
 };
 
 // One per process (or test thread) of the node.

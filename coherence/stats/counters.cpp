@@ -41,6 +41,10 @@ const char* counter_name(Counter c) noexcept {
       "peer_waits",
       "abandoned",
       "stood_back",
+      "copy_sent",
+      "copy_received",
+      "held_sent",
+      "held_received",
       "resend_waits",
       "outdated",
   };

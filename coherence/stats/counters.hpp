@@ -41,10 +41,14 @@ enum class Counter : uint8_t {
   kFlushWaits,  // requests parked for the log horizon
   kServedByUnlocker,
   kServedByWorker,
-  kLocalWaits,   // sleeps on a line held by this node
-  kPeerWaits,    // sleeps on a peer's reply
-  kAbandoned,    // operations whose caller left
-  kStoodBack,    // fetches put off for a peer's writer
+  kLocalWaits,  // sleeps on a line held by this node
+  kPeerWaits,   // sleeps on a peer's reply
+  kAbandoned,   // operations whose caller left
+  kStoodBack,   // fetches put off for a peer's writer
+  kCopySent,
+  kCopyReceived,
+  kHeldSent,
+  kHeldReceived,
   kResendWaits,  // refused requests that were sent again after a while
   kOutdated,     // messages about what was answered before
   kCount,

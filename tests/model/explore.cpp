@@ -26,13 +26,16 @@ void Explorer::invariants() {
       quiet &= s.fenced && !named && !w.readers().has(me) && x.batch.post == Post::kNone;
       continue;
     }
-    bool leaving = x.op == LineOp::kReleasePosted || x.op == LineOp::kHandOverPosted ||
-                   x.op == LineOp::kDowngradePosted || x.op == LineOp::kInvalidatePosted ||
-                   x.op == LineOp::kGiveUpPosted || x.op == LineOp::kFallbackPosted;
+    bool giving_up = x.op == LineOp::kReleasePosted || x.op == LineOp::kHandOverPosted ||
+                     x.op == LineOp::kInvalidatePosted || x.op == LineOp::kGiveUpPosted ||
+                     x.op == LineOp::kFallbackPosted;
+    bool leaving = giving_up || x.op == LineOp::kDowngradePosted;
     bool usable = x.memo != Memo::kInvalid && !leaving;
     writers += usable && x.memo == Memo::kModified;
     readers += usable && x.memo == Memo::kShared;
     if (usable && !x.fresh) flag(at_, "X2");
+    if (x.held == kHoldS && (x.memo == Memo::kInvalid || giving_up)) flag(at_, "X8");
+    if (x.held == kHoldX && (x.memo != Memo::kModified || leaving)) flag(at_, "X8");
     any |= x.fresh || x.batch.write_new;
     found |= named && (x.fresh || x.batch.write_new);
     for (int j = 0; j < kNodes; j++) {

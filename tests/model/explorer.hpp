@@ -31,22 +31,24 @@ class Explorer {
   }
   uint32_t intern(const State& s, const char* why) {
     if (states_.size() * 2 > table_.size()) grow();
-    uint64_t mask = table_.size() - 1, i = hash(s) & mask;
+    // An entry is a state's number + 1, and above it the lower half of its hash: states are far away in memory.
+    const uint64_t half = hash(s) << 32, mask = table_.size() - 1;
+    uint64_t i = half >> 32 & mask;
     for (; table_[i]; i = (i + 1) & mask)
-      if (states_[table_[i] - 1] == s) return table_[i] - 1;
+      if ((table_[i] ^ half) >> 32 == 0 && states_[uint32_t(table_[i]) - 1] == s) return uint32_t(table_[i]) - 1;
     states_.push_back(s);
     parent_.push_back(at_);
     why_.push_back(why);
-    table_[i] = uint32_t(states_.size());
-    return table_[i] - 1;
+    table_[i] = half | states_.size();
+    return uint32_t(states_.size()) - 1;
   }
   void grow() {
-    std::vector<uint32_t> old(table_.size() * 2, 0);
+    std::vector<uint64_t> old(table_.size() * 2, 0);
     old.swap(table_);
     uint64_t mask = table_.size() - 1;
-    for (uint32_t entry : old) {
+    for (uint64_t entry : old) {
       if (!entry) continue;
-      uint64_t i = hash(states_[entry - 1]) & mask;
+      uint64_t i = entry >> 32 & mask;
       while (table_[i]) i = (i + 1) & mask;
       table_[i] = entry;
     }
@@ -70,7 +72,9 @@ class Explorer {
   static bool gone(const State& s, int n);
   static bool open(const State& s, int from, int n);
   static void round_over(State& s, int n);
-  bool may_come_again(const State& s) const;
+  bool may_come_again(const State& s, int from, int to) const;
+  // A mutation that loses count is judged by what comes of it.
+  bool counts_messages() const { return !(v.abandon || v.caseless || v.old_request_acted || v.old_reply_acted); }
   void event(State& s, int n, const Event& e);
   void refuse_all(State& s, int n);
   void answer(State& s, int n, int to, ReplyKind kind);
@@ -103,7 +107,8 @@ class Explorer {
   size_t enough_, most_;
   uint32_t at_ = 0;
   std::vector<State> states_;
-  std::vector<uint32_t> parent_, table_, first_edge_;
+  std::vector<uint64_t> table_;
+  std::vector<uint32_t> parent_, first_edge_;
   std::vector<const char*> why_;
   std::vector<Edge> edges_;
   std::vector<std::pair<std::string, uint32_t>> found_;

@@ -4,8 +4,9 @@
 // under way); a write clears every flag but the writer's.  A batch runs verb by verb at any time after it was posted;
 // its completion is noticed at any time later.  A message arrives at any time.  Each node has one user, who fetches,
 // hits, holds a guard for a while, and evicts; a parked request bounds his turns (gamma = 1).  Standing back and the
-// interval between resends are delays, and every delay is explored.  Priorities end at 3, and are modelled where they
-// decide what is answered (matching).  The nodes' bits are 0, 1 and 57: neighbours, and next to the holder field.
+// interval between resends are delays, and every delay is explored.  Priorities end where a writer
+// counts as starved, and are modelled where they decide what is answered (matching).  The nodes' bits are 0, 1 and 57:
+// neighbours, and next to the holder field.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +29,18 @@ inline bool is_node(NodeId id) { return index_of(id) < kNodes; }  // false: a no
 // altering what the driver does around step(), and must be refuted.
 struct Variant {
   const char* name = "";
-  bool crash = false;  // one node may die anywhere; fence; repair
-  bool log = false;    // a changed page may leave only after a flush
-  bool hold = false;   // node 0 may take a transaction-long hold
+  bool crash = false;   // one node may die anywhere; fence; repair
+  bool log = false;     // a changed page may leave only after a flush
+  bool hold = false;    // node 0 may take a transaction-long hold, shared or exclusive; once while it has the page
+  bool copies = false;  // node 2 may want to look once, and take a copy of what is held
+  bool evicts = true;
   bool guards = true;  // hits hold guards for a while (else they are instantaneous)
   Features on = Features::all();
   bool mixed = false;       // node 0 does all, 1 nothing, 2 hand-over and ageing of what can be switched off
   bool priorities = false;  // requests have them
-  bool outdated = false;    // requests and refusals may arrive a second time, at any later time; one at a time
+  // Requests and refusals of node first - 1 to node second - 1 may arrive a second time, at any later time, one at a
+  // time.
+  int outdated[2] = {0, 0};
 
   bool forward_first = false;      // F2: the grant is sent when the batch is posted
   bool transient_bits = false;     // F1: a failed reader takes its bit back while it asks
@@ -44,6 +49,9 @@ struct Variant {
   bool free_before_write = false;  // the word is freed before the page is written
   bool steal = false;              // F5: a granted page may leave before its waiter ran
   bool upgrade_forever = false;    // upgrades are retried for ever, nobody gives way
+  bool copy_kept = false;          // I17: a copy is taken for a share
+  bool wish_kept = false;          // I17: the wish stays after a copy, or after Held
+  bool hold_ignored = false;       // I16: a held page is given away
   bool abandon = false;            // F3: a writer's wait is forgotten, not finished
   bool old_request_acted = false;  // I15: an outdated request is served
   bool old_reply_acted = false;    // I15: an outdated refusal is counted for the round under way
@@ -52,8 +60,9 @@ struct Variant {
   const char* expect = "";  // invariants that must break, e.g. "X1 X2"; any of them will do; empty: safe and live
 };
 
-enum Latch : uint8_t { kFree, kOperation, kGuardS, kGuardX };
-enum Want : uint8_t { kNothing, kToRead, kToWrite };
+enum Latch : uint8_t { kFree, kOperation, kGuardS, kGuardX, kGuardCopy };
+enum Want : uint8_t { kNothing, kToRead, kToWrite, kToLook };
+enum HoldM : uint8_t { kNoHold, kHoldS, kHoldX, kHeldBefore };
 
 struct BatchM {
   Post post;
@@ -64,7 +73,7 @@ struct BatchM {
 struct MessageM {
   uint8_t kind, fresh;
 };
-inline constexpr uint8_t kPriorityMax = 3;
+inline constexpr uint8_t kPriorityMax = kStarvedFrom;
 inline constexpr uint8_t kOld = 0x80;  // of a second arrival: its round is over
 constexpr uint8_t message(RequestKind kind, uint8_t priority) { return uint8_t(uint8_t(kind) | priority << 4); }
 constexpr RequestKind kind_of(uint8_t message) { return RequestKind(message & 7); }
@@ -79,7 +88,7 @@ struct NodeM {
   uint8_t parked_count, parked_from[2], parked_kind[2];
   uint8_t held;
   uint8_t fresh, want, latch, turn, unflushed, undo;
-  uint8_t priority, bar, parked_priority[2], pad[3];
+  uint8_t priority, bar, parked_priority[2], copy_will_do, told, pad;
   BatchM batch;
 };
 static_assert(sizeof(NodeM) == 40);

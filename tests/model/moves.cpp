@@ -18,7 +18,9 @@ LineState Explorer::unpack(const NodeM& x) const {
   s.op = x.op;
   s.failures = x.failures;
   s.granted = x.granted;
-  s.holds_shared = x.held;
+  s.holds_shared = x.held == kHoldS && !v.hold_ignored;
+  s.holds_exclusive = x.held == kHoldX && !v.hold_ignored;
+  s.copy_will_do = x.copy_will_do;
   for (int j = 0; j < kNodes; j++)
     if (x.waiting >> j & 1) s.waiting = s.waiting.with(id_of(j));
   if (x.serving_kind) s.serving = {kPosition[x.serving], RequestKind(x.serving_kind)};
@@ -35,6 +37,7 @@ void Explorer::pack(const LineState& s, NodeM* x) const {
   x->op = s.op;
   x->failures = s.failures;
   x->granted = s.granted;
+  x->copy_will_do = s.copy_will_do;
   x->waiting = 0;
   for (NodeSet w = s.waiting; !w.empty(); w = w.without(w.first()))
     if (is_node(w.first())) x->waiting |= uint8_t(1 << index_of(w.first()));
@@ -81,7 +84,7 @@ void Explorer::event(State& s, int n, const Event& e) {
   for (NodeSet to = a.send_to; !to.empty(); to = to.without(to.first())) {
     if (!is_node(to.first())) continue;  // the word of an unsafe variant names nobody (X5): the message reaches nobody
     uint8_t& slot = s.request[n][index_of(to.first())];
-    if (slot && !v.abandon && !v.caseless) flag(at_, "X0");
+    if (slot && counts_messages()) flag(at_, "X0");
     RequestKind kind = v.caseless && a.send == RequestKind::kPeerInv ? RequestKind::kPeerWr : a.send;
     if (!gone(s, index_of(to.first()))) slot = message(kind, x.priority);
   }
@@ -89,7 +92,10 @@ void Explorer::event(State& s, int n, const Event& e) {
     finish(s, n, a);
   else if (a.latch == LatchEnd::kRelease)
     x.latch = kFree;
-  if (x.memo == Memo::kInvalid && x.op == LineOp::kIdle) x.fresh = 0;
+  if (x.memo == Memo::kInvalid && x.op == LineOp::kIdle) {
+    x.fresh = 0;
+    x.held = kNoHold;
+  }
 }
 
 void Explorer::refuse_all(State& s, int n) {
@@ -103,8 +109,10 @@ void Explorer::answer(State& s, int n, int to, ReplyKind kind) {
   if (gone(s, to)) return;
   bool grant = carries_page(kind);
   if (grant && v.forward_first && s.node[n].undo == 0x80) return;  // was sent when the batch was posted
+  const NodeM& x = s.node[n];
+  if (kind == ReplyKind::kCopy && (!x.fresh || x.memo != Memo::kModified || x.latch == kGuardX)) flag(at_, "X9");
   MessageM& r = s.reply[n][to];
-  if (r.kind && !v.abandon && !v.caseless) flag(at_, "X0");
+  if (r.kind && counts_messages()) flag(at_, "X0");
   r = {uint8_t(kind), uint8_t(grant && s.node[n].fresh)};
 }
 
@@ -122,7 +130,11 @@ void Explorer::post(State& s, int n, const Actions& a) {
 
 void Explorer::finish(State& s, int n, const Actions& a) {
   NodeM& x = s.node[n];
-  if (x.memo == Memo::kInvalid)
+  if (a.outcome == Outcome::kHeld)
+    x.told = 1, x.latch = kFree;
+  else if (a.outcome == Outcome::kCopied)
+    x.latch = kGuardCopy;
+  else if (x.memo == Memo::kInvalid)
     x.latch = kFree;  // evicted
   else if (v.steal)
     x.latch = kFree;
@@ -184,7 +196,8 @@ void Explorer::execute(State s, int n) {  // one verb of the posted batch
       if (s.word == LatchWord::sole_reader(me).raw) s.word = LatchWord::owned_by(me).raw;
       break;
     case Post::kDropShare:
-      x.old = s.word, s.word += LatchWord::drop_reader(me);
+      x.old = s.word;
+      if (!v.wish_kept || x.op != LineOp::kWithdrawPosted) s.word += LatchWord::drop_reader(me);
       break;
     case Post::kRelease:
     case Post::kHandOver:
@@ -237,7 +250,7 @@ void Explorer::request(State s, int from, int n) {
          .latched = latched,
          .may_leave = !x.unflushed,
          .request = {kPosition[from], kind, priority_of(arrived)}});
-  if (may_come_again(s)) {
+  if (may_come_again(s, from, n)) {
     State twice = s;
     twice.request_again[from][n] = arrived | (open(s, from, n) ? 0 : kOld);
     emit(twice, fair(n, kRequest + from), "a request arrives, and will again");
@@ -251,6 +264,7 @@ void Explorer::request(State s, int from, int n) {
 void Explorer::reply(State s, int from, int n) {
   NodeM& x = s.node[n];
   MessageM r = s.reply[from][n];
+  if (v.copy_kept && r.kind == uint8_t(ReplyKind::kCopy)) r.kind = uint8_t(ReplyKind::kGrantS);
   s.reply[from][n] = MessageM{};
   bool grant = carries_page(ReplyKind(r.kind));
   bool refusal = r.kind == uint8_t(ReplyKind::kDropped) || r.kind == uint8_t(ReplyKind::kDone);
@@ -258,7 +272,7 @@ void Explorer::reply(State s, int from, int n) {
   if (expected && grant) x.fresh = r.fresh;
   if (expected && grant && v.caseless) x.waiting = uint8_t(1 << from);
   event(s, n, {.kind = Event::Kind::kReply, .reply = ReplyKind(r.kind), .from = id_of(from)});
-  if (refusal && may_come_again(s)) {
+  if (refusal && may_come_again(s, from, n)) {
     State twice = s;
     twice.reply_again[from][n] = r.kind | (x.waiting ? 0 : kOld);
     emit(twice, fair(n, kReply + from), "Done or Dropped arrives, and will again");
@@ -266,12 +280,8 @@ void Explorer::reply(State s, int from, int n) {
   emit(s, fair(n, kReply + from), refusal ? "Done or Dropped arrives" : "a grant arrives");
 }
 
-bool Explorer::may_come_again(const State& s) const {
-  if (!v.outdated) return false;
-  for (int f = 0; f < kNodes; f++)
-    for (int n = 0; n < kNodes; n++)
-      if (s.request_again[f][n] || s.reply_again[f][n]) return false;
-  return true;
+bool Explorer::may_come_again(const State& s, int from, int to) const {
+  return from == v.outdated[0] - 1 && to == v.outdated[1] - 1 && !s.request_again[from][to] && !s.reply_again[from][to];
 }
 
 // I15: what is open still, step() knows to be there already; the rest is recognised by its round.
@@ -302,7 +312,7 @@ void Explorer::again(const State& s0, int from, int n) {
 
 void Explorer::user(const State& s0, int n) {
   const NodeM& x = s0.node[n];
-  if (x.latch == kGuardS || x.latch == kGuardX) {
+  if (x.latch == kGuardS || x.latch == kGuardX || x.latch == kGuardCopy) {
     State s = s0;
     NodeM& y = s.node[n];
     int served = y.want ? n + 1 : 0;
@@ -313,22 +323,25 @@ void Explorer::user(const State& s0, int n) {
     return;
   }
   if (x.latch != kFree || x.op != LineOp::kIdle) return;
-  if (x.want != kNothing) {  // only with `steal`: the grant is there, if it still is
+  if (x.told && s0.node[0].held % kHeldBefore) return;  // waits for the transaction
+  if (x.want != kNothing) {  // told of a hold; or with `steal`: the grant is there, if it still is
     State s = s0;
     NodeM& y = s.node[n];
-    bool enough = y.want == kToRead ? y.memo != Memo::kInvalid : y.memo == Memo::kModified;
+    bool enough = y.want == kToWrite ? y.memo == Memo::kModified : y.memo != Memo::kInvalid;
+    y.told = 0;
     if (enough) {
       if (y.want == kToWrite) write_page(s, n);
       y.want = kNothing;
       emit(s, fair(n, kUse), "uses the page", n + 1);
     } else {
       y.latch = kOperation;
-      event(s, n, {.kind = y.want == kToRead ? Event::Kind::kFetchShared : Event::Kind::kFetchExclusive});
+      event(s, n, {.kind = y.want == kToWrite ? Event::Kind::kFetchExclusive : Event::Kind::kFetchShared});
       emit(s, fair(n, kUse), "fetches again");
     }
     return;
   }
-  if (!x.parked_count && x.memo != Memo::kInvalid && !x.held && !(x.memo == Memo::kModified && x.unflushed)) {
+  if (v.evicts && !x.parked_count && x.memo != Memo::kInvalid && !(x.held % kHeldBefore) &&
+      !(x.memo == Memo::kModified && x.unflushed)) {
     State s = s0;
     s.node[n].latch = kOperation;
     event(s, n, {.kind = Event::Kind::kEvict});
@@ -344,6 +357,7 @@ void Explorer::user(const State& s0, int n) {
     emit(s, kEnvironment, why);
   };
   if (x.memo == Memo::kInvalid) begin(kToRead, Event::Kind::kFetchShared, "wants to read");
+  if (x.memo == Memo::kInvalid && v.copies && n == 2) begin(kToLook, Event::Kind::kFetchCopy, "wants to look");
   if (x.memo != Memo::kModified) begin(kToWrite, Event::Kind::kFetchExclusive, "wants to write");
   auto hit = [&](Latch latch, const char* why) {
     State s = s0;
@@ -356,10 +370,13 @@ void Explorer::user(const State& s0, int n) {
   };
   if (x.memo != Memo::kInvalid && v.guards) hit(kGuardS, "hits, shared");
   if (x.memo == Memo::kModified) hit(kGuardX, "hits, exclusively");
-  if (v.hold && n == 0 && x.memo != Memo::kInvalid && !x.held && !x.parked_count) {
+  if (v.hold && n == 0 && x.held == kNoHold) {
     State s = s0;
-    s.node[n].held = 1;
-    emit(s, kEnvironment, "holds for its transaction");
+    s.node[n].turn = x.parked_count > 0;
+    s.node[n].held = kHoldS;
+    if (x.memo != Memo::kInvalid) emit(s, kEnvironment, "holds for its transaction, shared");
+    s.node[n].held = kHoldX;
+    if (x.memo == Memo::kModified) emit(s, kEnvironment, "holds for its transaction, exclusively");
   }
 }
 
@@ -377,9 +394,9 @@ void Explorer::background(const State& s0, int n) {
     s.node[n].unflushed = 0;
     emit(s, fair(n, kFlush), "flushes its log");
   }
-  if (x.held) {
+  if (x.held % kHeldBefore) {
     State s = s0;
-    s.node[n].held = 0;
+    s.node[n].held = kHeldBefore;
     emit(s, fair(n, kDrop), "ends its transaction");
   }
   if (x.undo == 1) {

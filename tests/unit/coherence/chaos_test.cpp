@@ -17,6 +17,7 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
   std::atomic<uint64_t> done[kHot] = {};
   std::atomic<uint64_t> clock[kNodes] = {};
   std::atomic<bool> torn{false}, stop{false};
+  std::atomic<int> copies{0};
   struct Sometimes : Interrupts {
     std::mt19937 random;
     bool pending() noexcept override { return random() % 50 == 0; }
@@ -41,7 +42,7 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
       uint32_t k = random() % kHot;
       PageId p = page(k);
       Line& l = node.line(session, p);
-      switch (random() % 8) {
+      switch (random() % 9) {
         case 0:
         case 1:
         case 2: {
@@ -50,7 +51,12 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
           if (!same(l)) torn = true;
           write_word(*node.node, l, v, Lsn{lsn});
           write_word(*node.node, l, v, Lsn{lsn}, 4096);
-          if (random() % 4 == 0) {
+          if (random() % 8 == 0) {
+            session.hold(l, true, 1 + n);
+            session.unlock_exclusive(l);
+            std::this_thread::yield();
+            session.drop_hold(l, true, 1 + n);
+          } else if (random() % 4 == 0) {
             session.downgrade(l);
             if (!same(l)) torn = true;
             session.unlock_shared(l);
@@ -95,6 +101,14 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
         case 6:
           node.evict(session, p);
           break;
+        case 8: {
+          Look how;
+          if (!session.look(l, p, &how)) break;
+          if (!same(l)) torn = true;
+          copies += how == Look::kCopied;
+          session.end_look(l, how);
+          break;
+        }
         case 7:
           if (session.try_lock_exclusive(l, p)) session.unlock_exclusive(l);
           break;
@@ -106,6 +120,7 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
     for (int t = 0; t < kThreads; t++) threads.emplace_back(body, n, t);
   for (auto& t : threads) t.join();
   EXPECT_FALSE(torn);
+  printf("%d copies of held pages\n", copies.load());
   Problem problem;
   for (int n = 0; n < kNodes; n++) {  // everybody leaves in order: nothing hangs on, no word is left owned
     nodes[n]->stop();

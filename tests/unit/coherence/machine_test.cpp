@@ -44,17 +44,18 @@ const char* text(Post p) {
   return kNames[int(p)];
 }
 const char* text(RequestKind k) {
-  return k == RequestKind::kPeerRd ? "PeerRd" : k == RequestKind::kPeerWr ? "PeerWr" : "PeerInv";
+  static constexpr const char* kNames[] = {"", "PeerRd", "PeerWr", "PeerInv", "PeerCopy"};
+  return kNames[int(k)];
 }
 const char* text(ReplyKind k) {
-  static constexpr const char* kNames[] = {"",       "Dropped",         "Done",           "GrantS",
-                                           "GrantM", "GrantS, in pool", "GrantM, in pool"};
+  static constexpr const char* kNames[] = {
+      "", "Dropped", "Done", "GrantS", "GrantM", "GrantS, in pool", "GrantM, in pool", "Copy", "Held"};
   return kNames[int(k)];
 }
 const char* text(LineOp op) {
-  static constexpr const char* kNames[] = {"",           "read",     "probe", "write",    "reclaim",
-                                           "upgrade",    "fallback", "evict", "handover", "downgrade",
-                                           "invalidate", "give up",  "WaitS", "WaitX",    "WaitU"};
+  static constexpr const char* kNames[] = {"",         "read",     "probe", "write",    "reclaim",   "upgrade",
+                                           "fallback", "withdraw", "evict", "handover", "downgrade", "invalidate",
+                                           "give up",  "WaitS",    "WaitX", "WaitU"};
   return kNames[int(op)];
 }
 std::string text(const LineState& s) {
@@ -95,6 +96,16 @@ std::vector<Row> rows() {
   auto without = [](Feature f) { return Features::all().without(f); };
   LineState held = idle(M);
   held.holds_shared = 1;
+  LineState held_s = held, held_x = idle(M), held_once = in(S, LineOp::kUpgradePosted);
+  held_s.memo = S;
+  held_x.holds_exclusive = 1;
+  held_once.failures = held_once.holds_shared = 1;
+  LineState held_u = in(S, LineOp::kWaitUpgrade, one);
+  held_u.holds_shared = 1;
+  LineState looking = in(I, LineOp::kReadPosted), copied = in(I, LineOp::kWithdrawPosted), told = copied;
+  looking.copy_will_do = true;
+  copied.granted = ReplyKind::kCopy;
+  told.granted = ReplyKind::kHeld;
   return {
       {"read", idle(I), {.kind = K::kFetchShared}},
       {"write", idle(I), {.kind = K::kFetchExclusive}},
@@ -131,8 +142,8 @@ std::vector<Row> rows() {
       {"PeerInv, latched", idle(S), peer(kLower, RequestKind::kPeerInv, false)},
       {"PeerWr, latched", idle(M), peer(kLower, RequestKind::kPeerWr, false)},
       {"PeerWr, log not flushed", idle(M), peer(kLower, RequestKind::kPeerWr, true, false)},
-      {"PeerWr, held", held, peer(kLower, RequestKind::kPeerWr)},
-      {"PeerRd, held", held, peer(kLower, RequestKind::kPeerRd)},
+      {"PeerWr, held S", held, peer(kLower, RequestKind::kPeerWr)},
+      {"PeerRd, held S", held, peer(kLower, RequestKind::kPeerRd)},
       {"PeerInv of lower", in(S, LineOp::kWaitUpgrade, one), peer(kLower, RequestKind::kPeerInv, false)},
       {"PeerInv of higher", in(S, LineOp::kWaitUpgrade, one), peer(kHigher, RequestKind::kPeerInv, false)},
       {"PeerWr", in(I, LineOp::kWaitExclusive, one), peer(kLower, RequestKind::kPeerWr, false)},
@@ -142,6 +153,25 @@ std::vector<Row> rows() {
       {"done", in(S, LineOp::kReleasePosted), done(my_share)},
       {"done", in(M, LineOp::kReleasePosted), done(me_holds)},
       {"peer gone", in(I, LineOp::kWaitExclusive, one), {.kind = K::kGone, .from = kLower}},
+      {"PeerInv, held S", held_s, peer(kLower, RequestKind::kPeerInv)},
+      {"PeerInv of lower, held S", held_u, peer(kLower, RequestKind::kPeerInv, false)},
+      {"done, readers, 2nd, held S", held_once, done(my_share | their_share)},
+      {"PeerRd, held X", held_x, peer(kLower, RequestKind::kPeerRd)},
+      {"PeerRd, held X, latched", held_x, peer(kLower, RequestKind::kPeerRd, false)},
+      {"PeerWr, held X", held_x, peer(kLower, RequestKind::kPeerWr)},
+      {"PeerCopy, held X", held_x, peer(kLower, RequestKind::kPeerCopy)},
+      {"PeerCopy, held X, latched", held_x, peer(kLower, RequestKind::kPeerCopy, false)},
+      {"PeerCopy, held X, log not flushed", held_x, peer(kLower, RequestKind::kPeerCopy, true, false)},
+      {"PeerCopy", idle(M), peer(kLower, RequestKind::kPeerCopy)},
+      {"PeerCopy", idle(S), peer(kLower, RequestKind::kPeerCopy)},
+      {"look", idle(I), {.kind = K::kFetchCopy}},
+      {"done, holder h, looking", looking, done(lower_holds)},
+      {"Copy", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kCopy)},
+      {"Held", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kHeld)},
+      {"done, Copy before", copied, done(lower_holds | my_share)},
+      {"done, Held before", told, done(lower_holds | my_share)},
+      {"Held", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kHeld)},
+      {"Held", in(S, LineOp::kWaitUpgrade, one), replied(kLower, ReplyKind::kHeld)},
       {"PeerWr, the one being served", served_twice, {.kind = K::kPeer, .request = served_twice.serving}},
       {"done, no forwarding", serving_wr, done(me_holds), without(Feature::kForwarding)},
       {"done, no forwarding", serving_rd, done(me_holds | their_share), without(Feature::kForwarding)},
@@ -168,7 +198,8 @@ std::string render(const Row& row) {
   for (int i = 0; i < a.reply_count; i++) add(std::string("reply ") + text(a.replies[i].kind));
   if (a.post != Post::kNone) add(std::string("post ") + text(a.post));
   if (a.send != RequestKind::kNone) add(std::string("send ") + text(a.send));
-  if (a.finished) add("finished");
+  static constexpr const char* kOutcomes[] = {"finished", "finished, copied", "finished, held"};
+  if (a.finished) add(kOutcomes[int(a.outcome)]);
   return line + out + " | " + text(s) + " |";
 }
 
@@ -254,7 +285,7 @@ TEST(LineMachine, AStarvedWriterKeepsThePageFromReadersUntilTheyMatchIt) {
       LineState writer = s;
       EXPECT_EQ(step(writer, kMe, peer(kLower, RequestKind::kPeerWr), on).post, Post::kHandOver);
       int refusals = 0;
-      for (uint8_t priority = 0;; priority += ages) {
+      for (uint8_t priority = 0; refusals < 20; priority += ages) {
         Event e = peer(kLower, RequestKind::kPeerRd);
         e.request.priority = priority;
         Actions a = step(s, kMe, e, on);
