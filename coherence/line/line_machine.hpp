@@ -8,8 +8,8 @@
 //      otherwise, and for kPeer and kServe when `latched`.
 //  S2. A posted batch runs verb by verb in the order given at Post; its completion comes back as kBatchDone with the
 //      atomic's old word.  Nothing else of this line is posted meanwhile.
-//  S3. Replies in the Actions are sent after the step, i.e. after the batch that settles the word is complete; a grant
-//      carries the page, and is sent before the latch is released.
+//  S3. Replies in the Actions are sent after the step, i.e. after the batch that settles the word is complete; those
+//      that carry the page (carries_page()) before the latch is released.
 //  S4. Each request sent gets exactly one kReply or kGone.
 //  S5. `state.parked_count > 0` is shown to whoever frees the latch (`pending`); he steps kServe.
 #pragma once
