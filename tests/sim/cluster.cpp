@@ -116,7 +116,11 @@ bool Cluster::join(Member& m) {
   if (m.node) m.former.push_back(std::move(m.node));
   m.node = joined.take();
   m.node->set_upcalls(&m.directory, &m.horizon);
-  m.node->set_local_turns_max(mutation == Mutation::kNoTurnLimit ? ~0u : options_.gamma);
+  Features features = Features::all();
+  for (int f = 0; f < kFeatures; f++)
+    if (options_.off >> f & 1) features = features.without(Feature(f));
+  m.node->set_features(features);
+  m.node->set_lease(mutation == Mutation::kNoTurnLimit ? ~0u : options_.gamma);
   pool_->table().node[m.id.value].pid.store(kFirstPid + m.id.value);
   m.horizon.lazy = options_.lazy_log;
   m.left = false;

@@ -14,7 +14,7 @@
 namespace coherence {
 
 // The product's: line_machine.cpp is compiled with its name changed.
-Actions product_step(LineState& state, NodeId self, const Event& event);
+Actions product_step(LineState& state, NodeId self, const Event& event, Features on);
 
 }  // namespace coherence
 
@@ -48,14 +48,14 @@ void transient_bits(const LineState& s, NodeId self, Actions& a) {
   if (a.post == Post::kDowngrade) added_bits[self.value] = LatchWord::add_reader(NodeId{s.serving.from});
 }
 
-Actions mutated_step(LineState& s, NodeId self, Event e) {
+Actions mutated_step(LineState& s, NodeId self, Event e, Features on) {
   const LineOp before = s.op;
   const LatchWord old{e.old};
   if (mutation == Mutation::kFalseGrant && e.kind == Event::Kind::kBatchDone && before == LineOp::kWritePosted &&
       !old.has_holder())
     e.old = 0;
   if (mutation == Mutation::kNoAging) e.request.priority = uint8_t(255 - e.request.priority);
-  Actions a = product_step(s, self, e);
+  Actions a = product_step(s, self, e, on);
   switch (mutation) {
     case Mutation::kForwardFirst:
       grant_first(s, before, LineOp::kHandOverPosted, ReplyKind::kGrantM, a);
@@ -182,10 +182,10 @@ bool mutate_verb(const Batch& batch, Op& op, std::byte* base) {
 
 namespace coherence {
 
-Actions step(LineState& state, NodeId self, const Event& event) {
+Actions step(LineState& state, NodeId self, const Event& event, Features on) {
   const LineState before = state;
-  const Actions actions =
-      sim::mutation == sim::Mutation::kNone ? product_step(state, self, event) : sim::mutated_step(state, self, event);
+  const Actions actions = sim::mutation == sim::Mutation::kNone ? product_step(state, self, event, on)
+                                                                : sim::mutated_step(state, self, event, on);
   if (sim::tracing) sim::trace_step(before, self, event, state);
   return actions;
 }

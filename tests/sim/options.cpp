@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "coherence/line/features.hpp"
 #include "random.hpp"
 
 namespace sim {
@@ -40,6 +41,7 @@ const std::vector<Named>& named() {
       GCL_OPTION("interrupts", interrupt_one_in),
       GCL_OPTION("pauses", pauses),
       GCL_OPTION("leaver", leaver),
+      GCL_OPTION("off", off),
       GCL_OPTION("victim", victim),
       GCL_OPTION("checkers", checkers),
   };
@@ -97,6 +99,10 @@ Options options_of(uint64_t seed) {
     o.crash_point = r.between(1, uint64_t(o.operations * o.threads) * 250 / o.pace.grain + 100);
     o.orphaned_ns = r.one_in(3) ? r.between(10 * kUs, 20'000 * kUs) : 0;
     if (o.leaver == o.crash_node) o.leaver = -1;
+  }
+  if (r.one_in(5)) {  // safe without, but not fair
+    o.off = 1u << r.below(coherence::kFeatures) | 1u << r.below(coherence::kFeatures);
+    o.checkers &= ~only(Checker::kFairness);
   }
   return o;
 }

@@ -18,6 +18,7 @@ struct Options {
   uint32_t gamma = 16;
   uint32_t writes_percent = 40;
   uint64_t think_ns_max = 2'000;  // in a section, and between two
+  uint32_t off = 0;               // features of the protocol that are switched off, a bit for each
   bool lazy_log = false;
   bool holds = false;
   bool two_pages = false;         // sections within sections

@@ -45,6 +45,17 @@ void Oracle::read(int page, uint64_t value) {
            static_cast<unsigned long long>(value), static_cast<unsigned long long>(last));
 }
 
+// Values grow, and a page's are all its own: the history knows whose each was.
+void Oracle::read_copy(int page, uint64_t before, uint64_t value) {
+  history_.read(scheduler()->fiber(), page, value);
+  scheduler()->trace(value);
+  const uint64_t last = pages_[size_t(page)].value;
+  if (value < before || value > last)
+    object(Checker::kLastWrite, "a copy of page %d says %llu, which was written before %llu or after %llu", page,
+           static_cast<unsigned long long>(value), static_cast<unsigned long long>(before),
+           static_cast<unsigned long long>(last));
+}
+
 uint64_t Oracle::write(int page) {
   const uint64_t value = ++values_;
   history_.write(scheduler()->fiber(), page, value);

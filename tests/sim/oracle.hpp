@@ -22,6 +22,8 @@ class Oracle {
   void downgrade(int page);  // an exclusive section becomes a shared one
   // The bytes say `value` now, as read in a section or found valid by an optimistic reader.
   void read(int page, uint64_t value);
+  // A copy says `value`: the page did at some moment since it said `before`.
+  void read_copy(int page, uint64_t before, uint64_t value);
   // A new value for the page, about to be written in an exclusive section.
   uint64_t write(int page);
   // Several words of one page must say the same.

@@ -46,7 +46,7 @@ void User::one_operation() {
       write(page);
     return;
   }
-  switch (random_.below(10)) {
+  switch (random_.below(11)) {
     case 0:
     case 1:
     case 2:
@@ -74,6 +74,9 @@ void User::one_operation() {
       break;
     case 9:
       try_latch(page);
+      break;
+    case 10:
+      look_once(page);
       break;
   }
 }
@@ -168,12 +171,38 @@ void User::try_latch(int page) {
   exclusive ? end_exclusive(*line, page) : end_shared(*line, page);
 }
 
-Status User::lock(Line& line, int page, bool exclusive, Intent intent) {
+// What a peer's transaction holds is seen as it was at some moment of the call (I17).
+void User::look_once(int page) {
+  Line* line = member_.line(session_, page);
+  if (!line) return;
+  const uint64_t before = cluster_.oracle_.value(page);
+  Look how;
+  if (!waited([&] { return session_.look(*line, id(page), &how); })) return;
+  if (how == Look::kShared) {
+    cluster_.oracle_.enter(page, false);
+    look(*line, page);
+    cluster_.oracle_.leave(page, false);
+  } else {
+    const uint64_t seen = word(*line, 0);
+    cluster_.oracle_.read_copy(page, before, seen);
+    for (int i = 1; i < kWords; i++) cluster_.oracle_.torn(page, seen, word(*line, i));
+  }
+  session_.end_look(*line, how);
+}
+
+template <class Wait>
+Status User::waited(Wait wait) {
   waiting_.since = scheduler()->now();
-  const Status ok = exclusive ? session_.lock_exclusive(line, id(page)) : session_.lock_shared(line, id(page), intent);
+  const Status ok = wait();
   over_ |= !ok && ok.error() == Errc::kFenced;
   cluster_.waited(waiting_, over_);
   return ok;
+}
+
+Status User::lock(Line& line, int page, bool exclusive, Intent intent) {
+  return waited([&] {
+    return exclusive ? session_.lock_exclusive(line, id(page)) : session_.lock_shared(line, id(page), intent);
+  });
 }
 
 void User::end_exclusive(Line& line, int page) {

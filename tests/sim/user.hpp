@@ -20,7 +20,10 @@ class User {
   bool write_two(int page);
   bool hold(int page);
   void try_latch(int page);
+  void look_once(int page);
 
+  template <class Wait>
+  Status waited(Wait);
   Status lock(Line&, int page, bool exclusive, Intent);
   void look(const Line&, int page);  // in a section
   void change(Line&, int page);      // in an exclusive section
