@@ -205,8 +205,7 @@ class Session {
   enum class Replies : uint8_t { kNone, kTooEarly, kRefusals, kSome };
   Replies collect(Line& line) noexcept;
   bool refused(const Line& line, const RequestSlot& slot) const noexcept;
-  bool open_request(const RequestSlot& s, NodeId from, uint16_t slot, PeerRequest* request,
-                    PageId* page) const noexcept;
+  bool take_request(RequestSlot& s, NodeId from, uint16_t slot, PeerRequest* request, PageId* page) const noexcept;
   void serve_parked(Line& line, bool worker) noexcept;
   void receive(NodeId from, uint16_t slot) noexcept;
   bool may_leave(const Line& line) noexcept;

@@ -42,6 +42,8 @@ Counter reply_counter(ReplyKind kind, bool sent) {
   }
 }
 
+uint16_t round_of(const RequestSlot& s) { return uint16_t(s.serial.load(std::memory_order_relaxed)); }
+
 }  // namespace
 
 RequestSlot& Session::slot_of(const Line& line) noexcept {
@@ -189,16 +191,14 @@ void Session::written_back(Line& line) noexcept {
 // Under the spinlock, so that nobody takes an old round's replies for this one's.
 void Session::fill_slot(Line& line, const Actions& actions) noexcept {
   RequestSlot& s = slot_of(line);
-  s.asked.store(0, std::memory_order_relaxed);
-  // Each release keeps the store above before it; pairs with the loads of open_request().
-  s.round.store(uint16_t(s.round.load(std::memory_order_relaxed) + 1), std::memory_order_release);
+  const uint64_t serial = s.serial.load(std::memory_order_relaxed) + 1;
+  s.serial.store(serial, std::memory_order_relaxed);
+  s.page.store(line.page().raw, std::memory_order_relaxed);
+  s.kind.store(actions.send, std::memory_order_relaxed);
+  s.priority.store(line.state_.priority, std::memory_order_relaxed);
+  s.sent_in_view.store(node_.pool_.table().view.load(std::memory_order_acquire), std::memory_order_relaxed);
   for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first()))
-    s.reply[left.first().value].store(0, std::memory_order_release);
-  s.page.store(line.page().raw, std::memory_order_release);
-  s.kind.store(actions.send, std::memory_order_release);
-  s.priority.store(line.state_.priority, std::memory_order_release);
-  s.sent_in_view.store(node_.pool_.table().view.load(std::memory_order_acquire), std::memory_order_release);
-  s.asked.store(actions.send_to.bits, std::memory_order_release);
+    s.reply[left.first().value].store(ReplyWord::asked(serial).raw, std::memory_order_release);  // see take_request()
 }
 
 void Session::send(uint16_t slot, const Actions& actions) noexcept {
@@ -221,7 +221,7 @@ void Session::send(uint16_t slot, const Actions& actions) noexcept {
 
 // Whether all replies that were still missing are in, and all are refusals.  REQUIRES: the spinlock.
 bool Session::refused(const Line& line, const RequestSlot& slot) const noexcept {
-  const ReplyWord refusal = ReplyWord::of(slot.round.load(std::memory_order_relaxed), ReplyKind::kDropped);
+  const ReplyWord refusal = ReplyWord::of(round_of(slot), ReplyKind::kDropped);
   if (line.state_.granted != ReplyKind::kNone) return false;
   for (NodeSet left = line.state_.waiting; !left.empty(); left = left.without(left.first()))
     if (slot.reply[left.first().value].load(std::memory_order_acquire) != refusal.raw) return false;
@@ -239,7 +239,7 @@ Session::Replies Session::collect(Line& line) noexcept {
     if (waiting.empty()) return any;
     slot = line.op_slot_;
     RequestSlot& s = slot_of(line);
-    uint16_t round = s.round.load(std::memory_order_relaxed);
+    const uint16_t round = round_of(s);
     if (refused(line, s) && too_early(s)) return Replies::kTooEarly;
     for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
       NodeId from = waiting.first();
@@ -248,7 +248,7 @@ Session::Replies Session::collect(Line& line) noexcept {
       bool gone = state == Membership::kAbsent || state == Membership::kDead ||
                   e.joined_view.load(std::memory_order_relaxed) > s.sent_in_view.load(std::memory_order_relaxed);
       ReplyWord word{s.reply[from.value].load(std::memory_order_acquire)};  // pairs with reply(); brings the page
-      bool replied = word.raw != 0 && word.round() == round;
+      bool replied = word.is_reply() && word.round() == round;
       if (!replied && !gone) continue;
       ReplyKind kind = replied ? word.kind() : ReplyKind::kDropped;
       if (kind == ReplyKind::kHeld) {
@@ -316,18 +316,23 @@ void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte*
   if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(peer->header());
 }
 
-// What a peer's slot asks of us now.  False: nothing (any more), the message is outdated (I15).
-bool Session::open_request(const RequestSlot& s, NodeId from, uint16_t slot, PeerRequest* request,
+// Takes what a peer's slot asks of us; from then on it stays as it is until we reply.  False: nothing (any more), or
+// another of our processes has it (I15).
+bool Session::take_request(RequestSlot& s, NodeId from, uint16_t slot, PeerRequest* request,
                            PageId* page) const noexcept {
-  const uint64_t asked = s.asked.load(std::memory_order_acquire);  // pairs with fill_slot(), as all here
-  const uint16_t round = s.round.load(std::memory_order_acquire);
-  *page = PageId{s.page.load(std::memory_order_acquire)};
-  *request = {from.value, s.kind.load(std::memory_order_acquire), s.priority.load(std::memory_order_acquire), 0, slot,
-              round};
-  const bool answered = s.reply[node_.id_.value].load(std::memory_order_acquire) != 0;
-  const bool same =
-      s.asked.load(std::memory_order_acquire) == asked && s.round.load(std::memory_order_relaxed) == round;
-  return NodeSet{asked}.has(node_.id_) && !answered && same;
+  std::atomic<uint64_t>& word = s.reply[node_.id_.value];
+  ReplyWord asked{word.load(std::memory_order_relaxed)};
+  if (!asked.is_open()) return false;
+  const ReplyWord taken = ReplyWord::taken(asked.serial());
+  if (!word.compare_exchange_strong(asked.raw, taken.raw, std::memory_order_acquire)) return false;  // fill_slot()
+  *page = PageId{s.page.load(std::memory_order_relaxed)};
+  *request = {from.value,
+              s.kind.load(std::memory_order_relaxed),
+              s.priority.load(std::memory_order_relaxed),
+              0,
+              slot,
+              uint16_t(asked.serial())};
+  return true;
 }
 
 void Session::receive(NodeId from, uint16_t slot) noexcept {
@@ -336,7 +341,7 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
   if (!s) return;
   PageId page;
   PeerRequest request;
-  if (!open_request(*s, from, slot, &request, &page)) return counters_.add(Counter::kOutdated);
+  if (!take_request(*s, from, slot, &request, &page)) return counters_.add(Counter::kOutdated);
   counters_.add(received_counter(request.kind));
   node_.hot_->count(page, PageMessage::kRequestReceived, node_.fence_);
   Line* line = node_.directory_ ? node_.directory_->find(page) : nullptr;

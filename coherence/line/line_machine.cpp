@@ -38,11 +38,6 @@ struct Step {
     a.latch = latch;
   }
 
-  bool is_parked(const PeerRequest& r) const {
-    for (int i = 0; i < s.parked_count; i++)
-      if (s.parked[i] == r) return true;
-    return false;
-  }
   void unpark(int i) {
     for (int k = i + 1; k < s.parked_count; k++) s.parked[k - 1] = s.parked[k];
     s.parked[--s.parked_count] = PeerRequest();
@@ -186,8 +181,6 @@ struct Step {
   // --------------------------------------------------------------------------------------------------------
   void request(const Event& e) {
     const PeerRequest& r = e.request;
-    if (s.serving == r) return;  // it came twice (I15): its answer is under way
-    if (is_parked(r)) return s.op == LineOp::kIdle ? serve(e) : void();
     if (held_against(r.kind)) {  // whatever is under way
       answer(r, ReplyKind::kHeld);
       if (e.latched) a.latch = LatchEnd::kRelease;

@@ -1,9 +1,9 @@
 // The message area of a node's arena: who asks writes only his own slots, who answers writes one word and the landing
 // frame.  No rings with several producers (S7): what was not published by its bit was never sent.
 //
-// A request: fill a slot; set its bit in the receiver's inbox; ring the receiver's bell.  It is open from then until
-// its
-//            receiver stores a reply; a bit for what is not open is outdated, and nothing comes of it (I15).
+// A request: fill a slot; set its bit in the receiver's inbox; ring the receiver's bell.  Whoever gets the bit takes
+// the
+//            request, once, before he does anything about it; a bit for what was taken or is over is outdated (I15).
 // A reply:   write the page into the landing frame (grants); store the slot's reply word for this peer; wake its bell.
 #pragma once
 
@@ -18,13 +18,22 @@ namespace coherence {
 
 inline constexpr int kSlotsPerSession = 4;  // an abandoned operation keeps its slot until its replies are in
 
-// A reply, in one word: kind (8 bits), round (16), and with kHeld who holds the page (40).
+// What a peer makes of a request, in one word.  A reply: kind (8 bits), round (16), and with kHeld who holds the page
+// (40).  Before that, whether the request was taken, and its serial number, so that no other can be taken for it.
 inline constexpr int kHolderBits = 40;
 struct ReplyWord {
+  static constexpr uint8_t kAsked = 0xfe, kTaken = 0xff;
+
   uint64_t raw = 0;
+  static constexpr ReplyWord asked(uint64_t serial) { return {serial << 8 | kAsked}; }
+  static constexpr ReplyWord taken(uint64_t serial) { return {serial << 8 | kTaken}; }
   static constexpr ReplyWord of(uint16_t round, ReplyKind kind, uint64_t held_by = 0) {
     return {held_by << 24 | uint64_t(round) << 8 | uint64_t(kind)};
   }
+  constexpr bool is_open() const { return (raw & 0xff) == kAsked; }
+  constexpr bool is_taken() const { return (raw & 0xff) == kTaken; }
+  constexpr bool is_reply() const { return raw != 0 && (raw & 0xff) < kAsked; }
+  constexpr uint64_t serial() const { return raw >> 8; }  // asked, or taken
   constexpr ReplyKind kind() const { return ReplyKind(raw & 0xff); }
   constexpr uint16_t round() const { return uint16_t(raw >> 8); }
   constexpr uint64_t held_by() const { return raw >> 24; }
@@ -40,20 +49,19 @@ enum class SlotState : uint32_t {
 struct alignas(64) RequestSlot {
   std::atomic<SlotState> state;
   std::atomic<uint32_t> bell;      // futex word; grows with every reply and at the end
-  std::atomic<uint64_t> page;      // what is asked; written before the inbox bit
+  std::atomic<uint64_t> page;      // what is asked; as all that is, written before the words of those who are asked
   std::atomic<uint32_t> line;      // index of the asking line: the landing frame
   std::atomic<uint32_t> sleeping;  // the session sleeps on the bell
-  std::atomic<uint16_t> round;     // of requests; grows; echoed in replies, of which only the current round's count
+  std::atomic<uint64_t> serial;    // of the round; grows; its lowest 16 bits, the round, are echoed in replies
   std::atomic<RequestKind> kind;
   std::atomic<uint8_t> priority;
-  std::atomic<uint64_t> asked;             // NodeSet of the round; 0 while the slot is filled
   std::atomic<uint64_t> sent_in_view;      // node table's view when the round was sent
   std::atomic<uint64_t> resend_at;         // the round was refused: not before; monotonic ns, 0: not refused
   std::atomic<uint32_t> refusals;          // of this operation
   std::atomic<Outcome> outcome;            // once it is over
   std::atomic<uint64_t> held;              // the reply of who holds the page, and
   std::atomic<uint8_t> held_at;            // his node
-  std::atomic<uint64_t> reply[kNodesMax];  // per peer: see ReplyWord; 0: none
+  std::atomic<uint64_t> reply[kNodesMax];  // per peer: see ReplyWord; 0: never asked
 };
 
 // One per process (or test thread) of the node.

@@ -70,7 +70,6 @@ class Explorer {
   LineState unpack(const NodeM& x) const;
   void pack(const LineState& s, NodeM* x) const;
   static bool gone(const State& s, int n);
-  static bool open(const State& s, int from, int n);
   static void round_over(State& s, int n);
   bool may_come_again(const State& s, int from, int to) const;
   // A mutation that loses count is judged by what comes of it.

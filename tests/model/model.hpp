@@ -97,7 +97,7 @@ struct State {
   NodeM node[kNodes];
   uint8_t request[kNodes][kNodes];  // [from][to]: kind and priority
   MessageM reply[kNodes][kNodes];
-  uint8_t request_again[kNodes][kNodes], reply_again[kNodes][kNodes];  // second arrivals; perhaps kOld
+  uint8_t request_again[kNodes][kNodes], reply_again[kNodes][kNodes];  // second arrivals; replies perhaps kOld
   uint8_t pool, dead, fenced;
   bool operator==(const State& o) const { return memcmp(this, &o, sizeof o) == 0; }
 };

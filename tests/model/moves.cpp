@@ -58,14 +58,9 @@ void Explorer::pack(const LineState& s, NodeM* x) const {
 
 bool Explorer::gone(const State& s, int n) { return s.fenced && s.dead == n + 1; }
 
-// Whether what `from` asked of n in its present round is not answered yet.
-bool Explorer::open(const State& s, int from, int n) { return s.node[from].waiting >> n & 1 && !s.reply[n][from].kind; }
-
 void Explorer::round_over(State& s, int n) {
-  for (int j = 0; j < kNodes; j++) {
-    if (s.request_again[n][j]) s.request_again[n][j] |= kOld;
+  for (int j = 0; j < kNodes; j++)
     if (s.reply_again[j][n]) s.reply_again[j][n] |= kOld;
-  }
 }
 
 // One event at node n, and what the driver does about it.
@@ -252,7 +247,7 @@ void Explorer::request(State s, int from, int n) {
          .request = {kPosition[from], kind, priority_of(arrived)}});
   if (may_come_again(s, from, n)) {
     State twice = s;
-    twice.request_again[from][n] = arrived | (open(s, from, n) ? 0 : kOld);
+    twice.request_again[from][n] = arrived;
     emit(twice, fair(n, kRequest + from), "a request arrives, and will again");
   }
   emit(s, fair(n, kRequest + from),
@@ -284,12 +279,12 @@ bool Explorer::may_come_again(const State& s, int from, int to) const {
   return from == v.outdated[0] - 1 && to == v.outdated[1] - 1 && !s.request_again[from][to] && !s.reply_again[from][to];
 }
 
-// I15: what is open still, step() knows to be there already; the rest is recognised by its round.
+// I15: a request is taken when it arrives first; a reply is recognised by its round.
 void Explorer::again(const State& s0, int from, int n) {
   if (const uint8_t message = s0.request_again[from][n]) {
     State s = s0;
     s.request_again[from][n] = 0;
-    if ((!(message & kOld) && open(s, from, n)) || v.old_request_acted) {
+    if (v.old_request_acted) {
       NodeM& x = s.node[n];
       bool latched = x.op == LineOp::kIdle && x.memo != Memo::kInvalid && x.latch == kFree;
       if (latched) x.latch = kOperation;
@@ -297,7 +292,7 @@ void Explorer::again(const State& s0, int from, int n) {
             {.kind = Event::Kind::kPeer,
              .latched = latched,
              .may_leave = !x.unflushed,
-             .request = {kPosition[from], kind_of(message), priority_of(uint8_t(message & ~kOld))}});
+             .request = {kPosition[from], kind_of(message), priority_of(message)}});
     }
     emit(s, kEnvironment, "a request arrives again");
   }

@@ -152,7 +152,8 @@ void Cluster::start() {
         m.users--;
       });
   }
-  if (options_.noise || mutation == Mutation::kResend) scheduler()->spawn(Scheduler::kNobody, [this] { disturb(); });
+  if (options_.noise || mutation == Mutation::kTakenTwice)
+    scheduler()->spawn(Scheduler::kNobody, [this] { disturb(); });
 }
 
 // The worker, which is the postmaster, too: of one life after the other.
@@ -197,7 +198,8 @@ ArenaHeader& Cluster::arena(Member& m) const {
   return *reinterpret_cast<ArenaHeader*>(m.node->private_memory() - arena_layout(arena_spec(options_)).private_at);
 }
 
-// What may happen at any time and says nothing: rings nobody rang, hints that promise nothing, wake-ups.
+// What may happen at any time and says nothing: rings nobody rang, hints that promise nothing, wake-ups, messages that
+// come again while their request is open, or late.
 void Cluster::disturb() {
   Random& random = scheduler()->random();
   while (!closing_) {
@@ -206,7 +208,9 @@ void Cluster::disturb() {
     if (m.left || !lives(m)) continue;
     ArenaHeader& there = arena(m);
     const uint64_t peer = random.below(members_.size());
-    switch (random.below(4)) {
+    Member& asker = *members_[peer];
+    const auto any_slot = uint32_t(random.below(arena_spec(options_).sessions_max * kSlotsPerSession));
+    switch (random.below(5)) {
       case 0:
         there.inbox_peers.fetch_or(uint64_t{1} << peer);
         break;
@@ -218,32 +222,41 @@ void Cluster::disturb() {
         break;
       case 3: {
         auto* slots = PeerArena::alias(there);
-        RequestSlot* slot = slots->slot(uint32_t(random.below(arena_spec(options_).sessions_max * kSlotsPerSession)));
+        RequestSlot* slot = slots->slot(any_slot);
         slot->bell.fetch_add(1);
         scheduler()->wake(&slot->bell, 1);
         delete slots;
         break;
       }
+      case 4:
+        send_again(asker, any_slot, m);
+        break;
     }
-    if (mutation != Mutation::kResend) continue;
-    Member& asker = *members_[peer];
     for (uint32_t i = 0; i < asker.frames && lives(asker); i++)
-      if (!LineAccess::state(asker.node->line(i)).waiting.empty()) resend(asker, asker.node->line(i));
+      if (!LineAccess::state(asker.node->line(i)).waiting.empty()) send_again(asker, asker.node->line(i));
   }
 }
 
-void Cluster::resend(Member& asker, const Line& line) {
+void Cluster::send_again(const Member& asker, uint32_t slot, Member& to) {
+  ArenaHeader& there = arena(to);
+  Inbox& inbox = there.inbox[asker.id.value];
+  inbox.bits[slot / 64].fetch_or(uint64_t{1} << slot % 64);
+  inbox.words_set.fetch_or(uint64_t{1} << slot / 64);
+  there.inbox_peers.fetch_or(NodeSet::of(asker.id).bits);
+  ring(there);
+}
+
+// What is not answered yet.
+void Cluster::send_again(Member& asker, const Line& line) {
   std::unique_ptr<PeerArena> mine(PeerArena::alias(arena(asker)));
   for (uint32_t s = 0; s < arena_spec(options_).sessions_max * kSlotsPerSession; s++) {
     RequestSlot& slot = *mine->slot(s);
     if (slot.state.load() != SlotState::kWaiting || slot.line.load() != asker.node->index_of(line)) continue;
     for (NodeSet left = LineAccess::state(line).waiting; !left.empty(); left = left.without(left.first())) {
-      ArenaHeader& there = arena(*members_[left.first().value]);
-      Inbox& inbox = there.inbox[asker.id.value];
-      inbox.bits[s / 64].fetch_or(uint64_t{1} << s % 64);
-      inbox.words_set.fetch_or(uint64_t{1} << s / 64);
-      there.inbox_peers.fetch_or(NodeSet::of(asker.id).bits);
-      ring(there);
+      std::atomic<uint64_t>& word = slot.reply[left.first().value];
+      if (const ReplyWord w{word.load()}; mutation == Mutation::kTakenTwice && w.is_taken())
+        word.store(ReplyWord::asked(w.serial()).raw);
+      send_again(asker, s, *members_[left.first().value]);
     }
   }
 }

@@ -117,7 +117,8 @@ class Cluster final : public Observer {
   void serve(Member&, int lives);
   void write_log(Member&);
   void disturb();
-  void resend(Member& asker, const Line& line);
+  void send_again(const Member& asker, uint32_t slot, Member& to);
+  void send_again(Member& asker, const Line& line);
   void about_to(const Op&) override;
   int page_of(const LineState&) const override;
   void waited(Waiting&, bool fenced);

@@ -121,7 +121,7 @@ const char* mutation_name(Mutation m) {
       "none",          "forward-first", "downgrade-first",      "false-grant", "transient-bits", "grant-lost",
       "kept-share",    "latch-kept",    "page-stolen",          "no-aging",    "double-add",     "errors-ignored",
       "released-use",  "no-write-back", "freed-before-written", "lost-wish",   "nobody-watches", "long-sleeps",
-      "no-turn-limit", "resend",        "log-ignored"};
+      "no-turn-limit", "taken-twice",   "log-ignored"};
   static_assert(sizeof kNames / sizeof kNames[0] == size_t(Mutation::kCount));
   return kNames[int(m)];
 }

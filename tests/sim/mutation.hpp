@@ -37,7 +37,7 @@ enum class Mutation : uint8_t {
   kNobodyWatches,  // the death of a node is not looked for
   kLongSleeps,     // a wait does not look up every 10 ms
   kNoTurnLimit,    // gamma without an end
-  kResend,         // a request that is not answered yet is sent again: nobody here does that, since nobody would notice
+  kTakenTwice,     // a request that comes again is taken again
   kLogIgnored,     // a page leaves before its log
   kCount,
 };

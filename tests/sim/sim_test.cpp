@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
         Proof{Mutation::kLostWish, Checker::kExclusion}, Proof{Mutation::kPageStolen, Checker::kExclusion},
         Proof{Mutation::kKeptShare, Checker::kLastWrite}, Proof{Mutation::kNoWriteBack, Checker::kLastWrite},
         Proof{Mutation::kFreedBeforeWritten, Checker::kLastWrite},
-        Proof{Mutation::kReleasedBeforeUse, Checker::kLastWrite}, Proof{Mutation::kResend, Checker::kLastWrite},
+        Proof{Mutation::kReleasedBeforeUse, Checker::kLastWrite}, Proof{Mutation::kTakenTwice, Checker::kLastWrite},
         Proof{Mutation::kNoWriteBack, Checker::kHistory}, Proof{Mutation::kDowngradeFirst, Checker::kRest},
         Proof{Mutation::kGrantLost, Checker::kRest}, Proof{Mutation::kGrantLost, Checker::kLeaks},
         Proof{Mutation::kLatchKept, Checker::kLeaks}, Proof{Mutation::kGrantLost, Checker::kProgress},

@@ -88,7 +88,7 @@ std::vector<Row> rows() {
   LineState kept = in(S, LineOp::kWaitUpgrade, one);
   kept.parked[0] = from(kLower, RequestKind::kPeerInv);
   kept.parked_count = 1;
-  LineState serving_wr_0 = serving_wr, served_twice = serving_wr;
+  LineState serving_wr_0 = serving_wr;
   serving_wr_0.op = LineOp::kGiveUpPosted;
   LineState starved = in(I, LineOp::kWaitExclusive, one), barred = idle(M);
   starved.priority = 1;
@@ -172,7 +172,6 @@ std::vector<Row> rows() {
       {"done, Held before", told, done(lower_holds | my_share)},
       {"Held", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kHeld)},
       {"Held", in(S, LineOp::kWaitUpgrade, one), replied(kLower, ReplyKind::kHeld)},
-      {"PeerWr, the one being served", served_twice, {.kind = K::kPeer, .request = served_twice.serving}},
       {"done, no forwarding", serving_wr, done(me_holds), without(Feature::kForwarding)},
       {"done, no forwarding", serving_rd, done(me_holds | their_share), without(Feature::kForwarding)},
       {"GrantM, in pool", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kGrantMInPool)},
