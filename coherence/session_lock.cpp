@@ -240,6 +240,8 @@ Status Session::await(Line& line, RequestSlot& slot, Outcome* outcome) {
 // Whether a round that was refused must wait before the next.  REQUIRES: the line's spinlock.
 bool Session::too_early(RequestSlot& slot) noexcept {
   if (!node_.features_.has(Feature::kResendInterval)) return false;
+  // Nobody naps over an abandoned one: the worker looks when it is rung, and would come late.
+  if (slot.state.load(std::memory_order_acquire) == SlotState::kAbandoned) return false;
   const uint64_t now = monotonic_ns();
   uint64_t at = slot.resend_at.load(std::memory_order_relaxed);
   if (at == 0) {

@@ -253,6 +253,7 @@ void Cluster::send_again(Member& asker, const Line& line) {
     RequestSlot& slot = *mine->slot(s);
     if (slot.state.load() != SlotState::kWaiting || slot.line.load() != asker.node->index_of(line)) continue;
     for (NodeSet left = LineAccess::state(line).waiting; !left.empty(); left = left.without(left.first())) {
+      if (left.first().value >= members_.size()) continue;  // where a mutation made a word that names nobody
       std::atomic<uint64_t>& word = slot.reply[left.first().value];
       if (const ReplyWord w{word.load()}; mutation == Mutation::kTakenTwice && w.is_taken())
         word.store(ReplyWord::asked(w.serial()).raw);

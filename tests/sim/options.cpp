@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 
@@ -10,7 +11,8 @@ namespace sim {
 namespace {
 
 constexpr int kNodesOfPool = 58;
-constexpr uint64_t kLogNsMax = 600 * kUs;  // Cluster::write_log()
+constexpr uint64_t kLogNsMax = 600 * kUs;                              // Cluster::write_log()
+constexpr uint64_t kResendNsMax = 1'000 * kUs, kResendRoundTrips = 4;  // session_lock.cpp
 constexpr uint64_t kRefusalsMax = 8, kRacesLost = 16, kRacesLostByVictim = 8;
 
 struct Named {
@@ -111,8 +113,11 @@ Options options_of(uint64_t seed) {
 uint64_t Options::fairness_ns_max() const {
   const uint64_t step = pace.step_ns_max * slow_times;
   const uint64_t section = 16 * step + think_ns_max;
-  const uint64_t turn = (gamma + uint64_t(threads) + 1) * section;
-  uint64_t exchange = (150 / pace.grain + 5) * step + 8 * pace.verb_ns_max * slow_times + 3 * pace.wake_ns_max;
+  const uint64_t sessions = uint64_t(threads) + 1;
+  const uint64_t turn = (gamma * sessions + sessions) * section;
+  const uint64_t batch = 8 * pace.verb_ns_max * slow_times;
+  uint64_t exchange = (150 / pace.grain + 5) * step + batch + 3 * pace.wake_ns_max;
+  exchange += std::min(kResendRoundTrips * batch, kResendNsMax);
   if (lazy_log) exchange += kLogNsMax;
   if (pace.stall_one_in) exchange += pace.stall_ns_max;
   const uint64_t before_us = uint64_t(nodes) * uint64_t(threads) + kRefusalsMax;

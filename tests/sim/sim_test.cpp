@@ -3,12 +3,15 @@
 
 #include <set>
 
+#include "coherence/line/features.hpp"
 #include "coherence/stats/counters.hpp"
 #include "run.hpp"
 #include "tests/support/longer.hpp"
 
 namespace sim {
 namespace {
+
+using coherence::Feature;
 
 constexpr uint64_t kSeeds = 1'000, kGroups = 10;
 
@@ -101,6 +104,9 @@ TEST_P(Broken, IsSeen) {
     o.checkers = only(proof.checker);
     if (proof.checker != Checker::kFence) o.crash_node = -1;
     if (proof.checker == Checker::kFairness && o.victim < 0) continue;
+    // What helps whom it concerns, too, would hide it.
+    if (proof.checker == Checker::kFairness)
+      o.off = 1u << int(Feature::kMatching) | 1u << int(Feature::kResendInterval);
     if (const Outcome out = run(o); out.failed) {
       printf("seen at seed %d: %s\n", seed, out.text.c_str());
       return;

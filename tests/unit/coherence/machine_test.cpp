@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coherence/line/line_machine.hpp"
+#include "tests/support/line_text.hpp"
 
 namespace coherence {
 namespace {
@@ -36,36 +37,12 @@ Event replied(NodeId n, ReplyKind kind) { return {.kind = K::kReply, .reply = ki
 // --- the table as text
 // -------------------------------------------------------------------------------------------------
 
-const char* text(Memo m) { return m == Memo::kInvalid ? "I" : m == Memo::kShared ? "S" : "M"; }
 const char* text(Post p) {
   static constexpr const char* kNames[] = {
       "",         "FAA +b; READ", "LOAD word; READ",     "CAS 0->X; READ",         "READ",
       "CAS b->X", "FAA -b",       "WRITE dirty; FAA -X", "WRITE dirty; FAA X_j-X", "WRITE dirty; FAA b-X"};
   return kNames[int(p)];
 }
-const char* text(RequestKind k) {
-  static constexpr const char* kNames[] = {"", "PeerRd", "PeerWr", "PeerInv", "PeerCopy"};
-  return kNames[int(k)];
-}
-const char* text(ReplyKind k) {
-  static constexpr const char* kNames[] = {
-      "", "Dropped", "Done", "GrantS", "GrantM", "GrantS, in pool", "GrantM, in pool", "Copy", "Held"};
-  return kNames[int(k)];
-}
-const char* text(LineOp op) {
-  static constexpr const char* kNames[] = {"",         "read",     "probe", "write",    "reclaim",   "upgrade",
-                                           "fallback", "withdraw", "evict", "handover", "downgrade", "invalidate",
-                                           "give up",  "WaitS",    "WaitX", "WaitU"};
-  return kNames[int(op)];
-}
-std::string text(const LineState& s) {
-  std::string t = text(s.memo);
-  if (s.op != LineOp::kIdle) t += std::string(" ") + text(s.op);
-  if (s.parked_count) t += ", parked " + std::to_string(s.parked_count);
-  if (s.bar) t += ", bar " + std::to_string(s.bar);
-  return t;
-}
-
 struct Row {
   const char* when;
   LineState state;

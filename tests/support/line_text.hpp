@@ -1,0 +1,49 @@
+// The names that coherence/README's table uses, for tests that print what a line does.
+#pragma once
+
+#include <iterator>
+#include <string>
+
+#include "coherence/line/line_machine.hpp"
+
+namespace coherence {
+
+inline const char* text(Memo m) { return m == Memo::kInvalid ? "I" : m == Memo::kShared ? "S" : "M"; }
+
+inline const char* text(RequestKind k) {
+  static constexpr const char* kNames[] = {"", "PeerRd", "PeerWr", "PeerInv", "PeerCopy"};
+  static_assert(std::size(kNames) == size_t(RequestKind::kPeerCopy) + 1);
+  return kNames[int(k)];
+}
+
+inline const char* text(ReplyKind k) {
+  static constexpr const char* kNames[] = {
+      "", "Dropped", "Done", "GrantS", "GrantM", "GrantS, in pool", "GrantM, in pool", "Copy", "Held"};
+  static_assert(std::size(kNames) == size_t(ReplyKind::kHeld) + 1);
+  return kNames[int(k)];
+}
+
+inline const char* text(LineOp op) {
+  static constexpr const char* kNames[] = {"",         "read",     "probe", "write",    "reclaim",   "upgrade",
+                                           "fallback", "withdraw", "evict", "handover", "downgrade", "invalidate",
+                                           "give up",  "WaitS",    "WaitX", "WaitU"};
+  static_assert(std::size(kNames) == size_t(LineOp::kWaitUpgrade) + 1);
+  return kNames[int(op)];
+}
+
+inline const char* text(Event::Kind k) {
+  static constexpr const char* kNames[] = {
+      "fetch shared", "fetch copy", "fetch exclusive", "evict", "batch done", "request", "reply", "gone", "serve"};
+  static_assert(std::size(kNames) == size_t(Event::Kind::kServe) + 1);
+  return kNames[int(k)];
+}
+
+inline std::string text(const LineState& s) {
+  std::string t = text(s.memo);
+  if (s.op != LineOp::kIdle) t += std::string(" ") + text(s.op);
+  if (s.parked_count) t += ", parked " + std::to_string(s.parked_count);
+  if (s.bar) t += ", bar " + std::to_string(s.bar);
+  return t;
+}
+
+}  // namespace coherence
