@@ -1,8 +1,6 @@
 // The switches: their names, and what each changes, counted with it and without it.
 #include "coherence/line/features.hpp"
 
-#include <chrono>
-
 #include "cluster.hpp"
 #include "coherence/base/os.hpp"
 #include "coherence/stats/hot_pages.hpp"

@@ -1,6 +1,4 @@
 // Pages that a transaction holds until its end (I16), and copies of them (I17).
-#include <chrono>
-
 #include "cluster.hpp"
 #include "tests/support/eventually.hpp"
 

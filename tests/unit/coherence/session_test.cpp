@@ -1,6 +1,4 @@
 // What a Session promises, one sentence at a time.
-#include <chrono>
-
 #include "cluster.hpp"
 #include "tests/support/eventually.hpp"
 
