@@ -22,6 +22,8 @@ const char* errc_name(Errc error) noexcept {
       return "no space";
     case Errc::kNoIds:
       return "no ids";
+    case Errc::kNoMemory:
+      return "no memory";
     case Errc::kTooLarge:
       return "too large";
     case Errc::kNotFound:

@@ -100,7 +100,10 @@ void attach(std::atomic<uint32_t>& count) {
   attached->txns = std::make_unique<engine::TxnSystem>(*pool, *attached->session, *node_txn_shared(), attached->waiter,
                                                        attached->bells);
   attached->waiter.serve(*attached->txns);
-  for (int level = 2; level <= GetCurrentTransactionNestLevel(); ++level) attached->txns->sub_begin(level);
+  if (auto begun = attached->txns->sub_begin(GetCurrentTransactionNestLevel()); !begun) {
+    detach_session();
+    raise(begun.error(), nullptr);
+  }
 }
 
 void wait_until_ready() {

@@ -27,13 +27,13 @@ struct RowEnd {
   bool chained = false;
 };
 
-// The header that a version has then.  REQUIRES: the exclusive guard of its page, and a verdict that lets it end.
-RowHeader ended(Transaction& me, RowHeader row, PageId page, Tid tid, RowEnd by, const Holders& holders) {
-  // K2.
+// The header that a version has then; what it has no room for is noted (K2).  kNoMemory: that could not be, and nothing
+// has changed.  REQUIRES: the exclusive guard of its page, a verdict that lets it end, and nothing written yet (M2).
+Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, RowEnd by, const Holders& holders) {
   const RowPlace at{page, tid.offset};
   const bool made = is_own(me, row);
   const bool far = by.next.valid() && by.next.block != tid.block;
-  if (made || far) me.commands().note(at, {made ? own_commands(me, row, at).made : 0, by.command});
+  if (made || far) GCL_TRY(me.commands().note(at, {made ? own_commands(me, row, at).made : 0, by.command}));
   if (far)
     row.set_far(by.next.block);
   else
@@ -77,9 +77,11 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       GCL_TRY(judge_version(row, *page, tid, {command, RowLock::kExclusive}, facts, &holders, &verdict));
       if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !wait)) return verdict.outcome;
       if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
-        change.join(*guard);
         const RowEnd by{.kind = StampKind::kDeleted, .id = *id, .command = command, .next = moves ? Tid{} : tid};
-        put_ending(change, *guard, tid.offset, ended(txns_.current(), row, *page, tid, by, holders));
+        auto end = ended(txns_.current(), row, *page, tid, by, holders);
+        if (!end) return end.error();
+        change.join(*guard);
+        put_ending(change, *guard, tid.offset, *end);
         count_superseded(change, *guard);
         change.commit();
         return RowOutcome{.out_of_line = row.out_of_line()};
@@ -276,16 +278,18 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
     if (opened->kind != Verdict::kGo) return step;
     carried->put(image);
   }
-  change.join(*first);
-  if (elsewhere) change.join(second);
-  format_if_unused(change, new_page, uint32_t(relation_.header.number()));
-  put_row(change, new_page, line, place, image, bytes);
   const RowEnd by{.kind = request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated,
                   .id = id,
                   .command = request.command,
                   .next = tid,
                   .chained = chained};
-  put_ending(change, old_page, request.tid.offset, ended(txns_.current(), step.row, *page, request.tid, by, *holders));
+  auto end = ended(txns_.current(), step.row, *page, request.tid, by, *holders);
+  if (!end) return end.error();
+  change.join(*first);
+  if (elsewhere) change.join(second);
+  format_if_unused(change, new_page, uint32_t(relation_.header.number()));
+  put_row(change, new_page, line, place, image, bytes);
+  put_ending(change, old_page, request.tid.offset, *end);
   if (carried) carried->write(change);
   count_superseded(change, old_page);
   change.commit();

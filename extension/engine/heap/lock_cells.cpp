@@ -64,6 +64,13 @@ Result<PageId> LockCells::directory_of(const ExtentPlace& where) {
   }
 }
 
+Status LockCells::remember(uint32_t block, PageId first) {
+  PageId* known = first_.make(block);
+  if (known == nullptr) return Errc::kNoMemory;
+  *known = first;
+  return {};
+}
+
 Status LockCells::find(uint32_t block, const ExtentPlace& where) {
   auto directory = directory_of(where);
   if (!directory) return directory.error();
@@ -71,8 +78,7 @@ Status LockCells::find(uint32_t block, const ExtentPlace& where) {
   auto first = read_link(txns_, *directory, first_at(block));
   if (!first) return first.error();
   if (!first->valid()) return Errc::kNotFound;
-  first_[block] = *first;
-  return {};
+  return remember(block, *first);
 }
 
 Status LockCells::read(uint32_t block, uint16_t line, std::vector<Locker>* to) {
@@ -96,10 +102,7 @@ Status LockCells::make_room(uint32_t block, const ExtentPlace& where, uint32_t e
     }
     auto first = read_link(txns_, *directory, first_at(block));
     if (!first) return first.error();
-    if (first->valid())
-      first_[block] = *first;
-    else
-      GCL_TRY(add_page(*directory, first_at(block)));
+    GCL_TRY(first->valid() ? remember(block, *first) : add_page(*directory, first_at(block)));
   }
   alignas(8) LockPage copy;
   for (PageId page = known(block);; page = PageId{copy.next}) {

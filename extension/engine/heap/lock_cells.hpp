@@ -22,11 +22,11 @@
 #pragma once
 
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "bufmgr/mini_transaction.hpp"
 #include "extension/engine/heap/lock_page.hpp"
+#include "extension/engine/memory/growing_map.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
 namespace engine {
@@ -43,13 +43,13 @@ class LockCells {
 
   // The block's first lock page, if this handle has met it.
   PageId known(uint32_t block) const {
-    auto at = first_.find(block);
-    return at == first_.end() ? PageId{} : at->second;
+    const PageId* first = first_.find(block);
+    return first != nullptr ? *first : PageId{};
   }
-  // Learns the block's first lock page.  kNotFound: there is none.  REQUIRES: no guard held.
+  // Learns the block's first lock page.  kNotFound: there is none; kNoMemory.  REQUIRES: no guard held.
   Status find(uint32_t block, const ExtentPlace& where);
   // Sees to it that some lock page of the block has `entries` (at most kEntries) free places: frees those whose ids
-  // have ended, or adds a page.  Others may be faster at taking them.  REQUIRES: no guard held.
+  // have ended, or adds a page.  Others may be faster at taking them.  kNoSpace, kNoMemory.  REQUIRES: no guard held.
   Status make_room(uint32_t block, const ExtentPlace& where, uint32_t entries);
   // All locks recorded for the line, ended ones included.  REQUIRES: known(block), an exclusive guard on its heap page.
   Status read(uint32_t block, uint16_t line, std::vector<Locker>* to);
@@ -61,6 +61,7 @@ class LockCells {
 
  private:
   friend class CellWriter;
+  Status remember(uint32_t block, PageId first);
   Result<PageId> directory_of(const ExtentPlace& where);
   Status add_directory(const ExtentPlace& where);
   Status add_first(PageId directory, uint32_t block);
@@ -71,7 +72,7 @@ class LockCells {
 
   TxnSystem& txns_;
   uint32_t relation_;
-  std::unordered_map<uint32_t, PageId> first_;
+  GrowingMap<PageId> first_;  // by block
 };
 
 // What becomes of a line's entries: those of `live` stay, all others give way to `add`.  REQUIRES: an id of `add` is

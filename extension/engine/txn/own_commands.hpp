@@ -1,16 +1,17 @@
 // OwnCommands: the commands that made and ended versions, where a running transaction needs both, or the row has no
 // room for one (heap K1..K4).  Of one session; forgotten at the end of its transaction.
 //
-// By page, and within a page by pair of commands: a command that changes a million rows costs a note per page, and a
-// page never has more notes than line pointers.
+// By page, and within a page by runs of line pointers with the same pair of commands: a command that changes a million
+// rows costs a run per page, and a page never has more runs than line pointers.  A run also covers lines between its
+// own of which nothing was noted: nobody asks for those (K3), and when one is noted, the run is cut there.
 #pragma once
 
-#include <bitset>
 #include <cstdint>
-#include <unordered_map>
-#include <vector>
 
 #include "coherence/base/ids.hpp"
+#include "coherence/base/result.hpp"
+#include "extension/engine/memory/growing_array.hpp"
+#include "extension/engine/memory/growing_map.hpp"
 
 namespace engine {
 
@@ -27,20 +28,24 @@ struct RowPlace {
 
 class OwnCommands {
  public:
-  static constexpr uint16_t kLineEnd = 320;  // a page has fewer
-  // What was noted of the place before is forgotten.
-  void note(RowPlace at, Commands commands);
+  // What was noted of the place before is forgotten.  kNoMemory: nothing has changed.
+  coherence::Status note(RowPlace at, Commands commands) noexcept;
   // REQUIRES: noted.
-  Commands at(RowPlace place) const;
-  void forget() noexcept;
-  size_t notes() const;
+  Commands at(RowPlace place) const noexcept;
+  void forget() noexcept { pages_.forget(); }
+  size_t runs() const noexcept;
 
  private:
-  struct Note {
+  struct Run {
     Commands commands;
-    std::bitset<kLineEnd> lines;
+    uint16_t first, last;
   };
-  std::unordered_map<uint64_t, std::vector<Note>> pages_;  // by raw page id
+  static_assert(sizeof(Run) == 12);
+  using Runs = GrowingArray<Run>;  // of a page: in the order of their lines, none of which is in two
+  static uint32_t run_for(const Runs& runs, uint16_t line) noexcept;
+  static bool extend(Runs& runs, uint32_t next, uint16_t line, Commands commands) noexcept;
+  static uint32_t cut(Runs& runs, uint32_t at, uint16_t line) noexcept;
+  GrowingMap<Runs> pages_;  // by raw page id
 };
 
 }  // namespace engine

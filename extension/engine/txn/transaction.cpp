@@ -24,6 +24,7 @@ TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Wait
              shared.slots_max),
       cache_(kCacheEntries),
       nodes_(pool.nodes_max()) {
+  VERIFY(sub_begin(1));
   VERIFY(session.id().value < words_.sessions() && session.id().value < shared.sessions);
 }
 
@@ -46,6 +47,7 @@ void TxnSystem::set_host_xid(uint32_t xid, int level) noexcept {
 Result<TxnId> TxnSystem::id_for_write() {
   auto& levels = txn_.levels_;
   if (levels.back().valid()) return levels.back();
+  if (!txn_.own_.make_room(levels.size())) return Errc::kNoMemory;  // before a word says that there is an id
   for (size_t i = 0; i < levels.size(); ++i) {
     if (levels[i].valid()) continue;
     auto id = assign(i == 0 ? TxnId{} : levels[i - 1]);
@@ -102,30 +104,37 @@ Result<TxnId> TxnSystem::take_sequence() {
   return TxnId::make(node_, sequence);
 }
 
-void TxnSystem::sub_begin(int level) { txn_.levels_.resize(size_t(level)); }
+Status TxnSystem::sub_begin(int level) {
+  auto& levels = txn_.levels_;
+  const auto wanted = uint32_t(level);
+  if (!levels.make_room(wanted - std::min(levels.size(), wanted))) return Errc::kNoMemory;
+  while (levels.size() < wanted) levels.push_back(TxnId{});
+  return {};
+}
 
-void TxnSystem::sub_commit(int level) {
-  for (auto own = txn_.own_.rbegin(); own != txn_.own_.rend() && own->level >= level; ++own) own->level = level - 1;
+void TxnSystem::sub_commit(int level) noexcept {
+  auto& own = txn_.own_;
+  for (uint32_t i = own.size(); i > 0 && own[i - 1].level >= level; --i) own[i - 1].level = level - 1;
   close_level(level);
 }
 
 // T14: nobody changes the words of its ids any more.
 void TxnSystem::close_level(int level) noexcept {
   const int open = int(txn_.levels_.size());
-  txn_.levels_.resize(size_t(std::max(level - 1, 1)));
+  txn_.levels_.truncate(uint32_t(std::max(level - 1, 1)));
   for (int closed = std::max(level, 2); closed <= open; ++closed) list_level(closed);
 }
 
 void TxnSystem::sub_abort(int level) noexcept {
   auto& own = txn_.own_;
-  auto first = own.end();
-  while (first != own.begin() && std::prev(first)->level >= level) --first;
-  if (first != own.end()) {
+  uint32_t first = own.size();
+  while (first > 0 && own[first - 1].level >= level) --first;
+  if (first < own.size()) {
     // The first is the level's own id (parents are assigned first); all others descend from it by SUB words, so that
     // one word decides them all.
     TxnId parent = level >= 2 ? txn_.levels_[size_t(level) - 2] : TxnId{};
-    finish_aborted(first->id, StatusWord::sub(parent), parent);
-    own.erase(first, own.end());
+    finish_aborted(own[first].id, StatusWord::sub(parent), parent);
+    own.truncate(first);
   }
   if (speculation_level_ >= level) settle_row();  // T15: behind the fate
   close_level(level);
@@ -208,10 +217,10 @@ void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept
 
 void TxnSystem::end_transaction() noexcept {
   settle_row();  // T15: behind the fate
-  txn_.own_.clear();
+  txn_.own_.truncate(0);
   txn_.commands_.forget();
   close_level(2);
-  txn_.levels_.assign(1, TxnId{});
+  txn_.levels_[0] = TxnId{};
   txn_.prepared_ = false;
   // After the final status word: who finds the slot empty finds the fate final.
   slot().top.store(0, std::memory_order_release);

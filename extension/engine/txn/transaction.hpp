@@ -20,6 +20,7 @@
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/session.hpp"
 #include "extension/engine/host.hpp"
+#include "extension/engine/memory/growing_array.hpp"
 #include "extension/engine/txn/own_commands.hpp"
 #include "extension/engine/txn/snapshot.hpp"
 #include "extension/engine/txn/speculation.hpp"
@@ -57,8 +58,8 @@ class Transaction {
     TxnId id;
     int level;  // nesting level the id belongs to now; never falls from one entry to the next
   };
-  std::vector<Own> own_;                   // in the order of assignment, which is the order of the ids
-  std::vector<TxnId> levels_{1, TxnId{}};  // the id of each open level, outermost first; invalid: has not written
+  GrowingArray<Own> own_;       // in the order of assignment, which is the order of the ids
+  GrowingArray<TxnId> levels_;  // the id of each open level, outermost first; invalid: has not written
   OwnCommands commands_;
   bool prepared_ = false;
 };
@@ -119,12 +120,12 @@ class TxnSystem {
   void set_host_xid(uint32_t xid, int level = 1) noexcept;
   // The id that writes of the current nesting level carry; assigned, parents first, at the first write of that level.
   // kNoIds: too many ids of this node have run for longer than the status log takes to go round (T14); kNoSpace: the
-  // pool has no pages for words that old snapshots and long transactions keep.
+  // pool has no pages for words that old snapshots and long transactions keep; kNoMemory.
   Result<TxnId> id_for_write();
   // Savepoints, by the host's nesting level (1 = top): begin(2), then commit(2) or abort(2).
-  void sub_begin(int level);
-  void sub_commit(int level);          // its ids become the parent's
-  void sub_abort(int level) noexcept;  // one status write per level that wrote
+  Status sub_begin(int level);          // kNoMemory: it has not begun
+  void sub_commit(int level) noexcept;  // its ids become the parent's
+  void sub_abort(int level) noexcept;   // one status write per level that wrote
   // Nothing to do for a transaction that wrote nothing.  kFenced: somebody else decided our fate.
   Status prepare();
   // REQUIRES: prepared, or nothing written.  Returns the zero Cts if nothing was written; if a reader was faster and

@@ -43,6 +43,13 @@ void raise(Errc outcome, Relation rel) {
                   "takes to go round."),
               errhint("End the transactions that have been open for longest; pg_stat_activity.xact_start names them."));
       break;
+    case Errc::kNoMemory:
+      ereport(
+          ERROR, errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"),
+          errdetail("This session has none for what its transaction keeps of its changes and locks (relation \"%s\").",
+                    name),
+          errhint("COMMIT after fewer changes, or let the server's processes have more memory."));
+      break;
     case Errc::kTooLarge:
       ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("row or key is too big for \"%s\"", name),
               errdetail("It must fit one page of %d bytes after long values were compressed and moved out of line.",

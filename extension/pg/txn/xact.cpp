@@ -91,7 +91,8 @@ void on_savepoint(SubXactEvent event, SubTransactionId, SubTransactionId, void*)
   const int level = GetCurrentTransactionNestLevel();
   switch (event) {
     case SUBXACT_EVENT_START_SUB:
-      if (txns != nullptr) txns->sub_begin(level);
+      if (txns == nullptr) break;
+      if (auto begun = txns->sub_begin(level); !begun) raise(begun.error(), nullptr);
       break;
     case SUBXACT_EVENT_COMMIT_SUB:
       if (txns != nullptr) txns->sub_commit(level);

@@ -46,7 +46,9 @@ class CommandHistory {
         }
         break;
       case 4:
-        if (level_ < 4) me_.worker->sub_begin(++level_);
+        if (level_ < 4) {
+          ASSERT_TRUE(me_.worker->sub_begin(++level_).ok());
+        }
         break;
       case 5:
         if (level_ > 1) release();

@@ -1,29 +1,70 @@
 // Commands of one transaction: what its older snapshots see of rows that it made and ended, wherever those are noted
 // (README, K1..K4).
+#include <map>
+#include <random>
+
+#include "tests/support/longer.hpp"
 #include "tests/unit/engine/heap/lock_fixture.hpp"
+#include "tests/unit/engine/memory/no_memory.hpp"
 
 namespace engine_test {
 
-TEST(OwnCommands, APageHasANotePerPairOfCommandsHoweverManyRows) {
+TEST(OwnCommands, ACommandCostsARunPerPageHoweverManyRowsInWhateverOrder) {
   OwnCommands own;
-  for (uint64_t page = 1; page <= 100; ++page)
-    for (uint16_t line = 1; line <= kLinesMax; ++line) own.note({{page}, line}, {3, uint32_t(4 + line % 2)});
-  EXPECT_EQ(own.notes(), 200u);
-  EXPECT_EQ(own.at({{100}, 291}), (Commands{3, 5}));
-  EXPECT_EQ(own.at({{100}, 290}), (Commands{3, 4}));
+  std::mt19937 random(gcl_test::seed(1));
+  std::vector<uint16_t> lines;
+  for (uint16_t line = 1; line <= kLinesMax; line += 3) lines.push_back(line);
+  for (uint64_t page = 1; page <= 100; ++page) {
+    std::shuffle(lines.begin(), lines.end(), random);
+    for (uint16_t line : lines) ASSERT_TRUE(own.note({{page}, line}, {3, 4}).ok());
+  }
+  EXPECT_EQ(own.runs(), 100u);
+  EXPECT_EQ(own.at({{100}, 1}), (Commands{3, 4}));
+  ASSERT_TRUE(own.note({{100}, 2}, {0, 5}).ok());
+  EXPECT_EQ(own.at({{100}, 1}), (Commands{3, 4}));
+  EXPECT_EQ(own.at({{100}, 2}), (Commands{0, 5}));
+  EXPECT_EQ(own.at({{100}, 4}), (Commands{3, 4}));
   own.forget();
-  EXPECT_EQ(own.notes(), 0u);
+  EXPECT_EQ(own.runs(), 0u);
+}
+
+TEST(OwnCommands, WhatIsNotedIsFoundAndWhatCouldNotBeIsAsBefore) {
+  std::mt19937 random(gcl_test::seed(2));
+  for (int round = 0; round < 10 * gcl_test::longer(); ++round) {
+    OwnCommands own;
+    std::map<std::pair<uint64_t, uint16_t>, Commands> model;
+    const unsigned lines = round % 2 == 0 ? 12 : kLinesMax;
+    int refused = 0;
+    for (int i = 0; i < 4000; ++i) {
+      const std::pair<uint64_t, uint16_t> place{random() % 20, uint16_t(1 + random() % lines)};
+      const Commands commands{uint32_t(random() % 2), uint32_t(random() % 3)};
+      std::optional<NoMemory> none;
+      if (random() % 4 == 0) none.emplace();
+      auto noted = own.note({{place.first}, place.second}, commands);
+      if (noted) {
+        model[place] = commands;
+      } else {
+        ASSERT_TRUE(none);
+        ASSERT_EQ(noted.error(), Errc::kNoMemory);
+        ++refused;
+      }
+      for (const auto& [at, known] : model)
+        if (at.first == place.first) ASSERT_EQ(own.at({{at.first}, at.second}), known);
+      ASSERT_LE(own.runs(), 20 * lines);
+    }
+    EXPECT_GT(refused, 10);
+  }
 }
 
 TEST(OwnCommands, WhatIsNotedAgainLeavesNothingBehind) {
   OwnCommands own;
   for (uint32_t command = 1; command <= 10000; ++command) {
-    own.note({{1}, 7}, {1, command});
-    own.note({{1}, 8}, {2, command});
+    ASSERT_TRUE(own.note({{1}, 7}, {1, command}).ok());
+    ASSERT_TRUE(own.note({{1}, 8}, {2, command}).ok());
     ASSERT_EQ(own.at({{1}, 7}), (Commands{1, command}));
     ASSERT_EQ(own.at({{1}, 8}), (Commands{2, command}));
   }
-  EXPECT_LE(own.notes(), 3u);
+  EXPECT_EQ(own.runs(), 2u);
 }
 
 class CommandsTest : public LockTest {
@@ -72,7 +113,13 @@ class CommandsTest : public LockTest {
     if (cmax != nullptr) *cmax = done->conflict.cmax;
     return done->result;
   }
-  size_t notes(Party& p) { return p.worker->current().commands().notes(); }
+  size_t notes(Party& p) { return p.worker->current().commands().runs(); }
+  // All of its bytes.
+  std::string page(Party& p, uint32_t block) {
+    auto rows = std::make_unique<PageRows>();
+    EXPECT_TRUE(p.heap.read_block(block, {.kind = SnapshotKind::kAny}, *rows).ok());
+    return {reinterpret_cast<const char*>(rows->page), sizeof rows->page};
+  }
 
   Tid filler_;
 };
@@ -250,6 +297,73 @@ TEST_P(RolledBack, APlaceThatIsUsedAgainHasItsOwnCommands) {
   EXPECT_EQ(span(a(), again), "6..-1");
   end_in_vain(a(), again);
   EXPECT_EQ(span(a(), again), "6..-1");
+}
+
+class WithoutMemory : public CommandsTest, public ::testing::WithParamInterface<int> {
+ protected:
+  // How ending `tid` ends when there is no memory.
+  Errc ends(Party& p, Tid tid, uint32_t command) {
+    NoMemory none;
+    if (GetParam() == 0) {
+      auto done = p.heap.remove(tid, command, false);
+      return done ? Errc::kOk : done.error();
+    }
+    TestRow row(std::string(GetParam() == 2 ? 8100 : 3000, 'n'));
+    auto done = p.heap.update({.tid = tid, .row = row.image(), .command = command, .wait = false});
+    return done ? Errc::kOk : done.error();
+  }
+  void ends_as_usual(Party& p, Tid tid, uint32_t command) {
+    if (GetParam() == 0)
+      EXPECT_EQ(removes(p, tid, command), RowResult::kOk);
+    else
+      EXPECT_EQ(update(p, tid, std::string(GetParam() == 2 ? 8100 : 3000, 'n'), command).row.result, RowResult::kOk);
+  }
+  static std::string bytes(const RowHeader& row) { return {reinterpret_cast<const char*>(&row), kRowHeaderBytes}; }
+  std::vector<std::string> all(Party& p) { return scan_all(p.heap, p.worker.snapshot(20)); }
+};
+INSTANTIATE_TEST_SUITE_P(ByDeleteNearAndFar, WithoutMemory, ::testing::Values(0, 1, 2));
+
+TEST_P(WithoutMemory, AnEndThatCannotBeNotedIsNotWritten) {
+  const Tid tid = *a().heap.insert(TestRow(wide("v1")).image(), 3);
+  const std::string before = page(a(), tid.block);
+  EXPECT_EQ(ends(a(), tid, 7), Errc::kNoMemory);
+  EXPECT_TRUE(page(a(), tid.block) == before);
+  EXPECT_EQ(all(a()), std::vector{wide("v1")});
+  EXPECT_EQ(span(a(), tid), "4..-1");
+  ends_as_usual(a(), tid, 7);
+  EXPECT_EQ(span(a(), tid), "4..8");
+}
+
+// What its savepoint had noted before and rolled back is still asked for.
+TEST_P(WithoutMemory, AnEndThatCannotBeNotedLeavesWhatWasNotedBefore) {
+  const Tid tid = *a().heap.insert(TestRow(wide("v1")).image(), 3);
+  a().begin_sub();
+  ends_as_usual(a(), tid, 5);
+  a().rollback_sub();
+  const std::string before = bytes(header(a(), tid));
+  a().begin_sub();
+  EXPECT_EQ(ends(a(), tid, 7), Errc::kNoMemory);
+  a().rollback_sub();
+  EXPECT_EQ(bytes(header(a(), tid)), before);
+  EXPECT_EQ(span(a(), tid), "4..-1");
+  a().begin_sub();
+  ends_as_usual(a(), tid, 9);
+  EXPECT_EQ(span(a(), tid), "4..10");
+  a().rollback_sub();
+  EXPECT_EQ(span(a(), tid), "4..-1");
+}
+
+TEST_P(WithoutMemory, TheSessionGoesOnAfterRollback) {
+  const Tid kept = a().insert(wide("k"));
+  a().commit();
+  const Tid tid = *a().heap.insert(TestRow(wide("v1")).image(), 3);
+  EXPECT_EQ(ends(a(), tid, 7), Errc::kNoMemory);
+  a().abort();
+  EXPECT_EQ(all(a()), std::vector{wide("k")});
+  ends_as_usual(a(), kept, 1);
+  EXPECT_EQ(span(a(), kept), "0..2");
+  a().commit();
+  EXPECT_EQ(span(b(), kept), "-1..-1");
 }
 
 TEST_F(CommandsTest, OneCommandThatMovesAFullTableNotesAPageOnce) {

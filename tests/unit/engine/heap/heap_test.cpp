@@ -198,13 +198,13 @@ TEST_F(HeapTest, RowLocksExcludeEachOtherAndEndWithTheTransaction) {
 TEST_F(HeapTest, ARolledBackSavepointLeavesTheOuterLock) {
   Tid tid = committed("v1");
   EXPECT_EQ(heap_a_->lock({.tid = tid, .command = 0}, buffer_.bytes)->row.result, RowResult::kOk);
-  a_->sub_begin(2);
+  EXPECT_TRUE(a_->sub_begin(2).ok());
   EXPECT_EQ(update(*heap_a_, tid, "v2", 1).row.result, RowResult::kOk);
   a_->sub_abort(2);
   LockRequest try_lock{.tid = tid, .command = 0, .policy = WaitPolicy::kError};
   EXPECT_EQ(heap_b_->lock(try_lock, buffer_.bytes)->row.result, RowResult::kWouldBlock);
   // Once more through another savepoint, over the remains of the first.
-  a_->sub_begin(2);
+  EXPECT_TRUE(a_->sub_begin(2).ok());
   EXPECT_EQ(heap_a_->remove(tid, 2)->result, RowResult::kOk);
   a_->sub_abort(2);
   EXPECT_EQ(heap_b_->lock(try_lock, buffer_.bytes)->row.result, RowResult::kWouldBlock);
@@ -215,7 +215,7 @@ TEST_F(HeapTest, ARolledBackSavepointLeavesTheOuterLock) {
 
 TEST_F(HeapTest, ASavepointsLockGoesWithIt) {
   Tid tid = committed("v1");
-  a_->sub_begin(2);
+  EXPECT_TRUE(a_->sub_begin(2).ok());
   EXPECT_EQ(heap_a_->lock({.tid = tid, .command = 0}, buffer_.bytes)->row.result, RowResult::kOk);
   a_->sub_abort(2);
   EXPECT_EQ(heap_b_->lock({.tid = tid, .command = 0, .policy = WaitPolicy::kError}, buffer_.bytes)->row.result,
@@ -224,7 +224,7 @@ TEST_F(HeapTest, ASavepointsLockGoesWithIt) {
 
 TEST_F(HeapTest, ASavepointRestoresVersions) {
   Tid root = committed("v1");
-  a_->sub_begin(2);
+  EXPECT_TRUE(a_->sub_begin(2).ok());
   update(*heap_a_, root, "v2", 0);
   insert("new", 1);
   a_->sub_abort(2);

@@ -126,7 +126,9 @@ TEST(IndexStress, EverySnapshotFindsEveryKeyOnce) {
           long value = std::stol(text.substr(text.find(':') + 1));
           bool indexed = random() % 4 == 0;
           bool savepoint = random() % 5 == 0;
-          if (savepoint) worker->sub_begin(2);
+          if (savepoint) {
+            EXPECT_TRUE(worker->sub_begin(2).ok());
+          }
           TestRow row(row_text(key, value + 1, random() % 400));
           auto done =
               heap.update({.tid = locked->tid, .row = row.image(), .command = command, .indexed_changed = indexed});

@@ -71,7 +71,7 @@ class Party {
     worker.abort();
     command = 0;
   }
-  void begin_sub() { worker->sub_begin(2); }
+  void begin_sub() { EXPECT_TRUE(worker->sub_begin(2).ok()); }
   void rollback_sub() { worker->sub_abort(2); }
   void release_sub() { worker->sub_commit(2); }
 

@@ -2,6 +2,7 @@
 #include "tests/unit/engine/heap/lock_fixture.hpp"
 
 #include "extension/engine/heap/lock_page.hpp"
+#include "tests/unit/engine/memory/no_memory.hpp"
 
 namespace engine_test {
 
@@ -17,6 +18,28 @@ TEST_F(LockTest, TwoTransactionsGetWhatPostgresqlsTableSays) {
       EXPECT_EQ(refused(result), conflict(first, second));
       end_all();
     }
+  }
+}
+
+// Where a block's locks lie is remembered; who cannot, whether he made the place or found it, has no lock.
+TEST_F(LockTest, WithoutMemoryThereIsNoSecondHolder) {
+  Tid tid = committed();
+  EXPECT_TRUE(a().gets(Want::kShare, tid));
+  for (Party* party : {&b(), &c()}) {
+    ASSERT_TRUE(party->worker->id_for_write().ok());
+    {
+      NoMemory none;
+      RowBuffer buffer;
+      auto done = party->heap.lock({.tid = tid, .command = 1, .mode = RowLock::kShare, .policy = WaitPolicy::kSkip},
+                                   buffer.bytes);
+      EXPECT_EQ(done.ok() ? Errc::kOk : done.error(), Errc::kNoMemory);
+    }
+    a().abort();
+    EXPECT_TRUE(d().gets(Want::kExclusive, tid));
+    d().abort();
+    EXPECT_TRUE(a().gets(Want::kShare, tid));
+    EXPECT_TRUE(party->gets(Want::kShare, tid));
+    party->abort();
   }
 }
 

@@ -130,7 +130,7 @@ TEST(HeapStress, TheSumStaysWhileMoneyMoves) {
           if (from == to) continue;
           auto one = add(heap, from, -7, 0, buffer);
           if (one && random() % 4 == 0) {
-            worker->sub_begin(2);
+            EXPECT_TRUE(worker->sub_begin(2).ok());
             auto wrong = add(heap, to, 1000000, 1, buffer);
             worker->sub_abort(2);
             if (!wrong) one = wrong.error();

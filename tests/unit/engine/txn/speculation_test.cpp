@@ -162,9 +162,9 @@ TEST_F(SpeculationTest, TurnsGoOnWithTheNextProcessOfTheSlot) {
 
 TEST_F(SpeculationTest, AnErrorEndsItWithItsLevel) {
   ASSERT_TRUE(a_->id_for_write().ok());
-  a_->sub_begin(2);
+  EXPECT_TRUE(a_->sub_begin(2).ok());
   Tid tid = insert_speculatively();
-  a_->sub_begin(3);
+  EXPECT_TRUE(a_->sub_begin(3).ok());
   ASSERT_TRUE(a_->id_for_write().ok());
   a_->sub_abort(3);  // an exception block within an index expression
   EXPECT_TRUE(open(tid));

@@ -24,7 +24,7 @@ class Spill : public ::testing::Test {
       const bool good = i % 3 != 0, kept = i % 2 != 0;
       TxnId sub;
       if (i % 7 == 0) {
-        writer->sub_begin(2);
+        EXPECT_TRUE(writer->sub_begin(2).ok());
         sub = *writer->id_for_write();
         kept ? writer->sub_commit(2) : writer->sub_abort(2);
       }

@@ -94,18 +94,18 @@ TEST_F(Stay, SavepointsOfALongTransactionKeepTheirFates) {
     std::vector<TxnId> released, undone;
     ASSERT_TRUE(old->id_for_write().ok());
     auto savepoint = [&](int level, bool keep) {
-      old->sub_begin(level);
+      EXPECT_TRUE(old->sub_begin(level).ok());
       auto id = old->id_for_write();
       ASSERT_TRUE(id.ok()) << coherence::errc_name(id.error());
       (keep ? released : undone).push_back(*id);
       keep ? old->sub_commit(level) : old->sub_abort(level);
     };
     for (int i = 0; i < 20; ++i) savepoint(2, i % 2);
-    old->sub_begin(2);
+    EXPECT_TRUE(old->sub_begin(2).ok());
     TxnId outer = *old->id_for_write();
-    old->sub_begin(3);
+    EXPECT_TRUE(old->sub_begin(3).ok());
     TxnId inner = *old->id_for_write();
-    old->sub_begin(4);
+    EXPECT_TRUE(old->sub_begin(4).ok());
     TxnId within = *old->id_for_write();
     old->sub_commit(4);  // `inner`'s now
     pass(500);
@@ -145,7 +145,7 @@ TEST_F(Stay, DeeperThanTheListStillRight) {
   constexpr int kDeep = int(TxnSessionSlot::kOpenMax) + 8;
   std::vector<TxnId> ids;
   for (int level = 2; level <= kDeep; ++level) {
-    old->sub_begin(level);
+    EXPECT_TRUE(old->sub_begin(level).ok());
     ids.push_back(*old->id_for_write());
   }
   Worker writer(engine_, 0);
@@ -167,10 +167,10 @@ TEST(StayCost, ANestIsClimbedOnce) {
   Engine engine({.cluster = {.nodes = 2}, .slots_max = 2048, .tickers = false});
   Worker reader(engine, 1), writer(engine, 0), vague(engine, 0), ticker(engine, 0);
   reader.snapshot();  // nothing is frozen
-  for (int level = 2; level <= kNest; ++level) writer->sub_begin(level);
+  for (int level = 2; level <= kNest; ++level) EXPECT_TRUE(writer->sub_begin(level).ok());
   ASSERT_TRUE(writer->id_for_write().ok());
   writer.commit();
-  for (int level = 2; level <= int(TxnSessionSlot::kOpenMax) + 8; ++level) vague->sub_begin(level);
+  for (int level = 2; level <= int(TxnSessionSlot::kOpenMax) + 8; ++level) EXPECT_TRUE(vague->sub_begin(level).ok());
   ASSERT_TRUE(vague->id_for_write().ok());
   for (int i = 0; i < kNest; ++i) {
     ASSERT_TRUE(writer->id_for_write().ok());
@@ -214,9 +214,9 @@ TEST_F(Stay, WhatStayedIsSettledWhenItsNodeComesBack) {
     {
       Worker old(engine_, 0);
       id = *old->id_for_write();
-      old->sub_begin(2);
+      EXPECT_TRUE(old->sub_begin(2).ok());
       sub = *old->id_for_write();
-      old->sub_begin(3);
+      EXPECT_TRUE(old->sub_begin(3).ok());
       undone = *old->id_for_write();
       pass(300);
       engine_.pause_ticker(0);
@@ -267,7 +267,7 @@ TEST_F(Stay, UnderLoadEveryFateIsWhatItsOwnerSaid) {
         announce(*top, good);
         const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5 + random() % 100);
         while (std::chrono::steady_clock::now() < until) {
-          old->sub_begin(2);
+          EXPECT_TRUE(old->sub_begin(2).ok());
           const bool kept = random() % 2;
           auto sub = old->id_for_write();
           ASSERT_TRUE(sub.ok()) << coherence::errc_name(sub.error());

@@ -1,5 +1,6 @@
 // Transactions: fates, snapshots, savepoints, waiting, recycling, the horizon.
 #include "tests/unit/engine/engine_fixture.hpp"
+#include "tests/unit/engine/memory/no_memory.hpp"
 
 namespace engine {
 
@@ -37,11 +38,44 @@ TEST(Txn, ReadOnlyTransactionsWriteNothing) {
   worker->abort();
 }
 
+TEST(Txn, WithoutMemoryNoSavepointBeginsAndNoIdIsTaken) {
+  Engine engine({.cluster = {.nodes = 1}});
+  Worker writer(engine, 0);
+  const uint64_t next = engine.shared(0).next.load();
+  {
+    NoMemory none;
+    EXPECT_EQ(writer->id_for_write().error(), Errc::kNoMemory);
+    EXPECT_EQ(writer->sub_begin(2).error(), Errc::kNoMemory);
+    writer->sub_abort(2);
+    EXPECT_FALSE(writer->current().wrote());
+  }
+  EXPECT_EQ(engine.shared(0).next.load(), next);
+  EXPECT_TRUE(writer->sub_begin(2).ok());
+  {
+    NoMemory none;
+    EXPECT_EQ(writer->id_for_write().error(), Errc::kNoMemory);
+  }
+  EXPECT_EQ(engine.shared(0).next.load(), next);
+  TxnId inner = *writer->id_for_write();
+  writer->sub_commit(2);
+  {
+    NoMemory none;
+    int level = 2;
+    Status begun = writer->sub_begin(level);
+    for (; begun && level < 1000; ++level) begun = writer->sub_begin(level);
+    EXPECT_EQ(begun.error(), Errc::kNoMemory);
+    writer->sub_abort(2);
+  }
+  EXPECT_TRUE(writer->current().is_mine(inner));
+  writer.commit();
+  EXPECT_TRUE(writer->fate(inner)->committed());
+}
+
 TEST(Txn, ARolledBackSavepointIsAbortedWithAllBelowItAndTheRestCommits) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), reader(engine, 1);
-  writer->sub_begin(2);
-  writer->sub_begin(3);
+  EXPECT_TRUE(writer->sub_begin(2).ok());
+  EXPECT_TRUE(writer->sub_begin(3).ok());
   TxnId inner = *writer->id_for_write();  // assigns ids to all three levels
   writer->sub_commit(3);
   TxnId middle = *writer->id_for_write();
@@ -53,7 +87,7 @@ TEST(Txn, ARolledBackSavepointIsAbortedWithAllBelowItAndTheRestCommits) {
   EXPECT_FALSE(writer->current().is_mine(middle));
   EXPECT_TRUE(reader->fate(inner)->aborted());
   EXPECT_TRUE(reader->fate(middle)->aborted());
-  writer->sub_begin(2);
+  EXPECT_TRUE(writer->sub_begin(2).ok());
   TxnId kept = *writer->id_for_write();
   writer->sub_commit(2);
   TxnId top = *writer->id_for_write();
@@ -70,7 +104,7 @@ TEST(Txn, ASavepointRolledBackWhileItsFateIsAskedForIsNotTakenForCommitted) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), reader(engine, 1);
   for (int round = 0; round < kRounds; ++round) {
-    for (int level = 2; level <= kLevels; ++level) writer->sub_begin(level);
+    for (int level = 2; level <= kLevels; ++level) EXPECT_TRUE(writer->sub_begin(level).ok());
     auto made = writer->id_for_write();
     ASSERT_TRUE(made.ok());
     std::atomic<bool> asking{false};
@@ -164,9 +198,9 @@ TEST(Txn, AWaiterForASavepointIsRungWhenItIsRolledBack) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), waiter(engine, 1);
   ASSERT_TRUE(writer->id_for_write().ok());
-  writer->sub_begin(2);
+  EXPECT_TRUE(writer->sub_begin(2).ok());
   TxnId outer = *writer->id_for_write();
-  writer->sub_begin(3);
+  EXPECT_TRUE(writer->sub_begin(3).ok());
   TxnId inner = *writer->id_for_write();
   writer->sub_commit(3);
   for (TxnId id : {outer, inner}) EXPECT_TRUE(*waiter->watch(id));
@@ -199,17 +233,17 @@ TEST(Txn, ASavepointHasANumberOfItsOwnWhileItMayBeRolledBackAlone) {
   Worker writer(engine, 0), other(engine, 0);
   writer->set_host_xid(4711);
   const TxnId top = *writer->id_for_write();
-  writer->sub_begin(2);
+  EXPECT_TRUE(writer->sub_begin(2).ok());
   writer->set_host_xid(4712, 2);
   const TxnId first = *writer->id_for_write();
   EXPECT_EQ(other->host_xid_of(first, top), 4712u);
   EXPECT_EQ(other->host_xid_of(top, top), 4711u);
   writer->sub_abort(2);
-  writer->sub_begin(2);
+  EXPECT_TRUE(writer->sub_begin(2).ok());
   const TxnId unnamed = *writer->id_for_write();
   EXPECT_EQ(other->host_xid_of(first, top), 4711u);
   EXPECT_EQ(other->host_xid_of(unnamed, top), 4711u);  // not its predecessor's
-  writer->sub_begin(3);
+  EXPECT_TRUE(writer->sub_begin(3).ok());
   writer->set_host_xid(4713, 3);
   const TxnId inner = *writer->id_for_write();
   EXPECT_EQ(other->host_xid_of(inner, top), 4713u);
@@ -278,7 +312,7 @@ TEST(Txn, TheStatusLogIsRecycledForEver) {
     const bool good = i % 3 != 0;
     ended.push_back({*id, good});
     if (i % 7 == 0) {
-      writer->sub_begin(2);
+      EXPECT_TRUE(writer->sub_begin(2).ok());
       TxnId sub = *writer->id_for_write();
       ended.push_back({sub, good && i % 2});
       i % 2 ? writer->sub_commit(2) : writer->sub_abort(2);
