@@ -313,6 +313,42 @@ class FullPool(Refusals):
         self.assertGreater(int(self.one.one("SELECT free_pool_pages FROM gcl_stat_space")), 3000)
 
 
+class NoMemory(Refusals):
+    """A server's process that gets no more memory: 53200 for the transaction, and the cluster goes on."""
+
+    # Each update ends a version of the same transaction, which is noted; PostgreSQL itself needs nothing for them.  By
+    # ctid, so that none looks at the versions before.
+    LOOP = """DO $$ DECLARE at tid := (SELECT ctid FROM t WHERE i = 1); BEGIN
+      FOR n IN 1..{n} LOOP UPDATE t SET v = v + 1 WHERE ctid = at RETURNING ctid INTO STRICT at; END LOOP; END $$"""
+
+    @staticmethod
+    def limit(pid, more):
+        """Address space: what the process has by now and so many bytes more."""
+        with open(f"/proc/{pid}/statm", encoding="ascii") as f:
+            now = int(f.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        subprocess.run(["prlimit", "--pid", str(pid), f"--as={now + more}"], check=True, **account())
+
+    def test_a_transaction_of_many_commands(self):
+        with Cluster(primaries=2, pool="256MB", cache="32MB") as cluster:
+            one, two = cluster.session(1), cluster.session(2)
+            one.run("CREATE TABLE t (i int, v int) USING gcl; INSERT INTO t VALUES (1, 0), (2, 0)")
+            one.run(self.LOOP.format(n=1000))
+            two.run("UPDATE t SET v = v")  # so that the next SELECT, too, comes from the pool
+            one.run("SELECT * FROM t")
+            self.limit(one.pid(), 256 << 10)
+            many = self.LOOP.format(n=1000000)
+            words = "this session has none for what its transaction keeps".capitalize()
+            self.assert_refused(one, "53200", words, many)
+            self.assertEqual(["1|1000", "2|0"], one.run("SELECT * FROM t ORDER BY i"))
+            one.run("BEGIN; UPDATE t SET v = v + 1 WHERE i = 2; SAVEPOINT s")
+            self.assert_refused(one, "53200", words, many)
+            one.run("ROLLBACK TO s; UPDATE t SET v = v + 10 WHERE i = 1; COMMIT")
+            for session in (one, two):
+                self.assertEqual(["1|1010", "2|1"], session.run("SELECT * FROM t ORDER BY i"))
+            two.run("UPDATE t SET v = v + 1")
+            self.assertEqual(["1|1011", "2|2"], one.run("SELECT * FROM t ORDER BY i"))
+
+
 class Rows(Refusals):
     """Tables and keys that are too wide."""
 
