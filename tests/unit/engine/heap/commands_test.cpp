@@ -48,8 +48,11 @@ TEST(OwnCommands, WhatIsNotedIsFoundAndWhatCouldNotBeIsAsBefore) {
         ASSERT_EQ(noted.error(), Errc::kNoMemory);
         ++refused;
       }
-      for (const auto& [at, known] : model)
-        if (at.first == place.first) ASSERT_EQ(own.at({{at.first}, at.second}), known);
+      for (const auto& [at, known] : model) {
+        if (at.first == place.first) {
+          ASSERT_EQ(own.at({{at.first}, at.second}), known);
+        }
+      }
       ASSERT_LE(own.runs(), 20 * lines);
     }
     EXPECT_GT(refused, 10);
