@@ -1,0 +1,221 @@
+// SELCC: the product's nodes, sessions and lines, with a frame directory as simple as can be, and eviction in the
+// background, a fiber for each memory node as the paper has a ring for each queue pair.
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "bench/paper/lru.hpp"
+#include "bench/paper/protocol.hpp"
+#include "bench/paper/seams.hpp"
+#include "coherence/line/features.hpp"
+#include "coherence/node.hpp"
+#include "coherence/session.hpp"
+
+namespace paper {
+namespace {
+
+constexpr uint32_t kServeMs = 100;
+constexpr int kVictimsMax = 8, kLooksMax = 256;
+constexpr uint64_t kAgainNs = 1'000, kIdleNs = 1'000'000'000;
+
+struct Member final : coherence::FrameDirectory {
+  Member(uint64_t pages, uint64_t frames, int memory) : lru(pages, frames), leaving(frames), memory_nodes(memory) {}
+  coherence::Line* find(coherence::PageId page) noexcept override {
+    const uint32_t frame = lru.find(page.number() * uint64_t(memory_nodes) + page.node().value);
+    return frame == Lru::kNone ? nullptr : &node->line(frame);
+  }
+
+  Lru lru;
+  std::vector<bool> leaving;  // frames somebody evicts
+  const int memory_nodes;
+  uint32_t wanted_bell = 0, free_bell = 0;
+  std::unique_ptr<coherence::Node> node;
+  std::vector<std::unique_ptr<coherence::Session>> sessions;  // of each thread, and one of all that is in the background
+};
+
+class Selcc final : public Protocol {
+ public:
+  Selcc(const Setup& setup, Network& network);
+  ~Selcc() override;
+  void start() override;
+  void access(int node, int thread, const Access& a) override;
+
+ private:
+  coherence::PageId id(uint64_t page) const {
+    const auto memory = uint64_t(network_.memory());
+    return coherence::PageId::at({uint8_t(page % memory)}, page / memory);
+  }
+  coherence::Line& line_of(Member& m, coherence::Session& s, uint64_t page);
+  void evict_for(Member& m, int memory_node);
+  int evict(Member& m, coherence::Session& s, int memory_node, int most);
+  void section(Member& m, coherence::Line& line, const Access& a);
+  uint64_t low() const { return setup_.frames / 16; }
+
+  const Setup& setup_;
+  Network& network_;
+  Truth truth_;
+  std::string home_ = "/dev/shm/gcl-paper-XXXXXX", path_;
+  std::unique_ptr<coherence::Pool> pool_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+[[noreturn]] void fail(const char* what) {
+  fprintf(stderr, "%s\n", what);
+  abort();
+}
+
+Selcc::Selcc(const Setup& setup, Network& network)
+    : setup_(setup), network_(network), truth_(setup.work.pages(), setup.work.gcl) {
+  if (mkdtemp(home_.data()) == nullptr) fail("no directory in /dev/shm");
+  path_ = home_ + "/pool";
+  seams.network = &network;
+  const uint64_t each = setup.work.pages() / uint64_t(network.memory()) + 1;
+  coherence::PoolSpec spec{.nodes_max = uint32_t(setup.work.nodes),
+                           .memory_nodes = uint32_t(network.memory()),
+                           .identity = "paper=1\n"};
+  spec.region_bytes[coherence::kRegionPages] = spec.further_pages_bytes = each * coherence::kPageSize;
+  coherence::Problem problem;
+  auto pool = coherence::Pool::create({.path = path_.c_str(), .identity = "paper=1\n"}, spec, &problem);
+  if (!pool) fail(problem.text);
+  pool_ = pool.take();
+  auto features = coherence::Features::parse(setup.off.empty() ? "all" : setup.off.c_str(), &problem);
+  if (!features) fail(problem.text);
+  const int threads = setup.work.threads;
+  for (int n = 0; n < setup.work.nodes; n++) {
+    members_.push_back(std::make_unique<Member>(setup.work.pages(), setup.frames, network.memory()));
+    Member& m = *members_.back();
+    auto node = coherence::Node::join(*pool_, {uint8_t(n)},
+                                      {.frames = uint32_t(setup.frames), .sessions_max = uint32_t(threads) + 1}, &problem);
+    if (!node) fail(problem.text);
+    m.node = node.take();
+    m.node->set_upcalls(&m, nullptr);
+    m.node->set_features(*features);
+    m.node->set_lease(setup.gamma);
+    for (int s = 0; s <= threads; s++)
+      m.sessions.push_back(std::make_unique<coherence::Session>(*m.node, coherence::SessionId{uint16_t(s)}, nullptr));
+    seams.crews.emplace_back(n);
+  }
+  for (auto& m : members_)
+    for (auto& other : members_)
+      if (m != other) m->node->share_mapping(*other->node);
+}
+
+Selcc::~Selcc() {
+  members_.clear();
+  seams = {};
+  forget_errands();
+  pool_.reset();
+  std::filesystem::remove_all(home_);
+}
+
+void Selcc::start() {
+  for (auto& member : members_) {
+    Member& m = *member;
+    const int n = m.node->id().value;
+    sim::scheduler()->spawn(n, [&m] {
+      while (m.sessions.back()->serve(kServeMs)) {
+      }
+    });
+    for (int k = 0; setup_.batched_eviction && k < network_.memory(); k++)
+      sim::scheduler()->spawn(n, [this, &m, k] { evict_for(m, k); });
+  }
+}
+
+// Frames come from the free list; where that runs low, the evictors are told.
+coherence::Line& Selcc::line_of(Member& m, coherence::Session& s, uint64_t page) {
+  for (;;) {
+    if (const uint32_t frame = m.lru.find(page); frame != Lru::kNone) return m.node->line(frame);
+    if (m.lru.free_frames() > 0) break;
+    if (setup_.batched_eviction) {
+      sim::scheduler()->park(&m.free_bell, m.free_bell, kAgainNs);
+    } else if (evict(m, s, -1, 1) == 0) {
+      pass(kAgainNs);
+    }
+  }
+  coherence::Line& line = m.node->line(m.lru.add(page));
+  s.assign(line, id(page));
+  if (setup_.batched_eviction && m.lru.free_frames() < low()) {
+    m.wanted_bell++;
+    sim::scheduler()->wake(&m.wanted_bell, network_.memory());
+  }
+  return line;
+}
+
+void Selcc::evict_for(Member& m, int memory_node) {
+  for (;;) {
+    const uint32_t seen = m.wanted_bell;
+    if (m.lru.free_frames() >= low())
+      sim::scheduler()->park(&m.wanted_bell, seen, kIdleNs);
+    else if (evict(m, *m.sessions.back(), memory_node, kVictimsMax) == 0)
+      pass(kAgainNs);
+  }
+}
+
+// The least recently used pages of one memory node (-1: of any), in one batch.
+int Selcc::evict(Member& m, coherence::Session& s, int memory_node, int most) {
+  coherence::Line* lines[kVictimsMax];
+  coherence::PageId pages[kVictimsMax];
+  uint32_t frames[kVictimsMax];
+  bool evicted[kVictimsMax] = {};
+  int count = 0, looks = 0;
+  for (uint32_t f = m.lru.last(); f != Lru::kNone && count < most && looks < kLooksMax; f = m.lru.before(f), looks++) {
+    const coherence::PageId page = id(m.lru.page(f));
+    if (m.leaving[f] || (memory_node >= 0 && page.node().value != memory_node)) continue;
+    m.leaving[f] = true;
+    frames[count] = f;
+    pages[count] = page;
+    lines[count++] = &m.node->line(f);
+  }
+  if (count == 0) return 0;
+  const int done = s.try_evict(lines, pages, evicted, count);
+  for (int i = 0; i < count; i++) {
+    m.leaving[frames[i]] = false;
+    if (!evicted[i]) continue;
+    m.lru.remove(frames[i]);
+    s.finish_evict(*lines[i]);
+    m.lru.give_back(frames[i]);
+  }
+  m.free_bell++;
+  sim::scheduler()->wake(&m.free_bell, done);
+  return done;
+}
+
+void Selcc::section(Member& m, coherence::Line& line, const Access& a) {
+  pass(setup_.costs.section_ns);
+  auto* const word = reinterpret_cast<uint64_t*>(m.node->frame(line) + a.line * 64);
+  if (!a.write) return truth_.read(a, *word);
+  *word = truth_.write(a, *word);
+  uint64_t mask[2] = {};
+  for (uint32_t i = 0; i < setup_.work.gcl / 64; i++)
+    if (i == a.line || !setup_.dirty_ranges) mask[i / 64] |= uint64_t{1} << i % 64;
+  line.note_change(mask, {}, 0);
+}
+
+void Selcc::access(int node, int thread, const Access& a) {
+  Member& m = *members_[size_t(node)];
+  coherence::Session& s = *m.sessions[size_t(thread)];
+  pass(setup_.costs.local_access_ns - setup_.costs.section_ns);
+  for (;;) {
+    coherence::Line& line = line_of(m, s, a.page);
+    const coherence::Status ok = a.write ? s.lock_exclusive(line, id(a.page)) : s.lock_shared(line, id(a.page));
+    if (!ok) {  // another page's by now
+      pass(setup_.costs.local_hand_over_ns);
+      continue;
+    }
+    m.lru.used(m.node->index_of(line));
+    section(m, line, a);
+    if (a.write)
+      s.unlock_exclusive(line);
+    else
+      s.unlock_shared(line);
+    return;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Protocol> make_selcc(const Setup& setup, Network& network) {
+  return std::make_unique<Selcc>(setup, network);
+}
+
+}  // namespace paper

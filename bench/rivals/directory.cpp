@@ -1,0 +1,316 @@
+// The RPC directory as in ScaleStore: who caches a page is known at its home, a memory node whose processor answers. One
+// request to the home, which records the newcomer at once (anticipatory chaining) and passes the request on to whoever has
+// the page; invalidations go in parallel; evictions are told in batches.  A request is a fiber that travels.
+//
+// R1. A writer is the owner from the moment its request is at the home; later requests are passed on to it, and wait there
+//     for its latch.  Waiting follows the order at the home, so nobody waits in a circle.
+// R2. Who invalidates never waits for somebody who is away to fetch: that one's share is gone, and what it may be bringing
+//     as a reader is spoiled; it asks again.
+// R3. A home refuses to forget a node that it has told others about: the frame stays until they have been there.
+//
+// GAM: the same, but all operations of a node pass one queue, and the home keeps a page's requests one after the other.
+#include <algorithm>
+#include <bit>
+
+#include "bench/paper/lru.hpp"
+#include "bench/paper/protocol.hpp"
+#include "bench/rivals/cached_page.hpp"
+
+namespace paper {
+namespace {
+
+constexpr int kVictimsMax = 100, kLooksMax = 256;
+constexpr uint64_t kAgainNs = 1'000, kIdleNs = 1'000'000'000;
+constexpr int kNobody = -1;
+
+struct Entry {
+  int owner = kNobody;     // has it modified, or will
+  int supplier = kNobody;  // shares it, and has what the home has not
+  uint64_t sharers = 0;
+  bool busy = false;  // GAM
+  uint32_t bell = 0;
+  std::vector<uint64_t> lines;
+  bool shares(int node) const { return sharers >> node & 1; }
+};
+
+struct CacheNode {
+  CacheNode(uint64_t pages, uint64_t frames, size_t lines, int number) : lru(pages, frames), frame(frames), crew(number) {
+    for (CachedPage& f : frame) f.lines.resize(lines);
+  }
+  CachedPage* find(uint64_t page) {
+    const uint32_t f = lru.find(page);
+    return f == Lru::kNone ? nullptr : &frame[f];
+  }
+  void remove(CachedPage& f) {
+    const auto index = uint32_t(&f - frame.data());
+    lru.remove(index);
+    lru.give_back(index);
+    f.page = CachedPage::kNoPage;
+    f.mode = Mode::kNone;
+  }
+  Lru lru;
+  std::vector<CachedPage> frame;
+  uint32_t wanted_bell = 0, free_bell = 0;
+  Queue queue;
+  Crew crew;
+};
+
+class Directory final : public Protocol {
+ public:
+  Directory(const Setup& setup, Network& network, bool gam)
+      : setup_(setup), network_(network), gam_(gam), truth_(setup.work.pages(), setup.work.gcl), entries_(setup.work.pages()) {
+    for (Entry& e : entries_) e.lines.resize(setup.work.gcl / 64);
+    for (int n = 0; n < setup.work.nodes; n++)
+      nodes_.push_back(std::make_unique<CacheNode>(setup.work.pages(), setup.frames, setup.work.gcl / 64, n));
+  }
+  void start() override {
+    for (int n = 0; n < setup_.work.nodes; n++)
+      for (int k = 0; k < network_.memory(); k++)
+        sim::scheduler()->spawn(n, [this, n, k] { evict_for(n, network_.compute() + k); });
+  }
+  void access(int node, int thread, const Access& a) override;
+
+ private:
+  CachedPage& frame_of(CacheNode& n, uint64_t page);
+  bool latch(CacheNode& n, CachedPage& f, const Access& a, int node);
+  void fetch(int node, CachedPage& f, bool write);
+  bool fetch_once(int node, CachedPage& f, bool write);
+  bool take_from(int owner, bool as_owner, CachedPage& to, bool write);
+  void invalidate(int node, uint64_t page);
+  void evict_for(int node, int home);
+  int evict(int node, int home);
+  void unlatch(CachedPage& f) { f.unlatch(setup_.costs.local_hand_over_ns); }
+  uint64_t message() const { return setup_.costs.message_bytes; }
+
+  const Setup& setup_;
+  Network& network_;
+  const bool gam_;
+  Truth truth_;
+  std::vector<Entry> entries_;
+  std::vector<std::unique_ptr<CacheNode>> nodes_;
+};
+
+CachedPage& Directory::frame_of(CacheNode& n, uint64_t page) {
+  for (;;) {
+    if (CachedPage* f = n.find(page)) return *f;
+    if (n.lru.free_frames() > 0) break;
+    sim::scheduler()->park(&n.free_bell, n.free_bell, kAgainNs);
+  }
+  CachedPage& f = n.frame[n.lru.add(page)];
+  f.page = page;
+  if (n.lru.free_frames() < setup_.frames / 16) {
+    n.wanted_bell++;
+    sim::scheduler()->wake(&n.wanted_bell, network_.memory());
+  }
+  return f;
+}
+
+// False: the frame is another page's by now, or was taken meanwhile; look again.
+bool Directory::latch(CacheNode& n, CachedPage& f, const Access& a, int node) {
+  const auto enough = [&] { return a.write ? f.mode == Mode::kModified : f.mode != Mode::kNone; };
+  const bool shared = !a.write && enough();
+  f.latch(!shared);
+  if (f.page == a.page && enough()) return true;
+  if (f.page == a.page && !shared) {
+    fetch(node, f, a.write);
+    n.lru.used(uint32_t(&f - n.frame.data()));
+    return true;
+  }
+  unlatch(f);
+  return false;
+}
+
+void Directory::access(int node, int, const Access& a) {
+  CacheNode& n = *nodes_[size_t(node)];
+  if (gam_) wait_until(n.queue.take(sim::scheduler()->now(), setup_.costs.serial_queue_ns));
+  pass(setup_.costs.local_access_ns - setup_.costs.section_ns);
+  CachedPage* f = &frame_of(n, a.page);
+  while (!latch(n, *f, a, node)) {
+    pass(setup_.costs.local_hand_over_ns);
+    f = &frame_of(n, a.page);
+  }
+  n.lru.used(uint32_t(f - n.frame.data()));
+  pass(setup_.costs.section_ns);
+  uint64_t& line = f->lines[a.line];
+  if (a.write)
+    line = truth_.write(a, line);
+  else
+    truth_.read(a, line);
+  unlatch(*f);
+}
+
+void Directory::fetch(int node, CachedPage& f, bool write) {
+  f.fetching = true;
+  while (!fetch_once(node, f, write)) {
+  }
+  f.fetching = false;
+  f.mode = write ? Mode::kModified : Mode::kShared;
+}
+
+bool Directory::fetch_once(int node, CachedPage& f, bool write) {
+  const uint64_t page = f.page;
+  const int home = network_.memory_node(page);
+  f.spoiled = false;
+  network_.travel(node, home, message());
+  network_.handle(home);
+  Entry& e = entries_[page];
+  while (gam_ && e.busy) sim::scheduler()->park(&e.bell, e.bell, kIdleNs);
+  e.busy = gam_;
+
+  // At the home: who has it now, and who has it from now on (R1).
+  const bool have = e.owner == kNobody && e.shares(node);
+  const bool owned = e.owner != kNobody;
+  const int source = owned ? e.owner : have && write ? node : e.supplier != kNobody ? e.supplier : home;
+  uint64_t victims = 0;
+  if (write) {
+    victims = owned ? 0 : e.sharers & ~(uint64_t{1} << node);
+    if (!owned && source != home) victims &= ~(uint64_t{1} << source);
+    e.owner = node;
+    e.supplier = kNobody;
+    e.sharers = 0;
+  } else {
+    if (owned) e.sharers = uint64_t{1} << source, e.supplier = source;
+    e.owner = kNobody;
+    e.sharers |= uint64_t{1} << node;
+  }
+  if (source == home) f.lines = e.lines;
+
+  int left = std::popcount(victims);
+  uint32_t bell = 0;
+  for (; victims; victims &= victims - 1) {
+    const int victim = std::countr_zero(victims);
+    nodes_[size_t(victim)]->crew.run([&, this, home, victim, node, page] {
+      network_.travel(home, victim, message());
+      network_.handle(victim);
+      invalidate(victim, page);
+      network_.travel(victim, node, message());
+      if (--left == 0) bell = 1, sim::scheduler()->wake(&bell, 1);
+    });
+  }
+  bool got = true;
+  if (source == home || source == node) {
+    network_.travel(home, node, source == home ? network_.gcl() : message());
+  } else {
+    network_.travel(home, source, message());
+    network_.handle(source);
+    got = take_from(source, owned, f, write);
+    network_.travel(source, node, got ? network_.gcl() : message());
+  }
+  while (left > 0) sim::scheduler()->park(&bell, 0, kIdleNs);
+  if (gam_)
+    nodes_[size_t(node)]->crew.run([this, node, home, &e] {
+      network_.travel(node, home, message());
+      network_.handle(home);
+      e.busy = false;
+      e.bell++;
+      sim::scheduler()->wake(&e.bell, 1);
+    });
+  return got && (write || !f.spoiled);
+}
+
+// The page leaves `owner`, or is copied there.  False: it is there no more; whoever took it is known at the home.
+bool Directory::take_from(int owner, bool as_owner, CachedPage& to, bool write) {
+  CacheNode& n = *nodes_[size_t(owner)];
+  const uint64_t page = to.page;
+  CachedPage* f = n.find(page);
+  if (as_owner && f) {
+    f->latch(true);
+    if (f->page != page || f->mode == Mode::kNone) {
+      unlatch(*f);
+      return false;
+    }
+    to.lines = f->lines;
+    if (write)
+      n.remove(*f);
+    else
+      f->mode = Mode::kShared;
+    unlatch(*f);
+    return true;
+  }
+  // A sharer: its latch is not waited for in turn (R2).
+  for (; f && f->latched() && !(f->fetching && f->mode == Mode::kShared); f = n.find(page))
+    pass(setup_.costs.local_hand_over_ns);
+  if (!f || f->mode == Mode::kNone) return false;
+  to.lines = f->lines;
+  if (!write) {
+    f->mode = Mode::kShared;
+  } else if (f->fetching) {
+    f->mode = Mode::kNone;
+  } else {
+    n.remove(*f);
+  }
+  return true;
+}
+
+void Directory::invalidate(int node, uint64_t page) {
+  CacheNode& n = *nodes_[size_t(node)];
+  CachedPage* f = n.find(page);
+  for (; f && f->latched() && !f->fetching; f = n.find(page)) pass(setup_.costs.local_hand_over_ns);
+  if (!f) return;
+  if (f->fetching) {
+    f->mode = Mode::kNone;
+    f->spoiled = true;
+  } else {
+    n.remove(*f);
+  }
+}
+
+void Directory::evict_for(int node, int home) {
+  CacheNode& n = *nodes_[size_t(node)];
+  for (;;) {
+    const uint32_t seen = n.wanted_bell;
+    if (n.lru.free_frames() >= setup_.frames / 16)
+      sim::scheduler()->park(&n.wanted_bell, seen, kIdleNs);
+    else if (evict(node, home) == 0)
+      pass(kAgainNs);
+  }
+}
+
+int Directory::evict(int node, int home) {
+  CacheNode& n = *nodes_[size_t(node)];
+  CachedPage* frames[kVictimsMax];
+  const auto most = int(std::min<uint64_t>(kVictimsMax, setup_.frames / 64 + 1));
+  int count = 0, looks = 0, done = 0;
+  uint64_t bytes = message();
+  for (uint32_t i = n.lru.last(); i != Lru::kNone && count < most && looks < kLooksMax; i = n.lru.before(i), looks++) {
+    CachedPage& f = n.frame[i];
+    if (!f.idle() || network_.memory_node(f.page) != home) continue;
+    f.latch_at_once();
+    frames[count++] = &f;
+    if (f.mode == Mode::kModified || entries_[f.page].supplier == node) bytes += network_.gcl();
+  }
+  if (count == 0) return 0;
+  network_.travel(node, home, bytes);
+  network_.handle(home);
+  bool forgotten[kVictimsMax];
+  for (int i = 0; i < count; i++) {  // R3
+    CachedPage& f = *frames[i];
+    Entry& e = entries_[f.page];
+    forgotten[i] = !e.busy && (e.owner == node || (e.owner == kNobody && e.shares(node)));
+    if (f.mode == Mode::kNone) forgotten[i] = true;
+    if (!forgotten[i] || f.mode == Mode::kNone) continue;
+    if (e.owner == node || e.supplier == node) e.lines = f.lines;
+    if (e.owner == node) e.owner = kNobody;
+    if (e.supplier == node) e.supplier = kNobody;
+    e.sharers &= ~(uint64_t{1} << node);
+  }
+  network_.travel(home, node, message());
+  for (int i = 0; i < count; i++) {
+    if (forgotten[i]) n.remove(*frames[i]), done++;
+    unlatch(*frames[i]);
+  }
+  n.free_bell++;
+  sim::scheduler()->wake(&n.free_bell, done);
+  return done;
+}
+
+}  // namespace
+
+std::unique_ptr<Protocol> make_directory(const Setup& setup, Network& network) {
+  return std::make_unique<Directory>(setup, network, false);
+}
+std::unique_ptr<Protocol> make_gam(const Setup& setup, Network& network) {
+  return std::make_unique<Directory>(setup, network, true);
+}
+
+}  // namespace paper
