@@ -66,7 +66,8 @@ class Meter {
     r.mops = n * 1000 / double(ended_ - began_);
     r.p50_us = latencies_.quantile_us(0.5);
     r.p99_us = latencies_.quantile_us(0.99);
-    r.round_trips = (double(after_.round_trips - before_.round_trips) + double(after_.messages - before_.messages) / 2) / n;
+    r.round_trips =
+        (double(after_.round_trips - before_.round_trips) + double(after_.messages - before_.messages) / 2) / n;
     r.messages = double(after_.messages - before_.messages) / n;
     r.bytes = double(after_.bytes - before_.bytes) / n;
     double sum = 0, squares = 0;

@@ -1,5 +1,5 @@
-// Cell: one measurement, from a cold cluster through its warm-up to its figures.  Deterministic: the same Setup is the same
-// Result, to the last digit.  One at a time in a process.
+// Cell: one measurement, from a cold cluster through its warm-up to its figures.  Deterministic: the same Setup is the
+// same Result, to the last digit.  One at a time in a process.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace paper {
 
 struct CellSpec {
-  std::string protocol = "selcc";  // sel, directory, gam
+  std::string protocol = "selcc";              // sel, directory, gam
   uint64_t warm_up = 1'000, measured = 1'000;  // operations of each thread, on average
   uint64_t timeline_ns = 0;                    // cumulative operations of two nodes, so often; 0: not
 };

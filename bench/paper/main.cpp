@@ -65,10 +65,11 @@ int main(int count, char** words) {
     fprintf(stderr, "the operations did not end\n");
     return 1;
   }
-  printf("{\"mops\":%.4f,\"p50_us\":%.2f,\"p99_us\":%.2f,\"round_trips\":%.3f,\"messages\":%.3f,\"bytes\":%.1f,"
-         "\"jain\":%.4f,\"slowest\":%.4f,\"hash\":\"%016llx\",\"by_node\":[",
-         r.mops, r.p50_us, r.p99_us, r.round_trips, r.messages, r.bytes, r.jain, r.slowest,
-         static_cast<unsigned long long>(r.hash));
+  printf(
+      "{\"mops\":%.4f,\"p50_us\":%.2f,\"p99_us\":%.2f,\"round_trips\":%.3f,\"messages\":%.3f,\"bytes\":%.1f,"
+      "\"jain\":%.4f,\"slowest\":%.4f,\"hash\":\"%016llx\",\"by_node\":[",
+      r.mops, r.p50_us, r.p99_us, r.round_trips, r.messages, r.bytes, r.jain, r.slowest,
+      static_cast<unsigned long long>(r.hash));
   for (size_t i = 0; i < r.by_node.size(); i++)
     printf("%s%llu", i ? "," : "", static_cast<unsigned long long>(r.by_node[i]));
   printf("],\"timeline\":[");

@@ -30,7 +30,8 @@ struct Member final : coherence::FrameDirectory {
   const int memory_nodes;
   uint32_t wanted_bell = 0, free_bell = 0;
   std::unique_ptr<coherence::Node> node;
-  std::vector<std::unique_ptr<coherence::Session>> sessions;  // of each thread, and one of all that is in the background
+  std::vector<std::unique_ptr<coherence::Session>>
+      sessions;  // of each thread, and one of all that is in the background
 };
 
 class Selcc final : public Protocol {
@@ -70,9 +71,8 @@ Selcc::Selcc(const Setup& setup, Network& network)
   path_ = home_ + "/pool";
   seams.network = &network;
   const uint64_t each = setup.work.pages() / uint64_t(network.memory()) + 1;
-  coherence::PoolSpec spec{.nodes_max = uint32_t(setup.work.nodes),
-                           .memory_nodes = uint32_t(network.memory()),
-                           .identity = "paper=1\n"};
+  coherence::PoolSpec spec{
+      .nodes_max = uint32_t(setup.work.nodes), .memory_nodes = uint32_t(network.memory()), .identity = "paper=1\n"};
   spec.region_bytes[coherence::kRegionPages] = spec.further_pages_bytes = each * coherence::kPageSize;
   coherence::Problem problem;
   auto pool = coherence::Pool::create({.path = path_.c_str(), .identity = "paper=1\n"}, spec, &problem);
@@ -84,8 +84,8 @@ Selcc::Selcc(const Setup& setup, Network& network)
   for (int n = 0; n < setup.work.nodes; n++) {
     members_.push_back(std::make_unique<Member>(setup.work.pages(), setup.frames, network.memory()));
     Member& m = *members_.back();
-    auto node = coherence::Node::join(*pool_, {uint8_t(n)},
-                                      {.frames = uint32_t(setup.frames), .sessions_max = uint32_t(threads) + 1}, &problem);
+    auto node = coherence::Node::join(
+        *pool_, {uint8_t(n)}, {.frames = uint32_t(setup.frames), .sessions_max = uint32_t(threads) + 1}, &problem);
     if (!node) fail(problem.text);
     m.node = node.take();
     m.node->set_upcalls(&m, nullptr);

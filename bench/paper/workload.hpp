@@ -16,14 +16,14 @@ struct Access {
 };
 
 struct WorkloadSpec {
-  int nodes = 8, threads = 8;     // threads of each node
+  int nodes = 8, threads = 8;  // threads of each node
   uint64_t pages_per_node = 6'000;
   uint32_t gcl = 2048;
-  int sharing = 100;              // percent of the pages that all nodes use
-  int reads = 95;                 // percent
-  int repeat = 0;                 // percent: the address of the access before, once more
-  double theta = 0;               // of Zipf; 0: uniform
-  bool single_writer = false;     // node 0 writes, all others read
+  int sharing = 100;           // percent of the pages that all nodes use
+  int reads = 95;              // percent
+  int repeat = 0;              // percent: the address of the access before, once more
+  double theta = 0;            // of Zipf; 0: uniform
+  bool single_writer = false;  // node 0 writes, all others read
   uint64_t seed = 1;
   uint64_t pages() const { return pages_per_node * uint64_t(nodes); }
 };

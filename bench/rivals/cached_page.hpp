@@ -18,6 +18,7 @@ class CachedPage {
   Mode mode = Mode::kNone;
   bool fetching = false;  // who has the latch is away to get the page
   bool spoiled = false;   // what is on its way here is outdated already
+  uint64_t turn = 0;      // of the fetch under way at the page's home; 0: not there yet
   std::vector<uint64_t> lines;
 
   bool latched() const { return exclusive_ || readers_ > 0; }

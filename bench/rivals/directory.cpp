@@ -1,11 +1,15 @@
-// The RPC directory as in ScaleStore: who caches a page is known at its home, a memory node whose processor answers. One
-// request to the home, which records the newcomer at once (anticipatory chaining) and passes the request on to whoever has
-// the page; invalidations go in parallel; evictions are told in batches.  A request is a fiber that travels.
+// The RPC directory as in ScaleStore: who caches a page is known at its home, a memory node whose processor answers.
+// One request to the home, which records the newcomer at once (anticipatory chaining) and passes the request on to
+// whoever has the page; invalidations go in parallel; evictions are told in batches.  A request is a fiber that
+// travels.
 //
-// R1. A writer is the owner from the moment its request is at the home; later requests are passed on to it, and wait there
+// R1. A writer is the owner from the moment its request is at the home; later requests are passed on to it, and wait
+// there
 //     for its latch.  Waiting follows the order at the home, so nobody waits in a circle.
-// R2. Who invalidates never waits for somebody who is away to fetch: that one's share is gone, and what it may be bringing
-//     as a reader is spoiled; it asks again.
+// R2. Who invalidates never waits for somebody who is away to fetch: that one's share is gone, and what it may be
+// bringing
+//     as a reader is spoiled; it asks again.  Who takes a page from a sharer waits for a writer there who was at the
+//     home before him, and not for one who came after.
 // R3. A home refuses to forget a node that it has told others about: the frame stays until they have been there.
 //
 // GAM: the same, but all operations of a node pass one queue, and the home keeps a page's requests one after the other.
@@ -27,6 +31,7 @@ struct Entry {
   int owner = kNobody;     // has it modified, or will
   int supplier = kNobody;  // shares it, and has what the home has not
   uint64_t sharers = 0;
+  uint64_t turn = 0;  // grows with each writer
   bool busy = false;  // GAM
   uint32_t bell = 0;
   std::vector<uint64_t> lines;
@@ -34,7 +39,8 @@ struct Entry {
 };
 
 struct CacheNode {
-  CacheNode(uint64_t pages, uint64_t frames, size_t lines, int number) : lru(pages, frames), frame(frames), crew(number) {
+  CacheNode(uint64_t pages, uint64_t frames, size_t lines, int number)
+      : lru(pages, frames), frame(frames), crew(number) {
     for (CachedPage& f : frame) f.lines.resize(lines);
   }
   CachedPage* find(uint64_t page) {
@@ -58,7 +64,11 @@ struct CacheNode {
 class Directory final : public Protocol {
  public:
   Directory(const Setup& setup, Network& network, bool gam)
-      : setup_(setup), network_(network), gam_(gam), truth_(setup.work.pages(), setup.work.gcl), entries_(setup.work.pages()) {
+      : setup_(setup),
+        network_(network),
+        gam_(gam),
+        truth_(setup.work.pages(), setup.work.gcl),
+        entries_(setup.work.pages()) {
     for (Entry& e : entries_) e.lines.resize(setup.work.gcl / 64);
     for (int n = 0; n < setup.work.nodes; n++)
       nodes_.push_back(std::make_unique<CacheNode>(setup.work.pages(), setup.frames, setup.work.gcl / 64, n));
@@ -144,6 +154,7 @@ void Directory::fetch(int node, CachedPage& f, bool write) {
   while (!fetch_once(node, f, write)) {
   }
   f.fetching = false;
+  f.turn = 0;
   f.mode = write ? Mode::kModified : Mode::kShared;
 }
 
@@ -151,6 +162,7 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
   const uint64_t page = f.page;
   const int home = network_.memory_node(page);
   f.spoiled = false;
+  f.turn = 0;
   network_.travel(node, home, message());
   network_.handle(home);
   Entry& e = entries_[page];
@@ -166,6 +178,7 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
     victims = owned ? 0 : e.sharers & ~(uint64_t{1} << node);
     if (!owned && source != home) victims &= ~(uint64_t{1} << source);
     e.owner = node;
+    e.turn++;
     e.supplier = kNobody;
     e.sharers = 0;
   } else {
@@ -173,6 +186,7 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
     e.owner = kNobody;
     e.sharers |= uint64_t{1} << node;
   }
+  f.turn = e.turn;
   if (source == home) f.lines = e.lines;
 
   int left = std::popcount(victims);
@@ -215,7 +229,7 @@ bool Directory::take_from(int owner, bool as_owner, CachedPage& to, bool write) 
   CachedPage* f = n.find(page);
   if (as_owner && f) {
     f->latch(true);
-    if (f->page != page || f->mode == Mode::kNone) {
+    if (f->page != page || f->mode == Mode::kNone || (!write && to.spoiled)) {
       unlatch(*f);
       return false;
     }
@@ -227,10 +241,10 @@ bool Directory::take_from(int owner, bool as_owner, CachedPage& to, bool write) 
     unlatch(*f);
     return true;
   }
-  // A sharer: its latch is not waited for in turn (R2).
-  for (; f && f->latched() && !(f->fetching && f->mode == Mode::kShared); f = n.find(page))
-    pass(setup_.costs.local_hand_over_ns);
-  if (!f || f->mode == Mode::kNone) return false;
+  // A sharer: who wants to be the owner after us is not waited for (R2), who was before us is.
+  const auto after_us = [&] { return f->fetching && f->mode == Mode::kShared && (f->turn == 0 || f->turn > to.turn); };
+  for (; f && f->latched() && !after_us(); f = n.find(page)) pass(setup_.costs.local_hand_over_ns);
+  if (!f || f->mode == Mode::kNone || (!write && to.spoiled)) return false;
   to.lines = f->lines;
   if (!write) {
     f->mode = Mode::kShared;

@@ -1,0 +1,72 @@
+// A few small cells: the same twice, every protocol coherent (protocol.hpp, Truth), and what must not get lost.
+#include <gtest/gtest.h>
+
+#include "bench/paper/cell.hpp"
+
+namespace paper {
+namespace {
+
+Setup small(int reads, int repeat) {
+  Setup setup;
+  setup.work.nodes = 4;
+  setup.work.threads = 4;
+  setup.work.pages_per_node = 600;
+  setup.work.reads = reads;
+  setup.work.repeat = repeat;
+  setup.frames = 128;
+  return setup;
+}
+
+Result run(const std::string& protocol, const Setup& setup, uint64_t measured = 200) {
+  const Result r = run_cell({.protocol = protocol, .warm_up = 200, .measured = measured}, setup);
+  EXPECT_TRUE(r.ended) << protocol;
+  return r;
+}
+
+// Small caches, hot pages, many writes: every section sees the last write, or the run aborts.
+TEST(PaperCells, AreTheSameTwiceAndCoherent) {
+  for (const char* protocol : {"selcc", "sel", "directory", "gam"}) {
+    Setup setup = small(50, 20);
+    setup.work.theta = 0.99;
+    const Result first = run(protocol, setup), second = run(protocol, setup);
+    EXPECT_EQ(first.hash, second.hash) << protocol;
+    EXPECT_EQ(first.mops, second.mops) << protocol;
+    setup.work.seed = 2;
+    EXPECT_NE(run(protocol, setup).hash, first.hash) << protocol;
+  }
+}
+
+TEST(PaperCells, SelIsAsFastAsThePapers) {
+  Setup setup = small(0, 50);
+  setup.work.nodes = setup.work.threads = 8;
+  EXPECT_NEAR(run("sel", setup).mops, 7.11 / 1.71, 0.25 * 7.11 / 1.71);
+}
+
+TEST(PaperCells, LocalityPaysOverSel) {
+  for (const int reads : {95, 50, 0}) {
+    const Setup setup = small(reads, 50);
+    EXPECT_GT(run("selcc", setup).mops, 1.2 * run("sel", setup).mops) << reads;
+  }
+}
+
+TEST(PaperCells, RemoteProcessorsConcernTheDirectoryOnly) {
+  Setup setup = small(95, 50);
+  setup.work.threads = 8;
+  const double one = run("directory", setup).mops, selcc = run("selcc", setup).mops;
+  setup.stranded = true;
+  EXPECT_LT(run("directory", setup).mops, 0.2 * one);
+  EXPECT_EQ(run("selcc", setup).mops, selcc);
+  EXPECT_GT(selcc, one);
+}
+
+TEST(PaperCells, GammaBoundsWhatANodeMayKeep) {
+  Setup setup = small(0, 0);
+  setup.work.theta = 10;
+  setup.gamma = 256;
+  EXPECT_GE(run("selcc", setup, 8'000).slowest, 0.8);
+  setup.gamma = ~0u;
+  EXPECT_LT(run("selcc", setup, 8'000).slowest, 0.5);
+}
+
+}  // namespace
+}  // namespace paper
