@@ -38,7 +38,7 @@ def cells():
     for name, gamma in {"0": 0, "256": 256, "inf": -1}.items():
         figures["15a"][name,] = f"protocol=selcc gamma={gamma} theta=10 reads=0 pages=1000 warm_up=500 measured=2000"
     for name, off in {"neither": "-stand-back,-matching", "spin-waiting": "-matching", "both": "all"}.items():
-        figures["15b"][name,] = f"protocol=selcc off={off} theta=10 single_writer=1 pages=1000 warm_up=500 measured=2000 timeline_ns=200000"
+        figures["15b"][name,] = f"protocol=selcc off={off} theta=10 single_writer=1 pages=1000 warm_up=500 measured=20000 timeline_ns=200000"
     for reads in [100] + READS:
         steps = {
             "none": "off=-forwarding batched_eviction=0 dirty_ranges=0",
