@@ -38,6 +38,21 @@ TEST(PaperCells, AreTheSameTwiceAndCoherent) {
   }
 }
 
+// Many nodes on few pages, readers among writers: where chains of owners and upgrades meet.
+TEST(PaperCells, AreCoherentWhereOwnersAndSharersMeet) {
+  for (const char* protocol : {"selcc", "directory", "gam"})
+    for (uint64_t seed = 1; seed <= 3; seed++)
+      for (const int reads : {95, 70}) {
+        Cluster setup = small(reads, 0);
+        setup.work.nodes = setup.work.threads = 8;
+        setup.work.pages_per_node = 100;
+        setup.work.theta = 0.99;
+        setup.work.seed = seed;
+        setup.frames = 200;
+        run(protocol, setup);
+      }
+}
+
 TEST(PaperCells, SelIsAsFastAsThePapers) {
   Cluster setup = small(0, 50);
   setup.work.nodes = setup.work.threads = 8;
