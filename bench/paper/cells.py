@@ -36,7 +36,7 @@ def cells():
     for gcl in [512, 1024, 2048, 4096, 8192]:
         figures["13sizes"][gcl,] = f"protocol=selcc gcl={gcl} {LOCAL} reads=0"
     for name, gamma in {"0": 0, "256": 256, "inf": -1}.items():
-        figures["15a"][name,] = f"protocol=selcc gamma={gamma} theta=10 reads=0 pages=1000 warm_up=500 measured=2000"
+        figures["15a"][name,] = f"protocol=selcc gamma={gamma} theta=10 reads=0 pages=1000 warm_up=1000 measured=10000"
     for name, off in {"neither": "-stand-back,-matching", "spin-waiting": "-matching", "both": "all"}.items():
         figures["15b"][name,] = f"protocol=selcc off={off} theta=10 single_writer=1 pages=1000 warm_up=500 measured=20000 timeline_ns=200000"
     for reads in [100] + READS:
