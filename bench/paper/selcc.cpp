@@ -15,7 +15,8 @@ namespace paper {
 namespace {
 
 constexpr uint32_t kServeMs = 100;
-constexpr int kVictimsMax = 8, kLooksMax = 256;
+constexpr int kVictimsMax = 4, kLooksMax = 256;
+constexpr int kEvictors = 4;  // of each memory node: batches in flight
 constexpr uint64_t kAgainNs = 1'000, kIdleNs = 1'000'000'000;
 
 struct Member final : coherence::FrameDirectory {
@@ -27,6 +28,7 @@ struct Member final : coherence::FrameDirectory {
 
   Lru lru;
   std::vector<bool> leaving;  // frames somebody evicts
+  uint64_t leaving_count = 0;
   const int memory_nodes;
   uint32_t wanted_bell = 0, free_bell = 0;
   std::unique_ptr<coherence::Node> node;
@@ -116,8 +118,8 @@ void Selcc::start() {
       while (m.sessions.back()->serve(kServeMs)) {
       }
     });
-    for (int k = 0; setup_.batched_eviction && k < network_.memory(); k++)
-      sim::scheduler()->spawn(n, [this, &m, k] { evict_for(m, k); });
+    for (int k = 0; setup_.batched_eviction && k < kEvictors * network_.memory(); k++)
+      sim::scheduler()->spawn(n, [this, &m, k] { evict_for(m, k % network_.memory()); });
   }
 }
 
@@ -136,7 +138,7 @@ coherence::Line& Selcc::line_of(Member& m, coherence::Session& s, uint64_t page)
   s.assign(line, id(page));
   if (setup_.batched_eviction && m.lru.free_frames() < low()) {
     m.wanted_bell++;
-    sim::scheduler()->wake(&m.wanted_bell, network_.memory());
+    sim::scheduler()->wake(&m.wanted_bell, kEvictors * network_.memory());
   }
   return line;
 }
@@ -144,7 +146,8 @@ coherence::Line& Selcc::line_of(Member& m, coherence::Session& s, uint64_t page)
 void Selcc::evict_for(Member& m, int memory_node) {
   for (;;) {
     const uint32_t seen = m.wanted_bell;
-    if (m.lru.free_frames() >= low())
+    const uint64_t coming = m.lru.free_frames() + m.leaving_count;
+    if (coming >= low())
       sim::scheduler()->park(&m.wanted_bell, seen, kIdleNs);
     else if (evict(m, *m.sessions.back(), memory_node, kVictimsMax) == 0)
       pass(kAgainNs);
@@ -162,6 +165,7 @@ int Selcc::evict(Member& m, coherence::Session& s, int memory_node, int most) {
     const coherence::PageId page = id(m.lru.page(f));
     if (m.leaving[f] || (memory_node >= 0 && page.node().value != memory_node)) continue;
     m.leaving[f] = true;
+    m.leaving_count++;
     frames[count] = f;
     pages[count] = page;
     lines[count++] = &m.node->line(f);
@@ -170,6 +174,7 @@ int Selcc::evict(Member& m, coherence::Session& s, int memory_node, int most) {
   const int done = s.try_evict(lines, pages, evicted, count);
   for (int i = 0; i < count; i++) {
     m.leaving[frames[i]] = false;
+    m.leaving_count--;
     if (!evicted[i]) continue;
     m.lru.remove(frames[i]);
     s.finish_evict(*lines[i]);
