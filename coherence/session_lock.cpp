@@ -75,7 +75,10 @@ Status Session::lock_slow(Line& line, PageId page, Want want, Intent intent, Loo
             intent = Intent::kRead;
             break;
           }
-          if (outcome == Outcome::kCopied) *how = Look::kCopied;
+          if (outcome == Outcome::kCopied) {
+            VERIFY(how != nullptr);  // who did not ask for a copy gets none
+            *how = Look::kCopied;
+          }
           if (own && !exclusive) downgrade(line);
           return {};
         }
