@@ -113,7 +113,8 @@ class Node {
   friend class Session;
   explicit Node(Pool& pool) : pool_(pool) {}
   Status withdraw(bool* last, Problem*);
-  PeerArena* peer(NodeId) noexcept;  // maps a peer's arena on first use; null if it is not in the pool
+  Result<PeerArena*> peer(NodeId) noexcept;  // maps it on first use; kNotFound: not in the pool; kNoMemory: no room
+  bool reach_peers() noexcept;               // I18: maps those that joined meanwhile; false: one cannot be mapped
 
   Pool& pool_;
   NodeId id_;
@@ -137,6 +138,7 @@ class Node {
   LogHorizon* horizon_ = nullptr;
   std::atomic<PeerArena*> peers_[kNodesMax] = {};
   std::atomic<uint32_t> peers_spin_ = 0;
+  std::atomic<uint64_t> reached_view_ = 0;  // of the node table: whom it names is mapped
 };
 
 }  // namespace coherence

@@ -46,7 +46,8 @@ class Session {
   Session(const Session&) = delete;
 
   // --- latches -------------------------------------------------------------------------------------------------------
-  // kHeld: a peer's transaction holds the page.  Never from try_.
+  // kHeld: a peer's transaction holds the page.  kNoMemory: this process has no room to map a peer's arena (I18).
+  // Neither from try_.
   Status lock_shared(Line& line, PageId page, Intent intent = Intent::kRead) {
     if (hit_shared(line)) return line.page() == page ? Status() : wrong_page_shared(line);
     return lock_slow(line, page, Want::kShared, intent);
@@ -196,6 +197,7 @@ class Session {
   void start(Line& line, RequestSlot& slot, Event::Kind fetch) noexcept;
   Actions step_line(Line& line, const Event& event) noexcept;  // REQUIRES: the line's spinlock
   void run(Line& line, Actions actions, uint16_t slot) noexcept;
+  PeerArena* peer(NodeId node) noexcept;
   uint64_t post(Line& line, const Actions& actions) noexcept;
   void send(uint16_t slot, const Actions& actions) noexcept;
   void fill_slot(Line& line, const Actions& actions) noexcept;

@@ -105,6 +105,15 @@ void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
   if (actions.latch == LatchEnd::kRelease) end_latch(line, LatchEnd::kRelease, line.state_.memo);
 }
 
+// Null: it is not in the pool any more.  Whoever gets here has reached everybody (I18), unless somebody has joined
+// since: a message that can be neither sent nor answered then would be waited for without end.
+PeerArena* Session::peer(NodeId node) noexcept {
+  const auto mapped = node_.peer(node);
+  if (mapped) return *mapped;
+  if (mapped.error() == Errc::kNoMemory) node_.fence("a process has no room to map a peer that has just joined");
+  return nullptr;
+}
+
 // Runs one batch to its end; returns the old word.  (A transport with asynchronous completion would return here and
 // come back with kBatchDone; shm is done when post() returns.)
 uint64_t Session::post(Line& line, const Actions& actions) noexcept {
@@ -205,17 +214,17 @@ void Session::send(uint16_t slot, const Actions& actions) noexcept {
   const RequestSlot& asks = node_.session_slots_[slot / kSlotsPerSession].slot[slot % kSlotsPerSession];
   const PageId page{asks.page.load(std::memory_order_relaxed)};  // the first reply may end it
   for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first())) {
-    PeerArena* peer = node_.peer(left.first());
+    PeerArena* there = peer(left.first());
     counters_.add(sent_counter(actions.send));
     node_.hot_->count(page, PageMessage::kRequestSent, node_.fence_);
-    if (!peer) continue;  // not in the pool any more: collect() counts it as gone
-    ArenaHeader& there = peer->header();
-    Inbox& inbox = there.inbox[node_.id_.value];
+    if (!there) continue;  // not in the pool any more: collect() counts it as gone
+    ArenaHeader& arena = there->header();
+    Inbox& inbox = arena.inbox[node_.id_.value];
     // Publishes the slot; pairs with the exchanges of drain_inbox().  The order of the three is its order backwards.
     inbox.bits[slot / 64].fetch_or(uint64_t{1} << slot % 64, std::memory_order_seq_cst);
     inbox.words_set.fetch_or(uint64_t{1} << slot / 64, std::memory_order_seq_cst);
-    there.inbox_peers.fetch_or(NodeSet::of(node_.id_).bits, std::memory_order_seq_cst);
-    ring(there);
+    arena.inbox_peers.fetch_or(NodeSet::of(node_.id_).bits, std::memory_order_seq_cst);
+    ring(arena);
   }
 }
 
@@ -294,17 +303,13 @@ void Session::answer(Line& line, const Actions& actions) noexcept {
 }
 
 void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t held_by) noexcept {
-  NodeId to{request.from};
-  PeerArena* peer = node_.peer(to);
-  if (!peer) {
-    if (node_.info(to).state == NodeInfo::State::kLive) node_.fence("a peer's arena cannot be mapped");
-    return;
-  }
-  RequestSlot* s = peer->slot(request.slot);
+  PeerArena* there = peer(NodeId{request.from});
+  if (!there) return;
+  RequestSlot* s = there->slot(request.slot);
   VERIFY(s);
   if (carries_page(kind)) {
     node_.hot_->count(PageId{s->page.load(std::memory_order_relaxed)}, PageMessage::kPageSent, node_.fence_);
-    std::byte* frame = peer->frame(s->line.load(std::memory_order_relaxed));
+    std::byte* frame = there->frame(s->line.load(std::memory_order_relaxed));
     VERIFY(frame);
     racy_copy(frame, page, kPageSize);
   }
@@ -313,7 +318,7 @@ void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte*
   s->reply[node_.id_.value].store(word.raw, std::memory_order_release);  // pairs with collect()
   s->bell.fetch_add(1, std::memory_order_seq_cst);
   if (s->sleeping.load(std::memory_order_seq_cst)) futex_wake(s->bell, 1);  // pairs with await()
-  if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(peer->header());
+  if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(there->header());
 }
 
 // Takes what a peer's slot asks of us; from then on it stays as it is until we reply.  False: nothing (any more), or
@@ -336,8 +341,8 @@ bool Session::take_request(RequestSlot& s, NodeId from, uint16_t slot, PeerReque
 }
 
 void Session::receive(NodeId from, uint16_t slot) noexcept {
-  PeerArena* peer = node_.peer(from);
-  RequestSlot* s = peer ? peer->slot(slot) : nullptr;
+  PeerArena* there = peer(from);
+  RequestSlot* s = there ? there->slot(slot) : nullptr;
   if (!s) return;
   PageId page;
   PeerRequest request;
@@ -378,6 +383,7 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
 }
 
 void Session::serve_parked(Line& line, bool worker) noexcept {
+  if (!worker && !node_.reach_peers()) return leave_to_worker(line, true);
   for (int i = 0; i < kServeRoundsMax; i++) {
     Actions actions;
     {

@@ -52,6 +52,7 @@ Status Session::lock_slow(Line& line, PageId page, Want want, Intent intent, Loo
   for (;;) {
     if (line.page() != page) return Errc::kRestart;
     if (node_.fenced()) return Errc::kFenced;
+    if (!node_.reach_peers()) return Errc::kNoMemory;
     if (line.stand_back_until_.load(std::memory_order_relaxed) != 0) GCL_TRY(stand_back(line));
     switch (try_enter(line, exclusive, true)) {
       case Entry::kEntered:

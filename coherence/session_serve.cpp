@@ -59,7 +59,7 @@ bool Session::drain_inbox() noexcept {
 
 // Answering may free latches, which comes here again.
 void Session::help() noexcept {
-  if (helping_ || !node_.directory_) return;
+  if (helping_ || !node_.directory_ || !node_.reach_peers()) return;
   helping_ = true;
   drain_inbox();
   helping_ = false;

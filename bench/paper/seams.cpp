@@ -178,15 +178,16 @@ using coherence::Line;
 using coherence::NodeId;
 using coherence::Session;
 
-coherence::PeerArena* real_peer(coherence::Node*, NodeId) noexcept asm("__real__ZN9coherence4Node4peerENS_6NodeIdE");
-coherence::PeerArena* met_peer(coherence::Node*, NodeId) noexcept asm("__wrap__ZN9coherence4Node4peerENS_6NodeIdE");
+using Peer = coherence::Result<coherence::PeerArena*>;
+Peer real_peer(coherence::Node*, NodeId) noexcept asm("__real__ZN9coherence4Node4peerENS_6NodeIdE");
+Peer met_peer(coherence::Node*, NodeId) noexcept asm("__wrap__ZN9coherence4Node4peerENS_6NodeIdE");
 void real_receive(Session*, NodeId, uint16_t) noexcept asm("__real__ZN9coherence7Session7receiveENS_6NodeIdEt");
 void met_receive(Session*, NodeId, uint16_t) noexcept asm("__wrap__ZN9coherence7Session7receiveENS_6NodeIdEt");
 void real_serve(Session*, Line&, bool) noexcept asm("__real__ZN9coherence7Session12serve_parkedERNS_4LineEb");
 void met_serve(Session*, Line&, bool) noexcept asm("__wrap__ZN9coherence7Session12serve_parkedERNS_4LineEb");
 // NOLINTEND
 
-coherence::PeerArena* met_peer(coherence::Node* node, NodeId to) noexcept {
+Peer met_peer(coherence::Node* node, NodeId to) noexcept {
   if (paper::in_fiber()) {
     if (paper::errand().receives)
       paper::errand().receives = false;

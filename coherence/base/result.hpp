@@ -26,7 +26,7 @@ enum class Errc : uint8_t {
   kRestart,       // something moved under an optimistic read; run the operation again from its start
   kNoSpace,       // the pool, a page or a ring has no room
   kNoIds,         // no id is free: too many transactions of this node have run for too long
-  kNoMemory,      // the process has no memory for what the caller's transaction needs; nothing was changed
+  kNoMemory,      // the process has no memory or descriptor for what the caller needs; nothing was changed
   kTooLarge,      // the value cannot fit any page
   kNotFound,      // no such page, file, key or node
   kExists,        // already there

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "coherence/base/os.hpp"
 
@@ -35,7 +37,9 @@ void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, 
   snprintf(out, bytes, "%s.node%d.%llu", pool.path(), node.value, static_cast<unsigned long long>(incarnation));
 }
 
-PeerArena* PeerArena::map(const Pool& pool, NodeId node, uint64_t incarnation) {
+PeerArena* PeerArena::map(const Pool& pool, NodeId node, uint64_t incarnation) noexcept {
+  std::unique_ptr<PeerArena> arena(new (std::nothrow) PeerArena);
+  if (!arena) return nullptr;
   char path[600];
   arena_path(pool, node, incarnation, path, sizeof path);
   int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -46,16 +50,13 @@ PeerArena* PeerArena::map(const Pool& pool, NodeId node, uint64_t incarnation) {
     base = mmap(nullptr, size_t(s.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   if (base == MAP_FAILED) return nullptr;
-  auto* arena = new PeerArena;
   arena->base_ = static_cast<std::byte*>(base);
   arena->bytes_ = uint64_t(s.st_size);
   arena->header_ = static_cast<ArenaHeader*>(base);
   arena->incarnation_ = incarnation;
-  if (arena->header_->magic == kArenaMagic && arena->header_->incarnation == incarnation &&
-      arena->header_->layout.bytes <= arena->bytes_)
-    return arena;
-  delete arena;
-  return nullptr;
+  const bool right = arena->header_->magic == kArenaMagic && arena->header_->incarnation == incarnation &&
+                     arena->header_->layout.bytes <= arena->bytes_;
+  return right ? arena.release() : nullptr;
 }
 
 PeerArena* PeerArena::alias(ArenaHeader& mapped) {

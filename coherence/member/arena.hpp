@@ -47,7 +47,8 @@ void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, 
 // A peer's arena, mapped here.
 class PeerArena {
  public:
-  static PeerArena* map(const Pool& pool, NodeId node, uint64_t incarnation);  // null if it cannot be had
+  // Null: it left, or there is no memory or no descriptor for it.
+  static PeerArena* map(const Pool& pool, NodeId node, uint64_t incarnation) noexcept;
   static PeerArena* alias(ArenaHeader& mapped);  // of a node in this process, which outlives it
   ~PeerArena();
   PeerArena(const PeerArena&) = delete;

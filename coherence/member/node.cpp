@@ -107,6 +107,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   entry.incarnation.store(incarnation, std::memory_order_relaxed);
   entry.joined_view.store(table.view.fetch_add(1) + 1, std::memory_order_relaxed);
   entry.state.store(Membership::kLive, std::memory_order_release);  // pairs with died() and peer()
+  table.view.fetch_add(1, std::memory_order_release);               // who looked before we were live looks again
   return node;
 }
 
@@ -141,22 +142,37 @@ NodeSet Node::live() const noexcept {
   return set;
 }
 
-PeerArena* Node::peer(NodeId n) noexcept {
-  if (n.value >= pool_.nodes_max()) return nullptr;
+Result<PeerArena*> Node::peer(NodeId n) noexcept {
+  if (n.value >= pool_.nodes_max()) return Errc::kNotFound;
   const NodeEntry& e = pool_.table().node[n.value];
-  Membership state = e.state.load(std::memory_order_acquire);
-  if (state != Membership::kLive && state != Membership::kLeaving) return nullptr;
-  uint64_t incarnation = e.incarnation.load(std::memory_order_relaxed);
-  PeerArena* known = peers_[n.value].load(std::memory_order_acquire);  // pairs with the store below
-  if (known && known->incarnation() == incarnation) return known;
-  SpinGuard guard(peers_spin_);  // other threads of this process; a process of PostgreSQL has one
-  known = peers_[n.value].load(std::memory_order_relaxed);
-  if (known && known->incarnation() == incarnation) return known;
-  PeerArena* fresh = PeerArena::map(pool_, n, incarnation);
-  if (!fresh) return nullptr;
-  fresh->retired = known;
-  peers_[n.value].store(fresh, std::memory_order_release);
-  return fresh;
+  for (uint64_t tried = 0;;) {
+    Membership state = e.state.load(std::memory_order_acquire);
+    if (state != Membership::kLive && state != Membership::kLeaving) return Errc::kNotFound;
+    uint64_t incarnation = e.incarnation.load(std::memory_order_relaxed);
+    PeerArena* known = peers_[n.value].load(std::memory_order_acquire);  // pairs with the store below
+    if (known && known->incarnation() == incarnation) return known;
+    if (incarnation == tried) return Errc::kNoMemory;  // still there, so its file is, too
+    tried = incarnation;
+    SpinGuard guard(peers_spin_);  // other threads of this process; a process of PostgreSQL has one
+    known = peers_[n.value].load(std::memory_order_relaxed);
+    if (known && known->incarnation() == incarnation) return known;
+    if (PeerArena* fresh = PeerArena::map(pool_, n, incarnation)) {
+      fresh->retired = known;
+      peers_[n.value].store(fresh, std::memory_order_release);
+    }
+  }
+}
+
+bool Node::reach_peers() noexcept {
+  const uint64_t view = pool_.table().view.load(std::memory_order_acquire);  // pairs with join()
+  if (reached_view_.load(std::memory_order_relaxed) == view) return true;
+  for (uint32_t n = 0; n < pool_.nodes_max(); n++) {
+    NodeId node{uint8_t(n)};
+    if (node == id_) continue;
+    if (auto mapped = peer(node); !mapped && mapped.error() == Errc::kNoMemory) return false;
+  }
+  reached_view_.store(view, std::memory_order_relaxed);
+  return true;
 }
 
 void Node::share_mapping(Node& peer) {

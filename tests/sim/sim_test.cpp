@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
         Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kLongSleeps, Checker::kFence},
         Proof{Mutation::kForwardFirst, Checker::kProduct}, Proof{Mutation::kTransientBits, Checker::kProduct},
         Proof{Mutation::kDoubleAdd, Checker::kProduct}, Proof{Mutation::kLogIgnored, Checker::kLog},
-        Proof{Mutation::kNoTurnLimit, Checker::kFairness, 400}, Proof{Mutation::kNoAging, Checker::kFairness, 400}),
+        Proof{Mutation::kNoTurnLimit, Checker::kFairness, 400}, Proof{Mutation::kNoAging, Checker::kFairness, 8000}),
     [](const auto& info) {
       std::string name = std::string(mutation_name(info.param.mutation)) + "_by_" + checker_name(info.param.checker);
       for (char& c : name)

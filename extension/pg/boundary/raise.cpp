@@ -44,11 +44,12 @@ void raise(Errc outcome, Relation rel) {
               errhint("End the transactions that have been open for longest; pg_stat_activity.xact_start names them."));
       break;
     case Errc::kNoMemory:
-      ereport(
-          ERROR, errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"),
-          errdetail("This session has none for what its transaction keeps of its changes and locks (relation \"%s\").",
-                    name),
-          errhint("COMMIT after fewer changes, or let the server's processes have more memory."));
+      ereport(ERROR, errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"),
+              errdetail(
+                  "This session has none for what its transaction keeps of its changes and locks, or for reaching the "
+                  "other primaries (relation \"%s\").",
+                  name),
+              errhint("COMMIT after fewer changes, or let the server's processes have more memory and open files."));
       break;
     case Errc::kTooLarge:
       ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("row or key is too big for \"%s\"", name),

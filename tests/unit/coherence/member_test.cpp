@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <chrono>
@@ -191,6 +192,59 @@ TEST_F(Members, AChildThatOutlivesItsParentsObjectKeepsTheNodeAlive) {
   int status;
   waitpid(child, &status, 0);
   EXPECT_TRUE(gcl_test::eventually(fenced));
+}
+
+// I18: a process that cannot map a peer is refused its page, and leaves what it is asked to those who can.
+TEST_F(Members, AProcessThatCannotReachAPeerIsRefusedAndTakesNoRequests) {
+  struct Late : Interrupts {
+    bool pending() noexcept override { return std::chrono::steady_clock::now() > end; }
+    std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + 60s;
+  } late;
+  TestNode n0(*pool, NodeId{0}, 16), n1(*pool, NodeId{1}, 16);  // not sharing a mapping
+  const PageId fetched = page(3), asked_for = page(4);
+  struct Told {
+    std::atomic<int> stage, hits;
+  };
+  auto* told = new (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Told{};
+  {
+    Session s0(*n0.node, SessionId{0}, &late), s1(*n1.node, SessionId{0}, &late);
+    Line& l1 = n1.line(s1, fetched);  // nobody need be asked for it
+    Line& l0 = n0.line(s0, asked_for);
+    Line& m0 = n0.line(s0, fetched);
+    const pid_t child = fork();
+    if (child == 0) {
+      const rlimit none{0, 0};
+      if (setrlimit(RLIMIT_NOFILE, &none) != 0) _exit(1);
+      Session s(*n0.node, SessionId{1}, &late);
+      const Status refused = s.lock_shared(m0, fetched);
+      if (refused || refused.error() != Errc::kNoMemory) _exit(2);
+      told->stage = 1;
+      while (told->stage == 1 && !late.pending())
+        if (s.try_lock_exclusive(l0, asked_for)) {
+          told->hits++;
+          s.unlock_exclusive(l0);
+        }
+      _exit(0);
+    }
+    n0.start();
+    n1.start();
+    ASSERT_TRUE(gcl_test::eventually([&] { return told->stage == 1 || late.pending(); }));
+    ASSERT_TRUE(s1.lock_exclusive(l1, fetched).ok());
+    s1.unlock_exclusive(l1);
+    Line& k1 = n1.line(s1, asked_for);
+    for (int i = 0; i < 200 || told->hits < 1000; i++) {
+      ASSERT_TRUE(s0.lock_exclusive(l0, asked_for).ok()) << i;
+      s0.unlock_exclusive(l0);
+      ASSERT_TRUE(s1.lock_exclusive(k1, asked_for).ok()) << i;
+      s1.unlock_exclusive(k1);
+    }
+    told->stage = 2;
+    int status;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
+    EXPECT_FALSE(n0.node->fenced()) << n0.node->fence_reason();
+  }
+  n0.stop(), n1.stop();
 }
 
 // Processes on one pool: increments lose nothing, and every node leaves in order.
