@@ -185,6 +185,7 @@ class BufferPool final : public coherence::FrameDirectory {
   Status copy_with(Session&, PageId, Intent, const Copy&);
   template <class Copy>
   Status copy_held(Session&, PageId, const Copy&);
+  Result<coherence::Line*> line_of(Session&, PageId);
   Result<coherence::Line*> bring_line(Session&, PageId);
   Result<uint32_t> take_frame(Session&);
   Result<PageId> allocate_on(Session&, MemoryNodeId, uint32_t count, PageUse);
