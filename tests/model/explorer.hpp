@@ -83,6 +83,7 @@ class Explorer {
   void write_page(State& s, int n);
   void execute(State s, int n);
   void complete(State s, int n);
+  void take(State& s, int from, int n, uint8_t message);
   void request(State s, int from, int n);
   void reply(State s, int from, int n);
   void again(const State& s0, int from, int n);

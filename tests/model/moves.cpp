@@ -232,19 +232,23 @@ void Explorer::complete(State s, int n) {
   emit(s, fair(n, kComplete), "the batch completes");
 }
 
-void Explorer::request(State s, int from, int n) {
+void Explorer::take(State& s, int from, int n, uint8_t message) {
   NodeM& x = s.node[n];
-  const uint8_t arrived = s.request[from][n];
-  auto kind = kind_of(arrived);
-  if (s.reply[n][from].kind) return;  // only where a mutation lost count
-  s.request[from][n] = 0;
-  bool latched = x.op == LineOp::kIdle && x.memo != Memo::kInvalid && x.latch == kFree;
+  const bool latched = x.op == LineOp::kIdle && x.memo != Memo::kInvalid && x.latch == kFree;
   if (latched) x.latch = kOperation;
   event(s, n,
         {.kind = Event::Kind::kPeer,
          .latched = latched,
          .may_leave = !x.unflushed,
-         .request = {kPosition[from], kind, priority_of(arrived)}});
+         .request = {kPosition[from], kind_of(message), priority_of(message)}});
+}
+
+void Explorer::request(State s, int from, int n) {
+  const uint8_t arrived = s.request[from][n];
+  auto kind = kind_of(arrived);
+  if (s.reply[n][from].kind) return;  // only where a mutation lost count
+  s.request[from][n] = 0;
+  take(s, from, n, arrived);
   if (may_come_again(s, from, n)) {
     State twice = s;
     twice.request_again[from][n] = arrived;
@@ -284,16 +288,7 @@ void Explorer::again(const State& s0, int from, int n) {
   if (const uint8_t message = s0.request_again[from][n]) {
     State s = s0;
     s.request_again[from][n] = 0;
-    if (v.old_request_acted) {
-      NodeM& x = s.node[n];
-      bool latched = x.op == LineOp::kIdle && x.memo != Memo::kInvalid && x.latch == kFree;
-      if (latched) x.latch = kOperation;
-      event(s, n,
-            {.kind = Event::Kind::kPeer,
-             .latched = latched,
-             .may_leave = !x.unflushed,
-             .request = {kPosition[from], kind_of(message), priority_of(message)}});
-    }
+    if (v.old_request_acted) take(s, from, n, message);
     emit(s, kEnvironment, "a request arrives again");
   }
   if (const uint8_t message = s0.reply_again[from][n]) {
