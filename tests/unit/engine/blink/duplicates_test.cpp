@@ -71,7 +71,7 @@ class Duplicates : public ::testing::Test {
 
 // In the order of the table, and in none; with other keys on both sides.
 TEST_F(Duplicates, CostTheNextOneNothing) {
-  constexpr uint64_t kMany = 100000, kSome = 2000;
+  constexpr uint64_t kMany = gcl_test::by_one_thread(100000), kSome = 2000;
   for (const bool in_order : {true, false}) {
     tree_.emplace(*Tree::open(pool(), *session_, *Tree::create(pool(), *session_)));
     insert(*session_, {6, "left"}, 2 * kMany);
@@ -111,7 +111,7 @@ TEST_F(Duplicates, CostTheNextOneNothing) {
 
 // All of them die, VACUUM takes them out, and their pages serve the next ones.
 TEST_F(Duplicates, GoAllAtOnceAndTheirPagesComeBack) {
-  constexpr uint64_t kMany = 60000;
+  constexpr uint64_t kMany = gcl_test::by_one_thread(60000);
   gcl_test::Crowd crowd;
   class All final : public TidPredicate {
    public:

@@ -5,6 +5,7 @@
 
 #include "extension/engine/blink/build.hpp"
 #include "extension/engine/blink/split.hpp"
+#include "tests/support/longer.hpp"
 #include "tests/unit/engine/blink/tree_fixture.hpp"
 
 namespace engine::blink {
@@ -144,7 +145,7 @@ TEST_F(BlinkTree, LongKeysUpToTheLimitAndNotBeyond) {
 TEST_F(BlinkTree, RangesInBothDirectionsAgreeWithASet) {
   std::mt19937 random(5);
   for (uint64_t i = 0; i < 6000; ++i) insert(random_key(random, 300, 8), tid_of(i));
-  for (int round = 0; round < 600; ++round) {
+  for (int round = 0; round < gcl_test::by_one_thread(600); ++round) {
     const TestKey low = random_key(random, 310, 8), high = random_key(random, 310, 8);
     Search search[2] = {{&low, random() % 2 == 0}, {&high, random() % 2 == 0}};
     Range range;

@@ -183,7 +183,8 @@ class CommandHistory {
 
 TEST(CommandHistory, EverySnapshotSeesWhatWasThereAtItsCommand) {
   int far = 0, near = 0;
-  for (int round = 0; round < 24 * gcl_test::longer() && !::testing::Test::HasFatalFailure(); ++round) {
+  for (int round = 0; round < gcl_test::by_one_thread(24 * gcl_test::longer()) && !::testing::Test::HasFatalFailure();
+       ++round) {
     SCOPED_TRACE(round);
     Engine engine({.cluster = {.nodes = 2}});
     RelationId relation;

@@ -2,6 +2,7 @@
 #include <map>
 #include <random>
 
+#include "tests/support/longer.hpp"
 #include "tests/unit/engine/heap/lock_fixture.hpp"
 
 namespace engine_test {
@@ -132,7 +133,7 @@ class Model {
 }  // namespace
 
 TEST(LockModel, RandomTransactionsGetExactlyWhatTheModelSays) {
-  for (unsigned seed = 1; seed <= 5; ++seed) {
+  for (unsigned seed = 1; seed <= gcl_test::by_one_thread(5u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Model model(seed);
     for (int i = 0; i < 8000 && !::testing::Test::HasFailure(); ++i) {

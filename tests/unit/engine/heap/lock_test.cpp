@@ -2,6 +2,7 @@
 #include "tests/unit/engine/heap/lock_fixture.hpp"
 
 #include "extension/engine/heap/lock_page.hpp"
+#include "tests/support/longer.hpp"
 #include "tests/unit/engine/memory/no_memory.hpp"
 
 namespace engine_test {
@@ -299,7 +300,7 @@ TEST_F(LockTest, PlacesOfEndedLocksAreUsedAgain) {
   };
   round(0);
   auto before = engine_.cluster().pool(0).free_pages(a().worker.session());
-  for (int i = 1; i < 3000; ++i) round(i);
+  for (int i = 1; i < gcl_test::by_one_thread(3000); ++i) round(i);
   auto after = engine_.cluster().pool(0).free_pages(a().worker.session());
   EXPECT_EQ(*before, *after);
 }
