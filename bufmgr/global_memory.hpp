@@ -28,7 +28,8 @@
 // it,
 //     and fences the pool: every call of every node says kFenced from then on.
 //
-// Errors of locks and copies: kFenced; kNotFound, the pool has no such line.  Nothing here waits but for peers, and a
+// Errors of locks and copies: kFenced; kNotFound, the pool has no such line; kNoMemory, the process has none, or no
+// descriptor, to reach a node that has joined: free some, and call again.  Nothing here waits but for peers, and a
 // peer that is gone is noticed (U3).
 #pragma once
 
