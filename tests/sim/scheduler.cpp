@@ -169,15 +169,14 @@ void Scheduler::park(const void* word, uint32_t expected, uint64_t ns) {
 
 int Scheduler::wake(const void* word, int count) {
   yield();
-  int woken = 0;
-  for (; woken < count; ++woken) {
-    Fiber* first = nullptr;
-    for (auto& fiber : fibers_)
-      if (fiber->state == State::kWaiting && fiber->word == word && (!first || fiber->parked < first->parked))
-        first = fiber.get();
-    if (!first) break;
-    first->word = nullptr;
-    wait_until(*first, now_ + delay(pace_.wake_ns_max), false);
+  std::vector<Fiber*> waiting;
+  for (auto& fiber : fibers_)
+    if (fiber->state == State::kWaiting && fiber->word == word) waiting.push_back(fiber.get());
+  std::sort(waiting.begin(), waiting.end(), [](const Fiber* a, const Fiber* b) { return a->parked < b->parked; });
+  const int woken = std::min(count, int(waiting.size()));
+  for (int i = 0; i < woken; ++i) {
+    waiting[size_t(i)]->word = nullptr;
+    wait_until(*waiting[size_t(i)], now_ + delay(pace_.wake_ns_max), false);
   }
   return woken;
 }
