@@ -76,6 +76,19 @@ TEST(PaperCells, RemoteProcessorsConcernTheDirectoryOnly) {
   EXPECT_GT(selcc, one);
 }
 
+// One write to pages that seven others share, again and again: two attempts and a round of messages, not seven.
+TEST(PaperCells, RequestsOfOneMomentFlySideBySide) {
+  Cluster setup = small(0, 0);
+  setup.work.nodes = 8;
+  setup.work.threads = 1;
+  setup.work.pages_per_node = 100;
+  setup.work.single_writer = true;
+  setup.frames = 1'000;
+  const Result r = run_cell({.warm_up = 2'000, .measured = 4'000}, setup);
+  const double us = 8 * 4'000 / r.mops;
+  EXPECT_LT(us / double(r.by_node[0]), 100);
+}
+
 TEST(PaperCells, GammaBoundsWhatANodeMayKeep) {
   Cluster setup = small(0, 0);
   setup.work.theta = 10;

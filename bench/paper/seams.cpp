@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kLooksAtOnce = 64;  // at the clock, without waiting: then somebody spins
 constexpr uint64_t kSpinNs = 200;
+constexpr uint64_t kSameMomentNs = 100;  // to wake the worker of each peer takes a little
 
 // What a fiber is about to do.
 struct Errand {
@@ -40,7 +41,7 @@ Errand& errand() {
 // Several of the same moment fly side by side.
 void fly(int from, int to) {
   Network& network = *seams.network;
-  const bool along = errand().arrived == sim::scheduler()->now();
+  const bool along = sim::scheduler()->now() - errand().arrived < kSameMomentNs;
   if (along)
     network.travel_along(from, to, network.costs().message_bytes);
   else
