@@ -39,6 +39,7 @@ bool set(const std::string& name, const std::string& value, CellSpec* cell, Setu
       {"off", [&] { setup->off = value; }},
       {"batched_eviction", [&] { setup->batched_eviction = number != 0; }},
       {"dirty_ranges", [&] { setup->dirty_ranges = number != 0; }},
+      {"counters", [&] { setup->counters = number != 0; }},
       {"gamma", [&] { setup->gamma = number < 0 ? ~0u : uint32_t(number); }},
   };
   if (name.rfind("cost.", 0) == 0) return paper::set_cost(&setup->costs, name.substr(5), number, value[0] == '*');

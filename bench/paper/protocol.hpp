@@ -22,6 +22,7 @@ struct Setup {
   std::string off;  // parts of SELCC that are switched off, as Features::parse() reads them
   bool batched_eviction = true, dirty_ranges = true;
   uint32_t gamma = 256;
+  bool counters = false;  // SELCC's, of each node, are printed when the run is over
 };
 
 class Protocol {

@@ -51,6 +51,7 @@ class Selcc final : public Protocol {
   coherence::Line& line_of(Member& m, coherence::Session& s, uint64_t page);
   void evict_for(Member& m, int memory_node);
   int evict(Member& m, coherence::Session& s, int memory_node, int most);
+  void print_counters(const Member& m) const;
   void section(Member& m, coherence::Line& line, const Access& a);
   uint64_t low() const { return setup_.frames / 16; }
 
@@ -65,6 +66,19 @@ class Selcc final : public Protocol {
 [[noreturn]] void fail(const char* what) {
   fprintf(stderr, "%s\n", what);
   abort();
+}
+
+// From the start, the warm-up included.
+void Selcc::print_counters(const Member& m) const {
+  if (!setup_.counters) return;
+  for (int c = 0; c < coherence::kCounters; c++) {
+    uint64_t all = 0;
+    for (uint32_t s = 0; s < m.node->sessions_max(); s++)
+      all += m.node->counters({uint16_t(s)}).get(coherence::Counter(c));
+    if (all > 0)
+      fprintf(stderr, "node %u %s %llu\n", m.node->id().value, counter_name(coherence::Counter(c)),
+              (unsigned long long)all);
+  }
 }
 
 Selcc::Selcc(const Setup& setup, Network& network)
@@ -103,6 +117,7 @@ Selcc::Selcc(const Setup& setup, Network& network)
 }
 
 Selcc::~Selcc() {
+  for (auto& m : members_) print_counters(*m);
   members_.clear();
   seams = {};
   forget_errands();
