@@ -70,7 +70,8 @@ std::unique_ptr<Protocol> make(const std::string& name, const Setup& setup, Netw
   if (name == "selcc") return make_selcc(setup, network);
   if (name == "sel") return make_sel(setup, network);
   if (name == "directory") return make_directory(setup, network);
-  if (name == "gam") return make_gam(setup, network);
+  if (name == "gam") return make_gam(setup, network, false);
+  if (name == "gam-tso") return make_gam(setup, network, true);
   return nullptr;
 }
 

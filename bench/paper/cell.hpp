@@ -10,7 +10,7 @@
 namespace paper {
 
 struct CellSpec {
-  std::string protocol = "selcc";              // sel, directory, gam
+  std::string protocol = "selcc";              // sel, directory, gam, gam-tso
   uint64_t warm_up = 1'000, measured = 1'000;  // operations of each thread, on average
   uint64_t timeline_ns = 0;                    // cumulative operations of two nodes, so often; 0: not
 };

@@ -5,8 +5,10 @@ RIVALS = {
     "SELCC": "protocol=selcc",
     "SEL": "protocol=sel",
     "directory, 1 core": "protocol=directory",
-    "GAM": "protocol=gam",
+    "GAM (SEQ)": "protocol=gam",
+    "GAM (TSO)": "protocol=gam-tso",
 }
+REMOTE = {"directory": "directory", "gam": "GAM (SEQ)", "gam-tso": "GAM (TSO)"}
 RUN = "warm_up=400 measured=200"
 LOCAL = "repeat=50"
 SKEWED = "theta=0.99"
@@ -29,7 +31,8 @@ def cells():
                 figures["14"][reads, rival, threads] = f"{protocol} {SKEWED} threads={threads} reads={reads}"
         figures["16"][reads, "SELCC"] = f"protocol=selcc {LOCAL} reads={reads}"
         for name, cores in {"none": "stranded=1", "1 core": "remote_cores=1", "8 cores": "remote_cores=8"}.items():
-            figures["16"][reads, "directory, " + name] = f"protocol=directory {cores} {LOCAL} reads={reads}"
+            for rival, called in REMOTE.items():
+                figures["16"][reads, f"{called}, {name}"] = f"protocol={rival} {cores} {LOCAL} reads={reads}"
         for rival in ["SELCC", "SEL", "directory, 1 core"]:
             for name, change in variations():
                 figures["constants"][name, reads, rival] = f"{RIVALS[rival]} {LOCAL} {change} reads={reads}"
@@ -39,6 +42,8 @@ def cells():
         figures["15a"][name,] = f"protocol=selcc gamma={gamma} theta=10 reads=0 pages=1000 warm_up=1000 measured=10000"
     for name, off in {"neither": "-stand-back,-matching", "spin-waiting": "-matching", "both": "all"}.items():
         figures["15b"][name,] = f"protocol=selcc off={off} theta=10 single_writer=1 pages=1000 warm_up=500 measured=20000 timeline_ns=200000"
+    for name, change in {"gamma 16": "gamma=16", "gamma 16, one thread a node": "gamma=16 threads=1"}.items():
+        figures["15b"][name,] = f"protocol=selcc {change} theta=10 single_writer=1 pages=1000 warm_up=500 measured=20000"
     for reads in [100] + READS:
         steps = {
             "none": "off=-forwarding batched_eviction=0 dirty_ranges=0",

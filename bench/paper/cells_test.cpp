@@ -27,7 +27,7 @@ Result run(const std::string& protocol, const Cluster& setup, uint64_t measured 
 
 // Small caches, hot pages, many writes: every section sees the last write, or the run aborts.
 TEST(PaperCells, AreTheSameTwiceAndCoherent) {
-  for (const char* protocol : {"selcc", "sel", "directory", "gam"}) {
+  for (const char* protocol : {"selcc", "sel", "directory", "gam", "gam-tso"}) {
     Cluster setup = small(50, 20);
     setup.work.theta = 0.99;
     const Result first = run(protocol, setup), second = run(protocol, setup);
@@ -40,7 +40,7 @@ TEST(PaperCells, AreTheSameTwiceAndCoherent) {
 
 // Many nodes on few pages, readers among writers: where chains of owners and upgrades meet.
 TEST(PaperCells, AreCoherentWhereOwnersAndSharersMeet) {
-  for (const char* protocol : {"selcc", "directory", "gam"})
+  for (const char* protocol : {"selcc", "directory", "gam", "gam-tso"})
     for (uint64_t seed = 1; seed <= 3; seed++)
       for (const int reads : {95, 70}) {
         Cluster setup = small(reads, 0);
@@ -74,6 +74,16 @@ TEST(PaperCells, RemoteProcessorsConcernTheDirectoryOnly) {
   EXPECT_LT(run("directory", setup).mops, 0.2 * one);
   EXPECT_EQ(run("selcc", setup).mops, selcc);
   EXPECT_GT(selcc, one);
+}
+
+// Who stores waits for nobody, and who only reads sees no difference.
+TEST(PaperCells, TotalStoreOrderTakesTheWaitFromStores) {
+  Cluster setup = small(0, 0);
+  setup.remote_cores = 8;
+  setup.work.threads = 1;
+  EXPECT_GT(run("gam-tso", setup).mops, 1.5 * run("gam", setup).mops);
+  setup.work.reads = 100;
+  EXPECT_EQ(run("gam-tso", setup).mops, run("gam", setup).mops);
 }
 
 // One write to pages that seven others share, again and again: two attempts and a round of messages, not seven.

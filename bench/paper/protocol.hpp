@@ -60,6 +60,6 @@ std::unique_ptr<Protocol> make_selcc(const Setup&, Network&);
 // bench/rivals
 std::unique_ptr<Protocol> make_sel(const Setup&, Network&);
 std::unique_ptr<Protocol> make_directory(const Setup&, Network&);
-std::unique_ptr<Protocol> make_gam(const Setup&, Network&);
+std::unique_ptr<Protocol> make_gam(const Setup&, Network&, bool tso);
 
 }  // namespace paper

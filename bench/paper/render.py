@@ -5,8 +5,10 @@ import plot
 READS = cells.READS
 NAMES = {95: "95 % reads", 50: "50 % reads", 0: "writes", 100: "reads only"}
 # SELCC over each, at 64 threads: 95, 50, 0 % reads.
-PAPER_13 = {"SEL": (1.85, 1.26, 1.71), "directory, 1 core": (4.35, 4.64, 1.68), "GAM": (2.84, 4.29, 1.40)}
-PAPER_14 = {"SEL": (3.09, None, None), "directory, 1 core": (2.25, 3.42, 1.25), "GAM": (2.03, 3.60, 12.6)}
+PAPER_13 = {"SEL": (1.85, 1.26, 1.71), "directory, 1 core": (4.35, 4.64, 1.68), "GAM (SEQ)": (2.84, 4.29, 1.40),
+            "GAM (TSO)": (5.57, 6.31, 1.67)}
+PAPER_14 = {"SEL": (3.09, None, None), "directory, 1 core": (2.25, 3.42, 1.25), "GAM (SEQ)": (2.03, 3.60, 12.6),
+            "GAM (TSO)": (4.74, 5.85, 2.09)}
 PAPER_SIZES = {512: 8.82, 1024: 7.70, 2048: 7.11, 4096: 5.81, 8192: 4.30}
 PAPER_18 = {"forwarding": (None, None, 17, 40), "batched eviction": (6, 6, 10, 17), "dirty ranges": (None, None, 12, 11)}
 
@@ -74,7 +76,7 @@ def fairness(f):
                     [("mops", 3), ("slowest", 3), ("jain", 4), ("p99_us", 1)]])
     text = table(["one page, writes, 8 x 8 threads", "Mop/s", "slowest over fastest node", "Jain", "p99 us"], rows)
     rows = []
-    for name in ["neither", "spin-waiting", "both"]:
+    for name in ["neither", "spin-waiting", "both", "gamma 16", "gamma 16, one thread a node"]:
         ops = f.get("15b", name, what="by_node")
         if ops:
             rows.append([name, ops[0], sum(ops[1:]) // (len(ops) - 1), number(ops[0] * (len(ops) - 1) / max(1, sum(ops[1:])), 3)])
@@ -83,7 +85,7 @@ def fairness(f):
 
 def remote(f):
     rows = []
-    for name in ["directory, none", "directory, 1 core", "directory, 8 cores"]:
+    for name in [f"{rival}, {cores}" for rival in cells.REMOTE.values() for cores in ["none", "1 core", "8 cores"]]:
         rows.append([name] + [f"{number(f.get('16', r, name))} ({number(f.ratio('16', (r, 'SELCC'), (r, name)))})" for r in READS])
     rows.append(["SELCC"] + [number(f.get("16", r, "SELCC")) for r in READS])
     return table(["Mop/s (SELCC over it)"] + [NAMES[r] for r in READS], rows)

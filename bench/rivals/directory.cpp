@@ -13,12 +13,14 @@
 // R3. A home refuses to forget a node that it has told others about: the frame stays until they have been there.
 //
 // GAM: the same, but all operations of a node pass one queue, and the home keeps a page's requests one after the other.
+// SEQ waits for each operation; TSO has a store buffer for each thread (store_buffer.hpp).
 #include <algorithm>
 #include <bit>
 
 #include "bench/paper/lru.hpp"
 #include "bench/paper/protocol.hpp"
 #include "bench/rivals/cached_page.hpp"
+#include "bench/rivals/store_buffer.hpp"
 
 namespace paper {
 namespace {
@@ -61,17 +63,24 @@ struct CacheNode {
   Crew crew;
 };
 
+enum class Kind : uint8_t { kScaleStore, kGamSeq, kGamTso };
+
 class Directory final : public Protocol {
  public:
-  Directory(const Setup& setup, Network& network, bool gam)
+  Directory(const Setup& setup, Network& network, Kind kind)
       : setup_(setup),
         network_(network),
-        gam_(gam),
+        gam_(kind != Kind::kScaleStore),
         truth_(setup.work.pages(), setup.work.gcl),
         entries_(setup.work.pages()) {
     for (Entry& e : entries_) e.lines.resize(setup.work.gcl / 64);
     for (int n = 0; n < setup.work.nodes; n++)
       nodes_.push_back(std::make_unique<CacheNode>(setup.work.pages(), setup.frames, setup.work.gcl / 64, n));
+    for (int i = 0; kind == Kind::kGamTso && i < setup.work.nodes * setup.work.threads; i++) {
+      const int n = i / setup.work.threads;
+      buffers_.push_back(std::make_unique<StoreBuffer>(
+          n, [this, n](const Access& a) { unlatch(reach(n, a)); }, [this, n](const Access& a) { perform(n, a); }));
+    }
   }
   void start() override {
     for (int n = 0; n < setup_.work.nodes; n++)
@@ -81,6 +90,8 @@ class Directory final : public Protocol {
   void access(int node, int thread, const Access& a) override;
 
  private:
+  void perform(int node, const Access& a);
+  CachedPage& reach(int node, const Access& a);
   CachedPage& frame_of(CacheNode& n, uint64_t page);
   bool latch(CacheNode& n, CachedPage& f, const Access& a, int node);
   void fetch(int node, CachedPage& f, bool write);
@@ -98,6 +109,7 @@ class Directory final : public Protocol {
   Truth truth_;
   std::vector<Entry> entries_;
   std::vector<std::unique_ptr<CacheNode>> nodes_;
+  std::vector<std::unique_ptr<StoreBuffer>> buffers_;  // TSO: of each thread
 };
 
 CachedPage& Directory::frame_of(CacheNode& n, uint64_t page) {
@@ -130,23 +142,37 @@ bool Directory::latch(CacheNode& n, CachedPage& f, const Access& a, int node) {
   return false;
 }
 
-void Directory::access(int node, int, const Access& a) {
-  CacheNode& n = *nodes_[size_t(node)];
-  if (gam_) wait_until(n.queue.take(sim::scheduler()->now(), setup_.costs.serial_queue_ns));
+void Directory::access(int node, int thread, const Access& a) {
+  if (gam_) wait_until(nodes_[size_t(node)]->queue.take(sim::scheduler()->now(), setup_.costs.serial_queue_ns));
   pass(setup_.costs.local_access_ns - setup_.costs.section_ns);
+  if (buffers_.empty()) return perform(node, a);
+  StoreBuffer& mine = *buffers_[size_t(node * setup_.work.threads + thread)];
+  if (!a.write && !mine.holds(a)) return perform(node, a);
+  pass(setup_.costs.section_ns);
+  if (a.write) mine.push(a);
+}
+
+// The page, latched, with the right to what is wanted.
+CachedPage& Directory::reach(int node, const Access& a) {
+  CacheNode& n = *nodes_[size_t(node)];
   CachedPage* f = &frame_of(n, a.page);
   while (!latch(n, *f, a, node)) {
     pass(setup_.costs.local_hand_over_ns);
     f = &frame_of(n, a.page);
   }
   n.lru.used(uint32_t(f - n.frame.data()));
+  return *f;
+}
+
+void Directory::perform(int node, const Access& a) {
+  CachedPage& f = reach(node, a);
   pass(setup_.costs.section_ns);
-  uint64_t& line = f->lines[a.line];
+  uint64_t& line = f.lines[a.line];
   if (a.write)
     line = truth_.write(a, line);
   else
     truth_.read(a, line);
-  unlatch(*f);
+  unlatch(f);
 }
 
 void Directory::fetch(int node, CachedPage& f, bool write) {
@@ -321,10 +347,10 @@ int Directory::evict(int node, int home) {
 }  // namespace
 
 std::unique_ptr<Protocol> make_directory(const Setup& setup, Network& network) {
-  return std::make_unique<Directory>(setup, network, false);
+  return std::make_unique<Directory>(setup, network, Kind::kScaleStore);
 }
-std::unique_ptr<Protocol> make_gam(const Setup& setup, Network& network) {
-  return std::make_unique<Directory>(setup, network, true);
+std::unique_ptr<Protocol> make_gam(const Setup& setup, Network& network, bool tso) {
+  return std::make_unique<Directory>(setup, network, tso ? Kind::kGamTso : Kind::kGamSeq);
 }
 
 }  // namespace paper
