@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the paper's matrix in virtual time and writes bench/results/paper*: figures as JSON, tables, plots.
 
-  bench/paper/run.py                 everything (some 300 cells; what bench/results/paper.json has already is not run again)
+  bench/paper/run.py                 everything (some 380 cells; what bench/results/paper.json has already is not run again)
   bench/paper/run.py --again         everything, from the start
   bench/paper/run.py 13 14           these figures only
   bench/paper/run.py --ends          without what lies between: 2 to 8 nodes, 8 to 32 threads, sharing 30 and 60 %
