@@ -1,25 +1,17 @@
 #include "bufmgr/bell.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <climits>
-#include <ctime>
+
+#include "coherence/base/os.hpp"
 
 namespace bufmgr {
 
-void ring_bell(std::atomic<uint32_t>& word) noexcept {
-  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
+void ring_bell(std::atomic<uint32_t>& word) noexcept { coherence::futex_wake(word, INT_MAX); }
 
 void wait_bell(const std::atomic<uint32_t>& word, uint32_t seen, uint32_t ms) noexcept {
-  const timespec limit{time_t(ms / 1000), long(ms % 1000) * 1000000};
-  syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
+  coherence::futex_wait(word, seen, ms);
 }
 
-void nap(uint32_t ms) noexcept {
-  const std::atomic<uint32_t> nobody{0};
-  wait_bell(nobody, 0, ms);
-}
+void nap(uint32_t ms) noexcept { coherence::nap(uint64_t{ms} * 1'000'000); }
 
 }  // namespace bufmgr
