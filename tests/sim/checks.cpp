@@ -7,11 +7,6 @@
 namespace sim {
 namespace {
 
-// The worker looks for the dead every 250 ms, between two rounds of serving.
-constexpr uint64_t kFenceNsMax = 250 * kMs + 20 * kMs + 30 * kMs;
-// A wait is a loop of sleeps of at most 10 ms that looks at the fence (I8).
-constexpr uint64_t kSliceNsMax = 10 * kMs + 20 * kMs;
-
 unsigned long long printable(uint64_t n) { return n; }
 
 }  // namespace

@@ -1,32 +1,16 @@
 #include "cluster.hpp"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
+#include <cstdlib>
 
+#include "home.hpp"
 #include "user.hpp"
 
 namespace sim {
 namespace {
 
-constexpr uint32_t kServeMs = 20;
 constexpr int kTriesForFrame = 20;
-
-// Where the pool's files lie: one for the process, and empty between runs.
-struct Home {
-  std::string path = "/dev/shm/gcl-sim-XXXXXX";
-  Home() {
-    if (mkdtemp(path.data()) == nullptr) perror(path.c_str()), abort();
-  }
-  ~Home() { std::filesystem::remove_all(path); }
-};
-const std::string& directory() {
-  static const Home home;
-  return home.path;
-}
 
 }  // namespace
 
@@ -83,7 +67,7 @@ void Member::evict_all(Session& session) {
 // --- the cluster
 // ---------------------------------------------------------------------------------------------------------
 
-Cluster::Cluster(const Options& o) : options_(o), path_(directory() + "/pool"), oracle_(o.pages) {
+Cluster::Cluster(const Options& o) : options_(o), path_(home() + "/pool"), oracle_(o.pages) {
   PoolSpec spec{.nodes_max = uint32_t(o.nodes), .memory_nodes = 2, .identity = "sim=1\n"};
   spec.region_bytes[kRegionPages] = uint64_t(o.pages) * kPageSize;
   spec.further_pages_bytes = uint64_t(o.pages) * kPageSize;
@@ -100,7 +84,7 @@ Cluster::~Cluster() {
   observer = nullptr;
   members_.clear();
   pool_.reset();
-  for (const auto& file : std::filesystem::directory_iterator(directory())) std::filesystem::remove(file);
+  empty_home();
 }
 
 // Files are the machine's: a join happens at once.

@@ -27,6 +27,12 @@ namespace sim {
 
 using namespace coherence;  // NOLINT: the simulator speaks of nothing else
 
+inline constexpr uint32_t kServeMs = 20;  // a turn of a message worker
+// The worker looks for the dead every 250 ms, between two rounds of serving.
+inline constexpr uint64_t kFenceNsMax = 250 * kMs + 20 * kMs + 30 * kMs;
+// A wait is a loop of sleeps of at most 10 ms that looks at the fence (I8).
+inline constexpr uint64_t kSliceNsMax = 10 * kMs + 20 * kMs;
+
 inline ArenaSpec arena_spec(const Options& o) {
   return {.frames = uint32_t(o.frames), .sessions_max = uint32_t(o.threads) + 1, .private_bytes = 4096};
 }

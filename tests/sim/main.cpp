@@ -30,12 +30,12 @@ int one(const sim::Options& o) {
   return out.failed ? 1 : 0;
 }
 
-int many(uint64_t from, uint64_t to) {
+int many(uint64_t from, uint64_t to, sim::Options (*options_of)(uint64_t)) {
   const auto begin = Clock::now();
   uint64_t sections = 0, yields = 0, fenced = 0, failed = 0, most_yields = 0, longest_ns = 0;
   double worst = 0;
   for (uint64_t seed = from; seed < to; seed++) {
-    const sim::Options o = sim::options_of(seed);
+    const sim::Options o = options_of(seed);
     const sim::Outcome out = sim::run(o);
     sections += out.sections;
     yields += out.yields;
@@ -80,8 +80,10 @@ int mutations(uint64_t seeds) {
 }  // namespace
 
 int main(int count, char** words) {
-  if (count == 4 && strcmp(words[1], "--seeds") == 0)
-    return many(strtoull(words[2], nullptr, 0), strtoull(words[3], nullptr, 0));
+  const bool pool = count > 1 && strcmp(words[1], "--pool") == 0;
+  if (count == 4 + pool && strcmp(words[1 + pool], "--seeds") == 0)
+    return many(strtoull(words[2 + pool], nullptr, 0), strtoull(words[3 + pool], nullptr, 0),
+                pool ? sim::pool_options_of : sim::options_of);
   if (count == 3 && strcmp(words[1], "--mutations") == 0) return mutations(strtoull(words[2], nullptr, 0));
   sim::Options o;
   if (count > 1 && sim::parse(count - 1, words + 1, &o)) return one(o);

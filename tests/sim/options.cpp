@@ -46,6 +46,9 @@ const std::vector<Named>& named() {
       GCL_OPTION("off", off),
       GCL_OPTION("victim", victim),
       GCL_OPTION("checkers", checkers),
+      GCL_OPTION("one-home", one_home),
+      GCL_OPTION("second-chance", second_chance),
+      GCL_OPTION("large", large_one_in),
   };
 #undef GCL_OPTION
   return all;
@@ -126,8 +129,8 @@ uint64_t Options::fairness_ns_max() const {
 }
 
 std::string command_of(const Options& o) {
-  std::string command = "build/bin/sim --seed " + std::to_string(o.seed);
-  const Options drawn = options_of(o.seed);
+  std::string command = std::string("build/bin/sim ") + (o.pool ? "--pool " : "") + "--seed " + std::to_string(o.seed);
+  const Options drawn = o.pool ? pool_options_of(o.seed) : options_of(o.seed);
   for (const Named& n : named())
     if (n.get(o) != n.get(drawn)) command += std::string(" --") + n.name + " " + std::to_string(int64_t(n.get(o)));
   if (o.mutation != Mutation::kNone) command += std::string(" --mutation ") + mutation_name(o.mutation);
@@ -135,12 +138,17 @@ std::string command_of(const Options& o) {
 }
 
 bool parse(int count, char** words, Options* o) {
-  for (int i = 0; i + 1 < count; i++)  // wherever it stands: all others decide after it
-    if (std::string(words[i]) == "--seed") *o = options_of(strtoull(words[i + 1], nullptr, 0));
+  bool pool = false;  // these two, wherever they stand: all others decide after them
+  for (int i = 0; i < count; i++) pool |= std::string(words[i]) == "--pool";
+  for (int i = 0; i + 1 < count; i++) {
+    if (std::string(words[i]) != "--seed") continue;
+    const uint64_t seed = strtoull(words[i + 1], nullptr, 0);
+    *o = pool ? pool_options_of(seed) : options_of(seed);
+  }
   for (int i = 0; i < count; i += 2) {
     const std::string name = words[i];
-    if (name == "--trace") {
-      o->trace = true;
+    if (name == "--trace" || name == "--pool") {
+      o->trace |= name == "--trace";
       i--;
       continue;
     }

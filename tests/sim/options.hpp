@@ -12,6 +12,7 @@ namespace sim {
 
 struct Options {
   uint64_t seed = 0;
+  bool pool = false;           // the users go through bufmgr: what a seed decides is pool_options_of()
   int nodes = 3, threads = 2;  // users of each node; beside them a worker and the log
   int pages = 4, frames = 3;   // frames of each node
   int operations = 40;         // of each user
@@ -33,6 +34,10 @@ struct Options {
   int crash_node = -1;
   uint64_t crash_point = 0;  // the yield of that node at which it crashes
   uint64_t orphaned_ns = 0;  // its other processes live on for so long: first one of them dies alone
+  // of bufmgr:
+  bool one_home = false;       // all pages belong into one bucket of the frame table
+  bool second_chance = false;  // how frames are replaced; else by epochs
+  uint32_t large_one_in = 0;   // changes of which one fills half a page, and so the redo ring
   Pace pace;
   Mutation mutation = Mutation::kNone;
   Checkers checkers = kAllCheckers;
@@ -44,6 +49,7 @@ struct Options {
 
 // All that follows from a seed.
 Options options_of(uint64_t seed);
+Options pool_options_of(uint64_t seed);
 // The command that replays it.
 std::string command_of(const Options&);
 // Reads "--name value" pairs; false: they make no sense.

@@ -1,6 +1,7 @@
 #include "run.hpp"
 
 #include "cluster.hpp"
+#include "pool_cluster.hpp"
 #include "seams.hpp"
 
 namespace sim {
@@ -9,6 +10,7 @@ namespace {
 constexpr uint64_t kWorkNsMax = 3'000 * kMs, kYieldsMax = 3'000'000;  // ten times what a run takes
 constexpr uint64_t kRestNsMax = 500 * kMs, kLeaveNsMax = 1'000 * kMs;
 
+template <class Nodes>
 class Run {
  public:
   explicit Run(const Options& o) : scheduler_(o.seed, o.pace, o.nodes), cluster_(o) {
@@ -47,6 +49,7 @@ class Run {
                 .longest_wait_ns = cluster_.longest_wait_ns(),
                 .allowed_wait_ns = o.fairness_ns_max()};
     for (int c = 0; c < kCounters; c++) out.counters.push_back(cluster_.count(Counter(c)));
+    if constexpr (requires { cluster_.buffer_counts(); }) out.buffer_counts = cluster_.buffer_counts();
     return out;
   }
 
@@ -83,9 +86,16 @@ class Run {
   }
 
   Scheduler scheduler_;
-  Cluster cluster_;
+  Nodes cluster_;
   int crash_node_ = -1;
 };
+
+template <class Nodes>
+Outcome play(const Options& o) {
+  Run<Nodes> run(o);
+  run.play();
+  return run.outcome(o);
+}
 
 }  // namespace
 
@@ -93,9 +103,7 @@ Outcome run(const Options& o) {
   verdict = Verdict{.listened_to = o.checkers};
   begin_mutation(o.mutation);
   tracing = o.trace;
-  Run run(o);
-  run.play();
-  return run.outcome(o);
+  return o.pool ? play<PoolCluster>(o) : play<Cluster>(o);
 }
 
 }  // namespace sim

@@ -137,6 +137,7 @@ void Scheduler::yield() {
 }
 
 void Scheduler::verb() {
+  if (calm_) return;
   fault_point();
   const uint32_t slow = running_->node < 0 ? 1 : nodes_[running_->node].slow;
   wait_until(*running_, now_ + delay(pace_.verb_ns_max) * slow, false);

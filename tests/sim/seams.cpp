@@ -23,6 +23,8 @@ int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
 int __real_close(int fd);
 int __wrap_close(int fd);
+int __real_sched_yield();
+int __wrap_sched_yield();
 }
 
 namespace sim {
@@ -187,4 +189,11 @@ int __wrap_flock(int fd, int operation) {
 int __wrap_close(int fd) {
   std::erase_if(sim::file_locks, [fd](const sim::FileLock& l) { return l.fd == fd; });
   return __real_close(fd);
+}
+
+// Who spins for somebody that has lost his CPU.
+int __wrap_sched_yield() {
+  if (!coherence::in_fiber()) return __real_sched_yield();
+  sim::scheduler()->yield();
+  return 0;
 }

@@ -1,0 +1,233 @@
+#include "pool_cluster.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "bufmgr/bell.hpp"
+#include "coherence/member/node_table.hpp"
+#include "home.hpp"
+#include "pool_user.hpp"
+
+namespace sim {
+namespace {
+
+// Longer than a run comes to rest in: who sleeps through a call for frames is seen.
+constexpr uint32_t kProviderMs = 5'000;
+constexpr SessionId kServer{0}, kProvider{1};
+constexpr uint64_t kFirstPage = 2;      // the root and the allocator's map are not ours
+constexpr uint64_t kPagesOfEach = 120;  // that a memory node has at least
+
+void call_provider(const PoolMember& m) {
+  m.shared().provider_called.fetch_add(1);
+  bufmgr::ring_bell(m.shared().provider_called);
+}
+
+// The bucket of a frame table where a page is at home: where it goes when there is room.
+size_t home_of(PageId page, uint32_t frames) {
+  struct alignas(64) Bytes64 {
+    uint64_t word[8];
+  };
+  std::vector<Bytes64> memory(bufmgr::FrameTable::bytes_for(frames) / sizeof(Bytes64), Bytes64{});
+  bufmgr::FrameTable table(memory.data(), frames);
+  table.insert(
+      page, 0, [](uint32_t) { return false; }, [] {});
+  for (size_t bucket = 1; bucket < memory.size(); bucket++)
+    for (uint64_t word : memory[bucket].word)
+      if (word) return bucket;
+  abort();
+}
+
+std::vector<PageId> pages_of(const Options& o) {
+  std::vector<PageId> pages;
+  size_t home = 0;
+  for (uint64_t i = 0; i < 2 * kPagesOfEach && pages.size() < size_t(o.pages); i++) {
+    const PageId page = PageId::at(MemoryNodeId{uint8_t(i % 2)}, kFirstPage + i / 2);
+    if (o.one_home && pages.empty()) home = home_of(page, uint32_t(o.frames));
+    if (!o.one_home || home_of(page, uint32_t(o.frames)) == home) pages.push_back(page);
+  }
+  std::sort(pages.begin(), pages.end());
+  return pages;
+}
+
+}  // namespace
+
+PoolCluster::PoolCluster(const Options& o)
+    : options_(o), path_(home() + "/pool"), pages_(pages_of(o)), versions_(pages_.size()), oracle_(int(pages_.size())) {
+  Problem problem;
+  const auto made = bufmgr::BufferPool::create_pool({.path = path_.c_str(), .identity = "sim=1\n"},
+                                                    {.pool_bytes = (4u << 20) + uint64_t(o.nodes) * (704u << 10),
+                                                     .memory_nodes = 2,
+                                                     .nodes_max = uint32_t(o.nodes),
+                                                     .ring_bytes = bufmgr::kRingBytesLeast,
+                                                     .status_words = 1},
+                                                    &problem);
+  if (!made) fprintf(stderr, "%s\n", problem.text), abort();
+  for (int n = 0; n < o.nodes; n++) members_.push_back(std::make_unique<PoolMember>(n));
+  for (int i = 0; i < o.nodes * o.threads; i++) waiting_.push_back(std::make_unique<Waiting>());
+  observer = this;
+}
+
+PoolCluster::~PoolCluster() {
+  observer = nullptr;
+  members_.clear();
+  empty_home();
+}
+
+int PoolCluster::index_of(PageId page) const {
+  const auto at = std::lower_bound(pages_.begin(), pages_.end(), page);
+  return at != pages_.end() && *at == page ? int(at - pages_.begin()) : -1;
+}
+
+bufmgr::NodeOptions PoolCluster::node_options(NodeId node) const {
+  return {.files = {.path = path_.c_str(), .identity = "sim=1\n"},
+          .node = node,
+          .frames = uint32_t(options_.frames),
+          .sessions_max = uint32_t(options_.threads) + 2,
+          .replacement = options_.second_chance ? bufmgr::ReplacementKind::kSecondChance
+                                                : bufmgr::ReplacementKind::kEpochSampling};
+}
+
+// Files are the machine's: a join happens at once.
+bool PoolCluster::join(PoolMember& m) {
+  Scheduler::Calm calm(*scheduler());
+  Problem problem;
+  auto joined = bufmgr::BufferPool::create_node(node_options(m.id), &problem);
+  if (!joined) {
+    const bool refused = joined.error() == Errc::kFenced && options_.crash_node >= 0;
+    if (!refused) object(Checker::kProgress, "node %d cannot join: %s", m.id.value, problem.text);
+    return false;
+  }
+  if (m.pool) m.former.push_back(std::move(m.pool));
+  m.pool = joined.take();
+  m.node().set_lease(options_.gamma);
+  m.pool->coherence_pool().table().node[m.id.value].pid.store(kFirstPid + m.id.value);
+  m.log.set_late(options_.lazy_log);
+  m.calls_heard = 0;
+  m.left = m.stopping = false;
+  for (auto& other : members_)
+    if (other->pool && other != members_[m.id.value])
+      other->node().share_mapping(m.node()), m.node().share_mapping(other->node());
+  return true;
+}
+
+void PoolCluster::start() {
+  for (auto& m : members_)
+    if (!join(*m)) abort();
+  scheduler()->on_crash(free_locks_of);
+  for (auto& m : members_) {
+    const int number = m->id.value, lives = number == options_.leaver ? 2 : 1;
+    m->serving = true;
+    scheduler()->spawn(number, [this, &m = *m, lives] { serve(m, lives); });
+    if (options_.lazy_log) scheduler()->spawn(number, [this, &m = *m] { write_log(m); });
+    employ(*m, options_.operations);
+  }
+  if (options_.noise) scheduler()->spawn(Scheduler::kNobody, [this] { disturb(); });
+}
+
+void PoolCluster::employ(PoolMember& m, int operations) {
+  m.users = options_.threads;
+  m.providing = true;
+  scheduler()->spawn(m.id.value, [this, &m] {
+    {
+      const auto session = m.pool->attach(kProvider, never_, m.log);
+      while (!m.stopping && !m.pool->fenced()) {
+        if (m.pool->run_provider_once(*session)) continue;
+        m.calls_heard = m.shared().provider_called.load();
+        m.pool->wait_for_provider_work(kProviderMs);
+      }
+    }
+    m.providing = false;
+  });
+  for (int t = 0; t < options_.threads; t++)
+    scheduler()->spawn(m.id.value, [this, &m, t, operations] {
+      PoolUser(*this, m, t).work(operations);
+      m.users--;
+    });
+}
+
+// The message worker, which is the postmaster, too: of one life after the other.
+void PoolCluster::serve(PoolMember& m, int lives) {
+  for (int life = 1;; life++) {
+    const bool last_life = life == lives;
+    {
+      const auto session = m.pool->attach(kServer, never_, m.log);
+      while (!closing_ && (last_life || m.users > 0))
+        if (!m.pool->serve(*session, kServeMs)) return void(m.serving = false);
+      if (!stop_provider(m, *session)) return void(m.serving = false);
+      Problem problem;
+      const Status left = m.pool->leave(*session, &m.last, &problem);
+      if (!left && left.error() != Errc::kFenced)
+        object(Checker::kProgress, "node %d cannot leave: %s", m.id.value, problem.text);
+      if (!left) return void(m.serving = false);
+    }
+    m.left = true;
+    if (closing_ || last_life) return void(m.serving = false);
+    scheduler()->sleep(scheduler()->random().below(2'000 * kUs));
+    if (!join(m)) return void(m.serving = false);
+    employ(m, options_.operations / 2);
+  }
+}
+
+// False: the pool is fenced.
+bool PoolCluster::stop_provider(PoolMember& m, bufmgr::Session& session) {
+  m.stopping = true;
+  while (m.providing) {
+    call_provider(m);
+    if (!m.pool->serve(session, 1)) return false;
+  }
+  return true;
+}
+
+void PoolCluster::write_log(PoolMember& m) {
+  while (m.serving) {
+    scheduler()->sleep(scheduler()->random().between(20 * kUs, 400 * kUs));
+    if (!m.log.is_asked()) continue;
+    const uint64_t end = m.log.end();
+    scheduler()->sleep(scheduler()->random().between(10 * kUs, 200 * kUs));
+    m.log.flush(end);
+    if (!m.left) m.node().ring();
+  }
+}
+
+// What may happen at any time and says nothing: rings nobody rang, bells that grew for nothing.
+void PoolCluster::disturb() {
+  Random& random = scheduler()->random();
+  while (!closing_) {
+    scheduler()->sleep(random.between(2 * kUs, 100 * kUs));
+    PoolMember& m = *members_[random.below(members_.size())];
+    if (m.left || !lives(m)) continue;
+    if (random.one_in(2))
+      m.node().ring();
+    else
+      call_provider(m);
+  }
+}
+
+uint64_t PoolCluster::count(Counter c) const {
+  uint64_t sum = 0;
+  auto add = [&](bufmgr::BufferPool& pool) {
+    const Node& node = pool.coherence_node();
+    for (uint16_t s = 0; s < node.sessions_max(); s++) sum += node.counters(SessionId{s}).get(c);
+  };
+  for (const auto& m : members_) {
+    add(*m->pool);
+    for (const auto& former : m->former) add(*former);
+  }
+  return sum;
+}
+
+std::vector<uint64_t> PoolCluster::buffer_counts() const {
+  std::vector<uint64_t> sums(size_t(bufmgr::kCounts), 0);
+  auto add = [&](bufmgr::BufferPool& pool) {
+    for (uint16_t s = 0; s < pool.coherence_node().sessions_max(); s++)
+      for (int c = 0; c < bufmgr::kCounts; c++) sums[size_t(c)] += pool.counts(SessionId{s}).get(bufmgr::Count(c));
+  };
+  for (const auto& m : members_) {
+    add(*m->pool);
+    for (const auto& former : m->former) add(*former);
+  }
+  return sums;
+}
+
+}  // namespace sim

@@ -1,0 +1,93 @@
+// PoolCluster: nodes of which each is a whole buffer pool, as the product makes it; around it a log, the two workers
+// and users.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bufmgr/buffer_pool.hpp"
+#include "bufmgr/node_shared.hpp"
+#include "cluster.hpp"
+#include "late_log.hpp"
+
+namespace sim {
+
+// Where a page says its value; two of the words lie in the part that copy_parts() leaves out of nothing.
+inline constexpr uint32_t kValueAt[] = {bufmgr::kPageBody, 2048, 4104, 8184};
+inline constexpr int kValues = 4;
+inline constexpr uint16_t kLower = 2056, kUpper = 4096;
+inline constexpr uint32_t kHintAt = 1024;
+
+// One node, over its lives.
+struct PoolMember {
+  explicit PoolMember(int number) : id{uint8_t(number)} {}
+  coherence::Node& node() const { return pool->coherence_node(); }
+  bufmgr::NodeShared& shared() const { return *reinterpret_cast<bufmgr::NodeShared*>(node().private_memory()); }
+
+  NodeId id;
+  LateLog log;
+  std::unique_ptr<bufmgr::BufferPool> pool;                 // of this life
+  std::vector<std::unique_ptr<bufmgr::BufferPool>> former;  // their memory may still be looked at
+  int users = 0;                                            // at work
+  uint32_t calls_heard = 0;  // for the page provider, before it went to sleep the last time
+  bool serving = false, providing = false, stopping = false, left = false, last = false;
+};
+
+class PoolCluster final : public Observer {
+ public:
+  explicit PoolCluster(const Options&);
+  ~PoolCluster() override;
+  PoolCluster(const PoolCluster&) = delete;
+
+  // As Cluster's.
+  void start();
+  bool working() const;
+  bool serving() const;
+  void close() { closing_ = true; }
+  bool crashed(int n) const { return scheduler()->crashed(n); }
+  bool withdrawn(int n) const { return members_[0]->node().info(NodeId{uint8_t(n)}).state == NodeInfo::State::kAbsent; }
+  bool fenced() const { return members_[0]->pool->fenced(); }
+  bool at_rest() const;  // and no page provider sleeps through a call
+  void check_rest() const;
+  void check_left() const;
+  void check_refuses() const;
+  void check_waits();
+  uint64_t count(Counter) const;
+  std::vector<uint64_t> buffer_counts() const;  // bufmgr's, over all nodes and lives
+  Oracle& oracle() { return oracle_; }
+  uint64_t longest_wait_ns() const { return 0; }
+
+ private:
+  friend class PoolUser;
+  struct Waiting {
+    uint64_t since = 0;  // 0: does not
+  };
+  bufmgr::NodeOptions node_options(NodeId) const;
+  bool join(PoolMember&);
+  void employ(PoolMember&, int operations);  // users and the page provider of a life
+  void serve(PoolMember&, int lives);
+  bool stop_provider(PoolMember&, bufmgr::Session&);
+  void write_log(PoolMember&);
+  void disturb();
+  void check_frames(const PoolMember&) const;
+  void about_to(const Op&) override;
+  int page_of(const LineState&) const override;
+  bool lives(const PoolMember& m) const { return !crashed(m.id.value); }
+  PageId id(int page) const { return pages_[size_t(page)]; }
+  int index_of(PageId) const;
+
+  const Options& options_;
+  std::string path_;
+  std::vector<PageId> pages_;  // in their order
+  std::vector<uint64_t> versions_;
+  std::vector<std::unique_ptr<PoolMember>> members_;
+  std::vector<std::unique_ptr<Waiting>> waiting_;  // of each user
+  Chance never_{0};
+  Oracle oracle_;
+  bool closing_ = false;
+  uint64_t fenced_ns_ = 0;
+};
+
+}  // namespace sim
