@@ -6,12 +6,18 @@
 // operating system runs everything: weak orders are ThreadSanitizer's business, with the unit tests.
 #include <cstdint>
 
+#include "mutation.hpp"
 #include "scheduler.hpp"
 
 namespace {
 
 inline void access() {
   if (--sim::accesses_left < 0) sim::out_of_accesses();
+}
+
+template <class T>
+bool same(bool uncounted, T one, T other) {
+  return one == other || (uncounted && sizeof(T) == 8 && uint32_t(one) == uint32_t(other));
 }
 
 }  // namespace
@@ -68,8 +74,9 @@ using Order = int;
   }                                                                                                               \
   int __tsan_atomic##bits##_compare_exchange_strong(volatile type* a, type* expected, type v, Order, Order) {     \
     access();                                                                                                     \
+    const bool uncounted = sizeof(type) == 8 && sim::is_uncounted(a);                                             \
     type old = *a;                                                                                                \
-    if (old == *expected) {                                                                                       \
+    if (same(uncounted, old, *expected)) {                                                                        \
       *a = v;                                                                                                     \
       return 1;                                                                                                   \
     }                                                                                                             \

@@ -1,6 +1,7 @@
 // sim: runs one seed, or many.
 //   sim --seed 17 [--nodes 5] [--mutation NAME] ...    one run; what a failed test prints
 //   sim --seeds 1000 5000                              1000 to 4999, and what they came to
+//   sim --pool --seed 17, sim --pool --seeds ...       with bufmgr
 //   sim --mutations 40                                 which checker sees which mutation, alone, in how many seeds
 #include <algorithm>
 #include <chrono>
@@ -63,7 +64,7 @@ int mutations(uint64_t seeds) {
     for (int c = 1; c <= int(sim::kLastChecker); c++) {
       uint64_t seed = 0;
       for (; seed < seeds; seed++) {
-        sim::Options o = sim::options_of(seed);
+        sim::Options o = is_of_bufmgr(sim::Mutation(m)) ? sim::pool_options_of(seed) : sim::options_of(seed);
         o.mutation = sim::Mutation(m);
         o.checkers = sim::only(sim::Checker(c));
         if (sim::Checker(c) != sim::Checker::kFence) o.crash_node = -1;
@@ -88,7 +89,7 @@ int main(int count, char** words) {
   sim::Options o;
   if (count > 1 && sim::parse(count - 1, words + 1, &o)) return one(o);
   fprintf(stderr,
-          "usage: sim --seed N [--nodes N ...] [--mutation NAME] [--trace]\n       sim --seeds FROM TO\n       sim "
-          "--mutations SEEDS\n");
+          "usage: sim [--pool] --seed N [--nodes N ...] [--mutation NAME] [--trace]\n       sim [--pool] --seeds FROM "
+          "TO\n       sim --mutations SEEDS\n");
   return 2;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "coherence/latch/latch_word.hpp"
 #include "coherence/line/line_machine.hpp"
@@ -27,6 +28,8 @@ namespace {
 using namespace coherence;
 
 uint64_t added_bits[kNodesMax];  // kTransientBits: what node n's next downgrade adds for who asked
+
+std::vector<const volatile void*> free_lists;  // kUncounted
 
 bool sometimes(uint64_t one_in) { return scheduler() && scheduler()->random().one_in(one_in); }
 
@@ -114,14 +117,25 @@ const Op* atomic_of(const Batch& batch) {
 void begin_mutation(Mutation m) {
   mutation = m;
   std::fill(std::begin(added_bits), std::end(added_bits), 0);
+  free_lists.clear();
+}
+
+void note_free_list(const void* head) { free_lists.push_back(head); }
+
+bool linger_at(const volatile void* word) {
+  if (std::find(free_lists.begin(), free_lists.end(), word) == free_lists.end()) return false;
+  if (scheduler()->in_fiber() && sometimes(2)) scheduler()->sleep(scheduler()->random().below(200 * kUs));
+  return true;
 }
 
 const char* mutation_name(Mutation m) {
   static constexpr const char* kNames[] = {
-      "none",          "forward-first", "downgrade-first",      "false-grant", "transient-bits", "grant-lost",
-      "kept-share",    "latch-kept",    "page-stolen",          "no-aging",    "double-add",     "errors-ignored",
-      "released-use",  "no-write-back", "freed-before-written", "lost-wish",   "nobody-watches", "long-sleeps",
-      "no-turn-limit", "taken-twice",   "log-ignored"};
+      "none",        "forward-first",   "downgrade-first",   "false-grant",   "transient-bits",
+      "grant-lost",  "kept-share",      "latch-kept",        "page-stolen",   "no-aging",
+      "double-add",  "errors-ignored",  "released-use",      "no-write-back", "freed-before-written",
+      "lost-wish",   "nobody-watches",  "long-sleeps",       "no-turn-limit", "taken-twice",
+      "log-ignored", "not-unpublished", "unpublished-first", "latched-freed", "not-validated",
+      "uncounted",   "bell-lost"};
   static_assert(sizeof kNames / sizeof kNames[0] == size_t(Mutation::kCount));
   return kNames[int(m)];
 }

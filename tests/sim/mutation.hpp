@@ -39,6 +39,13 @@ enum class Mutation : uint8_t {
   kNoTurnLimit,    // gamma without an end
   kTakenTwice,     // a request that comes again is taken again
   kLogIgnored,     // a page leaves before its log
+  // of bufmgr: between the page provider and what it calls, and in place of single instructions
+  kNotUnpublished,    // a frame is freed while the frame table still has it, sometimes
+  kUnpublishedFirst,  // the page is out of the frame table before coherence has given it up
+  kLatchedFreed,      // a frame is freed that somebody reads
+  kNotValidated,      // a copy counts though the page was changed meanwhile
+  kUncounted,         // who takes a frame from the free list compares it without its number of changes
+  kBellLost,          // whoever is called for frames or ring space sleeps on
   kCount,
 };
 const char* mutation_name(Mutation);
@@ -46,6 +53,14 @@ Mutation mutation_of(const std::string& name);  // kCount: there is none
 
 extern Mutation mutation;  // of the run under way
 void begin_mutation(Mutation);
+
+// Whether a bufmgr is needed to show it.
+inline bool is_of_bufmgr(Mutation m) { return m >= Mutation::kNotUnpublished; }
+
+// kUncounted: the words it is about are known by their addresses.  Whoever is about to compare one takes his time.
+void note_free_list(const void* head);
+bool linger_at(const volatile void* word);  // whether it is one
+inline bool is_uncounted(const volatile void* word) { return mutation == Mutation::kUncounted && linger_at(word); }
 
 // Which operation of a batch runs as number `i`.
 int verb_order(const coherence::Batch&, int i);

@@ -24,10 +24,6 @@ TableContents contents_of(const bufmgr::BufferPool& pool, const std::byte* table
   return sum;
 }
 
-bufmgr::ArenaPlan plan_of(const bufmgr::BufferPool& pool, const Node& node) {
-  return bufmgr::ArenaPlan::make(pool.frames(), node.sessions_max(), 0);
-}
-
 // All that it gives, taken out and put back; more than there are frames if it never ends.
 std::vector<uint32_t> frames_of(bufmgr::FreeList list, uint32_t frames) {
   std::vector<uint32_t> free;
@@ -90,7 +86,7 @@ void PoolCluster::check_rest() const {
 
 // Every frame is free, and then it has no page, or it is the one that the table says has its page.
 void PoolCluster::check_frames(const PoolMember& m) const {
-  const bufmgr::ArenaPlan plan = plan_of(*m.pool, m.node());
+  const bufmgr::ArenaPlan plan = plan_of(m);
   std::byte* const memory = m.node().private_memory();
   const uint32_t frames = m.pool->frames();
   const std::vector<uint32_t> free = frames_of(bufmgr::FreeList(memory + plan.free), frames);

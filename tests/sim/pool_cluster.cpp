@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "bufmgr/bell.hpp"
+#include "coherence/base/os.hpp"
 #include "coherence/member/node_table.hpp"
 #include "home.hpp"
 #include "pool_user.hpp"
@@ -20,7 +20,7 @@ constexpr uint64_t kPagesOfEach = 120;  // that a memory node has at least
 
 void call_provider(const PoolMember& m) {
   m.shared().provider_called.fetch_add(1);
-  bufmgr::ring_bell(m.shared().provider_called);
+  futex_wake(m.shared().provider_called, 1);  // not the product's bell, which may be broken on purpose
 }
 
 // The bucket of a frame table where a page is at home: where it goes when there is room.
@@ -88,6 +88,10 @@ bufmgr::NodeOptions PoolCluster::node_options(NodeId node) const {
                                                 : bufmgr::ReplacementKind::kEpochSampling};
 }
 
+bufmgr::ArenaPlan PoolCluster::plan_of(const PoolMember& m) const {
+  return bufmgr::ArenaPlan::make(m.node().frames(), m.node().sessions_max(), 0);
+}
+
 // Files are the machine's: a join happens at once.
 bool PoolCluster::join(PoolMember& m) {
   Scheduler::Calm calm(*scheduler());
@@ -103,6 +107,7 @@ bool PoolCluster::join(PoolMember& m) {
   m.node().set_lease(options_.gamma);
   m.pool->coherence_pool().table().node[m.id.value].pid.store(kFirstPid + m.id.value);
   m.log.set_late(options_.lazy_log);
+  note_free_list(m.node().private_memory() + plan_of(m).free);
   m.calls_heard = 0;
   m.left = m.stopping = false;
   for (auto& other : members_)

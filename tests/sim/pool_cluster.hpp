@@ -14,10 +14,10 @@
 
 namespace sim {
 
-// Where a page says its value; two of the words lie in the part that copy_parts() leaves out of nothing.
+// Where a page says its value: before and behind the gap that copy_parts() leaves out.
 inline constexpr uint32_t kValueAt[] = {bufmgr::kPageBody, 2048, 4104, 8184};
 inline constexpr int kValues = 4;
-inline constexpr uint16_t kLower = 2056, kUpper = 4096;
+inline constexpr uint16_t kLower = 2056, kUpper = 4096;  // the gap's
 inline constexpr uint32_t kHintAt = 1024;
 
 // One node, over its lives.
@@ -65,6 +65,7 @@ class PoolCluster final : public Observer {
     uint64_t since = 0;  // 0: does not
   };
   bufmgr::NodeOptions node_options(NodeId) const;
+  bufmgr::ArenaPlan plan_of(const PoolMember&) const;  // what lies where in its node's private memory
   bool join(PoolMember&);
   void employ(PoolMember&, int operations);  // users and the page provider of a life
   void serve(PoolMember&, int lives);

@@ -26,6 +26,12 @@ Options pool_options_of(uint64_t seed) {
   o.one_home = r.one_in(2);
   o.second_chance = r.one_in(3);
   o.large_one_in = r.one_in(2) ? uint32_t(r.between(1, 4)) : 0;
+  if (r.one_in(8)) {  // the redo ring is short of room all the time
+    o.large_one_in = 1;
+    o.writes_percent = 80;
+    o.operations = 60;
+    o.lazy_log = true;
+  }
 
   static constexpr uint32_t kGrains[] = {1, 3, 10, 40};
   o.pace.grain = kGrains[r.below(4)];

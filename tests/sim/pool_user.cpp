@@ -46,8 +46,9 @@ void PoolUser::one_operation() {
     return options_.two_pages && random_.one_in(4) ? write_two(page) : write(page);
   switch (random_.below(10)) {
     case 0:
-    case 1:
       return read(page, Intent::kRead);
+    case 1:
+      return copy(page);
     case 2:
       return read(page, Intent::kWrite);
     case 3:

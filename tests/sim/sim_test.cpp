@@ -3,15 +3,13 @@
 
 #include <set>
 
-#include "coherence/line/features.hpp"
 #include "coherence/stats/counters.hpp"
+#include "proof.hpp"
 #include "run.hpp"
 #include "tests/support/longer.hpp"
 
 namespace sim {
 namespace {
-
-using coherence::Feature;
 
 constexpr uint64_t kSeeds = 1'000, kGroups = 10;
 
@@ -87,33 +85,9 @@ TEST(Sim, ThePrintedCommandReplaysTheRun) {
   EXPECT_EQ(run(o).hash, run(read).hash) << command;
 }
 
-// Each mutation, and a checker that must see it when nobody else is listened to.
-struct Proof {
-  Mutation mutation;
-  Checker checker;
-  int seeds_max = 40;
-};
-
 class Broken : public testing::TestWithParam<Proof> {};
 
-TEST_P(Broken, IsSeen) {
-  const Proof& proof = GetParam();
-  for (int seed = 0; seed < proof.seeds_max; seed++) {
-    Options o = options_of(uint64_t(seed));
-    o.mutation = proof.mutation;
-    o.checkers = only(proof.checker);
-    if (proof.checker != Checker::kFence) o.crash_node = -1;
-    if (proof.checker == Checker::kFairness && o.victim < 0) continue;
-    // What helps whom it concerns, too, would hide it.
-    if (proof.checker == Checker::kFairness)
-      o.off = 1u << int(Feature::kMatching) | 1u << int(Feature::kResendInterval);
-    if (const Outcome out = run(o); out.failed) {
-      printf("seen at seed %d: %s\n", seed, out.text.c_str());
-      return;
-    }
-  }
-  ADD_FAILURE() << "not seen in " << proof.seeds_max << " seeds";
-}
+TEST_P(Broken, IsSeen) { expect_seen(GetParam(), options_of); }
 
 INSTANTIATE_TEST_SUITE_P(
     Sim, Broken,
@@ -130,12 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
         Proof{Mutation::kForwardFirst, Checker::kProduct}, Proof{Mutation::kTransientBits, Checker::kProduct},
         Proof{Mutation::kDoubleAdd, Checker::kProduct}, Proof{Mutation::kLogIgnored, Checker::kLog},
         Proof{Mutation::kNoTurnLimit, Checker::kFairness, 400}, Proof{Mutation::kNoAging, Checker::kFairness, 8000}),
-    [](const auto& info) {
-      std::string name = std::string(mutation_name(info.param.mutation)) + "_by_" + checker_name(info.param.checker);
-      for (char& c : name)
-        if (!isalnum(static_cast<unsigned char>(c))) c = '_';
-      return name;
-    });
+    [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace sim
