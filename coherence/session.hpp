@@ -106,14 +106,8 @@ class Session {
   void assign(Line& line, PageId page);
   // Gives up the node's ownership of `line`; on success the line is latched for finish_evict() and nobody can fetch it
   // anew.  kWouldBlock: latched, held, being fetched, asked for by a peer, or changed beyond the log horizon.
-  Status try_evict(Line& line, PageId page) {
-    Line* one = &line;
-    bool evicted = false;
-    try_evict(&one, &page, &evicted, 1);
-    return evicted ? Status() : Errc::kWouldBlock;
-  }
-  // Many at once, in as few batches as their bytes and memory nodes allow; returns how many were evicted.
-  int try_evict(Line* const* lines, const PageId* pages, bool* evicted, int count);
+  // One round trip; of many at once: EvictionWindow.
+  Status try_evict(Line& line, PageId page);
   // After unpublishing: the line is free (page none), late comers get kRestart.
   void finish_evict(Line& line);
   // Sends dirty bytes to the pool and keeps M.  kWouldBlock: latched exclusively, or beyond the log horizon.
@@ -138,6 +132,7 @@ class Session {
 
  private:
   friend class Node;
+  friend class EvictionWindow;
   friend struct LineAccess;  // tests
 
   static bool hit_shared(Line& line) noexcept {
@@ -218,7 +213,9 @@ class Session {
   RequestSlot& slot_of(const Line& line) noexcept;
 
   // session_frames.cpp
-  int evict_on(MemoryNodeId to, Line* const* lines, const PageId* pages, bool* evicted, int count);
+  bool begin_evict(Line& line, PageId page, Post* release) noexcept;
+  int add_release(Batch& batch, Line& line, Post release) noexcept;
+  void end_evict(Line& line, uint64_t old) noexcept;
 
   // session_serve.cpp
   bool drain_inbox() noexcept;

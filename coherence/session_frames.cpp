@@ -1,16 +1,9 @@
-// Frames come and go: assigning pages to lines, eviction in groups, write-back.
-#include <bit>
-
+// Frames come and go: assigning pages to lines, what EvictionWindow does to each, write-back.
 #include "coherence/base/os.hpp"
+#include "coherence/eviction_window.hpp"
 #include "coherence/session.hpp"
 
 namespace coherence {
-namespace {
-
-constexpr int kGroupMax = 16;
-constexpr int kOpsPerLine = 12;  // write-back ranges and the atomic
-
-}  // namespace
 
 void Session::assign(Line& line, PageId page) {
   while (!try_latch(line)) (void)pause(1);  // a late comer looks at the page and goes again
@@ -26,79 +19,57 @@ void Session::assign(Line& line, PageId page) {
   end_latch(line, LatchEnd::kRelease, Memo::kInvalid);
 }
 
-// Memory node after memory node: a batch goes to one of them (T1).
-int Session::try_evict(Line* const* lines, const PageId* pages, bool* evicted, int count) {
-  uint64_t nodes = 0;
-  for (int i = 0; i < count; i++) nodes |= uint64_t{1} << pages[i].node().value;
-  int done = 0;
-  for (; nodes; nodes &= nodes - 1)
-    done += evict_on(MemoryNodeId{uint8_t(std::countr_zero(nodes))}, lines, pages, evicted, count);
-  return done;
+Status Session::try_evict(Line& line, PageId page) {
+  struct : FrameTaker {
+    void take(Line&, PageId) noexcept override {}  // the caller has it
+  } taker;
+  EvictionWindow window(*this, taker);
+  Line* one = &line;
+  return window.add(&one, &page, 1) == 1 ? Status() : Errc::kWouldBlock;
 }
 
-int Session::evict_on(MemoryNodeId to, Line* const* lines, const PageId* pages, bool* evicted, int count) {
-  struct Member {
-    int index;
-    int atomic;
-  } group[kGroupMax];
-  int done = 0;
-  for (int next = 0; next < count;) {
-    Batch batch(to);
-    int members = 0;
-    for (; next < count && members < kGroupMax && batch.room() >= kOpsPerLine; next++) {
-      if (pages[next].node() != to) continue;
-      Line& line = *lines[next];
-      evicted[next] = false;
-      if (node_.fenced() || !try_latch(line)) continue;
-      Actions actions;
-      bool quiet;
-      {
-        SpinGuard guard(line.spin_, node_.fence_);
-        const LineState& s = line.state_;
-        quiet = line.page() == pages[next] && s.op == LineOp::kIdle && !s.parked_count && !s.holds_shared &&
-                !s.holds_exclusive;
-        bool logged = may_leave(line);
-        if (quiet && !logged && node_.horizon_) node_.horizon_->request_flush(line.lsn());
-        quiet &= logged;
-        if (quiet && s.memo != Memo::kInvalid) actions = step_line(line, {.kind = Event::Kind::kEvict});
-      }
-      if (!quiet) {
-        end_latch(line, LatchEnd::kRelease, line.memo());
-        settle(line);
-        continue;
-      }
-      if (actions.post == Post::kNone) {  // never fetched
-        evicted[next] = true;
-        done++;
-        continue;
-      }
-      bool dirty = line.is_dirty();
-      counters_.add(dirty ? Counter::kEvictDirty : Counter::kEvictClean);
-      ++moved_;
-      if (actions.post == Post::kRelease) add_write_back(batch, line);
-      PoolAddress word = node_.pool_.latch_address(pages[next]);
-      int atomic = batch.faa(
-          word, actions.post == Post::kRelease ? LatchWord::drop_holder(node_.id_) : LatchWord::drop_reader(node_.id_));
-      group[members++] = {next, atomic};
-    }
-    if (members == 0) continue;
-    memory_.post(batch);
-    memory_.wait(batch);
-    VERIFY(batch.known());
-    for (int m = 0; m < members; m++) {
-      Line& line = *lines[group[m].index];
-      written_back(line);
-      {
-        SpinGuard guard(line.spin_, node_.fence_);
-        Actions end = step_line(line, {.kind = Event::Kind::kBatchDone, .old = batch.op(group[m].atomic).old});
-        VERIFY(end.finished && end.latch == LatchEnd::kToCaller);
-      }
-      end_latch(line, LatchEnd::kToCaller, Memo::kInvalid);
-      evicted[group[m].index] = true;
-      done++;
-    }
+// Latches the line and begins its eviction, unless it is busy.  `*release`: what gives the page up, kNone if it was
+// never fetched.
+bool Session::begin_evict(Line& line, PageId page, Post* release) noexcept {
+  if (node_.fenced() || !try_latch(line)) return false;
+  Actions actions;
+  bool quiet;
+  {
+    SpinGuard guard(line.spin_, node_.fence_);
+    const LineState& s = line.state_;
+    quiet = line.page() == page && s.op == LineOp::kIdle && !s.parked_count && !s.holds_shared && !s.holds_exclusive;
+    bool logged = may_leave(line);
+    if (quiet && !logged && node_.horizon_) node_.horizon_->request_flush(line.lsn());
+    quiet &= logged;
+    if (quiet && s.memo != Memo::kInvalid) actions = step_line(line, {.kind = Event::Kind::kEvict});
   }
-  return done;
+  if (!quiet) {
+    end_latch(line, LatchEnd::kRelease, line.memo());
+    settle(line);
+    return false;
+  }
+  *release = actions.post;
+  return true;
+}
+
+// Returns the place of the atomic.
+int Session::add_release(Batch& batch, Line& line, Post release) noexcept {
+  counters_.add(line.is_dirty() ? Counter::kEvictDirty : Counter::kEvictClean);
+  ++moved_;
+  if (release == Post::kRelease) add_write_back(batch, line);
+  return batch.faa(node_.pool_.latch_address(line.page()),
+                   release == Post::kRelease ? LatchWord::drop_holder(node_.id_) : LatchWord::drop_reader(node_.id_));
+}
+
+// Its batch is complete: only now are the bytes in the pool, and the redo of their changes is needed no longer (I19).
+void Session::end_evict(Line& line, uint64_t old) noexcept {
+  written_back(line);
+  {
+    SpinGuard guard(line.spin_, node_.fence_);
+    Actions end = step_line(line, {.kind = Event::Kind::kBatchDone, .old = old});
+    VERIFY(end.finished && end.latch == LatchEnd::kToCaller);
+  }
+  end_latch(line, LatchEnd::kToCaller, Memo::kInvalid);
 }
 
 void Session::finish_evict(Line& line) {

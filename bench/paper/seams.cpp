@@ -160,6 +160,8 @@ void ShmMemory::post(Batch* const* batches, int count) {
   for (int i = 0; i < count; i++) run(*batches[i]);
 }
 
+void ShmMemory::poll() {}
+
 // --- messages
 
 // Of a grant, the page; told before it is copied into the asker's frame.

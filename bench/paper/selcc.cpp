@@ -2,11 +2,13 @@
 // background, a fiber for each memory node as the paper has a ring for each queue pair.
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "bench/paper/lru.hpp"
 #include "bench/paper/protocol.hpp"
 #include "bench/paper/seams.hpp"
+#include "coherence/eviction_window.hpp"
 #include "coherence/line/features.hpp"
 #include "coherence/node.hpp"
 #include "coherence/session.hpp"
@@ -34,6 +36,27 @@ struct Member final : coherence::FrameDirectory {
   std::unique_ptr<coherence::Node> node;
   std::vector<std::unique_ptr<coherence::Session>>
       sessions;  // of each thread, and one of all that is in the background
+};
+
+struct Freed final : coherence::FrameTaker {
+  Freed(Member& member, coherence::Session& session, coherence::Line* const* lines)
+      : m(member), s(session), victims(lines) {}
+  void take(coherence::Line& line, coherence::PageId) noexcept override {
+    const uint32_t frame = m.node->index_of(line);
+    m.leaving[frame] = false;
+    m.leaving_count--;
+    m.lru.remove(frame);
+    s.finish_evict(line);
+    m.lru.give_back(frame);
+    taken[std::find(victims, victims + kVictimsMax, &line) - victims] = true;
+    count++;
+  }
+
+  Member& m;
+  coherence::Session& s;
+  coherence::Line* const* const victims;
+  bool taken[kVictimsMax] = {};
+  int count = 0;
 };
 
 class Selcc final : public Protocol {
@@ -174,7 +197,6 @@ int Selcc::evict(Member& m, coherence::Session& s, int memory_node, int most) {
   coherence::Line* lines[kVictimsMax];
   coherence::PageId pages[kVictimsMax];
   uint32_t frames[kVictimsMax];
-  bool evicted[kVictimsMax] = {};
   int count = 0, looks = 0;
   for (uint32_t f = m.lru.last(); f != Lru::kNone && count < most && looks < kLooksMax; f = m.lru.before(f), looks++) {
     const coherence::PageId page = id(m.lru.page(f));
@@ -186,18 +208,18 @@ int Selcc::evict(Member& m, coherence::Session& s, int memory_node, int most) {
     lines[count++] = &m.node->line(f);
   }
   if (count == 0) return 0;
-  const int done = s.try_evict(lines, pages, evicted, count);
+  Freed freed(m, s, lines);
+  coherence::EvictionWindow window(s, freed);
+  window.add(lines, pages, count);
+  window.finish();
   for (int i = 0; i < count; i++) {
+    if (freed.taken[i]) continue;
     m.leaving[frames[i]] = false;
     m.leaving_count--;
-    if (!evicted[i]) continue;
-    m.lru.remove(frames[i]);
-    s.finish_evict(*lines[i]);
-    m.lru.give_back(frames[i]);
   }
   m.free_bell++;
-  sim::scheduler()->wake(&m.free_bell, done);
-  return done;
+  sim::scheduler()->wake(&m.free_bell, freed.count);
+  return freed.count;
 }
 
 void Selcc::section(Member& m, coherence::Line& line, const Access& a) {

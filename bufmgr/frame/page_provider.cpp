@@ -16,27 +16,33 @@ constexpr int kBatches = 4;
 }  // namespace
 
 bool PageProvider::run_once() {
-  bool worked = false;
-  const uint32_t enough = 2 * low_mark(pool_.frames());
-  for (int batch = 0, round = 0; batch < kBatches; ++batch) {
-    const uint32_t free = pool_.free_.count();
-    if (free >= enough) break;
-    // No more than that: what is evicted before it must be is missed later.
-    const bool freed = evict_some(int(std::min<uint32_t>(kEvictBatch, enough - free)), round) > 0;
-    worked |= freed;
-    round += !freed;  // a few busy ones are no reason to take what is wanted now
-  }
+  bool worked = free_some();
   if (pool_.ring_.used() >= ring_mark(pool_.ring_)) worked |= shorten_ring();
   return worked;
 }
 
-int PageProvider::evict_some(int wanted, int round) {
+bool PageProvider::free_some() {
+  bool worked = false;
+  const uint32_t enough = 2 * low_mark(pool_.frames());
+  coherence::EvictionWindow window(session_.coherence_, *this);
+  for (int batch = 0, round = 0; batch < kBatches; ++batch) {
+    window.reap();
+    const uint32_t free = pool_.free_.count() + uint32_t(window.under_way());
+    if (free >= enough) break;
+    // No more than that: what is evicted before it must be is missed later.
+    const bool freed = evict_some(window, int(std::min<uint32_t>(kEvictBatch, enough - free)), round) > 0;
+    worked |= freed;
+    round += !freed;  // a few busy ones are no reason to take what is wanted now
+  }
+  return worked;
+}
+
+int PageProvider::evict_some(coherence::EvictionWindow& window, int wanted, int round) {
   uint32_t proposed[kEvictBatch];
   wanted = std::min(wanted, kEvictBatch);
   const int count = session_.replacement_->propose(proposed, wanted, round);
   Line* lines[kEvictBatch];
   PageId pages[kEvictBatch];
-  bool evicted[kEvictBatch] = {};
   int candidates = 0;
   for (int i = 0; i < count; ++i) {
     Line& line = pool_.node_->line(proposed[i]);
@@ -45,19 +51,19 @@ int PageProvider::evict_some(int wanted, int round) {
     lines[candidates] = &line;
     pages[candidates++] = page;
   }
-  if (candidates == 0 || session_.coherence_.try_evict(lines, pages, evicted, candidates) == 0) return 0;
-  int freed = 0;
-  for (int i = 0; i < candidates; ++i) {
-    if (!evicted[i]) continue;
-    const uint32_t frame = pool_.node_->index_of(*lines[i]);
-    pool_.table_.remove(pages[i], frame);
-    session_.coherence_.finish_evict(*lines[i]);
-    pool_.free_.push(frame);
-    ++freed;
-  }
-  session_.replacement_->evicted(freed);
-  session_.counts_.add(Count::kEvicted, uint64_t(freed));
-  return freed;
+  const int leaving = window.add(lines, pages, candidates);
+  if (leaving == 0) return 0;
+  session_.replacement_->evicted(leaving);
+  session_.counts_.add(Count::kEvicted, uint64_t(leaving));
+  return leaving;
+}
+
+// P2, P4.
+void PageProvider::take(Line& line, PageId page) noexcept {
+  const uint32_t frame = pool_.node_->index_of(line);
+  pool_.table_.remove(page, frame);
+  session_.coherence_.finish_evict(line);
+  pool_.free_.push(frame);
 }
 
 bool PageProvider::shorten_ring() {

@@ -5,15 +5,17 @@
 // P2. A frame is free only after its page is out of the frame table, and leaves the table only when coherence gave the
 //     page up; so a page is in one frame at most, and its newest bytes are here or in the pool.
 // P3. Moving the ring's tail is one session's work at a time.
+// P4. A frame is free as soon as the batch of its own page is complete; those behind it may still be under way.
 #pragma once
 
 #include <cstdint>
 
 #include "bufmgr/buffer_pool.hpp"
+#include "coherence/eviction_window.hpp"
 
 namespace bufmgr {
 
-class PageProvider {
+class PageProvider final : private coherence::FrameTaker {
  public:
   static constexpr int kEvictOnTheSpot = 8;
   // At or below it the provider is called; it refills to twice that.
@@ -28,7 +30,10 @@ class PageProvider {
 
   bool run_once();
   // Evicts up to `wanted` pages; returns how many.  `round`: see Replacement::propose().
-  int evict_some(int wanted, int round);
+  int evict_some(int wanted, int round) {
+    coherence::EvictionWindow window(session_.coherence_, *this);
+    return evict_some(window, wanted, round);
+  }
   // Writes back the oldest changes and moves the tail; false if it could not move.
   bool shorten_ring();
   // Writes back every change before `position`, as far as they may leave; true when the ring is empty up to it, or up
@@ -36,6 +41,10 @@ class PageProvider {
   bool empty_ring(uint64_t position);
 
  private:
+  bool free_some();
+  int evict_some(coherence::EvictionWindow& window, int wanted, int round);  // some may be under way still
+  void take(coherence::Line& line, PageId page) noexcept override;
+
   BufferPool& pool_;
   Session& session_;
 };

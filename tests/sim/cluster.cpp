@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "coherence/eviction_window.hpp"
 #include "home.hpp"
 #include "user.hpp"
 
@@ -11,6 +12,16 @@ namespace sim {
 namespace {
 
 constexpr int kTriesForFrame = 20;
+
+class Unpublish final : public FrameTaker {
+ public:
+  Unpublish(Member& member, Session& session) : member_(member), session_(session) {}
+  void take(Line& line, PageId page) noexcept override { member_.unpublish(session_, line, page); }
+
+ private:
+  Member& member_;
+  Session& session_;
+};
 
 }  // namespace
 
@@ -37,12 +48,16 @@ Line* Member::line(Session& session, int page) {
   return nullptr;
 }
 
+void Member::unpublish(Session& session, Line& line, PageId page) {
+  directory.lines[size_t(Directory::index_of(page))] = nullptr;
+  session.finish_evict(line);
+  free.push_back(node->index_of(line));
+}
+
 bool Member::evict(Session& session, int page) {
   Line* line = directory.lines[size_t(page)];
   if (!line || !session.try_evict(*line, Directory::page(page))) return false;
-  directory.lines[size_t(page)] = nullptr;
-  session.finish_evict(*line);
-  free.push_back(node->index_of(*line));
+  unpublish(session, *line, Directory::page(page));
   return true;
 }
 
@@ -54,13 +69,11 @@ void Member::evict_all(Session& session) {
       lines.push_back(line);
       pages.push_back(Directory::page(int(i)));
     }
-  std::unique_ptr<bool[]> evicted(new bool[lines.size()]());
-  session.try_evict(lines.data(), pages.data(), evicted.get(), int(lines.size()));
-  for (size_t i = 0; i < lines.size(); i++) {
-    if (!evicted[i]) continue;
-    directory.lines[size_t(Directory::index_of(pages[i]))] = nullptr;
-    session.finish_evict(*lines[i]);
-    free.push_back(node->index_of(*lines[i]));
+  Unpublish taker(*this, session);
+  EvictionWindow window(session, taker);
+  for (size_t i = 0, some = 0; i < lines.size(); i += some) {
+    some = scheduler()->random().one_in(2) ? 1 : scheduler()->random().between(1, lines.size() - i);
+    window.add(&lines[i], &pages[i], int(some));
   }
 }
 

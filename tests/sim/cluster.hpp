@@ -72,7 +72,8 @@ struct Member {
   // The page's line, published; null: no frame can be had now.
   Line* line(Session&, int page);
   bool evict(Session&, int page);
-  void evict_all(Session&);  // that can be, at once
+  void evict_all(Session&);  // that can be, in groups
+  void unpublish(Session&, Line&, PageId);
 
   NodeId id;
   Directory directory;

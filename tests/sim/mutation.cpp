@@ -198,6 +198,7 @@ namespace coherence {
 
 Actions step(LineState& state, NodeId self, const Event& event, Features on) {
   const LineState before = state;
+  if (event.kind == Event::Kind::kPeer) sim::note_request(self, state);
   const Actions actions = sim::mutation == sim::Mutation::kNone ? product_step(state, self, event, on)
                                                                 : sim::mutated_step(state, self, event, on);
   if (sim::tracing) sim::trace_step(before, self, event, state);

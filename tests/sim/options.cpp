@@ -37,6 +37,9 @@ const std::vector<Named>& named() {
       GCL_OPTION("gamma", gamma),
       GCL_OPTION("writes", writes_percent),
       GCL_OPTION("grain", pace.grain),
+      GCL_OPTION("late", pace.late_one_in),
+      GCL_OPTION("verb-ns", pace.verb_ns_max),
+      GCL_OPTION("slow-node", slow_node),
       GCL_OPTION("crash-node", crash_node),
       GCL_OPTION("crash-point", crash_point),
       GCL_OPTION("orphaned-ns", orphaned_ns),
@@ -60,7 +63,8 @@ Options options_of(uint64_t seed) {
   Options o;
   o.seed = seed;
   Random r(Random::mix(seed + 1));
-  const bool many = seed % 25 == 24;  // as many nodes as there can be, and less of everything else
+  Random other(Random::mix(seed ^ 0xc0de));  // what is drawn from it leaves the rest of a seed as it was
+  const bool many = seed % 25 == 24;         // as many nodes as there can be, and less of everything else
   o.nodes = many ? int(r.between(30, kNodesOfPool)) : int(r.between(2, 6));
   o.threads = int(many ? r.between(1, 2) : r.between(1, 4));
   o.pages = int(r.between(1, 6));
@@ -79,6 +83,8 @@ Options options_of(uint64_t seed) {
   o.pace.grain = kGrains[r.below(4)];
   o.pace.step_ns_max = r.one_in(2) ? 100 : 1'000;
   o.pace.verb_ns_max = r.one_in(2) ? 300 : 5'000;
+  static constexpr uint32_t kLate[] = {0, 0, 1, 4};
+  o.pace.late_one_in = kLate[other.below(4)];
   o.pace.wake_ns_max = r.one_in(2) ? 2 * kUs : 50 * kUs;
   o.pace.stall_one_in = r.one_in(2) ? uint32_t(r.between(200, 5'000)) : 0;
   o.pace.stall_ns_max = r.one_in(2) ? 20 * kUs : 2'000 * kUs;

@@ -29,28 +29,21 @@ void ring_bell(std::atomic<uint32_t>& word) noexcept {
 
 namespace coherence {
 
-int product_try_evict(Session*, Line* const*, const PageId*, bool*,
-                      int) asm("_ZN9coherence7Session17product_try_evictEPKPNS_4LineEPKNS_6PageIdEPbi");
+bool product_begin_evict(Session*, Line&, PageId, Post*) noexcept
+    asm("_ZN9coherence7Session19product_begin_evictERNS_4LineENS_6PageIdEPNS_4PostE");
 
-int Session::try_evict(Line* const* lines, const PageId* pages, bool* evicted, int count) {
-  const bool bufmgrs = node_.private_bytes() > bufmgr::ArenaPlan::make(node_.frames(), node_.sessions_max(), 0).table;
-  if (bufmgrs && sim::mutation == sim::Mutation::kUnpublishedFirst) {
-    const auto plan = bufmgr::ArenaPlan::make(node_.frames(), node_.sessions_max(), 0);
+bool Session::begin_evict(Line& line, PageId page, Post* release) noexcept {
+  const auto plan = bufmgr::ArenaPlan::make(node_.frames(), node_.sessions_max(), 0);
+  if (sim::mutation == sim::Mutation::kUnpublishedFirst && node_.private_bytes() > plan.table) {  // bufmgr's node
     bufmgr::FrameTable table(node_.private_memory() + plan.table, node_.frames());
-    for (int i = 0; i < count; i++) {
-      const uint32_t frame = node_.index_of(*lines[i]);
-      if (table.find(pages[i], [&](uint32_t f) { return f == frame && node_.line(f).page() == pages[i]; }) == frame)
-        bufmgr::product_remove(&table, pages[i], frame);
-    }
+    const uint32_t frame = node_.index_of(line);
+    if (table.find(page, [&](uint32_t f) { return f == frame && line.page() == page; }) == frame)
+      bufmgr::product_remove(&table, page, frame);
   }
-  int done = product_try_evict(this, lines, pages, evicted, count);
-  if (sim::mutation == sim::Mutation::kLatchedFreed)
-    for (int i = 0; i < count; i++) {
-      if (evicted[i] || lines[i]->page() != pages[i] || !lines[i]->word().shared()) continue;
-      evicted[i] = true;
-      done++;
-    }
-  return done;
+  if (product_begin_evict(this, line, page, release)) return true;
+  if (sim::mutation != sim::Mutation::kLatchedFreed || line.page() != page || !line.word().shared()) return false;
+  *release = Post::kNone;
+  return true;
 }
 
 }  // namespace coherence

@@ -47,7 +47,8 @@ class Run {
                 .switches = scheduler_.switches(),
                 .virtual_ns = scheduler_.now(),
                 .longest_wait_ns = cluster_.longest_wait_ns(),
-                .allowed_wait_ns = o.fairness_ns_max()};
+                .allowed_wait_ns = o.fairness_ns_max(),
+                .batches = batches};
     for (int c = 0; c < kCounters; c++) out.counters.push_back(cluster_.count(Counter(c)));
     if constexpr (requires { cluster_.buffer_counts(); }) out.buffer_counts = cluster_.buffer_counts();
     return out;
@@ -102,6 +103,7 @@ Outcome play(const Options& o) {
 Outcome run(const Options& o) {
   verdict = Verdict{.listened_to = o.checkers};
   begin_mutation(o.mutation);
+  forget_batches();
   tracing = o.trace;
   return o.pool ? play<PoolCluster>(o) : play<Cluster>(o);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "options.hpp"
+#include "seams.hpp"
 #include "verdict.hpp"
 
 namespace sim {
@@ -17,6 +18,7 @@ struct Outcome {
   uint64_t hash = 0;  // of all that happened, in its order
   bool fenced = false;
   uint64_t sections = 0, yields = 0, switches = 0, virtual_ns = 0, longest_wait_ns = 0, allowed_wait_ns = 0;
+  Batches batches;
   std::vector<uint64_t> counters;       // coherence's, over all nodes
   std::vector<uint64_t> buffer_counts;  // bufmgr's, where the users go through it
 };

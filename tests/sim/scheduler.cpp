@@ -52,19 +52,45 @@ Scheduler::~Scheduler() {
   the_scheduler = nullptr;
 }
 
-void Scheduler::spawn(int node, std::function<void()> body) {
+Scheduler::Fiber& Scheduler::add_fiber(int node, std::function<void()> body) {
   auto fiber = std::make_unique<Fiber>();
   fiber->id = int(fibers_.size());
   fiber->node = node;
   fiber->body = std::move(body);
   fiber->stack = take_stack();
-  getcontext(&fiber->entry);
-  fiber->entry.uc_stack.ss_sp = fiber->stack;
-  fiber->entry.uc_stack.ss_size = kStackBytes;
-  fiber->entry.uc_link = nullptr;
-  makecontext(&fiber->entry, &Scheduler::begin, 0);
   fibers_.push_back(std::move(fiber));
-  wait_until(*fibers_.back(), now_ + delay(pace_.wake_ns_max), false);
+  return prepare(*fibers_.back());
+}
+
+// To begin at its stack's end.
+Scheduler::Fiber& Scheduler::prepare(Fiber& fiber) {
+  getcontext(&fiber.entry);
+  fiber.entry.uc_stack.ss_sp = fiber.stack;
+  fiber.entry.uc_stack.ss_size = kStackBytes;
+  fiber.entry.uc_link = nullptr;
+  makecontext(&fiber.entry, &Scheduler::begin, 0);
+  fiber.started = false;
+  fiber.state = State::kWaiting;
+  return fiber;
+}
+
+void Scheduler::spawn(int node, std::function<void()> body) {
+  wait_until(add_fiber(node, std::move(body)), now_ + delay(pace_.wake_ns_max), false);
+}
+
+void Scheduler::spawn_verbs(std::function<void()> body) {
+  Fiber* fiber;
+  if (past_.empty()) {
+    fiber = &add_fiber(running_->node, std::move(body));
+    fiber->passing = true;
+  } else {
+    fiber = past_.back();
+    past_.pop_back();
+    fiber->node = running_->node;
+    fiber->body = std::move(body);
+    prepare(*fiber);
+  }
+  wait_until(*fiber, now_ + delay(pace_.verb_ns_max), false);
 }
 
 // The first function on a fiber's stack.
@@ -72,6 +98,7 @@ void Scheduler::begin() {
   Scheduler& self = *the_scheduler;
   self.running_->body();
   self.running_->state = State::kEnded;
+  if (self.running_->passing) self.past_.push_back(self.running_);
   self.hand_on();
 }
 

@@ -30,6 +30,7 @@ struct Pace {
   uint32_t grain = 8;            // accesses to atomics between two yields, on average
   uint64_t step_ns_max = 300;    // what happens between two yields takes
   uint64_t verb_ns_max = 2'000;  // a verb, and its completion
+  uint32_t late_one_in = 0;      // batches of which one is complete some time after post() returned
   uint64_t wake_ns_max = 40'000;
   uint32_t stall_one_in = 0;  // yields of which one takes long: the process has lost its CPU
   uint64_t stall_ns_max = 1'000'000;
@@ -65,6 +66,8 @@ class Scheduler {
   void verb();   // before or after a verb
   void sleep(uint64_t ns);
   void spin(uint64_t ns);  // a sleep of somebody who has work to do
+  // Another fiber of this node that begins within a verb's time.  Short-lived: whoever comes next may get its id.
+  void spawn_verbs(std::function<void()> body);
   // Sleeps while *word == expected, for at most `ns`.  Looking and falling asleep are one step.
   void park(const void* word, uint32_t expected, uint64_t ns);
   int wake(const void* word, int count);
@@ -90,6 +93,7 @@ class Scheduler {
   uint64_t hash() const { return hash_; }
   void trace(uint64_t word) { hash_ = Random::mix(hash_ ^ word); }  // into the hash
   Random& random() { return random_; }
+  bool late() { return random_.one_in(pace_.late_one_in); }  // whether a batch is
 
  private:
   enum class State : uint8_t { kWaiting, kEnded, kDropped };
@@ -105,6 +109,7 @@ class Scheduler {
     uint64_t parked = 0;         // when, as a number that grows
     uint64_t ticket = 0;         // its valid entry in the queue
     bool idle = false;           // waits for a deadline
+    bool passing = false;        // of spawn_verbs()
   };
   struct Due {
     uint64_t ns, ticket;
@@ -121,6 +126,8 @@ class Scheduler {
     std::vector<Pause> pauses;
   };
 
+  Fiber& add_fiber(int node, std::function<void()> body);
+  static Fiber& prepare(Fiber& fiber);
   void wait_until(Fiber& fiber, uint64_t ns, bool idle);
   void hand_on();  // the running fiber is queued, or gone
   Fiber* next();
@@ -134,6 +141,7 @@ class Scheduler {
   Random random_;
   const Pace pace_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> past_;  // of spawn_verbs(), ended
   std::vector<NodeFate> nodes_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
   Fiber* running_ = nullptr;

@@ -4,8 +4,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <vector>
 
 #include "coherence/base/os.hpp"
@@ -30,6 +33,7 @@ int __wrap_sched_yield();
 namespace sim {
 
 Observer* observer = nullptr;
+Batches batches;
 
 namespace {
 
@@ -38,10 +42,24 @@ struct FileLock {
 };
 std::vector<FileLock> file_locks;  // that fibers waited for and have
 
+// Batches that were posted and are not complete, of each session by its Memory, and of each node.
+std::map<const coherence::Memory*, int> under_way;
+int under_way_of[coherence::kNodesMax];
+
 }  // namespace
 
 void free_locks_of(int node) {
   std::erase_if(file_locks, [node](const FileLock& l) { return l.node == node && __real_flock(l.fd, LOCK_UN) == 0; });
+}
+
+void forget_batches() {
+  batches = {};
+  under_way.clear();
+  std::fill(std::begin(under_way_of), std::end(under_way_of), 0);
+}
+
+void note_request(coherence::NodeId self, const coherence::LineState& line) {
+  batches.asked_for_leaving += line.op == coherence::LineOp::kReleasePosted && under_way_of[self.value] > 1;
 }
 
 }  // namespace sim
@@ -155,8 +173,29 @@ void ShmMemory::run(Batch& batch) {
   batch.state.store(BatchState::kDone, std::memory_order_release);
 }
 
+// Some are complete when this returns, as shm's all are; of the others, a fiber does what a network card would (T3).
 void ShmMemory::post(Batch* const* batches, int count) {
-  for (int i = 0; i < count; i++) run(*batches[i]);
+  for (int i = 0; i < count; i++) {
+    Batch& batch = *batches[i];
+    if (!in_fiber() || !sim::scheduler()->late()) {
+      run(batch);
+      continue;
+    }
+    batch.state.store(BatchState::kPosted, std::memory_order_relaxed);
+    int& mine = sim::under_way[this];
+    int& nodes = sim::under_way_of[sim::scheduler()->node()];
+    sim::batches.at_once = std::max(sim::batches.at_once, ++mine);
+    nodes++;
+    sim::scheduler()->spawn_verbs([this, &batch, &mine, &nodes] {
+      run(batch);
+      mine--;
+      nodes--;
+    });
+  }
+}
+
+void ShmMemory::poll() {
+  if (in_fiber()) sim::scheduler()->verb();
 }
 
 }  // namespace coherence

@@ -22,6 +22,15 @@ class Observer {
 };
 extern Observer* observer;
 
+// What is known of a run's batches.
+struct Batches {
+  int at_once = 0;                 // most that one session had under way
+  uint64_t asked_for_leaving = 0;  // requests of peers for a page whose eviction was under way, beside another batch
+};
+extern Batches batches;
+void forget_batches();
+void note_request(coherence::NodeId self, const coherence::LineState&);
+
 // The files' locks that a dead node's fibers had are free.
 void free_locks_of(int node);
 

@@ -1,8 +1,11 @@
 // Seeds, and proofs that the checkers see: see README.md.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
+#include "coherence/eviction_window.hpp"
+#include "coherence/line/features.hpp"
 #include "coherence/stats/counters.hpp"
 #include "proof.hpp"
 #include "run.hpp"
@@ -20,20 +23,48 @@ TEST_P(Seeds, HoldWhatIsPromised) {
   const uint64_t count = kSeeds / kGroups * uint64_t(gcl_test::longer());
   const uint64_t from = uint64_t(gcl_test::seed(0)) * 1'000 * 1'000 + GetParam() * count;
   std::vector<uint64_t> counters(size_t(coherence::kCounters), 0);
-  uint64_t fenced = 0;
+  uint64_t fenced = 0, asked_for_leaving = 0;
+  int batches_at_once = 0;
   for (uint64_t seed = from; seed < from + count; seed++) {
     const Options o = options_of(seed);
     const Outcome out = run(o);
     EXPECT_FALSE(out.failed) << checker_name(out.checker) << ": " << out.text << "\n  replay: " << command_of(o);
     fenced += out.fenced;
+    asked_for_leaving += out.batches.asked_for_leaving;
+    batches_at_once = std::max(batches_at_once, out.batches.at_once);
     for (size_t c = 0; c < counters.size(); c++) counters[c] += out.counters[c];
   }
   EXPECT_GT(fenced, 0u);
+  EXPECT_GT(asked_for_leaving, 0u);
+  EXPECT_GE(batches_at_once, 2);
+  EXPECT_LE(batches_at_once, coherence::EvictionWindow::kBatches);
   for (size_t c = 0; c < counters.size(); c++)  // what the protocol can do, has been done
     EXPECT_GT(counters[c], 0u) << coherence::counter_name(coherence::Counter(c));
 }
 
 INSTANTIATE_TEST_SUITE_P(Sim, Seeds, testing::Range(uint64_t{0}, kGroups));
+
+// Of many pages, evicted in small groups while peers want them, over a network that takes its time.  What a session
+// does beside its window is done when the window has a place left: so it never has more under way (E3).
+TEST(Sim, AWindowOfEvictionsIsFullAndNeverMore) {
+  int at_once = 0;
+  uint64_t asked_for_leaving = 0;
+  for (uint64_t seed = 0; seed < 20; seed++) {
+    Options o = options_of(seed);
+    o.nodes = 3, o.threads = 2;
+    o.pages = o.frames = 12;
+    o.writes_percent = 30;
+    o.victim = o.crash_node = o.leaver = o.slow_node = -1;
+    o.pace.late_one_in = 1;
+    o.pace.verb_ns_max = 5'000;
+    const Outcome out = run(o);
+    EXPECT_FALSE(out.failed) << checker_name(out.checker) << ": " << out.text << "\n  replay: " << command_of(o);
+    at_once = std::max(at_once, out.batches.at_once);
+    asked_for_leaving += out.batches.asked_for_leaving;
+  }
+  EXPECT_EQ(at_once, coherence::EvictionWindow::kBatches);
+  EXPECT_GT(asked_for_leaving, 10u);
+}
 
 TEST(Sim, ASeedIsOneRun) {
   std::set<uint64_t> hashes;

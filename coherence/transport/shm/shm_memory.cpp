@@ -69,4 +69,6 @@ void ShmMemory::post(Batch* const* batches, int count) {
   for (int i = 0; i < count; i++) run(*batches[i]);
 }
 
+void ShmMemory::poll() {}
+
 }  // namespace coherence

@@ -13,7 +13,7 @@ class ShmMemory final : public Memory {
   ShmMemory(MemoryMap& map, Counters& counters) : map_(map), counters_(counters) {}
   using Memory::post;
   void post(Batch* const* batches, int count) override;
-  void poll() override {}
+  void poll() override;
 
  private:
   void run(Batch& batch);

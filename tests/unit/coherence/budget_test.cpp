@@ -49,6 +49,15 @@ class Budget : public ClusterTest, public testing::WithParamInterface<int> {
     write_word(*nodes[n]->node, l, value);
     sessions[n]->unlock_exclusive(l);
   }
+  // Evicts pages of node 0; how many were.
+  int evict(const std::vector<Line*>& lines, const std::vector<PageId>& pages) {
+    TestTaker taker(*nodes[0], *sessions[0]);
+    EvictionWindow window(*sessions[0], taker);
+    window.add(lines.data(), pages.data(), int(lines.size()));
+    window.finish();
+    for (PageId taken : taker.taken) EXPECT_EQ(pool->peek_latch(taken), LatchWord::free());
+    return int(taker.taken.size());
+  }
   PageId p = page(5);
   uint64_t seen = 0;
   std::vector<std::unique_ptr<Session>> sessions;
@@ -171,15 +180,7 @@ TEST_P(Budget, EvictionsOfAGroupShareOneBatch) {
     pages.push_back(p);
     lines.push_back(&nodes[0]->line(*sessions[0], p));
   }
-  bool evicted[5];
-  EXPECT_EQ(cost(0, [&] { EXPECT_EQ(sessions[0]->try_evict(lines.data(), pages.data(), evicted, 5), 5); }),
-            (Cost{1, 0, 0}));
-  for (int i = 0; i < 5; i++) {
-    EXPECT_TRUE(evicted[i]);
-    EXPECT_EQ(pool->peek_latch(pages[i]), LatchWord::free());
-    nodes[0]->directory.at(pages[i]) = nullptr;
-    sessions[0]->finish_evict(*lines[i]);
-  }
+  EXPECT_EQ(cost(0, [&] { EXPECT_EQ(evict(lines, pages), 5); }), (Cost{1, 0, 0}));
   EXPECT_EQ(nodes[0]->count(Counter::kEvictDirty), 2u);
   EXPECT_EQ(nodes[0]->count(Counter::kEvictClean), 3u);
   p = page(11);
@@ -197,14 +198,7 @@ TEST_P(Budget, EvictionsOfAGroupShareOneBatchPerMemoryNode) {
     pages.push_back(p);
     lines.push_back(&nodes[0]->line(*sessions[0], p));
   }
-  bool evicted[8];
-  EXPECT_EQ(cost(0, [&] { EXPECT_EQ(sessions[0]->try_evict(lines.data(), pages.data(), evicted, 8), 8); }),
-            (Cost{2, 0, 0}));
-  for (int i = 0; i < 8; i++) {
-    EXPECT_EQ(pool->peek_latch(pages[i]), LatchWord::free());
-    nodes[0]->directory.at(pages[i]) = nullptr;
-    sessions[0]->finish_evict(*lines[i]);
-  }
+  EXPECT_EQ(cost(0, [&] { EXPECT_EQ(evict(lines, pages), 8); }), (Cost{2, 0, 0}));
   for (uint64_t i = 0; i < 8; i++) {
     p = pages[i];
     read(1);

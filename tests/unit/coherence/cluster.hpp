@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "coherence/base/racy_copy.hpp"
+#include "coherence/eviction_window.hpp"
 #include "coherence/node.hpp"
 #include "coherence/session.hpp"
 
@@ -81,11 +82,15 @@ struct TestNode {
   bool evict(Session& session, PageId page) {
     Line* l = directory.find(page);
     if (!l || !session.try_evict(*l, page)) return false;
+    unpublish(session, *l, page);
+    return true;
+  }
+  // After coherence gave the page up.
+  void unpublish(Session& session, Line& line, PageId page) {
     std::lock_guard guard(mutex);
     directory.at(page).store(nullptr);
-    session.finish_evict(*l);
-    free.push_back(l);
-    return true;
+    session.finish_evict(line);
+    free.push_back(&line);
   }
   uint64_t count(Counter c) const {
     uint64_t n = 0;
@@ -100,6 +105,21 @@ struct TestNode {
   std::vector<Line*> free;
   std::atomic<bool> stopping{false};
   std::thread worker;
+};
+
+// Frees the frames of what was evicted, and knows what that was.
+class TestTaker : public FrameTaker {
+ public:
+  TestTaker(TestNode& node, Session& session) : node_(node), session_(session) {}
+  void take(Line& line, PageId page) noexcept override {
+    taken.push_back(page);
+    node_.unpublish(session_, line, page);
+  }
+  std::vector<PageId> taken;
+
+ private:
+  TestNode& node_;
+  Session& session_;
 };
 
 class ClusterTest : public testing::Test {

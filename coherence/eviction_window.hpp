@@ -1,0 +1,83 @@
+// EvictionWindow: pages leave their frames in batches, of which a few are under way at a time.
+//
+// E1. A batch goes to one memory node (T1): what add() is given is grouped by them.
+// E2. A line is latched from add() until its own batch is complete (I19), then it is the taker's; the others are not
+//     waited for.
+// E3. At most kBatches are under way.  Who needs one more waits until any of them is complete.
+// E4. Between its first add() and finish() the owner waits for nothing but batches, and a batch waits for nobody; so
+//     whoever waits for a latch in the window does so for a round trip or two.
+//
+// Used by the session's thread.  Allocates nothing: some 14 KB, of which what is used is touched, on the owner's stack.
+//
+//   EvictionWindow window(session, taker);
+//   window.add(lines, pages, count);  // as often as there are victims
+//   window.finish();                  // or the destructor
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/transport/memory.hpp"
+
+namespace coherence {
+
+class Line;
+class Session;
+
+// Gets what has been evicted.
+class FrameTaker {
+ public:
+  virtual ~FrameTaker() = default;
+  // The node has given up `page`, nobody can fetch it anew, `line` is latched for Session::finish_evict(): unpublish,
+  // then finish.  Must not wait, nor add to the window.
+  virtual void take(Line& line, PageId page) noexcept = 0;
+};
+
+class EvictionWindow {
+ public:
+  // So many hide a round trip behind the preparation of others (bench/paper, A12, evicts so), are at most 256
+  // operations of a connection's queue, and few enough for a stack.
+  static constexpr int kBatches = 4;
+
+  // Both outlive it.
+  EvictionWindow(Session& session, FrameTaker& taker) : session_(session), taker_(taker) {}
+  ~EvictionWindow() { finish(); }
+  EvictionWindow(const EvictionWindow&) = delete;
+
+  // Begins the eviction of those that are not busy (Session::try_evict()), and posts their batches; returns how many.
+  // Of them the taker has got those whose batches are complete; he gets each of the others.
+  int add(Line* const* lines, const PageId* pages, int count) noexcept;
+  // Ends what is complete; never waits.
+  void reap() noexcept;
+  // Ends everything.
+  void finish() noexcept;
+  // Lines that the taker will get.
+  int under_way() const noexcept { return lines_; }
+
+ private:
+  static constexpr int kLinesMax = 16;  // of a batch
+  static constexpr uint32_t kAll = (1u << kBatches) - 1;
+  struct Group {
+    explicit Group(MemoryNodeId to) : batch(to) {}
+    Batch batch;
+    int size = 0;
+    struct {
+      Line* line;
+      int atomic;
+    } member[kLinesMax];  // [0, size) are set
+  };
+
+  int add_of(MemoryNodeId to, Line* const* lines, const PageId* pages, int count) noexcept;
+  int free_slot() noexcept;
+  void post(int slot) noexcept;
+  void end(int slot) noexcept;
+
+  Session& session_;
+  FrameTaker& taker_;
+  int lines_ = 0;
+  uint32_t posted_ = 0;  // a bit for each slot
+  std::optional<Group> slot_[kBatches];
+};
+
+}  // namespace coherence
