@@ -5,7 +5,8 @@
 //     waited for.
 // E3. At most kBatches are under way.  Who needs one more waits until any of them is complete.
 // E4. Between its first add() and finish() the owner waits for nothing but batches, and a batch waits for nobody; so
-//     whoever waits for a latch in the window does so for a round trip or two.
+//     whoever waits for a latch in the window does so for a round trip or two.  The taker's short locks are no
+//     exception: whoever has one latches lines without a page at most, and those in the window have theirs.
 //
 // Used by the session's thread.  Allocates nothing: some 14 KB, of which what is used is touched, on the owner's stack.
 //
@@ -30,7 +31,7 @@ class FrameTaker {
  public:
   virtual ~FrameTaker() = default;
   // The node has given up `page`, nobody can fetch it anew, `line` is latched for Session::finish_evict(): unpublish,
-  // then finish.  Must not wait, nor add to the window.
+  // then finish.  Waits for no latch, adds nothing to the window.
   virtual void take(Line& line, PageId page) noexcept = 0;
 };
 

@@ -174,6 +174,7 @@ void ShmMemory::run(Batch& batch) {
 }
 
 // Some are complete when this returns, as shm's all are; of the others, a fiber does what a network card would (T3).
+// Both write the session's counters, which may so lose an addition.
 void ShmMemory::post(Batch* const* batches, int count) {
   for (int i = 0; i < count; i++) {
     Batch& batch = *batches[i];
