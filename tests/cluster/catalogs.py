@@ -1,9 +1,9 @@
 """What the catalogs of a primary say, as far as anything was changed in them since the extension was created.
 
     catalogs = Catalogs(session)        # from now on
-    before = catalogs.rows()
+    catalogs.remember()
     ...
-    change(before, catalogs.rows())     # rows that came and went, as text; empty: nothing changed
+    catalogs.change()                   # rows that came and went since the last look, as text; empty: nothing changed
 
 Rows that were there before are only counted, unless they are written again; what each primary has of its own (files,
 statistics, transaction ids, the OIDs of what the extension brings) is left out.
@@ -37,15 +37,23 @@ def query_of_catalog(name, columns, since):
             value = f'x."{column}"::text'
         parts.append(f"coalesce({value}, '')")
     line = " || '|' || ".join([f"'{name}'", *parts])
-    return (f"SELECT replace({line}, E'\\n', ' ') FROM pg_catalog.{name} x WHERE xmin::text::bigint >= {since}"
-            f" UNION ALL SELECT '{name} before: ' || count(*) FROM pg_catalog.{name} x WHERE xmin::text::bigint < {since}")
+    written_since = f"age(xmin) <= (SELECT age('{since}'::xid))"
+    return (f"SELECT replace({line}, E'\\n', ' ') AS row FROM pg_catalog.{name} x WHERE {written_since}"
+            f" UNION ALL SELECT '{name} before: ' || count(*) FROM pg_catalog.{name} WHERE NOT {written_since}")
+
+
+# What was seen is kept, and compared, where the rows are: they are thousands, and what changes are a few.
+CHANGE = """PREPARE change AS WITH now AS MATERIALIZED ({}),
+    came AS (SELECT row FROM now EXCEPT SELECT row FROM seen), went AS (SELECT row FROM seen EXCEPT SELECT row FROM now),
+    kept AS (INSERT INTO seen SELECT row FROM came), forgotten AS (DELETE FROM seen USING went WHERE seen.row = went.row)
+    SELECT '- ' || row FROM went UNION ALL SELECT '+ ' || row FROM came ORDER BY 1"""
 
 
 class Catalogs:
     def __init__(self, session):
         """The session stays open, and is used for nothing else."""
         self.session = session
-        since = session.one("SELECT txid_snapshot_xmax(txid_current_snapshot())")
+        since = session.one("SELECT pg_snapshot_xmax(pg_current_snapshot())")
         columns = session.run("SELECT c.relname, a.attname, a.atttypid::regtype FROM pg_class c JOIN pg_attribute a ON attrelid = c.oid"
                               " WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r' AND attnum > 0 ORDER BY 1, attnum")
         tables = {}
@@ -53,11 +61,12 @@ class Catalogs:
             table, column, kind = row.split("|")
             tables.setdefault(table, []).append((column, kind))
         queries = [query_of_catalog(table, columns, since) for table, columns in tables.items() if table not in OWN]
-        session.run("SET search_path = pg_catalog; SET jit = off; PREPARE catalogs AS " + " UNION ALL ".join(queries))
+        self.prepare = CHANGE.format(" UNION ALL ".join(queries))
 
-    def rows(self):
-        return set(self.session.run("EXECUTE catalogs", 60))
+    def remember(self):
+        """The first look."""
+        self.session.run(f"SET search_path = pg_catalog, pg_temp; SET jit = off; CREATE TEMP TABLE seen (row text); {self.prepare}")
+        self.change()
 
-
-def change(before, after):
-    return sorted("- " + row for row in before - after) + sorted("+ " + row for row in after - before)
+    def change(self):
+        return self.session.run("EXECUTE change", 60)

@@ -1,7 +1,7 @@
 """Every kind of DDL is done on all primaries alike, stays on its author, or is refused without a trace: no catalog differs silently."""
 import unittest
 
-from catalogs import Catalogs, change
+from catalogs import Catalogs
 from ddl_kinds import BASE, FORMS
 from harness import Cluster, SqlError
 
@@ -14,13 +14,6 @@ class Kinds(unittest.TestCase):
         cls.catalogs = {k: Catalogs(cls.cluster.session(k)) for k in (1, 2, 3)}
         cls.cluster.sql(1, BASE)
 
-    def look(self):
-        """What changed on each primary since the last look."""
-        rows = {k: catalogs.rows() for k, catalogs in self.catalogs.items()}
-        changes = {k: change(self.rows[k], rows[k]) for k in rows}
-        self.rows = rows
-        return changes
-
     def outcome(self, author, statement):
         session = self.sessions[author]
         session.run("ROLLBACK; RESET ALL")
@@ -30,7 +23,7 @@ class Kinds(unittest.TestCase):
         except SqlError as error:
             state = error.state
         session.run("ROLLBACK")
-        changes = self.look()
+        changes = {k: catalogs.change() for k, catalogs in self.catalogs.items()}
         changed = [k for k in changes if changes[k]]
         if state:
             self.assertEqual({}, {k: changes[k] for k in changed}, f"{statement} failed and left a trace")
@@ -44,7 +37,8 @@ class Kinds(unittest.TestCase):
         return "everywhere"
 
     def test_every_kind(self):
-        self.rows = {k: catalogs.rows() for k, catalogs in self.catalogs.items()}
+        for catalogs in self.catalogs.values():
+            catalogs.remember()
         for i, (kind, statements) in enumerate(FORMS.items()):
             for statement, wanted in statements:
                 with self.subTest(kind, statement=statement):

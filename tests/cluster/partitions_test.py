@@ -1,7 +1,7 @@
 """Partitioned tables and inheritance whose tables are gcl tables: their DDL, and their rows, on all primaries."""
 import unittest
 
-from catalogs import Catalogs, change
+from catalogs import Catalogs
 from harness import Cluster, SqlError
 
 GCL = "SET default_table_access_method = gcl; "
@@ -80,7 +80,8 @@ class Partitions(unittest.TestCase):
         return first
 
     def run_all(self, catalogs, authors):
-        before = {k: c.rows() for k, c in catalogs.items()}
+        for c in catalogs.values():
+            c.remember()
         for i, (statement, wanted) in enumerate(STATEMENTS):
             author, state = authors[i % len(authors)], None
             with self.subTest(statement):
@@ -89,9 +90,7 @@ class Partitions(unittest.TestCase):
                 except SqlError as error:
                     state = error.state
                 self.on(author, "ROLLBACK")
-                after = {k: c.rows() for k, c in catalogs.items()}
-                changes = {k: change(before[k], after[k]) for k in catalogs}
-                before = after
+                changes = {k: c.change() for k, c in catalogs.items()}
                 changed = [k for k in catalogs if changes[k]]
                 outcome = state or ("nothing" if not changed else "local" if changed == [author] else "everywhere")
                 self.assertEqual(wanted, outcome)

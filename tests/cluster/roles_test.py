@@ -3,7 +3,7 @@ import glob
 import os
 import unittest
 
-from catalogs import Catalogs, change
+from catalogs import Catalogs
 from harness import Cluster, SqlError
 
 ROLES = """SELECT oid, rolname, rolsuper, rolcreaterole, rolcanlogin, rolconnlimit, rolpassword, rolvaliduntil FROM pg_authid WHERE oid >= 16384 ORDER BY oid;
@@ -54,7 +54,8 @@ class Roles(unittest.TestCase):
 
     def test_every_statement_on_roles(self):
         catalogs = {k: Catalogs(self.cluster.session(k)) for k in (1, 2, 3)}
-        before = {k: c.rows() for k, c in catalogs.items()}
+        for c in catalogs.values():
+            c.remember()
         statements = """CREATE ROLE ro
             ALTER ROLE ro LOGIN CONNECTION LIMIT 7 VALID UNTIL '2030-01-01' PASSWORD 'secret'
             GRANT pg_monitor TO ro WITH ADMIN OPTION
@@ -79,9 +80,7 @@ class Roles(unittest.TestCase):
             with self.subTest(statement):
                 self.on(i % 3 + 1, statement)
                 self.same(ROLES)
-                after = {k: c.rows() for k, c in catalogs.items()}
-                changes = {k: change(before[k], after[k]) for k in catalogs}
-                before = after
+                changes = {k: c.change() for k, c in catalogs.items()}
                 self.assertTrue(changes[1] or "REVOKE pg_monitor" in statement)
                 self.assertEqual([changes[1]] * 2, [changes[2], changes[3]])
 
