@@ -2,10 +2,13 @@
 #include <random>
 #include <set>
 
+#include "tests/support/longer.hpp"
 #include "tests/unit/engine/blink/tree_fixture.hpp"
 
 namespace engine::blink {
 namespace {
+
+using gcl_test::by_one_thread;
 
 class BlinkFullPool : public BlinkTree {};
 
@@ -28,7 +31,7 @@ TEST_F(BlinkFullPool, ASplitWithoutRoomHarmsNothing) {
   uint64_t n = 0;
   int refused = 0;
   std::mt19937 random(5);
-  while (refused < 60) {
+  while (refused < by_one_thread(60)) {
     const TestKey key{random() % 100000, std::string(300, 'x')};  // few to a page: splits reach up soon
     auto done = put(tree(), *session_, compare_, key, tid_of(n));
     if (done.ok()) {
