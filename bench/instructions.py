@@ -14,6 +14,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [os.path.join(HERE, "..", "tests", "cluster"), os.path.join(HERE, "..", "tests", "regress")]
+import data_directory  # noqa: E402
 import harness  # noqa: E402
 from callgrind import callgrind  # noqa: E402
 
@@ -121,6 +122,7 @@ def main():
     parser.add_argument("--gclctl", default="build/bin/gclctl")
     args = parser.parse_args()
     harness.GCLCTL = os.path.abspath(args.gclctl)
+    data_directory.ON_DISK = True
     wanted = args.only.split(",")
     # full_page_writes: which pages a transaction is the first to change since a checkpoint is chance; only heap logs them whole.
     settings = ["full_page_writes=off", "shared_buffers=256MB", "autovacuum=off", "checkpoint_timeout=1h", "max_wal_size=4GB", "maintenance_work_mem=256MB",

@@ -15,6 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "cluster"))
+import data_directory  # noqa: E402
 import harness  # noqa: E402
 
 BARS = {"select-only": 1.0, "simple-update": 1.0, "tpcb-like": 1.0, "count": 0.9, "copy": 0.8, "index": 0.8, "bytes": 1 / 1.15}
@@ -87,6 +88,7 @@ def main():
     parser.add_argument("--gclctl", default="build/bin/gclctl")
     args = parser.parse_args()
     harness.GCLCTL = os.path.abspath(args.gclctl)
+    data_directory.ON_DISK = True
     wanted = args.only.split(",")
     # Both kinds of table fit their cache; the heap side has as many buffers as gcl has frames.
     settings = ["fsync=on", "shared_buffers=512MB", "autovacuum=off", "max_wal_size=4GB", "max_parallel_workers_per_gather=0",

@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "cluster"))
+import data_directory  # noqa: E402
 import harness  # noqa: E402
 from plain_server import PlainServer  # noqa: E402
 
@@ -64,6 +65,7 @@ def main():
     parser.add_argument("--gclctl", default="build/bin/gclctl")
     args = parser.parse_args()
     harness.GCLCTL = os.path.abspath(args.gclctl)
+    data_directory.ON_DISK = True
     with contextlib.ExitStack() as stack:
         stock = [stack.enter_context(PlainServer(SETTINGS)) for _ in SERVERS]
         cluster = stack.enter_context(harness.Cluster(primaries=3, pool="3GB", cache="256MB", settings=SETTINGS))
