@@ -68,8 +68,11 @@ class Node {
   void set_features(Features features) { features_ = features; }
   Features features() const { return features_; }
   // gamma: the local lease of a line while a peer's request is parked, in writers' turns; a reader's turn counts one
-  // of P, the sessions of the node (I14).  REQUIRES: no session works.
-  void set_lease(uint32_t turns) { lease_turns_ = turns; }
+  // of P, the sessions of the node (I14).  Who is woken for a turn has `come_ns` to come.  REQUIRES: no session works.
+  void set_lease(uint32_t turns, uint64_t come_ns = kComeNs) {
+    lease_turns_ = turns;
+    come_ns_ = come_ns;
+  }
 
   // --- the arena -----------------------------------------------------------------------------------------------------
   uint32_t frames() const { return frames_; }
@@ -132,7 +135,9 @@ class Node {
   uint64_t arena_bytes_ = 0;
   int arena_fd_ = -1;
   bool left_ = false;
+  static constexpr uint64_t kComeNs = 1'000'000;
   uint32_t lease_turns_ = 16;
+  uint64_t come_ns_ = kComeNs;
   Features features_ = Features::all();
   FrameDirectory* directory_ = nullptr;
   LogHorizon* horizon_ = nullptr;

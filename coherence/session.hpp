@@ -172,6 +172,9 @@ class Session {
   Entry try_enter(Line& line, bool exclusive, bool may_fetch) noexcept;
   bool take_turn(Line& line, bool exclusive) noexcept;
   bool lease_over(uint64_t turns) const noexcept;
+  bool promise_turn(Line& line) noexcept;  // whether somebody was woken
+  bool promised(const Line& line) const noexcept;
+  static void keep_promise(Line& line) noexcept;
   Status wait_local(Line& line, bool exclusive);
   void make_way(Line& line) noexcept;  // REQUIRES: the share is about to be dropped for line.state_.serving
   Status stand_back(Line& line);

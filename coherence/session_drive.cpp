@@ -353,12 +353,14 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
   if (!line) return reply(request, ReplyKind::kDropped, nullptr, 0);
   collect(*line);  // an operation whose replies are in should not be waited for: its owner may sleep long
   Actions actions;
-  bool parked = false;
+  bool parked = false, left = false;
   {
     SpinGuard guard(line->spin_, node_.fence_);
     if (line->page() == page) {
       LineState& state = line->state_;
-      bool latched = state.op == LineOp::kIdle && state.memo != Memo::kInvalid && try_latch(*line);
+      const bool wanted = state.op == LineOp::kIdle && state.memo != Memo::kInvalid;
+      left = wanted && promised(*line);
+      const bool latched = wanted && !left && try_latch(*line);
       actions = step_line(*line, {.kind = Event::Kind::kPeer,
                                   .latched = latched,
                                   .may_leave = !latched || may_leave(*line),
@@ -372,10 +374,11 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
   run(*line, actions, 0);
   if (parked) {
     counters_.add(Counter::kParked);
-    leave_to_worker(*line, false);
+    leave_to_worker(*line, left && helping_);  // who has the latch serves it; who was promised it may not come
   } else if (actions.post != Post::kNone) {
     counters_.add(helping_ ? Counter::kServedByUnlocker : Counter::kServedByWorker);
   }
+  if (left) return;
   if (actions.blocked_by_log)
     wait_for_log(*line, false);
   else

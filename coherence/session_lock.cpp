@@ -117,8 +117,10 @@ Session::Entry Session::try_enter(Line& line, bool exclusive, bool may_fetch) no
     LocalWord next = hit && !exclusive ? w.with_shared() : w.with_exclusive();
     if (line.latch_.compare_exchange_weak(raw, next.raw,
                                           std::memory_order_acquire,  // pairs with the release of unlocks
-                                          std::memory_order_relaxed))
+                                          std::memory_order_relaxed)) {
+      keep_promise(line);
       return hit ? Entry::kEntered : Entry::kFetch;
+    }
   }
 }
 
@@ -136,6 +138,25 @@ bool Session::take_turn(Line& line, bool exclusive) noexcept {
   return !lease_over(line.turns_.fetch_add(turn, std::memory_order_relaxed));
 }
 
+// A free line with somebody woken for his turn is his, though a peer waits: he takes microseconds to come.
+bool Session::promise_turn(Line& line) noexcept {
+  line.promised_until_.store(monotonic_ns() + node_.come_ns_, std::memory_order_relaxed);
+  if (wake_local(line) > 0) return true;
+  keep_promise(line);
+  return false;
+}
+
+bool Session::promised(const Line& line) const noexcept {
+  const uint64_t until = line.promised_until_.load(std::memory_order_relaxed);
+  return until != 0 && !lease_over(line.turns_.load(std::memory_order_relaxed)) && monotonic_ns() < until;
+}
+
+// He came, or will not.
+void Session::keep_promise(Line& line) noexcept {
+  if (line.promised_until_.load(std::memory_order_relaxed) != 0)
+    line.promised_until_.store(0, std::memory_order_relaxed);
+}
+
 Status Session::wait_local(Line& line, bool exclusive) {
   uint32_t seen = line.wake_.load(std::memory_order_acquire);  // before the bit: a wake after it changes the word
   uint64_t bit = exclusive ? LocalWord::kExclusiveWaiters : LocalWord::kSharedWaiters;
@@ -147,7 +168,10 @@ Status Session::wait_local(Line& line, bool exclusive) {
     sleep_on(line.wake_, seen, Wait::kPageLatch);
   }
   Status ok = pause(0);
-  if (!ok) settle(line);  // the one who woke us may count on us to take the latch, and free it again
+  if (!ok) {  // the one who woke us may count on us to take the latch, and free it again
+    keep_promise(line);
+    settle(line);
+  }
   return ok;
 }
 
@@ -274,7 +298,7 @@ void Session::unlocked_slow(Line& line, LocalWord after) noexcept {
   if (!after.free()) return;  // the last one out sees to it
   bool turns_left = !lease_over(line.turns_.load(std::memory_order_relaxed));
   if (after.pending()) {
-    if (after.has_waiters() && turns_left && wake_local(line) > 0) return;  // one of them frees the latch again
+    if (after.has_waiters() && turns_left && promise_turn(line)) return;  // one of them frees the latch again
     serve_parked(line, false);
     after = line.word();
   }

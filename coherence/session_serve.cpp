@@ -73,7 +73,7 @@ bool Session::drain_parked(bool worker) noexcept {
     if (node_.parked_[w].load(std::memory_order_relaxed) == 0) continue;
     for (uint64_t bits = node_.parked_[w].exchange(0, std::memory_order_acq_rel); bits; bits &= bits - 1) {
       Line& line = node_.line(w * 64 + uint32_t(std::countr_zero(bits)));
-      serve_parked(line, worker);
+      if (!promised(line)) serve_parked(line, worker);
       bool still;
       {
         SpinGuard guard(line.spin_, node_.fence_);

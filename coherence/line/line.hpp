@@ -90,8 +90,9 @@ class alignas(64) Line {
   uint16_t op_slot_;               // request slot of the operation: session * kSlotsPerSession + n
   std::atomic<uint16_t> writing_;  // a write-back that keeps M is under way
   LineState state_;
-  std::atomic<uint64_t>
-      stand_back_until_;  // a peer's writer goes first until then (I13); monotonic ns, 0: nobody waits
+  // Monotonic ns, 0: nobody waits.
+  std::atomic<uint64_t> stand_back_until_;  // a peer's writer goes first until then (I13)
+  std::atomic<uint64_t> promised_until_;    // a local process that was woken for its turn does (I14)
 };
 static_assert(sizeof(Line) == 192);
 

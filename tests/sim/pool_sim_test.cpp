@@ -51,13 +51,15 @@ TEST_P(PoolBroken, IsSeen) { expect_seen(GetParam(), pool_options_of); }
 
 INSTANTIATE_TEST_SUITE_P(
     Sim, PoolBroken,
-    testing::Values(
-        Proof{Mutation::kUnpublishedFirst, Checker::kExclusion}, Proof{Mutation::kNotValidated, Checker::kLastWrite},
-        Proof{Mutation::kNoWriteBack, Checker::kLastWrite}, Proof{Mutation::kNoWriteBack, Checker::kHistory},
-        Proof{Mutation::kGrantLost, Checker::kRest}, Proof{Mutation::kNotUnpublished, Checker::kLeaks},
-        Proof{Mutation::kUnpublishedFirst, Checker::kLeaks}, Proof{Mutation::kUncounted, Checker::kLeaks, 100},
-        Proof{Mutation::kBellLost, Checker::kProgress}, Proof{Mutation::kNobodyWatches, Checker::kFence},
-        Proof{Mutation::kLatchedFreed, Checker::kProduct}, Proof{Mutation::kLogIgnored, Checker::kLog}),
+    testing::Values(Proof{Mutation::kUnpublishedFirst, Checker::kExclusion, 100},
+                    Proof{Mutation::kNotValidated, Checker::kLastWrite},
+                    Proof{Mutation::kNoWriteBack, Checker::kLastWrite},
+                    Proof{Mutation::kNoWriteBack, Checker::kHistory}, Proof{Mutation::kGrantLost, Checker::kRest},
+                    Proof{Mutation::kNotUnpublished, Checker::kLeaks},
+                    Proof{Mutation::kUnpublishedFirst, Checker::kLeaks},
+                    Proof{Mutation::kUncounted, Checker::kLeaks, 300}, Proof{Mutation::kBellLost, Checker::kProgress},
+                    Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kLatchedFreed, Checker::kProduct},
+                    Proof{Mutation::kLogIgnored, Checker::kLog}),
     [](const auto& info) { return name_of(info.param); });
 
 }  // namespace

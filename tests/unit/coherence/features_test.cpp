@@ -177,6 +177,60 @@ TEST_F(Switches, AWritersTurnCountsAsThoseOfAllReaders) {
   EXPECT_FALSE(turn(false) || turn(true));
 }
 
+// Wakes up, and stands still before it looks at what it waited for.
+class Hesitant final : public Interrupts {
+ public:
+  bool pending() noexcept override { return stop.load(); }
+  void waits(Wait what) noexcept override {
+    if (what == Wait::kPageLatch) asleep = true;
+    if (what != Wait::kNone || !line) return;
+    if (line->word().exclusive()) return;  // a slice of the sleep is over, and nobody woke it
+    woken = true;
+    while (!may_go.load()) std::this_thread::yield();
+  }
+  const Line* line = nullptr;
+  std::atomic<bool> asleep{false}, woken{false}, may_go{false}, stop{false};
+};
+
+// I14: between two local holders the line is free, and the node's worker looks: for what waits, and for what comes.
+TEST_F(Switches, WhoIsWokenForHisTurnHasItBeforeAPeer) {
+  for (const uint64_t come_ns : {uint64_t{600'000'000'000}, uint64_t{0}}) {
+    start(Features::all());
+    nodes[0]->stop();  // we are its worker
+    nodes[0]->node->set_lease(16, come_ns);
+    write(0, 1);
+    ASSERT_TRUE(sessions[0]->lock_exclusive(line(0), p).ok());
+    Hesitant hesitant;
+    hesitant.line = &line(0);
+    uint64_t seen = 0;
+    std::thread next([&] {
+      Session session(*nodes[0]->node, SessionId{1}, &hesitant);
+      ASSERT_TRUE(session.lock_exclusive(line(0), p).ok());
+      seen = read_word(*nodes[0]->node, line(0));
+      session.unlock_exclusive(line(0));
+    });
+    ASSERT_TRUE(eventually([&] { return hesitant.asleep.load(); }));
+    std::vector<std::thread> peers;
+    std::atomic<int> served{0};
+    const auto ask = [&](int n) {
+      peers.emplace_back([&, n] { write(n, 2), ++served; });
+      ASSERT_TRUE(eventually([&] { return nodes[n]->count(Counter::kPeerWrSent) > 0; }));
+      ASSERT_TRUE(sessions[0]->serve(0).ok());
+    };
+    ask(1);
+    sessions[0]->unlock_exclusive(line(0));
+    ASSERT_TRUE(eventually([&] { return hesitant.woken.load(); }));
+    ask(2);
+    EXPECT_EQ(line(0).memo(), come_ns ? Memo::kModified : Memo::kInvalid);
+    hesitant.may_go = true;
+    next.join();
+    while (served < 2) ASSERT_TRUE(sessions[0]->serve(1).ok());
+    for (std::thread& peer : peers) peer.join();
+    EXPECT_EQ(seen, come_ns ? 1u : 2u);
+    TearDown(), SetUp();
+  }
+}
+
 // Every request is refused, because node 1 does not find its line.
 TEST_F(Switches, ARefusedRequestIsSentAgainAfterAWhile) {
   for (bool waits : {true, false}) {
