@@ -15,8 +15,9 @@ set(GCL_COMPILE_BY_FOLDER ON)
 if(CMAKE_BUILD_TYPE STREQUAL Debug AND GCL_SANITIZE STREQUAL "")
   set(GCL_COMPILE_BY_FOLDER OFF)
 endif()
-# Release keeps -g, so that a core or a profile has names, and leaves NDEBUG to mean "no debug-only assertions".
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g -DNDEBUG")
+# Release keeps -g1, so that a core or a profile has names and lines, and leaves NDEBUG to mean "no debug-only assertions".
+# All of -g, variables too, is an eighth of the time of compiling; the preset debug has it.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
 
 find_program(GCL_CCACHE ccache)
@@ -31,6 +32,9 @@ add_compile_options(-Wall -Wextra -Wshadow -Wpointer-arith -Wvla -Werror
                     $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
                     -Wno-missing-field-initializers)  # designated initializers leave defaults out on purpose
 
+if(NOT GCL_SANITIZE STREQUAL "")
+  add_compile_options(-g1)  # stacks have names and lines
+endif()
 if(GCL_SANITIZE STREQUAL "thread")
   # -Wno-tsan: the sanitizer does not model atomic_thread_fence; code that needs one says why beside it.
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan)
