@@ -102,6 +102,7 @@ class Engine {
     TxnShared* shared = nullptr;
     std::thread ticker;
     std::atomic<bool> stop{false};
+    std::atomic<bool> ticks{false};
     std::mutex mutex;
     std::condition_variable rung;
     uint64_t rings = 0;
@@ -186,13 +187,17 @@ inline void Engine::start(int n, bool) {
   }
   node.stop.store(false);
   if (!options_.tickers) return;
+  node.ticks.store(false);
   node.ticker = std::thread([this, n] {
     Worker member(*this, n);
+    nodes_[n]->ticks.store(true);
+    nodes_[n]->ticks.notify_one();
     while (!nodes_[n]->stop.load()) {
       EXPECT_TRUE(member->tick().ok());
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   });
+  node.ticks.wait(false);  // which sessions are free does not depend on when a thread begins
 }
 
 inline void Engine::restart(int n) {
