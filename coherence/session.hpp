@@ -174,7 +174,7 @@ class Session {
   bool lease_over(uint64_t turns) const noexcept;
   bool promise_turn(Line& line) noexcept;  // whether somebody was woken
   bool promised(const Line& line) const noexcept;
-  static void keep_promise(Line& line) noexcept;
+  static void end_promise(Line& line) noexcept;
   Status wait_local(Line& line, bool exclusive);
   void make_way(Line& line) noexcept;  // REQUIRES: the share is about to be dropped for line.state_.serving
   Status stand_back(Line& line);

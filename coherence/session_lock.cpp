@@ -118,7 +118,7 @@ Session::Entry Session::try_enter(Line& line, bool exclusive, bool may_fetch) no
     if (line.latch_.compare_exchange_weak(raw, next.raw,
                                           std::memory_order_acquire,  // pairs with the release of unlocks
                                           std::memory_order_relaxed)) {
-      keep_promise(line);
+      end_promise(line);
       return hit ? Entry::kEntered : Entry::kFetch;
     }
   }
@@ -142,7 +142,7 @@ bool Session::take_turn(Line& line, bool exclusive) noexcept {
 bool Session::promise_turn(Line& line) noexcept {
   line.promised_until_.store(monotonic_ns() + node_.come_ns_, std::memory_order_relaxed);
   if (wake_local(line) > 0) return true;
-  keep_promise(line);
+  end_promise(line);
   return false;
 }
 
@@ -152,7 +152,7 @@ bool Session::promised(const Line& line) const noexcept {
 }
 
 // He came, or will not.
-void Session::keep_promise(Line& line) noexcept {
+void Session::end_promise(Line& line) noexcept {
   if (line.promised_until_.load(std::memory_order_relaxed) != 0)
     line.promised_until_.store(0, std::memory_order_relaxed);
 }
@@ -169,7 +169,7 @@ Status Session::wait_local(Line& line, bool exclusive) {
   }
   Status ok = pause(0);
   if (!ok) {  // the one who woke us may count on us to take the latch, and free it again
-    keep_promise(line);
+    end_promise(line);
     settle(line);
   }
   return ok;

@@ -180,16 +180,18 @@ TEST_F(Switches, AWritersTurnCountsAsThoseOfAllReaders) {
 // Wakes up, and stands still before it looks at what it waited for.
 class Hesitant final : public Interrupts {
  public:
-  bool pending() noexcept override { return stop.load(); }
+  explicit Hesitant(const Line& line) : line_(line) {}
+  bool pending() noexcept override { return false; }
   void waits(Wait what) noexcept override {
     if (what == Wait::kPageLatch) asleep = true;
-    if (what != Wait::kNone || !line) return;
-    if (line->word().exclusive()) return;  // a slice of the sleep is over, and nobody woke it
+    if (what != Wait::kNone || line_.word().exclusive()) return;  // a slice of the sleep is over, and nobody woke it
     woken = true;
     while (!may_go.load()) std::this_thread::yield();
   }
-  const Line* line = nullptr;
-  std::atomic<bool> asleep{false}, woken{false}, may_go{false}, stop{false};
+  std::atomic<bool> asleep{false}, woken{false}, may_go{false};
+
+ private:
+  const Line& line_;
 };
 
 // I14: between two local holders the line is free, and the node's worker looks: for what waits, and for what comes.
@@ -200,8 +202,7 @@ TEST_F(Switches, WhoIsWokenForHisTurnHasItBeforeAPeer) {
     nodes[0]->node->set_lease(16, come_ns);
     write(0, 1);
     ASSERT_TRUE(sessions[0]->lock_exclusive(line(0), p).ok());
-    Hesitant hesitant;
-    hesitant.line = &line(0);
+    Hesitant hesitant(line(0));
     uint64_t seen = 0;
     std::thread next([&] {
       Session session(*nodes[0]->node, SessionId{1}, &hesitant);

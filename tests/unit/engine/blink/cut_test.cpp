@@ -6,7 +6,6 @@
 #include "extension/engine/blink/build.hpp"
 #include "extension/engine/blink/search.hpp"
 #include "tests/support/cluster_fixture.hpp"
-#include "tests/support/longer.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
 #include "tests/unit/engine/blink/sound.hpp"
 
@@ -14,12 +13,8 @@ namespace {
 
 using namespace engine::blink;  // NOLINT
 
-using gcl_test::by_one_thread;
 using gcl_test::TestKey;
 using gcl_test::tid_of;
-
-// What a tree of a quarter of the entries may have less of, in percent: leaves at its ends are yet to be filled.
-constexpr double kEnds = by_one_thread(4) == 4 ? 0 : 8;
 
 class BlinkCut : public ::testing::Test {
  protected:
@@ -69,16 +64,16 @@ class BlinkCut : public ::testing::Test {
 };
 
 TEST_F(BlinkCut, AscendingAndDescendingKeysLeaveFullLeaves) {
-  for (uint64_t i = 0; i < by_one_thread(20000u); ++i) insert({1000000 + i, "x"});
-  EXPECT_GT(fill(), 88 - kEnds);
-  for (uint64_t i = 0; i < by_one_thread(20000u); ++i) insert({999999 - i, "x"});
-  EXPECT_GT(fill(), 88 - kEnds);
+  for (uint64_t i = 0; i < 20000; ++i) insert({1000000 + i, "x"});
+  EXPECT_GT(fill(), 88);
+  for (uint64_t i = 0; i < 20000; ++i) insert({999999 - i, "x"});
+  EXPECT_GT(fill(), 88);
 }
 
 TEST_F(BlinkCut, RandomKeysDoNoWorseThanHalves) {
   std::mt19937 random(1);
-  for (uint64_t i = 0; i < by_one_thread(40000u); ++i) insert({random(), "x"});
-  EXPECT_GT(fill(), 58 - kEnds);
+  for (uint64_t i = 0; i < 40000; ++i) insert({random(), "x"});
+  EXPECT_GT(fill(), 58);
 }
 
 // Three primaries with keys of their own from one sequence, each in leases.  A page where leases end that are neither
@@ -89,7 +84,7 @@ TEST_F(BlinkCut, LeasesOfASequenceLeaveFullLeaves) {
     tree_.emplace(*Tree::open(pool(), *session_, *Tree::create(pool(), *session_)));
     bytes_ = 0;
     std::mt19937 random(2);
-    for (uint64_t i = 0; i < by_one_thread(30000u); ++i) {
+    for (uint64_t i = 0; i < 30000; ++i) {
       const uint64_t node = random() % 3;
       if (left[node] == 0) {
         next[node] = taken;
@@ -100,13 +95,13 @@ TEST_F(BlinkCut, LeasesOfASequenceLeaveFullLeaves) {
     }
     const double full = fill();
     printf("leases of %lu: %.0f percent\n", lease, full);
-    EXPECT_GT(full, (lease == 100 || lease == 500 ? 58 : 80) - kEnds) << "leases of " << lease;
+    EXPECT_GT(full, lease == 100 || lease == 500 ? 58 : 80) << "leases of " << lease;
   }
 }
 
 // The same where several sessions of each primary take numbers and are not equally fast.
 TEST_F(BlinkCut, NumbersThatComeAlmostInOrderLeaveFullLeaves) {
-  constexpr uint64_t kLease = 2000, kEach = by_one_thread(10000);
+  constexpr uint64_t kLease = 2000, kEach = 10000;
   constexpr int kSessions = 6;
   std::mt19937 random(3);
   std::vector<TestKey> waiting[3];
@@ -125,38 +120,38 @@ TEST_F(BlinkCut, NumbersThatComeAlmostInOrderLeaveFullLeaves) {
     insert(*at);
     waiting[node].erase(at);
   }
-  EXPECT_GT(fill(), 80 - kEnds);
+  EXPECT_GT(fill(), 80);
 }
 
 TEST_F(BlinkCut, GroupsThatGrowAtTheirEndsLeaveFullLeaves) {
   constexpr uint64_t kGroups = 10;
-  for (uint64_t i = 0; i < by_one_thread(40000u); ++i) {
+  for (uint64_t i = 0; i < 40000; ++i) {
     std::string text = std::to_string(1000000 + i);
     insert({i % kGroups, text});
   }
-  EXPECT_GT(fill(), 80 - kEnds);
+  EXPECT_GT(fill(), 80);
 }
 
 // Many entries of few keys, in the order of the table (so of their tids) or not.
 TEST_F(BlinkCut, DuplicatesInTheTablesOrderLeaveFullLeaves) {
   for (uint64_t i = 0; i < 2000; ++i) insert({i % 2 == 0 ? i : 3000 - i, "x"});
-  for (uint64_t i = 0; i < by_one_thread(40000u); ++i) insert({1000, "x"});
-  EXPECT_GT(fill(), 90 - kEnds);
+  for (uint64_t i = 0; i < 40000; ++i) insert({1000, "x"});
+  EXPECT_GT(fill(), 90);
 }
 
 TEST_F(BlinkCut, FewKeysWithManyDuplicatesLeaveFullLeaves) {
   std::mt19937 random(4);
-  for (uint64_t i = 0; i < by_one_thread(60000u); ++i) insert({random() % 30, "x"});
-  EXPECT_GT(fill(), 80 - kEnds);
+  for (uint64_t i = 0; i < 60000; ++i) insert({random() % 30, "x"});
+  EXPECT_GT(fill(), 80);
 }
 
 TEST_F(BlinkCut, DuplicatesInNoOrderDoNoWorseThanHalves) {
   std::mt19937 random(5);
-  std::vector<uint64_t> serials(by_one_thread(30000));
+  std::vector<uint64_t> serials(30000);
   for (uint64_t i = 0; i < serials.size(); ++i) serials[i] = i;
   std::shuffle(serials.begin(), serials.end(), random);
   for (uint64_t serial : serials) insert({7, "x"}, tid_of(serial));
-  EXPECT_GT(fill(), 64 - kEnds);
+  EXPECT_GT(fill(), 64);
 }
 
 // Leaves are cut where the number changes, if it does nearby: then the text is not needed above them.
