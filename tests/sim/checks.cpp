@@ -114,7 +114,7 @@ void Cluster::check_waits() {
     }
   for (const auto& w : waiting_) {
     if (w->since == 0 || crashed(int(&w - waiting_.data()) / options_.threads)) continue;
-    if (fenced_ns_ && now > std::max(w->since, fenced_ns_) + kSliceNsMax + paused)
+    if (fenced_ns_ && now > std::max(w->since, fenced_ns_) + kSliceNsMax + options_.stall_ns_max() + paused)
       object(Checker::kFence, "a wait goes on, long after the pool was fenced");
     if (now - w->since > allowed_ns(*w))
       object(Checker::kFairness, "fiber %d has waited for a latch for %llu us", int(&w - waiting_.data()),

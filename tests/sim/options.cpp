@@ -118,6 +118,10 @@ Options options_of(uint64_t seed) {
   return o;
 }
 
+uint64_t Options::stall_ns_max() const {
+  return pace.stall_one_in ? pace.stall_ns_max * (slow_node < 0 ? 1 : slow_times) : 0;
+}
+
 // README.md, "Fairness", says why.
 uint64_t Options::fairness_ns_max() const {
   const uint64_t step = pace.step_ns_max * slow_times;

@@ -45,6 +45,7 @@ struct Options {
 
   // What the simulator's own README derives: no latch is waited for longer.
   uint64_t fairness_ns_max() const;
+  uint64_t stall_ns_max() const;  // of one step, of a slow node
 };
 
 // All that follows from a seed.
