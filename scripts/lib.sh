@@ -1,13 +1,17 @@
 # What ./demo and ./check share.  Sourced by bash with `set -euo pipefail`, from the repository's root.
 
-# What a Debian 12 lacks.  postgresql-15 is the server itself.
-gcl_packages=(g++ cmake ninja-build ccache pkg-config python3 procps
+# What a Debian 12 lacks: to build what is PostgreSQL-free, and all.  postgresql-15 is the server itself.
+gcl_build_packages=(g++ cmake ninja-build ccache pkg-config python3 procps libgtest-dev)
+gcl_packages=("${gcl_build_packages[@]}"
   postgresql-15 postgresql-client-15 postgresql-server-dev-15 libpq-dev
-  libfmt-dev libcli11-dev libgtest-dev libbenchmark-dev)
+  libfmt-dev libcli11-dev libbenchmark-dev)
 gcl_check_packages=(clang-format clang-tidy valgrind)
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 die() { printf '%s\n' "$*" >&2; exit 1; }
+
+# Whether packages can be installed without asking anybody.
+may_install() { [[ $EUID -eq 0 ]] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
 
 # install_packages NAME...: installs what is missing, or prints the line to run and exits with 2.
 install_packages() {
@@ -18,7 +22,7 @@ install_packages() {
   [[ ${#missing[@]} -eq 0 ]] && return 0
   local install=("$PWD/scripts/install_packages.sh" "${missing[@]}") root=()
   if [[ $EUID -ne 0 ]]; then
-    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    if may_install; then
       root=(sudo -n)
     elif command -v sudo >/dev/null && [[ -t 0 ]] && sudo -v; then
       root=(sudo)
