@@ -178,6 +178,7 @@ class Session {
   Status wait_local(Line& line, bool exclusive);
   void make_way(Line& line) noexcept;  // REQUIRES: the share is about to be dropped for line.state_.serving
   Status stand_back(Line& line);
+  Status await_settled(Line& line);
   Status await(Line& line, RequestSlot& slot, Outcome* outcome);
   bool too_early(RequestSlot& slot) noexcept;
   void wait_to_resend(const RequestSlot& slot) noexcept;
@@ -196,11 +197,20 @@ class Session {
   Actions step_line(Line& line, const Event& event) noexcept;  // REQUIRES: the line's spinlock
   void run(Line& line, Actions actions, uint16_t slot) noexcept;
   PeerArena* peer(NodeId node) noexcept;
-  uint64_t post(Line& line, const Actions& actions) noexcept;
+  struct Posted {
+    uint64_t old = 0;           // of the atomic
+    bool answered = false;      // whom the batch serves, before it was complete (I20)
+    Line* unsettled = nullptr;  // his line, if he was granted
+  };
+  Posted post(Line& line, const Actions& actions) noexcept;
+  void answer_early(Line& line, Posted* posted) noexcept;
+  void tell_settled(NodeId node, Line& landing) noexcept;
   void send(uint16_t slot, const Actions& actions) noexcept;
   void fill_slot(Line& line, const Actions& actions) noexcept;
   void answer(Line& line, const Actions& actions) noexcept;
   void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t held_by) noexcept;
+  void deliver(PeerArena& there, const PeerRequest& request, ReplyKind kind, const std::byte* page,
+               uint64_t held_by) noexcept;
   void finish(Line& line, const Actions& actions) noexcept;
   enum class Replies : uint8_t { kNone, kTooEarly, kRefusals, kSome };
   Replies collect(Line& line) noexcept;
@@ -209,8 +219,10 @@ class Session {
   void serve_parked(Line& line, bool worker) noexcept;
   void receive(NodeId from, uint16_t slot) noexcept;
   bool may_leave(const Line& line) noexcept;
+  bool logged(const Line& line) noexcept;
+  void ask_for_log(const Line& line) noexcept;
   void leave_to_worker(Line& line, bool ring) noexcept;
-  void wait_for_log(Line& line, bool ring) noexcept;
+  void wait_to_leave(Line& line, bool ring) noexcept;
   void add_write_back(Batch& batch, Line& line) noexcept;
   void written_back(Line& line) noexcept;
   RequestSlot& slot_of(const Line& line) noexcept;

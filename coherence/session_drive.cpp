@@ -89,6 +89,8 @@ Actions Session::step_line(Line& line, const Event& event) noexcept {
 
 // `slot` is the operation's, read under the spinlock: once the requests are out, others may end the operation.
 void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
+  NodeId to;
+  Line* unsettled = nullptr;  // whom we granted meanwhile
   for (;;) {
     answer(line, actions);
     if (actions.send != RequestKind::kNone) return send(slot, actions);
@@ -96,13 +98,16 @@ void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
     if (actions.post == Post::kDropShare && line.state_.op == LineOp::kFallbackPosted)
       counters_.add(Counter::kUpgradeFallbacks);
     if (line.state_.op == LineOp::kInvalidatePosted) make_way(line);
-    uint64_t old = post(line, actions);
+    to = NodeId{line.state_.serving.from};
+    const Posted posted = post(line, actions);
     SpinGuard guard(line.spin_, node_.fence_);
-    actions = step_line(line, {.kind = Event::Kind::kBatchDone, .old = old});
+    actions = step_line(line, {.kind = Event::Kind::kBatchDone, .answered = posted.answered, .old = posted.old});
+    unsettled = posted.unsettled;
     slot = line.op_slot_;
   }
   if (actions.finished) return finish(line, actions);
   if (actions.latch == LatchEnd::kRelease) end_latch(line, LatchEnd::kRelease, line.state_.memo);
+  if (unsettled) tell_settled(to, *unsettled);
 }
 
 // Null: it is not in the pool any more.  Whoever gets here has reached everybody (I18), unless somebody has joined
@@ -116,7 +121,7 @@ PeerArena* Session::peer(NodeId node) noexcept {
 
 // Runs one batch to its end; returns the old word.  (A transport with asynchronous completion would return here and
 // come back with kBatchDone; shm is done when post() returns.)
-uint64_t Session::post(Line& line, const Actions& actions) noexcept {
+Session::Posted Session::post(Line& line, const Actions& actions) noexcept {
   PageId page = line.page();
   NodeId self = node_.id_;
   PoolAddress word = node_.pool_.latch_address(page), bytes = node_.pool_.page_address(page);
@@ -148,7 +153,7 @@ uint64_t Session::post(Line& line, const Actions& actions) noexcept {
     case Post::kRelease:
     case Post::kHandOver:
     case Post::kDowngrade: {
-      add_write_back(batch, line);  // settle first: the bytes, then the word, then the grant (F2)
+      add_write_back(batch, line);  // the bytes, then the word (F2)
       uint64_t addend = actions.post == Post::kRelease    ? LatchWord::drop_holder(self)
                         : actions.post == Post::kHandOver ? LatchWord::hand_over(self, actions.to)
                                                           : LatchWord::downgrade(self);
@@ -160,12 +165,15 @@ uint64_t Session::post(Line& line, const Actions& actions) noexcept {
   }
   const uint64_t posted = monotonic_ns();
   memory_.post(batch);
+  Posted result;
+  if (!batch.done()) answer_early(line, &result);
   memory_.wait(batch);
   note_round_trip(monotonic_ns() - posted);
   VERIFY(batch.known());
   if (actions.post == Post::kRelease || actions.post == Post::kHandOver || actions.post == Post::kDowngrade)
     written_back(line);
-  return atomic >= 0 ? batch.op(atomic).old : 0;
+  if (atomic >= 0) result.old = batch.op(atomic).old;
+  return result;
 }
 
 // WRITEs of the dirty ranges; the page header's line last (S9).  REQUIRES: the bytes do not change, stamps aside.
@@ -303,13 +311,44 @@ void Session::answer(Line& line, const Actions& actions) noexcept {
 }
 
 void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t held_by) noexcept {
+  if (PeerArena* there = peer(NodeId{request.from})) deliver(*there, request, kind, page, held_by);
+}
+
+// I20.  Whom the posted batch serves need not wait until it is complete.
+void Session::answer_early(Line& line, Posted* posted) noexcept {
+  if (!node_.features_.has(Feature::kEarlyAnswers)) return;
+  const PeerRequest request = line.state_.serving;  // stays until the batch is complete
+  const LineOp op = line.state_.op;
+  const bool grants = op == LineOp::kHandOverPosted || op == LineOp::kDowngradePosted;
+  if (grants ? !node_.features_.has(Feature::kForwarding) : op != LineOp::kInvalidatePosted) return;
   PeerArena* there = peer(NodeId{request.from});
   if (!there) return;
+  posted->answered = true;
+  if (!grants) return deliver(*there, request, ReplyKind::kDone, nullptr, 0);
   RequestSlot* s = there->slot(request.slot);
+  VERIFY(s);
+  posted->unsettled = there->line(s->line.load(std::memory_order_relaxed));
+  VERIFY(posted->unsettled);
+  posted->unsettled->unsettled_.store(1, std::memory_order_relaxed);  // published by the reply
+  const ReplyKind kind = op == LineOp::kHandOverPosted ? ReplyKind::kGrantM : ReplyKind::kGrantS;
+  deliver(*there, request, kind, node_.frame(line), 0);
+}
+
+// The batch is complete: the word names the node, and its line may leave it.  It could not before, so it is the same
+// line still.
+void Session::tell_settled(NodeId node, Line& landing) noexcept {
+  PeerArena* there = peer(node);
+  landing.unsettled_.store(0, std::memory_order_seq_cst);  // one of this and wait_to_leave() sees the other
+  if (there && LocalWord{landing.latch_.load(std::memory_order_seq_cst)}.pending()) ring(there->header());
+}
+
+void Session::deliver(PeerArena& there, const PeerRequest& request, ReplyKind kind, const std::byte* page,
+                      uint64_t held_by) noexcept {
+  RequestSlot* s = there.slot(request.slot);
   VERIFY(s);
   if (carries_page(kind)) {
     node_.hot_->count(PageId{s->page.load(std::memory_order_relaxed)}, PageMessage::kPageSent, node_.fence_);
-    std::byte* frame = there->frame(s->line.load(std::memory_order_relaxed));
+    std::byte* frame = there.frame(s->line.load(std::memory_order_relaxed));
     VERIFY(frame);
     racy_copy(frame, page, kPageSize);
   }
@@ -318,7 +357,7 @@ void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte*
   s->reply[node_.id_.value].store(word.raw, std::memory_order_release);  // pairs with collect()
   s->bell.fetch_add(1, std::memory_order_seq_cst);
   if (s->sleeping.load(std::memory_order_seq_cst)) futex_wake(s->bell, 1);  // pairs with await()
-  if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(there->header());
+  if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(there.header());
 }
 
 // Takes what a peer's slot asks of us; from then on it stays as it is until we reply.  False: nothing (any more), or
@@ -379,8 +418,8 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
     counters_.add(helping_ ? Counter::kServedByUnlocker : Counter::kServedByWorker);
   }
   if (left) return;
-  if (actions.blocked_by_log)
-    wait_for_log(*line, false);
+  if (actions.blocked)
+    wait_to_leave(*line, false);
   else
     settle(*line);
 }
@@ -397,22 +436,31 @@ void Session::serve_parked(Line& line, bool worker) noexcept {
     }
     if (actions.post != Post::kNone) counters_.add(worker ? Counter::kServedByWorker : Counter::kServedByUnlocker);
     run(line, actions, 0);
-    if (actions.post == Post::kNone && actions.blocked_by_log) return wait_for_log(line, !worker);
+    if (actions.post == Post::kNone && actions.blocked) return wait_to_leave(line, !worker);
     LocalWord w = line.word();
     if (!w.pending() || !w.free()) return;
   }
   leave_to_worker(line, true);
 }
 
-// REQUIRES: a latch on the line.
+// I9, I20.  REQUIRES: a latch on the line.
 bool Session::may_leave(const Line& line) noexcept {
-  return line.state_.memo != Memo::kModified || !node_.horizon_ || line.lsn() <= node_.horizon_->flushed();
+  return !line.unsettled() && (line.state_.memo != Memo::kModified || logged(line));
 }
 
-void Session::wait_for_log(Line& line, bool ring) noexcept {
+bool Session::logged(const Line& line) noexcept { return !node_.horizon_ || line.lsn() <= node_.horizon_->flushed(); }
+
+void Session::ask_for_log(const Line& line) noexcept {
+  if (!logged(line)) node_.horizon_->request_flush(line.lsn());
+}
+
+void Session::wait_to_leave(Line& line, bool ring) noexcept {
+  leave_to_worker(line, false);
+  if (line.unsettled()) return;           // who settles it sees `pending`, and rings
+  if (logged(line)) return node_.ring();  // it was settled meanwhile
   counters_.add(Counter::kFlushWaits);
-  if (node_.horizon_) node_.horizon_->request_flush(line.lsn());
-  leave_to_worker(line, ring);
+  node_.horizon_->request_flush(line.lsn());
+  if (ring) node_.ring();
 }
 
 void Session::leave_to_worker(Line& line, bool ring) noexcept {

@@ -38,9 +38,9 @@ bool Session::begin_evict(Line& line, PageId page, Post* release) noexcept {
     SpinGuard guard(line.spin_, node_.fence_);
     const LineState& s = line.state_;
     quiet = line.page() == page && s.op == LineOp::kIdle && !s.parked_count && !s.holds_shared && !s.holds_exclusive;
-    bool logged = may_leave(line);
-    if (quiet && !logged && node_.horizon_) node_.horizon_->request_flush(line.lsn());
-    quiet &= logged;
+    const bool may = may_leave(line);
+    if (quiet && !may) ask_for_log(line);
+    quiet &= may;
     if (quiet && s.memo != Memo::kInvalid) actions = step_line(line, {.kind = Event::Kind::kEvict});
   }
   if (!quiet) {
@@ -90,7 +90,7 @@ Status Session::write_back(Line& line, PageId page) {
   else if (line.memo() != Memo::kModified || !line.is_dirty())
     result = Status();
   else if (!may_leave(line)) {
-    node_.horizon_->request_flush(line.lsn());
+    ask_for_log(line);
     result = Errc::kWouldBlock;
   } else if (line.writing_.exchange(1, std::memory_order_acquire) != 0) {
     result = Errc::kWouldBlock;

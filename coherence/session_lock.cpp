@@ -14,6 +14,7 @@ constexpr uint32_t kSliceMs = 10;  // the longest sleep without a look at interr
 constexpr uint64_t kStandBackNs = 50'000;
 constexpr int kDoublingsMax = 7;
 constexpr uint64_t kStandBackSliceNs = 200'000;
+constexpr uint64_t kSettleSliceNs = 5'000;
 // The time between a refusal and the next request: C * RTT / refusals (SELCC, 5.1.2).  What is shorter than a sleep
 // would be is spun.
 constexpr uint64_t kResendRoundTrips = 4;
@@ -59,6 +60,12 @@ Status Session::lock_slow(Line& line, PageId page, Want want, Intent intent, Loo
         if (line.page() == page) return {};
         return exclusive ? wrong_page_exclusive(line) : wrong_page_shared(line);
       case Entry::kFetch: {
+        if (line.unsettled()) {  // a share: who grants it is not done with the word
+          end_latch(line, LatchEnd::kRelease, line.memo());
+          settle(line);
+          GCL_TRY(await_settled(line));
+          break;
+        }
         RequestSlot* slot = line.page() == page ? take_slot() : nullptr;
         if (slot) {
           // A reader's intent counts if it came true when he last had the page for it.
@@ -138,7 +145,7 @@ bool Session::take_turn(Line& line, bool exclusive) noexcept {
   return !lease_over(line.turns_.fetch_add(turn, std::memory_order_relaxed));
 }
 
-// A free line with somebody woken for his turn is his, though a peer waits: he takes microseconds to come.
+// A free line with somebody woken for his turn is his, though a peer wants it: he takes microseconds to come.
 bool Session::promise_turn(Line& line) noexcept {
   line.promised_until_.store(monotonic_ns() + node_.come_ns_, std::memory_order_relaxed);
   if (wake_local(line) > 0) return true;
@@ -199,6 +206,16 @@ Status Session::stand_back(Line& line) {
   }
   uint64_t over = until;  // unless somebody makes way again
   line.stand_back_until_.compare_exchange_strong(over, 0, std::memory_order_relaxed);
+  return {};
+}
+
+// I20: until the giver's batch is complete, some microseconds.
+Status Session::await_settled(Line& line) {
+  while (line.unsettled()) {
+    if (peers_asked()) help();
+    nap(kSettleSliceNs);
+    GCL_TRY(pause(0));
+  }
   return {};
 }
 
@@ -297,12 +314,9 @@ void Session::note_round_trip(uint64_t ns) noexcept {
 void Session::unlocked_slow(Line& line, LocalWord after) noexcept {
   if (!after.free()) return;  // the last one out sees to it
   bool turns_left = !lease_over(line.turns_.load(std::memory_order_relaxed));
-  if (after.pending()) {
-    if (after.has_waiters() && turns_left && promise_turn(line)) return;  // one of them frees the latch again
-    serve_parked(line, false);
-    after = line.word();
-  }
-  if (after.has_waiters()) wake_local(line);
+  if (after.has_waiters() && turns_left && promise_turn(line)) return;  // one of them frees the latch again
+  if (after.pending()) serve_parked(line, false);
+  if (line.word().has_waiters()) wake_local(line);
 }
 
 int Session::wake_local(Line& line) noexcept {

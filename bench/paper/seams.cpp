@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
@@ -29,6 +30,7 @@ struct Errand {
   uint64_t arrived = 0;   // when that was there
 };
 std::vector<Errand> errands;
+std::map<const coherence::Memory*, uint32_t> completed;  // a session's batches
 
 bool in_fiber() { return sim::scheduler() && sim::scheduler()->in_fiber(); }
 
@@ -52,7 +54,10 @@ void fly(int from, int to) {
 
 }  // namespace
 
-void forget_errands() { errands.clear(); }
+void forget_errands() {
+  errands.clear();
+  completed.clear();
+}
 
 }  // namespace paper
 
@@ -61,6 +66,7 @@ namespace coherence {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
+constexpr int kEverybody = 1 << 30;
 
 }  // namespace
 
@@ -156,11 +162,28 @@ void ShmMemory::run(Batch& batch) {
   batch.state.store(BatchState::kDone, std::memory_order_release);
 }
 
+// A fiber does what the NIC would.
 void ShmMemory::post(Batch* const* batches, int count) {
-  for (int i = 0; i < count; i++) run(*batches[i]);
+  for (int i = 0; i < count; i++) {
+    Batch& batch = *batches[i];
+    if (!paper::in_fiber()) {
+      run(batch);
+      continue;
+    }
+    batch.state.store(BatchState::kPosted, std::memory_order_relaxed);
+    paper::seams.crews[size_t(sim::scheduler()->node())].run([this, &batch] {
+      run(batch);
+      paper::completed[this]++;
+      sim::scheduler()->wake(&paper::completed[this], kEverybody);
+    });
+  }
 }
 
-void ShmMemory::poll() {}
+void ShmMemory::poll() {
+  if (!paper::in_fiber()) return;
+  const uint32_t& count = paper::completed[this];
+  sim::scheduler()->park(&count, count, kMs);
+}
 
 // --- messages
 

@@ -24,6 +24,9 @@ class alignas(64) Line {
   // The node's ownership as the latch word shows it; stable while a latch of any kind is held.
   Memo memo() const noexcept { return LocalWord{latch_.load(std::memory_order_relaxed)}.memo(); }
 
+  // Whether a peer's hand-over to us is not complete yet; it can become so only while the line is being fetched.
+  bool unsettled() const noexcept { return unsettled_.load(std::memory_order_seq_cst) != 0; }
+
   // --- optimistic: loads only ----------------------------------------------------------------------------------------
   // Whether the page can be read now; `*token` goes to validate().
   bool begin_optimistic(PageId page, uint64_t* token) const noexcept {
@@ -93,6 +96,8 @@ class alignas(64) Line {
   // Monotonic ns, 0: nobody waits.
   std::atomic<uint64_t> stand_back_until_;  // a peer's writer goes first until then (I13)
   std::atomic<uint64_t> promised_until_;    // a local process that was woken for its turn does (I14)
+  // 1: granted while the giver's batch is on its way; by the giver, who makes it 0 when the word names us (I20).
+  std::atomic<uint32_t> unsettled_;
 };
 static_assert(sizeof(Line) == 192);
 

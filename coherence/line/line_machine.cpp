@@ -212,7 +212,7 @@ struct Step {
     return r.kind == RequestKind::kPeerCopy && s.holds_exclusive && e.latched && e.may_leave;
   }
   // Posts the hand-over of the most urgent parked request, if the latch is ours; answers those that get nothing, or a
-  // copy.  The log horizon may forbid either (I9).
+  // copy.  Either may be forbidden for now (I9, I20).
   void serve(const Event& e) {
     for (int i = s.parked_count - 1; i >= 0; i--) {
       const ReplyKind kind = !concerns_us(s.parked[i].kind)   ? ReplyKind::kDropped
@@ -224,9 +224,9 @@ struct Step {
       unpark(i);
     }
     if (!e.latched) return;
-    a.blocked_by_log = s.parked_count > 0 && s.memo == Memo::kModified && !e.may_leave;
+    a.blocked = s.parked_count > 0 && !e.may_leave;
     int best = -1;
-    for (int i = 0; i < s.parked_count && !a.blocked_by_log; i++)
+    for (int i = 0; i < s.parked_count && !a.blocked; i++)
       if (best < 0 || s.parked[i].priority > s.parked[best].priority) best = i;
     if (best < 0) {
       a.latch = LatchEnd::kRelease;
@@ -241,24 +241,24 @@ struct Step {
     if (writer) return post(LineOp::kHandOverPosted, Post::kHandOver);
     post(LineOp::kDowngradePosted, Post::kDowngrade);
   }
-  void served(ReplyKind kind) {
-    answer(s.serving, kind);
+  void served(ReplyKind kind, bool answered) {
+    if (!answered) answer(s.serving, kind);
     s.serving = PeerRequest();
     s.op = LineOp::kIdle;
     s.bar = 0;
   }
   ReplyKind grant_s() const { return on.has(Feature::kForwarding) ? ReplyKind::kGrantS : ReplyKind::kGrantSInPool; }
-  void hand_over_done() {
+  void hand_over_done(bool answered) {
     s.memo = Memo::kInvalid;
-    served(on.has(Feature::kForwarding) ? ReplyKind::kGrantM : ReplyKind::kGrantMInPool);
+    served(on.has(Feature::kForwarding) ? ReplyKind::kGrantM : ReplyKind::kGrantMInPool, answered);
     answer_parked(ReplyKind::kDropped);
     a.latch = LatchEnd::kRelease;
   }
   // The holder field is gone: every bit of the old word is a share now, so every parked reader whose bit is among them
   // is granted with the first.
-  void downgrade_done(LatchWord old) {
+  void downgrade_done(LatchWord old, bool answered) {
     s.memo = Memo::kShared;
-    served(grant_s());
+    served(grant_s(), answered);
     for (int i = s.parked_count - 1; i >= 0; i--)
       if (is_reader(s.parked[i].kind)) {
         bool shares = old.readers().has(NodeId{s.parked[i].from});
@@ -268,14 +268,14 @@ struct Step {
     a.latch = LatchEnd::kRelease;
   }
   // The share, or all we had, is gone from the word.
-  void gone_done() {
+  void gone_done(bool answered) {
     s.memo = Memo::kInvalid;
-    served(ReplyKind::kDone);
+    served(ReplyKind::kDone, answered);
     answer_parked(ReplyKind::kDone);
     a.latch = LatchEnd::kRelease;
   }
 
-  void batch_done(LatchWord old) {
+  void batch_done(LatchWord old, bool answered) {
     if (!old.well_formed()) a.bad = true;
     switch (s.op) {
       case LineOp::kReadPosted:
@@ -294,12 +294,12 @@ struct Step {
       case LineOp::kWithdrawPosted:
         return withdraw_done();
       case LineOp::kHandOverPosted:
-        return hand_over_done();
+        return hand_over_done(answered);
       case LineOp::kDowngradePosted:
-        return downgrade_done(old);
+        return downgrade_done(old, answered);
       case LineOp::kInvalidatePosted:
       case LineOp::kGiveUpPosted:
-        return gone_done();
+        return gone_done(answered);
       default:
         a.bad = true;
     }
@@ -324,7 +324,7 @@ Actions step(LineState& state, NodeId self, const Event& event, Features on) {
       t.evict();
       break;
     case Event::Kind::kBatchDone:
-      t.batch_done(LatchWord{event.old});
+      t.batch_done(LatchWord{event.old}, event.answered);
       break;
     case Event::Kind::kPeer:
       t.request(event);

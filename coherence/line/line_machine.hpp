@@ -9,7 +9,9 @@
 //  S2. A posted batch runs verb by verb in the order given at Post; its completion comes back as kBatchDone with the
 //      atomic's old word.  Nothing else of this line is posted meanwhile.
 //  S3. Replies in the Actions are sent after the step, i.e. after the batch that settles the word is complete; those
-//      that carry the page (carries_page()) before the latch is released.
+//      that carry the page (carries_page()) before the latch is released.  That of `serving` may be sent when its batch
+//      is posted instead: then kBatchDone says `answered`, and if it was a grant the asker's line is unsettled until
+//      then: for it no kEvict, no kFetchExclusive, and kPeer and kServe without `may_leave` (I20).
 //  S4. Each request sent gets exactly one kReply or kGone.
 //  S5. `state.parked_count > 0` is shown to whoever frees the latch (`pending`); he steps kServe.
 #pragma once
@@ -36,7 +38,8 @@ struct Event {
   ReplyKind reply = ReplyKind::kNone;
   NodeId from;
   bool latched = false;
-  bool may_leave = true;  // the log horizon covers the page's last change
+  bool may_leave = true;  // the log horizon covers the page's last change (I9), and the line is settled (I20)
+  bool answered = false;  // of kBatchDone: whom it serves was answered when the batch was posted (I20)
   uint64_t old = 0;
   PeerRequest request;
 };
@@ -75,8 +78,8 @@ struct Actions {
   uint8_t reply_count = 0;
   bool finished = false;  // the operation begun by kFetch or kEvict is over
   Outcome outcome = Outcome::kOwned;
-  bool blocked_by_log = false;  // a parked request waits for the log horizon
-  bool bad = false;             // the word or the caller broke an invariant: a bug
+  bool blocked = false;  // a parked request waits until the page may leave
+  bool bad = false;      // the word or the caller broke an invariant: a bug
   LatchEnd latch = LatchEnd::kKeep;
   uint64_t held_by = 0;  // goes with each kHeld
   Reply replies[kParkedMax + 1];

@@ -83,6 +83,11 @@ std::byte* PeerArena::frame(uint32_t line) {
   return line < l.frames ? base_ + l.frames_at + uint64_t(line) * kPageSize : nullptr;
 }
 
+Line* PeerArena::line(uint32_t index) {
+  const ArenaLayout& l = header_->layout;
+  return index < l.frames ? reinterpret_cast<Line*>(base_ + l.lines_at) + index : nullptr;
+}
+
 void ring(ArenaHeader& arena) noexcept {
   // Pairs with the worker's store of `sleeping` before its last look: one of the two sees the other (S5).
   if (arena.sleeping.load(std::memory_order_seq_cst) == 0) return;

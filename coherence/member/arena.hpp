@@ -16,7 +16,7 @@
 
 namespace coherence {
 
-inline constexpr uint64_t kArenaMagic = 0x32414e4552414347;  // "GCARENA2"
+inline constexpr uint64_t kArenaMagic = 0x33414e4552414347;  // "GCARENA3"
 
 struct ArenaLayout {
   uint32_t frames, sessions_max;
@@ -57,6 +57,7 @@ class PeerArena {
   // Null if the reference makes no sense.
   RequestSlot* slot(uint32_t index);
   std::byte* frame(uint32_t line);
+  Line* line(uint32_t index);
   PeerArena* retired = nullptr;  // an older incarnation's, kept while somebody may still look at it
 
  private:

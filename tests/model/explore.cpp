@@ -19,10 +19,12 @@ void Explorer::invariants() {
   for (int n = 0; n < kNodes; n++) {
     const NodeM& x = s.node[n];
     NodeId me = id_of(n);
+    // I20: who was granted early stands where the giver still does in the word.
+    bool early = x.unsettled && w.has_holder() && w.holder() == id_of(x.unsettled - 1);
     bool named = w.has_holder() && w.holder() == me;
     if (s.dead == n + 1) {
       any |= x.fresh;
-      found |= x.fresh && named;
+      found |= x.fresh && (named || early);
       quiet &= s.fenced && !named && !w.readers().has(me) && x.batch.post == Post::kNone;
       continue;
     }
@@ -37,14 +39,15 @@ void Explorer::invariants() {
     if (x.held == kHoldS && (x.memo == Memo::kInvalid || giving_up)) flag(at_, "X8");
     if (x.held == kHoldX && (x.memo != Memo::kModified || leaving)) flag(at_, "X8");
     any |= x.fresh || x.batch.write_new;
-    found |= named && (x.fresh || x.batch.write_new);
+    found |= (named || early) && (x.fresh || x.batch.write_new);
     for (int j = 0; j < kNodes; j++) {
       any |= s.reply[n][j].fresh;
       quiet &= !s.reply[n][j].kind && !s.request[n][j];
     }
     quiet &= x.op == LineOp::kIdle && x.batch.post == Post::kNone && !x.undo;
-    if (usable && x.memo == Memo::kModified && !named) flag(at_, "X6");
-    if (usable && x.memo == Memo::kShared && !named && (w.has_holder() || !w.readers().has(me))) flag(at_, "X6");
+    if (usable && x.memo == Memo::kModified && !named && !early) flag(at_, "X6");
+    if (usable && x.memo == Memo::kShared && !named && ((w.has_holder() && !early) || !w.readers().has(me)))
+      flag(at_, "X6");
     sum += x.memo == Memo::kModified ? LatchWord::owned_by(me).raw
            : x.memo == Memo::kShared ? LatchWord::reader_bit(me)
                                      : 0;

@@ -1,4 +1,5 @@
-// The search itself, for explore.cpp (states, invariants, liveness) and moves.cpp (what can happen in a state).
+// The search itself, for explore.cpp (states, invariants, liveness), moves.cpp and deaths.cpp (what can happen in a
+// state).
 #pragma once
 
 #include <string>
@@ -76,6 +77,8 @@ class Explorer {
   bool counts_messages() const { return !(v.abandon || v.caseless || v.old_request_acted || v.old_reply_acted); }
   void event(State& s, int n, const Event& e);
   void refuse_all(State& s, int n);
+  static int granted_by(const State& s, int n);
+  bool bound(const NodeM& x) const;
   void answer(State& s, int n, int to, ReplyKind kind);
   void post(State& s, int n, const Actions& a);
   void finish(State& s, int n, const Actions& a);
@@ -89,8 +92,11 @@ class Explorer {
   void again(const State& s0, int from, int n);
   void user(const State& s0, int n);
   void background(const State& s0, int n);
-  void death(const State& s0, int n);
   void expand();
+
+  // --- deaths.cpp
+  void settle_for_dead(State& s, int n);
+  void death(const State& s0, int n);
 
   // --- what must hold
   // ----------------------------------------------------------------------------------------------------

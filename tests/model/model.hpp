@@ -35,14 +35,14 @@ struct Variant {
   bool copies = false;  // node 2 may want to look once, and take a copy of what is held
   bool evicts = true;
   bool guards = true;  // hits hold guards for a while (else they are instantaneous)
-  Features on = Features::all();
+  Features on = Features::all().without(Feature::kEarlyAnswers);
   bool mixed = false;       // node 0 does all, 1 nothing, 2 hand-over and ageing of what can be switched off
   bool priorities = false;  // requests have them
   // Requests and refusals of node first - 1 to node second - 1 may arrive a second time, at any later time, one at a
   // time.
   int outdated[2] = {0, 0};
 
-  bool forward_first = false;      // F2: the grant is sent when the batch is posted
+  bool forward_first = false;      // F2: the grant is sent when the batch is posted, and what was granted may leave
   bool transient_bits = false;     // F1: a failed reader takes its bit back while it asks
   bool caseless = false;           // F4: PeerInv and PeerWr are one message, and the first grant is acted on
   bool no_write_back = false;      // F2: M -> M does not write to the pool
@@ -56,6 +56,7 @@ struct Variant {
   bool old_request_acted = false;  // I15: an outdated request is served
   bool old_reply_acted = false;    // I15: an outdated refusal is counted for the round under way
   bool no_fence = false;           // F7: verbs of a dead node land after its repair
+  bool no_settling = false;        // I20: whom a dead node granted early goes on without the word
 
   const char* expect = "";  // invariants that must break, e.g. "X1 X2"; any of them will do; empty: safe and live
 };
@@ -74,7 +75,8 @@ struct MessageM {
   uint8_t kind, fresh;
 };
 inline constexpr uint8_t kPriorityMax = kStarvedFrom;
-inline constexpr uint8_t kOld = 0x80;  // of a second arrival: its round is over
+inline constexpr uint8_t kAnswered = 2;  // of NodeM::undo: whom the batch serves was answered when it was posted
+inline constexpr uint8_t kOld = 0x80;    // of a second arrival: its round is over
 constexpr uint8_t message(RequestKind kind, uint8_t priority) { return uint8_t(uint8_t(kind) | priority << 4); }
 constexpr RequestKind kind_of(uint8_t message) { return RequestKind(message & 7); }
 constexpr uint8_t priority_of(uint8_t message) { return message >> 4 & 7; }
@@ -88,7 +90,8 @@ struct NodeM {
   uint8_t parked_count, parked_from[2], parked_kind[2];
   uint8_t held;
   uint8_t fresh, want, latch, turn, unflushed, undo;
-  uint8_t priority, bar, parked_priority[2], copy_will_do, told, pad;
+  uint8_t priority, bar, parked_priority[2], copy_will_do, told;
+  uint8_t unsettled;  // node + 1 who granted while its batch was on its way (I20)
   BatchM batch;
 };
 static_assert(sizeof(NodeM) == 40);

@@ -1,4 +1,4 @@
-// What can happen in a state: step()'s events with what the driver does about them, users, batches, messages, deaths.
+// What can happen in a state: step()'s events with what the driver does about them, users, batches, messages.
 #include <algorithm>
 #include <cstring>
 
@@ -103,7 +103,6 @@ void Explorer::refuse_all(State& s, int n) {
 void Explorer::answer(State& s, int n, int to, ReplyKind kind) {
   if (gone(s, to)) return;
   bool grant = carries_page(kind);
-  if (grant && v.forward_first && s.node[n].undo == 0x80) return;  // was sent when the batch was posted
   const NodeM& x = s.node[n];
   if (kind == ReplyKind::kCopy && (!x.fresh || x.memo != Memo::kModified || x.latch == kGuardX)) flag(at_, "X9");
   MessageM& r = s.reply[n][to];
@@ -117,11 +116,25 @@ void Explorer::post(State& s, int n, const Actions& a) {
   Post what = v.transient_bits && a.post == Post::kProbe ? Post::kAddReader : a.post;
   x.batch = {what, 0, 0, uint8_t(writes && x.fresh), 0, uint8_t(writes && x.serving_kind ? x.serving : 0)};
   x.old = 0;
-  if (v.forward_first && (a.post == Post::kHandOver || a.post == Post::kDowngrade) && !s.reply[n][x.serving].kind) {
-    answer(s, n, x.serving, a.post == Post::kHandOver ? ReplyKind::kGrantM : ReplyKind::kGrantS);
-    x.undo = 0x80;
-  }
+  const Features on = features_of(n);
+  if (!on.has(Feature::kEarlyAnswers) || !x.serving_kind || gone(s, x.serving)) return;
+  const bool grants = a.post == Post::kHandOver || a.post == Post::kDowngrade;
+  if (grants ? !on.has(Feature::kForwarding) : x.op != LineOp::kInvalidatePosted) return;
+  x.undo = kAnswered;
+  const ReplyKind kind = a.post == Post::kHandOver ? ReplyKind::kGrantM : ReplyKind::kGrantS;
+  answer(s, n, x.serving, grants ? kind : ReplyKind::kDone);
+  if (grants) s.node[x.serving].unsettled = uint8_t(n + 1);
 }
+
+// Whom n granted while its batch is on its way; kNodes: nobody.
+int Explorer::granted_by(const State& s, int n) {
+  int k = 0;
+  while (k < kNodes && s.node[k].unsettled != n + 1) k++;
+  return k;
+}
+
+// I20: nothing may be posted for the line.
+bool Explorer::bound(const NodeM& x) const { return x.unsettled && !v.forward_first; }
 
 void Explorer::finish(State& s, int n, const Actions& a) {
   NodeM& x = s.node[n];
@@ -227,8 +240,11 @@ void Explorer::complete(State s, int n) {
               (b.next == 2 && (b.post == Post::kAddReader || b.post == Post::kProbe || b.post == Post::kTake));
   if (read) x.fresh = b.read_new;
   if (v.transient_bits && b.post == Post::kAddReader && LatchWord{old}.has_holder()) x.undo = 1;
-  event(s, n, {.kind = Event::Kind::kBatchDone, .old = old});
-  if (x.undo == 0x80 && x.batch.post == Post::kNone) x.undo = 0;
+  const bool answered = x.undo == kAnswered;
+  if (answered) x.undo = 0;
+  const int granted = granted_by(s, n);
+  event(s, n, {.kind = Event::Kind::kBatchDone, .answered = answered, .old = old});
+  if (granted < kNodes) s.node[granted].unsettled = 0;
   emit(s, fair(n, kComplete), "the batch completes");
 }
 
@@ -239,7 +255,7 @@ void Explorer::take(State& s, int from, int n, uint8_t message) {
   event(s, n,
         {.kind = Event::Kind::kPeer,
          .latched = latched,
-         .may_leave = !x.unflushed,
+         .may_leave = !x.unflushed && !bound(x),
          .request = {kPosition[from], kind_of(message), priority_of(message)}});
 }
 
@@ -323,7 +339,7 @@ void Explorer::user(const State& s0, int n) {
       if (y.want == kToWrite) write_page(s, n);
       y.want = kNothing;
       emit(s, fair(n, kUse), "uses the page", n + 1);
-    } else {
+    } else if (!bound(y)) {
       y.latch = kOperation;
       event(s, n, {.kind = y.want == kToWrite ? Event::Kind::kFetchExclusive : Event::Kind::kFetchShared});
       emit(s, fair(n, kUse), "fetches again");
@@ -331,7 +347,7 @@ void Explorer::user(const State& s0, int n) {
     return;
   }
   if (v.evicts && !x.parked_count && x.memo != Memo::kInvalid && !(x.held % kHeldBefore) &&
-      !(x.memo == Memo::kModified && x.unflushed)) {
+      !(x.memo == Memo::kModified && x.unflushed) && !bound(x)) {
     State s = s0;
     s.node[n].latch = kOperation;
     event(s, n, {.kind = Event::Kind::kEvict});
@@ -348,7 +364,7 @@ void Explorer::user(const State& s0, int n) {
   };
   if (x.memo == Memo::kInvalid) begin(kToRead, Event::Kind::kFetchShared, "wants to read");
   if (x.memo == Memo::kInvalid && v.copies && n == 2) begin(kToLook, Event::Kind::kFetchCopy, "wants to look");
-  if (x.memo != Memo::kModified) begin(kToWrite, Event::Kind::kFetchExclusive, "wants to write");
+  if (x.memo != Memo::kModified && !bound(x)) begin(kToWrite, Event::Kind::kFetchExclusive, "wants to write");
   auto hit = [&](Latch latch, const char* why) {
     State s = s0;
     s.node[n].turn = x.parked_count > 0;
@@ -375,7 +391,7 @@ void Explorer::background(const State& s0, int n) {
   if (x.parked_count && x.latch == kFree && x.op == LineOp::kIdle) {
     State s = s0;
     s.node[n].latch = kOperation;
-    event(s, n, {.kind = Event::Kind::kServe, .latched = true, .may_leave = !x.unflushed});
+    event(s, n, {.kind = Event::Kind::kServe, .latched = true, .may_leave = !x.unflushed && !bound(x)});
     if (s.node[n].op == LineOp::kIdle) s.node[n].latch = kFree;
     emit(s, fair(n, kServe), "serves a parked request");
   }
@@ -414,42 +430,6 @@ void Explorer::background(const State& s0, int n) {
     y.latch = kFree;
     y.fresh = 0;
     emit(s, kEnvironment, "forgets its wait");
-  }
-}
-
-void Explorer::death(const State& s0, int n) {
-  if (!s0.dead) {
-    State s = s0;
-    NodeM old = s.node[n];
-    NodeM& d = s.node[n];
-    s.dead = uint8_t(n + 1);
-    d = NodeM{};
-    d.fresh = old.fresh | old.batch.write_new;  // its redo has them
-    if (!old.batch.done) d.batch = old.batch;
-    emit(s, kEnvironment, "dies");
-    return;
-  }
-  NodeId id = id_of(n);
-  if (!s0.fenced) {
-    State s = s0;
-    s.fenced = 1;
-    if (!v.no_fence) s.node[n].batch = BatchM{};
-    for (int j = 0; j < kNodes; j++) {
-      s.request[n][j] = s.request[j][n] = 0;
-      s.reply[n][j] = s.reply[j][n] = MessageM{};
-      s.request_again[n][j] = s.request_again[j][n] = s.reply_again[n][j] = s.reply_again[j][n] = 0;
-    }
-    emit(s, kFence, "the dead node is fenced");
-    return;
-  }
-  State s = s0;
-  if (LatchWord w{s.word}; w.has_holder() && w.holder() == id) {
-    s.pool |= s.node[n].fresh;
-    s.word += LatchWord::drop_holder(id);
-    emit(s, kRepair, "the dead holder is repaired");
-  } else if (w.readers().has(id)) {
-    s.word += LatchWord::drop_reader(id);
-    emit(s, kRepair, "the dead reader is repaired");
   }
 }
 

@@ -116,6 +116,7 @@ bool Cluster::join(Member& m) {
   Features features = Features::all();
   for (int f = 0; f < kFeatures; f++)
     if (options_.off >> f & 1) features = features.without(Feature(f));
+  if (grants_first(mutation)) features = features.without(Feature::kEarlyAnswers);
   m.node->set_features(features);
   m.node->set_lease(mutation == Mutation::kNoTurnLimit ? ~0u : options_.gamma);
   pool_->table().node[m.id.value].pid.store(kFirstPid + m.id.value);

@@ -2,6 +2,7 @@
 // page directory, a log, a worker, users.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,6 +20,10 @@ namespace coherence {
 // What tests may see of a line.
 struct LineAccess {
   static const LineState& state(const Line& line) { return line.state_; }
+  // The line whose state this is counts as settled.
+  static void settle(LineState& state) {
+    reinterpret_cast<Line*>(reinterpret_cast<std::byte*>(&state) - offsetof(Line, state_))->unsettled_ = 0;
+  }
 };
 
 }  // namespace coherence

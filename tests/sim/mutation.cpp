@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster.hpp"
 #include "coherence/latch/latch_word.hpp"
 #include "coherence/line/line_machine.hpp"
 #include "coherence/transport/memory.hpp"
@@ -40,7 +41,7 @@ void drop_replies(Actions& a, ReplyKind kind) {
   a.reply_count = uint8_t(kept);
 }
 
-// Grants at once what is granted after the batch.
+// Grants at once what is granted after the batch, and nobody knows that it is unsettled.
 void grant_first(const LineState& s, LineOp before, LineOp op, ReplyKind kind, Actions& a) {
   if (before == op) drop_replies(a, kind);
   if (s.op == op && before != op) a.replies[a.reply_count++] = {s.serving, kind};
@@ -57,6 +58,7 @@ Actions mutated_step(LineState& s, NodeId self, Event e, Features on) {
   if (mutation == Mutation::kFalseGrant && e.kind == Event::Kind::kBatchDone && before == LineOp::kWritePosted &&
       !old.has_holder())
     e.old = 0;
+  if (mutation == Mutation::kUnsettledLeaves && e.kind == Event::Kind::kReply) LineAccess::settle(s);
   if (mutation == Mutation::kNoAging) e.request.priority = uint8_t(255 - e.request.priority);
   Actions a = product_step(s, self, e, on);
   switch (mutation) {
@@ -130,12 +132,13 @@ bool linger_at(const volatile void* word) {
 
 const char* mutation_name(Mutation m) {
   static constexpr const char* kNames[] = {
-      "none",        "forward-first",   "downgrade-first",   "false-grant",   "transient-bits",
-      "grant-lost",  "kept-share",      "latch-kept",        "page-stolen",   "no-aging",
-      "double-add",  "errors-ignored",  "released-use",      "no-write-back", "freed-before-written",
-      "lost-wish",   "nobody-watches",  "long-sleeps",       "no-turn-limit", "taken-twice",
-      "log-ignored", "not-unpublished", "unpublished-first", "latched-freed", "not-validated",
-      "uncounted",   "bell-lost"};
+      "none",           "forward-first",  "downgrade-first", "unsettled-leaves",
+      "false-grant",    "transient-bits", "grant-lost",      "kept-share",
+      "latch-kept",     "page-stolen",    "no-aging",        "double-add",
+      "errors-ignored", "released-use",   "no-write-back",   "freed-before-written",
+      "lost-wish",      "nobody-watches", "long-sleeps",     "no-turn-limit",
+      "taken-twice",    "log-ignored",    "not-unpublished", "unpublished-first",
+      "latched-freed",  "not-validated",  "uncounted",       "bell-lost"};
   static_assert(sizeof kNames / sizeof kNames[0] == size_t(Mutation::kCount));
   return kNames[int(m)];
 }

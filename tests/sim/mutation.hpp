@@ -17,15 +17,16 @@ namespace sim {
 enum class Mutation : uint8_t {
   kNone,
   // between the driver and step():
-  kForwardFirst,    // M is granted before the word is settled
-  kDowngradeFirst,  // S is granted before the word is settled
-  kFalseGrant,      // a CAS that failed on readers counts as a grant
-  kTransientBits,   // a failed reader takes its bit back while it asks; the holder adds it
-  kGrantLost,       // a page that is sent does not arrive, and nobody hears of it
-  kKeptShare,       // a share is given up in the word, and still used
-  kLatchKept,       // a served line stays latched
-  kPageStolen,      // a grant arrives without the latch
-  kNoAging,         // who was refused more often goes last
+  kForwardFirst,     // M is granted before the word is settled
+  kDowngradeFirst,   // S is granted before the word is settled
+  kUnsettledLeaves,  // what was granted early is given away before the giver's batch is complete
+  kFalseGrant,       // a CAS that failed on readers counts as a grant
+  kTransientBits,    // a failed reader takes its bit back while it asks; the holder adds it
+  kGrantLost,        // a page that is sent does not arrive, and nobody hears of it
+  kKeptShare,        // a share is given up in the word, and still used
+  kLatchKept,        // a served line stays latched
+  kPageStolen,       // a grant arrives without the latch
+  kNoAging,          // who was refused more often goes last
   // between a batch and its verbs:
   kDoubleAdd,           // a share is dropped after the operation that drops it
   kErrorsIgnored,       // a CAS that was never done counts as done
@@ -52,6 +53,8 @@ const char* mutation_name(Mutation);
 Mutation mutation_of(const std::string& name);  // kCount: there is none
 
 extern Mutation mutation;  // of the run under way
+// Whether it grants by itself, other than the product.
+inline bool grants_first(Mutation m) { return m == Mutation::kForwardFirst || m == Mutation::kDowngradeFirst; }
 void begin_mutation(Mutation);
 
 // Whether a bufmgr is needed to show it.

@@ -1,0 +1,59 @@
+// A node dies, is fenced, and what it owned is repaired.
+#include "explorer.hpp"
+
+namespace coherence::model {
+
+// Before anybody repairs what the dead node owned, whom it granted early makes its word true: else he would go on with
+// what is free for others.
+void Explorer::settle_for_dead(State& s, int n) {
+  const int to = granted_by(s, n);
+  if (to == kNodes || v.no_settling) return;
+  NodeM& x = s.node[to];
+  x.unsettled = 0;
+  const LatchWord w{s.word};
+  if (!w.has_holder() || w.holder() != id_of(n) || s.reply[n][to].kind) return;  // it was told; or he never was
+  if (x.memo == Memo::kModified) s.word += LatchWord::hand_over(id_of(n), id_of(to));
+  if (x.memo != Memo::kShared) return;
+  s.pool |= s.node[n].fresh;
+  s.word += LatchWord::drop_holder(id_of(n));
+}
+
+void Explorer::death(const State& s0, int n) {
+  if (!s0.dead) {
+    State s = s0;
+    NodeM old = s.node[n];
+    NodeM& d = s.node[n];
+    s.dead = uint8_t(n + 1);
+    d = NodeM{};
+    d.unsettled = old.unsettled;
+    d.fresh = old.fresh | old.batch.write_new;  // its redo has them
+    if (!old.batch.done) d.batch = old.batch;
+    emit(s, kEnvironment, "dies");
+    return;
+  }
+  NodeId id = id_of(n);
+  if (!s0.fenced) {
+    State s = s0;
+    s.fenced = 1;
+    if (!v.no_fence) s.node[n].batch = BatchM{};
+    settle_for_dead(s, n);
+    for (int j = 0; j < kNodes; j++) {
+      s.request[n][j] = s.request[j][n] = 0;
+      s.reply[n][j] = s.reply[j][n] = MessageM{};
+      s.request_again[n][j] = s.request_again[j][n] = s.reply_again[n][j] = s.reply_again[j][n] = 0;
+    }
+    emit(s, kFence, "the dead node is fenced");
+    return;
+  }
+  State s = s0;
+  if (LatchWord w{s.word}; w.has_holder() && w.holder() == id) {
+    s.pool |= s.node[n].fresh;
+    s.word += LatchWord::drop_holder(id);
+    emit(s, kRepair, "the dead holder is repaired");
+  } else if (w.readers().has(id)) {
+    s.word += LatchWord::drop_reader(id);
+    emit(s, kRepair, "the dead reader is repaired");
+  }
+}
+
+}  // namespace coherence::model
