@@ -188,24 +188,33 @@ void Scheduler::park(const void* word, uint32_t expected, uint64_t ns) {
   Fiber& self = *running_;
   if (__atomic_load_n(static_cast<const uint32_t*>(word), __ATOMIC_SEQ_CST) != expected) return;
   self.word = word;
-  self.parked = ++tickets_;
+  parked_[word].push_back(&self);
   const bool spurious = random_.one_in(pace_.spurious_one_in);
   wait_until(self, now_ + (spurious ? random_.below(ns) : ns) + delay(pace_.step_ns_max), true);
   hand_on();
+  if (!self.word) return;  // woken
   self.word = nullptr;
+  std::vector<Fiber*>& waiting = parked_[word];
+  std::erase(waiting, &self);
+  if (waiting.empty()) parked_.erase(word);
 }
 
 int Scheduler::wake(const void* word, int count) {
   yield();
-  std::vector<Fiber*> waiting;
-  for (auto& fiber : fibers_)
-    if (fiber->state == State::kWaiting && fiber->word == word) waiting.push_back(fiber.get());
-  std::sort(waiting.begin(), waiting.end(), [](const Fiber* a, const Fiber* b) { return a->parked < b->parked; });
-  const int woken = std::min(count, int(waiting.size()));
-  for (int i = 0; i < woken; ++i) {
-    waiting[size_t(i)]->word = nullptr;
-    wait_until(*waiting[size_t(i)], now_ + delay(pace_.wake_ns_max), false);
+  const auto found = parked_.find(word);
+  if (found == parked_.end()) return 0;
+  std::vector<Fiber*>& waiting = found->second;  // who came first is first
+  int woken = 0;
+  size_t seen = 0;
+  for (; seen < waiting.size() && woken < count; ++seen) {
+    Fiber& fiber = *waiting[seen];
+    if (fiber.state != State::kWaiting) continue;  // died meanwhile
+    fiber.word = nullptr;
+    wait_until(fiber, now_ + delay(pace_.wake_ns_max), false);
+    woken++;
   }
+  waiting.erase(waiting.begin(), waiting.begin() + std::ptrdiff_t(seen));
+  if (waiting.empty()) parked_.erase(found);
   return woken;
 }
 

@@ -17,6 +17,7 @@
 #include <memory>
 #include <queue>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "random.hpp"
@@ -106,7 +107,6 @@ class Scheduler {
     bool started = false;
     State state = State::kWaiting;
     const void* word = nullptr;  // what it is parked on
-    uint64_t parked = 0;         // when, as a number that grows
     uint64_t ticket = 0;         // its valid entry in the queue
     bool idle = false;           // waits for a deadline
     bool passing = false;        // of spawn_verbs()
@@ -141,7 +141,8 @@ class Scheduler {
   Random random_;
   const Pace pace_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::vector<Fiber*> past_;  // of spawn_verbs(), ended
+  std::vector<Fiber*> past_;                                     // of spawn_verbs(), ended
+  std::unordered_map<const void*, std::vector<Fiber*>> parked_;  // by what they are parked on
   std::vector<NodeFate> nodes_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
   Fiber* running_ = nullptr;
