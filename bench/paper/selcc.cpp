@@ -17,8 +17,8 @@ namespace paper {
 namespace {
 
 constexpr uint32_t kServeMs = 100;
-constexpr int kVictimsMax = 1, kLooksMax = 256;
-constexpr int kEvictors = 4;  // of each memory node: batches in flight
+constexpr int kVictimsMax = 2, kLooksMax = 256;
+constexpr int kEvictors = 8;  // of each memory node: batches in flight
 constexpr uint64_t kAgainNs = 1'000, kIdleNs = 1'000'000'000;
 
 struct Member final : coherence::FrameDirectory {
