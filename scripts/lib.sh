@@ -13,12 +13,18 @@ die() { printf '%s\n' "$*" >&2; exit 1; }
 # Whether packages can be installed without asking anybody.
 may_install() { [[ $EUID -eq 0 ]] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
 
+# missing_packages NAME...: those that are not installed, a line each.
+missing_packages() {
+  local package
+  for package; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || echo "$package"
+  done
+}
+
 # install_packages NAME...: installs what is missing, or prints the line to run and exits with 2.
 install_packages() {
-  local missing=() package
-  for package in "$@"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
-  done
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
   [[ ${#missing[@]} -eq 0 ]] && return 0
   local install=("$PWD/scripts/install_packages.sh" "${missing[@]}") root=()
   if [[ $EUID -ne 0 ]]; then

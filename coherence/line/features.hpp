@@ -18,7 +18,7 @@ struct Problem;
 
 enum class Feature : uint8_t {
   kForwarding,      // a grant carries the page; else the asker reads the pool
-  kEarlyAnswers,    // ... and leaves, as Done, when its batch is posted; else when that is complete (I20)
+  kEarlyAnswers,    // a grant, and Done, leave when their batch is posted; else when it is complete (I20)
   kHandOver,        // the holder gives its ownership to the asker; else it gives it up, and the asker tries again
   kUpgrade,         // S becomes M in one CAS; else the share is given up, and the page fetched as from I
   kTieBreak,        // of two upgraders the lower id wins; else both may have to fall back

@@ -9,12 +9,8 @@
 
 namespace coherence::model {
 
-// A sanitizer looks at the code, not at the protocol: a part of each exploration is enough for it, and one that looks
-// at threads has nothing to see here.
-#if defined(__SANITIZE_THREAD__)
-constexpr size_t kEnough = 5'000, kMost = 5'000;
-constexpr bool kWhole = false;
-#elif defined(__SANITIZE_ADDRESS__)
+// A sanitizer looks at the code, not at the protocol: a part of each exploration is enough for it.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr size_t kEnough = 20'000, kMost = 20'000;
 constexpr bool kWhole = false;
 #else

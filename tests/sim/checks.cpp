@@ -113,8 +113,9 @@ void Cluster::check_waits() {
         object(Checker::kFence, "node %d crashed at %llu ns, and the pool is not fenced", n, printable(since));
     }
   for (const auto& w : waiting_) {
-    if (w->since == 0 || crashed(int(&w - waiting_.data()) / options_.threads)) continue;
-    if (fenced_ns_ && now > std::max(w->since, fenced_ns_) + kSliceNsMax + options_.stall_ns_max() + paused)
+    const int node = int(&w - waiting_.data()) / options_.threads;
+    if (w->since == 0 || crashed(node)) continue;
+    if (fenced_ns_ && now > std::max(w->since, fenced_ns_) + kSliceNsMax + options_.slow_stall_ns_max(node) + paused)
       object(Checker::kFence, "a wait goes on, long after the pool was fenced");
     if (now - w->since > allowed_ns(*w))
       object(Checker::kFairness, "fiber %d has waited for a latch for %llu us", int(&w - waiting_.data()),

@@ -118,8 +118,8 @@ Options options_of(uint64_t seed) {
   return o;
 }
 
-uint64_t Options::stall_ns_max() const {
-  return pace.stall_one_in ? pace.stall_ns_max * (slow_node < 0 ? 1 : slow_times) : 0;
+uint64_t Options::slow_stall_ns_max(int node) const {
+  return pace.stall_one_in && node == slow_node ? pace.stall_ns_max * slow_times : 0;
 }
 
 // README.md, "Fairness", says why.

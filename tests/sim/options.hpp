@@ -45,7 +45,7 @@ struct Options {
 
   // What the simulator's own README derives: no latch is waited for longer.
   uint64_t fairness_ns_max() const;
-  uint64_t stall_ns_max() const;  // of one step, of a slow node
+  uint64_t slow_stall_ns_max(int node) const;  // how long one step may take that stalls; 0 unless the node is slow
 };
 
 // All that follows from a seed.

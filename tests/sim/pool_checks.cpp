@@ -153,8 +153,9 @@ void PoolCluster::check_waits() {
         object(Checker::kFence, "node %d crashed at %lu ns, and the pool is not fenced", n, since);
     }
   for (const auto& w : waiting_) {
-    if (w->since == 0 || crashed(int(&w - waiting_.data()) / options_.threads)) continue;
-    if (fenced_ns_ && now > std::max(w->since, fenced_ns_) + kSliceNsMax + options_.stall_ns_max() + paused)
+    const int node = int(&w - waiting_.data()) / options_.threads;
+    if (w->since == 0 || crashed(node)) continue;
+    if (fenced_ns_ && now > std::max(w->since, fenced_ns_) + kSliceNsMax + options_.slow_stall_ns_max(node) + paused)
       object(Checker::kFence, "a wait goes on, long after the pool was fenced");
   }
 }

@@ -14,8 +14,7 @@
 namespace sim {
 namespace {
 
-// Groups of 200: what can happen, a page wanted while it leaves too, happens in each.
-constexpr uint64_t kSeeds = 1'000, kGroups = 5;
+constexpr uint64_t kSeeds = 1'000, kGroups = 10;
 
 // ./check runs 1000 seeds, in groups; GCL_LONGER and GCL_SEED ask for more and for others.
 class Seeds : public testing::TestWithParam<uint64_t> {};
