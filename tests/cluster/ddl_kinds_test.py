@@ -100,6 +100,17 @@ class Names(unittest.TestCase):
         self.one.run("CREATE DOMAIN made_at AS timestamptz DEFAULT now() CHECK (value <= now())")
         self.two.run("DROP DOMAIN made_at")
 
+    def test_no_vacuum_full_of_some_tables(self):
+        self.one.run("CREATE TABLE mine (a int) USING heap; CREATE TABLE everybodys (a int) USING gcl")
+        files = "SELECT relname, relfilenode FROM pg_class WHERE relkind IN ('r', 't', 'i') ORDER BY oid"
+        before = self.one.run(files)
+        for statement in ("VACUUM FULL", "VACUUM (FULL, ANALYZE) mine, everybodys"):
+            self.fails("0A000", self.one, statement)
+            self.assertEqual(before, self.one.run(files), statement)
+        self.one.run("VACUUM (FULL false) mine, everybodys; VACUUM; VACUUM FULL mine")
+        self.assertEqual(1, len(set(before) ^ set(self.one.run(files))) // 2)
+        self.one.run("DROP TABLE mine; DROP TABLE everybodys")
+
     def test_no_reindex_leaves_half_an_index(self):
         self.one.run("CREATE SCHEMA half; CREATE TABLE half.t (id int PRIMARY KEY, v text) USING gcl")
         for statement in ("REINDEX SCHEMA half", "REINDEX SCHEMA CONCURRENTLY half", "REINDEX TABLE CONCURRENTLY half.t"):

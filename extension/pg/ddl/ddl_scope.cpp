@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "catalog/namespace.h"
+#include "commands/defrem.h"
 #include "nodes/makefuncs.h"
 #include "storage/sinval.h"
 }
@@ -138,6 +139,30 @@ DdlPlan plan_reindex(const ReindexStmt* statement) {
   return local();
 }
 
+bool is_vacuum_full(const VacuumStmt* statement) {
+  bool full = false;
+  ListCell* cell;
+  foreach (cell, statement->options) {
+    auto* option = lfirst_node(DefElem, cell);
+    if (strcmp(option->defname, "full") == 0) full = defGetBoolean(option);
+  }
+  return full;
+}
+
+// Each table is a transaction of its own: what came before the first shared one would stay done.
+DdlPlan plan_vacuum(const VacuumStmt* statement) {
+  if (!is_vacuum_full(statement)) return local();
+  bool shared = statement->rels == NIL && shared_tables(InvalidOid) != NIL;
+  ListCell* cell;
+  foreach (cell, statement->rels) {
+    const RangeVar* name = lfirst_node(VacuumRelation, cell)->relation;
+    const Oid relation = name ? find_relation(name) : InvalidOid;
+    shared |= OidIsValid(relation) && is_shared_relation(relation);
+  }
+  if (shared) refuse_ddl("VACUUM FULL", "Use plain VACUUM, or name local tables only.");
+  return local();
+}
+
 }  // namespace
 
 bool wants_heap_instead(Node* statement) {
@@ -183,6 +208,7 @@ bool may_concern_us(const Node* statement) {
     case T_CreatePolicyStmt:
     case T_ClusterStmt:
     case T_ReindexStmt:
+    case T_VacuumStmt:
     case T_AlterExtensionStmt:
     case T_AlterPolicyStmt:
       return true;
@@ -250,6 +276,8 @@ static DdlPlan plan_statement(Node* statement) {
       return local();
     case T_ReindexStmt:
       return plan_reindex(castNode(ReindexStmt, statement));
+    case T_VacuumStmt:
+      return plan_vacuum(castNode(VacuumStmt, statement));
     case T_AlterExtensionStmt:
       if (strcmp(castNode(AlterExtensionStmt, statement)->extname, kExtensionName) == 0)
         refuse_ddl("ALTER EXTENSION gcl");
