@@ -58,7 +58,7 @@ TABLE_FORMS = {
         "ALTER TABLE base ADD COLUMN c timestamptz DEFAULT now(); ALTER TABLE base ALTER c SET DEFAULT clock_timestamp(), ADD COLUMN d text DEFAULT current_user || txid_current();"
         "UPDATE base SET w = 'touched' WHERE id = 5",
         "SELECT attname, atthasmissing, attmissingval FROM pg_attribute WHERE attrelid = 'base'::regclass AND attname IN ('c', 'd')"
-        " UNION ALL SELECT md5(string_agg(concat_ws('|', id, c, d), ',' ORDER BY id)), true, NULL FROM base"),
+        " UNION ALL SELECT md5(string_agg(concat_ws('|', id, c, d), ',' ORDER BY id)), true, NULL FROM base ORDER BY 1"),
     "add generated column": (
         "ALTER TABLE base ADD COLUMN c int GENERATED ALWAYS AS (v * 10) STORED", "SELECT sum(c) FROM base"),
     "add unique column": ("ALTER TABLE base ADD COLUMN c int UNIQUE", "SELECT count(*) FROM base"),
@@ -82,7 +82,7 @@ TABLE_FORMS = {
               "ALTER TABLE base ADD CONSTRAINT later CHECK (v > 0) NOT VALID; ALTER TABLE base VALIDATE CONSTRAINT later", "SELECT count(*) FROM base"),
     "options": ("ALTER TABLE base SET (fillfactor = 70, autovacuum_enabled = off); ALTER TABLE base RESET (fillfactor);"
                 "ALTER TABLE base ALTER w SET STORAGE plain; ALTER TABLE base ALTER v SET (n_distinct = 9)",
-                "SELECT reloptions FROM pg_class WHERE relname = 'base'"),
+                "SELECT reloptions FROM pg_class WHERE relname = 'base' ORDER BY oid"),
     "unique constraint": ("ALTER TABLE base ADD CONSTRAINT base_u UNIQUE (w) DEFERRABLE INITIALLY DEFERRED", "SELECT count(*) FROM base"),
     "constraint by an index": ("CREATE UNIQUE INDEX base_i ON base (n); ALTER TABLE base ADD UNIQUE USING INDEX base_i", "SELECT count(*) FROM base"),
     "foreign keys": (
@@ -132,7 +132,7 @@ OBJECT_FORMS = {
     "grant": ("GRANT SELECT, INSERT ON base TO PUBLIC; GRANT SELECT (v) ON base TO pg_monitor; REVOKE INSERT ON base FROM PUBLIC; GRANT USAGE ON SCHEMA public TO pg_monitor;"
               "REVOKE EXECUTE ON FUNCTION base_touch() FROM PUBLIC; GRANT SELECT ON base_view TO pg_monitor; REVOKE USAGE ON TYPE base_mood FROM PUBLIC;"
               "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO pg_monitor; GRANT SELECT ON ALL TABLES IN SCHEMA public TO pg_read_all_stats",
-              "SELECT relacl FROM pg_class WHERE relname = 'base'"),
+              "SELECT relacl FROM pg_class WHERE relname = 'base' ORDER BY oid"),
     "comment": ("COMMENT ON TABLE base IS 'the base'; COMMENT ON COLUMN base.v IS 'a column'; COMMENT ON FUNCTION base_touch() IS 'touches';"
                 "COMMENT ON TYPE base_mood IS 'how it is'; COMMENT ON CONSTRAINT base_pkey ON base IS 'key'; COMMENT ON SCHEMA public IS 'everyone''s'",
                 "SELECT obj_description('base'::regclass, 'pg_class')"),
@@ -140,7 +140,7 @@ OBJECT_FORMS = {
                "SELECT polname, pg_get_expr(polqual, polrelid) FROM pg_policy"),
     "rule": ("CREATE RULE nothing AS ON DELETE TO base DO INSTEAD NOTHING; DELETE FROM base", "SELECT count(*) FROM base"),
     "owner": ("ALTER TABLE base OWNER TO pg_monitor; ALTER FUNCTION base_touch() OWNER TO pg_monitor; ALTER TYPE base_mood OWNER TO pg_monitor; ALTER VIEW base_view OWNER TO pg_monitor",
-              "SELECT relowner::regrole FROM pg_class WHERE relname = 'base'"),
+              "SELECT relowner::regrole FROM pg_class WHERE relname = 'base' ORDER BY oid"),
     "schemas of objects": ("CREATE SCHEMA @_away; ALTER FUNCTION base_touch() SET SCHEMA @_away; ALTER TYPE base_mood SET SCHEMA @_away; ALTER VIEW base_view SET SCHEMA @_away;"
                            "ALTER DOMAIN base_domain SET SCHEMA @_away", "SELECT count(*) FROM @_away.base_view"),
 }
