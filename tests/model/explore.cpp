@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdio>
-#include <deque>
 
 #include "explorer.hpp"
 
@@ -62,8 +61,11 @@ void Explorer::invariants() {
 // A cycle that serves nobody (only == 0; or not node only - 1) although it takes every fair step that stays possible.
 uint32_t Explorer::fair_cycle(int only) const {
   size_t n = states_.size();
-  std::vector<uint32_t> index(n, 0), low(n, 0), stack;
-  std::vector<uint8_t> on(n, 0);
+  struct Mark {
+    uint32_t index : 31, on : 1, low;  // when it was first come to; whether it is on the stack; whom it can get back to
+  };
+  std::vector<Mark> mark(n, Mark{});
+  std::vector<uint32_t> stack;
   struct Frame {
     uint32_t v, e;
   };
@@ -90,39 +92,40 @@ uint32_t Explorer::fair_cycle(int only) const {
     return cycle && taken && (always & ~taken) == 0;
   };
   for (uint32_t root = 0; root < n; root++) {
-    if (index[root]) continue;
+    if (mark[root].index) continue;
     call.push_back({root, first_edge_[root]});
-    index[root] = low[root] = ++counter;
-    stack.push_back(root), on[root] = 1;
+    ++counter, mark[root] = {counter, 1, counter};
+    stack.push_back(root);
     while (!call.empty()) {
       Frame& f = call.back();
       uint32_t x = f.v;
       if (f.e < first_edge_[x + 1]) {
         const Edge& e = edges_[f.e++];
         if (!keep(e)) continue;
-        if (!index[e.to]) {
-          index[e.to] = low[e.to] = ++counter;
-          stack.push_back(e.to), on[e.to] = 1;
+        Mark& to = mark[e.to];
+        if (!to.index) {
+          ++counter, to = {counter, 1, counter};
+          stack.push_back(e.to);
           call.push_back({e.to, first_edge_[e.to]});
-        } else if (on[e.to]) {
-          low[x] = std::min(low[x], index[e.to]);
+        } else if (to.on) {
+          mark[x].low = std::min<uint32_t>(mark[x].low, to.index);
         }
         continue;
       }
-      if (low[x] == index[x]) {
+      if (mark[x].low == mark[x].index) {
         std::vector<uint32_t> component;
         uint32_t y;
         do {
           y = stack.back();
           stack.pop_back();
-          on[y] = 0;
+          mark[y].on = 0;
           component.push_back(y);
         } while (y != x);
         std::sort(component.begin(), component.end());
         if (stuck(component)) return x + 1;
       }
       call.pop_back();
-      if (!call.empty()) low[call.back().v] = std::min(low[call.back().v], low[x]);
+      if (!call.empty()) mark[call.back().v].low = std::min(mark[call.back().v].low, mark[x].low);
     }
   }
   return 0;
@@ -135,20 +138,29 @@ void Explorer::liveness() {
   std::vector<uint32_t> fill(start.begin(), start.end() - 1);
   for (uint32_t i = 0; i < states_.size(); i++)
     for (uint32_t e = first_edge_[i]; e < first_edge_[i + 1]; e++) back[fill[edges_[e].to]++] = i;
-  for (int n = 1; n <= kNodes; n++) {  // L1: wherever a node wants, it can still be served
-    std::vector<uint8_t> ok(states_.size(), 0);
-    std::deque<uint32_t> queue;
-    for (uint32_t i = 0; i < states_.size(); i++)
-      for (uint32_t e = first_edge_[i]; e < first_edge_[i + 1]; e++)
-        if (edges_[e].served == n && !ok[i]) ok[i] = 1, queue.push_back(i);
-    for (; !queue.empty(); queue.pop_front())
-      for (uint32_t b = start[queue.front()]; b < start[queue.front() + 1]; b++)
-        if (!ok[back[b]]) ok[back[b]] = 1, queue.push_back(back[b]);
-    for (uint32_t i = 0; i < states_.size(); i++)
-      if (states_[i].node[n - 1].want && !ok[i]) {
-        flag(i, "L1");
-        break;
-      }
+  // L1: wherever a node wants, it can still be served.  The bits of ok are the nodes that can be.
+  std::vector<uint8_t> ok(states_.size(), 0);
+  std::vector<uint32_t> changed;
+  for (uint32_t i = 0; i < states_.size(); i++) {
+    for (uint32_t e = first_edge_[i]; e < first_edge_[i + 1]; e++)
+      if (edges_[e].served) ok[i] |= uint8_t(1 << (edges_[e].served - 1));
+    if (ok[i]) changed.push_back(i);
+  }
+  while (!changed.empty()) {
+    const uint32_t i = changed.back();
+    changed.pop_back();
+    for (uint32_t b = start[i]; b < start[i + 1]; b++) {
+      if ((ok[back[b]] | ok[i]) == ok[back[b]]) continue;
+      ok[back[b]] |= ok[i];
+      changed.push_back(back[b]);
+    }
+  }
+  for (uint32_t i = 0; i < states_.size(); i++) {
+    uint8_t wanting = 0;
+    for (int n = 0; n < kNodes; n++) wanting |= uint8_t(states_[i].node[n].want ? 1 << n : 0);
+    if ((wanting & ~ok[i]) == 0) continue;
+    flag(i, "L1");
+    break;
   }
   if (uint32_t at = fair_cycle(0)) flag(at - 1, "L2");
   if (found_.empty() && states_.size() < 400'000)
@@ -160,7 +172,7 @@ Verdict Explorer::run() {
   State zero;
   memset(&zero, 0, sizeof zero);
   zero.pool = 1;
-  intern(zero, "start");
+  intern(zero, hash(zero), "start");
   Verdict verdict;
   for (; at_ < states_.size(); at_++) {
     if (states_.size() > most_ || (states_.size() > enough_ && !found_.empty())) {
@@ -170,6 +182,7 @@ Verdict Explorer::run() {
     first_edge_.push_back(uint32_t(edges_.size()));
     invariants();
     expand();
+    take_next();
   }
   first_edge_.push_back(uint32_t(edges_.size()));
   if (!verdict.cut) liveness();

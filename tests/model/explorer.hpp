@@ -30,10 +30,10 @@ class Explorer {
     for (uint64_t w : x) h = (h ^ w) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
     return h;
   }
-  uint32_t intern(const State& s, const char* why) {
+  // An entry of the table is a state's number + 1, and above it the lower half of its hash.
+  uint32_t intern(const State& s, uint64_t hashed, const char* why) {
     if (states_.size() * 2 > table_.size()) grow();
-    // An entry is a state's number + 1, and above it the lower half of its hash: states are far away in memory.
-    const uint64_t half = hash(s) << 32, mask = table_.size() - 1;
+    const uint64_t half = hashed << 32, mask = table_.size() - 1;
     uint64_t i = half >> 32 & mask;
     for (; table_[i]; i = (i + 1) & mask)
       if ((table_[i] ^ half) >> 32 == 0 && states_[uint32_t(table_[i]) - 1] == s) return uint32_t(table_[i]) - 1;
@@ -56,7 +56,20 @@ class Explorer {
   }
   void emit(const State& s, uint8_t cls, const char* why, int served = 0) {
     if (s == states_[at_]) return;  // nothing happened
-    edges_.push_back({intern(s, why), cls, uint8_t(served)});
+    const uint64_t hashed = hash(s);
+    __builtin_prefetch(&table_[uint32_t(hashed) & (table_.size() - 1)]);
+    next_.push_back({s, hashed, why, cls, uint8_t(served)});
+  }
+  // What was emitted, together: memory is slow, and is asked for all of them before the first is needed.
+  void take_next() {
+    for (const Next& n : next_) {
+      const uint64_t entry = table_[uint32_t(n.hashed) & (table_.size() - 1)];
+      if (!entry || (entry ^ n.hashed << 32) >> 32 != 0) continue;
+      const auto* known = reinterpret_cast<const char*>(&states_[uint32_t(entry) - 1]);
+      for (size_t at = 0; at < sizeof(State); at += 64) __builtin_prefetch(known + at);
+    }
+    for (const Next& n : next_) edges_.push_back({intern(n.state, n.hashed, n.why), n.fair, n.served});
+    next_.clear();
   }
   void flag(uint32_t at, const char* what) {
     std::string name(what, 2);
@@ -109,6 +122,13 @@ class Explorer {
     return d;
   }
 
+  struct Next {
+    State state;
+    uint64_t hashed;
+    const char* why;
+    uint8_t fair, served;
+  };
+
   const Variant& v;
   size_t enough_, most_;
   uint32_t at_ = 0;
@@ -117,6 +137,7 @@ class Explorer {
   std::vector<uint32_t> parent_, first_edge_;
   std::vector<const char*> why_;
   std::vector<Edge> edges_;
+  std::vector<Next> next_;
   std::vector<std::pair<std::string, uint32_t>> found_;
   std::string starved_;
 };
