@@ -15,7 +15,8 @@ OWN_COLUMNS = {"relfilenode", "relpages", "reltuples", "relallvisible", "relfroz
                "relhasindex", "relhasrules", "relhastriggers"}  # the last three: VACUUM corrects them
 
 
-def query_of_catalog(name, columns, since):
+def line_of_catalog(name, columns):
+    """What a row x of the catalog says, as an expression."""
     parts = []
     for column, kind in columns:
         if column in OWN_COLUMNS:
@@ -37,16 +38,34 @@ def query_of_catalog(name, columns, since):
             value = f'x."{column}"::text'
         parts.append(f"coalesce({value}, '')")
     line = " || '|' || ".join([f"'{name}'", *parts])
+    return f"replace({line}, E'\\n', ' ')"
+
+
+# What was seen is kept, and compared, where the rows are: they are thousands, and what changes are a few.  A row's text is
+# made once for each version of it.
+CHANGE = """PREPARE change AS WITH
+    here AS MATERIALIZED ({here}),
+    new AS MATERIALIZED (SELECT h.* FROM here h LEFT JOIN seen s USING (catalog, at, made) WHERE s.row IS NULL),
+    came AS MATERIALIZED ({came}),
+    went AS MATERIALIZED (SELECT s.* FROM seen s LEFT JOIN here h USING (catalog, at, made) WHERE h.catalog IS NULL),
+    kept AS (INSERT INTO seen SELECT * FROM came),
+    forgotten AS (DELETE FROM seen s USING went w WHERE s.catalog = w.catalog AND s.at = w.at AND s.made = w.made)
+    (SELECT '- ' || row FROM went EXCEPT SELECT '- ' || row FROM came) UNION ALL
+    (SELECT '+ ' || row FROM came EXCEPT SELECT '+ ' || row FROM went) ORDER BY 1"""
+
+
+def statement(tables, since):
+    """CHANGE, of these tables (columns of each by name), as far as anything was written in them since a transaction's id."""
+    here, came = [], []
     written_since = f"age(xmin) <= (SELECT age('{since}'::xid))"
-    return (f"SELECT replace({line}, E'\\n', ' ') AS row FROM pg_catalog.{name} x WHERE {written_since}"
-            f" UNION ALL SELECT '{name} before: ' || count(*) FROM pg_catalog.{name} WHERE NOT {written_since}")
-
-
-# What was seen is kept, and compared, where the rows are: they are thousands, and what changes are a few.
-CHANGE = """PREPARE change AS WITH now AS MATERIALIZED ({}),
-    came AS (SELECT row FROM now EXCEPT SELECT row FROM seen), went AS (SELECT row FROM seen EXCEPT SELECT row FROM now),
-    kept AS (INSERT INTO seen SELECT row FROM came), forgotten AS (DELETE FROM seen USING went WHERE seen.row = went.row)
-    SELECT '- ' || row FROM went UNION ALL SELECT '+ ' || row FROM came ORDER BY 1"""
+    for name, columns in tables.items():
+        here.append(f"SELECT tableoid AS catalog, ctid AS at, xmin AS made FROM pg_catalog.{name} WHERE {written_since}")
+        # Of the others only how many there are, at a place where no row is.
+        here.append(f"SELECT 'pg_catalog.{name}'::regclass, '(0,0)', count(*)::text::xid FROM pg_catalog.{name} WHERE NOT {written_since}")
+        came.append(f"SELECT tableoid AS catalog, ctid AS at, xmin AS made, {line_of_catalog(name, columns)} AS row FROM pg_catalog.{name} x"
+                    f" WHERE ctid = ANY (ARRAY(SELECT at FROM new WHERE catalog = 'pg_catalog.{name}'::regclass))")
+    came.append("SELECT catalog, at, made, catalog::regclass || ' before: ' || made FROM new WHERE at = '(0,0)'")
+    return CHANGE.format(here=" UNION ALL ".join(here), came=" UNION ALL ".join(came))
 
 
 class Catalogs:
@@ -59,13 +78,14 @@ class Catalogs:
         tables = {}
         for row in columns:
             table, column, kind = row.split("|")
-            tables.setdefault(table, []).append((column, kind))
-        queries = [query_of_catalog(table, columns, since) for table, columns in tables.items() if table not in OWN]
-        self.prepare = CHANGE.format(" UNION ALL ".join(queries))
+            if table not in OWN:
+                tables.setdefault(table, []).append((column, kind))
+        self.prepare = statement(tables, since)
 
     def remember(self):
         """The first look."""
-        self.session.run(f"SET search_path = pg_catalog, pg_temp; SET jit = off; CREATE TEMP TABLE seen (row text); {self.prepare}")
+        self.session.run("SET search_path = pg_catalog, pg_temp; SET jit = off; SET enable_mergejoin = off; CREATE TEMP TABLE seen (catalog oid, at tid, made xid, row text);"
+                         f"{self.prepare}")
         self.change()
 
     def change(self):
