@@ -28,9 +28,9 @@ class Coherence(unittest.TestCase):
         for answer in self.cluster.everywhere("SELECT sum(n), count(*) FROM counter"):
             self.assertEqual([f"{3 * rounds}|4"], answer)
 
-    def test_a_row_that_primaries_update_in_turns_costs_one_exchange_each(self):
-        self.cluster.sql(1, "CREATE TABLE turns (id int PRIMARY KEY, n int) USING gcl WITH (fillfactor = 50)")
-        self.cluster.sql(1, "INSERT INTO turns SELECT i, 0 FROM generate_series(1, 2000) i")
+    def a_row_updated_in_turns_costs_one_exchange_each(self, table, definition, rows):
+        self.cluster.sql(1, f"CREATE TABLE {table} ({definition}) USING gcl WITH (fillfactor = 50)")
+        self.cluster.sql(1, f"INSERT INTO {table} SELECT i, 0 FROM generate_series(1, {rows}) i")
         sessions = [self.cluster.session(k) for k in (1, 2)]
         sent = "SELECT counter, value FROM gcl_stat_counters() WHERE counter IN ('peer_rd_sent', 'peer_wr_sent', 'peer_inv_sent')"
 
@@ -38,7 +38,7 @@ class Coherence(unittest.TestCase):
             return {name: int(value) for name, value in (row.split("|") for row in session.run(sent))}
 
         def update(session):
-            session.run("UPDATE turns SET n = n + 1 WHERE id = 7")
+            session.run(f"UPDATE {table} SET n = n + 1 WHERE id = 7")
 
         for session in sessions * 2:  # all they need besides is there
             update(session)
@@ -49,7 +49,13 @@ class Coherence(unittest.TestCase):
             new = {name: value - was[name] for name, value in asked(session).items()}
             self.assertEqual(10, new["peer_wr_sent"], new)
             self.assertLess(new["peer_rd_sent"] + new["peer_inv_sent"], 5, new)  # now and then some other page
-        self.assertEqual([["24"]] * 3, self.cluster.everywhere("SELECT n FROM turns WHERE id = 7"))
+        self.assertEqual([["24"]] * 3, self.cluster.everywhere(f"SELECT n FROM {table} WHERE id = 7"))
+
+    def test_a_row_found_by_an_index_and_updated_in_turns_costs_one_exchange_each(self):
+        self.a_row_updated_in_turns_costs_one_exchange_each("by_index", "id int PRIMARY KEY, n int", rows=2000)
+
+    def test_a_row_found_by_a_scan_and_updated_in_turns_costs_one_exchange_each(self):
+        self.a_row_updated_in_turns_costs_one_exchange_each("by_scan", "id int, n int", rows=400)  # of some pages
 
     def test_unique_key_inserted_everywhere_is_accepted_once(self):
         self.cluster.sql(1, "CREATE TABLE once (id int PRIMARY KEY, node int) USING gcl")

@@ -161,7 +161,7 @@ class Heap {
   // --- reading rows (`to`: kRowBytesMax bytes, 8-aligned)
   // ------------------------------------------------------------- The version named, if the snapshot sees it.
   // SnapshotKind::kDirty waits inside.
-  Result<RowRead> fetch(Tid tid, const Snapshot& snapshot, std::byte* to);
+  Result<RowRead> fetch(Tid tid, const Snapshot& snapshot, std::byte* to, Intent intent = Intent::kRead);
   // The version that the snapshot sees among those an index entry leads to.  `intent`: whether it is about to be
   // written.
   Result<RowRead> fetch_chain(Tid root, const Snapshot& snapshot, std::byte* to, Intent intent = Intent::kRead);

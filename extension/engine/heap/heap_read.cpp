@@ -66,8 +66,8 @@ bool made_by(const RowHeader& row, TxnId id) {
 
 }  // namespace
 
-Result<RowRead> Heap::fetch(Tid tid, const Snapshot& snapshot, std::byte* to) {
-  return read_row(tid, false, snapshot, to, Intent::kRead);
+Result<RowRead> Heap::fetch(Tid tid, const Snapshot& snapshot, std::byte* to, Intent intent) {
+  return read_row(tid, false, snapshot, to, intent);
 }
 
 Result<RowRead> Heap::fetch_chain(Tid root, const Snapshot& snapshot, std::byte* to, Intent intent) {

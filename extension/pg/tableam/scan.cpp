@@ -20,6 +20,8 @@ using engine::Tid;
 
 namespace {
 
+constexpr uint32_t kPagesOfSmallTable = 8;
+
 struct Scan {
   TableScanDescData base;  // first: PostgreSQL's view
   engine::Heap* heap;
@@ -66,8 +68,9 @@ bool is_used(const Scan& scan, uint32_t block) {
 
 void start(Scan& scan) {
   list_blocks(scan);
-  // A table of one page is written where it is read.
-  scan.intent = scan.blocks <= 1 ? intent_with(scan.rel()) : engine::Intent::kRead;
+  // A table of few pages is likely to be written where it is read.  Pages that are not are read as shared ones from the
+  // second time on (Intent).
+  scan.intent = scan.blocks <= kPagesOfSmallTable ? intent_with(scan.rel()) : engine::Intent::kRead;
   scan.started = true;
   scan.exhausted = false;
   scan.rows.count = 0;
