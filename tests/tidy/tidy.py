@@ -8,7 +8,9 @@
 4. The core takes time and chance from interfaces: no sleep, rand or random_device below extension/pg.
 5. What a file takes from another namespace by name, it uses; and no source includes a source.
 6. Text: no trailing blanks, no tabs in C++, no leftovers (TODO, FIXME, XXX).
+7. What begins with #! can be run as it is.
 """
+import os
 import pathlib
 import re
 import sys
@@ -64,7 +66,7 @@ def unused_names(text):
             yield code.count("\n", 0, using.start(1)) + 1, f"{using.group(1)} is not used here"
 
 
-def check_file(path, text):
+def check_file(path, text, executable=True):
     """Violations of one file: (line number, message)."""
     suffix = pathlib.PurePath(path).suffix
     lines = text.split("\n")
@@ -77,6 +79,8 @@ def check_file(path, text):
             yield len(lines), f"{len(lines)} lines; split it by verb (max {LINES_MAX})"
     if suffix == ".cpp":
         yield from unused_names(text)
+    if text.startswith("#!") and not executable:
+        yield 1, "a command that cannot be run: chmod +x"
     if text and not text.endswith("\n"):
         yield len(lines), "no newline at the end"
     for number, line in enumerate(lines, 1):
@@ -94,15 +98,15 @@ def files_of(root):
     for file in sorted(root.rglob("*")):
         path = file.relative_to(root).as_posix()
         if file.is_file() and file.suffix in TEXT and not skip.search(path):
-            yield path, file.read_text(encoding="utf-8", errors="strict")
+            yield path, file.read_text(encoding="utf-8", errors="strict"), os.access(file, os.X_OK)
 
 
 def main():
     root = pathlib.Path(sys.argv[1])
     count = bad = 0
-    for path, text in files_of(root):
+    for path, text, executable in files_of(root):
         count += 1
-        for number, message in check_file(path, text):
+        for number, message in check_file(path, text, executable):
             bad += 1
             print(f"{path}:{number}: {message}")
     print(f"{count} files, {bad} violations")

@@ -5,8 +5,8 @@ import unittest
 import tidy
 
 
-def messages(path, text):
-    return " | ".join(message for _, message in tidy.check_file(path, text))
+def messages(path, text, executable=True):
+    return " | ".join(message for _, message in tidy.check_file(path, text, executable))
 
 
 class TidyFinds(unittest.TestCase):
@@ -32,6 +32,11 @@ class TidyFinds(unittest.TestCase):
 
     def test_source_in_source(self):
         self.assertIn("includes a source", messages("tests/a.cpp", '#include "bufmgr/page.cpp"\n'))
+
+    def test_command_that_cannot_be_run(self):
+        self.assertIn("chmod", messages("bench/a.py", "#!/usr/bin/env python3\n", executable=False))
+        self.assertEqual("", messages("bench/a.py", "#!/usr/bin/env python3\n"))
+        self.assertEqual("", messages("bench/a.py", "import os\n", executable=False))
 
     def test_chance_and_leftovers_and_blanks(self):
         self.assertIn("interface", messages("coherence/a.cpp", "int x = rand();\n"))
