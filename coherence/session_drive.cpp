@@ -202,8 +202,7 @@ void Session::written_back(Line& line) noexcept {
   line.first_change_.store(Line::kNoChange, std::memory_order_release);
 }
 
-// --- requests of ours
-// ----------------------------------------------------------------------------------------------------
+// --- requests of ours ----------------------------------------------------------------------------------------------
 
 // Under the spinlock, so that nobody takes an old round's replies for this one's.
 void Session::fill_slot(Line& line, const Actions& actions) noexcept {
@@ -302,8 +301,7 @@ void Session::finish(Line& line, const Actions& actions) noexcept {
   unlock_exclusive(line);
 }
 
-// --- requests of peers
-// ---------------------------------------------------------------------------------------------------
+// --- requests of peers ---------------------------------------------------------------------------------------------
 
 void Session::answer(Line& line, const Actions& actions) noexcept {
   for (int i = 0; i < actions.reply_count; i++)

@@ -7,8 +7,7 @@
 namespace paper {
 
 struct Costs {
-  // --- network: each node, compute or memory, has one ConnectX-3
-  // ------------------------------------------------------
+  // --- network: each node, compute or memory, has one ConnectX-3 ---------------------------------------------------
   uint64_t round_trip_ns = 13'800;  // one batch of verbs, unloaded, beside units and bytes below; a message: half
   uint64_t atomic_ns = 370;         // CAS, FAA at the responder; one at a time per NIC, whatever the address
   uint64_t respond_ns = 38;         // any verb at the responder's engine
@@ -17,8 +16,7 @@ struct Costs {
   uint64_t header_bytes = 30;       // of a verb, on the wire
   uint64_t message_bytes = 64;      // a request, or a reply without a page
 
-  // --- processors
-  // -----------------------------------------------------------------------------------------------------
+  // --- processors --------------------------------------------------------------------------------------------------
   uint64_t message_ns = 1'930;        // to handle one message, on whichever core does it
   uint64_t message_cores = 8;         // for that, on a compute node
   uint64_t remote_share = 50;         // percent of a memory node's only core that handling messages gets

@@ -45,9 +45,9 @@ class alignas(64) Line {
     return w.version() == uint32_t(token) && w.readable();
   }
 
-  // --- changes: REQUIRES exclusive latch, memo M
-  // ---------------------------------------------------------------------- Bytes under `mask` (bit i: bytes [64 i, 64 i
-  // + 64)) changed; the change is in the log up to `lsn` and in the ring from `ring_position`.
+  // --- changes: REQUIRES exclusive latch, memo M -------------------------------------------------------------------
+  // Bytes under `mask` (bit i: bytes [64 i, 64 i + 64)) changed; the change is in the log up to `lsn` and in the ring
+  // from `ring_position`.
   void note_change(const uint64_t mask[2], Lsn lsn, uint64_t ring_position) noexcept {
     if (first_change() == kNoChange) first_change_.store(ring_position, std::memory_order_relaxed);
     for (int i = 0; i < 2; i++)

@@ -74,8 +74,7 @@ struct Step {
     s.parked_count = 0;
   }
 
-  // --- own operations
-  // --------------------------------------------------------------------------------------------------
+  // --- own operations ----------------------------------------------------------------------------------------------
   void fetch(bool exclusive, bool copy_will_do = false) {
     if (s.op != LineOp::kIdle) a.bad = true;
     s.failures = s.priority = 0;
@@ -137,8 +136,7 @@ struct Step {
     post(LineOp::kWritePosted, Post::kTake);
   }
 
-  // --- replies
-  // ---------------------------------------------------------------------------------------------------------
+  // --- replies -----------------------------------------------------------------------------------------------------
   void reply(NodeId from, ReplyKind kind) {
     if (!s.waiting.has(from)) return;
     s.waiting = s.waiting.without(from);
@@ -177,8 +175,7 @@ struct Step {
     reply(from, ReplyKind::kDropped);
   }
 
-  // --- requests
-  // --------------------------------------------------------------------------------------------------------
+  // --- requests ----------------------------------------------------------------------------------------------------
   void request(const Event& e) {
     const PeerRequest& r = e.request;
     if (held_against(r.kind)) {  // whatever is under way

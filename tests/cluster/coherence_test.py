@@ -29,7 +29,7 @@ class Coherence(unittest.TestCase):
             self.assertEqual([f"{3 * rounds}|4"], answer)
 
     def a_row_updated_in_turns_costs_one_exchange_each(self, table, definition, rows):
-        self.cluster.sql(1, f"CREATE TABLE {table} ({definition}) USING gcl WITH (fillfactor = 50)")
+        self.cluster.sql(1, f"CREATE TABLE {table} ({definition}) USING gcl WITH (fillfactor = 50, autovacuum_enabled = off)")
         self.cluster.sql(1, f"INSERT INTO {table} SELECT i, 0 FROM generate_series(1, {rows}) i")
         sessions = [self.cluster.session(k) for k in (1, 2)]
         sent = "SELECT counter, value FROM gcl_stat_counters() WHERE counter IN ('peer_rd_sent', 'peer_wr_sent', 'peer_inv_sent')"

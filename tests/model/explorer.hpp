@@ -78,8 +78,7 @@ class Explorer {
     found_.push_back({name, at});
   }
 
-  // --- moves.cpp: events for step(), and the environment
-  // --------------------------------------------------------------
+  // --- moves.cpp: events for step(), and the environment -----------------------------------------------------------
   Features features_of(int n) const;
   LineState unpack(const NodeM& x) const;
   void pack(const LineState& s, NodeM* x) const;
@@ -111,8 +110,7 @@ class Explorer {
   void settle_for_dead(State& s, int n);
   void death(const State& s0, int n);
 
-  // --- what must hold
-  // ----------------------------------------------------------------------------------------------------
+  // --- what must hold ----------------------------------------------------------------------------------------------
   void invariants();
   void liveness();
   uint32_t fair_cycle(int only) const;

@@ -158,12 +158,11 @@ class Heap {
   // The row, as locked, is copied to `to` (kRowBytesMax bytes, 8-aligned).
   Result<LockOutcome> lock(const LockRequest& request, std::byte* to);
 
-  // --- reading rows (`to`: kRowBytesMax bytes, 8-aligned)
-  // ------------------------------------------------------------- The version named, if the snapshot sees it.
-  // SnapshotKind::kDirty waits inside.
+  // --- reading rows (`to`: kRowBytesMax bytes, 8-aligned) ----------------------------------------------------------
+  // The version named, if the snapshot sees it.  SnapshotKind::kDirty waits inside.  `intent`: whether the row is about
+  // to be written.
   Result<RowRead> fetch(Tid tid, const Snapshot& snapshot, std::byte* to, Intent intent = Intent::kRead);
-  // The version that the snapshot sees among those an index entry leads to.  `intent`: whether it is about to be
-  // written.
+  // The version that the snapshot sees among those an index entry leads to.
   Result<RowRead> fetch_chain(Tid root, const Snapshot& snapshot, std::byte* to, Intent intent = Intent::kRead);
   Result<bool> satisfies(Tid tid, const Snapshot& snapshot);
   // The newest version that the snapshot sees, following updates from `tid` (PostgreSQL's currtid).
