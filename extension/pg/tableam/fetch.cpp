@@ -73,7 +73,9 @@ bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot 
 bool gcl_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot* slot) {
   engine::Heap& heap = heap_of(rel);
   const engine::Snapshot seen = engine_snapshot(snapshot);
-  const RowRead read = *until_done(rel, [&] { return heap.fetch(tid_of(tid), seen, row_buffer(), intent_with(rel)); });
+  // Mostly the row that an UPDATE or DELETE has found: for each of them, to look for the lock would take too long.
+  const engine::Intent intent = query_writes ? engine::Intent::kWrite : engine::Intent::kRead;
+  const RowRead read = *until_done(rel, [&] { return heap.fetch(tid_of(tid), seen, row_buffer(), intent); });
   if (!read.found) return false;
   store_copy(rel, row_buffer(), read.bytes, read.tid, slot);
   return true;
