@@ -235,7 +235,7 @@ class Session {
   // session_serve.cpp
   bool drain_inbox() noexcept;
   bool drain_parked(bool worker) noexcept;
-  bool drain_abandoned() noexcept;
+  bool drain_abandoned(bool* moved = nullptr) noexcept;
   void watch() noexcept;
   bool nothing_to_do(bool waiting) noexcept;
 

@@ -8,7 +8,7 @@
 namespace coherence {
 namespace {
 
-constexpr int kRoundsWithoutPause = 16;
+constexpr uint32_t kRoundsWithoutPause = 16;
 constexpr uint32_t kSliceMs = 10;  // the longest sleep without a look at interrupts and the fence
 // I13: how long a writer that was refused once goes first; doubled with each refusal, up to 6.4 ms.
 constexpr uint64_t kStandBackNs = 50'000;
@@ -243,7 +243,7 @@ RequestSlot* Session::take_slot() noexcept {
 
 // Waits for the operation that start() began; afterwards the latch is ours (F5), unless we leave it to the worker (F3).
 Status Session::await(Line& line, RequestSlot& slot, Outcome* outcome) {
-  for (int rounds = 0;;) {
+  for (uint32_t rounds = 0;;) {
     uint32_t seen = slot.bell.load(std::memory_order_acquire);
     if (slot.state.load(std::memory_order_acquire) == SlotState::kFinished) break;  // pairs with finish()
     const Replies moved = collect(line);
@@ -284,15 +284,16 @@ Status Session::await(Line& line, RequestSlot& slot, Outcome* outcome) {
 
 // Whether a round that was refused must wait before the next.  REQUIRES: the line's spinlock.
 bool Session::too_early(RequestSlot& slot) noexcept {
-  if (!node_.features_.has(Feature::kResendInterval)) return false;
-  // Nobody naps over an abandoned one: the worker looks when it is rung, and would come late.
-  if (slot.state.load(std::memory_order_acquire) == SlotState::kAbandoned) return false;
+  // Nobody naps over an abandoned one: the worker looks when it is rung, and would come late.  But it does not spin.
+  const bool abandoned = slot.state.load(std::memory_order_acquire) == SlotState::kAbandoned;
+  if (!abandoned && !node_.features_.has(Feature::kResendInterval)) return false;
   const uint64_t now = monotonic_ns();
   uint64_t at = slot.resend_at.load(std::memory_order_relaxed);
   if (at == 0) {
     const uint32_t refusals = slot.refusals.load(std::memory_order_relaxed) + 1u;
     slot.refusals.store(refusals, std::memory_order_relaxed);
-    at = now + std::min(kResendRoundTrips * round_trip_ns_ / refusals, kResendNsMax);
+    if (abandoned && refusals <= kRoundsWithoutPause) return false;
+    at = now + (abandoned ? kResendNsMax : std::min(kResendRoundTrips * round_trip_ns_ / refusals, kResendNsMax));
     counters_.add(Counter::kResendWaits);
   }
   const bool early = now < at;

@@ -29,7 +29,9 @@ Status Session::serve(uint32_t ms) {
     uint32_t sleep = left < kSleepMsMax ? left : kSleepMsMax;
     if (waiting && sleep > kWaitingSleepMs) sleep = kWaitingSleepMs;
     arena.sleeping.store(1, std::memory_order_seq_cst);  // pairs with ring()
-    if (nothing_to_do(waiting)) futex_wait(arena.bell, seen, sleep);
+    bool moved = false;
+    if (waiting) drain_abandoned(&moved);  // a reply to one rings who sleeps, and may have come just before
+    if (!moved && nothing_to_do(waiting)) futex_wait(arena.bell, seen, sleep);
     arena.sleeping.store(0, std::memory_order_relaxed);
   }
 }
@@ -90,8 +92,8 @@ void Session::serve_flushed() noexcept {
   if (node_.arena_->parked_any.load(std::memory_order_relaxed) != 0) drain_parked(false);
 }
 
-// Goes on with operations whose callers left; whether some still wait.
-bool Session::drain_abandoned() noexcept {
+// Goes on with operations whose callers left; whether some still wait, and whether there was a reply to any.
+bool Session::drain_abandoned(bool* moved) noexcept {
   ArenaHeader& arena = *node_.arena_;
   if (arena.abandoned_any.exchange(0, std::memory_order_seq_cst) == 0) return false;
   bool remain = false;
@@ -101,8 +103,9 @@ bool Session::drain_abandoned() noexcept {
       uint32_t i = w * 64 + uint32_t(std::countr_zero(bits));
       RequestSlot& s = node_.session_slots_[i / kSlotsPerSession].slot[i % kSlotsPerSession];
       if (s.state.load(std::memory_order_acquire) != SlotState::kAbandoned) continue;
-      while (collect(node_.line(s.line.load(std::memory_order_relaxed))) >= Replies::kRefusals && !node_.fenced()) {
-      }
+      Line& line = node_.line(s.line.load(std::memory_order_relaxed));
+      while (collect(line) >= Replies::kRefusals && !node_.fenced())
+        if (moved) *moved = true;
       if (s.state.load(std::memory_order_acquire) != SlotState::kAbandoned) continue;
       arena.abandoned[w].fetch_or(uint64_t{1} << i % 64, std::memory_order_acq_rel);
       remain = true;
