@@ -208,9 +208,9 @@ class Session {
   void send(uint16_t slot, const Actions& actions) noexcept;
   void fill_slot(Line& line, const Actions& actions) noexcept;
   void answer(Line& line, const Actions& actions) noexcept;
-  void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t held_by) noexcept;
+  void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t more) noexcept;
   void deliver(PeerArena& there, const PeerRequest& request, ReplyKind kind, const std::byte* page,
-               uint64_t held_by) noexcept;
+               uint64_t more) noexcept;
   void finish(Line& line, const Actions& actions) noexcept;
   enum class Replies : uint8_t { kNone, kTooEarly, kRefusals, kSome };
   Replies collect(Line& line) noexcept;
@@ -251,6 +251,7 @@ class Session {
   bool helping_ = false;
   uint64_t watched_ns_ = 0;
   uint64_t round_trip_ns_ = 1000;  // of a batch, on average
+  bool word_is_near_ = true;       // batches are complete when post() returns: a look costs less than a message
 };
 
 }  // namespace coherence

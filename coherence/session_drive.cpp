@@ -147,6 +147,13 @@ Session::Posted Session::post(Line& line, const Actions& actions) noexcept {
     case Post::kUpgrade:
       atomic = batch.cas(word, LatchWord::sole_reader(self).raw, LatchWord::owned_by(self).raw);
       break;
+    case Post::kClaim: {
+      const bool shares = line.state_.memo == Memo::kShared;  // its own copy is as new as any
+      const NodeSet expected = shares ? actions.over.with(self) : actions.over;
+      atomic = batch.cas(word, LatchWord::shared_by(expected).raw, LatchWord::claimed_by(self, actions.over).raw);
+      if (!shares) batch.read(bytes, frame, kPageSize, OnlyIf::kCasSucceeded);
+      break;
+    }
     case Post::kDropShare:
       atomic = batch.faa(word, LatchWord::drop_reader(self));
       break;
@@ -166,7 +173,8 @@ Session::Posted Session::post(Line& line, const Actions& actions) noexcept {
   const uint64_t posted = monotonic_ns();
   memory_.post(batch);
   Posted result;
-  if (!batch.done()) answer_early(line, &result);
+  word_is_near_ = batch.done();
+  if (!word_is_near_) answer_early(line, &result);
   memory_.wait(batch);
   note_round_trip(monotonic_ns() - posted);
   VERIFY(batch.known());
@@ -235,12 +243,16 @@ void Session::send(uint16_t slot, const Actions& actions) noexcept {
   }
 }
 
-// Whether all replies that were still missing are in, and all are refusals.  REQUIRES: the spinlock.
+// Whether all replies that were still missing are in, and all say: not now.  A holder who says only that the page is
+// not with him does not say so: it is looked for elsewhere at once.  REQUIRES: the spinlock.
 bool Session::refused(const Line& line, const RequestSlot& slot) const noexcept {
-  const ReplyWord refusal = ReplyWord::of(round_of(slot), ReplyKind::kDropped);
-  if (line.state_.granted != ReplyKind::kNone) return false;
-  for (NodeSet left = line.state_.waiting; !left.empty(); left = left.without(left.first()))
-    if (slot.reply[left.first().value].load(std::memory_order_acquire) != refusal.raw) return false;
+  if (line.state_.granted != ReplyKind::kNone || line.state_.op == LineOp::kWaitClaimed) return false;
+  for (NodeSet left = line.state_.waiting; !left.empty(); left = left.without(left.first())) {
+    const ReplyWord word{slot.reply[left.first().value].load(std::memory_order_acquire)};
+    if (!word.is_reply() || word.round() != round_of(slot) || word.kind() != ReplyKind::kDropped) return false;
+    const bool asks_holder = slot.kind.load(std::memory_order_relaxed) != RequestKind::kPeerInv;
+    if (asks_holder && word.passed_to() != left.first()) return false;
+  }
   return true;
 }
 
@@ -261,7 +273,9 @@ Session::Replies Session::collect(Line& line) noexcept {
       NodeId from = waiting.first();
       const NodeEntry& e = node_.pool_.table().node[from.value];
       Membership state = e.state.load(std::memory_order_acquire);  // before the reply: the last one came before it left
-      bool gone = state == Membership::kAbsent || state == Membership::kDead ||
+      // I21: a dead node's share stands until it is repaired, as some of its processes may still be reading.
+      const bool stands = state == Membership::kDead && line.state_.op == LineOp::kWaitClaimed;
+      bool gone = state == Membership::kAbsent || (state == Membership::kDead && !stands) ||
                   e.joined_view.load(std::memory_order_relaxed) > s.sent_in_view.load(std::memory_order_relaxed);
       ReplyWord word{s.reply[from.value].load(std::memory_order_acquire)};  // pairs with reply(); brings the page
       bool replied = word.is_reply() && word.round() == round;
@@ -274,8 +288,11 @@ Session::Replies Session::collect(Line& line) noexcept {
       if (any != Replies::kSome) any = kind == ReplyKind::kDropped ? Replies::kRefusals : Replies::kSome;
       if (replied) counters_.add(reply_counter(kind, false));
       if (carries_page(kind)) node_.hot_->count(line.page(), PageMessage::kPageReceived, node_.fence_);
-      actions =
-          step_line(line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone, .reply = kind, .from = from});
+      const bool hint = replied && kind == ReplyKind::kDropped && !word_is_near_;
+      actions = step_line(line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone,
+                                 .reply = kind,
+                                 .from = from,
+                                 .passed_to = hint ? word.passed_to() : NodeId()});
       if (line.state_.waiting.empty()) break;
     }
   }
@@ -304,12 +321,15 @@ void Session::finish(Line& line, const Actions& actions) noexcept {
 // --- requests of peers ---------------------------------------------------------------------------------------------
 
 void Session::answer(Line& line, const Actions& actions) noexcept {
-  for (int i = 0; i < actions.reply_count; i++)
-    reply(actions.replies[i].to, actions.replies[i].kind, node_.frame(line), actions.held_by);
+  for (int i = 0; i < actions.reply_count; i++) {
+    const Actions::Reply& r = actions.replies[i];
+    const uint64_t passed_to = r.passed_to.valid() ? r.passed_to.value + 1u : 0;
+    reply(r.to, r.kind, node_.frame(line), r.kind == ReplyKind::kHeld ? actions.held_by : passed_to);
+  }
 }
 
-void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t held_by) noexcept {
-  if (PeerArena* there = peer(NodeId{request.from})) deliver(*there, request, kind, page, held_by);
+void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t more) noexcept {
+  if (PeerArena* there = peer(NodeId{request.from})) deliver(*there, request, kind, page, more);
 }
 
 // I20.  Whom the posted batch serves need not wait until it is complete.
@@ -327,7 +347,7 @@ void Session::answer_early(Line& line, Posted* posted) noexcept {
   VERIFY(s);
   posted->unsettled = there->line(s->line.load(std::memory_order_relaxed));
   VERIFY(posted->unsettled);
-  posted->unsettled->unsettled_.store(1, std::memory_order_relaxed);  // published by the reply
+  posted->unsettled->unsettled_.store(true, std::memory_order_relaxed);  // published by the reply
   const ReplyKind kind = op == LineOp::kHandOverPosted ? ReplyKind::kGrantM : ReplyKind::kGrantS;
   deliver(*there, request, kind, node_.frame(line), 0);
 }
@@ -336,12 +356,12 @@ void Session::answer_early(Line& line, Posted* posted) noexcept {
 // line still.
 void Session::tell_settled(NodeId node, Line& landing) noexcept {
   PeerArena* there = peer(node);
-  landing.unsettled_.store(0, std::memory_order_seq_cst);  // one of this and wait_to_leave() sees the other
+  landing.unsettled_.store(false, std::memory_order_seq_cst);  // one of this and wait_to_leave() sees the other
   if (there && LocalWord{landing.latch_.load(std::memory_order_seq_cst)}.pending()) ring(there->header());
 }
 
 void Session::deliver(PeerArena& there, const PeerRequest& request, ReplyKind kind, const std::byte* page,
-                      uint64_t held_by) noexcept {
+                      uint64_t more) noexcept {
   RequestSlot* s = there.slot(request.slot);
   VERIFY(s);
   if (carries_page(kind)) {
@@ -351,7 +371,7 @@ void Session::deliver(PeerArena& there, const PeerRequest& request, ReplyKind ki
     racy_copy(frame, page, kPageSize);
   }
   counters_.add(reply_counter(kind, true));
-  const ReplyWord word = ReplyWord::of(request.id, kind, kind == ReplyKind::kHeld ? held_by : 0);
+  const ReplyWord word = ReplyWord::of(request.id, kind, more);
   s->reply[node_.id_.value].store(word.raw, std::memory_order_release);  // pairs with collect()
   s->bell.fetch_add(1, std::memory_order_seq_cst);
   if (s->sleeping.load(std::memory_order_seq_cst)) futex_wake(s->bell, 1);  // pairs with await()

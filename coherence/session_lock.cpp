@@ -184,6 +184,7 @@ Status Session::wait_local(Line& line, bool exclusive) {
 
 void Session::make_way(Line& line) noexcept {
   const int refused = line.state_.serving.priority;
+  if (line.state_.serving.kind == RequestKind::kPeerClaim) return;  // he has the word
   if (refused == 0 || !node_.features_.has(Feature::kStandBack)) return;
   const uint64_t ns = kStandBackNs << (refused - 1 < kDoublingsMax ? refused - 1 : kDoublingsMax);
   line.stand_back_until_.store(monotonic_ns() + ns, std::memory_order_relaxed);

@@ -99,6 +99,19 @@ TEST(PaperCells, RequestsOfOneMomentFlySideBySide) {
   EXPECT_LT(us / double(r.by_node[0]), 100);
 }
 
+// Eight nodes at one page most of the time: a claim is for writers among readers, a hint for chains of writers.
+TEST(PaperCells, AHotPageIsClaimedOnceAndFollowed) {
+  const auto mops = [](int reads, const char* off) {
+    Cluster setup = small(reads, 0);
+    setup.work.nodes = setup.work.threads = 8;
+    setup.work.theta = 0.99;
+    setup.off = off;
+    return run("selcc", setup).mops;
+  };
+  EXPECT_GT(mops(95, ""), 1.15 * mops(95, "-claim"));
+  EXPECT_GT(mops(0, ""), 1.15 * mops(0, "-hints"));
+}
+
 // At 15 % of what it is worth to give the page away to nobody.
 TEST(PaperCells, GammaBoundsWhatANodeMayKeep) {
   Cluster setup = small(0, 0);

@@ -4,8 +4,9 @@
 //   exclusive holder, stored as n + 1     reader bitmap: bit n belongs to node n
 //   (0: none; 59..63 reserved)
 //
-// A reader bit under a holder is a wish, under none a share.  Only node n (or its repairer) writes bit n, and only the
-// holder moves the holder field, so every transition may be an addition: it can neither carry nor borrow (F1).
+// A reader bit under a holder is a wish, or a share that this holder has asked back, under none a share.  Only node n
+// (or its repairer) writes bit n, and only the holder moves the holder field, so every transition may be an addition:
+// it can neither carry nor borrow (F1).
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,8 @@ struct LatchWord {
   static constexpr LatchWord free() { return {0}; }
   static constexpr LatchWord owned_by(NodeId n) { return {holder_bits(n)}; }
   static constexpr LatchWord sole_reader(NodeId n) { return {reader_bit(n)}; }
+  static constexpr LatchWord shared_by(NodeSet nodes) { return {nodes.bits}; }
+  static constexpr LatchWord claimed_by(NodeId n, NodeSet over) { return {holder_bits(n) | over.bits}; }
   static constexpr uint64_t add_reader(NodeId n) { return reader_bit(n); }
   static constexpr uint64_t drop_reader(NodeId n) { return ~reader_bit(n) + 1; }
   static constexpr uint64_t drop_holder(NodeId n) { return ~holder_bits(n) + 1; }

@@ -25,7 +25,7 @@ class alignas(64) Line {
   Memo memo() const noexcept { return LocalWord{latch_.load(std::memory_order_relaxed)}.memo(); }
 
   // Whether a peer's hand-over to us is not complete yet; it can become so only while the line is being fetched.
-  bool unsettled() const noexcept { return unsettled_.load(std::memory_order_seq_cst) != 0; }
+  bool unsettled() const noexcept { return unsettled_.load(std::memory_order_seq_cst); }
 
   // --- optimistic: loads only ----------------------------------------------------------------------------------------
   // Whether the page can be read now; `*token` goes to validate().
@@ -88,6 +88,8 @@ class alignas(64) Line {
   std::atomic<uint64_t> turns_;       // local turns taken while a request was parked, readers' and writers' (I14)
   std::atomic<uint32_t> wake_;        // futex word of local waiters
   std::atomic<bool> taken_to_write_;  // by Intent::kWrite, and not changed since
+  // Granted while the giver's batch is on its way; set and cleared by the giver, when the word names us (I20).
+  std::atomic<bool> unsettled_;
   // Protocol side, not touched by hits:
   alignas(64) std::atomic<uint32_t> spin_;
   uint16_t op_slot_;               // request slot of the operation: session * kSlotsPerSession + n
@@ -96,8 +98,6 @@ class alignas(64) Line {
   // Monotonic ns, 0: nobody waits.
   std::atomic<uint64_t> stand_back_until_;  // a peer's writer goes first until then (I13)
   std::atomic<uint64_t> promised_until_;    // a local process that was woken for its turn does (I14)
-  // 1: granted while the giver's batch is on its way; by the giver, who makes it 0 when the word names us (I20).
-  std::atomic<uint32_t> unsettled_;
 };
 static_assert(sizeof(Line) == 192);
 

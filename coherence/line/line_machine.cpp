@@ -3,6 +3,7 @@
 namespace coherence {
 namespace {
 
+constexpr int kHintsMax = 4;            // then the word is looked at: hints may go in a circle
 constexpr int kUpgradeFailuresMax = 2;  // then the share is given up, and the page fetched as from I
 
 // One step: the state, and the actions as they gather.
@@ -14,6 +15,7 @@ struct Step {
 
   void post(LineOp op, Post what) {
     s.op = op;
+    s.hints = 0;
     a.post = what;
   }
   void ask(RequestKind kind, NodeSet peers, LineOp wait) {
@@ -24,7 +26,20 @@ struct Step {
     a.send_to = peers;
     if (peers.empty()) a.bad = true;  // the word named nobody we could ask
   }
-  void answer(const PeerRequest& to, ReplyKind kind) { a.replies[a.reply_count++] = {to, kind}; }
+  void answer(const PeerRequest& to, ReplyKind kind) {
+    a.replies[a.reply_count++] = {to, kind, kind == ReplyKind::kDropped ? hint(to, whereabouts()) : NodeId()};
+  }
+  // The page is here, and he has no place in the queue.
+  void refuse(const PeerRequest& r) { a.replies[a.reply_count++] = {r, ReplyKind::kDropped, hint(r, self)}; }
+  NodeId hint(const PeerRequest& to, NodeId where) const {
+    const bool asks_holder = to.kind != RequestKind::kPeerInv && to.kind != RequestKind::kPeerClaim;
+    return asks_holder && on.has(Feature::kHints) ? where : NodeId();
+  }
+  // Where we would look for the page: whom we ask ourselves, or gave it last.
+  NodeId whereabouts() const {
+    const bool asks = s.op == LineOp::kWaitShared || s.op == LineOp::kWaitExclusive;
+    return asks ? s.waiting.first() : s.passed_to;
+  }
   void finish(Memo memo, LatchEnd latch, Outcome outcome = Outcome::kOwned) {
     const bool starved = memo == Memo::kModified && s.priority >= kStarvedFrom;
     s.bar = starved && on.has(Feature::kMatching) ? s.priority : 0;
@@ -42,6 +57,8 @@ struct Step {
     for (int k = i + 1; k < s.parked_count; k++) s.parked[k - 1] = s.parked[k];
     s.parked[--s.parked_count] = PeerRequest();
   }
+  // A claim cannot be refused; there is at most one, as the word has one holder.
+  static int urgency(const PeerRequest& r) { return r.kind == RequestKind::kPeerClaim ? 256 : r.priority; }
   // One request per peer: a newer one replaces an older (which was fenced, or answered by a crash).  A full line
   // refuses the lowest priority (S3).
   void park(const PeerRequest& r) {
@@ -53,14 +70,14 @@ struct Step {
     if (s.parked_count == kParkedMax) {
       int lowest = 0;
       for (int i = 1; i < kParkedMax; i++)
-        if (s.parked[i].priority < s.parked[lowest].priority) lowest = i;
-      if (s.parked[lowest].priority >= r.priority) return answer(r, ReplyKind::kDropped);
-      answer(s.parked[lowest], ReplyKind::kDropped);
+        if (urgency(s.parked[i]) < urgency(s.parked[lowest])) lowest = i;
+      if (urgency(s.parked[lowest]) >= urgency(r)) return refuse(r);
+      refuse(s.parked[lowest]);
       unpark(lowest);
     }
     s.parked[s.parked_count++] = r;
   }
-  bool kept_from_lower() const {
+  bool kept_for_lower() const {
     for (int i = 0; i < s.parked_count; i++)
       if (yields_to(s.parked[i])) return true;
     return false;
@@ -78,6 +95,7 @@ struct Step {
   void fetch(bool exclusive, bool copy_will_do = false) {
     if (s.op != LineOp::kIdle) a.bad = true;
     s.failures = s.priority = 0;
+    s.passed_to = NodeId();
     s.copy_will_do = copy_will_do;
     if (!exclusive) {
       if (s.memo != Memo::kInvalid) a.bad = true;
@@ -97,25 +115,63 @@ struct Step {
   void read_done(LatchWord old) {  // also of a probe
     if (!old.has_holder()) return finish(Memo::kShared, LatchEnd::kToShared);
     if (old.holder() == self) a.bad = true;
-    const RequestKind kind = s.copy_will_do ? RequestKind::kPeerCopy : RequestKind::kPeerRd;
-    ask(kind, NodeSet::of(old.holder()), LineOp::kWaitShared);  // the bit stays, as a wish (F1)
+    answer_parked(ReplyKind::kDropped);  // a claim's: what it met was a wish
+    ask_to_read(old.holder());           // the bit stays, as a wish (F1)
   }
+  void ask_to_read(NodeId holder) {
+    ask(s.copy_will_do ? RequestKind::kPeerCopy : RequestKind::kPeerRd, NodeSet::of(holder), LineOp::kWaitShared);
+  }
+  void ask_to_write(NodeId holder) { ask(RequestKind::kPeerWr, NodeSet::of(holder), LineOp::kWaitExclusive); }
   void write_done(LatchWord old) {
     if (old == LatchWord::free()) return finish(Memo::kModified, LatchEnd::kToCaller);
-    if (!old.has_holder()) return ask(RequestKind::kPeerInv, old.readers().without(self), LineOp::kWaitExclusive);
+    if (!old.has_holder() && on.has(Feature::kClaim)) return claim(old);
+    if (!old.has_holder()) return ask(RequestKind::kPeerInv, old.readers(), LineOp::kWaitExclusive);
     if (old.holder() == self) return post(LineOp::kReclaimPosted, Post::kReadPage);  // granted by one who died since
-    ask(RequestKind::kPeerWr, NodeSet::of(old.holder()), LineOp::kWaitExclusive);
+    ask_to_write(old.holder());
   }
   void upgrade_done(LatchWord old) {
     if (old == LatchWord::sole_reader(self)) return finish(Memo::kModified, LatchEnd::kToCaller);
+    if (!old.readers().has(self)) a.bad = true;
+    const bool claims = on.has(Feature::kClaim);
     if (s.failures < kUpgradeFailuresMax) s.failures++;
-    if (may_fall_back() && (s.failures == kUpgradeFailuresMax || kept_from_lower())) return fall_back();
-    if (old.has_holder() || !old.readers().has(self)) a.bad = true;
-    ask(RequestKind::kPeerInv, old.readers().without(self), LineOp::kWaitUpgrade);
+    const bool given_up = old.has_holder() || (!claims && s.failures == kUpgradeFailuresMax);
+    if (may_fall_back() && (given_up || kept_for_lower())) return fall_back();
+    if (!old.has_holder() && claims) return claim(old);
+    const NodeSet others = old.has_holder() ? NodeSet::of(old.holder()) : old.readers().without(self);
+    ask(RequestKind::kPeerInv, others, LineOp::kWaitUpgrade);
     refuse_higher();
   }
+  // I21: as the word was a moment ago; the CAS fails where somebody has come or gone since, and we try with what it is.
+  void claim(LatchWord word) {
+    if (s.memo == Memo::kInvalid && word.readers().has(self)) a.bad = true;
+    s.sharers = word.readers().without(self);
+    if (!s.sharers.empty()) {
+      a.over = s.sharers;
+      return post(LineOp::kClaimPosted, Post::kClaim);
+    }
+    if (s.memo == Memo::kShared) return post(LineOp::kUpgradePosted, Post::kUpgrade);
+    post(LineOp::kWritePosted, Post::kTake);
+  }
+  void claim_done(LatchWord old) {
+    const bool shares = s.memo == Memo::kShared;
+    if (old == LatchWord::shared_by(shares ? s.sharers.with(self) : s.sharers)) {
+      answer_parked(ReplyKind::kDropped);
+      return ask(RequestKind::kPeerClaim, s.sharers, LineOp::kWaitClaimed);
+    }
+    if (!old.has_holder() && old.readers().without(self).empty()) return claim(old);  // they have gone
+    shares ? upgrade_done(old) : write_done(old);
+  }
+  void unclaim_done() {
+    for (int i = s.parked_count - 1; i >= 0; i--)
+      if (s.parked[i].kind != RequestKind::kPeerClaim) {  // of the next one, our share's
+        answer(s.parked[i], ReplyKind::kDropped);
+        unpark(i);
+      }
+    finish(s.memo, LatchEnd::kRelease, Outcome::kHeld);
+  }
   // Of two upgraders the lower id wins (else both would wait for each other for ever): requests of higher ones that
-  // were parked before this upgrade began are refused; without the tie-break, all are.
+  // were parked before this upgrade began are refused; without the tie-break, all are.  Who has claimed the word has
+  // won.
   void refuse_higher() {
     for (int i = s.parked_count - 1; i >= 0; i--)
       if (!yields_to(s.parked[i])) {
@@ -124,42 +180,56 @@ struct Step {
       }
   }
   bool yields_to(const PeerRequest& r) const {
+    if (r.kind == RequestKind::kPeerClaim) return true;
     return on.has(Feature::kTieBreak) && !is_reader(r.kind) && r.from < self.value;
   }
   // I16: who shares the page for a transaction's end keeps it so; he asks again, and others are told that he holds it.
   bool may_fall_back() const { return s.holds_shared == 0; }
   void fall_back() { post(LineOp::kFallbackPosted, Post::kDropShare); }
-  void fallback_done() {
+  void fallback_done(LatchWord old) {
     s.memo = Memo::kInvalid;
     s.failures = 0;
     answer_parked(ReplyKind::kDone);
-    post(LineOp::kWritePosted, Post::kTake);
+    const LatchWord now = old.plus(LatchWord::drop_reader(self));
+    if (now == LatchWord::free()) return post(LineOp::kWritePosted, Post::kTake);
+    write_done(now);
   }
 
   // --- replies -----------------------------------------------------------------------------------------------------
-  void reply(NodeId from, ReplyKind kind) {
+  void reply(NodeId from, ReplyKind kind, NodeId passed_to) {
     if (!s.waiting.has(from)) return;
     s.waiting = s.waiting.without(from);
     if (kind != ReplyKind::kDropped && kind != ReplyKind::kDone) s.granted = kind;
-    if (s.waiting.empty()) round_complete();
+    if (!s.waiting.empty()) return;
+    const bool follow = passed_to.valid() && passed_to != self && s.hints < kHintsMax;
+    s.hints = follow ? s.hints + 1 : 0;
+    round_complete(follow ? passed_to : NodeId());
   }
-  void round_complete() {
-    if (s.priority < 255 && on.has(Feature::kAgeing)) s.priority++;
+  void round_complete(NodeId passed_to) {
+    const bool asked_again = s.op != LineOp::kWaitClaimed;
+    if (s.priority < 255 && on.has(Feature::kAgeing) && asked_again) s.priority++;
     switch (s.op) {
       case LineOp::kWaitShared:  // a grant whose page is in the pool: the share stands, so that the probe reads it
         if (s.granted == ReplyKind::kGrantS) return finish(Memo::kShared, LatchEnd::kToShared);
+        answer_parked(ReplyKind::kDropped);  // a claim's: no grant is on its way, and whether we share is seen next
         if (s.granted == ReplyKind::kCopy || s.granted == ReplyKind::kHeld)
           return post(LineOp::kWithdrawPosted, Post::kDropShare);
+        if (passed_to.valid()) return ask_to_read(passed_to);
         return post(LineOp::kProbePosted, Post::kProbe);
       case LineOp::kWaitExclusive:
         if (s.granted == ReplyKind::kGrantM) return finish(Memo::kModified, LatchEnd::kToCaller);
         if (s.granted == ReplyKind::kGrantMInPool) return post(LineOp::kReclaimPosted, Post::kReadPage);
         if (s.granted == ReplyKind::kHeld) return finish(Memo::kInvalid, LatchEnd::kRelease, Outcome::kHeld);
+        if (passed_to.valid()) return ask_to_write(passed_to);
         return post(LineOp::kWritePosted, Post::kTake);
       case LineOp::kWaitUpgrade:
         if (s.granted == ReplyKind::kHeld) return finish(Memo::kShared, LatchEnd::kRelease, Outcome::kHeld);
-        if (may_fall_back() && kept_from_lower()) return fall_back();
+        if (may_fall_back() && kept_for_lower()) return fall_back();
         return post(LineOp::kUpgradePosted, Post::kUpgrade);
+      case LineOp::kWaitClaimed:
+        if (s.granted == ReplyKind::kHeld)
+          return post(LineOp::kUnclaimPosted, s.memo == Memo::kShared ? Post::kDowngrade : Post::kRelease);
+        return finish(Memo::kModified, LatchEnd::kToCaller);
       default:
         a.bad = true;
     }
@@ -172,7 +242,7 @@ struct Step {
   void gone(NodeId from) {
     for (int i = s.parked_count - 1; i >= 0; i--)
       if (s.parked[i].from == from.value) unpark(i);
-    reply(from, ReplyKind::kDropped);
+    reply(from, ReplyKind::kDropped, NodeId());
   }
 
   // --- requests ----------------------------------------------------------------------------------------------------
@@ -183,8 +253,9 @@ struct Step {
       if (e.latched) a.latch = LatchEnd::kRelease;
       return;
     }
-    bool upgrading = s.op == LineOp::kUpgradePosted || s.op == LineOp::kWaitUpgrade;
-    if (upgrading && yields_to(r)) return park(r);
+    if (upgrading() && yields_to(r)) return park(r);
+    if (undecided() && r.kind == RequestKind::kPeerClaim) return park(r);
+    if (s.op == LineOp::kWaitClaimed && kept_until_owned(r)) return park(r);
     const bool unmatched = s.memo == Memo::kModified && is_reader(r.kind) && r.priority < s.bar && !s.holds_exclusive;
     if (s.op != LineOp::kIdle || !concerns_us(r.kind) || unmatched) {
       if (s.op == LineOp::kIdle && unmatched) s.bar--;  // so that it ends, whether or not priorities grow there
@@ -195,8 +266,22 @@ struct Step {
     park(r);
     serve(e);
   }
+  bool upgrading() const {
+    if (s.op == LineOp::kClaimPosted) return s.memo == Memo::kShared;
+    return s.op == LineOp::kUpgradePosted || s.op == LineOp::kWaitUpgrade;
+  }
+  // Our bit may have been a share when a claim met it.
+  bool undecided() const {
+    if (s.op == LineOp::kUnclaimPosted) return s.memo == Memo::kShared;
+    return s.op == LineOp::kReadPosted || s.op == LineOp::kProbePosted || s.op == LineOp::kWaitShared ||
+           s.op == LineOp::kDowngradePosted;
+  }
+  // Not of him whose answer we wait for: he would wait for ours before he gives it.
+  bool kept_until_owned(const PeerRequest& r) const {
+    return (is_reader(r.kind) || r.kind == RequestKind::kPeerWr) && !s.waiting.has(NodeId{r.from});
+  }
   bool concerns_us(RequestKind kind) const {
-    if (s.memo == Memo::kModified) return kind != RequestKind::kPeerInv;
+    if (s.memo == Memo::kModified) return kind != RequestKind::kPeerInv && kind != RequestKind::kPeerClaim;
     if (s.memo == Memo::kShared) return !is_reader(kind);
     return false;
   }
@@ -235,7 +320,10 @@ struct Step {
     const bool writer = s.serving.kind == RequestKind::kPeerWr;
     if (!on.has(Feature::kHandOver) && (writer || !s.holds_shared)) return post(LineOp::kGiveUpPosted, Post::kRelease);
     a.to = NodeId{s.serving.from};
-    if (writer) return post(LineOp::kHandOverPosted, Post::kHandOver);
+    if (writer) {
+      s.passed_to = a.to;
+      return post(LineOp::kHandOverPosted, Post::kHandOver);
+    }
     post(LineOp::kDowngradePosted, Post::kDowngrade);
   }
   void served(ReplyKind kind, bool answered) {
@@ -285,7 +373,11 @@ struct Step {
       case LineOp::kUpgradePosted:
         return upgrade_done(old);
       case LineOp::kFallbackPosted:
-        return fallback_done();
+        return fallback_done(old);
+      case LineOp::kClaimPosted:
+        return claim_done(old);
+      case LineOp::kUnclaimPosted:
+        return unclaim_done();
       case LineOp::kReleasePosted:
         return finish(Memo::kInvalid, LatchEnd::kToCaller);
       case LineOp::kWithdrawPosted:
@@ -327,7 +419,7 @@ Actions step(LineState& state, NodeId self, const Event& event, Features on) {
       t.request(event);
       break;
     case Event::Kind::kReply:
-      t.reply(event.from, event.reply);
+      t.reply(event.from, event.reply, event.passed_to);
       break;
     case Event::Kind::kGone:
       t.gone(event.from);

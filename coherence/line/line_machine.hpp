@@ -37,6 +37,7 @@ struct Event {
   } kind;
   ReplyKind reply = ReplyKind::kNone;
   NodeId from;
+  NodeId passed_to;  // of kReply, with kDropped
   bool latched = false;
   bool may_leave = true;  // the log horizon covers the page's last change (I9), and the line is settled (I20)
   bool answered = false;  // of kBatchDone: whom it serves was answered when the batch was posted (I20)
@@ -52,6 +53,7 @@ enum class Post : uint8_t {
   kTake,       // CAS 0 -> X_n; READ page if it swapped
   kReadPage,   // READ page
   kUpgrade,    // CAS b_n -> X_n
+  kClaim,      // CAS s (+ b_n, of a sharer) -> s + X_n; READ page if it swapped, unless we share.  s: Actions::over
   kDropShare,  // FAA -b_n
   kRelease,    // WRITE dirty; FAA -X_n
   kHandOver,   // WRITE dirty; FAA X_j - X_n
@@ -70,9 +72,11 @@ struct Actions {
   struct Reply {
     PeerRequest to;
     ReplyKind kind;
+    NodeId passed_to;  // with kDropped: who has the page as far as we know, perhaps ourselves
   };
   Post post = Post::kNone;
-  NodeId to;  // kHandOver
+  NodeId to;     // kHandOver
+  NodeSet over;  // kClaim: the others that share
   RequestKind send = RequestKind::kNone;
   NodeSet send_to;
   uint8_t reply_count = 0;

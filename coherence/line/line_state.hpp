@@ -12,10 +12,11 @@ namespace coherence {
 // The requests between nodes (F4: a message carries its case).
 enum class RequestKind : uint8_t {
   kNone = 0,
-  kPeerRd,    // to the holder: make it shared, grant me S
-  kPeerWr,    // to the holder: hand over, grant me M
-  kPeerInv,   // to a sharer: drop your share; never grants
-  kPeerCopy,  // to the holder: as PeerRd, but of what a transaction holds a copy will do
+  kPeerRd,     // to the holder: make it shared, grant me S
+  kPeerWr,     // to the holder: hand over, grant me M
+  kPeerInv,    // to a sharer: drop your share; never grants
+  kPeerCopy,   // to the holder: as PeerRd, but of what a transaction holds a copy will do
+  kPeerClaim,  // to a sharer under our claim: drop your share; who answers otherwise than Held has none (any more)
 };
 constexpr bool is_reader(RequestKind kind) { return kind == RequestKind::kPeerRd || kind == RequestKind::kPeerCopy; }
 enum class ReplyKind : uint8_t {
@@ -57,10 +58,13 @@ enum class LineOp : uint8_t {
   kDowngradePosted,   // serving PeerRd: WRITE; FAA b_n - X_n
   kInvalidatePosted,  // serving PeerInv / PeerWr as a sharer: FAA -b
   kGiveUpPosted,      // serving PeerWr / PeerRd without hand-over: WRITE; FAA -X
+  kClaimPosted,       // I or S, write, others share: CAS s -> s + X (without b); READ
+  kUnclaimPosted,     // one of them holds his share: FAA -X (+ b)
   // Replies are awaited:
   kWaitShared,
   kWaitExclusive,
   kWaitUpgrade,
+  kWaitClaimed,
 };
 
 inline constexpr int kParkedMax = 7;
@@ -88,13 +92,16 @@ struct LineState {
   uint16_t holds_exclusive = 0;          // ... keeps M
   uint8_t bar = 0;            // of a writer that had to wait: readers whose priority is lower are refused, and lower it
   bool copy_will_do = false;  // of our own request
-  uint8_t unused[4] = {};
+  NodeId passed_to;           // who had the page from us last; ourselves, or nobody: it did not go on from here
+  uint8_t hints = 0;          // that we have followed since we looked at the word
+  uint8_t unused[2] = {};
   uint64_t held_by = 0;            // who took the newest hold; 0: not known
   NodeSet waiting;                 // peers whose reply is missing
+  NodeSet sharers;                 // the others whose bits our claim expects in the word, and leaves there
   PeerRequest serving;             // answered when the posted batch is complete
   PeerRequest parked[kParkedMax];  // in order of arrival, one per peer
   constexpr bool operator==(const LineState&) const = default;
 };
-static_assert(sizeof(LineState) == 96);
+static_assert(sizeof(LineState) == 104);
 
 }  // namespace coherence

@@ -16,7 +16,7 @@
 
 namespace coherence {
 
-inline constexpr uint64_t kArenaMagic = 0x33414e4552414347;  // "GCARENA3"
+inline constexpr uint64_t kArenaMagic = 0x34414e4552414347;  // "GCARENA4"
 
 struct ArenaLayout {
   uint32_t frames, sessions_max;

@@ -19,7 +19,8 @@ namespace coherence {
 inline constexpr int kSlotsPerSession = 4;  // an abandoned operation keeps its slot until its replies are in
 
 // What a peer makes of a request, in one word.  A reply: kind (8 bits), round (16), and with kHeld who holds the page
-// (40).  Before that, whether the request was taken, and its serial number, so that no other can be taken for it.
+// (40), with kDropped to whom it was passed (a node's number + 1).  Before that, whether the request was taken, and its
+// serial number, so that no other can be taken for it.
 inline constexpr int kHolderBits = 40;
 struct ReplyWord {
   static constexpr uint8_t kAsked = 0xfe, kTaken = 0xff;
@@ -27,8 +28,8 @@ struct ReplyWord {
   uint64_t raw = 0;
   static constexpr ReplyWord asked(uint64_t serial) { return {serial << 8 | kAsked}; }
   static constexpr ReplyWord taken(uint64_t serial) { return {serial << 8 | kTaken}; }
-  static constexpr ReplyWord of(uint16_t round, ReplyKind kind, uint64_t held_by = 0) {
-    return {held_by << 24 | uint64_t(round) << 8 | uint64_t(kind)};
+  static constexpr ReplyWord of(uint16_t round, ReplyKind kind, uint64_t more = 0) {
+    return {more << 24 | uint64_t(round) << 8 | uint64_t(kind)};
   }
   constexpr bool is_open() const { return (raw & 0xff) == kAsked; }
   constexpr bool is_taken() const { return (raw & 0xff) == kTaken; }
@@ -37,6 +38,7 @@ struct ReplyWord {
   constexpr ReplyKind kind() const { return ReplyKind(raw & 0xff); }
   constexpr uint16_t round() const { return uint16_t(raw >> 8); }
   constexpr uint64_t held_by() const { return raw >> 24; }
+  constexpr NodeId passed_to() const { return raw >> 24 ? NodeId{uint8_t((raw >> 24) - 1)} : NodeId(); }
 };
 
 enum class SlotState : uint32_t {

@@ -26,6 +26,7 @@ void Explorer::death(const State& s0, int n) {
     s.dead = uint8_t(n + 1);
     d = NodeM{};
     d.unsettled = old.unsettled;
+    d.sharers = old.sharers;
     d.fresh = old.fresh | old.batch.write_new;  // its redo has them
     if (!old.batch.done) d.batch = old.batch;
     emit(s, kEnvironment, "dies");

@@ -45,7 +45,9 @@ void Explorer::invariants() {
     }
     quiet &= x.op == LineOp::kIdle && x.batch.post == Post::kNone && !x.undo;
     if (usable && x.memo == Memo::kModified && !named && !early) flag(at_, "X6");
-    if (usable && x.memo == Memo::kShared && !named && ((w.has_holder() && !early) || !w.readers().has(me)))
+    // I21: whom a claim met shares until he has answered.
+    const bool claimed = w.has_holder() && is_node(w.holder()) && s.node[index_of(w.holder())].sharers >> n & 1;
+    if (usable && x.memo == Memo::kShared && !named && ((w.has_holder() && !early && !claimed) || !w.readers().has(me)))
       flag(at_, "X6");
     sum += x.memo == Memo::kModified ? LatchWord::owned_by(me).raw
            : x.memo == Memo::kShared ? LatchWord::reader_bit(me)

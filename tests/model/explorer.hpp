@@ -91,7 +91,7 @@ class Explorer {
   void refuse_all(State& s, int n);
   static int granted_by(const State& s, int n);
   bool bound(const NodeM& x) const;
-  void answer(State& s, int n, int to, ReplyKind kind);
+  void answer(State& s, int n, int to, ReplyKind kind, int passed_to = 0);
   void post(State& s, int n, const Actions& a);
   void finish(State& s, int n, const Actions& a);
   static void newest(State& s, int n);

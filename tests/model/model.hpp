@@ -55,6 +55,8 @@ struct Variant {
   bool abandon = false;            // F3: a writer's wait is forgotten, not finished
   bool old_request_acted = false;  // I15: an outdated request is served
   bool old_reply_acted = false;    // I15: an outdated refusal is counted for the round under way
+  bool claim_refused = false;      // I21: who cannot tell yet whether he shares says that he does not
+  bool lies = false;               // hints name somebody else (safe: a hint is no more than that)
   bool no_fence = false;           // F7: verbs of a dead node land after its repair
   bool no_settling = false;        // I20: whom a dead node granted early goes on without the word
 
@@ -72,11 +74,14 @@ struct BatchM {
   uint8_t to;
 };
 struct MessageM {
-  uint8_t kind, fresh;
+  uint8_t kind, fresh;  // kind: of a refusal also whom the page was passed to
 };
 inline constexpr uint8_t kPriorityMax = kStarvedFrom;
 inline constexpr uint8_t kAnswered = 2;  // of NodeM::undo: whom the batch serves was answered when it was posted
 inline constexpr uint8_t kOld = 0x80;    // of a second arrival: its round is over
+constexpr uint8_t reply_message(ReplyKind kind, int passed_to) { return uint8_t(uint8_t(kind) | passed_to << 4); }
+constexpr ReplyKind reply_of(uint8_t message) { return ReplyKind(message & 15); }
+constexpr int passed_to_of(uint8_t message) { return message >> 4 & 3; }
 constexpr uint8_t message(RequestKind kind, uint8_t priority) { return uint8_t(uint8_t(kind) | priority << 4); }
 constexpr RequestKind kind_of(uint8_t message) { return RequestKind(message & 7); }
 constexpr uint8_t priority_of(uint8_t message) { return message >> 4 & 7; }
@@ -92,9 +97,13 @@ struct NodeM {
   uint8_t fresh, want, latch, turn, unflushed, undo;
   uint8_t priority, bar, parked_priority[2], copy_will_do, told;
   uint8_t unsettled;  // node + 1 who granted while its batch was on its way (I20)
+  uint8_t sharers;    // of the claim that is posted or stands (I21)
+  uint8_t passed_to;  // node + 1
+  uint8_t hints;      // followed since it looked at the word
+  uint8_t unused[5];
   BatchM batch;
 };
-static_assert(sizeof(NodeM) == 40);
+static_assert(sizeof(NodeM) == 48);
 struct State {
   uint64_t word;
   NodeM node[kNodes];

@@ -21,16 +21,30 @@ LineState Explorer::unpack(const NodeM& x) const {
   s.holds_shared = x.held == kHoldS && !v.hold_ignored;
   s.holds_exclusive = x.held == kHoldX && !v.hold_ignored;
   s.copy_will_do = x.copy_will_do;
-  for (int j = 0; j < kNodes; j++)
+  for (int j = 0; j < kNodes; j++) {
     if (x.waiting >> j & 1) s.waiting = s.waiting.with(id_of(j));
+    if (x.sharers >> j & 1) s.sharers = s.sharers.with(id_of(j));
+  }
   if (x.serving_kind) s.serving = {kPosition[x.serving], RequestKind(x.serving_kind)};
   s.parked_count = x.parked_count;
   for (int i = 0; i < x.parked_count; i++)
     s.parked[i] = {kPosition[x.parked_from[i]], RequestKind(x.parked_kind[i]), x.parked_priority[i]};
   s.priority = x.priority;
   s.bar = x.bar;
+  s.hints = x.hints;
+  if (x.passed_to) s.passed_to = id_of(x.passed_to - 1);
   return s;
 }
+
+static uint8_t bits_of(NodeSet nodes) {
+  uint8_t bits = 0;
+  for (; !nodes.empty(); nodes = nodes.without(nodes.first()))
+    if (is_node(nodes.first())) bits |= uint8_t(1 << index_of(nodes.first()));
+  return bits;
+}
+
+// node + 1; 0: none of ours
+static uint8_t number_of(NodeId node) { return uint8_t(is_node(node) ? index_of(node) + 1 : 0); }
 
 void Explorer::pack(const LineState& s, NodeM* x) const {
   x->memo = s.memo;
@@ -38,9 +52,11 @@ void Explorer::pack(const LineState& s, NodeM* x) const {
   x->failures = s.failures;
   x->granted = s.granted;
   x->copy_will_do = s.copy_will_do;
-  x->waiting = 0;
-  for (NodeSet w = s.waiting; !w.empty(); w = w.without(w.first()))
-    if (is_node(w.first())) x->waiting |= uint8_t(1 << index_of(w.first()));
+  x->waiting = bits_of(s.waiting);
+  x->passed_to = number_of(s.passed_to);
+  x->hints = s.hints;
+  const bool claims = s.op == LineOp::kClaimPosted || s.op == LineOp::kWaitClaimed || s.op == LineOp::kUnclaimPosted;
+  x->sharers = claims ? bits_of(s.sharers) : 0;
   bool serving = s.serving.kind != RequestKind::kNone;
   x->serving = serving ? uint8_t(index_of(NodeId{s.serving.from})) : 0;
   x->serving_kind = uint8_t(s.serving.kind);
@@ -74,7 +90,8 @@ void Explorer::event(State& s, int n, const Event& e) {
   pack(l, &x);
   if (a.send != RequestKind::kNone || a.finished) round_over(s, n);
   if (v.upgrade_forever && x.parked_count && x.op == LineOp::kWaitUpgrade) refuse_all(s, n);
-  for (int i = 0; i < a.reply_count; i++) answer(s, n, index_of(NodeId{a.replies[i].to.from}), a.replies[i].kind);
+  for (int i = 0; i < a.reply_count; i++)
+    answer(s, n, index_of(NodeId{a.replies[i].to.from}), a.replies[i].kind, number_of(a.replies[i].passed_to));
   if (a.post != Post::kNone) post(s, n, a);
   for (NodeSet to = a.send_to; !to.empty(); to = to.without(to.first())) {
     if (!is_node(to.first())) continue;  // the word of an unsafe variant names nobody (X5): the message reaches nobody
@@ -100,14 +117,15 @@ void Explorer::refuse_all(State& s, int n) {
   memset(x.parked_from, 0, 2), memset(x.parked_kind, 0, 2), memset(x.parked_priority, 0, 2);
 }
 
-void Explorer::answer(State& s, int n, int to, ReplyKind kind) {
+void Explorer::answer(State& s, int n, int to, ReplyKind kind, int passed_to) {
   if (gone(s, to)) return;
   bool grant = carries_page(kind);
   const NodeM& x = s.node[n];
   if (kind == ReplyKind::kCopy && (!x.fresh || x.memo != Memo::kModified || x.latch == kGuardX)) flag(at_, "X9");
   MessageM& r = s.reply[n][to];
   if (r.kind && counts_messages()) flag(at_, "X0");
-  r = {uint8_t(kind), uint8_t(grant && s.node[n].fresh)};
+  if (v.lies && kind == ReplyKind::kDropped) passed_to = (n + 1) % kNodes + 1;
+  r = {reply_message(kind, passed_to), uint8_t(grant && s.node[n].fresh)};
 }
 
 void Explorer::post(State& s, int n, const Actions& a) {
@@ -203,6 +221,18 @@ void Explorer::execute(State s, int n) {  // one verb of the posted batch
       x.old = s.word;
       if (s.word == LatchWord::sole_reader(me).raw) s.word = LatchWord::owned_by(me).raw;
       break;
+    case Post::kClaim:
+      if (b.next == 0) {
+        const bool shares = x.memo == Memo::kShared;
+        const NodeSet over = unpack(x).sharers;
+        const bool swapped = LatchWord{s.word} == LatchWord::shared_by(shares ? over.with(me) : over);
+        x.old = s.word;
+        if (swapped) s.word = LatchWord::claimed_by(me, over).raw;
+        last = !swapped || shares;
+      } else {
+        b.read_new = s.pool;
+      }
+      break;
     case Post::kDropShare:
       x.old = s.word;
       if (!v.wish_kept || x.op != LineOp::kWithdrawPosted) s.word += LatchWord::drop_reader(me);
@@ -236,8 +266,8 @@ void Explorer::complete(State s, int n) {
   uint64_t old = x.old;
   x.batch = BatchM{};
   x.old = 0;
-  bool read = b.post == Post::kReadPage ||
-              (b.next == 2 && (b.post == Post::kAddReader || b.post == Post::kProbe || b.post == Post::kTake));
+  bool read = b.post == Post::kReadPage || (b.next == 2 && (b.post == Post::kAddReader || b.post == Post::kProbe ||
+                                                            b.post == Post::kTake || b.post == Post::kClaim));
   if (read) x.fresh = b.read_new;
   if (v.transient_bits && b.post == Post::kAddReader && LatchWord{old}.has_holder()) x.undo = 1;
   const bool answered = x.undo == kAnswered;
@@ -250,6 +280,8 @@ void Explorer::complete(State s, int n) {
 
 void Explorer::take(State& s, int from, int n, uint8_t message) {
   NodeM& x = s.node[n];
+  if (v.claim_refused && kind_of(message) == RequestKind::kPeerClaim && x.op != LineOp::kIdle)
+    return answer(s, n, from, ReplyKind::kDropped);
   const bool latched = x.op == LineOp::kIdle && x.memo != Memo::kInvalid && x.latch == kFree;
   if (latched) x.latch = kOperation;
   event(s, n,
@@ -271,22 +303,31 @@ void Explorer::request(State s, int from, int n) {
     emit(twice, fair(n, kRequest + from), "a request arrives, and will again");
   }
   emit(s, fair(n, kRequest + from),
-       kind == RequestKind::kPeerRd   ? "PeerRd arrives"
-       : kind == RequestKind::kPeerWr ? "PeerWr arrives"
-                                      : "PeerInv arrives");
+       kind == RequestKind::kPeerRd      ? "PeerRd arrives"
+       : kind == RequestKind::kPeerWr    ? "PeerWr arrives"
+       : kind == RequestKind::kPeerClaim ? "PeerClaim arrives"
+                                         : "PeerInv arrives");
+}
+
+static Event reply_event(int from, uint8_t message) {
+  const int to = passed_to_of(message);
+  return {.kind = Event::Kind::kReply,
+          .reply = reply_of(message),
+          .from = id_of(from),
+          .passed_to = to ? id_of(to - 1) : NodeId()};
 }
 
 void Explorer::reply(State s, int from, int n) {
   NodeM& x = s.node[n];
   MessageM r = s.reply[from][n];
-  if (v.copy_kept && r.kind == uint8_t(ReplyKind::kCopy)) r.kind = uint8_t(ReplyKind::kGrantS);
+  if (v.copy_kept && reply_of(r.kind) == ReplyKind::kCopy) r.kind = uint8_t(ReplyKind::kGrantS);
   s.reply[from][n] = MessageM{};
-  bool grant = carries_page(ReplyKind(r.kind));
-  bool refusal = r.kind == uint8_t(ReplyKind::kDropped) || r.kind == uint8_t(ReplyKind::kDone);
+  bool grant = carries_page(reply_of(r.kind));
+  bool refusal = reply_of(r.kind) == ReplyKind::kDropped || reply_of(r.kind) == ReplyKind::kDone;
   bool expected = x.waiting >> from & 1;
   if (expected && grant) x.fresh = r.fresh;
   if (expected && grant && v.caseless) x.waiting = uint8_t(1 << from);
-  event(s, n, {.kind = Event::Kind::kReply, .reply = ReplyKind(r.kind), .from = id_of(from)});
+  event(s, n, reply_event(from, r.kind));
   if (refusal && may_come_again(s, from, n)) {
     State twice = s;
     twice.reply_again[from][n] = r.kind | (x.waiting ? 0 : kOld);
@@ -310,8 +351,7 @@ void Explorer::again(const State& s0, int from, int n) {
   if (const uint8_t message = s0.reply_again[from][n]) {
     State s = s0;
     s.reply_again[from][n] = 0;
-    if (!(message & kOld) || v.old_reply_acted)
-      event(s, n, {.kind = Event::Kind::kReply, .reply = ReplyKind(message & ~kOld), .from = id_of(from)});
+    if (!(message & kOld) || v.old_reply_acted) event(s, n, reply_event(from, message));
     emit(s, kEnvironment, "Done or Dropped arrives again");
   }
 }

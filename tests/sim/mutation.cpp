@@ -52,8 +52,16 @@ void transient_bits(const LineState& s, NodeId self, Actions& a) {
   if (a.post == Post::kDowngrade) added_bits[self.value] = LatchWord::add_reader(NodeId{s.serving.from});
 }
 
+Actions refuse(const PeerRequest& request) {
+  Actions a;
+  a.replies[a.reply_count++] = {request, ReplyKind::kDropped};
+  return a;
+}
+
 Actions mutated_step(LineState& s, NodeId self, Event e, Features on) {
   const LineOp before = s.op;
+  const bool claimed = e.kind == Event::Kind::kPeer && e.request.kind == RequestKind::kPeerClaim;
+  if (mutation == Mutation::kClaimRefused && claimed && before != LineOp::kIdle) return refuse(e.request);
   const LatchWord old{e.old};
   if (mutation == Mutation::kFalseGrant && e.kind == Event::Kind::kBatchDone && before == LineOp::kWritePosted &&
       !old.has_holder())
@@ -131,14 +139,35 @@ bool linger_at(const volatile void* word) {
 }
 
 const char* mutation_name(Mutation m) {
-  static constexpr const char* kNames[] = {
-      "none",           "forward-first",  "downgrade-first", "unsettled-leaves",
-      "false-grant",    "transient-bits", "grant-lost",      "kept-share",
-      "latch-kept",     "page-stolen",    "no-aging",        "double-add",
-      "errors-ignored", "released-use",   "no-write-back",   "freed-before-written",
-      "lost-wish",      "nobody-watches", "long-sleeps",     "no-turn-limit",
-      "taken-twice",    "log-ignored",    "not-unpublished", "unpublished-first",
-      "latched-freed",  "not-validated",  "uncounted",       "bell-lost"};
+  static constexpr const char* kNames[] = {"none",
+                                           "forward-first",
+                                           "downgrade-first",
+                                           "unsettled-leaves",
+                                           "false-grant",
+                                           "claim-refused",
+                                           "transient-bits",
+                                           "grant-lost",
+                                           "kept-share",
+                                           "latch-kept",
+                                           "page-stolen",
+                                           "no-aging",
+                                           "double-add",
+                                           "errors-ignored",
+                                           "released-use",
+                                           "no-write-back",
+                                           "freed-before-written",
+                                           "lost-wish",
+                                           "nobody-watches",
+                                           "long-sleeps",
+                                           "no-turn-limit",
+                                           "taken-twice",
+                                           "log-ignored",
+                                           "not-unpublished",
+                                           "unpublished-first",
+                                           "latched-freed",
+                                           "not-validated",
+                                           "uncounted",
+                                           "bell-lost"};
   static_assert(sizeof kNames / sizeof kNames[0] == size_t(Mutation::kCount));
   return kNames[int(m)];
 }

@@ -11,8 +11,8 @@ namespace coherence {
 inline const char* text(Memo m) { return m == Memo::kInvalid ? "I" : m == Memo::kShared ? "S" : "M"; }
 
 inline const char* text(RequestKind k) {
-  static constexpr const char* kNames[] = {"", "PeerRd", "PeerWr", "PeerInv", "PeerCopy"};
-  static_assert(std::size(kNames) == size_t(RequestKind::kPeerCopy) + 1);
+  static constexpr const char* kNames[] = {"", "PeerRd", "PeerWr", "PeerInv", "PeerCopy", "PeerClaim"};
+  static_assert(std::size(kNames) == size_t(RequestKind::kPeerClaim) + 1);
   return kNames[int(k)];
 }
 
@@ -24,10 +24,10 @@ inline const char* text(ReplyKind k) {
 }
 
 inline const char* text(LineOp op) {
-  static constexpr const char* kNames[] = {"",         "read",     "probe", "write",    "reclaim",   "upgrade",
-                                           "fallback", "withdraw", "evict", "handover", "downgrade", "invalidate",
-                                           "give up",  "WaitS",    "WaitX", "WaitU"};
-  static_assert(std::size(kNames) == size_t(LineOp::kWaitUpgrade) + 1);
+  static constexpr const char* kNames[] = {
+      "",          "read",       "probe",   "write", "reclaim", "upgrade", "fallback", "withdraw", "evict", "handover",
+      "downgrade", "invalidate", "give up", "claim", "unclaim", "WaitS",   "WaitX",    "WaitU",    "WaitC"};
+  static_assert(std::size(kNames) == size_t(LineOp::kWaitClaimed) + 1);
   return kNames[int(op)];
 }
 

@@ -232,18 +232,74 @@ TEST_F(Switches, WhoIsWokenForHisTurnHasItBeforeAPeer) {
   }
 }
 
-// Every request is refused, because node 1 does not find its line.
-TEST_F(Switches, ARefusedRequestIsSentAgainAfterAWhile) {
-  for (bool waits : {true, false}) {
-    start(waits ? Features::all() : without(Feature::kResendInterval), 2);
-    write(1, 5);
+// I21: the writer has the word before it asks, so whoever comes while it waits for a sharer comes after it.  Without a
+// claim he comes before it, and the writer has to ask again.
+TEST_F(Switches, NobodyGetsInBetweenAClaimAndItsWrite) {
+  for (bool claims : {true, false}) {
+    start(claims ? Features::all() : without(Feature::kClaim), 4);
+    read(1), read(2);
+    ASSERT_TRUE(sessions[1]->lock_shared(line(1), p).ok());
+    std::thread writer([&] { write(0, 8); });
+    ASSERT_TRUE(eventually([&] { return nodes[1]->count(Counter::kParked) == 1; }));
+    EXPECT_EQ(LatchWord{pool->peek_latch(p)}.has_holder(), claims);
+    std::atomic<uint64_t> seen{99};
+    std::thread reader([&] { seen = read(3); });
+    if (claims)
+      ASSERT_TRUE(eventually([&] { return nodes[0]->count(Counter::kParked) == 1; }));
+    else
+      ASSERT_TRUE(eventually([&] { return seen == 0; }));
+    sessions[1]->unlock_shared(line(1));
+    writer.join();
+    reader.join();
+    EXPECT_EQ(seen, claims ? 8u : 0u);
+    EXPECT_EQ(nodes[0]->count(Counter::kPeerInvSent), claims ? 2u : 3u);  // 1 and 2, and the one that came
+    EXPECT_EQ(read(2), 8u);
+    TearDown(), SetUp();
+  }
+}
+
+// I16, I21: who shares for a transaction's end is asked like all others, and the claim is taken back.
+TEST_F(Switches, AClaimOverAHeldShareIsTakenBack) {
+  for (bool shares : {true, false}) {
+    start(Features::all());
+    if (shares) read(0);
+    read(2);
+    ASSERT_TRUE(sessions[1]->lock_shared(line(1), p).ok());
+    sessions[1]->hold(line(1), false, 77);
+    sessions[1]->unlock_shared(line(1));
+    const auto word = pool->peek_latch(p);
+    EXPECT_EQ(sessions[0]->lock_exclusive(line(0), p).error(), Errc::kHeld);
+    EXPECT_EQ(sessions[0]->holder().by, 77u);
+    EXPECT_EQ(pool->peek_latch(p), LatchWord{word.raw & ~LatchWord::reader_bit(NodeId{2})});
+    EXPECT_EQ(line(0).memo(), shares ? Memo::kShared : Memo::kInvalid);
+    EXPECT_EQ(read(2), 0u);
+    sessions[1]->drop_hold(line(1), false, 77);
+    write(0, 9);
+    EXPECT_EQ(read(1), 9u);
+    TearDown(), SetUp();
+  }
+}
+
+// Every request is refused, because node 1 does not find its line: a sharer is given time, a holder is not.
+TEST_F(Switches, ARefusedInvalidationIsSentAgainAfterAWhile) {
+  const struct {
+    Features on;
+    bool shared, waits;
+  } cases[] = {{without(Feature::kClaim), true, true},
+               {without(Feature::kClaim).without(Feature::kResendInterval), true, false},
+               {Features::all(), false, false}};
+  for (const auto& c : cases) {
+    const bool waits = c.waits;
+    const Counter asked = c.shared ? Counter::kPeerInvSent : Counter::kPeerWrSent;
+    start(c.on, 2);
+    c.shared ? void(read(1)) : write(1, 5);
     Line& there = line(1);
     nodes[1]->directory.at(p) = nullptr;
     LineAccess::set_round_trip(*sessions[0], 1'000'000);  // T = 1 ms: the longest
     std::thread asker([&] { EXPECT_EQ(sessions[0]->lock_exclusive(line(0), p).error(), Errc::kInterrupted); });
     const Counters& counters = sessions[0]->counters();
-    ASSERT_TRUE(eventually([&] { return counters.get(Counter::kPeerWrSent) >= 10; }));
-    const uint64_t sent = counters.get(Counter::kPeerWrSent), waited = counters.get(Counter::kResendWaits);
+    ASSERT_TRUE(eventually([&] { return counters.get(asked) >= 10; }));
+    const uint64_t sent = counters.get(asked), waited = counters.get(Counter::kResendWaits);
     if (waits) {
       EXPECT_GE(waited + 2, sent);  // each but the first; one may be on its way
     } else {
@@ -262,6 +318,7 @@ TEST_F(Switches, ARefusedRequestIsSentAgainAfterAWhile) {
 TEST_F(Switches, TheIntervalShrinksWithEachRefusal) {
   start(Features::all(), 1);
   RequestSlot slot{};
+  slot.kind = RequestKind::kPeerInv;
   LineAccess::set_round_trip(*sessions[0], 100'000);
   uint64_t before = 0;
   for (int refusals = 1; refusals <= 8; refusals++) {

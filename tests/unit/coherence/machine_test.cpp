@@ -32,15 +32,25 @@ Event peer(NodeId n, RequestKind kind, bool latched = true, bool may_leave = tru
   return {.kind = K::kPeer, .latched = latched, .may_leave = may_leave, .request = from(n, kind)};
 }
 Event done(uint64_t old) { return {.kind = K::kBatchDone, .old = old}; }
-Event replied(NodeId n, ReplyKind kind) { return {.kind = K::kReply, .reply = kind, .from = n}; }
+Event replied(NodeId n, ReplyKind kind, NodeId passed_to = {}) {
+  return {.kind = K::kReply, .reply = kind, .from = n, .passed_to = passed_to};
+}
 
 // --- the table as text
 // -------------------------------------------------------------------------------------------------
 
 const char* text(Post p) {
-  static constexpr const char* kNames[] = {
-      "",         "FAA +b; READ", "LOAD word; READ",     "CAS 0->X; READ",         "READ",
-      "CAS b->X", "FAA -b",       "WRITE dirty; FAA -X", "WRITE dirty; FAA X_j-X", "WRITE dirty; FAA b-X"};
+  static constexpr const char* kNames[] = {"",
+                                           "FAA +b; READ",
+                                           "LOAD word; READ",
+                                           "CAS 0->X; READ",
+                                           "READ",
+                                           "CAS b->X",
+                                           "CAS s->s+X",
+                                           "FAA -b",
+                                           "WRITE dirty; FAA -X",
+                                           "WRITE dirty; FAA X_j-X",
+                                           "WRITE dirty; FAA b-X"};
   return kNames[int(p)];
 }
 struct Row {
@@ -79,6 +89,22 @@ std::vector<Row> rows() {
   held_once.failures = held_once.holds_shared = 1;
   LineState held_u = in(S, LineOp::kWaitUpgrade, one);
   held_u.holds_shared = 1;
+  LineState claiming = in(I, LineOp::kClaimPosted), upgrading = in(S, LineOp::kClaimPosted);
+  claiming.sharers = upgrading.sharers = one;
+  LineState claimed = in(I, LineOp::kWaitClaimed, one), claimed_s = in(S, LineOp::kWaitClaimed, one);
+  claimed.sharers = claimed_s.sharers = one;
+  auto met = [](LineState s) {  // by a claim, which is parked
+    s.parked[0] = from(kHigher, RequestKind::kPeerClaim);
+    s.parked_count = 1;
+    return s;
+  };
+  LineState unclaimed_s = in(S, LineOp::kUnclaimPosted);
+  LineState passed_on = idle(I), passing = serving_wr;
+  passed_on.passed_to = passing.passed_to = kLower;
+  passing.parked[0] = from(kHigher, RequestKind::kPeerRd);
+  passing.parked_count = 1;
+  LineState held_claim = upgrading;
+  held_claim.holds_shared = 1;
   LineState looking = in(I, LineOp::kReadPosted), copied = in(I, LineOp::kWithdrawPosted), told = copied;
   looking.copy_will_do = true;
   copied.granted = ReplyKind::kCopy;
@@ -96,12 +122,61 @@ std::vector<Row> rows() {
       {"done, free", in(I, LineOp::kWritePosted), done(free)},
       {"done, holder h", in(I, LineOp::kWritePosted), done(lower_holds)},
       {"done, readers", in(I, LineOp::kWritePosted), done(their_share)},
+      {"done, readers, no claim", in(I, LineOp::kWritePosted), done(their_share), without(Feature::kClaim)},
       {"done, names us", in(I, LineOp::kWritePosted), done(me_holds)},
       {"done", in(I, LineOp::kReclaimPosted), done(0)},
       {"done, sole reader", in(S, LineOp::kUpgradePosted), done(my_share)},
       {"done, readers", in(S, LineOp::kUpgradePosted), done(my_share | their_share)},
-      {"done, readers, 2nd", once, done(my_share | their_share)},
-      {"done", in(S, LineOp::kFallbackPosted), done(my_share)},
+      {"done, holder h", in(S, LineOp::kUpgradePosted), done(lower_holds | my_share)},
+      {"done, readers, no claim", in(S, LineOp::kUpgradePosted), done(my_share | their_share),
+       without(Feature::kClaim)},
+      {"done, readers, 2nd, no claim", once, done(my_share | their_share), without(Feature::kClaim)},
+      {"done, nobody else", in(S, LineOp::kFallbackPosted), done(my_share)},
+      {"done, readers", in(S, LineOp::kFallbackPosted), done(my_share | their_share)},
+      {"done, holder h", in(S, LineOp::kFallbackPosted), done(lower_holds | my_share)},
+      {"done, as expected", claiming, done(their_share)},
+      {"done, other readers", claiming, done(LatchWord::sole_reader(kHigher).raw)},
+      {"done, free", claiming, done(free)},
+      {"done, holder h", claiming, done(lower_holds)},
+      {"done, as expected", upgrading, done(my_share | their_share)},
+      {"done, other readers", upgrading, done(my_share | LatchWord::sole_reader(kHigher).raw)},
+      {"done, sole reader", upgrading, done(my_share)},
+      {"done, holder h", upgrading, done(lower_holds | my_share)},
+      {"done, holder h, held S", held_claim, done(lower_holds | my_share)},
+      {"Done, last", claimed, replied(kLower, ReplyKind::kDone)},
+      {"Dropped, last", claimed_s, replied(kLower, ReplyKind::kDropped)},
+      {"Held, last", claimed, replied(kLower, ReplyKind::kHeld)},
+      {"Held, last", claimed_s, replied(kLower, ReplyKind::kHeld)},
+      {"done", in(I, LineOp::kUnclaimPosted), done(me_holds | their_share)},
+      {"done", unclaimed_s, done(me_holds | their_share)},
+      {"done", met(unclaimed_s), done(me_holds | their_share)},
+      {"PeerClaim", idle(S), peer(kHigher, RequestKind::kPeerClaim)},
+      {"PeerClaim, latched", idle(S), peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"PeerClaim, held S", held_s, peer(kHigher, RequestKind::kPeerClaim)},
+      {"PeerClaim", idle(I), peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"PeerClaim", in(I, LineOp::kReadPosted), peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"PeerClaim", in(I, LineOp::kWaitShared, one), peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"PeerClaim", in(I, LineOp::kWaitExclusive, one), peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"PeerClaim", in(S, LineOp::kUpgradePosted), peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"PeerClaim", upgrading, peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"PeerClaim", in(S, LineOp::kWaitUpgrade, one), peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"PeerClaim", in(S, LineOp::kReleasePosted), peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"PeerClaim", serving_rd, peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"done, no holder", met(in(I, LineOp::kReadPosted)), done(their_share)},
+      {"done, holder h", met(in(I, LineOp::kReadPosted)), done(lower_holds)},
+      {"GrantS", met(in(I, LineOp::kWaitShared, one)), replied(kLower, ReplyKind::kGrantS)},
+      {"Dropped", met(in(I, LineOp::kWaitShared, one)), replied(kLower, ReplyKind::kDropped)},
+      {"done", met(serving_rd), done(me_holds | their_share)},
+      {"PeerRd", claimed, peer(kHigher, RequestKind::kPeerRd, false)},
+      {"PeerWr", claimed_s, peer(kHigher, RequestKind::kPeerWr, false)},
+      {"PeerRd of whom we wait for", claimed, peer(kLower, RequestKind::kPeerRd, false)},
+      {"PeerInv", claimed_s, peer(kHigher, RequestKind::kPeerInv, false)},
+      {"PeerWr", passed_on, peer(kHigher, RequestKind::kPeerWr, false)},
+      {"PeerWr, no hints", passed_on, peer(kHigher, RequestKind::kPeerWr, false), without(Feature::kHints)},
+      {"PeerRd", in(I, LineOp::kWaitExclusive, one), peer(kHigher, RequestKind::kPeerRd, false)},
+      {"Dropped, passed on", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kDropped, kHigher)},
+      {"Dropped, passed on", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kDropped, kHigher)},
+      {"Dropped, passed to us", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kDropped, kMe)},
       {"GrantS", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kGrantS)},
       {"Dropped", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kDropped)},
       {"GrantM", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kGrantM)},
@@ -128,6 +203,7 @@ std::vector<Row> rows() {
       {"PeerWr", in(I, LineOp::kWaitExclusive, one), peer(kLower, RequestKind::kPeerWr, false)},
       {"done", serving_wr, done(me_holds)},
       {"done", serving_rd, done(me_holds | their_share)},
+      {"done", passing, done(me_holds | LatchWord::sole_reader(kHigher).raw)},
       {"done, answered before", serving_wr, {.kind = K::kBatchDone, .answered = true, .old = me_holds}},
       {"done, answered before", serving_rd, {.kind = K::kBatchDone, .answered = true, .old = me_holds | their_share}},
       {"done, answered before", serving_inv, {.kind = K::kBatchDone, .answered = true, .old = my_share}},
@@ -137,7 +213,7 @@ std::vector<Row> rows() {
       {"peer gone", in(I, LineOp::kWaitExclusive, one), {.kind = K::kGone, .from = kLower}},
       {"PeerInv, held S", held_s, peer(kLower, RequestKind::kPeerInv)},
       {"PeerInv of lower, held S", held_u, peer(kLower, RequestKind::kPeerInv, false)},
-      {"done, readers, 2nd, held S", held_once, done(my_share | their_share)},
+      {"done, readers, 2nd, held S, no claim", held_once, done(my_share | their_share), without(Feature::kClaim)},
       {"PeerRd, held X", held_x, peer(kLower, RequestKind::kPeerRd)},
       {"PeerRd, held X, latched", held_x, peer(kLower, RequestKind::kPeerRd, false)},
       {"PeerWr, held X", held_x, peer(kLower, RequestKind::kPeerWr)},
@@ -176,7 +252,8 @@ std::string render(const Row& row) {
   EXPECT_FALSE(a.bad) << line;
   std::string out;
   auto add = [&](const std::string& t) { out += (out.empty() ? "" : "; ") + t; };
-  for (int i = 0; i < a.reply_count; i++) add(std::string("reply ") + text(a.replies[i].kind));
+  for (int i = 0; i < a.reply_count; i++)
+    add(std::string("reply ") + text(a.replies[i].kind) + (a.replies[i].passed_to.valid() ? ", passed on" : ""));
   if (a.post != Post::kNone) add(std::string("post ") + text(a.post));
   if (a.send != RequestKind::kNone) add(std::string("send ") + text(a.send));
   static constexpr const char* kOutcomes[] = {"finished", "finished, copied", "finished, held"};
@@ -208,6 +285,7 @@ TEST(LineMachine, AFullLineRefusesTheLowestPriority) {
   Actions a = step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{30}, RequestKind::kPeerWr, 3)});
   ASSERT_EQ(a.reply_count, 1);
   EXPECT_EQ(a.replies[0].to.from, 30);
+  EXPECT_EQ(a.replies[0].passed_to, kMe);  // here, but not now
   a = step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{31}, RequestKind::kPeerWr, 4)});
   ASSERT_EQ(a.reply_count, 1);
   EXPECT_EQ(a.replies[0].to.from, 10);
