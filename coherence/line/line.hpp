@@ -99,6 +99,6 @@ class alignas(64) Line {
   std::atomic<uint64_t> stand_back_until_;  // a peer's writer goes first until then (I13)
   std::atomic<uint64_t> promised_until_;    // a local process that was woken for its turn does (I14)
 };
-static_assert(sizeof(Line) == 192);
+static_assert(sizeof(Line) == 256);
 
 }  // namespace coherence

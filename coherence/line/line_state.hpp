@@ -67,7 +67,7 @@ enum class LineOp : uint8_t {
   kWaitClaimed,
 };
 
-inline constexpr int kParkedMax = 7;
+inline constexpr int kParkedMax = 15;
 
 // A peer's request, by reference to its slot in the peer's arena.
 struct PeerRequest {
@@ -102,6 +102,6 @@ struct LineState {
   PeerRequest parked[kParkedMax];  // in order of arrival, one per peer
   constexpr bool operator==(const LineState&) const = default;
 };
-static_assert(sizeof(LineState) == 104);
+static_assert(sizeof(LineState) == 168);
 
 }  // namespace coherence
