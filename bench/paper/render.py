@@ -1,4 +1,6 @@
 """Tables and plots from the results of paper_bench.  The paper's own numbers are those its text gives."""
+import statistics
+
 import cells
 import plot
 
@@ -66,7 +68,28 @@ def scaling(f):
                         + [paper[0], number(grows), paper[1], "-" if loses is None else f"{100 * (loses - 1):+.0f} %"])
     text = table(["", "shared", "1 node", "2", "4", "8", "16", "16 over 1: paper", "here", "over 0 %: paper", "here"], rows)
     many = [[NAMES[r]] + [number(f.get("many", r, n)) for n in [32, 58]] for r in READS]
-    return text + "\n" + table(["all shared, Mop/s", "32 nodes", "58"], many)
+    text += "\n" + table(["all shared, Mop/s", "32 nodes", "58"], many)
+    counts = [8, 12, 16, 32, 58]
+    rows = [[NAMES[r], rival] + [number(f.get("many_skewed", r, rival, n)) for n in counts]
+            for r in READS for rival in ["SELCC", "SEL"]]
+    return text + "\n" + table(["Zipf 0.99, 4 threads a node, Mop/s", ""] + [f"{n} nodes" for n in counts], rows)
+
+
+def steps(f):
+    """Means, with their standard errors, and what they are of SEL's."""
+    def mean(reads, name):
+        ops = [f.get("14steps", reads, name, seed) for seed in cells.SEEDS]
+        if None in ops:
+            return None, None
+        return statistics.mean(ops), statistics.stdev(ops) / len(ops) ** 0.5
+    rows = []
+    for name in cells.STEPS:
+        row = [name]
+        for reads in READS:
+            (ours, error), (sel, _) = mean(reads, name), mean(reads, "SEL")
+            row.append("-" if ours is None or sel is None else f"{ours:.2f} ± {error:.2f} ({ours / sel:.2f})")
+        rows.append(row)
+    return table([f"{len(cells.SEEDS)} seeds, 64 threads, Mop/s (over SEL)"] + [NAMES[r] for r in READS], rows)
 
 
 def fairness(f):
@@ -76,7 +99,7 @@ def fairness(f):
                     [("mops", 3), ("slowest", 3), ("jain", 4), ("p99_us", 1)]])
     text = table(["one page, writes, 8 x 8 threads", "Mop/s", "slowest over fastest node", "Jain", "p99 us"], rows)
     rows = []
-    for name in ["neither", "spin-waiting", "both", "gamma 16", "gamma 16, one thread a node"]:
+    for name in [*cells.MECHANISMS, "claim, gamma 16", "claim, gamma 16, one thread a node"]:
         ops = f.get("15b", name, what="by_node")
         if ops:
             rows.append([name, ops[0], sum(ops[1:]) // (len(ops) - 1), number(ops[0] * (len(ops) - 1) / max(1, sum(ops[1:])), 3)])
@@ -136,7 +159,7 @@ def plots(f, folder):
     (folder / "paper_15a.svg").write_text(plot.svg("Figure 15a: one page, writes: operations of each node",
                                           [("", list(range(8)), nodes)], list(nodes), "node", "operations"))
     panels = []
-    for name in ["neither", "spin-waiting", "both"]:
+    for name in cells.MECHANISMS:
         line = f.get("15b", name, what="timeline") or []
         line = line[:: max(1, len(line) // 40)]
         labels = [i if i % 10 == 0 else "" for i in range(len(line))] or [0]
@@ -157,7 +180,7 @@ def write(figures, known, folder):
     parts = [
         ("Figure 12: nodes and sharing", scaling(f)),
         ("Figure 13: locality", against(f, "13", PAPER_13) + "\n" + absolute(f, "13") + "\n" + sizes(f)),
-        ("Figure 14: skew", against(f, "14", PAPER_14) + "\n" + absolute(f, "14")),
+        ("Figure 14: skew", against(f, "14", PAPER_14) + "\n" + absolute(f, "14") + "\n" + steps(f)),
         ("Figure 15: fairness", fairness(f)),
         ("Figure 16: remote processors", remote(f)),
         ("Figure 18: parts", ablation(f)),
