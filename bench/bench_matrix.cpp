@@ -269,7 +269,7 @@ void add_all() {
   Cell writer = cell_of(4, 1);
   writer.work.theta = 10;
   writer.work.single_writer = true;
-  for (const char* without : {"all", "-matching", "-stand-back,-matching"}) {
+  for (const char* without : {"all", "-claim", "-claim,-matching", "-claim,-stand-back,-matching"}) {
     writer.features = without;
     add("writer/" + writer.features, writer);
   }
