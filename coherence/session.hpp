@@ -180,7 +180,7 @@ class Session {
   Status stand_back(Line& line);
   Status await_settled(Line& line);
   Status await(Line& line, RequestSlot& slot, Outcome* outcome);
-  bool too_early(RequestSlot& slot) noexcept;
+  bool too_early(RequestSlot& slot, bool not_now) noexcept;
   void wait_to_resend(const RequestSlot& slot) noexcept;
   void note_round_trip(uint64_t ns) noexcept;
   RequestSlot* take_slot() noexcept;  // null: all are busy with abandoned operations
@@ -214,7 +214,7 @@ class Session {
   void finish(Line& line, const Actions& actions) noexcept;
   enum class Replies : uint8_t { kNone, kTooEarly, kRefusals, kSome };
   Replies collect(Line& line) noexcept;
-  bool refused(const Line& line, const RequestSlot& slot) const noexcept;
+  bool refused(const Line& line, const RequestSlot& slot, bool* not_now) const noexcept;
   bool take_request(RequestSlot& s, NodeId from, uint16_t slot, PeerRequest* request, PageId* page) const noexcept;
   void serve_parked(Line& line, bool worker) noexcept;
   void receive(NodeId from, uint16_t slot) noexcept;

@@ -243,15 +243,15 @@ void Session::send(uint16_t slot, const Actions& actions) noexcept {
   }
 }
 
-// Whether all replies that were still missing are in, and all say: not now.  A holder who says only that the page is
-// not with him does not say so: it is looked for elsewhere at once.  REQUIRES: the spinlock.
-bool Session::refused(const Line& line, const RequestSlot& slot) const noexcept {
+// Whether all replies that were still missing are in, and all are refusals; and whether they say: not now.  A holder
+// who says only that the page is not with him does not say so.  REQUIRES: the spinlock.
+bool Session::refused(const Line& line, const RequestSlot& slot, bool* not_now) const noexcept {
   if (line.state_.granted != ReplyKind::kNone || line.state_.op == LineOp::kWaitClaimed) return false;
   for (NodeSet left = line.state_.waiting; !left.empty(); left = left.without(left.first())) {
     const ReplyWord word{slot.reply[left.first().value].load(std::memory_order_acquire)};
     if (!word.is_reply() || word.round() != round_of(slot) || word.kind() != ReplyKind::kDropped) return false;
     const bool asks_holder = slot.kind.load(std::memory_order_relaxed) != RequestKind::kPeerInv;
-    if (asks_holder && word.passed_to() != left.first()) return false;
+    *not_now &= !asks_holder || word.passed_to() == left.first();
   }
   return true;
 }
@@ -268,7 +268,8 @@ Session::Replies Session::collect(Line& line) noexcept {
     slot = line.op_slot_;
     RequestSlot& s = slot_of(line);
     const uint16_t round = round_of(s);
-    if (refused(line, s) && too_early(s)) return Replies::kTooEarly;
+    bool not_now = true;
+    if (refused(line, s, &not_now) && too_early(s, not_now)) return Replies::kTooEarly;
     for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
       NodeId from = waiting.first();
       const NodeEntry& e = node_.pool_.table().node[from.value];

@@ -283,11 +283,12 @@ Status Session::await(Line& line, RequestSlot& slot, Outcome* outcome) {
   return {};
 }
 
-// Whether a round that was refused must wait before the next.  REQUIRES: the line's spinlock.
-bool Session::too_early(RequestSlot& slot) noexcept {
+// Whether a round that was refused must wait before the next: if it was refused for now, or again and again by whoever
+// was asked (one of them waits for a dead node).  REQUIRES: the line's spinlock.
+bool Session::too_early(RequestSlot& slot, bool not_now) noexcept {
   // Nobody naps over an abandoned one: the worker looks when it is rung, and would come late.  But it does not spin.
   const bool abandoned = slot.state.load(std::memory_order_acquire) == SlotState::kAbandoned;
-  if (!abandoned && !node_.features_.has(Feature::kResendInterval)) return false;
+  if (!abandoned && !(not_now && node_.features_.has(Feature::kResendInterval))) return false;
   const uint64_t now = monotonic_ns();
   uint64_t at = slot.resend_at.load(std::memory_order_relaxed);
   if (at == 0) {

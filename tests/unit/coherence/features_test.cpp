@@ -19,7 +19,7 @@ struct LineAccess {
   static bool take_turn(Session& s, Line& line, bool exclusive) { return s.take_turn(line, exclusive); }
   static void no_turns(Line& line) { line.turns_ = 0; }
   static void set_round_trip(Session& s, uint64_t ns) { s.round_trip_ns_ = ns; }
-  static bool too_early(Session& s, RequestSlot& slot) { return s.too_early(slot); }
+  static bool too_early(Session& s, RequestSlot& slot) { return s.too_early(slot, true); }
   static void receive(Session& s, NodeId from, uint16_t slot) { s.receive(from, slot); }
   // Whether the node stands back for a writer that was refused so often and takes the share now.
   static bool makes_way(Session& s, Line& line, uint8_t refused) {
