@@ -183,6 +183,7 @@ Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
   auto frame = take_frame(session);
   if (!frame) return frame.error();
   Line& line = node_->line(*frame);
+  marks_.begin(*frame, page);
   const uint32_t other = table_.insert(
       page, *frame, [&](uint32_t f) { return node_->line(f).page() == page; },
       // A line that has its page may be evicted at once; whoever does so waits in remove() until it is entered.
@@ -192,7 +193,6 @@ Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
     return &node_->line(other);
   }
   session.counts_.add(Count::kFramesTaken);
-  marks_.touch(*frame);
   return &line;
 }
 

@@ -173,6 +173,7 @@ class BufferPool final : public coherence::FrameDirectory {
 
   // --- FrameDirectory ----------------------------------------------------------------------------------------------
   coherence::Line* find(PageId) noexcept override;
+  void lost(coherence::Line& line) noexcept override { marks_.lose(node_->index_of(line)); }
 
  private:
   friend class Session;

@@ -106,7 +106,10 @@ void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
     slot = line.op_slot_;
   }
   if (actions.finished) return finish(line, actions);
-  if (actions.latch == LatchEnd::kRelease) end_latch(line, LatchEnd::kRelease, line.state_.memo);
+  if (actions.latch == LatchEnd::kRelease) {
+    if (line.state_.memo == Memo::kInvalid && node_.directory_) node_.directory_->lost(line);
+    end_latch(line, LatchEnd::kRelease, line.state_.memo);
+  }
   if (unsettled) tell_settled(to, *unsettled);
 }
 

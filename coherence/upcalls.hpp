@@ -14,6 +14,8 @@ class FrameDirectory {
   // The line published for `page`, or null.  It may be stale by the time it is used: coherence looks at line.page()
   // again under the line's own lock.  Must not block on a page latch.
   virtual Line* find(PageId page) noexcept = 0;
+  // A peer has taken the line's page: the frame holds nothing any more.  The line is latched.
+  virtual void lost(Line&) noexcept {}
 };
 
 // How far this node's log is durable: a changed page leaves the node only at or below it.

@@ -61,6 +61,7 @@ int PageProvider::evict_some(coherence::EvictionWindow& window, int wanted, int 
 // P2, P4.
 void PageProvider::take(Line& line, PageId page) noexcept {
   const uint32_t frame = pool_.node_->index_of(line);
+  pool_.marks_.end(frame, page);
   pool_.table_.remove(page, frame);
   session_.coherence_.finish_evict(line);
   pool_.free_.push(frame);

@@ -6,7 +6,7 @@ namespace bufmgr {
 namespace {
 
 constexpr int kSampleMax = 256;
-constexpr int kSamplesPerVictim = 4;
+constexpr int kSamplesPerVictim = 8;
 
 uint64_t next_random(uint64_t& state) {  // xorshift64*
   state ^= state >> 12;
@@ -20,19 +20,20 @@ uint64_t next_random(uint64_t& state) {  // xorshift64*
 int EpochSampling::propose(uint32_t* frames, int wanted, int round) noexcept {
   struct Sample {
     uint32_t frame;
-    uint16_t age;
+    uint32_t age, unwanted;
   } sample[kSampleMax];
   const int count = std::min(wanted * kSamplesPerVictim, kSampleMax);
   for (int i = 0; i < count; ++i) {
     const auto frame = uint32_t((next_random(random_) >> 32) * marks_.frames() >> 32);
-    sample[i] = {frame, marks_.age(frame)};
+    sample[i] = {frame, marks_.age(frame), marks_.unwanted(frame)};
   }
-  std::sort(sample, sample + count,
-            [](const Sample& a, const Sample& b) { return a.age != b.age ? a.age > b.age : a.frame < b.frame; });
+  std::sort(sample, sample + count, [](const Sample& a, const Sample& b) {
+    return a.unwanted != b.unwanted ? a.unwanted > b.unwanted : a.frame < b.frame;
+  });
   int proposed = 0;
   for (int i = 0; i < count && proposed < wanted; ++i) {
     // What is wanted now goes only when nothing else is left.
-    if (sample[i].age == 0 && round == 0) break;
+    if (sample[i].age == 0 && round == 0) continue;
     if (proposed == 0 || frames[proposed - 1] != sample[i].frame) frames[proposed++] = sample[i].frame;
   }
   if (proposed == 0) marks_.advance();  // all of the sample is young: let it age

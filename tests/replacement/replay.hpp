@@ -59,7 +59,7 @@ class PolicyCache {
     free_.pop_back();
     page_in_[frame] = page;
     frame_of_[page] = frame;
-    if (mark) marks_.touch(frame);
+    if (mark) marks_.begin(frame, bufmgr::PageId{page});
     return false;
   }
 
@@ -72,6 +72,7 @@ class PolicyCache {
     for (int i = 0; i < count; ++i) {
       uint64_t& page = page_in_[proposed[i]];
       if (page == kNone) continue;
+      marks_.end(proposed[i], bufmgr::PageId{page});
       frame_of_.erase(page);
       page = kNone;
       free_.push_back(proposed[i]);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kBranches = 4, kAccounts = 12000;  // per branch
 constexpr uint32_t kMadeUpPages = 1000;
+constexpr size_t kMovesAfter = 10000;  // looks
 constexpr int kMadeUpLooks = 100000;
 
 NamedTrace finished(const char* name, Trace&& pages, uint64_t looks = 0) {
@@ -82,6 +83,13 @@ NamedTrace zipf() {
   Trace pages(kMadeUpLooks);
   for (uint64_t& page : pages) page = zipf.next();
   return finished("zipf 0.99", std::move(pages));
+}
+
+NamedTrace zipf_that_moves() {
+  Zipf zipf;
+  Trace pages(kMadeUpLooks);
+  for (size_t i = 0; i < pages.size(); ++i) pages[i] = (zipf.next() + i / kMovesAfter * 300) % kMadeUpPages;
+  return finished("zipf 0.99 that moves", std::move(pages));
 }
 
 NamedTrace zipf_and_loop() {

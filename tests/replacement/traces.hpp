@@ -19,8 +19,9 @@ NamedTrace select_only();
 NamedTrace index_build();
 // Look-ups by key beside a scan of the table that is a quarter of all looks.
 NamedTrace look_ups_and_a_scan();
-NamedTrace zipf();           // 0.99
-NamedTrace zipf_and_loop();  // every fifth look goes on through pages in order, again and again
-NamedTrace loop();           // all in order, again and again: what true LRU is worst at
+NamedTrace zipf();             // 0.99
+NamedTrace zipf_that_moves();  // other pages are the hot ones, again and again
+NamedTrace zipf_and_loop();    // every fifth look goes on through pages in order, again and again
+NamedTrace loop();             // all in order, again and again: what true LRU is worst at
 
 }  // namespace gcl_test

@@ -109,6 +109,73 @@ TEST(Replacement, EpochSamplingProposesWhatIsOld) {
   for (int i = 0; i < count; ++i) EXPECT_EQ(frames[i] % 2, 1u);
 }
 
+class Marks : public testing::Test {
+ protected:
+  static constexpr uint32_t kFrames = 256;
+  // Used in these epochs, the last of which is the frame's last.
+  void use(uint32_t frame, std::initializer_list<int> epochs) {
+    bool began = false;
+    for (const int epoch : epochs) {
+      while (marks.epoch() < uint32_t(epoch)) marks.advance();
+      began ? marks.touch(frame) : marks.begin(frame, numbered(frame));
+      began = true;
+    }
+  }
+  void go_to(uint32_t epoch) {
+    while (marks.epoch() < epoch) marks.advance();
+  }
+  std::unique_ptr<void, FreeMemory> memory = zeroed(FrameMarks::bytes_for(kFrames));
+  FrameMarks marks{memory.get(), kFrames};
+};
+
+TEST_F(Marks, WhatCameOnceIsWantedLessThanWhatCameBack) {
+  use(0, {1, 10});
+  use(1, {12});
+  use(2, {12, 12});  // of one epoch, as good as once
+  go_to(20);
+  EXPECT_LT(marks.unwanted(0), marks.unwanted(1));
+  EXPECT_EQ(marks.unwanted(1), marks.unwanted(2));
+}
+
+TEST_F(Marks, WhatHasNotComeForLongIsWantedLessThanWhatCameOnce) {
+  use(0, {1, 2});
+  go_to(3 + FrameMarks::kRememberedEpochs);
+  use(1, {int(marks.epoch())});
+  EXPECT_GT(marks.unwanted(0), marks.unwanted(1));
+}
+
+TEST_F(Marks, WhatWasTakenIsWantedLeastUntilItIsThereAgain) {
+  use(0, {1, 3});
+  use(1, {1});
+  go_to(4);
+  marks.lose(0);
+  EXPECT_GT(marks.unwanted(0), marks.unwanted(1));
+  marks.touch(0);
+  EXPECT_LT(marks.unwanted(0), marks.unwanted(1));
+  const uint32_t unwanted = marks.unwanted(0);
+  marks.lose(0);  // and back within an epoch: it is what it was
+  marks.touch(0);
+  EXPECT_EQ(marks.unwanted(0), unwanted);
+}
+
+TEST_F(Marks, APageThatComesBackIsKnown) {
+  use(0, {1});
+  marks.end(0, numbered(0));
+  go_to(5);
+  marks.begin(1, numbered(0));
+  marks.begin(2, numbered(7));
+  EXPECT_EQ(marks.unwanted(1), 4u);
+  EXPECT_EQ(marks.unwanted(2), FrameMarks::kRememberedEpochs);
+}
+
+TEST_F(Marks, EpochsMayWrapAround) {
+  use(0, {0x7ffe});
+  for (int i = 0; i < 4; ++i) marks.advance();
+  marks.touch(0);
+  EXPECT_EQ(marks.age(0), 0u);
+  EXPECT_EQ(marks.unwanted(0), 4u);
+}
+
 TEST(Replacement, SecondChanceSparesWhatWasTouchedSinceTheHandCameBy) {
   constexpr uint32_t kFrames = 64;
   auto memory = zeroed(FrameMarks::bytes_for(kFrames));

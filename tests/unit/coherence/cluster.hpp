@@ -26,7 +26,10 @@ class TestDirectory : public FrameDirectory {
   // So many pages in each of three memory nodes.
   explicit TestDirectory(uint32_t pages) : pages_(pages), lines_(3 * pages) {}
   Line* find(PageId page) noexcept override { return at(page).load(std::memory_order_acquire); }
+  void lost(Line&) noexcept override { losses++; }
   std::atomic<Line*>& at(PageId page) { return lines_[page.node().value * pages_ + page.number()]; }
+
+  std::atomic<int> losses{0};
 
  private:
   uint64_t pages_;

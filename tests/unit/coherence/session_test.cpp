@@ -45,6 +45,24 @@ TEST_F(Sessions, ALatchIsGivenToAPeerWhenItsGuardEnds) {
   EXPECT_FALSE(line_a().word().pending());
 }
 
+// Each time before the peer has what it asked for, and not when a share stays.
+TEST_F(Sessions, TheLayerAboveIsToldWhatAPeerHasTaken) {
+  const auto lost = [&] { return std::pair(nodes[0]->directory.losses.load(), nodes[1]->directory.losses.load()); };
+  ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
+  a->unlock_exclusive(line_a());
+  ASSERT_TRUE(b->lock_shared(line_b(), p).ok());
+  b->unlock_shared(line_b());
+  EXPECT_EQ(lost(), std::pair(0, 0));
+  ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());  // the share of b is gone
+  a->unlock_exclusive(line_a());
+  EXPECT_TRUE(eventually([&] { return lost() == std::pair(0, 1); }));
+  ASSERT_TRUE(b->lock_exclusive(line_b(), p).ok());  // handed over
+  b->unlock_exclusive(line_b());
+  EXPECT_TRUE(eventually([&] { return lost() == std::pair(1, 1); }));
+  ASSERT_TRUE(nodes[1]->evict(*b, p));
+  EXPECT_EQ(lost(), std::pair(1, 1));
+}
+
 TEST_F(Sessions, AnInterruptedWaiterLeavesAndTheWorkerFinishes) {
   ASSERT_TRUE(a->lock_exclusive(line_a(), p).ok());
   std::thread other([&] { EXPECT_EQ(b->lock_exclusive(line_b(), p).error(), Errc::kInterrupted); });
