@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "bench/paper/lru.hpp"
+#include "bench/paper/cache.hpp"
 #include "bench/paper/protocol.hpp"
 #include "bench/paper/seams.hpp"
 #include "coherence/eviction_window.hpp"
@@ -17,20 +17,20 @@ namespace paper {
 namespace {
 
 constexpr uint32_t kServeMs = 100;
-constexpr int kVictimsMax = 2, kLooksMax = 256;
+constexpr int kVictimsMax = 2;
 constexpr int kEvictors = 8;  // of each memory node: batches in flight
 constexpr uint64_t kAgainNs = 1'000, kIdleNs = 1'000'000'000;
 
 struct Member final : coherence::FrameDirectory {
-  Member(uint64_t pages, uint64_t frames, int memory) : lru(pages, frames), leaving(frames), memory_nodes(memory) {}
+  Member(uint64_t pages, uint64_t frames, int memory, int number)
+      : cache(pages, frames, memory, kVictimsMax, uint64_t(number)), memory_nodes(memory) {}
   coherence::Line* find(coherence::PageId page) noexcept override {
-    const uint32_t frame = lru.find(page.number() * uint64_t(memory_nodes) + page.node().value);
-    return frame == Lru::kNone ? nullptr : &node->line(frame);
+    const uint32_t frame = cache.find(page.number() * uint64_t(memory_nodes) + page.node().value);
+    return frame == Cache::kNone ? nullptr : &node->line(frame);
   }
+  void lost(coherence::Line& line) noexcept override { cache.lose(node->index_of(line)); }
 
-  Lru lru;
-  std::vector<bool> leaving;  // frames somebody evicts
-  uint64_t leaving_count = 0;
+  Cache cache;
   const int memory_nodes;
   uint32_t wanted_bell = 0, free_bell = 0;
   std::unique_ptr<coherence::Node> node;
@@ -43,11 +43,9 @@ struct Freed final : coherence::FrameTaker {
       : m(member), s(session), victims(lines) {}
   void take(coherence::Line& line, coherence::PageId) noexcept override {
     const uint32_t frame = m.node->index_of(line);
-    m.leaving[frame] = false;
-    m.leaving_count--;
-    m.lru.remove(frame);
+    m.cache.remove(frame);
     s.finish_evict(line);
-    m.lru.give_back(frame);
+    m.cache.give_back(frame);
     taken[std::find(victims, victims + kVictimsMax, &line) - victims] = true;
     count++;
   }
@@ -73,10 +71,9 @@ class Selcc final : public Protocol {
   }
   coherence::Line& line_of(Member& m, coherence::Session& s, uint64_t page);
   void evict_for(Member& m, int memory_node);
-  int evict(Member& m, coherence::Session& s, int memory_node, int most);
+  int evict(Member& m, coherence::Session& s, int memory_node);
   void print_counters(const Member& m) const;
   void section(Member& m, coherence::Line& line, const Access& a);
-  uint64_t low() const { return setup_.frames / 16; }
 
   const Setup& setup_;
   Network& network_;
@@ -121,7 +118,7 @@ Selcc::Selcc(const Setup& setup, Network& network)
   if (!features) fail(problem.text);
   const int threads = setup.work.threads;
   for (int n = 0; n < setup.work.nodes; n++) {
-    members_.push_back(std::make_unique<Member>(setup.work.pages(), setup.frames, network.memory()));
+    members_.push_back(std::make_unique<Member>(setup.work.pages(), setup.frames, network.memory(), n));
     Member& m = *members_.back();
     auto node = coherence::Node::join(
         *pool_, {uint8_t(n)}, {.frames = uint32_t(setup.frames), .sessions_max = uint32_t(threads) + 1}, &problem);
@@ -164,17 +161,17 @@ void Selcc::start() {
 // Frames come from the free list; where that runs low, the evictors are told.
 coherence::Line& Selcc::line_of(Member& m, coherence::Session& s, uint64_t page) {
   for (;;) {
-    if (const uint32_t frame = m.lru.find(page); frame != Lru::kNone) return m.node->line(frame);
-    if (m.lru.free_frames() > 0) break;
+    if (const uint32_t frame = m.cache.find(page); frame != Cache::kNone) return m.node->line(frame);
+    if (m.cache.free_frames() > 0) break;
     if (setup_.batched_eviction) {
       sim::scheduler()->park(&m.free_bell, m.free_bell, kAgainNs);
-    } else if (evict(m, s, -1, 1) == 0) {
+    } else if (evict(m, s, -1) == 0 && !m.cache.propose()) {
       pass(kAgainNs);
     }
   }
-  coherence::Line& line = m.node->line(m.lru.add(page));
+  coherence::Line& line = m.node->line(m.cache.add(page));
   s.assign(line, id(page));
-  if (setup_.batched_eviction && m.lru.free_frames() < low()) {
+  if (setup_.batched_eviction && m.cache.runs_low()) {
     m.wanted_bell++;
     sim::scheduler()->wake(&m.wanted_bell, kEvictors * network_.memory());
   }
@@ -184,42 +181,36 @@ coherence::Line& Selcc::line_of(Member& m, coherence::Session& s, uint64_t page)
 void Selcc::evict_for(Member& m, int memory_node) {
   for (;;) {
     const uint32_t seen = m.wanted_bell;
-    const uint64_t coming = m.lru.free_frames() + m.leaving_count;
-    if (coming >= low())
+    if (evict(m, *m.sessions.back(), memory_node) > 0) continue;
+    if (m.cache.propose()) {
+      m.wanted_bell++;
+      sim::scheduler()->wake(&m.wanted_bell, kEvictors * network_.memory());
+    } else {
       sim::scheduler()->park(&m.wanted_bell, seen, kIdleNs);
-    else if (evict(m, *m.sessions.back(), memory_node, kVictimsMax) == 0)
-      pass(kAgainNs);
+    }
   }
 }
 
-// The least recently used pages of one memory node (-1: of any), in one batch.
-int Selcc::evict(Member& m, coherence::Session& s, int memory_node, int most) {
+// A batch of one memory node's pages (-1: one page of any); how many it tried.
+int Selcc::evict(Member& m, coherence::Session& s, int memory_node) {
   coherence::Line* lines[kVictimsMax];
   coherence::PageId pages[kVictimsMax];
   uint32_t frames[kVictimsMax];
-  int count = 0, looks = 0;
-  for (uint32_t f = m.lru.last(); f != Lru::kNone && count < most && looks < kLooksMax; f = m.lru.before(f), looks++) {
-    const coherence::PageId page = id(m.lru.page(f));
-    if (m.leaving[f] || (memory_node >= 0 && page.node().value != memory_node)) continue;
-    m.leaving[f] = true;
-    m.leaving_count++;
-    frames[count] = f;
-    pages[count] = page;
-    lines[count++] = &m.node->line(f);
-  }
+  const int count = m.cache.take(memory_node, frames);
   if (count == 0) return 0;
+  for (int i = 0; i < count; i++) {
+    pages[i] = id(m.cache.page(frames[i]));
+    lines[i] = &m.node->line(frames[i]);
+  }
   Freed freed(m, s, lines);
   coherence::EvictionWindow window(s, freed);
   window.add(lines, pages, count);
   window.finish();
-  for (int i = 0; i < count; i++) {
-    if (freed.taken[i]) continue;
-    m.leaving[frames[i]] = false;
-    m.leaving_count--;
-  }
+  for (int i = 0; i < count; i++)
+    if (!freed.taken[i]) m.cache.keep(frames[i]);
   m.free_bell++;
   sim::scheduler()->wake(&m.free_bell, freed.count);
-  return freed.count;
+  return count;
 }
 
 void Selcc::section(Member& m, coherence::Line& line, const Access& a) {
@@ -244,7 +235,7 @@ void Selcc::access(int node, int thread, const Access& a) {
       pass(setup_.costs.local_hand_over_ns);
       continue;
     }
-    m.lru.used(m.node->index_of(line));
+    m.cache.used(m.node->index_of(line));
     section(m, line, a);
     if (a.write)
       s.unlock_exclusive(line);

@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "bench/paper/lru.hpp"
+#include "bench/paper/cache.hpp"
 #include "bench/paper/protocol.hpp"
 #include "bench/rivals/cached_page.hpp"
 #include "bench/rivals/store_buffer.hpp"
@@ -25,7 +25,7 @@
 namespace paper {
 namespace {
 
-constexpr int kVictimsMax = 100, kLooksMax = 256;
+constexpr int kVictimsMax = 100;
 constexpr uint64_t kAgainNs = 1'000, kIdleNs = 1'000'000'000;
 constexpr int kNobody = -1;
 
@@ -41,22 +41,24 @@ struct Entry {
 };
 
 struct CacheNode {
-  CacheNode(uint64_t pages, uint64_t frames, size_t lines, int number)
-      : lru(pages, frames), frame(frames), crew(number) {
+  CacheNode(uint64_t pages, uint64_t frames, int homes, size_t lines, int number)
+      : cache(pages, frames, homes, int(std::min<uint64_t>(kVictimsMax, frames / 64 + 1)), uint64_t(number)),
+        frame(frames),
+        crew(number) {
     for (CachedPage& f : frame) f.lines.resize(lines);
   }
   CachedPage* find(uint64_t page) {
-    const uint32_t f = lru.find(page);
-    return f == Lru::kNone ? nullptr : &frame[f];
+    const uint32_t f = cache.find(page);
+    return f == Cache::kNone ? nullptr : &frame[f];
   }
   void remove(CachedPage& f) {
     const auto index = uint32_t(&f - frame.data());
-    lru.remove(index);
-    lru.give_back(index);
+    cache.remove(index);
+    cache.give_back(index);
     f.page = CachedPage::kNoPage;
     f.mode = Mode::kNone;
   }
-  Lru lru;
+  Cache cache;
   std::vector<CachedPage> frame;
   uint32_t wanted_bell = 0, free_bell = 0;
   Queue queue;
@@ -75,7 +77,8 @@ class Directory final : public Protocol {
         entries_(setup.work.pages()) {
     for (Entry& e : entries_) e.lines.resize(setup.work.gcl / 64);
     for (int n = 0; n < setup.work.nodes; n++)
-      nodes_.push_back(std::make_unique<CacheNode>(setup.work.pages(), setup.frames, setup.work.gcl / 64, n));
+      nodes_.push_back(
+          std::make_unique<CacheNode>(setup.work.pages(), setup.frames, network.memory(), setup.work.gcl / 64, n));
     for (int i = 0; kind == Kind::kGamTso && i < setup.work.nodes * setup.work.threads; i++) {
       const int n = i / setup.work.threads;
       buffers_.push_back(std::make_unique<StoreBuffer>(
@@ -115,12 +118,12 @@ class Directory final : public Protocol {
 CachedPage& Directory::frame_of(CacheNode& n, uint64_t page) {
   for (;;) {
     if (CachedPage* f = n.find(page)) return *f;
-    if (n.lru.free_frames() > 0) break;
+    if (n.cache.free_frames() > 0) break;
     sim::scheduler()->park(&n.free_bell, n.free_bell, kAgainNs);
   }
-  CachedPage& f = n.frame[n.lru.add(page)];
+  CachedPage& f = n.frame[n.cache.add(page)];
   f.page = page;
-  if (n.lru.free_frames() < setup_.frames / 16) {
+  if (n.cache.runs_low()) {
     n.wanted_bell++;
     sim::scheduler()->wake(&n.wanted_bell, network_.memory());
   }
@@ -135,7 +138,7 @@ bool Directory::latch(CacheNode& n, CachedPage& f, const Access& a, int node) {
   if (f.page == a.page && enough()) return true;
   if (f.page == a.page && !shared) {
     fetch(node, f, a.write);
-    n.lru.used(uint32_t(&f - n.frame.data()));
+    n.cache.used(uint32_t(&f - n.frame.data()));
     return true;
   }
   unlatch(f);
@@ -160,7 +163,7 @@ CachedPage& Directory::reach(int node, const Access& a) {
     pass(setup_.costs.local_hand_over_ns);
     f = &frame_of(n, a.page);
   }
-  n.lru.used(uint32_t(f - n.frame.data()));
+  n.cache.used(uint32_t(f - n.frame.data()));
   return *f;
 }
 
@@ -299,27 +302,35 @@ void Directory::evict_for(int node, int home) {
   CacheNode& n = *nodes_[size_t(node)];
   for (;;) {
     const uint32_t seen = n.wanted_bell;
-    if (n.lru.free_frames() >= setup_.frames / 16)
+    if (evict(node, home) > 0) continue;
+    if (n.cache.propose()) {
+      n.wanted_bell++;
+      sim::scheduler()->wake(&n.wanted_bell, network_.memory());
+    } else {
       sim::scheduler()->park(&n.wanted_bell, seen, kIdleNs);
-    else if (evict(node, home) == 0)
-      pass(kAgainNs);
+    }
   }
 }
 
+// How many pages it tried.
 int Directory::evict(int node, int home) {
   CacheNode& n = *nodes_[size_t(node)];
+  uint32_t taken[kVictimsMax];
   CachedPage* frames[kVictimsMax];
-  const auto most = int(std::min<uint64_t>(kVictimsMax, setup_.frames / 64 + 1));
-  int count = 0, looks = 0, done = 0;
+  const int all = n.cache.take(home - network_.compute(), taken);
+  int count = 0, done = 0;
   uint64_t bytes = message();
-  for (uint32_t i = n.lru.last(); i != Lru::kNone && count < most && looks < kLooksMax; i = n.lru.before(i), looks++) {
-    CachedPage& f = n.frame[i];
-    if (!f.idle() || network_.memory_node(f.page) != home) continue;
+  for (int i = 0; i < all; i++) {
+    CachedPage& f = n.frame[taken[i]];
+    if (!f.idle()) {
+      n.cache.keep(taken[i]);
+      continue;
+    }
     f.latch_at_once();
     frames[count++] = &f;
     if (f.mode == Mode::kModified || entries_[f.page].supplier == node) bytes += network_.gcl();
   }
-  if (count == 0) return 0;
+  if (count == 0) return all;
   network_.travel(node, home, bytes);
   network_.handle(home);
   bool forgotten[kVictimsMax];
@@ -336,12 +347,15 @@ int Directory::evict(int node, int home) {
   }
   network_.travel(home, node, message());
   for (int i = 0; i < count; i++) {
-    if (forgotten[i]) n.remove(*frames[i]), done++;
+    if (forgotten[i])
+      n.remove(*frames[i]), done++;
+    else
+      n.cache.keep(uint32_t(frames[i] - n.frame.data()));
     unlatch(*frames[i]);
   }
   n.free_bell++;
   sim::scheduler()->wake(&n.free_bell, done);
-  return done;
+  return all;
 }
 
 }  // namespace
