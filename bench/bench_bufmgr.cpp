@@ -122,8 +122,9 @@ BENCHMARK(copy_page);
 void frame_table(benchmark::State& state) {
   constexpr uint32_t kFrames = 1 << 16;
   std::vector<std::byte> memory(FrameTable::bytes_for(kFrames) + 64);
-  FrameTable table(reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) & ~uintptr_t{63}),
-                   kFrames);
+  const std::atomic<uint32_t> fence{0};
+  FrameTable table(reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) & ~uintptr_t{63}), kFrames,
+                   fence);
   auto page = [](uint64_t i) { return PageId::at(coherence::MemoryNodeId{0}, i * 7); };
   std::vector<PageId> owner(kFrames);
   for (uint32_t i = 0; i < kFrames; ++i)

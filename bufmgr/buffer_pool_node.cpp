@@ -69,7 +69,7 @@ BufferPool::BufferPool(std::unique_ptr<coherence::Pool> pool, std::unique_ptr<co
       node_(std::move(node)),
       shared_(place<NodeShared>(*node_, 0)),
       counts_(place<BufferCounts>(*node_, plan_of(options).counts)),
-      table_(place<std::byte>(*node_, plan_of(options).table), options.frames),
+      table_(place<std::byte>(*node_, plan_of(options).table), options.frames, node_->fence_word()),
       free_(place<std::byte>(*node_, plan_of(options).free)),
       marks_(place<std::byte>(*node_, plan_of(options).marks), options.frames),
       ring_(&shared_->ring, ring_of(options.node).at, ring_of(options.node).bytes),

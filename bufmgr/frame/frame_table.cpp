@@ -16,9 +16,10 @@ uint32_t buckets_for(uint32_t frames) { return std::bit_ceil(std::max(frames * 2
 
 size_t FrameTable::bytes_for(uint32_t frames) { return 64 + size_t{buckets_for(frames)} * sizeof(Bucket); }
 
-FrameTable::FrameTable(void* at, uint32_t frames)
+FrameTable::FrameTable(void* at, uint32_t frames, const std::atomic<uint32_t>& fence)
     : buckets_(reinterpret_cast<Bucket*>(static_cast<std::byte*>(at) + 64)),
       farthest_(static_cast<std::atomic<uint32_t>*>(at)),
+      fence_(&fence),
       mask_(buckets_for(frames) - 1) {}
 
 void FrameTable::lock(uint32_t bucket) noexcept {
@@ -28,8 +29,11 @@ void FrameTable::lock(uint32_t bucket) noexcept {
     // Acquire: pairs with unlock().
     if (!(seen & kLocked) && control.compare_exchange_weak(seen, seen | kLocked, std::memory_order_acquire)) return;
     if (spins > 16) sched_yield();
+    if (spins > 1000 && fenced()) return;  // T4
   }
 }
+
+bool FrameTable::fenced() const noexcept { return fence_->load(std::memory_order_relaxed) != 0; }
 
 void FrameTable::unlock(uint32_t bucket) noexcept {
   buckets_[bucket].control.fetch_and(~kLocked, std::memory_order_release);  // pairs with lock()
@@ -52,7 +56,7 @@ void FrameTable::enter(Place place, uint32_t frame) noexcept {
       return;
     }
   }
-  VERIFY(!"frame table full: more entries than frames");
+  VERIFY(fenced());  // else the table has room: there are more slots than frames
 }
 
 void FrameTable::remove(PageId page, uint32_t frame) noexcept {
@@ -69,7 +73,8 @@ void FrameTable::remove(PageId page, uint32_t frame) noexcept {
       return;
     }
   }
-  VERIFY(!"page is not in the frame table");
+  VERIFY(fenced());  // else the page is in the table
+  unlock(place.bucket);
 }
 
 }  // namespace bufmgr

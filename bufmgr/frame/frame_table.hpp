@@ -6,6 +6,8 @@
 //     frames.
 // T3. A bucket is one cache line: seven slots and a control word.  With two slots per frame few pages live away from
 //     home; those that do are counted in the control word of their home bucket, so that a miss ends there otherwise.
+// T4. Who dies with a bucket's lock fences the pool; who waits for that lock goes on without it then.  What the table
+//     says is of no use any more.
 #pragma once
 
 #include <atomic>
@@ -23,8 +25,8 @@ inline constexpr uint32_t kNoFrame = ~uint32_t{0};
 class FrameTable {
  public:
   static size_t bytes_for(uint32_t frames);
-  // `at` is 64-byte aligned and zeroed when the table is new.
-  FrameTable(void* at, uint32_t frames);
+  // `at` is 64-byte aligned and zeroed when the table is new; `fence` is not 0 once the pool is fenced.
+  FrameTable(void* at, uint32_t frames, const std::atomic<uint32_t>& fence);
 
   // The frame of `page` for which `holds(frame)` agrees, or kNoFrame.
   template <class Holds>
@@ -94,10 +96,12 @@ class FrameTable {
   }
   void lock(uint32_t bucket) noexcept;
   void unlock(uint32_t bucket) noexcept;
+  bool fenced() const noexcept;
   void enter(Place, uint32_t frame) noexcept;
 
   Bucket* buckets_;
   std::atomic<uint32_t>* farthest_;  // how far from home any entry ever lived, in buckets
+  const std::atomic<uint32_t>* fence_;
   uint32_t mask_;
 };
 

@@ -29,7 +29,8 @@ size_t home_of(PageId page, uint32_t frames) {
     uint64_t word[8];
   };
   std::vector<Bytes64> memory(bufmgr::FrameTable::bytes_for(frames) / sizeof(Bytes64), Bytes64{});
-  bufmgr::FrameTable table(memory.data(), frames);
+  const std::atomic<uint32_t> fence{0};
+  bufmgr::FrameTable table(memory.data(), frames, fence);
   table.insert(
       page, 0, [](uint32_t) { return false; }, [] {});
   for (size_t bucket = 1; bucket < memory.size(); bucket++)

@@ -35,7 +35,7 @@ bool product_begin_evict(Session*, Line&, PageId, Post*) noexcept
 bool Session::begin_evict(Line& line, PageId page, Post* release) noexcept {
   const auto plan = bufmgr::ArenaPlan::make(node_.frames(), node_.sessions_max(), 0);
   if (sim::mutation == sim::Mutation::kUnpublishedFirst && node_.private_bytes() > plan.table) {  // bufmgr's node
-    bufmgr::FrameTable table(node_.private_memory() + plan.table, node_.frames());
+    bufmgr::FrameTable table(node_.private_memory() + plan.table, node_.frames(), node_.fence_word());
     const uint32_t frame = node_.index_of(line);
     if (table.find(page, [&](uint32_t f) { return f == frame && line.page() == page; }) == frame)
       bufmgr::product_remove(&table, page, frame);

@@ -23,12 +23,13 @@ std::unique_ptr<void, FreeMemory> zeroed(size_t bytes) {
   memset(at, 0, bytes);
   return std::unique_ptr<void, FreeMemory>(at);
 }
+const std::atomic<uint32_t> nobody_died{0};
 PageId numbered(uint64_t n) { return PageId::at({0}, n); }
 
 TEST(FrameTable, FindsWhatWasInsertedAndNothingElse) {
   constexpr uint32_t kFrames = 1000;
   auto memory = zeroed(FrameTable::bytes_for(kFrames));
-  FrameTable table(memory.get(), kFrames);
+  FrameTable table(memory.get(), kFrames, nobody_died);
   std::vector<uint64_t> held(kFrames, ~uint64_t{0});
   auto find = [&](uint64_t n) { return table.find(numbered(n), [&](uint32_t f) { return held[f] == n; }); };
   for (uint32_t f = 0; f < kFrames; ++f) {
@@ -49,7 +50,7 @@ TEST(FrameTable, HoldsAPageOnceThoughManyInsertIt) {
   constexpr uint32_t kFrames = 64;
   constexpr int kThreads = 4, kRounds = 3000;
   auto memory = zeroed(FrameTable::bytes_for(kFrames));
-  FrameTable table(memory.get(), kFrames);
+  FrameTable table(memory.get(), kFrames, nobody_died);
   std::atomic<uint64_t> held[kFrames];
   for (auto& h : held) h.store(~uint64_t{0});
   std::atomic<int> inside[8] = {};
@@ -70,6 +71,30 @@ TEST(FrameTable, HoldsAPageOnceThoughManyInsertIt) {
   }
   for (auto& thread : threads) thread.join();
   for (uint64_t n = 0; n < 8; ++n) EXPECT_EQ(table.find(numbered(n), [](uint32_t) { return true; }), kNoFrame);
+}
+
+// T4.  The lock of every bucket is somebody's who died.
+TEST(FrameTable, AFenceEndsTheWaitForTheLockOfOneWhoDied) {
+  constexpr uint32_t kFrames = 8;
+  auto memory = zeroed(FrameTable::bytes_for(kFrames));
+  std::atomic<uint32_t> fence{0};
+  FrameTable table(memory.get(), kFrames, fence);
+  auto* const words = static_cast<std::atomic<uint64_t>*>(memory.get());
+  for (size_t bucket = 1; bucket < FrameTable::bytes_for(kFrames) / 64; ++bucket) words[bucket * 8].fetch_or(1);
+  std::atomic<int> ended{0};
+  std::thread waits([&] {
+    (void)table.insert(
+        numbered(1), 1, [](uint32_t) { return true; }, [] {});
+    ended = 1;
+    for (size_t bucket = 1; bucket < FrameTable::bytes_for(kFrames) / 64; ++bucket) words[bucket * 8].fetch_or(1);
+    table.remove(numbered(2), 2);  // which is not there
+    ended = 2;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(ended, 0);
+  fence = 1;
+  waits.join();
+  EXPECT_EQ(ended, 2);
 }
 
 TEST(FreeList, GivesEachFrameToOne) {
