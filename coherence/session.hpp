@@ -198,34 +198,42 @@ class Session {
   void run(Line& line, Actions actions, uint16_t slot) noexcept;
   PeerArena* peer(NodeId node) noexcept;
   struct Posted {
-    uint64_t old = 0;           // of the atomic
-    bool answered = false;      // whom the batch serves, before it was complete (I20)
-    Line* unsettled = nullptr;  // his line, if he was granted
+    uint64_t old = 0;       // of the atomic
+    bool answered = false;  // whom the batch serves, before it was complete (I20)
+    struct Granted {
+      NodeId to;
+      Line* line;
+    } granted[kParkedMax + 1];  // those who were answered so by a grant
+    int grants = 0;
   };
   Posted post(Line& line, const Actions& actions) noexcept;
-  void answer_early(Line& line, Posted* posted) noexcept;
-  void tell_settled(NodeId node, Line& landing) noexcept;
-  void send(uint16_t slot, const Actions& actions) noexcept;
+  void add_write_back(Batch& batch, Line& line) noexcept;
+  void written_back(Line& line) noexcept;
+  NodeId ask_first(const Line& line) const noexcept;
   void fill_slot(Line& line, const Actions& actions) noexcept;
-  void answer(Line& line, const Actions& actions) noexcept;
-  void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t more) noexcept;
-  void deliver(PeerArena& there, const PeerRequest& request, ReplyKind kind, const std::byte* page,
-               uint64_t more) noexcept;
-  void finish(Line& line, const Actions& actions) noexcept;
+  void send(uint16_t slot, const Actions& actions) noexcept;
   enum class Replies : uint8_t { kNone, kTooEarly, kRefusals, kSome };
   Replies collect(Line& line) noexcept;
   bool refused(const Line& line, const RequestSlot& slot, bool* not_now) const noexcept;
+  void finish(Line& line, const Actions& actions) noexcept;
+  RequestSlot& slot_of(const Line& line) noexcept;
+
+  // session_answer.cpp: what peers ask
+  void answer(Line& line, const Actions& actions) noexcept;
+  void answer_early(Line& line, Posted* posted) noexcept;
+  void grant_early(Line& line, const PeerRequest& request, ReplyKind kind, Posted* posted) noexcept;
+  void tell_settled(NodeId node, Line& landing) noexcept;
+  void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t more) noexcept;
+  void deliver(PeerArena& there, const PeerRequest& request, ReplyKind kind, const std::byte* page,
+               uint64_t more) noexcept;
   bool take_request(RequestSlot& s, NodeId from, uint16_t slot, PeerRequest* request, PageId* page) const noexcept;
-  void serve_parked(Line& line, bool worker) noexcept;
   void receive(NodeId from, uint16_t slot) noexcept;
+  void serve_parked(Line& line, bool worker) noexcept;
   bool may_leave(const Line& line) noexcept;
   bool logged(const Line& line) noexcept;
   void ask_for_log(const Line& line) noexcept;
   void leave_to_worker(Line& line, bool ring) noexcept;
   void wait_to_leave(Line& line, bool ring) noexcept;
-  void add_write_back(Batch& batch, Line& line) noexcept;
-  void written_back(Line& line) noexcept;
-  RequestSlot& slot_of(const Line& line) noexcept;
 
   // session_frames.cpp
   bool begin_evict(Line& line, PageId page, Post* release) noexcept;

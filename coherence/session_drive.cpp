@@ -3,44 +3,16 @@
 #include <bit>
 
 #include "coherence/base/os.hpp"
-#include "coherence/base/racy_copy.hpp"
 #include "coherence/member/arena.hpp"
 #include "coherence/session.hpp"
+#include "coherence/stats/message_counters.hpp"
 
 namespace coherence {
 namespace {
 
-constexpr int kRangesMax = 8;       // of a write-back; a page changed in more places is written whole
-constexpr int kServeRoundsMax = 8;  // of one unlock; the worker goes on
+constexpr int kRangesMax = 8;  // of a write-back; a page changed in more places is written whole
 
-Counter sent_counter(RequestKind kind) {
-  return is_reader(kind)                ? Counter::kPeerRdSent
-         : kind == RequestKind::kPeerWr ? Counter::kPeerWrSent
-                                        : Counter::kPeerInvSent;
-}
-Counter received_counter(RequestKind kind) {
-  return is_reader(kind)                ? Counter::kPeerRdReceived
-         : kind == RequestKind::kPeerWr ? Counter::kPeerWrReceived
-                                        : Counter::kPeerInvReceived;
-}
-Counter reply_counter(ReplyKind kind, bool sent) {
-  switch (kind) {
-    case ReplyKind::kGrantS:
-    case ReplyKind::kGrantSInPool:
-      return sent ? Counter::kGrantSSent : Counter::kGrantSReceived;
-    case ReplyKind::kGrantM:
-    case ReplyKind::kGrantMInPool:
-      return sent ? Counter::kGrantMSent : Counter::kGrantMReceived;
-    case ReplyKind::kCopy:
-      return sent ? Counter::kCopySent : Counter::kCopyReceived;
-    case ReplyKind::kHeld:
-      return sent ? Counter::kHeldSent : Counter::kHeldReceived;
-    case ReplyKind::kDone:
-      return sent ? Counter::kDoneSent : Counter::kDoneReceived;
-    default:
-      return sent ? Counter::kDroppedSent : Counter::kDroppedReceived;
-  }
-}
+uint16_t microseconds() { return uint16_t(monotonic_ns() / 1'000); }
 
 uint16_t round_of(const RequestSlot& s) { return uint16_t(s.serial.load(std::memory_order_relaxed)); }
 
@@ -66,7 +38,7 @@ void Session::start(Line& line, RequestSlot& slot, Event::Kind fetch) noexcept {
                   : line.state_.memo == Memo::kShared   ? Counter::kUpgrades
                                                         : Counter::kMissExclusive);
     ++moved_;
-    actions = step_line(line, {.kind = fetch});
+    actions = step_line(line, {.kind = fetch, .passed_to = ask_first(line)});
   }
   run(line, actions, index);
 }
@@ -87,10 +59,17 @@ Actions Session::step_line(Line& line, const Event& event) noexcept {
   return actions;
 }
 
+// I23: who took the page two round trips ago or less has it still, probably, and where he has not the word is one look
+// away.  Where a look costs less than a message, nobody.
+NodeId Session::ask_first(const Line& line) const noexcept {
+  if (word_is_near_) return {};
+  const auto ago = uint16_t(microseconds() - line.passed_on_us_.load(std::memory_order_relaxed));
+  return ago * uint64_t{1'000} <= 2 * round_trip_ns_ ? line.state_.passed_to : NodeId();
+}
+
 // `slot` is the operation's, read under the spinlock: once the requests are out, others may end the operation.
 void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
-  NodeId to;
-  Line* unsettled = nullptr;  // whom we granted meanwhile
+  Posted posted;
   for (;;) {
     answer(line, actions);
     if (actions.send != RequestKind::kNone) return send(slot, actions);
@@ -98,11 +77,11 @@ void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
     if (actions.post == Post::kDropShare && line.state_.op == LineOp::kFallbackPosted)
       counters_.add(Counter::kUpgradeFallbacks);
     if (line.state_.op == LineOp::kInvalidatePosted) make_way(line);
-    to = NodeId{line.state_.serving.from};
-    const Posted posted = post(line, actions);
+    if (line.state_.op == LineOp::kInvalidatePosted || line.state_.op == LineOp::kHandOverPosted)
+      line.passed_on_us_.store(microseconds(), std::memory_order_relaxed);
+    posted = post(line, actions);
     SpinGuard guard(line.spin_, node_.fence_);
     actions = step_line(line, {.kind = Event::Kind::kBatchDone, .answered = posted.answered, .old = posted.old});
-    unsettled = posted.unsettled;
     slot = line.op_slot_;
   }
   if (actions.finished) return finish(line, actions);
@@ -110,7 +89,7 @@ void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
     if (line.state_.memo == Memo::kInvalid && node_.directory_) node_.directory_->lost(line);
     end_latch(line, LatchEnd::kRelease, line.state_.memo);
   }
-  if (unsettled) tell_settled(to, *unsettled);
+  for (int i = 0; i < posted.grants; i++) tell_settled(posted.granted[i].to, *posted.granted[i].line);
 }
 
 // Null: it is not in the pool any more.  Whoever gets here has reached everybody (I18), unless somebody has joined
@@ -166,7 +145,7 @@ Session::Posted Session::post(Line& line, const Actions& actions) noexcept {
       add_write_back(batch, line);  // the bytes, then the word (F2)
       uint64_t addend = actions.post == Post::kRelease    ? LatchWord::drop_holder(self)
                         : actions.post == Post::kHandOver ? LatchWord::hand_over(self, actions.to)
-                                                          : LatchWord::downgrade(self);
+                                                          : LatchWord::downgrade(self, actions.over);
       atomic = batch.faa(word, addend);
       break;
     }
@@ -320,176 +299,6 @@ void Session::finish(Line& line, const Actions& actions) noexcept {
   if (actions.latch == LatchEnd::kRelease) return settle(line);
   if (actions.latch == LatchEnd::kToShared) return unlock_shared(line);
   unlock_exclusive(line);
-}
-
-// --- requests of peers ---------------------------------------------------------------------------------------------
-
-void Session::answer(Line& line, const Actions& actions) noexcept {
-  for (int i = 0; i < actions.reply_count; i++) {
-    const Actions::Reply& r = actions.replies[i];
-    const uint64_t passed_to = r.passed_to.valid() ? r.passed_to.value + 1u : 0;
-    reply(r.to, r.kind, node_.frame(line), r.kind == ReplyKind::kHeld ? actions.held_by : passed_to);
-  }
-}
-
-void Session::reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t more) noexcept {
-  if (PeerArena* there = peer(NodeId{request.from})) deliver(*there, request, kind, page, more);
-}
-
-// I20.  Whom the posted batch serves need not wait until it is complete.
-void Session::answer_early(Line& line, Posted* posted) noexcept {
-  if (!node_.features_.has(Feature::kEarlyAnswers)) return;
-  const PeerRequest request = line.state_.serving;  // stays until the batch is complete
-  const LineOp op = line.state_.op;
-  const bool grants = op == LineOp::kHandOverPosted || op == LineOp::kDowngradePosted;
-  if (grants ? !node_.features_.has(Feature::kForwarding) : op != LineOp::kInvalidatePosted) return;
-  PeerArena* there = peer(NodeId{request.from});
-  if (!there) return;
-  posted->answered = true;
-  if (!grants) return deliver(*there, request, ReplyKind::kDone, nullptr, 0);
-  RequestSlot* s = there->slot(request.slot);
-  VERIFY(s);
-  posted->unsettled = there->line(s->line.load(std::memory_order_relaxed));
-  VERIFY(posted->unsettled);
-  posted->unsettled->unsettled_.store(true, std::memory_order_relaxed);  // published by the reply
-  const ReplyKind kind = op == LineOp::kHandOverPosted ? ReplyKind::kGrantM : ReplyKind::kGrantS;
-  deliver(*there, request, kind, node_.frame(line), 0);
-}
-
-// The batch is complete: the word names the node, and its line may leave it.  It could not before, so it is the same
-// line still.
-void Session::tell_settled(NodeId node, Line& landing) noexcept {
-  PeerArena* there = peer(node);
-  landing.unsettled_.store(false, std::memory_order_seq_cst);  // one of this and wait_to_leave() sees the other
-  if (there && LocalWord{landing.latch_.load(std::memory_order_seq_cst)}.pending()) ring(there->header());
-}
-
-void Session::deliver(PeerArena& there, const PeerRequest& request, ReplyKind kind, const std::byte* page,
-                      uint64_t more) noexcept {
-  RequestSlot* s = there.slot(request.slot);
-  VERIFY(s);
-  if (carries_page(kind)) {
-    node_.hot_->count(PageId{s->page.load(std::memory_order_relaxed)}, PageMessage::kPageSent, node_.fence_);
-    std::byte* frame = there.frame(s->line.load(std::memory_order_relaxed));
-    VERIFY(frame);
-    racy_copy(frame, page, kPageSize);
-  }
-  counters_.add(reply_counter(kind, true));
-  const ReplyWord word = ReplyWord::of(request.id, kind, more);
-  s->reply[node_.id_.value].store(word.raw, std::memory_order_release);  // pairs with collect()
-  s->bell.fetch_add(1, std::memory_order_seq_cst);
-  if (s->sleeping.load(std::memory_order_seq_cst)) futex_wake(s->bell, 1);  // pairs with await()
-  if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(there.header());
-}
-
-// Takes what a peer's slot asks of us; from then on it stays as it is until we reply.  False: nothing (any more), or
-// another of our processes has it (I15).
-bool Session::take_request(RequestSlot& s, NodeId from, uint16_t slot, PeerRequest* request,
-                           PageId* page) const noexcept {
-  std::atomic<uint64_t>& word = s.reply[node_.id_.value];
-  ReplyWord asked{word.load(std::memory_order_relaxed)};
-  if (!asked.is_open()) return false;
-  const ReplyWord taken = ReplyWord::taken(asked.serial());
-  if (!word.compare_exchange_strong(asked.raw, taken.raw, std::memory_order_acquire)) return false;  // fill_slot()
-  *page = PageId{s.page.load(std::memory_order_relaxed)};
-  *request = {from.value,
-              s.kind.load(std::memory_order_relaxed),
-              s.priority.load(std::memory_order_relaxed),
-              0,
-              slot,
-              uint16_t(asked.serial())};
-  return true;
-}
-
-void Session::receive(NodeId from, uint16_t slot) noexcept {
-  PeerArena* there = peer(from);
-  RequestSlot* s = there ? there->slot(slot) : nullptr;
-  if (!s) return;
-  PageId page;
-  PeerRequest request;
-  if (!take_request(*s, from, slot, &request, &page)) return counters_.add(Counter::kOutdated);
-  counters_.add(received_counter(request.kind));
-  node_.hot_->count(page, PageMessage::kRequestReceived, node_.fence_);
-  Line* line = node_.directory_ ? node_.directory_->find(page) : nullptr;
-  if (!line) return reply(request, ReplyKind::kDropped, nullptr, 0);
-  collect(*line);  // an operation whose replies are in should not be waited for: its owner may sleep long
-  Actions actions;
-  bool parked = false, left = false;
-  {
-    SpinGuard guard(line->spin_, node_.fence_);
-    if (line->page() == page) {
-      LineState& state = line->state_;
-      const bool wanted = state.op == LineOp::kIdle && state.memo != Memo::kInvalid;
-      left = wanted && promised(*line);
-      const bool latched = wanted && !left && try_latch(*line);
-      actions = step_line(*line, {.kind = Event::Kind::kPeer,
-                                  .latched = latched,
-                                  .may_leave = !latched || may_leave(*line),
-                                  .request = request});
-      for (int i = 0; i < state.parked_count; i++) parked |= state.parked[i] == request;
-    } else {
-      line = nullptr;
-    }
-  }
-  if (!line) return reply(request, ReplyKind::kDropped, nullptr, 0);
-  run(*line, actions, 0);
-  if (parked) {
-    counters_.add(Counter::kParked);
-    leave_to_worker(*line, left && helping_);  // who has the latch serves it; who was promised it may not come
-  } else if (actions.post != Post::kNone) {
-    counters_.add(helping_ ? Counter::kServedByUnlocker : Counter::kServedByWorker);
-  }
-  if (left) return;
-  if (actions.blocked)
-    wait_to_leave(*line, false);
-  else
-    settle(*line);
-}
-
-void Session::serve_parked(Line& line, bool worker) noexcept {
-  if (!worker && !node_.reach_peers()) return leave_to_worker(line, true);
-  for (int i = 0; i < kServeRoundsMax; i++) {
-    Actions actions;
-    {
-      SpinGuard guard(line.spin_, node_.fence_);
-      if (line.state_.op != LineOp::kIdle || line.state_.parked_count == 0) return;
-      if (!try_latch(line)) return;  // whoever has it will see `pending`
-      actions = step_line(line, {.kind = Event::Kind::kServe, .latched = true, .may_leave = may_leave(line)});
-    }
-    if (actions.post != Post::kNone) counters_.add(worker ? Counter::kServedByWorker : Counter::kServedByUnlocker);
-    run(line, actions, 0);
-    if (actions.post == Post::kNone && actions.blocked) return wait_to_leave(line, !worker);
-    LocalWord w = line.word();
-    if (!w.pending() || !w.free()) return;
-  }
-  leave_to_worker(line, true);
-}
-
-// I9, I20.  REQUIRES: a latch on the line.
-bool Session::may_leave(const Line& line) noexcept {
-  return !line.unsettled() && (line.state_.memo != Memo::kModified || logged(line));
-}
-
-bool Session::logged(const Line& line) noexcept { return !node_.horizon_ || line.lsn() <= node_.horizon_->flushed(); }
-
-void Session::ask_for_log(const Line& line) noexcept {
-  if (!logged(line)) node_.horizon_->request_flush(line.lsn());
-}
-
-void Session::wait_to_leave(Line& line, bool ring) noexcept {
-  leave_to_worker(line, false);
-  if (line.unsettled()) return;           // who settles it sees `pending`, and rings
-  if (logged(line)) return node_.ring();  // it was settled meanwhile
-  counters_.add(Counter::kFlushWaits);
-  node_.horizon_->request_flush(line.lsn());
-  if (ring) node_.ring();
-}
-
-void Session::leave_to_worker(Line& line, bool ring) noexcept {
-  uint32_t i = node_.index_of(line);
-  node_.parked_[i / 64].fetch_or(uint64_t{1} << i % 64, std::memory_order_acq_rel);
-  node_.arena_->parked_any.store(1, std::memory_order_seq_cst);
-  if (ring) node_.ring();
 }
 
 }  // namespace coherence

@@ -112,6 +112,23 @@ TEST(PaperCells, AHotPageIsClaimedOnceAndFollowed) {
   EXPECT_GT(mops(0, ""), 1.15 * mops(0, "-hints"));
 }
 
+// One thread writes, and seven on other nodes, who have just lost the page to him, come back: with one message instead
+// of a look at the word and a message.
+TEST(PaperCells, WhoLostAPageToAWriterAsksHimFirst) {
+  const auto result = [](const char* off) {
+    Cluster setup = small(0, 0);
+    setup.work.nodes = 8;
+    setup.work.threads = 1;
+    setup.work.theta = 10;
+    setup.work.single_writer = true;
+    setup.off = off;
+    return run("selcc", setup, 4'000);
+  };
+  const Result joins = result(""), looks = result("-join");
+  EXPECT_LT(joins.round_trips, 0.95 * looks.round_trips);
+  EXPECT_GT(joins.mops, 1.05 * looks.mops);
+}
+
 // At 15 % of what it is worth to give the page away to nobody.
 TEST(PaperCells, GammaBoundsWhatANodeMayKeep) {
   Cluster setup = small(0, 0);

@@ -5,8 +5,8 @@
 //   (0: none; 59..63 reserved)
 //
 // A reader bit under a holder is a wish, or a share that this holder has asked back, under none a share.  Only node n
-// (or its repairer) writes bit n, and only the holder moves the holder field, so every transition may be an addition:
-// it can neither carry nor borrow (F1).
+// (or its repairer, or the holder whom it asked to: I23) writes bit n, and only the holder moves the holder field, so
+// every transition may be an addition: it can neither carry nor borrow (F1).
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,9 @@ struct LatchWord {
   static constexpr uint64_t drop_reader(NodeId n) { return ~reader_bit(n) + 1; }
   static constexpr uint64_t drop_holder(NodeId n) { return ~holder_bits(n) + 1; }
   static constexpr uint64_t hand_over(NodeId from, NodeId to) { return holder_bits(to) - holder_bits(from); }
-  static constexpr uint64_t downgrade(NodeId n) { return reader_bit(n) - holder_bits(n); }
+  static constexpr uint64_t downgrade(NodeId n, NodeSet joining = {}) {
+    return (reader_bit(n) | joining.bits) - holder_bits(n);
+  }
 
   constexpr LatchWord plus(uint64_t addend) const { return {raw + addend}; }
 };
@@ -55,6 +57,8 @@ static_assert(LatchWord::free().plus(LatchWord::add_reader(kZ)).plus(LatchWord::
 static_assert(LatchWord::owned_by(kB).plus(LatchWord::hand_over(kB, kA)) == LatchWord::owned_by(kA));
 static_assert(LatchWord::owned_by(kA).plus(LatchWord::hand_over(kA, kZ)) == LatchWord::owned_by(kZ));
 static_assert(LatchWord::owned_by(kZ).plus(LatchWord::downgrade(kZ)) == LatchWord::sole_reader(kZ));
+static_assert(LatchWord::owned_by(kZ).plus(LatchWord::downgrade(kZ, NodeSet::of(kA).with(kB))) ==
+              LatchWord::shared_by(NodeSet::of(kA).with(kB).with(kZ)));
 static_assert(LatchWord::owned_by(kZ).plus(LatchWord::drop_holder(kZ)) == LatchWord::free());
 static_assert(LatchWord::owned_by(kZ).plus(LatchWord::add_reader(kB)).plus(LatchWord::hand_over(kZ, kA)).readers() ==
               NodeSet::of(kB));

@@ -18,9 +18,9 @@ void list_features(char* out, size_t room) {
 }  // namespace
 
 const char* feature_name(Feature f) noexcept {
-  static constexpr const char* kNames[] = {"forwarding", "early-answers", "hand-over", "claim",
-                                           "hints",      "upgrade",       "tie-break", "ageing",
-                                           "matching",   "stand-back",    "lease",     "resend-interval"};
+  static constexpr const char* kNames[] = {"forwarding", "early-answers", "hand-over",      "claim",  "hints",
+                                           "join",       "upgrade",       "tie-break",      "ageing", "matching",
+                                           "stand-back", "lease",         "resend-interval"};
   static_assert(sizeof kNames / sizeof kNames[0] == kFeatures);
   return kNames[int(f)];
 }

@@ -22,6 +22,7 @@ enum class Feature : uint8_t {
   kHandOver,        // the holder gives its ownership to the asker; else it gives it up, and the asker tries again
   kClaim,           // a writer takes the word over sharers, then asks them; else asks first, and tries again
   kHints,           // a refusal says where the page is, as far as is known, and he is asked next; else the word is
+  kJoin,            // who has just lost a page asks him who took it, who adds the asker's bit; else the word is asked
   kUpgrade,         // S becomes M in one CAS; else the share is given up, and the page fetched as from I
   kTieBreak,        // of two upgraders the lower id wins; else both may have to fall back
   kAgeing,          // a request's priority grows with each refusal; else it stays 0

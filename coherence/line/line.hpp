@@ -90,6 +90,7 @@ class alignas(64) Line {
   std::atomic<bool> taken_to_write_;  // by Intent::kWrite, and not changed since
   // Granted while the giver's batch is on its way; set and cleared by the giver, when the word names us (I20).
   std::atomic<bool> unsettled_;
+  std::atomic<uint16_t> passed_on_us_;  // when LineState::passed_to got the page: microseconds, wrapped
   // Protocol side, not touched by hits:
   alignas(64) std::atomic<uint32_t> spin_;
   uint16_t op_slot_;               // request slot of the operation: session * kSlotsPerSession + n

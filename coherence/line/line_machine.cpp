@@ -47,7 +47,7 @@ struct Step {
     s.op = LineOp::kIdle;
     s.failures = s.priority = 0;
     s.granted = ReplyKind::kNone;
-    s.copy_will_do = false;
+    s.copy_will_do = s.joins = false;
     a.finished = true;
     a.outcome = outcome;
     a.latch = latch;
@@ -92,19 +92,26 @@ struct Step {
   }
 
   // --- own operations ----------------------------------------------------------------------------------------------
-  void fetch(bool exclusive, bool copy_will_do = false) {
+  // `first`: who took the page from us a moment ago, if anybody did.
+  void fetch(bool exclusive, bool copy_will_do = false, NodeId first = NodeId()) {
     if (s.op != LineOp::kIdle) a.bad = true;
     s.failures = s.priority = 0;
     s.passed_to = NodeId();
     s.copy_will_do = copy_will_do;
     if (!exclusive) {
       if (s.memo != Memo::kInvalid) a.bad = true;
+      if (first.valid() && first != self && on.has(Feature::kJoin)) return join(first);
       return post(LineOp::kReadPosted, Post::kAddReader);
     }
     if (s.memo == Memo::kInvalid) return post(LineOp::kWritePosted, Post::kTake);
     if (s.memo != Memo::kShared) a.bad = true;
     if (!on.has(Feature::kUpgrade) && may_fall_back()) return fall_back();
     post(LineOp::kUpgradePosted, Post::kUpgrade);
+  }
+  void join(NodeId first) {
+    s.joins = true;
+    s.hints = 1;
+    ask_to_read(first);
   }
   void evict() {
     if (s.op != LineOp::kIdle || s.memo == Memo::kInvalid || s.parked_count || s.holds_shared || s.holds_exclusive)
@@ -113,13 +120,20 @@ struct Step {
   }
 
   void read_done(LatchWord old) {  // also of a probe
+    if (s.joins) {                 // whom we asked is gone, perhaps after he has added our bit
+      s.joins = false;
+      if (!old.readers().has(self)) return post(LineOp::kReadPosted, Post::kAddReader);
+    }
     if (!old.has_holder()) return finish(Memo::kShared, LatchEnd::kToShared);
     if (old.holder() == self) a.bad = true;
     answer_parked(ReplyKind::kDropped);  // a claim's: what it met was a wish
     ask_to_read(old.holder());           // the bit stays, as a wish (F1)
   }
   void ask_to_read(NodeId holder) {
-    ask(s.copy_will_do ? RequestKind::kPeerCopy : RequestKind::kPeerRd, NodeSet::of(holder), LineOp::kWaitShared);
+    const RequestKind kind = s.joins          ? RequestKind::kPeerJoin
+                             : s.copy_will_do ? RequestKind::kPeerCopy
+                                              : RequestKind::kPeerRd;
+    ask(kind, NodeSet::of(holder), LineOp::kWaitShared);
   }
   void ask_to_write(NodeId holder) { ask(RequestKind::kPeerWr, NodeSet::of(holder), LineOp::kWaitExclusive); }
   void write_done(LatchWord old) {
@@ -211,6 +225,8 @@ struct Step {
     switch (s.op) {
       case LineOp::kWaitShared:  // a grant whose page is in the pool: the share stands, so that the probe reads it
         if (s.granted == ReplyKind::kGrantS) return finish(Memo::kShared, LatchEnd::kToShared);
+        if (s.joins && s.granted != ReplyKind::kGrantSInPool) return not_joined(passed_to);
+        s.joins = false;
         answer_parked(ReplyKind::kDropped);  // a claim's: no grant is on its way, and whether we share is seen next
         if (s.granted == ReplyKind::kCopy || s.granted == ReplyKind::kHeld)
           return post(LineOp::kWithdrawPosted, Post::kDropShare);
@@ -234,6 +250,14 @@ struct Step {
         a.bad = true;
     }
   }
+  // I23: who does not grant has not added our bit.
+  void not_joined(NodeId passed_to) {
+    answer_parked(ReplyKind::kDropped);
+    if (s.granted == ReplyKind::kHeld) return finish(Memo::kInvalid, LatchEnd::kRelease, Outcome::kHeld);
+    if (passed_to.valid()) return ask_to_read(passed_to);
+    s.joins = false;
+    post(LineOp::kReadPosted, Post::kAddReader);
+  }
   void withdraw_done() {
     const bool copied = s.granted == ReplyKind::kCopy;
     finish(Memo::kInvalid, copied ? LatchEnd::kToCaller : LatchEnd::kRelease,
@@ -242,6 +266,11 @@ struct Step {
   void gone(NodeId from) {
     for (int i = s.parked_count - 1; i >= 0; i--)
       if (s.parked[i].from == from.value) unpark(i);
+    if (s.joins && s.waiting.has(from)) {  // the word says whether he has added our bit
+      s.waiting = NodeSet();
+      answer_parked(ReplyKind::kDropped);
+      return post(LineOp::kProbePosted, Post::kProbe);
+    }
     reply(from, ReplyKind::kDropped, NodeId());
   }
 
@@ -316,7 +345,10 @@ struct Step {
     }
     s.serving = s.parked[best];
     unpark(best);
-    if (s.memo == Memo::kShared) return post(LineOp::kInvalidatePosted, Post::kDropShare);
+    if (s.memo == Memo::kShared) {
+      if (s.serving.kind == RequestKind::kPeerClaim) s.passed_to = NodeId{s.serving.from};
+      return post(LineOp::kInvalidatePosted, Post::kDropShare);
+    }
     const bool writer = s.serving.kind == RequestKind::kPeerWr;
     if (!on.has(Feature::kHandOver) && (writer || !s.holds_shared)) return post(LineOp::kGiveUpPosted, Post::kRelease);
     a.to = NodeId{s.serving.from};
@@ -324,7 +356,17 @@ struct Step {
       s.passed_to = a.to;
       return post(LineOp::kHandOverPosted, Post::kHandOver);
     }
+    s.sharers = a.over = joining();
     post(LineOp::kDowngradePosted, Post::kDowngrade);
+  }
+  NodeSet joining() const {
+    NodeSet nodes;
+    const auto add = [&](const PeerRequest& r) {
+      if (r.kind == RequestKind::kPeerJoin) nodes = nodes.with(NodeId{r.from});
+    };
+    add(s.serving);
+    for (int i = 0; i < s.parked_count; i++) add(s.parked[i]);
+    return nodes;
   }
   void served(ReplyKind kind, bool answered) {
     if (!answered) answer(s.serving, kind);
@@ -339,15 +381,17 @@ struct Step {
     answer_parked(ReplyKind::kDropped);
     a.latch = LatchEnd::kRelease;
   }
-  // The holder field is gone: every bit of the old word is a share now, so every parked reader whose bit is among them
-  // is granted with the first.
+  // The holder field is gone: every bit of the old word is a share now, and those that we added are, so every parked
+  // reader is granted with the first.  None has come since the batch was posted.
   void downgrade_done(LatchWord old, bool answered) {
     s.memo = Memo::kShared;
     served(grant_s(), answered);
     for (int i = s.parked_count - 1; i >= 0; i--)
       if (is_reader(s.parked[i].kind)) {
-        bool shares = old.readers().has(NodeId{s.parked[i].from});
-        answer(s.parked[i], shares ? grant_s() : ReplyKind::kDropped);
+        const NodeId from{s.parked[i].from};
+        const bool shares = old.readers().has(from) || s.sharers.has(from);
+        if (!answered) answer(s.parked[i], shares ? grant_s() : ReplyKind::kDropped);
+        if (answered && !shares) a.bad = true;
         unpark(i);
       }
     a.latch = LatchEnd::kRelease;
@@ -401,7 +445,7 @@ Actions step(LineState& state, NodeId self, const Event& event, Features on) {
   Step t{state, self, on, {}};
   switch (event.kind) {
     case Event::Kind::kFetchShared:
-      t.fetch(false);
+      t.fetch(false, false, event.passed_to);
       break;
     case Event::Kind::kFetchCopy:
       t.fetch(false, true);

@@ -9,9 +9,10 @@
 //  S2. A posted batch runs verb by verb in the order given at Post; its completion comes back as kBatchDone with the
 //      atomic's old word.  Nothing else of this line is posted meanwhile.
 //  S3. Replies in the Actions are sent after the step, i.e. after the batch that settles the word is complete; those
-//      that carry the page (carries_page()) before the latch is released.  That of `serving` may be sent when its batch
-//      is posted instead: then kBatchDone says `answered`, and if it was a grant the asker's line is unsettled until
-//      then: for it no kEvict, no kFetchExclusive, and kPeer and kServe without `may_leave` (I20).
+//      that carry the page (carries_page()) before the latch is released.  That of `serving`, and of all readers that
+//      are parked where it is a downgrade, may be sent when its batch is posted instead: then kBatchDone says
+//      `answered`, and who was granted has an unsettled line until then: for it no kEvict, no kFetchExclusive, and
+//      kPeer and kServe without `may_leave` (I20).
 //  S4. Each request sent gets exactly one kReply or kGone.
 //  S5. `state.parked_count > 0` is shown to whoever frees the latch (`pending`); he steps kServe.
 #pragma once
@@ -25,7 +26,7 @@ namespace coherence {
 
 struct Event {
   enum class Kind : uint8_t {
-    kFetchShared,     // memo I; latch held
+    kFetchShared,     // memo I; latch held; `passed_to`: who took the page from us a moment ago, or nobody
     kFetchCopy,       // memo I; latch held; of what is held for a transaction's end, a copy will do
     kFetchExclusive,  // memo I or S; latch held
     kEvict,           // memo S or M, no holds, nothing parked; latch held
@@ -37,7 +38,7 @@ struct Event {
   } kind;
   ReplyKind reply = ReplyKind::kNone;
   NodeId from;
-  NodeId passed_to;  // of kReply, with kDropped
+  NodeId passed_to;  // of kReply, with kDropped; of kFetchShared
   bool latched = false;
   bool may_leave = true;  // the log horizon covers the page's last change (I9), and the line is settled (I20)
   bool answered = false;  // of kBatchDone: whom it serves was answered when the batch was posted (I20)
@@ -57,7 +58,7 @@ enum class Post : uint8_t {
   kDropShare,  // FAA -b_n
   kRelease,    // WRITE dirty; FAA -X_n
   kHandOver,   // WRITE dirty; FAA X_j - X_n
-  kDowngrade,  // WRITE dirty; FAA b_n - X_n
+  kDowngrade,  // WRITE dirty; FAA b_n - X_n + the bits of Actions::over
 };
 
 // What becomes of the local X latch.
@@ -76,7 +77,7 @@ struct Actions {
   };
   Post post = Post::kNone;
   NodeId to;     // kHandOver
-  NodeSet over;  // kClaim: the others that share
+  NodeSet over;  // kClaim: the others that share; kDowngrade: who joins
   RequestKind send = RequestKind::kNone;
   NodeSet send_to;
   uint8_t reply_count = 0;

@@ -17,8 +17,11 @@ enum class RequestKind : uint8_t {
   kPeerInv,    // to a sharer: drop your share; never grants
   kPeerCopy,   // to the holder: as PeerRd, but of what a transaction holds a copy will do
   kPeerClaim,  // to a sharer under our claim: drop your share; who answers otherwise than Held has none (any more)
+  kPeerJoin,   // to whom we believe the holder: as PeerRd, and add my bit to the word, which I have not done (I23)
 };
-constexpr bool is_reader(RequestKind kind) { return kind == RequestKind::kPeerRd || kind == RequestKind::kPeerCopy; }
+constexpr bool is_reader(RequestKind kind) {
+  return kind == RequestKind::kPeerRd || kind == RequestKind::kPeerCopy || kind == RequestKind::kPeerJoin;
+}
 enum class ReplyKind : uint8_t {
   kNone = 0,
   kDropped,       // not here, or not now: look at the word again
@@ -94,10 +97,11 @@ struct LineState {
   bool copy_will_do = false;  // of our own request
   NodeId passed_to;           // who had the page from us last; ourselves, or nobody: it did not go on from here
   uint8_t hints = 0;          // that we have followed since we looked at the word
-  uint8_t unused[2] = {};
+  bool joins = false;         // our bit is not in the word, as far as we know: whoever grants us a share adds it
+  uint8_t unused = 0;
   uint64_t held_by = 0;            // who took the newest hold; 0: not known
   NodeSet waiting;                 // peers whose reply is missing
-  NodeSet sharers;                 // the others whose bits our claim expects in the word, and leaves there
+  NodeSet sharers;                 // whose bits our claim expects in the word, and leaves there; our downgrade adds
   PeerRequest serving;             // answered when the posted batch is complete
   PeerRequest parked[kParkedMax];  // in order of arrival, one per peer
   constexpr bool operator==(const LineState&) const = default;

@@ -16,7 +16,7 @@
 
 namespace coherence {
 
-inline constexpr uint64_t kArenaMagic = 0x34414e4552414347;  // "GCARENA4"
+inline constexpr uint64_t kArenaMagic = 0x35414e4552414347;  // "GCARENA5"
 
 struct ArenaLayout {
   uint32_t frames, sessions_max;

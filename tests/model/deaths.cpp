@@ -6,16 +6,19 @@ namespace coherence::model {
 // Before anybody repairs what the dead node owned, whom it granted early makes its word true: else he would go on with
 // what is free for others.
 void Explorer::settle_for_dead(State& s, int n) {
-  const int to = granted_by(s, n);
-  if (to == kNodes || v.no_settling) return;
-  NodeM& x = s.node[to];
-  x.unsettled = 0;
-  const LatchWord w{s.word};
-  if (!w.has_holder() || w.holder() != id_of(n) || s.reply[n][to].kind) return;  // it was told; or he never was
-  if (x.memo == Memo::kModified) s.word += LatchWord::hand_over(id_of(n), id_of(to));
-  if (x.memo != Memo::kShared) return;
-  s.pool |= s.node[n].fresh;
-  s.word += LatchWord::drop_holder(id_of(n));
+  if (v.no_settling) return;
+  for (const int to : granted_by(s, n)) {
+    NodeM& x = s.node[to];
+    x.unsettled = 0;
+    const LatchWord w{s.word};
+    if (s.reply[n][to].kind) continue;  // it was never told
+    const bool holds = w.has_holder() && w.holder() == id_of(n);
+    if (x.memo == Memo::kModified && holds) s.word += LatchWord::hand_over(id_of(n), id_of(to));
+    if (x.memo != Memo::kShared) continue;
+    s.pool |= holds && s.node[n].fresh;
+    if (holds) s.word += LatchWord::drop_holder(id_of(n));
+    if (!w.readers().has(id_of(to))) s.word += LatchWord::add_reader(id_of(to));  // I23
+  }
 }
 
 void Explorer::death(const State& s0, int n) {
@@ -26,7 +29,7 @@ void Explorer::death(const State& s0, int n) {
     s.dead = uint8_t(n + 1);
     d = NodeM{};
     d.unsettled = old.unsettled;
-    d.sharers = old.sharers;
+    d.sharers = old.op == LineOp::kDowngradePosted ? 0 : old.sharers;
     d.fresh = old.fresh | old.batch.write_new;  // its redo has them
     if (!old.batch.done) d.batch = old.batch;
     emit(s, kEnvironment, "dies");

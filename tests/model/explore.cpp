@@ -46,8 +46,11 @@ void Explorer::invariants() {
     quiet &= x.op == LineOp::kIdle && x.batch.post == Post::kNone && !x.undo;
     if (usable && x.memo == Memo::kModified && !named && !early) flag(at_, "X6");
     // I21: whom a claim met shares until he has answered.
-    const bool claimed = w.has_holder() && is_node(w.holder()) && s.node[index_of(w.holder())].sharers >> n & 1;
-    if (usable && x.memo == Memo::kShared && !named && ((w.has_holder() && !early && !claimed) || !w.readers().has(me)))
+    const NodeM* const holder = w.has_holder() && is_node(w.holder()) ? &s.node[index_of(w.holder())] : nullptr;
+    const bool claimed = holder && holder->op != LineOp::kDowngradePosted && holder->sharers >> n & 1;
+    const bool joins = early && holder && holder->sharers >> n & 1;  // I23: his bit comes with the downgrade
+    if (usable && x.memo == Memo::kShared && !named &&
+        ((w.has_holder() && !early && !claimed) || (!w.readers().has(me) && !joins)))
       flag(at_, "X6");
     sum += x.memo == Memo::kModified ? LatchWord::owned_by(me).raw
            : x.memo == Memo::kShared ? LatchWord::reader_bit(me)

@@ -1,5 +1,5 @@
-// The search itself, for explore.cpp (states, invariants, liveness), moves.cpp and deaths.cpp (what can happen in a
-// state).
+// The search itself, for explore.cpp (states, invariants, liveness), moves.cpp, batches.cpp and deaths.cpp (what can
+// happen in a state).
 #pragma once
 
 #include <string>
@@ -89,15 +89,10 @@ class Explorer {
   bool counts_messages() const { return !(v.abandon || v.caseless || v.old_request_acted || v.old_reply_acted); }
   void event(State& s, int n, const Event& e);
   void refuse_all(State& s, int n);
-  static int granted_by(const State& s, int n);
-  bool bound(const NodeM& x) const;
   void answer(State& s, int n, int to, ReplyKind kind, int passed_to = 0);
-  void post(State& s, int n, const Actions& a);
   void finish(State& s, int n, const Actions& a);
   static void newest(State& s, int n);
   void write_page(State& s, int n);
-  void execute(State s, int n);
-  void complete(State s, int n);
   void take(State& s, int from, int n, uint8_t message);
   void request(State s, int from, int n);
   void reply(State s, int from, int n);
@@ -105,6 +100,13 @@ class Explorer {
   void user(const State& s0, int n);
   void background(const State& s0, int n);
   void expand();
+
+  // --- batches.cpp
+  void post(State& s, int n, const Actions& a);
+  static std::vector<int> granted_by(const State& s, int n);
+  bool bound(const NodeM& x) const;
+  void execute(State s, int n);
+  void complete(State s, int n);
 
   // --- deaths.cpp
   void settle_for_dead(State& s, int n);

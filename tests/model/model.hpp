@@ -55,6 +55,8 @@ struct Variant {
   bool abandon = false;            // F3: a writer's wait is forgotten, not finished
   bool old_request_acted = false;  // I15: an outdated request is served
   bool old_reply_acted = false;    // I15: an outdated refusal is counted for the round under way
+  bool join_forgotten = false;     // I23: who joins is granted a share, and his bit is not added
+  bool join_twice = false;         // I23: who joined one who died adds his bit without a look at the word
   bool claim_refused = false;      // I21: who cannot tell yet whether he shares says that he does not
   bool lies = false;               // hints name somebody else (safe: a hint is no more than that)
   bool no_fence = false;           // F7: verbs of a dead node land after its repair
@@ -97,10 +99,11 @@ struct NodeM {
   uint8_t fresh, want, latch, turn, unflushed, undo;
   uint8_t priority, bar, parked_priority[2], copy_will_do, told;
   uint8_t unsettled;  // node + 1 who granted while its batch was on its way (I20)
-  uint8_t sharers;    // of the claim that is posted or stands (I21)
+  uint8_t sharers;    // of the claim that is posted or stands (I21); who joins by the downgrade that is posted (I23)
   uint8_t passed_to;  // node + 1
   uint8_t hints;      // followed since it looked at the word
-  uint8_t unused[5];
+  uint8_t joins;      // its bit is not in the word (I23)
+  uint8_t unused[4];
   BatchM batch;
 };
 static_assert(sizeof(NodeM) == 48);

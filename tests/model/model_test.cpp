@@ -50,7 +50,7 @@ TEST_P(Explored, AsExpected) {
 
 constexpr Features without(Feature f) { return Features::all().without(f); }
 // Hints multiply what there is to explore; where the rest is large already, it is explored without them.
-constexpr Features kNoHints = without(Feature::kHints).without(Feature::kEarlyAnswers);
+constexpr Features kNoHints = without(Feature::kHints).without(Feature::kJoin).without(Feature::kEarlyAnswers);
 constexpr Features kPapers = kNoHints.without(Feature::kClaim);
 
 // What is switched off may cost time, never bytes.
@@ -59,6 +59,11 @@ INSTANTIATE_TEST_SUITE_P(Product, Explored,
                                          Variant{.name = "copies", .hold = true, .copies = true, .guards = false},
                                          Variant{.name = "log", .log = true, .guards = false},
                                          Variant{.name = "crash", .crash = true, .guards = false, .on = kNoHints},
+                                         Variant{.name = "crash-join",
+                                                 .crash = true,
+                                                 .evicts = false,
+                                                 .guards = false,
+                                                 .on = without(Feature::kHints).without(Feature::kEarlyAnswers)},
                                          Variant{.name = "early", .guards = false, .on = Features::all()},
                                          Variant{
                                              .name = "outdated", .evicts = false, .guards = false, .outdated = {1, 2}},
@@ -75,6 +80,7 @@ std::vector<Variant> together() {
           {.name = "no-hand-over", .guards = false, .on = without(Feature::kHandOver)},
           {.name = "no-claim", .guards = false, .on = without(Feature::kClaim)},
           {.name = "no-hints", .guards = false, .on = without(Feature::kHints)},
+          {.name = "no-join", .guards = false, .on = without(Feature::kJoin)},
           {.name = "crash-hints", .crash = true, .guards = false},
           {.name = "papers-hold", .hold = true, .copies = true, .guards = false, .on = kPapers},
           {.name = "papers-crash", .crash = true, .guards = false, .on = kPapers},
@@ -110,6 +116,8 @@ INSTANTIATE_TEST_SUITE_P(
                 .expect = "X1 X2 X3 X5"},
         Variant{.name = "transient-bits", .guards = false, .transient_bits = true, .expect = "X1 X2 X5"},
         Variant{.name = "caseless", .guards = false, .on = kPapers, .caseless = true, .expect = "X1 X2 X6 X7"},
+        Variant{.name = "join-forgotten", .guards = false, .join_forgotten = true, .expect = "X6 X7"},
+        Variant{.name = "join-twice", .crash = true, .guards = false, .join_twice = true, .expect = "X5 X6 X7"},
         Variant{.name = "claim-refused", .guards = false, .claim_refused = true, .expect = "X1 X2"},
         Variant{.name = "no-write-back", .guards = false, .no_write_back = true, .expect = "X4"},
         Variant{.name = "free-before-write", .guards = false, .free_before_write = true, .expect = "X2"},

@@ -32,6 +32,7 @@ LineState Explorer::unpack(const NodeM& x) const {
   s.priority = x.priority;
   s.bar = x.bar;
   s.hints = x.hints;
+  s.joins = x.joins;
   if (x.passed_to) s.passed_to = id_of(x.passed_to - 1);
   return s;
 }
@@ -55,8 +56,10 @@ void Explorer::pack(const LineState& s, NodeM* x) const {
   x->waiting = bits_of(s.waiting);
   x->passed_to = number_of(s.passed_to);
   x->hints = s.hints;
-  const bool claims = s.op == LineOp::kClaimPosted || s.op == LineOp::kWaitClaimed || s.op == LineOp::kUnclaimPosted;
-  x->sharers = claims ? bits_of(s.sharers) : 0;
+  x->joins = s.joins;
+  const bool counts = s.op == LineOp::kClaimPosted || s.op == LineOp::kWaitClaimed || s.op == LineOp::kUnclaimPosted ||
+                      s.op == LineOp::kDowngradePosted;
+  x->sharers = counts ? bits_of(s.sharers) : 0;
   bool serving = s.serving.kind != RequestKind::kNone;
   x->serving = serving ? uint8_t(index_of(NodeId{s.serving.from})) : 0;
   x->serving_kind = uint8_t(s.serving.kind);
@@ -84,6 +87,7 @@ void Explorer::event(State& s, int n, const Event& e) {
   NodeM& x = s.node[n];
   LineState l = unpack(x);
   if (v.upgrade_forever && e.kind == Event::Kind::kBatchDone) l.failures = 0;
+  if (v.join_twice && e.kind == Event::Kind::kGone) l.joins = false;
   Actions a = step(l, id_of(n), e, features_of(n));
   if (a.bad) flag(at_, "X0");
   if (l.parked_count > 2) flag(at_, "X0");
@@ -128,46 +132,6 @@ void Explorer::answer(State& s, int n, int to, ReplyKind kind, int passed_to) {
   r = {reply_message(kind, passed_to), uint8_t(grant && s.node[n].fresh)};
 }
 
-void Explorer::post(State& s, int n, const Actions& a) {
-  NodeM& x = s.node[n];
-  bool writes = a.post == Post::kRelease || a.post == Post::kHandOver || a.post == Post::kDowngrade;
-  Post what = v.transient_bits && a.post == Post::kProbe ? Post::kAddReader : a.post;
-  x.batch = {what, 0, 0, uint8_t(writes && x.fresh), 0, uint8_t(writes && x.serving_kind ? x.serving : 0)};
-  x.old = 0;
-  const Features on = features_of(n);
-  if (!on.has(Feature::kEarlyAnswers) || !x.serving_kind || gone(s, x.serving)) return;
-  const bool grants = a.post == Post::kHandOver || a.post == Post::kDowngrade;
-  if (grants ? !on.has(Feature::kForwarding) : x.op != LineOp::kInvalidatePosted) return;
-  x.undo = kAnswered;
-  const ReplyKind kind = a.post == Post::kHandOver ? ReplyKind::kGrantM : ReplyKind::kGrantS;
-  answer(s, n, x.serving, grants ? kind : ReplyKind::kDone);
-  if (grants) s.node[x.serving].unsettled = uint8_t(n + 1);
-}
-
-// Whom n granted while its batch is on its way; kNodes: nobody.
-int Explorer::granted_by(const State& s, int n) {
-  int k = 0;
-  while (k < kNodes && s.node[k].unsettled != n + 1) k++;
-  return k;
-}
-
-// I20: nothing may be posted for the line.
-bool Explorer::bound(const NodeM& x) const { return x.unsettled && !v.forward_first; }
-
-void Explorer::finish(State& s, int n, const Actions& a) {
-  NodeM& x = s.node[n];
-  if (a.outcome == Outcome::kHeld)
-    x.told = 1, x.latch = kFree;
-  else if (a.outcome == Outcome::kCopied)
-    x.latch = kGuardCopy;
-  else if (x.memo == Memo::kInvalid)
-    x.latch = kFree;  // evicted
-  else if (v.steal)
-    x.latch = kFree;
-  else
-    x.latch = a.latch == LatchEnd::kToShared ? kGuardS : kGuardX;
-}
-
 // --- what can happen -------------------------------------------------------------------------------------------------
 void Explorer::newest(State& s, int n) {
   s.pool = 0;
@@ -183,99 +147,6 @@ void Explorer::write_page(State& s, int n) {
   if (!s.node[n].fresh) flag(at_, "X2");
   newest(s, n);
   if (!v.log) s.node[n].unflushed = 0;
-}
-
-void Explorer::execute(State s, int n) {  // one verb of the posted batch
-  NodeM& x = s.node[n];
-  BatchM& b = x.batch;
-  NodeId me = id_of(n);
-  bool last = true;
-  auto no_holder = [](uint64_t w) { return !LatchWord{w}.has_holder(); };
-  bool write_turn = (b.next == 0) != (v.free_before_write && b.post == Post::kRelease);
-  switch (b.post) {
-    case Post::kAddReader:
-      if (b.next == 0)
-        x.old = s.word, s.word += LatchWord::add_reader(me), last = !no_holder(x.old);
-      else
-        b.read_new = s.pool;
-      break;
-    case Post::kProbe:
-      if (b.next == 0)
-        x.old = s.word, last = !no_holder(x.old);
-      else
-        b.read_new = s.pool;
-      break;
-    case Post::kTake:
-      if (b.next == 0) {
-        x.old = s.word;
-        last = s.word != 0;
-        if (s.word == 0) s.word = LatchWord::owned_by(me).raw;
-      } else {
-        b.read_new = s.pool;
-      }
-      break;
-    case Post::kReadPage:
-      b.read_new = s.pool;
-      break;
-    case Post::kUpgrade:
-      x.old = s.word;
-      if (s.word == LatchWord::sole_reader(me).raw) s.word = LatchWord::owned_by(me).raw;
-      break;
-    case Post::kClaim:
-      if (b.next == 0) {
-        const bool shares = x.memo == Memo::kShared;
-        const NodeSet over = unpack(x).sharers;
-        const bool swapped = LatchWord{s.word} == LatchWord::shared_by(shares ? over.with(me) : over);
-        x.old = s.word;
-        if (swapped) s.word = LatchWord::claimed_by(me, over).raw;
-        last = !swapped || shares;
-      } else {
-        b.read_new = s.pool;
-      }
-      break;
-    case Post::kDropShare:
-      x.old = s.word;
-      if (!v.wish_kept || x.op != LineOp::kWithdrawPosted) s.word += LatchWord::drop_reader(me);
-      break;
-    case Post::kRelease:
-    case Post::kHandOver:
-    case Post::kDowngrade:
-      last = b.next == 1;
-      if (write_turn) {
-        if (!(v.no_write_back && b.post == Post::kHandOver)) s.pool = b.write_new;
-        b.write_new = 0;
-      } else {
-        x.old = s.word;
-        s.word += b.post == Post::kRelease    ? LatchWord::drop_holder(me)
-                  : b.post == Post::kHandOver ? LatchWord::hand_over(me, id_of(b.to))
-                                              : LatchWord::downgrade(me);
-        if (v.transient_bits && b.post == Post::kDowngrade) s.word += LatchWord::add_reader(id_of(b.to));
-      }
-      break;
-    case Post::kNone:
-      return;
-  }
-  b.next++;
-  b.done = last;
-  emit(s, fair(n, kExecute), "a verb of the batch runs");
-}
-
-void Explorer::complete(State s, int n) {
-  NodeM& x = s.node[n];
-  BatchM b = x.batch;
-  uint64_t old = x.old;
-  x.batch = BatchM{};
-  x.old = 0;
-  bool read = b.post == Post::kReadPage || (b.next == 2 && (b.post == Post::kAddReader || b.post == Post::kProbe ||
-                                                            b.post == Post::kTake || b.post == Post::kClaim));
-  if (read) x.fresh = b.read_new;
-  if (v.transient_bits && b.post == Post::kAddReader && LatchWord{old}.has_holder()) x.undo = 1;
-  const bool answered = x.undo == kAnswered;
-  if (answered) x.undo = 0;
-  const int granted = granted_by(s, n);
-  event(s, n, {.kind = Event::Kind::kBatchDone, .answered = answered, .old = old});
-  if (granted < kNodes) s.node[granted].unsettled = 0;
-  emit(s, fair(n, kComplete), "the batch completes");
 }
 
 void Explorer::take(State& s, int from, int n, uint8_t message) {
@@ -394,15 +265,21 @@ void Explorer::user(const State& s0, int n) {
     emit(s, kEnvironment, "evicts");
   }
   if (x.parked_count && x.turn) return;  // gamma: the peer's turn
+  NodeId first;
   auto begin = [&](Want want, Event::Kind kind, const char* why) {
     State s = s0;
     s.node[n].want = want;
     s.node[n].latch = kOperation;
     s.node[n].turn = x.parked_count > 0;
-    event(s, n, {.kind = kind});
+    event(s, n, {.kind = kind, .passed_to = first});
     emit(s, kEnvironment, why);
   };
   if (x.memo == Memo::kInvalid) begin(kToRead, Event::Kind::kFetchShared, "wants to read");
+  if (x.memo == Memo::kInvalid && (x.passed_to || v.lies) && features_of(n).has(Feature::kJoin)) {
+    first = id_of(v.lies ? (n + 1) % kNodes : x.passed_to - 1);
+    begin(kToRead, Event::Kind::kFetchShared, "wants to read, and joins");
+    first = NodeId();
+  }
   if (x.memo == Memo::kInvalid && v.copies && n == 2) begin(kToLook, Event::Kind::kFetchCopy, "wants to look");
   if (x.memo != Memo::kModified && !bound(x)) begin(kToWrite, Event::Kind::kFetchExclusive, "wants to write");
   auto hit = [&](Latch latch, const char* why) {

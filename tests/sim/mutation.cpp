@@ -76,6 +76,9 @@ Actions mutated_step(LineState& s, NodeId self, Event e, Features on) {
     case Mutation::kDowngradeFirst:
       grant_first(s, before, LineOp::kDowngradePosted, ReplyKind::kGrantS, a);
       break;
+    case Mutation::kJoinForgotten:
+      if (a.post == Post::kDowngrade) a.over = NodeSet();
+      break;
     case Mutation::kTransientBits:
       transient_bits(s, self, a);
       break;
@@ -145,6 +148,7 @@ const char* mutation_name(Mutation m) {
                                            "unsettled-leaves",
                                            "false-grant",
                                            "claim-refused",
+                                           "join-forgotten",
                                            "transient-bits",
                                            "grant-lost",
                                            "kept-share",

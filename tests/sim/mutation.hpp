@@ -22,6 +22,7 @@ enum class Mutation : uint8_t {
   kUnsettledLeaves,  // what was granted early is given away before the giver's batch is complete
   kFalseGrant,       // a CAS that failed on readers counts as a grant
   kClaimRefused,     // who cannot tell yet whether he shares says that he does not, and a claim believes him
+  kJoinForgotten,    // who joins is granted a share, and his bit is not added
   kTransientBits,    // a failed reader takes its bit back while it asks; the holder adds it
   kGrantLost,        // a page that is sent does not arrive, and nobody hears of it
   kKeptShare,        // a share is given up in the word, and still used

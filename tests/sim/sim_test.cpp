@@ -125,9 +125,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Proof{Mutation::kFalseGrant, Checker::kExclusion}, Proof{Mutation::kClaimRefused, Checker::kExclusion, 400},
         Proof{Mutation::kClaimRefused, Checker::kLastWrite, 400}, Proof{Mutation::kErrorsIgnored, Checker::kExclusion},
-        Proof{Mutation::kLostWish, Checker::kExclusion}, Proof{Mutation::kPageStolen, Checker::kExclusion},
-        Proof{Mutation::kKeptShare, Checker::kLastWrite}, Proof{Mutation::kNoWriteBack, Checker::kLastWrite},
-        Proof{Mutation::kFreedBeforeWritten, Checker::kLastWrite},
+        Proof{Mutation::kJoinForgotten, Checker::kExclusion, 400}, Proof{Mutation::kLostWish, Checker::kExclusion},
+        Proof{Mutation::kPageStolen, Checker::kExclusion}, Proof{Mutation::kKeptShare, Checker::kLastWrite},
+        Proof{Mutation::kNoWriteBack, Checker::kLastWrite}, Proof{Mutation::kFreedBeforeWritten, Checker::kLastWrite},
         Proof{Mutation::kReleasedBeforeUse, Checker::kLastWrite}, Proof{Mutation::kTakenTwice, Checker::kLastWrite},
         Proof{Mutation::kNoWriteBack, Checker::kHistory}, Proof{Mutation::kDowngradeFirst, Checker::kRest},
         Proof{Mutation::kGrantLost, Checker::kRest}, Proof{Mutation::kGrantLost, Checker::kLeaks},

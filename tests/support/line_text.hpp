@@ -11,8 +11,8 @@ namespace coherence {
 inline const char* text(Memo m) { return m == Memo::kInvalid ? "I" : m == Memo::kShared ? "S" : "M"; }
 
 inline const char* text(RequestKind k) {
-  static constexpr const char* kNames[] = {"", "PeerRd", "PeerWr", "PeerInv", "PeerCopy", "PeerClaim"};
-  static_assert(std::size(kNames) == size_t(RequestKind::kPeerClaim) + 1);
+  static constexpr const char* kNames[] = {"", "PeerRd", "PeerWr", "PeerInv", "PeerCopy", "PeerClaim", "PeerJoin"};
+  static_assert(std::size(kNames) == size_t(RequestKind::kPeerJoin) + 1);
   return kNames[int(k)];
 }
 
@@ -41,6 +41,7 @@ inline const char* text(Event::Kind k) {
 inline std::string text(const LineState& s) {
   std::string t = text(s.memo);
   if (s.op != LineOp::kIdle) t += std::string(" ") + text(s.op);
+  if (s.joins) t += ", joins";
   if (s.parked_count) t += ", parked " + std::to_string(s.parked_count);
   if (s.bar) t += ", bar " + std::to_string(s.bar);
   return t;

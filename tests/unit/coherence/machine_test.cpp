@@ -98,6 +98,14 @@ std::vector<Row> rows() {
     s.parked_count = 1;
     return s;
   };
+  auto joins = [](LineState s) {
+    s.joins = true;
+    return s;
+  };
+  const LineState joining = joins(in(I, LineOp::kWaitShared, one));
+  LineState serving_join = serving_rd;
+  serving_join.serving.kind = RequestKind::kPeerJoin;
+  serving_join.sharers = one;
   LineState unclaimed_s = in(S, LineOp::kUnclaimPosted);
   LineState passed_on = idle(I), passing = serving_wr;
   passed_on.passed_to = passing.passed_to = kLower;
@@ -177,6 +185,23 @@ std::vector<Row> rows() {
       {"Dropped, passed on", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kDropped, kHigher)},
       {"Dropped, passed on", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kDropped, kHigher)},
       {"Dropped, passed to us", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kDropped, kMe)},
+      {"read, h took it a moment ago", idle(I), {.kind = K::kFetchShared, .passed_to = kLower}},
+      {"read, h took it a moment ago, no join",
+       idle(I),
+       {.kind = K::kFetchShared, .passed_to = kLower},
+       without(Feature::kJoin)},
+      {"GrantS", joining, replied(kLower, ReplyKind::kGrantS)},
+      {"GrantS, in pool", joining, replied(kLower, ReplyKind::kGrantSInPool)},
+      {"Dropped", joining, replied(kLower, ReplyKind::kDropped)},
+      {"Dropped, passed on", joining, replied(kLower, ReplyKind::kDropped, kHigher)},
+      {"Held", joining, replied(kLower, ReplyKind::kHeld)},
+      {"PeerClaim", joining, peer(kHigher, RequestKind::kPeerClaim, false)},
+      {"peer gone", joining, {.kind = K::kGone, .from = kLower}},
+      {"done, he had not added our bit", joins(in(I, LineOp::kProbePosted)), done(free)},
+      {"done, he had", joins(in(I, LineOp::kProbePosted)), done(my_share)},
+      {"PeerJoin", idle(M), peer(kLower, RequestKind::kPeerJoin)},
+      {"PeerJoin", idle(S), peer(kLower, RequestKind::kPeerJoin)},
+      {"done", serving_join, done(me_holds)},
       {"GrantS", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kGrantS)},
       {"Dropped", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kDropped)},
       {"GrantM", in(I, LineOp::kWaitExclusive, one), replied(kLower, ReplyKind::kGrantM)},
@@ -254,7 +279,8 @@ std::string render(const Row& row) {
   auto add = [&](const std::string& t) { out += (out.empty() ? "" : "; ") + t; };
   for (int i = 0; i < a.reply_count; i++)
     add(std::string("reply ") + text(a.replies[i].kind) + (a.replies[i].passed_to.valid() ? ", passed on" : ""));
-  if (a.post != Post::kNone) add(std::string("post ") + text(a.post));
+  const bool joined = a.post == Post::kDowngrade && !a.over.empty();
+  if (a.post != Post::kNone) add(std::string("post ") + (joined ? "WRITE dirty; FAA b+b_j-X" : text(a.post)));
   if (a.send != RequestKind::kNone) add(std::string("send ") + text(a.send));
   static constexpr const char* kOutcomes[] = {"finished", "finished, copied", "finished, held"};
   if (a.finished) add(kOutcomes[int(a.outcome)]);
@@ -304,6 +330,24 @@ TEST(LineMachine, ADowngradeGrantsEveryParkedReaderWhoseWishStands) {
   for (int i = 0; i < 3; i++) grants += a.replies[i].kind == ReplyKind::kGrantS;
   EXPECT_EQ(grants, 2);  // node 3's bit is not there: it looks at the word again
   EXPECT_EQ(s.parked_count, 0);
+}
+
+// The serving one joins, too; who was granted before the batch was complete is not answered again.
+TEST(LineMachine, ADowngradeAddsTheBitsOfAllWhoJoin) {
+  for (const bool answered : {false, true}) {
+    LineState s = idle(Memo::kModified);
+    for (uint8_t n : {1, 2}) step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerJoin)});
+    step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{3}, RequestKind::kPeerRd)});
+    Actions a = step(s, kMe, {.kind = K::kServe, .latched = true});
+    ASSERT_EQ(a.post, Post::kDowngrade);
+    EXPECT_EQ(a.over, NodeSet::of(NodeId{1}).with(NodeId{2}));
+    const uint64_t old = LatchWord::owned_by(kMe).raw | LatchWord::add_reader(NodeId{3});
+    a = step(s, kMe, {.kind = K::kBatchDone, .answered = answered, .old = old});
+    EXPECT_EQ(a.reply_count, answered ? 0 : 3);
+    for (int i = 0; i < a.reply_count; i++) EXPECT_EQ(a.replies[i].kind, ReplyKind::kGrantS);
+    EXPECT_EQ(s.parked_count, 0);
+    EXPECT_FALSE(a.bad);
+  }
 }
 
 TEST(LineMachine, AHandOverSendsTheOtherParkedOnesBackToTheWord) {
