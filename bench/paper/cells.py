@@ -18,10 +18,11 @@ STEADY = "warm_up=4000 measured=1000"
 SEEDS = range(1, 17)
 STEPS = {
     "SEL": "protocol=sel",
-    "SELCC, the paper's": "protocol=selcc off=-claim,-hints,-early-answers",
-    "and early answers": "protocol=selcc off=-claim,-hints",
-    "and claims": "protocol=selcc off=-hints",
-    "and hints": "protocol=selcc",
+    "SELCC, the paper's": "protocol=selcc off=-claim,-hints,-join,-early-answers",
+    "and early answers": "protocol=selcc off=-claim,-hints,-join",
+    "and claims": "protocol=selcc off=-hints,-join",
+    "and hints": "protocol=selcc off=-join",
+    "and joins": "protocol=selcc",
 }
 # What is varied by 30 % each, and what other hardware would be.
 CONSTANTS = ["round_trip_ns", "atomic_ns", "bytes_per_us", "issue_ns", "message_ns", "local_access_ns"]
@@ -29,7 +30,7 @@ OTHER = {"round trip 5 us": "cost.round_trip_ns=5000", "message 1.3 us": "cost.m
 
 
 # Of the paper, for a writer among readers; and what makes them idle.
-MECHANISMS = {"neither": "-claim,-stand-back,-matching", "spin-waiting": "-claim,-matching", "both": "-claim",
+MECHANISMS = {"neither": "-claim,-join,-stand-back,-matching", "spin-waiting": "-claim,-join,-matching", "both": "-claim,-join",
               "claim": "all"}
 
 
