@@ -77,8 +77,8 @@ void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
     if (actions.post == Post::kDropShare && line.state_.op == LineOp::kFallbackPosted)
       counters_.add(Counter::kUpgradeFallbacks);
     if (line.state_.op == LineOp::kInvalidatePosted) make_way(line);
-    if (line.state_.op == LineOp::kInvalidatePosted || line.state_.op == LineOp::kHandOverPosted)
-      line.passed_on_us_.store(microseconds(), std::memory_order_relaxed);
+    const bool loses = line.state_.op == LineOp::kInvalidatePosted || line.state_.op == LineOp::kHandOverPosted;
+    if (loses && !word_is_near_) line.passed_on_us_.store(microseconds(), std::memory_order_relaxed);
     posted = post(line, actions);
     SpinGuard guard(line.spin_, node_.fence_);
     actions = step_line(line, {.kind = Event::Kind::kBatchDone, .answered = posted.answered, .old = posted.old});

@@ -391,7 +391,6 @@ struct Step {
         const NodeId from{s.parked[i].from};
         const bool shares = old.readers().has(from) || s.sharers.has(from);
         if (!answered) answer(s.parked[i], shares ? grant_s() : ReplyKind::kDropped);
-        if (answered && !shares) a.bad = true;
         unpark(i);
       }
     a.latch = LatchEnd::kRelease;

@@ -29,7 +29,8 @@ void Explorer::death(const State& s0, int n) {
     s.dead = uint8_t(n + 1);
     d = NodeM{};
     d.unsettled = old.unsettled;
-    d.sharers = old.op == LineOp::kDowngradePosted ? 0 : old.sharers;
+    d.sharers = old.sharers;
+    if (old.op == LineOp::kDowngradePosted) d.op = old.op;  // whose bits its batch adds
     d.fresh = old.fresh | old.batch.write_new;  // its redo has them
     if (!old.batch.done) d.batch = old.batch;
     emit(s, kEnvironment, "dies");
