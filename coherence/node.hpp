@@ -95,9 +95,9 @@ class Node {
   NodeId id() const { return id_; }
   uint64_t incarnation() const { return incarnation_; }
   bool fenced() const noexcept { return fence_->load(std::memory_order_acquire) != 0; }  // pairs with fence()
-  // Ends all access to the pool, for everybody.  Idempotent; `reason` of the first call is kept.
   // For spin waits of the layers above: not 0 once the pool is fenced.
   const std::atomic<uint32_t>& fence_word() const noexcept { return *fence_; }
+  // Ends all access to the pool, for everybody.  Idempotent; `reason` of the first call is kept.
   void fence(const char* reason) noexcept;
   // Why; empty if it is not fenced.
   const char* fence_reason() const noexcept;

@@ -37,7 +37,7 @@ class FrameMarks {
     const bool known = past >> 16 == tag_of(hash) && (past & kKnown);
     mark_[frame].store(epoch() | (known ? kKnownBefore | (past & kEpochs) << 16 : 0), std::memory_order_relaxed);
   }
-  // The page leaves the frame, which looks young then: it should not be proposed while it is free.
+  // The page leaves the frame, which looks young for an epoch then: what is free should not be proposed.
   void end(uint32_t frame, PageId page) noexcept {
     const uint64_t hash = hash_of(page);
     const uint32_t last = mark_[frame].load(std::memory_order_relaxed) & kEpochs;

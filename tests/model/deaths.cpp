@@ -31,7 +31,7 @@ void Explorer::death(const State& s0, int n) {
     d.unsettled = old.unsettled;
     d.sharers = old.sharers;
     if (old.op == LineOp::kDowngradePosted) d.op = old.op;  // whose bits its batch adds
-    d.fresh = old.fresh | old.batch.write_new;  // its redo has them
+    d.fresh = old.fresh | old.batch.write_new;              // its redo has them
     if (!old.batch.done) d.batch = old.batch;
     emit(s, kEnvironment, "dies");
     return;
