@@ -11,6 +11,7 @@ void Session::assign(Line& line, PageId page) {
     SpinGuard guard(line.spin_, node_.fence_);
     VERIFY(!line.page().valid() && line.state_.op == LineOp::kIdle && line.state_.memo == Memo::kInvalid);
     line.page_.store(page.raw, std::memory_order_relaxed);
+    line.state_.passed_to = NodeId();  // another page's
     line.lsn_.store(0, std::memory_order_relaxed);
     line.first_change_.store(Line::kNoChange, std::memory_order_relaxed);
     line.taken_to_write_.store(false, std::memory_order_relaxed);

@@ -20,6 +20,7 @@ struct LineAccess {
   static void no_turns(Line& line) { line.turns_ = 0; }
   static void set_round_trip(Session& s, uint64_t ns) { s.round_trip_ns_ = ns; }
   static bool too_early(Session& s, RequestSlot& slot) { return s.too_early(slot, true); }
+  static NodeId passed_to(const Line& line) { return line.state_.passed_to; }
   static void receive(Session& s, NodeId from, uint16_t slot) { s.receive(from, slot); }
   // Whether the node stands back for a writer that was refused so often and takes the share now.
   static bool makes_way(Session& s, Line& line, uint8_t refused) {
@@ -361,6 +362,24 @@ TEST_F(Switches, AnOutdatedMessageChangesNothing) {
   ASSERT_EQ(nodes[1]->count(Counter::kOutdated), 1u);
   ASSERT_EQ(pool->peek_latch(p), word);
   EXPECT_EQ(read(1), 7u);
+}
+
+// Else a miss of the next page would ask (I23), and be told to ask (I22), who took the last one.
+TEST_F(Switches, ALineForgetsWhoTookItsLastPage) {
+  start(Features::all(), 2);
+  Session &a = *sessions[0], &b = *sessions[1];
+  const PageId p = page(3), q = page(4);
+  Line& line = nodes[0]->line(a, p);
+  ASSERT_TRUE(a.lock_exclusive(line, p).ok());
+  a.unlock_exclusive(line);
+  Line& there = nodes[1]->line(b, p);
+  ASSERT_TRUE(b.lock_exclusive(there, p).ok());
+  b.unlock_exclusive(there);
+  ASSERT_TRUE(eventually([&] { return line.word().free(); }));
+  EXPECT_EQ(LineAccess::passed_to(line), NodeId{1});
+  ASSERT_TRUE(nodes[0]->evict(a, p));
+  ASSERT_EQ(&nodes[0]->line(a, q), &line);
+  EXPECT_FALSE(LineAccess::passed_to(line).valid());
 }
 
 }  // namespace coherence
