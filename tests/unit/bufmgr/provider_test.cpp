@@ -7,6 +7,17 @@
 namespace bufmgr {
 namespace {
 
+std::vector<PageId> allocated(BufferPool& pool, Session& session, uint32_t count) {
+  std::vector<PageId> pages;
+  while (pages.size() < count) {
+    const auto extent = pool.allocate(session, 64);
+    EXPECT_TRUE(extent.ok());
+    if (!extent.ok()) break;
+    for (uint32_t i = 0; i < 64; ++i) pages.push_back(*extent + i);
+  }
+  return pages;
+}
+
 // Three quarters of the frames are wanted all the time, pages that are wanted once pass through the rest.  There is
 // always enough that is old, so hardly anything of the three quarters goes: of 32 pages less than one, which the epoch
 // that began meanwhile made look old.
@@ -15,12 +26,7 @@ TEST(PageProvider, WhatIsWantedAllTheTimeStaysWhileEnoughIsOld) {
   gcl_test::Cluster cluster({.nodes = 1, .frames = kFrames, .pool_bytes = 128 << 20, .workers = false});
   BufferPool& pool = cluster.pool(0);
   auto session = cluster.session(0), provider = cluster.session(0);
-  std::vector<PageId> pages;
-  while (pages.size() < kWanted + kPassing) {
-    auto extent = pool.allocate(*session, 64);
-    ASSERT_TRUE(extent.ok());
-    for (uint32_t i = 0; i < 64; ++i) pages.push_back(*extent + i);
-  }
+  const auto pages = allocated(pool, *session, kWanted + kPassing);
   auto look = [&](PageId page) { ASSERT_TRUE(pool.fix_optimistic(*session, page).ok()); };
   uint64_t gone = 0, refills = 0;
   auto look_at_the_wanted = [&] {
@@ -48,12 +54,7 @@ TEST(PageProvider, WhatAPeerHasTakenMakesRoomFirst) {
   gcl_test::Cluster cluster({.nodes = 2, .frames = kFrames, .pool_bytes = 64 << 20});
   BufferPool& pool = cluster.pool(0);
   auto session = cluster.session(0), peer = cluster.session(1);
-  std::vector<PageId> pages;
-  while (pages.size() < kPages + kOthers) {
-    auto extent = pool.allocate(*session, 64);
-    ASSERT_TRUE(extent.ok());
-    for (uint32_t i = 0; i < 64; ++i) pages.push_back(*extent + i);
-  }
+  const auto pages = allocated(pool, *session, kPages + kOthers);
   auto look = [&](uint32_t page) { ASSERT_TRUE(pool.fix_optimistic(*session, pages[page]).ok()); };
   for (const uint32_t first : {1, 0})
     for (uint32_t i = first; i < kPages; i += 2) look(i);
