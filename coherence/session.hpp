@@ -180,7 +180,7 @@ class Session {
   Status stand_back(Line& line);
   Status await_settled(Line& line);
   Status await(Line& line, RequestSlot& slot, Outcome* outcome);
-  bool too_early(RequestSlot& slot, bool not_now) noexcept;
+  bool too_early(const Line& line, RequestSlot& slot, bool not_now) noexcept;
   void wait_to_resend(const RequestSlot& slot) noexcept;
   void note_round_trip(uint64_t ns) noexcept;
   RequestSlot* take_slot() noexcept;  // null: all are busy with abandoned operations

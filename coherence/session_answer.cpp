@@ -137,6 +137,7 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
   if (parked) {
     counters_.add(Counter::kParked);
     leave_to_worker(*line, left && helping_);  // who has the latch serves it; who was promised it may not come
+    collect(*line);                            // nor does it wait for an operation that was told to ask later
   } else if (actions.post != Post::kNone) {
     counters_.add(helping_ ? Counter::kServedByUnlocker : Counter::kServedByWorker);
   }

@@ -251,7 +251,7 @@ Session::Replies Session::collect(Line& line) noexcept {
     RequestSlot& s = slot_of(line);
     const uint16_t round = round_of(s);
     bool not_now = true;
-    if (refused(line, s, &not_now) && too_early(s, not_now)) return Replies::kTooEarly;
+    if (refused(line, s, &not_now) && too_early(line, s, not_now)) return Replies::kTooEarly;
     for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
       NodeId from = waiting.first();
       const NodeEntry& e = node_.pool_.table().node[from.value];

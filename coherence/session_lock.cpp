@@ -8,7 +8,10 @@
 namespace coherence {
 namespace {
 
-constexpr uint32_t kRoundsWithoutPause = 16;
+// After so many refusals an operation pauses between rounds: whoever is asked is stopped, or waits for a dead node.
+// Where the word is near he may just have lost the CPU, to us.  Over a network who comes too late each time, as the
+// page moves on, must not be slowed down.
+constexpr uint32_t kRoundsWithoutPause = 16, kRoundsOverNetwork = 1'000;
 constexpr uint32_t kSliceMs = 10;  // the longest sleep without a look at interrupts and the fence
 // I13: how long a writer that was refused once goes first; doubled with each refusal, up to 6.4 ms.
 constexpr uint64_t kStandBackNs = 50'000;
@@ -248,8 +251,9 @@ Status Session::await(Line& line, RequestSlot& slot, Outcome* outcome) {
     uint32_t seen = slot.bell.load(std::memory_order_acquire);
     if (slot.state.load(std::memory_order_acquire) == SlotState::kFinished) break;  // pairs with finish()
     const Replies moved = collect(line);
-    // Refused again and again (the holder is in the middle of something): give it the CPU.
-    Status ok = pause(moved == Replies::kRefusals && ++rounds > kRoundsWithoutPause ? 1 : 0);
+    const bool tired =
+        moved == Replies::kRefusals && ++rounds > (word_is_near_ ? kRoundsWithoutPause : kRoundsOverNetwork);
+    Status ok = pause(tired && !line.word().pending() ? 1 : 0);
     if (ok && moved == Replies::kTooEarly) {
       wait_to_resend(slot);
       continue;
@@ -284,8 +288,10 @@ Status Session::await(Line& line, RequestSlot& slot, Outcome* outcome) {
 }
 
 // Whether a round that was refused must wait before the next: if it was refused for now, or again and again by whoever
-// was asked (one of them waits for a dead node).  REQUIRES: the line's spinlock.
-bool Session::too_early(RequestSlot& slot, bool not_now) noexcept {
+// was asked (one of them waits for a dead node).  Not if somebody waits for the round to end.  REQUIRES: the line's
+// spinlock.
+bool Session::too_early(const Line& line, RequestSlot& slot, bool not_now) noexcept {
+  if (line.state_.parked_count > 0) return false;
   // Nobody naps over an abandoned one: the worker looks when it is rung, and would come late.  But it does not spin.
   const bool abandoned = slot.state.load(std::memory_order_acquire) == SlotState::kAbandoned;
   if (!abandoned && !(not_now && node_.features_.has(Feature::kResendInterval))) return false;

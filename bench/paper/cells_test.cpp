@@ -129,6 +129,20 @@ TEST(PaperCells, WhoLostAPageToAWriterAsksHimFirst) {
   EXPECT_GT(joins.mops, 1.05 * looks.mops);
 }
 
+// A few pages that everybody writes: who is refused again and again must not nap meanwhile, as he may sit on the very
+// claim that the others wait for, and comes too late each time.
+TEST(PaperCells, NobodyStarvesForHavingBeenRefused) {
+  for (const auto& [reads, seed] : {std::pair(0, 4), {0, 6}, {20, 6}}) {
+    Cluster setup = small(reads, 0);
+    setup.work.nodes = setup.work.threads = 8;
+    setup.work.pages_per_node = 100;
+    setup.work.theta = 1.5;
+    setup.work.seed = uint64_t(seed);
+    setup.frames = 300;
+    EXPECT_GT(run("selcc", setup, 1'000).slowest, 0.7) << reads << " " << seed;
+  }
+}
+
 // At 15 % of what it is worth to give the page away to nobody.
 TEST(PaperCells, GammaBoundsWhatANodeMayKeep) {
   Cluster setup = small(0, 0);

@@ -19,7 +19,8 @@ struct LineAccess {
   static bool take_turn(Session& s, Line& line, bool exclusive) { return s.take_turn(line, exclusive); }
   static void no_turns(Line& line) { line.turns_ = 0; }
   static void set_round_trip(Session& s, uint64_t ns) { s.round_trip_ns_ = ns; }
-  static bool too_early(Session& s, RequestSlot& slot) { return s.too_early(slot, true); }
+  static bool too_early(Session& s, const Line& line, RequestSlot& slot) { return s.too_early(line, slot, true); }
+  static void set_parked(Line& line, uint8_t count) { line.state_.parked_count = count; }
   static NodeId passed_to(const Line& line) { return line.state_.passed_to; }
   static void receive(Session& s, NodeId from, uint16_t slot) { s.receive(from, slot); }
   // Whether the node stands back for a writer that was refused so often and takes the share now.
@@ -324,20 +325,23 @@ TEST_F(Switches, TheIntervalShrinksWithEachRefusal) {
   uint64_t before = 0;
   for (int refusals = 1; refusals <= 8; refusals++) {
     const uint64_t begin = monotonic_ns();
-    ASSERT_TRUE(LineAccess::too_early(*sessions[0], slot));
+    ASSERT_TRUE(LineAccess::too_early(*sessions[0], line(0), slot));
     const uint64_t end = monotonic_ns(), at = slot.resend_at.load(), interval = 400'000u / refusals;
     EXPECT_GE(at, begin + interval);
     EXPECT_LE(at, end + interval);
     EXPECT_TRUE(before == 0 || interval < before);
     before = interval;
     slot.resend_at = begin;  // it is time
-    EXPECT_FALSE(LineAccess::too_early(*sessions[0], slot));
+    EXPECT_FALSE(LineAccess::too_early(*sessions[0], line(0), slot));
     EXPECT_EQ(slot.resend_at, 0u);
   }
   LineAccess::set_round_trip(*sessions[0], 1'000'000'000);
   slot.refusals = 0;
-  ASSERT_TRUE(LineAccess::too_early(*sessions[0], slot));
+  ASSERT_TRUE(LineAccess::too_early(*sessions[0], line(0), slot));
   EXPECT_LE(slot.resend_at, monotonic_ns() + 1'000'000);
+  LineAccess::set_parked(line(0), 1);  // somebody waits for the round to end
+  EXPECT_FALSE(LineAccess::too_early(*sessions[0], line(0), slot));
+  LineAccess::set_parked(line(0), 0);
 }
 
 // I13
