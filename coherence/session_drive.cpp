@@ -71,7 +71,7 @@ NodeId Session::ask_first(const Line& line) const noexcept {
 void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
   Posted posted;
   for (;;) {
-    answer(line, actions);
+    if (actions.post == Post::kNone) answer(line, actions);  // else with the batch
     if (actions.send != RequestKind::kNone) return send(slot, actions);
     if (actions.post == Post::kNone) break;
     if (actions.post == Post::kDropShare && line.state_.op == LineOp::kFallbackPosted)
@@ -157,6 +157,7 @@ Session::Posted Session::post(Line& line, const Actions& actions) noexcept {
   Posted result;
   word_is_near_ = batch.done();
   if (!word_is_near_) answer_early(line, &result);
+  answer(line, actions);
   memory_.wait(batch);
   note_round_trip(monotonic_ns() - posted);
   VERIFY(batch.known());

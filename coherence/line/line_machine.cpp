@@ -354,6 +354,7 @@ struct Step {
     a.to = NodeId{s.serving.from};
     if (writer) {
       s.passed_to = a.to;
+      if (on.has(Feature::kEarlyAnswers) && on.has(Feature::kHints)) answer_parked(ReplyKind::kDropped);
       return post(LineOp::kHandOverPosted, Post::kHandOver);
     }
     s.sharers = a.over = joining();

@@ -350,18 +350,30 @@ TEST(LineMachine, ADowngradeAddsTheBitsOfAllWhoJoin) {
   }
 }
 
-TEST(LineMachine, AHandOverSendsTheOtherParkedOnesBackToTheWord) {
-  LineState s = idle(Memo::kModified);
-  for (uint8_t n : {1, 2}) step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerWr)});
-  Actions a = step(s, kMe, {.kind = K::kServe, .latched = true});
-  ASSERT_EQ(a.post, Post::kHandOver);
-  EXPECT_EQ(a.to, NodeId{1});
-  a = step(s, kMe, done(LatchWord::owned_by(kMe).raw));
-  ASSERT_EQ(a.reply_count, 2);
-  EXPECT_EQ(a.replies[0].kind, ReplyKind::kGrantM);
-  EXPECT_EQ(a.replies[1].kind, ReplyKind::kDropped);
-  EXPECT_EQ(s.memo, Memo::kInvalid);
-  EXPECT_EQ(a.latch, LatchEnd::kRelease);
+// I20: with the batch where early answers and hints are on, as then they hear where the page will be; else after it.
+TEST(LineMachine, AHandOverSendsTheOtherParkedOnesAway) {
+  const Features all = Features::all();
+  for (const Features on : {all, all.without(Feature::kEarlyAnswers), all.without(Feature::kHints)}) {
+    const bool early = on.has(Feature::kEarlyAnswers) && on.has(Feature::kHints);
+    LineState s = idle(Memo::kModified);
+    for (uint8_t n : {1, 2}) step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerWr)}, on);
+    Actions a = step(s, kMe, {.kind = K::kServe, .latched = true}, on);
+    ASSERT_EQ(a.post, Post::kHandOver);
+    EXPECT_EQ(a.to, NodeId{1});
+    ASSERT_EQ(a.reply_count, early ? 1 : 0);
+    if (early) {
+      EXPECT_EQ(a.replies[0].passed_to, NodeId{1});
+    }
+    Actions after = step(s, kMe, done(LatchWord::owned_by(kMe).raw), on);
+    ASSERT_EQ(after.reply_count, early ? 1 : 2);
+    EXPECT_EQ(after.replies[0].kind, ReplyKind::kGrantM);
+    const Actions::Reply& refused = early ? a.replies[0] : after.replies[1];
+    EXPECT_EQ(refused.kind, ReplyKind::kDropped);
+    EXPECT_EQ(refused.to.from, 2);
+    EXPECT_EQ(s.memo, Memo::kInvalid);
+    EXPECT_EQ(s.parked_count, 0);
+    EXPECT_EQ(after.latch, LatchEnd::kRelease);
+  }
 }
 
 TEST(LineMachine, PrioritiesGrowWithRefusalsOrStayWhereTheyAre) {
