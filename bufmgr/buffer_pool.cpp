@@ -184,10 +184,12 @@ Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
   if (!frame) return frame.error();
   Line& line = node_->line(*frame);
   marks_.begin(*frame, page);
+  Status assigned;
   const uint32_t other = table_.insert(
       page, *frame, [&](uint32_t f) { return node_->line(f).page() == page; },
       // A line that has its page may be evicted at once; whoever does so waits in remove() until it is entered.
-      [&] { session.coherence_.assign(line, page); });
+      [&] { assigned = session.coherence_.assign(line, page); });
+  GCL_TRY(assigned);
   if (other != kNoFrame) {
     free_.push(*frame);  // somebody was faster
     return &node_->line(other);

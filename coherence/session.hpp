@@ -8,7 +8,7 @@
 //
 // A miss, as bufmgr does it:
 //   Line& line = a frame from the free list;        // memo I, page none
-//   session.assign(line, page);                     // then publish it in the frame table
+//   GCL_TRY(session.assign(line, page));            // then publish it in the frame table
 //   GCL_TRY(session.lock_shared(line, page));       // fetches the page
 // Giving a frame back:
 //   if (session.try_evict(line, page)) { unpublish; session.finish_evict(line); }
@@ -102,8 +102,8 @@ class Session {
   void end_look(Line& line, Look how) noexcept;
 
   // --- frames --------------------------------------------------------------------------------------------------------
-  // Gives an unused line its page.  REQUIRES: page() is none; the caller alone may publish it.
-  void assign(Line& line, PageId page);
+  // Gives an unused line its page; kFenced: it has none.  REQUIRES: page() is none; the caller alone may publish it.
+  Status assign(Line& line, PageId page);
   // Gives up the node's ownership of `line`; on success the line is latched for finish_evict() and nobody can fetch it
   // anew.  kWouldBlock: latched, held, being fetched, asked for by a peer, or changed beyond the log horizon.
   // One round trip; of many at once: EvictionWindow.

@@ -5,8 +5,9 @@
 
 namespace coherence {
 
-void Session::assign(Line& line, PageId page) {
-  while (!try_latch(line)) (void)pause(1);  // a late comer looks at the page and goes again
+Status Session::assign(Line& line, PageId page) {
+  while (!try_latch(line))  // a late comer looks at the page and goes again
+    if (pause(1).error() == Errc::kFenced) return Errc::kFenced;
   {
     SpinGuard guard(line.spin_, node_.fence_);
     VERIFY(!line.page().valid() && line.state_.op == LineOp::kIdle && line.state_.memo == Memo::kInvalid);
@@ -18,6 +19,7 @@ void Session::assign(Line& line, PageId page) {
     for (auto& d : line.dirty_) d.store(0, std::memory_order_relaxed);
   }
   end_latch(line, LatchEnd::kRelease, Memo::kInvalid);
+  return {};
 }
 
 Status Session::try_evict(Line& line, PageId page) {

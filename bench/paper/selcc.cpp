@@ -170,7 +170,7 @@ coherence::Line& Selcc::line_of(Member& m, coherence::Session& s, uint64_t page)
     }
   }
   coherence::Line& line = m.node->line(m.cache.add(page));
-  s.assign(line, id(page));
+  if (!s.assign(line, id(page))) fail("the pool is fenced");
   if (setup_.batched_eviction && m.cache.runs_low()) {
     m.wanted_bell++;
     sim::scheduler()->wake(&m.wanted_bell, kEvictors * network_.memory());

@@ -37,7 +37,7 @@ Line* Member::line(Session& session, int page) {
       Line& line = node->line(free.back());
       free.pop_back();
       directory.coming[size_t(page)] = true;
-      session.assign(line, Directory::page(page));
+      if (!session.assign(line, Directory::page(page))) return nullptr;  // fenced
       directory.lines[size_t(page)] = &line;
       directory.coming[size_t(page)] = false;
       return &line;

@@ -78,7 +78,7 @@ struct TestNode {
     EXPECT_FALSE(free.empty());
     Line* l = free.back();
     free.pop_back();
-    session.assign(*l, page);
+    EXPECT_TRUE(session.assign(*l, page).ok());
     directory.at(page).store(l, std::memory_order_release);
     return *l;
   }

@@ -39,7 +39,7 @@ class Reuser final : public FrameTaker {
     node_.directory.at(page).store(nullptr);
     session_.finish_evict(line);
     const PageId next = PageId::at(page.node(), page.number() + 30);
-    session_.assign(line, next);
+    EXPECT_TRUE(session_.assign(line, next).ok());
     node_.directory.at(next).store(&line);
   }
   std::vector<uint64_t> batches;

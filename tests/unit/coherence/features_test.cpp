@@ -20,6 +20,7 @@ struct LineAccess {
   static void no_turns(Line& line) { line.turns_ = 0; }
   static void set_round_trip(Session& s, uint64_t ns) { s.round_trip_ns_ = ns; }
   static bool too_early(Session& s, const Line& line, RequestSlot& slot) { return s.too_early(line, slot, true); }
+  static bool try_latch(Session& s, Line& line) { return s.try_latch(line); }
   static void set_parked(Line& line, uint8_t count) { line.state_.parked_count = count; }
   static NodeId passed_to(const Line& line) { return line.state_.passed_to; }
   static void receive(Session& s, NodeId from, uint16_t slot) { s.receive(from, slot); }
@@ -352,6 +353,17 @@ TEST_F(Switches, ANodeStandsBackForAWriterThatWasRefused) {
     EXPECT_EQ(LineAccess::makes_way(*sessions[0], line(0), 1), stands_back);
     TearDown(), SetUp();
   }
+}
+
+// C2
+TEST_F(Switches, AFrameWhoseLatchADeadProcessHasIsWaitedForUntilTheFence) {
+  start(Features::all(), 1);
+  Line& l = nodes[0]->node->line(15);  // of no page
+  ASSERT_TRUE(LineAccess::try_latch(*sessions[0], l));
+  std::thread waiter([&] { EXPECT_EQ(sessions[0]->assign(l, page(3)).error(), Errc::kFenced); });
+  nodes[0]->node->fence("the test says so");
+  waiter.join();
+  EXPECT_FALSE(l.page().valid());
 }
 
 // I15: a bit in the inbox for a slot that asks nothing (any more).

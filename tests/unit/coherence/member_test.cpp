@@ -127,8 +127,7 @@ TEST_F(Members, AKilledNodeFencesThePoolAndEndsItsPeersWaits) {
     if (!node.ok()) _exit(1);
     Session s(**node, SessionId{0}, nullptr);
     Line& l = (*node)->line(0);
-    s.assign(l, page(3));
-    if (!s.lock_exclusive(l, page(3))) _exit(2);
+    if (!s.assign(l, page(3)) || !s.lock_exclusive(l, page(3))) _exit(2);
     for (;;) (void)s.serve(100);
   }
   ASSERT_TRUE(gcl_test::eventually([&] { return pool->peek_latch(page(3)).has_holder(); }));
@@ -285,7 +284,7 @@ TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
     }
     Session s(node, SessionId{0}, nullptr);
     for (int k = 0; k < kHot; k++) {
-      s.assign(node.line(uint32_t(k)), page(uint64_t(k)));
+      EXPECT_TRUE(s.assign(node.line(uint32_t(k)), page(uint64_t(k))).ok());
       directory.at(page(uint64_t(k))) = &node.line(uint32_t(k));
     }
     ready->fetch_add(1);
