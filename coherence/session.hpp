@@ -171,7 +171,7 @@ class Session {
   Status try_slow(Line& line, PageId page, bool exclusive);
   Entry try_enter(Line& line, bool exclusive, bool may_fetch) noexcept;
   bool take_turn(Line& line, bool exclusive) noexcept;
-  bool lease_over(uint64_t turns) const noexcept;
+  bool lease_over(const Line& line, uint64_t turns) const noexcept;
   bool promise_turn(Line& line) noexcept;  // whether somebody was woken
   bool promised(const Line& line) const noexcept;
   static void end_promise(Line& line) noexcept;

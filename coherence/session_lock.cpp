@@ -134,9 +134,10 @@ Session::Entry Session::try_enter(Line& line, bool exclusive, bool may_fetch) no
   }
 }
 
-// I14: R / P + W against gamma, without the division.
-bool Session::lease_over(uint64_t turns) const noexcept {
-  if (!node_.features_.has(Feature::kLease)) return false;
+// I14: R / P + W against gamma, without the division.  Turns are counted, but nobody is kept from a line that could not
+// leave for him yet (I20).
+bool Session::lease_over(const Line& line, uint64_t turns) const noexcept {
+  if (line.unsettled() || !node_.features_.has(Feature::kLease)) return false;
   const uint64_t threads = node_.arena_->sessions.load(std::memory_order_relaxed);
   const uint64_t reads = turns % Line::kWriterTurn, writes = turns / Line::kWriterTurn;
   return reads + writes * threads >= node_.lease_turns_ * threads;
@@ -145,7 +146,7 @@ bool Session::lease_over(uint64_t turns) const noexcept {
 // While a peer waits, so many local turns and no more.
 bool Session::take_turn(Line& line, bool exclusive) noexcept {
   const uint64_t turn = exclusive ? Line::kWriterTurn : Line::kReaderTurn;
-  return !lease_over(line.turns_.fetch_add(turn, std::memory_order_relaxed));
+  return !lease_over(line, line.turns_.fetch_add(turn, std::memory_order_relaxed));
 }
 
 // A free line with somebody woken for his turn is his, though a peer wants it: he takes microseconds to come.
@@ -158,7 +159,7 @@ bool Session::promise_turn(Line& line) noexcept {
 
 bool Session::promised(const Line& line) const noexcept {
   const uint64_t until = line.promised_until_.load(std::memory_order_relaxed);
-  return until != 0 && !lease_over(line.turns_.load(std::memory_order_relaxed)) && monotonic_ns() < until;
+  return until != 0 && !lease_over(line, line.turns_.load(std::memory_order_relaxed)) && monotonic_ns() < until;
 }
 
 // He came, or will not.
@@ -171,7 +172,7 @@ Status Session::wait_local(Line& line, bool exclusive) {
   uint32_t seen = line.wake_.load(std::memory_order_acquire);  // before the bit: a wake after it changes the word
   uint64_t bit = exclusive ? LocalWord::kExclusiveWaiters : LocalWord::kSharedWaiters;
   LocalWord w{line.latch_.fetch_or(bit, std::memory_order_acq_rel)};
-  bool out_of_turns = w.pending() && lease_over(line.turns_.load(std::memory_order_relaxed));
+  bool out_of_turns = w.pending() && lease_over(line, line.turns_.load(std::memory_order_relaxed));
   if (peers_asked()) help();
   if (blocks(w, exclusive) || out_of_turns) {
     counters_.add(Counter::kLocalWaits);
@@ -322,7 +323,7 @@ void Session::note_round_trip(uint64_t ns) noexcept {
 
 void Session::unlocked_slow(Line& line, LocalWord after) noexcept {
   if (!after.free()) return;  // the last one out sees to it
-  bool turns_left = !lease_over(line.turns_.load(std::memory_order_relaxed));
+  bool turns_left = !lease_over(line, line.turns_.load(std::memory_order_relaxed));
   if (after.has_waiters() && turns_left && promise_turn(line)) return;  // one of them frees the latch again
   if (after.pending()) serve_parked(line, false);
   if (line.word().has_waiters()) wake_local(line);

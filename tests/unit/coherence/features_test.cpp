@@ -18,6 +18,7 @@ constexpr Features without(Feature f) { return Features::all().without(f); }
 struct LineAccess {
   static bool take_turn(Session& s, Line& line, bool exclusive) { return s.take_turn(line, exclusive); }
   static void no_turns(Line& line) { line.turns_ = 0; }
+  static void set_unsettled(Line& line, bool is) { line.unsettled_ = is; }
   static void set_round_trip(Session& s, uint64_t ns) { s.round_trip_ns_ = ns; }
   static bool too_early(Session& s, const Line& line, RequestSlot& slot) { return s.too_early(line, slot, true); }
   static bool try_latch(Session& s, Line& line) { return s.try_latch(line); }
@@ -174,6 +175,10 @@ TEST_F(Switches, AWritersTurnCountsAsThoseOfAllReaders) {
   auto turn = [&](bool writes) { return LineAccess::take_turn(*sessions[0], line(0), writes); };
   EXPECT_TRUE(turn(true) && turn(true) && turn(true));  // W = 3
   EXPECT_TRUE(turn(false) && turn(false));              // R / P = 1: gamma
+  EXPECT_FALSE(turn(false) || turn(true));
+  LineAccess::set_unsettled(line(0), true);  // it could not leave (I20)
+  EXPECT_TRUE(turn(false) && turn(true));
+  LineAccess::set_unsettled(line(0), false);
   EXPECT_FALSE(turn(false) || turn(true));
   LineAccess::no_turns(line(0));
   for (int i = 0; i < 8; i++) EXPECT_TRUE(turn(false));
