@@ -143,6 +143,18 @@ TEST(PaperCells, NobodyStarvesForHavingBeenRefused) {
   }
 }
 
+// Many nodes at a few hot pages, more of them than a line parks: together they do at least what eight do.
+TEST(PaperCells, ThirtyTwoNodesAreNoSlowerThanEight) {
+  const auto mops = [](int nodes) {
+    Cluster setup = small(50, 0);
+    setup.work.nodes = nodes;
+    setup.work.threads = 2;
+    setup.work.theta = 0.99;
+    return run("selcc", setup).mops;
+  };
+  EXPECT_GT(mops(32), mops(8));
+}
+
 // At 15 % of what it is worth to give the page away to nobody.
 TEST(PaperCells, GammaBoundsWhatANodeMayKeep) {
   Cluster setup = small(0, 0);
