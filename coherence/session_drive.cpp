@@ -44,7 +44,9 @@ void Session::start(Line& line, RequestSlot& slot, Event::Kind fetch) noexcept {
 }
 
 Actions Session::step_line(Line& line, const Event& event) noexcept {
-  Actions actions = step(line.state_, node_.id_, event, node_.features_);
+  // Nothing is early where a batch is complete when it has been posted (I20).
+  const Features on = word_is_near_ ? node_.features_.without(Feature::kEarlyAnswers) : node_.features_;
+  Actions actions = step(line.state_, node_.id_, event, on);
   VERIFY(!actions.bad);
   if (actions.send != RequestKind::kNone) fill_slot(line, actions);
   bool pending = line.state_.parked_count > 0;
@@ -152,12 +154,14 @@ Session::Posted Session::post(Line& line, const Actions& actions) noexcept {
     case Post::kNone:
       VERIFY(false);
   }
+  const bool near = word_is_near_;
+  if (near) answer(line, actions);
   const uint64_t posted = monotonic_ns();
   memory_.post(batch);
   Posted result;
   word_is_near_ = batch.done();
   if (!word_is_near_) answer_early(line, &result);
-  answer(line, actions);
+  if (!near) answer(line, actions);  // while it is on its way
   memory_.wait(batch);
   note_round_trip(monotonic_ns() - posted);
   VERIFY(batch.known());
