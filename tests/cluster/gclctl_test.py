@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from harness import GCLCTL, Cluster, new_dir, ports
+from harness import GCLCTL, Cluster, Session, data_directory, new_dir, ports
 
 
 class Gclctl(unittest.TestCase):
@@ -254,6 +254,140 @@ class Status(unittest.TestCase):
             self.assertLess(time.monotonic() - began, 20)
         finally:
             os.kill(victim, signal.SIGCONT)
+
+
+class Hostile(unittest.TestCase):
+    """What belongs to somebody else is neither believed nor run with more rights than its owner's."""
+
+    # Makes whoever comes by a superuser's tool: mallory is one afterwards.
+    TRAP = """CREATE FUNCTION {schema}.trap() RETURNS int LANGUAGE plpgsql AS $$BEGIN
+        IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN ALTER ROLE mallory SUPERUSER; END IF;
+        RETURN 1; END$$"""
+
+    def test_status_in_a_database_of_somebody_else(self):
+        cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB", extension=False))
+
+        def in_hers(sql, user="mallory"):
+            session = Session(f"{cluster.dsn(1)} dbname=m user={user}")
+            try:
+                session.run(sql)
+            finally:
+                session.close()
+
+        for k in (1, 2):
+            cluster.sql(k, "CREATE ROLE mallory LOGIN")
+            cluster.sql(k, "CREATE DATABASE m OWNER mallory")
+        in_hers("CREATE EXTENSION gcl", "postgres")
+        in_hers("CREATE SCHEMA evil; " + self.TRAP.format(schema="evil"))
+        for lure in ("pg_extension", "pg_namespace", "pg_database", "gcl_stat_node", "gcl_stat_space", "gcl_ddl_lock", "gcl_stat_ddl"):
+            in_hers(f"CREATE VIEW evil.{lure} AS SELECT 'gcl'::name AS extname WHERE evil.trap() = 1")
+        in_hers("""CREATE FUNCTION evil.op(name, text) RETURNS boolean LANGUAGE sql AS 'SELECT evil.trap() = 1';
+                   CREATE OPERATOR evil.= (FUNCTION = evil.op, LEFTARG = name, RIGHTARG = text)""")
+        for setting in ("search_path = evil, pg_catalog, public", "role = mallory", "default_transaction_read_only = on"):
+            in_hers(f"ALTER DATABASE m SET {setting}")
+            said = cluster.ctl("status", cluster.dir).stdout
+            self.assertEqual([["f"], ["f"]], cluster.everywhere("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"))
+            self.assertEqual(2, said.count("% hits"), said)
+            self.assertIn("DDL lock: free", said)
+
+    def new_parent(self):
+        parent = new_dir()
+        os.chmod(parent, 0o755)
+        self.addCleanup(shutil.rmtree, parent, True)
+        reserved = ports.Reservation(1)
+        self.addCleanup(reserved.close)
+        self.init = ("--primaries", "1", "--port", str(reserved.base), "--pool-size", "64MB", "--cache-size", "16MB")
+        if data_directory.path().exists():
+            self.init += ("--data-from", str(data_directory.path()))
+        return parent
+
+    def ctl(self, *arguments, code=0):
+        done = subprocess.run([GCLCTL, *arguments], text=True, capture_output=True, timeout=120)
+        self.assertEqual(code, done.returncode, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_a_path_with_a_blank_and_a_quote(self):
+        path = self.new_parent() + "/o'ne two"
+        self.ctl("init", path, *self.init)
+        self.addCleanup(self.ctl, "destroy", path)
+        self.ctl("start", path)
+        dsn = self.ctl("dsn", path, "1").strip()
+        self.assertEqual("1", subprocess.check_output(["psql", "-XAtqd", dsn, "-c", "SHOW gcl.node_id"], text=True).strip())
+        self.assertIn("up (process", self.ctl("status", path))
+
+    def test_a_memory_directory_that_somebody_else_has_made(self):
+        path = self.new_parent() + "/c"
+        self.ctl("init", path, *self.init)
+        self.addCleanup(self.ctl, "destroy", path)
+        with open(path + "/cluster.conf", encoding="utf-8") as f:
+            pool = "/dev/shm/gcl-" + re.search("^id=(.*)$", f.read(), re.M).group(1)
+        shutil.rmtree(pool)
+        os.symlink("/var/tmp", pool)
+        try:
+            self.assertIn(f"{pool} is there and belongs to somebody else: remove it", self.ctl("start", path, code=1))
+        finally:
+            os.remove(pool)
+
+    def as_root(self):
+        """A directory in which `nobody` has free hand."""
+        if os.geteuid() != 0:
+            self.assertNotEqual(0, os.geteuid())  # who is not root has no rights to lose: the tests above ran so
+            return None
+        parent = self.new_parent()
+        os.mkdir(parent + "/his", 0o755)
+        shutil.chown(parent + "/his", "nobody", "nogroup")
+        return parent + "/his"
+
+    def test_root_runs_what_lies_in_the_directory_as_its_owner(self):
+        his = self.as_root()
+        if not his:
+            return
+        path = his + "/c"
+        os.mkdir(path)
+        shutil.chown(path, "nobody", "nogroup")
+        self.ctl("init", path, *self.init)
+        owners = {os.lstat(os.path.join(at, name)).st_uid for at, dirs, files in os.walk(path) for name in dirs + files}
+        self.assertEqual({os.stat(path).st_uid}, owners)
+        # The owner may write there what he likes: who he is is not among it, nor who runs it.
+        with open(path + "/cluster.conf", "a", encoding="utf-8") as f:
+            f.write("account=root\n")
+        servers = [os.path.join(at, "postgres") for at, _, files in os.walk(path + "/prefix") if "postgres" in files]
+        self.assertEqual(1, len(servers))
+        os.rename(servers[0], servers[0] + ".real")
+        witness = his + "/witness"
+        with open(servers[0], "w", encoding="ascii") as f:
+            f.write(f'#!/bin/sh\nid -un >>{witness}\nexec {servers[0]}.real "$@"\n')
+        os.chmod(servers[0], 0o755)
+        for verb in ("status", "start", "stop", "add-memory", "destroy"):
+            with self.subTest(verb):
+                subprocess.run([GCLCTL, verb, path, *(["16MB"] if verb == "add-memory" else [])], check=False, capture_output=True)
+        with open(witness, encoding="ascii") as f:
+            self.assertEqual({"nobody"}, set(f.read().split()))
+        self.assertEqual(["witness"], os.listdir(his))
+
+    def test_root_follows_no_link_and_makes_nothing_for_root(self):
+        his = self.as_root()
+        if not his:
+            return
+        answer = self.ctl("init", his + "/c", *self.init, code=1)  # the account `postgres` may not make it there
+        self.assertIn("Permission denied", answer)
+        self.assertEqual([], os.listdir(his))
+        mine = self.new_parent() + "/c"
+        self.ctl("init", mine, *self.init)
+        conf, owner = mine + "/cluster.conf", os.stat(mine).st_uid
+        os.rename(conf, conf + ".real")
+        for lure in (lambda: os.symlink(conf + ".real", conf), lambda: shutil.copy(conf + ".real", conf), lambda: os.mkfifo(conf)):
+            lure()  # a link, a file of root's, one that nobody writes to
+            for verb in ("status", "destroy"):
+                self.assertIn("not a directory made by gclctl init", self.ctl(verb, mine, code=1))
+            os.remove(conf)
+        os.rename(conf + ".real", conf)
+        for path in (mine, conf):
+            os.chown(path, 0, 0)
+        self.assertIn("root runs no servers", self.ctl("status", mine, code=1))
+        for path in (mine, conf):
+            os.chown(path, owner, -1)
+        self.ctl("destroy", mine)
 
 
 class OtherUsers(unittest.TestCase):

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <sstream>
 
+#include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
 
@@ -37,11 +39,11 @@ uint64_t required_number(const std::map<std::string, std::string>& values, const
 }  // namespace
 
 Cluster Cluster::load(const fs::path& dir) {
-  fs::path file = dir / "cluster.conf";
-  std::ifstream in(file);
-  if (!in && errno == EACCES) fail("{} cannot be read: {}", file.string(), strerror(EACCES));
+  const fs::path file = dir / kFileName;
+  const OwnersFile said = read_owners_file(dir, kFileName);
+  std::istringstream in(said.text);
   std::string line;
-  if (!in || !std::getline(in, line) || line != kFirstLine)
+  if (!said.found || !std::getline(in, line) || line != kFirstLine)
     fail("{} is not a directory made by gclctl init", dir.string());
   std::map<std::string, std::string> values;
   while (std::getline(in, line)) {
@@ -49,9 +51,9 @@ Cluster Cluster::load(const fs::path& dir) {
     if (equals != std::string::npos) values[line.substr(0, equals)] = line.substr(equals + 1);
   }
   Cluster c;
-  c.dir = fs::canonical(dir);
+  c.dir = said.dir;
+  c.account = said.account;
   c.id = required(values, "id", file);
-  c.account = required(values, "account", file);
   c.primaries = int(required_number(values, "primaries", kPrimariesMax, file));
   c.port = int(required_number(values, "port", 65535 - kPrimariesMax, file));
   c.cache_bytes = required_number(values, "cache_bytes", kSizeMax, file);
@@ -62,18 +64,18 @@ Cluster Cluster::load(const fs::path& dir) {
 }
 
 void Cluster::save() const {
-  std::ofstream out(dir / "cluster.conf");
-  out << kFirstLine << "\nid=" << id << "\naccount=" << account << "\nprimaries=" << primaries << "\nport=" << port
+  std::ofstream out(dir / kFileName);
+  out << kFirstLine << "\nid=" << id << "\nprimaries=" << primaries << "\nport=" << port
       << "\ncache_bytes=" << cache_bytes << "\nmemory_dir=" << memory_dir.string()
       << "\nsocket_dir=" << socket_dir.string() << "\nlocale=" << locale << "\n";
   out.flush();
-  if (!out) fail("cannot write {}", (dir / "cluster.conf").string());
+  if (!out) fail("cannot write {}", (dir / kFileName).string());
 }
 
 fs::path Cluster::bindir() const { return mirrored(prefix(), installation().bindir); }
 
 std::string Cluster::dsn(int k) const {
-  return fmt::format("host={} port={} user=postgres dbname=postgres", socket_dir.string(), port_of(k));
+  return fmt::format("host={} port={} user=postgres dbname=postgres", conninfo_value(socket_dir.string()), port_of(k));
 }
 
 std::vector<int> Cluster::chosen(int node) const {
@@ -98,6 +100,16 @@ bool Cluster::any_runs() const {
   for (int k : chosen(0))
     if (postmaster(k) != 0) return true;
   return false;
+}
+
+std::string conninfo_value(const std::string& value) {
+  if (!value.empty() && value.find_first_of(" \t\n'\\") == std::string::npos) return value;
+  std::string quoted = "'";
+  for (const char letter : value) {
+    if (letter == '\'' || letter == '\\') quoted += '\\';
+    quoted += letter;
+  }
+  return quoted + "'";
 }
 
 uint64_t parse_size(const std::string& text) {

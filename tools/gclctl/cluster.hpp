@@ -20,9 +20,11 @@ namespace fs = std::filesystem;
 constexpr int kPrimariesMax = 32;
 
 struct Cluster {
+  static constexpr const char* kFileName = "cluster.conf";
+
   fs::path dir;  // absolute
   std::string id;
-  std::string account;  // the operating system user that runs it
+  std::string account;  // the operating system user that runs it: the directory's owner
   int primaries = 0;
   int port = 0;              // of primary 1; primary K listens on port + K - 1
   uint64_t cache_bytes = 0;  // per primary
@@ -55,6 +57,9 @@ struct Cluster {
  private:
   static std::string fmt_node(int k) { return "node" + std::to_string(k); }
 };
+
+// As a connection string wants a value: in quotes where it needs them.
+std::string conninfo_value(const std::string& value);
 
 // "1GB", "256MB", "4096kB" in bytes; fails on anything else.
 uint64_t parse_size(const std::string& text);

@@ -1,12 +1,10 @@
 // gclctl init: directory, private prefix, data directories, pool.
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <random>
 
 #include "tools/gclctl/checks.hpp"
 #include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
@@ -31,7 +29,7 @@ Cluster describe(const InitOptions& options) {
   Cluster c;
   c.dir = fs::weakly_canonical(fs::absolute(options.dir));
   c.id = random_id();
-  c.account = account_for_new_cluster();
+  c.account = account_for(c.dir);
   c.primaries = options.primaries;
   c.port = options.port;
   c.cache_bytes = parse_size(options.cache_size);
@@ -50,12 +48,6 @@ uint64_t pool_bytes_of(const InitOptions& options) {
     fail("--pool-size must be at least {} MB for each of {} memory nodes", kMemoryNodeBytesMin >> 20,
          options.memory_nodes);
   return bytes;
-}
-
-void make_directory(const std::string& account, const fs::path& path, mode_t mode) {
-  fs::create_directories(path);
-  if (chmod(path.c_str(), mode) != 0) fail("cannot set the mode of {}", path.string());
-  give_to(account, path);
 }
 
 // As postgresql.conf wants it.
@@ -115,7 +107,9 @@ void make_data_directory(const Cluster& c, int k, const std::string& from) {
   }
 }
 
-int fill(const Cluster& c, const InitOptions& options) {
+int fill(const Cluster& c, const ExtensionFiles& extension, const InitOptions& options) {
+  make_private_directory(c.socket_dir);
+  make_prefix(c.prefix(), extension);
   std::string bin = c.bindir().string();
   for (int k : c.chosen(0)) {
     fmt::print("primary {}: data directory\n", k);
@@ -128,6 +122,16 @@ int fill(const Cluster& c, const InitOptions& options) {
   }
   make_pool_dir(c);
   create_pool(c, pool_bytes_of(options), options.memory_nodes);
+  c.save();
+  return 0;
+}
+
+// What is half made belongs to nobody.
+int empty(const Cluster& c) {
+  std::error_code ignored;
+  fs::remove_all(c.pool_dir(), ignored);
+  if (c.socket_dir.parent_path() != c.dir) fs::remove_all(c.socket_dir, ignored);
+  for (const auto& entry : fs::directory_iterator(c.dir)) fs::remove_all(entry.path(), ignored);
   return 0;
 }
 
@@ -142,29 +146,22 @@ int init(const InitOptions& options) {
   for (int k : c.chosen(0)) check_port_free(c, k);
   check_memory(c, c.primaries, pool_bytes);
   check_reachable(c.account, c.dir.parent_path());
-  bool made = !fs::exists(c.dir);
-  make_directory(c.account, c.dir, 0700);
+  const ExtensionFiles extension = open_extension();
+  const bool made = take_directory(c.dir, c.account);
   int code = 1;
   std::string problem;
   try {
-    make_directory(c.account, c.socket_dir, 0700);
-    make_prefix(c.prefix());
-    code = run_as(c.account, [&] { return fill(c, options); });
-    if (code == 0) c.save();
+    code = run_as(c.account, [&] { return fill(c, extension, options); });
   } catch (const std::exception& e) {
     problem = text_of(e);
-    code = 1;
   }
-  if (code != 0) {  // what is half made belongs to nobody
+  if (code != 0) {
+    (void)run_as(c.account, [&] { return empty(c); });
     std::error_code ignored;
-    fs::remove_all(c.pool_dir(), ignored);
-    if (c.socket_dir.parent_path() != c.dir) fs::remove_all(c.socket_dir, ignored);
-    for (const auto& entry : fs::directory_iterator(c.dir)) fs::remove_all(entry.path(), ignored);
     if (made) fs::remove(c.dir, ignored);
     if (!problem.empty()) throw Failure(problem);
     return code;
   }
-  give_to(c.account, c.dir / "cluster.conf");
   fmt::print("cluster of {} primaries in {}; start it with: gclctl start {}\n", c.primaries, c.dir.string(),
              options.dir);
   return 0;

@@ -7,6 +7,7 @@
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
 #include "extension/identity.hpp"
+#include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
 
@@ -41,10 +42,7 @@ std::string add(const std::string& path, const std::string& saved, const std::st
 
 }  // namespace
 
-void make_pool_dir(const Cluster& cluster) {
-  fs::create_directories(cluster.pool_dir());
-  fs::permissions(cluster.pool_dir(), fs::perms::owner_all);
-}
+void make_pool_dir(const Cluster& cluster) { make_private_directory(cluster.pool_dir()); }
 
 void create_pool(const Cluster& cluster, uint64_t bytes, int memory_nodes) {
   create(cluster.pool(), cluster.saved_pool(), bytes, memory_nodes, cluster.primaries, identity_of(cluster));

@@ -1,6 +1,12 @@
 #include "tools/gclctl/prefix.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 #include "tools/gclctl/failure.hpp"
@@ -28,25 +34,23 @@ void link_entries(const fs::path& from, const fs::path& to, const std::string& b
     if (entry.path().filename() != but) fs::create_symlink(entry.path(), to / entry.path().filename());
 }
 
-// The extension's files lie beside gclctl: BUILD/bin/gclctl, BUILD/lib/gcl.so, BUILD/share/gcl/*; after an installation
-// in the system's own directories.
-void install_extension(const fs::path& pkglib, const fs::path& extension) {
-  fs::path root = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
-  fs::path library = root / "lib" / "gcl.so", scripts = root / "share" / "gcl";
-  if (!fs::exists(library))
-    library = installation().pkglibdir / "gcl.so", scripts = installation().sharedir / "extension";
-  if (!fs::exists(library)) fail("gcl.so is neither in {} nor in {}", (root / "lib").string(), library.string());
-  fs::remove(pkglib / "gcl.so");
-  fs::copy_file(library, pkglib / "gcl.so");
-  int found = 0;
-  for (const auto& entry : fs::directory_iterator(scripts)) {
-    std::string name = entry.path().filename();
-    if (name != "gcl.control" && !(name.starts_with("gcl--") && name.ends_with(".sql"))) continue;
-    fs::remove(extension / name);
-    fs::copy_file(entry.path(), extension / name);
-    found++;
-  }
-  if (found < 2) fail("gcl.control and its script are not in {}", scripts.string());
+// From its beginning, whoever has read of it before.
+void copy_to(const ExtensionFile& file, const fs::path& to) {
+  fs::remove(to);
+  const int out = open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file.mode);
+  bool good = out >= 0;
+  char buffer[1 << 16];
+  off_t at = 0;
+  for (ssize_t n; good && (n = pread(file.descriptor, buffer, sizeof buffer, at)) != 0; at += n)
+    good = n > 0 && write(out, buffer, size_t(n)) == n;
+  if (!good || close(out) != 0) fail("cannot write {}: {}", to.string(), strerror(errno));
+}
+
+ExtensionFile open_file(const fs::path& path) {
+  struct stat found {};
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0 || fstat(descriptor, &found) != 0) fail("{}: {}", path.string(), strerror(errno));
+  return {path.filename(), descriptor, found.st_mode & 0755};
 }
 
 }  // namespace
@@ -60,7 +64,23 @@ fs::path mirrored(const fs::path& prefix, const fs::path& path) {
   return prefix / path.lexically_relative(common_parent());
 }
 
-void make_prefix(const fs::path& prefix) {
+ExtensionFiles open_extension() {
+  fs::path root = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  fs::path library = root / "lib" / "gcl.so", scripts = root / "share" / "gcl";
+  if (!fs::exists(library))
+    library = installation().pkglibdir / "gcl.so", scripts = installation().sharedir / "extension";
+  if (!fs::exists(library)) fail("gcl.so is neither in {} nor in {}", (root / "lib").string(), library.string());
+  ExtensionFiles files{open_file(library), {}};
+  for (const auto& entry : fs::directory_iterator(scripts)) {
+    const std::string name = entry.path().filename();
+    if (name == "gcl.control" || (name.starts_with("gcl--") && name.ends_with(".sql")))
+      files.scripts.push_back(open_file(entry.path()));
+  }
+  if (files.scripts.size() < 2) fail("gcl.control and its script are not in {}", scripts.string());
+  return files;
+}
+
+void make_prefix(const fs::path& prefix, const ExtensionFiles& extension) {
   const Installation& at = installation();
   if (!fs::exists(at.bindir / "initdb")) fail("no PostgreSQL 15 server in {}", at.bindir.string());
   fs::path bin = mirrored(prefix, at.bindir), lib = mirrored(prefix, at.pkglibdir),
@@ -70,7 +90,8 @@ void make_prefix(const fs::path& prefix) {
   link_entries(at.pkglibdir, lib, "");
   link_entries(at.sharedir, share, "extension");
   link_entries(at.sharedir / "extension", share / "extension", "");
-  install_extension(lib, share / "extension");
+  copy_to(extension.library, lib / extension.library.name);
+  for (const ExtensionFile& script : extension.scripts) copy_to(script, share / "extension" / script.name);
 }
 
 int server_version(const fs::path& bindir) {

@@ -4,8 +4,11 @@
 // resolved); everything else is symlinked, and the extension lies beside it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace gclctl {
 
@@ -20,8 +23,22 @@ const Installation& installation();
 // Where `path` of the installation lies in the private prefix.
 fs::path mirrored(const fs::path& prefix, const fs::path& path);
 
+// The extension's files, open: they may lie where the account of the servers cannot look.  They stay open until the
+// program ends.
+struct ExtensionFile {
+  std::string name;
+  int descriptor;
+  mode_t mode;
+};
+struct ExtensionFiles {
+  ExtensionFile library;
+  std::vector<ExtensionFile> scripts;
+};
+// Beside gclctl (BUILD/bin/gclctl, BUILD/lib/gcl.so, BUILD/share/gcl/*), or in the system's directories.
+ExtensionFiles open_extension();
+
 // Makes the prefix and puts the extension into it.
-void make_prefix(const fs::path& prefix);
+void make_prefix(const fs::path& prefix, const ExtensionFiles& extension);
 
 // "15.20" as PostgreSQL's number 150020, of the server in `bindir`.
 int server_version(const fs::path& bindir);

@@ -52,6 +52,7 @@ std::string output_of(const Arguments& arguments) {
   if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe: {}", strerror(errno));
   pid_t pid = fork_or_fail();
   if (pid == 0) {
+    setsid();  // no terminal: a program of the account's could type into root's
     dup2(ends[1], 1);
     dup2(ends[1], 2);
     int null = open("/dev/null", O_RDONLY);
@@ -92,18 +93,19 @@ pid_t start_daemon(const Arguments& arguments, const std::string& directory, con
 }
 
 std::string account_for_new_cluster() {
-  if (geteuid() == 0) return account_entry("postgres").pw_name;
-  const passwd* me = getpwuid(geteuid());
-  if (me == nullptr) fail("user id {} has no name", geteuid());
-  return me->pw_name;
+  return geteuid() == 0 ? std::string(account_entry("postgres").pw_name) : account_name(geteuid());
+}
+
+std::string account_name(uid_t user) {
+  const passwd* entry = getpwuid(user);
+  if (entry == nullptr) fail("user id {} has no name", user);
+  return entry->pw_name;
 }
 
 std::string account_of(const std::string& path) {
   struct stat file;
-  if (stat(path.c_str(), &file) != 0) fail("{}: {}", path, strerror(errno));
-  const passwd* owner = getpwuid(file.st_uid);
-  if (owner == nullptr) fail("{} belongs to user id {}, who has no name", path, file.st_uid);
-  return owner->pw_name;
+  if (lstat(path.c_str(), &file) != 0) fail("{}: {}", path, strerror(errno));
+  return account_name(file.st_uid);
 }
 
 void check_may_act_for(const std::string& account) {
@@ -113,6 +115,8 @@ void check_may_act_for(const std::string& account) {
 
 int run_as(const std::string& account, const std::function<int()>& body) {
   const passwd& entry = account_entry(account);
+  if (entry.pw_uid == 0)
+    fail("root runs no servers, nor what lies beside them: give the files to another account (chown -R)");
   if (entry.pw_uid == geteuid()) return body();
   check_may_act_for(account);
   pid_t pid = fork_or_fail();
@@ -135,10 +139,9 @@ int run_as(const std::string& account, const std::function<int()>& body) {
   return wait_for(pid);
 }
 
-void give_to(const std::string& account, const std::string& path) {
-  if (geteuid() != 0) return;
+void give_to(const std::string& account, int file) {
   const passwd& entry = account_entry(account);
-  if (lchown(path.c_str(), entry.pw_uid, entry.pw_gid) != 0) fail("cannot give {} to {}", path, account);
+  if (fchown(file, entry.pw_uid, entry.pw_gid) != 0) fail("cannot give a file to {}: {}", account, strerror(errno));
 }
 
 }  // namespace gclctl

@@ -10,6 +10,7 @@
 
 #include "tools/gclctl/checks.hpp"
 #include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/process.hpp"
@@ -77,8 +78,7 @@ int start_servers(const Cluster& c, int node) {
   }
   check_memory(c, int(wanted.size()), bytes_to_load(c.pool(), c.saved_pool()));
   make_pool_dir(c);
-  fs::create_directories(c.socket_dir);
-  fs::permissions(c.socket_dir, fs::perms::owner_all);
+  make_private_directory(c.socket_dir);
   std::map<int, pid_t> started;
   for (int k : wanted)
     started[k] = start_daemon({(c.bindir() / "postgres").string(), "-D", c.data(k).string()}, c.data(k), c.log(k));

@@ -86,6 +86,10 @@ int destroy_servers(const Cluster& c) {
   std::error_code error;
   fs::remove_all(c.pool_dir(), error);
   if (c.socket_dir.parent_path() != c.dir) fs::remove_all(c.socket_dir, error);
+  // The description goes last: a destroy that failed can be repeated.
+  for (const auto& entry : fs::directory_iterator(c.dir))
+    if (entry.path().filename() != Cluster::kFileName) fs::remove_all(entry.path());
+  fs::remove(c.dir / Cluster::kFileName);
   return 0;
 }
 
@@ -99,7 +103,7 @@ int stop(const std::string& dir, int node) {
 int destroy(const std::string& dir) {
   Cluster c = Cluster::load(dir);
   if (int code = run_as(c.account, [&] { return destroy_servers(c); }); code != 0) return code;
-  fs::remove_all(c.dir);
+  fs::remove(c.dir);  // it is empty
   fmt::print("{} is removed\n", c.dir.string());
   return 0;
 }
