@@ -15,6 +15,7 @@ struct Glance {
   bool fenced = false;
 };
 
-Glance look_at(const Cluster& cluster, int k);
+// *database: where the extension's views were found last; empty: not yet.  Others are visited until they are found.
+Glance look_at(const Cluster& cluster, int k, std::string* database);
 
 }  // namespace gclctl

@@ -41,6 +41,7 @@ const char* describe(PoolState::Kind kind) {
 int show(const Cluster& c) {
   int up = 0;
   std::optional<std::string> pool_use;
+  std::string database;  // where the views are
   for (int k : c.chosen(0)) {
     int pid = c.postmaster(k);
     bool answers = pid != 0 && PQping(c.impatient_dsn(k).c_str()) == PQPING_OK;
@@ -50,7 +51,7 @@ int show(const Cluster& c) {
                : pid != 0 ? fmt::format("process {} does not answer", pid)
                           : "down");
     if (!answers) continue;
-    const Glance glance = look_at(c, k);
+    const Glance glance = look_at(c, k, &database);
     fmt::print("           {}{}\n", glance.fenced ? "FENCED; " : "", glance.primary);
     if (!pool_use) pool_use = glance.pool;
   }
