@@ -1,6 +1,7 @@
 // The module: what is set up when the server preloads gcl, and what it says when it was not preloaded.
 #include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/default_method.hpp"
 #include "extension/pg/indexam/dispatch.hpp"
 #include "extension/pg/node.hpp"
 #include "extension/pg/sequence/identity.hpp"
@@ -21,6 +22,7 @@ PGDLLEXPORT void _PG_init(void);
 void _PG_init(void) {
   if (!process_shared_preload_libraries_in_progress) return;  // every use says so: table_am.cpp, backend.cpp
   gcl::define_settings();
+  gcl::accept_default_method();
   gcl::install_btree_dispatch(gcl::table_am());
   gcl::replace_size_functions();
   gcl::replace_sequence_functions();

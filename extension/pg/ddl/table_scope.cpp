@@ -10,6 +10,7 @@
 extern "C" {
 #include "access/tableam.h"
 #include "catalog/index.h"
+#include "commands/dbcommands.h"
 }
 
 namespace gcl {
@@ -20,6 +21,26 @@ bool names_gcl(const char* method) {
 
 bool is_temporary(const RangeVar* name) {
   return name->relpersistence == RELPERSISTENCE_TEMP || (name->schemaname && strcmp(name->schemaname, "pg_temp") == 0);
+}
+
+void require_method(const Node* statement) {
+  const RangeVar* name;
+  const char* method;
+  bool if_not_exists;
+  if (IsA(statement, CreateStmt)) {
+    const auto* create = reinterpret_cast<const CreateStmt*>(statement);
+    name = create->relation, method = create->accessMethod, if_not_exists = create->if_not_exists;
+  } else if (IsA(statement, CreateTableAsStmt)) {
+    const auto* create = reinterpret_cast<const CreateTableAsStmt*>(statement);
+    name = create->into->rel, method = create->into->accessMethod, if_not_exists = create->if_not_exists;
+  } else {
+    return;
+  }
+  if (!names_gcl(method) || (!method && is_temporary(name)) || OidIsValid(gcl_access_method())) return;
+  if (if_not_exists && OidIsValid(find_relation(name))) return;
+  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("access method \"gcl\" does not exist"),
+                  errdetail("The extension gcl is not in database \"%s\".", get_database_name(MyDatabaseId)),
+                  errhint("Use CREATE EXTENSION gcl first, or add USING heap.")));
 }
 
 Oid table_of(Oid relation) {

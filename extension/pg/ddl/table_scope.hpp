@@ -8,6 +8,8 @@ namespace gcl {
 // Whether a table with that access method, or with the default one if null, would be a gcl table.
 bool names_gcl(const char* method);
 bool is_temporary(const RangeVar* name);
+// 42704, with what to do, for a statement that would make a gcl table in a database without the extension.
+void require_method(const Node* statement);
 // Locks of an index or a table are taken on the table.
 Oid table_of(Oid relation);
 

@@ -230,6 +230,7 @@ void forget_what_is_discarded(const Node* node) {
 // Not inlined: the statements of every client would pay for its frame.
 [[gnu::noinline]] void look_at(Call call) {
   if (ddl_pool_attached()) ddl_statement_begins();
+  require_method(call.statement->utilityStmt);
   refuse_imported_snapshot(call.statement->utilityStmt);
   refuse_explained_creation(call.statement->utilityStmt);
   if (ddl_pool_attached() && copies_into_identity(call.statement->utilityStmt)) {
