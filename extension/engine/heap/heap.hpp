@@ -218,6 +218,8 @@ class Heap {
   Result<PageId> page_of(uint32_t block);
   ExtentPlace place_of(uint32_t block) const;  // REQUIRES: page_of(block) has found it
   Status load_map();
+  Status load_own_maps();
+  Status load_directory();
   Status load_map_page(MapPage& map);
   Status ensure_target(uint32_t row_bytes);
   Result<uint32_t> find_free(uint32_t row_bytes, bool anywhere);

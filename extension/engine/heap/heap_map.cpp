@@ -72,11 +72,27 @@ Status Heap::drop(TxnSystem& txns, RelationId relation) {
   return pool.free(txns.session(), relation.header, 1);
 }
 
-// Reads only what it needs, optimistically: every scan begins with it.
+// All of it: every scan begins with it.
 Status Heap::load_map() {
-  auto& pool = txns_.pool();
+  GCL_TRY(load_directory());
+  for (MapPage& map : maps_) GCL_TRY(load_map_page(map));
+  return {};
+}
+
+// R7.  What another session of the node may have added beside: whoever misses it there meets a directory that has more
+// maps than he knows (add_map_page).
+Status Heap::load_own_maps() {
+  auto own = [this](const MapPage& map) { return map.owner == txns_.node(); };
+  if (std::none_of(maps_.begin(), maps_.end(), own)) GCL_TRY(load_directory());
+  for (MapPage& map : maps_)
+    if (own(map)) GCL_TRY(load_map_page(map));
+  return {};
+}
+
+// Which maps there are.  Reads only what it needs, optimistically, as does load_map_page().
+Status Heap::load_directory() {
   for (;;) {
-    auto look = pool.fix_optimistic(txns_.session(), relation_.header);
+    auto look = txns_.pool().fix_optimistic(txns_.session(), relation_.header);
     if (!look) return look.error();
     auto type = look->get<PageHeader>(0).type;
     uint32_t maps = std::min(look->get<uint32_t>(offsetof(RelationPage, maps)), RelationPage::kMapsMax);
@@ -87,10 +103,8 @@ Status Heap::load_map() {
     if (type != PageType::kRelation) return Errc::kNotFound;
     for (uint64_t entry : fresh)
       maps_.push_back({.page = RelationPage::page_of(entry), .owner = RelationPage::owner_of(entry)});
-    break;
+    return {};
   }
-  for (MapPage& map : maps_) GCL_TRY(load_map_page(map));
-  return {};
 }
 
 Status Heap::load_map_page(MapPage& map) {
@@ -118,10 +132,10 @@ Status Heap::load_map_page(MapPage& map) {
 
 Result<PageId> Heap::page_of(uint32_t block) {
   uint32_t map = block / kBlocksPerMap, extent = block % kBlocksPerMap / kExtentPages;
-  if (map >= maps_.size() || extent >= maps_[map].extents.size()) {
-    GCL_TRY(load_map());
-    if (map >= maps_.size() || extent >= maps_[map].extents.size()) return Errc::kNotFound;
-  }
+  if (map >= maps_.size()) GCL_TRY(load_directory());
+  if (map >= maps_.size()) return Errc::kNotFound;
+  if (extent >= maps_[map].extents.size()) GCL_TRY(load_map_page(maps_[map]));
+  if (extent >= maps_[map].extents.size()) return Errc::kNotFound;
   return maps_[map].extents[extent] + block % kExtentPages;
 }
 
@@ -199,7 +213,7 @@ Status Heap::ensure_target(uint32_t row_bytes) {
 // those of one node fill different pages.  Maps that had no such room are not looked through again until they change: a
 // table that grows would look through all of them for every page.
 Result<uint32_t> Heap::find_free(uint32_t row_bytes, bool anywhere) {
-  GCL_TRY(load_map());
+  GCL_TRY(anywhere ? load_map() : load_own_maps());
   const uint32_t wanted = room_wanted(align8(row_bytes) + 4);
   PageBuffer page;
   for (auto m = uint32_t(maps_.size()); m-- > 0;) {
@@ -288,11 +302,12 @@ Status Heap::add_map_page() {
   const auto& directory = *reinterpret_cast<const RelationPage*>(root->bytes());
   uint32_t maps = directory.maps;
   if (directory.header.type != PageType::kRelation || maps == RelationPage::kMapsMax || maps != maps_.size()) {
-    Errc error = directory.header.type != PageType::kRelation ? Errc::kNotFound
-                 : maps == RelationPage::kMapsMax             ? Errc::kNoSpace
-                                                              : Errc::kOk;  // somebody was faster: look again
+    const Errc error = directory.header.type != PageType::kRelation ? Errc::kNotFound
+                       : maps == RelationPage::kMapsMax             ? Errc::kNoSpace
+                                                                    : Errc::kOk;
     root->release();
-    return give_back(error);
+    GCL_TRY(give_back(error));
+    return load_directory();  // somebody was faster: look again
   }
   session.next_wait(bufmgr::WaitOrder::kNew);
   auto guard = pool.fix_exclusive(session, *fresh);

@@ -8,6 +8,8 @@
 //     planner take a table of a few rows for what it is.  A used page may be unformatted (kUnused): it holds no rows.
 // R4. Room is a hint in sixteenths of a page: a wrong one costs a visit.  A page that is not in use has none.
 // R6. An extent's lock directory is set once, by a session of any node (it is rare), and stays.
+// R7. Who looks for room reads the maps of his own node only, which are cached there; scans read all maps, and so does
+//     who finds the pool full.
 #pragma once
 
 #include <bit>

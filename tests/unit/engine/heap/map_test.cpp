@@ -1,0 +1,58 @@
+// A relation's map: what it costs to find room through it, and what it takes of the pool.
+#include "extension/engine/heap/relation_map.hpp"
+#include "tests/unit/engine/engine_fixture.hpp"
+
+namespace engine_test {
+
+// Two rows of it do not fit a page.
+TestRow page_of_row() { return TestRow(std::string(6000, 'x')); }
+
+class MapTest : public ::testing::Test {
+ protected:
+  static constexpr int kFillers = 3;
+  MapTest() : engine_({.cluster = {.nodes = kFillers, .frames = 4096}}) {
+    for (int n = 0; n < kFillers; ++n) workers_.push_back(std::make_unique<Worker>(engine_, n));
+    relation_ = *Heap::create(worker(0).txns());
+    for (int n = 0; n < kFillers; ++n) heaps_.push_back(std::make_unique<Heap>(worker(n).txns(), relation_));
+  }
+  Worker& worker(int n) { return *workers_[size_t(n)]; }
+  void fill_pages(int node, int pages) {
+    for (int i = 0; i < pages; ++i) ASSERT_TRUE(heaps_[size_t(node)]->insert(page_of_row().image(), 0).ok());
+  }
+  uint64_t fetched(int node) { return worker(node).session().traffic().fetched; }
+
+  Engine engine_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  RelationId relation_;
+  std::vector<std::unique_ptr<Heap>> heaps_;
+};
+
+TEST_F(MapTest, WhoFillsPagesFetchesNoOtherNodesMap) {
+  constexpr int kPages = 40;
+  for (int n = 0; n < kFillers; ++n) fill_pages(n, 70);  // all have maps, and an extent beyond the first
+  const uint64_t before = fetched(0);
+  for (int i = 0; i < kPages; ++i) {
+    fill_pages(1, 1);
+    fill_pages(2, 1);
+    fill_pages(0, 1);
+  }
+  EXPECT_EQ(fetched(0) - before, uint64_t{kPages}) << "each page that is filled, and nothing else";
+  EXPECT_EQ(scan_all(*heaps_[0], worker(0).snapshot(1)).size(), 70u + kPages);  // its own, not yet committed
+}
+
+TEST(Map, ASessionFindsTheMapThatAnotherOneOfItsNodeHasAdded) {
+  Engine engine({.cluster = {.nodes = 1, .frames = 4096, .pool_bytes = 128 << 20}});
+  Worker first(engine, 0), second(engine, 0);
+  const RelationId relation = *Heap::create(first.txns());
+  Heap fills(first.txns(), relation), comes_later(second.txns(), relation);
+  ASSERT_TRUE(comes_later.insert(TestRow("early").image(), 0).ok());
+  for (uint32_t i = 0; i <= kBlocksPerMap; ++i) ASSERT_TRUE(fills.insert(page_of_row().image(), 0).ok());
+  EXPECT_GE(fills.block_at(*fills.used_blocks() - 1), kBlocksPerMap);
+  for (int i = 0; i < 3; ++i) {
+    auto tid = comes_later.insert(page_of_row().image(), 0);
+    ASSERT_TRUE(tid.ok());
+    EXPECT_TRUE(i == 0 || tid->block >= kBlocksPerMap) << tid->block;  // the first one may fit what it has begun
+  }
+}
+
+}  // namespace engine_test
