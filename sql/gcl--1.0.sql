@@ -55,7 +55,7 @@ CREATE VIEW gcl_stat_cluster_counters AS SELECT * FROM gcl_stat_cluster_counters
 COMMENT ON VIEW gcl_stat_cluster_counters IS 'every counter of every primary, by layer and name, since it joined';
 
 CREATE VIEW gcl_stat_horizon AS
-  SELECT node, bound, bound_behind, bound = min(bound) FILTER (WHERE bound > 0) OVER () AS holds, oldest_pid AS pid,
+  SELECT node, bound, bound_behind, bound = pg_catalog.min(bound) FILTER (WHERE bound > 0) OVER () AS holds, oldest_pid AS pid,
          oldest_since AS transaction_start, sampled_at, stale
   FROM gcl_stat_primaries() WHERE sampled_at IS NOT NULL;
 COMMENT ON VIEW gcl_stat_horizon IS
@@ -120,10 +120,10 @@ COMMENT ON VIEW gcl_stat_relations IS
 
 CREATE VIEW gcl_stat_pool AS
   WITH total AS MATERIALIZED (SELECT * FROM gcl_stat_pages_get()),
-       own AS MATERIALIZED (SELECT kind, sum(pages)::bigint AS pages FROM gcl_stat_relations_get() GROUP BY kind)
+       own AS MATERIALIZED (SELECT kind, pg_catalog.sum(pages)::bigint AS pages FROM gcl_stat_relations_get() GROUP BY kind)
   SELECT k.kind, coalesce(own.pages, 0) AS pages
   FROM (VALUES ('table'), ('index'), ('TOAST'), ('sequence')) k (kind) LEFT JOIN own ON own.kind = k.kind
-  UNION ALL SELECT 'other', allocated - coalesce((SELECT sum(pages) FROM own), 0)::bigint FROM total
+  UNION ALL SELECT 'other', allocated - coalesce((SELECT pg_catalog.sum(pages) FROM own), 0)::bigint FROM total
   UNION ALL SELECT v.kind, v.pages FROM total, LATERAL (VALUES ('maps', maps), ('kept', kept), ('free', free)) v (kind, pages);
 COMMENT ON VIEW gcl_stat_pool IS
   'what the pool''s pages are used for; together they are all of them';
@@ -147,7 +147,7 @@ CREATE FUNCTION gcl_stat_ddl_get(OUT author_node int, OUT author_pid int, OUT si
     OUT error text) RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 CREATE VIEW gcl_stat_ddl AS
   SELECT author_node, author_pid, since, database, phase, what, asked_at, node, answer,
-         CASE WHEN awaited THEN clock_timestamp() - asked_at END AS awaited_for, error
+         CASE WHEN awaited THEN pg_catalog.clock_timestamp() - asked_at END AS awaited_for, error
   FROM gcl_stat_ddl_get();
 COMMENT ON VIEW gcl_stat_ddl IS
   'DDL or LOCK TABLE that is under way, on any primary: what the others are asked, and who has not answered';

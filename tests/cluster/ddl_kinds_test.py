@@ -100,6 +100,36 @@ class Names(unittest.TestCase):
         self.one.run("CREATE DOMAIN made_at AS timestamptz DEFAULT now() CHECK (value <= now())")
         self.two.run("DROP DOMAIN made_at")
 
+    def test_what_a_user_puts_before_the_catalogs_is_not_found(self):
+        """With the rights of who owns the function that does the DDL, anything could be done there."""
+        self.one.run("""CREATE ROLE mallory LOGIN; CREATE FUNCTION noted() RETURNS boolean LANGUAGE plpgsql AS
+            $$BEGIN PERFORM set_config('noted.by', current_setting('noted.by', true) || ' ' || current_user, false); RETURN true; END$$;
+            CREATE FUNCTION ddl() RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$BEGIN
+            CREATE TYPE put_enum AS ENUM ('a'); CREATE DOMAIN put_domain AS int CHECK (value > 0);
+            CREATE TABLE put (a int PRIMARY KEY, b put_enum, c put_domain, d text) USING gcl; INSERT INTO put VALUES (1);
+            ALTER TABLE put ADD e timestamptz DEFAULT now(); CREATE VIEW put_view AS SELECT * FROM put; COMMENT ON TABLE put IS 'x';
+            CREATE FUNCTION put_it() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE ROLE put_role; DROP ROLE put_role;
+            DROP TABLE put CASCADE; DROP TYPE put_enum; DROP DOMAIN put_domain; DROP FUNCTION put_it(); END$$""")
+        mallory = self.cluster.session(1)
+        mallory.run("SET ROLE mallory; SET noted.by = 'nobody'; SET client_min_messages = error")
+        views = mallory.run("""SELECT format('CREATE TEMP VIEW %1$I AS SELECT %2$s FROM pg_catalog.%1$I WHERE public.noted()', relname,
+            string_agg(format(CASE atttypid WHEN 'anyarray'::regtype THEN '%1$I::text AS %1$I' ELSE '%I' END, attname), ', '))
+            FROM pg_class c JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0
+            WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v') AND has_table_privilege(c.oid, 'SELECT') GROUP BY relname""")
+        types = mallory.run("""SELECT format('CREATE DOMAIN pg_temp.%1$I AS pg_catalog.%1$I CHECK (public.noted())', typname) FROM pg_type
+            WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype = 'b' AND typelem = 0""")
+        for made in (views, types):
+            for statement in made:
+                mallory.run(statement)
+            mallory.run("SELECT public.ddl()")
+            self.assertEqual("nobody", mallory.one("SELECT current_setting('noted.by')"))
+        mallory.run("SELECT * FROM gcl_stat_relations; SELECT * FROM gcl_stat_pool; SELECT * FROM gcl_stat_hot_pages; SELECT * FROM gcl_stat_ddl")
+        self.assertEqual("nobody", mallory.one("SELECT current_setting('noted.by')"))
+        mallory.run("SELECT FROM pg_class")
+        self.assertEqual("nobody mallory", mallory.one("SELECT current_setting('noted.by')")[:14])
+        mallory.close()
+        self.one.run("DROP FUNCTION noted() CASCADE; DROP FUNCTION ddl(); DROP ROLE mallory")
+
     def test_no_vacuum_full_of_some_tables(self):
         self.one.run("CREATE TABLE mine (a int) USING heap; CREATE TABLE everybodys (a int) USING gcl")
         files = "SELECT relname, relfilenode FROM pg_class WHERE relkind IN ('r', 't', 'i') ORDER BY oid"

@@ -9,11 +9,15 @@
 5. What a file takes from another namespace by name, it uses; and no source includes a source.
 6. Text: no trailing blanks, no tabs in C++, no leftovers (TODO, FIXME, XXX).
 7. What begins with #! can be run as it is.
+8. SQL in extension/pg, and in the views of the extension's script, names no relation, function, type or collation without
+   its schema (sql_names.py); in the script, the extension's own have the schema that it is created in.
 """
 import os
 import pathlib
 import re
 import sys
+
+import sql_names
 
 LAYERS = ["coherence", "bufmgr", "extension/engine", "extension/pg"]
 LINES_MAX = 500
@@ -66,6 +70,18 @@ def unused_names(text):
             yield code.count("\n", 0, using.start(1)) + 1, f"{using.group(1)} is not used here"
 
 
+def names_in_sql(path, text):
+    """(line number, message)."""
+    if path.startswith("extension/pg/"):
+        texts, own = sql_names.sql_in(text), None
+    else:
+        views = re.finditer(r"^CREATE VIEW \w+ AS\s+(.*?);", text, re.M | re.S)
+        texts, own = ((text.count("\n", 0, view.start(1)) + 1, view.group(1)) for view in views), r"gcl_\w+"
+    for first, sql in texts:
+        for line, name in sql_names.unqualified(sql, own):
+            yield first + line, f"{name} has no schema: anybody's search_path would say which one it is"
+
+
 def check_file(path, text, executable=True):
     """Violations of one file: (line number, message)."""
     suffix = pathlib.PurePath(path).suffix
@@ -79,6 +95,8 @@ def check_file(path, text, executable=True):
             yield len(lines), f"{len(lines)} lines; split it by verb (max {LINES_MAX})"
     if suffix == ".cpp":
         yield from unused_names(text)
+    if path.startswith("sql/") or (suffix in CODE and path.startswith("extension/pg/")):
+        yield from names_in_sql(path, text)
     if text.startswith("#!") and not executable:
         yield 1, "a command that cannot be run: chmod +x"
     if text and not text.endswith("\n"):

@@ -45,6 +45,28 @@ class TidyFinds(unittest.TestCase):
         self.assertIn("trailing", messages("README.md", "word \n"))
         self.assertIn("snake_case", messages("coherence/BadName.cpp", "int x;\n"))
 
+    def sql(self, text):
+        return messages("extension/pg/a.cpp", f'constexpr const char* kQuery = R"sql({text})sql";\n')
+
+    def test_names_in_sql_have_a_schema(self):
+        for name, text in (("pg_class", "SELECT 1 FROM pg_class"), ("pg_am", "SELECT 1 FROM pg_catalog.pg_class c, pg_am a"),
+                           ("pg_am", "SELECT 1 FROM (SELECT 2 FROM pg_catalog.pg_class JOIN pg_am ON true) x"), ("md5", "SELECT md5('x')"),
+                           ("md5", "WITH a AS (SELECT md5('x')) SELECT * FROM a"), ("unnest", "SELECT 1 FROM unnest($1) AS g(oid)"),
+                           ("text", "SELECT $1::text"), ("'pg_class'", "SELECT 'pg_class'::pg_catalog.regclass"),
+                           ('"C"', "SELECT relname COLLATE \"C\" FROM pg_catalog.pg_class"), ("pg_depend", "UPDATE pg_depend SET objid = 1"),
+                           ("pg_am", "DELETE FROM pg_am"), ("b", "WITH a AS (SELECT 1) SELECT * FROM a JOIN b ON true")):
+            self.assertIn(f"{name} has no schema", self.sql(text))
+        self.assertIn("pg_class has no", messages("extension/pg/a.cpp", 'run("UPDATE x.y SET a = 1 FROM"\n    " pg_class");\n'))
+        self.assertEqual("", self.sql("""
+            WITH RECURSIVE a(b, c) AS (SELECT * FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS g(x, y) UNION SELECT 1, 2 FROM a),
+                d AS MATERIALIZED (SELECT coalesce(pg_catalog.min(b), 0) AS b FROM a, LATERAL (VALUES (1)) v (k))
+            SELECT pg_catalog.string_agg(relname, ', ' ORDER BY relname COLLATE pg_catalog."C")::pg_catalog.text, b::bigint
+            FROM pg_catalog.pg_class JOIN d ON b IS DISTINCT FROM 1 WHERE oid = ANY ($1) AND 'pg_catalog.pg_class'::pg_catalog.regclass = tableoid
+            GROUP BY b, c"""))
+        self.assertEqual("", messages("extension/pg/a.cpp", 'errhint("Use SELECT * FROM t");  // "SELECT 1 FROM t"\n'))
+        self.assertIn("pg_class has no", messages("sql/a.sql", "CREATE VIEW v AS SELECT 1 FROM gcl_x() x JOIN pg_class c ON true;\n"))
+        self.assertEqual("", messages("sql/a.sql", "CREATE VIEW v AS SELECT 1 FROM gcl_x();\nSELECT f();\n"))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -12,10 +12,22 @@ namespace {
 
 constexpr int kArgumentsMax = 4;
 
-constexpr const char* kFixed[][2] = {
-    {"search_path", "pg_catalog"}, {"DateStyle", "ISO, YMD"},        {"IntervalStyle", "postgres"},
-    {"TimeZone", "UTC"},           {"extra_float_digits", "3"},      {"bytea_output", "hex"},
-    {"lc_monetary", "C"},          {"quote_all_identifiers", "off"}, {"jit", "off"}};
+// P25.  And how values are written and read, and what a text means.
+constexpr const char* kFixed[][2] = {{"search_path", "pg_catalog, pg_temp"},
+                                     {"DateStyle", "ISO, YMD"},
+                                     {"IntervalStyle", "postgres"},
+                                     {"TimeZone", "UTC"},
+                                     {"timezone_abbreviations", "Default"},
+                                     {"extra_float_digits", "3"},
+                                     {"bytea_output", "hex"},
+                                     {"lc_monetary", "C"},
+                                     {"array_nulls", "on"},
+                                     {"xmlbinary", "base64"},
+                                     {"quote_all_identifiers", "off"},
+                                     {"standard_conforming_strings", "on"},
+                                     {"transform_null_equals", "off"},
+                                     {"row_security", "on"},
+                                     {"jit", "off"}};
 
 struct Arguments {
   Oid types[kArgumentsMax];

@@ -16,19 +16,19 @@ namespace {
 // are nothing it needs.
 constexpr const char* kLocalityQuery = R"sql(
   WITH RECURSIVE needed(classid, objid) AS (
-    SELECT * FROM unnest($1, $2)
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS given(classid, objid)
     UNION
     SELECT next.* FROM needed, LATERAL (
-      SELECT refclassid, refobjid FROM pg_depend
+      SELECT refclassid, refobjid FROM pg_catalog.pg_depend
         WHERE classid = needed.classid AND objid = needed.objid AND deptype <> 'e'
       UNION ALL
-      SELECT 'pg_attrdef'::regclass::oid, d.oid FROM pg_attrdef d
-        WHERE needed.classid = 'pg_class'::regclass AND d.adrelid = needed.objid
+      SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid, d.oid FROM pg_catalog.pg_attrdef d
+        WHERE needed.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.adrelid = needed.objid
       UNION ALL
-      SELECT 'pg_rewrite'::regclass::oid, w.oid FROM pg_rewrite w JOIN pg_class v ON v.oid = w.ev_class
-        WHERE needed.classid = 'pg_class'::regclass AND v.oid = needed.objid AND v.relkind IN ('v', 'm')) AS next)
-  SELECT 1 FROM needed LEFT JOIN pg_class c ON classid = 'pg_class'::regclass AND c.oid = objid
-    LEFT JOIN pg_namespace n ON classid = 'pg_namespace'::regclass AND n.oid = objid
+      SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid, w.oid FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_class v ON v.oid = w.ev_class
+        WHERE needed.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND v.oid = needed.objid AND v.relkind IN ('v', 'm')) AS next)
+  SELECT 1 FROM needed LEFT JOIN pg_catalog.pg_class c ON classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND c.oid = objid
+    LEFT JOIN pg_catalog.pg_namespace n ON classid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND n.oid = objid
     WHERE objid >= 16384
       AND (c.relpersistence <> 'p' OR c.relkind IN ('r', 'm', 'S', 'p') AND c.relam <> $3 OR c.relkind = 'f'
            OR n.nspname LIKE 'pg\_temp\_%')

@@ -47,23 +47,24 @@ struct Reference {
   const char* update;
 };
 constexpr Reference kReferences[] = {
-    {ConstraintRelationId, "UPDATE pg_trigger SET tgconstraint = $2 WHERE tgconstraint = $1"},
-    {ConstraintRelationId, "UPDATE pg_constraint SET conparentid = $2 WHERE conparentid = $1"},
-    {NamespaceRelationId, "UPDATE pg_class SET relnamespace = $2 WHERE relnamespace = $1"},
-    {NamespaceRelationId, "UPDATE pg_type SET typnamespace = $2 WHERE typnamespace = $1"},
-    {NamespaceRelationId, "UPDATE pg_constraint SET connamespace = $2 WHERE connamespace = $1"},
-    {ProcedureRelationId, "UPDATE pg_aggregate SET aggfnoid = $2 WHERE aggfnoid = $1"},
-    {ProcedureRelationId, "UPDATE pg_cast SET castfunc = $2 WHERE castfunc = $1"},
+    {ConstraintRelationId, "UPDATE pg_catalog.pg_trigger SET tgconstraint = $2 WHERE tgconstraint = $1"},
+    {ConstraintRelationId, "UPDATE pg_catalog.pg_constraint SET conparentid = $2 WHERE conparentid = $1"},
+    {NamespaceRelationId, "UPDATE pg_catalog.pg_class SET relnamespace = $2 WHERE relnamespace = $1"},
+    {NamespaceRelationId, "UPDATE pg_catalog.pg_type SET typnamespace = $2 WHERE typnamespace = $1"},
+    {NamespaceRelationId, "UPDATE pg_catalog.pg_constraint SET connamespace = $2 WHERE connamespace = $1"},
+    {ProcedureRelationId, "UPDATE pg_catalog.pg_aggregate SET aggfnoid = $2 WHERE aggfnoid = $1"},
+    {ProcedureRelationId, "UPDATE pg_catalog.pg_cast SET castfunc = $2 WHERE castfunc = $1"},
     {RewriteRelationId, nullptr},
     // Triggers that PostgreSQL makes are named after their OIDs.
     {TriggerRelationId,
-     "UPDATE pg_trigger SET tgname = replace(tgname, $1::text, $2::text) WHERE oid = $2 AND tgisinternal"},
-    {OperatorRelationId, "UPDATE pg_operator SET oprcom = $2 WHERE oprcom = $1"},
-    {OperatorRelationId, "UPDATE pg_operator SET oprnegate = $2 WHERE oprnegate = $1"},
-    {OperatorFamilyRelationId, "UPDATE pg_opclass SET opcfamily = $2 WHERE opcfamily = $1"},
-    {OperatorFamilyRelationId, "UPDATE pg_amop SET amopfamily = $2 WHERE amopfamily = $1"},
-    {OperatorFamilyRelationId, "UPDATE pg_amproc SET amprocfamily = $2 WHERE amprocfamily = $1"},
-    {TSConfigRelationId, "UPDATE pg_ts_config_map SET mapcfg = $2 WHERE mapcfg = $1"},
+     "UPDATE pg_catalog.pg_trigger SET tgname = pg_catalog.replace(tgname, $1::pg_catalog.text, $2::pg_catalog.text) "
+     "WHERE oid = $2 AND tgisinternal"},
+    {OperatorRelationId, "UPDATE pg_catalog.pg_operator SET oprcom = $2 WHERE oprcom = $1"},
+    {OperatorRelationId, "UPDATE pg_catalog.pg_operator SET oprnegate = $2 WHERE oprnegate = $1"},
+    {OperatorFamilyRelationId, "UPDATE pg_catalog.pg_opclass SET opcfamily = $2 WHERE opcfamily = $1"},
+    {OperatorFamilyRelationId, "UPDATE pg_catalog.pg_amop SET amopfamily = $2 WHERE amopfamily = $1"},
+    {OperatorFamilyRelationId, "UPDATE pg_catalog.pg_amproc SET amprocfamily = $2 WHERE amprocfamily = $1"},
+    {TSConfigRelationId, "UPDATE pg_catalog.pg_ts_config_map SET mapcfg = $2 WHERE mapcfg = $1"},
     {OperatorClassRelationId, nullptr},
     {AccessMethodOperatorRelationId, nullptr},
     {AccessMethodProcedureRelationId, nullptr},
@@ -76,21 +77,22 @@ constexpr Reference kReferences[] = {
     {LanguageRelationId, nullptr},
     {EventTriggerRelationId, nullptr},
     {StatisticExtRelationId, nullptr},
-    {TriggerRelationId, "UPDATE pg_trigger SET tgparentid = $2 WHERE tgparentid = $1"},
+    {TriggerRelationId, "UPDATE pg_catalog.pg_trigger SET tgparentid = $2 WHERE tgparentid = $1"},
     {PolicyRelationId, nullptr},
     {CastRelationId, nullptr},
     {DefaultAclRelationId, nullptr}};
 
 // Who refers to objects of any catalog.
-constexpr const char* kCommon[] = {"UPDATE pg_depend SET objid = $2 WHERE classid = $3 AND objid = $1",
-                                   "UPDATE pg_depend SET refobjid = $2 WHERE refclassid = $3 AND refobjid = $1",
-                                   "UPDATE pg_shdepend SET objid = $2 WHERE classid = $3 AND objid = $1 AND dbid ="
-                                   " (SELECT oid FROM pg_database WHERE datname = current_database())",
-                                   "UPDATE pg_description SET objoid = $2 WHERE classoid = $3 AND objoid = $1"};
+constexpr const char* kCommon[] = {
+    "UPDATE pg_catalog.pg_depend SET objid = $2 WHERE classid = $3 AND objid = $1",
+    "UPDATE pg_catalog.pg_depend SET refobjid = $2 WHERE refclassid = $3 AND refobjid = $1",
+    "UPDATE pg_catalog.pg_shdepend SET objid = $2 WHERE classid = $3 AND objid = $1 AND dbid ="
+    " (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())",
+    "UPDATE pg_catalog.pg_description SET objoid = $2 WHERE classoid = $3 AND objoid = $1"};
 
 void change_oid(Oid catalog, Oid was, Oid wanted) {
   const SqlArgument from = oid_argument(was), to = oid_argument(wanted);
-  catalog_change(psprintf("UPDATE %s SET oid = $2 WHERE oid = $1", get_rel_name(catalog)), {from, to});
+  catalog_change(psprintf("UPDATE pg_catalog.%s SET oid = $2 WHERE oid = $1", get_rel_name(catalog)), {from, to});
   for (const char* update : kCommon) catalog_change(update, {from, to, oid_argument(catalog)});
   for (const Reference& reference : kReferences)
     if (reference.catalog == catalog && reference.update) catalog_change(reference.update, {from, to});
@@ -170,7 +172,8 @@ void impose_labels(const List* labels) {
   foreach (cell, labels) {
     const auto* label = static_cast<DdlLabel*>(lfirst(cell));
     catalog_change(
-        "UPDATE pg_enum SET oid = $3, enumsortorder = $4 WHERE enumtypid = $1 AND enumlabel = $2 AND oid <> $3",
+        "UPDATE pg_catalog.pg_enum SET oid = $3, enumsortorder = $4 WHERE enumtypid = $1 AND enumlabel = $2 AND oid <> "
+        "$3",
         {oid_argument(label->type),
          text_argument(label->name),
          oid_argument(label->oid),

@@ -30,8 +30,9 @@ void read_missing(Relation relation, DdlShape* shape) {
   for (int i = 0; i < shape->natts; ++i) {
     const Form_pg_attribute attribute = TupleDescAttr(relation->rd_att, i);
     if (!attribute->atthasmissing || attribute->attisdropped) continue;
-    shape->missing[i] = catalog_text("SELECT attmissingval FROM pg_attribute WHERE attrelid = $1 AND attname = $2",
-                                     {oid_argument(shape->relation), text_argument(NameStr(attribute->attname))});
+    shape->missing[i] =
+        catalog_text("SELECT attmissingval FROM pg_catalog.pg_attribute WHERE attrelid = $1 AND attname = $2",
+                     {oid_argument(shape->relation), text_argument(NameStr(attribute->attname))});
   }
 }
 
