@@ -98,7 +98,7 @@ void nap(uint64_t ns) noexcept {
   if (paper::in_fiber()) paper::pass(ns);
 }
 
-uint64_t process_start_time(int32_t) noexcept { return 1; }
+ProcessSight look_at_process(int32_t, const char*) noexcept { return {ProcessSight::Is::kThere, 1}; }
 uint64_t pid_namespace() noexcept { return 1; }
 
 void SpinGuard::wait(const std::atomic<uint32_t>*) noexcept {

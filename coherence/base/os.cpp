@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -43,20 +45,25 @@ void nap(uint64_t ns) noexcept {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &t, nullptr);
 }
 
-uint64_t process_start_time(int32_t pid) noexcept {
-  char path[64], text[1024];
-  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+// Whether it is gone is the kernel's to say: a /proc that is mounted with hidepid=2 has no entry for others' processes
+// that live, and to read it takes a descriptor.
+ProcessSight look_at_process(int32_t pid, const char* proc) noexcept {
+  if (pid <= 0) return {};
+  if (kill(pid, 0) != 0 && errno == ESRCH) return {ProcessSight::Is::kGone};
+  char path[256], text[1024];
+  snprintf(path, sizeof path, "%s/%d/stat", proc, pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  if (fd < 0) return {};
   ssize_t n = read(fd, text, sizeof text - 1);
   close(fd);
-  if (n <= 0) return 0;
+  if (n <= 0) return {};
   text[n] = 0;
   const char* p = strrchr(text, ')');  // the command may hold anything, spaces and parentheses too
-  if (!p) return 0;
-  if (p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X')) return 0;  // a zombie touches nothing any more
+  if (!p) return {};
+  if (p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X')) return {ProcessSight::Is::kGone};  // it touches nothing any more
   for (int field = 2; field < 22 && p; field++) p = strchr(p + 1, ' ');
-  return p ? strtoull(p + 1, nullptr, 10) : 0;
+  const uint64_t start = p ? strtoull(p + 1, nullptr, 10) : 0;
+  return start ? ProcessSight{ProcessSight::Is::kThere, start} : ProcessSight();
 }
 
 uint64_t pid_namespace() noexcept {

@@ -16,9 +16,18 @@ uint64_t monotonic_ns() noexcept;
 // Sleeps for about `ns`, less than a second; signals end it.
 void nap(uint64_t ns) noexcept;
 
-// The start time of a process in clock ticks since boot, from /proc; 0 if there is no such process.
-uint64_t process_start_time(int32_t pid) noexcept;
-// Identifies the pid namespace: pids mean something only between processes with the same number.
+// What can be told of the process with that number.
+struct ProcessSight {
+  enum class Is : uint8_t {
+    kUnknown,  // it may be there: /proc does not show it to us, or we have no descriptor left to look
+    kThere,    // since `start`
+    kGone,     // certainly; a zombie is, too
+  } is = Is::kUnknown;
+  uint64_t start = 0;  // clock ticks since boot; numbers are used again
+};
+// `proc` is where the proc file system is mounted.
+ProcessSight look_at_process(int32_t pid, const char* proc = "/proc") noexcept;
+// Identifies the pid namespace: pids mean something only between processes with the same number.  0: not known.
 uint64_t pid_namespace() noexcept;
 
 // A tiny lock in shared memory for a few instructions.  Its holder may be killed: that fences the pool, so nobody who

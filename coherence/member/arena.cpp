@@ -1,7 +1,6 @@
 #include "coherence/member/arena.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -95,6 +94,16 @@ void ring(ArenaHeader& arena) noexcept {
   futex_wake(arena.bell, 1);
 }
 
+// The process that joined is gone, its number perhaps another's by now.  N5: what cannot be told is no death.
+static bool joiner_gone(const NodeEntry& e) noexcept {
+  const uint64_t its_namespace = e.pid_namespace.load(std::memory_order_relaxed);
+  if (its_namespace == 0 || its_namespace != pid_namespace()) return false;
+  const ProcessSight seen = look_at_process(e.pid.load(std::memory_order_relaxed));
+  const uint64_t start = e.pid_start.load(std::memory_order_relaxed);
+  return seen.is == ProcessSight::Is::kGone ||
+         (seen.is == ProcessSight::Is::kThere && start != 0 && seen.start != start);
+}
+
 bool died(const Pool& pool, NodeId n) noexcept {
   NodeEntry& e = pool.table().node[n.value];
   Membership state = e.state.load(std::memory_order_acquire);  // pairs with join() and leave()
@@ -106,10 +115,7 @@ bool died(const Pool& pool, NodeId n) noexcept {
     return (now == Membership::kLive || now == Membership::kLeaving) &&
            e.incarnation.load(std::memory_order_acquire) == incarnation;
   };
-  int32_t pid = e.pid.load(std::memory_order_relaxed);
-  if (e.pid_namespace.load(std::memory_order_relaxed) == pid_namespace() &&
-      process_start_time(pid) != e.pid_start.load(std::memory_order_relaxed))
-    return still_there();
+  if (joiner_gone(e)) return still_there();
   char path[600];
   arena_path(pool, n, incarnation, path, sizeof path);
   int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -71,7 +71,7 @@ class PeerArena {
 void ring(ArenaHeader& arena) noexcept;
 
 // Whether node `n`'s entry names an incarnation that ended without leaving.  Certain: its file lock is free, or the
-// process that joined is gone.
+// process that joined is gone (N5).
 bool died(const Pool& pool, NodeId n) noexcept;
 void fence_pool(const Pool& pool, const char* reason) noexcept;
 const char* fence_reason(const Pool& pool) noexcept;  // REQUIRES: the pool is fenced

@@ -41,6 +41,12 @@ Status make_arena(const char* path, uint64_t bytes, int* fd, void** base, Proble
   return {};
 }
 
+// Whether the process that is in the table has our number, where numbers mean the same: it was us, or is no more.
+bool joined_by_us(const NodeEntry& entry) {
+  const uint64_t its_namespace = entry.pid_namespace.load();
+  return entry.pid.load() == getpid() && its_namespace != 0 && its_namespace == pid_namespace();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec& spec, Problem* problem) {
@@ -55,8 +61,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   if (fence_if_somebody_died(pool))  // N2: our own former incarnation included
     return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(),
                         coherence::fence_reason(pool));
-  if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent && entry.pid.load() == getpid() &&
-      entry.pid_start.load() == process_start_time(getpid())) {
+  if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent && joined_by_us(entry)) {
     fence_pool(pool, "a node joined again without having left: its server restarted after a crash");
     return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(),
                         coherence::fence_reason(pool));
@@ -101,7 +106,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
 
   pool.header().state.store(PoolState::kInUse);
   entry.pid.store(getpid(), std::memory_order_relaxed);
-  entry.pid_start.store(process_start_time(getpid()), std::memory_order_relaxed);
+  entry.pid_start.store(look_at_process(getpid()).start, std::memory_order_relaxed);
   entry.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
   entry.heartbeat_ns.store(monotonic_ns(), std::memory_order_relaxed);
   entry.incarnation.store(incarnation, std::memory_order_relaxed);

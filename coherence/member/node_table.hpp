@@ -20,10 +20,10 @@ struct alignas(64) NodeEntry {
   std::atomic<Membership> state;
   std::atomic<int32_t> pid;  // the process that joined (the postmaster)
   std::atomic<uint64_t> incarnation;
-  std::atomic<uint64_t> pid_start;  // guards against a reused pid
-  std::atomic<uint64_t> pid_namespace;
-  std::atomic<uint64_t> heartbeat_ns;  // of the worker; information, never a verdict
-  std::atomic<uint64_t> joined_view;   // the view that began with this incarnation
+  std::atomic<uint64_t> pid_start;      // guards against a reused pid; 0: not known
+  std::atomic<uint64_t> pid_namespace;  // 0: not known
+  std::atomic<uint64_t> heartbeat_ns;   // of the worker; information, never a verdict
+  std::atomic<uint64_t> joined_view;    // the view that began with this incarnation
 };
 
 inline constexpr uint32_t kReasonNone = 0, kReasonClaimed = 1, kReasonWritten = 2;

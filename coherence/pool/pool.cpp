@@ -236,7 +236,8 @@ Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
       return Condition::kUnclean;
     }
     auto pool = open(files, problem);
-    return pool.ok() ? Condition::kInUse : Condition::kUnclean;
+    if (pool) return Condition::kInUse;
+    return pool.error() == Errc::kFenced ? Condition::kUnclean : Condition::kDamaged;
   }
   problem->write("there is no pool %s", files.path);
   return Condition::kAbsent;

@@ -1,11 +1,12 @@
 """Bad input: each is refused with an error that says what is wrong and what helps; nothing is lost, nothing hangs."""
 import os
+import resource
 import shutil
 import subprocess
 import unittest
 
 from data_directory import account
-from harness import Cluster, Session, SqlError, eventually
+from harness import GCLCTL, Cluster, Session, SqlError, eventually
 
 FORMAT_AT, BLOCK_SIZE_AT = 8, 12  # in a pool's header
 
@@ -190,6 +191,26 @@ class PoolsAndSettings(Refusals):
         finally:
             server.send_signal(2)
             server.wait(30)
+
+    def test_tables_of_descriptors_that_are_full(self):
+        """Who cannot look whether a primary lives does not take it for dead."""
+        self.cluster.start()
+        fabrics = [self.cluster.workers(k)["gcl fabric"] for k in (1, 2)]
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for pid in fabrics:
+            subprocess.run(["prlimit", "--pid", str(pid), "--nofile=3:"], check=True, **account())
+        for limit in (4, 5, 6, 7, 9, 64):
+            seen = subprocess.run(["prlimit", f"--nofile={limit}", GCLCTL, "status", self.cluster.dir], text=True,
+                                  capture_output=True, timeout=60, check=False)
+            said = seen.stdout + seen.stderr
+            self.assertNotIn("NOT CLOSED CLEANLY", said)
+            self.assertNotRegex(said, r"primary \d .*down")
+            if "pool   " in said and "in use" not in said:
+                self.assertIn("Too many open files", said)
+            self.assertEqual([["1000"]] * 2, self.cluster.everywhere("SELECT count(*) FROM t"))
+        self.assertEqual(0, seen.returncode, said)
+        for pid in fabrics:
+            subprocess.run(["prlimit", "--pid", str(pid), f"--nofile={soft}:"], check=True, **account())
 
     def test_a_pool_that_cannot_be_saved(self):
         """A disk that is full at a clean stop: files of the workers that save may not grow to the pool's size."""

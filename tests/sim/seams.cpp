@@ -90,9 +90,11 @@ void nap(uint64_t ns) noexcept {
 }
 
 // Of a simulated server: it lives until its node crashes.
-uint64_t process_start_time(int32_t pid) noexcept {
-  if (pid < sim::kFirstPid || sim::mutation == sim::Mutation::kNobodyWatches) return 1;
-  return sim::scheduler() && sim::scheduler()->crashed(pid - sim::kFirstPid) ? 0 : 1;
+ProcessSight look_at_process(int32_t pid, const char*) noexcept {
+  const bool simulated = pid >= sim::kFirstPid && sim::mutation != sim::Mutation::kNobodyWatches;
+  if (simulated && sim::scheduler() && sim::scheduler()->crashed(pid - sim::kFirstPid))
+    return {ProcessSight::Is::kGone};
+  return {ProcessSight::Is::kThere, 1};
 }
 
 uint64_t pid_namespace() noexcept { return 1; }

@@ -87,7 +87,9 @@ std::vector<int> Cluster::chosen(int node) const {
 }
 
 int Cluster::postmaster(int k) const {
-  std::ifstream in(data(k) / "postmaster.pid");
+  const fs::path file = data(k) / "postmaster.pid";
+  std::ifstream in(file);
+  if (!in && errno != ENOENT && errno != ENOTDIR) fail("cannot read {}: {}", file.string(), strerror(errno));
   int pid = 0;
   if (!(in >> pid) || pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH)) return 0;
   // The number may have been given to another process since: ours has its data directory as working directory.
