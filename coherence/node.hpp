@@ -15,9 +15,8 @@
 // N3. After the fence no page may be touched; every wait ends with kFenced within a slice (10 ms).
 // N4. leave() gives every line back; the file is unlinked; the last node out saves the pool.
 // N5. Only what is certain is a death: a free lock (or no file any more), or that the kernel has no such process any
-// more.  Where that
-//     cannot be told (no descriptor left, a /proc that hides others' processes, another pid namespace), the lock
-//     decides; and where not even the lock can be looked at, the node lives.
+//     more.  Where that cannot be told (no descriptor left, a /proc that hides others' processes, another pid
+//     namespace), the lock decides; and where not even the lock can be looked at, the node lives.
 #pragma once
 
 #include <atomic>

@@ -66,7 +66,8 @@ class alignas(64) Line {
   Lsn lsn() const noexcept { return {lsn_.load(std::memory_order_relaxed)}; }
   // Ring position of the first logged change that is not yet in the pool; kNoChange if there is none.
   static constexpr uint64_t kNoChange = ~uint64_t{0};
-  uint64_t first_change() const noexcept { return first_change_.load(std::memory_order_relaxed); }
+  // Acquire: pairs with the release when a change has reached the pool.  Whoever sees that may let its redo go (T5).
+  uint64_t first_change() const noexcept { return first_change_.load(std::memory_order_acquire); }
 
   void initialise() noexcept {  // in fresh, zeroed memory
     page_.store(PageId{}.raw, std::memory_order_relaxed);

@@ -5,6 +5,13 @@
 //     not known, and is never treated as success.
 // T3. post() may complete before it returns (shm) or later (verbs, sim); callers poll() until done().
 // T4. Memory is used by one thread of one process; opened after fork.
+// T5. What was done in order is seen in order, plain WRITEs and READs included: whoever has seen what an operation did
+//     sees with all he does next what came before that operation, too: in its batch, in batches that were complete when
+//     it was posted, and in memory that its process had written or seen.  A transport over processors that reorder sees
+//     to it; nobody above needs an atomic or a fence for it.
+// T6. Not promised: an order of the bytes of one WRITE or READ (an aligned word is whole, though), nor that a WRITE is
+//     there for others before an operation behind it looks.  Where each of two writes and then looks whether the other
+//     did, both write with CAS or FAA, and look with these or LOAD: those of all batches are in one order.
 //
 //   Batch batch(node);
 //   batch.faa(word, bit);

@@ -23,6 +23,22 @@ bool wanted(const Op& op, const Op& first) {
   return true;
 }
 
+// T5, T6.  A word is stored, and loaded, by one instruction that also orders it.
+bool is_word(std::byte* there, const Op& op) { return op.bytes == 8 && uintptr_t(there) % 8 == 0; }
+
+void write(std::byte* there, const Op& op) {
+  if (!is_word(there, op)) return racy_publish(there, op.local, op.bytes);
+  uint64_t value;
+  racy_copy(&value, op.local, sizeof value);
+  std::atomic_ref(*reinterpret_cast<uint64_t*>(there)).store(value, std::memory_order_release);
+}
+
+void read(std::byte* there, const Op& op) {
+  if (!is_word(there, op)) return racy_look(op.local, there, op.bytes);
+  const uint64_t value = std::atomic_ref(*reinterpret_cast<uint64_t*>(there)).load(std::memory_order_acquire);
+  racy_copy(op.local, &value, sizeof value);
+}
+
 }  // namespace
 
 void ShmMemory::run(Batch& batch) {
@@ -31,33 +47,33 @@ void ShmMemory::run(Batch& batch) {
   std::byte* const base = map_.base(batch.to());
   for (int i = 0; i < batch.size(); i++) {
     Op& op = batch.op(i);
-    // Atomics are acq_rel: what was written to the pool before a hand-over is seen by whoever the word then names.
+    // Atomics are seq_cst: what was written to the pool before a hand-over is seen by whoever the word then names (T5),
+    // and who sets one word and looks at another is seen by who does it the other way round (T6).
     switch (op.verb) {
       case Verb::kRead:
         if (!wanted(op, batch.op(0))) break;
-        racy_copy(op.local, base + op.at.offset(), op.bytes);
+        read(base + op.at.offset(), op);
         counters_.add(Counter::kReads);
         counters_.add(Counter::kBytesRead, op.bytes);
         break;
       case Verb::kWrite:
-        racy_copy(base + op.at.offset(), op.local, op.bytes);
+        write(base + op.at.offset(), op);
         counters_.add(Counter::kWrites);
         counters_.add(Counter::kBytesWritten, op.bytes);
         break;
       case Verb::kCas: {
         uint64_t expected = op.expect;
-        word_at(base, op.at)
-            .compare_exchange_strong(expected, op.operand, std::memory_order_acq_rel, std::memory_order_acquire);
+        word_at(base, op.at).compare_exchange_strong(expected, op.operand, std::memory_order_seq_cst);
         op.old = expected;
         counters_.add(Counter::kCas);
         break;
       }
       case Verb::kFaa:
-        op.old = word_at(base, op.at).fetch_add(op.operand, std::memory_order_acq_rel);
+        op.old = word_at(base, op.at).fetch_add(op.operand, std::memory_order_seq_cst);
         counters_.add(Counter::kFaa);
         break;
       case Verb::kLoad:
-        op.old = word_at(base, op.at).load(std::memory_order_acquire);
+        op.old = word_at(base, op.at).load(std::memory_order_seq_cst);
         counters_.add(Counter::kLoads);
         break;
     }

@@ -141,7 +141,8 @@ Status TxnSystem::freeze() {
   }
   uint64_t count = view.aborted.size();
   Batch batch(words_.clock().node());
-  batch.write(words_.aborted_count(node_), &count, sizeof count);  // before the mark: T4's readers read it after
+  // The count before the mark: T4's readers read it after that (the transport's T5).
+  batch.write(words_.aborted_count(node_), &count, sizeof count);
   batch.write(words_.frozen(node_), &reached, sizeof reached);
   uint64_t low = std::max(reached, shared_.low_water.load(std::memory_order_relaxed));
   batch.write(words_.low_water(node_), &low, sizeof low);
