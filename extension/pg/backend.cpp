@@ -7,6 +7,7 @@
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/stats/index_pages.hpp"
 #include "extension/pg/stats/wait_events.hpp"
+#include "extension/pg/txn/mixed_commits.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 #include "extension/pg/txn/waiter.hpp"
@@ -213,6 +214,7 @@ bool counts_in() noexcept {
 
 void forget_transaction() noexcept {
   forget_counted();
+  forget_local_changes();
   written_level = 0;
   if (attached == nullptr) return;
   attached->txns->set_oldest(std::nullopt);

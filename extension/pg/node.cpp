@@ -5,6 +5,7 @@
 #include "extension/pg/relation_record.hpp"
 #include "extension/pg/settings.hpp"
 #include "extension/pg/stats/wait_events.hpp"
+#include "extension/pg/txn/mixed_commits.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 
 namespace gcl {
@@ -27,6 +28,7 @@ void request_memory() {
   if (next_request) next_request();
   RequestAddinShmemSpace(sizeof(NodeState) + 64);
   RequestAddinShmemSpace(own_waits_bytes(session_slots()) + 64);
+  RequestAddinShmemSpace(mixed_commits_bytes(session_slots()) + 64);
 }
 
 void make_state() {
@@ -42,6 +44,8 @@ void make_state() {
   }
   void* waits = ShmemInitStruct("gcl own waits", own_waits_bytes(session_slots()), &found);
   if (!found) own_waits_init(waits, session_slots());
+  void* commits = ShmemInitStruct("gcl mixed commits", mixed_commits_bytes(session_slots()), &found);
+  if (!found) mixed_commits_init(commits, session_slots());
   LWLockRelease(AddinShmemInitLock);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "extension/pg/backend.hpp"
+#include "extension/pg/txn/mixed_commits.hpp"
 
 extern "C" {
 #include "access/xlog.h"
@@ -44,6 +45,7 @@ class WalSink final : public bufmgr::LogSink {
     XLogBeginInsert();
     XLogRegisterData(const_cast<char*>(reinterpret_cast<const char*>(record.data())), int(record.size()));
     const XLogRecPtr end = XLogInsert(kRmgrId, kMiniTransaction);
+    count_own_record();
     END_CRIT_SECTION();
     return {end};
   }

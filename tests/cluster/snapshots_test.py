@@ -138,6 +138,98 @@ class Snapshots(unittest.TestCase):
             eventually(lambda: self.vacuumed() == 50)
 
 
+# What transactions change together, or one after the other (row 4), is not so: each is a query, or several of one snapshot.
+TORN = "{} - {} NOT IN (0, CASE id WHEN 4 THEN 1 ELSE 0 END)"
+BOTH_AT_ONCE = f"SELECT 'torn', id, h.v AS heap, g.v AS gcl FROM h JOIN g USING (id) WHERE {TORN.format('h.v', 'g.v')}"
+HEAP_FIRST = f"SELECT 'torn', id, v, g_now(id) FROM h WHERE {TORN.format('v', 'g_now(id)')}"
+GCL_FIRST = f"SELECT 'torn', id, v, h_now(id) FROM g WHERE {TORN.format('h_now(id)', 'v')}"
+CREATED = f"CREATE TEMP TABLE seen AS {BOTH_AT_ONCE}; TABLE seen; DROP TABLE seen"
+COPIED = f"COPY ({BOTH_AT_ONCE}) TO STDOUT"
+PREPARED = f"PREPARE p AS {BOTH_AT_ONCE}; EXECUTE p; EXECUTE p; DEALLOCATE p"
+HELD_OPEN = f"BEGIN; DECLARE c CURSOR FOR {BOTH_AT_ONCE}; SELECT 1 FROM g WHERE false; FETCH ALL c; COMMIT"
+IN_WORKERS = f"BEGIN; {PARALLEL.replace('SET ', 'SET LOCAL ')}; {BOTH_AT_ONCE}; COMMIT"
+TWO_READS = """BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT sum(v) AS seen FROM {} WHERE id < 4 \\gset
+SELECT 'torn', :seen, sum(v) FROM {} WHERE id < 4 HAVING sum(v) <> :seen; COMMIT"""
+
+
+class BothKinds(unittest.TestCase):
+    """What transactions change of heap and gcl tables is seen at one time."""
+
+    @classmethod
+    def setUpClass(cls):
+        # Without VACUUM every version that the writers leave makes the readers slower.
+        cls.cluster = cls.enterClassContext(Cluster(primaries=2, settings=("autovacuum_naptime=1s", "autovacuum_vacuum_cost_delay=0")))
+        cls.one = cls.cluster.session(1)
+        cls.one.run("CREATE TABLE logged (id int PRIMARY KEY, v int) USING heap; CREATE UNLOGGED TABLE unlogged (LIKE logged)")
+        cls.one.run("CREATE TABLE g (id int PRIMARY KEY, v int) USING gcl; INSERT INTO g SELECT i, 0 FROM generate_series(1, 4) i")
+        cls.one.run("INSERT INTO logged SELECT * FROM g WHERE id <> 3; INSERT INTO unlogged VALUES (3, 0)")
+        cls.one.run("CREATE VIEW h AS TABLE logged UNION ALL TABLE unlogged; CREATE TABLE going () USING heap")
+        for table in "hg":
+            cls.one.run(f"CREATE FUNCTION {table}_now(wanted int) RETURNS int STABLE LANGUAGE plpgsql AS"
+                        f" 'BEGIN RETURN (SELECT v FROM {table} WHERE id = wanted); END'")
+        for name, change in (("write", "UPDATE {0} SET v = v + 1 WHERE id = {1}; UPDATE g SET v = v + 1 WHERE id = {1}"),
+                             ("write_in_order", "UPDATE {0} SET v = v + 1 WHERE id = {1}; COMMIT; UPDATE g SET v = v + 1 WHERE id = {1}")):
+            for row, table in enumerate(("logged", "logged", "unlogged", "logged"), 1):
+                cls.one.run(f"CREATE PROCEDURE {name}_{row}() LANGUAGE plpgsql AS $$BEGIN WHILE EXISTS (SELECT FROM going)"
+                            f" LOOP {change.format(table, row)}; COMMIT; END LOOP; END$$")
+
+    def setUp(self):
+        self.one.run("INSERT INTO going DEFAULT VALUES")
+        before = int(self.one.one("SELECT sum(v) FROM g"))
+        writers = [self.cluster.session(1) for _ in range(4)]
+        for writer, work in zip(writers, ("write_1", "write_2", "write_3", "write_in_order_4")):
+            writer.send(f"CALL {work}()")
+
+        def end():
+            changed = int(self.one.one("SELECT sum(v) FROM g")) - before
+            self.one.run("DELETE FROM going")
+            for writer in writers:
+                writer.result()
+                writer.close()
+            self.assertGreater(changed, 500)
+        self.addCleanup(end)
+
+    def assert_whole(self, script, times):
+        reader = self.cluster.session(1)
+        self.addCleanup(reader.close)
+        with self.subTest(script):
+            self.assertEqual([], reader.run(f"{script};\n" * times, 120)[:5])
+
+    def test_by_queries_of_read_committed(self):
+        for query in (BOTH_AT_ONCE, HEAP_FIRST, GCL_FIRST, CREATED, COPIED, PREPARED, HELD_OPEN):
+            self.assert_whole(query, 100)
+        self.assert_whole(IN_WORKERS, 10)  # each starts processes
+
+    def test_by_transactions_of_repeatable_read(self):
+        for first, second in ("hg", "gh"):
+            self.assert_whole(TWO_READS.format(first, second), 200)
+
+    def test_by_the_first_query_of_a_session(self):
+        for _ in range(20):
+            self.assert_whole(HEAP_FIRST, 1)
+
+
+class OneKind(unittest.TestCase):
+    def test_transactions_of_one_kind_share_nothing(self):
+        """Once some changed both, a session that calls a function takes a timestamp, and so has a session in the pool."""
+        with Cluster(primaries=2, settings=("autovacuum=off",)) as cluster:
+            # On primary 2: who creates a table changes both, for the catalogs are the server's own.
+            cluster.sql(1, "CREATE TABLE g (v int) USING gcl; CREATE FUNCTION reads_nothing() RETURNS int STABLE LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'")
+            one, look, stranger = (cluster.session(2) for _ in range(3))
+            one.run("CREATE TABLE h (v int) USING heap; INSERT INTO g VALUES (0)")
+            sessions = "SELECT held FROM gcl_stat_held WHERE what = 'sessions of backends'"
+            before = int(look.one(sessions))
+            for i in range(20):
+                one.run(f"BEGIN; INSERT INTO g VALUES ({i}); SAVEPOINT s; UPDATE g SET v = v + 1; COMMIT")
+                one.run(f"BEGIN; INSERT INTO h VALUES ({i}); SAVEPOINT s; UPDATE h SET v = v + 1; COMMIT")
+            stranger.run("SELECT reads_nothing()")
+            self.assertEqual(before, int(look.one(sessions)))
+            one.run("BEGIN; INSERT INTO h VALUES (1); INSERT INTO g VALUES (1); COMMIT")
+            stranger.run("SELECT reads_nothing()")
+            self.assertEqual(before + 1, int(look.one(sessions)))
+
+
 class OldSnapshot(unittest.TestCase):
     def test_does_not_stop_writers_when_the_status_log_went_round(self):
         # The smallest pool: its status log has 65536 words per primary.

@@ -22,7 +22,7 @@ struct Open {
   uint64_t snapshots = 0, transactions = 0, savepoints = 0, claims = 0, speculations = 0;
 };
 
-// Of backends and workers, this one included.
+// Of backends and workers, but for the one that asks: its query may have a snapshot.
 Open open_now() {
   Open open;
   engine::TxnShared& shared = *node_txn_shared();
@@ -34,6 +34,7 @@ Open open_now() {
     return reinterpret_cast<std::atomic<uint64_t>*>(p.coherence_pool().at(at))->load(std::memory_order_relaxed);
   };
   for (uint32_t i = 0; i < shared.sessions; ++i) {
+    if (i == uint32_t(MyProc->pgprocno)) continue;
     const coherence::SessionId session{uint16_t(i)};
     open.snapshots += shared.slot(i).oldest.load(std::memory_order_relaxed) != 0;
     open.transactions += shared.slot(i).top.load(std::memory_order_relaxed) != 0;
@@ -96,15 +97,16 @@ Datum gcl_stat_held_get(PG_FUNCTION_ARGS) {
   ReturnSetInfo* const result = rows_of(fcinfo);
   const coherence::Held held = node_pool()->coherence_node().held();
   const Open open = open_now();
+  const uint64_t backends = node_state()->backends.load(std::memory_order_relaxed);
+  const uint64_t asking = attached_txns() != nullptr ? 1 : 0;
   const Waits own = own_waits_now();
   // The fabric's own is one, too.
-  const uint64_t counted = node_state()->backends.load(std::memory_order_relaxed) +
-                           node_state()->workers.load(std::memory_order_relaxed) + 1;
+  const uint64_t counted = backends + node_state()->workers.load(std::memory_order_relaxed) + 1;
   const uint64_t frames = node_pool()->frames(), used = uint64_t{held.pages} + node_pool()->free_frames();
   const struct {
     const char* what;
     uint64_t held;
-  } rows[] = {{"sessions of backends", node_state()->backends.load(std::memory_order_relaxed)},
+  } rows[] = {{"sessions of backends", backends - std::min(backends, asking)},
               {"sessions of nobody", held.sessions > counted ? held.sessions - counted : 0},
               {"frames neither free nor of a page", frames > used ? frames - used : 0},
               {"shared latches", held.shared},

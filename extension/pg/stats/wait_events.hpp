@@ -19,6 +19,7 @@ enum class WaitEvent : uint8_t {
   kDdlLock,     // GclDdlLock: the DDL lock of the cluster, held on another primary
   kDdlAnswers,  // GclDdlAnswers: the other primaries, that run this session's DDL or LOCK TABLE
   kViews,       // GclViews: other primaries' answers to gcl_stat_waits
+  kCommit,      // GclCommit: a transaction that is committed in this server, and about to be in gcl tables
   kCount
 };
 

@@ -4,6 +4,8 @@
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 #include "extension/pg/tableam/table_am.hpp"
+#include "extension/pg/txn/mixed_commits.hpp"
+#include "extension/pg/txn/snapshot_renewal.hpp"
 
 extern "C" {
 #include "access/parallel.h"
@@ -19,47 +21,83 @@ namespace {
 
 ExecutorStart_hook_type next_start = nullptr;
 TimestampTz leader_time = 0;  // S5.  Of a parallel worker, which serves one leader's query and ends; 0: not stamped
+bool stamps_all = false;      // S8
+
+constexpr TimestampTz kLooked = -1;  // S8.  Of a snapshot without a time that has been looked with
+
+bool is_unstamped(Snapshot snapshot) {
+  return snapshot != nullptr && snapshot->snapshot_type == SNAPSHOT_MVCC &&
+         (snapshot->whenTaken == 0 || snapshot->whenTaken == kLooked);
+}
 
 TimestampTz fresh() {
   const engine::Cts now = *until_done(nullptr, [] { return txns().take_snapshot(); });
   return TimestampTz(now.value);
 }
 
+// S8.
+[[noreturn]] void raise_too_late() {
+  stamps_all = true;
+  ereport(
+      ERROR, errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+      errmsg("could not read gcl tables at the time of the statement that has begun"),
+      errdetail("A transaction that changed gcl tables and others was committed after the statement had read others."),
+      errhint("Run the transaction again."));
+}
+
+// S7.
+TimestampTz time_of(Snapshot snapshot, Ended of) {
+  const bool looked = snapshot->whenTaken == kLooked;
+  for (;;) {
+    wait_until_published(snapshot);
+    const TimestampTz now = fresh();
+    if (!ended_since(snapshot, looked ? Ended::kMixed : of)) return now;
+    if (looked) raise_too_late();
+    renew(snapshot);
+    CHECK_FOR_INTERRUPTS();
+  }
+}
+
 // S5.  What the worker's own statements see: in READ COMMITTED the newest state, as they would in the leader.
-TimestampTz in_worker() {
+TimestampTz in_worker(Snapshot snapshot, Ended of) {
   if (leader_time == 0)
     ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
             errmsg("cannot read gcl tables in a parallel worker of this operation"),
             errhint("Mark the function that reads them PARALLEL RESTRICTED, or set max_parallel_workers_per_gather and "
                     "max_parallel_maintenance_workers to 0."));
-  return IsolationUsesXactSnapshot() ? leader_time : fresh();
+  return IsolationUsesXactSnapshot() ? leader_time : time_of(snapshot, of);
 }
 
 // The transaction's own snapshot, in REPEATABLE READ, is stamped before it is copied (S4).  One that comes without is a
-// later one, taken on purpose: by ADD FOREIGN KEY, to see all rows.
-TimestampTz in_repeatable_read() {
+// later one, taken on purpose: by ADD FOREIGN KEY, to see all rows.  Or the copy of one that was looked with (S8).
+TimestampTz in_repeatable_read(Snapshot snapshot) {
   Snapshot own = GetTransactionSnapshot();
-  const TimestampTz now = fresh();
-  if (own->whenTaken == 0) own->whenTaken = now;
-  return now;
+  if (is_unstamped(own)) own->whenTaken = time_of(own, Ended::kAny);
+  return snapshot->whenTaken == kLooked ? own->whenTaken : time_of(snapshot, Ended::kAny);
 }
 
-bool is_unstamped(Snapshot snapshot) {
-  return snapshot != nullptr && snapshot->snapshot_type == SNAPSHOT_MVCC && snapshot->whenTaken == 0;
-}
-
-void stamp(Snapshot snapshot) {
+void stamp(Snapshot snapshot, Ended of = Ended::kAny) {
   if (!is_unstamped(snapshot)) return;
   if (IsParallelWorker())
-    snapshot->whenTaken = in_worker();
+    snapshot->whenTaken = in_worker(snapshot, of);
   else
-    snapshot->whenTaken = IsolationUsesXactSnapshot() ? in_repeatable_read() : fresh();
+    snapshot->whenTaken = IsolationUsesXactSnapshot() ? in_repeatable_read(snapshot) : time_of(snapshot, of);
 }
+
+// S8.
+void note_look(Snapshot snapshot) {
+  if (is_unstamped(snapshot)) snapshot->whenTaken = kLooked;
+}
+
+// What a query names, and what that means for its snapshot.
+struct Reads {
+  bool gcl, others, unlogged;
+};
 
 // Whose a table is, as last seen: every query asks, heap's too, and opening the relation costs ten times as much.
 struct Known {
   Oid relid;
-  bool ours;
+  bool ours, unlogged;
 } known[64];
 
 void forget_known(Datum, Oid relid) {
@@ -69,26 +107,36 @@ void forget_known(Datum, Oid relid) {
     known[relid % lengthof(known)] = {};
 }
 
-// REQUIRES: a lock on the table, so that what changes its access method has been heard of.
-bool is_known_gcl_table(Oid relid) {
-  Known& slot = known[relid % lengthof(known)];
-  if (slot.relid == relid) return slot.ours;
-  Relation rel = RelationIdGetRelation(relid);
-  if (!RelationIsValid(rel)) return false;
-  const bool ours = is_gcl_table(rel);
-  RelationClose(rel);
-  slot = {relid, ours};
-  return ours;
+// A partitioned table may have unlogged partitions, which a query that inserts does not name; not if it is of all
+// primaries.
+bool may_be_unlogged(Relation rel) {
+  const Form_pg_class form = rel->rd_rel;
+  return form->relpersistence == RELPERSISTENCE_UNLOGGED ||
+         (form->relkind == RELKIND_PARTITIONED_TABLE && !OidIsValid(form->relam));
 }
 
-bool reads_gcl(const PlannedStmt* plan) {
+// REQUIRES: a lock on the table, so that what changes its access method has been heard of.
+Known known_table(Oid relid) {
+  Known& slot = known[relid % lengthof(known)];
+  if (slot.relid == relid) return slot;
+  Relation rel = RelationIdGetRelation(relid);
+  if (!RelationIsValid(rel)) return {};
+  slot = {relid, is_gcl_table(rel), may_be_unlogged(rel)};
+  RelationClose(rel);
+  return slot;
+}
+
+Reads reads_of(const PlannedStmt* plan) {
+  Reads reads{};
   ListCell* cell;
   foreach (cell, plan->rtable) {
     const RangeTblEntry* entry = static_cast<RangeTblEntry*>(lfirst(cell));
-    if (entry->rtekind == RTE_RELATION && entry->relid >= FirstNormalObjectId && is_known_gcl_table(entry->relid))
-      return true;
+    if (entry->rtekind != RTE_RELATION || entry->relkind == RELKIND_VIEW) continue;
+    const Known table = entry->relid >= FirstNormalObjectId ? known_table(entry->relid) : Known{};
+    reads.unlogged |= table.unlogged;
+    (table.ours ? reads.gcl : reads.others) = true;
   }
-  return false;
+  return reads;
 }
 
 // SELECT of a sequence shows what the pool says.
@@ -113,28 +161,39 @@ void forbid_workers(QueryDesc* query) {
 // S5.  Functions that are not the server's own may read gcl tables, at the query's time if they are stable.
 bool may_read_gcl(const PlannedStmt* plan) {
   if (!serves()) return false;
-  return plan->parallelModeNeeded || (plan->invalItems != NIL && attached_txns() != nullptr);
+  return plan->parallelModeNeeded || stamps_all ||
+         (plan->invalItems != NIL && (attached_txns() != nullptr || mixed_commits_seen()));
 }
 
-void stamp_query(QueryDesc* query) {
-  if (reads_gcl(query->plannedstmt)) {
+void stamp_query(QueryDesc* query, const Reads& reads) {
+  const PlannedStmt* plan = query->plannedstmt;
+  if (reads.gcl) {
+    const bool alone = !reads.others && plan->invalItems == NIL;
     stamp(query->crosscheck_snapshot);
-    stamp(query->snapshot);
-  } else if (may_read_gcl(query->plannedstmt)) {
+    stamp(query->snapshot, alone ? Ended::kMixed : Ended::kAny);
+  } else if (may_read_gcl(plan)) {
     stamp(query->snapshot);
   }
+  if (reads.others || plan->invalItems != NIL) note_look(query->snapshot);
+}
+
+void start_in_leader(QueryDesc* query, int flags) {
+  const PlannedStmt* plan = query->plannedstmt;
+  stamp_transaction();
+  note_query(plan);
+  if (flags & EXEC_FLAG_EXPLAIN_ONLY) return;
+  const Reads reads = reads_of(plan);
+  if (reads.unlogged && plan->resultRelations != NIL) note_unlogged_change();
+  stamp_query(query, reads);
+  refresh_sequences(plan);
 }
 
 void start_query(QueryDesc* query, int flags) {
   if (IsParallelWorker()) {
-    if (leader_time == 0 && query->snapshot != nullptr) leader_time = query->snapshot->whenTaken;
+    if (leader_time == 0 && query->snapshot != nullptr && !is_unstamped(query->snapshot))
+      leader_time = query->snapshot->whenTaken;
   } else if (node_pool() != nullptr) {
-    stamp_transaction();
-    note_query(query->plannedstmt);
-    if (!(flags & EXEC_FLAG_EXPLAIN_ONLY)) {
-      stamp_query(query);
-      refresh_sequences(query->plannedstmt);
-    }
+    start_in_leader(query, flags);
   }
   // Workers do not know the ids this transaction writes under; a function they call may read gcl tables even where the
   // plan does not.
@@ -148,20 +207,25 @@ void start_query(QueryDesc* query, int flags) {
 // S6.  Portals and savepoints let go of what they owned; the last one's snapshot was the transaction's last.
 void release_between_statements(ResourceReleasePhase phase, bool, bool top, void*) {
   if (phase != RESOURCE_RELEASE_AFTER_LOCKS || top || IsParallelWorker() || IsolationUsesXactSnapshot()) return;
-  if (counts_in() && !HaveRegisteredOrActiveSnapshot()) attached_txns()->set_oldest(std::nullopt);
+  if (!counts_in() || HaveRegisteredOrActiveSnapshot()) return;
+  attached_txns()->set_oldest(std::nullopt);
+  forget_renewed();
 }
 
 }  // namespace
 
 // S4.  The statement that runs has a copy of the transaction's snapshot from before.
 void stamp_transaction() {
-  if (XactIsoLevel != XACT_REPEATABLE_READ || MyBackendType != B_BACKEND || !ActiveSnapshotSet() || !serves()) return;
+  if (XactIsoLevel != XACT_REPEATABLE_READ || !ActiveSnapshotSet()) return;
   Snapshot active = GetActiveSnapshot();
   if (active->snapshot_type != SNAPSHOT_MVCC) return;
   Snapshot own = GetTransactionSnapshot();
   if (own->whenTaken != 0) return;
-  own->whenTaken = fresh();
-  if (is_unstamped(active)) active->whenTaken = own->whenTaken;
+  const uint64 taken = own->snapXactCompletionCount;
+  own->whenTaken = MyBackendType == B_BACKEND && serves() ? time_of(own, Ended::kAny) : kLooked;
+  if (active->whenTaken != 0) return;
+  active->whenTaken = own->whenTaken;
+  if (own->snapXactCompletionCount != taken) renew_as(active, own);
 }
 
 engine::Snapshot engine_snapshot(Snapshot snapshot) {

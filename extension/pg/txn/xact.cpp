@@ -3,6 +3,7 @@
 #include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/stats/index_pages.hpp"
+#include "extension/pg/txn/mixed_commits.hpp"
 #include "extension/pg/txn/pending.hpp"
 
 extern "C" {
@@ -20,6 +21,7 @@ void pre_commit() {
   engine::TxnSystem* txns = attached_txns();
   if (txns == nullptr || !txns->current().wrote()) return;
   until_ok(nullptr, [&] { return txns->prepare(); });
+  mixed_commit_begins();
 }
 
 // The local commit record is on disk: nothing may fail any more.
@@ -27,6 +29,7 @@ void commit() noexcept {
   engine::TxnSystem* txns = attached_txns();
   if (txns != nullptr && txns->current().wrote()) {
     txns->session().coherence().serve_flushed();
+    mixed_commit_publishes();
     for (;;) {
       auto done = txns->commit();
       if (done.ok()) break;
@@ -35,6 +38,7 @@ void commit() noexcept {
               errmsg("the transaction was committed, but the gcl pool is fenced: %s", fence_reason()));
       break;
     }
+    mixed_commit_ends();
   }
   ddl_committed();
   pending_commit();
@@ -50,6 +54,7 @@ void fence_if_orphaned() {
 
 void abort() noexcept {
   fence_if_orphaned();
+  mixed_commit_ends();
   engine::TxnSystem* txns = attached_txns();
   if (txns != nullptr) {
     txns->session().release_all();  // an ERROR ran no destructors

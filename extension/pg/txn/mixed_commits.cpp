@@ -1,0 +1,105 @@
+#include "extension/pg/txn/mixed_commits.hpp"
+
+#include "extension/pg/stats/wait_events.hpp"
+
+extern "C" {
+#include "executor/instrument.h"
+#include "replication/logicalworker.h"
+#include "storage/condition_variable.h"
+}
+
+namespace gcl {
+
+namespace {
+
+struct Board {
+  alignas(64) std::atomic<uint32_t> entered;  // how many of `xid` are set
+  std::atomic<uint64_t> last_end;             // M2
+  alignas(64) ConditionVariable ended;
+  uint32_t slots;
+  std::atomic<uint32_t> xid[FLEXIBLE_ARRAY_MEMBER];  // by pgprocno; 0: none
+};
+
+Board* board = nullptr;
+
+int64 own_records = 0;    // that this process has written to the WAL
+int64 others_before = 0;  // records that are not ours, when the last transaction had ended
+bool unlogged_changed = false;
+bool entered = false;
+
+int64 others() { return pgWalUsage.wal_records - own_records; }
+
+// M3.  Changes that are replicated come past the executor, be it to unlogged tables.
+bool changed_this_server() { return others() != others_before || unlogged_changed || IsLogicalWorker(); }
+
+uint64_t transactions_ended() { return *const_cast<const volatile uint64*>(&ShmemVariableCache->xactCompletionCount); }
+
+void wait_for_end(uint32_t slot, uint32_t xid) {
+  ConditionVariablePrepareToSleep(&board->ended);
+  while (board->xid[slot].load(std::memory_order_acquire) == xid)  // pairs with mixed_commit_ends()
+    (void)ConditionVariableTimedSleep(&board->ended, 1000, wait_event(WaitEvent::kCommit));
+  ConditionVariableCancelSleep();
+}
+
+}  // namespace
+
+size_t mixed_commits_bytes(uint32_t slots) { return offsetof(Board, xid) + slots * sizeof(std::atomic<uint32_t>); }
+
+void mixed_commits_init(void* memory, uint32_t slots) {
+  memset(memory, 0, mixed_commits_bytes(slots));
+  board = static_cast<Board*>(memory);
+  board->slots = slots;
+  ConditionVariableInit(&board->ended);
+}
+
+void count_own_record() noexcept { ++own_records; }
+void note_unlogged_change() noexcept { unlogged_changed = true; }
+
+void mixed_commit_begins() {
+  if (!changed_this_server()) return;
+  entered = true;
+  // Whoever sees the transaction in a snapshot has taken the lock under which it leaves the server's list, later.
+  board->xid[MyProc->pgprocno].store(GetTopTransactionIdIfAny(), std::memory_order_relaxed);
+  board->entered.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void mixed_commit_publishes() noexcept {
+  if (!entered) return;
+  const uint64_t now = transactions_ended();
+  uint64_t seen = board->last_end.load(std::memory_order_relaxed);
+  while (seen < now && !board->last_end.compare_exchange_weak(seen, now, std::memory_order_seq_cst)) {
+  }
+}
+
+void mixed_commit_ends() noexcept {
+  if (!entered) return;
+  entered = false;
+  board->xid[MyProc->pgprocno].store(0, std::memory_order_release);
+  board->entered.fetch_sub(1, std::memory_order_release);  // pairs with wait_until_published()
+  ConditionVariableBroadcast(&board->ended);
+}
+
+void forget_local_changes() noexcept {
+  others_before = others();
+  unlogged_changed = false;
+}
+
+bool mixed_commits_seen() noexcept {
+  return board->last_end.load(std::memory_order_relaxed) != 0 || board->entered.load(std::memory_order_relaxed) != 0;
+}
+
+void wait_until_published(Snapshot snapshot) {
+  if (board->entered.load(std::memory_order_acquire) == 0) return;
+  for (uint32_t slot = 0; slot < board->slots; ++slot) {
+    const uint32_t xid = board->xid[slot].load(std::memory_order_acquire);
+    if (xid != 0 && !XidInMVCCSnapshot(xid, snapshot)) wait_for_end(slot, xid);
+  }
+}
+
+bool ended_since(Snapshot snapshot, Ended what) noexcept {
+  std::atomic_thread_fence(std::memory_order_acquire);  // behind the timestamp; pairs with M2, and the server's count
+  const uint64_t last = what == Ended::kAny ? transactions_ended() : board->last_end.load(std::memory_order_seq_cst);
+  return last > snapshot->snapXactCompletionCount;
+}
+
+}  // namespace gcl
