@@ -196,8 +196,10 @@ class Views(unittest.TestCase):
         grown = sum(filled[k] - before[k] for k in ("table", "index", "TOAST", "sequence", "other"))
         self.assertEqual(before["free"] - filled["free"], grown)
         self.assertLess(abs(filled["other"] - before["other"]), 20)  # the DDL log, pages that indexes keep for later
-        # A heap's extents: 64 pages each, the header and a map page beside.
-        self.assertEqual("2", self.one.one("SELECT pages % 64 FROM gcl_stat_relations WHERE relname = 'roomy'"))
+        # The header, a map page, and 64 single pages as they are used; then extents of 64.
+        self.assertEqual("t|48", self.one.one("SELECT pages = used_pages, pages - 2 FROM gcl_stat_relations WHERE relname = 'roomy'"))
+        self.assertEqual("t|2", self.one.one("""SELECT pages BETWEEN used_pages AND used_pages + 63, pages % 64 FROM gcl_stat_relations
+            WHERE kind = 'TOAST' AND pages > 2 AND relname NOT LIKE '%index'"""))
         self.assertEqual("t", self.one.one("""SELECT used_pages = 2 + pg_relation_size('roomy') / 8192 FROM gcl_stat_relations
             WHERE relname = 'roomy'"""))
         self.assertEqual("t", self.one.one("""SELECT pages = pg_relation_size('roomy_pkey') / 8192 FROM gcl_stat_relations
@@ -272,6 +274,22 @@ class Left(unittest.TestCase):
         eventually(lambda: one.run("SELECT count(sampled_at) FROM gcl_stat_cluster") == ["2"])
         self.assertLess(int(one.one(done)), MANY)
         eventually(lambda: one.run("SELECT state, behind FROM gcl_stat_ddl_log WHERE node = 2") == ["serving|0"])
+
+
+class Schema(unittest.TestCase):
+    def test_two_thousand_relations_fit_a_pool_of_64_mb(self):
+        """As an application's schema: tables of a few rows, all with keys and TOAST."""
+        one = self.enterContext(Cluster(primaries=1, pool="64MB", cache="16MB", settings=("autovacuum=off",))).session(1)
+        columns = "".join(f", c{n} int UNIQUE" for n in range(1, 17))
+        one.run(f"""DO $$ BEGIN FOR i IN 1..100 LOOP
+            EXECUTE format('CREATE TABLE few%s (id int PRIMARY KEY, t text{columns}) USING gcl', i); END LOOP; END $$""", 120)
+        pages = """SELECT CASE WHEN relname LIKE 'pg_toast%index' THEN 'TOAST index' ELSE kind END AS what, min(pages), max(pages), count(*)
+            FROM gcl_stat_relations GROUP BY what"""
+        self.assertEqual({"index|2|2|1700", "table|1|1|100", "TOAST|1|1|100", "TOAST index|2|2|100"}, set(one.run(pages)))
+        one.run(f"DO $$ BEGIN FOR i IN 1..100 LOOP EXECUTE format('INSERT INTO few%s VALUES (1, 1{', 1' * 16})', i); END LOOP; END $$", 120)
+        # A map page and one of rows.
+        self.assertEqual({"index|2|2|1700", "table|3|3|100", "TOAST|1|1|100", "TOAST index|2|2|100"}, set(one.run(pages)))
+        self.assertGreater(int(one.one("SELECT pages FROM gcl_stat_pool WHERE kind = 'free'")), 2000)
 
 
 if __name__ == "__main__":

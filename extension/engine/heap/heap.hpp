@@ -208,12 +208,18 @@ class Heap {
   struct MapPage {
     PageId page;
     NodeId owner;
-    std::vector<PageId> extents;
+    std::vector<PageId> extents;  // the first page of each; of the first one they are in `singles` (R3)
+    std::vector<PageId> singles;
     std::vector<uint8_t> used;
     uint64_t version = 0;  // of the page when these were read; 0: never
     // The page's version when a search for that much room (in units), or more, found none there.
     uint64_t full_version = 0;
     uint32_t full_for = 0;
+    // Invalid: there is none, as far as is known here.
+    PageId page_of(uint32_t extent, uint32_t n) const {
+      if (extent == 0) return n < singles.size() ? singles[n] : PageId{};
+      return extent < extents.size() ? extents[extent] + n : PageId{};
+    }
   };
   Result<PageId> page_of(uint32_t block);
   ExtentPlace place_of(uint32_t block) const;  // REQUIRES: page_of(block) has found it

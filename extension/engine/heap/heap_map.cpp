@@ -29,11 +29,42 @@ constexpr uint32_t extent_at(uint32_t extent) {
   return uint32_t(offsetof(ExtentMapPage, extent) + extent * sizeof(MapExtent));
 }
 
-// R3: how many pages are taken at once.
-constexpr uint8_t used_step(uint32_t extent_of_map, uint8_t used) {
-  return extent_of_map == 0 && used < kUsedStep ? 1 : kUsedStep;
+// R3: how many pages are taken at once.  In a full pool an extent of single pages may have any number.
+constexpr uint32_t used_step(uint32_t extent_of_map, uint32_t used) {
+  return extent_of_map == 0 && used < kUsedStep ? 1 : std::min<uint32_t>(kUsedStep, kExtentPages - used);
 }
-static_assert(kExtentPages % kUsedStep == 0);
+
+// Pages that a map is about to take in.  What it does not take goes back to the pool; if that fails it leaks, as in a
+// crash.  REQUIRES: no guard is held where it ends.
+class FreshPages {
+ public:
+  explicit FreshPages(TxnSystem& txns) : txns_(txns) {}
+  FreshPages(const FreshPages&) = delete;
+  ~FreshPages() {
+    for (uint32_t i = 0; i < count_; ++i) (void)txns_.pool().free(txns_.session(), page_[i], each_);
+  }
+  // kNoSpace: not even one.
+  Status take(uint32_t count, uint32_t each) {
+    for (each_ = each; count_ < count; ++count_) {
+      auto page = txns_.pool().allocate(txns_.session(), each);
+      if (!page) return count_ != 0 && page.error() == Errc::kNoSpace ? Status{} : Status{page.error()};
+      page_[count_] = *page;
+    }
+    return {};
+  }
+  void keep() { count_ = 0; }
+  uint32_t count() const { return count_; }
+  PageId operator[](uint32_t i) const { return page_[i]; }
+
+ private:
+  TxnSystem& txns_;
+  PageId page_[kUsedStep];
+  uint32_t count_ = 0, each_ = 1;
+};
+
+constexpr uint32_t kLogForExtent = 2 * sizeof(MapExtent) + kUsedStep * (sizeof(ShortPageId) + 16);
+
+constexpr uint32_t single_at(uint32_t n) { return uint32_t(offsetof(ExtentMapPage, single) + n * sizeof(ShortPageId)); }
 
 }  // namespace
 
@@ -65,7 +96,9 @@ Status Heap::drop(TxnSystem& txns, RelationId relation) {
     for (uint32_t e = 0; e < map.as<ExtentMapPage>().extents; ++e) {
       const MapExtent& extent = map.as<ExtentMapPage>().extent[e];
       if (extent.lock_directory().valid()) GCL_TRY(LockCells::drop(txns, extent.lock_directory()));
-      GCL_TRY(pool.free(txns.session(), PageId{extent.first}, kExtentPages));
+      if (e != 0) GCL_TRY(pool.free(txns.session(), PageId{extent.first}, kExtentPages));
+      for (uint32_t n = 0; e == 0 && n < extent.used; ++n)
+        GCL_TRY(pool.free(txns.session(), map.as<ExtentMapPage>().page_of(0, n), 1));
     }
     GCL_TRY(pool.free(txns.session(), page, 1));
   }
@@ -121,10 +154,14 @@ Status Heap::load_map_page(MapPage& map) {
       first[e] = PageId{look->get<uint64_t>(extent_at(e) + uint32_t(offsetof(MapExtent, first)))};
       used[e] = look->get<uint8_t>(extent_at(e) + uint32_t(offsetof(MapExtent, used)));
     }
+    ShortPageId single[kExtentPages];
+    const uint32_t singles = extents == 0 ? 0 : std::min<uint32_t>(used[0], kExtentPages);
+    look->copy(single_at(0), single, uint32_t(singles * sizeof(ShortPageId)));
     if (!look->validate()) continue;
     if (type != PageType::kExtentMap) return Errc::kNotFound;
     map.extents.swap(first);
     map.used.swap(used);
+    for (auto n = uint32_t(map.singles.size()); n < singles; ++n) map.singles.push_back(single[n].page());
     map.version = version;
     return {};
   }
@@ -134,9 +171,12 @@ Result<PageId> Heap::page_of(uint32_t block) {
   uint32_t map = block / kBlocksPerMap, extent = block % kBlocksPerMap / kExtentPages;
   if (map >= maps_.size()) GCL_TRY(load_directory());
   if (map >= maps_.size()) return Errc::kNotFound;
-  if (extent >= maps_[map].extents.size()) GCL_TRY(load_map_page(maps_[map]));
-  if (extent >= maps_[map].extents.size()) return Errc::kNotFound;
-  return maps_[map].extents[extent] + block % kExtentPages;
+  PageId page = maps_[map].page_of(extent, block % kExtentPages);
+  if (!page.valid()) {
+    GCL_TRY(load_map_page(maps_[map]));
+    page = maps_[map].page_of(extent, block % kExtentPages);
+  }
+  return page.valid() ? Result<PageId>(page) : Errc::kNotFound;
 }
 
 ExtentPlace Heap::place_of(uint32_t block) const {
@@ -164,10 +204,16 @@ Result<uint32_t> Heap::used_blocks() {
 
 Result<uint32_t> Heap::block_of(PageId page) {
   GCL_TRY(load_map());
-  for (uint32_t m = 0; m < maps_.size(); ++m)
-    for (uint32_t e = 0; e < maps_[m].extents.size(); ++e)
-      if (const uint64_t n = page.raw - maps_[m].extents[e].raw; n < kExtentPages)
-        return uint32_t((m * kExtentsPerMap + e) * kExtentPages + n);
+  auto number = [](uint32_t m, uint32_t e, uint64_t n) {
+    return (m * kExtentsPerMap + e) * kExtentPages + uint32_t(n);
+  };
+  for (uint32_t m = 0; m < maps_.size(); ++m) {
+    const MapPage& map = maps_[m];
+    for (uint32_t n = 0; n < map.singles.size(); ++n)
+      if (map.singles[n] == page) return number(m, 0, n);
+    for (uint32_t e = 1; e < map.extents.size(); ++e)
+      if (const uint64_t n = page.raw - map.extents[e].raw; n < kExtentPages) return number(m, e, n);
+  }
   return kNoBlock;
 }
 
@@ -180,7 +226,7 @@ Result<HeapPages> Heap::pages() {
   for (const MapPage& at : maps_) {
     GCL_TRY(copy_typed(txns_, at.page, PageType::kExtentMap, map));
     for (uint32_t e = 0; e < map.as<ExtentMapPage>().extents; ++e) {
-      pages.allocated += kExtentPages;
+      pages.allocated += e == 0 ? map.as<ExtentMapPage>().extent[e].used : kExtentPages;
       const PageId directory = map.as<ExtentMapPage>().extent[e].lock_directory();
       if (!directory.valid()) continue;
       auto locks = LockCells::pages(txns_, directory);
@@ -246,43 +292,35 @@ Status Heap::grow() {
   size_t m = maps_.size();
   while (m > 0 && maps_[m - 1].owner != txns_.node()) --m;
   if (m == 0) return add_map_page();
-  MapPage& map = maps_[m - 1];
-  auto extents = uint32_t(map.extents.size());
-  bool new_extent = extents == 0 || map.used.back() == kExtentPages;
+  const MapPage& map = maps_[m - 1];
+  const auto extents = uint32_t(map.extents.size());
+  const bool new_extent = extents == 0 || map.used.back() == kExtentPages;
   if (new_extent && extents == kExtentsPerMap) return add_map_page();
-  PageId first;
-  if (new_extent) {
-    auto fresh = pool.allocate(session, kExtentPages);
-    if (!fresh) return fresh.error();
-    first = *fresh;
+  const uint32_t at = new_extent ? extents : extents - 1, used = new_extent ? 0 : map.used.back();
+  uint32_t step = used_step(at, used);
+  FreshPages fresh(txns_);
+  if (at == 0) {
+    GCL_TRY(fresh.take(step, 1));
+    step = fresh.count();
+  } else if (new_extent) {
+    GCL_TRY(fresh.take(1, kExtentPages));
   }
   MiniTransaction change(pool, session);
-  auto give_back = [&](Errc error) -> Status {
-    if (new_extent) (void)pool.free(session, first, kExtentPages);  // or it leaks, as in a crash
-    return error;
-  };
-  if (auto done = change.reserve(2 * sizeof(MapExtent)); !done) return give_back(done.error());
+  GCL_TRY(change.reserve(kLogForExtent));
   auto guard = pool.fix_exclusive(session, map.page);
-  if (!guard) return give_back(guard.error());
+  if (!guard) return guard.error();
   const auto& now = *reinterpret_cast<const ExtentMapPage*>(guard->bytes());
-  bool moved = now.extents != extents || (!new_extent && now.extent[extents - 1].used != map.used.back());
-  if (moved) {
-    guard->release();
-    return give_back(Errc::kOk);
-  }
-  MapExtent entry{};
-  uint32_t at = new_extent ? extents : extents - 1;
-  if (new_extent)
-    entry.first = first.raw;
-  else
-    entry = now.extent[at];
-  const uint8_t step = used_step(at, entry.used);
-  for (uint32_t n = 0; n < step; ++n) entry.set_room(entry.used + n, 15);
-  entry.used = uint8_t(entry.used + step);
+  if (now.extents != extents || (!new_extent && now.extent[at].used != used)) return {};
+  MapExtent entry = new_extent ? MapExtent{} : now.extent[at];
+  if (new_extent && at != 0) entry.first = fresh[0].raw;
+  for (uint32_t n = 0; n < step; ++n) entry.set_room(used + n, 15);
+  entry.used = uint8_t(used + step);
   change.join(*guard);
   change.set(*guard, extent_at(at), entry);
+  for (uint32_t n = 0; at == 0 && n < step; ++n) change.set(*guard, single_at(used + n), ShortPageId::of(fresh[n]));
   if (new_extent) change.set(*guard, offsetof(ExtentMapPage, extents), extents + 1);
   change.commit();
+  fresh.keep();
   return {};
 }
 

@@ -4,8 +4,10 @@
 // R1. A map page belongs to one node: only sessions of that node add extents or pages to it, so that nodes that fill a
 //     table at once do not touch each other's map.
 // R2. Directory and extent entries are only ever added; block (map * kExtentsPerMap + extent) * 64 + n never moves.
-// R3. Pages of an extent are used in steps of kUsedStep, the first ones of a node one by one: scans, sizes and the
-//     planner take a table of a few rows for what it is.  A used page may be unformatted (kUnused): it holds no rows.
+// R3. The first extent of a map takes its pages from the pool one by one, wherever they are (`single`), when they are
+//     used: a table of a few rows takes few pages.  The others are 64 pages side by side.  Pages are used in steps of
+//     kUsedStep, a map's first ones one by one: scans, sizes and the planner take a table of a few rows for what it is.
+//     A used page may be unformatted (kUnused): it holds no rows.
 // R4. Room is a hint in sixteenths of a page: a wrong one costs a visit.  A page that is not in use has none.
 // R6. An extent's lock directory is set once, by a session of any node (it is rare), and stays.
 // R7. Who looks for room reads the maps of his own node only, which are cached there; scans read all maps, and so does
@@ -60,7 +62,7 @@ static_assert(sizeof(RelationPage) == coherence::kPageSize);
 static_assert(uint64_t{RelationPage::kMapsMax} * kBlocksPerMap <= kCommandMax);
 
 struct MapExtent {
-  uint64_t first;    // page id of its first page
+  uint64_t first;    // page id of its first page; of a map's first extent: nothing (R3)
   uint8_t used;      // pages in use, from the first
   uint8_t locks[6];  // page id of its lock directory (lock_page.hpp); 0: none
   uint8_t reserved;
@@ -98,11 +100,29 @@ constexpr uint32_t room_wanted(uint32_t bytes) {
   return units < 15 ? units : 15;
 }
 
+// Page ids fit six bytes.
+struct ShortPageId {
+  uint8_t raw[6];
+  static ShortPageId of(PageId page) {
+    ShortPageId id;
+    std::memcpy(id.raw, &page.raw, sizeof id.raw);
+    return id;
+  }
+  PageId page() const {
+    PageId page{0};
+    std::memcpy(&page.raw, raw, sizeof raw);
+    return page;
+  }
+};
+static_assert(sizeof(ShortPageId) == 6 && std::endian::native == std::endian::little);
+
 struct ExtentMapPage {
   bufmgr::PageHeader header;
   uint32_t extents;
   uint32_t owner;
   MapExtent extent[kExtentsPerMap];
+  ShortPageId single[kExtentPages];  // R3: the pages of extent 0 that are in use
+  PageId page_of(uint32_t e, uint32_t n) const { return e == 0 ? single[n].page() : PageId{extent[e].first} + n; }
 };
 static_assert(sizeof(ExtentMapPage) <= coherence::kPageSize);
 

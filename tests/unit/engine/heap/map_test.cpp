@@ -40,6 +40,51 @@ TEST_F(MapTest, WhoFillsPagesFetchesNoOtherNodesMap) {
   EXPECT_EQ(scan_all(*heaps_[0], worker(0).snapshot(1)).size(), 70u + kPages);  // its own, not yet committed
 }
 
+TEST_F(MapTest, ARelationTakesAsManyPagesAsItsRowsNeed) {
+  auto taken = [&, free = *worker(0).txns().pool().free_pages(worker(0).session())] {
+    return int(free - *worker(0).txns().pool().free_pages(worker(0).session()));
+  };
+  Heap& heap = *heaps_[0];
+  EXPECT_EQ(heap.pages()->allocated, 1u) << "empty";
+  EXPECT_EQ(taken(), 0);
+  for (int n = 0; n < kFillers; ++n) {
+    fill_pages(n, 1);
+    EXPECT_EQ(heap.pages()->allocated, 1u + 2 * (n + 1)) << "a map page and one of rows for each node that has any";
+    EXPECT_EQ(taken(), 2 * (n + 1));
+  }
+  fill_pages(0, 7);
+  EXPECT_EQ(heap.pages()->allocated, 14u) << "one by one";
+  fill_pages(0, 1);
+  EXPECT_EQ(heap.pages()->allocated, 22u) << "eight at a time";
+  fill_pages(0, 56);
+  EXPECT_EQ(heap.pages()->allocated, 7u + 63 + 64) << "then an extent";
+  EXPECT_EQ(uint64_t(taken()) + 1, heap.pages()->allocated);
+  for (uint32_t i = 0; i < *heap.used_blocks(); ++i) {
+    const uint32_t block = heap.block_at(i);
+    auto rows = std::make_unique<PageRows>();
+    ASSERT_TRUE(heap.read_block(block, {.kind = SnapshotKind::kAny}, *rows).ok()) << block;
+  }
+  for (int n = 0; n < kFillers; ++n) worker(n).commit();
+  EXPECT_EQ(scan_all(heap, worker(0).snapshot()).size(), 67u);
+  ASSERT_TRUE(Heap::drop(worker(0).txns(), relation_).ok());
+  EXPECT_EQ(taken(), -1) << "the header was there before";
+}
+
+// Others take the last whole extents: what is left of the pool's broken ones is still good for a small table.
+TEST_F(MapTest, ASmallTableFindsRoomInAPoolWithoutWholeExtents) {
+  auto& pool = worker(0).txns().pool();
+  Session& session = worker(0).session();
+  while (pool.allocate(session, kExtentPages).ok()) {
+  }
+  ASSERT_GT(*pool.free_pages(session), 12u);
+  while (*pool.free_pages(session) > 12) ASSERT_TRUE(pool.allocate(session, 1).ok());
+  uint32_t filled = 0;
+  while (heaps_[0]->insert(page_of_row().image(), 0).ok()) ++filled;
+  EXPECT_EQ(filled, 11u) << "all but the map page";
+  EXPECT_EQ(*heaps_[0]->used_blocks(), filled);
+  EXPECT_EQ(*pool.free_pages(session), 0u);
+}
+
 TEST(Map, ASessionFindsTheMapThatAnotherOneOfItsNodeHasAdded) {
   Engine engine({.cluster = {.nodes = 1, .frames = 4096, .pool_bytes = 128 << 20}});
   Worker first(engine, 0), second(engine, 0);
