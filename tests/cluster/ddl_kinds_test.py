@@ -3,7 +3,19 @@ import unittest
 
 from catalogs import Catalogs
 from ddl_kinds import BASE, FORMS
-from harness import Cluster, SqlError
+from harness import Cluster, SqlError, eventually
+
+
+# Whatever else a session can set: the other way round.
+TURNED = """SELECT format('ALTER ROLE postgres SET %I = %L', name, CASE setting WHEN 'on' THEN 'off' ELSE 'on' END) FROM pg_settings
+    WHERE vartype = 'bool' AND context IN ('user', 'superuser') AND name !~ '^(log|debug|trace|wal|transaction)_|^(jit_dump|zero_|ignore_|track_act)'"""
+ODD = {"default_transaction_isolation": "serializable", "statement_timeout": "1ms", "lock_timeout": "1ms", "idle_session_timeout": "1ms",
+       "idle_in_transaction_session_timeout": "1ms", "search_path": "nowhere", "timezone_abbreviations": "Australia", "DateStyle": "SQL, DMY",
+       "IntervalStyle": "sql_standard", "TimeZone": "Asia/Tokyo", "extra_float_digits": "-15", "bytea_output": "escape", "xmloption": "document",
+       "xmlbinary": "hex", "backslash_quote": "off", "restrict_nonsystem_relation_kind": "view", "role": "pg_monitor",
+       "default_text_search_config": "pg_catalog.german", "session_authorization": "nobody_special", "session_replication_role": "local",
+       "plpgsql.extra_errors": "all", "plpgsql.variable_conflict": "use_column", "force_parallel_mode": "regress", "client_min_messages": "error",
+       "plan_cache_mode": "force_custom_plan", "constraint_exclusion": "on", "default_toast_compression": "lz4", "synchronous_commit": "off"}
 
 
 class Kinds(unittest.TestCase):
@@ -13,6 +25,12 @@ class Kinds(unittest.TestCase):
         cls.sessions = {k: cls.cluster.session(k) for k in (1, 2, 3)}
         cls.catalogs = {k: Catalogs(cls.cluster.session(k)) for k in (1, 2, 3)}
         cls.cluster.sql(1, BASE)
+        # Who connects from now on has odd settings: the workers that repeat what the sessions above do.
+        one = cls.sessions[1]
+        one.run("LOAD 'plpgsql'; CREATE ROLE nobody_special")
+        cls.addClassCleanup(one.run, "RESET ALL; ALTER ROLE postgres RESET ALL; DROP ROLE nobody_special")
+        odd = one.run(TURNED) + [f"ALTER ROLE postgres SET {name} = '{value}'" for name, value in ODD.items()]
+        one.run("; ".join(["BEGIN", *odd, "COMMIT"]), 60)
 
     def outcome(self, author, statement):
         session = self.sessions[author]
@@ -37,6 +55,7 @@ class Kinds(unittest.TestCase):
         return "everywhere"
 
     def test_every_kind(self):
+        eventually(lambda: not any(s.run("SELECT FROM pg_stat_activity WHERE backend_type = 'gcl ddl apply'") for s in self.sessions.values()))
         for catalogs in self.catalogs.values():
             catalogs.remember()
         for i, (kind, statements) in enumerate(FORMS.items()):

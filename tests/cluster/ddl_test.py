@@ -2,7 +2,7 @@
 import os
 import unittest
 
-from harness import Cluster, SqlError, eventually
+from harness import Cluster, Session, SqlError, eventually
 
 SHAPE = """SELECT c.oid, c.relname, c.relkind, am.amname, c.reltype, c.relnatts FROM pg_class c
            LEFT JOIN pg_am am ON am.oid = c.relam WHERE c.relname LIKE '{}%' ORDER BY c.relname"""
@@ -143,6 +143,51 @@ class Ddl(unittest.TestCase):
         self.assertEqual(["plain|plain"], self.same_everywhere("SELECT relowner::regrole, typowner::regrole FROM pg_class, pg_type WHERE relname = 'plain_t' AND typname = 'plain_mood'"))
         self.same_everywhere("SELECT * FROM plain_t")
         self.refused("42501", 1, "SET ROLE pg_monitor; ALTER TABLE plain_t ADD COLUMN z int")
+
+    def test_settings_that_say_what_a_statement_means_travel(self):
+        self.cluster.sql(2, """SET timezone_abbreviations = 'Australia'; CREATE TABLE meant (a timestamptz DEFAULT '2000-01-01 12:00 EST') USING gcl""")
+        self.assertEqual(["2000-01-01 02:00:00+00"], self.same_everywhere("SET TimeZone = UTC; INSERT INTO meant DEFAULT VALUES; SELECT max(a) FROM meant"))
+        self.cluster.sql(3, "SET allow_system_table_mods = on; CREATE TABLE pg_catalog.meant_too (a int) USING gcl")
+        self.cluster.sql(1, "SET allow_system_table_mods = on; DROP TABLE meant, pg_catalog.meant_too")
+
+    def test_no_setting_of_a_server_or_database_stops_ddl(self):
+        plain = """SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE, ISOLATION LEVEL READ COMMITTED, NOT DEFERRABLE; SET statement_timeout = 0;
+                   SET lock_timeout = 0; SET row_security = on; SET ROLE NONE;"""
+        odd = ("default_transaction_read_only = on", "default_transaction_isolation = serializable", "default_transaction_deferrable = on",
+               "row_security = off", "lock_timeout = '1ms'", "statement_timeout = '50ms'")
+        self.cluster.sql(1, "CREATE ROLE weak; CREATE TABLE odd (a int) USING gcl")
+        try:
+            self.cluster.sql(1, "BEGIN; " + "".join(f"ALTER DATABASE postgres SET {setting}; " for setting in (*odd, "role = weak")) + "COMMIT")
+            self.cluster.sql(2, plain + "; ".join(f"ALTER SYSTEM SET {setting}" for setting in odd) + "; SELECT pg_reload_conf()")
+            for k in (1, 2, 3):
+                self.cluster.sql(k, plain + f"CREATE TABLE odd_{k} (a int PRIMARY KEY) USING gcl; ALTER TABLE odd ADD c_{k} timestamptz DEFAULT now()")
+            self.cluster.stop(2)
+            self.cluster.sql(1, plain + "ALTER TABLE odd ADD d int DEFAULT 7; DROP TABLE odd_1, odd_2, odd_3")
+            self.cluster.start(2)
+        finally:
+            self.cluster.sql(2, plain + "ALTER SYSTEM RESET ALL; SELECT pg_reload_conf(); ALTER DATABASE postgres RESET ALL")
+        self.assertEqual(["5"], self.same_everywhere("SELECT relnatts FROM pg_class WHERE relname ~ '^odd'"))
+        self.cluster.sql(1, "DROP ROLE weak; DROP TABLE odd")
+
+    def test_a_database_that_lets_nobody_in_has_ddl_all_the_same(self):
+        self.cluster.everywhere("CREATE DATABASE closed")
+        one, two = (Session(f"{self.cluster.dsn(k)} dbname=closed") for k in (1, 2))
+        self.addCleanup(one.close)
+        one.run("CREATE EXTENSION gcl")
+        two.run("CREATE TABLE t (a int) USING gcl")
+        two.close()
+        for k in (2, 3):
+            self.cluster.sql(k, "ALTER DATABASE closed ALLOW_CONNECTIONS false")
+        eventually(lambda: all("gcl ddl apply" not in self.cluster.workers(k) for k in (2, 3)))
+        one.run("CREATE INDEX ON t (a)")
+        self.cluster.stop(3)
+        one.run("ALTER TABLE t ADD b int; INSERT INTO t VALUES (1, 2)")
+        self.cluster.start(3)
+        self.cluster.sql(3, "ALTER DATABASE closed ALLOW_CONNECTIONS true")
+        three = Session(f"{self.cluster.dsn(3)} dbname=closed")
+        self.assertEqual(["1|2"], three.run("SELECT * FROM t"))
+        three.run("DROP EXTENSION gcl CASCADE")
+        three.close()
 
     def test_a_rewrite_waits_for_writers_of_all_primaries(self):
         self.cluster.sql(1, "CREATE TABLE changing (id int PRIMARY KEY, v int) USING gcl; INSERT INTO changing SELECT i, i FROM generate_series(1, 50) i")

@@ -9,6 +9,7 @@
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/ddl_replay.hpp"
 #include "extension/pg/ddl/shared_relations.hpp"
+#include "extension/pg/ddl/worker_settings.hpp"
 
 extern "C" {
 #include "libpq/pqformat.h"
@@ -21,7 +22,6 @@ extern "C" {
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
-#include "utils/guc.h"
 #include "utils/timestamp.h"
 
 PGDLLEXPORT void gcl_ddl_apply_main(Datum argument);
@@ -260,10 +260,8 @@ void start(uint64_t argument) {
   pqsignal(SIGUSR2, on_author_stops);
   pqsignal(SIGTERM, die);
   BackgroundWorkerUnblockSignals();
-  BackgroundWorkerInitializeConnection(self->database, nullptr, 0);
-  SetConfigOption("session_replication_role", "replica", PGC_SUSET, PGC_S_OVERRIDE);
-  SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
-  SetConfigOption("idle_in_transaction_session_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+  BackgroundWorkerInitializeConnection(self->database, nullptr, BGWORKER_BYPASS_ALLOWCONN);
+  take_worker_settings();
   message_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl message", ALLOCSET_DEFAULT_SIZES);
 }
 

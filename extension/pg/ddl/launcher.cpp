@@ -7,6 +7,7 @@
 #include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
+#include "extension/pg/ddl/worker_settings.hpp"
 
 extern "C" {
 #include "access/heapam.h"
@@ -297,6 +298,7 @@ void gcl_ddl_launcher_main(Datum) {
   watch_bell();
   BackgroundWorkerUnblockSignals();
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+  take_worker_settings();
   if (!ddl_pool_attached() || ddl_pool_fenced()) proc_exit(0);
   (void)ddl_channel();  // attached before, so that it is detached after leave()
   before_shmem_exit(leave, 0);

@@ -9,20 +9,32 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// lock_timeout and the like are the author's own affair.
+// Of all that a session can set: what names mean, what is made where nothing is said, how a text is read, and what is
+// refused.  Not how values are written or computed, because a replay does neither; lock_timeout and the like are the
+// author's own affair.
 constexpr const char* kSettings[] = {"search_path",
                                      "default_table_access_method",
                                      "default_tablespace",
                                      "DateStyle",
                                      "IntervalStyle",
                                      "TimeZone",
+                                     "timezone_abbreviations",
                                      "standard_conforming_strings",
                                      "backslash_quote",
                                      "escape_string_warning",
                                      "array_nulls",
                                      "transform_null_equals",
+                                     "quote_all_identifiers",
                                      "check_function_bodies",
                                      "xmloption",
+                                     "bytea_output",
+                                     "default_text_search_config",
+                                     "allow_system_table_mods",
+                                     "plpgsql.check_asserts",
+                                     "plpgsql.extra_errors",
+                                     "plpgsql.extra_warnings",
+                                     "plpgsql.print_strict_params",
+                                     "plpgsql.variable_conflict",
                                      "extra_float_digits",
                                      "default_toast_compression",
                                      "lc_monetary",
