@@ -64,7 +64,8 @@ struct Attached {
 };
 
 Attached* attached = nullptr;
-int written_level = 0;  // levels up to here have local xids that the engine knows
+bool any_locale = false;  // attach_for_any_locale() is at work
+int written_level = 0;    // levels up to here have local xids that the engine knows
 
 void on_exit(int, Datum) {
   // Ours runs before the server's own abort (callbacks run last in, first out), and the abort needs the session.
@@ -136,7 +137,8 @@ Attached& here() {
   }
   wait_until_ready();
   if (node_pool() == nullptr || node_state() == nullptr) refuse();
-  if (MyBackendType != B_BG_WORKER) require_database_locale();  // an apply worker says it in the author's answer
+  if (MyBackendType != B_BG_WORKER && !any_locale)
+    require_database_locale();  // an apply worker says it in the author's answer
   if (!works_for_gcl()) ddl_require_serving();
   attach(node_state()->backends);
   if (works_for_gcl()) {
@@ -164,6 +166,14 @@ engine::TxnSystem& txns() { return *here().txns; }
 engine::Waiter& waiter() { return here().waiter; }
 bool serves() noexcept {
   return node_pool() != nullptr && !node_pool()->fenced() && ddl_serving() && XactIsoLevel != XACT_SERIALIZABLE;
+}
+void attach_for_any_locale() {
+  any_locale = true;
+  PG_TRY();
+  { (void)here(); }
+  PG_FINALLY();
+  { any_locale = false; }
+  PG_END_TRY();
 }
 engine::TxnSystem* attached_txns() noexcept { return attached != nullptr ? attached->txns.get() : nullptr; }
 

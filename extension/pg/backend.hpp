@@ -23,6 +23,9 @@ engine::TxnSystem& txns();
 engine::Waiter& waiter();
 engine::Heap& heap_of(Relation table);
 
+// For what concerns no gcl table: also in a database of another locale than the pool's.
+void attach_for_any_locale();
+
 // Whether gcl tables can be used just now, here and in this transaction.  A server that cannot serve them still serves
 // its own: where nobody has asked for one, what is missing is not said.
 bool serves() noexcept;

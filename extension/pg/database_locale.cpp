@@ -48,8 +48,15 @@ void require_database_locale() {
             errmsg("this database cannot have gcl tables: its locale is not the pool's"),
             errdetail("The database has \"%s\", the pool has \"%s\" (gcl.locale): primaries could sort differently.",
                       mine, settings.locale),
-            errhint("Make a database with the pool's encoding and locale on every primary, with TEMPLATE template0."));
+            errhint("Make a database with the pool's encoding and locale, with TEMPLATE template0."));
   compared = true;
+}
+
+int pool_encoding() {
+  char name[NAMEDATALEN];
+  strlcpy(name, settings.locale, sizeof name);
+  if (char* slash = strchr(name, '/')) *slash = '\0';
+  return pg_char_to_encoding(name);
 }
 
 }  // namespace gcl

@@ -6,5 +6,6 @@ namespace gcl {
 
 // Raises 55000 when this process's database differs from gcl.locale; costs something only the first time.
 void require_database_locale();
+int pool_encoding();  // of gcl.locale
 
 }  // namespace gcl

@@ -1,14 +1,15 @@
-// The gcl.* settings of the postmaster's start (GUCs); defined in settings.cpp.
+// The gcl.* settings (GUCs), all but the last of the postmaster's start; defined in settings.cpp.
 #pragma once
 
 namespace gcl {
 
 struct Settings {
-  char* pool = nullptr;       // gcl.pool: the pool's file in tmpfs; empty: this server takes part in no pool
-  char* pool_file = nullptr;  // gcl.pool_file: where the pool is kept while no primary runs
-  char* locale = nullptr;     // gcl.locale: encoding/locale of every database with gcl tables
-  int node_id = -1;           // gcl.node_id; -1: not set
-  int cache_size_kb = 0;      // gcl.cache_size: frames for cached pages
+  char* pool = nullptr;               // gcl.pool: the pool's file in tmpfs; empty: this server takes part in no pool
+  char* pool_file = nullptr;          // gcl.pool_file: where the pool is kept while no primary runs
+  char* locale = nullptr;             // gcl.locale: encoding/locale of every database with gcl tables
+  int node_id = -1;                   // gcl.node_id; -1: not set
+  int cache_size_kb = 0;              // gcl.cache_size: frames for cached pages
+  bool local_administration = false;  // gcl.local_administration: roles and databases, on this primary only
 };
 extern Settings settings;
 

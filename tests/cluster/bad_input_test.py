@@ -162,7 +162,8 @@ class PoolsAndSettings(Refusals):
         self.cluster.start()
         for k, locales in ((1, ("C", "C.UTF-8")), (2, ("C", "C"))):
             for name, locale in zip(("other", "mixed"), locales):
-                self.cluster.sql(k, f"CREATE DATABASE {name} TEMPLATE template0 LOCALE '{locale}'")
+                self.cluster.sql(k, "SET gcl.local_administration = on;"
+                                    f"CREATE DATABASE {name} TEMPLATE template0 LOCALE '{locale}'")
 
         def on(k, name):
             session = Session(self.cluster.dsn(k).replace("dbname=postgres", f"dbname={name}"))

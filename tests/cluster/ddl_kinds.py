@@ -373,7 +373,7 @@ FORMS = {
     "database": [
         ("ALTER DATABASE postgres SET work_mem = '3MB'", "everywhere"),
         ("ALTER DATABASE postgres RESET work_mem", "everywhere"),
-        ("ALTER DATABASE template1 SET work_mem = '3MB'", "local"),
+        ("ALTER DATABASE template1 SET work_mem = '3MB'", "everywhere"),
     ],
     "do": [
         ("DO $$ BEGIN CREATE TABLE indo (a int) USING gcl; CREATE INDEX ON indo (a); END $$", "everywhere"),

@@ -243,7 +243,7 @@ class Ddl(unittest.TestCase):
         self.cluster.sql(2, "UPDATE shared SET v = v + 1000")
         self.cluster.ctl("start", self.cluster.dir, "--node", "3", check=False)
         self.assertEqual(["3"], self.cluster.sql(3, "SELECT v FROM in_the_way"))
-        for statement in ("SELECT count(*) FROM shared", "INSERT INTO shared VALUES (0)", "VACUUM shared", "CREATE TABLE more (v int) USING gcl"):
+        for statement in ("SELECT count(*) FROM shared", "INSERT INTO shared VALUES (0)", "VACUUM shared", "CREATE TABLE more (v int) USING gcl", "CREATE ROLE more"):
             with self.assertRaises(SqlError) as caught:
                 self.cluster.sql(3, statement)
             self.assertEqual("55000", caught.exception.state, f"{statement}: {caught.exception}")

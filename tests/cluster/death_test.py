@@ -38,9 +38,12 @@ class Death(unittest.TestCase):
             self.assertEqual(FENCED, caught.exception.state, caught.exception)
         self.took.append(time.monotonic() - began)
         for k in nodes:
-            with self.assertRaises(SqlError) as caught:
-                self.cluster.sql(k, "SELECT count(*) FROM t")
-            self.assertEqual(FENCED, caught.exception.state, caught.exception)
+            for text in ("SELECT count(*) FROM t", "\\c template1\nCREATE ROLE nobody", "CREATE DATABASE nothing"):
+                with self.assertRaises(SqlError) as caught:
+                    self.cluster.sql(k, text)
+                self.assertEqual(FENCED, caught.exception.state, caught.exception)
+            # It can be administered all the same.
+            self.cluster.sql(k, "SET gcl.local_administration = on; CREATE ROLE nobody; CREATE DATABASE nothing")
 
     def assert_start_says_so(self):
         self.cluster.ctl("stop", self.cluster.dir, check=False)

@@ -252,8 +252,7 @@ class DropIn(unittest.TestCase):
                             " CREATE TABLE du_b (k text COLLATE \"C\" PRIMARY KEY, j jsonb CHECK (j IS NOT NULL));"
                             " INSERT INTO du_a SELECT i, 'v' || i, i / 3.0, ARRAY[i, NULL] FROM generate_series(1, 500) i;"
                             " INSERT INTO du_b SELECT chr(32 + i), jsonb_build_object('i', i) FROM generate_series(1, 90) i")
-        for k in (1, 2, 3):
-            self.cluster.sql(k, "CREATE DATABASE copy")
+        self.cluster.sql(1, "CREATE DATABASE copy")
         tables = ["-t", "du_a", "-t", "du_b"]
         first = self.dump(2, "postgres", *tables)
         self.restore(3, "CREATE EXTENSION gcl;\n" + first)
@@ -263,8 +262,7 @@ class DropIn(unittest.TestCase):
 
     def test_a_whole_dump_goes_into_a_cluster_and_out_of_it(self):
         for name in ("trees", "trees_again", "trees_plain"):
-            for k in (1, 2, 3) if name != "trees_plain" else (2,):
-                self.cluster.sql(k, f"CREATE DATABASE {name}")
+            self.cluster.sql(2, f"CREATE DATABASE {name}")
         self.restore(1, """CREATE EXTENSION gcl; SET default_table_access_method = gcl;
             CREATE TABLE a_tree (id int GENERATED ALWAYS AS IDENTITY, k int, v text, PRIMARY KEY (id, k)) PARTITION BY RANGE (k);
             CREATE TABLE a_tree_low PARTITION OF a_tree FOR VALUES FROM (0) TO (100) PARTITION BY LIST (k);
@@ -292,8 +290,7 @@ class DropIn(unittest.TestCase):
         self.restore(2, plain, "trees_plain")
         self.assertEqual(expected, self.ask(2, "trees_plain", answer))
         self.assertEqual(["-", "heap"], self.ask(2, "trees_plain", kinds))
-        self.ask(1, "trees", "DROP EXTENSION gcl CASCADE")
-        self.ask(1, "trees_again", "DROP EXTENSION gcl CASCADE")
+        self.cluster.sql(1, "DROP DATABASE trees; DROP DATABASE trees_again")
 
     def ask(self, k, database, text):
         session = Session(self.dsn(k, database))

@@ -4,7 +4,7 @@ import os
 import unittest
 
 from catalogs import Catalogs
-from harness import Cluster, SqlError
+from harness import Cluster, Session, SqlError
 
 ROLES = """SELECT oid, rolname, rolsuper, rolcreaterole, rolcanlogin, rolconnlimit, rolpassword, rolvaliduntil FROM pg_authid WHERE oid >= 16384 ORDER BY oid;
            SELECT roleid::regrole, member::regrole, grantor::regrole, admin_option FROM pg_auth_members WHERE member >= 16384 ORDER BY 1, 2;
@@ -152,12 +152,82 @@ class Roles(unittest.TestCase):
         self.assertEqual(["visitor"], self.same("SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'visitor'"))
         self.on(1, "DROP SCHEMA visitor; DROP OWNED BY visitor; DROP ROLE visitor")
 
+    def beside(self, k, text, database="beside"):
+        session = Session(f"{self.cluster.dsn(k)} dbname={database}")
+        try:
+            return session.run(text)
+        finally:
+            session.close()
+
+    def test_from_a_database_without_the_extension(self):
+        self.on(1, "CREATE DATABASE without")
+        def without(k, text):
+            return self.beside(k, text, "without")
+        without(1, "CREATE ROLE of_all LOGIN PASSWORD 'a' IN ROLE pg_monitor; ALTER ROLE of_all SET work_mem = '1MB'; ALTER ROLE of_all IN DATABASE without SET work_mem = '2MB'")
+        verifier = self.same("SELECT rolpassword FROM pg_authid WHERE rolname = 'of_all'")
+        without(2, "ALTER ROLE of_all PASSWORD 'b' NOLOGIN; REVOKE pg_monitor FROM of_all; GRANT CREATE ON DATABASE postgres, without TO of_all; GRANT SET ON PARAMETER log_lock_waits TO of_all")
+        self.assertNotEqual(verifier, self.same("SELECT rolpassword FROM pg_authid WHERE rolname = 'of_all'"))
+        self.assertEqual(["f"], self.same("SELECT rolcanlogin FROM pg_authid WHERE rolname = 'of_all'"))
+        self.assertEqual([], self.same("SELECT 1 FROM pg_auth_members WHERE member = 'of_all'::regrole"))
+        self.assertEqual(2, len(self.same("SELECT datname, datacl FROM pg_database WHERE datacl::text ~ 'of_all' ORDER BY 1")))
+        self.assertEqual(["log_lock_waits"], self.same("SELECT parname FROM pg_parameter_acl"))
+        # A transaction, its savepoints, its rollback; and one with a statement that fails on another primary.
+        without(3, "BEGIN; CREATE ROLE one; SAVEPOINT s; CREATE ROLE two; ROLLBACK TO s; GRANT one TO of_all; COMMIT")
+        without(3, "BEGIN; DROP ROLE one; ROLLBACK")
+        self.assertEqual(["of_all", "one"], self.same("SELECT rolname FROM pg_roles WHERE rolname IN ('of_all', 'one', 'two', 'four', 'five') ORDER BY 1"))
+        self.on(2, "CREATE TABLE keeps (a int) USING heap; ALTER TABLE keeps OWNER TO one")
+        with self.assertRaisesRegex(SqlError, "2BP01: primary 2"):
+            without(1, "DROP ROLE one")
+        self.on(2, "DROP TABLE keeps")
+        # OWNED statements are about the database's objects; here they stay, and say so.
+        self.assertIn("on this primary only", "".join(without(1, "DROP OWNED BY one")))
+        # What a transaction does besides ties it to its database.
+        with self.assertRaisesRegex(SqlError, "0A000"):
+            without(1, "BEGIN; CREATE ROLE three; CREATE EXTENSION gcl")
+        without(1, "BEGIN; CREATE EXTENSION gcl; CREATE ROLE three; CREATE TABLE of_three (a int) USING gcl; ALTER TABLE of_three OWNER TO three; COMMIT")
+        self.assertEqual(["three"], self.beside(3, "SELECT relowner::regrole FROM pg_class WHERE relname = 'of_three'", "without"))
+        without(2, "DROP EXTENSION gcl CASCADE; DROP ROLE three")
+        self.cluster.stop(2)
+        without(1, "DROP ROLE one; CREATE ROLE four; ALTER ROLE of_all RENAME TO five; ALTER ROLE five PASSWORD 'c'")
+        self.cluster.start(2)
+        self.connect()
+        self.assertEqual(["five", "four"], self.same("SELECT rolname FROM pg_roles WHERE rolname IN ('of_all', 'one', 'two', 'four', 'five') ORDER BY 1"))
+        self.on(3, "REVOKE ALL ON DATABASE postgres, without FROM five; REVOKE ALL ON PARAMETER log_lock_waits FROM five; DROP ROLE four, five; DROP DATABASE without")
+
+    def test_roles_outlive_the_database_they_were_made_in(self):
+        self.on(1, "CREATE DATABASE shortlived")
+        self.beside(1, "CREATE EXTENSION gcl", "shortlived")
+        self.cluster.stop(3)
+        self.beside(1, "CREATE ROLE long_lived; CREATE TABLE t (a int) USING gcl", "shortlived")
+        self.on(1, "DROP DATABASE shortlived; CREATE TABLE of_long_lived (a int) USING gcl; ALTER TABLE of_long_lived OWNER TO long_lived")
+        self.cluster.start(3)
+        self.connect()
+        self.assertEqual(["long_lived"], self.same("SELECT relowner::regrole FROM pg_class WHERE relname = 'of_long_lived'"))
+        self.on(2, "DROP TABLE of_long_lived; DROP ROLE long_lived")
+
+    def test_another_locale_or_encoding_is_no_obstacle(self):
+        self.on(1, "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+        self.beside(2, "CREATE ROLE plain_name", "latin")
+        self.same("SELECT oid FROM pg_roles WHERE rolname = 'plain_name'")
+        with self.assertRaisesRegex(SqlError, "0A000"):
+            self.beside(2, "SET client_encoding = 'UTF8'; CREATE ROLE \"näme\"", "latin")
+        with self.assertRaisesRegex(SqlError, "55000"):
+            self.beside(2, "ALTER ROLE plain_name NOLOGIN; CREATE EXTENSION gcl", "latin")
+        self.on(3, "DROP ROLE plain_name; DROP DATABASE latin")
+
+    def test_local_administration(self):
+        self.on(1, "CREATE ROLE nobody_much CREATEROLE")
+        with self.assertRaisesRegex(SqlError, "42501"):
+            self.on(1, "SET SESSION AUTHORIZATION nobody_much; SET gcl.local_administration = on")
+        self.on(2, "SET gcl.local_administration = on; CREATE ROLE of_two")
+        self.assertEqual([[], ["of_two"], []], [self.on(k, "SELECT rolname FROM pg_roles WHERE rolname = 'of_two'") for k in (1, 2, 3)])
+        self.refused("42704", 2, "ALTER ROLE of_two LOGIN")
+        self.on(2, "SET gcl.local_administration = on; DROP ROLE of_two")
+        self.on(3, "DROP ROLE nobody_much")
+
     def test_one_that_was_away_catches_up_in_the_order_of_all_databases(self):
-        for k in (1, 2, 3):
-            self.on(k, "CREATE DATABASE beside")
-        def beside(k, text):
-            session = self.cluster.session(k)
-            return session.run("\\c beside\n" + text)
+        self.on(1, "CREATE DATABASE beside")
+        beside = self.beside
         beside(1, "CREATE EXTENSION gcl")
         self.cluster.stop(3)
         self.on(1, "CREATE ROLE comes LOGIN PASSWORD 'a'; CREATE TABLE of_comes (a int) USING gcl; ALTER TABLE of_comes OWNER TO comes")
@@ -169,7 +239,8 @@ class Roles(unittest.TestCase):
         self.connect()
         self.assertIn("comes", "".join(self.same(ROLES)))
         self.on(3, "DROP TABLE of_comes; DROP ROLE comes")
-        beside(3, "DROP ROLE goes; DROP EXTENSION gcl CASCADE")
+        beside(3, "DROP ROLE goes")
+        self.on(1, "DROP DATABASE beside")
 
 
 if __name__ == "__main__":

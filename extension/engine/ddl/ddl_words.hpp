@@ -60,8 +60,9 @@ struct DdlHeader {
   uint32_t total;       // of the whole body; a body longer than the window is sent in parts
   uint32_t offset;      // of this part
   DdlKind kind;
-  uint8_t author;  // node
-  uint8_t reserved[2];
+  uint8_t author;      // node
+  uint8_t of_cluster;  // kPrepare, kCommit: the record is in the history of no database
+  uint8_t reserved;
   char database[kDdlDatabaseBytes];
   int64_t posted;  // when, in the host's own units
 };

@@ -1,15 +1,12 @@
 #include "extension/pg/ddl/ddl_catch_up.hpp"
 
+#include "extension/pg/ddl/databases.hpp"
 #include "extension/pg/ddl/ddl_exchange.hpp"
 #include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/ddl_replay.hpp"
 #include "extension/pg/ddl/shared_relations.hpp"
-
-extern "C" {
-#include "commands/dbcommands.h"
-}
 
 namespace gcl {
 namespace {
@@ -21,28 +18,29 @@ void read_entry(const engine::DdlLogEntry& entry, StringInfo to) {
   to->len = int(entry.bytes);
 }
 
-void apply_entry(const engine::DdlLogEntry& entry, StringInfo body, int records) {
+void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringInfo body, int records) {
   static DdlReplay replay;
   MemoryContext context = CurrentMemoryContext;
   replay.begin();
   for (int i = 0; i < records; ++i) {
     MemoryContextSwitchTo(context);
     const DdlRecord* record = read_record(body);
+    if (concerns_this_connection(record)) leave_home();
     // Savepoints in the log were all released; they are opened again so that replay takes the author's ways.
     replay.go_to(record->path, NIL);
     MemoryContextSwitchTo(context);
     replay.run(record);
   }
   replay.go_to(NIL, NIL);
-  save_position(MyDatabaseId, {entry.number, OidIsValid(gcl_access_method())});
+  save_position(position_of(history), {entry.number, OidIsValid(gcl_access_method())});
   replay.commit();
-  settle_position(MyDatabaseId);
+  settle_position(position_of(history));
   MemoryContextSwitchTo(context);
 }
 
-// Calls `visit` for the entries of this database behind `position`, in order, until it returns false.
+// Calls `visit` for the entries behind `position`, in order, until it returns false.
 template <class Visit>
-void visit_entries(const char* mine, uint64_t position, Visit visit) {
+void visit_entries(uint64_t position, Visit visit) {
   MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gcl ddl log", ALLOCSET_DEFAULT_SIZES);
   MemoryContext caller = CurrentMemoryContext;
   engine::DdlLogEntry entry;
@@ -54,18 +52,19 @@ void visit_entries(const char* mine, uint64_t position, Visit visit) {
     StringInfoData body;
     read_entry(entry, &body);
     const DdlLogHead head = read_log_head(&body);
-    if (strcmp(head.database, mine) == 0 && !visit(entry, head, &body)) break;
+    if (!visit(entry, head, &body)) break;
   }
   MemoryContextSwitchTo(caller);
   MemoryContextDelete(context);
 }
 
 // Where the history of this database begins.  One without the extension has none: what the log says until the extension
-// was last dropped was about another database of this name, or has been undone.
+// was last dropped, or the database, was about another database of this name, or has been undone.
 uint64_t beginning(const char* mine, uint64_t position) {
   uint64_t begins = position;
-  visit_entries(mine, position, [&begins](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo) {
-    if (head.ends && ddl_fate(entry.txn) == DdlFate::kCommitted) begins = entry.number;
+  visit_entries(position, [mine, &begins](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo) {
+    const bool ends = strcmp(head.dropped, mine) == 0 || (head.ends && strcmp(head.database, mine) == 0);
+    if (ends && ddl_fate(entry.txn) == DdlFate::kCommitted) begins = entry.number;
     return true;
   });
   return begins;
@@ -73,25 +72,24 @@ uint64_t beginning(const char* mine, uint64_t position) {
 
 }  // namespace
 
-void apply_log(uint64_t until) {
+void apply_log(const char* history, uint64_t until) {
   MemoryContext caller = CurrentMemoryContext;
   StartTransactionCommand();
-  uint64_t position = load_position(MyDatabaseId).applied;
-  char* mine = MemoryContextStrdup(caller, get_database_name(MyDatabaseId));
-  const bool has_history = OidIsValid(gcl_access_method());
+  uint64_t position = load_position(position_of(history)).applied;
+  const bool has_history = *history == '\0' || OidIsValid(gcl_access_method());
   CommitTransactionCommand();
   MemoryContextSwitchTo(caller);
-  if (!has_history) position = beginning(mine, position);
-  visit_entries(mine, position, [until](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
+  if (!has_history) position = beginning(history, position);
+  visit_entries(position, [=](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
     if (until != 0 && entry.number > until) return false;
+    if (strcmp(head.database, history) != 0) return true;
     ddl_node_state().entry = entry.number - 1;
     // Our own are in our catalogs if they committed at all.
     if (head.author == ddl_node()) return true;
     const DdlFate fate = ddl_fate(entry.txn);
-    if (fate == DdlFate::kCommitted) apply_entry(entry, body, head.records);
+    if (fate == DdlFate::kCommitted) apply_entry(history, entry, body, head.records);
     return fate != DdlFate::kRunning;
   });
-  pfree(mine);
 }
 
 static DdlStep* new_step(char* database, uint64_t until) {

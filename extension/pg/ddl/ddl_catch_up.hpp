@@ -7,8 +7,11 @@ namespace gcl {
 
 // Runs, in order, what other primaries committed in this database and this one has not applied; stops before a
 // transaction that is still running.  An ERROR leaves all earlier ones applied.  REQUIRES: not in a transaction.
-// `until`: number of the last entry that is wanted; 0: all.
-void apply_log(uint64_t until = 0);
+// `history`: the name of this database, or "": what belongs to none.  `until`: number of the last entry that is wanted;
+// 0: all.
+void apply_log(const char* history, uint64_t until = 0);
+// Whose position is kept in which file.
+inline Oid position_of(const char* history) { return *history == '\0' ? InvalidOid : MyDatabaseId; }
 
 struct DdlStep {
   char* database;

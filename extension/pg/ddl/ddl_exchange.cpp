@@ -37,8 +37,9 @@ struct Exchange {
   bool locked;  // we hold the cluster's DDL lock
   bool tagged;  // and the local tag
   bool prepared;
-  bool ended;      // committed by all; the lock is still ours (P23)
-  bool saved;      // the position's file
+  bool ended;  // committed by all; the lock is still ours (P23)
+  bool saved;  // the position's file
+  bool logged_of_cluster;
   uint64_t first;  // number of our first message; 0: none posted
   uint64_t last;
   uint64_t log_number;
@@ -78,18 +79,21 @@ LOCKTAG ddl_tag() {
   pg_unreachable();
 }
 
-// The reply's text is SQLSTATE, a line break, the message.
+// The reply's text is SQLSTATE, a line break, the message, and a hint if there is one behind kReplyHint.
 [[noreturn]] void raise_reply(NodeId node) {
   char text[engine::kDdlReplyBytes + 1];
   const uint32_t bytes = exchange.channel->reply_text(node, text);
   text[bytes] = 0;
   int code = ERRCODE_INTERNAL_ERROR;
   const char* message = text;
+  char* hint = strchr(text, kReplyHint);
+  if (hint) *hint++ = 0;
   if (bytes > 6 && text[5] == '\n') {
     code = MAKE_SQLSTATE(text[0], text[1], text[2], text[3], text[4]);
     message = text + 6;
   }
-  ereport(ERROR, (errcode(code), errmsg("primary %d: %s", node.value, message)));
+  ereport(ERROR,
+          (errcode(code), errmsg("primary %d: %s", node.value, message), hint && *hint ? errhint("%s", hint) : 0));
   pg_unreachable();
 }
 
@@ -150,6 +154,7 @@ uint64_t post(DdlKind kind, const char* part, uint32_t bytes, uint32_t offset, u
   header.offset = offset;
   header.kind = kind;
   header.author = ddl_node();
+  header.of_cluster = exchange.logged_of_cluster;
   header.posted = GetCurrentTimestamp();
   strlcpy(header.database, exchange.database, sizeof header.database);
   if (exchange.first == 0) {
@@ -198,32 +203,35 @@ void close_exchange() {
   MemoryContextReset(exchange_context);
 }
 
-bool any_live_record() {
+List* live_records() {
+  List* live = NIL;
   ListCell* cell;
-  foreach (cell, exchange.kept)
-    if (!static_cast<Kept*>(lfirst(cell))->rolled_back) return true;
-  return false;
+  foreach (cell, exchange.kept) {
+    const auto* kept = static_cast<Kept*>(lfirst(cell));
+    if (!kept->rolled_back) live = lappend(live, kept->record);
+  }
+  return live;
 }
 
-void write_log_record(StringInfo to) {
-  int live = 0;
-  bool shared = false;
+void write_log_record(StringInfo to, const List* records) {
+  int shared = 0;
+  const char* dropped = "";
   ListCell* cell;
-  foreach (cell, exchange.kept) {
-    const auto* kept = static_cast<Kept*>(lfirst(cell));
-    live += !kept->rolled_back;
-    shared |= !kept->rolled_back && kept->record->shared;
+  foreach (cell, records) {
+    const auto* record = static_cast<DdlRecord*>(lfirst(cell));
+    shared += record->shared;
+    if (drops_database(record)) dropped = record->database;
   }
+  // P18.  What else is in the transaction ties it to its database.
+  exchange.logged_of_cluster = shared == list_length(records);
   initStringInfo(to);
-  pq_sendstring(to, exchange.database);
+  pq_sendstring(to, exchange.logged_of_cluster ? "" : exchange.database);
+  pq_sendstring(to, dropped);
   pq_sendint32(to, ddl_node());
-  pq_sendbyte(to, !OidIsValid(gcl_access_method()));
-  pq_sendbyte(to, shared);
-  pq_sendint32(to, uint32_t(live));
-  foreach (cell, exchange.kept) {
-    const auto* kept = static_cast<Kept*>(lfirst(cell));
-    if (!kept->rolled_back) write_record(to, kept->record);
-  }
+  pq_sendbyte(to, !exchange.logged_of_cluster && !OidIsValid(gcl_access_method()));
+  pq_sendbyte(to, shared > 0);
+  pq_sendint32(to, uint32_t(list_length(records)));
+  foreach (cell, records) write_record(to, static_cast<DdlRecord*>(lfirst(cell)));
 }
 
 // The others still hold what was locked in the savepoint.  They hear of it now, and are not waited for.
@@ -361,12 +369,22 @@ static void lock_cluster_now() {
                   errhint("gcl_ddl_lock shows which.")));
 }
 
-void open_exchange(bool nowait) {
-  if (exchange.locked) return;
+// The other primaries serve it in one database.
+static void join_exchange(bool of_cluster) {
+  if (exchange.database[0] != '\0' || of_cluster) return;
+  ereport(ERROR,
+          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+           errmsg("this transaction has changed roles or databases before the extension gcl was in the database"),
+           errhint("COMMIT before.")));
+}
+
+void open_exchange(bool nowait, bool of_cluster) {
+  if (exchange.locked) return join_exchange(of_cluster);
   if (!exchange_context)
     exchange_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl exchange", ALLOCSET_DEFAULT_SIZES);
   exchange.channel = &ddl_channel();
-  strlcpy(exchange.database, get_database_name(MyDatabaseId), NAMEDATALEN);
+  const bool by_name = !of_cluster || OidIsValid(gcl_access_method());
+  strlcpy(exchange.database, by_name ? get_database_name(MyDatabaseId) : "", NAMEDATALEN);
   if (nowait)
     lock_cluster_now();
   else
@@ -408,6 +426,7 @@ void send_statement(DdlRecord* record) {
 DdlLogHead read_log_head(StringInfo from) {
   DdlLogHead head;
   head.database = pstrdup(pq_getmsgrawstring(from));
+  head.dropped = pstrdup(pq_getmsgrawstring(from));
   head.author = int(pq_getmsgint(from, 4));
   head.ends = pq_getmsgbyte(from) != 0;
   head.shared = pq_getmsgbyte(from) != 0;
@@ -418,14 +437,15 @@ DdlLogHead read_log_head(StringInfo from) {
 bool ddl_under_way() noexcept { return exchange.locked; }
 
 void ddl_pre_commit() {
-  if (!exchange.locked) return;
-  if (!any_live_record()) {
+  if (!exchange.locked || exchange.prepared) return;
+  const List* records = live_records();
+  if (records == NIL) {
     if (exchange.first) send_locks(NIL);  // only to hear that all still have what they have locked
     return;
   }
   const uint64_t transaction = ddl_transaction();
   StringInfoData record;
-  write_log_record(&record);
+  write_log_record(&record, records);
   exchange.log_number = ddl_log_append(record.data, uint32_t(record.len), transaction);
   StringInfoData body;
   start_body(&body);

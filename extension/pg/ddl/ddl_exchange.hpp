@@ -11,8 +11,11 @@ void install_exchange_hooks();  // savepoint callback
 // Takes the cluster's DDL lock, unless this transaction has it.  May wait: cancelable, obeys lock_timeout, and is an
 // edge of the local deadlock check (every process of this server that wants it waits for one lock tag, which the apply
 // worker holds while another primary is the author).
-// `nowait`: raises 55P03 instead of waiting.
-void open_exchange(bool nowait = false);
+// `nowait`: raises 55P03 instead of waiting.  `of_cluster`: for a statement that belongs to no database (P18).
+void open_exchange(bool nowait = false, bool of_cluster = false);
+
+// In a reply's text, before its hint.
+inline constexpr char kReplyHint = '\f';
 
 // Others lock these relations; returns when all have them.
 void send_locks(List* targets, bool nowait = false);
@@ -27,9 +30,10 @@ void lock_ddl_tag();
 void unlock_ddl_tag();
 engine::DdlHolder ddl_me();
 // A transaction's DDL is in the log under a head.  A database is known by its name; the transaction that takes the
-// extension out of it ends its history: another database may then be made under the name.
+// extension out of it, or drops it, ends its history: another database may then be made under the name.
 struct DdlLogHead {
-  char* database;
+  char* database;  // "": of no database, all is about roles and databases (P18)
+  char* dropped;   // the database that is dropped; "": none
   int author;
   bool ends;    // the extension was not in the database any more
   bool shared;  // roles, which all databases have, are among it

@@ -47,7 +47,8 @@ void sleep_for_news_uninterrupted() noexcept {
   (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, kHeartbeatMs,
                   wait_event(WaitEvent::kDdlAnswers));
   ResetLatch(MyLatch);
-  ConditionVariablePrepareToSleep(&ddl_node_state().news);  // again: news takes us off its list
+  if (ProcSignalBarrierPending) ProcessProcSignalBarrier();  // whoever drops a database waits for everybody
+  ConditionVariablePrepareToSleep(&ddl_node_state().news);   // again: news takes us off its list
 }
 
 void done_with_news() noexcept { ConditionVariableCancelSleep(); }

@@ -1,6 +1,7 @@
 #include "extension/pg/ddl/ddl_node_state.hpp"
 
 extern "C" {
+#include "commands/dbcommands.h"
 #include "mb/pg_wchar.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
@@ -78,10 +79,19 @@ void fall_behind() noexcept {
   state->behind = true;
 }
 
+void leave_home() {
+  strlcpy(state->avoided_home, get_database_name(MyDatabaseId), NAMEDATALEN);
+  state->moved = true;
+  proc_exit(0);
+}
+
 void note_ddl_error(const char* database, const char* text) {
   LWLockAcquire(state->lock, LW_EXCLUSIVE);
   state->error_at = GetCurrentTimestamp();
-  snprintf(state->error, sizeof state->error, "database \"%s\": %s", database, text != nullptr ? text : "?");
+  if (*database == '\0')
+    snprintf(state->error, sizeof state->error, "roles and databases: %s", text != nullptr ? text : "?");
+  else
+    snprintf(state->error, sizeof state->error, "database \"%s\": %s", database, text != nullptr ? text : "?");
   state->error[pg_mbcliplen(state->error, int(strlen(state->error)), int(sizeof state->error) - 1)] = '\0';
   LWLockRelease(state->lock);
 }

@@ -14,32 +14,38 @@ inline constexpr int kApplyWorkersMax = 16;
 
 struct DdlWorker {  // guarded by the node state's lock, but for the volatile ones
   char database[NAMEDATALEN];
+  char home[NAMEDATALEN];  // where it is connected to, if it is for no database
   pid_t pid;               // 0: not running
   uint32_t order;          // of its start: who was told another one comes too late
   bool catch_up_only;      // ends when it has applied the log
   uint64_t until;          // as far as this entry; 0: all of it
   bool caught_up;          // what became of that
   volatile uint64_t busy;  // number of the message it is at; 0: none
+  volatile bool engaged;   // it takes part in an exchange
   volatile uint64_t stop;  // messages up to this number are waited for no longer; SIGUSR2 tells
 };
 
 struct DdlNodeState {
   LWLock* lock;
-  ConditionVariable news;   // ddl_news.hpp
-  bool started;             // the launcher ran before, in this life of the server
-  bool member;              // takes part; not ended by the launcher's end (P6)
-  volatile bool serving;    // a member, and its catalogs are those of the others
-  volatile bool behind;     // a member that failed to commit what the others have; the launcher sees to it
-  volatile bool failing;    // the last attempt to catch up failed
-  volatile uint64_t entry;  // of the log: the newest that was looked at while catching up
-  TimestampTz error_at;     // of the last replay here that failed; 0: none did
-  char error[256];          // guarded by the lock, as error_at
+  ConditionVariable news;          // ddl_news.hpp
+  bool started;                    // the launcher ran before, in this life of the server
+  bool member;                     // takes part; not ended by the launcher's end (P6)
+  volatile bool serving;           // a member, and its catalogs are those of the others
+  volatile bool behind;            // a member that failed to commit what the others have; the launcher sees to it
+  volatile bool failing;           // the last attempt to catch up failed
+  volatile uint64_t entry;         // of the log: the newest that was looked at while catching up
+  char avoided_home[NAMEDATALEN];  // not to be a worker's: the database is to be dropped or renamed
+  bool moved;                      // a worker has ended to make room for one with another home
+  TimestampTz error_at;            // of the last replay here that failed; 0: none did
+  char error[256];                 // guarded by the lock, as error_at
   DdlWorker workers[kApplyWorkersMax];
 };
 
 DdlNodeState& ddl_node_state();
 // What the other primaries have committed is not here: nobody uses their tables until the launcher has caught up.
 void fall_behind() noexcept;
+// An apply worker for no database ends, and makes room for one that is connected to another database than this one.
+[[noreturn]] void leave_home();
 void note_ddl_error(const char* database, const char* text);
 void install_node_state();  // shared memory, the launcher, and the gate before new connections
 

@@ -2,6 +2,12 @@
 
 namespace gcl {
 
+void note_plan(DdlRecord* record, const DdlPlan& plan) {
+  record->shared = plan.shared;
+  record->to_database = plan.to_database;
+  if (plan.database) record->database = pstrdup(plan.database);
+}
+
 DdlPlan everywhere_on(Oid relation, LOCKMODE mode) {
   DdlPlan plan = everywhere();
   add_target(&plan, relation, mode);

@@ -18,10 +18,14 @@ struct DdlPlan {
   List* sequences = nullptr;  // OIDs, of the targets: whose definition or value it changes
   bool leaves = false;        // the sequence becomes this primary's own: the others drop it
   bool partitioned = false;   // the partitioned tables it makes are every primary's
-  bool shared = false;        // about roles, which all databases have
-  bool owned = false;         // about all that a role has, local objects included
-  bool replaces = false;      // CREATE OR REPLACE of what all primaries have
+  bool shared = false;        // about roles or databases, which belong to no database
+  DdlDatabase to_database = DdlDatabase::kNothing;
+  const char* database = nullptr;  // which; null: none
+  bool owned = false;              // about all that a role has, local objects included
+  bool replaces = false;           // CREATE OR REPLACE of what all primaries have
 };
+
+void note_plan(DdlRecord* record, const DdlPlan& plan);
 
 inline DdlPlan local() { return {DdlScope::kLocal, NIL, false}; }
 inline DdlPlan everywhere() { return {DdlScope::kCluster, NIL, false}; }

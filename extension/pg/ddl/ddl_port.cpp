@@ -5,6 +5,8 @@
 
 #include "bufmgr/bell.hpp"
 #include "extension/pg/backend.hpp"
+#include "extension/pg/database_locale.hpp"
+#include "extension/pg/settings.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 
@@ -23,6 +25,11 @@ engine::DdlLog log_now() { return {pool(), session(), ddl_channel()}; }
 
 bool ddl_pool_attached() noexcept { return node_pool() != nullptr; }
 bool ddl_pool_fenced() noexcept { return node_pool() == nullptr || node_pool()->fenced(); }
+const char* ddl_fence_reason() { return fence_reason(); }
+int ddl_pool_encoding() { return pool_encoding(); }
+bool ddl_local_administration() noexcept { return settings.local_administration; }
+void ddl_attach_for_any_locale() { attach_for_any_locale(); }
+void ddl_require_locale() { require_database_locale(); }
 uint8_t ddl_node() { return node_pool()->node().value; }
 uint32_t ddl_session() { return uint32_t(MyProc->pgprocno); }
 

@@ -14,6 +14,12 @@ enum class DdlFate : uint8_t { kRunning, kCommitted, kRolledBack };
 
 bool ddl_pool_attached() noexcept;  // whether this server takes part in a pool
 bool ddl_pool_fenced() noexcept;
+const char* ddl_fence_reason();
+int ddl_pool_encoding();
+bool ddl_local_administration() noexcept;  // gcl.local_administration
+// In a database of another locale than the pool's a process may do what concerns no gcl table.
+void ddl_attach_for_any_locale();
+void ddl_require_locale();
 uint8_t ddl_node();
 engine::DdlChannel& ddl_channel();  // of this process
 uint32_t ddl_session();             // slot number of this process

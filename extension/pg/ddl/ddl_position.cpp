@@ -67,4 +67,10 @@ void settle_position(Oid database) noexcept {
   (void)close(fd);
 }
 
+void forget_position(Oid database) noexcept {
+  char path[MAXPGPATH];
+  path_of(database, path, "");
+  (void)unlink(path);
+}
+
 }  // namespace gcl

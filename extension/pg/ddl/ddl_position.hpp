@@ -2,6 +2,8 @@
 // the extension is in it (so that DROP DATABASE, which cannot look into it, can ask).  A file beside the data, which
 // names the local transaction that brings the position, so that file and catalogs are of one mind after any crash.
 //
+// 0 in place of a database's OID: of what belongs to no database.
+//
 //   <data>/gcl_ddl/<database OID>:  position before, position after, xid of the transaction that makes it so; 0: it has
 #pragma once
 
@@ -19,5 +21,7 @@ DdlPosition load_position(Oid database);
 void save_position(Oid database, DdlPosition position);
 // That transaction has committed, and durably.  Otherwise its xid would be asked for when nobody knows it any more.
 void settle_position(Oid database) noexcept;
+// The database is no more, or not yet.
+void forget_position(Oid database) noexcept;
 
 }  // namespace gcl

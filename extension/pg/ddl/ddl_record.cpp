@@ -8,7 +8,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint32_t kRecordMagic = 0x44444c36;  // "DDL6"
+constexpr uint32_t kRecordMagic = 0x44444c37;  // "DDL7"
 
 template <class T>
 T* make() {
@@ -205,6 +205,8 @@ void write_record(StringInfo to, const DdlRecord* record) {
     pq_sendbyte(to, sequence->called);
   }
   pq_sendbyte(to, record->shared);
+  pq_sendbyte(to, uint8(record->to_database));
+  write_text(to, record->database);
   write_text(to, record->outcome);
 }
 
@@ -248,6 +250,8 @@ DdlRecord* read_record(StringInfo from) {
     record->sequences = lappend(record->sequences, sequence);
   }
   record->shared = pq_getmsgbyte(from) != 0;
+  record->to_database = DdlDatabase(pq_getmsgbyte(from));
+  record->database = read_text(from);
   record->outcome = read_text(from);
   return record;
 }

@@ -68,6 +68,16 @@ struct DdlSequence {  // what the statement found of a sequence that it changes
   bool called;
 };
 
+// What a statement does to a database as a whole.
+enum class DdlDatabase : uint8_t {
+  kNothing,
+  kAlters,
+  kRenames,
+  kMakes,
+  kDrops,
+  kDropsShared,  // one that the extension is in
+};
+
 struct DdlRecord {
   char* sql;
   char* role;
@@ -84,9 +94,15 @@ struct DdlRecord {
   List* shapes;            // DdlShape*
   List* labels;            // DdlLabel*
   List* sequences;         // DdlSequence*
-  bool shared;             // it is about roles, which all databases have
-  char* outcome;           // digest of what the statement left in the catalogs; "" for none
+  bool shared;             // it is about roles or databases, which belong to no database
+  DdlDatabase to_database;
+  char* database;  // which; "": none
+  char* outcome;   // digest of what the statement left in the catalogs; "" for none
 };
+
+inline bool drops_database(const DdlRecord* record) {
+  return record->to_database == DdlDatabase::kDrops || record->to_database == DdlDatabase::kDropsShared;
+}
 
 DdlShape* new_shape(Oid relation, int natts);  // nothing is known of it yet
 

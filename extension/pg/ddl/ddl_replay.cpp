@@ -2,6 +2,7 @@
 
 extern "C" {
 #include "access/parallel.h"
+#include "commands/dbcommands.h"
 #include "nodes/nodes.h"
 #include "parser/analyze.h"
 #include "storage/lmgr.h"
@@ -15,6 +16,8 @@ extern "C" {
 }
 
 #include "extension/pg/ddl/attribute_versions.hpp"
+#include "extension/pg/ddl/cluster_scope.hpp"
+#include "extension/pg/ddl/databases.hpp"
 #include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
@@ -66,7 +69,27 @@ void check_targets(const DdlRecord* record, const DdlPlan& plan) {
                     errmsg("the statement names other objects here than on the primary it came from")));
 }
 
+void run_utility(const DdlRecord* record, PlannedStmt* statement) {
+  if (!find_databases(statement->utilityStmt, record)) return;
+  switch (record->to_database) {
+    case DdlDatabase::kMakes:
+      return make_database_again(castNode(CreatedbStmt, statement->utilityStmt), record);
+    case DdlDatabase::kDrops:
+    case DdlDatabase::kDropsShared:
+      (void)lock_database_to_drop(castNode(DropdbStmt, statement->utilityStmt));
+      return;
+    case DdlDatabase::kRenames:
+      check_database_statement(statement->utilityStmt, false);
+      end_idle_workers(record->database);
+      break;
+    default:
+      break;
+  }
+  ProcessUtility(statement, record->sql, false, PROCESS_UTILITY_QUERY, nullptr, nullptr, None_Receiver, nullptr);
+}
+
 void run_statement(const DdlRecord* record) {
+  if (record->shared) require_common_encoding(record->sql);
   List* raw = pg_parse_query(record->sql);
   if (list_length(raw) != 1) elog(ERROR, "gcl: a DDL record holds %d statements", list_length(raw));
   PushActiveSnapshot(GetTransactionSnapshot());
@@ -86,7 +109,7 @@ void run_statement(const DdlRecord* record) {
   PG_TRY();
   {
     begin_replay(record);
-    ProcessUtility(statement, record->sql, false, PROCESS_UTILITY_QUERY, nullptr, nullptr, None_Receiver, nullptr);
+    run_utility(record, statement);
     CommandCounterIncrement();
   }
   PG_FINALLY();
@@ -123,6 +146,7 @@ void DdlReplay::begin() {
   (void)GetTopTransactionId();
   open_ = true;
   depth_ = 0;
+  forget_drop();
 }
 
 void DdlReplay::go_to(const List* path, const List* aborted) {
@@ -171,10 +195,18 @@ void DdlReplay::run(const DdlRecord* record) {
   PushActiveSnapshot(GetTransactionSnapshot());
   finish_replay(record);
   PopActiveSnapshot();
+  if (drops_database(record)) dropped_ = MemoryContextStrdup(TopMemoryContext, record->database);
+}
+
+void DdlReplay::forget_drop() {
+  if (dropped_) pfree(dropped_);
+  dropped_ = nullptr;
 }
 
 void DdlReplay::commit() {
   go_to(NIL, NIL);
+  if (dropped_) dropdb(dropped_, true, false);
+  forget_drop();
   CommitTransactionCommand();
   open_ = false;
 }
@@ -183,6 +215,7 @@ void DdlReplay::abort() {
   if (open_) AbortOutOfAnyTransaction();
   open_ = false;
   depth_ = 0;
+  forget_drop();
 }
 
 bool DdlReplay::roll_back_innermost(int depth) {

@@ -5,6 +5,7 @@
 //     of the author that this primary has heard of.
 // R2. An error rolls back that savepoint here, as it does on the author; without savepoints, the whole transaction.
 // R3. Replay makes no pages in the pool, reads no rows, and fires no user's triggers (session_replication_role).
+// R4. A database is dropped by commit(), when the author has done so: until then it is locked, and nobody is in it.
 #pragma once
 
 #include "extension/pg/ddl/ddl_record.hpp"
@@ -20,16 +21,19 @@ class DdlReplay {
   void lock(const List* targets, int lock_timeout_ms);
   void run(const DdlRecord* record);
   void commit();
+  bool drops() const { return dropped_ != nullptr; }
   void abort();
   // After an error while the author was `depth` savepoints deep (P2): rolls back the innermost; the whole transaction
   // if there is none, or if the way to it was not gone to its end.  Returns false if the whole is gone.
   bool roll_back_innermost(int depth);
 
  private:
+  void forget_drop();
   static constexpr int kDepthMax = 1024;
   bool open_ = false;
   int depth_ = 0;
   int path_[kDepthMax];
+  char* dropped_ = nullptr;  // database that commit() drops; in TopMemoryContext
 };
 
 }  // namespace gcl

@@ -431,7 +431,7 @@ bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt) {
   record->pages = done.pages;
   take_from_server(record);
   if (plan.partitioned) mark_partitioned(record->made[kMadeRelation]);
-  record->shared = plan.shared;
+  note_plan(record, plan);
   if (plan.owned) record->objects = record->altered = NIL;  // this primary's own are among them
   if (!plan.owned && !belongs_to_all(record)) return false;
   collect_shapes(record);

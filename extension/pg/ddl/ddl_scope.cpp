@@ -1,5 +1,6 @@
 #include "extension/pg/ddl/ddl_scope.hpp"
 
+#include "extension/pg/ddl/cluster_scope.hpp"
 #include "extension/pg/ddl/foreign_keys.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/names.hpp"
@@ -186,8 +187,6 @@ void use_heap_instead(Node* statement) {
 
 bool may_concern_us(const Node* statement) {
   switch (nodeTag(statement)) {
-    case T_CreatedbStmt:
-    case T_DropdbStmt:
     case T_CreateExtensionStmt:
     case T_CreateStmt:
     case T_CreateForeignTableStmt:
@@ -213,12 +212,13 @@ bool may_concern_us(const Node* statement) {
     case T_AlterPolicyStmt:
       return true;
     default:
-      return may_be_role(nodeTag(statement)) || may_be_object(nodeTag(statement));
+      return is_of_cluster(statement) || is_owned(nodeTag(statement)) || may_be_object(nodeTag(statement));
   }
 }
 
 static DdlPlan plan_statement(Node* statement) {
   if (!may_concern_us(statement)) return local();
+  if (is_of_cluster(statement)) return plan_of_cluster(statement);
   if (IsA(statement, CreateExtensionStmt)) {
     const bool ours = strcmp(castNode(CreateExtensionStmt, statement)->extname, kExtensionName) == 0;
     return ours ? everywhere() : local();
@@ -283,7 +283,7 @@ static DdlPlan plan_statement(Node* statement) {
         refuse_ddl("ALTER EXTENSION gcl");
       return local();
     default:
-      return may_be_role(nodeTag(statement)) ? plan_role(statement) : plan_object(statement);
+      return is_owned(nodeTag(statement)) ? plan_owned(statement) : plan_object(statement);
   }
 }
 

@@ -30,6 +30,7 @@ PGDLLEXPORT void gcl_ddl_launcher_main(Datum);
 }
 
 #include <csignal>
+#include <utility>
 
 namespace gcl {
 namespace {
@@ -84,15 +85,54 @@ int slot_of(const char* database) {
   return -1;
 }
 
+// The less a worker is in the way there, the better.
+int rank_as_home(const Form_pg_database form) {
+  const char* name = NameStr(form->datname);
+  if (form->datconnlimit == DATCONNLIMIT_INVALID_DB || strcmp(name, ddl_node_state().avoided_home) == 0) return 0;
+  if (strcmp(name, "postgres") == 0) return 4;
+  if (strcmp(name, "template1") == 0) return 3;
+  return form->datistemplate ? 1 : 2;
+}
+
+// A plain scan, as the autovacuum launcher's: without a database no index of a catalog can be relied on.
+template <class Visit>
+void visit_databases(Visit visit) {
+  MemoryContext caller = CurrentMemoryContext;
+  StartTransactionCommand();
+  (void)GetTransactionSnapshot();
+  Relation catalog = table_open(DatabaseRelationId, AccessShareLock);
+  TableScanDesc scan = table_beginscan_catalog(catalog, 0, nullptr);
+  while (HeapTuple tuple = heap_getnext(scan, ForwardScanDirection))
+    visit(reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple)));
+  table_endscan(scan);
+  table_close(catalog, AccessShareLock);
+  CommitTransactionCommand();
+  MemoryContextSwitchTo(caller);
+}
+
+// Where a worker for what belongs to no database is connected to.
+void find_home(char* home) {
+  int best = 0;
+  *home = '\0';
+  visit_databases([&](const Form_pg_database form) {
+    if (rank_as_home(form) <= best) return;
+    best = rank_as_home(form);
+    strlcpy(home, NameStr(form->datname), NAMEDATALEN);
+  });
+}
+
 // -1: no slot or no room for another background worker.
 int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
   int slot = 0;
   while (slot < kApplyWorkersMax && runs(slot)) ++slot;
   if (slot == kApplyWorkersMax) return -1;
   DdlWorker& worker = workers()[slot];
+  char home[NAMEDATALEN] = "";
+  if (*database == '\0') find_home(home);
   LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
   ++worker.order;
   strlcpy(worker.database, database, NAMEDATALEN);
+  strlcpy(worker.home, home, NAMEDATALEN);
   worker.catch_up_only = catch_up_only;
   worker.caught_up = false;
   worker.until = until;
@@ -105,7 +145,7 @@ int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
   request.bgw_restart_time = BGW_NEVER_RESTART;
   strlcpy(request.bgw_library_name, "gcl", BGW_MAXLEN);
   strlcpy(request.bgw_function_name, "gcl_ddl_apply_main", BGW_MAXLEN);
-  snprintf(request.bgw_name, BGW_MAXLEN, "gcl ddl apply %s", database);
+  snprintf(request.bgw_name, BGW_MAXLEN, "gcl ddl apply %s", *database ? database : "of roles and databases");
   strlcpy(request.bgw_type, "gcl ddl apply", BGW_MAXLEN);
   request.bgw_main_arg = UInt64GetDatum(argument);
   request.bgw_notify_pid = MyProcPid;
@@ -118,6 +158,9 @@ int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
   return registered ? slot : -1;
 }
 
+// Whether a worker has ended for leave_home().
+bool take_moved() { return std::exchange(ddl_node_state().moved, false); }
+
 bool catch_up(const char* database, uint64_t until) {
   // A former launcher's, or one that has nothing more to do.
   for (uint32_t seen = bell_now(); slot_of(database) >= 0; seen = bell_now()) sleep_from(seen, kHeartbeatMs);
@@ -128,8 +171,10 @@ bool catch_up(const char* database, uint64_t until) {
     return false;
   }
   for (uint32_t seen = bell_now(); runs(slot); seen = bell_now()) sleep_from(seen, kHeartbeatMs);
+  if (take_moved()) return catch_up(database, until);
   if (!workers()[slot].caught_up)
-    ereport(WARNING, (errmsg("database \"%s\" could not catch up with the DDL of other primaries", database)));
+    ereport(WARNING, (errmsg("%s could not catch up with the DDL of other primaries",
+                             *database ? psprintf("database \"%s\"", database) : "roles and databases")));
   return workers()[slot].caught_up;
 }
 
@@ -137,18 +182,9 @@ bool catch_up(const char* database, uint64_t until) {
 // worker that is started for it.
 Oid find_database(const char* database) {
   Oid found = InvalidOid;
-  StartTransactionCommand();
-  (void)GetTransactionSnapshot();
-  // A plain scan, as the autovacuum launcher's: without a database no index of a catalog can be relied on.
-  Relation catalog = table_open(DatabaseRelationId, AccessShareLock);
-  TableScanDesc scan = table_beginscan_catalog(catalog, 0, nullptr);
-  while (HeapTuple tuple = heap_getnext(scan, ForwardScanDirection)) {
-    const auto* form = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple));
+  visit_databases([&](const Form_pg_database form) {
     if (strcmp(NameStr(form->datname), database) == 0) found = form->oid;
-  }
-  table_endscan(scan);
-  table_close(catalog, AccessShareLock);
-  CommitTransactionCommand();
+  });
   return found;
 }
 
@@ -160,9 +196,10 @@ bool catch_up_all() {
   List* steps = steps_to_catch_up();
   foreach (cell, steps) {
     const auto* step = static_cast<DdlStep*>(lfirst(cell));
-    const Oid database = find_database(step->database);
-    MemoryContextSwitchTo(context);
-    if (!OidIsValid(database) || (step->until != 0 && load_position(database).applied >= step->until)) continue;
+    const bool of_cluster = *step->database == '\0';
+    const Oid database = of_cluster ? InvalidOid : find_database(step->database);
+    if (!of_cluster && !OidIsValid(database)) continue;
+    if (step->until != 0 && load_position(database).applied >= step->until) continue;
     all = all && catch_up(step->database, step->until);
     MemoryContextSwitchTo(context);
   }
@@ -266,7 +303,14 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
   if (ddl_channel().acknowledged() >= sequence) return;  // it answered and ended
   if (header.kind == engine::DdlKind::kAbort) return answer(sequence, true, {});
   std::string_view problem;
-  if (*started_for == sequence)  // one was started for this very message, and is gone
+  char text[256];
+  const bool moved = take_moved();
+  if (*header.database != '\0' && !OidIsValid(find_database(header.database))) {
+    snprintf(text, sizeof text, "3D000\ndatabase \"%s\" does not exist%c%s", header.database, kReplyHint,
+             "CREATE DATABASE makes a database on every primary. Where it was made before on some only: SET "
+             "gcl.local_administration = on, and CREATE DATABASE on those that lack it.");
+    problem = text;
+  } else if (*started_for == sequence && !moved)  // one was started for this very message, and is gone
     problem = "58000\nno apply worker could be started; see the server's log";
   else if (start_worker(header.database, false) < 0)
     problem = "53400\nno background worker is free; raise max_worker_processes";

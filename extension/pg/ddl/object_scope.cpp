@@ -11,7 +11,6 @@ extern "C" {
 #include "catalog/namespace.h"
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
-#include "commands/dbcommands.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -22,12 +21,6 @@ extern "C" {
 
 namespace gcl {
 namespace {
-
-DdlPlan about_roles() {
-  DdlPlan plan = everywhere();
-  plan.shared = true;
-  return plan;
-}
 
 // Tables whose columns may have to be looked at when a domain gets a constraint.
 DdlPlan everywhere_with_tables() {
@@ -96,18 +89,13 @@ Where find_object(ObjectType type, Node* name) {
     }
     case OBJECT_DOMCONSTRAINT:
     case OBJECT_LANGUAGE:
-    case OBJECT_ROLE:
-    case OBJECT_PARAMETER_ACL:
       return Where::kEverywhere;
-    case OBJECT_DATABASE:
-      return strcmp(strVal(name), get_database_name(MyDatabaseId)) == 0 ? Where::kEverywhere : Where::kHere;
     default:  // tablespaces, extensions, foreign servers: what is each primary's own
       return Where::kHere;
   }
 }
 
 DdlPlan plan_for(ObjectType type, Node* name) {
-  if (type == OBJECT_ROLE) return about_roles();
   return name && find_object(type, name) == Where::kEverywhere ? everywhere() : local();
 }
 
@@ -123,11 +111,6 @@ DdlPlan plan_for_all(ObjectType type, const List* names) {
   if (here && all)
     refuse_ddl("one statement on local objects and on those of all primaries", "Use a statement for each kind.");
   return all ? everywhere() : local();
-}
-
-template <class Statement>
-const Statement* as(const Node* node) {
-  return reinterpret_cast<const Statement*>(node);
 }
 
 // Columns of composite types are relations'; a domain's constraints are checked against the rows that there are.
@@ -268,7 +251,6 @@ DdlPlan plan_object(const Node* statement) {
     case T_GrantStmt:
       return plan_for_all(as<GrantStmt>(statement)->objtype, as<GrantStmt>(statement)->objects);
     case T_RenameStmt:
-      if (as<RenameStmt>(statement)->renameType == OBJECT_ROLE) return about_roles();
       return plan_for(as<RenameStmt>(statement)->renameType, as<RenameStmt>(statement)->object);
     case T_AlterObjectSchemaStmt:
       return plan_for(as<AlterObjectSchemaStmt>(statement)->objectType, as<AlterObjectSchemaStmt>(statement)->object);
@@ -286,9 +268,6 @@ DdlPlan plan_object(const Node* statement) {
       return plan_for(OBJECT_STATISTIC_EXT, reinterpret_cast<Node*>(as<AlterStatsStmt>(statement)->defnames));
     case T_AlterEventTrigStmt:
       return plan_event_trigger(as<AlterEventTrigStmt>(statement));
-    case T_AlterDatabaseSetStmt:
-      return plan_for(OBJECT_DATABASE,
-                      reinterpret_cast<Node*>(makeString(as<AlterDatabaseSetStmt>(statement)->dbname)));
     case T_AlterObjectDependsStmt:
       return plan_dependence(as<AlterObjectDependsStmt>(statement));
     case T_AlterExtensionContentsStmt:

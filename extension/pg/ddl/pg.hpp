@@ -18,3 +18,13 @@ extern "C" {
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 }
+
+namespace gcl {
+
+// REQUIRES: the node is one.
+template <class Statement>
+const Statement* as(const Node* node) {
+  return reinterpret_cast<const Statement*>(node);
+}
+
+}  // namespace gcl

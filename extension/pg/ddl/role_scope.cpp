@@ -6,8 +6,6 @@
 extern "C" {
 #include "access/htup_details.h"
 #include "catalog/pg_class.h"
-#include "commands/dbcommands.h"
-#include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/syscache.h"
 }
@@ -33,36 +31,20 @@ DdlPlan plan_owned(const List* specs, bool drops) {
   return plan;
 }
 
-bool is_here(const char* database) {
-  return database == nullptr || strcmp(database, get_database_name(MyDatabaseId)) == 0;
-}
-
 }  // namespace
 
-bool may_be_role(NodeTag tag) {
-  switch (tag) {
-    case T_CreateRoleStmt:
-    case T_AlterRoleStmt:
-    case T_AlterRoleSetStmt:
-    case T_DropRoleStmt:
-    case T_GrantRoleStmt:
-    case T_ReassignOwnedStmt:
-    case T_DropOwnedStmt:
-      return true;
-    default:
-      return false;
-  }
-}
+bool is_owned(NodeTag tag) { return tag == T_ReassignOwnedStmt || tag == T_DropOwnedStmt; }
 
-DdlPlan plan_role(const Node* statement) {
+DdlPlan plan_owned(const Node* statement) {
   if (IsA(statement, ReassignOwnedStmt))
     return plan_owned(reinterpret_cast<const ReassignOwnedStmt*>(statement)->roles, false);
-  if (IsA(statement, DropOwnedStmt)) return plan_owned(reinterpret_cast<const DropOwnedStmt*>(statement)->roles, true);
-  DdlPlan plan = everywhere();
-  plan.shared = true;
-  if (IsA(statement, AlterRoleSetStmt) && !is_here(reinterpret_cast<const AlterRoleSetStmt*>(statement)->database))
-    return local();
-  return plan;
+  return plan_owned(reinterpret_cast<const DropOwnedStmt*>(statement)->roles, true);
+}
+
+void note_owned_stays_here(const Node* statement) {
+  if (!is_owned(nodeTag(statement)) || OidIsValid(gcl_access_method())) return;
+  ereport(NOTICE, (errmsg("%s is done on this primary only, because the extension gcl is not in the database",
+                          IsA(statement, DropOwnedStmt) ? "DROP OWNED" : "REASSIGN OWNED")));
 }
 
 }  // namespace gcl

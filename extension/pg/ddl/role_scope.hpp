@@ -1,13 +1,14 @@
-// Statements on roles.  Roles belong to no database; in one with the extension they are made, altered and dropped on
-// all primaries, with one OID; elsewhere they stay here.
+// REASSIGN OWNED and DROP OWNED, which are about one database's objects of a role.  In a database with the extension
+// each primary does it with what it has there; elsewhere the statement stays here, and says so.
 #pragma once
 
 #include "extension/pg/ddl/ddl_plan.hpp"
 
 namespace gcl {
 
-bool may_be_role(NodeTag tag);
-// REQUIRES: may_be_role().  May raise.
-DdlPlan plan_role(const Node* statement);
+bool is_owned(NodeTag tag);
+// REQUIRES: is_owned().  May raise.
+DdlPlan plan_owned(const Node* statement);
+void note_owned_stays_here(const Node* statement);
 
 }  // namespace gcl

@@ -1,5 +1,6 @@
 // The ProcessUtility hook: decides what a statement is, and does the cluster's ones everywhere.
 #include "extension/pg/ddl/attribute_versions.hpp"
+#include "extension/pg/ddl/cluster_scope.hpp"
 #include "extension/pg/ddl/databases.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/ddl/ddl_exchange.hpp"
@@ -13,6 +14,7 @@
 #include "extension/pg/ddl/names.hpp"
 #include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/record_settings.hpp"
+#include "extension/pg/ddl/role_scope.hpp"
 #include "extension/pg/ddl/role_statement.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/ddl/shared_relations.hpp"
@@ -143,6 +145,7 @@ void run_captured(const Call& call, const DdlPlan& plan) {
   PG_END_TRY();
   const bool* if_not_exists = if_not_exists_of(call.statement->utilityStmt);
   if (if_not_exists && *if_not_exists && made_nothing(record)) return;
+  if (record->to_database == DdlDatabase::kMakes) database_made(record->database);
   if (everywhere) send_statement(record);
 }
 
@@ -157,13 +160,39 @@ void let_leave(const Call& call, const DdlPlan& plan) {
   send_statement(record);
 }
 
-void run_everywhere(const Call& call) {
+// P30.  Nothing that could fail is left to do when the files go.
+void drop_everywhere(const Call& call, const DdlPlan& plan) {
+  PreventInTransactionBlock(call.context == PROCESS_UTILITY_TOPLEVEL, "DROP DATABASE");
+  const Oid database = lock_database_to_drop(reinterpret_cast<const DropdbStmt*>(call.statement->utilityStmt));
+  if (!OidIsValid(database)) return pass_on(call);  // which says so
+  DdlRecord* record = start_record(call);
+  note_plan(record, plan);
+  if (has_extension(database)) record->to_database = DdlDatabase::kDropsShared;
+  send_statement(record);
+  drop_pages_of_database(database);
+  ddl_pre_commit();
+  pass_on(call);
+}
+
+void open_exchange_for(const Call& call) {
+  if (is_of_cluster(call.statement->utilityStmt)) {
+    require_cluster();
+    require_common_encoding(text_of(call));
+    ddl_attach_for_any_locale();
+    return open_exchange(false, true);
+  }
+  ddl_require_locale();
   ddl_require_serving();
   open_exchange();
+}
+
+void run_everywhere(const Call& call) {
+  open_exchange_for(call);
   // Others may have changed what the names mean while we waited for the lock.
   AcceptInvalidationMessages();
   const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
   if (plan.scope != DdlScope::kCluster) return pass_on_local(call);
+  if (plan.to_database == DdlDatabase::kDrops) return drop_everywhere(call, plan);
   if (plan.targets != NIL) send_locks(plan.targets);
   if (plan.leaves)
     let_leave(call, plan);
@@ -184,7 +213,16 @@ bool is_of_every_client(const Node* node) { return IsA(node, TransactionStmt) ||
 // Statements that cannot be ours, or that are part of one that is already being captured or replayed.
 bool none_of_ours(const Call& call) {
   return call.context == PROCESS_UTILITY_SUBCOMMAND || replaying() || IsBinaryUpgrade || !IsUnderPostmaster ||
-         !ddl_pool_attached() || RecoveryInProgress() || !IsTransactionState() || creating_extension;
+         RecoveryInProgress() || !IsTransactionState() || creating_extension;
+}
+
+bool stays_here(const Call& call) {
+  const Node* node = call.statement->utilityStmt;
+  if (!may_concern_us(node) || none_of_ours(call)) return true;
+  if (!is_of_cluster(node)) return !ddl_pool_attached();
+  if (!ddl_local_administration()) return false;
+  check_database_statement(node, true);
+  return true;
 }
 
 // An imported snapshot would see gcl tables at a time of its own, and its exporter at another.
@@ -239,14 +277,15 @@ void forget_what_is_discarded(const Node* node) {
     return;
   }
   if (replaying() && IsA(call.statement->utilityStmt, AlterSeqStmt)) return alter_sequence_again(call);
-  if (!may_concern_us(call.statement->utilityStmt) || none_of_ours(call)) {
+  if (stays_here(call)) {
     pass_on(call);
     return forget_what_is_discarded(call.statement->utilityStmt);
   }
   // Also READ ONLY transactions may lock.
   if (IsA(call.statement->utilityStmt, LockStmt))
     return lock_table(call, reinterpret_cast<const LockStmt*>(call.statement->utilityStmt));
-  check_database_statement(call.statement->utilityStmt);
+  check_database_statement(call.statement->utilityStmt, false);
+  note_owned_stays_here(call.statement->utilityStmt);
   if (wants_heap_instead(call.statement->utilityStmt)) {
     call.statement = static_cast<PlannedStmt*>(copyObjectImpl(call.statement));
     use_heap_instead(call.statement->utilityStmt);
@@ -274,6 +313,7 @@ bool ddl_replaying() { return replaying(); }
 void install_ddl_hooks() {
   if (ProcessUtility_hook) next_utility = ProcessUtility_hook;
   ProcessUtility_hook = utility_hook;
+  install_database_hooks();
   install_results_hooks();
   install_exchange_hooks();
   install_node_state();
