@@ -183,13 +183,15 @@ Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
   auto frame = take_frame(session);
   if (!frame) return frame.error();
   Line& line = node_->line(*frame);
+  if (const Status latched = session.coherence_.begin_assign(line); !latched) {  // before the table's lock (T5)
+    free_.push(*frame);
+    return latched.error();
+  }
   marks_.begin(*frame, page);
-  Status assigned;
   const uint32_t other = table_.insert(
       page, *frame, [&](uint32_t f) { return node_->line(f).page() == page; },
-      // A line that has its page may be evicted at once; whoever does so waits in remove() until it is entered.
-      [&] { assigned = session.coherence_.assign(line, page); });
-  GCL_TRY(assigned);
+      [&] { session.coherence_.name(line, page); });
+  session.coherence_.end_assign(line);  // it is in the table: from now on it may be evicted
   if (other != kNoFrame) {
     free_.push(*frame);  // somebody was faster
     return &node_->line(other);

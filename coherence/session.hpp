@@ -102,8 +102,18 @@ class Session {
   void end_look(Line& line, Look how) noexcept;
 
   // --- frames --------------------------------------------------------------------------------------------------------
-  // Gives an unused line its page; kFenced: it has none.  REQUIRES: page() is none; the caller alone may publish it.
-  Status assign(Line& line, PageId page);
+  // Gives an unused line its page.  REQUIRES: page() is none; the caller alone may publish it.  In steps, as who
+  // publishes it does so under a lock: begin_assign() latches the line, for which it waits where a late comer has it
+  // (kFenced, kInterrupted: it is as it was); name() waits for nothing, and may be left out; end_assign() unlatches it.
+  Status begin_assign(Line& line);
+  void name(Line& line, PageId page) noexcept;
+  void end_assign(Line& line) noexcept;
+  Status assign(Line& line, PageId page) {
+    GCL_TRY(begin_assign(line));
+    name(line, page);
+    end_assign(line);
+    return {};
+  }
   // Gives up the node's ownership of `line`; on success the line is latched for finish_evict() and nobody can fetch it
   // anew.  kWouldBlock: latched, held, being fetched, asked for by a peer, or changed beyond the log horizon.
   // One round trip; of many at once: EvictionWindow.

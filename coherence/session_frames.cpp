@@ -5,22 +5,22 @@
 
 namespace coherence {
 
-Status Session::assign(Line& line, PageId page) {
-  while (!try_latch(line))  // a late comer looks at the page and goes again
-    if (pause(1).error() == Errc::kFenced) return Errc::kFenced;
-  {
-    SpinGuard guard(line.spin_, node_.fence_);
-    VERIFY(!line.page().valid() && line.state_.op == LineOp::kIdle && line.state_.memo == Memo::kInvalid);
-    line.page_.store(page.raw, std::memory_order_relaxed);
-    line.state_.passed_to = NodeId();  // another page's
-    line.lsn_.store(0, std::memory_order_relaxed);
-    line.first_change_.store(Line::kNoChange, std::memory_order_relaxed);
-    line.taken_to_write_.store(false, std::memory_order_relaxed);
-    for (auto& d : line.dirty_) d.store(0, std::memory_order_relaxed);
-  }
-  end_latch(line, LatchEnd::kRelease, Memo::kInvalid);
+Status Session::begin_assign(Line& line) {
+  while (!try_latch(line)) GCL_TRY(pause(1));  // a late comer looks at the page and goes again
+  SpinGuard guard(line.spin_, node_.fence_);
+  VERIFY(!line.page().valid() && line.state_.op == LineOp::kIdle && line.state_.memo == Memo::kInvalid);
+  line.state_.passed_to = NodeId();  // another page's
+  line.lsn_.store(0, std::memory_order_relaxed);
+  line.first_change_.store(Line::kNoChange, std::memory_order_relaxed);
+  line.taken_to_write_.store(false, std::memory_order_relaxed);
+  for (auto& d : line.dirty_) d.store(0, std::memory_order_relaxed);
   return {};
 }
+
+// Whoever sees it under the spinlock has that after begin_assign() had it, and sees what was done there.
+void Session::name(Line& line, PageId page) noexcept { line.page_.store(page.raw, std::memory_order_relaxed); }
+
+void Session::end_assign(Line& line) noexcept { end_latch(line, LatchEnd::kRelease, Memo::kInvalid); }
 
 Status Session::try_evict(Line& line, PageId page) {
   struct : FrameTaker {

@@ -102,7 +102,7 @@ ProcessSight look_at_process(int32_t, const char*) noexcept { return {ProcessSig
 uint64_t pid_namespace() noexcept { return 1; }
 
 void SpinGuard::wait(const std::atomic<uint32_t>*) noexcept {
-  while (word_.exchange(1, std::memory_order_acquire) != 0) paper::pass(paper::kSpinNs);
+  while (!take()) paper::pass(paper::kSpinNs);
 }
 
 void verify_failed(const char* expression, const char* file, int line) noexcept {

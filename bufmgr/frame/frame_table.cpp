@@ -1,7 +1,5 @@
 #include "bufmgr/frame/frame_table.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -22,22 +20,7 @@ FrameTable::FrameTable(void* at, uint32_t frames, const std::atomic<uint32_t>& f
       fence_(&fence),
       mask_(buckets_for(frames) - 1) {}
 
-void FrameTable::lock(uint32_t bucket) noexcept {
-  auto& control = buckets_[bucket].control;
-  for (int spins = 0;; ++spins) {
-    uint64_t seen = control.load(std::memory_order_relaxed);
-    // Acquire: pairs with unlock().
-    if (!(seen & kLocked) && control.compare_exchange_weak(seen, seen | kLocked, std::memory_order_acquire)) return;
-    if (spins > 16) sched_yield();
-    if (spins > 1000 && fenced()) return;  // T4
-  }
-}
-
 bool FrameTable::fenced() const noexcept { return fence_->load(std::memory_order_relaxed) != 0; }
-
-void FrameTable::unlock(uint32_t bucket) noexcept {
-  buckets_[bucket].control.fetch_and(~kLocked, std::memory_order_release);  // pairs with lock()
-}
 
 void FrameTable::enter(Place place, uint32_t frame) noexcept {
   const uint64_t entry = uint64_t{place.tag} << 32 | (frame + 1);
@@ -51,7 +34,7 @@ void FrameTable::enter(Place place, uint32_t frame) noexcept {
         uint32_t far = farthest_->load(std::memory_order_relaxed);
         while (far < step && !farthest_->compare_exchange_weak(far, step, std::memory_order_relaxed)) {
         }
-        buckets_[place.bucket].control.fetch_add(kOneAway, std::memory_order_release);  // pairs with find()
+        buckets_[place.bucket].away.fetch_add(1, std::memory_order_release);  // pairs with find()
       }
       return;
     }
@@ -62,19 +45,17 @@ void FrameTable::enter(Place place, uint32_t frame) noexcept {
 void FrameTable::remove(PageId page, uint32_t frame) noexcept {
   const Place place = place_of(page);
   const uint64_t entry = uint64_t{place.tag} << 32 | (frame + 1);
-  lock(place.bucket);
+  const coherence::SpinGuard hold(buckets_[place.bucket].lock, fence_);
   const uint32_t far = farthest_->load(std::memory_order_relaxed);
   for (uint32_t step = 0; step <= far; ++step) {
     for (auto& slot : buckets_[(place.bucket + step) & mask_].slot) {
       if (slot.load(std::memory_order_relaxed) != entry) continue;
       slot.store(0, std::memory_order_release);  // pairs with the claim in enter()
-      if (step != 0) buckets_[place.bucket].control.fetch_sub(kOneAway, std::memory_order_relaxed);
-      unlock(place.bucket);
+      if (step != 0) buckets_[place.bucket].away.fetch_sub(1, std::memory_order_relaxed);
       return;
     }
   }
   VERIFY(fenced());  // else the page is in the table
-  unlock(place.bucket);
 }
 
 }  // namespace bufmgr

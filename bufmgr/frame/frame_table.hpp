@@ -4,10 +4,11 @@
 //     just been given to another page: whoever acts on the answer latches the line and compares its page again.
 // T2. insert() and remove() of one page are serialised by the lock of its home bucket, so a page is never in two
 //     frames.
-// T3. A bucket is one cache line: seven slots and a control word.  With two slots per frame few pages live away from
-//     home; those that do are counted in the control word of their home bucket, so that a miss ends there otherwise.
+// T3. A bucket is one cache line: seven slots, a lock and a count.  With two slots per frame few pages live away from
+//     home; those that do are counted in their home bucket, so that a miss ends there otherwise.
 // T4. Who dies with a bucket's lock fences the pool; who waits for that lock goes on without it then.  What the table
 //     says is of no use any more.
+// T5. Nobody waits for anything under a bucket's lock; who waits for the lock itself sleeps (coherence::SpinGuard).
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <cstdint>
 
 #include "coherence/base/ids.hpp"
+#include "coherence/base/os.hpp"
 
 namespace bufmgr {
 
@@ -34,23 +36,23 @@ class FrameTable {
     const Place place = place_of(page);
     const Bucket& home = buckets_[place.bucket];
     if (const uint32_t frame = find_in(home, place.tag, holds); frame != kNoFrame) return frame;
-    // Pairs with the release in count_away(): an entry counted before we look is seen.
-    if (home.control.load(std::memory_order_acquire) < kOneAway) return kNoFrame;
+    // Pairs with the release in enter(): an entry counted before we look is seen.
+    if (home.away.load(std::memory_order_acquire) == 0) return kNoFrame;
     return find_away(place, holds);
   }
 
   // Enters `page` -> `frame` unless the page is there already: returns the frame it is in then, kNoFrame if entered.
-  // `prepare()` makes the frame the page's; it runs just before entering, and nobody can remove() the page in between.
+  // `prepare()` makes the frame the page's; it runs just before entering, and nobody can remove() the page in between
+  // (T5: it waits for nothing).
   template <class Holds, class Prepare>
   uint32_t insert(PageId page, uint32_t frame, const Holds& holds, const Prepare& prepare) noexcept {
     const Place place = place_of(page);
-    lock(place.bucket);
+    const coherence::SpinGuard hold(buckets_[place.bucket].lock, fence_);
     const uint32_t found = find(page, holds);
     if (found == kNoFrame) {
       prepare();
       enter(place, frame);
     }
-    unlock(place.bucket);
     return found;
   }
 
@@ -59,10 +61,9 @@ class FrameTable {
 
  private:
   static constexpr int kSlots = 7;
-  static constexpr uint64_t kLocked = 1;
-  static constexpr uint64_t kOneAway = uint64_t{1} << 32;
   struct alignas(64) Bucket {
-    std::atomic<uint64_t> control;       // bit 0: locked; bits 32..63: entries at home here that live elsewhere
+    std::atomic<uint32_t> lock;          // SpinGuard's
+    std::atomic<uint32_t> away;          // entries at home here that live elsewhere
     std::atomic<uint64_t> slot[kSlots];  // tag << 32 | frame + 1; 0: empty
   };
   struct Place {
@@ -94,8 +95,6 @@ class FrameTable {
     }
     return kNoFrame;
   }
-  void lock(uint32_t bucket) noexcept;
-  void unlock(uint32_t bucket) noexcept;
   bool fenced() const noexcept;
   void enter(Place, uint32_t frame) noexcept;
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,6 +16,19 @@
 
 namespace coherence {
 namespace {
+
+// A holder that runs is done long before.
+constexpr int kSpins = 100;
+constexpr uint32_t kSpinSliceMs = 10;  // until the next look at the fence
+
+// Lets a processor's other thread go first, and tells that this is a loop.
+void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
 
 long futex(const std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* timeout) noexcept {
   return syscall(SYS_futex, reinterpret_cast<const uint32_t*>(&word), op, value, timeout, nullptr, 0);
@@ -71,10 +83,15 @@ uint64_t pid_namespace() noexcept {
   return stat("/proc/self/ns/pid", &s) == 0 ? s.st_ino : 0;
 }
 
+// Whoever has slept leaves the word awaited when he gets it, as others may sleep still: that costs a wake too many.
 void SpinGuard::wait(const std::atomic<uint32_t>* fence) noexcept {
-  for (int i = 0; word_.exchange(1, std::memory_order_acquire) != 0; i++) {
-    if (i >= 8) sched_yield();
-    if (i > 1000 && fence && fence->load(std::memory_order_relaxed)) return;
+  for (int i = 0; i < kSpins; i++) {
+    if (word_.load(std::memory_order_relaxed) == kFree && take()) return;
+    relax();
+  }
+  while (word_.exchange(kAwaited, std::memory_order_acquire) != kFree) {  // pairs with the destructor
+    futex_wait(word_, kAwaited, kSpinSliceMs);
+    if (fence && fence->load(std::memory_order_relaxed)) return;
   }
 }
 

@@ -30,18 +30,30 @@ ProcessSight look_at_process(int32_t pid, const char* proc = "/proc") noexcept;
 // Identifies the pid namespace: pids mean something only between processes with the same number.  0: not known.
 uint64_t pid_namespace() noexcept;
 
-// A tiny lock in shared memory for a few instructions.  Its holder may be killed: that fences the pool, so nobody who
-// spins here may do so without an end; lock() yields, and gives up for good once `*fence` is set (the caller then goes
-// on without harm: no page is touched any more).
+// A tiny lock in shared memory for a few instructions; not recursive.  Its holder may lose the processor: who waits
+// spins a moment, then sleeps until it is woken.  Its holder may be killed: that fences the pool, so nobody waits here
+// without an end, but gives up for good once `*fence` is set (the caller then goes on without harm: no page is touched
+// any more).  Nobody pauses under it, or asks a peer.
 class SpinGuard {
  public:
   SpinGuard(std::atomic<uint32_t>& word, const std::atomic<uint32_t>* fence = nullptr) noexcept : word_(word) {
-    if (word_.exchange(1, std::memory_order_acquire) != 0) wait(fence);  // pairs with the release below
+    if (!take()) wait(fence);
   }
-  ~SpinGuard() { word_.store(0, std::memory_order_release); }
+  ~SpinGuard() {
+    if (word_.exchange(kFree, std::memory_order_release) == kAwaited) futex_wake(word_, 1);  // pairs with take()
+  }
   SpinGuard(const SpinGuard&) = delete;
 
  private:
+  // What the word says; zeroed memory is a free lock.
+  static constexpr uint32_t kFree = 0;
+  static constexpr uint32_t kTaken = 1;
+  static constexpr uint32_t kAwaited = 2;  // taken, and somebody may sleep
+
+  bool take() noexcept {
+    uint32_t free = kFree;
+    return word_.compare_exchange_strong(free, kTaken, std::memory_order_acquire, std::memory_order_relaxed);
+  }
   void wait(const std::atomic<uint32_t>* fence) noexcept;
   std::atomic<uint32_t>& word_;
 };

@@ -1,6 +1,6 @@
 // Line: one frame's entry in the node's arena: which page, the local latch, what is dirty, and the protocol state.
 //
-// L1. Line i belongs to frame i of the arena, for good.  Its page changes only in Session::assign() and
+// L1. Line i belongs to frame i of the arena, for good.  Its page changes only in Session::name() and
 //     Session::finish_evict().
 // L2. Whoever latches a line looks at page() afterwards: another page means kRestart.
 // L3. A hit is one atomic on `latch` and nothing else that is shared is written; an optimistic hit only loads.

@@ -17,7 +17,7 @@ TableContents contents_of(const bufmgr::BufferPool& pool, const std::byte* table
   for (size_t b = 0; b < buckets; b++) {
     uint64_t word[8];
     memcpy(word, table + 64 * (b + 1), sizeof word);
-    sum.locked += int(word[0] & 1);
+    sum.locked += uint32_t(word[0]) != 0;
     sum.away += int(word[0] >> 32);
     for (int slot = 1; slot < 8; slot++) sum.entries += word[slot] != 0;
   }

@@ -102,7 +102,7 @@ uint64_t pid_namespace() noexcept { return 1; }
 void SpinGuard::wait(const std::atomic<uint32_t>* fence) noexcept {
   // Who looks from outside finds it taken when the product, broken on purpose, has left it so.
   if (!in_fiber()) return sim::object(sim::Checker::kLeaks, "a line's spinlock is held at rest");
-  for (int i = 0; word_.exchange(1, std::memory_order_acquire) != 0; i++) {
+  for (int i = 0; !take(); i++) {
     sim::scheduler()->spin(kSpinNs << (i < kSpinDoublings ? i : kSpinDoublings));
     if (i > kSpinDoublings && fence && fence->load(std::memory_order_relaxed)) return;
   }

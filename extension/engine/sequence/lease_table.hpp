@@ -54,7 +54,6 @@ class LeaseTable {
     std::atomic<uint32_t> lock{0};
     Lease lease;
   };
-  class Hold;
   Slot& slot_of(coherence::PageId page) { return slot_[(page.raw * 0x9E3779B97F4A7C15ull) >> 54]; }
   static_assert(kSlots == 1u << (64 - 54));
 

@@ -1,24 +1,14 @@
 #include "extension/engine/txn/wait_table.hpp"
 
-#include <sched.h>
+#include "coherence/base/os.hpp"
 
 namespace engine {
 
 // A process killed while it holds the lock takes the whole node with it.
-class WaitTable::Hold {
- public:
-  explicit Hold(std::atomic<uint32_t>& word) : word_(word) {
-    while (word_.exchange(1, std::memory_order_acquire) != 0) sched_yield();  // pairs with the release below
-  }
-  ~Hold() { word_.store(0, std::memory_order_release); }
-  Hold(const Hold&) = delete;
-
- private:
-  std::atomic<uint32_t>& word_;
-};
+using coherence::SpinGuard;
 
 int WaitTable::claim(uint64_t id, uint32_t session) noexcept {
-  Hold hold(lock_);
+  SpinGuard hold(lock_);
   int mine = -1;
   for (int i = 0; i < used_ && mine < 0; ++i) {
     const WaitEntry& e = entry_[i];
@@ -35,25 +25,25 @@ int WaitTable::claim(uint64_t id, uint32_t session) noexcept {
 }
 
 void WaitTable::leave(int index) noexcept {
-  Hold hold(lock_);
+  SpinGuard hold(lock_);
   WaitEntry& e = entry_[index];
   if (--e.waiters == 0 && e.state != WaitState::kHeld) e.state = WaitState::kFree;
 }
 
 WaitState WaitTable::state(int index) noexcept {
-  Hold hold(lock_);
+  SpinGuard hold(lock_);
   return entry_[index].state;
 }
 
 bool WaitTable::read(int index, WaitEntry* to) noexcept {
-  Hold hold(lock_);
+  SpinGuard hold(lock_);
   if (index >= used_) return false;
   *to = entry_[index];
   return true;
 }
 
 bool WaitTable::move(int index, uint64_t id, WaitState from, WaitState to, uint32_t* claimer) noexcept {
-  Hold hold(lock_);
+  SpinGuard hold(lock_);
   WaitEntry& e = entry_[index];
   const bool same = e.id == id && e.state == from && (to != WaitState::kFree || e.waiters == 0);
   if (same) e.state = to == WaitState::kEnded && e.waiters == 0 ? WaitState::kFree : to;
@@ -63,7 +53,7 @@ bool WaitTable::move(int index, uint64_t id, WaitState from, WaitState to, uint3
 }
 
 void WaitTable::forget_held() noexcept {
-  Hold hold(lock_);
+  SpinGuard hold(lock_);
   for (int i = 0; i < used_; ++i) {
     WaitEntry& e = entry_[i];
     if (e.state == WaitState::kHeld) e.state = e.waiters == 0 ? WaitState::kFree : WaitState::kWanted;

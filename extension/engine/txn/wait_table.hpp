@@ -49,7 +49,6 @@ class WaitTable {
   void forget_held() noexcept;
 
  private:
-  class Hold;
   std::atomic<uint32_t> lock_{0};
   int used_ = 0;  // entries [0, used) may be in use
   WaitEntry entry_[kEntries] = {};

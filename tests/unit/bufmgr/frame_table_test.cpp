@@ -11,6 +11,8 @@
 
 #include "bufmgr/frame/free_list.hpp"
 #include "bufmgr/frame/replacement.hpp"
+#include "tests/support/cluster_fixture.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace bufmgr {
 namespace {
@@ -95,6 +97,69 @@ TEST(FrameTable, AFenceEndsTheWaitForTheLockOfOneWhoDied) {
   fence = 1;
   waits.join();
   EXPECT_EQ(ended, 2);
+}
+
+}  // namespace
+}  // namespace bufmgr
+
+namespace coherence {
+
+struct LineAccess {
+  static bool try_latch(Line& line) { return Session::try_latch(line); }
+  static void free_latch(Session& session, Line& line) { session.unlock_exclusive(line); }
+};
+
+}  // namespace coherence
+
+namespace bufmgr {
+namespace {
+
+using coherence::LineAccess;
+
+// The slot of the table that the page goes to: its home, where there is room.
+size_t home_of(PageId page, uint32_t frames) {
+  auto memory = zeroed(FrameTable::bytes_for(frames));
+  FrameTable table(memory.get(), frames, nobody_died);
+  table.insert(
+      page, 0, [](uint32_t) { return false; }, [] {});
+  const auto* const words = static_cast<const uint64_t*>(memory.get());
+  for (size_t i = 8; i < FrameTable::bytes_for(frames) / 8; ++i)
+    if (words[i] != 0) return i / 8;
+  return 0;
+}
+
+// T5.  A process that came late for a page has the latch of a frame that is free by now, and does not run.  Who got
+// that frame waits for him, and nobody else does, though their pages live in one bucket.
+TEST(FrameTable, ALatchOnAFreeFrameHoldsUpWhoGotThatFrameOnly) {
+  constexpr uint32_t kFrames = 64;
+  gcl_test::Cluster cluster({.nodes = 1, .frames = kFrames, .workers = false});
+  gcl_test::Switch no_more;
+  BufferPool& pool = cluster.pool(0);
+  auto mine = cluster.session(0), first = cluster.session(0, &no_more), second = cluster.session(0);
+  const PageId page = *pool.allocate(*mine, 64);
+  PageId neighbour = page + 1;
+  while (home_of(neighbour, kFrames) != home_of(page, kFrames)) neighbour = neighbour + 1;
+
+  std::vector<coherence::Line*> late;
+  coherence::Node& node = pool.coherence_node();
+  for (uint32_t i = 0; i < kFrames; ++i)
+    if (!node.line(i).page().valid() && LineAccess::try_latch(node.line(i))) late.push_back(&node.line(i));
+  ASSERT_GT(late.size(), 2u);
+  const uint32_t free = pool.free_frames();
+  std::thread waits([&] { EXPECT_EQ(pool.fix_shared(*first, page).error(), coherence::Errc::kInterrupted); });
+  ASSERT_TRUE(gcl_test::eventually([&] { return pool.free_frames() == free - 1; }));
+  for (size_t i = 1; i < late.size(); ++i) LineAccess::free_latch(mine->coherence(), *late[i]);  // he got the first
+  std::atomic<bool> done{false};
+  std::thread goes_on([&] {
+    EXPECT_TRUE(pool.fix_shared(*second, neighbour).ok());
+    done = true;
+  });
+  EXPECT_TRUE(gcl_test::eventually([&] { return done.load(); }));
+  no_more.set(true);  // and he can be cancelled
+  waits.join();
+  EXPECT_EQ(pool.free_frames(), free - 1);  // his is back, the other's is not
+  LineAccess::free_latch(mine->coherence(), *late[0]);
+  goes_on.join();
 }
 
 TEST(FreeList, GivesEachFrameToOne) {
