@@ -47,7 +47,8 @@ PGFunction* checked_entry(const Builtin& builtin) {
   if (entry.foid != builtin.oid) refuse(builtin, "has an entry with another object id");
   if (entry.funcName == nullptr || strcmp(entry.funcName, builtin.name) != 0) refuse(builtin, "has another name");
   if (entry.func != builtin.native) refuse(builtin, "was changed by another module");
-  if (entry.nargs != builtin.nargs || !entry.strict || entry.retset) refuse(builtin, "has another signature");
+  if (entry.nargs != builtin.nargs || entry.strict != builtin.strict || entry.retset)
+    refuse(builtin, "has another signature");
   if (reinterpret_cast<uintptr_t>(&entry.func) % alignof(PGFunction) != 0) refuse(builtin, "is not aligned");
   return const_cast<PGFunction*>(&entry.func);
 }

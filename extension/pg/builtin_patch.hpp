@@ -1,6 +1,6 @@
 // The one kind of change made to the server's image: the pointer of a built-in function in fmgr_builtins[].  Made for
-// `bthandler` (indexam/), for the functions that tell how large relations are (stats/), and for nextval() and its kin
-// (sequence/).
+// `bthandler` (indexam/), for the functions that tell how large relations are (stats/), for nextval() and its kin
+// (sequence/), and for domain_in() (ddl/no_user_code).
 //
 // P1. Changed only in the process that preloads libraries, before it forks; children inherit it.
 // P2. Changed only if everything known about the entry and the server holds; otherwise FATAL, and nothing is changed.
@@ -22,6 +22,7 @@ struct Builtin {
   const char* name;
   PGFunction native;  // what the entry must name before
   short nargs;
+  bool strict = true;
 };
 
 // FATAL, in words for the administrator: gcl and this server do not go together, because of `what`.

@@ -8,7 +8,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint32_t kRecordMagic = 0x44444c37;  // "DDL7"
+constexpr uint32_t kRecordMagic = 0x44444c38;  // "DDL8"
 
 template <class T>
 T* make() {
@@ -25,6 +25,18 @@ char* read_text(StringInfo from) {
   const int bytes = int(pq_getmsgint(from, 4));
   const char* at = pq_getmsgbytes(from, bytes);
   return pnstrdup(at, bytes);
+}
+
+void write_texts(StringInfo to, const List* texts) {
+  pq_sendint32(to, uint32_t(list_length(texts)));
+  ListCell* cell;
+  foreach (cell, texts) write_text(to, static_cast<const char*>(lfirst(cell)));
+}
+
+List* read_texts(StringInfo from) {
+  List* texts = NIL;
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) texts = lappend(texts, read_text(from));
+  return texts;
 }
 
 void write_oids(StringInfo to, const List* oids) {
@@ -204,6 +216,8 @@ void write_record(StringInfo to, const DdlRecord* record) {
     pq_sendint64(to, uint64_t(sequence->last));
     pq_sendbyte(to, sequence->called);
   }
+  write_texts(to, record->bounds);
+  write_ints(to, record->added);
   pq_sendbyte(to, record->shared);
   pq_sendbyte(to, uint8(record->to_database));
   write_text(to, record->database);
@@ -249,6 +263,8 @@ DdlRecord* read_record(StringInfo from) {
     sequence->called = pq_getmsgbyte(from) != 0;
     record->sequences = lappend(record->sequences, sequence);
   }
+  record->bounds = read_texts(from);
+  record->added = read_ints(from);
   record->shared = pq_getmsgbyte(from) != 0;
   record->to_database = DdlDatabase(pq_getmsgbyte(from));
   record->database = read_text(from);

@@ -78,6 +78,12 @@ enum class DdlDatabase : uint8_t {
   kDropsShared,  // one that the extension is in
 };
 
+enum AddedDefault {  // what becomes of the default of an added column in the rows that there are
+  kNoDefault,
+  kOneValue,  // evaluated once, as the column's missing value
+  kRewritten  // evaluated for each row
+};
+
 struct DdlRecord {
   char* sql;
   char* role;
@@ -94,6 +100,8 @@ struct DdlRecord {
   List* shapes;            // DdlShape*
   List* labels;            // DdlLabel*
   List* sequences;         // DdlSequence*
+  List* bounds;            // char*: of the partitions it makes or attaches, in the order of the statement
+  List* added;             // of int: AddedDefault of each ADD COLUMN, in the order of the statement
   bool shared;             // it is about roles or databases, which belong to no database
   DdlDatabase to_database;
   char* database;  // which; "": none

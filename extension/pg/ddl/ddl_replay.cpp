@@ -15,18 +15,27 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
+#include "extension/pg/ddl/added_defaults.hpp"
 #include "extension/pg/ddl/attribute_versions.hpp"
 #include "extension/pg/ddl/cluster_scope.hpp"
 #include "extension/pg/ddl/databases.hpp"
 #include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/domain_checks.hpp"
 #include "extension/pg/ddl/if_not_exists.hpp"
+#include "extension/pg/ddl/partition_bounds.hpp"
+#include "extension/pg/ddl/partition_keys.hpp"
 #include "extension/pg/ddl/partitions.hpp"
+#include "extension/pg/ddl/record_settings.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
+#include "extension/pg/ddl/silent_triggers.hpp"
 
 namespace gcl {
 namespace {
+
+// Whoever runs so becomes nobody else (P27).
+constexpr int kConfined = SECURITY_RESTRICTED_OPERATION | SECURITY_LOCAL_USERID_CHANGE;
 
 int position_of(const List* list, int value) {
   for (int i = 0; i < list_length(list); ++i)
@@ -34,11 +43,15 @@ int position_of(const List* list, int value) {
   return -1;
 }
 
+void take_setting(const char* name, const char* value) {
+  (void)set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
 void take_settings(const DdlRecord* record) {
   ListCell* cell;
   foreach (cell, record->settings) {
     const auto* setting = static_cast<DdlSetting*>(lfirst(cell));
-    (void)set_config_option(setting->name, setting->value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+    if (!is_identity(setting->name)) take_setting(setting->name, setting->value);
   }
 }
 
@@ -69,6 +82,7 @@ void check_targets(const DdlRecord* record, const DdlPlan& plan) {
                     errmsg("the statement names other objects here than on the primary it came from")));
 }
 
+// As a part of another statement, for such parts fire no event triggers (P27).
 void run_utility(const DdlRecord* record, PlannedStmt* statement) {
   if (!find_databases(statement->utilityStmt, record)) return;
   switch (record->to_database) {
@@ -85,40 +99,60 @@ void run_utility(const DdlRecord* record, PlannedStmt* statement) {
     default:
       break;
   }
-  ProcessUtility(statement, record->sql, false, PROCESS_UTILITY_QUERY, nullptr, nullptr, None_Receiver, nullptr);
+  ProcessUtility(statement, record->sql, false, PROCESS_UTILITY_SUBCOMMAND, nullptr, nullptr, None_Receiver, nullptr);
+}
+
+// Nothing else is planned or run, whatever the record says.
+PlannedStmt* utility_statement_of(const DdlRecord* record) {
+  List* raw = pg_parse_query(record->sql);
+  if (list_length(raw) != 1) elog(ERROR, "gcl: a DDL record holds %d statements", list_length(raw));
+  List* queries = pg_analyze_and_rewrite_fixedparams(linitial_node(RawStmt, raw), record->sql, nullptr, 0, nullptr);
+  if (list_length(queries) != 1 || linitial_node(Query, queries)->commandType != CMD_UTILITY)
+    elog(ERROR, "gcl: a DDL record is not a utility statement");
+  return linitial_node(PlannedStmt, pg_plan_queries(queries, record->sql, 0, nullptr));
+}
+
+void replay_statement(const DdlRecord* record, PlannedStmt* statement, const List* spared, const List* tables) {
+  const List* keys = spare_keys(statement->utilityStmt);
+  begin_replay(record);
+  const List* silent = IsA(statement->utilityStmt, TruncateStmt) ? silence_triggers(record->targets) : NIL;
+  run_utility(record, statement);
+  CommandCounterIncrement();
+  let_triggers_speak(silent);
+  tell_true_defaults(spared, tables);
+  tell_true_keys(keys);
+  check_all_is_made();
 }
 
 void run_statement(const DdlRecord* record) {
   if (record->shared) require_common_encoding(record->sql);
-  List* raw = pg_parse_query(record->sql);
-  if (list_length(raw) != 1) elog(ERROR, "gcl: a DDL record holds %d statements", list_length(raw));
   PushActiveSnapshot(GetTransactionSnapshot());
-  List* queries = pg_analyze_and_rewrite_fixedparams(linitial_node(RawStmt, raw), record->sql, nullptr, 0, nullptr);
-  List* plans = pg_plan_queries(queries, record->sql, 0, nullptr);
-  auto* statement = linitial_node(PlannedStmt, plans);
-  if (list_length(plans) != 1 || !statement->utilityStmt) elog(ERROR, "gcl: a DDL record is not a utility statement");
-  const DdlPlan plan = plan_ddl(statement->utilityStmt);
+  PlannedStmt* planned = utility_statement_of(record);
+  Node* statement = planned->utilityStmt;
+  const DdlPlan plan = plan_ddl(statement);
   check_targets(record, plan);
-  spare_the_rows(statement->utilityStmt);
-  if (bool* if_not_exists = if_not_exists_of(statement->utilityStmt)) *if_not_exists = false;
+  refuse_checks_of_local_rows(statement);
+  // The server refuses to look at such a setting in confinement; these statements have nothing else in them that
+  // speaks.
+  if (stores_identity(statement, record)) SetUserIdAndSecContext(GetUserId(), 0);
+  spare_the_rows(statement);
+  put_bounds(statement, record->bounds);
+  if (bool* if_not_exists = if_not_exists_of(statement)) *if_not_exists = false;
   hand_to_server_again(record->sequences);
-  if (plan.changes_columns) {
-    ListCell* cell;
-    foreach (cell, tables_with_columns(plan)) lower_versions(versions_of(lfirst_oid(cell)));
-  }
+  const List* tables = plan.changes_columns ? tables_with_columns(plan) : NIL;
+  ListCell* cell;
+  foreach (cell, tables) lower_versions(versions_of(lfirst_oid(cell)));
+  const List* spared =
+      IsA(statement, AlterTableStmt) ? spare_defaults(castNode(AlterTableStmt, statement), record->added) : NIL;
   PG_TRY();
-  {
-    begin_replay(record);
-    run_utility(record, statement);
-    CommandCounterIncrement();
-  }
+  { replay_statement(record, planned, spared, tables); }
   PG_FINALLY();
   { end_replay(); }
   PG_END_TRY();
   PopActiveSnapshot();
 }
 
-// SESSION_USER and CURRENT_USER mean in it what they meant to the author.
+// SESSION_USER and CURRENT_USER mean in it what they meant to the author, and it cannot become anybody else (P27).
 void run_as_author(const DdlRecord* record) {
   const Oid before = GetSessionUserId();
   const Oid session_role = get_role_oid(record->session_role, false);
@@ -128,7 +162,7 @@ void run_as_author(const DdlRecord* record) {
   PG_TRY();
   {
     SetSessionAuthorization(session_role, superuser_arg(session_role));
-    SetUserIdAndSecContext(get_role_oid(record->role, false), context);
+    SetUserIdAndSecContext(get_role_oid(record->role, false), context | kConfined);
     run_statement(record);
   }
   PG_FINALLY();
@@ -192,9 +226,14 @@ void DdlReplay::run(const DdlRecord* record) {
   take_settings(record);
   run_as_author(record);
   AtEOXact_GUC(true, nest);
+  Oid user;
+  int context;
+  GetUserIdAndSecContext(&user, &context);
+  SetUserIdAndSecContext(user, context | kConfined);  // until the end, or until the rollback of an ERROR
   PushActiveSnapshot(GetTransactionSnapshot());
   finish_replay(record);
   PopActiveSnapshot();
+  SetUserIdAndSecContext(user, context);
   if (drops_database(record)) dropped_ = MemoryContextStrdup(TopMemoryContext, record->database);
 }
 

@@ -447,6 +447,13 @@ void begin_replay(const DdlRecord* record) {
   hand_out_all();
 }
 
+void check_all_is_made() {
+  for (const int kind : {kMadeRelation, kMadeIndex, kMadeToast})
+    if (imposing.given[kind] != list_length(imposing.record->made[kind]) || OidIsValid(*next_oid(kind)))
+      ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+                      errmsg("the statement made less here than on the primary it came from")));
+}
+
 void end_replay() {
   IsBinaryUpgrade = false;
   take_back_all();

@@ -34,6 +34,7 @@ LocalStatement set_local_statement(LocalStatement what);  // what it was before
 // --- the replay ---
 bool replaying();
 void begin_replay(const DdlRecord* record);
+void check_all_is_made();  // ERROR: the statement did not make all relations that it made on the author
 void end_replay();
 // After the statement: what it decided is as on the author; ERROR if the catalogs differ.
 void finish_replay(const DdlRecord* record);

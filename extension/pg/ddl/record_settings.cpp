@@ -1,8 +1,7 @@
 #include "extension/pg/ddl/record_settings.hpp"
 
-#include "extension/pg/ddl/ddl_record.hpp"
-
 extern "C" {
+#include "nodes/value.h"
 #include "utils/guc.h"
 }
 
@@ -50,17 +49,42 @@ List* with_setting(List* settings, const char* name) {
   return lappend(settings, setting);
 }
 
-List* with_current(List* settings, const VariableSetStmt* set) {
-  return set->kind == VAR_SET_CURRENT ? with_setting(settings, set->name) : settings;
+List* sets_among(const List* options) {
+  List* sets = NIL;
+  ListCell* cell;
+  foreach (cell, options)
+    if (auto* option = lfirst_node(DefElem, cell); strcmp(option->defname, "set") == 0)
+      sets = lappend(sets, castNode(VariableSetStmt, option->arg));
+  return sets;
 }
 
-List* with_current_of(List* settings, const List* options) {
-  ListCell* cell;
-  foreach (cell, options) {
-    const auto* option = lfirst_node(DefElem, cell);
-    if (strcmp(option->defname, "set") == 0) settings = with_current(settings, castNode(VariableSetStmt, option->arg));
+// VariableSetStmt*: what the statement stores for whoever calls the function or connects.
+List* sets_of(const Node* statement) {
+  switch (nodeTag(statement)) {
+    case T_AlterRoleSetStmt:
+      return list_make1(reinterpret_cast<const AlterRoleSetStmt*>(statement)->setstmt);
+    case T_AlterDatabaseSetStmt:
+      return list_make1(reinterpret_cast<const AlterDatabaseSetStmt*>(statement)->setstmt);
+    case T_CreateFunctionStmt:
+      return sets_among(reinterpret_cast<const CreateFunctionStmt*>(statement)->options);
+    case T_AlterFunctionStmt:
+      return sets_among(reinterpret_cast<const AlterFunctionStmt*>(statement)->actions);
+    default:
+      return NIL;
   }
-  return settings;
+}
+
+void put_value(VariableSetStmt* set, const List* settings) {
+  ListCell* cell;
+  foreach (cell, settings) {
+    const auto* setting = static_cast<DdlSetting*>(lfirst(cell));
+    if (pg_strcasecmp(setting->name, set->name) != 0) continue;
+    auto* value = makeNode(A_Const);
+    value->val.sval = *makeString(pstrdup(setting->value));
+    value->location = -1;
+    set->kind = VAR_SET_VALUE;
+    set->args = list_make1(value);
+  }
 }
 
 }  // namespace
@@ -68,18 +92,27 @@ List* with_current_of(List* settings, const List* options) {
 List* settings_for(const Node* statement) {
   List* settings = NIL;
   for (const char* name : kSettings) settings = with_setting(settings, name);
-  switch (nodeTag(statement)) {
-    case T_AlterRoleSetStmt:
-      return with_current(settings, reinterpret_cast<const AlterRoleSetStmt*>(statement)->setstmt);
-    case T_AlterDatabaseSetStmt:
-      return with_current(settings, reinterpret_cast<const AlterDatabaseSetStmt*>(statement)->setstmt);
-    case T_CreateFunctionStmt:
-      return with_current_of(settings, reinterpret_cast<const CreateFunctionStmt*>(statement)->options);
-    case T_AlterFunctionStmt:
-      return with_current_of(settings, reinterpret_cast<const AlterFunctionStmt*>(statement)->actions);
-    default:
-      return settings;
+  ListCell* cell;
+  foreach (cell, sets_of(statement))
+    if (const auto* set = lfirst_node(VariableSetStmt, cell); set->kind == VAR_SET_CURRENT)
+      settings = with_setting(settings, set->name);
+  return settings;
+}
+
+bool is_identity(const char* setting) {
+  return setting && (pg_strcasecmp(setting, "role") == 0 || pg_strcasecmp(setting, "session_authorization") == 0);
+}
+
+bool stores_identity(Node* statement, const DdlRecord* record) {
+  bool any = false;
+  ListCell* cell;
+  foreach (cell, sets_of(statement)) {
+    auto* set = lfirst_node(VariableSetStmt, cell);
+    if (!is_identity(set->name)) continue;
+    any = true;
+    if (set->kind == VAR_SET_CURRENT) put_value(set, record->settings);
   }
+  return any;
 }
 
 }  // namespace gcl

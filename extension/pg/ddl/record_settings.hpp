@@ -2,11 +2,16 @@
 // takes (SET ... FROM CURRENT).
 #pragma once
 
-#include "extension/pg/ddl/pg.hpp"
+#include "extension/pg/ddl/ddl_record.hpp"
 
 namespace gcl {
 
 // DdlSetting*, as they are now.
 List* settings_for(const Node* statement);
+
+// Whom a session is (role, session_authorization) is no setting of a replay: it is the author's (P27).
+bool is_identity(const char* setting);
+// True: the statement stores one, for a function, role or database.  FROM CURRENT becomes the author's.
+bool stores_identity(Node* statement, const DdlRecord* record);
 
 }  // namespace gcl

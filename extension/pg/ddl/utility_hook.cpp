@@ -1,4 +1,5 @@
 // The ProcessUtility hook: decides what a statement is, and does the cluster's ones everywhere.
+#include "extension/pg/ddl/added_defaults.hpp"
 #include "extension/pg/ddl/attribute_versions.hpp"
 #include "extension/pg/ddl/cluster_scope.hpp"
 #include "extension/pg/ddl/databases.hpp"
@@ -12,6 +13,8 @@
 #include "extension/pg/ddl/if_not_exists.hpp"
 #include "extension/pg/ddl/lock_table.hpp"
 #include "extension/pg/ddl/names.hpp"
+#include "extension/pg/ddl/no_user_code.hpp"
+#include "extension/pg/ddl/partition_bounds.hpp"
 #include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/record_settings.hpp"
 #include "extension/pg/ddl/role_scope.hpp"
@@ -108,31 +111,39 @@ DdlRecord* start_record(const Call& call) {
   return record;
 }
 
+// DdlShape*: of the tables whose columns it changes.
+List* shapes_before(const DdlPlan& plan) {
+  const auto* target = static_cast<DdlTarget*>(linitial(plan.targets));
+  List* before = NIL;
+  ListCell* cell;
+  foreach (cell, tables_with_columns(plan)) {
+    LockRelationOid(lfirst_oid(cell), target->mode);
+    DdlShape* shape = versions_of(lfirst_oid(cell));
+    lower_versions(shape);
+    before = lappend(before, shape);
+  }
+  return before;
+}
+
 void run_captured(const Call& call, const DdlPlan& plan) {
   DdlRecord* record = start_record(call);
   record->targets = plan.targets;
-  const Node* node = call.statement->utilityStmt;
+  Node* node = call.statement->utilityStmt;
+  // The server scribbles on the original.
+  const auto* altered = static_cast<AlterTableStmt*>(IsA(node, AlterTableStmt) ? copyObjectImpl(node) : nullptr);
   const bool exempt = IsA(node, CreateExtensionStmt) || drops_an_extension(node);
   volatile bool everywhere = true;
   begin_capture();
   PG_TRY();
   {
-    List* before = NIL;  // DdlShape*
-    if (plan.changes_columns) {
-      const auto* target = static_cast<DdlTarget*>(linitial(plan.targets));
-      ListCell* cell;
-      foreach (cell, tables_with_columns(plan)) {
-        LockRelationOid(lfirst_oid(cell), target->mode);
-        DdlShape* shape = versions_of(lfirst_oid(cell));
-        lower_versions(shape);
-        before = lappend(before, shape);
-      }
-    }
+    const List* before = plan.changes_columns ? shapes_before(plan) : NIL;
     record->sequences = hand_to_server(plan.sequences);
     pass_on(call);
     CommandCounterIncrement();
     ListCell* cell;
     foreach (cell, before) raise_versions(static_cast<DdlShape*>(lfirst(cell)));
+    record->bounds = bounds_of(node);
+    if (altered && before != NIL) record->added = added_defaults(altered, before);
     everywhere = end_capture(record, plan, exempt);
     if (!everywhere && plan.replaces) refuse_replacement("it would be this primary's own, and another one elsewhere");
     if (char* text = text_with_verifier(node)) record->sql = text;
@@ -314,6 +325,7 @@ void install_ddl_hooks() {
   if (ProcessUtility_hook) next_utility = ProcessUtility_hook;
   ProcessUtility_hook = utility_hook;
   install_database_hooks();
+  install_no_user_code();
   install_results_hooks();
   install_exchange_hooks();
   install_node_state();
