@@ -310,6 +310,31 @@ class Values(unittest.TestCase):
         self.sessions[2].run("INSERT INTO o VALUES (7), (3)")
         self.assertEqual(["o2|3", "o1|7"], self.same("SELECT tableoid::regclass, a FROM o ORDER BY a"))
 
+    def test_functions_over_relations_that_others_do_not_have(self):
+        one, two = self.sessions[1], self.sessions[2]
+        one.run("""CREATE TEMP TABLE mine (a int); CREATE TABLE local (a int) USING heap; INSERT INTO local VALUES (4);
+            CREATE FUNCTION of_mine() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM mine';
+            CREATE FUNCTION of_local() RETURNS int LANGUAGE sql AS 'SELECT max(a) FROM local';
+            CREATE FUNCTION of_rows() RETURNS int LANGUAGE plpgsql AS $$ DECLARE r local%ROWTYPE; BEGIN SELECT * INTO r FROM local; RETURN r.a; END $$;
+            CREATE OR REPLACE FUNCTION of_local() RETURNS int LANGUAGE sql AS 'SELECT min(a) FROM local'""")
+        self.assertEqual(["4|4|0"], one.run("SELECT of_local(), of_rows(), of_mine()"))
+        self.fails("42P01", two, "SELECT of_local()")
+        two.run("CREATE TABLE local (a int) USING heap; INSERT INTO local VALUES (6)")
+        self.assertEqual(["6"], two.run("SELECT of_local()"))
+        self.fails("42P01", one, "CREATE FUNCTION nowhere() RETURNS int LANGUAGE sql AS 'SELECT a FROM nowhere'")  # its author looks, as ever
+        one.run("DROP FUNCTION of_local(); DROP FUNCTION of_rows(); DROP FUNCTION of_mine(); DROP TABLE local")
+        two.run("DROP TABLE local")
+
+    def test_a_body_that_every_primary_parses_says_what_to_do(self):
+        one = self.sessions[1]
+        one.run("CREATE EXTENSION citext")
+        create = "CREATE FUNCTION equals() RETURNS bool LANGUAGE sql RETURN 'x'::citext = 'X'"
+        self.assertRegex(self.fails("42704", one, create), "primary [23]: ")
+        one.run(f"""DO $do$ DECLARE hint text; BEGIN EXECUTE $${create}$$; EXCEPTION WHEN undefined_object THEN
+                    GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT; PERFORM set_config('my.hint', hint, false); END $do$""")
+        self.assertIn("as a string", one.one("SELECT current_setting('my.hint')"))
+        one.run("DROP EXTENSION citext")
+
     def test_rows_of_local_tables_are_not_checked_for_others(self):
         one, two = self.sessions[1], self.sessions[2]
         one.run("CREATE DOMAIN amount AS int; CREATE DOMAIN price AS amount")

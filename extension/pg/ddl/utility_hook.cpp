@@ -111,6 +111,21 @@ DdlRecord* start_record(const Call& call) {
   return record;
 }
 
+// The body of a function in SQL's own form is parsed by every primary; one that is a string is looked at by its author.
+void hint_at_body(void*) {
+  if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION)
+    errhint("Write the body as a string (AS $$ ... $$), or make what it names on every primary.");
+}
+
+void send_statement_of(const Node* node, DdlRecord* record) {
+  const bool parsed_body = IsA(node, CreateFunctionStmt) && reinterpret_cast<const CreateFunctionStmt*>(node)->sql_body;
+  if (!parsed_body) return send_statement(record);
+  ErrorContextCallback hint{error_context_stack, hint_at_body, nullptr};
+  error_context_stack = &hint;
+  send_statement(record);
+  error_context_stack = hint.previous;
+}
+
 // DdlShape*: of the tables whose columns it changes.
 List* shapes_before(const DdlPlan& plan) {
   const auto* target = static_cast<DdlTarget*>(linitial(plan.targets));
@@ -157,7 +172,7 @@ void run_captured(const Call& call, const DdlPlan& plan) {
   const bool* if_not_exists = if_not_exists_of(call.statement->utilityStmt);
   if (if_not_exists && *if_not_exists && made_nothing(record)) return;
   if (record->to_database == DdlDatabase::kMakes) database_made(record->database);
-  if (everywhere) send_statement(record);
+  if (everywhere) send_statement_of(node, record);
 }
 
 // The sequence becomes this primary's own.  Others that need it fail to drop it, and so does the statement.
