@@ -102,7 +102,7 @@ std::unique_ptr<Session> BufferPool::attach(SessionId id, Interrupts& interrupts
 Status BufferPool::leave(Session& session, bool* last, Problem* problem) {
   VERIFY(session.guards_held() == 0);
   PageProvider provider(*this, session);
-  while (!provider.empty_ring(ring_.head())) {
+  while (!provider.empty_ring(ring_.head(), PageProvider::Meanwhile::kAttend)) {
     if (fenced()) return problem->set(Errc::kFenced, "the pool is fenced: %s", node_->fence_reason());
     // A page is latched by a peer's request or beyond the flushed log: let both make progress.
     if (Status served = serve(session, 1); !served) return problem->set(served.error(), "serving peers failed");

@@ -14,6 +14,9 @@
 // N2. A node that joins while its former incarnation did not leave (a crash restart) fences the pool and gets kFenced.
 // N3. After the fence no page may be touched; every wait ends with kFenced within a slice (10 ms).
 // N4. leave() gives every line back; the file is unlinked; the last node out saves the pool.
+// N6. Whoever leaves answers his peers until he has left: between a few lines that he gives back or writes back, and
+// while
+//     he waits for what others have.
 // N5. Only what is certain is a death: a free lock (or no file any more), or that the kernel has no such process any
 //     more.  Where that cannot be told (no descriptor left, a /proc that hides others' processes, another pid
 //     namespace), the lock decides; and where not even the lock can be looked at, the node lives.
@@ -120,7 +123,8 @@ class Node {
  private:
   friend class Session;
   explicit Node(Pool& pool) : pool_(pool) {}
-  Status withdraw(bool* last, Problem*);
+  uint32_t give_back(Session& session);
+  Status withdraw(bool* last, Problem*);     // REQUIRES: the pool's lock file held
   Result<PeerArena*> peer(NodeId) noexcept;  // maps it on first use; kNotFound: not in the pool; kNoMemory: no room
   bool reach_peers() noexcept;               // I18: maps those that joined meanwhile; false: one cannot be mapped
 

@@ -129,6 +129,9 @@ class Session {
   // a signal, or with kFenced.  One process of the node at a time.
   Status serve(uint32_t ms);
 
+  // A round of serve() without sleep, for the worker while it does something that takes long.
+  void attend() noexcept;
+
   // For who has just flushed the log: answers what waited for that, sooner than the worker.
   void serve_flushed() noexcept;
 

@@ -1,6 +1,10 @@
 // The worker's side of a Session, and a node's orderly end.
+#include <optional>
+
 #include "coherence/base/os.hpp"
+#include "coherence/eviction_window.hpp"
 #include "coherence/member/arena.hpp"
+#include "coherence/pool/pool_lock.hpp"
 #include "coherence/session.hpp"
 
 namespace coherence {
@@ -10,6 +14,7 @@ constexpr uint32_t kSleepMsMax = 100;
 constexpr uint32_t kWaitingSleepMs = 2;  // while requests are parked: the log may be flushed any moment
 constexpr uint64_t kWatchNs = 250'000'000;
 constexpr uint64_t kLeaveNs = 20'000'000'000;
+constexpr uint32_t kLinesAtOnce = 32;  // are given back between two looks at what peers ask
 
 }  // namespace
 
@@ -123,20 +128,44 @@ void Session::watch() noexcept {
   fence_if_somebody_died(node_.pool_, node_.id_);
 }
 
+void Session::attend() noexcept {
+  watch();
+  drain_inbox();
+  (void)drain_abandoned();
+  (void)drain_parked(true);
+}
+
+// N6.  Returns how many pages are busy.
+uint32_t Node::give_back(Session& session) {
+  struct Taker final : FrameTaker {
+    explicit Taker(Session& s) : session(s) {}
+    void take(Line& line, PageId) noexcept override { session.finish_evict(line); }
+    Session& session;
+  } taker(session);
+  uint32_t busy = 0;
+  for (uint32_t next = 0; next < frames_;) {
+    Line* lines[kLinesAtOnce];
+    PageId pages[kLinesAtOnce];
+    uint32_t count = 0;
+    for (; next < frames_ && count < kLinesAtOnce; next++) {
+      pages[count] = lines_[next].page();
+      lines[count] = &lines_[next];
+      count += pages[count].valid();
+    }
+    {
+      EvictionWindow window(session, taker);
+      busy += count - uint32_t(window.add(lines, pages, int(count)));
+    }
+    session.attend();
+  }
+  return busy;
+}
+
 Status Node::leave(Session& session, bool* last, Problem* problem) {
   pool_.table().node[id_.value].state.store(Membership::kLeaving, std::memory_order_release);
   uint64_t deadline = monotonic_ns() + kLeaveNs;
   for (;;) {
-    uint32_t busy = 0, slots = 0;
-    for (uint32_t i = 0; i < frames_; i++) {
-      Line& l = lines_[i];
-      PageId page = l.page();
-      if (!page.valid()) continue;
-      if (session.try_evict(l, page))
-        session.finish_evict(l);
-      else
-        busy++;
-    }
+    uint32_t busy = give_back(session), slots = 0;
     for (uint32_t i = 0; i < sessions_max_ * kSlotsPerSession; i++) {
       SlotState s = session_slots_[i / kSlotsPerSession].slot[i % kSlotsPerSession].state.load();
       slots += s != SlotState::kFree;
@@ -146,6 +175,14 @@ Status Node::leave(Session& session, bool* last, Problem* problem) {
     if (!ok) return problem->set(ok.error(), "%s", fence_reason());
     if (monotonic_ns() > deadline)
       return problem->set(Errc::kBusy, "%u pages are still latched, %u operations still wait", busy, slots);
+  }
+  std::optional<PoolLock> lock;  // somebody may make his arena under it, for long
+  while (!lock.emplace(pool_.path(), PoolLock::kTry).held()) {
+    if (errno != EWOULDBLOCK)
+      return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", pool_.path(), strerror(errno));
+    Status ok = session.serve(1);
+    if (!ok) return problem->set(ok.error(), "%s", fence_reason());
+    if (monotonic_ns() > deadline) return problem->set(Errc::kBusy, "%s.lock is not free", pool_.path());
   }
   session.drain_inbox();
   return withdraw(last, problem);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kEvictBatch = 32;
 constexpr int kBatches = 4;
+constexpr uint32_t kFramesAtOnce = 32;  // are passed over between two looks at what peers ask
 
 }  // namespace
 
@@ -74,12 +75,13 @@ bool PageProvider::shorten_ring() {
   return pool_.ring_.tail() != before;
 }
 
-bool PageProvider::empty_ring(uint64_t position) {
+bool PageProvider::empty_ring(uint64_t position, Meanwhile meanwhile) {
   RedoRing& ring = pool_.ring_;
   if (!ring.begin_emptying()) return false;
   // Lines know of every record below this; one that is being written must not be passed.
   uint64_t tail = pool_.gate_.ring_complete();
   for (uint32_t frame = 0; frame < pool_.frames(); ++frame) {
+    if (meanwhile == Meanwhile::kAttend && frame % kFramesAtOnce == 0) session_.coherence().attend();
     Line& line = pool_.node_->line(frame);
     const PageId page = line.page();
     const uint64_t first = line.first_change();

@@ -5,6 +5,7 @@
 // P2. A frame is free only after its page is out of the frame table, and leaves the table only when coherence gave the
 //     page up; so a page is in one frame at most, and its newest bytes are here or in the pool.
 // P3. Moving the ring's tail is one session's work at a time.
+// P5. No pass over all frames keeps a peer waiting that only the one who passes over them would answer.
 // P4. A frame is free as soon as the batch of its own page is complete; those behind it may still be under way.
 #pragma once
 
@@ -37,8 +38,9 @@ class PageProvider final : private coherence::FrameTaker {
   // Writes back the oldest changes and moves the tail; false if it could not move.
   bool shorten_ring();
   // Writes back every change before `position`, as far as they may leave; true when the ring is empty up to it, or up
-  // to what sessions at work still hold.
-  bool empty_ring(uint64_t position);
+  // to what sessions at work still hold.  Where the caller is the message worker, he answers peers meanwhile (P5).
+  enum class Meanwhile : uint8_t { kNothing, kAttend };
+  bool empty_ring(uint64_t position, Meanwhile meanwhile = Meanwhile::kNothing);
 
  private:
   bool free_some();

@@ -186,8 +186,6 @@ void Node::share_mapping(Node& peer) {
 }
 
 Status Node::withdraw(bool* last, Problem* problem) {
-  PoolLock lock(pool_.path());
-  if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", pool_.path(), strerror(errno));
   if (fenced()) return problem->set(Errc::kFenced, "%s", fence_reason());
   NodeTable& table = pool_.table();
   table.view.fetch_add(1);

@@ -12,14 +12,18 @@ namespace coherence {
 
 class PoolLock {
  public:
-  explicit PoolLock(const char* pool_path) {
+  enum Patience : int { kWait = 0, kTry = LOCK_NB };
+
+  // With kTry: not held, and errno is EWOULDBLOCK, if somebody else has it.
+  explicit PoolLock(const char* pool_path, Patience patience = kWait) {
     char path[560];
     snprintf(path, sizeof path, "%s.lock", pool_path);
     fd_ = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    while (fd_ >= 0 && flock(fd_, LOCK_EX) != 0)
-      if (errno != EINTR) {
+    while (fd_ >= 0 && flock(fd_, LOCK_EX | patience) != 0)
+      if (const int why = errno; why != EINTR) {
         close(fd_);
         fd_ = -1;
+        errno = why;
       }
   }
   ~PoolLock() {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -35,7 +36,10 @@ class MemoryLog final : public bufmgr::LogSink {
     if (!lazy_) flushed_.store(end_);
     return {end_};
   }
-  coherence::Lsn flushed() override { return {flushed_.load()}; }
+  coherence::Lsn flushed() override {
+    if (on_look_) on_look_();
+    return {flushed_.load()};
+  }
   void request_flush(coherence::Lsn lsn) override {
     requests_.fetch_add(1);
     if (stuck_.load()) return;
@@ -47,6 +51,9 @@ class MemoryLog final : public bufmgr::LogSink {
   // Flushes fail to happen until set back.
   void set_stuck(bool stuck) { stuck_.store(stuck); }
   void keep_records(bool keep) { keep_ = keep; }
+  // Called whenever the log is asked how far it is flushed: for each changed page that is to leave.  REQUIRES: nobody
+  // of the node works.
+  void set_look(std::function<void()> on_look) { on_look_ = std::move(on_look); }
   std::vector<std::vector<std::byte>> records() {
     std::lock_guard hold(mutex_);
     return records_;
@@ -62,6 +69,7 @@ class MemoryLog final : public bufmgr::LogSink {
   std::atomic<uint64_t> flushed_{0}, requests_{0};
   std::atomic<bool> stuck_{false};
   std::atomic<coherence::Node*> node_{nullptr};
+  std::function<void()> on_look_;
 };
 
 // Interrupts that a test switches on.

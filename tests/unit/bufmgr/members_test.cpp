@@ -1,11 +1,15 @@
 // Nodes join and leave, again and again, while others work on the same pages.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <time.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
 #include "bufmgr/buffer_pool.hpp"
 #include "tests/support/cluster_fixture.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/longer.hpp"
 
 namespace bufmgr {
@@ -74,6 +78,105 @@ TEST(Members, ComeAndGoUnderLoad) {
   EXPECT_EQ(sum, done.load()) << "a change was lost";
   EXPECT_EQ(versions, sum);
   EXPECT_GE(sum, uint64_t(kComing * kVisits * kChangesOfVisit));
+}
+
+// Asks for a page when it is told to, once.
+class Asker {
+ public:
+  Asker(gcl_test::Cluster& cluster, int node, PageId page)
+      : session_(cluster.session(node)), thread_([this, &cluster, node, page] {
+          while (!ask_.load()) std::this_thread::yield();
+          EXPECT_TRUE(count_up(cluster.pool(node), *session_, page));
+        }) {}
+  ~Asker() { thread_.join(); }
+  // Returns when it has asked, and waits for the answer.
+  void ask() {
+    const auto waits = [&] { return session_->coherence().counters().get(coherence::Counter::kPeerWaits); };
+    const uint64_t before = waits();
+    ask_ = true;
+    EXPECT_TRUE(gcl_test::eventually([&] { return waits() > before; }));
+  }
+
+ private:
+  std::unique_ptr<Session> session_;
+  std::atomic<bool> ask_{false};
+  std::thread thread_;
+};
+
+// N6 of coherence, P5: the ring of a node that leaves is emptied page by page; a peer asks for one of the last.
+TEST(Members, WhoLeavesAnswersWhileHisRingIsEmptied) {
+  constexpr int kAskedAt = 40;
+  gcl_test::Cluster cluster({.nodes = 2, .frames = 256});
+  auto mine = cluster.session(0);
+  const std::vector<PageId> pages = gcl_test::pages_of_two_memory_nodes(cluster.pool(0), *mine, 128);
+  for (const PageId page : pages) ASSERT_TRUE(count_up(cluster.pool(0), *mine, page));
+  cluster.end(0, std::move(mine));
+  int looks = 0, answered_at = 0;
+  {
+    Asker peer(cluster, 1, pages.back());
+    cluster.stop_workers(0);
+    const coherence::Counters& counters = cluster.server_session(0).coherence().counters();
+    cluster.log(0).set_look([&] {
+      if (++looks == kAskedAt) peer.ask();
+      if (answered_at == 0 && counters.get(coherence::Counter::kPeerWrReceived) > 0) answered_at = looks;
+    });
+    cluster.stop(0);
+  }
+  EXPECT_GT(answered_at, 0);
+  EXPECT_LE(answered_at - kAskedAt, 40) << "pages written back before a peer was answered";
+}
+
+uint64_t processor_ns(clockid_t clock) {
+  timespec t;
+  EXPECT_EQ(clock_gettime(clock, &t), 0);
+  return uint64_t(t.tv_sec) * 1'000'000'000 + uint64_t(t.tv_nsec);
+}
+
+// While a node left whose cache was full of changed pages: the most that it worked on while a peer waited for a page.
+// Its own processor time, since what a busy machine does meanwhile no node can help.
+uint64_t longest_pause_while_one_leaves(gcl_test::Cluster& cluster, uint32_t count) {
+  BufferPool& pool = cluster.pool(0);
+  auto mine = cluster.session(0), theirs = cluster.session(1);
+  std::vector<PageId> pages;
+  while (pages.size() < count) {
+    const auto extent = pool.allocate(*mine, 64);
+    EXPECT_TRUE(extent.ok());
+    for (uint32_t i = 0; i < 64; ++i) pages.push_back(*extent + i);
+  }
+  for (const PageId page : pages) EXPECT_TRUE(count_up(pool, *mine, page));
+  cluster.end(0, std::move(mine));
+  std::atomic<bool> leaves{true};
+  clockid_t leaver;
+  EXPECT_EQ(pthread_getcpuclockid(pthread_self(), &leaver), 0);
+  uint64_t longest = 0;
+  std::thread peer([&] {
+    std::mt19937 random(1);
+    while (leaves.load()) {
+      const uint64_t began = processor_ns(leaver);
+      EXPECT_TRUE(cluster.pool(1).fix_exclusive(*theirs, pages[random() % count]).ok());
+      longest = std::max(longest, processor_ns(leaver) - began);
+    }
+  });
+  cluster.stop(0);
+  leaves = false;
+  peer.join();
+  cluster.start(0);
+  for (size_t i = 0; i < pages.size(); i += 64) EXPECT_TRUE(cluster.pool(1).free(*theirs, pages[i], 64).ok());
+  cluster.end(1, std::move(theirs));
+  return longest;
+}
+
+// A cache of 128 MB; longer, of a gigabyte.  The best of some attempts: who was answered may not run at once.
+TEST(Leaving, OfAFullCacheStopsNobody) {
+  constexpr uint64_t kMs = 1'000'000, kPauseMax = 50 * kMs;
+  const uint32_t frames = gcl_test::longer() > 1 ? 131072 : 16384;
+  const uint64_t bytes = uint64_t{frames} * coherence::kPageSize;
+  gcl_test::Cluster cluster({.nodes = 2, .frames = frames, .pool_bytes = bytes + bytes / 2 + (64 << 20)});
+  uint64_t best = ~uint64_t{0};
+  for (int attempt = 0; attempt < 5 && best >= kPauseMax; ++attempt)
+    best = std::min(best, longest_pause_while_one_leaves(cluster, frames - frames / 16));
+  printf("the longest pause: %lu us\n", best / 1000);
+  EXPECT_LT(best, kPauseMax);
 }
 
 }  // namespace
