@@ -14,12 +14,14 @@
 // N2. A node that joins while its former incarnation did not leave (a crash restart) fences the pool and gets kFenced.
 // N3. After the fence no page may be touched; every wait ends with kFenced within a slice (10 ms).
 // N4. leave() gives every line back; the file is unlinked; the last node out saves the pool.
-// N6. Whoever leaves answers his peers until he has left: between a few lines that he gives back or writes back, and
-// while
-//     he waits for what others have.
 // N5. Only what is certain is a death: a free lock (or no file any more), or that the kernel has no such process any
 //     more.  Where that cannot be told (no descriptor left, a /proc that hides others' processes, another pid
 //     namespace), the lock decides; and where not even the lock can be looked at, the node lives.
+// N6. Whoever leaves answers his peers until he has left: between a few lines that he gives back or writes back, and
+//     while he waits for what others have.
+// N7. The memory of a node that has left is the system's again at once, though its peers still map it: leave() gives
+//     back all but what a late message may touch.  A peer's process forgets the mapping, and with it the rest, when it
+//     next asks or answers anybody; a process that does nothing keeps one of each peer at most.
 #pragma once
 
 #include <atomic>
@@ -126,7 +128,10 @@ class Node {
   uint32_t give_back(Session& session);
   Status withdraw(bool* last, Problem*);     // REQUIRES: the pool's lock file held
   Result<PeerArena*> peer(NodeId) noexcept;  // maps it on first use; kNotFound: not in the pool; kNoMemory: no room
-  bool reach_peers() noexcept;               // I18: maps those that joined meanwhile; false: one cannot be mapped
+  // I18: maps those that joined meanwhile, and forgets those that have left; false: one cannot be mapped.
+  bool reach_peers() noexcept;
+  void forget(NodeId) noexcept;     // its arena, if one is mapped: REQUIRES: peers_spin_
+  void unmap_forgotten() noexcept;  // N7
 
   Pool& pool_;
   NodeId id_;
@@ -152,7 +157,9 @@ class Node {
   LogHorizon* horizon_ = nullptr;
   std::atomic<PeerArena*> peers_[kNodesMax] = {};
   std::atomic<uint32_t> peers_spin_ = 0;
-  std::atomic<uint64_t> reached_view_ = 0;  // of the node table: whom it names is mapped
+  PeerArena* forgotten_ = nullptr;           // under peers_spin_
+  std::atomic<uint32_t> sessions_here_ = 0;  // of this process: a lone one uses no arena between its messages
+  std::atomic<uint64_t> reached_view_ = 0;   // of the node table: whom it names is mapped
 };
 
 }  // namespace coherence

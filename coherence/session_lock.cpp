@@ -43,9 +43,11 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
   VERIFY(id.value < node.sessions_max());
   slot_.in_use.store(1, std::memory_order_release);
   node_.arena_->sessions.fetch_add(1, std::memory_order_relaxed);
+  node_.sessions_here_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 Session::~Session() {
+  node_.sessions_here_.fetch_sub(1, std::memory_order_acq_rel);
   node_.arena_->sessions.fetch_sub(1, std::memory_order_relaxed);
   slot_.in_use.store(0, std::memory_order_release);
 }

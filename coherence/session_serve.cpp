@@ -126,6 +126,7 @@ void Session::watch() noexcept {
   watched_ns_ = now;
   node_.pool_.table().node[node_.id_.value].heartbeat_ns.store(now, std::memory_order_relaxed);
   fence_if_somebody_died(node_.pool_, node_.id_);
+  (void)node_.reach_peers();  // N7; who cannot be mapped is met again when it matters
 }
 
 void Session::attend() noexcept {
@@ -185,7 +186,10 @@ Status Node::leave(Session& session, bool* last, Problem* problem) {
     if (monotonic_ns() > deadline) return problem->set(Errc::kBusy, "%s.lock is not free", pool_.path());
   }
   session.drain_inbox();
-  return withdraw(last, problem);
+  Status withdrawn = withdraw(last, problem);
+  lock.reset();
+  if (left_) give_memory_back(arena_fd_, arena_->layout.shared_until(), arena_bytes_);
+  return withdrawn;
 }
 
 }  // namespace coherence

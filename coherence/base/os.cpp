@@ -57,6 +57,10 @@ void nap(uint64_t ns) noexcept {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &t, nullptr);
 }
 
+void give_memory_back(int fd, uint64_t from, uint64_t to) noexcept {
+  (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(from), off_t(to - from));
+}
+
 // Whether it is gone is the kernel's to say: a /proc that is mounted with hidepid=2 has no entry for others' processes
 // that live, and to read it takes a descriptor.
 ProcessSight look_at_process(int32_t pid, const char* proc) noexcept {

@@ -16,6 +16,10 @@ uint64_t monotonic_ns() noexcept;
 // Sleeps for about `ns`, less than a second; signals end it.
 void nap(uint64_t ns) noexcept;
 
+// Gives the memory behind the bytes [from, to) of a file in memory back to the system, though others map it: they read
+// zeros there from now on.
+void give_memory_back(int fd, uint64_t from, uint64_t to) noexcept;
+
 // What can be told of the process with that number.
 struct ProcessSight {
   enum class Is : uint8_t {

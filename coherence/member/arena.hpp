@@ -22,6 +22,10 @@ struct ArenaLayout {
   uint32_t frames, sessions_max;
   uint64_t private_bytes;
   uint64_t sessions_at, parked_at, hot_at, lines_at, frames_at, private_at, bytes;
+  // What comes before is small, and a peer who answered or asked may look at it a moment after the node has left: a
+  // bell, a bit of an inbox.  What comes behind he touches for a message only that the node waits for before it leaves
+  // (N7).
+  uint64_t shared_until() const { return parked_at; }
 };
 ArenaLayout arena_layout(const ArenaSpec& spec);
 
@@ -58,7 +62,7 @@ class PeerArena {
   RequestSlot* slot(uint32_t index);
   std::byte* frame(uint32_t line);
   Line* line(uint32_t index);
-  PeerArena* retired = nullptr;  // an older incarnation's, kept while somebody may still look at it
+  PeerArena* next = nullptr;  // of those whose incarnations have left (Node::forget())
 
  private:
   PeerArena() = default;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
@@ -116,13 +117,21 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   return node;
 }
 
+namespace {
+
+void unmap(PeerArena* first) {
+  while (first) {
+    PeerArena* next = first->next;
+    delete first;
+    first = next;
+  }
+}
+
+}  // namespace
+
 Node::~Node() {
-  for (auto& p : peers_)
-    for (PeerArena* arena = p.load(); arena;) {
-      PeerArena* next = arena->retired;
-      delete arena;
-      arena = next;
-    }
+  for (auto& p : peers_) unmap(p.load());
+  unmap(forgotten_);
   if (arena_) munmap(arena_, arena_bytes_);
   if (arena_fd_ >= 0) close(arena_fd_);
 }
@@ -162,10 +171,28 @@ Result<PeerArena*> Node::peer(NodeId n) noexcept {
     known = peers_[n.value].load(std::memory_order_relaxed);
     if (known && known->incarnation() == incarnation) return known;
     if (PeerArena* fresh = PeerArena::map(pool_, n, incarnation)) {
-      fresh->retired = known;
+      forget(n);
       peers_[n.value].store(fresh, std::memory_order_release);
     }
   }
+}
+
+void Node::forget(NodeId n) noexcept {
+  PeerArena* known = peers_[n.value].exchange(nullptr, std::memory_order_acq_rel);
+  if (known == nullptr) return;
+  known->next = forgotten_;
+  forgotten_ = known;
+}
+
+// Whoever is alone in his process is here, and not in the middle of a message; of several somebody may be.
+void Node::unmap_forgotten() noexcept {
+  if (sessions_here_.load(std::memory_order_acquire) > 1) return;
+  PeerArena* all;
+  {
+    SpinGuard guard(peers_spin_);
+    all = std::exchange(forgotten_, nullptr);
+  }
+  unmap(all);
 }
 
 bool Node::reach_peers() noexcept {
@@ -174,15 +201,21 @@ bool Node::reach_peers() noexcept {
   for (uint32_t n = 0; n < pool_.nodes_max(); n++) {
     NodeId node{uint8_t(n)};
     if (node == id_) continue;
-    if (auto mapped = peer(node); !mapped && mapped.error() == Errc::kNoMemory) return false;
+    const auto mapped = peer(node);
+    if (mapped) continue;
+    if (mapped.error() == Errc::kNoMemory) return false;
+    SpinGuard guard(peers_spin_);
+    forget(node);
   }
+  unmap_forgotten();
   reached_view_.store(view, std::memory_order_relaxed);
   return true;
 }
 
 void Node::share_mapping(Node& peer) {
-  PeerArena* arena = PeerArena::alias(*peer.arena_);
-  arena->retired = peers_[peer.id_.value].exchange(arena, std::memory_order_acq_rel);
+  SpinGuard guard(peers_spin_);
+  forget(peer.id_);
+  peers_[peer.id_.value].store(PeerArena::alias(*peer.arena_), std::memory_order_release);
 }
 
 Status Node::withdraw(bool* last, Problem* problem) {
@@ -190,6 +223,7 @@ Status Node::withdraw(bool* last, Problem* problem) {
   NodeTable& table = pool_.table();
   table.view.fetch_add(1);
   table.node[id_.value].state.store(Membership::kAbsent, std::memory_order_release);  // our last reply came before
+  table.view.fetch_add(1, std::memory_order_release);  // who looked before looks again (N7)
   left_ = true;
   char path[600];
   arena_path(pool_, id_, incarnation_, path, sizeof path);

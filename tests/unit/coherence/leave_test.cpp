@@ -1,10 +1,18 @@
 // N6: who leaves answers his peers meanwhile.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
 #include <chrono>
+#include <fstream>
 
 #include "cluster.hpp"
+#include "coherence/member/arena.hpp"
 #include "coherence/member/node_table.hpp"
 #include "coherence/pool/pool_lock.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/processes.hpp"
 
 namespace coherence {
 
@@ -101,6 +109,87 @@ TEST_F(Leaving, WhoWaitsForThePoolsLockServesMeanwhile) {
   }
   leaver.join();
   EXPECT_EQ(entry.state, Membership::kAbsent);
+}
+
+// N7.  A peer's process that goes on, and stands still at the end.
+class Departed : public Leaving {
+ protected:
+  static constexpr ArenaSpec kComing{.frames = 64, .sessions_max = 16, .private_bytes = 4096};
+  struct Told {
+    std::atomic<bool> stop;
+  };
+
+  // Node 0: has page 3 again and again.
+  void stay() {
+    auto mine = Pool::open(files(), &problem);
+    CHILD_VERIFY(mine.ok());
+    auto node = Node::join(**mine, NodeId{0}, {.frames = 16, .sessions_max = 16}, &problem);
+    CHILD_VERIFY(node.ok());
+    TestDirectory directory(kPages);
+    (*node)->set_upcalls(&directory, nullptr);
+    Session session(**node, SessionId{0}, nullptr);
+    Line& line = (*node)->line(0);
+    CHILD_VERIFY(session.assign(line, page(3)).ok());
+    directory.at(page(3)) = &line;
+    while (!told_->stop) {
+      CHILD_VERIFY(session.lock_exclusive(line, page(3)).ok());
+      session.unlock_exclusive(line);
+      CHILD_VERIFY(session.serve(1).ok());
+    }
+    bool last;
+    CHILD_VERIFY((*node)->leave(session, &last, &problem).ok());
+  }
+  // Of all incarnations of node 1.
+  static int arenas_mapped(pid_t pid) {
+    std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+    int count = 0;
+    for (std::string line; std::getline(maps, line);) count += line.find(".node1.") != std::string::npos;
+    return count;
+  }
+  // Node 1 comes, meets node 0 and goes; returns what memory its arena has then.
+  uint64_t come_and_go(pid_t stayer, bool stopped) {
+    TestNode coming(*pool, NodeId{1}, kComing.frames);
+    coming.start();
+    char arena[600];
+    arena_path(*pool, NodeId{1}, coming.node->incarnation(), arena, sizeof arena);
+    const int fd = open(arena, O_RDONLY | O_CLOEXEC);
+    EXPECT_GE(fd, 0);
+    bool last = true;
+    {
+      Session session(*coming.node, SessionId{0}, nullptr);
+      Line& line = coming.line(session, page(3));
+      EXPECT_TRUE(session.lock_exclusive(line, page(3)).ok());
+      session.unlock_exclusive(line);
+      EXPECT_TRUE(gcl_test::eventually([&] { return coming.count(Counter::kGrantMSent) > 0; }));
+      EXPECT_EQ(arenas_mapped(stayer), 1);
+      if (stopped) kill(stayer, SIGSTOP);
+      coming.stop();
+      EXPECT_TRUE(coming.node->leave(session, &last, &problem).ok()) << problem.text;
+    }
+    EXPECT_FALSE(last);
+    struct stat s {};
+    EXPECT_EQ(fstat(fd, &s), 0);
+    close(fd);
+    return uint64_t(s.st_blocks) * 512;
+  }
+
+  Told* told_ = new (mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Told{};
+};
+
+TEST_F(Departed, ANodeThatComesAndGoesLeavesNoMemoryBehind) {
+  const ArenaLayout layout = arena_layout(kComing);
+  ASSERT_LT(layout.shared_until(), layout.bytes / 2);
+  const pid_t stayer = gcl_test::child([this] { stay(); });
+  ASSERT_TRUE(gcl_test::eventually([&] { return pool->peek_latch(page(3)).has_holder(); }));
+  for (int i = 0; i < 20; i++) ASSERT_LE(come_and_go(stayer, false), layout.shared_until()) << "restart " << i;
+  EXPECT_TRUE(gcl_test::eventually([&] { return arenas_mapped(stayer) == 0; }));
+  EXPECT_LE(come_and_go(stayer, true), layout.shared_until());  // though a process that does nothing maps it
+  EXPECT_EQ(arenas_mapped(stayer), 1);
+  kill(stayer, SIGCONT);
+  EXPECT_TRUE(gcl_test::eventually([&] { return arenas_mapped(stayer) == 0; }));
+  told_->stop = true;
+  EXPECT_TRUE(gcl_test::ended_well(stayer));
+  munmap(told_, sizeof(Told));
 }
 
 }  // namespace coherence
