@@ -146,6 +146,7 @@ class Names(unittest.TestCase):
         self.assertEqual("nobody", mallory.one("SELECT current_setting('noted.by')"))
         mallory.run("SELECT FROM pg_class")
         self.assertEqual("nobody mallory", mallory.one("SELECT current_setting('noted.by')")[:14])
+        mallory.run("DISCARD TEMP")  # at its end, it would do so beside the next statement
         mallory.close()
         self.one.run("DROP FUNCTION noted() CASCADE; DROP FUNCTION ddl(); DROP ROLE mallory")
 
