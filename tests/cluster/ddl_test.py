@@ -170,7 +170,7 @@ class Ddl(unittest.TestCase):
         self.cluster.sql(1, "DROP ROLE weak; DROP TABLE odd")
 
     def test_a_database_that_lets_nobody_in_has_ddl_all_the_same(self):
-        self.cluster.everywhere("CREATE DATABASE closed")
+        self.cluster.sql(2, "CREATE DATABASE closed")
         one, two = (Session(f"{self.cluster.dsn(k)} dbname=closed") for k in (1, 2))
         self.addCleanup(one.close)
         one.run("CREATE EXTENSION gcl")
@@ -230,6 +230,32 @@ class Ddl(unittest.TestCase):
         self.cluster.sql(2, "ALTER TABLE passing ALTER id TYPE bigint, ALTER v SET NOT NULL; TRUNCATE passing; DROP TABLE passing")
         self.cluster.start(3)
         self.assertEqual([], self.same_everywhere(SHAPE.format("passing")))
+
+    def test_a_cascade_says_what_it_takes_along_elsewhere(self):
+        one, two, three = (self.cluster.session(k) for k in (1, 2, 3))
+        one.run("CREATE SCHEMA falls; CREATE TYPE mood AS ENUM ('sad'); CREATE TABLE falls.base (id int PRIMARY KEY) USING gcl; CREATE FUNCTION said() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+        two.run("CREATE TABLE mine (m mood, n int DEFAULT said(), CHECK (n > 0)) USING heap; CREATE TABLE falls.mine (id serial PRIMARY KEY, CHECK (id > 0)) USING heap")
+        three.run("CREATE TABLE other (id int) USING heap; CREATE VIEW both_tables AS SELECT id FROM falls.base JOIN other USING (id); CREATE VIEW of_all AS SELECT id FROM falls.base")
+        said = one.run("DROP TYPE mood CASCADE")
+        self.assertEqual(["column m of table mine"], self.notices(said, 2))
+        self.assertEqual([], self.notices(said, 3))
+        self.assertEqual(["default value for column n of table mine"], self.notices(one.run("DROP FUNCTION said() CASCADE"), 2))
+        said = one.run("DROP SCHEMA falls CASCADE")
+        self.assertEqual(["table falls.mine"], self.notices(said, 2))
+        self.assertEqual(["view both_tables"], self.notices(said, 3))
+        self.assertIn("drop cascades to", "".join(said))  # the server's own
+        one.run("CREATE SCHEMA falls")
+        two.run("DO $$ BEGIN FOR i IN 1..100 LOOP EXECUTE format('CREATE TABLE falls.t%s (a int) USING heap', i); END LOOP; END $$; CREATE TEMP TABLE nobodys (a int)")
+        said = "".join(one.run("DROP SCHEMA falls CASCADE"))
+        self.assertRegex(said, r"primary 2: .*table falls\.t\d+,.* and \d+ more")
+        two.run("DROP TABLE mine")
+        three.run("DROP TABLE other")
+
+    def notices(self, lines, k):
+        """What primary K has lost of its own."""
+        said = "\n".join(lines)
+        at = said.find(f"primary {k}: drop cascades to what is this primary's own: ")
+        return [] if at < 0 else said[at:].split(": ", 2)[2].split("\n")[0].split(", ")
 
     def test_a_primary_that_cannot_catch_up_serves_its_own_tables_only(self):
         self.cluster.sql(1, "CREATE TABLE shared (id int PRIMARY KEY, v int) USING gcl; INSERT INTO shared SELECT i, i FROM generate_series(1, 500) i")

@@ -274,9 +274,8 @@ class Hostile(unittest.TestCase):
             finally:
                 session.close()
 
-        for k in (1, 2):
-            cluster.sql(k, "CREATE ROLE mallory LOGIN")
-            cluster.sql(k, "CREATE DATABASE m OWNER mallory")
+        cluster.sql(1, "CREATE ROLE mallory LOGIN")
+        cluster.sql(2, "CREATE DATABASE m OWNER mallory")
         in_hers("CREATE EXTENSION gcl", "postgres")
         in_hers("CREATE SCHEMA evil; " + self.TRAP.format(schema="evil"))
         for lure in ("pg_extension", "pg_namespace", "pg_database", "gcl_stat_node", "gcl_stat_space", "gcl_ddl_lock", "gcl_stat_ddl"):

@@ -9,6 +9,7 @@
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/ddl_replay.hpp"
+#include "extension/pg/ddl/local_drops.hpp"
 #include "extension/pg/ddl/no_user_code.hpp"
 #include "extension/pg/ddl/shared_relations.hpp"
 #include "extension/pg/ddl/worker_settings.hpp"
@@ -168,6 +169,8 @@ void deal_with(const DdlMessage& message) {
   {
     do_as_told(message);
     if (holds) RESUME_INTERRUPTS();
+    if (message.header.kind == DdlKind::kStatement)
+      appendStringInfoString(&text, local_drops_text(engine::kDdlReplyBytes));
   }
   PG_CATCH();
   {

@@ -408,12 +408,26 @@ void send_locks(List* targets, bool nowait) {
   send(DdlKind::kLock, &body);
 }
 
+// A reply that is no failure says what the statement has dropped along that was that primary's own.
+static void tell_local_drops() {
+  for (coherence::NodeSet left = exchange.members.nodes; !left.empty(); left = left.without(left.first())) {
+    const NodeId node = left.first();
+    const uint64_t incarnation = exchange.members.incarnation[node.value];
+    if (exchange.channel->reply_of(node, incarnation, exchange.last) != DdlReply::kDone) continue;
+    char text[engine::kDdlReplyBytes + 1];
+    text[exchange.channel->reply_text(node, text)] = 0;
+    if (*text != '\0')
+      ereport(NOTICE, (errmsg("primary %d: drop cascades to what is this primary's own: %s", node.value, text)));
+  }
+}
+
 void send_statement(DdlRecord* record) {
   StringInfoData body;
   start_body(&body);
   const int at = body.len;
   write_record(&body, record);
   send(DdlKind::kStatement, &body);
+  tell_local_drops();
 
   MemoryContext caller = MemoryContextSwitchTo(exchange_context);
   auto* kept = static_cast<Kept*>(palloc0(sizeof(Kept)));

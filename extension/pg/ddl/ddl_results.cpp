@@ -19,6 +19,7 @@ extern "C" {
 #include "extension/pg/ddl/creations.hpp"
 #include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
+#include "extension/pg/ddl/local_drops.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/object_oids.hpp"
 #include "extension/pg/ddl/partitions.hpp"
@@ -259,8 +260,12 @@ void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
       hand_out_all();
     }
   }
-  if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 && imposing.active)
-    note_relation_dropped(object);
+  if (access == OAT_DROP && imposing.active) {
+    MemoryContext caller = MemoryContextSwitchTo(imposing.context);
+    note_local_drop(class_id, object, sub_id);
+    MemoryContextSwitchTo(caller);
+    if (class_id == RelationRelationId && sub_id == 0) note_relation_dropped(object);
+  }
   if (access == OAT_POST_ALTER && capture.active) note_alteration_in(capture.context, &capture.made, class_id, object);
   // Of a default the hook tells the table and the column.
   if (access == OAT_POST_CREATE && class_id == AttrDefaultRelationId && capture.active)
@@ -444,6 +449,7 @@ bool replaying() { return imposing.active; }
 
 void begin_replay(const DdlRecord* record) {
   imposing = {true, record, CurrentMemoryContext, {}, {}};
+  begin_local_drops();
   hand_out_all();
 }
 
