@@ -2,9 +2,11 @@
 import glob
 import os
 import shutil
+import subprocess
 import unittest
 
-from harness import Cluster
+import data_directory
+from harness import Cluster, SqlError
 
 
 class Restart(unittest.TestCase):
@@ -47,6 +49,102 @@ class Restart(unittest.TestCase):
             self.cluster.start(k)
             self.assertEqual([f"without {k}"], self.cluster.sql(k, f"SELECT v FROM t WHERE id = {k}"))
         self.assertEqual([["5000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
+
+
+class DataDirectory(unittest.TestCase):
+    """A primary knows whether its data directory is the one it left the pool with, and which OIDs it gives."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=2))
+        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY) USING gcl; INSERT INTO t VALUES (1)")
+        self.data, self.kept = f"{self.cluster.dir}/node2/data", f"{os.path.dirname(self.cluster.dir)}/kept-"
+
+    @staticmethod
+    def copy(source, to):
+        """As `cp -a`: a data directory belongs to its server's account."""
+        subprocess.run(["cp", "-a", source, to], check=True)
+
+    def keep(self, name):
+        self.copy(self.data, self.kept + name)
+
+    def put_back(self, name):
+        shutil.rmtree(self.data)
+        self.copy(self.kept + name, self.data)
+
+    def assert_refused(self, text):
+        for statement in ("SELECT * FROM t", "CREATE TABLE more (a int) USING gcl", "CREATE ROLE more"):
+            with self.assertRaises(SqlError) as caught:
+                self.cluster.sql(2, statement)
+            self.assertEqual("55000", caught.exception.state, caught.exception)
+        with open(f"{self.cluster.dir}/node2/log", encoding="utf-8") as log:
+            said = log.read()
+        self.assertIn(text, said)
+        self.assertIn("gets everything from the DDL log", said)
+        self.assertEqual(["7"], self.cluster.sql(2, "SELECT a FROM mine"))
+
+    def test_an_older_copy_is_refused(self):
+        self.cluster.sql(2, "CREATE TABLE mine (a int) USING heap; INSERT INTO mine VALUES (7); CHECKPOINT")
+        self.keep("running")
+        self.cluster.stop(2)
+        self.keep("stopped")
+        self.cluster.start(2)
+        self.cluster.sql(2, "CREATE TABLE own (a int) USING gcl")
+        self.cluster.sql(1, "DROP TABLE t; CREATE TABLE t (id int) USING gcl")
+        self.cluster.stop(2)
+        self.keep("newest")
+        for name in ("stopped", "running"):
+            self.put_back(name)
+            self.cluster.ctl("start", self.cluster.dir, "--node", "2", check=False)
+            self.assert_refused("It is older than this primary's last stop, or the pool is.")
+            self.cluster.stop(2)
+        # Of another primary, and one that has never been here.
+        self.put_back("newest")
+        life = f"{self.data}/gcl_ddl/life"
+        shutil.copyfile(f"{self.cluster.dir}/node1/data/gcl_ddl/life", life)
+        self.cluster.ctl("start", self.cluster.dir, "--node", "2", check=False)
+        self.assert_refused("It is a copy of that of primary 1.")
+        self.cluster.stop(2)
+        os.remove(life)
+        self.cluster.ctl("start", self.cluster.dir, "--node", "2", check=False)
+        self.assert_refused("It has never been in this pool")
+        self.cluster.stop(2)
+        # The right one is as if nothing had been.
+        self.put_back("newest")
+        self.cluster.start(2)
+        self.cluster.sql(2, "INSERT INTO own VALUES (1); INSERT INTO t VALUES (2)")
+        self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT count(*) FROM own"))
+
+    def reset_oids(self, to):
+        self.cluster.stop(2)
+        program = data_directory.PG_BIN / "pg_resetwal"
+        subprocess.run([program, "-o", str(to), "-D", self.data], check=True, cwd="/", capture_output=True, **data_directory.account())
+        self.cluster.start(2)
+
+    def test_object_ids_end_with_an_error(self):
+        first, end = 16384 + 2 * 2**26, 16384 + 3 * 2**26
+        two = self.cluster.session(2)
+        self.assertNotIn("left", " ".join(two.run("CREATE TABLE before (a int) USING gcl")))
+        two.close()
+        self.reset_oids(end - 1000)
+        two = self.cluster.session(2)
+        self.assertIn("object IDs left", " ".join(two.run("CREATE TABLE near (a int) USING gcl")))
+        self.cluster.sql(1, "CREATE VIEW of_one AS SELECT 1 AS a; CREATE TYPE color AS ENUM ('red')")
+        two.close()
+        self.reset_oids(end - 2)
+        two = self.cluster.session(2)
+        for statement in ("CREATE TABLE beyond (a int) USING gcl", "CREATE FUNCTION beyond() RETURNS int LANGUAGE sql AS 'SELECT 1'", "ALTER TYPE color ADD VALUE 'blue'",
+                          "CREATE ROLE beyond"):
+            with self.assertRaises(SqlError) as caught:
+                two.run(statement)
+            self.assertEqual("54000", caught.exception.state, caught.exception)
+        # What makes nothing goes on; so does what another primary has made, when it is replaced.
+        two.run("CREATE OR REPLACE VIEW of_one AS SELECT 2 AS a; ALTER TABLE near SET (fillfactor = 50); DROP TABLE before; CREATE TABLE mine (a int) USING heap")
+        self.assertEqual(["2"], self.cluster.sql(1, "SELECT a FROM of_one"))
+        two.close()
+        self.reset_oids(first)
+        self.cluster.sql(2, "CREATE TABLE beyond (a int) USING gcl; CREATE ROLE beyond")
+        self.assertEqual([["t"]] * 2, self.cluster.everywhere(f"SELECT oid BETWEEN {first} AND {end} FROM pg_class WHERE relname = 'beyond'"))
+
 
 # Fills the WAL so that its last record ends with a page: the insert position is then behind the next page's header.
 TO_A_PAGE_S_END = """DO $$

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <random>
 
+#include "extension/oid_range.hpp"
 #include "tools/gclctl/checks.hpp"
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/directory.hpp"
@@ -17,8 +18,6 @@ namespace {
 constexpr uint64_t kPoolBytesMin = 64 << 20, kCacheBytesMin = 1 << 20;
 constexpr size_t kSocketPathMax = 107;
 constexpr const char* kLocale = "C.UTF-8";
-// Each primary gives new objects OIDs from a range of its own, so that every primary can keep them.
-constexpr uint32_t kFirstOid = 16384, kOidsPerPrimary = 1u << 26;
 
 std::string random_id() {
   std::random_device random;
@@ -115,8 +114,7 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const InitOptions& o
     fmt::print("primary {}: data directory\n", k);
     fflush(stdout);
     make_data_directory(c, k, options.data_from);
-    uint32_t first = kFirstOid + uint32_t(k) * kOidsPerPrimary;
-    output_of({bin + "/pg_resetwal", "-o", std::to_string(first), "-D", c.data(k).string()});
+    output_of({bin + "/pg_resetwal", "-o", std::to_string(gcl::oids_of_node(k).first), "-D", c.data(k).string()});
     write_configuration(c, k, options.settings);
     write_access_rules(c, k);
   }

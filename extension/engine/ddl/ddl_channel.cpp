@@ -86,6 +86,9 @@ void DdlChannel::set_log_entries(uint64_t count) { store(word(kDdlLogEntries), c
 
 uint64_t DdlChannel::membership(NodeId node) { return load(cell(node, offsetof(DdlCell, member))); }
 
+uint64_t DdlChannel::life() { return load(cell(self_, offsetof(DdlCell, life))); }
+void DdlChannel::set_life(uint64_t life) { store(cell(self_, offsetof(DdlCell, life)), life); }
+
 uint64_t DdlChannel::post(const DdlHeader& header, const void* body) {
   VERIFY(header.bytes <= window_bytes_);
   const uint64_t before = sequence();

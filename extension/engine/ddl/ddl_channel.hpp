@@ -48,6 +48,9 @@ class DdlChannel {
   void leave();
   DdlMembers members();                         // without this node
   uint64_t membership(coherence::NodeId node);  // 0: it takes no part
+  // Which data directory the node had last: kept while it is away.
+  uint64_t life();
+  void set_life(uint64_t life);
 
   // --- the author ---------------------------------------------------------------------------------------------------
   uint32_t window_bytes() const { return window_bytes_; }

@@ -73,8 +73,9 @@ static_assert(kDdlBells + coherence::kNodesMax * 4 <= kDdlCells);
 struct DdlCell {
   uint64_t member;  // 0: takes no part; else a number that differs with every start
   uint64_t ack;     // newest message it has dealt with << 1 | failed
+  uint64_t life;    // of its data directory, in the host's own terms; 0: it has never been here
   uint32_t bytes;   // of the reply's text
-  uint32_t reserved[3];
+  uint32_t reserved;
   char text[kDdlReplyBytes];
 };
 static_assert(sizeof(DdlCell) == kDdlCellBytes);

@@ -112,8 +112,19 @@ void ddl_standing(engine::Sample* to) {
 bool ddl_serving() noexcept { return state != nullptr && state->serving; }
 const volatile bool* ddl_serving_flag() noexcept { return &state->serving; }
 
+void raise_refusal() {
+  ereport(ERROR,
+          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+           errmsg("the data directory is not the one that primary %d left the pool with", ddl_node()),
+           errdetail("%s", state->refusal),
+           errhint("Put back the data directory as it was when this primary stopped last. Or make a new one with "
+                   "initdb, and start it with a gcl.node_id that was never used: it gets everything from the DDL log. "
+                   "The local tables of this one can be read as ever.")));
+}
+
 void ddl_require_serving() {
   if (state->serving) return;
+  if (state->refusal[0] != '\0') raise_refusal();
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                   errmsg("this primary has not caught up with the DDL of the other primaries"),
                   errhint("The server's log says why.")));

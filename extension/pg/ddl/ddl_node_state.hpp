@@ -33,6 +33,8 @@ struct DdlNodeState {
   volatile bool serving;           // a member, and its catalogs are those of the others
   volatile bool behind;            // a member that failed to commit what the others have; the launcher sees to it
   volatile bool failing;           // the last attempt to catch up failed
+  uint64_t life;                   // of the data directory; 0: not begun (data_life.hpp)
+  char refusal[128];               // why it takes no part in DDL as long as this server lives; "": it may
   volatile uint64_t entry;         // of the log: the newest that was looked at while catching up
   char avoided_home[NAMEDATALEN];  // not to be a worker's: the database is to be dropped or renamed
   bool moved;                      // a worker has ended to make room for one with another home
@@ -46,6 +48,7 @@ DdlNodeState& ddl_node_state();
 void fall_behind() noexcept;
 // An apply worker for no database ends, and makes room for one that is connected to another database than this one.
 [[noreturn]] void leave_home();
+[[noreturn]] void raise_refusal();
 void note_ddl_error(const char* database, const char* text);
 void install_node_state();  // shared memory, the launcher, and the gate before new connections
 

@@ -16,6 +16,10 @@ struct DdlPosition {
   uint64_t extension;  // 1: gcl is in this database
 };
 
+// Small files in <data>/gcl_ddl, written whole.  False: there is none.
+bool read_ddl_file(const char* name, void* to, size_t bytes);
+void replace_ddl_file(const char* name, const void* from, size_t bytes);  // durable when it returns
+
 DdlPosition load_position(Oid database);
 // Durable when it returns; counts once the running transaction has committed.
 void save_position(Oid database, DdlPosition position);

@@ -22,6 +22,7 @@ extern "C" {
 #include "extension/pg/ddl/local_drops.hpp"
 #include "extension/pg/ddl/locality.hpp"
 #include "extension/pg/ddl/object_oids.hpp"
+#include "extension/pg/ddl/own_oids.hpp"
 #include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/ddl/shapes.hpp"
@@ -40,6 +41,7 @@ struct Capture {
   MemoryContext context;
   Creations made;
   List* pages;  // DdlPages*
+  Oid next_oid;
 } capture;
 
 struct Replay {
@@ -420,7 +422,7 @@ void raise_changed_names() {
 
 bool capturing() { return capture.active; }
 
-void begin_capture() { capture = {true, CurrentMemoryContext, {}, NIL}; }
+void begin_capture() { capture = {true, CurrentMemoryContext, {}, NIL, next_oid_of_server()}; }
 
 void drop_capture() { capture = {}; }
 
@@ -431,7 +433,7 @@ bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt) {
   for (int kind = 0; kind < kMadeKinds; ++kind) record->made[kind] = done.made.relations_and_types[kind];
   record->columns = done.made.columns;
   record->toasts = done.made.toasts;
-  record->objects = with_shells(done.made.objects);
+  record->objects = done.made.objects;
   record->altered = done.made.altered;
   record->pages = done.pages;
   take_from_server(record);
@@ -441,6 +443,8 @@ bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt) {
   if (!plan.owned && !belongs_to_all(record)) return false;
   collect_shapes(record);
   record->labels = labels_of(enums_of(record));
+  check_own_oids(record, done.next_oid);
+  record->objects = with_shells(record->objects);
   record->outcome = digest_of(relations_of(record), objects_of(record));
   return true;
 }

@@ -1,6 +1,7 @@
 // The DDL launcher: one per primary.  Catches up from the log and joins; then watches the mailbox: passes news on,
 // starts and restarts apply workers, answers for one that cannot be started, and stops one whose author no longer
 // waits.
+#include "extension/pg/ddl/data_life.hpp"
 #include "extension/pg/ddl/ddl_catch_up.hpp"
 #include "extension/pg/ddl/ddl_exchange.hpp"
 #include "extension/pg/ddl/ddl_news.hpp"
@@ -231,6 +232,27 @@ void unlock_cluster() {
   tell_news();
 }
 
+// P31.  Its own tables are served; nobody uses the pool's.
+[[noreturn]] void stay_out() {
+  DdlNodeState& state = ddl_node_state();
+  state.started = true;
+  state.failing = true;
+  note_ddl_error("", state.refusal);
+  PG_TRY();
+  { raise_refusal(); }
+  PG_CATCH();
+  {
+    EmitErrorReport();
+    FlushErrorState();
+  }
+  PG_END_TRY();
+  for (;;) {
+    sleep_ms(kRetryMs);
+    stop_if_asked();
+    if (ddl_pool_fenced()) proc_exit(0);
+  }
+}
+
 // Others may have been posting to a former life of ours; D3 of the channel wants the newest message dealt with.
 void join() {
   DdlNodeState& state = ddl_node_state();
@@ -270,11 +292,13 @@ void get_up_to_date() {
 // Who comes after us takes part in our place, unless nobody here needs that any more.
 void leave(int, Datum) {
   if (ddl_pool_fenced()) return;
-  if (ddl_node_state().member && ShutdownRequestPending && may_leave()) {
+  const bool leaves = ShutdownRequestPending && may_leave();
+  if (ddl_node_state().member && leaves) {
     ddl_channel().leave();
     ddl_node_state().member = false;
   }
   unlock_cluster();
+  if (leaves) end_life();
 }
 
 void stop_if_cancelled(int slot) {
@@ -347,6 +371,7 @@ void gcl_ddl_launcher_main(Datum) {
   (void)ddl_channel();  // attached before, so that it is detached after leave()
   before_shmem_exit(leave, 0);
   take_over();
+  if (ddl_node_state().life == 0 && (ddl_node_state().refusal[0] != '\0' || !begin_life())) stay_out();
   if (!ddl_node_state().member) join();
   watch();
 }
