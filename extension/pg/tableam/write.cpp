@@ -270,26 +270,30 @@ engine::WaitPolicy policy_of(LockWaitPolicy policy) {
 
 TM_Result gcl_tuple_lock(Relation rel, ItemPointer tid, Snapshot, TupleTableSlot* slot, CommandId cid,
                          LockTupleMode mode, LockWaitPolicy wait_policy, uint8 flags, TM_FailureData* failure) {
-  // As heap's, FOR KEY SHARE in REPEATABLE READ is content with a version that was updated since: the snapshot's
-  // version is what the caller gets, and the newest one is locked, if they have the same key.
-  const bool of_key = mode == LockTupleKeyShare && IsolationUsesXactSnapshot() &&
-                      (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) && !(flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION);
-  const engine::LockRequest request{.tid = tid_of(tid),
-                                    .command = cid,
-                                    .mode = lock_of(mode),
-                                    .policy = policy_of(wait_policy),
-                                    .follow = of_key || (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0,
-                                    .same_key = of_key};
+  // As heap's, FOR KEY SHARE is content with a version that was updated since: the snapshot's version is what the
+  // caller gets, and the newest one is locked, if they have the same key.  If they have not, READ COMMITTED goes there.
+  const bool of_key = mode == LockTupleKeyShare && (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS);
+  const bool goes_there = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
+  engine::LockRequest request{.tid = tid_of(tid),
+                              .command = cid,
+                              .mode = lock_of(mode),
+                              .policy = policy_of(wait_policy),
+                              .follow = of_key || goes_there,
+                              .same_key = of_key};
   begin_change(rel);
   engine::Heap& heap = heap_of(rel);
   failure->traversed = false;
-  const engine::LockOutcome outcome = *until_done(rel, [&] { return heap.lock(request, row_buffer()); });
+  engine::LockOutcome outcome = *until_done(rel, [&] { return heap.lock(request, row_buffer()); });
+  if (of_key && goes_there && outcome.row.result == RowResult::kUpdated) {
+    request.same_key = false;
+    outcome = *until_done(rel, [&] { return heap.lock(request, row_buffer()); });
+  }
   if (outcome.row.result == RowResult::kWouldBlock && wait_policy == LockWaitError)
     ereport(ERROR, errcode(ERRCODE_LOCK_NOT_AVAILABLE),
             errmsg("could not obtain lock on row in relation \"%s\"", RelationGetRelationName(rel)));
   if (outcome.row.result == RowResult::kOk) {
     last_locked = name_of(rel, outcome.tid);
-    if (of_key && outcome.traversed) {
+    if (request.same_key && outcome.traversed) {
       const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
       const engine::RowRead old = *until_done(rel, [&] { return heap.fetch(request.tid, any, row_buffer()); });
       if (!old.found) elog(ERROR, "a row that the snapshot sees is gone");
@@ -301,7 +305,7 @@ TM_Result gcl_tuple_lock(Relation rel, ItemPointer tid, Snapshot, TupleTableSlot
     failure->traversed = outcome.traversed;
     return TM_Ok;
   }
-  if (outcome.row.conflict.moved && request.follow && !of_key)
+  if (outcome.row.conflict.moved && goes_there)
     ereport(ERROR, errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
             errmsg("tuple to be locked was already moved to another partition due to concurrent update"));
   // ON CONFLICT looks into a row that was not locked: who made it tells what the error is.
