@@ -20,6 +20,8 @@ const char* errc_name(Errc error) noexcept {
       return "restart";
     case Errc::kNoSpace:
       return "no space";
+    case Errc::kAtLimit:
+      return "at its limit";
     case Errc::kNoIds:
       return "no ids";
     case Errc::kNoMemory:

@@ -25,6 +25,7 @@ enum class Errc : uint8_t {
   kHeld,          // a transaction of another node holds the page until its end (Session::holder())
   kRestart,       // something moved under an optimistic read; run the operation again from its start
   kNoSpace,       // the pool, a page or a ring has no room
+  kAtLimit,       // what grows is as large as its format lets it be
   kNoIds,         // no id is free: too many transactions of this node have run for too long
   kNoMemory,      // the process has no memory or descriptor for what the caller needs; nothing was changed
   kTooLarge,      // the value cannot fit any page

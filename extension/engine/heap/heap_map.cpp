@@ -246,10 +246,10 @@ Status Heap::ensure_target(uint32_t row_bytes) {
     if (target_ != kNoBlock) break;
     Status grown = grow();
     if (grown) continue;
-    if (grown.error() != Errc::kNoSpace) return grown.error();
-    block = find_free(row_bytes, true);  // the pool is full, and other nodes' extents may have room
+    if (grown.error() != Errc::kNoSpace && grown.error() != Errc::kAtLimit) return grown;
+    block = find_free(row_bytes, true);  // the pool or the map is full, and other nodes' extents may have room
     if (!block) return block.error();
-    if (*block == kNoBlock) return Errc::kNoSpace;
+    if (*block == kNoBlock) return grown;
     target_ = *block;
   }
   return {};
@@ -341,7 +341,7 @@ Status Heap::add_map_page() {
   uint32_t maps = directory.maps;
   if (directory.header.type != PageType::kRelation || maps == RelationPage::kMapsMax || maps != maps_.size()) {
     const Errc error = directory.header.type != PageType::kRelation ? Errc::kNotFound
-                       : maps == RelationPage::kMapsMax             ? Errc::kNoSpace
+                       : maps == RelationPage::kMapsMax             ? Errc::kAtLimit
                                                                     : Errc::kOk;
     root->release();
     GCL_TRY(give_back(error));

@@ -1,10 +1,25 @@
 #include "extension/pg/boundary/raise.hpp"
 
+#include "extension/engine/heap/relation_map.hpp"
 #include "extension/pg/backend.hpp"
 
 namespace gcl {
 
 using coherence::Errc;
+
+namespace {
+
+[[noreturn]] void raise_at_limit(const char* name) {
+  constexpr uint64_t kPages = uint64_t{engine::RelationPage::kMapsMax} * engine::kBlocksPerMap;
+  ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+          errmsg("relation \"%s\" is as large as a gcl table can be", name),
+          errdetail("It has at most %llu pages of %d kB, which the primaries take %u at a time.",
+                    static_cast<unsigned long long>(kPages), BLCKSZ / 1024, engine::kBlocksPerMap),
+          errhint("Partition the table, or delete rows and VACUUM it."));
+  pg_unreachable();
+}
+
+}  // namespace
 
 void raise_unless_interrupted(Errc outcome, Relation rel) {
   if (outcome != Errc::kInterrupted) raise(outcome, rel);
@@ -35,6 +50,8 @@ void raise(Errc outcome, Relation rel) {
           errhint(
               "Delete rows and VACUUM, or TRUNCATE or DROP gcl tables; or make the pool larger: gclctl add-memory."));
       break;
+    case Errc::kAtLimit:
+      raise_at_limit(name);
     case Errc::kNoIds:
       ereport(ERROR, errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
               errmsg("this primary of the gcl pool has no transaction ids left for now"),

@@ -3,6 +3,7 @@
 #include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/stats/index_pages.hpp"
+#include "extension/pg/tableam/storage_face.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 
@@ -24,6 +25,8 @@ constexpr uint32_t kPagesOfSmallTable = 8;
 
 struct Scan {
   TableScanDescData base;  // first: PostgreSQL's view
+  Relation table;
+  StorageFace face;  // of a scan for which PostgreSQL reads ahead
   engine::Heap* heap;
   engine::Snapshot snapshot;
   engine::Intent intent;
@@ -40,7 +43,7 @@ struct Scan {
   PageRows rows;
 
   static Scan* of(TableScanDesc scan) { return reinterpret_cast<Scan*>(scan); }
-  Relation rel() const { return base.rs_rd; }
+  Relation rel() const { return table; }
 };
 
 // The list is taken after the snapshot: it has every page that may hold rows the snapshot sees.  It lives as long as
@@ -141,7 +144,8 @@ TableScanDesc gcl_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKey
   RelationIncrementReferenceCount(rel);
   Scan* scan = static_cast<Scan*>(palloc(sizeof(Scan)));
   memset(static_cast<void*>(scan), 0, offsetof(Scan, rows));
-  scan->base.rs_rd = rel;
+  scan->table = rel;
+  scan->base.rs_rd = flags & (SO_TYPE_BITMAPSCAN | SO_TYPE_ANALYZE) ? storage_face_of(rel, &scan->face) : rel;
   scan->base.rs_snapshot = snapshot;
   scan->base.rs_flags = flags;
   scan->base.rs_parallel = parallel;
@@ -166,7 +170,7 @@ void gcl_scan_end(TableScanDesc sscan) {
 void gcl_scan_rescan(TableScanDesc sscan, ScanKeyData*, bool, bool, bool, bool) {
   Scan::of(sscan)->started = false;
   Scan::of(sscan)->rows.count = 0;
-  if (sscan->rs_flags & SO_TYPE_SEQSCAN) pgstat_count_heap_scan(sscan->rs_rd);
+  if (sscan->rs_flags & SO_TYPE_SEQSCAN) pgstat_count_heap_scan(Scan::of(sscan)->rel());
 }
 
 bool gcl_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot* slot) {
