@@ -259,7 +259,9 @@ void catch_up() {
   PG_CATCH();
   {
     MemoryContextSwitchTo(context);
-    note_ddl_error(self->database, CopyErrorData()->message);
+    const char* why = CopyErrorData()->message;
+    strlcpy(self->error, why != nullptr ? why : "?", sizeof self->error);
+    note_ddl_error(self->database, why);
     PG_RE_THROW();
   }
   PG_END_TRY();
@@ -298,6 +300,7 @@ void start(uint64_t argument) {
 void gcl_ddl_apply_main(Datum argument) {
   using namespace gcl;
   gcl::start(DatumGetUInt64(argument));
+  if (self->catch_up_only) be_impatient();
   gcl::catch_up();
   if (self->catch_up_only) {
     self->caught_up = true;

@@ -3,6 +3,7 @@
 extern "C" {
 #include "commands/dbcommands.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -74,8 +75,13 @@ void register_launcher() {
 
 DdlNodeState& ddl_node_state() { return *state; }
 
+void set_serving(bool serving) noexcept {
+  state->serving = serving;
+  state->serves_all = serving && !any_kept_out();
+}
+
 void fall_behind() noexcept {
-  state->serving = false;
+  set_serving(false);
   state->behind = true;
 }
 
@@ -98,9 +104,9 @@ void note_ddl_error(const char* database, const char* text) {
 
 void ddl_standing(engine::Sample* to) {
   using engine::DdlStanding;
-  to->standing = state->serving   ? DdlStanding::kServing
-                 : state->failing ? DdlStanding::kFailing
-                                  : DdlStanding::kCatchingUp;
+  to->standing = state->serves_all                  ? DdlStanding::kServing
+                 : state->serving || state->failing ? DdlStanding::kFailing
+                                                    : DdlStanding::kCatchingUp;
   to->ddl_entry = state->entry;
   LWLockAcquire(state->lock, LW_SHARED);
   to->error_us = state->error_at;
@@ -109,8 +115,8 @@ void ddl_standing(engine::Sample* to) {
   LWLockRelease(state->lock);
 }
 
-bool ddl_serving() noexcept { return state != nullptr && state->serving; }
-const volatile bool* ddl_serving_flag() noexcept { return &state->serving; }
+bool ddl_serving() noexcept { return state != nullptr && state->serving && !is_kept_out(MyDatabaseId); }
+const volatile bool* ddl_serving_flag() noexcept { return &state->serves_all; }
 
 void raise_refusal() {
   ereport(ERROR,
@@ -123,6 +129,8 @@ void raise_refusal() {
 }
 
 void ddl_require_serving() {
+  if (state->serving && !is_kept_out(MyDatabaseId)) return;
+  require_let_in();
   if (state->serving) return;
   if (state->refusal[0] != '\0') raise_refusal();
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

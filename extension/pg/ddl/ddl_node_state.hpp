@@ -1,6 +1,7 @@
 // What the processes of one primary share about DDL: whether it serves, and its apply workers.
 #pragma once
 
+#include "extension/pg/ddl/kept_out.hpp"
 #include "extension/pg/ddl/pg.hpp"
 
 extern "C" {
@@ -20,6 +21,7 @@ struct DdlWorker {  // guarded by the node state's lock, but for the volatile on
   bool catch_up_only;      // ends when it has applied the log
   uint64_t until;          // as far as this entry; 0: all of it
   bool caught_up;          // what became of that
+  char error[256];         // why it failed; "": it could not say
   volatile uint64_t busy;  // number of the message it is at; 0: none
   volatile bool engaged;   // it takes part in an exchange
   volatile uint64_t stop;  // messages up to this number are waited for no longer; SIGUSR2 tells
@@ -27,10 +29,12 @@ struct DdlWorker {  // guarded by the node state's lock, but for the volatile on
 
 struct DdlNodeState {
   LWLock* lock;
-  ConditionVariable news;          // ddl_news.hpp
-  bool started;                    // the launcher ran before, in this life of the server
-  bool member;                     // takes part; not ended by the launcher's end (P6)
-  volatile bool serving;           // a member, and its catalogs are those of the others
+  ConditionVariable news;    // ddl_news.hpp
+  bool started;              // the launcher ran before, in this life of the server
+  bool member;               // takes part; not ended by the launcher's end (P6)
+  volatile bool serving;     // a member, and its catalogs are those of the others, but for who is kept out
+  volatile bool serves_all;  // and nobody is kept out
+  KeptOut kept_out[kKeptOutMax];
   volatile bool behind;            // a member that failed to commit what the others have; the launcher sees to it
   volatile bool failing;           // the last attempt to catch up failed
   uint64_t life;                   // of the data directory; 0: not begun (data_life.hpp)
@@ -44,6 +48,7 @@ struct DdlNodeState {
 };
 
 DdlNodeState& ddl_node_state();
+void set_serving(bool serving) noexcept;
 // What the other primaries have committed is not here: nobody uses their tables until the launcher has caught up.
 void fall_behind() noexcept;
 // An apply worker for no database ends, and makes room for one that is connected to another database than this one.

@@ -16,6 +16,7 @@ extern "C" {
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/pg_database.h"
+#include "nodes/value.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -23,6 +24,7 @@ extern "C" {
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -38,6 +40,9 @@ namespace {
 
 constexpr long kLookMs = 1000;  // a fence rings no bell
 constexpr long kRetryMs = 2000;
+constexpr int kRetryFactor = 10;  // an attempt has the DDL lock: not again before this many times as long
+
+TimestampTz retry_at = 0;
 
 BackgroundWorkerHandle* handles[kApplyWorkersMax];  // null: not started by this process
 
@@ -49,10 +54,10 @@ bool may_leave() {
   if (!state.member) return true;
   if (ddl_sessions_left()) return false;
   const bool served = state.serving;
-  state.serving = false;
+  set_serving(false);
   pg_memory_barrier();  // pairs with here(), which counts itself and then looks
   if (!ddl_sessions_left()) return true;
-  state.serving = served;
+  set_serving(served);
   return false;
 }
 
@@ -136,6 +141,7 @@ int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
   strlcpy(worker.home, home, NAMEDATALEN);
   worker.catch_up_only = catch_up_only;
   worker.caught_up = false;
+  worker.error[0] = '\0';
   worker.until = until;
   const uint64_t argument = uint64_t{worker.order} << 32 | uint32_t(slot);
   LWLockRelease(ddl_node_state().lock);
@@ -162,21 +168,27 @@ int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
 // Whether a worker has ended for leave_home().
 bool take_moved() { return std::exchange(ddl_node_state().moved, false); }
 
-bool catch_up(const char* database, uint64_t until) {
+enum class CaughtUp : uint8_t { kDone, kFailed, kFailedForAll };
+
+// Why it failed is put into *why.
+CaughtUp catch_up(const char* database, uint64_t until, const char** why) {
   // A former launcher's, or one that has nothing more to do.
   for (uint32_t seen = bell_now(); slot_of(database) >= 0; seen = bell_now()) sleep_from(seen, kHeartbeatMs);
   const int slot = start_worker(database, true, until);
   if (slot < 0) {
     ereport(WARNING,
             (errmsg("no background worker is free to catch up with DDL"), errhint("Raise max_worker_processes.")));
-    return false;
+    *why = "no background worker is free; raise max_worker_processes";
+    return CaughtUp::kFailed;
   }
   for (uint32_t seen = bell_now(); runs(slot); seen = bell_now()) sleep_from(seen, kHeartbeatMs);
-  if (take_moved()) return catch_up(database, until);
-  if (!workers()[slot].caught_up)
-    ereport(WARNING, (errmsg("%s could not catch up with the DDL of other primaries",
-                             *database ? psprintf("database \"%s\"", database) : "roles and databases")));
-  return workers()[slot].caught_up;
+  if (take_moved()) return catch_up(database, until, why);
+  const DdlWorker& worker = workers()[slot];
+  if (worker.caught_up) return CaughtUp::kDone;
+  ereport(WARNING, (errmsg("%s could not catch up with the DDL of other primaries",
+                           *database ? psprintf("database \"%s\"", database) : "roles and databases")));
+  *why = worker.error[0] != '\0' ? worker.error : "its worker could not be started; see the server's log";
+  return *database ? CaughtUp::kFailed : CaughtUp::kFailedForAll;
 }
 
 // A database that was dropped, or that nobody has made here yet, is not waited for: its log is applied by the first
@@ -189,24 +201,44 @@ Oid find_database(const char* database) {
   return found;
 }
 
-bool catch_up_all() {
+// P6.  A database that fails is kept out, and no more of its steps are taken.
+CaughtUp take_step(const DdlStep* step, Oid database, List** failed) {
+  const char* why = nullptr;
+  const CaughtUp done = catch_up(step->database, step->until, &why);
+  if (done == CaughtUp::kDone && step->until == 0) let_in(step->database);
+  if (done != CaughtUp::kFailed) return done;
+  *failed = lappend(*failed, makeString(pstrdup(step->database)));
+  return keep_out(database, step->database, why) ? done : CaughtUp::kFailedForAll;
+}
+
+bool is_needed(const DdlStep* step, Oid database, const List* failed, bool only_kept_out) {
+  if (only_kept_out && !kept_out(step->database)) return false;
+  if (list_member(failed, makeString(pstrdup(step->database)))) return false;
+  return step->until == 0 || load_position(database).applied < step->until;
+}
+
+// False: what failed is not one database's own.  `only_kept_out`: the others are as they should be.
+bool catch_up_all(bool only_kept_out) {
   MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl launcher", ALLOCSET_DEFAULT_SIZES);
   MemoryContext caller = MemoryContextSwitchTo(context);
-  bool all = true;
+  CaughtUp done = CaughtUp::kDone;
   ListCell* cell;
-  List* steps = steps_to_catch_up();
+  List *steps = steps_to_catch_up(), *failed = NIL;
   foreach (cell, steps) {
     const auto* step = static_cast<DdlStep*>(lfirst(cell));
     const bool of_cluster = *step->database == '\0';
     const Oid database = of_cluster ? InvalidOid : find_database(step->database);
-    if (!of_cluster && !OidIsValid(database)) continue;
-    if (step->until != 0 && load_position(database).applied >= step->until) continue;
-    all = all && catch_up(step->database, step->until);
     MemoryContextSwitchTo(context);
+    const bool gone = !of_cluster && !OidIsValid(database);
+    if (gone) let_in(step->database);
+    if (gone || !is_needed(step, database, failed, only_kept_out)) continue;
+    done = take_step(step, database, &failed);
+    MemoryContextSwitchTo(context);
+    if (done == CaughtUp::kFailedForAll) break;
   }
   MemoryContextSwitchTo(caller);
   MemoryContextDelete(context);
-  return all;
+  return done != CaughtUp::kFailedForAll;
 }
 
 // No DDL anywhere while we catch up and join.
@@ -258,13 +290,13 @@ void join() {
   DdlNodeState& state = ddl_node_state();
   for (;;) {
     lock_cluster();
-    const bool ready = catch_up_all();
+    const bool ready = catch_up_all(false);
     if (ready) ddl_channel().join(uint64_t(GetCurrentTimestamp()) | 1);
     state.member = ready;
     unlock_cluster();
     state.started = true;
     state.failing = !ready;
-    state.serving = ready;
+    set_serving(ready);
     if (ready) return;
     sleep_ms(kRetryMs);
     stop_if_asked();
@@ -278,15 +310,19 @@ void take_over() {
   LWLockRelease(ddl_node_state().lock);
 }
 
+bool is_up_to_date() { return !ddl_node_state().behind && !any_kept_out(); }
+
 // Under the DDL lock, if that is free: a member must answer whoever has it.
 void get_up_to_date() {
-  if (!ddl_channel().try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) return;
-  const bool ready = catch_up_all();
+  const TimestampTz began = GetCurrentTimestamp();
+  if (began < retry_at || !ddl_channel().try_lock(ddl_me(), uint64_t(began))) return;
+  const bool ready = catch_up_all(!ddl_node_state().behind);
   unlock_cluster();
+  const TimestampTz now = GetCurrentTimestamp();
+  retry_at = now + Max(kRetryMs * 1000, kRetryFactor * (now - began));
   ddl_node_state().failing = !ready;
-  if (!ready) return sleep_ms(kRetryMs);
-  ddl_node_state().behind = false;
-  ddl_node_state().serving = true;
+  if (ready) ddl_node_state().behind = false;
+  set_serving(ready);
 }
 
 // Who comes after us takes part in our place, unless nobody here needs that any more.
@@ -317,6 +353,15 @@ void answer(uint64_t sequence, bool ok, std::string_view text) {
   ddl_ring_others();
 }
 
+// P6.  Nobody here uses that database's tables: it will find in the log what it is told.  One that was up to date
+// before may have sessions with something under way.
+void answer_for(const KeptOut* out, uint64_t sequence) {
+  if (!out->served || CountDBConnections(out->oid) == 0) return answer(sequence, true, {});
+  char problem[sizeof out->reason + 64];
+  snprintf(problem, sizeof problem, "55000\nthe database has not caught up here: %s", out->reason);
+  answer(sequence, false, problem);
+}
+
 // A message that nobody here has dealt with yet.
 void see_to(uint64_t sequence, uint64_t* started_for) {
   engine::DdlHeader header;
@@ -326,6 +371,7 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
   if (slot >= 0) return stop_if_cancelled(slot);
   if (ddl_channel().acknowledged() >= sequence) return;  // it answered and ended
   if (header.kind == engine::DdlKind::kAbort) return answer(sequence, true, {});
+  if (const KeptOut* out = kept_out(header.database)) return answer_for(out, sequence);
   std::string_view problem;
   char text[256];
   const bool moved = take_moved();
@@ -351,8 +397,8 @@ void see_to(uint64_t sequence, uint64_t* started_for) {
     const uint64_t sequence = ddl_channel().sequence();
     const bool waiting = sequence > ddl_channel().acknowledged();
     if (waiting) see_to(sequence, &started_for);
-    if (ddl_node_state().behind && !waiting) get_up_to_date();
-    sleep_from(seen, waiting || ShutdownRequestPending || ddl_node_state().behind ? kHeartbeatMs : kLookMs);
+    if (!is_up_to_date() && !waiting) get_up_to_date();
+    sleep_from(seen, waiting || ShutdownRequestPending || !is_up_to_date() ? kHeartbeatMs : kLookMs);
     if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
     stop_if_asked();
   }
