@@ -69,6 +69,7 @@ enum class PageUse : uint8_t {
 };
 
 struct NodeShared;
+class SpaceNote;
 
 // All pages of the pool, counted while others work: exact when they do not.
 struct PoolUse {
@@ -140,11 +141,13 @@ class BufferPool final : public coherence::FrameDirectory {
 
   // --- space -------------------------------------------------------------------------------------------------------
   // `count` (1 or 64) consecutive pages, zeroed but for their versions, of type kUnused; 64 begin at a multiple of 64.
-  // Memory nodes take turns; kNoSpace when all are full.  REQUIRES: no guard held.  Durable at once (its own
-  // mini-transaction); a crash in between leaks, never shares.
-  Result<PageId> allocate(Session&, uint32_t count, PageUse use = PageUse::kData);
-  // Zeroes and gives back.  After kInterrupted, call again: what was done stays done.  kCorrupt: not allocated.
-  Status free(Session&, PageId first, uint32_t count);
+  // Memory nodes take turns; kNoSpace when all are full, and no room comes (Interrupts).  REQUIRES: no guard held.
+  // Durable at once (its own mini-transaction, of which `note` may be part: space/space_note.hpp, S5); a crash in
+  // between leaks, never shares.
+  Result<PageId> allocate(Session&, uint32_t count, PageUse use = PageUse::kData, SpaceNote* note = nullptr);
+  // Zeroes and gives back, together with `note`.  After kInterrupted, call again: what was done stays done.  kCorrupt:
+  // not allocated.
+  Status free(Session&, PageId first, uint32_t count, SpaceNote* note = nullptr);
   // Pages that allocate() could still hand out for data, counted now; for views and tests.
   Result<uint64_t> free_pages(Session&);
   Result<uint64_t> free_pages(Session&, MemoryNodeId);
@@ -190,7 +193,8 @@ class BufferPool final : public coherence::FrameDirectory {
   Result<coherence::Line*> line_of(Session&, PageId);
   Result<coherence::Line*> bring_line(Session&, PageId);
   Result<uint32_t> take_frame(Session&);
-  Result<PageId> allocate_on(Session&, MemoryNodeId, uint32_t count, PageUse);
+  Result<PageId> allocate_now(Session&, uint32_t count, PageUse, SpaceNote*);
+  Result<PageId> allocate_on(Session&, MemoryNodeId, uint32_t count, PageUse, SpaceNote*);
   template <class Guard>
   Guard make_guard(Session&, coherence::Line&, PageId, bool exclusive);
   void call_provider() noexcept;

@@ -28,6 +28,7 @@ enum class PageType : uint8_t {
   kList = 11,      // small shared lists (aborted ids)
   kSequence = 12,  // how far a sequence has come
   kStatus = 13,    // status words of transactions that their ring could not keep
+  kReclaim = 14,   // relations that are being made, or were dropped
 };
 
 struct PageHeader {

@@ -23,7 +23,12 @@ namespace bufmgr {
 class BufferPool;
 
 // What the process above answers; implemented in extension/pg and in tests.
-using Interrupts = coherence::Interrupts;
+class Interrupts : public coherence::Interrupts {
+ public:
+  // No page was found, for the `tries`-th time since one was asked for, and no guard is held: waits a little for pages
+  // that are being given back.  False: none are, or the process waits for them no longer.
+  virtual bool room_comes(uint32_t /* tries */) noexcept { return false; }
+};
 
 inline constexpr int kGuardsMax = 32;  // of one session at a time
 

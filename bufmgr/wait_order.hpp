@@ -10,10 +10,13 @@
 //   from a heap page to the lock pages of its block, and from those of one block to those of another: who
 //             latches them holds the block's heap page exclusively, or nothing else.
 //   kNew      one of the two is new: only this session knows it, so nobody waits for it with a page in hand.
+//   kSpace    from a page that is being freed, which nobody else knows any more, to the allocator's map of it.
+//   kNote     from those to the pages of a note (space/space_note.hpp): who latches one of them first never waits for a
+//             page of the allocator.
 //
 // Between chains, relations and kinds of pages there is no order, so there is no waiting either: release first, or
 // try_. The map page of a relation and the allocator's are waited for with no guard held (MiniTransaction::reserve()
-// and allocate() insist on it).
+// and allocate() insist on it), but for kSpace.
 //
 //   session.next_wait(WaitOrder::kUp);                       // what the next fix_ claims; debug builds check it
 //   auto parent = pool.fix_exclusive(session, up);
@@ -25,12 +28,18 @@
 
 namespace bufmgr {
 
-enum class WaitOrder : uint8_t { kAlone, kUp, kRight, kById, kLocks, kNew };
+enum class WaitOrder : uint8_t { kAlone, kUp, kRight, kById, kLocks, kNew, kSpace, kNote };
 
 struct LatchedPage {
   PageId id;
   PageType type;  // as it is now: kUnused while nobody has formatted it
 };
+
+// Pages that notes change.
+constexpr bool keeps_account(PageType type) {
+  return type == PageType::kRelation || type == PageType::kExtentMap || type == PageType::kLockCells ||
+         type == PageType::kBlinkMeta || type == PageType::kReclaim;
+}
 
 // Whether what is seen of two pages agrees with the claim that `wanted` comes behind `held` in that order.  A new page
 // says nothing of its place: its neighbours in the order are checked against each other.
@@ -53,6 +62,11 @@ constexpr bool in_order(WaitOrder order, LatchedPage held, LatchedPage wanted) {
                             wanted.type == PageType::kLockCells);
     case WaitOrder::kNew:
       return either_new;
+    case WaitOrder::kSpace:
+      return held.type != PageType::kSpaceMap &&
+             (wanted.type == PageType::kUnused || wanted.type == PageType::kSpaceMap);
+    case WaitOrder::kNote:
+      return either_new || (held.type != PageType::kReclaim && keeps_account(wanted.type));
   }
   return false;
 }

@@ -8,6 +8,7 @@
 #include "bufmgr/mini_transaction.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "bufmgr/space/space_map.hpp"
+#include "bufmgr/space/space_note.hpp"
 
 namespace bufmgr {
 
@@ -76,11 +77,13 @@ uint32_t choose_extent(const SpaceMap& map, uint32_t count, const SpaceGroups::K
   return whole;
 }
 
+constexpr uint32_t kMapLogBytes = sizeof(SpaceMap) + 128;
+
 // kNoSpace: the group has no room.
 Result<PageId> allocate_in(BufferPool& pool, Session& session, const SpaceGroups& groups, uint64_t group,
-                           uint32_t count, PageUse use) {
+                           uint32_t count, PageUse use, SpaceNote* note) {
   MiniTransaction change(pool, session);
-  GCL_TRY(change.reserve(sizeof(SpaceMap) + 128));
+  GCL_TRY(change.reserve(kMapLogBytes + (note != nullptr ? note->log_bytes() : 0)));
   auto page = pool.fix_exclusive(session, groups.map_of(group));
   if (!page) return page.error();
   const SpaceMap& map = open_map(change, *page, groups, group);
@@ -93,46 +96,70 @@ Result<PageId> allocate_in(BufferPool& pool, Session& session, const SpaceGroups
   }
   const uint32_t bit = count == 1 ? uint32_t(std::countr_one(map.used[extent])) : 0;
   const uint64_t mask = count == 1 ? uint64_t{1} << bit : ~uint64_t{0};
+  const PageId first = PageId::at(groups.node, groups.first_page(group) + uint64_t{extent} * kExtentPages + bit);
+  if (note != nullptr) {
+    if (const Status opened = note->open(first); !opened) {
+      change.commit();
+      return opened.error();
+    }
+    note->write(change);
+  }
   set_word(change, *page, map, extent, map.used[extent] | mask);
   change.commit();
-  return PageId::at(groups.node, groups.first_page(group) + uint64_t{extent} * kExtentPages + bit);
+  return first;
 }
 
 // S2: whatever a page held, it is zero when it is given back.
+bool clean(const ExclusiveGuard& page) {
+  constexpr uint32_t kAfterVersion = sizeof(PageHeader::version);
+  const std::byte* body = page.bytes() + kAfterVersion;
+  return body[0] == std::byte{0} && std::memcmp(body, body + 1, kPageSize - kAfterVersion - 1) == 0;
+}
+
+void clear(MiniTransaction& change, ExclusiveGuard& page) {
+  if (clean(page)) return;
+  change.join(page);
+  change.format(page, PageType::kUnused, 0);
+}
+
 Status clear_page(BufferPool& pool, Session& session, PageId id) {
   MiniTransaction change(pool, session);
   GCL_TRY(change.reserve(64));
   auto page = pool.fix_exclusive(session, id);
   if (!page) return page.error();
-  constexpr uint32_t kAfterVersion = sizeof(PageHeader::version);
-  const std::byte* body = page->bytes() + kAfterVersion;
-  const bool clean = body[0] == std::byte{0} && std::memcmp(body, body + 1, kPageSize - kAfterVersion - 1) == 0;
-  if (clean) return {};
-  change.join(*page);
-  change.format(*page, PageType::kUnused, 0);
+  clear(change, *page);
   change.commit();
   return {};
 }
 
 }  // namespace
 
-Result<PageId> BufferPool::allocate(Session& session, uint32_t count, PageUse use) {
+// S6: a pool is full only when nothing is on its way back to it.
+Result<PageId> BufferPool::allocate(Session& session, uint32_t count, PageUse use, SpaceNote* note) {
   VERIFY(count == 1 || count == kExtentPages);
+  for (uint32_t tries = 0;; ++tries) {
+    auto page = allocate_now(session, count, use, note);
+    if (page || page.error() != Errc::kNoSpace || !session.interrupts_.room_comes(tries)) return page;
+  }
+}
+
+Result<PageId> BufferPool::allocate_now(Session& session, uint32_t count, PageUse use, SpaceNote* note) {
   const uint32_t nodes = memory_nodes();
   uint32_t turn = 0;
   if (nodes > 1) turn = shared_->next_memory_node[count != 1].fetch_add(1, std::memory_order_relaxed) + node().value;
   for (uint32_t i = 0; i < nodes; ++i) {
-    auto page = allocate_on(session, MemoryNodeId{uint8_t((turn + i) % nodes)}, count, PageUse::kData);
+    auto page = allocate_on(session, MemoryNodeId{uint8_t((turn + i) % nodes)}, count, PageUse::kData, note);
     if (page) session.counts_.add(Count::kPagesAllocated, count);
     if (page || page.error() != Errc::kNoSpace) return page;
   }
   if (use == PageUse::kData) return Errc::kNoSpace;
-  auto page = allocate_on(session, MemoryNodeId{0}, count, use);  // S4
+  auto page = allocate_on(session, MemoryNodeId{0}, count, use, note);  // S4
   if (page) session.counts_.add(Count::kPagesAllocated, count);
   return page;
 }
 
-Result<PageId> BufferPool::allocate_on(Session& session, MemoryNodeId memory_node, uint32_t count, PageUse use) {
+Result<PageId> BufferPool::allocate_on(Session& session, MemoryNodeId memory_node, uint32_t count, PageUse use,
+                                       SpaceNote* note) {
   const SpaceGroups groups{memory_node, pool_->pages(memory_node)};
   const uint64_t home = groups.count() * node().value / nodes_max_;
   for (uint64_t i = 0; i < groups.count(); ++i) {
@@ -140,13 +167,15 @@ Result<PageId> BufferPool::allocate_on(Session& session, MemoryNodeId memory_nod
     auto room = look(*this, session, groups, group, use);
     if (!room) return room.error();
     if (room->extents == 0 && (count != 1 || room->singles == 0)) continue;
-    auto page = allocate_in(*this, session, groups, group, count, use);
+    auto page = allocate_in(*this, session, groups, group, count, use, note);
     if (page || page.error() != Errc::kNoSpace) return page;
   }
   return Errc::kNoSpace;
 }
 
-Status BufferPool::free(Session& session, PageId first, uint32_t count) {
+// A single page is cleared by the mini-transaction that frees it: what it says of others (the next of its chain) stands
+// as long as its owner's account of it (S5).
+Status BufferPool::free(Session& session, PageId first, uint32_t count, SpaceNote* note) {
   VERIFY(count == 1 || (count == kExtentPages && first.number() % kExtentPages == 0));
   if (!pool_->has(first)) return Errc::kCorrupt;
   const SpaceGroups groups{first.node(), pool_->pages(first.node())};
@@ -154,19 +183,30 @@ Status BufferPool::free(Session& session, PageId first, uint32_t count) {
   const auto extent = uint32_t(first.number() % kGroupPages / kExtentPages);
   const uint64_t mask = count == 1 ? uint64_t{1} << first.number() % kExtentPages : ~uint64_t{0};
   if (groups.reserved_of(group, extent) & mask) return Errc::kCorrupt;
-  for (uint32_t i = 0; i < count; ++i) GCL_TRY(clear_page(*this, session, first + i));
+  for (uint32_t i = 0; count > 1 && i < count; ++i) GCL_TRY(clear_page(*this, session, first + i));
 
   MiniTransaction change(*this, session);
-  GCL_TRY(change.reserve(sizeof(SpaceMap) + 128));
-  auto page = fix_exclusive(session, groups.map_of(group));
-  if (!page) return page.error();
-  const SpaceMap& map = open_map(change, *page, groups, group);
+  GCL_TRY(change.reserve(kMapLogBytes + 64 + (note != nullptr ? note->log_bytes() : 0)));
+  ExclusiveGuard page;
+  if (count == 1) {
+    auto fixed = fix_exclusive(session, first);
+    if (!fixed) return fixed.error();
+    page = fixed.take();
+    session.next_wait(WaitOrder::kSpace);
+  }
+  auto map_page = fix_exclusive(session, groups.map_of(group));
+  if (!map_page) return map_page.error();
+  const SpaceMap& map = open_map(change, *map_page, groups, group);
   const bool allocated = (map.used[extent] & mask) == mask;
-  if (allocated) set_word(change, *page, map, extent, map.used[extent] & ~mask);
+  const Status opened = !allocated ? Errc::kCorrupt : note != nullptr ? note->open(first) : Status{};
+  if (opened) {
+    if (page) clear(change, page);
+    if (note != nullptr) note->write(change);
+    set_word(change, *map_page, map, extent, map.used[extent] & ~mask);
+  }
   change.commit();
-  if (!allocated) return Errc::kCorrupt;
-  session.counts_.add(Count::kPagesFreed, count);
-  return {};
+  if (opened) session.counts_.add(Count::kPagesFreed, count);
+  return opened;
 }
 
 Result<uint64_t> BufferPool::free_pages(Session& session) {

@@ -13,7 +13,7 @@ constexpr WaitOrder kOrders[] = {WaitOrder::kAlone, WaitOrder::kUp,    WaitOrder
 constexpr PageType kTypes[] = {PageType::kUnused,    PageType::kPoolRoot,  PageType::kSpaceMap,  PageType::kRelation,
                                PageType::kExtentMap, PageType::kHeap,      PageType::kBlinkMeta, PageType::kBlinkInner,
                                PageType::kBlinkLeaf, PageType::kLockCells, PageType::kLog,       PageType::kList,
-                               PageType::kSequence,  PageType::kStatus};
+                               PageType::kSequence,  PageType::kStatus,    PageType::kReclaim};
 
 LatchedPage latched(PageType type, uint64_t number = 5, uint8_t memory_node = 0) {
   return {PageId::at({memory_node}, number), type};
@@ -66,6 +66,20 @@ TEST(WaitOrder, ChainsAreWaitedForWithinTheirKind) {
       EXPECT_FALSE(in_order(WaitOrder::kAlone, latched(a), latched(b)));
     }
   }
+}
+
+// Who frees a page waits for the allocator's map with that page in hand, which nobody else knows; behind the map come
+// the pages of notes, and the list of what is being reclaimed last.  No other order leads to the map.
+TEST(WaitOrder, NotesComeBehindTheAllocatorsMap) {
+  for (PageType a : kTypes) {
+    if (a == PageType::kUnused) continue;
+    EXPECT_FALSE(any_order(latched(a), latched(PageType::kSpaceMap))) << int(a);
+    EXPECT_EQ(in_order(WaitOrder::kSpace, latched(a), latched(PageType::kSpaceMap)), a != PageType::kSpaceMap);
+    EXPECT_FALSE(in_order(WaitOrder::kNote, latched(a), latched(PageType::kSpaceMap))) << int(a);
+    EXPECT_FALSE(in_order(WaitOrder::kNote, latched(a), latched(PageType::kHeap))) << int(a);
+    EXPECT_FALSE(in_order(WaitOrder::kNote, latched(PageType::kReclaim), latched(a))) << int(a);
+  }
+  EXPECT_TRUE(in_order(WaitOrder::kNote, latched(PageType::kSpaceMap), latched(PageType::kReclaim)));
 }
 
 class WaitsUnderGuards : public testing::Test {
