@@ -2,12 +2,13 @@
 
 #include <type_traits>
 
+#include "extension/engine/blink/taken.hpp"
+
 namespace engine::blink {
 namespace {
 
 static_assert(std::is_trivially_destructible_v<Builder>);  // I-B1
 
-constexpr uint32_t kExtentPages = 64;
 constexpr uint32_t kSinglePages = 8;  // a small tree takes these one by one
 
 std::span<const std::byte> key_of(int level, std::span<const std::byte> entry) {
@@ -112,17 +113,41 @@ Status Builder::settle(int level) {
 
 Status Builder::finish() {
   // Each level's last page, up to the level that needed one page only: that one is the root.
-  for (; levels_ > 0; ++finished_) {
+  for (; levels_ > 0 && !loaded_; ++finished_) {
     if (const Status s = settle(finished_); !s) return s;
     Level& l = level_[finished_];
     l.image.special().left = l.left;
-    const bool is_root = !l.id.valid();
-    // Before the root names the others: an interrupted wait in here leads to abandon().
-    if (is_root) GCL_TRY(free_extent());
-    if (const Status s = write_page(is_root ? ground_.root : l.id, l.image); !s) return s;
-    if (is_root) return {};
+    if (l.id.valid()) {
+      GCL_TRY(write_page(l.id, l.image));
+      continue;
+    }
+    GCL_TRY(trim());
+    GCL_TRY(write_root(l.image));
+    loaded_ = true;
   }
-  return free_extent();
+  for (Meta meta; list_.valid(); list_ = meta.taken) {
+    meta.taken = list_;
+    GCL_TRY(drop_list(*ground_.pool, *ground_.session, ground_.meta, meta, false));
+  }
+  return {};
+}
+
+// From now on the tree leads to what was taken.
+Status Builder::write_root(PageImage& image) {
+  if (!list_.valid()) return write_page(ground_.root, image);
+  bufmgr::MiniTransaction change(*ground_.pool, *ground_.session);
+  GCL_TRY(change.reserve(log_space(1) + 64));
+  auto root = ground_.pool->fix_exclusive(*ground_.session, ground_.root);
+  if (!root) return root.error();
+  ground_.session->next_wait(bufmgr::WaitOrder::kUp);
+  auto meta = ground_.pool->fix_exclusive(*ground_.session, ground_.meta);
+  if (!meta) return meta.error();
+  change.join(*root);
+  change.join(*meta);
+  image.write_to(change, *root, ground_.relation(), true);
+  change.set(*meta, kPageBody + offsetof(Meta, loaded), uint64_t{1});
+  change.commit();
+  return {};
 }
 
 Status Builder::write_page(PageId id, PageImage& image) {
@@ -137,47 +162,39 @@ Status Builder::write_page(PageId id, PageImage& image) {
 }
 
 Result<PageId> Builder::take_page() {
-  bufmgr::BufferPool& pool = *ground_.pool;
   if (pages_taken_ >= kSinglePages && (!extent_.valid() || extent_used_ == kExtentPages)) {
-    auto extent = pool.allocate(*ground_.session, kExtentPages);
+    auto extent = take(kExtentPages);
     if (!extent && extent.error() != Errc::kNoSpace) return extent.error();
     extent_ = extent ? *extent : PageId{};
     extent_used_ = 0;
+    extent_pages_ = kExtentPages;
+  }
+  if (!extent_.valid()) {
+    auto page = take(1);
+    if (page) ++pages_taken_;
+    return page;
   }
   ++pages_taken_;
-  if (extent_.valid()) return extent_ + extent_used_++;
-  return pool.allocate(*ground_.session, 1);
+  return extent_ + extent_used_++;
 }
 
-// Gives back what is left of the last extent.
-Status Builder::free_extent() {
-  for (; extent_.valid() && extent_used_ < kExtentPages; ++extent_used_)
-    if (const Status s = ground_.pool->free(*ground_.session, extent_ + extent_used_, 1); !s) return s;
-  return {};
-}
-
-// Frees written pages along their right links, and the page taken but not written yet that the last one names.
-Status Builder::free_chain(PageId page) {
-  alignas(8) std::byte bytes[kPageSize];
-  while (page.valid()) {
-    if (const Status s = ground_.pool->copy_page(*ground_.session, page, bytes); !s) return s;
-    Head head;
-    const bool written = read_head(Source::plain(bytes), head);
-    if (const Status s = ground_.pool->free(*ground_.session, page, 1); !s) return s;
-    page = written ? head.special.right : PageId{};
+Result<PageId> Builder::take(uint32_t count) {
+  if (!list_.valid() || listed_ == Taken::kEntries) {
+    auto list = add_list(ground_, list_);
+    if (!list) return list;
+    list_ = *list;
+    listed_ = 0;
   }
-  return {};
+  auto first = take_pages(ground_, list_, listed_, count);
+  if (first) ++listed_;
+  return first;
 }
 
-Status Builder::abandon() {
-  for (int i = 0; i < levels_; ++i) {
-    Level& l = level_[i];
-    if (const Status s = free_chain(std::exchange(l.first, {})); !s) return s;
-    if (l.next.valid())
-      if (const Status s = ground_.pool->free(*ground_.session, std::exchange(l.next, {}), 1); !s) return s;
-  }
-  levels_ = 0;
-  return free_extent();
+// Gives back what is left of the last extent, which is the last entry.
+Status Builder::trim() {
+  for (; extent_.valid() && extent_pages_ > extent_used_; --extent_pages_)
+    GCL_TRY(give_back(ground_, list_, listed_ - 1, {extent_, extent_pages_}));
+  return {};
 }
 
 }  // namespace engine::blink

@@ -5,7 +5,7 @@
 //   for (...) GCL_TRY(builder.add(key, tid));          // ascending by (key, tid)
 //   GCL_TRY(builder.finish());                         // until now the tree is empty for everyone
 //
-// Plain data: it may be jumped over, but then abandon() must run later or the pages it took are lost to the pool.
+// Plain data: it may be jumped over.  What it took is found by Tree::drop() until finish() has succeeded, and then too.
 // The comparator (only shorten() is used) runs under rule I-B1.
 #pragma once
 
@@ -25,8 +25,6 @@ class Builder {
   Status add(std::span<const std::byte> key, Tid tid);
   // After kInterrupted: call it again.
   Status finish();
-  // Gives back every page taken.  REQUIRES: finish() has not succeeded.
-  Status abandon();
   uint64_t entries() const { return entries_; }
 
  private:
@@ -45,16 +43,20 @@ class Builder {
   Status settle(int level);
   void separate(int level, std::span<const std::byte> left, std::span<const std::byte> right, Key& separator);
   Status write_page(PageId page, PageImage& image);
+  Status write_root(PageImage& image);
   Result<PageId> take_page();
-  Status free_chain(PageId first);
-  Status free_extent();
+  Result<PageId> take(uint32_t count);
+  Status trim();
 
   Ground ground_;
   Comparator* compare_;
   uint64_t entries_ = 0;
   uint32_t pages_taken_ = 0;
   PageId extent_;
-  uint32_t extent_used_ = 0;
+  uint32_t extent_used_ = 0, extent_pages_ = 0;
+  PageId list_;          // what was taken is noted there (taken.hpp)
+  uint64_t listed_ = 0;  // entries of it
+  bool loaded_ = false;
   int levels_ = 0;
   int finished_ = 0;  // levels whose last page is written
   Level level_[kLevels];

@@ -1,5 +1,6 @@
 #include "extension/engine/blink/meta.hpp"
 
+#include "bufmgr/space/space_note.hpp"
 #include "extension/engine/blink/search.hpp"
 
 namespace engine::blink {
@@ -55,10 +56,6 @@ Status read_meta(BufferPool& pool, Session& session, PageId page, Meta& meta) {
   return meta.format == Meta::kFormat ? Errc::kOk : Errc::kCorrupt;
 }
 
-Status write_meta(BufferPool& pool, Session& session, PageId page, const Meta& meta) {
-  return write_body(pool, session, page, meta);
-}
-
 Status read_bin(BufferPool& pool, Session& session, PageId page, Bin& bin) {
   return read_body(pool, session, page, bin);
 }
@@ -97,8 +94,8 @@ Status free_first(BufferPool& pool, Session& session, PageId page, PageId Bin::*
   if (!read_head(Source::plain(bytes), head) || !head.deleted()) return Errc::kCorrupt;
   bin.*list = {head.special.gate};
   --bin.pages;
-  GCL_TRY(write_body(pool, session, page, bin));
-  return pool.free(session, first, 1);
+  bufmgr::PageNote unlink(pool, session, page, kPageBody, bin);
+  return pool.free(session, first, 1, &unlink);
 }
 
 }  // namespace engine::blink

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "bufmgr/mini_transaction.hpp"
+#include "bufmgr/space/space_note.hpp"
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/meta.hpp"
 #include "extension/engine/blink/search.hpp"
@@ -15,90 +15,61 @@ static_assert(std::is_trivially_destructible_v<Tree> && std::is_trivially_destru
 
 constexpr int kShapeTriesMax = 8;
 
-Status make_pages(BufferPool& pool, Session& session, PageId meta, PageId root) {
-  bufmgr::MiniTransaction change(pool, session);
-  GCL_TRY(change.reserve(log_space(2)));
-  auto meta_page = pool.fix_exclusive(session, meta);
-  if (!meta_page) return meta_page.error();
-  session.next_wait(bufmgr::WaitOrder::kNew);
-  auto root_page = pool.fix_exclusive(session, root);
-  if (!root_page) return root_page.error();
-  const uint32_t relation = uint32_t(meta.number());
-  change.join(*meta_page);
-  change.join(*root_page);
-  change.format(*meta_page, PageType::kBlinkMeta, relation);
-  change.set(*meta_page, kPageBody, Meta{.root = root});
-  PageImage empty;
-  empty.begin(0);
-  empty.write_to(change, *root_page, relation, true);
-  change.commit();
-  return {};
-}
-
-// The bin's pages, then the bin.
-Status drop_bin(BufferPool& pool, Session& session, PageId page, Meta& meta) {
-  if (!meta.bin.valid()) return {};
-  for (;;) {
-    Bin bin;
-    GCL_TRY(read_bin(pool, session, meta.bin, bin));
-    if (!bin.fresh.valid() && !bin.waiting.valid()) break;
-    GCL_TRY(free_first(pool, session, meta.bin, bin.fresh.valid() ? &Bin::fresh : &Bin::waiting));
+// A fresh root, and the meta page that names it.
+class RootNote final : public bufmgr::SpaceNote {
+ public:
+  RootNote(BufferPool& pool, Session& session, PageId meta) : pool_(pool), session_(session), meta_id_(meta) {}
+  uint32_t log_bytes() const override { return log_space(1); }
+  Status open(PageId first) override {
+    session_.next_wait(bufmgr::WaitOrder::kNote);
+    auto meta = pool_.fix_exclusive(session_, meta_id_);
+    if (!meta) return meta.error();
+    session_.next_wait(bufmgr::WaitOrder::kNew);
+    auto root = pool_.fix_exclusive(session_, first);
+    if (!root) return root.error();
+    meta_ = meta.take();
+    root_ = root.take();
+    return {};
   }
-  const PageId bin = std::exchange(meta.bin, {});
-  GCL_TRY(write_meta(pool, session, page, meta));
-  return pool.free(session, bin, 1);
-}
+  void write(bufmgr::MiniTransaction& change) override {
+    const auto relation = uint32_t(meta_id_.number());
+    change.join(meta_);
+    change.join(root_);
+    change.format(meta_, PageType::kBlinkMeta, relation);
+    change.set(meta_, kPageBody, Meta{.root = root_.id()});
+    PageImage empty;
+    empty.begin(0);
+    empty.write_to(change, root_, relation, true);
+  }
+
+ private:
+  BufferPool& pool_;
+  Session& session_;
+  PageId meta_id_;
+  bufmgr::ExclusiveGuard meta_, root_;
+};
 
 }  // namespace
 
 Result<PageId> Tree::create(BufferPool& pool, Session& session) {
   auto meta = pool.allocate(session, 1, bufmgr::PageUse::kHousekeeping);
-  if (!meta) return meta.error();
-  auto root = pool.allocate(session, 1, bufmgr::PageUse::kHousekeeping);
-  Status made = root ? make_pages(pool, session, *meta, *root) : Status(root.error());
+  if (!meta) return meta;
+  const Status made = create_at(pool, session, *meta);
   if (made) return *meta;
-  if (root) (void)pool.free(session, *root, 1);
   (void)pool.free(session, *meta, 1);
   return made.error();
+}
+
+Status Tree::create_at(BufferPool& pool, Session& session, PageId meta) {
+  RootNote note(pool, session, meta);
+  auto root = pool.allocate(session, 1, bufmgr::PageUse::kHousekeeping, &note);
+  return root ? Status{} : Status{root.error()};
 }
 
 Result<Tree> Tree::open(BufferPool& pool, Session& session, PageId meta) {
   Meta content;
   GCL_TRY(read_meta(pool, session, meta, content));
   return Tree(pool, meta, content.root);
-}
-
-// Level by level along the right links, so that pages without a downlink yet are found.  The meta page remembers how
-// far it came: a page is forgotten there before it is freed, so that an interruption costs a page at most.
-Status Tree::drop(BufferPool& pool, Session& session, PageId meta) {
-  Meta content;
-  GCL_TRY(read_meta(pool, session, meta, content));
-  GCL_TRY(drop_bin(pool, session, meta, content));
-  if (content.dropping == 0) {
-    content.dropping = 1;
-    content.drop_next = {};
-    content.drop_below = content.root;
-  }
-  alignas(8) std::byte bytes[kPageSize];
-  for (;;) {
-    const bool first = !content.drop_next.valid();
-    const PageId page = first ? content.drop_below : content.drop_next;
-    if (!page.valid()) return pool.free(session, meta, 1);
-    GCL_TRY(pool.copy_page(session, page, bytes));
-    Head head;
-    if (!read_head(Source::plain(bytes), head)) return Errc::kCorrupt;
-    if (first) {
-      content.drop_below = {};
-      if (!head.leaf()) {
-        content.drop_below = child_at(bytes, head, 0);
-        GCL_TRY(
-            first_of_level(pool, session, content.drop_below, uint16_t(head.special.level - 1), content.drop_below));
-      }
-    }
-    content.drop_next = head.special.right;
-    GCL_TRY(write_meta(pool, session, meta, content));
-    GCL_TRY(pool.free(session, page, 1));
-  }
 }
 
 Result<uint64_t> Tree::count(Session& session) {

@@ -114,10 +114,15 @@ class Tree {
  public:
   // An empty tree: a meta page and a root, whose numbers never change.  Returns the meta page: the tree's name.
   static Result<PageId> create(BufferPool& pool, Session& session);
+  // The same of a fresh page, which becomes the meta page.  After kInterrupted, call again.
+  static Status create_at(BufferPool& pool, Session& session, PageId meta);
   // Reads the meta page.  kCorrupt if `meta` is not one.
   static Result<Tree> open(BufferPool& pool, Session& session, PageId meta);
   // Frees every page.  REQUIRES: nobody else uses the tree, anywhere, or will.  May be called again after kInterrupted.
   static Status drop(BufferPool& pool, Session& session, PageId meta);
+  // The same in steps, also of a tree whose build was not finished, or that create_at() has not come to.  True: all is
+  // gone, the meta page last and together with `last`.  After an error, or a crash, call again.
+  static Result<bool> drop_some(BufferPool& pool, Session& session, PageId meta, bufmgr::SpaceNote* last = nullptr);
 
   // A handle on a tree that was opened before: reads nothing.  Both pages are the tree's for its life.
   static Tree opened(BufferPool& pool, PageId meta, PageId root) { return Tree(pool, meta, root); }

@@ -27,6 +27,10 @@
 #include "extension/engine/host.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
+namespace bufmgr {
+class SpaceNote;
+}
+
 namespace engine {
 
 using bufmgr::Intent;
@@ -141,8 +145,13 @@ class Heap {
 
   // --- relations ----------------------------------------------------------------------------------------------------
   static Result<RelationId> create(TxnSystem& txns);
+  // Makes an empty relation of a fresh page, which becomes its header.  After kInterrupted, call again.
+  static Status create_at(TxnSystem& txns, PageId page);
   // Frees all pages.  REQUIRES: nobody uses the relation any more.
   static Status drop(TxnSystem& txns, RelationId relation);
+  // The same in steps of an extent, and also of a header page that create_at() has not come to.  True: all is gone, the
+  // header last and together with `last`.  After an error, or a crash, call again.
+  static Result<bool> drop_some(TxnSystem& txns, RelationId relation, bufmgr::SpaceNote* last = nullptr);
 
   // --- changing rows ------------------------------------------------------------------------------------------------
   // kTooLarge: the row does not fit a page (kRowBytesMax).
@@ -228,7 +237,9 @@ class Heap {
   Status load_directory();
   Status load_map_page(MapPage& map);
   Status ensure_target(uint32_t row_bytes);
-  Result<uint32_t> find_free(uint32_t row_bytes, bool anywhere);
+  enum class Whose : uint8_t { kOwn, kAway, kAny };
+  bool looks_in(const MapPage& map, Whose whose) const;
+  Result<uint32_t> find_free(uint32_t row_bytes, Whose whose);
   Status grow();
   Status add_map_page();
   Status note_free(uint32_t block, uint32_t free_bytes, uint32_t wanted);
@@ -267,7 +278,6 @@ class Heap {
   bool stamp_row(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
   void stamp(PageId page, const std::byte* copy, const uint16_t* lines, int count);
   // vacuum
-  Result<bool> claim_vacuum();
   Result<uint32_t> free_lines(std::span<const Tid> dead);
   Status survey(uint32_t block, VacuumStats& stats, std::vector<Tid>& dead, uint32_t* free_bytes);
   Status note_free_all(uint32_t first_block, const std::vector<uint32_t>& free_bytes);

@@ -72,37 +72,23 @@ Heap::Heap(TxnSystem& txns, RelationId relation, uint32_t table)
     : txns_(txns), relation_(relation), table_(table), cells_(txns, relation.header) {}
 
 Result<RelationId> Heap::create(TxnSystem& txns) {
-  auto& pool = txns.pool();
-  auto page = pool.allocate(txns.session(), 1, bufmgr::PageUse::kHousekeeping);
+  auto page = txns.pool().allocate(txns.session(), 1, bufmgr::PageUse::kHousekeeping);
   if (!page) return page.error();
-  MiniTransaction change(pool, txns.session());
-  GCL_TRY(change.reserve(coherence::kPageSize));
-  auto guard = pool.fix_exclusive(txns.session(), *page);
-  if (!guard) return guard.error();
-  change.join(*guard);
-  change.format(*guard, PageType::kRelation, uint32_t(page->number()));
-  change.set(*guard, offsetof(RelationPage, magic), kRelationMagic);
-  change.commit();
+  GCL_TRY(create_at(txns, *page));
   return RelationId{*page};
 }
 
-Status Heap::drop(TxnSystem& txns, RelationId relation) {
+Status Heap::create_at(TxnSystem& txns, PageId page) {
   auto& pool = txns.pool();
-  PageBuffer root, map;
-  GCL_TRY(copy_typed(txns, relation.header, PageType::kRelation, root));
-  for (uint32_t m = 0; m < root.as<RelationPage>().maps; ++m) {
-    PageId page = RelationPage::page_of(root.as<RelationPage>().map[m]);
-    GCL_TRY(copy_typed(txns, page, PageType::kExtentMap, map));
-    for (uint32_t e = 0; e < map.as<ExtentMapPage>().extents; ++e) {
-      const MapExtent& extent = map.as<ExtentMapPage>().extent[e];
-      if (extent.lock_directory().valid()) GCL_TRY(LockCells::drop(txns, extent.lock_directory()));
-      if (e != 0) GCL_TRY(pool.free(txns.session(), PageId{extent.first}, kExtentPages));
-      for (uint32_t n = 0; e == 0 && n < extent.used; ++n)
-        GCL_TRY(pool.free(txns.session(), map.as<ExtentMapPage>().page_of(0, n), 1));
-    }
-    GCL_TRY(pool.free(txns.session(), page, 1));
-  }
-  return pool.free(txns.session(), relation.header, 1);
+  MiniTransaction change(pool, txns.session());
+  GCL_TRY(change.reserve(coherence::kPageSize));
+  auto guard = pool.fix_exclusive(txns.session(), page);
+  if (!guard) return guard.error();
+  change.join(*guard);
+  change.format(*guard, PageType::kRelation, uint32_t(page.number()));
+  change.set(*guard, offsetof(RelationPage, magic), kRelationMagic);
+  change.commit();
+  return {};
 }
 
 // All of it: every scan begins with it.
@@ -240,14 +226,15 @@ Result<HeapPages> Heap::pages() {
 
 Status Heap::ensure_target(uint32_t row_bytes) {
   while (target_ == kNoBlock) {
-    auto block = find_free(row_bytes, false);
+    auto block = find_free(row_bytes, Whose::kOwn);
+    if (block && *block == kNoBlock) block = find_free(row_bytes, Whose::kAway);  // R8
     if (!block) return block.error();
     target_ = *block;
     if (target_ != kNoBlock) break;
     Status grown = grow();
     if (grown) continue;
     if (grown.error() != Errc::kNoSpace && grown.error() != Errc::kAtLimit) return grown;
-    block = find_free(row_bytes, true);  // the pool or the map is full, and other nodes' extents may have room
+    block = find_free(row_bytes, Whose::kAny);  // the pool or the map is full, and others' extents may have room
     if (!block) return block.error();
     if (*block == kNoBlock) return grown;
     target_ = *block;
@@ -255,16 +242,22 @@ Status Heap::ensure_target(uint32_t row_bytes) {
   return {};
 }
 
-// A block with room in this node's extents, or in anybody's; or kNoBlock.  Sessions spread over what there is, so that
-// those of one node fill different pages.  Maps that had no such room are not looked through again until they change: a
-// table that grows would look through all of them for every page.
-Result<uint32_t> Heap::find_free(uint32_t row_bytes, bool anywhere) {
-  GCL_TRY(anywhere ? load_map() : load_own_maps());
+bool Heap::looks_in(const MapPage& map, Whose whose) const {
+  return whose == Whose::kAny || (whose == Whose::kOwn ? map.owner == txns_.node() : txns_.away(map.owner));
+}
+
+// A block with room in extents of this node, of nodes that are away, or of anybody; or kNoBlock.  Sessions spread over
+// what there is, so that those of one node fill different pages.  Maps that had no such room are not looked through
+// again until they change: a table that grows would look through all of them for every page.
+Result<uint32_t> Heap::find_free(uint32_t row_bytes, Whose whose) {
+  if (whose == Whose::kAny) GCL_TRY(load_map());
+  if (whose == Whose::kOwn) GCL_TRY(load_own_maps());
   const uint32_t wanted = room_wanted(align8(row_bytes) + 4);
   PageBuffer page;
   for (auto m = uint32_t(maps_.size()); m-- > 0;) {
     MapPage& map = maps_[m];
-    if (!anywhere && map.owner != txns_.node()) continue;
+    if (!looks_in(map, whose)) continue;
+    if (whose == Whose::kAway) GCL_TRY(load_map_page(map));
     if (map.full_version == map.version && wanted >= map.full_for) continue;
     GCL_TRY(copy_typed(txns_, map.page, PageType::kExtentMap, page));
     const auto& extents = page.as<ExtentMapPage>();

@@ -198,21 +198,6 @@ Result<uint32_t> LockCells::sweep(PageId page, const LockPage& copy) {
   return count;
 }
 
-Status LockCells::drop(TxnSystem& txns, PageId directory) {
-  auto& pool = txns.pool();
-  for (uint32_t block = 0; block < kExtentPages; ++block) {
-    auto page = read_link(txns, directory, first_at(block));
-    while (page && page->valid()) {
-      auto next = read_link(txns, *page, offsetof(LockPage, next));
-      if (!next) return next.error();
-      GCL_TRY(pool.free(txns.session(), *page, 1));
-      page = *next;
-    }
-    if (!page) return page.error();
-  }
-  return pool.free(txns.session(), directory, 1);
-}
-
 Result<uint64_t> LockCells::pages(TxnSystem& txns, PageId directory) {
   uint64_t count = 1;
   for (uint32_t block = 0; block < kExtentPages; ++block) {

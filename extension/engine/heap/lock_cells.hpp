@@ -54,8 +54,9 @@ class LockCells {
   // All locks recorded for the line, ended ones included.  REQUIRES: known(block), an exclusive guard on its heap page.
   Status read(uint32_t block, uint16_t line, std::vector<Locker>* to);
 
-  // Frees the lock pages of an extent.  REQUIRES: nobody uses the relation any more.
-  static Status drop(TxnSystem& txns, PageId directory);
+  // Frees a lock page of an extent; true: it was the last, the directory, and went together with `last`.  REQUIRES:
+  // nobody uses the relation any more.
+  static Result<bool> drop_some(TxnSystem& txns, PageId directory, bufmgr::SpaceNote& last);
   // How many there are, the directory included.
   static Result<uint64_t> pages(TxnSystem& txns, PageId directory);
 

@@ -40,43 +40,13 @@ Status Heap::survey(uint32_t block, VacuumStats& stats, std::vector<Tid>& dead, 
   return {};
 }
 
-// P6.  False: somebody else has the relation.  The own claim stands before the relation's is looked at.
-Result<bool> Heap::claim_vacuum() {
-  auto mine = txns_.stake_claim();
-  if (!mine) return mine.error();
-  for (;;) {
-    auto look = txns_.pool().fix_optimistic(txns_.session(), relation_.header);
-    if (!look) return look.error();
-    auto type = look->get<PageHeader>(0).type;
-    Claim last{look->get<uint64_t>(offsetof(RelationPage, vacuum_token)),
-               look->get<uint64_t>(offsetof(RelationPage, vacuum_place))};
-    if (!look->validate()) continue;
-    if (type != PageType::kRelation) return Errc::kNotFound;
-    auto stands = txns_.stands(last);
-    if (!stands) return stands.error();
-    if (*stands) return false;
-    MiniTransaction change(txns_.pool(), txns_.session());
-    GCL_TRY(change.reserve(64));
-    auto guard = txns_.pool().fix_exclusive(txns_.session(), relation_.header);
-    if (!guard) return guard.error();
-    const auto& now = *reinterpret_cast<const RelationPage*>(guard->bytes());
-    if (now.header.type != PageType::kRelation || Claim{now.vacuum_token, now.vacuum_place} != last)
-      continue;  // somebody was faster
-    change.join(*guard);
-    change.set(*guard, offsetof(RelationPage, vacuum_token), mine->token);
-    change.set(*guard, offsetof(RelationPage, vacuum_place), mine->place);
-    change.commit();
-    return true;
-  }
-}
-
 Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
   VacuumStats stats;
   struct Done {
     TxnSystem& txns;
     ~Done() { txns.drop_claim(); }
   } done{txns_};
-  auto claimed = claim_vacuum();
+  auto claimed = txns_.claim_page(relation_.header, PageType::kRelation, offsetof(RelationPage, vacuum_token));  // P6
   if (!claimed) return claimed.error();
   stats.skipped = !*claimed;
   if (stats.skipped) return stats;

@@ -190,6 +190,7 @@ struct Hold {
   enum Kind : uint8_t { kOver, kMine, kRunning, kUnknown } kind;
   TxnId id;  // kRunning: who must end; kUnknown: whose fate is wanted
   RowLock mode = RowLock::kKeyShare;
+  bool committed = false;  // kOver
 };
 
 Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
@@ -197,6 +198,7 @@ Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
   auto fate = facts.get(txns, locker.id);
   if (!fate) return {Hold::kUnknown, locker.id};
   if (fate->running()) return {Hold::kRunning, locker.id, locker.strongest()};
+  const bool committed = fate->committed();
   // V4: from a rolled back savepoint to who is left with the outer lock.
   while (fate->aborted() && locker.outer.held() && fate->parent.valid()) {
     TxnId holder = fate->parent;
@@ -205,7 +207,7 @@ Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
     if (!fate) return {Hold::kUnknown, holder};
     if (fate->running()) return {Hold::kRunning, holder, locker.outer.mode()};
   }
-  return {Hold::kOver, {}};
+  return {.kind = Hold::kOver, .id = {}, .committed = committed};
 }
 
 }  // namespace
@@ -248,7 +250,7 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
       holders->updating = itself && row.ended();
       break;
     case Hold::kOver:
-      if (!row.ended() || !facts.get(txns, locker.id)->committed()) return {.kind = Verdict::kGo};
+      if (!row.ended() || !hold.committed) return {.kind = Verdict::kGo};
       return conflict(
           row.moved() || (row.updated() && row.next(tid.block) != tid) ? RowResult::kUpdated : RowResult::kDeleted, row,
           tid);

@@ -58,24 +58,26 @@ SequenceRun next_range(const SequenceRules& rules, SequenceState state) {
 Result<PageId> Sequence::create(bufmgr::BufferPool& pool, bufmgr::Session& session, SequenceState state) {
   auto page = pool.allocate(session, 1);
   if (!page) return page.error();
-  auto made = [&]() -> Status {
-    MiniTransaction change(pool, session);
-    GCL_TRY(change.reserve(coherence::kPageSize));
-    auto guard = pool.fix_exclusive(session, *page);
-    if (!guard) return guard.error();
-    change.join(*guard);
-    change.format(*guard, PageType::kSequence, 0);
-    change.set(*guard, kPageBody, Word{guard->header().version + 1, state.last, state.called});
-    change.commit();
-    return {};
-  }();
+  const Status made = create_at(pool, session, *page, state);
   if (made.ok()) return *page;
   (void)pool.free(session, *page, 1);  // if it fails, too, the page leaks
   return made.error();
 }
 
-Status Sequence::drop(bufmgr::BufferPool& pool, bufmgr::Session& session, PageId page) {
-  return pool.free(session, page, 1);
+Status Sequence::create_at(bufmgr::BufferPool& pool, bufmgr::Session& session, PageId page, SequenceState state) {
+  MiniTransaction change(pool, session);
+  GCL_TRY(change.reserve(coherence::kPageSize));
+  auto guard = pool.fix_exclusive(session, page);
+  if (!guard) return guard.error();
+  change.join(*guard);
+  change.format(*guard, PageType::kSequence, 0);
+  change.set(*guard, kPageBody, Word{guard->header().version + 1, state.last, state.called});
+  change.commit();
+  return {};
+}
+
+Status Sequence::drop(bufmgr::BufferPool& pool, bufmgr::Session& session, PageId page, bufmgr::SpaceNote* note) {
+  return pool.free(session, page, 1, note);
 }
 
 Result<Sequence::Word> Sequence::look() {

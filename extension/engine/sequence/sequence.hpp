@@ -44,8 +44,11 @@ class Sequence {
       : pool_(pool), session_(session), leases_(leases), page_(page) {}
 
   static coherence::Result<coherence::PageId> create(bufmgr::BufferPool&, bufmgr::Session&, SequenceState);
-  // After kInterrupted, call again.
-  static coherence::Status drop(bufmgr::BufferPool&, bufmgr::Session&, coherence::PageId);
+  // The same on a fresh page.  After kInterrupted, call again.
+  static coherence::Status create_at(bufmgr::BufferPool&, bufmgr::Session&, coherence::PageId, SequenceState);
+  // Together with `note`.  After kInterrupted, call again.
+  static coherence::Status drop(bufmgr::BufferPool&, bufmgr::Session&, coherence::PageId,
+                                bufmgr::SpaceNote* note = nullptr);
 
   // Up to rules.cache values of what this node has leased; count 0: nothing.
   coherence::Result<SequenceRun> take(const SequenceRules& rules);

@@ -7,10 +7,6 @@ namespace engine {
 
 using coherence::Batch;
 
-bool TxnSystem::NodeView::has(uint64_t sequence) const {
-  return std::binary_search(aborted.begin(), aborted.end(), sequence);
-}
-
 Fate TxnSystem::fate_of(StatusWord word) {
   if (word.state() == TxnState::kCommitted) return {.state = TxnState::kCommitted, .cts = word.cts()};
   return {.state = TxnState::kAborted, .parent = word.parent()};
@@ -23,7 +19,9 @@ std::optional<Fate> TxnSystem::known_fate(TxnId id) const {
   if (cached.id == id.raw) return fate_of(cached.word);
   const NodeView& view = nodes_[id.node().value];
   if (id.sequence() > view.frozen) return std::nullopt;
-  return fate_of(view.has(id.sequence()) ? StatusWord::aborted() : StatusWord::committed(kFrozenCts));
+  const auto listed = known_listed(id.node(), id.sequence());
+  if (!listed) return std::nullopt;
+  return fate_of(*listed ? StatusWord::aborted() : StatusWord::committed(kFrozenCts));
 }
 
 // T4: the word first, the low-water mark after it: a word that was recycled before it was read is below the mark.  T13:
@@ -44,8 +42,11 @@ Result<StatusWord> TxnSystem::read_word(TxnId id) {
       GCL_TRY(load_aborted(node, batch.op(count).old));
       view.frozen = reached;
     }
-    if (id.sequence() <= view.frozen)
-      return view.has(id.sequence()) ? StatusWord::aborted() : StatusWord::committed(kFrozenCts);
+    if (id.sequence() <= view.frozen) {
+      auto bad = listed(node, id.sequence());
+      if (!bad) return bad.error();
+      return *bad ? StatusWord::aborted() : StatusWord::committed(kFrozenCts);
+    }
     if (id.sequence() > batch.op(low).old) return StatusWord{batch.op(word).old};
     auto spilled = spilled_word(id, PageId{batch.op(root).old - 1});
     if (!spilled) return spilled.error();

@@ -97,10 +97,20 @@ Status TxnSystem::publish_bound() {
   publish.read(words_.bounds(), bounds, words_.nodes() * 8);
   GCL_TRY(run(publish));
   uint64_t horizon = bound;
-  for (uint32_t i = 0; i < words_.nodes(); ++i)
-    if (bounds[i] != 0) horizon = std::min(horizon, bounds[i]);
+  NodeSet present;
+  for (uint32_t i = 0; i < words_.nodes(); ++i) {
+    if (bounds[i] == 0) continue;
+    horizon = std::min(horizon, bounds[i]);
+    present.bits |= NodeSet::of({uint8_t(i)}).bits;
+  }
   raise(shared_.horizon, horizon);
+  shared_.present.store(present.bits, std::memory_order_relaxed);
   return {};
+}
+
+bool TxnSystem::away(NodeId node) const noexcept {
+  const NodeSet present{shared_.present.load(std::memory_order_relaxed)};
+  return present.has(node_) && !present.has(node);
 }
 
 Status TxnSystem::tick() {

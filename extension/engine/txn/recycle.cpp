@@ -1,4 +1,4 @@
-// Recycling the status log for ever: reserving ids, the marks, the list of aborted ids.
+// Recycling the status log for ever: reserving ids and the marks.
 #include <sched.h>
 
 #include <algorithm>
@@ -21,11 +21,6 @@ constexpr uint64_t kReserveStep = 1024;
 constexpr uint64_t kRecycleStep = 2048;
 constexpr int kFullPauses = 200;  // of kFullPauseMs each, in which nothing has moved, before an id is refused
 constexpr uint32_t kFullPauseMs = 5;
-
-// A page of the aborted list: raw page id + 1 of the next (0: none), then sequences, ascending.
-constexpr uint32_t kNextAt = bufmgr::kPageBody;
-constexpr uint32_t kEntriesAt = kNextAt + 8;
-constexpr uint32_t kEntries = (coherence::kPageSize - kEntriesAt) / 8;
 
 // Held across a few batches by one process of the node; a process killed in between fences the pool.
 class Flag {
@@ -123,7 +118,12 @@ Status TxnSystem::freeze() {
     bool bad = word.state() == TxnState::kAborted;
     if (word.state() == TxnState::kSub) {  // parents come first, so the parent was passed
       uint64_t parent = word.parent().sequence();
-      bad = view.has(parent) || std::binary_search(aborted.begin(), aborted.end(), parent);
+      bad = std::binary_search(aborted.begin(), aborted.end(), parent);
+      if (!bad && parent <= frozen) {
+        auto before = listed(node_, parent);
+        if (!before) return before.error();
+        bad = *before;
+      }
     } else if (word.state() == TxnState::kCommitted) {
       if (word.cts() > horizon()) break;
     } else if (word.state() == TxnState::kUnused) {
@@ -139,7 +139,7 @@ Status TxnSystem::freeze() {
     view = {};  // another process may go on from the count, on pages of its own
     return done.error();
   }
-  uint64_t count = view.aborted.size();
+  uint64_t count = view.aborted;
   Batch batch(words_.clock().node());
   // The count before the mark: T4's readers read it after that (the transport's T5).
   batch.write(words_.aborted_count(node_), &count, sizeof count);
@@ -150,81 +150,6 @@ Status TxnSystem::freeze() {
   shared_.frozen.store(reached, std::memory_order_release);
   shared_.low_water.store(low, std::memory_order_release);
   return free_spilled(frozen, reached);
-}
-
-// Called by one process of the node at a time, after load_aborted().  Interrupted half-way it has listed ids that the
-// count does not cover yet: they do not count, and whoever goes on writes the same entries again.
-Status TxnSystem::append_aborted(const std::vector<uint64_t>& sequences) {
-  NodeView& view = nodes_[node_.value];
-  size_t done = 0;
-  while (done < sequences.size()) {
-    uint32_t at = uint32_t(view.aborted.size() % kEntries);
-    auto count = uint32_t(std::min<size_t>(kEntries - at, sequences.size() - done));
-    MiniTransaction change(pool_, session_);
-    PageId page = view.last_page;
-    if (at == 0) {
-      auto fresh = pool_.allocate(session_, 1, bufmgr::PageUse::kHousekeeping);
-      if (!fresh) return fresh.error();
-      page = *fresh;
-    }
-    GCL_TRY(change.reserve(2 * coherence::kPageSize));
-    auto guard = pool_.fix_exclusive(session_, page);
-    if (!guard) return guard.error();
-    bufmgr::ExclusiveGuard before;
-    if (at == 0 && view.last_page.valid()) {
-      session_.next_wait(bufmgr::WaitOrder::kNew);
-      auto last = pool_.fix_exclusive(session_, view.last_page);
-      if (!last) return last.error();
-      before = last.take();
-    }
-    change.join(*guard);
-    if (at == 0) change.format(*guard, PageType::kList, 0);
-    if (before) {
-      change.join(before);
-      change.set(before, kNextAt, link_to(page));
-    }
-    change.write(*guard, kEntriesAt + at * 8, &sequences[done], count * 8);
-    change.commit();
-    before.release();
-    guard->release();
-    if (at == 0 && !view.last_page.valid()) {
-      uint64_t head = link_to(page);
-      Batch batch(words_.clock().node());
-      batch.write(words_.aborted_head(node_), &head, sizeof head);
-      GCL_TRY(run(batch));
-    }
-    view.last_page = page;
-    view.aborted.insert(view.aborted.end(), sequences.begin() + long(done), sequences.begin() + long(done + count));
-    done += count;
-  }
-  return {};
-}
-
-Status TxnSystem::load_aborted(NodeId node, uint64_t count) {
-  NodeView& view = nodes_[node.value];
-  alignas(8) std::byte page[coherence::kPageSize];
-  while (view.aborted.size() < count) {
-    auto at = uint32_t(view.aborted.size() % kEntries);
-    PageId from = view.last_page;
-    if (at == 0) {
-      uint64_t link;
-      if (from.valid()) {
-        GCL_TRY(pool_.copy_page(session_, from, page));
-        std::memcpy(&link, page + kNextAt, sizeof link);
-      } else {
-        link = pool_.memory(session_).load(words_.aborted_head(node));
-      }
-      from = linked_page(link);
-      VERIFY(from.valid());
-    }
-    GCL_TRY(pool_.copy_page(session_, from, page));
-    view.last_page = from;
-    uint64_t part = std::min<uint64_t>(count - view.aborted.size(), kEntries - at);
-    size_t old = view.aborted.size();
-    view.aborted.resize(old + part);
-    std::memcpy(&view.aborted[old], page + kEntriesAt + at * 8, part * 8);
-  }
-  return {};
 }
 
 }  // namespace engine

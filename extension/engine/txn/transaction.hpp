@@ -159,6 +159,9 @@ class TxnSystem {
   Result<Claim> stake_claim();
   void drop_claim() noexcept;
   Result<bool> stands(Claim claim);
+  // Stakes a claim and writes it to the page, at `offset`, unless the one there stands: then false, and no claim is
+  // staked.  kNotFound: the page is of another type.
+  Result<bool> claim_page(PageId page, bufmgr::PageType type, uint32_t offset);
 
   // --- speculations -------------------------------------------------------------------------------------------------
   // The row that this level has just inserted may be taken back until settle_row(), at the latest when the level ends.
@@ -191,12 +194,16 @@ class TxnSystem {
   Session& session() { return session_; }
   Waiter& waiter() { return waiter_; }
   NodeId node() const { return node_; }
+  const TxnWords& words() const { return words_; }
+  // Whether the node does not take part just now, as of the last tick.
+  bool away(NodeId node) const noexcept;
 
  private:
   friend struct CommitInSteps;  // a test that stops between the two
   Result<Cts> start_commit();
   Result<Cts> finish_commit(Cts cts);
   Status run(coherence::Batch& batch);
+  Result<bool> write_claim(Claim mine, PageId page, bufmgr::PageType type, uint32_t offset);
   Result<TxnId> assign(TxnId parent);  // invalid: a top
   Result<TxnId> take_sequence();
   bool skipped(TxnId id, StatusWord found);
@@ -255,13 +262,21 @@ class TxnSystem {
     return uint32_t(((id.raw >> 3) * kSpread) >> 55 << 3 | (id.raw & 7));
   }
 
-  // What this session knows of a node's ids that have no word any more.
+  // What this session knows of a node's ids that have no word any more.  The list itself is read where it lies (T18).
+  struct ListPage {
+    uint64_t first;  // sequence of its first entry
+    PageId page;
+  };
   struct NodeView {
     uint64_t frozen = 0;
-    PageId last_page{};             // of the aborted list, as far as it was read
-    std::vector<uint64_t> aborted;  // sequences, ascending
-    bool has(uint64_t sequence) const;
+    uint64_t aborted = 0;         // entries of the list that count
+    std::vector<ListPage> pages;  // of the list, ascending
+    const ListPage* page_for(uint64_t sequence) const;
   };
+  static bool listed_in(const NodeView& view, const ListPage& page, const bufmgr::OptimisticGuard& look,
+                        uint64_t sequence);
+  Result<bool> listed(NodeId node, uint64_t sequence);
+  std::optional<bool> known_listed(NodeId node, uint64_t sequence) const;
 
   BufferPool& pool_;
   Session& session_;

@@ -38,6 +38,7 @@ struct TxnShared {
   uint64_t join_base;                           // sequences up to here belong to former incarnations
   alignas(64) std::atomic<uint64_t> bound;      // published node bound (a copy of the pool's word)
   std::atomic<uint64_t> horizon;                // grows
+  std::atomic<uint64_t> present;                // nodes that count, as a NodeSet
   alignas(64) std::atomic<uint32_t> extending;  // 1: a session reserves more sequences
   std::atomic<uint32_t> recycling;              // 1: a session advances the marks
   // Sequences at or below low_water whose words are still in the ring, of ids that run (T14); 0: free.  Written by who

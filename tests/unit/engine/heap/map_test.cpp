@@ -40,6 +40,33 @@ TEST_F(MapTest, WhoFillsPagesFetchesNoOtherNodesMap) {
   EXPECT_EQ(scan_all(*heaps_[0], worker(0).snapshot(1)).size(), 70u + kPages);  // its own, not yet committed
 }
 
+// R8: what a node that stopped has left empty is filled before the table grows.
+TEST_F(MapTest, RoomInMapsOfANodeThatIsAwayIsFilledByTheOthers) {
+  fill_pages(1, 40);
+  fill_pages(0, 1);
+  worker(1).commit();
+  worker(0).commit();
+  std::vector<FoundRow> rows = scan_rows(*heaps_[0], worker(0).snapshot());
+  for (const FoundRow& row : rows) {
+    ASSERT_EQ(heaps_[0]->remove(row.tid, 1)->result, RowResult::kOk);
+  }
+  worker(0).commit();
+  worker(0).pass_horizon();
+  NoIndexes none;
+  for (int round = 0; round < 2; ++round) ASSERT_TRUE(heaps_[0]->vacuum(none, gcl_test::kPatienceMs).ok());
+  const uint32_t before = *heaps_[0]->used_blocks();
+  heaps_[1].reset();
+  workers_[1].reset();
+  engine_.pause_ticker(1);
+  {
+    Worker last(engine_, 1);
+    last->leave();
+  }
+  ASSERT_TRUE(worker(0)->tick().ok());
+  fill_pages(0, 40);
+  EXPECT_EQ(*heaps_[0]->used_blocks(), before);
+}
+
 TEST_F(MapTest, ARelationTakesAsManyPagesAsItsRowsNeed) {
   auto taken = [&, free = *worker(0).txns().pool().free_pages(worker(0).session())] {
     return int(free - *worker(0).txns().pool().free_pages(worker(0).session()));

@@ -1,4 +1,6 @@
 // Old snapshots and a ring of 64 words: every fate stays exact for as long as somebody may ask.
+#include <malloc.h>
+
 #include <random>
 
 #include "tests/unit/engine/engine_fixture.hpp"
@@ -54,6 +56,26 @@ class Spill : public ::testing::Test {
   Engine engine_;
   std::vector<Ended> ended_;
 };
+
+// T18: a process that asks for fates does not copy the list.
+TEST_F(Spill, TheListOfAbortedIdsIsNotInEachProcess) {
+  constexpr uint64_t kMany = 60000;
+  std::vector<TxnId> undone;
+  {
+    Worker writer(engine_, 0);
+    for (uint64_t i = 0; i < kMany; ++i) {
+      auto id = writer->id_for_write();
+      ASSERT_TRUE(id.ok());
+      if (i % 1000 == 0) undone.push_back(*id);
+      writer.abort();
+    }
+    ASSERT_TRUE(eventually([&] { return frozen() >= undone.back().sequence(); }));
+  }
+  Worker fresh(engine_, 1);
+  const size_t before = mallinfo2().uordblks;
+  for (TxnId id : undone) EXPECT_TRUE(fresh->fate(id)->aborted()) << id.sequence();
+  EXPECT_LT(mallinfo2().uordblks, before + kMany * 8 / 10) << "a tenth of the list";
+}
 
 TEST_F(Spill, AnOldSnapshotDoesNotHoldTheRing) {
   run(100, false);
