@@ -1,7 +1,9 @@
 #include "extension/pg/backend.hpp"
 
+#include <bitset>
 #include <unordered_map>
 
+#include "extension/engine/reclaim/reclaimer.hpp"
 #include "extension/pg/database_locale.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/relation_record.hpp"
@@ -16,6 +18,7 @@ extern "C" {
 #include "access/parallel.h"
 #include "access/subtrans.h"
 #include "postmaster/bgworker.h"
+#include "utils/inval.h"
 }
 
 namespace gcl {
@@ -37,6 +40,7 @@ class BackendInterrupts final : public bufmgr::Interrupts {
     else
       pgstat_report_wait_start(wait_event(WaitEvent(int(what) - 1)));
   }
+  bool room_comes(uint32_t tries) noexcept override;
 };
 
 struct HeapKey {
@@ -58,6 +62,7 @@ struct Attached {
   std::unique_ptr<bufmgr::Session> session;
   std::unique_ptr<engine::TxnSystem> txns;
   std::unordered_map<HeapKey, std::unique_ptr<engine::Heap>, HeapKeyHash> heaps;
+  std::bitset<1024> changed;  // tables whose relcache entries were invalidated, by oid
   std::atomic<uint32_t>* counted = nullptr;
   bool works_for_gcl = false;              // does the other primaries' DDL
   const volatile bool* serving = nullptr;  // whether this session may use gcl tables; null: always
@@ -66,6 +71,37 @@ struct Attached {
 Attached* attached = nullptr;
 bool any_locale = false;  // attach_for_any_locale() is at work
 int written_level = 0;    // levels up to here have local xids that the engine knows
+
+// Relations that were dropped, or made in vain, are freed in the background, here or on another primary: who needs room
+// before that is done waits for it, as he would have waited for the statement that dropped them.
+constexpr uint32_t kRoomPauseMs = 5, kRoomTriesMax = 2000;
+
+bool BackendInterrupts::room_comes(uint32_t tries) noexcept {
+  if (attached == nullptr || attached->counted != &node_state()->backends) return false;
+  if (pending() || tries >= kRoomTriesMax) return false;
+  auto due = engine::Reclaimer::due_anywhere(*attached->txns);
+  if (!due.ok() || !*due) return false;
+  wake_worker(Worker::kReclaim);
+  pg_usleep(kRoomPauseMs * 1000);
+  return true;
+}
+
+// A table has another file now, or is gone, or nothing of that: its handle goes at the end of the transaction, when no
+// scan uses it.  So there are never more handles than tables and what one transaction has replaced.
+void table_changed(Datum, Oid relid) {
+  if (attached == nullptr) return;
+  if (OidIsValid(relid))
+    attached->changed.set(relid % attached->changed.size());
+  else
+    attached->changed.set();
+}
+
+void forget_changed_tables() noexcept {
+  if (attached->changed.none()) return;
+  std::erase_if(attached->heaps,
+                [](const auto& heap) { return attached->changed.test(heap.first.relid % attached->changed.size()); });
+  attached->changed.reset();
+}
 
 void on_exit(int, Datum) {
   // Ours runs before the server's own abort (callbacks run last in, first out), and the abort needs the session.
@@ -93,6 +129,7 @@ void attach(std::atomic<uint32_t>& count) {
   if (!registered) {
     before_shmem_exit(on_exit, Datum{0});
     watch_statement_ends();
+    CacheRegisterRelcacheCallback(table_changed, Datum{0});
   }
   registered = true;
   attached = new Attached;
@@ -230,6 +267,7 @@ void forget_transaction() noexcept {
   if (attached == nullptr) return;
   attached->txns->set_oldest(std::nullopt);
   attached->session->release_all();
+  forget_changed_tables();
   forget_carried_error();
 }
 

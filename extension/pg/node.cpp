@@ -39,7 +39,6 @@ void make_state() {
     memset(static_cast<void*>(state), 0, sizeof *state);
     new (state) NodeState{};
     for (auto& proc : state->worker_proc) proc.store(-1);
-    SpinLockInit(&state->garbage_lock);
     SpinLockInit(&state->changes.lock);
   }
   void* waits = ShmemInitStruct("gcl own waits", own_waits_bytes(session_slots()), &found);
@@ -174,12 +173,6 @@ void wake_worker(Worker worker) noexcept {
   if (state == nullptr) return;
   const int proc = state->worker_proc[int(worker)].load(std::memory_order_acquire);  // pairs with the worker's start
   if (proc >= 0) SetLatch(&ProcGlobal->allProcs[proc].procLatch);
-}
-
-void throw_away(Garbage garbage) noexcept {
-  SpinLockAcquire(&state->garbage_lock);
-  if (state->garbage_count < kGarbageMax) state->garbage[state->garbage_count++] = garbage;
-  SpinLockRelease(&state->garbage_lock);
 }
 
 }  // namespace gcl

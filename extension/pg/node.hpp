@@ -5,8 +5,8 @@
 // N2. NodeState lies in PostgreSQL's shared memory and is made anew after a crash restart; a crash restart finds the
 //     former incarnation in the pool, which fences it (DESIGN 9).
 // N3. Backends count in `backends` while their session lives, those that do the other primaries' DDL in `ddl_workers`,
-//     too: these leave when no other is left.  Workers outlive them all: member, provider, statistics and flusher stop
-//     when no backend is left, fabric when nobody is.
+//     too: these leave when no other is left.  Workers outlive them all: member, provider, statistics, reclaim and
+//     flusher stop when no backend is left, fabric when nobody is.
 #pragma once
 
 #include "bufmgr/buffer_pool.hpp"
@@ -18,16 +18,8 @@
 
 namespace gcl {
 
-enum class Worker : int { kFabric, kProvider, kFlusher, kMember, kStatistics, kCount };
+enum class Worker : int { kFabric, kProvider, kFlusher, kMember, kStatistics, kReclaim, kCount };
 inline constexpr int kWorkers = int(Worker::kCount);
-
-inline constexpr uint32_t kGarbageMax = 256;
-
-// Pages of relations whose creation was rolled back: freed by the member worker, because rollback touches no pages.
-struct Garbage {
-  uint32_t kind;  // RelationFile
-  uint64_t header;
-};
 
 struct NodeState {
   std::atomic<uint32_t> backends;          // sessions of backends
@@ -37,9 +29,8 @@ struct NodeState {
   std::atomic<bool> ready;                 // the member worker joined: sessions may begin
   std::atomic<uint64_t> flush_wanted;      // highest position somebody waits for
   std::atomic<int> worker_proc[kWorkers];  // pgprocno, -1: not running
-  slock_t garbage_lock;
-  uint32_t garbage_count;
-  Garbage garbage[kGarbageMax];
+  std::atomic<bool> reclaim_wanted;        // a transaction that made or dropped relations has ended
+  std::atomic<uint64_t> reclaim_open;      // relations made or dropped and not dealt with, as the worker last saw
   engine::WaitTable waits;
   engine::LeaseTable leases;  // of sequences
   TableChanges changes;
@@ -56,7 +47,5 @@ const char* fence_reason();
 
 // Wakes a worker of this node; nothing happens if it does not run.
 void wake_worker(Worker worker) noexcept;
-// Hands pages to the member worker to be freed; drops (leaks) them if there are too many.
-void throw_away(Garbage garbage) noexcept;
 
 }  // namespace gcl

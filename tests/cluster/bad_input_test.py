@@ -333,7 +333,7 @@ class FullPool(Refusals):
                                            "FROM generate_series(1, 20) n, generate_series(0, 49) j")
         self.check_index("a")
         self.three.run("DROP TABLE a", 60)
-        self.assertGreater(int(self.one.one("SELECT free_pool_pages FROM gcl_stat_space")), 3000)
+        eventually(lambda: int(self.one.one("SELECT free_pool_pages FROM gcl_stat_space")) > 3000)  # in the background
 
 
 class NoMemory(Refusals):

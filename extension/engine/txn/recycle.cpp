@@ -6,13 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "bufmgr/mini_transaction.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
 namespace engine {
 
-using bufmgr::MiniTransaction;
-using bufmgr::PageType;
 using coherence::Batch;
 
 namespace {

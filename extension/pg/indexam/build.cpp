@@ -92,27 +92,19 @@ void load(Builder& builder, TupleComparator& compare, Relation table, Relation i
   until_ok(index, [&] { return builder.finish(); });
 }
 
-// Loads the spools into the empty tree; on an error the builder's pages go back to the pool.
-void load_or_abandon(Relation table, Relation index, const Spools& spools) {
+// Loads the spools into the empty tree.  An error leaves what the builder has taken to the transaction's end.
+void load_tree(Relation table, Relation index, const Spools& spools) {
   TupleComparator compare(index);
   auto* builder = new (palloc(sizeof(Builder))) Builder(open_tree(index), session(), compare);
-  PG_TRY();
-  { load(*builder, compare, table, index, spools); }
-  PG_CATCH();
-  {
-    (void)builder->abandon();
-    PG_RE_THROW();
-  }
-  PG_END_TRY();
+  load(*builder, compare, table, index, spools);
   pfree(builder);
 }
 
 // An empty tree under the index's name; what it replaces goes when the transaction commits.
 void make_tree(Relation index) {
   if (const std::optional<PageId> old = replaced_tree(index)) pages_dropped(RelationFile::kIndex, *old);
-  prepare_to_write();
-  const PageId meta = *until_done(index, [&] { return Tree::create(pool(), session()); });
-  pages_made(RelationFile::kIndex, meta);
+  const PageId meta = new_pages(RelationFile::kIndex);
+  until_ok(index, [=] { return Tree::create_at(pool(), session(), meta); });
   note_tree(index, meta);
   if (relation_seam.relation_made != nullptr) {
     relation_seam.relation_made(RelationGetRelid(index), RelationFile::kIndex, meta);
@@ -151,7 +143,7 @@ IndexBuildResult* blink_ambuild(Relation table, Relation index, IndexInfo* info)
 
   Spools spools{};
   const double rows = fill_spools(table, index, info, spools);
-  load_or_abandon(table, index, spools);
+  load_tree(table, index, spools);
   tuplesort_end(spools.live);
   if (spools.dead != nullptr) tuplesort_end(spools.dead);
   return result_of(rows, spools.entries);

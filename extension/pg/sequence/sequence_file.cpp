@@ -95,9 +95,8 @@ void set_access_method(Oid sequence, Oid method) {
 }
 
 PageId make_page(Relation sequence, SequenceState state) {
-  prepare_to_write();
-  const PageId page = *until_done(sequence, [=] { return engine::Sequence::create(pool(), session(), state); });
-  pages_made(RelationFile::kSequence, page);
+  const PageId page = new_pages(RelationFile::kSequence);
+  until_ok(sequence, [=] { return engine::Sequence::create_at(pool(), session(), page, state); });
   return page;
 }
 

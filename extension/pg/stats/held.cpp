@@ -80,11 +80,10 @@ uint64_t waits_now() {
   return waits;
 }
 
-uint64_t garbage_now() {
-  SpinLockAcquire(&node_state()->garbage_lock);
-  const uint64_t count = node_state()->garbage_count;
-  SpinLockRelease(&node_state()->garbage_lock);
-  return count;
+uint64_t reclaimed_now() {
+  const NodeState& node = *node_state();
+  const uint64_t open = node.reclaim_open.load(std::memory_order_relaxed);
+  return std::max(open, uint64_t{node.reclaim_wanted.load(std::memory_order_relaxed)});
 }
 
 }  // namespace
@@ -125,7 +124,7 @@ Datum gcl_stat_held_get(PG_FUNCTION_ARGS) {
               {"tags of transactions waited for", tags_now()},
               {"waits for other primaries", own.waiting},
               {"DDL exchanges", own.exchanges},
-              {"relations to be freed", garbage_now()}};
+              {"relations to be freed", reclaimed_now()}};
   for (const auto& row : rows) Row<2>().text(row.what).number(row.held).put(result);
   return Datum{0};
 }

@@ -55,6 +55,8 @@ const char* type_name(PageType type) {
       return "sequence";
     case PageType::kStatus:
       return "status words";
+    case PageType::kReclaim:
+      return "reclaim list";
   }
   return "unknown";
 }

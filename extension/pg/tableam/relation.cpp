@@ -26,9 +26,8 @@ PageId new_table(Oid relid) {
   PageId header;
   if (relation_seam.next_relation_override != nullptr && relation_seam.next_relation_override(relid, &header))
     return header;
-  prepare_to_write();
-  header = until_done(nullptr, [] { return engine::Heap::create(txns()); })->header;
-  pages_made(RelationFile::kTable, header);
+  header = new_pages(RelationFile::kTable);
+  until_ok(nullptr, [=] { return engine::Heap::create_at(txns(), header); });
   if (relation_seam.relation_made != nullptr) relation_seam.relation_made(relid, RelationFile::kTable, header);
   return header;
 }

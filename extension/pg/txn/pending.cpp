@@ -1,90 +1,89 @@
 #include "extension/pg/txn/pending.hpp"
 
-#include "extension/engine/blink/tree.hpp"
-#include "extension/engine/sequence/sequence.hpp"
+#include "extension/engine/reclaim/reclaim_list.hpp"
 #include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 
 namespace gcl {
 
-using coherence::Errc;
 using coherence::PageId;
+using engine::Dropped;
+using engine::ReclaimKind;
+
+static_assert(int(ReclaimKind::kTable) == int(RelationFile::kTable) &&
+              int(ReclaimKind::kIndex) == int(RelationFile::kIndex) &&
+              int(ReclaimKind::kSequence) == int(RelationFile::kSequence));
 
 namespace {
 
-struct Pending {
-  RelationFile kind;
-  PageId header;
+// Only what the transaction will have dropped if it commits: a savepoint that rolls back takes its own away again.
+struct Drop {
+  Dropped what;
   int level;
-  bool on_commit;
 };
-std::vector<Pending> pending;
-
-void note(RelationFile kind, PageId header, bool on_commit) {
-  if (ddl_replaying()) return;
-  pg_entry([&] { pending.push_back({kind, header, GetCurrentTransactionNestLevel(), on_commit}); });
-}
-
-// At commit: pages of relations that nobody can name any more.  What cannot be freed leaks, and says so.
-void free_pages(const Pending& p) noexcept {
-  engine::TxnSystem* txns = attached_txns();
-  if (txns == nullptr) return;
-  for (;;) {
-    const coherence::Status status = free_relation_pages(*txns, p.kind, p.header);
-    if (status.ok()) return;
-    if (status.error() == Errc::kInterrupted) continue;
-    ereport(WARNING,
-            errmsg("pages of a dropped gcl relation were not given back: %s", coherence::errc_name(status.error())));
-    return;
-  }
-}
+std::vector<Drop> drops;
+std::vector<Dropped> recorded;  // by pending_pre_commit(), which errors may leave
+bool made_any = false;          // the reclaim worker has something to look at when the transaction is over
 
 }  // namespace
 
-coherence::Status free_relation_pages(engine::TxnSystem& txns, RelationFile kind, PageId header) noexcept {
-  switch (kind) {
-    case RelationFile::kTable:
-      return engine::Heap::drop(txns, engine::RelationId{header});
-    case RelationFile::kIndex:
-      return engine::blink::Tree::drop(txns.pool(), txns.session(), header);
-    case RelationFile::kSequence:
-      return engine::Sequence::drop(txns.pool(), txns.session(), header);
-  }
-  return Errc::kCorrupt;
+PageId new_pages(RelationFile kind) {
+  prepare_to_write();
+  made_any = true;
+  engine::TxnSystem& system = txns();
+  return *until_done(nullptr, [&]() -> coherence::Result<PageId> {
+    auto id = system.id_for_write();
+    if (!id) return id.error();
+    return engine::ReclaimList(system).allocate(*id, ReclaimKind(kind), bufmgr::PageUse::kHousekeeping);
+  });
 }
 
-void pages_made(RelationFile kind, PageId header) { note(kind, header, false); }
-void pages_dropped(RelationFile kind, PageId header) { note(kind, header, true); }
+void pages_dropped(RelationFile kind, PageId header) {
+  if (ddl_replaying()) return;
+  pg_entry([&] { drops.push_back({{ReclaimKind(kind), header}, GetCurrentTransactionNestLevel()}); });
+}
 
 void pages_kept(RelationFile kind, PageId header) {
-  std::erase_if(pending, [=](const Pending& p) { return p.on_commit && p.kind == kind && p.header == header; });
+  std::erase_if(drops, [=](const Drop& d) { return d.what.kind == ReclaimKind(kind) && d.what.page == header; });
 }
 
-bool pending_any() noexcept { return !pending.empty(); }
+bool pending_any() noexcept { return made_any || !drops.empty(); }
 
-void pending_commit() noexcept {
-  for (const Pending& p : pending)
-    if (p.on_commit) free_pages(p);
-  pending.clear();
+void pending_pre_commit() {
+  if (drops.empty()) return;
+  prepare_to_write();
+  pg_entry([] {
+    recorded.clear();
+    for (const Drop& d : drops) recorded.push_back(d.what);
+  });
+  engine::TxnSystem& system = txns();
+  std::span<const Dropped> rest = recorded;
+  until_ok(nullptr, [&]() -> coherence::Status {
+    auto id = system.id_for_write();
+    if (!id) return id.error();
+    return engine::ReclaimList(system).add(*id, rest);
+  });
 }
 
-void pending_abort() noexcept { pending_sub_abort(0); }
+void pending_ended() noexcept {
+  if (!pending_any()) return;
+  drops.clear();
+  recorded.clear();
+  made_any = false;
+  node_state()->reclaim_wanted.store(true, std::memory_order_release);  // pairs with the reclaim worker's exchange
+  wake_worker(Worker::kReclaim);
+}
 
 void pending_sub_commit(int level) noexcept {
-  for (Pending& p : pending)
-    if (p.level >= level) p.level = level - 1;
+  for (Drop& d : drops)
+    if (d.level >= level) d.level = level - 1;
 }
 
 void pending_sub_abort(int level) noexcept {
-  size_t kept = 0;
-  for (const Pending& p : pending) {
-    if (p.level < level) {
-      pending[kept++] = p;
-    } else if (!p.on_commit) {
-      throw_away({uint32_t(p.kind), p.header.raw});
-    }
-  }
-  pending.resize(kept, Pending{});
+  std::erase_if(drops, [=](const Drop& d) { return d.level >= level; });
+  if (!made_any) return;
+  node_state()->reclaim_wanted.store(true, std::memory_order_release);
+  wake_worker(Worker::kReclaim);
 }
 
 }  // namespace gcl

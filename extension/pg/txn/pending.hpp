@@ -1,29 +1,25 @@
-// Pages whose life hangs on the running transaction: made by it (freed if it, or its savepoint, rolls back) or dropped
-// by it (freed when it commits).  On a primary that replays another's statement nothing is noted: the author frees.
+// Pages whose life hangs on the running transaction: made by it (given back if it, or its savepoint, rolls back) or
+// dropped by it (given back when it commits).  The pool remembers them (engine/reclaim), the status log decides, and
+// the reclaim worker frees: nothing is freed here, and nothing is lost with this process.  On a primary that replays
+// another's statement nothing is noted: the author does it.
 #pragma once
 
 #include "coherence/base/ids.hpp"
-#include "coherence/base/result.hpp"
 #include "extension/pg/relation_record.hpp"
-
-namespace engine {
-class TxnSystem;
-}
 
 namespace gcl {
 
-void pages_made(RelationFile kind, coherence::PageId header);
+// A fresh page, the first of a relation that this transaction makes.
+coherence::PageId new_pages(RelationFile kind);
+// May be called for thousands of relations in one transaction.
 void pages_dropped(RelationFile kind, coherence::PageId header);
 // They were not dropped after all: another relation of this transaction has them now.
 void pages_kept(RelationFile kind, coherence::PageId header);
 
-// Gives pages back; after kInterrupted, call again.  REQUIRES: nobody can name them any more.
-coherence::Status free_relation_pages(engine::TxnSystem& txns, RelationFile kind, coherence::PageId header) noexcept;
-
 // For the transaction's callbacks.
 bool pending_any() noexcept;
-void pending_commit() noexcept;
-void pending_abort() noexcept;
+void pending_pre_commit();      // records what was dropped; may raise
+void pending_ended() noexcept;  // the transaction, either way
 void pending_sub_commit(int level) noexcept;
 void pending_sub_abort(int level) noexcept;
 

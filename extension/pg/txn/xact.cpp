@@ -17,6 +17,7 @@ namespace {
 
 void pre_commit() {
   correct_index_pages();
+  pending_pre_commit();
   ddl_pre_commit();
   engine::TxnSystem* txns = attached_txns();
   if (txns == nullptr || !txns->current().wrote()) return;
@@ -41,7 +42,7 @@ void commit() noexcept {
     mixed_commit_ends();
   }
   ddl_committed();
-  pending_commit();
+  pending_ended();
   forget_transaction();
 }
 
@@ -61,7 +62,7 @@ void abort() noexcept {
     txns->abort();
   }
   ddl_aborted();
-  pending_abort();
+  pending_ended();
   forget_transaction();
 }
 

@@ -1,12 +1,11 @@
 #include "extension/pg/workers/workers.hpp"
 
 #include "bufmgr/bell.hpp"
+#include "extension/engine/reclaim/reclaimer.hpp"
 #include "extension/pg/backend.hpp"
-#include "extension/pg/relation_record.hpp"
 #include "extension/pg/settings.hpp"
 #include "extension/pg/stats/sampler.hpp"
 #include "extension/pg/txn/deadlock_watch.hpp"
-#include "extension/pg/txn/pending.hpp"
 #include "extension/pg/txn/waiter.hpp"
 
 extern "C" {
@@ -20,6 +19,7 @@ PGDLLEXPORT void gcl_provider_main(Datum);
 PGDLLEXPORT void gcl_flusher_main(Datum);
 PGDLLEXPORT void gcl_member_main(Datum);
 PGDLLEXPORT void gcl_statistics_main(Datum);
+PGDLLEXPORT void gcl_reclaim_main(Datum);
 }
 
 namespace gcl {
@@ -154,26 +154,6 @@ void flusher() {
 
 // --- member ----------------------------------------------------------------------------------------------------------
 
-bool next_garbage(Garbage* garbage) {
-  SpinLockAcquire(&node().garbage_lock);
-  const bool some = node().garbage_count > 0;
-  if (some) *garbage = node().garbage[--node().garbage_count];
-  SpinLockRelease(&node().garbage_lock);
-  return some;
-}
-
-void free_garbage() {
-  Garbage garbage;
-  while (next_garbage(&garbage)) {
-    const coherence::PageId header{garbage.header};
-    const coherence::Status freed = free_relation_pages(txns(), RelationFile(garbage.kind), header);
-    if (freed.ok()) continue;
-    if (freed.error() == coherence::Errc::kInterrupted) return throw_away(garbage);
-    ereport(LOG, errmsg("gcl: pages of a rolled back relation were not given back: %s",
-                        coherence::errc_name(freed.error())));
-  }
-}
-
 void join_transactions() {
   if (node().ready.load(std::memory_order_acquire)) return;  // a restarted worker
   until_ok(nullptr, [] { return txns().join(); });
@@ -192,7 +172,6 @@ void member() {
     waits |= pg_entry([=] { return watch->turn(); });
     (void)txns().tick();
     sampler.turn();
-    free_garbage();
     bufmgr::wait_bell(bell, seen, waits ? 5 : 20);
     tick_process();
     if (node_pool()->fenced()) {
@@ -221,6 +200,35 @@ void statistics() {
   }
 }
 
+// --- reclaim ---------------------------------------------------------------------------------------------------------
+
+// One step; false: there is nothing to do, or not now.
+bool reclaim_step(engine::Reclaimer& reclaimer) {
+  const bool wanted = node().reclaim_wanted.exchange(false, std::memory_order_acquire);  // pairs with pending_ended()
+  auto more = reclaimer.step();
+  node().reclaim_open.store(reclaimer.open_records(), std::memory_order_relaxed);
+  if (auto failure = reclaimer.take_failure())
+    ereport(LOG, errmsg("gcl: pages of a dropped or rolled back relation were not given back: %s",
+                        coherence::errc_name(*failure)));
+  if (more.ok()) return *more;
+  if (wanted) node().reclaim_wanted.store(true, std::memory_order_relaxed);  // it is looked for again
+  return false;
+}
+
+void reclaim() {
+  auto* reclaimer = new engine::Reclaimer(txns());  // as long as the process
+  while (!may_stop()) {
+    const bool more = node().ready.load(std::memory_order_acquire) && reclaim_step(*reclaimer);
+    const long ms = ShutdownRequestPending ? 100 : 1000;
+    if (!more) (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
+    tick_process();
+    if (node_pool()->fenced()) {
+      detach_session();
+      idle_while_fenced();
+    }
+  }
+}
+
 void work(Worker which, void (*body)()) {
   if (!begin(which)) proc_exit(0);
   if (node_pool()->fenced()) idle_while_fenced();
@@ -239,6 +247,7 @@ void register_workers() {
   register_worker("flusher", "gcl_flusher_main");
   register_worker("member", "gcl_member_main");
   register_worker("statistics", "gcl_statistics_main");
+  register_worker("reclaim", "gcl_reclaim_main");
 }
 
 }  // namespace gcl
@@ -248,3 +257,4 @@ void gcl_provider_main(Datum) { gcl::work(gcl::Worker::kProvider, gcl::provider)
 void gcl_flusher_main(Datum) { gcl::work(gcl::Worker::kFlusher, gcl::flusher); }
 void gcl_member_main(Datum) { gcl::work(gcl::Worker::kMember, gcl::member); }
 void gcl_statistics_main(Datum) { gcl::work(gcl::Worker::kStatistics, gcl::statistics); }
+void gcl_reclaim_main(Datum) { gcl::work(gcl::Worker::kReclaim, gcl::reclaim); }

@@ -1,10 +1,12 @@
 // The node's background workers.  All attach a session of their own; all stop in order at a shutdown:
 //
 //   member    joins the node to the transaction system, publishes its horizon and a sample for views, holds tags of
-//   remote transactions,
-//             frees pages of rolled-back relations; stops when no backend is left
+//   remote transactions; stops when no backend is left
 //   provider  keeps free frames at hand; stops when no backend is left
 //   statistics  tells other primaries what changed in tables (stats/table_changes.hpp); stops when no backend is left
+//   reclaim   frees what transactions made and did not keep, and what they dropped; stops when no backend is left, be
+//   it
+//             in the middle: the pool remembers
 //   flusher   flushes the WAL up to what somebody waits for; stops when no backend is left
 //   fabric    answers peers; stops when nobody else is left, gives every page back and leaves the pool (the last node
 //             saves it)
