@@ -14,12 +14,20 @@
 //     meanwhile, and others come.
 // W4. Who claimed an entry is woken when it leaves kWanted; others that wait with it look again by themselves.
 //
+// W5. A session waits for one id at a time, and the worker lets go what nobody waits for, each round.  So however many
+// wait,
+//     each has an entry: there are twice as many as sessions, and if tags of waits that have just ended have taken all
+//     that the others leave, the next round frees them.  No wait is kept from the lock manager, nor from who looks for
+//     deadlocks.
+//
 // Lies in memory that all processes of the node map; zeroed is empty.  All calls are short and never wait but for each
 // other.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+
+#include "coherence/base/ids.hpp"
 
 namespace engine {
 
@@ -34,9 +42,9 @@ struct WaitEntry {
 
 class WaitTable {
  public:
-  static constexpr int kEntries = 1024;
+  static constexpr int kEntries = 2 * coherence::kSessionsMax;  // W5
 
-  // An entry for a wait for `id`, shared with who waits for it already; -1: the table is full.
+  // An entry for a wait for `id`, shared with who waits for it already; -1: wake the worker, and ask again (W5).
   int claim(uint64_t id, uint32_t session) noexcept;
   void leave(int index) noexcept;
   WaitState state(int index) noexcept;

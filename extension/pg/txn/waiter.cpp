@@ -51,13 +51,21 @@ void wait_for_tag(int index, uint64_t id) {
   LockRelease(&tag, ShareLock, false);
 }
 
+Status pause_for(uint32_t ms) {
+  return carried([=] {
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, long(ms),
+                    wait_event(WaitEvent::kOldOnes));
+    ResetLatch(MyLatch);
+    CHECK_FOR_INTERRUPTS();
+  });
+}
+
 Status wait_remote(uint64_t id, uint64_t top) {
   const int index = table().claim(id, uint32_t(MyProc->pgprocno));
-  if (index < 0)
-    return carried([] {
-      pg_usleep(1000);
-      CHECK_FOR_INTERRUPTS();
-    });
+  if (index < 0) {  // W5: until the worker has made its round
+    bufmgr::ring_bell(member_bell(node_pool()->node()));
+    return pause_for(1);
+  }
   claimed = index;
   own_wait_begins(OwnWaitKind::kTag, {}, {.id = id, .top = top});
   bufmgr::ring_bell(member_bell(node_pool()->node()));
@@ -128,12 +136,7 @@ Status BackendWaiter::wait_until_settled(const Speculation& turn) {
 
 Status BackendWaiter::pause(uint32_t ms) {
   if (node_pool()->fenced()) return Errc::kFenced;
-  return carried([=] {
-    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, long(ms),
-                    wait_event(WaitEvent::kOldOnes));
-    ResetLatch(MyLatch);
-    CHECK_FOR_INTERRUPTS();
-  });
+  return pause_for(ms);
 }
 
 std::atomic<uint32_t>& member_bell(NodeId node) noexcept {

@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "extension/engine/txn/wait_table.hpp"
 
@@ -70,6 +71,29 @@ TEST_F(WaitTableTest, ATagIsHeldFromTheWaitToTheEnd) {
   table_->leave(at);
   table_->leave(at);
   EXPECT_FALSE(keeper_.tend());
+}
+
+// Waits that nobody could see would hide deadlocks: as many sessions as a node can have wait for as many transactions,
+// while the tags of their last waits are not let go yet.
+TEST_F(WaitTableTest, ThereIsAnEntryForEverySessionThatANodeCanHave) {
+  constexpr auto kSessions = uint32_t(coherence::kSessionsMax);
+  std::vector<int> last;
+  for (uint32_t s = 0; s < kSessions; ++s) {
+    tags_.running.insert({1 + s, 100'000 + s});
+    last.push_back(table_->claim(1 + s, s));
+    ASSERT_GE(last.back(), 0) << s;
+  }
+  EXPECT_TRUE(keeper_.tend());
+  EXPECT_EQ(tags_.held.size(), kSessions);
+  std::vector<int> next;
+  for (uint32_t s = 0; s < kSessions; ++s) {
+    table_->leave(last[s]);
+    next.push_back(table_->claim(100'000 + s, s));
+    ASSERT_GE(next.back(), 0) << s << " waits unseen";
+  }
+  EXPECT_TRUE(keeper_.tend());
+  EXPECT_EQ(tags_.held.size(), kSessions) << "the old ones are gone";
+  for (const int at : next) EXPECT_EQ(table_->state(at), WaitState::kHeld);
 }
 
 // The worker has taken the tag of a transaction whose waiter was cancelled; another waiter has the entry by now.
