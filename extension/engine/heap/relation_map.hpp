@@ -12,8 +12,7 @@
 // R6. An extent's lock directory is set once, by a session of any node (it is rare), and stays.
 // R7. Who looks for room reads the maps of his own node only, which are cached there; scans read all maps, and so does
 //     who finds the pool full.
-// R8. Before a node takes more pages, it fills the room in maps of nodes that are away (it stopped, or left for good),
-// as
+// R8. Before a node takes more pages, it fills the room in maps of nodes that are away (stopped, or gone for good), as
 //     far as it has heard of them.  R1 stays: nobody else adds pages to them.
 #pragma once
 
