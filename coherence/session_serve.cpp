@@ -1,4 +1,6 @@
 // The worker's side of a Session, and a node's orderly end.
+#include <cerrno>
+#include <cstring>
 #include <optional>
 
 #include "coherence/base/os.hpp"
