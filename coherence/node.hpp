@@ -20,8 +20,9 @@
 // N6. Whoever leaves answers his peers until he has left: between a few lines that he gives back or writes back, and
 //     while he waits for what others have.
 // N7. The memory of a node that has left is the system's again at once, though its peers still map it: leave() gives
-//     back all but what a late message may touch.  A peer's process forgets the mapping, and with it the rest, when it
-//     next asks or answers anybody; a process that does nothing keeps one of each peer at most.
+//     back its lines and frames; a late message touches what comes before, its own processes what comes behind.  A
+//     peer's process forgets the mapping when it next asks or answers anybody; a process that does nothing keeps one of
+//     each peer at most.
 #pragma once
 
 #include <atomic>

@@ -190,7 +190,7 @@ Status Node::leave(Session& session, bool* last, Problem* problem) {
   session.drain_inbox();
   Status withdrawn = withdraw(last, problem);
   lock.reset();
-  if (left_) give_memory_back(arena_fd_, arena_->layout.shared_until(), arena_bytes_);
+  if (left_) give_memory_back(arena_fd_, arena_->layout.shared_until(), arena_->layout.private_at);
   return withdrawn;
 }
 

@@ -24,7 +24,7 @@ struct ArenaLayout {
   uint64_t sessions_at, parked_at, hot_at, lines_at, frames_at, private_at, bytes;
   // What comes before is small, and a peer who answered or asked may look at it a moment after the node has left: a
   // bell, a bit of an inbox.  What comes behind he touches for a message only that the node waits for before it leaves
-  // (N7).
+  // (N7).  The private memory of the layers above, at the end, is small, too, and theirs until their processes end.
   uint64_t shared_until() const { return parked_at; }
 };
 ArenaLayout arena_layout(const ArenaSpec& spec);

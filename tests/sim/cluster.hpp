@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bufmgr/session.hpp"
 #include "coherence/member/arena.hpp"
 #include "coherence/node.hpp"
 #include "coherence/session.hpp"
@@ -62,7 +63,7 @@ class Horizon final : public LogHorizon {
 };
 
 // A process's wish to leave its waits.
-class Chance final : public Interrupts {
+class Chance final : public bufmgr::Interrupts {
  public:
   explicit Chance(uint32_t one_in) : one_in_(one_in) {}
   bool pending() noexcept override { return scheduler()->random().one_in(one_in_); }
