@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <utility>
 
 #include "cluster.hpp"
 #include "coherence/member/arena.hpp"
@@ -119,6 +120,12 @@ class Departed : public Leaving {
     std::atomic<bool> stop;
   };
 
+  // Whoever is left where the test has failed.
+  void TearDown() override {
+    if (stayer_ > 0) kill(stayer_, SIGKILL), waitpid(stayer_, nullptr, 0);
+    munmap(told_, sizeof(Told));
+    Leaving::TearDown();
+  }
   // Node 0: has page 3 again and again.
   void stay() {
     auto mine = Pool::open(files(), &problem);
@@ -173,13 +180,14 @@ class Departed : public Leaving {
     return uint64_t(s.st_blocks) * 512;
   }
 
+  pid_t stayer_ = 0;
   Told* told_ = new (mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Told{};
 };
 
 TEST_F(Departed, ANodeThatComesAndGoesLeavesNoMemoryBehind) {
   const ArenaLayout layout = arena_layout(kComing);
   ASSERT_LT(layout.shared_until(), layout.bytes / 2);
-  const pid_t stayer = gcl_test::child([this] { stay(); });
+  const pid_t stayer = stayer_ = gcl_test::child([this] { stay(); });
   ASSERT_TRUE(gcl_test::eventually([&] { return pool->peek_latch(page(3)).has_holder(); }));
   for (int i = 0; i < 20; i++) ASSERT_LE(come_and_go(stayer, false), layout.shared_until()) << "restart " << i;
   EXPECT_TRUE(gcl_test::eventually([&] { return arenas_mapped(stayer) == 0; }));
@@ -188,8 +196,7 @@ TEST_F(Departed, ANodeThatComesAndGoesLeavesNoMemoryBehind) {
   kill(stayer, SIGCONT);
   EXPECT_TRUE(gcl_test::eventually([&] { return arenas_mapped(stayer) == 0; }));
   told_->stop = true;
-  EXPECT_TRUE(gcl_test::ended_well(stayer));
-  munmap(told_, sizeof(Told));
+  EXPECT_TRUE(gcl_test::ended_well(std::exchange(stayer_, 0)));
 }
 
 }  // namespace coherence
