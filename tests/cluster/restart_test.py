@@ -1,12 +1,13 @@
 """A clean stop writes the pool to a file; start finds everything again, also when tmpfs was emptied."""
 import glob
 import os
+import re
 import shutil
 import subprocess
 import unittest
 
 import data_directory
-from harness import Cluster, SqlError
+from harness import LONGER, Cluster, Load, SqlError, eventually, together
 
 
 class Restart(unittest.TestCase):
@@ -49,6 +50,55 @@ class Restart(unittest.TestCase):
             self.cluster.start(k)
             self.assertEqual([f"without {k}"], self.cluster.sql(k, f"SELECT v FROM t WHERE id = {k}"))
         self.assertEqual([["5000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
+
+    def departed_arenas(self, k):
+        """Of primary 3's incarnations that have left: what a process of primary K maps at most, and keeps in memory at most (kB)."""
+        postmaster = self.cluster.postmaster(k)
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(postmaster)], text=True, capture_output=True, check=False)
+        count = kept = 0
+        for pid in children.stdout.split():
+            mine, resident, departed = 0, 0, False
+            try:
+                with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as maps:
+                    for line in maps:
+                        if re.match("[0-9a-f]+-[0-9a-f]+ ", line):
+                            departed = "/pool.node3." in line and "(deleted)" in line
+                            mine += departed
+                        elif departed and line.startswith("Rss:"):
+                            resident += int(line.split()[1])
+            except OSError:
+                continue  # it has ended
+            count, kept = max(count, mine), max(kept, resident)
+        return count, kept
+
+    def test_a_primary_that_restarts_under_load_leaves_no_memory_behind(self):
+        restarts = 4 if LONGER == 1 else 20
+        idle = [self.cluster.session(k) for k in (1, 2)]
+        for session in idle:
+            session.run("SELECT count(*) FROM t")
+        counts, done = {1: 0, 2: 0}, []
+        load = Load(0, lambda: done)
+
+        def work(k):
+            session = self.cluster.session(k)
+            while load.goes_on():
+                session.run(f"UPDATE t SET v = v || '' WHERE id % 50 = {k}")
+                counts[k] += 1
+
+        def restart():
+            for i in range(restarts):
+                self.cluster.sql(3, f"UPDATE t SET v = v || '' WHERE id % 50 = {i % 40 + 3}")
+                self.cluster.stop(3)
+                for k in (1, 2):
+                    before = counts[k]
+                    eventually(lambda k=k, before=before: counts[k] > before + 1)
+                    mapped, kept = self.departed_arenas(k)
+                    self.assertLessEqual(mapped, 1, f"primary {k}, restart {i}")
+                    self.assertLess(kept, 4096, f"kB of primary {k}, restart {i}; the cache has 32 MB")
+                self.cluster.start(3)
+            done.append(True)
+
+        self.assertEqual([], together([lambda: work(1), lambda: work(2), restart], load))
 
 
 class DataDirectory(unittest.TestCase):
