@@ -115,7 +115,10 @@ void ddl_standing(engine::Sample* to) {
   LWLockRelease(state->lock);
 }
 
-bool ddl_serving() noexcept { return state != nullptr && state->serving && !is_kept_out(MyDatabaseId); }
+// Every statement of every client asks.
+bool ddl_serving() noexcept {
+  return state != nullptr && (state->serves_all || (state->serving && !is_kept_out(MyDatabaseId)));
+}
 const volatile bool* ddl_serving_flag() noexcept { return &state->serves_all; }
 
 void raise_refusal() {

@@ -160,9 +160,9 @@ void forbid_workers(QueryDesc* query) {
 
 // S5.  Functions that are not the server's own may read gcl tables, at the query's time if they are stable.
 bool may_read_gcl(const PlannedStmt* plan) {
-  if (!serves()) return false;
-  return plan->parallelModeNeeded || stamps_all ||
-         (plan->invalItems != NIL && (attached_txns() != nullptr || mixed_commits_seen()));
+  const bool may = plan->parallelModeNeeded || stamps_all ||
+                   (plan->invalItems != NIL && (attached_txns() != nullptr || mixed_commits_seen()));
+  return may && serves();
 }
 
 void stamp_query(QueryDesc* query, const Reads& reads) {
