@@ -1,5 +1,4 @@
 """What would grow for ever does not: each row of the table in extension/engine/README.md, in a loop that is long enough to show it."""
-import re
 import time
 import unittest
 
@@ -84,11 +83,6 @@ class Growth(unittest.TestCase):
         self.one.run(undo.format(n=20000), 300)
         self.one.run("VACUUM undone", 60)
         self.assertLess(before - self.free(), 20000 * 8 // 8192 + 400)
-
-    def test_the_table_says_what_is_tested_here(self):
-        with open("../../extension/engine/README.md", encoding="utf-8") as f:
-            table = re.findall(r"^\| `?([^|]*?)`? \| .* \|$", f.read(), re.MULTILINE)
-        self.assertTrue(any("reclaim list" in row for row in table), table)
 
 
 class ARestart(unittest.TestCase):
