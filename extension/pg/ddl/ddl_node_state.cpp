@@ -2,8 +2,8 @@
 
 extern "C" {
 #include "commands/dbcommands.h"
+#include "common/hashfn.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -75,13 +75,34 @@ void register_launcher() {
 
 DdlNodeState& ddl_node_state() { return *state; }
 
-void set_serving(bool serving) noexcept {
-  state->serving = serving;
-  state->serves_all = serving && !any_kept_out();
+void forget_what_is_up_to_date() noexcept {
+  LWLockAcquire(state->lock, LW_EXCLUSIVE);
+  state->known_count = 0;
+  LWLockRelease(state->lock);
+}
+
+bool is_up_to_date(Oid database, const char* name) {
+  const uint32_t hash = DatumGetUInt32(hash_any(reinterpret_cast<const unsigned char*>(name), int(strlen(name))));
+  bool found = false;
+  LWLockAcquire(state->lock, LW_SHARED);
+  for (int i = 0; i < state->known_count && !found; ++i)
+    found = state->known[i].database == database && state->known[i].name == hash;
+  LWLockRelease(state->lock);
+  return found;
+}
+
+// One that finds no room is looked at each time.
+void note_up_to_date(Oid database, const char* name) {
+  if (is_up_to_date(database, name)) return;
+  const uint32_t hash = DatumGetUInt32(hash_any(reinterpret_cast<const unsigned char*>(name), int(strlen(name))));
+  LWLockAcquire(state->lock, LW_EXCLUSIVE);
+  if (state->known_count < kKnownDatabasesMax) state->known[state->known_count++] = {database, hash};
+  LWLockRelease(state->lock);
 }
 
 void fall_behind() noexcept {
-  set_serving(false);
+  forget_what_is_up_to_date();
+  state->serving = false;
   state->behind = true;
 }
 
@@ -104,9 +125,9 @@ void note_ddl_error(const char* database, const char* text) {
 
 void ddl_standing(engine::Sample* to) {
   using engine::DdlStanding;
-  to->standing = state->serves_all                  ? DdlStanding::kServing
-                 : state->serving || state->failing ? DdlStanding::kFailing
-                                                    : DdlStanding::kCatchingUp;
+  to->standing = state->serving   ? DdlStanding::kServing
+                 : state->failing ? DdlStanding::kFailing
+                                  : DdlStanding::kCatchingUp;
   to->ddl_entry = state->entry;
   LWLockAcquire(state->lock, LW_SHARED);
   to->error_us = state->error_at;
@@ -115,11 +136,8 @@ void ddl_standing(engine::Sample* to) {
   LWLockRelease(state->lock);
 }
 
-// Every statement of every client asks.
-bool ddl_serving() noexcept {
-  return state != nullptr && (state->serves_all || (state->serving && !is_kept_out(MyDatabaseId)));
-}
-const volatile bool* ddl_serving_flag() noexcept { return &state->serves_all; }
+bool ddl_serving() noexcept { return state != nullptr && state->serving; }
+const volatile bool* ddl_serving_flag() noexcept { return &state->serving; }
 
 void raise_refusal() {
   ereport(ERROR,
@@ -132,8 +150,6 @@ void raise_refusal() {
 }
 
 void ddl_require_serving() {
-  if (state->serving && !is_kept_out(MyDatabaseId)) return;
-  require_let_in();
   if (state->serving) return;
   if (state->refusal[0] != '\0') raise_refusal();
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
