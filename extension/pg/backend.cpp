@@ -187,6 +187,7 @@ Attached& here() {
   if (!ddl_serving()) {
     detach_session();
     ddl_require_serving();
+    return here();  // it does, by now
   }
   attached->serving = ddl_serving_flag();
   return *attached;

@@ -1,6 +1,4 @@
 """The workers that do the other primaries' DDL are ended at bad moments: nobody takes part in part only."""
-import os
-import signal
 import unittest
 
 from harness import Cluster, SqlError, eventually
@@ -73,69 +71,6 @@ class DdlWorkers(unittest.TestCase):
         with self.assertRaises(SqlError) as caught:
             session.result()
         self.assertEqual("23505", caught.exception.state)
-
-    def stopped(self, k):
-        """The apply worker of primary K answers nothing, until the test ends or goes on."""
-        pid = self.cluster.workers(k)["gcl ddl apply"]
-        os.kill(pid, signal.SIGSTOP)
-        self.addCleanup(os.kill, pid, signal.SIGCONT)
-        return lambda: os.kill(pid, signal.SIGCONT)
-
-    def logged(self, k, *texts):
-        with open(f"{self.cluster.dir}/node{k}/log", encoding="utf-8") as log:
-            content = log.read()
-        return all(text in content for text in texts)
-
-    def test_a_commit_can_be_cancelled_until_it_is_decided(self):
-        author = self.cluster.session(1)
-        pid = author.pid()
-        author.run("BEGIN; CREATE TABLE undecided (a int) USING gcl")
-        go_on = self.stopped(2)
-        author.send("COMMIT")
-        eventually(lambda: self.cluster.sql(1, f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}") == ["GclDdlAnswers"])
-        self.assertEqual(["prepare|2|awaited"], self.cluster.sql(1, "SELECT phase, node, answer FROM gcl_stat_ddl"))
-        eventually(lambda: self.logged(2, f"process {pid} of primary 1 has waited for", "for this primary's answer (prepare"))
-        self.cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
-        with self.assertRaises(SqlError) as caught:
-            author.result(5)
-        self.assertEqual("57014", caught.exception.state)
-        go_on()
-        self.cluster.sql(2, "CREATE TABLE undecided (b text) USING gcl")
-
-    def test_the_log_names_the_statement_that_has_no_answer(self):
-        self.cluster.sql(1, "CREATE TABLE first (a int) USING gcl")
-        author = self.cluster.session(1)
-        pid = author.pid()
-        go_on = self.stopped(2)
-        author.send("CREATE TABLE slow_here (a int) USING gcl")
-        eventually(lambda: self.logged(2, f"process {pid} of primary 1 has waited for", "CREATE TABLE slow_here"))
-        go_on()
-        author.result()
-        # And an error's context.
-        self.cluster.sql(2, "CREATE TABLE in_the_way (a int) USING heap")
-        with self.assertRaises(SqlError):
-            author.run("CREATE TABLE in_the_way (a int) USING gcl")
-        self.assertTrue(self.logged(2, f"of process {pid} of primary 1: CREATE TABLE in_the_way"))
-        self.cluster.sql(2, "DROP TABLE in_the_way")
-
-    def test_what_is_decided_says_whom_it_waits_for(self):
-        self.cluster.sql(1, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-        self.cluster.sql(1, "SELECT pg_reload_conf()")
-        author = self.cluster.session(1)
-        pid = author.pid()
-        author.send("CREATE TABLE decided (a int) USING gcl")
-        eventually(lambda: self.cluster.sql(
-            1, f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}") == ["SyncRep"])
-        go_on = self.stopped(2)
-        self.cluster.sql(1, "ALTER SYSTEM RESET synchronous_standby_names")
-        self.cluster.sql(1, "SELECT pg_reload_conf()")
-        eventually(lambda: self.cluster.sql(1, "SELECT phase, node, answer FROM gcl_stat_ddl") == ["commit|2|awaited"])
-        self.cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
-        self.assertEqual(["GclDdlAnswers"], self.cluster.sql(1, f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}"))
-        eventually(lambda: self.logged(1, "the transaction is committed, and waits for primary 2 to do the same"))
-        go_on()
-        self.assertIn("waits for primary 2", " ".join(author.result()))
-        self.assertEqual([["0"]] * 2, self.cluster.everywhere("SELECT count(*) FROM decided"))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ void ddl_aborted() noexcept;    // does not wait
 // Before a client's first touch of a gcl table, and of DDL: raises 55000 if this primary has not caught up.
 void ddl_require_serving();
 bool ddl_serving() noexcept;
-const volatile bool* ddl_serving_flag() noexcept;  // the same, where it stands
+const volatile bool* ddl_serving_flag() noexcept;  // the same of all databases, where it stands
 // How this primary stands to the DDL of the others, for views.
 void ddl_standing(engine::Sample* to);
 

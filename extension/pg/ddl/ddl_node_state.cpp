@@ -2,8 +2,8 @@
 
 extern "C" {
 #include "commands/dbcommands.h"
-#include "common/hashfn.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -75,34 +75,13 @@ void register_launcher() {
 
 DdlNodeState& ddl_node_state() { return *state; }
 
-void forget_what_is_up_to_date() noexcept {
-  LWLockAcquire(state->lock, LW_EXCLUSIVE);
-  state->known_count = 0;
-  LWLockRelease(state->lock);
-}
-
-bool is_up_to_date(Oid database, const char* name) {
-  const uint32_t hash = DatumGetUInt32(hash_any(reinterpret_cast<const unsigned char*>(name), int(strlen(name))));
-  bool found = false;
-  LWLockAcquire(state->lock, LW_SHARED);
-  for (int i = 0; i < state->known_count && !found; ++i)
-    found = state->known[i].database == database && state->known[i].name == hash;
-  LWLockRelease(state->lock);
-  return found;
-}
-
-// One that finds no room is looked at each time.
-void note_up_to_date(Oid database, const char* name) {
-  if (is_up_to_date(database, name)) return;
-  const uint32_t hash = DatumGetUInt32(hash_any(reinterpret_cast<const unsigned char*>(name), int(strlen(name))));
-  LWLockAcquire(state->lock, LW_EXCLUSIVE);
-  if (state->known_count < kKnownDatabasesMax) state->known[state->known_count++] = {database, hash};
-  LWLockRelease(state->lock);
+void set_serving(bool serving) noexcept {
+  state->serving = serving;
+  state->serves_all = serving && !any_kept_out();
 }
 
 void fall_behind() noexcept {
-  forget_what_is_up_to_date();
-  state->serving = false;
+  set_serving(false);
   state->behind = true;
 }
 
@@ -125,9 +104,9 @@ void note_ddl_error(const char* database, const char* text) {
 
 void ddl_standing(engine::Sample* to) {
   using engine::DdlStanding;
-  to->standing = state->serving   ? DdlStanding::kServing
-                 : state->failing ? DdlStanding::kFailing
-                                  : DdlStanding::kCatchingUp;
+  to->standing = state->serves_all                  ? DdlStanding::kServing
+                 : state->serving || state->failing ? DdlStanding::kFailing
+                                                    : DdlStanding::kCatchingUp;
   to->ddl_entry = state->entry;
   LWLockAcquire(state->lock, LW_SHARED);
   to->error_us = state->error_at;
@@ -136,8 +115,11 @@ void ddl_standing(engine::Sample* to) {
   LWLockRelease(state->lock);
 }
 
-bool ddl_serving() noexcept { return state != nullptr && state->serving; }
-const volatile bool* ddl_serving_flag() noexcept { return &state->serving; }
+// Every statement of every client asks.
+bool ddl_serving() noexcept {
+  return state != nullptr && (state->serves_all || (state->serving && !is_kept_out(MyDatabaseId)));
+}
+const volatile bool* ddl_serving_flag() noexcept { return &state->serves_all; }
 
 void raise_refusal() {
   ereport(ERROR,
@@ -150,6 +132,8 @@ void raise_refusal() {
 }
 
 void ddl_require_serving() {
+  if (state->serving && !is_kept_out(MyDatabaseId)) return;
+  require_let_in();
   if (state->serving) return;
   if (state->refusal[0] != '\0') raise_refusal();
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -1,13 +1,12 @@
-// The DDL launcher: one per primary.  Catches up from the log, joins, and takes over what is locked; then watches the
-// slots: passes news on, starts and restarts apply workers, answers for one that cannot be started, and stops one whose
-// author no longer waits.
+// The DDL launcher: one per primary.  Catches up from the log and joins; then watches the mailbox: passes news on,
+// starts and restarts apply workers, answers for one that cannot be started, and stops one whose author no longer
+// waits.
 #include "extension/pg/ddl/data_life.hpp"
 #include "extension/pg/ddl/ddl_catch_up.hpp"
-#include "extension/pg/ddl/ddl_describe.hpp"
-#include "extension/pg/ddl/ddl_lock.hpp"
+#include "extension/pg/ddl/ddl_exchange.hpp"
 #include "extension/pg/ddl/ddl_news.hpp"
 #include "extension/pg/ddl/ddl_node_state.hpp"
-#include "extension/pg/ddl/ddl_outbox.hpp"
+#include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/worker_settings.hpp"
 
@@ -17,6 +16,7 @@ extern "C" {
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/pg_database.h"
+#include "nodes/value.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -24,6 +24,7 @@ extern "C" {
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -39,10 +40,11 @@ namespace {
 
 constexpr long kLookMs = 1000;  // a fence rings no bell
 constexpr long kRetryMs = 2000;
-constexpr TimestampTz kJoinPatienceUs = 10'000'000;  // of who joins, before DDL has to wait for it
+constexpr int kRetryFactor = 10;  // an attempt has the DDL lock: not again before this many times as long
+
+TimestampTz retry_at = 0;
 
 BackgroundWorkerHandle* handles[kApplyWorkersMax];  // null: not started by this process
-uint32_t not_taken_over = 0;                        // slots, as bits
 
 DdlWorker* workers() { return ddl_node_state().workers; }
 
@@ -52,10 +54,10 @@ bool may_leave() {
   if (!state.member) return true;
   if (ddl_sessions_left()) return false;
   const bool served = state.serving;
-  state.serving = false;
+  set_serving(false);
   pg_memory_barrier();  // pairs with here(), which counts itself and then looks
   if (!ddl_sessions_left()) return true;
-  state.serving = served;
+  set_serving(served);
   return false;
 }
 
@@ -76,17 +78,16 @@ void sleep_ms(long ms) {
 }
 
 // A former launcher's is one that has come up; who comes later finds that its order is not the last.
-bool runs(int index) {
-  if (!handles[index]) return workers()[index].pid != 0;
+bool runs(int slot) {
+  if (!handles[slot]) return workers()[slot].pid != 0;
   pid_t pid;
-  const BgwHandleStatus status = GetBackgroundWorkerPid(handles[index], &pid);
+  const BgwHandleStatus status = GetBackgroundWorkerPid(handles[slot], &pid);
   return status == BGWH_STARTED || status == BGWH_NOT_YET_STARTED;
 }
 
-// The one that serves the slot; -1: none.
-int worker_of(int slot) {
+int slot_of(const char* database) {
   for (int i = 0; i < kApplyWorkersMax; ++i)
-    if (workers()[i].slot == slot && !workers()[i].catch_up_only && runs(i)) return i;
+    if (runs(i) && strcmp(workers()[i].database, database) == 0) return i;
   return -1;
 }
 
@@ -126,24 +127,23 @@ void find_home(char* home) {
   });
 }
 
-// `slot` < 0: it only catches up with the log, until that entry.  -1: no room for another background worker.
-int start_worker(const char* database, int slot, uint64_t until = 0) {
-  int index = 0;
-  while (index < kApplyWorkersMax && runs(index)) ++index;
-  if (index == kApplyWorkersMax) return -1;
-  DdlWorker& worker = workers()[index];
+// -1: no slot or no room for another background worker.
+int start_worker(const char* database, bool catch_up_only, uint64_t until = 0) {
+  int slot = 0;
+  while (slot < kApplyWorkersMax && runs(slot)) ++slot;
+  if (slot == kApplyWorkersMax) return -1;
+  DdlWorker& worker = workers()[slot];
   char home[NAMEDATALEN] = "";
   if (*database == '\0') find_home(home);
   LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
   ++worker.order;
   strlcpy(worker.database, database, NAMEDATALEN);
   strlcpy(worker.home, home, NAMEDATALEN);
-  worker.slot = slot;
-  worker.catch_up_only = slot < 0;
+  worker.catch_up_only = catch_up_only;
   worker.caught_up = false;
-  worker.holds = 0;
+  worker.error[0] = '\0';
   worker.until = until;
-  const uint64_t argument = uint64_t{worker.order} << 32 | uint32_t(index);
+  const uint64_t argument = uint64_t{worker.order} << 32 | uint32_t(slot);
   LWLockRelease(ddl_node_state().lock);
 
   BackgroundWorker request{};
@@ -156,31 +156,39 @@ int start_worker(const char* database, int slot, uint64_t until = 0) {
   strlcpy(request.bgw_type, "gcl ddl apply", BGW_MAXLEN);
   request.bgw_main_arg = UInt64GetDatum(argument);
   request.bgw_notify_pid = MyProcPid;
-  if (handles[index]) pfree(handles[index]);
-  handles[index] = nullptr;
+  if (handles[slot]) pfree(handles[slot]);
+  handles[slot] = nullptr;
   // The handle outlives whatever the caller works in.
   MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
-  const bool registered = RegisterDynamicBackgroundWorker(&request, &handles[index]);
+  const bool registered = RegisterDynamicBackgroundWorker(&request, &handles[slot]);
   MemoryContextSwitchTo(caller);
-  return registered ? index : -1;
+  return registered ? slot : -1;
 }
 
 // Whether a worker has ended for leave_home().
 bool take_moved() { return std::exchange(ddl_node_state().moved, false); }
 
-bool catch_up(const char* database, uint64_t until) {
-  const int index = start_worker(database, -1, until);
-  if (index < 0) {
+enum class CaughtUp : uint8_t { kDone, kFailed, kFailedForAll };
+
+// Why it failed is put into *why.
+CaughtUp catch_up(const char* database, uint64_t until, const char** why) {
+  // A former launcher's, or one that has nothing more to do.
+  for (uint32_t seen = bell_now(); slot_of(database) >= 0; seen = bell_now()) sleep_from(seen, kHeartbeatMs);
+  const int slot = start_worker(database, true, until);
+  if (slot < 0) {
     ereport(WARNING,
             (errmsg("no background worker is free to catch up with DDL"), errhint("Raise max_worker_processes.")));
-    return false;
+    *why = "no background worker is free; raise max_worker_processes";
+    return CaughtUp::kFailed;
   }
-  for (uint32_t seen = bell_now(); runs(index); seen = bell_now()) sleep_from(seen, kHeartbeatMs);
-  if (take_moved()) return catch_up(database, until);
-  if (!workers()[index].caught_up)
-    ereport(WARNING, (errmsg("%s could not catch up with the DDL of other primaries",
-                             *database ? psprintf("database \"%s\"", database) : "roles and databases")));
-  return workers()[index].caught_up;
+  for (uint32_t seen = bell_now(); runs(slot); seen = bell_now()) sleep_from(seen, kHeartbeatMs);
+  if (take_moved()) return catch_up(database, until, why);
+  const DdlWorker& worker = workers()[slot];
+  if (worker.caught_up) return CaughtUp::kDone;
+  ereport(WARNING, (errmsg("%s could not catch up with the DDL of other primaries",
+                           *database ? psprintf("database \"%s\"", database) : "roles and databases")));
+  *why = worker.error[0] != '\0' ? worker.error : "its worker could not be started; see the server's log";
+  return *database ? CaughtUp::kFailed : CaughtUp::kFailedForAll;
 }
 
 // A database that was dropped, or that nobody has made here yet, is not waited for: its log is applied by the first
@@ -193,75 +201,67 @@ Oid find_database(const char* database) {
   return found;
 }
 
-bool catch_up_all() {
+// P6.  A database that fails is kept out, and no more of its steps are taken.
+CaughtUp take_step(const DdlStep* step, Oid database, List** failed) {
+  const char* why = nullptr;
+  const CaughtUp done = catch_up(step->database, step->until, &why);
+  if (done == CaughtUp::kDone && step->until == 0) let_in(step->database);
+  if (done != CaughtUp::kFailed) return done;
+  *failed = lappend(*failed, makeString(pstrdup(step->database)));
+  return keep_out(database, step->database, why) ? done : CaughtUp::kFailedForAll;
+}
+
+bool is_needed(const DdlStep* step, Oid database, const List* failed, bool only_kept_out) {
+  if (only_kept_out && !kept_out(step->database)) return false;
+  if (list_member(failed, makeString(pstrdup(step->database)))) return false;
+  return step->until == 0 || load_position(database).applied < step->until;
+}
+
+// False: what failed is not one database's own.  `only_kept_out`: the others are as they should be.
+bool catch_up_all(bool only_kept_out) {
   MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl launcher", ALLOCSET_DEFAULT_SIZES);
   MemoryContext caller = MemoryContextSwitchTo(context);
-  bool all = true;
+  CaughtUp done = CaughtUp::kDone;
   ListCell* cell;
-  List* steps = steps_to_catch_up();
+  List *steps = steps_to_catch_up(), *failed = NIL;
   foreach (cell, steps) {
     const auto* step = static_cast<DdlStep*>(lfirst(cell));
     const bool of_cluster = *step->database == '\0';
     const Oid database = of_cluster ? InvalidOid : find_database(step->database);
-    if (!of_cluster && !OidIsValid(database)) continue;
-    if (step->until != 0 && load_position(database).applied >= step->until) continue;
-    all = all && catch_up(step->database, step->until);
     MemoryContextSwitchTo(context);
+    const bool gone = !of_cluster && !OidIsValid(database);
+    if (gone) let_in(step->database);
+    if (gone || !is_needed(step, database, failed, only_kept_out)) continue;
+    done = take_step(step, database, &failed);
+    MemoryContextSwitchTo(context);
+    if (done == CaughtUp::kFailedForAll) break;
   }
   MemoryContextSwitchTo(caller);
   MemoryContextDelete(context);
-  return all;
-}
-
-void unlock_cluster() {
-  ddl_locks().unlock(engine::DdlLocks::kWholeCluster, ddl_me());
-  ddl_ring_others();
-  tell_news();
-}
-
-// False: DDL is under way somewhere.  `keep`: nobody new comes in before us (K2 of the channel's locks).
-bool try_lock_cluster(bool keep) {
-  engine::DdlHolder other;
-  if (ddl_locks().try_lock(engine::DdlLocks::kWholeCluster, ddl_me(), uint64_t(GetCurrentTimestamp()), &other))
-    return true;
-  if (!keep) unlock_cluster();
-  return false;
-}
-
-// What sessions of an earlier life of this server had: nobody else would end it.
-void forget_former_life() {
-  for (int lock = 0; lock <= engine::kDdlDatabasesMax; ++lock)
-    if (const engine::DdlHolder holder{ddl_locks().words(lock).holder};
-        holder.held() && holder.node().value == ddl_node() && holder != ddl_me())
-      ddl_locks().unlock(lock, holder);
-  for (int i = 0; i < ddl_channel().slots(); ++i) {
-    engine::DdlSlot slot = ddl_slot(i);
-    const engine::DdlHolder owner = slot.owner();
-    if (!owner.held() || owner.node().value != ddl_node()) continue;
-    engine::DdlHeader end{};
-    const uint64_t sequence = slot.sequence();
-    if (sequence != 0 && slot.read(sequence, &end) && end.author == ddl_node()) {
-      end.kind = engine::DdlKind::kAbort;
-      end.bytes = end.total = end.offset = 0;
-      end.to = ddl_channel().members().nodes;
-      slot.cancel(sequence);
-      (void)slot.post(end, nullptr);
-    }
-    slot.give_up(owner);
-  }
-  ddl_ring_others();
+  return done != CaughtUp::kFailedForAll;
 }
 
 // No DDL anywhere while we catch up and join.
 void lock_cluster() {
-  if (!ddl_node_state().started) forget_former_life();
-  const TimestampTz began = GetCurrentTimestamp();
   for (;;) {
     const uint32_t seen = bell_now();
-    if (try_lock_cluster(GetCurrentTimestamp() - began > kJoinPatienceUs)) return;
+    if (ddl_channel().try_lock(ddl_me(), uint64_t(GetCurrentTimestamp()))) return;
+    const engine::DdlHolder holder = ddl_channel().holder();
+    // A holder of an earlier life of this server.
+    if (!ddl_node_state().started && holder.held() && holder.node().value == ddl_node()) {
+      ddl_channel().unlock(holder);
+      ddl_ring_others();
+      continue;
+    }
     sleep_from(seen, kHeartbeatMs);
     stop_if_asked();
   }
+}
+
+void unlock_cluster() {
+  ddl_channel().unlock(ddl_me());
+  ddl_ring_others();
+  tell_news();
 }
 
 // P31.  Its own tables are served; nobody uses the pool's.
@@ -290,53 +290,39 @@ void join() {
   DdlNodeState& state = ddl_node_state();
   for (;;) {
     lock_cluster();
-    forget_what_is_up_to_date();
-    const bool ready = catch_up_all();
+    const bool ready = catch_up_all(false);
     if (ready) ddl_channel().join(uint64_t(GetCurrentTimestamp()) | 1);
     state.member = ready;
     unlock_cluster();
     state.started = true;
     state.failing = !ready;
+    set_serving(ready);
     if (ready) return;
     sleep_ms(kRetryMs);
     stop_if_asked();
   }
 }
 
-// J1 of the channel.  True if nothing is locked through the slot that is not locked here, too.
-bool has_taken_over(int slot) {
-  engine::DdlGranted granted;
-  if (!ddl_slot(slot).read_granted(&granted)) return false;
-  if (granted.exchange == 0 || granted.count == 0 || granted.header.author == ddl_node()) return true;
-  if (!OidIsValid(find_database(granted.header.database))) return true;
-  const int index = worker_of(slot);
-  if (index < 0) (void)start_worker(granted.header.database, slot);
-  return index >= 0 && workers()[index].holds == granted.exchange;
-}
-
-// A member that does not serve yet: what others have locked comes first.
-void take_over_locks() {
-  for (int slot = 0; slot < ddl_channel().slots(); ++slot)
-    if (not_taken_over >> slot & 1 && has_taken_over(slot)) not_taken_over &= ~(1u << slot);
-  if (not_taken_over == 0 && !ddl_node_state().behind) ddl_node_state().serving = true;
-}
-
 // A former launcher ended, and we are a member still.  Those of its workers that are not up yet are not to come.
 void take_over() {
   LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
-  for (int i = 0; i < kApplyWorkersMax; ++i) workers()[i].order += workers()[i].pid == 0;
+  for (int slot = 0; slot < kApplyWorkersMax; ++slot) workers()[slot].order += workers()[slot].pid == 0;
   LWLockRelease(ddl_node_state().lock);
 }
 
+bool is_up_to_date() { return !ddl_node_state().behind && !any_kept_out(); }
+
 // Under the DDL lock, if that is free: a member must answer whoever has it.
 void get_up_to_date() {
-  if (!try_lock_cluster(false)) return;
-  const bool ready = catch_up_all();
+  const TimestampTz began = GetCurrentTimestamp();
+  if (began < retry_at || !ddl_channel().try_lock(ddl_me(), uint64_t(began))) return;
+  const bool ready = catch_up_all(!ddl_node_state().behind);
   unlock_cluster();
+  const TimestampTz now = GetCurrentTimestamp();
+  retry_at = now + Max(kRetryMs * 1000, kRetryFactor * (now - began));
   ddl_node_state().failing = !ready;
-  if (!ready) return sleep_ms(kRetryMs);
-  ddl_node_state().behind = false;
-  ddl_node_state().serving = not_taken_over == 0;
+  if (ready) ddl_node_state().behind = false;
+  set_serving(ready);
 }
 
 // Who comes after us takes part in our place, unless nobody here needs that any more.
@@ -351,10 +337,10 @@ void leave(int, Datum) {
   if (leaves) end_life();
 }
 
-void stop_if_cancelled(int index, int slot) {
+void stop_if_cancelled(int slot) {
   LWLockAcquire(ddl_node_state().lock, LW_SHARED);
-  DdlWorker& worker = workers()[index];
-  const uint64_t busy = worker.busy, cancelled = ddl_slot(slot).cancelled();
+  DdlWorker& worker = workers()[slot];
+  const uint64_t busy = worker.busy, cancelled = ddl_channel().cancelled();
   if (busy && worker.pid && cancelled >= busy) {
     worker.stop = cancelled;
     kill(worker.pid, SIGUSR2);
@@ -362,19 +348,30 @@ void stop_if_cancelled(int index, int slot) {
   LWLockRelease(ddl_node_state().lock);
 }
 
+void answer(uint64_t sequence, bool ok, std::string_view text) {
+  ddl_channel().acknowledge(sequence, ok, text);
+  ddl_ring_others();
+}
+
+// P6.  Nobody here uses that database's tables: it will find in the log what it is told.  One that was up to date
+// before may have sessions with something under way.
+void answer_for(const KeptOut* out, uint64_t sequence) {
+  if (!out->served || CountDBConnections(out->oid) == 0) return answer(sequence, true, {});
+  char problem[sizeof out->reason + 64];
+  snprintf(problem, sizeof problem, "55000\nthe database has not caught up here: %s", out->reason);
+  answer(sequence, false, problem);
+}
+
 // A message that nobody here has dealt with yet.
-void see_to(int slot, uint64_t sequence, uint64_t* started_for) {
+void see_to(uint64_t sequence, uint64_t* started_for) {
   engine::DdlHeader header;
-  if (!ddl_slot(slot).read(sequence, &header)) return;
-  const auto answer = [=](bool ok, std::string_view text) {
-    ddl_slot(slot).acknowledge(sequence, ok, text);
-    ddl_ring(header.author);
-  };
-  if (!header.to.has(coherence::NodeId{ddl_node()})) return ddl_slot(slot).acknowledge(sequence, true, {});
-  const int index = worker_of(slot);
-  if (index >= 0) return stop_if_cancelled(index, slot);
-  if (ddl_slot(slot).acknowledged() >= sequence) return;  // it answered and ended
-  if (header.kind == engine::DdlKind::kAbort) return answer(true, {});
+  if (!ddl_channel().read(sequence, &header)) return;
+  if (header.author == ddl_node()) return answer(sequence, true, {});
+  int slot = slot_of(header.database);
+  if (slot >= 0) return stop_if_cancelled(slot);
+  if (ddl_channel().acknowledged() >= sequence) return;  // it answered and ended
+  if (header.kind == engine::DdlKind::kAbort) return answer(sequence, true, {});
+  if (const KeptOut* out = kept_out(header.database)) return answer_for(out, sequence);
   std::string_view problem;
   char text[256];
   const bool moved = take_moved();
@@ -385,66 +382,23 @@ void see_to(int slot, uint64_t sequence, uint64_t* started_for) {
     problem = text;
   } else if (*started_for == sequence && !moved)  // one was started for this very message, and is gone
     problem = "58000\nno apply worker could be started; see the server's log";
-  else if (start_worker(header.database, slot) < 0)
+  else if (start_worker(header.database, false) < 0)
     problem = "53400\nno background worker is free; raise max_worker_processes";
   *started_for = sequence;
   if (problem.empty()) return;
   if (header.kind == engine::DdlKind::kCommit) fall_behind();
-  answer(false, problem);
-}
-
-struct Unanswered {
-  uint64_t sequence;
-  TimestampTz since;
-  bool logged;
-};
-
-// Once for each message: what has no answer from here, and who waits for it.
-void log_if_late(int slot, uint64_t sequence, Unanswered* late) {
-  const TimestampTz now = GetCurrentTimestamp();
-  if (late->sequence != sequence) *late = {sequence, now, false};
-  if (late->logged || now - late->since < kDdlPatienceUs) return;
-  engine::DdlMessage message{.sequence = sequence};
-  if (!ddl_slot(slot).read(sequence, &message.header)) return;
-  MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl late", ALLOCSET_DEFAULT_SIZES);
-  MemoryContext caller = MemoryContextSwitchTo(context);
-  const engine::DdlHeader& header = message.header;
-  const char* text = ddl_text_of(ddl_slot(slot), message);
-  ereport(LOG, (errmsg("process %u of primary %d has waited for %ld s for this primary's answer (%s, database \"%s\")",
-                       header.pid, header.author, long((now - late->since) / 1000000), ddl_kind_name(header.kind),
-                       header.database),
-                text ? errdetail_internal("%s", text) : 0));
-  late->logged = true;
-  MemoryContextSwitchTo(caller);
-  MemoryContextDelete(context);
-}
-
-// True if a message waits for an answer.
-bool look_at_slots() {
-  static uint64_t started_for[engine::kDdlSlotsMax];
-  static Unanswered late[engine::kDdlSlotsMax];
-  uint64_t sequences[engine::kDdlSlotsMax], dealt_with[engine::kDdlSlotsMax];
-  ddl_channel().look_at_all(sequences, dealt_with);
-  bool waiting = false;
-  for (int slot = 0; slot < ddl_channel().slots(); ++slot) {
-    if (sequences[slot] <= dealt_with[slot]) continue;
-    see_to(slot, sequences[slot], &started_for[slot]);
-    log_if_late(slot, sequences[slot], &late[slot]);
-    waiting = true;
-  }
-  return waiting;
+  answer(sequence, false, problem);
 }
 
 [[noreturn]] void watch() {
-  DdlNodeState& state = ddl_node_state();
-  if (!state.serving) not_taken_over = (uint32_t{1} << ddl_channel().slots()) - 1;
+  uint64_t started_for = 0;
   for (;;) {
     const uint32_t seen = bell_now();
-    const bool waiting = look_at_slots();
-    if (not_taken_over != 0) take_over_locks();
-    if (state.behind && !waiting) get_up_to_date();
-    const bool soon = waiting || ShutdownRequestPending || state.behind || not_taken_over != 0;
-    sleep_from(seen, soon ? kHeartbeatMs : kLookMs);
+    const uint64_t sequence = ddl_channel().sequence();
+    const bool waiting = sequence > ddl_channel().acknowledged();
+    if (waiting) see_to(sequence, &started_for);
+    if (!is_up_to_date() && !waiting) get_up_to_date();
+    sleep_from(seen, waiting || ShutdownRequestPending || !is_up_to_date() ? kHeartbeatMs : kLookMs);
     if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
     stop_if_asked();
   }

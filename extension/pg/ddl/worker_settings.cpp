@@ -40,4 +40,6 @@ void take_worker_settings() {
   for (const auto& [name, value] : kOfWorkers) SetConfigOption(name, value, PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+void be_impatient() { SetConfigOption("lock_timeout", "1500ms", PGC_SUSET, PGC_S_OVERRIDE); }
+
 }  // namespace gcl

@@ -1,0 +1,28 @@
+// Databases that this primary could not bring up to date: their sessions are refused the pool's tables, and all other
+// databases go on (P6).  The launcher alone puts them in and out.
+#pragma once
+
+#include "extension/pg/ddl/pg.hpp"
+
+namespace gcl {
+
+inline constexpr int kKeptOutMax = 16;
+
+struct KeptOut {
+  volatile Oid oid;  // its database here; invalid: a free place
+  char database[NAMEDATALEN];
+  char reason[256];  // guarded by the node state's lock
+  bool served;       // it was up to date once in this primary's membership: sessions may have used its tables
+};
+
+// False: too many are kept out.
+bool keep_out(Oid oid, const char* database, const char* reason);
+void let_in(const char* database);
+const KeptOut* kept_out(const char* database);  // null: it is not
+bool any_kept_out() noexcept;
+bool is_kept_out(Oid oid) noexcept;
+
+// ERROR if this session's database is kept out.
+void require_let_in();
+
+}  // namespace gcl
