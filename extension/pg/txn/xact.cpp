@@ -4,7 +4,6 @@
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/stats/index_pages.hpp"
 #include "extension/pg/txn/mixed_commits.hpp"
-#include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/pending.hpp"
 
 extern "C" {
@@ -63,7 +62,6 @@ void abort() noexcept {
     txns->abort();
   }
   ddl_aborted();
-  own_wait_rolled_back();
   pending_ended();
   forget_transaction();
 }
@@ -108,7 +106,6 @@ void on_savepoint(SubXactEvent event, SubTransactionId, SubTransactionId, void*)
       pending_sub_commit(level);
       break;
     case SUBXACT_EVENT_ABORT_SUB:
-      own_wait_rolled_back();
       if (txns != nullptr) {
         txns->session().release_all();
         txns->sub_abort(level);
