@@ -12,7 +12,7 @@
 //   kNew      one of the two is new: only this session knows it, so nobody waits for it with a page in hand.
 //   kSpace    from a page that is being freed, which nobody else knows any more, to the allocator's map of it.
 //   kNote     from those to the pages of a note (space/space_note.hpp): who latches one of them first never waits for a
-//             page of the allocator.
+//             page of the allocator.  And from a reclaim list's page that is being freed to the one before it.
 //
 // Between chains, relations and kinds of pages there is no order, so there is no waiting either: release first, or
 // try_. The map page of a relation and the allocator's are waited for with no guard held (MiniTransaction::reserve()
@@ -66,7 +66,8 @@ constexpr bool in_order(WaitOrder order, LatchedPage held, LatchedPage wanted) {
       return held.type != PageType::kSpaceMap &&
              (wanted.type == PageType::kUnused || wanted.type == PageType::kSpaceMap);
     case WaitOrder::kNote:
-      return either_new || (held.type != PageType::kReclaim && keeps_account(wanted.type));
+      return either_new ||
+             (held.type == PageType::kReclaim ? wanted.type == PageType::kReclaim : keeps_account(wanted.type));
   }
   return false;
 }
