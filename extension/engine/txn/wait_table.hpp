@@ -5,8 +5,7 @@
 //   session: i = claim(id, me); wake the worker; sleep until state(i) is not kWanted;
 //            kHeld: wait for the tag in the lock manager;  leave(i)
 //   worker:  tend(), again and again: takes tags, has the transaction's node ring this one when it ends, lets tags go,
-//   also
-//            those that nobody waits for any more: the transaction may run for long, and the table has an end
+//            also those that nobody waits for any more: the transaction may run for long, and the table has an end
 //
 // W1. An entry is reused when it is kFree: no waiter, no tag.
 // W2. kHeld is set only while the worker holds the tag, once.
@@ -15,10 +14,9 @@
 // W4. Who claimed an entry is woken when it leaves kWanted; others that wait with it look again by themselves.
 //
 // W5. A session waits for one id at a time, and the worker lets go what nobody waits for, each round.  So however many
-// wait,
-//     each has an entry: there are twice as many as sessions, and if tags of waits that have just ended have taken all
-//     that the others leave, the next round frees them.  No wait is kept from the lock manager, nor from who looks for
-//     deadlocks.
+//     wait, each has an entry: there are twice as many as sessions, and if tags of waits that have just ended have
+//     taken all that the others leave, the next round frees them.  No wait is kept from the lock manager, nor from who
+//     looks for deadlocks.
 //
 // Lies in memory that all processes of the node map; zeroed is empty.  All calls are short and never wait but for each
 // other.
@@ -27,7 +25,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "coherence/base/ids.hpp"
+#include "coherence/message/slots.hpp"
 
 namespace engine {
 
