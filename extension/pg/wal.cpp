@@ -67,7 +67,8 @@ bufmgr::LogSink& wal_sink() {
 }
 
 void flush_log() {
-  // Not GetXLogInsertRecPtr(): at a page's end that is behind the next page's header, and cannot be flushed.
+  if (GetXLogInsertRecPtr() <= GetFlushRecPtr(nullptr)) return;
+  // Not to GetXLogInsertRecPtr(): at a page's end that is behind the next page's header, and cannot be flushed.
   char nothing = 0;
   XLogBeginInsert();
   XLogRegisterData(&nothing, sizeof nothing);

@@ -150,6 +150,7 @@ void flusher() {
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 100, PG_WAIT_EXTENSION);
     tick_process();
   }
+  flush_log();  // here, where the fabric still serves: it finds nothing left to flush before it leaves
 }
 
 // --- member ----------------------------------------------------------------------------------------------------------
