@@ -289,14 +289,14 @@ class Hostile(unittest.TestCase):
             self.assertEqual(2, said.count("% hits"), said)
             self.assertIn("DDL lock: free", said)
 
-    def new_parent(self):
+    def new_parent(self, has_data=data_directory.path().exists()):
         parent = new_dir()
         os.chmod(parent, 0o755)
         self.addCleanup(shutil.rmtree, parent, True)
         reserved = ports.Reservation(1)
         self.addCleanup(reserved.close)
         self.init = ("--primaries", "1", "--port", str(reserved.base), "--pool-size", "64MB", "--cache-size", "16MB")
-        if data_directory.path().exists():
+        if has_data:
             self.init += ("--data-from", str(data_directory.path()))
         return parent
 
@@ -332,7 +332,7 @@ class Hostile(unittest.TestCase):
         if os.geteuid() != 0:
             self.assertNotEqual(0, os.geteuid())  # who is not root has no rights to lose: the tests above ran so
             return None
-        parent = self.new_parent()
+        parent = self.new_parent(has_data=False)  # what is there to be copied belongs to another account
         os.mkdir(parent + "/his", 0o755)
         shutil.chown(parent + "/his", "nobody", "nogroup")
         return parent + "/his"
