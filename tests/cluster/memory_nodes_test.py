@@ -167,11 +167,12 @@ class AddMemory(unittest.TestCase):
         self.assertEqual((96, 2), self.extent())
         self.assertEqual(description, self.description())
         self.insert(two, 1500000, 100)  # both primaries, in sessions of before
-        more = self.fill(one, 2000000)
+        self.insert(one, 2000000, 5000)
+        two.run("UPDATE t SET base = 1 WHERE i > 2000000 AND i % 100 = 0", 60)
+        more = 5000 + self.fill(one, 3000000)
         self.assertGreater(more, 10000, "as many as half of what went into the first 64 MB, at least")
         rows += 100 + more
         self.assert_rows(rows)
-        two.run("UPDATE t SET base = 1 WHERE i > 2000000 AND i % 100 = 0", 60)
         self.assertRegex(self.cluster.ctl("status", self.cluster.dir).stdout, r"3[12] MB  .*/pool\.mem1\n")
 
         one.close(), two.close()
