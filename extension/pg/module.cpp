@@ -10,6 +10,7 @@
 #include "extension/pg/stats/relation_size.hpp"
 #include "extension/pg/tableam/drop_hook.hpp"
 #include "extension/pg/tableam/table_am.hpp"
+#include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 #include "extension/pg/txn/xact.hpp"
 #include "extension/pg/workers/workers.hpp"
@@ -34,6 +35,7 @@ void _PG_init(void) {
     gcl::install_identity_hook();
     gcl::install_drop_hook();
     gcl::install_ddl_hooks();
+    gcl::install_verdicts();
     gcl::register_workers();
   }
   gcl::preloaded = true;

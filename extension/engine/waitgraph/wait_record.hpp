@@ -19,7 +19,7 @@ enum class WaitKind : uint8_t {
   kLock,     // for a process of the same primary, in its lock manager
   kRemote,   // for a transaction of another primary (target_txn), on the tag that stands for it
   kReplies,  // author of DDL or LOCK TABLE: until the other primaries have answered; their proxies say for whom
-  kDdlLock,  // for the cluster's DDL lock, before this primary has a tag to wait on
+  kDdlLock,  // for a DDL lock, before this primary has a tag to wait on
   kHolder,   // does not wait: its transaction is one that another primary waits for
 };
 
@@ -43,7 +43,7 @@ struct WaitRecord {
   uint32_t process = 0;         // R2: pid on `node`
   uint32_t target_process = 0;  // kLock: pid on `node`
   uint32_t session = 0;         // of `process`
-  uint32_t timeout_ms = 0;      // kRemote, kReplies: the waiter's deadlock_timeout
+  uint32_t timeout_ms = 0;      // of who may give way: the waiter's deadlock_timeout
   uint8_t node = 0xff;          // who tells
   WaitKind kind = WaitKind::kLock;
   uint8_t may_give_way = 0;  // whether this process can be told to give way

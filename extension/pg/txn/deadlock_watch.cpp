@@ -37,42 +37,58 @@ WaitBoard board_of(engine::TxnSystem& txns) {
 
 void wake_others(bufmgr::BufferPool& pool) { NodeBells().ring(pool.coherence_node().live().without(pool.node())); }
 
+// Since when the process has waited in a way that may give way; 0: it does not.
+TimestampTz waits_since(const PGPROC* proc, const OwnWait& own) {
+  if (own.kind != OwnWaitKind::kNone) return own.since;
+  if (own.exchange == 0 || own.works_for.pid != 0 || own.pid != proc->pid) return 0;
+  if (*const_cast<LOCK* const volatile*>(&proc->waitLock) == nullptr) return 0;
+  return TimestampTz(pg_atomic_read_u64(const_cast<pg_atomic_uint64*>(&proc->waitStart)));
+}
+
 // Whether a wait of this server that may give way has lasted its deadlock_timeout.
 bool somebody_waits_long(TimestampTz now) {
-  for (uint32_t i = 0; i < own_wait_slots(); ++i) {
+  for (uint32_t i = 0; i < own_wait_slots() && i < ProcGlobal->allProcCount; ++i) {
     const OwnWait own = own_wait_of(i);
-    if ((own.kind == OwnWaitKind::kTag || own.kind == OwnWaitKind::kReplies) &&
-        now - own.since >= int64_t{own.timeout_ms} * 1000)
-      return true;
+    const TimestampTz since = waits_since(&ProcGlobal->allProcs[i], own);
+    if (since != 0 && now - since >= int64_t{own.timeout_ms} * 1000) return true;
   }
   return false;
 }
 
 // W1.  The wait and its place in the queue are compared under the lock that guards both.
 void end_wait_in_queue(PGPROC* proc, const engine::DeadlockVerdict& verdict) {
-  const uint64_t id = own_wait_of(uint32_t(proc->pgprocno)).remote.id;
-  const LOCKTAG tag = wait_tag(id);
+  const bool remote = verdict.victim.kind == WaitKind::kRemote;
+  LOCK* const lock = *const_cast<LOCK* const volatile*>(&proc->waitLock);
+  if (lock == nullptr) return;
+  const LOCKTAG tag = remote ? wait_tag(own_wait_of(uint32_t(proc->pgprocno)).remote.id) : lock->tag;
   const uint32 hash = LockTagHashCode(&tag);
   LWLock* partition = LockHashPartitionLock(hash);
   LWLockAcquire(partition, LW_EXCLUSIVE);
   const OwnWait own = own_wait_of(uint32_t(proc->pgprocno));
+  const OwnWaitKind kind = remote ? OwnWaitKind::kTag : OwnWaitKind::kNone;
+  const LOCKTAG tag_now = remote ? wait_tag(own.remote.id) : tag;
   const bool same = proc->pid == int(verdict.victim.process) && proc->waitStatus == PROC_WAIT_STATUS_WAITING &&
                     proc->waitLock != nullptr && memcmp(&proc->waitLock->tag, &tag, sizeof tag) == 0 &&
-                    pg_atomic_read_u64(&proc->waitStart) == verdict.victim.wait && own.kind == OwnWaitKind::kTag &&
-                    own.remote.id == id;
-  if (same && own_wait_condemn(uint32_t(proc->pgprocno), proc->pid, own.sequence, verdict.detail.c_str())) {
+                    memcmp(&tag_now, &tag, sizeof tag) == 0 &&
+                    pg_atomic_read_u64(&proc->waitStart) == verdict.victim.wait;
+  if (same && own_wait_condemn(uint32_t(proc->pgprocno), proc->pid, kind, own.sequence, verdict.detail.c_str())) {
     RemoveFromWaitQueue(proc, hash);
     SetLatch(&proc->procLatch);
   }
   LWLockRelease(partition);
 }
 
+OwnWaitKind own_kind(WaitKind kind) {
+  return kind == WaitKind::kDdlLock ? OwnWaitKind::kDdlLock : OwnWaitKind::kReplies;
+}
+
 void carry_out(const engine::DeadlockVerdict& verdict) {
   const WaitRecord& victim = verdict.victim;
   if (victim.session >= ProcGlobal->allProcCount) return;
   PGPROC* proc = &ProcGlobal->allProcs[victim.session];
-  if (victim.kind == WaitKind::kRemote) return end_wait_in_queue(proc, verdict);
-  if (own_wait_condemn(victim.session, int(victim.process), victim.wait, verdict.detail.c_str())) tell_news();
+  if (victim.kind == WaitKind::kRemote || victim.kind == WaitKind::kLock) return end_wait_in_queue(proc, verdict);
+  if (own_wait_condemn(victim.session, int(victim.process), own_kind(victim.kind), victim.wait, verdict.detail.c_str()))
+    tell_news();
 }
 
 }  // namespace

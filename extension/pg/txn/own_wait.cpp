@@ -92,6 +92,7 @@ void own_exchange(uint64_t exchange, OwnParty works_for) noexcept {
     s.wait.exchange = exchange;
     s.wait.works_for = works_for;
     s.wait.pid = MyProcPid;
+    if (s.wait.kind == OwnWaitKind::kNone) s.wait.timeout_ms = DeadlockTimeout;
     return 0;
   });
 }
@@ -100,6 +101,30 @@ void own_wait_forget() noexcept {
   if (slots == nullptr || MyProc == nullptr) return;
   own_wait_ends();
   own_exchange(0);
+}
+
+void own_wait_rolled_back() noexcept {
+  if (slots == nullptr || MyProc == nullptr) return;
+  (void)mine([](Slot& s) {
+    if (s.wait.kind == OwnWaitKind::kNone) s.wait.condemned = false;
+    return 0;
+  });
+}
+
+namespace {
+
+emit_log_hook_type next_emit_log = nullptr;
+
+void put_verdict(ErrorData* error) {
+  if (slots != nullptr && MyProc != nullptr) (void)own_wait_explain(error);
+  if (next_emit_log) next_emit_log(error);
+}
+
+}  // namespace
+
+void install_verdicts() {
+  next_emit_log = emit_log_hook;
+  emit_log_hook = put_verdict;
 }
 
 void own_wait_check() {
@@ -126,9 +151,10 @@ OwnWait own_wait_of(uint32_t slot) noexcept {
   return locked(slot, [](const Slot& s) { return s.wait; });
 }
 
-bool own_wait_condemn(uint32_t slot, int pid, uint64_t sequence, const char* detail) noexcept {
+bool own_wait_condemn(uint32_t slot, int pid, OwnWaitKind kind, uint64_t sequence, const char* detail) noexcept {
   return locked(slot, [=](Slot& s) {
-    const bool same = s.wait.pid == pid && s.wait.sequence == sequence && s.wait.kind != OwnWaitKind::kNone;
+    const bool told = kind != OwnWaitKind::kNone || (s.wait.exchange != 0 && s.wait.works_for.pid == 0);
+    const bool same = s.wait.pid == pid && s.wait.sequence == sequence && s.wait.kind == kind && told;
     if (same) {
       s.wait.condemned = true;
       strlcpy(s.verdict, detail, kVerdictBytes);

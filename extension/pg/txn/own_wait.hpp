@@ -40,7 +40,7 @@ struct OwnWait {
   OwnParty holder;     // kDdlLock: who has it
   OwnRemote remote;    // kTag: what it waits for
   int pid;
-  int timeout_ms;  // its deadlock_timeout
+  int timeout_ms;  // its deadlock_timeout, when the wait or the exchange began
   OwnWaitKind kind;
   bool condemned;
 };
@@ -55,6 +55,10 @@ void own_wait_goes_on() noexcept;  // the wait that ended last did not end after
 void own_exchange(uint64_t exchange, OwnParty works_for = {}) noexcept;  // 0: none any more
 // The process ends, or its slot had another one.
 void own_wait_forget() noexcept;
+// The transaction or savepoint is rolled back: a verdict that was not asked for goes with it.
+void own_wait_rolled_back() noexcept;
+// From _PG_init: puts verdicts into errors of the lock manager that pass no code of ours.
+void install_verdicts();
 // Raises 40P01 if this wait was condemned.
 void own_wait_check();
 // Puts the verdict into the ERROR that PostgreSQL's lock manager raised for it; false if there is none.
@@ -63,7 +67,8 @@ bool own_wait_explain(ErrorData* error) noexcept;
 // --- the member worker ----------------------------------------------------------------------------------------------
 uint32_t own_wait_slots() noexcept;
 OwnWait own_wait_of(uint32_t slot) noexcept;
-// False: it is another wait by now.
-bool own_wait_condemn(uint32_t slot, int pid, uint64_t sequence, const char* detail) noexcept;
+// `kind`, `sequence`: of the wait; kNone for one in the lock manager that the process has told nothing of, while it is
+// the author of an exchange.  False: it is another wait by now.
+bool own_wait_condemn(uint32_t slot, int pid, OwnWaitKind kind, uint64_t sequence, const char* detail) noexcept;
 
 }  // namespace gcl

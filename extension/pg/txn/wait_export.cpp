@@ -101,6 +101,11 @@ void add_blocker(const WaitRecord& waiter, int pid, Collected& all) {
   all.add(r);
 }
 
+// Of DDL or LOCK TABLE: what it holds elsewhere, its proxies hold.
+bool is_author(const PGPROC* proc, const OwnWait& own) {
+  return own.pid == proc->pid && own.exchange != 0 && own.works_for.pid == 0;
+}
+
 // As pg_blocking_pids(): who holds a lock in conflict with the one awaited, and who waits for such a one before us.
 void add_blockers(PGPROC* proc, uint64_t wait, const BlockedProcsData& data, const BlockedProcData& blocked,
                   const LockInstanceData& waiting, Collected& all) {
@@ -108,6 +113,10 @@ void add_blockers(PGPROC* proc, uint64_t wait, const BlockedProcsData& data, con
   r.wait = wait;
   r.since_us = int64_t(wait);
   describe(waiting, r.what);
+  if (const OwnWait own = own_wait_of(uint32_t(proc->pgprocno)); is_author(proc, own)) {
+    r.may_give_way = 1;
+    r.timeout_ms = uint32_t(own.timeout_ms);
+  }
   const LockMethod methods = GetLockTagsMethodTable(&waiting.locktag);
   const LOCKMASK conflicts = methods->conflictTab[waiting.waitLockMode];
   for (int i = 0; i < blocked.num_locks; ++i) {
@@ -152,6 +161,8 @@ void add_own_wait(const PGPROC* proc, const OwnWait& own, Collected& all) {
     snprintf(r.what, sizeof r.what, "the other primaries' answers");
   } else {
     r.kind = WaitKind::kDdlLock;
+    r.may_give_way = 1;
+    r.timeout_ms = uint32_t(own.timeout_ms);
     r.target = {.pid = uint32_t(own.holder.pid), .node = own.holder.node};
     snprintf(r.what, sizeof r.what, "the DDL lock");
   }

@@ -4,6 +4,7 @@
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/stats/index_pages.hpp"
 #include "extension/pg/txn/mixed_commits.hpp"
+#include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/pending.hpp"
 
 extern "C" {
@@ -62,6 +63,7 @@ void abort() noexcept {
     txns->abort();
   }
   ddl_aborted();
+  own_wait_rolled_back();
   pending_ended();
   forget_transaction();
 }
@@ -106,6 +108,7 @@ void on_savepoint(SubXactEvent event, SubTransactionId, SubTransactionId, void*)
       pending_sub_commit(level);
       break;
     case SUBXACT_EVENT_ABORT_SUB:
+      own_wait_rolled_back();
       if (txns != nullptr) {
         txns->session().release_all();
         txns->sub_abort(level);

@@ -165,6 +165,42 @@ TEST(WaitGraph, AProxysLocksAreItsAuthors) {
   EXPECT_EQ(victim_of({mine, remote(b1, c2, 6), behind_proxy(c2, worker, a, 7)}), -1);
 }
 
+// An author's wait in its own server; what it has locked elsewhere, its proxies hold.
+WaitRecord at_home(WaitRecord r, uint64_t exchange) {
+  r.waiter.exchange = exchange;
+  r.timeout_ms = 1000;
+  r.may_give_way = 1;
+  return r;
+}
+
+TEST(WaitGraph, AnAuthorThatWaitsAtHomeGivesWay) {
+  // a waits for b's proxy on primary 1, b at home for d, who writes there, d for a's proxy on primary 2.
+  const Process bs{1, 150, 0};
+  WaitRecord of_a = at_home(local(a, bs, 5), kExchange);
+  of_a.target = b.party();
+  of_a.target.exchange = kExchange + 1;
+  const WaitRecord of_d = behind_proxy(d, worker, a, 9);
+  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kExchange + 1), of_d}), 1) << "the youngest that may";
+  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 4), kExchange + 1), of_d}), 0);
+  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kExchange + 2), of_d}), -1) << "b is in another transaction";
+}
+
+TEST(WaitGraph, AuthorsInARingOverThreePrimariesHaveOneVictim) {
+  // Each waits at home for the proxy of the next.
+  const Process ring[] = {a, b, c};
+  std::vector<WaitRecord> all;
+  for (uint32_t i = 0; i < 3; ++i) {
+    const Process &mine = ring[i], &next = ring[(i + 1) % 3];
+    WaitRecord r = at_home(local(mine, {mine.node, 900 + i, 0}, 10 + i), kExchange + i);
+    r.target = next.party();
+    r.target.exchange = kExchange + (i + 1) % 3;
+    all.push_back(r);
+  }
+  EXPECT_EQ(victim_of(all), 2);
+  all[0].timeout_ms = 10;
+  EXPECT_EQ(victim_of(all), 0);
+}
+
 TEST(WaitGraph, AWaitGivesWayOnlyWhenItIsRipe) {
   const std::vector<WaitRecord> all{remote(a, b, kSecond), remote(b, a, 2 * kSecond)};
   const WaitGraph graph(all);
