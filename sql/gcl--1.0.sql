@@ -135,12 +135,12 @@ CREATE FUNCTION gcl_ddl_fingerprint() RETURNS text
 COMMENT ON FUNCTION gcl_ddl_fingerprint() IS
   'digest of the catalog rows of all gcl tables and their indexes, OIDs included; equal on all primaries';
 
-CREATE FUNCTION gcl_ddl_lock_holder(OUT node int, OUT pid int, OUT since timestamptz) RETURNS record
+CREATE FUNCTION gcl_ddl_locks_get(OUT database text, OUT node int, OUT pid int, OUT since timestamptz) RETURNS SETOF record
   AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
-CREATE VIEW gcl_ddl_lock AS
-  SELECT h.node, h.pid, h.since FROM gcl_ddl_lock_holder() h WHERE h.node IS NOT NULL;
-COMMENT ON VIEW gcl_ddl_lock IS 'the session, on any primary, whose transaction holds the DDL lock of the cluster';
+CREATE VIEW gcl_ddl_lock AS SELECT node, pid, since, database FROM gcl_ddl_locks_get();
+COMMENT ON VIEW gcl_ddl_lock IS
+  'sessions, on any primary, whose transactions hold the DDL lock of a database, or that of the whole cluster (database is null)';
 
 CREATE FUNCTION gcl_stat_ddl_get(OUT author_node int, OUT author_pid int, OUT since timestamptz, OUT database text,
     OUT phase text, OUT what text, OUT asked_at timestamptz, OUT node int, OUT answer text, OUT awaited boolean,

@@ -1,4 +1,6 @@
 """The workers that do the other primaries' DDL are ended at bad moments: nobody takes part in part only."""
+import os
+import signal
 import unittest
 
 from harness import Cluster, SqlError, eventually
@@ -16,6 +18,19 @@ class DdlWorkers(unittest.TestCase):
 
     def launcher(self, k):
         return self.cluster.workers(k).get("gcl ddl launcher")
+
+    def let_no_commit_end(self):
+        """On primary 1, from now on: a commit waits for a standby that does not exist."""
+        self.cluster.sql(1, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'; SELECT pg_reload_conf()")
+        self.probe = self.cluster.session(1)
+        while self.probe.pending is False or not self.probe.waits(0.2):
+            if self.probe.pending:
+                self.probe.result()
+            self.probe.send("SELECT pg_logical_emit_message(true, '', '')")
+
+    def let_commits_end(self):
+        self.cluster.sql(1, "ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf()")
+        self.probe.result()
 
     def test_a_launcher_stays_as_long_as_sessions_use_tables(self):
         session = self.cluster.session(2)
@@ -55,8 +70,7 @@ class DdlWorkers(unittest.TestCase):
         session = self.cluster.session(2)
         session.run("INSERT INTO t VALUES (1, 1)")
         author = self.cluster.session(1)
-        self.cluster.sql(1, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-        self.cluster.sql(1, "SELECT pg_reload_conf()")
+        self.let_no_commit_end()
         try:
             author.send("CREATE UNIQUE INDEX t_v ON t (v)")
             self.assertTrue(eventually(lambda: self.cluster.sql(
@@ -65,12 +79,113 @@ class DdlWorkers(unittest.TestCase):
             session.send("INSERT INTO t VALUES (2, 1)")
             self.assertTrue(session.waits(1))
         finally:
-            self.cluster.sql(1, "ALTER SYSTEM RESET synchronous_standby_names")
-            self.cluster.sql(1, "SELECT pg_reload_conf()")
+            self.let_commits_end()
         author.result()
         with self.assertRaises(SqlError) as caught:
             session.result()
         self.assertEqual("23505", caught.exception.state)
+
+    def refused(self, sql):
+        """With which state primary 2 does not do it; None: it does."""
+        try:
+            self.cluster.sql(2, f"SET lock_timeout = '300ms'; {sql}")
+        except SqlError as error:
+            return error.state
+        return None
+
+    def test_a_database_that_could_not_commit_is_kept_out_and_passes_over_nothing(self):
+        # Two workers of the database on primary 2, of which only the first finds what is in the way.
+        author, locker = self.cluster.session(1), self.cluster.session(1)
+        for session in (author, locker):
+            session.run("BEGIN; LOCK TABLE t IN SHARE MODE")
+        for session in (author, locker):
+            session.run("COMMIT")
+        self.let_no_commit_end()
+        author.send("CREATE TABLE in_the_way (a int) USING gcl")
+        eventually(lambda: self.cluster.sql(1, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'CREATE TABLE%'") == ["1"])
+        mine = "backend_type = 'gcl ddl apply' AND state = 'idle in transaction'"
+        self.assertEqual(["1"], self.cluster.sql(2, f"SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity WHERE {mine}"))
+        self.cluster.sql(2, "CREATE TABLE in_the_way (b text) USING heap")
+        self.let_commits_end()
+        author.result()
+        eventually(lambda: self.refused("INSERT INTO t VALUES (1, 1)") == "55000")
+        eventually(lambda: self.cluster.sql(1, "SELECT state FROM gcl_stat_ddl_log WHERE node = 2") == ["failing"])
+        # Others go on, through either slot, and primary 2 takes it from the log; not before what is in the way.
+        author.run("CREATE TABLE behind (a int) USING gcl")
+        locker.run("BEGIN; LOCK TABLE t IN EXCLUSIVE MODE")
+        author.run("ALTER TABLE behind ADD COLUMN b int")
+        self.assertEqual("55000", self.refused("SELECT count(*) FROM t"))
+        self.cluster.sql(2, "DROP TABLE in_the_way")
+        # What is locked meanwhile is locked here before anybody is let in.
+        eventually(lambda: self.refused("SELECT count(*) FROM t") is None)
+        self.assertEqual("55P03", self.refused("INSERT INTO t VALUES (1, 1)"))
+        locker.run("LOCK TABLE t")
+        self.assertEqual("55P03", self.refused("SELECT count(*) FROM t"))
+        locker.run("COMMIT")
+        self.assertIsNone(self.refused("INSERT INTO t VALUES (1, 1)"))
+        self.assertEqual([["0"]] * 2, self.cluster.everywhere("SELECT count(*) FROM in_the_way JOIN behind USING (a)"))
+        self.assertEqual(1, len({answer[0] for answer in self.cluster.everywhere("SELECT gcl_ddl_fingerprint()")}))
+
+    def stopped(self, k):
+        """The apply worker of primary K answers nothing, until the test ends or goes on."""
+        pid = self.cluster.workers(k)["gcl ddl apply"]
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, pid, signal.SIGCONT)
+        return lambda: os.kill(pid, signal.SIGCONT)
+
+    def logged(self, k, *texts):
+        with open(f"{self.cluster.dir}/node{k}/log", encoding="utf-8") as log:
+            content = log.read()
+        return all(text in content for text in texts)
+
+    def test_a_commit_can_be_cancelled_until_it_is_decided(self):
+        author = self.cluster.session(1)
+        pid = author.pid()
+        author.run("BEGIN; CREATE TABLE undecided (a int) USING gcl")
+        go_on = self.stopped(2)
+        author.send("COMMIT")
+        eventually(lambda: self.cluster.sql(1, f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}") == ["GclDdlAnswers"])
+        self.assertEqual(["prepare|2|awaited"], self.cluster.sql(1, "SELECT phase, node, answer FROM gcl_stat_ddl"))
+        eventually(lambda: self.logged(2, f"process {pid} of primary 1 has waited for", "for this primary's answer (prepare"))
+        self.cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
+        with self.assertRaises(SqlError) as caught:
+            author.result(5)
+        self.assertEqual("57014", caught.exception.state)
+        go_on()
+        self.cluster.sql(2, "CREATE TABLE undecided (b text) USING gcl")
+
+    def test_the_log_names_the_statement_that_has_no_answer(self):
+        self.cluster.sql(1, "CREATE TABLE first (a int) USING gcl")
+        author = self.cluster.session(1)
+        pid = author.pid()
+        go_on = self.stopped(2)
+        author.send("CREATE TABLE slow_here (a int) USING gcl")
+        eventually(lambda: self.logged(2, f"process {pid} of primary 1 has waited for", "CREATE TABLE slow_here"))
+        go_on()
+        author.result()
+        # And an error's context.
+        self.cluster.sql(2, "CREATE TABLE in_the_way (a int) USING heap")
+        with self.assertRaises(SqlError):
+            author.run("CREATE TABLE in_the_way (a int) USING gcl")
+        self.assertTrue(self.logged(2, f"of process {pid} of primary 1: CREATE TABLE in_the_way"))
+        self.cluster.sql(2, "DROP TABLE in_the_way")
+
+    def test_what_is_decided_says_whom_it_waits_for(self):
+        self.let_no_commit_end()
+        author = self.cluster.session(1)
+        pid = author.pid()
+        author.send("CREATE TABLE decided (a int) USING gcl")
+        eventually(lambda: self.cluster.sql(
+            1, f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}") == ["SyncRep"])
+        go_on = self.stopped(2)
+        self.let_commits_end()
+        eventually(lambda: self.cluster.sql(1, "SELECT phase, node, answer FROM gcl_stat_ddl") == ["commit|2|awaited"])
+        self.cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
+        self.assertEqual(["GclDdlAnswers"], self.cluster.sql(1, f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}"))
+        eventually(lambda: self.logged(1, "the transaction is committed, and waits for primary 2 to do the same"))
+        go_on()
+        self.assertIn("waits for primary 2", " ".join(author.result()))
+        self.assertEqual([["0"]] * 2, self.cluster.everywhere("SELECT count(*) FROM decided"))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """LOCK TABLE on one primary is a lock on all, if its mode conflicts with what a statement elsewhere might do."""
 import unittest
 
-from harness import Cluster, SqlError, eventually
+from harness import Cluster, SqlError, eventually, together
 
 READ, WRITE = "SELECT count(*) FROM t", "UPDATE t SET v = v + 1 WHERE id = 1"
 
@@ -165,22 +165,106 @@ class LockTable(unittest.TestCase):
         stranger = self.session(1, "SET ROLE nobody_special", "BEGIN")
         self.refused(stranger, "LOCK TABLE t", "42501")  # at once, though it would have had to wait
 
-    def test_a_deadlock_through_the_ddl_lock_costs_one_of_them(self):
-        one = self.session(1, "SET deadlock_timeout = '100ms'", "BEGIN", "LOCK TABLE u IN SHARE MODE")
-        two = self.session(2, "SET deadlock_timeout = '100ms'", "BEGIN", WRITE)
-        two.send("LOCK TABLE t IN SHARE ROW EXCLUSIVE MODE")
+    def test_locks_of_different_tables_are_independent(self):
+        self.session(1, "BEGIN", "LOCK TABLE t")
+        for k in (1, 2, 3):
+            other = self.session(k, "SET lock_timeout = '2s'", "BEGIN", "LOCK TABLE u IN SHARE MODE NOWAIT")
+            self.refused(other, "LOCK TABLE t NOWAIT")
+            other.run("ROLLBACK")
+
+    def test_ddl_goes_on_while_another_table_is_locked(self):
+        self.session(1, "BEGIN", "LOCK TABLE t IN SHARE MODE")
+        for k in (1, 2, 3):
+            self.cluster.sql(k, f"SET lock_timeout = '5s'; CREATE TABLE meanwhile_{k} (a int PRIMARY KEY) USING gcl;"
+                                f"ALTER TABLE u ADD COLUMN w{k} int; ALTER TABLE u DROP COLUMN w{k}; DROP TABLE meanwhile_{k}")
+            self.refused(self.session(k, "SET lock_timeout = '200ms'"), "ALTER TABLE t ADD COLUMN w int")
+
+    def test_who_shares_shares_on_all_primaries(self):
+        sessions = [self.session(k, "SET lock_timeout = '5s'", "BEGIN") for k in (1, 2, 3)]
+        for session in sessions:
+            session.run("LOCK TABLE t IN SHARE MODE")
+        for session in sessions:
+            session.run("COMMIT")
+
+    def test_two_that_lock_one_table_meet_and_one_comes_first(self):
+        # Neither has it on one primary and waits for the other on another.
+        def lock(session, times):
+            for _ in range(times):
+                session.run("BEGIN; LOCK TABLE t; UPDATE u SET v = v + 1 WHERE id = 50; COMMIT")
+
+        self.cluster.sql(1, "INSERT INTO u VALUES (50, 0)")
+        sessions = [self.session(k) for k in (1, 2, 3, 2, 3)]
+        self.assertEqual([], together([lambda s=s: lock(s, 20) for s in sessions]))
+        self.assertEqual(["100"], self.cluster.sql(2, "SELECT v FROM u WHERE id = 50"))
+
+    def test_who_waits_for_a_locked_table_is_seen(self):
+        self.session(1, "BEGIN", "LOCK TABLE t")
+        for k in (1, 2, 3):
+            waiter = self.session(k, "BEGIN")
+            pid = waiter.pid()
+            waiter.send("LOCK TABLE t IN SHARE MODE")
+            eventually(lambda k=k, pid=pid: self.cluster.sql(k, f"SELECT cardinality(pg_blocking_pids({pid}))") == ["1"])
+            self.cluster.sql(k, f"SELECT pg_cancel_backend({pid})")
+            with self.assertRaises(SqlError) as caught:
+                waiter.result()
+            self.assertEqual("57014", caught.exception.state)
+
+    def test_more_than_there_is_room_for_take_turns(self):
+        # All but the first wait for it; those who find no room for their transaction, for that.
+        first = self.session(1, "BEGIN", "LOCK TABLE t")
+        others = [self.session(2, "SET deadlock_timeout = '60s'", "BEGIN") for _ in range(30)]
+        for other in others:
+            other.send("LOCK TABLE t; UPDATE u SET v = v + 1 WHERE id = 60; COMMIT")
+        self.cluster.sql(1, "INSERT INTO u VALUES (60, 0)")
+        eventually(lambda: self.cluster.sql(2, "SELECT count(*) FROM pg_locks WHERE NOT granted") == ["30"])
+        first.run("COMMIT")
+        for other in others:
+            other.result(60)
+        self.assertEqual(["30"], self.cluster.sql(3, "SELECT v FROM u WHERE id = 60"))
+
+    def test_a_ring_of_locks_over_the_primaries_costs_one_of_them(self):
+        # PostgreSQL's spec deadlock-hard: eight sessions, eight tables; the one that is in a hurry finds it.
+        for k in range(1, 9):
+            self.cluster.sql(1, f"CREATE TABLE ring_{k} (a int) USING gcl")
+        for places in ((1, 1, 1, 1, 1, 1, 1, 1), (2, 2, 2, 2, 2, 2, 2, 2), (1, 2, 3, 1, 2, 3, 1, 2), (3, 2, 1, 3, 2, 1, 3, 2)):
+            sessions = [self.session(k, f"SET deadlock_timeout = '{'100ms' if i == 8 else '100s'}'", "BEGIN")
+                        for i, k in enumerate(places, 1)]
+            for i, session in enumerate(sessions, 1):
+                session.run(f"LOCK TABLE ring_{i}")
+            for i, session in enumerate(sessions, 1):
+                session.send(f"LOCK TABLE ring_{i % 8 + 1}")
+                if i < 8:
+                    self.assertTrue(session.blocked(), (places, i))
+            with self.assertRaises(SqlError) as caught:
+                sessions[7].result(20)
+            self.assertEqual("40P01", caught.exception.state)
+            for session in [sessions[7], *reversed(sessions[:7])]:
+                if session is not sessions[7]:
+                    session.result()
+                session.run("ROLLBACK")
+
+    def test_a_writer_between_two_lockers_may_be_part_of_it(self):
+        # one -> two (its lock on primary 1) -> a writer on primary 2 -> one (its lock there): nobody waits for another primary
+        hurry = "SET deadlock_timeout = '100ms'"
+        one, two, writer = self.session(1, hurry, "BEGIN"), self.session(2, hurry, "BEGIN"), self.session(2, "BEGIN")
+        one.run("LOCK TABLE t")
+        self.cluster.sql(1, "CREATE TABLE x (id int) USING gcl; CREATE TABLE y (id int) USING gcl")
+        two.run("LOCK TABLE x")
+        writer.run("INSERT INTO y VALUES (1)")
+        two.send("LOCK TABLE y IN SHARE MODE")
         self.assertTrue(two.blocked())
-        one.send("LOCK TABLE t IN SHARE MODE")
-        states = []
-        for session in (one, two):
-            try:
-                session.result(20)
-            except SqlError as error:
-                states.append(error.state)
-            session.run("ROLLBACK")
-        self.assertEqual(["40P01"], states)
-        self.free()
-        self.free("u")
+        writer.send("SELECT count(*) FROM t")
+        self.assertTrue(writer.blocked())
+        one.send("LOCK TABLE x")
+        with self.assertRaises(SqlError) as caught:
+            one.result(20)
+        self.assertEqual("40P01", caught.exception.state)
+        one.run("ROLLBACK")
+        writer.result()
+        writer.run("ROLLBACK")
+        two.result()
+        two.run("ROLLBACK")
+        self.cluster.sql(1, "DROP TABLE x, y")
 
     def test_weak_modes_wait_for_no_ddl(self):
         author = self.session(1, "BEGIN", "CREATE INDEX passing ON u (v)")
@@ -189,7 +273,7 @@ class LockTable(unittest.TestCase):
             for mode in ("ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE"):
                 other.run(f"LOCK TABLE t IN {mode} MODE", 3)
             other.run("COMMIT")
-        self.refused(self.session(2, "SET lock_timeout = '100ms'", "BEGIN"), "LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE")
+        self.refused(self.session(2, "SET lock_timeout = '100ms'", "BEGIN"), "LOCK TABLE u IN ROW EXCLUSIVE MODE; INSERT INTO u VALUES (99, 1)")
         author.run("ROLLBACK")
 
     def test_two_that_lock_crosswise(self):
@@ -200,6 +284,70 @@ class LockTable(unittest.TestCase):
         two.result(5)
         two.run("LOCK TABLE t", 5)
         two.run("COMMIT")
+
+
+class Joining(unittest.TestCase):
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off",)))
+        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl; CREATE TABLE u (id int) USING gcl")
+
+    def stopped_by(self, k, sql):
+        session = self.cluster.session(k)
+        with self.assertRaises(SqlError) as caught:
+            session.run(f"SET lock_timeout = '300ms'; {sql}")
+        session.close()
+        return caught.exception.state
+
+    def test_who_joins_takes_over_what_is_locked(self):
+        locker = self.cluster.session(1)
+        locker.run("BEGIN; LOCK TABLE u IN SHARE MODE; SAVEPOINT s; LOCK TABLE t; ROLLBACK TO s; SAVEPOINT s; LOCK TABLE t IN EXCLUSIVE MODE")
+        self.cluster.stop(3)
+        self.cluster.start(3)  # waits until it serves
+        self.assertEqual("55P03", self.stopped_by(3, "INSERT INTO t VALUES (1, 1)"))
+        self.assertEqual("55P03", self.stopped_by(3, "INSERT INTO u VALUES (1)"))
+        self.cluster.sql(3, "SET lock_timeout = '5s'; SELECT count(*) FROM t")
+        # It takes part in all that comes.
+        locker.run("LOCK TABLE t")
+        self.assertEqual("55P03", self.stopped_by(3, "SELECT count(*) FROM t"))
+        locker.run("COMMIT")
+        self.cluster.sql(3, "SET lock_timeout = '5s'; INSERT INTO t VALUES (1, 1); INSERT INTO u VALUES (1)")
+
+    def test_a_database_that_was_kept_out_takes_over_too(self):
+        self.cluster.sql(3, "CREATE TABLE in_the_way (v int)")
+        self.cluster.stop(3)
+        self.cluster.sql(1, "CREATE TABLE in_the_way (a int) USING gcl")
+        self.cluster.ctl("start", self.cluster.dir, "--node", "3", check=False)
+        self.assertEqual("55000", self.stopped_by(3, "INSERT INTO t VALUES (1, 1)"))
+        locker, waiter = self.cluster.session(1), self.cluster.session(2)
+        locker.run("BEGIN; LOCK TABLE t IN EXCLUSIVE MODE")  # without primary 3
+        waiter.send("BEGIN; LOCK TABLE t IN SHARE MODE")
+        self.assertTrue(waiter.blocked())
+        self.cluster.sql(3, "DROP TABLE in_the_way")
+        eventually(lambda: self.cluster.sql(1, "SELECT state FROM gcl_stat_ddl_log WHERE node = 3") == ["serving"], 60)
+        self.assertEqual("55P03", self.stopped_by(3, "INSERT INTO t VALUES (1, 1)"))
+        self.cluster.sql(3, "SET lock_timeout = '5s'; SELECT count(*) FROM t")
+        locker.run("COMMIT")
+        waiter.result()
+        self.assertEqual("55P03", self.stopped_by(3, "INSERT INTO t VALUES (1, 1)"))
+        waiter.run("COMMIT")
+        self.cluster.sql(3, "SET lock_timeout = '5s'; INSERT INTO t VALUES (1, 1)")
+
+    def test_who_joins_one_that_was_alone_takes_over_too(self):
+        self.cluster.stop(2)
+        self.cluster.stop(3)
+        locker, author = self.cluster.session(1), self.cluster.session(1)
+        locker.run("BEGIN; LOCK TABLE t")
+        author.run("BEGIN; LOCK TABLE u IN SHARE ROW EXCLUSIVE MODE")
+        self.cluster.start(2)
+        self.assertEqual("55P03", self.stopped_by(2, "SELECT count(*) FROM t"))
+        self.assertEqual("55P03", self.stopped_by(2, "INSERT INTO u VALUES (1)"))
+        locker.run("COMMIT")
+        self.cluster.sql(2, "SET lock_timeout = '5s'; INSERT INTO t VALUES (1, 1)")
+        # One that had locked before does DDL with who joined meanwhile.
+        author.run("ALTER TABLE u ADD COLUMN w int; COMMIT")
+        self.cluster.start(3)
+        self.assertEqual([["w"]] * 3, self.cluster.everywhere(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'u'::regclass AND attnum = 2"))
 
 
 if __name__ == "__main__":

@@ -95,7 +95,19 @@ class Names(unittest.TestCase):
         self.assert_nothing_here_only("TRUNCATE t")
 
     def test_lock_table(self):
-        self.assert_nothing_here_only("BEGIN; LOCK TABLE t IN EXCLUSIVE MODE")
+        # It changes nothing: so it locks what has the name now, everywhere.
+        self.cluster.sql(1, "CREATE TABLE t (id int, v int) USING heap; CREATE TABLE t_new (id int, v int) USING gcl")
+        swapper, waiter = self.cluster.session(1), self.cluster.session(1)
+        swapper.run("BEGIN; ALTER TABLE t RENAME TO t_old")
+        waiter.send("BEGIN; LOCK TABLE t IN EXCLUSIVE MODE")
+        self.assertTrue(waiter.blocked())
+        swapper.run("ALTER TABLE t_new RENAME TO t; COMMIT")
+        waiter.result()
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(2, "SET lock_timeout = '200ms'; INSERT INTO t VALUES (1, 1)")
+        self.assertEqual("55P03", caught.exception.state)
+        waiter.run("COMMIT")
+        self.cluster.sql(2, "SET lock_timeout = '5s'; INSERT INTO t VALUES (1, 1)")
 
     def test_who_waited_for_a_drop_sees_it(self):
         """The DDL lock is given back when all that was done is known here, however long the pages take to go."""

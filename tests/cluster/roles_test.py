@@ -4,7 +4,7 @@ import os
 import unittest
 
 from catalogs import Catalogs
-from harness import Cluster, Session, SqlError
+from harness import Cluster, Session, SqlError, eventually
 
 ROLES = """SELECT oid, rolname, rolsuper, rolcreaterole, rolcanlogin, rolconnlimit, rolpassword, rolvaliduntil FROM pg_authid WHERE oid >= 16384 ORDER BY oid;
            SELECT roleid::regrole, member::regrole, grantor::regrole, admin_option FROM pg_auth_members WHERE member >= 16384 ORDER BY 1, 2;
@@ -193,6 +193,28 @@ class Roles(unittest.TestCase):
         self.connect()
         self.assertEqual(["five", "four"], self.same("SELECT rolname FROM pg_roles WHERE rolname IN ('of_all', 'one', 'two', 'four', 'five') ORDER BY 1"))
         self.on(3, "REVOKE ALL ON DATABASE postgres, without FROM five; REVOKE ALL ON PARAMETER log_lock_waits FROM five; DROP ROLE four, five; DROP DATABASE without")
+
+    def test_transactions_on_roles_come_one_after_the_other_in_all_databases(self):
+        self.on(1, "CREATE DATABASE elsewhere")
+        one, two = self.cluster.session(1), Session(f"{self.cluster.dsn(2)} dbname=elsewhere")
+        for author in (one, two):
+            self.addCleanup(author.close)
+            author.run("SET lock_timeout = '200ms'")
+        one.run("BEGIN; CREATE ROLE the_first")
+        for statement in ("CREATE ROLE the_second", "CREATE DATABASE another"):
+            with self.assertRaisesRegex(SqlError, "55P03"):
+                two.run(statement)
+        with self.assertRaisesRegex(SqlError, "55P03"):  # nor DDL of a database, which may be about a role
+            self.on(3, "SET lock_timeout = '200ms'; CREATE TABLE not_now (a int) USING gcl")
+        two.run("SET lock_timeout = 0")
+        pid = two.pid()
+        two.send("CREATE ROLE the_second")
+        eventually(lambda: self.on(2, f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND (wait_event_type = 'Lock' OR wait_event = 'GclDdlLock')") == ["1"])
+        self.assertTrue(two.waits())
+        one.run("COMMIT")
+        two.result()
+        two.close()
+        self.on(3, "DROP ROLE the_first, the_second; DROP DATABASE elsewhere")
 
     def test_roles_outlive_the_database_they_were_made_in(self):
         self.on(1, "CREATE DATABASE shortlived")

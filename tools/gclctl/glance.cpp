@@ -40,7 +40,7 @@ SELECT cache_hits, cache_hits + cache_misses, frames * 8 / 1024, fenced FROM {0}
 constexpr const char* kPool = R"(
 SELECT s.pool_pages - s.free_pool_pages, s.pool_pages, l.node, l.pid,
        extract(epoch FROM clock_timestamp() - l.since)::int
-FROM {0}.gcl_stat_space s LEFT JOIN {0}.gcl_ddl_lock l ON true)";
+FROM {0}.gcl_stat_space s LEFT JOIN {0}.gcl_ddl_lock l ON true ORDER BY l.since)";
 // In words, one line each.
 constexpr const char* kNews = R"(
 SELECT format('DDL: primary %s has not answered for %s s (%s)', node, extract(epoch FROM awaited_for)::int, phase)
@@ -148,7 +148,8 @@ Glance look_at(const Cluster& c, int k, std::string* database) {
     glance.pool = fmt::format(
         "{} of {} pages in use; DDL lock: {}", pool[0][0], pool[0][1],
         pool[0][3].empty() ? "free"
-                           : fmt::format("primary {}, process {}, for {} s", pool[0][2], pool[0][3], pool[0][4]));
+                           : fmt::format("primary {}, process {}, for {} s{}", pool[0][2], pool[0][3], pool[0][4],
+                                         pool.size() > 1 ? fmt::format(", and {} more", pool.size() - 1) : ""));
   if (glance.pool)
     for (const Row& line : views->ask_views(kNews)) *glance.pool += "\n           " + line[0];
   return glance;

@@ -74,7 +74,7 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       << "\ngcl.pool_file = " << quoted(c.saved_pool().string()) << "\ngcl.cache_size = '"
       << size_setting(c.cache_bytes) << "'\ngcl.locale = '" << c.locale << "'\n"
       << "wal_level = replica\nmax_slot_wal_keep_size = -1\nold_snapshot_threshold = -1\n"
-      << "max_prepared_transactions = 0\nmax_worker_processes = 32\n"
+      << "max_prepared_transactions = 0\nmax_worker_processes = 48\n"
       << "port = " << c.port_of(k)
       << "\nlisten_addresses = 'localhost'\nunix_socket_directories = " << quoted(c.socket_dir.string())
       << "\nunix_socket_permissions = 0700\n"

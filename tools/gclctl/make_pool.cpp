@@ -15,7 +15,7 @@ int make_pool(const MakePoolOptions& options) {
     fmt::print("An empty pool. In postgresql.conf of each server, K from 1 to {}:\n\n", options.primaries);
     fmt::print("shared_preload_libraries = 'gcl'\ngcl.node_id = K\ngcl.pool = '{}'\ngcl.pool_file = '{}'\n",
                file.string(), saved.string());
-    fmt::print("gcl.locale = '{}'\nmax_worker_processes = 32\n", options.locale);
+    fmt::print("gcl.locale = '{}'\nmax_worker_processes = 48\n", options.locale);
     return 0;
   });
 }

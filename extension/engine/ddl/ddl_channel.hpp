@@ -1,22 +1,17 @@
-// DdlChannel: how one primary's DDL transaction reaches all others: a lock, a mailbox, and acknowledgements.
+// DdlChannel: what the primaries tell each other of DDL and of LOCK TABLE: who takes part, a bounded number of slots
+// for the transactions that are under way, the DDL locks, and where the log is.
 //
-// D1. Only the holder of the lock posts messages.  A message is posted when every participant has dealt with the one
-//     before it; a kAbort, which has no body, may be posted at any time.
-// D2. A node takes part (is a member) from join(), which runs under the lock, to leave(), when none of its sessions is
-//     left that could use what the others change.  Who left is not waited for: it catches up from the log.
-// D3. The lock may be given up before the last message was dealt with: its next holder waits for that.
-// D4. Nothing here waits: callers poll, and sleep as their host wants it.
-//
-//   author:  if (channel.try_lock(me)) { parts = channel.members(); n = channel.post(...); until all settled(n) ... }
-//   others:  if (channel.sequence() != last) { channel.read(...); ...; channel.acknowledge(n, ok, text); }
+// D2. A message is for members.  A node takes part (is a member) from join() to leave(), when none of its sessions is
+//     left that could use what the others change.  Who left is not waited for: it catches up from the log.  DDL meets
+//     nobody who joins: join() runs under the DDL lock of the whole cluster.
+// J1. Who joins takes over what is locked: it is a member first, and reads then which targets are granted; an author
+//     says first that they are granted, and looks then whether somebody has joined whom it has not asked.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 
-#include "coherence/base/ids.hpp"
-#include "coherence/transport/memory.hpp"
-#include "extension/engine/ddl/ddl_words.hpp"
+#include "extension/engine/ddl/ddl_locks.hpp"
+#include "extension/engine/ddl/ddl_slot.hpp"
 
 namespace engine {
 
@@ -25,26 +20,26 @@ struct DdlMembers {
   uint64_t incarnation[coherence::kNodesMax];
 };
 
-enum class DdlReply : uint8_t { kPending, kDone, kFailed, kGone };
-
-struct DdlMessage {
-  uint64_t sequence = 0;
-  DdlHeader header{};
-};
-
 class DdlChannel {
  public:
-  // `bytes` of pool memory at `at`, zeroed when the pool was made.
-  DdlChannel(coherence::Memory& memory, coherence::PoolAddress at, uint64_t bytes, coherence::NodeId self);
+  DdlChannel(coherence::Memory& memory, coherence::PoolAddress at, uint64_t bytes, uint32_t nodes_max,
+             coherence::NodeId self)
+      : region_(memory, at, bytes, nodes_max, self), locks_(region_) {}
 
-  // --- the lock -----------------------------------------------------------------------------------------------------
-  bool try_lock(DdlHolder me, uint64_t now);
-  void unlock(DdlHolder me);  // no-op if `me` does not hold it
-  DdlHolder holder(uint64_t* since = nullptr);
+  DdlLocks& locks() { return locks_; }
+  int slots() const { return region_.slots(); }
+  DdlSlot slot(int number) { return {region_, number}; }
+  // A slot that nobody has, to be tried; -1: all are taken.  One is liked better if all have dealt with what was in it,
+  // and if that was about this database: then others have a process for it.
+  int free_slot(std::string_view database);
+  // Of each slot, the newest message and the newest one this node has dealt with; in room for slots() of each.
+  void look_at_all(uint64_t* sequences, uint64_t* acknowledged);
 
   // --- members ------------------------------------------------------------------------------------------------------
   // ENSURES: every message so far counts as dealt with by this node.
   void join(uint64_t incarnation);
+  // Authors see that this node is to be asked again what they have asked it (J1).
+  void rejoin(uint64_t incarnation);
   void leave();
   DdlMembers members();                         // without this node
   uint64_t membership(coherence::NodeId node);  // 0: it takes no part
@@ -52,45 +47,17 @@ class DdlChannel {
   uint64_t life();
   void set_life(uint64_t life);
 
-  // --- the author ---------------------------------------------------------------------------------------------------
-  uint32_t window_bytes() const { return window_bytes_; }
-  // REQUIRES: this session holds the lock; D1.  Returns the message's number.
-  uint64_t post(const DdlHeader& header, const void* body);
-  DdlReply reply_of(coherence::NodeId node, uint64_t incarnation, uint64_t sequence);
-  // The text of the node's newest reply; at most kDdlReplyBytes.
-  uint32_t reply_text(coherence::NodeId node, char* to);
-  void cancel(uint64_t sequence);
-
-  // --- the others ---------------------------------------------------------------------------------------------------
-  uint64_t sequence();
-  uint64_t cancelled();
-  // False: a newer message took its place meanwhile; look again.
-  bool read(uint64_t sequence, DdlHeader* header);
-  bool read_body(const DdlMessage& message, void* to);
-  uint64_t acknowledged();  // newest message this node has dealt with
-  void acknowledge(uint64_t sequence, bool ok, std::string_view text);
-
   // --- where the log begins -----------------------------------------------------------------------------------------
   coherence::PageId log_root();
   // False: somebody else was first.
   bool set_log_root(coherence::PageId root);
   // How many entries it has, for views: found without waiting for a page.
   uint64_t log_entries();
-  void set_log_entries(uint64_t count);
+  void set_log_entries(uint64_t count);  // it has at least so many
 
  private:
-  coherence::PoolAddress word(uint32_t offset) const { return at_ + offset; }
-  coherence::PoolAddress cell(coherence::NodeId node, uint32_t field) const {
-    return at_ + (kDdlCells + node.value * kDdlCellBytes + field);
-  }
-  void run(coherence::Batch& batch);
-  uint64_t load(coherence::PoolAddress at);
-  void store(coherence::PoolAddress at, uint64_t value);
-
-  coherence::Memory& memory_;
-  coherence::PoolAddress at_;
-  uint32_t window_bytes_;
-  coherence::NodeId self_;
+  DdlRegion region_;
+  DdlLocks locks_;
 };
 
 }  // namespace engine

@@ -2,8 +2,8 @@
 // that was away reads it from where it stopped.
 //
 // L1. Entries are numbered 1, 2, ...; an entry is linked (and counted) by one mini-transaction, when it is complete.
-// L2. Only the holder of the DDL lock appends.  Whoever reads an entry asks the status log whether its transaction
-//     committed: an entry is written before that is decided.
+// L2. Only the holder of its database's DDL lock appends an entry.  Whoever reads it asks the status log whether its
+//     transaction committed: an entry is written before that is decided.  Other databases' may follow meanwhile.
 // L3. Nothing is ever removed: a primary that joins later starts from entry 1.
 //
 //   number = log.append(record, txn.raw);
@@ -35,7 +35,7 @@ class DdlLog {
   DdlLog(bufmgr::BufferPool& pool, bufmgr::Session& session, DdlChannel& channel)
       : pool_(pool), session_(session), channel_(channel) {}
 
-  // REQUIRES: no guard held; the DDL lock is held.
+  // REQUIRES: no guard held; L2.
   coherence::Result<uint64_t> append(std::span<const std::byte> record, uint64_t txn);
   coherence::Status first(DdlLogEntry* entry);
   coherence::Status next(DdlLogEntry* entry);

@@ -1,16 +1,22 @@
-// DdlWords: the layout of Region::kDdl.  Words and bytes, not pages: one transaction at a time writes DDL in the whole
-// cluster, so one mailbox is enough.
+// DdlWords: the layout of Region::kDdl.  Words and bytes, not pages.
 //
-//   0     lock        who may write DDL: DdlHolder, or 0
-//   8     since       when the lock was taken, in the host's own units
+//   0     log_root    raw PageId + 1 of the log's root page; 0: no log yet
+//   8     entries     of the log; information: the log's root page counts
+//   64    the DDL locks (DdlLockWords): the whole cluster's, and one for each database that has had DDL
+//   5888  one bell of 32 bits for each node: grows with every news for that node, which may sleep on it
+//   6144  one word for each node: 0, it takes no part; else a number that differs with every start
+//   6656  one word for each node: the life of its data directory, in the host's own terms; 0: it has never been here
+//   8192  the slots, all of one size: each for one transaction at a time
+//
+// A slot:
+//   0     owner       whose transaction it is: DdlHolder, or 0
+//   8     since       when the owner took it, in the host's own units
 //   16    sequence    number of the newest message; changed last, so that a reader who sees it sees the message
 //   24    cancelled   messages up to this number are no longer wanted by their author
-//   32    log_root    raw PageId + 1 of the log's root page; 0: no log yet
-//   40    entries     of the log; information: the log's root page counts
-//   64    header      of the newest message (DdlHeader)
-//   192   one bell of 32 bits for each node: grows with every news for that node, which may sleep on it
-//   512   one cell of 512 bytes for each of 58 nodes (DdlCell)
-//   30208 the window: the body of the newest message
+//   32    granted     how many of the targets all participants have locked; kDdlMoreTargets: more than there is room
+//   for 64    header      of the newest message (DdlHeader) 192   targets     what is locked for the owner
+//   (DdlTargetWord), in the order in which it was 2048  one cell of 512 bytes for each node (DdlCell) then  the window:
+//   the body of the newest message
 #pragma once
 
 #include <cstddef>
@@ -20,16 +26,21 @@
 
 namespace engine {
 
-inline constexpr uint32_t kDdlLock = 0, kDdlSince = 8, kDdlSequence = 16, kDdlCancelled = 24, kDdlLogRoot = 32,
-                          kDdlLogEntries = 40;
-inline constexpr uint32_t kDdlHeader = 64, kDdlBells = 192;
-inline constexpr uint32_t kDdlCells = 512, kDdlCellBytes = 512;
-inline constexpr uint32_t kDdlWindow = kDdlCells + coherence::kNodesMax * kDdlCellBytes;
-inline constexpr uint32_t kDdlWindowBytesMax = 64 << 10;
-inline constexpr uint32_t kDdlReplyBytes = kDdlCellBytes - 32;
+inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlLocks = 64, kDdlBells = 5888, kDdlMembers = 6144,
+                          kDdlLives = 6656, kDdlSlots = 8192;
+inline constexpr uint32_t kDdlSlotOwner = 0, kDdlSlotSince = 8, kDdlSlotSequence = 16, kDdlSlotCancelled = 24,
+                          kDdlSlotGranted = 32, kDdlSlotHeader = 64, kDdlSlotTargets = 192, kDdlSlotCells = 2048;
+inline constexpr uint32_t kDdlCellBytes = 512;
+inline constexpr uint32_t kDdlReplyBytes = kDdlCellBytes - 24;
 inline constexpr uint32_t kDdlDatabaseBytes = 64;
+inline constexpr uint32_t kDdlWindowBytesMin = 4096, kDdlWindowBytesMax = 64 << 10;
 
-// Who holds the DDL lock: 63..56 node + 1, 55..32 session, 31..0 process id.
+inline constexpr int kDdlSlotsMax = 24;
+inline constexpr int kDdlDatabasesMax = 64;  // with a DDL lock of their own; more share
+inline constexpr uint32_t kDdlTargetsMax = (kDdlSlotCells - kDdlSlotTargets) / 8;
+inline constexpr uint32_t kDdlMoreTargets = ~uint32_t{0};
+
+// A process: 63..56 node + 1, 55..32 session, 31..0 process id.
 struct DdlHolder {
   uint64_t raw = 0;
   static constexpr DdlHolder make(coherence::NodeId node, uint32_t session, uint32_t pid) {
@@ -42,7 +53,18 @@ struct DdlHolder {
   constexpr bool operator==(const DdlHolder&) const = default;
 };
 
-// What a message asks of every other primary.
+struct DdlLockWords {
+  uint64_t key;  // of the database, from its name; 0: nobody has needed it yet
+  uint64_t holder;
+  uint64_t since;  // in the host's own units
+  char database[kDdlDatabaseBytes];
+};
+static_assert(kDdlLocks + (1 + kDdlDatabasesMax) * sizeof(DdlLockWords) <= kDdlBells);
+static_assert(kDdlBells + coherence::kNodesMax * 4 <= kDdlMembers);
+static_assert(kDdlMembers + coherence::kNodesMax * 8 <= kDdlLives);
+static_assert(kDdlLives + coherence::kNodesMax * 8 <= kDdlSlots);
+
+// What a message asks of the other primaries.
 enum class DdlKind : uint8_t {
   kNone = 0,
   kLock = 1,       // lock these relations, strongly
@@ -51,30 +73,49 @@ enum class DdlKind : uint8_t {
   kCommit = 4,     // the author has committed
   kSavepoint = 6,  // savepoints were rolled back; the body names them
   kAbort = 5,      // the author has rolled back, or wrote nothing after all
+  kLast = 7,       // kStatement, and kPrepare behind it
+};
+
+// Which DDL locks the author has.
+enum class DdlRight : uint8_t {
+  kLocks = 0,     // none: it only locks tables
+  kDatabase = 1,  // that of its database
+  kWhole = 2,     // that of the whole cluster
 };
 
 struct DdlHeader {
-  uint64_t exchange;    // number of the first message of this transaction
-  uint64_t log_number;  // kPrepare, kCommit
-  uint32_t bytes;       // of the part in the window
-  uint32_t total;       // of the whole body; a body longer than the window is sent in parts
-  uint32_t offset;      // of this part
+  uint64_t exchange;      // number of the first message of this transaction
+  uint64_t log_number;    // kPrepare, kCommit
+  coherence::NodeSet to;  // whom it asks
+  uint32_t bytes;         // of the part in the window
+  uint32_t total;         // of the whole body; a body longer than the window is sent in parts
+  uint32_t offset;        // of this part
+  uint32_t pid;           // of the author
   DdlKind kind;
+  DdlRight right;
   uint8_t author;      // node
-  uint8_t of_cluster;  // kPrepare, kCommit: the record is in the history of no database
-  uint8_t reserved;
+  uint8_t lock;        // kDatabase: which DDL lock
+  uint8_t of_cluster;  // kPrepare, kLast, kCommit: the record is in the history of no database
+  uint8_t reserved[11];
   char database[kDdlDatabaseBytes];
   int64_t posted;  // when, in the host's own units
 };
-static_assert(sizeof(DdlHeader) == 104 && kDdlHeader + sizeof(DdlHeader) <= kDdlBells);
-static_assert(kDdlBells + coherence::kNodesMax * 4 <= kDdlCells);
+static_assert(sizeof(DdlHeader) == 128 && kDdlSlotHeader + sizeof(DdlHeader) <= kDdlSlotTargets);
 
-// What a node says of itself; written by that node only.
+// One that ends the exchange, or a part of it; the author does not wait for it, or has nothing more to do.
+constexpr bool ends_locks(DdlKind kind) {
+  return kind == DdlKind::kAbort || kind == DdlKind::kCommit || kind == DdlKind::kSavepoint;
+}
+
+struct DdlTargetWord {
+  uint32_t relation, mode;
+};
+
+// What a node answers in a slot; written by that node only.
 struct DdlCell {
-  uint64_t member;  // 0: takes no part; else a number that differs with every start
-  uint64_t ack;     // newest message it has dealt with << 1 | failed
-  uint64_t life;    // of its data directory, in the host's own terms; 0: it has never been here
-  uint32_t bytes;   // of the reply's text
+  uint64_t ack;    // newest message it has dealt with << 1 | failed
+  uint64_t begun;  // the exchange that it has begun to take part in
+  uint32_t bytes;  // of the reply's text
   uint32_t reserved;
   char text[kDdlReplyBytes];
 };

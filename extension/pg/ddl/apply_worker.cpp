@@ -1,12 +1,14 @@
-// The apply worker: runs other primaries' DDL in one database.  The launcher starts one when a message for its database
-// arrives, or when the log must be caught up with; it ends when it has had nothing to do for a while, so that the
-// database can be dropped.
+// The apply worker: runs other primaries' DDL in one database, and holds what they lock.  It serves one slot of the
+// channel.  The launcher starts one when a message for its database arrives there, or when the log must be caught up
+// with; it ends when it has had nothing to do for long, or when nobody may be in its database.
 #include "extension/pg/ddl/databases.hpp"
 #include "extension/pg/ddl/ddl_catch_up.hpp"
-#include "extension/pg/ddl/ddl_exchange.hpp"
+#include "extension/pg/ddl/ddl_describe.hpp"
+#include "extension/pg/ddl/ddl_lock.hpp"
 #include "extension/pg/ddl/ddl_news.hpp"
 #include "extension/pg/ddl/ddl_node_state.hpp"
-#include "extension/pg/ddl/ddl_port.hpp"
+#include "extension/pg/ddl/ddl_outbox.hpp"
+#include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/ddl_replay.hpp"
 #include "extension/pg/ddl/local_drops.hpp"
@@ -15,6 +17,7 @@
 #include "extension/pg/ddl/worker_settings.hpp"
 
 extern "C" {
+#include "commands/dbcommands.h"
 #include "libpq/pqformat.h"
 #include "libpq/pqsignal.h"
 #include "pgstat.h"
@@ -36,7 +39,7 @@ namespace {
 using engine::DdlKind;
 using engine::DdlMessage;
 
-constexpr int kIdleMaxMs = 1000;
+constexpr int kIdleMaxMs = 300'000;
 
 DdlWorker* self = nullptr;
 MemoryContext message_context = nullptr;
@@ -44,13 +47,18 @@ DdlReplay replay;
 
 struct Taking {         // part in an exchange
   uint64_t exchange;    // 0: none
-  uint64_t begun;       // the exchange whose first message this process has seen
   bool lost;            // our transaction is gone; only the end is of interest
-  bool tagged;          // we hold the DDL tag for the author
+  bool tagged;          // we hold the tags of its database's DDL lock for the author
+  bool tagged_whole;    // and of the whole cluster's
   bool prepared;        // the author may commit any moment: what we have locked stays locked until we have, too
+  bool partial;         // the parts of this message that came before were read by another process
+  int lock;             // the database's DDL lock
   int depth;            // savepoints that the author is in; -1: not read yet
   StringInfoData body;  // parts so far
+  const char* text;     // of the statement, or the locks, that this message is about
 } taking;
+
+engine::DdlSlot slot() { return ddl_slot(self->slot); }
 
 // A signal may be late: what it meant to stop has ended, and the next message is not to suffer.
 void on_author_stops(int number) {
@@ -62,32 +70,87 @@ void on_cancel(int number) {
   if (self->busy != 0) StatementCancelHandler(number);
 }
 
+void let_go_of_tags() {
+  if (taking.tagged) unlock_ddl_tags(DdlRight::kDatabase, taking.lock);
+  if (taking.tagged_whole) unlock_ddl_tags(DdlRight::kWhole, taking.lock);
+  taking.tagged = taking.tagged_whole = false;
+}
+
 void leave_exchange() {
   // An abort of the whole transaction releases session locks too.
-  if (taking.tagged && !taking.lost && !replay.open()) unlock_ddl_tag();
+  if (!taking.lost && !replay.open()) let_go_of_tags();
   replay.abort();
   ddl_works_for(0, 0, 0);
+  self->holds = 0;
   taking.exchange = 0;
-  taking.lost = taking.tagged = taking.prepared = false;
+  taking.lost = taking.tagged = taking.tagged_whole = taking.prepared = false;
   self->engaged = false;
 }
 
 // P6.  Sessions here would go on with catalogs that nobody else has.
 bool must_stay() { return taking.prepared && ddl_sessions_left(); }
 
-void enter_exchange(const DdlMessage& message) {
-  if (message.header.exchange == taking.exchange) return;
+// P5.  A position passes over nothing.  The author has the DDL lock: nothing else can fail to commit here now, but what
+// did before may not have been caught up with, where the exchange began with LOCK TABLE.
+void require_up_to_date(DdlRight right) {
+  const bool behind =
+      ddl_node_state().behind && (right == DdlRight::kWhole || !is_up_to_date(MyDatabaseId, self->database));
+  if (!behind && !kept_out(self->database)) return;
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("this primary has not caught up with the DDL of the other primaries"),
+                  errhint("It is at it: try again. If that does not help, the server's log says why.")));
+}
+
+// P7.  The tags of the DDL locks that the author has.
+void match_tags(const engine::DdlHeader& header) {
+  taking.lock = header.lock;
+  if (header.right == DdlRight::kLocks) return let_go_of_tags();
+  bool& tagged = header.right == DdlRight::kWhole ? taking.tagged_whole : taking.tagged;
+  if (tagged) return;
+  require_up_to_date(header.right);
+  lock_ddl_tags(header.right, taking.lock);
+  tagged = true;
+}
+
+// What the author had locked before this primary took part (J1 of the channel).
+void take_over(const engine::DdlGranted& granted) {
+  List* targets = NIL;
+  for (uint32_t i = 0; granted.count != engine::kDdlMoreTargets && i < granted.count; ++i)
+    targets = with_target(targets, granted.target[i].relation, LOCKMODE(granted.target[i].mode));
+  // More than it could list: any.
+  ListCell* cell;
+  if (granted.count == engine::kDdlMoreTargets)
+    foreach (cell, list_concat(shared_tables(InvalidOid), shared_sequences(InvalidOid)))
+      targets = with_target(targets, lfirst_oid(cell), AccessExclusiveLock);
+  replay.lock(targets, {.may_be_gone = true});
+}
+
+// P6.  What failed to commit here, by whichever worker, comes first.
+void catch_up_before() {
+  if (!is_up_to_date(position_of(self->database), self->database)) apply_log(self->database);
+  MemoryContextSwitchTo(message_context);
+}
+
+void enter_exchange(const engine::DdlHeader& header) {
+  if (header.exchange == taking.exchange) return;
   leave_exchange();
-  taking.exchange = message.header.exchange;
+  catch_up_before();
+  taking.exchange = header.exchange;
   self->engaged = true;
   // The beginning was sent to a worker that is no more.
-  taking.lost = message.header.exchange != taking.begun;
-  if (taking.lost) return;
-  const engine::DdlHolder author = ddl_channel().holder();  // it posts, so it has the lock
-  if (author.held()) ddl_works_for(taking.exchange, author.node().value, author.pid());
+  taking.lost = taking.partial || slot().has_begun(header.exchange);
+  if (taking.lost) {
+    self->holds = header.exchange;  // no more will come: its author hears of that before it commits
+    return;
+  }
+  slot().begin(header.exchange);
+  ddl_works_for(exchange_id(self->slot, header.exchange), header.author, header.pid);
   replay.begin();
-  lock_ddl_tag();
-  taking.tagged = true;
+  MemoryContextSwitchTo(message_context);
+  engine::DdlGranted granted;
+  while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();
+  if (granted.exchange == header.exchange) take_over(granted);
+  self->holds = header.exchange;
 }
 
 [[noreturn]] void raise_lost() {
@@ -104,22 +167,60 @@ void end_committed(const DdlMessage& message) {
     leave_exchange();
     // The log of no database is applied in its order with all others' (P20): the launcher sees to that.
     if (message.header.of_cluster && *self->database != '\0') raise_lost();
+    forget_what_is_up_to_date();
     apply_log(self->database);
     return;
   }
   replay.commit();
   settle_position(history_of(message));
-  unlock_ddl_tag();
-  taking.tagged = false;
   leave_exchange();
+}
+
+// What we are at, in pg_stat_activity and beside errors in the log.
+void show(const char* text) {
+  taking.text = text;
+  pgstat_report_activity(STATE_RUNNING, text);
+}
+
+void add_author(void* message) {
+  const engine::DdlHeader& header = static_cast<const DdlMessage*>(message)->header;
+  errcontext("%s of process %u of primary %d%s%s", ddl_kind_name(header.kind), header.pid, header.author,
+             taking.text ? ": " : "", taking.text ? taking.text : "");
+}
+
+void lock_relations(const engine::DdlHeader& header) {
+  const int lock_timeout = int(pq_getmsgint(&taking.body, 4));
+  const int deadlock_timeout = int(pq_getmsgint(&taking.body, 4));
+  List* targets = read_record(&taking.body)->targets;
+  show(ddl_locks_text(targets, self->database));
+  if (lock_timeout < 0) wait_for_ended_exchanges();
+  MemoryContextSwitchTo(message_context);
+  replay.lock(targets, {lock_timeout, deadlock_timeout, header.right == DdlRight::kLocks});
+}
+
+void run_statement_of(const DdlMessage& message) {
+  const DdlRecord* record = read_record(&taking.body);
+  show(record->sql);
+  if (concerns_this_connection(record)) {
+    if (message.header.exchange == message.sequence) {
+      slot().begin(0);  // another process does
+      leave_home();
+    }
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_IN_USE), errmsg("the apply worker is connected to database \"%s\"", self->home),
+             errhint("Run the statement in a transaction of its own.")));
+  }
+  check_author_knows(record);
+  replay.run(record);
 }
 
 void do_as_told(const DdlMessage& message) {
   const DdlKind kind = message.header.kind;
   if (kind == DdlKind::kAbort) return leave_exchange();
   if (kind == DdlKind::kCommit) return end_committed(message);
-  enter_exchange(message);
+  enter_exchange(message.header);
   if (taking.lost) raise_lost();
+  match_tags(message.header);
   MemoryContextSwitchTo(message_context);
   List* path = read_ints(&taking.body);
   List* aborted = read_ints(&taking.body);
@@ -127,23 +228,14 @@ void do_as_told(const DdlMessage& message) {
   replay.go_to(path, aborted);
   MemoryContextSwitchTo(message_context);
   if (kind == DdlKind::kLock) {
-    const int lock_timeout = int(pq_getmsgint(&taking.body, 4));
-    replay.lock(read_record(&taking.body)->targets, lock_timeout);
-  } else if (kind == DdlKind::kStatement) {
-    const DdlRecord* record = read_record(&taking.body);
-    if (concerns_this_connection(record)) {
-      if (message.header.exchange == message.sequence) leave_home();
-      ereport(ERROR,
-              (errcode(ERRCODE_OBJECT_IN_USE), errmsg("the apply worker is connected to database \"%s\"", self->home),
-               errhint("Run the statement in a transaction of its own.")));
-    }
-    check_author_knows(record);
-    replay.run(record);
-  } else if (kind == DdlKind::kPrepare) {
-    replay.go_to(NIL, NIL);
-    save_position(history_of(message), {message.header.log_number, OidIsValid(gcl_access_method())});
-    taking.prepared = true;
+    lock_relations(message.header);
+  } else if (kind == DdlKind::kStatement || kind == DdlKind::kLast) {
+    run_statement_of(message);
   }
+  if (kind != DdlKind::kPrepare && kind != DdlKind::kLast) return;
+  replay.go_to(NIL, NIL);
+  save_position(history_of(message), {message.header.log_number, OidIsValid(gcl_access_method())});
+  taking.prepared = true;
 }
 
 // SQLSTATE, line break, message, hint, as the author expects it.
@@ -153,6 +245,13 @@ void describe(const ErrorData* error, StringInfo to) {
   if (error->hint) appendStringInfo(to, "%c%s", kReplyHint, error->hint);
 }
 
+// The author waits for it; and here, who wants what an ended exchange had locked (wait_for_ended_exchanges).
+void acknowledge(const DdlMessage& message, bool ok, std::string_view text) {
+  slot().acknowledge(message.sequence, ok, text);
+  ddl_ring(message.header.author);
+  if (engine::ends_locks(message.header.kind)) tell_news();
+}
+
 void deal_with(const DdlMessage& message) {
   StringInfoData text;
   MemoryContextSwitchTo(message_context);
@@ -160,6 +259,9 @@ void deal_with(const DdlMessage& message) {
   volatile bool ok = true;
   taking.depth = -1;
   QueryCancelPending = false;
+  taking.text = nullptr;
+  ErrorContextCallback context{error_context_stack, add_author, const_cast<DdlMessage*>(&message)};
+  error_context_stack = &context;
   self->busy = message.sequence;
   const bool commits = message.header.kind == DdlKind::kCommit;
   // An ERROR lets them go.  Dropping a database waits for all processes of the server, and this one is one of them.
@@ -169,7 +271,7 @@ void deal_with(const DdlMessage& message) {
   {
     do_as_told(message);
     if (holds) RESUME_INTERRUPTS();
-    if (message.header.kind == DdlKind::kStatement)
+    if (message.header.kind == DdlKind::kStatement || message.header.kind == DdlKind::kLast)
       appendStringInfoString(&text, local_drops_text(engine::kDdlReplyBytes));
   }
   PG_CATCH();
@@ -184,39 +286,39 @@ void deal_with(const DdlMessage& message) {
     ok = false;
   }
   PG_END_TRY();
+  error_context_stack = context.previous;
+  pgstat_report_activity(taking.exchange != 0 ? STATE_IDLEINTRANSACTION : STATE_IDLE, nullptr);
   self->busy = 0;
   QueryCancelPending = false;
   MemoryContextSwitchTo(message_context);
   // What was committed is in the log and not here.  The launcher sees to it; this process would go on behind it.
   if (!ok && commits) fall_behind();
-  ddl_channel().acknowledge(message.sequence, ok, {text.data, size_t(text.len)});
-  ddl_ring_others();
-  tell_news();  // who wants the lock now, or not at all, waits for the tag (lock_ddl_tag_now)
+  acknowledge(message, ok, {text.data, size_t(text.len)});
   if (!ok && commits) proc_exit(1);
 }
 
 // True if this was the last part.
 bool take_part(const DdlMessage& message) {
-  if (message.header.exchange == message.sequence) taking.begun = message.sequence;
   if (message.header.offset == 0) {
     MemoryContextReset(message_context);
     MemoryContext caller = MemoryContextSwitchTo(message_context);
     initStringInfo(&taking.body);
     MemoryContextSwitchTo(caller);
+    taking.partial = false;
   }
-  enlargeStringInfo(&taking.body, int(message.header.bytes));
-  if (!ddl_channel().read_body(message, taking.body.data + taking.body.len)) return false;
-  taking.body.len += int(message.header.bytes);
-  taking.body.data[taking.body.len] = 0;
+  taking.partial |= taking.body.data == nullptr || uint32_t(taking.body.len) != message.header.offset;
+  if (!taking.partial) {
+    enlargeStringInfo(&taking.body, int(message.header.bytes));
+    if (!slot().read_body(message, taking.body.data + taking.body.len)) return false;
+    taking.body.len += int(message.header.bytes);
+    taking.body.data[taking.body.len] = 0;
+  }
   const bool complete = message.header.offset + message.header.bytes == message.header.total;
-  if (!complete) {
-    ddl_channel().acknowledge(message.sequence, true, {});
-    ddl_ring_others();
-  }
+  if (!complete) acknowledge(message, true, {});
   return complete;
 }
 
-// Sleeps until there is news; ends the process when there has been nothing to do for a while.
+// Sleeps until there is news; ends the process when there has been nothing to do for long.
 void wait_for_message(TimestampTz idle_since) {
   if (ddl_pool_fenced()) proc_exit(1);
   long ms = kHeartbeatMs;
@@ -228,26 +330,48 @@ void wait_for_message(TimestampTz idle_since) {
   sleep_for_news(WaitEvent::kCount, ms);
 }
 
+// Not for this process.  What we take part in may be over all the same: this primary joined while its end was told.
+void pass_over(const DdlMessage& message) {
+  const DdlKind kind = message.header.kind;
+  const bool over = kind == DdlKind::kAbort || kind == DdlKind::kCommit;
+  if (taking.exchange != 0 && (over || message.header.exchange != taking.exchange)) leave_exchange();
+  if (strcmp(message.header.database, self->database) != 0) proc_exit(0);  // the launcher starts another one
+}
+
+// A primary that joins takes part in what it was not asked about.  Returns the newest message that this is behind.
+uint64_t take_over_at_start() {
+  engine::DdlGranted granted;
+  while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();
+  const bool ours = strcmp(granted.header.database, self->database) == 0 && granted.header.author != ddl_node();
+  const uint64_t done = slot().acknowledged();
+  if (granted.exchange == 0 || !ours || granted.sequence > done) return done;  // the last: it was asked
+  enter_exchange(granted.header);
+  ddl_ring(ddl_node());  // the launcher waits for it
+  return granted.sequence;
+}
+
 [[noreturn]] void serve() {
-  uint64_t done = ddl_channel().acknowledged();
+  uint64_t done = take_over_at_start();
   TimestampTz idle_since = GetCurrentTimestamp();
   for (;;) {
     if (!must_stay()) CHECK_FOR_INTERRUPTS();
     prepare_for_news();
     DdlMessage message;
-    message.sequence = ddl_channel().sequence();
+    message.sequence = slot().sequence();
     if (message.sequence == done) {
       wait_for_message(idle_since);
       continue;
     }
     done_with_news();
-    if (!ddl_channel().read(message.sequence, &message.header)) continue;
-    if (message.header.author == ddl_node() || strcmp(message.header.database, self->database) != 0) {
+    if (!slot().read(message.sequence, &message.header)) continue;
+    if (!message.header.to.has(coherence::NodeId{ddl_node()}) || strcmp(message.header.database, self->database) != 0) {
+      pass_over(message);
       done = message.sequence;
       continue;
     }
+    if (taking.exchange == 0 && kept_out(self->database)) proc_exit(0);  // the launcher answers
     if (take_part(message)) deal_with(message);
-    done = ddl_channel().acknowledged();
+    done = slot().acknowledged();
     idle_since = GetCurrentTimestamp();
   }
 }
@@ -271,6 +395,7 @@ void forget_me(int, Datum) {
   LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
   self->busy = 0;
   self->engaged = false;
+  self->holds = 0;
   self->pid = 0;
   LWLockRelease(ddl_node_state().lock);
 }

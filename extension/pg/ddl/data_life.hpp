@@ -1,7 +1,7 @@
 // Whether a primary's data directory is the one that it left the pool with (P31).
 //
 // Every start of the server is a life with a number of its own, and its clean end is another one; both stand in the
-// pool, in the node's cell of the channel, and in a file beside the data.  A copy of the data directory that is older
+// pool, in a word of the channel, and in a file beside the data.  A copy of the data directory that is older
 // than the last stop, of another primary, or of another pool, has another number: what the primary has itself
 // committed meanwhile would be missing there for good (P6), and its OIDs would be given again.
 //

@@ -170,6 +170,16 @@ bool is_forced(const DropdbStmt* statement) {
   return false;
 }
 
+// Which database nobody may be in while the statement is done; null: none.
+const char* database_to_be_left(const Node* statement) {
+  if (IsA(statement, DropdbStmt)) return reinterpret_cast<const DropdbStmt*>(statement)->dbname;
+  if (IsA(statement, CreatedbStmt)) return template_of(reinterpret_cast<const CreatedbStmt*>(statement));
+  if (IsA(statement, AlterDatabaseStmt)) return reinterpret_cast<const AlterDatabaseStmt*>(statement)->dbname;
+  if (!IsA(statement, RenameStmt)) return nullptr;
+  const auto* rename = reinterpret_cast<const RenameStmt*>(statement);
+  return rename->renameType == OBJECT_DATABASE ? rename->subname : nullptr;
+}
+
 }  // namespace
 
 void install_database_hooks() { RegisterXactCallback(on_transaction, nullptr); }
@@ -179,6 +189,7 @@ bool has_extension(Oid database) { return load_position(database).extension != 0
 void check_database_statement(const Node* statement, bool here) {
   if (IsA(statement, DropdbStmt) && here) check_drop_here(reinterpret_cast<const DropdbStmt*>(statement)->dbname);
   if (IsA(statement, CreatedbStmt)) check_create(template_of(reinterpret_cast<const CreatedbStmt*>(statement)));
+  if (const char* database = database_to_be_left(statement)) end_idle_workers(database);
   if (!IsA(statement, RenameStmt)) return;
   const auto* rename = reinterpret_cast<const RenameStmt*>(statement);
   if (rename->renameType == OBJECT_DATABASE) check_rename(rename->subname);

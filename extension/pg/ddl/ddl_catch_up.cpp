@@ -8,6 +8,10 @@
 #include "extension/pg/ddl/ddl_replay.hpp"
 #include "extension/pg/ddl/shared_relations.hpp"
 
+extern "C" {
+#include "storage/lock.h"
+}
+
 namespace gcl {
 namespace {
 
@@ -72,14 +76,19 @@ uint64_t beginning(const char* mine, uint64_t position) {
 
 }  // namespace
 
-void apply_log(const char* history, uint64_t until) {
-  MemoryContext caller = CurrentMemoryContext;
-  StartTransactionCommand();
-  uint64_t position = load_position(position_of(history)).applied;
-  const bool has_history = *history == '\0' || OidIsValid(gcl_access_method());
-  CommitTransactionCommand();
-  MemoryContextSwitchTo(caller);
-  if (!has_history) position = beginning(history, position);
+// One process at a time catches up in a database.
+static LOCKTAG catching_up_tag(const char* history) {
+  LOCKTAG tag;
+  tag.locktag_field1 = 0x67636c;  // "gcl"
+  tag.locktag_field2 = 0x6c6f67;  // "log"
+  tag.locktag_field3 = position_of(history);
+  tag.locktag_field4 = 0;
+  tag.locktag_type = LOCKTAG_USERLOCK;
+  tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
+  return tag;
+}
+
+static void apply_behind(uint64_t position, const char* history, uint64_t until) {
   visit_entries(position, [=](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
     if (until != 0 && entry.number > until) return false;
     if (strcmp(head.database, history) != 0) return true;
@@ -90,6 +99,23 @@ void apply_log(const char* history, uint64_t until) {
     if (fate == DdlFate::kCommitted) apply_entry(history, entry, body, head.records);
     return fate != DdlFate::kRunning;
   });
+}
+
+void apply_log(const char* history, uint64_t until) {
+  const LOCKTAG tag = catching_up_tag(history);
+  MemoryContext caller = CurrentMemoryContext;
+  StartTransactionCommand();
+  (void)LockAcquire(&tag, ExclusiveLock, true, false);  // lost with an ERROR
+  uint64_t position = load_position(position_of(history)).applied;
+  const bool has_history = *history == '\0' || OidIsValid(gcl_access_method());
+  CommitTransactionCommand();
+  MemoryContextSwitchTo(caller);
+  if (!is_up_to_date(position_of(history), history)) {
+    if (!has_history) position = beginning(history, position);
+    apply_behind(position, history, until);
+    if (until == 0) note_up_to_date(position_of(history), history);
+  }
+  (void)LockRelease(&tag, ExclusiveLock, true);
 }
 
 static DdlStep* new_step(char* database, uint64_t until) {

@@ -1,34 +1,35 @@
-// The author's side: one DDL transaction, from its first captured statement until every other primary has ended it.
+// The author's side: one transaction that does DDL or LOCK TABLE, from its first captured statement until every other
+// primary has ended it.
 #pragma once
 
-#include "extension/engine/ddl/ddl_words.hpp"
+#include "extension/pg/ddl/ddl_lock.hpp"
 #include "extension/pg/ddl/ddl_record.hpp"
 
 namespace gcl {
 
 void install_exchange_hooks();  // savepoint callback
 
-// Takes the cluster's DDL lock, unless this transaction has it.  May wait: cancelable, obeys lock_timeout, and is an
-// edge of the local deadlock check (every process of this server that wants it waits for one lock tag, which the apply
-// worker holds while another primary is the author).
-// `nowait`: raises 55P03 instead of waiting.  `of_cluster`: for a statement that belongs to no database (P18).
-void open_exchange(bool nowait = false, bool of_cluster = false);
+// Takes what the transaction lacks: the DDL lock that `right` asks for, and a slot.  May wait: cancelable, obeys
+// lock_timeout.  `nowait`: raises 53400 rather than wait for a slot.  `of_cluster`: for a statement that belongs to no
+// database (P18).
+void open_exchange(DdlRight right, bool nowait = false, bool of_cluster = false);
 
-// In a reply's text, before its hint.
-inline constexpr char kReplyHint = '\f';
+// Strong locks on all primaries (P1).  They are taken on the first primary first, and then on the others at once, so
+// that who conflicts meets there.  The author's own are its caller's business: before ask_others() where this primary
+// is the first, else between ask_first() and ask_others(), or behind both.
+bool first_primary_is_this();
+void ask_first(List* targets, bool nowait);
+void ask_others(List* targets, bool nowait);
+// All of it, for DDL.
+void lock_everywhere(List* targets);
 
-// Others lock these relations; returns when all have them.
-void send_locks(List* targets, bool nowait = false);
-// Others run the statement; ERROR names the primary that could not.  Keeps a copy for the log.
-void send_statement(DdlRecord* record);
+// Others run the statement; ERROR names the primary that could not.  Keeps a copy for the log.  `last`: the transaction
+// is this statement alone, and its commit comes next: the statement goes with what that has to say (P33).
+void send_statement(DdlRecord* record, bool last);
 
 // The open savepoints of this transaction, outermost first.
 List* savepoint_path();
 
-// The lock tag; shared with the launcher and the apply worker.
-void lock_ddl_tag();
-void unlock_ddl_tag();
-engine::DdlHolder ddl_me();
 // A transaction's DDL is in the log under a head.  A database is known by its name; the transaction that takes the
 // extension out of it, or drops it, ends its history: another database may then be made under the name.
 struct DdlLogHead {

@@ -2,6 +2,7 @@
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/shared_relations.hpp"
+#include "extension/pg/stats/rows.hpp"
 
 extern "C" {
 #include "access/relation.h"
@@ -11,7 +12,7 @@ extern "C" {
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(gcl_ddl_fingerprint);
-PG_FUNCTION_INFO_V1(gcl_ddl_lock_holder);
+PG_FUNCTION_INFO_V1(gcl_ddl_locks_get);
 }
 
 using namespace gcl;
@@ -34,17 +35,18 @@ Datum gcl_ddl_fingerprint(PG_FUNCTION_ARGS) {
       cstring_to_text(digest_of(list_concat(list_concat(all, theirs), shared_sequences(InvalidOid)), NIL)));
 }
 
-// (node, pid, since) of whoever holds the cluster's DDL lock; NULL if nobody does.
-Datum gcl_ddl_lock_holder(PG_FUNCTION_ARGS) {
-  if (!ddl_pool_attached()) PG_RETURN_NULL();
-  uint64_t since;
-  const engine::DdlHolder holder = ddl_channel().holder(&since);
-  if (!holder.held()) PG_RETURN_NULL();
-  TupleDesc descriptor;
-  if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE)
-    elog(ERROR, "return type must be a row type");
-  Datum values[3] = {Int32GetDatum(holder.node().value), Int32GetDatum(int32_t(holder.pid())),
-                     TimestampTzGetDatum(TimestampTz(since))};
-  bool nulls[3] = {};
-  PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+// Who holds a DDL lock: of a database, or of the whole cluster (database is null).
+Datum gcl_ddl_locks_get(PG_FUNCTION_ARGS) {
+  ReturnSetInfo* const result = rows_of(fcinfo);
+  if (!ddl_pool_attached()) return Datum{0};
+  for (int lock = 0; lock <= engine::kDdlDatabasesMax; ++lock) {
+    const engine::DdlLockWords words = ddl_locks().words(lock);
+    const engine::DdlHolder holder{words.holder};
+    if (!holder.held()) continue;
+    Row<4> row;
+    row.text(lock == engine::DdlLocks::kWholeCluster ? nullptr : words.database);
+    row.integer(holder.node().value).integer(holder.pid()).time(TimestampTz(words.since));
+    row.put(result);
+  }
+  return Datum{0};
 }

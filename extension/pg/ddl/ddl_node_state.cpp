@@ -2,6 +2,7 @@
 
 extern "C" {
 #include "commands/dbcommands.h"
+#include "common/hashfn.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
@@ -75,19 +76,45 @@ void register_launcher() {
 
 DdlNodeState& ddl_node_state() { return *state; }
 
+void forget_what_is_up_to_date() noexcept {
+  LWLockAcquire(state->lock, LW_EXCLUSIVE);
+  state->known_count = 0;
+  LWLockRelease(state->lock);
+}
+
+bool is_up_to_date(Oid database, const char* name) {
+  const uint32_t hash = DatumGetUInt32(hash_any(reinterpret_cast<const unsigned char*>(name), int(strlen(name))));
+  bool found = false;
+  LWLockAcquire(state->lock, LW_SHARED);
+  for (int i = 0; i < state->known_count && !found; ++i)
+    found = state->known[i].database == database && state->known[i].name == hash;
+  LWLockRelease(state->lock);
+  return found;
+}
+
+// One that finds no room is looked at each time.
+void note_up_to_date(Oid database, const char* name) {
+  if (is_up_to_date(database, name)) return;
+  const uint32_t hash = DatumGetUInt32(hash_any(reinterpret_cast<const unsigned char*>(name), int(strlen(name))));
+  LWLockAcquire(state->lock, LW_EXCLUSIVE);
+  if (state->known_count < kKnownDatabasesMax) state->known[state->known_count++] = {database, hash};
+  LWLockRelease(state->lock);
+}
+
 void set_serving(bool serving) noexcept {
   state->serving = serving;
   state->serves_all = serving && !any_kept_out();
 }
 
 void fall_behind() noexcept {
+  forget_what_is_up_to_date();
   set_serving(false);
   state->behind = true;
 }
 
 void leave_home() {
   strlcpy(state->avoided_home, get_database_name(MyDatabaseId), NAMEDATALEN);
-  state->moved = true;
+  for (DdlWorker& worker : state->workers) worker.moved |= worker.pid == MyProcPid;
   proc_exit(0);
 }
 
@@ -115,10 +142,7 @@ void ddl_standing(engine::Sample* to) {
   LWLockRelease(state->lock);
 }
 
-// Every statement of every client asks.
-bool ddl_serving() noexcept {
-  return state != nullptr && (state->serves_all || (state->serving && !is_kept_out(MyDatabaseId)));
-}
+bool ddl_serving() noexcept { return state != nullptr && state->serving && !is_kept_out(MyDatabaseId); }
 const volatile bool* ddl_serving_flag() noexcept { return &state->serves_all; }
 
 void raise_refusal() {

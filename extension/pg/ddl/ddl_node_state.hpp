@@ -11,20 +11,29 @@ extern "C" {
 
 namespace gcl {
 
-inline constexpr int kApplyWorkersMax = 16;
+inline constexpr int kApplyWorkersMax = 32;
+inline constexpr int kKnownDatabasesMax = 128;
 
 struct DdlWorker {  // guarded by the node state's lock, but for the volatile ones
   char database[NAMEDATALEN];
-  char home[NAMEDATALEN];  // where it is connected to, if it is for no database
-  pid_t pid;               // 0: not running
-  uint32_t order;          // of its start: who was told another one comes too late
-  bool catch_up_only;      // ends when it has applied the log
-  uint64_t until;          // as far as this entry; 0: all of it
-  bool caught_up;          // what became of that
-  char error[256];         // why it failed; "": it could not say
-  volatile uint64_t busy;  // number of the message it is at; 0: none
-  volatile bool engaged;   // it takes part in an exchange
-  volatile uint64_t stop;  // messages up to this number are waited for no longer; SIGUSR2 tells
+  char home[NAMEDATALEN];   // where it is connected to, if it is for no database
+  int slot;                 // of the channel, that it serves
+  pid_t pid;                // 0: not running
+  uint32_t order;           // of its start: who was told another one comes too late
+  bool catch_up_only;       // ends when it has applied the log
+  uint64_t until;           // as far as this entry; 0: all of it
+  bool caught_up;           // what became of that
+  char error[256];          // why it failed; "": it could not say
+  bool moved;               // it has ended to make room for one with another home
+  volatile uint64_t holds;  // the exchange that it takes part in, with all that was locked before it came; 0: none
+  volatile uint64_t busy;   // number of the message it is at; 0: none
+  volatile bool engaged;    // it takes part in an exchange
+  volatile uint64_t stop;   // messages up to this number are waited for no longer; SIGUSR2 tells
+};
+
+struct DdlKnown {
+  Oid database;
+  uint32_t name;  // hash of the one it was known by
 };
 
 struct DdlNodeState {
@@ -41,10 +50,11 @@ struct DdlNodeState {
   char refusal[128];               // why it takes no part in DDL as long as this server lives; "": it may
   volatile uint64_t entry;         // of the log: the newest that was looked at while catching up
   char avoided_home[NAMEDATALEN];  // not to be a worker's: the database is to be dropped or renamed
-  bool moved;                      // a worker has ended to make room for one with another home
   TimestampTz error_at;            // of the last replay here that failed; 0: none did
   char error[256];                 // guarded by the lock, as error_at
   DdlWorker workers[kApplyWorkersMax];
+  int known_count;  // guarded by the lock, as known
+  DdlKnown known[kKnownDatabasesMax];
 };
 
 DdlNodeState& ddl_node_state();
@@ -54,6 +64,10 @@ void fall_behind() noexcept;
 // An apply worker for no database ends, and makes room for one that is connected to another database than this one.
 [[noreturn]] void leave_home();
 [[noreturn]] void raise_refusal();
+// P32.  Histories that have caught up since this primary joined: what came after that was done here when it was done.
+bool is_up_to_date(Oid position, const char* history);
+void note_up_to_date(Oid position, const char* history);
+void forget_what_is_up_to_date() noexcept;
 void note_ddl_error(const char* database, const char* text);
 void install_node_state();  // shared memory, the launcher, and the gate before new connections
 

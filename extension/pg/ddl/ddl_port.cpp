@@ -43,10 +43,14 @@ engine::DdlChannel& ddl_channel() {
   static engine::DdlChannel* channel = nullptr;
   if (!channel) {
     const bufmgr::RegionSpan region = pool().region(bufmgr::Region::kDdl);
-    channel = new (place) engine::DdlChannel(session().memory(), region.at, region.bytes, pool().node());
+    channel =
+        new (place) engine::DdlChannel(session().memory(), region.at, region.bytes, pool().nodes_max(), pool().node());
   }
   return *channel;
 }
+
+engine::DdlLocks& ddl_locks() { return ddl_channel().locks(); }
+engine::DdlSlot ddl_slot(int number) { return ddl_channel().slot(number); }
 
 std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept {
   bufmgr::BufferPool& all = *node_pool();
@@ -59,9 +63,9 @@ void ddl_ring(uint8_t node) noexcept {
   bufmgr::ring_bell(ddl_bell(node));
 }
 
-void ddl_ring_others() noexcept {
+void ddl_ring_others(coherence::NodeSet nodes) noexcept {
   for (uint8_t n = 0; n < node_pool()->nodes_max(); ++n)
-    if (n != ddl_node()) ddl_ring(n);
+    if (n != ddl_node() && nodes.has(coherence::NodeId{n})) ddl_ring(n);
 }
 
 void ddl_statement_begins() { stamp_transaction(); }

@@ -22,6 +22,8 @@ void ddl_attach_for_any_locale();
 void ddl_require_locale();
 uint8_t ddl_node();
 engine::DdlChannel& ddl_channel();  // of this process
+engine::DdlLocks& ddl_locks();
+engine::DdlSlot ddl_slot(int number);
 uint32_t ddl_session();             // slot number of this process
 bool ddl_sessions_left() noexcept;  // of this server: others than the launcher's and the apply workers'
 
@@ -29,7 +31,7 @@ bool ddl_sessions_left() noexcept;  // of this server: others than the launcher'
 // (ddl_news.hpp).
 std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept;
 void ddl_ring(uint8_t node) noexcept;
-void ddl_ring_others() noexcept;
+void ddl_ring_others(coherence::NodeSet nodes = {~uint64_t{0}}) noexcept;
 
 void ddl_statement_begins();  // its time, in REPEATABLE READ
 

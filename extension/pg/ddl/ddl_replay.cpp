@@ -57,6 +57,12 @@ void take_settings(const DdlRecord* record) {
   take_setting("check_function_bodies", "off");
 }
 
+void set_ms(const char* setting, int ms) {
+  char text[32];
+  snprintf(text, sizeof text, "%d", ms);
+  (void)set_config_option(setting, text, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
 // The author has made and scanned its rows; a constraint that held for them holds.
 void spare_the_rows(Node* statement) {
   if (IsA(statement, CreateTableAsStmt)) castNode(CreateTableAsStmt, statement)->into->skipData = true;
@@ -204,20 +210,19 @@ void DdlReplay::go_to(const List* path, const List* aborted) {
   RESUME_INTERRUPTS();
 }
 
-void DdlReplay::lock(const List* targets, int lock_timeout_ms) {
+void DdlReplay::lock(const List* targets, DdlLockTerms terms) {
   const int nest = NewGUCNestLevel();
-  char timeout[32];
-  snprintf(timeout, sizeof timeout, "%d", Max(lock_timeout_ms, 0));
-  (void)set_config_option("lock_timeout", timeout, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+  set_ms("lock_timeout", Max(terms.lock_timeout_ms, 0));
+  if (terms.deadlock_timeout_ms > 0) set_ms("deadlock_timeout", terms.deadlock_timeout_ms);
   ListCell* cell;
   foreach (cell, targets) {
     const auto* target = static_cast<DdlTarget*>(lfirst(cell));
-    if (lock_timeout_ms >= 0)
+    if (terms.lock_timeout_ms >= 0)
       LockRelationOid(target->relation, target->mode);
     else if (!ConditionalLockRelationOid(target->relation, target->mode))
       ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
                       errmsg("could not obtain lock on relation \"%s\"", get_rel_name(target->relation))));
-    if (get_rel_relkind(target->relation) == 0)
+    if (get_rel_relkind(target->relation) == 0 && !terms.may_be_gone)
       ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %u is not here", target->relation)));
   }
   AtEOXact_GUC(true, nest);

@@ -12,13 +12,19 @@
 
 namespace gcl {
 
+struct DdlLockTerms {
+  int lock_timeout_ms = 0;      // < 0: does not wait
+  int deadlock_timeout_ms = 0;  // the author's; 0: this server's
+  bool may_be_gone = false;     // a relation; its author will see that, too
+};
+
 class DdlReplay {
  public:
   bool open() const { return open_; }
   void begin();
   // Ends savepoints until `path` is reached, rolling back those in `aborted`; then opens the ones that are missing.
   void go_to(const List* path, const List* aborted);
-  void lock(const List* targets, int lock_timeout_ms);
+  void lock(const List* targets, DdlLockTerms terms);
   void run(const DdlRecord* record);
   void commit();
   bool drops() const { return dropped_ != nullptr; }

@@ -36,16 +36,40 @@ bool keep_out(Oid oid, const char* database, const char* reason) {
   strlcpy(out->reason, reason, sizeof out->reason);
   out->reason[pg_mbcliplen(reason, int(strlen(reason)), int(sizeof out->reason) - 1)] = '\0';
   if (is_new) out->served = ddl_node_state().member;
+  out->caught_up = false;
   out->oid = oid;
   LWLockRelease(ddl_node_state().lock);
   return true;
+}
+
+void note_caught_up(const char* database) {
+  if (KeptOut* out = place_of(database)) out->caught_up = true;
 }
 
 void let_in(const char* database) {
   if (KeptOut* out = place_of(database)) out->oid = InvalidOid;
 }
 
-const KeptOut* kept_out(const char* database) { return place_of(database); }
+void let_in_caught_up() {
+  for (KeptOut& out : ddl_node_state().kept_out)
+    if (OidIsValid(out.oid) && out.caught_up) out.oid = InvalidOid;
+}
+
+const KeptOut* kept_out(const char* database) {
+  const KeptOut* out = place_of(database);
+  return out && !out->caught_up ? out : nullptr;
+}
+
+bool is_caught_up(const char* database) {
+  const KeptOut* out = place_of(database);
+  return out && out->caught_up;
+}
+
+bool any_caught_up() noexcept {
+  for (const KeptOut& out : ddl_node_state().kept_out)
+    if (OidIsValid(out.oid) && out.caught_up) return true;
+  return false;
+}
 
 bool any_kept_out() noexcept {
   for (const KeptOut& out : ddl_node_state().kept_out)

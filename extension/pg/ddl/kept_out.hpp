@@ -1,5 +1,6 @@
 // Databases that this primary could not bring up to date: their sessions are refused the pool's tables, and all other
-// databases go on (P6).  The launcher alone puts them in and out.
+// databases go on (P6).  The launcher alone puts them in and out.  One that has caught up at last takes part again, and
+// its sessions are let in when what others have locked in it is locked here.
 #pragma once
 
 #include "extension/pg/ddl/pg.hpp"
@@ -13,12 +14,19 @@ struct KeptOut {
   char database[NAMEDATALEN];
   char reason[256];  // guarded by the node state's lock
   bool served;       // it was up to date once in this primary's membership: sessions may have used its tables
+  volatile bool caught_up;
 };
 
 // False: too many are kept out.
 bool keep_out(Oid oid, const char* database, const char* reason);
+void note_caught_up(const char* database);  // if it is kept out
 void let_in(const char* database);
-const KeptOut* kept_out(const char* database);  // null: it is not
+void let_in_caught_up();
+
+const KeptOut* kept_out(const char* database);  // null: it is not, or it has caught up
+bool is_caught_up(const char* database);        // and not let in yet
+bool any_caught_up() noexcept;
+// Of those who are not let in.
 bool any_kept_out() noexcept;
 bool is_kept_out(Oid oid) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/ddl/ddl_exchange.hpp"
+#include "extension/pg/ddl/ddl_outbox.hpp"
 #include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/names.hpp"
@@ -14,6 +15,7 @@ extern "C" {
 #include "catalog/pg_inherits.h"
 #include "nodes/nodeFuncs.h"
 #include "rewrite/rewriteHandler.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -76,24 +78,63 @@ List* targets_of(const LockStmt* statement) {
   return search.targets;
 }
 
-}  // namespace
-
-bool names_shared_tables(const LockStmt* statement) {
-  return OidIsValid(gcl_access_method()) && targets_of(statement) != NIL;
+// P34.  Waits here for what will be ours here, and lets it go again: it is taken for good when the first primary's lock
+// is.  So a wait for who has the table locked everywhere is a wait in this server's lock manager.
+void wait_at_home(List* targets, bool nowait) {
+  ListCell* cell;
+  foreach (cell, targets) {
+    const auto* target = static_cast<DdlTarget*>(lfirst(cell));
+    if (!nowait)
+      LockRelationOid(target->relation, target->mode);
+    else if (!ConditionalLockRelationOid(target->relation, target->mode))
+      ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+                      errmsg("could not obtain lock on relation \"%s\"", get_rel_name(target->relation))));
+    UnlockRelationOid(target->relation, target->mode);
+  }
 }
 
-bool lock_table_everywhere(const LockStmt* statement) {
-  if (!names_shared_tables(statement)) return false;
+bool covers(List* asked, List* targets) {
+  ListCell* cell;
+  foreach (cell, targets) {
+    const auto* wanted = static_cast<DdlTarget*>(lfirst(cell));
+    bool found = false;
+    ListCell* other;
+    foreach (other, asked) found |= static_cast<DdlTarget*>(lfirst(other))->relation == wanted->relation;
+    if (!found) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+SharedLock begin_shared_lock(const LockStmt* statement) {
+  SharedLock lock{statement, NIL, true};
+  if (!OidIsValid(gcl_access_method())) return lock;
+  List* targets = targets_of(statement);
+  if (targets == NIL) return lock;
   if (capturing())
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("LOCK TABLE on gcl tables inside a DDL statement is not supported")));
   ddl_require_serving();
-  open_exchange(statement->nowait);
-  // Others may have changed what the names mean while we waited for the lock.
-  AcceptInvalidationMessages();
-  List* targets = targets_of(statement);
-  if (targets != NIL) send_locks(targets, statement->nowait);
-  return targets != NIL;
+  if (statement->nowait) wait_for_ended_exchanges();
+  lock.starts_here = first_primary_is_this();
+  if (lock.starts_here) return lock;
+  wait_at_home(targets, statement->nowait);
+  open_exchange(DdlRight::kLocks, statement->nowait);
+  lock.asked = targets;
+  ask_first(lock.asked, statement->nowait);
+  return lock;
+}
+
+// What the names mean now, they mean until the transaction ends.
+void end_shared_lock(const SharedLock& lock) {
+  if (!OidIsValid(gcl_access_method())) return;
+  List* targets = targets_of(lock.statement);
+  if (targets == NIL) return;
+  ddl_require_serving();
+  open_exchange(DdlRight::kLocks, lock.statement->nowait);
+  if (lock.starts_here || !covers(lock.asked, targets)) ask_first(targets, lock.statement->nowait);
+  ask_others(targets, lock.statement->nowait);
 }
 
 }  // namespace gcl

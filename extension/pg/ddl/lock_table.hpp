@@ -1,20 +1,20 @@
-// LOCK TABLE on gcl tables: what conflicts with a writer is locked on every primary.
+// LOCK TABLE on one primary is a lock on all, if its mode conflicts with what statements elsewhere do.  It is taken on
+// the first primary first (P1), wherever that is; the author's own is taken by PostgreSQL's statement, between these
+// two.
 #pragma once
 
 #include "extension/pg/ddl/pg.hpp"
 
-extern "C" {
-#include "nodes/parsenodes.h"
-}
-
 namespace gcl {
 
-// Before the statement runs here: has all other primaries lock what it names, if that is shared and the mode is one
-// that a statement there could not notice otherwise (stronger than ROW EXCLUSIVE).  Waits and raises as LOCK TABLE
-// does.  False: there is nothing of that kind.
-bool lock_table_everywhere(const LockStmt* statement);
+struct SharedLock {
+  const LockStmt* statement;
+  List* asked;       // DdlTarget*: what the first primary has locked for it
+  bool starts_here;  // this is the first primary
+};
 
-// Whether it is such a statement, as its names are now.
-bool names_shared_tables(const LockStmt* statement);
+// May wait: cancelable, obeys lock_timeout.
+SharedLock begin_shared_lock(const LockStmt* statement);
+void end_shared_lock(const SharedLock& lock);
 
 }  // namespace gcl

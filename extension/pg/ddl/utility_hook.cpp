@@ -30,9 +30,11 @@ extern "C" {
 #include "commands/defrem.h"
 #include "commands/extension.h"
 #include "storage/lmgr.h"
+#include "tcop/pquery.h"
 #include "tcop/utility.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
+#include "utils/portal.h"
 #include "utils/queryjumble.h"
 }
 
@@ -117,12 +119,20 @@ void hint_at_body(void*) {
     errhint("Write the body as a string (AS $$ ... $$), or make what it names on every primary.");
 }
 
-void send_statement_of(const Node* node, DdlRecord* record) {
+// P33.  `call` is all of its transaction, and its portal that of a simple query: with the extended protocol the client
+// would hear of success before the commit.  A database is made before anything is sent.
+bool goes_with_commit(const Call& call, const DdlRecord* record) {
+  return call.context == PROCESS_UTILITY_TOPLEVEL && !IsTransactionBlock() && GetCurrentTransactionNestLevel() == 1 &&
+         ActivePortal != nullptr && !ActivePortal->visible && record->to_database == DdlDatabase::kNothing;
+}
+
+void send_statement_of(const Call& call, DdlRecord* record) {
+  const Node* node = call.statement->utilityStmt;
   const bool parsed_body = IsA(node, CreateFunctionStmt) && reinterpret_cast<const CreateFunctionStmt*>(node)->sql_body;
-  if (!parsed_body) return send_statement(record);
+  if (!parsed_body) return send_statement(record, goes_with_commit(call, record));
   ErrorContextCallback hint{error_context_stack, hint_at_body, nullptr};
   error_context_stack = &hint;
-  send_statement(record);
+  send_statement(record, false);
   error_context_stack = hint.previous;
 }
 
@@ -172,7 +182,7 @@ void run_captured(const Call& call, const DdlPlan& plan) {
   const bool* if_not_exists = if_not_exists_of(call.statement->utilityStmt);
   if (if_not_exists && *if_not_exists && made_nothing(record)) return;
   if (record->to_database == DdlDatabase::kMakes) database_made(record->database);
-  if (everywhere) send_statement_of(node, record);
+  if (everywhere) send_statement_of(call, record);
 }
 
 // The sequence becomes this primary's own.  Others that need it fail to drop it, and so does the statement.
@@ -183,7 +193,7 @@ void let_leave(const Call& call, const DdlPlan& plan) {
   (void)hand_to_server(plan.sequences);
   pass_on_as(LocalStatement::kLeaving, call);
   CommandCounterIncrement();
-  send_statement(record);
+  send_statement(record, false);
 }
 
 // P30.  Nothing that could fail is left to do when the files go.
@@ -194,32 +204,37 @@ void drop_everywhere(const Call& call, const DdlPlan& plan) {
   DdlRecord* record = start_record(call);
   note_plan(record, plan);
   if (has_extension(database)) record->to_database = DdlDatabase::kDropsShared;
-  send_statement(record);
+  send_statement(record, false);
   drop_pages_of_database(database);
   ddl_pre_commit();
   pass_on(call);
 }
 
-void open_exchange_for(const Call& call) {
-  if (is_of_cluster(call.statement->utilityStmt)) {
+DdlRight lock_for(const DdlPlan& plan) { return plan.shared ? DdlRight::kWhole : DdlRight::kDatabase; }
+
+void open_exchange_for(const Call& call, const DdlPlan& plan) {
+  const bool of_cluster = is_of_cluster(call.statement->utilityStmt);
+  if (of_cluster) {
     require_cluster();
     require_common_encoding(text_of(call));
     ddl_attach_for_any_locale();
-    return open_exchange(false, true);
+  } else {
+    ddl_require_locale();
+    ddl_require_serving();
   }
-  ddl_require_locale();
-  ddl_require_serving();
-  open_exchange();
+  open_exchange(lock_for(plan), false, of_cluster);
 }
 
-void run_everywhere(const Call& call) {
-  open_exchange_for(call);
+// `before`: the plan, before there was a lock.
+void run_everywhere(const Call& call, const DdlPlan& before) {
+  open_exchange_for(call, before);
   // Others may have changed what the names mean while we waited for the lock.
   AcceptInvalidationMessages();
   const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
   if (plan.scope != DdlScope::kCluster) return pass_on_local(call);
+  open_exchange_for(call, plan);
   if (plan.to_database == DdlDatabase::kDrops) return drop_everywhere(call, plan);
-  if (plan.targets != NIL) send_locks(plan.targets);
+  if (plan.targets != NIL) lock_everywhere(plan.targets);
   if (plan.leaves)
     let_leave(call, plan);
   else
@@ -228,9 +243,9 @@ void run_everywhere(const Call& call) {
 
 void lock_table(const Call& call, const LockStmt* statement) {
   if (IsInParallelMode()) return pass_on(call);
-  const bool sent = lock_table_everywhere(statement);
+  const SharedLock lock = begin_shared_lock(statement);
   pass_on(call);
-  if (!sent && names_shared_tables(statement)) raise_changed_names();  // P24
+  end_shared_lock(lock);
 }
 
 // What clients of any table send all the time.  Neither is looked at: it is the server's alone, at its own price.
@@ -321,7 +336,7 @@ void forget_what_is_discarded(const Node* node) {
   if (capturing())
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("DDL on gcl tables inside another DDL statement is not supported")));
-  run_everywhere(call);
+  run_everywhere(call, plan);
 }
 
 void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree, ProcessUtilityContext context,

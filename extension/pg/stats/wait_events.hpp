@@ -16,7 +16,8 @@ enum class WaitEvent : uint8_t {
   kRedoRing,    // GclRedoRing: room in this primary's redo ring
   kRowOwner,    // GclRowOwner: the tag of another primary's transaction, before it is waited for as an advisory lock
   kOldOnes,     // GclOldTransactions: those that VACUUM, or the status log, cannot pass
-  kDdlLock,     // GclDdlLock: the DDL lock of the cluster, held on another primary
+  kDdlLock,     // GclDdlLock: a DDL lock, held on another primary
+  kDdlSlot,     // GclDdlSlot: room for one more transaction that does DDL or LOCK TABLE
   kDdlAnswers,  // GclDdlAnswers: the other primaries, that run this session's DDL or LOCK TABLE
   kViews,       // GclViews: other primaries' answers to gcl_stat_waits
   kCommit,      // GclCommit: a transaction that is committed in this server, and about to be in gcl tables

@@ -1,0 +1,41 @@
+// DdlRegion: Region::kDdl as one node sees it, for the parts of the channel: words, and where the slots lie.
+#pragma once
+
+#include "coherence/transport/memory.hpp"
+#include "extension/engine/ddl/ddl_words.hpp"
+
+namespace engine {
+
+class DdlRegion {
+ public:
+  // `bytes` of pool memory at `at`, zeroed when the pool was made; all nodes give the same numbers.
+  DdlRegion(coherence::Memory& memory, coherence::PoolAddress at, uint64_t bytes, uint32_t nodes_max,
+            coherence::NodeId self);
+
+  coherence::NodeId self() const { return self_; }
+  uint32_t nodes_max() const { return nodes_max_; }
+  int slots() const { return slots_; }
+  uint32_t window_bytes() const { return window_bytes_; }
+  coherence::PoolAddress at(uint64_t offset) const { return at_ + offset; }
+  coherence::PoolAddress slot_at(int slot) const { return at_ + (kDdlSlots + uint64_t(slot) * slot_bytes_); }
+  uint32_t window_offset() const { return kDdlSlotCells + nodes_max_ * kDdlCellBytes; }
+  coherence::PoolAddress member_at(coherence::NodeId node) const { return at_ + (kDdlMembers + node.value * 8u); }
+
+  void run(coherence::Batch& batch);
+  uint64_t load(coherence::PoolAddress at) { return memory_.load(at); }
+  // The newest value, ordered with one's own atomic before it: of two nodes that each change a word and then look() at
+  // the other's, one sees the change.
+  uint64_t look(coherence::PoolAddress at) { return memory_.faa(at, 0); }
+  // For words with one writer at a time; a CAS stores them whole.
+  void store(coherence::PoolAddress at, uint64_t value);
+
+ private:
+  coherence::Memory& memory_;
+  coherence::PoolAddress at_;
+  uint32_t nodes_max_;
+  uint32_t slot_bytes_, window_bytes_;
+  int slots_;
+  coherence::NodeId self_;
+};
+
+}  // namespace engine

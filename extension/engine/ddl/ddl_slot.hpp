@@ -1,0 +1,86 @@
+// DdlSlot: how one transaction of one primary reaches all others: a mailbox, acknowledgements, and what they have
+// locked for it.
+//
+// D1. Only the owner of the slot posts.  A message is posted when all that the one before was for have dealt with it; a
+//     kAbort, which has no body, may be posted at any time.
+// D3. The slot may be given up before the last message was dealt with: its next owner waits for that.
+// D4. Nothing here waits: callers poll, and sleep as their host wants it.
+//
+//   author:  if (slot.take(me, now)) { n = slot.post(...); until all have replied to n ...; slot.give_up(me); }
+//   others:  if (slot.sequence() != last) { slot.read(...); ...; slot.acknowledge(n, ok, text); }
+#pragma once
+
+#include <string_view>
+
+#include "extension/engine/ddl/ddl_region.hpp"
+
+namespace engine {
+
+enum class DdlReply : uint8_t { kPending, kDone, kFailed, kGone };
+
+struct DdlMessage {
+  uint64_t sequence = 0;
+  DdlHeader header{};
+};
+
+// What a slot's owner has locked on all primaries.
+struct DdlGranted {
+  uint64_t exchange = 0;  // 0: nothing
+  uint64_t sequence = 0;  // of the newest message when it was read
+  DdlHeader header{};     // of that message
+  DdlHolder owner{};
+  uint32_t count = 0;  // kDdlMoreTargets: more than are listed
+  DdlTargetWord target[kDdlTargetsMax];
+};
+
+class DdlSlot {
+ public:
+  DdlSlot(DdlRegion& region, int number) : region_(&region), at_(region.slot_at(number)), number_(number) {}
+  int number() const { return number_; }
+
+  // --- its owner ----------------------------------------------------------------------------------------------------
+  bool take(DdlHolder me, uint64_t now);
+  void give_up(DdlHolder me);  // no-op if it is not the owner
+  DdlHolder owner(uint64_t* since = nullptr);
+  uint32_t window_bytes() const { return region_->window_bytes(); }
+  // REQUIRES: this session is the owner; D1.  Returns the message's number.
+  uint64_t post(const DdlHeader& header, const void* body);
+  // `incarnation`: as members() said when the message was posted.
+  DdlReply reply_of(coherence::NodeId node, uint64_t incarnation, uint64_t sequence);
+  // The text of the node's newest reply; at most kDdlReplyBytes.
+  uint32_t reply_text(coherence::NodeId node, char* to);
+  void cancel(uint64_t sequence);
+  // D3.
+  bool all_have_dealt();
+  // Target number `index` is about to be locked everywhere; it counts when set_granted() says so.
+  void list_target(uint32_t index, DdlTargetWord target);
+  void set_granted(uint32_t count);
+
+  // --- the others ---------------------------------------------------------------------------------------------------
+  uint64_t sequence();
+  uint64_t cancelled();
+  // False: a newer message took its place meanwhile; look again.
+  bool read(uint64_t sequence, DdlHeader* header);
+  bool read_body(const DdlMessage& message, void* to);
+  uint64_t acknowledged();  // newest message this node has dealt with
+  void acknowledge(uint64_t sequence, bool ok, std::string_view text);
+  void acknowledge_all();  // as a node that joins; it has begun nothing
+  // Whether this node has begun with the exchange: who finds no trace of it in himself then has lost it.
+  bool has_begun(uint64_t exchange);
+  void begin(uint64_t exchange);
+  // False: it changed meanwhile; look again.
+  bool read_granted(DdlGranted* granted);
+
+ private:
+  coherence::PoolAddress word(uint32_t offset) const { return at_ + offset; }
+  coherence::PoolAddress cell(coherence::NodeId node, uint32_t field) const {
+    return at_ + (kDdlSlotCells + node.value * kDdlCellBytes + field);
+  }
+  coherence::MemoryNodeId memory_node() const { return at_.node(); }
+
+  DdlRegion* region_;
+  coherence::PoolAddress at_;
+  int number_;
+};
+
+}  // namespace engine
