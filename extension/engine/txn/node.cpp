@@ -83,13 +83,10 @@ Status TxnSystem::publish_bound() {
   int clock = read.load(words_.clock());
   GCL_TRY(run(read));
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the exchange in take_snapshot()
-  uint64_t bound = read.op(clock).old;
-  for (uint32_t i = 0; i < shared_.sessions; ++i) {
-    uint64_t oldest = shared_.slot(i).oldest.load(std::memory_order_seq_cst);
-    if (oldest != 0) bound = std::min(bound, oldest);
-  }
-  raise(shared_.bound, bound);
-  bound = shared_.bound.load(std::memory_order_relaxed);
+  OldestNeeded oldest(shared_, read.op(clock).old);
+  for (uint32_t i = 0; i < shared_.sessions; ++i) oldest.look_at(i);
+  raise(shared_.bound, oldest.bound());
+  uint64_t bound = shared_.bound.load(std::memory_order_relaxed);
 
   uint64_t bounds[coherence::kNodesMax];
   Batch publish(words_.clock().node());
@@ -144,6 +141,15 @@ Result<Cts> TxnSystem::take_snapshot() {
   Cts ts{batch.op(clock).old};
   if (!counted) oldest.store(ts.value, std::memory_order_release);
   return ts;
+}
+
+// The order is T19's.
+void TxnSystem::adopt_snapshot(Cts ts) noexcept {
+  auto& oldest = slot().oldest;
+  const uint64_t now = oldest.load(std::memory_order_relaxed);
+  if (now == 0 || ts.value < now) oldest.store(ts.value, std::memory_order_seq_cst);
+  shared_.adopted.fetch_add(1, std::memory_order_seq_cst);  // pairs with OldestNeeded
+  std::atomic_thread_fence(std::memory_order_seq_cst);      // before the caller looks at the other session
 }
 
 void TxnSystem::set_oldest(std::optional<Cts> oldest) noexcept {

@@ -9,7 +9,7 @@
 //   fails)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
-// part, in memory that all processes of the node map.  Invariants T1..T17: README.md.
+// part, in memory that all processes of the node map.  Invariants T1..T19: README.md.
 #pragma once
 
 #include <cstdint>
@@ -137,6 +137,9 @@ class TxnSystem {
   // A timestamp that sees everything that was committed, anywhere, before the call; the session counts for the horizon
   // with it (or an older one it still has) until set_oldest().  One round trip.
   Result<Cts> take_snapshot();
+  // The session counts with a timestamp that another session of this node has.  It may be used if the other one is then
+  // seen to have it still (T19).
+  void adopt_snapshot(Cts ts) noexcept;
   // The oldest timestamp this session still needs; nullopt: none.  May only grow, by dropping snapshots.
   void set_oldest(std::optional<Cts> oldest) noexcept;
 

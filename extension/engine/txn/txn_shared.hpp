@@ -38,6 +38,7 @@ struct TxnShared {
   uint64_t join_base;                           // sequences up to here belong to former incarnations
   alignas(64) std::atomic<uint64_t> bound;      // published node bound (a copy of the pool's word)
   std::atomic<uint64_t> horizon;                // grows
+  std::atomic<uint64_t> adopted;                // timestamps that sessions took over from others (T19)
   std::atomic<uint64_t> present;                // nodes that count, as a NodeSet
   alignas(64) std::atomic<uint32_t> extending;  // 1: a session reserves more sequences
   std::atomic<uint32_t> recycling;              // 1: a session advances the marks
@@ -63,5 +64,27 @@ struct TxnShared {
   }
 };
 static_assert(sizeof(TxnShared) % 64 == 0);
+
+// The oldest timestamp that sessions of the node need, by a look at one slot after the other.
+class OldestNeeded {
+ public:
+  OldestNeeded(TxnShared& shared, uint64_t now)
+      : shared_(shared), adopted_(shared.adopted.load(std::memory_order_seq_cst)), oldest_(now) {}
+  void look_at(uint32_t session) {
+    const uint64_t oldest = shared_.slot(session).oldest.load(std::memory_order_seq_cst);
+    if (oldest != 0 && oldest < oldest_) oldest_ = oldest;
+  }
+  // 0, which bounds nothing, if a timestamp may have passed us by, from a slot looked at later into an earlier one
+  // (T19).
+  uint64_t bound() const {
+    const bool none = shared_.adopted.load(std::memory_order_seq_cst) == adopted_;  // pairs with adopt_snapshot()
+    return none ? oldest_ : 0;
+  }
+
+ private:
+  TxnShared& shared_;
+  const uint64_t adopted_;
+  uint64_t oldest_;
+};
 
 }  // namespace engine

@@ -301,6 +301,56 @@ TEST(Txn, HorizonNeverPassesALiveSnapshotUnderLoad) {
 }
 
 // A ring of 64 words serves thousands of ids; every fate stays right, on every node, with and without a cache.
+TEST(Txn, ASnapshotThatIsHandedOnWhileSlotsAreLookedAtIsNotMissed) {
+  Engine engine({.cluster = {.nodes = 1}, .tickers = false});
+  Worker to(engine, 0), from(engine, 0);
+  const uint32_t early = to.session().id().value, late = from.session().id().value;
+  const Cts ts = from.snapshot().ts;
+  const uint64_t now = to->pass_moment().value + 1;
+  OldestNeeded meanwhile(engine.shared(0), now), afterwards(engine.shared(0), now);
+  meanwhile.look_at(early);
+  to->adopt_snapshot(ts);
+  from->set_oldest(std::nullopt);
+  meanwhile.look_at(late);
+  EXPECT_EQ(meanwhile.bound(), 0u);
+  EXPECT_EQ(afterwards.bound(), 0u);  // it began before
+  OldestNeeded again(engine.shared(0), now);
+  again.look_at(early);
+  again.look_at(late);
+  EXPECT_EQ(again.bound(), ts.value);
+}
+
+// No horizon passes one that goes from session to session, each of which drops it as soon as the next one has it.
+TEST(Txn, HorizonNeverPassesASnapshotThatIsHandedOn) {
+  Engine engine({.cluster = {.nodes = 1, .sessions_max = 64}});
+  Worker first(engine, 0);
+  std::vector<std::unique_ptr<Worker>> between;
+  for (int i = 0; i < 40; ++i) between.push_back(std::make_unique<Worker>(engine, 0));
+  Worker last(engine, 0);
+  std::atomic<bool> stop{false};
+  std::thread others([&] {
+    Worker worker(engine, 0);
+    while (!stop.load()) {
+      ASSERT_TRUE(worker->id_for_write().ok());
+      worker.commit();
+      ASSERT_TRUE(worker->tick().ok());
+    }
+  });
+  const Cts ts = last.snapshot().ts;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  while (std::chrono::steady_clock::now() < until && first->horizon() <= ts) {
+    first->adopt_snapshot(ts);
+    last->set_oldest(std::nullopt);
+    last->adopt_snapshot(ts);
+    first->set_oldest(std::nullopt);
+  }
+  EXPECT_LE(first->horizon(), ts);
+  last->set_oldest(std::nullopt);
+  EXPECT_TRUE(gcl_test::eventually([&] { return first->horizon() > ts; }));
+  stop.store(true);
+  others.join();
+}
+
 TEST(Txn, TheStatusLogIsRecycledForEver) {
   Engine engine({.cluster = {.nodes = 2}, .slots_max = 64});
   Worker writer(engine, 0), follower(engine, 1);
