@@ -1,6 +1,6 @@
 // The one kind of change made to the server's image: the pointer of a built-in function in fmgr_builtins[].  Made for
 // `bthandler` (indexam/), for the functions that tell how large relations are (stats/), for nextval() and its kin
-// (sequence/), and for domain_in() (ddl/no_user_code).
+// (sequence/), for domain_in() (ddl/no_user_code), and for pg_export_snapshot() (txn/exported_snapshots).
 //
 // P1. Changed only in the process that preloads libraries, before it forks; children inherit it.
 // P2. Changed only if everything known about the entry and the server holds; otherwise FATAL, and nothing is changed.

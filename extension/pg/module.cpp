@@ -10,6 +10,7 @@
 #include "extension/pg/stats/relation_size.hpp"
 #include "extension/pg/tableam/drop_hook.hpp"
 #include "extension/pg/tableam/table_am.hpp"
+#include "extension/pg/txn/exported_snapshots.hpp"
 #include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 #include "extension/pg/txn/xact.hpp"
@@ -32,6 +33,7 @@ void _PG_init(void) {
     gcl::install_node();
     gcl::install_transaction_callbacks();
     gcl::install_snapshot_hooks();
+    gcl::replace_snapshot_export();
     gcl::install_identity_hook();
     gcl::install_drop_hook();
     gcl::install_ddl_hooks();

@@ -1,10 +1,12 @@
 """One statement, one time: whoever reads gcl tables for it; and a transaction that reads nothing holds nothing back."""
 import pathlib
 import re
+import subprocess
+import tempfile
 import time
 import unittest
 
-from harness import GO_ON, STAND_STILL, STAND_STILL_AGAIN, Cluster, eventually
+from harness import GO_ON, STAND_STILL, STAND_STILL_AGAIN, Cluster, Session, SqlError, eventually
 
 PARALLEL = """SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off"""
@@ -136,6 +138,182 @@ class Snapshots(unittest.TestCase):
             self.assert_garbage_stays()
             self.one.run("COMMIT")
             eventually(lambda: self.vacuumed() == 50)
+
+
+class Exported(unittest.TestCase):
+    """pg_export_snapshot() and SET TRANSACTION SNAPSHOT."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=2, settings=("autovacuum=off", "wal_level=logical")))
+        cls.cluster.sql(1, "CREATE TABLE g (v int) USING gcl; CREATE TABLE h (v int) USING heap")
+
+    def setUp(self):
+        self.one, self.two, self.other = self.cluster.session(1), self.cluster.session(2), self.cluster.session(1)
+        for session in (self.other, self.two, self.one):
+            self.addCleanup(session.close)
+        self.one.run("TRUNCATE g; TRUNCATE h; INSERT INTO g VALUES (1); INSERT INTO h VALUES (1)")
+
+    def exported(self, session, level="REPEATABLE READ"):
+        session.run(f"BEGIN ISOLATION LEVEL {level}")
+        return session.one("SELECT pg_export_snapshot()")
+
+    def imported(self, session, name, level="REPEATABLE READ"):
+        session.run(f"BEGIN ISOLATION LEVEL {level}; SET TRANSACTION SNAPSHOT '{name}'")
+
+    def refused(self, state, pattern, session, sql):
+        with self.assertRaises(SqlError) as caught:
+            session.run(sql)
+        self.assertEqual(state, caught.exception.state)
+        said = "\n".join(session.collected)
+        self.assertRegex(said, pattern)
+        session.run("ROLLBACK")
+
+    def test_the_importer_sees_what_the_exporter_sees(self):
+        for level in ("REPEATABLE READ", "READ COMMITTED"):
+            with self.subTest(level):
+                name = self.exported(self.one, level)
+                self.two.run("INSERT INTO g VALUES (2); DELETE FROM g WHERE v = 1")
+                self.cluster.sql(1, "INSERT INTO h VALUES (2); DELETE FROM h WHERE v = 1")
+                self.imported(self.other, name)
+                self.assertEqual(["g|1", "h|1"], self.other.run("SELECT 'g', v FROM g UNION ALL SELECT 'h', v FROM h"))
+                self.assertEqual(["1"], self.other.run("COPY g TO STDOUT"))
+                # What it saw can be handed on.
+                third = self.cluster.session(1)
+                self.addCleanup(third.close)
+                self.imported(third, self.other.one("SELECT pg_export_snapshot()"))
+                self.one.run("COMMIT")
+                self.other.run("COMMIT")
+                self.assertEqual("1", third.one("SELECT v FROM g"))
+                third.run("COMMIT")
+                self.assertEqual("2", self.other.one("SELECT v FROM g"))
+                self.one.run("TRUNCATE g; TRUNCATE h; INSERT INTO g VALUES (1); INSERT INTO h VALUES (1)")
+
+    def test_each_that_a_transaction_exports_has_its_own_time(self):
+        first = self.exported(self.one, "READ COMMITTED")
+        self.two.run("INSERT INTO g VALUES (2)")
+        second = self.one.one("SELECT pg_export_snapshot()")
+        self.two.run("INSERT INTO g VALUES (3)")
+        for name, rows in ((first, "1"), (second, "2")):
+            self.imported(self.other, name)
+            self.assertEqual(rows, self.other.one("SELECT count(*) FROM g"))
+            self.other.run("COMMIT")
+        self.one.run("COMMIT")
+
+    def test_what_the_exporter_itself_has_changed_is_not_seen(self):
+        self.one.run("BEGIN; INSERT INTO g VALUES (2); INSERT INTO h VALUES (2)")
+        name = self.one.one("SELECT pg_export_snapshot()")
+        self.imported(self.other, name)
+        self.one.run("COMMIT")
+        self.assertEqual("1|1", self.other.one("SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM h)"))
+
+    def test_the_importer_alone_keeps_what_it_sees(self):
+        self.one.run("INSERT INTO g SELECT 7 FROM generate_series(1, 50)")
+        self.imported(self.other, self.exported(self.one))
+        self.one.run("COMMIT")
+        self.two.run("DELETE FROM g WHERE v = 7")
+        removed = lambda: int(re.search(r"(\d+) removed", " ".join(self.two.run("VACUUM VERBOSE g"))).group(1))
+        time.sleep(0.5)
+        self.assertEqual(0, removed())
+        self.assertEqual("51", self.other.one("SELECT count(*) FROM g"))
+        self.other.run("COMMIT")
+        eventually(lambda: removed() == 50)
+
+    def test_an_exporter_that_has_ended_and_what_was_never_exported_are_the_server_s_errors(self):
+        name = self.exported(self.one)
+        self.one.run("COMMIT")
+        for unknown in (name, "00000003-0000001B-1", "../pg_snapshots/x", "1-2-3-"):
+            self.other.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            self.refused("22023", "invalid snapshot identifier", self.other, f"SET TRANSACTION SNAPSHOT '{unknown}'")
+        name = self.exported(self.one)
+        self.other.run("BEGIN")
+        self.refused("0A000", "must have isolation level", self.other, f"SET TRANSACTION SNAPSHOT '{name}'")
+        self.other.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        self.refused("25001", "before any query", self.other, f"SET TRANSACTION SNAPSHOT '{name}'")
+        self.one.run("SAVEPOINT s")
+        self.refused("25001", "subtransaction", self.one, "SELECT pg_export_snapshot()")
+
+    def test_another_primary_s_is_refused(self):
+        name = self.exported(self.one)
+        self.two.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        self.refused("22023", r"is another primary's[\s\S]*exported by primary 1; this is primary 2[\s\S]*in a session of primary 1",
+                     self.two, f"SET TRANSACTION SNAPSHOT '{name}'")
+
+    def test_one_without_a_time_reads_no_gcl_table(self):
+        name = self.exported(self.one, "SERIALIZABLE")
+        self.imported(self.other, name)
+        self.assertEqual("1", self.other.one("SELECT count(*) FROM h"))
+        self.refused("55000", "snapshot that this transaction has imported", self.other, "SELECT * FROM g")
+        self.imported(self.other, name, "SERIALIZABLE")
+        self.assertEqual("1", self.other.one("SELECT count(*) FROM h"))
+        self.other.run("COMMIT")
+        slot = Session(self.cluster.dsn(1) + " replication=database")
+        self.addCleanup(slot.close)
+        name = slot.one("CREATE_REPLICATION_SLOT of_test TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT").split("|")[2]
+        self.imported(self.other, name)
+        self.assertEqual("1", self.other.one("SELECT count(*) FROM h"))
+        self.refused("55000", "snapshot that this transaction has imported", self.other, "SELECT * FROM g")
+
+    def test_where_there_is_nothing_of_gcl(self):
+        self.one.run("CREATE DATABASE without; CREATE DATABASE of_c LOCALE 'C' TEMPLATE template0")
+        self.addCleanup(lambda: self.cluster.sql(1, "DROP DATABASE without"))
+        self.addCleanup(lambda: self.cluster.sql(1, "DROP DATABASE of_c"))
+        for database in ("without", "of_c"):
+            with self.subTest(database):
+                for session in (self.one, self.other):
+                    session.run(f"\\c {database}")
+                self.one.run("CREATE TABLE h (v int); INSERT INTO h VALUES (1)")
+                name = self.exported(self.one)
+                self.imported(self.other, name)
+                self.one.run("INSERT INTO h VALUES (2); COMMIT")
+                self.assertEqual("1", self.other.one("SELECT count(*) FROM h"))
+                self.other.run("COMMIT")
+        for session in (self.one, self.other):
+            session.run("\\c postgres")
+
+
+TABLES = ("alpha", "beta", "gamma", "local")
+MOVE = """CREATE PROCEDURE move(mine int) LANGUAGE plpgsql AS $$BEGIN
+  WHILE EXISTS (SELECT FROM going) LOOP
+    {}
+    COMMIT;
+  END LOOP; END$$"""
+
+
+class Dumped(unittest.TestCase):
+    def test_pg_dump_of_several_jobs_is_one_snapshot(self):
+        """Rows of tables of both kinds are changed together; a dump that several sessions made of them has them together."""
+        with Cluster(primaries=2) as cluster:
+            one = cluster.session(1)
+            for table in TABLES:
+                one.run(f"CREATE TABLE {table} (id int PRIMARY KEY, v int) USING {'heap' if table == 'local' else 'gcl'};"
+                        f"INSERT INTO {table} SELECT i, 0 FROM generate_series(1, 8) i")
+            one.run("CREATE TABLE going () USING gcl; INSERT INTO going DEFAULT VALUES")
+            # The heap table is changed by primary 1 alone, and the first half of the rows is its own.
+            changes = [f"UPDATE {table} SET v = v + 1 WHERE id = mine;" for table in TABLES]
+            one.run(MOVE.format(" ".join(changes[:3] + ["IF mine <= 4 THEN", changes[3], "END IF;"])))
+            movers = [cluster.session(1 + i // 4) for i in range(8)]
+            for i, mover in enumerate(movers, 1):
+                mover.send(f"CALL move({i})")
+            try:
+                for _ in range(3):
+                    with tempfile.TemporaryDirectory() as directory:
+                        self.assert_one_snapshot(cluster, f"{directory}/dump")
+            finally:
+                one.run("DELETE FROM going")
+                for mover in movers:
+                    mover.result()
+            self.assertGreater(int(one.one("SELECT min(v) FROM alpha")), 3)
+
+    def assert_one_snapshot(self, cluster, directory):
+        subprocess.run(["pg_dump", "-j", "4", "-Fd", "-f", directory, "-d", cluster.dsn(1)], check=True, timeout=120)
+        text = subprocess.run(["pg_restore", "-f", "-", directory], check=True, timeout=60, capture_output=True, text=True).stdout
+        rows = {table: dict(line.split("\t") for line in re.search(rf"COPY public.{table} .*?\n([\s\S]*?)\n\\\.", text).group(1).splitlines())
+                for table in TABLES}
+        self.assertEqual(8, len(rows["alpha"]))
+        self.assertEqual(rows["alpha"], rows["beta"])
+        self.assertEqual(rows["alpha"], rows["gamma"])
+        self.assertEqual([rows["alpha"][str(i)] for i in range(1, 5)], [rows["local"][str(i)] for i in range(1, 5)])
 
 
 # What transactions change together, or one after the other (row 4), is not so: each is a query, or several of one snapshot.

@@ -107,13 +107,6 @@ class Sql(unittest.TestCase):
         self.assertEqual(["t"], self.one.run("SELECT pg_relation_size(0) IS NULL"))
         self.refused("22023", self.one, "SELECT pg_relation_size('t', 'nonsense')")
 
-    def test_a_snapshot_cannot_be_imported(self):
-        self.one.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        name = self.one.one("SELECT pg_export_snapshot()")
-        importer = self.cluster.session(1)
-        importer.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        self.refused("0A000", importer, f"SET TRANSACTION SNAPSHOT '{name}'")
-
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -24,6 +24,7 @@
 #include "extension/pg/ddl/table_scope.hpp"
 #include "extension/pg/sequence/copy_identity.hpp"
 #include "extension/pg/sequence/sequence_functions.hpp"
+#include "extension/pg/txn/exported_snapshots.hpp"
 
 extern "C" {
 #include "access/xlog.h"
@@ -266,14 +267,11 @@ bool stays_here(const Call& call) {
   return true;
 }
 
-// An imported snapshot would see gcl tables at a time of its own, and its exporter at another.
-void refuse_imported_snapshot(const Node* node) {
-  if (!IsA(node, VariableSetStmt) || !ddl_pool_attached()) return;
-  const auto* set = reinterpret_cast<const VariableSetStmt*>(node);
-  if (set->kind != VAR_SET_MULTI || strcmp(set->name, "TRANSACTION SNAPSHOT") != 0) return;
-  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                  errmsg("SET TRANSACTION SNAPSHOT is not supported by a primary of a gcl cluster"),
-                  errhint("Run pg_dump without -j.")));
+void import_snapshot(Call call) {
+  const SnapshotImport imported = begin_import(call.statement);
+  call.statement = imported.statement;
+  pass_on(call);
+  end_import(imported);
 }
 
 // EXPLAIN runs it by itself, past this hook.
@@ -310,7 +308,7 @@ void forget_what_is_discarded(const Node* node) {
 [[gnu::noinline]] void look_at(Call call) {
   if (ddl_pool_attached()) ddl_statement_begins();
   require_method(call.statement->utilityStmt);
-  refuse_imported_snapshot(call.statement->utilityStmt);
+  if (imports_snapshot(call.statement->utilityStmt)) return import_snapshot(call);
   refuse_explained_creation(call.statement->utilityStmt);
   if (ddl_pool_attached() && copies_into_identity(call.statement->utilityStmt)) {
     const uint64 rows = copy_into_identity(call.statement, call.text);

@@ -24,6 +24,7 @@ TimestampTz leader_time = 0;  // S5.  Of a parallel worker, which serves one lea
 bool stamps_all = false;      // S8
 
 constexpr TimestampTz kLooked = -1;  // S8.  Of a snapshot without a time that has been looked with
+constexpr TimestampTz kNoTime = -2;  // S9.  Of one that was imported without a time, and gets none
 
 bool is_unstamped(Snapshot snapshot) {
   return snapshot != nullptr && snapshot->snapshot_type == SNAPSHOT_MVCC &&
@@ -43,6 +44,15 @@ TimestampTz fresh() {
       errmsg("could not read gcl tables at the time of the statement that has begun"),
       errdetail("A transaction that changed gcl tables and others was committed after the statement had read others."),
       errhint("Run the transaction again."));
+}
+
+// S9.
+[[noreturn]] void raise_no_time() {
+  ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+          errmsg("cannot read gcl tables with the snapshot that this transaction has imported"),
+          errdetail("It was exported where gcl tables cannot be read, by a SERIALIZABLE transaction, or for a "
+                    "replication slot."),
+          errhint("Export one with pg_export_snapshot() in a transaction of READ COMMITTED or REPEATABLE READ."));
 }
 
 // S7.
@@ -228,12 +238,22 @@ void stamp_transaction() {
   if (own->snapXactCompletionCount != taken) renew_as(active, own);
 }
 
+TimestampTz time_to_export(Snapshot snapshot) {
+  if (serves()) stamp(snapshot);
+  return snapshot->whenTaken > 0 ? snapshot->whenTaken : 0;
+}
+
+void set_imported_time(TimestampTz time) {
+  if (XactIsoLevel == XACT_REPEATABLE_READ) GetTransactionSnapshot()->whenTaken = time != 0 ? time : kNoTime;
+}
+
 engine::Snapshot engine_snapshot(Snapshot snapshot) {
   using Kind = engine::SnapshotKind;
   if (snapshot == nullptr) return {.kind = Kind::kAny};
   switch (snapshot->snapshot_type) {
     case SNAPSHOT_MVCC:
       stamp(snapshot);
+      if (snapshot->whenTaken == kNoTime) raise_no_time();
       return {.kind = Kind::kMvcc, .ts = {uint64_t(snapshot->whenTaken)}, .command = snapshot->curcid};
     case SNAPSHOT_SELF:
       return {.kind = Kind::kSelf};

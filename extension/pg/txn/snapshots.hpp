@@ -26,6 +26,7 @@
 // S8. A snapshot that somebody has looked with (a query without gcl tables, which the stable function it calls brings
 //     to some) is not taken again.  It gets a timestamp if none that changed both has ended since; else the statement
 //     fails with 40001, and from then on the session stamps all queries.
+// S9. A transaction that imports a snapshot has its exporter's timestamp (exported_snapshots.hpp), or none at all.
 #pragma once
 
 #include "extension/engine/txn/snapshot.hpp"
@@ -36,6 +37,10 @@ namespace gcl {
 void install_snapshot_hooks();  // from _PG_init
 void stamp_transaction();       // S4; when a statement begins
 void watch_statement_ends();    // S6; once per process, when it first attaches: sessions without gcl do not pay for it
+
+// S9.  0: none.
+TimestampTz time_to_export(Snapshot snapshot);
+void set_imported_time(TimestampTz time);
 
 // What the engine is to see for `snapshot`.
 engine::Snapshot engine_snapshot(Snapshot snapshot);

@@ -1,0 +1,36 @@
+// Exported snapshots: pg_export_snapshot() and SET TRANSACTION SNAPSHOT, with the cluster's timestamp (snapshots.hpp).
+//
+// H1. A snapshot is of one primary, and its identifier says of which: the server's own, and the primary's number behind
+//     it ("00000003-0000001B-1-2").  So one of another primary is refused, and never mistaken for one of this primary.
+//     What the server exports by itself (for a replication slot) has the server's identifier.
+// H2. The timestamp is a line of the snapshot's file, behind those that the server writes and reads.  So there is one
+//     for each that a transaction exports, and it is there as long as the snapshot is.
+// H3. The exporter counts for the horizon until its transaction ends, for the server keeps what was exported registered
+//     (S6).  The importer counts from before the server looks whether the exporter runs (T19 of the engine).
+// H4. One that was exported where gcl tables could not be read, or by a SERIALIZABLE transaction, or for a replication
+//     slot, has no timestamp.  It is imported like any other; gcl tables are not read with it (55000).
+#pragma once
+
+#include "extension/pg/boundary/pg.hpp"
+
+extern "C" {
+#include "nodes/plannodes.h"
+}
+
+namespace gcl {
+
+void replace_snapshot_export();  // while shared_preload_libraries are processed
+
+bool imports_snapshot(const Node* statement);
+
+// What `statement` imports.  REQUIRES: imports_snapshot().
+struct SnapshotImport {
+  PlannedStmt* statement;  // as the server is to run it
+  TimestampTz time;        // 0: none
+};
+// Raises for one of another primary.  From here on this transaction counts for the horizon.
+SnapshotImport begin_import(const PlannedStmt* statement);
+// The server has run it: the transaction's snapshot is the exporter's.
+void end_import(const SnapshotImport& imported);
+
+}  // namespace gcl
