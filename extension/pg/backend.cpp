@@ -203,7 +203,8 @@ bufmgr::Session& session() { return *here().session; }
 engine::TxnSystem& txns() { return *here().txns; }
 engine::Waiter& waiter() { return here().waiter; }
 bool serves() noexcept {
-  return node_pool() != nullptr && !node_pool()->fenced() && ddl_serving() && XactIsoLevel != XACT_SERIALIZABLE;
+  return node_pool() != nullptr && !node_pool()->fenced() && ddl_serving() && XactIsoLevel != XACT_SERIALIZABLE &&
+         has_pools_locale();
 }
 void attach_for_any_locale() {
   any_locale = true;

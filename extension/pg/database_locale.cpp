@@ -39,17 +39,20 @@ bool same_locale(const char* a, const char* b) {
 
 }  // namespace
 
+bool has_pools_locale() noexcept {
+  static enum { kUnknown, kTheSame, kAnother } known = kUnknown;
+  if (MyDatabaseId == InvalidOid) return true;
+  if (known == kUnknown) known = same_locale(database_locale(), settings.locale) ? kTheSame : kAnother;
+  return known == kTheSame;
+}
+
 void require_database_locale() {
-  static bool compared = false;
-  if (compared || MyDatabaseId == InvalidOid) return;
-  const char* mine = database_locale();
-  if (!same_locale(mine, settings.locale))
-    ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-            errmsg("this database cannot have gcl tables: its locale is not the pool's"),
-            errdetail("The database has \"%s\", the pool has \"%s\" (gcl.locale): primaries could sort differently.",
-                      mine, settings.locale),
-            errhint("Make a database with the pool's encoding and locale, with TEMPLATE template0."));
-  compared = true;
+  if (has_pools_locale()) return;
+  ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+          errmsg("this database cannot have gcl tables: its locale is not the pool's"),
+          errdetail("The database has \"%s\", the pool has \"%s\" (gcl.locale): primaries could sort differently.",
+                    database_locale(), settings.locale),
+          errhint("Make a database with the pool's encoding and locale, with TEMPLATE template0."));
 }
 
 int pool_encoding() {

@@ -4,8 +4,9 @@
 
 namespace gcl {
 
-// Raises 55000 when this process's database differs from gcl.locale; costs something only the first time.
-void require_database_locale();
-int pool_encoding();  // of gcl.locale
+// Whether this process's database has the encoding and locale of gcl.locale; costs something only the first time.
+bool has_pools_locale() noexcept;
+void require_database_locale();  // raises 55000 if not
+int pool_encoding();             // of gcl.locale
 
 }  // namespace gcl
