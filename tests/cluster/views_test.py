@@ -144,6 +144,22 @@ class Views(unittest.TestCase):
         eventually(lambda: self.two.run("SELECT * FROM gcl_stat_ddl") == [])
         eventually(lambda: self.one.run("SELECT node, stale FROM gcl_stat_cluster ORDER BY node") == ["1|f", "2|f", "3|f"])
 
+    def test_ddl_with_a_password_is_shown_without_it(self):
+        author = self.cluster.session(1)
+        self.addCleanup(author.close)
+        for statement in ("CREATE ROLE keeper LOGIN PASSWORD 'in clear' CONNECTION LIMIT 3", "ALTER ROLE keeper PASSWORD 'in clear' NOLOGIN"):
+            author.run(f"BEGIN; {statement}")
+            verifier = author.one("SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'")
+            self.assertTrue(verifier.startswith("SCRAM-SHA-256$"))
+            for session in (self.one, self.two, self.three):
+                self.assertEqual([statement.replace("in clear", "********")], session.run("SELECT DISTINCT what FROM gcl_stat_ddl"))
+                self.assertEqual([], session.run("SELECT query FROM pg_stat_activity WHERE query LIKE '%SCRAM-SHA-256$%' AND pid <> pg_backend_pid()"))
+            author.run("COMMIT")
+            self.assertEqual(verifier, self.three.one("SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'"))
+        author.run("BEGIN; ALTER ROLE keeper PASSWORD NULL")
+        self.assertEqual(["ALTER ROLE keeper PASSWORD NULL"], self.two.run("SELECT DISTINCT what FROM gcl_stat_ddl"))
+        author.run("COMMIT; DROP ROLE keeper")
+
     def test_where_each_primary_is_in_the_ddl_log_and_what_failed_there(self):
         before = int(self.one.one("SELECT entries FROM gcl_stat_ddl_log WHERE node = 1"))
         self.one.run("CREATE TABLE logged (i int) USING gcl")

@@ -8,7 +8,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint32_t kRecordMagic = 0x44444c38;  // "DDL8"
+constexpr uint32_t kRecordMagic = 0x44444c39;  // "DDL9"
 
 template <class T>
 T* make() {
@@ -180,6 +180,7 @@ void write_record(StringInfo to, const DdlRecord* record) {
   ListCell* cell;
   pq_sendint32(to, kRecordMagic);
   write_text(to, record->sql);
+  write_text(to, record->verifier);
   write_text(to, record->role);
   write_text(to, record->session_role);
   pq_sendint32(to, uint32_t(list_length(record->settings)));
@@ -228,6 +229,7 @@ DdlRecord* read_record(StringInfo from) {
   if (pq_getmsgint(from, 4) != kRecordMagic) elog(ERROR, "gcl: malformed DDL record");
   auto* record = make<DdlRecord>();
   record->sql = read_text(from);
+  record->verifier = read_text(from);
   record->role = read_text(from);
   record->session_role = read_text(from);
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {

@@ -85,7 +85,8 @@ enum AddedDefault {  // what becomes of the default of an added column in the ro
 };
 
 struct DdlRecord {
-  char* sql;
+  char* sql;       // fit to be shown (P19)
+  char* verifier;  // of the password that it speaks of; "": of none, or of NULL
   char* role;
   char* session_role;
   List* settings;          // DdlSetting*

@@ -28,6 +28,7 @@ extern "C" {
 #include "extension/pg/ddl/partition_keys.hpp"
 #include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/record_settings.hpp"
+#include "extension/pg/ddl/role_statement.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/ddl/silent_triggers.hpp"
 
@@ -145,6 +146,7 @@ void run_statement(const DdlRecord* record) {
   if (stores_identity(statement, record)) SetUserIdAndSecContext(GetUserId(), 0);
   spare_the_rows(statement);
   put_bounds(statement, record->bounds);
+  put_password(statement, record);
   if (bool* if_not_exists = if_not_exists_of(statement)) *if_not_exists = false;
   hand_to_server_again(record->sequences);
   const List* tables = plan.changes_columns ? tables_with_columns(plan) : NIL;

@@ -21,17 +21,19 @@ constexpr Flag kFlags[] = {{"superuser", "SUPERUSER"}, {"inherit", "INHERIT"}, {
                            {"bypassrls", "BYPASSRLS"}};
 constexpr Flag kLists[] = {{"addroleto", "IN ROLE"}, {"rolemembers", "ROLE"}, {"adminmembers", "ADMIN"}};
 
+constexpr char kHidden[] = "********";
+
 void append_literal_or_null(StringInfo to, const char* value) {
   appendStringInfoString(to, value ? quote_literal_cstr(value) : "NULL");
 }
 
 // Who may write it need not be allowed to read it.
-const char* verifier_of(const char* role) {
+char* verifier_of(const char* role) {
   HeapTuple tuple = SearchSysCache1(AUTHNAME, CStringGetDatum(role));
   if (!HeapTupleIsValid(tuple)) elog(ERROR, "gcl: role \"%s\" is not there", role);
   bool none;
   const Datum verifier = SysCacheGetAttr(AUTHNAME, tuple, Anum_pg_authid_rolpassword, &none);
-  const char* kept = none ? nullptr : TextDatumGetCString(verifier);
+  char* kept = none ? nullptr : TextDatumGetCString(verifier);
   ReleaseSysCache(tuple);
   return kept;
 }
@@ -45,7 +47,7 @@ void append_roles(StringInfo to, const List* roles) {
   }
 }
 
-void append_option(StringInfo to, DefElem* option, const char* role) {
+void append_option(StringInfo to, DefElem* option, const char* verifier) {
   for (const Flag& flag : kFlags)
     if (strcmp(option->defname, flag.option) == 0)
       return appendStringInfo(to, " %s%s", defGetBoolean(option) ? "" : "NO", flag.word);
@@ -56,7 +58,7 @@ void append_option(StringInfo to, DefElem* option, const char* role) {
   }
   if (strcmp(option->defname, "password") == 0) {
     appendStringInfoString(to, " PASSWORD ");
-    append_literal_or_null(to, verifier_of(role));
+    append_literal_or_null(to, verifier != nullptr ? kHidden : nullptr);
   } else if (strcmp(option->defname, "validUntil") == 0) {
     appendStringInfoString(to, " VALID UNTIL ");
     append_literal_or_null(to, option->arg ? strVal(option->arg) : nullptr);
@@ -67,34 +69,50 @@ void append_option(StringInfo to, DefElem* option, const char* role) {
   }
 }
 
-bool speaks_of_a_password(const List* options) {
+DefElem* password_in(const List* options) {
   ListCell* cell;
   foreach (cell, options)
-    if (strcmp(lfirst_node(DefElem, cell)->defname, "password") == 0) return true;
-  return false;
+    if (auto* option = lfirst_node(DefElem, cell); strcmp(option->defname, "password") == 0) return option;
+  return nullptr;
 }
 
-char* text_of(const char* verb, const char* role, const List* options) {
-  if (!speaks_of_a_password(options)) return nullptr;
-  StringInfoData text;
-  initStringInfo(&text);
-  appendStringInfo(&text, "%s %s", verb, quote_identifier(role));
-  ListCell* cell;
-  foreach (cell, options) append_option(&text, lfirst_node(DefElem, cell), role);
-  return text.data;
+// A statement that makes or alters a role; `verb` is null of any other.
+struct RoleStatement {
+  const char* verb = nullptr;
+  const char* role = nullptr;
+  const List* options = NIL;
+};
+
+RoleStatement role_statement(const Node* statement) {
+  if (IsA(statement, AlterRoleStmt)) {
+    const auto* alter = reinterpret_cast<const AlterRoleStmt*>(statement);
+    return {"ALTER ROLE", get_rolespec_name(alter->role), alter->options};
+  }
+  if (!IsA(statement, CreateRoleStmt)) return {};
+  const auto* create = reinterpret_cast<const CreateRoleStmt*>(statement);
+  constexpr const char* kVerbs[] = {"CREATE ROLE", "CREATE USER", "CREATE GROUP"};  // by RoleStmtType
+  return {kVerbs[create->stmt_type], create->role, create->options};
 }
 
 }  // namespace
 
-char* text_with_verifier(const Node* statement) {
-  if (IsA(statement, AlterRoleStmt)) {
-    const auto* alter = reinterpret_cast<const AlterRoleStmt*>(statement);
-    return text_of("ALTER ROLE", get_rolespec_name(alter->role), alter->options);
-  }
-  if (!IsA(statement, CreateRoleStmt)) return nullptr;
-  const auto* create = reinterpret_cast<const CreateRoleStmt*>(statement);
-  constexpr const char* kVerbs[] = {"CREATE ROLE", "CREATE USER", "CREATE GROUP"};  // by RoleStmtType
-  return text_of(kVerbs[create->stmt_type], create->role, create->options);
+void hide_password(const Node* statement, DdlRecord* record) {
+  const RoleStatement of = role_statement(statement);
+  if (password_in(of.options) == nullptr) return;
+  record->verifier = verifier_of(of.role);
+  StringInfoData text;
+  initStringInfo(&text);
+  appendStringInfo(&text, "%s %s", of.verb, quote_identifier(of.role));
+  ListCell* cell;
+  foreach (cell, of.options) append_option(&text, lfirst_node(DefElem, cell), record->verifier);
+  record->sql = text.data;
+}
+
+void put_password(Node* statement, const DdlRecord* record) {
+  if (*record->verifier == '\0') return;
+  DefElem* password = password_in(role_statement(statement).options);
+  if (password == nullptr) elog(ERROR, "gcl: a DDL record has a verifier, and its statement no password");
+  password->arg = reinterpret_cast<Node*>(makeString(record->verifier));
 }
 
 }  // namespace gcl

@@ -1,12 +1,14 @@
-// CREATE and ALTER ROLE as other primaries are told of them: with the password's stored verifier, never with what the
-// user wrote.
+// CREATE and ALTER ROLE as other primaries are told of them: with the password's stored verifier beside the text, never
+// with what the user wrote (P19).
 #pragma once
 
-#include "extension/pg/ddl/pg.hpp"
+#include "extension/pg/ddl/ddl_record.hpp"
 
 namespace gcl {
 
-// The statement anew, when it has run here; null if it says nothing of a password, so that its own text will do.
-char* text_with_verifier(const Node* statement);
+// On the author, when it has run here.
+void hide_password(const Node* statement, DdlRecord* record);
+// Into the statement that was read from `record`.
+void put_password(Node* statement, const DdlRecord* record);
 
 }  // namespace gcl

@@ -172,7 +172,7 @@ void run_captured(const Call& call, const DdlPlan& plan) {
     if (altered && before != NIL) record->added = added_defaults(altered, before);
     everywhere = end_capture(record, plan, exempt);
     if (!everywhere && plan.replaces) refuse_replacement("it would be this primary's own, and another one elsewhere");
-    if (char* text = text_with_verifier(node)) record->sql = text;
+    hide_password(node, record);
   }
   PG_CATCH();
   {
