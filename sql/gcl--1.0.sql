@@ -84,7 +84,6 @@ COMMENT ON VIEW gcl_stat_hot_pages IS
 CREATE FUNCTION gcl_stat_reset_hot_pages() RETURNS void
   AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION gcl_stat_reset_hot_pages() IS 'forgets the hot pages of this primary';
-REVOKE ALL ON FUNCTION gcl_stat_reset_hot_pages() FROM PUBLIC;
 
 CREATE FUNCTION gcl_stat_waits_get(OUT node int, OUT pid int, OUT since timestamptz, OUT waits_for text,
     OUT blocked_by_node int, OUT blocked_by_pid int, OUT works_for_node int, OUT works_for_pid int) RETURNS SETOF record
@@ -152,10 +151,23 @@ CREATE VIEW gcl_stat_ddl AS
 COMMENT ON VIEW gcl_stat_ddl IS
   'DDL or LOCK TABLE that is under way, on any primary: what the others are asked, and who has not answered';
 
--- As PostgreSQL's own statistics: everybody may look, and what others' statements say is shown to pg_read_all_stats only
-GRANT SELECT ON gcl_stat_node, gcl_stat_cluster, gcl_stat_cluster_counters, gcl_stat_waits, gcl_stat_held, gcl_stat_space,
-  gcl_stat_horizon, gcl_stat_hot_pages, gcl_stat_relations, gcl_stat_pool, gcl_stat_ddl, gcl_stat_ddl_log, gcl_ddl_lock
+-- Who may call what (README.md): figures of the primaries are everybody's, as PostgreSQL's own; what tells of sessions,
+-- and what looks at pages and so may cost others something, is for the roles that PostgreSQL has for that.
+
+GRANT SELECT ON gcl_stat_node, gcl_stat_cluster, gcl_stat_cluster_counters, gcl_stat_horizon, gcl_stat_ddl_log, gcl_stat_held
   TO PUBLIC;
+
+REVOKE ALL ON FUNCTION gcl_stat_waits_get(), gcl_stat_ddl_get(), gcl_ddl_lock_holder() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gcl_stat_waits_get(), gcl_stat_ddl_get(), gcl_ddl_lock_holder() TO pg_read_all_stats;
+GRANT SELECT ON gcl_stat_waits, gcl_stat_ddl, gcl_ddl_lock TO pg_read_all_stats;
+
+REVOKE ALL ON FUNCTION gcl_stat_hot_pages_get(), gcl_stat_space_get(), gcl_stat_pages_get(), gcl_stat_relations_get(),
+  gcl_ddl_fingerprint() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gcl_stat_hot_pages_get(), gcl_stat_space_get(), gcl_stat_pages_get(), gcl_stat_relations_get(),
+  gcl_ddl_fingerprint() TO pg_stat_scan_tables;
+GRANT SELECT ON gcl_stat_hot_pages, gcl_stat_space, gcl_stat_pool, gcl_stat_relations TO pg_stat_scan_tables;
+
+REVOKE ALL ON FUNCTION gcl_check_preloaded(), gcl_stat_reset_hot_pages() FROM PUBLIC;
 
 COMMENT ON COLUMN gcl_stat_cluster.sampled_at IS 'when the figures of this row were taken: now for this primary';
 COMMENT ON COLUMN gcl_stat_cluster.stale IS 'the figures are older than 5 seconds: the primary stands still, or is very busy';

@@ -1,9 +1,13 @@
 """What people see: gcl_stat_* for this primary and for all, numbers that can be known asserted exactly."""
 import os
+import pathlib
+import re
 import signal
 import unittest
 
 from harness import Cluster, SqlError, eventually
+
+README = pathlib.Path(__file__).parents[2] / "README.md"
 
 
 def children(pid):
@@ -117,8 +121,10 @@ class Views(unittest.TestCase):
 
     def test_ddl_that_waits_for_a_stopped_primary_says_for_whom(self):
         self.assertEqual([], self.two.run("SELECT * FROM gcl_stat_ddl"))
-        self.one.run("CREATE ROLE nosy")
+        self.one.run("CREATE ROLE nosy; GRANT SELECT ON gcl_stat_ddl TO nosy; GRANT EXECUTE ON FUNCTION gcl_stat_ddl_get TO nosy")
+        self.addCleanup(lambda: self.one.run("ROLLBACK; DROP OWNED BY nosy; DROP ROLE nosy"))
         author = self.cluster.session(1)
+        self.addCleanup(author.close)
         pid = author.pid()
         author.run("BEGIN")
         author.run("CREATE TABLE slow (i int) USING gcl")
@@ -140,7 +146,6 @@ class Views(unittest.TestCase):
             self.assertRegex(shown, r"DDL: primary 3 has not answered for \d+ s \(\w+\)\n +primary 3 says nothing since \d+ s\n")
         author.result()
         author.run("ROLLBACK")
-        self.one.run("DROP ROLE nosy")
         eventually(lambda: self.two.run("SELECT * FROM gcl_stat_ddl") == [])
         eventually(lambda: self.one.run("SELECT node, stale FROM gcl_stat_cluster ORDER BY node") == ["1|f", "2|f", "3|f"])
 
@@ -244,14 +249,53 @@ class Views(unittest.TestCase):
         self.assertEqual(["2"], waiter.result())
         eventually(lambda: self.two.run(event) == ["Client|ClientRead"])
 
-    def test_who_may_reset(self):
+    def test_who_may_call_what_is_what_the_readme_says(self):
+        rows = {}
+        with open(README, encoding="utf-8") as file:
+            table = file.read().split("Who may read and call them", 1)[1].split("| --- | --- | --- |\n", 1)[1].split("\n\n", 1)[0]
+        for line in table.splitlines():
+            who, views, functions = line.strip("|").split("|")
+            who = {"everybody": "PUBLIC", "superusers": "-"}.get(re.match(r"\W*(\w+)", who).group(1), re.match(r"\W*(\w+)", who).group(1))
+            rows.update({name: who for name in re.findall(r"`(\w+)`", views + functions)})
+        of_extension = "d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'gcl') AND d.deptype = 'e' AND d.objid = o.oid"
+        granted = f"""SELECT name, coalesce(string_agg(CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END || CASE is_grantable WHEN true THEN '*' ELSE '' END,
+                                       ',') FILTER (WHERE grantee <> owner), '-') FROM (
+            SELECT o.proname AS name, o.proowner AS owner, coalesce(o.proacl, acldefault('f', o.proowner)) AS acl FROM pg_proc o, pg_depend d
+              WHERE d.classid = 'pg_proc'::regclass AND {of_extension}
+            UNION ALL SELECT o.relname, o.relowner, coalesce(o.relacl, acldefault('r', o.relowner)) FROM pg_class o, pg_depend d
+              WHERE d.classid = 'pg_class'::regclass AND o.relkind = 'v' AND {of_extension}) o, aclexplode(acl) GROUP BY 1"""
+        for session in (self.one, self.two):
+            self.assertEqual(rows, dict(row.split("|") for row in session.run(granted)))
+
+    def test_who_may_look(self):
+        public = ("gcl_stat_node", "gcl_stat_cluster", "gcl_stat_cluster_counters", "gcl_stat_horizon", "gcl_stat_ddl_log", "gcl_stat_held")
+        views = self.one.run("SELECT viewname FROM pg_views WHERE viewname LIKE 'gcl_%' ORDER BY 1")
+        self.one.run("CREATE ROLE visitor; CREATE ROLE monitor IN ROLE pg_monitor")
+        self.addCleanup(lambda: self.one.run("RESET ROLE; DROP ROLE visitor, monitor"))
+        for view in views:
+            look = f"SET ROLE visitor; SELECT count(*) FROM {view}"
+            if view in public:
+                self.one.run(look)
+            else:
+                self.refused(look)
+            self.one.run(f"SET ROLE monitor; SELECT count(*) FROM {view}; RESET ROLE")
+        for call in ("gcl_stat_waits_get()", "gcl_stat_ddl_get()", "gcl_ddl_lock_holder()", "gcl_stat_pages_get()", "gcl_ddl_fingerprint()", "gcl_check_preloaded()"):
+            self.refused(f"SET ROLE visitor; SELECT {call}")
+        for role in ("visitor", "monitor"):
+            self.refused(f"SET ROLE {role}; SELECT gcl_stat_reset_hot_pages()")
+        # Whose snapshot it is, is a matter of sessions.
+        reader = self.cluster.session(2)
+        self.addCleanup(reader.close)
+        reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        pid = reader.pid()
+        whose = "SELECT pid, transaction_start IS NULL FROM gcl_stat_horizon WHERE node = 2"
+        eventually(lambda: self.one.run(f"SET ROLE monitor; {whose}") == [f"{pid}|f"])
+        self.assertEqual(["|t"], self.one.run(f"SET ROLE visitor; {whose}"))
+
+    def refused(self, sql):
         with self.assertRaises(SqlError) as caught:
-            self.one.run("CREATE ROLE visitor; SET ROLE visitor; SELECT gcl_stat_reset_hot_pages()")
+            self.one.run(sql)
         self.assertEqual("42501", caught.exception.state)
-        # All may look, as at PostgreSQL's own.
-        for view in self.one.run("RESET ROLE; SELECT viewname FROM pg_views WHERE viewname LIKE 'gcl_%'"):
-            self.one.run(f"SET ROLE visitor; SELECT count(*) FROM {view}")
-        self.one.run("RESET ROLE; DROP ROLE visitor")
 
     def test_every_view_and_function_has_a_comment(self):
         self.assertEqual([], self.one.run("""SELECT c.relname FROM pg_class c JOIN pg_depend d ON d.classid = 'pg_class'::regclass

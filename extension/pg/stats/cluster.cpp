@@ -112,19 +112,20 @@ void put_room(Primary* row, const Sample& s) {
   row->number(s.aborted);
 }
 
+bool may_read_all() { return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS); }
+
 void put_ddl(Primary* row, const Sample& s, uint64_t entries) {
   const bool serves = s.standing == DdlStanding::kServing;
   row->text(standing_name(s.standing));
   row->number(serves ? entries : Min(s.ddl_entry, entries)).number(entries);
-  const bool may_read = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-  row->text(s.error_us == 0 ? nullptr : may_read ? s.error : "<insufficient privilege>").time(s.error_us);
+  row->text(s.error_us == 0 ? nullptr : may_read_all() ? s.error : "<insufficient privilege>").time(s.error_us);
 }
 
 void put_horizon(Primary* row, const Sample& s, const Shared& shared, uint64_t bound) {
   row->number(bound).number(shared.clock > bound ? shared.clock - bound : 0);
   // A snapshot that has ended since is not what holds the horizon.
   const bool holds = s.oldest != 0 && s.oldest <= bound;
-  if (holds)
+  if (holds && may_read_all())
     row->number(s.oldest).integer(s.oldest_pid).time(s.oldest_since_us);
   else
     row->null(3);
