@@ -1,9 +1,10 @@
 """What monitoring takes for granted: counters of pages and rows, sizes, plans, VACUUM and ANALYZE by whoever comes first."""
 import json
 import re
+import subprocess
 import unittest
 
-from harness import Cluster, eventually
+from harness import PSQL, Cluster, eventually
 
 EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, TIMING off, SUMMARY off, FORMAT JSON) "
 
@@ -27,6 +28,8 @@ class Buffers(unittest.TestCase):
         cls.cluster = cls.enterClassContext(Cluster(primaries=2, pool="64MB", cache="16MB", settings=(
             "autovacuum=off", "shared_preload_libraries=gcl,pg_stat_statements", "max_parallel_workers=2")))
         cls.one, cls.two = cls.cluster.session(1), cls.cluster.session(2)
+        for session in (cls.one, cls.two):
+            session.run("CREATE EXTENSION pg_stat_statements")
         cls.one.run("CREATE TABLE t (id int PRIMARY KEY, v int, t text) USING gcl")
         cls.one.run("INSERT INTO t SELECT i, 0, repeat('x', 500) FROM generate_series(1, 1500) i; SELECT count(*) FROM t; ANALYZE t")
         cls.pages = int(cls.one.one("SELECT pg_relation_size('t') / 8192"))
@@ -63,9 +66,27 @@ class Buffers(unittest.TestCase):
         self.assertEqual(2, len(parts))
         self.assertGreaterEqual(sum(w["Shared Hit Blocks"] for w in parts), self.pages)
 
+    def test_pg_stat_statements_counts_every_utility_statement_once(self):
+        self.one.run("CREATE TABLE loaded (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v text) USING gcl; SELECT pg_stat_statements_reset()")
+        counted = {"COPY loaded (v) FROM PROGRAM 'seq 7'": 7, "COPY loaded (v) FROM STDIN": 2,
+                   "COPY loaded FROM PROGRAM 'seq -f \"%.0f,x\" 100 101' (FORMAT csv)": 2, "COPY loaded TO STDOUT": 11, "LOCK TABLE loaded": 0,
+                   "ALTER TABLE loaded ADD w int": 0, "CREATE DATABASE counted": 0, "DROP DATABASE counted": 0}
+        for statement in counted:
+            if statement.endswith("STDIN"):
+                subprocess.run([PSQL, "-X", "-d", self.cluster.dsn(1), "-c", statement], input="a\nb\n", text=True, check=True, capture_output=True)
+            else:
+                self.one.run(f"BEGIN; {statement}; COMMIT" if statement.startswith("LOCK") else statement)
+        self.assertEqual({(text, f"1|{rows}") for text, rows in counted.items()},
+                         {tuple(row.split("|", 1)) for row in self.one.run(
+                             "SELECT query, calls, rows FROM pg_stat_statements WHERE query ~ 'loaded|counted' AND query !~ 'pg_stat'")})
+
+    def test_pg_stat_statements_of_other_primaries_sees_no_verifier(self):
+        self.two.run("SELECT pg_stat_statements_reset()")
+        self.one.run("CREATE ROLE keeper LOGIN PASSWORD 'in clear'; ALTER ROLE keeper PASSWORD 'in clear, too'; DROP ROLE keeper")
+        self.assertEqual(["ALTER ROLE keeper PASSWORD '********'", "CREATE ROLE keeper LOGIN PASSWORD '********'", "DROP ROLE keeper"],
+                         self.two.run("SELECT query FROM pg_stat_statements WHERE query ~ 'keeper' AND query !~ 'pg_stat' ORDER BY query"))
+
     def test_pg_stat_statements_and_pg_statio(self):
-        for k in (1, 2):
-            self.cluster.sql(k, "CREATE EXTENSION pg_stat_statements")
         reader = self.cluster.session(2)
         io = """SELECT heap_blks_read, heap_blks_hit, idx_blks_read, idx_blks_hit FROM pg_statio_user_tables WHERE relname = 'io'"""
 

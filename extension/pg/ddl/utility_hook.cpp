@@ -42,8 +42,6 @@ extern "C" {
 namespace gcl {
 namespace {
 
-ProcessUtility_hook_type next_utility = standard_ProcessUtility;
-
 struct Call {  // one call of the hook, to be passed on
   PlannedStmt* statement;
   const char* text;
@@ -55,9 +53,10 @@ struct Call {  // one call of the hook, to be passed on
   QueryCompletion* completion;
 };
 
+// The end of the chain (P36): behind us is the server alone.
 void pass_on(const Call& call) {
-  next_utility(call.statement, call.text, call.read_only_tree, call.context, call.params, call.environment,
-               call.destination, call.completion);
+  standard_ProcessUtility(call.statement, call.text, call.read_only_tree, call.context, call.params, call.environment,
+                          call.destination, call.completion);
 }
 
 char* text_of(const Call& call) {
@@ -341,8 +340,17 @@ void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree,
                   ParamListInfo params, QueryEnvironment* environment, DestReceiver* destination,
                   QueryCompletion* completion) {
   if (is_of_every_client(statement->utilityStmt))
-    return next_utility(statement, text, read_only_tree, context, params, environment, destination, completion);
+    return standard_ProcessUtility(statement, text, read_only_tree, context, params, environment, destination,
+                                   completion);
   look_at({statement, text, read_only_tree, context, params, environment, destination, completion});
+}
+
+// P36.
+void require_end_of_chain() {
+  if (ProcessUtility_hook == nullptr) return;
+  ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl must be first in shared_preload_libraries"),
+          errdetail("A library before it takes part in utility statements, and would miss those that gcl runs itself."),
+          errhint("Put gcl before all others in shared_preload_libraries."));
 }
 
 }  // namespace
@@ -350,7 +358,7 @@ void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree,
 bool ddl_replaying() { return replaying(); }
 
 void install_ddl_hooks() {
-  if (ProcessUtility_hook) next_utility = ProcessUtility_hook;
+  require_end_of_chain();
   ProcessUtility_hook = utility_hook;
   install_database_hooks();
   install_no_user_code();
