@@ -32,6 +32,9 @@ enum class RelationFile : uint32_t { kTable = 1, kIndex = 2, kSequence = 3 };
 // The pool this server has open; 0: none.  Set by the module when it attaches, before backends are forked.
 extern uint64_t relation_record_pool_id;
 
+// What the file of a relation of that relkind is.
+RelationFile kind_of_file(char relkind);
+
 // Registers the invalidation of the per-backend cache.  Called once per process, before the first relation_page().
 void start_relation_records();
 

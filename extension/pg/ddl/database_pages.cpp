@@ -40,21 +40,10 @@ bool may_have_pages(const FormData_pg_class& form) {
   return OidIsValid(form.relfilenode);
 }
 
-RelationFile kind_of(char relkind) {
-  switch (relkind) {
-    case RELKIND_INDEX:
-      return RelationFile::kIndex;
-    case RELKIND_SEQUENCE:
-      return RelationFile::kSequence;
-    default:
-      return RelationFile::kTable;
-  }
-}
-
 List* with_file(List* files, const FormData_pg_class& form, const RelFileNode& catalog) {
   auto* file = static_cast<LocalFile*>(palloc(sizeof(LocalFile)));
   const Oid tablespace = OidIsValid(form.reltablespace) ? form.reltablespace : catalog.spcNode;
-  *file = {{tablespace, catalog.dbNode, form.relfilenode}, kind_of(form.relkind)};
+  *file = {{tablespace, catalog.dbNode, form.relfilenode}, kind_of_file(form.relkind)};
   return lappend(files, file);
 }
 

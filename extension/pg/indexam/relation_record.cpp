@@ -60,17 +60,6 @@ void forget(Datum, Oid relid) {
   }
 }
 
-RelationFile kind_of_file(Relation rel) {
-  switch (rel->rd_rel->relkind) {
-    case RELKIND_INDEX:
-      return RelationFile::kIndex;
-    case RELKIND_SEQUENCE:
-      return RelationFile::kSequence;
-    default:
-      return RelationFile::kTable;
-  }
-}
-
 Buffer open_block(const RelFileNode& file, BlockNumber block, bool exists) {
   return ReadBufferWithoutRelcache(file, MAIN_FORKNUM, exists ? block : P_NEW, RBM_ZERO_AND_LOCK, nullptr, true);
 }
@@ -92,6 +81,17 @@ RelationRecord read_record(const RelFileNode& file, RelationFile kind) {
 }
 
 }  // namespace
+
+RelationFile kind_of_file(char relkind) {
+  switch (relkind) {
+    case RELKIND_INDEX:
+      return RelationFile::kIndex;
+    case RELKIND_SEQUENCE:
+      return RelationFile::kSequence;
+    default:
+      return RelationFile::kTable;
+  }
+}
 
 void start_relation_records() {
   if (cache_started) return;
@@ -140,7 +140,7 @@ PageId relation_page(Relation rel) {
   Cached& slot = slot_of(RelationGetRelid(rel));
   if (slot.relid == RelationGetRelid(rel) && RelFileNodeEquals(slot.file, rel->rd_node)) return slot.header;
   start_relation_records();
-  const RelationRecord record = read_record(rel->rd_node, kind_of_file(rel));
+  const RelationRecord record = read_record(rel->rd_node, kind_of_file(rel->rd_rel->relkind));
   if (record.magic != kMagic) {
     ereport(ERROR, errcode(ERRCODE_DATA_CORRUPTED),
             errmsg("relation \"%s\" has no place in the pool", RelationGetRelationName(rel)),
