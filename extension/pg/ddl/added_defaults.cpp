@@ -17,6 +17,8 @@ extern "C" {
 #include "utils/typcache.h"
 }
 
+#include "extension/pg/ddl/stand_ins.hpp"
+
 namespace gcl {
 namespace {
 
@@ -88,25 +90,10 @@ Node* one_value(const TypeName* type) {
 }
 
 // CASE WHEN random() IS NULL THEN NULL END: the server rewrites the table, and a replay finds no rows in it.
-Node* value_for_each() {
+Node* rewritten(const TypeName* type) {
   auto* random = makeFuncCall(list_make2(makeString(pstrdup("pg_catalog")), makeString(pstrdup("random"))), NIL,
                               COERCE_EXPLICIT_CALL, -1);
-  auto* test = makeNode(NullTest);
-  test->arg = reinterpret_cast<Expr*>(random);
-  test->nulltesttype = IS_NULL;
-  test->location = -1;
-  return reinterpret_cast<Node*>(test);
-}
-
-Node* rewritten(const TypeName* type) {
-  auto* when = makeNode(CaseWhen);
-  when->expr = reinterpret_cast<Expr*>(value_for_each());
-  when->result = reinterpret_cast<Expr*>(null_of(type));
-  when->location = -1;
-  auto* nothing = makeNode(CaseExpr);
-  nothing->args = list_make1(when);
-  nothing->location = -1;
-  return reinterpret_cast<Node*>(nothing);
+  return case_when(is_null(reinterpret_cast<Node*>(random)), null_of(type), nullptr);
 }
 
 SparedDefault* spare(ColumnDef* column, AddedDefault kind) {

@@ -16,6 +16,8 @@ extern "C" {
 #include "utils/syscache.h"
 }
 
+#include "extension/pg/ddl/stand_ins.hpp"
+
 namespace gcl {
 namespace {
 
@@ -38,20 +40,9 @@ bool find_column(Node* expression, ColumnRef** found) {
 }
 
 // The same value in a form that is never constant: CASE WHEN column IS NULL THEN it ELSE it END.
-Node* never_constant(Node* expression, ColumnRef* column) {
-  auto* test = makeNode(NullTest);
-  test->arg = static_cast<Expr*>(copyObjectImpl(column));
-  test->nulltesttype = IS_NULL;
-  test->location = -1;
-  auto* when = makeNode(CaseWhen);
-  when->expr = reinterpret_cast<Expr*>(test);
-  when->result = static_cast<Expr*>(copyObjectImpl(expression));
-  when->location = -1;
-  auto* either = makeNode(CaseExpr);
-  either->args = list_make1(when);
-  either->defresult = static_cast<Expr*>(copyObjectImpl(expression));
-  either->location = -1;
-  return reinterpret_cast<Node*>(either);
+Node* never_constant(const Node* expression, const ColumnRef* column) {
+  return case_when(is_null(static_cast<Node*>(copyObjectImpl(column))), static_cast<Node*>(copyObjectImpl(expression)),
+                   static_cast<Node*>(copyObjectImpl(expression)));
 }
 
 List* spare_keys_of(List* spared, CreateStmt* table) {
