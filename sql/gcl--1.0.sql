@@ -157,8 +157,8 @@ COMMENT ON VIEW gcl_stat_ddl IS
 GRANT SELECT ON gcl_stat_node, gcl_stat_cluster, gcl_stat_cluster_counters, gcl_stat_horizon, gcl_stat_ddl_log, gcl_stat_held
   TO PUBLIC;
 
-REVOKE ALL ON FUNCTION gcl_stat_waits_get(), gcl_stat_ddl_get(), gcl_ddl_lock_holder() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION gcl_stat_waits_get(), gcl_stat_ddl_get(), gcl_ddl_lock_holder() TO pg_read_all_stats;
+REVOKE ALL ON FUNCTION gcl_stat_waits_get(), gcl_stat_ddl_get(), gcl_ddl_locks_get() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gcl_stat_waits_get(), gcl_stat_ddl_get(), gcl_ddl_locks_get() TO pg_read_all_stats;
 GRANT SELECT ON gcl_stat_waits, gcl_stat_ddl, gcl_ddl_lock TO pg_read_all_stats;
 
 REVOKE ALL ON FUNCTION gcl_stat_hot_pages_get(), gcl_stat_space_get(), gcl_stat_pages_get(), gcl_stat_relations_get(),

@@ -279,7 +279,7 @@ class Views(unittest.TestCase):
             else:
                 self.refused(look)
             self.one.run(f"SET ROLE monitor; SELECT count(*) FROM {view}; RESET ROLE")
-        for call in ("gcl_stat_waits_get()", "gcl_stat_ddl_get()", "gcl_ddl_lock_holder()", "gcl_stat_pages_get()", "gcl_ddl_fingerprint()", "gcl_check_preloaded()"):
+        for call in ("gcl_stat_waits_get()", "gcl_stat_ddl_get()", "gcl_ddl_locks_get()", "gcl_stat_pages_get()", "gcl_ddl_fingerprint()", "gcl_check_preloaded()"):
             self.refused(f"SET ROLE visitor; SELECT {call}")
         for role in ("visitor", "monitor"):
             self.refused(f"SET ROLE {role}; SELECT gcl_stat_reset_hot_pages()")
