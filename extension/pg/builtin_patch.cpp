@@ -30,7 +30,7 @@ bool is_to_be_seen(Oid function) {
 void note_replaced(Oid function) {
   if (replaced_count == kReplacedMax) refuse_server("Too many built-in functions are replaced.");
   replaced[replaced_count++] = function;
-  if (needs_fmgr_hook == is_to_be_seen) return;
+  if (replaced_count > 1) return;  // the hook has been there since the first
   next_needs_hook = needs_fmgr_hook;
   needs_fmgr_hook = is_to_be_seen;
 }

@@ -44,20 +44,6 @@ int position_of(const List* list, int value) {
   return -1;
 }
 
-void take_setting(const char* name, const char* value) {
-  (void)set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
-void take_settings(const DdlRecord* record) {
-  ListCell* cell;
-  foreach (cell, record->settings) {
-    const auto* setting = static_cast<DdlSetting*>(lfirst(cell));
-    if (!is_identity(setting->name)) take_setting(setting->name, setting->value);
-  }
-  // The author has looked at them, with its local and temporary tables.
-  take_setting("check_function_bodies", "off");
-}
-
 void set_ms(const char* setting, int ms) {
   char text[32];
   snprintf(text, sizeof text, "%d", ms);
@@ -233,6 +219,7 @@ void DdlReplay::lock(const List* targets, DdlLockTerms terms) {
 void DdlReplay::run(const DdlRecord* record) {
   const int nest = NewGUCNestLevel();
   take_settings(record);
+  take_setting("check_function_bodies", "off");  // the author has looked at them, with its local and temporary tables
   run_as_author(record);
   AtEOXact_GUC(true, nest);
   Oid user;

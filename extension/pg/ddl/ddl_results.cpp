@@ -16,6 +16,7 @@ extern "C" {
 #include "utils/rel.h"
 }
 
+#include "extension/pg/ddl/captures.hpp"
 #include "extension/pg/ddl/creations.hpp"
 #include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
@@ -24,6 +25,7 @@ extern "C" {
 #include "extension/pg/ddl/object_oids.hpp"
 #include "extension/pg/ddl/own_oids.hpp"
 #include "extension/pg/ddl/partitions.hpp"
+#include "extension/pg/ddl/record_objects.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/ddl/shapes.hpp"
 #include "extension/pg/ddl/shared_relations.hpp"
@@ -35,15 +37,7 @@ namespace {
 
 object_access_hook_type previous_access_hook = nullptr;
 
-// One statement at a time is captured, or replayed, by a backend.
-struct Capture {
-  bool active;
-  MemoryContext context;
-  Creations made;
-  List* pages;  // DdlPages*
-  Oid next_oid;
-} capture;
-
+// One statement at a time is replayed by a backend.
 struct Replay {
   bool active;
   const DdlRecord* record;
@@ -251,8 +245,9 @@ void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
   if (previous_access_hook) previous_access_hook(access, class_id, object, sub_id, arg);
   // The others are uses, by every statement of every client.
   if (access != OAT_POST_CREATE && access != OAT_DROP && access != OAT_POST_ALTER) return;
+  Capture* capture = working_capture();
   if (access == OAT_POST_CREATE && sub_id == 0) {
-    if (capture.active) note_creation_in(capture.context, &capture.made, class_id, object);
+    if (capture) note_creation_in(capture->context, &capture->made, class_id, object);
     if (imposing.active) {
       note_creation_in(imposing.context, &imposing.made, class_id, object);
       if (class_id == RelationRelationId) {
@@ -268,11 +263,11 @@ void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
     MemoryContextSwitchTo(caller);
     if (class_id == RelationRelationId && sub_id == 0) note_relation_dropped(object);
   }
-  if (access == OAT_POST_ALTER && capture.active) note_alteration_in(capture.context, &capture.made, class_id, object);
+  if (access == OAT_POST_ALTER && capture) note_alteration_in(capture->context, &capture->made, class_id, object);
   // Of a default the hook tells the table and the column.
-  if (access == OAT_POST_CREATE && class_id == AttrDefaultRelationId && capture.active)
-    note_alteration_in(capture.context, &capture.made, RelationRelationId, object);
-  if (!capture.active && !imposing.active) check_changed_alone(access, class_id, object, sub_id);
+  if (access == OAT_POST_CREATE && class_id == AttrDefaultRelationId && capture)
+    note_alteration_in(capture->context, &capture->made, RelationRelationId, object);
+  if (!capture && !imposing.active) check_changed_alone(access, class_id, object, sub_id);
 }
 
 bool override_pages(Oid relation, coherence::PageId* header) {
@@ -289,60 +284,13 @@ bool override_pages(Oid relation, coherence::PageId* header) {
 
 void note_pages(Oid relation, RelationFile, coherence::PageId header) {
   if (imposing.active) return;
-  if (!capture.active) refuse_outside();
-  MemoryContext caller = MemoryContextSwitchTo(capture.context);
+  Capture* capture = working_capture();
+  if (!capture) refuse_outside();
+  MemoryContext caller = MemoryContextSwitchTo(capture->context);
   auto* pages = static_cast<DdlPages*>(palloc(sizeof(DdlPages)));
   *pages = {relation, header.raw};
-  capture.pages = lcons(pages, capture.pages);  // the newest is found first
+  capture->pages = lcons(pages, capture->pages);  // the newest is found first
   MemoryContextSwitchTo(caller);
-}
-
-// The relations a record speaks of.
-List* relations_of(const DdlRecord* record) {
-  List* all = list_concat_copy(record->made[kMadeRelation], record->made[kMadeIndex]);
-  all = list_concat(all, record->made[kMadeToast]);
-  ListCell* cell;
-  foreach (cell, record->targets) all = list_append_unique_oid(all, static_cast<DdlTarget*>(lfirst(cell))->relation);
-  return all;
-}
-
-// What the digest can ask for.
-List* objects_of(const DdlRecord* record) {
-  List* all = NIL;
-  ListCell* cell;
-  foreach (cell, list_concat_copy(record->objects, record->altered))
-    if (has_common_oid(static_cast<DdlObject*>(lfirst(cell))->catalog)) all = lappend(all, lfirst(cell));
-  foreach (cell, record->made[kMadeRole]) {
-    auto* role = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
-    *role = {AuthIdRelationId, lfirst_oid(cell)};
-    all = lappend(all, role);
-  }
-  foreach (cell, record->made[kMadeType]) {
-    if (get_typtype(lfirst_oid(cell)) != TYPTYPE_DOMAIN) continue;
-    auto* domain = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
-    *domain = {TypeRelationId, lfirst_oid(cell)};
-    all = lappend(all, domain);
-  }
-  return all;
-}
-
-Oid catalog_of(int kind) {
-  if (kind == kMadeRole) return AuthIdRelationId;
-  return kind <= kMadeToast ? Oid{RelationRelationId} : Oid{TypeRelationId};
-}
-
-// Everything that was made or altered, as objects.
-List* touched_by(const DdlRecord* record) {
-  List* all = list_concat_copy(record->objects, record->altered);
-  for (int kind = 0; kind < kMadeKinds; ++kind) {
-    ListCell* cell;
-    foreach (cell, record->made[kind]) {
-      auto* object = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
-      *object = {catalog_of(kind), lfirst_oid(cell)};
-      all = lappend(all, object);
-    }
-  }
-  return all;
 }
 
 [[noreturn]] void refuse_local(const char* what) {
@@ -366,20 +314,6 @@ bool belongs_to_all(const DdlRecord* record) {
     if (is_shared_relation(lfirst_oid(cell)) && !IsToastNamespace(get_rel_namespace(lfirst_oid(cell))))
       refuse_local(psprintf("gcl table \"%s\" would depend on something", get_rel_name(lfirst_oid(cell))));
   return false;
-}
-
-// Enums that were made, or got another label.
-List* enums_of(const DdlRecord* record) {
-  List* types = list_copy(record->made[kMadeType]);
-  ListCell* cell;
-  foreach (cell, record->altered) {
-    const auto* object = static_cast<DdlObject*>(lfirst(cell));
-    if (object->catalog == TypeRelationId) types = list_append_unique_oid(types, object->oid);
-  }
-  List* enums = NIL;
-  foreach (cell, types)
-    if (get_typtype(lfirst_oid(cell)) == TYPTYPE_ENUM) enums = lappend_oid(enums, lfirst_oid(cell));
-  return enums;
 }
 
 void collect_shapes(DdlRecord* record) {
@@ -420,22 +354,15 @@ void raise_changed_names() {
   pg_unreachable();
 }
 
-bool capturing() { return capture.active; }
-
-void begin_capture() { capture = {true, CurrentMemoryContext, {}, NIL, next_oid_of_server()}; }
-
-void drop_capture() { capture = {}; }
-
-bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt) {
-  const Capture done = capture;
-  capture = {};
+bool end_capture(Capture* capture, DdlRecord* record, const DdlPlan& plan, bool exempt) {
+  capture->stage = CaptureStage::kDone;
   if (exempt) return true;
-  for (int kind = 0; kind < kMadeKinds; ++kind) record->made[kind] = done.made.relations_and_types[kind];
-  record->columns = done.made.columns;
-  record->toasts = done.made.toasts;
-  record->objects = done.made.objects;
-  record->altered = done.made.altered;
-  record->pages = done.pages;
+  for (int kind = 0; kind < kMadeKinds; ++kind) record->made[kind] = capture->made.relations_and_types[kind];
+  record->columns = capture->made.columns;
+  record->toasts = capture->made.toasts;
+  record->objects = capture->made.objects;
+  record->altered = capture->made.altered;
+  record->pages = capture->pages;
   take_from_server(record);
   if (plan.partitioned) mark_partitioned(record->made[kMadeRelation]);
   note_plan(record, plan);
@@ -443,7 +370,7 @@ bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt) {
   if (!plan.owned && !belongs_to_all(record)) return false;
   collect_shapes(record);
   record->labels = labels_of(enums_of(record));
-  check_own_oids(record, done.next_oid);
+  check_own_oids(record, capture->first_oid);
   record->objects = with_shells(record->objects);
   record->outcome = digest_of(relations_of(record), objects_of(record));
   return true;

@@ -5,6 +5,7 @@
 // are consumed; those of other objects are changed when the statement has run.
 #pragma once
 
+#include "extension/pg/ddl/captures.hpp"
 #include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_record.hpp"
 
@@ -13,12 +14,9 @@ namespace gcl {
 void install_results_hooks();
 
 // --- the author ---
-bool capturing();
-void begin_capture();
-void drop_capture();  // the statement failed
 // Fills in made .. outcome; raises if the statement did something that cannot be replayed.  False: all it did is this
 // primary's own affair.  `exempt`: the statement is about the extension itself, whose objects have no OIDs in common.
-bool end_capture(DdlRecord* record, const DdlPlan& plan, bool exempt);
+bool end_capture(Capture* capture, DdlRecord* record, const DdlPlan& plan, bool exempt);
 
 // --- what stays here ---
 // What is running here, and not captured: how a change of what all primaries have is met (P4).

@@ -99,6 +99,18 @@ List* settings_for(const Node* statement) {
   return settings;
 }
 
+void take_setting(const char* name, const char* value) {
+  (void)set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+void take_settings(const DdlRecord* record) {
+  ListCell* cell;
+  foreach (cell, record->settings) {
+    const auto* setting = static_cast<DdlSetting*>(lfirst(cell));
+    if (!is_identity(setting->name)) take_setting(setting->name, setting->value);
+  }
+}
+
 bool is_identity(const char* setting) {
   return setting && (pg_strcasecmp(setting, "role") == 0 || pg_strcasecmp(setting, "session_authorization") == 0);
 }

@@ -8,6 +8,9 @@ namespace gcl {
 
 // DdlSetting*, as they are now.
 List* settings_for(const Node* statement);
+// Until the end of the nest level of settings that the caller has begun.
+void take_settings(const DdlRecord* record);
+void take_setting(const char* name, const char* value);
 
 // Whom a session is (role, session_authorization) is no setting of a replay: it is the author's (P27).
 bool is_identity(const char* setting);

@@ -10,6 +10,8 @@
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
 #include "extension/pg/ddl/ddl_scope.hpp"
+#include "extension/pg/ddl/event_triggers.hpp"
+#include "extension/pg/ddl/half_done.hpp"
 #include "extension/pg/ddl/if_not_exists.hpp"
 #include "extension/pg/ddl/lock_table.hpp"
 #include "extension/pg/ddl/names.hpp"
@@ -126,10 +128,9 @@ bool goes_with_commit(const Call& call, const DdlRecord* record) {
          ActivePortal != nullptr && !ActivePortal->visible && record->to_database == DdlDatabase::kNothing;
 }
 
-void send_statement_of(const Call& call, DdlRecord* record) {
-  const Node* node = call.statement->utilityStmt;
+void send_statement_of(const Node* node, DdlRecord* record, bool last) {
   const bool parsed_body = IsA(node, CreateFunctionStmt) && reinterpret_cast<const CreateFunctionStmt*>(node)->sql_body;
-  if (!parsed_body) return send_statement(record, goes_with_commit(call, record));
+  if (!parsed_body) return send_statement(record, last);
   ErrorContextCallback hint{error_context_stack, hint_at_body, nullptr};
   error_context_stack = &hint;
   send_statement(record, false);
@@ -150,39 +151,134 @@ List* shapes_before(const DdlPlan& plan) {
   return before;
 }
 
-void run_captured(const Call& call, const DdlPlan& plan) {
-  DdlRecord* record = start_record(call);
-  record->targets = plan.targets;
-  Node* node = call.statement->utilityStmt;
-  // The server scribbles on the original.
-  const auto* altered = static_cast<AlterTableStmt*>(IsA(node, AlterTableStmt) ? copyObjectImpl(node) : nullptr);
-  const bool exempt = IsA(node, CreateExtensionStmt) || drops_an_extension(node);
-  volatile bool everywhere = true;
-  begin_capture();
-  PG_TRY();
-  {
-    const List* before = plan.changes_columns ? shapes_before(plan) : NIL;
-    record->sequences = hand_to_server(plan.sequences);
-    pass_on(call);
+DdlRight lock_for(const DdlPlan& plan) { return plan.shared ? DdlRight::kWhole : DdlRight::kDatabase; }
+
+void open_exchange_for(const Call& call, const DdlPlan& plan) {
+  const bool of_cluster = is_of_cluster(call.statement->utilityStmt);
+  if (of_cluster) {
+    require_cluster();
+    require_common_encoding(text_of(call));
+    ddl_attach_for_any_locale();
+  } else {
+    ddl_require_locale();
+    ddl_require_serving();
+  }
+  open_exchange(lock_for(plan), false, of_cluster);
+}
+
+// A statement that is run here and told to the others.
+class Captured final : public Capture {
+ public:
+  Captured(const Call& call, const DdlPlan& plan)
+      : Capture(call.statement->utilityStmt, start_record(call)), call_(call), plan_(plan) {
+    GetUserIdAndSecContext(&user_, &user_context_);
+    // The server scribbles on the original.
+    if (IsA(statement, AlterTableStmt)) altered_ = static_cast<AlterTableStmt*>(copyObjectImpl(statement));
+    exempt_ = IsA(statement, CreateExtensionStmt) || drops_an_extension(statement);
+  }
+
+  void run() {
+    prepare();
+    pass_on(call_);
+    if (stage != CaptureStage::kDone) tell(goes_with_commit(call_, record));
+  }
+
+  void pause() override {
+    as_at_first([this] { take_back(); });
+  }
+  void resume() override {
+    as_at_first([this] {
+      if (disturbed) plan_again();
+      prepare();
+    });
+  }
+  void finish() override {
+    as_at_first([this] { tell(false); });
+  }
+
+ private:
+  // P37.  The function of an event trigger may have a user and settings of its own.
+  template <class Work>
+  void as_at_first(Work work) {
+    Oid user;
+    int user_context;
+    GetUserIdAndSecContext(&user, &user_context);
+    MemoryContext caller = MemoryContextSwitchTo(context);
+    const int nest = NewGUCNestLevel();
+    take_settings(record);
+    SetUserIdAndSecContext(user_, user_context_);
+    work();
+    SetUserIdAndSecContext(user, user_context);
+    AtEOXact_GUC(true, nest);
+    MemoryContextSwitchTo(caller);
+  }
+
+  void prepare() {
+    check_order_before(plan_.targets);
+    record->targets = plan_.targets;
+    before_ = plan_.changes_columns ? shapes_before(plan_) : NIL;
+    record->sequences = hand_to_server(plan_.sequences);
+  }
+
+  void take_back() {
+    ListCell* cell;
+    foreach (cell, before_) raise_versions(static_cast<DdlShape*>(lfirst(cell)));
+    take_from_server(record);
+    CommandCounterIncrement();
+  }
+
+  // The names in it may mean something else now.
+  void plan_again() {
+    CommandCounterIncrement();
+    plan_ = plan_ddl(call_.statement->utilityStmt);
+    if (plan_.scope != DdlScope::kCluster || plan_.leaves)
+      ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                      errmsg("an event trigger has changed to whom belongs what the statement is about"),
+                      errdetail("It was every primary's before the triggers on ddl_command_start ran."),
+                      errhint("Run what the trigger does as a statement of its own.")));
+    open_exchange_for(call_, plan_);
+    if (plan_.targets != NIL) lock_everywhere(plan_.targets);
+    disturbed = false;
+  }
+
+  void tell(bool last) {
+    Node* node = call_.statement->utilityStmt;
     CommandCounterIncrement();
     ListCell* cell;
-    foreach (cell, before) raise_versions(static_cast<DdlShape*>(lfirst(cell)));
+    foreach (cell, before_) raise_versions(static_cast<DdlShape*>(lfirst(cell)));
     record->bounds = bounds_of(node);
-    if (altered && before != NIL) record->added = added_defaults(altered, before);
-    everywhere = end_capture(record, plan, exempt);
-    if (!everywhere && plan.replaces) refuse_replacement("it would be this primary's own, and another one elsewhere");
+    if (altered_ && before_ != NIL) record->added = added_defaults(altered_, before_);
+    const bool everywhere = end_capture(this, record, plan_, exempt_);
+    if (!everywhere && plan_.replaces) refuse_replacement("it would be this primary's own, and another one elsewhere");
     hide_password(node, record);
+    const bool* if_not_exists = if_not_exists_of(node);
+    if (if_not_exists && *if_not_exists && made_nothing(record)) return;
+    if (record->to_database == DdlDatabase::kMakes) database_made(record->database);
+    if (!everywhere) return;
+    check_order_after(record);
+    send_statement_of(node, record, last);
   }
-  PG_CATCH();
-  {
-    drop_capture();
-    PG_RE_THROW();
-  }
+
+  const Call& call_;
+  DdlPlan plan_;
+  const AlterTableStmt* altered_ = nullptr;
+  const List* before_ = nullptr;  // DdlShape*
+  bool exempt_;
+  Oid user_;
+  int user_context_;
+};
+
+void run_captured(Call call, const DdlPlan& plan) {
+  // By its address the event triggers know the statement; the server would copy one that it must not change.
+  if (call.read_only_tree) call.statement = static_cast<PlannedStmt*>(copyObjectImpl(call.statement));
+  call.read_only_tree = false;
+  Captured captured(call, plan);
+  begin_capture(&captured);
+  PG_TRY();
+  { captured.run(); }
+  PG_FINALLY();
+  { leave_capture(&captured); }
   PG_END_TRY();
-  const bool* if_not_exists = if_not_exists_of(call.statement->utilityStmt);
-  if (if_not_exists && *if_not_exists && made_nothing(record)) return;
-  if (record->to_database == DdlDatabase::kMakes) database_made(record->database);
-  if (everywhere) send_statement_of(call, record);
 }
 
 // The sequence becomes this primary's own.  Others that need it fail to drop it, and so does the statement.
@@ -208,21 +304,6 @@ void drop_everywhere(const Call& call, const DdlPlan& plan) {
   drop_pages_of_database(database);
   ddl_pre_commit();
   pass_on(call);
-}
-
-DdlRight lock_for(const DdlPlan& plan) { return plan.shared ? DdlRight::kWhole : DdlRight::kDatabase; }
-
-void open_exchange_for(const Call& call, const DdlPlan& plan) {
-  const bool of_cluster = is_of_cluster(call.statement->utilityStmt);
-  if (of_cluster) {
-    require_cluster();
-    require_common_encoding(text_of(call));
-    ddl_attach_for_any_locale();
-  } else {
-    ddl_require_locale();
-    ddl_require_serving();
-  }
-  open_exchange(lock_for(plan), false, of_cluster);
 }
 
 // `before`: the plan, before there was a lock.
@@ -332,7 +413,9 @@ void forget_what_is_discarded(const Node* node) {
   if (plan.scope == DdlScope::kLocal || XactReadOnly || IsInParallelMode()) return pass_on_local(call);
   if (capturing())
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                    errmsg("DDL on gcl tables inside another DDL statement is not supported")));
+                    errmsg("DDL on gcl tables inside another DDL statement is not supported"),
+                    errdetail("What the other statement has done so far is on this primary only."),
+                    errhint("Run it in an event trigger on ddl_command_end, or as a statement of its own.")));
   run_everywhere(call, plan);
 }
 
@@ -361,6 +444,7 @@ void install_ddl_hooks() {
   require_end_of_chain();
   ProcessUtility_hook = utility_hook;
   install_database_hooks();
+  install_event_triggers();
   install_no_user_code();
   install_results_hooks();
   install_exchange_hooks();
