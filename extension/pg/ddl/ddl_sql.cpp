@@ -47,7 +47,7 @@ struct Prepared {
   const char* query;
   SPIPlanPtr plan;
 };
-constexpr int kPreparedMax = 8;
+constexpr int kPreparedMax = 64;
 Prepared prepared[kPreparedMax];
 
 SPIPlanPtr plan_of(const char* query, Arguments& arguments) {
