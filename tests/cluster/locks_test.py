@@ -1,4 +1,7 @@
 """A row locked on one primary is locked on all, and waiting for it looks like waiting in PostgreSQL."""
+import os
+import subprocess
+import time
 import unittest
 
 from harness import Cluster, SqlError, eventually
@@ -270,6 +273,33 @@ class Locks(unittest.TestCase):
         self.assertEqual("55P03", caught.exception.state)
         self.waiter.run("ROLLBACK")
         self.holder.run("ROLLBACK")
+
+    def test_a_row_that_fifty_clients_of_a_primary_update_is_had_by_another_primary_in_time(self):
+        one, clients, turns = self.cluster.session(1), 50, 40
+        one.run("CREATE TABLE hot (id int PRIMARY KEY, v int) USING gcl; INSERT INTO hot VALUES (1, 0)")
+        script = f"{self.cluster.dir}/hot.sql"
+        with open(script, "w", encoding="ascii") as f:
+            f.write("BEGIN;\nUPDATE hot SET v = v + 1 WHERE id = 1;\n\\sleep 3 ms\nCOMMIT;\n")
+        os.chmod(script, 0o644)
+        load = subprocess.Popen(["pgbench", "-n", "-c", str(clients), "-j", "2", "-T", "300", "-f", script, self.cluster.dsn(1)],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            eventually(lambda: int(one.one("SELECT v FROM hot")) > clients)
+            self.waiter.run("SET lock_timeout = '5s'")
+            took, others = [], []
+            for _ in range(turns):
+                before, began = int(self.waiter.one("SELECT v FROM hot")), time.monotonic()
+                after = int(self.waiter.one("UPDATE hot SET v = v + 1 WHERE id = 1 RETURNING v"))  # or 55P03
+                took.append(time.monotonic() - began)
+                others.append(after - before - 1)
+            self.assertIsNone(load.poll(), "the others are at it")
+            self.assertLess(max(took), 5)
+            print(f" longest {max(took):.2f} s, median {sorted(took)[turns // 2]:.3f} s; before it came {max(others)} others at most,"
+                  f" {sorted(others)[turns // 2]} in the median", end=" ")
+        finally:
+            load.terminate()
+            self.assertNotIn("ERROR", load.communicate()[1])
+        one.run("DROP TABLE hot")
 
 
 if __name__ == "__main__":

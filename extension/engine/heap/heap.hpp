@@ -254,6 +254,12 @@ class Heap {
   Status judge_own_cells(Tid tid, Holders* holders, Verdict* verdict);
   Status settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
   Status settle_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
+  struct BookTry;
+  Status book(Tid tid, RowLock mode, Facts& facts);
+  Status book_on_page(BookTry& book);
+  bool stands_in_line(BookTry& book, std::span<const Locker> recorded) const;
+  Status put_bookings(BookTry& book, std::span<const Tid> at, bufmgr::ExclusiveGuard& page,
+                      bufmgr::MiniTransaction& change);
   Result<bool> crosschecked(const RowHeader& row, RowPlace at, const Snapshot** crosscheck);
   Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
                                  bool elsewhere, bool may_change, bool pruned, UpdateOutcome* outcome);

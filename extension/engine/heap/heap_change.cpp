@@ -97,11 +97,12 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
   }
 }
 
-// The locks of other transactions (FOR KEY SHARE) on a version that is about to be updated, on their way to the new
-// one; the old one must keep them, too, in case the update is rolled back.
+// The locks of other transactions (FOR KEY SHARE) on a version that is about to be updated, and their bookings, on
+// their way to the new one; the old one must keep them, too, in case the update is rolled back.
 struct Heap::CarriedLocks {
-  std::vector<Locker> all;
-  std::vector<Locker> kept;  // on the old version, in lock cells already
+  std::vector<Locker> locks;
+  std::vector<Locker> in_cells;  // of the new version: all but the first lock, which its word says
+  std::vector<Locker> kept;      // on the old version, in lock cells already
   CellWriter old_cells, new_cells;
   void write(MiniTransaction& change) {
     if (old_cells.is_open()) old_cells.write(change);
@@ -111,8 +112,8 @@ struct Heap::CarriedLocks {
   void put(std::byte* image) const {
     RowHeader row;
     std::memcpy(&row, image, sizeof row);
-    row.deleter = Stamp::lock(all[0].mode, all[0].id, all[0].outer);
-    if (all.size() > 1) row.set(row.next_offset(), row.natts(), uint8_t(row.flags() | kHasLockers));
+    if (!locks.empty()) row.deleter = Stamp::lock(locks[0].mode, locks[0].id, locks[0].outer);
+    if (!in_cells.empty()) row.set(row.next_offset(), row.natts(), uint8_t(row.flags() | kHasLockers));
     std::memcpy(image, &row, sizeof row);
   }
 };
@@ -125,13 +126,17 @@ Result<Verdict> Heap::open_carried(const Holders& holders, Tid from, Tid to, Car
                    .outcome = {.result = RowResult::kBeingModified, .conflict = {.next = from, .by = first}},
                    .id = first};
   }
-  if (holders.word_is_others()) carried->all.push_back(holders.word);
-  carried->all.insert(carried->all.end(), holders.others().begin(), holders.others().end());
-  carried->kept.assign(holders.others().begin(), holders.others().end());
-  carried->kept.insert(carried->kept.end(), holders.own().begin(), holders.own().end());
-  std::span<const Locker> all = carried->all;
-  CellPut on_old{from.offset, carried->kept, all.first(holders.word_is_others() ? 1 : 0)};
-  CellPut on_new{to.offset, {}, all.subspan(1)};
+  auto add = [](std::vector<Locker>& to, std::span<const Locker> some) {
+    to.insert(to.end(), some.begin(), some.end());
+  };
+  if (holders.word_is_others()) carried->locks.push_back(holders.word);
+  add(carried->locks, holders.others());
+  const std::span<const Locker> locks = carried->locks;
+  if (!locks.empty()) add(carried->in_cells, locks.subspan(1));
+  add(carried->in_cells, holders.booked());
+  for (auto some : {holders.others(), holders.own(), holders.booked()}) add(carried->kept, some);
+  CellPut on_old{from.offset, carried->kept, locks.first(holders.word_is_others() ? 1 : 0)};
+  CellPut on_new{to.offset, {}, carried->in_cells};
   auto open = [&](CellWriter& cells, uint32_t block, std::initializer_list<CellPut> puts) -> Result<Verdict> {
     size_t entries = 0;
     for (const CellPut& put : puts) entries += put.add.size();
@@ -271,7 +276,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   Tid tid{elsewhere ? target_ : request.tid.block, line};
   compose_row(request.row, id, request.command, tid, chained ? kHeapOnly : 0, image);
   std::optional<CarriedLocks> carried;
-  if (holders->of_others() != 0) {
+  if (holders->of_others() != 0 || !holders->booked().empty()) {
     auto opened = open_carried(*holders, request.tid, tid, &carried.emplace());
     if (!opened) return opened.error();
     step.verdict = *opened;

@@ -26,12 +26,16 @@ Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts
 Status Heap::settle_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
                             WaitFor why) {
   if (verdict.kind == Verdict::kWait && holders.mine < 0) {  // C6
-    auto waited = turn.take(tid);
-    if (!waited) return waited.error();
-    if (*waited) {
-      facts.forget();
-      return {};
+    if (holders.place == 0) {
+      auto waited = turn.take(tid);
+      if (!waited) return waited.error();
+      if (*waited) {
+        facts.forget();
+        return {};
+      }
     }
+    const bool elsewhere = verdict.id.node() != txns_.node();
+    if (elsewhere && turn.loses_again()) GCL_TRY(book(tid, turn.mode(), facts));
   }
   return settle(verdict, holders, facts, why);
 }
@@ -44,8 +48,13 @@ Status Heap::judge_own_cells(Tid tid, Holders* holders, Verdict* verdict) {
   }
   std::vector<Locker> recorded;
   GCL_TRY(cells_.read(tid.block, tid.offset, &recorded));
-  for (const Locker& locker : recorded)
-    if (txns_.current().is_mine(locker.id)) holders->mine_too(locker.strongest());
+  for (const Locker& locker : recorded) {
+    if (!txns_.current().is_mine(locker.id)) continue;
+    if (locker.booked())
+      holders->place = locker.place;
+    else
+      holders->mine_too(locker.strongest());
+  }
   return {};
 }
 
@@ -138,6 +147,7 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
   std::vector<Locker> live(holders.others().begin(), holders.others().end());
   for (const Locker& own : holders.own())
     if (own.id != lock.id) live.push_back(own);
+  live.insert(live.end(), holders.booked().begin(), holders.booked().end());
   const Locker locker{lock.id, lock.wish.mode, {}};
   CellWriter cells;
   auto open = cells.open(cells_, lock.tid.block, {{lock.tid.offset, live, {&locker, 1}}});

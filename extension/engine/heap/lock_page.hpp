@@ -24,14 +24,14 @@ static_assert(sizeof(LockDirectory) <= coherence::kPageSize);
 struct LockEntry {
   uint64_t id;  // raw TxnId; 0: free
   uint16_t line;
-  uint8_t mode;   // RowLock
-  uint8_t outer;  // OuterLock
-  uint32_t reserved;
+  uint8_t mode;    // RowLock
+  uint8_t outer;   // OuterLock
+  uint32_t place;  // 0: a lock; else a booking (C7)
   bool operator==(const LockEntry&) const = default;
   static LockEntry of(uint16_t line, const Locker& locker) {
-    return {locker.id.raw, line, uint8_t(locker.mode), locker.outer.raw, 0};
+    return {locker.id.raw, line, uint8_t(locker.mode), locker.outer.raw, locker.place};
   }
-  Locker locker() const { return {{id}, RowLock(mode & 3), {outer}}; }
+  Locker locker() const { return {{id}, RowLock(mode & 3), {outer}, place}; }
 };
 static_assert(sizeof(LockEntry) == 16);
 

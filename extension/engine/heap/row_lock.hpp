@@ -28,7 +28,9 @@ struct Locker {
   RowLock mode = RowLock::kKeyShare;
   // The lock that id's transaction holds outside of id, a savepoint: once id is rolled back, that is what is left (V4).
   OuterLock outer;
+  uint32_t place = 0;  // not 0: no lock, but a booking, and its place in the row's queue (C7)
   bool operator==(const Locker&) const = default;
+  bool booked() const { return place != 0; }
   RowLock strongest() const { return outer.held() ? std::max(mode, outer.mode()) : mode; }
 };
 
@@ -40,10 +42,14 @@ inline Locker locker_of(const RowHeader& row) {
   return {row.deleter.id(), mode, row.deleter.outer()};
 }
 
+// Whether place `a` of a row's queue comes before `b`: places go round, and those in use at a time are few.
+constexpr bool comes_before(uint32_t a, uint32_t b) { return int32_t(a - b) < 0; }
+
 // The live locks on a version that judge() found in lock cells.
 struct RecordedLocks {
   std::vector<Locker> others;  // of other transactions
   std::vector<Locker> own;
+  std::vector<Locker> booked;  // bookings of other transactions (C7)
   std::vector<TxnId> unknown;  // Verdict::kAsk: ids whose fates are wanted, too
 };
 
@@ -53,12 +59,14 @@ struct Holders {
   bool word_is_mine = false;  // `word` is of our transaction
   bool updating = false;      // `word` is another transaction's update, under way
   int mine = -1;              // the strongest RowLock of our transaction, wherever recorded; -1: none
+  uint32_t place = 0;         // of our transaction's booking; 0: none
   std::unique_ptr<RecordedLocks> cells;
 
   void clear() {
     word = {};
     word_is_mine = updating = false;
     mine = -1;
+    place = 0;
     cells.reset();
   }
   bool has(RowLock mode) const { return mine >= int(mode); }
@@ -70,7 +78,10 @@ struct Holders {
   std::span<const Locker> own() const {
     return cells ? std::span<const Locker>(cells->own) : std::span<const Locker>();
   }
-  bool recorded() const { return !others().empty() || !own().empty(); }
+  std::span<const Locker> booked() const {
+    return cells ? std::span<const Locker>(cells->booked) : std::span<const Locker>();
+  }
+  bool recorded() const { return !others().empty() || !own().empty() || !booked().empty(); }
   size_t of_others() const { return others().size() + (word_is_others() ? 1 : 0); }
   // What our `id` must note if it takes the place of `word`: nothing about locks that a rollback of id ends, too.
   OuterLock outer_for(TxnId id) const {

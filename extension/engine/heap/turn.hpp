@@ -7,7 +7,15 @@
 //     if (!*waited) wait for who has locked it
 //   }                                       // let go at the end
 //
-// C6. Who holds a lock of the row takes no turn: the one whose turn it is may wait for that very lock.
+// C6. Who holds a lock of the row, or has booked it, takes no turn: the one whose turn it is may wait for that very
+//     lock, or for him.
+// C7. Who has waited for kLooksLost transactions of other nodes and finds that yet another one was faster, books the
+//     row before he waits again: an entry in its lock pages says his id, the mode, and a place behind all others; one
+//     per node at a time.  It stands on the version he waits for and on the newest one there is, goes along to
+//     versions that are made later, and ends with his id.
+// C8. Who wants a row that he has no lock of waits for those who have booked it before him, but only for those who
+//     could have it now.  So a booking keeps nobody from a row that is not free for its owner, and who is waited for
+//     for its sake is on his way and waits for no lock of the row: it adds no edge to a cycle.
 #pragma once
 
 #include "extension/engine/heap/row.hpp"
@@ -17,6 +25,10 @@ namespace engine {
 
 class Turn {
  public:
+  // Bound: he has the row after at most so many transactions that were faster, the one that holds it by then, and one
+  // of each other node that has booked before.
+  static constexpr int kLooksLost = 2;
+
   Turn(Waiter& waiter, uint32_t table, RowLock mode) : waiter_(waiter), turn_{.table = table, .mode = uint8_t(mode)} {}
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -32,6 +44,9 @@ class Turn {
     taken_ = waited.ok();
     return waited;
   }
+  RowLock mode() const { return RowLock(turn_.mode); }
+  // To be told before each wait for another node's transaction; whether it is time to book (C7).
+  bool loses_again() { return ++waits_ > kLooksLost; }
   void end() noexcept {
     if (taken_) waiter_.end_turn(turn_);
     taken_ = false;
@@ -41,6 +56,7 @@ class Turn {
   Waiter& waiter_;
   RowTurn turn_;
   bool taken_ = false;
+  int waits_ = 0;
 };
 
 }  // namespace engine

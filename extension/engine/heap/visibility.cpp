@@ -1,5 +1,7 @@
 #include "extension/engine/heap/visibility.hpp"
 
+#include <algorithm>
+
 namespace engine {
 
 namespace {
@@ -259,6 +261,24 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
   return {.kind = Verdict::kGo};
 }
 
+namespace {
+
+// C8. Who has booked the row before us and could have it now; null: nobody.  REQUIRES: all live locks are in *holders.
+const Locker* whose_turn(const Transaction& me, const RowHeader& row, const Wish& wish, const Holders& holders) {
+  if (wish.newer || holders.mine >= 0 || is_own(me, row)) return nullptr;
+  auto kept_out = [&](RowLock mode) {
+    return (holders.word_is_others() && excludes(holders.word.strongest(), mode)) ||
+           std::ranges::any_of(holders.others(), [&](const Locker& o) { return excludes(o.strongest(), mode); });
+  };
+  for (const Locker& booking : holders.booked()) {
+    const bool before = holders.place == 0 || comes_before(booking.place, holders.place);
+    if (before && excludes(booking.mode, wish.mode) && !kept_out(booking.mode)) return &booking;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,
                        std::span<const Locker> recorded, Holders* holders) {
   holders->cells = std::make_unique<RecordedLocks>();
@@ -270,10 +290,18 @@ Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeade
         found.unknown.push_back(hold.id);
         break;
       case Hold::kMine:
+        if (locker.booked()) {
+          holders->place = locker.place;
+          break;
+        }
         holders->mine_too(hold.mode);
         found.own.push_back(locker);
         break;
       case Hold::kRunning:
+        if (locker.booked()) {
+          found.booked.push_back(locker);
+          break;
+        }
         if (excludes(hold.mode, wish.mode)) return wait_for(hold.id, row, tid);
         found.others.push_back(locker);
         break;
@@ -281,7 +309,9 @@ Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeade
         break;
     }
   }
-  return found.unknown.empty() ? Verdict{.kind = Verdict::kGo} : ask(found.unknown.back());
+  if (!found.unknown.empty()) return ask(found.unknown.back());
+  const Locker* first = whose_turn(txns.current(), row, wish, *holders);
+  return first == nullptr ? Verdict{.kind = Verdict::kGo} : wait_for(first->id, row, tid);
 }
 
 }  // namespace engine

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "extension/engine/heap/heap.hpp"
@@ -47,6 +48,7 @@ class TestWaiter final : public Waiter {
     EXPECT_TRUE(gcl_test::eventually([&] { return waits + settling_waits >= count; })) << waits + settling_waits;
   }
   int timeout_ms = kPatienceMs;
+  std::function<void()> on_wait;  // what others do as soon as it has begun to wait, in its thread
 
  private:
   template <class What>
@@ -212,6 +214,7 @@ inline void Engine::restart(int n) {
 template <class What>
 coherence::Status TestWaiter::wait(const What& what, std::atomic<int>& count) {
   ++count;
+  if (on_wait) on_wait();
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   auto& node = *engine_.nodes_[node_];
   while (std::chrono::steady_clock::now() < until) {
