@@ -148,6 +148,9 @@ class BufferPool final : public coherence::FrameDirectory {
   // Zeroes and gives back, together with `note`.  After kInterrupted, call again: what was done stays done.  kCorrupt:
   // not allocated.
   Status free(Session&, PageId first, uint32_t count, SpaceNote* note = nullptr);
+  // The first page at or behind `from` that is allocated; invalid: there is none.  What is allocated or freed meanwhile
+  // may be missed.
+  Result<PageId> next_allocated(Session&, PageId from);
   // Pages that allocate() could still hand out for data, counted now; for views and tests.
   Result<uint64_t> free_pages(Session&);
   Result<uint64_t> free_pages(Session&, MemoryNodeId);

@@ -209,6 +209,36 @@ Status BufferPool::free(Session& session, PageId first, uint32_t count, SpaceNot
   return opened;
 }
 
+// The bits of an extent's pages that are allocated; *untouched: none of the whole group is.
+static Result<uint64_t> allocated_of(BufferPool& pool, Session& session, const SpaceGroups& groups, uint64_t group,
+                                     uint32_t extent, bool* untouched) {
+  for (;;) {
+    auto page = pool.fix_optimistic(session, groups.map_of(group));
+    if (!page) return page.error();
+    *untouched = page->get<PageHeader>(0).type != PageType::kSpaceMap;
+    const auto used = page->get<uint64_t>(kSpaceMapAt + uint32_t(offsetof(SpaceMap, used)) + extent * 8);
+    if (page->validate()) return *untouched ? 0 : used & ~groups.reserved_of(group, extent);
+  }
+}
+
+Result<PageId> BufferPool::next_allocated(Session& session, PageId from) {
+  uint64_t at = from.number();
+  for (uint32_t n = from.node().value; n < memory_nodes(); ++n, at = 0) {
+    const SpaceGroups groups{MemoryNodeId{uint8_t(n)}, pool_->pages(MemoryNodeId{uint8_t(n)})};
+    while (at < groups.pages) {
+      const uint64_t group = at / kGroupPages;
+      bool untouched;
+      auto used = allocated_of(*this, session, groups, group, uint32_t(at % kGroupPages / kExtentPages), &untouched);
+      if (!used) return used.error();
+      const uint64_t ahead = *used >> at % kExtentPages;
+      if (ahead != 0) return PageId::at(groups.node, at + uint64_t(std::countr_zero(ahead)));
+      const uint64_t step = untouched ? kGroupPages : kExtentPages;
+      at = (at / step + 1) * step;
+    }
+  }
+  return PageId{};
+}
+
 Result<uint64_t> BufferPool::free_pages(Session& session) {
   uint64_t total = 0;
   for (uint32_t n = 0; n < memory_nodes(); ++n) {

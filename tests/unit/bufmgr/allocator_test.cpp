@@ -33,6 +33,32 @@ void expect_zero_but_for_its_version(BufferPool& pool, Session& session, PageId 
   for (uint32_t i = 8; i < kPageSize; ++i) ASSERT_EQ(copy[i], std::byte{0}) << "byte " << i;
 }
 
+// By both memory nodes, in groups that were used and in such that were not.
+TEST(PageAllocator, AWalkMeetsEveryAllocatedPageOnce) {
+  Cluster cluster({.nodes = 2, .frames = 512, .pool_bytes = 288 << 20});
+  auto a = cluster.session(0), b = cluster.session(1);
+  std::set<uint64_t> taken;
+  for (int i = 0; i < 300; ++i) {
+    const bool first = i % 2 == 0;
+    const uint32_t count = i % 5 == 0 ? 64 : 1;
+    auto page = cluster.pool(first ? 0 : 1).allocate(first ? *a : *b, count);
+    ASSERT_TRUE(page.ok());
+    for (uint32_t p = 0; p < count; ++p) taken.insert((*page + p).raw);
+    if (i % 7 != 0 || count != 1) continue;
+    ASSERT_TRUE(cluster.pool(0).free(*a, *page, 1).ok());
+    taken.erase(page->raw);
+  }
+  std::set<uint64_t> met;
+  for (PageId at = PageId::at({0}, 0);; at = at + 1) {
+    auto page = cluster.pool(1).next_allocated(*b, at);
+    ASSERT_TRUE(page.ok());
+    if (!page->valid()) break;
+    EXPECT_TRUE(met.insert(page->raw).second);
+    at = *page;
+  }
+  EXPECT_EQ(met, taken);
+}
+
 TEST(PageAllocator, NodesNeverGetTheSamePage) {
   Cluster cluster({.nodes = 3, .frames = 512, .pool_bytes = 96 << 20});
   std::mutex mutex;
