@@ -2,6 +2,9 @@
 // their common cache; a process knows only where each page of it begins (T18).
 //
 //   head -> page of kEntries sequences -> ...       ascending; entries at or above the count do not count yet
+//
+// The count is of all ids that were ever listed; pages go from the head when their ids are forgotten (T20).  So a page
+// says whose it is, and which one in the list: who reads one that has gone sees that.
 #include <algorithm>
 
 #include "bufmgr/mini_transaction.hpp"
@@ -15,11 +18,20 @@ using coherence::Batch;
 
 namespace {
 
-constexpr uint32_t kNextAt = bufmgr::kPageBody;  // raw page id + 1 of the next; 0: none
-constexpr uint32_t kEntriesAt = kNextAt + 8;
+constexpr uint32_t kNextAt = bufmgr::kPageBody;       // raw page id + 1 of the next; 0: none
+constexpr uint32_t kListOwnerAt = kNextAt + 8;        // node + 1
+constexpr uint32_t kListNumberAt = kListOwnerAt + 8;  // of the page in the list, from 0
+constexpr uint32_t kEntriesAt = kListNumberAt + 8;
 constexpr uint32_t kEntries = (coherence::kPageSize - kEntriesAt) / 8;
 
+constexpr uint64_t kAnyNumber = ~uint64_t{0};
+
 constexpr uint32_t entry_at(uint64_t i) { return uint32_t(kEntriesAt + i * 8); }
+
+// To be validated by the caller.
+bool is_list_page(const bufmgr::OptimisticGuard& look, NodeId node) {
+  return look.get<bufmgr::PageHeader>(0).type == PageType::kList && look.get<uint64_t>(kListOwnerAt) == node.value + 1u;
+}
 
 }  // namespace
 
@@ -30,11 +42,11 @@ const TxnSystem::ListPage* TxnSystem::NodeView::page_for(uint64_t sequence) cons
   return behind == pages.begin() ? nullptr : &*(behind - 1);
 }
 
-// To be validated by the caller.
-bool TxnSystem::listed_in(const NodeView& view, const ListPage& page, const bufmgr::OptimisticGuard& look,
-                          uint64_t sequence) {
-  const auto before = uint64_t(&page - view.pages.data()) * kEntries;
-  uint64_t low = 0, high = std::min<uint64_t>(view.aborted - before, kEntries);
+// Nullopt: the page has gone.  To be validated by the caller.
+std::optional<bool> TxnSystem::listed_in(NodeId node, const ListPage& page, const bufmgr::OptimisticGuard& look,
+                                         uint64_t sequence) const {
+  if (!is_list_page(look, node) || look.get<uint64_t>(kListNumberAt) != page.number) return std::nullopt;
+  uint64_t low = 0, high = std::min<uint64_t>(nodes_[node.value].aborted - page.number * kEntries, kEntries);
   while (low < high) {
     const uint64_t middle = (low + high) / 2;
     const auto found = look.get<uint64_t>(entry_at(middle));
@@ -45,26 +57,40 @@ bool TxnSystem::listed_in(const NodeView& view, const ListPage& page, const bufm
 }
 
 Result<bool> TxnSystem::listed(NodeId node, uint64_t sequence) {
-  const NodeView& view = nodes_[node.value];
-  const ListPage* page = view.page_for(sequence);
-  if (page == nullptr) return false;
-  for (;;) {
+  for (bool missed = false;;) {
+    const NodeView& view = nodes_[node.value];
+    if (sequence <= view.swept) return false;
+    const ListPage* page = view.page_for(sequence);
+    if (page == nullptr) return false;
     auto look = pool_.fix_optimistic(session_, page->page);
     if (!look) return look.error();
-    const bool there = listed_in(view, *page, *look, sequence);
-    if (look->validate()) return there;
+    const auto there = listed_in(node, *page, *look, sequence);
+    if (!look->validate()) continue;
+    if (there) return *there;
+    if (missed) return Errc::kCorrupt;
+    missed = true;  // T20: a page goes after its ids were said to be forgotten
+    learn_swept(node, pool_.memory(session_).load(words_.swept(node)));
   }
 }
 
 // Nullopt: the page is not at hand just now.
 std::optional<bool> TxnSystem::known_listed(NodeId node, uint64_t sequence) const {
   const NodeView& view = nodes_[node.value];
+  if (sequence <= view.swept) return false;
   const ListPage* page = view.page_for(sequence);
   if (page == nullptr) return false;
   const bufmgr::OptimisticGuard look = pool_.peek(session_, page->page);
   if (!look) return std::nullopt;
-  const bool there = listed_in(view, *page, look, sequence);
-  return look.validate() ? std::optional(there) : std::nullopt;
+  const auto there = listed_in(node, *page, look, sequence);
+  return look.validate() ? there : std::nullopt;
+}
+
+void TxnSystem::learn_swept(NodeId node, uint64_t swept) {
+  NodeView& view = nodes_[node.value];
+  view.swept = std::max(view.swept, swept);
+  size_t gone = 0;
+  while (gone + 1 < view.pages.size() && view.pages[gone + 1].first <= view.swept + 1) ++gone;
+  view.pages.erase(view.pages.begin(), view.pages.begin() + ptrdiff_t(gone));
 }
 
 // Called by one process of the node at a time, after load_aborted().  Interrupted half-way it has listed ids that the
@@ -94,7 +120,11 @@ Status TxnSystem::append_aborted(const std::vector<uint64_t>& sequences) {
       before = last.take();
     }
     change.join(*guard);
-    if (at == 0) change.format(*guard, PageType::kList, 0);
+    if (at == 0) {
+      change.format(*guard, PageType::kList, 0);
+      change.set(*guard, kListOwnerAt, node_.value + uint64_t{1});
+      change.set(*guard, kListNumberAt, view.aborted / kEntries);
+    }
     if (before) {
       change.join(before);
       change.set(before, kNextAt, link_to(page));
@@ -109,41 +139,90 @@ Status TxnSystem::append_aborted(const std::vector<uint64_t>& sequences) {
       batch.write(words_.aborted_head(node_), &head, sizeof head);
       GCL_TRY(run(batch));
     }
-    if (at == 0) view.pages.push_back({sequences[done], page});
+    if (at == 0) view.pages.push_back({sequences[done], page, view.aborted / kEntries});
     view.aborted += count;
     done += count;
   }
   return {};
 }
 
-// Learns where the pages begin that hold the first `count` entries.
+// A page of the list: where it begins, which one it is, what follows it.  kNotFound: it has gone.
+Status TxnSystem::read_list_page(NodeId node, const ListPage& at, ListPage* page, uint64_t* next) {
+  for (;;) {
+    auto look = pool_.fix_optimistic(session_, at.page);
+    if (!look) return look.error();
+    const bool ours = is_list_page(*look, node);
+    *page = {look->get<uint64_t>(kEntriesAt), at.page, look->get<uint64_t>(kListNumberAt)};
+    *next = look->get<uint64_t>(kNextAt);
+    if (!look->validate()) continue;
+    return ours && (at.number == kAnyNumber || page->number == at.number) ? Status{} : Status{Errc::kNotFound};
+  }
+}
+
+// Looks at the head again: its page may have gone, and come back as the list's last.
+Status TxnSystem::first_list_page(NodeId node, ListPage* page) {
+  const uint64_t head = pool_.memory(session_).load(words_.aborted_head(node));
+  uint64_t next;
+  VERIFY(head != 0);
+  GCL_TRY(read_list_page(node, {0, linked_page(head), kAnyNumber}, page, &next));
+  return pool_.memory(session_).load(words_.aborted_head(node)) == head ? Status{} : Status{Errc::kNotFound};
+}
+
+// Learns where the pages begin that hold the first `count` entries, as far as they are there.  Interrupted, it has
+// learned nothing.
 Status TxnSystem::load_aborted(NodeId node, uint64_t count) {
   NodeView& view = nodes_[node.value];
-  while (view.pages.size() * kEntries < count) {
+  std::vector<ListPage> pages = view.pages;
+  while (pages.empty() ? count > 0 : (pages.back().number + 1) * kEntries < count) {
+    ListPage page;
     uint64_t link = 0;
-    if (view.pages.empty()) {
-      link = pool_.memory(session_).load(words_.aborted_head(node));
-    } else {
-      for (;;) {
-        auto look = pool_.fix_optimistic(session_, view.pages.back().page);
-        if (!look) return look.error();
-        link = look->get<uint64_t>(kNextAt);
-        if (look->validate()) break;
-      }
+    Status read = pages.empty() ? first_list_page(node, &page) : read_list_page(node, pages.back(), &page, &link);
+    if (read && !pages.empty()) {
+      VERIFY(link != 0);
+      read = read_list_page(node, {0, linked_page(link), page.number + 1}, &page, &link);
     }
-    const PageId page = linked_page(link);
-    VERIFY(page.valid());
-    for (;;) {
-      auto look = pool_.fix_optimistic(session_, page);
-      if (!look) return look.error();
-      const auto first = look->get<uint64_t>(kEntriesAt);
-      if (!look->validate()) continue;
-      view.pages.push_back({first, page});
-      break;
-    }
+    if (read)
+      pages.push_back(page);
+    else if (read.error() == Errc::kNotFound)
+      pages.clear();  // T20: from the head, which has moved on
+    else
+      return read;
   }
+  view.pages.swap(pages);
   view.aborted = std::max(view.aborted, count);
   return {};
+}
+
+// --- forgetting (T20): one process of the node -----------------------------------------------------------------------
+
+Result<uint64_t> TxnSystem::aborted_pages() {
+  const uint64_t count = pool_.memory(session_).load(words_.aborted_count(node_));
+  GCL_TRY(load_aborted(node_, count));
+  learn_swept(node_, pool_.memory(session_).load(words_.swept(node_)));
+  return nodes_[node_.value].pages.size();
+}
+
+Result<bool> TxnSystem::was_rolled_back(TxnId id) { return listed(id.node(), id.sequence()); }
+
+Status TxnSystem::forget_aborted(uint64_t upto) {
+  Batch batch(words_.clock().node());
+  batch.write(words_.swept(node_), &upto, sizeof upto);
+  GCL_TRY(run(batch));
+  learn_swept(node_, upto);
+  for (;;) {
+    const uint64_t head = pool_.memory(session_).load(words_.aborted_head(node_));
+    if (head == 0) return {};
+    ListPage page, follower;
+    uint64_t next, behind;
+    GCL_TRY(read_list_page(node_, {0, linked_page(head), kAnyNumber}, &page, &next));
+    if (next == 0) return {};
+    GCL_TRY(read_list_page(node_, {0, linked_page(next), page.number + 1}, &follower, &behind));
+    if (follower.first > upto + 1) return {};
+    Batch on(words_.clock().node());
+    on.write(words_.aborted_head(node_), &next, sizeof next);
+    GCL_TRY(run(on));
+    GCL_TRY(pool_.free(session_, page.page, 1));  // interrupted, it is lost, as in a crash
+  }
 }
 
 }  // namespace engine

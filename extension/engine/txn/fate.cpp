@@ -36,7 +36,9 @@ Result<StatusWord> TxnSystem::read_word(TxnId id) {
     int root = batch.load(words_.spill_root(node));
     int frozen = batch.load(words_.frozen(node));
     int count = batch.load(words_.aborted_count(node));
+    int swept = batch.load(words_.swept(node));
     GCL_TRY(run(batch));
+    learn_swept(node, batch.op(swept).old);
     uint64_t reached = batch.op(root).old == 0 ? batch.op(low).old : batch.op(frozen).old;
     if (reached > view.frozen) {
       GCL_TRY(load_aborted(node, batch.op(count).old));

@@ -9,7 +9,7 @@
 //   fails)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
-// part, in memory that all processes of the node map.  Invariants T1..T19: README.md.
+// part, in memory that all processes of the node map.  Invariants T1..T20: README.md.
 #pragma once
 
 #include <cstdint>
@@ -156,6 +156,20 @@ class TxnSystem {
   // (VACUUM's "that moment").
   Cts pass_moment();
 
+  // --- forgetting what was rolled back (T20): for the node's Sweeper -------------------------------------------------
+  // Ids of this node: up to here they have been assigned, or have no word any more.
+  uint64_t assigned() const noexcept { return shared_.next.load(std::memory_order_acquire) - 1; }
+  uint64_t frozen() const noexcept { return shared_.frozen.load(std::memory_order_acquire); }
+  // Moves the marks on, as tick() does when that is worth it.
+  Status recycle_now() { return recycle(); }
+  // Pages of this node's list of aborted ids.
+  Result<uint64_t> aborted_pages();
+  // REQUIRES: frozen, of this node, and aborted_pages() was called since.
+  Result<bool> was_rolled_back(TxnId id);
+  // Nothing names an aborted id up to `upto`, nor has anybody to ask for one: they count as committed from now on, and
+  // pages that list no others are given back.  After kInterrupted, call again.
+  Status forget_aborted(uint64_t upto);
+
   // --- claims -------------------------------------------------------------------------------------------------------
   // One at a time per session.  It stands until it is dropped, by its session or at the latest when that ends; two
   // batches.
@@ -267,17 +281,22 @@ class TxnSystem {
 
   // What this session knows of a node's ids that have no word any more.  The list itself is read where it lies (T18).
   struct ListPage {
-    uint64_t first;  // sequence of its first entry
+    uint64_t first = 0;  // sequence of its first entry
     PageId page;
+    uint64_t number = 0;  // which one of the list it is, from the first that ever was
   };
   struct NodeView {
     uint64_t frozen = 0;
-    uint64_t aborted = 0;         // entries of the list that count
+    uint64_t aborted = 0;         // entries there ever were in the list, as far as they count
+    uint64_t swept = 0;           // aborted ids up to here are forgotten (T20)
     std::vector<ListPage> pages;  // of the list, ascending
     const ListPage* page_for(uint64_t sequence) const;
   };
-  static bool listed_in(const NodeView& view, const ListPage& page, const bufmgr::OptimisticGuard& look,
-                        uint64_t sequence);
+  std::optional<bool> listed_in(NodeId node, const ListPage& page, const bufmgr::OptimisticGuard& look,
+                                uint64_t sequence) const;
+  Status read_list_page(NodeId node, const ListPage& at, ListPage* page, uint64_t* next);
+  Status first_list_page(NodeId node, ListPage* page);
+  void learn_swept(NodeId node, uint64_t swept);
   Result<bool> listed(NodeId node, uint64_t sequence);
   std::optional<bool> known_listed(NodeId node, uint64_t sequence) const;
 

@@ -14,6 +14,7 @@
 //         40 spill_root    raw page id + 1 of the words of those between; 0: there never were any, and frozen is not
 //         set
 //         48 reclaim_root raw page id + 1 of its list of what is made and dropped; 0: there never was any (../reclaim)
+//         56 swept        ids up to here that were aborted are forgotten: nothing names one (T20)
 //   then  watch       u64 per node and session: the nodes to ring when the session's transaction ends
 //   then  claim       u64 per node and session: what it claims to do alone; 0: nothing (T11)
 //   then  speculation u64 per node and session: the row that it may still take back (T15)
@@ -57,6 +58,7 @@ class TxnWords {
   coherence::PoolAddress frozen(NodeId n) const { return reserved(n) + 32; }
   coherence::PoolAddress spill_root(NodeId n) const { return reserved(n) + 40; }
   coherence::PoolAddress reclaim_root(NodeId n) const { return reserved(n) + 48; }
+  coherence::PoolAddress swept(NodeId n) const { return reserved(n) + 56; }
   coherence::PoolAddress watch(NodeId n, coherence::SessionId s) const {
     VERIFY(n.value < nodes_ && s.value < sessions_);
     return words_ + (watch_from(nodes_) + (uint64_t{n.value} * sessions_ + s.value) * 8);

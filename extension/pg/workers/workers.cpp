@@ -2,7 +2,9 @@
 
 #include "bufmgr/bell.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
+#include "extension/engine/sweep/sweeper.hpp"
 #include "extension/pg/backend.hpp"
+#include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/settings.hpp"
 #include "extension/pg/stats/sampler.hpp"
 #include "extension/pg/txn/deadlock_watch.hpp"
@@ -216,11 +218,47 @@ bool reclaim_step(engine::Reclaimer& reclaimer) {
   return false;
 }
 
+// The DDL log names ids: a primary that was away asks what became of them when it comes back.
+class IdsInDdlLog final : public engine::NamedIds {
+ public:
+  explicit IdsInDdlLog(engine::TxnSystem& txns) : txns_(txns) {}
+  coherence::Result<bool> any_rolled_back(uint64_t upto) override {
+    if (pause_ > 0) return --pause_, true;
+    engine::DdlLog log(txns_.pool(), txns_.session(), ddl_channel());
+    engine::DdlLogEntry entry;
+    for (auto found = log.first(&entry);; found = log.next(&entry)) {
+      if (!found) return found.error();
+      if (!entry.valid()) return false;
+      const engine::TxnId id{entry.txn};
+      if (id.node() != txns_.node() || id.sequence() > upto) continue;
+      auto bad = txns_.was_rolled_back(id);
+      if (!bad) return bad;
+      if (*bad) return pause_ = kPause, true;
+    }
+  }
+
+ private:
+  static constexpr int kPause = 60;  // calls, one a second, until the log is read again
+  engine::TxnSystem& txns_;
+  int pause_ = 0;
+};
+
+constexpr long kSweepPauseMs = 1;  // after a few pages, so that a pass takes little of the machine and the cache
+
+bool sweep_step(engine::Sweeper& sweeper) {
+  auto more = sweeper.step();
+  return more.ok() && *more;
+}
+
 void reclaim() {
   auto* reclaimer = new engine::Reclaimer(txns());  // as long as the process
+  auto* names = new IdsInDdlLog(txns());
+  auto* sweeper = new engine::Sweeper(txns(), *names, engine::Sweeper::pages_max(txns()));
   while (!may_stop()) {
-    const bool more = node().ready.load(std::memory_order_acquire) && reclaim_step(*reclaimer);
-    const long ms = ShutdownRequestPending ? 100 : 1000;
+    const bool ready = node().ready.load(std::memory_order_acquire);
+    const bool more = ready && reclaim_step(*reclaimer);
+    const bool sweeps = ready && !more && sweep_step(*sweeper);
+    const long ms = sweeps ? kSweepPauseMs : ShutdownRequestPending ? 100 : 1000;
     if (!more) (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
     tick_process();
     if (node_pool()->fenced()) {

@@ -98,7 +98,7 @@ TEST_F(BookTest, ABookingGoesAlongToNewVersionsOfItsHolder) {
     Party& holder = waits % 2 ? a() : d();
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(taken_by(holder, i % 2 ? Want::kUpdate : Want::kExclusive));
     holder.commit();
-    EXPECT_FALSE(taken_by(waits % 2 ? d() : a(), Want::kUpdate));
+    EXPECT_FALSE(waits < kGivesUp && taken_by(waits % 2 ? d() : a(), Want::kUpdate));
   };
   take(b(), Want::kNoKeyExclusive);
   EXPECT_EQ(waits, Turn::kLooksLost + 1);
@@ -115,7 +115,7 @@ TEST_F(BookTest, ABookingHoldsThoughTheUpdateIsRolledBack) {
       newest_ = standing_;
     else
       standing_ = newest_;
-    EXPECT_EQ(taken_by(rival, Want::kUpdate), !booked);
+    EXPECT_EQ(waits < kGivesUp && taken_by(rival, Want::kUpdate), !booked);
   };
   take(b(), Want::kExclusive);
   EXPECT_EQ(waits, Turn::kLooksLost + 1);

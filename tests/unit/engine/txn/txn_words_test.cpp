@@ -27,7 +27,9 @@ TEST(TxnWords, NoTwoWordsShareAPlace) {
                        {coherence::PoolAddress::at({0}, 1 << 20), 8 * 1024 * 8}, 8, ~0u);
   EXPECT_EQ(words.slots(), 1024u);
   EXPECT_LT(words.bound({7}).offset(), words.reserved({0}).offset());
-  EXPECT_LT(words.aborted_head({7}).offset(), words.watch({0}, {0}).offset());
+  EXPECT_LT(words.swept({7}).offset(), words.watch({0}, {0}).offset());
+  EXPECT_LT(words.swept({0}).offset(), words.reserved({1}).offset());
+  EXPECT_LT(words.reclaim_root({0}).offset(), words.swept({0}).offset());
   EXPECT_EQ(words.watch({1}, {0}).offset() - words.watch({0}, {0}).offset(), words.sessions() * 8u);
   const coherence::SessionId last{uint16_t(words.sessions() - 1)};
   EXPECT_LT(words.watch({7}, last).offset(), words.claim({0}, {0}).offset());
