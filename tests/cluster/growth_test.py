@@ -2,7 +2,7 @@
 import time
 import unittest
 
-from harness import Cluster, eventually
+from harness import Cluster, eventually, horizon_passes
 
 LIST_PAGES = 4  # of a primary: lists that stay when they are empty
 
@@ -83,6 +83,103 @@ class Growth(unittest.TestCase):
         self.one.run(undo.format(n=20000), 300)
         self.one.run("VACUUM undone", 60)
         self.assertLess(before - self.free(), 20000 * 8 // 8192 + 400)
+
+    def pages_of(self, relation):
+        return int(self.two.one(f"SELECT sum(pages) FROM gcl_stat_relations WHERE relname = '{relation}'"))
+
+    def test_rows_that_are_locked_by_several_again_and_again_take_the_same_lock_pages(self):
+        self.one.run("CREATE TABLE shared USING gcl AS SELECT s FROM generate_series(1, 200) s", 60)
+        lock = "DO $$ BEGIN FOR i IN 1..{n} LOOP PERFORM s FROM shared FOR SHARE; COMMIT; END LOOP; END $$"
+        self.two.run("BEGIN; SELECT count(*) FROM (SELECT s FROM shared FOR SHARE) t")
+        self.one.run(lock.format(n=10), 120)
+        before = self.pages_of("shared")
+        self.assertGreater(before, 3, "there are lock pages")
+        self.one.run(lock.format(n=200), 300)  # 40,000 locks; a page records 508
+        self.assertEqual(before, self.pages_of("shared"))
+        self.two.run("COMMIT")
+
+    def test_a_row_that_goes_from_primary_to_primary_takes_the_same_pages(self):
+        self.one.run("CREATE TABLE passed (id int, v int) USING gcl; INSERT INTO passed VALUES (1, 0)")
+        clients = [self.cluster.session(k) for k in (1, 1, 2, 2)]
+        loop = ("DO $$ BEGIN FOR i IN 1..{n} LOOP PERFORM v FROM passed FOR UPDATE; UPDATE passed SET v = v + 1; COMMIT;"
+                " END LOOP; END $$")
+
+        def go(times):
+            for client in clients:
+                client.send(loop.format(n=times))
+            for client in clients:
+                client.result(300)
+            return self.pages_of("passed")
+
+        pages = [go(200) for _ in range(5)]
+        self.assertLessEqual(max(pages[3:]), max(pages[:3]) + 4, pages)
+        self.assertEqual("4000", self.one.one("SELECT v FROM passed"))
+
+    def test_an_index_whose_keys_move_on_takes_the_same_pages(self):
+        self.one.run("CREATE TABLE moving (i int PRIMARY KEY) USING gcl WITH (autovacuum_enabled = off)")
+        pages = []
+        for turn in range(8):
+            self.one.run(f"INSERT INTO moving SELECT i FROM generate_series({turn} * 20000 + 1, {turn + 1} * 20000) i;"
+                         f" DELETE FROM moving WHERE i <= {turn} * 20000", 120)
+            self.one.run("VACUUM moving", 120)
+            pages.append(self.pages_of("moving_pkey"))
+        self.assertLessEqual(max(pages[4:]), max(pages[:4]) + 8, pages)
+
+    def test_rows_come_and_go_on_the_same_pages(self):
+        self.one.run("CREATE TABLE renewed (i int, t text) USING gcl WITH (autovacuum_enabled = off)")
+        pages = []
+        for turn in range(8):
+            for session in (self.one, self.two):
+                session.run("INSERT INTO renewed SELECT i, repeat('x', 500) FROM generate_series(1, 5000) i", 120)
+            (self.one, self.two)[turn % 2].run("DELETE FROM renewed", 120)
+            horizon_passes(self.one)
+            (self.two, self.one)[turn % 2].run("VACUUM renewed", 120)
+            pages.append(self.pages_of("renewed"))
+        self.assertLessEqual(pages[-1], pages[1] + 16, pages)
+
+
+class RolledBack(unittest.TestCase):
+    def test_ids_of_rolled_back_transactions_and_savepoints_are_forgotten(self):
+        """A list of 8 pages, of a thousand ids each, is worth a pass over this pool."""
+        with Cluster(primaries=2, pool="128MB") as cluster:
+            one, two = cluster.session(1), cluster.session(2)
+            one.run("CREATE TABLE undone (a int) USING gcl; INSERT INTO undone SELECT generate_series(1, 100)")
+            undo = ("DO $$ BEGIN FOR i IN 1..{n} LOOP BEGIN UPDATE undone SET a = -1 WHERE a = i % 100 + 1; RAISE 'no';"
+                    " EXCEPTION WHEN raise_exception THEN NULL; END; IF i % 100 = 0 THEN COMMIT; END IF; END LOOP; END $$")
+            lists = lambda: int(two.one("SELECT pages FROM gcl_stat_pool WHERE kind = 'other'"))  # noqa: E731
+            before, most = lists(), 0
+            for _ in range(6):
+                one.run(undo.format(n=10000), 300)
+                most = max(most, lists())
+                self.assertEqual("5050", two.one("SELECT sum(a) FROM undone"))
+            eventually(lambda: lists() <= before + 12, 60)
+            print(f" {most - before} pages at most", end=" ")
+            self.assertEqual(["5050", "5050"], [cluster.sql(k, "SELECT sum(a) FROM undone")[0] for k in (1, 2)])
+
+
+class ADeparture(unittest.TestCase):
+    def test_what_a_primary_that_is_gone_has_left_is_filled_by_the_others(self):
+        """Its extents and lock pages stay the table's, and are used like those of the others."""
+        with Cluster(primaries=2, pool="256MB") as cluster:
+            one, two = cluster.session(1), cluster.session(2)
+            one.run("CREATE TABLE left_over (i int, t text) USING gcl WITH (autovacuum_enabled = off)")
+            two.run("INSERT INTO left_over SELECT i, repeat('x', 500) FROM generate_series(1, 20000) i", 120)
+            one.run("BEGIN; SELECT count(*) FROM (SELECT i FROM left_over WHERE i <= 500 FOR SHARE) s", 60)
+            two.run("SELECT count(*) FROM (SELECT i FROM left_over WHERE i <= 500 FOR SHARE) s", 60)
+            one.run("COMMIT")
+            two.close()
+            cluster.stop(2)
+            pages = lambda: int(one.one("SELECT sum(pages) FROM gcl_stat_relations WHERE relname = 'left_over'"))  # noqa: E731
+            before = pages()
+            self.assertGreater(before, 1200)
+            for _ in range(3):
+                one.run("DELETE FROM left_over", 120)
+                horizon_passes(one)
+                one.run("VACUUM left_over", 120)
+                one.run("INSERT INTO left_over SELECT i, repeat('y', 500) FROM generate_series(1, 20000) i", 120)
+                self.assertLessEqual(pages(), before + 80)  # a map page, and an extent that is begun
+            cluster.start(2)
+            self.assertEqual(["20000"], cluster.sql(2, "SELECT count(*) FROM left_over"))
 
 
 class ARestart(unittest.TestCase):
