@@ -17,7 +17,8 @@ namespace {
 constexpr const char* kRelationsQuery = R"sql(
   SELECT pg_catalog.md5(coalesce(pg_catalog.string_agg(line, E'\n' ORDER BY line COLLATE pg_catalog."C"), '')) FROM (
     SELECT pg_catalog.concat_ws('|', 'class', c.oid, c.relname, n.nspname, pg_catalog.pg_get_userbyid(c.relowner), c.relkind, m.amname,
-                     c.relpersistence, c.relnatts, c.reltype, c.relchecks, c.reloptions::pg_catalog.text, (SELECT pg_catalog.array_agg(x::pg_catalog.text ORDER BY x::pg_catalog.text COLLATE pg_catalog."C") FROM pg_catalog.unnest(c.relacl) AS x),
+                     c.relpersistence, c.relnatts, c.reltype, c.relchecks, c.reloptions::pg_catalog.text, CASE WHEN c.relacl IS NOT NULL THEN
+                       (SELECT pg_catalog.array_agg(x::pg_catalog.text ORDER BY x::pg_catalog.text COLLATE pg_catalog."C") FROM pg_catalog.unnest(c.relacl) AS x) END,
                      c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.reltoastrelid,
                      (SELECT x.reloptions::pg_catalog.text FROM pg_catalog.pg_class x WHERE x.oid = c.reltoastrelid),
                      CASE WHEN c.relkind = 'v' THEN pg_catalog.pg_get_viewdef(c.oid) END) AS line
@@ -26,7 +27,8 @@ constexpr const char* kRelationsQuery = R"sql(
     UNION ALL
     SELECT pg_catalog.concat_ws('|', 'attribute', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attcollation,
                      a.attnotnull, a.atthasdef, a.attisdropped, a.attislocal, a.attinhcount, a.attmissingval::pg_catalog.text, a.attoptions::pg_catalog.text,
-                     a.attidentity, a.attgenerated, a.attstorage, a.attcompression, (SELECT pg_catalog.array_agg(x::pg_catalog.text ORDER BY x::pg_catalog.text COLLATE pg_catalog."C") FROM pg_catalog.unnest(a.attacl) AS x),
+                     a.attidentity, a.attgenerated, a.attstorage, a.attcompression, CASE WHEN a.attacl IS NOT NULL THEN
+                       (SELECT pg_catalog.array_agg(x::pg_catalog.text ORDER BY x::pg_catalog.text COLLATE pg_catalog."C") FROM pg_catalog.unnest(a.attacl) AS x) END,
                      pg_catalog.pg_get_expr(d.adbin, d.adrelid))
       FROM pg_catalog.pg_attribute a
       LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
