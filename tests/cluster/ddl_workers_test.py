@@ -1,6 +1,7 @@
 """The workers that do the other primaries' DDL are ended at bad moments: nobody takes part in part only."""
 import os
 import signal
+import struct
 import unittest
 
 from harness import Cluster, SqlError, eventually
@@ -84,6 +85,22 @@ class DdlWorkers(unittest.TestCase):
         with self.assertRaises(SqlError) as caught:
             session.result()
         self.assertEqual("23505", caught.exception.state)
+
+    def test_a_position_is_written_in_place_and_settled_when_there_is_time(self):
+        oid, = self.cluster.sql(2, "SELECT oid FROM pg_database WHERE datname = current_database()")
+        path = f"{self.cluster.dir}/node2/data/gcl_ddl/{oid}"
+
+        def position():
+            with open(path, "rb") as file:
+                _, _, _, applied, _, xid = struct.unpack("=6Q", file.read()[:48])
+            return applied, xid
+
+        eventually(lambda: position()[1] == 0)
+        before, file = position(), os.stat(path).st_ino
+        for i in range(3):
+            self.cluster.sql(1, f"CREATE TABLE t_{i} (a int) USING gcl")
+        self.assertEqual((before[0] + 3, file), (position()[0], os.stat(path).st_ino))
+        eventually(lambda: position()[1] == 0)
 
     def refused(self, sql):
         """With which state primary 2 does not do it; None: it does."""

@@ -107,6 +107,7 @@ void apply_log(const char* history, uint64_t until) {
   StartTransactionCommand();
   (void)LockAcquire(&tag, ExclusiveLock, true, false);  // lost with an ERROR
   uint64_t position = load_position(position_of(history)).applied;
+  settle_position(position_of(history));
   const bool has_history = *history == '\0' || OidIsValid(gcl_access_method());
   CommitTransactionCommand();
   MemoryContextSwitchTo(caller);

@@ -2,6 +2,8 @@
 
 extern "C" {
 #include "access/transam.h"
+#include "access/xlog.h"
+#include "port/pg_crc32c.h"
 #include "storage/fd.h"
 }
 
@@ -12,13 +14,26 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint64_t kMagic = 0x67636c64646c3032;  // "gcl ddl 02"
+constexpr uint64_t kMagic = 0x67636c64646c3033;  // "gcl ddl 03"
+constexpr int kReadsMax = 100;                   // of a file that is being written
+constexpr long kReadAgainUs = 1000;
 
+// Written in place: it lies in one sector, as pg_control does, and a reader beside the writer sees that it is torn.
 struct File {
   uint64_t magic;
   DdlPosition before, after;
   uint64_t xid;  // 0: `after` counts
+  pg_crc32c crc;
+  uint32_t reserved;
 };
+
+pg_crc32c crc_of(const File& file) {
+  pg_crc32c crc;
+  INIT_CRC32C(crc);
+  COMP_CRC32C(crc, &file, offsetof(File, crc));
+  FIN_CRC32C(crc);
+  return crc;
+}
 
 void path_of(const char* name, char* to, const char* suffix) { snprintf(to, MAXPGPATH, "gcl_ddl/%s%s", name, suffix); }
 
@@ -58,29 +73,82 @@ void replace_ddl_file(const char* name, const void* from, size_t bytes) {
   (void)durable_rename(fresh, path, ERROR);
 }
 
-DdlPosition load_position(Oid database) {
+// False: there is none.
+static bool load_file(Oid database, File* to) {
   const Name name(database);
+  for (int i = 0; i < kReadsMax; ++i) {
+    if (!read_ddl_file(name.text, to, sizeof *to)) return false;
+    if (to->magic == kMagic && to->crc == crc_of(*to)) return true;
+    pg_usleep(kReadAgainUs);
+  }
+  ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("file \"gcl_ddl/%s\" is not a DDL position", name.text)));
+  pg_unreachable();
+}
+
+static bool counts(const File& file) { return file.xid == 0 || TransactionIdDidCommit(TransactionId(file.xid)); }
+
+DdlPosition load_position(Oid database) {
   File found{};
-  if (!read_ddl_file(name.text, &found, sizeof found)) return {};
-  if (found.magic != kMagic)
-    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("file \"gcl_ddl/%s\" is not a DDL position", name.text)));
-  const bool counts = found.xid == 0 || TransactionIdDidCommit(TransactionId(found.xid));
-  return counts ? found.after : found.before;
+  if (!load_file(database, &found)) return {};
+  return counts(found) ? found.after : found.before;
+}
+
+static int open_position(Oid database) {
+  char path[MAXPGPATH];
+  path_of(Name(database).text, path, "");
+  return open(path, O_WRONLY | PG_BINARY);
+}
+
+static bool write_in_place(Oid database, const File& file) {
+  const int fd = open_position(database);
+  if (fd < 0) return false;
+  const bool done = pwrite(fd, &file, sizeof file, 0) == ssize_t(sizeof file);
+  (void)close(fd);
+  return done;
+}
+
+void write_position(Oid database, DdlPosition position) {
+  File found{};
+  const bool exists = load_file(database, &found);
+  const DdlPosition before = !exists ? DdlPosition{} : counts(found) ? found.after : found.before;
+  File next{kMagic, before, position, GetTopTransactionId(), 0, 0};
+  next.crc = crc_of(next);
+  const Name name(database);
+  if (!exists) return replace_ddl_file(name.text, &next, sizeof next);
+  if (!write_in_place(database, next))
+    ereport(ERROR, (errcode_for_file_access(), errmsg("could not write file \"gcl_ddl/%s\": %m", name.text)));
+}
+
+bool sync_position(Oid database) noexcept {
+  const int fd = open_position(database);
+  if (fd < 0) return false;
+  const bool done = pg_fdatasync(fd) == 0;
+  const int problem = errno;
+  (void)close(fd);
+  errno = problem;
+  return done;
 }
 
 void save_position(Oid database, DdlPosition position) {
-  const File next{kMagic, load_position(database), position, GetTopTransactionId()};
-  replace_ddl_file(Name(database).text, &next, sizeof next);
+  write_position(database, position);
+  if (!sync_position(database))
+    ereport(ERROR, (errcode_for_file_access(), errmsg("could not sync file \"gcl_ddl/%u\": %m", database)));
 }
 
 // Not synced: a crash that loses it leaves the xid, which is asked for again.
 void settle_position(Oid database) noexcept {
   char path[MAXPGPATH];
   path_of(Name(database).text, path, "");
-  const int fd = open(path, O_WRONLY | PG_BINARY);
+  const int fd = open(path, O_RDWR | PG_BINARY);
   if (fd < 0) return;
-  constexpr uint64_t kSettled = 0;
-  (void)!pwrite(fd, &kSettled, sizeof kSettled, offsetof(File, xid));
+  File found{};
+  const bool whole = pread(fd, &found, sizeof found, 0) == ssize_t(sizeof found) && found.crc == crc_of(found);
+  if (whole && found.xid != 0 && counts(found)) {
+    XLogFlush(TransactionIdGetCommitLSN(TransactionId(found.xid)));
+    found.xid = 0;
+    found.crc = crc_of(found);
+    (void)!pwrite(fd, &found, sizeof found, 0);
+  }
   (void)close(fd);
 }
 

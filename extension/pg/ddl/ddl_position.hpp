@@ -21,9 +21,12 @@ bool read_ddl_file(const char* name, void* to, size_t bytes);
 void replace_ddl_file(const char* name, const void* from, size_t bytes);  // durable when it returns
 
 DdlPosition load_position(Oid database);
-// Durable when it returns; counts once the running transaction has committed.
-void save_position(Oid database, DdlPosition position);
-// That transaction has committed, and durably.  Otherwise its xid would be asked for when nobody knows it any more.
+// Counts once the running transaction has committed, which it may do when the position is durable.
+void write_position(Oid database, DdlPosition position);
+bool sync_position(Oid database) noexcept;               // false: see errno
+void save_position(Oid database, DdlPosition position);  // both
+// If that transaction has committed, says so in the file, when the commit is durable.  Otherwise its xid would be asked
+// for when nobody knows it any more.  May come late: whoever writes the next position asks.
 void settle_position(Oid database) noexcept;
 // The database is no more, or not yet.
 void forget_position(Oid database) noexcept;

@@ -75,8 +75,11 @@ void check(int result) {
 
 int enter_fixed_settings() {
   const int nest = NewGUCNestLevel();
-  for (const auto& [name, value] : kFixed)
-    (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+  for (const auto& [name, value] : kFixed) {
+    const char* now = GetConfigOption(name, true, false);
+    if (now == nullptr || strcmp(now, value) != 0)  // what is so is left alone: some settings read a file
+      (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+  }
   return nest;
 }
 

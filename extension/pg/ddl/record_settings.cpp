@@ -100,6 +100,8 @@ List* settings_for(const Node* statement) {
 }
 
 void take_setting(const char* name, const char* value) {
+  const char* now = GetConfigOption(name, true, false);
+  if (now != nullptr && strcmp(now, value) == 0) return;  // some settings read a file
   (void)set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 

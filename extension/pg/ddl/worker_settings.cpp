@@ -14,6 +14,8 @@ namespace {
 constexpr const char* kOfWorkers[][2] = {
     // A replay reads and writes, waits as long as its author does, and is not the primary's own session.
     {"session_replication_role", "replica"},
+    // What a crash takes away is still in the log (P5).
+    {"synchronous_commit", "off"},
     {"default_transaction_read_only", "off"},
     {"default_transaction_isolation", "read committed"},
     {"default_transaction_deferrable", "off"},
