@@ -111,6 +111,8 @@ void write_position(Oid database, DdlPosition position) {
   File found{};
   const bool exists = load_file(database, &found);
   const DdlPosition before = !exists ? DdlPosition{} : counts(found) ? found.after : found.before;
+  // The next file says only that what is before it counts, not whose commit that waits for.
+  if (exists && found.xid != 0 && counts(found)) XLogFlush(TransactionIdGetCommitLSN(TransactionId(found.xid)));
   File next{kMagic, before, position, GetTopTransactionId(), 0, 0};
   next.crc = crc_of(next);
   const Name name(database);
