@@ -121,7 +121,7 @@ class Names(unittest.TestCase):
 
     def test_what_a_user_puts_before_the_catalogs_is_not_found(self):
         """With the rights of who owns the function that does the DDL, anything could be done there."""
-        self.one.run("""CREATE ROLE mallory LOGIN; CREATE FUNCTION noted() RETURNS boolean LANGUAGE plpgsql AS
+        self.one.run("""CREATE ROLE mallory LOGIN; GRANT pg_monitor TO mallory; CREATE FUNCTION noted() RETURNS boolean LANGUAGE plpgsql AS
             $$BEGIN PERFORM set_config('noted.by', current_setting('noted.by', true) || ' ' || current_user, false); RETURN true; END$$;
             CREATE FUNCTION ddl() RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$BEGIN
             CREATE TYPE put_enum AS ENUM ('a'); CREATE DOMAIN put_domain AS int CHECK (value > 0);
