@@ -48,6 +48,7 @@ class BookTest : public LockTest {
   }
   void start(const std::string& text = "v") {
     first_ = standing_ = newest_ = committed(text);
+    (void)b().worker.snapshot();  // as a statement that waits has: what it is to follow stays
     ASSERT_TRUE(taken_by(a(), Want::kUpdate));
   }
 
