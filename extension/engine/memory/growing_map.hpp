@@ -39,6 +39,7 @@ class GrowingMap {
     slots_.reset();
     size_ = count_ = 0;
   }
+  bool empty() const noexcept { return count_ == 0; }
   template <class F>
   void for_each(F f) const {
     for (uint64_t i = 0; i < size_; ++i)

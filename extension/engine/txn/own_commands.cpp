@@ -1,6 +1,7 @@
 #include "extension/engine/txn/own_commands.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "coherence/base/verify.hpp"
 
@@ -44,6 +45,13 @@ uint32_t OwnCommands::cut(Runs& runs, uint32_t at, uint16_t line) noexcept {
 }
 
 Status OwnCommands::note(RowPlace at, Commands commands) noexcept {
+  if (pages_.empty() && reserve_ == nullptr) reserve_.reset(new (std::nothrow) std::byte[kReserve]);
+  const Status noted = put(at, commands);
+  if (!noted) reserve_.reset();
+  return noted;
+}
+
+Status OwnCommands::put(RowPlace at, Commands commands) noexcept {
   Runs* runs = pages_.make(at.page.raw);
   if (runs == nullptr) return Errc::kNoMemory;
   uint32_t next = run_for(*runs, at.line);

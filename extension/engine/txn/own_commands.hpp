@@ -6,7 +6,9 @@
 // own of which nothing was noted: nobody asks for those (K3), and when one is noted, the run is cut there.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
@@ -42,10 +44,16 @@ class OwnCommands {
   };
   static_assert(sizeof(Run) == 12);
   using Runs = GrowingArray<Run>;  // of a page: in the order of their lines, none of which is in two
+  coherence::Status put(RowPlace at, Commands commands) noexcept;
   static uint32_t run_for(const Runs& runs, uint16_t line) noexcept;
   static bool extend(Runs& runs, uint32_t next, uint16_t line, Commands commands) noexcept;
   static uint32_t cut(Runs& runs, uint32_t at, uint16_t line) noexcept;
   GrowingMap<Runs> pages_;  // by raw page id
+
+  // Kept for when notes have taken all there is: given back then, so that the session has something to go on with
+  // behind a savepoint.  What was noted before it stays until the transaction ends.
+  static constexpr size_t kReserve = 64 << 10;
+  std::unique_ptr<std::byte[]> reserve_;
 };
 
 }  // namespace engine
