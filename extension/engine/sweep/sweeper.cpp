@@ -1,6 +1,7 @@
 #include "extension/engine/sweep/sweeper.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "bufmgr/mini_transaction.hpp"
 #include "extension/engine/heap/heap_page.hpp"
@@ -13,6 +14,11 @@ namespace {
 constexpr int kPagesAtOnce = 16;
 constexpr int kRowsAtOnce = 32;  // of a page, in one mini-transaction
 constexpr uint64_t kPagesMin = 4;
+
+struct alignas(8) Cleaned {  // a header is not as long as an array of them needs
+  RowHeader header;
+  uint16_t line;
+};
 
 // As if nobody had ended the version.
 void take_back_end(RowHeader& row, uint16_t line) {
@@ -81,18 +87,17 @@ Result<bool> Sweeper::clean(PageId page) {
   GCL_TRY(pool.copy_page(txns_.session(), page, copy));
   HeapPage view(copy);
   if (!view.is_heap()) return true;
-  RowHeader rows[kRowsAtOnce];
-  uint16_t line_of[kRowsAtOnce];
+  Cleaned rows[kRowsAtOnce];
   int found = 0;
   for (uint16_t line = 1; line <= view.lines() && found < kRowsAtOnce; ++line) {
     if (!view.line(line).normal()) continue;
-    RowHeader& row = rows[found] = view.row_header(line);
+    RowHeader& row = rows[found].header = view.row_header(line);
     auto maker = row.creator.kind() == StampKind::kInserted ? bad(row.creator.id()) : Result<bool>(false);
     auto ender = row.ended() ? bad(row.deleter.id()) : Result<bool>(false);
     if (!maker || !ender) return !maker ? maker.error() : ender.error();
     if (*maker) row.creator = Stamp::of(StampKind::kAborted);
     if (*ender) take_back_end(row, line);
-    if (*maker || *ender) line_of[found++] = line;
+    if (*maker || *ender) rows[found++].line = line;
   }
   if (found == 0) return true;
   bufmgr::MiniTransaction change(pool, txns_.session());
@@ -101,7 +106,8 @@ Result<bool> Sweeper::clean(PageId page) {
   if (!guard) return guard.error();
   if (guard->header().version != view.header().version) return false;
   change.join(*guard);
-  for (int i = 0; i < found; ++i) change.write(*guard, view.line(line_of[i]).offset(), &rows[i], kRowHeaderBytes);
+  for (const Cleaned& row : std::span(rows, size_t(found)))
+    change.write(*guard, view.line(row.line).offset(), &row.header, kRowHeaderBytes);
   change.commit();
   return false;
 }
