@@ -149,6 +149,22 @@ class LockTable(unittest.TestCase):
         locker.run("COMMIT")
         self.free()
 
+    def test_a_view_gives_no_rights_on_what_it_reads(self):
+        self.cluster.sql(1, "CREATE ROLE mallory; GRANT CREATE ON SCHEMA public TO mallory")
+        self.cluster.sql(1, "SET ROLE mallory; CREATE VIEW hers AS SELECT * FROM t")
+        self.addCleanup(self.cluster.sql, 1, "DROP OWNED BY mallory; DROP ROLE mallory")
+        reader = self.session(1, "BEGIN", READ)
+        for k in (1, 2, 3):
+            mallory = self.session(k, "SET ROLE mallory", "BEGIN")
+            self.refused(mallory, "LOCK TABLE hers", "42501", 5)  # and does not queue for it before
+            self.session(k).run(READ, 5)
+        reader.run("COMMIT")
+        self.cluster.sql(2, "GRANT UPDATE ON t TO mallory")
+        locker = self.session(3, "SET ROLE mallory", "BEGIN", "LOCK TABLE hers")
+        for k in (1, 2, 3):
+            self.refused(self.session(k, "BEGIN"), "LOCK TABLE t IN SHARE MODE NOWAIT")
+        locker.run("COMMIT")
+
     def test_a_view_locks_what_it_reads(self):
         self.cluster.sql(1, "CREATE VIEW inner_v AS SELECT * FROM t WHERE id IN (SELECT id FROM u);"
                             "CREATE VIEW outer_v AS SELECT count(*) FROM inner_v")

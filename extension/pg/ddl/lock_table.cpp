@@ -27,9 +27,20 @@ namespace {
 
 struct Search {
   LOCKMODE mode;
+  Oid user;       // who has to have the right to lock what is met
   List* seen;     // relations looked at; a view may lead back to itself
   List* targets;  // DdlTarget*
+  bool refused;
 };
+
+// The server's rule for modes above ROW EXCLUSIVE.
+bool may_lock(Oid relation, Oid user) {
+  return pg_class_aclcheck(relation, user, ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE) == ACLCHECK_OK;
+}
+
+bool is_locked_in_views(char kind) {
+  return kind == RELKIND_RELATION || kind == RELKIND_PARTITIONED_TABLE || kind == RELKIND_VIEW;
+}
 
 void look_at(Search* search, Oid relation, bool children);
 
@@ -40,17 +51,24 @@ bool look_at_query(Node* node, Search* search) {
   ListCell* cell;
   foreach (cell, query->rtable) {
     const auto* entry = lfirst_node(RangeTblEntry, cell);
-    if (entry->rtekind == RTE_RELATION) look_at(search, entry->relid, entry->inh);
+    if (entry->rtekind != RTE_RELATION || !is_locked_in_views(get_rel_relkind(entry->relid))) continue;
+    search->refused |= !may_lock(entry->relid, search->user);
+    if (search->refused) return true;
+    look_at(search, entry->relid, entry->inh);
   }
   return query_tree_walker(query, reinterpret_cast<bool (*)()>(look_at_query), search, QTW_IGNORE_JOINALIASES);
 }
 
-// LOCK TABLE of a view locks what the view reads.
+// LOCK TABLE of a view locks what the view reads, with its owner's rights: whoever may make a view of a table need not
+// have any on that.
 void look_at_view(Search* search, Oid view) {
   Relation relation = relation_open(view, AccessShareLock);
   auto* query = static_cast<Query*>(copyObjectImpl(get_view_query(relation)));
+  const Oid caller = search->user;
+  search->user = RelationHasSecurityInvoker(relation) ? GetUserId() : relation->rd_rel->relowner;
   relation_close(relation, AccessShareLock);
   (void)look_at_query(reinterpret_cast<Node*>(query), search);
+  search->user = caller;
 }
 
 void look_at(Search* search, Oid relation, bool children) {
@@ -65,15 +83,16 @@ void look_at(Search* search, Oid relation, bool children) {
 
 // NIL also if the user may not lock: then nobody else is to be disturbed, and the statement says so by itself.
 List* targets_of(const LockStmt* statement) {
-  Search search{statement->mode, NIL, NIL};
+  Search search{statement->mode, GetUserId(), NIL, NIL, false};
   if (statement->mode <= RowExclusiveLock) return NIL;
   ListCell* cell;
   foreach (cell, statement->relations) {
     const auto* name = lfirst_node(RangeVar, cell);
     const Oid relation = find_relation(name);
     if (!OidIsValid(relation)) return NIL;
-    if (pg_class_aclcheck(relation, GetUserId(), ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE) != ACLCHECK_OK) return NIL;
+    if (!may_lock(relation, search.user)) return NIL;
     look_at(&search, relation, name->inh);
+    if (search.refused) return NIL;
   }
   return search.targets;
 }
