@@ -52,6 +52,70 @@ class Roles(unittest.TestCase):
         self.assertEqual(["{work_mem=7777kB,my.own=d}"], self.same("SELECT proconfig FROM pg_proc WHERE proname = 'fc'"))
         self.on(1, "ALTER DATABASE postgres RESET ALL; DROP FUNCTION fc(); DROP ROLE fc")
 
+    def test_who_has_no_right_locks_nothing(self):
+        self.on(1, """CREATE ROLE mallory; CREATE ROLE neighbour; CREATE SCHEMA s; GRANT CREATE, USAGE ON SCHEMA s TO mallory;
+                      SET search_path = s; SET default_table_access_method = gcl;
+                      CREATE DOMAIN d AS int; CREATE FUNCTION f() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+                      CREATE TABLE t (i int PRIMARY KEY, v d DEFAULT f(), n serial) USING gcl; CREATE VIEW w AS SELECT i FROM t;
+                      CREATE RULE r AS ON UPDATE TO t DO ALSO NOTHING; CREATE POLICY p ON t;
+                      CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
+                      CREATE TABLE part (i int, v int) PARTITION BY LIST (i); ALTER TABLE t OWNER TO neighbour;
+                      SET ROLE mallory; CREATE TABLE hers (i int, v int) PARTITION BY LIST (i)""")
+        statements = """DROP TABLE t
+            ALTER TABLE t ADD COLUMN z int
+            ALTER TABLE t DISABLE TRIGGER ALL
+            ALTER TABLE t OWNER TO mallory
+            ALTER TABLE t RENAME TO q
+            ALTER TABLE t RENAME COLUMN v TO q
+            ALTER TABLE t SET SCHEMA public
+            ALTER TABLE hers ATTACH PARTITION t FOR VALUES IN (1)
+            ALTER INDEX t_pkey RENAME TO q
+            ALTER TRIGGER g ON t RENAME TO q
+            ALTER POLICY p ON t RENAME TO q
+            ALTER POLICY p ON t TO PUBLIC
+            ALTER DOMAIN d ADD CHECK (VALUE > 0)
+            DROP INDEX t_pkey
+            DROP VIEW w
+            DROP TRIGGER g ON t
+            DROP POLICY p ON t
+            DROP RULE r ON t
+            DROP DOMAIN d CASCADE
+            DROP FUNCTION f() CASCADE
+            DROP SCHEMA s CASCADE
+            DROP OWNED BY neighbour
+            REASSIGN OWNED BY neighbour TO mallory
+            TRUNCATE t
+            CREATE INDEX ON t (v)
+            CREATE OR REPLACE VIEW w AS SELECT i FROM t
+            CREATE RULE q AS ON INSERT TO t DO NOTHING
+            CREATE POLICY q ON t
+            CREATE STATISTICS q ON i, v FROM t
+            CREATE TRIGGER q BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()
+            CREATE TABLE q () INHERITS (t) USING gcl
+            CREATE TABLE q PARTITION OF part FOR VALUES IN (1) USING gcl"""
+        users = {k: self.cluster.session(k) for k in (1, 2, 3)}
+        for user in users.values():
+            user.run("SET search_path = s; BEGIN; LOCK TABLE t, part IN ROW EXCLUSIVE MODE; SELECT count(*) FROM w")
+        for k in (1, 3):
+            # Of its own locks, and of those that the first primary takes for it.
+            mallory = self.cluster.session(k)
+            mallory.run("SET search_path = s; SET ROLE mallory; SET lock_timeout = '5s'")
+            for statement in map(str.strip, statements.splitlines()):
+                with self.subTest(primary=k, statement=statement):
+                    with self.assertRaises(SqlError) as caught:
+                        mallory.run(statement)
+                    self.assertEqual("42501", caught.exception.state, caught.exception)
+        for user in users.values():
+            user.run("COMMIT")
+
+        self.on(1, "GRANT TRUNCATE, TRIGGER ON s.t TO mallory; GRANT neighbour TO mallory")
+        self.on(2, "SET search_path = s; SET ROLE mallory; TRUNCATE t; ALTER TABLE t ADD COLUMN z int")
+        self.on(3, "REVOKE neighbour FROM mallory; SET search_path = s; SET ROLE mallory; TRUNCATE t;"
+                   "CREATE TRIGGER q BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()")
+        self.on(1, "ALTER SCHEMA s OWNER TO mallory")
+        self.on(2, "SET ROLE mallory; DROP VIEW s.w; DROP SCHEMA s CASCADE")
+        self.on(3, "DROP ROLE mallory, neighbour")
+
     def test_every_statement_on_roles(self):
         catalogs = {k: Catalogs(self.cluster.session(k)) for k in (1, 2, 3)}
         for c in catalogs.values():

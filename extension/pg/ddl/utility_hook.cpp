@@ -19,6 +19,7 @@
 #include "extension/pg/ddl/partition_bounds.hpp"
 #include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/record_settings.hpp"
+#include "extension/pg/ddl/rights.hpp"
 #include "extension/pg/ddl/role_scope.hpp"
 #include "extension/pg/ddl/role_statement.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
@@ -306,13 +307,22 @@ void drop_everywhere(const Call& call, const DdlPlan& plan) {
   pass_on(call);
 }
 
+// P39.  The server says what is missing.
+[[noreturn]] void refuse_for_rights(const Call& call) {
+  pass_on(call);
+  elog(ERROR, "gcl: the server has done what it was to refuse");
+  pg_unreachable();
+}
+
 // `before`: the plan, before there was a lock.
 void run_everywhere(const Call& call, const DdlPlan& before) {
+  if (!has_rights_for(call.statement->utilityStmt)) refuse_for_rights(call);
   open_exchange_for(call, before);
   // Others may have changed what the names mean while we waited for the lock.
   AcceptInvalidationMessages();
   const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
   if (plan.scope != DdlScope::kCluster) return pass_on_local(call);
+  if (!has_rights_for(call.statement->utilityStmt)) refuse_for_rights(call);
   open_exchange_for(call, plan);
   if (plan.to_database == DdlDatabase::kDrops) return drop_everywhere(call, plan);
   if (plan.targets != NIL) lock_everywhere(plan.targets);
