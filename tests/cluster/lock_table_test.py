@@ -293,13 +293,20 @@ class LockTable(unittest.TestCase):
         author.run("ROLLBACK")
 
     def test_two_that_lock_crosswise(self):
-        one, two = self.session(1, "BEGIN", "LOCK TABLE t"), self.session(2, "BEGIN")
-        two.send("LOCK TABLE u")
-        one.run("LOCK TABLE u", 5)
-        one.run("COMMIT")
-        two.result(5)
-        two.run("LOCK TABLE t", 5)
-        two.run("COMMIT")
+        one, two = (self.session(k, "SET deadlock_timeout = '100ms'", "BEGIN") for k in (1, 2))
+        one.run("LOCK TABLE t", 5)
+        two.run("LOCK TABLE u", 5)
+        two.send("LOCK TABLE t")
+        self.assertTrue(two.blocked())
+        one.send("LOCK TABLE u")
+        errors = []
+        for session in (one, two):  # whoever was told of the deadlock lets the other go on
+            try:
+                session.result(20)
+            except SqlError as error:
+                errors.append(error.state)
+            session.run("ROLLBACK")
+        self.assertEqual(["40P01"], errors)
 
 
 class Joining(unittest.TestCase):

@@ -6,7 +6,8 @@
 namespace gcl {
 
 // False: the server refuses the statement, before it locks a relation.  True also for names that stand for nothing, and
-// for kinds of statements whose relations the server locks for everybody.  Raises where the server would, with its words.
+// for kinds of statements whose relations the server locks for everybody.  Raises where the server would, with its
+// words.
 bool has_rights_for(const Node* statement);
 
 }  // namespace gcl
