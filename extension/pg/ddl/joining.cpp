@@ -173,7 +173,8 @@ void take_over_locks() {
 void get_up_to_date() {
   DdlNodeState& state = ddl_node_state();
   const TimestampTz began = GetCurrentTimestamp();
-  if (began < retry_at || !try_lock_cluster(false)) return;
+  const bool has_failed = state.failing || !state.behind;
+  if ((has_failed && began < retry_at) || !try_lock_cluster(false)) return;
   forget_what_is_up_to_date();
   const bool ready = catch_up_all(!state.behind);
   state.failing = !ready;

@@ -102,7 +102,11 @@ void see_to(int slot, uint64_t sequence, Started* started) {
   if (index >= 0) return stop_if_cancelled(index, slot);
   if (ddl_slot(slot).acknowledged() >= sequence) return;  // it answered and ended
   if (header.kind == engine::DdlKind::kAbort) return answer(true, {});
-  if (const KeptOut* out = kept_out(header.database)) return answer_for(out, answer);
+  if (const KeptOut* out = kept_out(header.database)) {
+    // P6.  It is not of this database, but came from there: nobody here has done it.
+    if (header.kind == engine::DdlKind::kCommit && header.of_cluster) fall_behind();
+    return answer_for(out, answer);
+  }
   std::string_view problem;
   char text[256];
   if (*header.database != '\0' && !OidIsValid(find_database(header.database))) {
