@@ -151,10 +151,31 @@ CREATE VIEW gcl_stat_ddl AS
 COMMENT ON VIEW gcl_stat_ddl IS
   'DDL or LOCK TABLE that is under way, on any primary: what the others are asked, and who has not answered';
 
+CREATE FUNCTION gcl_stat_ddl_log_kept_get(OUT node int, OUT present boolean, OUT applied bigint, OUT entries bigint,
+    OUT removed bigint, OUT pages bigint, OUT pages_max bigint) RETURNS SETOF record
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE VIEW gcl_stat_ddl_log_kept AS
+  SELECT node, present, applied, entries, applied = pg_catalog.min(applied) OVER () AND applied < entries AS holds,
+         entries - removed AS kept_entries, pages, pages_max
+  FROM gcl_stat_ddl_log_kept_get();
+COMMENT ON VIEW gcl_stat_ddl_log_kept IS
+  'the primaries that the DDL log is kept for, those that are away too: how far each has applied it, and how long it is';
+
+CREATE FUNCTION gcl_prepare_copy(primary_number int) RETURNS oid
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION gcl_prepare_copy(int) IS
+  'until the end of the transaction there is no DDL, and a base backup of this primary may become the one of that number';
+
+CREATE FUNCTION gcl_forget_primary(primary_number int) RETURNS void
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION gcl_forget_primary(int) IS
+  'that primary is not to come back: the DDL log is not kept for it any more';
+
 -- Who may call what (README.md): figures of the primaries are everybody's, as PostgreSQL's own; what tells of sessions,
 -- and what looks at pages and so may cost others something, is for the roles that PostgreSQL has for that.
 
-GRANT SELECT ON gcl_stat_node, gcl_stat_cluster, gcl_stat_cluster_counters, gcl_stat_horizon, gcl_stat_ddl_log, gcl_stat_held
+GRANT SELECT ON gcl_stat_node, gcl_stat_cluster, gcl_stat_cluster_counters, gcl_stat_horizon, gcl_stat_ddl_log, gcl_stat_held,
+  gcl_stat_ddl_log_kept
   TO PUBLIC;
 
 REVOKE ALL ON FUNCTION gcl_stat_waits_get(), gcl_stat_ddl_get(), gcl_ddl_locks_get() FROM PUBLIC;
@@ -167,7 +188,8 @@ GRANT EXECUTE ON FUNCTION gcl_stat_hot_pages_get(), gcl_stat_space_get(), gcl_st
   gcl_ddl_fingerprint() TO pg_stat_scan_tables;
 GRANT SELECT ON gcl_stat_hot_pages, gcl_stat_space, gcl_stat_pool, gcl_stat_relations TO pg_stat_scan_tables;
 
-REVOKE ALL ON FUNCTION gcl_check_preloaded(), gcl_stat_reset_hot_pages() FROM PUBLIC;
+REVOKE ALL ON FUNCTION gcl_check_preloaded(), gcl_stat_reset_hot_pages(), gcl_prepare_copy(int), gcl_forget_primary(int)
+  FROM PUBLIC;
 
 COMMENT ON COLUMN gcl_stat_cluster.sampled_at IS 'when the figures of this row were taken: now for this primary';
 COMMENT ON COLUMN gcl_stat_cluster.stale IS 'the figures are older than 5 seconds: the primary stands still, or is very busy';

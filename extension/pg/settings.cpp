@@ -55,6 +55,10 @@ void define_settings() {
                              &settings.locale, "UTF8/C.UTF-8", PGC_POSTMASTER, 0, check_locale, nullptr, nullptr);
   DefineCustomIntVariable("gcl.node_id", "Number of this primary in its pool.", "-1: not set.", &settings.node_id, -1,
                           -1, coherence::kNodesMax - 1, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+  DefineCustomIntVariable("gcl.primaries", "How many primaries the cluster is made for.",
+                          "What has been done by DDL is kept until primaries 1 to this one have come and done it, too.",
+                          &settings.primaries, 1, 1, coherence::kNodesMax - 1, PGC_POSTMASTER, 0, nullptr, nullptr,
+                          nullptr);
   DefineCustomIntVariable("gcl.cache_size", "Memory for this primary's copies of pool pages.", nullptr,
                           &settings.cache_size_kb, 128 * 1024, 1024, INT_MAX, PGC_POSTMASTER, GUC_UNIT_KB, nullptr,
                           nullptr, nullptr);

@@ -8,6 +8,7 @@ struct Settings {
   char* pool_file = nullptr;          // gcl.pool_file: where the pool is kept while no primary runs
   char* locale = nullptr;             // gcl.locale: encoding/locale of every database with gcl tables
   int node_id = -1;                   // gcl.node_id; -1: not set
+  int primaries = 0;                  // gcl.primaries: how many the cluster is made for
   int cache_size_kb = 0;              // gcl.cache_size: frames for cached pages
   bool local_administration = false;  // gcl.local_administration: roles and databases, on this primary only
 };

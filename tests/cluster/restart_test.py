@@ -129,7 +129,7 @@ class DataDirectory(unittest.TestCase):
         with open(f"{self.cluster.dir}/node2/log", encoding="utf-8") as log:
             said = log.read()
         self.assertIn(text, said)
-        self.assertIn("gets everything from the DDL log", said)
+        self.assertIn("gcl_prepare_copy()", said)
         self.assertEqual(["7"], self.cluster.sql(2, "SELECT a FROM mine"))
 
     def test_an_older_copy_is_refused(self):

@@ -268,7 +268,7 @@ class Views(unittest.TestCase):
             self.assertEqual(rows, dict(row.split("|") for row in session.run(granted)))
 
     def test_who_may_look(self):
-        public = ("gcl_stat_node", "gcl_stat_cluster", "gcl_stat_cluster_counters", "gcl_stat_horizon", "gcl_stat_ddl_log", "gcl_stat_held")
+        public = ("gcl_stat_node", "gcl_stat_cluster", "gcl_stat_cluster_counters", "gcl_stat_horizon", "gcl_stat_ddl_log", "gcl_stat_ddl_log_kept", "gcl_stat_held")
         views = self.one.run("SELECT viewname FROM pg_views WHERE viewname LIKE 'gcl_%' ORDER BY 1")
         self.one.run("CREATE ROLE visitor; CREATE ROLE monitor IN ROLE pg_monitor")
         self.addCleanup(lambda: self.one.run("RESET ROLE; DROP ROLE visitor, monitor"))

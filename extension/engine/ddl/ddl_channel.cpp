@@ -63,8 +63,29 @@ DdlMembers DdlChannel::members() {
 
 uint64_t DdlChannel::membership(NodeId node) { return region_.load(region_.member_at(node)); }
 
-uint64_t DdlChannel::life() { return region_.load(region_.at(kDdlLives + region_.self().value * 8u)); }
-void DdlChannel::set_life(uint64_t life) { region_.store(region_.at(kDdlLives + region_.self().value * 8u), life); }
+uint64_t DdlChannel::life(NodeId node) { return region_.load(region_.at(kDdlLives + node.value * 8u)); }
+
+void DdlChannel::set_life(NodeId node, uint64_t life) { region_.store(region_.at(kDdlLives + node.value * 8u), life); }
+
+DdlApplied DdlChannel::applied(NodeId node) { return {region_.load(region_.at(kDdlApplied + node.value * 8u))}; }
+
+void DdlChannel::set_applied(NodeId node, DdlApplied applied) {
+  region_.store(region_.at(kDdlApplied + node.value * 8u), applied.raw);
+}
+
+DdlApplied DdlChannel::applied_by_all(NodeId* behind) {
+  Batch batch(region_.at(0).node());
+  for (uint32_t n = 0; n < region_.nodes_max(); ++n) batch.load(region_.at(kDdlApplied + n * 8u));
+  region_.run(batch);
+  DdlApplied least;
+  for (uint32_t n = 0; n < region_.nodes_max(); ++n) {
+    const DdlApplied one{batch.op(int(n)).old};
+    if (!one.known() || (least.known() && least.raw <= one.raw)) continue;
+    least = one;
+    *behind = NodeId{uint8_t(n)};
+  }
+  return least;
+}
 
 uint64_t DdlChannel::log_entries() { return region_.load(region_.at(kDdlLogEntries)); }
 

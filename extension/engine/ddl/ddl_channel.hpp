@@ -28,6 +28,7 @@ class DdlChannel {
 
   DdlLocks& locks() { return locks_; }
   int slots() const { return region_.slots(); }
+  uint32_t nodes_max() const { return region_.nodes_max(); }
   DdlSlot slot(int number) { return {region_, number}; }
   // A slot that nobody has, to be tried; -1: all are taken.  One is liked better if all have dealt with what was in it,
   // and if that was about this database: then others have a process for it.
@@ -43,9 +44,9 @@ class DdlChannel {
   void leave();
   DdlMembers members();                         // without this node
   uint64_t membership(coherence::NodeId node);  // 0: it takes no part
-  // Which data directory the node had last: kept while it is away.
-  uint64_t life();
-  void set_life(uint64_t life);
+  // Which data directory a node had last: kept while it is away.  Others' are set under the whole cluster's lock only.
+  uint64_t life(coherence::NodeId node);
+  void set_life(coherence::NodeId node, uint64_t life);
 
   // --- where the log begins -----------------------------------------------------------------------------------------
   coherence::PageId log_root();
@@ -54,6 +55,11 @@ class DdlChannel {
   // How many entries it has, for views: found without waiting for a page.
   uint64_t log_entries();
   void set_log_entries(uint64_t count);  // it has at least so many
+  DdlApplied applied(coherence::NodeId node);
+  // Not less than before, but for a node that is forgotten (DdlApplied{}) or made anew: under the whole cluster's lock.
+  void set_applied(coherence::NodeId node, DdlApplied applied);
+  // The node that has applied least; its number is what all have applied, and `behind` which one it is.
+  DdlApplied applied_by_all(coherence::NodeId* behind);
 
  private:
   DdlRegion region_;

@@ -17,8 +17,10 @@ using coherence::Result;
 using coherence::Status;
 
 struct Root {
-  uint64_t count;
+  uint64_t count;        // entries ever
   uint64_t first, last;  // raw PageId of entries; ~0: none
+  uint64_t removed;      // number of the newest entry that was removed
+  uint64_t pages;        // of the entries that are left
 };
 
 struct Chunk {
@@ -58,7 +60,7 @@ Status DdlLog::open_root(PageId* root) {
     if (!guard) return guard.error();
     change.join(*guard);
     change.format(*guard, PageType::kLog, 0);
-    change.set(*guard, kPageBody, Root{0, kNone, kNone});
+    change.set(*guard, kPageBody, Root{0, kNone, kNone, 0, 0});
     change.commit();
   }
   if (!channel_.set_log_root(*page)) GCL_TRY(pool_.free(session_, *page, 1));
@@ -87,20 +89,22 @@ Result<uint64_t> DdlLog::append(std::span<const std::byte> record, uint64_t txn)
   PageId root;
   GCL_TRY(open_root(&root));
   PageId next;
+  uint64_t pages = 0;
   size_t begin = record.empty() ? 0 : (record.size() - 1) / kChunkBytes * kChunkBytes;
   for (;; begin -= kChunkBytes) {
     const auto chunk = record.subspan(begin, std::min<size_t>(kChunkBytes, record.size() - begin));
     auto page = write_chunk(chunk, next, txn, uint32_t(record.size()));
     if (!page) return page.error();
     next = *page;
+    ++pages;
     if (begin == 0) break;
   }
-  auto number = link(root, next);
+  auto number = link(root, next, pages);
   if (number) channel_.set_log_entries(*number);
   return number;
 }
 
-Result<uint64_t> DdlLog::link(PageId root, PageId entry) {
+Result<uint64_t> DdlLog::link(PageId root, PageId entry, uint64_t pages) {
   bufmgr::MiniTransaction change(pool_, session_);
   GCL_TRY(change.reserve(1024));
   auto top = pool_.fix_exclusive(session_, root);
@@ -127,6 +131,7 @@ Result<uint64_t> DdlLog::link(PageId root, PageId entry) {
   }
   if (now.first == kNone) now.first = entry.raw;
   now.last = entry.raw;
+  now.pages += pages;
   change.set(*top, kPageBody, now);
   change.set(*fresh, kPageBody + offsetof(Chunk, number), now.count);
   change.commit();
@@ -143,16 +148,57 @@ Status DdlLog::load(PageId page, DdlLogEntry* entry) {
   return {};
 }
 
-Status DdlLog::first(DdlLogEntry* entry) {
-  *entry = DdlLogEntry{};
+Status DdlLog::extent(DdlLogExtent* extent) {
+  *extent = DdlLogExtent{};
   const PageId root = channel_.log_root();
   if (!root.valid()) return {};
   PageCopy copy;
   GCL_TRY(pool_.copy_page(session_, root, copy.bytes));
-  return load(PageId{copy.get<Root>(kPageBody).first}, entry);
+  const auto now = copy.get<Root>(kPageBody);
+  *extent = {now.count, now.removed, now.pages};
+  return {};
 }
 
-Status DdlLog::next(DdlLogEntry* entry) { return load(PageId{entry->following}, entry); }
+// L5.  Asked when the page was read: it is unlinked before it is freed.
+Result<bool> DdlLog::is_there(uint64_t number) {
+  DdlLogExtent now;
+  GCL_TRY(extent(&now));
+  return number > now.removed && number <= now.count;
+}
+
+// Again, if it has been removed meanwhile.
+Status DdlLog::first(DdlLogEntry* entry) {
+  for (;;) {
+    *entry = DdlLogEntry{};
+    const PageId root = channel_.log_root();
+    if (!root.valid()) return {};
+    PageCopy copy;
+    GCL_TRY(pool_.copy_page(session_, root, copy.bytes));
+    const auto now = copy.get<Root>(kPageBody);
+    GCL_TRY(load(PageId{now.first}, entry));
+    if (!entry->valid()) return {};
+    auto there = is_there(now.removed + 1);
+    if (!there) return there.error();
+    if (*there) return {};
+  }
+}
+
+Status DdlLog::next(DdlLogEntry* entry) {
+  const uint64_t number = entry->number + 1;
+  if (!entry->following.valid()) {  // when it was read
+    DdlLogEntry again;
+    GCL_TRY(load(entry->page, &again));
+    auto there = is_there(entry->number);
+    if (!there) return there.error();
+    if (!*there) return first(entry);
+    entry->following = again.following;
+  }
+  GCL_TRY(load(entry->following, entry));
+  if (!entry->valid()) return {};
+  auto there = is_there(number);
+  if (!there) return there.error();
+  return *there ? Status{} : first(entry);
+}
 
 Status DdlLog::read(const DdlLogEntry& entry, std::byte* to) {
   PageId page = entry.page;
@@ -160,6 +206,9 @@ Status DdlLog::read(const DdlLogEntry& entry, std::byte* to) {
   while (page.valid()) {
     PageCopy copy;
     GCL_TRY(pool_.copy_page(session_, page, copy.bytes));
+    auto there = is_there(entry.number);
+    if (!there) return there.error();
+    if (!*there) return Errc::kNotFound;
     const auto chunk = copy.get<Chunk>(kPageBody);
     if (chunk.bytes > kChunkBytes || chunk.bytes > entry.bytes - done) return Errc::kCorrupt;
     if (chunk.bytes > 0) std::memcpy(to + done, copy.bytes + kChunkBody, chunk.bytes);  // `to` of an empty one is null
@@ -167,6 +216,69 @@ Status DdlLog::read(const DdlLogEntry& entry, std::byte* to) {
     page = PageId{chunk.next_chunk};
   }
   return done == entry.bytes ? Status{} : Status{Errc::kCorrupt};
+}
+
+// The oldest entry, if all have applied it; or none.  Who becomes known reads the root afterwards (L4), and we read
+// behind its latch who is: one of the two sees the other.
+Result<PageId> DdlLog::unlink(PageId root) {
+  bufmgr::MiniTransaction change(pool_, session_);
+  GCL_TRY(change.reserve(1024));
+  auto top = pool_.fix_exclusive(session_, root);
+  if (!top) return top.error();
+  Root now;
+  std::memcpy(&now, top->bytes() + kPageBody, sizeof now);
+  coherence::NodeId behind;
+  const DdlApplied all = channel_.applied_by_all(&behind);
+  if (now.first == kNone || !all.known() || now.removed + 1 > all.number()) return PageId{};
+  session_.next_wait(bufmgr::WaitOrder::kRight);
+  auto oldest = pool_.fix_shared(session_, PageId{now.first});
+  if (!oldest) return oldest.error();
+  Chunk chunk;
+  std::memcpy(&chunk, oldest->bytes() + kPageBody, sizeof chunk);
+  oldest->release();
+  const PageId page{now.first};
+  now.first = chunk.next_entry;
+  if (now.first == kNone) now.last = kNone;
+  ++now.removed;
+  now.pages -= chunk.total == 0 ? 1 : (chunk.total + kChunkBytes - 1) / kChunkBytes;
+  change.join(*top);
+  change.set(*top, kPageBody, now);
+  change.commit();
+  return page;
+}
+
+Status DdlLog::wipe(PageId page) {
+  bufmgr::MiniTransaction change(pool_, session_);
+  GCL_TRY(change.reserve(1024));
+  auto guard = pool_.fix_exclusive(session_, page);
+  if (!guard) return guard.error();
+  change.join(*guard);
+  change.format(*guard, PageType::kLog, 0);
+  change.commit();
+  return {};
+}
+
+// Records may hold what is nobody's business: a free page is not zeroed before somebody takes it.
+Status DdlLog::free_chain(PageId page) {
+  while (page.valid()) {
+    PageCopy copy;
+    GCL_TRY(pool_.copy_page(session_, page, copy.bytes));
+    GCL_TRY(wipe(page));
+    GCL_TRY(pool_.free(session_, page, 1));
+    page = PageId{copy.get<Chunk>(kPageBody).next_chunk};
+  }
+  return {};
+}
+
+Status DdlLog::remove_applied() {
+  const PageId root = channel_.log_root();
+  while (root.valid()) {
+    auto page = unlink(root);
+    if (!page) return page.error();
+    if (!page->valid()) break;
+    GCL_TRY(free_chain(*page));
+  }
+  return {};
 }
 
 }  // namespace engine

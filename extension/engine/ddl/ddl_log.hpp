@@ -4,11 +4,15 @@
 // L1. Entries are numbered 1, 2, ...; an entry is linked (and counted) by one mini-transaction, when it is complete.
 // L2. Only the holder of its database's DDL lock appends an entry.  Whoever reads it asks the status log whether its
 //     transaction committed: an entry is written before that is decided.  Other databases' may follow meanwhile.
-// L3. Nothing is ever removed: a primary that joins later starts from entry 1.
+// L3. Only what all known nodes have applied is removed (README, L4), oldest first: each entry is unlinked by a
+//     mini-transaction of its own, and its pages are freed behind that.  A crash in between leaves the pages of one
+//     entry that nobody refers to.
+// L5. Who reads without a DDL lock may meet pages that are no entry's any more.  What was read counts if the root says
+//     afterwards that the entry is still there.
 //
 //   number = log.append(record, txn.raw);
 //   DdlLogEntry entry;
-//   for (log.first(&entry); entry.valid(); log.next(&entry)) ...
+//   for (log.first(&entry); entry.valid(); log.next(&entry)) ...  // what is removed meanwhile is passed over
 #pragma once
 
 #include <cstddef>
@@ -30,6 +34,12 @@ struct DdlLogEntry {
   bool valid() const { return page.valid(); }
 };
 
+struct DdlLogExtent {
+  uint64_t count = 0;    // entries ever
+  uint64_t removed = 0;  // of these; 0: none
+  uint64_t pages = 0;    // of the entries that are left
+};
+
 class DdlLog {
  public:
   DdlLog(bufmgr::BufferPool& pool, bufmgr::Session& session, DdlChannel& channel)
@@ -39,15 +49,24 @@ class DdlLog {
   coherence::Result<uint64_t> append(std::span<const std::byte> record, uint64_t txn);
   coherence::Status first(DdlLogEntry* entry);
   coherence::Status next(DdlLogEntry* entry);
-  // Copies the entry's record; `to` has entry.bytes bytes.
+  // Copies the entry's record; `to` has entry.bytes bytes.  kNotFound: it has been removed.
   coherence::Status read(const DdlLogEntry& entry, std::byte* to);
+
+  // The newest entry that has been removed, and what is left.
+  coherence::Status extent(DdlLogExtent* extent);
+  // Removes what all known nodes have applied; any node may, at any time.
+  coherence::Status remove_applied();
 
  private:
   coherence::Status open_root(coherence::PageId* root);
   coherence::Result<coherence::PageId> write_chunk(std::span<const std::byte> chunk, coherence::PageId next,
                                                    uint64_t txn, uint32_t total);
-  coherence::Result<uint64_t> link(coherence::PageId root, coherence::PageId entry);
+  coherence::Result<uint64_t> link(coherence::PageId root, coherence::PageId entry, uint64_t pages);
   coherence::Status load(coherence::PageId page, DdlLogEntry* entry);
+  coherence::Result<bool> is_there(uint64_t number);
+  coherence::Result<coherence::PageId> unlink(coherence::PageId root);
+  coherence::Status wipe(coherence::PageId page);
+  coherence::Status free_chain(coherence::PageId page);
 
   bufmgr::BufferPool& pool_;
   bufmgr::Session& session_;

@@ -1,11 +1,12 @@
 // DdlWords: the layout of Region::kDdl.  Words and bytes, not pages.
 //
 //   0     log_root    raw PageId + 1 of the log's root page; 0: no log yet
-//   8     entries     of the log; information: the log's root page counts
+//   8     entries     of the log, ever; information: the log's root page counts
 //   64    the DDL locks (DdlLockWords): the whole cluster's, and one for each database that has had DDL
 //   5888  one bell of 32 bits for each node: grows with every news for that node, which may sleep on it
 //   6144  one word for each node: 0, it takes no part; else a number that differs with every start
 //   6656  one word for each node: the life of its data directory, in the host's own terms; 0: it has never been here
+//   7168  one word for each node: how far it has applied the log (DdlApplied)
 //   8192  the slots, all of one size: each for one transaction at a time
 //
 // A slot:
@@ -13,10 +14,11 @@
 //   8     since       when the owner took it, in the host's own units
 //   16    sequence    number of the newest message; changed last, so that a reader who sees it sees the message
 //   24    cancelled   messages up to this number are no longer wanted by their author
-//   32    granted     how many of the targets all participants have locked; kDdlMoreTargets: more than there is room
-//   for 64    header      of the newest message (DdlHeader) 192   targets     what is locked for the owner
-//   (DdlTargetWord), in the order in which it was 2048  one cell of 512 bytes for each node (DdlCell) then  the window:
-//   the body of the newest message
+//   32    granted     how many of the targets all participants have locked; kDdlMoreTargets: more than can be listed
+//   64    header      of the newest message (DdlHeader)
+//   192   targets     what is locked for the owner (DdlTargetWord), in the order in which it was
+//   2048  one cell of 512 bytes for each node (DdlCell)
+//   then  the window: the body of the newest message
 #pragma once
 
 #include <cstddef>
@@ -27,7 +29,7 @@
 namespace engine {
 
 inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlLocks = 64, kDdlBells = 5888, kDdlMembers = 6144,
-                          kDdlLives = 6656, kDdlSlots = 8192;
+                          kDdlLives = 6656, kDdlApplied = 7168, kDdlSlots = 8192;
 inline constexpr uint32_t kDdlSlotOwner = 0, kDdlSlotSince = 8, kDdlSlotSequence = 16, kDdlSlotCancelled = 24,
                           kDdlSlotGranted = 32, kDdlSlotHeader = 64, kDdlSlotTargets = 192, kDdlSlotCells = 2048;
 inline constexpr uint32_t kDdlCellBytes = 512;
@@ -62,7 +64,17 @@ struct DdlLockWords {
 static_assert(kDdlLocks + (1 + kDdlDatabasesMax) * sizeof(DdlLockWords) <= kDdlBells);
 static_assert(kDdlBells + coherence::kNodesMax * 4 <= kDdlMembers);
 static_assert(kDdlMembers + coherence::kNodesMax * 8 <= kDdlLives);
-static_assert(kDdlLives + coherence::kNodesMax * 8 <= kDdlSlots);
+static_assert(kDdlLives + coherence::kNodesMax * 8 <= kDdlApplied);
+static_assert(kDdlApplied + coherence::kNodesMax * 8 <= kDdlSlots);
+
+// How far a node has applied the log (L4).  A known node is one that the log waits for: it has been here, or is to
+// come.
+struct DdlApplied {
+  uint64_t raw = 0;
+  static constexpr DdlApplied upto(uint64_t number) { return {number + 1}; }
+  constexpr bool known() const { return raw != 0; }
+  constexpr uint64_t number() const { return raw - 1; }  // REQUIRES: known()
+};
 
 // What a message asks of the other primaries.
 enum class DdlKind : uint8_t {

@@ -5,8 +5,13 @@
 // than the last stop, of another primary, or of another pool, has another number: what the primary has itself
 // committed meanwhile would be missing there for good (P6), and its OIDs would be given again.
 //
+// A copy that is to be another primary's begins with a number that it and the pool were given when it was made (P40).
+//
 //   <data>/gcl_ddl/life:  node, number before, number now
+//   <data>/gcl_ddl/copy:  the same, of the primary that copies of this directory will be
 #pragma once
+
+#include <cstdint>
 
 namespace gcl {
 
@@ -15,5 +20,12 @@ namespace gcl {
 bool begin_life();
 // The launcher ends in order; nothing of DDL follows.
 void end_life();
+
+// What is copied from here on may be that primary's, if the pool hears of the number, which is returned.
+uint64_t write_life_of_copy(uint8_t node);
+// The copy is made, or is not to be used: 0.
+void end_life_of_copy(uint8_t node, uint64_t life) noexcept;
+// No directory is that primary's, until there is a copy for it.
+void end_life_of(uint8_t node);
 
 }  // namespace gcl

@@ -15,13 +15,6 @@ extern "C" {
 namespace gcl {
 namespace {
 
-void read_entry(const engine::DdlLogEntry& entry, StringInfo to) {
-  initStringInfo(to);
-  enlargeStringInfo(to, int(entry.bytes));
-  ddl_log_read(entry, to->data);
-  to->len = int(entry.bytes);
-}
-
 void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringInfo body, int records) {
   static DdlReplay replay;
   MemoryContext context = CurrentMemoryContext;
@@ -54,7 +47,7 @@ void visit_entries(uint64_t position, Visit visit) {
     MemoryContextReset(context);
     MemoryContextSwitchTo(context);
     StringInfoData body;
-    read_entry(entry, &body);
+    if (!read_entry(entry, &body)) continue;
     const DdlLogHead head = read_log_head(&body);
     if (!visit(entry, head, &body)) break;
   }
@@ -75,6 +68,13 @@ uint64_t beginning(const char* mine, uint64_t position) {
 }
 
 }  // namespace
+
+bool read_entry(const engine::DdlLogEntry& entry, StringInfo to) {
+  initStringInfo(to);
+  enlargeStringInfo(to, int(entry.bytes));
+  to->len = int(entry.bytes);
+  return ddl_log_read(entry, to->data);
+}
 
 // One process at a time catches up in a database.
 static LOCKTAG catching_up_tag(const char* history) {
@@ -130,7 +130,7 @@ List* steps_to_catch_up() {
   engine::DdlLogEntry entry;
   for (ddl_log_first(&entry); entry.valid(); ddl_log_next(&entry)) {
     StringInfoData body;
-    read_entry(entry, &body);
+    if (!read_entry(entry, &body)) continue;
     const DdlLogHead head = read_log_head(&body);
     pfree(body.data);
     if (head.author == ddl_node()) continue;

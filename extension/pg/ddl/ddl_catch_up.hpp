@@ -1,6 +1,7 @@
 // Catching up from the cluster's DDL log.
 #pragma once
 
+#include "extension/engine/ddl/ddl_log.hpp"
 #include "extension/pg/ddl/pg.hpp"
 
 namespace gcl {
@@ -12,6 +13,9 @@ namespace gcl {
 void apply_log(const char* history, uint64_t until = 0);
 // Whose position is kept in which file.
 inline Oid position_of(const char* history) { return *history == '\0' ? InvalidOid : MyDatabaseId; }
+
+// The body of an entry of the log.  False: it has been removed.
+bool read_entry(const engine::DdlLogEntry& entry, StringInfo to);
 
 struct DdlStep {
   char* database;

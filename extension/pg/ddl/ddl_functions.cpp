@@ -1,6 +1,7 @@
 // SQL functions of ddl/: see sql/gcl--1.0.sql.
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
+#include "extension/pg/ddl/primary_copy.hpp"
 #include "extension/pg/ddl/shared_relations.hpp"
 #include "extension/pg/stats/rows.hpp"
 
@@ -13,6 +14,9 @@ extern "C" {
 
 PG_FUNCTION_INFO_V1(gcl_ddl_fingerprint);
 PG_FUNCTION_INFO_V1(gcl_ddl_locks_get);
+PG_FUNCTION_INFO_V1(gcl_stat_ddl_log_kept_get);
+PG_FUNCTION_INFO_V1(gcl_prepare_copy);
+PG_FUNCTION_INFO_V1(gcl_forget_primary);
 }
 
 using namespace gcl;
@@ -49,4 +53,28 @@ Datum gcl_ddl_locks_get(PG_FUNCTION_ARGS) {
     row.put(result);
   }
   return Datum{0};
+}
+
+// Which primaries the DDL log is kept for.
+Datum gcl_stat_ddl_log_kept_get(PG_FUNCTION_ARGS) {
+  ReturnSetInfo* const result = rows_of(fcinfo);
+  if (!ddl_pool_attached() || ddl_pool_fenced()) return Datum{0};
+  const engine::DdlLogExtent log = ddl_log_extent();
+  for (uint32_t n = 0; n < ddl_channel().nodes_max(); ++n) {
+    const coherence::NodeId node{uint8_t(n)};
+    const engine::DdlApplied applied = ddl_channel().applied(node);
+    if (!applied.known()) continue;
+    Row<7> row;
+    row.integer(int(n)).truth(ddl_channel().membership(node) != 0);
+    row.number(applied.number()).number(log.count).number(log.removed).number(log.pages).number(ddl_log_pages_max());
+    row.put(result);
+  }
+  return Datum{0};
+}
+
+Datum gcl_prepare_copy(PG_FUNCTION_ARGS) { PG_RETURN_OID(prepare_copy(PG_GETARG_INT32(0))); }
+
+Datum gcl_forget_primary(PG_FUNCTION_ARGS) {
+  forget_primary(PG_GETARG_INT32(0));
+  PG_RETURN_VOID();
 }

@@ -146,20 +146,31 @@ bool ddl_serving() noexcept { return state != nullptr && state->serving && !is_k
 const volatile bool* ddl_serving_flag() noexcept { return &state->serves_all; }
 
 void raise_refusal() {
-  ereport(ERROR,
-          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-           errmsg("the data directory is not the one that primary %d left the pool with", ddl_node()),
-           errdetail("%s", state->refusal),
-           errhint("Put back the data directory as it was when this primary stopped last. Or make a new one with "
-                   "initdb, and start it with a gcl.node_id that was never used: it gets everything from the DDL log. "
-                   "The local tables of this one can be read as ever.")));
+  constexpr const char* kHint =
+      "Make it anew from the data directory of a primary that serves: gcl_prepare_copy(). The local tables of this "
+      "one can be read as ever.";
+  if (state->refused == Refused::kAnotherDirectory)
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("the data directory is not the one that primary %d left the pool with", ddl_node()),
+             errdetail("%s", state->refusal),
+             errhint("Put back the data directory as it was when this primary stopped last. Or make it anew from that "
+                     "of a primary that serves: gcl_prepare_copy(). The local tables of this one can be read as "
+                     "ever.")));
+  if (state->refused == Refused::kForgotten)
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("primary %d is not one of this pool any more", ddl_node()),
+                    errdetail("gcl_forget_primary() was called for it."), errhint("%s", kHint)));
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("primary %d comes too late to get its catalogs from the DDL log", ddl_node()),
+                  errdetail("What the primaries before it have applied is in the log no more."), errhint("%s", kHint)));
 }
 
 void ddl_require_serving() {
   if (state->serving && !is_kept_out(MyDatabaseId)) return;
   require_let_in();
   if (state->serving) return;
-  if (state->refusal[0] != '\0') raise_refusal();
+  if (state->refused != Refused::kNot) raise_refusal();
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                   errmsg("this primary has not caught up with the DDL of the other primaries"),
                   errhint("The server's log says why.")));

@@ -36,6 +36,14 @@ struct DdlKnown {
   uint32_t name;  // hash of the one it was known by
 };
 
+// Why a primary takes no part in DDL as long as its server lives.
+enum class Refused : uint8_t {
+  kNot,
+  kAnotherDirectory,  // P31
+  kForgotten,         // P40
+  kTooLate,           // P40
+};
+
 struct DdlNodeState {
   LWLock* lock;
   ConditionVariable news;    // ddl_news.hpp
@@ -44,10 +52,11 @@ struct DdlNodeState {
   volatile bool serving;     // a member, and its catalogs are those of the others, but for who is kept out
   volatile bool serves_all;  // and nobody is kept out
   KeptOut kept_out[kKeptOutMax];
-  volatile bool behind;            // a member that failed to commit what the others have; the launcher sees to it
-  volatile bool failing;           // the last attempt to catch up failed
-  uint64_t life;                   // of the data directory; 0: not begun (data_life.hpp)
-  char refusal[128];               // why it takes no part in DDL as long as this server lives; "": it may
+  volatile bool behind;   // a member that failed to commit what the others have; the launcher sees to it
+  volatile bool failing;  // the last attempt to catch up failed
+  uint64_t life;          // of the data directory; 0: not begun (data_life.hpp)
+  volatile Refused refused;
+  char refusal[128];               // kAnotherDirectory: how that is known
   volatile uint64_t entry;         // of the log: the newest that was looked at while catching up
   char avoided_home[NAMEDATALEN];  // not to be a worker's: the database is to be dropped or renamed
   TimestampTz error_at;            // of the last replay here that failed; 0: none did

@@ -19,6 +19,8 @@ extern "C" {
 namespace gcl {
 namespace {
 
+constexpr uint64_t kLogShare = 16;  // of the pool's pages: the DDL log has one at most
+
 engine::DdlLog log_now() { return {pool(), session(), ddl_channel()}; }
 
 }  // namespace
@@ -112,8 +114,27 @@ void ddl_log_next(engine::DdlLogEntry* entry) {
   });
 }
 
-void ddl_log_read(const engine::DdlLogEntry& entry, char* to) {
-  (void)until_done(nullptr, [&] { return log_now().read(entry, reinterpret_cast<std::byte*>(to)); });
+bool ddl_log_read(const engine::DdlLogEntry& entry, char* to) {
+  return *until_done(nullptr, [&]() -> coherence::Result<bool> {
+    auto outcome = log_now().read(entry, reinterpret_cast<std::byte*>(to));
+    if (outcome) return true;
+    if (outcome.error() == coherence::Errc::kNotFound) return false;
+    return outcome.error();
+  });
 }
+
+engine::DdlLogExtent ddl_log_extent() {
+  engine::DdlLogExtent extent;
+  (void)until_done(nullptr, [&] { return log_now().extent(&extent); });
+  return extent;
+}
+
+uint64_t ddl_log_pages_max() { return pool().pages() / kLogShare; }
+
+void ddl_log_remove_applied() {
+  (void)until_done(nullptr, [] { return log_now().remove_applied(); });
+}
+
+int ddl_announced_primaries() noexcept { return settings.primaries; }
 
 }  // namespace gcl

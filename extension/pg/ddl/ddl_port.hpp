@@ -21,6 +21,7 @@ bool ddl_local_administration() noexcept;  // gcl.local_administration
 void ddl_attach_for_any_locale();
 void ddl_require_locale();
 uint8_t ddl_node();
+inline coherence::NodeId ddl_node_id() { return coherence::NodeId{ddl_node()}; }
 engine::DdlChannel& ddl_channel();  // of this process
 engine::DdlLocks& ddl_locks();
 engine::DdlSlot ddl_slot(int number);
@@ -52,6 +53,10 @@ void ddl_works_for(uint64_t exchange, uint8_t author, uint32_t pid) noexcept;  /
 uint64_t ddl_log_append(const char* record, uint32_t bytes, uint64_t transaction);
 void ddl_log_first(engine::DdlLogEntry* entry);
 void ddl_log_next(engine::DdlLogEntry* entry);
-void ddl_log_read(const engine::DdlLogEntry& entry, char* to);
+bool ddl_log_read(const engine::DdlLogEntry& entry, char* to);  // false: it has been removed
+engine::DdlLogExtent ddl_log_extent();
+uint64_t ddl_log_pages_max();            // how long it may get
+void ddl_log_remove_applied();           // what all known primaries have applied
+int ddl_announced_primaries() noexcept;  // gcl.primaries
 
 }  // namespace gcl

@@ -154,10 +154,19 @@ void settle_position(Oid database) noexcept {
   (void)close(fd);
 }
 
-void forget_position(Oid database) noexcept {
+// A new file: who settles the old one just now does no harm.
+void set_position(Oid database, DdlPosition position) {
+  File next{kMagic, position, position, 0, 0, 0};
+  next.crc = crc_of(next);
+  replace_ddl_file(Name(database).text, &next, sizeof next);
+}
+
+void forget_ddl_file(const char* name) noexcept {
   char path[MAXPGPATH];
-  path_of(Name(database).text, path, "");
+  path_of(name, path, "");
   (void)unlink(path);
 }
+
+void forget_position(Oid database) noexcept { forget_ddl_file(Name(database).text); }
 
 }  // namespace gcl

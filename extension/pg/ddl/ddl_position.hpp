@@ -19,6 +19,7 @@ struct DdlPosition {
 // Small files in <data>/gcl_ddl, written whole.  False: there is none.
 bool read_ddl_file(const char* name, void* to, size_t bytes);
 void replace_ddl_file(const char* name, const void* from, size_t bytes);  // durable when it returns
+void forget_ddl_file(const char* name) noexcept;
 
 DdlPosition load_position(Oid database);
 // Counts once the running transaction has committed, which it may do when the position is durable.
@@ -28,6 +29,8 @@ void save_position(Oid database, DdlPosition position);  // both
 // If that transaction has committed, says so in the file, when the commit is durable.  Otherwise its xid would be asked
 // for when nobody knows it any more.  May come late: whoever writes the next position asks.
 void settle_position(Oid database) noexcept;
+// Counts at once, and is durable.  REQUIRES: the whole cluster's DDL lock.
+void set_position(Oid database, DdlPosition position);
 // The database is no more, or not yet.
 void forget_position(Oid database) noexcept;
 

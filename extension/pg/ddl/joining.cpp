@@ -21,6 +21,7 @@ namespace gcl {
 namespace {
 
 constexpr long kRetryMs = 2000;
+constexpr long kOutMs = 2000;
 constexpr int kRetryFactor = 10;  // an attempt has the DDL lock: not again before this many times as long
 constexpr TimestampTz kJoinPatienceUs = 10'000'000;  // of who joins, before DDL has to wait for it
 
@@ -190,6 +191,31 @@ void get_up_to_date() {
   retry_at = now + Max(kRetryMs * 1000, kRetryFactor * (now - began));
 }
 
+// The log waits for that primary from its beginning on.  False: that is gone.  (L4 of the log: known first.)
+bool make_known(coherence::NodeId node) {
+  if (ddl_channel().applied(node).known()) return true;
+  ddl_channel().set_applied(node, engine::DdlApplied::upto(0));
+  if (ddl_log_extent().removed == 0) return true;
+  ddl_channel().set_applied(node, engine::DdlApplied{});
+  return false;
+}
+
+// P40.  Those that are to come, and have never been here.
+void announce_others() {
+  for (uint8_t n = 1; n <= ddl_announced_primaries() && n < ddl_channel().nodes_max(); ++n)
+    if (const coherence::NodeId node{n}; ddl_channel().life(node) == 0 && !make_known(node)) return;
+}
+
+// P40.  False: the log has not what this primary lacks, or is not to wait for it.  REQUIRES: the whole cluster's DDL
+// lock.
+bool is_known() {
+  announce_others();
+  const bool forgotten = ddl_channel().life(ddl_node_id()) != ddl_node_state().life;
+  if (!forgotten && make_known(ddl_node_id())) return true;
+  ddl_node_state().refused = forgotten ? Refused::kForgotten : Refused::kTooLate;
+  return false;
+}
+
 }  // namespace
 
 void unlock_cluster() {
@@ -203,6 +229,7 @@ void join() {
   DdlNodeState& state = ddl_node_state();
   for (;;) {
     lock_cluster();
+    if (!is_known()) stay_out();
     forget_what_is_up_to_date();
     const bool ready = catch_up_all(false);
     if (ready) ddl_channel().join(new_incarnation());
@@ -240,6 +267,30 @@ bool may_leave() {
   if (!ddl_sessions_left()) return true;
   set_serving(served);
   return false;
+}
+
+// Its own tables are served; nobody uses the pool's.
+void stay_out() {
+  unlock_cluster();
+  DdlNodeState& state = ddl_node_state();
+  state.started = true;
+  state.failing = true;
+  MemoryContext context = CurrentMemoryContext;
+  PG_TRY();
+  { raise_refusal(); }
+  PG_CATCH();
+  {
+    MemoryContextSwitchTo(context);
+    note_ddl_error("", CopyErrorData()->message);
+    EmitErrorReport();
+    FlushErrorState();
+  }
+  PG_END_TRY();
+  for (;;) {
+    sleep_ms(kOutMs);
+    stop_if_asked();
+    if (ddl_pool_fenced()) proc_exit(0);
+  }
 }
 
 void sleep_from(uint32_t seen, long ms) {

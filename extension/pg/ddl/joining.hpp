@@ -8,6 +8,8 @@ namespace gcl {
 
 // Returns when this primary is a member; may end the process.
 void join();
+// P31, P40: this primary takes no part; why has been noted.
+[[noreturn]] void stay_out();
 // Gives the DDL lock of the whole cluster back, if this process has it.
 void unlock_cluster();
 // Called for each round of the launcher: `waiting`, a message waits for an answer of this primary, and whoever has sent

@@ -7,6 +7,7 @@
 #include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/ddl/ddl_outbox.hpp"
 #include "extension/pg/ddl/joining.hpp"
+#include "extension/pg/ddl/log_end.hpp"
 #include "extension/pg/ddl/worker_settings.hpp"
 #include "extension/pg/ddl/worker_starts.hpp"
 
@@ -26,30 +27,8 @@ namespace gcl {
 namespace {
 
 constexpr long kLookMs = 1000;  // a fence rings no bell
-constexpr long kOutMs = 2000;
 
 DdlWorker* workers() { return ddl_node_state().workers; }
-
-// P31.  Its own tables are served; nobody uses the pool's.
-[[noreturn]] void stay_out() {
-  DdlNodeState& state = ddl_node_state();
-  state.started = true;
-  state.failing = true;
-  note_ddl_error("", state.refusal);
-  PG_TRY();
-  { raise_refusal(); }
-  PG_CATCH();
-  {
-    EmitErrorReport();
-    FlushErrorState();
-  }
-  PG_END_TRY();
-  for (;;) {
-    sleep_ms(kOutMs);
-    stop_if_asked();
-    if (ddl_pool_fenced()) proc_exit(0);
-  }
-}
 
 // Who comes after us takes part in our place, unless nobody here needs that any more.
 void leave(int, Datum) {
@@ -173,6 +152,7 @@ bool look_at_slots() {
     const uint32_t seen = bell_now();
     const bool waiting = look_at_slots();
     stay_up_to_date(waiting);
+    if (!waiting) tend_log();
     sleep_from(seen, waiting || ShutdownRequestPending || has_to_catch_up() ? kHeartbeatMs : kLookMs);
     if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
     stop_if_asked();
@@ -192,7 +172,7 @@ void gcl_ddl_launcher_main(Datum) {
   (void)ddl_channel();  // attached before, so that it is detached after leave()
   before_shmem_exit(leave, 0);
   disown_former_workers();
-  if (ddl_node_state().life == 0 && (ddl_node_state().refusal[0] != '\0' || !begin_life())) stay_out();
+  if (ddl_node_state().life == 0 && (ddl_node_state().refused != Refused::kNot || !begin_life())) stay_out();
   if (!ddl_node_state().member) join();
   watch();
 }

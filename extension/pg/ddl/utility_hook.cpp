@@ -14,6 +14,7 @@
 #include "extension/pg/ddl/half_done.hpp"
 #include "extension/pg/ddl/if_not_exists.hpp"
 #include "extension/pg/ddl/lock_table.hpp"
+#include "extension/pg/ddl/log_end.hpp"
 #include "extension/pg/ddl/names.hpp"
 #include "extension/pg/ddl/no_user_code.hpp"
 #include "extension/pg/ddl/partition_bounds.hpp"
@@ -165,6 +166,7 @@ void open_exchange_for(const Call& call, const DdlPlan& plan) {
     ddl_require_serving();
   }
   open_exchange(lock_for(plan), false, of_cluster);
+  require_log_room();
 }
 
 // A statement that is run here and told to the others.

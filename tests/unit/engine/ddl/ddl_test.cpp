@@ -5,11 +5,8 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "extension/engine/ddl/ddl_channel.hpp"
-#include "extension/engine/ddl/ddl_log.hpp"
-#include "tests/support/cluster_fixture.hpp"
+#include "tests/unit/engine/ddl/ddl_node.hpp"
 
 namespace {
 
@@ -17,31 +14,9 @@ using engine::DdlChannel;
 using engine::DdlHeader;
 using engine::DdlHolder;
 using engine::DdlKind;
-using engine::DdlLog;
-using engine::DdlLogEntry;
 using engine::DdlMessage;
 using engine::DdlReply;
-
-struct Node {
-  Node(gcl_test::Cluster& cluster, int n)
-      : pool(cluster.pool(n)),
-        session(cluster.session(n)),
-        channel(session->memory(), pool.region(bufmgr::Region::kDdl).at, pool.region(bufmgr::Region::kDdl).bytes,
-                pool.nodes_max(), pool.node()),
-        log(pool, *session, channel),
-        me(DdlHolder::make(pool.node(), 7, 1000 + uint32_t(n))) {}
-  bufmgr::BufferPool& pool;
-  std::unique_ptr<bufmgr::Session> session;
-  DdlChannel channel;
-  DdlLog log;
-  DdlHolder me;
-};
-
-std::vector<std::byte> bytes_of(size_t size, int seed) {
-  std::vector<std::byte> bytes(size);
-  for (size_t i = 0; i < size; ++i) bytes[i] = std::byte(i * 31 + size_t(seed));
-  return bytes;
-}
+using gcl_test::Node;
 
 // The slot's newest message, as `node` reads it.
 DdlMessage newest(engine::DdlSlot slot) {
@@ -334,57 +309,20 @@ TEST(DdlSlot, AnAuthorAndWhoJoinsDoNotMissEachOther) {
   }
 }
 
-TEST(DdlLog, WhatOneNodeAppendsAnotherReads) {
-  gcl_test::Cluster cluster({.nodes = 2});
+TEST(DdlChannel, WhoHasAppliedLeastIsWhatAllHave) {
+  gcl_test::Cluster cluster({.nodes = 3});
   Node a(cluster, 0), b(cluster, 1);
-  DdlLogEntry entry;
-  ASSERT_TRUE(b.log.first(&entry).ok());
-  EXPECT_FALSE(entry.valid()) << "no log yet";
-
-  const size_t sizes[] = {0, 1, 5000, 8192, 8100, 8088, 16176, 300000};
-  int seed = 0;
-  for (size_t size : sizes) {
-    Node& author = seed % 2 ? b : a;
-    auto number = author.log.append(bytes_of(size, seed), 100 + uint64_t(seed));
-    ASSERT_TRUE(number.ok());
-    EXPECT_EQ(*number, uint64_t(++seed));
-  }
-  for (Node* reader : {&a, &b}) {
-    seed = 0;
-    for (bool ok = reader->log.first(&entry).ok(); ok && entry.valid(); ok = reader->log.next(&entry).ok()) {
-      EXPECT_EQ(entry.number, uint64_t(seed) + 1);
-      EXPECT_EQ(entry.txn, 100 + uint64_t(seed));
-      ASSERT_EQ(entry.bytes, sizes[seed]);
-      std::vector<std::byte> copy(entry.bytes);
-      ASSERT_TRUE(reader->log.read(entry, copy.data()).ok());
-      EXPECT_EQ(copy, bytes_of(sizes[seed], seed));
-      ++seed;
-    }
-    EXPECT_EQ(seed, int(std::size(sizes)));
-  }
-}
-
-TEST(DdlLog, TwoNodesThatAppendAtOnceLoseNothing) {
-  gcl_test::Cluster cluster({.nodes = 2});
-  constexpr int kEach = 40;
-  auto work = [&](int n) {
-    Node node(cluster, n);
-    for (int i = 0; i < kEach; ++i) {
-      EXPECT_TRUE(node.log.append(bytes_of(size_t(i) * 97, n), uint64_t(n) << 32 | uint64_t(i)).ok());
-    }
-  };
-  std::thread other(work, 1);
-  work(0);
-  other.join();
-  Node node(cluster, 0);
-  DdlLogEntry entry;
-  uint64_t next[2] = {0, 0}, count = 0;
-  for (bool ok = node.log.first(&entry).ok(); ok && entry.valid(); ok = node.log.next(&entry).ok()) {
-    EXPECT_EQ(entry.number, ++count);
-    EXPECT_EQ(entry.txn & 0xffffffff, next[entry.txn >> 32]++) << "each node's in its order";
-  }
-  EXPECT_EQ(count, 2u * kEach);
-  EXPECT_EQ(node.channel.log_entries(), 2u * kEach);
+  coherence::NodeId behind;
+  EXPECT_FALSE(a.channel.applied_by_all(&behind).known()) << "nobody is waited for";
+  a.channel.set_applied(a.pool.node(), engine::DdlApplied::upto(7));
+  b.channel.set_applied(b.pool.node(), engine::DdlApplied::upto(0));
+  EXPECT_EQ(a.channel.applied_by_all(&behind).number(), 0u);
+  EXPECT_EQ(behind, b.pool.node());
+  b.channel.set_applied(b.pool.node(), engine::DdlApplied::upto(9));
+  EXPECT_EQ(b.channel.applied_by_all(&behind).number(), 7u);
+  EXPECT_EQ(behind, a.pool.node());
+  b.channel.set_applied(a.pool.node(), engine::DdlApplied{});
+  EXPECT_EQ(b.channel.applied_by_all(&behind).number(), 9u) << "a is forgotten";
 }
 
 }  // namespace

@@ -1,0 +1,13 @@
+// The end of the DDL log: this primary says how far it has applied it, and what all known primaries have is removed
+// (P40).
+#pragma once
+
+namespace gcl {
+
+// Called for each round of the launcher, by it alone; does something once a second at most.
+void tend_log();
+// For a session that is about to do DDL: ERROR if the log is as long as it may be, because a primary is away or behind.
+// Waits a moment for those that are here.
+void require_log_room();
+
+}  // namespace gcl
