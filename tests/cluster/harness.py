@@ -196,11 +196,12 @@ class Cluster:
     # False in tests that leave a cluster with something under way, or dead.
     holds_nothing = True
 
-    def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True, memory_nodes=1):
+    def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True, memory_nodes=1, started=(), spare=0):
         self.primaries = primaries
+        self.started = started  # empty: all
         self.dir = os.path.join(new_dir(), "c")
         os.chmod(os.path.dirname(self.dir), 0o755)
-        self.ports = ports.Reservation(primaries)
+        self.ports = ports.Reservation(primaries + spare)  # spare: primaries that are added
         self.arguments = [self.dir, "--primaries", str(primaries), "--pool-size", pool, "--cache-size", cache,
                           "--port", str(self.ports.base), "--memory-nodes", str(memory_nodes)]
         if data_directory.path().exists():
@@ -217,7 +218,8 @@ class Cluster:
     def __enter__(self):
         try:
             self.ctl("init", *self.arguments)
-            self.start()
+            for k in self.started or (None,):
+                self.start(k)
             if self.extension:
                 self.sql(1, "CREATE EXTENSION gcl")
         except BaseException:
@@ -290,6 +292,10 @@ class Cluster:
             except OSError:
                 pass
         return text
+
+    def log(self, k):
+        with open(f"{self.dir}/node{k}/log", encoding="utf-8", errors="replace") as log:
+            return log.read()
 
     def start(self, node=None):
         self.ctl("start", self.dir, *(["--node", str(node)] if node else []))

@@ -64,12 +64,14 @@ Cluster Cluster::load(const fs::path& dir) {
 }
 
 void Cluster::save() const {
-  std::ofstream out(dir / kFileName);
+  const fs::path fresh = dir / (std::string(kFileName) + ".new");
+  std::ofstream out(fresh);
   out << kFirstLine << "\nid=" << id << "\nprimaries=" << primaries << "\nport=" << port
       << "\ncache_bytes=" << cache_bytes << "\nmemory_dir=" << memory_dir.string()
       << "\nsocket_dir=" << socket_dir.string() << "\nlocale=" << locale << "\n";
   out.flush();
-  if (!out) fail("cannot write {}", (dir / kFileName).string());
+  if (!out) fail("cannot write {}", fresh.string());
+  fs::rename(fresh, dir / kFileName);
 }
 
 fs::path Cluster::bindir() const { return mirrored(prefix(), installation().bindir); }

@@ -1,6 +1,6 @@
 // Cluster: what DIR/cluster.conf says, and where everything of a cluster lies.
 //
-//   DIR/cluster.conf     this description, written once; its first line makes the directory ours
+//   DIR/cluster.conf     this description; its first line makes the directory ours
 //   DIR/prefix/          a private installation of PostgreSQL with the extension in it
 //   DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log
 //   DIR/pool.saved*      the pool, when the cluster is stopped: a file per memory node
@@ -34,7 +34,7 @@ struct Cluster {
 
   // Reads DIR/cluster.conf; fails with a plain message when DIR is not a cluster's directory.
   static Cluster load(const fs::path& dir);
-  void save() const;  // once, by init: what may change, as the size of the pool, is said elsewhere
+  void save() const;  // whole or not at all
 
   fs::path prefix() const { return dir / "prefix"; }
   fs::path bindir() const;  // of the private prefix

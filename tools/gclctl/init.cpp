@@ -70,7 +70,7 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
   std::ofstream out(c.data(k) / "gcl.conf");
   out << "# Written by gclctl init; put your own settings behind these.\n"
       << "shared_preload_libraries = 'gcl'\n"
-      << "gcl.node_id = " << k << "\ngcl.pool = " << quoted(c.pool().string())
+      << "gcl.node_id = " << k << "\ngcl.primaries = " << c.primaries << "\ngcl.pool = " << quoted(c.pool().string())
       << "\ngcl.pool_file = " << quoted(c.saved_pool().string()) << "\ngcl.cache_size = '"
       << size_setting(c.cache_bytes) << "'\ngcl.locale = '" << c.locale << "'\n"
       << "wal_level = replica\nmax_slot_wal_keep_size = -1\nold_snapshot_threshold = -1\n"

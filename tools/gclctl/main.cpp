@@ -68,6 +68,8 @@ int main(int argc, char** argv) {
   more->add_option("DIR", where, "the cluster's directory; or the FILE of a pool that make-pool made")->required();
   more->add_option("SIZE", size, "its memory, as 256MB")->required();
   more->add_option("--saved", saved, "with FILE: where that pool is kept while no server runs (gcl.pool_file)");
+  CLI::App* another = on_cluster("add-primary", "make one primary more, from the data of one that runs");
+  another->add_option("--node", node, "make this one again, whose data directory is lost")->check(CLI::PositiveNumber);
   CLI::App* show = on_cluster("status", "what runs; exit code 0 if all do");
   CLI::App* name = on_cluster("dsn", "how to connect to primary K");
   name->add_option("K", node, "primary")->required()->check(CLI::PositiveNumber);
@@ -83,6 +85,7 @@ int main(int argc, char** argv) {
     if (*run) return start(dir, node);
     if (*halt) return stop(dir, node);
     if (*more) return add_memory(where, size, saved);
+    if (*another) return add_primary(dir, node);
     if (*show) return status(dir);
     if (*name) return dsn(dir, node);
     if (*shell) return psql(dir, node, shell->remaining());

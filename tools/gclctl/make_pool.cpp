@@ -13,8 +13,10 @@ int make_pool(const MakePoolOptions& options) {
       if (fs::exists(path)) fail("{} is there already", path.string());
     create_pool(file, saved, parse_size(options.size), options.memory_nodes, options.primaries, options.locale);
     fmt::print("An empty pool. In postgresql.conf of each server, K from 1 to {}:\n\n", options.primaries);
-    fmt::print("shared_preload_libraries = 'gcl'\ngcl.node_id = K\ngcl.pool = '{}'\ngcl.pool_file = '{}'\n",
-               file.string(), saved.string());
+    fmt::print(
+        "shared_preload_libraries = 'gcl'\ngcl.node_id = K\ngcl.primaries = {}\ngcl.pool = '{}'\ngcl.pool_file = "
+        "'{}'\n",
+        options.primaries, file.string(), saved.string());
     fmt::print("gcl.locale = '{}'\nmax_worker_processes = 48\n", options.locale);
     return 0;
   });

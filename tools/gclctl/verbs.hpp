@@ -30,6 +30,7 @@ int stop(const std::string& dir, int node);
 int status(const std::string& dir);
 // `where`: the directory of a cluster; or, of a pool that make-pool has made, its file, and then where it is saved.
 int add_memory(const std::string& where, const std::string& size, const std::string& saved);
+int add_primary(const std::string& dir, int node);  // node 0: one more; else this one anew
 int dsn(const std::string& dir, int node);
 int psql(const std::string& dir, int node, const std::vector<std::string>& arguments);
 int destroy(const std::string& dir);

@@ -1,0 +1,109 @@
+// gclctl add-primary: one primary more, from the data directory of one that runs.
+#include <fstream>
+#include <sstream>
+
+#include "extension/oid_range.hpp"
+#include "tools/gclctl/checks.hpp"
+#include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/connection.hpp"
+#include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/process.hpp"
+#include "tools/gclctl/verbs.hpp"
+
+namespace gclctl {
+namespace {
+
+using std::chrono_literals::operator""s;
+constexpr auto kDdlMax = 60s, kCommitMax = 30s;  // DDL that is under way; the end of the transaction
+
+int running_primary(const Cluster& c) {
+  for (int k : c.chosen(0))
+    if (c.postmaster(k) != 0 && connect(c, k)->good()) return k;
+  fail("no primary runs: the new one is made from the data directory of one that does; gclctl start {}",
+       c.dir.string());
+}
+
+// What is the new primary's own, in the configuration of the one it was copied from.
+void rewrite_configuration(const Cluster& c, int k) {
+  const fs::path file = c.data(k) / "gcl.conf";
+  std::ifstream in(file);
+  std::ostringstream text;
+  for (std::string line; std::getline(in, line);) {
+    const std::string name = line.substr(0, line.find(" = "));
+    if (name == "gcl.node_id")
+      line = fmt::format("gcl.node_id = {}", k);
+    else if (name == "port")
+      line = fmt::format("port = {}", c.port_of(k));
+    else if (name == "cluster_name")
+      line = fmt::format("cluster_name = 'gcl{}'", k);
+    text << line << "\n";
+  }
+  std::ofstream out(file, std::ios::trunc);
+  out << text.str();
+  if (!out.flush()) fail("cannot write {}", file.string());
+}
+
+// Under the whole cluster's DDL lock: what is copied has all DDL up to here, and nothing newer.
+void copy_data(const Cluster& c, int from, int k) {
+  std::string database;
+  auto views = with_views(c, from, connect(c, from), &database);
+  if (views == nullptr) fail("no database of primary {} has the extension: CREATE EXTENSION gcl in one first", from);
+  const std::string schema = views->begin();
+  if (schema.empty()) fail("the extension is gone from database {}", database);
+  views->require(fmt::format("SET LOCAL statement_timeout = '{}s'", kDdlMax.count()), kCommitMax);
+  views->require(fmt::format("SELECT {}.gcl_prepare_copy({})", schema, k), kDdlMax + kCommitMax);
+  output_of({(c.bindir() / "pg_basebackup").string(), "-D", c.data(k).string(), "-c", "fast", "-X", "stream", "-d",
+             c.dsn(from)});
+  views->require("COMMIT", kCommitMax);
+}
+
+// Brings the copy to the end of its log, and lets it give its own OIDs.
+void settle_data(const Cluster& c, int k) {
+  rewrite_configuration(c, k);
+  const std::string bin = c.bindir().string(), data = c.data(k).string();
+  output_of({bin + "/postgres", "--single", "-D", data, "-c", "shared_preload_libraries=", "template1"});
+  output_of({bin + "/pg_resetwal", "-o", std::to_string(gcl::oids_of_node(k).first), "-D", data});
+}
+
+void forget(const Cluster& c, int from, int k) {
+  std::string database;
+  auto views = with_views(c, from, connect(c, from), &database);
+  if (views) (void)views->ask_views(fmt::format("SELECT {{0}}.gcl_forget_primary({})", k).c_str());
+}
+
+int add(Cluster c, int k) {
+  const int from = running_primary(c);
+  if (fs::exists(c.data(k))) fail("{} is there: put it out of the way first", c.data(k).string());
+  fmt::print("primary {}: data directory, from that of primary {}\n", k, from);
+  fflush(stdout);
+  fs::create_directories(c.data(k).parent_path());
+  bool copied = false;
+  try {
+    copy_data(c, from, k);
+    copied = true;
+    settle_data(c, k);
+    c.primaries = std::max(c.primaries, k);
+    c.save();
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(c.data(k), ignored);
+    if (copied) forget(c, from, k);
+    throw;
+  }
+  fmt::print("the cluster has {} primaries; start the new one with: gclctl start {} --node {}\n", c.primaries,
+             c.dir.string(), k);
+  return 0;
+}
+
+}  // namespace
+
+int add_primary(const std::string& dir, int node) {
+  const Cluster c = Cluster::load(dir);
+  const int k = node == 0 ? c.primaries + 1 : c.chosen(node).front();
+  if (k > kPrimariesMax) fail("a cluster has at most {} primaries", kPrimariesMax);
+  check_port_free(c, k);
+  check_memory(c, 1, 0);
+  return run_as(c.account, [&] { return add(c, k); });
+}
+
+}  // namespace gclctl
