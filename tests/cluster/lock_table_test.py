@@ -238,6 +238,16 @@ class LockTable(unittest.TestCase):
             other.result(60)
         self.assertEqual(["30"], self.cluster.sql(3, "SELECT v FROM u WHERE id = 60"))
 
+    def test_who_administers_finds_room(self):
+        self.cluster.sql(1, "CREATE ROLE greedy; GRANT ALL ON t TO greedy")
+        take = ("BEGIN", "SET ROLE greedy", "LOCK TABLE t IN SHARE MODE")
+        users = [self.session(i % 3 + 1, *take) for i in range(21)]
+        self.refused(self.session(2, "SET lock_timeout = '200ms'"), "BEGIN; SET ROLE greedy; LOCK TABLE t IN SHARE MODE")
+        self.cluster.sql(3, "CREATE TABLE room (a int) USING gcl; DROP TABLE room")
+        for user in users:
+            user.run("ROLLBACK")
+        self.cluster.sql(1, "REVOKE ALL ON t FROM greedy; DROP ROLE greedy")
+
     def test_a_ring_of_locks_over_the_primaries_costs_one_of_them(self):
         # PostgreSQL's spec deadlock-hard: eight sessions, eight tables; the one that is in a hurry finds it.
         for k in range(1, 9):

@@ -6,9 +6,16 @@ using coherence::Batch;
 using coherence::NodeId;
 using coherence::PageId;
 
-int DdlChannel::free_slot(std::string_view database) {
+int DdlChannel::free_slots() {
+  int free = 0;
+  for (int i = 0; i < slots(); ++i) free += !slot(i).owner().held();
+  return free;
+}
+
+int DdlChannel::free_slot(std::string_view database, int reserved) {
   int fallback = -1;
   bool fallback_is_quiet = false;
+  if (reserved > 0 && free_slots() <= reserved) return -1;
   for (int i = 0; i < slots(); ++i) {
     DdlSlot one = slot(i);
     if (one.owner().held()) continue;

@@ -30,9 +30,9 @@ class DdlChannel {
   int slots() const { return region_.slots(); }
   uint32_t nodes_max() const { return region_.nodes_max(); }
   DdlSlot slot(int number) { return {region_, number}; }
-  // A slot that nobody has, to be tried; -1: all are taken.  One is liked better if all have dealt with what was in it,
-  // and if that was about this database: then others have a process for it.
-  int free_slot(std::string_view database);
+  // A slot that nobody has, to be tried; -1: there are no more than `reserved` of them.  One is liked better if all have
+  // dealt with what was in it, and if that was about this database: then others have a process for it.
+  int free_slot(std::string_view database, int reserved = 0);
   // Of each slot, the newest message and the newest one this node has dealt with; in room for slots() of each.
   void look_at_all(uint64_t* sequences, uint64_t* acknowledged);
 
@@ -62,6 +62,8 @@ class DdlChannel {
   DdlApplied applied_by_all(coherence::NodeId* behind);
 
  private:
+  int free_slots();
+
   DdlRegion region_;
   DdlLocks locks_;
 };

@@ -20,16 +20,21 @@ namespace {
 
 // A worker that takes longer to end what has ended is not waited for by who asked not to wait.
 constexpr TimestampTz kStaleUs = 2'000'000;
+constexpr int kReservedSlots = 3;
+
+// P35.  Whoever administers finds room when users have taken all they can get.
+int kept_for_superusers() { return Min(kReservedSlots, ddl_channel().slots() / 4); }
 
 bool take_a_slot(const char* database, int* taken) {
-  *taken = ddl_channel().free_slot(database);
+  *taken = ddl_channel().free_slot(database, superuser() ? 0 : kept_for_superusers());
   return *taken >= 0 && ddl_slot(*taken).take(ddl_me(), uint64_t(GetCurrentTimestamp()));
 }
 
 [[noreturn]] void raise_no_slot() {
   ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
                   errmsg("too many transactions do DDL or LOCK TABLE on gcl tables at once"),
-                  errdetail("The pool has room for %d of them.", ddl_channel().slots()),
+                  errdetail("The pool has room for %d of them, %d of these for superusers.", ddl_channel().slots(),
+                            kept_for_superusers()),
                   errhint("gcl_stat_ddl shows whose they are.")));
   pg_unreachable();
 }
