@@ -19,9 +19,18 @@ bool all_zero(const std::byte* p, uint64_t bytes) {
   return bytes == 0 || (p[0] == std::byte{0} && memcmp(p, p + 1, bytes - 1) == 0);
 }
 
+// Where in `file` the chunk lies that holds the next byte from `at` on that was ever written; at least `end`: none
+// does.  A file system that cannot tell says of every byte that it was.
+uint64_t next_written(const File& file, uint64_t at, uint64_t end) {
+  const off_t data = lseek(file.fd(), off_t(at), SEEK_DATA);
+  if (data < 0) return errno == ENXIO ? end : at;
+  return uint64_t(data) / kFileChunk * kFileChunk;
+}
+
 }  // namespace
 
-// Writes one memory node's file, under its unfinished name, to the disk.
+// Writes one memory node's file, under its unfinished name, to the disk.  What is zero stays a hole there; what nobody
+// has touched in memory is not looked at, since looking would give it memory of the machine.
 Status Pool::save_part(uint32_t k, Problem* problem) {
   MemoryPath path(durable_path_, k, true);
   auto failed = [&](const char* what) {
@@ -33,8 +42,11 @@ Status Pool::save_part(uint32_t k, Problem* problem) {
   const std::byte* const base = mapped({uint8_t(k)});
   const uint64_t end = part_[k].bytes;
   if (ftruncate(file.fd(), off_t(end)) != 0) return failed("extend");
-  for (uint64_t at = 0; at < end; at += kFileChunk) {  // what is zero stays a hole
-    uint64_t bytes = end - at < kFileChunk ? end - at : kFileChunk;
+  const File memory(::open(MemoryPath(path_, k).text, O_RDONLY | O_CLOEXEC));
+  if (!memory.open())
+    return problem->set(Errc::kSystem, "cannot open pool %s: %s", MemoryPath(path_, k).text, strerror(errno));
+  for (uint64_t at = 0; (at = next_written(memory, at, end)) < end; at += kFileChunk) {
+    const uint64_t bytes = end - at < kFileChunk ? end - at : kFileChunk;
     if (!all_zero(base + at, bytes) && !write_all(file.fd(), base + at, bytes, at)) return failed("write");
   }
   if (fsync(file.fd()) != 0) return failed("sync");

@@ -23,8 +23,26 @@ class Members : public ClusterTest {
     ASSERT_TRUE(opened.ok()) << problem.text;
     pool = opened.take();
   }
+  // Whether memory node 0's pages have been given memory of the machine.
+  bool pages_have_memory() const {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const auto pages_at = off_t(pool->page_address(page(0)).offset());
+    const off_t data = lseek(fd, pages_at, SEEK_DATA);
+    close(fd);
+    return data >= pages_at && data < pages_at + off_t(kPages * kPageSize);
+  }
   Problem problem;
 };
+
+TEST_F(Members, SavingAPoolGivesNoMemoryToWhatNobodyHasTouched) {
+  EXPECT_FALSE(pages_have_memory());  // it was saved when it was made
+  TestNode& n = add_node(16, false);
+  Session s(*n.node, SessionId{0}, nullptr);
+  bool last = false;
+  ASSERT_TRUE(n.node->leave(s, &last, &problem).ok()) << problem.text;
+  EXPECT_TRUE(last);  // and again
+  EXPECT_FALSE(pages_have_memory());
+}
 
 TEST_F(Members, APoolSurvivesItsLastNodeAndARebootOfTmpfs) {
   {
