@@ -64,12 +64,10 @@ void Explorer::invariants() {
 }
 
 // A cycle that serves nobody (only == 0; or not node only - 1) although it takes every fair step that stays possible.
-uint32_t Explorer::fair_cycle(int only) const {
+uint32_t Explorer::fair_cycle(int only) {
   size_t n = states_.size();
-  struct Mark {
-    uint32_t index : 31, on : 1, low;  // when it was first come to; whether it is on the stack; whom it can get back to
-  };
-  std::vector<Mark> mark(n, Mark{});
+  auto& mark = memory_.mark;
+  mark.assign(n, {});
   std::vector<uint32_t> stack;
   struct Frame {
     uint32_t v, e;
@@ -107,7 +105,7 @@ uint32_t Explorer::fair_cycle(int only) const {
       if (f.e < first_edge_[x + 1]) {
         const Edge& e = edges_[f.e++];
         if (!keep(e)) continue;
-        Mark& to = mark[e.to];
+        Memory::Mark& to = mark[e.to];
         if (!to.index) {
           ++counter, to = {counter, 1, counter};
           stack.push_back(e.to);
@@ -137,10 +135,13 @@ uint32_t Explorer::fair_cycle(int only) const {
 }
 
 void Explorer::liveness() {
-  std::vector<uint32_t> start(states_.size() + 1, 0), back(edges_.size());
+  auto &start = memory_.start, &fill = memory_.fill, &back = memory_.back;
+  start.assign(states_.size() + 1, 0);
+  back.assign(edges_.size(), 0);
   for (auto& e : edges_) start[e.to + 1]++;
   for (size_t i = 1; i < start.size(); i++) start[i] += start[i - 1];
-  std::vector<uint32_t> fill(start.begin(), start.end() - 1);
+  fill.clear();
+  for (uint32_t i = 0; i < states_.size(); i++) fill.push_back(start[i]);
   for (uint32_t i = 0; i < states_.size(); i++)
     for (uint32_t e = first_edge_[i]; e < first_edge_[i + 1]; e++) back[fill[edges_[e].to]++] = i;
   // L1: wherever a node wants, it can still be served.  The bits of ok are the nodes that can be.
@@ -214,7 +215,8 @@ Verdict Explorer::run() {
 }
 
 Verdict explore(const Variant& variant, size_t enough, size_t states_max) {
-  return Explorer(variant, enough, states_max).run();
+  static Memory memory;
+  return Explorer(variant, enough, states_max, &memory).run();
 }
 
 }  // namespace coherence::model

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model.hpp"
+#include "store.hpp"
 
 namespace coherence::model {
 
@@ -15,9 +16,27 @@ enum Fair : uint8_t { kEnvironment = 0, kFence = 1, kRepair = 2, kPerNode = 3, k
 enum Kind { kComplete, kExecute, kUndo, kUse, kServe, kFlush, kGone, kDrop, kRequest, kReply = kRequest + kNodes };
 inline uint8_t fair(int n, int kind) { return uint8_t(kPerNode + n * kPerNodeCount + kind); }
 
+// What explorations fill, one after the other.
+struct Memory {
+  Store<State> states;
+  Store<uint64_t> table;
+  Store<uint32_t> parent, first_edge;
+  Store<const char*> why;
+  Store<Edge> edges;
+  // For liveness.
+  Store<uint32_t> start, fill, back;
+  struct Mark {
+    uint32_t index : 31, on : 1, low;  // when it was first come to; whether it is on the stack; whom it can get back to
+  };
+  Store<Mark> mark;
+  void clear() { states.clear(), table.clear(), parent.clear(), first_edge.clear(), why.clear(), edges.clear(); }
+};
+
 class Explorer {
  public:
-  Explorer(const Variant& variant, size_t enough, size_t most) : v(variant), enough_(enough), most_(most) {
+  Explorer(const Variant& variant, size_t enough, size_t most, Memory* memory)
+      : v(variant), enough_(enough), most_(most), memory_(*memory) {
+    memory_.clear();
     table_.assign(1 << 16, 0);
   }
   Verdict run();
@@ -44,9 +63,9 @@ class Explorer {
     return uint32_t(states_.size()) - 1;
   }
   void grow() {
-    std::vector<uint64_t> old(table_.size() * 2, 0);
-    old.swap(table_);
-    uint64_t mask = table_.size() - 1;
+    const std::vector<uint64_t> old(table_.begin(), table_.end());
+    table_.assign(old.size() * 2, 0);
+    const uint64_t mask = table_.size() - 1;
     for (uint64_t entry : old) {
       if (!entry) continue;
       uint64_t i = entry >> 32 & mask;
@@ -115,7 +134,7 @@ class Explorer {
   // --- what must hold ----------------------------------------------------------------------------------------------
   void invariants();
   void liveness();
-  uint32_t fair_cycle(int only) const;
+  uint32_t fair_cycle(int only);
   int depth(uint32_t at) const {
     int d = 0;
     for (; at; at = parent_[at]) d++;
@@ -132,11 +151,12 @@ class Explorer {
   const Variant& v;
   size_t enough_, most_;
   uint32_t at_ = 0;
-  std::vector<State> states_;
-  std::vector<uint64_t> table_;
-  std::vector<uint32_t> parent_, first_edge_;
-  std::vector<const char*> why_;
-  std::vector<Edge> edges_;
+  Memory& memory_;
+  Store<State>& states_ = memory_.states;
+  Store<uint64_t>& table_ = memory_.table;
+  Store<uint32_t>&parent_ = memory_.parent, &first_edge_ = memory_.first_edge;
+  Store<const char*>& why_ = memory_.why;
+  Store<Edge>& edges_ = memory_.edges;
   std::vector<Next> next_;
   std::vector<std::pair<std::string, uint32_t>> found_;
   std::string starved_;
