@@ -13,9 +13,11 @@ class ManyPrimaries(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = cls.enterClassContext(Cluster(primaries=PRIMARIES, settings=(
-            "shared_buffers=16MB", "max_connections=20", "autovacuum_naptime=1s", "autovacuum_analyze_threshold=0",
-            "effective_io_concurrency=10")))
+            "shared_buffers=16MB", "max_connections=20", "autovacuum_analyze_threshold=0", "effective_io_concurrency=10")))
         cls.one = cls.cluster.session(1)
+        # Of the one whose autovacuum is looked at: all of them at it every second keep the machine busy.
+        cls.one.run("ALTER SYSTEM SET autovacuum_naptime = 1")
+        cls.one.run("SELECT pg_reload_conf()")
         cls.one.run("CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl; CREATE INDEX ON t (v)")
         inserts = [threading.Thread(target=cls.cluster.sql, args=(k, f"INSERT INTO t VALUES ({k}, {k % 3})"))
                    for k in range(1, PRIMARIES + 1)]
