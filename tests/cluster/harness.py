@@ -210,7 +210,7 @@ class Cluster:
             self.arguments += ["--set", setting]
         self.extension = extension
         self.sessions = []
-        self.dsns = {}
+        self.first_dsn = ""
         self.keep = bool(os.environ.get("KEEP"))
         if self.keep:
             left_behind.keep(os.path.dirname(self.dir))
@@ -233,8 +233,7 @@ class Cluster:
             session.close()
         try:
             if self.holds_nothing and self.exists():
-                self.assert_nothing_held()
-                self.assert_same_catalogs()
+                self.assert_left_in_order()
         finally:
             if self.keep:
                 print("kept:", self.dir)
@@ -248,22 +247,20 @@ class Cluster:
         """Some tests destroy theirs."""
         return os.path.exists(os.path.join(self.dir, "cluster.conf"))
 
-    def assert_same_catalogs(self):
-        """Of shared tables, on all primaries that serve, in the database of the sessions."""
-        found = {}
-        for k in range(1, self.primaries + 1):
-            try:
-                if self.sql(k, "SELECT 1 FROM pg_am WHERE amname = 'gcl'") and self.sql(k, SERVES) == ["serving"]:
-                    found[k] = self.sql(k, "SELECT gcl_ddl_fingerprint()")[0]
-            except SqlError as error:
-                if error.state not in NOT_SERVING:
-                    raise
-        assert len(set(found.values())) <= 1, f"the catalogs of shared tables differ: {found}"
+    def assert_left_in_order(self):
+        """REQUIRES: no client is connected.  Primaries that do not run are not asked."""
+        looks = {k: Session(self.dsn(k)) for k in range(1, self.primaries + 1)}  # one each: connecting is dear
+        try:
+            self._assert_nothing_held(looks)
+            self._assert_same_catalogs(looks)
+        finally:
+            for look in looks.values():
+                look.close()
 
-    def assert_nothing_held(self):
-        """REQUIRES: no client is connected.  Primaries that do not run, or are fenced, are not asked."""
-        for k in range(1, self.primaries + 1):
-            look = Session(self.dsn(k))
+    @staticmethod
+    def _assert_nothing_held(looks):
+        """Where it is fenced, all is."""
+        for k, look in looks.items():
             try:
                 if look.run("SELECT 1 FROM pg_am WHERE amname = 'gcl'") and look.one("SELECT fenced FROM gcl_stat_node") == "f":
                     eventually(lambda look=look: look.run(HELD) == [], HELD_MAX)
@@ -272,8 +269,19 @@ class Cluster:
             except SqlError as error:
                 if error.state not in NOT_SERVING:
                     raise
-            finally:
-                look.close()
+
+    @staticmethod
+    def _assert_same_catalogs(looks):
+        """Of shared tables, on all primaries that serve, in the database of the sessions."""
+        found = {}
+        for k, look in looks.items():
+            try:
+                if look.run("SELECT 1 FROM pg_am WHERE amname = 'gcl'") and look.run(SERVES) == ["serving"]:
+                    found[k] = look.run("SELECT gcl_ddl_fingerprint()")[0]
+            except SqlError as error:
+                if error.state not in NOT_SERVING:
+                    raise
+        assert len(set(found.values())) <= 1, f"the catalogs of shared tables differ: {found}"
 
     def ctl(self, *arguments, check=True):
         done = subprocess.run([GCLCTL, *arguments], text=True, capture_output=True, timeout=180)
@@ -304,9 +312,12 @@ class Cluster:
         return self.ctl("stop", self.dir, *(["--node", str(node)] if node else []))
 
     def dsn(self, k):
-        if k not in self.dsns:
-            self.dsns[k] = self.ctl("dsn", self.dir, str(k)).stdout.strip()
-        return self.dsns[k]
+        """As gclctl tells it for the first primary; their ports are successive."""
+        if not self.first_dsn:
+            self.first_dsn = self.ctl("dsn", self.dir, "1").stdout.strip()
+        port = " port={} ".format
+        assert port(self.ports.base) in self.first_dsn, self.first_dsn
+        return self.first_dsn.replace(port(self.ports.base), port(self.ports.base + k - 1))
 
     def session(self, k):
         session = Session(self.dsn(k))

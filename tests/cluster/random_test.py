@@ -67,7 +67,7 @@ class Random(unittest.TestCase):
         self.assert_all_there(workers)
         for session in self.cluster.sessions:
             session.close()
-        self.cluster.assert_nothing_held()
+        self.cluster.assert_left_in_order()
 
     def assert_all_there(self, workers):
         for k in range(1, PRIMARIES + 1):
