@@ -1,9 +1,9 @@
 #include "extension/pg/ddl/uses.hpp"
 
+#include "extension/pg/ddl/catalog_rows.hpp"
 #include "extension/pg/ddl/locality.hpp"
 
 extern "C" {
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/transam.h"
@@ -32,7 +32,6 @@ extern "C" {
 #include "catalog/pg_ts_parser.h"
 #include "catalog/pg_ts_template.h"
 #include "catalog/pg_type.h"
-#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -83,25 +82,23 @@ enum class Direction : uint8_t { kNeeded, kNeeding };
 // *of_extension: it is a member of one.
 List* neighbours(const DdlObject& object, Direction direction, bool* of_extension) {
   const bool forward = direction == Direction::kNeeded;
-  Relation catalog = table_open(DependRelationId, AccessShareLock);
-  ScanKeyData keys[2];
-  ScanKeyInit(&keys[0], forward ? Anum_pg_depend_classid : Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
-              ObjectIdGetDatum(object.catalog));
-  ScanKeyInit(&keys[1], forward ? Anum_pg_depend_objid : Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
-              ObjectIdGetDatum(object.oid));
-  SysScanDesc scan =
-      systable_beginscan(catalog, forward ? DependDependerIndexId : DependReferenceIndexId, true, nullptr, 2, keys);
   List* found = NIL;
-  while (HeapTuple tuple = systable_getnext(scan)) {
+  const auto note = [&](HeapTuple tuple) {
     const auto* row = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
     if (forward && row->deptype == DEPENDENCY_EXTENSION) *of_extension = true;
     const bool belongs = row->deptype == DEPENDENCY_AUTO || row->deptype == DEPENDENCY_INTERNAL;
-    if (!forward && !belongs && row->classid != CastRelationId) continue;
+    if (!forward && !belongs && row->classid != CastRelationId) return;
     auto* other = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
     *other = forward ? DdlObject{row->refclassid, row->refobjid} : DdlObject{row->classid, row->objid};
     found = lappend(found, other);
-  }
-  systable_endscan(scan);
+  };
+  Relation catalog = table_open(DependRelationId, AccessShareLock);
+  if (forward)
+    each_catalog_row(catalog, DependDependerIndexId,
+                     {{Anum_pg_depend_classid, object.catalog}, {Anum_pg_depend_objid, object.oid}}, note);
+  else
+    each_catalog_row(catalog, DependReferenceIndexId,
+                     {{Anum_pg_depend_refclassid, object.catalog}, {Anum_pg_depend_refobjid, object.oid}}, note);
   table_close(catalog, AccessShareLock);
   return found;
 }
