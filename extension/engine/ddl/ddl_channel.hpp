@@ -29,9 +29,10 @@ class DdlChannel {
   DdlLocks& locks() { return locks_; }
   int slots() const { return region_.slots(); }
   uint32_t nodes_max() const { return region_.nodes_max(); }
+  coherence::PoolAddress slot_bell(int number) const { return region_.slot_at(number) + kDdlSlotBell; }
   DdlSlot slot(int number) { return {region_, number}; }
-  // A slot that nobody has, to be tried; -1: there are no more than `reserved` of them.  One is liked better if all have
-  // dealt with what was in it, and if that was about this database: then others have a process for it.
+  // A slot that nobody has, to be tried; -1: there are no more than `reserved` of them.  One is liked better if all
+  // have dealt with what was in it, and if that was about this database: then others have a process for it.
   int free_slot(std::string_view database, int reserved = 0);
   // Of each slot, the newest message and the newest one this node has dealt with; in room for slots() of each.
   void look_at_all(uint64_t* sequences, uint64_t* acknowledged);

@@ -92,6 +92,19 @@ bool DdlLocks::unlock_all(DdlHolder me) {
   return held;
 }
 
+void DdlLocks::want() {
+  Batch batch(region_.at(0).node());
+  batch.cas(region_.at(kDdlWanted), 0, 1);
+  region_.run(batch);
+}
+
+bool DdlLocks::take_wanted() {
+  Batch batch(region_.at(0).node());
+  const int cas = batch.cas(region_.at(kDdlWanted), 1, 0);
+  region_.run(batch);
+  return batch.cas_succeeded(cas);
+}
+
 DdlLockWords DdlLocks::words(int lock) {
   DdlLockWords copy{};
   Batch batch(region_.at(0).node());

@@ -6,6 +6,8 @@
 // K2. Who has the whole cluster's, and meets others, keeps it and waits for them: nobody new comes in between.  A
 //     database's lock is let go when the whole cluster's is somebody's, unless it was held before.
 // K3. A database has a lock by its name, for good.  If there are more than kDdlDatabasesMax, some share one.
+// K4. Who waits for a lock, or for a slot, says that it wants one when it has failed, and tries once more before it
+//     sleeps; who gives one back looks afterwards whether anybody does.
 #pragma once
 
 #include <string_view>
@@ -25,6 +27,10 @@ class DdlLocks {
   void unlock(int lock, DdlHolder me);  // no-op if `me` does not hold it
   bool unlock_all(DdlHolder me);        // true if it held any
   DdlLockWords words(int lock);         // for views
+
+  // K4.
+  void want();
+  bool take_wanted();  // true: who waits is to be told, and says so anew if it has to go on
 
  private:
   coherence::PoolAddress word(int lock, uint32_t field) const {

@@ -99,18 +99,21 @@ bool DdlSlot::read_body(const DdlMessage& message, void* to) {
 
 uint64_t DdlSlot::acknowledged() { return region_->load(cell(region_->self(), offsetof(DdlCell, ack))) >> 1; }
 
-void DdlSlot::acknowledge(uint64_t sequence, bool ok, std::string_view text) {
+bool DdlSlot::acknowledge(uint64_t sequence, bool ok, std::string_view text) {
   DdlCell reply{};
   reply.bytes = uint32_t(std::min<size_t>(text.size(), kDdlReplyBytes));
   std::copy_n(text.data(), reply.bytes, reply.text);
   const NodeId self = region_->self();
   const uint64_t before = region_->load(cell(self, offsetof(DdlCell, ack)));
-  if (before >> 1 >= sequence) return;
+  if (before >> 1 >= sequence) return true;
   Batch batch(memory_node());
   constexpr uint32_t kFrom = offsetof(DdlCell, bytes);
   batch.write(cell(self, kFrom), reinterpret_cast<const char*>(&reply) + kFrom, sizeof reply - kFrom);
   batch.cas(cell(self, offsetof(DdlCell, ack)), before, sequence << 1 | !ok);
   region_->run(batch);
+  if (!ok) return true;
+  (void)region_->look(word(kDdlSlotSequence));  // all who acknowledge change this word: of two, one comes behind
+  return all_have_dealt();
 }
 
 void DdlSlot::acknowledge_all() {

@@ -63,7 +63,9 @@ class DdlSlot {
   bool read(uint64_t sequence, DdlHeader* header);
   bool read_body(const DdlMessage& message, void* to);
   uint64_t acknowledged();  // newest message this node has dealt with
-  void acknowledge(uint64_t sequence, bool ok, std::string_view text);
+  // True if its author has to hear of it: it failed, or nobody else has to deal with the message any more.  Of the last
+  // two, one sees the other.
+  [[nodiscard]] bool acknowledge(uint64_t sequence, bool ok, std::string_view text);
   void acknowledge_all();  // as a node that joins; it has begun nothing
   // Whether this node has begun with the exchange: who finds no trace of it in himself then has lost it.
   bool has_begun(uint64_t exchange);

@@ -2,6 +2,7 @@
 //
 //   0     log_root    raw PageId + 1 of the log's root page; 0: no log yet
 //   8     entries     of the log, ever; information: the log's root page counts
+//   16    wanted      1: somebody waits for a DDL lock or a slot, and wants to hear when one is given back
 //   64    the DDL locks (DdlLockWords): the whole cluster's, and one for each database that has had DDL
 //   5888  one bell of 32 bits for each node: grows with every news for that node, which may sleep on it
 //   6144  one word for each node: 0, it takes no part; else a number that differs with every start
@@ -15,6 +16,7 @@
 //   16    sequence    number of the newest message; changed last, so that a reader who sees it sees the message
 //   24    cancelled   messages up to this number are no longer wanted by their author
 //   32    granted     how many of the targets all participants have locked; kDdlMoreTargets: more than can be listed
+//   40    bell        32 bits: grows with every message; who serves the slot may sleep on it
 //   64    header      of the newest message (DdlHeader)
 //   192   targets     what is locked for the owner (DdlTargetWord), in the order in which it was
 //   2048  one cell of 512 bytes for each node (DdlCell)
@@ -28,10 +30,11 @@
 
 namespace engine {
 
-inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlLocks = 64, kDdlBells = 5888, kDdlMembers = 6144,
-                          kDdlLives = 6656, kDdlApplied = 7168, kDdlSlots = 8192;
+inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlWanted = 16, kDdlLocks = 64, kDdlBells = 5888,
+                          kDdlMembers = 6144, kDdlLives = 6656, kDdlApplied = 7168, kDdlSlots = 8192;
 inline constexpr uint32_t kDdlSlotOwner = 0, kDdlSlotSince = 8, kDdlSlotSequence = 16, kDdlSlotCancelled = 24,
-                          kDdlSlotGranted = 32, kDdlSlotHeader = 64, kDdlSlotTargets = 192, kDdlSlotCells = 2048;
+                          kDdlSlotGranted = 32, kDdlSlotBell = 40, kDdlSlotHeader = 64, kDdlSlotTargets = 192,
+                          kDdlSlotCells = 2048;
 inline constexpr uint32_t kDdlCellBytes = 512;
 inline constexpr uint32_t kDdlReplyBytes = kDdlCellBytes - 24;
 inline constexpr uint32_t kDdlDatabaseBytes = 64;

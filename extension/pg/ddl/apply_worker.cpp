@@ -26,6 +26,7 @@ extern "C" {
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
+#include "storage/pmsignal.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/timestamp.h"
@@ -80,11 +81,18 @@ engine::DdlSlot slot() { return ddl_slot(self->slot); }
 // A signal may be late: what it meant to stop has ended, and the next message is not to suffer.
 void on_author_stops(int number) {
   if (self->busy != 0 && self->stop >= self->busy) StatementCancelHandler(number);
+  count_on_slot();
 }
 
 // pg_cancel_backend().  Between two messages there is nothing to cancel.
 void on_cancel(int number) {
   if (self->busy != 0) StatementCancelHandler(number);
+  count_on_slot();
+}
+
+void on_terminate(int number) {
+  die(number);
+  count_on_slot();
 }
 
 void let_go_of_tags() {
@@ -273,8 +281,7 @@ void describe(const ErrorData* error, StringInfo to) {
 
 // The author waits for it; and here, who wants what an ended exchange had locked (wait_for_ended_exchanges).
 void acknowledge(const DdlMessage& message, bool ok, std::string_view text) {
-  slot().acknowledge(message.sequence, ok, text);
-  ddl_ring(message.header.author);
+  if (slot().acknowledge(message.sequence, ok, text)) ddl_ring(message.header.author);
   if (engine::ends_locks(message.header.kind)) tell_news();
 }
 
@@ -346,17 +353,13 @@ bool take_part(const DdlMessage& message) {
 }
 
 // Sleeps until there is news; ends the process when there has been nothing to do for long.
-void wait_for_message(TimestampTz idle_since) {
-  if (ddl_pool_fenced()) proc_exit(1);
-  long ms = kHeartbeatMs;
-  if (must_stay()) return sleep_for_news_uninterrupted();
-  if (taking.exchange == 0) {
-    const long idle = long((GetCurrentTimestamp() - idle_since) / 1000);
-    if (idle >= kSettleMs) unsettled.settle();
-    if (idle >= kIdleMaxMs) proc_exit(0);
-    ms = (unsettled.any ? kSettleMs : kIdleMaxMs) - idle;
-  }
-  sleep_for_news(WaitEvent::kCount, ms);
+void wait_for_message(uint32_t bell, TimestampTz idle_since) {
+  if (ddl_pool_fenced() || (!must_stay() && !PostmasterIsAlive())) proc_exit(1);
+  if (taking.exchange != 0) return sleep_on_slot(bell, kHeartbeatMs);
+  const long idle = long((GetCurrentTimestamp() - idle_since) / 1000);
+  if (idle >= kSettleMs) unsettled.settle();
+  if (idle >= kIdleMaxMs) proc_exit(0);
+  sleep_on_slot(bell, kSettleMs);
 }
 
 // Not for this process.  What we take part in may be over all the same: this primary joined while its end was told.
@@ -380,18 +383,18 @@ uint64_t take_over_at_start() {
 }
 
 [[noreturn]] void serve() {
+  watch_slot(self->slot);
   uint64_t done = take_over_at_start();
   TimestampTz idle_since = GetCurrentTimestamp();
   for (;;) {
+    const uint32_t bell = slot_bell_now();  // W3
     if (!must_stay()) CHECK_FOR_INTERRUPTS();
-    prepare_for_news();
     DdlMessage message;
     message.sequence = slot().sequence();
     if (message.sequence == done) {
-      wait_for_message(idle_since);
+      wait_for_message(bell, idle_since);
       continue;
     }
-    done_with_news();
     if (!slot().read(message.sequence, &message.header)) continue;
     if (!message.header.to.has(coherence::NodeId{ddl_node()}) || strcmp(message.header.database, self->database) != 0) {
       pass_over(message);
@@ -427,6 +430,7 @@ void forget_me(int, Datum) {
   self->holds = 0;
   self->pid = 0;
   LWLockRelease(ddl_node_state().lock);
+  if (ddl_pool_attached()) ddl_ring(ddl_node());  // a message may have woken us, and not the launcher
 }
 
 void start(uint64_t argument) {
@@ -439,7 +443,7 @@ void start(uint64_t argument) {
   before_shmem_exit(forget_me, 0);
   pqsignal(SIGINT, on_cancel);
   pqsignal(SIGUSR2, on_author_stops);
-  pqsignal(SIGTERM, die);
+  pqsignal(SIGTERM, on_terminate);
   BackgroundWorkerUnblockSignals();
   run_no_user_code();
   BackgroundWorkerInitializeConnection(*self->home != '\0' ? self->home : self->database, nullptr,

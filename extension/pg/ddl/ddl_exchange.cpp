@@ -79,13 +79,19 @@ void give_back_locks() {
   exchange.whole = exchange.database = false;
 }
 
+// K4 of the locks.  Mostly nobody does.
+void tell_who_waits() {
+  if (!ddl_locks().take_wanted()) return;
+  ddl_ring_others();
+  tell_news();
+}
+
 // Gives back whatever this transaction holds.  Never raises.
 void close_exchange() {
   if (!exchange.open) return;  // almost every commit
   give_back_locks();
   outbox.give_up();
-  ddl_ring_others();
-  tell_news();
+  tell_who_waits();
   exchange = {};
   MemoryContextReset(exchange_context);
 }
@@ -160,7 +166,7 @@ void roll_back_to(SubTransactionId mine) {
   if (!unlocks) return;
   give_back_locks();
   exchange.locked_in = NIL;
-  ddl_ring_others();
+  tell_who_waits();
 }
 
 void savepoint_callback(SubXactEvent event, SubTransactionId mine, SubTransactionId, void*) {

@@ -60,7 +60,12 @@ void wait_for_lock(DdlRight right, int lock) {
     lock_ddl_tags(right, lock);
     prepare_for_news();
     DdlHolder other;
-    if (ddl_locks().try_lock(index_of(right, lock), ddl_me(), uint64_t(GetCurrentTimestamp()), &other)) break;
+    const auto try_lock = [&] {
+      return ddl_locks().try_lock(index_of(right, lock), ddl_me(), uint64_t(GetCurrentTimestamp()), &other);
+    };
+    if (try_lock()) break;
+    ddl_locks().want();  // K4
+    if (try_lock()) break;
     unlock_ddl_tags(right, lock);  // so that the apply worker can have them, and we queue behind it
     if (ddl_pool_fenced()) raise_fenced();
     sleep_for_lock(other, &seen, ms_of_lock_timeout(began, "Another primary holds the DDL lock."));

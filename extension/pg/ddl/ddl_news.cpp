@@ -18,6 +18,13 @@ void count_signal() {
   if (ddl_pool_attached()) ddl_bell(ddl_node()).fetch_add(1, std::memory_order_seq_cst);
 }
 
+std::atomic<uint32_t>* slot_bell = nullptr;  // null: this is no worker that serves a slot
+
+void on_sigusr1_of_worker(int number) {
+  procsignal_sigusr1_handler(number);
+  count_on_slot();
+}
+
 void on_sigterm(int number) {
   SignalHandlerForShutdownRequest(number);
   count_signal();
@@ -52,6 +59,27 @@ void sleep_for_news_uninterrupted() noexcept {
 }
 
 void done_with_news() noexcept { ConditionVariableCancelSleep(); }
+
+void watch_slot(int slot) {
+  slot_bell = &ddl_slot_bell(slot);
+  pqsignal(SIGUSR1, on_sigusr1_of_worker);
+}
+
+void count_on_slot() noexcept {
+  if (slot_bell != nullptr) slot_bell->fetch_add(1, std::memory_order_seq_cst);
+}
+
+uint32_t slot_bell_now() noexcept {
+  return slot_bell->load(std::memory_order_seq_cst);  // pairs with ddl_ring_slot()
+}
+
+void sleep_on_slot(uint32_t seen, long ms) noexcept {
+  pgstat_report_wait_start(PG_WAIT_EXTENSION);
+  bufmgr::wait_bell(*slot_bell, seen, uint32_t(ms));
+  pgstat_report_wait_end();
+  ResetLatch(MyLatch);
+  if (ProcSignalBarrierPending) ProcessProcSignalBarrier();  // whoever drops a database waits for everybody
+}
 
 void watch_bell() {
   pqsignal(SIGINT, SIG_IGN);  // nothing to cancel

@@ -1,9 +1,11 @@
 // News: how a process sleeps until another one, here or on another primary, has changed a word of the channel.
 //
 // W1. Whoever changes a word rings the bells of the primaries where somebody may wait for it (ddl_ring in
-// ddl_port.hpp). W2. Only the launcher sleeps on the bell, and passes every ring on to the condition variable that all
-// others sleep on.
-//     Its signal handlers count on the bell, too: no signal comes between its look and its sleep.
+//     ddl_port.hpp).
+// W2. Only the launcher sleeps on its primary's bell, and passes every ring on to the condition variable that all
+//     others sleep on, but for apply workers: each sleeps on the bell of its slot, so that a message wakes those that
+//     it is for and nobody else.  The signal handlers of both count on their bell, too: no signal comes between their
+//     look and their sleep.
 // W3. Who waits prepares, looks, and only then sleeps: news between the look and the sleep ends the sleep.
 // W4. Every sleep ends after kHeartbeatMs at the latest: a fence and the death of a launcher ring no bell.
 #pragma once
@@ -16,12 +18,19 @@ namespace gcl {
 
 inline constexpr long kHeartbeatMs = 250;
 
-// --- everybody but the launcher -----------------------------------------------------------------------------------
+// --- everybody but the launcher -------------------------------------------------------------------------------------
 void prepare_for_news();
 // May raise: a cancel ends it.  kCount: nobody waits for what it waits for.
 void sleep_for_news(WaitEvent what, long ms = kHeartbeatMs);
 void sleep_for_news_uninterrupted() noexcept;
 void done_with_news() noexcept;
+
+// --- an apply worker between two messages ---------------------------------------------------------------------------
+void watch_slot(int slot);
+void count_on_slot() noexcept;  // called by the handlers of all signals that are not watch_slot()'s
+uint32_t slot_bell_now() noexcept;
+// Sleeps unless the bell has moved on from `seen`.
+void sleep_on_slot(uint32_t seen, long ms) noexcept;
 
 // --- the launcher -------------------------------------------------------------------------------------------------
 void watch_bell();  // before signals are unblocked

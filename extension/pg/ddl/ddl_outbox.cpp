@@ -50,6 +50,8 @@ void DdlOutbox::take(const char* database, bool nowait) {
   for (;;) {
     prepare_for_news();
     if (take_a_slot(database_, &taken)) break;
+    ddl_locks().want();  // K4
+    if (take_a_slot(database_, &taken)) break;
     if (ddl_pool_fenced()) raise_fenced();
     if (taken >= 0) continue;  // somebody was quicker
     if (nowait || GetCurrentTimestamp() - began > kSlotWaitMaxMs * 1000) raise_no_slot();
@@ -67,7 +69,7 @@ void DdlOutbox::take(const char* database, bool nowait) {
 void DdlOutbox::give_up() {
   if (slot_ < 0) return;
   if (used()) ddl_in_exchange(0);
-  if (used()) slot().acknowledge(last_, true, {});
+  if (used()) (void)slot().acknowledge(last_, true, {});
   slot().give_up(ddl_me());
   *this = DdlOutbox{};
 }
@@ -161,7 +163,7 @@ uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_
   header.posted = GetCurrentTimestamp();
   strlcpy(header.database, database_, sizeof header.database);
   last_ = slot().post(header, part);
-  ddl_ring_others(to_.nodes);
+  ddl_ring_slot(slot_, to_.nodes);
   return last_;
 }
 

@@ -54,11 +54,15 @@ engine::DdlChannel& ddl_channel() {
 engine::DdlLocks& ddl_locks() { return ddl_channel().locks(); }
 engine::DdlSlot ddl_slot(int number) { return ddl_channel().slot(number); }
 
-std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept {
-  bufmgr::BufferPool& all = *node_pool();
-  const coherence::PoolAddress at = all.region(bufmgr::Region::kDdl).at + (engine::kDdlBells + node * 4u);
-  return *reinterpret_cast<std::atomic<uint32_t>*>(all.coherence_pool().at(at));
+static std::atomic<uint32_t>& bell_at(coherence::PoolAddress at) noexcept {
+  return *reinterpret_cast<std::atomic<uint32_t>*>(node_pool()->coherence_pool().at(at));
 }
+
+std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept {
+  return bell_at(node_pool()->region(bufmgr::Region::kDdl).at + (engine::kDdlBells + node * 4u));
+}
+
+std::atomic<uint32_t>& ddl_slot_bell(int slot) noexcept { return bell_at(ddl_channel().slot_bell(slot)); }
 
 void ddl_ring(uint8_t node) noexcept {
   ddl_bell(node).fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_bell()
@@ -68,6 +72,12 @@ void ddl_ring(uint8_t node) noexcept {
 void ddl_ring_others(coherence::NodeSet nodes) noexcept {
   for (uint8_t n = 0; n < node_pool()->nodes_max(); ++n)
     if (n != ddl_node() && nodes.has(coherence::NodeId{n})) ddl_ring(n);
+}
+
+void ddl_ring_slot(int slot, coherence::NodeSet nodes) noexcept {
+  std::atomic<uint32_t>& bell = ddl_slot_bell(slot);
+  bell.fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_slot()
+  if (bufmgr::ring_and_count(bell) < nodes.count()) ddl_ring_others(nodes);
 }
 
 void ddl_statement_begins() { stamp_transaction(); }

@@ -136,6 +136,7 @@ void lock_cluster() {
   for (;;) {
     const uint32_t seen = bell_now();
     if (try_lock_cluster(GetCurrentTimestamp() - began > kJoinPatienceUs)) return;
+    ddl_locks().want();  // K4; what came before this look has its heartbeat
     sleep_from(seen, kHeartbeatMs);
     stop_if_asked();
   }

@@ -73,10 +73,9 @@ void see_to(int slot, uint64_t sequence, Started* started) {
   engine::DdlHeader header;
   if (!ddl_slot(slot).read(sequence, &header)) return;
   const auto answer = [=](bool ok, std::string_view text) {
-    ddl_slot(slot).acknowledge(sequence, ok, text);
-    ddl_ring(header.author);
+    if (ddl_slot(slot).acknowledge(sequence, ok, text)) ddl_ring(header.author);
   };
-  if (!header.to.has(coherence::NodeId{ddl_node()})) return ddl_slot(slot).acknowledge(sequence, true, {});
+  if (!header.to.has(coherence::NodeId{ddl_node()})) return (void)ddl_slot(slot).acknowledge(sequence, true, {});
   const int index = worker_of(slot);
   if (index >= 0) return stop_if_cancelled(index, slot);
   if (ddl_slot(slot).acknowledged() >= sequence) return;  // it answered and ended

@@ -127,6 +127,38 @@ TEST(DdlLocks, TwoNodesNeverBothBelieveThatTheyHaveIt) {
   EXPECT_GT(rounds.load(), 0);
 }
 
+TEST(DdlLocks, WhoGivesOneBackHearsOnceOfThoseWhoWant) {
+  gcl_test::Cluster cluster({.nodes = 2});
+  Node a(cluster, 0), b(cluster, 1);
+  EXPECT_FALSE(a.channel.locks().take_wanted());
+  b.channel.locks().want();
+  b.channel.locks().want();
+  EXPECT_TRUE(a.channel.locks().take_wanted());
+  EXPECT_FALSE(a.channel.locks().take_wanted());
+  b.channel.locks().want();
+  EXPECT_TRUE(a.channel.locks().take_wanted());
+}
+
+TEST(DdlSlot, OnlyWhoIsTheLastToAnswerTellsTheAuthor) {
+  gcl_test::Cluster cluster({.nodes = 3});
+  Node a(cluster, 0), b(cluster, 1), c(cluster, 2);
+  a.channel.join(1);
+  b.channel.join(2);
+  c.channel.join(3);
+  engine::DdlSlot ours = a.channel.slot(0), first = b.channel.slot(0), last = c.channel.slot(0);
+  EXPECT_EQ(1u, ours.post(header_for({&b, &c}), nullptr));
+  EXPECT_FALSE(first.acknowledge(1, true, {}));
+  EXPECT_TRUE(last.acknowledge(1, true, {}));
+  // An error is told at once: it is not waited for more than one.
+  EXPECT_EQ(2u, ours.post(header_for({&b, &c}), nullptr));
+  EXPECT_TRUE(first.acknowledge(2, false, "22012\ndivision by zero"));
+  EXPECT_TRUE(last.acknowledge(2, true, {}));
+  // Who has left is not waited for.
+  EXPECT_EQ(3u, ours.post(header_for({&b, &c}), nullptr));
+  c.channel.leave();
+  EXPECT_TRUE(first.acknowledge(3, true, {}));
+}
+
 TEST(DdlSlot, AMessageIsReadAndAnsweredByEveryMember) {
   gcl_test::Cluster cluster({.nodes = 3});
   Node a(cluster, 0), b(cluster, 1), c(cluster, 2);
@@ -149,7 +181,7 @@ TEST(DdlSlot, AMessageIsReadAndAnsweredByEveryMember) {
   ASSERT_TRUE(theirs.read_body(message, copy.data()));
   EXPECT_EQ(copy, body);
 
-  theirs.acknowledge(number, false, "42P07\nrelation \"t\" already exists");
+  (void)theirs.acknowledge(number, false, "42P07\nrelation \"t\" already exists");
   EXPECT_EQ(ours.reply_of(b.pool.node(), 2, number), DdlReply::kFailed);
   char text[engine::kDdlReplyBytes];
   EXPECT_EQ(std::string(text, ours.reply_text(b.pool.node(), text)), "42P07\nrelation \"t\" already exists");
@@ -168,7 +200,7 @@ TEST(DdlSlot, SlotsKnowNothingOfEachOther) {
   header.bytes = header.total = uint32_t(one.size());
   a.channel.slot(0).post(header, one.data());
   for (int slot = 1; slot <= last; ++slot) b.channel.slot(slot).post(header, two.data());
-  b.channel.slot(last).acknowledge(1, true, {});
+  (void)b.channel.slot(last).acknowledge(1, true, {});
   EXPECT_EQ(a.channel.slot(0).reply_of(b.pool.node(), 2, 1), DdlReply::kPending);
   std::string copy(one.size(), 0);
   ASSERT_TRUE(b.channel.slot(0).read_body(newest(b.channel.slot(0)), copy.data()));
@@ -220,7 +252,7 @@ TEST(DdlSlot, OneOwnerAtATimeAndTheFreeOneWhereOthersAreReadyIsLikedBest) {
   // One that was about this database; but not while somebody has something to do there.
   a.channel.slot(5).post(header_for({&b}), nullptr);
   EXPECT_EQ(a.channel.free_slot("postgres"), 1);
-  b.channel.slot(5).acknowledge(1, true, {});
+  (void)b.channel.slot(5).acknowledge(1, true, {});
   EXPECT_EQ(a.channel.free_slot("postgres"), 5);
   EXPECT_EQ(a.channel.free_slot("another"), 1);
   for (int i = 1; i < a.channel.slots(); ++i) EXPECT_TRUE(b.channel.slot(i).take(b.me, 1));
