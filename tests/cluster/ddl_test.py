@@ -308,5 +308,32 @@ class Ddl(unittest.TestCase):
             return False
 
 
+class Cost(unittest.TestCase):
+    def test_a_statement_costs_so_many_messages(self):
+        cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off",)))
+        sessions = {k: cluster.session(k) for k in (1, 3)}
+        for session in sessions.values():  # workers are there, and have settled
+            for _ in range(3):
+                session.run("CREATE TABLE warm (a int) USING gcl")
+                session.run("DROP TABLE warm")
+        sessions[1].run("CREATE TABLE t (a int PRIMARY KEY, b text, c int) USING gcl")
+        sent = "SELECT counter, value FROM gcl_stat_counters() WHERE layer = 'ddl' AND counter LIKE '% sent'"
+        created, locked = {"statement and prepare sent": 1, "commit sent": 1}, {"lock sent": 1, "statement and prepare sent": 1, "commit sent": 1}
+        for k, statement, costs in (
+                (1, "CREATE TABLE u (a int, b text, c int) USING gcl", created),
+                (3, "CREATE TABLE v (a int, b text, c int) USING gcl", created),
+                (1, "CREATE VIEW w AS SELECT a FROM t", created),
+                (1, "ALTER TABLE t ADD COLUMN d int DEFAULT 7", locked),
+                (3, "ALTER TABLE t ADD COLUMN e int DEFAULT 7", locked | {"lock sent": 2}),
+                (3, "TRUNCATE t", locked | {"lock sent": 2}),
+                (1, "INSERT INTO t VALUES (1)", {}), (1, "CREATE TEMP TABLE x (a int)", {})):
+            with self.subTest(statement=statement, primary=k):
+                before = dict(row.split("|") for row in sessions[k].run(sent))
+                sessions[k].run(statement)
+                after = dict(row.split("|") for row in sessions[k].run(sent))
+                cost = {name: int(after[name]) - int(before[name]) for name in after if after[name] != before[name]}
+                self.assertEqual(costs, cost)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

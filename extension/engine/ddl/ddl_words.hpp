@@ -90,6 +90,7 @@ enum class DdlKind : uint8_t {
   kAbort = 5,      // the author has rolled back, or wrote nothing after all
   kLast = 7,       // kStatement, and kPrepare behind it
 };
+inline constexpr int kDdlKinds = 8;
 
 // Which DDL locks the author has.
 enum class DdlRight : uint8_t {

@@ -1,5 +1,7 @@
 #include "extension/pg/ddl/ddl_node_state.hpp"
 
+#include <new>
+
 extern "C" {
 #include "commands/dbcommands.h"
 #include "common/hashfn.h"
@@ -43,7 +45,7 @@ void startup() {
   bool found;
   state = static_cast<DdlNodeState*>(ShmemInitStruct("gcl ddl", sizeof(DdlNodeState), &found));
   if (!found) {
-    memset(state, 0, sizeof *state);
+    new (state) DdlNodeState{};
     state->lock = &GetNamedLWLockTranche("gcl_ddl")->lock;
     ConditionVariableInit(&state->news);
   }

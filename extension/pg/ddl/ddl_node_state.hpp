@@ -1,6 +1,9 @@
 // What the processes of one primary share about DDL: whether it serves, and its apply workers.
 #pragma once
 
+#include <atomic>
+
+#include "extension/engine/ddl/ddl_words.hpp"
 #include "extension/pg/ddl/kept_out.hpp"
 #include "extension/pg/ddl/pg.hpp"
 
@@ -44,8 +47,15 @@ enum class Refused : uint8_t {
   kTooLate,           // P40
 };
 
+// What sessions of this primary have cost others by DDL and LOCK TABLE.
+struct DdlCounts {
+  std::atomic<uint64_t> messages[engine::kDdlKinds];  // by kind; each asks one or several primaries
+  std::atomic<uint64_t> launchers_rung;               // for messages that no worker slept for
+};
+
 struct DdlNodeState {
   LWLock* lock;
+  DdlCounts counts;
   ConditionVariable news;    // ddl_news.hpp
   bool started;              // the launcher ran before, in this life of the server
   bool member;               // takes part; not ended by the launcher's end (P6)

@@ -163,7 +163,9 @@ uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_
   header.posted = GetCurrentTimestamp();
   strlcpy(header.database, database_, sizeof header.database);
   last_ = slot().post(header, part);
-  ddl_ring_slot(slot_, to_.nodes);
+  DdlCounts& counts = ddl_node_state().counts;
+  counts.messages[int(kind)].fetch_add(1, std::memory_order_relaxed);
+  if (!ddl_ring_slot(slot_, to_.nodes)) counts.launchers_rung.fetch_add(1, std::memory_order_relaxed);
   return last_;
 }
 

@@ -74,10 +74,12 @@ void ddl_ring_others(coherence::NodeSet nodes) noexcept {
     if (n != ddl_node() && nodes.has(coherence::NodeId{n})) ddl_ring(n);
 }
 
-void ddl_ring_slot(int slot, coherence::NodeSet nodes) noexcept {
+bool ddl_ring_slot(int slot, coherence::NodeSet nodes) noexcept {
   std::atomic<uint32_t>& bell = ddl_slot_bell(slot);
   bell.fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_slot()
-  if (bufmgr::ring_and_count(bell) < nodes.count()) ddl_ring_others(nodes);
+  if (bufmgr::ring_and_count(bell) >= nodes.count()) return true;
+  ddl_ring_others(nodes);
+  return false;
 }
 
 void ddl_statement_begins() { stamp_transaction(); }

@@ -37,8 +37,8 @@ void ddl_ring_others(coherence::NodeSet nodes = {~uint64_t{0}}) noexcept;
 // The bell of a slot: its author rings it with every message, and the apply workers that serve it, one on each primary,
 // sleep on it.
 std::atomic<uint32_t>& ddl_slot_bell(int slot) noexcept;
-// Where a worker did not sleep on it, or none is there, the launcher hears of it.
-void ddl_ring_slot(int slot, coherence::NodeSet nodes) noexcept;
+// Where a worker did not sleep on it, or none is there, the launcher hears of it.  True: nobody's did.
+bool ddl_ring_slot(int slot, coherence::NodeSet nodes) noexcept;
 
 void ddl_statement_begins();  // its time, in REPEATABLE READ
 

@@ -3,6 +3,8 @@
 
 #include "extension/pg/backend.hpp"
 #include "extension/pg/database_locale.hpp"
+#include "extension/pg/ddl/ddl_describe.hpp"
+#include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/stats/rows.hpp"
 
 extern "C" {
@@ -87,5 +89,9 @@ Datum gcl_stat_counters(PG_FUNCTION_ARGS) {
   };
   for (int i = 0; i < coherence::kCounters; ++i) put("coherence", coherence::counter_name(Counter(i)), sum(Counter(i)));
   for (int i = 0; i < bufmgr::kCounts; ++i) put("bufmgr", bufmgr::count_name(Count(i)), sum(Count(i)));
+  const DdlCounts& ddl = ddl_node_state().counts;
+  for (int i = 1; i < engine::kDdlKinds; ++i)
+    put("ddl", psprintf("%s sent", ddl_kind_name(engine::DdlKind(i))), ddl.messages[i].load(std::memory_order_relaxed));
+  put("ddl", "launchers rung", ddl.launchers_rung.load(std::memory_order_relaxed));
   return Datum{0};
 }
