@@ -8,8 +8,6 @@ namespace bufmgr {
 
 void ring_bell(std::atomic<uint32_t>& word) noexcept { coherence::futex_wake(word, INT_MAX); }
 
-int ring_and_count(std::atomic<uint32_t>& word) noexcept { return coherence::futex_wake(word, INT_MAX); }
-
 void wait_bell(const std::atomic<uint32_t>& word, uint32_t seen, uint32_t ms) noexcept {
   coherence::futex_wait(word, seen, ms);
 }

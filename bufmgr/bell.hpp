@@ -8,7 +8,6 @@
 namespace bufmgr {
 
 void ring_bell(std::atomic<uint32_t>& word) noexcept;
-int ring_and_count(std::atomic<uint32_t>& word) noexcept;  // how many slept on it
 // Sleeps while the word is `seen`, at most `ms` milliseconds; may return early.
 void wait_bell(const std::atomic<uint32_t>& word, uint32_t seen, uint32_t ms) noexcept;
 

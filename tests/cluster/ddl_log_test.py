@@ -1,8 +1,12 @@
 """The DDL log has an end (P40): what all known primaries have applied is removed, and who comes later starts from a copy."""
 import os
+import pathlib
 import shutil
+import subprocess
+import tempfile
 import unittest
 
+import data_directory
 from harness import Cluster, Session, SqlError, eventually
 
 KEPT = "SELECT kept_entries FROM gcl_stat_ddl_log_kept WHERE node = 1"
@@ -64,6 +68,55 @@ class TheLog(unittest.TestCase):
         eventually(lambda: is_empty(self.cluster), 60)
         self.on(3, "INSERT INTO mine VALUES (3)")
         self.on(1, "DROP TABLE mine; DROP ROLE beside, behind")
+
+    def test_the_end_of_a_history_is_waited_for_where_it_is_kept_out(self):
+        self.on(1, "CREATE DATABASE ending")
+        ending = {k: Session(self.cluster.dsn(k) + " dbname=ending") for k in (1, 3)}
+        ending[1].run("CREATE EXTENSION gcl; CREATE TABLE t (a int) USING gcl")
+        ending[3].run("CREATE TABLE mine (a int)")
+        ending[3].close()
+        self.cluster.stop(3)
+        ending[1].run("CREATE TABLE mine (a int) USING gcl")
+        self.cluster.start(3)
+        eventually(lambda: self.holders() == ["3|t"])
+        ending[1].run("DROP EXTENSION gcl CASCADE")
+        self.on(1, "CREATE ROLE passing; DROP ROLE passing")
+        eventually(lambda: self.on(1, "SELECT applied = entries FROM gcl_stat_ddl_log_kept WHERE node = 1") == ["t"])
+        self.assertEqual(["3|t"], self.holders())
+        self.cluster.stop(3)
+        self.cluster.start(3)
+        again = Session(self.cluster.dsn(3) + " dbname=ending")
+        with self.assertRaises(SqlError) as caught:
+            again.run("SELECT * FROM t")
+        self.assertEqual("55000", caught.exception.state)
+        again.run("DROP TABLE mine")
+        again.close()
+        eventually(lambda: is_empty(self.cluster), 60)
+        again = Session(self.cluster.dsn(3) + " dbname=ending")
+        self.assertEqual(["0"], again.run("SELECT count(*) FROM pg_class WHERE relname IN ('t', 'mine')"))
+        again.close()
+        ending[1].close()
+        self.on(1, "DROP DATABASE ending")
+
+    def test_no_copy_is_taken_of_who_lacks_something(self):
+        # A database that two have, and the third makes when it has come back.
+        self.cluster.stop(3)
+        for k in (1, 2):
+            self.on(k, "SET gcl.local_administration = on; CREATE DATABASE lacking")
+        made = Session(self.cluster.dsn(1) + " dbname=lacking")
+        made.run("CREATE EXTENSION gcl; CREATE TABLE t (a int) USING gcl")
+        made.close()
+        self.cluster.start(3)
+        eventually(lambda: self.holders() == ["3|t"])
+        self.refused("55000", "BEGIN; SELECT gcl_prepare_copy(5)", 3)
+        self.on(3, "SET gcl.local_administration = on; CREATE DATABASE lacking")
+        self.refused("55000", "BEGIN; SELECT gcl_prepare_copy(5)", 3)
+        made = Session(self.cluster.dsn(2) + " dbname=lacking")
+        made.run("ALTER TABLE t ADD COLUMN b int")
+        made.close()
+        eventually(lambda: is_empty(self.cluster))
+        self.on(3, "BEGIN; SELECT gcl_prepare_copy(5); ROLLBACK")
+        self.on(1, "DROP DATABASE lacking")
 
     def test_a_transaction_that_was_rolled_back_is_removed_too(self):
         session = self.cluster.session(1)
@@ -170,6 +223,24 @@ class Later(unittest.TestCase):
         self.cluster.sql(2, "DELETE FROM t WHERE a = 3; DROP ROLE found")
         self.cluster.stop(3)
         self.cluster.sql(2, "SELECT gcl_forget_primary(3)")
+
+    def test_a_backup_that_goes_on_beyond_the_transaction_is_not_used(self):
+        c = self.cluster
+        copier = c.session(2)
+        copier.run("BEGIN; SELECT gcl_prepare_copy(6)")
+        program = next(str(path) for path in pathlib.Path(c.dir, "prefix").rglob("pg_basebackup"))
+        with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="gcl-copy-") as target:
+            os.chmod(target, 0o777)
+            backup = subprocess.Popen([program, "-D", target + "/d", "-c", "fast", "-r", "32k", "-d", c.dsn(2)], cwd="/", stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, **data_directory.account())
+            eventually(lambda: c.sql(2, "SELECT count(*) FROM pg_stat_progress_basebackup") == ["1"])
+            with self.assertRaises(SqlError) as caught:
+                copier.run("COMMIT")
+            self.assertEqual("55006", caught.exception.state)
+            backup.kill()
+            backup.wait()
+        self.assertNotIn("6", c.sql(1, "SELECT node FROM gcl_stat_ddl_log_kept"))
+        c.sql(1, "CREATE ROLE after_all; DROP ROLE after_all")
 
     def test_a_primary_is_added(self):
         c = self.cluster

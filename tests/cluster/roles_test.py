@@ -75,6 +75,9 @@ class Roles(unittest.TestCase):
             ALTER POLICY p ON t TO PUBLIC
             ALTER DOMAIN d ADD CHECK (VALUE > 0)
             DROP INDEX t_pkey
+            ALTER SEQUENCE t_n_seq RESTART
+            ALTER TRIGGER g ON t DEPENDS ON EXTENSION gcl
+            ALTER INDEX t_pkey DEPENDS ON EXTENSION gcl
             DROP VIEW w
             DROP TRIGGER g ON t
             DROP POLICY p ON t

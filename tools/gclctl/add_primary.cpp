@@ -44,7 +44,7 @@ void rewrite_configuration(const Cluster& c, int k) {
 }
 
 // Under the whole cluster's DDL lock: what is copied has all DDL up to here, and nothing newer.
-void copy_data(const Cluster& c, int from, int k) {
+void copy_data(const Cluster& c, int from, int k, bool* copied) {
   std::string database;
   auto views = with_views(c, from, connect(c, from), &database);
   if (views == nullptr) fail("no database of primary {} has the extension: CREATE EXTENSION gcl in one first", from);
@@ -54,6 +54,7 @@ void copy_data(const Cluster& c, int from, int k) {
   views->require(fmt::format("SELECT {}.gcl_prepare_copy({})", schema, k), kDdlMax + kCommitMax);
   output_of({(c.bindir() / "pg_basebackup").string(), "-D", c.data(k).string(), "-c", "fast", "-X", "stream", "-d",
              c.dsn(from)});
+  *copied = true;  // perhaps
   views->require("COMMIT", kCommitMax);
 }
 
@@ -79,8 +80,7 @@ int add(Cluster c, int k) {
   fs::create_directories(c.data(k).parent_path());
   bool copied = false;
   try {
-    copy_data(c, from, k);
-    copied = true;
+    copy_data(c, from, k, &copied);
     settle_data(c, k);
     c.primaries = std::max(c.primaries, k);
     c.save();

@@ -30,6 +30,11 @@ class DdlChannel {
   int slots() const { return region_.slots(); }
   uint32_t nodes_max() const { return region_.nodes_max(); }
   coherence::PoolAddress slot_bell(int number) const { return region_.slot_at(number) + kDdlSlotBell; }
+  // This node's word: 1 while a process sleeps on the slot's bell, or looks at the slot before it sleeps.
+  coherence::PoolAddress attended(int number) const {
+    return region_.slot_at(number) +
+           (kDdlSlotCells + region_.self().value * kDdlCellBytes + offsetof(DdlCell, attended));
+  }
   DdlSlot slot(int number) { return {region_, number}; }
   // A slot that nobody has, to be tried; -1: there are no more than `reserved` of them.  One is liked better if all
   // have dealt with what was in it, and if that was about this database: then others have a process for it.

@@ -36,7 +36,7 @@ inline constexpr uint32_t kDdlSlotOwner = 0, kDdlSlotSince = 8, kDdlSlotSequence
                           kDdlSlotGranted = 32, kDdlSlotBell = 40, kDdlSlotHeader = 64, kDdlSlotTargets = 192,
                           kDdlSlotCells = 2048;
 inline constexpr uint32_t kDdlCellBytes = 512;
-inline constexpr uint32_t kDdlReplyBytes = kDdlCellBytes - 24;
+inline constexpr uint32_t kDdlReplyBytes = kDdlCellBytes - 32;
 inline constexpr uint32_t kDdlDatabaseBytes = 64;
 inline constexpr uint32_t kDdlWindowBytesMin = 4096, kDdlWindowBytesMax = 64 << 10;
 
@@ -129,9 +129,10 @@ struct DdlTargetWord {
 
 // What a node answers in a slot; written by that node only.
 struct DdlCell {
-  uint64_t ack;    // newest message it has dealt with << 1 | failed
-  uint64_t begun;  // the exchange that it has begun to take part in
-  uint32_t bytes;  // of the reply's text
+  uint64_t ack;       // newest message it has dealt with << 1 | failed
+  uint64_t begun;     // the exchange that it has begun to take part in
+  uint64_t attended;  // 1: a process serves the slot there, and looks at it when the slot's bell rings
+  uint32_t bytes;     // of the reply's text
   uint32_t reserved;
   char text[kDdlReplyBytes];
 };

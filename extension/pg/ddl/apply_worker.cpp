@@ -44,6 +44,7 @@ constexpr int kIdleMaxMs = 300'000;
 constexpr int kSettleMs = 1000;
 
 DdlWorker* self = nullptr;
+bool attends = false;  // to self->slot
 MemoryContext message_context = nullptr;
 DdlReplay replay;
 
@@ -384,6 +385,8 @@ uint64_t take_over_at_start() {
 
 [[noreturn]] void serve() {
   watch_slot(self->slot);
+  ddl_attend(self->slot, true);
+  attends = true;
   uint64_t done = take_over_at_start();
   TimestampTz idle_since = GetCurrentTimestamp();
   for (;;) {
@@ -424,13 +427,14 @@ void catch_up() {
 }
 
 void forget_me(int, Datum) {
+  if (attends) ddl_attend(self->slot, false);
   LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
   self->busy = 0;
   self->engaged = false;
   self->holds = 0;
   self->pid = 0;
   LWLockRelease(ddl_node_state().lock);
-  if (ddl_pool_attached()) ddl_ring(ddl_node());  // a message may have woken us, and not the launcher
+  if (attends) ddl_ring(ddl_node());  // a message may have woken us, and not the launcher
 }
 
 void start(uint64_t argument) {

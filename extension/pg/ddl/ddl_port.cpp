@@ -54,15 +54,20 @@ engine::DdlChannel& ddl_channel() {
 engine::DdlLocks& ddl_locks() { return ddl_channel().locks(); }
 engine::DdlSlot ddl_slot(int number) { return ddl_channel().slot(number); }
 
-static std::atomic<uint32_t>& bell_at(coherence::PoolAddress at) noexcept {
-  return *reinterpret_cast<std::atomic<uint32_t>*>(node_pool()->coherence_pool().at(at));
+template <class Word>
+static std::atomic<Word>& word_at(coherence::PoolAddress at) noexcept {
+  return *reinterpret_cast<std::atomic<Word>*>(node_pool()->coherence_pool().at(at));
 }
 
 std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept {
-  return bell_at(node_pool()->region(bufmgr::Region::kDdl).at + (engine::kDdlBells + node * 4u));
+  return word_at<uint32_t>(node_pool()->region(bufmgr::Region::kDdl).at + (engine::kDdlBells + node * 4u));
 }
 
-std::atomic<uint32_t>& ddl_slot_bell(int slot) noexcept { return bell_at(ddl_channel().slot_bell(slot)); }
+std::atomic<uint32_t>& ddl_slot_bell(int slot) noexcept { return word_at<uint32_t>(ddl_channel().slot_bell(slot)); }
+
+void ddl_attend(int slot, bool here) noexcept {
+  word_at<uint64_t>(ddl_channel().attended(slot)).store(here, std::memory_order_seq_cst);  // pairs with ddl_ring_slot()
+}
 
 void ddl_ring(uint8_t node) noexcept {
   ddl_bell(node).fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_bell()
@@ -77,9 +82,10 @@ void ddl_ring_others(coherence::NodeSet nodes) noexcept {
 bool ddl_ring_slot(int slot, coherence::NodeSet nodes) noexcept {
   std::atomic<uint32_t>& bell = ddl_slot_bell(slot);
   bell.fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_slot()
-  if (bufmgr::ring_and_count(bell) >= nodes.count()) return true;
-  ddl_ring_others(nodes);
-  return false;
+  bufmgr::ring_bell(bell);
+  const coherence::NodeSet left = ddl_slot(slot).unattended(nodes);
+  ddl_ring_others(left);
+  return left.empty();
 }
 
 void ddl_statement_begins() { stamp_transaction(); }
@@ -146,6 +152,8 @@ uint64_t ddl_log_pages_max() { return pool().pages() / kLogShare; }
 void ddl_log_remove_applied() {
   (void)until_done(nullptr, [] { return log_now().remove_applied(); });
 }
+
+void ddl_flush_log() { flush_log(); }
 
 int ddl_announced_primaries() noexcept { return settings.primaries; }
 

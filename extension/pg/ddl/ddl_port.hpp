@@ -37,7 +37,9 @@ void ddl_ring_others(coherence::NodeSet nodes = {~uint64_t{0}}) noexcept;
 // The bell of a slot: its author rings it with every message, and the apply workers that serve it, one on each primary,
 // sleep on it.
 std::atomic<uint32_t>& ddl_slot_bell(int slot) noexcept;
-// Where a worker did not sleep on it, or none is there, the launcher hears of it.  True: nobody's did.
+// Whether this process looks at the slot whenever its bell rings.  May be called when the session has been detached.
+void ddl_attend(int slot, bool here) noexcept;
+// Where no worker attends to the slot, the launcher hears of it.  True: nobody's did.
 bool ddl_ring_slot(int slot, coherence::NodeSet nodes) noexcept;
 
 void ddl_statement_begins();  // its time, in REPEATABLE READ
@@ -63,6 +65,7 @@ bool ddl_log_read(const engine::DdlLogEntry& entry, char* to);  // false: it has
 engine::DdlLogExtent ddl_log_extent();
 uint64_t ddl_log_pages_max();            // how long it may get
 void ddl_log_remove_applied();           // what all known primaries have applied
+void ddl_flush_log();                    // this server's, to its end
 int ddl_announced_primaries() noexcept;  // gcl.primaries
 
 }  // namespace gcl

@@ -151,7 +151,7 @@ bool look_at_slots() {
     const uint32_t seen = bell_now();
     const bool waiting = look_at_slots();
     stay_up_to_date(waiting);
-    if (!waiting) tend_log();
+    tend_log();
     sleep_from(seen, waiting || ShutdownRequestPending || has_to_catch_up() ? kHeartbeatMs : kLookMs);
     if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
     stop_if_asked();

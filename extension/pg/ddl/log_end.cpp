@@ -8,7 +8,6 @@
 #include "extension/pg/ddl/ddl_position.hpp"
 
 extern "C" {
-#include "access/xlog.h"
 #include "pgstat.h"
 #include "storage/latch.h"
 #include "utils/timestamp.h"
@@ -74,13 +73,20 @@ List* without(List* open, const char* database) {
   pg_unreachable();
 }
 
+bool is_of_the_history(const char* database) {
+  const Oid oid = find_database(database);
+  return OidIsValid(oid) && load_position(oid).extension != 0;
+}
+
+// A history that has ended is nobody's who does not have it.  Who has it, and did not see it end, has the end to come.
 List* after_entry(List* open, const engine::DdlLogEntry& entry, const DdlLogHead& head) {
   MemoryContext context = CurrentMemoryContext;
   const bool applied = head.author == ddl_node() || is_applied(head.database, entry.number);
   MemoryContextSwitchTo(context);
   if (!applied) open = with_open(open, head.database, entry.number);
-  if (*head.dropped != '\0') open = without(open, head.dropped);
-  if (head.ends) open = without(open, head.database);
+  if (applied && *head.dropped != '\0') open = without(open, head.dropped);
+  if (head.ends && (applied || !is_of_the_history(head.database))) open = without(open, head.database);
+  MemoryContextSwitchTo(context);
   return open;
 }
 
@@ -98,12 +104,13 @@ uint64_t applied_here(uint64_t said) {
   engine::DdlLogEntry at = looked_at;
   uint64_t upto = said;
   for (step(&at); at.valid(); step(&at)) {
-    StringInfoData body;
+    StringInfoData body{};
     if (at.number > said && read_entry(at, &body)) {
       const DdlFate fate = ddl_fate(at.txn);
       if (fate == DdlFate::kRunning) break;
       if (fate == DdlFate::kCommitted) open = after_entry(open, at, read_log_head(&body));
     }
+    if (body.data != nullptr) pfree(body.data);
     upto = at.number;
     if (open == NIL) looked_at = at;
   }
@@ -131,13 +138,15 @@ void tend_log() {
   MemoryContextSwitchTo(caller);
   MemoryContextDelete(context);
   if (applied > mine.number()) {
-    XLogFlush(GetXLogInsertRecPtr());
+    ddl_flush_log();
     ddl_channel().set_applied(ddl_node_id(), engine::DdlApplied::upto(applied));
   }
   ddl_log_remove_applied();
   removed = ddl_log_extent().removed;
   again_at = now + (applied < entries && applied == mine.number() ? kLongPauseUs : kPauseUs);
 }
+
+bool has_applied_all() { return applied_here(ddl_channel().applied(ddl_node_id()).number()) >= ddl_log_extent().count; }
 
 void require_log_room() {
   const TimestampTz began = GetCurrentTimestamp();

@@ -24,11 +24,18 @@ bool is_gone(Oid relation) {
 void begin_names() { met_what_has_gone = false; }
 bool names_met_what_has_gone() { return met_what_has_gone; }
 
-Oid find_relation(const RangeVar* name) {
-  const Oid relation = name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid;
+static Oid unless_gone(Oid relation) {
   if (!OidIsValid(relation) || !is_gone(relation)) return relation;
   met_what_has_gone = true;
   return InvalidOid;
+}
+
+Oid find_relation(const RangeVar* name) {
+  return unless_gone(name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid);
+}
+
+Oid view_to_replace(const ViewStmt* view) {
+  return unless_gone(get_relname_relid(view->view->relname, RangeVarGetCreationNamespace(view->view)));
 }
 
 bool keeps_names(const Node* statement) {

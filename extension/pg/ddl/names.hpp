@@ -5,7 +5,8 @@
 
 namespace gcl {
 
-Oid find_relation(const RangeVar* name);  // InvalidOid: none; no lock
+Oid find_relation(const RangeVar* name);    // InvalidOid: none; no lock
+Oid view_to_replace(const ViewStmt* view);  // the same: the search path says only where it would be made
 
 // Whether a name has been looked up since begin_names() that leads to what has just gone.
 void begin_names();

@@ -7,6 +7,7 @@
 #include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
+#include "extension/pg/ddl/log_end.hpp"
 
 extern "C" {
 #include "access/heapam.h"
@@ -15,6 +16,8 @@ extern "C" {
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/pg_database.h"
+#include "utils/backend_progress.h"
+#include "utils/backend_status.h"
 #include "utils/rel.h"
 }
 
@@ -28,8 +31,24 @@ struct PreparedCopy {  // in this transaction
 
 coherence::NodeId id_of(int node) { return coherence::NodeId{uint8_t(node)}; }
 
+bool backup_runs() {
+  pgstat_clear_backend_activity_snapshot();
+  for (int i = 1; i <= pgstat_fetch_stat_numbackends(); ++i)
+    if (pgstat_fetch_stat_local_beentry(i)->backendStatus.st_progress_command == PROGRESS_COMMAND_BASEBACKUP)
+      return true;
+  return false;
+}
+
+// What a backup copies behind the end of the transaction may be newer than the positions in it.
+void require_whole_copy() {
+  if (backup_runs())
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE), errmsg("a base backup of this server has not ended"),
+                    errhint("COMMIT when it has; the one that was being made is not to be used.")));
+}
+
 // Still under the whole cluster's DDL lock, if the transaction commits.
 void on_end(XactEvent event, void*) {
+  if (copy.life != 0 && event == XACT_EVENT_PRE_COMMIT) return require_whole_copy();
   if (copy.life == 0 || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)) return;
   const bool made = event == XACT_EVENT_COMMIT && !ddl_pool_fenced();
   end_life_of_copy(copy.node, made ? copy.life : 0);
@@ -88,10 +107,10 @@ Oid prepare_copy(int node) {
                     errmsg("this transaction has prepared a copy for primary %d already", copy.node)));
   lock_whole_cluster();
   require_absent(node);
-  if (!*ddl_serving_flag() || ddl_node_state().behind)
+  if (!*ddl_serving_flag() || ddl_node_state().behind || !has_applied_all())
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("this primary has not caught up with the DDL of the others"),
-                    errhint("Take the copy from a primary that is \"serving\" in gcl_stat_ddl_log.")));
+                    errhint("Take the copy from one that has applied all entries, by gcl_stat_ddl_log_kept.")));
   advance_positions();
   static bool registered = false;
   if (!registered) RegisterXactCallback(on_end, nullptr);

@@ -4,8 +4,8 @@
 
 extern "C" {
 #include "access/relation.h"
-#include "catalog/namespace.h"
 #include "catalog/objectaddress.h"
+#include "catalog/pg_inherits.h"
 #include "nodes/makefuncs.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
@@ -25,7 +25,9 @@ void require(bool may, AclResult lacks, const RangeVar* name) {
   aclcheck_error(lacks, get_relkind_objtype(get_rel_relkind(relation)), get_rel_name(relation));
 }
 
-void require_owner(const RangeVar* name) { require(owns(name), ACLCHECK_NOT_OWNER, name); }
+void require_owner(const RangeVar* name) {
+  if (name != nullptr) require(owns(name), ACLCHECK_NOT_OWNER, name);
+}
 
 void require_owner_of_all(const List* names) {
   ListCell* cell;
@@ -44,6 +46,11 @@ bool may_truncate(const TruncateStmt* statement) {
   return true;
 }
 
+bool is_child(const RangeVar* child, const RangeVar* parent) {
+  const Oid one = find_relation(child), other = find_relation(parent);
+  return !OidIsValid(one) || !OidIsValid(other) || list_member_oid(find_inheritance_children(other, NoLock), one);
+}
+
 bool may_alter(const AlterTableStmt* statement) {
   if (!owns(statement->relation)) return false;
   ListCell* cell;
@@ -51,6 +58,12 @@ bool may_alter(const AlterTableStmt* statement) {
     const auto* command = lfirst_node(AlterTableCmd, cell);
     if (command->subtype == AT_AttachPartition) require_owner(castNode(PartitionCmd, command->def)->name);
     if (command->subtype == AT_AddInherit) require_owner(castNode(RangeVar, command->def));
+    // Another table would be locked to hear that it is none.
+    if (command->subtype == AT_DropInherit && !is_child(statement->relation, castNode(RangeVar, command->def)))
+      return false;
+    if (command->subtype == AT_DetachPartition &&
+        !is_child(castNode(PartitionCmd, command->def)->name, statement->relation))
+      return false;
   }
   return true;
 }
@@ -121,6 +134,12 @@ bool has_rights_for(const Node* statement) {
       return owns(reinterpret_cast<const RenameStmt*>(statement)->relation);
     case T_AlterObjectSchemaStmt:
       return owns(reinterpret_cast<const AlterObjectSchemaStmt*>(statement)->relation);
+    case T_AlterSeqStmt:
+      require_owner(reinterpret_cast<const AlterSeqStmt*>(statement)->sequence);
+      return true;
+    case T_AlterObjectDependsStmt:
+      require_owner(reinterpret_cast<const AlterObjectDependsStmt*>(statement)->relation);
+      return true;
     case T_RuleStmt:
       require_owner(reinterpret_cast<const RuleStmt*>(statement)->relation);
       return true;
@@ -130,7 +149,7 @@ bool has_rights_for(const Node* statement) {
       return owns(reinterpret_cast<const AlterPolicyStmt*>(statement)->table);
     case T_ViewStmt: {
       const auto* view = reinterpret_cast<const ViewStmt*>(statement);
-      return !view->replace || owns(view->view);
+      return !view->replace || owns(view_to_replace(view));
     }
     case T_IndexStmt:
       return owns(reinterpret_cast<const IndexStmt*>(statement)->relation);
