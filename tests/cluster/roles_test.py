@@ -60,7 +60,8 @@ class Roles(unittest.TestCase):
                       CREATE RULE r AS ON UPDATE TO t DO ALSO NOTHING; CREATE POLICY p ON t;
                       CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
                       CREATE TABLE part (i int, v int) PARTITION BY LIST (i); ALTER TABLE t OWNER TO neighbour;
-                      SET ROLE mallory; CREATE TABLE hers (i int, v int) PARTITION BY LIST (i)""")
+                      SET ROLE mallory; CREATE TABLE hers (i int, v int) PARTITION BY LIST (i);
+                      CREATE TABLE his (i int, v int) USING gcl""")
         statements = """DROP TABLE t
             ALTER TABLE t ADD COLUMN z int
             ALTER TABLE t DISABLE TRIGGER ALL
@@ -108,8 +109,28 @@ class Roles(unittest.TestCase):
                     with self.assertRaises(SqlError) as caught:
                         mallory.run(statement)
                     self.assertEqual("42501", caught.exception.state, caught.exception)
+            for statement in ("CREATE TABLE IF NOT EXISTS hers PARTITION OF part FOR VALUES IN (1) USING gcl",
+                              "CREATE TABLE IF NOT EXISTS hers () INHERITS (t) USING gcl"):
+                with self.subTest(primary=k, statement=statement):
+                    mallory.run(statement)  # there is one: nothing is looked at but that
         for user in users.values():
             user.run("COMMIT")
+
+        # The server locks what it says is none of hers; it does so here only.
+        users[2].run("BEGIN; LOCK TABLE t IN ROW EXCLUSIVE MODE")
+        for statement in ("ALTER TABLE hers DETACH PARTITION t", "ALTER TABLE his NO INHERIT t"):
+            with self.subTest(statement=statement):
+                with self.assertRaises(SqlError) as caught:
+                    mallory.run(statement)
+                self.assertEqual("42P01", caught.exception.state, caught.exception)
+        users[2].run("COMMIT")
+
+        # What is made is looked for where it would be made, not along the search path.
+        self.on(1, "CREATE TABLE public.later (i int) USING gcl; CREATE VIEW public.shown AS SELECT i FROM public.later")
+        self.on(2, "SET search_path = s, public; SET ROLE mallory; CREATE TABLE IF NOT EXISTS later (i int, j int) USING gcl;"
+                   "CREATE OR REPLACE VIEW shown AS SELECT j FROM s.later")
+        self.same("SELECT count(*) FROM s.shown")
+        self.on(3, "DROP TABLE public.later, s.later CASCADE")
 
         self.on(1, "GRANT TRUNCATE, TRIGGER ON s.t TO mallory; GRANT neighbour TO mallory")
         self.on(2, "SET search_path = s; SET ROLE mallory; TRUNCATE t; ALTER TABLE t ADD COLUMN z int")

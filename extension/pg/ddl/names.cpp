@@ -34,8 +34,8 @@ Oid find_relation(const RangeVar* name) {
   return unless_gone(name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid);
 }
 
-Oid view_to_replace(const ViewStmt* view) {
-  return unless_gone(get_relname_relid(view->view->relname, RangeVarGetCreationNamespace(view->view)));
+Oid find_where_made(const RangeVar* name) {
+  return unless_gone(get_relname_relid(name->relname, RangeVarGetCreationNamespace(name)));
 }
 
 bool keeps_names(const Node* statement) {

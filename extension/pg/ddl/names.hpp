@@ -6,7 +6,7 @@
 namespace gcl {
 
 Oid find_relation(const RangeVar* name);    // InvalidOid: none; no lock
-Oid view_to_replace(const ViewStmt* view);  // the same: the search path says only where it would be made
+Oid find_where_made(const RangeVar* name);  // the same, of one that CREATE would make: there, not along the search path
 
 // Whether a name has been looked up since begin_names() that leads to what has just gone.
 void begin_names();

@@ -172,7 +172,7 @@ DdlPlan plan_member(const AlterExtensionContentsStmt* statement) {
 DdlPlan plan_view(const ViewStmt* statement) {
   if (statement->view->relpersistence == RELPERSISTENCE_TEMP) return local();
   DdlPlan plan = everywhere();
-  const Oid old = statement->replace ? view_to_replace(statement) : InvalidOid;
+  const Oid old = statement->replace ? find_where_made(statement->view) : InvalidOid;
   if (!OidIsValid(old) || get_rel_relkind(old) != RELKIND_VIEW) return plan;
   if (!is_cluster_relation(old)) return local();
   plan = locking(plan, old, AccessExclusiveLock);

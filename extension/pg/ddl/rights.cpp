@@ -149,13 +149,16 @@ bool has_rights_for(const Node* statement) {
       return owns(reinterpret_cast<const AlterPolicyStmt*>(statement)->table);
     case T_ViewStmt: {
       const auto* view = reinterpret_cast<const ViewStmt*>(statement);
-      return !view->replace || owns(view_to_replace(view));
+      return !view->replace || owns(find_where_made(view->view));
     }
     case T_IndexStmt:
       return owns(reinterpret_cast<const IndexStmt*>(statement)->relation);
-    case T_CreateStmt:
-      require_owner_of_all(reinterpret_cast<const CreateStmt*>(statement)->inhRelations);
+    case T_CreateStmt: {
+      const auto* create = reinterpret_cast<const CreateStmt*>(statement);
+      const bool is_there = create->if_not_exists && OidIsValid(find_where_made(create->relation));
+      if (!is_there) require_owner_of_all(create->inhRelations);
       return true;
+    }
     case T_CreateTrigStmt: {
       const RangeVar* relation = reinterpret_cast<const CreateTrigStmt*>(statement)->relation;
       require(owns_or_may(relation, ACL_TRIGGER), ACLCHECK_NO_PRIV, relation);

@@ -24,12 +24,6 @@ void add_sequence(DdlPlan* plan, Oid sequence, LOCKMODE mode, bool changed) {
   if (changed) plan->sequences = lappend_oid(plan->sequences, sequence);
 }
 
-// Whether CREATE would find it where it would put it.
-bool exists(const RangeVar* name) {
-  const Oid schema = RangeVarGetCreationNamespace(name);
-  return OidIsValid(get_relname_relid(name->relname, schema));
-}
-
 // OWNED BY a column of a table that only this primary has.
 bool owned_by_local(const List* options) {
   ListCell* cell;
@@ -51,7 +45,7 @@ DdlPlan plan_create_sequence(const CreateSeqStmt* statement) {
   const bool temporary = name->schemaname && strcmp(name->schemaname, "pg_temp") == 0;
   if (temporary || name->relpersistence != RELPERSISTENCE_PERMANENT || owned_by_local(statement->options))
     return local();
-  if (statement->if_not_exists && exists(name)) return local();
+  if (statement->if_not_exists && OidIsValid(find_where_made(name))) return local();
   return everywhere();
 }
 

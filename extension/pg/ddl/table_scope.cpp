@@ -37,7 +37,7 @@ void require_method(const Node* statement) {
     return;
   }
   if (!names_gcl(method) || (!method && is_temporary(name)) || OidIsValid(gcl_access_method())) return;
-  if (if_not_exists && OidIsValid(find_relation(name))) return;
+  if (if_not_exists && OidIsValid(find_where_made(name))) return;
   ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("access method \"gcl\" does not exist"),
                   errdetail("The extension gcl is not in database \"%s\".", get_database_name(MyDatabaseId)),
                   errhint("Use CREATE EXTENSION gcl first, or add USING heap.")));
@@ -183,6 +183,7 @@ DdlPlan plan_create_table(const CreateStmt* statement) {
   if (statement->ofTypename) refuse_ddl("CREATE TABLE OF");
   DdlPlan plan = everywhere();
   plan.partitioned = true;
+  if (statement->if_not_exists && OidIsValid(find_where_made(statement->relation))) return plan;
   foreach (cell, statement->inhRelations)
     if (const Oid parent = find_relation(lfirst_node(RangeVar, cell)); OidIsValid(parent))
       add_target(&plan, parent, AccessExclusiveLock);
