@@ -192,8 +192,10 @@ class Heap {
   Result<HeapPages> pages();
   // Copies the page and lists the rows that the snapshot sees.
   Status read_block(uint32_t block, const Snapshot& snapshot, PageRows& to, Intent intent = Intent::kRead);
-  // Copies the page and lists all row versions there are; `live[i]` and `mine[i]` describe offset[i] (ANALYZE).
-  Status sample_block(uint32_t block, PageRows& to, Liveness* live, bool* mine);
+  // Copies the page and lists all row versions there are; `live[i]` and `mine[i]` describe offset[i] (index builds).
+  Status all_versions(uint32_t block, PageRows& to, Liveness* live, bool* mine);
+  // The same; what[i] says what offset[i] is as of `seen` (ANALYZE).
+  Status sample_block(uint32_t block, const Snapshot& seen, PageRows& to, AsOf* what);
   // roots[line] = the line pointer an index entry for that row has (its own or its chain's root); 0: none.
   Status roots_of(const PageRows& rows, uint16_t* roots /* [kLinesMax + 1] */);
 
@@ -230,6 +232,8 @@ class Heap {
       return extent < extents.size() ? extents[extent] + n : PageId{};
     }
   };
+  template <class Describe>
+  Status list_versions(uint32_t block, PageRows& to, Describe describe);
   Result<PageId> page_of(uint32_t block);
   ExtentPlace place_of(uint32_t block) const;  // REQUIRES: page_of(block) has found it
   Status load_map();

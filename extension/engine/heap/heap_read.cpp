@@ -342,7 +342,9 @@ Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Inte
   return {};
 }
 
-Status Heap::sample_block(uint32_t block, PageRows& to, Liveness* live, bool* mine) {
+// Calls describe(header, line, index in to.offset) for each.
+template <class Describe>
+Status Heap::list_versions(uint32_t block, PageRows& to, Describe describe) {
   to.block = block;
   to.count = 0;
   auto page = page_of(block);
@@ -351,12 +353,28 @@ Status Heap::sample_block(uint32_t block, PageRows& to, Liveness* live, bool* mi
   HeapPage view(to.page);
   for (uint16_t line = 1; line <= view.lines(); ++line) {
     if (!view.line(line).normal()) continue;
-    auto life = liveness(txns_, view.row_header(line), &mine[to.count]);
-    if (!life) return life.error();
-    live[to.count] = *life;
+    GCL_TRY(describe(view.row_header(line), RowPlace{*page, line}, to.count));
     to.offset[to.count++] = line;
   }
   return {};
+}
+
+Status Heap::all_versions(uint32_t block, PageRows& to, Liveness* live, bool* mine) {
+  return list_versions(block, to, [&](const RowHeader& row, RowPlace, int index) -> Status {
+    auto life = liveness(txns_, row, &mine[index]);
+    if (!life) return life.error();
+    live[index] = *life;
+    return {};
+  });
+}
+
+Status Heap::sample_block(uint32_t block, const Snapshot& seen, PageRows& to, AsOf* what) {
+  return list_versions(block, to, [&](const RowHeader& row, RowPlace at, int index) -> Status {
+    auto is = as_of(txns_, row, at, seen);
+    if (!is) return is.error();
+    what[index] = *is;
+    return {};
+  });
 }
 
 // An aborted update's link stays in the row while its line pointer goes to others: every step asks whose it is.

@@ -135,6 +135,17 @@ Result<Liveness> liveness(TxnSystem& txns, const RowHeader& row, bool* mine) {
   }
 }
 
+Result<AsOf> as_of(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot) {
+  auto there = visible_mvcc(txns, row, at, snapshot);
+  if (!there) return there.error();
+  if (*there) return AsOf::kThere;
+  auto made = creation(txns, row);
+  if (!made) return made.error();
+  const bool later = made->made == Made::kRunning || (made->made == Made::kCommitted && made->cts > snapshot.ts) ||
+                     (made->made == Made::kMine && own_commands(txns.current(), row, at).made >= snapshot.command);
+  return later ? AsOf::kToCome : AsOf::kGone;
+}
+
 Result<bool> is_successor(TxnSystem& txns, const RowHeader& row, const RowHeader& next) {
   if (next.creator.kind() == StampKind::kInserted) return next.creator.id() == row.deleter.id();
   if (next.creator.kind() == StampKind::kAborted) return false;

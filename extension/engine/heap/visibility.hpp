@@ -37,6 +37,10 @@ Result<bool> visible(TxnSystem& txns, const RowHeader& row, RowPlace at, const S
 // session that asks.
 Result<Liveness> liveness(TxnSystem& txns, const RowHeader& row, bool* mine);
 
+// What the version is to who counts rows as of a snapshot, each once, whoever changes them meanwhile.
+enum class AsOf : uint8_t { kThere, kGone, kToCome };
+Result<AsOf> as_of(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot);
+
 // Whether `next` is the version that `row` was updated to, and not a stranger in its place.
 Result<bool> is_successor(TxnSystem& txns, const RowHeader& row, const RowHeader& next);
 

@@ -59,7 +59,7 @@ bool counts(Liveness live, bool mine) {
 
 // The table's rows on the page, whether or not the index has them.
 double add_page(Build& b, engine::Heap& heap, uint32_t block) {
-  until_ok(b.table, [&] { return heap.sample_block(block, *b.rows, b.live, b.mine); });
+  until_ok(b.table, [&] { return heap.all_versions(block, *b.rows, b.live, b.mine); });
   uint16_t roots[engine::kLinesMax + 1];
   until_ok(b.table, [&] { return heap.roots_of(*b.rows, roots); });
   // Headers first: laying tuples over the rows overwrites them.

@@ -15,7 +15,6 @@ extern "C" {
 
 namespace gcl {
 
-using engine::Liveness;
 using engine::PageRows;
 using engine::Tid;
 
@@ -37,8 +36,7 @@ struct Scan {
   int64 next;  // index of the page to read when the copy is used up
   int row;     // index into rows.offset of the last row returned
   ParallelBlockTableScanWorkerData worker;
-  Liveness live[engine::kLinesMax];
-  bool mine[engine::kLinesMax];
+  engine::AsOf sampled[engine::kLinesMax];    // of rows.offset
   uint64_t laid[engine::kLinesMax / 64 + 1];  // lines of `rows` that have PostgreSQL's header: a cursor may come again
   PageRows rows;
 
@@ -140,7 +138,8 @@ TableScanDesc gcl_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKey
                              uint32 flags) {
   if (nkeys != 0) elog(ERROR, "gcl tables are not scanned with keys");
   engine::Heap* heap = ddl_replaying() ? nullptr : &heap_of(rel);
-  const engine::Snapshot seen = engine_snapshot(snapshot);
+  // ANALYZE names none.  It counts each row once, where the versions of those that are changed meanwhile are far apart.
+  const engine::Snapshot seen = engine_snapshot(flags & SO_TYPE_ANALYZE ? GetLatestSnapshot() : snapshot);
   RelationIncrementReferenceCount(rel);
   Scan* scan = static_cast<Scan*>(palloc(sizeof(Scan)));
   memset(static_cast<void*>(scan), 0, offsetof(Scan, rows));
@@ -230,7 +229,7 @@ bool gcl_scan_analyze_next_block(TableScanDesc sscan, BlockNumber block, BufferA
   if (!scan.started) start(scan);
   if (!is_used(scan, block)) return false;
   memset(scan.laid, 0, sizeof scan.laid);
-  until_ok(scan.rel(), [&] { return scan.heap->sample_block(block, scan.rows, scan.live, scan.mine); });
+  until_ok(scan.rel(), [&] { return scan.heap->sample_block(block, scan.snapshot, scan.rows, scan.sampled); });
   scan.row = -1;
   return true;
 }
@@ -238,13 +237,10 @@ bool gcl_scan_analyze_next_block(TableScanDesc sscan, BlockNumber block, BufferA
 bool gcl_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId, double* live, double* dead, TupleTableSlot* slot) {
   Scan& scan = *Scan::of(sscan);
   while (++scan.row < scan.rows.count) {
-    const bool mine = scan.mine[scan.row];
-    const Liveness state = scan.live[scan.row];
-    const bool counts = state == Liveness::kLive || (state == Liveness::kInsertRunning && mine) ||
-                        (state == Liveness::kDeleteRunning && !mine);
-    if (state == Liveness::kInsertRunning && !mine) continue;
-    *(counts ? live : dead) += 1;
-    if (!counts) continue;
+    const engine::AsOf is = scan.sampled[scan.row];
+    if (is == engine::AsOf::kToCome) continue;
+    *(is == engine::AsOf::kThere ? live : dead) += 1;
+    if (is == engine::AsOf::kGone) continue;
     store(scan, scan.rows.offset[scan.row], slot);
     return true;
   }
