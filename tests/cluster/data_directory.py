@@ -4,6 +4,7 @@
 
 `make` also removes what killed tests have left behind.
 """
+import struct
 import hashlib
 import os
 import pathlib
@@ -68,3 +69,15 @@ if __name__ == "__main__":
         make()
     else:
         shutil.rmtree(path())
+
+
+def ddl_position(data, database):
+    """How far a stopped server, or one behind a CHECKPOINT, has applied the log in the database of that OID: what holds
+    if the transaction `xid` committed, and if it did not; 0: that is known."""
+    with open(f"{data}/global/9700", "rb") as file:
+        page = file.read(8192)
+    for at in range(24, 8192 - 47, 48):
+        oid, used, xid, before, _, after, _ = struct.unpack("=I?3xI4x4Q", page[at:at + 48])
+        if used and oid == database:
+            return before, after, xid
+    return 0, 0, 0

@@ -334,6 +334,20 @@ class Cost(unittest.TestCase):
                 cost = {name: int(after[name]) - int(before[name]) for name in after if after[name] != before[name]}
                 self.assertEqual(costs, cost)
 
+    def test_a_statement_waits_for_one_fsync(self):
+        cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off", "wal_writer_delay=10s", "fsync=on")))
+        session = cluster.session(1)
+        session.run("CREATE TABLE warm (a int) USING gcl")
+        session.run("SELECT pg_stat_force_next_flush(), pg_stat_reset_shared('wal')")
+        others, open_when_answered = [cluster.session(k) for k in (2, 3)], []
+        for i in range(30):
+            session.run(f"CREATE TABLE t_{i} (a int, b text, c int) USING gcl")
+            open_when_answered += [look.one("SELECT pg_current_wal_insert_lsn() > pg_current_wal_flush_lsn()") for look in others]
+        session.run("SELECT pg_stat_force_next_flush()")
+        # The author's commit.  The others' are durable later, with their positions, several at once.
+        self.assertIn(int(session.one("SELECT wal_sync FROM pg_stat_wal")), range(30, 40))
+        self.assertGreater(open_when_answered.count("t"), 40, open_when_answered)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -1,9 +1,9 @@
 """The workers that do the other primaries' DDL are ended at bad moments: nobody takes part in part only."""
 import os
 import signal
-import struct
 import unittest
 
+from data_directory import ddl_position
 from harness import Cluster, SqlError, eventually
 
 END = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'gcl ddl {}'"
@@ -86,21 +86,19 @@ class DdlWorkers(unittest.TestCase):
             session.result()
         self.assertEqual("23505", caught.exception.state)
 
-    def test_a_position_is_written_in_place_and_settled_when_there_is_time(self):
-        oid, = self.cluster.sql(2, "SELECT oid FROM pg_database WHERE datname = current_database()")
-        path = f"{self.cluster.dir}/node2/data/gcl_ddl/{oid}"
+    def test_a_position_is_settled_when_its_transaction_has_ended(self):
+        oid = int(self.cluster.sql(2, "SELECT oid FROM pg_database WHERE datname = current_database()")[0])
 
         def position():
-            with open(path, "rb") as file:
-                _, _, _, applied, _, xid = struct.unpack("=6Q", file.read()[:48])
-            return applied, xid
+            self.cluster.sql(2, "CHECKPOINT")
+            return ddl_position(f"{self.cluster.dir}/node2/data", oid)
 
-        eventually(lambda: position()[1] == 0)
-        before, file = position(), os.stat(path).st_ino
+        self.cluster.sql(1, "CREATE TABLE first (a int) USING gcl")
+        eventually(lambda: position()[2] == 0)
+        _, before, _ = position()
         for i in range(3):
             self.cluster.sql(1, f"CREATE TABLE t_{i} (a int) USING gcl")
-        self.assertEqual((before[0] + 3, file), (position()[0], os.stat(path).st_ino))
-        eventually(lambda: position()[1] == 0)
+        eventually(lambda: position() == (before + 3, before + 3, 0))
 
     def refused(self, sql):
         """With which state primary 2 does not do it; None: it does."""

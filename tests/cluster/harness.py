@@ -354,11 +354,12 @@ class Cluster:
         """A primary dies as with a power cut of its machine: every process of it at once."""
         pid = self.postmaster(k)
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], text=True, capture_output=True).stdout.split()
-        for victim in [pid, *map(int, children)]:
-            try:
-                os.kill(victim, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # or those that are left for a moment do something about it
+            for victim in [pid, *map(int, children)]:
+                try:
+                    os.kill(victim, number)
+                except ProcessLookupError:
+                    pass
 
 
 class Load:

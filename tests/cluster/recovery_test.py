@@ -6,7 +6,7 @@ import subprocess
 import threading
 import unittest
 
-from data_directory import PG_BIN
+from data_directory import PG_BIN, ddl_position
 from harness import Cluster, SqlError, eventually
 
 
@@ -27,26 +27,20 @@ class Writer(threading.Thread):
             pass
 
 
-class Recovery(unittest.TestCase):
+class ByHand(unittest.TestCase):
+    """A server that is started by hand, as gclctl does not for an unclean pool."""
+
+    node, cluster, data, log = 1, None, None, None
+
     @classmethod
-    def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(primaries=1))
-        cls.data = f"{cls.cluster.dir}/node1/data"
-        cls.cluster.sql(1, "CREATE TABLE shared (id int, v text) USING gcl")
-        cls.cluster.sql(1, "CREATE TABLE ordinary (id int) USING heap")
-        cls.cluster.sql(1, "CHECKPOINT")  # what recovery reads begins here
-        load = Writer(cls.cluster.session(1))
-        load.start()
-        eventually(lambda: load.acknowledged > 20, 60)
-        cls.cluster.kill_all(1)
-        load.join()
-        cls.acknowledged = load.acknowledged
+    def let_it_die(cls):
+        cls.cluster.kill_all(cls.node)
         # Where nobody reaps the dead postmaster its number still looks taken.
-        for lock in (f"{cls.data}/postmaster.pid", *glob.glob(f"{cls.cluster.dir}/run/.s.PGSQL.*")):
+        port = cls.cluster.ports.base + cls.node - 1
+        for lock in (f"{cls.data}/postmaster.pid", *glob.glob(f"{cls.cluster.dir}/run/.s.PGSQL.{port}*")):
             os.unlink(lock)
 
     def server(self, *settings):
-        """A server started by hand, as gclctl does not for an unclean pool."""
         command = [glob.glob(f"{self.cluster.dir}/prefix/lib/postgresql/*/bin/postgres")[0], "-D", self.data]
         for setting in settings:
             command += ["-c", setting]
@@ -64,11 +58,27 @@ class Recovery(unittest.TestCase):
         process = self.server(*settings)
 
         def stop():
-            os.kill(self.cluster.postmaster(1), signal.SIGINT)
+            os.kill(self.cluster.postmaster(self.node), signal.SIGINT)
             process.wait(60)
 
         eventually(lambda: self.logged("ready to accept connections"), 60)
         self.addCleanup(stop)
+
+
+class Recovery(ByHand):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=1))
+        cls.data = f"{cls.cluster.dir}/node1/data"
+        cls.cluster.sql(1, "CREATE TABLE shared (id int, v text) USING gcl")
+        cls.cluster.sql(1, "CREATE TABLE ordinary (id int) USING heap")
+        cls.cluster.sql(1, "CHECKPOINT")  # what recovery reads begins here
+        load = Writer(cls.cluster.session(1))
+        load.start()
+        eventually(lambda: load.acknowledged > 20, 60)
+        cls.let_it_die()
+        load.join()
+        cls.acknowledged = load.acknowledged
 
     def assert_ordinary_tables_work(self):
         rows = int(self.cluster.sql(1, "SELECT count(*) FROM ordinary WHERE id > 0")[0])
@@ -107,6 +117,42 @@ class Recovery(unittest.TestCase):
         self.serve("gcl.pool=")
         self.assert_ordinary_tables_work()
         self.refused("55000", "SELECT count(*) FROM shared")
+
+
+class Positions(ByHand):
+    """P5: what a crash takes away of the others' DDL, it takes from the catalogs and from the position."""
+
+    node = 2
+
+    def test_position_and_catalogs_are_of_one_mind(self):
+        lost = 0
+        for tables, in_the_middle in ((5, False), (12, True), (30, False), (41, False)):
+            with self.subTest(tables=tables):
+                lost += self.lost_of_tables_of_another(tables, in_the_middle)
+        self.assertGreater(lost, 0)
+
+    def lost_of_tables_of_another(self, tables, in_the_middle):
+        kind = type(self)
+        with Cluster(primaries=2, settings=("wal_writer_delay=10s", "wal_writer_flush_after=1GB", "autovacuum=off")) as kind.cluster:
+            kind.data = f"{self.cluster.dir}/node2/data"
+            author = self.cluster.session(1)
+            author.run("CREATE TABLE first (a int) USING gcl")
+            oid = int(self.cluster.sql(2, "SELECT oid FROM pg_database WHERE datname = current_database()")[0])
+            self.cluster.sql(2, "CHECKPOINT")
+            _, before, _ = ddl_position(self.data, oid)
+            for i in range(tables):
+                author.run(f"CREATE TABLE t_{i} (a int) USING gcl")
+            if in_the_middle:
+                author.send("CREATE TABLE t_last (a int) USING gcl")
+            self.let_it_die()
+            self.serve("gcl.pool=")
+            there = int(self.cluster.sql(2, "SELECT count(*) FROM pg_class WHERE relname LIKE 't\\_%'")[0])
+            self.cluster.sql(2, "CHECKPOINT")
+            old, new, xid = ddl_position(self.data, oid)
+            committed = xid == 0 or self.cluster.sql(2, f"SELECT pg_xact_status('{xid}')") == ["committed"]
+            self.assertEqual(before + there, new if committed else old)
+            self.doCleanups()
+            return tables - there
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ using engine::DdlKind;
 using engine::DdlMessage;
 
 constexpr int kIdleMaxMs = 300'000;
-constexpr int kSettleMs = 1000;
+constexpr int kAwakeMs = 1000;
 
 DdlWorker* self = nullptr;
 bool attends = false;  // to self->slot
@@ -54,28 +54,12 @@ struct Taking {         // part in an exchange
   bool tagged;          // we hold the tags of its database's DDL lock for the author
   bool tagged_whole;    // and of the whole cluster's
   bool prepared;        // the author may commit any moment: what we have locked stays locked until we have, too
-  bool synced;          // and the position is durable
   bool partial;         // the parts of this message that came before were read by another process
   int lock;             // the database's DDL lock
   int depth;            // savepoints that the author is in; -1: not read yet
   StringInfoData body;  // parts so far
   const char* text;     // of the statement, or the locks, that this message is about
 } taking;
-
-// P5.  Positions whose transactions need not be durable yet: settled when there is time.
-struct Unsettled {
-  bool any;
-  Oid history;
-  void add(Oid other) {
-    if (any && history != other) settle_position(history);
-    any = true;
-    history = other;
-  }
-  void settle() {
-    if (any) settle_position(history);
-    any = false;
-  }
-} unsettled;
 
 engine::DdlSlot slot() { return ddl_slot(self->slot); }
 
@@ -197,9 +181,7 @@ void end_committed(const DdlMessage& message) {
     apply_log(self->database);
     return;
   }
-  if (!taking.synced) elog(ERROR, "gcl: the DDL position is not durable");
   replay.commit();
-  unsettled.add(history_of(message));
   leave_exchange();
 }
 
@@ -263,14 +245,6 @@ void do_as_told(const DdlMessage& message) {
   replay.go_to(NIL, NIL);
   write_position(history_of(message), {message.header.log_number, OidIsValid(gcl_access_method())});
   taking.prepared = true;
-  taking.synced = false;
-}
-
-// While the author, who has its answer, commits.  A failure is one of our commit.
-void sync_what_is_prepared(const DdlMessage& message) {
-  if (!taking.prepared || taking.synced) return;
-  taking.synced = sync_position(history_of(message));
-  if (!taking.synced) ereport(LOG, (errcode_for_file_access(), errmsg("could not sync the DDL position: %m")));
 }
 
 // SQLSTATE, line break, message, hint, as the author expects it.
@@ -329,7 +303,6 @@ void deal_with(const DdlMessage& message) {
   if (!ok && commits) fall_behind();
   acknowledge(message, ok, {text.data, size_t(text.len)});
   if (!ok && commits) proc_exit(1);
-  if (ok) sync_what_is_prepared(message);
 }
 
 // True if this was the last part.
@@ -358,9 +331,8 @@ void wait_for_message(uint32_t bell, TimestampTz idle_since) {
   if (ddl_pool_fenced() || (!must_stay() && !PostmasterIsAlive())) proc_exit(1);
   if (taking.exchange != 0) return sleep_on_slot(bell, kHeartbeatMs);
   const long idle = long((GetCurrentTimestamp() - idle_since) / 1000);
-  if (idle >= kSettleMs) unsettled.settle();
   if (idle >= kIdleMaxMs) proc_exit(0);
-  sleep_on_slot(bell, kSettleMs);
+  sleep_on_slot(bell, kAwakeMs);
 }
 
 // Not for this process.  What we take part in may be over all the same: this primary joined while its end was told.

@@ -1,8 +1,8 @@
 #include "extension/pg/ddl/data_life.hpp"
 
+#include "extension/pg/ddl/ddl_file.hpp"
 #include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
-#include "extension/pg/ddl/ddl_position.hpp"
 
 namespace gcl {
 namespace {

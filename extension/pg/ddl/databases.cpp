@@ -119,7 +119,7 @@ void remove_files_of_rolled_back() {
 
 void on_transaction(XactEvent event, void*) {
   if (event == XACT_EVENT_ABORT && OidIsValid(made_database.database)) remove_files_of_rolled_back();
-  if (event == XACT_EVENT_COMMIT && OidIsValid(dropped_database)) forget_position(dropped_database);
+  if (event == XACT_EVENT_PRE_COMMIT && OidIsValid(dropped_database)) forget_position(dropped_database);
   if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT) {
     made_database = {};
     dropped_database = InvalidOid;

@@ -29,9 +29,8 @@ void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringIn
     replay.run(record);
   }
   replay.go_to(NIL, NIL);
-  save_position(position_of(history), {entry.number, OidIsValid(gcl_access_method())});
+  write_position(position_of(history), {entry.number, OidIsValid(gcl_access_method())});
   replay.commit();
-  settle_position(position_of(history));
   MemoryContextSwitchTo(context);
 }
 
@@ -107,7 +106,6 @@ void apply_log(const char* history, uint64_t until) {
   StartTransactionCommand();
   (void)LockAcquire(&tag, ExclusiveLock, true, false);  // lost with an ERROR
   uint64_t position = load_position(position_of(history)).applied;
-  settle_position(position_of(history));
   const bool has_history = *history == '\0' || OidIsValid(gcl_access_method());
   CommitTransactionCommand();
   MemoryContextSwitchTo(caller);

@@ -38,7 +38,6 @@ struct Exchange {
   bool whole;     // and of the whole cluster
   bool prepared;
   bool ended;         // committed by all; the DDL lock is still ours (P23)
-  bool saved;         // the position's file
   int lock;           // the database's DDL lock
   uint32_t granted;   // targets, as the slot says
   List* grants;       // Grant*
@@ -364,12 +363,10 @@ void ddl_pre_commit() {
   DdlPosition position = load_position(MyDatabaseId);
   if (position.extension == OidIsValid(gcl_access_method())) return;
   position.extension = !position.extension;
-  save_position(MyDatabaseId, position);
-  exchange.saved = true;
+  write_position(MyDatabaseId, position);
 }
 
 void ddl_committed() noexcept {
-  if (exchange.saved) settle_position(MyDatabaseId);
   if (outbox.used()) {
     (void)outbox.tell(exchange.prepared ? DdlKind::kCommit : DdlKind::kAbort, nullptr);
     if (exchange.prepared) outbox.wait_for_commits();

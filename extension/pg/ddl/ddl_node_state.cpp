@@ -36,7 +36,7 @@ constexpr int kGateMs = 30000;  // a primary that cannot catch up lets people in
 void request() {
   if (previous_request_hook) previous_request_hook();
   RequestAddinShmemSpace(MAXALIGN(sizeof(DdlNodeState)));
-  RequestNamedLWLockTranche("gcl_ddl", 1);
+  RequestNamedLWLockTranche("gcl_ddl", 2);
 }
 
 void startup() {
@@ -46,7 +46,9 @@ void startup() {
   state = static_cast<DdlNodeState*>(ShmemInitStruct("gcl ddl", sizeof(DdlNodeState), &found));
   if (!found) {
     new (state) DdlNodeState{};
-    state->lock = &GetNamedLWLockTranche("gcl_ddl")->lock;
+    LWLockPadded* locks = GetNamedLWLockTranche("gcl_ddl");
+    state->lock = &locks[0].lock;
+    state->positions = &locks[1].lock;
     ConditionVariableInit(&state->news);
   }
   LWLockRelease(AddinShmemInitLock);

@@ -55,6 +55,7 @@ struct DdlCounts {
 
 struct DdlNodeState {
   LWLock* lock;
+  LWLock* positions;  // of who writes one (ddl_position.cpp)
   DdlCounts counts;
   ConditionVariable news;    // ddl_news.hpp
   bool started;              // the launcher ran before, in this life of the server

@@ -1,172 +1,227 @@
 #include "extension/pg/ddl/ddl_position.hpp"
 
+#include <algorithm>
+#include <span>
+
+#include "extension/pg/ddl/ddl_node_state.hpp"
+
 extern "C" {
+#include "access/generic_xlog.h"
 #include "access/transam.h"
 #include "access/xlog.h"
-#include "port/pg_crc32c.h"
-#include "storage/fd.h"
+#include "access/xlogutils.h"
+#include "catalog/pg_tablespace_d.h"
+#include "catalog/storage_xlog.h"
+#include "storage/bufmgr.h"
+#include "storage/procarray.h"
+#include "storage/smgr.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
 }
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace gcl {
 namespace {
 
-constexpr uint64_t kMagic = 0x67636c64646c3033;  // "gcl ddl 03"
-constexpr int kReadsMax = 100;                   // of a file that is being written
-constexpr long kReadAgainUs = 1000;
+// In pg_global.  OIDs below 10,000 are given out by PostgreSQL's authors alone; none of version 15 is this one.
+constexpr Oid kPositions = 9700;
+constexpr RelFileNode kPositionsFile{GLOBALTABLESPACE_OID, InvalidOid, kPositions};
 
-// Written in place: it lies in one sector, as pg_control does, and a reader beside the writer sees that it is torn.
-struct File {
-  uint64_t magic;
+struct Entry {
+  Oid database;
+  bool used;
+  TransactionId transaction;  // that makes `after` count; invalid: it does
   DdlPosition before, after;
-  uint64_t xid;  // 0: `after` counts
-  pg_crc32c crc;
-  uint32_t reserved;
 };
 
-pg_crc32c crc_of(const File& file) {
-  pg_crc32c crc;
-  INIT_CRC32C(crc);
-  COMP_CRC32C(crc, &file, offsetof(File, crc));
-  FIN_CRC32C(crc);
-  return crc;
+constexpr uint64_t kEntries = (BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) / sizeof(Entry);  // on a page
+
+std::span<Entry, kEntries> entries_of(Page page) {
+  return std::span<Entry, kEntries>(reinterpret_cast<Entry*>(PageGetContents(page)), kEntries);
 }
 
-void path_of(const char* name, char* to, const char* suffix) { snprintf(to, MAXPGPATH, "gcl_ddl/%s%s", name, suffix); }
+bool is_none(DdlPosition position) { return position.applied == 0 && position.extension == 0; }
+bool has_ended(const Entry& entry) {
+  return !TransactionIdIsValid(entry.transaction) || !TransactionIdIsInProgress(entry.transaction);
+}
+// The transaction of one that was running when the server died is not known to have committed.
+DdlPosition counting(const Entry& entry) {
+  const bool done = !TransactionIdIsValid(entry.transaction) || TransactionIdDidCommit(entry.transaction);
+  return done ? entry.after : entry.before;
+}
+bool is_free(const Entry& entry) { return !entry.used || (has_ended(entry) && is_none(counting(entry))); }
 
-struct Name {
-  char text[16];
-  explicit Name(Oid database) { snprintf(text, sizeof text, "%u", database); }
+Entry settled(const Entry& entry) {
+  const DdlPosition position = counting(entry);
+  return {entry.database, !is_none(position), InvalidTransactionId, position, position};
+}
+
+// Buffers are pinned for a resource owner, and a worker between two transactions has none.
+class Pinning {
+ public:
+  Pinning() : callers_(CurrentResourceOwner) {
+    static ResourceOwner own = nullptr;
+    if (callers_ != nullptr) return;
+    if (own == nullptr) own = ResourceOwnerCreate(nullptr, "gcl ddl position");
+    CurrentResourceOwner = own;
+  }
+  ~Pinning() { CurrentResourceOwner = callers_; }
+  Pinning(const Pinning&) = delete;
+  Pinning& operator=(const Pinning&) = delete;
+
+ private:
+  ResourceOwner callers_;
 };
+
+// It is never removed.
+bool file_exists() {
+  static bool exists = false;
+  if (!exists) exists = smgrexists(smgropen(kPositionsFile, InvalidBackendId), MAIN_FORKNUM);
+  return exists;
+}
+
+BlockNumber blocks() {
+  return file_exists() ? smgrnblocks(smgropen(kPositionsFile, InvalidBackendId), MAIN_FORKNUM) : 0;
+}
+
+// Locked.
+Buffer read_block(BlockNumber block, int lock) {
+  Buffer buffer = ReadBufferWithoutRelcache(kPositionsFile, MAIN_FORKNUM, block, RBM_NORMAL, nullptr, true);
+  LockBuffer(buffer, lock);
+  return buffer;
+}
+
+// REQUIRES: the writers' lock.
+void add_block() {
+  if (!file_exists()) {
+    smgrcreate(smgropen(kPositionsFile, InvalidBackendId), MAIN_FORKNUM, false);
+    log_smgrcreate(&kPositionsFile, MAIN_FORKNUM);
+  }
+  ReleaseBuffer(ReadBufferWithoutRelcache(kPositionsFile, MAIN_FORKNUM, P_NEW, RBM_NORMAL, nullptr, true));
+}
+
+// Lets `change` change the entries of a block, under WAL.  Returns where that record ends.
+template <class Change>
+XLogRecPtr change_block(Buffer buffer, Change change) {
+  Relation relation = CreateFakeRelcacheEntry(kPositionsFile);
+  GenericXLogState* log = GenericXLogStart(relation);
+  const bool fresh = PageIsNew(BufferGetPage(buffer));
+  Page page = GenericXLogRegisterBuffer(log, buffer, fresh ? GENERIC_XLOG_FULL_IMAGE : 0);
+  if (fresh) {
+    PageInit(page, BLCKSZ, 0);
+    reinterpret_cast<PageHeader>(page)->pd_lower = reinterpret_cast<PageHeader>(page)->pd_upper;  // all of it is used
+  }
+  change(entries_of(page));
+  const XLogRecPtr end = GenericXLogFinish(log);
+  FreeFakeRelcacheEntry(relation);
+  return end;
+}
+
+struct Place {
+  BlockNumber block;
+  uint64_t index;
+};
+
+// The first entry that `wanted` is true for.
+template <class Wanted>
+bool find_place(Wanted wanted, Place* place, Entry* found) {
+  const BlockNumber end = blocks();
+  for (BlockNumber block = 0; block < end; ++block) {
+    Buffer buffer = read_block(block, BUFFER_LOCK_SHARE);
+    const bool fresh = PageIsNew(BufferGetPage(buffer));
+    const auto entries = entries_of(BufferGetPage(buffer));
+    const auto entry = std::find_if(entries.begin(), entries.end(), wanted);  // zeroes are an unused one
+    const bool is_here = entry != entries.end() && !fresh;
+    if (is_here) *found = *entry;
+    UnlockReleaseBuffer(buffer);
+    *place = {block, fresh ? 0 : uint64_t(entry - entries.begin())};
+    if (is_here) return true;
+  }
+  return false;
+}
+
+bool find_entry(Oid database, Place* place, Entry* found) {
+  return find_place([database](const Entry& entry) { return entry.used && entry.database == database; }, place, found);
+}
+
+// REQUIRES: the writers' lock.
+Place free_entry() {
+  Place place{};
+  Entry unused;
+  if (find_place(is_free, &place, &unused)) return place;
+  add_block();
+  return {blocks() - 1, 0};
+}
+
+// Returns where the record of it ends.
+template <class Next>
+XLogRecPtr replace_entry(Oid database, Next next) {
+  const Pinning pinning;
+  LWLockAcquire(ddl_node_state().positions, LW_EXCLUSIVE);
+  Place place{};
+  Entry former{};
+  if (!find_entry(database, &place, &former)) place = free_entry();
+  Buffer buffer = read_block(place.block, BUFFER_LOCK_EXCLUSIVE);
+  const XLogRecPtr end = change_block(buffer, [&](auto entries) { entries[place.index] = next(former); });
+  UnlockReleaseBuffer(buffer);
+  LWLockRelease(ddl_node_state().positions);
+  return end;
+}
+
+// True if all have ended.
+bool settle_block(BlockNumber block) {
+  Buffer buffer = read_block(block, BUFFER_LOCK_EXCLUSIVE);
+  const auto is_open = [](const Entry& entry) { return TransactionIdIsValid(entry.transaction); };
+  const auto can_be_settled = [=](const Entry& entry) { return is_open(entry) && has_ended(entry); };
+  bool all = true;
+  if (!PageIsNew(BufferGetPage(buffer))) {
+    const auto entries = entries_of(BufferGetPage(buffer));
+    all = std::none_of(entries.begin(), entries.end(),
+                       [=](const Entry& entry) { return is_open(entry) && !has_ended(entry); });
+    if (std::any_of(entries.begin(), entries.end(), can_be_settled)) {
+      change_block(buffer, [=](auto changed) {
+        for (Entry& entry : changed)
+          if (can_be_settled(entry)) entry = settled(entry);
+      });
+    }
+  }
+  UnlockReleaseBuffer(buffer);
+  return all;
+}
 
 }  // namespace
 
-bool read_ddl_file(const char* name, void* to, size_t bytes) {
-  char path[MAXPGPATH];
-  path_of(name, path, "");
-  const int fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
-  if (fd < 0) {
-    if (errno == ENOENT) return false;
-    ereport(ERROR, (errcode_for_file_access(), errmsg("could not open file \"%s\": %m", path)));
-  }
-  const ssize_t found = read(fd, to, bytes);
-  CloseTransientFile(fd);
-  if (found != ssize_t(bytes))
-    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("file \"%s\" is not what gcl has written", path)));
-  return true;
-}
-
-void replace_ddl_file(const char* name, const void* from, size_t bytes) {
-  char path[MAXPGPATH], fresh[MAXPGPATH];
-  path_of(name, path, "");
-  path_of(name, fresh, ".new");
-  if (MakePGDirectory("gcl_ddl") < 0 && errno != EEXIST)
-    ereport(ERROR, (errcode_for_file_access(), errmsg("could not create directory \"gcl_ddl\": %m")));
-  const int fd = OpenTransientFile(fresh, O_RDWR | O_CREAT | O_TRUNC | PG_BINARY);
-  if (fd < 0) ereport(ERROR, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", fresh)));
-  if (write(fd, from, bytes) != ssize_t(bytes) || pg_fsync(fd) != 0)
-    ereport(ERROR, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", fresh)));
-  CloseTransientFile(fd);
-  (void)durable_rename(fresh, path, ERROR);
-}
-
-// False: there is none.
-static bool load_file(Oid database, File* to) {
-  const Name name(database);
-  for (int i = 0; i < kReadsMax; ++i) {
-    if (!read_ddl_file(name.text, to, sizeof *to)) return false;
-    if (to->magic == kMagic && to->crc == crc_of(*to)) return true;
-    pg_usleep(kReadAgainUs);
-  }
-  ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("file \"gcl_ddl/%s\" is not a DDL position", name.text)));
-  pg_unreachable();
-}
-
-static bool counts(const File& file) { return file.xid == 0 || TransactionIdDidCommit(TransactionId(file.xid)); }
-
 DdlPosition load_position(Oid database) {
-  File found{};
-  if (!load_file(database, &found)) return {};
-  return counts(found) ? found.after : found.before;
-}
-
-static int open_position(Oid database) {
-  char path[MAXPGPATH];
-  path_of(Name(database).text, path, "");
-  return open(path, O_WRONLY | PG_BINARY);
-}
-
-static bool write_in_place(Oid database, const File& file) {
-  const int fd = open_position(database);
-  if (fd < 0) return false;
-  const bool done = pwrite(fd, &file, sizeof file, 0) == ssize_t(sizeof file);
-  (void)close(fd);
-  return done;
+  const Pinning pinning;
+  Place place;
+  Entry found;
+  return find_entry(database, &place, &found) ? counting(found) : DdlPosition{};
 }
 
 void write_position(Oid database, DdlPosition position) {
-  File found{};
-  const bool exists = load_file(database, &found);
-  const DdlPosition before = !exists ? DdlPosition{} : counts(found) ? found.after : found.before;
-  // The next file says only that what is before it counts, not whose commit that waits for.
-  if (exists && found.xid != 0 && counts(found)) XLogFlush(TransactionIdGetCommitLSN(TransactionId(found.xid)));
-  File next{kMagic, before, position, GetTopTransactionId(), 0, 0};
-  next.crc = crc_of(next);
-  const Name name(database);
-  if (!exists) return replace_ddl_file(name.text, &next, sizeof next);
-  if (!write_in_place(database, next))
-    ereport(ERROR, (errcode_for_file_access(), errmsg("could not write file \"gcl_ddl/%s\": %m", name.text)));
+  const TransactionId transaction = GetTopTransactionId();  // before the record, which has to bring it
+  (void)replace_entry(database, [=](const Entry& former) {
+    return Entry{database, true, transaction, former.used ? counting(former) : DdlPosition{}, position};
+  });
 }
 
-bool sync_position(Oid database) noexcept {
-  const int fd = open_position(database);
-  if (fd < 0) return false;
-  const bool done = pg_fdatasync(fd) == 0;
-  const int problem = errno;
-  (void)close(fd);
-  errno = problem;
-  return done;
-}
-
-void save_position(Oid database, DdlPosition position) {
-  write_position(database, position);
-  if (!sync_position(database))
-    ereport(ERROR, (errcode_for_file_access(), errmsg("could not sync file \"gcl_ddl/%u\": %m", database)));
-}
-
-// Not synced: a crash that loses it leaves the xid, which is asked for again.
-void settle_position(Oid database) noexcept {
-  char path[MAXPGPATH];
-  path_of(Name(database).text, path, "");
-  const int fd = open(path, O_RDWR | PG_BINARY);
-  if (fd < 0) return;
-  File found{};
-  const bool whole = pread(fd, &found, sizeof found, 0) == ssize_t(sizeof found) && found.crc == crc_of(found);
-  if (whole && found.xid != 0 && counts(found)) {
-    XLogFlush(TransactionIdGetCommitLSN(TransactionId(found.xid)));
-    found.xid = 0;
-    found.crc = crc_of(found);
-    (void)!pwrite(fd, &found, sizeof found, 0);
-  }
-  (void)close(fd);
-}
-
-// A new file: who settles the old one just now does no harm.
 void set_position(Oid database, DdlPosition position) {
-  File next{kMagic, position, position, 0, 0, 0};
-  next.crc = crc_of(next);
-  replace_ddl_file(Name(database).text, &next, sizeof next);
+  XLogFlush(replace_entry(database, [=](const Entry&) {
+    return Entry{database, true, InvalidTransactionId, position, position};
+  }));
 }
 
-void forget_ddl_file(const char* name) noexcept {
-  char path[MAXPGPATH];
-  path_of(name, path, "");
-  (void)unlink(path);
+void forget_position(Oid database) {
+  if (!is_none(load_position(database))) write_position(database, {});
 }
 
-void forget_position(Oid database) noexcept { forget_ddl_file(Name(database).text); }
+bool settle_positions() {
+  const Pinning pinning;
+  bool all = true;
+  LWLockAcquire(ddl_node_state().positions, LW_EXCLUSIVE);
+  const BlockNumber end = blocks();
+  for (BlockNumber block = 0; block < end; ++block) all &= settle_block(block);
+  LWLockRelease(ddl_node_state().positions);
+  return all;
+}
 
 }  // namespace gcl

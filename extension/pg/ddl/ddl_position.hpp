@@ -1,10 +1,15 @@
 // What this primary knows of a database beside its catalogs: how far it has applied the cluster's DDL log, and whether
-// the extension is in it (so that DROP DATABASE, which cannot look into it, can ask).  A file beside the data, which
-// names the local transaction that brings the position, so that file and catalogs are of one mind after any crash.
+// the extension is in it (so that DROP DATABASE, which cannot look into it, can ask).
 //
-// 0 in place of a database's OID: of what belongs to no database.
+// Positions are on pages of PostgreSQL's own buffer pool, in a file of pg_global that no catalog knows, changed under
+// the server's WAL: they need no fsync of their own, and a base backup has them.  An entry names the local transaction
+// that makes it count, so that positions and catalogs are of one mind after any crash: whoever sees that commit in the
+// WAL has seen the position before it.  (Replication origins would be that, too; but a transaction has one at most,
+// which is the subscription's where TRUNCATE is replicated, and max_replication_slots would bound the number of
+// databases.)
 //
-//   <data>/gcl_ddl/<database OID>:  position before, position after, xid of the transaction that makes it so; 0: it has
+// 0 in place of a database's OID: of what belongs to no database.  REQUIRES, of all: the DDL lock of that database, or
+// that nobody else writes its position.
 #pragma once
 
 #include "extension/pg/ddl/pg.hpp"
@@ -16,22 +21,15 @@ struct DdlPosition {
   uint64_t extension;  // 1: gcl is in this database
 };
 
-// Small files in <data>/gcl_ddl, written whole.  False: there is none.
-bool read_ddl_file(const char* name, void* to, size_t bytes);
-void replace_ddl_file(const char* name, const void* from, size_t bytes);  // durable when it returns
-void forget_ddl_file(const char* name) noexcept;
-
 DdlPosition load_position(Oid database);
-// Counts once the running transaction has committed, which it may do when the position is durable.
+// Counts once the running transaction has committed.
 void write_position(Oid database, DdlPosition position);
-bool sync_position(Oid database) noexcept;               // false: see errno
-void save_position(Oid database, DdlPosition position);  // both
-// If that transaction has committed, says so in the file, when the commit is durable.  Otherwise its xid would be asked
-// for when nobody knows it any more.  May come late: whoever writes the next position asks.
-void settle_position(Oid database) noexcept;
-// Counts at once, and is durable.  REQUIRES: the whole cluster's DDL lock.
+// Counts at once, and is durable.
 void set_position(Oid database, DdlPosition position);
-// The database is no more, or not yet.
-void forget_position(Oid database) noexcept;
+// The database is no more, or not yet: counts once the running transaction has committed.
+void forget_position(Oid database);
+// Entries whose transactions have ended say what counts, or their xids would be asked for when nobody knows them any
+// more.  False: some have not.  Outside of transactions.
+bool settle_positions();
 
 }  // namespace gcl

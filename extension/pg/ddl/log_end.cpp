@@ -28,6 +28,7 @@ struct Open {
 };
 
 TimestampTz again_at = 0;
+bool unsettled = true;            // a transaction that a position waits for may have ended
 uint64_t removed = 0;             // entries that are known to have been removed
 engine::DdlLogEntry looked_at{};  // the newest entry up to which nothing is open
 
@@ -125,13 +126,17 @@ bool has_something_to_do(engine::DdlApplied mine) {
 
 }  // namespace
 
-// What is said to be applied is so after a crash, too: positions are durable before their transactions commit, and
-// these are flushed here.
+// What is said to be applied is so after a crash, too: positions and the transactions that make them count are flushed
+// here.
 void tend_log() {
   const TimestampTz now = GetCurrentTimestamp();
   if (!ddl_node_state().member || ddl_node_state().behind || now < again_at) return;
   const engine::DdlApplied mine = ddl_channel().applied(ddl_node_id());
-  if (!has_something_to_do(mine)) return;
+  const bool busy = has_something_to_do(mine);
+  if (!busy && !unsettled) return;
+  unsettled = !settle_positions() || busy;
+  again_at = now + kPauseUs;
+  if (!busy) return;
   MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl log end", ALLOCSET_DEFAULT_SIZES);
   MemoryContext caller = MemoryContextSwitchTo(context);
   const uint64_t entries = ddl_channel().log_entries(), applied = applied_here(mine.number());
@@ -143,7 +148,7 @@ void tend_log() {
   }
   ddl_log_remove_applied();
   removed = ddl_log_extent().removed;
-  again_at = now + (applied < entries && applied == mine.number() ? kLongPauseUs : kPauseUs);
+  if (applied < entries && applied == mine.number()) again_at = now + kLongPauseUs;
 }
 
 bool has_applied_all() { return applied_here(ddl_channel().applied(ddl_node_id()).number()) >= ddl_log_extent().count; }

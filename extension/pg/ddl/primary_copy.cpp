@@ -76,7 +76,6 @@ void lock_whole_cluster() {
 
 // What all have done so far is in the catalogs here, this primary's own as well, and so in those of a copy.
 void advance_position(Oid database, uint64_t count) {
-  settle_position(database);
   DdlPosition position = load_position(database);
   position.applied = Max(position.applied, count);
   set_position(database, position);
