@@ -334,6 +334,18 @@ class Cost(unittest.TestCase):
                 cost = {name: int(after[name]) - int(before[name]) for name in after if after[name] != before[name]}
                 self.assertEqual(costs, cost)
 
+    def test_every_answer_wakes_who_waits_for_it(self):
+        cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off",)))
+        session = cluster.session(1)
+        session.run("CREATE DOMAIN d AS int; CREATE TABLE t (a d) USING gcl; INSERT INTO t VALUES (1)")
+        late = "SELECT value FROM gcl_stat_counters() WHERE layer = 'ddl' AND counter = 'answers found late'"
+        before = int(session.one(late))
+        for _ in range(200):
+            for statement in ("ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE < 11)", "ALTER DOMAIN d DROP CONSTRAINT c",
+                              "CREATE DOMAIN e AS int", "DROP DOMAIN e", "CREATE TABLE u (a int) USING gcl", "DROP TABLE u"):
+                session.run(statement)
+        self.assertEqual(before, int(session.one(late)))
+
     def test_a_statement_waits_for_one_fsync(self):
         cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off", "wal_writer_delay=10s", "fsync=on")))
         session = cluster.session(1)

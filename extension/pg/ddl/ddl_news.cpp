@@ -44,18 +44,19 @@ void on_sigusr1(int number) {  // a worker has started or ended, among others
 
 void prepare_for_news() { ConditionVariablePrepareToSleep(&ddl_node_state().news); }
 
-void sleep_for_news(WaitEvent what, long ms) {
+bool sleep_for_news(WaitEvent what, long ms) {
   const uint32_t shown = what == WaitEvent::kCount ? PG_WAIT_EXTENSION : wait_event(what);
-  (void)ConditionVariableTimedSleep(&ddl_node_state().news, ms, shown);
+  return !ConditionVariableTimedSleep(&ddl_node_state().news, ms, shown);
 }
 
 // In the commit callback nothing may raise or exit; the caller asks whether the postmaster lives.
-void sleep_for_news_uninterrupted() noexcept {
-  (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, kHeartbeatMs,
-                  wait_event(WaitEvent::kDdlAnswers));
+bool sleep_for_news_uninterrupted() noexcept {
+  const int woken = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, kHeartbeatMs,
+                              wait_event(WaitEvent::kDdlAnswers));
   ResetLatch(MyLatch);
   if (ProcSignalBarrierPending) ProcessProcSignalBarrier();  // whoever drops a database waits for everybody
   ConditionVariablePrepareToSleep(&ddl_node_state().news);   // again: news takes us off its list
+  return (woken & WL_TIMEOUT) == 0;
 }
 
 void done_with_news() noexcept { ConditionVariableCancelSleep(); }
@@ -88,14 +89,21 @@ void watch_bell() {
   pqsignal(SIGUSR1, on_sigusr1);
 }
 
-uint32_t bell_now() noexcept { return ddl_bell(ddl_node()).load(std::memory_order_seq_cst); }  // pairs with ddl_ring()
+// A ring between two sleeps ends neither, so it is passed on where it is seen.
+uint32_t bell_now() noexcept {
+  static uint32_t told = 0;
+  const uint32_t now = ddl_bell(ddl_node()).load(std::memory_order_seq_cst);  // pairs with ddl_ring()
+  if (now != told) tell_news();
+  told = now;
+  return now;
+}
 
 void sleep_on_bell(uint32_t seen, uint32_t ms) {
   pgstat_report_wait_start(PG_WAIT_EXTENSION);
   bufmgr::wait_bell(ddl_bell(ddl_node()), seen, ms);
   pgstat_report_wait_end();
   ResetLatch(MyLatch);
-  tell_news();
+  (void)bell_now();
 }
 
 void tell_news() noexcept { ConditionVariableBroadcast(&ddl_node_state().news); }

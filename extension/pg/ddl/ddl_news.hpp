@@ -20,9 +20,9 @@ inline constexpr long kHeartbeatMs = 250;
 
 // --- everybody but the launcher -------------------------------------------------------------------------------------
 void prepare_for_news();
-// May raise: a cancel ends it.  kCount: nobody waits for what it waits for.
-void sleep_for_news(WaitEvent what, long ms = kHeartbeatMs);
-void sleep_for_news_uninterrupted() noexcept;
+// False: there was none for that long.  May raise: a cancel ends it.  kCount: nobody waits for what it waits for.
+bool sleep_for_news(WaitEvent what, long ms = kHeartbeatMs);
+bool sleep_for_news_uninterrupted() noexcept;
 void done_with_news() noexcept;
 
 // --- an apply worker between two messages ---------------------------------------------------------------------------
@@ -34,8 +34,9 @@ void sleep_on_slot(uint32_t seen, long ms) noexcept;
 
 // --- the launcher -------------------------------------------------------------------------------------------------
 void watch_bell();  // before signals are unblocked
+// Both pass on what has been rung since the last time; the second sleeps before, unless the bell has moved on from
+// `seen`.
 uint32_t bell_now() noexcept;
-// Sleeps unless the bell has moved on from `seen`; then passes the news on.
 void sleep_on_bell(uint32_t seen, uint32_t ms);
 void tell_news() noexcept;
 

@@ -51,6 +51,7 @@ enum class Refused : uint8_t {
 struct DdlCounts {
   std::atomic<uint64_t> messages[engine::kDdlKinds];  // by kind; each asks one or several primaries
   std::atomic<uint64_t> launchers_rung;               // for messages that no worker slept for
+  std::atomic<uint64_t> answers_found_late;           // by a heartbeat: nobody was woken for them
 };
 
 struct DdlNodeState {

@@ -114,14 +114,21 @@ bool DdlOutbox::settled(NodeId* failed, NodeSet* missing) {
   return all;
 }
 
+// An answer that came just when the heartbeat did counts, too: one in some thousands.
+static void count_if_late(bool woken) noexcept {
+  if (!woken) ddl_node_state().counts.answers_found_late.fetch_add(1, std::memory_order_relaxed);
+}
+
 void DdlOutbox::wait_settled(bool raise_failure) {
   NodeId failed;
+  bool woken = true;
   prepare_for_news();
   while (!settled(raise_failure ? &failed : nullptr) && !failed.valid()) {
     if (ddl_pool_fenced()) raise_fenced();
     ddl_check_verdict();
-    sleep_for_news(WaitEvent::kDdlAnswers);
+    woken = sleep_for_news(WaitEvent::kDdlAnswers);
   }
+  count_if_late(woken);
   done_with_news();
   if (failed.valid()) raise_reply(failed);
 }
@@ -217,11 +224,11 @@ static void write_nodes(NodeSet nodes, char* to, size_t room) {
 // P8.  Nothing can be undone any more: so it says whom it waits for, once, and goes on waiting.
 void DdlOutbox::wait_for_commits() noexcept {
   const TimestampTz began = GetCurrentTimestamp();
-  bool said = false;
+  bool said = false, woken = true;
   NodeSet missing;
   prepare_for_news();
   while (!settled(nullptr, &missing) && !ddl_pool_fenced() && PostmasterIsAlive()) {
-    sleep_for_news_uninterrupted();
+    woken = sleep_for_news_uninterrupted();
     if (said || GetCurrentTimestamp() - began < kDdlPatienceUs) continue;
     char nodes[256];
     write_nodes(missing, nodes, sizeof nodes);
@@ -229,6 +236,7 @@ void DdlOutbox::wait_for_commits() noexcept {
                       errhint("gcl_stat_ddl shows who has not answered; the log there says what was asked.")));
     said = true;
   }
+  count_if_late(woken);
   done_with_news();
 }
 
