@@ -216,7 +216,12 @@ class Later(unittest.TestCase):
         self.cluster.stop(3)
         self.assertIn("put it out of the way first", self.cluster.ctl("add-primary", self.cluster.dir, "--node", "3", check=False).stderr)
         shutil.rmtree(f"{self.cluster.dir}/node3/data")
+        # What is changed meanwhile is in the copy's log, which is brought to its end before the copy serves.
+        writer = self.cluster.session(1)
+        writer.send("DO $$ BEGIN FOR i IN 1..2000 LOOP INSERT INTO t VALUES (-i); COMMIT; PERFORM pg_sleep(0.002); END LOOP; END $$")
         self.cluster.ctl("add-primary", self.cluster.dir, "--node", "3")
+        writer.result()
+        writer.run("DELETE FROM t WHERE a < 0")
         self.cluster.start(3)
         self.cluster.sql(3, "INSERT INTO t VALUES (3); CREATE ROLE found")
         self.assertEqual(["1"], self.cluster.sql(1, "SELECT count(*) FROM pg_roles WHERE rolname = 'found'"))

@@ -62,7 +62,8 @@ void copy_data(const Cluster& c, int from, int k, bool* copied) {
 void settle_data(const Cluster& c, int k) {
   rewrite_configuration(c, k);
   const std::string bin = c.bindir().string(), data = c.data(k).string();
-  output_of({bin + "/postgres", "--single", "-D", data, "-c", "shared_preload_libraries=", "template1"});
+  output_of({bin + "/postgres", "--single", "-D", data, "-c", "shared_preload_libraries=gcl", "-c",
+             "gcl.pool=", "template1"});
   output_of({bin + "/pg_resetwal", "-o", std::to_string(gcl::oids_of_node(k).first), "-D", data});
 }
 
