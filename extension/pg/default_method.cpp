@@ -1,7 +1,7 @@
 #include "extension/pg/default_method.hpp"
 
+#include "extension/pg/boundary/builtin_patch.hpp"
 #include "extension/pg/boundary/pg.hpp"
-#include "extension/pg/builtin_patch.hpp"
 
 extern "C" {
 #include "utils/guc.h"

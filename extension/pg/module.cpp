@@ -1,17 +1,19 @@
 // The module: what is set up when the server preloads gcl, and what it says when it was not preloaded.
-#include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/default_method.hpp"
 #include "extension/pg/indexam/dispatch.hpp"
-#include "extension/pg/node.hpp"
+#include "extension/pg/indexam/index_pages.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/node.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/sequence/identity.hpp"
+#include "extension/pg/sequence/sequence_file.hpp"
 #include "extension/pg/sequence/sequence_functions.hpp"
-#include "extension/pg/settings.hpp"
 #include "extension/pg/stats/relation_size.hpp"
 #include "extension/pg/tableam/drop_hook.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/exported_snapshots.hpp"
-#include "extension/pg/txn/own_wait.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 #include "extension/pg/txn/xact.hpp"
 #include "extension/pg/workers/workers.hpp"
@@ -22,6 +24,7 @@ PGDLLEXPORT void _PG_init(void);
 }
 
 void _PG_init(void) {
+  gcl::gcl_table_routine = gcl::table_am();
   if (!process_shared_preload_libraries_in_progress) return;  // every use says so: table_am.cpp, backend.cpp
   gcl::define_settings();
   gcl::accept_default_method();
@@ -32,6 +35,9 @@ void _PG_init(void) {
   if (gcl::node_configured()) {
     gcl::install_node();
     gcl::install_transaction_callbacks();
+    gcl::install_index_sizes();
+    gcl::install_query_intents();
+    gcl::install_sequence_refresh();
     gcl::install_snapshot_hooks();
     gcl::replace_snapshot_export();
     gcl::install_identity_hook();

@@ -15,6 +15,13 @@ class TidyFinds(unittest.TestCase):
         self.assertIn("downward", messages("bufmgr/a.cpp", '#include "extension/engine/host.hpp"\n'))
         self.assertEqual("", messages("bufmgr/a.cpp", '#include "coherence/base/ids.hpp"\n'))
 
+    def test_include_against_the_order_of_folders(self):
+        upward = '#include "extension/pg/ddl/ddl.hpp"'
+        self.assertEqual(1, len(list(tidy.check_line("extension/pg/txn/a.cpp", upward))))
+        self.assertEqual(1, len(list(tidy.check_line("extension/pg/txn/a.cpp", '#include "extension/pg/module.hpp"'))))
+        for path in ("extension/pg/stats/a.cpp", "extension/pg/ddl/a.cpp", "extension/pg/module.cpp", "tests/a.cpp"):
+            self.assertEqual([], list(tidy.check_line(path, upward)))
+
     def test_postgres_below_extension_pg(self):
         for line in ['#include "postgres.h"', '#include <utils/rel.h>', '#include "/usr/include/postgresql/15/server/c.h"']:
             self.assertIn("PostgreSQL header", messages("extension/engine/heap/a.cpp", line + "\n"))

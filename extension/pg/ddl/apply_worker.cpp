@@ -1,6 +1,7 @@
 // The apply worker: runs other primaries' DDL in one database, and holds what they lock.  It serves one slot of the
 // channel.  The launcher starts one when a message for its database arrives there, or when the log must be caught up
 // with; it ends when it has had nothing to do for long, or when nobody may be in its database.
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/databases.hpp"
 #include "extension/pg/ddl/ddl_catch_up.hpp"
 #include "extension/pg/ddl/ddl_describe.hpp"
@@ -13,7 +14,6 @@
 #include "extension/pg/ddl/ddl_replay.hpp"
 #include "extension/pg/ddl/local_drops.hpp"
 #include "extension/pg/ddl/no_user_code.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 #include "extension/pg/ddl/worker_settings.hpp"
 
 extern "C" {

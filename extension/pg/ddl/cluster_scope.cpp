@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/cluster_scope.hpp"
 
-#include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
 
 extern "C" {
 #include "commands/dbcommands.h"

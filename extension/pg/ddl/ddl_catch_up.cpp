@@ -1,12 +1,12 @@
 #include "extension/pg/ddl/ddl_catch_up.hpp"
 
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/databases.hpp"
 #include "extension/pg/ddl/ddl_exchange.hpp"
 #include "extension/pg/ddl/ddl_node_state.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/ddl_replay.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "storage/lock.h"

@@ -1,10 +1,11 @@
 #include "extension/pg/ddl/ddl_exchange.hpp"
 
-#include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/ddl_news.hpp"
 #include "extension/pg/ddl/ddl_outbox.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
+#include "extension/pg/txn/transaction_parts.hpp"
 
 extern "C" {
 #include "commands/dbcommands.h"
@@ -15,6 +16,8 @@ extern "C" {
 }
 
 namespace gcl {
+
+static void ddl_aborted() noexcept;
 namespace {
 
 using coherence::NodeSet;
@@ -246,7 +249,14 @@ void say_granted(List* targets) {
 
 }  // namespace
 
+static bool ddl_under_way() noexcept;
+static void ddl_committed() noexcept;
+
 void install_exchange_hooks() {
+  install(TransactionPart::kDdl, {.pre_commit = ddl_pre_commit,
+                                  .committed = ddl_committed,
+                                  .aborted = ddl_aborted,
+                                  .forbids_prepare = ddl_under_way});
   RegisterSubXactCallback(savepoint_callback, nullptr);
   RegisterResourceReleaseCallback(release_callback, nullptr);
 }
@@ -335,7 +345,7 @@ DdlLogHead read_log_head(StringInfo from) {
   return head;
 }
 
-bool ddl_under_way() noexcept { return exchange.open; }
+static bool ddl_under_way() noexcept { return exchange.open; }
 
 void ddl_pre_commit() {
   if (!exchange.open || exchange.prepared) return;
@@ -366,7 +376,7 @@ void ddl_pre_commit() {
   write_position(MyDatabaseId, position);
 }
 
-void ddl_committed() noexcept {
+static void ddl_committed() noexcept {
   if (outbox.used()) {
     (void)outbox.tell(exchange.prepared ? DdlKind::kCommit : DdlKind::kAbort, nullptr);
     if (exchange.prepared) outbox.wait_for_commits();
@@ -374,7 +384,7 @@ void ddl_committed() noexcept {
   exchange.ended = exchange.open;
 }
 
-void ddl_aborted() noexcept {
+static void ddl_aborted() noexcept {
   if (outbox.used() && !ddl_pool_fenced()) {
     outbox.cancel_the_last();
     (void)outbox.tell(DdlKind::kAbort, nullptr);  // which rings

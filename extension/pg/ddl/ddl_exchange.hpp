@@ -7,7 +7,8 @@
 
 namespace gcl {
 
-void install_exchange_hooks();  // savepoint callback
+void install_exchange_hooks();
+void ddl_pre_commit();  // may raise  // savepoint callback
 
 // Takes what the transaction lacks: the DDL lock that `right` asks for, and a slot.  May wait: cancelable, obeys
 // lock_timeout.  `nowait`: raises 53400 rather than wait for a slot.  `of_cluster`: for a statement that belongs to no

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "extension/pg/stats/wait_events.hpp"
+#include "extension/pg/boundary/wait_events.hpp"
 
 namespace gcl {
 

@@ -21,7 +21,10 @@ extern PGDLLIMPORT ClientAuthentication_hook_type ClientAuthentication_hook;
 
 #include "extension/engine/samples/sample_board.hpp"
 #include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/ddl/ddl_news.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
+#include "extension/pg/ddl/ddl_results.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
 
 namespace gcl {
 namespace {
@@ -146,8 +149,8 @@ void ddl_standing(engine::Sample* to) {
   LWLockRelease(state->lock);
 }
 
-bool ddl_serving() noexcept { return state != nullptr && state->serving && !is_kept_out(MyDatabaseId); }
-const volatile bool* ddl_serving_flag() noexcept { return &state->serves_all; }
+static bool serves_here() noexcept { return state != nullptr && state->serving && !is_kept_out(MyDatabaseId); }
+static const volatile bool* flag_of_all() noexcept { return &state->serves_all; }
 
 void raise_refusal() {
   constexpr const char* kHint =
@@ -170,7 +173,7 @@ void raise_refusal() {
                   errdetail("What the primaries before it have applied is in the log no more."), errhint("%s", kHint)));
 }
 
-void ddl_require_serving() {
+static void require_caught_up() {
   if (state->serving && !is_kept_out(MyDatabaseId)) return;
   require_let_in();
   if (state->serving) return;
@@ -180,7 +183,14 @@ void ddl_require_serving() {
                   errhint("The server's log says why.")));
 }
 
+static bool is_replaying() noexcept { return replaying(); }
+
 void install_node_state() {
+  install({.require_serving = require_caught_up,
+           .serving = serves_here,
+           .serving_flag = flag_of_all,
+           .replaying = is_replaying,
+           .wake_waits = tell_news});
   previous_request_hook = shmem_request_hook;
   shmem_request_hook = request;
   previous_startup_hook = shmem_startup_hook;

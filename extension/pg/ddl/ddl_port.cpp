@@ -4,10 +4,10 @@
 #include <span>
 
 #include "bufmgr/bell.hpp"
-#include "extension/pg/backend.hpp"
-#include "extension/pg/database_locale.hpp"
-#include "extension/pg/settings.hpp"
-#include "extension/pg/txn/own_wait.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/database_locale.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 
 extern "C" {

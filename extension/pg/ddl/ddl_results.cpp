@@ -16,6 +16,7 @@ extern "C" {
 #include "utils/rel.h"
 }
 
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/captures.hpp"
 #include "extension/pg/ddl/creations.hpp"
 #include "extension/pg/ddl/ddl_plan.hpp"
@@ -28,8 +29,7 @@ extern "C" {
 #include "extension/pg/ddl/record_objects.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
 #include "extension/pg/ddl/shapes.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/txn/pending.hpp"
 
 namespace gcl {

@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/domain_checks.hpp"
 
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/ddl_sql.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "nodes/makefuncs.h"

@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/foreign_keys.hpp"
 
-#include "extension/pg/ddl/names.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
+#include "extension/pg/catalog/names.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
 
 extern "C" {
 #include "access/genam.h"

@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/local_drops.hpp"
 
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/locality.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "access/transam.h"

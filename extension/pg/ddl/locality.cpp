@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/locality.hpp"
 
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/catalog_rows.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "access/htup_details.h"

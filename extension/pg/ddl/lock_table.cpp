@@ -1,12 +1,12 @@
 #include "extension/pg/ddl/lock_table.hpp"
 
-#include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/catalog/names.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/ddl_exchange.hpp"
 #include "extension/pg/ddl/ddl_outbox.hpp"
 #include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/ddl_results.hpp"
-#include "extension/pg/ddl/names.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
 
 extern "C" {
 #include "access/relation.h"

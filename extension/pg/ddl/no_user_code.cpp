@@ -1,6 +1,6 @@
 #include "extension/pg/ddl/no_user_code.hpp"
 
-#include "extension/pg/builtin_patch.hpp"
+#include "extension/pg/boundary/builtin_patch.hpp"
 #include "extension/pg/ddl/pg.hpp"
 
 extern "C" {

@@ -1,10 +1,10 @@
 #include "extension/pg/ddl/object_scope.hpp"
 
+#include "extension/pg/catalog/names.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/ddl_plan.hpp"
 #include "extension/pg/ddl/locality.hpp"
-#include "extension/pg/ddl/names.hpp"
 #include "extension/pg/ddl/publications.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "access/relation.h"

@@ -8,6 +8,7 @@
 #include "extension/pg/ddl/ddl_port.hpp"
 #include "extension/pg/ddl/ddl_position.hpp"
 #include "extension/pg/ddl/log_end.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
 
 extern "C" {
 #include "access/heapam.h"

@@ -1,8 +1,8 @@
 #include "extension/pg/ddl/publications.hpp"
 
+#include "extension/pg/catalog/names.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/ddl_plan.hpp"
-#include "extension/pg/ddl/names.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 
 namespace gcl {
 namespace {

@@ -1,6 +1,6 @@
 #include "extension/pg/ddl/rights.hpp"
 
-#include "extension/pg/ddl/names.hpp"
+#include "extension/pg/catalog/names.hpp"
 
 extern "C" {
 #include "access/relation.h"

@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/role_scope.hpp"
 
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/foreign_keys.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "access/htup_details.h"

@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/sequence_scope.hpp"
 
+#include "extension/pg/catalog/names.hpp"
 #include "extension/pg/ddl/locality.hpp"
-#include "extension/pg/ddl/names.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 
 extern "C" {

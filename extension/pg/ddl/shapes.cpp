@@ -1,9 +1,9 @@
 #include "extension/pg/ddl/shapes.hpp"
 
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/attribute_versions.hpp"
 #include "extension/pg/ddl/ddl_sql.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
 
 extern "C" {
 #include "access/htup_details.h"

@@ -1,11 +1,11 @@
 #include "extension/pg/ddl/table_scope.hpp"
 
+#include "extension/pg/catalog/names.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/foreign_keys.hpp"
 #include "extension/pg/ddl/locality.hpp"
-#include "extension/pg/ddl/names.hpp"
 #include "extension/pg/ddl/partitions.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 
 extern "C" {
 #include "access/tableam.h"

@@ -1,4 +1,6 @@
 // The ProcessUtility hook: decides what a statement is, and does the cluster's ones everywhere.
+#include "extension/pg/catalog/names.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/added_defaults.hpp"
 #include "extension/pg/ddl/attribute_versions.hpp"
 #include "extension/pg/ddl/cluster_scope.hpp"
@@ -15,7 +17,6 @@
 #include "extension/pg/ddl/if_not_exists.hpp"
 #include "extension/pg/ddl/lock_table.hpp"
 #include "extension/pg/ddl/log_end.hpp"
-#include "extension/pg/ddl/names.hpp"
 #include "extension/pg/ddl/no_user_code.hpp"
 #include "extension/pg/ddl/partition_bounds.hpp"
 #include "extension/pg/ddl/partitions.hpp"
@@ -24,8 +25,8 @@
 #include "extension/pg/ddl/role_scope.hpp"
 #include "extension/pg/ddl/role_statement.hpp"
 #include "extension/pg/ddl/sequence_scope.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
 #include "extension/pg/ddl/table_scope.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
 #include "extension/pg/sequence/copy_identity.hpp"
 #include "extension/pg/sequence/sequence_functions.hpp"
 #include "extension/pg/txn/exported_snapshots.hpp"
@@ -449,8 +450,6 @@ void require_end_of_chain() {
 }
 
 }  // namespace
-
-bool ddl_replaying() { return replaying(); }
 
 void install_ddl_hooks() {
   require_end_of_chain();

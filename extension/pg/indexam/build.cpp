@@ -4,9 +4,9 @@
 #include "extension/engine/blink/build.hpp"
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/compare.hpp"
+#include "extension/pg/indexam/index_pages.hpp"
 #include "extension/pg/indexam/open.hpp"
 #include "extension/pg/indexam/replaced.hpp"
-#include "extension/pg/stats/index_pages.hpp"
 #include "extension/pg/txn/pending.hpp"
 
 extern "C" {

@@ -1,6 +1,6 @@
 #include "extension/pg/indexam/handler_patch.hpp"
 
-#include "extension/pg/builtin_patch.hpp"
+#include "extension/pg/boundary/builtin_patch.hpp"
 
 extern "C" {
 #include "access/nbtree.h"

@@ -6,7 +6,7 @@
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/compare.hpp"
 #include "extension/pg/indexam/open.hpp"
-#include "extension/pg/indexam/server.hpp"
+#include "extension/pg/runtime/until_done.hpp"
 
 extern "C" {
 #include "access/itup.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "extension/engine/blink/tree.hpp"
-#include "extension/pg/indexam/server.hpp"
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
+#include "extension/pg/runtime/until_done.hpp"
 
 extern "C" {
 #include "access/nbtree.h"

@@ -1,7 +1,7 @@
 // What the planner is told of gcl indexes.  Its own look at the size of an index sees the local file's two blocks.
-#include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/open.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
 
 extern "C" {
 #include "access/genam.h"

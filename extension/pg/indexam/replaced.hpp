@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
 
 namespace gcl {
 

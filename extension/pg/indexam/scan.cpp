@@ -1,10 +1,10 @@
 // Index scans: amgettuple and amgetbitmap over ranges of the B-link tree, one range per combination of array keys.
 #include <new>
 
-#include "extension/pg/ddl/ddl.hpp"
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/open.hpp"
 #include "extension/pg/indexam/scan_state.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
 
 extern "C" {
 #include "pgstat.h"

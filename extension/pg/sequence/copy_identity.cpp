@@ -1,7 +1,7 @@
 #include "extension/pg/sequence/copy_identity.hpp"
 
-#include "extension/pg/ddl/names.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
+#include "extension/pg/catalog/names.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/sequence/identity.hpp"
 
 extern "C" {

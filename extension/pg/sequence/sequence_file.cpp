@@ -1,9 +1,10 @@
 #include "extension/pg/sequence/sequence_file.hpp"
 
-#include "extension/pg/backend.hpp"
-#include "extension/pg/ddl/shared_relations.hpp"
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/txn/pending.hpp"
+#include "extension/pg/txn/query_start.hpp"
 
 extern "C" {
 #include "access/relation.h"
@@ -15,6 +16,7 @@ extern "C" {
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "commands/sequence.h"
+#include "executor/executor.h"
 #include "storage/bufmgr.h"
 #include "utils/syscache.h"
 }
@@ -158,5 +160,17 @@ void refresh_sequence_row(Oid oid) {
   UnlockReleaseBuffer(buffer);
   relation_close(sequence, NoLock);
 }
+
+static void refresh_what_is_read(const PlannedStmt* plan, int flags) {
+  ListCell* cell;
+  if (flags & EXEC_FLAG_EXPLAIN_ONLY) return;
+  foreach (cell, plan->rtable) {
+    const RangeTblEntry* entry = static_cast<RangeTblEntry*>(lfirst(cell));
+    if (entry->rtekind == RTE_RELATION && entry->relkind == RELKIND_SEQUENCE && is_gcl_sequence(entry->relid))
+      refresh_sequence_row(entry->relid);
+  }
+}
+
+void install_sequence_refresh() { call_at_query_start(refresh_what_is_read); }
 
 }  // namespace gcl

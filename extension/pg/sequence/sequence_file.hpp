@@ -37,5 +37,6 @@ void move_sequence_to_server(Oid sequence, engine::SequenceState state, bool aut
 
 // F2.
 void refresh_sequence_row(Oid sequence);
+void install_sequence_refresh();  // from _PG_init: SELECT of a sequence shows what the pool says
 
 }  // namespace gcl

@@ -1,7 +1,7 @@
 #include "extension/pg/sequence/sequence_functions.hpp"
 
-#include "extension/pg/backend.hpp"
-#include "extension/pg/builtin_patch.hpp"
+#include "extension/pg/boundary/builtin_patch.hpp"
+#include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/sequence/identity.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 

@@ -1,7 +1,7 @@
 // All primaries, as any of them sees them: this one as it is now, the others as they said last (engine/samples).
-#include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
-#include "extension/pg/stats/rows.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/rows.hpp"
 #include "extension/pg/stats/sampler.hpp"
 
 extern "C" {

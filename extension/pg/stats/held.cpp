@@ -3,10 +3,10 @@
 #include "coherence/stats/held.hpp"
 
 #include "extension/engine/txn/txn_words.hpp"
-#include "extension/pg/backend.hpp"
-#include "extension/pg/stats/rows.hpp"
-#include "extension/pg/txn/own_wait.hpp"
-#include "extension/pg/txn/wait_tag.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/rows.hpp"
+#include "extension/pg/runtime/wait_tag.hpp"
 
 extern "C" {
 #include "storage/proc.h"

@@ -2,9 +2,9 @@
 // sample.
 #include "coherence/stats/hot_pages.hpp"
 
-#include "extension/pg/backend.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/rows.hpp"
 #include "extension/pg/stats/our_relations.hpp"
-#include "extension/pg/stats/rows.hpp"
 #include "extension/pg/stats/sampler.hpp"
 
 extern "C" {

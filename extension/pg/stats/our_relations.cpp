@@ -1,6 +1,6 @@
 #include "extension/pg/stats/our_relations.hpp"
 
-#include "extension/pg/ddl/shared_relations.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/indexam/dispatch.hpp"
 
 extern "C" {

@@ -3,7 +3,7 @@
 
 #include "coherence/base/ids.hpp"
 #include "extension/pg/boundary/pg.hpp"
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
 
 namespace gcl {
 

@@ -1,8 +1,8 @@
 // Whose the pool's pages are.
-#include "extension/pg/backend.hpp"
 #include "extension/pg/indexam/open.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/rows.hpp"
 #include "extension/pg/stats/our_relations.hpp"
-#include "extension/pg/stats/rows.hpp"
 
 extern "C" {
 #include "access/relation.h"

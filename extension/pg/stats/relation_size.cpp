@@ -1,9 +1,9 @@
 #include "extension/pg/stats/relation_size.hpp"
 
-#include "extension/pg/backend.hpp"
-#include "extension/pg/builtin_patch.hpp"
+#include "extension/pg/boundary/builtin_patch.hpp"
 #include "extension/pg/indexam/dispatch.hpp"
 #include "extension/pg/indexam/open.hpp"
+#include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 
 extern "C" {

@@ -1,7 +1,7 @@
 #include "extension/pg/stats/sampler.hpp"
 
-#include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/runtime/backend.hpp"
 
 extern "C" {
 #include "utils/backend_status.h"

@@ -1,11 +1,11 @@
 // The functions behind the gcl_stat_* views: counters of this node's sessions, summed.
 #include "coherence/stats/counters.hpp"
 
-#include "extension/pg/backend.hpp"
-#include "extension/pg/database_locale.hpp"
 #include "extension/pg/ddl/ddl_describe.hpp"
 #include "extension/pg/ddl/ddl_node_state.hpp"
-#include "extension/pg/stats/rows.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/database_locale.hpp"
+#include "extension/pg/runtime/rows.hpp"
 
 extern "C" {
 PG_FUNCTION_INFO_V1(gcl_stat_node_get);

@@ -1,6 +1,6 @@
 // The function behind gcl_stat_waits: every wait for a lock in the cluster, as its primaries tell it now.
-#include "extension/pg/backend.hpp"
-#include "extension/pg/stats/rows.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/rows.hpp"
 #include "extension/pg/txn/deadlock_watch.hpp"
 
 extern "C" {

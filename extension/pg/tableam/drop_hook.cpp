@@ -1,8 +1,8 @@
 #include "extension/pg/tableam/drop_hook.hpp"
 
 #include "extension/pg/indexam/dispatch.hpp"
-#include "extension/pg/node.hpp"
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/runtime/node.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/pending.hpp"

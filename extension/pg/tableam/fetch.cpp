@@ -1,6 +1,7 @@
 // Single rows by TID, and through index entries.
-#include "extension/pg/backend.hpp"
+#include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/tableam/table_am.hpp"
+#include "extension/pg/txn/query_start.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 
 namespace gcl {
@@ -22,9 +23,11 @@ bool query_writes = false;
 
 }  // namespace
 
-void note_query(const PlannedStmt* plan) {
+static void note_query(const PlannedStmt* plan, int) {
   query_writes = plan->commandType != CMD_SELECT || plan->rowMarks != NIL || plan->hasModifyingCTE;
 }
+
+void install_query_intents() { call_at_query_start(note_query); }
 
 engine::Intent intent_with(Relation rel) {
   const bool writes = query_writes && (CheckRelationLockedByMe(rel, RowExclusiveLock, false) ||

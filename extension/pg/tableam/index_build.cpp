@@ -1,5 +1,5 @@
 // CREATE INDEX: every row version somebody may see is given to the index, under the TID its entry is to have.
-#include "extension/pg/backend.hpp"
+#include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 
 extern "C" {

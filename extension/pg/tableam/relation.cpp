@@ -1,10 +1,10 @@
 // Relations: where a table's pages are, how large it is.
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
 
 #include <math.h>
 
-#include "extension/pg/backend.hpp"
-#include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/pending.hpp"
 

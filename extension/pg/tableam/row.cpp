@@ -1,5 +1,5 @@
 // Rows between PostgreSQL's tuples and the engine's row images.
-#include "extension/pg/backend.hpp"
+#include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 
 namespace gcl {

@@ -1,8 +1,8 @@
 // Scans over pages: sequential, parallel, bitmap, TABLESAMPLE, ANALYZE.  Every page is copied out; slots point into the
 // scan's copy until it takes the next page.
-#include "extension/pg/backend.hpp"
-#include "extension/pg/ddl/ddl.hpp"
-#include "extension/pg/stats/index_pages.hpp"
+#include "extension/pg/indexam/index_pages.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
 #include "extension/pg/tableam/storage_face.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/snapshots.hpp"

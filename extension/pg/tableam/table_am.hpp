@@ -14,6 +14,7 @@
 
 #include "extension/engine/heap/heap.hpp"
 #include "extension/pg/boundary/pg.hpp"
+#include "extension/pg/runtime/gcl_table.hpp"
 #include "extension/pg/tableam/toast.hpp"
 
 extern "C" {
@@ -25,7 +26,6 @@ namespace gcl {
 extern bool preloaded;  // gcl was in shared_preload_libraries
 
 const TableAmRoutine* table_am();
-inline bool is_gcl_table(Relation rel) { return rel->rd_tableam == table_am(); }
 
 // ERROR feature_not_supported: `what` cannot be done with gcl tables; `hint` may be null.
 [[noreturn]] void not_supported(const char* what, const char* hint);
@@ -68,7 +68,7 @@ std::byte* row_buffer();
 
 // What a page of the table is read for: a query that changes or locks rows is about to write those of the tables it has
 // locked for that.
-void note_query(const PlannedStmt* plan);  // it starts
+void install_query_intents();  // from _PG_init
 engine::Intent intent_with(Relation rel);
 
 // --- callbacks by file -----------------------------------------------------------------------------------------------

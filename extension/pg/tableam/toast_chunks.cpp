@@ -1,6 +1,6 @@
 // Chunks: how a value lies in a TOAST relation.  Its columns are PostgreSQL's (chunk_id, chunk_seq, chunk_data), the
 // size of a chunk is what four rows of a gcl page have room for.
-#include "extension/pg/backend.hpp"
+#include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/tableam/toast.hpp"
 

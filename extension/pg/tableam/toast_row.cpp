@@ -1,5 +1,5 @@
 // O1: which values of a row are compressed, and which are stored out of line.
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/tableam/toast.hpp"
 

@@ -1,7 +1,7 @@
 // VACUUM: the engine finds what is dead and frees it; PostgreSQL's index code removes the entries in between.
-#include "extension/pg/backend.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
-#include "extension/pg/stats/index_pages.hpp"
+#include "extension/pg/indexam/index_pages.hpp"
+#include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 
 extern "C" {

@@ -1,8 +1,8 @@
 // Insert, update, delete, lock.
-#include "extension/pg/backend.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/wait_tag.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/snapshots.hpp"
-#include "extension/pg/txn/wait_tag.hpp"
 
 extern "C" {
 #include "nodes/bitmapset.h"

@@ -2,14 +2,14 @@
 
 #include "bufmgr/bell.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
-#include "extension/pg/boundary/raise.hpp"
-#include "extension/pg/ddl/ddl_news.hpp"
-#include "extension/pg/node.hpp"
-#include "extension/pg/stats/wait_events.hpp"
-#include "extension/pg/txn/own_wait.hpp"
+#include "extension/pg/boundary/wait_events.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
+#include "extension/pg/runtime/node.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/raise.hpp"
+#include "extension/pg/runtime/wait_tag.hpp"
+#include "extension/pg/runtime/waiter.hpp"
 #include "extension/pg/txn/wait_export.hpp"
-#include "extension/pg/txn/wait_tag.hpp"
-#include "extension/pg/txn/waiter.hpp"
 
 extern "C" {
 #include "storage/lock.h"
@@ -88,7 +88,7 @@ void carry_out(const engine::DeadlockVerdict& verdict) {
   PGPROC* proc = &ProcGlobal->allProcs[victim.session];
   if (victim.kind == WaitKind::kRemote || victim.kind == WaitKind::kLock) return end_wait_in_queue(proc, verdict);
   if (own_wait_condemn(victim.session, int(victim.process), own_kind(victim.kind), victim.wait, verdict.detail.c_str()))
-    tell_news();
+    ddl_wake_waits();
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "extension/pg/txn/exported_snapshots.hpp"
 
-#include "extension/pg/backend.hpp"
-#include "extension/pg/builtin_patch.hpp"
-#include "extension/pg/settings.hpp"
+#include "extension/pg/boundary/builtin_patch.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/txn/snapshots.hpp"
 
 extern "C" {

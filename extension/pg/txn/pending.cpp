@@ -1,8 +1,8 @@
 #include "extension/pg/txn/pending.hpp"
 
 #include "extension/engine/reclaim/reclaim_list.hpp"
-#include "extension/pg/backend.hpp"
-#include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
 
 namespace gcl {
 

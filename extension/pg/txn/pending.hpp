@@ -5,7 +5,7 @@
 #pragma once
 
 #include "coherence/base/ids.hpp"
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
 
 namespace gcl {
 

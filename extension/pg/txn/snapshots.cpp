@@ -1,10 +1,10 @@
 #include "extension/pg/txn/snapshots.hpp"
 
-#include "extension/pg/backend.hpp"
-#include "extension/pg/ddl/ddl.hpp"
-#include "extension/pg/sequence/sequence_file.hpp"
-#include "extension/pg/tableam/table_am.hpp"
-#include "extension/pg/txn/mixed_commits.hpp"
+#include "coherence/base/verify.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/gcl_table.hpp"
+#include "extension/pg/runtime/mixed_commits.hpp"
+#include "extension/pg/txn/query_start.hpp"
 #include "extension/pg/txn/snapshot_renewal.hpp"
 
 extern "C" {
@@ -20,6 +20,8 @@ namespace gcl {
 namespace {
 
 ExecutorStart_hook_type next_start = nullptr;
+void (*at_query_start[2])(const PlannedStmt*, int);
+int query_start_callbacks = 0;
 TimestampTz leader_time = 0;  // S5.  Of a parallel worker, which serves one leader's query and ends; 0: not stamped
 bool stamps_all = false;      // S8
 
@@ -149,16 +151,6 @@ Reads reads_of(const PlannedStmt* plan) {
   return reads;
 }
 
-// SELECT of a sequence shows what the pool says.
-void refresh_sequences(const PlannedStmt* plan) {
-  ListCell* cell;
-  foreach (cell, plan->rtable) {
-    const RangeTblEntry* entry = static_cast<RangeTblEntry*>(lfirst(cell));
-    if (entry->rtekind == RTE_RELATION && entry->relkind == RELKIND_SEQUENCE && is_gcl_sequence(entry->relid))
-      refresh_sequence_row(entry->relid);
-  }
-}
-
 // S3: a plan may be shared with the plan cache, so a copy of its top says it.
 void forbid_workers(QueryDesc* query) {
   if (!query->plannedstmt->parallelModeNeeded) return;
@@ -187,15 +179,17 @@ void stamp_query(QueryDesc* query, const Reads& reads) {
   if (reads.others || plan->invalItems != NIL) note_look(query->snapshot);
 }
 
-void start_in_leader(QueryDesc* query, int flags) {
-  const PlannedStmt* plan = query->plannedstmt;
+void stamp_before_start(QueryDesc* query, int flags) {
   stamp_transaction();
-  note_query(plan);
   if (flags & EXEC_FLAG_EXPLAIN_ONLY) return;
-  const Reads reads = reads_of(plan);
-  if (reads.unlogged && plan->resultRelations != NIL) note_unlogged_change();
+  const Reads reads = reads_of(query->plannedstmt);
+  if (reads.unlogged && query->plannedstmt->resultRelations != NIL) note_unlogged_change();
   stamp_query(query, reads);
-  refresh_sequences(plan);
+}
+
+void start_in_leader(QueryDesc* query, int flags) {
+  stamp_before_start(query, flags);
+  for (int i = 0; i < query_start_callbacks; ++i) at_query_start[i](query->plannedstmt, flags);
 }
 
 void start_query(QueryDesc* query, int flags) {
@@ -274,12 +268,16 @@ engine::Snapshot engine_snapshot(Snapshot snapshot) {
   elog(ERROR, "gcl tables do not know snapshots of type %d", int(snapshot->snapshot_type));
 }
 
+void call_at_query_start(void (*callback)(const PlannedStmt*, int)) {
+  VERIFY(query_start_callbacks < int(std::size(at_query_start)));
+  at_query_start[query_start_callbacks++] = callback;
+}
+
 void install_snapshot_hooks() {
   CacheRegisterRelcacheCallback(forget_known, Datum(0));
   next_start = ExecutorStart_hook;
   ExecutorStart_hook = start_query;
+  call_at_first_attach([] { RegisterResourceReleaseCallback(release_between_statements, nullptr); });  // S6
 }
-
-void watch_statement_ends() { RegisterResourceReleaseCallback(release_between_statements, nullptr); }
 
 }  // namespace gcl

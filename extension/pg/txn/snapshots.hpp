@@ -36,7 +36,6 @@ namespace gcl {
 
 void install_snapshot_hooks();  // from _PG_init
 void stamp_transaction();       // S4; when a statement begins
-void watch_statement_ends();    // S6; once per process, when it first attaches: sessions without gcl do not pay for it
 
 // S9.  0: none.
 TimestampTz time_to_export(Snapshot snapshot);

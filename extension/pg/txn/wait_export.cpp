@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "extension/pg/node.hpp"
-#include "extension/pg/txn/own_wait.hpp"
-#include "extension/pg/txn/wait_tag.hpp"
+#include "extension/pg/runtime/node.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/wait_tag.hpp"
 
 extern "C" {
 #include "storage/lock.h"

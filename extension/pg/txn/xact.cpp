@@ -1,11 +1,12 @@
 #include "extension/pg/txn/xact.hpp"
 
-#include "extension/pg/backend.hpp"
-#include "extension/pg/ddl/ddl.hpp"
-#include "extension/pg/stats/index_pages.hpp"
-#include "extension/pg/txn/mixed_commits.hpp"
-#include "extension/pg/txn/own_wait.hpp"
+#include <algorithm>
+
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/mixed_commits.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/txn/pending.hpp"
+#include "extension/pg/txn/transaction_parts.hpp"
 
 extern "C" {
 #include "storage/ipc.h"
@@ -16,10 +17,35 @@ namespace gcl {
 
 namespace {
 
+constexpr int kParts = int(TransactionPart::kCount);
+TransactionCallbacks parts[kParts];
+
+void call_before(TransactionPart part) {
+  if (auto callback = parts[int(part)].pre_commit) callback();
+}
+
+using End = void (*TransactionCallbacks::*)() noexcept;
+
+void call_at_end(End end) noexcept {
+  for (int i = kParts; i-- > 0;)
+    if (auto callback = parts[i].*end) callback();
+}
+
+bool any_forbids_prepare() {
+  return std::any_of(parts, parts + kParts,
+                     [](const TransactionCallbacks& part) { return part.forbids_prepare && part.forbids_prepare(); });
+}
+
+void forget() noexcept {
+  call_at_end(&TransactionCallbacks::forget);
+  forget_transaction();
+}
+
+// What others drop is recorded when all have said what they drop, and before the others are asked.
 void pre_commit() {
-  correct_index_pages();
+  call_before(TransactionPart::kIndexSizes);
   pending_pre_commit();
-  ddl_pre_commit();
+  call_before(TransactionPart::kDdl);
   engine::TxnSystem* txns = attached_txns();
   if (txns == nullptr || !txns->current().wrote()) return;
   until_ok(nullptr, [&] { return txns->prepare(); });
@@ -42,9 +68,9 @@ void commit() noexcept {
     }
     mixed_commit_ends();
   }
-  ddl_committed();
+  call_at_end(&TransactionCallbacks::committed);
   pending_ended();
-  forget_transaction();
+  forget();
 }
 
 // A backend that ends because its postmaster died still rolls back in order.  The death is made known first: nobody who
@@ -62,10 +88,10 @@ void abort() noexcept {
     txns->session().release_all();  // an ERROR ran no destructors
     txns->abort();
   }
-  ddl_aborted();
+  call_at_end(&TransactionCallbacks::aborted);
   own_wait_rolled_back();
   pending_ended();
-  forget_transaction();
+  forget();
 }
 
 void on_transaction(XactEvent event, void*) {
@@ -78,17 +104,17 @@ void on_transaction(XactEvent event, void*) {
       return abort();
     case XACT_EVENT_PARALLEL_COMMIT:
     case XACT_EVENT_PARALLEL_ABORT:
-      return forget_transaction();
+      return forget();
     case XACT_EVENT_PRE_PREPARE:
       // Pages made and dropped, and the other primaries' halves of DDL, are settled by this session's own commit.
-      if (transaction_writes() || pending_any() || ddl_under_way() ||
+      if (transaction_writes() || pending_any() || any_forbids_prepare() ||
           (attached_txns() != nullptr && attached_txns()->current().wrote()))
         ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                 errmsg("cannot PREPARE a transaction that has changed gcl tables or shared objects"),
                 errhint("Use COMMIT."));
       break;
     case XACT_EVENT_PREPARE:
-      return forget_transaction();
+      return forget();
     case XACT_EVENT_PARALLEL_PRE_COMMIT:
       break;
   }
@@ -122,6 +148,8 @@ void on_savepoint(SubXactEvent event, SubTransactionId, SubTransactionId, void*)
 }
 
 }  // namespace
+
+void install(TransactionPart part, const TransactionCallbacks& callbacks) { parts[int(part)] = callbacks; }
 
 void install_transaction_callbacks() {
   RegisterXactCallback(on_transaction, nullptr);

@@ -3,12 +3,12 @@
 #include "bufmgr/bell.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
 #include "extension/engine/sweep/sweeper.hpp"
-#include "extension/pg/backend.hpp"
 #include "extension/pg/ddl/ddl_port.hpp"
-#include "extension/pg/settings.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/settings.hpp"
+#include "extension/pg/runtime/waiter.hpp"
 #include "extension/pg/stats/sampler.hpp"
 #include "extension/pg/txn/deadlock_watch.hpp"
-#include "extension/pg/txn/waiter.hpp"
 
 extern "C" {
 #include "access/xlog.h"

@@ -11,9 +11,9 @@
 #include "bufmgr/buffer_pool.hpp"
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/txn/transaction.hpp"
-#include "extension/pg/boundary/raise.hpp"
-#include "extension/pg/indexam/server.hpp"
-#include "extension/pg/node.hpp"
+#include "extension/pg/runtime/node.hpp"
+#include "extension/pg/runtime/raise.hpp"
+#include "extension/pg/runtime/until_done.hpp"
 
 namespace gcl {
 
@@ -43,6 +43,9 @@ void count_in();
 bool counts_in() noexcept;  // whether it counts
 // At every end of a transaction.
 void forget_transaction() noexcept;
+
+// From _PG_init: `callback` is called once in each process that attaches; sessions without gcl do not pay for it.
+void call_at_first_attach(void (*callback)());
 
 // For workers: attaches under the worker's count instead of the backends'.
 void attach_worker();

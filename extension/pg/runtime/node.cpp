@@ -1,12 +1,12 @@
-#include "extension/pg/node.hpp"
+#include "extension/pg/runtime/node.hpp"
 
 #include "coherence/message/slots.hpp"
 #include "extension/identity.hpp"
-#include "extension/pg/relation_record.hpp"
-#include "extension/pg/settings.hpp"
-#include "extension/pg/stats/wait_events.hpp"
-#include "extension/pg/txn/mixed_commits.hpp"
-#include "extension/pg/txn/own_wait.hpp"
+#include "extension/pg/boundary/wait_events.hpp"
+#include "extension/pg/runtime/mixed_commits.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
+#include "extension/pg/runtime/settings.hpp"
 
 namespace gcl {
 

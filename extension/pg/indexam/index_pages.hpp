@@ -12,9 +12,6 @@ namespace gcl {
 
 // The server is about to note sizes of the table's indexes; REQUIRES: it is locked until the transaction ends.
 void note_counted(Relation table);
-// Before the commit; may raise.
-void correct_index_pages();
-// At every end of a transaction.
-void forget_counted() noexcept;
+void install_index_sizes();  // from _PG_init
 
 }  // namespace gcl

@@ -1,18 +1,17 @@
-#include "extension/pg/backend.hpp"
+#include "extension/pg/runtime/backend.hpp"
 
 #include <bitset>
 #include <unordered_map>
 
+#include "coherence/base/verify.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
-#include "extension/pg/database_locale.hpp"
-#include "extension/pg/ddl/ddl.hpp"
-#include "extension/pg/relation_record.hpp"
-#include "extension/pg/stats/index_pages.hpp"
-#include "extension/pg/stats/wait_events.hpp"
-#include "extension/pg/txn/mixed_commits.hpp"
-#include "extension/pg/txn/own_wait.hpp"
-#include "extension/pg/txn/snapshots.hpp"
-#include "extension/pg/txn/waiter.hpp"
+#include "extension/pg/boundary/wait_events.hpp"
+#include "extension/pg/runtime/database_locale.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
+#include "extension/pg/runtime/mixed_commits.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
+#include "extension/pg/runtime/waiter.hpp"
 
 extern "C" {
 #include "access/parallel.h"
@@ -69,6 +68,8 @@ struct Attached {
 };
 
 Attached* attached = nullptr;
+void (*at_first_attach[2])();
+int first_attach_callbacks = 0;
 bool any_locale = false;  // attach_for_any_locale() is at work
 int written_level = 0;    // levels up to here have local xids that the engine knows
 
@@ -128,7 +129,7 @@ void attach(std::atomic<uint32_t>& count) {
   static bool registered = false;
   if (!registered) {
     before_shmem_exit(on_exit, Datum{0});
-    watch_statement_ends();
+    for (int i = 0; i < first_attach_callbacks; ++i) at_first_attach[i]();
     CacheRegisterRelcacheCallback(table_changed, Datum{0});
   }
   registered = true;
@@ -262,7 +263,6 @@ bool counts_in() noexcept {
 }
 
 void forget_transaction() noexcept {
-  forget_counted();
   forget_local_changes();
   written_level = 0;
   if (attached == nullptr) return;
@@ -270,6 +270,11 @@ void forget_transaction() noexcept {
   attached->session->release_all();
   forget_changed_tables();
   forget_carried_error();
+}
+
+void call_at_first_attach(void (*callback)()) {
+  VERIFY(first_attach_callbacks < int(std::size(at_first_attach)));
+  at_first_attach[first_attach_callbacks++] = callback;
 }
 
 void attach_worker() { attach(node_state()->workers); }

@@ -1,4 +1,4 @@
-#include "extension/pg/txn/own_wait.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
 
 extern "C" {
 #include "pgstat.h"

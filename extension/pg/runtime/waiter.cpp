@@ -1,11 +1,11 @@
-#include "extension/pg/txn/waiter.hpp"
+#include "extension/pg/runtime/waiter.hpp"
 
 #include "bufmgr/bell.hpp"
-#include "extension/pg/backend.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
-#include "extension/pg/stats/wait_events.hpp"
-#include "extension/pg/txn/own_wait.hpp"
-#include "extension/pg/txn/wait_tag.hpp"
+#include "extension/pg/boundary/wait_events.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/wait_tag.hpp"
 
 namespace gcl {
 

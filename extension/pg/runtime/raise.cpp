@@ -1,7 +1,7 @@
-#include "extension/pg/boundary/raise.hpp"
+#include "extension/pg/runtime/raise.hpp"
 
 #include "extension/engine/heap/relation_map.hpp"
-#include "extension/pg/backend.hpp"
+#include "extension/pg/runtime/backend.hpp"
 
 namespace gcl {
 

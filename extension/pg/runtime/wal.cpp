@@ -2,8 +2,8 @@
 // nothing (repair of the pool is done from the records, not by the server's recovery).
 #include <string.h>
 
-#include "extension/pg/backend.hpp"
-#include "extension/pg/txn/mixed_commits.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/mixed_commits.hpp"
 
 extern "C" {
 #include "access/xlog.h"

@@ -1,4 +1,4 @@
-#include "extension/pg/settings.hpp"
+#include "extension/pg/runtime/settings.hpp"
 
 #include "coherence/base/ids.hpp"
 #include "extension/pg/boundary/pg.hpp"

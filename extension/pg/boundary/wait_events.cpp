@@ -1,4 +1,4 @@
-#include "extension/pg/stats/wait_events.hpp"
+#include "extension/pg/boundary/wait_events.hpp"
 
 #include "extension/pg/boundary/pg.hpp"
 

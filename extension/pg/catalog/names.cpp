@@ -1,4 +1,4 @@
-#include "extension/pg/ddl/names.hpp"
+#include "extension/pg/catalog/names.hpp"
 
 extern "C" {
 #include "catalog/index.h"

@@ -1,8 +1,9 @@
-#include "extension/pg/stats/index_pages.hpp"
+#include "extension/pg/indexam/index_pages.hpp"
 
-#include "extension/pg/backend.hpp"
 #include "extension/pg/indexam/dispatch.hpp"
 #include "extension/pg/indexam/open.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/txn/transaction_parts.hpp"
 
 extern "C" {
 #include "access/genam.h"
@@ -60,7 +61,7 @@ void note_counted(Relation table) {
   MemoryContextSwitchTo(before);
 }
 
-void correct_index_pages() {
+static void correct_index_pages() {
   ListCell* cell;
   foreach (cell, counted) {
     Relation table = try_relation_open(lfirst_oid(cell), AccessShareLock);
@@ -72,6 +73,10 @@ void correct_index_pages() {
   counted = NIL;
 }
 
-void forget_counted() noexcept { counted = NIL; }
+static void forget_counted() noexcept { counted = NIL; }
+
+void install_index_sizes() {
+  install(TransactionPart::kIndexSizes, {.pre_commit = correct_index_pages, .forget = forget_counted});
+}
 
 }  // namespace gcl

@@ -8,7 +8,7 @@
 
 #include "coherence/base/result.hpp"
 #include "extension/pg/boundary/pg_error.hpp"
-#include "extension/pg/indexam/server.hpp"
+#include "extension/pg/runtime/until_done.hpp"
 
 namespace gcl {
 

@@ -1,10 +1,11 @@
 // Which relations have their rows in the pool.
 #pragma once
 
-#include "extension/pg/ddl/pg.hpp"
-
 extern "C" {
+#include "postgres.h"
+
 #include "catalog/pg_class.h"
+#include "nodes/pg_list.h"
 }
 
 namespace gcl {

@@ -1,6 +1,6 @@
-#include "extension/pg/txn/mixed_commits.hpp"
+#include "extension/pg/runtime/mixed_commits.hpp"
 
-#include "extension/pg/stats/wait_events.hpp"
+#include "extension/pg/boundary/wait_events.hpp"
 
 extern "C" {
 #include "executor/instrument.h"

@@ -9,7 +9,7 @@ extern "C" {
 
 #include "bufmgr/buffer_pool.hpp"
 #include "coherence/base/result.hpp"
-#include "extension/pg/stats/page_usage.hpp"
+#include "extension/pg/runtime/page_usage.hpp"
 
 namespace engine {
 class Heap;

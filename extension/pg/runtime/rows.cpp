@@ -1,6 +1,6 @@
-#include "extension/pg/stats/rows.hpp"
+#include "extension/pg/runtime/rows.hpp"
 
-#include "extension/pg/node.hpp"
+#include "extension/pg/runtime/node.hpp"
 
 namespace gcl {
 

@@ -1,6 +1,6 @@
-#include "extension/pg/stats/table_changes.hpp"
+#include "extension/pg/runtime/table_changes.hpp"
 
-#include "extension/pg/backend.hpp"
+#include "extension/pg/runtime/backend.hpp"
 
 extern "C" {
 #include "pgstat.h"

@@ -1,7 +1,7 @@
-#include "extension/pg/database_locale.hpp"
+#include "extension/pg/runtime/database_locale.hpp"
 
 #include "extension/pg/boundary/pg.hpp"
-#include "extension/pg/settings.hpp"
+#include "extension/pg/runtime/settings.hpp"
 
 extern "C" {
 #include "catalog/pg_collation.h"

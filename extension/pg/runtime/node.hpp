@@ -14,7 +14,7 @@
 #include "extension/engine/txn/txn_shared.hpp"
 #include "extension/engine/txn/wait_table.hpp"
 #include "extension/pg/boundary/pg.hpp"
-#include "extension/pg/stats/table_changes.hpp"
+#include "extension/pg/runtime/table_changes.hpp"
 
 namespace gcl {
 

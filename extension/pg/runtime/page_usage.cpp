@@ -1,4 +1,4 @@
-#include "extension/pg/stats/page_usage.hpp"
+#include "extension/pg/runtime/page_usage.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "extension/pg/builtin_patch.hpp"
+#include "extension/pg/boundary/builtin_patch.hpp"
 
 #include <inttypes.h>
 #include <stdio.h>

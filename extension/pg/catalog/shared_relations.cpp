@@ -1,4 +1,4 @@
-#include "extension/pg/ddl/shared_relations.hpp"
+#include "extension/pg/catalog/shared_relations.hpp"
 
 extern "C" {
 #include "access/genam.h"

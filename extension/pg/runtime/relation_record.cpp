@@ -1,4 +1,4 @@
-#include "extension/pg/relation_record.hpp"
+#include "extension/pg/runtime/relation_record.hpp"
 
 extern "C" {
 #include "access/nbtree.h"

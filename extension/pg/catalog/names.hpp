@@ -1,7 +1,11 @@
 // What the names in a statement mean, before anything is locked (P24).
 #pragma once
 
-#include "extension/pg/ddl/pg.hpp"
+extern "C" {
+#include "postgres.h"
+
+#include "nodes/parsenodes.h"
+}
 
 namespace gcl {
 
