@@ -48,8 +48,8 @@ void ddl_statement_begins();  // its time, in REPEATABLE READ
 uint64_t ddl_transaction();
 DdlFate ddl_fate(uint64_t transaction);
 
-// Waits that no lock manager sees, told for the sake of deadlocks across primaries (txn/own_wait.hpp).  Who is told to
-// give way learns it from ddl_check_verdict(), by 40P01.
+// Waits that no lock manager sees, told for the sake of deadlocks across primaries (runtime/own_wait.hpp).  Who is told
+// to give way learns it from ddl_check_verdict(), by 40P01.
 void ddl_waits_for_replies();
 void ddl_waits_for_lock(engine::DdlHolder holder);
 void ddl_still_waits() noexcept;  // after ddl_waits_no_more(): for what it did before

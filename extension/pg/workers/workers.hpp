@@ -3,7 +3,7 @@
 //   member    joins the node to the transaction system, publishes its horizon and a sample for views, holds tags of
 //   remote transactions; stops when no backend is left
 //   provider  keeps free frames at hand; stops when no backend is left
-//   statistics  tells other primaries what changed in tables (stats/table_changes.hpp); stops when no backend is left
+//   statistics  tells other primaries what changed in tables (runtime/table_changes.hpp); stops when no backend is left
 //   reclaim   frees what transactions made and did not keep, and what they dropped; stops when no backend is left, be
 //   it
 //             in the middle: the pool remembers
