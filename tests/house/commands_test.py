@@ -38,7 +38,7 @@ class Commands(unittest.TestCase):
         for arguments in (("demo", "--what"), ("demo", "3"), ("demo", "--seconds"), ("demo", "--seconds", "0"),
                           ("demo", "--seconds", "5s"), ("demo", "--primaries", "0"), ("demo", "--primaries", "33"),
                           ("demo", "--primaries"), ("demo", "--primaries", "--keep"), ("check", "all"),
-                          ("check", "slow", "slow")):
+                          ("check", "slow", "slow"), ("check", "one"), ("check", "quick", "locks")):
             with self.subTest(arguments):
                 code, out, err = self.run_command(*arguments)
                 self.assertEqual((1, ""), (code, out))
