@@ -61,7 +61,7 @@ void note_counted(Relation table) {
   MemoryContextSwitchTo(before);
 }
 
-static void correct_index_pages() {
+[[gnu::noinline]] static void correct_index_pages() {
   ListCell* cell;
   foreach (cell, counted) {
     Relation table = try_relation_open(lfirst_oid(cell), AccessShareLock);
@@ -73,10 +73,14 @@ static void correct_index_pages() {
   counted = NIL;
 }
 
+static void correct_if_any() {
+  if (counted != NIL) correct_index_pages();
+}
+
 static void forget_counted() noexcept { counted = NIL; }
 
 void install_index_sizes() {
-  install(TransactionPart::kIndexSizes, {.pre_commit = correct_index_pages, .forget = forget_counted});
+  install(TransactionPart::kIndexSizes, {.pre_commit = correct_if_any, .forget = forget_counted});
 }
 
 }  // namespace gcl

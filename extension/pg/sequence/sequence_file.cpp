@@ -161,10 +161,10 @@ void refresh_sequence_row(Oid oid) {
   relation_close(sequence, NoLock);
 }
 
-static void refresh_what_is_read(const PlannedStmt* plan, int flags) {
+static void refresh_what_is_read(const QueryStart& query) {
   ListCell* cell;
-  if (flags & EXEC_FLAG_EXPLAIN_ONLY) return;
-  foreach (cell, plan->rtable) {
+  if (!query.reads_sequences) return;
+  foreach (cell, query.plan->rtable) {
     const RangeTblEntry* entry = static_cast<RangeTblEntry*>(lfirst(cell));
     if (entry->rtekind == RTE_RELATION && entry->relkind == RELKIND_SEQUENCE && is_gcl_sequence(entry->relid))
       refresh_sequence_row(entry->relid);

@@ -23,7 +23,8 @@ bool query_writes = false;
 
 }  // namespace
 
-static void note_query(const PlannedStmt* plan, int) {
+static void note_query(const QueryStart& query) {
+  const PlannedStmt* plan = query.plan;
   query_writes = plan->commandType != CMD_SELECT || plan->rowMarks != NIL || plan->hasModifyingCTE;
 }
 

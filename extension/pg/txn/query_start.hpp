@@ -9,7 +9,12 @@ extern "C" {
 
 namespace gcl {
 
-// From _PG_init.  `callback` is called by the leader, when the query's snapshot has its time; `flags`: EXEC_FLAG_*.
-void call_at_query_start(void (*callback)(const PlannedStmt* plan, int flags));
+struct QueryStart {
+  const PlannedStmt* plan;
+  bool reads_sequences;  // names some, and is run, not explained
+};
+
+// From _PG_init.  `callback` is called by the leader, when the query's snapshot has its time.
+void call_at_query_start(void (*callback)(const QueryStart& query));
 
 }  // namespace gcl

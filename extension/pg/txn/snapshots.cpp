@@ -20,7 +20,7 @@ namespace gcl {
 namespace {
 
 ExecutorStart_hook_type next_start = nullptr;
-void (*at_query_start[2])(const PlannedStmt*, int);
+void (*at_query_start[2])(const QueryStart&);
 int query_start_callbacks = 0;
 TimestampTz leader_time = 0;  // S5.  Of a parallel worker, which serves one leader's query and ends; 0: not stamped
 bool stamps_all = false;      // S8
@@ -103,7 +103,7 @@ void note_look(Snapshot snapshot) {
 
 // What a query names, and what that means for its snapshot.
 struct Reads {
-  bool gcl, others, unlogged;
+  bool gcl, others, unlogged, sequences;
 };
 
 // Whose a table is, as last seen: every query asks, heap's too, and opening the relation costs ten times as much.
@@ -144,6 +144,7 @@ Reads reads_of(const PlannedStmt* plan) {
   foreach (cell, plan->rtable) {
     const RangeTblEntry* entry = static_cast<RangeTblEntry*>(lfirst(cell));
     if (entry->rtekind != RTE_RELATION || entry->relkind == RELKIND_VIEW) continue;
+    reads.sequences |= entry->relkind == RELKIND_SEQUENCE;
     const Known table = entry->relid >= FirstNormalObjectId ? known_table(entry->relid) : Known{};
     reads.unlogged |= table.unlogged;
     (table.ours ? reads.gcl : reads.others) = true;
@@ -179,17 +180,16 @@ void stamp_query(QueryDesc* query, const Reads& reads) {
   if (reads.others || plan->invalItems != NIL) note_look(query->snapshot);
 }
 
-void stamp_before_start(QueryDesc* query, int flags) {
-  stamp_transaction();
-  if (flags & EXEC_FLAG_EXPLAIN_ONLY) return;
-  const Reads reads = reads_of(query->plannedstmt);
-  if (reads.unlogged && query->plannedstmt->resultRelations != NIL) note_unlogged_change();
-  stamp_query(query, reads);
-}
-
 void start_in_leader(QueryDesc* query, int flags) {
-  stamp_before_start(query, flags);
-  for (int i = 0; i < query_start_callbacks; ++i) at_query_start[i](query->plannedstmt, flags);
+  QueryStart start{.plan = query->plannedstmt, .reads_sequences = false};
+  stamp_transaction();
+  if ((flags & EXEC_FLAG_EXPLAIN_ONLY) == 0) {
+    const Reads reads = reads_of(start.plan);
+    if (reads.unlogged && start.plan->resultRelations != NIL) note_unlogged_change();
+    stamp_query(query, reads);
+    start.reads_sequences = reads.sequences;
+  }
+  for (int i = 0; i < query_start_callbacks; ++i) at_query_start[i](start);
 }
 
 void start_query(QueryDesc* query, int flags) {
@@ -268,7 +268,7 @@ engine::Snapshot engine_snapshot(Snapshot snapshot) {
   elog(ERROR, "gcl tables do not know snapshots of type %d", int(snapshot->snapshot_type));
 }
 
-void call_at_query_start(void (*callback)(const PlannedStmt*, int)) {
+void call_at_query_start(void (*callback)(const QueryStart&)) {
   VERIFY(query_start_callbacks < int(std::size(at_query_start)));
   at_query_start[query_start_callbacks++] = callback;
 }

@@ -17,35 +17,27 @@ namespace gcl {
 
 namespace {
 
-constexpr int kParts = int(TransactionPart::kCount);
-TransactionCallbacks parts[kParts];
+TransactionCallbacks parts[int(TransactionPart::kCount)];
+// One by one, not in a loop: every transaction of the server passes here.
+TransactionCallbacks& index_sizes = parts[int(TransactionPart::kIndexSizes)];
+TransactionCallbacks& ddl = parts[int(TransactionPart::kDdl)];
 
-void call_before(TransactionPart part) {
-  if (auto callback = parts[int(part)].pre_commit) callback();
-}
-
-using End = void (*TransactionCallbacks::*)() noexcept;
-
-void call_at_end(End end) noexcept {
-  for (int i = kParts; i-- > 0;)
-    if (auto callback = parts[i].*end) callback();
-}
-
-bool any_forbids_prepare() {
-  return std::any_of(parts, parts + kParts,
-                     [](const TransactionCallbacks& part) { return part.forbids_prepare && part.forbids_prepare(); });
+template <class Callback>
+void call(Callback callback) {
+  if (callback) callback();
 }
 
 void forget() noexcept {
-  call_at_end(&TransactionCallbacks::forget);
+  call(ddl.forget);
+  call(index_sizes.forget);
   forget_transaction();
 }
 
 // What others drop is recorded when all have said what they drop, and before the others are asked.
 void pre_commit() {
-  call_before(TransactionPart::kIndexSizes);
+  call(index_sizes.pre_commit);
   pending_pre_commit();
-  call_before(TransactionPart::kDdl);
+  call(ddl.pre_commit);
   engine::TxnSystem* txns = attached_txns();
   if (txns == nullptr || !txns->current().wrote()) return;
   until_ok(nullptr, [&] { return txns->prepare(); });
@@ -68,7 +60,8 @@ void commit() noexcept {
     }
     mixed_commit_ends();
   }
-  call_at_end(&TransactionCallbacks::committed);
+  call(ddl.committed);
+  call(index_sizes.committed);
   pending_ended();
   forget();
 }
@@ -88,11 +81,14 @@ void abort() noexcept {
     txns->session().release_all();  // an ERROR ran no destructors
     txns->abort();
   }
-  call_at_end(&TransactionCallbacks::aborted);
+  call(ddl.aborted);
+  call(index_sizes.aborted);
   own_wait_rolled_back();
   pending_ended();
   forget();
 }
+
+bool forbids_prepare(const TransactionCallbacks& part) { return part.forbids_prepare && part.forbids_prepare(); }
 
 void on_transaction(XactEvent event, void*) {
   switch (event) {
@@ -107,7 +103,7 @@ void on_transaction(XactEvent event, void*) {
       return forget();
     case XACT_EVENT_PRE_PREPARE:
       // Pages made and dropped, and the other primaries' halves of DDL, are settled by this session's own commit.
-      if (transaction_writes() || pending_any() || any_forbids_prepare() ||
+      if (transaction_writes() || pending_any() || std::any_of(std::begin(parts), std::end(parts), forbids_prepare) ||
           (attached_txns() != nullptr && attached_txns()->current().wrote()))
         ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                 errmsg("cannot PREPARE a transaction that has changed gcl tables or shared objects"),
