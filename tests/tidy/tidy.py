@@ -2,7 +2,7 @@
 """Rules of the code base that a machine can check.  Usage: tidy.py ROOT; prints violations, exit 1 if there are any.
 
 1. Layers: includes point one way only (extension/pg -> extension/engine -> bufmgr -> coherence), and nothing below
-   extension/pg includes a PostgreSQL header.  So do those between the folders of extension/pg (FOLDERS).
+   extension/pg includes a PostgreSQL header.  So do those between folders (FOLDERS).
 2. Names: .hpp and .cpp are ours, in snake_case; every header says #pragma once.
 3. Size: a file of ours has fewer than 500 lines.
 4. The core takes time and chance from interfaces: no sleep, rand or random_device below extension/pg.
@@ -20,8 +20,11 @@ import sys
 import sql_names
 
 LAYERS = ["coherence", "bufmgr", "extension/engine", "extension/pg"]
-# Of extension/pg, the lowest first; files that are in none wire all together.
-FOLDERS = ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "workers"]
+# The lowest first; files that are in none of them wire all together.
+FOLDERS = {
+    "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "workers"],
+    "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
+}
 LINES_MAX = 500
 CODE = {".hpp", ".cpp"}
 TEXT = CODE | {".py", ".sh", ".cmake", ".sql", ".md"}
@@ -45,15 +48,15 @@ def layer_of(path):
     return None
 
 
-def folder_of(path):
-    """Index of the folder of extension/pg; one more than the last: in none; -1: one that is not listed, and may include no other;
-    None: not of extension/pg."""
-    match = re.match(r"extension/pg/(?:(\w+)/)?", path)
+def folder_of(parent, path):
+    """Index of the folder of `parent`; one more than the last: in none; -1: one that is not listed, and may include no other; None: not
+    below `parent`."""
+    match = re.match(rf"{parent}/(?:(\w+)/)?", path)
     if match is None:
         return None
     if match.group(1) is None:
-        return len(FOLDERS)
-    return FOLDERS.index(match.group(1)) if match.group(1) in FOLDERS else -1
+        return len(FOLDERS[parent])
+    return FOLDERS[parent].index(match.group(1)) if match.group(1) in FOLDERS[parent] else -1
 
 
 def check_line(path, line):
@@ -64,9 +67,10 @@ def check_line(path, line):
         theirs = layer_of(include.group(1))
         if theirs is not None and theirs > mine:
             yield f"{LAYERS[mine]} includes {include.group(1)}: includes point downward only"
-        mine_there, theirs_there = folder_of(path), folder_of(include.group(1))
-        if mine_there is not None and theirs_there is not None and theirs_there > mine_there:
-            yield f"{include.group(1)} is included: the folders of extension/pg include one way only (FOLDERS)"
+        for parent in FOLDERS:
+            mine_there, theirs_there = folder_of(parent, path), folder_of(parent, include.group(1))
+            if mine_there is not None and theirs_there is not None and theirs_there > mine_there:
+                yield f"{include.group(1)} is included: the folders of {parent} include one way only (FOLDERS)"
     below_pg = mine is not None and mine < LAYERS.index("extension/pg")
     if (below_pg or path.startswith("tests/unit/")) and POSTGRES.search(line):
         yield "a PostgreSQL header below extension/pg"

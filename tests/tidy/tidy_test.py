@@ -19,6 +19,8 @@ class TidyFinds(unittest.TestCase):
         upward = '#include "extension/pg/ddl/ddl.hpp"'
         self.assertEqual(1, len(list(tidy.check_line("extension/pg/txn/a.cpp", upward))))
         self.assertEqual(1, len(list(tidy.check_line("extension/pg/txn/a.cpp", '#include "extension/pg/module.hpp"'))))
+        self.assertEqual(1, len(list(tidy.check_line("extension/pg/ddl/record/a.cpp", '#include "extension/pg/ddl/peer/joining.hpp"'))))
+        self.assertEqual(1, len(list(tidy.check_line("extension/pg/ddl/new/a.cpp", '#include "extension/pg/ddl/base/pg.hpp"'))))
         for path in ("extension/pg/stats/a.cpp", "extension/pg/ddl/a.cpp", "extension/pg/module.cpp", "tests/a.cpp"):
             self.assertEqual([], list(tidy.check_line(path, upward)))
 

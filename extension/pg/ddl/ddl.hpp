@@ -2,16 +2,9 @@
 // below ask is in runtime/ddl_hooks.hpp, and the end of a transaction in txn/transaction_parts.hpp.
 #pragma once
 
-namespace engine {
-struct Sample;
-}
-
 namespace gcl {
 
 // From _PG_init, in the postmaster: hooks (chained), shared memory, the launcher.
 void install_ddl_hooks();
-
-// How this primary stands to the DDL of the others, for views.
-void ddl_standing(engine::Sample* to);
 
 }  // namespace gcl

@@ -1,8 +1,9 @@
 // SQL functions of ddl/: see sql/gcl--1.0.sql.
 #include "extension/pg/catalog/shared_relations.hpp"
-#include "extension/pg/ddl/ddl_port.hpp"
-#include "extension/pg/ddl/ddl_results.hpp"
-#include "extension/pg/ddl/primary_copy.hpp"
+#include "extension/pg/ddl/base/ddl_port.hpp"
+#include "extension/pg/ddl/objects/ddl_digest.hpp"
+#include "extension/pg/ddl/peer/primary_copy.hpp"
+#include "extension/pg/ddl/replay/ddl_results.hpp"
 #include "extension/pg/runtime/rows.hpp"
 
 extern "C" {

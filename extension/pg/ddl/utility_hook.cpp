@@ -1,31 +1,32 @@
 // The ProcessUtility hook: decides what a statement is, and does the cluster's ones everywhere.
 #include "extension/pg/catalog/names.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
-#include "extension/pg/ddl/added_defaults.hpp"
-#include "extension/pg/ddl/attribute_versions.hpp"
-#include "extension/pg/ddl/cluster_scope.hpp"
-#include "extension/pg/ddl/databases.hpp"
+#include "extension/pg/ddl/base/ddl_port.hpp"
+#include "extension/pg/ddl/classify/cluster_scope.hpp"
+#include "extension/pg/ddl/classify/ddl_plan.hpp"
+#include "extension/pg/ddl/classify/ddl_scope.hpp"
+#include "extension/pg/ddl/classify/partitions.hpp"
+#include "extension/pg/ddl/classify/rights.hpp"
+#include "extension/pg/ddl/classify/role_scope.hpp"
+#include "extension/pg/ddl/classify/sequence_scope.hpp"
+#include "extension/pg/ddl/classify/table_scope.hpp"
+#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+#include "extension/pg/ddl/coordinate/event_triggers.hpp"
+#include "extension/pg/ddl/coordinate/half_done.hpp"
+#include "extension/pg/ddl/coordinate/lock_table.hpp"
 #include "extension/pg/ddl/ddl.hpp"
-#include "extension/pg/ddl/ddl_exchange.hpp"
-#include "extension/pg/ddl/ddl_node_state.hpp"
-#include "extension/pg/ddl/ddl_plan.hpp"
-#include "extension/pg/ddl/ddl_port.hpp"
-#include "extension/pg/ddl/ddl_results.hpp"
-#include "extension/pg/ddl/ddl_scope.hpp"
-#include "extension/pg/ddl/event_triggers.hpp"
-#include "extension/pg/ddl/half_done.hpp"
-#include "extension/pg/ddl/if_not_exists.hpp"
-#include "extension/pg/ddl/lock_table.hpp"
-#include "extension/pg/ddl/log_end.hpp"
-#include "extension/pg/ddl/no_user_code.hpp"
-#include "extension/pg/ddl/partition_bounds.hpp"
-#include "extension/pg/ddl/partitions.hpp"
-#include "extension/pg/ddl/record_settings.hpp"
-#include "extension/pg/ddl/rights.hpp"
-#include "extension/pg/ddl/role_scope.hpp"
-#include "extension/pg/ddl/role_statement.hpp"
-#include "extension/pg/ddl/sequence_scope.hpp"
-#include "extension/pg/ddl/table_scope.hpp"
+#include "extension/pg/ddl/node/ddl_news.hpp"
+#include "extension/pg/ddl/node/ddl_node_state.hpp"
+#include "extension/pg/ddl/objects/databases.hpp"
+#include "extension/pg/ddl/peer/log_end.hpp"
+#include "extension/pg/ddl/record/attribute_versions.hpp"
+#include "extension/pg/ddl/record/if_not_exists.hpp"
+#include "extension/pg/ddl/record/record_settings.hpp"
+#include "extension/pg/ddl/replay/added_defaults.hpp"
+#include "extension/pg/ddl/replay/ddl_results.hpp"
+#include "extension/pg/ddl/replay/no_user_code.hpp"
+#include "extension/pg/ddl/replay/partition_bounds.hpp"
+#include "extension/pg/ddl/replay/role_statement.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
 #include "extension/pg/sequence/copy_identity.hpp"
 #include "extension/pg/sequence/sequence_functions.hpp"
@@ -451,8 +452,15 @@ void require_end_of_chain() {
 
 }  // namespace
 
+static bool is_replaying() noexcept { return replaying(); }
+
 void install_ddl_hooks() {
   require_end_of_chain();
+  install({.require_serving = require_caught_up,
+           .serving = serves_here,
+           .serving_flag = serves_all_flag,
+           .replaying = is_replaying,
+           .wake_waits = tell_news});
   ProcessUtility_hook = utility_hook;
   install_database_hooks();
   install_event_triggers();

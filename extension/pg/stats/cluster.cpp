@@ -1,5 +1,5 @@
 // All primaries, as any of them sees them: this one as it is now, the others as they said last (engine/samples).
-#include "extension/pg/ddl/ddl_port.hpp"
+#include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/rows.hpp"
 #include "extension/pg/stats/sampler.hpp"

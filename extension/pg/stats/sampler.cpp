@@ -1,6 +1,6 @@
 #include "extension/pg/stats/sampler.hpp"
 
-#include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/runtime/backend.hpp"
 
 extern "C" {

@@ -1,8 +1,8 @@
 // The functions behind the gcl_stat_* views: counters of this node's sessions, summed.
 #include "coherence/stats/counters.hpp"
 
-#include "extension/pg/ddl/ddl_describe.hpp"
-#include "extension/pg/ddl/ddl_node_state.hpp"
+#include "extension/pg/ddl/node/ddl_node_state.hpp"
+#include "extension/pg/ddl/record/ddl_describe.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/database_locale.hpp"
 #include "extension/pg/runtime/rows.hpp"

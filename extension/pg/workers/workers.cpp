@@ -3,7 +3,7 @@
 #include "bufmgr/bell.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
 #include "extension/engine/sweep/sweeper.hpp"
-#include "extension/pg/ddl/ddl_port.hpp"
+#include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/runtime/waiter.hpp"

@@ -1,0 +1,160 @@
+#include "extension/pg/ddl/base/ddl_port.hpp"
+
+#include <new>
+#include <span>
+
+#include "bufmgr/bell.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/database_locale.hpp"
+#include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/settings.hpp"
+#include "extension/pg/txn/snapshots.hpp"
+
+extern "C" {
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/proc.h"
+}
+
+namespace gcl {
+namespace {
+
+constexpr uint64_t kLogShare = 16;  // of the pool's pages: the DDL log has one at most
+
+engine::DdlLog log_now() { return {pool(), session(), ddl_channel()}; }
+
+}  // namespace
+
+bool ddl_pool_attached() noexcept { return node_pool() != nullptr; }
+bool ddl_pool_fenced() noexcept { return node_pool() == nullptr || node_pool()->fenced(); }
+const char* ddl_fence_reason() { return fence_reason(); }
+int ddl_pool_encoding() { return pool_encoding(); }
+bool ddl_local_administration() noexcept { return settings.local_administration; }
+void ddl_attach_for_any_locale() { attach_for_any_locale(); }
+void ddl_require_locale() { require_database_locale(); }
+uint8_t ddl_node() { return node_pool()->node().value; }
+uint32_t ddl_session() { return uint32_t(MyProc->pgprocno); }
+
+bool ddl_sessions_left() noexcept {
+  return node_state()->backends.load(std::memory_order_seq_cst) >
+         node_state()->ddl_workers.load(std::memory_order_seq_cst);
+}
+
+engine::DdlChannel& ddl_channel() {
+  alignas(engine::DdlChannel) static std::byte place[sizeof(engine::DdlChannel)];
+  static engine::DdlChannel* channel = nullptr;
+  if (!channel) {
+    const bufmgr::RegionSpan region = pool().region(bufmgr::Region::kDdl);
+    channel =
+        new (place) engine::DdlChannel(session().memory(), region.at, region.bytes, pool().nodes_max(), pool().node());
+  }
+  return *channel;
+}
+
+engine::DdlLocks& ddl_locks() { return ddl_channel().locks(); }
+engine::DdlSlot ddl_slot(int number) { return ddl_channel().slot(number); }
+
+template <class Word>
+static std::atomic<Word>& word_at(coherence::PoolAddress at) noexcept {
+  return *reinterpret_cast<std::atomic<Word>*>(node_pool()->coherence_pool().at(at));
+}
+
+std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept {
+  return word_at<uint32_t>(node_pool()->region(bufmgr::Region::kDdl).at + (engine::kDdlBells + node * 4u));
+}
+
+std::atomic<uint32_t>& ddl_slot_bell(int slot) noexcept { return word_at<uint32_t>(ddl_channel().slot_bell(slot)); }
+
+void ddl_attend(int slot, bool here) noexcept {
+  word_at<uint64_t>(ddl_channel().attended(slot)).store(here, std::memory_order_seq_cst);  // pairs with ddl_ring_slot()
+}
+
+void ddl_ring(uint8_t node) noexcept {
+  ddl_bell(node).fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_bell()
+  bufmgr::ring_bell(ddl_bell(node));
+}
+
+void ddl_ring_others(coherence::NodeSet nodes) noexcept {
+  for (uint8_t n = 0; n < node_pool()->nodes_max(); ++n)
+    if (n != ddl_node() && nodes.has(coherence::NodeId{n})) ddl_ring(n);
+}
+
+bool ddl_ring_slot(int slot, coherence::NodeSet nodes) noexcept {
+  std::atomic<uint32_t>& bell = ddl_slot_bell(slot);
+  bell.fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_slot()
+  bufmgr::ring_bell(bell);
+  const coherence::NodeSet left = ddl_slot(slot).unattended(nodes);
+  ddl_ring_others(left);
+  return left.empty();
+}
+
+void ddl_statement_begins() { stamp_transaction(); }
+
+uint64_t ddl_transaction() {
+  (void)session();
+  prepare_to_write();
+  return until_done(nullptr, [] { return txns().id_for_write(); })->raw;
+}
+
+DdlFate ddl_fate(uint64_t transaction) {
+  const engine::Fate fate = *until_done(nullptr, [=] { return txns().fate(engine::TxnId{transaction}); });
+  if (fate.running()) return DdlFate::kRunning;
+  return fate.committed() ? DdlFate::kCommitted : DdlFate::kRolledBack;
+}
+
+void ddl_waits_for_replies() { own_wait_begins(OwnWaitKind::kReplies); }
+void ddl_waits_for_lock(engine::DdlHolder holder) {
+  own_wait_begins(OwnWaitKind::kDdlLock, {.pid = int(holder.pid()), .node = holder.node().value});
+}
+void ddl_still_waits() noexcept { own_wait_goes_on(); }
+void ddl_waits_no_more() noexcept { own_wait_ends(); }
+void ddl_check_verdict() { own_wait_check(); }
+void ddl_in_exchange(uint64_t exchange) noexcept { own_exchange(exchange); }
+void ddl_works_for(uint64_t exchange, uint8_t author, uint32_t pid) noexcept {
+  own_exchange(exchange, {.pid = int(pid), .node = author});
+}
+
+uint64_t ddl_log_append(const char* record, uint32_t bytes, uint64_t transaction) {
+  const std::span<const std::byte> span{reinterpret_cast<const std::byte*>(record), bytes};
+  return *until_done(nullptr, [=] { return log_now().append(span, transaction); });
+}
+
+void ddl_log_first(engine::DdlLogEntry* entry) {
+  (void)until_done(nullptr, [=] { return log_now().first(entry); });
+}
+
+void ddl_log_next(engine::DdlLogEntry* entry) {
+  (void)until_done(nullptr, [=] {
+    engine::DdlLogEntry from = *entry;
+    auto outcome = log_now().next(&from);
+    if (outcome) *entry = from;
+    return outcome;
+  });
+}
+
+bool ddl_log_read(const engine::DdlLogEntry& entry, char* to) {
+  return *until_done(nullptr, [&]() -> coherence::Result<bool> {
+    auto outcome = log_now().read(entry, reinterpret_cast<std::byte*>(to));
+    if (outcome) return true;
+    if (outcome.error() == coherence::Errc::kNotFound) return false;
+    return outcome.error();
+  });
+}
+
+engine::DdlLogExtent ddl_log_extent() {
+  engine::DdlLogExtent extent;
+  (void)until_done(nullptr, [&] { return log_now().extent(&extent); });
+  return extent;
+}
+
+uint64_t ddl_log_pages_max() { return pool().pages() / kLogShare; }
+
+void ddl_log_remove_applied() {
+  (void)until_done(nullptr, [] { return log_now().remove_applied(); });
+}
+
+void ddl_flush_log() { flush_log(); }
+
+int ddl_announced_primaries() noexcept { return settings.primaries; }
+
+}  // namespace gcl

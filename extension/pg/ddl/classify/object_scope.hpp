@@ -1,0 +1,16 @@
+// Statements on what is neither a table nor an index: schemas, types, functions, and all else of a database.
+//
+// O1. What a statement makes or alters is looked at when it has run (end_capture): if it depends on a local table, the
+//     statement stays here.
+// O2. What a statement drops, renames, comments on or grants is looked up before, by its name.
+#pragma once
+
+#include "extension/pg/ddl/classify/ddl_plan.hpp"
+
+namespace gcl {
+
+bool may_be_object(NodeTag tag);
+// May raise.
+DdlPlan plan_object(const Node* statement);
+
+}  // namespace gcl

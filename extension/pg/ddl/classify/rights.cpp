@@ -1,0 +1,183 @@
+#include "extension/pg/ddl/classify/rights.hpp"
+
+#include "extension/pg/catalog/names.hpp"
+
+extern "C" {
+#include "access/relation.h"
+#include "catalog/objectaddress.h"
+#include "catalog/pg_inherits.h"
+#include "nodes/makefuncs.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+}
+
+namespace gcl {
+namespace {
+
+bool owns(Oid relation) { return !OidIsValid(relation) || pg_class_ownercheck(relation, GetUserId()); }
+
+bool owns(const RangeVar* name) { return name == nullptr || owns(find_relation(name)); }
+
+// For what the server looks at behind its lock: in its words, but before it.
+void require(bool may, AclResult lacks, const RangeVar* name) {
+  if (may) return;
+  const Oid relation = find_relation(name);
+  aclcheck_error(lacks, get_relkind_objtype(get_rel_relkind(relation)), get_rel_name(relation));
+}
+
+void require_owner(const RangeVar* name) {
+  if (name != nullptr) require(owns(name), ACLCHECK_NOT_OWNER, name);
+}
+
+void require_owner_of_all(const List* names) {
+  ListCell* cell;
+  foreach (cell, names) require_owner(lfirst_node(RangeVar, cell));
+}
+
+bool owns_or_may(const RangeVar* name, AclMode mode) {
+  const Oid relation = find_relation(name);
+  return owns(relation) || pg_class_aclcheck(relation, GetUserId(), mode) == ACLCHECK_OK;
+}
+
+bool may_truncate(const TruncateStmt* statement) {
+  ListCell* cell;
+  foreach (cell, statement->relations)
+    if (!owns_or_may(lfirst_node(RangeVar, cell), ACL_TRUNCATE)) return false;
+  return true;
+}
+
+bool is_child(const RangeVar* child, const RangeVar* parent) {
+  const Oid one = find_relation(child), other = find_relation(parent);
+  return !OidIsValid(one) || !OidIsValid(other) || list_member_oid(find_inheritance_children(other, NoLock), one);
+}
+
+bool may_alter(const AlterTableStmt* statement) {
+  if (!owns(statement->relation)) return false;
+  ListCell* cell;
+  foreach (cell, statement->cmds) {
+    const auto* command = lfirst_node(AlterTableCmd, cell);
+    if (command->subtype == AT_AttachPartition) require_owner(castNode(PartitionCmd, command->def)->name);
+    if (command->subtype == AT_AddInherit) require_owner(castNode(RangeVar, command->def));
+    // Another table would be locked to hear that it is none.
+    if (command->subtype == AT_DropInherit && !is_child(statement->relation, castNode(RangeVar, command->def)))
+      return false;
+    if (command->subtype == AT_DetachPartition &&
+        !is_child(castNode(PartitionCmd, command->def)->name, statement->relation))
+      return false;
+  }
+  return true;
+}
+
+bool owns_schema(Oid schema) { return OidIsValid(schema) && pg_namespace_ownercheck(schema, GetUserId()); }
+
+// Raises if the user owns neither the object nor, where that suffices, its schema.
+void require_ownership(ObjectType type, Node* object, bool schema_suffices) {
+  Relation relation = nullptr;
+  const ObjectAddress found = get_object_address(type, object, &relation, AccessShareLock, true);
+  if (OidIsValid(found.objectId) && !(schema_suffices && owns_schema(get_object_namespace(&found))))
+    check_object_ownership(GetUserId(), type, found, object, relation);
+  if (relation) relation_close(relation, NoLock);
+}
+
+void require_domain(List* name) {
+  require_ownership(OBJECT_DOMAIN, reinterpret_cast<Node*>(makeTypeNameFromNameList(name)), false);
+}
+
+// Whoever owns a schema may drop what is in it.
+bool may_drop_relation(List* names) {
+  const Oid relation = find_relation(makeRangeVarFromNameList(names));
+  return owns(relation) || owns_schema(get_rel_namespace(relation));
+}
+
+bool may_drop(const DropStmt* statement) {
+  ListCell* cell;
+  foreach (cell, statement->objects) {
+    Node* object = static_cast<Node*>(lfirst(cell));
+    switch (statement->removeType) {
+      case OBJECT_TABLE:
+      case OBJECT_INDEX:
+      case OBJECT_SEQUENCE:
+      case OBJECT_VIEW:
+      case OBJECT_MATVIEW:
+      case OBJECT_FOREIGN_TABLE:
+        if (!may_drop_relation(castNode(List, object))) return false;
+        break;
+      case OBJECT_TRIGGER:
+      case OBJECT_RULE:
+      case OBJECT_POLICY: {
+        List* names = list_copy(castNode(List, object));
+        if (list_length(names) < 2) break;  // PostgreSQL says what is wrong
+        if (!owns(makeRangeVarFromNameList(list_truncate(names, list_length(names) - 1)))) return false;
+        break;
+      }
+      default:
+        require_ownership(statement->removeType, object, true);
+    }
+  }
+  return true;
+}
+
+bool has_roles(const List* specs) {
+  ListCell* cell;
+  foreach (cell, specs)
+    if (!has_privs_of_role(GetUserId(), get_rolespec_oid(lfirst_node(RoleSpec, cell), false))) return false;
+  return true;
+}
+
+}  // namespace
+
+bool has_rights_for(const Node* statement) {
+  switch (nodeTag(statement)) {
+    case T_AlterTableStmt:
+      return may_alter(reinterpret_cast<const AlterTableStmt*>(statement));
+    case T_RenameStmt:
+      return owns(reinterpret_cast<const RenameStmt*>(statement)->relation);
+    case T_AlterObjectSchemaStmt:
+      return owns(reinterpret_cast<const AlterObjectSchemaStmt*>(statement)->relation);
+    case T_AlterSeqStmt:
+      require_owner(reinterpret_cast<const AlterSeqStmt*>(statement)->sequence);
+      return true;
+    case T_AlterObjectDependsStmt:
+      require_owner(reinterpret_cast<const AlterObjectDependsStmt*>(statement)->relation);
+      return true;
+    case T_RuleStmt:
+      require_owner(reinterpret_cast<const RuleStmt*>(statement)->relation);
+      return true;
+    case T_CreatePolicyStmt:
+      return owns(reinterpret_cast<const CreatePolicyStmt*>(statement)->table);
+    case T_AlterPolicyStmt:
+      return owns(reinterpret_cast<const AlterPolicyStmt*>(statement)->table);
+    case T_ViewStmt: {
+      const auto* view = reinterpret_cast<const ViewStmt*>(statement);
+      return !view->replace || owns(find_where_made(view->view));
+    }
+    case T_IndexStmt:
+      return owns(reinterpret_cast<const IndexStmt*>(statement)->relation);
+    case T_CreateStmt: {
+      const auto* create = reinterpret_cast<const CreateStmt*>(statement);
+      const bool is_there = create->if_not_exists && OidIsValid(find_where_made(create->relation));
+      if (!is_there) require_owner_of_all(create->inhRelations);
+      return true;
+    }
+    case T_CreateTrigStmt: {
+      const RangeVar* relation = reinterpret_cast<const CreateTrigStmt*>(statement)->relation;
+      require(owns_or_may(relation, ACL_TRIGGER), ACLCHECK_NO_PRIV, relation);
+      return true;
+    }
+    case T_TruncateStmt:
+      return may_truncate(reinterpret_cast<const TruncateStmt*>(statement));
+    case T_DropStmt:
+      return may_drop(reinterpret_cast<const DropStmt*>(statement));
+    case T_AlterDomainStmt:
+      require_domain(reinterpret_cast<const AlterDomainStmt*>(statement)->typeName);
+      return true;
+    case T_DropOwnedStmt:
+      return has_roles(reinterpret_cast<const DropOwnedStmt*>(statement)->roles);
+    case T_ReassignOwnedStmt:
+      return has_roles(reinterpret_cast<const ReassignOwnedStmt*>(statement)->roles);
+    default:
+      return true;
+  }
+}
+
+}  // namespace gcl

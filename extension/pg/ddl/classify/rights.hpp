@@ -1,0 +1,13 @@
+// Whether the user may do to what a statement names what it says, before anything is locked for it (P39).
+#pragma once
+
+#include "extension/pg/ddl/base/pg.hpp"
+
+namespace gcl {
+
+// False: the server refuses the statement, before it locks a relation.  True also for names that stand for nothing, and
+// for kinds of statements whose relations the server locks for everybody.  Raises where the server would, with its
+// words.
+bool has_rights_for(const Node* statement);
+
+}  // namespace gcl

@@ -1,0 +1,396 @@
+#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+
+#include "extension/pg/catalog/shared_relations.hpp"
+#include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
+#include "extension/pg/ddl/node/ddl_news.hpp"
+#include "extension/pg/ddl/node/ddl_position.hpp"
+#include "extension/pg/runtime/ddl_hooks.hpp"
+#include "extension/pg/txn/transaction_parts.hpp"
+
+extern "C" {
+#include "commands/dbcommands.h"
+#include "libpq/pqformat.h"
+#include "storage/lmgr.h"
+#include "storage/proc.h"
+#include "utils/resowner.h"
+}
+
+namespace gcl {
+
+static void ddl_aborted() noexcept;
+namespace {
+
+using coherence::NodeSet;
+using engine::DdlKind;
+using engine::DdlMembers;
+
+struct Kept {
+  DdlRecord* record;
+  bool rolled_back;  // its savepoint was
+};
+
+struct Grant {      // one round of locks
+  uint32_t before;  // how many targets were granted before it
+  List* path;       // the savepoints that were open
+};
+
+// What this transaction has under way; everything it points to lives in `exchange_context`.
+struct Exchange {
+  bool open;      // it has a slot, or a DDL lock, or is about to
+  bool database;  // it has the DDL lock of its database
+  bool whole;     // and of the whole cluster
+  bool prepared;
+  bool ended;         // committed by all; the DDL lock is still ours (P23)
+  int lock;           // the database's DDL lock
+  uint32_t granted;   // targets, as the slot says
+  List* grants;       // Grant*
+  List* kept;         // Kept*
+  List* opened_in;    // savepoints that were open when the exchange began
+  List* locked_in;    // and when it got a DDL lock
+  List* told;         // and those that the others know of
+  List* aborted;      // rolled back, and the others do not know yet
+  StringInfo unsent;  // the body of a statement that the others do not have yet (P33); null: none
+  DdlMembers asked;   // in this round of locks
+} exchange;
+
+DdlOutbox outbox;
+MemoryContext exchange_context = nullptr;
+List* savepoints = NIL;  // of int, in TopMemoryContext
+
+DdlRight right_now() {
+  return exchange.whole ? DdlRight::kWhole : exchange.database ? DdlRight::kDatabase : DdlRight::kLocks;
+}
+
+List* kept_path() {
+  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  List* path = list_copy(savepoints);
+  MemoryContextSwitchTo(caller);
+  return path;
+}
+
+void start_body(StringInfo body) {
+  initStringInfo(body);
+  write_ints(body, savepoints);
+  write_ints(body, exchange.aborted);
+  exchange.told = kept_path();
+}
+
+void give_back_locks() {
+  if (exchange.whole) give_back_ddl_lock(DdlRight::kWhole, exchange.lock);
+  if (exchange.database) give_back_ddl_lock(DdlRight::kDatabase, exchange.lock);
+  exchange.whole = exchange.database = false;
+}
+
+// K4 of the locks.  Mostly nobody does.
+void tell_who_waits() {
+  if (!ddl_locks().take_wanted()) return;
+  ddl_ring_others();
+  tell_news();
+}
+
+// Gives back whatever this transaction holds.  Never raises.
+void close_exchange() {
+  if (!exchange.open) return;  // almost every commit
+  give_back_locks();
+  outbox.give_up();
+  tell_who_waits();
+  exchange = {};
+  MemoryContextReset(exchange_context);
+}
+
+List* live_records() {
+  List* live = NIL;
+  ListCell* cell;
+  foreach (cell, exchange.kept) {
+    const auto* kept = static_cast<Kept*>(lfirst(cell));
+    if (!kept->rolled_back) live = lappend(live, kept->record);
+  }
+  return live;
+}
+
+void write_log_record(StringInfo to, const List* records) {
+  int shared = 0;
+  const char* dropped = "";
+  ListCell* cell;
+  foreach (cell, records) {
+    const auto* record = static_cast<DdlRecord*>(lfirst(cell));
+    shared += record->shared;
+    if (drops_database(record)) dropped = record->database;
+  }
+  // P18.  What else is in the transaction ties it to its database.
+  const bool of_cluster = shared == list_length(records);
+  outbox.set_of_cluster(of_cluster);
+  initStringInfo(to);
+  pq_sendstring(to, of_cluster ? "" : outbox.database());
+  pq_sendstring(to, dropped);
+  pq_sendint32(to, ddl_node());
+  pq_sendbyte(to, !of_cluster && !OidIsValid(gcl_access_method()));
+  pq_sendbyte(to, shared > 0);
+  pq_sendint32(to, uint32_t(list_length(records)));
+  foreach (cell, records) write_record(to, static_cast<DdlRecord*>(lfirst(cell)));
+}
+
+// The others still hold what was locked in the savepoint.  They hear of it now, and are not waited for.
+void tell_of_rollback() {
+  if (ddl_pool_fenced()) return;
+  outbox.wait_for_the_last();  // D1.  What an ERROR left behind was cancelled by it: that ends soon.
+  StringInfoData body;
+  start_body(&body);
+  if (outbox.tell(DdlKind::kSavepoint, &body)) exchange.aborted = NIL;  // else the next message tells
+}
+
+void forget_grants_of(SubTransactionId mine) {
+  ListCell* cell;
+  foreach (cell, exchange.grants) {
+    const auto* grant = static_cast<Grant*>(lfirst(cell));
+    if (!list_member_int(grant->path, int(mine))) continue;
+    exchange.granted = grant->before;
+    outbox.set_granted(exchange.granted);
+    exchange.grants = list_truncate(exchange.grants, foreach_current_index(cell));
+    return;
+  }
+}
+
+void roll_back_to(SubTransactionId mine) {
+  if (list_member_int(exchange.opened_in, int(mine))) return ddl_aborted();
+  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  exchange.aborted = lappend_int(exchange.aborted, int(mine));
+  ListCell* cell;
+  foreach (cell, exchange.kept) {
+    auto* kept = static_cast<Kept*>(lfirst(cell));
+    kept->rolled_back |= list_member_int(kept->record->path, int(mine));
+  }
+  forget_grants_of(mine);
+  const bool unlocks = list_member_int(exchange.locked_in, int(mine));
+  if (unlocks) outbox.set_right(DdlRight::kLocks, exchange.lock);
+  if (outbox.used() && (unlocks || list_member_int(exchange.told, int(mine)))) tell_of_rollback();
+  MemoryContextSwitchTo(caller);
+  if (!unlocks) return;
+  give_back_locks();
+  exchange.locked_in = NIL;
+  tell_who_waits();
+}
+
+void savepoint_callback(SubXactEvent event, SubTransactionId mine, SubTransactionId, void*) {
+  if (event == SUBXACT_EVENT_START_SUB) {
+    MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+    savepoints = lappend_int(savepoints, int(mine));
+    MemoryContextSwitchTo(caller);
+    return;
+  }
+  if (event == SUBXACT_EVENT_PRE_COMMIT_SUB) return;
+  if (savepoints == NIL || llast_int(savepoints) != int(mine)) return;
+  savepoints = list_delete_last(savepoints);
+  if (event == SUBXACT_EVENT_ABORT_SUB && exchange.open) roll_back_to(mine);
+}
+
+// P23.  The other backends know by now what has changed, and the transaction's locks are free.
+void release_callback(ResourceReleasePhase phase, bool, bool, void*) {
+  if (phase == RESOURCE_RELEASE_AFTER_LOCKS && exchange.ended) close_exchange();
+}
+
+void take_lock(DdlRight right) {
+  if (exchange.whole || (exchange.database && right == DdlRight::kDatabase)) return;
+  exchange.lock = ddl_lock_of_database();
+  take_ddl_lock(right, exchange.lock);
+  if (!exchange.database) exchange.locked_in = kept_path();
+  (right == DdlRight::kWhole ? exchange.whole : exchange.database) = true;
+  outbox.set_right(right_now(), exchange.lock);
+}
+
+// Members that have not been asked in this round, or have come back since.
+NodeSet not_asked() {
+  const DdlMembers now = outbox.members();
+  NodeSet left = now.nodes;
+  for (NodeSet all = now.nodes; !all.empty(); all = all.without(all.first()))
+    if (exchange.asked.incarnation[all.first().value] == now.incarnation[all.first().value])
+      left = left.without(all.first());
+  return left;
+}
+
+// P33.  Something comes behind it after all.
+void send_what_is_unsent() {
+  StringInfo body = exchange.unsent;
+  exchange.unsent = nullptr;
+  if (body) outbox.send_to_all(DdlKind::kStatement, body);
+}
+
+void ask(List* targets, bool nowait, NodeSet whom) {
+  send_what_is_unsent();
+  StringInfoData body;
+  start_body(&body);
+  pq_sendint32(&body, nowait ? uint32_t(-1) : uint32_t(LockTimeout));
+  pq_sendint32(&body, uint32_t(DeadlockTimeout));
+  DdlRecord record{};
+  record.sql = pstrdup("");
+  record.targets = targets;
+  write_record(&body, &record);
+  DdlMembers to = outbox.members();
+  to.nodes = {to.nodes.bits & whom.bits};
+  outbox.send(DdlKind::kLock, &body, to);
+  for (NodeSet left = to.nodes; !left.empty(); left = left.without(left.first()))
+    exchange.asked.incarnation[left.first().value] = to.incarnation[left.first().value];
+}
+
+// J1 of the channel.
+void say_granted(List* targets) {
+  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  auto* grant = static_cast<Grant*>(palloc(sizeof(Grant)));
+  *grant = {exchange.granted, kept_path()};
+  exchange.grants = lappend(exchange.grants, grant);
+  MemoryContextSwitchTo(caller);
+  ListCell* cell;
+  foreach (cell, targets) {
+    const auto* target = static_cast<DdlTarget*>(lfirst(cell));
+    outbox.list_target(exchange.granted++, {target->relation, uint32_t(target->mode)});
+  }
+  outbox.set_granted(exchange.granted);
+}
+
+}  // namespace
+
+static bool ddl_under_way() noexcept;
+static void ddl_committed() noexcept;
+
+void install_exchange_hooks() {
+  install(TransactionPart::kDdl, {.pre_commit = ddl_pre_commit,
+                                  .committed = ddl_committed,
+                                  .aborted = ddl_aborted,
+                                  .forbids_prepare = ddl_under_way});
+  RegisterSubXactCallback(savepoint_callback, nullptr);
+}
+
+List* savepoint_path() { return list_copy(savepoints); }
+
+// The other primaries serve it in one database.
+static void check_database(bool of_cluster) {
+  if (*outbox.database() != '\0' || of_cluster) return;
+  ereport(ERROR,
+          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+           errmsg("this transaction has changed roles or databases before the extension gcl was in the database"),
+           errhint("COMMIT before.")));
+}
+
+// The DDL lock first: who waits for it needs no slot yet.
+void open_exchange(DdlRight right, bool nowait, bool of_cluster) {
+  if (outbox.open()) check_database(of_cluster);
+  if (!exchange_context) {
+    exchange_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl exchange", ALLOCSET_DEFAULT_SIZES);
+    RegisterResourceReleaseCallback(release_callback, nullptr);  // sessions without DDL do not pay for it
+  }
+  if (!exchange.open) exchange.opened_in = kept_path();
+  exchange.open = true;
+  if (right != DdlRight::kLocks) take_lock(right);
+  const bool by_name = !of_cluster || OidIsValid(gcl_access_method());
+  if (!outbox.open()) outbox.take(by_name ? get_database_name(MyDatabaseId) : "", nowait);
+}
+
+bool first_primary_is_this() {
+  const NodeSet others = ddl_channel().members().nodes;
+  return others.empty() || others.first().value > ddl_node();
+}
+
+void ask_first(List* targets, bool nowait) {
+  exchange.asked = {};
+  const NodeSet others = outbox.members().nodes;
+  if (!others.empty() && others.first().value < ddl_node()) ask(targets, nowait, NodeSet::of(others.first()));
+}
+
+// Also if there are no others: who joins reads it.
+void ask_others(List* targets, bool nowait) {
+  if (const NodeSet left = not_asked(); !left.empty() || !outbox.used()) ask(targets, nowait, left);
+  say_granted(targets);
+  for (NodeSet left = not_asked(); !left.empty(); left = not_asked()) ask(targets, nowait, left);
+}
+
+void lock_everywhere(List* targets) {
+  ListCell* cell;
+  if (first_primary_is_this())
+    foreach (cell, targets) {
+      const auto* target = static_cast<DdlTarget*>(lfirst(cell));
+      LockRelationOid(target->relation, target->mode);
+    }
+  ask_first(targets, false);
+  ask_others(targets, false);
+}
+
+void send_statement(DdlRecord* record, bool last) {
+  send_what_is_unsent();
+  StringInfoData body;
+  start_body(&body);
+  const int at = body.len;
+  write_record(&body, record);
+  if (!last) outbox.send_to_all(DdlKind::kStatement, &body);
+  if (!last) outbox.tell_local_drops();
+
+  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  if (last) {
+    exchange.unsent = makeStringInfo();
+    appendBinaryStringInfo(exchange.unsent, body.data, body.len);
+  }
+  auto* kept = static_cast<Kept*>(palloc0(sizeof(Kept)));
+  body.cursor = at;
+  kept->record = read_record(&body);
+  exchange.kept = lappend(exchange.kept, kept);
+  MemoryContextSwitchTo(caller);
+}
+
+DdlLogHead read_log_head(StringInfo from) {
+  DdlLogHead head;
+  head.database = pstrdup(pq_getmsgrawstring(from));
+  head.dropped = pstrdup(pq_getmsgrawstring(from));
+  head.author = int(pq_getmsgint(from, 4));
+  head.ends = pq_getmsgbyte(from) != 0;
+  head.shared = pq_getmsgbyte(from) != 0;
+  head.records = int(pq_getmsgint(from, 4));
+  return head;
+}
+
+static bool ddl_under_way() noexcept { return exchange.open; }
+
+void ddl_pre_commit() {
+  if (!exchange.open || exchange.prepared) return;
+  const List* records = live_records();
+  if (records == NIL) {
+    exchange.unsent = nullptr;
+    if (outbox.used())
+      ask(NIL, false, outbox.members().nodes);  // only to hear that all still have what they have locked
+    return;
+  }
+  const uint64_t transaction = ddl_transaction();
+  StringInfoData record;
+  write_log_record(&record, records);
+  outbox.set_log_number(ddl_log_append(record.data, uint32_t(record.len), transaction));
+  StringInfoData body;
+  start_body(&body);
+  if (StringInfo last = exchange.unsent) {
+    exchange.unsent = nullptr;
+    outbox.send_to_all(DdlKind::kLast, last);
+    outbox.tell_local_drops();
+  } else {
+    outbox.send_to_all(DdlKind::kPrepare, &body);
+  }
+  exchange.prepared = true;
+  DdlPosition position = load_position(MyDatabaseId);
+  if (position.extension == OidIsValid(gcl_access_method())) return;
+  position.extension = !position.extension;
+  write_position(MyDatabaseId, position);
+}
+
+static void ddl_committed() noexcept {
+  if (outbox.used()) {
+    (void)outbox.tell(exchange.prepared ? DdlKind::kCommit : DdlKind::kAbort, nullptr);
+    if (exchange.prepared) outbox.wait_for_commits();
+  }
+  exchange.ended = exchange.open;
+}
+
+static void ddl_aborted() noexcept {
+  if (outbox.used() && !ddl_pool_fenced()) {
+    outbox.cancel_the_last();
+    (void)outbox.tell(DdlKind::kAbort, nullptr);  // which rings
+  }
+  close_exchange();
+}
+
+}  // namespace gcl

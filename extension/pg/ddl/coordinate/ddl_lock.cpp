@@ -1,0 +1,138 @@
+#include "extension/pg/ddl/coordinate/ddl_lock.hpp"
+
+#include "extension/pg/ddl/base/ddl_port.hpp"
+#include "extension/pg/ddl/node/ddl_news.hpp"
+
+extern "C" {
+#include "commands/dbcommands.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "utils/timestamp.h"
+}
+
+namespace gcl {
+namespace {
+
+using engine::DdlHolder;
+using engine::DdlLocks;
+
+struct Seen {
+  DdlHolder holder;
+  bool told;
+};
+
+LOCKTAG tag_of(int lock) {
+  LOCKTAG tag;
+  tag.locktag_field1 = 0x67636c;  // "gcl"
+  tag.locktag_field2 = 0x64646c;  // "ddl"
+  tag.locktag_field3 = uint32(lock);
+  tag.locktag_field4 = 0;
+  tag.locktag_type = LOCKTAG_USERLOCK;
+  tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
+  return tag;
+}
+
+int index_of(DdlRight right, int lock) { return right == DdlRight::kWhole ? DdlLocks::kWholeCluster : lock; }
+
+// Somebody has the lock whom no tag here speaks for yet: then nobody else can tell that we wait for him.
+void sleep_for_lock(DdlHolder holder, Seen* seen, long ms) {
+  if (!holder.held()) return;
+  if (seen->told && holder == seen->holder)
+    ddl_still_waits();
+  else
+    ddl_waits_for_lock(holder);
+  *seen = {holder, true};
+  PG_TRY();
+  {
+    ddl_check_verdict();
+    sleep_for_news(WaitEvent::kDdlLock, ms);
+    ddl_check_verdict();
+  }
+  PG_FINALLY();
+  { ddl_waits_no_more(); }
+  PG_END_TRY();
+}
+
+void wait_for_lock(DdlRight right, int lock) {
+  const TimestampTz began = GetCurrentTimestamp();
+  Seen seen{};
+  for (;;) {
+    lock_ddl_tags(right, lock);
+    prepare_for_news();
+    DdlHolder other;
+    const auto try_lock = [&] {
+      return ddl_locks().try_lock(index_of(right, lock), ddl_me(), uint64_t(GetCurrentTimestamp()), &other);
+    };
+    if (try_lock()) break;
+    ddl_locks().want();  // K4
+    if (try_lock()) break;
+    unlock_ddl_tags(right, lock);  // so that the apply worker can have them, and we queue behind it
+    if (ddl_pool_fenced()) raise_fenced();
+    sleep_for_lock(other, &seen, ms_of_lock_timeout(began, "Another primary holds the DDL lock."));
+  }
+  done_with_news();
+}
+
+}  // namespace
+
+DdlHolder ddl_me() { return DdlHolder::make(coherence::NodeId{ddl_node()}, ddl_session(), uint32_t(MyProcPid)); }
+
+int ddl_lock_of_database() { return ddl_locks().lock_of(get_database_name(MyDatabaseId)); }
+
+// The whole cluster's tag is taken in a weak mode for a database.
+void lock_ddl_tags(DdlRight right, int lock) {
+  const LOCKTAG whole = tag_of(DdlLocks::kWholeCluster), own = tag_of(lock);
+  if (right == DdlRight::kWhole) {
+    (void)LockAcquire(&whole, ExclusiveLock, true, false);
+    return;
+  }
+  (void)LockAcquire(&whole, RowExclusiveLock, true, false);
+  PG_TRY();
+  { (void)LockAcquire(&own, ExclusiveLock, true, false); }
+  PG_CATCH();
+  {
+    (void)LockRelease(&whole, RowExclusiveLock, true);
+    PG_RE_THROW();
+  }
+  PG_END_TRY();
+}
+
+void unlock_ddl_tags(DdlRight right, int lock) {
+  const LOCKTAG whole = tag_of(DdlLocks::kWholeCluster), own = tag_of(lock);
+  (void)LockRelease(&whole, right == DdlRight::kWhole ? ExclusiveLock : RowExclusiveLock, true);
+  if (right == DdlRight::kDatabase) (void)LockRelease(&own, ExclusiveLock, true);
+}
+
+void take_ddl_lock(DdlRight right, int lock) {
+  PG_TRY();
+  { wait_for_lock(right, lock); }
+  PG_CATCH();
+  {
+    ddl_locks().unlock(index_of(right, lock), ddl_me());  // K2: it may be ours already
+    ddl_ring_others();
+    tell_news();
+    PG_RE_THROW();
+  }
+  PG_END_TRY();
+}
+
+void give_back_ddl_lock(DdlRight right, int lock) {
+  ddl_locks().unlock(index_of(right, lock), ddl_me());
+  unlock_ddl_tags(right, lock);
+}
+
+long ms_of_lock_timeout(TimestampTz began, const char* awaited) {
+  if (LockTimeout <= 0) return kHeartbeatMs;
+  const long left = LockTimeout - long((GetCurrentTimestamp() - began) / 1000);
+  if (left <= 0)
+    ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("canceling statement due to lock timeout"),
+                    errdetail("%s", awaited)));
+  return Min(left, kHeartbeatMs);
+}
+
+void raise_fenced() {
+  ereport(ERROR, (errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("the gcl pool is fenced: a primary ended uncleanly")));
+  pg_unreachable();
+}
+
+}  // namespace gcl

@@ -1,0 +1,17 @@
+// Which objects are every primary's: all but heap tables, temporary objects, and what depends on one of those.  What
+// was in the database before the extension counts as everybody's: a statement on it fails where it is missing.
+#pragma once
+
+#include "extension/pg/ddl/record/ddl_record.hpp"
+
+namespace gcl {
+
+// Whether one of the objects (DdlObject*) is, or depends on, something that this primary has for itself.
+bool any_is_local(const List* objects);
+bool is_local_object(Oid catalog, Oid object);
+
+// A gcl table, an index of one, a view, composite type or sequence that is every primary's, or one of the server's own
+// catalogs.
+bool is_cluster_relation(Oid relation);
+
+}  // namespace gcl

@@ -1,0 +1,12 @@
+// What the catalogs say of a relation, as lines of text that are equal on all primaries (P17, P38).
+#pragma once
+
+#include "extension/pg/ddl/base/pg.hpp"
+
+namespace gcl {
+
+// char*: the lines of these relations, in no order; in the caller's context.
+// REQUIRES: fixed settings (ddl_sql.hpp), and an active snapshot that sees what the statement did.
+List* lines_of_relations(const List* relations);
+
+}  // namespace gcl

@@ -1,0 +1,444 @@
+// The apply worker: runs other primaries' DDL in one database, and holds what they lock.  It serves one slot of the
+// channel.  The launcher starts one when a message for its database arrives there, or when the log must be caught up
+// with; it ends when it has had nothing to do for long, or when nobody may be in its database.
+#include "extension/pg/catalog/shared_relations.hpp"
+#include "extension/pg/ddl/classify/ddl_plan.hpp"
+#include "extension/pg/ddl/coordinate/ddl_lock.hpp"
+#include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
+#include "extension/pg/ddl/node/ddl_news.hpp"
+#include "extension/pg/ddl/node/ddl_node_state.hpp"
+#include "extension/pg/ddl/node/ddl_position.hpp"
+#include "extension/pg/ddl/node/worker_settings.hpp"
+#include "extension/pg/ddl/objects/databases.hpp"
+#include "extension/pg/ddl/objects/local_drops.hpp"
+#include "extension/pg/ddl/peer/ddl_catch_up.hpp"
+#include "extension/pg/ddl/record/ddl_describe.hpp"
+#include "extension/pg/ddl/replay/ddl_replay.hpp"
+#include "extension/pg/ddl/replay/no_user_code.hpp"
+
+extern "C" {
+#include "commands/dbcommands.h"
+#include "libpq/pqformat.h"
+#include "libpq/pqsignal.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/pmsignal.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/timestamp.h"
+
+PGDLLEXPORT void gcl_ddl_apply_main(Datum argument);
+}
+
+namespace gcl {
+namespace {
+
+using engine::DdlKind;
+using engine::DdlMessage;
+
+constexpr int kIdleMaxMs = 300'000;
+constexpr int kAwakeMs = 1000;
+
+DdlWorker* self = nullptr;
+bool attends = false;  // to self->slot
+MemoryContext message_context = nullptr;
+DdlReplay replay;
+
+struct Taking {         // part in an exchange
+  uint64_t exchange;    // 0: none
+  bool lost;            // our transaction is gone; only the end is of interest
+  bool tagged;          // we hold the tags of its database's DDL lock for the author
+  bool tagged_whole;    // and of the whole cluster's
+  bool prepared;        // the author may commit any moment: what we have locked stays locked until we have, too
+  bool partial;         // the parts of this message that came before were read by another process
+  int lock;             // the database's DDL lock
+  int depth;            // savepoints that the author is in; -1: not read yet
+  StringInfoData body;  // parts so far
+  const char* text;     // of the statement, or the locks, that this message is about
+} taking;
+
+engine::DdlSlot slot() { return ddl_slot(self->slot); }
+
+// A signal may be late: what it meant to stop has ended, and the next message is not to suffer.
+void on_author_stops(int number) {
+  if (self->busy != 0 && self->stop >= self->busy) StatementCancelHandler(number);
+  count_on_slot();
+}
+
+// pg_cancel_backend().  Between two messages there is nothing to cancel.
+void on_cancel(int number) {
+  if (self->busy != 0) StatementCancelHandler(number);
+  count_on_slot();
+}
+
+void on_terminate(int number) {
+  die(number);
+  count_on_slot();
+}
+
+void let_go_of_tags() {
+  if (taking.tagged) unlock_ddl_tags(DdlRight::kDatabase, taking.lock);
+  if (taking.tagged_whole) unlock_ddl_tags(DdlRight::kWhole, taking.lock);
+  taking.tagged = taking.tagged_whole = false;
+}
+
+void leave_exchange() {
+  // An abort of the whole transaction releases session locks too.
+  if (!taking.lost && !replay.open()) let_go_of_tags();
+  replay.abort();
+  ddl_works_for(0, 0, 0);
+  self->holds = 0;
+  taking.exchange = 0;
+  taking.lost = taking.tagged = taking.tagged_whole = taking.prepared = false;
+  self->engaged = false;
+}
+
+// P6.  Sessions here would go on with catalogs that nobody else has.
+bool must_stay() { return taking.prepared && ddl_sessions_left(); }
+
+// P5.  A position passes over nothing.  The author has the DDL lock: nothing else can fail to commit here now, but what
+// did before may not have been caught up with, where the exchange began with LOCK TABLE.
+void require_up_to_date(DdlRight right) {
+  const bool behind =
+      ddl_node_state().behind && (right == DdlRight::kWhole || !is_up_to_date(MyDatabaseId, self->database));
+  if (!behind && !kept_out(self->database)) return;
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("this primary has not caught up with the DDL of the other primaries"),
+                  errhint("It is at it: try again. If that does not help, the server's log says why.")));
+}
+
+// P7.  The tags of the DDL locks that the author has.
+void match_tags(const engine::DdlHeader& header) {
+  taking.lock = header.lock;
+  if (header.right == DdlRight::kLocks) return let_go_of_tags();
+  bool& tagged = header.right == DdlRight::kWhole ? taking.tagged_whole : taking.tagged;
+  if (tagged) return;
+  require_up_to_date(header.right);
+  lock_ddl_tags(header.right, taking.lock);
+  tagged = true;
+}
+
+// What the author had locked before this primary took part (J1 of the channel).
+void take_over(const engine::DdlGranted& granted) {
+  List* targets = NIL;
+  for (uint32_t i = 0; granted.count != engine::kDdlMoreTargets && i < granted.count; ++i)
+    targets = with_target(targets, granted.target[i].relation, LOCKMODE(granted.target[i].mode));
+  // More than it could list: any.
+  ListCell* cell;
+  if (granted.count == engine::kDdlMoreTargets)
+    foreach (cell, list_concat(shared_tables(InvalidOid), shared_sequences(InvalidOid)))
+      targets = with_target(targets, lfirst_oid(cell), AccessExclusiveLock);
+  replay.lock(targets, {.may_be_gone = true});
+}
+
+// P6.  What failed to commit here, by whichever worker, comes first.
+void catch_up_before() {
+  if (!is_up_to_date(position_of(self->database), self->database)) apply_log(self->database);
+  MemoryContextSwitchTo(message_context);
+}
+
+void enter_exchange(const engine::DdlHeader& header) {
+  if (header.exchange == taking.exchange) return;
+  leave_exchange();
+  catch_up_before();
+  taking.exchange = header.exchange;
+  self->engaged = true;
+  // The beginning was sent to a worker that is no more.
+  taking.lost = taking.partial || slot().has_begun(header.exchange);
+  if (taking.lost) {
+    self->holds = header.exchange;  // no more will come: its author hears of that before it commits
+    return;
+  }
+  slot().begin(header.exchange);
+  ddl_works_for(exchange_id(self->slot, header.exchange), header.author, header.pid);
+  replay.begin();
+  MemoryContextSwitchTo(message_context);
+  engine::DdlGranted granted;
+  while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();
+  if (granted.exchange == header.exchange) take_over(granted);
+  self->holds = header.exchange;
+}
+
+[[noreturn]] void raise_lost() {
+  ereport(ERROR, (errcode(ERRCODE_IN_FAILED_SQL_TRANSACTION), errmsg("the transaction was rolled back here")));
+  pg_unreachable();
+}
+
+Oid history_of(const DdlMessage& message) {
+  return message.header.of_cluster ? InvalidOid : position_of(self->database);
+}
+
+void end_committed(const DdlMessage& message) {
+  if (taking.lost || !replay.open() || taking.exchange != message.header.exchange) {
+    leave_exchange();
+    // The log of no database is applied in its order with all others' (P20): the launcher sees to that.
+    if (message.header.of_cluster && *self->database != '\0') raise_lost();
+    forget_what_is_up_to_date();
+    apply_log(self->database);
+    return;
+  }
+  replay.commit();
+  leave_exchange();
+}
+
+// What we are at, in pg_stat_activity and beside errors in the log.
+void show(const char* text) {
+  taking.text = text;
+  pgstat_report_activity(STATE_RUNNING, text);
+}
+
+void add_author(void* message) {
+  const engine::DdlHeader& header = static_cast<const DdlMessage*>(message)->header;
+  errcontext("%s of process %u of primary %d%s%s", ddl_kind_name(header.kind), header.pid, header.author,
+             taking.text ? ": " : "", taking.text ? taking.text : "");
+}
+
+void lock_relations(const engine::DdlHeader& header) {
+  const int lock_timeout = int(pq_getmsgint(&taking.body, 4));
+  const int deadlock_timeout = int(pq_getmsgint(&taking.body, 4));
+  List* targets = read_record(&taking.body)->targets;
+  show(ddl_locks_text(targets, self->database));
+  if (lock_timeout < 0) wait_for_ended_exchanges();
+  MemoryContextSwitchTo(message_context);
+  replay.lock(targets, {lock_timeout, deadlock_timeout, header.right == DdlRight::kLocks});
+}
+
+void run_statement_of(const DdlMessage& message) {
+  const DdlRecord* record = read_record(&taking.body);
+  show(record->sql);
+  if (concerns_this_connection(record)) {
+    if (message.header.exchange == message.sequence) {
+      slot().begin(0);  // another process does
+      leave_home();
+    }
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_IN_USE), errmsg("the apply worker is connected to database \"%s\"", self->home),
+             errhint("Run the statement in a transaction of its own.")));
+  }
+  check_author_knows(record);
+  replay.run(record);
+}
+
+void do_as_told(const DdlMessage& message) {
+  const DdlKind kind = message.header.kind;
+  if (kind == DdlKind::kAbort) return leave_exchange();
+  if (kind == DdlKind::kCommit) return end_committed(message);
+  enter_exchange(message.header);
+  if (taking.lost) raise_lost();
+  match_tags(message.header);
+  MemoryContextSwitchTo(message_context);
+  List* path = read_ints(&taking.body);
+  List* aborted = read_ints(&taking.body);
+  taking.depth = list_length(path);
+  replay.go_to(path, aborted);
+  MemoryContextSwitchTo(message_context);
+  if (kind == DdlKind::kLock) {
+    lock_relations(message.header);
+  } else if (kind == DdlKind::kStatement || kind == DdlKind::kLast) {
+    run_statement_of(message);
+  }
+  if (kind != DdlKind::kPrepare && kind != DdlKind::kLast) return;
+  replay.go_to(NIL, NIL);
+  write_position(history_of(message), {message.header.log_number, OidIsValid(gcl_access_method())});
+  taking.prepared = true;
+}
+
+// SQLSTATE, line break, message, hint, as the author expects it.
+void describe(const ErrorData* error, StringInfo to) {
+  appendStringInfo(to, "%s\n%s", unpack_sql_state(error->sqlerrcode), error->message ? error->message : "?");
+  if (error->detail) appendStringInfo(to, " (%s)", error->detail);
+  if (error->hint) appendStringInfo(to, "%c%s", kReplyHint, error->hint);
+}
+
+// The author waits for it; and here, who wants what an ended exchange had locked (wait_for_ended_exchanges).
+void acknowledge(const DdlMessage& message, bool ok, std::string_view text) {
+  if (slot().acknowledge(message.sequence, ok, text)) ddl_ring(message.header.author);
+  if (engine::ends_locks(message.header.kind)) tell_news();
+}
+
+void deal_with(const DdlMessage& message) {
+  StringInfoData text;
+  MemoryContextSwitchTo(message_context);
+  initStringInfo(&text);
+  volatile bool ok = true;
+  taking.depth = -1;
+  QueryCancelPending = false;
+  taking.text = nullptr;
+  ErrorContextCallback context{error_context_stack, add_author, const_cast<DdlMessage*>(&message)};
+  error_context_stack = &context;
+  self->busy = message.sequence;
+  const bool commits = message.header.kind == DdlKind::kCommit;
+  // An ERROR lets them go.  Dropping a database waits for all processes of the server, and this one is one of them.
+  const bool holds = commits && !replay.drops();
+  if (holds) HOLD_INTERRUPTS();
+  PG_TRY();
+  {
+    do_as_told(message);
+    if (holds) RESUME_INTERRUPTS();
+    if (message.header.kind == DdlKind::kStatement || message.header.kind == DdlKind::kLast)
+      appendStringInfoString(&text, local_drops_text(engine::kDdlReplyBytes));
+  }
+  PG_CATCH();
+  {
+    MemoryContextSwitchTo(message_context);
+    ErrorData* error = CopyErrorData();
+    EmitErrorReport();
+    FlushErrorState();
+    describe(error, &text);
+    note_ddl_error(self->database, error->message);
+    if (!replay.roll_back_innermost(taking.depth)) taking.lost = true;
+    ok = false;
+  }
+  PG_END_TRY();
+  error_context_stack = context.previous;
+  pgstat_report_activity(taking.exchange != 0 ? STATE_IDLEINTRANSACTION : STATE_IDLE, nullptr);
+  self->busy = 0;
+  QueryCancelPending = false;
+  MemoryContextSwitchTo(message_context);
+  // What was committed is in the log and not here.  The launcher sees to it; this process would go on behind it.
+  if (!ok && commits) fall_behind();
+  acknowledge(message, ok, {text.data, size_t(text.len)});
+  if (!ok && commits) proc_exit(1);
+}
+
+// True if this was the last part.
+bool take_part(const DdlMessage& message) {
+  if (message.header.offset == 0) {
+    MemoryContextReset(message_context);
+    MemoryContext caller = MemoryContextSwitchTo(message_context);
+    initStringInfo(&taking.body);
+    MemoryContextSwitchTo(caller);
+    taking.partial = false;
+  }
+  taking.partial |= taking.body.data == nullptr || uint32_t(taking.body.len) != message.header.offset;
+  if (!taking.partial) {
+    enlargeStringInfo(&taking.body, int(message.header.bytes));
+    if (!slot().read_body(message, taking.body.data + taking.body.len)) return false;
+    taking.body.len += int(message.header.bytes);
+    taking.body.data[taking.body.len] = 0;
+  }
+  const bool complete = message.header.offset + message.header.bytes == message.header.total;
+  if (!complete) acknowledge(message, true, {});
+  return complete;
+}
+
+// Sleeps until there is news; ends the process when there has been nothing to do for long.
+void wait_for_message(uint32_t bell, TimestampTz idle_since) {
+  if (ddl_pool_fenced() || (!must_stay() && !PostmasterIsAlive())) proc_exit(1);
+  if (taking.exchange != 0) return sleep_on_slot(bell, kHeartbeatMs);
+  const long idle = long((GetCurrentTimestamp() - idle_since) / 1000);
+  if (idle >= kIdleMaxMs) proc_exit(0);
+  sleep_on_slot(bell, kAwakeMs);
+}
+
+// Not for this process.  What we take part in may be over all the same: this primary joined while its end was told.
+void pass_over(const DdlMessage& message) {
+  const DdlKind kind = message.header.kind;
+  const bool over = kind == DdlKind::kAbort || kind == DdlKind::kCommit;
+  if (taking.exchange != 0 && (over || message.header.exchange != taking.exchange)) leave_exchange();
+  if (strcmp(message.header.database, self->database) != 0) proc_exit(0);  // the launcher starts another one
+}
+
+// A primary that joins takes part in what it was not asked about.  Returns the newest message that this is behind.
+uint64_t take_over_at_start() {
+  engine::DdlGranted granted;
+  while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();
+  const bool ours = strcmp(granted.header.database, self->database) == 0 && granted.header.author != ddl_node();
+  const uint64_t done = slot().acknowledged();
+  if (granted.exchange == 0 || !ours || granted.sequence > done) return done;  // the last: it was asked
+  enter_exchange(granted.header);
+  ddl_ring(ddl_node());  // the launcher waits for it
+  return granted.sequence;
+}
+
+[[noreturn]] void serve() {
+  watch_slot(self->slot);
+  ddl_attend(self->slot, true);
+  attends = true;
+  uint64_t done = take_over_at_start();
+  TimestampTz idle_since = GetCurrentTimestamp();
+  for (;;) {
+    const uint32_t bell = slot_bell_now();  // W3
+    if (!must_stay()) CHECK_FOR_INTERRUPTS();
+    DdlMessage message;
+    message.sequence = slot().sequence();
+    if (message.sequence == done) {
+      wait_for_message(bell, idle_since);
+      continue;
+    }
+    if (!slot().read(message.sequence, &message.header)) continue;
+    if (!message.header.to.has(coherence::NodeId{ddl_node()}) || strcmp(message.header.database, self->database) != 0) {
+      pass_over(message);
+      done = message.sequence;
+      continue;
+    }
+    if (taking.exchange == 0 && kept_out(self->database)) proc_exit(0);  // the launcher answers
+    if (take_part(message)) deal_with(message);
+    done = slot().acknowledged();
+    idle_since = GetCurrentTimestamp();
+  }
+}
+
+void catch_up() {
+  MemoryContext context = CurrentMemoryContext;
+  PG_TRY();
+  { apply_log(self->database, self->until); }
+  PG_CATCH();
+  {
+    MemoryContextSwitchTo(context);
+    const char* why = CopyErrorData()->message;
+    strlcpy(self->error, why != nullptr ? why : "?", sizeof self->error);
+    note_ddl_error(self->database, why);
+    PG_RE_THROW();
+  }
+  PG_END_TRY();
+}
+
+void forget_me(int, Datum) {
+  if (attends) ddl_attend(self->slot, false);
+  LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
+  self->busy = 0;
+  self->engaged = false;
+  self->holds = 0;
+  self->pid = 0;
+  LWLockRelease(ddl_node_state().lock);
+  if (attends) ddl_ring(ddl_node());  // a message may have woken us, and not the launcher
+}
+
+void start(uint64_t argument) {
+  self = &ddl_node_state().workers[uint32_t(argument)];
+  LWLockAcquire(ddl_node_state().lock, LW_EXCLUSIVE);
+  const bool wanted = self->order == uint32_t(argument >> 32);
+  if (wanted) self->pid = MyProcPid;
+  LWLockRelease(ddl_node_state().lock);
+  if (!wanted) proc_exit(0);
+  before_shmem_exit(forget_me, 0);
+  pqsignal(SIGINT, on_cancel);
+  pqsignal(SIGUSR2, on_author_stops);
+  pqsignal(SIGTERM, on_terminate);
+  BackgroundWorkerUnblockSignals();
+  run_no_user_code();
+  BackgroundWorkerInitializeConnection(*self->home != '\0' ? self->home : self->database, nullptr,
+                                       BGWORKER_BYPASS_ALLOWCONN);
+  take_worker_settings();
+  message_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl message", ALLOCSET_DEFAULT_SIZES);
+}
+
+}  // namespace
+}  // namespace gcl
+
+void gcl_ddl_apply_main(Datum argument) {
+  using namespace gcl;
+  gcl::start(DatumGetUInt64(argument));
+  if (self->catch_up_only) be_impatient();
+  gcl::catch_up();
+  if (self->catch_up_only) {
+    self->caught_up = true;
+    proc_exit(0);
+  }
+  serve();
+}

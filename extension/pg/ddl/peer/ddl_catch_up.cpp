@@ -1,0 +1,157 @@
+#include "extension/pg/ddl/peer/ddl_catch_up.hpp"
+
+#include "extension/pg/catalog/shared_relations.hpp"
+#include "extension/pg/ddl/base/ddl_port.hpp"
+#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+#include "extension/pg/ddl/node/ddl_node_state.hpp"
+#include "extension/pg/ddl/node/ddl_position.hpp"
+#include "extension/pg/ddl/objects/databases.hpp"
+#include "extension/pg/ddl/replay/ddl_replay.hpp"
+
+extern "C" {
+#include "storage/lock.h"
+}
+
+namespace gcl {
+namespace {
+
+void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringInfo body, int records) {
+  static DdlReplay replay;
+  MemoryContext context = CurrentMemoryContext;
+  replay.begin();
+  for (int i = 0; i < records; ++i) {
+    MemoryContextSwitchTo(context);
+    const DdlRecord* record = read_record(body);
+    if (concerns_this_connection(record)) leave_home();
+    // Savepoints in the log were all released; they are opened again so that replay takes the author's ways.
+    replay.go_to(record->path, NIL);
+    MemoryContextSwitchTo(context);
+    replay.run(record);
+  }
+  replay.go_to(NIL, NIL);
+  write_position(position_of(history), {entry.number, OidIsValid(gcl_access_method())});
+  replay.commit();
+  MemoryContextSwitchTo(context);
+}
+
+// Calls `visit` for the entries behind `position`, in order, until it returns false.
+template <class Visit>
+void visit_entries(uint64_t position, Visit visit) {
+  MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gcl ddl log", ALLOCSET_DEFAULT_SIZES);
+  MemoryContext caller = CurrentMemoryContext;
+  engine::DdlLogEntry entry;
+  for (ddl_log_first(&entry); entry.valid(); ddl_log_next(&entry)) {
+    if (entry.number <= position) continue;
+    CHECK_FOR_INTERRUPTS();
+    MemoryContextReset(context);
+    MemoryContextSwitchTo(context);
+    StringInfoData body;
+    if (!read_entry(entry, &body)) continue;
+    const DdlLogHead head = read_log_head(&body);
+    if (!visit(entry, head, &body)) break;
+  }
+  MemoryContextSwitchTo(caller);
+  MemoryContextDelete(context);
+}
+
+// Where the history of this database begins.  One without the extension has none: what the log says until the extension
+// was last dropped, or the database, was about another database of this name, or has been undone.
+uint64_t beginning(const char* mine, uint64_t position) {
+  uint64_t begins = position;
+  visit_entries(position, [mine, &begins](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo) {
+    const bool ends = strcmp(head.dropped, mine) == 0 || (head.ends && strcmp(head.database, mine) == 0);
+    if (ends && ddl_fate(entry.txn) == DdlFate::kCommitted) begins = entry.number;
+    return true;
+  });
+  return begins;
+}
+
+}  // namespace
+
+bool read_entry(const engine::DdlLogEntry& entry, StringInfo to) {
+  initStringInfo(to);
+  enlargeStringInfo(to, int(entry.bytes));
+  to->len = int(entry.bytes);
+  return ddl_log_read(entry, to->data);
+}
+
+// One process at a time catches up in a database.
+static LOCKTAG catching_up_tag(const char* history) {
+  LOCKTAG tag;
+  tag.locktag_field1 = 0x67636c;  // "gcl"
+  tag.locktag_field2 = 0x6c6f67;  // "log"
+  tag.locktag_field3 = position_of(history);
+  tag.locktag_field4 = 0;
+  tag.locktag_type = LOCKTAG_USERLOCK;
+  tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
+  return tag;
+}
+
+static void apply_behind(uint64_t position, const char* history, uint64_t until) {
+  visit_entries(position, [=](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
+    if (until != 0 && entry.number > until) return false;
+    if (strcmp(head.database, history) != 0) return true;
+    ddl_node_state().entry = entry.number - 1;
+    // Our own are in our catalogs if they committed at all.
+    if (head.author == ddl_node()) return true;
+    const DdlFate fate = ddl_fate(entry.txn);
+    if (fate == DdlFate::kCommitted) apply_entry(history, entry, body, head.records);
+    return fate != DdlFate::kRunning;
+  });
+}
+
+void apply_log(const char* history, uint64_t until) {
+  const LOCKTAG tag = catching_up_tag(history);
+  MemoryContext caller = CurrentMemoryContext;
+  StartTransactionCommand();
+  (void)LockAcquire(&tag, ExclusiveLock, true, false);  // lost with an ERROR
+  uint64_t position = load_position(position_of(history)).applied;
+  const bool has_history = *history == '\0' || OidIsValid(gcl_access_method());
+  CommitTransactionCommand();
+  MemoryContextSwitchTo(caller);
+  if (!is_up_to_date(position_of(history), history)) {
+    if (!has_history) position = beginning(history, position);
+    apply_behind(position, history, until);
+    if (until == 0) note_up_to_date(position_of(history), history);
+  }
+  (void)LockRelease(&tag, ExclusiveLock, true);
+}
+
+static DdlStep* new_step(char* database, uint64_t until) {
+  auto* step = static_cast<DdlStep*>(palloc(sizeof(DdlStep)));
+  *step = {database, until};
+  return step;
+}
+
+List* steps_to_catch_up() {
+  List *steps = NIL, *left = NIL;  // of every database: its newest entry that no step is for
+  engine::DdlLogEntry entry;
+  for (ddl_log_first(&entry); entry.valid(); ddl_log_next(&entry)) {
+    StringInfoData body;
+    if (!read_entry(entry, &body)) continue;
+    const DdlLogHead head = read_log_head(&body);
+    pfree(body.data);
+    if (head.author == ddl_node()) continue;
+    DdlStep* mine = nullptr;
+    ListCell* cell;
+    foreach (cell, left) {
+      auto* other = static_cast<DdlStep*>(lfirst(cell));
+      if (strcmp(other->database, head.database) == 0) {
+        mine = other;
+      } else if (head.shared && other->until != 0) {
+        steps = lappend(steps, new_step(other->database, other->until));
+        other->until = 0;
+      }
+    }
+    if (!mine) left = lappend(left, mine = new_step(head.database, 0));
+    mine->until = entry.number;
+    if (!head.shared || list_length(left) == 1) continue;
+    steps = lappend(steps, new_step(mine->database, mine->until));
+    mine->until = 0;
+  }
+  ListCell* cell;
+  foreach (cell, left) steps = lappend(steps, new_step(static_cast<DdlStep*>(lfirst(cell))->database, 0));
+  return steps;
+}
+
+}  // namespace gcl

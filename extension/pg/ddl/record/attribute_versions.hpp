@@ -1,0 +1,20 @@
+// Attribute versions: numbers PostgreSQL keeps per column (in pg_attribute.attoptions), drawn from the local WAL
+// position, and stores in composite values.  They must be the same on every primary, and must grow when a column is
+// added or gets another type; another primary's WAL may be far behind.  So around such statements they are lowered, and
+// set right afterwards.
+#pragma once
+
+#include "extension/pg/ddl/record/ddl_record.hpp"
+
+namespace gcl {
+
+// The versions of a table's columns, in the caller's memory context.
+DdlShape* versions_of(Oid table);
+// Lower than any WAL position; within the transaction that changes columns, under its lock.
+void lower_versions(const DdlShape* before);
+// As they were, and those of new and changed columns above them.
+void raise_versions(const DdlShape* before);
+// As on the author.
+void impose_versions(const DdlShape* shape);
+
+}  // namespace gcl

@@ -1,0 +1,277 @@
+#include "extension/pg/ddl/record/ddl_record.hpp"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "libpq/pqformat.h"
+}
+
+namespace gcl {
+namespace {
+
+constexpr uint32_t kRecordMagic = 0x44444c39;  // "DDL9"
+
+template <class T>
+T* make() {
+  return static_cast<T*>(palloc0(sizeof(T)));
+}
+
+void write_text(StringInfo to, const char* text) {
+  const uint32_t bytes = text ? uint32_t(strlen(text)) : 0;
+  pq_sendint32(to, bytes);
+  if (bytes) appendBinaryStringInfo(to, text, int(bytes));
+}
+
+char* read_text(StringInfo from) {
+  const int bytes = int(pq_getmsgint(from, 4));
+  const char* at = pq_getmsgbytes(from, bytes);
+  return pnstrdup(at, bytes);
+}
+
+void write_texts(StringInfo to, const List* texts) {
+  pq_sendint32(to, uint32_t(list_length(texts)));
+  ListCell* cell;
+  foreach (cell, texts) write_text(to, static_cast<const char*>(lfirst(cell)));
+}
+
+List* read_texts(StringInfo from) {
+  List* texts = NIL;
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) texts = lappend(texts, read_text(from));
+  return texts;
+}
+
+void write_oids(StringInfo to, const List* oids) {
+  pq_sendint32(to, uint32_t(list_length(oids)));
+  ListCell* cell;
+  foreach (cell, oids) pq_sendint32(to, lfirst_oid(cell));
+}
+
+List* read_oids(StringInfo from) {
+  List* oids = NIL;
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) oids = lappend_oid(oids, pq_getmsgint(from, 4));
+  return oids;
+}
+
+void write_objects(StringInfo to, const List* objects) {
+  pq_sendint32(to, uint32_t(list_length(objects)));
+  ListCell* cell;
+  foreach (cell, objects) {
+    const auto* object = static_cast<DdlObject*>(lfirst(cell));
+    pq_sendint32(to, object->catalog);
+    pq_sendint32(to, object->oid);
+  }
+}
+
+List* read_objects(StringInfo from) {
+  List* objects = NIL;
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* object = make<DdlObject>();
+    object->catalog = pq_getmsgint(from, 4);
+    object->oid = pq_getmsgint(from, 4);
+    objects = lappend(objects, object);
+  }
+  return objects;
+}
+
+void write_toasts(StringInfo to, const List* toasts) {
+  pq_sendint32(to, uint32_t(list_length(toasts)));
+  ListCell* cell;
+  foreach (cell, toasts) {
+    const auto* toast = static_cast<DdlToast*>(lfirst(cell));
+    pq_sendint32(to, toast->table);
+    for (const int count : toast->before) pq_sendint32(to, uint32_t(count));
+  }
+}
+
+List* read_toasts(StringInfo from) {
+  List* toasts = NIL;
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* toast = make<DdlToast>();
+    toast->table = pq_getmsgint(from, 4);
+    for (int& count : toast->before) count = int(pq_getmsgint(from, 4));
+    toasts = lappend(toasts, toast);
+  }
+  return toasts;
+}
+
+void write_labels(StringInfo to, const List* labels) {
+  pq_sendint32(to, uint32_t(list_length(labels)));
+  ListCell* cell;
+  foreach (cell, labels) {
+    const auto* label = static_cast<DdlLabel*>(lfirst(cell));
+    pq_sendint32(to, label->type);
+    pq_sendint32(to, label->oid);
+    pq_sendfloat4(to, label->order);
+    write_text(to, label->name);
+  }
+}
+
+List* read_labels(StringInfo from) {
+  List* labels = NIL;
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* label = make<DdlLabel>();
+    label->type = pq_getmsgint(from, 4);
+    label->oid = pq_getmsgint(from, 4);
+    label->order = pq_getmsgfloat4(from);
+    label->name = read_text(from);
+    labels = lappend(labels, label);
+  }
+  return labels;
+}
+
+void write_shape(StringInfo to, const DdlShape* shape) {
+  pq_sendint32(to, shape->relation);
+  pq_sendint64(to, shape->header);
+  pq_sendint32(to, uint32_t(shape->pages));
+  pq_sendfloat4(to, shape->tuples);
+  pq_sendbyte(to, shape->checks_xmin);
+  pq_sendint32(to, uint32_t(shape->natts));
+  for (int i = 0; i < shape->natts; ++i) {
+    pq_sendint64(to, shape->versions[i]);
+    pq_sendbyte(to, shape->missing[i] != nullptr);
+    if (shape->missing[i]) write_text(to, shape->missing[i]);
+  }
+}
+
+DdlShape* read_shape(StringInfo from) {
+  const Oid relation = pq_getmsgint(from, 4);
+  const uint64_t header = uint64_t(pq_getmsgint64(from));
+  const auto pages = int32_t(pq_getmsgint(from, 4));
+  const float4 tuples = pq_getmsgfloat4(from);
+  const bool checks_xmin = pq_getmsgbyte(from) != 0;
+  const int natts = int(pq_getmsgint(from, 4));
+  DdlShape* shape = new_shape(relation, natts);
+  shape->header = header;
+  shape->pages = pages;
+  shape->tuples = tuples;
+  shape->checks_xmin = checks_xmin;
+  for (int i = 0; i < natts; ++i) {
+    shape->versions[i] = uint64_t(pq_getmsgint64(from));
+    if (pq_getmsgbyte(from)) shape->missing[i] = read_text(from);
+  }
+  return shape;
+}
+
+}  // namespace
+
+DdlShape* new_shape(Oid relation, int natts) {
+  if (natts < 0 || natts > MaxTupleAttributeNumber) elog(ERROR, "gcl: malformed DDL record");
+  auto* shape = make<DdlShape>();
+  shape->relation = relation;
+  shape->header = ~uint64_t{0};
+  shape->natts = natts;
+  shape->versions = static_cast<uint64_t*>(palloc0(sizeof(uint64_t) * (size_t(natts) + 1)));
+  shape->missing = static_cast<char**>(palloc0(sizeof(char*) * (size_t(natts) + 1)));
+  return shape;
+}
+
+void write_ints(StringInfo to, const List* ints) {
+  pq_sendint32(to, uint32_t(list_length(ints)));
+  ListCell* cell;
+  foreach (cell, ints) pq_sendint32(to, uint32_t(lfirst_int(cell)));
+}
+
+List* read_ints(StringInfo from) {
+  List* ints = NIL;
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) ints = lappend_int(ints, int(pq_getmsgint(from, 4)));
+  return ints;
+}
+
+void write_record(StringInfo to, const DdlRecord* record) {
+  ListCell* cell;
+  pq_sendint32(to, kRecordMagic);
+  write_text(to, record->sql);
+  write_text(to, record->verifier);
+  write_text(to, record->role);
+  write_text(to, record->session_role);
+  pq_sendint32(to, uint32_t(list_length(record->settings)));
+  foreach (cell, record->settings) {
+    const auto* setting = static_cast<DdlSetting*>(lfirst(cell));
+    write_text(to, setting->name);
+    write_text(to, setting->value);
+  }
+  pq_sendint32(to, uint32_t(list_length(record->targets)));
+  foreach (cell, record->targets) {
+    const auto* target = static_cast<DdlTarget*>(lfirst(cell));
+    pq_sendint32(to, target->relation);
+    pq_sendint32(to, uint32_t(target->mode));
+  }
+  write_ints(to, record->path);
+  for (const List* made : record->made) write_oids(to, made);
+  write_ints(to, record->columns);
+  write_toasts(to, record->toasts);
+  write_objects(to, record->objects);
+  write_objects(to, record->altered);
+  pq_sendint32(to, uint32_t(list_length(record->pages)));
+  foreach (cell, record->pages) {
+    const auto* pages = static_cast<DdlPages*>(lfirst(cell));
+    pq_sendint32(to, pages->relation);
+    pq_sendint64(to, pages->page);
+  }
+  pq_sendint32(to, uint32_t(list_length(record->shapes)));
+  foreach (cell, record->shapes) write_shape(to, static_cast<DdlShape*>(lfirst(cell)));
+  write_labels(to, record->labels);
+  pq_sendint32(to, uint32_t(list_length(record->sequences)));
+  foreach (cell, record->sequences) {
+    const auto* sequence = static_cast<DdlSequence*>(lfirst(cell));
+    pq_sendint32(to, sequence->relation);
+    pq_sendint64(to, uint64_t(sequence->last));
+    pq_sendbyte(to, sequence->called);
+  }
+  write_texts(to, record->bounds);
+  write_ints(to, record->added);
+  pq_sendbyte(to, record->shared);
+  pq_sendbyte(to, uint8(record->to_database));
+  write_text(to, record->database);
+  write_text(to, record->outcome);
+}
+
+DdlRecord* read_record(StringInfo from) {
+  if (pq_getmsgint(from, 4) != kRecordMagic) elog(ERROR, "gcl: malformed DDL record");
+  auto* record = make<DdlRecord>();
+  record->sql = read_text(from);
+  record->verifier = read_text(from);
+  record->role = read_text(from);
+  record->session_role = read_text(from);
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* setting = make<DdlSetting>();
+    setting->name = read_text(from);
+    setting->value = read_text(from);
+    record->settings = lappend(record->settings, setting);
+  }
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* target = make<DdlTarget>();
+    target->relation = pq_getmsgint(from, 4);
+    target->mode = int(pq_getmsgint(from, 4));
+    record->targets = lappend(record->targets, target);
+  }
+  record->path = read_ints(from);
+  for (List*& made : record->made) made = read_oids(from);
+  record->columns = read_ints(from);
+  record->toasts = read_toasts(from);
+  record->objects = read_objects(from);
+  record->altered = read_objects(from);
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* pages = make<DdlPages>();
+    pages->relation = pq_getmsgint(from, 4);
+    pages->page = uint64_t(pq_getmsgint64(from));
+    record->pages = lappend(record->pages, pages);
+  }
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) record->shapes = lappend(record->shapes, read_shape(from));
+  record->labels = read_labels(from);
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
+    auto* sequence = make<DdlSequence>();
+    sequence->relation = pq_getmsgint(from, 4);
+    sequence->last = pq_getmsgint64(from);
+    sequence->called = pq_getmsgbyte(from) != 0;
+    record->sequences = lappend(record->sequences, sequence);
+  }
+  record->bounds = read_texts(from);
+  record->added = read_ints(from);
+  record->shared = pq_getmsgbyte(from) != 0;
+  record->to_database = DdlDatabase(pq_getmsgbyte(from));
+  record->database = read_text(from);
+  record->outcome = read_text(from);
+  return record;
+}
+
+}  // namespace gcl

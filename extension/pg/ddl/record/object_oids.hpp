@@ -1,0 +1,22 @@
+// OIDs of what PostgreSQL has no variable for: constraints, triggers, functions, schemas and more get the author's
+// after the replay, with whatever this statement made that refers to them.
+#pragma once
+
+#include "extension/pg/ddl/record/ddl_record.hpp"
+
+namespace gcl {
+
+// Whether objects of that catalog have one OID on all primaries.
+bool has_common_oid(Oid catalog);
+
+// An operator may come with commutator and negator, which no hook tells of: adds those.
+List* with_shells(const List* made);  // DdlObject*
+
+// `made`: here, in order.  ERROR if those are not the author's, one for one.
+void impose_object_oids(const List* wanted, const List* made);
+
+// Labels of enums, whose OIDs are what rows hold.
+List* labels_of(const List* types);  // DdlLabel*
+void impose_labels(const List* labels);
+
+}  // namespace gcl

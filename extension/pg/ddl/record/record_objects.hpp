@@ -1,0 +1,13 @@
+// What a record speaks of.
+#pragma once
+
+#include "extension/pg/ddl/record/ddl_record.hpp"
+
+namespace gcl {
+
+List* relations_of(const DdlRecord* record);  // OIDs: made, and locked for it
+List* objects_of(const DdlRecord* record);    // DdlObject*: that the digest can ask for
+List* touched_by(const DdlRecord* record);    // DdlObject*: everything that was made or altered
+List* enums_of(const DdlRecord* record);      // OIDs: made, or altered
+
+}  // namespace gcl

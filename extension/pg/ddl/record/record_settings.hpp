@@ -1,0 +1,20 @@
+// Settings of the author that a record carries: those that change what a statement means, and those whose value it
+// takes (SET ... FROM CURRENT).
+#pragma once
+
+#include "extension/pg/ddl/record/ddl_record.hpp"
+
+namespace gcl {
+
+// DdlSetting*, as they are now.
+List* settings_for(const Node* statement);
+// Until the end of the nest level of settings that the caller has begun.
+void take_settings(const DdlRecord* record);
+void take_setting(const char* name, const char* value);
+
+// Whom a session is (role, session_authorization) is no setting of a replay: it is the author's (P27).
+bool is_identity(const char* setting);
+// True: the statement stores one, for a function, role or database.  FROM CURRENT becomes the author's.
+bool stores_identity(Node* statement, const DdlRecord* record);
+
+}  // namespace gcl

@@ -1,0 +1,45 @@
+// The other primaries' side: running an author's statements in one local transaction, with the author's savepoints, so
+// that whatever the author rolls back is rolled back here, and nothing else is.
+//
+// R1. Between begin() and end, the process is in a transaction; its innermost subtransaction is the innermost savepoint
+//     of the author that this primary has heard of.
+// R2. An error rolls back that savepoint here, as it does on the author; without savepoints, the whole transaction.
+// R3. Replay makes no pages in the pool, reads no rows, and fires no user's triggers (session_replication_role).
+// R4. A database is dropped by commit(), when the author has done so: until then it is locked, and nobody is in it.
+#pragma once
+
+#include "extension/pg/ddl/record/ddl_record.hpp"
+
+namespace gcl {
+
+struct DdlLockTerms {
+  int lock_timeout_ms = 0;      // < 0: does not wait
+  int deadlock_timeout_ms = 0;  // the author's; 0: this server's
+  bool may_be_gone = false;     // a relation; its author will see that, too
+};
+
+class DdlReplay {
+ public:
+  bool open() const { return open_; }
+  void begin();
+  // Ends savepoints until `path` is reached, rolling back those in `aborted`; then opens the ones that are missing.
+  void go_to(const List* path, const List* aborted);
+  void lock(const List* targets, DdlLockTerms terms);
+  void run(const DdlRecord* record);
+  void commit();
+  bool drops() const { return dropped_ != nullptr; }
+  void abort();
+  // After an error while the author was `depth` savepoints deep (P2): rolls back the innermost; the whole transaction
+  // if there is none, or if the way to it was not gone to its end.  Returns false if the whole is gone.
+  bool roll_back_innermost(int depth);
+
+ private:
+  void forget_drop();
+  static constexpr int kDepthMax = 1024;
+  bool open_ = false;
+  int depth_ = 0;
+  int path_[kDepthMax];
+  char* dropped_ = nullptr;  // database that commit() drops; in TopMemoryContext
+};
+
+}  // namespace gcl
