@@ -3,6 +3,7 @@
 #include "extension/pg/ddl/base/ddl_file.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
+#include "extension/pg/ddl/node/ddl_position.hpp"
 
 namespace gcl {
 namespace {
@@ -64,6 +65,7 @@ bool begin_life() {
     ddl_node_state().refused = pools == kForgotten ? Refused::kForgotten : Refused::kAnotherDirectory;
     return false;
   }
+  if (!exists) forget_all_positions();  // the first start of both
   const uint64_t life = new_life();
   write_life(pools, life);
   forget_ddl_file(kCopyFile);  // used, or left by a crash

@@ -13,6 +13,7 @@ extern "C" {
 #include "catalog/pg_tablespace_d.h"
 #include "catalog/storage_xlog.h"
 #include "storage/bufmgr.h"
+#include "storage/ipc.h"
 #include "storage/procarray.h"
 #include "storage/smgr.h"
 #include "utils/rel.h"
@@ -55,13 +56,22 @@ Entry settled(const Entry& entry) {
   return {entry.database, !is_none(position), InvalidTransactionId, position, position};
 }
 
+// What an ERROR has left pinned.
+void release_owner(int, Datum owner) {
+  ResourceOwnerRelease(reinterpret_cast<ResourceOwner>(DatumGetPointer(owner)), RESOURCE_RELEASE_BEFORE_LOCKS, false,
+                       true);
+}
+
 // Buffers are pinned for a resource owner, and a worker between two transactions has none.
 class Pinning {
  public:
   Pinning() : callers_(CurrentResourceOwner) {
     static ResourceOwner own = nullptr;
     if (callers_ != nullptr) return;
-    if (own == nullptr) own = ResourceOwnerCreate(nullptr, "gcl ddl position");
+    if (own == nullptr) {
+      own = ResourceOwnerCreate(nullptr, "gcl ddl position");
+      before_shmem_exit(release_owner, PointerGetDatum(own));
+    }
     CurrentResourceOwner = own;
   }
   ~Pinning() { CurrentResourceOwner = callers_; }
@@ -130,8 +140,8 @@ bool find_place(Wanted wanted, Place* place, Entry* found) {
     const bool fresh = PageIsNew(BufferGetPage(buffer));
     const auto entries = entries_of(BufferGetPage(buffer));
     const auto entry = std::find_if(entries.begin(), entries.end(), wanted);  // zeroes are an unused one
-    const bool is_here = entry != entries.end() && !fresh;
-    if (is_here) *found = *entry;
+    const bool is_here = fresh ? wanted(Entry{}) : entry != entries.end();
+    if (is_here) *found = fresh ? Entry{} : *entry;
     UnlockReleaseBuffer(buffer);
     *place = {block, fresh ? 0 : uint64_t(entry - entries.begin())};
     if (is_here) return true;
@@ -212,6 +222,18 @@ void set_position(Oid database, DdlPosition position) {
 
 void forget_position(Oid database) {
   if (!is_none(load_position(database))) write_position(database, {});
+}
+
+void forget_all_positions() {
+  const Pinning pinning;
+  LWLockAcquire(ddl_node_state().positions, LW_EXCLUSIVE);
+  const BlockNumber end = blocks();
+  for (BlockNumber block = 0; block < end; ++block) {
+    Buffer buffer = read_block(block, BUFFER_LOCK_EXCLUSIVE);
+    (void)change_block(buffer, [](auto entries) { std::fill(entries.begin(), entries.end(), Entry{}); });
+    UnlockReleaseBuffer(buffer);
+  }
+  LWLockRelease(ddl_node_state().positions);
 }
 
 bool settle_positions() {

@@ -35,7 +35,6 @@ struct Made {
   Oid database;  // InvalidOid: none
   Oid tablespace;
 } made_database;
-Oid dropped_database = InvalidOid;
 
 bool find_database_row(Oid database, FormData_pg_database* form) {
   HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
@@ -119,11 +118,7 @@ void remove_files_of_rolled_back() {
 
 void on_transaction(XactEvent event, void*) {
   if (event == XACT_EVENT_ABORT && OidIsValid(made_database.database)) remove_files_of_rolled_back();
-  if (event == XACT_EVENT_PRE_COMMIT && OidIsValid(dropped_database)) forget_position(dropped_database);
-  if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT) {
-    made_database = {};
-    dropped_database = InvalidOid;
-  }
+  if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT) made_database = {};
 }
 
 // Whoever wants to connect waits from now on.
@@ -225,7 +220,7 @@ Oid lock_database_to_drop(const DropdbStmt* statement) {
   if (!OidIsValid(database)) return database;
   check_kind(database, statement->dbname);
   check_unused(database, statement->dbname, is_forced(statement));
-  dropped_database = database;
+  forget_position(database);  // if it is dropped; while nothing has been done that could not be undone
   return database;
 }
 

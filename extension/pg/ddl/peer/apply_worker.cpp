@@ -181,6 +181,7 @@ void end_committed(const DdlMessage& message) {
     apply_log(self->database);
     return;
   }
+  if (!taking.prepared) elog(ERROR, "gcl: what is to be committed was not prepared");  // P5: it has no position
   replay.commit();
   leave_exchange();
 }
@@ -290,7 +291,10 @@ void deal_with(const DdlMessage& message) {
     FlushErrorState();
     describe(error, &text);
     note_ddl_error(self->database, error->message);
-    if (!replay.roll_back_innermost(taking.depth)) taking.lost = true;
+    if (!replay.roll_back_innermost(taking.depth)) {
+      AbortOutOfAnyTransaction();  // one of catching up, which is not the replay's
+      taking.lost = true;
+    }
     ok = false;
   }
   PG_END_TRY();

@@ -100,11 +100,9 @@ static void apply_behind(uint64_t position, const char* history, uint64_t until)
   });
 }
 
-void apply_log(const char* history, uint64_t until) {
-  const LOCKTAG tag = catching_up_tag(history);
+static void apply_what_is_new(const char* history, uint64_t until) {
   MemoryContext caller = CurrentMemoryContext;
   StartTransactionCommand();
-  (void)LockAcquire(&tag, ExclusiveLock, true, false);  // lost with an ERROR
   uint64_t position = load_position(position_of(history)).applied;
   const bool has_history = *history == '\0' || OidIsValid(gcl_access_method());
   CommitTransactionCommand();
@@ -114,7 +112,20 @@ void apply_log(const char* history, uint64_t until) {
     apply_behind(position, history, until);
     if (until == 0) note_up_to_date(position_of(history), history);
   }
-  (void)LockRelease(&tag, ExclusiveLock, true);
+}
+
+void apply_log(const char* history, uint64_t until) {
+  const LOCKTAG tag = catching_up_tag(history);
+  MemoryContext caller = CurrentMemoryContext;
+  StartTransactionCommand();
+  (void)LockAcquire(&tag, ExclusiveLock, true, false);
+  CommitTransactionCommand();
+  MemoryContextSwitchTo(caller);
+  PG_TRY();
+  { apply_what_is_new(history, until); }
+  PG_FINALLY();
+  { (void)LockRelease(&tag, ExclusiveLock, true); }
+  PG_END_TRY();
 }
 
 static DdlStep* new_step(char* database, uint64_t until) {
