@@ -1,5 +1,5 @@
 // The relation that a scan names to PostgreSQL (TableScanDesc::rs_rd) where that reads ahead by itself: a bitmap scan,
-// and ANALYZE.  The rows are in the pool and the table's own file has two blocks, so reading ahead in that fails from
+// and ANALYZE.  The rows are in the pool and the table's own file has one block, so reading ahead in that fails from
 // its second segment on, and with it the statement.
 //
 // F1. Through it the server calls the scan's callbacks, and reads ahead, nothing else.  So it has the table's names and

@@ -1,11 +1,11 @@
 #include "extension/pg/ddl/coordinate/ddl_lock.hpp"
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
+#include "extension/pg/ddl/base/user_lock.hpp"
 #include "extension/pg/ddl/node/ddl_news.hpp"
 
 extern "C" {
 #include "commands/dbcommands.h"
-#include "storage/lock.h"
 #include "storage/proc.h"
 #include "utils/timestamp.h"
 }
@@ -21,16 +21,7 @@ struct Seen {
   bool told;
 };
 
-LOCKTAG tag_of(int lock) {
-  LOCKTAG tag;
-  tag.locktag_field1 = 0x67636c;  // "gcl"
-  tag.locktag_field2 = 0x64646c;  // "ddl"
-  tag.locktag_field3 = uint32(lock);
-  tag.locktag_field4 = 0;
-  tag.locktag_type = LOCKTAG_USERLOCK;
-  tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
-  return tag;
-}
+LOCKTAG tag_of(int lock) { return user_lock_tag(UserLock::kDdl, uint32_t(lock)); }
 
 int index_of(DdlRight right, int lock) { return right == DdlRight::kWhole ? DdlLocks::kWholeCluster : lock; }
 

@@ -2,15 +2,12 @@
 
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
+#include "extension/pg/ddl/base/user_lock.hpp"
 #include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
 #include "extension/pg/ddl/objects/databases.hpp"
 #include "extension/pg/ddl/replay/ddl_replay.hpp"
-
-extern "C" {
-#include "storage/lock.h"
-}
 
 namespace gcl {
 namespace {
@@ -75,18 +72,6 @@ bool read_entry(const engine::DdlLogEntry& entry, StringInfo to) {
   return ddl_log_read(entry, to->data);
 }
 
-// One process at a time catches up in a database.
-static LOCKTAG catching_up_tag(const char* history) {
-  LOCKTAG tag;
-  tag.locktag_field1 = 0x67636c;  // "gcl"
-  tag.locktag_field2 = 0x6c6f67;  // "log"
-  tag.locktag_field3 = position_of(history);
-  tag.locktag_field4 = 0;
-  tag.locktag_type = LOCKTAG_USERLOCK;
-  tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
-  return tag;
-}
-
 static void apply_behind(uint64_t position, const char* history, uint64_t until) {
   visit_entries(position, [=](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
     if (until != 0 && entry.number > until) return false;
@@ -115,7 +100,8 @@ static void apply_what_is_new(const char* history, uint64_t until) {
 }
 
 void apply_log(const char* history, uint64_t until) {
-  const LOCKTAG tag = catching_up_tag(history);
+  // One process at a time catches up in a database.
+  const LOCKTAG tag = user_lock_tag(UserLock::kCatchingUp, position_of(history));
   MemoryContext caller = CurrentMemoryContext;
   StartTransactionCommand();
   (void)LockAcquire(&tag, ExclusiveLock, true, false);

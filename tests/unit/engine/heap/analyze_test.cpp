@@ -1,36 +1,9 @@
 // ANALYZE sees every row once, whoever changes it meanwhile.
-#include "tests/unit/engine/engine_fixture.hpp"
+#include "tests/unit/engine/heap/heap_fixture.hpp"
 
 namespace engine_test {
 
-class Analyze : public ::testing::Test {
- protected:
-  Analyze() : engine_({.cluster = {.nodes = 2}}), a_(engine_, 0), b_(engine_, 1) {
-    auto made = Heap::create(*a_.operator->());
-    EXPECT_TRUE(made.ok());
-    heap_a_ = std::make_unique<Heap>(a_.txns(), *made);
-    heap_b_ = std::make_unique<Heap>(b_.txns(), *made);
-  }
-  Tid insert(const std::string& text) {
-    auto tid = heap_a_->insert(TestRow(text).image(), 0);
-    EXPECT_TRUE(tid.ok());
-    return tid ? *tid : Tid{};
-  }
-  Tid committed(const std::string& text) {
-    Tid tid = insert(text);
-    a_.commit();
-    return tid;
-  }
-  void update(Tid tid, const std::string& text) {
-    TestRow row(text);
-    auto done = heap_a_->update({.tid = tid, .row = row.image(), .command = 1, .indexed_changed = false, .wait = true});
-    EXPECT_TRUE(done.ok() && done->row.result == RowResult::kOk);
-  }
-
-  Engine engine_;
-  Worker a_, b_;
-  std::unique_ptr<Heap> heap_a_, heap_b_;
-};
+class Analyze : public HeapTest {};
 
 TEST_F(Analyze, IsToldWhatEachVersionIs) {
   Tid live = committed("live");
@@ -67,7 +40,7 @@ TEST_F(Analyze, ARowThatIsUpdatedMeanwhileIsCountedOnce) {
   };
   const uint32_t before = *heap_b_->used_blocks();
   const int first = count(0, before / 2);
-  for (const Tid& row : rows) update(row, std::string(100, 'b'));
+  for (const Tid& row : rows) EXPECT_EQ(update(*heap_a_, row, std::string(100, 'b'), 1).row.result, RowResult::kOk);
   const int running = count(before / 2, before * 3 / 4);
   a_.commit();
   EXPECT_EQ(300, first + running + count(before * 3 / 4, *heap_b_->used_blocks()));
