@@ -133,6 +133,33 @@ class Databases(unittest.TestCase):
         self.on(3, "postgres", "CREATE TABLE again (a int) USING gcl; DROP TABLE again")
         self.names()
 
+    def test_what_was_in_a_database_of_its_name_is_not_done_again(self):
+        self.on(1, "postgres", "CREATE DATABASE again")
+        self.cluster.stop(3)  # so that the log keeps what follows
+        self.on(1, "again", "CREATE EXTENSION gcl")
+        self.on(2, "again", "CREATE TABLE t (a int) USING gcl")
+        self.on(1, "postgres", "DROP DATABASE again; CREATE DATABASE again")
+        self.on(1, "again", "CREATE EXTENSION gcl")
+        self.on(2, "again", "CREATE TABLE other (a int) USING gcl")
+        self.cluster.start(3)
+        for k in (1, 2, 3):
+            self.assertEqual(["other"], self.on(k, "again", "SELECT relname FROM pg_class WHERE relam = (SELECT oid FROM pg_am WHERE amname = 'gcl')"))
+        self.on(2, "postgres", "DROP DATABASE again")
+
+    def test_a_primary_that_lacks_the_extension_does_not_make_another_one(self):
+        for k in (1, 2):
+            self.on(k, "postgres", "SET gcl.local_administration = on; CREATE DATABASE late")
+        self.cluster.stop(3)
+        self.on(1, "late", "CREATE EXTENSION IF NOT EXISTS gcl; CREATE TABLE t (a int) USING gcl")
+        self.cluster.start(3)
+        self.on(3, "postgres", "SET gcl.local_administration = on; CREATE DATABASE late")
+        for statement in ("CREATE EXTENSION gcl", "CREATE EXTENSION IF NOT EXISTS gcl"):
+            self.refused("42710", "next DDL in the database on a primary that has the extension", 3, "late", statement)
+        self.on(2, "late", "COMMENT ON TABLE t IS 'of all'")
+        self.on(3, "late", "CREATE EXTENSION IF NOT EXISTS gcl; INSERT INTO t VALUES (3)")
+        self.assertEqual(["3"], self.on(1, "late", "SELECT * FROM t"))
+        self.on(3, "postgres", "DROP DATABASE late")
+
     def test_the_extension_where_a_primary_lacks_the_database(self):
         self.on(1, "postgres", "SET gcl.local_administration = on; CREATE DATABASE mine")
         for _ in range(2):

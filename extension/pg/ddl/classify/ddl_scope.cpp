@@ -221,7 +221,7 @@ static DdlPlan plan_statement(Node* statement) {
   if (is_of_cluster(statement)) return plan_of_cluster(statement);
   if (IsA(statement, CreateExtensionStmt)) {
     const bool ours = strcmp(castNode(CreateExtensionStmt, statement)->extname, kExtensionName) == 0;
-    return ours ? everywhere() : local();
+    return ours && !OidIsValid(gcl_access_method()) ? everywhere() : local();  // else IF NOT EXISTS, or an error
   }
   if (!OidIsValid(gcl_access_method())) return local();
   switch (nodeTag(statement)) {

@@ -360,7 +360,8 @@ void ddl_pre_commit() {
   const uint64_t transaction = ddl_transaction();
   StringInfoData record;
   write_log_record(&record, records);
-  outbox.set_log_number(ddl_log_append(record.data, uint32_t(record.len), transaction));
+  const uint64_t number = ddl_log_append(record.data, uint32_t(record.len), transaction);
+  outbox.set_log_number(number);
   StringInfoData body;
   start_body(&body);
   if (StringInfo last = exchange.unsent) {
@@ -374,6 +375,7 @@ void ddl_pre_commit() {
   DdlPosition position = load_position(MyDatabaseId);
   if (position.extension == OidIsValid(gcl_access_method())) return;
   position.extension = !position.extension;
+  if (position.extension) position.applied = number;  // P10
   write_position(MyDatabaseId, position);
 }
 

@@ -1,5 +1,6 @@
 #include "extension/pg/ddl/replay/ddl_replay.hpp"
 
+#include "extension/pg/catalog/shared_relations.hpp"
 extern "C" {
 #include "access/parallel.h"
 #include "commands/dbcommands.h"
@@ -119,11 +120,20 @@ void replay_statement(const DdlRecord* record, PlannedStmt* statement, const Lis
   check_all_is_made();
 }
 
+// P10.  The author has none, so it does not know what has been done with the one that is here.
+void refuse_another_extension(const Node* statement) {
+  if (!IsA(statement, CreateExtensionStmt) || !OidIsValid(gcl_access_method())) return;
+  ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+                  errmsg("the extension gcl is in the database here already, and not where it is to be created"),
+                  errhint("The next DDL in the database on a primary that has the extension creates it there, too.")));
+}
+
 void run_statement(const DdlRecord* record) {
   if (record->shared) require_common_encoding(record->sql);
   PushActiveSnapshot(GetTransactionSnapshot());
   PlannedStmt* planned = utility_statement_of(record);
   Node* statement = planned->utilityStmt;
+  refuse_another_extension(statement);
   const DdlPlan plan = plan_ddl(statement);
   check_targets(record, plan);
   refuse_checks_of_local_rows(statement);
