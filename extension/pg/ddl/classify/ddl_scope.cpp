@@ -1,5 +1,6 @@
 #include "extension/pg/ddl/classify/ddl_scope.hpp"
 
+#include "coherence/base/verify.hpp"
 #include "extension/pg/catalog/names.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/classify/cluster_scope.hpp"
@@ -77,7 +78,7 @@ DdlPlan plan_drop(const DropStmt* statement) {
   }
   if (statement->removeType != OBJECT_TABLE && statement->removeType != OBJECT_INDEX &&
       statement->removeType != OBJECT_VIEW && statement->removeType != OBJECT_SEQUENCE)
-    return plan_object(reinterpret_cast<const Node*>(statement));
+    return plan_for_all(statement->removeType, statement->objects);
   Sorter sorter;
   foreach (cell, statement->objects)
     sorter.add(find_relation(makeRangeVarFromNameList(lfirst_node(List, cell))), AccessExclusiveLock);
@@ -105,7 +106,7 @@ DdlPlan plan_truncate(const TruncateStmt* statement) {
 
 DdlPlan plan_rename(const RenameStmt* statement) {
   if (statement->renameType == OBJECT_SCHEMA) return everywhere();
-  if (!statement->relation) return plan_object(reinterpret_cast<const Node*>(statement));
+  if (!statement->relation) return plan_for(statement->renameType, statement->object);
   const Oid relation = find_relation(statement->relation);
   if (!OidIsValid(relation) || !is_cluster_relation(relation)) return local();
   return everywhere_on(table_of(relation), AccessExclusiveLock);
@@ -114,7 +115,7 @@ DdlPlan plan_rename(const RenameStmt* statement) {
 // ON ALL TABLES IN SCHEMA means those of each primary.
 DdlPlan plan_grant(const GrantStmt* statement) {
   if (statement->targtype != ACL_TARGET_OBJECT) return everywhere();
-  if (statement->objtype != OBJECT_TABLE) return plan_object(reinterpret_cast<const Node*>(statement));
+  if (statement->objtype != OBJECT_TABLE) return plan_for_all(statement->objtype, statement->objects);
   return plan_names(statement->objects, AccessShareLock);
 }
 
@@ -164,6 +165,111 @@ DdlPlan plan_vacuum(const VacuumStmt* statement) {
   return local();
 }
 
+DdlPlan plan_extension(const CreateExtensionStmt* statement) {
+  const bool ours = strcmp(statement->extname, kExtensionName) == 0;
+  return ours && !OidIsValid(gcl_access_method()) ? everywhere() : local();  // else IF NOT EXISTS, or an error
+}
+
+DdlPlan plan_foreign_table(const CreateForeignTableStmt* statement) {
+  (void)makes_shared_table(&statement->base, false);
+  return local();
+}
+
+DdlPlan plan_schema(const CreateSchemaStmt*) {
+  DdlPlan plan = everywhere();
+  plan.partitioned = names_gcl(nullptr);
+  return plan;
+}
+
+DdlPlan plan_object_schema(const AlterObjectSchemaStmt* statement) {
+  if (statement->objectType == OBJECT_EXTENSION && strcmp(strVal(statement->object), kExtensionName) == 0)
+    refuse_ddl("ALTER EXTENSION gcl", "Create it in that schema.");
+  if (statement->relation) return plan_on(statement->relation, AccessExclusiveLock);
+  return plan_for(statement->objectType, statement->object);
+}
+
+DdlPlan plan_trigger(const CreateTrigStmt* statement) { return plan_on(statement->relation, ShareRowExclusiveLock); }
+
+DdlPlan plan_rule(const RuleStmt* statement) {
+  if (statement->event == CMD_SELECT) refuse_if_shared(statement->relation, "turning a table into a view");
+  return plan_on(statement->relation, AccessExclusiveLock);
+}
+
+DdlPlan plan_policy(const CreatePolicyStmt* statement) { return plan_on(statement->table, AccessExclusiveLock); }
+DdlPlan plan_alter_policy(const AlterPolicyStmt* statement) { return plan_on(statement->table, AccessExclusiveLock); }
+
+DdlPlan plan_cluster(const ClusterStmt* statement) {
+  if (statement->relation) refuse_if_shared(statement->relation, "CLUSTER");
+  return local();
+}
+
+DdlPlan plan_alter_extension(const AlterExtensionStmt* statement) {
+  if (strcmp(statement->extname, kExtensionName) == 0) refuse_ddl("ALTER EXTENSION gcl");
+  return local();
+}
+
+constexpr StatementPlanner kPlanners[] = {
+    {T_AlterExtensionStmt, planned_by<plan_alter_extension>},
+    {T_AlterObjectSchemaStmt, planned_by<plan_object_schema>},
+    {T_AlterPolicyStmt, planned_by<plan_alter_policy>},
+    {T_AlterSeqStmt, planned_by<plan_alter_sequence>},
+    {T_AlterTableStmt, planned_by<plan_alter>},
+    {T_ClusterStmt, planned_by<plan_cluster>},
+    {T_CreateExtensionStmt, planned_by<plan_extension>},
+    {T_CreateForeignTableStmt, planned_by<plan_foreign_table>},
+    {T_CreatePolicyStmt, planned_by<plan_policy>},
+    {T_CreateSchemaStmt, planned_by<plan_schema>},
+    {T_CreateSeqStmt, planned_by<plan_create_sequence>},
+    {T_CreateStmt, planned_by<plan_create_table>},
+    {T_CreateTableAsStmt, planned_by<plan_create_table_as>},
+    {T_CreateTrigStmt, planned_by<plan_trigger>},
+    {T_DropOwnedStmt, planned_by<plan_drop_owned>},
+    {T_DropStmt, planned_by<plan_drop>},
+    {T_GrantStmt, planned_by<plan_grant>},
+    {T_IndexStmt, planned_by<plan_index>},
+    {T_LockStmt, planned_here},  // concerns us, and is no DDL
+    {T_ReassignOwnedStmt, planned_by<plan_reassign_owned>},
+    {T_ReindexStmt, planned_by<plan_reindex>},
+    {T_RenameStmt, planned_by<plan_rename>},
+    {T_RuleStmt, planned_by<plan_rule>},
+    {T_TruncateStmt, planned_by<plan_truncate>},
+    {T_VacuumStmt, planned_by<plan_vacuum>},
+};
+
+// The rows by their tags: every utility statement looks for its own.
+class Planners {
+ public:
+  Planners() {
+    add(kPlanners);
+    add(object_planners());
+  }
+  auto of(NodeTag tag) const { return uint64_t(tag) < kTags ? by_tag_[tag] : nullptr; }
+
+ private:
+  static constexpr uint64_t kTags = 1024;  // those of PostgreSQL 15 are below 600
+
+  void add(std::span<const StatementPlanner> rows) {
+    for (const StatementPlanner& row : rows) {
+      VERIFY(uint64_t(row.tag) < kTags && by_tag_[row.tag] == nullptr);
+      by_tag_[row.tag] = row.plan;
+    }
+  }
+
+  decltype(StatementPlanner::plan) by_tag_[kTags] = {};
+};
+
+auto planner_of(const Node* statement) {
+  static const Planners planners;
+  return planners.of(nodeTag(statement));
+}
+
+DdlPlan plan_statement(Node* statement) {
+  if (is_of_cluster(statement)) return plan_of_cluster(statement);
+  const auto plan = planner_of(statement);
+  if (!plan || (!OidIsValid(gcl_access_method()) && !IsA(statement, CreateExtensionStmt))) return local();
+  return plan(statement);
+}
+
 }  // namespace
 
 bool wants_heap_instead(Node* statement) {
@@ -185,107 +291,7 @@ void use_heap_instead(Node* statement) {
   if (IsA(statement, CreateTableAsStmt)) castNode(CreateTableAsStmt, statement)->into->accessMethod = heap;
 }
 
-bool may_concern_us(const Node* statement) {
-  switch (nodeTag(statement)) {
-    case T_CreateExtensionStmt:
-    case T_CreateStmt:
-    case T_CreateForeignTableStmt:
-    case T_CreateTableAsStmt:
-    case T_CreateSeqStmt:
-    case T_AlterSeqStmt:
-    case T_IndexStmt:
-    case T_AlterTableStmt:
-    case T_DropStmt:
-    case T_TruncateStmt:
-    case T_CreateSchemaStmt:
-    case T_LockStmt:
-    case T_RenameStmt:
-    case T_GrantStmt:
-    case T_AlterObjectSchemaStmt:
-    case T_CreateTrigStmt:
-    case T_RuleStmt:
-    case T_CreatePolicyStmt:
-    case T_ClusterStmt:
-    case T_ReindexStmt:
-    case T_VacuumStmt:
-    case T_AlterExtensionStmt:
-    case T_AlterPolicyStmt:
-      return true;
-    default:
-      return is_of_cluster(statement) || is_owned(nodeTag(statement)) || may_be_object(nodeTag(statement));
-  }
-}
-
-static DdlPlan plan_statement(Node* statement) {
-  if (!may_concern_us(statement)) return local();
-  if (is_of_cluster(statement)) return plan_of_cluster(statement);
-  if (IsA(statement, CreateExtensionStmt)) {
-    const bool ours = strcmp(castNode(CreateExtensionStmt, statement)->extname, kExtensionName) == 0;
-    return ours && !OidIsValid(gcl_access_method()) ? everywhere() : local();  // else IF NOT EXISTS, or an error
-  }
-  if (!OidIsValid(gcl_access_method())) return local();
-  switch (nodeTag(statement)) {
-    case T_CreateForeignTableStmt:
-      (void)makes_shared_table(&reinterpret_cast<const CreateForeignTableStmt*>(statement)->base, false);
-      return local();
-    case T_CreateStmt:
-      return plan_create_table(castNode(CreateStmt, statement));
-    case T_CreateTableAsStmt:
-      return plan_create_table_as(castNode(CreateTableAsStmt, statement));
-    case T_CreateSeqStmt:
-      return plan_create_sequence(castNode(CreateSeqStmt, statement));
-    case T_AlterSeqStmt:
-      return plan_alter_sequence(castNode(AlterSeqStmt, statement));
-    case T_IndexStmt:
-      return plan_index(castNode(IndexStmt, statement));
-    case T_AlterTableStmt:
-      return plan_alter(castNode(AlterTableStmt, statement));
-    case T_DropStmt:
-      return plan_drop(castNode(DropStmt, statement));
-    case T_TruncateStmt:
-      return plan_truncate(castNode(TruncateStmt, statement));
-    case T_CreateSchemaStmt: {
-      DdlPlan plan = everywhere();
-      plan.partitioned = names_gcl(nullptr);
-      return plan;
-    }
-    case T_RenameStmt:
-      return plan_rename(castNode(RenameStmt, statement));
-    case T_GrantStmt:
-      return plan_grant(castNode(GrantStmt, statement));
-    case T_AlterObjectSchemaStmt:
-      if (castNode(AlterObjectSchemaStmt, statement)->objectType == OBJECT_EXTENSION &&
-          strcmp(strVal(castNode(AlterObjectSchemaStmt, statement)->object), kExtensionName) == 0)
-        refuse_ddl("ALTER EXTENSION gcl", "Create it in that schema.");
-      if (castNode(AlterObjectSchemaStmt, statement)->relation)
-        return plan_on(castNode(AlterObjectSchemaStmt, statement)->relation, AccessExclusiveLock);
-      return plan_object(statement);
-    case T_CreateTrigStmt:
-      return plan_on(castNode(CreateTrigStmt, statement)->relation, ShareRowExclusiveLock);
-    case T_RuleStmt:
-      if (castNode(RuleStmt, statement)->event == CMD_SELECT)
-        refuse_if_shared(castNode(RuleStmt, statement)->relation, "turning a table into a view");
-      return plan_on(castNode(RuleStmt, statement)->relation, AccessExclusiveLock);
-    case T_CreatePolicyStmt:
-      return plan_on(castNode(CreatePolicyStmt, statement)->table, AccessExclusiveLock);
-    case T_AlterPolicyStmt:
-      return plan_on(castNode(AlterPolicyStmt, statement)->table, AccessExclusiveLock);
-    case T_ClusterStmt:
-      if (castNode(ClusterStmt, statement)->relation)
-        refuse_if_shared(castNode(ClusterStmt, statement)->relation, "CLUSTER");
-      return local();
-    case T_ReindexStmt:
-      return plan_reindex(castNode(ReindexStmt, statement));
-    case T_VacuumStmt:
-      return plan_vacuum(castNode(VacuumStmt, statement));
-    case T_AlterExtensionStmt:
-      if (strcmp(castNode(AlterExtensionStmt, statement)->extname, kExtensionName) == 0)
-        refuse_ddl("ALTER EXTENSION gcl");
-      return local();
-    default:
-      return is_owned(nodeTag(statement)) ? plan_owned(statement) : plan_object(statement);
-  }
-}
+bool may_concern_us(const Node* statement) { return planner_of(statement) != nullptr || is_of_cluster(statement); }
 
 DdlPlan plan_ddl(Node* statement) {
   DdlPlan plan;

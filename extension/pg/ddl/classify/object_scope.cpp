@@ -95,6 +95,8 @@ Where find_object(ObjectType type, Node* name) {
   }
 }
 
+}  // namespace
+
 DdlPlan plan_for(ObjectType type, Node* name) {
   return name && find_object(type, name) == Where::kEverywhere ? everywhere() : local();
 }
@@ -112,6 +114,8 @@ DdlPlan plan_for_all(ObjectType type, const List* names) {
     refuse_ddl("one statement on local objects and on those of all primaries", "Use a statement for each kind.");
   return all ? everywhere() : local();
 }
+
+namespace {
 
 // Columns of composite types are relations'; a domain's constraints are checked against the rows that there are.
 DdlPlan plan_alter_domain(const AlterDomainStmt* statement) {
@@ -198,97 +202,68 @@ DdlPlan plan_function(const CreateFunctionStmt* statement) {
   return plan;
 }
 
+// O2.  By the name of one object.
+DdlPlan plan_owner(const AlterOwnerStmt* statement) { return plan_for(statement->objectType, statement->object); }
+DdlPlan plan_comment(const CommentStmt* statement) { return plan_for(statement->objtype, statement->object); }
+DdlPlan plan_label(const SecLabelStmt* statement) { return plan_for(statement->objtype, statement->object); }
+DdlPlan plan_collation(const AlterCollationStmt* statement) {
+  return plan_for(OBJECT_COLLATION, reinterpret_cast<Node*>(statement->collname));
+}
+DdlPlan plan_alter_statistics(const AlterStatsStmt* statement) {
+  return plan_for(OBJECT_STATISTIC_EXT, reinterpret_cast<Node*>(statement->defnames));
+}
+
+DdlPlan plan_move_all(const AlterTableMoveAllStmt*) {
+  if (shared_tables(InvalidOid) != NIL) refuse_ddl("ALTER ... ALL IN TABLESPACE", "Move the local tables one by one.");
+  return local();
+}
+
+DdlPlan plan_publication(const Node* statement) {
+  check_publication(statement);
+  return local();
+}
+
+// O1, where nothing else is said.
+constexpr StatementPlanner kObjectPlanners[] = {
+    {T_AlterCollationStmt, planned_by<plan_collation>},
+    {T_AlterDefaultPrivilegesStmt, planned_everywhere},
+    {T_AlterDomainStmt, planned_by<plan_alter_domain>},
+    {T_AlterEnumStmt, planned_everywhere},
+    {T_AlterEventTrigStmt, planned_by<plan_event_trigger>},
+    {T_AlterExtensionContentsStmt, planned_by<plan_member>},
+    {T_AlterFunctionStmt, planned_everywhere},
+    {T_AlterObjectDependsStmt, planned_by<plan_dependence>},
+    {T_AlterOpFamilyStmt, planned_everywhere},
+    {T_AlterOperatorStmt, planned_everywhere},
+    {T_AlterOwnerStmt, planned_by<plan_owner>},
+    {T_AlterPublicationStmt, planned_by<plan_publication>},
+    {T_AlterStatsStmt, planned_by<plan_alter_statistics>},
+    {T_AlterTSConfigurationStmt, planned_everywhere},
+    {T_AlterTSDictionaryStmt, planned_everywhere},
+    {T_AlterTableMoveAllStmt, planned_by<plan_move_all>},
+    {T_AlterTypeStmt, planned_everywhere},
+    {T_CommentStmt, planned_by<plan_comment>},
+    {T_CompositeTypeStmt, planned_everywhere},
+    {T_CreateCastStmt, planned_everywhere},
+    {T_CreateConversionStmt, planned_everywhere},
+    {T_CreateDomainStmt, planned_everywhere},
+    {T_CreateEnumStmt, planned_everywhere},
+    {T_CreateEventTrigStmt, planned_everywhere},
+    {T_CreateFunctionStmt, planned_by<plan_function>},
+    {T_CreateOpClassStmt, planned_everywhere},
+    {T_CreateOpFamilyStmt, planned_everywhere},
+    {T_CreatePLangStmt, planned_everywhere},
+    {T_CreatePublicationStmt, planned_by<plan_publication>},
+    {T_CreateRangeStmt, planned_everywhere},
+    {T_CreateStatsStmt, planned_by<plan_statistics>},
+    {T_CreateTransformStmt, planned_everywhere},
+    {T_DefineStmt, planned_everywhere},
+    {T_SecLabelStmt, planned_by<plan_label>},
+    {T_ViewStmt, planned_by<plan_view>},
+};
+
 }  // namespace
 
-bool may_be_object(NodeTag tag) {
-  switch (tag) {
-    case T_CreateFunctionStmt:
-    case T_AlterFunctionStmt:
-    case T_CompositeTypeStmt:
-    case T_CreateEnumStmt:
-    case T_AlterEnumStmt:
-    case T_CreateRangeStmt:
-    case T_CreateDomainStmt:
-    case T_AlterDomainStmt:
-    case T_AlterTypeStmt:
-    case T_DefineStmt:
-    case T_ViewStmt:
-    case T_CreateCastStmt:
-    case T_CreateOpClassStmt:
-    case T_CreateOpFamilyStmt:
-    case T_AlterOpFamilyStmt:
-    case T_AlterOperatorStmt:
-    case T_CreateConversionStmt:
-    case T_CreateTransformStmt:
-    case T_AlterTSConfigurationStmt:
-    case T_AlterTSDictionaryStmt:
-    case T_AlterDefaultPrivilegesStmt:
-    case T_AlterOwnerStmt:
-    case T_CommentStmt:
-    case T_SecLabelStmt:
-    case T_CreateStatsStmt:
-    case T_AlterStatsStmt:
-    case T_CreateEventTrigStmt:
-    case T_AlterEventTrigStmt:
-    case T_CreatePLangStmt:
-    case T_AlterCollationStmt:
-    case T_AlterDatabaseSetStmt:
-    case T_AlterObjectDependsStmt:
-    case T_AlterExtensionContentsStmt:
-    case T_AlterTableMoveAllStmt:
-    case T_CreatePublicationStmt:
-    case T_AlterPublicationStmt:
-      return true;
-    default:
-      return false;
-  }
-}
-
-DdlPlan plan_object(const Node* statement) {
-  switch (nodeTag(statement)) {
-    case T_DropStmt:
-      return plan_for_all(as<DropStmt>(statement)->removeType, as<DropStmt>(statement)->objects);
-    case T_GrantStmt:
-      return plan_for_all(as<GrantStmt>(statement)->objtype, as<GrantStmt>(statement)->objects);
-    case T_RenameStmt:
-      return plan_for(as<RenameStmt>(statement)->renameType, as<RenameStmt>(statement)->object);
-    case T_AlterObjectSchemaStmt:
-      return plan_for(as<AlterObjectSchemaStmt>(statement)->objectType, as<AlterObjectSchemaStmt>(statement)->object);
-    case T_AlterOwnerStmt:
-      return plan_for(as<AlterOwnerStmt>(statement)->objectType, as<AlterOwnerStmt>(statement)->object);
-    case T_CommentStmt:
-      return plan_for(as<CommentStmt>(statement)->objtype, as<CommentStmt>(statement)->object);
-    case T_SecLabelStmt:
-      return plan_for(as<SecLabelStmt>(statement)->objtype, as<SecLabelStmt>(statement)->object);
-    case T_AlterCollationStmt:
-      return plan_for(OBJECT_COLLATION, reinterpret_cast<Node*>(as<AlterCollationStmt>(statement)->collname));
-    case T_CreateStatsStmt:
-      return plan_statistics(as<CreateStatsStmt>(statement));
-    case T_AlterStatsStmt:
-      return plan_for(OBJECT_STATISTIC_EXT, reinterpret_cast<Node*>(as<AlterStatsStmt>(statement)->defnames));
-    case T_AlterEventTrigStmt:
-      return plan_event_trigger(as<AlterEventTrigStmt>(statement));
-    case T_AlterObjectDependsStmt:
-      return plan_dependence(as<AlterObjectDependsStmt>(statement));
-    case T_AlterExtensionContentsStmt:
-      return plan_member(as<AlterExtensionContentsStmt>(statement));
-    case T_AlterTableMoveAllStmt:
-      if (shared_tables(InvalidOid) != NIL)
-        refuse_ddl("ALTER ... ALL IN TABLESPACE", "Move the local tables one by one.");
-      return local();
-    case T_CreatePublicationStmt:
-    case T_AlterPublicationStmt:
-      check_publication(statement);
-      return local();
-    case T_AlterDomainStmt:
-      return plan_alter_domain(as<AlterDomainStmt>(statement));
-    case T_ViewStmt:
-      return plan_view(as<ViewStmt>(statement));
-    case T_CreateFunctionStmt:
-      return plan_function(as<CreateFunctionStmt>(statement));
-    default:
-      return may_be_object(nodeTag(statement)) ? everywhere() : local();
-  }
-}
+std::span<const StatementPlanner> object_planners() { return kObjectPlanners; }
 
 }  // namespace gcl

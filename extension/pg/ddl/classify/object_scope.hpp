@@ -5,12 +5,13 @@
 // O2. What a statement drops, renames, comments on or grants is looked up before, by its name.
 #pragma once
 
-#include "extension/pg/ddl/classify/ddl_plan.hpp"
+#include "extension/pg/ddl/classify/statement_planner.hpp"
 
 namespace gcl {
 
-bool may_be_object(NodeTag tag);
-// May raise.
-DdlPlan plan_object(const Node* statement);
+std::span<const StatementPlanner> object_planners();
+// Of the object, or the objects, that these names stand for.  May raise.
+DdlPlan plan_for(ObjectType type, Node* name);
+DdlPlan plan_for_all(ObjectType type, const List* names);
 
 }  // namespace gcl

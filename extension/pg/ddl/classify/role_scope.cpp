@@ -33,16 +33,12 @@ DdlPlan plan_owned(const List* specs, bool drops) {
 
 }  // namespace
 
-bool is_owned(NodeTag tag) { return tag == T_ReassignOwnedStmt || tag == T_DropOwnedStmt; }
-
-DdlPlan plan_owned(const Node* statement) {
-  if (IsA(statement, ReassignOwnedStmt))
-    return plan_owned(reinterpret_cast<const ReassignOwnedStmt*>(statement)->roles, false);
-  return plan_owned(reinterpret_cast<const DropOwnedStmt*>(statement)->roles, true);
-}
+DdlPlan plan_reassign_owned(const ReassignOwnedStmt* statement) { return plan_owned(statement->roles, false); }
+DdlPlan plan_drop_owned(const DropOwnedStmt* statement) { return plan_owned(statement->roles, true); }
 
 void note_owned_stays_here(const Node* statement) {
-  if (!is_owned(nodeTag(statement)) || OidIsValid(gcl_access_method())) return;
+  if (!IsA(statement, ReassignOwnedStmt) && !IsA(statement, DropOwnedStmt)) return;
+  if (OidIsValid(gcl_access_method())) return;
   ereport(NOTICE, (errmsg("%s is done on this primary only, because the extension gcl is not in the database",
                           IsA(statement, DropOwnedStmt) ? "DROP OWNED" : "REASSIGN OWNED")));
 }

@@ -2,13 +2,12 @@
 // each primary does it with what it has there; elsewhere the statement stays here, and says so.
 #pragma once
 
-#include "extension/pg/ddl/classify/ddl_plan.hpp"
+#include "extension/pg/ddl/classify/statement_planner.hpp"
 
 namespace gcl {
 
-bool is_owned(NodeTag tag);
-// REQUIRES: is_owned().  May raise.
-DdlPlan plan_owned(const Node* statement);
+DdlPlan plan_reassign_owned(const ReassignOwnedStmt* statement);
+DdlPlan plan_drop_owned(const DropOwnedStmt* statement);
 void note_owned_stays_here(const Node* statement);
 
 }  // namespace gcl
