@@ -1,5 +1,7 @@
 #include "extension/pg/ddl/record/object_oids.hpp"
 
+#include <algorithm>
+
 #include "extension/pg/ddl/base/ddl_sql.hpp"
 
 extern "C" {
@@ -33,6 +35,7 @@ extern "C" {
 #include "catalog/pg_ts_parser.h"
 #include "catalog/pg_ts_template.h"
 #include "catalog/pg_type.h"
+#include "catalog/system_fk_info.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -41,46 +44,31 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// What one statement can make that refers to an object it has made itself; %s and references by pg_depend are common.
-struct Reference {
-  Oid catalog;
-  const char* update;
-};
-constexpr Reference kReferences[] = {
-    {ConstraintRelationId, "UPDATE pg_catalog.pg_trigger SET tgconstraint = $2 WHERE tgconstraint = $1"},
-    {ConstraintRelationId, "UPDATE pg_catalog.pg_constraint SET conparentid = $2 WHERE conparentid = $1"},
-    {NamespaceRelationId, "UPDATE pg_catalog.pg_class SET relnamespace = $2 WHERE relnamespace = $1"},
-    {NamespaceRelationId, "UPDATE pg_catalog.pg_type SET typnamespace = $2 WHERE typnamespace = $1"},
-    {NamespaceRelationId, "UPDATE pg_catalog.pg_constraint SET connamespace = $2 WHERE connamespace = $1"},
-    {ProcedureRelationId, "UPDATE pg_catalog.pg_aggregate SET aggfnoid = $2 WHERE aggfnoid = $1"},
-    {ProcedureRelationId, "UPDATE pg_catalog.pg_cast SET castfunc = $2 WHERE castfunc = $1"},
-    {RewriteRelationId, nullptr},
-    // Triggers that PostgreSQL makes are named after their OIDs.
-    {TriggerRelationId,
-     "UPDATE pg_catalog.pg_trigger SET tgname = pg_catalog.replace(tgname, $1::pg_catalog.text, $2::pg_catalog.text) "
-     "WHERE oid = $2 AND tgisinternal"},
-    {OperatorRelationId, "UPDATE pg_catalog.pg_operator SET oprcom = $2 WHERE oprcom = $1"},
-    {OperatorRelationId, "UPDATE pg_catalog.pg_operator SET oprnegate = $2 WHERE oprnegate = $1"},
-    {OperatorFamilyRelationId, "UPDATE pg_catalog.pg_opclass SET opcfamily = $2 WHERE opcfamily = $1"},
-    {OperatorFamilyRelationId, "UPDATE pg_catalog.pg_amop SET amopfamily = $2 WHERE amopfamily = $1"},
-    {OperatorFamilyRelationId, "UPDATE pg_catalog.pg_amproc SET amprocfamily = $2 WHERE amprocfamily = $1"},
-    {TSConfigRelationId, "UPDATE pg_catalog.pg_ts_config_map SET mapcfg = $2 WHERE mapcfg = $1"},
-    {OperatorClassRelationId, nullptr},
-    {AccessMethodOperatorRelationId, nullptr},
-    {AccessMethodProcedureRelationId, nullptr},
-    {CollationRelationId, nullptr},
-    {ConversionRelationId, nullptr},
-    {TSDictionaryRelationId, nullptr},
-    {TSParserRelationId, nullptr},
-    {TSTemplateRelationId, nullptr},
-    {TransformRelationId, nullptr},
-    {LanguageRelationId, nullptr},
-    {EventTriggerRelationId, nullptr},
-    {StatisticExtRelationId, nullptr},
-    {TriggerRelationId, "UPDATE pg_catalog.pg_trigger SET tgparentid = $2 WHERE tgparentid = $1"},
-    {PolicyRelationId, nullptr},
-    {CastRelationId, nullptr},
-    {DefaultAclRelationId, nullptr}};
+constexpr Oid kCommonOids[] = {AccessMethodOperatorRelationId,
+                               AccessMethodProcedureRelationId,
+                               CastRelationId,
+                               CollationRelationId,
+                               ConstraintRelationId,
+                               ConversionRelationId,
+                               DefaultAclRelationId,
+                               EventTriggerRelationId,
+                               LanguageRelationId,
+                               NamespaceRelationId,
+                               OperatorClassRelationId,
+                               OperatorFamilyRelationId,
+                               OperatorRelationId,
+                               PolicyRelationId,
+                               ProcedureRelationId,
+                               RelationRelationId,
+                               RewriteRelationId,
+                               StatisticExtRelationId,
+                               TSConfigRelationId,
+                               TSDictionaryRelationId,
+                               TSParserRelationId,
+                               TSTemplateRelationId,
+                               TransformRelationId,
+                               TriggerRelationId,
+                               TypeRelationId};
 
 // Who refers to objects of any catalog.
 constexpr const char* kCommon[] = {
@@ -90,12 +78,64 @@ constexpr const char* kCommon[] = {
     " (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())",
     "UPDATE pg_catalog.pg_description SET objoid = $2 WHERE classoid = $3 AND objoid = $1"};
 
-void change_oid(Oid catalog, Oid was, Oid wanted) {
+// Triggers that PostgreSQL makes are named after their OIDs.
+constexpr const char* kRenameTrigger =
+    "UPDATE pg_catalog.pg_trigger SET tgname = pg_catalog.replace(tgname, $1::pg_catalog.text, $2::pg_catalog.text) "
+    "WHERE oid = $2 AND tgisinternal";
+
+// The columns of one catalog that hold OIDs of another one.  Arrays are left out: no statement makes an object and an
+// array that names it.
+List* columns_that_refer(Oid from, Oid to) {
+  List* columns = NIL;
+  for (const SysFKRelationship& reference : sys_fk_relationships) {
+    if (reference.fk_table != from || reference.pk_table != to || reference.is_array) continue;
+    if (strcmp(reference.pk_columns, "{oid}") != 0) continue;
+    columns = lappend(columns, pnstrdup(reference.fk_columns + 1, strlen(reference.fk_columns) - 2));
+  }
+  return columns;
+}
+
+void change_references(Oid from, Oid to, const SqlArgument& was, const SqlArgument& wanted) {
+  const List* columns = columns_that_refer(from, to);
+  if (columns == NIL) return;
+  StringInfoData query;
+  initStringInfo(&query);
+  appendStringInfo(&query, "UPDATE pg_catalog.%s SET ", get_rel_name(from));
+  ListCell* cell;
+  foreach (cell, columns) {
+    const auto* column = static_cast<const char*>(lfirst(cell));
+    const char* separator = foreach_current_index(cell) > 0 ? ", " : "";
+    appendStringInfo(&query, "%s%s = CASE %s WHEN $1 THEN $2 ELSE %s END", separator, column, column, column);
+  }
+  appendStringInfoString(&query, " WHERE $1 IN (");
+  foreach (cell, columns)
+    appendStringInfo(&query, "%s%s", foreach_current_index(cell) > 0 ? ", " : "", static_cast<char*>(lfirst(cell)));
+  appendStringInfoChar(&query, ')');
+  catalog_change(query.data, {was, wanted});
+}
+
+// Catalogs with rows that the statement has made: of `objects`, of relations and types, and those whose rows have no
+// OID and belong to another one's.
+List* changed_catalogs(const List* objects) {
+  List* catalogs = list_make2_oid(RelationRelationId, TypeRelationId);
+  ListCell* cell;
+  foreach (cell, objects) catalogs = list_append_unique_oid(catalogs, static_cast<DdlObject*>(lfirst(cell))->catalog);
+  Oid former = InvalidOid;  // those of one catalog follow each other
+  for (const SysFKRelationship& reference : sys_fk_relationships) {
+    if (reference.fk_table == former) continue;
+    former = reference.fk_table;
+    if (get_attnum(former, "oid") == InvalidAttrNumber) catalogs = list_append_unique_oid(catalogs, former);
+  }
+  return catalogs;
+}
+
+void change_oid(Oid catalog, Oid was, Oid wanted, const List* catalogs) {
   const SqlArgument from = oid_argument(was), to = oid_argument(wanted);
   catalog_change(psprintf("UPDATE pg_catalog.%s SET oid = $2 WHERE oid = $1", get_rel_name(catalog)), {from, to});
   for (const char* update : kCommon) catalog_change(update, {from, to, oid_argument(catalog)});
-  for (const Reference& reference : kReferences)
-    if (reference.catalog == catalog && reference.update) catalog_change(reference.update, {from, to});
+  if (catalog == TriggerRelationId) catalog_change(kRenameTrigger, {from, to});
+  ListCell* cell;
+  foreach (cell, catalogs) change_references(lfirst_oid(cell), catalog, from, to);
 }
 
 // The other half of an operator, that was named before anybody made it.
@@ -114,10 +154,7 @@ DdlObject* object_at(const List* list, int i) { return static_cast<DdlObject*>(l
 }  // namespace
 
 bool has_common_oid(Oid catalog) {
-  if (catalog == RelationRelationId || catalog == TypeRelationId) return true;
-  for (const Reference& reference : kReferences)
-    if (reference.catalog == catalog) return true;
-  return false;
+  return std::find(std::begin(kCommonOids), std::end(kCommonOids), catalog) != std::end(kCommonOids);
 }
 
 List* with_shells(const List* made) {
@@ -139,10 +176,11 @@ void impose_object_oids(const List* wanted, const List* made) {
   if (!same)
     ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
                     errmsg("the statement made other objects here than on the primary it came from")));
+  const List* catalogs = changed_catalogs(made);
   for (int i = 0; i < list_length(wanted); ++i) {
     const DdlObject* object = object_at(wanted, i);
     if (object->oid == object_at(made, i)->oid || !has_common_oid(object->catalog)) continue;
-    change_oid(object->catalog, object_at(made, i)->oid, object->oid);
+    change_oid(object->catalog, object_at(made, i)->oid, object->oid, catalogs);
   }
   CommandCounterIncrement();
 }
