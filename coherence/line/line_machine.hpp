@@ -1,4 +1,4 @@
-// step(): PROTOCOL.md's transition table, as one pure function.
+// step(): the protocol's transitions, as one pure function; the README's table is printed from it.
 //
 // It looks at nothing but its arguments, waits for nothing and loops over nothing but parked requests.  The driver
 // (session_drive.cpp) and the exhaustive model (tests/model) run this same function, the simulator (tests/sim) with the

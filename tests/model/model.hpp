@@ -25,7 +25,7 @@ inline NodeId id_of(int n) { return NodeId{kPosition[n]}; }
 inline int index_of(NodeId id) { return id.value == 57 ? 2 : id.value; }
 inline bool is_node(NodeId id) { return index_of(id) < kNodes; }  // false: a nonsense word named it
 
-// What differs from the product.  The first group widens the environment; the second breaks a rule of PROTOCOL.md by
+// What differs from the product.  The first group widens the environment; the second breaks a rule of the protocol by
 // altering what the driver does around step(), and must be refuted.
 struct Variant {
   const char* name = "";

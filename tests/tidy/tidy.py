@@ -11,12 +11,14 @@
 7. What begins with #! can be run as it is.
 8. SQL in extension/pg, and in the views of the extension's script, names no relation, function, type or collation without
    its schema (sql_names.py); in the script, the extension's own have the schema that it is created in.
+9. Links of documents, and the paths of files that they name, lead somewhere (documents.py).
 """
 import os
 import pathlib
 import re
 import sys
 
+import documents
 import sql_names
 
 LAYERS = ["coherence", "bufmgr", "extension/engine", "extension/pg"]
@@ -131,20 +133,27 @@ def check_file(path, text, executable=True):
                 yield number, message
 
 
-def files_of(root):
-    skip = re.compile(r"^(build[^/]*|\.git|\.cache)/|/expected/|/(output_iso|results|tmp_check)/")
-    for file in sorted(root.rglob("*")):
-        path = file.relative_to(root).as_posix()
+def tree_of(root):
+    """Path -> file or folder."""
+    made = re.compile(r"^(build[^/]*|\.git|\.cache)(/|$)")
+    paths = ((file.relative_to(root).as_posix(), file) for file in sorted(root.rglob("*")))
+    return {path: file for path, file in paths if not made.match(path)}
+
+
+def files_of(tree):
+    skip = re.compile(r"/expected/|/(output_iso|results|tmp_check)/")
+    for path, file in tree.items():
         if file.is_file() and file.suffix in TEXT and not skip.search(path):
             yield path, file.read_text(encoding="utf-8", errors="strict"), os.access(file, os.X_OK)
 
 
 def main():
     root = pathlib.Path(sys.argv[1])
+    tree = tree_of(root)
     count = bad = 0
-    for path, text, executable in files_of(root):
+    for path, text, executable in files_of(tree):
         count += 1
-        for number, message in check_file(path, text, executable):
+        for number, message in [*check_file(path, text, executable), *documents.broken(path, text, tree)]:
             bad += 1
             print(f"{path}:{number}: {message}")
     print(f"{count} files, {bad} violations")

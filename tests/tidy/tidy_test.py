@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """The rules must be able to fail: each is shown one file that breaks it and one that does not."""
+import pathlib
+import tempfile
 import unittest
 
+import documents
 import tidy
 
 
@@ -75,6 +78,18 @@ class TidyFinds(unittest.TestCase):
         self.assertEqual("", messages("extension/pg/a.cpp", 'errhint("Use SELECT * FROM t");  // "SELECT 1 FROM t"\n'))
         self.assertIn("pg_class has no", messages("sql/a.sql", "CREATE VIEW v AS SELECT 1 FROM gcl_x() x JOIN pg_class c ON true;\n"))
         self.assertEqual("", messages("sql/a.sql", "CREATE VIEW v AS SELECT 1 FROM gcl_x();\nSELECT f();\n"))
+
+    def test_what_documents_refer_to(self):
+        with tempfile.TemporaryDirectory() as folder:
+            document = pathlib.Path(folder) / "A.md"
+            document.write_text("# Two words, and `more`\n", encoding="ascii")
+            tree = {"docs/A.md": document, "docs": None, "bufmgr/page.hpp": None, "bufmgr": None, "README.md": None}
+            for text in ("[a](B.md)", "[a](../nowhere/)", "[a](../../README.md)", "[a](#three-words)", "`bufmgr/frame.hpp`", "`other/page.hpp`"):
+                self.assertEqual([2], [line for line, _ in documents.broken("docs/A.md", "\n" + text, tree)], text)
+            for text in ("[a](A.md#two-words-and-more)", "[a](../bufmgr/)", "[a](https://x.y/z)", "`bufmgr/page.hpp`", "```\n[a](B.md)\n```"):
+                self.assertEqual([], documents.broken("docs/A.md", "\n" + text, tree), text)
+            self.assertEqual([1], [line for line, _ in documents.broken("bufmgr/page.hpp", "// as {}.md says".format("DESIGN"), tree)])
+            self.assertEqual([], documents.broken("bufmgr/page.hpp", "// as README.md says", tree))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 //
 //   table   block 0: an ordinary page that holds nothing but the record
 //   index   block 0: a valid btree metapage whose root is block 1, the record behind its data; block 1: zeroed, so that
-//           a server without our dispatch fails loudly instead of finding an empty index (DESIGN 6, guard 1)
+//           a server without our dispatch fails loudly instead of finding an empty index
 //   sequence  block 0: the row that SELECT shows, the record in place of the server's magic number (sequence/)
 //
 // R1. A file's record never changes after the transaction that made the file: caching it per backend is safe until the

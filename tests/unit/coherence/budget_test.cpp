@@ -1,5 +1,4 @@
-// DESIGN's budget: what each access costs in batches and messages, counted; the same whichever memory node holds the
-// page.
+// What each access costs in batches and messages, counted; the same whichever memory node holds the page.
 #include "cluster.hpp"
 
 namespace coherence {
