@@ -44,12 +44,11 @@ def broken_links(path, text, tree):
 
 def broken(path, text, tree):
     """(line number, message).  `tree`: the path of every file and folder of the tree -> its pathlib.Path."""
-    found, names = [], list(DOCUMENT.finditer(text))
-    if path.endswith(".md"):
+    is_document = path.endswith(".md")
+    if is_document:
         text = CODE_BLOCK.sub(lambda block: "\n" * block.group(0).count("\n"), text)
-        found += broken_links(path, text, tree)
-        names += NAMED.finditer(text)
-    for name in names:
+    found = list(broken_links(path, text, tree)) if is_document else []
+    for name in [*DOCUMENT.finditer(text), *(NAMED.finditer(text) if is_document else ())]:
         wanted = resolve(path, name.group(1)) if name.group(1).startswith("..") else name.group(1)
         if not any(file == wanted or file.endswith(f"/{wanted}") for file in tree):
             found.append((name.start(), f"{name.group(1)} is not in the tree"))
