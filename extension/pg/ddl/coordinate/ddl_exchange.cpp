@@ -1,5 +1,6 @@
 #include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
 
+#include "extension/engine/ddl/ddl_states.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
 #include "extension/pg/ddl/node/ddl_news.hpp"
@@ -21,6 +22,8 @@ static void ddl_aborted() noexcept;
 namespace {
 
 using coherence::NodeSet;
+using engine::CoordinatorEvent;
+using engine::CoordinatorState;
 using engine::DdlKind;
 using engine::DdlMembers;
 
@@ -36,11 +39,9 @@ struct Grant {      // one round of locks
 
 // What this transaction has under way; everything it points to lives in `exchange_context`.
 struct Exchange {
-  bool open;      // it has a slot, or a DDL lock, or is about to
-  bool database;  // it has the DDL lock of its database
-  bool whole;     // and of the whole cluster
-  bool prepared;
-  bool ended;         // committed by all; the DDL lock is still ours (P23)
+  CoordinatorState state;
+  bool database;      // it has the DDL lock of its database
+  bool whole;         // and of the whole cluster
   int lock;           // the database's DDL lock
   uint32_t granted;   // targets, as the slot says
   List* grants;       // Grant*
@@ -56,6 +57,14 @@ struct Exchange {
 DdlOutbox outbox;
 MemoryContext exchange_context = nullptr;
 List* savepoints = NIL;  // of int, in TopMemoryContext
+
+bool is_open() { return exchange.state != CoordinatorState::kNone; }
+
+void advance(CoordinatorEvent event) {
+  const auto next = engine::next(exchange.state, event);
+  if (!next) elog(ERROR, "gcl: DDL event %d in state %d", int(event), int(exchange.state));
+  exchange.state = *next;
+}
 
 DdlRight right_now() {
   return exchange.whole ? DdlRight::kWhole : exchange.database ? DdlRight::kDatabase : DdlRight::kLocks;
@@ -90,11 +99,12 @@ void tell_who_waits() {
 
 // Gives back whatever this transaction holds.  Never raises.
 void close_exchange() {
-  if (!exchange.open) return;  // almost every commit
+  if (!is_open()) return;  // almost every commit
   give_back_locks();
   outbox.give_up();
   tell_who_waits();
-  exchange = {};
+  advance(CoordinatorEvent::kClose);
+  exchange = {.state = exchange.state};
   MemoryContextReset(exchange_context);
 }
 
@@ -181,12 +191,12 @@ void savepoint_callback(SubXactEvent event, SubTransactionId mine, SubTransactio
   if (event == SUBXACT_EVENT_PRE_COMMIT_SUB) return;
   if (savepoints == NIL || llast_int(savepoints) != int(mine)) return;
   savepoints = list_delete_last(savepoints);
-  if (event == SUBXACT_EVENT_ABORT_SUB && exchange.open) roll_back_to(mine);
+  if (event == SUBXACT_EVENT_ABORT_SUB && is_open()) roll_back_to(mine);
 }
 
 // P23.  The other backends know by now what has changed, and the transaction's locks are free.
 void release_callback(ResourceReleasePhase phase, bool, bool, void*) {
-  if (phase == RESOURCE_RELEASE_AFTER_LOCKS && exchange.ended) close_exchange();
+  if (phase == RESOURCE_RELEASE_AFTER_LOCKS && exchange.state == CoordinatorState::kCommitted) close_exchange();
 }
 
 void take_lock(DdlRight right) {
@@ -278,8 +288,8 @@ void open_exchange(DdlRight right, bool nowait, bool of_cluster) {
     exchange_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl exchange", ALLOCSET_DEFAULT_SIZES);
     RegisterResourceReleaseCallback(release_callback, nullptr);  // sessions without DDL do not pay for it
   }
-  if (!exchange.open) exchange.opened_in = kept_path();
-  exchange.open = true;
+  if (!is_open()) exchange.opened_in = kept_path();
+  advance(CoordinatorEvent::kOpen);
   if (right != DdlRight::kLocks) take_lock(right);
   const bool by_name = !of_cluster || OidIsValid(gcl_access_method());
   if (!outbox.open()) outbox.take(by_name ? get_database_name(MyDatabaseId) : "", nowait);
@@ -346,10 +356,10 @@ DdlLogHead read_log_head(StringInfo from) {
   return head;
 }
 
-static bool ddl_under_way() noexcept { return exchange.open; }
+static bool ddl_under_way() noexcept { return is_open(); }
 
 void ddl_pre_commit() {
-  if (!exchange.open || exchange.prepared) return;
+  if (!is_open() || exchange.state == CoordinatorState::kPrepared) return;
   const List* records = live_records();
   if (records == NIL) {
     exchange.unsent = nullptr;
@@ -371,7 +381,7 @@ void ddl_pre_commit() {
   } else {
     outbox.send_to_all(DdlKind::kPrepare, &body);
   }
-  exchange.prepared = true;
+  advance(CoordinatorEvent::kPrepare);
   DdlPosition position = load_position(MyDatabaseId);
   if (position.extension == OidIsValid(gcl_access_method())) return;
   position.extension = !position.extension;
@@ -381,10 +391,11 @@ void ddl_pre_commit() {
 
 static void ddl_committed() noexcept {
   if (outbox.used()) {
-    (void)outbox.tell(exchange.prepared ? DdlKind::kCommit : DdlKind::kAbort, nullptr);
-    if (exchange.prepared) outbox.wait_for_commits();
+    const bool prepared = exchange.state == CoordinatorState::kPrepared;
+    (void)outbox.tell(prepared ? DdlKind::kCommit : DdlKind::kAbort, nullptr);
+    if (prepared) outbox.wait_for_commits();
   }
-  exchange.ended = exchange.open;
+  if (is_open()) advance(CoordinatorEvent::kCommit);
 }
 
 static void ddl_aborted() noexcept {

@@ -1,6 +1,7 @@
 // The apply worker: runs other primaries' DDL in one database, and holds what they lock.  It serves one slot of the
 // channel.  The launcher starts one when a message for its database arrives there, or when the log must be caught up
 // with; it ends when it has had nothing to do for long, or when nobody may be in its database.
+#include "extension/engine/ddl/ddl_states.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/classify/ddl_plan.hpp"
 #include "extension/pg/ddl/coordinate/ddl_lock.hpp"
@@ -39,6 +40,8 @@ namespace {
 
 using engine::DdlKind;
 using engine::DdlMessage;
+using engine::ParticipantEvent;
+using engine::ParticipantState;
 
 constexpr int kIdleMaxMs = 300'000;
 constexpr int kAwakeMs = 1000;
@@ -48,12 +51,11 @@ bool attends = false;  // to self->slot
 MemoryContext message_context = nullptr;
 DdlReplay replay;
 
-struct Taking {         // part in an exchange
+struct Taking {  // part in an exchange
+  ParticipantState state;
   uint64_t exchange;    // 0: none
-  bool lost;            // our transaction is gone; only the end is of interest
   bool tagged;          // we hold the tags of its database's DDL lock for the author
   bool tagged_whole;    // and of the whole cluster's
-  bool prepared;        // the author may commit any moment: what we have locked stays locked until we have, too
   bool partial;         // the parts of this message that came before were read by another process
   int lock;             // the database's DDL lock
   int depth;            // savepoints that the author is in; -1: not read yet
@@ -86,19 +88,28 @@ void let_go_of_tags() {
   taking.tagged = taking.tagged_whole = false;
 }
 
+bool is_lost() { return taking.state == ParticipantState::kLost; }
+
+void advance(ParticipantEvent event) {
+  const auto next = engine::next(taking.state, event);
+  if (!next) elog(ERROR, "gcl: DDL event %d in state %d", int(event), int(taking.state));
+  taking.state = *next;
+}
+
 void leave_exchange() {
   // An abort of the whole transaction releases session locks too.
-  if (!taking.lost && !replay.open()) let_go_of_tags();
+  if (!is_lost() && !replay.open()) let_go_of_tags();
   replay.abort();
   ddl_works_for(0, 0, 0);
   self->holds = 0;
   taking.exchange = 0;
-  taking.lost = taking.tagged = taking.tagged_whole = taking.prepared = false;
+  taking.tagged = taking.tagged_whole = false;
+  advance(ParticipantEvent::kLeave);
   self->engaged = false;
 }
 
 // P6.  Sessions here would go on with catalogs that nobody else has.
-bool must_stay() { return taking.prepared && ddl_sessions_left(); }
+bool must_stay() { return taking.state == ParticipantState::kPrepared && ddl_sessions_left(); }
 
 // P5.  A position passes over nothing.  The author has the DDL lock: nothing else can fail to commit here now, but what
 // did before may not have been caught up with, where the exchange began with LOCK TABLE.
@@ -148,8 +159,9 @@ void enter_exchange(const engine::DdlHeader& header) {
   taking.exchange = header.exchange;
   self->engaged = true;
   // The beginning was sent to a worker that is no more.
-  taking.lost = taking.partial || slot().has_begun(header.exchange);
-  if (taking.lost) {
+  const bool late = taking.partial || slot().has_begun(header.exchange);
+  advance(late ? ParticipantEvent::kEnterLate : ParticipantEvent::kEnter);
+  if (late) {
     self->holds = header.exchange;  // no more will come: its author hears of that before it commits
     return;
   }
@@ -173,7 +185,7 @@ Oid history_of(const DdlMessage& message) {
 }
 
 void end_committed(const DdlMessage& message) {
-  if (taking.lost || !replay.open() || taking.exchange != message.header.exchange) {
+  if (is_lost() || !replay.open() || taking.exchange != message.header.exchange) {
     leave_exchange();
     // The log of no database is applied in its order with all others' (P20): the launcher sees to that.
     if (message.header.of_cluster && *self->database != '\0') raise_lost();
@@ -181,7 +193,7 @@ void end_committed(const DdlMessage& message) {
     apply_log(self->database);
     return;
   }
-  if (!taking.prepared) elog(ERROR, "gcl: what is to be committed was not prepared");  // P5: it has no position
+  advance(ParticipantEvent::kCommit);  // P5: what was not prepared has no position
   replay.commit();
   leave_exchange();
 }
@@ -229,7 +241,7 @@ void do_as_told(const DdlMessage& message) {
   if (kind == DdlKind::kAbort) return leave_exchange();
   if (kind == DdlKind::kCommit) return end_committed(message);
   enter_exchange(message.header);
-  if (taking.lost) raise_lost();
+  if (is_lost()) raise_lost();
   match_tags(message.header);
   MemoryContextSwitchTo(message_context);
   List* path = read_ints(&taking.body);
@@ -245,7 +257,7 @@ void do_as_told(const DdlMessage& message) {
   if (kind != DdlKind::kPrepare && kind != DdlKind::kLast) return;
   replay.go_to(NIL, NIL);
   write_position(history_of(message), {message.header.log_number, OidIsValid(gcl_access_method())});
-  taking.prepared = true;
+  advance(ParticipantEvent::kPrepare);
 }
 
 // SQLSTATE, line break, message, hint, as the author expects it.
@@ -293,7 +305,7 @@ void deal_with(const DdlMessage& message) {
     note_ddl_error(self->database, error->message);
     if (!replay.roll_back_innermost(taking.depth)) {
       AbortOutOfAnyTransaction();  // one of catching up, which is not the replay's
-      taking.lost = true;
+      advance(ParticipantEvent::kFail);
     }
     ok = false;
   }
