@@ -1,0 +1,24 @@
+#!/bin/bash
+# A regular expression of the tests that see what differs from main, the quickest of them: what `./check quick` runs.  On main
+# itself, with nothing changed: of what has been committed last.  Empty: there are none.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tests_of() {
+  case $1 in
+    coherence/*) echo 'test_(coherence|conformance|bufmgr)\.' ;;
+    bufmgr/*) echo 'test_(bufmgr|replacement)\.' ;;
+    extension/engine/*) echo 'test_engine\.' ;;
+    extension/pg/* | sql/*) echo 'cluster\.(sql|views)$' ;;
+    tests/cluster/*_test.py) echo "cluster\\.$(basename "$1" _test.py)\$" ;;
+    tests/unit/*) echo "test_$(cut -d/ -f3 <<<"$1")\\." ;;
+    tools/* | scripts/* | check | demo) echo 'house\.' ;;
+    bench/*) echo 'bench\.' ;;
+  esac
+}
+
+base=$(git merge-base HEAD main 2>/dev/null || git rev-parse HEAD)
+[[ $base != $(git rev-parse HEAD) || -n $(git status --porcelain) ]] ||
+  base=$(git rev-parse -q --verify HEAD~1 || echo HEAD)
+{ git diff --name-only "$base" && git ls-files --others --exclude-standard; } |
+  while read -r file; do tests_of "$file"; done | sort -u | paste -sd'|'

@@ -1,0 +1,92 @@
+"""Which tests `./check quick` runs, in a little repository with this one's folders."""
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts")
+BUFMGR, ENGINE, LOCKS = r"test_(bufmgr|replacement)\.", r"test_engine\.", r"cluster\.locks$"
+
+
+class ChangedTests(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="gcl-house-")
+        self.addCleanup(shutil.rmtree, self.dir)
+        # Nobody's own settings, and not the repository that a hook of git runs this in.
+        self.environment = {"PATH": os.environ["PATH"], "HOME": self.dir, "GIT_CONFIG_NOSYSTEM": "1"}
+        for who in ("AUTHOR", "COMMITTER"):
+            self.environment |= {f"GIT_{who}_NAME": "somebody", f"GIT_{who}_EMAIL": "somebody@example.org"}
+        self.git("init", "-q", "-b", "main")
+        os.mkdir(os.path.join(self.dir, "scripts"))
+        shutil.copy(os.path.join(SCRIPTS, "changed_tests.sh"), os.path.join(self.dir, "scripts"))
+        self.commit("scripts/lib.sh", "docs/words.md")
+        self.commit("bufmgr/pool.cpp")
+
+    def git(self, *arguments):
+        subprocess.run(["git", *arguments], cwd=self.dir, env=self.environment, check=True, capture_output=True)
+
+    def write(self, *files):
+        for name in files:
+            path = os.path.join(self.dir, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "a", encoding="ascii") as file:
+                file.write("more\n")
+
+    def commit(self, *files):
+        self.write(*files)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "more")
+
+    def assert_chosen(self, *tests):
+        done = subprocess.run([os.path.join(self.dir, "scripts", "changed_tests.sh")], cwd="/", env=self.environment,
+                              text=True, capture_output=True, check=False)
+        self.assertEqual((0, "|".join(sorted(tests)) + "\n", ""), (done.returncode, done.stdout, done.stderr))
+
+    def test_on_main_what_was_committed_last(self):
+        self.assert_chosen(BUFMGR)
+        self.commit("extension/engine/heap.cpp")
+        self.assert_chosen(ENGINE)
+        self.commit("docs/words.md")
+        self.assert_chosen()
+
+    def test_on_main_what_is_not_committed(self):
+        self.write("extension/engine/heap.cpp")
+        self.assert_chosen(ENGINE)
+        self.write("scripts/lib.sh")
+        self.assert_chosen(ENGINE, r"house\.")
+        self.git("add", "-A")
+        self.assert_chosen(ENGINE, r"house\.")
+
+    def test_on_a_branch_what_differs_from_main(self):
+        self.git("checkout", "-q", "-b", "branch")
+        self.commit("tests/cluster/locks_test.py")
+        self.commit("tests/unit/engine/heap/heap_test.cpp")
+        self.assert_chosen(LOCKS, ENGINE)
+        self.write("tests/cluster/names_test.py")  # git does not know it
+        self.assert_chosen(LOCKS, ENGINE, r"cluster\.names$")
+        # What main has got since is not this branch's.
+        self.git("checkout", "-q", "main")
+        self.commit("coherence/line.cpp")
+        self.git("checkout", "-q", "branch")
+        self.assert_chosen(LOCKS, ENGINE)
+
+    def test_on_no_branch_as_on_one(self):
+        self.git("checkout", "-q", "--detach")
+        self.assert_chosen(BUFMGR)
+        self.commit("extension/engine/heap.cpp")
+        self.commit("tests/cluster/locks_test.py")
+        self.assert_chosen(ENGINE, LOCKS)
+
+    def test_behind_main_what_was_committed_there(self):
+        self.commit("extension/engine/heap.cpp")
+        self.git("checkout", "-q", "--detach", "HEAD~1")
+        self.assert_chosen(BUFMGR)
+
+    def test_the_first_commit_has_none_before_it(self):
+        self.git("checkout", "-q", "--detach", "HEAD~1")
+        self.assert_chosen()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
