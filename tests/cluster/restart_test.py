@@ -3,6 +3,7 @@ import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -163,6 +164,29 @@ class DataDirectory(unittest.TestCase):
         self.cluster.start(2)
         self.cluster.sql(2, "INSERT INTO own VALUES (1); INSERT INTO t VALUES (2)")
         self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT count(*) FROM own"))
+
+    def test_a_primary_that_is_refused_settles_its_positions(self):
+        """Later nobody knows what has become of their transactions."""
+        oid = int(self.cluster.sql(2, "SELECT oid FROM pg_database WHERE datname = current_database()")[0])
+        launcher = self.cluster.workers(2)["gcl ddl launcher"]
+        os.kill(launcher, signal.SIGSTOP)  # or it settles them before the copy is made
+        try:
+            self.cluster.sql(1, "CREATE TABLE of_one (a int) USING gcl")
+            self.cluster.sql(2, "CHECKPOINT")
+            self.keep("open")
+        finally:
+            os.kill(launcher, signal.SIGCONT)
+        _, applied, xid = data_directory.ddl_position(self.kept + "open", oid)
+        self.assertNotEqual(0, xid)
+        self.cluster.stop(2)
+        self.put_back("open")
+        os.remove(f"{self.data}/postmaster.pid")
+        self.cluster.ctl("start", self.cluster.dir, "--node", "2", check=False)
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(2, "SELECT * FROM of_one")
+        self.assertEqual("55000", caught.exception.state)
+        self.cluster.sql(2, "CHECKPOINT")
+        self.assertEqual((applied, applied, 0), data_directory.ddl_position(self.data, oid))
 
     def reset_oids(self, to):
         self.cluster.stop(2)
