@@ -196,7 +196,8 @@ class Cluster:
     # False in tests that leave a cluster with something under way, or dead.
     holds_nothing = True
 
-    def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True, memory_nodes=1, started=(), spare=0):
+    def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True, memory_nodes=1, started=(), spare=0,
+                 data_from=None):
         self.primaries = primaries
         self.started = started  # empty: all
         self.dir = os.path.join(new_dir(), "c")
@@ -204,8 +205,9 @@ class Cluster:
         self.ports = ports.Reservation(primaries + spare)  # spare: primaries that are added
         self.arguments = [self.dir, "--primaries", str(primaries), "--pool-size", pool, "--cache-size", cache,
                           "--port", str(self.ports.base), "--memory-nodes", str(memory_nodes)]
-        if data_directory.path().exists():
-            self.arguments += ["--data-from", str(data_directory.path())]
+        data_from = data_from or data_directory.path()
+        if os.path.exists(data_from):
+            self.arguments += ["--data-from", str(data_from)]
         for setting in ("fsync=off", *settings):
             self.arguments += ["--set", setting]
         self.extension = extension

@@ -188,6 +188,18 @@ class DataDirectory(unittest.TestCase):
         self.cluster.sql(2, "CHECKPOINT")
         self.assertEqual((applied, applied, 0), data_directory.ddl_position(self.data, oid))
 
+    def test_a_directory_that_comes_to_a_new_pool_keeps_no_positions(self):
+        """As a backup without what this extension keeps in files; the new log's entries have the old one's numbers."""
+        self.cluster.sql(1, "CREATE ROLE passing; DROP ROLE passing; CREATE TABLE u (a int) USING gcl; DROP EXTENSION gcl CASCADE")
+        self.cluster.stop()
+        self.keep("old")
+        shutil.rmtree(f"{self.kept}old/gcl_ddl")
+        with Cluster(primaries=2, started=(1,), data_from=self.kept + "old") as new:
+            new.sql(1, "CREATE ROLE of_new; CREATE TABLE of_new (a int) USING gcl; INSERT INTO of_new VALUES (1)")
+            new.start(2)
+            self.assertEqual(["1"], new.sql(2, "SELECT count(*) FROM pg_roles WHERE rolname = 'of_new'"))
+            self.assertEqual(["1"], new.sql(2, "SELECT a FROM of_new"))
+
     def reset_oids(self, to):
         self.cluster.stop(2)
         program = data_directory.PG_BIN / "pg_resetwal"
