@@ -1,5 +1,6 @@
 """Databases of a cluster: those without the extension, and what the default access method gcl means in them."""
 import os
+import signal
 import unittest
 
 from harness import Cluster, Session, SqlError, eventually
@@ -120,6 +121,28 @@ class Databases(unittest.TestCase):
             self.assertEqual(["8"], self.on(k, "many", "SELECT third FROM t1"))
         self.names()
         self.on(3, "postgres", "DROP DATABASE many; DROP TABLE stays")
+
+    def test_what_can_fail_comes_before_the_files_of_a_database_go(self):
+        self.on(1, "postgres", "CREATE DATABASE doomed")
+        self.on(1, "doomed", "CREATE EXTENSION gcl")
+        before = self.files(1)
+        bystander, author = self.cluster.session(1), self.cluster.session(1)
+        pid, positions = author.pid(), f"{self.cluster.dir}/node1/data/global/9700"
+        bystanders = bystander.pid()
+        os.kill(bystanders, signal.SIGSTOP)  # all processes close their files before PostgreSQL removes any
+        try:
+            author.send("DROP DATABASE doomed")
+            eventually(lambda: self.on(1, "postgres", f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}") == ["ProcSignalBarrier"])
+            self.assertEqual(before, self.files(1))
+            os.chmod(positions, 0)
+        finally:
+            os.kill(bystanders, signal.SIGCONT)
+        try:
+            author.result()
+        finally:
+            os.chmod(positions, 0o600)
+        self.assertEqual([], self.names())
+        self.assertEqual(1, len(before - self.files(1)))
 
     def test_the_database_a_worker_is_connected_to_is_dropped(self):
         self.on(1, "template1", "CREATE ROLE passing; DROP DATABASE postgres")
