@@ -4,7 +4,7 @@ import signal
 import unittest
 
 from data_directory import ddl_position
-from harness import Cluster, SqlError, eventually
+from harness import Cluster, Session, SqlError, eventually
 
 END = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'gcl ddl {}'"
 
@@ -140,6 +140,59 @@ class DdlWorkers(unittest.TestCase):
         self.assertIsNone(self.refused("INSERT INTO t VALUES (1, 1)"))
         self.assertEqual([["0"]] * 2, self.cluster.everywhere("SELECT count(*) FROM in_the_way JOIN behind USING (a)"))
         self.assertEqual(1, len({answer[0] for answer in self.cluster.everywhere("SELECT gcl_ddl_fingerprint()")}))
+
+    def waits_for_the_standby(self, text):
+        return self.cluster.sql(1, f"SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '{text}%'") == ["1"]
+
+    def test_a_worker_that_could_not_catch_up_leaves_nothing_in_the_way(self):
+        self.cluster.sql(1, "CREATE DATABASE other")
+        other = Session(f"{self.cluster.dsn(1)} dbname=other")
+        self.addCleanup(other.close)
+        other.run("CREATE EXTENSION gcl")
+        author, locker, two = (self.cluster.session(k) for k in (1, 1, 2))
+        oid = int(two.one("SELECT oid FROM pg_database WHERE datname = current_database()"))
+        workers = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'gcl ddl apply' AND datname = current_database()"
+        lock, make, undecided = "BEGIN; LOCK TABLE t IN SHARE MODE", "CREATE TABLE in_the_way (a int) USING gcl", "CREATE TABLE undecided (a int) USING gcl"
+        locker.run(lock)
+        before = two.one(workers)
+        # DDL is under way in another database: the launcher of primary 2 cannot catch up.
+        self.let_no_commit_end()
+        other.send(undecided)
+        eventually(lambda: self.waits_for_the_standby(undecided))
+        # And it has seen that not all has ended: from now on it settles positions every second.
+        author.run("SET synchronous_commit = local; CREATE TABLE first (a int) USING gcl; RESET synchronous_commit")
+        eventually(lambda: self.settled(two, oid))
+        author.send(make)
+        eventually(lambda: self.waits_for_the_standby(make))
+        locker.run("COMMIT")
+        eventually(lambda: two.run(f"{workers} AND state = 'idle'") == [before])
+        self.assertEqual(["1"], two.run(f"SELECT count(pg_terminate_backend(pid, 10000)) FROM ({workers} AND query LIKE '{make}%') w"))
+        two.run("CREATE TABLE in_the_way (b text) USING heap")
+        self.cluster.sql(1, f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '{make}%'")  # of its wait for the standby
+        author.result()
+        # The worker that is left meets what is in the way when it is to lock something, and stays.
+        with self.assertRaises(SqlError) as caught:
+            locker.run(lock)
+        self.assertEqual("42P07", caught.exception.state)
+        locker.run("ROLLBACK")
+        eventually(lambda: two.run(workers) == [before])
+        # It goes on when that is gone, so does another one, and in the end the launcher.
+        two.run("DROP TABLE in_the_way")
+        for session in (author, locker):
+            session.run(lock)
+        self.assertIn(before, two.run(workers))
+        self.assertEqual(2, len(two.run(workers)))
+        eventually(lambda: self.settled(two, oid))  # also while it is behind
+        self.let_commits_end()
+        other.result()
+        for session in (author, locker):
+            session.run("COMMIT")
+        self.assertEqual([["0"]] * 2, self.cluster.everywhere("SELECT count(*) FROM in_the_way"))
+
+    def settled(self, two, oid):
+        """The position of primary 2 names no transaction."""
+        two.run("CHECKPOINT")
+        return ddl_position(f"{self.cluster.dir}/node2/data", oid)[2] == 0
 
     def stopped(self, k):
         """The apply worker of primary K answers nothing, until the test ends or goes on."""
