@@ -154,6 +154,20 @@ class Positions(ByHand):
             self.doCleanups()
             return tables - there
 
+    def test_a_page_that_a_crash_left_empty_is_used(self):
+        """As a server leaves it that has made the file longer and dies: the page is in no WAL yet."""
+        with Cluster(primaries=1, extension=False) as cluster:
+            data = f"{cluster.dir}/node1/data"
+            cluster.stop()
+            with open(f"{data}/global/9700", "xb") as file:
+                file.write(bytes(8192))
+            owner = os.stat(data)
+            os.chown(file.name, owner.st_uid, owner.st_gid)
+            cluster.start()
+            oid = int(cluster.sql(1, "CREATE EXTENSION gcl; CHECKPOINT; SELECT oid FROM pg_database WHERE datname = current_database()")[0])
+            self.assertEqual(8192, os.path.getsize(file.name))
+            self.assertEqual(1, ddl_position(data, oid)[1])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
