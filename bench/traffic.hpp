@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "coherence/node.hpp"
+#include "coherence/member/node.hpp"
 #include "coherence/stats/counters.hpp"
 
 namespace gcl_bench {

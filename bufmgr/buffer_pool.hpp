@@ -30,7 +30,7 @@
 #include "bufmgr/session.hpp"
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
-#include "coherence/node.hpp"
+#include "coherence/member/node.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/transport/memory.hpp"
 

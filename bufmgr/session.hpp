@@ -15,8 +15,8 @@
 #include "bufmgr/wait_order.hpp"
 #include "coherence/base/ids.hpp"
 #include "coherence/base/verify.hpp"
+#include "coherence/member/upcalls.hpp"
 #include "coherence/session.hpp"
-#include "coherence/upcalls.hpp"
 
 namespace bufmgr {
 

@@ -20,11 +20,11 @@
 #include "coherence/base/result.hpp"
 #include "coherence/line/line.hpp"
 #include "coherence/line/line_machine.hpp"
+#include "coherence/member/node.hpp"
+#include "coherence/member/upcalls.hpp"
 #include "coherence/message/slots.hpp"
-#include "coherence/node.hpp"
 #include "coherence/transport/memory.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
-#include "coherence/upcalls.hpp"
 
 namespace coherence {
 

@@ -2,8 +2,8 @@
 #include "coherence/base/os.hpp"
 #include "coherence/base/racy_copy.hpp"
 #include "coherence/member/arena.hpp"
+#include "coherence/message/message_counters.hpp"
 #include "coherence/session.hpp"
-#include "coherence/stats/message_counters.hpp"
 
 namespace coherence {
 namespace {

@@ -4,8 +4,9 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
+#include "coherence/message/message_counters.hpp"
+#include "coherence/pool/node_table.hpp"
 #include "coherence/session.hpp"
-#include "coherence/stats/message_counters.hpp"
 
 namespace coherence {
 namespace {

@@ -6,6 +6,8 @@
 #include "coherence/base/os.hpp"
 #include "coherence/eviction_window.hpp"
 #include "coherence/member/arena.hpp"
+#include "coherence/pool/fence.hpp"
+#include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_lock.hpp"
 #include "coherence/session.hpp"
 

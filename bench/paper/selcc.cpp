@@ -10,7 +10,7 @@
 #include "bench/paper/seams.hpp"
 #include "coherence/eviction_window.hpp"
 #include "coherence/line/features.hpp"
-#include "coherence/node.hpp"
+#include "coherence/member/node.hpp"
 #include "coherence/session.hpp"
 
 namespace paper {

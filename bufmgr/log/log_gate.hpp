@@ -16,8 +16,8 @@
 
 #include "bufmgr/log/redo_ring.hpp"
 #include "bufmgr/log_sink.hpp"
-#include "coherence/node.hpp"
-#include "coherence/upcalls.hpp"
+#include "coherence/member/node.hpp"
+#include "coherence/member/upcalls.hpp"
 
 namespace bufmgr {
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "coherence/pool/pool.hpp"
+#include "coherence/base/problem.hpp"
 
 namespace coherence {
 namespace {

@@ -8,9 +8,8 @@
 
 #include "coherence/base/ids.hpp"
 #include "coherence/line/line.hpp"
-#include "coherence/member/node_table.hpp"
+#include "coherence/member/node.hpp"
 #include "coherence/message/slots.hpp"
-#include "coherence/node.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/stats/hot_pages.hpp"
 
@@ -45,9 +44,6 @@ struct ArenaHeader {
   alignas(64) Inbox inbox[kNodesMax];
 };
 
-// `<pool>.node<N>.<incarnation>`
-void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
-
 // A peer's arena, mapped here.
 class PeerArena {
  public:
@@ -73,13 +69,5 @@ class PeerArena {
 };
 
 void ring(ArenaHeader& arena) noexcept;
-
-// Whether node `n`'s entry names an incarnation that ended without leaving.  Certain: its file lock is free, or the
-// process that joined is gone (N5).
-bool died(const Pool& pool, NodeId n) noexcept;
-void fence_pool(const Pool& pool, const char* reason) noexcept;
-const char* fence_reason(const Pool& pool) noexcept;  // REQUIRES: the pool is fenced
-// Looks at every node in the table (but `self`), fences the pool if one of them died; returns whether it is fenced.
-bool fence_if_somebody_died(const Pool& pool, NodeId self = NodeId{}) noexcept;
 
 }  // namespace coherence

@@ -1,10 +1,10 @@
 // Counting what the node's processes hold.
-#include "coherence/stats/held.hpp"
+#include "coherence/member/held.hpp"
 
 #include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
+#include "coherence/member/node.hpp"
 #include "coherence/message/slots.hpp"
-#include "coherence/node.hpp"
 
 namespace coherence {
 

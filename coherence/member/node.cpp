@@ -1,4 +1,4 @@
-#include "coherence/node.hpp"
+#include "coherence/member/node.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,6 +12,8 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
+#include "coherence/pool/fence.hpp"
+#include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_header.hpp"
 #include "coherence/pool/pool_lock.hpp"
 

@@ -13,9 +13,9 @@
 #include <new>
 
 #include "coherence/base/os.hpp"
-#include "coherence/member/arena.hpp"
-#include "coherence/member/node_table.hpp"
+#include "coherence/pool/fence.hpp"
 #include "coherence/pool/memory_file.hpp"
+#include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_header.hpp"
 #include "coherence/pool/pool_lock.hpp"
 

@@ -33,18 +33,12 @@
 #include <memory>
 
 #include "coherence/base/ids.hpp"
+#include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/latch/latch_word.hpp"
 #include "coherence/transport/shm/memory_map.hpp"
 
 namespace coherence {
-
-// A sentence for a human: what is wrong, with both values when two differ.
-struct Problem {
-  char text[480] = "";
-  [[gnu::format(printf, 3, 4)]] Errc set(Errc error, const char* format, ...);  // returns `error`, sets the text
-  [[gnu::format(printf, 2, 3)]] void write(const char* format, ...);
-};
 
 inline constexpr int kRegionsMax = 16;
 inline constexpr int kRegionNodeTable = 0;   // coherence

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "coherence/eviction_window.hpp"
+#include "coherence/pool/node_table.hpp"
 #include "home.hpp"
 #include "user.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "bufmgr/session.hpp"
 #include "coherence/member/arena.hpp"
-#include "coherence/node.hpp"
+#include "coherence/member/node.hpp"
 #include "coherence/session.hpp"
 #include "options.hpp"
 #include "oracle.hpp"

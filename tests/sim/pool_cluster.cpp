@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "coherence/base/os.hpp"
-#include "coherence/member/node_table.hpp"
+#include "coherence/pool/node_table.hpp"
 #include "home.hpp"
 #include "pool_user.hpp"
 

@@ -24,6 +24,7 @@ import sql_names
 LAYERS = ["coherence", "bufmgr", "extension/engine", "extension/pg"]
 # The lowest first; files that are in none of them wire all together.
 FOLDERS = {
+    "coherence": ["base", "stats", "latch", "line", "message", "transport", "pool", "member"],
     "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }

@@ -26,6 +26,9 @@ class TidyFinds(unittest.TestCase):
         self.assertEqual(1, len(list(tidy.check_line("extension/pg/ddl/new/a.cpp", '#include "extension/pg/ddl/base/pg.hpp"'))))
         for path in ("extension/pg/stats/a.cpp", "extension/pg/ddl/a.cpp", "extension/pg/module.cpp", "tests/a.cpp"):
             self.assertEqual([], list(tidy.check_line(path, upward)))
+        for path, header in (("coherence/pool/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/session.hpp")):
+            self.assertIn("one way only", messages(path, f'#include "{header}"\n'))
+        self.assertEqual("", messages("coherence/a.cpp", '#include "coherence/member/node.hpp"\n'))
 
     def test_postgres_below_extension_pg(self):
         for line in ['#include "postgres.h"', '#include <utils/rel.h>', '#include "/usr/include/postgresql/15/server/c.h"']:

@@ -1,6 +1,6 @@
 // What this node's processes hold at the moment, and how much room there is.  A leak shows as a number that stays when
 // nobody is at work.
-#include "coherence/stats/held.hpp"
+#include "coherence/member/held.hpp"
 
 #include "extension/engine/txn/txn_words.hpp"
 #include "extension/pg/runtime/backend.hpp"

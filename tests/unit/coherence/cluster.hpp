@@ -14,7 +14,7 @@
 
 #include "coherence/base/racy_copy.hpp"
 #include "coherence/eviction_window.hpp"
-#include "coherence/node.hpp"
+#include "coherence/member/node.hpp"
 #include "coherence/session.hpp"
 
 namespace coherence {

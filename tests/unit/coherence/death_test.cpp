@@ -8,8 +8,8 @@
 
 #include "cluster.hpp"
 #include "coherence/base/os.hpp"
-#include "coherence/member/arena.hpp"
-#include "coherence/member/node_table.hpp"
+#include "coherence/pool/fence.hpp"
+#include "coherence/pool/node_table.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 

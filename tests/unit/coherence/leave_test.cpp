@@ -10,7 +10,8 @@
 
 #include "cluster.hpp"
 #include "coherence/member/arena.hpp"
-#include "coherence/member/node_table.hpp"
+#include "coherence/pool/fence.hpp"
+#include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_lock.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"

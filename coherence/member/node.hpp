@@ -33,9 +33,9 @@
 #include "coherence/base/result.hpp"
 #include "coherence/line/features.hpp"
 #include "coherence/line/line.hpp"
+#include "coherence/member/held.hpp"
+#include "coherence/member/upcalls.hpp"
 #include "coherence/pool/pool.hpp"
-#include "coherence/stats/held.hpp"
-#include "coherence/upcalls.hpp"
 
 namespace coherence {
 

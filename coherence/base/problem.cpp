@@ -1,7 +1,7 @@
+#include "coherence/base/problem.hpp"
+
 #include <cstdarg>
 #include <cstdio>
-
-#include "coherence/pool/pool.hpp"
 
 namespace coherence {
 
