@@ -1,10 +1,10 @@
 // BufferPool: from a page's number to a guard on it.
 #include "bufmgr/buffer_pool.hpp"
 
-#include "bufmgr/bell.hpp"
+#include "bufmgr/base/bell.hpp"
 #include "bufmgr/copy.hpp"
-#include "bufmgr/frame/page_provider.hpp"
 #include "bufmgr/node_shared.hpp"
+#include "bufmgr/page_provider.hpp"
 
 namespace bufmgr {
 

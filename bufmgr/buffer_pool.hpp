@@ -18,16 +18,16 @@
 #include <cstdint>
 #include <memory>
 
+#include "bufmgr/base/page.hpp"
 #include "bufmgr/frame/frame_table.hpp"
 #include "bufmgr/frame/free_list.hpp"
 #include "bufmgr/frame/replacement.hpp"
 #include "bufmgr/guards.hpp"
 #include "bufmgr/log/log_gate.hpp"
+#include "bufmgr/log/log_sink.hpp"
 #include "bufmgr/log/redo_ring.hpp"
-#include "bufmgr/log_sink.hpp"
-#include "bufmgr/page.hpp"
-#include "bufmgr/pool_layout.hpp"
 #include "bufmgr/session.hpp"
+#include "bufmgr/space/pool_layout.hpp"
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/member/node.hpp"
@@ -142,7 +142,7 @@ class BufferPool final : public coherence::FrameDirectory {
   // --- space -------------------------------------------------------------------------------------------------------
   // `count` (1 or 64) consecutive pages, zeroed but for their versions, of type kUnused; 64 begin at a multiple of 64.
   // Memory nodes take turns; kNoSpace when all are full, and no room comes (Interrupts).  REQUIRES: no guard held.
-  // Durable at once (its own mini-transaction, of which `note` may be part: space/space_note.hpp, S5); a crash in
+  // Durable at once (its own mini-transaction, of which `note` may be part: space_note.hpp, S5); a crash in
   // between leaks, never shares.
   Result<PageId> allocate(Session&, uint32_t count, PageUse use = PageUse::kData, SpaceNote* note = nullptr);
   // Zeroes and gives back, together with `note`.  After kInterrupted, call again: what was done stays done.  kCorrupt:

@@ -1,10 +1,10 @@
 // BufferPool's life: create, join, attach, leave.
 #include <new>
 
-#include "bufmgr/bell.hpp"
+#include "bufmgr/base/bell.hpp"
 #include "bufmgr/buffer_pool.hpp"
-#include "bufmgr/frame/page_provider.hpp"
 #include "bufmgr/node_shared.hpp"
+#include "bufmgr/page_provider.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 
 namespace bufmgr {

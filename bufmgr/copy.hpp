@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "bufmgr/page.hpp"
+#include "bufmgr/base/page.hpp"
 #include "coherence/base/verify.hpp"
 
 namespace bufmgr {

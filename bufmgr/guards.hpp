@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "bufmgr/base/page.hpp"
 #include "bufmgr/copy.hpp"
-#include "bufmgr/page.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/line/line.hpp"
 

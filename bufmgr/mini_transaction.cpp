@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "bufmgr/buffer_pool.hpp"
-#include "bufmgr/frame/page_provider.hpp"
 #include "bufmgr/log/record.hpp"
+#include "bufmgr/page_provider.hpp"
 #include "bufmgr/session.hpp"
 
 namespace bufmgr {

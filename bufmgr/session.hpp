@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "bufmgr/frame/replacement.hpp"
-#include "bufmgr/log_sink.hpp"
+#include "bufmgr/log/log_sink.hpp"
 #include "bufmgr/wait_order.hpp"
 #include "coherence/base/ids.hpp"
 #include "coherence/base/verify.hpp"

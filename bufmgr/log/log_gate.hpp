@@ -14,8 +14,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "bufmgr/log/log_sink.hpp"
 #include "bufmgr/log/redo_ring.hpp"
-#include "bufmgr/log_sink.hpp"
 #include "coherence/member/node.hpp"
 #include "coherence/member/upcalls.hpp"
 

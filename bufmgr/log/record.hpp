@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <span>
 
-#include "bufmgr/page.hpp"
+#include "bufmgr/base/page.hpp"
 #include "coherence/base/result.hpp"
 
 namespace bufmgr {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bufmgr/bell.hpp"
+#include "bufmgr/base/bell.hpp"
 #include "coherence/base/verify.hpp"
 
 namespace bufmgr {

@@ -12,7 +12,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "bufmgr/page.hpp"
+#include "bufmgr/base/page.hpp"
 
 namespace bufmgr {
 

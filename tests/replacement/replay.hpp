@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "bufmgr/frame/page_provider.hpp"
 #include "bufmgr/frame/replacement.hpp"
+#include "bufmgr/page_provider.hpp"
 #include "tests/replacement/recorder.hpp"
 #include "tests/support/cluster_fixture.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/copy.hpp"
-#include "bufmgr/frame/page_provider.hpp"
+#include "bufmgr/page_provider.hpp"
 #include "mutation.hpp"
 
 // Copies that were changed meanwhile are taken all the same.

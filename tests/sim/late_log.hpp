@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "bufmgr/log_sink.hpp"
+#include "bufmgr/log/log_sink.hpp"
 #include "mutation.hpp"
 #include "scheduler.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bufmgr/bell.hpp"
+#include "bufmgr/base/bell.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "coherence/session.hpp"
 #include "mutation.hpp"

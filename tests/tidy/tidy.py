@@ -22,9 +22,10 @@ import documents
 import sql_names
 
 LAYERS = ["coherence", "bufmgr", "extension/engine", "extension/pg"]
-# The lowest first; files that are in none of them wire all together.
+# The lowest first.  Files that are in none of them wire all together, and come last, or where "" stands.
 FOLDERS = {
     "coherence": ["base", "stats", "latch", "line", "message", "transport", "pool", "member"],
+    "bufmgr": ["base", "frame", "log", "space", "", "examples"],
     "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }
@@ -52,14 +53,13 @@ def layer_of(path):
 
 
 def folder_of(parent, path):
-    """Index of the folder of `parent`; one more than the last: in none; -1: one that is not listed, and may include no other; None: not
-    below `parent`."""
+    """Place of the folder of `parent` in its order; -1: one that is not listed, and may include no other; None: not below `parent`."""
     match = re.match(rf"{parent}/(?:(\w+)/)?", path)
     if match is None:
         return None
-    if match.group(1) is None:
-        return len(FOLDERS[parent])
-    return FOLDERS[parent].index(match.group(1)) if match.group(1) in FOLDERS[parent] else -1
+    order = FOLDERS[parent] if "" in FOLDERS[parent] else FOLDERS[parent] + [""]
+    folder = match.group(1) or ""
+    return order.index(folder) if folder in order else -1
 
 
 def check_line(path, line):

@@ -14,7 +14,7 @@ def messages(path, text, executable=True):
 
 class TidyFinds(unittest.TestCase):
     def test_upward_include(self):
-        self.assertIn("downward", messages("coherence/a.cpp", '#include "bufmgr/page.hpp"\n'))
+        self.assertIn("downward", messages("coherence/a.cpp", '#include "bufmgr/base/page.hpp"\n'))
         self.assertIn("downward", messages("bufmgr/a.cpp", '#include "extension/engine/host.hpp"\n'))
         self.assertEqual("", messages("bufmgr/a.cpp", '#include "coherence/base/ids.hpp"\n'))
 
@@ -26,9 +26,11 @@ class TidyFinds(unittest.TestCase):
         self.assertEqual(1, len(list(tidy.check_line("extension/pg/ddl/new/a.cpp", '#include "extension/pg/ddl/base/pg.hpp"'))))
         for path in ("extension/pg/stats/a.cpp", "extension/pg/ddl/a.cpp", "extension/pg/module.cpp", "tests/a.cpp"):
             self.assertEqual([], list(tidy.check_line(path, upward)))
-        for path, header in (("coherence/pool/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/session.hpp")):
+        for path, header in (("coherence/pool/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/session.hpp"),
+                             ("bufmgr/log/a.cpp", "bufmgr/session.hpp"), ("bufmgr/a.cpp", "bufmgr/examples/a.hpp")):
             self.assertIn("one way only", messages(path, f'#include "{header}"\n'))
-        self.assertEqual("", messages("coherence/a.cpp", '#include "coherence/member/node.hpp"\n'))
+        for path, header in (("coherence/a.cpp", "coherence/member/node.hpp"), ("bufmgr/examples/a.cpp", "bufmgr/session.hpp")):
+            self.assertEqual("", messages(path, f'#include "{header}"\n'))
 
     def test_postgres_below_extension_pg(self):
         for line in ['#include "postgres.h"', '#include <utils/rel.h>', '#include "/usr/include/postgresql/15/server/c.h"']:

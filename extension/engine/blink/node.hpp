@@ -18,8 +18,8 @@
 #include <cstring>
 #include <span>
 
+#include "bufmgr/base/page.hpp"
 #include "bufmgr/guards.hpp"
-#include "bufmgr/page.hpp"
 #include "extension/engine/blink/entry.hpp"
 
 namespace engine::blink {

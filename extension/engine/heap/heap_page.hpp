@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "bufmgr/page.hpp"
+#include "bufmgr/base/page.hpp"
 #include "extension/engine/heap/row.hpp"
 
 namespace engine {

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "bufmgr/page.hpp"
+#include "bufmgr/base/page.hpp"
 #include "extension/engine/heap/relation_map.hpp"
 #include "extension/engine/heap/row_lock.hpp"
 

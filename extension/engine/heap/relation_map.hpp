@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "bufmgr/page.hpp"
+#include "bufmgr/base/page.hpp"
 #include "extension/engine/heap/row.hpp"
 
 namespace engine {

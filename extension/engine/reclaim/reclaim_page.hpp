@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "bufmgr/page.hpp"
+#include "bufmgr/base/page.hpp"
 #include "extension/engine/txn/txn_id.hpp"
 
 namespace engine {

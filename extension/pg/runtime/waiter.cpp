@@ -1,6 +1,6 @@
 #include "extension/pg/runtime/waiter.hpp"
 
-#include "bufmgr/bell.hpp"
+#include "bufmgr/base/bell.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
 #include "extension/pg/runtime/backend.hpp"

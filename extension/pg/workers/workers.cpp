@@ -1,6 +1,6 @@
 #include "extension/pg/workers/workers.hpp"
 
-#include "bufmgr/bell.hpp"
+#include "bufmgr/base/bell.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
 #include "extension/engine/sweep/sweeper.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"

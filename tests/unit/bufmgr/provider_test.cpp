@@ -1,7 +1,7 @@
 // The page provider: what it makes room with.
 #include <gtest/gtest.h>
 
-#include "bufmgr/frame/page_provider.hpp"
+#include "bufmgr/page_provider.hpp"
 #include "tests/support/cluster_fixture.hpp"
 
 namespace bufmgr {

@@ -3,7 +3,7 @@
 #include <new>
 #include <span>
 
-#include "bufmgr/bell.hpp"
+#include "bufmgr/base/bell.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/database_locale.hpp"
 #include "extension/pg/runtime/own_wait.hpp"

@@ -1,6 +1,6 @@
 #include "extension/pg/ddl/node/ddl_news.hpp"
 
-#include "bufmgr/bell.hpp"
+#include "bufmgr/base/bell.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 

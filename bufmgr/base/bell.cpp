@@ -1,4 +1,4 @@
-#include "bufmgr/bell.hpp"
+#include "bufmgr/base/bell.hpp"
 
 #include <climits>
 

@@ -1,4 +1,4 @@
-#include "bufmgr/frame/page_provider.hpp"
+#include "bufmgr/page_provider.hpp"
 
 #include <algorithm>
 
