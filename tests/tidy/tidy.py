@@ -26,6 +26,7 @@ LAYERS = ["coherence", "bufmgr", "extension/engine", "extension/pg"]
 FOLDERS = {
     "coherence": ["base", "stats", "latch", "line", "message", "transport", "pool", "member"],
     "bufmgr": ["base", "frame", "log", "space", "", "examples"],
+    "extension/engine": ["memory", "txn", "heap", "blink", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples"],
     "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }

@@ -15,7 +15,7 @@ def messages(path, text, executable=True):
 class TidyFinds(unittest.TestCase):
     def test_upward_include(self):
         self.assertIn("downward", messages("coherence/a.cpp", '#include "bufmgr/base/page.hpp"\n'))
-        self.assertIn("downward", messages("bufmgr/a.cpp", '#include "extension/engine/host.hpp"\n'))
+        self.assertIn("downward", messages("bufmgr/a.cpp", '#include "extension/engine/txn/host.hpp"\n'))
         self.assertEqual("", messages("bufmgr/a.cpp", '#include "coherence/base/ids.hpp"\n'))
 
     def test_include_against_the_order_of_folders(self):
@@ -27,7 +27,8 @@ class TidyFinds(unittest.TestCase):
         for path in ("extension/pg/stats/a.cpp", "extension/pg/ddl/a.cpp", "extension/pg/module.cpp", "tests/a.cpp"):
             self.assertEqual([], list(tidy.check_line(path, upward)))
         for path, header in (("coherence/pool/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/session.hpp"),
-                             ("bufmgr/log/a.cpp", "bufmgr/session.hpp"), ("bufmgr/a.cpp", "bufmgr/examples/a.hpp")):
+                             ("bufmgr/log/a.cpp", "bufmgr/session.hpp"), ("bufmgr/a.cpp", "bufmgr/examples/a.hpp"),
+                             ("extension/engine/txn/a.cpp", "extension/engine/heap/row.hpp")):
             self.assertIn("one way only", messages(path, f'#include "{header}"\n'))
         for path, header in (("coherence/a.cpp", "coherence/member/node.hpp"), ("bufmgr/examples/a.cpp", "bufmgr/session.hpp")):
             self.assertEqual("", messages(path, f'#include "{header}"\n'))

@@ -24,7 +24,7 @@
 #include "extension/engine/heap/settling.hpp"
 #include "extension/engine/heap/turn.hpp"
 #include "extension/engine/heap/visibility.hpp"
-#include "extension/engine/host.hpp"
+#include "extension/engine/txn/host.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
 namespace bufmgr {

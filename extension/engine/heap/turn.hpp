@@ -19,7 +19,7 @@
 #pragma once
 
 #include "extension/engine/heap/row.hpp"
-#include "extension/engine/host.hpp"
+#include "extension/engine/txn/host.hpp"
 
 namespace engine {
 

@@ -19,8 +19,8 @@
 
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/session.hpp"
-#include "extension/engine/host.hpp"
 #include "extension/engine/memory/growing_array.hpp"
+#include "extension/engine/txn/host.hpp"
 #include "extension/engine/txn/own_commands.hpp"
 #include "extension/engine/txn/snapshot.hpp"
 #include "extension/engine/txn/speculation.hpp"

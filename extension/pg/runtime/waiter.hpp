@@ -6,7 +6,7 @@
 // from the lock manager (timeout, deadlock, cancel) is carried past the engine.
 #pragma once
 
-#include "extension/engine/host.hpp"
+#include "extension/engine/txn/host.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
 namespace gcl {
