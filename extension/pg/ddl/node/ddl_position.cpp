@@ -228,12 +228,14 @@ void forget_all_positions() {
   const Pinning pinning;
   LWLockAcquire(ddl_node_state().positions, LW_EXCLUSIVE);
   const BlockNumber end = blocks();
+  XLogRecPtr written = InvalidXLogRecPtr;
   for (BlockNumber block = 0; block < end; ++block) {
     Buffer buffer = read_block(block, BUFFER_LOCK_EXCLUSIVE);
-    (void)change_block(buffer, [](auto entries) { std::fill(entries.begin(), entries.end(), Entry{}); });
+    written = change_block(buffer, [](auto entries) { std::fill(entries.begin(), entries.end(), Entry{}); });
     UnlockReleaseBuffer(buffer);
   }
   LWLockRelease(ddl_node_state().positions);
+  XLogFlush(written);
 }
 
 bool settle_positions() {

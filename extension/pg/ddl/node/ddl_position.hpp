@@ -28,7 +28,7 @@ void write_position(Oid database, DdlPosition position);
 void set_position(Oid database, DdlPosition position);
 // The database is no more, or not yet: counts once the running transaction has committed.
 void forget_position(Oid database);
-// All of them; what they were about is another pool's.
+// All of them, durably; what they were about is another pool's.
 void forget_all_positions();
 // Entries whose transactions have ended say what counts, or their xids would be asked for when nobody knows them any
 // more.  False: some have not.  Outside of transactions.
