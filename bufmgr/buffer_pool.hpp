@@ -26,8 +26,8 @@
 #include "bufmgr/log/log_gate.hpp"
 #include "bufmgr/log/log_sink.hpp"
 #include "bufmgr/log/redo_ring.hpp"
+#include "bufmgr/pool_layout.hpp"
 #include "bufmgr/session.hpp"
-#include "bufmgr/space/pool_layout.hpp"
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/member/node.hpp"
@@ -142,7 +142,7 @@ class BufferPool final : public coherence::FrameDirectory {
   // --- space -------------------------------------------------------------------------------------------------------
   // `count` (1 or 64) consecutive pages, zeroed but for their versions, of type kUnused; 64 begin at a multiple of 64.
   // Memory nodes take turns; kNoSpace when all are full, and no room comes (Interrupts).  REQUIRES: no guard held.
-  // Durable at once (its own mini-transaction, of which `note` may be part: space_note.hpp, S5); a crash in
+  // Durable at once (its own mini-transaction, of which `note` may be part: space/space_note.hpp, S5); a crash in
   // between leaks, never shares.
   Result<PageId> allocate(Session&, uint32_t count, PageUse use = PageUse::kData, SpaceNote* note = nullptr);
   // Zeroes and gives back, together with `note`.  After kInterrupted, call again: what was done stays done.  kCorrupt:

@@ -11,7 +11,7 @@
 //             latches them holds the block's heap page exclusively, or nothing else.
 //   kNew      one of the two is new: only this session knows it, so nobody waits for it with a page in hand.
 //   kSpace    from a page that is being freed, which nobody else knows any more, to the allocator's map of it.
-//   kNote     from those to the pages of a note (space_note.hpp): who latches one of them first never waits for a
+//   kNote     from those to the pages of a note (space/space_note.hpp): who latches one of them first never waits for a
 //             page of the allocator.  And from a reclaim list's page that is being freed to the one before it.
 //
 // Between chains, relations and kinds of pages there is no order, so there is no waiting either: release first, or

@@ -27,10 +27,10 @@ class TidyFinds(unittest.TestCase):
         for path in ("extension/pg/stats/a.cpp", "extension/pg/ddl/a.cpp", "extension/pg/module.cpp", "tests/a.cpp"):
             self.assertEqual([], list(tidy.check_line(path, upward)))
         for path, header in (("coherence/pool/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/session.hpp"),
-                             ("bufmgr/log/a.cpp", "bufmgr/session.hpp"), ("bufmgr/a.cpp", "bufmgr/examples/a.hpp"),
+                             ("bufmgr/log/a.cpp", "bufmgr/session.hpp"), ("bufmgr/a.cpp", "bufmgr/space/space_map.hpp"),
                              ("extension/engine/txn/a.cpp", "extension/engine/heap/row.hpp")):
             self.assertIn("one way only", messages(path, f'#include "{header}"\n'))
-        for path, header in (("coherence/a.cpp", "coherence/member/node.hpp"), ("bufmgr/examples/a.cpp", "bufmgr/session.hpp")):
+        for path, header in (("coherence/a.cpp", "coherence/member/node.hpp"), ("bufmgr/space/a.cpp", "bufmgr/session.hpp")):
             self.assertEqual("", messages(path, f'#include "{header}"\n'))
 
     def test_postgres_below_extension_pg(self):

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "bufmgr/buffer_pool.hpp"
-#include "bufmgr/space/pool_layout.hpp"
+#include "bufmgr/pool_layout.hpp"
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
 #include "extension/identity.hpp"

@@ -1,6 +1,6 @@
 #include "extension/engine/blink/meta.hpp"
 
-#include "bufmgr/space_note.hpp"
+#include "bufmgr/space/space_note.hpp"
 #include "extension/engine/blink/search.hpp"
 
 namespace engine::blink {

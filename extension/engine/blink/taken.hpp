@@ -6,7 +6,7 @@
 //   then the lists are freed, one by one
 #pragma once
 
-#include "bufmgr/space_note.hpp"
+#include "bufmgr/space/space_note.hpp"
 #include "extension/engine/blink/meta.hpp"
 
 namespace engine::blink {

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "bufmgr/space_note.hpp"
+#include "bufmgr/space/space_note.hpp"
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/meta.hpp"
 #include "extension/engine/blink/search.hpp"

@@ -2,7 +2,7 @@
 // that it is there (bufmgr S5): whoever goes on after an interruption, or a crash, finds what is left and nothing else.
 #include <cstddef>
 
-#include "bufmgr/space_note.hpp"
+#include "bufmgr/space/space_note.hpp"
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/relation_map.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "bufmgr/space_note.hpp"
+#include "bufmgr/space/space_note.hpp"
 #include "extension/engine/reclaim/reclaim_page.hpp"
 
 namespace engine {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "bufmgr/space_note.hpp"
+#include "bufmgr/space/space_note.hpp"
 #include "extension/engine/blink/tree.hpp"
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/sequence/sequence.hpp"

@@ -1,4 +1,4 @@
-#include "bufmgr/space/pool_layout.hpp"
+#include "bufmgr/pool_layout.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -8,7 +8,7 @@
 #include "bufmgr/mini_transaction.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "bufmgr/space/space_map.hpp"
-#include "bufmgr/space_note.hpp"
+#include "bufmgr/space/space_note.hpp"
 
 namespace bufmgr {
 
