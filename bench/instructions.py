@@ -122,7 +122,7 @@ def main():
     parser.add_argument("--gclctl", default="build/bin/gclctl")
     args = parser.parse_args()
     harness.GCLCTL = os.path.abspath(args.gclctl)
-    data_directory.ON_DISK = True
+    data_directory.ON_DISK = "/var/tmp"
     wanted = args.only.split(",")
     # full_page_writes: which pages a transaction is the first to change since a checkpoint is chance; only heap logs them whole.
     settings = ["full_page_writes=off", "shared_buffers=256MB", "autovacuum=off", "checkpoint_timeout=1h", "max_wal_size=4GB", "maintenance_work_mem=256MB",

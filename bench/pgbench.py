@@ -88,7 +88,7 @@ def main():
     parser.add_argument("--gclctl", default="build/bin/gclctl")
     args = parser.parse_args()
     harness.GCLCTL = os.path.abspath(args.gclctl)
-    data_directory.ON_DISK = True
+    data_directory.ON_DISK = "/var/tmp"
     wanted = args.only.split(",")
     # Both kinds of table fit their cache; the heap side has as many buffers as gcl has frames.
     settings = ["fsync=on", "shared_buffers=512MB", "autovacuum=off", "max_wal_size=4GB", "max_parallel_workers_per_gather=0",

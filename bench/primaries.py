@@ -65,7 +65,7 @@ def main():
     parser.add_argument("--gclctl", default="build/bin/gclctl")
     args = parser.parse_args()
     harness.GCLCTL = os.path.abspath(args.gclctl)
-    data_directory.ON_DISK = True
+    data_directory.ON_DISK = "/var/tmp"
     with contextlib.ExitStack() as stack:
         stock = [stack.enter_context(PlainServer(SETTINGS)) for _ in SERVERS]
         cluster = stack.enter_context(harness.Cluster(primaries=3, pool="3GB", cache="256MB", settings=SETTINGS))

@@ -19,7 +19,7 @@ GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
 PG_BIN = pathlib.Path(os.environ.get("GCL_PG_BINDIR", "/usr/lib/postgresql/15/bin"))
 
 
-ON_DISK = False  # set by what measures
+ON_DISK = None  # where, for what measures a disk
 MEMORY = "/dev/shm"
 MEMORY_MIN = 8 << 30  # bytes; clusters of three tests at a time, and some air
 
@@ -28,7 +28,9 @@ def parent():
     """Of what tests make; the servers' account can enter it.  Memory where there is enough of it: a cluster is made, stopped and
     destroyed a hundred times, and what a disk does in that time no test is about."""
     there = os.statvfs(MEMORY)
-    if not ON_DISK and there.f_blocks * there.f_frsize >= MEMORY_MIN:
+    if ON_DISK:
+        return ON_DISK
+    if there.f_blocks * there.f_frsize >= MEMORY_MIN:
         return MEMORY
     return "/var/tmp"  # on the disk, and only root can change what leads there
 

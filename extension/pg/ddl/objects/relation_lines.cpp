@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/base/catalog_rows.hpp"
 
 extern "C" {
@@ -58,6 +59,9 @@ struct Column {
 };
 using Columns = std::span<const Column>;
 
+// What a relation's row in pg_class says of rows elsewhere: false is always true.
+using MayHave = bool (*)(const FormData_pg_class& form);
+
 // Rows of a catalog that belong to a relation, found by an index that begins with its OID.
 struct Rows {
   const char* what;
@@ -65,11 +69,13 @@ struct Rows {
   AttrNumber relation;
   const char* kinds;  // of relations that have such rows
   Columns columns;
+  MayHave may_have = nullptr;
 };
 
 constexpr const char* kTables = "rpmfv";
 constexpr const char* kHeirs = "rpfiI";
 constexpr const char* kAll = "rpmfvciItS";
+constexpr const char* kNotToast = "rpmfvciIS";  // a TOAST table has the columns that the server gives it
 
 constexpr Column kClass[] = {{Anum_pg_class_oid},
                              {Anum_pg_class_relname},
@@ -160,21 +166,26 @@ constexpr Column kPolicy[] = {{Anum_pg_policy_oid},
                               {Anum_pg_policy_polwithcheck, As::kExpression}};
 constexpr Column kRule[] = {{Anum_pg_rewrite_oid}, {Anum_pg_rewrite_ev_enabled}, {Anum_pg_rewrite_oid, As::kRule}};
 
+bool may_have_indexes(const FormData_pg_class& form) { return form.relhasindex; }
+bool may_have_triggers(const FormData_pg_class& form) { return form.relhastriggers; }
+bool may_have_rules(const FormData_pg_class& form) { return form.relhasrules; }
+
 constexpr Rows kRows[] = {
     {"class", RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, kAll, kClass},
-    {"attribute", AttributeRelationId, AttributeRelidNumIndexId, Anum_pg_attribute_attrelid, kAll, kAttribute},
+    {"attribute", AttributeRelationId, AttributeRelidNumIndexId, Anum_pg_attribute_attrelid, kNotToast, kAttribute},
     {"default", AttrDefaultRelationId, AttrDefaultIndexId, Anum_pg_attrdef_adrelid, kTables, kDefault},
     {"parent", InheritsRelationId, InheritsRelidSeqnoIndexId, Anum_pg_inherits_inhrelid, kHeirs, kParent},
     {"partitioned", PartitionedRelationId, PartitionedRelidIndexId, Anum_pg_partitioned_table_partrelid, "p",
      kPartitioned},
     {"sequence", SequenceRelationId, SequenceRelidIndexId, Anum_pg_sequence_seqrelid, "S", kSequence},
     {"index", IndexRelationId, IndexRelidIndexId, Anum_pg_index_indexrelid, "iI", kIndex},
-    {"index of", IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid, "rpmt", kIndex},
+    {"index of", IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid, "rpmt", kIndex, may_have_indexes},
     {"constraint", ConstraintRelationId, ConstraintRelidTypidNameIndexId, Anum_pg_constraint_conrelid, kTables,
      kConstraint},
-    {"trigger", TriggerRelationId, TriggerRelidNameIndexId, Anum_pg_trigger_tgrelid, kTables, kTrigger},
+    {"trigger", TriggerRelationId, TriggerRelidNameIndexId, Anum_pg_trigger_tgrelid, kTables, kTrigger,
+     may_have_triggers},
     {"policy", PolicyRelationId, PolicyPolrelidPolnameIndexId, Anum_pg_policy_polrelid, kTables, kPolicy},
-    {"rule", RewriteRelationId, RewriteRelRulenameIndexId, Anum_pg_rewrite_ev_class, kTables, kRule}};
+    {"rule", RewriteRelationId, RewriteRelRulenameIndexId, Anum_pg_rewrite_ev_class, kTables, kRule, may_have_rules}};
 
 struct Row {
   HeapTuple tuple;
@@ -349,26 +360,37 @@ void write_columns(StringInfo to, const Row& row, Columns columns) {
   }
 }
 
+// System columns are alike in all tables.
+bool is_systems_own(const Rows& rows, HeapTuple tuple) {
+  return rows.catalog == AttributeRelationId && reinterpret_cast<Form_pg_attribute>(GETSTRUCT(tuple))->attnum < 0;
+}
+
 }  // namespace
 
 List* lines_of_relations(const List* relations) {
   List* lines = NIL;
+  List* forms = NIL;  // FormData_pg_class*
+  ListCell* cell;
+  foreach (cell, relations) {
+    auto* form = static_cast<FormData_pg_class*>(palloc(sizeof(FormData_pg_class)));
+    if (find_class(lfirst_oid(cell), form)) forms = lappend(forms, form);
+  }
   for (const Rows& rows : kRows) {
-    Relation catalog = table_open(rows.catalog, AccessShareLock);
-    ListCell* cell;
-    foreach (cell, relations) {
-      const Oid relation = lfirst_oid(cell);
-      const char kind = get_rel_relkind(relation);
-      if (kind == '\0' || !strchr(rows.kinds, kind)) continue;
-      each_catalog_row(catalog, rows.index, {{rows.relation, relation}}, [&](HeapTuple tuple) {
+    Relation catalog = nullptr;
+    foreach (cell, forms) {
+      const auto& form = *static_cast<FormData_pg_class*>(lfirst(cell));
+      if (!strchr(rows.kinds, form.relkind) || (rows.may_have && !rows.may_have(form))) continue;
+      if (!catalog) catalog = table_open(rows.catalog, AccessShareLock);
+      each_catalog_row(catalog, rows.index, {{rows.relation, form.oid}}, [&](HeapTuple tuple) {
+        if (is_systems_own(rows, tuple)) return;
         StringInfoData line;
         initStringInfo(&line);
         appendStringInfoString(&line, rows.what);
-        write_columns(&line, {tuple, RelationGetDescr(catalog), relation}, rows.columns);
+        write_columns(&line, {tuple, RelationGetDescr(catalog), form.oid}, rows.columns);
         lines = lappend(lines, line.data);
       });
     }
-    table_close(catalog, AccessShareLock);
+    if (catalog) table_close(catalog, AccessShareLock);
   }
   return lines;
 }
