@@ -14,7 +14,7 @@ void SharedGuard::release() noexcept {
 
 bool SharedGuard::stamp(uint16_t offset, uint64_t word) noexcept {
   VERIFY(offset % 8 == 0 && offset >= kPageBody && offset <= kPageSize - 8);
-  if (line_->memo() != coherence::Memo::kModified) return false;
+  if (line_->msi() != coherence::MsiState::kModified) return false;
   store_page_word(bytes_ + offset, word);
   if (!line_->is_dirty()) session_->note_dirtied(1);
   line_->note_stamp(offset);

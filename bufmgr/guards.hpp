@@ -48,7 +48,7 @@ class [[nodiscard]] SharedGuard {
   const PageHeader& header() const { return *reinterpret_cast<const PageHeader*>(bytes_); }
   void release() noexcept;
 
-  // Stores an 8-byte aligned hint word if this node owns the page exclusively (memo M); no version, no redo.  Returns
+  // Stores an 8-byte aligned hint word if this node owns the page exclusively (state M); no version, no redo.  Returns
   // whether it was stored.  Readers see the old or the new word, never a mix.
   bool stamp(uint16_t offset, uint64_t word) noexcept;
 

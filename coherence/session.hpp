@@ -7,7 +7,7 @@
 // C5. The operation a lock starts belongs to the line (F3): a caller who leaves does not end it; serve() does.
 //
 // A miss, as bufmgr does it:
-//   Line& line = a frame from the free list;        // memo I, page none
+//   Line& line = a frame from the free list;        // state I, page none
 //   GCL_TRY(session.assign(line, page));            // then publish it in the frame table
 //   GCL_TRY(session.lock_shared(line, page));       // fetches the page
 // Giving a frame back:
@@ -191,7 +191,7 @@ class Session {
   Status wait_local(Line& line, bool exclusive);
   void make_way(Line& line) noexcept;  // REQUIRES: the share is about to be dropped for line.state_.serving
   Status stand_back(Line& line);
-  Status await_settled(Line& line);
+  Status await_grant(Line& line);
   Status await(Line& line, RequestSlot& slot, Outcome* outcome);
   bool too_early(const Line& line, RequestSlot& slot, bool not_now) noexcept;
   void wait_to_resend(const RequestSlot& slot) noexcept;
@@ -202,8 +202,8 @@ class Session {
   void unlocked_slow(Line& line, LocalWord after) noexcept;
   int wake_local(Line& line) noexcept;
   static bool try_latch(Line& line) noexcept;  // X, from free
-  void end_latch(Line& line, LatchEnd end, Memo memo) noexcept;
-  void settle(Line& line) noexcept;
+  void end_latch(Line& line, LatchEnd end, MsiState msi) noexcept;
+  void serve_if_free(Line& line) noexcept;
 
   // session_drive.cpp: executes what step() says
   void start(Line& line, RequestSlot& slot, Event::Kind fetch) noexcept;
@@ -235,7 +235,7 @@ class Session {
   void answer(Line& line, const Actions& actions) noexcept;
   void answer_early(Line& line, Posted* posted) noexcept;
   void grant_early(Line& line, const PeerRequest& request, ReplyKind kind, Posted* posted) noexcept;
-  void tell_settled(NodeId node, Line& landing) noexcept;
+  void confirm_grant(NodeId node, Line& landing) noexcept;
   void reply(const PeerRequest& request, ReplyKind kind, const std::byte* page, uint64_t more) noexcept;
   void deliver(PeerArena& there, const PeerRequest& request, ReplyKind kind, const std::byte* page,
                uint64_t more) noexcept;

@@ -52,16 +52,16 @@ void Session::grant_early(Line& line, const PeerRequest& request, ReplyKind kind
   VERIFY(s);
   Line* landing = there->line(s->line.load(std::memory_order_relaxed));
   VERIFY(landing);
-  landing->unsettled_.store(true, std::memory_order_relaxed);  // published by the reply
+  landing->grant_in_flight_.store(true, std::memory_order_relaxed);  // published by the reply
   posted->granted[posted->grants++] = {NodeId{request.from}, landing};
   deliver(*there, request, kind, node_.frame(line), 0);
 }
 
 // The batch is complete: the word names the node, and its line may leave it.  It could not before, so it is the same
 // line still.
-void Session::tell_settled(NodeId node, Line& landing) noexcept {
+void Session::confirm_grant(NodeId node, Line& landing) noexcept {
   PeerArena* there = peer(node);
-  landing.unsettled_.store(false, std::memory_order_seq_cst);  // one of this and wait_to_leave() sees the other
+  landing.grant_in_flight_.store(false, std::memory_order_seq_cst);  // one of this and wait_to_leave() sees the other
   if (there && LocalWord{landing.latch_.load(std::memory_order_seq_cst)}.pending()) ring(there->header());
 }
 
@@ -120,7 +120,7 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
     SpinGuard guard(line->spin_, node_.fence_);
     if (line->page() == page) {
       LineState& state = line->state_;
-      const bool wanted = state.op == LineOp::kIdle && state.memo != Memo::kInvalid;
+      const bool wanted = state.op == LineOp::kIdle && state.msi != MsiState::kInvalid;
       left = wanted && promised(*line);
       const bool latched = wanted && !left && try_latch(*line);
       actions = step_line(*line, {.kind = Event::Kind::kPeer,
@@ -145,7 +145,7 @@ void Session::receive(NodeId from, uint16_t slot) noexcept {
   if (actions.blocked)
     wait_to_leave(*line, false);
   else
-    settle(*line);
+    serve_if_free(*line);
 }
 
 void Session::serve_parked(Line& line, bool worker) noexcept {
@@ -169,7 +169,7 @@ void Session::serve_parked(Line& line, bool worker) noexcept {
 
 // I9, I20.  REQUIRES: a latch on the line.
 bool Session::may_leave(const Line& line) noexcept {
-  return !line.unsettled() && (line.state_.memo != Memo::kModified || logged(line));
+  return !line.grant_in_flight() && (line.state_.msi != MsiState::kModified || logged(line));
 }
 
 bool Session::logged(const Line& line) noexcept { return !node_.horizon_ || line.lsn() <= node_.horizon_->flushed(); }
@@ -180,8 +180,8 @@ void Session::ask_for_log(const Line& line) noexcept {
 
 void Session::wait_to_leave(Line& line, bool ring) noexcept {
   leave_to_worker(line, false);
-  if (line.unsettled()) return;           // who settles it sees `pending`, and rings
-  if (logged(line)) return node_.ring();  // it was settled meanwhile
+  if (line.grant_in_flight()) return;     // who confirms it sees `pending`, and rings
+  if (logged(line)) return node_.ring();  // it was confirmed meanwhile
   counters_.add(Counter::kFlushWaits);
   node_.horizon_->request_flush(line.lsn());
   if (ring) node_.ring();

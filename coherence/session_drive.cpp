@@ -35,9 +35,9 @@ void Session::start(Line& line, RequestSlot& slot, Event::Kind fetch) noexcept {
   {
     SpinGuard guard(line.spin_, node_.fence_);
     line.op_slot_ = index;
-    counters_.add(fetch != Event::Kind::kFetchExclusive ? Counter::kMissShared
-                  : line.state_.memo == Memo::kShared   ? Counter::kUpgrades
-                                                        : Counter::kMissExclusive);
+    counters_.add(fetch != Event::Kind::kFetchExclusive  ? Counter::kMissShared
+                  : line.state_.msi == MsiState::kShared ? Counter::kUpgrades
+                                                         : Counter::kMissExclusive);
     ++moved_;
     actions = step_line(line, {.kind = fetch, .passed_to = ask_first(line)});
   }
@@ -89,10 +89,10 @@ void Session::run(Line& line, Actions actions, uint16_t slot) noexcept {
   }
   if (actions.finished) return finish(line, actions);
   if (actions.latch == LatchEnd::kRelease) {
-    if (line.state_.memo == Memo::kInvalid && node_.directory_) node_.directory_->lost(line);
-    end_latch(line, LatchEnd::kRelease, line.state_.memo);
+    if (line.state_.msi == MsiState::kInvalid && node_.directory_) node_.directory_->lost(line);
+    end_latch(line, LatchEnd::kRelease, line.state_.msi);
   }
-  for (int i = 0; i < posted.grants; i++) tell_settled(posted.granted[i].to, *posted.granted[i].line);
+  for (int i = 0; i < posted.grants; i++) confirm_grant(posted.granted[i].to, *posted.granted[i].line);
 }
 
 // Null: it is not in the pool any more.  Whoever gets here has reached everybody (I18), unless somebody has joined
@@ -133,7 +133,7 @@ Session::Posted Session::post(Line& line, const Actions& actions) noexcept {
       atomic = batch.cas(word, LatchWord::sole_reader(self).raw, LatchWord::owned_by(self).raw);
       break;
     case Post::kClaim: {
-      const bool shares = line.state_.memo == Memo::kShared;  // its own copy is as new as any
+      const bool shares = line.state_.msi == MsiState::kShared;  // its own copy is as new as any
       const NodeSet expected = shares ? actions.over.with(self) : actions.over;
       atomic = batch.cas(word, LatchWord::shared_by(expected).raw, LatchWord::claimed_by(self, actions.over).raw);
       if (!shares) batch.read(bytes, frame, kPageSize, OnlyIf::kCasSucceeded);
@@ -293,16 +293,16 @@ Session::Replies Session::collect(Line& line) noexcept {
 void Session::finish(Line& line, const Actions& actions) noexcept {
   RequestSlot& s = slot_of(line);
   s.outcome.store(actions.outcome, std::memory_order_relaxed);
-  end_latch(line, actions.latch, line.state_.memo);
+  end_latch(line, actions.latch, line.state_.msi);
   SlotState waiting = SlotState::kWaiting;
   if (s.state.compare_exchange_strong(waiting, SlotState::kFinished, std::memory_order_acq_rel)) {
     s.bell.fetch_add(1, std::memory_order_seq_cst);
     if (s.sleeping.load(std::memory_order_seq_cst)) futex_wake(s.bell, 1);
-    if (actions.latch == LatchEnd::kRelease) settle(line);
+    if (actions.latch == LatchEnd::kRelease) serve_if_free(line);
     return;
   }
   s.state.store(SlotState::kFree, std::memory_order_release);  // pairs with take_slot()
-  if (actions.latch == LatchEnd::kRelease) return settle(line);
+  if (actions.latch == LatchEnd::kRelease) return serve_if_free(line);
   if (actions.latch == LatchEnd::kToShared) return unlock_shared(line);
   unlock_exclusive(line);
 }

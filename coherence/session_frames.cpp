@@ -8,7 +8,7 @@ namespace coherence {
 Status Session::begin_assign(Line& line) {
   while (!try_latch(line)) GCL_TRY(pause(1));  // a late comer looks at the page and goes again
   SpinGuard guard(line.spin_, node_.fence_);
-  VERIFY(!line.page().valid() && line.state_.op == LineOp::kIdle && line.state_.memo == Memo::kInvalid);
+  VERIFY(!line.page().valid() && line.state_.op == LineOp::kIdle && line.state_.msi == MsiState::kInvalid);
   line.state_.passed_to = NodeId();  // another page's
   line.lsn_.store(0, std::memory_order_relaxed);
   line.first_change_.store(Line::kNoChange, std::memory_order_relaxed);
@@ -20,7 +20,7 @@ Status Session::begin_assign(Line& line) {
 // Whoever sees it under the spinlock has that after begin_assign() had it, and sees what was done there.
 void Session::name(Line& line, PageId page) noexcept { line.page_.store(page.raw, std::memory_order_relaxed); }
 
-void Session::end_assign(Line& line) noexcept { end_latch(line, LatchEnd::kRelease, Memo::kInvalid); }
+void Session::end_assign(Line& line) noexcept { end_latch(line, LatchEnd::kRelease, MsiState::kInvalid); }
 
 Status Session::try_evict(Line& line, PageId page) {
   struct : FrameTaker {
@@ -44,11 +44,11 @@ bool Session::begin_evict(Line& line, PageId page, Post* release) noexcept {
     const bool may = may_leave(line);
     if (quiet && !may) ask_for_log(line);
     quiet &= may;
-    if (quiet && s.memo != Memo::kInvalid) actions = step_line(line, {.kind = Event::Kind::kEvict});
+    if (quiet && s.msi != MsiState::kInvalid) actions = step_line(line, {.kind = Event::Kind::kEvict});
   }
   if (!quiet) {
-    end_latch(line, LatchEnd::kRelease, line.memo());
-    settle(line);
+    end_latch(line, LatchEnd::kRelease, line.msi());
+    serve_if_free(line);
     return false;
   }
   *release = actions.post;
@@ -72,16 +72,16 @@ void Session::end_evict(Line& line, uint64_t old) noexcept {
     Actions end = step_line(line, {.kind = Event::Kind::kBatchDone, .old = old});
     VERIFY(end.finished && end.latch == LatchEnd::kToCaller);
   }
-  end_latch(line, LatchEnd::kToCaller, Memo::kInvalid);
+  end_latch(line, LatchEnd::kToCaller, MsiState::kInvalid);
 }
 
 void Session::finish_evict(Line& line) {
   {
     SpinGuard guard(line.spin_, node_.fence_);
-    VERIFY(line.word().exclusive() && line.state_.op == LineOp::kIdle && line.state_.memo == Memo::kInvalid);
+    VERIFY(line.word().exclusive() && line.state_.op == LineOp::kIdle && line.state_.msi == MsiState::kInvalid);
     line.page_.store(PageId{}.raw, std::memory_order_relaxed);
   }
-  end_latch(line, LatchEnd::kRelease, Memo::kInvalid);
+  end_latch(line, LatchEnd::kRelease, MsiState::kInvalid);
 }
 
 Status Session::write_back(Line& line, PageId page) {
@@ -90,7 +90,7 @@ Status Session::write_back(Line& line, PageId page) {
   Status result;
   if (line.page() != page)
     result = Errc::kRestart;
-  else if (line.memo() != Memo::kModified || !line.is_dirty())
+  else if (line.msi() != MsiState::kModified || !line.is_dirty())
     result = Status();
   else if (!may_leave(line)) {
     ask_for_log(line);

@@ -17,7 +17,7 @@ constexpr uint32_t kSliceMs = 10;  // the longest sleep without a look at interr
 constexpr uint64_t kStandBackNs = 50'000;
 constexpr int kDoublingsMax = 7;
 constexpr uint64_t kStandBackSliceNs = 200'000;
-constexpr uint64_t kSettleSliceNs = 5'000;
+constexpr uint64_t kGrantSliceNs = 5'000;
 // The time between a refusal and the next request: C * RTT / refusals (SELCC, 5.1.2).  What is shorter than a sleep
 // would be is spun.
 constexpr uint64_t kResendRoundTrips = 4;
@@ -26,7 +26,7 @@ constexpr uint64_t kResendNsMax = 1'000'000, kResendSpinNs = 20'000;
 // Whether a newcomer would have to wait, turns aside.
 bool blocks(LocalWord w, bool exclusive) {
   if (w.exclusive()) return true;
-  if (!exclusive && w.memo() != Memo::kInvalid) return w.shared() && (w.raw & LocalWord::kExclusiveWaiters);
+  if (!exclusive && w.msi() != MsiState::kInvalid) return w.shared() && (w.raw & LocalWord::kExclusiveWaiters);
   return w.shared() != 0;
 }
 
@@ -65,10 +65,10 @@ Status Session::lock_slow(Line& line, PageId page, Want want, Intent intent, Loo
         if (line.page() == page) return {};
         return exclusive ? wrong_page_exclusive(line) : wrong_page_shared(line);
       case Entry::kFetch: {
-        if (line.unsettled()) {  // a share: who grants it is not done with the word
-          end_latch(line, LatchEnd::kRelease, line.memo());
-          settle(line);
-          GCL_TRY(await_settled(line));
+        if (line.grant_in_flight()) {  // a share: who grants it is not done with the word
+          end_latch(line, LatchEnd::kRelease, line.msi());
+          serve_if_free(line);
+          GCL_TRY(await_grant(line));
           break;
         }
         RequestSlot* slot = line.page() == page ? take_slot() : nullptr;
@@ -95,8 +95,8 @@ Status Session::lock_slow(Line& line, PageId page, Want want, Intent intent, Loo
           if (own && !exclusive) downgrade(line);
           return {};
         }
-        end_latch(line, LatchEnd::kRelease, line.memo());
-        settle(line);
+        end_latch(line, LatchEnd::kRelease, line.msi());
+        serve_if_free(line);
         if (line.page() == page) GCL_TRY(pause(1));
         break;
       }
@@ -120,7 +120,7 @@ Session::Entry Session::try_enter(Line& line, bool exclusive, bool may_fetch) no
   bool turn = false;
   for (;;) {
     LocalWord w{raw};
-    bool hit = exclusive ? w.memo() == Memo::kModified : w.memo() != Memo::kInvalid;
+    bool hit = exclusive ? w.msi() == MsiState::kModified : w.msi() != MsiState::kInvalid;
     if (blocks(w, exclusive) || (!hit && !may_fetch)) return Entry::kBlocked;
     if (w.pending() && !turn) {
       if (!take_turn(line, exclusive)) return Entry::kBlocked;
@@ -139,7 +139,7 @@ Session::Entry Session::try_enter(Line& line, bool exclusive, bool may_fetch) no
 // I14: R / P + W against gamma, without the division.  Turns are counted, but nobody is kept from a line that could not
 // leave for him yet (I20).
 bool Session::lease_over(const Line& line, uint64_t turns) const noexcept {
-  if (line.unsettled() || !node_.features_.has(Feature::kLease)) return false;
+  if (line.grant_in_flight() || !node_.features_.has(Feature::kLease)) return false;
   const uint64_t threads = node_.arena_->sessions.load(std::memory_order_relaxed);
   const uint64_t reads = turns % Line::kWriterTurn, writes = turns / Line::kWriterTurn;
   return reads + writes * threads >= node_.lease_turns_ * threads;
@@ -183,7 +183,7 @@ Status Session::wait_local(Line& line, bool exclusive) {
   Status ok = pause(0);
   if (!ok) {  // the one who woke us may count on us to take the latch, and free it again
     end_promise(line);
-    settle(line);
+    serve_if_free(line);
   }
   return ok;
 }
@@ -203,7 +203,7 @@ Status Session::stand_back(Line& line) {
   if (!page.valid()) return Errc::kRestart;
   bool waited = false;
   for (uint64_t now = monotonic_ns(); now < until; now = monotonic_ns()) {
-    if (line.word().memo() != Memo::kInvalid || line.word().exclusive()) return {};
+    if (line.word().msi() != MsiState::kInvalid || line.word().exclusive()) return {};
     if (LatchWord{memory_.load(node_.pool_.latch_address(page))}.has_holder()) break;
     if (!waited) counters_.add(Counter::kStoodBack);
     waited = true;
@@ -217,10 +217,10 @@ Status Session::stand_back(Line& line) {
 }
 
 // I20: until the giver's batch is complete, some microseconds.
-Status Session::await_settled(Line& line) {
-  while (line.unsettled()) {
+Status Session::await_grant(Line& line) {
+  while (line.grant_in_flight()) {
     if (peers_asked()) help();
-    nap(kSettleSliceNs);
+    nap(kGrantSliceNs);
     GCL_TRY(pause(0));
   }
   return {};
@@ -346,24 +346,24 @@ bool Session::try_latch(Line& line) noexcept {
   return false;
 }
 
-// X ends, or changes hands, and the word shows the memo.
-void Session::end_latch(Line& line, LatchEnd end, Memo memo) noexcept {
+// X ends, or changes hands, and the word shows the MSI state.
+void Session::end_latch(Line& line, LatchEnd end, MsiState msi) noexcept {
   uint64_t raw = line.latch_.load(std::memory_order_relaxed);
   LocalWord next;
   do {
-    LocalWord w = LocalWord{raw}.with_memo(memo);
+    LocalWord w = LocalWord{raw}.with_msi(msi);
     next = end == LatchEnd::kRelease ? w.without_exclusive() : end == LatchEnd::kToShared ? w.exclusive_to_shared() : w;
   } while (!line.latch_.compare_exchange_weak(raw, next.raw, std::memory_order_acq_rel, std::memory_order_relaxed));
   if (end != LatchEnd::kToCaller && next.has_waiters()) wake_local(line);
 }
 
 // Whoever leaves a line free with a request parked serves it.
-void Session::settle(Line& line) noexcept {
+void Session::serve_if_free(Line& line) noexcept {
   LocalWord w = line.word();
   if (w.pending() && w.free()) serve_parked(line, false);
 }
 
-void Session::downgrade(Line& line) noexcept { end_latch(line, LatchEnd::kToShared, line.memo()); }
+void Session::downgrade(Line& line) noexcept { end_latch(line, LatchEnd::kToShared, line.msi()); }
 
 Status Session::try_upgrade(Line& line, PageId page, uint64_t token) {
   uint64_t raw = line.latch_.load(std::memory_order_relaxed);
@@ -384,7 +384,7 @@ void Session::end_look(Line& line, Look how) noexcept {
 void Session::hold(Line& line, bool exclusive, uint64_t by) {
   SpinGuard guard(line.spin_, node_.fence_);
   auto& count = exclusive ? line.state_.holds_exclusive : line.state_.holds_shared;
-  VERIFY(line.state_.memo == Memo::kModified || (!exclusive && line.state_.memo == Memo::kShared));
+  VERIFY(line.state_.msi == MsiState::kModified || (!exclusive && line.state_.msi == MsiState::kShared));
   VERIFY(++count != 0 && by >> kHolderBits == 0);
   line.state_.held_by = by;
 }
@@ -396,7 +396,7 @@ void Session::drop_hold(Line& line, bool exclusive, uint64_t by) {
     VERIFY(count-- != 0);
     if (line.state_.held_by == by) line.state_.held_by = 0;
   }
-  settle(line);
+  serve_if_free(line);
 }
 
 }  // namespace coherence

@@ -12,7 +12,7 @@ tests_of() {
     extension/pg/* | sql/*) echo 'cluster\.(sql|views)$' ;;
     tests/cluster/*_test.py) echo "cluster\\.$(basename "$1" _test.py)\$" ;;
     tests/unit/*) echo "test_$(cut -d/ -f3 <<<"$1")\\." ;;
-    tools/* | scripts/* | check | demo) echo 'house\.' ;;
+    tools/* | scripts/* | check | demo) echo 'scripts\.' ;;
     bench/*) echo 'bench\.' ;;
   esac
 }

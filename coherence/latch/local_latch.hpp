@@ -1,10 +1,10 @@
 // LocalWord: the 64-bit latch between the processes of one node, one per line, as pure transitions.
 //
 //   63      32  31..24   23..22  21..19                              18..16    15..0
-//   version     unused   memo    x_waiters s_waiters pending         X unused  shared holders
+//   version     unused   msi     x_waiters s_waiters pending         X unused  shared holders
 //
 // - version grows by one whenever the bytes may have changed: when X ends.  While X is set the bytes may be changing.
-// - memo is the node's ownership of the page (I, S, M); shared holders need S or M, a guard for writing needs M.
+// - msi is the node's ownership of the page (I, S, M); shared holders need S or M, a guard for writing needs M.
 // - X: one process, or one operation on the line, is alone on the frame.
 // - pending: a peer's request is parked; whoever frees the latch hands over (I7).  New holders take the slow
 //   path, which grants them a bounded number of turns first.
@@ -15,7 +15,7 @@
 
 namespace coherence {
 
-enum class Memo : uint8_t { kInvalid = 0, kShared = 1, kModified = 2 };
+enum class MsiState : uint8_t { kInvalid = 0, kShared = 1, kModified = 2 };
 
 struct LocalWord {
   static constexpr uint64_t kSharedOne = 1;
@@ -24,14 +24,14 @@ struct LocalWord {
   static constexpr uint64_t kPending = uint64_t{1} << 19;
   static constexpr uint64_t kSharedWaiters = uint64_t{1} << 20;
   static constexpr uint64_t kExclusiveWaiters = uint64_t{1} << 21;
-  static constexpr int kMemoShift = 22;
-  static constexpr uint64_t kMemoMask = uint64_t{3} << kMemoShift;
+  static constexpr int kMsiShift = 22;
+  static constexpr uint64_t kMsiMask = uint64_t{3} << kMsiShift;
   static constexpr uint64_t kVersionOne = uint64_t{1} << 32;
   static constexpr uint64_t kWaiters = kSharedWaiters | kExclusiveWaiters;
 
   uint64_t raw = 0;
 
-  constexpr Memo memo() const { return Memo(raw >> kMemoShift & 3); }
+  constexpr MsiState msi() const { return MsiState(raw >> kMsiShift & 3); }
   constexpr uint32_t version() const { return uint32_t(raw >> 32); }
   constexpr uint32_t shared() const { return uint32_t(raw & kSharedMask); }
   constexpr bool exclusive() const { return raw & kX; }
@@ -41,17 +41,17 @@ struct LocalWord {
 
   // The hit paths: what lets a newcomer in without looking further.
   constexpr bool admits_shared() const {
-    return !(raw & (kX | kPending | kExclusiveWaiters)) && memo() != Memo::kInvalid;
+    return !(raw & (kX | kPending | kExclusiveWaiters)) && msi() != MsiState::kInvalid;
   }
   constexpr bool admits_exclusive() const {
-    return !(raw & (kX | kPending | kSharedMask)) && memo() == Memo::kModified;
+    return !(raw & (kX | kPending | kSharedMask)) && msi() == MsiState::kModified;
   }
-  constexpr bool readable() const { return !(raw & kX) && memo() != Memo::kInvalid; }
+  constexpr bool readable() const { return !(raw & kX) && msi() != MsiState::kInvalid; }
 
   constexpr LocalWord with_shared() const { return {raw + kSharedOne}; }
   constexpr LocalWord without_shared() const { return {raw - kSharedOne}; }
   constexpr LocalWord with_exclusive() const { return {raw | kX}; }
-  constexpr LocalWord with_memo(Memo m) const { return {(raw & ~kMemoMask) | uint64_t(m) << kMemoShift}; }
+  constexpr LocalWord with_msi(MsiState m) const { return {(raw & ~kMsiMask) | uint64_t(m) << kMsiShift}; }
   // X ends: a new version, whether or not bytes changed.
   constexpr LocalWord without_exclusive() const { return {(raw & ~kX) + kVersionOne}; }
   // X becomes one shared holder (a grant for a reader).
@@ -62,13 +62,13 @@ struct LocalWord {
 
 static_assert(LocalWord{LocalWord::kX}.raw + LocalWord::kUnlockExclusive ==
               LocalWord{LocalWord::kX}.without_exclusive().raw);
-static_assert(LocalWord{}.with_memo(Memo::kShared).admits_shared());
+static_assert(LocalWord{}.with_msi(MsiState::kShared).admits_shared());
 static_assert(!LocalWord{}.admits_shared());
-static_assert(!LocalWord{}.with_memo(Memo::kShared).admits_exclusive());
-static_assert(LocalWord{}.with_memo(Memo::kModified).admits_exclusive());
-static_assert(!LocalWord{}.with_memo(Memo::kModified).with_shared().admits_exclusive());
-static_assert(!LocalWord{}.with_memo(Memo::kModified).with_exclusive().admits_shared());
-static_assert(LocalWord{}.with_memo(Memo::kModified).with_exclusive().exclusive_to_shared().shared() == 1);
+static_assert(!LocalWord{}.with_msi(MsiState::kShared).admits_exclusive());
+static_assert(LocalWord{}.with_msi(MsiState::kModified).admits_exclusive());
+static_assert(!LocalWord{}.with_msi(MsiState::kModified).with_shared().admits_exclusive());
+static_assert(!LocalWord{}.with_msi(MsiState::kModified).with_exclusive().admits_shared());
+static_assert(LocalWord{}.with_msi(MsiState::kModified).with_exclusive().exclusive_to_shared().shared() == 1);
 static_assert(LocalWord{}.with_exclusive().without_exclusive().version() == 1);
 
 }  // namespace coherence

@@ -22,10 +22,10 @@ class alignas(64) Line {
   PageId page() const noexcept { return {page_.load(std::memory_order_relaxed)}; }
   LocalWord word() const noexcept { return {latch_.load(std::memory_order_acquire)}; }
   // The node's ownership as the latch word shows it; stable while a latch of any kind is held.
-  Memo memo() const noexcept { return LocalWord{latch_.load(std::memory_order_relaxed)}.memo(); }
+  MsiState msi() const noexcept { return LocalWord{latch_.load(std::memory_order_relaxed)}.msi(); }
 
   // Whether a peer's hand-over to us is not complete yet; it can become so only while the line is being fetched.
-  bool unsettled() const noexcept { return unsettled_.load(std::memory_order_seq_cst); }
+  bool grant_in_flight() const noexcept { return grant_in_flight_.load(std::memory_order_seq_cst); }
 
   // --- optimistic: loads only ----------------------------------------------------------------------------------------
   // Whether the page can be read now; `*token` goes to validate().
@@ -45,7 +45,7 @@ class alignas(64) Line {
     return w.version() == uint32_t(token) && w.readable();
   }
 
-  // --- changes: REQUIRES exclusive latch, memo M -------------------------------------------------------------------
+  // --- changes: REQUIRES exclusive latch, state M -------------------------------------------------------------------
   // Bytes under `mask` (bit i: bytes [64 i, 64 i + 64)) changed; the change is in the log up to `lsn` and in the ring
   // from `ring_position`.
   void note_change(const uint64_t mask[2], Lsn lsn, uint64_t ring_position) noexcept {
@@ -55,7 +55,7 @@ class alignas(64) Line {
     lsn_.store(lsn.value, std::memory_order_relaxed);
     if (taken_to_write_.load(std::memory_order_relaxed)) taken_to_write_.store(false, std::memory_order_relaxed);
   }
-  // A hint was stored in bytes [offset, offset + 8).  REQUIRES: shared latch, memo M.  Neither logged nor ringed.
+  // A hint was stored in bytes [offset, offset + 8).  REQUIRES: shared latch, state M.  Neither logged nor ringed.
   void note_stamp(uint32_t offset) noexcept {
     uint32_t bit = offset / 64;
     dirty_[bit / 64].fetch_or(uint64_t{1} << bit % 64, std::memory_order_release);  // pairs with write-back's exchange
@@ -90,7 +90,7 @@ class alignas(64) Line {
   std::atomic<uint32_t> wake_;        // futex word of local waiters
   std::atomic<bool> taken_to_write_;  // by Intent::kWrite, and not changed since
   // Granted while the giver's batch is on its way; set and cleared by the giver, when the word names us (I20).
-  std::atomic<bool> unsettled_;
+  std::atomic<bool> grant_in_flight_;
   std::atomic<uint16_t> passed_on_us_;  // when LineState::passed_to got the page: microseconds, wrapped
   // Protocol side, not touched by hits:
   alignas(64) std::atomic<uint32_t> spin_;

@@ -40,10 +40,10 @@ struct Step {
     const bool asks = s.op == LineOp::kWaitShared || s.op == LineOp::kWaitExclusive;
     return asks ? s.waiting.first() : s.passed_to;
   }
-  void finish(Memo memo, LatchEnd latch, Outcome outcome = Outcome::kOwned) {
-    const bool starved = memo == Memo::kModified && s.priority >= kStarvedFrom;
+  void finish(MsiState msi, LatchEnd latch, Outcome outcome = Outcome::kOwned) {
+    const bool starved = msi == MsiState::kModified && s.priority >= kStarvedFrom;
     s.bar = starved && on.has(Feature::kMatching) ? s.priority : 0;
-    s.memo = memo;
+    s.msi = msi;
     s.op = LineOp::kIdle;
     s.failures = s.priority = 0;
     s.granted = ReplyKind::kNone;
@@ -99,12 +99,12 @@ struct Step {
     s.passed_to = NodeId();
     s.copy_will_do = copy_will_do;
     if (!exclusive) {
-      if (s.memo != Memo::kInvalid) a.bad = true;
+      if (s.msi != MsiState::kInvalid) a.bad = true;
       if (first.valid() && first != self && on.has(Feature::kJoin)) return join(first);
       return post(LineOp::kReadPosted, Post::kAddReader);
     }
-    if (s.memo == Memo::kInvalid) return post(LineOp::kWritePosted, Post::kTake);
-    if (s.memo != Memo::kShared) a.bad = true;
+    if (s.msi == MsiState::kInvalid) return post(LineOp::kWritePosted, Post::kTake);
+    if (s.msi != MsiState::kShared) a.bad = true;
     if (!on.has(Feature::kUpgrade) && may_fall_back()) return fall_back();
     post(LineOp::kUpgradePosted, Post::kUpgrade);
   }
@@ -114,9 +114,9 @@ struct Step {
     ask_to_read(first);
   }
   void evict() {
-    if (s.op != LineOp::kIdle || s.memo == Memo::kInvalid || s.parked_count || s.holds_shared || s.holds_exclusive)
+    if (s.op != LineOp::kIdle || s.msi == MsiState::kInvalid || s.parked_count || s.holds_shared || s.holds_exclusive)
       a.bad = true;
-    post(LineOp::kReleasePosted, s.memo == Memo::kModified ? Post::kRelease : Post::kDropShare);
+    post(LineOp::kReleasePosted, s.msi == MsiState::kModified ? Post::kRelease : Post::kDropShare);
   }
 
   void read_done(LatchWord old) {  // also of a probe
@@ -124,10 +124,10 @@ struct Step {
       s.joins = false;
       if (!old.readers().has(self)) return post(LineOp::kReadPosted, Post::kAddReader);
     }
-    if (!old.has_holder()) return finish(Memo::kShared, LatchEnd::kToShared);
+    if (!old.has_holder()) return finish(MsiState::kShared, LatchEnd::kToShared);
     if (old.holder() == self) a.bad = true;
-    answer_parked(ReplyKind::kDropped);  // a claim's: what it met was a wish
-    ask_to_read(old.holder());           // the bit stays, as a wish (F1)
+    answer_parked(ReplyKind::kDropped);  // a claim's: what it met was a pending reader
+    ask_to_read(old.holder());           // the bit stays, as a pending reader
   }
   void ask_to_read(NodeId holder) {
     const RequestKind kind = s.joins          ? RequestKind::kPeerJoin
@@ -137,14 +137,14 @@ struct Step {
   }
   void ask_to_write(NodeId holder) { ask(RequestKind::kPeerWr, NodeSet::of(holder), LineOp::kWaitExclusive); }
   void write_done(LatchWord old) {
-    if (old == LatchWord::free()) return finish(Memo::kModified, LatchEnd::kToCaller);
+    if (old == LatchWord::free()) return finish(MsiState::kModified, LatchEnd::kToCaller);
     if (!old.has_holder() && on.has(Feature::kClaim)) return claim(old);
     if (!old.has_holder()) return ask(RequestKind::kPeerInv, old.readers(), LineOp::kWaitExclusive);
     if (old.holder() == self) return post(LineOp::kReclaimPosted, Post::kReadPage);  // granted by one who died since
     ask_to_write(old.holder());
   }
   void upgrade_done(LatchWord old) {
-    if (old == LatchWord::sole_reader(self)) return finish(Memo::kModified, LatchEnd::kToCaller);
+    if (old == LatchWord::sole_reader(self)) return finish(MsiState::kModified, LatchEnd::kToCaller);
     if (!old.readers().has(self)) a.bad = true;
     const bool claims = on.has(Feature::kClaim);
     if (s.failures < kUpgradeFailuresMax) s.failures++;
@@ -157,17 +157,17 @@ struct Step {
   }
   // I21: as the word was a moment ago; the CAS fails where somebody has come or gone since, and we try with what it is.
   void claim(LatchWord word) {
-    if (s.memo == Memo::kInvalid && word.readers().has(self)) a.bad = true;
+    if (s.msi == MsiState::kInvalid && word.readers().has(self)) a.bad = true;
     s.sharers = word.readers().without(self);
     if (!s.sharers.empty()) {
       a.over = s.sharers;
       return post(LineOp::kClaimPosted, Post::kClaim);
     }
-    if (s.memo == Memo::kShared) return post(LineOp::kUpgradePosted, Post::kUpgrade);
+    if (s.msi == MsiState::kShared) return post(LineOp::kUpgradePosted, Post::kUpgrade);
     post(LineOp::kWritePosted, Post::kTake);
   }
   void claim_done(LatchWord old) {
-    const bool shares = s.memo == Memo::kShared;
+    const bool shares = s.msi == MsiState::kShared;
     if (old == LatchWord::shared_by(shares ? s.sharers.with(self) : s.sharers)) {
       answer_parked(ReplyKind::kDropped);
       return ask(RequestKind::kPeerClaim, s.sharers, LineOp::kWaitClaimed);
@@ -181,7 +181,7 @@ struct Step {
         answer(s.parked[i], ReplyKind::kDropped);
         unpark(i);
       }
-    finish(s.memo, LatchEnd::kRelease, Outcome::kHeld);
+    finish(s.msi, LatchEnd::kRelease, Outcome::kHeld);
   }
   // Of two upgraders the lower id wins (else both would wait for each other for ever): requests of higher ones that
   // were parked before this upgrade began are refused; without the tie-break, all are.  Who has claimed the word has
@@ -201,7 +201,7 @@ struct Step {
   bool may_fall_back() const { return s.holds_shared == 0; }
   void fall_back() { post(LineOp::kFallbackPosted, Post::kDropShare); }
   void fallback_done(LatchWord old) {
-    s.memo = Memo::kInvalid;
+    s.msi = MsiState::kInvalid;
     s.failures = 0;
     answer_parked(ReplyKind::kDone);
     const LatchWord now = old.plus(LatchWord::drop_reader(self));
@@ -224,7 +224,7 @@ struct Step {
     if (s.priority < 255 && on.has(Feature::kAgeing) && asked_again) s.priority++;
     switch (s.op) {
       case LineOp::kWaitShared:  // a grant whose page is in the pool: the share stands, so that the probe reads it
-        if (s.granted == ReplyKind::kGrantS) return finish(Memo::kShared, LatchEnd::kToShared);
+        if (s.granted == ReplyKind::kGrantS) return finish(MsiState::kShared, LatchEnd::kToShared);
         if (s.joins && s.granted != ReplyKind::kGrantSInPool) return not_joined(passed_to);
         s.joins = false;
         answer_parked(ReplyKind::kDropped);  // a claim's: no grant is on its way, and whether we share is seen next
@@ -233,19 +233,19 @@ struct Step {
         if (passed_to.valid()) return ask_to_read(passed_to);
         return post(LineOp::kProbePosted, Post::kProbe);
       case LineOp::kWaitExclusive:
-        if (s.granted == ReplyKind::kGrantM) return finish(Memo::kModified, LatchEnd::kToCaller);
+        if (s.granted == ReplyKind::kGrantM) return finish(MsiState::kModified, LatchEnd::kToCaller);
         if (s.granted == ReplyKind::kGrantMInPool) return post(LineOp::kReclaimPosted, Post::kReadPage);
-        if (s.granted == ReplyKind::kHeld) return finish(Memo::kInvalid, LatchEnd::kRelease, Outcome::kHeld);
+        if (s.granted == ReplyKind::kHeld) return finish(MsiState::kInvalid, LatchEnd::kRelease, Outcome::kHeld);
         if (passed_to.valid()) return ask_to_write(passed_to);
         return post(LineOp::kWritePosted, Post::kTake);
       case LineOp::kWaitUpgrade:
-        if (s.granted == ReplyKind::kHeld) return finish(Memo::kShared, LatchEnd::kRelease, Outcome::kHeld);
+        if (s.granted == ReplyKind::kHeld) return finish(MsiState::kShared, LatchEnd::kRelease, Outcome::kHeld);
         if (may_fall_back() && kept_for_lower()) return fall_back();
         return post(LineOp::kUpgradePosted, Post::kUpgrade);
       case LineOp::kWaitClaimed:
         if (s.granted == ReplyKind::kHeld)
-          return post(LineOp::kUnclaimPosted, s.memo == Memo::kShared ? Post::kDowngrade : Post::kRelease);
-        return finish(Memo::kModified, LatchEnd::kToCaller);
+          return post(LineOp::kUnclaimPosted, s.msi == MsiState::kShared ? Post::kDowngrade : Post::kRelease);
+        return finish(MsiState::kModified, LatchEnd::kToCaller);
       default:
         a.bad = true;
     }
@@ -253,14 +253,14 @@ struct Step {
   // I23: who does not grant has not added our bit.
   void not_joined(NodeId passed_to) {
     answer_parked(ReplyKind::kDropped);
-    if (s.granted == ReplyKind::kHeld) return finish(Memo::kInvalid, LatchEnd::kRelease, Outcome::kHeld);
+    if (s.granted == ReplyKind::kHeld) return finish(MsiState::kInvalid, LatchEnd::kRelease, Outcome::kHeld);
     if (passed_to.valid()) return ask_to_read(passed_to);
     s.joins = false;
     post(LineOp::kReadPosted, Post::kAddReader);
   }
   void withdraw_done() {
     const bool copied = s.granted == ReplyKind::kCopy;
-    finish(Memo::kInvalid, copied ? LatchEnd::kToCaller : LatchEnd::kRelease,
+    finish(MsiState::kInvalid, copied ? LatchEnd::kToCaller : LatchEnd::kRelease,
            copied ? Outcome::kCopied : Outcome::kHeld);
   }
   void gone(NodeId from) {
@@ -285,7 +285,8 @@ struct Step {
     if (upgrading() && yields_to(r)) return park(r);
     if (undecided() && r.kind == RequestKind::kPeerClaim) return park(r);
     if (s.op == LineOp::kWaitClaimed && kept_until_owned(r)) return park(r);
-    const bool unmatched = s.memo == Memo::kModified && is_reader(r.kind) && r.priority < s.bar && !s.holds_exclusive;
+    const bool unmatched =
+        s.msi == MsiState::kModified && is_reader(r.kind) && r.priority < s.bar && !s.holds_exclusive;
     if (s.op != LineOp::kIdle || !concerns_us(r.kind) || unmatched) {
       if (s.op == LineOp::kIdle && unmatched) s.bar--;  // so that it ends, whether or not priorities grow there
       answer(r, ReplyKind::kDropped);
@@ -296,12 +297,12 @@ struct Step {
     serve(e);
   }
   bool upgrading() const {
-    if (s.op == LineOp::kClaimPosted) return s.memo == Memo::kShared;
+    if (s.op == LineOp::kClaimPosted) return s.msi == MsiState::kShared;
     return s.op == LineOp::kUpgradePosted || s.op == LineOp::kWaitUpgrade;
   }
   // Our bit may have been a share when a claim met it.
   bool undecided() const {
-    if (s.op == LineOp::kUnclaimPosted) return s.memo == Memo::kShared;
+    if (s.op == LineOp::kUnclaimPosted) return s.msi == MsiState::kShared;
     return s.op == LineOp::kReadPosted || s.op == LineOp::kProbePosted || s.op == LineOp::kWaitShared ||
            s.op == LineOp::kDowngradePosted;
   }
@@ -310,8 +311,8 @@ struct Step {
     return (is_reader(r.kind) || r.kind == RequestKind::kPeerWr) && !s.waiting.has(NodeId{r.from});
   }
   bool concerns_us(RequestKind kind) const {
-    if (s.memo == Memo::kModified) return kind != RequestKind::kPeerInv && kind != RequestKind::kPeerClaim;
-    if (s.memo == Memo::kShared) return !is_reader(kind);
+    if (s.msi == MsiState::kModified) return kind != RequestKind::kPeerInv && kind != RequestKind::kPeerClaim;
+    if (s.msi == MsiState::kShared) return !is_reader(kind);
     return false;
   }
   // I16: what a transaction of this node holds until its end is not given away meanwhile.
@@ -345,7 +346,7 @@ struct Step {
     }
     s.serving = s.parked[best];
     unpark(best);
-    if (s.memo == Memo::kShared) {
+    if (s.msi == MsiState::kShared) {
       if (s.serving.kind == RequestKind::kPeerClaim) s.passed_to = NodeId{s.serving.from};
       return post(LineOp::kInvalidatePosted, Post::kDropShare);
     }
@@ -377,7 +378,7 @@ struct Step {
   }
   ReplyKind grant_s() const { return on.has(Feature::kForwarding) ? ReplyKind::kGrantS : ReplyKind::kGrantSInPool; }
   void hand_over_done(bool answered) {
-    s.memo = Memo::kInvalid;
+    s.msi = MsiState::kInvalid;
     served(on.has(Feature::kForwarding) ? ReplyKind::kGrantM : ReplyKind::kGrantMInPool, answered);
     answer_parked(ReplyKind::kDropped);
     a.latch = LatchEnd::kRelease;
@@ -385,7 +386,7 @@ struct Step {
   // The holder field is gone: every bit of the old word is a share now, and those that we added are, so every parked
   // reader is granted with the first.  None has come since the batch was posted.
   void downgrade_done(LatchWord old, bool answered) {
-    s.memo = Memo::kShared;
+    s.msi = MsiState::kShared;
     served(grant_s(), answered);
     for (int i = s.parked_count - 1; i >= 0; i--)
       if (is_reader(s.parked[i].kind)) {
@@ -398,7 +399,7 @@ struct Step {
   }
   // The share, or all we had, is gone from the word.
   void gone_done(bool answered) {
-    s.memo = Memo::kInvalid;
+    s.msi = MsiState::kInvalid;
     served(ReplyKind::kDone, answered);
     answer_parked(ReplyKind::kDone);
     a.latch = LatchEnd::kRelease;
@@ -413,7 +414,7 @@ struct Step {
       case LineOp::kWritePosted:
         return write_done(old);
       case LineOp::kReclaimPosted:
-        return finish(Memo::kModified, LatchEnd::kToCaller);
+        return finish(MsiState::kModified, LatchEnd::kToCaller);
       case LineOp::kUpgradePosted:
         return upgrade_done(old);
       case LineOp::kFallbackPosted:
@@ -423,7 +424,7 @@ struct Step {
       case LineOp::kUnclaimPosted:
         return unclaim_done();
       case LineOp::kReleasePosted:
-        return finish(Memo::kInvalid, LatchEnd::kToCaller);
+        return finish(MsiState::kInvalid, LatchEnd::kToCaller);
       case LineOp::kWithdrawPosted:
         return withdraw_done();
       case LineOp::kHandOverPosted:

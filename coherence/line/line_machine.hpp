@@ -8,11 +8,11 @@
 //      otherwise, and for kPeer and kServe when `latched`.
 //  S2. A posted batch runs verb by verb in the order given at Post; its completion comes back as kBatchDone with the
 //      atomic's old word.  Nothing else of this line is posted meanwhile.
-//  S3. Replies in the Actions are sent after the step, i.e. after the batch that settles the word is complete; those
+//  S3. Replies in the Actions are sent after the step, i.e. after the batch that changes the word is complete; those
 //      that carry the page (carries_page()) before the latch is released.  That of `serving`, and of all readers that
 //      are parked where it is a downgrade, may be sent when its batch is posted instead: then kBatchDone says
-//      `answered`, and who was granted has an unsettled line until then: for it no kEvict, no kFetchExclusive, and
-//      kPeer and kServe without `may_leave` (I20).
+//      `answered`, and who was granted has a line whose grant is in flight until then: for it no kEvict, no
+//      kFetchExclusive, and kPeer and kServe without `may_leave` (I20).
 //  S4. Each request sent gets exactly one kReply or kGone.
 //  S5. `state.parked_count > 0` is shown to whoever frees the latch (`pending`); he steps kServe.
 #pragma once
@@ -26,10 +26,10 @@ namespace coherence {
 
 struct Event {
   enum class Kind : uint8_t {
-    kFetchShared,     // memo I; latch held; `passed_to`: who took the page from us a moment ago, or nobody
-    kFetchCopy,       // memo I; latch held; of what is held for a transaction's end, a copy will do
-    kFetchExclusive,  // memo I or S; latch held
-    kEvict,           // memo S or M, no holds, nothing parked; latch held
+    kFetchShared,     // state I; latch held; `passed_to`: who took the page from us a moment ago, or nobody
+    kFetchCopy,       // state I; latch held; of what is held for a transaction's end, a copy will do
+    kFetchExclusive,  // state I or S; latch held
+    kEvict,           // state S or M, no holds, nothing parked; latch held
     kBatchDone,       // `old`
     kPeer,            // `request`, `latched`, `may_leave`
     kReply,           // `from`, `reply`
@@ -40,7 +40,7 @@ struct Event {
   NodeId from;
   NodeId passed_to;  // of kReply, with kDropped; of kFetchShared
   bool latched = false;
-  bool may_leave = true;  // the log horizon covers the page's last change (I9), and the line is settled (I20)
+  bool may_leave = true;  // the log horizon covers the page's last change (I9), and no grant is in flight (I20)
   bool answered = false;  // of kBatchDone: whom it serves was answered when the batch was posted (I20)
   uint64_t old = 0;
   PeerRequest request;

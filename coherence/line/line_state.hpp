@@ -50,12 +50,12 @@ enum class LineOp : uint8_t {
   kIdle = 0,
   // A batch is posted:
   kReadPosted,        // I, read: FAA +b; READ
-  kProbePosted,       // wish stands: READ word; READ
+  kProbePosted,       // pending-reader bit stands: READ word; READ
   kWritePosted,       // I, write: CAS 0 -> X; READ
   kReclaimPosted,     // the word names us (a grant without the page; after a repair): READ
   kUpgradePosted,     // S, write: CAS b -> X
   kFallbackPosted,    // upgrade given up: FAA -b, then as I
-  kWithdrawPosted,    // no share to be had, held or copied: FAA -b, of the wish
+  kWithdrawPosted,    // no share to be had, held or copied: FAA -b, of the pending-reader bit
   kReleasePosted,     // eviction
   kHandOverPosted,    // serving PeerWr: WRITE; FAA X_j - X_n
   kDowngradePosted,   // serving PeerRd: WRITE; FAA b_n - X_n
@@ -85,7 +85,7 @@ struct PeerRequest {
 static_assert(sizeof(PeerRequest) == 8);
 
 struct LineState {
-  Memo memo = Memo::kInvalid;
+  MsiState msi = MsiState::kInvalid;
   LineOp op = LineOp::kIdle;
   uint8_t failures = 0;  // of this upgrade
   uint8_t parked_count = 0;

@@ -20,7 +20,7 @@ void Explorer::post(State& s, int n, const Actions& a) {
   const auto grant = [&](int to, ReplyKind kind) {
     if (gone(s, to)) return;
     answer(s, n, to, kind);
-    s.node[to].unsettled = uint8_t(n + 1);
+    s.node[to].grant_in_flight = uint8_t(n + 1);
   };
   grant(x.serving, a.post == Post::kHandOver ? ReplyKind::kGrantM : ReplyKind::kGrantS);
   for (int i = 0; a.post == Post::kDowngrade && i < x.parked_count; i++)
@@ -31,12 +31,12 @@ void Explorer::post(State& s, int n, const Actions& a) {
 std::vector<int> Explorer::granted_by(const State& s, int n) {
   std::vector<int> granted;
   for (int k = 0; k < kNodes; k++)
-    if (s.node[k].unsettled == n + 1) granted.push_back(k);
+    if (s.node[k].grant_in_flight == n + 1) granted.push_back(k);
   return granted;
 }
 
 // I20: nothing may be posted for the line.
-bool Explorer::bound(const NodeM& x) const { return x.unsettled && !v.forward_first; }
+bool Explorer::bound(const NodeM& x) const { return x.grant_in_flight && !v.forward_first; }
 
 void Explorer::finish(State& s, int n, const Actions& a) {
   NodeM& x = s.node[n];
@@ -44,7 +44,7 @@ void Explorer::finish(State& s, int n, const Actions& a) {
     x.told = 1, x.latch = kFree;
   else if (a.outcome == Outcome::kCopied)
     x.latch = kGuardCopy;
-  else if (x.memo == Memo::kInvalid)
+  else if (x.msi == MsiState::kInvalid)
     x.latch = kFree;  // evicted
   else if (v.steal)
     x.latch = kFree;
@@ -90,7 +90,7 @@ void Explorer::execute(State s, int n) {  // one verb of the posted batch
       break;
     case Post::kClaim:
       if (b.next == 0) {
-        const bool shares = x.memo == Memo::kShared;
+        const bool shares = x.msi == MsiState::kShared;
         const NodeSet over = unpack(x).sharers;
         const bool swapped = LatchWord{s.word} == LatchWord::shared_by(shares ? over.with(me) : over);
         x.old = s.word;
@@ -102,7 +102,7 @@ void Explorer::execute(State s, int n) {  // one verb of the posted batch
       break;
     case Post::kDropShare:
       x.old = s.word;
-      if (!v.wish_kept || x.op != LineOp::kWithdrawPosted) s.word += LatchWord::drop_reader(me);
+      if (!v.pending_kept || x.op != LineOp::kWithdrawPosted) s.word += LatchWord::drop_reader(me);
       break;
     case Post::kRelease:
     case Post::kHandOver:
@@ -143,7 +143,7 @@ void Explorer::complete(State s, int n) {
   if (answered) x.undo = 0;
   const auto granted = granted_by(s, n);
   event(s, n, {.kind = Event::Kind::kBatchDone, .answered = answered, .old = old});
-  for (const int k : granted) s.node[k].unsettled = 0;
+  for (const int k : granted) s.node[k].grant_in_flight = 0;
   emit(s, fair(n, kComplete), "the batch completes");
 }
 

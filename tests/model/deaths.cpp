@@ -5,16 +5,16 @@ namespace coherence::model {
 
 // Before anybody repairs what the dead node owned, whom it granted early makes its word true: else he would go on with
 // what is free for others.
-void Explorer::settle_for_dead(State& s, int n) {
+void Explorer::repair_for_dead(State& s, int n) {
   if (v.no_settling) return;
   for (const int to : granted_by(s, n)) {
     NodeM& x = s.node[to];
-    x.unsettled = 0;
+    x.grant_in_flight = 0;
     const LatchWord w{s.word};
     if (s.reply[n][to].kind) continue;  // it was never told
     const bool holds = w.has_holder() && w.holder() == id_of(n);
-    if (x.memo == Memo::kModified && holds) s.word += LatchWord::hand_over(id_of(n), id_of(to));
-    if (x.memo != Memo::kShared) continue;
+    if (x.msi == MsiState::kModified && holds) s.word += LatchWord::hand_over(id_of(n), id_of(to));
+    if (x.msi != MsiState::kShared) continue;
     s.pool |= holds && s.node[n].fresh;
     if (holds) s.word += LatchWord::drop_holder(id_of(n));
     if (!w.readers().has(id_of(to))) s.word += LatchWord::add_reader(id_of(to));  // I23
@@ -28,7 +28,7 @@ void Explorer::death(const State& s0, int n) {
     NodeM& d = s.node[n];
     s.dead = uint8_t(n + 1);
     d = NodeM{};
-    d.unsettled = old.unsettled;
+    d.grant_in_flight = old.grant_in_flight;
     d.sharers = old.sharers;
     if (old.op == LineOp::kDowngradePosted) d.op = old.op;  // whose bits its batch adds
     d.fresh = old.fresh | old.batch.write_new;              // its redo has them
@@ -41,7 +41,7 @@ void Explorer::death(const State& s0, int n) {
     State s = s0;
     s.fenced = 1;
     if (!v.no_fence) s.node[n].batch = BatchM{};
-    settle_for_dead(s, n);
+    repair_for_dead(s, n);
     for (int j = 0; j < kNodes; j++) {
       s.request[n][j] = s.request[j][n] = 0;
       s.reply[n][j] = s.reply[j][n] = MessageM{};

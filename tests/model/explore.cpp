@@ -19,7 +19,7 @@ void Explorer::invariants() {
     const NodeM& x = s.node[n];
     NodeId me = id_of(n);
     // I20: who was granted early stands where the giver still does in the word.
-    bool early = x.unsettled && w.has_holder() && w.holder() == id_of(x.unsettled - 1);
+    bool early = x.grant_in_flight && w.has_holder() && w.holder() == id_of(x.grant_in_flight - 1);
     bool named = w.has_holder() && w.holder() == me;
     if (s.dead == n + 1) {
       any |= x.fresh;
@@ -31,12 +31,12 @@ void Explorer::invariants() {
                      x.op == LineOp::kInvalidatePosted || x.op == LineOp::kGiveUpPosted ||
                      x.op == LineOp::kFallbackPosted;
     bool leaving = giving_up || x.op == LineOp::kDowngradePosted;
-    bool usable = x.memo != Memo::kInvalid && !leaving;
-    writers += usable && x.memo == Memo::kModified;
-    readers += usable && x.memo == Memo::kShared;
+    bool usable = x.msi != MsiState::kInvalid && !leaving;
+    writers += usable && x.msi == MsiState::kModified;
+    readers += usable && x.msi == MsiState::kShared;
     if (usable && !x.fresh) flag(at_, "X2");
-    if (x.held == kHoldS && (x.memo == Memo::kInvalid || giving_up)) flag(at_, "X8");
-    if (x.held == kHoldX && (x.memo != Memo::kModified || leaving)) flag(at_, "X8");
+    if (x.held == kHoldS && (x.msi == MsiState::kInvalid || giving_up)) flag(at_, "X8");
+    if (x.held == kHoldX && (x.msi != MsiState::kModified || leaving)) flag(at_, "X8");
     any |= x.fresh || x.batch.write_new;
     found |= (named || early) && (x.fresh || x.batch.write_new);
     for (int j = 0; j < kNodes; j++) {
@@ -44,17 +44,17 @@ void Explorer::invariants() {
       quiet &= !s.reply[n][j].kind && !s.request[n][j];
     }
     quiet &= x.op == LineOp::kIdle && x.batch.post == Post::kNone && !x.undo;
-    if (usable && x.memo == Memo::kModified && !named && !early) flag(at_, "X6");
+    if (usable && x.msi == MsiState::kModified && !named && !early) flag(at_, "X6");
     // I21: whom a claim met shares until he has answered.
     const NodeM* const holder = w.has_holder() && is_node(w.holder()) ? &s.node[index_of(w.holder())] : nullptr;
     const bool claimed = holder && holder->op != LineOp::kDowngradePosted && holder->sharers >> n & 1;
     const bool joins = early && holder && holder->sharers >> n & 1;  // I23: his bit comes with the downgrade
-    if (usable && x.memo == Memo::kShared && !named &&
+    if (usable && x.msi == MsiState::kShared && !named &&
         ((w.has_holder() && !early && !claimed) || (!w.readers().has(me) && !joins)))
       flag(at_, "X6");
-    sum += x.memo == Memo::kModified ? LatchWord::owned_by(me).raw
-           : x.memo == Memo::kShared ? LatchWord::reader_bit(me)
-                                     : 0;
+    sum += x.msi == MsiState::kModified ? LatchWord::owned_by(me).raw
+           : x.msi == MsiState::kShared ? LatchWord::reader_bit(me)
+                                        : 0;
   }
   if (writers > 1 || (writers && readers)) flag(at_, "X1");
   if (!any) flag(at_, "X3");

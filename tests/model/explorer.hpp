@@ -128,7 +128,7 @@ class Explorer {
   void complete(State s, int n);
 
   // --- deaths.cpp
-  void settle_for_dead(State& s, int n);
+  void repair_for_dead(State& s, int n);
   void death(const State& s0, int n);
 
   // --- what must hold ----------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ struct Variant {
   bool steal = false;              // F5: a granted page may leave before its waiter ran
   bool upgrade_forever = false;    // upgrades are retried for ever, nobody gives way
   bool copy_kept = false;          // I17: a copy is taken for a share
-  bool wish_kept = false;          // I17: the wish stays after a copy, or after Held
+  bool pending_kept = false;       // I17: the pending-reader bit stays after a copy, or after Held
   bool hold_ignored = false;       // I16: a held page is given away
   bool abandon = false;            // F3: a writer's wait is forgotten, not finished
   bool old_request_acted = false;  // I15: an outdated request is served
@@ -89,7 +89,7 @@ constexpr RequestKind kind_of(uint8_t message) { return RequestKind(message & 7)
 constexpr uint8_t priority_of(uint8_t message) { return message >> 4 & 7; }
 struct NodeM {
   uint64_t old;
-  Memo memo;
+  MsiState msi;
   LineOp op;
   uint8_t failures;
   ReplyKind granted;
@@ -98,7 +98,7 @@ struct NodeM {
   uint8_t held;
   uint8_t fresh, want, latch, turn, unflushed, undo;
   uint8_t priority, bar, parked_priority[2], copy_will_do, told;
-  uint8_t unsettled;  // node + 1 who granted while its batch was on its way (I20)
+  uint8_t grant_in_flight;  // node + 1 who granted while its batch was on its way (I20)
   uint8_t sharers;    // of the claim that is posted or stands (I21); who joins by the downgrade that is posted (I23)
   uint8_t passed_to;  // node + 1
   uint8_t hints;      // followed since it looked at the word
@@ -121,7 +121,7 @@ static_assert(sizeof(State) == 8 + kNodes * sizeof(NodeM) + kNodes * kNodes * 5 
 struct Edge {
   uint32_t to;
   uint8_t fair;    // fairness class; 0: the environment, which may stop
-  uint8_t served;  // node + 1 whose wish was served
+  uint8_t served;  // node + 1 who was pending and was served
 };
 
 struct Verdict {

@@ -14,7 +14,7 @@ Features Explorer::features_of(int n) const {
 
 LineState Explorer::unpack(const NodeM& x) const {
   LineState s;
-  s.memo = x.memo;
+  s.msi = x.msi;
   s.op = x.op;
   s.failures = x.failures;
   s.granted = x.granted;
@@ -48,7 +48,7 @@ static uint8_t bits_of(NodeSet nodes) {
 static uint8_t number_of(NodeId node) { return uint8_t(is_node(node) ? index_of(node) + 1 : 0); }
 
 void Explorer::pack(const LineState& s, NodeM* x) const {
-  x->memo = s.memo;
+  x->msi = s.msi;
   x->op = s.op;
   x->failures = s.failures;
   x->granted = s.granted;
@@ -108,7 +108,7 @@ void Explorer::event(State& s, int n, const Event& e) {
     finish(s, n, a);
   else if (a.latch == LatchEnd::kRelease)
     x.latch = kFree;
-  if (x.memo == Memo::kInvalid && x.op == LineOp::kIdle) {
+  if (x.msi == MsiState::kInvalid && x.op == LineOp::kIdle) {
     x.fresh = 0;
     x.held = kNoHold;
   }
@@ -125,7 +125,7 @@ void Explorer::answer(State& s, int n, int to, ReplyKind kind, int passed_to) {
   if (gone(s, to)) return;
   bool grant = carries_page(kind);
   const NodeM& x = s.node[n];
-  if (kind == ReplyKind::kCopy && (!x.fresh || x.memo != Memo::kModified || x.latch == kGuardX)) flag(at_, "X9");
+  if (kind == ReplyKind::kCopy && (!x.fresh || x.msi != MsiState::kModified || x.latch == kGuardX)) flag(at_, "X9");
   MessageM& r = s.reply[n][to];
   if (r.kind && counts_messages()) flag(at_, "X0");
   if (v.lies && kind == ReplyKind::kDropped) passed_to = (n + 1) % kNodes + 1;
@@ -153,7 +153,7 @@ void Explorer::take(State& s, int from, int n, uint8_t message) {
   NodeM& x = s.node[n];
   if (v.claim_refused && kind_of(message) == RequestKind::kPeerClaim && x.op != LineOp::kIdle)
     return answer(s, n, from, ReplyKind::kDropped);
-  const bool latched = x.op == LineOp::kIdle && x.memo != Memo::kInvalid && x.latch == kFree;
+  const bool latched = x.op == LineOp::kIdle && x.msi != MsiState::kInvalid && x.latch == kFree;
   if (latched) x.latch = kOperation;
   event(s, n,
         {.kind = Event::Kind::kPeer,
@@ -244,7 +244,7 @@ void Explorer::user(const State& s0, int n) {
   if (x.want != kNothing) {  // told of a hold; or with `steal`: the grant is there, if it still is
     State s = s0;
     NodeM& y = s.node[n];
-    bool enough = y.want == kToWrite ? y.memo == Memo::kModified : y.memo != Memo::kInvalid;
+    bool enough = y.want == kToWrite ? y.msi == MsiState::kModified : y.msi != MsiState::kInvalid;
     y.told = 0;
     if (enough) {
       if (y.want == kToWrite) write_page(s, n);
@@ -257,8 +257,8 @@ void Explorer::user(const State& s0, int n) {
     }
     return;
   }
-  if (v.evicts && !x.parked_count && x.memo != Memo::kInvalid && !(x.held % kHeldBefore) &&
-      !(x.memo == Memo::kModified && x.unflushed) && !bound(x)) {
+  if (v.evicts && !x.parked_count && x.msi != MsiState::kInvalid && !(x.held % kHeldBefore) &&
+      !(x.msi == MsiState::kModified && x.unflushed) && !bound(x)) {
     State s = s0;
     s.node[n].latch = kOperation;
     event(s, n, {.kind = Event::Kind::kEvict});
@@ -274,14 +274,14 @@ void Explorer::user(const State& s0, int n) {
     event(s, n, {.kind = kind, .passed_to = first});
     emit(s, kEnvironment, why);
   };
-  if (x.memo == Memo::kInvalid) begin(kToRead, Event::Kind::kFetchShared, "wants to read");
-  if (x.memo == Memo::kInvalid && (x.passed_to || v.lies) && features_of(n).has(Feature::kJoin)) {
+  if (x.msi == MsiState::kInvalid) begin(kToRead, Event::Kind::kFetchShared, "wants to read");
+  if (x.msi == MsiState::kInvalid && (x.passed_to || v.lies) && features_of(n).has(Feature::kJoin)) {
     first = id_of(v.lies ? (n + 1) % kNodes : x.passed_to - 1);
     begin(kToRead, Event::Kind::kFetchShared, "wants to read, and joins");
     first = NodeId();
   }
-  if (x.memo == Memo::kInvalid && v.copies && n == 2) begin(kToLook, Event::Kind::kFetchCopy, "wants to look");
-  if (x.memo != Memo::kModified && !bound(x)) begin(kToWrite, Event::Kind::kFetchExclusive, "wants to write");
+  if (x.msi == MsiState::kInvalid && v.copies && n == 2) begin(kToLook, Event::Kind::kFetchCopy, "wants to look");
+  if (x.msi != MsiState::kModified && !bound(x)) begin(kToWrite, Event::Kind::kFetchExclusive, "wants to write");
   auto hit = [&](Latch latch, const char* why) {
     State s = s0;
     s.node[n].turn = x.parked_count > 0;
@@ -291,15 +291,15 @@ void Explorer::user(const State& s0, int n) {
       write_page(s, n);
     emit(s, kEnvironment, why);
   };
-  if (x.memo != Memo::kInvalid && v.guards) hit(kGuardS, "hits, shared");
-  if (x.memo == Memo::kModified) hit(kGuardX, "hits, exclusively");
+  if (x.msi != MsiState::kInvalid && v.guards) hit(kGuardS, "hits, shared");
+  if (x.msi == MsiState::kModified) hit(kGuardX, "hits, exclusively");
   if (v.hold && n == 0 && x.held == kNoHold) {
     State s = s0;
     s.node[n].turn = x.parked_count > 0;
     s.node[n].held = kHoldS;
-    if (x.memo != Memo::kInvalid) emit(s, kEnvironment, "holds for its transaction, shared");
+    if (x.msi != MsiState::kInvalid) emit(s, kEnvironment, "holds for its transaction, shared");
     s.node[n].held = kHoldX;
-    if (x.memo == Memo::kModified) emit(s, kEnvironment, "holds for its transaction, exclusively");
+    if (x.msi == MsiState::kModified) emit(s, kEnvironment, "holds for its transaction, exclusively");
   }
 }
 

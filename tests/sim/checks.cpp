@@ -55,11 +55,11 @@ void Cluster::check_rest() const {
     uint64_t sum = 0;
     for (const auto& m : members_)
       if (const Line* line = m->directory.lines[size_t(page)]) {
-        sum += line->memo() == Memo::kShared ? LatchWord::add_reader(m->id) : 0;
-        sum += line->memo() == Memo::kModified ? LatchWord::owned_by(m->id).raw : 0;
+        sum += line->msi() == MsiState::kShared ? LatchWord::add_reader(m->id) : 0;
+        sum += line->msi() == MsiState::kModified ? LatchWord::owned_by(m->id).raw : 0;
       }
     if (word != sum)
-      object(Checker::kRest, "page %d: the latch word is %llx, the memos sum up to %llx", page, printable(word),
+      object(Checker::kRest, "page %d: the latch word is %llx, the MSI states sum up to %llx", page, printable(word),
              printable(sum));
   }
 }

@@ -23,7 +23,7 @@ struct LineAccess {
   static const LineState& state(const Line& line) { return line.state_; }
   // The line whose state this is counts as settled.
   static void settle(LineState& state) {
-    reinterpret_cast<Line*>(reinterpret_cast<std::byte*>(&state) - offsetof(Line, state_))->unsettled_ = 0;
+    reinterpret_cast<Line*>(reinterpret_cast<std::byte*>(&state) - offsetof(Line, state_))->grant_in_flight_ = 0;
   }
 };
 

@@ -41,7 +41,7 @@ void drop_replies(Actions& a, ReplyKind kind) {
   a.reply_count = uint8_t(kept);
 }
 
-// Grants at once what is granted after the batch, and nobody knows that it is unsettled.
+// Grants at once what is granted after the batch, and nobody knows that it is in flight.
 void grant_first(const LineState& s, LineOp before, LineOp op, ReplyKind kind, Actions& a) {
   if (before == op) drop_replies(a, kind);
   if (s.op == op && before != op) a.replies[a.reply_count++] = {s.serving, kind};
@@ -66,7 +66,7 @@ Actions mutated_step(LineState& s, NodeId self, Event e, Features on) {
   if (mutation == Mutation::kFalseGrant && e.kind == Event::Kind::kBatchDone && before == LineOp::kWritePosted &&
       !old.has_holder())
     e.old = 0;
-  if (mutation == Mutation::kUnsettledLeaves && e.kind == Event::Kind::kReply) LineAccess::settle(s);
+  if (mutation == Mutation::kInFlightLeaves && e.kind == Event::Kind::kReply) LineAccess::settle(s);
   if (mutation == Mutation::kNoAging) e.request.priority = uint8_t(255 - e.request.priority);
   Actions a = product_step(s, self, e, on);
   switch (mutation) {
@@ -86,7 +86,7 @@ Actions mutated_step(LineState& s, NodeId self, Event e, Features on) {
       if (sometimes(20)) drop_replies(a, ReplyKind::kGrantM);
       break;
     case Mutation::kKeptShare:
-      if (before == LineOp::kInvalidatePosted) s.memo = Memo::kShared;
+      if (before == LineOp::kInvalidatePosted) s.msi = MsiState::kShared;
       break;
     case Mutation::kLatchKept:
       if (before == LineOp::kInvalidatePosted && sometimes(8)) a.latch = LatchEnd::kKeep;
@@ -145,7 +145,7 @@ const char* mutation_name(Mutation m) {
   static constexpr const char* kNames[] = {"none",
                                            "forward-first",
                                            "downgrade-first",
-                                           "unsettled-leaves",
+                                           "in-flight-leaves",
                                            "false-grant",
                                            "claim-refused",
                                            "join-forgotten",
@@ -160,7 +160,7 @@ const char* mutation_name(Mutation m) {
                                            "released-use",
                                            "no-write-back",
                                            "freed-before-written",
-                                           "lost-wish",
+                                           "lost-pending-reader",
                                            "nobody-watches",
                                            "long-sleeps",
                                            "no-turn-limit",

@@ -17,18 +17,18 @@ namespace sim {
 enum class Mutation : uint8_t {
   kNone,
   // between the driver and step():
-  kForwardFirst,     // M is granted before the word is settled
-  kDowngradeFirst,   // S is granted before the word is settled
-  kUnsettledLeaves,  // what was granted early is given away before the giver's batch is complete
-  kFalseGrant,       // a CAS that failed on readers counts as a grant
-  kClaimRefused,     // who cannot tell yet whether he shares says that he does not, and a claim believes him
-  kJoinForgotten,    // who joins is granted a share, and his bit is not added
-  kTransientBits,    // a failed reader takes its bit back while it asks; the holder adds it
-  kGrantLost,        // a page that is sent does not arrive, and nobody hears of it
-  kKeptShare,        // a share is given up in the word, and still used
-  kLatchKept,        // a served line stays latched
-  kPageStolen,       // a grant arrives without the latch
-  kNoAging,          // who was refused more often goes last
+  kForwardFirst,    // M is granted before the word is settled
+  kDowngradeFirst,  // S is granted before the word is settled
+  kInFlightLeaves,  // what was granted early is given away before the giver's batch is complete
+  kFalseGrant,      // a CAS that failed on readers counts as a grant
+  kClaimRefused,    // who cannot tell yet whether he shares says that he does not, and a claim believes him
+  kJoinForgotten,   // who joins is granted a share, and his bit is not added
+  kTransientBits,   // a failed reader takes its bit back while it asks; the holder adds it
+  kGrantLost,       // a page that is sent does not arrive, and nobody hears of it
+  kKeptShare,       // a share is given up in the word, and still used
+  kLatchKept,       // a served line stays latched
+  kPageStolen,      // a grant arrives without the latch
+  kNoAging,         // who was refused more often goes last
   // between a batch and its verbs:
   kDoubleAdd,           // a share is dropped after the operation that drops it
   kErrorsIgnored,       // a CAS that was never done counts as done

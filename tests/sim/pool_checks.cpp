@@ -77,10 +77,11 @@ void PoolCluster::check_rest() const {
     uint64_t sum = 0;
     for (const auto& m : members_)
       if (const Line* line = m->pool->find(id(page))) {
-        sum += line->memo() == Memo::kShared ? LatchWord::add_reader(m->id) : 0;
-        sum += line->memo() == Memo::kModified ? LatchWord::owned_by(m->id).raw : 0;
+        sum += line->msi() == MsiState::kShared ? LatchWord::add_reader(m->id) : 0;
+        sum += line->msi() == MsiState::kModified ? LatchWord::owned_by(m->id).raw : 0;
       }
-    if (word != sum) object(Checker::kRest, "page %d: the latch word is %lx, the memos sum up to %lx", page, word, sum);
+    if (word != sum)
+      object(Checker::kRest, "page %d: the latch word is %lx, the MSI states sum up to %lx", page, word, sum);
   }
 }
 

@@ -144,7 +144,7 @@ void Scheduler::refill() { accesses_left = int64_t(1 + random_.below(2 * pace_.g
 void Scheduler::fault_point() {
   ++yields_;
   if (running_->node < 0) return;
-  NodeFate& node = nodes_[running_->node];
+  NodeStatus& node = nodes_[running_->node];
   if (++node.points != node.crash_at) return;
   node.dying = true;
   if (node.orphaned_ns == 0) return crash(running_->node);
@@ -219,10 +219,10 @@ int Scheduler::wake(const void* word, int count) {
 }
 
 void Scheduler::crash(int node) {
-  NodeFate& fate = nodes_[node];
-  if (fate.crashed) return;
-  fate.crashed = true;
-  fate.crashed_ns = now_;
+  NodeStatus& status = nodes_[node];
+  if (status.crashed) return;
+  status.crashed = true;
+  status.crashed_ns = now_;
   for (auto& fiber : fibers_)
     if (fiber->node == node && fiber->state == State::kWaiting) fiber->state = State::kDropped;
   if (on_crash_) on_crash_(node);

@@ -116,7 +116,7 @@ class Scheduler {
     int fiber;
     bool operator>(const Due& other) const { return ns != other.ns ? ns > other.ns : ticket > other.ticket; }
   };
-  struct NodeFate {
+  struct NodeStatus {
     uint32_t slow = 1;
     uint64_t points = 0, crash_at = 0, orphaned_ns = 0, crashed_ns = 0;
     bool crashed = false, dying = false;
@@ -143,7 +143,7 @@ class Scheduler {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> past_;                                     // of spawn_verbs(), ended
   std::unordered_map<const void*, std::vector<Fiber*>> parked_;  // by what they are parked on
-  std::vector<NodeFate> nodes_;
+  std::vector<NodeStatus> nodes_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
   Fiber* running_ = nullptr;
   jmp_buf outside_;

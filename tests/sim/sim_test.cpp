@@ -133,8 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
         Proof{Mutation::kGrantLost, Checker::kRest}, Proof{Mutation::kGrantLost, Checker::kLeaks},
         Proof{Mutation::kLatchKept, Checker::kLeaks}, Proof{Mutation::kGrantLost, Checker::kProgress},
         Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kLongSleeps, Checker::kFence},
-        Proof{Mutation::kForwardFirst, Checker::kProduct}, Proof{Mutation::kUnsettledLeaves, Checker::kProduct, 400},
-        Proof{Mutation::kUnsettledLeaves, Checker::kLastWrite, 400}, Proof{Mutation::kTransientBits, Checker::kProduct},
+        Proof{Mutation::kForwardFirst, Checker::kProduct}, Proof{Mutation::kInFlightLeaves, Checker::kProduct, 400},
+        Proof{Mutation::kInFlightLeaves, Checker::kLastWrite, 400}, Proof{Mutation::kTransientBits, Checker::kProduct},
         Proof{Mutation::kDoubleAdd, Checker::kProduct}, Proof{Mutation::kLogIgnored, Checker::kLog},
         Proof{Mutation::kNoTurnLimit, Checker::kFairness, 400}, Proof{Mutation::kNoAging, Checker::kFairness, 8000}),
     [](const auto& info) { return name_of(info.param); });

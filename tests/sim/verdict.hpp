@@ -11,7 +11,7 @@ enum class Checker : uint8_t {
   kExclusion = 1,  // one writer or many readers
   kLastWrite = 2,  // every read returns the last write
   kHistory = 3,    // the recorded histories are sequentially consistent
-  kRest = 4,       // at rest the latch words equal the sum of the memos
+  kRest = 4,       // at rest the latch words equal the sum of the MSI states
   kFairness = 5,   // nobody waits longer than the bound
   kLeaks = 6,      // no frame, slot or latch is left over
   kProgress = 7,   // everybody comes to an end

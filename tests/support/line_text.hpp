@@ -8,7 +8,7 @@
 
 namespace coherence {
 
-inline const char* text(Memo m) { return m == Memo::kInvalid ? "I" : m == Memo::kShared ? "S" : "M"; }
+inline const char* text(MsiState m) { return m == MsiState::kInvalid ? "I" : m == MsiState::kShared ? "S" : "M"; }
 
 inline const char* text(RequestKind k) {
   static constexpr const char* kNames[] = {"", "PeerRd", "PeerWr", "PeerInv", "PeerCopy", "PeerClaim", "PeerJoin"};
@@ -39,7 +39,7 @@ inline const char* text(Event::Kind k) {
 }
 
 inline std::string text(const LineState& s) {
-  std::string t = text(s.memo);
+  std::string t = text(s.msi);
   if (s.op != LineOp::kIdle) t += std::string(" ") + text(s.op);
   if (s.joins) t += ", joins";
   if (s.parked_count) t += ", parked " + std::to_string(s.parked_count);

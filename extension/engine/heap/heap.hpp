@@ -158,7 +158,8 @@ class Heap {
   Result<Tid> insert(const RowImage& row, uint32_t command);
   // Inserts a prefix of `rows` (at least one), as many as fit one page, and returns how many; call again for the rest.
   Result<uint32_t> multi_insert(std::span<const RowImage> rows, uint32_t command, Tid* tids);
-  // A row that this transaction has just inserted never was (a speculative insertion that lost; before settle_row()).
+  // A row that this transaction has just inserted never was (a speculative insertion that lost; before
+  // end_speculation()).
   Status abandon(Tid tid);
   // `moves`: the row goes on in another relation (an update of a partition key); who waits for it is told so.
   Result<RowOutcome> remove(Tid tid, uint32_t command, bool wait = true, const Snapshot* crosscheck = nullptr,
@@ -257,7 +258,8 @@ class Heap {
                      Verdict* verdict);
   Status judge_own_cells(Tid tid, Holders* holders, Verdict* verdict);
   Status settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
-  Status settle_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
+  Status resolve_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
+                         WaitFor why);
   struct BookTry;
   Status book(Tid tid, RowLock mode, Facts& facts);
   Status book_on_page(BookTry& book);

@@ -94,9 +94,9 @@ bool Heap::stands_in_line(BookTry& book, std::span<const Locker> recorded) const
   for (const Locker& other : recorded) {
     if (txns_.current().is_mine(other.id)) return true;
     if (!other.booked() || other.id.node() != txns_.node()) continue;
-    const auto fate = book.facts.get(txns_, other.id);
-    if (!fate) book.verdict = {.kind = Verdict::kAsk, .id = other.id};
-    if (!fate || fate->running()) return true;
+    const auto status = book.facts.get(txns_, other.id);
+    if (!status) book.verdict = {.kind = Verdict::kAsk, .id = other.id};
+    if (!status || status->running()) return true;
   }
   return false;
 }

@@ -33,7 +33,7 @@ Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, Ro
   const RowPlace at{page, tid.offset};
   const bool made = is_own(me, row);
   const bool far = by.next.valid() && by.next.block != tid.block;
-  if (made || far) GCL_TRY(me.commands().note(at, {made ? own_commands(me, row, at).made : 0, by.command}));
+  if (made || far) GCL_TRY(me.commands().note(at, {made ? combo_commands(me, row, at).made : 0, by.command}));
   if (far)
     row.set_far(by.next.block);
   else
@@ -93,7 +93,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (!*seen) return RowOutcome{.result = RowResult::kUpdated, .conflict = {.next = tid}};
       continue;
     }
-    GCL_TRY(settle_in_turn(turn, tid, verdict, holders, facts, WaitFor::kDelete));
+    GCL_TRY(resolve_in_turn(turn, tid, verdict, holders, facts, WaitFor::kDelete));
   }
 }
 
@@ -204,7 +204,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
         if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !request.wait))
           return UpdateOutcome{.row = verdict.outcome};
         if (verdict.kind != Verdict::kGo) {
-          GCL_TRY(settle_in_turn(turn, request.tid, verdict, holders, facts, WaitFor::kUpdate));
+          GCL_TRY(resolve_in_turn(turn, request.tid, verdict, holders, facts, WaitFor::kUpdate));
           break;
         }
         auto seen = crosschecked(step->row, {step->page, request.tid.offset}, &crosscheck);

@@ -23,8 +23,8 @@ Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts
   }
 }
 
-Status Heap::settle_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
-                            WaitFor why) {
+Status Heap::resolve_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
+                             WaitFor why) {
   if (verdict.kind == Verdict::kWait && holders.mine < 0) {  // C6
     if (holders.place == 0) {
       auto waited = turn.take(tid);
@@ -135,7 +135,7 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
     RowLock mode = lock.wish.mode;
     if (holders.word_is_mine && holders.word.id >= lock.id) mode = std::max(mode, holders.word.mode);
     // By somebody who was rolled back: now the word is the maker's again (K1).
-    if (row.ended()) row.set_command(own_commands(txns_.current(), row, lock.place()).made);
+    if (row.ended()) row.set_command(combo_commands(txns_.current(), row, lock.place()).made);
     row.deleter = Stamp::lock(mode, lock.id, holders.outer_for(lock.id));
     uint8_t flags = uint8_t(row.flags() & ~(kChainUpdated | kHasLockers));
     row.set(lock.tid.offset, row.natts(), uint8_t(flags | (holders.recorded() ? kHasLockers : 0)));
@@ -197,7 +197,7 @@ Heap::OwnStep Heap::own_step(const LockTry& lock) const {
   const Transaction& me = txns_.current();
   const RowHeader& row = lock.row;
   if (row.ended() && me.is_mine(row.deleter.id())) return row.updated() ? OwnStep::kFollow : OwnStep::kGone;
-  const bool later = is_own(me, row) && own_commands(me, row, lock.place()).made >= lock.wish.command;
+  const bool later = is_own(me, row) && combo_commands(me, row, lock.place()).made >= lock.wish.command;
   return later ? OwnStep::kMadeLater : OwnStep::kNone;
 }
 
@@ -244,7 +244,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         if (own == OwnStep::kMadeLater)
           verdict.outcome = {
               .result = RowResult::kSelfModified,
-              .conflict = {.next = lock.tid, .cmax = own_commands(txns_.current(), lock.row, lock.place()).made}};
+              .conflict = {.next = lock.tid, .cmax = combo_commands(txns_.current(), lock.row, lock.place()).made}};
         const RowConflict& conflict = verdict.outcome.conflict;
         if (!request.follow || verdict.outcome.result != RowResult::kUpdated || conflict.moved ||
             (request.same_key && conflict.key_changed)) {
@@ -265,7 +265,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         }
         [[fallthrough]];
       default:
-        GCL_TRY(settle_in_turn(turn, lock.tid, verdict, lock.holders, facts, WaitFor::kLock));
+        GCL_TRY(resolve_in_turn(turn, lock.tid, verdict, lock.holders, facts, WaitFor::kLock));
     }
   }
 }

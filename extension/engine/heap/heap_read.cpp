@@ -50,14 +50,14 @@ Result<uint16_t> chain_next(TxnSystem& txns, const HeapPage& page, const RowHead
   return *same ? next : uint16_t{0};
 }
 
-// What the creator word may be replaced with, once the creator's fate is known.
+// What the creator word may be replaced with, once the creator's status is known.
 std::optional<Stamp> hint_for(const TxnSystem& txns, Stamp creator) {
   if (creator.kind() != StampKind::kInserted) return std::nullopt;
-  auto fate = txns.known_fate(creator.id());
-  if (!fate) return std::nullopt;
-  if (fate->aborted()) return Stamp::of(StampKind::kAborted);
-  if (fate->cts <= txns.horizon()) return Stamp::of(StampKind::kFrozen);
-  return Stamp::of(StampKind::kCommitted, fate->cts.value);
+  auto status = txns.known_status(creator.id());
+  if (!status) return std::nullopt;
+  if (status->aborted()) return Stamp::of(StampKind::kAborted);
+  if (status->cts <= txns.horizon()) return Stamp::of(StampKind::kFrozen);
+  return Stamp::of(StampKind::kCommitted, status->cts.value);
 }
 
 bool made_by(const RowHeader& row, TxnId id) {
@@ -116,7 +116,7 @@ Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot
     RowHeader row;
     std::memcpy(&row, to, sizeof row);
     if (chain && row.heap_only()) return RowRead{};
-    bool known = row.creator.kind() != StampKind::kInserted || txns_.known_fate(row.creator.id()).has_value();
+    bool known = row.creator.kind() != StampKind::kInserted || txns_.known_status(row.creator.id()).has_value();
     auto seen = looks.sees(row, {page, tid.offset}, snapshot, running);
     if (!seen) return seen.error();
     if (!known) stamp_one(page, tid.offset, line, row);
@@ -258,9 +258,10 @@ Result<RowProbe> Heap::probe_once(PageId page, Tid root, Looks& looks) {
 
 namespace {
 
-// Whether a version is dead to all, by fates that are known here: who has just looked at it has learned the final ones.
+// Whether a version is dead to all, by statuses that are known here: who has just looked at it has learned the final
+// ones.
 Result<bool> known_dead(TxnSystem& txns, const RowHeader& row) {
-  auto known = [&](TxnId id) { return txns.known_fate(id).has_value(); };
+  auto known = [&](TxnId id) { return txns.known_status(id).has_value(); };
   if (row.creator.kind() == StampKind::kInserted && !known(row.creator.id())) return false;
   if (row.ended() && !known(row.deleter.id())) return false;
   bool mine;
@@ -336,7 +337,7 @@ Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Inte
     if (*seen) to.offset[to.count++] = line;
     if (*seen && snapshot.kind == SnapshotKind::kMvcc && !(inserted && txns_.current().is_mine(row.creator.id())))
       seen_creator = row.creator;
-    if (inserted && txns_.known_fate(row.creator.id())) hints[hint_count++] = line;
+    if (inserted && txns_.known_status(row.creator.id())) hints[hint_count++] = line;
   }
   if (hint_count != 0) stamp(page, to.page, hints, hint_count);
   return {};

@@ -152,11 +152,11 @@ Status LockCells::add_directory(const ExtentPlace& where) { return add_page(wher
 Result<bool> LockCells::over(const Locker& locker) {
   for (TxnId id = locker.id; id.valid();) {
     if (txns_.current().is_mine(id)) return false;
-    auto fate = txns_.fate(id);
-    if (!fate) return fate.error();
-    if (fate->running()) return false;
-    if (fate->committed() || !locker.outer.held()) return true;
-    id = fate->parent;
+    auto status = txns_.status(id);
+    if (!status) return status.error();
+    if (status->running()) return false;
+    if (status->committed() || !locker.outer.held()) return true;
+    id = status->parent;
   }
   return true;
 }

@@ -2,7 +2,7 @@
 //
 //   extent's map entry -> lock directory -> first lock page of a block -> next -> ...
 //
-// Entries name their row by its line pointer.  What makes an entry count is the row's flag (kHasLockers) and the fate
+// Entries name their row by its line pointer.  What makes an entry count is the row's flag (kHasLockers) and the status
 // of the entry's id; nothing refers to an entry by where it is, so a place may be used again as soon as its id has
 // ended.
 #pragma once

@@ -1,7 +1,7 @@
 // In-page prune: removes versions nobody sees from one page's chains (P1, P2 of README.md).
 //
-// The plan is made on a private copy, where fates may be asked for; it is carried out only if the page has not changed
-// since.  No guard is held while anything is asked.
+// The plan is made on a private copy, where statuses may be asked for; it is carried out only if the page has not
+// changed since.  No guard is held while anything is asked.
 #include <algorithm>
 #include <span>
 
@@ -113,8 +113,8 @@ class Plan {
   bool never_made(const RowHeader& row) const {
     if (row.creator.kind() == StampKind::kAborted) return true;
     if (row.creator.kind() != StampKind::kInserted) return false;
-    auto fate = txns_.known_fate(row.creator.id());  // liveness() has just learned it
-    return fate ? fate->aborted() : false;
+    auto status = txns_.known_status(row.creator.id());  // liveness() has just learned it
+    return status ? status->aborted() : false;
   }
 
   void remove(uint16_t line, Line to) {

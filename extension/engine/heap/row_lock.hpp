@@ -22,7 +22,7 @@ constexpr bool excludes(RowLock a, RowLock b) {
   return kExcluded[int(a)] >> int(b) & 1;
 }
 
-// A lock as recorded, in a deleter word or a lock cell.  Whether it still counts, its id's fate says.
+// A lock as recorded, in a deleter word or a lock cell.  Whether it still counts, its id's status says.
 struct Locker {
   TxnId id;
   RowLock mode = RowLock::kKeyShare;
@@ -50,7 +50,7 @@ struct RecordedLocks {
   std::vector<Locker> others;  // of other transactions
   std::vector<Locker> own;
   std::vector<Locker> booked;  // bookings of other transactions (C7)
-  std::vector<TxnId> unknown;  // Verdict::kAsk: ids whose fates are wanted, too
+  std::vector<TxnId> unknown;  // Verdict::kAsk: ids whose statuses are wanted, too
 };
 
 // The live locks on a version, as judge() found them.

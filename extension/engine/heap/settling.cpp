@@ -9,7 +9,7 @@ Status Settling::wait(const Undecided& undecided) {
   if (!undecided.made || undecided == kept_) return txns_.waiter().wait_for(undecided.by, WaitFor::kUniqueKey);
   auto open = txns_.speculation(undecided.by, undecided.tid.packed());
   if (!open) return open.error();
-  if (*open) return txns_.waiter().wait_until_settled(**open);
+  if (*open) return txns_.waiter().wait_for_speculation(**open);
   kept_ = undecided;
   return {};
 }
@@ -17,7 +17,7 @@ Status Settling::wait(const Undecided& undecided) {
 bool Looks::known_before(const RowHeader& row) const {
   if (row.creator.kind() != StampKind::kInserted) return true;
   const TxnId maker = row.creator.id();
-  return txns_.current().is_mine(maker) || txns_.known_fate(maker) ||
+  return txns_.current().is_mine(maker) || txns_.known_status(maker) ||
          std::find(learned_.begin(), learned_.end(), maker) != learned_.end();
 }
 

@@ -59,7 +59,8 @@ class Looks {
   bool known_before(const RowHeader& row) const;
 
   TxnSystem& txns_;
-  std::vector<TxnId> learned_;  // makers whose commit an earlier look has learned; the cache of fates may have lost it
+  std::vector<TxnId>
+      learned_;  // makers whose commit an earlier look has learned; the cache of statuses may have lost it
   bool again_ = false;
 };
 

@@ -23,10 +23,10 @@ Result<Creation> creation(TxnSystem& txns, const RowHeader& row) {
       return Creation{Made::kNever, {}};
     case StampKind::kInserted: {
       if (txns.current().is_mine(row.creator.id())) return Creation{Made::kMine, {}};
-      auto fate = txns.fate(row.creator.id());
-      if (!fate) return fate.error();
-      if (fate->running()) return Creation{Made::kRunning, {}};
-      return Creation{fate->committed() ? Made::kCommitted : Made::kNever, fate->cts};
+      auto status = txns.status(row.creator.id());
+      if (!status) return status.error();
+      if (status->running()) return Creation{Made::kRunning, {}};
+      return Creation{status->committed() ? Made::kCommitted : Made::kNever, status->cts};
     }
     default:
       return Errc::kCorrupt;
@@ -44,22 +44,22 @@ struct End {
 Result<End> ending(TxnSystem& txns, const RowHeader& row) {
   if (!row.ended()) return End{Ending::kNone, {}};
   if (txns.current().is_mine(row.deleter.id())) return End{Ending::kMine, {}};
-  auto fate = txns.fate(row.deleter.id());
-  if (!fate) return fate.error();
-  if (fate->aborted()) return End{Ending::kNone, {}};
-  if (fate->running()) return End{Ending::kRunning, {}};
-  return End{Ending::kCommitted, fate->cts};
+  auto status = txns.status(row.deleter.id());
+  if (!status) return status.error();
+  if (status->aborted()) return End{Ending::kNone, {}};
+  if (status->running()) return End{Ending::kRunning, {}};
+  return End{Ending::kCommitted, status->cts};
 }
 
 Result<bool> visible_mvcc(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot) {
   auto made = creation(txns, row);
   if (!made) return made.error();
   if (made->made == Made::kNever || made->made == Made::kRunning) return false;
-  if (made->made == Made::kMine && own_commands(txns.current(), row, at).made >= snapshot.command) return false;
+  if (made->made == Made::kMine && combo_commands(txns.current(), row, at).made >= snapshot.command) return false;
   if (made->made == Made::kCommitted && made->cts > snapshot.ts) return false;
   auto end = ending(txns, row);
   if (!end) return end.error();
-  if (end->ending == Ending::kMine) return own_commands(txns.current(), row, at).ended >= snapshot.command;
+  if (end->ending == Ending::kMine) return combo_commands(txns.current(), row, at).ended >= snapshot.command;
   return end->ending != Ending::kCommitted || end->cts > snapshot.ts;
 }
 
@@ -86,7 +86,7 @@ Result<bool> visible_part(TxnSystem& txns, const RowHeader& row) {
 }  // namespace
 
 // K3.
-Commands own_commands(const Transaction& me, const RowHeader& row, RowPlace at) {
+Commands combo_commands(const Transaction& me, const RowHeader& row, RowPlace at) {
   if (!row.ended()) return {.made = row.command()};
   if (is_own(me, row) || (row.far() && me.is_mine(row.deleter.id()))) return me.commands().at(at);
   return row.far() ? Commands{} : Commands{.ended = row.command()};
@@ -142,7 +142,7 @@ Result<AsOf> as_of(TxnSystem& txns, const RowHeader& row, RowPlace at, const Sna
   auto made = creation(txns, row);
   if (!made) return made.error();
   const bool later = made->made == Made::kRunning || (made->made == Made::kCommitted && made->cts > snapshot.ts) ||
-                     (made->made == Made::kMine && own_commands(txns.current(), row, at).made >= snapshot.command);
+                     (made->made == Made::kMine && combo_commands(txns.current(), row, at).made >= snapshot.command);
   return later ? AsOf::kToCome : AsOf::kGone;
 }
 
@@ -150,29 +150,29 @@ Result<bool> is_successor(TxnSystem& txns, const RowHeader& row, const RowHeader
   if (next.creator.kind() == StampKind::kInserted) return next.creator.id() == row.deleter.id();
   if (next.creator.kind() == StampKind::kAborted) return false;
   if (txns.current().is_mine(row.deleter.id())) return false;  // nobody stamps what still runs
-  auto fate = txns.fate(row.deleter.id());
-  if (!fate) return fate.error();
-  if (!fate->committed()) return false;
+  auto status = txns.status(row.deleter.id());
+  if (!status) return status.error();
+  if (!status->committed()) return false;
   // A frozen successor: no version of a committed chain is removed before the ones that lead to it (P2), so a stranger
   // cannot be there.
-  return next.creator.kind() == StampKind::kFrozen || fate->cts == kFrozenCts || next.creator.cts() == fate->cts;
+  return next.creator.kind() == StampKind::kFrozen || status->cts == kFrozenCts || next.creator.cts() == status->cts;
 }
 
-std::optional<Fate> Facts::get(const TxnSystem& txns, TxnId id) const {
+std::optional<TxnStatus> Facts::get(const TxnSystem& txns, TxnId id) const {
   for (auto fact = more_.rbegin(); fact != more_.rend(); ++fact)
-    if (fact->id == id) return fact->fate;
+    if (fact->id == id) return fact->status;
   for (int i = count_; i-- > 0;)
-    if (few_[i].id == id) return few_[i].fate;
-  return txns.known_fate(id);
+    if (few_[i].id == id) return few_[i].status;
+  return txns.known_status(id);
 }
 
 Status Facts::learn(TxnSystem& txns, TxnId id) {
-  auto fate = txns.fate(id);
-  if (!fate) return fate.error();
+  auto status = txns.status(id);
+  if (!status) return status.error();
   if (count_ < kFew)
-    few_[count_++] = {id, *fate};
+    few_[count_++] = {id, *status};
   else
-    more_.push_back({id, *fate});
+    more_.push_back({id, *status});
   return {};
 }
 
@@ -201,24 +201,24 @@ Verdict ask(TxnId id) { return {.kind = Verdict::kAsk, .id = id}; }
 // What a recorded lock amounts to, by what is known.
 struct Hold {
   enum Kind : uint8_t { kOver, kMine, kRunning, kUnknown } kind;
-  TxnId id;  // kRunning: who must end; kUnknown: whose fate is wanted
+  TxnId id;  // kRunning: who must end; kUnknown: whose status is wanted
   RowLock mode = RowLock::kKeyShare;
   bool committed = false;  // kOver
 };
 
 Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
   if (txns.current().is_mine(locker.id)) return {Hold::kMine, locker.id, locker.strongest()};
-  auto fate = facts.get(txns, locker.id);
-  if (!fate) return {Hold::kUnknown, locker.id};
-  if (fate->running()) return {Hold::kRunning, locker.id, locker.strongest()};
-  const bool committed = fate->committed();
+  auto status = facts.get(txns, locker.id);
+  if (!status) return {Hold::kUnknown, locker.id};
+  if (status->running()) return {Hold::kRunning, locker.id, locker.strongest()};
+  const bool committed = status->committed();
   // V4: from a rolled back savepoint to who is left with the outer lock.
-  while (fate->aborted() && locker.outer.held() && fate->parent.valid()) {
-    TxnId holder = fate->parent;
+  while (status->aborted() && locker.outer.held() && status->parent.valid()) {
+    TxnId holder = status->parent;
     if (txns.current().is_mine(holder)) return {Hold::kMine, holder, locker.outer.mode()};
-    fate = facts.get(txns, holder);
-    if (!fate) return {Hold::kUnknown, holder};
-    if (fate->running()) return {Hold::kRunning, holder, locker.outer.mode()};
+    status = facts.get(txns, holder);
+    if (!status) return {Hold::kUnknown, holder};
+    if (status->running()) return {Hold::kRunning, holder, locker.outer.mode()};
   }
   return {.kind = Hold::kOver, .id = {}, .committed = committed};
 }
@@ -234,11 +234,11 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
   if (row.creator.kind() == StampKind::kInserted && !wish.newer) {
     TxnId creator = row.creator.id();
     if (me.is_mine(creator)) {
-      if (own_commands(me, row, at).made >= wish.command) return conflict(RowResult::kInvisible, row, tid);
+      if (combo_commands(me, row, at).made >= wish.command) return conflict(RowResult::kInvisible, row, tid);
     } else {
-      auto fate = facts.get(txns, creator);
-      if (!fate) return ask(creator);
-      if (!fate->committed()) return conflict(RowResult::kInvisible, row, tid);
+      auto status = facts.get(txns, creator);
+      if (!status) return ask(creator);
+      if (!status->committed()) return conflict(RowResult::kInvisible, row, tid);
     }
   }
   if (row.deleter.kind() == StampKind::kNone) return {.kind = Verdict::kGo};
@@ -250,7 +250,7 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
       return ask(hold.id);
     case Hold::kMine:
       if (itself && row.ended()) {
-        const uint32_t command = own_commands(me, row, at).ended;
+        const uint32_t command = combo_commands(me, row, at).ended;
         Verdict own = conflict(command >= wish.command ? RowResult::kSelfModified : RowResult::kInvisible, row, tid);
         own.outcome.conflict.cmax = command;
         return own;

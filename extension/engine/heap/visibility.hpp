@@ -1,13 +1,13 @@
 // Visibility: who sees a row version, and what stands in the way of changing it.  Works on copies of row headers, with
 // no guard held, or (judge) under a guard with what is known already.
 //
-// V1. A fate that is final never changes, so it may be learned before the guard and used under it.
+// V1. A status that is final never changes, so it may be learned before the guard and used under it.
 // V2. A hint (kCommitted, kFrozen, kAborted in the creator word) says what the status log says, or would say.
 // V3. What is of one's own (the running transaction and its live savepoints) is decided by commands, never by status.
 // V4. A rolled back savepoint that had taken the place of its own transaction's row lock leaves the lock to its parent.
 // K1..K4 (README.md): which command a row says, and where the other is.
 // V5. A version is locked by what its deleter word says and, if it is flagged (kHasLockers), by what its block's lock
-//     pages say; each of those counts while its id's fate is not final.
+//     pages say; each of those counts while its id's status is not final.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline bool is_own(const Transaction& me, const RowHeader& row) {
   return row.creator.kind() == StampKind::kInserted && me.is_mine(row.creator.id());
 }
 // The commands that made and ended the version at `at`, each as far as it was one of this session's transaction.
-Commands own_commands(const Transaction& me, const RowHeader& row, RowPlace at);
+Commands combo_commands(const Transaction& me, const RowHeader& row, RowPlace at);
 
 // Whether the snapshot sees the version at `at`.  kDirty: *running is the other transaction that must end before it is
 // known, if any.
@@ -47,7 +47,7 @@ Result<bool> is_successor(TxnSystem& txns, const RowHeader& row, const RowHeader
 // What a writer has learned about ids while it held no guard.
 class Facts {
  public:
-  std::optional<Fate> get(const TxnSystem& txns, TxnId id) const;
+  std::optional<TxnStatus> get(const TxnSystem& txns, TxnId id) const;
   Status learn(TxnSystem& txns, TxnId id);
   void forget() {  // after a wait: running ones may have ended
     count_ = 0;
@@ -57,7 +57,7 @@ class Facts {
  private:
   struct Fact {
     TxnId id;
-    Fate fate;
+    TxnStatus status;
   };
   static constexpr int kFew = 4;
   Fact few_[kFew];
@@ -77,7 +77,7 @@ struct Verdict {
     kGo,        // the row may be changed or locked; see the Holders
     kConflict,  // it may not: see `outcome`
     kWait,      // `id` (running, another's) must end first
-    kAsk,       // the fate of `id` (and of RecordedLocks::unknown) must be learned first
+    kAsk,       // the status of `id` (and of RecordedLocks::unknown) must be learned first
     kNewer,     // to be locked, but the versions that follow must be locked first
     kCells,     // the block's lock pages must be found, or have room for `entries`
   } kind = kGo;

@@ -38,11 +38,11 @@ Result<Reclaimer::Findings> Reclaimer::examine(TxnSystem& txns, const ReclaimPag
     const ReclaimRecord& record = page.record[i];
     if (record.word == 0) continue;
     ++found.records;
-    auto fate = txns.fate(record.by());
-    if (!fate) return fate.error();
-    if (fate->running()) continue;
+    auto status = txns.status(record.by());
+    if (!status) return status.error();
+    if (status->running()) continue;
     found.due = true;
-    if (fate->committed() != (record.what() == ReclaimWhat::kDropped))
+    if (status->committed() != (record.what() == ReclaimWhat::kDropped))
       found.forget.push_back(i);
     else if (!found.free)
       found.free = i;

@@ -34,7 +34,7 @@ class Waiter {
   virtual coherence::Result<bool> take_turn(const RowTurn& turn) = 0;
   virtual void end_turn(const RowTurn& turn) noexcept = 0;
   // Waits until that row is kept or taken back; otherwise as wait_for().
-  virtual coherence::Status wait_until_settled(const Speculation& turn) = 0;
+  virtual coherence::Status wait_for_speculation(const Speculation& turn) = 0;
   // Sleeps about that long; kInterrupted as above.
   virtual coherence::Status pause(uint32_t ms) = 0;
 };

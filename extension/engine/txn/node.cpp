@@ -36,7 +36,7 @@ Status TxnSystem::join() {
   shared_.bound.store(bound, std::memory_order_relaxed);
   shared_.low_water.store(batch.op(low).old, std::memory_order_relaxed);
   shared_.frozen.store(batch.op(root).old == 0 ? batch.op(low).old : batch.op(frozen).old, std::memory_order_relaxed);
-  GCL_TRY(settle_leftovers(shared_.frozen.load(std::memory_order_relaxed), batch.op(low).old));
+  GCL_TRY(finish_leftovers(shared_.frozen.load(std::memory_order_relaxed), batch.op(low).old));
   GCL_TRY(adopt_leftovers(batch.op(low).old, batch.op(reserved).old));
   const std::vector<uint64_t> none(shared_.sessions);
   Batch claims(words_.clock().node());

@@ -31,7 +31,7 @@ Status TxnSystem::speculate(uint64_t row, uint64_t host_lock) {
   return {};
 }
 
-void TxnSystem::settle_row() noexcept {
+void TxnSystem::end_speculation() noexcept {
   if (speculation_level_ == 0) return;
   speculation_level_ = 0;
   Batch batch(words_.clock().node());

@@ -149,7 +149,7 @@ Status TxnSystem::settle() {
 }
 
 // A former incarnation's, of which nobody runs any more; as adopt_leftovers() has it.
-Status TxnSystem::settle_leftovers(uint64_t frozen, uint64_t low) {
+Status TxnSystem::finish_leftovers(uint64_t frozen, uint64_t low) {
   constexpr uint64_t kStep = 1000;
   std::vector<StatusWord> log;
   for (uint64_t first = frozen + 1; first <= low; first += log.size()) {

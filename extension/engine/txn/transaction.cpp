@@ -136,7 +136,7 @@ void TxnSystem::sub_abort(int level) noexcept {
     finish_aborted(own[first].id, StatusWord::sub(parent), parent);
     own.truncate(first);
   }
-  if (speculation_level_ >= level) settle_row();  // T15: behind the fate
+  if (speculation_level_ >= level) end_speculation();  // T15: behind the status
   close_level(level);
 }
 
@@ -216,13 +216,13 @@ void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept
 }
 
 void TxnSystem::end_transaction() noexcept {
-  settle_row();  // T15: behind the fate
+  end_speculation();  // T15: behind the status
   txn_.own_.truncate(0);
   txn_.commands_.forget();
   close_level(2);
   txn_.levels_[0] = TxnId{};
   txn_.prepared_ = false;
-  // After the final status word: who finds the slot empty finds the fate final.
+  // After the final status word: who finds the slot empty finds the status final.
   slot().top.store(0, std::memory_order_release);
   slot().host_xid.store(0, std::memory_order_relaxed);
 }

@@ -20,8 +20,8 @@
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/session.hpp"
 #include "extension/engine/memory/growing_array.hpp"
+#include "extension/engine/txn/combo_commands.hpp"
 #include "extension/engine/txn/host.hpp"
-#include "extension/engine/txn/own_commands.hpp"
 #include "extension/engine/txn/snapshot.hpp"
 #include "extension/engine/txn/speculation.hpp"
 #include "extension/engine/txn/txn_id.hpp"
@@ -48,8 +48,8 @@ class Transaction {
   // Whether `id` is the top or a live savepoint of this transaction.
   bool is_mine(TxnId id) const { return !own_.empty() && (own_.back().id == id || has(id)); }
   // What rows of its own have no room for.
-  OwnCommands& commands() { return commands_; }
-  const OwnCommands& commands() const { return commands_; }
+  ComboCommands& commands() { return commands_; }
+  const ComboCommands& commands() const { return commands_; }
 
  private:
   friend class TxnSystem;
@@ -60,12 +60,12 @@ class Transaction {
   };
   GrowingArray<Own> own_;       // in the order of assignment, which is the order of the ids
   GrowingArray<TxnId> levels_;  // the id of each open level, outermost first; invalid: has not written
-  OwnCommands commands_;
+  ComboCommands commands_;
   bool prepared_ = false;
 };
 
 // What became of an id, its savepoint chain resolved to the top.
-struct Fate {
+struct TxnStatus {
   TxnState state;  // kActive, kPrepared (both: running), kCommitted or kAborted
   Cts cts;         // kCommitted; kFrozenCts when it is older than everybody
   TxnId top;       // running: the top-level transaction to wait for
@@ -126,7 +126,7 @@ class TxnSystem {
   Status sub_begin(int level);          // kNoMemory: it has not begun
   void sub_commit(int level) noexcept;  // its ids become the parent's
   void sub_abort(int level) noexcept;   // one status write per level that wrote
-  // Nothing to do for a transaction that wrote nothing.  kFenced: somebody else decided our fate.
+  // Nothing to do for a transaction that wrote nothing.  kFenced: somebody else decided our status.
   Status prepare();
   // REQUIRES: prepared, or nothing written.  Returns the zero Cts if nothing was written; if a reader was faster and
   // the word has left its place since, kFrozenCts may stand for what all can see.
@@ -143,11 +143,12 @@ class TxnSystem {
   // The oldest timestamp this session still needs; nullopt: none.  May only grow, by dropping snapshots.
   void set_oldest(std::optional<Cts> oldest) noexcept;
 
-  // --- fates --------------------------------------------------------------------------------------------------------
-  // Final ones come from the session's cache; others cost one batch.  Whoever meets COMMITTING finishes it.
-  Result<Fate> fate(TxnId id);
-  // What is known without touching the pool: final fates in the cache.
-  std::optional<Fate> known_fate(TxnId id) const;
+  // --- statuses
+  // -------------------------------------------------------------------------------------------------------- Final ones
+  // come from the session's cache; others cost one batch.  Whoever meets COMMITTING finishes it.
+  Result<TxnStatus> status(TxnId id);
+  // What is known without touching the pool: final statuses in the cache.
+  std::optional<TxnStatus> known_status(TxnId id) const;
   Result<Owner> owner(TxnId id);
   // Every version deleted by a transaction with cts <= this is invisible to everybody, now and later.
   Cts horizon() const noexcept;
@@ -181,12 +182,12 @@ class TxnSystem {
   Result<bool> claim_page(PageId page, bufmgr::PageType type, uint32_t offset);
 
   // --- speculations -------------------------------------------------------------------------------------------------
-  // The row that this level has just inserted may be taken back until settle_row(), at the latest when the level ends.
-  // `host_lock`: what sessions of this node wait for (Waiter), held by the host meanwhile.  REQUIRES: no index entry
-  // leads to the row yet.
+  // The row that this level has just inserted may be taken back until end_speculation(), at the latest when the level
+  // ends. `host_lock`: what sessions of this node wait for (Waiter), held by the host meanwhile.  REQUIRES: no index
+  // entry leads to the row yet.
   Status speculate(uint64_t row, uint64_t host_lock);
   // It is kept, or was taken back; whoever waits for that looks again.
-  void settle_row() noexcept;
+  void end_speculation() noexcept;
   // Whether the running maker of the row may still take it back.  If not, the row is to be looked at again before
   // anything is concluded from it (T15).
   Result<std::optional<Speculation>> speculation(TxnId maker, uint64_t row);
@@ -198,8 +199,8 @@ class TxnSystem {
 
   // --- waiting ------------------------------------------------------------------------------------------------------
   // Registers this node to be rung when the transaction of `id` ends, or rolls back to a savepoint; false: the
-  // transaction has ended, or `id` was rolled back, already.  Rings may be spurious: look at fate() again, and watch()
-  // again if still running.
+  // transaction has ended, or `id` was rolled back, already.  Rings may be spurious: look at status() again, and
+  // watch() again if still running.
   Result<bool> watch(TxnId id);
   // Whether another node waits for the transaction that `session` of this node runs, or a former one of it.
   Result<bool> watched(SessionId session);
@@ -235,7 +236,7 @@ class TxnSystem {
   Status freeze();
   Status spill();
   Status settle();
-  Status settle_leftovers(uint64_t frozen, uint64_t low);
+  Status finish_leftovers(uint64_t frozen, uint64_t low);
   Status sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& stays);
   // By raw id: whether its transaction runs, in a vague session.
   using VagueOwners = std::unordered_map<uint64_t, bool>;
@@ -258,14 +259,14 @@ class TxnSystem {
   Status load_aborted(NodeId node, uint64_t count);
   Result<StatusWord> read_word(TxnId id);
   Result<StatusWord> help_commit(TxnId id, StatusWord seen);
-  Result<Fate> inherit(TxnId id, TxnId at, StatusWord final_word);
+  Result<TxnStatus> inherit(TxnId id, TxnId at, StatusWord final_word);
   void end_transaction() noexcept;
   void finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept;
   void ring_watchers(uint64_t seen) noexcept;
   Status be_rung_by(NodeId node, SessionId session);
   Status read_own_turn();
   void remember(TxnId id, StatusWord final_word);
-  static Fate fate_of(StatusWord final_word);
+  static TxnStatus status_of(StatusWord final_word);
   TxnSessionSlot& slot() const { return shared_.slot(session_.id().value); }
 
   struct Cached {

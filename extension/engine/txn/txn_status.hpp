@@ -1,4 +1,4 @@
-// StatusWord: one word of the status log, the fate of one id.
+// StatusWord: one word of the status log, the status of one id.
 //
 //    63..60 state | 59..0 payload        kUnused: the sequence of the id that may take it; 0: none ever
 //                                        kActive, kPrepared, kCommitting: low bits of the sequence, the owner's session

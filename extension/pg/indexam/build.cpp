@@ -7,7 +7,7 @@
 #include "extension/pg/indexam/index_pages.hpp"
 #include "extension/pg/indexam/open.hpp"
 #include "extension/pg/indexam/replaced.hpp"
-#include "extension/pg/txn/pending.hpp"
+#include "extension/pg/txn/deferred_free.hpp"
 
 extern "C" {
 #include "access/nbtree.h"

@@ -125,7 +125,7 @@ void BackendWaiter::end_turn(const engine::RowTurn& turn) noexcept {
   LockRelease(&tag, tuple_lock(turn), false);
 }
 
-Status BackendWaiter::wait_until_settled(const Speculation& turn) {
+Status BackendWaiter::wait_for_speculation(const Speculation& turn) {
   if (node_pool()->fenced()) return Errc::kFenced;
   if (turn.node != txns_->node()) return wait_remote(turn.wait_id(), turn.top.raw);
   auto lock = txns_->host_lock_of(turn);

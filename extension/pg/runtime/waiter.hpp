@@ -17,7 +17,7 @@ class BackendWaiter final : public engine::Waiter {
   coherence::Status wait_for(engine::TxnId id, engine::WaitFor why) override;
   coherence::Result<bool> take_turn(const engine::RowTurn& turn) override;
   void end_turn(const engine::RowTurn& turn) noexcept override;
-  coherence::Status wait_until_settled(const engine::Speculation& turn) override;
+  coherence::Status wait_for_speculation(const engine::Speculation& turn) override;
   coherence::Status pause(uint32_t ms) override;
 
  private:

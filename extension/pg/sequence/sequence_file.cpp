@@ -3,7 +3,7 @@
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
-#include "extension/pg/txn/pending.hpp"
+#include "extension/pg/txn/deferred_free.hpp"
 #include "extension/pg/txn/query_start.hpp"
 
 extern "C" {

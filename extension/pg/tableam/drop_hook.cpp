@@ -5,7 +5,7 @@
 #include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 #include "extension/pg/tableam/table_am.hpp"
-#include "extension/pg/txn/pending.hpp"
+#include "extension/pg/txn/deferred_free.hpp"
 
 extern "C" {
 #include "access/relation.h"

@@ -6,7 +6,7 @@
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
 #include "extension/pg/tableam/table_am.hpp"
-#include "extension/pg/txn/pending.hpp"
+#include "extension/pg/txn/deferred_free.hpp"
 
 extern "C" {
 #include "catalog/storage.h"

@@ -164,7 +164,7 @@ void gcl_tuple_complete_speculative(Relation rel, TupleTableSlot* slot, uint32, 
     remove_values_of(rel, heap, tid, GetCurrentCommandId(true), Removal::kAbandon);
     until_ok(rel, [&] { return heap.abandon(tid); });
   }
-  txns().settle_row();
+  txns().end_speculation();
 }
 
 void gcl_multi_insert(Relation rel, TupleTableSlot** slots, int nslots, CommandId cid, int, BulkInsertStateData*) {

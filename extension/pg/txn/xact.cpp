@@ -5,7 +5,7 @@
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
-#include "extension/pg/txn/pending.hpp"
+#include "extension/pg/txn/deferred_free.hpp"
 #include "extension/pg/txn/transaction_parts.hpp"
 
 extern "C" {
@@ -36,7 +36,7 @@ void forget() noexcept {
 // What others drop is recorded when all have said what they drop, and before the others are asked.
 void pre_commit() {
   call(index_sizes.pre_commit);
-  pending_pre_commit();
+  record_deferred_frees();
   call(ddl.pre_commit);
   engine::TxnSystem* txns = attached_txns();
   if (txns == nullptr || !txns->current().wrote()) return;
@@ -62,7 +62,7 @@ void commit() noexcept {
   }
   call(ddl.committed);
   call(index_sizes.committed);
-  pending_ended();
+  deferred_frees_ended();
   forget();
 }
 
@@ -84,7 +84,7 @@ void abort() noexcept {
   call(ddl.aborted);
   call(index_sizes.aborted);
   own_wait_rolled_back();
-  pending_ended();
+  deferred_frees_ended();
   forget();
 }
 
@@ -103,7 +103,8 @@ void on_transaction(XactEvent event, void*) {
       return forget();
     case XACT_EVENT_PRE_PREPARE:
       // Pages made and dropped, and the other primaries' halves of DDL, are settled by this session's own commit.
-      if (transaction_writes() || pending_any() || std::any_of(std::begin(parts), std::end(parts), forbids_prepare) ||
+      if (transaction_writes() || any_deferred_free() ||
+          std::any_of(std::begin(parts), std::end(parts), forbids_prepare) ||
           (attached_txns() != nullptr && attached_txns()->current().wrote()))
         ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                 errmsg("cannot PREPARE a transaction that has changed gcl tables or shared objects"),
@@ -127,7 +128,7 @@ void on_savepoint(SubXactEvent event, SubTransactionId, SubTransactionId, void*)
     case SUBXACT_EVENT_COMMIT_SUB:
       if (txns != nullptr) txns->sub_commit(level);
       savepoint_ended(level);
-      pending_sub_commit(level);
+      deferred_frees_sub_commit(level);
       break;
     case SUBXACT_EVENT_ABORT_SUB:
       own_wait_rolled_back();
@@ -136,7 +137,7 @@ void on_savepoint(SubXactEvent event, SubTransactionId, SubTransactionId, void*)
         txns->sub_abort(level);
       }
       savepoint_ended(level);
-      pending_sub_abort(level);
+      deferred_frees_sub_abort(level);
       break;
     case SUBXACT_EVENT_PRE_COMMIT_SUB:
       break;

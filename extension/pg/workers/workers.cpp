@@ -207,7 +207,8 @@ void statistics() {
 
 // One step; false: there is nothing to do, or not now.
 bool reclaim_step(engine::Reclaimer& reclaimer) {
-  const bool wanted = node().reclaim_wanted.exchange(false, std::memory_order_acquire);  // pairs with pending_ended()
+  const bool wanted =
+      node().reclaim_wanted.exchange(false, std::memory_order_acquire);  // pairs with deferred_frees_ended()
   auto more = reclaimer.step();
   node().reclaim_open.store(reclaimer.open_records(), std::memory_order_relaxed);
   if (auto failure = reclaimer.take_failure())

@@ -52,8 +52,8 @@ TEST_F(Crowd, FiftyEightNodesShareAPageAndEachWriterInvalidatesAllTheOthers) {
     EXPECT_TRUE(word.readers().empty());
     for (int n = 0; n < kNodesMax; ++n) {
       // Who gave his share up answers first, and then lets go of the latch, whose word says so.
-      const Memo memo = n == writer ? Memo::kModified : Memo::kInvalid;
-      EXPECT_TRUE(gcl_test::eventually([&] { return nodes[n]->directory.find(page(3))->memo() == memo; }))
+      const MsiState msi = n == writer ? MsiState::kModified : MsiState::kInvalid;
+      EXPECT_TRUE(gcl_test::eventually([&] { return nodes[n]->directory.find(page(3))->msi() == msi; }))
           << "node " << n;
     }
   }

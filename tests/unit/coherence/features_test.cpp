@@ -18,7 +18,7 @@ constexpr Features without(Feature f) { return Features::all().without(f); }
 struct LineAccess {
   static bool take_turn(Session& s, Line& line, bool exclusive) { return s.take_turn(line, exclusive); }
   static void no_turns(Line& line) { line.turns_ = 0; }
-  static void set_unsettled(Line& line, bool is) { line.unsettled_ = is; }
+  static void set_in_flight(Line& line, bool is) { line.grant_in_flight_ = is; }
   static void set_round_trip(Session& s, uint64_t ns) { s.round_trip_ns_ = ns; }
   static bool too_early(Session& s, const Line& line, RequestSlot& slot) { return s.too_early(line, slot, true); }
   static bool try_latch(Session& s, Line& line) { return s.try_latch(line); }
@@ -176,9 +176,9 @@ TEST_F(Switches, AWritersTurnCountsAsThoseOfAllReaders) {
   EXPECT_TRUE(turn(true) && turn(true) && turn(true));  // W = 3
   EXPECT_TRUE(turn(false) && turn(false));              // R / P = 1: gamma
   EXPECT_FALSE(turn(false) || turn(true));
-  LineAccess::set_unsettled(line(0), true);  // it could not leave (I20)
+  LineAccess::set_in_flight(line(0), true);  // it could not leave (I20)
   EXPECT_TRUE(turn(false) && turn(true));
-  LineAccess::set_unsettled(line(0), false);
+  LineAccess::set_in_flight(line(0), false);
   EXPECT_FALSE(turn(false) || turn(true));
   LineAccess::no_turns(line(0));
   for (int i = 0; i < 8; i++) EXPECT_TRUE(turn(false));
@@ -230,7 +230,7 @@ TEST_F(Switches, WhoIsWokenForHisTurnHasItBeforeAPeer) {
     sessions[0]->unlock_exclusive(line(0));
     ASSERT_TRUE(eventually([&] { return hesitant.woken.load(); }));
     ask(2);
-    EXPECT_EQ(line(0).memo(), come_ns ? Memo::kModified : Memo::kInvalid);
+    EXPECT_EQ(line(0).msi(), come_ns ? MsiState::kModified : MsiState::kInvalid);
     hesitant.may_go = true;
     next.join();
     while (served < 2) ASSERT_TRUE(sessions[0]->serve(1).ok());
@@ -279,7 +279,7 @@ TEST_F(Switches, AClaimOverAHeldShareIsTakenBack) {
     EXPECT_EQ(sessions[0]->lock_exclusive(line(0), p).error(), Errc::kHeld);
     EXPECT_EQ(sessions[0]->holder().by, 77u);
     EXPECT_EQ(pool->peek_latch(p), LatchWord{word.raw & ~LatchWord::reader_bit(NodeId{2})});
-    EXPECT_EQ(line(0).memo(), shares ? Memo::kShared : Memo::kInvalid);
+    EXPECT_EQ(line(0).msi(), shares ? MsiState::kShared : MsiState::kInvalid);
     EXPECT_EQ(read(2), 0u);
     sessions[1]->drop_hold(line(1), false, 77);
     write(0, 9);

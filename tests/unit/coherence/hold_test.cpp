@@ -49,7 +49,7 @@ TEST_F(Holds, WhoAsksForAPageHeldExclusivelyIsToldByWhom) {
   EXPECT_EQ(sessions[2]->lock_exclusive(line(2), p).error(), Errc::kHeld);
   EXPECT_EQ(sessions[2]->holder().by, 4711u);
   EXPECT_EQ(sessions[2]->lock_shared(line(2), p, Intent::kWrite).error(), Errc::kHeld);
-  EXPECT_EQ(pool->peek_latch(p), word);  // no wish stays behind
+  EXPECT_EQ(pool->peek_latch(p), word);  // no pending-reader bit stays behind
   EXPECT_TRUE(line(0).word().free() && line(2).word().free());
   EXPECT_EQ(line(1).word().pending(), false);
   sessions[1]->drop_hold(line(1), true, 4711);
@@ -64,9 +64,9 @@ TEST_F(Holds, ASharedHoldStopsWritersOnly) {
   sessions[0]->unlock_shared(line(0));
   EXPECT_EQ(sessions[0]->lock_exclusive(line(0), p).error(), Errc::kHeld);  // an upgrade
   EXPECT_EQ(sessions[0]->holder().node, NodeId{1});
-  EXPECT_EQ(line(0).memo(), Memo::kShared);  // and what it had, it has
+  EXPECT_EQ(line(0).msi(), MsiState::kShared);  // and what it had, it has
   EXPECT_EQ(sessions[2]->lock_exclusive(line(2), p).error(), Errc::kHeld);
-  EXPECT_EQ(line(1).memo(), Memo::kShared);
+  EXPECT_EQ(line(1).msi(), MsiState::kShared);
   sessions[1]->drop_hold(line(1), false, 7);
   ASSERT_TRUE(sessions[2]->lock_exclusive(line(2), p).ok());
   sessions[2]->unlock_exclusive(line(2));
@@ -76,7 +76,7 @@ TEST_F(Holds, ASharedHoldStopsWritersOnly) {
 TEST_F(Holds, AReadersIntentGivesWay) {
   read_and_hold(1, 7);
   ASSERT_TRUE(sessions[0]->lock_shared(line(0), p, Intent::kWrite).ok());
-  EXPECT_EQ(line(0).memo(), Memo::kShared);
+  EXPECT_EQ(line(0).msi(), MsiState::kShared);
   sessions[0]->unlock_shared(line(0));
   sessions[1]->drop_hold(line(1), false, 7);
 }
@@ -88,8 +88,8 @@ TEST_F(Holds, TwoUpgradersThatHoldAreBothTold) {
   EXPECT_EQ(sessions[0]->holder().by, 11u);
   EXPECT_EQ(sessions[1]->lock_exclusive(line(1), p).error(), Errc::kHeld);
   EXPECT_EQ(sessions[1]->holder().by, 10u);
-  EXPECT_EQ(line(0).memo(), Memo::kShared);
-  EXPECT_EQ(line(1).memo(), Memo::kShared);
+  EXPECT_EQ(line(0).msi(), MsiState::kShared);
+  EXPECT_EQ(line(1).msi(), MsiState::kShared);
   sessions[1]->drop_hold(line(1), false, 11);
   ASSERT_TRUE(sessions[0]->lock_exclusive(line(0), p).ok());
   sessions[0]->unlock_exclusive(line(0));
@@ -118,9 +118,9 @@ TEST_F(Holds, ALookAtAHeldPageIsACopyAndLeavesNothing) {
     ASSERT_TRUE(look(0, &how, &seen).ok());
     EXPECT_EQ(how, Look::kCopied);
     EXPECT_EQ(seen, 5 + i);
-    EXPECT_EQ(nodes[0]->count(Counter::kBatches) - batches, 2u);  // the attempt; the wish is taken back
+    EXPECT_EQ(nodes[0]->count(Counter::kBatches) - batches, 2u);  // the attempt; the pending-reader bit is taken back
     EXPECT_EQ(nodes[1]->count(Counter::kCopySent), i + 1);
-    EXPECT_EQ(line(0).memo(), Memo::kInvalid);
+    EXPECT_EQ(line(0).msi(), MsiState::kInvalid);
     EXPECT_TRUE(line(0).word().free());
     EXPECT_EQ(pool->peek_latch(p), word);
     uint64_t token;
@@ -144,7 +144,7 @@ TEST_F(Holds, ALookAtAPageThatNobodyHoldsSharesIt) {
     EXPECT_EQ(how, Look::kShared);
     EXPECT_EQ(seen, 9u);
   }
-  EXPECT_EQ(line(0).memo(), Memo::kShared);
+  EXPECT_EQ(line(0).msi(), MsiState::kShared);
   EXPECT_EQ(nodes[0]->count(Counter::kPeerRdSent), 1u);
 }
 
@@ -231,7 +231,7 @@ TEST_F(Holds, ALookerWhoLeavesLeavesNothingLocked) {
   (void)sessions[1]->serve(1);
   ASSERT_TRUE(eventually([&] { return pool->peek_latch(p) == LatchWord::owned_by(NodeId{1}); }));
   ASSERT_TRUE(eventually([&] { return line(0).word().free(); }));
-  EXPECT_EQ(line(0).memo(), Memo::kInvalid);
+  EXPECT_EQ(line(0).msi(), MsiState::kInvalid);
   sessions[1]->drop_hold(line(1), true, 1);
 }
 

@@ -28,17 +28,18 @@ TEST(LatchWord, AdditionsNeitherCarryNorBorrowWhateverTheOtherBitsAre) {
 }
 
 TEST(LocalWord, EndingXGrowsTheVersionAndKeepsTheRest) {
-  LocalWord w = LocalWord{LocalWord::kX | LocalWord::kPending | LocalWord::kSharedWaiters}.with_memo(Memo::kModified);
+  LocalWord w =
+      LocalWord{LocalWord::kX | LocalWord::kPending | LocalWord::kSharedWaiters}.with_msi(MsiState::kModified);
   LocalWord after{w.raw + LocalWord::kUnlockExclusive};
   EXPECT_EQ(after.raw, w.without_exclusive().raw);
   EXPECT_EQ(after.version(), 1u);
   EXPECT_TRUE(after.pending());
   EXPECT_TRUE(after.has_waiters());
-  EXPECT_EQ(after.memo(), Memo::kModified);
+  EXPECT_EQ(after.msi(), MsiState::kModified);
 }
 
 TEST(LocalWord, AWaitingWriterKeepsNewReadersOut) {
-  LocalWord w = LocalWord{LocalWord::kExclusiveWaiters}.with_memo(Memo::kShared).with_shared();
+  LocalWord w = LocalWord{LocalWord::kExclusiveWaiters}.with_msi(MsiState::kShared).with_shared();
   EXPECT_FALSE(w.admits_shared());
   EXPECT_TRUE(w.readable());
 }

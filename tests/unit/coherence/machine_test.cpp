@@ -16,13 +16,13 @@ namespace {
 constexpr NodeId kMe{5}, kLower{2}, kHigher{9};
 using K = Event::Kind;
 
-LineState idle(Memo memo) {
+LineState idle(MsiState msi) {
   LineState s;
-  s.memo = memo;
+  s.msi = msi;
   return s;
 }
-LineState in(Memo memo, LineOp op, NodeSet waiting = {}) {
-  LineState s = idle(memo);
+LineState in(MsiState msi, LineOp op, NodeSet waiting = {}) {
+  LineState s = idle(msi);
   s.op = op;
   s.waiting = waiting;
   return s;
@@ -63,7 +63,7 @@ struct Row {
 std::vector<Row> rows() {
   const uint64_t free = 0, lower_holds = LatchWord::owned_by(kLower).raw, me_holds = LatchWord::owned_by(kMe).raw;
   const uint64_t my_share = LatchWord::sole_reader(kMe).raw, their_share = LatchWord::sole_reader(kLower).raw;
-  const Memo I = Memo::kInvalid, S = Memo::kShared, M = Memo::kModified;
+  const MsiState I = MsiState::kInvalid, S = MsiState::kShared, M = MsiState::kModified;
   const NodeSet one = NodeSet::of(kLower);
   LineState serving_wr = in(M, LineOp::kHandOverPosted), serving_rd = in(M, LineOp::kDowngradePosted),
             serving_inv = in(S, LineOp::kInvalidatePosted);
@@ -84,7 +84,7 @@ std::vector<Row> rows() {
   LineState held = idle(M);
   held.holds_shared = 1;
   LineState held_s = held, held_x = idle(M), held_once = in(S, LineOp::kUpgradePosted);
-  held_s.memo = S;
+  held_s.msi = S;
   held_x.holds_exclusive = 1;
   held_once.failures = held_once.holds_shared = 1;
   LineState held_u = in(S, LineOp::kWaitUpgrade, one);
@@ -219,8 +219,8 @@ std::vector<Row> rows() {
       {"PeerInv, latched", idle(S), peer(kLower, RequestKind::kPeerInv, false)},
       {"PeerWr, latched", idle(M), peer(kLower, RequestKind::kPeerWr, false)},
       {"PeerWr, log not flushed", idle(M), peer(kLower, RequestKind::kPeerWr, true, false)},
-      {"PeerWr, unsettled", idle(M), peer(kLower, RequestKind::kPeerWr, true, false)},
-      {"PeerInv, unsettled", idle(S), peer(kLower, RequestKind::kPeerInv, true, false)},
+      {"PeerWr, grant in flight", idle(M), peer(kLower, RequestKind::kPeerWr, true, false)},
+      {"PeerInv, grant in flight", idle(S), peer(kLower, RequestKind::kPeerInv, true, false)},
       {"PeerWr, held S", held, peer(kLower, RequestKind::kPeerWr)},
       {"PeerRd, held S", held, peer(kLower, RequestKind::kPeerRd)},
       {"PeerInv of lower", in(S, LineOp::kWaitUpgrade, one), peer(kLower, RequestKind::kPeerInv, false)},
@@ -304,7 +304,7 @@ TEST(LineMachine, TheReadmesTableIsWhatStepDoes) {
 }
 
 TEST(LineMachine, AFullLineRefusesTheLowestPriority) {
-  LineState s = idle(Memo::kModified);
+  LineState s = idle(MsiState::kModified);
   for (uint8_t n = 10; n < 10 + kParkedMax; n++)
     step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerWr, 3)});
   EXPECT_EQ(s.parked_count, kParkedMax);
@@ -320,7 +320,7 @@ TEST(LineMachine, AFullLineRefusesTheLowestPriority) {
 }
 
 TEST(LineMachine, ADowngradeGrantsEveryParkedReaderWhoseWishStands) {
-  LineState s = idle(Memo::kModified);
+  LineState s = idle(MsiState::kModified);
   for (uint8_t n : {1, 2, 3}) step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerRd)});
   Actions a = step(s, kMe, {.kind = K::kServe, .latched = true});
   ASSERT_EQ(a.post, Post::kDowngrade);
@@ -335,7 +335,7 @@ TEST(LineMachine, ADowngradeGrantsEveryParkedReaderWhoseWishStands) {
 // The serving one joins, too; who was granted before the batch was complete is not answered again.
 TEST(LineMachine, ADowngradeAddsTheBitsOfAllWhoJoin) {
   for (const bool answered : {false, true}) {
-    LineState s = idle(Memo::kModified);
+    LineState s = idle(MsiState::kModified);
     for (uint8_t n : {1, 2}) step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerJoin)});
     step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{3}, RequestKind::kPeerRd)});
     Actions a = step(s, kMe, {.kind = K::kServe, .latched = true});
@@ -355,7 +355,7 @@ TEST(LineMachine, AHandOverSendsTheOtherParkedOnesAway) {
   const Features all = Features::all();
   for (const Features on : {all, all.without(Feature::kEarlyAnswers), all.without(Feature::kHints)}) {
     const bool early = on.has(Feature::kEarlyAnswers) && on.has(Feature::kHints);
-    LineState s = idle(Memo::kModified);
+    LineState s = idle(MsiState::kModified);
     for (uint8_t n : {1, 2}) step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerWr)}, on);
     Actions a = step(s, kMe, {.kind = K::kServe, .latched = true}, on);
     ASSERT_EQ(a.post, Post::kHandOver);
@@ -370,7 +370,7 @@ TEST(LineMachine, AHandOverSendsTheOtherParkedOnesAway) {
     const Actions::Reply& refused = early ? a.replies[0] : after.replies[1];
     EXPECT_EQ(refused.kind, ReplyKind::kDropped);
     EXPECT_EQ(refused.to.from, 2);
-    EXPECT_EQ(s.memo, Memo::kInvalid);
+    EXPECT_EQ(s.msi, MsiState::kInvalid);
     EXPECT_EQ(s.parked_count, 0);
     EXPECT_EQ(after.latch, LatchEnd::kRelease);
   }
@@ -378,7 +378,7 @@ TEST(LineMachine, AHandOverSendsTheOtherParkedOnesAway) {
 
 TEST(LineMachine, PrioritiesGrowWithRefusalsOrStayWhereTheyAre) {
   for (bool ages : {true, false}) {
-    LineState s = in(Memo::kInvalid, LineOp::kWaitExclusive, NodeSet::of(kLower));
+    LineState s = in(MsiState::kInvalid, LineOp::kWaitExclusive, NodeSet::of(kLower));
     const Features on = ages ? Features::all() : Features::all().without(Feature::kAgeing);
     for (int i = 0; i < 3; i++) {
       step(s, kMe, replied(kLower, ReplyKind::kDropped), on);
@@ -393,10 +393,10 @@ TEST(LineMachine, PrioritiesGrowWithRefusalsOrStayWhereTheyAre) {
 TEST(LineMachine, AStarvedWriterKeepsThePageFromReadersUntilTheyMatchIt) {
   for (bool ages : {true, false})
     for (Features on : {Features::all(), Features::all().without(Feature::kMatching)}) {
-      LineState s = in(Memo::kInvalid, LineOp::kWaitExclusive, NodeSet::of(kLower));
+      LineState s = in(MsiState::kInvalid, LineOp::kWaitExclusive, NodeSet::of(kLower));
       s.priority = 5;
       step(s, kMe, replied(kLower, ReplyKind::kGrantM), on);
-      ASSERT_EQ(s.memo, Memo::kModified);
+      ASSERT_EQ(s.msi, MsiState::kModified);
       LineState writer = s;
       EXPECT_EQ(step(writer, kMe, peer(kLower, RequestKind::kPeerWr), on).post, Post::kHandOver);
       int refusals = 0;
@@ -417,17 +417,17 @@ TEST(LineMachine, AStarvedWriterKeepsThePageFromReadersUntilTheyMatchIt) {
 }
 
 TEST(LineMachine, AnswersThatNobodyAskedForChangeNothing) {
-  LineState s = idle(Memo::kShared), before = s;
+  LineState s = idle(MsiState::kShared), before = s;
   step(s, kMe, replied(kLower, ReplyKind::kGrantM));
   EXPECT_EQ(s, before);
 }
 
 TEST(LineMachine, NonsenseIsCaught) {
-  LineState s = in(Memo::kInvalid, LineOp::kWritePosted);
+  LineState s = in(MsiState::kInvalid, LineOp::kWritePosted);
   EXPECT_TRUE(step(s, kMe, done(uint64_t{60} << 58)).bad);
-  s = idle(Memo::kShared);
+  s = idle(MsiState::kShared);
   EXPECT_TRUE(step(s, kMe, done(0)).bad);
-  s = in(Memo::kInvalid, LineOp::kWritePosted);
+  s = in(MsiState::kInvalid, LineOp::kWritePosted);
   EXPECT_TRUE(step(s, kMe, done(LatchWord::sole_reader(kMe).raw)).bad);  // our own bit, with nothing behind it
 }
 

@@ -37,7 +37,7 @@ class TestWaiter final : public Waiter {
     EXPECT_EQ(turn_, turn);
     turn_.reset();
   }
-  coherence::Status wait_until_settled(const Speculation& turn) override { return wait(turn, settling_waits); }
+  coherence::Status wait_for_speculation(const Speculation& turn) override { return wait(turn, settling_waits); }
   coherence::Status pause(uint32_t ms) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return {};

@@ -96,10 +96,10 @@ uint64_t ddl_transaction() {
   return until_done(nullptr, [] { return txns().id_for_write(); })->raw;
 }
 
-DdlFate ddl_fate(uint64_t transaction) {
-  const engine::Fate fate = *until_done(nullptr, [=] { return txns().fate(engine::TxnId{transaction}); });
-  if (fate.running()) return DdlFate::kRunning;
-  return fate.committed() ? DdlFate::kCommitted : DdlFate::kRolledBack;
+DdlOutcome ddl_outcome(uint64_t transaction) {
+  const engine::TxnStatus status = *until_done(nullptr, [=] { return txns().status(engine::TxnId{transaction}); });
+  if (status.running()) return DdlOutcome::kRunning;
+  return status.committed() ? DdlOutcome::kCommitted : DdlOutcome::kRolledBack;
 }
 
 void ddl_waits_for_replies() { own_wait_begins(OwnWaitKind::kReplies); }

@@ -10,7 +10,7 @@
 
 namespace gcl {
 
-enum class DdlFate : uint8_t { kRunning, kCommitted, kRolledBack };
+enum class DdlOutcome : uint8_t { kRunning, kCommitted, kRolledBack };
 
 bool ddl_pool_attached() noexcept;  // whether this server takes part in a pool
 bool ddl_pool_fenced() noexcept;
@@ -46,7 +46,7 @@ void ddl_statement_begins();  // its time, in REPEATABLE READ
 
 // The id of this transaction in the cluster's status log; assigned now if it has none.
 uint64_t ddl_transaction();
-DdlFate ddl_fate(uint64_t transaction);
+DdlOutcome ddl_outcome(uint64_t transaction);
 
 // Waits that no lock manager sees, told for the sake of deadlocks across primaries (runtime/own_wait.hpp).  Who is told
 // to give way learns it from ddl_check_verdict(), by 40P01.

@@ -94,7 +94,7 @@ void DdlOutbox::raise_reply(NodeId node) {
 }
 
 // Whether all whom the last message is for have dealt with it; the first that failed is put into *failed.
-bool DdlOutbox::settled(NodeId* failed, NodeSet* missing) {
+bool DdlOutbox::answered(NodeId* failed, NodeSet* missing) {
   bool all = true;
   if (missing) *missing = {};
   for (NodeSet left = to_.nodes; !left.empty(); left = left.without(left.first())) {
@@ -120,11 +120,11 @@ static void count_if_late(bool woken) noexcept {
   if (!woken) ddl_node_state().counts.answers_found_late.fetch_add(1, std::memory_order_relaxed);
 }
 
-void DdlOutbox::wait_settled(bool raise_failure) {
+void DdlOutbox::wait_answered(bool raise_failure) {
   NodeId failed;
   bool woken = true;
   prepare_for_news();
-  while (!settled(raise_failure ? &failed : nullptr) && !failed.valid()) {
+  while (!answered(raise_failure ? &failed : nullptr) && !failed.valid()) {
     if (ddl_pool_fenced()) raise_fenced();
     ddl_check_verdict();
     woken = sleep_for_news(WaitEvent::kDdlAnswers);
@@ -138,7 +138,7 @@ void DdlOutbox::wait_or_cancel(bool raise_failure) {
   // What was left behind is cancelled already: that wait is short.
   if (raise_failure) ddl_waits_for_replies();
   PG_TRY();
-  { wait_settled(raise_failure); }
+  { wait_answered(raise_failure); }
   PG_CATCH();
   {
     ddl_waits_no_more();
@@ -200,7 +200,7 @@ bool DdlOutbox::tell(DdlKind kind, StringInfo body) {
 
 void DdlOutbox::wait_for_the_last() noexcept {
   prepare_for_news();
-  while (!settled(nullptr) && !ddl_pool_fenced() && PostmasterIsAlive()) sleep_for_news_uninterrupted();
+  while (!answered(nullptr) && !ddl_pool_fenced() && PostmasterIsAlive()) sleep_for_news_uninterrupted();
   done_with_news();
 }
 
@@ -228,7 +228,7 @@ void DdlOutbox::wait_for_commits() noexcept {
   bool said = false, woken = true;
   NodeSet missing;
   prepare_for_news();
-  while (!settled(nullptr, &missing) && !ddl_pool_fenced() && PostmasterIsAlive()) {
+  while (!answered(nullptr, &missing) && !ddl_pool_fenced() && PostmasterIsAlive()) {
     woken = sleep_for_news_uninterrupted();
     if (said || GetCurrentTimestamp() - began < kDdlPatienceUs) continue;
     char nodes[256];

@@ -52,8 +52,8 @@ class DdlOutbox {
  private:
   engine::DdlSlot slot() const { return ddl_slot(slot_); }
   uint64_t post(engine::DdlKind kind, const char* part, uint32_t bytes, uint32_t offset, uint32_t total);
-  bool settled(coherence::NodeId* failed, coherence::NodeSet* missing = nullptr);
-  void wait_settled(bool raise_failure);
+  bool answered(coherence::NodeId* failed, coherence::NodeSet* missing = nullptr);
+  void wait_answered(bool raise_failure);
   void wait_or_cancel(bool raise_failure);
   [[noreturn]] void raise_reply(coherence::NodeId node);
 

@@ -51,7 +51,7 @@ DdlPosition counting(const Entry& entry) {
 }
 bool is_free(const Entry& entry) { return !entry.used || (has_ended(entry) && is_none(counting(entry))); }
 
-Entry settled(const Entry& entry) {
+Entry resolved(const Entry& entry) {
   const DdlPosition position = counting(entry);
   return {entry.database, !is_none(position), InvalidTransactionId, position, position};
 }
@@ -178,19 +178,19 @@ XLogRecPtr replace_entry(Oid database, Next next) {
 }
 
 // True if all have ended.
-bool settle_block(BlockNumber block) {
+bool resolve_block(BlockNumber block) {
   Buffer buffer = read_block(block, BUFFER_LOCK_EXCLUSIVE);
   const auto is_open = [](const Entry& entry) { return TransactionIdIsValid(entry.transaction); };
-  const auto can_be_settled = [=](const Entry& entry) { return is_open(entry) && has_ended(entry); };
+  const auto can_be_resolved = [=](const Entry& entry) { return is_open(entry) && has_ended(entry); };
   bool all = true;
   if (!PageIsNew(BufferGetPage(buffer))) {
     const auto entries = entries_of(BufferGetPage(buffer));
     all = std::none_of(entries.begin(), entries.end(),
                        [=](const Entry& entry) { return is_open(entry) && !has_ended(entry); });
-    if (std::any_of(entries.begin(), entries.end(), can_be_settled)) {
+    if (std::any_of(entries.begin(), entries.end(), can_be_resolved)) {
       change_block(buffer, [=](auto changed) {
         for (Entry& entry : changed)
-          if (can_be_settled(entry)) entry = settled(entry);
+          if (can_be_resolved(entry)) entry = resolved(entry);
       });
     }
   }
@@ -238,12 +238,12 @@ void forget_all_positions() {
   XLogFlush(written);
 }
 
-bool settle_positions() {
+bool resolve_positions() {
   const Pinning pinning;
   bool all = true;
   LWLockAcquire(ddl_node_state().positions, LW_EXCLUSIVE);
   const BlockNumber end = blocks();
-  for (BlockNumber block = 0; block < end; ++block) all &= settle_block(block);
+  for (BlockNumber block = 0; block < end; ++block) all &= resolve_block(block);
   LWLockRelease(ddl_node_state().positions);
   return all;
 }

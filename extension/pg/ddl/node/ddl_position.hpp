@@ -32,6 +32,6 @@ void forget_position(Oid database);
 void forget_all_positions();
 // Entries whose transactions have ended say what counts, or their xids would be asked for when nobody knows them any
 // more.  False: some have not.  Outside of transactions.
-bool settle_positions();
+bool resolve_positions();
 
 }  // namespace gcl

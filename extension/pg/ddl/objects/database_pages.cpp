@@ -2,7 +2,7 @@
 // DATABASE reads its template's; what a gcl relation has in the pool stands in its local file (relation_record.hpp).
 #include "extension/pg/ddl/objects/databases.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
-#include "extension/pg/txn/pending.hpp"
+#include "extension/pg/txn/deferred_free.hpp"
 
 extern "C" {
 #include "access/heapam.h"

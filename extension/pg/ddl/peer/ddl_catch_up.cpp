@@ -57,7 +57,7 @@ uint64_t beginning(const char* mine, uint64_t position) {
   uint64_t begins = position;
   visit_entries(position, [mine, &begins](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo) {
     const bool ends = strcmp(head.dropped, mine) == 0 || (head.ends && strcmp(head.database, mine) == 0);
-    if (ends && ddl_fate(entry.txn) == DdlFate::kCommitted) begins = entry.number;
+    if (ends && ddl_outcome(entry.txn) == DdlOutcome::kCommitted) begins = entry.number;
     return true;
   });
   return begins;
@@ -79,9 +79,9 @@ static void apply_behind(uint64_t position, const char* history, uint64_t until)
     ddl_node_state().entry = entry.number - 1;
     // Our own are in our catalogs if they committed at all.
     if (head.author == ddl_node()) return true;
-    const DdlFate fate = ddl_fate(entry.txn);
-    if (fate == DdlFate::kCommitted) apply_entry(history, entry, body, head.records);
-    return fate != DdlFate::kRunning;
+    const DdlOutcome status = ddl_outcome(entry.txn);
+    if (status == DdlOutcome::kCommitted) apply_entry(history, entry, body, head.records);
+    return status != DdlOutcome::kRunning;
   });
 }
 

@@ -172,7 +172,7 @@ void gcl_ddl_launcher_main(Datum) {
   (void)ddl_channel();  // attached before, so that it is detached after leave()
   before_shmem_exit(leave, 0);
   disown_former_workers();
-  (void)settle_positions();  // of a server that was stopped, or died, right behind DDL
+  (void)resolve_positions();  // of a server that was stopped, or died, right behind DDL
   if (ddl_node_state().life == 0 && (ddl_node_state().refused != Refused::kNot || !begin_life())) stay_out();
   if (!ddl_node_state().member) join();
   watch();

@@ -19,8 +19,8 @@ namespace {
 constexpr TimestampTz kPauseUs = 1'000'000;
 constexpr TimestampTz kPatienceUs = 10'000'000;  // of DDL that finds the log full, while all are here
 constexpr long kRoomMs = 50;
-constexpr TimestampTz kSettlePauseUs = 60'000'000;  // xids may be some hundred million old before they are forgotten
-constexpr TimestampTz kLongPauseUs = 10'000'000;    // a history waits for somebody to do something
+constexpr TimestampTz kResolvePauseUs = 60'000'000;  // xids may be some hundred million old before they are forgotten
+constexpr TimestampTz kLongPauseUs = 10'000'000;     // a history waits for somebody to do something
 
 // A history with entries that are not applied here.
 struct Open {
@@ -29,7 +29,7 @@ struct Open {
 };
 
 TimestampTz again_at = 0;
-TimestampTz settle_at = 0;
+TimestampTz resolve_at = 0;
 uint64_t removed = 0;             // entries that are known to have been removed
 engine::DdlLogEntry looked_at{};  // the newest entry up to which nothing is open
 
@@ -108,9 +108,9 @@ uint64_t applied_here(uint64_t said) {
   for (step(&at); at.valid(); step(&at)) {
     StringInfoData body{};
     if (at.number > said && read_entry(at, &body)) {
-      const DdlFate fate = ddl_fate(at.txn);
-      if (fate == DdlFate::kRunning) break;
-      if (fate == DdlFate::kCommitted) open = after_entry(open, at, read_log_head(&body));
+      const DdlOutcome status = ddl_outcome(at.txn);
+      if (status == DdlOutcome::kRunning) break;
+      if (status == DdlOutcome::kCommitted) open = after_entry(open, at, read_log_head(&body));
     }
     if (body.data != nullptr) pfree(body.data);
     upto = at.number;
@@ -131,12 +131,12 @@ bool has_something_to_do(engine::DdlApplied mine) {
 // here.
 void tend_log() {
   const TimestampTz now = GetCurrentTimestamp();
-  if (now >= settle_at) settle_at = now + (settle_positions() ? kSettlePauseUs : kPauseUs);
+  if (now >= resolve_at) resolve_at = now + (resolve_positions() ? kResolvePauseUs : kPauseUs);
   if (!ddl_node_state().member || ddl_node_state().behind || now < again_at) return;
   const engine::DdlApplied mine = ddl_channel().applied(ddl_node_id());
   if (!has_something_to_do(mine)) return;
   again_at = now + kPauseUs;
-  settle_at = Min(settle_at, again_at);  // whoever has written a position commits
+  resolve_at = Min(resolve_at, again_at);  // whoever has written a position commits
   MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl log end", ALLOCSET_DEFAULT_SIZES);
   MemoryContext caller = MemoryContextSwitchTo(context);
   const uint64_t entries = ddl_channel().log_entries(), applied = applied_here(mine.number());

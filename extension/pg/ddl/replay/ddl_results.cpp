@@ -31,7 +31,7 @@ extern "C" {
 #include "extension/pg/ddl/record/record_objects.hpp"
 #include "extension/pg/ddl/record/shapes.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
-#include "extension/pg/txn/pending.hpp"
+#include "extension/pg/txn/deferred_free.hpp"
 
 namespace gcl {
 namespace {

@@ -9,8 +9,8 @@
 
 namespace engine_test {
 
-TEST(OwnCommands, ACommandCostsARunPerPageHoweverManyRowsInWhateverOrder) {
-  OwnCommands own;
+TEST(ComboCommands, ACommandCostsARunPerPageHoweverManyRowsInWhateverOrder) {
+  ComboCommands own;
   std::mt19937 random(gcl_test::seed(1));
   std::vector<uint16_t> lines;
   for (uint16_t line = 1; line <= kLinesMax; line += 3) lines.push_back(line);
@@ -28,10 +28,10 @@ TEST(OwnCommands, ACommandCostsARunPerPageHoweverManyRowsInWhateverOrder) {
   EXPECT_EQ(own.runs(), 0u);
 }
 
-TEST(OwnCommands, WhatIsNotedIsFoundAndWhatCouldNotBeIsAsBefore) {
+TEST(ComboCommands, WhatIsNotedIsFoundAndWhatCouldNotBeIsAsBefore) {
   std::mt19937 random(gcl_test::seed(2));
   for (int round = 0; round < 10 * gcl_test::longer(); ++round) {
-    OwnCommands own;
+    ComboCommands own;
     std::map<std::pair<uint64_t, uint16_t>, Commands> model;
     const unsigned lines = round % 2 == 0 ? 12 : kLinesMax;
     int refused = 0;
@@ -59,8 +59,8 @@ TEST(OwnCommands, WhatIsNotedIsFoundAndWhatCouldNotBeIsAsBefore) {
   }
 }
 
-TEST(OwnCommands, WhatIsNotedAgainLeavesNothingBehind) {
-  OwnCommands own;
+TEST(ComboCommands, WhatIsNotedAgainLeavesNothingBehind) {
+  ComboCommands own;
   for (uint32_t command = 1; command <= 10000; ++command) {
     ASSERT_TRUE(own.note({{1}, 7}, {1, command}).ok());
     ASSERT_TRUE(own.note({{1}, 8}, {2, command}).ok());

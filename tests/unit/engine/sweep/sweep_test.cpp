@@ -162,9 +162,9 @@ TEST_F(Sweep, TheListGoesOnAndItsFirstPagesAreGivenBackAgainAndAgain) {
       return list_pages() <= 2;
     })) << round;
     for (const TxnId id : good) {
-      auto fate = follower->fate(id);
-      ASSERT_TRUE(fate.ok());
-      EXPECT_TRUE(fate->committed());
+      auto status = follower->status(id);
+      ASSERT_TRUE(status.ok());
+      EXPECT_TRUE(status->committed());
     }
     EXPECT_EQ(seen_by(follower), texts_);
   }
@@ -178,7 +178,7 @@ TEST_F(Sweep, ASnapshotFromBeforeHoldsItBack) {
   Sweeper sweeper(member.txns(), names_, 1);
   EXPECT_FALSE(passes(sweeper, false));
   EXPECT_EQ(naming(first()), 0) << "the pages are done";
-  EXPECT_TRUE(reader->fate(TxnId{*bad_.begin()})->aborted()) << "whoever has a copy may still ask";
+  EXPECT_TRUE(reader->status(TxnId{*bad_.begin()})->aborted()) << "whoever has a copy may still ask";
   reader.abort();
   EXPECT_TRUE(passes(sweeper));
 }

@@ -63,7 +63,7 @@ class SpeculationTest : public ::testing::Test {
   }
   void take_back(Tid tid) {
     EXPECT_TRUE(heap_a_->abandon(tid).ok());
-    a_->settle_row();
+    a_->end_speculation();
   }
   // Whether others wait for the row alone.
   bool open(Tid tid) {
@@ -104,13 +104,13 @@ TEST_F(SpeculationTest, WhoMeetsARowThatIsTakenBackGoesOnWhileItsMakerRuns) {
   EXPECT_FALSE(found_after(tid, [&] { take_back(tid); }));
   EXPECT_EQ(b_.waiter().settling_waits, 1);
   EXPECT_EQ(b_.waiter().waits, 0);
-  EXPECT_TRUE(b_->fate(a_->current().top())->running());
+  EXPECT_TRUE(b_->status(a_->current().top())->running());
 }
 
 TEST_F(SpeculationTest, WhoMeetsARowThatIsKeptWaitsForItsMaker) {
   const Tid tid = insert_speculatively();
   EXPECT_TRUE(found_after(tid, [&] {
-    a_->settle_row();
+    a_->end_speculation();
     b_.waiter().expect_waits(2);
     a_.commit();
   }));
@@ -193,7 +193,7 @@ TEST_F(SpeculationTest, ANeighbourFindsTheHostsLockOfThatTurnOnly) {
   const Tid first = insert_speculatively(4711);
   auto turn = *near->speculation(a_->current().top(), first.packed());
   EXPECT_EQ(*near->host_lock_of(*turn), 4711u);
-  a_->settle_row();
+  a_->end_speculation();
   EXPECT_EQ(*near->host_lock_of(*turn), 0u);
   const Tid second = insert_speculatively(4712);
   EXPECT_EQ(*near->host_lock_of(*turn), 0u);
@@ -208,8 +208,8 @@ TEST_F(SpeculationTest, ARowOfOnConflictCostsTwoBatches) {
   };
   take_back(insert_speculatively());  // reads the slot's turn
   EXPECT_EQ(batches([&] { EXPECT_TRUE(a_->speculate(1, 1).ok()); }), 1u);
-  EXPECT_EQ(batches([&] { a_->settle_row(); }), 1u);
-  EXPECT_EQ(batches([&] { a_->settle_row(); }), 0u);
+  EXPECT_EQ(batches([&] { a_->end_speculation(); }), 1u);
+  EXPECT_EQ(batches([&] { a_->end_speculation(); }), 0u);
 }
 
 // T16: a registration that says "it is still open" was seen by whoever ended it.
@@ -250,7 +250,7 @@ TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
     // Both at the same time, where there are two CPUs; one after the other, where there is one.
     for (unsigned n = random() % 3000; n > 0; --n) std::atomic_signal_fence(std::memory_order_seq_cst);
     if (at % 4 == 0) std::this_thread::yield();
-    maker->settle_row();
+    maker->end_speculation();
     settled.store(at);
     reach(checked, at);
   }
@@ -299,14 +299,14 @@ TEST(SpeculationStress, NoWakeUpIsLostAndWhatWasTakenBackIsNeverFound) {
     round.store(at);
     for (unsigned n = random() % 20000; n > 0; --n) std::atomic_signal_fence(std::memory_order_seq_cst);
     ASSERT_TRUE(keep || heap.abandon(*tid).ok());
-    maker->settle_row();
+    maker->end_speculation();
     if (keep) maker.commit();
     while (looked.load() < at * kReaders) std::this_thread::yield();
   }
   for (auto& reader : readers) reader.join();
 }
 
-// S4: a look at the row, then its maker's fate; in between the maker takes the row back and commits.
+// S4: a look at the row, then its maker's status; in between the maker takes the row back and commits.
 TEST_F(SpeculationTest, WhatWasTakenBackIsNotThereWhenItsMakerHasCommitted) {
   std::atomic<uint64_t> row{insert_speculatively().packed()};
   std::atomic<bool> stop{false};

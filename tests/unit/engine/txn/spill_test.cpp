@@ -1,4 +1,4 @@
-// Old snapshots and a ring of 64 words: every fate stays exact for as long as somebody may ask.
+// Old snapshots and a ring of 64 words: every status stays exact for as long as somebody may ask.
 #include <malloc.h>
 
 #include <random>
@@ -38,11 +38,11 @@ class Spill : public ::testing::Test {
     }
   }
   static void expect(TxnSystem& txns, const Ended& what, bool exact) {
-    auto fate = txns.fate(what.id);
-    ASSERT_TRUE(fate.ok()) << what.id.sequence() << " " << int(fate.error());
-    ASSERT_EQ(fate->committed(), what.good) << what.id.sequence();
+    auto status = txns.status(what.id);
+    ASSERT_TRUE(status.ok()) << what.id.sequence() << " " << int(status.error());
+    ASSERT_EQ(status->committed(), what.good) << what.id.sequence();
     if (exact && what.good) {
-      ASSERT_EQ(fate->cts, what.cts) << what.id.sequence();
+      ASSERT_EQ(status->cts, what.cts) << what.id.sequence();
     }
   }
   void expect_all(bool exact) {
@@ -57,7 +57,7 @@ class Spill : public ::testing::Test {
   std::vector<Ended> ended_;
 };
 
-// T18: a process that asks for fates does not copy the list.
+// T18: a process that asks for statuses does not copy the list.
 TEST_F(Spill, TheListOfAbortedIdsIsNotInEachProcess) {
   constexpr uint64_t kMany = 60000;
   std::vector<TxnId> undone;
@@ -73,7 +73,7 @@ TEST_F(Spill, TheListOfAbortedIdsIsNotInEachProcess) {
   }
   Worker fresh(engine_, 1);
   const size_t before = mallinfo2().uordblks;
-  for (TxnId id : undone) EXPECT_TRUE(fresh->fate(id)->aborted()) << id.sequence();
+  for (TxnId id : undone) EXPECT_TRUE(fresh->status(id)->aborted()) << id.sequence();
   EXPECT_LT(mallinfo2().uordblks, before + kMany * 8 / 10) << "a tenth of the list";
 }
 
@@ -147,13 +147,13 @@ TEST_F(Spill, UnderLoadEverybodyIsToldTheSame) {
           const TxnId id{ids[at].load()};
           const Cts cts{stamps[at].load()};
           if (!id.valid() || ids[at].load() != id.raw) continue;
-          auto fate = reader->fate(id);
-          ASSERT_TRUE(fate.ok()) << id.sequence();
-          ASSERT_EQ(fate->committed(), cts.value != 0) << id.sequence();
+          auto status = reader->status(id);
+          ASSERT_TRUE(status.ok()) << id.sequence();
+          ASSERT_EQ(status->committed(), cts.value != 0) << id.sequence();
           // A frozen one was visible to everybody: then it is to us.
-          if (fate->committed()) {
-            ASSERT_TRUE(fate->cts == cts || (fate->cts == kFrozenCts && cts <= snapshot.ts))
-                << id.sequence() << " node " << int(id.node().value) << " fate " << fate->cts.value << " cts "
+          if (status->committed()) {
+            ASSERT_TRUE(status->cts == cts || (status->cts == kFrozenCts && cts <= snapshot.ts))
+                << id.sequence() << " node " << int(id.node().value) << " status " << status->cts.value << " cts "
                 << cts.value << " snapshot " << snapshot.ts.value << " horizon " << reader->horizon().value
                 << " frozen " << engine_.shared(id.node().value).frozen.load() << " low "
                 << engine_.shared(id.node().value).low_water.load();

@@ -25,21 +25,21 @@ class Stay : public ::testing::Test {
   void expect_ended() {
     Worker fresh(engine_, 1);
     for (auto& [id, good] : ended_) {
-      auto fate = fresh->fate(id);
-      ASSERT_TRUE(fate.ok()) << id.sequence() << " " << coherence::errc_name(fate.error());
-      ASSERT_EQ(fate->committed(), good) << id.sequence();
+      auto status = fresh->status(id);
+      ASSERT_TRUE(status.ok()) << id.sequence() << " " << coherence::errc_name(status.error());
+      ASSERT_EQ(status->committed(), good) << id.sequence();
     }
   }
   // Asked by a session that has not asked before.
-  Fate fate(TxnId id) {
+  TxnStatus status(TxnId id) {
     Worker fresh(engine_, 1);
-    auto fate = fresh->fate(id);
-    EXPECT_TRUE(fate.ok()) << id.sequence();
-    auto again = (*reader_)->fate(id);  // and by one that asks all the time
+    auto status = fresh->status(id);
+    EXPECT_TRUE(status.ok()) << id.sequence();
+    auto again = (*reader_)->status(id);  // and by one that asks all the time
     EXPECT_TRUE(again.ok());
-    if (!fate || !again) return {};
-    EXPECT_EQ(fate->state, again->state) << id.sequence();
-    return *fate;
+    if (!status || !again) return {};
+    EXPECT_EQ(status->state, again->state) << id.sequence();
+    return *status;
   }
   uint64_t low() { return engine_.shared(0).low_water.load(); }
   int staying() {
@@ -59,22 +59,22 @@ TEST_F(Stay, ARunningTransactionDoesNotHoldTheRing) {
     TxnId id = *old->id_for_write();
     pass(1000);
     EXPECT_GT(low(), id.sequence() + 800);
-    EXPECT_EQ(fate(id).state, TxnState::kActive);
+    EXPECT_EQ(status(id).state, TxnState::kActive);
     EXPECT_EQ(staying(), 1);
     EXPECT_TRUE(*(*reader_)->watch(id));
     if (good) {
       ASSERT_TRUE(old->prepare().ok());
-      EXPECT_EQ(fate(id).state, TxnState::kPrepared);
+      EXPECT_EQ(status(id).state, TxnState::kPrepared);
       pass(200);
-      EXPECT_EQ(fate(id).state, TxnState::kPrepared);
+      EXPECT_EQ(status(id).state, TxnState::kPrepared);
     }
     auto before = reader_->snapshot();
     Cts cts{};
     good ? void(cts = old.commit()) : old.abort();
     for (int round = 0; round < 3; ++round) {
-      EXPECT_EQ(fate(id).committed(), good);
+      EXPECT_EQ(status(id).committed(), good);
       if (good) {
-        EXPECT_EQ(fate(id).cts, cts);
+        EXPECT_EQ(status(id).cts, cts);
         EXPECT_GT(cts, before.ts);
       }
       EXPECT_FALSE(*(*reader_)->watch(id));
@@ -83,12 +83,12 @@ TEST_F(Stay, ARunningTransactionDoesNotHoldTheRing) {
     EXPECT_EQ(staying(), 0);
     (*reader_)->set_oldest(std::nullopt);
     EXPECT_TRUE(eventually([&] { return engine_.shared(0).frozen.load() > id.sequence(); }));
-    EXPECT_EQ(fate(id).committed(), good);
+    EXPECT_EQ(status(id).committed(), good);
     expect_ended();
   }
 }
 
-TEST_F(Stay, SavepointsOfALongTransactionKeepTheirFates) {
+TEST_F(Stay, SavepointsOfALongTransactionKeepTheirStatuses) {
   for (bool good : {true, false}) {
     Worker old(engine_, 0);
     std::vector<TxnId> released, undone;
@@ -114,24 +114,24 @@ TEST_F(Stay, SavepointsOfALongTransactionKeepTheirFates) {
       savepoint(4, i % 2);
       if (i % 10 == 0) pass(3);
     }
-    for (TxnId id : released) EXPECT_TRUE(fate(id).running());
-    for (TxnId id : undone) EXPECT_TRUE(fate(id).aborted());
-    for (TxnId id : {outer, inner, within}) EXPECT_TRUE(fate(id).running());
+    for (TxnId id : released) EXPECT_TRUE(status(id).running());
+    for (TxnId id : undone) EXPECT_TRUE(status(id).aborted());
+    for (TxnId id : {outer, inner, within}) EXPECT_TRUE(status(id).running());
     old->sub_abort(3);  // and with it all that was released into it
-    EXPECT_TRUE(fate(inner).aborted() && fate(within).aborted() && fate(outer).running());
-    EXPECT_EQ(fate(inner).parent, outer);
+    EXPECT_TRUE(status(inner).aborted() && status(within).aborted() && status(outer).running());
+    EXPECT_EQ(status(inner).parent, outer);
     pass(500);
-    EXPECT_TRUE(fate(inner).aborted() && fate(within).aborted() && fate(outer).running());
+    EXPECT_TRUE(status(inner).aborted() && status(within).aborted() && status(outer).running());
     old->sub_commit(2);
     pass(500);
-    EXPECT_TRUE(fate(outer).running());
+    EXPECT_TRUE(status(outer).running());
     Cts cts{};
     good ? void(cts = old.commit()) : old.abort();
     for (int round = 0; round < 2; ++round) {
-      EXPECT_EQ(fate(outer).committed(), good);
-      for (size_t i = 0; i < released.size(); ++i) EXPECT_EQ(fate(released[i]).committed(), good && i < 10) << i;
-      for (TxnId id : undone) EXPECT_TRUE(fate(id).aborted());
-      EXPECT_TRUE(fate(inner).aborted() && fate(within).aborted());
+      EXPECT_EQ(status(outer).committed(), good);
+      for (size_t i = 0; i < released.size(); ++i) EXPECT_EQ(status(released[i]).committed(), good && i < 10) << i;
+      for (TxnId id : undone) EXPECT_TRUE(status(id).aborted());
+      EXPECT_TRUE(status(inner).aborted() && status(within).aborted());
       pass(500);
     }
     EXPECT_EQ(staying(), 0);
@@ -139,7 +139,7 @@ TEST_F(Stay, SavepointsOfALongTransactionKeepTheirFates) {
   }
 }
 
-// More levels than a slot can list: the ring is held then, as long as they are open, and no fate is wrong.
+// More levels than a slot can list: the ring is held then, as long as they are open, and no status is wrong.
 TEST_F(Stay, DeeperThanTheListStillRight) {
   Worker old(engine_, 0);
   constexpr int kDeep = int(TxnSessionSlot::kOpenMax) + 8;
@@ -152,13 +152,13 @@ TEST_F(Stay, DeeperThanTheListStillRight) {
   auto refused = writer->id_for_write();
   for (int i = 0; i < 64 && refused.ok(); ++i) writer.commit(), refused = writer->id_for_write();
   EXPECT_EQ(refused.ok() ? Errc::kOk : refused.error(), Errc::kNoIds);
-  for (TxnId id : ids) EXPECT_TRUE(fate(id).running());
+  for (TxnId id : ids) EXPECT_TRUE(status(id).running());
   old->sub_abort(20);
   EXPECT_TRUE(eventually([&] { return low() > ids[1].sequence(); }));
-  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(fate(ids[i]).aborted(), i >= 18) << i;
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(status(ids[i]).aborted(), i >= 18) << i;
   old.commit();
   pass(300);
-  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(fate(ids[i]).committed(), i < 18) << i;
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(status(ids[i]).committed(), i < 18) << i;
 }
 
 // Passing a nest of savepoints costs its length, not its square: while it is passed others wait for ids.
@@ -197,13 +197,13 @@ TEST_F(Stay, AQuarterOfTheRingMayStayThenIdsAreRefused) {
   int given = 0;
   for (; id.ok() && given < 200; ++given) writer.commit(), id = writer->id_for_write();
   EXPECT_EQ(id.ok() ? Errc::kOk : id.error(), Errc::kNoIds);
-  for (TxnId one : ids) EXPECT_TRUE(fate(one).running());
+  for (TxnId one : ids) EXPECT_TRUE(status(one).running());
   old.front()->commit();
   pass(500);
-  for (TxnId one : ids) EXPECT_EQ(fate(one).running(), one != ids.front());
+  for (TxnId one : ids) EXPECT_EQ(status(one).running(), one != ids.front());
   for (size_t i = 1; i < old.size(); ++i) i % 2 ? old[i]->abort() : void(old[i]->commit());
   pass(500);
-  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(fate(ids[i]).committed(), i % 2 == 0) << i;
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(status(ids[i]).committed(), i % 2 == 0) << i;
   expect_ended();
 }
 
@@ -229,9 +229,9 @@ TEST_F(Stay, WhatStayedIsSettledWhenItsNodeComesBack) {
     engine_.restart(0);
     EXPECT_EQ(staying(), 0);
     for (int round = 0; round < 2; ++round) {
-      EXPECT_EQ(fate(id).committed(), life % 2 == 0);
-      EXPECT_EQ(fate(sub).committed(), life % 2 == 0);
-      EXPECT_TRUE(fate(undone).aborted());
+      EXPECT_EQ(status(id).committed(), life % 2 == 0);
+      EXPECT_EQ(status(sub).committed(), life % 2 == 0);
+      EXPECT_TRUE(status(undone).aborted());
       pass(200);
     }
     expect_ended();
@@ -239,7 +239,7 @@ TEST_F(Stay, WhatStayedIsSettledWhenItsNodeComesBack) {
 }
 
 // Long ones end, roll back savepoints and begin anew while the ring goes round and readers ask for all of it.
-TEST_F(Stay, UnderLoadEveryFateIsWhatItsOwnerSaid) {
+TEST_F(Stay, UnderLoadEveryStatusIsWhatItsOwnerSaid) {
   constexpr int kLong = 5, kPlaces = 64;
   struct Place {
     std::atomic<uint64_t> id{0};
@@ -299,21 +299,21 @@ TEST_F(Stay, UnderLoadEveryFateIsWhatItsOwnerSaid) {
           const TxnId id{place.id.load()};
           const int before = place.said.load();
           if (!id.valid()) continue;
-          auto fate = reader->fate(id);
+          auto status = reader->status(id);
           const int after = place.said.load();
           if (place.id.load() != id.raw) continue;
-          ASSERT_TRUE(fate.ok()) << id.sequence() << " " << coherence::errc_name(fate.error());
+          ASSERT_TRUE(status.ok()) << id.sequence() << " " << coherence::errc_name(status.error());
           if (before == 3) {
-            ASSERT_TRUE(fate->aborted()) << id.sequence();
+            ASSERT_TRUE(status->aborted()) << id.sequence();
           }
           if (before == 4) {
-            ASSERT_TRUE(fate->committed()) << id.sequence();
+            ASSERT_TRUE(status->committed()) << id.sequence();
           }
           if (after == 1) {
-            ASSERT_FALSE(fate->committed()) << id.sequence();
+            ASSERT_FALSE(status->committed()) << id.sequence();
           }
           if (after == 2) {
-            ASSERT_FALSE(fate->aborted()) << id.sequence();
+            ASSERT_FALSE(status->aborted()) << id.sequence();
           }
           asked.fetch_add(1);
         }

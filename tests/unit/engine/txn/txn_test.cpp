@@ -1,4 +1,4 @@
-// Transactions: fates, snapshots, savepoints, waiting, recycling, the horizon.
+// Transactions: statuses, snapshots, savepoints, waiting, recycling, the horizon.
 #include "tests/unit/engine/engine_fixture.hpp"
 #include "tests/unit/engine/memory/no_memory.hpp"
 
@@ -20,14 +20,14 @@ TEST(Txn, ACommitIsSeenByLaterSnapshotsOnlyEverywhere) {
   auto id = writer->id_for_write();
   ASSERT_TRUE(id.ok());
   auto before = reader.snapshot();
-  EXPECT_EQ(reader->fate(*id)->state, TxnState::kActive);
+  EXPECT_EQ(reader->status(*id)->state, TxnState::kActive);
   ASSERT_TRUE(writer->prepare().ok());
-  EXPECT_EQ(reader->fate(*id)->state, TxnState::kPrepared);
+  EXPECT_EQ(reader->status(*id)->state, TxnState::kPrepared);
   Cts cts = *writer->commit();
   EXPECT_GT(cts, before.ts);
   EXPECT_GE(reader.snapshot().ts, cts);
-  EXPECT_TRUE(reader->fate(*id)->committed());
-  EXPECT_EQ(reader->fate(*id)->cts, cts);
+  EXPECT_TRUE(reader->status(*id)->committed());
+  EXPECT_EQ(reader->status(*id)->cts, cts);
 }
 
 TEST(Txn, ReadOnlyTransactionsWriteNothing) {
@@ -68,7 +68,7 @@ TEST(Txn, WithoutMemoryNoSavepointBeginsAndNoIdIsTaken) {
   }
   EXPECT_TRUE(writer->current().is_mine(inner));
   writer.commit();
-  EXPECT_TRUE(writer->fate(inner)->committed());
+  EXPECT_TRUE(writer->status(inner)->committed());
 }
 
 TEST(Txn, ARolledBackSavepointIsAbortedWithAllBelowItAndTheRestCommits) {
@@ -81,25 +81,25 @@ TEST(Txn, ARolledBackSavepointIsAbortedWithAllBelowItAndTheRestCommits) {
   TxnId middle = *writer->id_for_write();
   EXPECT_TRUE(writer->current().is_mine(inner));
   EXPECT_LT(middle, inner);
-  EXPECT_EQ(reader->fate(inner)->top, writer->current().top());
+  EXPECT_EQ(reader->status(inner)->top, writer->current().top());
   writer->sub_abort(2);
   EXPECT_FALSE(writer->current().is_mine(inner));
   EXPECT_FALSE(writer->current().is_mine(middle));
-  EXPECT_TRUE(reader->fate(inner)->aborted());
-  EXPECT_TRUE(reader->fate(middle)->aborted());
+  EXPECT_TRUE(reader->status(inner)->aborted());
+  EXPECT_TRUE(reader->status(middle)->aborted());
   EXPECT_TRUE(writer->sub_begin(2).ok());
   TxnId kept = *writer->id_for_write();
   writer->sub_commit(2);
   TxnId top = *writer->id_for_write();
-  EXPECT_TRUE(reader->fate(kept)->running());
+  EXPECT_TRUE(reader->status(kept)->running());
   Cts cts = writer.commit();
-  EXPECT_EQ(reader->fate(kept)->cts, cts);
-  EXPECT_EQ(reader->fate(top)->cts, cts);
-  EXPECT_TRUE(reader->fate(inner)->aborted());
+  EXPECT_EQ(reader->status(kept)->cts, cts);
+  EXPECT_EQ(reader->status(top)->cts, cts);
+  EXPECT_TRUE(reader->status(inner)->aborted());
 }
 
 // The way from a deep savepoint to its top is long enough for the owner to roll it back and commit meanwhile.
-TEST(Txn, ASavepointRolledBackWhileItsFateIsAskedForIsNotTakenForCommitted) {
+TEST(Txn, ASavepointRolledBackWhileItsStatusIsAskedForIsNotTakenForCommitted) {
   constexpr int kLevels = 2000, kRounds = 40;
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), reader(engine, 1);
@@ -110,16 +110,16 @@ TEST(Txn, ASavepointRolledBackWhileItsFateIsAskedForIsNotTakenForCommitted) {
     std::atomic<bool> asking{false};
     std::thread ask([&] {
       asking.store(true);
-      auto fate = reader->fate(*made);
-      ASSERT_TRUE(fate.ok());
-      EXPECT_FALSE(fate->committed()) << "in round " << round;
+      auto status = reader->status(*made);
+      ASSERT_TRUE(status.ok());
+      EXPECT_FALSE(status->committed()) << "in round " << round;
     });
     while (!asking.load()) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::microseconds(round * 5));
     writer->sub_abort(kLevels);
     writer.commit();
     ask.join();
-    ASSERT_TRUE(reader->fate(*made)->aborted()) << "in round " << round;
+    ASSERT_TRUE(reader->status(*made)->aborted()) << "in round " << round;
   }
 }
 
@@ -135,14 +135,14 @@ TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
   auto committing = StatusWord::committing(writer.session().id(), id);
   EXPECT_EQ(pool.memory(writer.session()).cas(words.status(id), prepared.raw, committing.raw), prepared.raw);
   auto snapshot = reader.snapshot();
-  auto fate = reader->fate(id);
-  ASSERT_TRUE(fate.ok());
-  EXPECT_TRUE(fate->committed());
-  EXPECT_GT(fate->cts, snapshot.ts);  // later than everybody who asked
+  auto status = reader->status(id);
+  ASSERT_TRUE(status.ok());
+  EXPECT_TRUE(status->committed());
+  EXPECT_GT(status->cts, snapshot.ts);  // later than everybody who asked
   // The owner's commit finds its word gone: somebody else has decided.
   EXPECT_EQ(writer->commit().error(), Errc::kFenced);
   writer->abort();
-  EXPECT_TRUE(reader->fate(id)->committed());
+  EXPECT_TRUE(reader->status(id)->committed());
 }
 
 // A reader finishes it, its place goes to other ids meanwhile, and nothing in the place is the commit's own any more.
@@ -155,7 +155,7 @@ TEST(Txn, ACommitThatSleepsTakesNobodyElsesTimestamp) {
     auto started = CommitInSteps::start(sleeper.txns());
     ASSERT_TRUE(started.ok());
     if (kept) old.snapshot();
-    const Cts cts = reader->fate(id)->cts;
+    const Cts cts = reader->status(id)->cts;
     ASSERT_GT(cts, *started);
     const int more = 128 + int(64 + id.sequence() - 1 - engine.shared(0).next.load() % 64) % 64;
     for (int i = 0; i < more; ++i) {  // until an id runs in that very place
@@ -164,7 +164,7 @@ TEST(Txn, ACommitThatSleepsTakesNobodyElsesTimestamp) {
     }
     auto done = CommitInSteps::finish(sleeper.txns(), *started);
     ASSERT_TRUE(done.ok());
-    for (Cts told : {*done, sleeper->fate(id)->cts})
+    for (Cts told : {*done, sleeper->status(id)->cts})
       EXPECT_TRUE(told == cts || (!kept && told == kFrozenCts)) << told.value;
     other.abort();
   }
@@ -300,7 +300,7 @@ TEST(Txn, HorizonNeverPassesALiveSnapshotUnderLoad) {
   for (auto& thread : threads) thread.join();
 }
 
-// A ring of 64 words serves thousands of ids; every fate stays right, on every node, with and without a cache.
+// A ring of 64 words serves thousands of ids; every status stays right, on every node, with and without a cache.
 TEST(Txn, ASnapshotThatIsHandedOnWhileSlotsAreLookedAtIsNotMissed) {
   Engine engine({.cluster = {.nodes = 1}, .tickers = false});
   Worker to(engine, 0), from(engine, 0);
@@ -369,17 +369,17 @@ TEST(Txn, TheStatusLogIsRecycledForEver) {
     }
     good ? void(writer.commit()) : writer.abort();
     if (i % 5 == 0) {
-      auto seen = follower->fate(*id);
+      auto seen = follower->status(*id);
       ASSERT_TRUE(seen.ok());
       EXPECT_EQ(seen->committed(), good);
     }
   }
   Worker fresh(engine, 1);
   for (auto& [id, good] : ended) {
-    auto fate = fresh->fate(id);
-    ASSERT_TRUE(fate.ok());
-    ASSERT_EQ(fate->committed(), good) << id.sequence();
-    ASSERT_EQ(follower->fate(id)->committed(), good);
+    auto status = fresh->status(id);
+    ASSERT_TRUE(status.ok());
+    ASSERT_EQ(status->committed(), good) << id.sequence();
+    ASSERT_EQ(follower->status(id)->committed(), good);
   }
 }
 
@@ -395,7 +395,7 @@ TEST(Txn, ANodeThatComesBackContinuesItsIds) {
         ASSERT_GT(id->sequence(), highest);
         highest = id->sequence();
         i % 2 ? void(writer.commit()) : writer.abort();
-        ASSERT_EQ(reader->fate(*id)->committed(), i % 2 == 1);
+        ASSERT_EQ(reader->status(*id)->committed(), i % 2 == 1);
       }
     }
     engine.restart(0);

@@ -11,7 +11,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 class Commands(unittest.TestCase):
     def setUp(self):
         # A copy that other users can read: the checkout may lie in a home directory.
-        self.dir = tempfile.mkdtemp(prefix="gcl-house-")
+        self.dir = tempfile.mkdtemp(prefix="gcl-scripts-")
         self.addCleanup(shutil.rmtree, self.dir)
         os.chmod(self.dir, 0o755)
         for name in ("demo", "check"):

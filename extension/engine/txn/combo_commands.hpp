@@ -1,4 +1,4 @@
-// OwnCommands: the commands that made and ended versions, where a running transaction needs both, or the row has no
+// ComboCommands: the commands that made and ended versions, where a running transaction needs both, or the row has no
 // room for one (heap K1..K4).  Of one session; forgotten at the end of its transaction.
 //
 // By page, and within a page by runs of line pointers with the same pair of commands: a command that changes a million
@@ -28,7 +28,7 @@ struct RowPlace {
   uint16_t line;
 };
 
-class OwnCommands {
+class ComboCommands {
  public:
   // What was noted of the place before is forgotten.  kNoMemory: nothing has changed.
   coherence::Status note(RowPlace at, Commands commands) noexcept;

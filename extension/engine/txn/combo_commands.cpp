@@ -1,4 +1,4 @@
-#include "extension/engine/txn/own_commands.hpp"
+#include "extension/engine/txn/combo_commands.hpp"
 
 #include <algorithm>
 #include <new>
@@ -11,14 +11,14 @@ using coherence::Errc;
 using coherence::Status;
 
 // The run with the line, or else the first one behind it.
-uint32_t OwnCommands::run_for(const Runs& runs, uint16_t line) noexcept {
+uint32_t ComboCommands::run_for(const Runs& runs, uint16_t line) noexcept {
   const Run* found =
       std::lower_bound(runs.begin(), runs.end(), line, [](const Run& run, uint16_t value) { return run.last < value; });
   return uint32_t(found - runs.begin());
 }
 
 // Whether a neighbour of the line, which is in no run, could take it in.  `next`: the first run behind it.
-bool OwnCommands::extend(Runs& runs, uint32_t next, uint16_t line, Commands commands) noexcept {
+bool ComboCommands::extend(Runs& runs, uint32_t next, uint16_t line, Commands commands) noexcept {
   if (next > 0 && runs[next - 1].commands == commands)
     runs[next - 1].last = line;
   else if (next < runs.size() && runs[next].commands == commands)
@@ -29,7 +29,7 @@ bool OwnCommands::extend(Runs& runs, uint32_t next, uint16_t line, Commands comm
 }
 
 // Takes the line out of its run.  Returns the first run behind it.  REQUIRES: room for one more.
-uint32_t OwnCommands::cut(Runs& runs, uint32_t at, uint16_t line) noexcept {
+uint32_t ComboCommands::cut(Runs& runs, uint32_t at, uint16_t line) noexcept {
   const Run before = runs[at];
   if (before.first == before.last) {
     runs.erase(at);
@@ -44,14 +44,14 @@ uint32_t OwnCommands::cut(Runs& runs, uint32_t at, uint16_t line) noexcept {
   return at + 1;
 }
 
-Status OwnCommands::note(RowPlace at, Commands commands) noexcept {
+Status ComboCommands::note(RowPlace at, Commands commands) noexcept {
   if (pages_.empty() && reserve_ == nullptr) reserve_.reset(new (std::nothrow) std::byte[kReserve]);
   const Status noted = put(at, commands);
   if (!noted) reserve_.reset();
   return noted;
 }
 
-Status OwnCommands::put(RowPlace at, Commands commands) noexcept {
+Status ComboCommands::put(RowPlace at, Commands commands) noexcept {
   Runs* runs = pages_.make(at.page.raw);
   if (runs == nullptr) return Errc::kNoMemory;
   uint32_t next = run_for(*runs, at.line);
@@ -65,7 +65,7 @@ Status OwnCommands::put(RowPlace at, Commands commands) noexcept {
   return {};
 }
 
-Commands OwnCommands::at(RowPlace place) const noexcept {
+Commands ComboCommands::at(RowPlace place) const noexcept {
   const Runs* runs = pages_.find(place.page.raw);
   VERIFY(runs != nullptr);
   const uint32_t at = run_for(*runs, place.line);
@@ -73,7 +73,7 @@ Commands OwnCommands::at(RowPlace place) const noexcept {
   return (*runs)[at].commands;
 }
 
-size_t OwnCommands::runs() const noexcept {
+size_t ComboCommands::runs() const noexcept {
   size_t count = 0;
   pages_.for_each([&](const Runs& runs) { count += runs.size(); });
   return count;

@@ -1,4 +1,4 @@
-#include "extension/pg/txn/pending.hpp"
+#include "extension/pg/txn/deferred_free.hpp"
 
 #include "extension/engine/reclaim/reclaim_list.hpp"
 #include "extension/pg/runtime/backend.hpp"
@@ -22,7 +22,7 @@ struct Drop {
   int level;
 };
 std::vector<Drop> drops;
-std::vector<Dropped> recorded;  // by pending_pre_commit(), which errors may leave
+std::vector<Dropped> recorded;  // by record_deferred_frees(), which errors may leave
 bool made_any = false;          // the reclaim worker has something to look at when the transaction is over
 
 }  // namespace
@@ -47,9 +47,9 @@ void pages_kept(RelationFile kind, PageId header) {
   std::erase_if(drops, [=](const Drop& d) { return d.what.kind == ReclaimKind(kind) && d.what.page == header; });
 }
 
-bool pending_any() noexcept { return made_any || !drops.empty(); }
+bool any_deferred_free() noexcept { return made_any || !drops.empty(); }
 
-void pending_pre_commit() {
+void record_deferred_frees() {
   if (drops.empty()) return;
   prepare_to_write();
   pg_entry([] {
@@ -65,8 +65,8 @@ void pending_pre_commit() {
   });
 }
 
-void pending_ended() noexcept {
-  if (!pending_any()) return;
+void deferred_frees_ended() noexcept {
+  if (!any_deferred_free()) return;
   drops.clear();
   recorded.clear();
   made_any = false;
@@ -74,12 +74,12 @@ void pending_ended() noexcept {
   wake_worker(Worker::kReclaim);
 }
 
-void pending_sub_commit(int level) noexcept {
+void deferred_frees_sub_commit(int level) noexcept {
   for (Drop& d : drops)
     if (d.level >= level) d.level = level - 1;
 }
 
-void pending_sub_abort(int level) noexcept {
+void deferred_frees_sub_abort(int level) noexcept {
   std::erase_if(drops, [=](const Drop& d) { return d.level >= level; });
   if (!made_any) return;
   node_state()->reclaim_wanted.store(true, std::memory_order_release);

@@ -11,7 +11,7 @@ BUFMGR, ENGINE, LOCKS = r"test_(bufmgr|replacement)\.", r"test_engine\.", r"clus
 
 class ChangedTests(unittest.TestCase):
     def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="gcl-house-")
+        self.dir = tempfile.mkdtemp(prefix="gcl-scripts-")
         self.addCleanup(shutil.rmtree, self.dir)
         # Nobody's own settings, and not the repository that a hook of git runs this in.
         self.environment = {"PATH": os.environ["PATH"], "HOME": self.dir, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -54,9 +54,9 @@ class ChangedTests(unittest.TestCase):
         self.write("extension/engine/heap.cpp")
         self.assert_chosen(ENGINE)
         self.write("scripts/lib.sh")
-        self.assert_chosen(ENGINE, r"house\.")
+        self.assert_chosen(ENGINE, r"scripts\.")
         self.git("add", "-A")
-        self.assert_chosen(ENGINE, r"house\.")
+        self.assert_chosen(ENGINE, r"scripts\.")
 
     def test_on_a_branch_what_differs_from_main(self):
         self.git("checkout", "-q", "-b", "branch")

@@ -17,10 +17,10 @@ void pages_dropped(RelationFile kind, coherence::PageId header);
 void pages_kept(RelationFile kind, coherence::PageId header);
 
 // For the transaction's callbacks.
-bool pending_any() noexcept;
-void pending_pre_commit();      // records what was dropped; may raise
-void pending_ended() noexcept;  // the transaction, either way
-void pending_sub_commit(int level) noexcept;
-void pending_sub_abort(int level) noexcept;
+bool any_deferred_free() noexcept;
+void record_deferred_frees();          // records what was dropped; may raise
+void deferred_frees_ended() noexcept;  // the transaction, either way
+void deferred_frees_sub_commit(int level) noexcept;
+void deferred_frees_sub_abort(int level) noexcept;
 
 }  // namespace gcl

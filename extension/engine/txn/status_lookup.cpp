@@ -7,21 +7,21 @@ namespace engine {
 
 using coherence::Batch;
 
-Fate TxnSystem::fate_of(StatusWord word) {
+TxnStatus TxnSystem::status_of(StatusWord word) {
   if (word.state() == TxnState::kCommitted) return {.state = TxnState::kCommitted, .cts = word.cts()};
   return {.state = TxnState::kAborted, .parent = word.parent()};
 }
 
 void TxnSystem::remember(TxnId id, StatusWord final_word) { cache_[cache_slot(id)] = {id.raw, final_word}; }
 
-std::optional<Fate> TxnSystem::known_fate(TxnId id) const {
+std::optional<TxnStatus> TxnSystem::known_status(TxnId id) const {
   const Cached& cached = cache_[cache_slot(id)];
-  if (cached.id == id.raw) return fate_of(cached.word);
+  if (cached.id == id.raw) return status_of(cached.word);
   const NodeView& view = nodes_[id.node().value];
   if (id.sequence() > view.frozen) return std::nullopt;
   const auto listed = known_listed(id.node(), id.sequence());
   if (!listed) return std::nullopt;
-  return fate_of(*listed ? StatusWord::aborted() : StatusWord::committed(kFrozenCts));
+  return status_of(*listed ? StatusWord::aborted() : StatusWord::committed(kFrozenCts));
 }
 
 // T4: the word first, the low-water mark after it: a word that was recycled before it was read is below the mark.  T13:
@@ -75,7 +75,7 @@ Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
 
 // T10: levels between `id` and `at` may have been rolled back after their words were read and before `at` committed.
 // All such words precede the commit, so that now they are there to be seen.
-Result<Fate> TxnSystem::inherit(TxnId id, TxnId at, StatusWord final_word) {
+Result<TxnStatus> TxnSystem::inherit(TxnId id, TxnId at, StatusWord final_word) {
   for (TxnId down = id; final_word.state() == TxnState::kCommitted && down != at;) {
     auto word = read_word(down);
     if (!word) return word.error();
@@ -88,12 +88,12 @@ Result<Fate> TxnSystem::inherit(TxnId id, TxnId at, StatusWord final_word) {
       return Errc::kCorrupt;
   }
   remember(id, final_word);
-  return fate_of(final_word);
+  return status_of(final_word);
 }
 
-Result<Fate> TxnSystem::fate(TxnId id) {
+Result<TxnStatus> TxnSystem::status(TxnId id) {
   for (TxnId at = id;;) {
-    if (auto known = known_fate(at)) {
+    if (auto known = known_status(at)) {
       if (at == id) return *known;
       return inherit(id, at,
                      known->committed() ? StatusWord::committed(known->cts) : StatusWord::aborted(known->parent));
@@ -106,7 +106,8 @@ Result<Fate> TxnSystem::fate(TxnId id) {
       case TxnState::kActive:
       case TxnState::kPrepared:
       case TxnState::kCommitting:
-        return Fate{.state = word->state() == TxnState::kActive ? TxnState::kActive : TxnState::kPrepared, .top = at};
+        return TxnStatus{.state = word->state() == TxnState::kActive ? TxnState::kActive : TxnState::kPrepared,
+                         .top = at};
       case TxnState::kSub:
         at = word->parent();
         break;
@@ -141,7 +142,7 @@ Result<bool> TxnSystem::watch(TxnId id) {
   if (!who) return who.error();
   if (who->state == TxnState::kCommitted || who->state == TxnState::kAborted) return false;
   GCL_TRY(be_rung_by(who->top.node(), who->session));
-  auto again = fate(id);
+  auto again = status(id);
   if (!again) return again.error();
   return again->running();
 }
