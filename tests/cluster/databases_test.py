@@ -183,6 +183,20 @@ class Databases(unittest.TestCase):
         self.assertEqual(["3"], self.on(1, "late", "SELECT * FROM t"))
         self.on(3, "postgres", "DROP DATABASE late")
 
+    def test_what_a_role_owns_is_reassigned_in_its_database_also_later(self):
+        self.on(1, "postgres", "CREATE DATABASE app; CREATE ROLE leaver; CREATE ROLE heir; CREATE TABLE kept (a int) USING gcl; ALTER TABLE kept OWNER TO leaver")
+        self.on(1, "app", "CREATE EXTENSION gcl; CREATE TABLE passed_on (a int) USING gcl; ALTER TABLE passed_on OWNER TO leaver;"
+                "CREATE TABLE dropped (a int) USING gcl; ALTER TABLE dropped OWNER TO heir")
+        self.cluster.stop(3)
+        self.on(1, "app", "DROP OWNED BY heir; REASSIGN OWNED BY leaver TO heir")
+        self.on(2, "postgres", "REASSIGN OWNED BY leaver TO heir; DROP ROLE leaver")
+        self.cluster.start(3)
+        for k in (1, 2, 3):
+            self.assertEqual(["passed_on|heir"], self.on(k, "app", "SELECT relname, relowner::regrole FROM pg_class WHERE relname IN ('passed_on', 'dropped')"))
+            self.assertEqual(["heir"], self.on(k, "postgres", "SELECT relowner::regrole FROM pg_class WHERE relname = 'kept'"))
+            self.assertEqual(["0"], self.on(k, "postgres", "SELECT count(*) FROM pg_roles WHERE rolname = 'leaver'"))
+        self.on(3, "postgres", "DROP DATABASE app; DROP TABLE kept; DROP ROLE heir")
+
     def test_the_extension_where_a_primary_lacks_the_database(self):
         self.on(1, "postgres", "SET gcl.local_administration = on; CREATE DATABASE mine")
         for _ in range(2):

@@ -4,6 +4,7 @@ namespace gcl {
 
 void note_plan(DdlRecord* record, const DdlPlan& plan) {
   record->shared = plan.shared;
+  record->owned = plan.owned;
   record->to_database = plan.to_database;
   if (plan.database) record->database = pstrdup(plan.database);
 }

@@ -119,16 +119,16 @@ List* live_records() {
 }
 
 void write_log_record(StringInfo to, const List* records) {
-  int shared = 0;
+  int shared = 0, tied = 0;  // to its database, by what they are about
   const char* dropped = "";
   ListCell* cell;
   foreach (cell, records) {
     const auto* record = static_cast<DdlRecord*>(lfirst(cell));
     shared += record->shared;
+    tied += !record->shared || record->owned;
     if (drops_database(record)) dropped = record->database;
   }
-  // P18.  What else is in the transaction ties it to its database.
-  const bool of_cluster = shared == list_length(records);
+  const bool of_cluster = tied == 0;  // P18
   outbox.set_of_cluster(of_cluster);
   initStringInfo(to);
   pq_sendstring(to, of_cluster ? "" : outbox.database());

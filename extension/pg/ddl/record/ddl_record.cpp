@@ -220,6 +220,7 @@ void write_record(StringInfo to, const DdlRecord* record) {
   write_texts(to, record->bounds);
   write_ints(to, record->added);
   pq_sendbyte(to, record->shared);
+  pq_sendbyte(to, record->owned);
   pq_sendbyte(to, uint8(record->to_database));
   write_text(to, record->database);
   write_text(to, record->outcome);
@@ -268,6 +269,7 @@ DdlRecord* read_record(StringInfo from) {
   record->bounds = read_texts(from);
   record->added = read_ints(from);
   record->shared = pq_getmsgbyte(from) != 0;
+  record->owned = pq_getmsgbyte(from) != 0;
   record->to_database = DdlDatabase(pq_getmsgbyte(from));
   record->database = read_text(from);
   record->outcome = read_text(from);

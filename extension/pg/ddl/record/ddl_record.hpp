@@ -104,6 +104,7 @@ struct DdlRecord {
   List* bounds;            // char*: of the partitions it makes or attaches, in the order of the statement
   List* added;             // of int: AddedDefault of each ADD COLUMN, in the order of the statement
   bool shared;             // it is about roles or databases, which belong to no database
+  bool owned;              // and about what a role has in its database all the same
   DdlDatabase to_database;
   char* database;  // which; "": none
   char* outcome;   // digest of what the statement left in the catalogs; "" for none
