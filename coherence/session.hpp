@@ -4,7 +4,7 @@
 // C2. Locks wait as long as it takes, bounded by the fence (kFenced) and by Interrupts (kInterrupted: nothing changed).
 // C3. kRestart: the line is another page's by now; look the page up again.
 // C4. No session latches the same line twice, shared or not: a waiting writer keeps new readers out.
-// C5. The operation a lock starts belongs to the line (F3): a caller who leaves does not end it; serve() does.
+// C5. The operation a lock starts belongs to the line: a caller who leaves does not end it; serve() does.
 //
 // A miss, as bufmgr does it:
 //   Line& line = a frame from the free list;        // state I, page none

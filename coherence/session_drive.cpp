@@ -145,7 +145,7 @@ Session::Posted Session::post(Line& line, const Actions& actions) noexcept {
     case Post::kRelease:
     case Post::kHandOver:
     case Post::kDowngrade: {
-      add_write_back(batch, line);  // the bytes, then the word (F2)
+      add_write_back(batch, line);  // the bytes, then the word
       uint64_t addend = actions.post == Post::kRelease    ? LatchWord::drop_holder(self)
                         : actions.post == Post::kHandOver ? LatchWord::hand_over(self, actions.to)
                                                           : LatchWord::downgrade(self, actions.over);
@@ -172,7 +172,7 @@ Session::Posted Session::post(Line& line, const Actions& actions) noexcept {
   return result;
 }
 
-// WRITEs of the dirty ranges; the page header's line last (S9).  REQUIRES: the bytes do not change, stamps aside.
+// WRITEs of the dirty ranges; the page header's line last.  REQUIRES: the bytes do not change, stamps aside.
 void Session::add_write_back(Batch& batch, Line& line) noexcept {
   uint64_t dirty[2];
   for (int i = 0; i < 2; i++) dirty[i] = line.dirty_[i].exchange(0, std::memory_order_acquire);  // pairs with stamps
@@ -289,7 +289,7 @@ Session::Replies Session::collect(Line& line) noexcept {
   return any;
 }
 
-// The fetch is over: the latch becomes the caller's, or, if he left, is released (F3, F5).
+// The fetch is over: the latch becomes the caller's, or, if he left, is released (I3, C5).
 void Session::finish(Line& line, const Actions& actions) noexcept {
   RequestSlot& s = slot_of(line);
   s.outcome.store(actions.outcome, std::memory_order_relaxed);

@@ -248,7 +248,7 @@ RequestSlot* Session::take_slot() noexcept {
   return nullptr;
 }
 
-// Waits for the operation that start() began; afterwards the latch is ours (F5), unless we leave it to the worker (F3).
+// Waits for the operation that start() began; afterwards the latch is ours (I3), unless we leave it to the worker (C5).
 Status Session::await(Line& line, RequestSlot& slot, Outcome* outcome) {
   for (uint32_t rounds = 0;;) {
     uint32_t seen = slot.bell.load(std::memory_order_acquire);

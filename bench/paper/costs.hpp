@@ -1,4 +1,4 @@
-// Costs: what things take on the paper's hardware, in virtual time.  Each has its source in README.md, "Constants",
+// Costs: what things take on the paper's hardware, in virtual time.  Each has its source in rules.md, "Constants",
 // under the same name; all protocols pay the same.  Committed before any ratio was computed.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SEL: a shared-exclusive latch word beside each page in the pool, and no cache.  An operation is one batch [FAA or
-// CAS; READ]; the release goes in the background (README of bench/paper, A10), with the one line of 64 bytes that
+// CAS; READ]; the release goes in the background (bench/paper/rules.md, A10), with the one line of 64 bytes that
 // changed.
 #include "bench/paper/protocol.hpp"
 

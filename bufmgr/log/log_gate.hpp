@@ -5,10 +5,9 @@
 // D1. A page leaves the node only when its last change is in the flushed log, and the ring is complete up to its record
 //     (a survivor stops reading a ring at its first hole, so a record behind one does not count).
 // D2. A record goes to the ring first, then to the log.  A session says what it is about to do before it takes its
-// place
-//     in the ring: the log position that all records before it are below (`floor`), and the ring's head.
-// D3. So a session at work with floor f can be a hole only for records with log positions above f: the gate is the
-//     flushed position, or the lowest floor if that is lower.
+//     place in the ring: the log position that all records before it are below (`floor`), and the ring's head.  So a
+//     session at work with floor f can be a hole only for records with log positions above f: the gate is the flushed
+//     position, or the lowest floor if that is lower.
 #pragma once
 
 #include <atomic>

@@ -6,7 +6,7 @@
 // S2. A page whose bit is clear is zero but for its version.
 // S4. The last whole extents of group 0 of memory node 0 are kept for PageUse::kHousekeeping, which takes them when
 //     nothing else is left: a pool full of rows can still record what gives room back.
-// S3. A map page of type kUnused was never touched: nothing of its group is allocated but what reserved_of() says.
+// S7. A map page of type kUnused was never touched: nothing of its group is allocated but what reserved_of() says.
 #pragma once
 
 #include <bit>

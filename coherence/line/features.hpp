@@ -1,5 +1,6 @@
 // Features: the parts of the protocol that can be switched off by name, per node, to see what each is worth.  Without
-// any of them the protocol is safe; without some of them somebody may wait for very long (README, "Switches").
+// any of them the protocol is safe; without some of them somebody may wait for very long (protocol.md, "Fairness, and
+// switches").
 //
 //   Problem problem;
 //   auto features = Features::parse("-forwarding,-lease", &problem);  // all but these; "forwarding,lease": only these

@@ -60,7 +60,7 @@ struct Step {
   // A claim cannot be refused; there is at most one, as the word has one holder.
   static int urgency(const PeerRequest& r) { return r.kind == RequestKind::kPeerClaim ? 256 : r.priority; }
   // One request per peer: a newer one replaces an older (which was fenced, or answered by a crash).  A full line
-  // refuses the lowest priority (S3).
+  // refuses the lowest priority.
   void park(const PeerRequest& r) {
     for (int i = 0; i < s.parked_count; i++)
       if (s.parked[i].from == r.from) {

@@ -1,4 +1,4 @@
-// step(): the protocol's transitions, as one pure function; the README's table is printed from it.
+// step(): the protocol's transitions, as one pure function; the table in protocol.md is printed from it.
 //
 // It looks at nothing but its arguments, waits for nothing and loops over nothing but parked requests.  The driver
 // (session_drive.cpp) and the exhaustive model (tests/model) run this same function, the simulator (tests/sim) with the
@@ -65,8 +65,8 @@ enum class Post : uint8_t {
 enum class LatchEnd : uint8_t {
   kKeep,      // still needed (or not held by this event)
   kRelease,   // free
-  kToShared,  // one shared holder: the waiter (F5)
-  kToCaller,  // stays exclusive: the waiter's (F5), though he may have a copy only; or the evictor's
+  kToShared,  // one shared holder: the waiter
+  kToCaller,  // stays exclusive: the waiter's, though he may have a copy only; or the evictor's
 };
 
 struct Actions {

@@ -9,7 +9,7 @@
 
 namespace coherence {
 
-// The requests between nodes (F4: a message carries its case).
+// The requests between nodes (a message carries its case).
 enum class RequestKind : uint8_t {
   kNone = 0,
   kPeerRd,     // to the holder: make it shared, grant me S

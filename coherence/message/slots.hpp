@@ -1,5 +1,5 @@
 // The message area of a node's arena: who asks writes only his own slots, who answers writes one word and the landing
-// frame.  No rings with several producers (S7): what was not published by its bit was never sent.
+// frame.  No rings with several producers: what was not published by its bit was never sent.
 //
 // A request: fill a slot; set its bit in the receiver's inbox; ring the receiver's bell.  Whoever gets the bit takes
 // the

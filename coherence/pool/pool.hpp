@@ -130,7 +130,7 @@ class Pool final : public MemoryMap {
 
   // REQUIRES: has(p), asked by this node.
   PoolAddress page_address(PageId p) { return part_of(p).pages_at + p.number() * kPageSize; }
-  // Neighbouring pages' words lie in different CPU lines (M4).
+  // Neighbouring pages' words lie in different CPU lines (MN1).
   PoolAddress latch_address(PageId p) {
     const Part& part = part_of(p);
     uint64_t n = p.number();

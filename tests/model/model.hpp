@@ -42,24 +42,24 @@ struct Variant {
   // time.
   int outdated[2] = {0, 0};
 
-  bool forward_first = false;      // F2: the grant is sent when the batch is posted, and what was granted may leave
-  bool transient_bits = false;     // F1: a failed reader takes its bit back while it asks
-  bool caseless = false;           // F4: PeerInv and PeerWr are one message, and the first grant is acted on
-  bool no_write_back = false;      // F2: M -> M does not write to the pool
+  bool forward_first = false;      // I20: the grant is sent when the batch is posted, and what was granted may leave
+  bool transient_bits = false;     // a failed reader takes its bit back while it asks
+  bool caseless = false;           // PeerInv and PeerWr are one message, and the first grant is acted on
+  bool no_write_back = false;      // I2: M -> M does not write to the pool
   bool free_before_write = false;  // the word is freed before the page is written
-  bool steal = false;              // F5: a granted page may leave before its waiter ran
+  bool steal = false;              // I3: a granted page may leave before its waiter ran
   bool upgrade_forever = false;    // upgrades are retried for ever, nobody gives way
   bool copy_kept = false;          // I17: a copy is taken for a share
   bool pending_kept = false;       // I17: the pending-reader bit stays after a copy, or after Held
   bool hold_ignored = false;       // I16: a held page is given away
-  bool abandon = false;            // F3: a writer's wait is forgotten, not finished
+  bool abandon = false;            // C5: a writer's wait is forgotten, not finished
   bool old_request_acted = false;  // I15: an outdated request is served
   bool old_reply_acted = false;    // I15: an outdated refusal is counted for the round under way
   bool join_forgotten = false;     // I23: who joins is granted a share, and his bit is not added
   bool join_twice = false;         // I23: who joined one who died adds his bit without a look at the word
   bool claim_refused = false;      // I21: who cannot tell yet whether he shares says that he does not
   bool lies = false;               // hints name somebody else (safe: a hint is no more than that)
-  bool no_fence = false;           // F7: verbs of a dead node land after its repair
+  bool no_fence = false;           // I12: verbs of a dead node land after its repair
   bool no_settling = false;        // I20: whom a dead node granted early goes on without the word
 
   const char* expect = "";  // invariants that must break, e.g. "X1 X2"; any of them will do; empty: safe and live

@@ -13,7 +13,7 @@ struct Op;
 
 namespace sim {
 
-// Some are of the kind of a defect of SELCC's code: README.md, "Mutations".
+// Some are of the kind of a defect of SELCC's code: rules.md, "Mutations".
 enum class Mutation : uint8_t {
   kNone,
   // between the driver and step():

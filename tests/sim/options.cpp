@@ -122,7 +122,7 @@ uint64_t Options::slow_stall_ns_max(int node) const {
   return pace.stall_one_in && node == slow_node ? pace.stall_ns_max * slow_times : 0;
 }
 
-// README.md, "Fairness", says why.
+// rationale.md says why.
 uint64_t Options::fairness_ns_max() const {
   const uint64_t step = pace.step_ns_max * slow_times;
   const uint64_t section = 16 * step + think_ns_max;

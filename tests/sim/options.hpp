@@ -43,7 +43,7 @@ struct Options {
   Checkers checkers = kAllCheckers;
   bool trace = false;
 
-  // What the simulator's own README derives: no latch is waited for longer.
+  // What rationale.md derives: no latch is waited for longer.
   uint64_t fairness_ns_max() const;
   uint64_t slow_stall_ns_max(int node) const;  // how long one step may take that stalls; 0 unless the node is slow
 };

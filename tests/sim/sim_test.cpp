@@ -1,4 +1,4 @@
-// Seeds, and proofs that the checkers see: see README.md.
+// Seeds, and proofs that the checkers see: see rules.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>

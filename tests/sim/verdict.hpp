@@ -6,7 +6,7 @@
 
 namespace sim {
 
-// The numbers are those of README.md.
+// The numbers are those of rules.md.
 enum class Checker : uint8_t {
   kExclusion = 1,  // one writer or many readers
   kLastWrite = 2,  // every read returns the last write

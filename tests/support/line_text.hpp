@@ -1,4 +1,4 @@
-// The names that coherence/README's table uses, for tests that print what a line does.
+// The names that the table in coherence/protocol.md uses, for tests that print what a line does.
 #pragma once
 
 #include <iterator>

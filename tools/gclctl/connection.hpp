@@ -1,4 +1,4 @@
-// gclctl's own connections (README, T14): a superuser's, in databases of others, where nothing of theirs is run.
+// gclctl's own connections (rules.md, T14): a superuser's, in databases of others, where nothing of theirs is run.
 #pragma once
 
 #include <libpq-fe.h>

@@ -14,10 +14,9 @@
 //       most, completed or prepared splits.
 // I-B2. Every method may return kInterrupted or kFenced; the entry is then not inserted: call again.
 // I-B3. No guard is held when a method returns.
-// I-B4. A handle is used by one thread; any number of handles, processes and nodes work on one tree.
+// I-B9. A handle is used by one thread; any number of handles, processes and nodes work on one tree.
 // I-B8. Who calls insert, check_unique, count or pages, or has a Scan that stands somewhere, counts for the Horizon
-// from
-//       before the call until it (the scan) has ended.
+//       from before the call until it (the scan) has ended.
 #pragma once
 
 #include <cstdint>

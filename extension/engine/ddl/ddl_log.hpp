@@ -4,7 +4,7 @@
 // L1. Entries are numbered 1, 2, ...; an entry is linked (and counted) by one mini-transaction, when it is complete.
 // L2. Only the holder of its database's DDL lock appends an entry.  Whoever reads it asks the status log whether its
 //     transaction committed: an entry is written before that is decided.  Other databases' may follow meanwhile.
-// L3. Only what all known nodes have applied is removed (README, L4), oldest first: each entry is unlinked by a
+// L3. Only what all known nodes have applied is removed (rules.md, L4), oldest first: each entry is unlinked by a
 //     mini-transaction of its own, and its pages are freed behind that.  A crash in between leaves the pages of one
 //     entry that nobody refers to.
 // L5. Who reads without a DDL lock may meet pages that are no entry's any more.  What was read counts if the root says

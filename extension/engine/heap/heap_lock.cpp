@@ -1,4 +1,4 @@
-// Locking rows (the design: README.md, "Row locks").
+// Locking rows (the design: rules.md, "Row locks").
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/version.hpp"
 

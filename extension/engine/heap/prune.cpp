@@ -1,4 +1,4 @@
-// In-page prune: removes versions nobody sees from one page's chains (P1, P2 of README.md).
+// In-page prune: removes versions nobody sees from one page's chains (P1, P2 of rules.md).
 //
 // The plan is made on a private copy, where statuses may be asked for; it is carried out only if the page has not
 // changed since.  No guard is held while anything is asked.

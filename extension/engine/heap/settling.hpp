@@ -1,4 +1,4 @@
-// Settling: waiting for what stands between a reader and knowing whether a version is, or stays, there (README,
+// Settling: waiting for what stands between a reader and knowing whether a version is, or stays, there (rules.md,
 // S1..S3), and Looks: which of the reader's looks is young enough to believe (S4).  Both live as long as the reader
 // looks at the same rows again and again.
 //

@@ -5,7 +5,7 @@
 // V2. A hint (kCommitted, kFrozen, kAborted in the creator word) says what the status log says, or would say.
 // V3. What is of one's own (the running transaction and its live savepoints) is decided by commands, never by status.
 // V4. A rolled back savepoint that had taken the place of its own transaction's row lock leaves the lock to its parent.
-// K1..K4 (README.md): which command a row says, and where the other is.
+// K1..K4 (rules.md): which command a row says, and where the other is.
 // V5. A version is locked by what its deleter word says and, if it is flagged (kHasLockers), by what its block's lock
 //     pages say; each of those counts while its id's status is not final.
 #pragma once

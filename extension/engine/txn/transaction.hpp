@@ -9,7 +9,7 @@
 //   fails)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
-// part, in memory that all processes of the node map.  Invariants T1..T20: README.md.
+// part, in memory that all processes of the node map.  Invariants T1..T20: rules.md.
 #pragma once
 
 #include <cstdint>

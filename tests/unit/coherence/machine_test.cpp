@@ -1,4 +1,4 @@
-// step(), cell by cell; and the table in coherence/README.md, which must be what step() does.
+// step(), cell by cell; and the table in coherence/protocol.md, which must be what step() does.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -292,7 +292,7 @@ std::string render(const Row& row) {
 TEST(LineMachine, TheReadmesTableIsWhatStepDoes) {
   std::string made = "| state | event | actions | then |\n|---|---|---|---|\n";
   for (const Row& row : rows()) made += render(row) + "\n";
-  std::ifstream file(GCL_COHERENCE_README);
+  std::ifstream file(GCL_COHERENCE_PROTOCOL);
   std::stringstream text;
   text << file.rdbuf();
   std::string readme = text.str();

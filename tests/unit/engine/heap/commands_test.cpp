@@ -1,5 +1,5 @@
 // Commands of one transaction: what its older snapshots see of rows that it made and ended, wherever those are noted
-// (README, K1..K4).
+// (heap K1..K4).
 #include <map>
 #include <random>
 
