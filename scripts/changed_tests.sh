@@ -11,7 +11,13 @@ tests_of() {
     extension/engine/*) echo 'test_engine\.' ;;
     extension/pg/* | sql/*) echo 'cluster\.(sql|views)$' ;;
     tests/cluster/*_test.py) echo "cluster\\.$(basename "$1" _test.py)\$" ;;
+    tests/cluster/ddl_kinds.py) echo 'cluster\.ddl_kinds$' ;;
+    tests/cluster/*.py) echo 'cluster\.(sql|views)$' ;;
     tests/unit/*) echo "test_$(cut -d/ -f3 <<<"$1")\\." ;;
+    tests/conformance/* | tests/replacement/* | tests/sim/*) echo "test_$(cut -d/ -f2 <<<"$1")\\." ;;
+    tests/model/*) echo 'test_model' ;;
+    tests/isolation/* | tests/regress/*) echo "$(cut -d/ -f2 <<<"$1")" ;;
+    tests/scripts/*) echo 'scripts\.' ;;
     tools/* | scripts/* | check | demo) echo 'scripts\.' ;;
     bench/*) echo 'bench\.' ;;
   esac
@@ -20,5 +26,5 @@ tests_of() {
 base=$(git merge-base HEAD main 2>/dev/null || git rev-parse HEAD)
 [[ $base != $(git rev-parse HEAD) || -n $(git status --porcelain) ]] ||
   base=$(git rev-parse -q --verify HEAD~1 || echo HEAD)
-{ git diff --name-only "$base" && git ls-files --others --exclude-standard; } |
+{ git diff --name-only --no-renames "$base" && git ls-files --others --exclude-standard; } |
   while read -r file; do tests_of "$file"; done | sort -u | paste -sd'|'

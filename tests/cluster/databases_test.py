@@ -178,6 +178,11 @@ class Databases(unittest.TestCase):
         self.on(3, "postgres", "SET gcl.local_administration = on; CREATE DATABASE late")
         for statement in ("CREATE EXTENSION gcl", "CREATE EXTENSION IF NOT EXISTS gcl"):
             self.refused("42710", "next DDL in the database on a primary that has the extension", 3, "late", statement)
+        self.cluster.stop(1)
+        self.cluster.stop(2)
+        self.refused("42710", "next DDL in the database on a primary that has the extension", 3, "late", "CREATE EXTENSION gcl")  # nobody else says so
+        self.cluster.start(1)
+        self.cluster.start(2)
         self.on(2, "late", "COMMENT ON TABLE t IS 'of all'")
         self.on(3, "late", "CREATE EXTENSION IF NOT EXISTS gcl; INSERT INTO t VALUES (3)")
         self.assertEqual(["3"], self.on(1, "late", "SELECT * FROM t"))
@@ -196,6 +201,21 @@ class Databases(unittest.TestCase):
             self.assertEqual(["heir"], self.on(k, "postgres", "SELECT relowner::regrole FROM pg_class WHERE relname = 'kept'"))
             self.assertEqual(["0"], self.on(k, "postgres", "SELECT count(*) FROM pg_roles WHERE rolname = 'leaver'"))
         self.on(3, "postgres", "DROP DATABASE app; DROP TABLE kept; DROP ROLE heir")
+
+    def test_what_was_done_to_roles_outlives_the_history_it_was_done_in(self):
+        self.cluster.stop(3)
+        self.on(1, "postgres", "CREATE DATABASE short; CREATE DATABASE shorter; CREATE ROLE temporary")
+        for name in ("short", "shorter"):
+            self.on(1, name, f"CREATE EXTENSION gcl; BEGIN; CREATE ROLE of_{name}; CREATE TABLE t (a int) USING gcl; COMMIT")
+        self.on(2, "short", "BEGIN; DROP OWNED BY temporary; DROP ROLE temporary; COMMIT")
+        self.on(1, "short", "DROP EXTENSION gcl CASCADE")
+        self.on(1, "shorter", "DROP EXTENSION gcl CASCADE")
+        self.on(1, "postgres", "ALTER ROLE of_short CONNECTION LIMIT 7; ALTER ROLE of_shorter CONNECTION LIMIT 8")
+        self.cluster.start(3)
+        for k in (1, 2, 3):
+            self.assertEqual(["of_short|7", "of_shorter|8"], self.on(k, "postgres", "SELECT rolname, rolconnlimit FROM pg_roles WHERE rolname ~ '^of_short|temporary' ORDER BY 1"))
+            self.assertEqual(["0"], self.on(k, "short", "SELECT count(*) FROM pg_class WHERE relname = 't'"))
+        self.on(3, "postgres", "DROP DATABASE short; DROP DATABASE shorter; DROP ROLE of_short, of_shorter")
 
     def test_the_extension_where_a_primary_lacks_the_database(self):
         self.on(1, "postgres", "SET gcl.local_administration = on; CREATE DATABASE mine")

@@ -2,6 +2,7 @@
 
 #include "extension/engine/ddl/ddl_states.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
+#include "extension/pg/ddl/coordinate/ddl_history.hpp"
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
 #include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
@@ -358,6 +359,15 @@ DdlLogHead read_log_head(StringInfo from) {
 
 static bool ddl_under_way() noexcept { return is_open(); }
 
+// P10, of primaries that cannot answer.
+[[noreturn]] static void refuse_another_extension() {
+  ereport(ERROR,
+          (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("another primary has the extension gcl in the database already"),
+           errdetail("It is away, and has done something there that is not done here."),
+           errhint("The next DDL in the database on a primary that has the extension creates it here, too.")));
+  pg_unreachable();
+}
+
 void ddl_pre_commit() {
   if (!is_open() || exchange.state == CoordinatorState::kPrepared) return;
   const List* records = live_records();
@@ -385,7 +395,10 @@ void ddl_pre_commit() {
   DdlPosition position = load_position(MyDatabaseId);
   if (position.extension == OidIsValid(gcl_access_method())) return;
   position.extension = !position.extension;
-  if (position.extension) position.applied = number;  // P10
+  if (position.extension) {  // P10
+    if (goes_on(outbox.database(), position.applied)) refuse_another_extension();
+    position.applied = number;
+  }
   write_position(MyDatabaseId, position);
 }
 

@@ -360,9 +360,10 @@ void write_columns(StringInfo to, const Row& row, Columns columns) {
   }
 }
 
-// System columns are alike in all tables.
+// System columns are alike in all tables, but for what is granted on them.
 bool is_systems_own(const Rows& rows, HeapTuple tuple) {
-  return rows.catalog == AttributeRelationId && reinterpret_cast<Form_pg_attribute>(GETSTRUCT(tuple))->attnum < 0;
+  return rows.catalog == AttributeRelationId && reinterpret_cast<Form_pg_attribute>(GETSTRUCT(tuple))->attnum < 0 &&
+         heap_attisnull(tuple, Anum_pg_attribute_attacl, nullptr);
 }
 
 }  // namespace

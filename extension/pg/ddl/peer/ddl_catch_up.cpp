@@ -4,6 +4,7 @@
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/base/user_lock.hpp"
 #include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+#include "extension/pg/ddl/coordinate/ddl_history.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
 #include "extension/pg/ddl/objects/databases.hpp"
@@ -12,13 +13,15 @@
 namespace gcl {
 namespace {
 
-void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringInfo body, int records) {
+// `of_roles`: only what is about roles and databases, because the rest was about what has gone since.
+void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringInfo body, int records, bool of_roles) {
   static DdlReplay replay;
   MemoryContext context = CurrentMemoryContext;
   replay.begin();
   for (int i = 0; i < records; ++i) {
     MemoryContextSwitchTo(context);
     const DdlRecord* record = read_record(body);
+    if (of_roles && (!record->shared || record->owned)) continue;
     if (concerns_this_connection(record)) leave_home();
     // Savepoints in the log were all released; they are opened again so that replay takes the author's ways.
     replay.go_to(record->path, NIL);
@@ -31,56 +34,19 @@ void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringIn
   MemoryContextSwitchTo(context);
 }
 
-// Calls `visit` for the entries behind `position`, in order, until it returns false.
-template <class Visit>
-void visit_entries(uint64_t position, Visit visit) {
-  MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gcl ddl log", ALLOCSET_DEFAULT_SIZES);
-  MemoryContext caller = CurrentMemoryContext;
-  engine::DdlLogEntry entry;
-  for (ddl_log_first(&entry); entry.valid(); ddl_log_next(&entry)) {
-    if (entry.number <= position) continue;
-    CHECK_FOR_INTERRUPTS();
-    MemoryContextReset(context);
-    MemoryContextSwitchTo(context);
-    StringInfoData body;
-    if (!read_entry(entry, &body)) continue;
-    const DdlLogHead head = read_log_head(&body);
-    if (!visit(entry, head, &body)) break;
-  }
-  MemoryContextSwitchTo(caller);
-  MemoryContextDelete(context);
-}
-
-// Where the history of this database begins.  One without the extension has none: what the log says until the extension
-// was last dropped, or the database, was about another database of this name, or has been undone.
-uint64_t beginning(const char* mine, uint64_t position) {
-  uint64_t begins = position;
-  visit_entries(position, [mine, &begins](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo) {
-    const bool ends = strcmp(head.dropped, mine) == 0 || (head.ends && strcmp(head.database, mine) == 0);
-    if (ends && ddl_outcome(entry.txn) == DdlOutcome::kCommitted) begins = entry.number;
-    return true;
-  });
-  return begins;
-}
-
 }  // namespace
 
-bool read_entry(const engine::DdlLogEntry& entry, StringInfo to) {
-  initStringInfo(to);
-  enlargeStringInfo(to, int(entry.bytes));
-  to->len = int(entry.bytes);
-  return ddl_log_read(entry, to->data);
-}
-
-static void apply_behind(uint64_t position, const char* history, uint64_t until) {
+// P20.  Up to `begins` the history is of what has gone; what was done there to roles and databases stays.
+static void apply_behind(uint64_t position, uint64_t begins, const char* history, uint64_t until) {
   visit_entries(position, [=](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
     if (until != 0 && entry.number > until) return false;
-    if (strcmp(head.database, history) != 0) return true;
+    const bool has_gone = entry.number <= begins;
+    if (strcmp(head.database, history) != 0 || (has_gone && !head.shared)) return true;
     ddl_node_state().entry = entry.number - 1;
     // Our own are in our catalogs if they committed at all.
     if (head.author == ddl_node()) return true;
     const DdlOutcome status = ddl_outcome(entry.txn);
-    if (status == DdlOutcome::kCommitted) apply_entry(history, entry, body, head.records);
+    if (status == DdlOutcome::kCommitted) apply_entry(history, entry, body, head.records, has_gone);
     return status != DdlOutcome::kRunning;
   });
 }
@@ -88,13 +54,13 @@ static void apply_behind(uint64_t position, const char* history, uint64_t until)
 static void apply_what_is_new(const char* history, uint64_t until) {
   MemoryContext caller = CurrentMemoryContext;
   StartTransactionCommand();
-  uint64_t position = load_position(position_of(history)).applied;
+  const uint64_t position = load_position(position_of(history)).applied;
   const bool has_history = *history == '\0' || OidIsValid(gcl_access_method());
   CommitTransactionCommand();
   MemoryContextSwitchTo(caller);
   if (!is_up_to_date(position_of(history), history)) {
-    if (!has_history) position = beginning(history, position);
-    apply_behind(position, history, until);
+    const uint64_t begins = has_history ? position : beginning(history, position);
+    apply_behind(position, begins, history, until);
     if (until == 0) note_up_to_date(position_of(history), history);
   }
 }

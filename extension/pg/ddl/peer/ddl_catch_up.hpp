@@ -14,9 +14,6 @@ void apply_log(const char* history, uint64_t until = 0);
 // Whose position is kept in which file.
 inline Oid position_of(const char* history) { return *history == '\0' ? InvalidOid : MyDatabaseId; }
 
-// The body of an entry of the log.  False: it has been removed.
-bool read_entry(const engine::DdlLogEntry& entry, StringInfo to);
-
 struct DdlStep {
   char* database;
   uint64_t until;  // as apply_log() wants it

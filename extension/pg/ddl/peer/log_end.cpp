@@ -2,6 +2,7 @@
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+#include "extension/pg/ddl/coordinate/ddl_history.hpp"
 #include "extension/pg/ddl/node/database_list.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"

@@ -9,6 +9,7 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/indexing.h"
+#include "catalog/pg_aggregate.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_amproc.h"
 #include "catalog/pg_cast.h"
@@ -31,6 +32,7 @@ extern "C" {
 #include "catalog/pg_transform.h"
 #include "catalog/pg_trigger.h"
 #include "catalog/pg_ts_config.h"
+#include "catalog/pg_ts_config_map.h"
 #include "catalog/pg_ts_dict.h"
 #include "catalog/pg_ts_parser.h"
 #include "catalog/pg_ts_template.h"
@@ -114,18 +116,12 @@ void change_references(Oid from, Oid to, const SqlArgument& was, const SqlArgume
   catalog_change(query.data, {was, wanted});
 }
 
-// Catalogs with rows that the statement has made: of `objects`, of relations and types, and those whose rows have no
+// Catalogs with rows that the statement has made beside relations and types: `objects`, and those whose rows have no
 // OID and belong to another one's.
 List* changed_catalogs(const List* objects) {
-  List* catalogs = list_make2_oid(RelationRelationId, TypeRelationId);
+  List* catalogs = list_make2_oid(AggregateRelationId, TSConfigMapRelationId);
   ListCell* cell;
   foreach (cell, objects) catalogs = list_append_unique_oid(catalogs, static_cast<DdlObject*>(lfirst(cell))->catalog);
-  Oid former = InvalidOid;  // those of one catalog follow each other
-  for (const SysFKRelationship& reference : sys_fk_relationships) {
-    if (reference.fk_table == former) continue;
-    former = reference.fk_table;
-    if (get_attnum(former, "oid") == InvalidAttrNumber) catalogs = list_append_unique_oid(catalogs, former);
-  }
   return catalogs;
 }
 
@@ -136,6 +132,9 @@ void change_oid(Oid catalog, Oid was, Oid wanted, const List* catalogs) {
   if (catalog == TriggerRelationId) catalog_change(kRenameTrigger, {from, to});
   ListCell* cell;
   foreach (cell, catalogs) change_references(lfirst_oid(cell), catalog, from, to);
+  if (catalog != NamespaceRelationId) return;  // of what else is new, relations and types hold nothing
+  change_references(RelationRelationId, catalog, from, to);
+  change_references(TypeRelationId, catalog, from, to);
 }
 
 // The other half of an operator, that was named before anybody made it.
