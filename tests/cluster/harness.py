@@ -354,14 +354,18 @@ class Cluster:
 
     def kill_all(self, k):
         """A primary dies as with a power cut of its machine: every process of it at once."""
-        pid = self.postmaster(k)
-        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], text=True, capture_output=True).stdout.split()
+        postmaster = self.postmaster(k)
+        os.kill(postmaster, signal.SIGSTOP)  # it makes no more children
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(postmaster)], text=True, capture_output=True).stdout.split()
+        victims = [postmaster, *map(int, children)]
         for number in (signal.SIGSTOP, signal.SIGKILL):  # or those that are left for a moment do something about it
-            for victim in [pid, *map(int, children)]:
+            for victim in victims:
                 try:
                     os.kill(victim, number)
                 except ProcessLookupError:
                     pass
+        # A server that starts before they have let go of its shared memory ends at once.
+        eventually(lambda: not any(has_memory(victim) for victim in victims), 60)
 
 
 class Load:
@@ -377,6 +381,15 @@ class Load:
     def end(self):
         """Something is wrong; nobody need go on."""
         self.stop = -LOAD_MAX
+
+
+def has_memory(pid):
+    """Neither gone nor a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def together(works, load=None):
