@@ -7,7 +7,7 @@ import threading
 import unittest
 
 from data_directory import PG_BIN, ddl_position
-from harness import Cluster, SqlError, eventually
+from harness import Cluster, Hang, SqlError, eventually
 
 
 class Writer(threading.Thread):
@@ -61,7 +61,11 @@ class ByHand(unittest.TestCase):
             os.kill(self.cluster.postmaster(self.node), signal.SIGINT)
             process.wait(60)
 
-        eventually(lambda: self.logged("ready to accept connections"), 60)
+        try:
+            eventually(lambda: self.logged("ready to accept connections"), 60)
+        except Hang as hang:
+            with open(self.log, encoding="utf-8", errors="replace") as log:
+                raise Hang(f"the server is not up (exit code {process.poll()}):\n{log.read()[-4000:]}") from hang
         self.addCleanup(stop)
 
 
