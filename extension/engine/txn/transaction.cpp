@@ -71,7 +71,12 @@ void TxnSystem::list_level(int level) noexcept {
     slot().open[at].id.store(open ? levels[size_t(level) - 1].raw : 0, std::memory_order_release);
     if (!open) slot().open[at].host_xid.store(0, std::memory_order_relaxed);  // the next one may have none
   }
-  slot().vague.store(levels.size() > TxnSessionSlot::kOpenMax + 1, std::memory_order_release);
+  end_vague();
+}
+
+void TxnSystem::end_vague() noexcept {
+  const bool more_than_listed = txn_.levels_.size() > TxnSessionSlot::kOpenMax + 1;
+  slot().vague.store(more_than_listed, std::memory_order_release);
 }
 
 // T1: a sequence is taken once; its word says so before the id is in any row.  T14: some are skipped.
@@ -87,6 +92,8 @@ Result<TxnId> TxnSystem::assign(TxnId parent) {
     GCL_TRY(run(batch));
     if (batch.cas_succeeded(cas)) return id;
     VERIFY(skipped(*id, StatusWord{batch.op(cas).old}));
+    // T14: no word was written.  Vague, the session would hold the ring, and now it may wait for the ring itself.
+    if (parent.valid()) end_vague();
   }
 }
 

@@ -226,6 +226,7 @@ class TxnSystem {
   Result<TxnId> take_sequence();
   bool skipped(TxnId id, StatusWord found);
   void list_level(int level) noexcept;
+  void end_vague() noexcept;  // but for levels that the slot cannot list
   void close_level(int level) noexcept;
   Status clear_words(uint64_t first, uint64_t count);
   Status publish_bound();

@@ -139,6 +139,29 @@ TEST_F(Stay, SavepointsOfALongTransactionKeepTheirStatuses) {
   }
 }
 
+// The last id of a full ring falls on the place where the savepoint's own parent stays: it is skipped, and while the
+// session waits for more ids, its released savepoints are final.
+TEST_F(Stay, WhoSkipsAPlaceAtTheRingsEndDoesNotHoldTheRing) {
+  engine_.pause_ticker(0);  // ids are reserved by sixteens then, and the ring is full after three of them
+  do {
+    pass(1);
+  } while ((engine_.shared(0).reserved.load() - ended_.back().first.sequence()) % 16 != 2);
+  Worker old(engine_, 0);
+  EXPECT_TRUE(old->sub_begin(2).ok());
+  ASSERT_TRUE(old->id_for_write().ok());  // two ids: the last ones of the sixteen
+  std::vector<TxnId> released;
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_TRUE(old->sub_begin(3).ok());
+    auto id = old->id_for_write();
+    ASSERT_TRUE(id.ok()) << i << ": " << coherence::errc_name(id.error());
+    released.push_back(*id);
+    old->sub_commit(3);
+  }
+  for (TxnId id : released) EXPECT_TRUE(status(id).running());
+  old.commit();
+  for (TxnId id : released) EXPECT_TRUE(status(id).committed());
+}
+
 // More levels than a slot can list: the ring is held then, as long as they are open, and no status is wrong.
 TEST_F(Stay, DeeperThanTheListStillRight) {
   Worker old(engine_, 0);
