@@ -12,6 +12,7 @@
 8. SQL in extension/pg, and in the views of the extension's script, names no relation, function, type or collation without
    its schema (sql_names.py); in the script, the extension's own have the schema that it is created in.
 9. Links of documents, and the paths of files that they name, lead somewhere (documents.py).
+10. A named rule is stated once, and what is cited is stated (rules.py).
 """
 import os
 import pathlib
@@ -20,6 +21,7 @@ import sys
 
 import documents
 import sql_names
+from rules import Rules
 
 LAYERS = ["coherence", "bufmgr", "extension/engine", "extension/pg"]
 # The lowest first.  Files that are in none of them wire all together, and come last, or where "" stands.
@@ -152,14 +154,17 @@ def files_of(tree):
 def main():
     root = pathlib.Path(sys.argv[1])
     tree = tree_of(root)
-    count = bad = 0
-    for path, text, executable in files_of(tree):
-        count += 1
-        for number, message in [*check_file(path, text, executable), *documents.broken(path, text, tree)]:
+    files = list(files_of(tree))
+    rules = Rules()
+    for path, text, _ in files:
+        rules.note(path, text)
+    bad = 0
+    for path, text, executable in files:
+        for number, message in [*check_file(path, text, executable), *documents.broken(path, text, tree), *rules.broken(path, text)]:
             bad += 1
             print(f"{path}:{number}: {message}")
-    print(f"{count} files, {bad} violations")
-    return 1 if bad or count == 0 else 0
+    print(f"{len(files)} files, {len(rules.stated)} named rules, {bad} violations")
+    return 1 if bad or not files else 0
 
 
 if __name__ == "__main__":

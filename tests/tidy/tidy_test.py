@@ -6,6 +6,7 @@ import unittest
 
 import documents
 import tidy
+from rules import Rules
 
 
 def messages(path, text, executable=True):
@@ -96,6 +97,16 @@ class TidyFinds(unittest.TestCase):
                 self.assertEqual([], documents.broken("docs/A.md", "\n" + text, tree), text)
             self.assertEqual([1], [line for line, _ in documents.broken("bufmgr/page.hpp", "// as {}.md says".format("DESIGN"), tree)])
             self.assertEqual([], documents.broken("bufmgr/page.hpp", "// as README.md says", tree))
+
+    def test_named_rules(self):
+        rules = Rules()
+        rules.note("a/rules.md", "- **area.one-writer** *One writer.* At most one.\n")
+        rules.note("a/b.hpp", "// area.two-words: a rule that a header states\n")
+        cases = {"see area.one-writer, and area.two-words.": 0, "see area.no-such": 1, "no_area.no-such": 0, "area.no-such.cpp": 0, "area.low -1": 0}
+        for text, expected in cases.items():
+            self.assertEqual(expected, len(list(rules.broken("a/c.cpp", text))), text)
+        rules.note("a/c.hpp", "\n// area.one-writer: once more\n")
+        self.assertEqual([2], [line for line, _ in rules.broken("a/c.hpp", "// area.one-writer: once more")])
 
 
 if __name__ == "__main__":
