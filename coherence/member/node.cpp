@@ -100,7 +100,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   parts.frames_base = bytes + layout.frames_at;
   parts.frames = spec.frames;
   parts.sessions_max = spec.sessions_max;
-  node->incarnation_ = incarnation;
+  parts.incarnation = incarnation;
   node->private_ = bytes + layout.private_at;
   node->private_bytes_ = layout.private_bytes;
   parts.arena->incarnation = incarnation;
@@ -114,7 +114,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   entry.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
   entry.heartbeat_ns.store(monotonic_ns(), std::memory_order_relaxed);
   entry.incarnation.store(incarnation, std::memory_order_relaxed);
-  entry.joined_view.store(table.view.fetch_add(1) + 1, std::memory_order_relaxed);
+  table.view.fetch_add(1);
   entry.state.store(Membership::kLive, std::memory_order_release);  // pairs with died() and Peers::at()
   table.view.fetch_add(1, std::memory_order_release);               // who looked before we were live looks again
   return node;
@@ -155,7 +155,7 @@ Status Node::withdraw(bool* last, Problem* problem) {
   table.view.fetch_add(1, std::memory_order_release);                  // who looked before looks again (N7)
   left_ = true;
   char path[600];
-  arena_path(parts_.pool, parts_.id, incarnation_, path, sizeof path);
+  arena_path(parts_.pool, parts_.id, parts_.incarnation, path, sizeof path);
   unlink(path);
   *last = live_nodes(parts_.pool) == 0;
   if (!*last) return {};

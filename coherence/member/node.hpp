@@ -95,7 +95,7 @@ class Node {
   // --- the pool and its members --------------------------------------------------------------------------------------
   Pool& pool() const { return parts_.pool; }
   NodeId id() const { return parts_.id; }
-  uint64_t incarnation() const { return incarnation_; }
+  uint64_t incarnation() const { return parts_.incarnation; }
   bool fenced() const noexcept { return parts_.fenced(); }
   // For spin waits of the layers above: not 0 once the pool is fenced.
   const std::atomic<uint32_t>& fence_word() const noexcept { return *parts_.fence; }
@@ -129,7 +129,6 @@ class Node {
   NodeParts parts_;
   Peers peers_;
   Transport* transport_ = &shm_transport();
-  uint64_t incarnation_ = 0;
   std::byte* private_ = nullptr;
   uint64_t private_bytes_ = 0;
   uint64_t arena_bytes_ = 0;

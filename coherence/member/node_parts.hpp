@@ -22,6 +22,7 @@ struct NodeParts {
 
   Pool& pool;
   NodeId id;
+  uint64_t incarnation = 0;
   const std::atomic<uint32_t>* fence = nullptr;
   ArenaHeader* arena = nullptr;
   SessionSlot* sessions = nullptr;

@@ -24,7 +24,7 @@ void ShmMessenger::ask(NodeId to, uint16_t slot, PageId page) noexcept {
   PeerArena* there = reach(to);
   node_.hot->count(page, PageMessage::kRequestSent, node_.fence);
   if (!there) return;
-  ArenaHeader& arena = there->header();
+  ArenaHeader& arena = there->header();  // of whichever incarnation: it takes what is for it
   Inbox& inbox = arena.inbox[node_.id.value];
   // Publishes the slot; pairs with the exchanges of receive().  The order of the three is its order backwards.
   inbox.bits[slot / 64].fetch_or(uint64_t{1} << slot % 64, std::memory_order_seq_cst);
@@ -53,8 +53,9 @@ bool ShmMessenger::take_request(NodeId from, uint16_t slot, PeerRequest* request
   if (!s) return false;
   std::atomic<uint64_t>& word = s->reply[node_.id.value];
   ReplyWord asked{word.load(std::memory_order_relaxed)};
-  const ReplyWord taken = ReplyWord::taken(asked.serial());
-  if (!asked.is_open() || !word.compare_exchange_strong(asked.raw, taken.raw, std::memory_order_acquire)) {
+  const ReplyWord taken = asked.taken();
+  if (!asked.is_open() || !asked.is_for(node_.incarnation) ||
+      !word.compare_exchange_strong(asked.raw, taken.raw, std::memory_order_acquire)) {
     counters_.add(Counter::kOutdated);
     return false;
   }
@@ -62,7 +63,7 @@ bool ShmMessenger::take_request(NodeId from, uint16_t slot, PeerRequest* request
   *request = {from.value,
               s->kind.load(std::memory_order_relaxed),
               s->priority.load(std::memory_order_relaxed),
-              0,
+              uint8_t(there->incarnation()),
               slot,
               uint16_t(asked.serial())};
   return true;
@@ -70,7 +71,7 @@ bool ShmMessenger::take_request(NodeId from, uint16_t slot, PeerRequest* request
 
 uint32_t ShmMessenger::reply(const PeerRequest& request, const Reply& reply) noexcept {
   PeerArena* there = reach(NodeId{request.from});
-  if (!there) return kNowhere;
+  if (!there || uint8_t(there->incarnation()) != request.incarnation) return kNowhere;
   RequestSlot* s = there->slot(request.slot);
   VERIFY(s);
   const uint32_t line = s->line.load(std::memory_order_relaxed);

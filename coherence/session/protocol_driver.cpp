@@ -140,10 +140,11 @@ void ProtocolDriver::fill_slot(Line& line, const Actions& actions) noexcept {
   s.page.store(line.page().raw, std::memory_order_relaxed);
   s.kind.store(actions.send, std::memory_order_relaxed);
   s.priority.store(fields(line).state.priority, std::memory_order_relaxed);
-  s.sent_in_view.store(session_.node.pool.table().view.load(std::memory_order_acquire), std::memory_order_relaxed);
-  for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first()))
-    s.reply[left.first().value].store(ReplyWord::asked(serial).raw,
-                                      std::memory_order_release);  // pairs with Messenger::take_request()
+  for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first())) {
+    const NodeEntry& to = session_.node.pool.table().node[left.first().value];
+    const ReplyWord asked = ReplyWord::asked(serial, to.incarnation.load(std::memory_order_acquire));
+    s.reply[left.first().value].store(asked.raw, std::memory_order_release);  // pairs with Messenger::take_request()
+  }
 }
 
 // The first reply may end the operation, and the slot may be another one's then.
@@ -193,14 +194,14 @@ bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now
   return early;
 }
 
-// Whether the peer will not answer: it left, or died, or is another incarnation by now.
-bool ProtocolDriver::is_gone(const Line& line, NodeId peer, const RequestSlot& slot) const noexcept {
+// Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked.
+bool ProtocolDriver::is_gone(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
   const NodeEntry& e = session_.node.pool.table().node[peer.value];
   const Membership state = e.state.load(std::memory_order_acquire);
   // I21: a dead node's share stands until it is repaired, as some of its processes may still be reading.
   const bool stands = state == Membership::kDead && fields(line).state.op == LineOp::kWaitClaimed;
   return state == Membership::kAbsent || (state == Membership::kDead && !stands) ||
-         e.joined_view.load(std::memory_order_relaxed) > slot.sent_in_view.load(std::memory_order_relaxed);
+         !asked.is_for(e.incarnation.load(std::memory_order_relaxed));
 }
 
 ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
@@ -219,8 +220,9 @@ ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
     if (refused(line, s, &not_now) && too_early(line, s, not_now)) return {Replies::kTooEarly};
     for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
       const NodeId from = waiting.first();
-      const bool gone = is_gone(line, from, s);  // before the reply: the last one came before the peer left
-      const ReplyWord word{s.reply[from.value].load(std::memory_order_acquire)};  // pairs with Messenger::reply()
+      ReplyWord word{s.reply[from.value].load(std::memory_order_acquire)};  // pairs with Messenger::reply()
+      const bool gone = !word.is_reply() && is_gone(line, from, word);
+      if (gone) word.raw = s.reply[from.value].load(std::memory_order_acquire);  // its last one came before it left
       const bool replied = word.is_reply() && word.round() == round;
       if (!replied && !gone) continue;
       const ReplyKind kind = replied ? word.kind() : ReplyKind::kDropped;

@@ -257,10 +257,11 @@ void Cluster::send_again(Member& asker, const Line& line) {
     if (slot.state.load() != SlotState::kWaiting || slot.line.load() != asker.node->index_of(line)) continue;
     for (NodeSet left = fields(line).state.waiting; !left.empty(); left = left.without(left.first())) {
       if (left.first().value >= members_.size()) continue;  // where a mutation made a word that names nobody
+      Member& to = *members_[left.first().value];
       std::atomic<uint64_t>& word = slot.reply[left.first().value];
       if (const ReplyWord w{word.load()}; mutation == Mutation::kTakenTwice && w.is_taken())
-        word.store(ReplyWord::asked(w.serial()).raw);
-      send_again(asker, s, *members_[left.first().value]);
+        word.store(ReplyWord::asked(w.serial(), to.node->incarnation()).raw);
+      send_again(asker, s, to);
     }
   }
 }
