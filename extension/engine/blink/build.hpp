@@ -6,7 +6,7 @@
 //   GCL_TRY(builder.finish());                         // until now the tree is empty for everyone
 //
 // Plain data: it may be jumped over.  What it took is found by Tree::drop() until finish() has succeeded, and then too.
-// The comparator (only shorten() is used) runs under rule I-B1.
+// The comparator (only shorten() is used) runs under rule blink.compare-private-memory.
 #pragma once
 
 #include "extension/engine/blink/edit.hpp"

@@ -27,7 +27,7 @@ struct Sheet {
   uint32_t total() const { return before[head->count]; }
   std::span<const std::byte> key(uint32_t i) const { return key_at(page, *head, i); }
 };
-static_assert(std::is_trivially_destructible_v<Sheet>);  // I-B1
+static_assert(std::is_trivially_destructible_v<Sheet>);  // blink.compare-private-memory
 
 void measure(Sheet& sheet) {
   sheet.before[0] = 0;

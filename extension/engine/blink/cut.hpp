@@ -15,9 +15,9 @@ enum class Run : uint8_t {
 Run run_at(const std::byte* page, const Head& head, uint32_t index) noexcept;
 
 // The first entry of the right page, where an entry is wanted before entry `index`.  `fill`: percent of a leaf that is
-// to be full where the next entries go to the other.  `compare` may be null for inner pages; it runs user code (I-B1).
-// REQUIRES: a sound page in private memory, with two entries at least.
-// ENSURES: 0 < result < head.count.
+// to be full where the next entries go to the other.  `compare` may be null for inner pages; it runs user code
+// (blink.compare-private-memory).  REQUIRES: a sound page in private memory, with two entries at least.  ENSURES: 0 <
+// result < head.count.
 uint32_t choose_cut(const std::byte* page, const Head& head, uint32_t index, uint32_t fill, Comparator* compare);
 
 }  // namespace engine::blink

@@ -67,7 +67,7 @@ struct IntegerOrder {
 
 // The comparator seam.  Keys given to it always lie in private, 8-byte aligned memory (never in a page): it may run
 // user code, and it may leave by the host's error mechanism (longjmp), because no guard is held and nothing that owns
-// something is on the stack (I-B1).
+// something is on the stack (blink.compare-private-memory).
 class Comparator {
  public:
   virtual ~Comparator() = default;

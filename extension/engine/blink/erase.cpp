@@ -7,7 +7,7 @@
 
 namespace engine::blink {
 
-static_assert(std::is_trivially_destructible_v<DeadEntries>);  // I-B1
+static_assert(std::is_trivially_destructible_v<DeadEntries>);  // blink.compare-private-memory
 
 Erased take_out(bufmgr::MiniTransaction& change, bufmgr::ExclusiveGuard& page, const Head& head,
                 std::span<const Tid> dead) {

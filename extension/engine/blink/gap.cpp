@@ -37,7 +37,8 @@ bool find_gap(const bufmgr::ExclusiveGuard& page, const Head& head, const Gap& g
   if (head.version == gap.version) return true;
   if (!head.leaf() || head.gone()) return false;  // the root has grown; the page has left the tree
   const std::byte* bytes = page.bytes();
-  if (gap.before.bytes == 0) {  // N1: the page begins where it began, or further left, with nothing in between
+  // The page begins where it began, or further left, with nothing in between (blink.page-covers-range).
+  if (gap.before.bytes == 0) {
     index = 0;
     return same_after(bytes, head, gap, 0);
   }

@@ -16,7 +16,7 @@ struct Leaf {
   Head head;
   Tid tid(uint32_t i) const { return load_tid(key_at(bytes, head, i).data()); }
 };
-static_assert(std::is_trivially_destructible_v<Leaf>);  // I-B1
+static_assert(std::is_trivially_destructible_v<Leaf>);  // blink.compare-private-memory
 
 // Judges `sample` entries at most, evenly apart.  Returns how many were looked at.
 Result<uint32_t> judge(const Leaf& leaf, uint32_t sample, DeadJudge& judge, DeadEntries& dead) {

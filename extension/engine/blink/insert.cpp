@@ -34,7 +34,7 @@ struct Gate {
     return uint32_t(std::lower_bound(shown, shown + count, tid.packed()) - shown);
   }
 };
-static_assert(std::is_trivially_destructible_v<Gate>);  // I-B1
+static_assert(std::is_trivially_destructible_v<Gate>);  // blink.compare-private-memory
 
 // Where a full leaf would have taken the entry.
 struct Crowd {
@@ -83,7 +83,7 @@ struct Attempt {
   Head head;
   Path path;
   Gap gap;
-  bool no_pages;  // there was none to complete a split with: nothing may be split now (I-B6)
+  bool no_pages;  // there was none to complete a split with: nothing may be split now (blink.split-needs-downlink)
 };
 
 // Reads the gap at the place, after completing whatever split the descent met, if there are pages for that.

@@ -7,7 +7,7 @@
 namespace engine::blink {
 namespace {
 
-static_assert(std::is_trivially_destructible_v<Scan> && std::is_trivially_copyable_v<Scan>);  // S1
+static_assert(std::is_trivially_destructible_v<Scan> && std::is_trivially_copyable_v<Scan>);  // blink.scan-plain-data
 
 // Up to this many entries are copied one by one; more, by copying the page's whole entry area.
 constexpr uint32_t kOneByOneMax = 32;
@@ -174,7 +174,7 @@ Status Scan::seek(Way way) {
   }
 }
 
-// leaf_ keeps its place among the leaves until the page is read, but loses its entries (S4).
+// leaf_ keeps its place among the leaves until the page is read, but loses its entries (blink.scan-after-error).
 Errc Scan::gather(Way way, PageId id, const Source& page, const Head& head) {
   Ends ends;
   if (const Errc e = find_ends(way, page, head, ends); e != Errc::kOk) return e;

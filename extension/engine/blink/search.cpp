@@ -11,7 +11,7 @@ int order_of_equals(const Seek& seek, const std::byte* key) {
     case Seek::Tie::kAfter:
       return 1;
     case Seek::Tie::kTid: {
-      if (is_pivot(key)) return 1;  // N3
+      if (is_pivot(key)) return 1;  // blink.pivot-tid-minus-infinity
       const Tid tid = load_tid(key);
       return seek.tid < tid ? -1 : seek.tid == tid ? 0 : 1;
     }
@@ -115,7 +115,7 @@ Errc position(Comparator& compare, const Seek& seek, const Source& page, const H
               uint32_t& index) {
   const IntegerOrder integer = integer_order(compare, seek);
   // Leaf: entries before `low` lie before the place, those from `high` on do not.
-  // Inner: children before `low` begin at or before the place (N2: the first always does).
+  // Inner: children before `low` begin at or before the place (blink.first-key-minus-infinity: the first always does).
   uint32_t low = from, high = to;
   if (!head.leaf()) low = 1;
   const int least = head.leaf() ? 1 : 0;
@@ -175,7 +175,7 @@ Errc step(Comparator& compare, const Seek& seek, uint16_t level, bool stop_at_in
   if (!read_head(page, head)) return torn_or_corrupt(page);
   if (!page.validate()) return Errc::kRestart;
   if (head.special.level < level) return Errc::kNotFound;
-  if (head.gone()) {  // N4
+  if (head.gone()) {  // blink.deleted-covers-nothing
     next = head.special.right;
     return next.valid() ? Errc::kOk : Errc::kCorrupt;
   }

@@ -1,5 +1,5 @@
 // Descent: from the root, or from any page known to lie left of the wanted place, down to a level and right to the page
-// that covers the wanted place.  Comparisons run on copies, between validations (I-B1).
+// that covers the wanted place.  Comparisons run on copies, between validations (blink.compare-private-memory).
 #pragma once
 
 #include "extension/engine/blink/node.hpp"

@@ -34,7 +34,7 @@ void choose_separator(Plan& plan, uint32_t cut, Comparator* compare) {
   if (bytes >= kKeyMin && left <= kNodeSpace) {
     VERIFY(bytes <= kKeyMax);
     plan.separator.bytes = bytes;
-    make_pivot(plan.separator.image);  // N3
+    make_pivot(plan.separator.image);  // blink.pivot-tid-minus-infinity
   } else {
     plan.separator.set(right);
   }
@@ -112,7 +112,7 @@ Result<bool> push_down(const Ground& g, Plan& plan, PageId fresh) {
   }
   plan.left.write_to(change, *child, g.relation(), true);
   plan.right.begin(uint16_t(plan.head.special.level + 1));
-  plan.right.append(fresh, {});  // N2
+  plan.right.append(fresh, {});  // blink.first-key-minus-infinity
   plan.right.write_to(change, *root, g.relation(), true);
   change.commit();
   return true;

@@ -11,7 +11,8 @@
 namespace engine::blink {
 namespace {
 
-static_assert(std::is_trivially_destructible_v<Tree> && std::is_trivially_destructible_v<Look>);  // I-B1
+// blink.compare-private-memory
+static_assert(std::is_trivially_destructible_v<Tree> && std::is_trivially_destructible_v<Look>);
 
 constexpr int kShapeTriesMax = 8;
 

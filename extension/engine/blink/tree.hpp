@@ -9,14 +9,11 @@
 //
 // Entries are ordered by (key, tid); a pair (key, tid) is in the tree once.
 //
-// I-B1. Comparator and UniqueProbe run with no guard held, on private memory, and may leave by longjmp: while they run,
-//       nothing of ours that has a destructor is on the stack.  An operation left that way has changed nothing but, at
-//       most, completed or prepared splits.
-// I-B2. Every method may return kInterrupted or kFenced; the entry is then not inserted: call again.
-// I-B3. No guard is held when a method returns.
-// I-B9. A handle is used by one thread; any number of handles, processes and nodes work on one tree.
-// I-B8. Who calls insert, check_unique, count or pages, or has a Scan that stands somewhere, counts for the Horizon
-//       from before the call until it (the scan) has ended.
+// Rules: blink.compare-private-memory (an operation left by longjmp has changed nothing but, at most, completed or
+// prepared splits), blink.nothing-half-done, blink.no-guard-after-call.
+// blink.handle-one-thread: A handle is used by one thread; any number of handles, processes and nodes work on one tree.
+// REQUIRES: a session that calls insert, check_unique, count or pages, or has a Scan that stands somewhere, counts for
+// the Horizon from before the call until it (the scan) has ended (blink.free-when-unreachable).
 #pragma once
 
 #include <cstdint>
@@ -46,7 +43,7 @@ enum class Unique : uint8_t {
 // What the caller found behind an entry with an equal key.
 enum class Verdict : uint8_t {
   kFree,      // dead, or the caller's own to ignore: go on
-  kDead,      // as kFree; and nobody sees, or will see, a row by this entry (E1): it may be erased
+  kDead,      // as kFree; and nobody sees, or will see, a row by this entry (blink.dead-to-all): it may be erased
   kConflict,  // a live row
   kAgain,     // the caller waited for a transaction: look at everything anew
 };
@@ -59,7 +56,7 @@ class UniqueProbe {
   virtual Result<Verdict> probe(const Entry& entry) = 0;
 };
 
-// Says whether the row an entry leads to is dead to all (E1).
+// Says whether the row an entry leads to is dead to all (blink.dead-to-all).
 class DeadJudge {
  public:
   virtual ~DeadJudge() = default;
@@ -88,8 +85,8 @@ struct RemoveResult {
   uint64_t deleted = 0;  // pages that left the tree; recycle() gives them back
 };
 
-// When a page that left the tree may be used again: when everybody has ended who counted then (I-B8).  Its clock is the
-// host's.
+// When a page that left the tree may be used again: when everybody has ended who counted then
+// (blink.free-when-unreachable).  Its clock is the host's.
 class Horizon {
  public:
   virtual ~Horizon() = default;
@@ -148,7 +145,7 @@ class Tree {
                               DeadJudge* rows = nullptr);
 
   // A scan has left a leaf in which it found these dead to all: they go if that is cheap.  Returns how many went.
-  // REQUIRES: the caller has counted for the horizon since before the scan read the leaf (E2).
+  // REQUIRES: the caller has counted for the horizon since before the scan read the leaf (blink.eraser-counts).
   Result<uint32_t> forget(Session& session, DeadEntries& dead) const;
 
   // Probes all entries with this key and inserts nothing (UNIQUE_CHECK_EXISTING; the caller's probe ignores its own

@@ -55,7 +55,7 @@ void DdlChannel::rejoin(uint64_t incarnation) { region_.store(region_.member_at(
 
 void DdlChannel::leave() { region_.store(region_.member_at(region_.self()), 0); }
 
-// J1: the newest words.
+// The newest words (ddl_log.joiner-takes-locks).
 DdlMembers DdlChannel::members() {
   DdlMembers all{};
   Batch batch(region_.at(0).node());

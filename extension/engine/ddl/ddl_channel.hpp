@@ -1,11 +1,8 @@
 // DdlChannel: what the primaries tell each other of DDL and of LOCK TABLE: who takes part, a bounded number of slots
 // for the transactions that are under way, the DDL locks, and where the log is.
 //
-// D2. A message is for members.  A node takes part (is a member) from join() to leave(), when none of its sessions is
-//     left that could use what the others change.  Who left is not waited for: it catches up from the log.  DDL meets
-//     nobody who joins: join() runs under the DDL lock of the whole cluster.
-// J1. Who joins takes over what is locked: it is a member first, and reads then which targets are granted; an author
-//     says first that they are granted, and looks then whether somebody has joined whom it has not asked.
+// Rules: ddl_log.message-for-members, ddl_log.joiner-takes-locks (rules.md).  A node is a member from join() to
+// leave(), when it has no session left that could use what the others change.
 #pragma once
 
 #include <string_view>
@@ -45,7 +42,7 @@ class DdlChannel {
   // --- members ------------------------------------------------------------------------------------------------------
   // ENSURES: every message so far counts as dealt with by this node.
   void join(uint64_t incarnation);
-  // Authors see that this node is to be asked again what they have asked it (J1).
+  // Authors see that this node is to be asked again what they have asked it (ddl_log.joiner-takes-locks).
   void rejoin(uint64_t incarnation);
   void leave();
   DdlMembers members();                         // without this node

@@ -65,10 +65,10 @@ bool DdlLocks::try_lock(int lock, DdlHolder me, uint64_t now, DdlHolder* other) 
   bool fresh;
   *other = claim(lock, me, now, &fresh);
   if (*other != me) return false;
-  *other = lock == kWholeCluster ? other_holder(me)  // K1
+  *other = lock == kWholeCluster ? other_holder(me)  // ddl_log.database-or-cluster-lock
                                  : DdlHolder{region_.look(word(kWholeCluster, offsetof(DdlLockWords, holder)))};
   if (!other->held() || *other == me) return true;
-  if (lock == kWholeCluster) return false;  // K2
+  if (lock == kWholeCluster) return false;  // ddl_log.cluster-lock-keeps-out
   if (!fresh) return true;                  // it was ours before the other came, who waits for us
   unlock(lock, me);
   return false;

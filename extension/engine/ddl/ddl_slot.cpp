@@ -148,7 +148,7 @@ void DdlSlot::set_granted(uint32_t count) {
 bool DdlSlot::read_granted(DdlGranted* granted) {
   granted->exchange = 0;
   granted->count = 0;
-  granted->sequence = region_->look(word(kDdlSlotSequence));  // J1
+  granted->sequence = region_->look(word(kDdlSlotSequence));  // ddl_log.joiner-takes-locks
   if (granted->sequence == 0) return true;
   if (!read(granted->sequence, &granted->header)) return false;
   const DdlKind kind = granted->header.kind;

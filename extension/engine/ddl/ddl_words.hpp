@@ -70,8 +70,8 @@ static_assert(kDdlMembers + coherence::kNodesMax * 8 <= kDdlLives);
 static_assert(kDdlLives + coherence::kNodesMax * 8 <= kDdlApplied);
 static_assert(kDdlApplied + coherence::kNodesMax * 8 <= kDdlSlots);
 
-// How far a node has applied the log (L4).  A known node is one that the log waits for: it has been here, or is to
-// come.
+// How far a node has applied the log (ddl_log.known-node-first).  A known node is one that the log waits for: it has
+// been here, or is to come.
 struct DdlApplied {
   uint64_t raw = 0;
   static constexpr DdlApplied upto(uint64_t number) { return {number + 1}; }

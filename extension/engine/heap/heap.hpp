@@ -1,11 +1,11 @@
 // Heap: tables of row versions on pages found through a relation's map.  Semantics are those of PostgreSQL's heapam
 // (the codes below mirror TM_Result); ids, clock and row locks are the cluster's.
 //
-// H1. A Tid names one version until no snapshot can see it and VACUUM (or an in-page prune) removed it.
-// H2. An update that changes no indexed column and fits the page of the old version is `chained`: no index entry.
-// H3. Nothing is undone: versions of aborted ids are garbage for prune and VACUUM.
-// H4. Every method may return kInterrupted or kFenced before it changed anything; none after.
-// H5. No guard is held when a method returns, waits for a transaction, or asks the status log.
+// heap.tid-names-version: A Tid names one version until no snapshot can see that version and VACUUM (or an in-page
+//     prune) has removed it.
+// heap.chained-needs-no-entry: An update that changes no indexed column and fits the page of the old version is
+//     `chained`: it needs no index entry.
+// Besides: engine.nothing-is-undone, engine.interrupted-changed-nothing, engine.no-guard-in-wait.
 //
 //   Heap heap(txns, relation);                        // per process and relation; keep it: it caches map and target
 //   auto tid = heap.insert(row, cid);
@@ -130,7 +130,8 @@ class IndexCleaner {
   virtual Status passed_page(bool /* changed */) { return {}; }
   // Removes from every index of the relation all entries that point to one of `dead` (ascending).  No guard is held.
   virtual Status remove(std::span<const Tid> dead) = 0;
-  // Last, once; what index code must not do on two nodes at a time belongs here: the relation is still claimed (P6).
+  // Last, once; what index code must not do on two nodes at a time belongs here: the relation is still claimed
+  // (heap.one-vacuum).
   virtual Status finish(const VacuumStats&) { return {}; }
 };
 
@@ -209,7 +210,7 @@ class Heap {
   // Waits up to wait_ms for old snapshots before it frees line pointers; without
   // that, they stay for the next VACUUM.  REQUIRES: the session has no snapshot that counts.
   Result<VacuumStats> vacuum(IndexCleaner& indexes, uint32_t wait_ms);
-  // What nodes have told of their changes (R5); adding tells of this one's, and returns the sums.
+  // What nodes have told of their changes (heap.counts-only-grow); adding tells of this one's, and returns the sums.
   Result<RelationCounts> counts();
   Result<RelationCounts> add_counts(uint64_t inserted, uint64_t updated, uint64_t deleted);
 
@@ -220,7 +221,7 @@ class Heap {
   struct MapPage {
     PageId page;
     NodeId owner;
-    std::vector<PageId> extents;  // the first page of each; of the first one they are in `singles` (R3)
+    std::vector<PageId> extents;  // the first page of each; of the first one: `singles`
     std::vector<PageId> singles;
     std::vector<uint8_t> used;
     uint64_t version = 0;  // of the page when these were read; 0: never

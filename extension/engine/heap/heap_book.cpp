@@ -1,4 +1,5 @@
-// Booking a row: whoever waits for it at another node has it after a bounded number of others (C7, C8: turn.hpp).
+// Booking a row: whoever waits for it at another node has it after a bounded number of others (heap.book-after-losses,
+// heap.bookings-in-order).
 #include <algorithm>
 
 #include "extension/engine/heap/heap.hpp"
@@ -112,7 +113,8 @@ Status Heap::put_bookings(BookTry& book, std::span<const Tid> at, ExclusiveGuard
   CellPut put[2];
   int puts = 0;
   for (const Tid tid : at) {
-    if (view.row_header(tid.offset).has_lockers()) GCL_TRY(cells_.read(block, tid.offset, &live[puts]));  // C4
+    // heap.flag-validates-cells
+    if (view.row_header(tid.offset).has_lockers()) GCL_TRY(cells_.read(block, tid.offset, &live[puts]));
     const bool there = stands_in_line(book, live[puts]);
     if (book.verdict.kind != Verdict::kGo) return {};
     if (there) {

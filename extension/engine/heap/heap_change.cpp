@@ -1,5 +1,5 @@
 // Deleting and updating rows.  Both: look at the row under its page's exclusive guard with what is known, leave the
-// guard to learn or to wait, and look again (H5).
+// guard to learn or to wait, and look again (engine.no-guard-in-wait).
 #include <algorithm>
 #include <utility>
 
@@ -27,8 +27,9 @@ struct RowEnd {
   bool chained = false;
 };
 
-// The header that a version has then; what it has no room for is noted (K2).  kNoMemory: that could not be, and nothing
-// has changed.  REQUIRES: the exclusive guard of its page, a verdict that lets it end, and nothing written yet (M2).
+// The header that a version has then; what it has no room for is noted (heap.commands-noted-first).  kNoMemory: that
+// could not be, and nothing has changed.  REQUIRES: the exclusive guard of its page, a verdict that lets it end, and
+// nothing written yet (M2).
 Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, RowEnd by, const Holders& holders) {
   const RowPlace at{page, tid.offset};
   const bool made = is_own(me, row);

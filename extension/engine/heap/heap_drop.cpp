@@ -28,7 +28,7 @@ Status drop_from_map(TxnSystem& txns, RelationId relation, uint32_t maps, PageId
   GCL_TRY(pool.copy_page(session, page, copy.bytes));
   const auto& map = copy.as<ExtentMapPage>();
   if (map.header.type != PageType::kExtentMap) return Errc::kCorrupt;
-  // R3: the first extent's pages go one by one; it leaves with the map page.
+  // The first extent's pages go one by one; it leaves with the map page (heap.first-extent-singles).
   if (map.extents == 0 || (map.extents == 1 && map.extent[0].used == 0 && !map.extent[0].lock_directory().valid())) {
     PageNote unlink(pool, session, relation.header, offsetof(RelationPage, maps), maps - 1);
     return pool.free(session, page, 1, &unlink);

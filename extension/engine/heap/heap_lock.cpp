@@ -25,7 +25,7 @@ Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts
 
 Status Heap::resolve_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
                              WaitFor why) {
-  if (verdict.kind == Verdict::kWait && holders.mine < 0) {  // C6
+  if (verdict.kind == Verdict::kWait && holders.mine < 0) {  // heap.holder-skips-queue
     if (holders.place == 0) {
       auto waited = turn.take(tid);
       if (!waited) return waited.error();
@@ -40,7 +40,7 @@ Status Heap::resolve_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const 
   return settle(verdict, holders, facts, why);
 }
 
-// Who must wait for another's lock may have one of his own in a cell that was not looked at (C6).
+// Who must wait for another's lock may have one of his own in a cell that was not looked at (heap.holder-skips-queue).
 Status Heap::judge_own_cells(Tid tid, Holders* holders, Verdict* verdict) {
   if (!cells_.known(tid.block).valid()) {
     *verdict = {.kind = Verdict::kCells, .block = tid.block};
@@ -129,12 +129,12 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
 Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& change) {
   const Holders& holders = lock.holders;
   RowHeader row = lock.row;
-  // K3: another's version, whose end was rolled back while its maker runs.
+  // Another's version, whose end was rolled back while its maker runs (heap.note-of-this-version).
   const bool makers = lock.wish.newer && row.ended() && !is_own(txns_.current(), row);
   if (!holders.word_is_others() && !makers) {
     RowLock mode = lock.wish.mode;
     if (holders.word_is_mine && holders.word.id >= lock.id) mode = std::max(mode, holders.word.mode);
-    // By somebody who was rolled back: now the word is the maker's again (K1).
+    // By somebody who was rolled back: now the word is the maker's again (heap.word-has-one-use).
     if (row.ended()) row.set_command(combo_commands(txns_.current(), row, lock.place()).made);
     row.deleter = Stamp::lock(mode, lock.id, holders.outer_for(lock.id));
     uint8_t flags = uint8_t(row.flags() & ~(kChainUpdated | kHasLockers));

@@ -29,7 +29,8 @@ constexpr uint32_t extent_at(uint32_t extent) {
   return uint32_t(offsetof(ExtentMapPage, extent) + extent * sizeof(MapExtent));
 }
 
-// R3: how many pages are taken at once.  In a full pool an extent of single pages may have any number.
+// How many pages are taken at once (heap.first-extent-singles).  In a full pool an extent of single pages may have any
+// number.
 constexpr uint32_t used_step(uint32_t extent_of_map, uint32_t used) {
   return extent_of_map == 0 && used < kUsedStep ? 1 : std::min<uint32_t>(kUsedStep, kExtentPages - used);
 }
@@ -98,8 +99,8 @@ Status Heap::load_map() {
   return {};
 }
 
-// R7.  What another session of the node may have added beside: whoever misses it there meets a directory that has more
-// maps than he knows (add_map_page).
+// What another session of the node may have added beside: whoever misses it there meets a directory that has more maps
+// than he knows (add_map_page) (heap.own-maps-searched).
 Status Heap::load_own_maps() {
   auto own = [this](const MapPage& map) { return map.owner == txns_.node(); };
   if (std::none_of(maps_.begin(), maps_.end(), own)) GCL_TRY(load_directory());
@@ -180,7 +181,7 @@ Result<uint32_t> Heap::used_blocks() {
   size_t used = 0;
   for (const MapPage& map : maps_)
     for (const uint8_t pages : map.used) used += pages;
-  if (used == used_.size()) return uint32_t(used);  // R2: as it was, because nothing is ever taken away
+  if (used == used_.size()) return uint32_t(used);  // as it was (heap.map-only-grows)
   used_.clear();
   for (uint32_t m = 0; m < maps_.size(); ++m)
     for (uint32_t e = 0; e < maps_[m].extents.size(); ++e)
@@ -227,7 +228,7 @@ Result<HeapPages> Heap::pages() {
 Status Heap::ensure_target(uint32_t row_bytes) {
   while (target_ == kNoBlock) {
     auto block = find_free(row_bytes, Whose::kOwn);
-    if (block && *block == kNoBlock) block = find_free(row_bytes, Whose::kAway);  // R8
+    if (block && *block == kNoBlock) block = find_free(row_bytes, Whose::kAway);  // heap.away-maps-filled
     if (!block) return block.error();
     target_ = *block;
     if (target_ != kNoBlock) break;

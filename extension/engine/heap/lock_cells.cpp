@@ -259,7 +259,7 @@ void CellWriter::write(MiniTransaction& change) {
       if (++n > used) used = n;
     }
   }
-  // C3: the rest of what gave way.
+  // The rest of what gave way (heap.ended-cells-go).
   for (; n < used_before; ++n)
     if (page.entry[n].id != 0 && gives_way(page.entry[n])) change.zero(guard_, entry_at(n), sizeof(LockEntry));
   if (used != used_before) change.set(guard_, offsetof(LockPage, used), used);

@@ -68,7 +68,7 @@ inline void put_ending(MiniTransaction& change, ExclusiveGuard& page, uint16_t l
                reinterpret_cast<const std::byte*>(&row) + kFrom, kRowHeaderBytes - kFrom);
 }
 
-// P3: counts versions that prune may find dead later.
+// Counts versions that prune may find dead later (heap.superseded-are-counted).
 inline void count_superseded(MiniTransaction& change, ExclusiveGuard& page) {
   PageSpace space = PageSpace::of(page.header());
   if (space.superseded == 0xffff) return;

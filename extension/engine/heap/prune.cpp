@@ -1,4 +1,4 @@
-// In-page prune: removes versions nobody sees from one page's chains (P1, P2 of rules.md).
+// In-page prune: removes versions nobody sees from one page's chains (heap.prune-only-unseen, heap.prune-whole-prefix).
 //
 // The plan is made on a private copy, where statuses may be asked for; it is carried out only if the page has not
 // changed since.  No guard is held while anything is asked.
@@ -125,7 +125,7 @@ class Plan {
     after_[line] = to;
   }
 
-  // P2: whatever precedes the last dead version of a chain is dead too; all of it goes at once.
+  // Whatever precedes the last dead version of a chain is dead too; all of it goes at once (heap.prune-whole-prefix).
   Status plan_chain(uint16_t root) {
     uint16_t chain[kLinesMax];
     int count = 0, dead = 0;  // chain[0, dead) go

@@ -5,7 +5,7 @@
 //
 //   0  creator  u64  kCreator word: who inserted this version, or (a hint) when it committed, or frozen
 //   8  deleter  u64  kDeleter word: who deleted, updated or locks it, or nobody
-//  16  word     u32  out of line 1 bit | far 1 bit | 30 bits: a command, or the block of the newer version (K1)
+//  16  word     u32  out of line 1 bit | far 1 bit | 30 bits: a command, or a block (heap.word-has-one-use)
 //  20  packed   u24  next_offset 9 bits | natts 11 bits | flags 4 bits
 //  23  body          bitmap if kHasNull; data at align8(23 + bitmap bytes)
 #pragma once
@@ -21,7 +21,8 @@ namespace engine {
 enum class RowLock : uint8_t { kKeyShare = 0, kShare = 1, kNoKeyExclusive = 2, kExclusive = 3 };
 
 // In a deleter word: the deleter, a savepoint, took the place of a row lock that its own transaction holds at an outer
-// level.  If the savepoint is rolled back, the savepoint's parent counts as holding that lock (V4).
+// level.  If the savepoint is rolled back, the savepoint's parent counts as holding that lock
+// (heap.lock-falls-to-parent).
 struct OuterLock {
   uint8_t raw = 0;  // 0: none; else 4 + mode
   static constexpr OuterLock of(RowLock mode) { return {uint8_t(4 | uint8_t(mode))}; }
@@ -83,7 +84,8 @@ inline constexpr uint8_t kHasLockers = 8;    // more locks on this version may b
 
 // The body refers to values that are stored elsewhere, which the layer above looks after.
 inline constexpr uint32_t kOutOfLine = 1u << 31;
-// The version was updated to one on another page, whose block is below; it has no room for a command (K1).
+// The version was updated to one on another page, whose block is below; it has no room for a command
+// (heap.word-has-one-use).
 inline constexpr uint32_t kFar = 1u << 30;
 // The last command that may insert, update or delete a row, and the last block of a relation.
 inline constexpr uint32_t kCommandMax = kFar - 1;
@@ -105,7 +107,7 @@ struct RowHeader {
   }
   bool out_of_line() const { return word & kOutOfLine; }
   bool far() const { return word & kFar; }
-  // K1: of who ended it, or else of who made it.  REQUIRES: !far().
+  // Of who ended it, or else of who made it (heap.word-has-one-use).  REQUIRES: !far().
   uint32_t command() const { return word & kCommandMax; }
   void set_command(uint32_t command) { word = (word & kOutOfLine) | command; }
   void set_far(uint32_t block) { word = (word & kOutOfLine) | kFar | block; }

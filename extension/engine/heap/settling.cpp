@@ -4,7 +4,7 @@
 
 namespace engine {
 
-// S2.
+// heap.ask-speculation-first.
 Status Settling::wait(const Undecided& undecided) {
   if (!undecided.made || undecided == kept_) return txns_.waiter().wait_for(undecided.by, WaitFor::kUniqueKey);
   auto open = txns_.speculation(undecided.by, undecided.tid.packed());
@@ -21,7 +21,7 @@ bool Looks::known_before(const RowHeader& row) const {
          std::find(learned_.begin(), learned_.end(), maker) != learned_.end();
 }
 
-// S4.
+// heap.commit-needs-younger-read.
 Result<bool> Looks::sees_now(const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running) {
   const bool sure = known_before(row);
   auto seen = visible(txns_, row, at, snapshot, running);

@@ -1,6 +1,6 @@
 // Settling: waiting for what stands between a reader and knowing whether a version is, or stays, there (rules.md,
-// S1..S3), and Looks: which of the reader's looks is young enough to believe (S4).  Both live as long as the reader
-// looks at the same rows again and again.
+// heap.ask-speculation-first), and Looks: which of the reader's looks is young enough to believe
+// (heap.commit-needs-younger-read).  Both live as long as the reader looks at the same rows again and again.
 //
 //   Settling settling(txns);
 //   Looks looks(txns);

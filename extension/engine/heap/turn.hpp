@@ -7,15 +7,16 @@
 //     if (!*waited) wait for who has locked it
 //   }                                       // let go at the end
 //
-// C6. Who holds a lock of the row, or has booked it, takes no turn: the one whose turn it is may wait for that very
-//     lock, or for him.
-// C7. Who has waited for kLooksLost transactions of other nodes and finds that yet another one was faster, books the
-//     row before he waits again: an entry in its lock pages says his id, the mode, and a place behind all others; one
-//     per node at a time.  It stands on the version he waits for and on the newest one there is, goes along to
-//     versions that are made later, and ends with his id.
-// C8. Who wants a row that he has no lock of waits for those who have booked it before him, but only for those who
-//     could have it now.  So a booking keeps nobody from a row that is not free for its owner, and who is waited for
-//     for its sake is on his way and waits for no lock of the row: it adds no edge to a cycle.
+// heap.holder-skips-queue: A session that holds a lock of the row, or has booked it, takes no turn: the session whose
+//     turn it is may wait for that very lock or booking.
+// heap.book-after-losses: A session that has waited for kLooksLost transactions of other nodes and finds that yet
+//     another one was faster books the row before it waits again: an entry in the row's lock pages names its id, the
+//     mode, and a place behind all others; one per node at a time.  The booking stands on the version that the session
+//     waits for and on the newest one there is, goes along to versions that are made later, and ends with its id.
+// heap.bookings-in-order: A session that wants a row of which it has no lock waits for the owners of earlier bookings,
+//     but only for those that could have the row now.  So a booking keeps no session from a row that is not free for
+//     the booking's owner, and an owner that is waited for waits itself for no lock of the row: the wait adds no edge
+//     to a cycle.
 #pragma once
 
 #include "extension/engine/heap/row.hpp"
@@ -45,7 +46,7 @@ class Turn {
     return waited;
   }
   RowLock mode() const { return RowLock(turn_.mode); }
-  // To be told before each wait for another node's transaction; whether it is time to book (C7).
+  // To be told before each wait for another node's transaction; whether it is time to book (heap.book-after-losses).
   bool loses_again() { return ++waits_ > kLooksLost; }
   void end() noexcept {
     if (taken_) waiter_.end_turn(turn_);

@@ -1,5 +1,5 @@
 // VACUUM: prune every page, remove index entries of dead line pointers, and free those once nobody can still be on the
-// way from an index to them (P4).
+// way from an index to them (heap.dead-pointers-wait).
 #include <algorithm>
 #include <cstddef>
 
@@ -46,7 +46,8 @@ Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
     TxnSystem& txns;
     ~Done() { txns.drop_claim(); }
   } done{txns_};
-  auto claimed = txns_.claim_page(relation_.header, PageType::kRelation, offsetof(RelationPage, vacuum_token));  // P6
+  // heap.one-vacuum
+  auto claimed = txns_.claim_page(relation_.header, PageType::kRelation, offsetof(RelationPage, vacuum_token));
   if (!claimed) return claimed.error();
   stats.skipped = !*claimed;
   if (stats.skipped) return stats;
@@ -78,8 +79,8 @@ Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
 Status Heap::free_dead(IndexCleaner& indexes, std::vector<Tid>& dead, uint32_t wait_ms, VacuumStats& stats) {
   if (dead.empty()) return {};
   GCL_TRY(indexes.remove(dead));
-  // P4: a scan that took such a Tid from an index before now holds a snapshot; when the horizon has passed now, it is
-  // over.
+  // A scan that took such a Tid from an index before now holds a snapshot; when the horizon has passed now, it is over
+  // (heap.dead-pointers-wait).
   Cts moment = txns_.pass_moment();
   for (uint32_t waited = 0;; waited += kHorizonPauseMs) {
     auto horizon = txns_.refresh_horizon();

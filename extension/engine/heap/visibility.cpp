@@ -85,7 +85,7 @@ Result<bool> visible_part(TxnSystem& txns, const RowHeader& row) {
 
 }  // namespace
 
-// K3.
+// heap.note-of-this-version.
 Commands combo_commands(const Transaction& me, const RowHeader& row, RowPlace at) {
   if (!row.ended()) return {.made = row.command()};
   if (is_own(me, row) || (row.far() && me.is_mine(row.deleter.id()))) return me.commands().at(at);
@@ -153,8 +153,8 @@ Result<bool> is_successor(TxnSystem& txns, const RowHeader& row, const RowHeader
   auto status = txns.status(row.deleter.id());
   if (!status) return status.error();
   if (!status->committed()) return false;
-  // A frozen successor: no version of a committed chain is removed before the ones that lead to it (P2), so a stranger
-  // cannot be there.
+  // A frozen successor: no version of a committed chain is removed before the ones that lead to it
+  // (heap.prune-whole-prefix), so a stranger cannot be there.
   return next.creator.kind() == StampKind::kFrozen || status->cts == kFrozenCts || next.creator.cts() == status->cts;
 }
 
@@ -212,7 +212,7 @@ Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
   if (!status) return {Hold::kUnknown, locker.id};
   if (status->running()) return {Hold::kRunning, locker.id, locker.strongest()};
   const bool committed = status->committed();
-  // V4: from a rolled back savepoint to who is left with the outer lock.
+  // From a rolled back savepoint to who is left with the outer lock (heap.lock-falls-to-parent).
   while (status->aborted() && locker.outer.held() && status->parent.valid()) {
     TxnId holder = status->parent;
     if (txns.current().is_mine(holder)) return {Hold::kMine, holder, locker.outer.mode()};
@@ -274,7 +274,8 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
 
 namespace {
 
-// C8. Who has booked the row before us and could have it now; null: nobody.  REQUIRES: all live locks are in *holders.
+// Who has booked the row before us and could have it now (heap.bookings-in-order); null: nobody.  REQUIRES: all live
+// locks are in *holders.
 const Locker* whose_turn(const Transaction& me, const RowHeader& row, const Wish& wish, const Holders& holders) {
   if (wish.newer || holders.mine >= 0 || is_own(me, row)) return nullptr;
   auto kept_out = [&](RowLock mode) {

@@ -1,13 +1,16 @@
 // Visibility: who sees a row version, and what stands in the way of changing it.  Works on copies of row headers, with
 // no guard held, or (judge) under a guard with what is known already.
 //
-// V1. A status that is final never changes, so it may be learned before the guard and used under it.
-// V2. A hint (kCommitted, kFrozen, kAborted in the creator word) says what the status log says, or would say.
-// V3. What is of one's own (the running transaction and its live savepoints) is decided by commands, never by status.
-// V4. A rolled back savepoint that had taken the place of its own transaction's row lock leaves the lock to its parent.
-// K1..K4 (rules.md): which command a row says, and where the other is.
-// V5. A version is locked by what its deleter word says and, if it is flagged (kHasLockers), by what its block's lock
-//     pages say; each of those counts while its id's status is not final.
+// heap.learn-before-guard: A status that is final never changes, so it may be learned before the guard and used under
+//     it.
+// heap.hint-equals-status: A hint (kCommitted, kFrozen, kAborted in the creator word) says what the status log says, or
+//     would say.
+// heap.own-by-commands: What the running transaction and its live savepoints have done is decided by commands, never by
+//     status.  Which command a row names, and where the other one is: heap.word-has-one-use, heap.note-of-this-version.
+// heap.lock-falls-to-parent: A rolled back savepoint that had taken the place of its own transaction's row lock leaves
+//     the lock to its parent.
+// heap.word-or-lock-page: A version is locked by what its deleter word says and, if it is flagged (kHasLockers), by
+//     what its block's lock pages say; each of those locks counts while the status of its id is not final.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ bool passes(Errc error) { return error == Errc::kInterrupted || error == Errc::k
 
 }  // namespace
 
-// G2.
+// reclaim.status-log-decides.
 Result<Reclaimer::Findings> Reclaimer::examine(TxnSystem& txns, const ReclaimPage& page) {
   Findings found;
   for (uint32_t i = 0; i < ReclaimPage::kRecords; ++i) {
@@ -81,7 +81,7 @@ Result<bool> Reclaimer::step() {
   return list_ ? work_on_page() : choose_list();
 }
 
-// G5.
+// reclaim.others-while-away.
 Result<bool> Reclaimer::choose_list() {
   for (uint32_t n = 0; n < txns_.words().nodes(); ++n) {
     const NodeId node{uint8_t(n)};
@@ -104,7 +104,7 @@ Result<bool> Reclaimer::choose_list() {
 Result<bool> Reclaimer::work_on_page() {
   ListBuffer copy;
   GCL_TRY(txns_.pool().copy_page(txns_.session(), at_, copy.bytes));
-  VERIFY(is_list_of(copy.page(), *list_));  // G3: only we remove pages
+  VERIFY(is_list_of(copy.page(), *list_));  // reclaim.lock-holder-removes: only we remove pages
   auto found = examine(txns_, copy.page());
   if (!found) return found.error();
   if (!found->forget.empty()) {
@@ -126,7 +126,7 @@ Status Reclaimer::forget(const std::vector<uint32_t>& places, const ReclaimPage&
   const auto& now = *reinterpret_cast<const ReclaimPage*>(guard->bytes());
   change.join(*guard);
   for (size_t i = 0; i < std::min(places.size(), kAtOnce); ++i) {
-    VERIFY(now.record[places[i]] == seen.record[places[i]]);  // G3: only we remove records
+    VERIFY(now.record[places[i]] == seen.record[places[i]]);  // reclaim.lock-holder-removes: only we remove records
     change.zero(*guard, record_at(places[i]), sizeof(ReclaimRecord));
   }
   change.commit();

@@ -1,7 +1,9 @@
 // LeaseTable: what a node has leased of sequences and not handed out yet, for all its sessions.
 //
-// Q4. A lease is of one generation of one page; asked with another generation it is as good as none.
-// Q5. Values leave it once.  What is overwritten (another sequence has the same slot) or forgotten is a gap.
+// sequence.lease-one-generation: A lease is of one generation of one page; for a call with another generation there is
+//     no lease.
+// sequence.values-leave-once: Values leave the table once.  A lease that is overwritten (another sequence has the same
+//     slot) or forgotten leaves a gap.
 //
 // Lies in memory that all processes of the node map; zeroed is empty.  All calls are short and never wait but for each
 // other.

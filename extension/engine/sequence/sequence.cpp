@@ -112,7 +112,7 @@ Result<SequenceRun> Sequence::lease(const SequenceRules& rules) {
   if (!guard) return guard.error();
   auto word = word_of(*guard);
   if (!word) return word.error();
-  const SequenceRun taken = leases_.take(page_, word->generation, rules.cache);  // Q3
+  const SequenceRun taken = leases_.take(page_, word->generation, rules.cache);  // sequence.lease-under-latch
   if (taken.count > 0) return taken;
   SequenceRun range = next_range(rules, {word->last, word->called != 0});
   if (range.count == 0) return range;

@@ -80,7 +80,7 @@ Result<bool> Sweeper::bad(TxnId id) {
   return txns_.was_rolled_back(id);
 }
 
-// W2.  False: look again, there may be more.
+// sweep.begins-when-long.  False: look again, there may be more.
 Result<bool> Sweeper::clean(PageId page) {
   auto& pool = txns_.pool();
   alignas(8) std::byte copy[coherence::kPageSize];
@@ -112,7 +112,7 @@ Result<bool> Sweeper::clean(PageId page) {
   return false;
 }
 
-// W3.
+// sweep.forget-after-readers.
 Result<bool> Sweeper::named() {
   alignas(8) std::byte bytes[coherence::kPageSize];
   const auto& list = *reinterpret_cast<const ReclaimPage*>(bytes);

@@ -1,10 +1,11 @@
 // The list of a node's aborted ids that have no word any more.  It lies in pages, which a node's processes have in
-// their common cache; a process knows only where each page of it begins (T18).
+// their common cache; a process knows only where each page of it begins (txn.aborted-list-in-place).
 //
 //   head -> page of kEntries sequences -> ...       ascending; entries at or above the count do not count yet
 //
-// The count is of all ids that were ever listed; pages go from the head when their ids are forgotten (T20).  So a page
-// says whose it is, and which one in the list: who reads one that has gone sees that.
+// The count is of all ids that were ever listed; pages go from the head when their ids are forgotten
+// (txn.forget-unnamed-ids).  So a page says whose it is, and which one in the list: who reads one that has gone sees
+// that.
 #include <algorithm>
 
 #include "bufmgr/mini_transaction.hpp"
@@ -68,7 +69,7 @@ Result<bool> TxnSystem::listed(NodeId node, uint64_t sequence) {
     if (!look->validate()) continue;
     if (there) return *there;
     if (missed) return Errc::kCorrupt;
-    missed = true;  // T20: a page goes after its ids were said to be forgotten
+    missed = true;  // txn.forget-unnamed-ids: a page goes after its ids were said to be forgotten
     learn_swept(node, pool_.memory(session_).load(words_.swept(node)));
   }
 }
@@ -184,7 +185,7 @@ Status TxnSystem::load_aborted(NodeId node, uint64_t count) {
     if (read)
       pages.push_back(page);
     else if (read.error() == Errc::kNotFound)
-      pages.clear();  // T20: from the head, which has moved on
+      pages.clear();  // txn.forget-unnamed-ids: from the head, which has moved on
     else
       return read;
   }
@@ -193,7 +194,7 @@ Status TxnSystem::load_aborted(NodeId node, uint64_t count) {
   return {};
 }
 
-// --- forgetting (T20): one process of the node -----------------------------------------------------------------------
+// --- forgetting (txn.forget-unnamed-ids): one process of the node ----------------------------------------------------
 
 Result<uint64_t> TxnSystem::aborted_pages() {
   const uint64_t count = pool_.memory(session_).load(words_.aborted_count(node_));

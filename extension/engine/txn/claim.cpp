@@ -1,4 +1,5 @@
-// Claims: a word per session that says what it is about to do alone, and dies with the session (T11).
+// Claims: a word per session that says what it is about to do alone, and dies with the session
+// (txn.session-lock-token).
 #include <cstring>
 
 #include "bufmgr/mini_transaction.hpp"

@@ -1,9 +1,10 @@
 // ComboCommands: the commands that made and ended versions, where a running transaction needs both, or the row has no
-// room for one (heap K1..K4).  Of one session; forgotten at the end of its transaction.
+// room for one (heap.commands-noted-first).  Of one session; forgotten at the end of its transaction.
 //
 // By page, and within a page by runs of line pointers with the same pair of commands: a command that changes a million
 // rows costs a run per page, and a page never has more runs than line pointers.  A run also covers lines between its
-// own of which nothing was noted: nobody asks for those (K3), and when one is noted, the run is cut there.
+// own of which nothing was noted: nobody asks for those (heap.note-of-this-version), and when one is noted, the run is
+// cut there.
 #pragma once
 
 #include <cstddef>

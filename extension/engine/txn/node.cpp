@@ -76,8 +76,8 @@ void TxnSystem::leave() noexcept {
   shared_.next.store(0, std::memory_order_relaxed);
 }
 
-// T5: the clock is read before the slots are; a session fills its slot before it reads the clock.  So a session whose
-// slot was found empty gets a timestamp that is not below the bound.
+// The clock is read before the slots are; a session fills its slot before it reads the clock
+// (txn.bound-below-snapshots).  So a session whose slot was found empty gets a timestamp that is not below the bound.
 Status TxnSystem::publish_bound() {
   Batch read(words_.clock().node());
   int clock = read.load(words_.clock());
@@ -143,7 +143,7 @@ Result<Cts> TxnSystem::take_snapshot() {
   return ts;
 }
 
-// The order is T19's.
+// The order is txn.timestamp-handover-counted's.
 void TxnSystem::adopt_snapshot(Cts ts) noexcept {
   auto& oldest = slot().oldest;
   const uint64_t now = oldest.load(std::memory_order_relaxed);

@@ -38,7 +38,8 @@ class Flag {
 
 }  // namespace
 
-// T4: a word is cleared for its next id only after the low-water mark in the pool has passed its last one.
+// A word is cleared for its next id only after the low-water mark in the pool has passed its last one
+// (txn.mark-before-clearing).
 Status TxnSystem::extend_reserved() {
   uint64_t seen = 0;
   for (int pauses = 0;;) {
@@ -63,7 +64,7 @@ Status TxnSystem::extend_reserved() {
         return {};
       }
     }
-    // The ring is full: spilling lags behind, or too many of its ids run for too long (T14).
+    // The ring is full: spilling lags behind, or too many of its ids run for too long (txn.running-id-pinned).
     GCL_TRY(tick());
     const uint64_t low = shared_.low_water.load(std::memory_order_acquire);
     if (low + words_.slots() > shared_.reserved.load(std::memory_order_acquire)) continue;
@@ -138,7 +139,7 @@ Status TxnSystem::freeze() {
   }
   uint64_t count = view.aborted;
   Batch batch(words_.clock().node());
-  // The count before the mark: T4's readers read it after that (the transport's T5).
+  // The count before the mark: txn.mark-before-clearing's readers read it after that (the transport's T5).
   batch.write(words_.aborted_count(node_), &count, sizeof count);
   batch.write(words_.frozen(node_), &reached, sizeof reached);
   uint64_t low = std::max(reached, shared_.low_water.load(std::memory_order_relaxed));

@@ -7,7 +7,7 @@ namespace engine {
 
 using coherence::Batch;
 
-// T16: the turns of a slot go on through the processes that have it.
+// The turns of a slot go on through the processes that have it (txn.wait-ends-with-speculation).
 Status TxnSystem::read_own_turn() {
   Batch batch(words_.clock().node());
   int now = batch.load(words_.speculation(node_, session_.id()));
@@ -36,7 +36,7 @@ void TxnSystem::end_speculation() noexcept {
   speculation_level_ = 0;
   Batch batch(words_.clock().node());
   batch.cas(words_.speculation(node_, session_.id()), speculation_.raw, speculation_.over().raw);
-  int watch = batch.load(words_.watch(node_, session_.id()));  // T16: behind the word
+  int watch = batch.load(words_.watch(node_, session_.id()));  // txn.wait-ends-with-speculation: behind the word
   if (!run(batch)) return;                                     // the pool is gone, and with it everybody who waits
   speculation_ = speculation_.over();
   if (batch.op(watch).old != 0) ring_watchers(batch.op(watch).old);

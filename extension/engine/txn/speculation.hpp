@@ -1,5 +1,5 @@
 // SpeculationWord and Speculation: a row that a session has inserted and may still take back (ON CONFLICT), as its word
-// in the pool names it, and as others wait for it.  Invariants T15..T17: rules.md.
+// in the pool names it, and as others wait for it.  Rules: txn.speculation-names-row and those behind it.
 //
 //    63..41 turn | 40..0 row       the row: where it is, as Tid::packed(), never 0; 0: none just now, the turn is over
 #pragma once

@@ -1,6 +1,6 @@
 // Status words that the ring cannot keep: an old snapshot needs their timestamps long after their places are wanted for
-// new ids.  They are final, so they are copied to pages and never change there (T13); of ids that still run the page
-// says that the word stays in the ring (T14).
+// new ids.  They are final, so they are copied to pages and never change there (txn.overflow-is-final); of ids that
+// still run the page says that the word stays in the ring (txn.running-id-pinned).
 //
 //   root page -> directory pages -> pages of kSpillWords words;  a word's block number is sequence / kSpillWords
 //

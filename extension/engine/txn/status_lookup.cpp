@@ -24,8 +24,8 @@ std::optional<TxnStatus> TxnSystem::known_status(TxnId id) const {
   return status_of(*listed ? StatusWord::aborted() : StatusWord::committed(kFrozenCts));
 }
 
-// T4: the word first, the low-water mark after it: a word that was recycled before it was read is below the mark.  T13:
-// then where the others are, and last what is frozen.
+// The word first, the low-water mark after it: a word that was recycled before it was read is below the mark
+// (txn.mark-before-clearing).  Then where the words on pages are, and last what is frozen (txn.overflow-is-final).
 Result<StatusWord> TxnSystem::read_word(TxnId id) {
   NodeId node = id.node();
   NodeView& view = nodes_[node.value];
@@ -52,13 +52,13 @@ Result<StatusWord> TxnSystem::read_word(TxnId id) {
     if (id.sequence() > batch.op(low).old) return StatusWord{batch.op(word).old};
     auto spilled = spilled_word(id, PageId{batch.op(root).old - 1});
     if (!spilled) return spilled.error();
-    // T14: the page says so after we had the word, so the place was the id's when we had it.
+    // The page says so after we had the word, so the place was the id's when we had it (txn.running-id-pinned).
     if (*spilled) return (*spilled)->state() == TxnState::kStays ? StatusWord{batch.op(word).old} : **spilled;
     if (missed) return Errc::kCorrupt;  // a page goes after its ids are frozen: the second look sees that
   }
 }
 
-// T3: only the winner of the CAS decides the cts; ours is later than any snapshot that asks.
+// Only the winner of the CAS decides the cts; ours is later than any snapshot that asks (txn.reader-finishes-commit).
 Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
   Batch tick(words_.clock().node());
   int faa = tick.faa(words_.clock(), 1);
@@ -73,8 +73,8 @@ Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
   return batch.op(low).old < id.sequence() ? Result<StatusWord>(StatusWord{batch.op(cas).old}) : read_word(id);
 }
 
-// T10: levels between `id` and `at` may have been rolled back after their words were read and before `at` committed.
-// All such words precede the commit, so that now they are there to be seen.
+// Levels between `id` and `at` may have been rolled back after their words were read and before `at` committed
+// (txn.sub-words-still-stand).  All such words precede the commit, so that now they are there to be seen.
 Result<TxnStatus> TxnSystem::inherit(TxnId id, TxnId at, StatusWord final_word) {
   for (TxnId down = id; final_word.state() == TxnState::kCommitted && down != at;) {
     auto word = read_word(down);
@@ -135,8 +135,8 @@ Result<Owner> TxnSystem::owner(TxnId id) {
   }
 }
 
-// T7: our bit is in the watch word before the status is read again; the ender reads the watch word after it has
-// written the final status.  One of the two sees the other.
+// Our bit is in the watch word before the status is read again; the ender reads the watch word after it has written the
+// final status (txn.watch-then-status).  One of the two sees the other.
 Result<bool> TxnSystem::watch(TxnId id) {
   auto who = owner(id);
   if (!who) return who.error();

@@ -1,5 +1,6 @@
-// Ids that run for longer than the ring takes to go round keep their places in it (T14): the low-water mark passes
-// them, their page says that the word stays in the ring, and the id whose turn the place would be is skipped.
+// Ids that run for longer than the ring takes to go round keep their places in it (txn.running-id-pinned): the
+// low-water mark passes them, their page says that the word stays in the ring, and the id whose turn the place would be
+// is skipped.
 //
 //   spill:   page says kStays  ->  listed in `stays`  ->  low-water mark passes it
 //   settle:  page says the final word  ->  place says kSkipped  ->  no longer listed
@@ -166,7 +167,8 @@ Status TxnSystem::finish_leftovers(uint64_t frozen, uint64_t low) {
   return {};
 }
 
-// Words for new ids, each free for its own only (T12); places that older ids still have are left alone.
+// Words for new ids, each free for its own only (txn.word-holds-sequence); places that older ids still have are left
+// alone.
 Status TxnSystem::clear_words(uint64_t first, uint64_t count) {
   const uint64_t slots = words_.slots();
   std::vector<StatusWord> fresh(count);

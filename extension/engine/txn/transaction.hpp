@@ -9,7 +9,7 @@
 //   fails)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
-// part, in memory that all processes of the node map.  Invariants T1..T20: rules.md.
+// part, in memory that all processes of the node map.  Rules: rules.md.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,7 @@ struct TxnStatus {
   TxnState state;  // kActive, kPrepared (both: running), kCommitted or kAborted
   Cts cts;         // kCommitted; kFrozenCts when it is older than everybody
   TxnId top;       // running: the top-level transaction to wait for
-  TxnId parent;    // kAborted savepoint: the id it was rolled back to (T8)
+  TxnId parent;    // kAborted savepoint: the id it was rolled back to (txn.abort-names-parent)
   bool running() const { return state == TxnState::kActive || state == TxnState::kPrepared; }
   bool committed() const { return state == TxnState::kCommitted; }
   bool aborted() const { return state == TxnState::kAborted; }
@@ -119,8 +119,9 @@ class TxnSystem {
   // Call before the level's first write; a savepoint may have none, and is waited for by its transaction's then.
   void set_host_xid(uint32_t xid, int level = 1) noexcept;
   // The id that writes of the current nesting level carry; assigned, parents first, at the first write of that level.
-  // kNoIds: too many ids of this node have run for longer than the status log takes to go round (T14); kNoSpace: the
-  // pool has no pages for words that old snapshots and long transactions keep; kNoMemory.
+  // kNoIds: too many ids of this node have run for longer than the status log takes to go round
+  // (txn.running-id-pinned); kNoSpace: the pool has no pages for words that old snapshots and long transactions keep;
+  // kNoMemory.
   Result<TxnId> id_for_write();
   // Savepoints, by the host's nesting level (1 = top): begin(2), then commit(2) or abort(2).
   Status sub_begin(int level);          // kNoMemory: it has not begun
@@ -138,7 +139,7 @@ class TxnSystem {
   // with it (or an older one it still has) until set_oldest().  One round trip.
   Result<Cts> take_snapshot();
   // The session counts with a timestamp that another session of this node has.  It may be used if the other one is then
-  // seen to have it still (T19).
+  // seen to have it still (txn.timestamp-handover-counted).
   void adopt_snapshot(Cts ts) noexcept;
   // The oldest timestamp this session still needs; nullopt: none.  May only grow, by dropping snapshots.
   void set_oldest(std::optional<Cts> oldest) noexcept;
@@ -157,7 +158,7 @@ class TxnSystem {
   // (VACUUM's "that moment").
   Cts pass_moment();
 
-  // --- forgetting what was rolled back (T20): for the node's Sweeper -------------------------------------------------
+  // --- forgetting what was rolled back (txn.forget-unnamed-ids): for the node's Sweeper -----------------------------
   // Ids of this node: up to here they have been assigned, or have no word any more.
   uint64_t assigned() const noexcept { return shared_.next.load(std::memory_order_acquire) - 1; }
   uint64_t frozen() const noexcept { return shared_.frozen.load(std::memory_order_acquire); }
@@ -189,7 +190,7 @@ class TxnSystem {
   // It is kept, or was taken back; whoever waits for that looks again.
   void end_speculation() noexcept;
   // Whether the running maker of the row may still take it back.  If not, the row is to be looked at again before
-  // anything is concluded from it (T15).
+  // anything is concluded from it (txn.speculation-names-row).
   Result<std::optional<Speculation>> speculation(TxnId maker, uint64_t row);
   Result<bool> open(const Speculation& turn);
   // As watch() of a transaction: registers to be rung; false: it is over already.
@@ -281,7 +282,8 @@ class TxnSystem {
     return uint32_t(((id.raw >> 3) * kSpread) >> 55 << 3 | (id.raw & 7));
   }
 
-  // What this session knows of a node's ids that have no word any more.  The list itself is read where it lies (T18).
+  // What this session knows of a node's ids that have no word any more.  The list itself is read where it lies
+  // (txn.aborted-list-in-place).
   struct ListPage {
     uint64_t first = 0;  // sequence of its first entry
     PageId page;
@@ -290,7 +292,7 @@ class TxnSystem {
   struct NodeView {
     uint64_t frozen = 0;
     uint64_t aborted = 0;         // entries there ever were in the list, as far as they count
-    uint64_t swept = 0;           // aborted ids up to here are forgotten (T20)
+    uint64_t swept = 0;           // aborted ids up to here are forgotten (txn.forget-unnamed-ids)
     std::vector<ListPage> pages;  // of the list, ascending
     const ListPage* page_for(uint64_t sequence) const;
   };

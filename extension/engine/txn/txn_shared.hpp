@@ -38,12 +38,12 @@ struct TxnShared {
   uint64_t join_base;                           // sequences up to here belong to former incarnations
   alignas(64) std::atomic<uint64_t> bound;      // published node bound (a copy of the pool's word)
   std::atomic<uint64_t> horizon;                // grows
-  std::atomic<uint64_t> adopted;                // timestamps that sessions took over from others (T19)
+  std::atomic<uint64_t> adopted;                // timestamps taken over (txn.timestamp-handover-counted)
   std::atomic<uint64_t> present;                // nodes that count, as a NodeSet
   alignas(64) std::atomic<uint32_t> extending;  // 1: a session reserves more sequences
   std::atomic<uint32_t> recycling;              // 1: a session advances the marks
-  // Sequences at or below low_water whose words are still in the ring, of ids that run (T14); 0: free.  Written by who
-  // recycles: set before low_water passes the id, cleared after its place was.
+  // Sequences at or below low_water whose words are still in the ring, of ids that run (txn.running-id-pinned); 0:
+  // free.  Written by who recycles: set before low_water passes the id, cleared after its place was.
   static constexpr uint32_t kStaysMax = 256;
   std::atomic<uint64_t> stays[kStaysMax];
 
@@ -75,7 +75,7 @@ class OldestNeeded {
     if (oldest != 0 && oldest < oldest_) oldest_ = oldest;
   }
   // 0, which bounds nothing, if a timestamp may have passed us by, from a slot looked at later into an earlier one
-  // (T19).
+  // (txn.timestamp-handover-counted).
   uint64_t bound() const {
     const bool none = shared_.adopted.load(std::memory_order_seq_cst) == adopted_;  // pairs with adopt_snapshot()
     return none ? oldest_ : 0;

@@ -4,8 +4,8 @@
 //                                        kActive, kPrepared, kCommitting: low bits of the sequence, the owner's session
 //                                        kSub: the parent's raw id
 //                                        kCommitted: cts;  kAborted: the parent's raw id (a savepoint), or 0 (a top)
-//                                        kStays (on pages only): the word is still in the ring (T14)
-//                                        kSkipped: no id has this sequence, its place was taken (T14)
+//                                        kStays (on pages only): the word is still in the ring (txn.running-id-pinned)
+//                                        kSkipped: no id has this sequence, its place was taken (txn.running-id-pinned)
 #pragma once
 
 #include <cstdint>

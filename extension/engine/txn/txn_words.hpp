@@ -7,17 +7,17 @@
 //    528  the host's: u32 per node, where its wait workers sleep (extension/pg)
 //   1024  per node, 64 bytes each:
 //          0 reserved      ids up to here may have been assigned
-//          8 low_water     ids up to here have no word in the ring any more (T4)
+//          8 low_water     ids up to here have no word in the ring any more (txn.mark-before-clearing)
 //         16 aborted_count ids at or below frozen that were aborted
 //         24 aborted_head  raw page id + 1 of the first list page; 0: none
-//         32 frozen        ids up to here have no word anywhere: listed as aborted, or committed for everybody (T13)
+//         32 frozen        ids up to here have no word anywhere: listed as aborted, or committed for everybody
 //         40 spill_root    raw page id + 1 of the words of those between; 0: there never were any, and frozen is not
 //         set
 //         48 reclaim_root raw page id + 1 of its list of what is made and dropped; 0: there never was any (../reclaim)
-//         56 swept        ids up to here that were aborted are forgotten: nothing names one (T20)
+//         56 swept        ids up to here that were aborted are forgotten: nothing names one (txn.forget-unnamed-ids)
 //   then  watch       u64 per node and session: the nodes to ring when the session's transaction ends
-//   then  claim       u64 per node and session: what it claims to do alone; 0: nothing (T11)
-//   then  speculation u64 per node and session: the row that it may still take back (T15)
+//   then  claim       u64 per node and session: what it claims to do alone; 0: nothing (txn.session-lock-token)
+//   then  speculation u64 per node and session: the row that it may still take back (txn.speculation-names-row)
 // Region::kStatusLog
 //   per node a ring of `slots` status words; id `s` is at s % slots
 #pragma once

@@ -1,10 +1,10 @@
 // DeadlockDetector: a node's search for deadlocks across nodes, in steps that never wait.
 //
-// D1. A cycle is acted upon when all its waits stood under two tickets, the second taken when the first list had been
-//     read: then all of them stood at that moment, and it was a deadlock.
-// D2. A node ends waits of its own only, and only those that every node would end (wait_graph.hpp, G3).  So a cycle has
-//     one victim, though nobody holds a lock.
-// D3. Nodes that do not answer in time are left out: their waits may be of yesterday.
+// waitgraph.two-tickets: A cycle is acted upon when all its waits stood under two tickets, the second taken when the
+//     first list had been read: then all of them stood at that moment, and the cycle was a deadlock.
+// waitgraph.own-waits-only: A node ends only waits of its own, and only those that every node would end
+//     (waitgraph.order-of-giving-way).  So a cycle has one victim, though no node holds a lock.
+// waitgraph.silent-nodes-out: Nodes that do not answer in time are left out: their waits may be outdated.
 //
 //   DeadlockDetector detector(board, me);
 //   if (!detector.busy() && somebody here has waited long) detector.start(now), ring the others;

@@ -62,7 +62,7 @@ Status pause_for(uint32_t ms) {
 
 Status wait_remote(uint64_t id, uint64_t top) {
   const int index = table().claim(id, uint32_t(MyProc->pgprocno));
-  if (index < 0) {  // W5: until the worker has made its round
+  if (index < 0) {  // txn.one-wait-per-session: until the worker has made its round
     bufmgr::ring_bell(member_bell(node_pool()->node()));
     return pause_for(1);
   }

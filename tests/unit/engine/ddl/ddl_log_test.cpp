@@ -165,7 +165,8 @@ TEST(DdlLog, WhatOneKnownNodeLacksStays) {
   EXPECT_TRUE(numbers_in(b.log).empty()) << "b is forgotten";
 }
 
-// L4: who becomes known looks at the root afterwards, who removes looks behind its latch who is known.
+// Who becomes known looks at the root afterwards, who removes looks behind its latch who is known
+// (ddl_log.known-node-first).
 TEST(DdlLog, WhoBecomesKnownAndWhoRemovesDoNotMissEachOther) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
@@ -229,7 +230,7 @@ TEST(DdlLog, WhoHasReadItToItsEndGoesOnWithWhatCame) {
   EXPECT_FALSE(entry.valid());
 }
 
-// L5, with a reader that is always somewhere in what is being removed.
+// ddl_log.read-then-ask-root, with a reader that is always somewhere in what is being removed.
 TEST(DdlLog, ReadersAndWhoRemovesAreInNobodysWay) {
   gcl_test::Cluster cluster({.nodes = 2});
   std::atomic<bool> done{false};

@@ -102,7 +102,7 @@ TEST(DdlLocks, TheWholeClustersExcludesEveryDatabases) {
   EXPECT_TRUE(theirs.try_lock(next, b.me, 1, &other));
 }
 
-// K1: a database's lock and the whole cluster's are never held at once.
+// A database's lock and the whole cluster's are never held at once (ddl_log.database-or-cluster-lock).
 TEST(DdlLocks, TwoNodesNeverBothBelieveThatTheyHaveIt) {
   gcl_test::Cluster cluster({.nodes = 2});
   std::atomic<int> inside{0}, met{0}, rounds{0};
@@ -303,8 +303,8 @@ TEST(DdlSlot, WhatIsGrantedIsReadByWhoJoins) {
   EXPECT_EQ(granted.count, 0u);
 }
 
-// J1: an author says that it is granted and looks then for members; who joins becomes one and reads then what is
-// granted.
+// An author says that it is granted and looks then for members; who joins becomes one and reads then what is granted
+// (ddl_log.joiner-takes-locks).
 TEST(DdlSlot, AnAuthorAndWhoJoinsDoNotMissEachOther) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);

@@ -1,4 +1,5 @@
-// C7, C8: a row that transactions of one node hand to each other is had by those of others, too, in their order.
+// A row that transactions of one node hand to each other is had by those of others, too, in their order
+// (heap.book-after-losses, heap.bookings-in-order).
 #include "tests/unit/engine/heap/lock_fixture.hpp"
 
 namespace engine_test {
@@ -176,7 +177,7 @@ TEST_F(BookTest, WhoHasBookedFirstComesFirst) {
   EXPECT_EQ(waits_b, Turn::kLooksLost + 1);
 }
 
-// C8: a booking that could not become a lock now keeps nobody out.
+// A booking that could not become a lock now keeps nobody out (heap.bookings-in-order).
 TEST_F(BookTest, LocksThatGoWellWithItsHolderDoNotWaitForWhoHasBookedIt) {
   start();
   int waits = 0;

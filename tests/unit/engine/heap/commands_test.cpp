@@ -1,5 +1,5 @@
 // Commands of one transaction: what its older snapshots see of rows that it made and ended, wherever those are noted
-// (heap K1..K4).
+// (heap.word-has-one-use, heap.commands-noted-first, heap.note-of-this-version, heap.no-commands-without-ids).
 #include <map>
 #include <random>
 

@@ -228,7 +228,7 @@ TEST_F(LockTest, ARolledBackSavepointGivesItsLockBackBesideOthers) {
   }
 }
 
-// V4, with the mode that the outer level holds.
+// heap.lock-falls-to-parent, with the mode that the outer level holds.
 TEST_F(LockTest, ARolledBackSavepointLeavesExactlyTheOuterLock) {
   for (bool beside : {false, true}) {
     for (Want inner : kWants) {
@@ -305,7 +305,7 @@ TEST_F(LockTest, PlacesOfEndedLocksAreUsedAgain) {
   EXPECT_EQ(*before, *after);
 }
 
-// C4: a version with locks is pruned, another takes its line, and the old holder still runs.
+// A version with locks is pruned, another takes its line, and the old holder still runs (heap.flag-validates-cells).
 TEST_F(LockTest, ALockOfAVersionThatWasThereBeforeDoesNotCount) {
   Tid tid = committed("v0"), other = committed("w0");
   ASSERT_EQ(a().attempt(Want::kUpdate, tid), RowResult::kOk);
@@ -336,7 +336,8 @@ TEST_F(LockTest, ALockOfAVersionThatWasThereBeforeDoesNotCount) {
   EXPECT_TRUE(a().gets(Want::kDelete, other));
 }
 
-// C6: `b` has a lock, in the row's word or in a cell, or has none; then `a`, who has one, keeps it waiting.
+// `b` has a lock, in the row's word or in a cell, or has none; then `a`, who has one, keeps it waiting
+// (heap.holder-skips-queue).
 TEST_F(LockTest, WhoMustWaitTakesOneTurnUnlessHeHasALock) {
   enum { kInWord, kInCell, kNone };
   for (int has : {kInWord, kInCell, kNone}) {

@@ -1,4 +1,5 @@
-// T20: ids that were rolled back are forgotten when no page names them, and nobody takes them for committed.
+// Ids that were rolled back are forgotten when no page names them, and no reader takes them for committed
+// (txn.forget-unnamed-ids).
 #include "extension/engine/sweep/sweeper.hpp"
 
 #include <random>

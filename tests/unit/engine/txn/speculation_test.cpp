@@ -212,7 +212,7 @@ TEST_F(SpeculationTest, ARowOfOnConflictCostsTwoBatches) {
   EXPECT_EQ(batches([&] { a_->end_speculation(); }), 0u);
 }
 
-// T16: a registration that says "it is still open" was seen by whoever ended it.
+// A registration that says "it is still open" was seen by whoever ended it (txn.wait-ends-with-speculation).
 TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
   constexpr int kRoundsMin = 500, kOver = std::numeric_limits<int>::max();
   const int rounds = 20000 * gcl_test::longer();
@@ -306,7 +306,8 @@ TEST(SpeculationStress, NoWakeUpIsLostAndWhatWasTakenBackIsNeverFound) {
   for (auto& reader : readers) reader.join();
 }
 
-// S4: a look at the row, then its maker's status; in between the maker takes the row back and commits.
+// Between a read of the row and the question for its maker's status, the maker takes the row back and commits
+// (heap.commit-needs-younger-read).
 TEST_F(SpeculationTest, WhatWasTakenBackIsNotThereWhenItsMakerHasCommitted) {
   std::atomic<uint64_t> row{insert_speculatively().packed()};
   std::atomic<bool> stop{false};

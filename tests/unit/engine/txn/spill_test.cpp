@@ -57,7 +57,7 @@ class Spill : public ::testing::Test {
   std::vector<Ended> ended_;
 };
 
-// T18: a process that asks for statuses does not copy the list.
+// A process that asks for statuses does not copy the list (txn.aborted-list-in-place).
 TEST_F(Spill, TheListOfAbortedIdsIsNotInEachProcess) {
   constexpr uint64_t kMany = 60000;
   std::vector<TxnId> undone;

@@ -1,5 +1,5 @@
 // Transactions that run while a ring of 64 words goes round and round: they keep their places, and everybody else gets
-// ids (T14).
+// ids (txn.running-id-pinned).
 #include <random>
 
 #include "tests/unit/engine/engine_fixture.hpp"
