@@ -47,8 +47,8 @@ Result<Erased> erase_from(bufmgr::MiniTransaction& change, Result<bufmgr::Exclus
 
 // Whether the leaf is here as it was read, so that taking it away from those who share it is worth the while.
 bool unchanged(const Ground& g, const DeadEntries& dead) {
-  const bufmgr::OptimisticGuard look = g.pool->peek(*g.session, dead.leaf);
-  return look && look.get<uint64_t>(offsetof(PageHeader, version)) == dead.version && look.validate();
+  const bufmgr::OptimisticGuard optimistic = g.pool->peek(*g.session, dead.leaf);
+  return optimistic && optimistic.get<uint64_t>(offsetof(PageHeader, version)) == dead.version && optimistic.validate();
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ static_assert(std::is_trivially_destructible_v<Leaf>);  // blink.compare-private
 // Judges `sample` entries at most, evenly apart.  Returns how many were looked at.
 Result<uint32_t> judge(const Leaf& leaf, uint32_t sample, DeadJudge& judge, DeadEntries& dead) {
   const uint32_t step = (leaf.head.count + sample - 1) / sample;
-  uint32_t looked = 0;
-  for (uint32_t i = 0; i < leaf.head.count; i += step, ++looked) {
+  uint32_t judged = 0;
+  for (uint32_t i = 0; i < leaf.head.count; i += step, ++judged) {
     const Tid tid = leaf.tid(i);
     bool gone;
     if (auto said = judge.dead_to_all(tid); !said)
@@ -31,7 +31,7 @@ Result<uint32_t> judge(const Leaf& leaf, uint32_t sample, DeadJudge& judge, Dead
       gone = *said;
     if (gone) dead.add(tid);
   }
-  return looked;
+  return judged;
 }
 
 }  // namespace
@@ -44,18 +44,18 @@ Status clear_leaf(const Ground& g, PageId page, uint64_t version, DeadJudge& row
   if (!leaf.head.leaf() || leaf.head.version != version) return {};
   DeadEntries dead;
   dead.begin(page, version);
-  if (auto looked = judge(leaf, kFirstSample, rows, dead); !looked) return looked.error();
+  if (auto judged = judge(leaf, kFirstSample, rows, dead); !judged) return judged.error();
   if (dead.count == 0) return {};
   dead.begin(page, version);
   uint32_t sampled = 0;
-  if (auto looked = judge(leaf, kSample, rows, dead); !looked)
-    return looked.error();
+  if (auto judged = judge(leaf, kSample, rows, dead); !judged)
+    return judged.error();
   else
-    sampled = *looked;
+    sampled = *judged;
   if (dead.count == 0 || dead.count * kWorthIt < sampled) return {};
   if (sampled < leaf.head.count) {
     dead.begin(page, version);
-    if (auto looked = judge(leaf, leaf.head.count, rows, dead); !looked) return looked.error();
+    if (auto judged = judge(leaf, leaf.head.count, rows, dead); !judged) return judged.error();
   }
   auto erased = erase(g, dead);
   if (!erased) return erased.error() == Errc::kRestart ? Status{} : Status(erased.error());

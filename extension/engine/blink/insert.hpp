@@ -7,7 +7,7 @@
 namespace engine::blink {
 
 // Between which two entries of which leaf something belongs, as copied out at one moment.  Plain data.
-struct Gap {
+struct InsertPosition {
   PageId page;
   uint64_t version;
   uint32_t index;     // entries before the gap
@@ -16,10 +16,11 @@ struct Gap {
 };
 
 // Reads the gap at the seek's place.  kRestart: look at the page again.
-Errc read_gap(Comparator& compare, const Seek& seek, const Look& look, const Head& head, Gap& gap);
+Errc read_position(Comparator& compare, const Seek& seek, const PageReader& reader, const Head& head,
+                   InsertPosition& where);
 
 // Whether the page, under guard, still has the gap; `index` learns where.  Compares bytes only: neighbours that are
 // still neighbours enclose the same gap, whatever else happened to the page.
-bool find_gap(const bufmgr::ExclusiveGuard& page, const Head& head, const Gap& gap, uint32_t& index);
+bool find_position(const bufmgr::ExclusiveGuard& page, const Head& head, const InsertPosition& where, uint32_t& index);
 
 }  // namespace engine::blink

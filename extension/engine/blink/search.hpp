@@ -31,8 +31,8 @@ struct Path {
   PageId page[kLevelsMax];
 };
 
-// Looks at one page: optimistically, and after many failures on a private copy made under a shared guard.
-class Look {
+// Reads one page: optimistically, and after many failures on a private copy made under a shared guard.
+class PageReader {
  public:
   Status at(BufferPool& pool, Session& session, PageId id, Intent intent = Intent::kRead);
   // To be called when validate() failed, before at() again.
@@ -60,10 +60,10 @@ inline Errc torn_or_corrupt(const Source& page) { return page.validate() ? Errc:
 // With `incomplete`: stops at the first page met whose split is not complete, and names it there.  `intent`: what
 // the page of `level` is wanted for.
 Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& seek, PageId from, uint16_t level,
-               Path* path, PageId* incomplete, Look& look, Head& head, Intent intent = Intent::kRead);
+               Path* path, PageId* incomplete, PageReader& reader, Head& head, Intent intent = Intent::kRead);
 
 // The head of a page as it is at one moment.
-Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& look, Head& head);
+Status read_whole_head(BufferPool& pool, Session& session, PageId page, PageReader& reader, Head& head);
 
 // The page of a level where its keys begin, found without comparing.  kNotFound: the tree is not that high.
 Status leftmost(BufferPool& pool, Session& session, PageId root, uint16_t level, PageId& page);

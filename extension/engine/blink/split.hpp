@@ -17,7 +17,8 @@ Status make_room(const Ground& ground, PageId page, uint64_t version, uint32_t i
                  const Path& path);
 
 // Its first half, (1).  A full root instead gives all it has to an only child, and grows a level.
-Status cut_in_two(const Ground& ground, PageId page, uint64_t version, uint32_t index, Comparator* compare, bool& done);
+Status split_in_two(const Ground& ground, PageId page, uint64_t version, uint32_t index, Comparator* compare,
+                    bool& done);
 
 // Does (2) for `left` if it is still to do.
 Status complete_split(const Ground& ground, PageId left, const Path& path);

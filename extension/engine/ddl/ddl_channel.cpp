@@ -32,7 +32,7 @@ int DdlChannel::free_slot(std::string_view database, int reserved) {
   return fallback;
 }
 
-void DdlChannel::look_at_all(uint64_t* sequences, uint64_t* acknowledged) {
+void DdlChannel::newest_messages(uint64_t* sequences, uint64_t* acknowledged) {
   static_assert(2 * kDdlSlotsMax <= coherence::kBatchOpsMax);
   Batch batch(region_.at(0).node());
   for (int i = 0; i < slots(); ++i) {

@@ -26,7 +26,7 @@ class DdlChannel {
   DdlLocks& locks() { return locks_; }
   int slots() const { return region_.slots(); }
   uint32_t nodes_max() const { return region_.nodes_max(); }
-  coherence::PoolAddress slot_bell(int number) const { return region_.slot_at(number) + kDdlSlotBell; }
+  coherence::PoolAddress slot_wakeup_word(int number) const { return region_.slot_at(number) + kDdlSlotWakeupWord; }
   // This node's word: 1 while a process sleeps on the slot's bell, or looks at the slot before it sleeps.
   coherence::PoolAddress attended(int number) const {
     return region_.slot_at(number) +
@@ -37,7 +37,7 @@ class DdlChannel {
   // have dealt with what was in it, and if that was about this database: then others have a process for it.
   int free_slot(std::string_view database, int reserved = 0);
   // Of each slot, the newest message and the newest one this node has dealt with; in room for slots() of each.
-  void look_at_all(uint64_t* sequences, uint64_t* acknowledged);
+  void newest_messages(uint64_t* sequences, uint64_t* acknowledged);
 
   // --- members ------------------------------------------------------------------------------------------------------
   // ENSURES: every message so far counts as dealt with by this node.

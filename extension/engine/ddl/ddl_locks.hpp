@@ -41,7 +41,7 @@ class DdlLocks {
     return region_.at(kDdlLocks + uint64_t(lock) * sizeof(DdlLockWords) + field);
   }
   // The lock's holder behind it, who may be `me`.
-  DdlHolder claim(int lock, DdlHolder me, uint64_t now, bool* fresh);
+  DdlHolder try_take(int lock, DdlHolder me, uint64_t now, bool* fresh);
   DdlHolder other_holder(DdlHolder me);  // of any database's
 
   DdlRegion& region_;

@@ -30,10 +30,10 @@
 
 namespace engine {
 
-inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlWanted = 16, kDdlLocks = 64, kDdlBells = 5888,
+inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlWanted = 16, kDdlLocks = 64, kDdlWakeupWords = 5888,
                           kDdlMembers = 6144, kDdlLives = 6656, kDdlApplied = 7168, kDdlSlots = 8192;
 inline constexpr uint32_t kDdlSlotOwner = 0, kDdlSlotSince = 8, kDdlSlotSequence = 16, kDdlSlotCancelled = 24,
-                          kDdlSlotGranted = 32, kDdlSlotBell = 40, kDdlSlotHeader = 64, kDdlSlotTargets = 192,
+                          kDdlSlotGranted = 32, kDdlSlotWakeupWord = 40, kDdlSlotHeader = 64, kDdlSlotTargets = 192,
                           kDdlSlotCells = 2048;
 inline constexpr uint32_t kDdlCellBytes = 512;
 inline constexpr uint32_t kDdlReplyBytes = kDdlCellBytes - 32;
@@ -64,8 +64,8 @@ struct DdlLockWords {
   uint64_t since;  // in the host's own units
   char database[kDdlDatabaseBytes];
 };
-static_assert(kDdlLocks + (1 + kDdlDatabasesMax) * sizeof(DdlLockWords) <= kDdlBells);
-static_assert(kDdlBells + coherence::kNodesMax * 4 <= kDdlMembers);
+static_assert(kDdlLocks + (1 + kDdlDatabasesMax) * sizeof(DdlLockWords) <= kDdlWakeupWords);
+static_assert(kDdlWakeupWords + coherence::kNodesMax * 4 <= kDdlMembers);
 static_assert(kDdlMembers + coherence::kNodesMax * 8 <= kDdlLives);
 static_assert(kDdlLives + coherence::kNodesMax * 8 <= kDdlApplied);
 static_assert(kDdlApplied + coherence::kNodesMax * 8 <= kDdlSlots);

@@ -21,8 +21,8 @@
 #include "extension/engine/heap/outcome.hpp"
 #include "extension/engine/heap/relation_map.hpp"
 #include "extension/engine/heap/row.hpp"
+#include "extension/engine/heap/row_queue.hpp"
 #include "extension/engine/heap/settling.hpp"
-#include "extension/engine/heap/turn.hpp"
 #include "extension/engine/heap/visibility.hpp"
 #include "extension/engine/txn/host.hpp"
 #include "extension/engine/txn/transaction.hpp"
@@ -244,7 +244,7 @@ class Heap {
   Status load_map_page(MapPage& map);
   Status ensure_target(uint32_t row_bytes);
   enum class Whose : uint8_t { kOwn, kAway, kAny };
-  bool looks_in(const MapPage& map, Whose whose) const;
+  bool searches(const MapPage& map, Whose whose) const;
   Result<uint32_t> find_free(uint32_t row_bytes, Whose whose);
   Status grow();
   Status add_map_page();
@@ -259,8 +259,8 @@ class Heap {
                      Verdict* verdict);
   Status judge_own_cells(Tid tid, Holders* holders, Verdict* verdict);
   Status settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
-  Status resolve_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
-                         WaitFor why);
+  Status resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
+                        WaitFor why);
   struct BookTry;
   Status book(Tid tid, RowLock mode, Facts& facts);
   Status book_on_page(BookTry& book);
@@ -280,16 +280,16 @@ class Heap {
   Result<Verdict> lock_newer(const LockTry& origin, Facts& facts);
   // reading
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent);
-  Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Looks& looks,
+  Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, RowReads& reads,
                             TxnId* running);
   Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent,
-                            Looks& looks, TxnId* running);
-  Status read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, Looks& looks);
-  Result<RowProbe> probe_once(PageId page, Tid root, Looks& looks);
-  Result<bool> probe_alone(PageId page, Tid root, Looks& looks, RowProbe* found);
-  void stamp_one(PageId page, uint16_t number, Line line, const RowHeader& row);
-  bool stamp_row(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
-  void stamp(PageId page, const std::byte* copy, const uint16_t* lines, int count);
+                            RowReads& reads, TxnId* running);
+  Status read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, RowReads& reads);
+  Result<RowProbe> probe_once(PageId page, Tid root, RowReads& reads);
+  Result<bool> probe_alone(PageId page, Tid root, RowReads& reads, RowProbe* found);
+  void write_hint(PageId page, uint16_t number, Line line, const RowHeader& row);
+  bool write_hint_in(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
+  void write_hints(PageId page, const std::byte* copy, const uint16_t* lines, int count);
   // vacuum
   Result<uint32_t> free_lines(std::span<const Tid> dead);
   Status survey(uint32_t block, VacuumStats& stats, std::vector<Tid>& dead, uint32_t* free_bytes);

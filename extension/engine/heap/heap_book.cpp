@@ -17,8 +17,8 @@ constexpr int kPagesFollowed = 8;
 std::optional<uint16_t> next_here(const ExclusiveGuard& page, const RowHeader& row, Tid tid) {
   const Tid next = row.next(tid.block);
   if (!row.updated() || next.block != tid.block || next == tid || !line_is_row(page, next.offset)) return std::nullopt;
-  const Stamp made = HeapPage(page.bytes()).row_header(next.offset).creator;
-  if (made.kind() != StampKind::kInserted || made.id() != row.deleter.id()) return std::nullopt;
+  const RowTxn made = HeapPage(page.bytes()).row_header(next.offset).creator;
+  if (made.kind() != RowTxnKind::kInserted || made.id() != row.deleter.id()) return std::nullopt;
   return next.offset;
 }
 
@@ -70,13 +70,13 @@ Status Heap::book_on_page(BookTry& book) {
   auto page = page_of(tid.block);
   if (!page) return page.error() == Errc::kNotFound ? Status{} : Status{page.error()};
   MiniTransaction change(txns_.pool(), txns_.session());
-  GCL_TRY(change.reserve(2 * (kLogForStamp + kLogForLock)));
+  GCL_TRY(change.reserve(2 * (kLogForHeader + kLogForLock)));
   auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
   if (!guard) return guard.error();
   if (!line_is_row(*guard, tid.offset)) return {};
   HeapPage view(guard->bytes());
   RowHeader row = view.row_header(tid.offset);
-  if (book.maker.valid() && (row.creator.kind() != StampKind::kInserted || row.creator.id() != book.maker)) return {};
+  if (book.maker.valid() && (row.creator.kind() != RowTxnKind::kInserted || row.creator.id() != book.maker)) return {};
   Tid newest = tid;
   for (auto next = next_here(*guard, row, newest); next; next = next_here(*guard, row, newest)) {
     newest.offset = *next;

@@ -20,7 +20,7 @@ constexpr size_t kCarriedMax = 200;
 
 // How a version ends.
 struct RowEnd {
-  StampKind kind;
+  RowTxnKind kind;
   TxnId id;
   uint32_t command;
   Tid next{};  // invalid: it moves
@@ -40,9 +40,9 @@ Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, Ro
   else
     row.set_command(by.command);
   // Who holds FOR UPDATE goes on excluding FOR KEY SHARE.
-  if (by.kind == StampKind::kUpdated && holders.word_is_mine && holders.word.strongest() == RowLock::kExclusive)
-    by.kind = StampKind::kUpdatedKey;
-  row.deleter = Stamp::of(by.kind, by.id, holders.outer_for(by.id));
+  if (by.kind == RowTxnKind::kUpdated && holders.word_is_mine && holders.word.strongest() == RowLock::kExclusive)
+    by.kind = RowTxnKind::kUpdatedKey;
+  row.deleter = RowTxn::of(by.kind, by.id, holders.outer_for(by.id));
   uint8_t flags = uint8_t((row.flags() & ~(kChainUpdated | kHasLockers)) | (by.chained ? kChainUpdated : 0));
   if (holders.recorded() || holders.word_is_others()) flags |= kHasLockers;
   row.set(by.next.offset, row.natts(), flags);
@@ -64,13 +64,13 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
   auto page = page_of(tid.block);
   if (!page) return page.error() == Errc::kNotFound ? Result<RowOutcome>(no_such_row(tid)) : page.error();
   Holders holders;
-  Turn turn(txns_.waiter(), table_, RowLock::kExclusive);
+  RowQueuePosition queue(txns_.waiter(), table_, RowLock::kExclusive);
   for (Facts facts;;) {
     Verdict verdict;
     RowHeader row;
     {
       MiniTransaction change(txns_.pool(), txns_.session());
-      GCL_TRY(change.reserve(2 * kLogForStamp));
+      GCL_TRY(change.reserve(2 * kLogForHeader));
       auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
       if (!guard) return guard.error();
       if (!line_is_row(*guard, tid.offset)) return no_such_row(tid);
@@ -78,7 +78,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       GCL_TRY(judge_version(row, *page, tid, {command, RowLock::kExclusive}, facts, &holders, &verdict));
       if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !wait)) return verdict.outcome;
       if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
-        const RowEnd by{.kind = StampKind::kDeleted, .id = *id, .command = command, .next = moves ? Tid{} : tid};
+        const RowEnd by{.kind = RowTxnKind::kDeleted, .id = *id, .command = command, .next = moves ? Tid{} : tid};
         auto end = ended(txns_.current(), row, *page, tid, by, holders);
         if (!end) return end.error();
         change.join(*guard);
@@ -94,7 +94,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (!*seen) return RowOutcome{.result = RowResult::kUpdated, .conflict = {.next = tid}};
       continue;
     }
-    GCL_TRY(resolve_in_turn(turn, tid, verdict, holders, facts, WaitFor::kDelete));
+    GCL_TRY(resolve_queued(queue, tid, verdict, holders, facts, WaitFor::kDelete));
   }
 }
 
@@ -113,7 +113,7 @@ struct Heap::CarriedLocks {
   void put(std::byte* image) const {
     RowHeader row;
     std::memcpy(&row, image, sizeof row);
-    if (!locks.empty()) row.deleter = Stamp::lock(locks[0].mode, locks[0].id, locks[0].outer);
+    if (!locks.empty()) row.deleter = RowTxn::lock(locks[0].mode, locks[0].id, locks[0].outer);
     if (!in_cells.empty()) row.set(row.next_offset(), row.natts(), uint8_t(row.flags() | kHasLockers));
     std::memcpy(image, &row, sizeof row);
   }
@@ -170,7 +170,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
   bool elsewhere = false;
   bool pruned = false;
   Holders holders;
-  Turn turn(txns_.waiter(), table_, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive);
+  RowQueuePosition queue(txns_.waiter(), table_, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive);
   for (Facts facts;;) {
     UpdateOutcome outcome;
     if (elsewhere) GCL_TRY(ensure_target(kRowHeaderBytes + request.row.body_bytes));
@@ -205,7 +205,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
         if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !request.wait))
           return UpdateOutcome{.row = verdict.outcome};
         if (verdict.kind != Verdict::kGo) {
-          GCL_TRY(resolve_in_turn(turn, request.tid, verdict, holders, facts, WaitFor::kUpdate));
+          GCL_TRY(resolve_queued(queue, request.tid, verdict, holders, facts, WaitFor::kUpdate));
           break;
         }
         auto seen = crosschecked(step->row, {step->page, request.tid.offset}, &crosscheck);
@@ -237,7 +237,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   }
   alignas(8) std::byte image[coherence::kPageSize];
   MiniTransaction change(pool, session);
-  GCL_TRY(change.reserve(log_for_row(bytes) + 2 * kLogForStamp + 2 * kLogForLock));
+  GCL_TRY(change.reserve(log_for_row(bytes) + 2 * kLogForHeader + 2 * kLogForLock));
   // Two heap pages are latched in the order of their ids.
   auto first = pool.fix_exclusive(session, std::min(*page, other));
   if (!first) return first.error();
@@ -284,7 +284,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
     if (opened->kind != Verdict::kGo) return step;
     carried->put(image);
   }
-  const RowEnd by{.kind = request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated,
+  const RowEnd by{.kind = request.key_changed ? RowTxnKind::kUpdatedKey : RowTxnKind::kUpdated,
                   .id = id,
                   .command = request.command,
                   .next = tid,

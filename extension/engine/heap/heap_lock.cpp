@@ -23,11 +23,11 @@ Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts
   }
 }
 
-Status Heap::resolve_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
-                             WaitFor why) {
+Status Heap::resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& verdict, const Holders& holders,
+                            Facts& facts, WaitFor why) {
   if (verdict.kind == Verdict::kWait && holders.mine < 0) {  // heap.holder-skips-queue
     if (holders.place == 0) {
-      auto waited = turn.take(tid);
+      auto waited = queue.enter(tid);
       if (!waited) return waited.error();
       if (*waited) {
         facts.forget();
@@ -35,7 +35,7 @@ Status Heap::resolve_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const 
       }
     }
     const bool elsewhere = verdict.id.node() != txns_.node();
-    if (elsewhere && turn.loses_again()) GCL_TRY(book(tid, turn.mode(), facts));
+    if (elsewhere && queue.loses_again()) GCL_TRY(book(tid, queue.mode(), facts));
   }
   return settle(verdict, holders, facts, why);
 }
@@ -77,7 +77,7 @@ struct Heap::LockTry {
   TxnId id;  // who locks
   Facts* facts;
   TxnId creator{};       // if valid: a row by another creator, as far as its word says that, is a stranger
-  Stamp newer_locked{};  // the deleter word whose successors have been locked
+  RowTxn newer_locked{};  // the deleter word whose successors have been locked
   // found
   RowHeader row{};  // creator kNone: there is none, or a stranger
   PageId page{};    // its
@@ -98,13 +98,13 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   if (!page) return page.error() == Errc::kNotFound ? nothing_there() : Status{page.error()};
   lock.page = *page;
   MiniTransaction change(txns_.pool(), txns_.session());
-  GCL_TRY(change.reserve(kLogForStamp + kLogForLock));
+  GCL_TRY(change.reserve(kLogForHeader + kLogForLock));
   auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
   if (!guard) return guard.error();
   if (!line_is_row(*guard, lock.tid.offset)) return nothing_there();
   HeapPage view(guard->bytes());
   const RowHeader& row = lock.row = view.row_header(lock.tid.offset);
-  bool by_id = row.creator.kind() == StampKind::kInserted;
+  bool by_id = row.creator.kind() == RowTxnKind::kInserted;
   if (lock.creator.valid() && (by_id ? row.creator.id() != lock.creator : lock.wish.newer)) return nothing_there();
   GCL_TRY(judge_version(row, *page, lock.tid, lock.wish, *lock.facts, &lock.holders, &lock.verdict));
   if (lock.verdict.kind != Verdict::kGo) return {};
@@ -136,7 +136,7 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
     if (holders.word_is_mine && holders.word.id >= lock.id) mode = std::max(mode, holders.word.mode);
     // By somebody who was rolled back: now the word is the maker's again (heap.word-has-one-use).
     if (row.ended()) row.set_command(combo_commands(txns_.current(), row, lock.place()).made);
-    row.deleter = Stamp::lock(mode, lock.id, holders.outer_for(lock.id));
+    row.deleter = RowTxn::lock(mode, lock.id, holders.outer_for(lock.id));
     uint8_t flags = uint8_t(row.flags() & ~(kChainUpdated | kHasLockers));
     row.set(lock.tid.offset, row.natts(), uint8_t(flags | (holders.recorded() ? kHasLockers : 0)));
     change.join(page);
@@ -208,14 +208,14 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
   RowHeader before{};  // traversed: the version that led to this one
   Facts facts;
   LockTry lock{.tid = request.tid, .wish = {request.command, request.mode}, .id = *id, .facts = &facts};
-  Turn turn(txns_.waiter(), table_, request.mode);
+  RowQueuePosition queue(txns_.waiter(), table_, request.mode);
   for (;;) {
     GCL_TRY(lock_once(lock, to, &outcome.bytes));
     Verdict& verdict = lock.verdict;
     if (outcome.traversed) {
       // The place may hold a stranger by now; then the row we followed is gone for good.
       auto same =
-          lock.row.creator.kind() == StampKind::kNone ? Result<bool>(false) : is_successor(txns_, before, lock.row);
+          lock.row.creator.kind() == RowTxnKind::kNone ? Result<bool>(false) : is_successor(txns_, before, lock.row);
       if (!same) return same.error();
       if (!*same) {
         outcome.row = {.result = RowResult::kDeleted, .conflict = {.next = outcome.tid, .by = before.deleter.id()}};
@@ -265,7 +265,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         }
         [[fallthrough]];
       default:
-        GCL_TRY(resolve_in_turn(turn, lock.tid, verdict, lock.holders, facts, WaitFor::kLock));
+        GCL_TRY(resolve_queued(queue, lock.tid, verdict, lock.holders, facts, WaitFor::kLock));
     }
   }
 }

@@ -112,14 +112,15 @@ Status Heap::load_own_maps() {
 // Which maps there are.  Reads only what it needs, optimistically, as does load_map_page().
 Status Heap::load_directory() {
   for (;;) {
-    auto look = txns_.pool().fix_optimistic(txns_.session(), relation_.header);
-    if (!look) return look.error();
-    auto type = look->get<PageHeader>(0).type;
-    uint32_t maps = std::min(look->get<uint32_t>(offsetof(RelationPage, maps)), RelationPage::kMapsMax);
+    auto optimistic = txns_.pool().fix_optimistic(txns_.session(), relation_.header);
+    if (!optimistic) return optimistic.error();
+    auto type = optimistic->get<PageHeader>(0).type;
+    uint32_t maps = std::min(optimistic->get<uint32_t>(offsetof(RelationPage, maps)), RelationPage::kMapsMax);
     std::vector<uint64_t> fresh(maps > maps_.size() ? maps - maps_.size() : 0);
     if (!fresh.empty())
-      look->copy(uint32_t(offsetof(RelationPage, map) + maps_.size() * 8), fresh.data(), uint32_t(fresh.size() * 8));
-    if (!look->validate()) continue;
+      optimistic->copy(uint32_t(offsetof(RelationPage, map) + maps_.size() * 8), fresh.data(),
+                       uint32_t(fresh.size() * 8));
+    if (!optimistic->validate()) continue;
     if (type != PageType::kRelation) return Errc::kNotFound;
     for (uint64_t entry : fresh)
       maps_.push_back({.page = RelationPage::page_of(entry), .owner = RelationPage::owner_of(entry)});
@@ -129,22 +130,22 @@ Status Heap::load_directory() {
 
 Status Heap::load_map_page(MapPage& map) {
   for (;;) {
-    auto look = txns_.pool().fix_optimistic(txns_.session(), map.page);
-    if (!look) return look.error();
-    const auto version = look->get<uint64_t>(offsetof(PageHeader, version));
-    if (version == map.version && look->validate()) return {};
-    auto type = look->get<PageHeader>(0).type;
-    uint32_t extents = std::min(look->get<uint32_t>(offsetof(ExtentMapPage, extents)), kExtentsPerMap);
+    auto optimistic = txns_.pool().fix_optimistic(txns_.session(), map.page);
+    if (!optimistic) return optimistic.error();
+    const auto version = optimistic->get<uint64_t>(offsetof(PageHeader, version));
+    if (version == map.version && optimistic->validate()) return {};
+    auto type = optimistic->get<PageHeader>(0).type;
+    uint32_t extents = std::min(optimistic->get<uint32_t>(offsetof(ExtentMapPage, extents)), kExtentsPerMap);
     std::vector<PageId> first(extents);
     std::vector<uint8_t> used(extents);
     for (uint32_t e = 0; e < extents; ++e) {
-      first[e] = PageId{look->get<uint64_t>(extent_at(e) + uint32_t(offsetof(MapExtent, first)))};
-      used[e] = look->get<uint8_t>(extent_at(e) + uint32_t(offsetof(MapExtent, used)));
+      first[e] = PageId{optimistic->get<uint64_t>(extent_at(e) + uint32_t(offsetof(MapExtent, first)))};
+      used[e] = optimistic->get<uint8_t>(extent_at(e) + uint32_t(offsetof(MapExtent, used)));
     }
     ShortPageId single[kExtentPages];
     const uint32_t singles = extents == 0 ? 0 : std::min<uint32_t>(used[0], kExtentPages);
-    look->copy(single_at(0), single, uint32_t(singles * sizeof(ShortPageId)));
-    if (!look->validate()) continue;
+    optimistic->copy(single_at(0), single, uint32_t(singles * sizeof(ShortPageId)));
+    if (!optimistic->validate()) continue;
     if (type != PageType::kExtentMap) return Errc::kNotFound;
     map.extents.swap(first);
     map.used.swap(used);
@@ -243,7 +244,7 @@ Status Heap::ensure_target(uint32_t row_bytes) {
   return {};
 }
 
-bool Heap::looks_in(const MapPage& map, Whose whose) const {
+bool Heap::searches(const MapPage& map, Whose whose) const {
   return whose == Whose::kAny || (whose == Whose::kOwn ? map.owner == txns_.node() : txns_.away(map.owner));
 }
 
@@ -257,7 +258,7 @@ Result<uint32_t> Heap::find_free(uint32_t row_bytes, Whose whose) {
   PageBuffer page;
   for (auto m = uint32_t(maps_.size()); m-- > 0;) {
     MapPage& map = maps_[m];
-    if (!looks_in(map, whose)) continue;
+    if (!searches(map, whose)) continue;
     if (whose == Whose::kAway) GCL_TRY(load_map_page(map));
     if (map.full_version == map.version && wanted >= map.full_for) continue;
     GCL_TRY(copy_typed(txns_, map.page, PageType::kExtentMap, page));

@@ -14,7 +14,7 @@ using bufmgr::MiniTransaction;
 
 // Log space of one row put on a page that may have to be formatted, with its line pointer and header.
 constexpr uint32_t log_for_row(uint32_t row_bytes) { return coherence::kPageSize + row_bytes + 128; }
-inline constexpr uint32_t kLogForStamp = 64;
+inline constexpr uint32_t kLogForHeader = 64;
 inline constexpr uint32_t kLogForLock = 64;  // an entry of a lock page
 
 // The part of the page header that heap pages change.

@@ -36,7 +36,7 @@ class Plan {
       never_[line] = *life == Liveness::kDead && never_made(row);
       if (*life != Liveness::kLive) continue;
       live_creator_ = row.creator;
-      if (row.creator.kind() == StampKind::kInserted) hint_[hints_++] = line;
+      if (row.creator.kind() == RowTxnKind::kInserted) hint_[hints_++] = line;
     }
     for (uint16_t line = 1; line <= lines; ++line) {
       if (untouched_[line] && !view_.row_header(line).heap_only()) {
@@ -105,14 +105,14 @@ class Plan {
   // Live, and nobody has ended it: most rows are, so that is seen without asking what became of anybody.
   bool is_untouched(const RowHeader& row) const {
     if (row.ended()) return false;
-    const StampKind kind = row.creator.kind();
-    return kind == StampKind::kFrozen || kind == StampKind::kCommitted || row.creator == live_creator_;
+    const RowTxnKind kind = row.creator.kind();
+    return kind == RowTxnKind::kFrozen || kind == RowTxnKind::kCommitted || row.creator == live_creator_;
   }
 
   // Dead because it never was, rather than because somebody ended it.
   bool never_made(const RowHeader& row) const {
-    if (row.creator.kind() == StampKind::kAborted) return true;
-    if (row.creator.kind() != StampKind::kInserted) return false;
+    if (row.creator.kind() == RowTxnKind::kAborted) return true;
+    if (row.creator.kind() != RowTxnKind::kInserted) return false;
     auto status = txns_.known_status(row.creator.id());  // liveness() has just learned it
     return status ? status->aborted() : false;
   }
@@ -156,7 +156,7 @@ class Plan {
   TxnSystem& txns_;
   HeapPage view_;
   Line after_[kLinesMax + 1];
-  Stamp live_creator_{};  // whose row was last found live
+  RowTxn live_creator_{};  // whose row was last found live
   Liveness life_[kLinesMax + 1] = {};
   bool untouched_[kLinesMax + 1] = {};
   bool never_[kLinesMax + 1] = {};
@@ -194,7 +194,7 @@ Result<uint32_t> Heap::prune(uint32_t block, uint32_t wanted) {
     Plan plan(txns_, copy);
     GCL_TRY(plan.make());
     // The next prune of the page, and whoever reads these rows, need not ask again.
-    if (!plan.hints().empty()) stamp(*page, copy, plan.hints().data(), int(plan.hints().size()));
+    if (!plan.hints().empty()) write_hints(*page, copy, plan.hints().data(), int(plan.hints().size()));
     plan.write(pruned, false);
     HeapPage after(pruned);
     // What was below all other rows becomes part of the gap, not a hole.

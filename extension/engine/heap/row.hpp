@@ -32,7 +32,7 @@ struct OuterLock {
 };
 
 // What a creator or deleter word says (bits 63..60).
-enum class StampKind : uint8_t {
+enum class RowTxnKind : uint8_t {
   kNone = 0,        // deleter: nobody
   kInserted = 1,    // creator: id
   kDeleted = 2,     // deleter: id deleted the row
@@ -46,24 +46,24 @@ enum class StampKind : uint8_t {
 
 // kind 4 bits | 60 bits                       creator: an id, or a commit timestamp
 // kind 4 bits | outer lock 3 bits | 57 bits   deleter: an id
-struct Stamp {
+struct RowTxn {
   uint64_t raw = 0;
-  static constexpr Stamp of(StampKind kind, uint64_t low60 = 0) { return {uint64_t(kind) << 60 | low60}; }
-  static constexpr Stamp of(StampKind kind, TxnId id, OuterLock outer = {}) {
+  static constexpr RowTxn of(RowTxnKind kind, uint64_t low60 = 0) { return {uint64_t(kind) << 60 | low60}; }
+  static constexpr RowTxn of(RowTxnKind kind, TxnId id, OuterLock outer = {}) {
     return of(kind, uint64_t{outer.raw} << TxnId::kBits | id.raw);
   }
-  static constexpr Stamp lock(RowLock mode, TxnId id, OuterLock outer) {
-    return {of(StampKind::kLocked, id, outer).raw | uint64_t(mode) << 60};
+  static constexpr RowTxn lock(RowLock mode, TxnId id, OuterLock outer) {
+    return {of(RowTxnKind::kLocked, id, outer).raw | uint64_t(mode) << 60};
   }
-  constexpr StampKind kind() const {
-    const auto kind = StampKind(raw >> 60);
-    return kind > StampKind::kLocked ? StampKind::kLocked : kind;
+  constexpr RowTxnKind kind() const {
+    const auto kind = RowTxnKind(raw >> 60);
+    return kind > RowTxnKind::kLocked ? RowTxnKind::kLocked : kind;
   }
   constexpr RowLock lock_mode() const { return RowLock(raw >> 60 & 3); }  // REQUIRES: kLocked
   constexpr OuterLock outer() const { return {uint8_t(raw >> TxnId::kBits & 7)}; }
   constexpr TxnId id() const { return {raw & ((uint64_t{1} << TxnId::kBits) - 1)}; }
   constexpr Cts cts() const { return {raw & ((uint64_t{1} << 60) - 1)}; }
-  constexpr bool operator==(const Stamp&) const = default;
+  constexpr bool operator==(const RowTxn&) const = default;
 };
 static_assert(TxnId::kBits + 3 + 4 == 64);
 
@@ -92,8 +92,8 @@ inline constexpr uint32_t kCommandMax = kFar - 1;
 
 #pragma pack(push, 1)
 struct RowHeader {
-  Stamp creator;
-  Stamp deleter;
+  RowTxn creator;
+  RowTxn deleter;
   uint32_t word;
   uint8_t packed[3];
 
@@ -114,11 +114,11 @@ struct RowHeader {
   // `block`: of this version.
   Tid next(uint32_t block) const { return {far() ? word & kCommandMax : block, next_offset()}; }
   bool has_lockers() const { return flags() & kHasLockers; }
-  bool locked() const { return deleter.kind() == StampKind::kLocked; }
-  bool updated() const { return deleter.kind() == StampKind::kUpdated || deleter.kind() == StampKind::kUpdatedKey; }
+  bool locked() const { return deleter.kind() == RowTxnKind::kLocked; }
+  bool updated() const { return deleter.kind() == RowTxnKind::kUpdated || deleter.kind() == RowTxnKind::kUpdatedKey; }
   // Deleted because an update of a partition key put its new version into another relation: `next` names no place.
-  bool moved() const { return deleter.kind() == StampKind::kDeleted && next_offset() == 0; }
-  bool ended() const { return updated() || deleter.kind() == StampKind::kDeleted; }
+  bool moved() const { return deleter.kind() == RowTxnKind::kDeleted && next_offset() == 0; }
+  bool ended() const { return updated() || deleter.kind() == RowTxnKind::kDeleted; }
   bool heap_only() const { return flags() & kHeapOnly; }
   // The newer version is on the same page and reached through this one.
   bool chain_goes_on() const { return updated() && (flags() & kChainUpdated); }

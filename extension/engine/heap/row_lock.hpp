@@ -37,9 +37,9 @@ struct Locker {
 
 // What the deleter word of a version locks, as long as it counts.  REQUIRES: it is somebody's.
 inline Locker locker_of(const RowHeader& row) {
-  RowLock mode = row.locked()                                ? row.deleter.lock_mode()
-                 : row.deleter.kind() == StampKind::kUpdated ? RowLock::kNoKeyExclusive
-                                                             : RowLock::kExclusive;
+  RowLock mode = row.locked()                                 ? row.deleter.lock_mode()
+                 : row.deleter.kind() == RowTxnKind::kUpdated ? RowLock::kNoKeyExclusive
+                                                              : RowLock::kExclusive;
   return {row.deleter.id(), mode, row.deleter.outer()};
 }
 

@@ -44,12 +44,12 @@ Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
   VacuumStats stats;
   struct Done {
     TxnSystem& txns;
-    ~Done() { txns.drop_claim(); }
+    ~Done() { txns.release_session_lock(); }
   } done{txns_};
   // heap.one-vacuum
-  auto claimed = txns_.claim_page(relation_.header, PageType::kRelation, offsetof(RelationPage, vacuum_token));
-  if (!claimed) return claimed.error();
-  stats.skipped = !*claimed;
+  auto locked = txns_.take_session_lock_on(relation_.header, PageType::kRelation, offsetof(RelationPage, vacuum_token));
+  if (!locked) return locked.error();
+  stats.skipped = !*locked;
   if (stats.skipped) return stats;
   GCL_TRY(txns_.refresh_horizon());
   auto blocks = used_blocks();
@@ -110,7 +110,7 @@ Result<uint32_t> Heap::free_lines(std::span<const Tid> dead) {
   auto page = page_of(dead[0].block);
   if (!page) return page.error();
   MiniTransaction change(txns_.pool(), txns_.session());
-  GCL_TRY(change.reserve(kLinesMax * 4 + kLogForStamp));
+  GCL_TRY(change.reserve(kLinesMax * 4 + kLogForHeader));
   auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
   if (!guard) return guard.error();
   HeapPage view(guard->bytes());

@@ -27,7 +27,7 @@ enum class Liveness : uint8_t { kLive, kRecentlyDead, kDead, kInsertRunning, kDe
 
 // Whether the version was made by this session's transaction.
 inline bool is_own(const Transaction& me, const RowHeader& row) {
-  return row.creator.kind() == StampKind::kInserted && me.is_mine(row.creator.id());
+  return row.creator.kind() == RowTxnKind::kInserted && me.is_mine(row.creator.id());
 }
 // The commands that made and ended the version at `at`, each as far as it was one of this session's transaction.
 Commands combo_commands(const Transaction& me, const RowHeader& row, RowPlace at);

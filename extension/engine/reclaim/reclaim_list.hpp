@@ -2,8 +2,8 @@
 //
 // reclaim.no-page-lost: A record is written by the mini-transaction that allocates the relation's first page, or before
 //     the transaction that drops the relation is prepared.  The record goes with the mini-transaction that frees that
-//     page, or when the relation stays.  So at every moment a page of a relation is reachable from a catalog's relation
-//     or from a record, or it is free.
+//     page, or when the relation stays.  So at every moment a page of a relation is reachable from a catalog's
+//     relation or from a record, or it is free.
 // reclaim.status-log-decides: A record names a transaction or savepoint, and the status log decides it: made and rolled
 //     back, or dropped and committed: its pages are freed.  The other way round: it is forgotten.  No process has to be
 //     told, and a node that dies or leaves leaves nothing that another one could not decide.

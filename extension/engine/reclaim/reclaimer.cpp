@@ -50,7 +50,8 @@ Result<Reclaimer::Findings> Reclaimer::examine(TxnSystem& txns, const ReclaimPag
   return found;
 }
 
-// Looks without a claim.  A page that has gone meanwhile ends the look: who works there says what is left.
+// Examines lists without their lock.  A page that has gone meanwhile ends that: the session that works there says what
+// is left.
 Result<bool> Reclaimer::due(TxnSystem& txns, NodeId node, uint64_t* records) {
   ListBuffer copy;
   uint64_t count = 0;
@@ -90,9 +91,9 @@ Result<bool> Reclaimer::choose_list() {
     if (!some) return some;
     if (!*some) continue;
     const PageId root = root_of(txns_, node);
-    auto claimed = txns_.claim_page(root, bufmgr::PageType::kReclaim, offsetof(ReclaimPage, claim_token));
-    if (!claimed) return claimed;
-    if (!*claimed) continue;
+    auto locked = txns_.take_session_lock_on(root, bufmgr::PageType::kReclaim, offsetof(ReclaimPage, lock_token));
+    if (!locked) return locked;
+    if (!*locked) continue;
     list_ = node;
     at_ = root;
     before_ = {};
@@ -153,7 +154,7 @@ Result<bool> Reclaimer::pass_page(const ReclaimPage& page, bool empty) {
   at_ = next;
   if (at_.valid()) return true;
   list_.reset();
-  txns_.drop_claim();
+  txns_.release_session_lock();
   return true;
 }
 

@@ -49,7 +49,7 @@ class LeaseTable {
   SequenceRun take(coherence::PageId page, uint64_t generation, uint64_t wanted) noexcept;
   void put(const Lease& lease) noexcept;
   // The lease, if there is one of this generation, used up or not.
-  bool look(coherence::PageId page, uint64_t generation, Lease* to) noexcept;
+  bool find(coherence::PageId page, uint64_t generation, Lease* to) noexcept;
 
  private:
   struct Slot {

@@ -60,7 +60,7 @@ class Sequence {
 
  private:
   struct Word;
-  coherence::Result<Word> look();
+  coherence::Result<Word> read_word();
   static coherence::Result<Word> word_of(const bufmgr::ExclusiveGuard& page);
 
   bufmgr::BufferPool& pool_;

@@ -92,10 +92,10 @@ Result<bool> Sweeper::clean(PageId page) {
   for (uint16_t line = 1; line <= view.lines() && found < kRowsAtOnce; ++line) {
     if (!view.line(line).normal()) continue;
     RowHeader& row = rows[found].header = view.row_header(line);
-    auto maker = row.creator.kind() == StampKind::kInserted ? bad(row.creator.id()) : Result<bool>(false);
+    auto maker = row.creator.kind() == RowTxnKind::kInserted ? bad(row.creator.id()) : Result<bool>(false);
     auto ender = row.ended() ? bad(row.deleter.id()) : Result<bool>(false);
     if (!maker || !ender) return !maker ? maker.error() : ender.error();
-    if (*maker) row.creator = Stamp::of(StampKind::kAborted);
+    if (*maker) row.creator = RowTxn::of(RowTxnKind::kAborted);
     if (*ender) take_back_end(row, line);
     if (*maker || *ender) rows[found++].line = line;
   }
@@ -127,7 +127,7 @@ Result<bool> Sweeper::named() {
 }
 
 Result<bool> Sweeper::forget() {
-  GCL_TRY(txns_.recycle_now());
+  GCL_TRY(txns_.truncate_log_now());
   if (txns_.frozen() < assigned_ || txns_.horizon() <= passed_at_) return false;
   auto still = named();
   if (!still) return still;

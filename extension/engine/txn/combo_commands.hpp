@@ -48,7 +48,7 @@ class ComboCommands {
   coherence::Status put(RowPlace at, Commands commands) noexcept;
   static uint32_t run_for(const Runs& runs, uint16_t line) noexcept;
   static bool extend(Runs& runs, uint32_t next, uint16_t line, Commands commands) noexcept;
-  static uint32_t cut(Runs& runs, uint32_t at, uint16_t line) noexcept;
+  static uint32_t split(Runs& runs, uint32_t at, uint16_t line) noexcept;
   GrowingMap<Runs> pages_;  // by raw page id
 
   // Kept for when notes have taken all there is: given back then, so that the session has something to go on with

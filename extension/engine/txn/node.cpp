@@ -26,7 +26,7 @@ Status TxnSystem::join() {
   int clock = batch.load(words_.clock());
   int reserved = batch.load(words_.reserved(node_));
   int low = batch.load(words_.low_water(node_));
-  int root = batch.load(words_.spill_root(node_));
+  int root = batch.load(words_.overflow_root(node_));
   int frozen = batch.load(words_.frozen(node_));
   GCL_TRY(run(batch));
   uint64_t bound = batch.op(clock).old;
@@ -39,10 +39,10 @@ Status TxnSystem::join() {
   GCL_TRY(finish_leftovers(shared_.frozen.load(std::memory_order_relaxed), batch.op(low).old));
   GCL_TRY(adopt_leftovers(batch.op(low).old, batch.op(reserved).old));
   const std::vector<uint64_t> none(shared_.sessions);
-  Batch claims(words_.clock().node());
-  claims.write(words_.claim(node_, {0}), none.data(), uint32_t(none.size() * 8));
-  claims.write(words_.speculation(node_, {0}), none.data(), uint32_t(none.size() * 8));
-  GCL_TRY(run(claims));
+  Batch words(words_.clock().node());
+  words.write(words_.session_lock(node_, {0}), none.data(), uint32_t(none.size() * 8));
+  words.write(words_.speculation(node_, {0}), none.data(), uint32_t(none.size() * 8));
+  GCL_TRY(run(words));
   shared_.join_base = batch.op(reserved).old;
   shared_.reserved.store(batch.op(reserved).old, std::memory_order_release);
   shared_.next.store(batch.op(reserved).old + 1, std::memory_order_release);
@@ -84,7 +84,7 @@ Status TxnSystem::publish_bound() {
   GCL_TRY(run(read));
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the exchange in take_snapshot()
   OldestNeeded oldest(shared_, read.op(clock).old);
-  for (uint32_t i = 0; i < shared_.sessions; ++i) oldest.look_at(i);
+  for (uint32_t i = 0; i < shared_.sessions; ++i) oldest.add(i);
   raise(shared_.bound, oldest.bound());
   uint64_t bound = shared_.bound.load(std::memory_order_relaxed);
 
@@ -113,9 +113,9 @@ bool TxnSystem::away(NodeId node) const noexcept {
 Status TxnSystem::tick() {
   GCL_TRY(publish_bound());
   uint64_t low = shared_.low_water.load(std::memory_order_relaxed);
-  bool spilled = shared_.frozen.load(std::memory_order_relaxed) < low;
+  bool overflowed = shared_.frozen.load(std::memory_order_relaxed) < low;
   uint64_t used = shared_.next.load(std::memory_order_relaxed) - low;
-  return spilled || used > words_.slots() / 8 ? recycle() : Status{};
+  return overflowed || used > words_.slots() / 8 ? truncate_log() : Status{};
 }
 
 Cts TxnSystem::horizon() const noexcept { return {shared_.horizon.load(std::memory_order_acquire)}; }

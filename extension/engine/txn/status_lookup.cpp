@@ -33,7 +33,7 @@ Result<StatusWord> TxnSystem::read_word(TxnId id) {
     Batch batch(words_.clock().node());
     int word = batch.load(words_.status(id));
     int low = batch.load(words_.low_water(node));
-    int root = batch.load(words_.spill_root(node));
+    int root = batch.load(words_.overflow_root(node));
     int frozen = batch.load(words_.frozen(node));
     int count = batch.load(words_.aborted_count(node));
     int swept = batch.load(words_.swept(node));
@@ -50,10 +50,10 @@ Result<StatusWord> TxnSystem::read_word(TxnId id) {
       return *bad ? StatusWord::aborted() : StatusWord::committed(kFrozenCts);
     }
     if (id.sequence() > batch.op(low).old) return StatusWord{batch.op(word).old};
-    auto spilled = spilled_word(id, PageId{batch.op(root).old - 1});
-    if (!spilled) return spilled.error();
+    auto found = overflow_word(id, PageId{batch.op(root).old - 1});
+    if (!found) return found.error();
     // The page says so after we had the word, so the place was the id's when we had it (txn.running-id-pinned).
-    if (*spilled) return (*spilled)->state() == TxnState::kStays ? StatusWord{batch.op(word).old} : **spilled;
+    if (*found) return (*found)->state() == TxnState::kPinned ? StatusWord{batch.op(word).old} : **found;
     if (missed) return Errc::kCorrupt;  // a page goes after its ids are frozen: the second look sees that
   }
 }
@@ -141,13 +141,13 @@ Result<bool> TxnSystem::watch(TxnId id) {
   auto who = owner(id);
   if (!who) return who.error();
   if (who->state == TxnState::kCommitted || who->state == TxnState::kAborted) return false;
-  GCL_TRY(be_rung_by(who->top.node(), who->session));
+  GCL_TRY(be_woken_by(who->top.node(), who->session));
   auto again = status(id);
   if (!again) return again.error();
   return again->running();
 }
 
-Status TxnSystem::be_rung_by(NodeId node, SessionId session) {
+Status TxnSystem::be_woken_by(NodeId node, SessionId session) {
   auto word = words_.watch(node, session);
   uint64_t bit = NodeSet::of(node_).bits;
   uint64_t seen = 0;
@@ -169,7 +169,7 @@ Result<bool> TxnSystem::watched(SessionId session) {
   return batch.op(load).old != 0;
 }
 
-void TxnSystem::ring_watchers(uint64_t seen) noexcept {
+void TxnSystem::wake_watchers(uint64_t seen) noexcept {
   NodeSet nodes;
   while (seen != 0) {
     nodes.bits |= seen;
@@ -178,7 +178,7 @@ void TxnSystem::ring_watchers(uint64_t seen) noexcept {
     if (!run(batch)) return;
     seen = batch.cas_succeeded(cas) ? 0 : batch.op(cas).old;
   }
-  if (!nodes.empty()) bells_.ring(nodes);
+  if (!nodes.empty()) waker_.wake(nodes);
 }
 
 uint32_t TxnSystem::host_xid_of(TxnId id, TxnId top) const noexcept {

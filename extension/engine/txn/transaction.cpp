@@ -13,12 +13,12 @@ bool Transaction::has(TxnId id) const {
   return at != own_.end() && at->id == id;
 }
 
-TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, Bells& bells)
+TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, NodeWaker& waker)
     : pool_(pool),
       session_(session),
       shared_(shared),
       waiter_(waiter),
-      bells_(bells),
+      waker_(waker),
       node_(pool.node()),
       words_(pool.region(bufmgr::Region::kTxnWords), pool.region(bufmgr::Region::kStatusLog), pool.nodes_max(),
              shared.slots_max),
@@ -71,12 +71,12 @@ void TxnSystem::list_level(int level) noexcept {
     slot().open[at].id.store(open ? levels[size_t(level) - 1].raw : 0, std::memory_order_release);
     if (!open) slot().open[at].host_xid.store(0, std::memory_order_relaxed);  // the next one may have none
   }
-  end_vague();
+  end_unlisted();
 }
 
-void TxnSystem::end_vague() noexcept {
+void TxnSystem::end_unlisted() noexcept {
   const bool more_than_listed = txn_.levels_.size() > TxnSessionSlot::kOpenMax + 1;
-  slot().vague.store(more_than_listed, std::memory_order_release);
+  slot().unlisted.store(more_than_listed, std::memory_order_release);
 }
 
 // The word says that a sequence is taken before the id is in any row (txn.sequence-taken-once).  Some are skipped
@@ -87,15 +87,15 @@ Result<TxnId> TxnSystem::assign(TxnId parent) {
     if (!id) return id;
     auto first = parent.valid() ? StatusWord::sub(parent) : StatusWord::active(session_.id(), *id);
     // From before the word is there until the level is listed, `open` does not tell all (txn.running-id-pinned).
-    if (parent.valid()) slot().vague.store(1, std::memory_order_seq_cst);
+    if (parent.valid()) slot().unlisted.store(1, std::memory_order_seq_cst);
     Batch batch(words_.clock().node());
     int cas = batch.cas(words_.status(*id), StatusWord::unused(*id).raw, first.raw);
     GCL_TRY(run(batch));
     if (batch.cas_succeeded(cas)) return id;
     VERIFY(skipped(*id, StatusWord{batch.op(cas).old}));
-    // No word was written (txn.running-id-pinned).  Vague, the session would hold the ring, and now it may wait for the
-    // ring itself.
-    if (parent.valid()) end_vague();
+    // No word was written (txn.running-id-pinned).  Unlisted, the session would hold the ring, and now it may wait for
+    // the ring itself.
+    if (parent.valid()) end_unlisted();
   }
 }
 
@@ -193,7 +193,7 @@ Result<Cts> TxnSystem::finish_commit(Cts cts) {
   int watch = batch.load(words_.watch(node_, session_.id()));  // txn.watch-then-status: behind the final word
   int low = batch.load(words_.low_water(node_));
   GCL_TRY(run(batch));
-  ring_watchers(batch.op(watch).old);
+  wake_watchers(batch.op(watch).old);
   Result<StatusWord> word = StatusWord::committed(cts);
   // A reader was faster; and if we slept for long, the place is another id's by now (txn.mark-before-clearing).
   if (!batch.cas_succeeded(cas))
@@ -221,7 +221,7 @@ void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept
   batch.cas(words_.status(id), from.raw, StatusWord::aborted(parent).raw);
   int watch = batch.load(words_.watch(node_, session_.id()));
   if (!run(batch)) return;  // the pool is gone, and with it everybody who could see the id
-  ring_watchers(batch.op(watch).old);
+  wake_watchers(batch.op(watch).old);
   remember(id, StatusWord::aborted(parent));
 }
 

@@ -84,21 +84,21 @@ struct Owner {
   SessionId session;  // of the owner on its node, while running
 };
 
-// A session's claim to do something alone (VACUUM of a relation): kept where everybody looks before he does the same.
-struct Claim {
+// A session's lock to do something alone (VACUUM of a relation): kept where everybody looks before he does the same.
+struct SessionLock {
   uint64_t token = 0;  // never the same twice; 0: nobody's
   uint64_t place = 0;  // of the claiming session: node, session
-  static Claim of(uint64_t token, NodeId node, SessionId session) {
+  static SessionLock of(uint64_t token, NodeId node, SessionId session) {
     return {token, uint64_t{node.value} << 16 | session.value};
   }
   NodeId node() const { return {uint8_t(place >> 16)}; }
   SessionId session() const { return {uint16_t(place)}; }
-  bool operator==(const Claim&) const = default;
+  bool operator==(const SessionLock&) const = default;
 };
 
 class TxnSystem {
  public:
-  TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, Bells& bells);
+  TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, NodeWaker& waker);
   TxnSystem(const TxnSystem&) = delete;
   TxnSystem& operator=(const TxnSystem&) = delete;
 
@@ -163,7 +163,7 @@ class TxnSystem {
   uint64_t assigned() const noexcept { return shared_.next.load(std::memory_order_acquire) - 1; }
   uint64_t frozen() const noexcept { return shared_.frozen.load(std::memory_order_acquire); }
   // Moves the marks on, as tick() does when that is worth it.
-  Status recycle_now() { return recycle(); }
+  Status truncate_log_now() { return truncate_log(); }
   // Pages of this node's list of aborted ids.
   Result<uint64_t> aborted_pages();
   // REQUIRES: frozen, of this node, and aborted_pages() was called since.
@@ -175,12 +175,12 @@ class TxnSystem {
   // --- claims -------------------------------------------------------------------------------------------------------
   // One at a time per session.  It stands until it is dropped, by its session or at the latest when that ends; two
   // batches.
-  Result<Claim> stake_claim();
-  void drop_claim() noexcept;
-  Result<bool> stands(Claim claim);
-  // Stakes a claim and writes it to the page, at `offset`, unless the one there stands: then false, and no claim is
+  Result<SessionLock> take_session_lock();
+  void release_session_lock() noexcept;
+  Result<bool> is_held(SessionLock lock);
+  // Stakes a lock and writes it to the page, at `offset`, unless the one there stands: then false, and no lock is
   // staked.  kNotFound: the page is of another type.
-  Result<bool> claim_page(PageId page, bufmgr::PageType type, uint32_t offset);
+  Result<bool> take_session_lock_on(PageId page, bufmgr::PageType type, uint32_t offset);
 
   // --- speculations -------------------------------------------------------------------------------------------------
   // The row that this level has just inserted may be taken back until end_speculation(), at the latest when the level
@@ -192,11 +192,11 @@ class TxnSystem {
   // Whether the running maker of the row may still take it back.  If not, the row is to be looked at again before
   // anything is concluded from it (txn.speculation-names-row).
   Result<std::optional<Speculation>> speculation(TxnId maker, uint64_t row);
-  Result<bool> open(const Speculation& turn);
+  Result<bool> open(const Speculation& which);
   // As watch() of a transaction: registers to be rung; false: it is over already.
-  Result<bool> watch(const Speculation& turn);
+  Result<bool> watch(const Speculation& which);
   // The host's name of a speculation on THIS node; 0: it is over.
-  Result<uint64_t> host_lock_of(const Speculation& turn);
+  Result<uint64_t> host_lock_of(const Speculation& which);
 
   // --- waiting ------------------------------------------------------------------------------------------------------
   // Registers this node to be rung when the transaction of `id` ends, or rolls back to a savepoint; false: the
@@ -222,41 +222,41 @@ class TxnSystem {
   Result<Cts> start_commit();
   Result<Cts> finish_commit(Cts cts);
   Status run(coherence::Batch& batch);
-  Result<bool> write_claim(Claim mine, PageId page, bufmgr::PageType type, uint32_t offset);
+  Result<bool> write_session_lock(SessionLock mine, PageId page, bufmgr::PageType type, uint32_t offset);
   Result<TxnId> assign(TxnId parent);  // invalid: a top
   Result<TxnId> take_sequence();
   bool skipped(TxnId id, StatusWord found);
   void list_level(int level) noexcept;
-  void end_vague() noexcept;  // but for levels that the slot cannot list
+  void end_unlisted() noexcept;  // but for levels that the slot cannot list
   void close_level(int level) noexcept;
   Status clear_words(uint64_t first, uint64_t count);
   Status publish_bound();
   Status extend_reserved();
   Status adopt_leftovers(uint64_t low, uint64_t reserved);
   Status read_log(uint64_t first, uint64_t count, StatusWord* to);
-  Status recycle();
+  Status truncate_log();
   Status freeze();
-  Status spill();
-  Status settle();
+  Status move_to_overflow();
+  Status unpin_ended();
   Status finish_leftovers(uint64_t frozen, uint64_t low);
-  Status sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& stays);
-  // By raw id: whether its transaction runs, in a vague session.
-  using VagueOwners = std::unordered_map<uint64_t, bool>;
-  Result<bool> may_change(TxnId sub, const OpenLevels& open, VagueOwners& owners);
-  Result<bool> owned_by_vague(TxnId sub, const OpenLevels& open, VagueOwners& owners);
-  void keep_in_ring(const std::vector<uint64_t>& sequences) noexcept;
-  std::vector<uint64_t> staying() const;
-  Status give_up_place(uint64_t sequence, StatusWord word);
-  Status write_spilled(uint64_t sequence, StatusWord word);
+  Status sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& pinned);
+  // By raw id: whether its transaction runs, in a unlisted session.
+  using UnlistedOwners = std::unordered_map<uint64_t, bool>;
+  Result<bool> may_change(TxnId sub, const OpenLevels& open, UnlistedOwners& owners);
+  Result<bool> owned_by_unlisted(TxnId sub, const OpenLevels& open, UnlistedOwners& owners);
+  void pin_in_ring(const std::vector<uint64_t>& sequences) noexcept;
+  std::vector<uint64_t> pinned_sequences() const;
+  Status unpin(uint64_t sequence, StatusWord word);
+  Status write_overflow_word(uint64_t sequence, StatusWord word);
   Status read_words(uint64_t first, uint64_t count, StatusWord* to);
-  PageId spill_root();
-  Result<PageId> spill_page(uint64_t block);
-  Result<PageId> make_spill(uint64_t owner, uint64_t block);
-  Status write_spill(PageId page, uint64_t i, const void* words, uint64_t count);
-  Status free_spilled(uint64_t from, uint64_t to);
-  Result<bool> read_spill(PageId page, uint64_t owner, uint64_t block, uint64_t i, uint64_t* to);
-  Result<PageId> find_spilled(NodeId node, PageId root, uint64_t block);
-  Result<std::optional<StatusWord>> spilled_word(TxnId id, PageId root);
+  PageId overflow_root();
+  Result<PageId> overflow_page(uint64_t block);
+  Result<PageId> make_overflow_page(uint64_t owner, uint64_t block);
+  Status write_overflow(PageId page, uint64_t i, const void* words, uint64_t count);
+  Status free_overflow(uint64_t from, uint64_t to);
+  Result<bool> read_overflow(PageId page, uint64_t owner, uint64_t block, uint64_t i, uint64_t* to);
+  Result<PageId> find_overflow(NodeId node, PageId root, uint64_t block);
+  Result<std::optional<StatusWord>> overflow_word(TxnId id, PageId root);
   Status append_aborted(const std::vector<uint64_t>& sequences);
   Status load_aborted(NodeId node, uint64_t count);
   Result<StatusWord> read_word(TxnId id);
@@ -264,9 +264,9 @@ class TxnSystem {
   Result<TxnStatus> inherit(TxnId id, TxnId at, StatusWord final_word);
   void end_transaction() noexcept;
   void finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept;
-  void ring_watchers(uint64_t seen) noexcept;
-  Status be_rung_by(NodeId node, SessionId session);
-  Status read_own_turn();
+  void wake_watchers(uint64_t seen) noexcept;
+  Status be_woken_by(NodeId node, SessionId session);
+  Status read_own_speculation();
   void remember(TxnId id, StatusWord final_word);
   static TxnStatus status_of(StatusWord final_word);
   TxnSessionSlot& slot() const { return shared_.slot(session_.id().value); }
@@ -296,7 +296,7 @@ class TxnSystem {
     std::vector<ListPage> pages;  // of the list, ascending
     const ListPage* page_for(uint64_t sequence) const;
   };
-  std::optional<bool> listed_in(NodeId node, const ListPage& page, const bufmgr::OptimisticGuard& look,
+  std::optional<bool> listed_in(NodeId node, const ListPage& page, const bufmgr::OptimisticGuard& optimistic,
                                 uint64_t sequence) const;
   Status read_list_page(NodeId node, const ListPage& at, ListPage* page, uint64_t* next);
   Status first_list_page(NodeId node, ListPage* page);
@@ -308,16 +308,16 @@ class TxnSystem {
   Session& session_;
   TxnShared& shared_;
   Waiter& waiter_;
-  Bells& bells_;
+  NodeWaker& waker_;
   NodeId node_;
   TxnWords words_;
   Transaction txn_;
   std::vector<Cached> cache_;
   std::vector<NodeView> nodes_;
-  bool claimed_ = false;
-  bool turn_known_ = false;
+  bool session_locked_ = false;
+  bool speculation_known_ = false;
   int speculation_level_ = 0;      // the nesting level whose row may be taken back; 0: none
-  SpeculationWord speculation_{};  // the session's word; REQUIRES: turn_known_
+  SpeculationWord speculation_{};  // the session's word; REQUIRES: speculation_known_
 };
 
 }  // namespace engine

@@ -24,7 +24,7 @@ struct alignas(64) TxnSessionSlot {
   std::atomic<uint64_t> oldest;     // oldest timestamp needed; 0: none
   std::atomic<uint64_t> top;        // raw top id of the running transaction; 0: none
   std::atomic<uint32_t> host_xid;   // the host's number of it, set before `top`
-  std::atomic<uint32_t> vague;      // 1: `open` does not tell all: an id is being assigned, or the levels are too many
+  std::atomic<uint32_t> unlisted;   // 1: `open` does not tell all: an id is being assigned, or the levels are too many
   std::atomic<uint64_t> host_lock;  // the host's name of its speculation, set before the pool's word
   OpenLevel open[kOpenMax];         // by nesting level, from 2 on
 };
@@ -41,11 +41,11 @@ struct TxnShared {
   std::atomic<uint64_t> adopted;                // timestamps taken over (txn.timestamp-handover-counted)
   std::atomic<uint64_t> present;                // nodes that count, as a NodeSet
   alignas(64) std::atomic<uint32_t> extending;  // 1: a session reserves more sequences
-  std::atomic<uint32_t> recycling;              // 1: a session advances the marks
+  std::atomic<uint32_t> truncating;             // 1: a session advances the marks
   // Sequences at or below low_water whose words are still in the ring, of ids that run (txn.running-id-pinned); 0:
   // free.  Written by who recycles: set before low_water passes the id, cleared after its place was.
-  static constexpr uint32_t kStaysMax = 256;
-  std::atomic<uint64_t> stays[kStaysMax];
+  static constexpr uint32_t kPinnedMax = 256;
+  std::atomic<uint64_t> pinned[kPinnedMax];
 
   TxnSessionSlot* slots() { return reinterpret_cast<TxnSessionSlot*>(this + 1); }
   TxnSessionSlot& slot(uint32_t session) {
@@ -70,7 +70,7 @@ class OldestNeeded {
  public:
   OldestNeeded(TxnShared& shared, uint64_t now)
       : shared_(shared), adopted_(shared.adopted.load(std::memory_order_seq_cst)), oldest_(now) {}
-  void look_at(uint32_t session) {
+  void add(uint32_t session) {
     const uint64_t oldest = shared_.slot(session).oldest.load(std::memory_order_seq_cst);
     if (oldest != 0 && oldest < oldest_) oldest_ = oldest;
   }

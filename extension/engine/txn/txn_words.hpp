@@ -11,7 +11,7 @@
 //         16 aborted_count ids at or below frozen that were aborted
 //         24 aborted_head  raw page id + 1 of the first list page; 0: none
 //         32 frozen        ids up to here have no word anywhere: listed as aborted, or committed for everybody
-//         40 spill_root    raw page id + 1 of the words of those between; 0: there never were any, and frozen is not
+//         40 overflow_root    raw page id + 1 of the words of those between; 0: there never were any, and frozen is not
 //         set
 //         48 reclaim_root raw page id + 1 of its list of what is made and dropped; 0: there never was any (../reclaim)
 //         56 swept        ids up to here that were aborted are forgotten: nothing names one (txn.forget-unnamed-ids)
@@ -56,18 +56,18 @@ class TxnWords {
   coherence::PoolAddress aborted_count(NodeId n) const { return reserved(n) + 16; }
   coherence::PoolAddress aborted_head(NodeId n) const { return reserved(n) + 24; }
   coherence::PoolAddress frozen(NodeId n) const { return reserved(n) + 32; }
-  coherence::PoolAddress spill_root(NodeId n) const { return reserved(n) + 40; }
+  coherence::PoolAddress overflow_root(NodeId n) const { return reserved(n) + 40; }
   coherence::PoolAddress reclaim_root(NodeId n) const { return reserved(n) + 48; }
   coherence::PoolAddress swept(NodeId n) const { return reserved(n) + 56; }
   coherence::PoolAddress watch(NodeId n, coherence::SessionId s) const {
     VERIFY(n.value < nodes_ && s.value < sessions_);
     return words_ + (watch_from(nodes_) + (uint64_t{n.value} * sessions_ + s.value) * 8);
   }
-  coherence::PoolAddress claim(NodeId n, coherence::SessionId s) const {
+  coherence::PoolAddress session_lock(NodeId n, coherence::SessionId s) const {
     return watch(n, s) + uint64_t{nodes_} * sessions_ * 8;
   }
   coherence::PoolAddress speculation(NodeId n, coherence::SessionId s) const {
-    return claim(n, s) + uint64_t{nodes_} * sessions_ * 8;
+    return session_lock(n, s) + uint64_t{nodes_} * sessions_ * 8;
   }
   coherence::PoolAddress status(TxnId id) const {
     VERIFY(id.node().value < nodes_);

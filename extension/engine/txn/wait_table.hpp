@@ -2,7 +2,7 @@
 // node's worker that keeps a tag in the host's lock manager for each of them, so that a wait for it is one of the
 // host's own.
 //
-//   session: i = claim(id, me); wake the worker; sleep until state(i) is not kWanted;
+//   session: i = request(id, me); wake the worker; sleep until state(i) is not kWanted;
 //            kHeld: wait for the tag in the lock manager;  leave(i)
 //   worker:  tend(), again and again: takes tags, has the transaction's node ring this one when it ends, lets tags go,
 //            also those that nobody waits for any more: the transaction may run for long, and the table has an end
@@ -34,7 +34,7 @@ enum class WaitState : uint32_t { kFree, kWanted, kHeld, kEnded };
 struct WaitEntry {
   uint64_t id;  // TxnId: a transaction, or a savepoint of one; or a Speculation's wait_id()
   uint32_t waiters;
-  uint32_t claimer;  // the session that made the entry
+  uint32_t requester;  // the session that made the entry
   WaitState state;
 };
 
@@ -44,14 +44,14 @@ class WaitTable {
 
   // An entry for a wait for `id`, shared with who waits for it already; -1: wake the worker, and ask again
   // (txn.one-wait-per-session).
-  int claim(uint64_t id, uint32_t session) noexcept;
+  int request(uint64_t id, uint32_t session) noexcept;
   void leave(int index) noexcept;
   WaitState state(int index) noexcept;
 
   // For the worker.  False: `index` is behind the last entry in use.
   bool read(int index, WaitEntry* to) noexcept;
-  // txn.wait-entry-unchanged.  To kFree only if nobody waits.  *claimer: whom to wake.
-  bool move(int index, uint64_t id, WaitState from, WaitState to, uint32_t* claimer) noexcept;
+  // txn.wait-entry-unchanged.  To kFree only if nobody waits.  *requester: whom to wake.
+  bool move(int index, uint64_t id, WaitState from, WaitState to, uint32_t* requester) noexcept;
   // The tags of a former worker went with it.
   void forget_held() noexcept;
 
@@ -81,7 +81,7 @@ class WaitKeeper {
 
  private:
   void take(int index, uint64_t id);
-  void look_again(int index, uint64_t id, bool waited);
+  void recheck(int index, uint64_t id, bool waited);
   bool move(int index, uint64_t id, WaitState from, WaitState to);
 
   WaitTable& table_;

@@ -6,7 +6,7 @@
 //     (waitgraph.order-of-giving-way).  So a cycle has one victim, though no node holds a lock.
 // waitgraph.silent-nodes-out: Nodes that do not answer in time are left out: their waits may be outdated.
 //
-//   DeadlockDetector detector(board, me);
+//   DeadlockDetector detector(registry, me);
 //   if (!detector.busy() && somebody here has waited long) detector.start(now), ring the others;
 //   for (DeadlockVerdict& v : detector.step(live, now_us)) end the wait v.victim, telling v.detail;
 #pragma once
@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "extension/engine/waitgraph/wait_board.hpp"
 #include "extension/engine/waitgraph/wait_graph.hpp"
+#include "extension/engine/waitgraph/wait_registry.hpp"
 
 namespace engine {
 
@@ -27,7 +27,7 @@ struct DeadlockVerdict {
 
 class DeadlockDetector {
  public:
-  DeadlockDetector(WaitBoard& board, coherence::NodeId self) : board_(board), self_(self) {}
+  DeadlockDetector(WaitRegistry& registry, coherence::NodeId self) : registry_(registry), self_(self) {}
 
   bool busy() const { return phase_ != Phase::kIdle; }
   // *asked is set when a ticket was taken: then the other nodes are to be woken.
@@ -39,7 +39,7 @@ class DeadlockDetector {
   bool gather(coherence::NodeSet live, int64_t now_us, std::vector<WaitRecord>* records);
   void ask(Phase phase, int64_t now_us, bool* asked);
 
-  WaitBoard& board_;
+  WaitRegistry& registry_;
   coherence::NodeId self_;
   Phase phase_ = Phase::kIdle;
   uint64_t ticket_ = 0;

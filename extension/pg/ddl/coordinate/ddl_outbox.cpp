@@ -243,7 +243,7 @@ void DdlOutbox::wait_for_commits() noexcept {
 
 static bool an_end_is_pending() {
   uint64_t sequences[engine::kDdlSlotsMax], dealt_with[engine::kDdlSlotsMax];
-  ddl_channel().look_at_all(sequences, dealt_with);
+  ddl_channel().newest_messages(sequences, dealt_with);
   for (int i = 0; i < ddl_channel().slots(); ++i) {
     DdlHeader header;
     if (sequences[i] <= dealt_with[i] || !ddl_slot(i).read(sequences[i], &header)) continue;

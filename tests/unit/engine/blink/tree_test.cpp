@@ -259,13 +259,13 @@ TEST_F(BlinkTree, AnIncompleteSplitHidesNothingAndTheNextInsertCompletesIt) {
   const uint64_t wanted = 1500;
   const TestKey key{wanted, ""};
   const Search search{&key};
-  auto look = std::make_unique<Look>();
+  auto look = std::make_unique<PageReader>();
   Head head;
   ASSERT_TRUE(
       descend(pool(), *session_, compare_, Seek::before(&search, true), root_page, 0, nullptr, nullptr, *look, head)
           .ok());
   bool done = false;
-  ASSERT_TRUE(cut_in_two(ground, look->id(), head.version, 0, &compare_, done).ok());
+  ASSERT_TRUE(split_in_two(ground, look->id(), head.version, 0, &compare_, done).ok());
   ASSERT_TRUE(done);
   const CheckReport report = sound(tree(), *session_);
   EXPECT_EQ(report.incomplete, 1u);

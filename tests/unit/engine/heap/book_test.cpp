@@ -62,7 +62,7 @@ TEST_F(BookTest, ARowThatOthersKeepTakingIsHadAtLast) {
   for (Want want : {Want::kShare, Want::kNoKeyExclusive, Want::kExclusive}) {
     SCOPED_TRACE(name(want));
     start();
-    EXPECT_LE(waits_of(b(), want), Turn::kLooksLost + 1);
+    EXPECT_LE(waits_of(b(), want), RowQueuePosition::kLossesMax + 1);
     EXPECT_TRUE(refused(a().attempt(Want::kUpdate, newest_)));
     end_all();
   }
@@ -84,7 +84,7 @@ TEST_F(BookTest, AnUpdateIsNotKeptOutByUpdatesThatFail) {
   auto done = b().heap.update({.tid = first_, .row = row.image(), .command = 1});
   ASSERT_TRUE(done.ok());
   EXPECT_EQ(done->row.result, RowResult::kOk);
-  EXPECT_LE(waits, Turn::kLooksLost + 1);
+  EXPECT_LE(waits, RowQueuePosition::kLossesMax + 1);
 }
 
 // The one that holds the row when it is booked may go on with it as it likes.
@@ -92,7 +92,7 @@ TEST_F(BookTest, ABookingGoesAlongToNewVersionsOfItsHolder) {
   start();
   int waits = 0;
   b().worker.waiter().on_wait = [&] {
-    if (++waits <= Turn::kLooksLost) {
+    if (++waits <= RowQueuePosition::kLossesMax) {
       (waits % 2 ? a() : d()).commit();
       ASSERT_TRUE(taken_by(waits % 2 ? d() : a(), Want::kUpdate));
       return;
@@ -103,7 +103,7 @@ TEST_F(BookTest, ABookingGoesAlongToNewVersionsOfItsHolder) {
     EXPECT_FALSE(waits < kGivesUp && taken_by(waits % 2 ? d() : a(), Want::kUpdate));
   };
   take(b(), Want::kNoKeyExclusive);
-  EXPECT_EQ(waits, Turn::kLooksLost + 1);
+  EXPECT_EQ(waits, RowQueuePosition::kLossesMax + 1);
 }
 
 TEST_F(BookTest, ABookingHoldsThoughTheUpdateIsRolledBack) {
@@ -111,7 +111,7 @@ TEST_F(BookTest, ABookingHoldsThoughTheUpdateIsRolledBack) {
   int waits = 0;
   b().worker.waiter().on_wait = [&] {
     Party &holder = waits % 2 ? d() : a(), &rival = waits % 2 ? a() : d();
-    const bool booked = ++waits > Turn::kLooksLost;
+    const bool booked = ++waits > RowQueuePosition::kLossesMax;
     booked ? holder.abort() : holder.commit();
     if (booked)
       newest_ = standing_;
@@ -120,7 +120,7 @@ TEST_F(BookTest, ABookingHoldsThoughTheUpdateIsRolledBack) {
     EXPECT_EQ(waits < kGivesUp && taken_by(rival, Want::kUpdate), !booked);
   };
   take(b(), Want::kExclusive);
-  EXPECT_EQ(waits, Turn::kLooksLost + 1);
+  EXPECT_EQ(waits, RowQueuePosition::kLossesMax + 1);
 }
 
 // New versions that find no room beside the old one lie on other pages.
@@ -138,7 +138,7 @@ TEST_F(BookTest, ABookingGoesToOtherPages) {
     std::swap(holder, rival);
   };
   take(b(), Want::kExclusive);
-  EXPECT_LE(waits, Turn::kLooksLost + 2);
+  EXPECT_LE(waits, RowQueuePosition::kLossesMax + 2);
   EXPECT_NE(newest_.block, first_.block);
 }
 
@@ -153,13 +153,13 @@ TEST_F(BookTest, WhoHasBookedFirstComesFirst) {
     std::swap(holder, rival);
   };
   c().worker.waiter().on_wait = [&] {
-    c().worker.waiter().timeout_ms = ++waits_c > Turn::kLooksLost ? 0 : gcl_test::kPatienceMs;
-    if (waits_c <= Turn::kLooksLost) pass_on();
+    c().worker.waiter().timeout_ms = ++waits_c > RowQueuePosition::kLossesMax ? 0 : gcl_test::kPatienceMs;
+    if (waits_c <= RowQueuePosition::kLossesMax) pass_on();
   };
   b().worker.waiter().on_wait = [&] {
-    if (++waits_b < Turn::kLooksLost) {
+    if (++waits_b < RowQueuePosition::kLossesMax) {
       pass_on();
-    } else if (waits_b == Turn::kLooksLost) {
+    } else if (waits_b == RowQueuePosition::kLossesMax) {
       RowBuffer buffer;
       auto left =
           c().heap.lock({.tid = first_, .command = 1, .mode = RowLock::kNoKeyExclusive, .follow = true}, buffer.bytes);
@@ -174,7 +174,7 @@ TEST_F(BookTest, WhoHasBookedFirstComesFirst) {
     }
   };
   take(b(), Want::kNoKeyExclusive);
-  EXPECT_EQ(waits_b, Turn::kLooksLost + 1);
+  EXPECT_EQ(waits_b, RowQueuePosition::kLossesMax + 1);
 }
 
 // A booking that could not become a lock now keeps nobody out (heap.bookings-in-order).
@@ -183,13 +183,13 @@ TEST_F(BookTest, LocksThatGoWellWithItsHolderDoNotWaitForWhoHasBookedIt) {
   int waits = 0;
   b().worker.waiter().on_wait = [&] {
     Party &holder = waits % 2 ? d() : a(), &rival = waits % 2 ? a() : d();
-    if (++waits <= Turn::kLooksLost) {
+    if (++waits <= RowQueuePosition::kLossesMax) {
       holder.commit();
       standing_ = newest_;
       ASSERT_TRUE(taken_by(rival, Want::kUpdate));
       return;
     }
-    if (waits == Turn::kLooksLost + 1) {
+    if (waits == RowQueuePosition::kLossesMax + 1) {
       EXPECT_TRUE(c().gets(Want::kKeyShare, standing_)) << "the holder changes no key";
       holder.commit();
       EXPECT_TRUE(e().gets(Want::kKeyShare, newest_)) << "c keeps b out";
@@ -199,10 +199,10 @@ TEST_F(BookTest, LocksThatGoWellWithItsHolderDoNotWaitForWhoHasBookedIt) {
     e().commit();
     EXPECT_TRUE(refused(rival.attempt(Want::kKeyShare, newest_))) << "now it is b's turn";
   };
-  const int turns = b().worker.waiter().turns;
+  const int queued = b().worker.waiter().queued;
   take(b(), Want::kExclusive);
-  EXPECT_EQ(waits, Turn::kLooksLost + 2);
-  EXPECT_GT(b().worker.waiter().turns, turns);
+  EXPECT_EQ(waits, RowQueuePosition::kLossesMax + 2);
+  EXPECT_GT(b().worker.waiter().queued, queued);
 }
 
 TEST_F(BookTest, WhoGivesUpKeepsNobodyOut) {
@@ -210,15 +210,15 @@ TEST_F(BookTest, WhoGivesUpKeepsNobodyOut) {
   int waits = 0;
   b().worker.waiter().timeout_ms = 0;
   b().worker.waiter().on_wait = [&] {
-    b().worker.waiter().timeout_ms = ++waits > Turn::kLooksLost ? 0 : gcl_test::kPatienceMs;
-    if (waits > Turn::kLooksLost) return;
+    b().worker.waiter().timeout_ms = ++waits > RowQueuePosition::kLossesMax ? 0 : gcl_test::kPatienceMs;
+    if (waits > RowQueuePosition::kLossesMax) return;
     (waits % 2 ? a() : d()).commit();
     ASSERT_TRUE(taken_by(waits % 2 ? d() : a(), Want::kUpdate));
   };
   RowBuffer buffer;
   auto done = b().heap.lock({.tid = first_, .command = 1, .mode = RowLock::kExclusive, .follow = true}, buffer.bytes);
   EXPECT_EQ(done.ok() ? Errc::kOk : done.error(), Errc::kInterrupted);
-  Party& holder = Turn::kLooksLost % 2 ? d() : a();
+  Party& holder = RowQueuePosition::kLossesMax % 2 ? d() : a();
   holder.commit();
   EXPECT_FALSE(taken_by(c(), Want::kUpdate));
   b().abort();

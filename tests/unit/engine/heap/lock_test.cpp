@@ -347,7 +347,7 @@ TEST_F(LockTest, WhoMustWaitTakesOneTurnUnlessHeHasALock) {
     EXPECT_TRUE(c().gets(Want::kKeyShare, tid));
     EXPECT_TRUE(has != kInCell || b().gets(Want::kShare, tid));
     TestWaiter& waits = b().worker.waiter();
-    const int waits_before = waits.waits, turns_before = waits.turns;
+    const int waits_before = waits.waits, queued_before = waits.queued;
     std::thread waiter([&] {
       RowBuffer buffer;
       auto done = b().heap.lock({.tid = tid, .command = 9, .mode = RowLock::kExclusive}, buffer.bytes);
@@ -358,7 +358,7 @@ TEST_F(LockTest, WhoMustWaitTakesOneTurnUnlessHeHasALock) {
     waits.expect_waits(waits_before + 2);
     c().commit();
     waiter.join();
-    EXPECT_EQ(waits.turns - turns_before, has == kNone ? 1 : 0) << has;
+    EXPECT_EQ(waits.queued - queued_before, has == kNone ? 1 : 0) << has;
     end_all();
   }
 }

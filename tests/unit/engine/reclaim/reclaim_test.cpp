@@ -68,7 +68,7 @@ class Reclaim : public testing::Test {
         more = *step;
       }
       EXPECT_FALSE(reclaimer.take_failure());
-      worker->drop_claim();
+      worker->release_session_lock();
       if (!more) return;
     }
   }
@@ -196,7 +196,7 @@ TEST_F(Reclaim, WhatWasBeingMadeWhenANodeEndedItsNextIncarnationFrees) {
     // An incarnation's transaction that nobody ended: its word stays ACTIVE, as after a crash that was repaired.
     auto session = engine_.cluster().session(1);
     TestWaiter waiter(engine_, 1);
-    TxnSystem txns(pool(1), *session, engine_.shared(1), waiter, engine_.bells());
+    TxnSystem txns(pool(1), *session, engine_.shared(1), waiter, engine_.waker());
     auto id = txns.id_for_write();
     ASSERT_TRUE(id.ok());
     auto page = ReclaimList(txns).allocate(*id, ReclaimKind::kTable, bufmgr::PageUse::kHousekeeping);
@@ -258,7 +258,7 @@ TEST_F(Reclaim, NothingIsLostOrFreedTwiceBesideOthers) {
       EXPECT_FALSE(reclaimer.take_failure());
       more = *step;
     }
-    worker->drop_claim();
+    worker->release_session_lock();
   };
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back(make, i % 2, i);

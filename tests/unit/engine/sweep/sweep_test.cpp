@@ -96,7 +96,7 @@ class Sweep : public ::testing::Test {
       for (int r = 0; r < rows->count; ++r) {
         RowHeader row;
         std::memcpy(&row, rows->row(rows->offset[r]), sizeof row);
-        found += row.creator.kind() == StampKind::kInserted && ids.contains(row.creator.id().raw);
+        found += row.creator.kind() == RowTxnKind::kInserted && ids.contains(row.creator.id().raw);
         found += row.ended() && ids.contains(row.deleter.id().raw);
       }
     }

@@ -174,7 +174,7 @@ TEST(Txn, AWaiterOnAnotherNodeIsRungAtTheEnd) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), waiter(engine, 1);
   for (bool commit : {true, false}) {
-    const int before = engine.bells().rings;
+    const int before = engine.waker().rings;
     EXPECT_TRUE(gcl_test::eventually([&] {  // a waiter that comes too late to say so is not rung
       TxnId id = *writer->id_for_write();
       const int waits = waiter.waiter().waits;
@@ -188,7 +188,7 @@ TEST(Txn, AWaiterOnAnotherNodeIsRungAtTheEnd) {
       ended.store(true);
       commit ? void(writer.commit()) : writer.abort();
       thread.join();
-      return engine.bells().rings > before;
+      return engine.waker().rings > before;
     }));
   }
   EXPECT_FALSE(*waiter->watch(TxnId::make({0}, 1)));  // ended long ago
@@ -308,15 +308,15 @@ TEST(Txn, ASnapshotThatIsHandedOnWhileSlotsAreLookedAtIsNotMissed) {
   const Cts ts = from.snapshot().ts;
   const uint64_t now = to->pass_moment().value + 1;
   OldestNeeded meanwhile(engine.shared(0), now), afterwards(engine.shared(0), now);
-  meanwhile.look_at(early);
+  meanwhile.add(early);
   to->adopt_snapshot(ts);
   from->set_oldest(std::nullopt);
-  meanwhile.look_at(late);
+  meanwhile.add(late);
   EXPECT_EQ(meanwhile.bound(), 0u);
   EXPECT_EQ(afterwards.bound(), 0u);  // it began before
   OldestNeeded again(engine.shared(0), now);
-  again.look_at(early);
-  again.look_at(late);
+  again.add(early);
+  again.add(late);
   EXPECT_EQ(again.bound(), ts.value);
 }
 

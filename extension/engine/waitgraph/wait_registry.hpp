@@ -1,4 +1,4 @@
-// WaitBoard: where the primaries tell each other their waits: a place for each in Region::kWaits, and a ticket.
+// WaitRegistry: where the primaries tell each other their waits: a place for each in Region::kWaits, and a ticket.
 //
 // waitgraph.seen-after-ticket: A node that searches takes a ticket; every node looks at its waits after it has seen the
 //     ticket, and then publishes them under it.  So what stands under a ticket was seen after the ticket was taken.
@@ -7,8 +7,8 @@
 // waitgraph.nothing-grows: Nothing here waits, and nothing grows: a node that has more waits than room says how many it
 //     left out.
 //
-//   asker:    ticket = board.ask(); [ring the others]; later, for each live node: board.read(node, ticket, &records)
-//   answerer: if (board.asked() > answered) board.publish(board.asked(), my_waits, left_out)
+//   asker:    ticket = registry.ask(); [ring the others]; later, for each live node: registry.read(node, ticket,
+//   &records) answerer: if (registry.asked() > answered) registry.publish(registry.asked(), my_waits, left_out)
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@
 
 namespace engine {
 
-class WaitBoard {
+class WaitRegistry {
  public:
-  WaitBoard(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, coherence::NodeId self,
-            uint64_t incarnation);
+  WaitRegistry(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, coherence::NodeId self,
+               uint64_t incarnation);
 
   uint64_t ask();
   uint64_t asked();  // the newest ticket

@@ -22,6 +22,6 @@ Status delete_leaf(const Ground& ground, PageId leaf, Path& hint, uint64_t& dele
 Status detach_leaf(const Ground& ground, PageId leaf, Path& hint, bool& done);
 
 // Does (2) for a half-dead leaf and its branch.
-Status unlink_branch(const Ground& ground, PageId leaf, uint64_t& deleted);
+Status delete_branch(const Ground& ground, PageId leaf, uint64_t& deleted);
 
 }  // namespace engine::blink

@@ -18,6 +18,6 @@ Run run_at(const std::byte* page, const Head& head, uint32_t index) noexcept;
 // to be full where the next entries go to the other.  `compare` may be null for inner pages; it runs user code
 // (blink.compare-private-memory).  REQUIRES: a sound page in private memory, with two entries at least.  ENSURES: 0 <
 // result < head.count.
-uint32_t choose_cut(const std::byte* page, const Head& head, uint32_t index, uint32_t fill, Comparator* compare);
+uint32_t choose_split(const std::byte* page, const Head& head, uint32_t index, uint32_t fill, Comparator* compare);
 
 }  // namespace engine::blink

@@ -15,7 +15,7 @@ using coherence::Batch;
 namespace {
 
 constexpr uint64_t kReserveStep = 1024;
-constexpr uint64_t kRecycleStep = 2048;
+constexpr uint64_t kFreezeStep = 2048;
 constexpr int kFullPauses = 200;  // of kFullPauseMs each, in which nothing has moved, before an id is refused
 constexpr uint32_t kFullPauseMs = 5;
 
@@ -84,19 +84,19 @@ Status TxnSystem::read_log(uint64_t first, uint64_t count, StatusWord* to) {
   return run(batch);
 }
 
-Status TxnSystem::recycle() {
-  Flag flag(shared_.recycling);
+Status TxnSystem::truncate_log() {
+  Flag flag(shared_.truncating);
   if (!flag.held()) return {};
-  GCL_TRY(settle());
+  GCL_TRY(unpin_ended());
   GCL_TRY(freeze());
   uint64_t used = shared_.next.load(std::memory_order_acquire) - shared_.low_water.load(std::memory_order_acquire);
-  return used > words_.slots() / 2 ? spill() : Status{};
+  return used > words_.slots() / 2 ? move_to_overflow() : Status{};
 }
 
 // Passes every id that is committed and visible to all, or aborted (then it is listed first); stops at others.
 Status TxnSystem::freeze() {
   uint64_t frozen = shared_.frozen.load(std::memory_order_acquire);
-  uint64_t end = std::min(shared_.next.load(std::memory_order_acquire), frozen + 1 + kRecycleStep);
+  uint64_t end = std::min(shared_.next.load(std::memory_order_acquire), frozen + 1 + kFreezeStep);
   if (end <= frozen + 1) return {};
   std::vector<StatusWord> log(end - frozen - 1);
   GCL_TRY(read_words(frozen + 1, log.size(), log.data()));
@@ -147,7 +147,7 @@ Status TxnSystem::freeze() {
   GCL_TRY(run(batch));
   shared_.frozen.store(reached, std::memory_order_release);
   shared_.low_water.store(low, std::memory_order_release);
-  return free_spilled(frozen, reached);
+  return free_overflow(frozen, reached);
 }
 
 }  // namespace engine

@@ -9,7 +9,7 @@
 //
 // heap.holder-skips-queue: A session that holds a lock of the row, or has booked it, takes no turn: the session whose
 //     turn it is may wait for that very lock or booking.
-// heap.book-after-losses: A session that has waited for kLooksLost transactions of other nodes and finds that yet
+// heap.book-after-losses: A session that has waited for kLossesMax transactions of other nodes and finds that yet
 //     another one was faster books the row before it waits again: an entry in the row's lock pages names its id, the
 //     mode, and a place behind all others; one per node at a time.  The booking stands on the version that the session
 //     waits for and on the newest one there is, goes along to versions that are made later, and ends with its id.
@@ -24,39 +24,40 @@
 
 namespace engine {
 
-class Turn {
+class RowQueuePosition {
  public:
   // Bound: he has the row after at most so many transactions that were faster, the one that holds it by then, and one
   // of each other node that has booked before.
-  static constexpr int kLooksLost = 2;
+  static constexpr int kLossesMax = 2;
 
-  Turn(Waiter& waiter, uint32_t table, RowLock mode) : waiter_(waiter), turn_{.table = table, .mode = uint8_t(mode)} {}
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() { end(); }
+  RowQueuePosition(Waiter& waiter, uint32_t table, RowLock mode)
+      : waiter_(waiter), queue_{.table = table, .mode = uint8_t(mode)} {}
+  RowQueuePosition(const RowQueuePosition&) = delete;
+  RowQueuePosition& operator=(const RowQueuePosition&) = delete;
+  ~RowQueuePosition() { leave(); }
 
   // Whether it had to wait: then the row is to be looked at again.  REQUIRES: no guard held.
-  coherence::Result<bool> take(Tid tid) {
-    if (taken_ && turn_.block == tid.block && turn_.line == tid.offset) return false;
-    end();
-    turn_.block = tid.block;
-    turn_.line = tid.offset;
-    auto waited = waiter_.take_turn(turn_);
-    taken_ = waited.ok();
+  coherence::Result<bool> enter(Tid tid) {
+    if (entered_ && queue_.block == tid.block && queue_.line == tid.offset) return false;
+    leave();
+    queue_.block = tid.block;
+    queue_.line = tid.offset;
+    auto waited = waiter_.enter_row_queue(queue_);
+    entered_ = waited.ok();
     return waited;
   }
-  RowLock mode() const { return RowLock(turn_.mode); }
+  RowLock mode() const { return RowLock(queue_.mode); }
   // To be told before each wait for another node's transaction; whether it is time to book (heap.book-after-losses).
-  bool loses_again() { return ++waits_ > kLooksLost; }
-  void end() noexcept {
-    if (taken_) waiter_.end_turn(turn_);
-    taken_ = false;
+  bool loses_again() { return ++waits_ > kLossesMax; }
+  void leave() noexcept {
+    if (entered_) waiter_.leave_row_queue(queue_);
+    entered_ = false;
   }
 
  private:
   Waiter& waiter_;
-  RowTurn turn_;
-  bool taken_ = false;
+  RowQueue queue_;
+  bool entered_ = false;
   int waits_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "extension/engine/blink/cut.hpp"
+#include "extension/engine/blink/split_location.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -36,10 +36,10 @@ void measure(Sheet& sheet) {
 }
 
 // The cut that leaves about this much on the left.
-uint32_t cut_for(const Sheet& sheet, uint32_t bytes) {
+uint32_t split_for(const Sheet& sheet, uint32_t bytes) {
   const uint32_t* end = sheet.before + sheet.count();
-  const auto cut = uint32_t(std::lower_bound(sheet.before + 1, end, bytes) - sheet.before);
-  return std::min(cut, sheet.count() - 1);
+  const auto split = uint32_t(std::lower_bound(sheet.before + 1, end, bytes) - sheet.before);
+  return std::min(split, sheet.count() - 1);
 }
 
 struct Window {
@@ -48,7 +48,7 @@ struct Window {
 Window window_around(const Sheet& sheet, uint32_t wanted, uint32_t down, uint32_t up) {
   const uint32_t unit = sheet.total() / 100;
   const uint32_t at = sheet.before[wanted];
-  Window window{cut_for(sheet, at > down * unit ? at - down * unit : 0), wanted};
+  Window window{split_for(sheet, at > down * unit ? at - down * unit : 0), wanted};
   while (window.to + 1 < sheet.count() && sheet.before[window.to + 1] <= at + up * unit) ++window.to;
   return {std::min(window.from, wanted), window.to};
 }
@@ -63,7 +63,7 @@ void nearest_first(const Window& window, uint32_t wanted, const Better& better) 
 }
 
 // The nearest of the cuts whose separator needs the fewest parts.  False: all keys are equal there.
-bool cut_between_keys(const Sheet& sheet, uint32_t wanted, const Window& window, uint32_t& cut) {
+bool split_between_keys(const Sheet& sheet, uint32_t wanted, const Window& window, uint32_t& split) {
   // Of keys in order, none differ earlier than the first and the last do.
   const uint32_t least = sheet.compare->equal_parts(sheet.key(window.from - 1), sheet.key(window.to));
   if (least == Comparator::kAllParts) return false;
@@ -72,14 +72,14 @@ bool cut_between_keys(const Sheet& sheet, uint32_t wanted, const Window& window,
     const uint32_t parts = sheet.compare->equal_parts(sheet.key(at - 1), sheet.key(at));
     if (parts < fewest) {
       fewest = parts;
-      cut = at;
+      split = at;
     }
     return fewest <= least;
   });
   return true;
 }
 
-uint32_t cut_leaf(const Sheet& sheet, uint32_t index, uint32_t fill) {
+uint32_t leaf_split(const Sheet& sheet, uint32_t index, uint32_t fill) {
   const Run run = run_at(sheet.page, *sheet.head, index);
   const bool last = !sheet.head->special.has_right();
   const uint32_t at = sheet.before[index], total = sheet.total();
@@ -96,24 +96,24 @@ uint32_t cut_leaf(const Sheet& sheet, uint32_t index, uint32_t fill) {
     if (at >= total * percent / 100) percent = 0;
   }
   const bool in_middle = run == Run::kNone && !last;
-  uint32_t cut = percent != 0 ? cut_for(sheet, total * percent / 100) : index;
-  cut = std::clamp(cut, 1u, sheet.count() - 1);
-  if (cut_between_keys(sheet, cut, window_around(sheet, cut, kSlackLeaf, kSlackLeaf), cut)) return cut;
+  uint32_t split = percent != 0 ? split_for(sheet, total * percent / 100) : index;
+  split = std::clamp(split, 1u, sheet.count() - 1);
+  if (split_between_keys(sheet, split, window_around(sheet, split, kSlackLeaf, kSlackLeaf), split)) return split;
   const uint32_t wide = in_middle ? kSlackEquals : kSlackEqualsRun;
-  (void)cut_between_keys(sheet, cut, window_around(sheet, cut, wide, in_middle ? wide : kSlackLeaf), cut);
-  return cut;
+  (void)split_between_keys(sheet, split, window_around(sheet, split, wide, in_middle ? wide : kSlackLeaf), split);
+  return split;
 }
 
 // The key of the right page's first entry goes up: the shortest near the wanted place.
-uint32_t cut_inner(const Sheet& sheet, uint32_t index) {
+uint32_t inner_split(const Sheet& sheet, uint32_t index) {
   const bool tail = !sheet.head->special.has_right() && index == sheet.count();
-  const uint32_t wanted = cut_for(sheet, sheet.total() * (tail ? kFillInner : 50) / 100);
-  uint32_t cut = wanted;
+  const uint32_t wanted = split_for(sheet, sheet.total() * (tail ? kFillInner : 50) / 100);
+  uint32_t split = wanted;
   nearest_first(window_around(sheet, wanted, kSlackInner, kSlackInner), wanted, [&](uint32_t at) {
-    if (sheet.key(at).size() < sheet.key(cut).size()) cut = at;
+    if (sheet.key(at).size() < sheet.key(split).size()) split = at;
     return false;
   });
-  return cut;
+  return split;
 }
 
 // As seen along one direction: whether the `width` entries that end at the gap came in order.  Not every neighbour has
@@ -151,14 +151,14 @@ Run run_at(const std::byte* page, const Head& head, uint32_t index) noexcept {
   return Run::kNone;
 }
 
-uint32_t choose_cut(const std::byte* page, const Head& head, uint32_t index, uint32_t fill, Comparator* compare) {
+uint32_t choose_split(const std::byte* page, const Head& head, uint32_t index, uint32_t fill, Comparator* compare) {
   VERIFY(head.count >= 2 && index <= head.count && (!head.leaf() || compare != nullptr));
   Sheet sheet;
   sheet.page = page;
   sheet.head = &head;
   sheet.compare = compare;
   measure(sheet);
-  return head.leaf() ? cut_leaf(sheet, index, fill) : cut_inner(sheet, index);
+  return head.leaf() ? leaf_split(sheet, index, fill) : inner_split(sheet, index);
 }
 
 }  // namespace engine::blink
