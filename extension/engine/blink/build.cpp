@@ -30,7 +30,7 @@ Status Builder::add(std::span<const std::byte> key, Tid tid) {
   return {};
 }
 
-// All or nothing, so that it can be called again: what a full page still owes its parent is remembered, and paid first.
+// All or nothing, so that it can be called again: a downlink that is still missing is remembered, and added first.
 Status Builder::append(int level, const EntryImage& entry) {
   if (const Status s = settle(level); !s) return s;
   Level& l = level_[level];

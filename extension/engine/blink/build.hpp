@@ -17,7 +17,7 @@ namespace engine::blink {
 
 class Builder {
  public:
-  // REQUIRES: `tree` is empty and nobody writes to it before finish().
+  // REQUIRES: `tree` is empty and no other session writes to it before finish().
   Builder(const Tree& tree, Session& session, Comparator& compare)
       : ground_{tree.pool_, &session, tree.meta_, tree.root_, tree.fill_}, compare_(&compare) {}
   // Appends an entry.  kTooLarge: the key is longer than kKeyMax.  After kInterrupted: nothing was appended, add it

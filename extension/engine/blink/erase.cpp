@@ -45,7 +45,7 @@ Result<Erased> erase_from(bufmgr::MiniTransaction& change, Result<bufmgr::Exclus
   return result;
 }
 
-// Whether the leaf is here as it was read, so that taking it away from those who share it is worth the while.
+// Whether the leaf is here as it was read, so that it is worth taking from its sharers.
 bool unchanged(const Ground& g, const DeadEntries& dead) {
   const bufmgr::OptimisticGuard optimistic = g.pool->peek(*g.session, dead.leaf);
   return optimistic && optimistic.get<uint64_t>(offsetof(PageHeader, version)) == dead.version && optimistic.validate();

@@ -1,4 +1,4 @@
-// Before a leaf is split: is it full of the dead?
+// Before a leaf is split: whether many of its entries are dead.
 #include <type_traits>
 
 #include "extension/engine/blink/erase.hpp"
@@ -6,7 +6,7 @@
 namespace engine::blink {
 namespace {
 
-constexpr uint32_t kFirstSample = 4;  // one dead among them is reason to look at more
+constexpr uint32_t kFirstSample = 4;  // one dead among them is reason to judge more
 constexpr uint32_t kSample = 16;
 constexpr uint32_t kWorthIt = 4;  // a leaf is gone through if one of this many of the sample is dead
 
@@ -18,7 +18,7 @@ struct Leaf {
 };
 static_assert(std::is_trivially_destructible_v<Leaf>);  // blink.compare-private-memory
 
-// Judges `sample` entries at most, evenly apart.  Returns how many were looked at.
+// Judges `sample` entries at most, evenly apart.  Returns how many.
 Result<uint32_t> judge(const Leaf& leaf, uint32_t sample, DeadJudge& judge, DeadEntries& dead) {
   const uint32_t step = (leaf.head.count + sample - 1) / sample;
   uint32_t judged = 0;

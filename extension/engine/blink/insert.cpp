@@ -42,7 +42,7 @@ struct Crowd {
   uint32_t index = 0;
 };
 
-// Inserts if the gate (if any) has not moved and the gap is still there.  Latches gate, then leaf: left to right.
+// Inserts if the gate (if any) has not moved and the position still holds.  Latches gate, then leaf: left to right.
 Result<Put> put(const Ground& g, const Gate& gate, const InsertPosition& where, const EntryImage& entry, Crowd& full) {
   MiniTransaction change(*g.pool, *g.session);
   GCL_TRY(change.reserve(log_space(1) + 256));
@@ -86,7 +86,7 @@ struct Attempt {
   bool no_pages;  // there was none to complete a split with: nothing may be split now (blink.split-needs-downlink)
 };
 
-// Reads the gap at the place, after completing whatever split the descent met, if there are pages for that.
+// Reads the position of the place, after completing any split that the descent met, if there are pages for that.
 Status find_place(const Ground& g, Comparator& compare, const Seek& seek, PageId from, Attempt& a) {
   a.no_pages = false;
   for (;;) {
@@ -107,7 +107,7 @@ Status find_place(const Ground& g, Comparator& compare, const Seek& seek, PageId
   }
 }
 
-// Whether entries with this key may be in the tree, given the gap before the first of them.
+// Whether entries with this key may be in the tree, given the position before the first of them.
 bool key_may_be_there(Comparator& compare, const void* search, const InsertPosition& where) {
   const Key& next = where.after.bytes != 0 ? where.after : where.high;
   return next.bytes != 0 && compare.compare(search, next.span()) == 0;
@@ -132,8 +132,8 @@ Status next_of(Scan& scan, Entry& entry, bool& more) {
 }
 
 // Shows the caller every entry with the key.  `gate`: where they begin (may be null).  kRestart: the caller waited, or
-// the gate has changed before the first was shown.  The dead ones met on the way leave, so that the next who comes does
-// not meet them again.
+// the gate has changed before the first was shown.  Dead entries met on the way are erased, so that the next check does
+// not meet them.
 Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const void* search, Gate* gate,
                  UniqueProbe& probe, InsertResult& result) {
   DeadEntries dead;
@@ -190,7 +190,7 @@ Status pass_again(const Tree& tree, const Ground& g, Comparator& compare, const 
   return {};
 }
 
-// Brings `gate` and `result` up to date for the gap at `a`, where entries with the key may begin.
+// Brings `gate` and `result` up to date for the position at `a`, where entries with the key may begin.
 Status pass_gate(const Tree& tree, const Ground& g, Comparator& compare, const void* search, const Attempt& a,
                  UniqueProbe& probe, Gate& gate, InsertResult& result) {
   bool passed = false;

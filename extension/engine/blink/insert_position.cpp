@@ -7,7 +7,7 @@ bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-// Whether what follows entry `index` - 1 is what followed the gap.
+// Whether what follows entry `index` - 1 is what followed the position.
 bool same_after(const std::byte* page, const Head& head, const InsertPosition& where, uint32_t index) {
   if (where.after.bytes != 0) return index < head.count && same(key_at(page, head, index), where.after.span());
   if (index != head.count || head.special.has_right() != (where.high.bytes != 0)) return false;

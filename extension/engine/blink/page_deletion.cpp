@@ -150,7 +150,6 @@ Result<bool> delete_page(const Ground& g, PageId bin, PageId id, PageId left, Pa
   return true;
 }
 
-// Reads a page's head, whole.
 }  // namespace
 
 Status detach_leaf(const Ground& g, PageId leaf, Path& hint, bool& done) {

@@ -1,6 +1,6 @@
 // VACUUM's part: leaves are read into private memory, the caller judges tids there, and then the page loses the entries
-// it condemned, whatever else happened to it: a tid once dead stays dead until the caller frees it.  Leaves that are
-// empty then leave the tree (unlink.hpp).
+// that were judged dead, whatever else happened to it: a tid once dead stays dead until the caller frees it.  Leaves
+// that are empty then leave the tree (page_deletion.hpp).
 #include "extension/engine/blink/erase.hpp"
 #include "extension/engine/blink/page_deletion.hpp"
 #include "extension/engine/blink/search.hpp"

@@ -11,7 +11,7 @@ static_assert(std::is_trivially_destructible_v<Scan> && std::is_trivially_copyab
 
 // Up to this many entries are copied one by one; more, by copying the page's whole entry area.
 constexpr uint32_t kOneByOneMax = 32;
-// Pages that a walk back goes right before it looks again at where it came from.
+// Pages that a walk back goes right before it reads again where it came from.
 constexpr int kMovesMax = 4;
 
 // An inclusive low bound begins before its equals, an inclusive high bound ends behind them.
@@ -99,7 +99,7 @@ Status Scan::step_right() {
 }
 
 // The page on the left of the one we come from, `base`, is the one whose right link names it: it may have been split
-// since its number was read, or deleted.  Then the base is looked at again; or, if that was deleted, the page its range
+// since its number was read, or deleted.  Then the base is read again; or, if that was deleted, the page its range
 // went to.  Every page between the two was empty when it left.
 Status Scan::step_left() {
   PageReader reader;

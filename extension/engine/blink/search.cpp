@@ -119,7 +119,7 @@ Errc position(Comparator& compare, const Seek& seek, const Source& page, const H
   uint32_t low = from, high = to;
   if (!head.leaf()) low = 1;
   const int least = head.leaf() ? 1 : 0;
-  bool believed = true;  // no step was taken by bytes that nobody has validated
+  bool believed = true;  // no step was taken by bytes that were not validated
   if (integer.decides && low < high) {
     believed = false;
     if (integer.narrow)

@@ -47,7 +47,7 @@ class PageReader {
   alignas(8) std::byte copy_[kPageSize];
 };
 
-// Outcomes inside the folder: Errc::kOk, kRestart (look at the same page again), kCorrupt, or a wait's error.
+// Outcomes inside the folder: Errc::kOk, kRestart (read the same page again), kCorrupt, or a wait's error.
 
 // Counts the entries of the page that lie before the place (leaf), or finds the child that covers it (inner).
 Errc position(Comparator& compare, const Seek& seek, const Source& page, const Head& head, uint32_t from, uint32_t to,
@@ -56,9 +56,9 @@ Errc position(Comparator& compare, const Seek& seek, const Source& page, const H
 Errc beyond(Comparator& compare, const Seek& seek, const Source& page, const Head& head, bool& yes);
 inline Errc torn_or_corrupt(const Source& page) { return page.validate() ? Errc::kCorrupt : Errc::kRestart; }
 
-// Leaves `look` and `head` at the page of `level` that covers the place.  `path` (may be null) learns the inner pages.
-// With `incomplete`: stops at the first page met whose split is not complete, and names it there.  `intent`: what
-// the page of `level` is wanted for.
+// Leaves `reader` and `head` at the page of `level` that covers the place.  `path` (may be null) learns the inner
+// pages. With `incomplete`: stops at the first page met whose split is not complete, and names it there.  `intent`:
+// what the page of `level` is wanted for.
 Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& seek, PageId from, uint16_t level,
                Path* path, PageId* incomplete, PageReader& reader, Head& head, Intent intent = Intent::kRead);
 

@@ -22,8 +22,8 @@ uint32_t space_at(const Plan& plan, uint32_t i) {
   return space_of(plan.head.entry_skip() + uint32_t(key_at(plan.page, plan.head, i).size()));
 }
 
-// Any cut is possible: what the first entry of the right page took is room enough for a high key made from it.  Runs
-// user code (shorten): nothing on the stack owns anything.
+// Any split location is possible: what the first entry of the right page took is room enough for a high key made from
+// it.  Runs user code (shorten): nothing on the stack owns anything.
 void choose_separator(Plan& plan, uint32_t split, Comparator* compare) {
   const auto right = key_at(plan.page, plan.head, split);
   uint32_t bytes = 0;
@@ -93,7 +93,7 @@ Result<bool> split_page(const Ground& g, PageId id, Plan& plan, PageId fresh) {
 Result<bool> push_down(const Ground& g, Plan& plan, PageId fresh) {
   MiniTransaction change(*g.pool, *g.session);
   GCL_TRY(change.reserve(log_space(2)));
-  // The child comes first: it lies below (upwards order), though nobody can know it yet.
+  // The child comes first: it lies below (upwards order), though no page names it yet.
   auto child = g.pool->fix_exclusive(*g.session, fresh);
   if (!child) return child.error();
   g.session->next_wait(WaitOrder::kNew);

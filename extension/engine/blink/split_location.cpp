@@ -8,16 +8,16 @@ namespace {
 
 // Percent of a page.
 constexpr uint32_t kFillOneKey = 96;  // of a leaf with one key, whose tids come in order: nothing else will come there
-constexpr uint32_t kSlackLeaf = 5;    // how far from the wanted place a better separator is looked for
+constexpr uint32_t kSlackLeaf = 5;    // how far from the wanted place a better separator is searched
 constexpr uint32_t kSlackInner = 8;
 constexpr uint32_t kSlackEquals = 25;  // the same, if all keys near the middle are equal
 constexpr uint32_t kSlackEqualsRun = 10;
 
 // A run is believed if inserts in no order would leave one like it with a chance of less than one in this many.
 constexpr double kChance = 1.0 / 16;
-constexpr uint32_t kRunMin = 16;  // entries of a run that are looked at, if as many have come
+constexpr uint32_t kRunMin = 16;  // entries of a run that are tested, if as many have come
 
-// A page to be cut.  Plain data.
+// A page to be split.  Plain data.
 struct Sheet {
   const std::byte* page;
   const Head* head;
@@ -35,7 +35,7 @@ void measure(Sheet& sheet) {
     sheet.before[i + 1] = sheet.before[i] + space_of(sheet.head->entry_skip() + uint32_t(sheet.key(i).size()));
 }
 
-// The cut that leaves about this much on the left.
+// The split location that leaves about this much on the left.
 uint32_t split_for(const Sheet& sheet, uint32_t bytes) {
   const uint32_t* end = sheet.before + sheet.count();
   const auto split = uint32_t(std::lower_bound(sheet.before + 1, end, bytes) - sheet.before);
@@ -43,7 +43,7 @@ uint32_t split_for(const Sheet& sheet, uint32_t bytes) {
 }
 
 struct Window {
-  uint32_t from, to;  // cuts, both included
+  uint32_t from, to;  // split locations, both included
 };
 Window window_around(const Sheet& sheet, uint32_t wanted, uint32_t down, uint32_t up) {
   const uint32_t unit = sheet.total() / 100;
@@ -53,7 +53,7 @@ Window window_around(const Sheet& sheet, uint32_t wanted, uint32_t down, uint32_
   return {std::min(window.from, wanted), window.to};
 }
 
-// Calls `better(cut)` for the cuts of a window, the nearest to `wanted` first, until it returns true.
+// Calls `better(split)` for the split locations of a window, the nearest to `wanted` first, until it returns true.
 template <class Better>
 void nearest_first(const Window& window, uint32_t wanted, const Better& better) {
   for (uint32_t far = 0; far <= std::max(wanted - window.from, window.to - wanted); ++far) {
@@ -62,7 +62,7 @@ void nearest_first(const Window& window, uint32_t wanted, const Better& better) 
   }
 }
 
-// The nearest of the cuts whose separator needs the fewest parts.  False: all keys are equal there.
+// The nearest of those whose separator needs the fewest parts.  False: all keys are equal there.
 bool split_between_keys(const Sheet& sheet, uint32_t wanted, const Window& window, uint32_t& split) {
   // Of keys in order, none differ earlier than the first and the last do.
   const uint32_t least = sheet.compare->equal_parts(sheet.key(window.from - 1), sheet.key(window.to));
@@ -116,7 +116,7 @@ uint32_t inner_split(const Sheet& sheet, uint32_t index) {
   return split;
 }
 
-// As seen along one direction: whether the `width` entries that end at the gap came in order.  Not every neighbour has
+// Along one direction: whether the `width` entries that end at the position came in order.  Not every neighbour has
 // to have come later than the one before it: sessions that insert at once are not equally fast.
 template <class Offset>
 bool came_in_order(uint32_t width, uint32_t whole_upper, const Offset& offset) {

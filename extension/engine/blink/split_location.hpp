@@ -1,16 +1,16 @@
-// Where a full page is cut in two (README, "Where a page is cut").
+// Where a full page is split (rules.md, "Where a page is split").
 #pragma once
 
 #include "extension/engine/blink/node.hpp"
 
 namespace engine::blink {
 
-// How entries came to the places around a gap, as the page itself shows it: what was put in since the page was last
-// written whole lies below Special::whole_upper, the latest lowest.
+// How entries came to the places around an insert position, as the page itself shows it: what was put in since the page
+// was last written whole lies below Special::whole_upper, the latest lowest.
 enum class Run : uint8_t {
   kNone,
-  kAscending,   // those before the gap came one behind the other: the next will come behind the gap's
-  kDescending,  // those behind the gap, likewise
+  kAscending,   // those before it came one behind the other: the next will come behind the new one
+  kDescending,  // those behind it, likewise
 };
 Run run_at(const std::byte* page, const Head& head, uint32_t index) noexcept;
 

@@ -90,7 +90,7 @@ Result<uint64_t> Tree::count(Session& session) {
   }
 }
 
-// Everybody who might come to a page of the second list counts with at most its moment.
+// A session that might come to a page of the second list counts with at most its moment.
 Result<RecycleResult> Tree::recycle(Session& session, Horizon& horizon) {
   const Ground ground{pool_, &session, meta_, root_};
   RecycleResult result;

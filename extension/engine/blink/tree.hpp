@@ -43,9 +43,9 @@ enum class Unique : uint8_t {
 // What the caller found behind an entry with an equal key.
 enum class Verdict : uint8_t {
   kFree,      // dead, or the caller's own to ignore: go on
-  kDead,      // as kFree; and nobody sees, or will see, a row by this entry (blink.dead-to-all): it may be erased
+  kDead,      // as kFree; and no snapshot sees, or will see, a row by this entry (blink.dead-to-all): it may be erased
   kConflict,  // a live row
-  kAgain,     // the caller waited for a transaction: look at everything anew
+  kAgain,     // the caller waited for a transaction: begin anew
 };
 
 class UniqueProbe {
@@ -85,20 +85,20 @@ struct RemoveResult {
   uint64_t deleted = 0;  // pages that left the tree; recycle() gives them back
 };
 
-// When a page that left the tree may be used again: when everybody has ended who counted then
+// When a page that left the tree may be used again: when all sessions that counted then have ended
 // (blink.free-when-unreachable).  Its clock is the host's.
 class Horizon {
  public:
   virtual ~Horizon() = default;
-  // Moves the clock on; who counts already does so with at most what is returned.
+  // Moves the clock on; sessions that count already do so with at most what is returned.
   virtual Result<uint64_t> pass_moment() = 0;
-  // Who counts now or later does so with more than every moment below this.
+  // Sessions that count now or later do so with more than every moment below this.
   virtual Result<uint64_t> now() = 0;
 };
 
 struct RecycleResult {
   uint64_t freed = 0;
-  uint64_t waiting = 0;  // pages that somebody may still come to
+  uint64_t waiting = 0;  // pages that some session may still come to
 };
 
 struct Shape {
@@ -114,7 +114,7 @@ class Tree {
   static Status create_at(BufferPool& pool, Session& session, PageId meta);
   // Reads the meta page.  kCorrupt if `meta` is not one.
   static Result<Tree> open(BufferPool& pool, Session& session, PageId meta);
-  // Frees every page.  REQUIRES: nobody else uses the tree, anywhere, or will.  May be called again after kInterrupted.
+  // Frees every page.  REQUIRES: no other session uses the tree, or will.  May be called again after kInterrupted.
   static Status drop(BufferPool& pool, Session& session, PageId meta);
   // The same in steps, also of a tree whose build was not finished, or that create_at() has not come to.  True: all is
   // gone, the meta page last and together with `last`.  After an error, or a crash, call again.
@@ -137,7 +137,7 @@ class Tree {
   // `probe` is needed unless `unique` is kNo.  kTooLarge: the key is longer than kKeyMax.
   //
   // Uniqueness is decided at one moment in the whole cluster: the entry goes in under the exclusive latch of the leaf
-  // where the key's entries begin (the gate, the same page for everybody), and only if that leaf shows that no entry
+  // where the key's entries begin (the gate, the same page for every node), and only if that leaf shows that no entry
   // with this key came since the probes ran (README, "Unique").
   // `rows`, if given: a full leaf loses its dead entries before it is split.
   Result<InsertResult> insert(Session& session, Comparator& compare, const void* search, std::span<const std::byte> key,
@@ -153,8 +153,8 @@ class Tree {
   Result<InsertResult> check_unique(Session& session, Comparator& compare, const void* search, UniqueProbe& probe);
 
   // VACUUM: removes the entries whose tid `dead` accepts (and will accept until the call ends).  Every entry that was
-  // there when the call began is looked at, at least once.  Leaves that are empty leave the tree.  REQUIRES: nobody
-  // else calls this or recycle() for the tree at the time, anywhere.
+  // there when the call began is judged, at least once.  Leaves that are empty leave the tree.  REQUIRES: no other
+  // session calls this or recycle() for the tree at the time.
   Result<RemoveResult> remove_if(Session& session, TidPredicate& dead);
   // Gives pages that left the tree back to the pool, as far as the horizon has passed.  REQUIRES: as remove_if().
   Result<RecycleResult> recycle(Session& session, Horizon& horizon);

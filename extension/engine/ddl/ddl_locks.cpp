@@ -69,7 +69,7 @@ bool DdlLocks::try_lock(int lock, DdlHolder me, uint64_t now, DdlHolder* other) 
                                  : DdlHolder{region_.load_newest(word(kWholeCluster, offsetof(DdlLockWords, holder)))};
   if (!other->held() || *other == me) return true;
   if (lock == kWholeCluster) return false;  // ddl_log.cluster-lock-keeps-out
-  if (!fresh) return true;                  // it was ours before the other came, who waits for us
+  if (!fresh) return true;                  // it was ours before the other came, which waits for us
   unlock(lock, me);
   return false;
 }

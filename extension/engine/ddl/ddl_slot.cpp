@@ -66,7 +66,7 @@ void DdlSlot::cancel(uint64_t sequence) { region_->store(word(kDdlSlotCancelled)
 uint64_t DdlSlot::sequence() { return region_->load(word(kDdlSlotSequence)); }
 uint64_t DdlSlot::cancelled() { return region_->load(word(kDdlSlotCancelled)); }
 
-// Who has left has no session to protect, and who came back has dealt with all before it.
+// A node that has left has no session to protect, and a node that came back has dealt with all before it.
 bool DdlSlot::all_have_dealt() {
   DdlHeader header;
   const uint64_t newest = sequence();
@@ -112,7 +112,7 @@ bool DdlSlot::acknowledge(uint64_t sequence, bool ok, std::string_view text) {
   batch.cas(cell(self, offsetof(DdlCell, ack)), before, sequence << 1 | !ok);
   region_->run(batch);
   if (!ok) return true;
-  (void)region_->load_newest(word(kDdlSlotSequence));  // all who acknowledge change this word: of two, one comes behind
+  (void)region_->load_newest(word(kDdlSlotSequence));  // all that acknowledge change it: of two, one comes behind
   return all_have_dealt();
 }
 

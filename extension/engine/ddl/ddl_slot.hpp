@@ -49,7 +49,7 @@ class DdlSlot {
   void cancel(uint64_t sequence);
   // ddl_log.slot-given-up-early.
   bool all_have_dealt();
-  // Those of `nodes` where nobody attends to the slot.
+  // Those of `nodes` where no process attends to the slot.
   coherence::NodeSet unattended(coherence::NodeSet nodes);
   // Target number `index` is about to be locked everywhere; it counts when set_granted() says so.
   void list_target(uint32_t index, DdlTargetWord target);
@@ -58,18 +58,18 @@ class DdlSlot {
   // --- the others ---------------------------------------------------------------------------------------------------
   uint64_t sequence();
   uint64_t cancelled();
-  // False: a newer message took its place meanwhile; look again.
+  // False: a newer message took its place meanwhile; read again.
   bool read(uint64_t sequence, DdlHeader* header);
   bool read_body(const DdlMessage& message, void* to);
   uint64_t acknowledged();  // newest message this node has dealt with
-  // True if its author has to hear of it: it failed, or nobody else has to deal with the message any more.  Of the last
-  // two, one sees the other.
+  // True if its author has to hear of it: it failed, or no other node has to deal with the message any more.  Of the
+  // last two nodes, one sees the other.
   [[nodiscard]] bool acknowledge(uint64_t sequence, bool ok, std::string_view text);
   void acknowledge_all();  // as a node that joins; it has begun nothing
-  // Whether this node has begun with the exchange: who finds no trace of it in himself then has lost it.
+  // Whether this node has begun with the exchange: a process that finds no trace of it then has lost it.
   bool has_begun(uint64_t exchange);
   void begin(uint64_t exchange);
-  // False: it changed meanwhile; look again.
+  // False: it changed meanwhile; read again.
   bool read_granted(DdlGranted* granted);
 
  private:

@@ -87,15 +87,15 @@ struct RowProbe {
   enum Kind : uint8_t {
     kDead,     // no version that is or may become live
     kLive,     // a live version (committed, or of our own transaction) at `tid`
-    kRunning,  // depends on `by`, who made or ended the version at `tid`: wait (Settling) and probe again
+    kRunning,  // depends on `by`, which made or ended the version at `tid`: wait (Settling) and probe again
   } kind = kDead;
   Tid tid;
   TxnId by;
   bool made = false;         // kRunning: `by` made the version
-  bool dead_to_all = false;  // kDead: nobody sees, or will see, any version: the entry may be dropped
+  bool dead_to_all = false;  // kDead: no snapshot sees, or will see, any version: the entry may be dropped
 };
 
-// A page copied to private memory with its rows that somebody asked for.
+// A page copied to private memory, and which of its rows the caller asked for.
 struct PageRows {
   alignas(8) std::byte page[coherence::kPageSize];
   uint32_t block = 0;
@@ -110,7 +110,7 @@ struct VacuumStats {
   bool skipped = false;  // another session vacuums the relation
   uint32_t pages = 0;
   uint64_t live = 0;
-  uint64_t recently_dead = 0;  // dead, but somebody may see them
+  uint64_t recently_dead = 0;  // dead, but some snapshot may see them
   uint64_t removed = 0;        // versions whose space was freed
   uint64_t freed = 0;          // line pointers freed
   uint64_t left = 0;           // dead line pointers that the next VACUUM will free
@@ -130,7 +130,7 @@ class IndexCleaner {
   virtual Status passed_page(bool /* changed */) { return {}; }
   // Removes from every index of the relation all entries that point to one of `dead` (ascending).  No guard is held.
   virtual Status remove(std::span<const Tid> dead) = 0;
-  // Last, once; what index code must not do on two nodes at a time belongs here: the relation is still claimed
+  // Last, once; what index code must not do on two nodes at a time belongs here: VACUUM still holds its lock
   // (heap.one-vacuum).
   virtual Status finish(const VacuumStats&) { return {}; }
 };
@@ -148,7 +148,7 @@ class Heap {
   static Result<RelationId> create(TxnSystem& txns);
   // Makes an empty relation of a fresh page, which becomes its header.  After kInterrupted, call again.
   static Status create_at(TxnSystem& txns, PageId page);
-  // Frees all pages.  REQUIRES: nobody uses the relation any more.
+  // Frees all pages.  REQUIRES: no session uses the relation any more.
   static Status drop(TxnSystem& txns, RelationId relation);
   // The same in steps of an extent, and also of a header page that create_at() has not come to.  True: all is gone, the
   // header last and together with `last`.  After an error, or a crash, call again.
@@ -159,10 +159,9 @@ class Heap {
   Result<Tid> insert(const RowImage& row, uint32_t command);
   // Inserts a prefix of `rows` (at least one), as many as fit one page, and returns how many; call again for the rest.
   Result<uint32_t> multi_insert(std::span<const RowImage> rows, uint32_t command, Tid* tids);
-  // A row that this transaction has just inserted never was (a speculative insertion that lost; before
-  // end_speculation()).
+  // Takes back a row that this transaction has just inserted (a speculation that lost; before end_speculation()).
   Status abandon(Tid tid);
-  // `moves`: the row goes on in another relation (an update of a partition key); who waits for it is told so.
+  // `moves`: the row goes on in another relation (an update of a partition key); sessions that wait for it are told so.
   Result<RowOutcome> remove(Tid tid, uint32_t command, bool wait = true, const Snapshot* crosscheck = nullptr,
                             bool moves = false);
   Result<UpdateOutcome> update(const UpdateRequest& request);
@@ -202,13 +201,13 @@ class Heap {
   Status roots_of(const PageRows& rows, uint16_t* roots /* [kLinesMax + 1] */);
 
   // --- housekeeping -------------------------------------------------------------------------------------------------
-  // Removes versions nobody sees from one page, and moves the others together if only that makes room for `wanted`
-  // bytes.  Returns 0 if nothing changed (or the page was busy).
+  // Removes versions that no snapshot sees from one page, and moves the others together if only that makes room for
+  // `wanted` bytes.  Returns 0 if nothing changed (or the page was busy).
   Result<uint32_t> prune(uint32_t block, uint32_t wanted = 0);
-  // One session at a time, anywhere: if another is at it, nothing is done and `skipped` is set (else, what one is about
-  // to remove from the indexes, the other may free for new rows).  The session takes no id for it.
-  // Waits up to wait_ms for old snapshots before it frees line pointers; without
-  // that, they stay for the next VACUUM.  REQUIRES: the session has no snapshot that counts.
+  // One session at a time, anywhere: if another vacuums, nothing is done and `skipped` is set (else one session might
+  // free for new rows what the other is about to remove from the indexes).  The session takes no id for it.
+  // Waits up to wait_ms for old snapshots before it frees line pointers; if that is not enough, they stay for the next
+  // VACUUM.  REQUIRES: the session has no snapshot that counts.
   Result<VacuumStats> vacuum(IndexCleaner& indexes, uint32_t wait_ms);
   // What nodes have told of their changes (heap.counts-only-grow); adding tells of this one's, and returns the sums.
   Result<RelationCounts> counts();

@@ -1,5 +1,5 @@
-// Booking a row: whoever waits for it at another node has it after a bounded number of others (heap.book-after-losses,
-// heap.bookings-in-order).
+// Booking a row: a session that waits for it at another node gets it after a bounded number of transactions
+// (heap.book-after-losses, heap.bookings-in-order).
 #include <algorithm>
 
 #include "extension/engine/heap/heap.hpp"
@@ -42,8 +42,9 @@ struct Heap::BookTry {
   Tid next{};         // kGo: the version goes on there; else invalid
 };
 
-// On the version that is waited for, and on the newest one, so that nobody finds that free in between.  What a running
-// transaction has made and ended in between counts only if it takes a savepoint back; then the row is booked anew.
+// On the version that is waited for, and on the newest one, so that no session finds that free in between.  What a
+// running transaction has made and ended in between counts only if it rolls back a savepoint; then the row is booked
+// anew.
 Status Heap::book(Tid tid, RowLock mode, Facts& facts) {
   auto id = txns_.id_for_write();
   if (!id) return id.error();
@@ -90,7 +91,7 @@ Status Heap::book_on_page(BookTry& book) {
   return {};
 }
 
-// Whether somebody of this node has a booking of the version already, or we have anything there.
+// Whether a session of this node has booked the version already, or this session has any entry there.
 bool Heap::stands_in_line(BookTry& book, std::span<const Locker> recorded) const {
   for (const Locker& other : recorded) {
     if (txns_.current().is_mine(other.id)) return true;

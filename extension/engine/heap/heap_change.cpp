@@ -1,5 +1,5 @@
-// Deleting and updating rows.  Both: look at the row under its page's exclusive guard with what is known, leave the
-// guard to learn or to wait, and look again (engine.no-guard-in-wait).
+// Deleting and updating rows.  Both judge the row under its page's exclusive guard with what is known, leave the guard
+// to learn or to wait, and judge again (engine.no-guard-in-wait).
 #include <algorithm>
 #include <utility>
 
@@ -39,7 +39,7 @@ Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, Ro
     row.set_far(by.next.block);
   else
     row.set_command(by.command);
-  // Who holds FOR UPDATE goes on excluding FOR KEY SHARE.
+  // A holder of FOR UPDATE goes on excluding FOR KEY SHARE.
   if (by.kind == RowTxnKind::kUpdated && holders.word_is_mine && holders.word.strongest() == RowLock::kExclusive)
     by.kind = RowTxnKind::kUpdatedKey;
   row.deleter = RowTxn::of(by.kind, by.id, holders.outer_for(by.id));
@@ -51,8 +51,8 @@ Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, Ro
 
 }  // namespace
 
-// Whether the crosscheck snapshot (of a foreign key's action) sees the row.  Once is enough: what it sees of a version
-// that nobody ends cannot change, and if somebody does, the verdict does.
+// Whether the crosscheck snapshot (of a foreign key's action) sees the row.  Once is enough: unless the version is
+// ended, what the snapshot sees of it cannot change; if it is ended, the verdict changes.
 Result<bool> Heap::crosschecked(const RowHeader& row, RowPlace at, const Snapshot** crosscheck) {
   const Snapshot* snapshot = std::exchange(*crosscheck, nullptr);
   return visible(txns_, row, at, *snapshot, nullptr);

@@ -1,5 +1,5 @@
 // Freeing a relation, page by page, from the end of its map to its header.  Every page is freed together with what says
-// that it is there (bufmgr S5): whoever goes on after an interruption, or a crash, finds what is left and nothing else.
+// that it is there (bufmgr S5): the process that goes on after an interruption or a crash finds what is left, no more.
 #include <cstddef>
 
 #include "bufmgr/space/space_note.hpp"

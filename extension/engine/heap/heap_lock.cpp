@@ -4,7 +4,7 @@
 
 namespace engine {
 
-// What judge() could not decide: learns, waits, or sees to the lock pages.  REQUIRES: no guard held.
+// What judge() could not decide: learns, waits, or finds lock pages or makes room there.  REQUIRES: no guard held.
 Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why) {
   switch (verdict.kind) {
     case Verdict::kAsk:
@@ -40,7 +40,7 @@ Status Heap::resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& ver
   return settle(verdict, holders, facts, why);
 }
 
-// Who must wait for another's lock may have one of his own in a cell that was not looked at (heap.holder-skips-queue).
+// A session that must wait may have a lock of its own in a cell that was not read (heap.holder-skips-queue).
 Status Heap::judge_own_cells(Tid tid, Holders* holders, Verdict* verdict) {
   if (!cells_.known(tid.block).valid()) {
     *verdict = {.kind = Verdict::kCells, .block = tid.block};
@@ -74,9 +74,9 @@ Status Heap::judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const 
 struct Heap::LockTry {
   Tid tid;
   Wish wish;
-  TxnId id;  // who locks
+  TxnId id;  // of the locker
   Facts* facts;
-  TxnId creator{};       // if valid: a row by another creator, as far as its word says that, is a stranger
+  TxnId creator{};        // if valid: a row by another creator, as far as its word says that, is a stranger
   RowTxn newer_locked{};  // the deleter word whose successors have been locked
   // found
   RowHeader row{};  // creator kNone: there is none, or a stranger
@@ -86,8 +86,8 @@ struct Heap::LockTry {
   RowPlace place() const { return {page, tid.offset}; }
 };
 
-// Judges the row and locks it if it may.  A row of our own making needs no mark, as nobody else can end it before we
-// do; but FOR UPDATE of one must keep FOR KEY SHARE out, which reaches it through the version it replaced.
+// Judges the row and locks it if it may.  A row that this transaction made needs no mark, as no other can end it before
+// this one ends; but FOR UPDATE of one must keep FOR KEY SHARE out, which reaches it through the version it replaced.
 Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   auto nothing_there = [&]() -> Status {
     lock.row = {};
@@ -124,8 +124,7 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   return {};
 }
 
-// In the deleter word, or, where that is another's business, in a lock cell.  The verdict says if there is no room for
-// it.
+// In the deleter word or, where another transaction has that, in a lock cell.  The verdict says if there is no room.
 Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& change) {
   const Holders& holders = lock.holders;
   RowHeader row = lock.row;
@@ -134,7 +133,7 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
   if (!holders.word_is_others() && !makers) {
     RowLock mode = lock.wish.mode;
     if (holders.word_is_mine && holders.word.id >= lock.id) mode = std::max(mode, holders.word.mode);
-    // By somebody who was rolled back: now the word is the maker's again (heap.word-has-one-use).
+    // The ender was rolled back: now the word is the maker's again (heap.word-has-one-use).
     if (row.ended()) row.set_command(combo_commands(txns_.current(), row, lock.place()).made);
     row.deleter = RowTxn::lock(mode, lock.id, holders.outer_for(lock.id));
     uint8_t flags = uint8_t(row.flags() & ~(kChainUpdated | kHasLockers));
@@ -167,7 +166,7 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
 }
 
 // Locks the versions that a running update has made of origin's row, one after another, as far as there are.  Anything
-// but kGo: settle it, then look at the origin again.
+// but kGo: settle it, then judge the origin again.
 Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
   LockTry lock{.tid = origin.row.next(origin.tid.block), .wish = origin.wish, .id = origin.id, .facts = &facts};
   lock.wish.newer = true;
@@ -181,7 +180,7 @@ Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
         lock.creator = lock.row.deleter.id();
         break;
       case Verdict::kConflict:
-        // While the updater runs, what it made is there, and nobody else ends it: so it has ended.
+        // While the updater runs, what it made is there, and no other ends it: so the updater has ended.
         return Verdict{.kind = Verdict::kAsk, .id = origin.row.deleter.id()};
       case Verdict::kWait:
         return lock.verdict;
@@ -230,7 +229,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         continue;
       }
       verdict = *newer;
-      lock.holders.cells.reset();  // what is unknown is the newer version's affair
+      lock.holders.cells.reset();  // what is unknown concerns the newer version
     }
     switch (verdict.kind) {
       case Verdict::kGo:

@@ -92,15 +92,15 @@ Status Heap::create_at(TxnSystem& txns, PageId page) {
   return {};
 }
 
-// All of it: every scan begins with it.
+// Loads the whole map: every scan begins with that.
 Status Heap::load_map() {
   GCL_TRY(load_directory());
   for (MapPage& map : maps_) GCL_TRY(load_map_page(map));
   return {};
 }
 
-// What another session of the node may have added beside: whoever misses it there meets a directory that has more maps
-// than he knows (add_map_page) (heap.own-maps-searched).
+// A session that misses what another one of its node has added meets a directory with more maps than it knows
+// (add_map_page, heap.own-maps-searched).
 Status Heap::load_own_maps() {
   auto own = [this](const MapPage& map) { return map.owner == txns_.node(); };
   if (std::none_of(maps_.begin(), maps_.end(), own)) GCL_TRY(load_directory());
@@ -248,9 +248,9 @@ bool Heap::searches(const MapPage& map, Whose whose) const {
   return whose == Whose::kAny || (whose == Whose::kOwn ? map.owner == txns_.node() : txns_.away(map.owner));
 }
 
-// A block with room in extents of this node, of nodes that are away, or of anybody; or kNoBlock.  Sessions spread over
-// what there is, so that those of one node fill different pages.  Maps that had no such room are not looked through
-// again until they change: a table that grows would look through all of them for every page.
+// A block with room in extents of this node, of nodes that are away, or of any node; or kNoBlock.  Sessions spread over
+// what there is, so that those of one node fill different pages.  Maps that had no such room are not searched again
+// until they change: a table that grows would search all of them for every page.
 Result<uint32_t> Heap::find_free(uint32_t row_bytes, Whose whose) {
   if (whose == Whose::kAny) GCL_TRY(load_map());
   if (whose == Whose::kOwn) GCL_TRY(load_own_maps());
@@ -340,7 +340,7 @@ Status Heap::add_map_page() {
                                                                     : Errc::kOk;
     root->release();
     GCL_TRY(give_back(error));
-    return load_directory();  // somebody was faster: look again
+    return load_directory();  // another session was faster: read it again
   }
   session.next_wait(bufmgr::WaitOrder::kNew);
   auto guard = pool.fix_exclusive(session, *fresh);

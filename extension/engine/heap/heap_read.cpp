@@ -185,7 +185,7 @@ Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
   }
 }
 
-// A chain of one version, without a copy of the page.  False: look at the copy.
+// A chain of one version, without a copy of the page.  False: a copy is needed.
 Result<bool> Heap::probe_alone(PageId page, Tid root, RowReads& reads, RowProbe* found) {
   auto optimistic = txns_.pool().fix_optimistic(txns_.session(), page);
   if (!optimistic) return optimistic.error();
@@ -258,8 +258,7 @@ Result<RowProbe> Heap::probe_once(PageId page, Tid root, RowReads& reads) {
 
 namespace {
 
-// Whether a version is dead to all, by statuses that are known here: who has just looked at it has learned the final
-// ones.
+// Whether a version is dead to all, by statuses that are known here: the read just before has learned the final ones.
 Result<bool> known_dead(TxnSystem& txns, const RowHeader& row) {
   auto known = [&](TxnId id) { return txns.known_status(id).has_value(); };
   if (row.creator.kind() == RowTxnKind::kInserted && !known(row.creator.id())) return false;
@@ -320,8 +319,8 @@ Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Inte
   HeapPage view(to.page);
   uint16_t hints[kLinesMax];
   int hint_count = 0;
-  // A creator that has just been found committed before the snapshot: a page's rows tend to have one.  Rows of his that
-  // nobody ended are seen, without asking.
+  // A creator that has just been found committed before the snapshot: a page's rows tend to have one.  Its rows that
+  // are not ended are seen, without asking.
   RowTxn seen_creator{};
   for (uint16_t line = 1, lines = view.lines(); line <= lines; ++line) {
     if (!view.line(line).normal()) continue;
@@ -378,7 +377,7 @@ Status Heap::sample_block(uint32_t block, const Snapshot& seen, PageRows& to, As
   });
 }
 
-// An aborted update's link stays in the row while its line pointer goes to others: every step asks whose it is.
+// An aborted update's link stays in the row while its line pointer goes to others: every step checks the creator.
 Status Heap::roots_of(const PageRows& rows, uint16_t* roots) {
   HeapPage view(rows.page);
   std::fill(roots, roots + kLinesMax + 1, uint16_t{0});
@@ -394,7 +393,7 @@ Status Heap::roots_of(const PageRows& rows, uint16_t* roots) {
   return {};
 }
 
-// Hints spare the next reader the status log.  Only where this node owns the page and nobody works on it.
+// Hints spare the next reader the status log.  Only where this node owns the page and no session works on it.
 void Heap::write_hints(PageId page, const std::byte* copy, const uint16_t* lines, int count) {
   auto guard = txns_.pool().try_shared(txns_.session(), page);
   if (!guard) return;
@@ -408,12 +407,12 @@ void Heap::write_hint(PageId page, uint16_t number, Line line, const RowHeader& 
   if (guard) (void)write_hint_in(*guard, number, line, row);
 }
 
-// Stamps line `number` if it still is what it was when it was read.  False: this node may not stamp the page.
+// Hints line `number` if it still is what it was when it was read.  False: this node may not hint the page.
 bool Heap::write_hint_in(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row) {
   HeapPage now(page.bytes());
   if (number > now.lines() || now.line(number).raw != line.raw) return true;
   auto hint = hint_for(txns_, row.creator);
-  // Others may stamp it at the same moment, under shared guards of their own.
+  // Others may hint it at the same moment, under shared guards of their own.
   uint64_t creator = __atomic_load_n(reinterpret_cast<const uint64_t*>(page.bytes() + line.offset()), __ATOMIC_RELAXED);
   if (!hint || creator != row.creator.raw) return true;
   return page.stamp(uint16_t(line.offset()), hint->raw);

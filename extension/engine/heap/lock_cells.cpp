@@ -129,7 +129,7 @@ Status LockCells::add_page(PageId to, uint32_t offset) {
     if (!from) return from.error();
     uint64_t now = 0;
     std::memcpy(&now, from->bytes() + offset, sizeof MapExtent::locks);  // page ids fit six bytes
-    if (now != 0) return false;                                          // somebody was faster
+    if (now != 0) return false;                                          // another session was faster
     session.next_wait(bufmgr::WaitOrder::kNew);
     auto page = pool.fix_exclusive(session, *fresh);
     if (!page) return page.error();

@@ -17,7 +17,7 @@
 //   ... exclusive guard on the heap page ...
 //   cells.read(block, line, &lockers);
 //   CellWriter writer;
-//   auto open = writer.open(cells, block, puts);    // false: leave the guards, make_room(), and look again
+//   auto open = writer.open(cells, block, puts);    // false: leave the guards, make_room(), and judge again
 //   ... first write ...
 //   writer.write(change);
 #pragma once
@@ -49,14 +49,14 @@ class LockCells {
   }
   // Learns the block's first lock page.  kNotFound: there is none; kNoMemory.  REQUIRES: no guard held.
   Status find(uint32_t block, const ExtentPlace& where);
-  // Sees to it that some lock page of the block has `entries` (at most kEntries) free places: frees those whose ids
-  // have ended, or adds a page.  Others may be faster at taking them.  kNoSpace, kNoMemory.  REQUIRES: no guard held.
+  // Gives some lock page of the block `entries` (at most kEntries) free places: frees those whose ids have ended, or
+  // adds a page.  Other sessions may take them first.  kNoSpace, kNoMemory.  REQUIRES: no guard held.
   Status make_room(uint32_t block, const ExtentPlace& where, uint32_t entries);
   // All locks recorded for the line, ended ones included.  REQUIRES: known(block), an exclusive guard on its heap page.
   Status read(uint32_t block, uint16_t line, std::vector<Locker>* to);
 
-  // Frees a lock page of an extent; true: it was the last, the directory, and went together with `last`.  REQUIRES:
-  // nobody uses the relation any more.
+  // Frees a lock page of an extent; true: it was the last, the directory, and went together with `last`.  REQUIRES: no
+  // session uses the relation any more.
   static Result<bool> drop_some(TxnSystem& txns, PageId directory, bufmgr::SpaceNote& last);
   // How many there are, the directory included.
   static Result<uint64_t> pages(TxnSystem& txns, PageId directory);

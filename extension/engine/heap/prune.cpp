@@ -1,4 +1,4 @@
-// In-page prune: removes versions nobody sees from one page's chains (heap.prune-only-unseen, heap.prune-whole-prefix).
+// In-page prune (heap.prune-only-unseen, heap.prune-whole-prefix).
 //
 // The plan is made on a private copy, where statuses may be asked for; it is carried out only if the page has not
 // changed since.  No guard is held while anything is asked.
@@ -55,7 +55,7 @@ class Plan {
   uint32_t removed() const { return removed_; }
   // Bytes that the largest of the removed rows leaves free.
   uint32_t largest_hole() const { return largest_hole_; }
-  // Live rows whose creator had to be asked after.
+  // Live rows whose creator's status had to be asked for.
   std::span<const uint16_t> hints() const { return {hint_, hints_}; }
 
   // The page as it will be: rows where they are, or moved together.
@@ -102,14 +102,14 @@ class Plan {
     return upper;
   }
 
-  // Live, and nobody has ended it: most rows are, so that is seen without asking what became of anybody.
+  // Live and not ended: most rows are, so this is decided without a status look-up.
   bool is_untouched(const RowHeader& row) const {
     if (row.ended()) return false;
     const RowTxnKind kind = row.creator.kind();
     return kind == RowTxnKind::kFrozen || kind == RowTxnKind::kCommitted || row.creator == live_creator_;
   }
 
-  // Dead because it never was, rather than because somebody ended it.
+  // Dead because it was never made, rather than because it was ended.
   bool never_made(const RowHeader& row) const {
     if (row.creator.kind() == RowTxnKind::kAborted) return true;
     if (row.creator.kind() != RowTxnKind::kInserted) return false;
@@ -156,7 +156,7 @@ class Plan {
   TxnSystem& txns_;
   HeapPage view_;
   Line after_[kLinesMax + 1];
-  RowTxn live_creator_{};  // whose row was last found live
+  RowTxn live_creator_{};  // of the row last found live
   Liveness life_[kLinesMax + 1] = {};
   bool untouched_[kLinesMax + 1] = {};
   bool never_[kLinesMax + 1] = {};
@@ -193,7 +193,7 @@ Result<uint32_t> Heap::prune(uint32_t block, uint32_t wanted) {
     if (!HeapPage(copy).is_heap()) return 0u;
     Plan plan(txns_, copy);
     GCL_TRY(plan.make());
-    // The next prune of the page, and whoever reads these rows, need not ask again.
+    // The next prune of the page, and readers of these rows, need not ask again.
     if (!plan.hints().empty()) write_hints(*page, copy, plan.hints().data(), int(plan.hints().size()));
     plan.write(pruned, false);
     HeapPage after(pruned);

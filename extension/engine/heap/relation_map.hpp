@@ -54,7 +54,7 @@ struct RelationPage {
   bufmgr::PageHeader header;
   uint32_t magic;
   uint32_t maps;
-  uint64_t vacuum_token, vacuum_place;  // the last SessionLock to VACUUM it; whether it is held, its session's word says
+  uint64_t vacuum_token, vacuum_place;  // the last SessionLock of a VACUUM; its session's word says if it is held
   static constexpr uint32_t kMapsMax =
       (coherence::kPageSize - sizeof(bufmgr::PageHeader) - 24 - sizeof(RelationCounts)) / 8;
   uint64_t map[kMapsMax];  // owner node in bits 63..56, page below

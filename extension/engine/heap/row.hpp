@@ -3,8 +3,8 @@
 // That is as long as PostgreSQL's HeapTupleHeader: in a private copy of the row it can be laid over ours, so that a
 // scan hands out rows without copying them again, and a row takes as many bytes as in a heap table.
 //
-//   0  creator  u64  kCreator word: who inserted this version, or (a hint) when it committed, or frozen
-//   8  deleter  u64  kDeleter word: who deleted, updated or locks it, or nobody
+//   0  creator  u64  RowTxn: the inserter of this version, or (a hint) when it committed, or frozen
+//   8  deleter  u64  RowTxn: the transaction that deleted, updated or locks it, or none
 //  16  word     u32  out of line 1 bit | far 1 bit | 30 bits: a command, or a block (heap.word-has-one-use)
 //  20  packed   u24  next_offset 9 bits | natts 11 bits | flags 4 bits
 //  23  body          bitmap if kHasNull; data at align8(23 + bitmap bytes)
@@ -33,7 +33,7 @@ struct OuterLock {
 
 // What a creator or deleter word says (bits 63..60).
 enum class RowTxnKind : uint8_t {
-  kNone = 0,        // deleter: nobody
+  kNone = 0,        // deleter: none
   kInserted = 1,    // creator: id
   kDeleted = 2,     // deleter: id deleted the row
   kUpdated = 3,     // deleter: id replaced it by the version that `next` names
@@ -107,7 +107,7 @@ struct RowHeader {
   }
   bool out_of_line() const { return word & kOutOfLine; }
   bool far() const { return word & kFar; }
-  // Of who ended it, or else of who made it (heap.word-has-one-use).  REQUIRES: !far().
+  // Of its ender, or else of its maker (heap.word-has-one-use).  REQUIRES: !far().
   uint32_t command() const { return word & kCommandMax; }
   void set_command(uint32_t command) { word = (word & kOutOfLine) | command; }
   void set_far(uint32_t block) { word = (word & kOutOfLine) | kFar | block; }

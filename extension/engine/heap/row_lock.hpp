@@ -1,4 +1,4 @@
-// Row locks: who excludes whom, and how a lock is recorded.
+// Row locks: which modes exclude each other, and how a lock is recorded.
 //
 //                    KEY SHARE  SHARE  NO KEY UPDATE  UPDATE        (x: they exclude each other)
 //   KEY SHARE                                           x
@@ -35,7 +35,7 @@ struct Locker {
   RowLock strongest() const { return outer.held() ? std::max(mode, outer.mode()) : mode; }
 };
 
-// What the deleter word of a version locks, as long as it counts.  REQUIRES: it is somebody's.
+// What the deleter word of a version locks, as long as it counts.  REQUIRES: it is not kNone.
 inline Locker locker_of(const RowHeader& row) {
   RowLock mode = row.locked()                                 ? row.deleter.lock_mode()
                  : row.deleter.kind() == RowTxnKind::kUpdated ? RowLock::kNoKeyExclusive

@@ -1,14 +1,14 @@
-// Turn: a session's place in the queue of those of its server that wait for a row.
+// RowQueuePosition: a session's place in the queue of those of its server that wait for a row.
 //
-//   Turn turn(txns.waiter(), table, mode);
+//   RowQueuePosition queue(txns.waiter(), table, mode);
 //   for (;;) {
 //     judge the row; done if it may be locked
-//     auto waited = turn.take(tid);         // the first time; again for another row
-//     if (!*waited) wait for who has locked it
-//   }                                       // let go at the end
+//     auto waited = queue.enter(tid);       // the first time; again for another row
+//     if (!*waited) wait for the holder
+//   }                                       // left at the end
 //
-// heap.holder-skips-queue: A session that holds a lock of the row, or has booked it, takes no turn: the session whose
-//     turn it is may wait for that very lock or booking.
+// heap.holder-skips-queue: A session that holds a lock of the row, or has booked it, skips the queue: the session at
+//     its head may wait for that very lock or booking.
 // heap.book-after-losses: A session that has waited for kLossesMax transactions of other nodes and finds that yet
 //     another one was faster books the row before it waits again: an entry in the row's lock pages names its id, the
 //     mode, and a place behind all others; one per node at a time.  The booking stands on the version that the session
@@ -26,8 +26,8 @@ namespace engine {
 
 class RowQueuePosition {
  public:
-  // Bound: he has the row after at most so many transactions that were faster, the one that holds it by then, and one
-  // of each other node that has booked before.
+  // Bound: the session gets the row after at most so many transactions that were faster, the one that holds it by then,
+  // and one of each other node that has booked before.
   static constexpr int kLossesMax = 2;
 
   RowQueuePosition(Waiter& waiter, uint32_t table, RowLock mode)
@@ -36,7 +36,7 @@ class RowQueuePosition {
   RowQueuePosition& operator=(const RowQueuePosition&) = delete;
   ~RowQueuePosition() { leave(); }
 
-  // Whether it had to wait: then the row is to be looked at again.  REQUIRES: no guard held.
+  // Whether it had to wait: then the row is to be judged again.  REQUIRES: no guard held.
   coherence::Result<bool> enter(Tid tid) {
     if (entered_ && queue_.block == tid.block && queue_.line == tid.offset) return false;
     leave();
@@ -47,7 +47,7 @@ class RowQueuePosition {
     return waited;
   }
   RowLock mode() const { return RowLock(queue_.mode); }
-  // To be told before each wait for another node's transaction; whether it is time to book (heap.book-after-losses).
+  // To be called before each wait for another node's transaction; whether it is time to book (heap.book-after-losses).
   bool loses_again() { return ++waits_ > kLossesMax; }
   void leave() noexcept {
     if (entered_) waiter_.leave_row_queue(queue_);

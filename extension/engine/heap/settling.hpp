@@ -60,7 +60,7 @@ class RowReads {
 
   TxnSystem& txns_;
   std::vector<TxnId>
-      learned_;  // makers whose commit an earlier look has learned; the cache of statuses may have lost it
+      learned_;  // makers whose commit an earlier read has learned; the cache of statuses may have lost it
   bool again_ = false;
 };
 

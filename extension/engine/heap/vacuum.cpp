@@ -1,5 +1,5 @@
-// VACUUM: prune every page, remove index entries of dead line pointers, and free those once nobody can still be on the
-// way from an index to them (heap.dead-pointers-wait).
+// VACUUM: prune every page, remove index entries of dead line pointers, and free those once no session can still be on
+// the way from an index to them (heap.dead-pointers-wait).
 #include <algorithm>
 #include <cstddef>
 

@@ -149,7 +149,7 @@ Result<AsOf> as_of(TxnSystem& txns, const RowHeader& row, RowPlace at, const Sna
 Result<bool> is_successor(TxnSystem& txns, const RowHeader& row, const RowHeader& next) {
   if (next.creator.kind() == RowTxnKind::kInserted) return next.creator.id() == row.deleter.id();
   if (next.creator.kind() == RowTxnKind::kAborted) return false;
-  if (txns.current().is_mine(row.deleter.id())) return false;  // nobody stamps what still runs
+  if (txns.current().is_mine(row.deleter.id())) return false;  // what still runs gets no hint
   auto status = txns.status(row.deleter.id());
   if (!status) return status.error();
   if (!status->committed()) return false;
@@ -201,7 +201,7 @@ Verdict ask(TxnId id) { return {.kind = Verdict::kAsk, .id = id}; }
 // What a recorded lock amounts to, by what is known.
 struct Hold {
   enum Kind : uint8_t { kOver, kMine, kRunning, kUnknown } kind;
-  TxnId id;  // kRunning: who must end; kUnknown: whose status is wanted
+  TxnId id;  // kRunning: it must end; kUnknown: its status is wanted
   RowLock mode = RowLock::kKeyShare;
   bool committed = false;  // kOver
 };
@@ -212,7 +212,7 @@ Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
   if (!status) return {Hold::kUnknown, locker.id};
   if (status->running()) return {Hold::kRunning, locker.id, locker.strongest()};
   const bool committed = status->committed();
-  // From a rolled back savepoint to who is left with the outer lock (heap.lock-falls-to-parent).
+  // From a rolled back savepoint to the level that is left with the outer lock (heap.lock-falls-to-parent).
   while (status->aborted() && locker.outer.held() && status->parent.valid()) {
     TxnId holder = status->parent;
     if (txns.current().is_mine(holder)) return {Hold::kMine, holder, locker.outer.mode()};
@@ -274,7 +274,7 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
 
 namespace {
 
-// Who has booked the row before us and could have it now (heap.bookings-in-order); null: nobody.  REQUIRES: all live
+// An earlier booking of the row whose owner could have it now (heap.bookings-in-order); null: none.  REQUIRES: all live
 // locks are in *holders.
 const Locker* earlier_booking(const Transaction& me, const RowHeader& row, const Wish& wish, const Holders& holders) {
   if (wish.newer || holders.mine >= 0 || is_own(me, row)) return nullptr;

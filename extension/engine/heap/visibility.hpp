@@ -1,5 +1,5 @@
-// Visibility: who sees a row version, and what stands in the way of changing it.  Works on copies of row headers, with
-// no guard held, or (judge) under a guard with what is known already.
+// Visibility: which snapshot sees a row version, and what forbids or delays a change of it.  Works on copies of row
+// headers, with no guard held, or (judge) under a guard with what is known already.
 //
 // heap.learn-before-guard: A status that is final never changes, so it may be learned before the guard and used under
 //     it.
@@ -36,11 +36,11 @@ Commands combo_commands(const Transaction& me, const RowHeader& row, RowPlace at
 // known, if any.
 Result<bool> visible(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running);
 
-// What the version is to everybody (PostgreSQL's HeapTupleSatisfiesVacuum), by this node's horizon.  `mine`: of the
-// session that asks.
+// What the version is to all (PostgreSQL's HeapTupleSatisfiesVacuum), by this node's horizon.  `mine`: of the session
+// that asks.
 Result<Liveness> liveness(TxnSystem& txns, const RowHeader& row, bool* mine);
 
-// What the version is to who counts rows as of a snapshot, each once, whoever changes them meanwhile.
+// What the version is to a session that counts rows as of a snapshot, each once, whatever changes meanwhile.
 enum class AsOf : uint8_t { kThere, kGone, kToCome };
 Result<AsOf> as_of(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot);
 

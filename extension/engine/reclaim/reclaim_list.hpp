@@ -8,8 +8,8 @@
 //     back, or dropped and committed: its pages are freed.  The other way round: it is forgotten.  No process has to be
 //     told, and a node that dies or leaves leaves nothing that another one could not decide.
 // reclaim.lock-holder-removes: Sessions of the node add records, to the root page and to the page behind it.  Only the
-//     session that has claimed the list (txn.session-lock-token) removes records and pages, and frees what they name.
-//     A page that goes is closed first.
+//     session that has the lock of the list (txn.session-lock-token) removes records and pages, and frees what they
+//     name.  A page that goes is closed first.
 //
 //   root -> newest page -> ... -> oldest page
 #pragma once

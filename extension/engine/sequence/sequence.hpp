@@ -4,7 +4,7 @@
 // sequence.mover-owns-values: A value belongs to the node that moved the page's word over it, under the page's
 //     exclusive latch.  So no two nodes have the same value, unless set() moved the word back.
 // sequence.set-ends-leases: set() begins a new generation (a page's version, which never comes twice, also not when the
-//     page is freed and is another sequence's).  Every call looks at the word first: what is left of leases of former
+//     page is freed and is another sequence's).  Every call reads the word first: what is left of leases of former
 //     generations is never handed out by a call that begins after set() has returned.
 // sequence.lease-under-latch: A lease is made, and put into the table, under the latch: sessions of a node that find
 //     the last one used up at the same time lease once.
@@ -13,7 +13,7 @@
 //     again only after all others.
 //
 //   Sequence sequence(pool, session, table, page);
-//   SequenceRun run = *sequence.take(rules);             // most calls: one look at a page that is cached here
+//   SequenceRun run = *sequence.take(rules);             // most calls: one read of a page that is cached here
 //   if (run.count == 0) run = *sequence.lease(rules);    // a change of the pool
 //   if (run.count == 0) ...                              // the end is reached
 #pragma once

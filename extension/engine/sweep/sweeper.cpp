@@ -20,7 +20,7 @@ struct alignas(8) Cleaned {  // a header is not as long as an array of them need
   uint16_t line;
 };
 
-// As if nobody had ended the version.
+// As if the version had not been ended.
 void take_back_end(RowHeader& row, uint16_t line) {
   row.deleter = {};
   row.set_command(0);
@@ -80,7 +80,7 @@ Result<bool> Sweeper::bad(TxnId id) {
   return txns_.was_rolled_back(id);
 }
 
-// sweep.begins-when-long.  False: look again, there may be more.
+// sweep.begins-when-long.  False: clean it again, there may be more.
 Result<bool> Sweeper::clean(PageId page) {
   auto& pool = txns_.pool();
   alignas(8) std::byte copy[coherence::kPageSize];

@@ -57,7 +57,7 @@ class Sweeper {
   uint64_t upto_ = 0;      // the pass concerns ids up to here
   uint64_t assigned_ = 0;  // ids up to here had been assigned when it began
   PageId next_{};          // kPass: where it goes on
-  Cts passed_at_{};        // kWait: snapshots up to here may be of who read pages before
+  Cts passed_at_{};        // kWait: sessions with snapshots up to here may have read pages before
   uint64_t passes_ = 0;
 };
 

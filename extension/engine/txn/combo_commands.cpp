@@ -58,7 +58,7 @@ Status ComboCommands::put(RowPlace at, Commands commands) noexcept {
   const bool noted = next < runs->size() && (*runs)[next].first <= at.line;
   if (noted && (*runs)[next].commands == commands) return {};
   if (!noted && extend(*runs, next, at.line, commands)) return {};
-  // One that is cut in two, and the line's own: before anything changes.
+  // For the run that is split and the line's own: before anything changes.
   if (!runs->make_room(2)) return Errc::kNoMemory;
   if (noted) next = split(*runs, next, at.line);
   if (!extend(*runs, next, at.line, commands)) runs->insert(next, {commands, at.line, at.line});

@@ -3,8 +3,8 @@
 //
 // By page, and within a page by runs of line pointers with the same pair of commands: a command that changes a million
 // rows costs a run per page, and a page never has more runs than line pointers.  A run also covers lines between its
-// own of which nothing was noted: nobody asks for those (heap.note-of-this-version), and when one is noted, the run is
-// cut there.
+// own of which nothing was noted: they are never asked for (heap.note-of-this-version), and when one is noted, the run
+// is split there.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ void raise(std::atomic<uint64_t>& word, uint64_t to) noexcept {
 }  // namespace
 
 // The node counts for the horizon (a bound that is not zero) before any of its sessions reads the clock for a snapshot:
-// whoever computed a horizon without us did so from a clock that our snapshots have passed.
+// a node that computed a horizon without this one did so from a clock that this node's snapshots have passed.
 Status TxnSystem::join() {
   Batch batch(words_.clock().node());
   batch.cas(words_.clock(), 0, kFrozenCts.value);
@@ -49,8 +49,8 @@ Status TxnSystem::join() {
   return tick();
 }
 
-// Ids of a former incarnation that nobody ended: they never committed, because a commit ends with its own word, and an
-// incarnation that left one half done was not stopped cleanly (then repair decides, before anybody joins).
+// Ids of a former incarnation that were not ended never committed: a commit ends with its own word, and an incarnation
+// that left one half done was not stopped cleanly (then repair decides, before any node joins).
 Status TxnSystem::adopt_leftovers(uint64_t low, uint64_t reserved) {
   StatusWord words[256];
   for (uint64_t at = low + 1; at <= reserved;) {
@@ -149,7 +149,7 @@ void TxnSystem::adopt_snapshot(Cts ts) noexcept {
   const uint64_t now = oldest.load(std::memory_order_relaxed);
   if (now == 0 || ts.value < now) oldest.store(ts.value, std::memory_order_seq_cst);
   shared_.adopted.fetch_add(1, std::memory_order_seq_cst);  // pairs with OldestNeeded
-  std::atomic_thread_fence(std::memory_order_seq_cst);      // before the caller looks at the other session
+  std::atomic_thread_fence(std::memory_order_seq_cst);      // before the caller checks the other session
 }
 
 void TxnSystem::set_oldest(std::optional<Cts> oldest) noexcept {

@@ -1,8 +1,7 @@
 // OpenLevels: which savepoints of this node could still be rolled back alone, at the moment it was made.
 //
-// REQUIRES of who asks: the savepoint's SUB word was read before.  A session says "unlisted" before it writes such a
-// word and lists the level before it takes that back, so that a level that is open is listed, or its session is
-// unlisted.
+// REQUIRES: the caller has read the savepoint's SUB word before.  A session sets `unlisted` before it writes such a
+// word and lists the level before it clears `unlisted`, so an open level is listed, or its session is `unlisted`.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-// Status words that the ring cannot keep: an old snapshot needs their timestamps long after their places are wanted for
-// new ids.  They are final, so they are copied to pages and never change there (txn.overflow-is-final); of ids that
-// still run the page says that the word stays in the ring (txn.running-id-pinned).
+// Status words that leave the ring: an old snapshot needs their timestamps long after their places are wanted for new
+// ids.  They are final, so they are copied to pages and never change there (txn.overflow-is-final); of an id that still
+// runs the page says that the word is pinned in the ring (txn.running-id-pinned).
 //
 //   root page -> directory pages -> pages of kOverflowWords words;  a word's block number is sequence / kOverflowWords
 //
-// Root and directories stay; a page of words is freed when all its ids are frozen, and may then be anything: who reads
-// one checks that it still says whose words it has.
+// Root and directories stay.  A page of words is freed when all its ids are frozen, and may then be anything: a reader
+// checks the owner and block that the page names.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -22,7 +22,7 @@ using coherence::Batch;
 namespace {
 
 constexpr uint64_t kOverflowWords = 1000, kFanout = 1000;
-constexpr uint64_t kOverflowStep = 2048;  // ids per turn
+constexpr uint64_t kOverflowStep = 2048;  // ids per call
 // Pages of words: node + 1, block, words.  Root and directories: 0, 0, raw page id + 1 of each page below.
 constexpr uint32_t kOwnerAt = bufmgr::kPageBody;
 constexpr uint32_t kBlockAt = kOwnerAt + 8;
@@ -136,7 +136,7 @@ Result<PageId> TxnSystem::overflow_page(uint64_t block) {
   return *page;
 }
 
-// Moves the low-water mark over ids that are final, though some snapshot still asks for their timestamps.
+// Moves the low-water mark over final ids whose timestamps some snapshot still needs.
 Status TxnSystem::move_to_overflow() {
   const uint64_t low = shared_.low_water.load(std::memory_order_acquire);
   // The newest quarter keeps its places: most of it ends soon.
@@ -166,7 +166,7 @@ Status TxnSystem::move_to_overflow() {
   return {};
 }
 
-// The one word of an id that stayed in the ring until now.
+// The one word of an id that was pinned until now.
 Status TxnSystem::write_overflow_word(uint64_t sequence, StatusWord word) {
   auto page = find_overflow(node_, overflow_root(), sequence / kOverflowWords);
   if (!page) return page.error();

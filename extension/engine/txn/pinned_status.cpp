@@ -1,13 +1,12 @@
 // Ids that run for longer than the ring takes to go round keep their places in it (txn.running-id-pinned): the
-// low-water mark passes them, their page says that the word stays in the ring, and the id whose turn the place would be
-// is skipped.
+// low-water mark passes them, their page says that the word is pinned, and the id that would reuse the place is
+// skipped.
 //
-//   spill:   page says kPinned  ->  listed in `stays`  ->  low-water mark passes it
-//   settle:  page says the final word  ->  place says kSkipped  ->  no longer listed
+//   overflow:  page says kPinned  ->  listed in `pinned`  ->  low-water mark passes it
+//   unpin:     page says the final word  ->  place says kSkipped  ->  no longer listed
 //
-// A savepoint's word changes as long as its level is open, of which the session's slot tells.  So a SUB word is read,
-// then the slots, then the word again: a level that was not open in between was closed before, and the second look is
-// final.
+// A savepoint's word changes as long as its level is open, which the session's slot says.  So a SUB word is read, then
+// the slots, then the word again: a level that was not open in between was closed before, and the second read is final.
 #include <algorithm>
 #include <array>
 
@@ -27,7 +26,8 @@ bool is_sub(StatusWord word) { return word.state() == TxnState::kSub; }
 std::vector<uint64_t> TxnSystem::pinned_sequences() const {
   std::vector<uint64_t> all;
   for (auto& pin : shared_.pinned)
-    if (const uint64_t sequence = pin.load(std::memory_order_acquire)) all.push_back(sequence);  // pairs with settling
+    // Pairs with unpin_ended().
+    if (const uint64_t sequence = pin.load(std::memory_order_acquire)) all.push_back(sequence);
   return all;
 }
 
@@ -39,15 +39,15 @@ void TxnSystem::pin_in_ring(const std::vector<uint64_t>& sequences) noexcept {
   VERIFY(next == sequences.size());
 }
 
-// Whether somebody may still change the savepoint's word, which was seen before `open` was.
+// Whether the savepoint's word, which was read before `open` was made, may still change.
 Result<bool> TxnSystem::may_change(TxnId sub, const OpenLevels& open, UnlistedOwners& owners) {
   if (open.has(sub)) return true;
   if (!open.unlisted()) return false;
   return owned_by_unlisted(sub, open, owners);
 }
 
-// A nest of savepoints is climbed once, not once for each of them.  An owner that ends meanwhile may be told of as it
-// was.
+// A nest of savepoints is climbed once, not once for each of them.  Of an owner that ends meanwhile the former state
+// may be returned.
 Result<bool> TxnSystem::owned_by_unlisted(TxnId sub, const OpenLevels& open, UnlistedOwners& owners) {
   std::vector<uint64_t> path;
   bool unlisted = false;
@@ -70,7 +70,8 @@ Result<bool> TxnSystem::owned_by_unlisted(TxnId sub, const OpenLevels& open, Unl
   return unlisted;
 }
 
-// Makes of `log` what pages are to say of the ids from `first` on, as far as they can go; those that stay are listed.
+// Makes of `log` what pages are to say of the ids from `first` on, up to the first that cannot leave the ring; `pinned`
+// learns those that keep their places.
 Status TxnSystem::sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& pinned) {
   GCL_TRY(read_log(first, log.size(), log.data()));
   const OpenLevels open(shared_);  // after the words, before the second look
@@ -106,7 +107,7 @@ Status TxnSystem::sort_out(uint64_t first, std::vector<StatusWord>& log, std::ve
   return {};
 }
 
-// The word is final: the page says so first, and only then the place is another's.
+// The page gets the final word before the place gets another.
 Status TxnSystem::unpin(uint64_t sequence, StatusWord word) {
   GCL_TRY(write_overflow_word(sequence, word));
   const uint64_t skipped = StatusWord::skipped().raw;
@@ -115,7 +116,7 @@ Status TxnSystem::unpin(uint64_t sequence, StatusWord word) {
   return run(batch);
 }
 
-// Ids that stayed and have ended.
+// Pinned ids that have ended.
 Status TxnSystem::unpin_ended() {
   if (pinned_sequences().empty()) return {};
   auto& memory = pool_.memory(session_);
@@ -143,13 +144,13 @@ Status TxnSystem::unpin_ended() {
     if (word.running()) continue;
     VERIFY(word.final() || is_sub(word));
     GCL_TRY(unpin(sequence, word));
-    // Pairs with pinned_sequences(): whoever clears the place does it after us.
+    // Pairs with pinned_sequences(): the place is cleared for its next id after this.
     shared_.pinned[i].store(0, std::memory_order_release);
   }
   return {};
 }
 
-// A former incarnation's, of which nobody runs any more; as adopt_leftovers() has it.
+// Unpins what a former incarnation left: none of its ids runs any more (see adopt_leftovers()).
 Status TxnSystem::finish_leftovers(uint64_t frozen, uint64_t low) {
   constexpr uint64_t kStep = 1000;
   std::vector<StatusWord> log;
@@ -167,8 +168,7 @@ Status TxnSystem::finish_leftovers(uint64_t frozen, uint64_t low) {
   return {};
 }
 
-// Words for new ids, each free for its own only (txn.word-holds-sequence); places that older ids still have are left
-// alone.
+// Free words for new ids, each for its own id only (txn.word-holds-sequence); places of pinned ids are left alone.
 Status TxnSystem::clear_words(uint64_t first, uint64_t count) {
   const uint64_t slots = words_.slots();
   std::vector<StatusWord> fresh(count);
@@ -198,7 +198,7 @@ bool TxnSystem::skipped(TxnId id, StatusWord found) {
   if (found.state() == TxnState::kSkipped) return true;
   for (uint64_t sequence : pinned_sequences())
     if (sequence % slots == id.sequence() % slots) return true;
-  // It was given up between the two looks; and if we slept, the ring may have gone on.
+  // It was unpinned between the two reads; and if this session slept, the ring may have gone on.
   return StatusWord{pool_.memory(session_).load(words_.status(id))}.state() == TxnState::kSkipped ||
          shared_.low_water.load(std::memory_order_acquire) >= id.sequence();
 }

@@ -9,7 +9,7 @@ namespace engine {
 
 using coherence::Batch;
 
-// The token is a value of the clock, so that no two claims are ever equal, not even of one session.
+// The token is a value of the clock, so that no two locks are ever equal, not even of one session.
 Result<SessionLock> TxnSystem::take_session_lock() {
   VERIFY(!session_locked_);
   Batch tick(words_.clock().node());
@@ -29,7 +29,7 @@ void TxnSystem::release_session_lock() noexcept {
   uint64_t none = 0;
   Batch batch(words_.clock().node());
   batch.write(words_.session_lock(node_, session_.id()), &none, sizeof none);
-  (void)run(batch);  // without a pool there is nobody to keep out
+  (void)run(batch);  // without a pool there is no session to keep out
 }
 
 Result<bool> TxnSystem::is_held(SessionLock lock) {
@@ -40,7 +40,7 @@ Result<bool> TxnSystem::is_held(SessionLock lock) {
   return batch.op(now).old == lock.token;
 }
 
-// The own lock stands before the page's is looked at.
+// The session's own word is set before the page's lock is read.
 Result<bool> TxnSystem::take_session_lock_on(PageId page, bufmgr::PageType type, uint32_t offset) {
   auto mine = take_session_lock();
   if (!mine) return mine.error();
@@ -66,7 +66,7 @@ Result<bool> TxnSystem::write_session_lock(SessionLock mine, PageId page, bufmgr
     if (!guard) return guard.error();
     SessionLock now;
     std::memcpy(&now, guard->bytes() + offset, sizeof now);
-    if (guard->header().type != type || now != last) continue;  // somebody was faster
+    if (guard->header().type != type || now != last) continue;  // another session was faster
     change.join(*guard);
     change.set(*guard, offset, mine);
     change.commit();

@@ -7,7 +7,7 @@ namespace engine {
 
 using coherence::Batch;
 
-// The turns of a slot go on through the processes that have it (txn.wait-ends-with-speculation).
+// The numbers of a slot go on through the processes that have it (txn.wait-ends-with-speculation).
 Status TxnSystem::read_own_speculation() {
   Batch batch(words_.clock().node());
   int now = batch.load(words_.speculation(node_, session_.id()));
@@ -37,7 +37,7 @@ void TxnSystem::end_speculation() noexcept {
   Batch batch(words_.clock().node());
   batch.cas(words_.speculation(node_, session_.id()), speculation_.raw, speculation_.over().raw);
   int watch = batch.load(words_.watch(node_, session_.id()));  // txn.wait-ends-with-speculation: behind the word
-  if (!run(batch)) return;                                     // the pool is gone, and with it everybody who waits
+  if (!run(batch)) return;                                     // the pool is gone, and with it all waiters
   speculation_ = speculation_.over();
   if (batch.op(watch).old != 0) wake_watchers(batch.op(watch).old);
 }
@@ -73,7 +73,7 @@ Result<bool> TxnSystem::watch(const Speculation& which) {
 Result<uint64_t> TxnSystem::host_lock_of(const Speculation& which) {
   VERIFY(which.node == node_);
   const uint64_t lock = shared_.slot(which.session.value).host_lock.load(std::memory_order_acquire);
-  auto still = open(which);  // the next turn's lock is stored only when this one is over
+  auto still = open(which);  // the next speculation's lock is stored only when this one is over
   if (!still) return still.error();
   return *still ? lock : 0;
 }

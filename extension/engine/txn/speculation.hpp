@@ -1,7 +1,7 @@
 // SpeculationWord and Speculation: a row that a session has inserted and may still take back (ON CONFLICT), as its word
 // in the pool names it, and as others wait for it.  Rules: txn.speculation-names-row and those behind it.
 //
-//    63..41 turn | 40..0 row       the row: where it is, as Tid::packed(), never 0; 0: none just now, the turn is over
+//    63..41 number | 40..0 row     the row: where it is, as Tid::packed(), never 0; 0: that speculation is over
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ struct SpeculationWord {
 };
 static_assert(sizeof(SpeculationWord) == 8);
 
-// One turn of one session, and what others wait for.  As an id to wait for it is none of a transaction: those leave the
-// top four bits 0.
+// One speculation of one session, and what others wait for.  Its wait id is none of a transaction: those leave the top
+// four bits 0.
 //
-//    63 set | 45..40 node | 39..23 session | 22..0 turn
+//    63 set | 45..40 node | 39..23 session | 22..0 number
 struct Speculation {
   coherence::NodeId node;
   coherence::SessionId session;

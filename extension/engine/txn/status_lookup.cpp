@@ -24,7 +24,7 @@ std::optional<TxnStatus> TxnSystem::known_status(TxnId id) const {
   return status_of(*listed ? StatusWord::aborted() : StatusWord::committed(kFrozenCts));
 }
 
-// The word first, the low-water mark after it: a word that was recycled before it was read is below the mark
+// The word first, the low-water mark after it: a place that was reused before it was read is below the mark
 // (txn.mark-before-clearing).  Then where the words on pages are, and last what is frozen (txn.overflow-is-final).
 Result<StatusWord> TxnSystem::read_word(TxnId id) {
   NodeId node = id.node();
@@ -52,9 +52,9 @@ Result<StatusWord> TxnSystem::read_word(TxnId id) {
     if (id.sequence() > batch.op(low).old) return StatusWord{batch.op(word).old};
     auto found = overflow_word(id, PageId{batch.op(root).old - 1});
     if (!found) return found.error();
-    // The page says so after we had the word, so the place was the id's when we had it (txn.running-id-pinned).
+    // The page was read after the word, so the place was the id's when the word was read (txn.running-id-pinned).
     if (*found) return (*found)->state() == TxnState::kPinned ? StatusWord{batch.op(word).old} : **found;
-    if (missed) return Errc::kCorrupt;  // a page goes after its ids are frozen: the second look sees that
+    if (missed) return Errc::kCorrupt;  // a page goes after its ids are frozen: the second round sees that
   }
 }
 
@@ -69,7 +69,7 @@ Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
   int low = batch.load(words_.low_water(id.node()));
   GCL_TRY(run(batch));
   if (batch.cas_succeeded(cas)) return committed;
-  // Somebody else has finished it; or the place is another id's by now.
+  // Another session has finished it; or the place is another id's by now.
   return batch.op(low).old < id.sequence() ? Result<StatusWord>(StatusWord{batch.op(cas).old}) : read_word(id);
 }
 
@@ -79,7 +79,7 @@ Result<TxnStatus> TxnSystem::inherit(TxnId id, TxnId at, StatusWord final_word) 
   for (TxnId down = id; final_word.state() == TxnState::kCommitted && down != at;) {
     auto word = read_word(down);
     if (!word) return word.error();
-    if (word->state() == TxnState::kCommitted) break;  // recycled, and not in the aborted list
+    if (word->state() == TxnState::kCommitted) break;  // frozen, and not in the aborted list
     if (word->state() == TxnState::kAborted)
       final_word = *word;
     else if (word->state() == TxnState::kSub)
@@ -135,8 +135,7 @@ Result<Owner> TxnSystem::owner(TxnId id) {
   }
 }
 
-// Our bit is in the watch word before the status is read again; the ender reads the watch word after it has written the
-// final status (txn.watch-then-status).  One of the two sees the other.
+// The node's bit is in the watch word before the status is read again (txn.watch-then-status).
 Result<bool> TxnSystem::watch(TxnId id) {
   auto who = owner(id);
   if (!who) return who.error();

@@ -37,7 +37,7 @@ Status TxnSystem::run(Batch& batch) {
 }
 
 void TxnSystem::set_host_xid(uint32_t xid, int level) noexcept {
-  // Pairs with host_xid_of(): who finds this number finds the former level's id gone.
+  // Pairs with host_xid_of(): a reader that finds this number finds the former level's id gone.
   if (level == 1)
     slot().host_xid.store(xid, std::memory_order_release);
   else if (const auto at = uint32_t(level - 2); at < TxnSessionSlot::kOpenMax)
@@ -86,15 +86,15 @@ Result<TxnId> TxnSystem::assign(TxnId parent) {
     auto id = take_sequence();
     if (!id) return id;
     auto first = parent.valid() ? StatusWord::sub(parent) : StatusWord::active(session_.id(), *id);
-    // From before the word is there until the level is listed, `open` does not tell all (txn.running-id-pinned).
+    // From before the word is there until the level is listed, `open` is incomplete (txn.running-id-pinned).
     if (parent.valid()) slot().unlisted.store(1, std::memory_order_seq_cst);
     Batch batch(words_.clock().node());
     int cas = batch.cas(words_.status(*id), StatusWord::unused(*id).raw, first.raw);
     GCL_TRY(run(batch));
     if (batch.cas_succeeded(cas)) return id;
     VERIFY(skipped(*id, StatusWord{batch.op(cas).old}));
-    // No word was written (txn.running-id-pinned).  Unlisted, the session would hold the ring, and now it may wait for
-    // the ring itself.
+    // No word was written.  With `unlisted` set the session would hold the ring, and now it may wait for the ring
+    // itself (txn.running-id-pinned).
     if (parent.valid()) end_unlisted();
   }
 }
@@ -127,7 +127,7 @@ void TxnSystem::sub_commit(int level) noexcept {
   close_level(level);
 }
 
-// Nobody changes the words of its ids any more (txn.running-id-pinned).
+// The words of its ids change no more (txn.running-id-pinned).
 void TxnSystem::close_level(int level) noexcept {
   const int open = int(txn_.levels_.size());
   txn_.levels_.truncate(uint32_t(std::max(level - 1, 1)));
@@ -195,7 +195,7 @@ Result<Cts> TxnSystem::finish_commit(Cts cts) {
   GCL_TRY(run(batch));
   wake_watchers(batch.op(watch).old);
   Result<StatusWord> word = StatusWord::committed(cts);
-  // A reader was faster; and if we slept for long, the place is another id's by now (txn.mark-before-clearing).
+  // A reader was faster; and if this session slept for long, the place is another id's by now.
   if (!batch.cas_succeeded(cas))
     word = batch.op(low).old < top.sequence() ? StatusWord{batch.op(cas).old} : read_word(top);
   if (word) {
@@ -220,7 +220,7 @@ void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept
   Batch batch(words_.clock().node());
   batch.cas(words_.status(id), from.raw, StatusWord::aborted(parent).raw);
   int watch = batch.load(words_.watch(node_, session_.id()));
-  if (!run(batch)) return;  // the pool is gone, and with it everybody who could see the id
+  if (!run(batch)) return;  // the pool is gone, and with it all that could see the id
   wake_watchers(batch.op(watch).old);
   remember(id, StatusWord::aborted(parent));
 }
@@ -232,7 +232,7 @@ void TxnSystem::end_transaction() noexcept {
   close_level(2);
   txn_.levels_[0] = TxnId{};
   txn_.prepared_ = false;
-  // After the final status word: who finds the slot empty finds the status final.
+  // After the final status word: a reader that finds the slot empty finds the status final.
   slot().top.store(0, std::memory_order_release);
   slot().host_xid.store(0, std::memory_order_relaxed);
 }

@@ -5,8 +5,7 @@
 //   prepare()   status of the top id -> PREPARED                                               (host: PRE_COMMIT)
 //   [host writes and flushes its own commit record, and with it all redo]
 //   commit()    COMMITTING + FAA on the clock in one batch, then CAS -> COMMITTED(cts)         (host: COMMIT)
-//   abort()     one status write; nothing is undone on pages                                   (host: ABORT; never
-//   fails)
+//   abort()     one status write; nothing is undone on pages; never fails                      (host: ABORT)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
 // part, in memory that all processes of the node map.  Rules: rules.md.
@@ -67,7 +66,7 @@ class Transaction {
 // What became of an id, its savepoint chain resolved to the top.
 struct TxnStatus {
   TxnState state;  // kActive, kPrepared (both: running), kCommitted or kAborted
-  Cts cts;         // kCommitted; kFrozenCts when it is older than everybody
+  Cts cts;         // kCommitted; kFrozenCts when it is older than every snapshot
   TxnId top;       // running: the top-level transaction to wait for
   TxnId parent;    // kAborted savepoint: the id it was rolled back to (txn.abort-names-parent)
   bool running() const { return state == TxnState::kActive || state == TxnState::kPrepared; }
@@ -84,10 +83,11 @@ struct Owner {
   SessionId session;  // of the owner on its node, while running
 };
 
-// A session's lock to do something alone (VACUUM of a relation): kept where everybody looks before he does the same.
+// A lock that ends with its session, for what one session does at a time (VACUUM of a relation).  It lies where every
+// session looks before it does the same.
 struct SessionLock {
-  uint64_t token = 0;  // never the same twice; 0: nobody's
-  uint64_t place = 0;  // of the claiming session: node, session
+  uint64_t token = 0;  // never the same twice; 0: no lock
+  uint64_t place = 0;  // of the locking session: node, session
   static SessionLock of(uint64_t token, NodeId node, SessionId session) {
     return {token, uint64_t{node.value} << 16 | session.value};
   }
@@ -108,15 +108,15 @@ class TxnSystem {
   Status join();
   // Stops counting for the horizon.  REQUIRES: no session of the node has a snapshot or a transaction.
   void leave() noexcept;
-  // Publishes the node's bound, refreshes its idea of the horizon, recycles status words.  Two or three batches; called
-  // every few tens of milliseconds by the node's member worker, and by whoever wants a fresher horizon.
+  // Publishes the node's bound, refreshes its horizon, truncates the status log.  Two or three batches; called every
+  // few tens of milliseconds by the node's member worker, and by sessions that want a fresher horizon.
   Status tick();
 
   // --- life of a transaction ----------------------------------------------------------------------------------------
   Transaction& current() { return txn_; }
   const Transaction& current() const { return txn_; }
   // The host's own number for the running transaction, or for its savepoint of that nesting level, for local waits.
-  // Call before the level's first write; a savepoint may have none, and is waited for by its transaction's then.
+  // Call before the level's first write; a savepoint without one is waited for by its transaction's.
   void set_host_xid(uint32_t xid, int level = 1) noexcept;
   // The id that writes of the current nesting level carry; assigned, parents first, at the first write of that level.
   // kNoIds: too many ids of this node have run for longer than the status log takes to go round
@@ -127,10 +127,10 @@ class TxnSystem {
   Status sub_begin(int level);          // kNoMemory: it has not begun
   void sub_commit(int level) noexcept;  // its ids become the parent's
   void sub_abort(int level) noexcept;   // one status write per level that wrote
-  // Nothing to do for a transaction that wrote nothing.  kFenced: somebody else decided our status.
+  // Nothing to do for a transaction that wrote nothing.  kFenced: another session decided this status.
   Status prepare();
   // REQUIRES: prepared, or nothing written.  Returns the zero Cts if nothing was written; if a reader was faster and
-  // the word has left its place since, kFrozenCts may stand for what all can see.
+  // the word has left its place since, perhaps kFrozenCts.
   Result<Cts> commit();
   void abort() noexcept;
 
@@ -144,14 +144,13 @@ class TxnSystem {
   // The oldest timestamp this session still needs; nullopt: none.  May only grow, by dropping snapshots.
   void set_oldest(std::optional<Cts> oldest) noexcept;
 
-  // --- statuses
-  // -------------------------------------------------------------------------------------------------------- Final ones
-  // come from the session's cache; others cost one batch.  Whoever meets COMMITTING finishes it.
+  // --- statuses -----------------------------------------------------------------------------------------------------
+  // Final ones come from the session's cache; others cost one batch.  A reader that meets COMMITTING finishes it.
   Result<TxnStatus> status(TxnId id);
   // What is known without touching the pool: final statuses in the cache.
   std::optional<TxnStatus> known_status(TxnId id) const;
   Result<Owner> owner(TxnId id);
-  // Every version deleted by a transaction with cts <= this is invisible to everybody, now and later.
+  // Every version deleted by a transaction with cts <= this is invisible to every snapshot, now and later.
   Cts horizon() const noexcept;
   Result<Cts> refresh_horizon();
   // Moves the clock on and returns what it was: every snapshot taken before is at or below that, every later one above
@@ -168,40 +167,39 @@ class TxnSystem {
   Result<uint64_t> aborted_pages();
   // REQUIRES: frozen, of this node, and aborted_pages() was called since.
   Result<bool> was_rolled_back(TxnId id);
-  // Nothing names an aborted id up to `upto`, nor has anybody to ask for one: they count as committed from now on, and
-  // pages that list no others are given back.  After kInterrupted, call again.
+  // REQUIRES: no page and no session names an aborted id up to `upto`.  They count as committed from now on, and pages
+  // that list no others are given back.  After kInterrupted, call again.
   Status forget_aborted(uint64_t upto);
 
-  // --- claims -------------------------------------------------------------------------------------------------------
-  // One at a time per session.  It stands until it is dropped, by its session or at the latest when that ends; two
-  // batches.
+  // --- session locks ------------------------------------------------------------------------------------------------
+  // One at a time per session, held until it is released, at the latest when the session ends; two batches.
   Result<SessionLock> take_session_lock();
   void release_session_lock() noexcept;
   Result<bool> is_held(SessionLock lock);
-  // Stakes a lock and writes it to the page, at `offset`, unless the one there stands: then false, and no lock is
-  // staked.  kNotFound: the page is of another type.
+  // Takes a lock and writes it to the page, at `offset`, unless the one there is held: then false, and no lock is
+  // taken. kNotFound: the page is of another type.
   Result<bool> take_session_lock_on(PageId page, bufmgr::PageType type, uint32_t offset);
 
   // --- speculations -------------------------------------------------------------------------------------------------
-  // The row that this level has just inserted may be taken back until end_speculation(), at the latest when the level
-  // ends. `host_lock`: what sessions of this node wait for (Waiter), held by the host meanwhile.  REQUIRES: no index
+  // The row that this level has just inserted may be taken back until end_speculation(), at the latest until the level
+  // ends.  `host_lock`: what sessions of this node wait for (Waiter), held by the host meanwhile.  REQUIRES: no index
   // entry leads to the row yet.
   Status speculate(uint64_t row, uint64_t host_lock);
-  // It is kept, or was taken back; whoever waits for that looks again.
+  // The row is kept, or was taken back; sessions that wait for that read it again.
   void end_speculation() noexcept;
-  // Whether the running maker of the row may still take it back.  If not, the row is to be looked at again before
-  // anything is concluded from it (txn.speculation-names-row).
+  // Whether the running maker of the row may still take it back.  If not, the row is to be read again before anything
+  // is concluded from it (txn.speculation-names-row).
   Result<std::optional<Speculation>> speculation(TxnId maker, uint64_t row);
   Result<bool> open(const Speculation& which);
-  // As watch() of a transaction: registers to be rung; false: it is over already.
+  // As watch() of a transaction: registers to be woken; false: it is over already.
   Result<bool> watch(const Speculation& which);
   // The host's name of a speculation on THIS node; 0: it is over.
   Result<uint64_t> host_lock_of(const Speculation& which);
 
   // --- waiting ------------------------------------------------------------------------------------------------------
-  // Registers this node to be rung when the transaction of `id` ends, or rolls back to a savepoint; false: the
-  // transaction has ended, or `id` was rolled back, already.  Rings may be spurious: look at status() again, and
-  // watch() again if still running.
+  // Registers this node to be woken when the transaction of `id` ends, or rolls back to a savepoint; false: the
+  // transaction has ended, or `id` was rolled back, already.  Wakeups may be spurious: ask status() again, and watch()
+  // again if it still runs.
   Result<bool> watch(TxnId id);
   // Whether another node waits for the transaction that `session` of this node runs, or a former one of it.
   Result<bool> watched(SessionId session);
@@ -214,7 +212,7 @@ class TxnSystem {
   Waiter& waiter() { return waiter_; }
   NodeId node() const { return node_; }
   const TxnWords& words() const { return words_; }
-  // Whether the node does not take part just now, as of the last tick.
+  // Whether the node takes no part, as of the last tick.
   bool away(NodeId node) const noexcept;
 
  private:
@@ -240,7 +238,7 @@ class TxnSystem {
   Status unpin_ended();
   Status finish_leftovers(uint64_t frozen, uint64_t low);
   Status sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& pinned);
-  // By raw id: whether its transaction runs, in a unlisted session.
+  // By raw id: whether its transaction runs, in a session that is `unlisted`.
   using UnlistedOwners = std::unordered_map<uint64_t, bool>;
   Result<bool> may_change(TxnId sub, const OpenLevels& open, UnlistedOwners& owners);
   Result<bool> owned_by_unlisted(TxnId sub, const OpenLevels& open, UnlistedOwners& owners);

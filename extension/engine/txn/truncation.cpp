@@ -1,4 +1,4 @@
-// Recycling the status log for ever: reserving ids and the marks.
+// Truncation of the status log: reserving ids, and the marks.
 #include <sched.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ Status TxnSystem::extend_reserved() {
         return {};
       }
     }
-    // The ring is full: spilling lags behind, or too many of its ids run for too long (txn.running-id-pinned).
+    // The ring is full: the overflow lags behind, or too many of its ids run for too long (txn.running-id-pinned).
     GCL_TRY(tick());
     const uint64_t low = shared_.low_water.load(std::memory_order_acquire);
     if (low + words_.slots() > shared_.reserved.load(std::memory_order_acquire)) continue;
@@ -139,7 +139,7 @@ Status TxnSystem::freeze() {
   }
   uint64_t count = view.aborted;
   Batch batch(words_.clock().node());
-  // The count before the mark: txn.mark-before-clearing's readers read it after that (the transport's T5).
+  // The count before the mark: readers read it after the mark (txn.mark-before-clearing, the transport's T5).
   batch.write(words_.aborted_count(node_), &count, sizeof count);
   batch.write(words_.frozen(node_), &reached, sizeof reached);
   uint64_t low = std::max(reached, shared_.low_water.load(std::memory_order_relaxed));

@@ -24,7 +24,7 @@ struct alignas(64) TxnSessionSlot {
   std::atomic<uint64_t> oldest;     // oldest timestamp needed; 0: none
   std::atomic<uint64_t> top;        // raw top id of the running transaction; 0: none
   std::atomic<uint32_t> host_xid;   // the host's number of it, set before `top`
-  std::atomic<uint32_t> unlisted;   // 1: `open` does not tell all: an id is being assigned, or the levels are too many
+  std::atomic<uint32_t> unlisted;   // 1: `open` is incomplete: an id is being assigned, or the levels are too many
   std::atomic<uint64_t> host_lock;  // the host's name of its speculation, set before the pool's word
   OpenLevel open[kOpenMax];         // by nesting level, from 2 on
 };
@@ -43,7 +43,7 @@ struct TxnShared {
   alignas(64) std::atomic<uint32_t> extending;  // 1: a session reserves more sequences
   std::atomic<uint32_t> truncating;             // 1: a session advances the marks
   // Sequences at or below low_water whose words are still in the ring, of ids that run (txn.running-id-pinned); 0:
-  // free.  Written by who recycles: set before low_water passes the id, cleared after its place was.
+  // free.  Written by the session that truncates: set before low_water passes the id, cleared after its place was.
   static constexpr uint32_t kPinnedMax = 256;
   std::atomic<uint64_t> pinned[kPinnedMax];
 
@@ -65,7 +65,7 @@ struct TxnShared {
 };
 static_assert(sizeof(TxnShared) % 64 == 0);
 
-// The oldest timestamp that sessions of the node need, by a look at one slot after the other.
+// The oldest timestamp that sessions of the node need, from one slot after the other.
 class OldestNeeded {
  public:
   OldestNeeded(TxnShared& shared, uint64_t now)
@@ -74,7 +74,7 @@ class OldestNeeded {
     const uint64_t oldest = shared_.slot(session).oldest.load(std::memory_order_seq_cst);
     if (oldest != 0 && oldest < oldest_) oldest_ = oldest;
   }
-  // 0, which bounds nothing, if a timestamp may have passed us by, from a slot looked at later into an earlier one
+  // 0, which bounds nothing, if a timestamp may have been missed: handed from a slot read later to one read earlier
   // (txn.timestamp-handover-counted).
   uint64_t bound() const {
     const bool none = shared_.adopted.load(std::memory_order_seq_cst) == adopted_;  // pairs with adopt_snapshot()

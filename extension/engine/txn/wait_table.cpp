@@ -67,8 +67,8 @@ bool WaitKeeper::move(int index, uint64_t id, WaitState from, WaitState to) {
   return true;
 }
 
-// txn.tag-held-once.  The tag comes first, the registration second: whoever sees kHeld waits for a tag that will be let
-// go.
+// txn.tag-held-once.  The tag comes first, the registration second: a session that sees kHeld waits for a tag that will
+// be released.
 void WaitKeeper::take(int index, uint64_t id) {
   if (!tags_.take(id)) return;  // a former waiter still has it
   if (tags_.watch(id)) {

@@ -4,8 +4,8 @@
 //
 //   session: i = request(id, me); wake the worker; sleep until state(i) is not kWanted;
 //            kHeld: wait for the tag in the lock manager;  leave(i)
-//   worker:  tend(), again and again: takes tags, has the transaction's node ring this one when it ends, lets tags go,
-//            also those that nobody waits for any more: the transaction may run for long, and the table has an end
+//   worker:  tend(), again and again: takes tags, has the transaction's node wake this one when it ends, releases tags,
+//            also those without waiters: the transaction may run for long, and the table has an end
 //
 // txn.wait-entry-reuse: An entry is reused when it is kFree: no waiter, no tag.
 // txn.tag-held-once: kHeld is set only while the worker holds the tag, once.
@@ -42,7 +42,7 @@ class WaitTable {
  public:
   static constexpr int kEntries = 2 * coherence::kSessionsMax;  // txn.one-wait-per-session
 
-  // An entry for a wait for `id`, shared with who waits for it already; -1: wake the worker, and ask again
+  // An entry for a wait for `id`, shared with sessions that wait for it already; -1: wake the worker, and ask again
   // (txn.one-wait-per-session).
   int request(uint64_t id, uint32_t session) noexcept;
   void leave(int index) noexcept;
@@ -50,7 +50,7 @@ class WaitTable {
 
   // For the worker.  False: `index` is behind the last entry in use.
   bool read(int index, WaitEntry* to) noexcept;
-  // txn.wait-entry-unchanged.  To kFree only if nobody waits.  *requester: whom to wake.
+  // txn.wait-entry-unchanged.  To kFree only without waiters.  *requester: the session to wake.
   bool move(int index, uint64_t id, WaitState from, WaitState to, uint32_t* requester) noexcept;
   // The tags of a former worker went with it.
   void forget_held() noexcept;
@@ -65,10 +65,10 @@ class WaitTable {
 class WaitTags {
  public:
   virtual ~WaitTags() = default;
-  // Takes the tag without waiting; false: somebody has it.  A tag that is held already stays held, once.
+  // Takes the tag without waiting; false: a former waiter has it.  A tag that is held already stays held, once.
   virtual bool take(uint64_t id) = 0;
   virtual void let_go(uint64_t id) = 0;
-  // Registers to be rung at the transaction's or speculation's end, or the savepoint's rollback; false: it has ended.
+  // Registers to be woken at the transaction's or speculation's end, or the savepoint's rollback; false: it has ended.
   virtual bool watch(uint64_t id) = 0;
   virtual void wake(uint32_t session) = 0;
 };
@@ -76,7 +76,7 @@ class WaitTags {
 class WaitKeeper {
  public:
   WaitKeeper(WaitTable& table, WaitTags& tags) : table_(table), tags_(tags) {}
-  // One round; returns whether somebody waits.
+  // One round; returns whether any session waits.
   bool tend();
 
  private:

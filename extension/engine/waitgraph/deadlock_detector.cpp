@@ -4,7 +4,7 @@
 
 namespace engine {
 
-constexpr int64_t kAnswerUs = 300'000;  // a living node answers within its worker's turn
+constexpr int64_t kAnswerUs = 300'000;  // a living node answers within its worker's round
 
 static bool by_wait(const WaitRecord& a, const WaitRecord& b) { return a.wait < b.wait; }
 

@@ -7,7 +7,7 @@
 // waitgraph.silent-nodes-out: Nodes that do not answer in time are left out: their waits may be outdated.
 //
 //   DeadlockDetector detector(registry, me);
-//   if (!detector.busy() && somebody here has waited long) detector.start(now), ring the others;
+//   if (!detector.busy() && a wait here has lasted long) detector.start(now), wake the others;
 //   for (DeadlockVerdict& v : detector.step(live, now_us)) end the wait v.victim, telling v.detail;
 #pragma once
 

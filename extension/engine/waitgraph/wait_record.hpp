@@ -1,4 +1,4 @@
-// WaitRecord: one wait, as the primary that sees it tells it to all others: who waits, since when, for whom.
+// WaitRecord: one wait, as the primary that sees it tells it to all others: waiter, since when, target.
 //
 // waitgraph.record-names-sleep: (node, incarnation, process, wait) names one sleep of one process for ever: the process
 //     never uses a `wait` twice.  So a record that is found again, in a list that was made later, proves that the
@@ -22,7 +22,7 @@ namespace engine {
 enum class WaitKind : uint8_t {
   kLock,     // for a process of the same primary, in its lock manager
   kRemote,   // for a transaction of another primary (target_txn), on the tag that stands for it
-  kReplies,  // author of DDL or LOCK TABLE: until the other primaries have answered; their proxies say for whom
+  kReplies,  // author of DDL or LOCK TABLE: until the other primaries have answered; their proxies name the targets
   kDdlLock,  // for a DDL lock, before this primary has a tag to wait on
   kHolder,   // does not wait: its transaction is one that another primary waits for
 };
@@ -47,8 +47,8 @@ struct WaitRecord {
   uint32_t process = 0;         // waitgraph.party-is-process: pid on `node`
   uint32_t target_process = 0;  // kLock: pid on `node`
   uint32_t session = 0;         // of `process`
-  uint32_t timeout_ms = 0;      // of who may give way: the waiter's deadlock_timeout
-  uint8_t node = 0xff;          // who tells
+  uint32_t timeout_ms = 0;      // if it may give way: the waiter's deadlock_timeout
+  uint8_t node = 0xff;          // that tells it
   WaitKind kind = WaitKind::kLock;
   uint8_t may_give_way = 0;  // whether this process can be told to give way
   uint8_t reserved[5]{};

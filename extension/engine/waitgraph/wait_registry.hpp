@@ -1,14 +1,15 @@
 // WaitRegistry: where the primaries tell each other their waits: a place for each in Region::kWaits, and a ticket.
 //
-// waitgraph.seen-after-ticket: A node that searches takes a ticket; every node looks at its waits after it has seen the
+// waitgraph.seen-after-ticket: A node that searches takes a ticket; every node reads its waits after it has seen the
 //     ticket, and then publishes them under it.  So what stands under a ticket was seen after the ticket was taken.
 // waitgraph.list-read-whole: A list is read whole or not at all: its version is odd while it is written, and the same
 //     before and after a read.
 // waitgraph.nothing-grows: Nothing here waits, and nothing grows: a node that has more waits than room says how many it
 //     left out.
 //
-//   asker:    ticket = registry.ask(); [ring the others]; later, for each live node: registry.read(node, ticket,
-//   &records) answerer: if (registry.asked() > answered) registry.publish(registry.asked(), my_waits, left_out)
+//   asker:    ticket = registry.ask(); [wake the others]
+//             later, for each live node: registry.read(node, ticket, &records)
+//   answerer: if (registry.asked() > answered) registry.publish(registry.asked(), my_waits, left_out)
 #pragma once
 
 #include <cstdint>

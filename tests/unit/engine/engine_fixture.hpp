@@ -89,7 +89,7 @@ class Engine {
   TestWaker& waker() { return waker_; }
   int nodes() const { return int(nodes_.size()); }
 
-  // From now on nobody ticks for the node but who needs it.
+  // From now on only sessions that need it tick for the node.
   void pause_ticker(int n) { stop_ticker(n); }
 
   // A node that left joins again, with fresh local state.

@@ -232,8 +232,7 @@ TEST_F(Shrink, WhatAStoppedVacuumLeftHidesNothingAndIsFinishedByTheNext) {
   }
 }
 
-// Who was about to complete a split, and comes when others have done so, emptied the page, and taken it out of the
-// tree.
+// A session is about to complete a split, and comes when others have done so, emptied the page, and deleted it.
 TEST_F(Shrink, ASplitOfAPageThatHasLeftIsComplete) {
   for (uint64_t i = 0; i < 3000; ++i) insert({i, ""}, tid_of(i));
   Head seen;

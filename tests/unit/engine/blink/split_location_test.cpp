@@ -1,4 +1,4 @@
-// Where full pages are cut: how full leaves are in the end, and how short the keys between them.
+// Where full pages are split: how full leaves are in the end, and how short the keys between them.
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -154,7 +154,7 @@ TEST_F(BlinkSplitLocation, DuplicatesInNoOrderDoNoWorseThanHalves) {
   EXPECT_GT(fill(), 64);
 }
 
-// Leaves are cut where the number changes, if it does nearby: then the text is not needed above them.
+// Leaves are split where the number changes, if it does nearby: then the text is not needed above them.
 TEST_F(BlinkSplitLocation, LeavesAreSplitWhereSeparatorsAreShort) {
   std::mt19937 random(6);
   for (uint64_t i = 0; i < 20000; ++i)

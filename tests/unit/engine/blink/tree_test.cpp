@@ -74,7 +74,7 @@ TEST_F(BlinkTree, WithoutSuffixTruncationToo) {
   EXPECT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
 }
 
-// Judges a key by its first bytes as TestComparator does, and counts how often it had to look at all of it.
+// Judges a key by its first bytes as TestComparator does, and counts how often it had to compare all of it.
 class CountingComparator final : public gcl_test::TestComparator {
  public:
   int compare(const void* search, std::span<const std::byte> key) override {

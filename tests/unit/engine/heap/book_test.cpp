@@ -13,7 +13,7 @@ constexpr int kGivesUp = 30;  // rows lost, after which the rivals let it go
 // a and d are sessions of node 0, b and e of node 1, c of node 2.
 class BookTest : public LockTest {
  protected:
-  // What comes at once when `holder` has ended, while somebody else still sleeps.
+  // What comes at once when `holder` has ended, while another session still sleeps.
   bool taken_by(Party& other, Want want) {
     Tid tid = newest_;
     if (other.attempt(want, tid) != RowResult::kOk) return false;
@@ -53,7 +53,7 @@ class BookTest : public LockTest {
     ASSERT_TRUE(taken_by(a(), Want::kUpdate));
   }
 
-  Tid first_;     // where who waits has seen the row
+  Tid first_;     // where the waiter has seen the row
   Tid standing_;  // the newest version that is committed
   Tid newest_;
 };
@@ -68,7 +68,7 @@ TEST_F(BookTest, ARowThatOthersKeepTakingIsHadAtLast) {
   }
 }
 
-// An update, and a deletion, look at one version: of a row that is locked again and again, or whose updates fail.
+// An update, and a deletion, meet one version: of a row that is locked again and again, or whose updates fail.
 TEST_F(BookTest, AnUpdateIsNotKeptOutByUpdatesThatFail) {
   start();
   standing_ = first_;
@@ -177,7 +177,7 @@ TEST_F(BookTest, WhoHasBookedFirstComesFirst) {
   EXPECT_EQ(waits_b, RowQueuePosition::kLossesMax + 1);
 }
 
-// A booking that could not become a lock now keeps nobody out (heap.bookings-in-order).
+// A booking that could not become a lock now keeps no session out (heap.bookings-in-order).
 TEST_F(BookTest, LocksThatGoWellWithItsHolderDoNotWaitForWhoHasBookedIt) {
   start();
   int waits = 0;

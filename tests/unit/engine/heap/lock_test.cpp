@@ -22,7 +22,8 @@ TEST_F(LockTest, TwoTransactionsGetWhatPostgresqlsTableSays) {
   }
 }
 
-// Where a block's locks lie is remembered; who cannot, whether he made the place or found it, has no lock.
+// A session remembers where a block's locks lie; one without memory for that, whether it made the place or found it,
+// gets no lock.
 TEST_F(LockTest, WithoutMemoryThereIsNoSecondHolder) {
   Tid tid = committed();
   EXPECT_TRUE(a().gets(Want::kShare, tid));
@@ -245,7 +246,7 @@ TEST_F(LockTest, ARolledBackSavepointLeavesExactlyTheOuterLock) {
         a().rollback_sub();
         EXPECT_EQ(c().gets(third, tid),
                   !conflict(Want::kShare, third) && !(beside && conflict(Want::kKeyShare, third)));
-        // The outer lock is still there when somebody has come beside it, and its holder may go on.
+        // The outer lock is still there when another has come beside it, and its holder may go on.
         EXPECT_FALSE(d().gets(Want::kUpdate, tid));
         c().abort();
         b().abort();
@@ -336,7 +337,7 @@ TEST_F(LockTest, ALockOfAVersionThatWasThereBeforeDoesNotCount) {
   EXPECT_TRUE(a().gets(Want::kDelete, other));
 }
 
-// `b` has a lock, in the row's word or in a cell, or has none; then `a`, who has one, keeps it waiting
+// `b` has a lock, in the row's word or in a cell, or has none; then `a`, which has one, keeps it waiting
 // (heap.holder-skips-queue).
 TEST_F(LockTest, WhoMustWaitTakesOneTurnUnlessHeHasALock) {
   enum { kInWord, kInCell, kNone };

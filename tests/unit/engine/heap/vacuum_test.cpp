@@ -44,7 +44,7 @@ class HeapVacuum : public ::testing::Test {
   std::unique_ptr<Heap> heap_a_, heap_b_;
 };
 
-// Between one VACUUM's look at the page and its cleaning of the indexes another must not free what it found.
+// Between one VACUUM's survey of the page and its cleaning of the indexes another must not free what it found.
 TEST_F(HeapVacuum, ExcludesAnotherOfTheRelationUntilItIsDone) {
   leave_garbage();
   Meanwhile meanwhile(*heap_a_);

@@ -1,4 +1,4 @@
-// Old snapshots and a ring of 64 words: every status stays exact for as long as somebody may ask.
+// Old snapshots and a ring of 64 words: every status stays exact as long as a snapshot may need it.
 #include <malloc.h>
 
 #include <random>
@@ -150,7 +150,7 @@ TEST_F(StatusOverflow, UnderLoadEverybodyIsToldTheSame) {
           auto status = reader->status(id);
           ASSERT_TRUE(status.ok()) << id.sequence();
           ASSERT_EQ(status->committed(), cts.value != 0) << id.sequence();
-          // A frozen one was visible to everybody: then it is to us.
+          // A frozen one is visible to all, hence to this snapshot.
           if (status->committed()) {
             ASSERT_TRUE(status->cts == cts || (status->cts == kFrozenCts && cts <= snapshot.ts))
                 << id.sequence() << " node " << int(id.node().value) << " status " << status->cts.value << " cts "

@@ -1,5 +1,5 @@
-// Transactions that run while a ring of 64 words goes round and round: they keep their places, and everybody else gets
-// ids (txn.running-id-pinned).
+// Transactions that run while a ring of 64 words goes round and round: they keep their places, and all others get ids
+// (txn.running-id-pinned).
 #include <random>
 
 #include "tests/unit/engine/engine_fixture.hpp"
@@ -139,8 +139,8 @@ TEST_F(PinnedStatus, SavepointsOfALongTransactionKeepTheirStatuses) {
   }
 }
 
-// The last id of a full ring falls on the place where the savepoint's own parent stays: it is skipped, and while the
-// session waits for more ids, its released savepoints are final.
+// The last id of a full ring falls on the place where the savepoint's own parent is pinned: it is skipped, and while
+// the session waits for more ids, its released savepoints are final.
 TEST_F(PinnedStatus, WhoSkipsAPlaceAtTheRingsEndDoesNotHoldTheRing) {
   engine_.pause_ticker(0);  // ids are reserved by sixteens then, and the ring is full after three of them
   do {
@@ -230,7 +230,7 @@ TEST_F(PinnedStatus, AQuarterOfTheRingMayBePinnedThenIdsAreRefused) {
   expect_ended();
 }
 
-// Nobody has settled what had stayed when its node left.
+// The node left with pinned words.
 TEST_F(PinnedStatus, WhatIsPinnedIsSettledWhenItsNodeComesBack) {
   for (int life = 0; life < 6; ++life) {
     TxnId id, sub, undone;

@@ -1,4 +1,4 @@
-// Rows that may be taken back: who waits for them, for how long, and that no wake-up is lost.
+// Rows that may be taken back: which sessions wait for them, for how long, and that no wakeup is lost.
 #include <limits>
 #include <random>
 
@@ -74,7 +74,7 @@ class SpeculationTest : public ::testing::Test {
     EXPECT_TRUE(which.ok());
     return which->has_value();
   }
-  // B's look at the row, as ON CONFLICT looks for a conflict; runs `meanwhile` when B waits.
+  // B probes the row, as ON CONFLICT does for a conflict; runs `meanwhile` when B waits.
   template <class F>
   bool found_after(Tid tid, F meanwhile) {
     bool found = false;
@@ -206,13 +206,13 @@ TEST_F(SpeculationTest, ARowOfOnConflictCostsTwoBatches) {
     step();
     return a_.session().coherence().counters().get(coherence::Counter::kBatches) - before;
   };
-  take_back(insert_speculatively());  // reads the slot's turn
+  take_back(insert_speculatively());  // reads the slot's number
   EXPECT_EQ(batches([&] { EXPECT_TRUE(a_->speculate(1, 1).ok()); }), 1u);
   EXPECT_EQ(batches([&] { a_->end_speculation(); }), 1u);
   EXPECT_EQ(batches([&] { a_->end_speculation(); }), 0u);
 }
 
-// A registration that says "it is still open" was seen by whoever ended it (txn.wait-ends-with-speculation).
+// A registration that finds the speculation open is seen by the session that ends it (txn.wait-ends-with-speculation).
 TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
   constexpr int kRoundsMin = 500, kOver = std::numeric_limits<int>::max();
   const int rounds = 20000 * gcl_test::longer();
@@ -260,7 +260,7 @@ TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
   EXPECT_GT(told, 0);
 }
 
-// Makers settle as soon as somebody could have begun to wait, so that a lost wake-up would show as a wait that ends by
+// Makers settle as soon as a session could have begun to wait, so that a lost wakeup would show as a wait that ends by
 // its timeout.  What a waiter finds is what the maker said.
 TEST(SpeculationStress, NoWakeUpIsLostAndWhatWasTakenBackIsNeverFound) {
   const int rounds = 2000 * gcl_test::longer();

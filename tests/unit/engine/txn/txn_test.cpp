@@ -1,4 +1,4 @@
-// Transactions: statuses, snapshots, savepoints, waiting, recycling, the horizon.
+// Transactions: statuses, snapshots, savepoints, waiting, truncation of the log, the horizon.
 #include "tests/unit/engine/engine_fixture.hpp"
 #include "tests/unit/engine/memory/no_memory.hpp"
 
@@ -138,8 +138,8 @@ TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
   auto status = reader->status(id);
   ASSERT_TRUE(status.ok());
   EXPECT_TRUE(status->committed());
-  EXPECT_GT(status->cts, snapshot.ts);  // later than everybody who asked
-  // The owner's commit finds its word gone: somebody else has decided.
+  EXPECT_GT(status->cts, snapshot.ts);  // later than every snapshot that asked
+  // The owner's commit finds its word gone: another session has decided.
   EXPECT_EQ(writer->commit().error(), Errc::kFenced);
   writer->abort();
   EXPECT_TRUE(reader->status(id)->committed());
@@ -248,7 +248,7 @@ TEST(Txn, ASavepointHasANumberOfItsOwnWhileItMayBeRolledBackAlone) {
   const TxnId inner = *writer->id_for_write();
   EXPECT_EQ(other->host_xid_of(inner, top), 4713u);
   writer->sub_commit(3);
-  EXPECT_EQ(other->host_xid_of(inner, top), 4711u);  // as PostgreSQL: who comes now waits for the end
+  EXPECT_EQ(other->host_xid_of(inner, top), 4711u);  // as PostgreSQL: a new waiter waits for the end
   writer->sub_commit(2);
   writer.commit();
   for (TxnId id : {first, unnamed, inner}) EXPECT_EQ(other->host_xid_of(id, top), 0u);

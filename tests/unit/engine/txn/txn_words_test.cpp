@@ -1,4 +1,4 @@
-// The pure parts: ids, status words, stamps, where words lie.
+// The pure parts: ids, status words, creators and deleters, where words lie.
 #include <gtest/gtest.h>
 
 #include "extension/engine/heap/heap_page.hpp"

@@ -1,5 +1,5 @@
-// Who waits for whom, and the tags that stand for it: no tag is kept for nobody, and nobody waits for a tag that is
-// not.
+// Waits and the tags that stand for them: no tag is kept without waiters, and no session waits for a tag that is not
+// there.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace engine {
 
-// A lock manager and a status log; `meanwhile` runs once, in the worker's next look at the log.
+// A lock manager and a status log; `meanwhile` runs once, in the worker's next read of the log.
 struct FakeTags final : WaitTags {
   bool take(uint64_t id) override {
     std::lock_guard hold(mutex);
@@ -61,7 +61,7 @@ TEST_F(WaitTableTest, ATagIsHeldFromTheWaitToTheEnd) {
   EXPECT_TRUE(keeper_.tend());
   EXPECT_EQ(table_->state(at), WaitState::kHeld);
   EXPECT_EQ(tags_.woken, 42u);
-  EXPECT_EQ(table_->request(7, 43), at);  // one tag for all who wait for it
+  EXPECT_EQ(table_->request(7, 43), at);  // one tag for all its waiters
   EXPECT_TRUE(keeper_.tend());
   EXPECT_TRUE(tags_.holds(7));
   tags_.running.clear();
@@ -73,8 +73,8 @@ TEST_F(WaitTableTest, ATagIsHeldFromTheWaitToTheEnd) {
   EXPECT_FALSE(keeper_.tend());
 }
 
-// Waits that nobody could see would hide deadlocks: as many sessions as a node can have wait for as many transactions,
-// while the tags of their last waits are not let go yet.
+// Waits without an entry would hide deadlocks: as many sessions as a node can have wait for as many transactions, while
+// the tags of their last waits are not released yet.
 TEST_F(WaitTableTest, ThereIsAnEntryForEverySessionThatANodeCanHave) {
   constexpr auto kSessions = uint32_t(coherence::kSessionsMax);
   std::vector<int> last;
@@ -106,7 +106,7 @@ TEST_F(WaitTableTest, AnEntryReusedWhileTheWorkerTakesItsTagIsNotMarkedHeld) {
   };
   (void)keeper_.tend();
   EXPECT_EQ(table_->state(at), WaitState::kWanted);
-  EXPECT_TRUE(tags_.held.empty());  // nobody would ever let it go
+  EXPECT_TRUE(tags_.held.empty());  // it would never be released
   (void)keeper_.tend();
   EXPECT_EQ(table_->state(at), WaitState::kHeld);
   EXPECT_TRUE(tags_.holds(8));
@@ -156,7 +156,7 @@ TEST_F(WaitTableTest, AFullTableIsSaid) {
   EXPECT_EQ(table_->request(5000, 1), 3);
 }
 
-// Sessions that come, wait and leave at any moment, transactions that end at any moment.  Who waits has patience for so
+// Sessions that come, wait and leave at any moment, transactions that end at any moment.  A waiter has patience for so
 // many rounds of the keeper, however long they take.
 TEST_F(WaitTableTest, NoTagIsLeftAndNobodyIsHeldUp) {
   constexpr uint64_t kIds = 6, kRounds = 10000;
@@ -174,7 +174,7 @@ TEST_F(WaitTableTest, NoTagIsLeftAndNobodyIsHeldUp) {
         const uint64_t last = rounds.load() + kRounds;
         const bool patient = random() % 3 != 0;
         for (auto turns = random() % 50; patient || turns > 0; --turns) {
-          const bool late = rounds.load() > last;  // before the look at what they came to
+          const bool late = rounds.load() > last;  // before the check of what they came to
           const WaitState now = table_->state(at);
           if (now == WaitState::kEnded) break;
           // What the lock manager would do: a tag that is not held lets the waiter pass.

@@ -24,7 +24,7 @@ struct Node {
         registry(session->memory(), cluster.pool(n).region(bufmgr::Region::kWaits), cluster.pool(n).nodes_max(),
                  {uint8_t(n)}, incarnation),
         detector(registry, {uint8_t(n)}) {}
-  // As its worker: tells its waits if somebody asked.
+  // As its worker: tells its waits if a node asked.
   void answer() { registry.publish(registry.asked(), waits, 0); }
   std::unique_ptr<bufmgr::Session> session;
   WaitRegistry registry;
@@ -78,7 +78,8 @@ TEST(WaitRegistry, AListIsReadWhole) {
       std::this_thread::yield();
     }
   });
-  // The writer writes all the time, as no node does: on one processor a reader's turn often finds it in the middle.
+  // The writer writes all the time, as no node does: on one processor a reader's time slice often finds it in the
+  // middle.
   int whole = 0;
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (whole < 500 && std::chrono::steady_clock::now() < until) {
@@ -175,7 +176,7 @@ TEST(DeadlockDetector, ACycleOfTwoNodesHasOneVictim) {
   pair.one.waits = {remote(0, 7, 8, 100)};
   pair.two.waits = {remote(1, 8, 7, 200)};
   pair.start(kNow);
-  EXPECT_TRUE(pair.round(kNow).empty());  // the first look proves nothing yet
+  EXPECT_TRUE(pair.round(kNow).empty());  // the first round proves nothing yet
   const auto verdicts = pair.round(kNow);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].victim.waiter_txn, 8u);
@@ -214,7 +215,7 @@ TEST(DeadlockDetector, WhoDoesNotAnswerIsLeftOut) {
   pair.one.answer();
   EXPECT_TRUE(pair.one.detector.step(kBoth, kNow, &asked).empty());
   EXPECT_TRUE(pair.one.detector.busy());
-  EXPECT_TRUE(pair.one.detector.step(kBoth, kNow + 1'000'000, &asked).empty());  // finds 9 -> 9, looks again
+  EXPECT_TRUE(pair.one.detector.step(kBoth, kNow + 1'000'000, &asked).empty());  // finds 9 -> 9, asks again
   pair.one.answer();
   EXPECT_TRUE(pair.one.detector.step(kBoth, kNow + 1'100'000, &asked).empty());
   EXPECT_EQ(pair.one.detector.step(kBoth, kNow + 2'000'000, &asked).size(), 1u);
