@@ -287,7 +287,7 @@ void detach_session() noexcept {
   count_looks_of(nullptr);
   stop_waiting();
   own_wait_forget();
-  at->txns->drop_claim();              // FATAL has jumped over the VACUUM that had it
+  at->txns->release_session_lock();    // FATAL has jumped over the VACUUM that had it
   at->txns->set_oldest(std::nullopt);  // the slot is the next process's, and counts for the horizon
   at->heaps.clear();
   at->txns.reset();

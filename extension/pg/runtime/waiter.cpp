@@ -61,8 +61,8 @@ Status pause_for(uint32_t ms) {
 }
 
 Status wait_remote(uint64_t id, uint64_t top) {
-  const int index = table().claim(id, uint32_t(MyProc->pgprocno));
-  if (index < 0) {  // W5: until the worker has made its round
+  const int index = table().request(id, uint32_t(MyProc->pgprocno));
+  if (index < 0) {  // txn.one-wait-per-session: until the worker has made its round
     bufmgr::ring_bell(member_bell(node_pool()->node()));
     return pause_for(1);
   }
@@ -75,16 +75,16 @@ Status wait_remote(uint64_t id, uint64_t top) {
   return node_pool()->fenced() ? Status(Errc::kFenced) : Status();
 }
 
-LOCKTAG tuple_tag(const engine::RowTurn& turn) {
+LOCKTAG tuple_tag(const engine::RowQueue& queue) {
   LOCKTAG tag;
-  SET_LOCKTAG_TUPLE(tag, MyDatabaseId, turn.table, turn.block, turn.line);
+  SET_LOCKTAG_TUPLE(tag, MyDatabaseId, queue.table, queue.block, queue.line);
   return tag;
 }
 
 // So that who may hold the row together does not wait for each other's turn.
-LOCKMODE tuple_lock(const engine::RowTurn& turn) {
+LOCKMODE tuple_lock(const engine::RowQueue& queue) {
   constexpr LOCKMODE kModes[] = {AccessShareLock, RowShareLock, ExclusiveLock, AccessExclusiveLock};
-  return kModes[turn.mode];
+  return kModes[queue.mode];
 }
 
 }  // namespace
@@ -107,22 +107,22 @@ Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
 }
 
 // As heap's sessions do: the lock manager's lock of the tuple, shown as such in pg_locks.
-Result<bool> BackendWaiter::take_turn(const engine::RowTurn& turn) {
+Result<bool> BackendWaiter::enter_row_queue(const engine::RowQueue& queue) {
   if (node_pool()->fenced()) return Errc::kFenced;
   bool waited = false;
   const Status status = carried([&] {
-    const LOCKTAG tag = tuple_tag(turn);
-    if (LockAcquire(&tag, tuple_lock(turn), false, true) != LOCKACQUIRE_NOT_AVAIL) return;
-    (void)LockAcquire(&tag, tuple_lock(turn), false, false);
+    const LOCKTAG tag = tuple_tag(queue);
+    if (LockAcquire(&tag, tuple_lock(queue), false, true) != LOCKACQUIRE_NOT_AVAIL) return;
+    (void)LockAcquire(&tag, tuple_lock(queue), false, false);
     waited = true;
   });
   if (!status.ok()) return status.error();
   return waited;
 }
 
-void BackendWaiter::end_turn(const engine::RowTurn& turn) noexcept {
-  const LOCKTAG tag = tuple_tag(turn);
-  LockRelease(&tag, tuple_lock(turn), false);
+void BackendWaiter::leave_row_queue(const engine::RowQueue& queue) noexcept {
+  const LOCKTAG tag = tuple_tag(queue);
+  LockRelease(&tag, tuple_lock(queue), false);
 }
 
 Status BackendWaiter::wait_for_speculation(const Speculation& turn) {
@@ -145,7 +145,7 @@ std::atomic<uint32_t>& member_bell(NodeId node) noexcept {
   return *reinterpret_cast<std::atomic<uint32_t>*>(pool.coherence_pool().at(at));
 }
 
-void NodeBells::ring(coherence::NodeSet nodes) noexcept {
+void NodeBells::wake(coherence::NodeSet nodes) noexcept {
   for (; !nodes.empty(); nodes = nodes.without(nodes.first())) bufmgr::ring_bell(member_bell(nodes.first()));
 }
 

@@ -39,7 +39,7 @@ Open open_now() {
     open.snapshots += shared.slot(i).oldest.load(std::memory_order_relaxed) != 0;
     open.transactions += shared.slot(i).top.load(std::memory_order_relaxed) != 0;
     for (auto& level : shared.slot(i).open) open.savepoints += level.id.load(std::memory_order_relaxed) != 0;
-    open.claims += word(words.claim(p.node(), session)) != 0;
+    open.claims += word(words.session_lock(p.node(), session)) != 0;
     open.speculations += engine::SpeculationWord{word(words.speculation(p.node(), session))}.open();
   }
   return open;

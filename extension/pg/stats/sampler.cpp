@@ -52,7 +52,7 @@ void oldest_snapshot(engine::Sample* to) {
 
 }  // namespace
 
-engine::SampleBoard sample_board(engine::TxnSystem& txns) {
+engine::SampleRegistry sample_board(engine::TxnSystem& txns) {
   bufmgr::BufferPool& pool = txns.pool();
   return {txns.session().memory(), pool.region(bufmgr::Region::kSamples), pool.nodes_max(), pool.node()};
 }

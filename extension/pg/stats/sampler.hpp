@@ -3,7 +3,7 @@
 // Counters are summed by who looks, once a second or when a view asks; nothing is done on the path of a page.
 #pragma once
 
-#include "extension/engine/samples/sample_board.hpp"
+#include "extension/engine/samples/sample_registry.hpp"
 #include "extension/engine/txn/transaction.hpp"
 #include "extension/pg/boundary/pg.hpp"
 
@@ -12,7 +12,7 @@ namespace gcl {
 inline constexpr TimestampTz kSampleUs = 1'000'000;  // how often
 inline constexpr TimestampTz kStaleUs = 5'000'000;   // older than this: its primary is stopped, or very busy
 
-engine::SampleBoard sample_board(engine::TxnSystem& txns);
+engine::SampleRegistry sample_board(engine::TxnSystem& txns);
 // As of now.
 void take_sample(engine::TxnSystem& txns, engine::Sample* to);
 
@@ -25,7 +25,7 @@ class Sampler {
 
  private:
   engine::TxnSystem& txns_;
-  engine::SampleBoard board_;
+  engine::SampleRegistry board_;
   TimestampTz taken_ = 0;
 };
 

@@ -74,7 +74,7 @@ class Cleaner final : public engine::IndexCleaner {
     });
   }
 
-  // Under the engine's claim: what an index gives back, it gives back once.
+  // Under the engine's session lock: what an index gives back, it gives back once.
   Status finish(const engine::VacuumStats& stats) override {
     count_looks(table_);
     return carried([this, &stats] { clean_up(indexes_, count_, double(stats.live), strategy_); });

@@ -19,9 +19,9 @@ extern "C" {
 namespace gcl {
 
 using coherence::NodeSet;
-using engine::WaitBoard;
 using engine::WaitKind;
 using engine::WaitRecord;
+using engine::WaitRegistry;
 
 namespace {
 
@@ -29,13 +29,13 @@ namespace {
 constexpr TimestampTz kLookUs = 50'000;    // how often to look whether somebody has waited for long
 constexpr TimestampTz kPauseUs = 250'000;  // between two searches, however long the last one waited for answers
 
-WaitBoard board_of(engine::TxnSystem& txns) {
+WaitRegistry board_of(engine::TxnSystem& txns) {
   bufmgr::BufferPool& pool = txns.pool();
   return {txns.session().memory(), pool.region(bufmgr::Region::kWaits), pool.nodes_max(), pool.node(),
           pool.coherence_node().incarnation()};
 }
 
-void wake_others(bufmgr::BufferPool& pool) { NodeBells().ring(pool.coherence_node().live().without(pool.node())); }
+void wake_others(bufmgr::BufferPool& pool) { NodeBells().wake(pool.coherence_node().live().without(pool.node())); }
 
 // Since when the process has waited in a way that may give way; 0: it does not.
 TimestampTz waits_since(const PGPROC* proc, const OwnWait& own) {
@@ -136,9 +136,9 @@ bool DeadlockWatch::turn() {
 
 engine::WaitRecord* ask_everybody(engine::TxnSystem& txns, uint32_t ms, uint32_t* count, NodeSet* missing) {
   bufmgr::BufferPool& pool = txns.pool();
-  WaitBoard board = board_of(txns);
+  WaitRegistry board = board_of(txns);
   const uint64_t ticket = board.ask();
-  NodeBells().ring(pool.coherence_node().live());
+  NodeBells().wake(pool.coherence_node().live());
   const TimestampTz began = GetCurrentTimestamp();
   *missing = pool.coherence_node().live();
   return pg_entry([&] {

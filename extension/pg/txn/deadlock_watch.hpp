@@ -26,7 +26,7 @@ class DeadlockWatch {
 
   engine::TxnSystem& txns_;
   bufmgr::BufferPool& pool_;
-  engine::WaitBoard board_;
+  engine::WaitRegistry board_;
   engine::DeadlockDetector detector_;
   MemoryContext memory_context_;
   engine::WaitRecord* records_;

@@ -6,7 +6,8 @@
 // H2. The timestamp is a line of the snapshot's file, behind those that the server writes and reads.  So there is one
 //     for each that a transaction exports, and it is there as long as the snapshot is.
 // H3. The exporter counts for the horizon until its transaction ends, for the server keeps what was exported registered
-//     (S6).  The importer counts from before the server looks whether the exporter runs (T19 of the engine).
+//     (S6).  The importer counts from before the server looks whether the exporter runs
+//     (txn.timestamp-handover-counted).
 // H4. One that was exported where gcl tables could not be read, or by a SERIALIZABLE transaction, or for a replication
 //     slot, has no timestamp.  It is imported like any other; gcl tables are not read with it (55000).
 #pragma once

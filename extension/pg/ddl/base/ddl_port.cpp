@@ -60,10 +60,12 @@ static std::atomic<Word>& word_at(coherence::PoolAddress at) noexcept {
 }
 
 std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept {
-  return word_at<uint32_t>(node_pool()->region(bufmgr::Region::kDdl).at + (engine::kDdlBells + node * 4u));
+  return word_at<uint32_t>(node_pool()->region(bufmgr::Region::kDdl).at + (engine::kDdlWakeupWords + node * 4u));
 }
 
-std::atomic<uint32_t>& ddl_slot_bell(int slot) noexcept { return word_at<uint32_t>(ddl_channel().slot_bell(slot)); }
+std::atomic<uint32_t>& ddl_slot_bell(int slot) noexcept {
+  return word_at<uint32_t>(ddl_channel().slot_wakeup_word(slot));
+}
 
 void ddl_attend(int slot, bool here) noexcept {
   word_at<uint64_t>(ddl_channel().attended(slot)).store(here, std::memory_order_seq_cst);  // pairs with ddl_ring_slot()

@@ -91,7 +91,7 @@ void give_back_locks() {
   exchange.whole = exchange.database = false;
 }
 
-// K4 of the locks.  Mostly nobody does.
+// ddl_log.want-then-retry.  Mostly nobody does.
 void tell_who_waits() {
   if (!ddl_locks().take_wanted()) return;
   ddl_ring_others();
@@ -144,7 +144,7 @@ void write_log_record(StringInfo to, const List* records) {
 // The others still hold what was locked in the savepoint.  They hear of it now, and are not waited for.
 void tell_of_rollback() {
   if (ddl_pool_fenced()) return;
-  outbox.wait_for_the_last();  // D1.  What an ERROR left behind was cancelled by it: that ends soon.
+  outbox.wait_for_the_last();  // ddl_log.owner-posts: what an ERROR left behind was cancelled by it: that ends soon.
   StringInfoData body;
   start_body(&body);
   if (outbox.tell(DdlKind::kSavepoint, &body)) exchange.aborted = NIL;  // else the next message tells
@@ -243,7 +243,7 @@ void ask(List* targets, bool nowait, NodeSet whom) {
     exchange.asked.incarnation[left.first().value] = to.incarnation[left.first().value];
 }
 
-// J1 of the channel.
+// ddl_log.joiner-takes-locks.
 void say_granted(List* targets) {
   MemoryContext caller = MemoryContextSwitchTo(exchange_context);
   auto* grant = static_cast<Grant*>(palloc(sizeof(Grant)));

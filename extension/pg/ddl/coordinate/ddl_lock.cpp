@@ -55,7 +55,7 @@ void wait_for_lock(DdlRight right, int lock) {
       return ddl_locks().try_lock(index_of(right, lock), ddl_me(), uint64_t(GetCurrentTimestamp()), &other);
     };
     if (try_lock()) break;
-    ddl_locks().want();  // K4
+    ddl_locks().want();  // ddl_log.want-then-retry
     if (try_lock()) break;
     unlock_ddl_tags(right, lock);  // so that the apply worker can have them, and we queue behind it
     if (ddl_pool_fenced()) raise_fenced();
@@ -99,7 +99,7 @@ void take_ddl_lock(DdlRight right, int lock) {
   { wait_for_lock(right, lock); }
   PG_CATCH();
   {
-    ddl_locks().unlock(index_of(right, lock), ddl_me());  // K2: it may be ours already
+    ddl_locks().unlock(index_of(right, lock), ddl_me());  // ddl_log.cluster-lock-keeps-out: it may be ours already
     ddl_ring_others();
     tell_news();
     PG_RE_THROW();

@@ -51,7 +51,7 @@ void DdlOutbox::take(const char* database, bool nowait) {
   for (;;) {
     prepare_for_news();
     if (take_a_slot(database_, &taken)) break;
-    ddl_locks().want();  // K4
+    ddl_locks().want();  // ddl_log.want-then-retry
     if (take_a_slot(database_, &taken)) break;
     if (ddl_pool_fenced()) raise_fenced();
     if (taken >= 0) continue;  // somebody was quicker
@@ -59,7 +59,7 @@ void DdlOutbox::take(const char* database, bool nowait) {
     sleep_for_news(WaitEvent::kDdlSlot, ms_of_lock_timeout(began, "Too many transactions do DDL or LOCK TABLE."));
   }
   slot_ = taken;
-  while (!slot().all_have_dealt()) {  // D3 of the channel
+  while (!slot().all_have_dealt()) {  // ddl_log.slot-given-up-early
     if (ddl_pool_fenced()) raise_fenced();
     sleep_for_news(WaitEvent::kDdlAnswers);
     prepare_for_news();
@@ -178,7 +178,7 @@ uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_
 }
 
 void DdlOutbox::send(DdlKind kind, StringInfo body, const DdlMembers& to) {
-  if (last_) wait_or_cancel(false);  // D1: one that an ERROR left behind
+  if (last_) wait_or_cancel(false);  // ddl_log.owner-posts: one that an ERROR left behind
   to_ = to;
   const uint32_t total = uint32_t(body->len), window = slot().window_bytes();
   uint32_t offset = 0;
@@ -243,7 +243,7 @@ void DdlOutbox::wait_for_commits() noexcept {
 
 static bool an_end_is_pending() {
   uint64_t sequences[engine::kDdlSlotsMax], dealt_with[engine::kDdlSlotsMax];
-  ddl_channel().look_at_all(sequences, dealt_with);
+  ddl_channel().newest_messages(sequences, dealt_with);
   for (int i = 0; i < ddl_channel().slots(); ++i) {
     DdlHeader header;
     if (sequences[i] <= dealt_with[i] || !ddl_slot(i).read(sequences[i], &header)) continue;

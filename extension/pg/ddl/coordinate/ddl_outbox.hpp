@@ -21,7 +21,7 @@ class DdlOutbox {
   // (P18).
   void take(const char* database, bool nowait);
   const char* database() const { return database_; }
-  // Never raises.  Nobody else hears of it: D3 of the channel.
+  // Never raises.  Nobody else hears of it: ddl_log.slot-given-up-early.
   void give_up();
 
   void set_right(DdlRight right, int lock) {
@@ -40,12 +40,12 @@ class DdlOutbox {
   void tell_local_drops();
   // Tells all members what is not waited for.  False: it is longer than the window.
   bool tell(engine::DdlKind kind, StringInfo body);
-  // D1 of the channel, without raising: until the last message was dealt with, or the pool is fenced.
+  // ddl_log.owner-posts, without raising: until the last message was dealt with, or the pool is fenced.
   void wait_for_the_last() noexcept;
   void wait_for_commits() noexcept;  // the same, and says whom it waits for, when that takes long
   void cancel_the_last() noexcept { slot().cancel(last_); }
 
-  // What all have locked, for who joins (J1 of the channel).
+  // What all have locked, for who joins (ddl_log.joiner-takes-locks).
   void list_target(uint32_t index, const engine::DdlTargetWord& target) { slot().list_target(index, target); }
   void set_granted(uint32_t count) { slot().set_granted(count); }
 

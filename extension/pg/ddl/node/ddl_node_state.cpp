@@ -19,7 +19,7 @@ typedef void (*ClientAuthentication_hook_type)(Port*, int);
 extern PGDLLIMPORT ClientAuthentication_hook_type ClientAuthentication_hook;
 }
 
-#include "extension/engine/samples/sample_board.hpp"
+#include "extension/engine/samples/sample_registry.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"

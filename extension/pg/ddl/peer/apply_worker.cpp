@@ -133,7 +133,7 @@ void match_tags(const engine::DdlHeader& header) {
   tagged = true;
 }
 
-// What the author had locked before this primary took part (J1 of the channel).
+// What the author had locked before this primary took part (ddl_log.joiner-takes-locks).
 void take_over(const engine::DdlGranted& granted) {
   List* targets = NIL;
   for (uint32_t i = 0; granted.count != engine::kDdlMoreTargets && i < granted.count; ++i)

@@ -93,7 +93,7 @@ bool catch_up_all(bool only_kept_out) {
   return done != CaughtUp::kFailedForAll;
 }
 
-// False: DDL is under way somewhere.  `keep`: nobody new comes in before us (K2 of the channel's locks).
+// False: DDL is under way somewhere.  `keep`: nobody new comes in before us (ddl_log.cluster-lock-keeps-out).
 bool try_lock_cluster(bool keep) {
   engine::DdlHolder other;
   if (ddl_locks().try_lock(engine::DdlLocks::kWholeCluster, ddl_me(), uint64_t(GetCurrentTimestamp()), &other))
@@ -137,7 +137,7 @@ void lock_cluster() {
   for (;;) {
     const uint32_t seen = bell_now();
     if (try_lock_cluster(GetCurrentTimestamp() - began > kJoinPatienceUs)) return;
-    ddl_locks().want();  // K4; what came before this look has its heartbeat
+    ddl_locks().want();  // ddl_log.want-then-retry; what came before this look has its heartbeat
     sleep_from(seen, kHeartbeatMs);
     stop_if_asked();
   }
@@ -150,7 +150,7 @@ void take_over_all_slots() { not_taken_over = (uint32_t{1} << ddl_channel().slot
 // Sessions of this database wait for what others have locked in it.
 bool awaits_locks(const char* database) { return !ddl_node_state().serving || is_caught_up(database); }
 
-// J1 of the channel.  True if nothing is locked through the slot that is not locked here, too.
+// ddl_log.joiner-takes-locks.  True if nothing is locked through the slot that is not locked here, too.
 bool has_taken_over(int slot) {
   engine::DdlGranted granted;
   if (!ddl_slot(slot).read_granted(&granted)) return false;
@@ -193,7 +193,7 @@ void get_up_to_date() {
   retry_at = now + Max(kRetryMs * 1000, kRetryFactor * (now - began));
 }
 
-// The log waits for that primary from its beginning on.  False: that is gone.  (L4 of the log: known first.)
+// The log waits for that primary from its beginning on.  False: that is gone.  (ddl_log.known-node-first)
 bool make_known(coherence::NodeId node) {
   if (ddl_channel().applied(node).known()) return true;
   ddl_channel().set_applied(node, engine::DdlApplied::upto(0));
@@ -226,7 +226,8 @@ void unlock_cluster() {
   tell_news();
 }
 
-// Others may have been posting to a former life of ours; D3 of the channel wants the newest message dealt with.
+// Others may have been posting to a former life of ours; the newest message has to be dealt with
+// (ddl_log.slot-given-up-early).
 void join() {
   DdlNodeState& state = ddl_node_state();
   for (;;) {

@@ -136,7 +136,7 @@ bool look_at_slots() {
   static Started started[engine::kDdlSlotsMax];
   static Unanswered late[engine::kDdlSlotsMax];
   uint64_t sequences[engine::kDdlSlotsMax], dealt_with[engine::kDdlSlotsMax];
-  ddl_channel().look_at_all(sequences, dealt_with);
+  ddl_channel().newest_messages(sequences, dealt_with);
   bool waiting = false;
   for (int slot = 0; slot < ddl_channel().slots(); ++slot) {
     if (sequences[slot] <= dealt_with[slot]) continue;

@@ -1,4 +1,4 @@
-// Old snapshots and a ring of 64 words: every status stays exact for as long as somebody may ask.
+// Old snapshots and a ring of 64 words: every status stays exact as long as a snapshot may need it.
 #include <malloc.h>
 
 #include <random>
@@ -9,9 +9,9 @@ namespace engine_test {
 
 using gcl_test::eventually;
 
-class Spill : public ::testing::Test {
+class StatusOverflow : public ::testing::Test {
  protected:
-  Spill() : engine_({.cluster = {.nodes = 2}, .slots_max = 64}) {}
+  StatusOverflow() : engine_({.cluster = {.nodes = 2}, .slots_max = 64}) {}
   struct Ended {
     TxnId id;
     bool good;
@@ -57,8 +57,8 @@ class Spill : public ::testing::Test {
   std::vector<Ended> ended_;
 };
 
-// T18: a process that asks for statuses does not copy the list.
-TEST_F(Spill, TheListOfAbortedIdsIsNotInEachProcess) {
+// A process that asks for statuses does not copy the list (txn.aborted-list-in-place).
+TEST_F(StatusOverflow, TheListOfAbortedIdsIsNotInEachProcess) {
   constexpr uint64_t kMany = 60000;
   std::vector<TxnId> undone;
   {
@@ -77,7 +77,7 @@ TEST_F(Spill, TheListOfAbortedIdsIsNotInEachProcess) {
   EXPECT_LT(mallinfo2().uordblks, before + kMany * 8 / 10) << "a tenth of the list";
 }
 
-TEST_F(Spill, AnOldSnapshotDoesNotHoldTheRing) {
+TEST_F(StatusOverflow, AnOldSnapshotDoesNotHoldTheRing) {
   run(100, false);
   Worker old(engine_, 1);
   auto snapshot = old.snapshot();
@@ -98,7 +98,7 @@ TEST_F(Spill, AnOldSnapshotDoesNotHoldTheRing) {
   expect_all(false);
 }
 
-TEST_F(Spill, WhatWasSpilledIsThereAfterARestart) {
+TEST_F(StatusOverflow, WhatOverflowedIsThereAfterARestart) {
   Worker old(engine_, 1);
   old.snapshot();
   for (int life = 0; life < 3; ++life) {
@@ -113,7 +113,7 @@ TEST_F(Spill, WhatWasSpilledIsThereAfterARestart) {
 }
 
 // Snapshots of all ages, asking while words move from the ring to pages and pages go.
-TEST_F(Spill, UnderLoadEverybodyIsToldTheSame) {
+TEST_F(StatusOverflow, UnderLoadEverybodyIsToldTheSame) {
   constexpr int kRecent = 4096;
   std::vector<std::atomic<uint64_t>> ids(kRecent), stamps(kRecent);
   std::atomic<uint64_t> next{0}, asked{0};
@@ -150,7 +150,7 @@ TEST_F(Spill, UnderLoadEverybodyIsToldTheSame) {
           auto status = reader->status(id);
           ASSERT_TRUE(status.ok()) << id.sequence();
           ASSERT_EQ(status->committed(), cts.value != 0) << id.sequence();
-          // A frozen one was visible to everybody: then it is to us.
+          // A frozen one is visible to all, hence to this snapshot.
           if (status->committed()) {
             ASSERT_TRUE(status->cts == cts || (status->cts == kFrozenCts && cts <= snapshot.ts))
                 << id.sequence() << " node " << int(id.node().value) << " status " << status->cts.value << " cts "
@@ -174,7 +174,7 @@ TEST_F(Spill, UnderLoadEverybodyIsToldTheSame) {
                 .load(TxnWords(engine_.cluster().pool(0).region(bufmgr::Region::kTxnWords),
                                engine_.cluster().pool(0).region(bufmgr::Region::kStatusLog),
                                engine_.cluster().pool(0).nodes_max(), 64)
-                          .spill_root({0})),
+                          .overflow_root({0})),
             0u);
 }
 

@@ -1,5 +1,5 @@
-// Transactions that run while a ring of 64 words goes round and round: they keep their places, and everybody else gets
-// ids (T14).
+// Transactions that run while a ring of 64 words goes round and round: they keep their places, and all others get ids
+// (txn.running-id-pinned).
 #include <random>
 
 #include "tests/unit/engine/engine_fixture.hpp"
@@ -8,9 +8,9 @@ namespace engine_test {
 
 using gcl_test::eventually;
 
-class Stay : public ::testing::Test {
+class PinnedStatus : public ::testing::Test {
  protected:
-  Stay() : engine_({.cluster = {.nodes = 2}, .slots_max = 64}), reader_(std::make_unique<Worker>(engine_, 1)) {}
+  PinnedStatus() : engine_({.cluster = {.nodes = 2}, .slots_max = 64}), reader_(std::make_unique<Worker>(engine_, 1)) {}
 
   // Transactions of a session of node 0, every fourth of them rolled back; returns their ids, the good ones' first.
   void pass(int count, int node = 0) {
@@ -42,9 +42,9 @@ class Stay : public ::testing::Test {
     return *status;
   }
   uint64_t low() { return engine_.shared(0).low_water.load(); }
-  int staying() {
+  int pinned_sequences() {
     int some = 0;
-    for (auto& stay : engine_.shared(0).stays) some += stay.load() != 0;
+    for (auto& stay : engine_.shared(0).pinned) some += stay.load() != 0;
     return some;
   }
 
@@ -53,14 +53,14 @@ class Stay : public ::testing::Test {
   std::vector<std::pair<TxnId, bool>> ended_;
 };
 
-TEST_F(Stay, ARunningTransactionDoesNotHoldTheRing) {
+TEST_F(PinnedStatus, ARunningTransactionDoesNotHoldTheRing) {
   for (bool good : {true, false}) {
     Worker old(engine_, 0);
     TxnId id = *old->id_for_write();
     pass(1000);
     EXPECT_GT(low(), id.sequence() + 800);
     EXPECT_EQ(status(id).state, TxnState::kActive);
-    EXPECT_EQ(staying(), 1);
+    EXPECT_EQ(pinned_sequences(), 1);
     EXPECT_TRUE(*(*reader_)->watch(id));
     if (good) {
       ASSERT_TRUE(old->prepare().ok());
@@ -80,7 +80,7 @@ TEST_F(Stay, ARunningTransactionDoesNotHoldTheRing) {
       EXPECT_FALSE(*(*reader_)->watch(id));
       pass(200);
     }
-    EXPECT_EQ(staying(), 0);
+    EXPECT_EQ(pinned_sequences(), 0);
     (*reader_)->set_oldest(std::nullopt);
     EXPECT_TRUE(eventually([&] { return engine_.shared(0).frozen.load() > id.sequence(); }));
     EXPECT_EQ(status(id).committed(), good);
@@ -88,7 +88,7 @@ TEST_F(Stay, ARunningTransactionDoesNotHoldTheRing) {
   }
 }
 
-TEST_F(Stay, SavepointsOfALongTransactionKeepTheirStatuses) {
+TEST_F(PinnedStatus, SavepointsOfALongTransactionKeepTheirStatuses) {
   for (bool good : {true, false}) {
     Worker old(engine_, 0);
     std::vector<TxnId> released, undone;
@@ -109,7 +109,7 @@ TEST_F(Stay, SavepointsOfALongTransactionKeepTheirStatuses) {
     TxnId within = *old->id_for_write();
     old->sub_commit(4);  // `inner`'s now
     pass(500);
-    EXPECT_EQ(staying(), 3);  // what is open, and no more
+    EXPECT_EQ(pinned_sequences(), 3);  // what is open, and no more
     for (int i = 0; i < 300; ++i) {
       savepoint(4, i % 2);
       if (i % 10 == 0) pass(3);
@@ -134,14 +134,14 @@ TEST_F(Stay, SavepointsOfALongTransactionKeepTheirStatuses) {
       EXPECT_TRUE(status(inner).aborted() && status(within).aborted());
       pass(500);
     }
-    EXPECT_EQ(staying(), 0);
+    EXPECT_EQ(pinned_sequences(), 0);
     expect_ended();
   }
 }
 
-// The last id of a full ring falls on the place where the savepoint's own parent stays: it is skipped, and while the
-// session waits for more ids, its released savepoints are final.
-TEST_F(Stay, WhoSkipsAPlaceAtTheRingsEndDoesNotHoldTheRing) {
+// The last id of a full ring falls on the place where the savepoint's own parent is pinned: it is skipped, and while
+// the session waits for more ids, its released savepoints are final.
+TEST_F(PinnedStatus, WhoSkipsAPlaceAtTheRingsEndDoesNotHoldTheRing) {
   engine_.pause_ticker(0);  // ids are reserved by sixteens then, and the ring is full after three of them
   do {
     pass(1);
@@ -163,7 +163,7 @@ TEST_F(Stay, WhoSkipsAPlaceAtTheRingsEndDoesNotHoldTheRing) {
 }
 
 // More levels than a slot can list: the ring is held then, as long as they are open, and no status is wrong.
-TEST_F(Stay, DeeperThanTheListStillRight) {
+TEST_F(PinnedStatus, DeeperThanTheListStillRight) {
   Worker old(engine_, 0);
   constexpr int kDeep = int(TxnSessionSlot::kOpenMax) + 8;
   std::vector<TxnId> ids;
@@ -185,16 +185,16 @@ TEST_F(Stay, DeeperThanTheListStillRight) {
 }
 
 // Passing a nest of savepoints costs its length, not its square: while it is passed others wait for ids.
-TEST(StayCost, ANestIsClimbedOnce) {
+TEST(PinnedStatusCost, ANestIsClimbedOnce) {
   constexpr int kNest = 1000;
   Engine engine({.cluster = {.nodes = 2}, .slots_max = 2048, .tickers = false});
-  Worker reader(engine, 1), writer(engine, 0), vague(engine, 0), ticker(engine, 0);
+  Worker reader(engine, 1), writer(engine, 0), unlisted(engine, 0), ticker(engine, 0);
   reader.snapshot();  // nothing is frozen
   for (int level = 2; level <= kNest; ++level) EXPECT_TRUE(writer->sub_begin(level).ok());
   ASSERT_TRUE(writer->id_for_write().ok());
   writer.commit();
-  for (int level = 2; level <= int(TxnSessionSlot::kOpenMax) + 8; ++level) EXPECT_TRUE(vague->sub_begin(level).ok());
-  ASSERT_TRUE(vague->id_for_write().ok());
+  for (int level = 2; level <= int(TxnSessionSlot::kOpenMax) + 8; ++level) EXPECT_TRUE(unlisted->sub_begin(level).ok());
+  ASSERT_TRUE(unlisted->id_for_write().ok());
   for (int i = 0; i < kNest; ++i) {
     ASSERT_TRUE(writer->id_for_write().ok());
     writer.commit();
@@ -203,10 +203,10 @@ TEST(StayCost, ANestIsClimbedOnce) {
   const uint64_t before = counters.get(coherence::Counter::kBatches);
   while (engine.shared(0).low_water.load() < kNest) ASSERT_TRUE(ticker->tick().ok());
   EXPECT_LT(counters.get(coherence::Counter::kBatches) - before, 4 * kNest);
-  vague.abort();
+  unlisted.abort();
 }
 
-TEST_F(Stay, AQuarterOfTheRingMayStayThenIdsAreRefused) {
+TEST_F(PinnedStatus, AQuarterOfTheRingMayBePinnedThenIdsAreRefused) {
   std::vector<std::unique_ptr<Worker>> old;
   std::vector<TxnId> ids;
   for (int i = 0; i < 17; ++i) {
@@ -214,7 +214,7 @@ TEST_F(Stay, AQuarterOfTheRingMayStayThenIdsAreRefused) {
     ids.push_back(*(*old.back())->id_for_write());
     if (i < 16) pass(100);
   }
-  EXPECT_EQ(staying(), 16);
+  EXPECT_EQ(pinned_sequences(), 16);
   Worker writer(engine_, 0);
   auto id = writer->id_for_write();
   int given = 0;
@@ -230,8 +230,8 @@ TEST_F(Stay, AQuarterOfTheRingMayStayThenIdsAreRefused) {
   expect_ended();
 }
 
-// Nobody has settled what had stayed when its node left.
-TEST_F(Stay, WhatStayedIsSettledWhenItsNodeComesBack) {
+// The node left with pinned words.
+TEST_F(PinnedStatus, WhatIsPinnedIsSettledWhenItsNodeComesBack) {
   for (int life = 0; life < 6; ++life) {
     TxnId id, sub, undone;
     {
@@ -243,14 +243,14 @@ TEST_F(Stay, WhatStayedIsSettledWhenItsNodeComesBack) {
       undone = *old->id_for_write();
       pass(300);
       engine_.pause_ticker(0);
-      EXPECT_EQ(staying(), 3);
+      EXPECT_EQ(pinned_sequences(), 3);
       old->sub_abort(3);
       old->sub_commit(2);
       life % 2 ? old.abort() : void(old.commit());
     }
-    EXPECT_EQ(staying(), 3);
+    EXPECT_EQ(pinned_sequences(), 3);
     engine_.restart(0);
-    EXPECT_EQ(staying(), 0);
+    EXPECT_EQ(pinned_sequences(), 0);
     for (int round = 0; round < 2; ++round) {
       EXPECT_EQ(status(id).committed(), life % 2 == 0);
       EXPECT_EQ(status(sub).committed(), life % 2 == 0);
@@ -262,7 +262,7 @@ TEST_F(Stay, WhatStayedIsSettledWhenItsNodeComesBack) {
 }
 
 // Long ones end, roll back savepoints and begin anew while the ring goes round and readers ask for all of it.
-TEST_F(Stay, UnderLoadEveryStatusIsWhatItsOwnerSaid) {
+TEST_F(PinnedStatus, UnderLoadEveryStatusIsWhatItsOwnerSaid) {
   constexpr int kLong = 5, kPlaces = 64;
   struct Place {
     std::atomic<uint64_t> id{0};

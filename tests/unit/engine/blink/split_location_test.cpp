@@ -1,4 +1,4 @@
-// Where full pages are cut: how full leaves are in the end, and how short the keys between them.
+// Where full pages are split: how full leaves are in the end, and how short the keys between them.
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -16,9 +16,9 @@ using namespace engine::blink;  // NOLINT
 using gcl_test::TestKey;
 using gcl_test::tid_of;
 
-class BlinkCut : public ::testing::Test {
+class BlinkSplitLocation : public ::testing::Test {
  protected:
-  BlinkCut() : cluster_({.nodes = 1, .frames = 512}), session_(cluster_.session(0)) {
+  BlinkSplitLocation() : cluster_({.nodes = 1, .frames = 512}), session_(cluster_.session(0)) {
     tree_.emplace(*Tree::open(cluster_.pool(0), *session_, *Tree::create(cluster_.pool(0), *session_)));
   }
   Tree& tree() { return *tree_; }
@@ -63,14 +63,14 @@ class BlinkCut : public ::testing::Test {
   uint64_t bytes_ = 0, serial_ = 0;
 };
 
-TEST_F(BlinkCut, AscendingAndDescendingKeysLeaveFullLeaves) {
+TEST_F(BlinkSplitLocation, AscendingAndDescendingKeysLeaveFullLeaves) {
   for (uint64_t i = 0; i < 20000; ++i) insert({1000000 + i, "x"});
   EXPECT_GT(fill(), 88);
   for (uint64_t i = 0; i < 20000; ++i) insert({999999 - i, "x"});
   EXPECT_GT(fill(), 88);
 }
 
-TEST_F(BlinkCut, RandomKeysDoNoWorseThanHalves) {
+TEST_F(BlinkSplitLocation, RandomKeysDoNoWorseThanHalves) {
   std::mt19937 random(1);
   for (uint64_t i = 0; i < 40000; ++i) insert({random(), "x"});
   EXPECT_GT(fill(), 58);
@@ -78,7 +78,7 @@ TEST_F(BlinkCut, RandomKeysDoNoWorseThanHalves) {
 
 // Three primaries with keys of their own from one sequence, each in leases.  A page where leases end that are neither
 // much shorter nor much longer than itself gets less than it could hold: nothing says where they will end.
-TEST_F(BlinkCut, LeasesOfASequenceLeaveFullLeaves) {
+TEST_F(BlinkSplitLocation, LeasesOfASequenceLeaveFullLeaves) {
   for (const uint64_t lease : {1, 8, 32, 100, 500, 3000}) {
     uint64_t next[3] = {}, left[3] = {}, taken = 0;
     tree_.emplace(*Tree::open(pool(), *session_, *Tree::create(pool(), *session_)));
@@ -100,7 +100,7 @@ TEST_F(BlinkCut, LeasesOfASequenceLeaveFullLeaves) {
 }
 
 // The same where several sessions of each primary take numbers and are not equally fast.
-TEST_F(BlinkCut, NumbersThatComeAlmostInOrderLeaveFullLeaves) {
+TEST_F(BlinkSplitLocation, NumbersThatComeAlmostInOrderLeaveFullLeaves) {
   constexpr uint64_t kLease = 2000, kEach = 10000;
   constexpr int kSessions = 6;
   std::mt19937 random(3);
@@ -123,7 +123,7 @@ TEST_F(BlinkCut, NumbersThatComeAlmostInOrderLeaveFullLeaves) {
   EXPECT_GT(fill(), 80);
 }
 
-TEST_F(BlinkCut, GroupsThatGrowAtTheirEndsLeaveFullLeaves) {
+TEST_F(BlinkSplitLocation, GroupsThatGrowAtTheirEndsLeaveFullLeaves) {
   constexpr uint64_t kGroups = 10;
   for (uint64_t i = 0; i < 40000; ++i) {
     std::string text = std::to_string(1000000 + i);
@@ -133,19 +133,19 @@ TEST_F(BlinkCut, GroupsThatGrowAtTheirEndsLeaveFullLeaves) {
 }
 
 // Many entries of few keys, in the order of the table (so of their tids) or not.
-TEST_F(BlinkCut, DuplicatesInTheTablesOrderLeaveFullLeaves) {
+TEST_F(BlinkSplitLocation, DuplicatesInTheTablesOrderLeaveFullLeaves) {
   for (uint64_t i = 0; i < 2000; ++i) insert({i % 2 == 0 ? i : 3000 - i, "x"});
   for (uint64_t i = 0; i < 40000; ++i) insert({1000, "x"});
   EXPECT_GT(fill(), 90);
 }
 
-TEST_F(BlinkCut, FewKeysWithManyDuplicatesLeaveFullLeaves) {
+TEST_F(BlinkSplitLocation, FewKeysWithManyDuplicatesLeaveFullLeaves) {
   std::mt19937 random(4);
   for (uint64_t i = 0; i < 60000; ++i) insert({random() % 30, "x"});
   EXPECT_GT(fill(), 80);
 }
 
-TEST_F(BlinkCut, DuplicatesInNoOrderDoNoWorseThanHalves) {
+TEST_F(BlinkSplitLocation, DuplicatesInNoOrderDoNoWorseThanHalves) {
   std::mt19937 random(5);
   std::vector<uint64_t> serials(30000);
   for (uint64_t i = 0; i < serials.size(); ++i) serials[i] = i;
@@ -154,8 +154,8 @@ TEST_F(BlinkCut, DuplicatesInNoOrderDoNoWorseThanHalves) {
   EXPECT_GT(fill(), 64);
 }
 
-// Leaves are cut where the number changes, if it does nearby: then the text is not needed above them.
-TEST_F(BlinkCut, SeparatorsAreCutWhereTheyAreShort) {
+// Leaves are split where the number changes, if it does nearby: then the text is not needed above them.
+TEST_F(BlinkSplitLocation, LeavesAreSplitWhereSeparatorsAreShort) {
   std::mt19937 random(6);
   for (uint64_t i = 0; i < 20000; ++i)
     insert({random() % 4000, std::string(60, 'x') + std::to_string(random() % 100000)});

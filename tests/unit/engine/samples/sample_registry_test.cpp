@@ -1,5 +1,5 @@
 // What primaries say of themselves: read whole, under the incarnation that said it.
-#include "extension/engine/samples/sample_board.hpp"
+#include "extension/engine/samples/sample_registry.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace engine_test;
 
-SampleBoard board_of(Worker& worker, int node) {
+SampleRegistry registry_of(Worker& worker, int node) {
   auto& pool = worker.txns().pool();
   return {worker.session().memory(), pool.region(bufmgr::Region::kSamples), pool.nodes_max(),
           coherence::NodeId{uint8_t(node)}};
@@ -28,10 +28,10 @@ Sample sample(uint64_t incarnation, uint64_t value) {
   return s;
 }
 
-TEST(SampleBoard, IsReadByOthersUnderItsIncarnation) {
+TEST(SampleRegistry, IsReadByOthersUnderItsIncarnation) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker one(engine, 0), two(engine, 1);
-  SampleBoard mine = board_of(one, 0), theirs = board_of(two, 1);
+  SampleRegistry mine = registry_of(one, 0), theirs = registry_of(two, 1);
   Sample seen;
   EXPECT_FALSE(theirs.read(coherence::NodeId{0}, 7, &seen));
   mine.publish(sample(7, 42));
@@ -44,20 +44,20 @@ TEST(SampleBoard, IsReadByOthersUnderItsIncarnation) {
   EXPECT_FALSE(theirs.read(coherence::NodeId{0}, 7, &seen));
 }
 
-TEST(SampleBoard, AnotherBuildsSampleIsNotShown) {
+TEST(SampleRegistry, AnotherBuildsSampleIsNotShown) {
   Engine engine({.cluster = {.nodes = 1}});
   Worker one(engine, 0);
-  SampleBoard board = board_of(one, 0);
+  SampleRegistry registry = registry_of(one, 0);
   Sample other = sample(7, 1), seen;
   other.format += 1;
-  board.publish(other);
-  EXPECT_FALSE(board.read(coherence::NodeId{0}, 7, &seen));
+  registry.publish(other);
+  EXPECT_FALSE(registry.read(coherence::NodeId{0}, 7, &seen));
 }
 
-TEST(SampleBoard, IsReadWholeOrNotAtAll) {
+TEST(SampleRegistry, IsReadWholeOrNotAtAll) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker one(engine, 0), two(engine, 1);
-  SampleBoard mine = board_of(one, 0), theirs = board_of(two, 1);
+  SampleRegistry mine = registry_of(one, 0), theirs = registry_of(two, 1);
   std::atomic<bool> stop{false};
   std::thread writer([&] {
     for (uint64_t n = 1; !stop.load(); ++n) mine.publish(sample(7, n));

@@ -1,4 +1,4 @@
-#include "extension/engine/samples/sample_board.hpp"
+#include "extension/engine/samples/sample_registry.hpp"
 
 #include <type_traits>
 
@@ -14,12 +14,12 @@ constexpr int kReadsMax = 16;  // a writer is done in a microsecond
 
 static_assert(std::is_trivially_copyable_v<Sample> && std::is_standard_layout_v<Sample>);
 
-SampleBoard::SampleBoard(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, NodeId self)
+SampleRegistry::SampleRegistry(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, NodeId self)
     : memory_(memory), at_(region.at), stride_(region.bytes / nodes / 64 * 64), self_(self) {
   VERIFY(stride_ >= kSampleAt + sizeof(Sample));
 }
 
-void SampleBoard::publish(const Sample& sample) {
+void SampleRegistry::publish(const Sample& sample) {
   const PoolAddress at = place_of(self_);
   Batch batch(at.node());
   batch.faa(at, 1);
@@ -29,13 +29,13 @@ void SampleBoard::publish(const Sample& sample) {
   memory_.wait(batch);
 }
 
-void SampleBoard::clear() {
+void SampleRegistry::clear() {
   // A former process of the node may have ended in the middle of a publication.
   if (memory_.load(place_of(self_)) & 1) (void)memory_.faa(place_of(self_), 1);
   publish(Sample{});
 }
 
-bool SampleBoard::read(NodeId node, uint64_t incarnation, Sample* to) {
+bool SampleRegistry::read(NodeId node, uint64_t incarnation, Sample* to) {
   const PoolAddress at = place_of(node);
   for (int i = 0; i < kReadsMax; ++i) {
     Batch batch(at.node());

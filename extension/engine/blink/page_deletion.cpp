@@ -1,4 +1,4 @@
-#include "extension/engine/blink/unlink.hpp"
+#include "extension/engine/blink/page_deletion.hpp"
 
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/meta.hpp"
@@ -97,7 +97,7 @@ Result<bool> detach(const Ground& g, const Branch& branch) {
 
 // (2) for one page.  `below`: the page of the branch that names it; invalid for the leaf.  With `below` latched its
 // level is waited for upwards, whatever is held of that level already.
-Result<bool> unlink(const Ground& g, PageId bin, PageId id, PageId left, PageId below) {
+Result<bool> delete_page(const Ground& g, PageId bin, PageId id, PageId left, PageId below) {
   MiniTransaction change(*g.pool, *g.session);
   GCL_TRY(change.reserve(1024));
   ExclusiveGuard below_page, left_page;
@@ -150,7 +150,6 @@ Result<bool> unlink(const Ground& g, PageId bin, PageId id, PageId left, PageId 
   return true;
 }
 
-// Reads a page's head, whole.
 }  // namespace
 
 Status detach_leaf(const Ground& g, PageId leaf, Path& hint, bool& done) {
@@ -165,23 +164,23 @@ Status detach_leaf(const Ground& g, PageId leaf, Path& hint, bool& done) {
   return {};
 }
 
-Status unlink_branch(const Ground& g, PageId leaf, uint64_t& deleted) {
+Status delete_branch(const Ground& g, PageId leaf, uint64_t& deleted) {
   PageId bin;
   GCL_TRY(open_bin(g, bin));
   PageId branch[kLevelsMax];
   int pages = 0;
-  Look look;
+  PageReader reader;
   Head head;
   for (PageId page = leaf; page.valid(); page = PageId{head.special.gate}) {
     if (pages == kLevelsMax) return Errc::kCorrupt;
-    GCL_TRY(read_whole_head(*g.pool, *g.session, page, look, head));
+    GCL_TRY(read_whole_head(*g.pool, *g.session, page, reader, head));
     if (!head.gone() || head.deleted()) return Errc::kCorrupt;
     branch[pages++] = page;
   }
   while (pages-- > 0) {
     for (;;) {
-      GCL_TRY(read_whole_head(*g.pool, *g.session, branch[pages], look, head));
-      auto done = unlink(g, bin, branch[pages], head.special.left, pages > 0 ? branch[pages - 1] : PageId{});
+      GCL_TRY(read_whole_head(*g.pool, *g.session, branch[pages], reader, head));
+      auto done = delete_page(g, bin, branch[pages], head.special.left, pages > 0 ? branch[pages - 1] : PageId{});
       if (!done) return done.error();
       if (*done) break;
     }
@@ -193,7 +192,7 @@ Status unlink_branch(const Ground& g, PageId leaf, uint64_t& deleted) {
 Status delete_leaf(const Ground& g, PageId leaf, Path& hint, uint64_t& deleted) {
   bool done;
   GCL_TRY(detach_leaf(g, leaf, hint, done));
-  return done ? unlink_branch(g, leaf, deleted) : Status{};
+  return done ? delete_branch(g, leaf, deleted) : Status{};
 }
 
 }  // namespace engine::blink

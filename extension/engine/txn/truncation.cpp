@@ -1,4 +1,4 @@
-// Recycling the status log for ever: reserving ids and the marks.
+// Truncation of the status log: reserving ids, and the marks.
 #include <sched.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using coherence::Batch;
 namespace {
 
 constexpr uint64_t kReserveStep = 1024;
-constexpr uint64_t kRecycleStep = 2048;
+constexpr uint64_t kFreezeStep = 2048;
 constexpr int kFullPauses = 200;  // of kFullPauseMs each, in which nothing has moved, before an id is refused
 constexpr uint32_t kFullPauseMs = 5;
 
@@ -38,7 +38,8 @@ class Flag {
 
 }  // namespace
 
-// T4: a word is cleared for its next id only after the low-water mark in the pool has passed its last one.
+// A word is cleared for its next id only after the low-water mark in the pool has passed its last one
+// (txn.mark-before-clearing).
 Status TxnSystem::extend_reserved() {
   uint64_t seen = 0;
   for (int pauses = 0;;) {
@@ -63,7 +64,7 @@ Status TxnSystem::extend_reserved() {
         return {};
       }
     }
-    // The ring is full: spilling lags behind, or too many of its ids run for too long (T14).
+    // The ring is full: the overflow lags behind, or too many of its ids run for too long (txn.running-id-pinned).
     GCL_TRY(tick());
     const uint64_t low = shared_.low_water.load(std::memory_order_acquire);
     if (low + words_.slots() > shared_.reserved.load(std::memory_order_acquire)) continue;
@@ -83,19 +84,19 @@ Status TxnSystem::read_log(uint64_t first, uint64_t count, StatusWord* to) {
   return run(batch);
 }
 
-Status TxnSystem::recycle() {
-  Flag flag(shared_.recycling);
+Status TxnSystem::truncate_log() {
+  Flag flag(shared_.truncating);
   if (!flag.held()) return {};
-  GCL_TRY(settle());
+  GCL_TRY(unpin_ended());
   GCL_TRY(freeze());
   uint64_t used = shared_.next.load(std::memory_order_acquire) - shared_.low_water.load(std::memory_order_acquire);
-  return used > words_.slots() / 2 ? spill() : Status{};
+  return used > words_.slots() / 2 ? move_to_overflow() : Status{};
 }
 
 // Passes every id that is committed and visible to all, or aborted (then it is listed first); stops at others.
 Status TxnSystem::freeze() {
   uint64_t frozen = shared_.frozen.load(std::memory_order_acquire);
-  uint64_t end = std::min(shared_.next.load(std::memory_order_acquire), frozen + 1 + kRecycleStep);
+  uint64_t end = std::min(shared_.next.load(std::memory_order_acquire), frozen + 1 + kFreezeStep);
   if (end <= frozen + 1) return {};
   std::vector<StatusWord> log(end - frozen - 1);
   GCL_TRY(read_words(frozen + 1, log.size(), log.data()));
@@ -138,7 +139,7 @@ Status TxnSystem::freeze() {
   }
   uint64_t count = view.aborted;
   Batch batch(words_.clock().node());
-  // The count before the mark: T4's readers read it after that (the transport's T5).
+  // The count before the mark: readers read it after the mark (txn.mark-before-clearing, the transport's T5).
   batch.write(words_.aborted_count(node_), &count, sizeof count);
   batch.write(words_.frozen(node_), &reached, sizeof reached);
   uint64_t low = std::max(reached, shared_.low_water.load(std::memory_order_relaxed));
@@ -146,7 +147,7 @@ Status TxnSystem::freeze() {
   GCL_TRY(run(batch));
   shared_.frozen.store(reached, std::memory_order_release);
   shared_.low_water.store(low, std::memory_order_release);
-  return free_spilled(frozen, reached);
+  return free_overflow(frozen, reached);
 }
 
 }  // namespace engine

@@ -1,12 +1,15 @@
-// WaitBoard: where the primaries tell each other their waits: a place for each in Region::kWaits, and a ticket.
+// WaitRegistry: where the primaries tell each other their waits: a place for each in Region::kWaits, and a ticket.
 //
-// B1. Who wants to know takes a ticket; every node looks at its waits after it has seen the ticket, and then publishes
-//     them under it.  So what stands under a ticket was seen after the ticket was taken.
-// B2. A list is read whole or not at all: its version is odd while it is written, and the same before and after a read.
-// B3. Nothing here waits, and nothing grows: a node that has more waits than room says how many it left out.
+// waitgraph.seen-after-ticket: A node that searches takes a ticket; every node reads its waits after it has seen the
+//     ticket, and then publishes them under it.  So what stands under a ticket was seen after the ticket was taken.
+// waitgraph.list-read-whole: A list is read whole or not at all: its version is odd while it is written, and the same
+//     before and after a read.
+// waitgraph.nothing-grows: Nothing here waits, and nothing grows: a node that has more waits than room says how many it
+//     left out.
 //
-//   asker:    ticket = board.ask(); [ring the others]; later, for each live node: board.read(node, ticket, &records)
-//   answerer: if (board.asked() > answered) board.publish(board.asked(), my_waits, left_out)
+//   asker:    ticket = registry.ask(); [wake the others]
+//             later, for each live node: registry.read(node, ticket, &records)
+//   answerer: if (registry.asked() > answered) registry.publish(registry.asked(), my_waits, left_out)
 #pragma once
 
 #include <cstdint>
@@ -18,10 +21,10 @@
 
 namespace engine {
 
-class WaitBoard {
+class WaitRegistry {
  public:
-  WaitBoard(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, coherence::NodeId self,
-            uint64_t incarnation);
+  WaitRegistry(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, coherence::NodeId self,
+               uint64_t incarnation);
 
   uint64_t ask();
   uint64_t asked();  // the newest ticket

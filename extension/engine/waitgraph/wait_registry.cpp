@@ -1,4 +1,4 @@
-#include "extension/engine/waitgraph/wait_board.hpp"
+#include "extension/engine/waitgraph/wait_registry.hpp"
 
 namespace engine {
 
@@ -8,19 +8,19 @@ using coherence::NodeId;
 // A node's place: 8 bytes of version, the head, the records from byte 64 on.
 constexpr uint64_t kHeadAt = 8, kRecordsAt = 64;
 
-WaitBoard::WaitBoard(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, NodeId self,
-                     uint64_t incarnation)
+WaitRegistry::WaitRegistry(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, NodeId self,
+                           uint64_t incarnation)
     : memory_(memory), at_(region.at), self_(self), incarnation_(incarnation) {
   VERIFY(region.bytes >= 64 + nodes * (kRecordsAt + sizeof(WaitRecord)));
   stride_ = (region.bytes - 64) / nodes / 64 * 64;
   room_ = uint32_t((stride_ - kRecordsAt) / sizeof(WaitRecord));
 }
 
-uint64_t WaitBoard::ask() { return memory_.faa(at_, 1) + 1; }
+uint64_t WaitRegistry::ask() { return memory_.faa(at_, 1) + 1; }
 
-uint64_t WaitBoard::asked() { return memory_.load(at_); }
+uint64_t WaitRegistry::asked() { return memory_.load(at_); }
 
-void WaitBoard::write(uint64_t ticket, std::span<const WaitRecord> records, uint32_t left_out) {
+void WaitRegistry::write(uint64_t ticket, std::span<const WaitRecord> records, uint32_t left_out) {
   const Head head{
       .ticket = ticket, .incarnation = incarnation_, .count = uint32_t(records.size()), .left_out = left_out};
   const coherence::PoolAddress at = version_of(self_);
@@ -33,18 +33,18 @@ void WaitBoard::write(uint64_t ticket, std::span<const WaitRecord> records, uint
   memory_.wait(batch);
 }
 
-void WaitBoard::publish(uint64_t ticket, std::span<const WaitRecord> records, uint32_t left_out) {
+void WaitRegistry::publish(uint64_t ticket, std::span<const WaitRecord> records, uint32_t left_out) {
   VERIFY(records.size() <= room_);
   write(ticket, records, left_out);
 }
 
-void WaitBoard::clear() {
+void WaitRegistry::clear() {
   // A former process of the node may have ended in the middle of a publication.
   if (memory_.load(version_of(self_)) & 1) (void)memory_.faa(version_of(self_), 1);
   write(0, {}, 0);
 }
 
-bool WaitBoard::read(NodeId node, uint64_t ticket, std::vector<WaitRecord>* records, uint32_t* left_out) {
+bool WaitRegistry::read(NodeId node, uint64_t ticket, std::vector<WaitRecord>* records, uint32_t* left_out) {
   const coherence::PoolAddress at = version_of(node);
   Head head;
   Batch first(at.node());

@@ -1,13 +1,15 @@
-// SampleBoard: what each primary says of itself about once a second, for the views of all the others: a place for each
-// in Region::kSamples.
+// SampleRegistry: what each primary says of itself about once a second, for the views of all the others: a place for
+// each in Region::kSamples.
 //
-// S1. Nothing is asked and nothing waits: a reader finds what a node said last, and its age.  A node that is stopped
-//     says nothing new; one that has left, nothing at all.
-// S2. A sample is read whole or not at all: its version is odd while it is written, the same before and after a read.
-// S3. Counters are named by their place.  A sample of another build, with other places, is not shown.
+// samples.nothing-waits: Nothing is asked and nothing waits: a reader finds what a node said last, and its age.  A node
+//     that is stopped says nothing new; a node that has left, nothing at all.
+// samples.sample-read-whole: A sample is read whole or not at all: its version is odd while it is written, the same
+//     before and after a read.
+// samples.counters-by-place: Counters are named by their place.  A sample of another build, with other places, is not
+//     shown.
 //
-//   one worker of each node:  board.publish(sample);          at the end: board.clear();
-//   anybody:                  if (board.read(node, incarnation, &sample)) ...
+//   one worker of each node:  registry.publish(sample);          at the end: registry.clear();
+//   anybody:                  if (registry.read(node, incarnation, &sample)) ...
 #pragma once
 
 #include <cstdint>
@@ -51,9 +53,9 @@ struct Sample {
   coherence::HotPage hot[kSampleHotPages]{};
 };
 
-class SampleBoard {
+class SampleRegistry {
  public:
-  SampleBoard(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, coherence::NodeId self);
+  SampleRegistry(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, coherence::NodeId self);
 
   // REQUIRES: one process of the node at a time.
   void publish(const Sample& sample);

@@ -1,8 +1,8 @@
-// Pages leave the tree: an empty leaf, and with it the pages above it that have no other child (its branch).
+// Page deletion: of an empty leaf, and with it the pages above it that have no other child (its branch).
 //
 //   (1) detach   the branch's range becomes that of its right neighbour: one mini-transaction turns the parent's
 //                downlink to it into one to that neighbour, drops the neighbour's own, and marks the branch half-dead
-//   (2) unlink   from the top down, each page in a mini-transaction of its own: its siblings are linked to each other,
+//   (2) delete   from the top down, each page in a mini-transaction of its own: its siblings are linked to each other,
 //                and the page is put into the bin
 //
 // Not done where it would cost a comparison or move a range to the left: the last page of a level, the last of several
@@ -22,6 +22,6 @@ Status delete_leaf(const Ground& ground, PageId leaf, Path& hint, uint64_t& dele
 Status detach_leaf(const Ground& ground, PageId leaf, Path& hint, bool& done);
 
 // Does (2) for a half-dead leaf and its branch.
-Status unlink_branch(const Ground& ground, PageId leaf, uint64_t& deleted);
+Status delete_branch(const Ground& ground, PageId leaf, uint64_t& deleted);
 
 }  // namespace engine::blink

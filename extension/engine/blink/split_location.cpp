@@ -1,4 +1,4 @@
-#include "extension/engine/blink/cut.hpp"
+#include "extension/engine/blink/split_location.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -8,16 +8,16 @@ namespace {
 
 // Percent of a page.
 constexpr uint32_t kFillOneKey = 96;  // of a leaf with one key, whose tids come in order: nothing else will come there
-constexpr uint32_t kSlackLeaf = 5;    // how far from the wanted place a better separator is looked for
+constexpr uint32_t kSlackLeaf = 5;    // how far from the wanted place a better separator is searched
 constexpr uint32_t kSlackInner = 8;
 constexpr uint32_t kSlackEquals = 25;  // the same, if all keys near the middle are equal
 constexpr uint32_t kSlackEqualsRun = 10;
 
 // A run is believed if inserts in no order would leave one like it with a chance of less than one in this many.
 constexpr double kChance = 1.0 / 16;
-constexpr uint32_t kRunMin = 16;  // entries of a run that are looked at, if as many have come
+constexpr uint32_t kRunMin = 16;  // entries of a run that are tested, if as many have come
 
-// A page to be cut.  Plain data.
+// A page to be split.  Plain data.
 struct Sheet {
   const std::byte* page;
   const Head* head;
@@ -27,7 +27,7 @@ struct Sheet {
   uint32_t total() const { return before[head->count]; }
   std::span<const std::byte> key(uint32_t i) const { return key_at(page, *head, i); }
 };
-static_assert(std::is_trivially_destructible_v<Sheet>);  // I-B1
+static_assert(std::is_trivially_destructible_v<Sheet>);  // blink.compare-private-memory
 
 void measure(Sheet& sheet) {
   sheet.before[0] = 0;
@@ -35,25 +35,25 @@ void measure(Sheet& sheet) {
     sheet.before[i + 1] = sheet.before[i] + space_of(sheet.head->entry_skip() + uint32_t(sheet.key(i).size()));
 }
 
-// The cut that leaves about this much on the left.
-uint32_t cut_for(const Sheet& sheet, uint32_t bytes) {
+// The split location that leaves about this much on the left.
+uint32_t split_for(const Sheet& sheet, uint32_t bytes) {
   const uint32_t* end = sheet.before + sheet.count();
-  const auto cut = uint32_t(std::lower_bound(sheet.before + 1, end, bytes) - sheet.before);
-  return std::min(cut, sheet.count() - 1);
+  const auto split = uint32_t(std::lower_bound(sheet.before + 1, end, bytes) - sheet.before);
+  return std::min(split, sheet.count() - 1);
 }
 
 struct Window {
-  uint32_t from, to;  // cuts, both included
+  uint32_t from, to;  // split locations, both included
 };
 Window window_around(const Sheet& sheet, uint32_t wanted, uint32_t down, uint32_t up) {
   const uint32_t unit = sheet.total() / 100;
   const uint32_t at = sheet.before[wanted];
-  Window window{cut_for(sheet, at > down * unit ? at - down * unit : 0), wanted};
+  Window window{split_for(sheet, at > down * unit ? at - down * unit : 0), wanted};
   while (window.to + 1 < sheet.count() && sheet.before[window.to + 1] <= at + up * unit) ++window.to;
   return {std::min(window.from, wanted), window.to};
 }
 
-// Calls `better(cut)` for the cuts of a window, the nearest to `wanted` first, until it returns true.
+// Calls `better(split)` for the split locations of a window, the nearest to `wanted` first, until it returns true.
 template <class Better>
 void nearest_first(const Window& window, uint32_t wanted, const Better& better) {
   for (uint32_t far = 0; far <= std::max(wanted - window.from, window.to - wanted); ++far) {
@@ -62,8 +62,8 @@ void nearest_first(const Window& window, uint32_t wanted, const Better& better) 
   }
 }
 
-// The nearest of the cuts whose separator needs the fewest parts.  False: all keys are equal there.
-bool cut_between_keys(const Sheet& sheet, uint32_t wanted, const Window& window, uint32_t& cut) {
+// The nearest of those whose separator needs the fewest parts.  False: all keys are equal there.
+bool split_between_keys(const Sheet& sheet, uint32_t wanted, const Window& window, uint32_t& split) {
   // Of keys in order, none differ earlier than the first and the last do.
   const uint32_t least = sheet.compare->equal_parts(sheet.key(window.from - 1), sheet.key(window.to));
   if (least == Comparator::kAllParts) return false;
@@ -72,14 +72,14 @@ bool cut_between_keys(const Sheet& sheet, uint32_t wanted, const Window& window,
     const uint32_t parts = sheet.compare->equal_parts(sheet.key(at - 1), sheet.key(at));
     if (parts < fewest) {
       fewest = parts;
-      cut = at;
+      split = at;
     }
     return fewest <= least;
   });
   return true;
 }
 
-uint32_t cut_leaf(const Sheet& sheet, uint32_t index, uint32_t fill) {
+uint32_t leaf_split(const Sheet& sheet, uint32_t index, uint32_t fill) {
   const Run run = run_at(sheet.page, *sheet.head, index);
   const bool last = !sheet.head->special.has_right();
   const uint32_t at = sheet.before[index], total = sheet.total();
@@ -96,27 +96,27 @@ uint32_t cut_leaf(const Sheet& sheet, uint32_t index, uint32_t fill) {
     if (at >= total * percent / 100) percent = 0;
   }
   const bool in_middle = run == Run::kNone && !last;
-  uint32_t cut = percent != 0 ? cut_for(sheet, total * percent / 100) : index;
-  cut = std::clamp(cut, 1u, sheet.count() - 1);
-  if (cut_between_keys(sheet, cut, window_around(sheet, cut, kSlackLeaf, kSlackLeaf), cut)) return cut;
+  uint32_t split = percent != 0 ? split_for(sheet, total * percent / 100) : index;
+  split = std::clamp(split, 1u, sheet.count() - 1);
+  if (split_between_keys(sheet, split, window_around(sheet, split, kSlackLeaf, kSlackLeaf), split)) return split;
   const uint32_t wide = in_middle ? kSlackEquals : kSlackEqualsRun;
-  (void)cut_between_keys(sheet, cut, window_around(sheet, cut, wide, in_middle ? wide : kSlackLeaf), cut);
-  return cut;
+  (void)split_between_keys(sheet, split, window_around(sheet, split, wide, in_middle ? wide : kSlackLeaf), split);
+  return split;
 }
 
 // The key of the right page's first entry goes up: the shortest near the wanted place.
-uint32_t cut_inner(const Sheet& sheet, uint32_t index) {
+uint32_t inner_split(const Sheet& sheet, uint32_t index) {
   const bool tail = !sheet.head->special.has_right() && index == sheet.count();
-  const uint32_t wanted = cut_for(sheet, sheet.total() * (tail ? kFillInner : 50) / 100);
-  uint32_t cut = wanted;
+  const uint32_t wanted = split_for(sheet, sheet.total() * (tail ? kFillInner : 50) / 100);
+  uint32_t split = wanted;
   nearest_first(window_around(sheet, wanted, kSlackInner, kSlackInner), wanted, [&](uint32_t at) {
-    if (sheet.key(at).size() < sheet.key(cut).size()) cut = at;
+    if (sheet.key(at).size() < sheet.key(split).size()) split = at;
     return false;
   });
-  return cut;
+  return split;
 }
 
-// As seen along one direction: whether the `width` entries that end at the gap came in order.  Not every neighbour has
+// Along one direction: whether the `width` entries that end at the position came in order.  Not every neighbour has
 // to have come later than the one before it: sessions that insert at once are not equally fast.
 template <class Offset>
 bool came_in_order(uint32_t width, uint32_t whole_upper, const Offset& offset) {
@@ -151,14 +151,14 @@ Run run_at(const std::byte* page, const Head& head, uint32_t index) noexcept {
   return Run::kNone;
 }
 
-uint32_t choose_cut(const std::byte* page, const Head& head, uint32_t index, uint32_t fill, Comparator* compare) {
+uint32_t choose_split(const std::byte* page, const Head& head, uint32_t index, uint32_t fill, Comparator* compare) {
   VERIFY(head.count >= 2 && index <= head.count && (!head.leaf() || compare != nullptr));
   Sheet sheet;
   sheet.page = page;
   sheet.head = &head;
   sheet.compare = compare;
   measure(sheet);
-  return head.leaf() ? cut_leaf(sheet, index, fill) : cut_inner(sheet, index);
+  return head.leaf() ? leaf_split(sheet, index, fill) : inner_split(sheet, index);
 }
 
 }  // namespace engine::blink
