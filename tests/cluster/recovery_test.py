@@ -124,7 +124,7 @@ class Recovery(ByHand):
 
 
 class Positions(ByHand):
-    """P5: what a crash takes away of the others' DDL, it takes from the catalogs and from the position."""
+    """What a crash takes away of the others' DDL, it takes from the catalogs and from the position (ddl.position-with-catalogs)."""
 
     node = 2
 

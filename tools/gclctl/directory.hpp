@@ -1,7 +1,7 @@
 // Directories in places where others may write: made, entered and read without following anybody's link.
 //
 // As root, gclctl writes and runs nothing in a cluster's directory: it makes the directory, hands it to the account,
-// and does the rest as that account (rules.md, T3).
+// and does the rest as that account (gclctl.owner-never-root).
 #pragma once
 
 #include <filesystem>

@@ -59,7 +59,7 @@ struct Call {  // one call of the hook, to be passed on
   QueryCompletion* completion;
 };
 
-// The end of the chain (P36): behind us is the server alone.
+// The end of the chain (ddl.hooks-run-once): behind us is the server alone.
 void pass_on(const Call& call) {
   standard_ProcessUtility(call.statement, call.text, call.read_only_tree, call.context, call.params, call.environment,
                           call.destination, call.completion);
@@ -84,7 +84,7 @@ void pass_on_as(LocalStatement what, const Call& call) {
   PG_END_TRY();
 }
 
-// P13: what depends on nothing local is every primary's, and the rest is not.
+// What depends on nothing local is every primary's, and the rest is not (ddl.shared-without-local-ties).
 [[noreturn]] void refuse_replacement(const char* why) {
   ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this would change to whom the object belongs"),
                   errdetail("In its new form %s.", why), errhint("Drop it, and create it anew.")));
@@ -98,7 +98,7 @@ LocalStatement kind_of_local(const Node* node) {
   return IsA(node, ReindexStmt) || IsA(node, ClusterStmt) ? LocalStatement::kOther : LocalStatement::kNamed;
 }
 
-// P24.  What hides from the access hook is found by its name, which has a lock by now.
+// What hides from the access hook is found by its name, which has a lock by now (ddl.names-decide-unlocked).
 void pass_on_local(const Call& call) {
   Node* node = call.statement->utilityStmt;
   if (!OidIsValid(gcl_access_method())) return pass_on(call);
@@ -125,7 +125,7 @@ void hint_at_body(void*) {
     errhint("Write the body as a string (AS $$ ... $$), or make what it names on every primary.");
 }
 
-// P33.  `call` is all of its transaction, and its portal that of a simple query: with the extended protocol the client
+// `call` is all of its transaction, and its portal that of a simple query: with the extended protocol the client
 // would hear of success before the commit.  A database is made before anything is sent.
 bool goes_with_commit(const Call& call, const DdlRecord* record) {
   return call.context == PROCESS_UTILITY_TOPLEVEL && !IsTransactionBlock() && GetCurrentTransactionNestLevel() == 1 &&
@@ -202,7 +202,7 @@ class Captured final : public Capture {
   }
 
  private:
-  // P37.  The function of an event trigger may have a user and settings of its own.
+  // The function of an event trigger may have a user and settings of its own (ddl.event-triggers-apart).
   template <class Work>
   void as_at_first(Work work) {
     Oid user;
@@ -297,7 +297,7 @@ void let_leave(const Call& call, const DdlPlan& plan) {
   send_statement(record, false);
 }
 
-// P30.  Nothing that could fail is left to do when the files go.
+// Nothing that could fail is left to do when the files go (ddl.databases-made-everywhere).
 void drop_everywhere(const Call& call, const DdlPlan& plan) {
   PreventInTransactionBlock(call.context == PROCESS_UTILITY_TOPLEVEL, "DROP DATABASE");
   const Oid database = lock_database_to_drop(reinterpret_cast<const DropdbStmt*>(call.statement->utilityStmt));
@@ -311,7 +311,7 @@ void drop_everywhere(const Call& call, const DdlPlan& plan) {
   pass_on(call);
 }
 
-// P39.  The server says what is missing.
+// The server says what is missing (ddl.no-lock-without-right).
 [[noreturn]] void refuse_for_rights(const Call& call) {
   pass_on(call);
   elog(ERROR, "gcl: the server has done what it was to refuse");
@@ -384,7 +384,7 @@ void refuse_explained_creation(const Node* node) {
 }
 
 // Part of an ALTER TABLE, or of CREATE TABLE.  It takes no OID; the server would refuse to make its new file while one
-// waits to be taken (P9).
+// waits to be taken (ddl.upgrade-mode-per-oid).
 void alter_sequence_again(const Call& call) {
   const bool waits = IsBinaryUpgrade;
   IsBinaryUpgrade = false;
@@ -442,7 +442,7 @@ void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree,
   look_at({statement, text, read_only_tree, context, params, environment, destination, completion});
 }
 
-// P36.
+// (ddl.hooks-run-once)
 void require_end_of_chain() {
   if (ProcessUtility_hook == nullptr) return;
   ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl must be first in shared_preload_libraries"),

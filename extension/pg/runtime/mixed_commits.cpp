@@ -14,7 +14,7 @@ namespace {
 
 struct Board {
   alignas(64) std::atomic<uint32_t> entered;  // how many of `xid` are set
-  std::atomic<uint64_t> last_end;             // M2
+  std::atomic<uint64_t> last_end;             // (runtime.ends-counted-before-publishing)
   alignas(64) ConditionVariable ended;
   uint32_t slots;
   std::atomic<uint32_t> xid[FLEXIBLE_ARRAY_MEMBER];  // by pgprocno; 0: none
@@ -29,7 +29,7 @@ bool entered = false;
 
 int64 others() { return pgWalUsage.wal_records - own_records; }
 
-// M3.  Changes that are replicated come past the executor, be it to unlogged tables.
+// Changes that are replicated come past the executor, be it to unlogged tables (runtime.one-kind-is-free).
 bool changed_this_server() { return others() != others_before || unlogged_changed || IsLogicalWorker(); }
 
 uint64_t transactions_ended() { return *const_cast<const volatile uint64*>(&ShmemVariableCache->xactCompletionCount); }
@@ -97,7 +97,8 @@ void wait_until_published(Snapshot snapshot) {
 }
 
 bool ended_since(Snapshot snapshot, Ended what) noexcept {
-  std::atomic_thread_fence(std::memory_order_acquire);  // behind the timestamp; pairs with M2, and the server's count
+  // Behind the timestamp; pairs with runtime.ends-counted-before-publishing, and with the server's count.
+  std::atomic_thread_fence(std::memory_order_acquire);
   const uint64_t last = what == Ended::kAny ? transactions_ended() : board->last_end.load(std::memory_order_seq_cst);
   return last > snapshot->snapXactCompletionCount;
 }

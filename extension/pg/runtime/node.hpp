@@ -1,12 +1,12 @@
 // The node: what this server's processes share about the pool.  Set up in the postmaster before the first fork.
 //
-// N1. `node_pool()` is the object every process inherits; null: this server has no pool (not configured, or refused
-//     because it is fenced: then `fence_reason()` says why, and every access raises 57P02).
-// N2. NodeState lies in PostgreSQL's shared memory and is made anew after a crash restart; a crash restart finds the
-//     former incarnation in the pool, which fences it.
-// N3. Backends count in `backends` while their session lives, those that do the other primaries' DDL in `ddl_workers`,
-//     too: these leave when no other is left.  Workers outlive them all: member, provider, statistics, reclaim and
-//     flusher stop when no backend is left, fabric when nobody is.
+// runtime.pool-inherited: `node_pool()` is the object every process inherits; null: this server has no pool (not
+//     configured, or refused because it is fenced: then `fence_reason()` says why, and every access raises 57P02).
+// runtime.state-made-anew: NodeState lies in PostgreSQL's shared memory and is made anew after a crash restart
+//     (extension.crash-restart-fences).
+// runtime.workers-outlive-backends: Backends count in `backends` while their session lives, those that do the other
+//     primaries' DDL in `ddl_workers`, too: these leave when no other is left.  Workers outlive them all: member,
+//     provider, statistics, reclaim and flusher stop when no backend is left, fabric when nobody is.
 #pragma once
 
 #include "bufmgr/buffer_pool.hpp"

@@ -75,7 +75,7 @@ void own_wait_ends() noexcept {
   (void)mine([](Slot& s) {
     if (s.wait.kind != OwnWaitKind::kNone) s.kind_before = s.wait.kind;
     s.wait.kind = OwnWaitKind::kNone;
-    s.wait.condemned = false;  // O1
+    s.wait.condemned = false;  // (runtime.verdict-of-one-wait)
     return 0;
   });
 }

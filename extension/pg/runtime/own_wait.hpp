@@ -6,8 +6,8 @@
 //
 //   own_wait_begins(OwnWaitKind::kTag); PG: wait; own_wait_ends();      // always both; FATAL: own_wait_forget()
 //
-// O1. A verdict belongs to one wait, and goes with it: what comes next, the lock manager's own deadlock or the wait for
-//     the others to clean up, knows nothing of it.
+// runtime.verdict-of-one-wait: A verdict belongs to one wait, and goes with it: what comes next, the lock manager's own
+//     deadlock or the wait for the others to clean up, knows nothing of it.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"

@@ -2,11 +2,11 @@
 // pg_stat_statements and the sums over parallel workers are made; the relation's, behind pg_statio_* and
 // pg_stat_database; and VACUUM's and ANALYZE's, by which they pace themselves.
 //
-// U1. hit: a look at a page that this primary had.  read: the page's bytes came from a memory node or another primary.
-//     dirtied: a page changed that was as in the pool, by a hint too.  written: a page that this session wrote back to
-//     have room.
-// U2. Nothing is counted twice: these are differences of the session's own numbers (bufmgr F7), taken when an engine
-//     operation has ended.  One that ended by ERROR is counted with the next.
+// runtime.what-usage-counts: hit: a look at a page that this primary had. read: the page's bytes came from a memory
+//     node or another primary. dirtied: a page changed that was as in the pool, by a hint too. written: a page that
+//     this session wrote back to have room.
+// runtime.nothing-counted-twice: Nothing is counted twice: these are differences of the session's own numbers (bufmgr
+//     F7), taken when an engine operation has ended.  One that ended by ERROR is counted with the next.
 #pragma once
 
 extern "C" {

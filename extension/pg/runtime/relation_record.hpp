@@ -6,9 +6,10 @@
 //           a server without our dispatch fails loudly instead of finding an empty index
 //   sequence  block 0: the row that SELECT shows, the record in place of the server's magic number (sequence/)
 //
-// R1. A file's record never changes after the transaction that made the file: caching it per backend is safe until the
-//     relation's relcache entry is invalidated.
-// R2. The record names its pool; a file that came from another pool (a copied data directory) is refused, not used.
+// runtime.record-never-changes: A file's record never changes after the transaction that made the file: caching it per
+//     backend is safe until the relation's relcache entry is invalidated.
+// runtime.record-names-pool: The record names its pool; a file that came from another pool (a copied data directory) is
+//     refused, not used.
 //
 //   set_new_filenode:  RelationCreateStorage(...); write_relation_record(*newrnode, RelationFile::kTable, header);
 //   anywhere:          PageId header = relation_page(rel);      // ERROR if there is none

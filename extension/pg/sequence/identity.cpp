@@ -13,7 +13,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr int kIdentityCall = -0x67636c;  // I2
+constexpr int kIdentityCall = -0x67636c;  // (pg_sequence.call-without-privilege)
 
 planner_hook_type next_planner = nullptr;
 

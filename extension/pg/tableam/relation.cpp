@@ -36,7 +36,8 @@ bool has_pages(Relation rel) {
   return smgrexists(RelationGetSmgr(rel), MAIN_FORKNUM) && smgrnblocks(RelationGetSmgr(rel), MAIN_FORKNUM) > 0;
 }
 
-// None for who repeats another's DDL (P3 of ../ddl): when it is caught up with later the pages may be long gone.
+// None for who repeats another's DDL (ddl.replay-decides-nothing): when it is caught up with later the pages may be
+// long gone.
 uint32_t used_blocks(Relation rel, engine::Heap& heap) {
   return ddl_replaying() ? 0 : *until_done(rel, [&] { return heap.used_blocks(); });
 }

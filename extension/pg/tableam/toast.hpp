@@ -2,16 +2,16 @@
 // its index a B-link tree.  So pages, transactions, VACUUM and DDL are those of all rows; what is here is what
 // PostgreSQL does by calling heapam (toast_save_datum() and toast_delete_datum() insert and delete rows of a heap).
 //
-// O1. Which values are compressed and which move out is decided by PostgreSQL's functions (access/toast_helper.h) with
-//     heap's limits: a value has the size it has in a heap table.
-// O2. Chunks are inserted, and deleted, by the transaction that does so to the row that refers to them; they are never
-//     updated.  Who sees the row may read them: what they are asked (SnapshotToast) is only whether they were rolled
-//     back.  They are removed by the horizon that the row is removed by.
-// O3. A value's id is unlike that of every value of which its TOAST relation has any chunk: dead ones may be read by
-// old
-//     snapshots.
-// O4. What was stored for a row that then is not written (a lost update, a lost speculative insertion) never was: its
-//     chunks are abandoned at once, not left to the end of the transaction that would commit them.
+// tableam.toast-limits-of-heap: Which values are compressed and which move out is decided by PostgreSQL's functions
+//     (access/toast_helper.h) with heap's limits: a value has the size it has in a heap table.
+// tableam.chunks-follow-row: Chunks are inserted, and deleted, by the transaction that does so to the row that refers
+//     to them; they are never updated.  Who sees the row may read them: what they are asked (SnapshotToast) is only
+//     whether they were rolled back.  They are removed by the horizon that the row is removed by.
+// tableam.value-id-unused: A value's id is unlike that of every value of which its TOAST relation has any chunk: dead
+//     ones may be read by old snapshots.
+// tableam.lost-chunks-abandoned: What was stored for a row that then is not written (a lost update, a lost speculative
+//     insertion) never was: its chunks are abandoned at once, not left to the end of the transaction that would commit
+//     them.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"
@@ -37,7 +37,7 @@ List* values_out_of_line(Relation rel, HeapTuple row);
 varlena* store_out_of_line(Oid toast, Datum value, CommandId command);
 enum class Removal : uint8_t {
   kDelete,  // with the row: others may see it as long as they see the row
-  kAbandon  // O4
+  kAbandon  // (tableam.lost-chunks-abandoned)
 };
 void remove_out_of_line(const List* values, CommandId command, Removal how);
 

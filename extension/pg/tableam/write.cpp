@@ -149,7 +149,8 @@ void gcl_tuple_insert(Relation rel, TupleTableSlot* slot, CommandId cid, int, Bu
   pgstat_count_heap_insert(rel, 1);
 }
 
-// A5.  Sessions of this server wait for PostgreSQL's own lock of the token, which the executor holds meanwhile.
+// Sessions of this server wait for PostgreSQL's own lock of the token, which the executor holds meanwhile
+// (tableam.speculative-row-taken-back).
 void gcl_tuple_insert_speculative(Relation rel, TupleTableSlot* slot, CommandId cid, int options,
                                   BulkInsertStateData* bistate, uint32 token) {
   gcl_tuple_insert(rel, slot, cid, options, bistate);

@@ -55,7 +55,7 @@ bool somebody_waits_long(TimestampTz now) {
   return false;
 }
 
-// W1.  The wait and its place in the queue are compared under the lock that guards both.
+// The wait and its place in the queue are compared under the lock that guards both (pg_txn.wait-taken-from-queue).
 void end_wait_in_queue(PGPROC* proc, const engine::DeadlockVerdict& verdict) {
   const bool remote = verdict.victim.kind == WaitKind::kRemote;
   LOCK* const lock = *const_cast<LOCK* const volatile*>(&proc->waitLock);

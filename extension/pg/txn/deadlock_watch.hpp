@@ -1,10 +1,11 @@
 // The member worker's part in ending deadlocks across primaries: it answers whoever asks what this server waits for,
 // searches when somebody here has waited for long, and ends the waits that are to give way.
 //
-// W1. A wait is ended by taking it from its lock's queue, under the lock's partition lock, if it still is the very wait
-//     that was condemned: PostgreSQL then raises 40P01 in the waiter, as for a deadlock of its own.  No signal is sent,
-//     so no cancel and no timeout can be mistaken for it, nor it for them.
-// W2. Who is not in a queue (an author of DDL that waits for answers) looks at its slot by itself.
+// pg_txn.wait-taken-from-queue: A wait is ended by taking it from its lock's queue, under the lock's partition lock, if
+//     it still is the very wait that was condemned: PostgreSQL then raises 40P01 in the waiter, as for a deadlock of
+//     its own.  No signal is sent, so no cancel and no timeout can be mistaken for it, nor it for them.
+// pg_txn.queueless-waiter-looks: Who is not in a queue (an author of DDL that waits for answers) looks at its slot by
+//     itself.
 #pragma once
 
 #include "extension/engine/txn/transaction.hpp"

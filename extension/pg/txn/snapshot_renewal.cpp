@@ -8,7 +8,7 @@ namespace gcl {
 
 namespace {
 
-MemoryContext lists = nullptr;  // X3.  Goes with the transaction
+MemoryContext lists = nullptr;  // Goes with the transaction (pg_txn.lists-lie-apart)
 LocalTransactionId lists_of = InvalidLocalTransactionId;
 
 TransactionId* copy_list(const TransactionId* list, size_t count) {

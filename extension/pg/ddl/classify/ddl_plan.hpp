@@ -8,7 +8,7 @@ namespace gcl {
 enum class DdlScope : uint8_t {
   kLocal,
   kCluster,
-  kUnknown,  // a name stands for what has just gone: to be asked again under the DDL lock (P24)
+  kUnknown,  // a name stands for what has just gone: to be asked again under the DDL lock (ddl.names-decide-unlocked)
 };
 
 struct DdlPlan {

@@ -202,7 +202,7 @@ DdlPlan plan_function(const CreateFunctionStmt* statement) {
   return plan;
 }
 
-// O2.  By the name of one object.
+// By the name of one object (ddl.named-objects-judged-before).
 DdlPlan plan_owner(const AlterOwnerStmt* statement) { return plan_for(statement->objectType, statement->object); }
 DdlPlan plan_comment(const CommentStmt* statement) { return plan_for(statement->objtype, statement->object); }
 DdlPlan plan_label(const SecLabelStmt* statement) { return plan_for(statement->objtype, statement->object); }
@@ -223,7 +223,7 @@ DdlPlan plan_publication(const Node* statement) {
   return local();
 }
 
-// O1, where nothing else is said.
+// Where nothing else is said (ddl.made-objects-judged-after).
 constexpr StatementPlanner kObjectPlanners[] = {
     {T_AlterCollationStmt, planned_by<plan_collation>},
     {T_AlterDefaultPrivilegesStmt, planned_everywhere},

@@ -1,4 +1,5 @@
-// Whether the user may do to what a statement names what it says, before anything is locked for it (P39).
+// Whether the user may do to what a statement names what it says, before anything is locked for it
+// (ddl.no-lock-without-right).
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"

@@ -41,18 +41,19 @@ struct Grant {      // one round of locks
 // What this transaction has under way; everything it points to lives in `exchange_context`.
 struct Exchange {
   CoordinatorState state;
-  bool database;      // it has the DDL lock of its database
-  bool whole;         // and of the whole cluster
-  int lock;           // the database's DDL lock
-  uint32_t granted;   // targets, as the slot says
-  List* grants;       // Grant*
-  List* kept;         // Kept*
-  List* opened_in;    // savepoints that were open when the exchange began
-  List* locked_in;    // and when it got a DDL lock
-  List* told;         // and those that the others know of
-  List* aborted;      // rolled back, and the others do not know yet
-  StringInfo unsent;  // the body of a statement that the others do not have yet (P33); null: none
-  DdlMembers asked;   // in this round of locks
+  bool database;     // it has the DDL lock of its database
+  bool whole;        // and of the whole cluster
+  int lock;          // the database's DDL lock
+  uint32_t granted;  // targets, as the slot says
+  List* grants;      // Grant*
+  List* kept;        // Kept*
+  List* opened_in;   // savepoints that were open when the exchange began
+  List* locked_in;   // and when it got a DDL lock
+  List* told;        // and those that the others know of
+  List* aborted;     // rolled back, and the others do not know yet
+  // The body of a statement that the others do not have yet (ddl.lone-statement-with-commit); null: none.
+  StringInfo unsent;
+  DdlMembers asked;  // in this round of locks
 } exchange;
 
 DdlOutbox outbox;
@@ -129,7 +130,7 @@ void write_log_record(StringInfo to, const List* records) {
     tied += !record->shared || record->owned;
     if (drops_database(record)) dropped = record->database;
   }
-  const bool of_cluster = tied == 0;  // P18
+  const bool of_cluster = tied == 0;  // (ddl.roles-of-no-database)
   outbox.set_of_cluster(of_cluster);
   initStringInfo(to);
   pq_sendstring(to, of_cluster ? "" : outbox.database());
@@ -195,7 +196,7 @@ void savepoint_callback(SubXactEvent event, SubTransactionId mine, SubTransactio
   if (event == SUBXACT_EVENT_ABORT_SUB && is_open()) roll_back_to(mine);
 }
 
-// P23.  The other backends know by now what has changed, and the transaction's locks are free.
+// The other backends know by now what has changed, and the transaction's locks are free (ddl.lock-freed-last).
 void release_callback(ResourceReleasePhase phase, bool, bool, void*) {
   if (phase == RESOURCE_RELEASE_AFTER_LOCKS && exchange.state == CoordinatorState::kCommitted) close_exchange();
 }
@@ -219,7 +220,7 @@ NodeSet not_asked() {
   return left;
 }
 
-// P33.  Something comes behind it after all.
+// Something comes behind it after all (ddl.lone-statement-with-commit).
 void send_what_is_unsent() {
   StringInfo body = exchange.unsent;
   exchange.unsent = nullptr;
@@ -359,7 +360,7 @@ DdlLogHead read_log_head(StringInfo from) {
 
 static bool ddl_under_way() noexcept { return is_open(); }
 
-// P10, of primaries that cannot answer.
+// For primaries that cannot answer (ddl.database-by-name).
 [[noreturn]] static void refuse_another_extension() {
   ereport(ERROR,
           (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("another primary has the extension gcl in the database already"),
@@ -395,7 +396,7 @@ void ddl_pre_commit() {
   DdlPosition position = load_position(MyDatabaseId);
   if (position.extension == OidIsValid(gcl_access_method())) return;
   position.extension = !position.extension;
-  if (position.extension) {  // P10
+  if (position.extension) {  // (ddl.database-by-name)
     if (goes_on(outbox.database(), position.applied)) refuse_another_extension();
     position.applied = number;
   }

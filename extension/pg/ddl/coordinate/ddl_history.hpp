@@ -1,4 +1,4 @@
-// The history of a database in the DDL log (P10).
+// The history of a database in the DDL log (ddl.database-by-name).
 #pragma once
 
 #include "extension/pg/ddl/base/ddl_port.hpp"

@@ -23,7 +23,7 @@ namespace {
 constexpr TimestampTz kStaleUs = 2'000'000;
 constexpr int kReservedSlots = 3;
 
-// P35.  Whoever administers finds room when users have taken all they can get.
+// Whoever administers finds room when users have taken all they can get (ddl.slot-wait-bounded).
 int kept_for_superusers() { return Min(kReservedSlots, ddl_channel().slots() / 4); }
 
 bool take_a_slot(const char* database, int* taken) {
@@ -222,7 +222,7 @@ static void write_nodes(NodeSet nodes, char* to, size_t room) {
     snprintf(to + strlen(to), room - strlen(to), "%s%d", to[0] ? ", " : "", nodes.first().value);
 }
 
-// P8.  Nothing can be undone any more: so it says whom it waits for, once, and goes on waiting.
+// Nothing can be undone any more: so it says whom it waits for, once, and goes on waiting (ddl.callbacks-never-raise).
 void DdlOutbox::wait_for_commits() noexcept {
   const TimestampTz began = GetCurrentTimestamp();
   bool said = false, woken = true;

@@ -8,7 +8,7 @@
 
 namespace gcl {
 
-// P35.  A slot is waited for without an end of its owner's in sight; so not for ever.
+// A slot is waited for without an end of its owner's in sight; so not for ever (ddl.slot-wait-bounded).
 inline constexpr long kSlotWaitMaxMs = 60'000;
 // An answer that takes longer is worth a word, to who waits for it and in the log of who has not given it.
 inline constexpr TimestampTz kDdlPatienceUs = 5'000'000;
@@ -18,7 +18,7 @@ class DdlOutbox {
   bool open() const { return slot_ >= 0; }
   bool used() const { return first_ != 0; }  // something was posted
   // Takes a slot; may wait.  `nowait`: raises 53400 instead.  `database`: in which the others serve it; "": in any
-  // (P18).
+  // (ddl.roles-of-no-database).
   void take(const char* database, bool nowait);
   const char* database() const { return database_; }
   // Never raises.  Nobody else hears of it: D3 of the channel.

@@ -97,7 +97,7 @@ List* targets_of(const LockStmt* statement) {
   return search.targets;
 }
 
-// P34.  Waits here for what will be ours here, and lets it go again: it is taken for good when the first primary's lock
+// Waits here for what will be ours here, and lets it go again: it is taken for good when the first primary's lock
 // is.  So a wait for who has the table locked everywhere is a wait in this server's lock manager.
 void wait_at_home(List* targets, bool nowait) {
   ListCell* cell;

@@ -1,13 +1,15 @@
 // News: how a process sleeps until another one, here or on another primary, has changed a word of the channel.
 //
-// W1. Whoever changes a word rings the bells of the primaries where somebody may wait for it (ddl_ring in
-//     ddl_port.hpp).
-// W2. Only the launcher sleeps on its primary's bell, and passes every ring on to the condition variable that all
-//     others sleep on, but for apply workers: each sleeps on the bell of its slot, so that a message wakes those that
-//     it is for and nobody else.  The signal handlers of both count on their bell, too: no signal comes between their
-//     look and their sleep.
-// W3. Who waits prepares, looks, and only then sleeps: news between the look and the sleep ends the sleep.
-// W4. Every sleep ends after kHeartbeatMs at the latest: a fence and the death of a launcher ring no bell.
+// ddl.change-wakes-waiters: Whoever changes a word rings the bells of the primaries where somebody may wait for it
+//     (ddl_ring in ddl_port.hpp).
+// ddl.launcher-passes-wakeups: Only the launcher sleeps on its primary's bell, and passes every ring on to the
+//     condition variable that all others sleep on, but for apply workers: each sleeps on the bell of its slot, so that
+//     a message wakes those that it is for and nobody else.  The signal handlers of both count on their bell, too: no
+//     signal comes between their look and their sleep.
+// ddl.look-before-sleep: Who waits prepares, looks, and only then sleeps: news between the look and the sleep ends the
+//     sleep.
+// ddl.heartbeat-ends-sleep: Every sleep ends after kHeartbeatMs at the latest: a fence and the death of a launcher ring
+//     no bell.
 #pragma once
 
 #include <cstdint>

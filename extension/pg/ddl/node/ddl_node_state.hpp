@@ -46,9 +46,9 @@ struct DdlKnown {
 // Why a primary takes no part in DDL as long as its server lives.
 enum class Refused : uint8_t {
   kNot,
-  kAnotherDirectory,  // P31
-  kForgotten,         // P40
-  kTooLate,           // P40
+  kAnotherDirectory,  // (ddl.own-data-directory)
+  kForgotten,         // (ddl.log-has-end)
+  kTooLate,           // (ddl.log-has-end)
 };
 
 // What sessions of this primary have cost others by DDL and LOCK TABLE.
@@ -64,7 +64,7 @@ struct DdlNodeState {
   DdlCounts counts;
   ConditionVariable news;    // ddl_news.hpp
   bool started;              // the launcher ran before, in this life of the server
-  bool member;               // takes part; not ended by the launcher's end (P6)
+  bool member;               // takes part; not ended by the launcher's end (ddl.member-has-applied-log)
   volatile bool serving;     // a member, and its catalogs are those of the others, but for who is kept out
   volatile bool serves_all;  // and nobody is kept out
   KeptOut kept_out[kKeptOutMax];
@@ -95,7 +95,8 @@ void fall_behind() noexcept;
 // An apply worker for no database ends, and makes room for one that is connected to another database than this one.
 [[noreturn]] void leave_home();
 [[noreturn]] void raise_refusal();
-// P32.  Histories that have caught up since this primary joined: what came after that was done here when it was done.
+// Histories that have caught up since this primary joined: what came after that was done here when it was done
+// (ddl.workers-read-log-once).
 bool is_up_to_date(Oid position, const char* history);
 void note_up_to_date(Oid position, const char* history);
 void forget_what_is_up_to_date() noexcept;

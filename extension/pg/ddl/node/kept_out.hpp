@@ -1,6 +1,6 @@
 // Databases that this primary could not bring up to date: their sessions are refused the pool's tables, and all other
-// databases go on (P6).  The launcher alone puts them in and out.  One that has caught up at last takes part again, and
-// its sessions are let in when what others have locked in it is locked here.
+// databases go on (ddl.member-has-applied-log).  The launcher alone puts them in and out.  One that has caught up at
+// last takes part again, and its sessions are let in when what others have locked in it is locked here.
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"

@@ -9,12 +9,12 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// P26.  PGC_S_OVERRIDE comes before what configuration files, databases and roles say, now and after a reload; a
+// PGC_S_OVERRIDE comes before what configuration files, databases and roles say, now and after a reload; a
 // record's settings come before it.
 constexpr const char* kOfWorkers[][2] = {
     // A replay reads and writes, waits as long as its author does, and is not the primary's own session.
     {"session_replication_role", "replica"},
-    // What a crash takes away is still in the log (P5).
+    // What a crash takes away is still in the log (ddl.position-with-catalogs).
     {"synchronous_commit", "off"},
     {"default_transaction_read_only", "off"},
     {"default_transaction_isolation", "read committed"},

@@ -100,7 +100,7 @@ void remove_files(const Made& database) {
   (void)XLogInsert(RM_DBASE_ID, XLOG_DBASE_DROP | XLR_SPECIAL_REL_UPDATE);
 }
 
-// Nothing may raise in a rollback (P8): what is left behind then is said.
+// Nothing may raise in a rollback (ddl.callbacks-never-raise): what is left behind then is said.
 void remove_files_of_rolled_back() {
   const Made database = made_database;
   made_database = {};

@@ -1,4 +1,5 @@
-// CREATE and DROP DATABASE on all primaries, and what is refused about databases with the extension (P10, P30).
+// CREATE and DROP DATABASE on all primaries, and what is refused about databases with the extension
+// (ddl.database-by-name, ddl.databases-made-everywhere).
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

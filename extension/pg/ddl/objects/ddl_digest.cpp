@@ -1,6 +1,6 @@
 // The digest of catalog rows: what must be equal on every primary, and nothing else (no OIDs of access methods, nor of
 // roles older than the extension, which each primary has its own of).  Relations by their rows; what they need, and
-// what else a statement made or altered, by what it means (P38).
+// what else a statement made or altered, by what it means (ddl.digest-compares-meanings).
 #include "extension/pg/ddl/objects/ddl_digest.hpp"
 #include "extension/pg/ddl/base/ddl_sql.hpp"
 #include "extension/pg/ddl/objects/meanings.hpp"

@@ -108,11 +108,11 @@ void leave_exchange() {
   self->engaged = false;
 }
 
-// P6.  Sessions here would go on with catalogs that nobody else has.
+// Sessions here would go on with catalogs that nobody else has (ddl.member-has-applied-log).
 bool must_stay() { return taking.state == ParticipantState::kPrepared && ddl_sessions_left(); }
 
-// P5.  A position passes over nothing.  The author has the DDL lock: nothing else can fail to commit here now, but what
-// did before may not have been caught up with, where the exchange began with LOCK TABLE.
+// A position passes over nothing (ddl.position-with-catalogs).  The author has the DDL lock: nothing else can fail to
+// commit here now, but what did before may not have been caught up with, where the exchange began with LOCK TABLE.
 void require_up_to_date(DdlRight right) {
   const bool behind =
       ddl_node_state().behind && (right == DdlRight::kWhole || !is_up_to_date(MyDatabaseId, self->database));
@@ -122,7 +122,7 @@ void require_up_to_date(DdlRight right) {
                   errhint("It is at it: try again. If that does not help, the server's log says why.")));
 }
 
-// P7.  The tags of the DDL locks that the author has.
+// The tags of the DDL locks that the author has (ddl.lock-waits-by-tag).
 void match_tags(const engine::DdlHeader& header) {
   taking.lock = header.lock;
   if (header.right == DdlRight::kLocks) return let_go_of_tags();
@@ -146,7 +146,7 @@ void take_over(const engine::DdlGranted& granted) {
   replay.lock(targets, {.may_be_gone = true});
 }
 
-// P6.  What failed to commit here, by whichever worker, comes first.
+// What failed to commit here, by whichever worker, comes first (ddl.member-has-applied-log).
 void catch_up_before() {
   if (!is_up_to_date(position_of(self->database), self->database)) apply_log(self->database);
   MemoryContextSwitchTo(message_context);
@@ -187,13 +187,14 @@ Oid history_of(const DdlMessage& message) {
 void end_committed(const DdlMessage& message) {
   if (is_lost() || !replay.open() || taking.exchange != message.header.exchange) {
     leave_exchange();
-    // The log of no database is applied in its order with all others' (P20): the launcher sees to that.
+    // The log of no database is applied in its order with all others' (ddl.roles-in-log-order): the launcher sees to
+    // that.
     if (message.header.of_cluster && *self->database != '\0') raise_lost();
     forget_what_is_up_to_date();
     apply_log(self->database);
     return;
   }
-  advance(ParticipantEvent::kCommit);  // P5: what was not prepared has no position
+  advance(ParticipantEvent::kCommit);  // what was not prepared has no position (ddl.position-with-catalogs)
   replay.commit();
   leave_exchange();
 }
@@ -378,7 +379,7 @@ uint64_t take_over_at_start() {
   uint64_t done = take_over_at_start();
   TimestampTz idle_since = GetCurrentTimestamp();
   for (;;) {
-    const uint32_t bell = slot_bell_now();  // W3
+    const uint32_t bell = slot_bell_now();  // (ddl.look-before-sleep)
     if (!must_stay()) CHECK_FOR_INTERRUPTS();
     DdlMessage message;
     message.sequence = slot().sequence();

@@ -36,7 +36,8 @@ void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringIn
 
 }  // namespace
 
-// P20.  Up to `begins` the history is of what has gone; what was done there to roles and databases stays.
+// Up to `begins` the history is of what has gone; what was done there to roles and databases stays
+// (ddl.roles-in-log-order).
 static void apply_behind(uint64_t position, uint64_t begins, const char* history, uint64_t until) {
   visit_entries(position, [=](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
     if (until != 0 && entry.number > until) return false;

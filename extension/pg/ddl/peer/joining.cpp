@@ -51,7 +51,7 @@ CaughtUp catch_up(const char* database, uint64_t until, const char** why) {
   return *database ? CaughtUp::kFailed : CaughtUp::kFailedForAll;
 }
 
-// P6.  A database that fails is kept out, and no more of its steps are taken.
+// A database that fails is kept out, and no more of its steps are taken (ddl.member-has-applied-log).
 CaughtUp take_step(const DdlStep* step, Oid database, List** failed) {
   const char* why = nullptr;
   const CaughtUp done = catch_up(step->database, step->until, &why);
@@ -202,14 +202,14 @@ bool make_known(coherence::NodeId node) {
   return false;
 }
 
-// P40.  Those that are to come, and have never been here.
+// Those that are to come, and have never been here (ddl.log-has-end).
 void announce_others() {
   for (uint8_t n = 1; n <= ddl_announced_primaries() && n < ddl_channel().nodes_max(); ++n)
     if (const coherence::NodeId node{n}; ddl_channel().life(node) == 0 && !make_known(node)) return;
 }
 
-// P40.  False: the log has not what this primary lacks, or is not to wait for it.  REQUIRES: the whole cluster's DDL
-// lock.
+// False: the log has not what this primary lacks, or is not to wait for it (ddl.log-has-end).  REQUIRES: the whole
+// cluster's DDL lock.
 bool is_known() {
   announce_others();
   const bool forgotten = ddl_channel().life(ddl_node_id()) != ddl_node_state().life;
@@ -258,7 +258,7 @@ void stay_up_to_date(bool waiting) {
   if (!waiting && (state.behind || any_kept_out())) get_up_to_date();
 }
 
-// P6.  Sessions that are left go on using tables; a new one is refused, or has been counted.
+// Sessions that are left go on using tables; a new one is refused, or has been counted (ddl.member-has-applied-log).
 bool may_leave() {
   DdlNodeState& state = ddl_node_state();
   if (!state.member) return true;

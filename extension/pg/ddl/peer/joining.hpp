@@ -1,5 +1,5 @@
-// How a primary becomes, and stays, a member (P6): it applies the log under the whole cluster's DDL lock, and takes
-// over what others have locked.  Only the launcher calls these.
+// How a primary becomes, and stays, a member (ddl.member-has-applied-log): it applies the log under the whole cluster's
+// DDL lock, and takes over what others have locked.  Only the launcher calls these.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace gcl {
 
 // Returns when this primary is a member; may end the process.
 void join();
-// P31, P40: this primary takes no part; why has been noted.
+// This primary takes no part; why has been noted (ddl.own-data-directory, ddl.log-has-end).
 [[noreturn]] void stay_out();
 // Gives the DDL lock of the whole cluster back, if this process has it.
 void unlock_cluster();

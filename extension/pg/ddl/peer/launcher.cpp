@@ -54,8 +54,8 @@ void stop_if_cancelled(int index, int slot) {
   LWLockRelease(ddl_node_state().lock);
 }
 
-// P6.  Nobody here uses that database's tables: it will find in the log what it is told.  One that was up to date
-// before may have sessions with something under way.
+// Nobody here uses that database's tables: it will find in the log what it is told (ddl.member-has-applied-log).  One
+// that was up to date before may have sessions with something under way.
 template <class Answer>
 void answer_for(const KeptOut* out, Answer answer) {
   if (!out->served || CountDBConnections(out->oid) == 0) return answer(true, {});
@@ -82,7 +82,7 @@ void see_to(int slot, uint64_t sequence, Started* started) {
   if (ddl_slot(slot).acknowledged() >= sequence) return;  // it answered and ended
   if (header.kind == engine::DdlKind::kAbort) return answer(true, {});
   if (const KeptOut* out = kept_out(header.database)) {
-    // P6.  It is not of this database, but came from there: nobody here has done it.
+    // It is not of this database, but came from there: nobody here has done it (ddl.member-has-applied-log).
     if (header.kind == engine::DdlKind::kCommit && header.of_cluster) fall_behind();
     return answer_for(out, answer);
   }

@@ -1,4 +1,4 @@
-// A primary made from the data directory of another one, and one that is not to come back (P40).
+// A primary made from the data directory of another one, and one that is not to come back (ddl.log-has-end).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The statements of this session that are being captured: one, and above it those that its event triggers run (P37).
+// The statements of this session that are being captured: one, and above it those that its event triggers run
+// (ddl.event-triggers-apart).
 #pragma once
 
 #include "extension/pg/ddl/record/creations.hpp"

@@ -85,7 +85,7 @@ enum AddedDefault {  // what becomes of the default of an added column in the ro
 };
 
 struct DdlRecord {
-  char* sql;       // fit to be shown (P19)
+  char* sql;       // fit to be shown (ddl.no-clear-passwords)
   char* verifier;  // of the password that it speaks of; "": of none, or of NULL
   char* role;
   char* session_role;

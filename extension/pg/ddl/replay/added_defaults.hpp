@@ -1,5 +1,6 @@
 // ADD COLUMN evaluates the default of a column for the rows that there are.  Its author does; a replay says another
-// default instead, that has nothing in it to evaluate, and the true one when the column is there (P28).
+// default instead, that has nothing in it to evaluate, and the true one when the column is there
+// (ddl.coordinator-ships-constants).
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

@@ -36,7 +36,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// Whoever runs so becomes nobody else (P27).
+// Whoever runs so becomes nobody else (ddl.no-user-code).
 constexpr int kConfined = SECURITY_RESTRICTED_OPERATION | SECURITY_LOCAL_USERID_CHANGE;
 
 int position_of(const List* list, int value) {
@@ -78,7 +78,7 @@ void check_targets(const DdlRecord* record, const DdlPlan& plan) {
                     errmsg("the statement names other objects here than on the primary it came from")));
 }
 
-// As a part of another statement, for such parts fire no event triggers (P27).
+// As a part of another statement, for such parts fire no event triggers (ddl.no-user-code).
 void run_utility(const DdlRecord* record, PlannedStmt* statement) {
   if (!find_databases(statement->utilityStmt, record)) return;
   switch (record->to_database) {
@@ -120,7 +120,7 @@ void replay_statement(const DdlRecord* record, PlannedStmt* statement, const Lis
   check_all_is_made();
 }
 
-// P10.  The author has none, so it does not know what has been done with the one that is here.
+// The author has none, so it does not know what has been done with the one that is here (ddl.database-by-name).
 void refuse_another_extension(const Node* statement) {
   if (!IsA(statement, CreateExtensionStmt) || !OidIsValid(gcl_access_method())) return;
   ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
@@ -158,7 +158,8 @@ void run_statement(const DdlRecord* record) {
   PopActiveSnapshot();
 }
 
-// SESSION_USER and CURRENT_USER mean in it what they meant to the author, and it cannot become anybody else (P27).
+// SESSION_USER and CURRENT_USER mean in it what they meant to the author, and it cannot become anybody else
+// (ddl.no-user-code).
 void run_as_author(const DdlRecord* record) {
   const Oid before = GetSessionUserId();
   const Oid session_role = get_role_oid(record->session_role, false);

@@ -122,7 +122,7 @@ const DdlToast* next_toast() {
 // A relation takes its OID, has its types made, and then takes its versions: the next one's must not be there yet.
 // While any OID waits PostgreSQL does not ask which table needs a TOAST relation, and one that waits for a TOAST
 // relation it gives to whatever table it looks at: what was made behind a TOAST relation is handed out behind it, and
-// its own when the table it is for is asked (P15).
+// its own when the table it is for is asked (ddl.toast-belongs-to-statement).
 bool may_hand_out(int kind) {
   if (kind == kMadeToast) return false;
   if (const DdlToast* toast = next_toast(); toast && imposing.given[kind] >= toast->before[kind]) return false;
@@ -133,7 +133,7 @@ bool may_hand_out(int kind) {
          list_length(imposing.made.relations_and_types[kMadeRelation]) == imposing.given[kMadeRelation];
 }
 
-// IsBinaryUpgrade is on only while an OID waits to be taken (P9).
+// IsBinaryUpgrade is on only while an OID waits to be taken (ddl.upgrade-mode-per-oid).
 void hand_out_all() {
   bool waits = false;
   for (int kind = 0; kind < kMadeKinds; ++kind) {
@@ -163,7 +163,7 @@ bool override_toast(Oid table, bool* needed) {
 }
 
 // A statement that rewrites several tables makes a transient table for one, rebuilds its indexes in new files, drops
-// the transient table, and goes on to the next.  Meanwhile no OID may wait (P9).
+// the transient table, and goes on to the next.  Meanwhile no OID may wait (ddl.upgrade-mode-per-oid).
 void withdraw_all() {
   for (int kind = 0; kind < kMadeKinds; ++kind) {
     if (!OidIsValid(*next_oid(kind))) continue;
@@ -223,7 +223,7 @@ void check_dropped_along(Oid class_id, Oid object) {
                   errhint("Drop what depends on it first.")));
 }
 
-// P4.
+// (ddl.captured-changes-only)
 void check_changed_alone(ObjectAccessType access, Oid class_id, Oid object, int sub_id) {
   if (access == OAT_POST_CREATE || !ddl_pool_attached()) return;
   if (access == OAT_DROP && sub_id == 0 && local_statement == LocalStatement::kDropsExtension)

@@ -65,8 +65,8 @@ bool needs_look(Oid function) {
   return code_of(function) == Code::kOther || (next_needs_hook != nullptr && next_needs_hook(function));
 }
 
-// Null is harmless: the rows are the author's, and what it has computed is in the record (P28).  A trigger returns
-// a null pointer, and never a null value.
+// Null is harmless: the rows are the author's, and what it has computed is in the record
+// (ddl.coordinator-ships-constants).  A trigger returns a null pointer, and never a null value.
 Datum return_null(PG_FUNCTION_ARGS) {
   fcinfo->isnull = !CALLED_AS_TRIGGER(fcinfo) && !CALLED_AS_EVENT_TRIGGER(fcinfo);
   return Datum{0};

@@ -1,5 +1,5 @@
 // CREATE and ALTER ROLE as other primaries are told of them: with the password's stored verifier beside the text, never
-// with what the user wrote (P19).
+// with what the user wrote (ddl.no-clear-passwords).
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

@@ -1,4 +1,4 @@
-// Triggers of TRUNCATE that are ENABLE ALWAYS or ENABLE REPLICA would fire in a replay too (P27).
+// Triggers of TRUNCATE that are ENABLE ALWAYS or ENABLE REPLICA would fire in a replay too (ddl.no-user-code).
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"
