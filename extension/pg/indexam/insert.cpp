@@ -57,7 +57,7 @@ class RowsProbe final : public engine::blink::UniqueProbe {
 
  private:
   RowProbe look(Tid tid) {
-    count_looks(index_);  // so far
+    count_page_accesses(index_);  // so far
     return *until_done(table_, [&] { return heap_of(table_).probe(tid); });
   }
 
@@ -93,7 +93,7 @@ class RowsJudge final : public engine::blink::DeadJudge {
 
  private:
   RowProbe look(Tid tid) {
-    count_looks(index_);  // so far
+    count_page_accesses(index_);  // so far
     return *until_done(table_, [&] { return heap_of(table_).probe(tid); });
   }
 

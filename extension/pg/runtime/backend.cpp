@@ -57,7 +57,7 @@ struct HeapKeyHash {
 struct Attached {
   BackendInterrupts interrupts;
   BackendWaiter waiter;
-  NodeBells bells;
+  NodeWakeupEvents wakeup_events;
   std::unique_ptr<bufmgr::Session> session;
   std::unique_ptr<engine::TxnSystem> txns;
   std::unordered_map<HeapKey, std::unique_ptr<engine::Heap>, HeapKeyHash> heaps;
@@ -121,7 +121,7 @@ void attach(std::atomic<uint32_t>& count) {
   bufmgr::BufferPool* pool = node_pool();
   NodeState* node = node_state();
   if (pool->fenced()) raise(coherence::Errc::kFenced, nullptr);
-  count.fetch_add(1, std::memory_order_seq_cst);  // pairs with the fabric worker's closing
+  count.fetch_add(1, std::memory_order_seq_cst);  // pairs with the message worker's closing
   if (node->closing.load(std::memory_order_seq_cst)) {
     count.fetch_sub(1, std::memory_order_seq_cst);
     ereport(ERROR, errcode(ERRCODE_ADMIN_SHUTDOWN), errmsg("the gcl node is shutting down"));
@@ -136,9 +136,9 @@ void attach(std::atomic<uint32_t>& count) {
   attached = new Attached;
   attached->counted = &count;
   attached->session = pool->attach(coherence::SessionId{uint16_t(MyProc->pgprocno)}, attached->interrupts, wal_sink());
-  count_looks_of(attached->session.get());
+  count_page_accesses_of(attached->session.get());
   attached->txns = std::make_unique<engine::TxnSystem>(*pool, *attached->session, *node_txn_shared(), attached->waiter,
-                                                       attached->bells);
+                                                       attached->wakeup_events);
   attached->waiter.serve(*attached->txns);
   if (auto begun = attached->txns->sub_begin(GetCurrentTransactionNestLevel()); !begun) {
     detach_session();
@@ -176,7 +176,7 @@ Attached& here() {
   wait_until_ready();
   if (node_pool() == nullptr || node_state() == nullptr) refuse();
   if (MyBackendType != B_BG_WORKER && !any_locale)
-    require_database_locale();  // an apply worker says it in the author's answer
+    require_database_locale();  // an apply worker says it in the coordinator's answer
   if (!works_for_gcl()) ddl_require_serving();
   attach(node_state()->backends);
   if (works_for_gcl()) {
@@ -284,7 +284,7 @@ void detach_session() noexcept {
   if (at == nullptr) return;
   at->session->release_all();
   attached = nullptr;
-  count_looks_of(nullptr);
+  count_page_accesses_of(nullptr);
   stop_waiting();
   own_wait_forget();
   at->txns->drop_claim();              // FATAL has jumped over the VACUUM that had it

@@ -6,7 +6,8 @@
 //     (extension.crash-restart-fences).
 // runtime.workers-outlive-backends: Backends count in `backends` while their session lives, those that do the other
 //     primaries' DDL in `ddl_workers`, too: these leave when no other is left.  Workers outlive them all: member,
-//     provider, statistics, reclaim and flusher stop when no backend is left, fabric when nobody is.
+//     provider, statistics, reclaim and flusher stop when no backend is left, the message worker when no other worker
+//     is, either.
 #pragma once
 
 #include "bufmgr/buffer_pool.hpp"
@@ -18,13 +19,13 @@
 
 namespace gcl {
 
-enum class Worker : int { kFabric, kProvider, kFlusher, kMember, kStatistics, kReclaim, kCount };
+enum class Worker : int { kMessages, kProvider, kFlusher, kMember, kStatistics, kReclaim, kCount };
 inline constexpr int kWorkers = int(Worker::kCount);
 
 struct NodeState {
   std::atomic<uint32_t> backends;          // sessions of backends
   std::atomic<uint32_t> ddl_workers;       // of them, the DDL launcher's and the apply workers'
-  std::atomic<uint32_t> workers;           // sessions of workers but the fabric's
+  std::atomic<uint32_t> workers;           // sessions of workers but the message worker's
   std::atomic<bool> closing;               // no new session any more
   std::atomic<bool> ready;                 // the member worker joined: sessions may begin
   std::atomic<uint64_t> flush_wanted;      // highest position somebody waits for

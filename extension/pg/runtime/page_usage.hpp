@@ -19,20 +19,21 @@ extern "C" {
 
 namespace gcl {
 
-struct LooksTold {
+struct PageAccessesTold {
   const bufmgr::Session* session;  // null: this process is not attached
-  uint64_t looks, moved;           // of it, that the server knows of
+  uint64_t accesses, moved;        // of it, that the server knows of
 };
-extern LooksTold looks_told;
+extern PageAccessesTold page_accesses_told;
 
-void tell_looks(Relation rel);
+void tell_page_accesses(Relation rel);
 
 // What was looked at since the last call was for `rel`, which may be null: known to nobody.
-inline void count_looks(Relation rel) {
-  if (looks_told.session != nullptr && looks_told.session->looks() != looks_told.looks) tell_looks(rel);
+inline void count_page_accesses(Relation rel) {
+  if (page_accesses_told.session != nullptr && page_accesses_told.session->looks() != page_accesses_told.accesses)
+    tell_page_accesses(rel);
 }
 
 // With the session's life; null: it ends.
-void count_looks_of(const bufmgr::Session* session);
+void count_page_accesses_of(const bufmgr::Session* session);
 
 }  // namespace gcl

@@ -64,11 +64,12 @@ coherence::PageId relation_page_in_file(const RelFileNode& file, RelationFile ki
 // --- the seam to DDL replay --------------------------------------------------------------------------------------
 // Object ids are the same on every primary, so the pages of a relation are shipped as (oid, page).
 struct RelationSeam {
-  // On a primary that replays: where the author put the pages of `relid`.  False (or null): make new ones.
+  // On a primary that replays: where the coordinator put the pages of `relid`.  False (or null): make new ones.
   bool (*next_relation_override)(Oid relid, coherence::PageId* header) = nullptr;
-  // On a primary that replays: whether the author's table got a TOAST relation now.  False (or null): decide yourself.
+  // On a primary that replays: whether the coordinator's table got a TOAST relation now.  False (or null): decide
+  // yourself.
   bool (*toast_override)(Oid relid, bool* needed) = nullptr;
-  // On the author: new pages were made for `relid`; to be shipped, and freed if the transaction rolls back.
+  // On the coordinator: new pages were made for `relid`; to be shipped, and freed if the transaction rolls back.
   void (*relation_made)(Oid relid, RelationFile kind, coherence::PageId header) = nullptr;
 };
 extern RelationSeam relation_seam;

@@ -135,10 +135,10 @@ void move_sequence_to_pool(Oid oid, PageId page) {
   set_access_method(oid, gcl_access_method());
 }
 
-void move_sequence_to_server(Oid oid, SequenceState state, bool author) {
+void move_sequence_to_server(Oid oid, SequenceState state, bool coordinator) {
   set_access_method(oid, InvalidOid);
   Relation sequence = relation_open(oid, ShareRowExclusiveLock);
-  if (author) pages_dropped(RelationFile::kSequence, relation_page(sequence));
+  if (coordinator) pages_dropped(RelationFile::kSequence, relation_page(sequence));
   RelationSetNewRelfilenode(sequence, sequence->rd_rel->relpersistence);
   write_page(sequence, state, &kServerMagic, sizeof kServerMagic);
   relation_close(sequence, NoLock);

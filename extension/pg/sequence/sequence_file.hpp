@@ -30,10 +30,10 @@ engine::Sequence sequence_of(Relation sequence);
 engine::SequenceState state_of_sequence(Oid sequence);
 
 // REQUIRES, both: nobody else can use the sequence (made, or locked at least ShareRowExclusive, by this transaction).
-// `page`: where the author put it; invalid: this is the author, make one.
+// `page`: where the coordinator put it; invalid: this is the coordinator, make one.
 void move_sequence_to_pool(Oid sequence, coherence::PageId page);
-// `author`: its page in the pool is freed when the transaction commits.
-void move_sequence_to_server(Oid sequence, engine::SequenceState state, bool author);
+// `coordinator`: its page in the pool is freed when the transaction commits.
+void move_sequence_to_server(Oid sequence, engine::SequenceState state, bool coordinator);
 
 // (pg_sequence.row-is-copy)
 void refresh_sequence_row(Oid sequence);

@@ -2,7 +2,7 @@
 
 #include "extension/pg/boundary/builtin_patch.hpp"
 #include "extension/pg/runtime/backend.hpp"
-#include "extension/pg/sequence/identity.hpp"
+#include "extension/pg/sequence/identity_columns.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 
 extern "C" {

@@ -12,20 +12,20 @@ namespace gcl {
 inline constexpr TimestampTz kSampleUs = 1'000'000;  // how often
 inline constexpr TimestampTz kStaleUs = 5'000'000;   // older than this: its primary is stopped, or very busy
 
-engine::SampleBoard sample_board(engine::TxnSystem& txns);
+engine::SampleBoard sample_registry(engine::TxnSystem& txns);
 // As of now.
 void take_sample(engine::TxnSystem& txns, engine::Sample* to);
 
 // The member worker's part.
 class Sampler {
  public:
-  explicit Sampler(engine::TxnSystem& txns) : txns_(txns), board_(sample_board(txns)) { board_.clear(); }
-  void turn();  // never waits
-  void leave() { board_.clear(); }
+  explicit Sampler(engine::TxnSystem& txns) : txns_(txns), registry_(sample_registry(txns)) { registry_.clear(); }
+  void round();  // never waits
+  void leave() { registry_.clear(); }
 
  private:
   engine::TxnSystem& txns_;
-  engine::SampleBoard board_;
+  engine::SampleBoard registry_;
   TimestampTz taken_ = 0;
 };
 

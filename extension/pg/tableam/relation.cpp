@@ -21,7 +21,7 @@ using coherence::PageId;
 
 namespace {
 
-// The header page of a new table: a replaying primary takes the author's.
+// The header page of a new table: a replaying primary takes the coordinator's.
 PageId new_table(Oid relid) {
   PageId header;
   if (relation_seam.next_relation_override != nullptr && relation_seam.next_relation_override(relid, &header))

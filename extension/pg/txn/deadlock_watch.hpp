@@ -4,8 +4,8 @@
 // pg_txn.wait-taken-from-queue: A wait is ended by taking it from its lock's queue, under the lock's partition lock, if
 //     it still is the very wait that was condemned: PostgreSQL then raises 40P01 in the waiter, as for a deadlock of
 //     its own.  No signal is sent, so no cancel and no timeout can be mistaken for it, nor it for them.
-// pg_txn.queueless-waiter-looks: Who is not in a queue (an author of DDL that waits for answers) looks at its slot by
-//     itself.
+// pg_txn.queueless-waiter-looks: Who is not in a queue (a coordinator of DDL that waits for answers) looks at its slot
+//     by itself.
 #pragma once
 
 #include "extension/engine/txn/transaction.hpp"
@@ -18,21 +18,21 @@ class DeadlockWatch {
  public:
   explicit DeadlockWatch(engine::TxnSystem& txns);
   // Before the pool is left: nobody waits here any more.
-  void leave() { board_.clear(); }
+  void leave() { registry_.clear(); }
   // One turn; never waits.  Returns whether the next is due soon.
-  bool turn();
+  bool round();
 
  private:
   void answer();
 
   engine::TxnSystem& txns_;
   bufmgr::BufferPool& pool_;
-  engine::WaitBoard board_;
+  engine::WaitBoard registry_;
   engine::DeadlockDetector detector_;
   MemoryContext memory_context_;
   engine::WaitRecord* records_;
   uint64_t answered_ = 0;
-  TimestampTz next_look_ = 0, next_search_ = 0;
+  TimestampTz next_check_ = 0, next_search_ = 0;
 };
 
 // Asks every live primary what it waits for, and waits for the answers, at most `ms`.  Palloc'd; *missing: primaries

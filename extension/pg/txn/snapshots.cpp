@@ -26,12 +26,12 @@ int query_start_callbacks = 0;
 TimestampTz leader_time = 0;
 bool stamps_all = false;  // (pg_txn.used-snapshot-stays)
 
-constexpr TimestampTz kLooked = -1;  // used, without a time (pg_txn.used-snapshot-stays)
+constexpr TimestampTz kUsed = -1;    // used, without a time (pg_txn.used-snapshot-stays)
 constexpr TimestampTz kNoTime = -2;  // imported without a time (pg_txn.import-brings-time)
 
 bool is_unstamped(Snapshot snapshot) {
   return snapshot != nullptr && snapshot->snapshot_type == SNAPSHOT_MVCC &&
-         (snapshot->whenTaken == 0 || snapshot->whenTaken == kLooked);
+         (snapshot->whenTaken == 0 || snapshot->whenTaken == kUsed);
 }
 
 TimestampTz fresh() {
@@ -60,7 +60,7 @@ TimestampTz fresh() {
 
 // (pg_txn.snapshots-of-one-time)
 TimestampTz time_of(Snapshot snapshot, Ended of) {
-  const bool looked = snapshot->whenTaken == kLooked;
+  const bool looked = snapshot->whenTaken == kUsed;
   for (;;) {
     wait_until_published(snapshot);
     const TimestampTz now = fresh();
@@ -88,7 +88,7 @@ TimestampTz in_worker(Snapshot snapshot, Ended of) {
 TimestampTz in_repeatable_read(Snapshot snapshot) {
   Snapshot own = GetTransactionSnapshot();
   if (is_unstamped(own)) own->whenTaken = time_of(own, Ended::kAny);
-  return snapshot->whenTaken == kLooked ? own->whenTaken : time_of(snapshot, Ended::kAny);
+  return snapshot->whenTaken == kUsed ? own->whenTaken : time_of(snapshot, Ended::kAny);
 }
 
 void stamp(Snapshot snapshot, Ended of = Ended::kAny) {
@@ -100,8 +100,8 @@ void stamp(Snapshot snapshot, Ended of = Ended::kAny) {
 }
 
 // (pg_txn.used-snapshot-stays)
-void note_look(Snapshot snapshot) {
-  if (is_unstamped(snapshot)) snapshot->whenTaken = kLooked;
+void note_use(Snapshot snapshot) {
+  if (is_unstamped(snapshot)) snapshot->whenTaken = kUsed;
 }
 
 // What a query names, and what that means for its snapshot.
@@ -181,7 +181,7 @@ void stamp_query(QueryDesc* query, const Reads& reads) {
   } else if (may_read_gcl(plan)) {
     stamp(query->snapshot);
   }
-  if (reads.others || plan->invalItems != NIL) note_look(query->snapshot);
+  if (reads.others || plan->invalItems != NIL) note_use(query->snapshot);
 }
 
 void start_in_leader(QueryDesc* query, int flags) {
@@ -231,7 +231,7 @@ void stamp_transaction() {
   Snapshot own = GetTransactionSnapshot();
   if (own->whenTaken != 0) return;
   const uint64 taken = own->snapXactCompletionCount;
-  own->whenTaken = MyBackendType == B_BACKEND && serves() ? time_of(own, Ended::kAny) : kLooked;
+  own->whenTaken = MyBackendType == B_BACKEND && serves() ? time_of(own, Ended::kAny) : kUsed;
   if (active->whenTaken != 0) return;
   active->whenTaken = own->whenTaken;
   if (own->snapXactCompletionCount != taken) renew_as(active, own);

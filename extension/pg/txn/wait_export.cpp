@@ -36,14 +36,14 @@ uint8_t here() { return node_pool()->node().value; }
 
 const PGPROC* leader_of(const PGPROC* proc) { return proc->lockGroupLeader ? proc->lockGroupLeader : proc; }
 
-// Whom the process stands for: its parallel group's leader, or the author an apply worker works for.
+// Whom the process stands for: its parallel group's leader, or the coordinator an apply worker works for.
 WaitParty party_of(const PGPROC* proc) {
   const PGPROC* leader = leader_of(proc);
   const OwnWait own = own_wait_of(uint32_t(leader->pgprocno));
   if (own.pid != leader->pid) return {.pid = uint32_t(leader->pid), .node = here()};
   if (own.works_for.pid != 0)
-    return {.exchange = own.exchange, .pid = uint32_t(own.works_for.pid), .node = own.works_for.node};
-  return {.exchange = own.exchange, .pid = uint32_t(leader->pid), .node = here()};
+    return {.exchange = own.ddl_transaction, .pid = uint32_t(own.works_for.pid), .node = own.works_for.node};
+  return {.exchange = own.ddl_transaction, .pid = uint32_t(leader->pid), .node = here()};
 }
 
 WaitRecord record_of(const PGPROC* proc) {
@@ -102,8 +102,8 @@ void add_blocker(const WaitRecord& waiter, int pid, Collected& all) {
 }
 
 // Of DDL or LOCK TABLE: what it holds elsewhere, its proxies hold.
-bool is_author(const PGPROC* proc, const OwnWait& own) {
-  return own.pid == proc->pid && own.exchange != 0 && own.works_for.pid == 0;
+bool is_coordinator(const PGPROC* proc, const OwnWait& own) {
+  return own.pid == proc->pid && own.ddl_transaction != 0 && own.works_for.pid == 0;
 }
 
 // As pg_blocking_pids(): who holds a lock in conflict with the one awaited, and who waits for such a one before us.
@@ -113,7 +113,7 @@ void add_blockers(PGPROC* proc, uint64_t wait, const BlockedProcsData& data, con
   r.wait = wait;
   r.since_us = int64_t(wait);
   describe(waiting, r.what);
-  if (const OwnWait own = own_wait_of(uint32_t(proc->pgprocno)); is_author(proc, own)) {
+  if (const OwnWait own = own_wait_of(uint32_t(proc->pgprocno)); is_coordinator(proc, own)) {
     r.may_give_way = 1;
     r.timeout_ms = uint32_t(own.timeout_ms);
   }

@@ -26,6 +26,6 @@ List* hand_to_server(const List* sequences);
 void hand_to_server_again(const List* sequences);
 // After it.  Sequences that it made or was handed become every primary's, on new pages of the pool.
 void take_from_server(const DdlRecord* record);
-void take_from_server_again(const DdlShape* shape);
+void take_from_server_again(const DdlRelationState* state);
 
 }  // namespace gcl

@@ -5,7 +5,7 @@
 #include "extension/pg/ddl/classify/foreign_keys.hpp"
 #include "extension/pg/ddl/classify/partitions.hpp"
 #include "extension/pg/ddl/classify/sequence_scope.hpp"
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 extern "C" {
 #include "access/tableam.h"

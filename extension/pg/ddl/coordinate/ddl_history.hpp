@@ -2,7 +2,7 @@
 #pragma once
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 
 namespace gcl {
 

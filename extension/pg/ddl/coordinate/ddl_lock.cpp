@@ -2,7 +2,7 @@
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/base/user_lock.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 
 extern "C" {
 #include "commands/dbcommands.h"
@@ -36,7 +36,7 @@ void sleep_for_lock(DdlHolder holder, Seen* seen, long ms) {
   PG_TRY();
   {
     ddl_check_verdict();
-    sleep_for_news(WaitEvent::kDdlLock, ms);
+    sleep_until_wakeup(WaitEvent::kDdlLock, ms);
     ddl_check_verdict();
   }
   PG_FINALLY();
@@ -49,7 +49,7 @@ void wait_for_lock(DdlRight right, int lock) {
   Seen seen{};
   for (;;) {
     lock_ddl_tags(right, lock);
-    prepare_for_news();
+    prepare_for_wakeup();
     DdlHolder other;
     const auto try_lock = [&] {
       return ddl_locks().try_lock(index_of(right, lock), ddl_me(), uint64_t(GetCurrentTimestamp()), &other);
@@ -61,7 +61,7 @@ void wait_for_lock(DdlRight right, int lock) {
     if (ddl_pool_fenced()) raise_fenced();
     sleep_for_lock(other, &seen, ms_of_lock_timeout(began, "Another primary holds the DDL lock."));
   }
-  done_with_news();
+  done_with_wakeups();
 }
 
 }  // namespace
@@ -100,8 +100,8 @@ void take_ddl_lock(DdlRight right, int lock) {
   PG_CATCH();
   {
     ddl_locks().unlock(index_of(right, lock), ddl_me());  // K2: it may be ours already
-    ddl_ring_others();
-    tell_news();
+    ddl_wake_others();
+    wake_waiters();
     PG_RE_THROW();
   }
   PG_END_TRY();

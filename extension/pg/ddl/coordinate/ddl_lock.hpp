@@ -1,6 +1,6 @@
 // The DDL lock of a database, and that of the whole cluster (engine/ddl, DdlLocks), with a lock tag in front of each,
 // so that who waits for it waits for a lock of this server (ddl.lock-waits-by-tag): every process that wants it takes
-// the tags first, and the apply worker has them while another primary's session is the author.
+// the tags first, and the apply worker has them while another primary's session is the coordinator.
 #pragma once
 
 #include "extension/engine/ddl/ddl_words.hpp"

@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
 
-#include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 
 extern "C" {
 #include "storage/pmsignal.h"
@@ -42,34 +42,34 @@ bool take_a_slot(const char* database, int* taken) {
 
 }  // namespace
 
-uint64_t exchange_id(int slot, uint64_t first) { return uint64_t(slot + 1) << 56 | first; }
+uint64_t ddl_transaction_id(int slot, uint64_t first) { return uint64_t(slot + 1) << 56 | first; }
 
 void DdlOutbox::take(const char* database, bool nowait) {
   strlcpy(database_, database, sizeof database_);
   const TimestampTz began = GetCurrentTimestamp();
   int taken;
   for (;;) {
-    prepare_for_news();
+    prepare_for_wakeup();
     if (take_a_slot(database_, &taken)) break;
     ddl_locks().want();  // K4
     if (take_a_slot(database_, &taken)) break;
     if (ddl_pool_fenced()) raise_fenced();
     if (taken >= 0) continue;  // somebody was quicker
     if (nowait || GetCurrentTimestamp() - began > kSlotWaitMaxMs * 1000) raise_no_slot();
-    sleep_for_news(WaitEvent::kDdlSlot, ms_of_lock_timeout(began, "Too many transactions do DDL or LOCK TABLE."));
+    sleep_until_wakeup(WaitEvent::kDdlSlot, ms_of_lock_timeout(began, "Too many transactions do DDL or LOCK TABLE."));
   }
   slot_ = taken;
   while (!slot().all_have_dealt()) {  // D3 of the channel
     if (ddl_pool_fenced()) raise_fenced();
-    sleep_for_news(WaitEvent::kDdlAnswers);
-    prepare_for_news();
+    sleep_until_wakeup(WaitEvent::kDdlAnswers);
+    prepare_for_wakeup();
   }
-  done_with_news();
+  done_with_wakeups();
 }
 
 void DdlOutbox::give_up() {
   if (slot_ < 0) return;
-  if (used()) ddl_in_exchange(0);
+  if (used()) ddl_in_transaction(0);
   if (used()) (void)slot().acknowledge(last_, true, {});
   slot().give_up(ddl_me());
   *this = DdlOutbox{};
@@ -123,14 +123,14 @@ static void count_if_late(bool woken) noexcept {
 void DdlOutbox::wait_answered(bool raise_failure) {
   NodeId failed;
   bool woken = true;
-  prepare_for_news();
+  prepare_for_wakeup();
   while (!answered(raise_failure ? &failed : nullptr) && !failed.valid()) {
     if (ddl_pool_fenced()) raise_fenced();
     ddl_check_verdict();
-    woken = sleep_for_news(WaitEvent::kDdlAnswers);
+    woken = sleep_until_wakeup(WaitEvent::kDdlAnswers);
   }
   count_if_late(woken);
-  done_with_news();
+  done_with_wakeups();
   if (failed.valid()) raise_reply(failed);
 }
 
@@ -143,7 +143,7 @@ void DdlOutbox::wait_or_cancel(bool raise_failure) {
   {
     ddl_waits_no_more();
     slot().cancel(last_);  // whoever waits for a lock for us can stop
-    ddl_ring_others(to_.nodes);
+    ddl_wake_others(to_.nodes);
     PG_RE_THROW();
   }
   PG_END_TRY();
@@ -153,7 +153,7 @@ void DdlOutbox::wait_or_cancel(bool raise_failure) {
 uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_t offset, uint32_t total) {
   if (first_ == 0) {
     first_ = slot().sequence() + 1;
-    ddl_in_exchange(exchange_id(slot_, first_));
+    ddl_in_transaction(ddl_transaction_id(slot_, first_));
   }
   DdlHeader header{};
   header.exchange = first_;
@@ -173,7 +173,7 @@ uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_
   last_ = slot().post(header, part);
   DdlCounts& counts = ddl_node_state().counts;
   counts.messages[int(kind)].fetch_add(1, std::memory_order_relaxed);
-  if (!ddl_ring_slot(slot_, to_.nodes)) counts.launchers_rung.fetch_add(1, std::memory_order_relaxed);
+  if (!ddl_wake_slot(slot_, to_.nodes)) counts.launchers_rung.fetch_add(1, std::memory_order_relaxed);
   return last_;
 }
 
@@ -199,9 +199,9 @@ bool DdlOutbox::tell(DdlKind kind, StringInfo body) {
 }
 
 void DdlOutbox::wait_for_the_last() noexcept {
-  prepare_for_news();
-  while (!answered(nullptr) && !ddl_pool_fenced() && PostmasterIsAlive()) sleep_for_news_uninterrupted();
-  done_with_news();
+  prepare_for_wakeup();
+  while (!answered(nullptr) && !ddl_pool_fenced() && PostmasterIsAlive()) sleep_until_wakeup_uninterrupted();
+  done_with_wakeups();
 }
 
 void DdlOutbox::tell_local_drops() {
@@ -227,9 +227,9 @@ void DdlOutbox::wait_for_commits() noexcept {
   const TimestampTz began = GetCurrentTimestamp();
   bool said = false, woken = true;
   NodeSet missing;
-  prepare_for_news();
+  prepare_for_wakeup();
   while (!answered(nullptr, &missing) && !ddl_pool_fenced() && PostmasterIsAlive()) {
-    woken = sleep_for_news_uninterrupted();
+    woken = sleep_until_wakeup_uninterrupted();
     if (said || GetCurrentTimestamp() - began < kDdlPatienceUs) continue;
     char nodes[256];
     write_nodes(missing, nodes, sizeof nodes);
@@ -238,7 +238,7 @@ void DdlOutbox::wait_for_commits() noexcept {
     said = true;
   }
   count_if_late(woken);
-  done_with_news();
+  done_with_wakeups();
 }
 
 static bool an_end_is_pending() {
@@ -252,12 +252,12 @@ static bool an_end_is_pending() {
   return false;
 }
 
-void wait_for_ended_exchanges() {
+void wait_for_ended_ddl_transactions() {
   const TimestampTz began = GetCurrentTimestamp();
-  prepare_for_news();
+  prepare_for_wakeup();
   while (an_end_is_pending() && !ddl_pool_fenced() && GetCurrentTimestamp() - began < kStaleUs)
-    sleep_for_news(WaitEvent::kDdlAnswers);
-  done_with_news();
+    sleep_until_wakeup(WaitEvent::kDdlAnswers);
+  done_with_wakeups();
 }
 
 }  // namespace gcl

@@ -1,4 +1,4 @@
-// The author's end of a slot: messages to the other primaries, and waiting for what they answer.
+// The coordinator's end of a slot: messages to the other primaries, and waiting for what they answer.
 //
 // A transaction has one outbox, from its first lock or statement that concerns others until all have ended it.
 #pragma once
@@ -70,11 +70,11 @@ class DdlOutbox {
 // In a reply's text, before its hint.
 inline constexpr char kReplyHint = '\f';
 
-// The wait graph's name for an exchange: slots count their messages each for itself.
-uint64_t exchange_id(int slot, uint64_t first);
+// The wait graph's name for a DDL transaction: slots count their messages each for itself.
+uint64_t ddl_transaction_id(int slot, uint64_t first);
 
 // Locks that are free for all that concerns them: what ended, or was rolled back, on another primary, and has not been
 // dealt with here yet.  Short.
-void wait_for_ended_exchanges();
+void wait_for_ended_ddl_transactions();
 
 }  // namespace gcl

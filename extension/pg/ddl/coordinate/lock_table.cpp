@@ -3,8 +3,8 @@
 #include "extension/pg/catalog/names.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/classify/ddl_plan.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 #include "extension/pg/ddl/replay/ddl_results.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
 
@@ -135,11 +135,11 @@ SharedLock begin_shared_lock(const LockStmt* statement) {
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("LOCK TABLE on gcl tables inside a DDL statement is not supported")));
   ddl_require_serving();
-  if (statement->nowait) wait_for_ended_exchanges();
+  if (statement->nowait) wait_for_ended_ddl_transactions();
   lock.starts_here = first_primary_is_this();
   if (lock.starts_here) return lock;
   wait_at_home(targets, statement->nowait);
-  open_exchange(DdlRight::kLocks, statement->nowait);
+  open_ddl_transaction(DdlRight::kLocks, statement->nowait);
   lock.asked = targets;
   ask_first(lock.asked, statement->nowait);
   return lock;
@@ -151,7 +151,7 @@ void end_shared_lock(const SharedLock& lock) {
   List* targets = targets_of(lock.statement);
   if (targets == NIL) return;
   ddl_require_serving();
-  open_exchange(DdlRight::kLocks, lock.statement->nowait);
+  open_ddl_transaction(DdlRight::kLocks, lock.statement->nowait);
   if (lock.starts_here || !covers(lock.asked, targets)) ask_first(targets, lock.statement->nowait);
   ask_others(targets, lock.statement->nowait);
 }

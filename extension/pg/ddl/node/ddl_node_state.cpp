@@ -21,7 +21,7 @@ extern PGDLLIMPORT ClientAuthentication_hook_type ClientAuthentication_hook;
 
 #include "extension/engine/samples/sample_board.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
 
 namespace gcl {
@@ -50,7 +50,7 @@ void startup() {
     LWLockPadded* locks = GetNamedLWLockTranche("gcl_ddl");
     state->lock = &locks[0].lock;
     state->positions = &locks[1].lock;
-    ConditionVariableInit(&state->news);
+    ConditionVariableInit(&state->wakeup);
   }
   LWLockRelease(AddinShmemInitLock);
 }

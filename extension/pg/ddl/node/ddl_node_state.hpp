@@ -32,9 +32,9 @@ struct DdlWorker {  // guarded by the node state's lock, but for the volatile on
   bool caught_up;           // what became of that
   char error[256];          // why it failed; "": it could not say
   bool moved;               // it has ended to make room for one with another home
-  volatile uint64_t holds;  // the exchange that it takes part in, with all that was locked before it came; 0: none
+  volatile uint64_t holds;  // the DDL transaction it takes part in, with all that was locked before; 0: none
   volatile uint64_t busy;   // number of the message it is at; 0: none
-  volatile bool engaged;    // it takes part in an exchange
+  volatile bool engaged;    // it takes part in a DDL transaction
   volatile uint64_t stop;   // messages up to this number are waited for no longer; SIGUSR2 tells
 };
 
@@ -62,7 +62,7 @@ struct DdlNodeState {
   LWLock* lock;
   LWLock* positions;  // of who writes one (ddl_position.cpp)
   DdlCounts counts;
-  ConditionVariable news;    // ddl_news.hpp
+  ConditionVariable wakeup;  // ddl_wakeup.hpp
   bool started;              // the launcher ran before, in this life of the server
   bool member;               // takes part; not ended by the launcher's end (ddl.member-has-applied-log)
   volatile bool serving;     // a member, and its catalogs are those of the others, but for who is kept out

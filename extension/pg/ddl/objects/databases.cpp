@@ -201,9 +201,9 @@ void database_made(const char* name) {
 void make_database_again(CreatedbStmt* statement, const DdlRecord* record) {
   check_database_statement(reinterpret_cast<Node*>(statement), false);
   end_idle_workers(template_of(statement));
-  const auto* author = static_cast<DdlObject*>(linitial(record->objects));
+  const auto* coordinator = static_cast<DdlObject*>(linitial(record->objects));
   if (!find_option(statement, "oid")) {
-    char* oid = psprintf("%u", author->oid);
+    char* oid = psprintf("%u", coordinator->oid);
     statement->options =
         lappend(statement->options, makeDefElem(pstrdup("oid"), reinterpret_cast<Node*>(makeFloat(oid)), -1));
   }
@@ -238,7 +238,7 @@ bool find_databases(Node* statement, const DdlRecord* record) {
   return OidIsValid(get_database_oid(record->database, true));
 }
 
-void check_author_knows(const DdlRecord* record) {
+void check_coordinator_knows(const DdlRecord* record) {
   if (record->to_database != DdlDatabase::kDrops || !is_there_with_extension(record->database)) return;
   ereport(ERROR,
           (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

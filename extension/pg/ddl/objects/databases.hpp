@@ -14,7 +14,7 @@ void install_database_hooks();  // transaction callback
 
 // CREATE DATABASE has made its files, which PostgreSQL leaves behind if the transaction rolls back.
 void database_made(const char* name);
-// The author's OID.  REQUIRES: in a replay.
+// The coordinator's OID.  REQUIRES: in a replay.
 void make_database_again(CreatedbStmt* statement, const DdlRecord* record);
 
 // Locks the database, so that nobody can connect to it until the transaction ends, and raises what DROP DATABASE would
@@ -27,8 +27,8 @@ void drop_pages_of_database(Oid database);
 // False: this primary has no database of that name, so there is nothing to do.  Of several, those that it has are left
 // in the statement.  REQUIRES: in a replay.
 bool find_databases(Node* statement, const DdlRecord* record);
-// Raises if the pages of a database would be left behind, because its author does not know of them.
-void check_author_knows(const DdlRecord* record);
+// Raises if the pages of a database would be left behind, because its coordinator does not know of them.
+void check_coordinator_knows(const DdlRecord* record);
 // Whether the record asks for what cannot be done by a process that is connected to the database.
 bool concerns_this_connection(const DdlRecord* record);
 // Our own workers are no reason to call a database in use.

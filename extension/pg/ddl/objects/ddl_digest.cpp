@@ -18,7 +18,7 @@ namespace {
 
 const char* text_or_none(const char* text) { return text ? text : ""; }
 
-// What the statement made or altered has the author's OID.
+// What the statement made or altered has the coordinator's OID.
 char* line_of_stated(const DdlObject& object) {
   const bool is_type = object.catalog == TypeRelationId;
   return psprintf("%u|%s|%s|%s", object.oid, text_or_none(name_of(object)), text_or_none(meaning_of(object)),

@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/objects/local_drops.hpp"
 
 #include "extension/pg/catalog/shared_relations.hpp"
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 extern "C" {
 #include "access/transam.h"

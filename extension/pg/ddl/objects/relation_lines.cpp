@@ -189,7 +189,7 @@ constexpr Rows kRows[] = {
 
 struct Row {
   HeapTuple tuple;
-  TupleDesc shape;
+  TupleDesc description;
   Oid relation;  // that it belongs to
 };
 
@@ -342,17 +342,17 @@ const char* told(As as, const Row& row, Datum value) {
 }
 
 void write_columns(StringInfo to, const Row& row, Columns columns) {
-  const size_t count = size_t(row.shape->natts);
+  const size_t count = size_t(row.description->natts);
   auto* values = static_cast<Datum*>(palloc(count * sizeof(Datum)));
   auto* nulls = static_cast<bool*>(palloc(count * sizeof(bool)));
-  heap_deform_tuple(row.tuple, row.shape, values, nulls);
+  heap_deform_tuple(row.tuple, row.description, values, nulls);
   for (const Column& column : columns) {
     const int i = column.number - 1;
     appendStringInfoChar(to, '|');
     if (nulls[i]) continue;
     if (column.as == As::kIs) {
       appendStringInfoChar(to, '=');
-      write_value(to, TupleDescAttr(row.shape, i)->atttypid, values[i]);
+      write_value(to, TupleDescAttr(row.description, i)->atttypid, values[i]);
     } else if (const char* text = told(column.as, row, values[i])) {
       appendStringInfoChar(to, '=');
       appendStringInfoString(to, text);

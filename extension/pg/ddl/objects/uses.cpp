@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/objects/uses.hpp"
 
 #include "extension/pg/ddl/base/catalog_rows.hpp"
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 extern "C" {
 #include "access/htup_details.h"

@@ -3,8 +3,8 @@
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/base/user_lock.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
 #include "extension/pg/ddl/coordinate/ddl_history.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
 #include "extension/pg/ddl/objects/databases.hpp"
@@ -23,7 +23,7 @@ void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringIn
     const DdlRecord* record = read_record(body);
     if (of_roles && (!record->shared || record->owned)) continue;
     if (concerns_this_connection(record)) leave_home();
-    // Savepoints in the log were all released; they are opened again so that replay takes the author's ways.
+    // Savepoints in the log were all released; they are opened again so that replay takes the coordinator's ways.
     replay.go_to(record->path, NIL);
     MemoryContextSwitchTo(context);
     replay.run(record);
@@ -45,7 +45,7 @@ static void apply_behind(uint64_t position, uint64_t begins, const char* history
     if (strcmp(head.database, history) != 0 || (has_gone && !head.shared)) return true;
     ddl_node_state().entry = entry.number - 1;
     // Our own are in our catalogs if they committed at all.
-    if (head.author == ddl_node()) return true;
+    if (head.coordinator == ddl_node()) return true;
     const DdlOutcome status = ddl_outcome(entry.txn);
     if (status == DdlOutcome::kCommitted) apply_entry(history, entry, body, head.records, has_gone);
     return status != DdlOutcome::kRunning;
@@ -95,7 +95,7 @@ List* steps_to_catch_up() {
     if (!read_entry(entry, &body)) continue;
     const DdlLogHead head = read_log_head(&body);
     pfree(body.data);
-    if (head.author == ddl_node()) continue;
+    if (head.coordinator == ddl_node()) continue;
     DdlStep* mine = nullptr;
     ListCell* cell;
     foreach (cell, left) {

@@ -3,9 +3,9 @@
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/coordinate/ddl_lock.hpp"
 #include "extension/pg/ddl/node/database_list.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/ddl/node/worker_starts.hpp"
 #include "extension/pg/ddl/peer/ddl_catch_up.hpp"
 
@@ -41,7 +41,7 @@ CaughtUp catch_up(const char* database, uint64_t until, const char** why) {
     *why = "no background worker is free; raise max_worker_processes";
     return CaughtUp::kFailed;
   }
-  for (uint32_t seen = bell_now(); runs(index); seen = bell_now()) sleep_from(seen, kHeartbeatMs);
+  for (uint32_t seen = wakeup_count(); runs(index); seen = wakeup_count()) sleep_from(seen, kHeartbeatMs);
   const DdlWorker& worker = ddl_node_state().workers[index];
   if (worker.moved) return catch_up(database, until, why);
   if (worker.caught_up) return CaughtUp::kDone;
@@ -102,7 +102,7 @@ bool try_lock_cluster(bool keep) {
   return false;
 }
 
-void end_former_exchange(engine::DdlSlot slot) {
+void end_former_ddl_transaction(engine::DdlSlot slot) {
   engine::DdlHeader end{};
   const uint64_t sequence = slot.sequence();
   if (sequence == 0 || !slot.read(sequence, &end) || end.author != ddl_node()) return;
@@ -124,10 +124,10 @@ void forget_former_life() {
     ddl_attend(i, false);
     const engine::DdlHolder owner = slot.owner();
     if (!owner.held() || owner.node().value != ddl_node()) continue;
-    end_former_exchange(slot);
+    end_former_ddl_transaction(slot);
     slot.give_up(owner);
   }
-  ddl_ring_others();
+  ddl_wake_others();
 }
 
 // No DDL anywhere while we catch up and join.
@@ -135,7 +135,7 @@ void lock_cluster() {
   if (!ddl_node_state().started) forget_former_life();
   const TimestampTz began = GetCurrentTimestamp();
   for (;;) {
-    const uint32_t seen = bell_now();
+    const uint32_t seen = wakeup_count();
     if (try_lock_cluster(GetCurrentTimestamp() - began > kJoinPatienceUs)) return;
     ddl_locks().want();  // K4; what came before this look has its heartbeat
     sleep_from(seen, kHeartbeatMs);
@@ -222,8 +222,8 @@ bool is_known() {
 
 void unlock_cluster() {
   ddl_locks().unlock(engine::DdlLocks::kWholeCluster, ddl_me());
-  ddl_ring_others();
-  tell_news();
+  ddl_wake_others();
+  wake_waiters();
 }
 
 // Others may have been posting to a former life of ours; D3 of the channel wants the newest message dealt with.
@@ -296,7 +296,7 @@ void stay_out() {
 }
 
 void sleep_from(uint32_t seen, long ms) {
-  sleep_on_bell(seen, uint32_t(ms));
+  sleep_on_wakeup_event(seen, uint32_t(ms));
   CHECK_FOR_INTERRUPTS();
 }
 

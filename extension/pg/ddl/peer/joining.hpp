@@ -18,7 +18,7 @@ void stay_up_to_date(bool waiting);
 // Whether stay_up_to_date() has something left to do.
 bool has_to_catch_up();
 
-// Sleeping, as the launcher does: the bell is looked at before whatever is waited for.
+// Sleeping, as the launcher does: the wakeup event is looked at before whatever is waited for.
 void sleep_from(uint32_t seen, long ms);
 void sleep_ms(long ms);
 // Ends the process if that is wanted, and no session is left that goes on using tables.

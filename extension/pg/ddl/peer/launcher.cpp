@@ -1,11 +1,11 @@
-// The DDL launcher: one per primary.  Joins (joining), then watches the slots: passes news on, starts and restarts
-// apply workers, answers for one that cannot be started, and stops one whose author no longer waits.
+// The DDL launcher: one per primary.  Joins (joining), then watches the slots: passes wakeups on, starts and restarts
+// apply workers, answers for one that cannot be started, and stops one whose coordinator no longer waits.
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
 #include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/ddl/node/database_list.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/ddl/node/worker_settings.hpp"
 #include "extension/pg/ddl/node/worker_starts.hpp"
 #include "extension/pg/ddl/peer/joining.hpp"
@@ -27,7 +27,7 @@ PGDLLEXPORT void gcl_ddl_launcher_main(Datum);
 namespace gcl {
 namespace {
 
-constexpr long kLookMs = 1000;  // a fence rings no bell
+constexpr long kCheckMs = 1000;  // a fence wakes no process
 
 DdlWorker* workers() { return ddl_node_state().workers; }
 
@@ -74,7 +74,7 @@ void see_to(int slot, uint64_t sequence, Started* started) {
   engine::DdlHeader header;
   if (!ddl_slot(slot).read(sequence, &header)) return;
   const auto answer = [=](bool ok, std::string_view text) {
-    if (ddl_slot(slot).acknowledge(sequence, ok, text)) ddl_ring(header.author);
+    if (ddl_slot(slot).acknowledge(sequence, ok, text)) ddl_wake_node(header.author);
   };
   if (!header.to.has(coherence::NodeId{ddl_node()})) return (void)ddl_slot(slot).acknowledge(sequence, true, {});
   const int index = worker_of(slot);
@@ -149,11 +149,11 @@ bool look_at_slots() {
 
 [[noreturn]] void watch() {
   for (;;) {
-    const uint32_t seen = bell_now();
+    const uint32_t seen = wakeup_count();
     const bool waiting = look_at_slots();
     stay_up_to_date(waiting);
     tend_log();
-    sleep_from(seen, waiting || ShutdownRequestPending || has_to_catch_up() ? kHeartbeatMs : kLookMs);
+    sleep_from(seen, waiting || ShutdownRequestPending || has_to_catch_up() ? kHeartbeatMs : kCheckMs);
     if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
     stop_if_asked();
   }
@@ -164,7 +164,7 @@ bool look_at_slots() {
 
 void gcl_ddl_launcher_main(Datum) {
   using namespace gcl;
-  watch_bell();
+  watch_wakeups();
   BackgroundWorkerUnblockSignals();
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   take_worker_settings();

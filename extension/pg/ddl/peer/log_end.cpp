@@ -1,8 +1,8 @@
 #include "extension/pg/ddl/peer/log_end.hpp"
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
 #include "extension/pg/ddl/coordinate/ddl_history.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 #include "extension/pg/ddl/node/database_list.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
@@ -84,7 +84,7 @@ bool is_of_the_history(const char* database) {
 // A history that has ended is nobody's who does not have it.  Who has it, and did not see it end, has the end to come.
 List* after_entry(List* open, const engine::DdlLogEntry& entry, const DdlLogHead& head) {
   MemoryContext context = CurrentMemoryContext;
-  const bool applied = head.author == ddl_node() || is_applied(head.database, entry.number);
+  const bool applied = head.coordinator == ddl_node() || is_applied(head.database, entry.number);
   MemoryContextSwitchTo(context);
   if (!applied) open = with_open(open, head.database, entry.number);
   if (applied && *head.dropped != '\0') open = without(open, head.dropped);
@@ -163,8 +163,8 @@ void require_log_room() {
     const engine::DdlApplied least = ddl_channel().applied_by_all(&behind);
     const bool comes = behind == ddl_node_id() || ddl_channel().membership(behind) != 0;
     if (!comes || GetCurrentTimestamp() - began > kPatienceUs) refuse_for_room(log, least, behind);
-    ddl_ring(ddl_node());
-    ddl_ring_others();
+    ddl_wake_node(ddl_node());
+    ddl_wake_others();
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kRoomMs, PG_WAIT_EXTENSION);
     ResetLatch(MyLatch);
     CHECK_FOR_INTERRUPTS();

@@ -3,7 +3,7 @@
 #include "extension/oid_range.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/classify/cluster_scope.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 #include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
@@ -72,7 +72,7 @@ void require_absent(int node) {
 
 void lock_whole_cluster() {
   ddl_attach_for_any_locale();
-  open_exchange(DdlRight::kWhole, false, true);
+  open_ddl_transaction(DdlRight::kWhole, false, true);
 }
 
 // What all have done so far is in the catalogs here, this primary's own as well, and so in those of a copy.

@@ -1,4 +1,4 @@
-// CREATE ... IF NOT EXISTS: what it means is decided by the author.  If there was something already, nothing has
+// CREATE ... IF NOT EXISTS: what it means is decided by the coordinator.  If there was something already, nothing has
 // happened and nobody hears of it; otherwise the others must not have one either.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A constraint of a domain is checked against the rows that there are: against those of gcl tables by the author,
+// A constraint of a domain is checked against the rows that there are: against those of gcl tables by the coordinator,
 // against those of a primary's own tables by nobody else than it (ddl.no-user-code).
 #pragma once
 

@@ -6,7 +6,7 @@
 
 namespace gcl {
 
-// On the author, when it has run here.
+// On the coordinator, when it has run here.
 void hide_password(const Node* statement, DdlRecord* record);
 // Into the statement that was read from `record`.
 void put_password(Node* statement, const DdlRecord* record);

@@ -1,5 +1,5 @@
-// The author's side: one transaction that does DDL or LOCK TABLE, from its first captured statement until every other
-// primary has ended it.
+// The coordinator's side: one transaction that does DDL or LOCK TABLE, from its first captured statement until every
+// other primary has ended it.
 #pragma once
 
 #include "extension/pg/ddl/coordinate/ddl_lock.hpp"
@@ -7,16 +7,16 @@
 
 namespace gcl {
 
-void install_exchange_hooks();
+void install_ddl_transaction_hooks();
 void ddl_pre_commit();  // may raise  // savepoint callback
 
 // Takes what the transaction lacks: the DDL lock that `right` asks for, and a slot.  May wait: cancelable, obeys
 // lock_timeout.  `nowait`: raises 53400 rather than wait for a slot.  `of_cluster`: for a statement that belongs to no
 // database (ddl.roles-of-no-database).
-void open_exchange(DdlRight right, bool nowait = false, bool of_cluster = false);
+void open_ddl_transaction(DdlRight right, bool nowait = false, bool of_cluster = false);
 
 // Strong locks on all primaries (ddl.locked-everywhere-first).  They are taken on the first primary first, and then on
-// the others at once, so that who conflicts meets there.  The author's own are its caller's business: before
+// the others at once, so that who conflicts meets there.  The coordinator's own are its caller's business: before
 // ask_others() where this primary is the first, else between ask_first() and ask_others(), or behind both.
 bool first_primary_is_this();
 void ask_first(List* targets, bool nowait);
@@ -37,7 +37,7 @@ List* savepoint_path();
 struct DdlLogHead {
   char* database;  // "": of no database, all is about roles and databases (ddl.roles-of-no-database)
   char* dropped;   // the database that is dropped; "": none
-  int author;
+  int coordinator;
   bool ends;    // the extension was not in the database any more
   bool shared;  // roles, which all databases have, are among it
   int records;  // follow

@@ -3,7 +3,8 @@
 //
 // pg_sequence.planner-sees-all: Every statement with targets comes through the planner, those of PL/pgSQL, of SQL
 //     functions and of rules included.  What evaluates a column's default without planning it is COPY
-//     (copy_identity.hpp) and ALTER TABLE ... ADD COLUMN, whose sequence is the server's until the statement has ended.
+//     (copy_identity_columns.hpp) and ALTER TABLE ... ADD COLUMN, whose sequence is the server's until the statement
+//     has ended.
 // pg_sequence.call-without-privilege: The call needs no privilege on the sequence, as NextValueExpr does not.  It is
 //     known by its location, which the parser gives to nothing a user can write.
 #pragma once
@@ -16,7 +17,7 @@ extern "C" {
 
 namespace gcl {
 
-void install_identity_hook();
+void install_identity_column_hook();
 
 // (pg_sequence.call-without-privilege)
 bool is_identity_call(FunctionCallInfo call);

@@ -1,4 +1,4 @@
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/base/catalog_rows.hpp"
