@@ -98,7 +98,7 @@ LocalStatement kind_of_local(const Node* node) {
   return IsA(node, ReindexStmt) || IsA(node, ClusterStmt) ? LocalStatement::kOther : LocalStatement::kNamed;
 }
 
-// What hides from the access hook is found by its name, which has a lock by now (ddl.names-decide-unlocked).
+// Changes that the access hook does not see are found by the name, which is locked by now (ddl.names-decide-unlocked).
 void pass_on_local(const Call& call) {
   Node* node = call.statement->utilityStmt;
   if (!OidIsValid(gcl_access_method())) return pass_on(call);
@@ -344,7 +344,7 @@ void lock_table(const Call& call, const LockStmt* statement) {
   end_shared_lock(lock);
 }
 
-// What clients of any table send all the time.  Neither is looked at: it is the server's alone, at its own price.
+// Statements that clients of any table send all the time go to the server unexamined, at its own price.
 bool is_of_every_client(const Node* node) { return IsA(node, TransactionStmt) || IsA(node, ExecuteStmt); }
 
 // Statements that cannot be ours, or that are part of one that is already being captured or replayed.

@@ -29,7 +29,7 @@ using engine::blink::Tree;
 
 namespace {
 
-// Rows that are dead to us but that somebody may still see are indexed too, without the uniqueness check.
+// Rows that are dead to us but that another snapshot may still see are indexed too, without the uniqueness check.
 struct Spools {
   Tuplesortstate* live;
   Tuplesortstate* dead;  // null unless the index is unique

@@ -73,8 +73,8 @@ int first_attach_callbacks = 0;
 bool any_locale = false;  // attach_for_any_locale() is at work
 int written_level = 0;    // levels up to here have local xids that the engine knows
 
-// Relations that were dropped, or made in vain, are freed in the background, here or on another primary: who needs room
-// before that is done waits for it, as he would have waited for the statement that dropped them.
+// Relations that were dropped, or made in vain, are freed in the background, here or on another primary: a session that
+// needs room before that waits for it, as it would have waited for the statement that dropped them.
 constexpr uint32_t kRoomPauseMs = 5, kRoomTriesMax = 2000;
 
 bool BackendInterrupts::room_comes(uint32_t tries) noexcept {
@@ -159,8 +159,8 @@ void wait_until_ready() {
   }
 }
 
-// Our own workers bring the catalogs up to date.  Everybody else, autovacuum too, would use a table without the index
-// that another primary has made meanwhile.
+// Our own workers bring the catalogs up to date.  Any other process, autovacuum too, would use a table without the
+// index that another primary has made meanwhile.
 bool works_for_gcl() { return MyBackendType == B_BG_WORKER && strcmp(MyBgworkerEntry->bgw_library_name, "gcl") == 0; }
 
 Attached& here() {
@@ -184,7 +184,7 @@ Attached& here() {
     attached->works_for_gcl = true;
     return *attached;
   }
-  // The launcher, before it leaves, says that we do not serve, and looks then whether anybody is attached.
+  // The launcher, before it leaves, says that we do not serve, and looks then whether a session is attached.
   if (!ddl_serving()) {
     detach_session();
     ddl_require_serving();

@@ -28,7 +28,7 @@ engine::Heap& heap_of(Relation table);
 void attach_for_any_locale();
 
 // Whether gcl tables can be used just now, here and in this transaction.  A server that cannot serve them still serves
-// its own: where nobody has asked for one, what is missing is not said.
+// its own: a session that has asked for none is not told what is missing.
 bool serves() noexcept;
 
 // The session, if this process has one; null otherwise.  Never attaches.

@@ -58,7 +58,7 @@ void note_unlogged_change() noexcept { unlogged_changed = true; }
 void mixed_commit_begins() {
   if (!changed_this_server()) return;
   entered = true;
-  // Whoever sees the transaction in a snapshot has taken the lock under which it leaves the server's list, later.
+  // A snapshot that sees the transaction is taken later, under the lock under which it leaves the server's list.
   registry->xid[MyProc->pgprocno].store(GetTopTransactionIdIfAny(), std::memory_order_relaxed);
   registry->entered.fetch_add(1, std::memory_order_seq_cst);
 }

@@ -28,7 +28,7 @@ struct NodeState {
   std::atomic<uint32_t> workers;           // sessions of workers but the message worker's
   std::atomic<bool> closing;               // no new session any more
   std::atomic<bool> ready;                 // the member worker joined: sessions may begin
-  std::atomic<uint64_t> flush_wanted;      // highest position somebody waits for
+  std::atomic<uint64_t> flush_wanted;      // highest position that a process waits for
   std::atomic<int> worker_proc[kWorkers];  // pgprocno, -1: not running
   std::atomic<bool> reclaim_wanted;        // a transaction that made or dropped relations has ended
   std::atomic<uint64_t> reclaim_open;      // relations made or dropped and not dealt with, as the worker last saw

@@ -37,7 +37,7 @@ struct OwnWait {
   TimestampTz since;         //
   uint64_t ddl_transaction;  // the DDL transaction this process is the coordinator of, or works for; 0: none
   OwnParty works_for;        // an apply worker's coordinator
-  OwnParty holder;           // kDdlLock: who has it
+  OwnParty holder;           // kDdlLock: the session that has it
   OwnRemote remote;          // kTag: what it waits for
   int pid;
   int timeout_ms;  // its deadlock_timeout, when the wait or the DDL transaction began

@@ -1,8 +1,8 @@
-// Looks at pages of the pool, in PostgreSQL's own counters: pgBufferUsage, from which EXPLAIN (BUFFERS),
+// Accesses to pages of the pool, in PostgreSQL's own counters: pgBufferUsage, from which EXPLAIN (BUFFERS),
 // pg_stat_statements and the sums over parallel workers are made; the relation's, behind pg_statio_* and
 // pg_stat_database; and VACUUM's and ANALYZE's, by which they pace themselves.
 //
-// runtime.what-usage-counts: hit: a look at a page that this primary had. read: the page's bytes came from a memory
+// runtime.what-usage-counts: hit: an access to a page that this primary had. read: the page's bytes came from a memory
 //     node or another primary. dirtied: a page changed that was as in the pool, by a hint too. written: a page that
 //     this session wrote back to have room.
 // runtime.nothing-counted-twice: Nothing is counted twice: these are differences of the session's own numbers (bufmgr
@@ -27,7 +27,7 @@ extern PageAccessesTold page_accesses_told;
 
 void tell_page_accesses(Relation rel);
 
-// What was looked at since the last call was for `rel`, which may be null: known to nobody.
+// Accesses since the last call were for `rel`; null: for no relation that is known.
 inline void count_page_accesses(Relation rel) {
   if (page_accesses_told.session != nullptr && page_accesses_told.session->looks() != page_accesses_told.accesses)
     tell_page_accesses(rel);

@@ -40,7 +40,7 @@ RelationFile kind_of_file(char relkind);
 void start_relation_records();
 
 // Writes (or overwrites) the record in block 0 of the file, making the file's blocks if it is empty; WAL-logged.
-// REQUIRES: the file exists and nobody else can see it yet, or `rel` is locked AccessExclusive.
+// REQUIRES: the file exists and no other session can see it yet, or `rel` is locked AccessExclusive.
 void write_relation_record(const RelFileNode& file, RelationFile kind, coherence::PageId header);
 
 // The record of a sequence, for the special area of its page.

@@ -81,7 +81,7 @@ LOCKTAG tuple_tag(const engine::RowTurn& turn) {
   return tag;
 }
 
-// So that who may hold the row together does not wait for each other's turn.
+// Sessions that may hold the row together do not wait for each other's turn.
 LOCKMODE tuple_lock(const engine::RowTurn& turn) {
   constexpr LOCKMODE kModes[] = {AccessShareLock, RowShareLock, ExclusiveLock, AccessExclusiveLock};
   return kModes[turn.mode];

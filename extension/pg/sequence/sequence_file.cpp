@@ -35,7 +35,7 @@ FormData_pg_sequence_data* row_on(Page page) {
   return reinterpret_cast<FormData_pg_sequence_data*>(reinterpret_cast<char*>(header) + header->t_hoff);
 }
 
-// A row that everybody sees, and that is never frozen again.
+// A row that every snapshot sees, and that is never frozen again.
 HeapTuple make_row(Relation sequence, SequenceState state) {
   Datum values[SEQ_COL_LASTCOL] = {Int64GetDatum(state.last), Int64GetDatum(0), BoolGetDatum(state.called)};
   bool nulls[SEQ_COL_LASTCOL] = {};

@@ -1,5 +1,5 @@
 // What this node's processes hold at the moment, and how much room there is.  A leak shows as a number that stays when
-// nobody is at work.
+// no session works.
 #include "coherence/member/held.hpp"
 
 #include "extension/engine/txn/txn_words.hpp"

@@ -34,7 +34,7 @@ TimestampTz transaction_start(int pid) {
     if (status != nullptr && status->backendStatus.st_procpid == pid)
       since = status->backendStatus.st_xact_start_timestamp;
   }
-  if (!IsTransactionState()) pgstat_clear_backend_activity_snapshot();  // a worker's: nobody else would
+  if (!IsTransactionState()) pgstat_clear_backend_activity_snapshot();  // a worker's: nothing else would
   return since;
 }
 

@@ -1,6 +1,6 @@
 // What this primary says of itself (engine/samples), and what it knows of the others.
 //
-// Counters are summed by who looks, once a second or when a view asks; nothing is done on the path of a page.
+// Counters are summed here, once a second or when a view asks; nothing is done on the path of a page.
 #pragma once
 
 #include "extension/engine/samples/sample_board.hpp"

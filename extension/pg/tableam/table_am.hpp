@@ -8,8 +8,8 @@
 // tableam.large-values-toasted: Large values are compressed or stored out of line on the way in (toast.hpp); rows leave
 //     with pointers to them.
 // tableam.speculative-row-taken-back: A row of ON CONFLICT may be taken back from tuple_insert_speculative to
-//     tuple_complete_speculative, or to the end of its savepoint or transaction by ERROR; whoever meets it waits for
-//     that alone (txn T15, heap S1..S3).
+//     tuple_complete_speculative, or to the end of its savepoint or transaction by ERROR; a session that meets it waits
+//     for that alone (txn T15, heap S1..S3).
 #pragma once
 
 #include "extension/engine/heap/heap.hpp"

@@ -26,7 +26,7 @@ using engine::Tid;
 namespace {
 
 constexpr uint32_t kWaitMs = 1000;  // for old snapshots, before line pointers are freed
-constexpr uint32_t kRetryMs = 20;   // between two looks at another primary's VACUUM of the same table
+constexpr uint32_t kRetryMs = 20;   // between two checks of another primary's VACUUM of the same table
 
 struct DeadTids {
   const Tid* tid;

@@ -26,7 +26,7 @@ using engine::WaitRecord;
 namespace {
 
 // A cycle that closes right behind a search is found by the next one: within both and two answers, so within a second.
-constexpr TimestampTz kCheckUs = 50'000;   // how often to look whether somebody has waited for long
+constexpr TimestampTz kCheckUs = 50'000;   // how often to check whether a process has waited for long
 constexpr TimestampTz kPauseUs = 250'000;  // between two searches, however long the last one waited for answers
 
 WaitBoard registry_of(engine::TxnSystem& txns) {

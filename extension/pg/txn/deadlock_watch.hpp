@@ -1,11 +1,11 @@
-// The member worker's part in ending deadlocks across primaries: it answers whoever asks what this server waits for,
-// searches when somebody here has waited for long, and ends the waits that are to give way.
+// The member worker's part in ending deadlocks across primaries: it answers other primaries what this server waits for,
+// searches when a process here has waited for long, and ends the waits that are to give way.
 //
 // pg_txn.wait-taken-from-queue: A wait is ended by taking it from its lock's queue, under the lock's partition lock, if
 //     it still is the very wait that was condemned: PostgreSQL then raises 40P01 in the waiter, as for a deadlock of
 //     its own.  No signal is sent, so no cancel and no timeout can be mistaken for it, nor it for them.
-// pg_txn.queueless-waiter-looks: Who is not in a queue (a coordinator of DDL that waits for answers) looks at its slot
-//     by itself.
+// pg_txn.queueless-waiter-looks: A process that is in no queue (a coordinator of DDL that waits for answers) looks at
+//     its slot by itself.
 #pragma once
 
 #include "extension/engine/txn/transaction.hpp"
@@ -17,9 +17,9 @@ namespace gcl {
 class DeadlockWatch {
  public:
   explicit DeadlockWatch(engine::TxnSystem& txns);
-  // Before the pool is left: nobody waits here any more.
+  // Before the pool is left: no process waits here any more.
   void leave() { registry_.clear(); }
-  // One turn; never waits.  Returns whether the next is due soon.
+  // One round; never waits.  Returns whether the next is due soon.
   bool round();
 
  private:

@@ -19,8 +19,8 @@ constexpr char kTimeFormat[] = "gcl:%llu\n";
 
 char* path_of(const char* identifier) { return psprintf("pg_snapshots/%s", identifier); }
 
-// Nobody knows the identifier yet (pg_txn.time-in-snapshot-file).  The server removes the file with the transaction,
-// also after an error here.
+// No session knows the identifier yet (pg_txn.time-in-snapshot-file).  The server removes the file with the
+// transaction, also after an error here.
 void append_time(const char* identifier, TimestampTz time) {
   const char* path = path_of(identifier);
   FILE* file = AllocateFile(path, PG_BINARY_A);

@@ -82,9 +82,9 @@ TimestampTz in_worker(Snapshot snapshot, Ended of) {
   return IsolationUsesXactSnapshot() ? leader_time : time_of(snapshot, of);
 }
 
-// The transaction's own snapshot, in REPEATABLE READ, is stamped before it is copied (pg_txn.repeatable-read-once).
-// One that comes without is a later one, taken on purpose: by ADD FOREIGN KEY, to see all rows.  Or the copy of one
-// that was looked with (pg_txn.used-snapshot-stays).
+// The transaction's own snapshot, in REPEATABLE READ, is stamped before it is copied (pg_txn.repeatable-read-once).  A
+// snapshot without a timestamp is a later one, taken on purpose (by ADD FOREIGN KEY, to see all rows), or the copy of
+// one that was used (pg_txn.used-snapshot-stays).
 TimestampTz in_repeatable_read(Snapshot snapshot) {
   Snapshot own = GetTransactionSnapshot();
   if (is_unstamped(own)) own->whenTaken = time_of(own, Ended::kAny);

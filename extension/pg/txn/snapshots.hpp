@@ -9,29 +9,29 @@
 // pg_txn.writers-without-parallel: A query of a transaction that has changed gcl tables runs without parallel workers:
 //     they would not know its ids.
 // pg_txn.repeatable-read-once: A REPEATABLE READ transaction takes its timestamp with its first query or utility
-//     statement that has a snapshot, whatever that reads, so that its gcl rows and its others are of one time; and so
-//     that a snapshot without one is known for a later one (GetLatestSnapshot() of ADD FOREIGN KEY), which gets a time
-//     of its own.
-// pg_txn.workers-see-query-time: A query that runs workers is stamped whatever its plan reads, and so is one that calls
+//     statement that has a snapshot, whatever that reads.  So its gcl rows and its other rows are of one time, and a
+//     snapshot without a timestamp is known to be a later one (GetLatestSnapshot() of ADD FOREIGN KEY), which gets a
+//     time of its own.
+// pg_txn.workers-see-query-time: A query that runs workers is stamped whatever its plan reads.  So is one that calls
 //     functions that are not the server's own, in a session that has used gcl tables before, or in a server where
-//     others change them together with its own: they may read some, and those of a worker, and stable ones, see the
-//     query's time.  A worker takes a timestamp of its own only for a statement of its own in READ COMMITTED; where the
-//     leader has none (a parallel index build) it raises an error.
+//     others change them together with its own: such functions may read gcl tables.  In a worker, and if they are
+//     stable, they see the query's time.  A worker takes a timestamp of its own only for a statement of its own in READ
+//     COMMITTED; where the leader has none (a parallel index build) it raises an error.
 // pg_txn.idle-counts-not: Between statements of READ COMMITTED, when no cursor is open, a transaction has no snapshot
 //     and stops counting for the horizon, as PostgreSQL's xmin does.  What it holds across statements are TIDs of rows
 //     it has itself made, ended or locked: those stay while it runs.
 // pg_txn.snapshots-of-one-time: PostgreSQL's snapshot and the timestamp beside it are of one time.  The server takes
-//     the snapshot first, so what may come between is looked for when it is stamped: whom it sees has published before
-//     the timestamp is taken (runtime.entered-before-visible), and if a transaction of this server has ended since,
-//     which the timestamp may show and the snapshot does not, the snapshot is taken again, in place
+//     the snapshot first, so what may come between is looked for when it is stamped: a transaction that it sees has
+//     published before the timestamp is taken (runtime.entered-before-visible), and if a transaction of this server has
+//     ended since, which the timestamp may show and the snapshot does not, the snapshot is taken again, in place
 //     (snapshot_renewal.hpp), and with it the timestamp.  So both show what was committed in this server when the last
 //     transaction before the timestamp had ended.  A query of READ COMMITTED that names gcl tables alone, and calls no
 //     functions but the server's, asks for transactions that changed both kinds only
 //     (runtime.ends-counted-before-publishing): others cannot show.  What a remote transaction changes is in gcl tables
 //     alone.
-// pg_txn.used-snapshot-stays: A snapshot that somebody has looked with (a query without gcl tables, which the stable
-//     function it calls brings to some) is not taken again.  It gets a timestamp if none that changed both has ended
-//     since; else the statement fails with 40001, and from then on the session stamps all queries.
+// pg_txn.used-snapshot-stays: A snapshot that has been used (by a query without gcl tables, which the stable function
+//     it calls brings to some) is not taken again.  It gets a timestamp if none that changed both has ended since; else
+//     the statement fails with 40001, and from then on the session stamps all queries.
 // pg_txn.import-brings-time: A transaction that imports a snapshot has its exporter's timestamp
 //     (exported_snapshots.hpp), or none at all.
 #pragma once

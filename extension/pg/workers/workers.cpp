@@ -46,7 +46,7 @@ bool begin(Worker which) {
   return true;
 }
 
-// The postmaster is gone: the server did not leave in order, and nobody is to wait for it.
+// The postmaster is gone: the server did not leave in order, and no other node is to wait for it.
 void check_postmaster() {
   if (PostmasterIsAlive()) return;
   node_pool()->coherence_node().fence("a postmaster died");

@@ -1,4 +1,4 @@
-// What is to become of one statement: decided by ddl_scope and its parts, carried out by ddl_exchange.
+// What is to become of one statement: decided by ddl_scope and its parts, carried out by ddl_transaction.
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

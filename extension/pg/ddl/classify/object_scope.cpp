@@ -140,7 +140,7 @@ DdlPlan plan_statistics(const CreateStatsStmt* statement) {
   return local();
 }
 
-// It would fire for what other primaries do, and change what they have decided.
+// An event trigger that fires in replays would change what other primaries have decided.
 DdlPlan plan_event_trigger(const AlterEventTrigStmt* statement) {
   auto* name = makeString(statement->trigname);
   if (statement->tgenabled == TRIGGER_FIRES_ALWAYS || statement->tgenabled == TRIGGER_FIRES_ON_REPLICA)

@@ -14,10 +14,10 @@ DdlPlan plan_alter_sequence(const AlterSeqStmt* statement);
 
 // To plan->sequences: those of identity columns whose definition the ALTER TABLE changes.
 void add_altered_identities(DdlPlan* plan, const AlterTableStmt* statement);
-// Those owned by columns of the plan's targets; `restart`: the statement sets them back.
+// The sequences of columns of the plan's targets; `restart`: the statement sets them back.
 void add_owned_sequences(DdlPlan* plan, bool restart);
 
-// What the others do when a sequence leaves.
+// The statement that the other primaries run when a sequence becomes local.
 char* statement_to_drop(Oid sequence);
 
 // Before a statement runs, and with its record before its replay: the server's code finds the sequences in files of its

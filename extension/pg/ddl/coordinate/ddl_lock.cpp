@@ -25,7 +25,8 @@ LOCKTAG tag_of(int lock) { return user_lock_tag(UserLock::kDdl, uint32_t(lock));
 
 int index_of(DdlRight right, int lock) { return right == DdlRight::kWhole ? DdlLocks::kWholeCluster : lock; }
 
-// Somebody has the lock whom no tag here speaks for yet: then nobody else can tell that we wait for him.
+// No tag stands here yet for the session that has the lock: then only this process can tell that it waits for that
+// session.
 void sleep_for_lock(DdlHolder holder, Seen* seen, long ms) {
   if (!holder.held()) return;
   if (seen->told && holder == seen->holder)

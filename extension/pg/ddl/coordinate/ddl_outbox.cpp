@@ -19,11 +19,11 @@ using engine::DdlReply;
 
 namespace {
 
-// A worker that takes longer to end what has ended is not waited for by who asked not to wait.
+// A statement with NOWAIT waits no longer for a worker to end what has ended.
 constexpr TimestampTz kStaleUs = 2'000'000;
 constexpr int kReservedSlots = 3;
 
-// Whoever administers finds room when users have taken all they can get (ddl.slot-wait-bounded).
+// A superuser finds a slot when users have taken all they can get (ddl.slot-wait-bounded).
 int kept_for_superusers() { return Min(kReservedSlots, ddl_channel().slots() / 4); }
 
 bool take_a_slot(const char* database, int* taken) {
@@ -54,7 +54,7 @@ void DdlOutbox::take(const char* database, bool nowait) {
     ddl_locks().want();  // K4
     if (take_a_slot(database_, &taken)) break;
     if (ddl_pool_fenced()) raise_fenced();
-    if (taken >= 0) continue;  // somebody was quicker
+    if (taken >= 0) continue;  // another session was quicker
     if (nowait || GetCurrentTimestamp() - began > kSlotWaitMaxMs * 1000) raise_no_slot();
     sleep_until_wakeup(WaitEvent::kDdlSlot, ms_of_lock_timeout(began, "Too many transactions do DDL or LOCK TABLE."));
   }
@@ -93,7 +93,7 @@ void DdlOutbox::raise_reply(NodeId node) {
   pg_unreachable();
 }
 
-// Whether all whom the last message is for have dealt with it; the first that failed is put into *failed.
+// Whether all primaries that the last message is for have dealt with it; the first that failed is put into *failed.
 bool DdlOutbox::answered(NodeId* failed, NodeSet* missing) {
   bool all = true;
   if (missing) *missing = {};
@@ -135,14 +135,14 @@ void DdlOutbox::wait_answered(bool raise_failure) {
 }
 
 void DdlOutbox::wait_or_cancel(bool raise_failure) {
-  // What was left behind is cancelled already: that wait is short.
+  // A message that an ERROR left behind is cancelled already: the wait for it is short.
   if (raise_failure) ddl_waits_for_replies();
   PG_TRY();
   { wait_answered(raise_failure); }
   PG_CATCH();
   {
     ddl_waits_no_more();
-    slot().cancel(last_);  // whoever waits for a lock for us can stop
+    slot().cancel(last_);  // a worker that waits for a lock for us can stop
     ddl_wake_others(to_.nodes);
     PG_RE_THROW();
   }
@@ -222,7 +222,8 @@ static void write_nodes(NodeSet nodes, char* to, size_t room) {
     snprintf(to + strlen(to), room - strlen(to), "%s%d", to[0] ? ", " : "", nodes.first().value);
 }
 
-// Nothing can be undone any more: so it says whom it waits for, once, and goes on waiting (ddl.callbacks-never-raise).
+// Nothing can be undone any more: so a warning names the primaries without an answer, once, and the wait goes on
+// (ddl.callbacks-never-raise).
 void DdlOutbox::wait_for_commits() noexcept {
   const TimestampTz began = GetCurrentTimestamp();
   bool said = false, woken = true;

@@ -92,7 +92,7 @@ void give_back_locks() {
   current.whole = current.database = false;
 }
 
-// K4 of the locks.  Mostly nobody does.
+// K4 of the locks.  Mostly no process waits.
 void tell_who_waits() {
   if (!ddl_locks().take_wanted()) return;
   ddl_wake_others();
@@ -220,7 +220,7 @@ NodeSet not_asked() {
   return left;
 }
 
-// Something comes behind it after all (ddl.lone-statement-with-commit).
+// The statement is not the whole transaction after all (ddl.lone-statement-with-commit).
 void send_what_is_unsent() {
   StringInfo body = current.unsent;
   current.unsent = nullptr;
@@ -283,7 +283,7 @@ static void check_database(bool of_cluster) {
            errhint("COMMIT before.")));
 }
 
-// The DDL lock first: who waits for it needs no slot yet.
+// The DDL lock first: a session that waits for it needs no slot yet.
 void open_ddl_transaction(DdlRight right, bool nowait, bool of_cluster) {
   if (outbox.open()) check_database(of_cluster);
   if (!ddl_transaction_context) {
@@ -308,7 +308,7 @@ void ask_first(List* targets, bool nowait) {
   if (!others.empty() && others.first().value < ddl_node()) ask(targets, nowait, NodeSet::of(others.first()));
 }
 
-// Also if there are no others: who joins reads it.
+// Also if there are no others: a primary that joins reads it.
 void ask_others(List* targets, bool nowait) {
   if (const NodeSet left = not_asked(); !left.empty() || !outbox.used()) ask(targets, nowait, left);
   say_granted(targets);

@@ -15,8 +15,7 @@ void ddl_pre_commit();  // may raise  // savepoint callback
 // database (ddl.roles-of-no-database).
 void open_ddl_transaction(DdlRight right, bool nowait = false, bool of_cluster = false);
 
-// Strong locks on all primaries (ddl.locked-everywhere-first).  They are taken on the first primary first, and then on
-// the others at once, so that who conflicts meets there.  The coordinator's own are its caller's business: before
+// Strong locks on all primaries (ddl.locked-everywhere-first).  The caller takes the coordinator's own locks: before
 // ask_others() where this primary is the first, else between ask_first() and ask_others(), or behind both.
 bool first_primary_is_this();
 void ask_first(List* targets, bool nowait);

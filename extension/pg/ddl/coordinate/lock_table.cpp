@@ -27,7 +27,7 @@ namespace {
 
 struct Search {
   LOCKMODE mode;
-  Oid user;       // who has to have the right to lock what is met
+  Oid user;       // must have the right to lock what is met
   List* seen;     // relations looked at; a view may lead back to itself
   List* targets;  // DdlTarget*
   bool refused;
@@ -59,8 +59,7 @@ bool look_at_query(Node* node, Search* search) {
   return query_tree_walker(query, reinterpret_cast<bool (*)()>(look_at_query), search, QTW_IGNORE_JOINALIASES);
 }
 
-// LOCK TABLE of a view locks what the view reads, with its owner's rights: whoever may make a view of a table need not
-// have any on that.
+// LOCK TABLE of a view locks what the view reads, with the rights of the view's owner.
 void look_at_view(Search* search, Oid view) {
   Relation relation = relation_open(view, AccessShareLock);
   auto* query = static_cast<Query*>(copyObjectImpl(get_view_query(relation)));
@@ -81,7 +80,7 @@ void look_at(Search* search, Oid relation, bool children) {
   foreach (cell, find_inheritance_children(relation, NoLock)) look_at(search, lfirst_oid(cell), true);
 }
 
-// NIL also if the user may not lock: then nobody else is to be disturbed, and the statement says so by itself.
+// NIL also if the user may not lock: then no other session is to be disturbed, and the server's statement refuses.
 List* targets_of(const LockStmt* statement) {
   Search search{statement->mode, GetUserId(), NIL, NIL, false};
   if (statement->mode <= RowExclusiveLock) return NIL;
@@ -97,8 +96,8 @@ List* targets_of(const LockStmt* statement) {
   return search.targets;
 }
 
-// Waits here for what will be ours here, and lets it go again: it is taken for good when the first primary's lock
-// is.  So a wait for who has the table locked everywhere is a wait in this server's lock manager.
+// Waits for the locks on this primary, and lets them go again (ddl.lock-table-waits-locally): they are taken for good
+// when the first primary's are.
 void wait_at_home(List* targets, bool nowait) {
   ListCell* cell;
   foreach (cell, targets) {
@@ -145,7 +144,7 @@ SharedLock begin_shared_lock(const LockStmt* statement) {
   return lock;
 }
 
-// What the names mean now, they mean until the transaction ends.
+// The names keep their present meaning until the transaction ends.
 void end_shared_lock(const SharedLock& lock) {
   if (!OidIsValid(gcl_access_method())) return;
   List* targets = targets_of(lock.statement);

@@ -97,7 +97,7 @@ bool is_up_to_date(Oid database, const char* name) {
   return found;
 }
 
-// One that finds no room is looked at each time.
+// A history without room in the table is read each time.
 void note_up_to_date(Oid database, const char* name) {
   if (is_up_to_date(database, name)) return;
   const uint32_t hash = DatumGetUInt32(hash_any(reinterpret_cast<const unsigned char*>(name), int(strlen(name))));

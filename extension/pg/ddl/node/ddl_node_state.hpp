@@ -26,7 +26,7 @@ struct DdlWorker {  // guarded by the node state's lock, but for the volatile on
   char home[NAMEDATALEN];   // where it is connected to, if it is for no database
   int slot;                 // of the channel, that it serves
   pid_t pid;                // 0: not running
-  uint32_t order;           // of its start: who was told another one comes too late
+  uint32_t order;           // of its start: a process that was told another one comes too late
   bool catch_up_only;       // ends when it has applied the log
   uint64_t until;           // as far as this entry; 0: all of it
   bool caught_up;           // what became of that
@@ -55,18 +55,18 @@ enum class Refused : uint8_t {
 struct DdlCounts {
   std::atomic<uint64_t> messages[engine::kDdlKinds];  // by kind; each asks one or several primaries
   std::atomic<uint64_t> launchers_rung;               // for messages that no worker slept for
-  std::atomic<uint64_t> answers_found_late;           // by a heartbeat: nobody was woken for them
+  std::atomic<uint64_t> answers_found_late;           // by a heartbeat: no process was woken for them
 };
 
 struct DdlNodeState {
   LWLock* lock;
-  LWLock* positions;  // of who writes one (ddl_position.cpp)
+  LWLock* positions;  // of the process that writes one (ddl_position.cpp)
   DdlCounts counts;
   ConditionVariable wakeup;  // ddl_wakeup.hpp
   bool started;              // the launcher ran before, in this life of the server
   bool member;               // takes part; not ended by the launcher's end (ddl.member-has-applied-log)
-  volatile bool serving;     // a member, and its catalogs are those of the others, but for who is kept out
-  volatile bool serves_all;  // and nobody is kept out
+  volatile bool serving;     // a member, and its catalogs are those of the others, but for databases that are kept out
+  volatile bool serves_all;  // and no database is kept out
   KeptOut kept_out[kKeptOutMax];
   volatile bool behind;   // a member that failed to commit what the others have; the launcher sees to it
   volatile bool failing;  // the last attempt to catch up failed
@@ -90,7 +90,8 @@ bool serves_here() noexcept;
 const volatile bool* serves_all_flag() noexcept;
 void require_caught_up();
 void set_serving(bool serving) noexcept;
-// What the other primaries have committed is not here: nobody uses their tables until the launcher has caught up.
+// What the other primaries have committed is not here: no session uses the pool's tables until the launcher has caught
+// up.
 void fall_behind() noexcept;
 // An apply worker for no database ends, and makes room for one that is connected to another database than this one.
 [[noreturn]] void leave_home();

@@ -54,7 +54,7 @@ bool sleep_until_wakeup_uninterrupted() noexcept {
   const int woken = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, kHeartbeatMs,
                               wait_event(WaitEvent::kDdlAnswers));
   ResetLatch(MyLatch);
-  if (ProcSignalBarrierPending) ProcessProcSignalBarrier();   // whoever drops a database waits for everybody
+  if (ProcSignalBarrierPending) ProcessProcSignalBarrier();   // DROP DATABASE waits for every process
   ConditionVariablePrepareToSleep(&ddl_node_state().wakeup);  // again: a wakeup takes us off its list
   return (woken & WL_TIMEOUT) == 0;
 }
@@ -79,7 +79,7 @@ void sleep_on_slot(uint32_t seen, long ms) noexcept {
   bufmgr::wait_bell(*slot_event, seen, uint32_t(ms));
   pgstat_report_wait_end();
   ResetLatch(MyLatch);
-  if (ProcSignalBarrierPending) ProcessProcSignalBarrier();  // whoever drops a database waits for everybody
+  if (ProcSignalBarrierPending) ProcessProcSignalBarrier();  // DROP DATABASE waits for every process
 }
 
 void watch_wakeups() {

@@ -22,7 +22,7 @@ inline constexpr long kHeartbeatMs = 250;
 
 // --- everybody but the launcher -------------------------------------------------------------------------------------
 void prepare_for_wakeup();
-// False: there was none for that long.  May raise: a cancel ends it.  kCount: nobody waits for what it waits for.
+// False: no wakeup came for that long.  May raise: a cancel ends it. kCount: views show Extension.
 bool sleep_until_wakeup(WaitEvent what, long ms = kHeartbeatMs);
 bool sleep_until_wakeup_uninterrupted() noexcept;
 void done_with_wakeups() noexcept;

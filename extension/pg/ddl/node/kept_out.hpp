@@ -26,7 +26,7 @@ void let_in_caught_up();
 const KeptOut* kept_out(const char* database);  // null: it is not, or it has caught up
 bool is_caught_up(const char* database);        // and not let in yet
 bool any_caught_up() noexcept;
-// Of those who are not let in.
+// Of those that are not let in.
 bool any_kept_out() noexcept;
 bool is_kept_out(Oid oid) noexcept;
 

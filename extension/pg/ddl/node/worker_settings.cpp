@@ -25,7 +25,7 @@ constexpr const char* kOfWorkers[][2] = {
     {"idle_session_timeout", "0"},
     {"exit_on_error", "off"},
     {"role", "none"},
-    // What the coordinator was allowed to do is done.
+    // The coordinator was allowed to run the statement.
     {"row_security", "on"},
     {"restrict_nonsystem_relation_kind", ""},
     // A record leaves out what its coordinator's session has not loaded.

@@ -63,7 +63,7 @@ bool launch(int index, const char* database) {
 
 }  // namespace
 
-// A former launcher's is one that has come up; who comes later finds that its order is not the last.
+// A former launcher's worker runs if it has come up; one that comes later finds that its order is not the last.
 bool runs(int index) {
   if (!handles[index]) return worker_at(index).pid != 0;
   pid_t pid;

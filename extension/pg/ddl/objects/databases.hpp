@@ -7,8 +7,8 @@
 namespace gcl {
 
 // Raises for ALTER DATABASE ... RENAME of a database with the extension, and for CREATE DATABASE from one; for DROP
-// DATABASE if it is to be `here` only.  PostgreSQL lets none of them pass while somebody is connected, so nobody makes
-// the extension meanwhile.
+// DATABASE if it is to be `here` only.  PostgreSQL lets none of them pass while a session is connected, so no session
+// makes the extension meanwhile.
 void check_database_statement(const Node* statement, bool here);
 void install_database_hooks();  // transaction callback
 
@@ -17,8 +17,8 @@ void database_made(const char* name);
 // The coordinator's OID.  REQUIRES: in a replay.
 void make_database_again(CreatedbStmt* statement, const DdlRecord* record);
 
-// Locks the database, so that nobody can connect to it until the transaction ends, and raises what DROP DATABASE would
-// raise; with FORCE whoever is connected is thrown out.  InvalidOid: there is none.
+// Locks the database, so that no session can connect to it until the transaction ends, and raises what DROP DATABASE
+// would raise; with FORCE, connected sessions are thrown out.  InvalidOid: there is none.
 Oid lock_database_to_drop(const DropdbStmt* statement);
 bool has_extension(Oid database);
 // Its gcl relations' pages go when this transaction commits.  REQUIRES: locked to be dropped.

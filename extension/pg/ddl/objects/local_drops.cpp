@@ -24,7 +24,7 @@ struct LocalDrop {
 };
 List* local_drops = NIL;  // LocalDrop*, in the memory context of its message
 
-// What goes with a table or a column without being asked about.
+// Relations that are dropped with a table or a column without a word.
 bool goes_unsaid(Oid relation) {
   Oid table;
   int32 column;

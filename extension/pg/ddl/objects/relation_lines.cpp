@@ -59,7 +59,7 @@ struct Column {
 };
 using Columns = std::span<const Column>;
 
-// What a relation's row in pg_class says of rows elsewhere: false is always true.
+// Whether a relation's row in pg_class says that there may be rows elsewhere: false is certain.
 using MayHave = bool (*)(const FormData_pg_class& form);
 
 // Rows of a catalog that belong to a relation, found by an index that begins with its OID.
@@ -280,7 +280,7 @@ char* owner(Oid sequence) {
   return text.data;
 }
 
-// What most columns are, without asking for the type's function.
+// The most frequent types are written without their output functions.
 void write_value(StringInfo to, Oid type, Datum value) {
   char text[12];
   switch (type) {

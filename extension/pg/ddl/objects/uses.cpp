@@ -151,7 +151,7 @@ class Walk {
   }
 
  private:
-  // What the server brings is the same on all primaries.
+  // The server's own objects are the same on all primaries.
   void meet(const DdlObject& object, Direction direction) {
     const Kind* kind = kind_of(object.catalog);
     if (object.oid < FirstNormalObjectId || !kind) return;

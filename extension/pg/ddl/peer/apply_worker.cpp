@@ -1,6 +1,6 @@
 // The apply worker: runs other primaries' DDL in one database, and holds what they lock.  It serves one slot of the
 // channel.  The launcher starts one when a message for its database arrives there, or when the log must be caught up
-// with; it ends when it has had nothing to do for long, or when nobody may be in its database.
+// with; it ends when it has had nothing to do for long, or when no session may be in its database.
 #include "extension/engine/ddl/ddl_states.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/classify/ddl_plan.hpp"
@@ -108,7 +108,7 @@ void leave_ddl_transaction() {
   self->engaged = false;
 }
 
-// Sessions here would go on with catalogs that nobody else has (ddl.member-has-applied-log).
+// Sessions here would go on with catalogs that no other primary has (ddl.member-has-applied-log).
 bool must_stay() { return taking.state == ParticipantState::kPrepared && ddl_sessions_left(); }
 
 // A position passes over nothing (ddl.position-with-catalogs).  The coordinator has the DDL lock: nothing else can fail
@@ -147,7 +147,7 @@ void take_over(const engine::DdlGranted& granted) {
   replay.lock(targets, {.may_be_gone = true});
 }
 
-// What failed to commit here, by whichever worker, comes first (ddl.member-has-applied-log).
+// What a worker here failed to commit comes first (ddl.member-has-applied-log).
 void catch_up_before() {
   if (!is_up_to_date(position_of(self->database), self->database)) apply_log(self->database);
   MemoryContextSwitchTo(message_context);
@@ -200,7 +200,7 @@ void end_committed(const DdlMessage& message) {
   leave_ddl_transaction();
 }
 
-// What we are at, in pg_stat_activity and beside errors in the log.
+// Shows what this worker does, in pg_stat_activity and beside errors in the log.
 void show(const char* text) {
   taking.text = text;
   pgstat_report_activity(STATE_RUNNING, text);
@@ -318,7 +318,7 @@ void deal_with(const DdlMessage& message) {
   self->busy = 0;
   QueryCancelPending = false;
   MemoryContextSwitchTo(message_context);
-  // What was committed is in the log and not here.  The launcher sees to it; this process would go on behind it.
+  // The transaction is committed in the log and not here.  The launcher catches up; this process would go on behind it.
   if (!ok && commits) fall_behind();
   acknowledge(message, ok, {text.data, size_t(text.len)});
   if (!ok && commits) proc_exit(1);

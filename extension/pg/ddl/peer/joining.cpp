@@ -23,7 +23,7 @@ namespace {
 constexpr long kRetryMs = 2000;
 constexpr long kOutMs = 2000;
 constexpr int kRetryFactor = 10;  // an attempt has the DDL lock: not again before this many times as long
-constexpr TimestampTz kJoinPatienceUs = 10'000'000;  // of who joins, before DDL has to wait for it
+constexpr TimestampTz kJoinPatienceUs = 10'000'000;  // of a primary that joins, before DDL has to wait for it
 
 TimestampTz retry_at = 0;
 uint32_t not_taken_over = 0;  // slots, as bits
@@ -67,9 +67,9 @@ bool is_needed(const DdlStep* step, Oid database, const List* failed, bool only_
   return step->until == 0 || load_position(database).applied < step->until;
 }
 
-// A database that was dropped, or that nobody has made here yet, is not waited for: its log is applied by the first
-// worker that is started for it.  False: what failed is not one database's own.  `only_kept_out`: the others are as
-// they should be.
+// A database that was dropped, or has not been made here yet, is not waited for: its log is applied by the first worker
+// that is started for it.  False: what failed is not one database's own.  `only_kept_out`: the others are as they
+// should be.
 bool catch_up_all(bool only_kept_out) {
   MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl launcher", ALLOCSET_DEFAULT_SIZES);
   MemoryContext caller = MemoryContextSwitchTo(context);
@@ -93,7 +93,7 @@ bool catch_up_all(bool only_kept_out) {
   return done != CaughtUp::kFailedForAll;
 }
 
-// False: DDL is under way somewhere.  `keep`: nobody new comes in before us (K2 of the channel's locks).
+// False: DDL is under way somewhere.  `keep`: no other process gets the lock before us (K2 of the channel's locks).
 bool try_lock_cluster(bool keep) {
   engine::DdlHolder other;
   if (ddl_locks().try_lock(engine::DdlLocks::kWholeCluster, ddl_me(), uint64_t(GetCurrentTimestamp()), &other))
@@ -113,7 +113,7 @@ void end_former_ddl_transaction(engine::DdlSlot slot) {
   (void)slot.post(end, nullptr);
 }
 
-// What sessions of an earlier life of this server had: nobody else would end it.
+// Ends what sessions of an earlier life of this server had: no other process would.
 void forget_former_life() {
   for (int lock = 0; lock <= engine::kDdlDatabasesMax; ++lock)
     if (const engine::DdlHolder holder{ddl_locks().words(lock).holder};
@@ -162,7 +162,7 @@ bool has_taken_over(int slot) {
   return index >= 0 && ddl_node_state().workers[index].holds == granted.exchange;
 }
 
-// What others have locked comes first, then sessions.
+// Takes over the locks of others first; sessions come after that.
 void take_over_locks() {
   for (int slot = 0; slot < ddl_channel().slots(); ++slot)
     if (not_taken_over >> slot & 1 && has_taken_over(slot)) not_taken_over &= ~(1u << slot);
@@ -172,7 +172,7 @@ void take_over_locks() {
   set_serving(!ddl_node_state().behind);
 }
 
-// Under the DDL lock, if that is free: a member must answer whoever has it.
+// Under the DDL lock, if that is free: a member must answer the session that has it.
 void get_up_to_date() {
   DdlNodeState& state = ddl_node_state();
   const TimestampTz began = GetCurrentTimestamp();
@@ -183,7 +183,7 @@ void get_up_to_date() {
   state.failing = !ready;
   if (ready) state.behind = false;
   if (any_caught_up()) {
-    // Who has locked something in a database that was kept out sees that this primary is to be asked again.
+    // A session that has locked something in a database that was kept out sees that this primary is to be asked again.
     ddl_channel().rejoin(new_incarnation());
     take_over_all_slots();
   }
@@ -202,7 +202,7 @@ bool make_known(coherence::NodeId node) {
   return false;
 }
 
-// Those that are to come, and have never been here (ddl.log-has-end).
+// Makes the primaries known that are to come and have never been here (ddl.log-has-end).
 void announce_others() {
   for (uint8_t n = 1; n <= ddl_announced_primaries() && n < ddl_channel().nodes_max(); ++n)
     if (const coherence::NodeId node{n}; ddl_channel().life(node) == 0 && !make_known(node)) return;
@@ -271,7 +271,7 @@ bool may_leave() {
   return false;
 }
 
-// Its own tables are served; nobody uses the pool's.
+// Its own tables are served, the pool's are not.
 void stay_out() {
   unlock_cluster();
   DdlNodeState& state = ddl_node_state();

@@ -8,12 +8,12 @@ namespace gcl {
 
 // Returns when this primary is a member; may end the process.
 void join();
-// This primary takes no part; why has been noted (ddl.own-data-directory, ddl.log-has-end).
+// This primary takes no part; the reason has been noted (ddl.own-data-directory, ddl.log-has-end).
 [[noreturn]] void stay_out();
 // Gives the DDL lock of the whole cluster back, if this process has it.
 void unlock_cluster();
-// Called for each round of the launcher: `waiting`, a message waits for an answer of this primary, and whoever has sent
-// it has the DDL lock.
+// Called for each round of the launcher.  `waiting`: a message waits for an answer of this primary; its coordinator has
+// the DDL lock.
 void stay_up_to_date(bool waiting);
 // Whether stay_up_to_date() has something left to do.
 bool has_to_catch_up();

@@ -31,7 +31,7 @@ constexpr long kCheckMs = 1000;  // a fence wakes no process
 
 DdlWorker* workers() { return ddl_node_state().workers; }
 
-// Who comes after us takes part in our place, unless nobody here needs that any more.
+// The next launcher takes part in our place, unless no session here needs that any more.
 void leave(int, Datum) {
   if (ddl_pool_fenced()) return;
   const bool leaves = ShutdownRequestPending && may_leave();
@@ -54,8 +54,8 @@ void stop_if_cancelled(int index, int slot) {
   LWLockRelease(ddl_node_state().lock);
 }
 
-// Nobody here uses that database's tables: it will find in the log what it is told (ddl.member-has-applied-log).  One
-// that was up to date before may have sessions with something under way.
+// No session here uses that database's tables: the database will find in the log what the message says
+// (ddl.member-has-applied-log).  One that was up to date before may have sessions with something under way.
 template <class Answer>
 void answer_for(const KeptOut* out, Answer answer) {
   if (!out->served || CountDBConnections(out->oid) == 0) return answer(true, {});
@@ -69,7 +69,7 @@ struct Started {      // a worker, for a message
   int index;
 };
 
-// A message that nobody here has dealt with yet.
+// A message that no process here has dealt with yet.
 void see_to(int slot, uint64_t sequence, Started* started) {
   engine::DdlHeader header;
   if (!ddl_slot(slot).read(sequence, &header)) return;
@@ -82,7 +82,7 @@ void see_to(int slot, uint64_t sequence, Started* started) {
   if (ddl_slot(slot).acknowledged() >= sequence) return;  // it answered and ended
   if (header.kind == engine::DdlKind::kAbort) return answer(true, {});
   if (const KeptOut* out = kept_out(header.database)) {
-    // It is not of this database, but came from there: nobody here has done it (ddl.member-has-applied-log).
+    // It is of no database, though it came from there: this primary has not done it (ddl.member-has-applied-log).
     if (header.kind == engine::DdlKind::kCommit && header.of_cluster) fall_behind();
     return answer_for(out, answer);
   }
@@ -111,7 +111,7 @@ struct Unanswered {
   bool logged;
 };
 
-// Once for each message: what has no answer from here, and who waits for it.
+// Logs once for each message: what has no answer from here, and which process waits for it.
 void log_if_late(int slot, uint64_t sequence, Unanswered* late) {
   const TimestampTz now = GetCurrentTimestamp();
   if (late->sequence != sequence) *late = {sequence, now, false};

@@ -21,7 +21,7 @@ constexpr TimestampTz kPauseUs = 1'000'000;
 constexpr TimestampTz kPatienceUs = 10'000'000;  // of DDL that finds the log full, while all are here
 constexpr long kRoomMs = 50;
 constexpr TimestampTz kResolvePauseUs = 60'000'000;  // xids may be some hundred million old before they are forgotten
-constexpr TimestampTz kLongPauseUs = 10'000'000;     // a history waits for somebody to do something
+constexpr TimestampTz kLongPauseUs = 10'000'000;     // a history waits for an administrator
 
 // A history with entries that are not applied here.
 struct Open {
@@ -81,7 +81,8 @@ bool is_of_the_history(const char* database) {
   return OidIsValid(oid) && load_position(oid).extension != 0;
 }
 
-// A history that has ended is nobody's who does not have it.  Who has it, and did not see it end, has the end to come.
+// A history that has ended does not hold the log for a primary that has no part of it.  A primary that has applied a
+// part, and not the end, has the end to come.
 List* after_entry(List* open, const engine::DdlLogEntry& entry, const DdlLogHead& head) {
   MemoryContext context = CurrentMemoryContext;
   const bool applied = head.coordinator == ddl_node() || is_applied(head.database, entry.number);
@@ -137,7 +138,7 @@ void tend_log() {
   const engine::DdlApplied mine = ddl_channel().applied(ddl_node_id());
   if (!has_something_to_do(mine)) return;
   again_at = now + kPauseUs;
-  resolve_at = Min(resolve_at, again_at);  // whoever has written a position commits
+  resolve_at = Min(resolve_at, again_at);  // the transaction that has written a position commits
   MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl log end", ALLOCSET_DEFAULT_SIZES);
   MemoryContext caller = MemoryContextSwitchTo(context);
   const uint64_t entries = ddl_channel().log_entries(), applied = applied_here(mine.number());

@@ -75,7 +75,7 @@ void lock_whole_cluster() {
   open_ddl_transaction(DdlRight::kWhole, false, true);
 }
 
-// What all have done so far is in the catalogs here, this primary's own as well, and so in those of a copy.
+// All DDL so far, this primary's own as well, is in the catalogs here, and so in those of a copy.
 void advance_position(Oid database, uint64_t count) {
   DdlPosition position = load_position(database);
   position.applied = Max(position.applied, count);

@@ -12,9 +12,9 @@ namespace gcl {
 DdlRelationState* versions_of(Oid table);
 // Lower than any WAL position; within the transaction that changes columns, under its lock.
 void lower_versions(const DdlRelationState* before);
-// As they were, and those of new and changed columns above them.
+// Sets the versions back; new and changed columns get higher ones.
 void raise_versions(const DdlRelationState* before);
-// As on the coordinator.
+// Sets the coordinator's versions.
 void impose_versions(const DdlRelationState* state);
 
 }  // namespace gcl

@@ -13,7 +13,7 @@ enum class CaptureStage : uint8_t {
   kDone       // the others have its record; its triggers on sql_drop and ddl_command_end may run
 };
 
-// On the stack of whoever runs the statement.
+// On the stack of the function that runs the statement.
 class Capture {
  public:
   const Node* statement;

@@ -58,7 +58,7 @@ List* sets_among(const List* options) {
   return sets;
 }
 
-// VariableSetStmt*: what the statement stores for whoever calls the function or connects.
+// VariableSetStmt*: what the statement stores for callers of the function, or for connections.
 List* sets_of(const Node* statement) {
   switch (nodeTag(statement)) {
     case T_AlterRoleSetStmt:

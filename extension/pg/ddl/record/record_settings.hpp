@@ -12,7 +12,7 @@ List* settings_for(const Node* statement);
 void take_settings(const DdlRecord* record);
 void take_setting(const char* name, const char* value);
 
-// Whom a session is (role, session_authorization) is no setting of a replay: it is the coordinator's
+// The user of a session (role, session_authorization) is no setting of a replay: it is the coordinator's
 // (ddl.no-user-code).
 bool is_session_user_setting(const char* setting);
 // True: the statement stores one, for a function, role or database.  FROM CURRENT becomes the coordinator's.

@@ -36,7 +36,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// Whoever runs so becomes nobody else (ddl.no-user-code).
+// A statement that runs so cannot become another user (ddl.no-user-code).
 constexpr int kConfined = SECURITY_RESTRICTED_OPERATION | SECURITY_LOCAL_USERID_CHANGE;
 
 int position_of(const List* list, int value) {
@@ -78,7 +78,7 @@ void check_targets(const DdlRecord* record, const DdlPlan& plan) {
                     errmsg("the statement names other objects here than on the primary it came from")));
 }
 
-// As a part of another statement, for such parts fire no event triggers (ddl.no-user-code).
+// Runs it as a part of another statement: such parts fire no event triggers (ddl.no-user-code).
 void run_utility(const DdlRecord* record, PlannedStmt* statement) {
   if (!find_databases(statement->utilityStmt, record)) return;
   switch (record->to_database) {
@@ -158,7 +158,7 @@ void run_statement(const DdlRecord* record) {
   PopActiveSnapshot();
 }
 
-// SESSION_USER and CURRENT_USER mean in it what they meant to the coordinator, and it cannot become anybody else
+// SESSION_USER and CURRENT_USER are those of the coordinator, and the statement cannot become another user
 // (ddl.no-user-code).
 void run_as_coordinator(const DdlRecord* record) {
   const Oid before = GetSessionUserId();

@@ -1,11 +1,11 @@
-// The other primaries' side: running a coordinator's statements in one local transaction, with the coordinator's
-// savepoints, so that whatever the coordinator rolls back is rolled back here, and nothing else is.
+// The other primaries' side: running a coordinator's statements in one local transaction.  What the coordinator rolls
+// back is rolled back here, and nothing else is.
 //
 // Between begin() and end, the process is in a transaction, whose savepoints are the coordinator's
 // (ddl.savepoints-follow-coordinator). commit() drops a database when the coordinator has done so: until then it is
-// locked, and nobody is in it (ddl.databases-made-everywhere).
+// locked, and no session is in it (ddl.databases-made-everywhere).
 //
-// ddl.error-rolls-back-savepoint: An error rolls back that savepoint here, as it does on the coordinator; without
+// ddl.error-rolls-back-savepoint: An error rolls back the innermost savepoint here, as on the coordinator; without
 //     savepoints, the whole transaction.
 #pragma once
 

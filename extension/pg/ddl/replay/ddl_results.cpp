@@ -89,7 +89,7 @@ void hand_out_file(Oid* to) {
   IsBinaryUpgrade = was;
 }
 
-// What the relation before did not take.
+// Versions that the relation before did not take.
 void take_back_versions() {
   if (binary_upgrade_next_attribute_versions) pfree(binary_upgrade_next_attribute_versions);
   binary_upgrade_next_attribute_versions = nullptr;

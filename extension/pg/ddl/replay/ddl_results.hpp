@@ -19,7 +19,8 @@ void install_results_hooks();
 bool end_capture(Capture* capture, DdlRecord* record, const DdlPlan& plan, bool exempt);
 
 // --- what stays here ---
-// What is running here, and not captured: how a change of what all primaries have is met (ddl.captured-changes-only).
+// A statement that runs here and is not captured: what happens if it changes a shared object
+// (ddl.captured-changes-only).
 enum class LocalStatement : uint8_t {
   kOther,           // refused: the list in ddl_scope has missed it
   kNamed,           // its names meant local objects when it was planned: to be run again

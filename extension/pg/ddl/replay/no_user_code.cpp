@@ -27,7 +27,7 @@ bool active = false;
 needs_fmgr_hook_type next_needs_hook = nullptr;
 fmgr_hook_type next_hook = nullptr;
 
-// What orders the bounds of a partitioned table.  Only superusers make operator classes.
+// Support functions order the bounds of a partitioned table.  Only superusers make operator classes.
 bool supports_operator_class(Oid function) {
   Relation catalog = table_open(AccessMethodProcedureRelationId, AccessShareLock);
   ScanKeyData key;

@@ -5,7 +5,7 @@
 
 namespace gcl {
 
-// Those on the targets (DdlTarget*) are disabled.  SilentTrigger*: to be given back.
+// Disables such triggers on the targets (DdlTarget*).  SilentTrigger*: to be given back.
 List* silence_triggers(const List* targets);
 void let_triggers_speak(const List* silent);
 
