@@ -20,7 +20,7 @@ namespace gcl {
 
 inline constexpr long kHeartbeatMs = 250;
 
-// --- everybody but the launcher -------------------------------------------------------------------------------------
+// --- all but the launcher -------------------------------------------------------------------------------------------
 void prepare_for_wakeup();
 // False: no wakeup came for that long.  May raise: a cancel ends it. kCount: views show Extension.
 bool sleep_until_wakeup(WaitEvent what, long ms = kHeartbeatMs);
