@@ -58,7 +58,7 @@ DdlPlan plan_alter_sequence(const AlterSeqStmt* statement) {
   return plan;
 }
 
-void add_altered_identities(DdlPlan* plan, const AlterTableStmt* statement) {
+void add_altered_identity_columns(DdlPlan* plan, const AlterTableStmt* statement) {
   const Oid table = find_relation(statement->relation);
   ListCell* cell;
   foreach (cell, statement->cmds) {

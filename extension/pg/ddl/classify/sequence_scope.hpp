@@ -13,7 +13,7 @@ DdlPlan plan_create_sequence(const CreateSeqStmt* statement);
 DdlPlan plan_alter_sequence(const AlterSeqStmt* statement);
 
 // To plan->sequences: those of identity columns whose definition the ALTER TABLE changes.
-void add_altered_identities(DdlPlan* plan, const AlterTableStmt* statement);
+void add_altered_identity_columns(DdlPlan* plan, const AlterTableStmt* statement);
 // The sequences of columns of the plan's targets; `restart`: the statement sets them back.
 void add_owned_sequences(DdlPlan* plan, bool restart);
 

@@ -238,7 +238,7 @@ DdlPlan plan_alter(const AlterTableStmt* statement) {
   }
   add_descendants(&plan);
   if (touches_constraints(statement) || changes_tree(statement)) add_neighbours(&plan, AccessExclusiveLock, false);
-  add_altered_identities(&plan, statement);
+  add_altered_identity_columns(&plan, statement);
   return plan;
 }
 

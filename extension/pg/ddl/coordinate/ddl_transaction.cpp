@@ -415,7 +415,7 @@ static void ddl_committed() noexcept {
 static void ddl_aborted() noexcept {
   if (outbox.used() && !ddl_pool_fenced()) {
     outbox.cancel_the_last();
-    (void)outbox.tell(DdlKind::kAbort, nullptr);  // which rings
+    (void)outbox.tell(DdlKind::kAbort, nullptr);  // which wakes the others
   }
   close_ddl_transaction();
 }

@@ -89,7 +89,7 @@ void watch_wakeups() {
   pqsignal(SIGUSR1, on_sigusr1);
 }
 
-// A ring between two sleeps ends neither, so it is passed on where it is seen.
+// A wakeup between two sleeps ends neither, so it is passed on where it is seen.
 uint32_t wakeup_count() noexcept {
   static uint32_t told = 0;
   const uint32_t now = ddl_wakeup_event(ddl_node()).load(std::memory_order_seq_cst);  // pairs with ddl_wake_node()
