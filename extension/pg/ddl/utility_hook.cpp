@@ -1,4 +1,4 @@
-// The ProcessUtility hook: decides what a statement is, and does the cluster's ones everywhere.
+// The ProcessUtility hook: decides what a statement is, and runs those of all primaries everywhere.
 #include "extension/pg/catalog/names.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
@@ -84,7 +84,7 @@ void pass_on_as(LocalStatement what, const Call& call) {
   PG_END_TRY();
 }
 
-// What depends on nothing local is every primary's, and the rest is not (ddl.shared-without-local-ties).
+// (ddl.shared-without-local-ties)
 [[noreturn]] void refuse_replacement(const char* why) {
   ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this would change to whom the object belongs"),
                   errdetail("In its new form %s.", why), errhint("Drop it, and create it anew.")));
@@ -92,7 +92,7 @@ void pass_on_as(LocalStatement what, const Call& call) {
 }
 
 LocalStatement kind_of_local(const Node* node) {
-  // DROP EXTENSION of another than ours would take along what all primaries have and depends on it.
+  // DROP EXTENSION of another extension would take along shared objects that depend on it.
   if (drops_an_extension(node)) return LocalStatement::kDropsExtension;
   // These may find their tables by themselves.
   return IsA(node, ReindexStmt) || IsA(node, ClusterStmt) ? LocalStatement::kOther : LocalStatement::kNamed;
@@ -275,7 +275,7 @@ class Captured final : public Capture {
 };
 
 void run_captured(Call call, const DdlPlan& plan) {
-  // By its address the event triggers know the statement; the server would copy one that it must not change.
+  // Event triggers know the statement by its address; the server would copy a read-only one.
   if (call.read_only_tree) call.statement = static_cast<PlannedStmt*>(copyObjectImpl(call.statement));
   call.read_only_tree = false;
   Captured captured(call, plan);
@@ -312,7 +312,7 @@ void drop_everywhere(const Call& call, const DdlPlan& plan) {
   pass_on(call);
 }
 
-// The server says what is missing (ddl.no-lock-without-right).
+// The server's own error says which right is missing (ddl.no-lock-without-right).
 [[noreturn]] void refuse_for_rights(const Call& call) {
   pass_on(call);
   elog(ERROR, "gcl: the server has done what it was to refuse");

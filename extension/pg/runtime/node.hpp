@@ -6,8 +6,7 @@
 //     (extension.crash-restart-fences).
 // runtime.workers-outlive-backends: Backends count in `backends` while their session lives, those that do the other
 //     primaries' DDL in `ddl_workers`, too: these leave when no other is left.  Workers outlive them all: member,
-//     provider, statistics, reclaim and flusher stop when no backend is left, the message worker when no other worker
-//     is, either.
+//     provider, statistics and reclaim stop when no backend is left, the flusher after these, the message worker last.
 #pragma once
 
 #include "bufmgr/buffer_pool.hpp"

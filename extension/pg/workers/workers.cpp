@@ -34,7 +34,7 @@ NodeState& node() { return *node_state(); }
 
 void forget_worker(int, Datum which) { node().worker_proc[DatumGetInt32(which)].store(-1); }
 
-// Signals, a place in shared memory to be woken at, and (except for the flusher) a session.
+// Signals, a connection, and a place in shared memory to be woken at.
 bool begin(Worker which) {
   pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
   pqsignal(SIGHUP, SignalHandlerForConfigReload);

@@ -23,7 +23,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// In pg_global.  OIDs below 10,000 are given out by PostgreSQL's coordinators alone; none of version 15 is this one.
+// In pg_global.  OIDs below 10,000 are given out by PostgreSQL's developers alone; version 15 does not use this one.
 constexpr Oid kPositions = 9700;
 constexpr RelFileNode kPositionsFile{GLOBALTABLESPACE_OID, InvalidOid, kPositions};
 

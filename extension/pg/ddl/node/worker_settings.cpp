@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kOfWorkers[][2] = {
     // A replay reads and writes, waits as long as its coordinator does, and is not the primary's own session.
     {"session_replication_role", "replica"},
-    // What a crash takes away is still in the log (ddl.position-with-catalogs).
+    // After a crash the log still has the statement (ddl.position-with-catalogs).
     {"synchronous_commit", "off"},
     {"default_transaction_read_only", "off"},
     {"default_transaction_isolation", "read committed"},

@@ -44,7 +44,7 @@ bool goes_unsaid(Oid relation) {
   }
 }
 
-// Row types and arrays go with what they are of.
+// Row types and arrays go with their relations and types.
 bool is_type_by_itself(Oid type) {
   const char kind = get_typtype(type);
   return kind == TYPTYPE_DOMAIN || kind == TYPTYPE_ENUM ||

@@ -38,7 +38,7 @@ bool is_local(const DdlObject& object) {
          (has_method && form.relam != gcl_access_method());
 }
 
-// What some objects need, over any number of steps.
+// The objects that others need, over any number of steps.
 class Needs {
  public:
   Needs() {

@@ -164,7 +164,7 @@ class Walk {
     ahead_ = lappend(ahead_, copy);
   }
 
-  // True: it is of an extension, and what it needs is the extension's affair.
+  // True: it belongs to an extension, which answers for what it needs.
   bool go_on_from(const DdlObject& object) {
     bool of_extension = false;
     const List* needed = neighbours(object, Direction::kNeeded, &of_extension);

@@ -65,7 +65,7 @@ struct Taking {  // part in a DDL transaction
 
 engine::DdlSlot slot() { return ddl_slot(self->slot); }
 
-// A signal may be late: what it meant to stop has ended, and the next message is not to suffer.
+// A signal may be late: the work that it meant to stop has ended, and the next message must not suffer.
 void on_coordinator_stops(int number) {
   if (self->busy != 0 && self->stop >= self->busy) StatementCancelHandler(number);
   count_on_slot();
@@ -111,9 +111,9 @@ void leave_ddl_transaction() {
 // Sessions here would go on with catalogs that no other primary has (ddl.member-has-applied-log).
 bool must_stay() { return taking.state == ParticipantState::kPrepared && ddl_sessions_left(); }
 
-// A position passes over nothing (ddl.position-with-catalogs).  The coordinator has the DDL lock: nothing else can fail
-// to commit here now, but what did before may not have been caught up with, where the DDL transaction began with LOCK
-// TABLE.
+// A position passes over no entry (ddl.position-with-catalogs).  The coordinator has the DDL lock, so no other
+// transaction can fail to commit here now.  But where the DDL transaction began with LOCK TABLE, earlier failures may
+// not have been caught up with.
 void require_up_to_date(DdlRight right) {
   const bool behind =
       ddl_node_state().behind && (right == DdlRight::kWhole || !is_up_to_date(MyDatabaseId, self->database));
@@ -134,12 +134,12 @@ void match_tags(const engine::DdlHeader& header) {
   tagged = true;
 }
 
-// What the coordinator had locked before this primary took part (J1 of the channel).
+// Takes the locks that the coordinator had before this primary took part (J1 of the channel).
 void take_over(const engine::DdlGranted& granted) {
   List* targets = NIL;
   for (uint32_t i = 0; granted.count != engine::kDdlMoreTargets && i < granted.count; ++i)
     targets = with_target(targets, granted.target[i].relation, LOCKMODE(granted.target[i].mode));
-  // More than it could list: any.
+  // The list was too short for all: any relation may be locked.
   ListCell* cell;
   if (granted.count == engine::kDdlMoreTargets)
     foreach (cell, list_concat(shared_tables(InvalidOid), shared_sequences(InvalidOid)))
@@ -354,7 +354,8 @@ void wait_for_message(uint32_t seen, TimestampTz idle_since) {
   sleep_on_slot(seen, kAwakeMs);
 }
 
-// Not for this process.  What we take part in may be over all the same: this primary joined while its end was told.
+// The message is not for this process.  The DDL transaction of this worker may be over all the same: this primary
+// joined while its end was told.
 void pass_over(const DdlMessage& message) {
   const DdlKind kind = message.header.kind;
   const bool over = kind == DdlKind::kAbort || kind == DdlKind::kCommit;
@@ -363,7 +364,8 @@ void pass_over(const DdlMessage& message) {
   if (strcmp(message.header.database, self->database) != 0) proc_exit(0);  // the launcher starts another one
 }
 
-// A primary that joins takes part in what it was not asked about.  Returns the newest message that this is behind.
+// A primary that joins takes part in a DDL transaction that it was not asked about.  Returns the newest message that
+// this is behind.
 uint64_t take_over_at_start() {
   engine::DdlGranted granted;
   while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();

@@ -13,7 +13,7 @@
 namespace gcl {
 namespace {
 
-// `of_roles`: only what is about roles and databases, because the rest was about what has gone since.
+// `of_roles`: only statements on roles and databases, because the others were about a database that has gone.
 void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringInfo body, int records, bool of_roles) {
   static DdlReplay replay;
   MemoryContext context = CurrentMemoryContext;
@@ -36,15 +36,15 @@ void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringIn
 
 }  // namespace
 
-// Up to `begins` the history is of what has gone; what was done there to roles and databases stays
-// (ddl.roles-in-log-order).
+// Up to `begins` the history is of a database that has gone; statements on roles and databases there are applied all
+// the same (ddl.roles-in-log-order).
 static void apply_behind(uint64_t position, uint64_t begins, const char* history, uint64_t until) {
   visit_entries(position, [=](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
     if (until != 0 && entry.number > until) return false;
     const bool has_gone = entry.number <= begins;
     if (strcmp(head.database, history) != 0 || (has_gone && !head.shared)) return true;
     ddl_node_state().entry = entry.number - 1;
-    // Our own are in our catalogs if they committed at all.
+    // Own entries are in the catalogs if they committed (ddl.member-has-applied-log).
     if (head.coordinator == ddl_node()) return true;
     const DdlOutcome status = ddl_outcome(entry.txn);
     if (status == DdlOutcome::kCommitted) apply_entry(history, entry, body, head.records, has_gone);

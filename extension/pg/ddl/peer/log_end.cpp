@@ -129,8 +129,8 @@ bool has_something_to_do(engine::DdlApplied mine) {
 
 }  // namespace
 
-// What is said to be applied is so after a crash, too: positions and the transactions that make them count are flushed
-// here.
+// Entries that are published as applied are so after a crash, too: positions and the transactions that make them count
+// are flushed here.
 void tend_log() {
   const TimestampTz now = GetCurrentTimestamp();
   if (now >= resolve_at) resolve_at = now + (resolve_positions() ? kResolvePauseUs : kPauseUs);

@@ -40,7 +40,7 @@ bool backup_runs() {
   return false;
 }
 
-// What a backup copies behind the end of the transaction may be newer than the positions in it.
+// Files that a backup copies after the end of the transaction may be newer than the positions in it.
 void require_whole_copy() {
   if (backup_runs())
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE), errmsg("a base backup of this server has not ended"),

@@ -8,9 +8,8 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// Of all that a session can set: what names mean, what is made where nothing is said, how a text is read, and what is
-// refused.  Not how values are written or computed, because a replay does neither; lock_timeout and the like are the
-// coordinator's own affair.
+// Settings that say what names mean, what is made by default, how a text is read, and what is refused.  Not how values
+// are written or computed, because a replay does neither; lock_timeout and the like concern the coordinator alone.
 constexpr const char* kSettings[] = {"search_path",
                                      "default_table_access_method",
                                      "default_tablespace",
