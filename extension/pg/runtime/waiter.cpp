@@ -19,7 +19,7 @@ using engine::WaitState;
 
 namespace {
 
-constexpr uint64_t kBellsAt = 528;  // in Region::kTxnWords, behind the bounds of all nodes
+constexpr uint64_t kWakeupEventsAt = 528;  // in Region::kTxnWords, behind the bounds of all nodes
 
 // Runs a wait of PostgreSQL's below the engine; its ERROR passes the engine as kInterrupted.
 template <class F>
@@ -63,12 +63,12 @@ Status pause_for(uint32_t ms) {
 Status wait_remote(uint64_t id, uint64_t top) {
   const int index = table().request(id, uint32_t(MyProc->pgprocno));
   if (index < 0) {  // txn.one-wait-per-session: until the worker has made its round
-    bufmgr::ring_bell(member_bell(node_pool()->node()));
+    bufmgr::ring_bell(member_wakeup_event(node_pool()->node()));
     return pause_for(1);
   }
   claimed = index;
   own_wait_begins(OwnWaitKind::kTag, {}, {.id = id, .top = top});
-  bufmgr::ring_bell(member_bell(node_pool()->node()));
+  bufmgr::ring_bell(member_wakeup_event(node_pool()->node()));
   const Status status = carried([=] { wait_for_tag(index, id); });
   stop_waiting();
   if (!status.ok()) return status.error();
@@ -81,7 +81,7 @@ LOCKTAG tuple_tag(const engine::RowQueue& queue) {
   return tag;
 }
 
-// So that who may hold the row together does not wait for each other's turn.
+// Sessions that may hold the row together do not wait for each other's turn.
 LOCKMODE tuple_lock(const engine::RowQueue& queue) {
   constexpr LOCKMODE kModes[] = {AccessShareLock, RowShareLock, ExclusiveLock, AccessExclusiveLock};
   return kModes[queue.mode];
@@ -139,14 +139,14 @@ Status BackendWaiter::pause(uint32_t ms) {
   return pause_for(ms);
 }
 
-std::atomic<uint32_t>& member_bell(NodeId node) noexcept {
+std::atomic<uint32_t>& member_wakeup_event(NodeId node) noexcept {
   bufmgr::BufferPool& pool = *node_pool();
-  const coherence::PoolAddress at = pool.region(bufmgr::Region::kTxnWords).at + (kBellsAt + node.value * 4u);
+  const coherence::PoolAddress at = pool.region(bufmgr::Region::kTxnWords).at + (kWakeupEventsAt + node.value * 4u);
   return *reinterpret_cast<std::atomic<uint32_t>*>(pool.coherence_pool().at(at));
 }
 
-void NodeBells::wake(coherence::NodeSet nodes) noexcept {
-  for (; !nodes.empty(); nodes = nodes.without(nodes.first())) bufmgr::ring_bell(member_bell(nodes.first()));
+void NodeWakeupEvents::wake(coherence::NodeSet nodes) noexcept {
+  for (; !nodes.empty(); nodes = nodes.without(nodes.first())) bufmgr::ring_bell(member_wakeup_event(nodes.first()));
 }
 
 namespace {

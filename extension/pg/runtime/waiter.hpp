@@ -24,7 +24,7 @@ class BackendWaiter final : public engine::Waiter {
   engine::TxnSystem* txns_ = nullptr;
 };
 
-class NodeBells final : public engine::NodeWaker {
+class NodeWakeupEvents final : public engine::NodeWaker {
  public:
   void wake(coherence::NodeSet nodes) noexcept override;
 };
@@ -32,10 +32,10 @@ class NodeBells final : public engine::NodeWaker {
 // Ends this process's wait for a remote transaction, if it is in one: also when the process ends in the middle of it.
 void stop_waiting() noexcept;
 
-// The bell that the member worker of a node sleeps on: a futex word in the pool.
-std::atomic<uint32_t>& member_bell(coherence::NodeId node) noexcept;
+// The wakeup event that the member worker of a node sleeps on: a futex word in the pool.
+std::atomic<uint32_t>& member_wakeup_event(coherence::NodeId node) noexcept;
 
-// The member worker's part: takes and lets go tags.  Returns whether somebody waits.
+// The member worker's part: takes and lets go tags.  Returns whether a process waits.
 bool tend_waits(engine::TxnSystem& txns);
 // Before the first tend_waits() of a process: the tags of a former member worker went with it.
 void forget_held_waits();

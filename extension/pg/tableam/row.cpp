@@ -20,7 +20,7 @@ TransactionId shown_xmin(const RowHeader& row) {
   return FrozenTransactionId;
 }
 
-// Who ended or locked the version, if that is this transaction.
+// The transaction that ended or locked the version, if it is this one.
 TransactionId shown_xmax(const RowHeader& row) {
   if (row.deleter.kind() != RowTxnKind::kNone && is_mine(row.deleter.id())) return GetTopTransactionIdIfAny();
   return InvalidTransactionId;

@@ -51,7 +51,9 @@ class Messages : public ClusterTest {
  protected:
   void SetUp() override {
     ClusterTest::SetUp();
-    add_node();
+    add_node(16, false);
+    nodes[0]->node->set_transport(slow);
+    nodes[0]->start();
     add_node();
   }
   // Node 1 leaves in order, and joins again.
@@ -76,6 +78,7 @@ class Messages : public ClusterTest {
   }
 
   const PageId p = page(3);
+  Slow slow;  // of node 0
   std::unique_ptr<TestNode> former_;
 };
 
@@ -84,8 +87,6 @@ TEST_F(Messages, ARequestIsForTheIncarnationThatItWasFilledInFor) {
     Session s1(*nodes[1]->node, SessionId{0}, nullptr);
     write(1, s1, 7);
   }
-  Slow slow;
-  nodes[0]->node->set_transport(slow);
   bool first = true;
   slow.before_ask = [&](NodeId to) {
     ASSERT_EQ(to, NodeId{1});
@@ -110,8 +111,6 @@ TEST_F(Messages, AnOpenRequestToAFormerIncarnationIsNotTaken) {
     Session s1(*nodes[1]->node, SessionId{0}, nullptr);
     write(1, s1, 7);
   }
-  Slow slow;
-  nodes[0]->node->set_transport(slow);
   bool first = true;
   slow.before_ask = [&](NodeId) {
     if (!std::exchange(first, false)) return;

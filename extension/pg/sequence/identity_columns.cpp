@@ -1,4 +1,4 @@
-#include "extension/pg/sequence/identity.hpp"
+#include "extension/pg/sequence/identity_columns.hpp"
 
 #include "extension/pg/sequence/sequence_file.hpp"
 
@@ -13,7 +13,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr int kIdentityCall = -0x67636c;  // I2
+constexpr int kIdentityCall = -0x67636c;  // (pg_sequence.call-without-privilege)
 
 planner_hook_type next_planner = nullptr;
 
@@ -65,7 +65,7 @@ Expr* identity_call(NextValueExpr* next) {
       makeFuncExpr(cast, next->typeId, list_make1(call), InvalidOid, InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
-void install_identity_hook() {
+void install_identity_column_hook() {
   next_planner = planner_hook;
   planner_hook = plan;
 }

@@ -1,8 +1,8 @@
-#include "extension/pg/sequence/copy_identity.hpp"
+#include "extension/pg/sequence/copy_identity_columns.hpp"
 
 #include "extension/pg/catalog/names.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
-#include "extension/pg/sequence/identity.hpp"
+#include "extension/pg/sequence/identity_columns.hpp"
 
 extern "C" {
 #include "access/sysattr.h"
@@ -79,7 +79,7 @@ void replace_defaults(CopyFromState copy, Relation table) {
 
 }  // namespace
 
-bool copies_into_identity(const Node* statement) {
+bool copies_into_identity_column(const Node* statement) {
   if (!IsA(statement, CopyStmt)) return false;
   const auto* copy = reinterpret_cast<const CopyStmt*>(statement);
   if (!copy->is_from || !copy->relation || !is_shared_table(find_relation(copy->relation))) return false;
@@ -93,7 +93,7 @@ bool copies_into_identity(const Node* statement) {
   return left_out;
 }
 
-uint64 copy_into_identity(PlannedStmt* planned, const char* text) {
+uint64 copy_into_identity_column(PlannedStmt* planned, const char* text) {
   const auto* statement = castNode(CopyStmt, planned->utilityStmt);
   ParseState* state = make_parsestate(nullptr);
   state->p_sourcetext = text;

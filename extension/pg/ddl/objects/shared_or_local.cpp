@@ -1,4 +1,4 @@
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/base/catalog_rows.hpp"
@@ -38,7 +38,7 @@ bool is_local(const DdlObject& object) {
          (has_method && form.relam != gcl_access_method());
 }
 
-// What some objects need, over any number of steps.
+// The objects that others need, over any number of steps.
 class Needs {
  public:
   Needs() {

@@ -1,4 +1,4 @@
-#include "extension/pg/ddl/record/shapes.hpp"
+#include "extension/pg/ddl/record/relation_states.hpp"
 
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/base/ddl_sql.hpp"
@@ -26,13 +26,13 @@ namespace {
 
 constexpr uint64_t kNoHeader = ~uint64_t{0};
 
-void read_missing(Relation relation, DdlShape* shape) {
-  for (int i = 0; i < shape->natts; ++i) {
+void read_missing(Relation relation, DdlRelationState* state) {
+  for (int i = 0; i < state->natts; ++i) {
     const Form_pg_attribute attribute = TupleDescAttr(relation->rd_att, i);
     if (!attribute->atthasmissing || attribute->attisdropped) continue;
-    shape->missing[i] =
+    state->missing[i] =
         catalog_text("SELECT attmissingval FROM pg_catalog.pg_attribute WHERE attrelid = $1 AND attname = $2",
-                     {oid_argument(shape->relation), text_argument(NameStr(attribute->attname))});
+                     {oid_argument(state->relation), text_argument(NameStr(attribute->attname))});
   }
 }
 
@@ -41,20 +41,20 @@ bool is_index(Relation relation) {
 }
 
 // Replay evaluates a default again: now() is another one by then.
-void impose_missing(Relation relation, const DdlShape* shape) {
-  DdlShape* here = new_shape(shape->relation, shape->natts);
+void impose_missing(Relation relation, const DdlRelationState* state) {
+  DdlRelationState* here = new_relation_state(state->relation, state->natts);
   read_missing(relation, here);
-  for (int i = 0; i < shape->natts && i < relation->rd_att->natts; ++i) {
-    if (!shape->missing[i] || (here->missing[i] && strcmp(shape->missing[i], here->missing[i]) == 0)) continue;
+  for (int i = 0; i < state->natts && i < relation->rd_att->natts; ++i) {
+    if (!state->missing[i] || (here->missing[i] && strcmp(state->missing[i], here->missing[i]) == 0)) continue;
     char* name = pstrdup(NameStr(TupleDescAttr(relation->rd_att, i)->attname));
     const int nest = enter_fixed_settings();
-    SetAttrMissing(shape->relation, name, shape->missing[i]);
+    SetAttrMissing(state->relation, name, state->missing[i]);
     leave_fixed_settings(nest);
   }
 }
 
-// The author met row versions that have no entry in the index: older transactions need them, here too.  They are older
-// than the row in pg_index that this transaction writes.
+// The coordinator met row versions that have no entry in the index: older transactions need them, here too.  They are
+// older than the row in pg_index that this transaction writes.
 void impose_check_of_xmin(Oid index) {
   Relation catalog = table_open(IndexRelationId, RowExclusiveLock);
   HeapTuple tuple = SearchSysCacheCopy1(INDEXRELID, ObjectIdGetDatum(index));
@@ -65,39 +65,39 @@ void impose_check_of_xmin(Oid index) {
 }
 
 // An index that PostgreSQL would keep the file of is made with a new one in the replay, and not built.
-void impose_header(Relation relation, const DdlShape* shape) {
-  if (!is_index(relation) || shape->header == kNoHeader) return;
+void impose_header(Relation relation, const DdlRelationState* state) {
+  if (!is_index(relation) || state->header == kNoHeader) return;
   const coherence::PageId here = relation_page_in_file(relation->rd_node, RelationFile::kIndex);
-  if (here.raw == shape->header) return;
-  write_relation_record(relation->rd_node, RelationFile::kIndex, coherence::PageId{shape->header});
+  if (here.raw == state->header) return;
+  write_relation_record(relation->rd_node, RelationFile::kIndex, coherence::PageId{state->header});
 }
 
 }  // namespace
 
-DdlShape* shape_of(Oid oid) {
+DdlRelationState* relation_state_of(Oid oid) {
   Relation relation = try_relation_open(oid, AccessShareLock);
   if (!relation) return nullptr;
-  DdlShape* shape = is_index(relation) ? new_shape(oid, 0) : versions_of(oid);
+  DdlRelationState* state = is_index(relation) ? new_relation_state(oid, 0) : versions_of(oid);
   if (RELKIND_HAS_STORAGE(relation->rd_rel->relkind) && is_shared_relation(oid))
-    shape->header = relation_page(relation).raw;
-  shape->checks_xmin = is_index(relation) && relation->rd_index->indcheckxmin;
-  shape->pages = relation->rd_rel->relpages;
-  shape->tuples = relation->rd_rel->reltuples;
-  read_missing(relation, shape);
+    state->header = relation_page(relation).raw;
+  state->checks_xmin = is_index(relation) && relation->rd_index->indcheckxmin;
+  state->pages = relation->rd_rel->relpages;
+  state->tuples = relation->rd_rel->reltuples;
+  read_missing(relation, state);
   relation_close(relation, NoLock);
-  return shape;
+  return state;
 }
 
-void impose_shape(const DdlShape* shape) {
-  Relation relation = try_relation_open(shape->relation, AccessShareLock);
+void impose_relation_state(const DdlRelationState* state) {
+  Relation relation = try_relation_open(state->relation, AccessShareLock);
   if (!relation) return;
-  impose_versions(shape);
+  impose_versions(state);
   CommandCounterIncrement();
-  impose_missing(relation, shape);
-  impose_header(relation, shape);
-  if (shape->checks_xmin && !relation->rd_index->indcheckxmin) impose_check_of_xmin(shape->relation);
-  if (shape->header != kNoHeader)
-    vac_update_relstats(relation, BlockNumber(shape->pages), shape->tuples, 0, relation->rd_rel->relhasindex,
+  impose_missing(relation, state);
+  impose_header(relation, state);
+  if (state->checks_xmin && !relation->rd_index->indcheckxmin) impose_check_of_xmin(state->relation);
+  if (state->header != kNoHeader)
+    vac_update_relstats(relation, BlockNumber(state->pages), state->tuples, 0, relation->rd_rel->relhasindex,
                         InvalidTransactionId, InvalidMultiXactId, nullptr, nullptr, true);
   relation_close(relation, NoLock);
   CommandCounterIncrement();

@@ -1,11 +1,11 @@
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 
 #include "extension/engine/ddl/ddl_states.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/coordinate/ddl_history.hpp"
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
 #include "extension/pg/txn/transaction_parts.hpp"
 
@@ -38,41 +38,42 @@ struct Grant {      // one round of locks
   List* path;       // the savepoints that were open
 };
 
-// What this transaction has under way; everything it points to lives in `exchange_context`.
-struct Exchange {
+// What this transaction has under way; everything it points to lives in `ddl_transaction_context`.
+struct DdlTransaction {
   CoordinatorState state;
-  bool database;      // it has the DDL lock of its database
-  bool whole;         // and of the whole cluster
-  int lock;           // the database's DDL lock
-  uint32_t granted;   // targets, as the slot says
-  List* grants;       // Grant*
-  List* kept;         // Kept*
-  List* opened_in;    // savepoints that were open when the exchange began
-  List* locked_in;    // and when it got a DDL lock
-  List* told;         // and those that the others know of
-  List* aborted;      // rolled back, and the others do not know yet
-  StringInfo unsent;  // the body of a statement that the others do not have yet (P33); null: none
-  DdlMembers asked;   // in this round of locks
-} exchange;
+  bool database;     // it has the DDL lock of its database
+  bool whole;        // and of the whole cluster
+  int lock;          // the database's DDL lock
+  uint32_t granted;  // targets, as the slot says
+  List* grants;      // Grant*
+  List* kept;        // Kept*
+  List* opened_in;   // savepoints that were open when it began
+  List* locked_in;   // and when it got a DDL lock
+  List* told;        // and those that the others know of
+  List* aborted;     // rolled back, and the others do not know yet
+  // The body of a statement that the others do not have yet (ddl.lone-statement-with-commit); null: none.
+  StringInfo unsent;
+  DdlMembers asked;  // in this round of locks
+} current;
 
 DdlOutbox outbox;
-MemoryContext exchange_context = nullptr;
+MemoryContext ddl_transaction_context = nullptr;
 List* savepoints = NIL;  // of int, in TopMemoryContext
 
-bool is_open() { return exchange.state != CoordinatorState::kNone; }
+bool is_open() { return current.state != CoordinatorState::kNone; }
 
 void advance(CoordinatorEvent event) {
-  const auto next = engine::next(exchange.state, event);
-  if (!next) elog(ERROR, "gcl: DDL event %d in state %d", int(event), int(exchange.state));
-  exchange.state = *next;
+  const auto next = engine::next(current.state, event);
+  if (!next) elog(ERROR, "gcl: DDL event %d in state %d", int(event), int(current.state));
+  current.state = *next;
 }
 
 DdlRight right_now() {
-  return exchange.whole ? DdlRight::kWhole : exchange.database ? DdlRight::kDatabase : DdlRight::kLocks;
+  return current.whole ? DdlRight::kWhole : current.database ? DdlRight::kDatabase : DdlRight::kLocks;
 }
 
 List* kept_path() {
-  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  MemoryContext caller = MemoryContextSwitchTo(ddl_transaction_context);
   List* path = list_copy(savepoints);
   MemoryContextSwitchTo(caller);
   return path;
@@ -81,38 +82,38 @@ List* kept_path() {
 void start_body(StringInfo body) {
   initStringInfo(body);
   write_ints(body, savepoints);
-  write_ints(body, exchange.aborted);
-  exchange.told = kept_path();
+  write_ints(body, current.aborted);
+  current.told = kept_path();
 }
 
 void give_back_locks() {
-  if (exchange.whole) give_back_ddl_lock(DdlRight::kWhole, exchange.lock);
-  if (exchange.database) give_back_ddl_lock(DdlRight::kDatabase, exchange.lock);
-  exchange.whole = exchange.database = false;
+  if (current.whole) give_back_ddl_lock(DdlRight::kWhole, current.lock);
+  if (current.database) give_back_ddl_lock(DdlRight::kDatabase, current.lock);
+  current.whole = current.database = false;
 }
 
-// ddl_log.want-then-retry.  Mostly nobody does.
+// ddl_log.want-then-retry.  Mostly no process waits.
 void tell_who_waits() {
   if (!ddl_locks().take_wanted()) return;
-  ddl_ring_others();
-  tell_news();
+  ddl_wake_others();
+  wake_waiters();
 }
 
 // Gives back whatever this transaction holds.  Never raises.
-void close_exchange() {
+void close_ddl_transaction() {
   if (!is_open()) return;  // almost every commit
   give_back_locks();
   outbox.give_up();
   tell_who_waits();
   advance(CoordinatorEvent::kClose);
-  exchange = {.state = exchange.state};
-  MemoryContextReset(exchange_context);
+  current = {.state = current.state};
+  MemoryContextReset(ddl_transaction_context);
 }
 
 List* live_records() {
   List* live = NIL;
   ListCell* cell;
-  foreach (cell, exchange.kept) {
+  foreach (cell, current.kept) {
     const auto* kept = static_cast<Kept*>(lfirst(cell));
     if (!kept->rolled_back) live = lappend(live, kept->record);
   }
@@ -129,7 +130,7 @@ void write_log_record(StringInfo to, const List* records) {
     tied += !record->shared || record->owned;
     if (drops_database(record)) dropped = record->database;
   }
-  const bool of_cluster = tied == 0;  // P18
+  const bool of_cluster = tied == 0;  // (ddl.roles-of-no-database)
   outbox.set_of_cluster(of_cluster);
   initStringInfo(to);
   pq_sendstring(to, of_cluster ? "" : outbox.database());
@@ -147,38 +148,38 @@ void tell_of_rollback() {
   outbox.wait_for_the_last();  // ddl_log.owner-posts: what an ERROR left behind was cancelled by it: that ends soon.
   StringInfoData body;
   start_body(&body);
-  if (outbox.tell(DdlKind::kSavepoint, &body)) exchange.aborted = NIL;  // else the next message tells
+  if (outbox.tell(DdlKind::kSavepoint, &body)) current.aborted = NIL;  // else the next message tells
 }
 
 void forget_grants_of(SubTransactionId mine) {
   ListCell* cell;
-  foreach (cell, exchange.grants) {
+  foreach (cell, current.grants) {
     const auto* grant = static_cast<Grant*>(lfirst(cell));
     if (!list_member_int(grant->path, int(mine))) continue;
-    exchange.granted = grant->before;
-    outbox.set_granted(exchange.granted);
-    exchange.grants = list_truncate(exchange.grants, foreach_current_index(cell));
+    current.granted = grant->before;
+    outbox.set_granted(current.granted);
+    current.grants = list_truncate(current.grants, foreach_current_index(cell));
     return;
   }
 }
 
 void roll_back_to(SubTransactionId mine) {
-  if (list_member_int(exchange.opened_in, int(mine))) return ddl_aborted();
-  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
-  exchange.aborted = lappend_int(exchange.aborted, int(mine));
+  if (list_member_int(current.opened_in, int(mine))) return ddl_aborted();
+  MemoryContext caller = MemoryContextSwitchTo(ddl_transaction_context);
+  current.aborted = lappend_int(current.aborted, int(mine));
   ListCell* cell;
-  foreach (cell, exchange.kept) {
+  foreach (cell, current.kept) {
     auto* kept = static_cast<Kept*>(lfirst(cell));
     kept->rolled_back |= list_member_int(kept->record->path, int(mine));
   }
   forget_grants_of(mine);
-  const bool unlocks = list_member_int(exchange.locked_in, int(mine));
-  if (unlocks) outbox.set_right(DdlRight::kLocks, exchange.lock);
-  if (outbox.used() && (unlocks || list_member_int(exchange.told, int(mine)))) tell_of_rollback();
+  const bool unlocks = list_member_int(current.locked_in, int(mine));
+  if (unlocks) outbox.set_right(DdlRight::kLocks, current.lock);
+  if (outbox.used() && (unlocks || list_member_int(current.told, int(mine)))) tell_of_rollback();
   MemoryContextSwitchTo(caller);
   if (!unlocks) return;
   give_back_locks();
-  exchange.locked_in = NIL;
+  current.locked_in = NIL;
   tell_who_waits();
 }
 
@@ -195,18 +196,18 @@ void savepoint_callback(SubXactEvent event, SubTransactionId mine, SubTransactio
   if (event == SUBXACT_EVENT_ABORT_SUB && is_open()) roll_back_to(mine);
 }
 
-// P23.  The other backends know by now what has changed, and the transaction's locks are free.
+// The other backends know by now what has changed, and the transaction's locks are free (ddl.lock-freed-last).
 void release_callback(ResourceReleasePhase phase, bool, bool, void*) {
-  if (phase == RESOURCE_RELEASE_AFTER_LOCKS && exchange.state == CoordinatorState::kCommitted) close_exchange();
+  if (phase == RESOURCE_RELEASE_AFTER_LOCKS && current.state == CoordinatorState::kCommitted) close_ddl_transaction();
 }
 
 void take_lock(DdlRight right) {
-  if (exchange.whole || (exchange.database && right == DdlRight::kDatabase)) return;
-  exchange.lock = ddl_lock_of_database();
-  take_ddl_lock(right, exchange.lock);
-  if (!exchange.database) exchange.locked_in = kept_path();
-  (right == DdlRight::kWhole ? exchange.whole : exchange.database) = true;
-  outbox.set_right(right_now(), exchange.lock);
+  if (current.whole || (current.database && right == DdlRight::kDatabase)) return;
+  current.lock = ddl_lock_of_database();
+  take_ddl_lock(right, current.lock);
+  if (!current.database) current.locked_in = kept_path();
+  (right == DdlRight::kWhole ? current.whole : current.database) = true;
+  outbox.set_right(right_now(), current.lock);
 }
 
 // Members that have not been asked in this round, or have come back since.
@@ -214,15 +215,15 @@ NodeSet not_asked() {
   const DdlMembers now = outbox.members();
   NodeSet left = now.nodes;
   for (NodeSet all = now.nodes; !all.empty(); all = all.without(all.first()))
-    if (exchange.asked.incarnation[all.first().value] == now.incarnation[all.first().value])
+    if (current.asked.incarnation[all.first().value] == now.incarnation[all.first().value])
       left = left.without(all.first());
   return left;
 }
 
-// P33.  Something comes behind it after all.
+// The statement is not the whole transaction after all (ddl.lone-statement-with-commit).
 void send_what_is_unsent() {
-  StringInfo body = exchange.unsent;
-  exchange.unsent = nullptr;
+  StringInfo body = current.unsent;
+  current.unsent = nullptr;
   if (body) outbox.send_to_all(DdlKind::kStatement, body);
 }
 
@@ -240,22 +241,22 @@ void ask(List* targets, bool nowait, NodeSet whom) {
   to.nodes = {to.nodes.bits & whom.bits};
   outbox.send(DdlKind::kLock, &body, to);
   for (NodeSet left = to.nodes; !left.empty(); left = left.without(left.first()))
-    exchange.asked.incarnation[left.first().value] = to.incarnation[left.first().value];
+    current.asked.incarnation[left.first().value] = to.incarnation[left.first().value];
 }
 
 // ddl_log.joiner-takes-locks.
 void say_granted(List* targets) {
-  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  MemoryContext caller = MemoryContextSwitchTo(ddl_transaction_context);
   auto* grant = static_cast<Grant*>(palloc(sizeof(Grant)));
-  *grant = {exchange.granted, kept_path()};
-  exchange.grants = lappend(exchange.grants, grant);
+  *grant = {current.granted, kept_path()};
+  current.grants = lappend(current.grants, grant);
   MemoryContextSwitchTo(caller);
   ListCell* cell;
   foreach (cell, targets) {
     const auto* target = static_cast<DdlTarget*>(lfirst(cell));
-    outbox.list_target(exchange.granted++, {target->relation, uint32_t(target->mode)});
+    outbox.list_target(current.granted++, {target->relation, uint32_t(target->mode)});
   }
-  outbox.set_granted(exchange.granted);
+  outbox.set_granted(current.granted);
 }
 
 }  // namespace
@@ -263,7 +264,7 @@ void say_granted(List* targets) {
 static bool ddl_under_way() noexcept;
 static void ddl_committed() noexcept;
 
-void install_exchange_hooks() {
+void install_ddl_transaction_hooks() {
   install(TransactionPart::kDdl, {.pre_commit = ddl_pre_commit,
                                   .committed = ddl_committed,
                                   .aborted = ddl_aborted,
@@ -282,14 +283,14 @@ static void check_database(bool of_cluster) {
            errhint("COMMIT before.")));
 }
 
-// The DDL lock first: who waits for it needs no slot yet.
-void open_exchange(DdlRight right, bool nowait, bool of_cluster) {
+// The DDL lock first: a session that waits for it needs no slot yet.
+void open_ddl_transaction(DdlRight right, bool nowait, bool of_cluster) {
   if (outbox.open()) check_database(of_cluster);
-  if (!exchange_context) {
-    exchange_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl exchange", ALLOCSET_DEFAULT_SIZES);
+  if (!ddl_transaction_context) {
+    ddl_transaction_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl exchange", ALLOCSET_DEFAULT_SIZES);
     RegisterResourceReleaseCallback(release_callback, nullptr);  // sessions without DDL do not pay for it
   }
-  if (!is_open()) exchange.opened_in = kept_path();
+  if (!is_open()) current.opened_in = kept_path();
   advance(CoordinatorEvent::kOpen);
   if (right != DdlRight::kLocks) take_lock(right);
   const bool by_name = !of_cluster || OidIsValid(gcl_access_method());
@@ -302,12 +303,12 @@ bool first_primary_is_this() {
 }
 
 void ask_first(List* targets, bool nowait) {
-  exchange.asked = {};
+  current.asked = {};
   const NodeSet others = outbox.members().nodes;
   if (!others.empty() && others.first().value < ddl_node()) ask(targets, nowait, NodeSet::of(others.first()));
 }
 
-// Also if there are no others: who joins reads it.
+// Also if there are no others: a primary that joins reads it.
 void ask_others(List* targets, bool nowait) {
   if (const NodeSet left = not_asked(); !left.empty() || !outbox.used()) ask(targets, nowait, left);
   say_granted(targets);
@@ -334,15 +335,15 @@ void send_statement(DdlRecord* record, bool last) {
   if (!last) outbox.send_to_all(DdlKind::kStatement, &body);
   if (!last) outbox.tell_local_drops();
 
-  MemoryContext caller = MemoryContextSwitchTo(exchange_context);
+  MemoryContext caller = MemoryContextSwitchTo(ddl_transaction_context);
   if (last) {
-    exchange.unsent = makeStringInfo();
-    appendBinaryStringInfo(exchange.unsent, body.data, body.len);
+    current.unsent = makeStringInfo();
+    appendBinaryStringInfo(current.unsent, body.data, body.len);
   }
   auto* kept = static_cast<Kept*>(palloc0(sizeof(Kept)));
   body.cursor = at;
   kept->record = read_record(&body);
-  exchange.kept = lappend(exchange.kept, kept);
+  current.kept = lappend(current.kept, kept);
   MemoryContextSwitchTo(caller);
 }
 
@@ -350,7 +351,7 @@ DdlLogHead read_log_head(StringInfo from) {
   DdlLogHead head;
   head.database = pstrdup(pq_getmsgrawstring(from));
   head.dropped = pstrdup(pq_getmsgrawstring(from));
-  head.author = int(pq_getmsgint(from, 4));
+  head.coordinator = int(pq_getmsgint(from, 4));
   head.ends = pq_getmsgbyte(from) != 0;
   head.shared = pq_getmsgbyte(from) != 0;
   head.records = int(pq_getmsgint(from, 4));
@@ -359,7 +360,7 @@ DdlLogHead read_log_head(StringInfo from) {
 
 static bool ddl_under_way() noexcept { return is_open(); }
 
-// P10, of primaries that cannot answer.
+// For primaries that cannot answer (ddl.database-by-name).
 [[noreturn]] static void refuse_another_extension() {
   ereport(ERROR,
           (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("another primary has the extension gcl in the database already"),
@@ -369,23 +370,23 @@ static bool ddl_under_way() noexcept { return is_open(); }
 }
 
 void ddl_pre_commit() {
-  if (!is_open() || exchange.state == CoordinatorState::kPrepared) return;
+  if (!is_open() || current.state == CoordinatorState::kPrepared) return;
   const List* records = live_records();
   if (records == NIL) {
-    exchange.unsent = nullptr;
+    current.unsent = nullptr;
     if (outbox.used())
       ask(NIL, false, outbox.members().nodes);  // only to hear that all still have what they have locked
     return;
   }
-  const uint64_t transaction = ddl_transaction();
+  const uint64_t transaction = ddl_raw_txn_id();
   StringInfoData record;
   write_log_record(&record, records);
   const uint64_t number = ddl_log_append(record.data, uint32_t(record.len), transaction);
   outbox.set_log_number(number);
   StringInfoData body;
   start_body(&body);
-  if (StringInfo last = exchange.unsent) {
-    exchange.unsent = nullptr;
+  if (StringInfo last = current.unsent) {
+    current.unsent = nullptr;
     outbox.send_to_all(DdlKind::kLast, last);
     outbox.tell_local_drops();
   } else {
@@ -395,7 +396,7 @@ void ddl_pre_commit() {
   DdlPosition position = load_position(MyDatabaseId);
   if (position.extension == OidIsValid(gcl_access_method())) return;
   position.extension = !position.extension;
-  if (position.extension) {  // P10
+  if (position.extension) {  // (ddl.database-by-name)
     if (goes_on(outbox.database(), position.applied)) refuse_another_extension();
     position.applied = number;
   }
@@ -404,7 +405,7 @@ void ddl_pre_commit() {
 
 static void ddl_committed() noexcept {
   if (outbox.used()) {
-    const bool prepared = exchange.state == CoordinatorState::kPrepared;
+    const bool prepared = current.state == CoordinatorState::kPrepared;
     (void)outbox.tell(prepared ? DdlKind::kCommit : DdlKind::kAbort, nullptr);
     if (prepared) outbox.wait_for_commits();
   }
@@ -414,9 +415,9 @@ static void ddl_committed() noexcept {
 static void ddl_aborted() noexcept {
   if (outbox.used() && !ddl_pool_fenced()) {
     outbox.cancel_the_last();
-    (void)outbox.tell(DdlKind::kAbort, nullptr);  // which rings
+    (void)outbox.tell(DdlKind::kAbort, nullptr);  // which wakes the others
   }
-  close_exchange();
+  close_ddl_transaction();
 }
 
 }  // namespace gcl

@@ -1,5 +1,5 @@
-// Which objects are every primary's: all but heap tables, temporary objects, and what depends on one of those.  What
-// was in the database before the extension counts as everybody's: a statement on it fails where it is missing.
+// Which objects are shared (ddl.shared-without-local-ties).  What was in the database before the extension counts as
+// shared: a statement on it fails where it is missing.
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"
