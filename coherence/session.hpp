@@ -116,6 +116,9 @@ class Session {
   // A round of serve() without sleep, for the worker while it does something that takes long.
   void attend() noexcept { server_.attend(); }
 
+  // Returns when all that this session has told peers has arrived.
+  void flush_messages() noexcept { messenger_->flush(); }
+
   // For who has just flushed the log: answers what waited for that, sooner than the worker.
   void serve_flushed() noexcept { server_.serve_flushed(); }
 
