@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "coherence/base/ids.hpp"
+#include "coherence/base/racy_copy.hpp"
 #include "coherence/latch/local_latch.hpp"
 #include "coherence/line/line_state.hpp"
 
@@ -68,6 +69,35 @@ class alignas(64) Line {
   static constexpr uint64_t kNoChange = ~uint64_t{0};
   // Acquire: pairs with the release when a change has reached the pool.  Whoever sees that may let its redo go (T5).
   uint64_t first_change() const noexcept { return first_change_.load(std::memory_order_acquire); }
+
+  // All of it, for who looks from outside without a lock: each field as it is at some moment, not all of one moment.
+  struct Sight {
+    LocalWord latch;
+    PageId page;
+    uint64_t dirty[2];
+    Lsn lsn;
+    uint64_t first_change, turns;
+    uint32_t spin;
+    uint16_t op_slot;
+    bool writing, grant_in_flight;
+    LineState state;
+  };
+  Sight sight() const noexcept {
+    const auto now = [](const auto& field) { return field.load(std::memory_order_relaxed); };
+    Sight s{.latch = {now(latch_)},
+            .page = {now(page_)},
+            .dirty = {now(dirty_[0]), now(dirty_[1])},
+            .lsn = {now(lsn_)},
+            .first_change = now(first_change_),
+            .turns = now(turns_),
+            .spin = now(spin_),
+            .op_slot = op_slot_,
+            .writing = now(writing_) != 0,
+            .grant_in_flight = now(grant_in_flight_),
+            .state = {}};
+    racy_copy(&s.state, &state_, sizeof state_);
+    return s;
+  }
 
   void initialise() noexcept {  // in fresh, zeroed memory
     page_.store(PageId{}.raw, std::memory_order_relaxed);
