@@ -18,6 +18,7 @@
 
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
+#include "coherence/flight_recorder.hpp"
 #include "coherence/line/line.hpp"
 #include "coherence/line/line_machine.hpp"
 #include "coherence/member/node.hpp"
@@ -273,6 +274,7 @@ class Session {
   uint64_t watched_ns_ = 0;
   uint64_t round_trip_ns_ = 1000;  // of a batch, on average
   bool word_is_near_ = true;       // batches are complete when post() returns: a look costs less than a message
+  FlightRecorder flight_;
 };
 
 }  // namespace coherence

@@ -47,7 +47,9 @@ void Session::start(Line& line, RequestSlot& slot, Event::Kind fetch) noexcept {
 Actions Session::step_line(Line& line, const Event& event) noexcept {
   // Nothing is early where a batch is complete when it has been posted (I20).
   const Features on = word_is_near_ ? node_.features_.without(Feature::kEarlyAnswers) : node_.features_;
+  const BeforeStep before(line.state_);
   Actions actions = step(line.state_, node_.id_, event, on);
+  flight_.note(line, line.op_slot_, before, line.state_, event, actions);
   VERIFY(!actions.bad);
   if (actions.send != RequestKind::kNone) fill_slot(line, actions);
   bool pending = line.state_.parked_count > 0;

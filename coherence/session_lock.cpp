@@ -39,7 +39,8 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
       counters_(node.session_slots_[id.value].counters),
       memory_(node.pool(), counters_),
       slot_(node.session_slots_[id.value]),
-      inbox_peers_(node.arena_->inbox_peers) {
+      inbox_peers_(node.arena_->inbox_peers),
+      flight_(node, id) {
   VERIFY(id.value < node.sessions_max());
   slot_.in_use.store(1, std::memory_order_release);
   node_.arena_->sessions.fetch_add(1, std::memory_order_relaxed);

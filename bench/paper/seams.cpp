@@ -12,6 +12,7 @@
 #include "coherence/member/arena.hpp"
 #include "coherence/session.hpp"
 #include "coherence/stats/hot_pages.hpp"
+#include "coherence/trace/flight_file.hpp"
 
 namespace paper {
 
@@ -103,6 +104,12 @@ uint64_t pid_namespace() noexcept { return 1; }
 
 // What a node leaves behind is looked at.
 void give_memory_back(int, uint64_t, uint64_t) noexcept {}
+
+// Nothing is recorded: a run is traced, and repeated.
+FlightFile::~FlightFile() = default;
+void FlightFile::create(const char*, NodeId, uint64_t, uint32_t) noexcept {}
+FlightRing* FlightFile::ring(SessionId) noexcept { return nullptr; }
+void flight_path(const char*, NodeId, uint64_t, char* out, size_t) noexcept { *out = 0; }
 
 void SpinGuard::wait(const std::atomic<uint32_t>*) noexcept {
   while (!take()) paper::pass(paper::kSpinNs);

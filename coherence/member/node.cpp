@@ -106,6 +106,8 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   node->arena_->layout = layout;
   node->arena_->magic = kArenaMagic;
   for (uint32_t i = 0; i < spec.frames; i++) node->lines_[i].initialise();
+  flight_path(pool.path(), id, incarnation, path, sizeof path);
+  node->flight_.create(path, id, incarnation, spec.sessions_max);
 
   pool.header().state.store(PoolState::kInUse);
   entry.pid.store(getpid(), std::memory_order_relaxed);
@@ -229,6 +231,8 @@ Status Node::withdraw(bool* last, Problem* problem) {
   left_ = true;
   char path[600];
   arena_path(pool_, id_, incarnation_, path, sizeof path);
+  unlink(path);
+  flight_path(pool_.path(), id_, incarnation_, path, sizeof path);
   unlink(path);
   *last = live_nodes(pool_) == 0;
   if (!*last) return {};

@@ -36,6 +36,7 @@
 #include "coherence/member/held.hpp"
 #include "coherence/member/upcalls.hpp"
 #include "coherence/pool/pool.hpp"
+#include "coherence/trace/flight_file.hpp"
 
 namespace coherence {
 
@@ -92,6 +93,8 @@ class Node {
   std::byte* private_memory() const { return private_; }
   uint64_t private_bytes() const { return private_bytes_; }
   const Counters& counters(SessionId) const;
+  // Where the slot's session records what it does; null: there was no memory for that.
+  FlightRing* flight_ring(SessionId session) noexcept { return flight_.ring(session); }
   uint32_t sessions_max() const { return sessions_max_; }
   // What this node's processes hold now, summed while they work: exact when they do not.  Looks at every line.
   Held held() const noexcept;
@@ -149,6 +152,7 @@ class Node {
   std::atomic<uint64_t>* parked_ = nullptr;  // bitmap over lines: requests parked there, for the worker to look after
   uint64_t arena_bytes_ = 0;
   int arena_fd_ = -1;
+  FlightFile flight_;
   bool left_ = false;
   static constexpr uint64_t kComeNs = 1'000'000;
   uint32_t lease_turns_ = 16;

@@ -13,6 +13,7 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
+#include "coherence/trace/flight_file.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "mutation.hpp"
 #include "scheduler.hpp"
@@ -101,6 +102,12 @@ uint64_t pid_namespace() noexcept { return 1; }
 
 // What a node leaves behind is looked at.
 void give_memory_back(int, uint64_t, uint64_t) noexcept {}
+
+// Nothing is recorded: a run is traced, and repeated.
+FlightFile::~FlightFile() = default;
+void FlightFile::create(const char*, NodeId, uint64_t, uint32_t) noexcept {}
+FlightRing* FlightFile::ring(SessionId) noexcept { return nullptr; }
+void flight_path(const char*, NodeId, uint64_t, char* out, size_t) noexcept { *out = 0; }
 
 void SpinGuard::wait(const std::atomic<uint32_t>* fence) noexcept {
   // Who looks from outside finds it taken when the product, broken on purpose, has left it so.
