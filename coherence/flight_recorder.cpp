@@ -23,14 +23,18 @@ FlightRecorder::~FlightRecorder() {
 }
 
 void FlightRecorder::note(const Line& line, uint16_t op_slot, const BeforeStep& before, const LineState& after,
-                          const Event& event, const Actions& actions) noexcept {
+                          const Event& event, const Actions& actions, bool near) noexcept {
   if (!ring_) return;
-  FlightEvent e = flight_event(before, after, event, actions);
-  e.ticks = ticks();
+  // The session has posted the batch itself, right after its last event: a look at the clock would cost more than such
+  // a batch is worth.
+  if (!near || event.kind != Event::Kind::kBatchDone) now_ = ticks();
+  FlightEvent& e = ring_->next();
+  fill(e, before, after, event, actions);
+  e.ticks = now_;
   e.page = line.page().raw;
   e.line = node_.index_of(line);
   e.slot = event.kind == Event::Kind::kPeer ? event.request.slot : op_slot;
-  ring_->note(e);
+  ring_->noted();
 }
 
 void FlightRecorder::tell(Out& out) const noexcept {

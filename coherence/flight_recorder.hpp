@@ -19,15 +19,17 @@ class FlightRecorder final : public FailureReport {
   FlightRecorder(Node& node, SessionId session) noexcept;
   ~FlightRecorder();
 
-  // REQUIRES: the line's spinlock; `after`, its state, as the step has left it.
+  // REQUIRES: the line's spinlock; `after`, its state, as the step has left it.  `near`: batches are complete when they
+  // have been posted.
   void note(const Line& line, uint16_t op_slot, const BeforeStep& before, const LineState& after, const Event& event,
-            const Actions& actions) noexcept;
+            const Actions& actions, bool near) noexcept;
 
  private:
   void tell(Out&) const noexcept override;
   Node& node_;
   SessionId session_;
   FlightRing* ring_;  // null: there was no memory for one
+  uint64_t now_ = 0;  // ticks of the last event
 };
 
 // The page's latch word in the pool, and all that the node's line says of it.

@@ -49,7 +49,7 @@ Actions Session::step_line(Line& line, const Event& event) noexcept {
   const Features on = word_is_near_ ? node_.features_.without(Feature::kEarlyAnswers) : node_.features_;
   const BeforeStep before(line.state_);
   Actions actions = step(line.state_, node_.id_, event, on);
-  flight_.note(line, line.op_slot_, before, line.state_, event, actions);
+  flight_.note(line, line.op_slot_, before, line.state_, event, actions, word_is_near_);
   VERIFY(!actions.bad);
   if (actions.send != RequestKind::kNone) fill_slot(line, actions);
   bool pending = line.state_.parked_count > 0;

@@ -13,7 +13,7 @@ struct FlightEvent {
   // Bits of `flags`.
   static constexpr uint8_t kFinished = 1, kBlocked = 2, kBad = 4, kLatched = 8, kMayNotLeave = 16, kAnswered = 32;
 
-  uint64_t ticks;
+  uint64_t ticks;    // of a batch that was complete at once: when it was posted
   uint64_t page;     // raw
   uint64_t detail;   // batch done: the word before; otherwise the nodes whose replies the line waits for afterwards
   uint32_t line;     // index in the node's arena
@@ -43,14 +43,15 @@ struct BeforeStep {
   explicit BeforeStep(const LineState& s) : msi(s.msi), op(s.op) {}
 };
 
-inline FlightEvent flight_event(const BeforeStep& before, const LineState& after, const Event& event,
-                                const Actions& actions) noexcept {
-  FlightEvent e;
+// Where it will lie: nothing is copied.  Without time, page, line and slot.
+inline void fill(FlightEvent& e, const BeforeStep& before, const LineState& after, const Event& event,
+                 const Actions& actions) noexcept {
   const bool request = event.kind == Event::Kind::kPeer;
-  const bool from_peer = request || event.kind == Event::Kind::kReply || event.kind == Event::Kind::kGone;
+  const bool asks = actions.send != RequestKind::kNone;
+  uint32_t replies = 0;
+  for (int i = 0; i < actions.reply_count; i++) replies |= 1u << int(actions.replies[i].kind);
   e.detail = event.kind == Event::Kind::kBatchDone ? event.old : after.waiting.bits;
-  e.replies = 0;
-  for (int i = 0; i < actions.reply_count; i++) e.replies = uint16_t(e.replies | 1u << int(actions.replies[i].kind));
+  e.replies = uint16_t(replies);
   e.kind = event.kind;
   e.msi_before = before.msi;
   e.msi_after = after.msi;
@@ -58,21 +59,20 @@ inline FlightEvent flight_event(const BeforeStep& before, const LineState& after
   e.op_after = after.op;
   e.post = actions.post;
   e.send = actions.send;
-  e.sent = uint8_t(actions.send_to.count());
-  e.peer = request                    ? event.request.from
-           : from_peer                ? event.from.value
-           : !actions.send_to.empty() ? actions.send_to.first().value
-                                      : actions.to.value;
+  e.sent = asks ? uint8_t(actions.send_to.count()) : 0;
+  e.peer = request              ? event.request.from
+           : event.from.valid() ? event.from.value
+           : asks               ? actions.send_to.first().value
+                                : actions.to.value;
   e.came = request ? uint8_t(event.request.kind) : uint8_t(event.reply);
   e.reply_count = actions.reply_count;
   e.parked = after.parked_count;
   e.latch = actions.latch;
-  e.flags = uint8_t((actions.finished ? FlightEvent::kFinished : 0) | (actions.blocked ? FlightEvent::kBlocked : 0) |
-                    (actions.bad ? FlightEvent::kBad : 0) | (event.latched ? FlightEvent::kLatched : 0) |
-                    (event.may_leave ? 0 : FlightEvent::kMayNotLeave) | (event.answered ? FlightEvent::kAnswered : 0));
+  e.flags = uint8_t(actions.finished * FlightEvent::kFinished | actions.blocked * FlightEvent::kBlocked |
+                    actions.bad * FlightEvent::kBad | event.latched * FlightEvent::kLatched |
+                    !event.may_leave * FlightEvent::kMayNotLeave | event.answered * FlightEvent::kAnswered);
   e.priority = request ? event.request.priority : after.priority;
   e.unused = 0;
-  return e;
 }
 
 // "page 0:7  line 3  I -- fetch shared --> I read; posts [FAA +b; READ]".  Without the time.

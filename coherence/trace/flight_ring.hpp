@@ -31,10 +31,10 @@ struct FlightRing {
     began.store(written.load(std::memory_order_relaxed), std::memory_order_release);
   }
   void end() noexcept { ended.store(1, std::memory_order_relaxed); }
-  void note(const FlightEvent& e) noexcept {
-    const uint64_t n = written.load(std::memory_order_relaxed);
-    event[n % kFlightEvents] = e;
-    written.store(n + 1, std::memory_order_release);  // pairs with who reads
+  // The next event's place, and that it is filled.
+  FlightEvent& next() noexcept { return event[written.load(std::memory_order_relaxed) % kFlightEvents]; }
+  void noted() noexcept {
+    written.store(written.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // pairs with who reads
   }
   Moment then() const noexcept {
     return {then_ticks.load(std::memory_order_relaxed), then_ns.load(std::memory_order_relaxed)};

@@ -12,11 +12,12 @@
 namespace coherence {
 namespace {
 
-FlightEvent numbered(uint32_t n) {
-  FlightEvent e{};
+void note(FlightRing& ring, uint32_t number) {
+  FlightEvent& e = ring.next();
+  e = FlightEvent{};
   e.ticks = ticks();
-  e.line = n;
-  return e;
+  e.line = number;
+  ring.noted();
 }
 
 // What a child process writes to its standard error before it is killed by SIGABRT.
@@ -62,7 +63,7 @@ TEST_F(Flights, ARingKeepsTheLastEventsInTheirOrder) {
   FlightRing* ring = made.ring(SessionId{2});
   ASSERT_NE(ring, nullptr);
   ring->begin(11);
-  for (uint32_t n = 0; n < 3 * kFlightEvents + 5; n++) ring->note(numbered(n));
+  for (uint32_t n = 0; n < 3 * kFlightEvents + 5; n++) note(*ring, n);
   Problem problem;
   auto view = FlightView::open(file.c_str(), &problem);
   ASSERT_TRUE(view.ok()) << problem.text;
@@ -85,10 +86,10 @@ TEST_F(Flights, ARingTellsWhoHasRecordedWhat) {
   FlightRing* ring = made.ring(SessionId{0});
   ASSERT_NE(ring, nullptr);
   ring->begin(11);
-  for (uint32_t n = 0; n < 3; n++) ring->note(numbered(n));
+  for (uint32_t n = 0; n < 3; n++) note(*ring, n);
   ring->end();
   ring->begin(12);
-  ring->note(numbered(3));
+  note(*ring, 3);
   Problem problem;
   FlightView::Recording seen;
   ASSERT_TRUE((*FlightView::open(file.c_str(), &problem))->recording(0, &seen));
