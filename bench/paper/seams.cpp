@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 
+#include "coherence/base/failure_report.hpp"
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/member/arena.hpp"
@@ -110,6 +111,11 @@ FlightFile::~FlightFile() = default;
 void FlightFile::create(const char*, NodeId, uint64_t, uint32_t) noexcept {}
 FlightRing* FlightFile::ring(SessionId) noexcept { return nullptr; }
 void flight_path(const char*, NodeId, uint64_t, char* out, size_t) noexcept { *out = 0; }
+
+// Nobody is asked for a report.
+FailureReport::FailureReport() noexcept : thread_(), place_(0) {}
+FailureReport::~FailureReport() = default;
+void FailureReport::Out::line(const Text&) noexcept {}
 
 void SpinGuard::wait(const std::atomic<uint32_t>*) noexcept {
   while (!take()) paper::pass(paper::kSpinNs);

@@ -2,13 +2,17 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 
 namespace coherence {
 namespace {
 
-thread_local FailureReport* newest = nullptr;
-thread_local bool telling = false;
+// A table and no list: reports need not end in the order, nor in the thread, in which they began.  A process of
+// PostgreSQL has a few; where tests have more, some are not heard.
+constexpr int kReportsMax = 256;
+std::atomic<FailureReport*> reports[kReportsMax];
+std::atomic<bool> telling = false;
 
 void write_whole(int fd, const char* bytes, size_t count) noexcept {
   while (count > 0) {
@@ -22,24 +26,25 @@ void write_whole(int fd, const char* bytes, size_t count) noexcept {
 
 }  // namespace
 
-FailureReport::FailureReport() noexcept : next_(newest) { newest = this; }
+FailureReport::FailureReport() noexcept : thread_(pthread_self()) {
+  for (place_ = 0; place_ < kReportsMax; ++place_) {
+    FailureReport* nobody = nullptr;
+    if (reports[place_].compare_exchange_strong(nobody, this, std::memory_order_release)) return;
+  }
+}
 
-// They need not end in the order in which they began, nor in the thread that made them: who is not found there is
-// never asked again, as its thread has ended.
 FailureReport::~FailureReport() {
-  for (FailureReport** at = &newest; *at != nullptr; at = &(*at)->next_)
-    if (*at == this) {
-      *at = next_;
-      return;
-    }
+  if (place_ < kReportsMax) reports[place_].store(nullptr, std::memory_order_release);
 }
 
 void FailureReport::write_all(int fd) noexcept {
-  if (telling) return;
-  telling = true;
+  if (telling.exchange(true, std::memory_order_acq_rel)) return;
   Out out(fd);
-  for (const FailureReport* at = newest; at != nullptr; at = at->next_) at->tell(out);
-  telling = false;
+  for (auto& report : reports) {
+    const FailureReport* r = report.load(std::memory_order_acquire);
+    if (r != nullptr && pthread_equal(r->thread_, pthread_self())) r->tell(out);
+  }
+  telling.store(false, std::memory_order_release);
 }
 
 void FailureReport::Out::line(const Text& text) noexcept {

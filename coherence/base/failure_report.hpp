@@ -1,9 +1,11 @@
 // FailureReport: what a thread can tell, beside the place, when one of its invariants is broken.  Whoever knows
-// something derives from it; a failed VERIFY (verify.hpp) asks all that live in its thread, the newest first.
+// something derives from it; a failed VERIFY (verify.hpp) asks all that its thread has made and that live.
 //
 // The process is about to end, perhaps with memory that makes no sense: a report neither allocates nor takes a lock,
 // and what it has written so far stands if it fails itself.
 #pragma once
+
+#include <pthread.h>
 
 #include "coherence/base/text.hpp"
 
@@ -32,7 +34,8 @@ class FailureReport {
   virtual void tell(Out&) const noexcept = 0;
 
  private:
-  FailureReport* next_;
+  const pthread_t thread_;  // that made it
+  int place_;               // in the table of all
 };
 
 }  // namespace coherence

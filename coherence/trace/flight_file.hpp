@@ -40,14 +40,14 @@ class FlightFile {
   FlightFile(const FlightFile&) = delete;
   // Whatever keeps it from being made: then there are no rings.
   void create(const char* path, NodeId node, uint64_t incarnation, uint32_t sessions) noexcept;
-  // The slot's ring, all of its memory taken; null: there is none.
+  // The slot's ring, all of its memory taken; null: there is none.  Needs a descriptor for a moment, and keeps none.
   FlightRing* ring(SessionId session) noexcept;
 
  private:
   std::byte* base_ = nullptr;
   uint64_t bytes_ = 0;
   uint32_t sessions_ = 0;
-  int fd_ = -1;
+  char path_[600] = "";
 };
 
 }  // namespace coherence

@@ -11,6 +11,7 @@
 #include <map>
 #include <vector>
 
+#include "coherence/base/failure_report.hpp"
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/trace/flight_file.hpp"
@@ -108,6 +109,11 @@ FlightFile::~FlightFile() = default;
 void FlightFile::create(const char*, NodeId, uint64_t, uint32_t) noexcept {}
 FlightRing* FlightFile::ring(SessionId) noexcept { return nullptr; }
 void flight_path(const char*, NodeId, uint64_t, char* out, size_t) noexcept { *out = 0; }
+
+// Nobody is asked for a report.
+FailureReport::FailureReport() noexcept : thread_(), place_(0) {}
+FailureReport::~FailureReport() = default;
+void FailureReport::Out::line(const Text&) noexcept {}
 
 void SpinGuard::wait(const std::atomic<uint32_t>* fence) noexcept {
   // Who looks from outside finds it taken when the product, broken on purpose, has left it so.
