@@ -11,6 +11,9 @@ constexpr int kReleaseOpsMax = 12;  // of a line: write-back ranges and the atom
 
 }  // namespace
 
+EvictionWindow::EvictionWindow(Session& session, FrameTaker& taker) noexcept
+    : evictor_(session.evictor_), taker_(taker) {}
+
 // Memory node after memory node: a batch goes to one of them (T1).
 int EvictionWindow::add(Line* const* lines, const PageId* pages, int count) noexcept {
   uint64_t nodes = 0;
@@ -32,14 +35,14 @@ int EvictionWindow::add_of(MemoryNodeId to, Line* const* lines, const PageId* pa
     }
     Line& line = *lines[i];
     Post release;
-    if (!session_.begin_evict(line, pages[i], &release)) continue;
+    if (!evictor_.begin_evict(line, pages[i], &release)) continue;
     leaving++;
     if (release == Post::kNone) {  // never fetched
       taker_.take(line, pages[i]);
       continue;
     }
     Group& group = *slot_[slot];
-    group.member[group.size++] = {&line, session_.add_release(group.batch, line, release)};
+    group.member[group.size++] = {&line, evictor_.add_release(group.batch, line, release)};
     if (group.size < kLinesMax && group.batch.room() >= kReleaseOpsMax) continue;
     post(slot);
     slot = kNone;
@@ -51,7 +54,7 @@ int EvictionWindow::add_of(MemoryNodeId to, Line* const* lines, const PageId* pa
 // E3.
 int EvictionWindow::free_slot() noexcept {
   while (posted_ == kAll) {
-    session_.memory_.poll();
+    evictor_.memory().poll();
     reap();
   }
   return std::countr_one(posted_);
@@ -61,7 +64,7 @@ void EvictionWindow::post(int slot) noexcept {
   Group& group = *slot_[slot];
   posted_ |= 1u << slot;
   lines_ += group.size;
-  session_.memory_.post(group.batch);
+  evictor_.memory().post(group.batch);
   reap();  // of shm, this one
 }
 
@@ -79,7 +82,7 @@ void EvictionWindow::end(int slot) noexcept {
   lines_ -= group.size;
   for (int m = 0; m < group.size; m++) {
     Line& line = *group.member[m].line;
-    session_.end_evict(line, group.batch.op(group.member[m].atomic).old);
+    evictor_.end_evict(line, group.batch.op(group.member[m].atomic).old);
     taker_.take(line, line.page());
   }
 }
@@ -88,7 +91,7 @@ void EvictionWindow::finish() noexcept {
   for (;;) {
     reap();
     if (!posted_) return;
-    session_.memory_.poll();
+    evictor_.memory().poll();
   }
 }
 

@@ -25,6 +25,7 @@ namespace coherence {
 
 class Line;
 class Session;
+class Evictor;
 
 // Gets what has been evicted.
 class FrameTaker {
@@ -42,7 +43,7 @@ class EvictionWindow {
   static constexpr int kBatches = 4;
 
   // Both outlive it.
-  EvictionWindow(Session& session, FrameTaker& taker) : session_(session), taker_(taker) {}
+  EvictionWindow(Session& session, FrameTaker& taker) noexcept;
   ~EvictionWindow() { finish(); }
   EvictionWindow(const EvictionWindow&) = delete;
 
@@ -74,7 +75,7 @@ class EvictionWindow {
   void post(int slot) noexcept;
   void end(int slot) noexcept;
 
-  Session& session_;
+  Evictor& evictor_;
   FrameTaker& taker_;
   int lines_ = 0;
   uint32_t posted_ = 0;  // a bit for each slot

@@ -10,10 +10,11 @@
 #include "coherence/base/failure_report.hpp"
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
-#include "coherence/member/arena.hpp"
-#include "coherence/session.hpp"
-#include "coherence/stats/hot_pages.hpp"
+#include "coherence/member/node_parts.hpp"
+#include "coherence/member/shm_messenger.hpp"
+#include "coherence/session/message_server.hpp"
 #include "coherence/trace/flight_file.hpp"
+#include "coherence/transport/memory.hpp"
 
 namespace paper {
 
@@ -22,21 +23,16 @@ Seams seams;
 namespace {
 
 constexpr int kLooksAtOnce = 64;  // at the clock, without waiting: then somebody spins
-constexpr uint64_t kSpinNs = 200;
+constexpr uint64_t kSpinNs = 200, kMs = 1'000'000;
+constexpr int kEverybody = 1 << 30;
 constexpr uint64_t kSameMomentNs = 100;  // to wake the worker of each peer takes a little
 
-// What a fiber is about to do.
-struct Errand {
-  bool receives = false;  // the next peer it looks for is who sent the message
-  int to = 0;             // its last message's
-  uint64_t arrived = 0;   // when that was there
-};
-std::vector<Errand> errands;
+std::vector<uint64_t> errands;                           // when the last message of each fiber was there
 std::map<const coherence::Memory*, uint32_t> completed;  // a session's batches
 
 bool in_fiber() { return sim::scheduler() && sim::scheduler()->in_fiber(); }
 
-Errand& errand() {
+uint64_t& arrived() {
   const auto fiber = size_t(sim::scheduler()->fiber());
   if (fiber >= errands.size()) errands.resize(fiber + 1);
   return errands[fiber];
@@ -45,13 +41,12 @@ Errand& errand() {
 // Several of the same moment fly side by side.
 void fly(int from, int to) {
   Network& network = *seams.network;
-  const bool along = sim::scheduler()->now() - errand().arrived < kSameMomentNs;
+  const bool along = sim::scheduler()->now() - arrived() < kSameMomentNs;
   if (along)
     network.travel_along(from, to, network.costs().message_bytes);
   else
     network.travel(from, to, network.costs().message_bytes);
-  errand().to = to;
-  errand().arrived = sim::scheduler()->now();
+  arrived() = sim::scheduler()->now();
 }
 
 }  // namespace
@@ -65,16 +60,9 @@ void forget_errands() {
 
 namespace coherence {
 
-namespace {
-
-constexpr uint64_t kMs = 1'000'000;
-constexpr int kEverybody = 1 << 30;
-
-}  // namespace
-
 void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected, uint32_t ms) noexcept {
   if (!paper::in_fiber()) return;
-  sim::scheduler()->park(&word, expected, ms * kMs);
+  sim::scheduler()->park(&word, expected, ms * paper::kMs);
   paper::pass(paper::seams.network->costs().local_hand_over_ns);
 }
 
@@ -126,12 +114,20 @@ void verify_failed(const char* expression, const char* file, int line) noexcept 
   abort();
 }
 
+}  // namespace coherence
+
 // --- the transport
 
+namespace paper {
 namespace {
 
-paper::Network::Verb verb_of(const Op& op) {
-  const uint64_t page = paper::seams.network->page_bytes(op.bytes);
+using coherence::Batch;
+using coherence::NodeId;
+using coherence::Op;
+using coherence::Verb;
+
+Network::Verb verb_of(const Op& op) {
+  const uint64_t page = seams.network->page_bytes(op.bytes);
   switch (op.verb) {
     case Verb::kRead:
       return {false, 0, page};  // wanted or not (A3)
@@ -150,7 +146,7 @@ paper::Network::Verb verb_of(const Op& op) {
 void do_verb(Op& op, std::byte* base) {
   std::byte* const there = base + op.at.offset();
   auto* const word = reinterpret_cast<uint64_t*>(there);
-  const size_t bytes = paper::seams.network ? paper::seams.network->page_bytes(op.bytes) : op.bytes;
+  const size_t bytes = seams.network ? seams.network->page_bytes(op.bytes) : op.bytes;
   if (op.verb == Verb::kRead) memcpy(op.local, there, bytes);
   if (op.verb == Verb::kWrite) memcpy(there, op.local, bytes);
   if (op.verb != Verb::kCas && op.verb != Verb::kFaa && op.verb != Verb::kLoad) return;
@@ -159,95 +155,129 @@ void do_verb(Op& op, std::byte* base) {
   if (op.verb == Verb::kCas && op.old == op.expect) *word = op.operand;
 }
 
+class NetworkMemory final : public coherence::Memory {
+ public:
+  NetworkMemory(coherence::MemoryMap& map, coherence::Counters& counters) : map_(map), counters_(counters) {}
+
+  // A fiber does what the NIC would.
+  void post(Batch* const* batches, int count) override {
+    for (int i = 0; i < count; i++) {
+      Batch& batch = *batches[i];
+      if (!in_fiber()) {
+        run(batch);
+        continue;
+      }
+      batch.state.store(coherence::BatchState::kPosted, std::memory_order_relaxed);
+      seams.crews[size_t(sim::scheduler()->node())].run([this, &batch] {
+        run(batch);
+        completed[this]++;
+        sim::scheduler()->wake(&completed[this], kEverybody);
+      });
+    }
+  }
+  void poll() override {
+    if (!in_fiber()) return;
+    const uint32_t& count = completed[this];
+    sim::scheduler()->park(&count, count, kMs);
+  }
+
+ private:
+  void run(Batch& batch) {
+    counters_.add(coherence::Counter::kBatches);
+    std::byte* const base = map_.base(batch.to());
+    const auto all = [&] {
+      for (int i = 0; i < batch.size(); i++) do_verb(batch.op(i), base);
+    };
+    if (!in_fiber()) {
+      all();
+    } else {
+      std::vector<Network::Verb> verbs;
+      for (int i = 0; i < batch.size(); i++) verbs.push_back(verb_of(batch.op(i)));
+      Network& network = *seams.network;
+      network.batch(sim::scheduler()->node(), network.compute() + batch.to().value, verbs, all);
+    }
+    batch.state.store(coherence::BatchState::kDone, std::memory_order_release);
+  }
+  coherence::MemoryMap& map_;
+  coherence::Counters& counters_;
+};
+
+// The fiber that sends a message travels with it; what arrives is handled by a fiber of its own (A5).
+class NetworkMessenger final : public coherence::Messenger {
+ public:
+  NetworkMessenger(coherence::NodeParts& node, coherence::Peers& peers, coherence::Counters& counters)
+      : node_(node), shm_(node, peers, counters) {}
+  void ask(NodeId to, uint16_t slot, coherence::PageId page) noexcept override {
+    if (in_fiber()) fly(node_.id.value, to.value);
+    shm_.ask(to, slot, page);
+  }
+  bool receive(coherence::RequestHandler& handler) noexcept override {
+    struct Later final : coherence::RequestHandler {
+      Later(int at, coherence::RequestHandler& by) : node(at), inner(by) {}
+      void receive(NodeId from, uint16_t slot) noexcept override {
+        seams.crews[size_t(node)].run([at = node, &by = inner, from, slot] {
+          seams.network->handle(at);
+          by.receive(from, slot);
+        });
+      }
+      const int node;
+      coherence::RequestHandler& inner;
+    } later(node_.id.value, handler);
+    return shm_.receive(later);
+  }
+  bool take_request(NodeId from, uint16_t slot, coherence::PeerRequest* request,
+                    coherence::PageId* page) noexcept override {
+    return shm_.take_request(from, slot, request, page);
+  }
+  uint32_t reply(const coherence::PeerRequest& request, const coherence::Reply& reply) noexcept override {
+    if (in_fiber()) fly(node_.id.value, request.from);
+    if (in_fiber() && carries_page(reply.kind)) {  // before it is copied into the requester's frame
+      Network& network = *seams.network;
+      network.carry(node_.id.value, request.from, network.gcl());
+      arrived() = sim::scheduler()->now();
+    }
+    return shm_.reply(request, reply);
+  }
+  void settled(NodeId to, uint32_t line) noexcept override {
+    if (in_fiber()) fly(node_.id.value, to.value);
+    shm_.settled(to, line);
+  }
+
+ private:
+  const coherence::NodeParts& node_;
+  coherence::ShmMessenger shm_;
+};
+
+class NetworkTransport final : public coherence::Transport {
+ public:
+  std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
+    return std::make_unique<NetworkMemory>(node.pool, counters);
+  }
+  std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node, coherence::Peers& peers,
+                                                       coherence::Counters& counters) override {
+    return std::make_unique<NetworkMessenger>(node, peers, counters);
+  }
+};
+
 }  // namespace
 
-void ShmMemory::run(Batch& batch) {
-  counters_.add(Counter::kBatches);
-  std::byte* const base = map_.base(batch.to());
-  const auto all = [&] {
-    for (int i = 0; i < batch.size(); i++) do_verb(batch.op(i), base);
-  };
-  if (!paper::in_fiber()) {
-    all();
-  } else {
-    std::vector<paper::Network::Verb> verbs;
-    for (int i = 0; i < batch.size(); i++) verbs.push_back(verb_of(batch.op(i)));
-    paper::Network& network = *paper::seams.network;
-    network.batch(sim::scheduler()->node(), network.compute() + batch.to().value, verbs, all);
-  }
-  batch.state.store(BatchState::kDone, std::memory_order_release);
+coherence::Transport& network_transport() {
+  static NetworkTransport transport;
+  return transport;
 }
 
-// A fiber does what the NIC would.
-void ShmMemory::post(Batch* const* batches, int count) {
-  for (int i = 0; i < count; i++) {
-    Batch& batch = *batches[i];
-    if (!paper::in_fiber()) {
-      run(batch);
-      continue;
-    }
-    batch.state.store(BatchState::kPosted, std::memory_order_relaxed);
-    paper::seams.crews[size_t(sim::scheduler()->node())].run([this, &batch] {
-      run(batch);
-      paper::completed[this]++;
-      sim::scheduler()->wake(&paper::completed[this], kEverybody);
-    });
-  }
-}
-
-void ShmMemory::poll() {
-  if (!paper::in_fiber()) return;
-  const uint32_t& count = paper::completed[this];
-  sim::scheduler()->park(&count, count, kMs);
-}
-
-// --- messages
-
-// Of a grant, the page; told before it is copied into the asker's frame.
-void HotPages::count(PageId, PageMessage message, const std::atomic<uint32_t>*) noexcept {
-  if (message != PageMessage::kPageSent || !paper::in_fiber()) return;
-  paper::Network& network = *paper::seams.network;
-  network.carry(sim::scheduler()->node(), paper::errand().to, network.gcl());
-  paper::errand().arrived = sim::scheduler()->now();
-}
-uint32_t HotPages::top(HotPage*, uint32_t, const std::atomic<uint32_t>*) noexcept { return 0; }
-void HotPages::reset(const std::atomic<uint32_t>*) noexcept {}
-
-}  // namespace coherence
+}  // namespace paper
 
 // NOLINTBEGIN: the names are the linker's
 using coherence::Line;
-using coherence::NodeId;
-using coherence::Session;
+using coherence::MessageServer;
 
-using Peer = coherence::Result<coherence::PeerArena*>;
-Peer real_peer(coherence::Node*, NodeId) noexcept asm("__real__ZN9coherence4Node4peerENS_6NodeIdE");
-Peer met_peer(coherence::Node*, NodeId) noexcept asm("__wrap__ZN9coherence4Node4peerENS_6NodeIdE");
-void real_receive(Session*, NodeId, uint16_t) noexcept asm("__real__ZN9coherence7Session7receiveENS_6NodeIdEt");
-void met_receive(Session*, NodeId, uint16_t) noexcept asm("__wrap__ZN9coherence7Session7receiveENS_6NodeIdEt");
-void real_serve(Session*, Line&, bool) noexcept asm("__real__ZN9coherence7Session12serve_parkedERNS_4LineEb");
-void met_serve(Session*, Line&, bool) noexcept asm("__wrap__ZN9coherence7Session12serve_parkedERNS_4LineEb");
+void real_serve(MessageServer*, Line&, bool) noexcept
+    asm("__real__ZN9coherence13MessageServer12serve_parkedERNS_4LineEb");
+void met_serve(MessageServer*, Line&, bool) noexcept
+    asm("__wrap__ZN9coherence13MessageServer12serve_parkedERNS_4LineEb");
 // NOLINTEND
 
-Peer met_peer(coherence::Node* node, NodeId to) noexcept {
-  if (paper::in_fiber()) {
-    if (paper::errand().receives)
-      paper::errand().receives = false;
-    else
-      paper::fly(node->id().value, to.value);
-  }
-  return real_peer(node, to);
-}
-
-void met_receive(Session* self, NodeId from, uint16_t slot) noexcept {
-  const int node = self->node().id().value;
-  paper::seams.crews[size_t(node)].run([=] {
-    paper::seams.network->handle(node);
-    paper::errand().receives = true;
-    real_receive(self, from, slot);
-  });
-}
-
-void met_serve(Session* self, Line& line, bool worker) noexcept {
-  paper::seams.crews[self->node().id().value].run([=, at = &line] { real_serve(self, *at, worker); });
+void met_serve(MessageServer* self, Line& line, bool worker) noexcept {
+  paper::seams.crews[size_t(sim::scheduler()->node())].run([=, at = &line] { real_serve(self, *at, worker); });
 }

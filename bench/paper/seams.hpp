@@ -1,15 +1,12 @@
-// What the product's coherence meets instead of a machine and a network: its operating system calls, its transport and
-// its messages, with the costs of Network.  Linked in place of base/os.cpp, base/verify.cpp, stats/hot_pages.cpp and
-// transport/shm/shm_memory.cpp; three functions are met on their way (CMakeLists.txt, --wrap):
-//
-//   Node::peer()             a message leaves for a peer: the fiber travels with it
-//   Session::receive()       a message is there: a fiber of its own handles it (A5)
-//   Session::serve_parked()  what an unlocker or the worker hands over, a fiber of its own hands over
+// What the product's coherence meets instead of a machine and a network: a transport with the costs of Network, and its
+// operating system calls, linked in place of base/os.cpp and base/verify.cpp.  One function is met on its way
+// (CMakeLists.txt, --wrap): what MessageServer::serve_parked() hands over, a fiber of its own hands over (A5).
 #pragma once
 
 #include <vector>
 
 #include "bench/paper/network.hpp"
+#include "coherence/member/transport.hpp"
 
 namespace paper {
 
@@ -19,5 +16,6 @@ struct Seams {
 };
 extern Seams seams;
 void forget_errands();  // of a run that is over
+coherence::Transport& network_transport();
 
 }  // namespace paper

@@ -127,6 +127,7 @@ Selcc::Selcc(const Setup& setup, Network& network)
     m.node->set_upcalls(&m, nullptr);
     m.node->set_features(*features);
     m.node->set_lease(setup.gamma);
+    m.node->set_transport(network_transport());
     for (int s = 0; s <= threads; s++)
       m.sessions.push_back(std::make_unique<coherence::Session>(*m.node, coherence::SessionId{uint16_t(s)}, nullptr));
     seams.crews.emplace_back(n);

@@ -1,5 +1,7 @@
 #include "coherence/line/line_machine.hpp"
 
+#include "coherence/line/request_table.hpp"
+
 namespace coherence {
 namespace {
 
@@ -277,44 +279,37 @@ struct Step {
   // --- requests ----------------------------------------------------------------------------------------------------
   void request(const Event& e) {
     const PeerRequest& r = e.request;
-    if (held_against(r.kind)) {  // whatever is under way
-      answer(r, ReplyKind::kHeld);
-      if (e.latched) a.latch = LatchEnd::kRelease;
-      return;
+    switch (verdict(r)) {
+      case Verdict::kHold:
+        answer(r, ReplyKind::kHeld);
+        break;
+      case Verdict::kPark:
+        return park(r);
+      case Verdict::kServe:
+        park(r);
+        return serve(e);
+      default:
+        answer(r, ReplyKind::kDropped);
     }
-    if (upgrading() && yields_to(r)) return park(r);
-    if (undecided() && r.kind == RequestKind::kPeerClaim) return park(r);
-    if (s.op == LineOp::kWaitClaimed && kept_until_owned(r)) return park(r);
-    const bool unmatched =
-        s.msi == MsiState::kModified && is_reader(r.kind) && r.priority < s.bar && !s.holds_exclusive;
-    if (s.op != LineOp::kIdle || !concerns_us(r.kind) || unmatched) {
-      if (s.op == LineOp::kIdle && unmatched) s.bar--;  // so that it ends, whether or not priorities grow there
-      answer(r, ReplyKind::kDropped);
-      if (e.latched) a.latch = LatchEnd::kRelease;
-      return;
+    if (e.latched) a.latch = LatchEnd::kRelease;
+  }
+  Verdict verdict(const PeerRequest& r) {
+    if (held_against(r.kind)) return Verdict::kHold;  // whatever is under way
+    const Verdict found = verdict_on(phase_of(s), r.kind);
+    switch (found) {
+      case Verdict::kServeMatched:
+        if (r.priority >= s.bar || s.holds_exclusive) return Verdict::kServe;
+        s.bar--;  // so that it ends, whether or not priorities grow there
+        return Verdict::kRefuse;
+      case Verdict::kParkLower:
+        return yields_to(r) ? Verdict::kPark : Verdict::kRefuse;
+      case Verdict::kParkUnlessAsked:
+        return s.waiting.has(NodeId{r.from}) ? Verdict::kRefuse : Verdict::kPark;
+      default:
+        return found;
     }
-    park(r);
-    serve(e);
   }
-  bool upgrading() const {
-    if (s.op == LineOp::kClaimPosted) return s.msi == MsiState::kShared;
-    return s.op == LineOp::kUpgradePosted || s.op == LineOp::kWaitUpgrade;
-  }
-  // Our bit may have been a share when a claim met it.
-  bool undecided() const {
-    if (s.op == LineOp::kUnclaimPosted) return s.msi == MsiState::kShared;
-    return s.op == LineOp::kReadPosted || s.op == LineOp::kProbePosted || s.op == LineOp::kWaitShared ||
-           s.op == LineOp::kDowngradePosted;
-  }
-  // Not of him whose answer we wait for: he would wait for ours before he gives it.
-  bool kept_until_owned(const PeerRequest& r) const {
-    return (is_reader(r.kind) || r.kind == RequestKind::kPeerWr) && !s.waiting.has(NodeId{r.from});
-  }
-  bool concerns_us(RequestKind kind) const {
-    if (s.msi == MsiState::kModified) return kind != RequestKind::kPeerInv && kind != RequestKind::kPeerClaim;
-    if (s.msi == MsiState::kShared) return !is_reader(kind);
-    return false;
-  }
+  bool concerns_us(RequestKind kind) const { return concerns(s.msi, kind); }
   // I16: what a transaction of this node holds until its end is not given away meanwhile.
   bool held_against(RequestKind kind) const {
     if (!concerns_us(kind) || kind == RequestKind::kPeerCopy) return false;

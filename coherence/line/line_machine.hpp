@@ -1,8 +1,8 @@
 // step(): the protocol's transitions, as one pure function; the table in protocol.md is printed from it.
 //
 // It looks at nothing but its arguments, waits for nothing and loops over nothing but parked requests.  The driver
-// (session_drive.cpp) and the exhaustive model (tests/model) run this same function, the simulator (tests/sim) with the
-// whole driver; each of them provides the rest of the contract:
+// (session/protocol_driver.cpp) and the exhaustive model (tests/model) run this same function, the simulator
+// (tests/sim) with the whole driver; each of them provides the rest of the contract:
 //
 //  S1. Calls for one line are serialised.  The line's local X latch is held from kFetch or kEvict until the Actions say
 //      otherwise, and for kPeer and kServe when `latched`.

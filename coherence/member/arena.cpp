@@ -9,6 +9,7 @@
 #include <new>
 
 #include "coherence/base/os.hpp"
+#include "coherence/base/verify.hpp"
 #include "coherence/pool/fence.hpp"
 
 namespace coherence {
@@ -21,7 +22,8 @@ ArenaLayout arena_layout(const ArenaSpec& spec) {
   l.private_bytes = page_aligned(spec.private_bytes);
   l.sessions_at = page_aligned(sizeof(ArenaHeader));
   l.parked_at = page_aligned(l.sessions_at + spec.sessions_max * sizeof(SessionSlot));
-  l.hot_at = page_aligned(l.parked_at + (uint64_t(spec.frames) + 63) / 64 * 8);
+  l.in_flight_at = page_aligned(l.parked_at + (uint64_t(spec.frames) + 63) / 64 * 8);
+  l.hot_at = page_aligned(l.in_flight_at + spec.frames);
   l.lines_at = page_aligned(l.hot_at + sizeof(HotPages));
   l.frames_at = page_aligned(l.lines_at + uint64_t(spec.frames) * sizeof(Line));
   l.private_at = l.frames_at + uint64_t(spec.frames) * kPageSize;
@@ -72,12 +74,14 @@ RequestSlot* PeerArena::slot(uint32_t index) {
 
 std::byte* PeerArena::frame(uint32_t line) {
   const ArenaLayout& l = header_->layout;
-  return line < l.frames ? base_ + l.frames_at + uint64_t(line) * kPageSize : nullptr;
+  VERIFY(line < l.frames);
+  return base_ + l.frames_at + uint64_t(line) * kPageSize;
 }
 
-Line* PeerArena::line(uint32_t index) {
+std::atomic<uint8_t>* PeerArena::in_flight(uint32_t line) {
   const ArenaLayout& l = header_->layout;
-  return index < l.frames ? reinterpret_cast<Line*>(base_ + l.lines_at) + index : nullptr;
+  VERIFY(line < l.frames);
+  return reinterpret_cast<std::atomic<uint8_t>*>(base_ + l.in_flight_at) + line;
 }
 
 void ring(ArenaHeader& arena) noexcept {

@@ -1,6 +1,6 @@
 // The arena: a node incarnation's shared file, and a peer's view of it.
 //
-//   header | session slots | parked bitmap | hot pages | lines | frames | private memory
+//   header | session slots | parked bitmap | grants in flight | hot pages | lines | frames | private memory
 #pragma once
 
 #include <atomic>
@@ -8,19 +8,24 @@
 
 #include "coherence/base/ids.hpp"
 #include "coherence/line/line.hpp"
-#include "coherence/member/node.hpp"
 #include "coherence/message/slots.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/stats/hot_pages.hpp"
 
 namespace coherence {
 
-inline constexpr uint64_t kArenaMagic = 0x35414e4552414347;  // "GCARENA5"
+inline constexpr uint64_t kArenaMagic = 0x36414e4552414347;  // "GCARENA6"
+
+struct ArenaSpec {
+  uint32_t frames = 0;
+  uint32_t sessions_max = 0;   // at most kSessionsMax; session ids are below it
+  uint64_t private_bytes = 0;  // zero-filled, 4096-aligned
+};
 
 struct ArenaLayout {
   uint32_t frames, sessions_max;
   uint64_t private_bytes;
-  uint64_t sessions_at, parked_at, hot_at, lines_at, frames_at, private_at, bytes;
+  uint64_t sessions_at, parked_at, in_flight_at, hot_at, lines_at, frames_at, private_at, bytes;
   // What comes before is small, and a peer who answered or asked may look at it a moment after the node has left: a
   // bell, a bit of an inbox.  What comes behind he touches for a message only that the node waits for before it leaves
   // (N7).  The private memory of the layers above, at the end, is small, too, and theirs until their processes end.
@@ -54,10 +59,10 @@ class PeerArena {
   PeerArena(const PeerArena&) = delete;
   uint64_t incarnation() const { return incarnation_; }
   ArenaHeader& header() { return *header_; }
-  // Null if the reference makes no sense.
-  RequestSlot* slot(uint32_t index);
+  RequestSlot* slot(uint32_t index);  // null: there is none
+  // REQUIRES: there is such a line.
   std::byte* frame(uint32_t line);
-  Line* line(uint32_t index);
+  std::atomic<uint8_t>* in_flight(uint32_t line);
   PeerArena* next = nullptr;  // of those whose incarnations have left (Node::forget())
 
  private:

@@ -34,25 +34,16 @@
 #include "coherence/line/features.hpp"
 #include "coherence/line/line.hpp"
 #include "coherence/member/held.hpp"
+#include "coherence/member/node_parts.hpp"
+#include "coherence/member/peers.hpp"
+#include "coherence/member/transport.hpp"
 #include "coherence/member/upcalls.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/trace/flight_file.hpp"
 
 namespace coherence {
 
-struct ArenaHeader;
-struct SessionSlot;
-struct Counters;
-struct HotPage;
-struct HotPages;
 class Session;
-class PeerArena;
-
-struct ArenaSpec {
-  uint32_t frames = 0;
-  uint32_t sessions_max = 0;   // at most kSessionsMax; session ids are below it
-  uint64_t private_bytes = 0;  // zero-filled, 4096-aligned
-};
 
 struct NodeInfo {
   enum class State : uint32_t { kAbsent = 0, kLive = 1, kLeaving = 2, kDead = 3 } state = State::kAbsent;
@@ -71,31 +62,33 @@ class Node {
   Node(const Node&) = delete;
 
   void set_upcalls(FrameDirectory* directory, LogHorizon* horizon) {
-    directory_ = directory;
-    horizon_ = horizon;
+    parts_.directory = directory;
+    parts_.horizon = horizon;
   }
+  // REQUIRES: no session has been made yet.  It outlives the node.
+  void set_transport(Transport& transport) { transport_ = &transport; }
   // What this node does of the protocol's optional parts.  REQUIRES: no session works.
-  void set_features(Features features) { features_ = features; }
-  Features features() const { return features_; }
+  void set_features(Features features) { parts_.features = features; }
+  Features features() const { return parts_.features; }
   // gamma: the local lease of a line while a peer's request is parked, in writers' turns; a reader's turn counts one
   // of P, the sessions of the node (I14).  Who is woken for a turn has `come_ns` to come.  REQUIRES: no session works.
-  void set_lease(uint32_t turns, uint64_t come_ns = kComeNs) {
-    lease_turns_ = turns;
-    come_ns_ = come_ns;
+  void set_lease(uint32_t turns, uint64_t come_ns = NodeParts::kComeNs) {
+    parts_.lease_turns = turns;
+    parts_.come_ns = come_ns;
   }
 
   // --- the arena -----------------------------------------------------------------------------------------------------
-  uint32_t frames() const { return frames_; }
-  Line& line(uint32_t index) const { return lines_[index]; }
-  uint32_t index_of(const Line& line) const { return uint32_t(&line - lines_); }
-  std::byte* frame(const Line& line) const { return frames_base_ + uint64_t(index_of(line)) * kPageSize; }
-  std::byte* frame(uint32_t index) const { return frames_base_ + uint64_t(index) * kPageSize; }
+  uint32_t frames() const { return parts_.frames; }
+  Line& line(uint32_t index) const { return parts_.line(index); }
+  uint32_t index_of(const Line& line) const { return parts_.index_of(line); }
+  std::byte* frame(const Line& line) const { return parts_.frame(line); }
+  std::byte* frame(uint32_t index) const { return parts_.frames_base + uint64_t(index) * kPageSize; }
   std::byte* private_memory() const { return private_; }
   uint64_t private_bytes() const { return private_bytes_; }
   const Counters& counters(SessionId) const;
   // Where the slot's session records what it does; null: there was no memory for that.
   FlightRing* flight_ring(SessionId session) noexcept { return flight_.ring(session); }
-  uint32_t sessions_max() const { return sessions_max_; }
+  uint32_t sessions_max() const { return parts_.sessions_max; }
   // What this node's processes hold now, summed while they work: exact when they do not.  Looks at every line.
   Held held() const noexcept;
   // The pages that cost this node most messages since it joined, or since the reset; the hottest first.
@@ -103,12 +96,12 @@ class Node {
   void reset_hot_pages() noexcept;
 
   // --- the pool and its members --------------------------------------------------------------------------------------
-  Pool& pool() const { return pool_; }
-  NodeId id() const { return id_; }
-  uint64_t incarnation() const { return incarnation_; }
-  bool fenced() const noexcept { return fence_->load(std::memory_order_acquire) != 0; }  // pairs with fence()
+  Pool& pool() const { return parts_.pool; }
+  NodeId id() const { return parts_.id; }
+  uint64_t incarnation() const { return parts_.incarnation; }
+  bool fenced() const noexcept { return parts_.fenced(); }
   // For spin waits of the layers above: not 0 once the pool is fenced.
-  const std::atomic<uint32_t>& fence_word() const noexcept { return *fence_; }
+  const std::atomic<uint32_t>& fence_word() const noexcept { return *parts_.fence; }
   // Ends all access to the pool, for everybody.  Idempotent; `reason` of the first call is kept.
   void fence(const char* reason) noexcept;
   // Why; empty if it is not fenced.
@@ -126,45 +119,25 @@ class Node {
   // it has been saved to the durable path.  The Node serves nothing afterwards.
   Status leave(Session& session, bool* last, Problem*);
 
- private:
-  friend class Session;
-  explicit Node(Pool& pool) : pool_(pool) {}
-  uint32_t give_back(Session& session);
-  Status withdraw(bool* last, Problem*);     // REQUIRES: the pool's lock file held
-  Result<PeerArena*> peer(NodeId) noexcept;  // maps it on first use; kNotFound: not in the pool; kNoMemory: no room
-  // I18: maps those that joined meanwhile, and forgets those that have left; false: one cannot be mapped.
-  bool reach_peers() noexcept;
-  void forget(NodeId) noexcept;     // its arena, if one is mapped: REQUIRES: peers_spin_
-  void unmap_forgotten() noexcept;  // N7
+  // For the roles of a session (coherence/session/), and nobody else.
+  NodeParts& parts() { return parts_; }
+  Peers& peers() { return peers_; }
+  Transport& transport() { return *transport_; }
 
-  Pool& pool_;
-  NodeId id_;
-  uint64_t incarnation_ = 0;
-  const std::atomic<uint32_t>* fence_ = nullptr;
-  Line* lines_ = nullptr;
-  std::byte* frames_base_ = nullptr;
-  HotPages* hot_ = nullptr;
+ private:
+  explicit Node(Pool& pool) : parts_(pool), peers_(parts_) {}
+  uint32_t give_back(Session& session);
+  Status withdraw(bool* last, Problem*);  // REQUIRES: the pool's lock file held
+
+  NodeParts parts_;
+  Peers peers_;
+  Transport* transport_ = &shm_transport();
   std::byte* private_ = nullptr;
-  uint32_t frames_ = 0, sessions_max_ = 0;
   uint64_t private_bytes_ = 0;
-  ArenaHeader* arena_ = nullptr;
-  SessionSlot* session_slots_ = nullptr;
-  std::atomic<uint64_t>* parked_ = nullptr;  // bitmap over lines: requests parked there, for the worker to look after
   uint64_t arena_bytes_ = 0;
   int arena_fd_ = -1;
   FlightFile flight_;
   bool left_ = false;
-  static constexpr uint64_t kComeNs = 1'000'000;
-  uint32_t lease_turns_ = 16;
-  uint64_t come_ns_ = kComeNs;
-  Features features_ = Features::all();
-  FrameDirectory* directory_ = nullptr;
-  LogHorizon* horizon_ = nullptr;
-  std::atomic<PeerArena*> peers_[kNodesMax] = {};
-  std::atomic<uint32_t> peers_spin_ = 0;
-  PeerArena* forgotten_ = nullptr;           // under peers_spin_
-  std::atomic<uint32_t> sessions_here_ = 0;  // of this process: a lone one uses no arena between its messages
-  std::atomic<uint64_t> reached_view_ = 0;   // of the node table: whom it names is mapped
 };
 
 }  // namespace coherence

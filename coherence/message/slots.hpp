@@ -19,22 +19,27 @@ namespace coherence {
 inline constexpr int kSlotsPerSession = 4;  // an abandoned operation keeps its slot until its replies are in
 
 // What a peer makes of a request, in one word.  A reply: kind (8 bits), round (16), and with kHeld who holds the page
-// (40), with kDropped to whom it was passed (a node's number + 1).  Before that, whether the request was taken, and its
-// serial number, so that no other can be taken for it.
+// (40), with kDropped to whom it was passed (a node's number + 1).  Before that, whether the request was taken; for
+// which incarnation of the peer it is (16 bits: nobody joins 65,536 times meanwhile); and its serial number (40), so
+// that no other can be taken for it.
 inline constexpr int kHolderBits = 40;
 struct ReplyWord {
   static constexpr uint8_t kAsked = 0xfe, kTaken = 0xff;
 
   uint64_t raw = 0;
-  static constexpr ReplyWord asked(uint64_t serial) { return {serial << 8 | kAsked}; }
-  static constexpr ReplyWord taken(uint64_t serial) { return {serial << 8 | kTaken}; }
+  static constexpr ReplyWord asked(uint64_t serial, uint64_t incarnation) {
+    return {serial << 24 | (incarnation & 0xffff) << 8 | kAsked};
+  }
+  constexpr ReplyWord taken() const { return {(raw & ~uint64_t{0xff}) | kTaken}; }
   static constexpr ReplyWord of(uint16_t round, ReplyKind kind, uint64_t more = 0) {
     return {more << 24 | uint64_t(round) << 8 | uint64_t(kind)};
   }
   constexpr bool is_open() const { return (raw & 0xff) == kAsked; }
   constexpr bool is_taken() const { return (raw & 0xff) == kTaken; }
   constexpr bool is_reply() const { return raw != 0 && (raw & 0xff) < kAsked; }
-  constexpr uint64_t serial() const { return raw >> 8; }  // asked, or taken
+  // Asked, or taken:
+  constexpr uint64_t serial() const { return raw >> 24; }
+  constexpr bool is_for(uint64_t incarnation) const { return uint16_t(raw >> 8) == uint16_t(incarnation); }
   constexpr ReplyKind kind() const { return ReplyKind(raw & 0xff); }
   constexpr uint16_t round() const { return uint16_t(raw >> 8); }
   constexpr uint64_t held_by() const { return raw >> 24; }
@@ -57,7 +62,6 @@ struct alignas(64) RequestSlot {
   std::atomic<uint64_t> serial;    // of the round; grows; its lowest 16 bits, the round, are echoed in replies
   std::atomic<RequestKind> kind;
   std::atomic<uint8_t> priority;
-  std::atomic<uint64_t> sent_in_view;      // node table's view when the round was sent
   std::atomic<uint64_t> resend_at;         // the round was refused: not before; monotonic ns, 0: not refused
   std::atomic<uint32_t> refusals;          // of this operation
   std::atomic<Outcome> outcome;            // once it is over

@@ -23,7 +23,6 @@ struct alignas(64) NodeEntry {
   std::atomic<uint64_t> pid_start;      // guards against a reused pid; 0: not known
   std::atomic<uint64_t> pid_namespace;  // 0: not known
   std::atomic<uint64_t> heartbeat_ns;   // of the worker; information, never a verdict
-  std::atomic<uint64_t> joined_view;    // the view that began with this incarnation
 };
 
 inline constexpr uint32_t kReasonNone = 0, kReasonClaimed = 1, kReasonWritten = 2;

@@ -149,7 +149,6 @@ void add(Text& to, const Line::Sight& line) noexcept {
            wide(line.lsn.value));
   if (line.first_change != Line::kNoChange)
     to.add("\n  redo     is kept from ring position %llu on", wide(line.first_change));
-  if (line.grant_in_flight) to.add("\n  the grant is in flight (I20)");
   if (line.writing) to.add("\n  a write-back is under way");
   if (line.turns)
     to.add("\n  turns    %u of readers, %u of writers since a request is parked", unsigned(uint32_t(line.turns)),

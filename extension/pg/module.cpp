@@ -7,7 +7,7 @@
 #include "extension/pg/runtime/node.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/settings.hpp"
-#include "extension/pg/sequence/identity.hpp"
+#include "extension/pg/sequence/identity_columns.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 #include "extension/pg/sequence/sequence_functions.hpp"
 #include "extension/pg/stats/relation_size.hpp"
@@ -40,7 +40,7 @@ void _PG_init(void) {
     gcl::install_sequence_refresh();
     gcl::install_snapshot_hooks();
     gcl::replace_snapshot_export();
-    gcl::install_identity_hook();
+    gcl::install_identity_column_hook();
     gcl::install_drop_hook();
     gcl::install_ddl_hooks();
     gcl::install_verdicts();

@@ -126,19 +126,19 @@ class Databases(unittest.TestCase):
         self.on(1, "postgres", "CREATE DATABASE doomed")
         self.on(1, "doomed", "CREATE EXTENSION gcl")
         before = self.files(1)
-        bystander, author = self.cluster.session(1), self.cluster.session(1)
-        pid, positions = author.pid(), f"{self.cluster.dir}/node1/data/global/9700"
+        bystander, coordinator = self.cluster.session(1), self.cluster.session(1)
+        pid, positions = coordinator.pid(), f"{self.cluster.dir}/node1/data/global/9700"
         bystanders = bystander.pid()
         os.kill(bystanders, signal.SIGSTOP)  # all processes close their files before PostgreSQL removes any
         try:
-            author.send("DROP DATABASE doomed")
+            coordinator.send("DROP DATABASE doomed")
             eventually(lambda: self.on(1, "postgres", f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}") == ["ProcSignalBarrier"])
             self.assertEqual(before, self.files(1))
             os.chmod(positions, 0)
         finally:
             os.kill(bystanders, signal.SIGCONT)
         try:
-            author.result()
+            coordinator.result()
         finally:
             os.chmod(positions, 0o600)
         self.assertEqual([], self.names())

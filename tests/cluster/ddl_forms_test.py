@@ -162,8 +162,8 @@ class Forms:
         self.sessions[k].run("ROLLBACK")
         return self.sessions[k].run(f"RESET ALL; SET search_path = {schema}; {text.replace('@', schema)}", 60)
 
-    def prepare(self, schema, author):
-        self.on("pg_catalog", author, f"CREATE SCHEMA {schema}; SET search_path = {schema}; {BASE}")
+    def prepare(self, schema, coordinator):
+        self.on("pg_catalog", coordinator, f"CREATE SCHEMA {schema}; SET search_path = {schema}; {BASE}")
 
     def catalogs(self, k):
         return self.on("pg_catalog", k, ";\n".join(CATALOGS))
@@ -183,16 +183,16 @@ class Forms:
     def test_forms(self):
         for i, (form, (statements, query)) in enumerate(self.FORMS.items()):
             with self.subTest(form):
-                author, schema = i % 3 + 1, f"form_{i}"
-                self.prepare(schema, author)
+                coordinator, schema = i % 3 + 1, f"form_{i}"
+                self.prepare(schema, coordinator)
                 before = self.compare()
-                self.on(schema, author, f"BEGIN; {statements}; ROLLBACK")
-                self.on(schema, author, f"BEGIN; CREATE TABLE around (a int) USING gcl; SAVEPOINT s; {statements}; ROLLBACK TO s; DROP TABLE around; COMMIT")
+                self.on(schema, coordinator, f"BEGIN; {statements}; ROLLBACK")
+                self.on(schema, coordinator, f"BEGIN; CREATE TABLE around (a int) USING gcl; SAVEPOINT s; {statements}; ROLLBACK TO s; DROP TABLE around; COMMIT")
                 self.assertEqual(before, self.compare())
-                self.on(schema, author, statements)
+                self.on(schema, coordinator, statements)
                 self.assertNotEqual(before, self.compare())
                 self.answers(schema, query)
-                self.on(schema, author % 3 + 1, "CREATE TABLE afterwards (a int) USING gcl")
+                self.on(schema, coordinator % 3 + 1, "CREATE TABLE afterwards (a int) USING gcl")
                 self.compare()
 
     def test_a_stopped_primary_catches_up(self):

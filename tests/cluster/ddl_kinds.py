@@ -1,4 +1,4 @@
-"""Every kind of DDL, and where it is done: "everywhere", "local" (on the author only), "nothing" changed, or the SQLSTATE of
+"""Every kind of DDL, and where it is done: "everywhere", "local" (on the coordinator only), "nothing" changed, or the SQLSTATE of
 its refusal, which leaves no trace on any primary.  The statements of a kind follow one another on one primary."""
 
 BASE = """

@@ -1,4 +1,4 @@
-"""Every kind of DDL is done on all primaries alike, stays on its author, or is refused without a trace: no catalog differs silently."""
+"""Every kind of DDL is done on all primaries alike, stays on its coordinator, or is refused without a trace: no catalog differs silently."""
 import unittest
 
 from catalogs import Catalogs
@@ -32,8 +32,8 @@ class Kinds(unittest.TestCase):
         odd = one.run(TURNED) + [f"ALTER ROLE postgres SET {name} = '{value}'" for name, value in ODD.items()]
         one.run("; ".join(["BEGIN", *odd, "COMMIT"]), 60)
 
-    def outcome(self, author, statement):
-        session = self.sessions[author]
+    def outcome(self, coordinator, statement):
+        session = self.sessions[coordinator]
         session.run("ROLLBACK; RESET ALL")
         state = None
         try:
@@ -48,10 +48,10 @@ class Kinds(unittest.TestCase):
             return state
         if changed == []:
             return "nothing"
-        if changed == [author]:
+        if changed == [coordinator]:
             return "local"
         for k in changes:
-            self.assertEqual(changes[author], changes[k], f"primary {k} differs after: {statement}")
+            self.assertEqual(changes[coordinator], changes[k], f"primary {k} differs after: {statement}")
         return "everywhere"
 
     def test_every_kind(self):

@@ -1,4 +1,4 @@
-"""The DDL log has an end (P40): what all known primaries have applied is removed, and who comes later starts from a copy."""
+"""The DDL log has an end (ddl.log-has-end): entries that all known primaries have applied are removed; a later primary starts from a copy."""
 import os
 import pathlib
 import shutil

@@ -193,12 +193,12 @@ class Ddl(unittest.TestCase):
 
     def test_a_rewrite_waits_for_writers_of_all_primaries(self):
         self.cluster.sql(1, "CREATE TABLE changing (id int PRIMARY KEY, v int) USING gcl; INSERT INTO changing SELECT i, i FROM generate_series(1, 50) i")
-        writer, author = self.cluster.session(3), self.cluster.session(1)
+        writer, coordinator = self.cluster.session(3), self.cluster.session(1)
         writer.run("BEGIN; INSERT INTO changing VALUES (51, 51)")
-        author.send("ALTER TABLE changing ALTER v TYPE text USING 'v' || v")
-        self.assertTrue(author.blocked())
+        coordinator.send("ALTER TABLE changing ALTER v TYPE text USING 'v' || v")
+        self.assertTrue(coordinator.blocked())
         writer.run("COMMIT")
-        author.result()
+        coordinator.result()
         self.assertEqual(["51|v51"], self.same_everywhere("SELECT count(*), max(v) FILTER (WHERE id = 51) FROM changing"))
         self.cluster.sql(2, "INSERT INTO changing VALUES (52, 'x'); UPDATE changing SET v = 'y' WHERE id = 51")
         self.assertEqual(["51|y"], self.same_everywhere("SET enable_seqscan = off; SELECT * FROM changing WHERE id = 51"))
@@ -356,7 +356,7 @@ class Cost(unittest.TestCase):
             session.run(f"CREATE TABLE t_{i} (a int, b text, c int) USING gcl")
             open_when_answered += [look.one("SELECT pg_current_wal_insert_lsn() > pg_current_wal_flush_lsn()") for look in others]
         session.run("SELECT pg_stat_force_next_flush()")
-        # The author's commit.  The others' are durable later, with their positions, several at once.
+        # The coordinator's commit.  The others' are durable later, with their positions, several at once.
         self.assertIn(int(session.one("SELECT wal_sync FROM pg_stat_wal")), range(30, 40))
         self.assertGreater(open_when_answered.count("t"), 40, open_when_answered)
 

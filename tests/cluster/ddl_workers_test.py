@@ -67,13 +67,13 @@ class DdlWorkers(unittest.TestCase):
         locker.run("BEGIN; LOCK TABLE t IN EXCLUSIVE MODE; COMMIT")
 
     def test_what_is_prepared_is_committed_before_the_worker_ends(self):
-        """The author waits for a standby that does not exist, between the others' answers and its own commit."""
+        """The coordinator waits for a standby that does not exist, between the others' answers and its own commit."""
         session = self.cluster.session(2)
         session.run("INSERT INTO t VALUES (1, 1)")
-        author = self.cluster.session(1)
+        coordinator = self.cluster.session(1)
         self.let_no_commit_end()
         try:
-            author.send("CREATE UNIQUE INDEX t_v ON t (v)")
+            coordinator.send("CREATE UNIQUE INDEX t_v ON t (v)")
             self.assertTrue(eventually(lambda: self.cluster.sql(
                 1, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'CREATE UNIQUE%'") == ["1"]))
             self.end(2, "apply")
@@ -81,7 +81,7 @@ class DdlWorkers(unittest.TestCase):
             self.assertTrue(session.waits(1))
         finally:
             self.let_commits_end()
-        author.result()
+        coordinator.result()
         with self.assertRaises(SqlError) as caught:
             session.result()
         self.assertEqual("23505", caught.exception.state)
@@ -110,25 +110,25 @@ class DdlWorkers(unittest.TestCase):
 
     def test_a_database_that_could_not_commit_is_kept_out_and_passes_over_nothing(self):
         # Two workers of the database on primary 2, of which only the first finds what is in the way.
-        author, locker = self.cluster.session(1), self.cluster.session(1)
-        for session in (author, locker):
+        coordinator, locker = self.cluster.session(1), self.cluster.session(1)
+        for session in (coordinator, locker):
             session.run("BEGIN; LOCK TABLE t IN SHARE MODE")
-        for session in (author, locker):
+        for session in (coordinator, locker):
             session.run("COMMIT")
         self.let_no_commit_end()
-        author.send("CREATE TABLE in_the_way (a int) USING gcl")
+        coordinator.send("CREATE TABLE in_the_way (a int) USING gcl")
         eventually(lambda: self.cluster.sql(1, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'CREATE TABLE%'") == ["1"])
         mine = "backend_type = 'gcl ddl apply' AND state = 'idle in transaction'"
         self.assertEqual(["1"], self.cluster.sql(2, f"SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity WHERE {mine}"))
         self.cluster.sql(2, "CREATE TABLE in_the_way (b text) USING heap")
         self.let_commits_end()
-        author.result()
+        coordinator.result()
         eventually(lambda: self.refused("INSERT INTO t VALUES (1, 1)") == "55000")
         eventually(lambda: self.cluster.sql(1, "SELECT state FROM gcl_stat_ddl_log WHERE node = 2") == ["failing"])
         # Others go on, through either slot, and primary 2 takes it from the log; not before what is in the way.
-        author.run("CREATE TABLE behind (a int) USING gcl")
+        coordinator.run("CREATE TABLE behind (a int) USING gcl")
         locker.run("BEGIN; LOCK TABLE t IN EXCLUSIVE MODE")
-        author.run("ALTER TABLE behind ADD COLUMN b int")
+        coordinator.run("ALTER TABLE behind ADD COLUMN b int")
         self.assertEqual("55000", self.refused("SELECT count(*) FROM t"))
         self.cluster.sql(2, "DROP TABLE in_the_way")
         # What is locked meanwhile is locked here before anybody is let in.
@@ -149,7 +149,7 @@ class DdlWorkers(unittest.TestCase):
         other = Session(f"{self.cluster.dsn(1)} dbname=other")
         self.addCleanup(other.close)
         other.run("CREATE EXTENSION gcl")
-        author, locker, two = (self.cluster.session(k) for k in (1, 1, 2))
+        coordinator, locker, two = (self.cluster.session(k) for k in (1, 1, 2))
         oid = int(two.one("SELECT oid FROM pg_database WHERE datname = current_database()"))
         workers = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'gcl ddl apply' AND datname = current_database()"
         lock, make, undecided = "BEGIN; LOCK TABLE t IN SHARE MODE", "CREATE TABLE in_the_way (a int) USING gcl", "CREATE TABLE undecided (a int) USING gcl"
@@ -160,16 +160,16 @@ class DdlWorkers(unittest.TestCase):
         other.send(undecided)
         eventually(lambda: self.waits_for_the_standby(undecided))
         # And it has seen that not all has ended: from now on it settles positions every second.
-        author.run("SET synchronous_commit = local; CREATE TABLE first (a int) USING gcl; RESET synchronous_commit")
+        coordinator.run("SET synchronous_commit = local; CREATE TABLE first (a int) USING gcl; RESET synchronous_commit")
         eventually(lambda: self.settled(two, oid))
-        author.send(make)
+        coordinator.send(make)
         eventually(lambda: self.waits_for_the_standby(make))
         locker.run("COMMIT")
         eventually(lambda: two.run(f"{workers} AND state = 'idle'") == [before])
         self.assertEqual(["1"], two.run(f"SELECT count(pg_terminate_backend(pid, 10000)) FROM ({workers} AND query LIKE '{make}%') w"))
         two.run("CREATE TABLE in_the_way (b text) USING heap")
         self.cluster.sql(1, f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '{make}%'")  # of its wait for the standby
-        author.result()
+        coordinator.result()
         # The worker that is left meets what is in the way when it is to lock something, and stays.
         with self.assertRaises(SqlError) as caught:
             locker.run(lock)
@@ -178,14 +178,14 @@ class DdlWorkers(unittest.TestCase):
         eventually(lambda: two.run(workers) == [before])
         # It goes on when that is gone, so does another one, and in the end the launcher.
         two.run("DROP TABLE in_the_way")
-        for session in (author, locker):
+        for session in (coordinator, locker):
             session.run(lock)
         self.assertIn(before, two.run(workers))
         self.assertEqual(2, len(two.run(workers)))
         eventually(lambda: self.settled(two, oid))  # also while it is behind
         self.let_commits_end()
         other.result()
-        for session in (author, locker):
+        for session in (coordinator, locker):
             session.run("COMMIT")
         self.assertEqual([["0"]] * 2, self.cluster.everywhere("SELECT count(*) FROM in_the_way"))
 
@@ -207,42 +207,42 @@ class DdlWorkers(unittest.TestCase):
         return all(text in content for text in texts)
 
     def test_a_commit_can_be_cancelled_until_it_is_decided(self):
-        author = self.cluster.session(1)
-        pid = author.pid()
-        author.run("BEGIN; CREATE TABLE undecided (a int) USING gcl")
+        coordinator = self.cluster.session(1)
+        pid = coordinator.pid()
+        coordinator.run("BEGIN; CREATE TABLE undecided (a int) USING gcl")
         go_on = self.stopped(2)
-        author.send("COMMIT")
+        coordinator.send("COMMIT")
         eventually(lambda: self.cluster.sql(1, f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}") == ["GclDdlAnswers"])
         self.assertEqual(["prepare|2|awaited"], self.cluster.sql(1, "SELECT phase, node, answer FROM gcl_stat_ddl"))
         eventually(lambda: self.logged(2, f"process {pid} of primary 1 has waited for", "for this primary's answer (prepare"))
         self.cluster.sql(1, f"SELECT pg_cancel_backend({pid})")
         with self.assertRaises(SqlError) as caught:
-            author.result(5)
+            coordinator.result(5)
         self.assertEqual("57014", caught.exception.state)
         go_on()
         self.cluster.sql(2, "CREATE TABLE undecided (b text) USING gcl")
 
     def test_the_log_names_the_statement_that_has_no_answer(self):
         self.cluster.sql(1, "CREATE TABLE first (a int) USING gcl")
-        author = self.cluster.session(1)
-        pid = author.pid()
+        coordinator = self.cluster.session(1)
+        pid = coordinator.pid()
         go_on = self.stopped(2)
-        author.send("CREATE TABLE slow_here (a int) USING gcl")
+        coordinator.send("CREATE TABLE slow_here (a int) USING gcl")
         eventually(lambda: self.logged(2, f"process {pid} of primary 1 has waited for", "CREATE TABLE slow_here"))
         go_on()
-        author.result()
+        coordinator.result()
         # And an error's context.
         self.cluster.sql(2, "CREATE TABLE in_the_way (a int) USING heap")
         with self.assertRaises(SqlError):
-            author.run("CREATE TABLE in_the_way (a int) USING gcl")
+            coordinator.run("CREATE TABLE in_the_way (a int) USING gcl")
         self.assertTrue(self.logged(2, f"of process {pid} of primary 1: CREATE TABLE in_the_way"))
         self.cluster.sql(2, "DROP TABLE in_the_way")
 
     def test_what_is_decided_says_whom_it_waits_for(self):
         self.let_no_commit_end()
-        author = self.cluster.session(1)
-        pid = author.pid()
-        author.send("CREATE TABLE decided (a int) USING gcl")
+        coordinator = self.cluster.session(1)
+        pid = coordinator.pid()
+        coordinator.send("CREATE TABLE decided (a int) USING gcl")
         eventually(lambda: self.cluster.sql(
             1, f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}") == ["SyncRep"])
         go_on = self.stopped(2)
@@ -252,7 +252,7 @@ class DdlWorkers(unittest.TestCase):
         self.assertEqual(["GclDdlAnswers"], self.cluster.sql(1, f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}"))
         eventually(lambda: self.logged(1, "the transaction is committed, and waits for primary 2 to do the same"))
         go_on()
-        self.assertIn("waits for primary 2", " ".join(author.result()))
+        self.assertIn("waits for primary 2", " ".join(coordinator.result()))
         self.assertEqual([["0"]] * 2, self.cluster.everywhere("SELECT count(*) FROM decided"))
 
 

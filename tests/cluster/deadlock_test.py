@@ -137,38 +137,38 @@ class Deadlocks(unittest.TestCase):
 
     def test_ddl_may_be_part_of_it(self):
         for statement in ("TRUNCATE u", "LOCK TABLE u"):
-            for author_first in (True, False):
-                author, writer = self.begin(1, 2)
-                self.row(author, 9)
+            for coordinator_first in (True, False):
+                coordinator, writer = self.begin(1, 2)
+                self.row(coordinator, 9)
                 writer.run("UPDATE u SET v = v + 1 WHERE id = 1")
-                waits = [lambda: author.send(statement), lambda: self.row(writer, 9, send=True)]
-                if not author_first:
+                waits = [lambda: coordinator.send(statement), lambda: self.row(writer, 9, send=True)]
+                if not coordinator_first:
                     waits.reverse()
                 waits[0]()
-                self.assertTrue((author if author_first else writer).blocked())
-                self.closes([author, writer], waits[1])
+                self.assertTrue((coordinator if coordinator_first else writer).blocked())
+                self.closes([coordinator, writer], waits[1])
 
     def test_what_ddl_has_locked_here_may_be_part_of_it(self):
-        # author -> near (a table lock here) -> far (a row) -> the lock that the author has on far's primary
-        author, near, far = self.begin(1, 1, 2)
-        author.run("LOCK TABLE u IN EXCLUSIVE MODE")
+        # coordinator -> near (a table lock here) -> far (a row) -> the lock that the coordinator has on far's primary
+        coordinator, near, far = self.begin(1, 1, 2)
+        coordinator.run("LOCK TABLE u IN EXCLUSIVE MODE")
         near.run("LOCK TABLE h IN ROW EXCLUSIVE MODE")
         self.row(far, 10)
         far.send("UPDATE u SET v = v + 1 WHERE id = 2")
         self.row(near, 10, send=True)
         self.assertTrue(far.blocked() and near.blocked())
-        self.closes([author, near, far], lambda: author.send("LOCK TABLE h IN ACCESS EXCLUSIVE MODE"))
+        self.closes([coordinator, near, far], lambda: coordinator.send("LOCK TABLE h IN ACCESS EXCLUSIVE MODE"))
 
     def test_the_ddl_lock_may_be_part_of_it(self):
-        # author -> near (a heap table) -> far (a row) -> the DDL lock, before any message of the author
-        author, near, far = self.begin(1, 1, 2)
+        # coordinator -> near (a heap table) -> far (a row) -> the DDL lock, before any message of the coordinator
+        coordinator, near, far = self.begin(1, 1, 2)
         near.run("CREATE TABLE same_name (a int) USING heap")
         self.row(far, 11)
-        author.send("CREATE TABLE same_name (a int) USING gcl")
-        self.assertTrue(author.blocked())
+        coordinator.send("CREATE TABLE same_name (a int) USING gcl")
+        self.assertTrue(coordinator.blocked())
         far.send("CREATE TABLE other_name (a int) USING gcl")
         self.assertTrue(far.blocked())
-        self.closes([author, near, far], lambda: self.row(near, 11, send=True))
+        self.closes([coordinator, near, far], lambda: self.row(near, 11, send=True))
 
     def test_deadlock_timeout_of_the_session_counts(self):
         def attempt():

@@ -123,16 +123,16 @@ class ForeignKeys(unittest.TestCase):
 
     def test_adding_one_waits_for_writers_elsewhere_and_checks_their_rows(self):
         self.cluster.sql(1, "CREATE TABLE unchecked (id int PRIMARY KEY, p int) USING gcl; INSERT INTO unchecked VALUES (1, 50)")
-        writer, author = self.cluster.session(2), self.cluster.session(3)
+        writer, coordinator = self.cluster.session(2), self.cluster.session(3)
         writer.run("BEGIN; INSERT INTO unchecked VALUES (2, 9999)")
-        author.send("ALTER TABLE unchecked ADD FOREIGN KEY (p) REFERENCES parent")
-        self.assertTrue(author.blocked())
+        coordinator.send("ALTER TABLE unchecked ADD FOREIGN KEY (p) REFERENCES parent")
+        self.assertTrue(coordinator.blocked())
         writer.run("COMMIT")
         with self.assertRaises(SqlError) as caught:
-            author.result()
+            coordinator.result()
         self.assertEqual("23503", caught.exception.state)
         self.cluster.sql(1, "DELETE FROM unchecked WHERE id = 2")
-        author.run("ALTER TABLE unchecked ADD FOREIGN KEY (p) REFERENCES parent")
+        coordinator.run("ALTER TABLE unchecked ADD FOREIGN KEY (p) REFERENCES parent")
         for k in (1, 2, 3):
             self.refused("23503", k, "INSERT INTO unchecked VALUES (3, 9999)")
 

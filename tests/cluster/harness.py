@@ -231,8 +231,7 @@ class Cluster:
         return self
 
     def __exit__(self, *_):
-        for session in self.sessions:
-            session.close()
+        self.close_sessions()
         try:
             if self.holds_nothing and self.exists():
                 self.assert_left_in_order()
@@ -325,6 +324,10 @@ class Cluster:
         session = Session(self.dsn(k))
         self.sessions.append(session)
         return session
+
+    def close_sessions(self):
+        while self.sessions:
+            self.sessions.pop().close()
 
     def sql(self, k, text):
         session = Session(self.dsn(k))

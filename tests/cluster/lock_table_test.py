@@ -42,9 +42,9 @@ class LockTable(unittest.TestCase):
         stops = {"SHARE UPDATE EXCLUSIVE": (), "SHARE": (WRITE,), "SHARE ROW EXCLUSIVE": (WRITE,), "EXCLUSIVE": (WRITE,),
                  "ACCESS EXCLUSIVE": (WRITE, READ), "ROW EXCLUSIVE": ()}
         others = {k: self.session(k, "SET lock_timeout = '100ms'") for k in (1, 2, 3)}
-        for author, (mode, stopped) in enumerate(stops.items()):
-            author = author % 3 + 1
-            locker = self.session(author, "BEGIN", f"LOCK TABLE t IN {mode} MODE")
+        for coordinator, (mode, stopped) in enumerate(stops.items()):
+            coordinator = coordinator % 3 + 1
+            locker = self.session(coordinator, "BEGIN", f"LOCK TABLE t IN {mode} MODE")
             for other in others.values():
                 for statement in (READ, WRITE):
                     if statement in stopped:
@@ -134,11 +134,11 @@ class LockTable(unittest.TestCase):
         locker.run("COMMIT")
 
     def test_ddl_goes_on_after_a_savepoint(self):
-        author = self.session(1, "BEGIN", "CREATE TABLE kept (a int) USING gcl", "SAVEPOINT s", "LOCK TABLE t",
+        coordinator = self.session(1, "BEGIN", "CREATE TABLE kept (a int) USING gcl", "SAVEPOINT s", "LOCK TABLE t",
                               "CREATE TABLE dropped (a int) USING gcl", "ROLLBACK TO s", "LOCK TABLE u IN SHARE MODE",
                               "CREATE TABLE kept_too (a int) USING gcl")
         self.session(2).run("SET lock_timeout = '2s';" + WRITE, 4)
-        author.run("COMMIT")
+        coordinator.run("COMMIT")
         self.assertEqual([["kept", "kept_too"]] * 3, self.cluster.everywhere(
             "SELECT relname FROM pg_class WHERE relname IN ('kept', 'kept_too', 'dropped') ORDER BY 1"))
         self.assertEqual(1, len({answer[0] for answer in self.cluster.everywhere("SELECT gcl_ddl_fingerprint()")}))
@@ -293,14 +293,14 @@ class LockTable(unittest.TestCase):
         self.cluster.sql(1, "DROP TABLE x, y")
 
     def test_weak_modes_wait_for_no_ddl(self):
-        author = self.session(1, "BEGIN", "CREATE INDEX passing ON u (v)")
+        coordinator = self.session(1, "BEGIN", "CREATE INDEX passing ON u (v)")
         for k in (1, 2, 3):
             other = self.session(k, "SET lock_timeout = '2s'", "BEGIN")
             for mode in ("ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE"):
                 other.run(f"LOCK TABLE t IN {mode} MODE", 3)
             other.run("COMMIT")
         self.refused(self.session(2, "SET lock_timeout = '100ms'", "BEGIN"), "LOCK TABLE u IN ROW EXCLUSIVE MODE; INSERT INTO u VALUES (99, 1)")
-        author.run("ROLLBACK")
+        coordinator.run("ROLLBACK")
 
     def test_two_that_lock_crosswise(self):
         one, two = (self.session(k, "SET deadlock_timeout = '100ms'", "BEGIN") for k in (1, 2))
@@ -368,16 +368,16 @@ class Joining(unittest.TestCase):
     def test_who_joins_one_that_was_alone_takes_over_too(self):
         self.cluster.stop(2)
         self.cluster.stop(3)
-        locker, author = self.cluster.session(1), self.cluster.session(1)
+        locker, coordinator = self.cluster.session(1), self.cluster.session(1)
         locker.run("BEGIN; LOCK TABLE t")
-        author.run("BEGIN; LOCK TABLE u IN SHARE ROW EXCLUSIVE MODE")
+        coordinator.run("BEGIN; LOCK TABLE u IN SHARE ROW EXCLUSIVE MODE")
         self.cluster.start(2)
         self.assertEqual("55P03", self.stopped_by(2, "SELECT count(*) FROM t"))
         self.assertEqual("55P03", self.stopped_by(2, "INSERT INTO u VALUES (1)"))
         locker.run("COMMIT")
         self.cluster.sql(2, "SET lock_timeout = '5s'; INSERT INTO t VALUES (1, 1)")
         # One that had locked before does DDL with who joined meanwhile.
-        author.run("ALTER TABLE u ADD COLUMN w int; COMMIT")
+        coordinator.run("ALTER TABLE u ADD COLUMN w int; COMMIT")
         self.cluster.start(3)
         self.assertEqual([["w"]] * 3, self.cluster.everywhere(
             "SELECT attname FROM pg_attribute WHERE attrelid = 'u'::regclass AND attnum = 2"))

@@ -79,24 +79,24 @@ class Partitions(unittest.TestCase):
             self.assertEqual(first, answer, f"primary {k}: {query}")
         return first
 
-    def run_all(self, catalogs, authors):
+    def run_all(self, catalogs, coordinators):
         for c in catalogs.values():
             c.remember()
         for i, (statement, wanted) in enumerate(STATEMENTS):
-            author, state = authors[i % len(authors)], None
+            coordinator, state = coordinators[i % len(coordinators)], None
             with self.subTest(statement):
                 try:
-                    self.on(author, statement)
+                    self.on(coordinator, statement)
                 except SqlError as error:
                     state = error.state
-                self.on(author, "ROLLBACK")
+                self.on(coordinator, "ROLLBACK")
                 changes = {k: c.change() for k, c in catalogs.items()}
                 changed = [k for k in catalogs if changes[k]]
-                outcome = state or ("nothing" if not changed else "local" if changed == [author] else "everywhere")
+                outcome = state or ("nothing" if not changed else "local" if changed == [coordinator] else "everywhere")
                 self.assertEqual(wanted, outcome)
                 if outcome == "everywhere":
                     for k in catalogs:
-                        self.assertEqual(changes[author], changes[k])
+                        self.assertEqual(changes[coordinator], changes[k])
 
     def rows(self):
         self.assertEqual(["310|49895"], self.same("SELECT count(*), sum(id) FROM p"))

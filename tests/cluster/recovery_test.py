@@ -124,7 +124,7 @@ class Recovery(ByHand):
 
 
 class Positions(ByHand):
-    """P5: what a crash takes away of the others' DDL, it takes from the catalogs and from the position."""
+    """What a crash takes away of the others' DDL, it takes from the catalogs and from the position (ddl.position-with-catalogs)."""
 
     node = 2
 
@@ -139,15 +139,15 @@ class Positions(ByHand):
         kind = type(self)
         with Cluster(primaries=2, settings=("wal_writer_delay=10s", "wal_writer_flush_after=1GB", "autovacuum=off")) as kind.cluster:
             kind.data = f"{self.cluster.dir}/node2/data"
-            author = self.cluster.session(1)
-            author.run("CREATE TABLE first (a int) USING gcl")
+            coordinator = self.cluster.session(1)
+            coordinator.run("CREATE TABLE first (a int) USING gcl")
             oid = int(self.cluster.sql(2, "SELECT oid FROM pg_database WHERE datname = current_database()")[0])
             self.cluster.sql(2, "CHECKPOINT")
             _, before, _ = ddl_position(self.data, oid)
             for i in range(tables):
-                author.run(f"CREATE TABLE t_{i} (a int) USING gcl")
+                coordinator.run(f"CREATE TABLE t_{i} (a int) USING gcl")
             if in_the_middle:
-                author.send("CREATE TABLE t_last (a int) USING gcl")
+                coordinator.send("CREATE TABLE t_last (a int) USING gcl")
             self.let_it_die()
             self.serve("gcl.pool=")
             there = int(self.cluster.sql(2, "SELECT count(*) FROM pg_class WHERE relname LIKE 't\\_%'")[0])

@@ -38,7 +38,7 @@ CREATE TABLE child (c int) INHERITS (parent) USING gcl;
 CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('public.ran'); RETURN NULL; END $$;
 """
 
-# Statements with {f} for the call of any function, and whether it runs on the author.
+# Statements with {f} for the call of any function, and whether it runs on the coordinator.
 ANY = [
     ("CREATE TABLE r1 PARTITION OF ranges FOR VALUES FROM ({f}) TO ({f} + 8) USING gcl", True),
     ("CREATE TABLE l1 PARTITION OF lists FOR VALUES IN ({f}, {f} + 1, NULL) USING gcl", True),
@@ -116,20 +116,20 @@ class Expressions(unittest.TestCase):
 
     def walk(self, statements, calls):
         for i, (statement, runs_here) in enumerate(statements):
-            author = i % 3 + 1
+            coordinator = i % 3 + 1
             for name, call in calls.items():
                 text = statement.format(f=call)
                 with self.subTest(name, statement=text):
                     before = self.ran()
                     try:
-                        self.sessions[author].run(f"BEGIN; SET LOCAL default_table_access_method = gcl; {text}")
+                        self.sessions[coordinator].run(f"BEGIN; SET LOCAL default_table_access_method = gcl; {text}")
                     finally:
-                        self.sessions[author].run("ROLLBACK")
+                        self.sessions[coordinator].run("ROLLBACK")
                     after = self.ran()
-                    peers = {k: after[k] - before[k] for k in after if k != author}
+                    peers = {k: after[k] - before[k] for k in after if k != coordinator}
                     self.assertEqual({k: 0 for k in peers}, peers, "ran on primaries that did not ask for it")
                     if runs_here is not None:
-                        self.assertEqual(runs_here, after[author] > before[author], "on the author")
+                        self.assertEqual(runs_here, after[coordinator] > before[coordinator], "on the coordinator")
 
     def test_what_any_function_may_be_in(self):
         self.walk(ANY, CALLS)
@@ -231,7 +231,7 @@ class Doors(unittest.TestCase):
 
 
 class Values(unittest.TestCase):
-    """What the author has found is so on all primaries."""
+    """What the coordinator has found is so on all primaries."""
     @classmethod
     def setUpClass(cls):
         cls.cluster = cluster
@@ -321,7 +321,7 @@ class Values(unittest.TestCase):
         self.fails("42P01", two, "SELECT of_local()")
         two.run("CREATE TABLE local (a int) USING heap; INSERT INTO local VALUES (6)")
         self.assertEqual(["6"], two.run("SELECT of_local()"))
-        self.fails("42P01", one, "CREATE FUNCTION nowhere() RETURNS int LANGUAGE sql AS 'SELECT a FROM nowhere'")  # its author looks, as ever
+        self.fails("42P01", one, "CREATE FUNCTION nowhere() RETURNS int LANGUAGE sql AS 'SELECT a FROM nowhere'")  # its coordinator looks, as ever
         one.run("DROP FUNCTION of_local(); DROP FUNCTION of_rows(); DROP FUNCTION of_mine(); DROP TABLE local")
         two.run("DROP TABLE local")
 

@@ -234,7 +234,7 @@ class Roles(unittest.TestCase):
         self.refused("22012", 2, "DO $$ BEGIN CREATE ROLE never; PERFORM 1 / 0; END $$")
         self.assertEqual(before, self.same(ROLES))
 
-    def test_session_user_is_the_authors(self):
+    def test_session_user_is_the_coordinators(self):
         self.on(1, "CREATE ROLE visitor; GRANT CREATE ON DATABASE postgres TO visitor; GRANT visitor TO CURRENT_USER")
         self.on(2, "SET SESSION AUTHORIZATION visitor; CREATE SCHEMA AUTHORIZATION SESSION_USER")
         self.assertEqual(["visitor"], self.same("SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'visitor'"))
@@ -285,9 +285,9 @@ class Roles(unittest.TestCase):
     def test_transactions_on_roles_come_one_after_the_other_in_all_databases(self):
         self.on(1, "CREATE DATABASE elsewhere")
         one, two = self.cluster.session(1), Session(f"{self.cluster.dsn(2)} dbname=elsewhere")
-        for author in (one, two):
-            self.addCleanup(author.close)
-            author.run("SET lock_timeout = '200ms'")
+        for coordinator in (one, two):
+            self.addCleanup(coordinator.close)
+            coordinator.run("SET lock_timeout = '200ms'")
         one.run("BEGIN; CREATE ROLE the_first")
         for statement in ("CREATE ROLE the_second", "CREATE DATABASE another"):
             with self.assertRaisesRegex(SqlError, "55P03"):

@@ -123,15 +123,15 @@ class Views(unittest.TestCase):
         self.assertEqual([], self.two.run("SELECT * FROM gcl_stat_ddl"))
         self.one.run("CREATE ROLE nosy; GRANT SELECT ON gcl_stat_ddl TO nosy; GRANT EXECUTE ON FUNCTION gcl_stat_ddl_get TO nosy")
         self.addCleanup(lambda: self.one.run("ROLLBACK; DROP OWNED BY nosy; DROP ROLE nosy"))
-        author = self.cluster.session(1)
-        self.addCleanup(author.close)
-        pid = author.pid()
-        author.run("BEGIN")
-        author.run("CREATE TABLE slow (i int) USING gcl")
+        coordinator = self.cluster.session(1)
+        self.addCleanup(coordinator.close)
+        pid = coordinator.pid()
+        coordinator.run("BEGIN")
+        coordinator.run("CREATE TABLE slow (i int) USING gcl")
         self.assertEqual(["1|statement|CREATE TABLE slow (i int) USING gcl|2|done|", "1|statement|CREATE TABLE slow (i int) USING gcl|3|done|"],
                          self.two.run("SELECT author_node, phase, what, node, answer, awaited_for FROM gcl_stat_ddl ORDER BY node"))
         with Stopped(self.cluster, 3):
-            author.send("ALTER TABLE slow ADD COLUMN j int")
+            coordinator.send("ALTER TABLE slow ADD COLUMN j int")
             awaited = "SELECT author_node, author_pid, node, answer, awaited_for > '100 ms' FROM gcl_stat_ddl ORDER BY node"
             for session in (self.one, self.two):
                 eventually(lambda s=session: s.run(awaited) == [f"1|{pid}|2|done|", f"1|{pid}|3|awaited|t"])
@@ -144,26 +144,26 @@ class Views(unittest.TestCase):
             eventually(lambda: self.one.run("SELECT node, stale FROM gcl_stat_cluster ORDER BY node") == ["1|f", "2|f", "3|t"], 60)
             shown = self.cluster.ctl("status", self.cluster.dir, check=False).stdout
             self.assertRegex(shown, r"DDL: primary 3 has not answered for \d+ s \(\w+\)\n +primary 3 says nothing since \d+ s\n")
-        author.result()
-        author.run("ROLLBACK")
+        coordinator.result()
+        coordinator.run("ROLLBACK")
         eventually(lambda: self.two.run("SELECT * FROM gcl_stat_ddl") == [])
         eventually(lambda: self.one.run("SELECT node, stale FROM gcl_stat_cluster ORDER BY node") == ["1|f", "2|f", "3|f"])
 
     def test_ddl_with_a_password_is_shown_without_it(self):
-        author = self.cluster.session(1)
-        self.addCleanup(author.close)
+        coordinator = self.cluster.session(1)
+        self.addCleanup(coordinator.close)
         for statement in ("CREATE ROLE keeper LOGIN PASSWORD 'in clear' CONNECTION LIMIT 3", "ALTER ROLE keeper PASSWORD 'in clear' NOLOGIN"):
-            author.run(f"BEGIN; {statement}")
-            verifier = author.one("SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'")
+            coordinator.run(f"BEGIN; {statement}")
+            verifier = coordinator.one("SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'")
             self.assertTrue(verifier.startswith("SCRAM-SHA-256$"))
             for session in (self.one, self.two, self.three):
                 self.assertEqual([statement.replace("in clear", "********")], session.run("SELECT DISTINCT what FROM gcl_stat_ddl"))
                 self.assertEqual([], session.run("SELECT query FROM pg_stat_activity WHERE query LIKE '%SCRAM-SHA-256$%' AND pid <> pg_backend_pid()"))
-            author.run("COMMIT")
+            coordinator.run("COMMIT")
             self.assertEqual(verifier, self.three.one("SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'"))
-        author.run("BEGIN; ALTER ROLE keeper PASSWORD NULL")
+        coordinator.run("BEGIN; ALTER ROLE keeper PASSWORD NULL")
         self.assertEqual(["ALTER ROLE keeper PASSWORD NULL"], self.two.run("SELECT DISTINCT what FROM gcl_stat_ddl"))
-        author.run("COMMIT; DROP ROLE keeper")
+        coordinator.run("COMMIT; DROP ROLE keeper")
 
     def test_where_each_primary_is_in_the_ddl_log_and_what_failed_there(self):
         before = int(self.one.one("SELECT entries FROM gcl_stat_ddl_log WHERE node = 1"))

@@ -25,7 +25,7 @@ bool Cluster::at_rest() const {
   if (!scheduler()->everybody_waits()) return false;
   for (const auto& m : members_) {
     for (uint32_t i = 0; i < m->frames; i++) {
-      const LineState& s = LineAccess::state(m->node->line(i));
+      const LineState& s = fields(m->node->line(i)).state;
       if (s.op != LineOp::kIdle || s.parked_count) return false;
     }
     if (m->node->held().request_slots > 0) return false;
@@ -140,9 +140,15 @@ void Cluster::waited(Waiting& w, bool is_fenced) {
 int Cluster::page_of(const LineState& state) const {
   for (const auto& m : members_)
     for (uint32_t i = 0; i < m->frames; i++)
-      if (const Line& line = m->node->line(i); &LineAccess::state(line) == &state)
+      if (const Line& line = m->node->line(i); &fields(line).state == &state)
         return line.page().valid() ? Directory::index_of(line.page()) : -1;
   return -1;
+}
+
+void Cluster::settle(const LineState& state) {
+  for (const auto& m : members_)
+    for (uint32_t i = 0; i < m->frames; i++)
+      if (&fields(m->node->line(i)).state == &state) m->node->parts().in_flight[i].store(0, std::memory_order_relaxed);
 }
 
 // Checker 10: what leaves is in the log that is flushed.

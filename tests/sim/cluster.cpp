@@ -236,7 +236,7 @@ void Cluster::disturb() {
         break;
     }
     for (uint32_t i = 0; i < asker.frames && lives(asker); i++)
-      if (!LineAccess::state(asker.node->line(i)).waiting.empty()) send_again(asker, asker.node->line(i));
+      if (!fields(asker.node->line(i)).state.waiting.empty()) send_again(asker, asker.node->line(i));
   }
 }
 
@@ -255,12 +255,13 @@ void Cluster::send_again(Member& asker, const Line& line) {
   for (uint32_t s = 0; s < arena_spec(options_).sessions_max * kSlotsPerSession; s++) {
     RequestSlot& slot = *mine->slot(s);
     if (slot.state.load() != SlotState::kWaiting || slot.line.load() != asker.node->index_of(line)) continue;
-    for (NodeSet left = LineAccess::state(line).waiting; !left.empty(); left = left.without(left.first())) {
+    for (NodeSet left = fields(line).state.waiting; !left.empty(); left = left.without(left.first())) {
       if (left.first().value >= members_.size()) continue;  // where a mutation made a word that names nobody
+      Member& to = *members_[left.first().value];
       std::atomic<uint64_t>& word = slot.reply[left.first().value];
       if (const ReplyWord w{word.load()}; mutation == Mutation::kTakenTwice && w.is_taken())
-        word.store(ReplyWord::asked(w.serial()).raw);
-      send_again(asker, s, *members_[left.first().value]);
+        word.store(ReplyWord::asked(w.serial(), to.node->incarnation()).raw);
+      send_again(asker, s, to);
     }
   }
 }

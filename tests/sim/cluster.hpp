@@ -2,7 +2,6 @@
 // page directory, a log, a worker, users.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,19 +14,6 @@
 #include "options.hpp"
 #include "oracle.hpp"
 #include "seams.hpp"
-
-namespace coherence {
-
-// What tests may see of a line.
-struct LineAccess {
-  static const LineState& state(const Line& line) { return line.state_; }
-  // The line whose state this is counts as settled.
-  static void settle(LineState& state) {
-    reinterpret_cast<Line*>(reinterpret_cast<std::byte*>(&state) - offsetof(Line, state_))->grant_in_flight_ = 0;
-  }
-};
-
-}  // namespace coherence
 
 namespace sim {
 
@@ -134,6 +120,7 @@ class Cluster final : public Observer {
   void send_again(Member& asker, const Line& line);
   void about_to(const Op&) override;
   int page_of(const LineState&) const override;
+  void settle(const LineState&) override;
   void waited(Waiting&, bool fenced);
   uint64_t allowed_ns(const Waiting&) const;
   ArenaHeader& arena(Member&) const;

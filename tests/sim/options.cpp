@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kNodesOfPool = 58;
 constexpr uint64_t kLogNsMax = 600 * kUs;                              // Cluster::write_log()
-constexpr uint64_t kResendNsMax = 1'000 * kUs, kResendRoundTrips = 4;  // session_lock.cpp
+constexpr uint64_t kResendNsMax = 1'000 * kUs, kResendRoundTrips = 4;  // protocol_driver.cpp
 constexpr uint64_t kRefusalsMax = 8, kRacesLost = 16, kRacesLostByVictim = 8;
 
 struct Named {

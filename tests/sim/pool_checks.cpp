@@ -164,7 +164,7 @@ void PoolCluster::check_waits() {
 int PoolCluster::page_of(const LineState& state) const {
   for (const auto& m : members_)
     for (uint32_t i = 0; m->pool && i < m->pool->frames(); i++)
-      if (const Line& line = m->node().line(i); &LineAccess::state(line) == &state)
+      if (const Line& line = m->node().line(i); &fields(line).state == &state)
         return line.page().valid() ? index_of(line.page()) : -1;
   return -1;
 }

@@ -29,14 +29,17 @@ void ring_bell(std::atomic<uint32_t>& word) noexcept {
 
 namespace coherence {
 
-bool product_begin_evict(Session*, Line&, PageId, Post*) noexcept
-    asm("_ZN9coherence7Session19product_begin_evictERNS_4LineENS_6PageIdEPNS_4PostE");
+bool product_begin_evict(Evictor*, Line&, PageId, Post*) noexcept
+    asm("_ZN9coherence7Evictor19product_begin_evictERNS_4LineENS_6PageIdEPNS_4PostE");
 
-bool Session::begin_evict(Line& line, PageId page, Post* release) noexcept {
-  const auto plan = bufmgr::ArenaPlan::make(node_.frames(), node_.sessions_max(), 0);
-  if (sim::mutation == sim::Mutation::kUnpublishedFirst && node_.private_bytes() > plan.table) {  // bufmgr's node
-    bufmgr::FrameTable table(node_.private_memory() + plan.table, node_.frames(), node_.fence_word());
-    const uint32_t frame = node_.index_of(line);
+bool Evictor::begin_evict(Line& line, PageId page, Post* release) noexcept {
+  const NodeParts& node = session_.node;
+  const ArenaLayout& layout = node.arena->layout;
+  const auto plan = bufmgr::ArenaPlan::make(node.frames, node.sessions_max, 0);
+  if (sim::mutation == sim::Mutation::kUnpublishedFirst && layout.private_bytes > plan.table) {  // bufmgr's node
+    std::byte* const private_memory = reinterpret_cast<std::byte*>(node.arena) + layout.private_at;
+    bufmgr::FrameTable table(private_memory + plan.table, node.frames, *node.fence);
+    const uint32_t frame = node.index_of(line);
     if (table.find(page, [&](uint32_t f) { return f == frame && line.page() == page; }) == frame)
       bufmgr::product_remove(&table, page, frame);
   }

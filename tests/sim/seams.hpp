@@ -19,6 +19,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void about_to(const coherence::Op&) = 0;
   virtual int page_of(const coherence::LineState&) const = 0;  // -1: none
+  virtual void settle(const coherence::LineState&) {}          // the grant to that line counts as settled
 };
 extern Observer* observer;
 

@@ -9,7 +9,7 @@
 namespace gclctl {
 namespace {
 
-constexpr int kNotSaved = 2;  // the exit code: who repeats what did not end with 0 should know that it is added
+constexpr int kNotSaved = 2;  // the exit code: the memory node is added all the same, and is not to be added again
 
 void check_room(const fs::path& tmpfs, const fs::path& file, const fs::path& saved, uint64_t bytes) {
   check_memory(tmpfs, bytes + bytes_to_load(file, saved), "the memory node", "add a smaller one");

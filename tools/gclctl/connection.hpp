@@ -1,4 +1,5 @@
-// gclctl's own connections (rules.md, T14): a superuser's, in databases of others, where nothing of theirs is run.
+// gclctl's own connections (gclctl.runs-nothing-foreign): a superuser's, in databases of others, where nothing of
+// theirs is run.
 #pragma once
 
 #include <libpq-fe.h>

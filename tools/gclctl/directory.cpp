@@ -43,8 +43,8 @@ Descriptor open_directory(const fs::path& path) {
   return directory;
 }
 
-// Whether nobody but root can change what `path` names: every directory on the way is root's, and others may at most
-// add names of their own to it.
+// Whether only root can change what `path` names: every directory on the way is root's, and others may at most add
+// names of their own to it.
 bool only_root_changes(const fs::path& path) {
   fs::path at;
   for (const fs::path& part : path) {

@@ -1,7 +1,7 @@
-// Directories in places where others may write: made, entered and read without following anybody's link.
+// Directories in places where others may write: made, entered and read without following links of theirs.
 //
 // As root, gclctl writes and runs nothing in a cluster's directory: it makes the directory, hands it to the account,
-// and does the rest as that account (rules.md, T3).
+// and does the rest as that account (gclctl.owner-never-root).
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,16 @@ namespace gclctl {
 
 namespace fs = std::filesystem;
 
-// Who will own a new cluster in `dir`, and run its servers: the owner of a directory that is there and is not root's;
-// otherwise the caller, or for root the account `postgres`.
+// The account that will own a new cluster in `dir`, and run its servers: the owner of a directory that is there and is
+// not root's; otherwise the caller, or for root the account `postgres`.
 std::string account_for(const fs::path& dir);
 
-// Makes `dir` (true), or takes it as it is if it is empty (false): the account's, mode 0700.  Root makes it where
-// nobody else could put a link in the way; elsewhere the account does.
+// Makes `dir` (true), or takes it as it is if it is empty (false): the account's, mode 0700.  Root makes it where no
+// other account could put a link in the way; elsewhere the account does.
 bool take_directory(const fs::path& dir, const std::string& account);
 
-// Makes a directory of the caller's own, mode 0700, or makes certain that it is one: in /tmp and /dev/shm anybody may
-// have been there first.
+// Makes a directory of the caller's own, mode 0700, or makes certain that it is one: in /tmp and /dev/shm another
+// account may have been there first.
 void make_private_directory(const fs::path& path);
 
 // What a small file in a cluster's directory says, and whose the directory is.  A link, or a file of another owner, is

@@ -20,7 +20,7 @@ SELECT s.pool_pages - s.free_pool_pages, s.pool_pages, l.node, l.pid,
        extract(epoch FROM clock_timestamp() - l.since)::int
 FROM {0}.gcl_stat_space s LEFT JOIN {0}.gcl_ddl_lock l ON true ORDER BY l.since)";
 // In words, one line each.
-constexpr const char* kNews = R"(
+constexpr const char* kToLookInto = R"(
 SELECT format('DDL: primary %s has not answered for %s s (%s)', node, extract(epoch FROM awaited_for)::int, phase)
   FROM {0}.gcl_stat_ddl WHERE awaited_for IS NOT NULL
 UNION ALL
@@ -43,7 +43,7 @@ SELECT format('primary %s: %s of %s status words in use', node, status_words_use
 
 }  // namespace
 
-Glance look_at(const Cluster& c, int k, std::string* database) {
+Glance glance_at(const Cluster& c, int k, std::string* database) {
   Glance glance;
   auto connection = std::make_unique<Connection>(c.impatient_dsn(k));
   const auto server = connection->ask(kServer);
@@ -68,7 +68,7 @@ Glance look_at(const Cluster& c, int k, std::string* database) {
                            : fmt::format("primary {}, process {}, for {} s{}", pool[0][2], pool[0][3], pool[0][4],
                                          pool.size() > 1 ? fmt::format(", and {} more", pool.size() - 1) : ""));
   if (glance.pool)
-    for (const Row& line : views->ask_views(kNews)) *glance.pool += "\n           " + line[0];
+    for (const Row& line : views->ask_views(kToLookInto)) *glance.pool += "\n           " + line[0];
   return glance;
 }
 

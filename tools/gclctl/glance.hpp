@@ -16,6 +16,6 @@ struct Glance {
 };
 
 // *database: where the extension's views were found last; empty: not yet.  Others are visited until they are found.
-Glance look_at(const Cluster& cluster, int k, std::string* database);
+Glance glance_at(const Cluster& cluster, int k, std::string* database);
 
 }  // namespace gclctl

@@ -85,8 +85,8 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
   if (!main_file.flush() || !out) fail("cannot write the configuration of primary {}", k);
 }
 
-// Connections over the socket are trusted: its directory is closed to others.  Over TCP a password is needed, and
-// nobody has one until it is set.
+// Connections over the socket are trusted: its directory is closed to others.  Over TCP a password is needed, and no
+// role has one until it is set.
 void write_access_rules(const Cluster& c, int k) {
   std::ofstream out(c.data(k) / "pg_hba.conf");
   out << "local all all trust\nlocal replication all trust\n"
@@ -124,7 +124,7 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const InitOptions& o
   return 0;
 }
 
-// What is half made belongs to nobody.
+// A failed `init` leaves nothing behind.
 int empty(const Cluster& c) {
   std::error_code ignored;
   fs::remove_all(c.pool_dir(), ignored);

@@ -30,7 +30,7 @@ void print_line(const ArenaView& arena, NodeId node, uint32_t index, const Line:
 bool at_rest(const Line::Sight& line) {
   return line.state.op == LineOp::kIdle && line.state.parked_count == 0 && line.state.holds_shared == 0 &&
          line.state.holds_exclusive == 0 && line.latch.free() && !line.latch.pending() && !line.latch.has_waiters() &&
-         line.spin == 0 && !line.grant_in_flight && !line.writing;
+         line.spin == 0 && !line.writing;
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ using engine::TxnId;
 using engine::TxnState;
 
 const char* name_of(TxnState state) {
-  static constexpr const char* kNames[] = {"unused",    "running", "savepoint",         "prepared", "committing",
-                                           "committed", "aborted", "stays in the ring", "skipped"};
+  static constexpr const char* kNames[] = {"unused",    "running", "savepoint", "prepared", "committing",
+                                           "committed", "aborted", "pinned",    "skipped"};
   static_assert(std::size(kNames) == size_t(TxnState::kSkipped) + 1);
   return size_t(state) < std::size(kNames) ? kNames[size_t(state)] : "?";
 }
@@ -93,12 +93,12 @@ int inspect_status(PoolView& pool, const std::vector<std::string>& ids) {
     fmt::print("id       {} (raw {})\n", id_text(id), id.raw);
     if (id.sequence() > word_at(pool, words.reserved(id.node()))) {
       fmt::print("  was never assigned\n");
-    } else if (id.sequence() <= low && word_at(pool, words.spill_root(id.node())) == 0) {
+    } else if (id.sequence() <= low && word_at(pool, words.overflow_root(id.node())) == 0) {
       fmt::print("  is frozen: committed for everybody, or in the list of aborted ids\n");
     } else if (id.sequence() <= frozen) {
       fmt::print("  is frozen: committed for everybody, or in the list of aborted ids\n");
     } else if (id.sequence() <= low) {
-      fmt::print("  its word is on a page of status words, unless that says that it stays in the ring\n");
+      fmt::print("  its word is on a page of status words, unless it is pinned in the ring\n");
     }
     fmt::print("  word     {:016x}: {}{}{}\n", word.raw, name_of(word.state()), meaning(word),
                id.sequence() <= low ? " (of another id, perhaps)" : "");

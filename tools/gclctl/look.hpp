@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bufmgr/base/page.hpp"
+#include "coherence/base/text.hpp"
 #include "coherence/inspect/arena_view.hpp"
 #include "coherence/inspect/pool_view.hpp"
 

@@ -6,7 +6,7 @@
 #include "bufmgr/pool_layout.hpp"
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
-#include "extension/identity.hpp"
+#include "extension/compatibility.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
@@ -16,26 +16,26 @@ namespace {
 
 constexpr int kServerBlockSize = 8192;
 
-std::string identity_of(const Cluster& cluster) {
-  return gcl::server_identity(server_version(cluster.bindir()), kServerBlockSize, cluster.locale);
+std::string compatibility_of(const Cluster& cluster) {
+  return gcl::server_compatibility(server_version(cluster.bindir()), kServerBlockSize, cluster.locale);
 }
 
 void create(const std::string& path, const std::string& saved, uint64_t bytes, int memory_nodes, int primaries,
-            const std::string& identity) {
+            const std::string& compatibility) {
   bufmgr::PoolSizes sizes;
   sizes.pool_bytes = bytes;
   sizes.memory_nodes = uint32_t(memory_nodes);
   sizes.nodes_max = std::max(bufmgr::kNodesDefault, uint32_t(primaries) + 1);  // primary K is node K
   coherence::Problem problem;
   auto made = bufmgr::BufferPool::create_pool(
-      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()}, sizes, &problem);
+      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = compatibility.c_str()}, sizes, &problem);
   if (!made) fail("the pool cannot be made: {} ({})", problem.text, coherence::errc_name(made.error()));
 }
 
-std::string add(const std::string& path, const std::string& saved, const std::string& identity, uint64_t bytes) {
+std::string add(const std::string& path, const std::string& saved, const std::string& compatibility, uint64_t bytes) {
   coherence::Problem problem;
   auto added = bufmgr::BufferPool::add_memory_node(
-      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()}, bytes, &problem);
+      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = compatibility.c_str()}, bytes, &problem);
   if (!added) fail("no memory node can be added: {} ({})", problem.text, coherence::errc_name(added.error()));
   return added->saved ? "" : problem.text;
 }
@@ -45,17 +45,17 @@ std::string add(const std::string& path, const std::string& saved, const std::st
 void make_pool_dir(const Cluster& cluster) { make_private_directory(cluster.pool_dir()); }
 
 void create_pool(const Cluster& cluster, uint64_t bytes, int memory_nodes) {
-  create(cluster.pool(), cluster.saved_pool(), bytes, memory_nodes, cluster.primaries, identity_of(cluster));
+  create(cluster.pool(), cluster.saved_pool(), bytes, memory_nodes, cluster.primaries, compatibility_of(cluster));
 }
 
 void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int memory_nodes, int primaries,
                  const std::string& locale) {
   create(file, saved, bytes, memory_nodes, primaries,
-         gcl::server_identity(server_version(installation().bindir), kServerBlockSize, locale));
+         gcl::server_compatibility(server_version(installation().bindir), kServerBlockSize, locale));
 }
 
 std::string add_memory_node(const Cluster& cluster, uint64_t bytes) {
-  return add(cluster.pool(), cluster.saved_pool(), identity_of(cluster), bytes);
+  return add(cluster.pool(), cluster.saved_pool(), compatibility_of(cluster), bytes);
 }
 
 std::string add_memory_node(const fs::path& file, const fs::path& saved, uint64_t bytes) {
@@ -70,10 +70,10 @@ std::string add_memory_node(const fs::path& file, const fs::path& saved, uint64_
 
 PoolState inspect_pool(const Cluster& cluster) {
   using Condition = coherence::Pool::Condition;
-  std::string path = cluster.pool(), saved = cluster.saved_pool(), identity = identity_of(cluster);
+  std::string path = cluster.pool(), saved = cluster.saved_pool(), compatibility = compatibility_of(cluster);
   coherence::Problem problem;
-  switch (coherence::Pool::inspect({.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()},
-                                   &problem)) {
+  switch (coherence::Pool::inspect(
+      {.path = path.c_str(), .durable_path = saved.c_str(), .identity = compatibility.c_str()}, &problem)) {
     case Condition::kClean:
       return {PoolState::Kind::kClean, problem.text};
     case Condition::kInUse:
@@ -93,10 +93,10 @@ PoolState inspect_pool(const Cluster& cluster) {
 }
 
 void save_pool(const Cluster& cluster) {
-  std::string path = cluster.pool(), saved = cluster.saved_pool(), identity = identity_of(cluster);
+  std::string path = cluster.pool(), saved = cluster.saved_pool(), compatibility = compatibility_of(cluster);
   coherence::Problem problem;
-  if (!coherence::Pool::save_again({.path = path.c_str(), .durable_path = saved.c_str(), .identity = identity.c_str()},
-                                   &problem))
+  if (!coherence::Pool::save_again(
+          {.path = path.c_str(), .durable_path = saved.c_str(), .identity = compatibility.c_str()}, &problem))
     fail(
         "the pool could not be saved: {}. It is whole in memory as long as this machine is up; make room, then run "
         "gclctl stop again",

@@ -20,8 +20,8 @@ void create_pool(const Cluster& cluster, uint64_t bytes, int memory_nodes);
 void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int memory_nodes, int primaries,
                  const std::string& locale);
 
-// Adds a memory node to the pool, whoever is in it; fails with the reason.  Returns why the durable copy did not get
-// it, or nothing.
+// Adds a memory node to the pool, in use or not; fails with the reason.  Returns why the durable copy did not get it,
+// or nothing.
 std::string add_memory_node(const Cluster& cluster, uint64_t bytes);
 // The same for a pool that create_pool() made of such files.  Fails if `saved` is not of that pool.
 std::string add_memory_node(const fs::path& file, const fs::path& saved, uint64_t bytes);
@@ -42,7 +42,7 @@ struct PoolExtent {
   uint64_t bytes = 0;           // in all of them
 };
 PoolExtent extent_of_pool(const fs::path& file, const fs::path& saved);
-// What whoever opens the pool first will take of tmpfs: 0 if it is there.
+// What the first server that opens the pool will take of tmpfs: 0 if the pool is there.
 uint64_t bytes_to_load(const fs::path& file, const fs::path& saved);
 
 }  // namespace gclctl

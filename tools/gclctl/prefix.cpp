@@ -34,7 +34,7 @@ void link_entries(const fs::path& from, const fs::path& to, const std::string& b
     if (entry.path().filename() != but) fs::create_symlink(entry.path(), to / entry.path().filename());
 }
 
-// From its beginning, whoever has read of it before.
+// From its beginning, also if it has been read before.
 void copy_to(const ExtensionFile& file, const fs::path& to) {
   fs::remove(to);
   const int out = open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file.mode);

@@ -51,7 +51,7 @@ int show(const Cluster& c) {
                : pid != 0 ? fmt::format("process {} does not answer", pid)
                           : "down");
     if (!answers) continue;
-    const Glance glance = look_at(c, k, &database);
+    const Glance glance = glance_at(c, k, &database);
     fmt::print("           {}{}\n", glance.fenced ? "FENCED; " : "", glance.primary);
     if (!pool_use) pool_use = glance.pool;
   }

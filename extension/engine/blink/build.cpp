@@ -7,7 +7,7 @@
 namespace engine::blink {
 namespace {
 
-static_assert(std::is_trivially_destructible_v<Builder>);  // I-B1
+static_assert(std::is_trivially_destructible_v<Builder>);  // blink.compare-private-memory
 
 constexpr uint32_t kSinglePages = 8;  // a small tree takes these one by one
 
@@ -30,7 +30,7 @@ Status Builder::add(std::span<const std::byte> key, Tid tid) {
   return {};
 }
 
-// All or nothing, so that it can be called again: what a full page still owes its parent is remembered, and paid first.
+// All or nothing, so that it can be called again: a downlink that is still missing is remembered, and added first.
 Status Builder::append(int level, const EntryImage& entry) {
   if (const Status s = settle(level); !s) return s;
   Level& l = level_[level];
@@ -91,7 +91,7 @@ void Builder::separate(int level, std::span<const std::byte> left, std::span<con
   if (bytes >= kKeyMin && level_[level].image.used() + align8(bytes) <= kNodeSpace) {
     VERIFY(bytes <= kKeyMax);
     separator.bytes = bytes;
-    make_pivot(separator.image);  // N3
+    make_pivot(separator.image);  // blink.pivot-tid-minus-infinity
   } else {
     separator.set(right);
   }
@@ -103,7 +103,7 @@ Status Builder::settle(int level) {
   if (level + 1 == kLevels) return Errc::kTooLarge;
   if (levels_ == level + 1) {
     level_[level + 1].image.begin(uint16_t(level + 1));
-    level_[level + 1].image.append(l.first, {});  // N2
+    level_[level + 1].image.append(l.first, {});  // blink.first-key-minus-infinity
     ++levels_;
   }
   if (const Status s = append(level + 1, EntryImage::pivot(l.id, l.low.span())); !s) return s;

@@ -6,7 +6,7 @@
 //   GCL_TRY(builder.finish());                         // until now the tree is empty for everyone
 //
 // Plain data: it may be jumped over.  What it took is found by Tree::drop() until finish() has succeeded, and then too.
-// The comparator (only shorten() is used) runs under rule I-B1.
+// The comparator (only shorten() is used) runs under rule blink.compare-private-memory.
 #pragma once
 
 #include "extension/engine/blink/edit.hpp"
@@ -17,7 +17,7 @@ namespace engine::blink {
 
 class Builder {
  public:
-  // REQUIRES: `tree` is empty and nobody writes to it before finish().
+  // REQUIRES: `tree` is empty and no other session writes to it before finish().
   Builder(const Tree& tree, Session& session, Comparator& compare)
       : ground_{tree.pool_, &session, tree.meta_, tree.root_, tree.fill_}, compare_(&compare) {}
   // Appends an entry.  kTooLarge: the key is longer than kKeyMax.  After kInterrupted: nothing was appended, add it

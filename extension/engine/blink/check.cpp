@@ -15,7 +15,7 @@ bool Checker::wrong(PageId page, const char* what) {
 
 int Checker::compare(std::span<const std::byte> a, std::span<const std::byte> b) {
   if (const int c = (*key_order_)(a, b); c != 0) return c;
-  const bool first = is_pivot(a.data()), second = is_pivot(b.data());  // N3
+  const bool first = is_pivot(a.data()), second = is_pivot(b.data());  // blink.pivot-tid-minus-infinity
   if (first || second) return int(second) - int(first);
   const Tid x = load_tid(a.data()), y = load_tid(b.data());
   return x < y ? -1 : x == y ? 0 : 1;
@@ -86,7 +86,7 @@ Status Checker::check_level(PageId first, uint16_t level, PageId parent_first) {
   return {};
 }
 
-// `low` is the left sibling's high key (N1).
+// `low` is the left sibling's high key (blink.page-covers-range).
 bool Checker::check_page(const Page& page, uint16_t level, PageId left, const Key& low) {
   const Head& head = page.head;
   if (head.special.level != level) return wrong(page.id, "another level than its siblings");
@@ -138,7 +138,7 @@ Status Checker::check_downlink(const Page& page, const Key& low, bool linked, Pa
     wrong(page.id, "no downlink in its place");
     return {};
   }
-  const bool first = parent_index_ == 0;  // N2
+  const bool first = parent_index_ == 0;  // blink.first-key-minus-infinity
   const auto pivot = key_at(parent_.bytes, parent_.head, parent_index_++);
   if (!first && (pivot.size() != low.bytes || std::memcmp(pivot.data(), low.image, low.bytes) != 0))
     wrong(page.id, "its downlink has another key than its left sibling's high key");

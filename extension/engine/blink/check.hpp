@@ -1,4 +1,4 @@
-// Checker: reads a whole tree that nobody is changing and says the first thing that is wrong with it.
+// Checker: reads a whole tree that no session is changing, and names the first thing wrong.
 #pragma once
 
 #include "extension/engine/blink/node.hpp"

@@ -1,5 +1,5 @@
-// Freeing a tree, page by page, each together with what the meta page says of the rest (bufmgr S5): whoever goes on
-// after an interruption, or a crash, finds what is left and nothing else.
+// Freeing a tree, page by page, each together with what the meta page says of the rest (bufmgr S5): the process that
+// goes on after an interruption or a crash finds what is left, no more.
 #include "extension/engine/blink/search.hpp"
 #include "extension/engine/blink/taken.hpp"
 
@@ -48,10 +48,10 @@ Status drop_node(BufferPool& pool, Session& session, PageId page, Meta meta, boo
 // Whether the page is still as it was allocated.
 Result<bool> unmade(BufferPool& pool, Session& session, PageId page) {
   for (;;) {
-    auto look = pool.fix_optimistic(session, page);
-    if (!look) return look.error();
-    const auto type = look->get<PageType>(offsetof(PageHeader, type));
-    if (look->validate()) return type == PageType::kUnused;
+    auto optimistic = pool.fix_optimistic(session, page);
+    if (!optimistic) return optimistic.error();
+    const auto type = optimistic->get<PageType>(offsetof(PageHeader, type));
+    if (optimistic->validate()) return type == PageType::kUnused;
   }
 }
 

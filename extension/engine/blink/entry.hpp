@@ -67,7 +67,7 @@ struct IntegerOrder {
 
 // The comparator seam.  Keys given to it always lie in private, 8-byte aligned memory (never in a page): it may run
 // user code, and it may leave by the host's error mechanism (longjmp), because no guard is held and nothing that owns
-// something is on the stack (I-B1).
+// something is on the stack (blink.compare-private-memory).
 class Comparator {
  public:
   virtual ~Comparator() = default;
@@ -77,8 +77,8 @@ class Comparator {
   // and a shortened key lacks: the key has minus infinity there (> 0).  Tids are compared by the engine.
   virtual int compare(const void* search, std::span<const std::byte> key) = 0;
 
-  // Where an integer decides, asked once for many comparisons.  Spares the descent a call, a copy of the key and a look
-  // at the page's version each.  The bytes may be torn: what is said of them counts only if the page turns out to be
+  // Where an integer decides, asked once for many comparisons.  Spares the descent a call, a copy of the key and a
+  // check of the page's version each.  The bytes may be torn: the result counts only if the page turns out to be
   // unchanged.
   virtual IntegerOrder integer_order(const void* search) noexcept {
     (void)search;
@@ -86,18 +86,18 @@ class Comparator {
   }
 
   // How many leading parts of two keys are equal, left <= right: kAllParts if they are equal in all key attributes.  A
-  // separator between two neighbours needs one part more than that: leaves are cut where these are few.
+  // separator between two neighbours needs one part more than that: leaves are split where these are few.
   static constexpr uint32_t kAllParts = ~0u;
   virtual uint32_t equal_parts(std::span<const std::byte> left, std::span<const std::byte> right) {
     (void)left, (void)right;
     return 0;
   }
 
-  // Suffix truncation.  `left` and `right` are neighbours between which a page is cut (left <= right).  If they differ
-  // in their key attributes: writes to `to` (room for kKeyMax bytes) a short key k with left < k <= right and returns
-  // its length (kKeyMin .. kKeyMax).  `right` without INCLUDE columns and without the attributes behind the first that
-  // differs is such a key.  Its first four bytes may say what it lacks; the next two are the tree's.  0 if they are
-  // equal, or not to bother: the tree keeps the whole of `right` and its tid.
+  // Suffix truncation.  `left` and `right` are neighbours between which a page is split (left <= right).  If they
+  // differ in their key attributes: writes to `to` (room for kKeyMax bytes) a short key k with left < k <= right and
+  // returns its length (kKeyMin .. kKeyMax).  `right` without INCLUDE columns and without the attributes behind the
+  // first that differs is such a key.  Its first four bytes may say what it lacks; the next two are the tree's.  0 if
+  // they are equal, or not to bother: the tree keeps the whole of `right` and its tid.
   virtual uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) {
     (void)left, (void)right, (void)to;
     return 0;

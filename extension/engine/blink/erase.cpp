@@ -7,7 +7,7 @@
 
 namespace engine::blink {
 
-static_assert(std::is_trivially_destructible_v<DeadEntries>);  // I-B1
+static_assert(std::is_trivially_destructible_v<DeadEntries>);  // blink.compare-private-memory
 
 Erased take_out(bufmgr::MiniTransaction& change, bufmgr::ExclusiveGuard& page, const Head& head,
                 std::span<const Tid> dead) {
@@ -45,10 +45,10 @@ Result<Erased> erase_from(bufmgr::MiniTransaction& change, Result<bufmgr::Exclus
   return result;
 }
 
-// Whether the leaf is here as it was read, so that taking it away from those who share it is worth the while.
+// Whether the leaf is here as it was read, so that it is worth taking from its sharers.
 bool unchanged(const Ground& g, const DeadEntries& dead) {
-  const bufmgr::OptimisticGuard look = g.pool->peek(*g.session, dead.leaf);
-  return look && look.get<uint64_t>(offsetof(PageHeader, version)) == dead.version && look.validate();
+  const bufmgr::OptimisticGuard optimistic = g.pool->peek(*g.session, dead.leaf);
+  return optimistic && optimistic.get<uint64_t>(offsetof(PageHeader, version)) == dead.version && optimistic.validate();
 }
 
 }  // namespace

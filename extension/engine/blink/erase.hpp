@@ -25,7 +25,7 @@ struct DeadEntries {
 
 // Fewer are not worth an exclusive latch of their own, and the log.
 inline constexpr uint32_t kEraseMin = 8;
-// Nor are fewer worth taking the leaf away from other primaries that read it (E5).
+// Nor are fewer worth taking the leaf away from other primaries that read it (blink.scans-erase-rarely).
 inline constexpr uint32_t kEraseShared = 64;
 
 struct Erased {
@@ -41,8 +41,8 @@ Erased take_out(bufmgr::MiniTransaction& change, bufmgr::ExclusiveGuard& page, c
 // The same for a leaf that is latched for it.  kRestart: it was the root, and has grown.  Sorts `dead`.
 Result<Erased> erase(const Ground& ground, DeadEntries& dead);
 
-// A scan's: only if the leaf is this node's, and nobody works on it; or (E5) many are dead in a leaf that is still as
-// it was read.  Returns how many went.
+// A scan's: only if the leaf is this node's and no session works on it; or many are dead in a leaf that is still as it
+// was read (blink.scans-erase-rarely).  Returns how many went.
 Result<uint32_t> erase_if_cheap(const Ground& ground, DeadEntries& dead);
 
 // Before a full leaf is split: erases its dead entries, if a sample shows that they are many.  Does nothing if the page

@@ -1,4 +1,4 @@
-// Before a leaf is split: is it full of the dead?
+// Before a leaf is split: whether many of its entries are dead.
 #include <type_traits>
 
 #include "extension/engine/blink/erase.hpp"
@@ -6,7 +6,7 @@
 namespace engine::blink {
 namespace {
 
-constexpr uint32_t kFirstSample = 4;  // one dead among them is reason to look at more
+constexpr uint32_t kFirstSample = 4;  // one dead among them is reason to judge more
 constexpr uint32_t kSample = 16;
 constexpr uint32_t kWorthIt = 4;  // a leaf is gone through if one of this many of the sample is dead
 
@@ -16,13 +16,13 @@ struct Leaf {
   Head head;
   Tid tid(uint32_t i) const { return load_tid(key_at(bytes, head, i).data()); }
 };
-static_assert(std::is_trivially_destructible_v<Leaf>);  // I-B1
+static_assert(std::is_trivially_destructible_v<Leaf>);  // blink.compare-private-memory
 
-// Judges `sample` entries at most, evenly apart.  Returns how many were looked at.
+// Judges `sample` entries at most, evenly apart.  Returns how many.
 Result<uint32_t> judge(const Leaf& leaf, uint32_t sample, DeadJudge& judge, DeadEntries& dead) {
   const uint32_t step = (leaf.head.count + sample - 1) / sample;
-  uint32_t looked = 0;
-  for (uint32_t i = 0; i < leaf.head.count; i += step, ++looked) {
+  uint32_t judged = 0;
+  for (uint32_t i = 0; i < leaf.head.count; i += step, ++judged) {
     const Tid tid = leaf.tid(i);
     bool gone;
     if (auto said = judge.dead_to_all(tid); !said)
@@ -31,7 +31,7 @@ Result<uint32_t> judge(const Leaf& leaf, uint32_t sample, DeadJudge& judge, Dead
       gone = *said;
     if (gone) dead.add(tid);
   }
-  return looked;
+  return judged;
 }
 
 }  // namespace
@@ -44,18 +44,18 @@ Status clear_leaf(const Ground& g, PageId page, uint64_t version, DeadJudge& row
   if (!leaf.head.leaf() || leaf.head.version != version) return {};
   DeadEntries dead;
   dead.begin(page, version);
-  if (auto looked = judge(leaf, kFirstSample, rows, dead); !looked) return looked.error();
+  if (auto judged = judge(leaf, kFirstSample, rows, dead); !judged) return judged.error();
   if (dead.count == 0) return {};
   dead.begin(page, version);
   uint32_t sampled = 0;
-  if (auto looked = judge(leaf, kSample, rows, dead); !looked)
-    return looked.error();
+  if (auto judged = judge(leaf, kSample, rows, dead); !judged)
+    return judged.error();
   else
-    sampled = *looked;
+    sampled = *judged;
   if (dead.count == 0 || dead.count * kWorthIt < sampled) return {};
   if (sampled < leaf.head.count) {
     dead.begin(page, version);
-    if (auto looked = judge(leaf, leaf.head.count, rows, dead); !looked) return looked.error();
+    if (auto judged = judge(leaf, leaf.head.count, rows, dead); !judged) return judged.error();
   }
   auto erased = erase(g, dead);
   if (!erased) return erased.error() == Errc::kRestart ? Status{} : Status(erased.error());

@@ -24,8 +24,8 @@ struct Gate {
   bool all_here = false;  // in this version no other leaf has entries with the key, nor room for them
   uint32_t count = 0;
   uint64_t shown[kPerPageMax];  // tids of the entries with the key in this leaf, packed, ascending
-  void begin(const Gap& gap, const Head& head) {
-    page = gap.page, version = gap.version;
+  void begin(const InsertPosition& where, const Head& head) {
+    page = where.page, version = where.version;
     admitted = head.special.gate, right = head.special.right;
     all_here = false, count = 0;
   }
@@ -34,7 +34,7 @@ struct Gate {
     return uint32_t(std::lower_bound(shown, shown + count, tid.packed()) - shown);
   }
 };
-static_assert(std::is_trivially_destructible_v<Gate>);  // I-B1
+static_assert(std::is_trivially_destructible_v<Gate>);  // blink.compare-private-memory
 
 // Where a full leaf would have taken the entry.
 struct Crowd {
@@ -42,12 +42,12 @@ struct Crowd {
   uint32_t index = 0;
 };
 
-// Inserts if the gate (if any) has not moved and the gap is still there.  Latches gate, then leaf: left to right.
-Result<Put> put(const Ground& g, const Gate& gate, const Gap& gap, const EntryImage& entry, Crowd& full) {
+// Inserts if the gate (if any) has not moved and the position still holds.  Latches gate, then leaf: left to right.
+Result<Put> put(const Ground& g, const Gate& gate, const InsertPosition& where, const EntryImage& entry, Crowd& full) {
   MiniTransaction change(*g.pool, *g.session);
   GCL_TRY(change.reserve(log_space(1) + 256));
   ExclusiveGuard gate_page;
-  const bool apart = gate.page.valid() && gate.page != gap.page;
+  const bool apart = gate.page.valid() && gate.page != where.page;
   if (apart) {
     auto guard = g.pool->fix_exclusive(*g.session, gate.page);
     if (!guard) return guard.error();
@@ -55,12 +55,12 @@ Result<Put> put(const Ground& g, const Gate& gate, const Gap& gap, const EntryIm
     if (gate_page.header().version != gate.version) return Put::kMoved;
   }
   if (apart) g.session->next_wait(bufmgr::WaitOrder::kRight);
-  auto leaf = g.pool->fix_exclusive(*g.session, gap.page);
+  auto leaf = g.pool->fix_exclusive(*g.session, where.page);
   if (!leaf) return leaf.error();
   const Head head = head_of(*leaf);
   uint32_t index;
-  if (gate.page == gap.page && head.version != gate.version) return Put::kMoved;
-  if (!find_gap(*leaf, head, gap, index)) return Put::kMoved;
+  if (gate.page == where.page && head.version != gate.version) return Put::kMoved;
+  if (!find_position(*leaf, head, where, index)) return Put::kMoved;
   if (!has_room(head, entry.bytes)) {
     full.version = head.version;
     full.index = index;
@@ -79,19 +79,19 @@ Result<Put> put(const Ground& g, const Gate& gate, const Gap& gap, const EntryIm
 
 // One attempt's private memory.  Plain data.
 struct Attempt {
-  Look look;
+  PageReader reader;
   Head head;
   Path path;
-  Gap gap;
-  bool no_pages;  // there was none to complete a split with: nothing may be split now (I-B6)
+  InsertPosition where;
+  bool no_pages;  // there was none to complete a split with: nothing may be split now (blink.split-needs-downlink)
 };
 
-// Reads the gap at the place, after completing whatever split the descent met, if there are pages for that.
+// Reads the position of the place, after completing any split that the descent met, if there are pages for that.
 Status find_place(const Ground& g, Comparator& compare, const Seek& seek, PageId from, Attempt& a) {
   a.no_pages = false;
   for (;;) {
     PageId incomplete;
-    GCL_TRY(descend(*g.pool, *g.session, compare, seek, from, 0, &a.path, a.no_pages ? nullptr : &incomplete, a.look,
+    GCL_TRY(descend(*g.pool, *g.session, compare, seek, from, 0, &a.path, a.no_pages ? nullptr : &incomplete, a.reader,
                     a.head, Intent::kWrite));
     if (incomplete.valid()) {
       const Status completed = complete_split(g, incomplete, a.path);
@@ -99,17 +99,17 @@ Status find_place(const Ground& g, Comparator& compare, const Seek& seek, PageId
       if (!completed && !a.no_pages) return completed.error();
       continue;
     }
-    const Errc e = read_gap(compare, seek, a.look, a.head, a.gap);
+    const Errc e = read_position(compare, seek, a.reader, a.head, a.where);
     if (e == Errc::kOk) return {};
     if (e != Errc::kRestart) return e;
-    from = a.look.id();
-    a.look.failed();
+    from = a.reader.id();
+    a.reader.failed();
   }
 }
 
-// Whether entries with this key may be in the tree, given the gap before the first of them.
-bool key_may_be_there(Comparator& compare, const void* search, const Gap& gap) {
-  const Key& next = gap.after.bytes != 0 ? gap.after : gap.high;
+// Whether entries with this key may be in the tree, given the position before the first of them.
+bool key_may_be_there(Comparator& compare, const void* search, const InsertPosition& where) {
+  const Key& next = where.after.bytes != 0 ? where.after : where.high;
   return next.bytes != 0 && compare.compare(search, next.span()) == 0;
 }
 
@@ -132,8 +132,8 @@ Status next_of(Scan& scan, Entry& entry, bool& more) {
 }
 
 // Shows the caller every entry with the key.  `gate`: where they begin (may be null).  kRestart: the caller waited, or
-// the gate has changed before the first was shown.  The dead ones met on the way leave, so that the next who comes does
-// not meet them again.
+// the gate has changed before the first was shown.  Dead entries met on the way are erased, so that the next check does
+// not meet them.
 Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const void* search, Gate* gate,
                  UniqueProbe& probe, InsertResult& result) {
   DeadEntries dead;
@@ -174,30 +174,30 @@ Status pass_again(const Tree& tree, const Ground& g, Comparator& compare, const 
                   Gate& gate, bool& passed) {
   passed = false;
   const Special& now = a.head.special;
-  if (gate.page != a.gap.page || gate.right != now.right || gate.admitted != now.gate) return {};
+  if (gate.page != a.where.page || gate.right != now.right || gate.admitted != now.gate) return {};
   Scan scan(tree, *g.session, compare);
   scan.reset(equal_to(search), gate.page);
-  while (a.gap.after.bytes != 0) {
+  while (a.where.after.bytes != 0) {
     Entry entry;
     bool more = false;
     GCL_TRY(next_of(scan, entry, more));
     if (!more || scan.leaf() != gate.page) break;
-    if (scan.leaf_version() != a.gap.version || !gate.showed(entry.tid)) return {};
+    if (scan.leaf_version() != a.where.version || !gate.showed(entry.tid)) return {};
   }
-  gate.version = a.gap.version;
+  gate.version = a.where.version;
   gate.all_here = false;
   passed = true;
   return {};
 }
 
-// Brings `gate` and `result` up to date for the gap at `a`, where entries with the key may begin.
+// Brings `gate` and `result` up to date for the position at `a`, where entries with the key may begin.
 Status pass_gate(const Tree& tree, const Ground& g, Comparator& compare, const void* search, const Attempt& a,
                  UniqueProbe& probe, Gate& gate, InsertResult& result) {
   bool passed = false;
   if (gate.page.valid()) GCL_TRY(pass_again(tree, g, compare, search, a, gate, passed));
   if (passed) return {};
   result = {};
-  gate.begin(a.gap, a.head);
+  gate.begin(a.where, a.head);
   return probe_all(tree, g, compare, search, &gate, probe, result);
 }
 
@@ -218,7 +218,7 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
     bool found = false;
     if (unique != Unique::kNo) {
       if (const Status s = find_place(g, compare, Seek::before(search, true), root_, a); !s) return s.error();
-      found = !key_may_be_there(compare, search, a.gap);
+      found = !key_may_be_there(compare, search, a.where);
       if (found) {
         result = {};
         gate.page = {};
@@ -232,14 +232,14 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
         if (!s) return s.error();
         if (!result.unique && unique == Unique::kCheck) return result;
         found = gate.all_here;  // the place among its equals is in the gate, and known as long as that is passed
-        if (found) a.gap.index += gate.shown_before(tid);
+        if (found) a.where.index += gate.shown_before(tid);
       }
     }
     if (!found)
       if (const Status s = find_place(g, compare, place, root_, a); !s) return s.error();
     Put outcome = Put::kMoved;
     Crowd full;
-    if (auto done = put(g, gate, a.gap, entry, full); !done)
+    if (auto done = put(g, gate, a.where, entry, full); !done)
       return done.error();
     else
       outcome = *done;
@@ -251,10 +251,10 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
     if (outcome != Put::kFull) continue;
     bool cleared = false;
     if (rows != nullptr)
-      if (const Status s = clear_leaf(g, a.gap.page, full.version, *rows, cleared); !s) return s.error();
+      if (const Status s = clear_leaf(g, a.where.page, full.version, *rows, cleared); !s) return s.error();
     if (!cleared && a.no_pages) return Errc::kNoSpace;
     if (!cleared)
-      if (const Status s = make_room(g, a.gap.page, full.version, full.index, &compare, a.path); !s) return s.error();
+      if (const Status s = make_room(g, a.where.page, full.version, full.index, &compare, a.path); !s) return s.error();
   }
 }
 

@@ -9,14 +9,14 @@ namespace {
 // Reads what lies in the body of a page of type kBlinkMeta.
 template <class T>
 Status read_body(BufferPool& pool, Session& session, PageId page, T& body) {
-  Look look;
+  PageReader reader;
   for (;;) {
-    GCL_TRY(look.at(pool, session, page));
-    const auto type = look.source().get<PageType>(offsetof(PageHeader, type));
-    look.source().copy(kPageBody, &body, sizeof body);
-    if (look.source().validate())
+    GCL_TRY(reader.at(pool, session, page));
+    const auto type = reader.source().get<PageType>(offsetof(PageHeader, type));
+    reader.source().copy(kPageBody, &body, sizeof body);
+    if (reader.source().validate())
       return type == PageType::kBlinkMeta && body.magic == T::kMagic ? Errc::kOk : Errc::kCorrupt;
-    look.failed();
+    reader.failed();
   }
 }
 
@@ -75,7 +75,7 @@ Status open_bin(const Ground& g, PageId& bin) {
   return made;
 }
 
-Status turn_bin(const Ground& g, PageId page, uint64_t moment) {
+Status advance_bin(const Ground& g, PageId page, uint64_t moment) {
   Bin bin;
   GCL_TRY(read_bin(*g.pool, *g.session, page, bin));
   VERIFY(!bin.waiting.valid());

@@ -37,7 +37,7 @@ Status read_bin(BufferPool& pool, Session& session, PageId page, Bin& bin);
 // The tree's bin, made if there is none.  REQUIRES: as remove_if().
 Status open_bin(const Ground& ground, PageId& bin);
 // The pages of the first list become those of the second, which is empty.
-Status turn_bin(const Ground& ground, PageId bin, uint64_t moment);
+Status advance_bin(const Ground& ground, PageId bin, uint64_t moment);
 // Takes the first page off one of the lists, and frees it.
 Status free_first(BufferPool& pool, Session& session, PageId bin, PageId Bin::*list);
 

@@ -7,10 +7,13 @@
 //         high key     if right is a page: a key; everything on this page sorts before it
 //   8152  Special
 //
-// N1. Every page covers [low, high): low is the high key of its left sibling, and falls only when that one leaves the
-// tree; high only shrinks. N2. Entry 0 of an inner page counts as minus infinity; its key is never looked at (and may
-// be empty). N3. A pivot with a tid of offset 0 has minus infinity for its tid. N4. A page that is half-dead or deleted
-// covers nothing: what it covered is its right sibling's, and there always is one.
+// blink.page-covers-range: Every page covers [low, high): low is the high key of its left sibling, and falls only when
+//     that sibling leaves the tree; high only shrinks.
+// blink.first-key-minus-infinity: Entry 0 of an inner page counts as minus infinity; its key is never read (and
+//     may be empty).
+// blink.pivot-tid-minus-infinity: A pivot with a tid of offset 0 has minus infinity for its tid.
+// blink.deleted-covers-nothing: A page that is half-dead or deleted covers nothing: its range is its right sibling's,
+//     and there always is one.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +41,7 @@ struct Special {
   uint16_t high_at;  // offset of the high key; meaningful if right is a page
   uint16_t high_bytes;
   uint16_t garbage;      // bytes between upper and special that no link or high key uses
-  uint16_t whole_upper;  // upper when the page was last written whole: what lies below it came later (cut.hpp)
+  uint16_t whole_upper;  // upper when the page was last written whole: what lies below it came later
   uint16_t reserved[2];
   uint64_t gate;  // counts unique inserts that this leaf admitted and another took (README, "Unique");
                   // half-dead: the page above it that leaves with it; deleted: the next on its list; ~0: none

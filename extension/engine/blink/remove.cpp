@@ -1,10 +1,10 @@
 // VACUUM's part: leaves are read into private memory, the caller judges tids there, and then the page loses the entries
-// it condemned, whatever else happened to it: a tid once dead stays dead until the caller frees it.  Leaves that are
-// empty then leave the tree (unlink.hpp).
+// that were judged dead, whatever else happened to it: a tid once dead stays dead until the caller frees it.  Leaves
+// that are empty then leave the tree (page_deletion.hpp).
 #include "extension/engine/blink/erase.hpp"
+#include "extension/engine/blink/page_deletion.hpp"
 #include "extension/engine/blink/search.hpp"
 #include "extension/engine/blink/tree.hpp"
-#include "extension/engine/blink/unlink.hpp"
 
 namespace engine::blink {
 
@@ -21,7 +21,7 @@ Result<RemoveResult> Tree::remove_if(Session& session, TidPredicate& condemned) 
     Head head;
     if (!read_head(Source::plain(bytes), head)) return Errc::kCorrupt;
     if (head.gone()) {  // a VACUUM that was stopped left it like this
-      GCL_TRY(unlink_branch(ground, page, result.deleted));
+      GCL_TRY(delete_branch(ground, page, result.deleted));
       page = head.special.right;
       continue;
     }

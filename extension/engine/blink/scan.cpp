@@ -7,11 +7,11 @@
 namespace engine::blink {
 namespace {
 
-static_assert(std::is_trivially_destructible_v<Scan> && std::is_trivially_copyable_v<Scan>);  // S1
+static_assert(std::is_trivially_destructible_v<Scan> && std::is_trivially_copyable_v<Scan>);  // blink.scan-plain-data
 
 // Up to this many entries are copied one by one; more, by copying the page's whole entry area.
 constexpr uint32_t kOneByOneMax = 32;
-// Pages that a walk back goes right before it looks again at where it came from.
+// Pages that a walk back goes right before it reads again where it came from.
 constexpr int kMovesMax = 4;
 
 // An inclusive low bound begins before its equals, an inclusive high bound ends behind them.
@@ -79,39 +79,39 @@ Status Scan::load(Way way) {
 }
 
 Status Scan::step_right() {
-  Look look;
+  PageReader reader;
   Head head;
   for (PageId page = leaf_.right;;) {
     if (!page.valid()) return Errc::kCorrupt;
-    if (const Status s = look.at(*tree_.pool_, *session_, page); !s) return s;
-    Errc e = read_head(look.source(), head) && head.leaf() ? Errc::kOk : torn_or_corrupt(look.source());
+    if (const Status s = reader.at(*tree_.pool_, *session_, page); !s) return s;
+    Errc e = read_head(reader.source(), head) && head.leaf() ? Errc::kOk : torn_or_corrupt(reader.source());
     if (e == Errc::kOk && head.gone()) {  // what may be in its range is in the next page
-      if (look.source().validate()) {
+      if (reader.source().validate()) {
         page = head.special.right;
         continue;
       }
       e = Errc::kRestart;
     }
-    if (e == Errc::kOk) e = gather(Way::kRight, page, look.source(), head);
+    if (e == Errc::kOk) e = gather(Way::kRight, page, reader.source(), head);
     if (e != Errc::kRestart) return e;
-    look.failed();
+    reader.failed();
   }
 }
 
 // The page on the left of the one we come from, `base`, is the one whose right link names it: it may have been split
-// since its number was read, or deleted.  Then the base is looked at again; or, if that was deleted, the page its range
+// since its number was read, or deleted.  Then the base is read again; or, if that was deleted, the page its range
 // went to.  Every page between the two was empty when it left.
 Status Scan::step_left() {
-  Look look;
+  PageReader reader;
   Head head;
   PageId base = leaf_.id, page = leaf_.left;
   for (int moves = 0;;) {
     if (!page.valid()) return Errc::kCorrupt;
-    if (const Status s = look.at(*tree_.pool_, *session_, page); !s) return s;
-    Errc e = read_head(look.source(), head) && head.leaf() ? Errc::kOk : torn_or_corrupt(look.source());
+    if (const Status s = reader.at(*tree_.pool_, *session_, page); !s) return s;
+    Errc e = read_head(reader.source(), head) && head.leaf() ? Errc::kOk : torn_or_corrupt(reader.source());
     if (e == Errc::kOk && (head.deleted() || head.special.right != base)) {
       e = Errc::kRestart;
-      if (look.source().validate()) {
+      if (reader.source().validate()) {
         if (!head.deleted() && head.special.right.valid() && ++moves <= kMovesMax) {
           page = head.special.right;
           continue;
@@ -124,21 +124,21 @@ Status Scan::step_left() {
         return {};
       }
     }
-    if (e == Errc::kOk) e = gather(Way::kLeft, page, look.source(), head);
+    if (e == Errc::kOk) e = gather(Way::kLeft, page, reader.source(), head);
     if (e != Errc::kRestart) return e;
-    look.failed();
+    reader.failed();
   }
 }
 
 // The left link of `base`, or of the page that has its range now, which becomes the base.
 Status Scan::left_of(PageId& base, PageId& left) {
-  Look look;
+  PageReader reader;
   Head head;
   for (;;) {
-    if (const Status s = look.at(*tree_.pool_, *session_, base); !s) return s;
-    const bool sane = read_head(look.source(), head) && head.leaf();
-    if (!look.source().validate()) {
-      look.failed();
+    if (const Status s = reader.at(*tree_.pool_, *session_, base); !s) return s;
+    const bool sane = read_head(reader.source(), head) && head.leaf();
+    if (!reader.source().validate()) {
+      reader.failed();
       continue;
     }
     if (!sane) return Errc::kCorrupt;
@@ -159,22 +159,22 @@ void Scan::begin_before(PageId first) {
 }
 
 Status Scan::seek(Way way) {
-  Look look;
+  PageReader reader;
   Head head;
   const bool from_low = way == Way::kSeekLow || way == Way::kSeekFirst;
   const Seek place = from_low ? low_seek(range_.low) : high_seek(range_.high);
   PageId from = way == Way::kSeekLow && from_.valid() ? from_ : tree_.root_;
   for (;;) {
-    const Status s = descend(*tree_.pool_, *session_, *compare_, place, from, 0, nullptr, nullptr, look, head);
+    const Status s = descend(*tree_.pool_, *session_, *compare_, place, from, 0, nullptr, nullptr, reader, head);
     if (!s) return s;
-    const Errc e = gather(way, look.id(), look.source(), head);
+    const Errc e = gather(way, reader.id(), reader.source(), head);
     if (e != Errc::kRestart) return e;
-    from = look.id();
-    look.failed();
+    from = reader.id();
+    reader.failed();
   }
 }
 
-// leaf_ keeps its place among the leaves until the page is read, but loses its entries (S4).
+// leaf_ keeps its place among the leaves until the page is read, but loses its entries (blink.scan-after-error).
 Errc Scan::gather(Way way, PageId id, const Source& page, const Head& head) {
   Ends ends;
   if (const Errc e = find_ends(way, page, head, ends); e != Errc::kOk) return e;

@@ -1,11 +1,12 @@
 // Scan: entries of a key range in order, forward and backward, from private copies of leaves.
 //
-// S1. Plain data: copy it to mark a position, assign the copy back to restore it; jumping over it is safe.  11 KB.
-// S2. Entries that are in the tree from reset() to the end of the scan are seen exactly once in each pass, in order;
-//     entries that come or go meanwhile are seen or not (and one that came may be seen out of order, where a page has
-//     left the tree).
-// S3. Only the entries in the range are copied from a page; a look-up of one key copies one entry.
-// S4. After an error: the same call again, or reset().
+// blink.scan-plain-data: Plain data: copy it to mark a position, assign the copy back to restore it; jumping over it is
+//     safe. 11 KB.
+// blink.scan-sees-once: Entries that are in the tree from reset() to the end of the scan are seen exactly once in each
+//     pass, in order; entries that come or go meanwhile are seen or not (and one that came may be seen out of order,
+//     where a page has left the tree).
+// blink.scan-copies-range: Only the entries in the range are copied from a page; a look-up of one key copies one entry.
+// blink.scan-after-error: After an error: the same call again, or reset().
 #pragma once
 
 #include "extension/engine/blink/node.hpp"
@@ -31,7 +32,7 @@ class Scan {
  public:
   Scan(const Tree& tree, Session& session, Comparator& compare) : tree_(tree), session_(&session), compare_(&compare) {}
   // Begins anew.  The search keys must live as long as the scan moves.  Reads nothing yet.  `from`, if valid: a page
-  // that once covered the low end, where a forward scan need not descend from the root (I-B5).
+  // that once covered the low end, where a forward scan need not descend from the root (blink.entries-move-right).
   void reset(const Range& range, PageId from = {});
   // The next entry in key order (the first of the range at first); false at the end, where the scan stays: prev() then
   // gives the last entry.  `out` points into the scan and holds until it moves to another leaf.

@@ -11,7 +11,7 @@ int order_of_equals(const Seek& seek, const std::byte* key) {
     case Seek::Tie::kAfter:
       return 1;
     case Seek::Tie::kTid: {
-      if (is_pivot(key)) return 1;  // N3
+      if (is_pivot(key)) return 1;  // blink.pivot-tid-minus-infinity
       const Tid tid = load_tid(key);
       return seek.tid < tid ? -1 : seek.tid == tid ? 0 : 1;
     }
@@ -43,7 +43,7 @@ int order(Comparator& compare, const Seek& seek, std::span<const std::byte> key)
   return order_of_equals(seek, key.data());
 }
 
-Status Look::at(BufferPool& pool, Session& session, PageId id, Intent intent) {
+Status PageReader::at(BufferPool& pool, Session& session, PageId id, Intent intent) {
   if (id != id_) failures_ = 0;
   id_ = id;
   if (failures_ >= kOptimisticTriesMax) {
@@ -115,11 +115,11 @@ Errc position(Comparator& compare, const Seek& seek, const Source& page, const H
               uint32_t& index) {
   const IntegerOrder integer = integer_order(compare, seek);
   // Leaf: entries before `low` lie before the place, those from `high` on do not.
-  // Inner: children before `low` begin at or before the place (N2: the first always does).
+  // Inner: children before `low` begin at or before the place (blink.first-key-minus-infinity: the first always does).
   uint32_t low = from, high = to;
   if (!head.leaf()) low = 1;
   const int least = head.leaf() ? 1 : 0;
-  bool believed = true;  // no step was taken by bytes that nobody has validated
+  bool believed = true;  // no step was taken by bytes that were not validated
   if (integer.decides && low < high) {
     believed = false;
     if (integer.narrow)
@@ -175,7 +175,7 @@ Errc step(Comparator& compare, const Seek& seek, uint16_t level, bool stop_at_in
   if (!read_head(page, head)) return torn_or_corrupt(page);
   if (!page.validate()) return Errc::kRestart;
   if (head.special.level < level) return Errc::kNotFound;
-  if (head.gone()) {  // N4
+  if (head.gone()) {  // blink.deleted-covers-nothing
     next = head.special.right;
     return next.valid() ? Errc::kOk : Errc::kCorrupt;
   }
@@ -198,28 +198,28 @@ Errc step(Comparator& compare, const Seek& seek, uint16_t level, bool stop_at_in
 
 }  // namespace
 
-Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& look, Head& head) {
+Status read_whole_head(BufferPool& pool, Session& session, PageId page, PageReader& reader, Head& head) {
   for (;;) {
     if (session.interrupted()) return Errc::kInterrupted;
-    GCL_TRY(look.at(pool, session, page));
-    const bool sane = read_head(look.source(), head);
-    if (look.source().validate()) return sane ? Errc::kOk : Errc::kCorrupt;
-    look.failed();
+    GCL_TRY(reader.at(pool, session, page));
+    const bool sane = read_head(reader.source(), head);
+    if (reader.source().validate()) return sane ? Errc::kOk : Errc::kCorrupt;
+    reader.failed();
   }
 }
 
 Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& seek, PageId from, uint16_t level,
-               Path* path, PageId* incomplete, Look& look, Head& head, Intent intent) {
+               Path* path, PageId* incomplete, PageReader& reader, Head& head, Intent intent) {
   if (incomplete != nullptr) *incomplete = {};
   PageId page = from;
   bool wanted = false;  // whether it is of the wanted level
   for (;;) {
-    if (const Status s = look.at(pool, session, page, wanted ? intent : Intent::kRead); !s) return s;
+    if (const Status s = reader.at(pool, session, page, wanted ? intent : Intent::kRead); !s) return s;
     PageId next;
     bool unfinished;
-    const Errc e = step(compare, seek, level, incomplete != nullptr, look.source(), head, next, unfinished);
+    const Errc e = step(compare, seek, level, incomplete != nullptr, reader.source(), head, next, unfinished);
     if (e == Errc::kRestart) {
-      look.failed();
+      reader.failed();
       continue;
     }
     if (e != Errc::kOk) return e;
@@ -237,17 +237,17 @@ Status descend(BufferPool& pool, Session& session, Comparator& compare, const Se
 }
 
 Status leftmost(BufferPool& pool, Session& session, PageId root, uint16_t level, PageId& page) {
-  Look look;
+  PageReader reader;
   Head head;
   page = root;
   for (;;) {
-    if (const Status s = look.at(pool, session, page); !s) return s;
+    if (const Status s = reader.at(pool, session, page); !s) return s;
     PageId child;
-    const bool sane = read_head(look.source(), head);
+    const bool sane = read_head(reader.source(), head);
     const bool inner = sane && head.special.level > level;
-    const bool read = !inner || read_child(look.source(), head, 0, child);
-    if (!look.source().validate()) {
-      look.failed();
+    const bool read = !inner || read_child(reader.source(), head, 0, child);
+    if (!reader.source().validate()) {
+      reader.failed();
       continue;
     }
     if (!sane || !read) return Errc::kCorrupt;
@@ -259,13 +259,13 @@ Status leftmost(BufferPool& pool, Session& session, PageId root, uint16_t level,
 
 Status first_of_level(BufferPool& pool, Session& session, PageId root, uint16_t level, PageId& page) {
   GCL_TRY(leftmost(pool, session, root, level, page));
-  Look look;
+  PageReader reader;
   Head head;
   for (;;) {
-    GCL_TRY(look.at(pool, session, page));
-    const bool sane = read_head(look.source(), head);
-    if (!look.source().validate()) {
-      look.failed();
+    GCL_TRY(reader.at(pool, session, page));
+    const bool sane = read_head(reader.source(), head);
+    if (!reader.source().validate()) {
+      reader.failed();
       continue;
     }
     if (!sane) return Errc::kCorrupt;

@@ -1,5 +1,5 @@
 // Descent: from the root, or from any page known to lie left of the wanted place, down to a level and right to the page
-// that covers the wanted place.  Comparisons run on copies, between validations (I-B1).
+// that covers the wanted place.  Comparisons run on copies, between validations (blink.compare-private-memory).
 #pragma once
 
 #include "extension/engine/blink/node.hpp"
@@ -31,8 +31,8 @@ struct Path {
   PageId page[kLevelsMax];
 };
 
-// Looks at one page: optimistically, and after many failures on a private copy made under a shared guard.
-class Look {
+// Reads one page: optimistically, and after many failures on a private copy made under a shared guard.
+class PageReader {
  public:
   Status at(BufferPool& pool, Session& session, PageId id, Intent intent = Intent::kRead);
   // To be called when validate() failed, before at() again.
@@ -47,7 +47,7 @@ class Look {
   alignas(8) std::byte copy_[kPageSize];
 };
 
-// Outcomes inside the folder: Errc::kOk, kRestart (look at the same page again), kCorrupt, or a wait's error.
+// Outcomes inside the folder: Errc::kOk, kRestart (read the same page again), kCorrupt, or a wait's error.
 
 // Counts the entries of the page that lie before the place (leaf), or finds the child that covers it (inner).
 Errc position(Comparator& compare, const Seek& seek, const Source& page, const Head& head, uint32_t from, uint32_t to,
@@ -56,14 +56,14 @@ Errc position(Comparator& compare, const Seek& seek, const Source& page, const H
 Errc beyond(Comparator& compare, const Seek& seek, const Source& page, const Head& head, bool& yes);
 inline Errc torn_or_corrupt(const Source& page) { return page.validate() ? Errc::kCorrupt : Errc::kRestart; }
 
-// Leaves `look` and `head` at the page of `level` that covers the place.  `path` (may be null) learns the inner pages.
-// With `incomplete`: stops at the first page met whose split is not complete, and names it there.  `intent`: what
-// the page of `level` is wanted for.
+// Leaves `reader` and `head` at the page of `level` that covers the place.  `path` (may be null) learns the inner
+// pages. With `incomplete`: stops at the first page met whose split is not complete, and names it there.  `intent`:
+// what the page of `level` is wanted for.
 Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& seek, PageId from, uint16_t level,
-               Path* path, PageId* incomplete, Look& look, Head& head, Intent intent = Intent::kRead);
+               Path* path, PageId* incomplete, PageReader& reader, Head& head, Intent intent = Intent::kRead);
 
 // The head of a page as it is at one moment.
-Status read_whole_head(BufferPool& pool, Session& session, PageId page, Look& look, Head& head);
+Status read_whole_head(BufferPool& pool, Session& session, PageId page, PageReader& reader, Head& head);
 
 // The page of a level where its keys begin, found without comparing.  kNotFound: the tree is not that high.
 Status leftmost(BufferPool& pool, Session& session, PageId root, uint16_t level, PageId& page);

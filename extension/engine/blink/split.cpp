@@ -1,7 +1,7 @@
 #include "extension/engine/blink/split.hpp"
 
-#include "extension/engine/blink/cut.hpp"
 #include "extension/engine/blink/image.hpp"
+#include "extension/engine/blink/split_location.hpp"
 
 namespace engine::blink {
 namespace {
@@ -22,29 +22,29 @@ uint32_t space_at(const Plan& plan, uint32_t i) {
   return space_of(plan.head.entry_skip() + uint32_t(key_at(plan.page, plan.head, i).size()));
 }
 
-// Any cut is possible: what the first entry of the right page took is room enough for a high key made from it.  Runs
-// user code (shorten): nothing on the stack owns anything.
-void choose_separator(Plan& plan, uint32_t cut, Comparator* compare) {
-  const auto right = key_at(plan.page, plan.head, cut);
+// Any split location is possible: what the first entry of the right page took is room enough for a high key made from
+// it.  Runs user code (shorten): nothing on the stack owns anything.
+void choose_separator(Plan& plan, uint32_t split, Comparator* compare) {
+  const auto right = key_at(plan.page, plan.head, split);
   uint32_t bytes = 0;
   if (plan.head.leaf() && compare != nullptr)
-    bytes = compare->shorten(key_at(plan.page, plan.head, cut - 1), right, plan.separator.image);
+    bytes = compare->shorten(key_at(plan.page, plan.head, split - 1), right, plan.separator.image);
   uint32_t left = align8(bytes);
-  for (uint32_t i = 0; i < cut; ++i) left += space_at(plan, i);
+  for (uint32_t i = 0; i < split; ++i) left += space_at(plan, i);
   if (bytes >= kKeyMin && left <= kNodeSpace) {
     VERIFY(bytes <= kKeyMax);
     plan.separator.bytes = bytes;
-    make_pivot(plan.separator.image);  // N3
+    make_pivot(plan.separator.image);  // blink.pivot-tid-minus-infinity
   } else {
     plan.separator.set(right);
   }
 }
 
-void fill_halves(Plan& plan, uint32_t cut) {
+void fill_halves(Plan& plan, uint32_t split) {
   plan.left.begin(plan.head);
   plan.right.begin(plan.head);
   for (uint32_t i = 0; i < plan.head.count; ++i) {
-    PageImage& half = i < cut ? plan.left : plan.right;
+    PageImage& half = i < split ? plan.left : plan.right;
     const auto key = key_at(plan.page, plan.head, i);
     if (plan.head.leaf())
       half.append(key);
@@ -56,7 +56,7 @@ void fill_halves(Plan& plan, uint32_t cut) {
 }
 
 // (1), with the new page `fresh`.  False: the page changed since the plan was made.
-Result<bool> cut_page(const Ground& g, PageId id, Plan& plan, PageId fresh) {
+Result<bool> split_page(const Ground& g, PageId id, Plan& plan, PageId fresh) {
   MiniTransaction change(*g.pool, *g.session);
   GCL_TRY(change.reserve(log_space(3)));
   auto page = g.pool->fix_exclusive(*g.session, id);
@@ -93,7 +93,7 @@ Result<bool> cut_page(const Ground& g, PageId id, Plan& plan, PageId fresh) {
 Result<bool> push_down(const Ground& g, Plan& plan, PageId fresh) {
   MiniTransaction change(*g.pool, *g.session);
   GCL_TRY(change.reserve(log_space(2)));
-  // The child comes first: it lies below (upwards order), though nobody can know it yet.
+  // The child comes first: it lies below (upwards order), though no page names it yet.
   auto child = g.pool->fix_exclusive(*g.session, fresh);
   if (!child) return child.error();
   g.session->next_wait(WaitOrder::kNew);
@@ -112,7 +112,7 @@ Result<bool> push_down(const Ground& g, Plan& plan, PageId fresh) {
   }
   plan.left.write_to(change, *child, g.relation(), true);
   plan.right.begin(uint16_t(plan.head.special.level + 1));
-  plan.right.append(fresh, {});  // N2
+  plan.right.append(fresh, {});  // blink.first-key-minus-infinity
   plan.right.write_to(change, *root, g.relation(), true);
   change.commit();
   return true;
@@ -122,11 +122,11 @@ Result<bool> push_down(const Ground& g, Plan& plan, PageId fresh) {
 Status carry_out(const Ground& g, PageId id, Plan& plan, bool is_root, bool& done) {
   auto fresh = g.pool->allocate(*g.session, 1);
   if (!fresh) return fresh.error();
-  auto cut = is_root ? push_down(g, plan, *fresh) : cut_page(g, id, plan, *fresh);
-  done = cut && *cut;
+  auto split = is_root ? push_down(g, plan, *fresh) : split_page(g, id, plan, *fresh);
+  done = split && *split;
   if (done) return {};
   const Status freed = g.pool->free(*g.session, *fresh, 1);
-  return cut ? freed : cut.error();
+  return split ? freed : split.error();
 }
 
 enum class Linked : uint8_t { kDone, kElsewhere, kFull };
@@ -159,7 +159,8 @@ Result<Linked> link_sibling(const Ground& g, PageId left, PageId parent, uint64_
 
 }  // namespace
 
-Status cut_in_two(const Ground& ground, PageId id, uint64_t version, uint32_t index, Comparator* compare, bool& done) {
+Status split_in_two(const Ground& ground, PageId id, uint64_t version, uint32_t index, Comparator* compare,
+                    bool& done) {
   Plan plan;
   done = false;
   GCL_TRY(ground.pool->copy_page(*ground.session, id, plan.page));
@@ -167,9 +168,9 @@ Status cut_in_two(const Ground& ground, PageId id, uint64_t version, uint32_t in
   if (plan.head.version != version || plan.head.incomplete() || plan.head.gone()) return {};
   const bool is_root = id == ground.root;
   if (!is_root) {
-    const uint32_t cut = choose_cut(plan.page, plan.head, index, ground.fill, compare);
-    choose_separator(plan, cut, compare);
-    fill_halves(plan, cut);
+    const uint32_t split = choose_split(plan.page, plan.head, index, ground.fill, compare);
+    choose_separator(plan, split, compare);
+    fill_halves(plan, split);
   }
   return carry_out(ground, id, plan, is_root, done);
 }
@@ -177,26 +178,26 @@ Status cut_in_two(const Ground& ground, PageId id, uint64_t version, uint32_t in
 Status make_room(const Ground& ground, PageId id, uint64_t version, uint32_t index, Comparator* compare,
                  const Path& path) {
   bool done;
-  GCL_TRY(cut_in_two(ground, id, version, index, compare, done));
+  GCL_TRY(split_in_two(ground, id, version, index, compare, done));
   return id == ground.root ? Status{} : complete_split(ground, id, path);
 }
 
 Status parent_of_incomplete(const Ground& ground, PageId left, const Head& seen, const Path& path, PageId& parent) {
   GCL_TRY(find_parent(ground, left, uint16_t(seen.special.level + 1), path, parent));
   if (parent.valid()) return {};
-  Look look;
+  PageReader reader;
   Head now;
-  GCL_TRY(read_whole_head(*ground.pool, *ground.session, left, look, now));
+  GCL_TRY(read_whole_head(*ground.pool, *ground.session, left, reader, now));
   return now.version == seen.version ? Errc::kCorrupt : Errc::kOk;
 }
 
 Status complete_split(const Ground& ground, PageId left, const Path& path) {
   for (;;) {
-    Look look;
+    PageReader reader;
     Head head;
-    GCL_TRY(look.at(*ground.pool, *ground.session, left));
-    const bool sane = read_head(look.source(), head);
-    if (!look.source().validate()) continue;
+    GCL_TRY(reader.at(*ground.pool, *ground.session, left));
+    const bool sane = read_head(reader.source(), head);
+    if (!reader.source().validate()) continue;
     if (!sane || head.special.level + 1 >= kLevelsMax) return Errc::kCorrupt;
     if (!head.incomplete()) return {};
     PageId parent;

@@ -1,7 +1,7 @@
 // Splits.  A split is two mini-transactions: (1) the page gives its upper part to a new right sibling, and is marked
 // incomplete; (2) the sibling's downlink enters the parent, and the mark goes.  Between them readers find everything by
-// the right link, and whoever wants to insert through the mark does (2) first.  An entry is never inserted by a split:
-// the page gets room, then the insert looks again.
+// the right link, and a session that wants to insert through the mark does (2) first.  A split never inserts an entry:
+// the page gets room, then the insert starts again.
 //
 // Latches are taken upwards, and rightwards within a level: left page, parent | page, its new sibling, its old sibling.
 #pragma once
@@ -17,7 +17,8 @@ Status make_room(const Ground& ground, PageId page, uint64_t version, uint32_t i
                  const Path& path);
 
 // Its first half, (1).  A full root instead gives all it has to an only child, and grows a level.
-Status cut_in_two(const Ground& ground, PageId page, uint64_t version, uint32_t index, Comparator* compare, bool& done);
+Status split_in_two(const Ground& ground, PageId page, uint64_t version, uint32_t index, Comparator* compare,
+                    bool& done);
 
 // Does (2) for `left` if it is still to do.
 Status complete_split(const Ground& ground, PageId left, const Path& path);
@@ -26,7 +27,7 @@ Status complete_split(const Ground& ground, PageId left, const Path& path);
 // been emptied, and have left the tree, since.
 Status parent_of_incomplete(const Ground& ground, PageId left, const Head& seen, const Path& path, PageId& parent);
 
-// The page of `level` that has the downlink to `child`, or did when looked at; invalid: none has.  Begins where `path`
+// The page of `level` that has the downlink to `child`, or did when read; invalid: none has.  Begins where `path`
 // says, because downlinks only move right.  No comparison.
 Status find_parent(const Ground& ground, PageId child, uint16_t level, const Path& path, PageId& parent);
 // head.count if the page has no such child.

@@ -11,7 +11,8 @@
 namespace engine::blink {
 namespace {
 
-static_assert(std::is_trivially_destructible_v<Tree> && std::is_trivially_destructible_v<Look>);  // I-B1
+// blink.compare-private-memory
+static_assert(std::is_trivially_destructible_v<Tree> && std::is_trivially_destructible_v<PageReader>);
 
 constexpr int kShapeTriesMax = 8;
 
@@ -73,14 +74,14 @@ Result<Tree> Tree::open(BufferPool& pool, Session& session, PageId meta) {
 }
 
 Result<uint64_t> Tree::count(Session& session) {
-  Look look;
+  PageReader reader;
   Head head;
   for (;;) {
     PageId page;
     GCL_TRY(leftmost(*pool_, session, root_, 0, page));
     uint64_t entries = 0;
     while (page.valid()) {
-      GCL_TRY(read_whole_head(*pool_, session, page, look, head));
+      GCL_TRY(read_whole_head(*pool_, session, page, reader, head));
       if (!head.leaf()) break;  // it was the root, and has grown
       entries += head.count;
       page = head.special.right;
@@ -89,7 +90,7 @@ Result<uint64_t> Tree::count(Session& session) {
   }
 }
 
-// Everybody who might come to a page of the second list counts with at most its moment.
+// A session that might come to a page of the second list counts with at most its moment.
 Result<RecycleResult> Tree::recycle(Session& session, Horizon& horizon) {
   const Ground ground{pool_, &session, meta_, root_};
   RecycleResult result;
@@ -105,7 +106,7 @@ Result<RecycleResult> Tree::recycle(Session& session, Horizon& horizon) {
       if (!bin.fresh.valid()) return result;
       auto moment = horizon.pass_moment();
       if (!moment) return moment.error();
-      GCL_TRY(turn_bin(ground, meta.bin, *moment));
+      GCL_TRY(advance_bin(ground, meta.bin, *moment));
       continue;
     }
     auto now = horizon.now();
@@ -120,7 +121,7 @@ Result<RecycleResult> Tree::recycle(Session& session, Horizon& horizon) {
 
 // A level's pages are the entries of the level above; a page without a downlink is not counted.
 Result<uint64_t> Tree::pages(Session& session) {
-  Look look;
+  PageReader reader;
   Head head;
   uint64_t counted = 2;  // the meta page and the root
   uint16_t level = 0;
@@ -132,7 +133,7 @@ Result<uint64_t> Tree::pages(Session& session) {
     counted += 1 + bin.pages;
   }
   for (PageId page = root_; page.valid();) {
-    GCL_TRY(read_whole_head(*pool_, session, page, look, head));
+    GCL_TRY(read_whole_head(*pool_, session, page, reader, head));
     level = head.special.level;
     if (level == 0) return counted;
     counted += head.count;
@@ -144,7 +145,7 @@ Result<uint64_t> Tree::pages(Session& session) {
 
 // The planner does not count for the horizon: what a downlink leads to may be anything by then.
 Result<Shape> Tree::shape(Session& session) {
-  Look look;
+  PageReader reader;
   Head head;
   for (int tries = 0;; ++tries) {
     Shape shape;
@@ -152,12 +153,12 @@ Result<Shape> Tree::shape(Session& session) {
     PageId page = root_;
     int level = kLevelsMax;
     for (;;) {
-      GCL_TRY(look.at(*pool_, session, page));
+      GCL_TRY(reader.at(*pool_, session, page));
       PageId child;
-      bool sane = read_head(look.source(), head) && head.special.level < level;
-      if (sane && !head.leaf()) sane = read_child(look.source(), head, head.count / 2, child);
-      if (!look.source().validate()) {
-        look.failed();
+      bool sane = read_head(reader.source(), head) && head.special.level < level;
+      if (sane && !head.leaf()) sane = read_child(reader.source(), head, head.count / 2, child);
+      if (!reader.source().validate()) {
+        reader.failed();
         continue;
       }
       if (!sane) break;

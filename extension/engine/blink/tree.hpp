@@ -9,14 +9,11 @@
 //
 // Entries are ordered by (key, tid); a pair (key, tid) is in the tree once.
 //
-// I-B1. Comparator and UniqueProbe run with no guard held, on private memory, and may leave by longjmp: while they run,
-//       nothing of ours that has a destructor is on the stack.  An operation left that way has changed nothing but, at
-//       most, completed or prepared splits.
-// I-B2. Every method may return kInterrupted or kFenced; the entry is then not inserted: call again.
-// I-B3. No guard is held when a method returns.
-// I-B9. A handle is used by one thread; any number of handles, processes and nodes work on one tree.
-// I-B8. Who calls insert, check_unique, count or pages, or has a Scan that stands somewhere, counts for the Horizon
-//       from before the call until it (the scan) has ended.
+// Rules: blink.compare-private-memory (an operation left by longjmp has changed nothing but, at most, completed or
+// prepared splits), blink.nothing-half-done, blink.no-guard-after-call.
+// blink.handle-one-thread: A handle is used by one thread; any number of handles, processes and nodes work on one tree.
+// REQUIRES: a session that calls insert, check_unique, count or pages, or has a Scan that stands somewhere, counts for
+// the Horizon from before the call until it (the scan) has ended (blink.free-when-unreachable).
 #pragma once
 
 #include <cstdint>
@@ -46,9 +43,9 @@ enum class Unique : uint8_t {
 // What the caller found behind an entry with an equal key.
 enum class Verdict : uint8_t {
   kFree,      // dead, or the caller's own to ignore: go on
-  kDead,      // as kFree; and nobody sees, or will see, a row by this entry (E1): it may be erased
+  kDead,      // as kFree; and no snapshot sees, or will see, a row by this entry (blink.dead-to-all): it may be erased
   kConflict,  // a live row
-  kAgain,     // the caller waited for a transaction: look at everything anew
+  kAgain,     // the caller waited for a transaction: begin anew
 };
 
 class UniqueProbe {
@@ -59,7 +56,7 @@ class UniqueProbe {
   virtual Result<Verdict> probe(const Entry& entry) = 0;
 };
 
-// Says whether the row an entry leads to is dead to all (E1).
+// Says whether the row an entry leads to is dead to all (blink.dead-to-all).
 class DeadJudge {
  public:
   virtual ~DeadJudge() = default;
@@ -88,20 +85,20 @@ struct RemoveResult {
   uint64_t deleted = 0;  // pages that left the tree; recycle() gives them back
 };
 
-// When a page that left the tree may be used again: when everybody has ended who counted then (I-B8).  Its clock is the
-// host's.
+// When a page that left the tree may be used again: when all sessions that counted then have ended
+// (blink.free-when-unreachable).  Its clock is the host's.
 class Horizon {
  public:
   virtual ~Horizon() = default;
-  // Moves the clock on; who counts already does so with at most what is returned.
+  // Moves the clock on; sessions that count already do so with at most what is returned.
   virtual Result<uint64_t> pass_moment() = 0;
-  // Who counts now or later does so with more than every moment below this.
+  // Sessions that count now or later do so with more than every moment below this.
   virtual Result<uint64_t> now() = 0;
 };
 
 struct RecycleResult {
   uint64_t freed = 0;
-  uint64_t waiting = 0;  // pages that somebody may still come to
+  uint64_t waiting = 0;  // pages that some session may still come to
 };
 
 struct Shape {
@@ -117,7 +114,7 @@ class Tree {
   static Status create_at(BufferPool& pool, Session& session, PageId meta);
   // Reads the meta page.  kCorrupt if `meta` is not one.
   static Result<Tree> open(BufferPool& pool, Session& session, PageId meta);
-  // Frees every page.  REQUIRES: nobody else uses the tree, anywhere, or will.  May be called again after kInterrupted.
+  // Frees every page.  REQUIRES: no other session uses the tree, or will.  May be called again after kInterrupted.
   static Status drop(BufferPool& pool, Session& session, PageId meta);
   // The same in steps, also of a tree whose build was not finished, or that create_at() has not come to.  True: all is
   // gone, the meta page last and together with `last`.  After an error, or a crash, call again.
@@ -140,7 +137,7 @@ class Tree {
   // `probe` is needed unless `unique` is kNo.  kTooLarge: the key is longer than kKeyMax.
   //
   // Uniqueness is decided at one moment in the whole cluster: the entry goes in under the exclusive latch of the leaf
-  // where the key's entries begin (the gate, the same page for everybody), and only if that leaf shows that no entry
+  // where the key's entries begin (the gate, the same page for every node), and only if that leaf shows that no entry
   // with this key came since the probes ran (README, "Unique").
   // `rows`, if given: a full leaf loses its dead entries before it is split.
   Result<InsertResult> insert(Session& session, Comparator& compare, const void* search, std::span<const std::byte> key,
@@ -148,7 +145,7 @@ class Tree {
                               DeadJudge* rows = nullptr);
 
   // A scan has left a leaf in which it found these dead to all: they go if that is cheap.  Returns how many went.
-  // REQUIRES: the caller has counted for the horizon since before the scan read the leaf (E2).
+  // REQUIRES: the caller has counted for the horizon since before the scan read the leaf (blink.eraser-counts).
   Result<uint32_t> forget(Session& session, DeadEntries& dead) const;
 
   // Probes all entries with this key and inserts nothing (UNIQUE_CHECK_EXISTING; the caller's probe ignores its own
@@ -156,8 +153,8 @@ class Tree {
   Result<InsertResult> check_unique(Session& session, Comparator& compare, const void* search, UniqueProbe& probe);
 
   // VACUUM: removes the entries whose tid `dead` accepts (and will accept until the call ends).  Every entry that was
-  // there when the call began is looked at, at least once.  Leaves that are empty leave the tree.  REQUIRES: nobody
-  // else calls this or recycle() for the tree at the time, anywhere.
+  // there when the call began is judged, at least once.  Leaves that are empty leave the tree.  REQUIRES: no other
+  // session calls this or recycle() for the tree at the time.
   Result<RemoveResult> remove_if(Session& session, TidPredicate& dead);
   // Gives pages that left the tree back to the pool, as far as the horizon has passed.  REQUIRES: as remove_if().
   Result<RecycleResult> recycle(Session& session, Horizon& horizon);

@@ -32,7 +32,7 @@ int DdlChannel::free_slot(std::string_view database, int reserved) {
   return fallback;
 }
 
-void DdlChannel::look_at_all(uint64_t* sequences, uint64_t* acknowledged) {
+void DdlChannel::newest_messages(uint64_t* sequences, uint64_t* acknowledged) {
   static_assert(2 * kDdlSlotsMax <= coherence::kBatchOpsMax);
   Batch batch(region_.at(0).node());
   for (int i = 0; i < slots(); ++i) {
@@ -55,7 +55,7 @@ void DdlChannel::rejoin(uint64_t incarnation) { region_.store(region_.member_at(
 
 void DdlChannel::leave() { region_.store(region_.member_at(region_.self()), 0); }
 
-// J1: the newest words.
+// The newest words (ddl_log.joiner-takes-locks).
 DdlMembers DdlChannel::members() {
   DdlMembers all{};
   Batch batch(region_.at(0).node());

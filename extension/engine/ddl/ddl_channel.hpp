@@ -1,11 +1,8 @@
-// DdlChannel: what the primaries tell each other of DDL and of LOCK TABLE: who takes part, a bounded number of slots
-// for the transactions that are under way, the DDL locks, and where the log is.
+// DdlChannel: what the primaries tell each other of DDL and of LOCK TABLE: the members, a bounded number of slots for
+// the transactions that are under way, the DDL locks, and where the log is.
 //
-// D2. A message is for members.  A node takes part (is a member) from join() to leave(), when none of its sessions is
-//     left that could use what the others change.  Who left is not waited for: it catches up from the log.  DDL meets
-//     nobody who joins: join() runs under the DDL lock of the whole cluster.
-// J1. Who joins takes over what is locked: it is a member first, and reads then which targets are granted; an author
-//     says first that they are granted, and looks then whether somebody has joined whom it has not asked.
+// Rules: ddl_log.message-for-members, ddl_log.joiner-takes-locks (rules.md).  A node is a member from join() to
+// leave(), when it has no session left that could use what the others change.
 #pragma once
 
 #include <string_view>
@@ -29,23 +26,23 @@ class DdlChannel {
   DdlLocks& locks() { return locks_; }
   int slots() const { return region_.slots(); }
   uint32_t nodes_max() const { return region_.nodes_max(); }
-  coherence::PoolAddress slot_bell(int number) const { return region_.slot_at(number) + kDdlSlotBell; }
-  // This node's word: 1 while a process sleeps on the slot's bell, or looks at the slot before it sleeps.
+  coherence::PoolAddress slot_wakeup_word(int number) const { return region_.slot_at(number) + kDdlSlotWakeupWord; }
+  // This node's word: 1 while a process sleeps on the slot's wakeup word, or reads the slot before it sleeps.
   coherence::PoolAddress attended(int number) const {
     return region_.slot_at(number) +
            (kDdlSlotCells + region_.self().value * kDdlCellBytes + offsetof(DdlCell, attended));
   }
   DdlSlot slot(int number) { return {region_, number}; }
-  // A slot that nobody has, to be tried; -1: there are no more than `reserved` of them.  One is liked better if all
-  // have dealt with what was in it, and if that was about this database: then others have a process for it.
+  // A free slot, to be tried; -1: there are no more than `reserved` of them.  Preferred is one whose last message all
+  // have dealt with, and which was about this database: then others have a process for it.
   int free_slot(std::string_view database, int reserved = 0);
   // Of each slot, the newest message and the newest one this node has dealt with; in room for slots() of each.
-  void look_at_all(uint64_t* sequences, uint64_t* acknowledged);
+  void newest_messages(uint64_t* sequences, uint64_t* acknowledged);
 
   // --- members ------------------------------------------------------------------------------------------------------
   // ENSURES: every message so far counts as dealt with by this node.
   void join(uint64_t incarnation);
-  // Authors see that this node is to be asked again what they have asked it (J1).
+  // Authors see that this node is to be asked again what they have asked it (ddl_log.joiner-takes-locks).
   void rejoin(uint64_t incarnation);
   void leave();
   DdlMembers members();                         // without this node
@@ -56,7 +53,7 @@ class DdlChannel {
 
   // --- where the log begins -----------------------------------------------------------------------------------------
   coherence::PageId log_root();
-  // False: somebody else was first.
+  // False: another node was first.
   bool set_log_root(coherence::PageId root);
   // How many entries it has, for views: found without waiting for a page.
   uint64_t log_entries();

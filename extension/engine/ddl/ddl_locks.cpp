@@ -42,7 +42,7 @@ int DdlLocks::lock_of(std::string_view database) {
   return 1 + home;
 }
 
-DdlHolder DdlLocks::claim(int lock, DdlHolder me, uint64_t now, bool* fresh) {
+DdlHolder DdlLocks::try_take(int lock, DdlHolder me, uint64_t now, bool* fresh) {
   Batch batch(region_.at(0).node());
   const int cas = batch.cas(word(lock, offsetof(DdlLockWords, holder)), 0, me.raw);
   region_.run(batch);
@@ -63,13 +63,13 @@ DdlHolder DdlLocks::other_holder(DdlHolder me) {
 
 bool DdlLocks::try_lock(int lock, DdlHolder me, uint64_t now, DdlHolder* other) {
   bool fresh;
-  *other = claim(lock, me, now, &fresh);
+  *other = try_take(lock, me, now, &fresh);
   if (*other != me) return false;
-  *other = lock == kWholeCluster ? other_holder(me)  // K1
-                                 : DdlHolder{region_.look(word(kWholeCluster, offsetof(DdlLockWords, holder)))};
+  *other = lock == kWholeCluster ? other_holder(me)  // ddl_log.database-or-cluster-lock
+                                 : DdlHolder{region_.load_newest(word(kWholeCluster, offsetof(DdlLockWords, holder)))};
   if (!other->held() || *other == me) return true;
-  if (lock == kWholeCluster) return false;  // K2
-  if (!fresh) return true;                  // it was ours before the other came, who waits for us
+  if (lock == kWholeCluster) return false;  // ddl_log.cluster-lock-keeps-out
+  if (!fresh) return true;                  // it was ours before the other came, which waits for us
   unlock(lock, me);
   return false;
 }

@@ -83,8 +83,8 @@ Result<PageId> DdlLog::write_chunk(std::span<const std::byte> chunk, PageId next
   return *page;
 }
 
-// The chain is written back to front, so that every page knows its successor; the front is linked last (L1).  What a
-// failure leaves behind is pages nobody refers to.
+// The chain is written back to front, so that every page knows its successor; the front is linked last
+// (ddl_log.entry-linked-whole).  A failure leaves pages that nothing refers to.
 Result<uint64_t> DdlLog::append(std::span<const std::byte> record, uint64_t txn) {
   PageId root;
   GCL_TRY(open_root(&root));
@@ -159,7 +159,7 @@ Status DdlLog::extent(DdlLogExtent* extent) {
   return {};
 }
 
-// L5.  Asked when the page was read: it is unlinked before it is freed.
+// ddl_log.read-then-ask-root.  Asked when the page was read: it is unlinked before it is freed.
 Result<bool> DdlLog::is_there(uint64_t number) {
   DdlLogExtent now;
   GCL_TRY(extent(&now));
@@ -218,8 +218,8 @@ Status DdlLog::read(const DdlLogEntry& entry, std::byte* to) {
   return done == entry.bytes ? Status{} : Status{Errc::kCorrupt};
 }
 
-// The oldest entry, if all have applied it; or none.  Who becomes known reads the root afterwards (L4), and we read
-// behind its latch who is: one of the two sees the other.
+// The oldest entry, if all have applied it; or none.  A node that becomes known reads the root afterwards
+// (ddl_log.known-node-first), and this reads behind the root's latch which nodes are known: one sees the other.
 Result<PageId> DdlLog::unlink(PageId root) {
   bufmgr::MiniTransaction change(pool_, session_);
   GCL_TRY(change.reserve(1024));
@@ -258,7 +258,7 @@ Status DdlLog::wipe(PageId page) {
   return {};
 }
 
-// Records may hold what is nobody's business: a free page is not zeroed before somebody takes it.
+// Records may hold secrets, and a free page is not zeroed before it is taken.
 Status DdlLog::free_chain(PageId page) {
   while (page.valid()) {
     PageCopy copy;

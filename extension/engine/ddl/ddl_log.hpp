@@ -1,14 +1,8 @@
 // DdlLog: every DDL transaction of the cluster that was ready to commit, in order, on pages of the pool.  A primary
 // that was away reads it from where it stopped.
 //
-// L1. Entries are numbered 1, 2, ...; an entry is linked (and counted) by one mini-transaction, when it is complete.
-// L2. Only the holder of its database's DDL lock appends an entry.  Whoever reads it asks the status log whether its
-//     transaction committed: an entry is written before that is decided.  Other databases' may follow meanwhile.
-// L3. Only what all known nodes have applied is removed (rules.md, L4), oldest first: each entry is unlinked by a
-//     mini-transaction of its own, and its pages are freed behind that.  A crash in between leaves the pages of one
-//     entry that nobody refers to.
-// L5. Who reads without a DDL lock may meet pages that are no entry's any more.  What was read counts if the root says
-//     afterwards that the entry is still there.
+// Rules: ddl_log.entry-linked-whole, ddl_log.entry-before-decision, ddl_log.remove-oldest-applied,
+// ddl_log.known-node-first and ddl_log.read-then-ask-root (rules.md).  Entries are numbered 1, 2, ...
 //
 //   number = log.append(record, txn.raw);
 //   DdlLogEntry entry;
@@ -45,7 +39,7 @@ class DdlLog {
   DdlLog(bufmgr::BufferPool& pool, bufmgr::Session& session, DdlChannel& channel)
       : pool_(pool), session_(session), channel_(channel) {}
 
-  // REQUIRES: no guard held; L2.
+  // REQUIRES: no guard held; the caller has the DDL lock of the record's database (ddl_log.entry-before-decision).
   coherence::Result<uint64_t> append(std::span<const std::byte> record, uint64_t txn);
   coherence::Status first(DdlLogEntry* entry);
   coherence::Status next(DdlLogEntry* entry);

@@ -23,9 +23,9 @@ class DdlRegion {
 
   void run(coherence::Batch& batch);
   uint64_t load(coherence::PoolAddress at) { return memory_.load(at); }
-  // The newest value, ordered with one's own atomic before it: of two nodes that each change a word and then look() at
-  // the other's, one sees the change.
-  uint64_t look(coherence::PoolAddress at) { return memory_.faa(at, 0); }
+  // The newest value, ordered behind the caller's own atomic before it: of two nodes that each change a word and then
+  // read the other's with this, one sees the change.
+  uint64_t load_newest(coherence::PoolAddress at) { return memory_.faa(at, 0); }
   // For words with one writer at a time; a CAS stores them whole.
   void store(coherence::PoolAddress at, uint64_t value);
 

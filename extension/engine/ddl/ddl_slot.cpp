@@ -66,7 +66,7 @@ void DdlSlot::cancel(uint64_t sequence) { region_->store(word(kDdlSlotCancelled)
 uint64_t DdlSlot::sequence() { return region_->load(word(kDdlSlotSequence)); }
 uint64_t DdlSlot::cancelled() { return region_->load(word(kDdlSlotCancelled)); }
 
-// Who has left has no session to protect, and who came back has dealt with all before it.
+// A node that has left has no session to protect, and a node that came back has dealt with all before it.
 bool DdlSlot::all_have_dealt() {
   DdlHeader header;
   const uint64_t newest = sequence();
@@ -112,7 +112,7 @@ bool DdlSlot::acknowledge(uint64_t sequence, bool ok, std::string_view text) {
   batch.cas(cell(self, offsetof(DdlCell, ack)), before, sequence << 1 | !ok);
   region_->run(batch);
   if (!ok) return true;
-  (void)region_->look(word(kDdlSlotSequence));  // all who acknowledge change this word: of two, one comes behind
+  (void)region_->load_newest(word(kDdlSlotSequence));  // all that acknowledge change it: of two, one comes behind
   return all_have_dealt();
 }
 
@@ -130,7 +130,8 @@ void DdlSlot::begin(uint64_t exchange) { region_->store(cell(region_->self(), of
 NodeSet DdlSlot::unattended(NodeSet nodes) {
   NodeSet without;
   for (NodeSet left = nodes; !left.empty(); left = left.without(left.first()))
-    if (region_->look(cell(left.first(), offsetof(DdlCell, attended))) == 0) without = without.with(left.first());
+    if (region_->load_newest(cell(left.first(), offsetof(DdlCell, attended))) == 0)
+      without = without.with(left.first());
   return without;
 }
 
@@ -148,7 +149,7 @@ void DdlSlot::set_granted(uint32_t count) {
 bool DdlSlot::read_granted(DdlGranted* granted) {
   granted->exchange = 0;
   granted->count = 0;
-  granted->sequence = region_->look(word(kDdlSlotSequence));  // J1
+  granted->sequence = region_->load_newest(word(kDdlSlotSequence));  // ddl_log.joiner-takes-locks
   if (granted->sequence == 0) return true;
   if (!read(granted->sequence, &granted->header)) return false;
   const DdlKind kind = granted->header.kind;

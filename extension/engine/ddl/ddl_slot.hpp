@@ -1,10 +1,7 @@
 // DdlSlot: how one transaction of one primary reaches all others: a mailbox, acknowledgements, and what they have
 // locked for it.
 //
-// D1. Only the owner of the slot posts.  A message is posted when all that the one before was for have dealt with it; a
-//     kAbort, which has no body, may be posted at any time.
-// D3. The slot may be given up before the last message was dealt with: its next owner waits for that.
-// D4. Nothing here waits: callers poll, and sleep as their host wants it.
+// Rules: ddl_log.owner-posts, ddl_log.slot-given-up-early, ddl_log.callers-poll (rules.md).
 //
 //   author:  if (slot.take(me, now)) { n = slot.post(...); until all have replied to n ...; slot.give_up(me); }
 //   others:  if (slot.sequence() != last) { slot.read(...); ...; slot.acknowledge(n, ok, text); }
@@ -43,16 +40,16 @@ class DdlSlot {
   void give_up(DdlHolder me);  // no-op if it is not the owner
   DdlHolder owner(uint64_t* since = nullptr);
   uint32_t window_bytes() const { return region_->window_bytes(); }
-  // REQUIRES: this session is the owner; D1.  Returns the message's number.
+  // REQUIRES: this session is the owner; ddl_log.owner-posts.  Returns the message's number.
   uint64_t post(const DdlHeader& header, const void* body);
   // `incarnation`: as members() said when the message was posted.
   DdlReply reply_of(coherence::NodeId node, uint64_t incarnation, uint64_t sequence);
   // The text of the node's newest reply; at most kDdlReplyBytes.
   uint32_t reply_text(coherence::NodeId node, char* to);
   void cancel(uint64_t sequence);
-  // D3.
+  // ddl_log.slot-given-up-early.
   bool all_have_dealt();
-  // Those of `nodes` where nobody attends to the slot.
+  // Those of `nodes` where no process attends to the slot.
   coherence::NodeSet unattended(coherence::NodeSet nodes);
   // Target number `index` is about to be locked everywhere; it counts when set_granted() says so.
   void list_target(uint32_t index, DdlTargetWord target);
@@ -61,18 +58,18 @@ class DdlSlot {
   // --- the others ---------------------------------------------------------------------------------------------------
   uint64_t sequence();
   uint64_t cancelled();
-  // False: a newer message took its place meanwhile; look again.
+  // False: a newer message took its place meanwhile; read again.
   bool read(uint64_t sequence, DdlHeader* header);
   bool read_body(const DdlMessage& message, void* to);
   uint64_t acknowledged();  // newest message this node has dealt with
-  // True if its author has to hear of it: it failed, or nobody else has to deal with the message any more.  Of the last
-  // two, one sees the other.
+  // True if its author has to hear of it: it failed, or no other node has to deal with the message any more.  Of the
+  // last two nodes, one sees the other.
   [[nodiscard]] bool acknowledge(uint64_t sequence, bool ok, std::string_view text);
   void acknowledge_all();  // as a node that joins; it has begun nothing
-  // Whether this node has begun with the exchange: who finds no trace of it in himself then has lost it.
+  // Whether this node has begun with the exchange: a process that finds no trace of it then has lost it.
   bool has_begun(uint64_t exchange);
   void begin(uint64_t exchange);
-  // False: it changed meanwhile; look again.
+  // False: it changed meanwhile; read again.
   bool read_granted(DdlGranted* granted);
 
  private:

@@ -2,9 +2,9 @@
 //
 //   0     log_root    raw PageId + 1 of the log's root page; 0: no log yet
 //   8     entries     of the log, ever; information: the log's root page counts
-//   16    wanted      1: somebody waits for a DDL lock or a slot, and wants to hear when one is given back
+//   16    wanted      1: a session waits for a DDL lock or a slot, and wants to hear when one is given back
 //   64    the DDL locks (DdlLockWords): the whole cluster's, and one for each database that has had DDL
-//   5888  one bell of 32 bits for each node: grows with every news for that node, which may sleep on it
+//   5888  one wakeup word of 32 bits for each node: grows with every news for that node, which may sleep on it
 //   6144  one word for each node: 0, it takes no part; else a number that differs with every start
 //   6656  one word for each node: the life of its data directory, in the host's own terms; 0: it has never been here
 //   7168  one word for each node: how far it has applied the log (DdlApplied)
@@ -13,10 +13,10 @@
 // A slot:
 //   0     owner       whose transaction it is: DdlHolder, or 0
 //   8     since       when the owner took it, in the host's own units
-//   16    sequence    number of the newest message; changed last, so that a reader who sees it sees the message
+//   16    sequence    number of the newest message; changed last, so that a reader that sees it sees the message
 //   24    cancelled   messages up to this number are no longer wanted by their author
 //   32    granted     how many of the targets all participants have locked; kDdlMoreTargets: more than can be listed
-//   40    bell        32 bits: grows with every message; who serves the slot may sleep on it
+//   40    wakeup word 32 bits: grows with every message; the process that serves the slot may sleep on it
 //   64    header      of the newest message (DdlHeader)
 //   192   targets     what is locked for the owner (DdlTargetWord), in the order in which it was
 //   2048  one cell of 512 bytes for each node (DdlCell)
@@ -30,10 +30,10 @@
 
 namespace engine {
 
-inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlWanted = 16, kDdlLocks = 64, kDdlBells = 5888,
+inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlWanted = 16, kDdlLocks = 64, kDdlWakeupWords = 5888,
                           kDdlMembers = 6144, kDdlLives = 6656, kDdlApplied = 7168, kDdlSlots = 8192;
 inline constexpr uint32_t kDdlSlotOwner = 0, kDdlSlotSince = 8, kDdlSlotSequence = 16, kDdlSlotCancelled = 24,
-                          kDdlSlotGranted = 32, kDdlSlotBell = 40, kDdlSlotHeader = 64, kDdlSlotTargets = 192,
+                          kDdlSlotGranted = 32, kDdlSlotWakeupWord = 40, kDdlSlotHeader = 64, kDdlSlotTargets = 192,
                           kDdlSlotCells = 2048;
 inline constexpr uint32_t kDdlCellBytes = 512;
 inline constexpr uint32_t kDdlReplyBytes = kDdlCellBytes - 32;
@@ -59,19 +59,19 @@ struct DdlHolder {
 };
 
 struct DdlLockWords {
-  uint64_t key;  // of the database, from its name; 0: nobody has needed it yet
+  uint64_t key;  // of the database, from its name; 0: not needed yet
   uint64_t holder;
   uint64_t since;  // in the host's own units
   char database[kDdlDatabaseBytes];
 };
-static_assert(kDdlLocks + (1 + kDdlDatabasesMax) * sizeof(DdlLockWords) <= kDdlBells);
-static_assert(kDdlBells + coherence::kNodesMax * 4 <= kDdlMembers);
+static_assert(kDdlLocks + (1 + kDdlDatabasesMax) * sizeof(DdlLockWords) <= kDdlWakeupWords);
+static_assert(kDdlWakeupWords + coherence::kNodesMax * 4 <= kDdlMembers);
 static_assert(kDdlMembers + coherence::kNodesMax * 8 <= kDdlLives);
 static_assert(kDdlLives + coherence::kNodesMax * 8 <= kDdlApplied);
 static_assert(kDdlApplied + coherence::kNodesMax * 8 <= kDdlSlots);
 
-// How far a node has applied the log (L4).  A known node is one that the log waits for: it has been here, or is to
-// come.
+// How far a node has applied the log (ddl_log.known-node-first).  A known node is one that the log waits for: it has
+// been here, or is to come.
 struct DdlApplied {
   uint64_t raw = 0;
   static constexpr DdlApplied upto(uint64_t number) { return {number + 1}; }
@@ -102,7 +102,7 @@ enum class DdlRight : uint8_t {
 struct DdlHeader {
   uint64_t exchange;      // number of the first message of this transaction
   uint64_t log_number;    // kPrepare, kCommit
-  coherence::NodeSet to;  // whom it asks
+  coherence::NodeSet to;  // which nodes it asks
   uint32_t bytes;         // of the part in the window
   uint32_t total;         // of the whole body; a body longer than the window is sent in parts
   uint32_t offset;        // of this part
@@ -131,7 +131,7 @@ struct DdlTargetWord {
 struct DdlCell {
   uint64_t ack;       // newest message it has dealt with << 1 | failed
   uint64_t begun;     // the exchange that it has begun to take part in
-  uint64_t attended;  // 1: a process serves the slot there, and looks at it when the slot's bell rings
+  uint64_t attended;  // 1: a process serves the slot there, and reads it when the slot's wakeup word changes
   uint32_t bytes;     // of the reply's text
   uint32_t reserved;
   char text[kDdlReplyBytes];

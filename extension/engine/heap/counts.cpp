@@ -10,11 +10,11 @@ namespace engine {
 
 Result<RelationCounts> Heap::counts() {
   for (;;) {
-    auto look = txns_.pool().fix_optimistic(txns_.session(), relation_.header);
-    if (!look) return look.error();
-    auto type = look->get<PageHeader>(0).type;
-    auto counts = look->get<RelationCounts>(offsetof(RelationPage, counts));
-    if (!look->validate()) continue;
+    auto optimistic = txns_.pool().fix_optimistic(txns_.session(), relation_.header);
+    if (!optimistic) return optimistic.error();
+    auto type = optimistic->get<PageHeader>(0).type;
+    auto counts = optimistic->get<RelationCounts>(offsetof(RelationPage, counts));
+    if (!optimistic->validate()) continue;
     if (type != PageType::kRelation) return Errc::kNotFound;
     return counts;
   }

@@ -1,11 +1,11 @@
 // Heap: tables of row versions on pages found through a relation's map.  Semantics are those of PostgreSQL's heapam
 // (the codes below mirror TM_Result); ids, clock and row locks are the cluster's.
 //
-// H1. A Tid names one version until no snapshot can see it and VACUUM (or an in-page prune) removed it.
-// H2. An update that changes no indexed column and fits the page of the old version is `chained`: no index entry.
-// H3. Nothing is undone: versions of aborted ids are garbage for prune and VACUUM.
-// H4. Every method may return kInterrupted or kFenced before it changed anything; none after.
-// H5. No guard is held when a method returns, waits for a transaction, or asks the status log.
+// heap.tid-names-version: A Tid names one version until no snapshot can see that version and VACUUM (or an in-page
+//     prune) has removed it.
+// heap.chained-needs-no-entry: An update that changes no indexed column and fits the page of the old version is
+//     `chained`: it needs no index entry.
+// Besides: engine.nothing-is-undone, engine.interrupted-changed-nothing, engine.no-guard-in-wait.
 //
 //   Heap heap(txns, relation);                        // per process and relation; keep it: it caches map and target
 //   auto tid = heap.insert(row, cid);
@@ -21,8 +21,8 @@
 #include "extension/engine/heap/outcome.hpp"
 #include "extension/engine/heap/relation_map.hpp"
 #include "extension/engine/heap/row.hpp"
+#include "extension/engine/heap/row_queue.hpp"
 #include "extension/engine/heap/settling.hpp"
-#include "extension/engine/heap/turn.hpp"
 #include "extension/engine/heap/visibility.hpp"
 #include "extension/engine/txn/host.hpp"
 #include "extension/engine/txn/transaction.hpp"
@@ -87,15 +87,15 @@ struct RowProbe {
   enum Kind : uint8_t {
     kDead,     // no version that is or may become live
     kLive,     // a live version (committed, or of our own transaction) at `tid`
-    kRunning,  // depends on `by`, who made or ended the version at `tid`: wait (Settling) and probe again
+    kRunning,  // depends on `by`, which made or ended the version at `tid`: wait (Settling) and probe again
   } kind = kDead;
   Tid tid;
   TxnId by;
   bool made = false;         // kRunning: `by` made the version
-  bool dead_to_all = false;  // kDead: nobody sees, or will see, any version: the entry may be dropped
+  bool dead_to_all = false;  // kDead: no snapshot sees, or will see, any version: the entry may be dropped
 };
 
-// A page copied to private memory with its rows that somebody asked for.
+// A page copied to private memory, and which of its rows the caller asked for.
 struct PageRows {
   alignas(8) std::byte page[coherence::kPageSize];
   uint32_t block = 0;
@@ -110,7 +110,7 @@ struct VacuumStats {
   bool skipped = false;  // another session vacuums the relation
   uint32_t pages = 0;
   uint64_t live = 0;
-  uint64_t recently_dead = 0;  // dead, but somebody may see them
+  uint64_t recently_dead = 0;  // dead, but some snapshot may see them
   uint64_t removed = 0;        // versions whose space was freed
   uint64_t freed = 0;          // line pointers freed
   uint64_t left = 0;           // dead line pointers that the next VACUUM will free
@@ -130,7 +130,8 @@ class IndexCleaner {
   virtual Status passed_page(bool /* changed */) { return {}; }
   // Removes from every index of the relation all entries that point to one of `dead` (ascending).  No guard is held.
   virtual Status remove(std::span<const Tid> dead) = 0;
-  // Last, once; what index code must not do on two nodes at a time belongs here: the relation is still claimed (P6).
+  // Last, once; what index code must not do on two nodes at a time belongs here: VACUUM still holds its lock
+  // (heap.one-vacuum).
   virtual Status finish(const VacuumStats&) { return {}; }
 };
 
@@ -147,7 +148,7 @@ class Heap {
   static Result<RelationId> create(TxnSystem& txns);
   // Makes an empty relation of a fresh page, which becomes its header.  After kInterrupted, call again.
   static Status create_at(TxnSystem& txns, PageId page);
-  // Frees all pages.  REQUIRES: nobody uses the relation any more.
+  // Frees all pages.  REQUIRES: no session uses the relation any more.
   static Status drop(TxnSystem& txns, RelationId relation);
   // The same in steps of an extent, and also of a header page that create_at() has not come to.  True: all is gone, the
   // header last and together with `last`.  After an error, or a crash, call again.
@@ -158,10 +159,9 @@ class Heap {
   Result<Tid> insert(const RowImage& row, uint32_t command);
   // Inserts a prefix of `rows` (at least one), as many as fit one page, and returns how many; call again for the rest.
   Result<uint32_t> multi_insert(std::span<const RowImage> rows, uint32_t command, Tid* tids);
-  // A row that this transaction has just inserted never was (a speculative insertion that lost; before
-  // end_speculation()).
+  // Takes back a row that this transaction has just inserted (a speculation that lost; before end_speculation()).
   Status abandon(Tid tid);
-  // `moves`: the row goes on in another relation (an update of a partition key); who waits for it is told so.
+  // `moves`: the row goes on in another relation (an update of a partition key); sessions that wait for it are told so.
   Result<RowOutcome> remove(Tid tid, uint32_t command, bool wait = true, const Snapshot* crosscheck = nullptr,
                             bool moves = false);
   Result<UpdateOutcome> update(const UpdateRequest& request);
@@ -201,15 +201,15 @@ class Heap {
   Status roots_of(const PageRows& rows, uint16_t* roots /* [kLinesMax + 1] */);
 
   // --- housekeeping -------------------------------------------------------------------------------------------------
-  // Removes versions nobody sees from one page, and moves the others together if only that makes room for `wanted`
-  // bytes.  Returns 0 if nothing changed (or the page was busy).
+  // Removes versions that no snapshot sees from one page, and moves the others together if only that makes room for
+  // `wanted` bytes.  Returns 0 if nothing changed (or the page was busy).
   Result<uint32_t> prune(uint32_t block, uint32_t wanted = 0);
-  // One session at a time, anywhere: if another is at it, nothing is done and `skipped` is set (else, what one is about
-  // to remove from the indexes, the other may free for new rows).  The session takes no id for it.
-  // Waits up to wait_ms for old snapshots before it frees line pointers; without
-  // that, they stay for the next VACUUM.  REQUIRES: the session has no snapshot that counts.
+  // One session at a time, anywhere: if another vacuums, nothing is done and `skipped` is set (else one session might
+  // free for new rows what the other is about to remove from the indexes).  The session takes no id for it.
+  // Waits up to wait_ms for old snapshots before it frees line pointers; if that is not enough, they stay for the next
+  // VACUUM.  REQUIRES: the session has no snapshot that counts.
   Result<VacuumStats> vacuum(IndexCleaner& indexes, uint32_t wait_ms);
-  // What nodes have told of their changes (R5); adding tells of this one's, and returns the sums.
+  // What nodes have told of their changes (heap.counts-only-grow); adding tells of this one's, and returns the sums.
   Result<RelationCounts> counts();
   Result<RelationCounts> add_counts(uint64_t inserted, uint64_t updated, uint64_t deleted);
 
@@ -220,7 +220,7 @@ class Heap {
   struct MapPage {
     PageId page;
     NodeId owner;
-    std::vector<PageId> extents;  // the first page of each; of the first one they are in `singles` (R3)
+    std::vector<PageId> extents;  // the first page of each; of the first one: `singles`
     std::vector<PageId> singles;
     std::vector<uint8_t> used;
     uint64_t version = 0;  // of the page when these were read; 0: never
@@ -243,7 +243,7 @@ class Heap {
   Status load_map_page(MapPage& map);
   Status ensure_target(uint32_t row_bytes);
   enum class Whose : uint8_t { kOwn, kAway, kAny };
-  bool looks_in(const MapPage& map, Whose whose) const;
+  bool searches(const MapPage& map, Whose whose) const;
   Result<uint32_t> find_free(uint32_t row_bytes, Whose whose);
   Status grow();
   Status add_map_page();
@@ -258,8 +258,8 @@ class Heap {
                      Verdict* verdict);
   Status judge_own_cells(Tid tid, Holders* holders, Verdict* verdict);
   Status settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
-  Status resolve_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
-                         WaitFor why);
+  Status resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
+                        WaitFor why);
   struct BookTry;
   Status book(Tid tid, RowLock mode, Facts& facts);
   Status book_on_page(BookTry& book);
@@ -279,16 +279,16 @@ class Heap {
   Result<Verdict> lock_newer(const LockTry& origin, Facts& facts);
   // reading
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent);
-  Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Looks& looks,
+  Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, RowReads& reads,
                             TxnId* running);
   Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent,
-                            Looks& looks, TxnId* running);
-  Status read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, Looks& looks);
-  Result<RowProbe> probe_once(PageId page, Tid root, Looks& looks);
-  Result<bool> probe_alone(PageId page, Tid root, Looks& looks, RowProbe* found);
-  void stamp_one(PageId page, uint16_t number, Line line, const RowHeader& row);
-  bool stamp_row(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
-  void stamp(PageId page, const std::byte* copy, const uint16_t* lines, int count);
+                            RowReads& reads, TxnId* running);
+  Status read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, RowReads& reads);
+  Result<RowProbe> probe_once(PageId page, Tid root, RowReads& reads);
+  Result<bool> probe_alone(PageId page, Tid root, RowReads& reads, RowProbe* found);
+  void write_hint(PageId page, uint16_t number, Line line, const RowHeader& row);
+  bool write_hint_in(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
+  void write_hints(PageId page, const std::byte* copy, const uint16_t* lines, int count);
   // vacuum
   Result<uint32_t> free_lines(std::span<const Tid> dead);
   Status survey(uint32_t block, VacuumStats& stats, std::vector<Tid>& dead, uint32_t* free_bytes);

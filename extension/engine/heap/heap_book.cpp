@@ -1,4 +1,5 @@
-// Booking a row: whoever waits for it at another node has it after a bounded number of others (C7, C8: turn.hpp).
+// Booking a row: a session that waits for it at another node gets it after a bounded number of transactions
+// (heap.book-after-losses, heap.bookings-in-order).
 #include <algorithm>
 
 #include "extension/engine/heap/heap.hpp"
@@ -16,8 +17,8 @@ constexpr int kPagesFollowed = 8;
 std::optional<uint16_t> next_here(const ExclusiveGuard& page, const RowHeader& row, Tid tid) {
   const Tid next = row.next(tid.block);
   if (!row.updated() || next.block != tid.block || next == tid || !line_is_row(page, next.offset)) return std::nullopt;
-  const Stamp made = HeapPage(page.bytes()).row_header(next.offset).creator;
-  if (made.kind() != StampKind::kInserted || made.id() != row.deleter.id()) return std::nullopt;
+  const RowTxn made = HeapPage(page.bytes()).row_header(next.offset).creator;
+  if (made.kind() != RowTxnKind::kInserted || made.id() != row.deleter.id()) return std::nullopt;
   return next.offset;
 }
 
@@ -41,8 +42,9 @@ struct Heap::BookTry {
   Tid next{};         // kGo: the version goes on there; else invalid
 };
 
-// On the version that is waited for, and on the newest one, so that nobody finds that free in between.  What a running
-// transaction has made and ended in between counts only if it takes a savepoint back; then the row is booked anew.
+// On the version that is waited for, and on the newest one, so that no session finds that free in between.  What a
+// running transaction has made and ended in between counts only if it rolls back a savepoint; then the row is booked
+// anew.
 Status Heap::book(Tid tid, RowLock mode, Facts& facts) {
   auto id = txns_.id_for_write();
   if (!id) return id.error();
@@ -69,13 +71,13 @@ Status Heap::book_on_page(BookTry& book) {
   auto page = page_of(tid.block);
   if (!page) return page.error() == Errc::kNotFound ? Status{} : Status{page.error()};
   MiniTransaction change(txns_.pool(), txns_.session());
-  GCL_TRY(change.reserve(2 * (kLogForStamp + kLogForLock)));
+  GCL_TRY(change.reserve(2 * (kLogForHeader + kLogForLock)));
   auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
   if (!guard) return guard.error();
   if (!line_is_row(*guard, tid.offset)) return {};
   HeapPage view(guard->bytes());
   RowHeader row = view.row_header(tid.offset);
-  if (book.maker.valid() && (row.creator.kind() != StampKind::kInserted || row.creator.id() != book.maker)) return {};
+  if (book.maker.valid() && (row.creator.kind() != RowTxnKind::kInserted || row.creator.id() != book.maker)) return {};
   Tid newest = tid;
   for (auto next = next_here(*guard, row, newest); next; next = next_here(*guard, row, newest)) {
     newest.offset = *next;
@@ -89,7 +91,7 @@ Status Heap::book_on_page(BookTry& book) {
   return {};
 }
 
-// Whether somebody of this node has a booking of the version already, or we have anything there.
+// Whether a session of this node has booked the version already, or this session has any entry there.
 bool Heap::stands_in_line(BookTry& book, std::span<const Locker> recorded) const {
   for (const Locker& other : recorded) {
     if (txns_.current().is_mine(other.id)) return true;
@@ -112,7 +114,8 @@ Status Heap::put_bookings(BookTry& book, std::span<const Tid> at, ExclusiveGuard
   CellPut put[2];
   int puts = 0;
   for (const Tid tid : at) {
-    if (view.row_header(tid.offset).has_lockers()) GCL_TRY(cells_.read(block, tid.offset, &live[puts]));  // C4
+    // heap.flag-validates-cells
+    if (view.row_header(tid.offset).has_lockers()) GCL_TRY(cells_.read(block, tid.offset, &live[puts]));
     const bool there = stands_in_line(book, live[puts]);
     if (book.verdict.kind != Verdict::kGo) return {};
     if (there) {

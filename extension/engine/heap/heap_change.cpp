@@ -1,5 +1,5 @@
-// Deleting and updating rows.  Both: look at the row under its page's exclusive guard with what is known, leave the
-// guard to learn or to wait, and look again (H5).
+// Deleting and updating rows.  Both judge the row under its page's exclusive guard with what is known, leave the guard
+// to learn or to wait, and judge again (engine.no-guard-in-wait).
 #include <algorithm>
 #include <utility>
 
@@ -20,15 +20,16 @@ constexpr size_t kCarriedMax = 200;
 
 // How a version ends.
 struct RowEnd {
-  StampKind kind;
+  RowTxnKind kind;
   TxnId id;
   uint32_t command;
   Tid next{};  // invalid: it moves
   bool chained = false;
 };
 
-// The header that a version has then; what it has no room for is noted (K2).  kNoMemory: that could not be, and nothing
-// has changed.  REQUIRES: the exclusive guard of its page, a verdict that lets it end, and nothing written yet (M2).
+// The header that a version has then; what it has no room for is noted (heap.commands-noted-first).  kNoMemory: that
+// could not be, and nothing has changed.  REQUIRES: the exclusive guard of its page, a verdict that lets it end, and
+// nothing written yet (M2).
 Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, RowEnd by, const Holders& holders) {
   const RowPlace at{page, tid.offset};
   const bool made = is_own(me, row);
@@ -38,10 +39,10 @@ Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, Ro
     row.set_far(by.next.block);
   else
     row.set_command(by.command);
-  // Who holds FOR UPDATE goes on excluding FOR KEY SHARE.
-  if (by.kind == StampKind::kUpdated && holders.word_is_mine && holders.word.strongest() == RowLock::kExclusive)
-    by.kind = StampKind::kUpdatedKey;
-  row.deleter = Stamp::of(by.kind, by.id, holders.outer_for(by.id));
+  // A holder of FOR UPDATE goes on excluding FOR KEY SHARE.
+  if (by.kind == RowTxnKind::kUpdated && holders.word_is_mine && holders.word.strongest() == RowLock::kExclusive)
+    by.kind = RowTxnKind::kUpdatedKey;
+  row.deleter = RowTxn::of(by.kind, by.id, holders.outer_for(by.id));
   uint8_t flags = uint8_t((row.flags() & ~(kChainUpdated | kHasLockers)) | (by.chained ? kChainUpdated : 0));
   if (holders.recorded() || holders.word_is_others()) flags |= kHasLockers;
   row.set(by.next.offset, row.natts(), flags);
@@ -50,8 +51,8 @@ Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, Ro
 
 }  // namespace
 
-// Whether the crosscheck snapshot (of a foreign key's action) sees the row.  Once is enough: what it sees of a version
-// that nobody ends cannot change, and if somebody does, the verdict does.
+// Whether the crosscheck snapshot (of a foreign key's action) sees the row.  Once is enough: unless the version is
+// ended, what the snapshot sees of it cannot change; if it is ended, the verdict changes.
 Result<bool> Heap::crosschecked(const RowHeader& row, RowPlace at, const Snapshot** crosscheck) {
   const Snapshot* snapshot = std::exchange(*crosscheck, nullptr);
   return visible(txns_, row, at, *snapshot, nullptr);
@@ -63,13 +64,13 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
   auto page = page_of(tid.block);
   if (!page) return page.error() == Errc::kNotFound ? Result<RowOutcome>(no_such_row(tid)) : page.error();
   Holders holders;
-  Turn turn(txns_.waiter(), table_, RowLock::kExclusive);
+  RowQueuePosition queue(txns_.waiter(), table_, RowLock::kExclusive);
   for (Facts facts;;) {
     Verdict verdict;
     RowHeader row;
     {
       MiniTransaction change(txns_.pool(), txns_.session());
-      GCL_TRY(change.reserve(2 * kLogForStamp));
+      GCL_TRY(change.reserve(2 * kLogForHeader));
       auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
       if (!guard) return guard.error();
       if (!line_is_row(*guard, tid.offset)) return no_such_row(tid);
@@ -77,7 +78,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       GCL_TRY(judge_version(row, *page, tid, {command, RowLock::kExclusive}, facts, &holders, &verdict));
       if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !wait)) return verdict.outcome;
       if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
-        const RowEnd by{.kind = StampKind::kDeleted, .id = *id, .command = command, .next = moves ? Tid{} : tid};
+        const RowEnd by{.kind = RowTxnKind::kDeleted, .id = *id, .command = command, .next = moves ? Tid{} : tid};
         auto end = ended(txns_.current(), row, *page, tid, by, holders);
         if (!end) return end.error();
         change.join(*guard);
@@ -93,7 +94,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
       if (!*seen) return RowOutcome{.result = RowResult::kUpdated, .conflict = {.next = tid}};
       continue;
     }
-    GCL_TRY(resolve_in_turn(turn, tid, verdict, holders, facts, WaitFor::kDelete));
+    GCL_TRY(resolve_queued(queue, tid, verdict, holders, facts, WaitFor::kDelete));
   }
 }
 
@@ -112,7 +113,7 @@ struct Heap::CarriedLocks {
   void put(std::byte* image) const {
     RowHeader row;
     std::memcpy(&row, image, sizeof row);
-    if (!locks.empty()) row.deleter = Stamp::lock(locks[0].mode, locks[0].id, locks[0].outer);
+    if (!locks.empty()) row.deleter = RowTxn::lock(locks[0].mode, locks[0].id, locks[0].outer);
     if (!in_cells.empty()) row.set(row.next_offset(), row.natts(), uint8_t(row.flags() | kHasLockers));
     std::memcpy(image, &row, sizeof row);
   }
@@ -169,7 +170,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
   bool elsewhere = false;
   bool pruned = false;
   Holders holders;
-  Turn turn(txns_.waiter(), table_, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive);
+  RowQueuePosition queue(txns_.waiter(), table_, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive);
   for (Facts facts;;) {
     UpdateOutcome outcome;
     if (elsewhere) GCL_TRY(ensure_target(kRowHeaderBytes + request.row.body_bytes));
@@ -204,7 +205,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
         if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !request.wait))
           return UpdateOutcome{.row = verdict.outcome};
         if (verdict.kind != Verdict::kGo) {
-          GCL_TRY(resolve_in_turn(turn, request.tid, verdict, holders, facts, WaitFor::kUpdate));
+          GCL_TRY(resolve_queued(queue, request.tid, verdict, holders, facts, WaitFor::kUpdate));
           break;
         }
         auto seen = crosschecked(step->row, {step->page, request.tid.offset}, &crosscheck);
@@ -236,7 +237,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   }
   alignas(8) std::byte image[coherence::kPageSize];
   MiniTransaction change(pool, session);
-  GCL_TRY(change.reserve(log_for_row(bytes) + 2 * kLogForStamp + 2 * kLogForLock));
+  GCL_TRY(change.reserve(log_for_row(bytes) + 2 * kLogForHeader + 2 * kLogForLock));
   // Two heap pages are latched in the order of their ids.
   auto first = pool.fix_exclusive(session, std::min(*page, other));
   if (!first) return first.error();
@@ -283,7 +284,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
     if (opened->kind != Verdict::kGo) return step;
     carried->put(image);
   }
-  const RowEnd by{.kind = request.key_changed ? StampKind::kUpdatedKey : StampKind::kUpdated,
+  const RowEnd by{.kind = request.key_changed ? RowTxnKind::kUpdatedKey : RowTxnKind::kUpdated,
                   .id = id,
                   .command = request.command,
                   .next = tid,

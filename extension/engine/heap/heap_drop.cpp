@@ -1,5 +1,5 @@
 // Freeing a relation, page by page, from the end of its map to its header.  Every page is freed together with what says
-// that it is there (bufmgr S5): whoever goes on after an interruption, or a crash, finds what is left and nothing else.
+// that it is there (bufmgr S5): the process that goes on after an interruption or a crash finds what is left, no more.
 #include <cstddef>
 
 #include "bufmgr/space/space_note.hpp"
@@ -28,7 +28,7 @@ Status drop_from_map(TxnSystem& txns, RelationId relation, uint32_t maps, PageId
   GCL_TRY(pool.copy_page(session, page, copy.bytes));
   const auto& map = copy.as<ExtentMapPage>();
   if (map.header.type != PageType::kExtentMap) return Errc::kCorrupt;
-  // R3: the first extent's pages go one by one; it leaves with the map page.
+  // The first extent's pages go one by one; it leaves with the map page (heap.first-extent-singles).
   if (map.extents == 0 || (map.extents == 1 && map.extent[0].used == 0 && !map.extent[0].lock_directory().valid())) {
     PageNote unlink(pool, session, relation.header, offsetof(RelationPage, maps), maps - 1);
     return pool.free(session, page, 1, &unlink);

@@ -14,7 +14,7 @@ uint32_t row_bytes(const RowImage& row) { return kRowHeaderBytes + row.body_byte
 
 void compose_row(const RowImage& row, TxnId creator, uint32_t command, Tid at, uint8_t flags, std::byte* to) {
   RowHeader header{};
-  header.creator = Stamp::of(StampKind::kInserted, creator);
+  header.creator = RowTxn::of(RowTxnKind::kInserted, creator);
   header.word = command | (row.out_of_line ? kOutOfLine : 0);
   header.set(at.offset, row.natts, uint8_t(flags | (row.has_null ? kHasNull : 0)));
   std::memcpy(to, &header, sizeof header);
@@ -98,14 +98,14 @@ Status Heap::abandon(Tid tid) {
   auto page = page_of(tid.block);
   if (!page) return page.error();
   MiniTransaction change(txns_.pool(), txns_.session());
-  GCL_TRY(change.reserve(kLogForStamp));
+  GCL_TRY(change.reserve(kLogForHeader));
   auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
   if (!guard) return guard.error();
   HeapPage view(guard->bytes());
   VERIFY(tid.offset >= 1 && tid.offset <= view.lines() && view.line(tid.offset).normal());
   VERIFY(txns_.current().is_mine(view.row_header(tid.offset).creator.id()));
   change.join(*guard);
-  change.set(*guard, view.line(tid.offset).offset(), Stamp::of(StampKind::kAborted));
+  change.set(*guard, view.line(tid.offset).offset(), RowTxn::of(RowTxnKind::kAborted));
   count_superseded(change, *guard);
   change.commit();
   return {};

@@ -4,7 +4,7 @@
 
 namespace engine {
 
-// What judge() could not decide: learns, waits, or sees to the lock pages.  REQUIRES: no guard held.
+// What judge() could not decide: learns, waits, or finds lock pages or makes room there.  REQUIRES: no guard held.
 Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why) {
   switch (verdict.kind) {
     case Verdict::kAsk:
@@ -23,11 +23,11 @@ Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts
   }
 }
 
-Status Heap::resolve_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
-                             WaitFor why) {
-  if (verdict.kind == Verdict::kWait && holders.mine < 0) {  // C6
+Status Heap::resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& verdict, const Holders& holders,
+                            Facts& facts, WaitFor why) {
+  if (verdict.kind == Verdict::kWait && holders.mine < 0) {  // heap.holder-skips-queue
     if (holders.place == 0) {
-      auto waited = turn.take(tid);
+      auto waited = queue.enter(tid);
       if (!waited) return waited.error();
       if (*waited) {
         facts.forget();
@@ -35,12 +35,12 @@ Status Heap::resolve_in_turn(Turn& turn, Tid tid, const Verdict& verdict, const 
       }
     }
     const bool elsewhere = verdict.id.node() != txns_.node();
-    if (elsewhere && turn.loses_again()) GCL_TRY(book(tid, turn.mode(), facts));
+    if (elsewhere && queue.loses_again()) GCL_TRY(book(tid, queue.mode(), facts));
   }
   return settle(verdict, holders, facts, why);
 }
 
-// Who must wait for another's lock may have one of his own in a cell that was not looked at (C6).
+// A session that must wait may have a lock of its own in a cell that was not read (heap.holder-skips-queue).
 Status Heap::judge_own_cells(Tid tid, Holders* holders, Verdict* verdict) {
   if (!cells_.known(tid.block).valid()) {
     *verdict = {.kind = Verdict::kCells, .block = tid.block};
@@ -74,10 +74,10 @@ Status Heap::judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const 
 struct Heap::LockTry {
   Tid tid;
   Wish wish;
-  TxnId id;  // who locks
+  TxnId id;  // of the locker
   Facts* facts;
-  TxnId creator{};       // if valid: a row by another creator, as far as its word says that, is a stranger
-  Stamp newer_locked{};  // the deleter word whose successors have been locked
+  TxnId creator{};        // if valid: a row by another creator, as far as its word says that, is a stranger
+  RowTxn newer_locked{};  // the deleter word whose successors have been locked
   // found
   RowHeader row{};  // creator kNone: there is none, or a stranger
   PageId page{};    // its
@@ -86,8 +86,8 @@ struct Heap::LockTry {
   RowPlace place() const { return {page, tid.offset}; }
 };
 
-// Judges the row and locks it if it may.  A row of our own making needs no mark, as nobody else can end it before we
-// do; but FOR UPDATE of one must keep FOR KEY SHARE out, which reaches it through the version it replaced.
+// Judges the row and locks it if it may.  A row that this transaction made needs no mark, as no other can end it before
+// this one ends; but FOR UPDATE of one must keep FOR KEY SHARE out, which reaches it through the version it replaced.
 Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   auto nothing_there = [&]() -> Status {
     lock.row = {};
@@ -98,13 +98,13 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   if (!page) return page.error() == Errc::kNotFound ? nothing_there() : Status{page.error()};
   lock.page = *page;
   MiniTransaction change(txns_.pool(), txns_.session());
-  GCL_TRY(change.reserve(kLogForStamp + kLogForLock));
+  GCL_TRY(change.reserve(kLogForHeader + kLogForLock));
   auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
   if (!guard) return guard.error();
   if (!line_is_row(*guard, lock.tid.offset)) return nothing_there();
   HeapPage view(guard->bytes());
   const RowHeader& row = lock.row = view.row_header(lock.tid.offset);
-  bool by_id = row.creator.kind() == StampKind::kInserted;
+  bool by_id = row.creator.kind() == RowTxnKind::kInserted;
   if (lock.creator.valid() && (by_id ? row.creator.id() != lock.creator : lock.wish.newer)) return nothing_there();
   GCL_TRY(judge_version(row, *page, lock.tid, lock.wish, *lock.facts, &lock.holders, &lock.verdict));
   if (lock.verdict.kind != Verdict::kGo) return {};
@@ -124,19 +124,18 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   return {};
 }
 
-// In the deleter word, or, where that is another's business, in a lock cell.  The verdict says if there is no room for
-// it.
+// In the deleter word or, where another transaction has that, in a lock cell.  The verdict says if there is no room.
 Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& change) {
   const Holders& holders = lock.holders;
   RowHeader row = lock.row;
-  // K3: another's version, whose end was rolled back while its maker runs.
+  // Another's version, whose end was rolled back while its maker runs (heap.note-of-this-version).
   const bool makers = lock.wish.newer && row.ended() && !is_own(txns_.current(), row);
   if (!holders.word_is_others() && !makers) {
     RowLock mode = lock.wish.mode;
     if (holders.word_is_mine && holders.word.id >= lock.id) mode = std::max(mode, holders.word.mode);
-    // By somebody who was rolled back: now the word is the maker's again (K1).
+    // The ender was rolled back: now the word is the maker's again (heap.word-has-one-use).
     if (row.ended()) row.set_command(combo_commands(txns_.current(), row, lock.place()).made);
-    row.deleter = Stamp::lock(mode, lock.id, holders.outer_for(lock.id));
+    row.deleter = RowTxn::lock(mode, lock.id, holders.outer_for(lock.id));
     uint8_t flags = uint8_t(row.flags() & ~(kChainUpdated | kHasLockers));
     row.set(lock.tid.offset, row.natts(), uint8_t(flags | (holders.recorded() ? kHasLockers : 0)));
     change.join(page);
@@ -167,7 +166,7 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
 }
 
 // Locks the versions that a running update has made of origin's row, one after another, as far as there are.  Anything
-// but kGo: settle it, then look at the origin again.
+// but kGo: settle it, then judge the origin again.
 Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
   LockTry lock{.tid = origin.row.next(origin.tid.block), .wish = origin.wish, .id = origin.id, .facts = &facts};
   lock.wish.newer = true;
@@ -181,7 +180,7 @@ Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
         lock.creator = lock.row.deleter.id();
         break;
       case Verdict::kConflict:
-        // While the updater runs, what it made is there, and nobody else ends it: so it has ended.
+        // While the updater runs, what it made is there, and no other ends it: so the updater has ended.
         return Verdict{.kind = Verdict::kAsk, .id = origin.row.deleter.id()};
       case Verdict::kWait:
         return lock.verdict;
@@ -208,14 +207,14 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
   RowHeader before{};  // traversed: the version that led to this one
   Facts facts;
   LockTry lock{.tid = request.tid, .wish = {request.command, request.mode}, .id = *id, .facts = &facts};
-  Turn turn(txns_.waiter(), table_, request.mode);
+  RowQueuePosition queue(txns_.waiter(), table_, request.mode);
   for (;;) {
     GCL_TRY(lock_once(lock, to, &outcome.bytes));
     Verdict& verdict = lock.verdict;
     if (outcome.traversed) {
       // The place may hold a stranger by now; then the row we followed is gone for good.
       auto same =
-          lock.row.creator.kind() == StampKind::kNone ? Result<bool>(false) : is_successor(txns_, before, lock.row);
+          lock.row.creator.kind() == RowTxnKind::kNone ? Result<bool>(false) : is_successor(txns_, before, lock.row);
       if (!same) return same.error();
       if (!*same) {
         outcome.row = {.result = RowResult::kDeleted, .conflict = {.next = outcome.tid, .by = before.deleter.id()}};
@@ -230,7 +229,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         continue;
       }
       verdict = *newer;
-      lock.holders.cells.reset();  // what is unknown is the newer version's affair
+      lock.holders.cells.reset();  // what is unknown concerns the newer version
     }
     switch (verdict.kind) {
       case Verdict::kGo:
@@ -265,7 +264,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         }
         [[fallthrough]];
       default:
-        GCL_TRY(resolve_in_turn(turn, lock.tid, verdict, lock.holders, facts, WaitFor::kLock));
+        GCL_TRY(resolve_queued(queue, lock.tid, verdict, lock.holders, facts, WaitFor::kLock));
     }
   }
 }

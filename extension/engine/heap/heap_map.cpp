@@ -29,7 +29,8 @@ constexpr uint32_t extent_at(uint32_t extent) {
   return uint32_t(offsetof(ExtentMapPage, extent) + extent * sizeof(MapExtent));
 }
 
-// R3: how many pages are taken at once.  In a full pool an extent of single pages may have any number.
+// How many pages are taken at once (heap.first-extent-singles).  In a full pool an extent of single pages may have any
+// number.
 constexpr uint32_t used_step(uint32_t extent_of_map, uint32_t used) {
   return extent_of_map == 0 && used < kUsedStep ? 1 : std::min<uint32_t>(kUsedStep, kExtentPages - used);
 }
@@ -91,15 +92,15 @@ Status Heap::create_at(TxnSystem& txns, PageId page) {
   return {};
 }
 
-// All of it: every scan begins with it.
+// Loads the whole map: every scan begins with that.
 Status Heap::load_map() {
   GCL_TRY(load_directory());
   for (MapPage& map : maps_) GCL_TRY(load_map_page(map));
   return {};
 }
 
-// R7.  What another session of the node may have added beside: whoever misses it there meets a directory that has more
-// maps than he knows (add_map_page).
+// A session that misses what another one of its node has added meets a directory with more maps than it knows
+// (add_map_page, heap.own-maps-searched).
 Status Heap::load_own_maps() {
   auto own = [this](const MapPage& map) { return map.owner == txns_.node(); };
   if (std::none_of(maps_.begin(), maps_.end(), own)) GCL_TRY(load_directory());
@@ -111,14 +112,15 @@ Status Heap::load_own_maps() {
 // Which maps there are.  Reads only what it needs, optimistically, as does load_map_page().
 Status Heap::load_directory() {
   for (;;) {
-    auto look = txns_.pool().fix_optimistic(txns_.session(), relation_.header);
-    if (!look) return look.error();
-    auto type = look->get<PageHeader>(0).type;
-    uint32_t maps = std::min(look->get<uint32_t>(offsetof(RelationPage, maps)), RelationPage::kMapsMax);
+    auto optimistic = txns_.pool().fix_optimistic(txns_.session(), relation_.header);
+    if (!optimistic) return optimistic.error();
+    auto type = optimistic->get<PageHeader>(0).type;
+    uint32_t maps = std::min(optimistic->get<uint32_t>(offsetof(RelationPage, maps)), RelationPage::kMapsMax);
     std::vector<uint64_t> fresh(maps > maps_.size() ? maps - maps_.size() : 0);
     if (!fresh.empty())
-      look->copy(uint32_t(offsetof(RelationPage, map) + maps_.size() * 8), fresh.data(), uint32_t(fresh.size() * 8));
-    if (!look->validate()) continue;
+      optimistic->copy(uint32_t(offsetof(RelationPage, map) + maps_.size() * 8), fresh.data(),
+                       uint32_t(fresh.size() * 8));
+    if (!optimistic->validate()) continue;
     if (type != PageType::kRelation) return Errc::kNotFound;
     for (uint64_t entry : fresh)
       maps_.push_back({.page = RelationPage::page_of(entry), .owner = RelationPage::owner_of(entry)});
@@ -128,22 +130,22 @@ Status Heap::load_directory() {
 
 Status Heap::load_map_page(MapPage& map) {
   for (;;) {
-    auto look = txns_.pool().fix_optimistic(txns_.session(), map.page);
-    if (!look) return look.error();
-    const auto version = look->get<uint64_t>(offsetof(PageHeader, version));
-    if (version == map.version && look->validate()) return {};
-    auto type = look->get<PageHeader>(0).type;
-    uint32_t extents = std::min(look->get<uint32_t>(offsetof(ExtentMapPage, extents)), kExtentsPerMap);
+    auto optimistic = txns_.pool().fix_optimistic(txns_.session(), map.page);
+    if (!optimistic) return optimistic.error();
+    const auto version = optimistic->get<uint64_t>(offsetof(PageHeader, version));
+    if (version == map.version && optimistic->validate()) return {};
+    auto type = optimistic->get<PageHeader>(0).type;
+    uint32_t extents = std::min(optimistic->get<uint32_t>(offsetof(ExtentMapPage, extents)), kExtentsPerMap);
     std::vector<PageId> first(extents);
     std::vector<uint8_t> used(extents);
     for (uint32_t e = 0; e < extents; ++e) {
-      first[e] = PageId{look->get<uint64_t>(extent_at(e) + uint32_t(offsetof(MapExtent, first)))};
-      used[e] = look->get<uint8_t>(extent_at(e) + uint32_t(offsetof(MapExtent, used)));
+      first[e] = PageId{optimistic->get<uint64_t>(extent_at(e) + uint32_t(offsetof(MapExtent, first)))};
+      used[e] = optimistic->get<uint8_t>(extent_at(e) + uint32_t(offsetof(MapExtent, used)));
     }
     ShortPageId single[kExtentPages];
     const uint32_t singles = extents == 0 ? 0 : std::min<uint32_t>(used[0], kExtentPages);
-    look->copy(single_at(0), single, uint32_t(singles * sizeof(ShortPageId)));
-    if (!look->validate()) continue;
+    optimistic->copy(single_at(0), single, uint32_t(singles * sizeof(ShortPageId)));
+    if (!optimistic->validate()) continue;
     if (type != PageType::kExtentMap) return Errc::kNotFound;
     map.extents.swap(first);
     map.used.swap(used);
@@ -180,7 +182,7 @@ Result<uint32_t> Heap::used_blocks() {
   size_t used = 0;
   for (const MapPage& map : maps_)
     for (const uint8_t pages : map.used) used += pages;
-  if (used == used_.size()) return uint32_t(used);  // R2: as it was, because nothing is ever taken away
+  if (used == used_.size()) return uint32_t(used);  // as it was (heap.map-only-grows)
   used_.clear();
   for (uint32_t m = 0; m < maps_.size(); ++m)
     for (uint32_t e = 0; e < maps_[m].extents.size(); ++e)
@@ -227,7 +229,7 @@ Result<HeapPages> Heap::pages() {
 Status Heap::ensure_target(uint32_t row_bytes) {
   while (target_ == kNoBlock) {
     auto block = find_free(row_bytes, Whose::kOwn);
-    if (block && *block == kNoBlock) block = find_free(row_bytes, Whose::kAway);  // R8
+    if (block && *block == kNoBlock) block = find_free(row_bytes, Whose::kAway);  // heap.away-maps-filled
     if (!block) return block.error();
     target_ = *block;
     if (target_ != kNoBlock) break;
@@ -242,13 +244,13 @@ Status Heap::ensure_target(uint32_t row_bytes) {
   return {};
 }
 
-bool Heap::looks_in(const MapPage& map, Whose whose) const {
+bool Heap::searches(const MapPage& map, Whose whose) const {
   return whose == Whose::kAny || (whose == Whose::kOwn ? map.owner == txns_.node() : txns_.away(map.owner));
 }
 
-// A block with room in extents of this node, of nodes that are away, or of anybody; or kNoBlock.  Sessions spread over
-// what there is, so that those of one node fill different pages.  Maps that had no such room are not looked through
-// again until they change: a table that grows would look through all of them for every page.
+// A block with room in extents of this node, of nodes that are away, or of any node; or kNoBlock.  Sessions spread over
+// what there is, so that those of one node fill different pages.  Maps that had no such room are not searched again
+// until they change: a table that grows would search all of them for every page.
 Result<uint32_t> Heap::find_free(uint32_t row_bytes, Whose whose) {
   if (whose == Whose::kAny) GCL_TRY(load_map());
   if (whose == Whose::kOwn) GCL_TRY(load_own_maps());
@@ -256,7 +258,7 @@ Result<uint32_t> Heap::find_free(uint32_t row_bytes, Whose whose) {
   PageBuffer page;
   for (auto m = uint32_t(maps_.size()); m-- > 0;) {
     MapPage& map = maps_[m];
-    if (!looks_in(map, whose)) continue;
+    if (!searches(map, whose)) continue;
     if (whose == Whose::kAway) GCL_TRY(load_map_page(map));
     if (map.full_version == map.version && wanted >= map.full_for) continue;
     GCL_TRY(copy_typed(txns_, map.page, PageType::kExtentMap, page));
@@ -338,7 +340,7 @@ Status Heap::add_map_page() {
                                                                     : Errc::kOk;
     root->release();
     GCL_TRY(give_back(error));
-    return load_directory();  // somebody was faster: look again
+    return load_directory();  // another session was faster: read it again
   }
   session.next_wait(bufmgr::WaitOrder::kNew);
   auto guard = pool.fix_exclusive(session, *fresh);

@@ -6,7 +6,7 @@
 // Rows stay where they are as long as there is a hole or the gap for a new one: redo is physical, and moving half a
 // page for each dead version would log it each time.
 //
-// PageHeader::reserved counts versions superseded since the last prune (a hint; P3).
+// PageHeader::reserved counts versions superseded since the last prune (a hint; heap.superseded-are-counted).
 #pragma once
 
 #include <cstdint>

@@ -51,17 +51,17 @@ Result<uint16_t> chain_next(TxnSystem& txns, const HeapPage& page, const RowHead
 }
 
 // What the creator word may be replaced with, once the creator's status is known.
-std::optional<Stamp> hint_for(const TxnSystem& txns, Stamp creator) {
-  if (creator.kind() != StampKind::kInserted) return std::nullopt;
+std::optional<RowTxn> hint_for(const TxnSystem& txns, RowTxn creator) {
+  if (creator.kind() != RowTxnKind::kInserted) return std::nullopt;
   auto status = txns.known_status(creator.id());
   if (!status) return std::nullopt;
-  if (status->aborted()) return Stamp::of(StampKind::kAborted);
-  if (status->cts <= txns.horizon()) return Stamp::of(StampKind::kFrozen);
-  return Stamp::of(StampKind::kCommitted, status->cts.value);
+  if (status->aborted()) return RowTxn::of(RowTxnKind::kAborted);
+  if (status->cts <= txns.horizon()) return RowTxn::of(RowTxnKind::kFrozen);
+  return RowTxn::of(RowTxnKind::kCommitted, status->cts.value);
 }
 
 bool made_by(const RowHeader& row, TxnId id) {
-  return row.creator.kind() == StampKind::kInserted && row.creator.id() == id;
+  return row.creator.kind() == RowTxnKind::kInserted && row.creator.id() == id;
 }
 
 }  // namespace
@@ -77,15 +77,15 @@ Result<RowRead> Heap::fetch_chain(Tid root, const Snapshot& snapshot, std::byte*
 Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent) {
   auto page = page_of(tid.block);
   if (!page) return not_found(page.error()) ? Result<RowRead>(RowRead{}) : page.error();
-  Looks looks(txns_);
+  RowReads reads(txns_);
   RowRead before;
   std::vector<std::byte> row_before;
   for (Settling settling(txns_);;) {
     TxnId running{};
-    looks.begin();
-    auto read = read_once(*page, tid, chain, snapshot, to, intent, looks, &running);
+    reads.begin();
+    auto read = read_once(*page, tid, chain, snapshot, to, intent, reads, &running);
     if (!read) return read;
-    if (looks.again()) continue;
+    if (reads.again()) continue;
     if (!running.valid()) {
       if (read->found || !before.waited) return read;
       std::copy(row_before.begin(), row_before.end(), to);
@@ -101,34 +101,34 @@ Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, st
 
 // The first version alone, without a shared write; the rest of a chain on a copy of the page.
 Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
-                                Intent intent, Looks& looks, TxnId* running) {
+                                Intent intent, RowReads& reads, TxnId* running) {
   for (int i = 0; i < kOptimisticTries; ++i) {
-    auto look = txns_.pool().fix_optimistic(txns_.session(), page, intent);
-    if (!look) return look.error();
-    Line line = line_seen(*look, tid.offset);
+    auto optimistic = txns_.pool().fix_optimistic(txns_.session(), page, intent);
+    if (!optimistic) return optimistic.error();
+    Line line = line_seen(*optimistic, tid.offset);
     if (!line.sane()) {
-      if (!look->validate()) continue;
+      if (!optimistic->validate()) continue;
       if (chain && line.state() == LineState::kRedirect) break;
       return RowRead{};
     }
-    look->copy(line.offset(), to, line.bytes());
-    if (!look->validate()) continue;
+    optimistic->copy(line.offset(), to, line.bytes());
+    if (!optimistic->validate()) continue;
     RowHeader row;
     std::memcpy(&row, to, sizeof row);
     if (chain && row.heap_only()) return RowRead{};
-    bool known = row.creator.kind() != StampKind::kInserted || txns_.known_status(row.creator.id()).has_value();
-    auto seen = looks.sees(row, {page, tid.offset}, snapshot, running);
+    bool known = row.creator.kind() != RowTxnKind::kInserted || txns_.known_status(row.creator.id()).has_value();
+    auto seen = reads.sees(row, {page, tid.offset}, snapshot, running);
     if (!seen) return seen.error();
-    if (!known) stamp_one(page, tid.offset, line, row);
+    if (!known) write_hint(page, tid.offset, line, row);
     if (*seen || running->valid()) return RowRead{.found = true, .tid = tid, .bytes = line.bytes()};
     if (!chain || !row.chain_goes_on()) return RowRead{};
     break;
   }
-  return read_copy(page, tid, chain, snapshot, to, looks, running);
+  return read_copy(page, tid, chain, snapshot, to, reads, running);
 }
 
-Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Looks& looks,
-                                TxnId* running) {
+Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
+                                RowReads& reads, TxnId* running) {
   alignas(8) std::byte copy[coherence::kPageSize];
   GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, copy));
   HeapPage view(copy);
@@ -137,7 +137,7 @@ Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot
                                                                                  : uint16_t{0};
   while (line != 0) {
     RowHeader row = view.row_header(line);
-    auto seen = looks.sees(row, {page, line}, snapshot, running);
+    auto seen = reads.sees(row, {page, line}, snapshot, running);
     if (!seen) return seen.error();
     if (*seen || running->valid()) {
       std::memcpy(to, view.row(line), view.line(line).bytes());
@@ -185,16 +185,16 @@ Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
   }
 }
 
-// A chain of one version, without a copy of the page.  False: look at the copy.
-Result<bool> Heap::probe_alone(PageId page, Tid root, Looks& looks, RowProbe* found) {
-  auto look = txns_.pool().fix_optimistic(txns_.session(), page);
-  if (!look) return look.error();
-  Line line = line_seen(*look, root.offset);
+// A chain of one version, without a copy of the page.  False: a copy is needed.
+Result<bool> Heap::probe_alone(PageId page, Tid root, RowReads& reads, RowProbe* found) {
+  auto optimistic = txns_.pool().fix_optimistic(txns_.session(), page);
+  if (!optimistic) return optimistic.error();
+  Line line = line_seen(*optimistic, root.offset);
   if (!line.sane()) return false;
-  auto row = look->get<RowHeader>(line.offset());
-  if (!look->validate() || row.heap_only() || row.chain_goes_on()) return false;
+  auto row = optimistic->get<RowHeader>(line.offset());
+  if (!optimistic->validate() || row.heap_only() || row.chain_goes_on()) return false;
   TxnId running{};
-  auto seen = looks.sees(row, {page, root.offset}, {.kind = SnapshotKind::kDirty}, &running);
+  auto seen = reads.sees(row, {page, root.offset}, {.kind = SnapshotKind::kDirty}, &running);
   if (!seen) return seen.error();
   if (*seen || running.valid()) {
     *found = {.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive,
@@ -213,16 +213,16 @@ Result<bool> Heap::probe_alone(PageId page, Tid root, Looks& looks, RowProbe* fo
 Result<RowProbe> Heap::probe(Tid root) {
   auto page = page_of(root.block);
   if (!page) return not_found(page.error()) ? Result<RowProbe>(RowProbe{}) : page.error();
-  for (Looks looks(txns_);;) {
-    looks.begin();
-    auto found = probe_once(*page, root, looks);
-    if (!found || !looks.again()) return found;
+  for (RowReads reads(txns_);;) {
+    reads.begin();
+    auto found = probe_once(*page, root, reads);
+    if (!found || !reads.again()) return found;
   }
 }
 
-Result<RowProbe> Heap::probe_once(PageId page, Tid root, Looks& looks) {
+Result<RowProbe> Heap::probe_once(PageId page, Tid root, RowReads& reads) {
   RowProbe found;
-  auto alone = probe_alone(page, root, looks, &found);
+  auto alone = probe_alone(page, root, reads, &found);
   if (!alone) return alone.error();
   if (*alone) return found;
   alignas(8) std::byte copy[coherence::kPageSize];
@@ -235,7 +235,7 @@ Result<RowProbe> Heap::probe_once(PageId page, Tid root, Looks& looks) {
   while (line != 0) {
     RowHeader row = view.row_header(line);
     TxnId running{};
-    auto seen = looks.sees(row, {page, line}, {.kind = SnapshotKind::kDirty}, &running);
+    auto seen = reads.sees(row, {page, line}, {.kind = SnapshotKind::kDirty}, &running);
     if (!seen) return seen.error();
     if (*seen || running.valid()) {
       found.kind = running.valid() ? RowProbe::kRunning : RowProbe::kLive;
@@ -258,11 +258,10 @@ Result<RowProbe> Heap::probe_once(PageId page, Tid root, Looks& looks) {
 
 namespace {
 
-// Whether a version is dead to all, by statuses that are known here: who has just looked at it has learned the final
-// ones.
+// Whether a version is dead to all, by statuses that are known here: the read just before has learned the final ones.
 Result<bool> known_dead(TxnSystem& txns, const RowHeader& row) {
   auto known = [&](TxnId id) { return txns.known_status(id).has_value(); };
-  if (row.creator.kind() == StampKind::kInserted && !known(row.creator.id())) return false;
+  if (row.creator.kind() == RowTxnKind::kInserted && !known(row.creator.id())) return false;
   if (row.ended() && !known(row.deleter.id())) return false;
   bool mine;
   auto life = liveness(txns, row, &mine);
@@ -275,11 +274,11 @@ Result<bool> known_dead(TxnSystem& txns, const RowHeader& row) {
 Result<bool> Heap::dead_to_all(Tid root) {
   auto page = page_of(root.block);
   if (!page) return not_found(page.error()) ? Result<bool>(false) : page.error();
-  auto look = txns_.pool().fix_optimistic(txns_.session(), *page);
-  if (!look) return look.error();
-  const Line first = line_seen(*look, root.offset);
-  const auto head = first.sane() ? look->get<RowHeader>(first.offset()) : RowHeader{};
-  if (!look->validate() || first.state() == LineState::kUnused) return false;
+  auto optimistic = txns_.pool().fix_optimistic(txns_.session(), *page);
+  if (!optimistic) return optimistic.error();
+  const Line first = line_seen(*optimistic, root.offset);
+  const auto head = first.sane() ? optimistic->get<RowHeader>(first.offset()) : RowHeader{};
+  if (!optimistic->validate() || first.state() == LineState::kUnused) return false;
   if (first.state() == LineState::kDead) return true;
   if (first.sane()) {
     if (head.heap_only()) return false;
@@ -306,40 +305,40 @@ Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to, 
   auto page = page_of(block);
   if (!page) return page.error();
   to.block = block;
-  Looks looks(txns_);
+  RowReads reads(txns_);
   do {
-    looks.begin();
-    GCL_TRY(read_page(*page, snapshot, to, intent, looks));
-  } while (looks.again());
+    reads.begin();
+    GCL_TRY(read_page(*page, snapshot, to, intent, reads));
+  } while (reads.again());
   return {};
 }
 
-Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, Looks& looks) {
+Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, RowReads& reads) {
   to.count = 0;
   GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, to.page, intent));
   HeapPage view(to.page);
   uint16_t hints[kLinesMax];
   int hint_count = 0;
-  // A creator that has just been found committed before the snapshot: a page's rows tend to have one.  Rows of his that
-  // nobody ended are seen, without asking.
-  Stamp seen_creator{};
+  // A creator that has just been found committed before the snapshot: a page's rows tend to have one.  Its rows that
+  // are not ended are seen, without asking.
+  RowTxn seen_creator{};
   for (uint16_t line = 1, lines = view.lines(); line <= lines; ++line) {
     if (!view.line(line).normal()) continue;
     const RowHeader row = view.row_header(line);
-    const bool inserted = row.creator.kind() == StampKind::kInserted;
+    const bool inserted = row.creator.kind() == RowTxnKind::kInserted;
     if (row.creator == seen_creator && !row.ended()) {
       to.offset[to.count++] = line;
       if (inserted) hints[hint_count++] = line;
       continue;
     }
-    auto seen = looks.sees(row, {page, line}, snapshot, nullptr);
+    auto seen = reads.sees(row, {page, line}, snapshot, nullptr);
     if (!seen) return seen.error();
     if (*seen) to.offset[to.count++] = line;
     if (*seen && snapshot.kind == SnapshotKind::kMvcc && !(inserted && txns_.current().is_mine(row.creator.id())))
       seen_creator = row.creator;
     if (inserted && txns_.known_status(row.creator.id())) hints[hint_count++] = line;
   }
-  if (hint_count != 0) stamp(page, to.page, hints, hint_count);
+  if (hint_count != 0) write_hints(page, to.page, hints, hint_count);
   return {};
 }
 
@@ -378,7 +377,7 @@ Status Heap::sample_block(uint32_t block, const Snapshot& seen, PageRows& to, As
   });
 }
 
-// An aborted update's link stays in the row while its line pointer goes to others: every step asks whose it is.
+// An aborted update's link stays in the row while its line pointer goes to others: every step checks the creator.
 Status Heap::roots_of(const PageRows& rows, uint16_t* roots) {
   HeapPage view(rows.page);
   std::fill(roots, roots + kLinesMax + 1, uint16_t{0});
@@ -394,26 +393,26 @@ Status Heap::roots_of(const PageRows& rows, uint16_t* roots) {
   return {};
 }
 
-// Hints spare the next reader the status log.  Only where this node owns the page and nobody works on it.
-void Heap::stamp(PageId page, const std::byte* copy, const uint16_t* lines, int count) {
+// Hints spare the next reader the status log.  Only where this node owns the page and no session works on it.
+void Heap::write_hints(PageId page, const std::byte* copy, const uint16_t* lines, int count) {
   auto guard = txns_.pool().try_shared(txns_.session(), page);
   if (!guard) return;
   for (int i = 0; i < count; ++i)
-    if (!stamp_row(*guard, lines[i], HeapPage(copy).line(lines[i]), HeapPage(copy).row_header(lines[i]))) return;
+    if (!write_hint_in(*guard, lines[i], HeapPage(copy).line(lines[i]), HeapPage(copy).row_header(lines[i]))) return;
 }
 
-void Heap::stamp_one(PageId page, uint16_t number, Line line, const RowHeader& row) {
+void Heap::write_hint(PageId page, uint16_t number, Line line, const RowHeader& row) {
   if (!hint_for(txns_, row.creator)) return;
   auto guard = txns_.pool().try_shared(txns_.session(), page);
-  if (guard) (void)stamp_row(*guard, number, line, row);
+  if (guard) (void)write_hint_in(*guard, number, line, row);
 }
 
-// Stamps line `number` if it still is what it was when it was read.  False: this node may not stamp the page.
-bool Heap::stamp_row(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row) {
+// Hints line `number` if it still is what it was when it was read.  False: this node may not hint the page.
+bool Heap::write_hint_in(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row) {
   HeapPage now(page.bytes());
   if (number > now.lines() || now.line(number).raw != line.raw) return true;
   auto hint = hint_for(txns_, row.creator);
-  // Others may stamp it at the same moment, under shared guards of their own.
+  // Others may hint it at the same moment, under shared guards of their own.
   uint64_t creator = __atomic_load_n(reinterpret_cast<const uint64_t*>(page.bytes() + line.offset()), __ATOMIC_RELAXED);
   if (!hint || creator != row.creator.raw) return true;
   return page.stamp(uint16_t(line.offset()), hint->raw);

@@ -19,12 +19,12 @@ PageId page_or_none(uint64_t raw) { return raw == 0 ? PageId{} : PageId{raw}; }
 Status copy_used(TxnSystem& txns, PageId page, LockPage& to) {
   for (;;) {
     txns.session().next_wait(bufmgr::WaitOrder::kLocks);
-    auto look = txns.pool().fix_optimistic(txns.session(), page);
-    if (!look) return look.error();
-    look->copy(0, &to, offsetof(LockPage, entry));
+    auto optimistic = txns.pool().fix_optimistic(txns.session(), page);
+    if (!optimistic) return optimistic.error();
+    optimistic->copy(0, &to, offsetof(LockPage, entry));
     to.used = std::min(to.used, LockPage::kEntries);
-    look->copy(uint32_t(offsetof(LockPage, entry)), to.entry, uint32_t(to.used * sizeof(LockEntry)));
-    if (!look->validate()) continue;
+    optimistic->copy(uint32_t(offsetof(LockPage, entry)), to.entry, uint32_t(to.used * sizeof(LockEntry)));
+    if (!optimistic->validate()) continue;
     return to.header.type == bufmgr::PageType::kLockCells ? Status{} : Status{Errc::kCorrupt};
   }
 }
@@ -37,10 +37,10 @@ uint32_t free_places(const LockPage& page) {
 
 Result<PageId> read_link(TxnSystem& txns, PageId page, uint32_t offset) {
   for (;;) {
-    auto look = txns.pool().fix_optimistic(txns.session(), page);
-    if (!look) return look.error();
-    PageId link = page_or_none(look->get<uint64_t>(offset));
-    if (look->validate()) return link;
+    auto optimistic = txns.pool().fix_optimistic(txns.session(), page);
+    if (!optimistic) return optimistic.error();
+    PageId link = page_or_none(optimistic->get<uint64_t>(offset));
+    if (optimistic->validate()) return link;
   }
 }
 
@@ -56,11 +56,11 @@ constexpr uint32_t directory_at(uint32_t extent) {
 
 Result<PageId> LockCells::directory_of(const ExtentPlace& where) {
   for (;;) {
-    auto look = txns_.pool().fix_optimistic(txns_.session(), where.map);
-    if (!look) return look.error();
+    auto optimistic = txns_.pool().fix_optimistic(txns_.session(), where.map);
+    if (!optimistic) return optimistic.error();
     uint64_t raw = 0;
-    look->copy(directory_at(where.extent), &raw, sizeof MapExtent::locks);
-    if (look->validate()) return page_or_none(raw);
+    optimistic->copy(directory_at(where.extent), &raw, sizeof MapExtent::locks);
+    if (optimistic->validate()) return page_or_none(raw);
   }
 }
 
@@ -129,7 +129,7 @@ Status LockCells::add_page(PageId to, uint32_t offset) {
     if (!from) return from.error();
     uint64_t now = 0;
     std::memcpy(&now, from->bytes() + offset, sizeof MapExtent::locks);  // page ids fit six bytes
-    if (now != 0) return false;                                          // somebody was faster
+    if (now != 0) return false;                                          // another session was faster
     session.next_wait(bufmgr::WaitOrder::kNew);
     auto page = pool.fix_exclusive(session, *fresh);
     if (!page) return page.error();
@@ -259,7 +259,7 @@ void CellWriter::write(MiniTransaction& change) {
       if (++n > used) used = n;
     }
   }
-  // C3: the rest of what gave way.
+  // The rest of what gave way (heap.ended-cells-go).
   for (; n < used_before; ++n)
     if (page.entry[n].id != 0 && gives_way(page.entry[n])) change.zero(guard_, entry_at(n), sizeof(LockEntry));
   if (used != used_before) change.set(guard_, offsetof(LockPage, used), used);

@@ -1,22 +1,23 @@
 // LockCells: the locks recorded in a relation's lock pages, as one handle of the relation reads and writes them.
 //
-// C1. Entries of a line are added only under the exclusive guard of the heap page the line is on, together with the
-//     row's flag.  So what is read under that guard is complete.  Ended ones may go at any time.
-// C2. Latches: heap pages first, in the order of their ids; then lock pages.  Nobody waits for a heap page under a lock
-//     page's latch.
-// C3. An entry goes only when its id has ended, or when its line is found to hold no such lock (a version that was
-//     there before had it).
-// C4. Where a row's flag is not set, whatever its line's entries say is of an earlier version in that place.  Writing
-// the
-//     first entry of a row drops those in the page it goes to; one that lies in another page of a long chain is taken
-//     for a lock of the newcomer while its transaction runs: a wait too many, never one too few.
-// C5. A block's lock pages stay its own until the relation is dropped.
+// heap.cells-under-row-guard: Entries of a line are added only under the exclusive guard of the heap page that has the
+//     line, together with the row's flag.  So what is read under that guard is complete.  Ended entries may go at any
+//     time.
+// heap.lock-pages-last: Latches: heap pages first, in the order of their ids; then lock pages.  No session waits for a
+//     heap page under a lock page's latch.
+// heap.ended-cells-go: An entry goes only when its id has ended, or when its line is found to hold no such lock (an
+//     earlier version there had it).
+// heap.flag-validates-cells: Where a row's flag is not set, the entries of its line are of an earlier version in that
+//     place.  A session that writes the first entry of a row drops those in the page it writes to.  One that lies in
+//     another page of a long chain is taken for a lock of the new version while its transaction runs: a wait too many,
+//     never one too few.
+// heap.lock-pages-stay: A block's lock pages stay its own until the relation is dropped.
 //
 //   auto first = cells.find(block, where);          // no guard held; kNotFound: the block has none
 //   ... exclusive guard on the heap page ...
 //   cells.read(block, line, &lockers);
 //   CellWriter writer;
-//   auto open = writer.open(cells, block, puts);    // false: leave the guards, make_room(), and look again
+//   auto open = writer.open(cells, block, puts);    // false: leave the guards, make_room(), and judge again
 //   ... first write ...
 //   writer.write(change);
 #pragma once
@@ -48,14 +49,14 @@ class LockCells {
   }
   // Learns the block's first lock page.  kNotFound: there is none; kNoMemory.  REQUIRES: no guard held.
   Status find(uint32_t block, const ExtentPlace& where);
-  // Sees to it that some lock page of the block has `entries` (at most kEntries) free places: frees those whose ids
-  // have ended, or adds a page.  Others may be faster at taking them.  kNoSpace, kNoMemory.  REQUIRES: no guard held.
+  // Gives some lock page of the block `entries` (at most kEntries) free places: frees those whose ids have ended, or
+  // adds a page.  Other sessions may take them first.  kNoSpace, kNoMemory.  REQUIRES: no guard held.
   Status make_room(uint32_t block, const ExtentPlace& where, uint32_t entries);
   // All locks recorded for the line, ended ones included.  REQUIRES: known(block), an exclusive guard on its heap page.
   Status read(uint32_t block, uint16_t line, std::vector<Locker>* to);
 
-  // Frees a lock page of an extent; true: it was the last, the directory, and went together with `last`.  REQUIRES:
-  // nobody uses the relation any more.
+  // Frees a lock page of an extent; true: it was the last, the directory, and went together with `last`.  REQUIRES: no
+  // session uses the relation any more.
   static Result<bool> drop_some(TxnSystem& txns, PageId directory, bufmgr::SpaceNote& last);
   // How many there are, the directory included.
   static Result<uint64_t> pages(TxnSystem& txns, PageId directory);

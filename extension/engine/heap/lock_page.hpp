@@ -26,7 +26,7 @@ struct LockEntry {
   uint16_t line;
   uint8_t mode;    // RowLock
   uint8_t outer;   // OuterLock
-  uint32_t place;  // 0: a lock; else a booking (C7)
+  uint32_t place;  // 0: a lock; else a booking (heap.book-after-losses)
   bool operator==(const LockEntry&) const = default;
   static LockEntry of(uint16_t line, const Locker& locker) {
     return {locker.id.raw, line, uint8_t(locker.mode), locker.outer.raw, locker.place};

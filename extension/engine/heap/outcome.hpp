@@ -20,7 +20,7 @@ enum class RowResult : uint8_t {
 
 struct RowConflict {
   Tid next;           // kUpdated: the newer version; else the row itself
-  TxnId by;           // who changed or holds it
+  TxnId by;           // the transaction that changed or holds it
   uint32_t cmax = 0;  // kSelfModified
   bool key_changed = false;
   bool moved = false;  // kUpdated: its new version is in another relation, and cannot be followed to

@@ -14,7 +14,7 @@ using bufmgr::MiniTransaction;
 
 // Log space of one row put on a page that may have to be formatted, with its line pointer and header.
 constexpr uint32_t log_for_row(uint32_t row_bytes) { return coherence::kPageSize + row_bytes + 128; }
-inline constexpr uint32_t kLogForStamp = 64;
+inline constexpr uint32_t kLogForHeader = 64;
 inline constexpr uint32_t kLogForLock = 64;  // an entry of a lock page
 
 // The part of the page header that heap pages change.
@@ -68,7 +68,7 @@ inline void put_ending(MiniTransaction& change, ExclusiveGuard& page, uint16_t l
                reinterpret_cast<const std::byte*>(&row) + kFrom, kRowHeaderBytes - kFrom);
 }
 
-// P3: counts versions that prune may find dead later.
+// Counts versions that prune may find dead later (heap.superseded-are-counted).
 inline void count_superseded(MiniTransaction& change, ExclusiveGuard& page) {
   PageSpace space = PageSpace::of(page.header());
   if (space.superseded == 0xffff) return;

@@ -1,4 +1,4 @@
-// In-page prune: removes versions nobody sees from one page's chains (P1, P2 of rules.md).
+// In-page prune (heap.prune-only-unseen, heap.prune-whole-prefix).
 //
 // The plan is made on a private copy, where statuses may be asked for; it is carried out only if the page has not
 // changed since.  No guard is held while anything is asked.
@@ -36,7 +36,7 @@ class Plan {
       never_[line] = *life == Liveness::kDead && never_made(row);
       if (*life != Liveness::kLive) continue;
       live_creator_ = row.creator;
-      if (row.creator.kind() == StampKind::kInserted) hint_[hints_++] = line;
+      if (row.creator.kind() == RowTxnKind::kInserted) hint_[hints_++] = line;
     }
     for (uint16_t line = 1; line <= lines; ++line) {
       if (untouched_[line] && !view_.row_header(line).heap_only()) {
@@ -55,7 +55,7 @@ class Plan {
   uint32_t removed() const { return removed_; }
   // Bytes that the largest of the removed rows leaves free.
   uint32_t largest_hole() const { return largest_hole_; }
-  // Live rows whose creator had to be asked after.
+  // Live rows whose creator's status had to be asked for.
   std::span<const uint16_t> hints() const { return {hint_, hints_}; }
 
   // The page as it will be: rows where they are, or moved together.
@@ -102,17 +102,17 @@ class Plan {
     return upper;
   }
 
-  // Live, and nobody has ended it: most rows are, so that is seen without asking what became of anybody.
+  // Live and not ended: most rows are, so this is decided without a status look-up.
   bool is_untouched(const RowHeader& row) const {
     if (row.ended()) return false;
-    const StampKind kind = row.creator.kind();
-    return kind == StampKind::kFrozen || kind == StampKind::kCommitted || row.creator == live_creator_;
+    const RowTxnKind kind = row.creator.kind();
+    return kind == RowTxnKind::kFrozen || kind == RowTxnKind::kCommitted || row.creator == live_creator_;
   }
 
-  // Dead because it never was, rather than because somebody ended it.
+  // Dead because it was never made, rather than because it was ended.
   bool never_made(const RowHeader& row) const {
-    if (row.creator.kind() == StampKind::kAborted) return true;
-    if (row.creator.kind() != StampKind::kInserted) return false;
+    if (row.creator.kind() == RowTxnKind::kAborted) return true;
+    if (row.creator.kind() != RowTxnKind::kInserted) return false;
     auto status = txns_.known_status(row.creator.id());  // liveness() has just learned it
     return status ? status->aborted() : false;
   }
@@ -125,7 +125,7 @@ class Plan {
     after_[line] = to;
   }
 
-  // P2: whatever precedes the last dead version of a chain is dead too; all of it goes at once.
+  // Whatever precedes the last dead version of a chain is dead too; all of it goes at once (heap.prune-whole-prefix).
   Status plan_chain(uint16_t root) {
     uint16_t chain[kLinesMax];
     int count = 0, dead = 0;  // chain[0, dead) go
@@ -156,7 +156,7 @@ class Plan {
   TxnSystem& txns_;
   HeapPage view_;
   Line after_[kLinesMax + 1];
-  Stamp live_creator_{};  // whose row was last found live
+  RowTxn live_creator_{};  // of the row last found live
   Liveness life_[kLinesMax + 1] = {};
   bool untouched_[kLinesMax + 1] = {};
   bool never_[kLinesMax + 1] = {};
@@ -193,8 +193,8 @@ Result<uint32_t> Heap::prune(uint32_t block, uint32_t wanted) {
     if (!HeapPage(copy).is_heap()) return 0u;
     Plan plan(txns_, copy);
     GCL_TRY(plan.make());
-    // The next prune of the page, and whoever reads these rows, need not ask again.
-    if (!plan.hints().empty()) stamp(*page, copy, plan.hints().data(), int(plan.hints().size()));
+    // The next prune of the page, and readers of these rows, need not ask again.
+    if (!plan.hints().empty()) write_hints(*page, copy, plan.hints().data(), int(plan.hints().size()));
     plan.write(pruned, false);
     HeapPage after(pruned);
     // What was below all other rows becomes part of the gap, not a hole.

@@ -1,19 +1,22 @@
 // The pages that lead from a relation to its blocks: the header page (kRelation) lists map pages, a map page
 // (kExtentMap) lists extents of 64 heap pages and how much room their pages have.
 //
-// R1. A map page belongs to one node: only sessions of that node add extents or pages to it, so that nodes that fill a
-//     table at once do not touch each other's map.
-// R2. Directory and extent entries are only ever added; block (map * kExtentsPerMap + extent) * 64 + n never moves.
-// R3. The first extent of a map takes its pages from the pool one by one, wherever they are (`single`), when they are
-//     used: a table of a few rows takes few pages.  The others are 64 pages side by side.  Pages are used in steps of
-//     kUsedStep, a map's first ones one by one: scans, sizes and the planner take a table of a few rows for what it is.
-//     A used page may be unformatted (kUnused): it holds no rows.
-// R4. Room is a hint in sixteenths of a page: a wrong one costs a visit.  A page that is not in use has none.
-// R6. An extent's lock directory is set once, by a session of any node (it is rare), and stays.
-// R7. Who looks for room reads the maps of his own node only, which are cached there; scans read all maps, and so does
-//     who finds the pool full.
-// R8. Before a node takes more pages, it fills the room in maps of nodes that are away (stopped, or gone for good), as
-//     far as it has heard of them.  R1 stays: nobody else adds pages to them.
+// heap.map-of-one-node: A map page belongs to one node: only sessions of that node add extents or pages to it.  So
+//     nodes that fill a table at once do not touch each other's map.
+// heap.map-only-grows: Directory and extent entries are only ever added; block (map * kExtentsPerMap + extent) * 64 + n
+//     never moves.
+// heap.first-extent-singles: The first extent of a map takes its pages from the pool one by one, wherever they are
+//     (`single`), when they are used: a table of a few rows takes few pages.  The others are 64 pages side by side.
+//     Pages are used in steps of kUsedStep, a map's first ones one by one: scans, sizes and the planner take a table of
+//     a few rows for what it is.  A used page may be unformatted (kUnused): it holds no rows.
+// heap.room-is-hint: Room is a hint in sixteenths of a page: a wrong one costs a visit.  A page that is not in use has
+//     none.
+// heap.lock-directory-set-once: An extent's lock directory is set once, by a session of any node (it is rare), and
+//     stays.
+// heap.own-maps-searched: A session that looks for room reads the maps of its own node only, which are cached there.
+//     Scans read all maps, and so does a session that finds the pool full.
+// heap.away-maps-filled: Before a node takes more pages, it fills the room in maps of nodes that are away (stopped, or
+//     gone for good), as far as it has heard of them.  It adds no pages to them (heap.map-of-one-node).
 #pragma once
 
 #include <bit>
@@ -34,8 +37,9 @@ inline constexpr uint32_t kBlocksPerMap = kExtentsPerMap * kExtentPages;
 inline constexpr uint8_t kUsedStep = 8;
 inline constexpr uint32_t kRelationMagic = 0x4c455267;  // "gREL"
 
-// For the hosts' decisions when to vacuum and analyze.  R5. Counts of changes only grow; nothing but such decisions may
-// hang on them: a node that dies has not told of its last ones.
+// For the hosts' decisions when to vacuum and analyze.
+// heap.counts-only-grow: Counts of changes only grow.  Nothing but such decisions may depend on them: a node that dies
+//     has not told of its last ones.
 struct RelationCounts {
   uint64_t inserted, updated, deleted;  // rows, as far as nodes have told
   uint64_t vacuums;                     // number of the last VACUUM << 8 | node that did it
@@ -50,7 +54,7 @@ struct RelationPage {
   bufmgr::PageHeader header;
   uint32_t magic;
   uint32_t maps;
-  uint64_t vacuum_token, vacuum_place;  // the last Claim to VACUUM it; whether it stands, its session's word says
+  uint64_t vacuum_token, vacuum_place;  // the last SessionLock of a VACUUM; its session's word says if it is held
   static constexpr uint32_t kMapsMax =
       (coherence::kPageSize - sizeof(bufmgr::PageHeader) - 24 - sizeof(RelationCounts)) / 8;
   uint64_t map[kMapsMax];  // owner node in bits 63..56, page below
@@ -60,11 +64,11 @@ struct RelationPage {
   static constexpr NodeId owner_of(uint64_t entry) { return {uint8_t(entry >> 56)}; }
 };
 static_assert(sizeof(RelationPage) == coherence::kPageSize);
-// K1.
+// heap.word-has-one-use.
 static_assert(uint64_t{RelationPage::kMapsMax} * kBlocksPerMap <= kCommandMax);
 
 struct MapExtent {
-  uint64_t first;    // page id of its first page; of a map's first extent: nothing (R3)
+  uint64_t first;    // page id of its first page; of a map's first extent: nothing (heap.first-extent-singles)
   uint8_t used;      // pages in use, from the first
   uint8_t locks[6];  // page id of its lock directory (lock_page.hpp); 0: none
   uint8_t reserved;
@@ -123,7 +127,7 @@ struct ExtentMapPage {
   uint32_t extents;
   uint32_t owner;
   MapExtent extent[kExtentsPerMap];
-  ShortPageId single[kExtentPages];  // R3: the pages of extent 0 that are in use
+  ShortPageId single[kExtentPages];  // heap.first-extent-singles: the pages of extent 0 that are in use
   PageId page_of(uint32_t e, uint32_t n) const { return e == 0 ? single[n].page() : PageId{extent[e].first} + n; }
 };
 static_assert(sizeof(ExtentMapPage) <= coherence::kPageSize);

@@ -3,9 +3,9 @@
 // That is as long as PostgreSQL's HeapTupleHeader: in a private copy of the row it can be laid over ours, so that a
 // scan hands out rows without copying them again, and a row takes as many bytes as in a heap table.
 //
-//   0  creator  u64  kCreator word: who inserted this version, or (a hint) when it committed, or frozen
-//   8  deleter  u64  kDeleter word: who deleted, updated or locks it, or nobody
-//  16  word     u32  out of line 1 bit | far 1 bit | 30 bits: a command, or the block of the newer version (K1)
+//   0  creator  u64  RowTxn: the inserter of this version, or (a hint) when it committed, or frozen
+//   8  deleter  u64  RowTxn: the transaction that deleted, updated or locks it, or none
+//  16  word     u32  out of line 1 bit | far 1 bit | 30 bits: a command, or a block (heap.word-has-one-use)
 //  20  packed   u24  next_offset 9 bits | natts 11 bits | flags 4 bits
 //  23  body          bitmap if kHasNull; data at align8(23 + bitmap bytes)
 #pragma once
@@ -21,7 +21,8 @@ namespace engine {
 enum class RowLock : uint8_t { kKeyShare = 0, kShare = 1, kNoKeyExclusive = 2, kExclusive = 3 };
 
 // In a deleter word: the deleter, a savepoint, took the place of a row lock that its own transaction holds at an outer
-// level.  If the savepoint is rolled back, the savepoint's parent counts as holding that lock (V4).
+// level.  If the savepoint is rolled back, the savepoint's parent counts as holding that lock
+// (heap.lock-falls-to-parent).
 struct OuterLock {
   uint8_t raw = 0;  // 0: none; else 4 + mode
   static constexpr OuterLock of(RowLock mode) { return {uint8_t(4 | uint8_t(mode))}; }
@@ -31,8 +32,8 @@ struct OuterLock {
 };
 
 // What a creator or deleter word says (bits 63..60).
-enum class StampKind : uint8_t {
-  kNone = 0,        // deleter: nobody
+enum class RowTxnKind : uint8_t {
+  kNone = 0,        // deleter: none
   kInserted = 1,    // creator: id
   kDeleted = 2,     // deleter: id deleted the row
   kUpdated = 3,     // deleter: id replaced it by the version that `next` names
@@ -45,24 +46,24 @@ enum class StampKind : uint8_t {
 
 // kind 4 bits | 60 bits                       creator: an id, or a commit timestamp
 // kind 4 bits | outer lock 3 bits | 57 bits   deleter: an id
-struct Stamp {
+struct RowTxn {
   uint64_t raw = 0;
-  static constexpr Stamp of(StampKind kind, uint64_t low60 = 0) { return {uint64_t(kind) << 60 | low60}; }
-  static constexpr Stamp of(StampKind kind, TxnId id, OuterLock outer = {}) {
+  static constexpr RowTxn of(RowTxnKind kind, uint64_t low60 = 0) { return {uint64_t(kind) << 60 | low60}; }
+  static constexpr RowTxn of(RowTxnKind kind, TxnId id, OuterLock outer = {}) {
     return of(kind, uint64_t{outer.raw} << TxnId::kBits | id.raw);
   }
-  static constexpr Stamp lock(RowLock mode, TxnId id, OuterLock outer) {
-    return {of(StampKind::kLocked, id, outer).raw | uint64_t(mode) << 60};
+  static constexpr RowTxn lock(RowLock mode, TxnId id, OuterLock outer) {
+    return {of(RowTxnKind::kLocked, id, outer).raw | uint64_t(mode) << 60};
   }
-  constexpr StampKind kind() const {
-    const auto kind = StampKind(raw >> 60);
-    return kind > StampKind::kLocked ? StampKind::kLocked : kind;
+  constexpr RowTxnKind kind() const {
+    const auto kind = RowTxnKind(raw >> 60);
+    return kind > RowTxnKind::kLocked ? RowTxnKind::kLocked : kind;
   }
   constexpr RowLock lock_mode() const { return RowLock(raw >> 60 & 3); }  // REQUIRES: kLocked
   constexpr OuterLock outer() const { return {uint8_t(raw >> TxnId::kBits & 7)}; }
   constexpr TxnId id() const { return {raw & ((uint64_t{1} << TxnId::kBits) - 1)}; }
   constexpr Cts cts() const { return {raw & ((uint64_t{1} << 60) - 1)}; }
-  constexpr bool operator==(const Stamp&) const = default;
+  constexpr bool operator==(const RowTxn&) const = default;
 };
 static_assert(TxnId::kBits + 3 + 4 == 64);
 
@@ -83,15 +84,16 @@ inline constexpr uint8_t kHasLockers = 8;    // more locks on this version may b
 
 // The body refers to values that are stored elsewhere, which the layer above looks after.
 inline constexpr uint32_t kOutOfLine = 1u << 31;
-// The version was updated to one on another page, whose block is below; it has no room for a command (K1).
+// The version was updated to one on another page, whose block is below; it has no room for a command
+// (heap.word-has-one-use).
 inline constexpr uint32_t kFar = 1u << 30;
 // The last command that may insert, update or delete a row, and the last block of a relation.
 inline constexpr uint32_t kCommandMax = kFar - 1;
 
 #pragma pack(push, 1)
 struct RowHeader {
-  Stamp creator;
-  Stamp deleter;
+  RowTxn creator;
+  RowTxn deleter;
   uint32_t word;
   uint8_t packed[3];
 
@@ -105,18 +107,18 @@ struct RowHeader {
   }
   bool out_of_line() const { return word & kOutOfLine; }
   bool far() const { return word & kFar; }
-  // K1: of who ended it, or else of who made it.  REQUIRES: !far().
+  // Of its ender, or else of its maker (heap.word-has-one-use).  REQUIRES: !far().
   uint32_t command() const { return word & kCommandMax; }
   void set_command(uint32_t command) { word = (word & kOutOfLine) | command; }
   void set_far(uint32_t block) { word = (word & kOutOfLine) | kFar | block; }
   // `block`: of this version.
   Tid next(uint32_t block) const { return {far() ? word & kCommandMax : block, next_offset()}; }
   bool has_lockers() const { return flags() & kHasLockers; }
-  bool locked() const { return deleter.kind() == StampKind::kLocked; }
-  bool updated() const { return deleter.kind() == StampKind::kUpdated || deleter.kind() == StampKind::kUpdatedKey; }
+  bool locked() const { return deleter.kind() == RowTxnKind::kLocked; }
+  bool updated() const { return deleter.kind() == RowTxnKind::kUpdated || deleter.kind() == RowTxnKind::kUpdatedKey; }
   // Deleted because an update of a partition key put its new version into another relation: `next` names no place.
-  bool moved() const { return deleter.kind() == StampKind::kDeleted && next_offset() == 0; }
-  bool ended() const { return updated() || deleter.kind() == StampKind::kDeleted; }
+  bool moved() const { return deleter.kind() == RowTxnKind::kDeleted && next_offset() == 0; }
+  bool ended() const { return updated() || deleter.kind() == RowTxnKind::kDeleted; }
   bool heap_only() const { return flags() & kHeapOnly; }
   // The newer version is on the same page and reached through this one.
   bool chain_goes_on() const { return updated() && (flags() & kChainUpdated); }

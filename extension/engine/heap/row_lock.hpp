@@ -1,4 +1,4 @@
-// Row locks: who excludes whom, and how a lock is recorded.
+// Row locks: which modes exclude each other, and how a lock is recorded.
 //
 //                    KEY SHARE  SHARE  NO KEY UPDATE  UPDATE        (x: they exclude each other)
 //   KEY SHARE                                           x
@@ -26,19 +26,20 @@ constexpr bool excludes(RowLock a, RowLock b) {
 struct Locker {
   TxnId id;
   RowLock mode = RowLock::kKeyShare;
-  // The lock that id's transaction holds outside of id, a savepoint: once id is rolled back, that is what is left (V4).
+  // The lock that id's transaction holds outside of id, a savepoint: once id is rolled back, that is what is left
+  // (heap.lock-falls-to-parent).
   OuterLock outer;
-  uint32_t place = 0;  // not 0: no lock, but a booking, and its place in the row's queue (C7)
+  uint32_t place = 0;  // not 0: no lock, but a booking, and its place in the row's queue (heap.book-after-losses)
   bool operator==(const Locker&) const = default;
   bool booked() const { return place != 0; }
   RowLock strongest() const { return outer.held() ? std::max(mode, outer.mode()) : mode; }
 };
 
-// What the deleter word of a version locks, as long as it counts.  REQUIRES: it is somebody's.
+// What the deleter word of a version locks, as long as it counts.  REQUIRES: it is not kNone.
 inline Locker locker_of(const RowHeader& row) {
-  RowLock mode = row.locked()                                ? row.deleter.lock_mode()
-                 : row.deleter.kind() == StampKind::kUpdated ? RowLock::kNoKeyExclusive
-                                                             : RowLock::kExclusive;
+  RowLock mode = row.locked()                                 ? row.deleter.lock_mode()
+                 : row.deleter.kind() == RowTxnKind::kUpdated ? RowLock::kNoKeyExclusive
+                                                              : RowLock::kExclusive;
   return {row.deleter.id(), mode, row.deleter.outer()};
 }
 
@@ -49,7 +50,7 @@ constexpr bool comes_before(uint32_t a, uint32_t b) { return int32_t(a - b) < 0;
 struct RecordedLocks {
   std::vector<Locker> others;  // of other transactions
   std::vector<Locker> own;
-  std::vector<Locker> booked;  // bookings of other transactions (C7)
+  std::vector<Locker> booked;  // bookings of other transactions (heap.book-after-losses)
   std::vector<TxnId> unknown;  // Verdict::kAsk: ids whose statuses are wanted, too
 };
 

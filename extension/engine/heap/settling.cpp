@@ -4,7 +4,7 @@
 
 namespace engine {
 
-// S2.
+// heap.ask-speculation-first.
 Status Settling::wait(const Undecided& undecided) {
   if (!undecided.made || undecided == kept_) return txns_.waiter().wait_for(undecided.by, WaitFor::kUniqueKey);
   auto open = txns_.speculation(undecided.by, undecided.tid.packed());
@@ -14,15 +14,15 @@ Status Settling::wait(const Undecided& undecided) {
   return {};
 }
 
-bool Looks::known_before(const RowHeader& row) const {
-  if (row.creator.kind() != StampKind::kInserted) return true;
+bool RowReads::known_before(const RowHeader& row) const {
+  if (row.creator.kind() != RowTxnKind::kInserted) return true;
   const TxnId maker = row.creator.id();
   return txns_.current().is_mine(maker) || txns_.known_status(maker) ||
          std::find(learned_.begin(), learned_.end(), maker) != learned_.end();
 }
 
-// S4.
-Result<bool> Looks::sees_now(const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running) {
+// heap.commit-needs-younger-read.
+Result<bool> RowReads::sees_now(const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running) {
   const bool sure = known_before(row);
   auto seen = visible(txns_, row, at, snapshot, running);
   if (sure || !seen || !*seen || (running != nullptr && running->valid())) return seen;

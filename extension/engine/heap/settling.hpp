@@ -1,13 +1,13 @@
 // Settling: waiting for what stands between a reader and knowing whether a version is, or stays, there (rules.md,
-// S1..S3), and Looks: which of the reader's looks is young enough to believe (S4).  Both live as long as the reader
-// looks at the same rows again and again.
+// heap.ask-speculation-first), and RowReads: which of a reader's repeated reads is young enough to believe
+// (heap.commit-needs-younger-read).  Both live as long as the reader reads the same rows again and again.
 //
 //   Settling settling(txns);
-//   Looks looks(txns);
+//   RowReads reads(txns);
 //   for (;;) {
-//     looks.begin();
-//     copy the version; seen = looks.sees(version, snapshot, &running)
-//     if (looks.again()) continue;
+//     reads.begin();
+//     copy the version; seen = reads.sees(version, snapshot, &running)
+//     if (reads.again()) continue;
 //     if no running transaction made or ended it: done
 //     GCL_TRY(settling.wait({.by = id, .tid = tid, .made = whether it made the version}));
 //   }
@@ -32,21 +32,21 @@ struct Undecided {
 class Settling {
  public:
   explicit Settling(TxnSystem& txns) : txns_(txns) {}
-  // Then the row is to be looked at again.  REQUIRES: no guard held.
+  // Then the row is to be read again.  REQUIRES: no guard held.
   Status wait(const Undecided& undecided);
 
  private:
   TxnSystem& txns_;
-  Undecided kept_{};  // a version that its maker could no more take back before it was looked at last
+  Undecided kept_{};  // a version that its maker could no more take back before it was read last
 };
 
-class Looks {
+class RowReads {
  public:
-  explicit Looks(TxnSystem& txns) : txns_(txns) {}
+  explicit RowReads(TxnSystem& txns) : txns_(txns) {}
   // REQUIRES: the rows are copied after this.
   void begin() { again_ = false; }
-  // As visible().  An MVCC snapshot is older than the copy: who had still to commit then is not seen, whatever is known
-  // by now.
+  // As visible().  An MVCC snapshot is older than the copy: a maker that had still to commit then is not seen, whatever
+  // is known by now.
   Result<bool> sees(const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running) {
     const bool newest = snapshot.kind == SnapshotKind::kDirty || snapshot.kind == SnapshotKind::kSelf;
     return newest ? sees_now(row, at, snapshot, running) : visible(txns_, row, at, snapshot, running);
@@ -60,7 +60,7 @@ class Looks {
 
   TxnSystem& txns_;
   std::vector<TxnId>
-      learned_;  // makers whose commit an earlier look has learned; the cache of statuses may have lost it
+      learned_;  // makers whose commit an earlier read has learned; the cache of statuses may have lost it
   bool again_ = false;
 };
 

@@ -1,5 +1,5 @@
-// VACUUM: prune every page, remove index entries of dead line pointers, and free those once nobody can still be on the
-// way from an index to them (P4).
+// VACUUM: prune every page, remove index entries of dead line pointers, and free those once no session can still be on
+// the way from an index to them (heap.dead-pointers-wait).
 #include <algorithm>
 #include <cstddef>
 
@@ -44,11 +44,12 @@ Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
   VacuumStats stats;
   struct Done {
     TxnSystem& txns;
-    ~Done() { txns.drop_claim(); }
+    ~Done() { txns.release_session_lock(); }
   } done{txns_};
-  auto claimed = txns_.claim_page(relation_.header, PageType::kRelation, offsetof(RelationPage, vacuum_token));  // P6
-  if (!claimed) return claimed.error();
-  stats.skipped = !*claimed;
+  // heap.one-vacuum
+  auto locked = txns_.take_session_lock_on(relation_.header, PageType::kRelation, offsetof(RelationPage, vacuum_token));
+  if (!locked) return locked.error();
+  stats.skipped = !*locked;
   if (stats.skipped) return stats;
   GCL_TRY(txns_.refresh_horizon());
   auto blocks = used_blocks();
@@ -78,8 +79,8 @@ Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
 Status Heap::free_dead(IndexCleaner& indexes, std::vector<Tid>& dead, uint32_t wait_ms, VacuumStats& stats) {
   if (dead.empty()) return {};
   GCL_TRY(indexes.remove(dead));
-  // P4: a scan that took such a Tid from an index before now holds a snapshot; when the horizon has passed now, it is
-  // over.
+  // A scan that took such a Tid from an index before now holds a snapshot; when the horizon has passed now, it is over
+  // (heap.dead-pointers-wait).
   Cts moment = txns_.pass_moment();
   for (uint32_t waited = 0;; waited += kHorizonPauseMs) {
     auto horizon = txns_.refresh_horizon();
@@ -109,7 +110,7 @@ Result<uint32_t> Heap::free_lines(std::span<const Tid> dead) {
   auto page = page_of(dead[0].block);
   if (!page) return page.error();
   MiniTransaction change(txns_.pool(), txns_.session());
-  GCL_TRY(change.reserve(kLinesMax * 4 + kLogForStamp));
+  GCL_TRY(change.reserve(kLinesMax * 4 + kLogForHeader));
   auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
   if (!guard) return guard.error();
   HeapPage view(guard->bytes());

@@ -15,13 +15,13 @@ struct Creation {
 
 Result<Creation> creation(TxnSystem& txns, const RowHeader& row) {
   switch (row.creator.kind()) {
-    case StampKind::kFrozen:
+    case RowTxnKind::kFrozen:
       return Creation{Made::kCommitted, kFrozenCts};
-    case StampKind::kCommitted:
+    case RowTxnKind::kCommitted:
       return Creation{Made::kCommitted, row.creator.cts()};
-    case StampKind::kAborted:
+    case RowTxnKind::kAborted:
       return Creation{Made::kNever, {}};
-    case StampKind::kInserted: {
+    case RowTxnKind::kInserted: {
       if (txns.current().is_mine(row.creator.id())) return Creation{Made::kMine, {}};
       auto status = txns.status(row.creator.id());
       if (!status) return status.error();
@@ -85,7 +85,7 @@ Result<bool> visible_part(TxnSystem& txns, const RowHeader& row) {
 
 }  // namespace
 
-// K3.
+// heap.note-of-this-version.
 Commands combo_commands(const Transaction& me, const RowHeader& row, RowPlace at) {
   if (!row.ended()) return {.made = row.command()};
   if (is_own(me, row) || (row.far() && me.is_mine(row.deleter.id()))) return me.commands().at(at);
@@ -147,15 +147,15 @@ Result<AsOf> as_of(TxnSystem& txns, const RowHeader& row, RowPlace at, const Sna
 }
 
 Result<bool> is_successor(TxnSystem& txns, const RowHeader& row, const RowHeader& next) {
-  if (next.creator.kind() == StampKind::kInserted) return next.creator.id() == row.deleter.id();
-  if (next.creator.kind() == StampKind::kAborted) return false;
-  if (txns.current().is_mine(row.deleter.id())) return false;  // nobody stamps what still runs
+  if (next.creator.kind() == RowTxnKind::kInserted) return next.creator.id() == row.deleter.id();
+  if (next.creator.kind() == RowTxnKind::kAborted) return false;
+  if (txns.current().is_mine(row.deleter.id())) return false;  // what still runs gets no hint
   auto status = txns.status(row.deleter.id());
   if (!status) return status.error();
   if (!status->committed()) return false;
-  // A frozen successor: no version of a committed chain is removed before the ones that lead to it (P2), so a stranger
-  // cannot be there.
-  return next.creator.kind() == StampKind::kFrozen || status->cts == kFrozenCts || next.creator.cts() == status->cts;
+  // A frozen successor: no version of a committed chain is removed before the ones that lead to it
+  // (heap.prune-whole-prefix), so a stranger cannot be there.
+  return next.creator.kind() == RowTxnKind::kFrozen || status->cts == kFrozenCts || next.creator.cts() == status->cts;
 }
 
 std::optional<TxnStatus> Facts::get(const TxnSystem& txns, TxnId id) const {
@@ -183,7 +183,7 @@ Verdict conflict(RowResult result, const RowHeader& row, Tid tid) {
   verdict.outcome.result = result;
   verdict.outcome.conflict = {.next = result == RowResult::kUpdated ? row.next(tid.block) : tid,
                               .by = row.ended() ? row.deleter.id() : TxnId{},
-                              .key_changed = row.deleter.kind() == StampKind::kUpdatedKey,
+                              .key_changed = row.deleter.kind() == RowTxnKind::kUpdatedKey,
                               .moved = result == RowResult::kUpdated && row.moved()};
   return verdict;
 }
@@ -201,7 +201,7 @@ Verdict ask(TxnId id) { return {.kind = Verdict::kAsk, .id = id}; }
 // What a recorded lock amounts to, by what is known.
 struct Hold {
   enum Kind : uint8_t { kOver, kMine, kRunning, kUnknown } kind;
-  TxnId id;  // kRunning: who must end; kUnknown: whose status is wanted
+  TxnId id;  // kRunning: it must end; kUnknown: its status is wanted
   RowLock mode = RowLock::kKeyShare;
   bool committed = false;  // kOver
 };
@@ -212,7 +212,7 @@ Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
   if (!status) return {Hold::kUnknown, locker.id};
   if (status->running()) return {Hold::kRunning, locker.id, locker.strongest()};
   const bool committed = status->committed();
-  // V4: from a rolled back savepoint to who is left with the outer lock.
+  // From a rolled back savepoint to the level that is left with the outer lock (heap.lock-falls-to-parent).
   while (status->aborted() && locker.outer.held() && status->parent.valid()) {
     TxnId holder = status->parent;
     if (txns.current().is_mine(holder)) return {Hold::kMine, holder, locker.outer.mode()};
@@ -230,8 +230,8 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
   const RowPlace at{page, tid.offset};
   const Transaction& me = txns.current();
   holders->clear();
-  if (row.creator.kind() == StampKind::kAborted) return conflict(RowResult::kInvisible, row, tid);
-  if (row.creator.kind() == StampKind::kInserted && !wish.newer) {
+  if (row.creator.kind() == RowTxnKind::kAborted) return conflict(RowResult::kInvisible, row, tid);
+  if (row.creator.kind() == RowTxnKind::kInserted && !wish.newer) {
     TxnId creator = row.creator.id();
     if (me.is_mine(creator)) {
       if (combo_commands(me, row, at).made >= wish.command) return conflict(RowResult::kInvisible, row, tid);
@@ -241,7 +241,7 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
       if (!status->committed()) return conflict(RowResult::kInvisible, row, tid);
     }
   }
-  if (row.deleter.kind() == StampKind::kNone) return {.kind = Verdict::kGo};
+  if (row.deleter.kind() == RowTxnKind::kNone) return {.kind = Verdict::kGo};
   Locker locker = locker_of(row);
   Hold hold = hold_of(txns, facts, locker);
   bool itself = hold.id == locker.id;
@@ -274,8 +274,9 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
 
 namespace {
 
-// C8. Who has booked the row before us and could have it now; null: nobody.  REQUIRES: all live locks are in *holders.
-const Locker* whose_turn(const Transaction& me, const RowHeader& row, const Wish& wish, const Holders& holders) {
+// An earlier booking of the row whose owner could have it now (heap.bookings-in-order); null: none.  REQUIRES: all live
+// locks are in *holders.
+const Locker* earlier_booking(const Transaction& me, const RowHeader& row, const Wish& wish, const Holders& holders) {
   if (wish.newer || holders.mine >= 0 || is_own(me, row)) return nullptr;
   auto kept_out = [&](RowLock mode) {
     return (holders.word_is_others() && excludes(holders.word.strongest(), mode)) ||
@@ -321,7 +322,7 @@ Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeade
     }
   }
   if (!found.unknown.empty()) return ask(found.unknown.back());
-  const Locker* first = whose_turn(txns.current(), row, wish, *holders);
+  const Locker* first = earlier_booking(txns.current(), row, wish, *holders);
   return first == nullptr ? Verdict{.kind = Verdict::kGo} : wait_for(first->id, row, tid);
 }
 

@@ -1,13 +1,16 @@
-// Visibility: who sees a row version, and what stands in the way of changing it.  Works on copies of row headers, with
-// no guard held, or (judge) under a guard with what is known already.
+// Visibility: which snapshot sees a row version, and what forbids or delays a change of it.  Works on copies of row
+// headers, with no guard held, or (judge) under a guard with what is known already.
 //
-// V1. A status that is final never changes, so it may be learned before the guard and used under it.
-// V2. A hint (kCommitted, kFrozen, kAborted in the creator word) says what the status log says, or would say.
-// V3. What is of one's own (the running transaction and its live savepoints) is decided by commands, never by status.
-// V4. A rolled back savepoint that had taken the place of its own transaction's row lock leaves the lock to its parent.
-// K1..K4 (rules.md): which command a row says, and where the other is.
-// V5. A version is locked by what its deleter word says and, if it is flagged (kHasLockers), by what its block's lock
-//     pages say; each of those counts while its id's status is not final.
+// heap.learn-before-guard: A status that is final never changes, so it may be learned before the guard and used under
+//     it.
+// heap.hint-equals-status: A hint (kCommitted, kFrozen, kAborted in the creator word) says what the status log says, or
+//     would say.
+// heap.own-by-commands: What the running transaction and its live savepoints have done is decided by commands, never by
+//     status.  Which command a row names, and where the other one is: heap.word-has-one-use, heap.note-of-this-version.
+// heap.lock-falls-to-parent: A rolled back savepoint that had taken the place of its own transaction's row lock leaves
+//     the lock to its parent.
+// heap.word-or-lock-page: A version is locked by what its deleter word says and, if it is flagged (kHasLockers), by
+//     what its block's lock pages say; each of those locks counts while the status of its id is not final.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +27,7 @@ enum class Liveness : uint8_t { kLive, kRecentlyDead, kDead, kInsertRunning, kDe
 
 // Whether the version was made by this session's transaction.
 inline bool is_own(const Transaction& me, const RowHeader& row) {
-  return row.creator.kind() == StampKind::kInserted && me.is_mine(row.creator.id());
+  return row.creator.kind() == RowTxnKind::kInserted && me.is_mine(row.creator.id());
 }
 // The commands that made and ended the version at `at`, each as far as it was one of this session's transaction.
 Commands combo_commands(const Transaction& me, const RowHeader& row, RowPlace at);
@@ -33,11 +36,11 @@ Commands combo_commands(const Transaction& me, const RowHeader& row, RowPlace at
 // known, if any.
 Result<bool> visible(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot, TxnId* running);
 
-// What the version is to everybody (PostgreSQL's HeapTupleSatisfiesVacuum), by this node's horizon.  `mine`: of the
-// session that asks.
+// What the version is to all (PostgreSQL's HeapTupleSatisfiesVacuum), by this node's horizon.  `mine`: of the session
+// that asks.
 Result<Liveness> liveness(TxnSystem& txns, const RowHeader& row, bool* mine);
 
-// What the version is to who counts rows as of a snapshot, each once, whoever changes them meanwhile.
+// What the version is to a session that counts rows as of a snapshot, each once, whatever changes meanwhile.
 enum class AsOf : uint8_t { kThere, kGone, kToCome };
 Result<AsOf> as_of(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot);
 

@@ -61,7 +61,7 @@ class ReclaimNote final : public bufmgr::SpaceNote {
   ExclusiveGuard guard_;
 };
 
-// A fresh page becomes the newest behind the root; or, without one, a root that nobody knows yet.
+// A fresh page becomes the newest behind the root; or, without a root, a root that is not linked yet.
 class GrowNote final : public bufmgr::SpaceNote {
  public:
   GrowNote(TxnSystem& txns, PageId root, uint64_t next) : txns_(txns), root_id_(root), next_(next) {}
@@ -99,7 +99,7 @@ class GrowNote final : public bufmgr::SpaceNote {
   ExclusiveGuard root_, fresh_;
 };
 
-// Made by who needs it first; two may, and one of the pages goes back.
+// The session that needs it first makes it; two may, and one of the pages goes back.
 Result<PageId> ReclaimList::root() {
   auto& pool = txns_.pool();
   auto& session = txns_.session();

@@ -1,13 +1,15 @@
 // The reclaim list of a node, in the pool: relations that its running transactions are making, and that they drop.
 //
-// G1. A record is written by the mini-transaction that allocates the relation's first page, or before the transaction
-//     that drops it is prepared; it goes with the mini-transaction that frees that page, or when the relation stays.
-//     So at every moment a page of a relation is reachable from a catalog's relation or from a record, or it is free.
-// G2. A record names a transaction or savepoint, and the status log decides it: made and rolled back, or dropped and
-//     committed: its pages go.  The other way round: it is forgotten.  Nobody has to be told, and a node that dies or
-//     leaves leaves nothing behind that another one could not decide.
-// G3. Sessions of the node add records, to the root page and to the page behind it; only who has claimed the list
-//     (txn T11) removes records and pages, and he frees what they name.  A page that goes is closed first.
+// reclaim.no-page-lost: A record is written by the mini-transaction that allocates the relation's first page, or before
+//     the transaction that drops the relation is prepared.  The record goes with the mini-transaction that frees that
+//     page, or when the relation stays.  So at every moment a page of a relation is reachable from a catalog's
+//     relation or from a record, or it is free.
+// reclaim.status-log-decides: A record names a transaction or savepoint, and the status log decides it: made and rolled
+//     back, or dropped and committed: its pages are freed.  The other way round: it is forgotten.  No process has to be
+//     told, and a node that dies or leaves leaves nothing that another one could not decide.
+// reclaim.lock-holder-removes: Sessions of the node add records, to the root page and to the page behind it.  Only the
+//     session that has the lock of the list (txn.session-lock-token) removes records and pages, and frees what they
+//     name.  A page that goes is closed first.
 //
 //   root -> newest page -> ... -> oldest page
 #pragma once

@@ -27,11 +27,11 @@ struct ReclaimRecord {
 static_assert(sizeof(ReclaimRecord) == 16);
 
 struct ReclaimPage {
-  bufmgr::PageHeader header;          // type kReclaim
-  uint64_t next;                      // link to the next older page; 0: none
-  uint32_t node;                      // whose list
-  uint32_t closed;                    // 1: gets no records any more
-  uint64_t claim_token, claim_place;  // root page: who may remove (G3)
+  bufmgr::PageHeader header;         // type kReclaim
+  uint64_t next;                     // link to the next older page; 0: none
+  uint32_t node;                     // of the list
+  uint32_t closed;                   // 1: gets no records any more
+  uint64_t lock_token, lock_holder;  // root page: the session that may remove (reclaim.lock-holder-removes)
   static constexpr uint32_t kRecords = (coherence::kPageSize - sizeof(bufmgr::PageHeader) - 32) / sizeof(ReclaimRecord);
   ReclaimRecord record[kRecords];
 };

@@ -31,7 +31,7 @@ bool passes(Errc error) { return error == Errc::kInterrupted || error == Errc::k
 
 }  // namespace
 
-// G2.
+// reclaim.status-log-decides.
 Result<Reclaimer::Findings> Reclaimer::examine(TxnSystem& txns, const ReclaimPage& page) {
   Findings found;
   for (uint32_t i = 0; i < ReclaimPage::kRecords; ++i) {
@@ -50,7 +50,8 @@ Result<Reclaimer::Findings> Reclaimer::examine(TxnSystem& txns, const ReclaimPag
   return found;
 }
 
-// Looks without a claim.  A page that has gone meanwhile ends the look: who works there says what is left.
+// Examines lists without their lock.  A page that has gone meanwhile ends that: the session that works there says what
+// is left.
 Result<bool> Reclaimer::due(TxnSystem& txns, NodeId node, uint64_t* records) {
   ListBuffer copy;
   uint64_t count = 0;
@@ -81,7 +82,7 @@ Result<bool> Reclaimer::step() {
   return list_ ? work_on_page() : choose_list();
 }
 
-// G5.
+// reclaim.others-while-away.
 Result<bool> Reclaimer::choose_list() {
   for (uint32_t n = 0; n < txns_.words().nodes(); ++n) {
     const NodeId node{uint8_t(n)};
@@ -90,9 +91,9 @@ Result<bool> Reclaimer::choose_list() {
     if (!some) return some;
     if (!*some) continue;
     const PageId root = root_of(txns_, node);
-    auto claimed = txns_.claim_page(root, bufmgr::PageType::kReclaim, offsetof(ReclaimPage, claim_token));
-    if (!claimed) return claimed;
-    if (!*claimed) continue;
+    auto locked = txns_.take_session_lock_on(root, bufmgr::PageType::kReclaim, offsetof(ReclaimPage, lock_token));
+    if (!locked) return locked;
+    if (!*locked) continue;
     list_ = node;
     at_ = root;
     before_ = {};
@@ -104,7 +105,7 @@ Result<bool> Reclaimer::choose_list() {
 Result<bool> Reclaimer::work_on_page() {
   ListBuffer copy;
   GCL_TRY(txns_.pool().copy_page(txns_.session(), at_, copy.bytes));
-  VERIFY(is_list_of(copy.page(), *list_));  // G3: only we remove pages
+  VERIFY(is_list_of(copy.page(), *list_));  // reclaim.lock-holder-removes: only we remove pages
   auto found = examine(txns_, copy.page());
   if (!found) return found.error();
   if (!found->forget.empty()) {
@@ -126,7 +127,7 @@ Status Reclaimer::forget(const std::vector<uint32_t>& places, const ReclaimPage&
   const auto& now = *reinterpret_cast<const ReclaimPage*>(guard->bytes());
   change.join(*guard);
   for (size_t i = 0; i < std::min(places.size(), kAtOnce); ++i) {
-    VERIFY(now.record[places[i]] == seen.record[places[i]]);  // G3: only we remove records
+    VERIFY(now.record[places[i]] == seen.record[places[i]]);  // reclaim.lock-holder-removes: only we remove records
     change.zero(*guard, record_at(places[i]), sizeof(ReclaimRecord));
   }
   change.commit();
@@ -153,7 +154,7 @@ Result<bool> Reclaimer::pass_page(const ReclaimPage& page, bool empty) {
   at_ = next;
   if (at_.valid()) return true;
   list_.reset();
-  txns_.drop_claim();
+  txns_.release_session_lock();
   return true;
 }
 

@@ -1,11 +1,14 @@
-// Reclaimer: decides what stands in the reclaim lists, and frees what nobody can name any more.
+// Reclaimer: decides what stands in the reclaim lists, and frees what no session can name any more.
 //
-// G4. Freeing is done by a process that has nothing else to do in time, step by step; between steps it may stop for
-//     good.  Nothing is remembered but in the pool: another process, a later incarnation or another node goes on.
-// G5. A node's list is worked at by the node, and by others while it is away.  One at a time: who has claimed it.
-// G6. Pages are freed at once when the status log has decided.  Whoever could still name the relation is kept away by
-//     locks of the host, not by time: a relation is dropped under an exclusive lock on every node, which ends there
-//     after the catalogs say that it is gone; one that was made is known to its transaction alone, and that is over.
+// reclaim.freed-in-steps: Freeing is done by a process that has nothing else to do in time, step by step; between steps
+//     it may stop for good.  Nothing is remembered but in the pool: another process, a later incarnation or another
+//     node goes on.
+// reclaim.others-while-away: A node's list is worked at by the node, and by others while it is away; one at a time, the
+//     one that has its lock.
+// reclaim.freed-at-once: Pages are freed at once when the status log has decided.  Locks of the host, not time, keep
+//     away the sessions that could still name the relation: a relation is dropped under an exclusive lock on every
+//     node, which ends there after the catalogs say that it is gone; a relation that was made is known to its
+//     transaction alone, and that is over.
 //
 //   Reclaimer reclaimer(txns);
 //   while (*reclaimer.step()) {...}                 // then sleep; a later step may find more
@@ -22,7 +25,7 @@ namespace engine {
 class Reclaimer {
  public:
   explicit Reclaimer(TxnSystem& txns) : txns_(txns) {}
-  // Frees an extent's worth of pages at most, or looks through one page of a list.  False: there is nothing to do now.
+  // Frees an extent's worth of pages at most, or goes through one page of a list.  False: there is nothing to do now.
   // After an error, call again.
   Result<bool> step();
   // Why pages of a relation could not be freed, since last asked: they are lost.
@@ -57,7 +60,7 @@ class Reclaimer {
   Result<bool> free_part();
 
   TxnSystem& txns_;
-  std::optional<NodeId> list_;  // claimed
+  std::optional<NodeId> list_;  // locked
   PageId at_, before_;          // the page of it, and its predecessor; no predecessor: it is the root
   std::optional<Job> job_;
   std::optional<Errc> failure_;

@@ -19,7 +19,7 @@ void LeaseTable::put(const Lease& lease) noexcept {
   slot.lease = lease;
 }
 
-bool LeaseTable::look(coherence::PageId page, uint64_t generation, Lease* to) noexcept {
+bool LeaseTable::find(coherence::PageId page, uint64_t generation, Lease* to) noexcept {
   Slot& slot = slot_of(page);
   SpinGuard hold(slot.lock);
   if (slot.lease.page != page || slot.lease.generation != generation) return false;

@@ -1,7 +1,9 @@
 // LeaseTable: what a node has leased of sequences and not handed out yet, for all its sessions.
 //
-// Q4. A lease is of one generation of one page; asked with another generation it is as good as none.
-// Q5. Values leave it once.  What is overwritten (another sequence has the same slot) or forgotten is a gap.
+// sequence.lease-one-generation: A lease is of one generation of one page; for a call with another generation there is
+//     no lease.
+// sequence.values-leave-once: Values leave the table once.  A lease that is overwritten (another sequence has the same
+//     slot) or forgotten leaves a gap.
 //
 // Lies in memory that all processes of the node map; zeroed is empty.  All calls are short and never wait but for each
 // other.
@@ -47,7 +49,7 @@ class LeaseTable {
   SequenceRun take(coherence::PageId page, uint64_t generation, uint64_t wanted) noexcept;
   void put(const Lease& lease) noexcept;
   // The lease, if there is one of this generation, used up or not.
-  bool look(coherence::PageId page, uint64_t generation, Lease* to) noexcept;
+  bool find(coherence::PageId page, uint64_t generation, Lease* to) noexcept;
 
  private:
   struct Slot {

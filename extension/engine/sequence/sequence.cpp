@@ -80,7 +80,7 @@ Status Sequence::drop(bufmgr::BufferPool& pool, bufmgr::Session& session, PageId
   return pool.free(session, page, 1, note);
 }
 
-Result<Sequence::Word> Sequence::look() {
+Result<Sequence::Word> Sequence::read_word() {
   for (;;) {
     auto guard = pool_.fix_optimistic(session_, page_);
     if (!guard) return guard.error();
@@ -100,7 +100,7 @@ Result<Sequence::Word> Sequence::word_of(const bufmgr::ExclusiveGuard& page) {
 }
 
 Result<SequenceRun> Sequence::take(const SequenceRules& rules) {
-  const auto word = look();
+  const auto word = read_word();
   if (!word) return word.error();
   return leases_.take(page_, word->generation, rules.cache);
 }
@@ -112,7 +112,7 @@ Result<SequenceRun> Sequence::lease(const SequenceRules& rules) {
   if (!guard) return guard.error();
   auto word = word_of(*guard);
   if (!word) return word.error();
-  const SequenceRun taken = leases_.take(page_, word->generation, rules.cache);  // Q3
+  const SequenceRun taken = leases_.take(page_, word->generation, rules.cache);  // sequence.lease-under-latch
   if (taken.count > 0) return taken;
   SequenceRun range = next_range(rules, {word->last, word->called != 0});
   if (range.count == 0) return range;
@@ -138,10 +138,10 @@ Status Sequence::set(SequenceState state) {
 }
 
 Result<SequenceState> Sequence::read() {
-  const auto word = look();
+  const auto word = read_word();
   if (!word) return word.error();
   Lease lease;
-  if (word->called == 0 || !leases_.look(page_, word->generation, &lease) || lease.end != word->last)
+  if (word->called == 0 || !leases_.find(page_, word->generation, &lease) || lease.end != word->last)
     return SequenceState{word->last, word->called != 0};
   return SequenceState{SequenceRun::moved(lease.left.first, uint64_t(-1), lease.step), true};
 }

@@ -1,20 +1,19 @@
 // Sequence: one page of the pool that says how far a sequence has come; values are leased from it by nodes, a range at
 // a time, and handed out by the node's LeaseTable.  Outside of transactions: a rollback returns nothing.
 //
-// Q1. A value belongs to the node that moved the page's word over it, under the page's exclusive latch.  So no two
-// nodes
-//     have the same value, unless set() moved the word back.
-// Q2. set() begins a new generation (a page's version, which never comes twice, also not when the page is freed and is
-//     another sequence's).  Every call looks at the word first: what is left of leases of former generations is never
-//     handed out by a call that begins after set() has returned.
-// Q3. A lease is made, and put into the table, under the latch: sessions of a node that find it used up at the same
-// time
-//     lease once.
-// Q6. What is leased beyond `cache` is at most a 64th of what is left: the last values are not lost in leases of nodes
-//     that do not use them.  A sequence that cycles leases `cache` values: a value comes again only after all others.
+// sequence.mover-owns-values: A value belongs to the node that moved the page's word over it, under the page's
+//     exclusive latch.  So no two nodes have the same value, unless set() moved the word back.
+// sequence.set-ends-leases: set() begins a new generation (a page's version, which never comes twice, also not when the
+//     page is freed and is another sequence's).  Every call reads the word first: what is left of leases of former
+//     generations is never handed out by a call that begins after set() has returned.
+// sequence.lease-under-latch: A lease is made, and put into the table, under the latch: sessions of a node that find
+//     the last one used up at the same time lease once.
+// sequence.lease-share-bounded: What is leased beyond `cache` is at most a 64th of what is left: the last values are
+//     not lost in leases of nodes that do not use them.  A sequence that cycles leases `cache` values: a value comes
+//     again only after all others.
 //
 //   Sequence sequence(pool, session, table, page);
-//   SequenceRun run = *sequence.take(rules);             // most calls: one look at a page that is cached here
+//   SequenceRun run = *sequence.take(rules);             // most calls: one read of a page that is cached here
 //   if (run.count == 0) run = *sequence.lease(rules);    // a change of the pool
 //   if (run.count == 0) ...                              // the end is reached
 #pragma once
@@ -61,7 +60,7 @@ class Sequence {
 
  private:
   struct Word;
-  coherence::Result<Word> look();
+  coherence::Result<Word> read_word();
   static coherence::Result<Word> word_of(const bufmgr::ExclusiveGuard& page);
 
   bufmgr::BufferPool& pool_;

@@ -20,7 +20,7 @@ struct alignas(8) Cleaned {  // a header is not as long as an array of them need
   uint16_t line;
 };
 
-// As if nobody had ended the version.
+// As if the version had not been ended.
 void take_back_end(RowHeader& row, uint16_t line) {
   row.deleter = {};
   row.set_command(0);
@@ -80,7 +80,7 @@ Result<bool> Sweeper::bad(TxnId id) {
   return txns_.was_rolled_back(id);
 }
 
-// W2.  False: look again, there may be more.
+// sweep.begins-when-long.  False: clean it again, there may be more.
 Result<bool> Sweeper::clean(PageId page) {
   auto& pool = txns_.pool();
   alignas(8) std::byte copy[coherence::kPageSize];
@@ -92,10 +92,10 @@ Result<bool> Sweeper::clean(PageId page) {
   for (uint16_t line = 1; line <= view.lines() && found < kRowsAtOnce; ++line) {
     if (!view.line(line).normal()) continue;
     RowHeader& row = rows[found].header = view.row_header(line);
-    auto maker = row.creator.kind() == StampKind::kInserted ? bad(row.creator.id()) : Result<bool>(false);
+    auto maker = row.creator.kind() == RowTxnKind::kInserted ? bad(row.creator.id()) : Result<bool>(false);
     auto ender = row.ended() ? bad(row.deleter.id()) : Result<bool>(false);
     if (!maker || !ender) return !maker ? maker.error() : ender.error();
-    if (*maker) row.creator = Stamp::of(StampKind::kAborted);
+    if (*maker) row.creator = RowTxn::of(RowTxnKind::kAborted);
     if (*ender) take_back_end(row, line);
     if (*maker || *ender) rows[found++].line = line;
   }
@@ -112,7 +112,7 @@ Result<bool> Sweeper::clean(PageId page) {
   return false;
 }
 
-// W3.
+// sweep.forget-after-readers.
 Result<bool> Sweeper::named() {
   alignas(8) std::byte bytes[coherence::kPageSize];
   const auto& list = *reinterpret_cast<const ReclaimPage*>(bytes);
@@ -127,7 +127,7 @@ Result<bool> Sweeper::named() {
 }
 
 Result<bool> Sweeper::forget() {
-  GCL_TRY(txns_.recycle_now());
+  GCL_TRY(txns_.truncate_log_now());
   if (txns_.frozen() < assigned_ || txns_.horizon() <= passed_at_) return false;
   auto still = named();
   if (!still) return still;

@@ -1,15 +1,16 @@
-// Sweeper: forgets ids of its node that were rolled back, once no page names them (txn T20).
+// Sweeper: forgets ids of its node that were rolled back, once no page names them (txn.forget-unnamed-ids).
 //
-// W1. A pass goes over all pages of the pool there are, by the allocator's maps: no list of relations is asked, so what
-//     was dropped, half made or is never vacuumed is passed, too.  A page that comes later has rows of later ids.
-// W2. It begins when the node's list is long, and concerns ids that were frozen by then.  On the pages, makers that
-//     were rolled back become kAborted, and ends that were rolled back become none, by mini-transactions.  Locks of
-//     ended ids stay: whether their id has committed or not, they do not count.
-// W3. What it has passed is told to all (TxnSystem::forget_aborted) only when
-//     - everybody who may have read a page as it was before has ended: all of them have snapshots, which the horizon
-//       passes; who has none (prune, VACUUM) acts on a page's version, which a change of it moves;
+// sweep.all-pages: A pass goes over all pages of the pool there are, by the allocator's maps: it asks no list of
+//     relations, so it also passes what was dropped, half made or is never vacuumed.  A page that comes later has rows
+//     of later ids.
+// sweep.begins-when-long: A pass begins when the node's list is long, and concerns ids that were frozen by then.  On
+//     the pages, makers that were rolled back become kAborted, and ends that were rolled back become none, by
+//     mini-transactions.  Locks of ended ids stay: whether their id has committed or not, they do not count.
+// sweep.forget-after-readers: The node tells all (TxnSystem::forget_aborted) what it has passed only when
+//     - every session that may have read a page as it was before has ended: each of them has a snapshot, which the
+//       horizon passes; prune and VACUUM, which have none, act on a page's version, which a change of the page moves;
 //     - all ids that were assigned when the pass began are frozen, among them the savepoints of those transactions: so
-//       nobody infers what became of one id from another that is forgotten;
+//       no reader infers what became of one id from another that is forgotten;
 //     - no reclaim record, and nothing of the host's, names such an id.
 //
 //   Sweeper sweeper(txns, names, Sweeper::pages_max(txns));
@@ -56,7 +57,7 @@ class Sweeper {
   uint64_t upto_ = 0;      // the pass concerns ids up to here
   uint64_t assigned_ = 0;  // ids up to here had been assigned when it began
   PageId next_{};          // kPass: where it goes on
-  Cts passed_at_{};        // kWait: snapshots up to here may be of who read pages before
+  Cts passed_at_{};        // kWait: sessions with snapshots up to here may have read pages before
   uint64_t passes_ = 0;
 };
 

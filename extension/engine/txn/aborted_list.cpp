@@ -1,10 +1,11 @@
 // The list of a node's aborted ids that have no word any more.  It lies in pages, which a node's processes have in
-// their common cache; a process knows only where each page of it begins (T18).
+// their common cache; a process knows only where each page of it begins (txn.aborted-list-in-place).
 //
 //   head -> page of kEntries sequences -> ...       ascending; entries at or above the count do not count yet
 //
-// The count is of all ids that were ever listed; pages go from the head when their ids are forgotten (T20).  So a page
-// says whose it is, and which one in the list: who reads one that has gone sees that.
+// The count is of all ids that were ever listed; pages go from the head when their ids are forgotten
+// (txn.forget-unnamed-ids).  So a page says whose list it is of, and which one in it: a reader of a page that has gone
+// sees that.
 #include <algorithm>
 
 #include "bufmgr/mini_transaction.hpp"
@@ -29,8 +30,9 @@ constexpr uint64_t kAnyNumber = ~uint64_t{0};
 constexpr uint32_t entry_at(uint64_t i) { return uint32_t(kEntriesAt + i * 8); }
 
 // To be validated by the caller.
-bool is_list_page(const bufmgr::OptimisticGuard& look, NodeId node) {
-  return look.get<bufmgr::PageHeader>(0).type == PageType::kList && look.get<uint64_t>(kListOwnerAt) == node.value + 1u;
+bool is_list_page(const bufmgr::OptimisticGuard& optimistic, NodeId node) {
+  return optimistic.get<bufmgr::PageHeader>(0).type == PageType::kList &&
+         optimistic.get<uint64_t>(kListOwnerAt) == node.value + 1u;
 }
 
 }  // namespace
@@ -43,13 +45,13 @@ const TxnSystem::ListPage* TxnSystem::NodeView::page_for(uint64_t sequence) cons
 }
 
 // Nullopt: the page has gone.  To be validated by the caller.
-std::optional<bool> TxnSystem::listed_in(NodeId node, const ListPage& page, const bufmgr::OptimisticGuard& look,
+std::optional<bool> TxnSystem::listed_in(NodeId node, const ListPage& page, const bufmgr::OptimisticGuard& optimistic,
                                          uint64_t sequence) const {
-  if (!is_list_page(look, node) || look.get<uint64_t>(kListNumberAt) != page.number) return std::nullopt;
+  if (!is_list_page(optimistic, node) || optimistic.get<uint64_t>(kListNumberAt) != page.number) return std::nullopt;
   uint64_t low = 0, high = std::min<uint64_t>(nodes_[node.value].aborted - page.number * kEntries, kEntries);
   while (low < high) {
     const uint64_t middle = (low + high) / 2;
-    const auto found = look.get<uint64_t>(entry_at(middle));
+    const auto found = optimistic.get<uint64_t>(entry_at(middle));
     if (found == sequence) return true;
     (found < sequence ? low : high) = found < sequence ? middle + 1 : middle;
   }
@@ -62,13 +64,13 @@ Result<bool> TxnSystem::listed(NodeId node, uint64_t sequence) {
     if (sequence <= view.swept) return false;
     const ListPage* page = view.page_for(sequence);
     if (page == nullptr) return false;
-    auto look = pool_.fix_optimistic(session_, page->page);
-    if (!look) return look.error();
-    const auto there = listed_in(node, *page, *look, sequence);
-    if (!look->validate()) continue;
+    auto optimistic = pool_.fix_optimistic(session_, page->page);
+    if (!optimistic) return optimistic.error();
+    const auto there = listed_in(node, *page, *optimistic, sequence);
+    if (!optimistic->validate()) continue;
     if (there) return *there;
     if (missed) return Errc::kCorrupt;
-    missed = true;  // T20: a page goes after its ids were said to be forgotten
+    missed = true;  // txn.forget-unnamed-ids: a page goes after its ids were said to be forgotten
     learn_swept(node, pool_.memory(session_).load(words_.swept(node)));
   }
 }
@@ -79,10 +81,10 @@ std::optional<bool> TxnSystem::known_listed(NodeId node, uint64_t sequence) cons
   if (sequence <= view.swept) return false;
   const ListPage* page = view.page_for(sequence);
   if (page == nullptr) return false;
-  const bufmgr::OptimisticGuard look = pool_.peek(session_, page->page);
-  if (!look) return std::nullopt;
-  const auto there = listed_in(node, *page, look, sequence);
-  return look.validate() ? there : std::nullopt;
+  const bufmgr::OptimisticGuard optimistic = pool_.peek(session_, page->page);
+  if (!optimistic) return std::nullopt;
+  const auto there = listed_in(node, *page, optimistic, sequence);
+  return optimistic.validate() ? there : std::nullopt;
 }
 
 void TxnSystem::learn_swept(NodeId node, uint64_t swept) {
@@ -94,7 +96,7 @@ void TxnSystem::learn_swept(NodeId node, uint64_t swept) {
 }
 
 // Called by one process of the node at a time, after load_aborted().  Interrupted half-way it has listed ids that the
-// count does not cover yet: they do not count, and whoever goes on writes the same entries again.
+// count does not cover yet: they do not count, and the next call writes the same entries again.
 Status TxnSystem::append_aborted(const std::vector<uint64_t>& sequences) {
   NodeView& view = nodes_[node_.value];
   size_t done = 0;
@@ -149,17 +151,17 @@ Status TxnSystem::append_aborted(const std::vector<uint64_t>& sequences) {
 // A page of the list: where it begins, which one it is, what follows it.  kNotFound: it has gone.
 Status TxnSystem::read_list_page(NodeId node, const ListPage& at, ListPage* page, uint64_t* next) {
   for (;;) {
-    auto look = pool_.fix_optimistic(session_, at.page);
-    if (!look) return look.error();
-    const bool ours = is_list_page(*look, node);
-    *page = {look->get<uint64_t>(kEntriesAt), at.page, look->get<uint64_t>(kListNumberAt)};
-    *next = look->get<uint64_t>(kNextAt);
-    if (!look->validate()) continue;
+    auto optimistic = pool_.fix_optimistic(session_, at.page);
+    if (!optimistic) return optimistic.error();
+    const bool ours = is_list_page(*optimistic, node);
+    *page = {optimistic->get<uint64_t>(kEntriesAt), at.page, optimistic->get<uint64_t>(kListNumberAt)};
+    *next = optimistic->get<uint64_t>(kNextAt);
+    if (!optimistic->validate()) continue;
     return ours && (at.number == kAnyNumber || page->number == at.number) ? Status{} : Status{Errc::kNotFound};
   }
 }
 
-// Looks at the head again: its page may have gone, and come back as the list's last.
+// Reads the head again: its page may have gone, and come back as the list's last.
 Status TxnSystem::first_list_page(NodeId node, ListPage* page) {
   const uint64_t head = pool_.memory(session_).load(words_.aborted_head(node));
   uint64_t next;
@@ -184,7 +186,7 @@ Status TxnSystem::load_aborted(NodeId node, uint64_t count) {
     if (read)
       pages.push_back(page);
     else if (read.error() == Errc::kNotFound)
-      pages.clear();  // T20: from the head, which has moved on
+      pages.clear();  // txn.forget-unnamed-ids: from the head, which has moved on
     else
       return read;
   }
@@ -193,7 +195,7 @@ Status TxnSystem::load_aborted(NodeId node, uint64_t count) {
   return {};
 }
 
-// --- forgetting (T20): one process of the node -----------------------------------------------------------------------
+// --- forgetting (txn.forget-unnamed-ids): one process of the node ----------------------------------------------------
 
 Result<uint64_t> TxnSystem::aborted_pages() {
   const uint64_t count = pool_.memory(session_).load(words_.aborted_count(node_));

@@ -29,7 +29,7 @@ bool ComboCommands::extend(Runs& runs, uint32_t next, uint16_t line, Commands co
 }
 
 // Takes the line out of its run.  Returns the first run behind it.  REQUIRES: room for one more.
-uint32_t ComboCommands::cut(Runs& runs, uint32_t at, uint16_t line) noexcept {
+uint32_t ComboCommands::split(Runs& runs, uint32_t at, uint16_t line) noexcept {
   const Run before = runs[at];
   if (before.first == before.last) {
     runs.erase(at);
@@ -58,9 +58,9 @@ Status ComboCommands::put(RowPlace at, Commands commands) noexcept {
   const bool noted = next < runs->size() && (*runs)[next].first <= at.line;
   if (noted && (*runs)[next].commands == commands) return {};
   if (!noted && extend(*runs, next, at.line, commands)) return {};
-  // One that is cut in two, and the line's own: before anything changes.
+  // For the run that is split and the line's own: before anything changes.
   if (!runs->make_room(2)) return Errc::kNoMemory;
-  if (noted) next = cut(*runs, next, at.line);
+  if (noted) next = split(*runs, next, at.line);
   if (!extend(*runs, next, at.line, commands)) runs->insert(next, {commands, at.line, at.line});
   return {};
 }

@@ -1,9 +1,10 @@
 // ComboCommands: the commands that made and ended versions, where a running transaction needs both, or the row has no
-// room for one (heap K1..K4).  Of one session; forgotten at the end of its transaction.
+// room for one (heap.commands-noted-first).  Of one session; forgotten at the end of its transaction.
 //
 // By page, and within a page by runs of line pointers with the same pair of commands: a command that changes a million
 // rows costs a run per page, and a page never has more runs than line pointers.  A run also covers lines between its
-// own of which nothing was noted: nobody asks for those (K3), and when one is noted, the run is cut there.
+// own of which nothing was noted: they are never asked for (heap.note-of-this-version), and when one is noted, the run
+// is split there.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +48,7 @@ class ComboCommands {
   coherence::Status put(RowPlace at, Commands commands) noexcept;
   static uint32_t run_for(const Runs& runs, uint16_t line) noexcept;
   static bool extend(Runs& runs, uint32_t next, uint16_t line, Commands commands) noexcept;
-  static uint32_t cut(Runs& runs, uint32_t at, uint16_t line) noexcept;
+  static uint32_t split(Runs& runs, uint32_t at, uint16_t line) noexcept;
   GrowingMap<Runs> pages_;  // by raw page id
 
   // Kept for when notes have taken all there is: given back then, so that the session has something to go on with

@@ -12,13 +12,13 @@ namespace engine {
 
 enum class WaitFor : uint8_t { kUpdate, kDelete, kLock, kUniqueKey };
 
-// The place in a row's queue that a session waits in (Waiter::take_turn).
-struct RowTurn {
+// A row's queue, and in which mode a session waits in it (Waiter::enter_row_queue).
+struct RowQueue {
   uint32_t table = 0;  // the host's name of it
   uint32_t block = 0;
   uint16_t line = 0;
   uint8_t mode = 0;  // RowLock
-  bool operator==(const RowTurn&) const = default;
+  bool operator==(const RowQueue&) const = default;
 };
 
 // Waiting, through the server's lock manager, so that timeouts, cancel and deadlock checks work.
@@ -26,26 +26,26 @@ class Waiter {
  public:
   virtual ~Waiter() = default;
   // Waits until the transaction that `id` belongs to has ended, or (if it can) has rolled back the savepoint `id`.
-  // REQUIRES: no guard held.  It may return early: callers look at the row again.  kInterrupted: the host must raise
-  // what is pending.
+  // REQUIRES: no guard held.  It may return early: callers read the row again.  kInterrupted: the host must raise what
+  // is pending.
   virtual coherence::Status wait_for(TxnId id, WaitFor why) = 0;
-  // Of the sessions of this server that want locks of that row which exclude each other, one at a time waits for who
-  // has it: the others stand here, first come, first served.  Returns whether it had to wait; otherwise as wait_for().
-  virtual coherence::Result<bool> take_turn(const RowTurn& turn) = 0;
-  virtual void end_turn(const RowTurn& turn) noexcept = 0;
+  // Of the sessions of this server that want locks of that row which exclude each other, one at a time waits for the
+  // holder; the others wait here, first come, first served.  Returns whether it had to wait; otherwise as wait_for().
+  virtual coherence::Result<bool> enter_row_queue(const RowQueue& queue) = 0;
+  virtual void leave_row_queue(const RowQueue& queue) noexcept = 0;
   // Waits until that row is kept or taken back; otherwise as wait_for().
-  virtual coherence::Status wait_for_speculation(const Speculation& turn) = 0;
+  virtual coherence::Status wait_for_speculation(const Speculation& which) = 0;
   // Sleeps about that long; kInterrupted as above.
   virtual coherence::Status pause(uint32_t ms) = 0;
 };
 
 // Waking other nodes whose sessions wait for a transaction that just ended.
-class Bells {
+class NodeWaker {
  public:
-  virtual ~Bells() = default;
-  // Asks the wait workers of `nodes` to look again at what they wait for.  Never fails, never waits; called at the end
-  // of a transaction, also of an aborted one.
-  virtual void ring(coherence::NodeSet nodes) noexcept = 0;
+  virtual ~NodeWaker() = default;
+  // Has the wait workers of `nodes` check again what they wait for.  Never fails, never waits; called at the end of a
+  // transaction, also of an aborted one.
+  virtual void wake(coherence::NodeSet nodes) noexcept = 0;
 };
 
 }  // namespace engine

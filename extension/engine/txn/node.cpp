@@ -19,14 +19,14 @@ void raise(std::atomic<uint64_t>& word, uint64_t to) noexcept {
 }  // namespace
 
 // The node counts for the horizon (a bound that is not zero) before any of its sessions reads the clock for a snapshot:
-// whoever computed a horizon without us did so from a clock that our snapshots have passed.
+// a node that computed a horizon without this one did so from a clock that this node's snapshots have passed.
 Status TxnSystem::join() {
   Batch batch(words_.clock().node());
   batch.cas(words_.clock(), 0, kFrozenCts.value);
   int clock = batch.load(words_.clock());
   int reserved = batch.load(words_.reserved(node_));
   int low = batch.load(words_.low_water(node_));
-  int root = batch.load(words_.spill_root(node_));
+  int root = batch.load(words_.overflow_root(node_));
   int frozen = batch.load(words_.frozen(node_));
   GCL_TRY(run(batch));
   uint64_t bound = batch.op(clock).old;
@@ -39,18 +39,18 @@ Status TxnSystem::join() {
   GCL_TRY(finish_leftovers(shared_.frozen.load(std::memory_order_relaxed), batch.op(low).old));
   GCL_TRY(adopt_leftovers(batch.op(low).old, batch.op(reserved).old));
   const std::vector<uint64_t> none(shared_.sessions);
-  Batch claims(words_.clock().node());
-  claims.write(words_.claim(node_, {0}), none.data(), uint32_t(none.size() * 8));
-  claims.write(words_.speculation(node_, {0}), none.data(), uint32_t(none.size() * 8));
-  GCL_TRY(run(claims));
+  Batch words(words_.clock().node());
+  words.write(words_.session_lock(node_, {0}), none.data(), uint32_t(none.size() * 8));
+  words.write(words_.speculation(node_, {0}), none.data(), uint32_t(none.size() * 8));
+  GCL_TRY(run(words));
   shared_.join_base = batch.op(reserved).old;
   shared_.reserved.store(batch.op(reserved).old, std::memory_order_release);
   shared_.next.store(batch.op(reserved).old + 1, std::memory_order_release);
   return tick();
 }
 
-// Ids of a former incarnation that nobody ended: they never committed, because a commit ends with its own word, and an
-// incarnation that left one half done was not stopped cleanly (then repair decides, before anybody joins).
+// Ids of a former incarnation that were not ended never committed: a commit ends with its own word, and an incarnation
+// that left one half done was not stopped cleanly (then repair decides, before any node joins).
 Status TxnSystem::adopt_leftovers(uint64_t low, uint64_t reserved) {
   StatusWord words[256];
   for (uint64_t at = low + 1; at <= reserved;) {
@@ -76,15 +76,15 @@ void TxnSystem::leave() noexcept {
   shared_.next.store(0, std::memory_order_relaxed);
 }
 
-// T5: the clock is read before the slots are; a session fills its slot before it reads the clock.  So a session whose
-// slot was found empty gets a timestamp that is not below the bound.
+// The clock is read before the slots are; a session fills its slot before it reads the clock
+// (txn.bound-below-snapshots).  So a session whose slot was found empty gets a timestamp that is not below the bound.
 Status TxnSystem::publish_bound() {
   Batch read(words_.clock().node());
   int clock = read.load(words_.clock());
   GCL_TRY(run(read));
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the exchange in take_snapshot()
   OldestNeeded oldest(shared_, read.op(clock).old);
-  for (uint32_t i = 0; i < shared_.sessions; ++i) oldest.look_at(i);
+  for (uint32_t i = 0; i < shared_.sessions; ++i) oldest.add(i);
   raise(shared_.bound, oldest.bound());
   uint64_t bound = shared_.bound.load(std::memory_order_relaxed);
 
@@ -113,9 +113,9 @@ bool TxnSystem::away(NodeId node) const noexcept {
 Status TxnSystem::tick() {
   GCL_TRY(publish_bound());
   uint64_t low = shared_.low_water.load(std::memory_order_relaxed);
-  bool spilled = shared_.frozen.load(std::memory_order_relaxed) < low;
+  bool overflowed = shared_.frozen.load(std::memory_order_relaxed) < low;
   uint64_t used = shared_.next.load(std::memory_order_relaxed) - low;
-  return spilled || used > words_.slots() / 8 ? recycle() : Status{};
+  return overflowed || used > words_.slots() / 8 ? truncate_log() : Status{};
 }
 
 Cts TxnSystem::horizon() const noexcept { return {shared_.horizon.load(std::memory_order_acquire)}; }
@@ -143,13 +143,13 @@ Result<Cts> TxnSystem::take_snapshot() {
   return ts;
 }
 
-// The order is T19's.
+// The order is txn.timestamp-handover-counted's.
 void TxnSystem::adopt_snapshot(Cts ts) noexcept {
   auto& oldest = slot().oldest;
   const uint64_t now = oldest.load(std::memory_order_relaxed);
   if (now == 0 || ts.value < now) oldest.store(ts.value, std::memory_order_seq_cst);
   shared_.adopted.fetch_add(1, std::memory_order_seq_cst);  // pairs with OldestNeeded
-  std::atomic_thread_fence(std::memory_order_seq_cst);      // before the caller looks at the other session
+  std::atomic_thread_fence(std::memory_order_seq_cst);      // before the caller checks the other session
 }
 
 void TxnSystem::set_oldest(std::optional<Cts> oldest) noexcept {

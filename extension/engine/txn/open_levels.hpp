@@ -1,7 +1,7 @@
 // OpenLevels: which savepoints of this node could still be rolled back alone, at the moment it was made.
 //
-// REQUIRES of who asks: the savepoint's SUB word was read before.  A session says "vague" before it writes such a word
-// and lists the level before it takes that back, so that a level that is open is listed, or its session is vague.
+// REQUIRES: the caller has read the savepoint's SUB word before.  A session sets `unlisted` before it writes such a
+// word and lists the level before it clears `unlisted`, so an open level is listed, or its session is `unlisted`.
 #pragma once
 
 #include <algorithm>
@@ -20,21 +20,21 @@ class OpenLevels {
       TxnSessionSlot& slot = shared.slot(i);
       if (slot.top.load(std::memory_order_acquire) == 0) continue;  // set before its savepoints' words
       // Before the levels: pairs with the release in list_level().
-      if (slot.vague.load(std::memory_order_acquire) != 0) vague_.push_back(i);
+      if (slot.unlisted.load(std::memory_order_acquire) != 0) unlisted_.push_back(i);
       for (OpenLevel& level : slot.open)
         if (const uint64_t id = level.id.load(std::memory_order_acquire)) ids_.push_back(id);
     }
     std::sort(ids_.begin(), ids_.end());
   }
   bool has(TxnId id) const { return std::binary_search(ids_.begin(), ids_.end(), id.raw); }
-  bool vague() const { return !vague_.empty(); }
-  bool vague(coherence::SessionId session) const {
-    return std::find(vague_.begin(), vague_.end(), session.value) != vague_.end();
+  bool unlisted() const { return !unlisted_.empty(); }
+  bool unlisted(coherence::SessionId session) const {
+    return std::find(unlisted_.begin(), unlisted_.end(), session.value) != unlisted_.end();
   }
 
  private:
   std::vector<uint64_t> ids_;
-  std::vector<uint32_t> vague_;
+  std::vector<uint32_t> unlisted_;
 };
 
 }  // namespace engine

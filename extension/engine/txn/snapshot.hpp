@@ -10,15 +10,15 @@ namespace engine {
 
 enum class SnapshotKind : uint8_t {
   kMvcc,           // cts <= ts, own commands < command
-  kSelf,           // newest committed and everything of one's own (PostgreSQL's SnapshotSelf)
+  kSelf,           // newest committed and everything of the own transaction (PostgreSQL's SnapshotSelf)
   kDirty,          // as kSelf, but running inserters and deleters are waited for, inside (unique and exclusion checks)
   kAny,            // every version that is still there (PostgreSQL's SnapshotAny)
-  kPart,           // every version that somebody inserted and did not roll back: parts of a value that a row the
-                   // snapshot sees refers to, and that therefore need no judgement of their own (SnapshotToast)
-  kNonVacuumable,  // whatever somebody might still see
+  kPart,           // every version whose insert was not rolled back: parts of a value that a row the snapshot sees
+                   // refers to, and that therefore need no judgement of their own (SnapshotToast)
+  kNonVacuumable,  // whatever some snapshot might still see
 };
 
-// "Of its own" is the running transaction of the TxnSystem that looks: there is nothing else to name it by.
+// "Of its own" means the running transaction of the TxnSystem that reads: there is nothing else to name it by.
 struct Snapshot {
   SnapshotKind kind = SnapshotKind::kMvcc;
   Cts ts{};

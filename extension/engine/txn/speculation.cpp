@@ -7,19 +7,19 @@ namespace engine {
 
 using coherence::Batch;
 
-// T16: the turns of a slot go on through the processes that have it.
-Status TxnSystem::read_own_turn() {
+// The numbers of a slot go on through the processes that have it (txn.wait-ends-with-speculation).
+Status TxnSystem::read_own_speculation() {
   Batch batch(words_.clock().node());
   int now = batch.load(words_.speculation(node_, session_.id()));
   GCL_TRY(run(batch));
   speculation_ = SpeculationWord{batch.op(now).old};
-  turn_known_ = true;
+  speculation_known_ = true;
   return {};
 }
 
 Status TxnSystem::speculate(uint64_t row, uint64_t host_lock) {
   VERIFY(row != 0 && row >> SpeculationWord::kRowBits == 0);
-  if (!turn_known_) GCL_TRY(read_own_turn());
+  if (!speculation_known_) GCL_TRY(read_own_speculation());
   const SpeculationWord next = speculation_.next(row);
   slot().host_lock.store(host_lock, std::memory_order_release);  // before the word; pairs with host_lock_of()
   Batch batch(words_.clock().node());
@@ -36,10 +36,10 @@ void TxnSystem::end_speculation() noexcept {
   speculation_level_ = 0;
   Batch batch(words_.clock().node());
   batch.cas(words_.speculation(node_, session_.id()), speculation_.raw, speculation_.over().raw);
-  int watch = batch.load(words_.watch(node_, session_.id()));  // T16: behind the word
-  if (!run(batch)) return;                                     // the pool is gone, and with it everybody who waits
+  int watch = batch.load(words_.watch(node_, session_.id()));  // txn.wait-ends-with-speculation: behind the word
+  if (!run(batch)) return;                                     // the pool is gone, and with it all waiters
   speculation_ = speculation_.over();
-  if (batch.op(watch).old != 0) ring_watchers(batch.op(watch).old);
+  if (batch.op(watch).old != 0) wake_watchers(batch.op(watch).old);
 }
 
 // The status is loaded behind the word: while the transaction runs, its session's word is about a row of its own.
@@ -54,26 +54,26 @@ Result<std::optional<Speculation>> TxnSystem::speculation(TxnId maker, uint64_t 
   GCL_TRY(run(batch));
   const SpeculationWord word{batch.op(now).old};
   if (word.row() != row || batch.op(status).old != StatusWord::active(who->session, who->top).raw) return none;
-  return std::optional(Speculation{who->top.node(), who->session, word.turn(), who->top});
+  return std::optional(Speculation{who->top.node(), who->session, word.number(), who->top});
 }
 
-Result<bool> TxnSystem::open(const Speculation& turn) {
+Result<bool> TxnSystem::open(const Speculation& which) {
   Batch batch(words_.clock().node());
-  int now = batch.load(words_.speculation(turn.node, turn.session));
+  int now = batch.load(words_.speculation(which.node, which.session));
   GCL_TRY(run(batch));
   const SpeculationWord word{batch.op(now).old};
-  return word.open() && word.turn() == turn.turn;
+  return word.open() && word.number() == which.number;
 }
 
-Result<bool> TxnSystem::watch(const Speculation& turn) {
-  GCL_TRY(be_rung_by(turn.node, turn.session));
-  return open(turn);
+Result<bool> TxnSystem::watch(const Speculation& which) {
+  GCL_TRY(be_woken_by(which.node, which.session));
+  return open(which);
 }
 
-Result<uint64_t> TxnSystem::host_lock_of(const Speculation& turn) {
-  VERIFY(turn.node == node_);
-  const uint64_t lock = shared_.slot(turn.session.value).host_lock.load(std::memory_order_acquire);
-  auto still = open(turn);  // the next turn's lock is stored only when this one is over
+Result<uint64_t> TxnSystem::host_lock_of(const Speculation& which) {
+  VERIFY(which.node == node_);
+  const uint64_t lock = shared_.slot(which.session.value).host_lock.load(std::memory_order_acquire);
+  auto still = open(which);  // the next speculation's lock is stored only when this one is over
   if (!still) return still.error();
   return *still ? lock : 0;
 }

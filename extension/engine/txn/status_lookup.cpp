@@ -24,8 +24,8 @@ std::optional<TxnStatus> TxnSystem::known_status(TxnId id) const {
   return status_of(*listed ? StatusWord::aborted() : StatusWord::committed(kFrozenCts));
 }
 
-// T4: the word first, the low-water mark after it: a word that was recycled before it was read is below the mark.  T13:
-// then where the others are, and last what is frozen.
+// The word first, the low-water mark after it: a place that was reused before it was read is below the mark
+// (txn.mark-before-clearing).  Then where the words on pages are, and last what is frozen (txn.overflow-is-final).
 Result<StatusWord> TxnSystem::read_word(TxnId id) {
   NodeId node = id.node();
   NodeView& view = nodes_[node.value];
@@ -33,7 +33,7 @@ Result<StatusWord> TxnSystem::read_word(TxnId id) {
     Batch batch(words_.clock().node());
     int word = batch.load(words_.status(id));
     int low = batch.load(words_.low_water(node));
-    int root = batch.load(words_.spill_root(node));
+    int root = batch.load(words_.overflow_root(node));
     int frozen = batch.load(words_.frozen(node));
     int count = batch.load(words_.aborted_count(node));
     int swept = batch.load(words_.swept(node));
@@ -50,15 +50,15 @@ Result<StatusWord> TxnSystem::read_word(TxnId id) {
       return *bad ? StatusWord::aborted() : StatusWord::committed(kFrozenCts);
     }
     if (id.sequence() > batch.op(low).old) return StatusWord{batch.op(word).old};
-    auto spilled = spilled_word(id, PageId{batch.op(root).old - 1});
-    if (!spilled) return spilled.error();
-    // T14: the page says so after we had the word, so the place was the id's when we had it.
-    if (*spilled) return (*spilled)->state() == TxnState::kStays ? StatusWord{batch.op(word).old} : **spilled;
-    if (missed) return Errc::kCorrupt;  // a page goes after its ids are frozen: the second look sees that
+    auto found = overflow_word(id, PageId{batch.op(root).old - 1});
+    if (!found) return found.error();
+    // The page was read after the word, so the place was the id's when the word was read (txn.running-id-pinned).
+    if (*found) return (*found)->state() == TxnState::kPinned ? StatusWord{batch.op(word).old} : **found;
+    if (missed) return Errc::kCorrupt;  // a page goes after its ids are frozen: the second round sees that
   }
 }
 
-// T3: only the winner of the CAS decides the cts; ours is later than any snapshot that asks.
+// Only the winner of the CAS decides the cts; ours is later than any snapshot that asks (txn.reader-finishes-commit).
 Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
   Batch tick(words_.clock().node());
   int faa = tick.faa(words_.clock(), 1);
@@ -69,17 +69,17 @@ Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
   int low = batch.load(words_.low_water(id.node()));
   GCL_TRY(run(batch));
   if (batch.cas_succeeded(cas)) return committed;
-  // Somebody else has finished it; or the place is another id's by now.
+  // Another session has finished it; or the place is another id's by now.
   return batch.op(low).old < id.sequence() ? Result<StatusWord>(StatusWord{batch.op(cas).old}) : read_word(id);
 }
 
-// T10: levels between `id` and `at` may have been rolled back after their words were read and before `at` committed.
-// All such words precede the commit, so that now they are there to be seen.
+// Levels between `id` and `at` may have been rolled back after their words were read and before `at` committed
+// (txn.sub-words-still-stand).  All such words precede the commit, so that now they are there to be seen.
 Result<TxnStatus> TxnSystem::inherit(TxnId id, TxnId at, StatusWord final_word) {
   for (TxnId down = id; final_word.state() == TxnState::kCommitted && down != at;) {
     auto word = read_word(down);
     if (!word) return word.error();
-    if (word->state() == TxnState::kCommitted) break;  // recycled, and not in the aborted list
+    if (word->state() == TxnState::kCommitted) break;  // frozen, and not in the aborted list
     if (word->state() == TxnState::kAborted)
       final_word = *word;
     else if (word->state() == TxnState::kSub)
@@ -135,19 +135,18 @@ Result<Owner> TxnSystem::owner(TxnId id) {
   }
 }
 
-// T7: our bit is in the watch word before the status is read again; the ender reads the watch word after it has
-// written the final status.  One of the two sees the other.
+// The node's bit is in the watch word before the status is read again (txn.watch-then-status).
 Result<bool> TxnSystem::watch(TxnId id) {
   auto who = owner(id);
   if (!who) return who.error();
   if (who->state == TxnState::kCommitted || who->state == TxnState::kAborted) return false;
-  GCL_TRY(be_rung_by(who->top.node(), who->session));
+  GCL_TRY(be_woken_by(who->top.node(), who->session));
   auto again = status(id);
   if (!again) return again.error();
   return again->running();
 }
 
-Status TxnSystem::be_rung_by(NodeId node, SessionId session) {
+Status TxnSystem::be_woken_by(NodeId node, SessionId session) {
   auto word = words_.watch(node, session);
   uint64_t bit = NodeSet::of(node_).bits;
   uint64_t seen = 0;
@@ -169,7 +168,7 @@ Result<bool> TxnSystem::watched(SessionId session) {
   return batch.op(load).old != 0;
 }
 
-void TxnSystem::ring_watchers(uint64_t seen) noexcept {
+void TxnSystem::wake_watchers(uint64_t seen) noexcept {
   NodeSet nodes;
   while (seen != 0) {
     nodes.bits |= seen;
@@ -178,7 +177,7 @@ void TxnSystem::ring_watchers(uint64_t seen) noexcept {
     if (!run(batch)) return;
     seen = batch.cas_succeeded(cas) ? 0 : batch.op(cas).old;
   }
-  if (!nodes.empty()) bells_.ring(nodes);
+  if (!nodes.empty()) waker_.wake(nodes);
 }
 
 uint32_t TxnSystem::host_xid_of(TxnId id, TxnId top) const noexcept {

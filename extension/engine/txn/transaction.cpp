@@ -13,12 +13,12 @@ bool Transaction::has(TxnId id) const {
   return at != own_.end() && at->id == id;
 }
 
-TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, Bells& bells)
+TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, NodeWaker& waker)
     : pool_(pool),
       session_(session),
       shared_(shared),
       waiter_(waiter),
-      bells_(bells),
+      waker_(waker),
       node_(pool.node()),
       words_(pool.region(bufmgr::Region::kTxnWords), pool.region(bufmgr::Region::kStatusLog), pool.nodes_max(),
              shared.slots_max),
@@ -37,7 +37,7 @@ Status TxnSystem::run(Batch& batch) {
 }
 
 void TxnSystem::set_host_xid(uint32_t xid, int level) noexcept {
-  // Pairs with host_xid_of(): who finds this number finds the former level's id gone.
+  // Pairs with host_xid_of(): a reader that finds this number finds the former level's id gone.
   if (level == 1)
     slot().host_xid.store(xid, std::memory_order_release);
   else if (const auto at = uint32_t(level - 2); at < TxnSessionSlot::kOpenMax)
@@ -71,29 +71,31 @@ void TxnSystem::list_level(int level) noexcept {
     slot().open[at].id.store(open ? levels[size_t(level) - 1].raw : 0, std::memory_order_release);
     if (!open) slot().open[at].host_xid.store(0, std::memory_order_relaxed);  // the next one may have none
   }
-  end_vague();
+  end_unlisted();
 }
 
-void TxnSystem::end_vague() noexcept {
+void TxnSystem::end_unlisted() noexcept {
   const bool more_than_listed = txn_.levels_.size() > TxnSessionSlot::kOpenMax + 1;
-  slot().vague.store(more_than_listed, std::memory_order_release);
+  slot().unlisted.store(more_than_listed, std::memory_order_release);
 }
 
-// T1: a sequence is taken once; its word says so before the id is in any row.  T14: some are skipped.
+// The word says that a sequence is taken before the id is in any row (txn.sequence-taken-once).  Some are skipped
+// (txn.running-id-pinned).
 Result<TxnId> TxnSystem::assign(TxnId parent) {
   for (;;) {
     auto id = take_sequence();
     if (!id) return id;
     auto first = parent.valid() ? StatusWord::sub(parent) : StatusWord::active(session_.id(), *id);
-    // T14: from before the word is there until the level is listed, `open` does not tell all.
-    if (parent.valid()) slot().vague.store(1, std::memory_order_seq_cst);
+    // From before the word is there until the level is listed, `open` is incomplete (txn.running-id-pinned).
+    if (parent.valid()) slot().unlisted.store(1, std::memory_order_seq_cst);
     Batch batch(words_.clock().node());
     int cas = batch.cas(words_.status(*id), StatusWord::unused(*id).raw, first.raw);
     GCL_TRY(run(batch));
     if (batch.cas_succeeded(cas)) return id;
     VERIFY(skipped(*id, StatusWord{batch.op(cas).old}));
-    // T14: no word was written.  Vague, the session would hold the ring, and now it may wait for the ring itself.
-    if (parent.valid()) end_vague();
+    // No word was written.  With `unlisted` set the session would hold the ring, and now it may wait for the ring
+    // itself (txn.running-id-pinned).
+    if (parent.valid()) end_unlisted();
   }
 }
 
@@ -125,7 +127,7 @@ void TxnSystem::sub_commit(int level) noexcept {
   close_level(level);
 }
 
-// T14: nobody changes the words of its ids any more.
+// The words of its ids change no more (txn.running-id-pinned).
 void TxnSystem::close_level(int level) noexcept {
   const int open = int(txn_.levels_.size());
   txn_.levels_.truncate(uint32_t(std::max(level - 1, 1)));
@@ -143,7 +145,7 @@ void TxnSystem::sub_abort(int level) noexcept {
     finish_aborted(own[first].id, StatusWord::sub(parent), parent);
     own.truncate(first);
   }
-  if (speculation_level_ >= level) end_speculation();  // T15: behind the status
+  if (speculation_level_ >= level) end_speculation();  // txn.speculation-names-row: behind the status
   close_level(level);
 }
 
@@ -158,8 +160,9 @@ Status TxnSystem::prepare() {
   return {};
 }
 
-// T2: COMMITTING is set before the clock moves, both in one batch: a snapshot that reads the clock later finds the
-// transaction committing, and finishes it if need be; one that reads it earlier is older than the cts.
+// COMMITTING is set before the clock moves, both in one batch: a snapshot that reads the clock later finds the
+// transaction committing, and finishes it if need be; one that reads it earlier is older than the cts
+// (txn.committing-before-clock).
 Result<Cts> TxnSystem::commit() {
   if (!txn_.wrote()) {
     end_transaction();
@@ -187,12 +190,12 @@ Result<Cts> TxnSystem::finish_commit(Cts cts) {
   Batch batch(words_.clock().node());
   int cas =
       batch.cas(words_.status(top), StatusWord::committing(session_.id(), top).raw, StatusWord::committed(cts).raw);
-  int watch = batch.load(words_.watch(node_, session_.id()));  // T7: behind the final word
+  int watch = batch.load(words_.watch(node_, session_.id()));  // txn.watch-then-status: behind the final word
   int low = batch.load(words_.low_water(node_));
   GCL_TRY(run(batch));
-  ring_watchers(batch.op(watch).old);
+  wake_watchers(batch.op(watch).old);
   Result<StatusWord> word = StatusWord::committed(cts);
-  // A reader was faster; and if we slept for long, the place is another id's by now (T4).
+  // A reader was faster; and if this session slept for long, the place is another id's by now.
   if (!batch.cas_succeeded(cas))
     word = batch.op(low).old < top.sequence() ? StatusWord{batch.op(cas).old} : read_word(top);
   if (word) {
@@ -217,19 +220,19 @@ void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept
   Batch batch(words_.clock().node());
   batch.cas(words_.status(id), from.raw, StatusWord::aborted(parent).raw);
   int watch = batch.load(words_.watch(node_, session_.id()));
-  if (!run(batch)) return;  // the pool is gone, and with it everybody who could see the id
-  ring_watchers(batch.op(watch).old);
+  if (!run(batch)) return;  // the pool is gone, and with it all that could see the id
+  wake_watchers(batch.op(watch).old);
   remember(id, StatusWord::aborted(parent));
 }
 
 void TxnSystem::end_transaction() noexcept {
-  end_speculation();  // T15: behind the status
+  end_speculation();  // txn.speculation-names-row: behind the status
   txn_.own_.truncate(0);
   txn_.commands_.forget();
   close_level(2);
   txn_.levels_[0] = TxnId{};
   txn_.prepared_ = false;
-  // After the final status word: who finds the slot empty finds the status final.
+  // After the final status word: a reader that finds the slot empty finds the status final.
   slot().top.store(0, std::memory_order_release);
   slot().host_xid.store(0, std::memory_order_relaxed);
 }

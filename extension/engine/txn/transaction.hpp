@@ -5,11 +5,10 @@
 //   prepare()   status of the top id -> PREPARED                                               (host: PRE_COMMIT)
 //   [host writes and flushes its own commit record, and with it all redo]
 //   commit()    COMMITTING + FAA on the clock in one batch, then CAS -> COMMITTED(cts)         (host: COMMIT)
-//   abort()     one status write; nothing is undone on pages                                   (host: ABORT; never
-//   fails)
+//   abort()     one status write; nothing is undone on pages; never fails                      (host: ABORT)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
-// part, in memory that all processes of the node map.  Invariants T1..T20: rules.md.
+// part, in memory that all processes of the node map.  Rules: rules.md.
 #pragma once
 
 #include <cstdint>
@@ -67,9 +66,9 @@ class Transaction {
 // What became of an id, its savepoint chain resolved to the top.
 struct TxnStatus {
   TxnState state;  // kActive, kPrepared (both: running), kCommitted or kAborted
-  Cts cts;         // kCommitted; kFrozenCts when it is older than everybody
+  Cts cts;         // kCommitted; kFrozenCts when it is older than every snapshot
   TxnId top;       // running: the top-level transaction to wait for
-  TxnId parent;    // kAborted savepoint: the id it was rolled back to (T8)
+  TxnId parent;    // kAborted savepoint: the id it was rolled back to (txn.abort-names-parent)
   bool running() const { return state == TxnState::kActive || state == TxnState::kPrepared; }
   bool committed() const { return state == TxnState::kCommitted; }
   bool aborted() const { return state == TxnState::kAborted; }
@@ -84,21 +83,22 @@ struct Owner {
   SessionId session;  // of the owner on its node, while running
 };
 
-// A session's claim to do something alone (VACUUM of a relation): kept where everybody looks before he does the same.
-struct Claim {
-  uint64_t token = 0;  // never the same twice; 0: nobody's
-  uint64_t place = 0;  // of the claiming session: node, session
-  static Claim of(uint64_t token, NodeId node, SessionId session) {
+// A lock that ends with its session, for what one session does at a time (VACUUM of a relation).  It lies where every
+// session looks before it does the same.
+struct SessionLock {
+  uint64_t token = 0;  // never the same twice; 0: no lock
+  uint64_t place = 0;  // of the locking session: node, session
+  static SessionLock of(uint64_t token, NodeId node, SessionId session) {
     return {token, uint64_t{node.value} << 16 | session.value};
   }
   NodeId node() const { return {uint8_t(place >> 16)}; }
   SessionId session() const { return {uint16_t(place)}; }
-  bool operator==(const Claim&) const = default;
+  bool operator==(const SessionLock&) const = default;
 };
 
 class TxnSystem {
  public:
-  TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, Bells& bells);
+  TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, NodeWaker& waker);
   TxnSystem(const TxnSystem&) = delete;
   TxnSystem& operator=(const TxnSystem&) = delete;
 
@@ -108,28 +108,29 @@ class TxnSystem {
   Status join();
   // Stops counting for the horizon.  REQUIRES: no session of the node has a snapshot or a transaction.
   void leave() noexcept;
-  // Publishes the node's bound, refreshes its idea of the horizon, recycles status words.  Two or three batches; called
-  // every few tens of milliseconds by the node's member worker, and by whoever wants a fresher horizon.
+  // Publishes the node's bound, refreshes its horizon, truncates the status log.  Two or three batches; called every
+  // few tens of milliseconds by the node's member worker, and by sessions that want a fresher horizon.
   Status tick();
 
   // --- life of a transaction ----------------------------------------------------------------------------------------
   Transaction& current() { return txn_; }
   const Transaction& current() const { return txn_; }
   // The host's own number for the running transaction, or for its savepoint of that nesting level, for local waits.
-  // Call before the level's first write; a savepoint may have none, and is waited for by its transaction's then.
+  // Call before the level's first write; a savepoint without one is waited for by its transaction's.
   void set_host_xid(uint32_t xid, int level = 1) noexcept;
   // The id that writes of the current nesting level carry; assigned, parents first, at the first write of that level.
-  // kNoIds: too many ids of this node have run for longer than the status log takes to go round (T14); kNoSpace: the
-  // pool has no pages for words that old snapshots and long transactions keep; kNoMemory.
+  // kNoIds: too many ids of this node have run for longer than the status log takes to go round
+  // (txn.running-id-pinned); kNoSpace: the pool has no pages for words that old snapshots and long transactions keep;
+  // kNoMemory.
   Result<TxnId> id_for_write();
   // Savepoints, by the host's nesting level (1 = top): begin(2), then commit(2) or abort(2).
   Status sub_begin(int level);          // kNoMemory: it has not begun
   void sub_commit(int level) noexcept;  // its ids become the parent's
   void sub_abort(int level) noexcept;   // one status write per level that wrote
-  // Nothing to do for a transaction that wrote nothing.  kFenced: somebody else decided our status.
+  // Nothing to do for a transaction that wrote nothing.  kFenced: another session decided this status.
   Status prepare();
   // REQUIRES: prepared, or nothing written.  Returns the zero Cts if nothing was written; if a reader was faster and
-  // the word has left its place since, kFrozenCts may stand for what all can see.
+  // the word has left its place since, perhaps kFrozenCts.
   Result<Cts> commit();
   void abort() noexcept;
 
@@ -138,69 +139,67 @@ class TxnSystem {
   // with it (or an older one it still has) until set_oldest().  One round trip.
   Result<Cts> take_snapshot();
   // The session counts with a timestamp that another session of this node has.  It may be used if the other one is then
-  // seen to have it still (T19).
+  // seen to have it still (txn.timestamp-handover-counted).
   void adopt_snapshot(Cts ts) noexcept;
   // The oldest timestamp this session still needs; nullopt: none.  May only grow, by dropping snapshots.
   void set_oldest(std::optional<Cts> oldest) noexcept;
 
-  // --- statuses
-  // -------------------------------------------------------------------------------------------------------- Final ones
-  // come from the session's cache; others cost one batch.  Whoever meets COMMITTING finishes it.
+  // --- statuses -----------------------------------------------------------------------------------------------------
+  // Final ones come from the session's cache; others cost one batch.  A reader that meets COMMITTING finishes it.
   Result<TxnStatus> status(TxnId id);
   // What is known without touching the pool: final statuses in the cache.
   std::optional<TxnStatus> known_status(TxnId id) const;
   Result<Owner> owner(TxnId id);
-  // Every version deleted by a transaction with cts <= this is invisible to everybody, now and later.
+  // Every version deleted by a transaction with cts <= this is invisible to every snapshot, now and later.
   Cts horizon() const noexcept;
   Result<Cts> refresh_horizon();
   // Moves the clock on and returns what it was: every snapshot taken before is at or below that, every later one above
   // (VACUUM's "that moment").
   Cts pass_moment();
 
-  // --- forgetting what was rolled back (T20): for the node's Sweeper -------------------------------------------------
+  // --- forgetting what was rolled back (txn.forget-unnamed-ids): for the node's Sweeper -----------------------------
   // Ids of this node: up to here they have been assigned, or have no word any more.
   uint64_t assigned() const noexcept { return shared_.next.load(std::memory_order_acquire) - 1; }
   uint64_t frozen() const noexcept { return shared_.frozen.load(std::memory_order_acquire); }
   // Moves the marks on, as tick() does when that is worth it.
-  Status recycle_now() { return recycle(); }
+  Status truncate_log_now() { return truncate_log(); }
   // Pages of this node's list of aborted ids.
   Result<uint64_t> aborted_pages();
   // REQUIRES: frozen, of this node, and aborted_pages() was called since.
   Result<bool> was_rolled_back(TxnId id);
-  // Nothing names an aborted id up to `upto`, nor has anybody to ask for one: they count as committed from now on, and
-  // pages that list no others are given back.  After kInterrupted, call again.
+  // REQUIRES: no page and no session names an aborted id up to `upto`.  They count as committed from now on, and pages
+  // that list no others are given back.  After kInterrupted, call again.
   Status forget_aborted(uint64_t upto);
 
-  // --- claims -------------------------------------------------------------------------------------------------------
-  // One at a time per session.  It stands until it is dropped, by its session or at the latest when that ends; two
-  // batches.
-  Result<Claim> stake_claim();
-  void drop_claim() noexcept;
-  Result<bool> stands(Claim claim);
-  // Stakes a claim and writes it to the page, at `offset`, unless the one there stands: then false, and no claim is
-  // staked.  kNotFound: the page is of another type.
-  Result<bool> claim_page(PageId page, bufmgr::PageType type, uint32_t offset);
+  // --- session locks ------------------------------------------------------------------------------------------------
+  // One at a time per session, held until it is released, at the latest when the session ends; two batches.
+  Result<SessionLock> take_session_lock();
+  void release_session_lock() noexcept;
+  Result<bool> is_held(SessionLock lock);
+  // Takes a lock and writes it to the page, at `offset`, unless the one there is held: then false, and no lock is
+  // taken. kNotFound: the page is of another type.
+  Result<bool> take_session_lock_on(PageId page, bufmgr::PageType type, uint32_t offset);
 
   // --- speculations -------------------------------------------------------------------------------------------------
-  // The row that this level has just inserted may be taken back until end_speculation(), at the latest when the level
-  // ends. `host_lock`: what sessions of this node wait for (Waiter), held by the host meanwhile.  REQUIRES: no index
+  // The row that this level has just inserted may be taken back until end_speculation(), at the latest until the level
+  // ends.  `host_lock`: what sessions of this node wait for (Waiter), held by the host meanwhile.  REQUIRES: no index
   // entry leads to the row yet.
   Status speculate(uint64_t row, uint64_t host_lock);
-  // It is kept, or was taken back; whoever waits for that looks again.
+  // The row is kept, or was taken back; sessions that wait for that read it again.
   void end_speculation() noexcept;
-  // Whether the running maker of the row may still take it back.  If not, the row is to be looked at again before
-  // anything is concluded from it (T15).
+  // Whether the running maker of the row may still take it back.  If not, the row is to be read again before anything
+  // is concluded from it (txn.speculation-names-row).
   Result<std::optional<Speculation>> speculation(TxnId maker, uint64_t row);
-  Result<bool> open(const Speculation& turn);
-  // As watch() of a transaction: registers to be rung; false: it is over already.
-  Result<bool> watch(const Speculation& turn);
+  Result<bool> open(const Speculation& which);
+  // As watch() of a transaction: registers to be woken; false: it is over already.
+  Result<bool> watch(const Speculation& which);
   // The host's name of a speculation on THIS node; 0: it is over.
-  Result<uint64_t> host_lock_of(const Speculation& turn);
+  Result<uint64_t> host_lock_of(const Speculation& which);
 
   // --- waiting ------------------------------------------------------------------------------------------------------
-  // Registers this node to be rung when the transaction of `id` ends, or rolls back to a savepoint; false: the
-  // transaction has ended, or `id` was rolled back, already.  Rings may be spurious: look at status() again, and
-  // watch() again if still running.
+  // Registers this node to be woken when the transaction of `id` ends, or rolls back to a savepoint; false: the
+  // transaction has ended, or `id` was rolled back, already.  Wakeups may be spurious: ask status() again, and watch()
+  // again if it still runs.
   Result<bool> watch(TxnId id);
   // Whether another node waits for the transaction that `session` of this node runs, or a former one of it.
   Result<bool> watched(SessionId session);
@@ -213,7 +212,7 @@ class TxnSystem {
   Waiter& waiter() { return waiter_; }
   NodeId node() const { return node_; }
   const TxnWords& words() const { return words_; }
-  // Whether the node does not take part just now, as of the last tick.
+  // Whether the node takes no part, as of the last tick.
   bool away(NodeId node) const noexcept;
 
  private:
@@ -221,41 +220,41 @@ class TxnSystem {
   Result<Cts> start_commit();
   Result<Cts> finish_commit(Cts cts);
   Status run(coherence::Batch& batch);
-  Result<bool> write_claim(Claim mine, PageId page, bufmgr::PageType type, uint32_t offset);
+  Result<bool> write_session_lock(SessionLock mine, PageId page, bufmgr::PageType type, uint32_t offset);
   Result<TxnId> assign(TxnId parent);  // invalid: a top
   Result<TxnId> take_sequence();
   bool skipped(TxnId id, StatusWord found);
   void list_level(int level) noexcept;
-  void end_vague() noexcept;  // but for levels that the slot cannot list
+  void end_unlisted() noexcept;  // but for levels that the slot cannot list
   void close_level(int level) noexcept;
   Status clear_words(uint64_t first, uint64_t count);
   Status publish_bound();
   Status extend_reserved();
   Status adopt_leftovers(uint64_t low, uint64_t reserved);
   Status read_log(uint64_t first, uint64_t count, StatusWord* to);
-  Status recycle();
+  Status truncate_log();
   Status freeze();
-  Status spill();
-  Status settle();
+  Status move_to_overflow();
+  Status unpin_ended();
   Status finish_leftovers(uint64_t frozen, uint64_t low);
-  Status sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& stays);
-  // By raw id: whether its transaction runs, in a vague session.
-  using VagueOwners = std::unordered_map<uint64_t, bool>;
-  Result<bool> may_change(TxnId sub, const OpenLevels& open, VagueOwners& owners);
-  Result<bool> owned_by_vague(TxnId sub, const OpenLevels& open, VagueOwners& owners);
-  void keep_in_ring(const std::vector<uint64_t>& sequences) noexcept;
-  std::vector<uint64_t> staying() const;
-  Status give_up_place(uint64_t sequence, StatusWord word);
-  Status write_spilled(uint64_t sequence, StatusWord word);
+  Status sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& pinned);
+  // By raw id: whether its transaction runs, in a session that is `unlisted`.
+  using UnlistedOwners = std::unordered_map<uint64_t, bool>;
+  Result<bool> may_change(TxnId sub, const OpenLevels& open, UnlistedOwners& owners);
+  Result<bool> owned_by_unlisted(TxnId sub, const OpenLevels& open, UnlistedOwners& owners);
+  void pin_in_ring(const std::vector<uint64_t>& sequences) noexcept;
+  std::vector<uint64_t> pinned_sequences() const;
+  Status unpin(uint64_t sequence, StatusWord word);
+  Status write_overflow_word(uint64_t sequence, StatusWord word);
   Status read_words(uint64_t first, uint64_t count, StatusWord* to);
-  PageId spill_root();
-  Result<PageId> spill_page(uint64_t block);
-  Result<PageId> make_spill(uint64_t owner, uint64_t block);
-  Status write_spill(PageId page, uint64_t i, const void* words, uint64_t count);
-  Status free_spilled(uint64_t from, uint64_t to);
-  Result<bool> read_spill(PageId page, uint64_t owner, uint64_t block, uint64_t i, uint64_t* to);
-  Result<PageId> find_spilled(NodeId node, PageId root, uint64_t block);
-  Result<std::optional<StatusWord>> spilled_word(TxnId id, PageId root);
+  PageId overflow_root();
+  Result<PageId> overflow_page(uint64_t block);
+  Result<PageId> make_overflow_page(uint64_t owner, uint64_t block);
+  Status write_overflow(PageId page, uint64_t i, const void* words, uint64_t count);
+  Status free_overflow(uint64_t from, uint64_t to);
+  Result<bool> read_overflow(PageId page, uint64_t owner, uint64_t block, uint64_t i, uint64_t* to);
+  Result<PageId> find_overflow(NodeId node, PageId root, uint64_t block);
+  Result<std::optional<StatusWord>> overflow_word(TxnId id, PageId root);
   Status append_aborted(const std::vector<uint64_t>& sequences);
   Status load_aborted(NodeId node, uint64_t count);
   Result<StatusWord> read_word(TxnId id);
@@ -263,9 +262,9 @@ class TxnSystem {
   Result<TxnStatus> inherit(TxnId id, TxnId at, StatusWord final_word);
   void end_transaction() noexcept;
   void finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept;
-  void ring_watchers(uint64_t seen) noexcept;
-  Status be_rung_by(NodeId node, SessionId session);
-  Status read_own_turn();
+  void wake_watchers(uint64_t seen) noexcept;
+  Status be_woken_by(NodeId node, SessionId session);
+  Status read_own_speculation();
   void remember(TxnId id, StatusWord final_word);
   static TxnStatus status_of(StatusWord final_word);
   TxnSessionSlot& slot() const { return shared_.slot(session_.id().value); }
@@ -281,7 +280,8 @@ class TxnSystem {
     return uint32_t(((id.raw >> 3) * kSpread) >> 55 << 3 | (id.raw & 7));
   }
 
-  // What this session knows of a node's ids that have no word any more.  The list itself is read where it lies (T18).
+  // What this session knows of a node's ids that have no word any more.  The list itself is read where it lies
+  // (txn.aborted-list-in-place).
   struct ListPage {
     uint64_t first = 0;  // sequence of its first entry
     PageId page;
@@ -290,11 +290,11 @@ class TxnSystem {
   struct NodeView {
     uint64_t frozen = 0;
     uint64_t aborted = 0;         // entries there ever were in the list, as far as they count
-    uint64_t swept = 0;           // aborted ids up to here are forgotten (T20)
+    uint64_t swept = 0;           // aborted ids up to here are forgotten (txn.forget-unnamed-ids)
     std::vector<ListPage> pages;  // of the list, ascending
     const ListPage* page_for(uint64_t sequence) const;
   };
-  std::optional<bool> listed_in(NodeId node, const ListPage& page, const bufmgr::OptimisticGuard& look,
+  std::optional<bool> listed_in(NodeId node, const ListPage& page, const bufmgr::OptimisticGuard& optimistic,
                                 uint64_t sequence) const;
   Status read_list_page(NodeId node, const ListPage& at, ListPage* page, uint64_t* next);
   Status first_list_page(NodeId node, ListPage* page);
@@ -306,16 +306,16 @@ class TxnSystem {
   Session& session_;
   TxnShared& shared_;
   Waiter& waiter_;
-  Bells& bells_;
+  NodeWaker& waker_;
   NodeId node_;
   TxnWords words_;
   Transaction txn_;
   std::vector<Cached> cache_;
   std::vector<NodeView> nodes_;
-  bool claimed_ = false;
-  bool turn_known_ = false;
+  bool session_locked_ = false;
+  bool speculation_known_ = false;
   int speculation_level_ = 0;      // the nesting level whose row may be taken back; 0: none
-  SpeculationWord speculation_{};  // the session's word; REQUIRES: turn_known_
+  SpeculationWord speculation_{};  // the session's word; REQUIRES: speculation_known_
 };
 
 }  // namespace engine

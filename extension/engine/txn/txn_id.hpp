@@ -1,7 +1,7 @@
 // TxnId: a transaction, or a writing subtransaction, anywhere in the cluster: (node, sequence).  Never reused.
 //
-// node 6 bits | sequence 51 bits: 71 years of a million ids a second.  Words that hold one (row stamps, status words)
-// have the bits above for themselves.
+// node 6 bits | sequence 51 bits: 71 years of a million ids a second.  Words that hold one (creators and deleters of
+// rows, status words) have the bits above for themselves.
 #pragma once
 
 #include <compare>

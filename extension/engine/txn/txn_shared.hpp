@@ -24,7 +24,7 @@ struct alignas(64) TxnSessionSlot {
   std::atomic<uint64_t> oldest;     // oldest timestamp needed; 0: none
   std::atomic<uint64_t> top;        // raw top id of the running transaction; 0: none
   std::atomic<uint32_t> host_xid;   // the host's number of it, set before `top`
-  std::atomic<uint32_t> vague;      // 1: `open` does not tell all: an id is being assigned, or the levels are too many
+  std::atomic<uint32_t> unlisted;   // 1: `open` is incomplete: an id is being assigned, or the levels are too many
   std::atomic<uint64_t> host_lock;  // the host's name of its speculation, set before the pool's word
   OpenLevel open[kOpenMax];         // by nesting level, from 2 on
 };
@@ -38,14 +38,14 @@ struct TxnShared {
   uint64_t join_base;                           // sequences up to here belong to former incarnations
   alignas(64) std::atomic<uint64_t> bound;      // published node bound (a copy of the pool's word)
   std::atomic<uint64_t> horizon;                // grows
-  std::atomic<uint64_t> adopted;                // timestamps that sessions took over from others (T19)
+  std::atomic<uint64_t> adopted;                // timestamps taken over (txn.timestamp-handover-counted)
   std::atomic<uint64_t> present;                // nodes that count, as a NodeSet
   alignas(64) std::atomic<uint32_t> extending;  // 1: a session reserves more sequences
-  std::atomic<uint32_t> recycling;              // 1: a session advances the marks
-  // Sequences at or below low_water whose words are still in the ring, of ids that run (T14); 0: free.  Written by who
-  // recycles: set before low_water passes the id, cleared after its place was.
-  static constexpr uint32_t kStaysMax = 256;
-  std::atomic<uint64_t> stays[kStaysMax];
+  std::atomic<uint32_t> truncating;             // 1: a session advances the marks
+  // Sequences at or below low_water whose words are still in the ring, of ids that run (txn.running-id-pinned); 0:
+  // free.  Written by the session that truncates: set before low_water passes the id, cleared after its place was.
+  static constexpr uint32_t kPinnedMax = 256;
+  std::atomic<uint64_t> pinned[kPinnedMax];
 
   TxnSessionSlot* slots() { return reinterpret_cast<TxnSessionSlot*>(this + 1); }
   TxnSessionSlot& slot(uint32_t session) {
@@ -65,17 +65,17 @@ struct TxnShared {
 };
 static_assert(sizeof(TxnShared) % 64 == 0);
 
-// The oldest timestamp that sessions of the node need, by a look at one slot after the other.
+// The oldest timestamp that sessions of the node need, from one slot after the other.
 class OldestNeeded {
  public:
   OldestNeeded(TxnShared& shared, uint64_t now)
       : shared_(shared), adopted_(shared.adopted.load(std::memory_order_seq_cst)), oldest_(now) {}
-  void look_at(uint32_t session) {
+  void add(uint32_t session) {
     const uint64_t oldest = shared_.slot(session).oldest.load(std::memory_order_seq_cst);
     if (oldest != 0 && oldest < oldest_) oldest_ = oldest;
   }
-  // 0, which bounds nothing, if a timestamp may have passed us by, from a slot looked at later into an earlier one
-  // (T19).
+  // 0, which bounds nothing, if a timestamp may have been missed: handed from a slot read later to one read earlier
+  // (txn.timestamp-handover-counted).
   uint64_t bound() const {
     const bool none = shared_.adopted.load(std::memory_order_seq_cst) == adopted_;  // pairs with adopt_snapshot()
     return none ? oldest_ : 0;

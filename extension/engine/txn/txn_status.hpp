@@ -4,8 +4,8 @@
 //                                        kActive, kPrepared, kCommitting: low bits of the sequence, the owner's session
 //                                        kSub: the parent's raw id
 //                                        kCommitted: cts;  kAborted: the parent's raw id (a savepoint), or 0 (a top)
-//                                        kStays (on pages only): the word is still in the ring (T14)
-//                                        kSkipped: no id has this sequence, its place was taken (T14)
+//                                        kPinned (on pages only): the word is still in the ring (txn.running-id-pinned)
+//                                        kSkipped: no id has this sequence, its place was taken (txn.running-id-pinned)
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class TxnState : uint8_t {
   kCommitting,
   kCommitted,
   kAborted,
-  kStays,
+  kPinned,
   kSkipped
 };
 
@@ -31,7 +31,7 @@ struct StatusWord {
   uint64_t raw = 0;
   static constexpr StatusWord of(TxnState state, uint64_t payload) { return {uint64_t(state) << 60 | payload}; }
   static constexpr StatusWord unused(TxnId id) { return of(TxnState::kUnused, id.sequence()); }
-  static constexpr StatusWord stays() { return of(TxnState::kStays, 0); }
+  static constexpr StatusWord pinned() { return of(TxnState::kPinned, 0); }
   static constexpr StatusWord skipped() { return of(TxnState::kSkipped, 0); }
   static constexpr StatusWord active(coherence::SessionId s, TxnId id) { return running(TxnState::kActive, s, id); }
   static constexpr StatusWord prepared(coherence::SessionId s, TxnId id) { return running(TxnState::kPrepared, s, id); }

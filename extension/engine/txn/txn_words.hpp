@@ -7,17 +7,16 @@
 //    528  the host's: u32 per node, where its wait workers sleep (extension/pg)
 //   1024  per node, 64 bytes each:
 //          0 reserved      ids up to here may have been assigned
-//          8 low_water     ids up to here have no word in the ring any more (T4)
+//          8 low_water     ids up to here have no word in the ring any more (txn.mark-before-clearing)
 //         16 aborted_count ids at or below frozen that were aborted
 //         24 aborted_head  raw page id + 1 of the first list page; 0: none
-//         32 frozen        ids up to here have no word anywhere: listed as aborted, or committed for everybody (T13)
-//         40 spill_root    raw page id + 1 of the words of those between; 0: there never were any, and frozen is not
-//         set
+//         32 frozen        ids up to here have no word anywhere: listed as aborted, or committed for all
+//         40 overflow_root raw page id + 1 of the words of those between; 0: never any, and frozen is not set
 //         48 reclaim_root raw page id + 1 of its list of what is made and dropped; 0: there never was any (../reclaim)
-//         56 swept        ids up to here that were aborted are forgotten: nothing names one (T20)
-//   then  watch       u64 per node and session: the nodes to ring when the session's transaction ends
-//   then  claim       u64 per node and session: what it claims to do alone; 0: nothing (T11)
-//   then  speculation u64 per node and session: the row that it may still take back (T15)
+//         56 swept        ids up to here that were aborted are forgotten: nothing names one (txn.forget-unnamed-ids)
+//   then  watch       u64 per node and session: the nodes to wake when the session's transaction ends
+//   then  session_lock u64 per node and session: the token of the lock it has; 0: none (txn.session-lock-token)
+//   then  speculation u64 per node and session: the row that it may still take back (txn.speculation-names-row)
 // Region::kStatusLog
 //   per node a ring of `slots` status words; id `s` is at s % slots
 #pragma once
@@ -56,18 +55,18 @@ class TxnWords {
   coherence::PoolAddress aborted_count(NodeId n) const { return reserved(n) + 16; }
   coherence::PoolAddress aborted_head(NodeId n) const { return reserved(n) + 24; }
   coherence::PoolAddress frozen(NodeId n) const { return reserved(n) + 32; }
-  coherence::PoolAddress spill_root(NodeId n) const { return reserved(n) + 40; }
+  coherence::PoolAddress overflow_root(NodeId n) const { return reserved(n) + 40; }
   coherence::PoolAddress reclaim_root(NodeId n) const { return reserved(n) + 48; }
   coherence::PoolAddress swept(NodeId n) const { return reserved(n) + 56; }
   coherence::PoolAddress watch(NodeId n, coherence::SessionId s) const {
     VERIFY(n.value < nodes_ && s.value < sessions_);
     return words_ + (watch_from(nodes_) + (uint64_t{n.value} * sessions_ + s.value) * 8);
   }
-  coherence::PoolAddress claim(NodeId n, coherence::SessionId s) const {
+  coherence::PoolAddress session_lock(NodeId n, coherence::SessionId s) const {
     return watch(n, s) + uint64_t{nodes_} * sessions_ * 8;
   }
   coherence::PoolAddress speculation(NodeId n, coherence::SessionId s) const {
-    return claim(n, s) + uint64_t{nodes_} * sessions_ * 8;
+    return session_lock(n, s) + uint64_t{nodes_} * sessions_ * 8;
   }
   coherence::PoolAddress status(TxnId id) const {
     VERIFY(id.node().value < nodes_);
@@ -75,7 +74,7 @@ class TxnWords {
   }
 
  private:
-  static constexpr uint64_t kBytesPerSession = 24;  // watch, claim, speculation
+  static constexpr uint64_t kBytesPerSession = 24;  // watch, session lock, speculation
   static constexpr uint64_t watch_from(uint32_t nodes) { return 1024 + nodes * 64u; }
   coherence::PoolAddress words_, log_;
   uint32_t nodes_, slots_, sessions_;

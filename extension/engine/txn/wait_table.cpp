@@ -7,7 +7,7 @@ namespace engine {
 // A process killed while it holds the lock takes the whole node with it.
 using coherence::SpinGuard;
 
-int WaitTable::claim(uint64_t id, uint32_t session) noexcept {
+int WaitTable::request(uint64_t id, uint32_t session) noexcept {
   SpinGuard hold(lock_);
   int mine = -1;
   for (int i = 0; i < used_ && mine < 0; ++i) {
@@ -16,7 +16,7 @@ int WaitTable::claim(uint64_t id, uint32_t session) noexcept {
   }
   for (int i = 0; i < kEntries && mine < 0; ++i) {
     if (entry_[i].state != WaitState::kFree) continue;
-    entry_[i] = {.id = id, .waiters = 0, .claimer = session, .state = WaitState::kWanted};
+    entry_[i] = {.id = id, .waiters = 0, .requester = session, .state = WaitState::kWanted};
     mine = i;
     if (used_ <= i) used_ = i + 1;
   }
@@ -42,12 +42,12 @@ bool WaitTable::read(int index, WaitEntry* to) noexcept {
   return true;
 }
 
-bool WaitTable::move(int index, uint64_t id, WaitState from, WaitState to, uint32_t* claimer) noexcept {
+bool WaitTable::move(int index, uint64_t id, WaitState from, WaitState to, uint32_t* requester) noexcept {
   SpinGuard hold(lock_);
   WaitEntry& e = entry_[index];
   const bool same = e.id == id && e.state == from && (to != WaitState::kFree || e.waiters == 0);
   if (same) e.state = to == WaitState::kEnded && e.waiters == 0 ? WaitState::kFree : to;
-  *claimer = e.claimer;
+  *requester = e.requester;
   while (used_ > 0 && entry_[used_ - 1].state == WaitState::kFree) --used_;
   return same;
 }
@@ -61,13 +61,14 @@ void WaitTable::forget_held() noexcept {
 }
 
 bool WaitKeeper::move(int index, uint64_t id, WaitState from, WaitState to) {
-  uint32_t claimer;
-  if (!table_.move(index, id, from, to, &claimer)) return false;
-  if (from == WaitState::kWanted) tags_.wake(claimer);
+  uint32_t requester;
+  if (!table_.move(index, id, from, to, &requester)) return false;
+  if (from == WaitState::kWanted) tags_.wake(requester);
   return true;
 }
 
-// W2.  The tag comes first, the registration second: whoever sees kHeld waits for a tag that will be let go.
+// txn.tag-held-once.  The tag comes first, the registration second: a session that sees kHeld waits for a tag that will
+// be released.
 void WaitKeeper::take(int index, uint64_t id) {
   if (!tags_.take(id)) return;  // a former waiter still has it
   if (tags_.watch(id)) {
@@ -78,7 +79,7 @@ void WaitKeeper::take(int index, uint64_t id) {
   (void)move(index, id, WaitState::kWanted, WaitState::kEnded);
 }
 
-void WaitKeeper::look_again(int index, uint64_t id, bool waited) {
+void WaitKeeper::recheck(int index, uint64_t id, bool waited) {
   if (!waited && move(index, id, WaitState::kHeld, WaitState::kFree)) return tags_.let_go(id);
   if (tags_.watch(id)) return;
   if (move(index, id, WaitState::kHeld, WaitState::kEnded)) tags_.let_go(id);
@@ -89,7 +90,7 @@ bool WaitKeeper::tend() {
   WaitEntry e;
   for (int i = 0; i < WaitTable::kEntries && table_.read(i, &e); ++i) {
     if (e.state == WaitState::kWanted) take(i, e.id);
-    if (e.state == WaitState::kHeld) look_again(i, e.id, e.waiters > 0);
+    if (e.state == WaitState::kHeld) recheck(i, e.id, e.waiters > 0);
     some |= e.state != WaitState::kFree;
   }
   return some;

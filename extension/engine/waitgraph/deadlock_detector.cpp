@@ -4,14 +4,14 @@
 
 namespace engine {
 
-constexpr int64_t kAnswerUs = 300'000;  // a living node answers within its worker's turn
+constexpr int64_t kAnswerUs = 300'000;  // a living node answers within its worker's round
 
 static bool by_wait(const WaitRecord& a, const WaitRecord& b) { return a.wait < b.wait; }
 
 void DeadlockDetector::ask(Phase phase, int64_t now_us, bool* asked) {
   phase_ = phase;
   asked_us_ = now_us;
-  ticket_ = board_.ask();
+  ticket_ = registry_.ask();
   *asked = true;
 }
 
@@ -21,7 +21,7 @@ void DeadlockDetector::start(int64_t now_us, bool* asked) { ask(Phase::kFirst, n
 bool DeadlockDetector::gather(coherence::NodeSet live, int64_t now_us, std::vector<WaitRecord>* records) {
   records->clear();
   bool all = true;
-  for (; !live.empty(); live = live.without(live.first())) all &= board_.read(live.first(), ticket_, records);
+  for (; !live.empty(); live = live.without(live.first())) all &= registry_.read(live.first(), ticket_, records);
   return all || now_us - asked_us_ > kAnswerUs;
 }
 

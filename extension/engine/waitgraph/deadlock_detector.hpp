@@ -1,13 +1,13 @@
 // DeadlockDetector: a node's search for deadlocks across nodes, in steps that never wait.
 //
-// D1. A cycle is acted upon when all its waits stood under two tickets, the second taken when the first list had been
-//     read: then all of them stood at that moment, and it was a deadlock.
-// D2. A node ends waits of its own only, and only those that every node would end (wait_graph.hpp, G3).  So a cycle has
-//     one victim, though nobody holds a lock.
-// D3. Nodes that do not answer in time are left out: their waits may be of yesterday.
+// waitgraph.two-tickets: A cycle is acted upon when all its waits stood under two tickets, the second taken when the
+//     first list had been read: then all of them stood at that moment, and the cycle was a deadlock.
+// waitgraph.own-waits-only: A node ends only waits of its own, and only those that every node would end
+//     (waitgraph.order-of-giving-way).  So a cycle has one victim, though no node holds a lock.
+// waitgraph.silent-nodes-out: Nodes that do not answer in time are left out: their waits may be outdated.
 //
-//   DeadlockDetector detector(board, me);
-//   if (!detector.busy() && somebody here has waited long) detector.start(now), ring the others;
+//   DeadlockDetector detector(registry, me);
+//   if (!detector.busy() && a wait here has lasted long) detector.start(now), wake the others;
 //   for (DeadlockVerdict& v : detector.step(live, now_us)) end the wait v.victim, telling v.detail;
 #pragma once
 
@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "extension/engine/waitgraph/wait_board.hpp"
 #include "extension/engine/waitgraph/wait_graph.hpp"
+#include "extension/engine/waitgraph/wait_registry.hpp"
 
 namespace engine {
 
@@ -27,7 +27,7 @@ struct DeadlockVerdict {
 
 class DeadlockDetector {
  public:
-  DeadlockDetector(WaitBoard& board, coherence::NodeId self) : board_(board), self_(self) {}
+  DeadlockDetector(WaitRegistry& registry, coherence::NodeId self) : registry_(registry), self_(self) {}
 
   bool busy() const { return phase_ != Phase::kIdle; }
   // *asked is set when a ticket was taken: then the other nodes are to be woken.
@@ -39,7 +39,7 @@ class DeadlockDetector {
   bool gather(coherence::NodeSet live, int64_t now_us, std::vector<WaitRecord>* records);
   void ask(Phase phase, int64_t now_us, bool* asked);
 
-  WaitBoard& board_;
+  WaitRegistry& registry_;
   coherence::NodeId self_;
   Phase phase_ = Phase::kIdle;
   uint64_t ticket_ = 0;

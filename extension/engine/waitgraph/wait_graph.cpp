@@ -15,7 +15,8 @@ bool same_party(const WaitParty& target, const WaitParty& waiter) {
 
 uint64_t process_key(const WaitParty& p) { return uint64_t{p.node} << 32 | p.pid; }
 
-// G2: whether the lock manager that `from` sleeps in does not see that its target sleeps in `to`.
+// Whether the lock manager that `from` sleeps in does not see that its target sleeps in `to`
+// (waitgraph.cycle-must-jump).
 bool jumps(const WaitRecord& from, const WaitRecord& to) {
   return from.kind != WaitKind::kLock || from.node != to.node || from.target_process != to.process;
 }
@@ -38,7 +39,7 @@ WaitGraph::WaitGraph(std::span<const WaitRecord> records) : records_(records), r
         if (records[j].kind == WaitKind::kReplies && records[j].waiter.exchange == r.waiter.exchange &&
             same_party(r.waiter, records[j].waiter))
           edge.gives_way = int(j);
-      if (edge.gives_way < 0) continue;  // R4
+      if (edge.gives_way < 0) continue;  // waitgraph.proxy-while-waiting
     }
     // A proxy's primary does not know the author's transaction; the author does.
     const uint64_t txn = r.is_proxy() ? records[size_t(edge.gives_way)].waiter_txn : r.waiter_txn;

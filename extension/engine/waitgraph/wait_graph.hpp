@@ -1,11 +1,13 @@
 // WaitGraph: finds deadlocks that no single primary can see, in the waits of all of them.  Pure.
 //
-// G1. A party waits for all of its targets, so every cycle is a deadlock, until one of its waits ends.
-// G2. A cycle counts only if it jumps at least once: from a tag to the transaction behind it, or from a proxy to its
-//     author.  One that does not lies within one lock manager, and that server's own deadlock check ends it.
-// G3. In a cycle, the wait gives way that goes_first() among those that may give way: the shortest deadlock_timeout,
-//     then the youngest.  Every primary that sees the cycle names the same one; a wait is a victim if a cycle goes
-//     through it in which none goes first.
+// waitgraph.wait-for-all: A party waits for all of its targets, so every cycle is a deadlock, until one of its waits
+//     ends.
+// waitgraph.cycle-must-jump: A cycle counts only if it jumps at least once: from a tag to the transaction behind it, or
+//     from a proxy to its author.  A cycle without a jump lies within one lock manager, and that server's own deadlock
+//     check ends it.
+// waitgraph.order-of-giving-way: In a cycle, of the waits that may give way the one that goes_first() does: the
+//     shortest deadlock_timeout, then the youngest.  Every primary that sees the cycle names the same wait; a wait is a
+//     victim if a cycle goes through it in which none goes first.
 //
 //   WaitGraph graph(records);
 //   for (int i : graph.candidates(me, now_us)) { auto cycle = graph.cycle_through(i); if (!cycle.empty()) ... }

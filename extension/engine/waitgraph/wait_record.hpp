@@ -1,11 +1,15 @@
-// WaitRecord: one wait, as the primary that sees it tells it to all others: who waits, since when, for whom.
+// WaitRecord: one wait, as the primary that sees it tells it to all others: waiter, since when, target.
 //
-// R1. (node, incarnation, process, wait) names one sleep of one process for ever: `wait` is never used twice by it.
-//     So a record that is found again, in a list that was made later, proves that the process slept all the time.
-// R2. A party is a process of a primary; an apply worker that runs another primary's DDL is the author's party, for it
-//     holds locks and waits on the author's behalf.  `process` always is the one that really sleeps, where it sleeps.
-// R3. A process with several blockers has one record for each: all must go before it can go on.
-// R4. A proxy's record counts only while the author says (kReplies) that it waits for its proxies, in that exchange.
+// waitgraph.record-names-sleep: (node, incarnation, process, wait) names one sleep of one process for ever: the process
+//     never uses a `wait` twice.  So a record that is found again, in a list that was made later, proves that the
+//     process slept all the time.
+// waitgraph.party-is-process: A party is a process of a primary; an apply worker that runs another primary's DDL is the
+//     author's party, for it holds locks and waits on the author's behalf.  `process` always is the one that really
+//     sleeps, where it sleeps.
+// waitgraph.record-per-blocker: A process with several blockers has one record for each: all must go before it can go
+//     on.
+// waitgraph.proxy-while-waiting: A proxy's record counts only while the author says (kReplies) that it waits for its
+//     proxies, in that exchange.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +22,7 @@ namespace engine {
 enum class WaitKind : uint8_t {
   kLock,     // for a process of the same primary, in its lock manager
   kRemote,   // for a transaction of another primary (target_txn), on the tag that stands for it
-  kReplies,  // author of DDL or LOCK TABLE: until the other primaries have answered; their proxies say for whom
+  kReplies,  // author of DDL or LOCK TABLE: until the other primaries have answered; their proxies name the targets
   kDdlLock,  // for a DDL lock, before this primary has a tag to wait on
   kHolder,   // does not wait: its transaction is one that another primary waits for
 };
@@ -34,17 +38,17 @@ inline constexpr uint32_t kWaitTextBytes = 96;  // the longest name of a lock ha
 
 struct WaitRecord {
   uint64_t incarnation = 0;  // of `node`
-  uint64_t wait = 0;         // R1
+  uint64_t wait = 0;         // waitgraph.record-names-sleep
   int64_t since_us = 0;      // when the sleep began, by the clock of `node`
   uint64_t waiter_txn = 0;   // raw top id of the waiter's transaction; 0: it has written nothing
   uint64_t target_txn = 0;   // kRemote
   WaitParty waiter;
   WaitParty target;             // kLock, kDdlLock
-  uint32_t process = 0;         // R2: pid on `node`
+  uint32_t process = 0;         // waitgraph.party-is-process: pid on `node`
   uint32_t target_process = 0;  // kLock: pid on `node`
   uint32_t session = 0;         // of `process`
-  uint32_t timeout_ms = 0;      // of who may give way: the waiter's deadlock_timeout
-  uint8_t node = 0xff;          // who tells
+  uint32_t timeout_ms = 0;      // if it may give way: the waiter's deadlock_timeout
+  uint8_t node = 0xff;          // that tells it
   WaitKind kind = WaitKind::kLock;
   uint8_t may_give_way = 0;  // whether this process can be told to give way
   uint8_t reserved[5]{};

@@ -20,7 +20,7 @@ Oid replaced[kReplacedMax];
 int replaced_count = 0;
 needs_fmgr_hook_type next_needs_hook = nullptr;
 
-// P4.
+// (boundary.jit-asks-table)
 bool is_to_be_seen(Oid function) {
   for (int i = 0; i < replaced_count; ++i)
     if (replaced[i] == function) return true;

@@ -2,11 +2,14 @@
 // `bthandler` (indexam/), for the functions that tell how large relations are (stats/), for nextval() and its kin
 // (sequence/), for domain_in() (ddl/no_user_code), and for pg_export_snapshot() (txn/exported_snapshots).
 //
-// P1. Changed only in the process that preloads libraries, before it forks; children inherit it.
-// P2. Changed only if everything known about the entry and the server holds; otherwise FATAL, and nothing is changed.
-// P3. One aligned pointer is stored; its page is read-only before and after.
-// P4. Compiled expressions (jit) call a built-in function by its name, past the table; one that a hook wants to see
-//     they call through the server's wrapper, which asks the table.  So a hook wants to see those changed here.
+// boundary.patched-before-fork: Changed only in the process that preloads libraries, before it forks; children inherit
+//     it.
+// boundary.known-or-fatal: Changed only if everything known about the entry and the server holds; otherwise FATAL, and
+//     nothing is changed.
+// boundary.one-aligned-pointer: One aligned pointer is stored; its page is read-only before and after.
+// boundary.jit-asks-table: Compiled expressions (jit) call a built-in function by its name, past the table; one that a
+//     hook wants to see they call through the server's wrapper, which asks the table.  So a hook wants to see those
+//     changed here.
 #pragma once
 
 extern "C" {

@@ -18,7 +18,7 @@ struct PgError {
 void carry_error(PgError error) noexcept;
 // Re-throws what was carried, if anything; returns if nothing was.
 void raise_carried_error();
-// Drops what was carried: for transaction ends, where nobody can take it any more.
+// Drops what was carried: for transaction ends, where no caller can take it any more.
 void forget_carried_error() noexcept;
 
 }  // namespace gcl

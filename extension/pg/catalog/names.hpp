@@ -1,4 +1,4 @@
-// What the names in a statement mean, before anything is locked (P24).
+// What the names in a statement mean, before anything is locked (ddl.names-decide-unlocked).
 #pragma once
 
 extern "C" {

@@ -40,7 +40,7 @@ Datum gcl_ddl_fingerprint(PG_FUNCTION_ARGS) {
       cstring_to_text(digest_of(list_concat(list_concat(all, theirs), shared_sequences(InvalidOid)), NIL)));
 }
 
-// Who holds a DDL lock: of a database, or of the whole cluster (database is null).
+// The holder of a DDL lock: of a database, or of the whole cluster (database is null).
 Datum gcl_ddl_locks_get(PG_FUNCTION_ARGS) {
   ReturnSetInfo* const result = rows_of(fcinfo);
   if (!ddl_pool_attached()) return Datum{0};

@@ -1,4 +1,4 @@
-// The ProcessUtility hook: decides what a statement is, and does the cluster's ones everywhere.
+// The ProcessUtility hook: decides what a statement is, and runs those of all primaries everywhere.
 #include "extension/pg/catalog/names.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
@@ -10,13 +10,13 @@
 #include "extension/pg/ddl/classify/role_scope.hpp"
 #include "extension/pg/ddl/classify/sequence_scope.hpp"
 #include "extension/pg/ddl/classify/table_scope.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 #include "extension/pg/ddl/coordinate/event_triggers.hpp"
 #include "extension/pg/ddl/coordinate/half_done.hpp"
 #include "extension/pg/ddl/coordinate/lock_table.hpp"
 #include "extension/pg/ddl/ddl.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/ddl/objects/databases.hpp"
 #include "extension/pg/ddl/peer/log_end.hpp"
 #include "extension/pg/ddl/record/attribute_versions.hpp"
@@ -28,7 +28,7 @@
 #include "extension/pg/ddl/replay/partition_bounds.hpp"
 #include "extension/pg/ddl/replay/role_statement.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
-#include "extension/pg/sequence/copy_identity.hpp"
+#include "extension/pg/sequence/copy_identity_columns.hpp"
 #include "extension/pg/sequence/sequence_functions.hpp"
 #include "extension/pg/txn/exported_snapshots.hpp"
 
@@ -59,7 +59,7 @@ struct Call {  // one call of the hook, to be passed on
   QueryCompletion* completion;
 };
 
-// The end of the chain (P36): behind us is the server alone.
+// The end of the chain (ddl.hooks-run-once): behind us is the server alone.
 void pass_on(const Call& call) {
   standard_ProcessUtility(call.statement, call.text, call.read_only_tree, call.context, call.params, call.environment,
                           call.destination, call.completion);
@@ -84,7 +84,7 @@ void pass_on_as(LocalStatement what, const Call& call) {
   PG_END_TRY();
 }
 
-// P13: what depends on nothing local is every primary's, and the rest is not.
+// (ddl.shared-without-local-ties)
 [[noreturn]] void refuse_replacement(const char* why) {
   ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this would change to whom the object belongs"),
                   errdetail("In its new form %s.", why), errhint("Drop it, and create it anew.")));
@@ -92,13 +92,13 @@ void pass_on_as(LocalStatement what, const Call& call) {
 }
 
 LocalStatement kind_of_local(const Node* node) {
-  // DROP EXTENSION of another than ours would take along what all primaries have and depends on it.
+  // DROP EXTENSION of another extension would take along shared objects that depend on it.
   if (drops_an_extension(node)) return LocalStatement::kDropsExtension;
   // These may find their tables by themselves.
   return IsA(node, ReindexStmt) || IsA(node, ClusterStmt) ? LocalStatement::kOther : LocalStatement::kNamed;
 }
 
-// P24.  What hides from the access hook is found by its name, which has a lock by now.
+// Changes that the access hook does not see are found by the name, which is locked by now (ddl.names-decide-unlocked).
 void pass_on_local(const Call& call) {
   Node* node = call.statement->utilityStmt;
   if (!OidIsValid(gcl_access_method())) return pass_on(call);
@@ -119,13 +119,14 @@ DdlRecord* start_record(const Call& call) {
   return record;
 }
 
-// The body of a function in SQL's own form is parsed by every primary; one that is a string is looked at by its author.
+// The body of a function in SQL's own form is parsed by every primary; one that is a string is looked at by its
+// coordinator.
 void hint_at_body(void*) {
   if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION)
     errhint("Write the body as a string (AS $$ ... $$), or make what it names on every primary.");
 }
 
-// P33.  `call` is all of its transaction, and its portal that of a simple query: with the extended protocol the client
+// `call` is all of its transaction, and its portal that of a simple query: with the extended protocol the client
 // would hear of success before the commit.  A database is made before anything is sent.
 bool goes_with_commit(const Call& call, const DdlRecord* record) {
   return call.context == PROCESS_UTILITY_TOPLEVEL && !IsTransactionBlock() && GetCurrentTransactionNestLevel() == 1 &&
@@ -141,23 +142,23 @@ void send_statement_of(const Node* node, DdlRecord* record, bool last) {
   error_context_stack = hint.previous;
 }
 
-// DdlShape*: of the tables whose columns it changes.
-List* shapes_before(const DdlPlan& plan) {
+// DdlRelationState*: of the tables whose columns it changes.
+List* relation_states_before(const DdlPlan& plan) {
   const auto* target = static_cast<DdlTarget*>(linitial(plan.targets));
   List* before = NIL;
   ListCell* cell;
   foreach (cell, tables_with_columns(plan)) {
     LockRelationOid(lfirst_oid(cell), target->mode);
-    DdlShape* shape = versions_of(lfirst_oid(cell));
-    lower_versions(shape);
-    before = lappend(before, shape);
+    DdlRelationState* state = versions_of(lfirst_oid(cell));
+    lower_versions(state);
+    before = lappend(before, state);
   }
   return before;
 }
 
 DdlRight lock_for(const DdlPlan& plan) { return plan.shared ? DdlRight::kWhole : DdlRight::kDatabase; }
 
-void open_exchange_for(const Call& call, const DdlPlan& plan) {
+void open_ddl_transaction_for(const Call& call, const DdlPlan& plan) {
   const bool of_cluster = is_of_cluster(call.statement->utilityStmt);
   if (of_cluster) {
     require_cluster();
@@ -167,7 +168,7 @@ void open_exchange_for(const Call& call, const DdlPlan& plan) {
     ddl_require_locale();
     ddl_require_serving();
   }
-  open_exchange(lock_for(plan), false, of_cluster);
+  open_ddl_transaction(lock_for(plan), false, of_cluster);
   require_log_room();
 }
 
@@ -202,7 +203,7 @@ class Captured final : public Capture {
   }
 
  private:
-  // P37.  The function of an event trigger may have a user and settings of its own.
+  // The function of an event trigger may have a user and settings of its own (ddl.event-triggers-apart).
   template <class Work>
   void as_at_first(Work work) {
     Oid user;
@@ -221,13 +222,13 @@ class Captured final : public Capture {
   void prepare() {
     check_order_before(plan_.targets);
     record->targets = plan_.targets;
-    before_ = plan_.changes_columns ? shapes_before(plan_) : NIL;
+    before_ = plan_.changes_columns ? relation_states_before(plan_) : NIL;
     record->sequences = hand_to_server(plan_.sequences);
   }
 
   void take_back() {
     ListCell* cell;
-    foreach (cell, before_) raise_versions(static_cast<DdlShape*>(lfirst(cell)));
+    foreach (cell, before_) raise_versions(static_cast<DdlRelationState*>(lfirst(cell)));
     take_from_server(record);
     CommandCounterIncrement();
   }
@@ -241,7 +242,7 @@ class Captured final : public Capture {
                       errmsg("an event trigger has changed to whom belongs what the statement is about"),
                       errdetail("It was every primary's before the triggers on ddl_command_start ran."),
                       errhint("Run what the trigger does as a statement of its own.")));
-    open_exchange_for(call_, plan_);
+    open_ddl_transaction_for(call_, plan_);
     if (plan_.targets != NIL) lock_everywhere(plan_.targets);
     disturbed = false;
   }
@@ -250,7 +251,7 @@ class Captured final : public Capture {
     Node* node = call_.statement->utilityStmt;
     CommandCounterIncrement();
     ListCell* cell;
-    foreach (cell, before_) raise_versions(static_cast<DdlShape*>(lfirst(cell)));
+    foreach (cell, before_) raise_versions(static_cast<DdlRelationState*>(lfirst(cell)));
     record->bounds = bounds_of(node);
     if (altered_ && before_ != NIL) record->added = added_defaults(altered_, before_);
     const bool everywhere = end_capture(this, record, plan_, exempt_);
@@ -267,14 +268,14 @@ class Captured final : public Capture {
   const Call& call_;
   DdlPlan plan_;
   const AlterTableStmt* altered_ = nullptr;
-  const List* before_ = nullptr;  // DdlShape*
+  const List* before_ = nullptr;  // DdlRelationState*
   bool exempt_;
   Oid user_;
   int user_context_;
 };
 
 void run_captured(Call call, const DdlPlan& plan) {
-  // By its address the event triggers know the statement; the server would copy one that it must not change.
+  // Event triggers know the statement by its address; the server would copy a read-only one.
   if (call.read_only_tree) call.statement = static_cast<PlannedStmt*>(copyObjectImpl(call.statement));
   call.read_only_tree = false;
   Captured captured(call, plan);
@@ -297,7 +298,7 @@ void let_leave(const Call& call, const DdlPlan& plan) {
   send_statement(record, false);
 }
 
-// P30.  Nothing that could fail is left to do when the files go.
+// Nothing that could fail is left to do when the files go (ddl.databases-made-everywhere).
 void drop_everywhere(const Call& call, const DdlPlan& plan) {
   PreventInTransactionBlock(call.context == PROCESS_UTILITY_TOPLEVEL, "DROP DATABASE");
   const Oid database = lock_database_to_drop(reinterpret_cast<const DropdbStmt*>(call.statement->utilityStmt));
@@ -311,7 +312,7 @@ void drop_everywhere(const Call& call, const DdlPlan& plan) {
   pass_on(call);
 }
 
-// P39.  The server says what is missing.
+// The server's own error says which right is missing (ddl.no-lock-without-right).
 [[noreturn]] void refuse_for_rights(const Call& call) {
   pass_on(call);
   elog(ERROR, "gcl: the server has done what it was to refuse");
@@ -321,13 +322,13 @@ void drop_everywhere(const Call& call, const DdlPlan& plan) {
 // `before`: the plan, before there was a lock.
 void run_everywhere(const Call& call, const DdlPlan& before) {
   if (!has_rights_for(call.statement->utilityStmt)) refuse_for_rights(call);
-  open_exchange_for(call, before);
+  open_ddl_transaction_for(call, before);
   // Others may have changed what the names mean while we waited for the lock.
   AcceptInvalidationMessages();
   const DdlPlan plan = plan_ddl(call.statement->utilityStmt);
   if (plan.scope != DdlScope::kCluster) return pass_on_local(call);
   if (!has_rights_for(call.statement->utilityStmt)) refuse_for_rights(call);
-  open_exchange_for(call, plan);
+  open_ddl_transaction_for(call, plan);
   if (plan.to_database == DdlDatabase::kDrops) return drop_everywhere(call, plan);
   if (plan.targets != NIL) lock_everywhere(plan.targets);
   if (plan.leaves)
@@ -343,7 +344,7 @@ void lock_table(const Call& call, const LockStmt* statement) {
   end_shared_lock(lock);
 }
 
-// What clients of any table send all the time.  Neither is looked at: it is the server's alone, at its own price.
+// Statements that clients of any table send all the time go to the server unexamined, at its own price.
 bool is_of_every_client(const Node* node) { return IsA(node, TransactionStmt) || IsA(node, ExecuteStmt); }
 
 // Statements that cannot be ours, or that are part of one that is already being captured or replayed.
@@ -384,7 +385,7 @@ void refuse_explained_creation(const Node* node) {
 }
 
 // Part of an ALTER TABLE, or of CREATE TABLE.  It takes no OID; the server would refuse to make its new file while one
-// waits to be taken (P9).
+// waits to be taken (ddl.upgrade-mode-per-oid).
 void alter_sequence_again(const Call& call) {
   const bool waits = IsBinaryUpgrade;
   IsBinaryUpgrade = false;
@@ -404,8 +405,8 @@ void forget_what_is_discarded(const Node* node) {
   require_method(call.statement->utilityStmt);
   if (imports_snapshot(call.statement->utilityStmt)) return import_snapshot(call);
   refuse_explained_creation(call.statement->utilityStmt);
-  if (ddl_pool_attached() && copies_into_identity(call.statement->utilityStmt)) {
-    const uint64 rows = copy_into_identity(call.statement, call.text);
+  if (ddl_pool_attached() && copies_into_identity_column(call.statement->utilityStmt)) {
+    const uint64 rows = copy_into_identity_column(call.statement, call.text);
     if (call.completion) SetQueryCompletion(call.completion, CMDTAG_COPY, rows);
     return;
   }
@@ -442,7 +443,7 @@ void utility_hook(PlannedStmt* statement, const char* text, bool read_only_tree,
   look_at({statement, text, read_only_tree, context, params, environment, destination, completion});
 }
 
-// P36.
+// (ddl.hooks-run-once)
 void require_end_of_chain() {
   if (ProcessUtility_hook == nullptr) return;
   ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl must be first in shared_preload_libraries"),
@@ -460,13 +461,13 @@ void install_ddl_hooks() {
            .serving = serves_here,
            .serving_flag = serves_all_flag,
            .replaying = is_replaying,
-           .wake_waits = tell_news});
+           .wake_waits = wake_waiters});
   ProcessUtility_hook = utility_hook;
   install_database_hooks();
   install_event_triggers();
   install_no_user_code();
   install_results_hooks();
-  install_exchange_hooks();
+  install_ddl_transaction_hooks();
   install_node_state();
 }
 

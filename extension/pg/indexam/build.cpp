@@ -29,7 +29,7 @@ using engine::blink::Tree;
 
 namespace {
 
-// Rows that are dead to us but that somebody may still see are indexed too, without the uniqueness check.
+// Rows that are dead to us but that another snapshot may still see are indexed too, without the uniqueness check.
 struct Spools {
   Tuplesortstate* live;
   Tuplesortstate* dead;  // null unless the index is unique
@@ -133,7 +133,7 @@ IndexBuildResult* blink_ambuild(Relation table, Relation index, IndexInfo* info)
   PageId meta;
   if (relation_seam.next_relation_override != nullptr &&
       relation_seam.next_relation_override(RelationGetRelid(index), &meta)) {
-    // The author has built it already.
+    // The coordinator has built it already.
     write_relation_record(index->rd_node, RelationFile::kIndex, meta);
     const double rows = Max(table->rd_rel->reltuples, 0);
     return result_of(rows, rows);

@@ -1,9 +1,9 @@
 // The callbacks of the B-link tree behind a btree index of a gcl table.  Names and contracts are those of PostgreSQL's
 // index access method interface (amapi.h).
 //
-// C1. No frame of ours owns anything a destructor must release when PostgreSQL code is called: an ERROR may leave from
-//     a comparison, from reading a row, from a wait.
-// C2. Entries and keys are private copies; nothing here holds a page.
+// index.error-loses-nothing: No frame of ours owns anything a destructor must release when PostgreSQL code is called:
+//     an ERROR may leave from a comparison, from reading a row, from a wait.
+// index.private-copies: Entries and keys are private copies; nothing here holds a page.
 #pragma once
 
 extern "C" {

@@ -18,7 +18,7 @@ IndexTuple as_tuple(std::span<const std::byte> key) {
   return reinterpret_cast<IndexTuple>(const_cast<std::byte*>(key.data()));
 }
 
-// How many attributes of `tuple` are there; the rest is minus infinity (K1).
+// How many attributes of `tuple` are there; the rest is minus infinity (index.key-is-tuple).
 int attributes_of(IndexTuple tuple, int all) {
   if ((tuple->t_info & INDEX_ALT_TID_MASK) == 0) return all;
   uint16 left;
@@ -121,13 +121,14 @@ int TupleComparator::compare(const void* search, std::span<const std::byte> key)
     const Datum value = index_getattr(tuple, i + 1, description_, &is_null);
     if (const int result = compare_part(wanted.part[i], value, is_null); result != 0) return result;
   }
-  return wanted.count > there ? 1 : 0;  // K2
+  return wanted.count > there ? 1 : 0;  // (index.missing-sorts-first)
 }
 
 engine::blink::IntegerOrder TupleComparator::integer_order(const void* search) noexcept {
   const auto& wanted = *static_cast<const SearchKey*>(search);
   if (wanted.count == 0 || wanted.by_head == SearchKey::Order::kFunction) return {};
-  // Where the first attribute lies (K4), and the flag for nulls, in the words of a key's first bytes.
+  // Where the first attribute lies (index.first-attribute-stays), and the flag for nulls, in the words of a key's first
+  // bytes.
   static_assert(MAXALIGN(sizeof(IndexTupleData)) == sizeof(uint64_t) && offsetof(IndexTupleData, t_info) == 6);
   static_assert(std::endian::native == std::endian::little);
   return {.decides = true,

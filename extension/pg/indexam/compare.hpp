@@ -1,11 +1,11 @@
 // The comparator behind the B-link tree: PostgreSQL's order of a btree index, from its operator classes.
 //
-// K1. A key is an IndexTuple; its t_tid is the engine's.  A shortened key that lacks key attributes has
+// index.key-is-tuple: A key is an IndexTuple; its t_tid is the engine's.  A shortened key that lacks key attributes has
 //     INDEX_ALT_TID_MASK set and the number of those it has left in the first two bytes of its t_tid, which has no tid.
-// K2. Attributes that a shortened key lacks sort before every value (minus infinity).
-// K3. Nulls, DESC and NULLS FIRST sort as in nbtree: by the index's options, not by the type.
-// K4. A shortened key keeps its first attribute.  So an integer that comes first lies right behind the tuple's header,
-//     unless the key has nulls: most searches are decided by that, where the key lies.
+// index.missing-sorts-first: Attributes that a shortened key lacks sort before every value (minus infinity).
+// index.sorts-as-nbtree: Nulls, DESC and NULLS FIRST sort as in nbtree: by the index's options, not by the type.
+// index.first-attribute-stays: A shortened key keeps its first attribute.  So an integer that comes first lies right
+//     behind the tuple's header, unless the key has nulls: most searches are decided by that, where the key lies.
 #pragma once
 
 extern "C" {
@@ -37,7 +37,7 @@ struct SearchKey {
     FmgrInfo cross;
   };
   int count = 0;
-  Order by_head = Order::kFunction;  // K4: of the first attribute, if the first bytes of a key show it
+  Order by_head = Order::kFunction;  // of the first attribute (index.first-attribute-stays)
   Part part[INDEX_MAX_KEYS];
 
   // Adds the value of the next attribute.  `type`: the value's type; InvalidOid: the operator class's own.

@@ -18,7 +18,7 @@ namespace gcl {
 namespace {
 
 const TableAmRoutine* gcl_tables = nullptr;
-IndexAmRoutine native;     // nbtree, but for ambuild (D3)
+IndexAmRoutine native;     // nbtree, but for ambuild (index.build-decides-anew)
 IndexAmRoutine ours;       // the B-link tree
 IndexAmRoutine undecided;  // what the replaced handler returns
 
@@ -32,7 +32,7 @@ bool is_gcl_table_am(Oid am) {
 }
 
 bool is_gcl_table(Oid table) {
-  if (table < FirstNormalObjectId) return false;  // D4
+  if (table < FirstNormalObjectId) return false;  // (index.catalogs-without-lookup)
   HeapTuple row = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
   if (!HeapTupleIsValid(row)) elog(ERROR, "cache lookup failed for relation %u", table);
   const Oid am = reinterpret_cast<Form_pg_class>(GETSTRUCT(row))->relam;

@@ -1,11 +1,13 @@
 // The btree dispatch: one access method in the catalog, two implementations.  An index is served by PostgreSQL's nbtree
 // if its table is an ordinary one and by our B-link tree if its table is a gcl table.
 //
-// D1. The catalog never says anything but `btree`; planner-facing callbacks without a Relation are nbtree's own.
-// D2. Which side serves an index is decided at the first callback that is given its Relation; then the function
-//     pointers of that relcache entry (a private copy) are overwritten, so that an ordinary index costs nothing more.
-// D3. ambuild always decides anew: an index is rebuilt when its table changes its access method.
-// D4. Indexes of system catalogs are decided without a catalog look-up.
+// index.catalog-says-btree: The catalog never says anything but `btree`; planner-facing callbacks without a Relation
+//     are nbtree's own.
+// index.first-callback-decides: Which side serves an index is decided at the first callback that is given its Relation;
+//     then the function pointers of that relcache entry (a private copy) are overwritten, so that an ordinary index
+//     costs nothing more.
+// index.build-decides-anew: ambuild always decides anew: an index is rebuilt when its table changes its access method.
+// index.catalogs-without-lookup: Indexes of system catalogs are decided without a catalog look-up.
 #pragma once
 
 extern "C" {

@@ -1,4 +1,4 @@
-// btree's handler, replaced as builtin_patch.hpp says (P1-P3), after checking that it is the nbtree this code was
+// btree's handler, replaced as builtin_patch.hpp says, after checking that it is the nbtree this code was
 // written for.
 #pragma once
 

@@ -23,7 +23,7 @@ namespace {
 
 List* counted = NIL;  // tables, by OID; in the transaction's memory
 
-// As ANALYZE itself: in place, so that nobody waits and no version is left behind.
+// As ANALYZE itself: in place, so that no session waits and no version is left behind.
 void set_pages(Oid index, int32 pages) {
   Relation catalog = table_open(RelationRelationId, RowExclusiveLock);
   ScanKeyData key;

@@ -57,12 +57,12 @@ class RowsProbe final : public engine::blink::UniqueProbe {
 
  private:
   RowProbe look(Tid tid) {
-    count_looks(index_);  // so far
+    count_page_accesses(index_);  // so far
     return *until_done(table_, [&] { return heap_of(table_).probe(tid); });
   }
 
-  // Whether a row that some snapshot might have seen is dead to all by now.  Who meets many of them asks once how far
-  // the horizon has come.
+  // Whether a row that some snapshot might have seen is dead to all by now.  A check that meets many of them asks once
+  // how far the horizon has come.
   bool dead_now(Tid tid) {
     if (++recently_dead_ != kAskAfter) return false;
     until_ok(index_, [] { return txns().refresh_horizon(); });
@@ -72,14 +72,14 @@ class RowsProbe final : public engine::blink::UniqueProbe {
   Relation table_;
   Relation index_;
   Tid own_;
-  bool wait_;  // false: whoever might be there is a conflict, to be checked again at the end of the statement
+  bool wait_;  // false: a row that might be there is a conflict, to be checked again at the end of the statement
   engine::Settling settling_;
   bool found_own_ = false;
   uint32_t recently_dead_ = 0;
   static constexpr uint32_t kAskAfter = 8;
 };
 
-// Whether the rows of a full leaf are still needed by anybody.
+// Whether the rows of a full leaf are still needed.
 class RowsJudge final : public engine::blink::DeadJudge {
  public:
   RowsJudge(Relation table, Relation index) : table_(table), index_(index) {}
@@ -93,7 +93,7 @@ class RowsJudge final : public engine::blink::DeadJudge {
 
  private:
   RowProbe look(Tid tid) {
-    count_looks(index_);  // so far
+    count_page_accesses(index_);  // so far
     return *until_done(table_, [&] { return heap_of(table_).probe(tid); });
   }
 

@@ -67,7 +67,8 @@ bool next_match(IndexScanDesc scan, ScanState& state, ScanDirection direction, E
   return false;
 }
 
-// S7.  What was found dead in a leaf goes when the scan has left it; if it cannot go now, the next scan finds it again.
+// What was found dead in a leaf goes when the scan has left it; if it cannot go now, the next scan finds it again
+// (index.erased-after-leaf).
 void forget_dead(ScanState& state) {
   if (state.dead.count >= engine::blink::kEraseMin && !pool().fenced())
     (void)state.position->tree().forget(session(), state.dead);

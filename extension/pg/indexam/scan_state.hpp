@@ -1,7 +1,9 @@
 // The state of an index scan: nbtree's own preprocessed keys, and our position in the B-link tree.
 //
 // The server exports nbtree's scan key preparation (array keys, redundant and contradictory keys, checking a tuple).
-// It works on the fields of BTScanOpaqueData that come before `currPos`; those, and nothing behind them, are here (N1).
+//
+// index.layout-of-nbtree: The state begins with the fields of BTScanOpaqueData before `currPos`, on which that
+//     preparation works, and has nothing of those behind them.
 #pragma once
 
 extern "C" {
@@ -20,7 +22,7 @@ extern "C" {
 namespace gcl {
 
 struct ScanState {
-  alignas(BTScanOpaqueData) char nbtree[offsetof(BTScanOpaqueData, currPos)];  // N1
+  alignas(BTScanOpaqueData) char nbtree[offsetof(BTScanOpaqueData, currPos)];  // (index.layout-of-nbtree)
   MemoryContext context;                                                       // lives as long as the scan
   bool positioned;  // `position` stands in the range of the present array keys
   bool done[2];     // nothing more in this direction (backward, forward): a key said so

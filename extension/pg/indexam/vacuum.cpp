@@ -34,7 +34,7 @@ class ClusterHorizon final : public engine::blink::Horizon {
   }
 };
 
-// Pages that the last VACUUM has taken out, mostly: a few milliseconds pass until nobody can be on the way to them.
+// Pages that the last VACUUM has taken out, mostly: a few milliseconds pass until no session can be on the way to them.
 uint64_t recycle_pages(Relation index) {
   ClusterHorizon horizon;
   return until_done(index, [&] { return open_tree(index).recycle(session(), horizon); })->freed;

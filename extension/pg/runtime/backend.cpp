@@ -57,7 +57,7 @@ struct HeapKeyHash {
 struct Attached {
   BackendInterrupts interrupts;
   BackendWaiter waiter;
-  NodeBells bells;
+  NodeWakeupEvents wakeup_events;
   std::unique_ptr<bufmgr::Session> session;
   std::unique_ptr<engine::TxnSystem> txns;
   std::unordered_map<HeapKey, std::unique_ptr<engine::Heap>, HeapKeyHash> heaps;
@@ -73,8 +73,8 @@ int first_attach_callbacks = 0;
 bool any_locale = false;  // attach_for_any_locale() is at work
 int written_level = 0;    // levels up to here have local xids that the engine knows
 
-// Relations that were dropped, or made in vain, are freed in the background, here or on another primary: who needs room
-// before that is done waits for it, as he would have waited for the statement that dropped them.
+// Relations that were dropped, or made in vain, are freed in the background, here or on another primary: a session that
+// needs room before that waits for it, as it would have waited for the statement that dropped them.
 constexpr uint32_t kRoomPauseMs = 5, kRoomTriesMax = 2000;
 
 bool BackendInterrupts::room_comes(uint32_t tries) noexcept {
@@ -121,7 +121,7 @@ void attach(std::atomic<uint32_t>& count) {
   bufmgr::BufferPool* pool = node_pool();
   NodeState* node = node_state();
   if (pool->fenced()) raise(coherence::Errc::kFenced, nullptr);
-  count.fetch_add(1, std::memory_order_seq_cst);  // pairs with the fabric worker's closing
+  count.fetch_add(1, std::memory_order_seq_cst);  // pairs with the message worker's closing
   if (node->closing.load(std::memory_order_seq_cst)) {
     count.fetch_sub(1, std::memory_order_seq_cst);
     ereport(ERROR, errcode(ERRCODE_ADMIN_SHUTDOWN), errmsg("the gcl node is shutting down"));
@@ -136,9 +136,9 @@ void attach(std::atomic<uint32_t>& count) {
   attached = new Attached;
   attached->counted = &count;
   attached->session = pool->attach(coherence::SessionId{uint16_t(MyProc->pgprocno)}, attached->interrupts, wal_sink());
-  count_looks_of(attached->session.get());
+  count_page_accesses_of(attached->session.get());
   attached->txns = std::make_unique<engine::TxnSystem>(*pool, *attached->session, *node_txn_shared(), attached->waiter,
-                                                       attached->bells);
+                                                       attached->wakeup_events);
   attached->waiter.serve(*attached->txns);
   if (auto begun = attached->txns->sub_begin(GetCurrentTransactionNestLevel()); !begun) {
     detach_session();
@@ -159,8 +159,8 @@ void wait_until_ready() {
   }
 }
 
-// Our own workers bring the catalogs up to date.  Everybody else, autovacuum too, would use a table without the index
-// that another primary has made meanwhile.
+// Our own workers bring the catalogs up to date.  Any other process, autovacuum too, would use a table without the
+// index that another primary has made meanwhile.
 bool works_for_gcl() { return MyBackendType == B_BG_WORKER && strcmp(MyBgworkerEntry->bgw_library_name, "gcl") == 0; }
 
 Attached& here() {
@@ -176,7 +176,7 @@ Attached& here() {
   wait_until_ready();
   if (node_pool() == nullptr || node_state() == nullptr) refuse();
   if (MyBackendType != B_BG_WORKER && !any_locale)
-    require_database_locale();  // an apply worker says it in the author's answer
+    require_database_locale();  // an apply worker says it in the coordinator's answer
   if (!works_for_gcl()) ddl_require_serving();
   attach(node_state()->backends);
   if (works_for_gcl()) {
@@ -184,7 +184,7 @@ Attached& here() {
     attached->works_for_gcl = true;
     return *attached;
   }
-  // The launcher, before it leaves, says that we do not serve, and looks then whether anybody is attached.
+  // The launcher, before it leaves, says that we do not serve, and looks then whether a session is attached.
   if (!ddl_serving()) {
     detach_session();
     ddl_require_serving();
@@ -284,10 +284,10 @@ void detach_session() noexcept {
   if (at == nullptr) return;
   at->session->release_all();
   attached = nullptr;
-  count_looks_of(nullptr);
+  count_page_accesses_of(nullptr);
   stop_waiting();
   own_wait_forget();
-  at->txns->drop_claim();              // FATAL has jumped over the VACUUM that had it
+  at->txns->release_session_lock();    // FATAL has jumped over the VACUUM that had it
   at->txns->set_oldest(std::nullopt);  // the slot is the next process's, and counts for the horizon
   at->heaps.clear();
   at->txns.reset();

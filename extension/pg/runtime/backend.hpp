@@ -1,9 +1,10 @@
 // The backend's session: its way to the pool, attached at first use and kept until the process exits.
 //
-// B1. Attaching fails with 55000 if this server has no pool, has not caught up with the others' DDL, or the database
-// has another locale than the pool; with 57P02 if the pool is fenced. B2. SERIALIZABLE transactions are refused at
-// their first touch of a gcl table. B3. Detaching happens in before_shmem_exit, after the transaction was aborted:
-// FATAL runs no destructor.
+// runtime.attach-or-error: Attaching fails with 55000 if this server has no pool, has not caught up with the others'
+//     DDL, or the database has another locale than the pool; with 57P02 if the pool is fenced.
+// runtime.serializable-refused: SERIALIZABLE transactions are refused at their first touch of a gcl table.
+// runtime.detached-before-exit: Detaching happens in before_shmem_exit, after the transaction was aborted: FATAL runs
+//     no destructor.
 #pragma once
 
 #include <memory>
@@ -27,7 +28,7 @@ engine::Heap& heap_of(Relation table);
 void attach_for_any_locale();
 
 // Whether gcl tables can be used just now, here and in this transaction.  A server that cannot serve them still serves
-// its own: where nobody has asked for one, what is missing is not said.
+// its own: a session that has asked for none is not told what is missing.
 bool serves() noexcept;
 
 // The session, if this process has one; null otherwise.  Never attaches.

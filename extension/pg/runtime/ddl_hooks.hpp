@@ -20,7 +20,7 @@ const volatile bool* ddl_serving_flag() noexcept;  // the same of all databases,
 // Whether this process is running another primary's statement: then nothing is made in, or freed from, the pool.
 bool ddl_replaying() noexcept;
 
-// Who waits in DDL looks again what has become of its wait.
+// Processes that wait in DDL look again what has become of their wait.
 void ddl_wake_waits() noexcept;
 
 }  // namespace gcl

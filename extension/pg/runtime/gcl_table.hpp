@@ -1,4 +1,4 @@
-// Which relations are gcl tables, for those who have one open.
+// Which relations are gcl tables, for code that has one open.
 #pragma once
 
 extern "C" {

@@ -12,15 +12,15 @@ namespace gcl {
 
 namespace {
 
-struct Board {
+struct Registry {
   alignas(64) std::atomic<uint32_t> entered;  // how many of `xid` are set
-  std::atomic<uint64_t> last_end;             // M2
+  std::atomic<uint64_t> last_end;             // (runtime.ends-counted-before-publishing)
   alignas(64) ConditionVariable ended;
   uint32_t slots;
   std::atomic<uint32_t> xid[FLEXIBLE_ARRAY_MEMBER];  // by pgprocno; 0: none
 };
 
-Board* board = nullptr;
+Registry* registry = nullptr;
 
 int64 own_records = 0;    // that this process has written to the WAL
 int64 others_before = 0;  // records that are not ours, when the last transaction had ended
@@ -29,27 +29,27 @@ bool entered = false;
 
 int64 others() { return pgWalUsage.wal_records - own_records; }
 
-// M3.  Changes that are replicated come past the executor, be it to unlogged tables.
+// Changes that are replicated come past the executor, be it to unlogged tables (runtime.one-kind-is-free).
 bool changed_this_server() { return others() != others_before || unlogged_changed || IsLogicalWorker(); }
 
 uint64_t transactions_ended() { return *const_cast<const volatile uint64*>(&ShmemVariableCache->xactCompletionCount); }
 
 void wait_for_end(uint32_t slot, uint32_t xid) {
-  ConditionVariablePrepareToSleep(&board->ended);
-  while (board->xid[slot].load(std::memory_order_acquire) == xid)  // pairs with mixed_commit_ends()
-    (void)ConditionVariableTimedSleep(&board->ended, 1000, wait_event(WaitEvent::kCommit));
+  ConditionVariablePrepareToSleep(&registry->ended);
+  while (registry->xid[slot].load(std::memory_order_acquire) == xid)  // pairs with mixed_commit_ends()
+    (void)ConditionVariableTimedSleep(&registry->ended, 1000, wait_event(WaitEvent::kCommit));
   ConditionVariableCancelSleep();
 }
 
 }  // namespace
 
-size_t mixed_commits_bytes(uint32_t slots) { return offsetof(Board, xid) + slots * sizeof(std::atomic<uint32_t>); }
+size_t mixed_commits_bytes(uint32_t slots) { return offsetof(Registry, xid) + slots * sizeof(std::atomic<uint32_t>); }
 
 void mixed_commits_init(void* memory, uint32_t slots) {
   memset(memory, 0, mixed_commits_bytes(slots));
-  board = static_cast<Board*>(memory);
-  board->slots = slots;
-  ConditionVariableInit(&board->ended);
+  registry = static_cast<Registry*>(memory);
+  registry->slots = slots;
+  ConditionVariableInit(&registry->ended);
 }
 
 void count_own_record() noexcept { ++own_records; }
@@ -58,25 +58,25 @@ void note_unlogged_change() noexcept { unlogged_changed = true; }
 void mixed_commit_begins() {
   if (!changed_this_server()) return;
   entered = true;
-  // Whoever sees the transaction in a snapshot has taken the lock under which it leaves the server's list, later.
-  board->xid[MyProc->pgprocno].store(GetTopTransactionIdIfAny(), std::memory_order_relaxed);
-  board->entered.fetch_add(1, std::memory_order_seq_cst);
+  // A snapshot that sees the transaction is taken later, under the lock under which it leaves the server's list.
+  registry->xid[MyProc->pgprocno].store(GetTopTransactionIdIfAny(), std::memory_order_relaxed);
+  registry->entered.fetch_add(1, std::memory_order_seq_cst);
 }
 
 void mixed_commit_publishes() noexcept {
   if (!entered) return;
   const uint64_t now = transactions_ended();
-  uint64_t seen = board->last_end.load(std::memory_order_relaxed);
-  while (seen < now && !board->last_end.compare_exchange_weak(seen, now, std::memory_order_seq_cst)) {
+  uint64_t seen = registry->last_end.load(std::memory_order_relaxed);
+  while (seen < now && !registry->last_end.compare_exchange_weak(seen, now, std::memory_order_seq_cst)) {
   }
 }
 
 void mixed_commit_ends() noexcept {
   if (!entered) return;
   entered = false;
-  board->xid[MyProc->pgprocno].store(0, std::memory_order_release);
-  board->entered.fetch_sub(1, std::memory_order_release);  // pairs with wait_until_published()
-  ConditionVariableBroadcast(&board->ended);
+  registry->xid[MyProc->pgprocno].store(0, std::memory_order_release);
+  registry->entered.fetch_sub(1, std::memory_order_release);  // pairs with wait_until_published()
+  ConditionVariableBroadcast(&registry->ended);
 }
 
 void forget_local_changes() noexcept {
@@ -85,20 +85,22 @@ void forget_local_changes() noexcept {
 }
 
 bool mixed_commits_seen() noexcept {
-  return board->last_end.load(std::memory_order_relaxed) != 0 || board->entered.load(std::memory_order_relaxed) != 0;
+  return registry->last_end.load(std::memory_order_relaxed) != 0 ||
+         registry->entered.load(std::memory_order_relaxed) != 0;
 }
 
 void wait_until_published(Snapshot snapshot) {
-  if (board->entered.load(std::memory_order_acquire) == 0) return;
-  for (uint32_t slot = 0; slot < board->slots; ++slot) {
-    const uint32_t xid = board->xid[slot].load(std::memory_order_acquire);
+  if (registry->entered.load(std::memory_order_acquire) == 0) return;
+  for (uint32_t slot = 0; slot < registry->slots; ++slot) {
+    const uint32_t xid = registry->xid[slot].load(std::memory_order_acquire);
     if (xid != 0 && !XidInMVCCSnapshot(xid, snapshot)) wait_for_end(slot, xid);
   }
 }
 
 bool ended_since(Snapshot snapshot, Ended what) noexcept {
-  std::atomic_thread_fence(std::memory_order_acquire);  // behind the timestamp; pairs with M2, and the server's count
-  const uint64_t last = what == Ended::kAny ? transactions_ended() : board->last_end.load(std::memory_order_seq_cst);
+  // Behind the timestamp; pairs with runtime.ends-counted-before-publishing, and with the server's count.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const uint64_t last = what == Ended::kAny ? transactions_ended() : registry->last_end.load(std::memory_order_seq_cst);
   return last > snapshot->snapXactCompletionCount;
 }
 

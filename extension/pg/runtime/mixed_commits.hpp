@@ -1,21 +1,24 @@
-// Commits of transactions that changed gcl tables and tables of this server: in PostgreSQL's snapshots they appear when
-// the server takes them from its list of running ones, in the cluster's when their COMMIT callback has published them.
-// What a snapshot of both has to know of the moments between (snapshots.hpp S7), in the node's shared memory.
+// Commits of transactions that changed gcl tables and tables of this server: they appear in PostgreSQL's snapshots when
+// the server takes them from its list of running ones, and in the cluster's when their COMMIT callback has published
+// them.  The node's shared memory holds what a snapshot of both has to know of the moments between
+// (pg_txn.snapshots-of-one-time).
 //
 //   committer  begin -> [commit record; out of the list] -> count its end -> publish -> end
 //   reader     PostgreSQL's snapshot -> wait for those that it sees and that have not ended -> cluster timestamp -> ask
 //              whether any has counted since
 //
-// M1. A transaction that has changed both is entered before the server takes it from its list, and stays until it is
-//     published or rolled back.  So whom a snapshot sees is published, or found here.
-// M2. Before it publishes, it notes how many transactions the server has seen end.  So whom a snapshot does not see,
-// and
-//     a later timestamp does, has noted a larger number than the snapshot has in it.
-// M3. Who has changed gcl tables alone, or none, is not entered, and touches nothing that is shared: local changes show
-//     in the server's WAL, in records that are not ours, or are noted (unlogged tables).  What only looks like one, a
-//     page pruned on the way, costs an entry and nothing else.
-// M4. Who waits is woken by the end, can be cancelled, and holds nothing that the committer needs.  A committer that
-//     dies takes the server's shared memory with it; one that finds the pool fenced ends like any other.
+// runtime.entered-before-visible: A transaction that has changed both is entered before the server takes it from its
+//     list, and stays until it is published or rolled back.  So a transaction that a snapshot sees is published, or
+//     found here.
+// runtime.ends-counted-before-publishing: Before it publishes, it notes how many transactions the server has seen end.
+//     So a transaction that a snapshot does not see, and a later timestamp does, has noted a larger number than the
+//     snapshot has in it.
+// runtime.one-kind-is-free: A transaction that has changed gcl tables alone, or none, is not entered, and touches
+//     nothing that is shared: local changes show in the server's WAL, in records that are not ours, or are noted
+//     (unlogged tables).  What only looks like one, a page pruned on the way, costs an entry and nothing else.
+// runtime.end-wakes-waiters: A session that waits is woken by the end, can be cancelled, and holds nothing that the
+//     committer needs.  A committer that dies takes the server's shared memory with it; one that finds the pool fenced
+//     ends like any other.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"

@@ -1,7 +1,7 @@
 #include "extension/pg/runtime/node.hpp"
 
 #include "coherence/message/slots.hpp"
-#include "extension/identity.hpp"
+#include "extension/compatibility.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
@@ -104,11 +104,11 @@ const char* hint_for(Errc outcome) {
 
 // Becomes a node of the pool; null with *outcome if it cannot.
 bufmgr::BufferPool* join(Errc* outcome, Problem* problem) {
-  const std::string identity = server_identity(PG_VERSION_NUM, BLCKSZ, settings.locale);
+  const std::string compatibility = server_compatibility(PG_VERSION_NUM, BLCKSZ, settings.locale);
   const bool keeps = settings.pool_file != nullptr && settings.pool_file[0] != '\0';
   const bufmgr::NodeOptions options{.files = {.path = settings.pool,
                                               .durable_path = keeps ? settings.pool_file : nullptr,
-                                              .identity = identity.c_str()},
+                                              .identity = compatibility.c_str()},
                                     .node = {uint8_t(settings.node_id)},
                                     .frames = frames_of_cache(),
                                     .sessions_max = session_slots(),

@@ -1,12 +1,12 @@
 // The node: what this server's processes share about the pool.  Set up in the postmaster before the first fork.
 //
-// N1. `node_pool()` is the object every process inherits; null: this server has no pool (not configured, or refused
-//     because it is fenced: then `fence_reason()` says why, and every access raises 57P02).
-// N2. NodeState lies in PostgreSQL's shared memory and is made anew after a crash restart; a crash restart finds the
-//     former incarnation in the pool, which fences it.
-// N3. Backends count in `backends` while their session lives, those that do the other primaries' DDL in `ddl_workers`,
-//     too: these leave when no other is left.  Workers outlive them all: member, provider, statistics, reclaim and
-//     flusher stop when no backend is left, fabric when nobody is.
+// runtime.pool-inherited: `node_pool()` is the object every process inherits; null: this server has no pool (not
+//     configured, or refused because it is fenced: then `fence_reason()` says why, and every access raises 57P02).
+// runtime.state-made-anew: NodeState lies in PostgreSQL's shared memory and is made anew after a crash restart
+//     (extension.crash-restart-fences).
+// runtime.workers-outlive-backends: Backends count in `backends` while their session lives, those that do the other
+//     primaries' DDL in `ddl_workers`, too: these leave when no other is left.  Workers outlive them all: member,
+//     provider, statistics and reclaim stop when no backend is left, the flusher after these, the message worker last.
 #pragma once
 
 #include "bufmgr/buffer_pool.hpp"
@@ -18,16 +18,16 @@
 
 namespace gcl {
 
-enum class Worker : int { kFabric, kProvider, kFlusher, kMember, kStatistics, kReclaim, kCount };
+enum class Worker : int { kMessages, kProvider, kFlusher, kMember, kStatistics, kReclaim, kCount };
 inline constexpr int kWorkers = int(Worker::kCount);
 
 struct NodeState {
   std::atomic<uint32_t> backends;          // sessions of backends
   std::atomic<uint32_t> ddl_workers;       // of them, the DDL launcher's and the apply workers'
-  std::atomic<uint32_t> workers;           // sessions of workers but the fabric's
+  std::atomic<uint32_t> workers;           // sessions of workers but the message worker's
   std::atomic<bool> closing;               // no new session any more
   std::atomic<bool> ready;                 // the member worker joined: sessions may begin
-  std::atomic<uint64_t> flush_wanted;      // highest position somebody waits for
+  std::atomic<uint64_t> flush_wanted;      // highest position that a process waits for
   std::atomic<int> worker_proc[kWorkers];  // pgprocno, -1: not running
   std::atomic<bool> reclaim_wanted;        // a transaction that made or dropped relations has ended
   std::atomic<uint64_t> reclaim_open;      // relations made or dropped and not dealt with, as the worker last saw

@@ -75,7 +75,7 @@ void own_wait_ends() noexcept {
   (void)mine([](Slot& s) {
     if (s.wait.kind != OwnWaitKind::kNone) s.kind_before = s.wait.kind;
     s.wait.kind = OwnWaitKind::kNone;
-    s.wait.condemned = false;  // O1
+    s.wait.condemned = false;  // (runtime.verdict-of-one-wait)
     return 0;
   });
 }
@@ -87,9 +87,9 @@ void own_wait_goes_on() noexcept {
   });
 }
 
-void own_exchange(uint64_t exchange, OwnParty works_for) noexcept {
+void own_ddl_transaction(uint64_t ddl_transaction, OwnParty works_for) noexcept {
   (void)mine([=](Slot& s) {
-    s.wait.exchange = exchange;
+    s.wait.ddl_transaction = ddl_transaction;
     s.wait.works_for = works_for;
     s.wait.pid = MyProcPid;
     if (s.wait.kind == OwnWaitKind::kNone) s.wait.timeout_ms = DeadlockTimeout;
@@ -100,7 +100,7 @@ void own_exchange(uint64_t exchange, OwnParty works_for) noexcept {
 void own_wait_forget() noexcept {
   if (slots == nullptr || MyProc == nullptr) return;
   own_wait_ends();
-  own_exchange(0);
+  own_ddl_transaction(0);
 }
 
 void own_wait_rolled_back() noexcept {
@@ -153,7 +153,7 @@ OwnWait own_wait_of(uint32_t slot) noexcept {
 
 bool own_wait_condemn(uint32_t slot, int pid, OwnWaitKind kind, uint64_t sequence, const char* detail) noexcept {
   return locked(slot, [=](Slot& s) {
-    const bool told = kind != OwnWaitKind::kNone || (s.wait.exchange != 0 && s.wait.works_for.pid == 0);
+    const bool told = kind != OwnWaitKind::kNone || (s.wait.ddl_transaction != 0 && s.wait.works_for.pid == 0);
     const bool same = s.wait.pid == pid && s.wait.sequence == sequence && s.wait.kind == kind && told;
     if (same) {
       s.wait.condemned = true;

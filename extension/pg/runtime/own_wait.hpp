@@ -6,8 +6,8 @@
 //
 //   own_wait_begins(OwnWaitKind::kTag); PG: wait; own_wait_ends();      // always both; FATAL: own_wait_forget()
 //
-// O1. A verdict belongs to one wait, and goes with it: what comes next, the lock manager's own deadlock or the wait for
-//     the others to clean up, knows nothing of it.
+// runtime.verdict-of-one-wait: A verdict belongs to one wait, and goes with it: what comes next, the lock manager's own
+//     deadlock or the wait for the others to clean up, knows nothing of it.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"
@@ -33,14 +33,14 @@ struct OwnRemote {
 };
 
 struct OwnWait {
-  uint64_t sequence;   // of the wait; grows
-  TimestampTz since;   //
-  uint64_t exchange;   // the DDL transaction this process is the author of, or works for; 0: none
-  OwnParty works_for;  // an apply worker's author
-  OwnParty holder;     // kDdlLock: who has it
-  OwnRemote remote;    // kTag: what it waits for
+  uint64_t sequence;         // of the wait; grows
+  TimestampTz since;         //
+  uint64_t ddl_transaction;  // the DDL transaction this process is the coordinator of, or works for; 0: none
+  OwnParty works_for;        // an apply worker's coordinator
+  OwnParty holder;           // kDdlLock: the session that has it
+  OwnRemote remote;          // kTag: what it waits for
   int pid;
-  int timeout_ms;  // its deadlock_timeout, when the wait or the exchange began
+  int timeout_ms;  // its deadlock_timeout, when the wait or the DDL transaction began
   OwnWaitKind kind;
   bool condemned;
 };
@@ -52,7 +52,7 @@ void own_waits_init(void* memory, uint32_t slots);  // before the first process 
 void own_wait_begins(OwnWaitKind kind, OwnParty holder = {}, OwnRemote remote = {});
 void own_wait_ends() noexcept;
 void own_wait_goes_on() noexcept;  // the wait that ended last did not end after all
-void own_exchange(uint64_t exchange, OwnParty works_for = {}) noexcept;  // 0: none any more
+void own_ddl_transaction(uint64_t ddl_transaction, OwnParty works_for = {}) noexcept;  // 0: none any more
 // The process ends, or its slot had another one.
 void own_wait_forget() noexcept;
 // The transaction or savepoint is rolled back: a verdict that was not asked for goes with it.
@@ -68,7 +68,7 @@ bool own_wait_explain(ErrorData* error) noexcept;
 uint32_t own_wait_slots() noexcept;
 OwnWait own_wait_of(uint32_t slot) noexcept;
 // `kind`, `sequence`: of the wait; kNone for one in the lock manager that the process has told nothing of, while it is
-// the author of an exchange.  False: it is another wait by now.
+// the coordinator of a DDL transaction.  False: it is another wait by now.
 bool own_wait_condemn(uint32_t slot, int pid, OwnWaitKind kind, uint64_t sequence, const char* detail) noexcept;
 
 }  // namespace gcl

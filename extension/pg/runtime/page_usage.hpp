@@ -1,12 +1,12 @@
-// Looks at pages of the pool, in PostgreSQL's own counters: pgBufferUsage, from which EXPLAIN (BUFFERS),
+// Accesses to pages of the pool, in PostgreSQL's own counters: pgBufferUsage, from which EXPLAIN (BUFFERS),
 // pg_stat_statements and the sums over parallel workers are made; the relation's, behind pg_statio_* and
 // pg_stat_database; and VACUUM's and ANALYZE's, by which they pace themselves.
 //
-// U1. hit: a look at a page that this primary had.  read: the page's bytes came from a memory node or another primary.
-//     dirtied: a page changed that was as in the pool, by a hint too.  written: a page that this session wrote back to
-//     have room.
-// U2. Nothing is counted twice: these are differences of the session's own numbers (bufmgr F7), taken when an engine
-//     operation has ended.  One that ended by ERROR is counted with the next.
+// runtime.what-usage-counts: hit: an access to a page that this primary had. read: the page's bytes came from a memory
+//     node or another primary. dirtied: a page changed that was as in the pool, by a hint too. written: a page that
+//     this session wrote back to have room.
+// runtime.nothing-counted-twice: Nothing is counted twice: these are differences of the session's own numbers (bufmgr
+//     F7), taken when an engine operation has ended.  One that ended by ERROR is counted with the next.
 #pragma once
 
 extern "C" {
@@ -19,20 +19,21 @@ extern "C" {
 
 namespace gcl {
 
-struct LooksTold {
+struct PageAccessesTold {
   const bufmgr::Session* session;  // null: this process is not attached
-  uint64_t looks, moved;           // of it, that the server knows of
+  uint64_t accesses, moved;        // of it, that the server knows of
 };
-extern LooksTold looks_told;
+extern PageAccessesTold page_accesses_told;
 
-void tell_looks(Relation rel);
+void tell_page_accesses(Relation rel);
 
-// What was looked at since the last call was for `rel`, which may be null: known to nobody.
-inline void count_looks(Relation rel) {
-  if (looks_told.session != nullptr && looks_told.session->looks() != looks_told.looks) tell_looks(rel);
+// Accesses since the last call were for `rel`; null: for no relation that is known.
+inline void count_page_accesses(Relation rel) {
+  if (page_accesses_told.session != nullptr && page_accesses_told.session->looks() != page_accesses_told.accesses)
+    tell_page_accesses(rel);
 }
 
 // With the session's life; null: it ends.
-void count_looks_of(const bufmgr::Session* session);
+void count_page_accesses_of(const bufmgr::Session* session);
 
 }  // namespace gcl

@@ -6,9 +6,10 @@
 //           a server without our dispatch fails loudly instead of finding an empty index
 //   sequence  block 0: the row that SELECT shows, the record in place of the server's magic number (sequence/)
 //
-// R1. A file's record never changes after the transaction that made the file: caching it per backend is safe until the
-//     relation's relcache entry is invalidated.
-// R2. The record names its pool; a file that came from another pool (a copied data directory) is refused, not used.
+// runtime.record-never-changes: A file's record never changes after the transaction that made the file: caching it per
+//     backend is safe until the relation's relcache entry is invalidated.
+// runtime.record-names-pool: The record names its pool; a file that came from another pool (a copied data directory) is
+//     refused, not used.
 //
 //   set_new_filenode:  RelationCreateStorage(...); write_relation_record(*newrnode, RelationFile::kTable, header);
 //   anywhere:          PageId header = relation_page(rel);      // ERROR if there is none
@@ -39,7 +40,7 @@ RelationFile kind_of_file(char relkind);
 void start_relation_records();
 
 // Writes (or overwrites) the record in block 0 of the file, making the file's blocks if it is empty; WAL-logged.
-// REQUIRES: the file exists and nobody else can see it yet, or `rel` is locked AccessExclusive.
+// REQUIRES: the file exists and no other session can see it yet, or `rel` is locked AccessExclusive.
 void write_relation_record(const RelFileNode& file, RelationFile kind, coherence::PageId header);
 
 // The record of a sequence, for the special area of its page.
@@ -63,11 +64,12 @@ coherence::PageId relation_page_in_file(const RelFileNode& file, RelationFile ki
 // --- the seam to DDL replay --------------------------------------------------------------------------------------
 // Object ids are the same on every primary, so the pages of a relation are shipped as (oid, page).
 struct RelationSeam {
-  // On a primary that replays: where the author put the pages of `relid`.  False (or null): make new ones.
+  // On a primary that replays: where the coordinator put the pages of `relid`.  False (or null): make new ones.
   bool (*next_relation_override)(Oid relid, coherence::PageId* header) = nullptr;
-  // On a primary that replays: whether the author's table got a TOAST relation now.  False (or null): decide yourself.
+  // On a primary that replays: whether the coordinator's table got a TOAST relation now.  False (or null): decide
+  // yourself.
   bool (*toast_override)(Oid relid, bool* needed) = nullptr;
-  // On the author: new pages were made for `relid`; to be shipped, and freed if the transaction rolls back.
+  // On the coordinator: new pages were made for `relid`; to be shipped, and freed if the transaction rolls back.
   void (*relation_made)(Oid relid, RelationFile kind, coherence::PageId header) = nullptr;
 };
 extern RelationSeam relation_seam;

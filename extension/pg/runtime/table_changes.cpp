@@ -45,7 +45,7 @@ LocalCounts untold(const LocalCounts& totals, const LocalCounts& told) {
 // What others have told since, without our own part of it.
 int64 foreign(uint64_t now, uint64_t seen, int64 own) { return Max(int64(now - seen) - own, int64(0)); }
 
-// C1, C2.
+// (runtime.cluster-figures-for-autovacuum, runtime.vacuum-sets-all)
 void feed(const ChangedTable& table, const RelationCounts& now, const LocalCounts& own) {
   const int64 inserted = foreign(now.inserted, table.seen.inserted, own.inserted);
   const int64 updated = foreign(now.updated, table.seen.updated, own.updated);

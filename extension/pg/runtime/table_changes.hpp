@@ -1,13 +1,14 @@
 // Changes of gcl tables, told among the primaries: every server's autovacuum decides by its own counters, and those
 // know only what its own sessions did.  A worker tells the table's header page what they did and adds to the server's
-// counters what the others did, so that a primary that only reads a table analyzes it, and VACUUM is done by whoever
-// comes first.
+// counters what the others did, so that a primary that only reads a table analyzes it, and VACUUM is done by the
+// primary that comes first.
 //
-// C1. What a session's row counts in pg_stat views (n_tup_ins, ...) stays this server's; only the figures autovacuum
-//     decides by (live and dead rows, changes since ANALYZE, insertions since VACUUM) are the cluster's.
-// C2. A VACUUM anywhere sets everybody's figures for dead rows to what it left.
-// C3. Nothing but such decisions may hang on this: what is lost with a crash, or when more tables are open than the
-//     registry holds, is not told.
+// runtime.cluster-figures-for-autovacuum: What a session's row counts in pg_stat views (n_tup_ins, ...) stays this
+//     server's; only the figures autovacuum decides by (live and dead rows, changes since ANALYZE, insertions since
+//     VACUUM) are the cluster's.
+// runtime.vacuum-sets-all: A VACUUM anywhere sets every primary's figures for dead rows to what it left.
+// runtime.losses-are-harmless: Nothing but such decisions may hang on this: what is lost with a crash, or when more
+//     tables are open than the registry holds, is not told.
 #pragma once
 
 #include "coherence/base/ids.hpp"

@@ -49,7 +49,7 @@ auto until_done(Relation rel, Operation operation) {
   for (;;) {
     require_unfenced();
     auto result = operation();
-    count_looks(rel);
+    count_page_accesses(rel);
     if (result.ok()) return result;
     raise_unless_interrupted(result.error(), rel);
   }

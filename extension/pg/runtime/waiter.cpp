@@ -19,7 +19,7 @@ using engine::WaitState;
 
 namespace {
 
-constexpr uint64_t kBellsAt = 528;  // in Region::kTxnWords, behind the bounds of all nodes
+constexpr uint64_t kWakeupEventsAt = 528;  // in Region::kTxnWords, behind the bounds of all nodes
 
 // Runs a wait of PostgreSQL's below the engine; its ERROR passes the engine as kInterrupted.
 template <class F>
@@ -61,30 +61,30 @@ Status pause_for(uint32_t ms) {
 }
 
 Status wait_remote(uint64_t id, uint64_t top) {
-  const int index = table().claim(id, uint32_t(MyProc->pgprocno));
-  if (index < 0) {  // W5: until the worker has made its round
-    bufmgr::ring_bell(member_bell(node_pool()->node()));
+  const int index = table().request(id, uint32_t(MyProc->pgprocno));
+  if (index < 0) {  // txn.one-wait-per-session: until the worker has made its round
+    bufmgr::ring_bell(member_wakeup_event(node_pool()->node()));
     return pause_for(1);
   }
   claimed = index;
   own_wait_begins(OwnWaitKind::kTag, {}, {.id = id, .top = top});
-  bufmgr::ring_bell(member_bell(node_pool()->node()));
+  bufmgr::ring_bell(member_wakeup_event(node_pool()->node()));
   const Status status = carried([=] { wait_for_tag(index, id); });
   stop_waiting();
   if (!status.ok()) return status.error();
   return node_pool()->fenced() ? Status(Errc::kFenced) : Status();
 }
 
-LOCKTAG tuple_tag(const engine::RowTurn& turn) {
+LOCKTAG tuple_tag(const engine::RowQueue& queue) {
   LOCKTAG tag;
-  SET_LOCKTAG_TUPLE(tag, MyDatabaseId, turn.table, turn.block, turn.line);
+  SET_LOCKTAG_TUPLE(tag, MyDatabaseId, queue.table, queue.block, queue.line);
   return tag;
 }
 
-// So that who may hold the row together does not wait for each other's turn.
-LOCKMODE tuple_lock(const engine::RowTurn& turn) {
+// Sessions that may hold the row together do not wait for each other's turn.
+LOCKMODE tuple_lock(const engine::RowQueue& queue) {
   constexpr LOCKMODE kModes[] = {AccessShareLock, RowShareLock, ExclusiveLock, AccessExclusiveLock};
-  return kModes[turn.mode];
+  return kModes[queue.mode];
 }
 
 }  // namespace
@@ -107,22 +107,22 @@ Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {
 }
 
 // As heap's sessions do: the lock manager's lock of the tuple, shown as such in pg_locks.
-Result<bool> BackendWaiter::take_turn(const engine::RowTurn& turn) {
+Result<bool> BackendWaiter::enter_row_queue(const engine::RowQueue& queue) {
   if (node_pool()->fenced()) return Errc::kFenced;
   bool waited = false;
   const Status status = carried([&] {
-    const LOCKTAG tag = tuple_tag(turn);
-    if (LockAcquire(&tag, tuple_lock(turn), false, true) != LOCKACQUIRE_NOT_AVAIL) return;
-    (void)LockAcquire(&tag, tuple_lock(turn), false, false);
+    const LOCKTAG tag = tuple_tag(queue);
+    if (LockAcquire(&tag, tuple_lock(queue), false, true) != LOCKACQUIRE_NOT_AVAIL) return;
+    (void)LockAcquire(&tag, tuple_lock(queue), false, false);
     waited = true;
   });
   if (!status.ok()) return status.error();
   return waited;
 }
 
-void BackendWaiter::end_turn(const engine::RowTurn& turn) noexcept {
-  const LOCKTAG tag = tuple_tag(turn);
-  LockRelease(&tag, tuple_lock(turn), false);
+void BackendWaiter::leave_row_queue(const engine::RowQueue& queue) noexcept {
+  const LOCKTAG tag = tuple_tag(queue);
+  LockRelease(&tag, tuple_lock(queue), false);
 }
 
 Status BackendWaiter::wait_for_speculation(const Speculation& turn) {
@@ -139,14 +139,14 @@ Status BackendWaiter::pause(uint32_t ms) {
   return pause_for(ms);
 }
 
-std::atomic<uint32_t>& member_bell(NodeId node) noexcept {
+std::atomic<uint32_t>& member_wakeup_event(NodeId node) noexcept {
   bufmgr::BufferPool& pool = *node_pool();
-  const coherence::PoolAddress at = pool.region(bufmgr::Region::kTxnWords).at + (kBellsAt + node.value * 4u);
+  const coherence::PoolAddress at = pool.region(bufmgr::Region::kTxnWords).at + (kWakeupEventsAt + node.value * 4u);
   return *reinterpret_cast<std::atomic<uint32_t>*>(pool.coherence_pool().at(at));
 }
 
-void NodeBells::ring(coherence::NodeSet nodes) noexcept {
-  for (; !nodes.empty(); nodes = nodes.without(nodes.first())) bufmgr::ring_bell(member_bell(nodes.first()));
+void NodeWakeupEvents::wake(coherence::NodeSet nodes) noexcept {
+  for (; !nodes.empty(); nodes = nodes.without(nodes.first())) bufmgr::ring_bell(member_wakeup_event(nodes.first()));
 }
 
 namespace {

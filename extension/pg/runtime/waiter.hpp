@@ -1,5 +1,5 @@
 // Waiting for other transactions, through PostgreSQL's lock manager (engine::Waiter), and waking the other primaries'
-// waiters (engine::Bells).
+// waiters (engine::NodeWaker).
 //
 // A local transaction, or savepoint that may be rolled back alone, is waited for on its xid's lock, a local speculation
 // on its token's; a remote one on the tag that the member worker holds for it (engine/txn/wait_table.hpp).  An ERROR
@@ -15,8 +15,8 @@ class BackendWaiter final : public engine::Waiter {
  public:
   void serve(engine::TxnSystem& txns) { txns_ = &txns; }
   coherence::Status wait_for(engine::TxnId id, engine::WaitFor why) override;
-  coherence::Result<bool> take_turn(const engine::RowTurn& turn) override;
-  void end_turn(const engine::RowTurn& turn) noexcept override;
+  coherence::Result<bool> enter_row_queue(const engine::RowQueue& queue) override;
+  void leave_row_queue(const engine::RowQueue& queue) noexcept override;
   coherence::Status wait_for_speculation(const engine::Speculation& turn) override;
   coherence::Status pause(uint32_t ms) override;
 
@@ -24,18 +24,18 @@ class BackendWaiter final : public engine::Waiter {
   engine::TxnSystem* txns_ = nullptr;
 };
 
-class NodeBells final : public engine::Bells {
+class NodeWakeupEvents final : public engine::NodeWaker {
  public:
-  void ring(coherence::NodeSet nodes) noexcept override;
+  void wake(coherence::NodeSet nodes) noexcept override;
 };
 
 // Ends this process's wait for a remote transaction, if it is in one: also when the process ends in the middle of it.
 void stop_waiting() noexcept;
 
-// The bell that the member worker of a node sleeps on: a futex word in the pool.
-std::atomic<uint32_t>& member_bell(coherence::NodeId node) noexcept;
+// The wakeup event that the member worker of a node sleeps on: a futex word in the pool.
+std::atomic<uint32_t>& member_wakeup_event(coherence::NodeId node) noexcept;
 
-// The member worker's part: takes and lets go tags.  Returns whether somebody waits.
+// The member worker's part: takes and lets go tags.  Returns whether a process waits.
 bool tend_waits(engine::TxnSystem& txns);
 // Before the first tend_waits() of a process: the tags of a former member worker went with it.
 void forget_held_waits();

@@ -35,7 +35,7 @@ FormData_pg_sequence_data* row_on(Page page) {
   return reinterpret_cast<FormData_pg_sequence_data*>(reinterpret_cast<char*>(header) + header->t_hoff);
 }
 
-// A row that everybody sees, and that is never frozen again.
+// A row that every snapshot sees, and that is never frozen again.
 HeapTuple make_row(Relation sequence, SequenceState state) {
   Datum values[SEQ_COL_LASTCOL] = {Int64GetDatum(state.last), Int64GetDatum(0), BoolGetDatum(state.called)};
   bool nulls[SEQ_COL_LASTCOL] = {};
@@ -135,10 +135,10 @@ void move_sequence_to_pool(Oid oid, PageId page) {
   set_access_method(oid, gcl_access_method());
 }
 
-void move_sequence_to_server(Oid oid, SequenceState state, bool author) {
+void move_sequence_to_server(Oid oid, SequenceState state, bool coordinator) {
   set_access_method(oid, InvalidOid);
   Relation sequence = relation_open(oid, ShareRowExclusiveLock);
-  if (author) pages_dropped(RelationFile::kSequence, relation_page(sequence));
+  if (coordinator) pages_dropped(RelationFile::kSequence, relation_page(sequence));
   RelationSetNewRelfilenode(sequence, sequence->rd_rel->relpersistence);
   write_page(sequence, state, &kServerMagic, sizeof kServerMagic);
   relation_close(sequence, NoLock);

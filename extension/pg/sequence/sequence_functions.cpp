@@ -2,7 +2,7 @@
 
 #include "extension/pg/boundary/builtin_patch.hpp"
 #include "extension/pg/runtime/backend.hpp"
-#include "extension/pg/sequence/identity.hpp"
+#include "extension/pg/sequence/identity_columns.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 
 extern "C" {
@@ -98,7 +98,7 @@ void check_privilege(Relation sequence, AclMode any_of) {
 SequenceRun run_of(Relation sequence, const SequenceRules& rules) {
   SequenceRun run = *until_done(sequence, [&] { return sequence_of(sequence).take(rules); });
   if (run.count > 0) return run;
-  // Whoever commits what he was given has the lease on disk before.
+  // A commit that uses the values has the lease on disk before it.
   (void)GetTopTransactionId();
   ForceSyncCommit();
   run = *until_done(sequence, [&] { return sequence_of(sequence).lease(rules); });

@@ -1,8 +1,10 @@
 // nextval() and its kin: the server's for its own sequences, ours for those of all primaries.  Ours behave as the
 // server's do: locks, privileges, errors, session caches, read-only transactions.
 //
-// C1. A session's values of CACHE n survive another session's setval(), as in the server.
-// C2. lastval() does not notice the identity columns of local tables: the server uses their sequences without a call.
+// pg_sequence.cached-values-survive: A session's values of CACHE n survive another session's setval(), as in the
+//     server.
+// pg_sequence.lastval-misses-identity: lastval() does not notice the identity columns of local tables: the server uses
+//     their sequences without a call.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"

@@ -83,7 +83,7 @@ bool sample_of(coherence::NodeId node, const NodeInfo& info, Sample* to) {
     take_sample(txns(), to);
     return true;
   }
-  return sample_board(txns()).read(node, info.incarnation, to);
+  return sample_registry(txns()).read(node, info.incarnation, to);
 }
 
 void put_counters(Primary* row, const Sample& s) {

@@ -1,5 +1,5 @@
-// DDL that is under way, on whichever primary: what it asks of the others, and who has not answered yet.  All of it
-// stands in the channel (engine/ddl), so every primary shows the same.
+// DDL that is under way, on any primary: what it asks of the others, and which have not answered yet.  All of it stands
+// in the channel (engine/ddl), so every primary shows the same.
 #include "extension/pg/ddl/record/ddl_describe.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/rows.hpp"

@@ -1,5 +1,5 @@
 // What this node's processes hold at the moment, and how much room there is.  A leak shows as a number that stays when
-// nobody is at work.
+// no session works.
 #include "coherence/member/held.hpp"
 
 #include "extension/engine/txn/txn_words.hpp"
@@ -39,14 +39,14 @@ Open open_now() {
     open.snapshots += shared.slot(i).oldest.load(std::memory_order_relaxed) != 0;
     open.transactions += shared.slot(i).top.load(std::memory_order_relaxed) != 0;
     for (auto& level : shared.slot(i).open) open.savepoints += level.id.load(std::memory_order_relaxed) != 0;
-    open.claims += word(words.claim(p.node(), session)) != 0;
+    open.claims += word(words.session_lock(p.node(), session)) != 0;
     open.speculations += engine::SpeculationWord{word(words.speculation(p.node(), session))}.open();
   }
   return open;
 }
 
 struct Waits {
-  uint64_t waiting = 0, exchanges = 0;
+  uint64_t waiting = 0, ddl_transactions = 0;
 };
 
 // The lock manager's own waits are PostgreSQL's business.
@@ -55,7 +55,7 @@ Waits own_waits_now() {
   for (uint32_t i = 0; i < own_wait_slots(); ++i) {
     const OwnWait own = own_wait_of(i);
     waits.waiting += own.kind != OwnWaitKind::kNone;
-    waits.exchanges += own.exchange != 0;
+    waits.ddl_transactions += own.ddl_transaction != 0;
   }
   return waits;
 }
@@ -99,7 +99,7 @@ Datum gcl_stat_held_get(PG_FUNCTION_ARGS) {
   const uint64_t backends = node_state()->backends.load(std::memory_order_relaxed);
   const uint64_t asking = attached_txns() != nullptr ? 1 : 0;
   const Waits own = own_waits_now();
-  // The fabric's own is one, too.
+  // The message worker's own is one, too.
   const uint64_t counted = backends + node_state()->workers.load(std::memory_order_relaxed) + 1;
   const uint64_t frames = node_pool()->frames(), used = uint64_t{held.pages} + node_pool()->free_frames();
   const struct {
@@ -123,7 +123,7 @@ Datum gcl_stat_held_get(PG_FUNCTION_ARGS) {
               {"transactions waited for", waits_now()},
               {"tags of transactions waited for", tags_now()},
               {"waits for other primaries", own.waiting},
-              {"DDL exchanges", own.exchanges},
+              {"DDL exchanges", own.ddl_transactions},
               {"relations to be freed", reclaimed_now()}};
   for (const auto& row : rows) Row<2>().text(row.what).number(row.held).put(result);
   return Datum{0};

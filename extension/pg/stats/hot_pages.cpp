@@ -147,13 +147,13 @@ Datum gcl_stat_hot_pages_get(PG_FUNCTION_ARGS) {
   uint32_t count;
   const OurRelation* all = our_relations(&count);
   for (uint32_t i = 0; i < own_count; ++i) put_page(result, node_pool()->node(), own[i], all, count, now);
-  engine::SampleBoard board = sample_board(txns());
+  engine::SampleRegistry registry = sample_registry(txns());
   for (uint32_t n = 0; n < node_pool()->nodes_max(); ++n) {
     const NodeId node{uint8_t(n)};
     const coherence::NodeInfo info = node_pool()->coherence_node().info(node);
     engine::Sample sample;
     if (node == node_pool()->node() || info.state == coherence::NodeInfo::State::kAbsent) continue;
-    if (!board.read(node, info.incarnation, &sample)) continue;
+    if (!registry.read(node, info.incarnation, &sample)) continue;
     for (uint32_t i = 0; i < Min(sample.hot_pages, engine::kSampleHotPages); ++i)
       put_page(result, node, sample.hot[i], all, count, sample.taken_us);
   }

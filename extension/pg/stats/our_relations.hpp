@@ -13,10 +13,10 @@ struct OurRelation {
   coherence::PageId header;  // a table's header page, a tree's meta page, a sequence's page
 };
 
-// Palloc'd, *count of them; without those that somebody has locked exclusively, and those of other databases.
+// Palloc'd, *count of them; without those that another session has locked exclusively, and those of other databases.
 OurRelation* our_relations(uint32_t* count);
 
-// Takes AccessShareLock if nobody is in the way; null: somebody is, or the relation is gone.  A view must not wait.
+// Takes AccessShareLock if that is free; null: it is not, or the relation is gone.  A view must not wait.
 Relation open_without_waiting(Oid relation);
 
 }  // namespace gcl

@@ -2,9 +2,10 @@
 // their indexes: pages in the pool.  The server's own functions look at the local files only, with no way for an access
 // method to say otherwise, so they are replaced like btree's handler (builtin_patch.hpp) and called for all else.
 //
-// Z1. Pages in use count, of a table those of its extents, of an index all of the tree; other forks are empty.
-// Z2. Where the pool cannot be asked (fenced, not joined yet) the answer is NULL, as for a relation that is gone:
-//     a listing of all tables must not fail for it.
+// stats.size-counts-used-pages: Pages in use count, of a table those of its extents, of an index all of the tree; other
+//     forks are empty.
+// stats.unknown-size-is-null: Where the pool cannot be asked (fenced, not joined yet) the answer is NULL, as for a
+//     relation that is gone: a listing of all tables must not fail for it.
 //
 // (Not chosen: growing the local file, sparse, to the true size.  A base backup would copy it, zero by zero.)
 #pragma once

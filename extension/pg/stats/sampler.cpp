@@ -34,7 +34,7 @@ TimestampTz transaction_start(int pid) {
     if (status != nullptr && status->backendStatus.st_procpid == pid)
       since = status->backendStatus.st_xact_start_timestamp;
   }
-  if (!IsTransactionState()) pgstat_clear_backend_activity_snapshot();  // a worker's: nobody else would
+  if (!IsTransactionState()) pgstat_clear_backend_activity_snapshot();  // a worker's: nothing else would
   return since;
 }
 
@@ -52,7 +52,7 @@ void oldest_snapshot(engine::Sample* to) {
 
 }  // namespace
 
-engine::SampleBoard sample_board(engine::TxnSystem& txns) {
+engine::SampleRegistry sample_registry(engine::TxnSystem& txns) {
   bufmgr::BufferPool& pool = txns.pool();
   return {txns.session().memory(), pool.region(bufmgr::Region::kSamples), pool.nodes_max(), pool.node()};
 }
@@ -78,12 +78,12 @@ void take_sample(engine::TxnSystem& txns, engine::Sample* to) {
   to->hot_pages = pool.coherence_node().hot_pages(to->hot, engine::kSampleHotPages);
 }
 
-void Sampler::turn() {
+void Sampler::round() {
   const TimestampTz now = GetCurrentTimestamp();
   if (now - taken_ < kSampleUs && now >= taken_) return;
   engine::Sample sample;
   take_sample(txns_, &sample);
-  board_.publish(sample);
+  registry_.publish(sample);
   taken_ = now;
 }
 

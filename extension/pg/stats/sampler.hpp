@@ -1,9 +1,9 @@
 // What this primary says of itself (engine/samples), and what it knows of the others.
 //
-// Counters are summed by who looks, once a second or when a view asks; nothing is done on the path of a page.
+// Counters are summed here, once a second or when a view asks; nothing is done on the path of a page.
 #pragma once
 
-#include "extension/engine/samples/sample_board.hpp"
+#include "extension/engine/samples/sample_registry.hpp"
 #include "extension/engine/txn/transaction.hpp"
 #include "extension/pg/boundary/pg.hpp"
 
@@ -12,20 +12,20 @@ namespace gcl {
 inline constexpr TimestampTz kSampleUs = 1'000'000;  // how often
 inline constexpr TimestampTz kStaleUs = 5'000'000;   // older than this: its primary is stopped, or very busy
 
-engine::SampleBoard sample_board(engine::TxnSystem& txns);
+engine::SampleRegistry sample_registry(engine::TxnSystem& txns);
 // As of now.
 void take_sample(engine::TxnSystem& txns, engine::Sample* to);
 
 // The member worker's part.
 class Sampler {
  public:
-  explicit Sampler(engine::TxnSystem& txns) : txns_(txns), board_(sample_board(txns)) { board_.clear(); }
-  void turn();  // never waits
-  void leave() { board_.clear(); }
+  explicit Sampler(engine::TxnSystem& txns) : txns_(txns), registry_(sample_registry(txns)) { registry_.clear(); }
+  void round();  // never waits
+  void leave() { registry_.clear(); }
 
  private:
   engine::TxnSystem& txns_;
-  engine::SampleBoard board_;
+  engine::SampleRegistry registry_;
   TimestampTz taken_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// CREATE INDEX: every row version somebody may see is given to the index, under the TID its entry is to have.
+// CREATE INDEX: every row version that a snapshot may see is given to the index, under the TID its entry is to have.
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 enum class Entry : uint8_t { kNone, kDead, kAlive };
 
 // What the index gets for one version.  A version that was superseded within its page has no entry of its own: the
-// chain's live member stands for it, and who has an old snapshot must not use the index (*broken).
+// chain's live member stands for it, and transactions with an old snapshot must not use the index (*broken).
 Entry entry_for(const engine::RowHeader& row, Liveness live, bool* broken) {
   switch (live) {
     case Liveness::kLive:

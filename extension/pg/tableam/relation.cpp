@@ -21,7 +21,7 @@ using coherence::PageId;
 
 namespace {
 
-// The header page of a new table: a replaying primary takes the author's.
+// The header page of a new table: a replaying primary takes the coordinator's.
 PageId new_table(Oid relid) {
   PageId header;
   if (relation_seam.next_relation_override != nullptr && relation_seam.next_relation_override(relid, &header))
@@ -36,7 +36,7 @@ bool has_pages(Relation rel) {
   return smgrexists(RelationGetSmgr(rel), MAIN_FORKNUM) && smgrnblocks(RelationGetSmgr(rel), MAIN_FORKNUM) > 0;
 }
 
-// None for who repeats another's DDL (P3 of ../ddl): when it is caught up with later the pages may be long gone.
+// None in a replay (ddl.replay-scans-empty): when the log is caught up with later, the pages may be long gone.
 uint32_t used_blocks(Relation rel, engine::Heap& heap) {
   return ddl_replaying() ? 0 : *until_done(rel, [&] { return heap.used_blocks(); });
 }
@@ -77,7 +77,7 @@ void gcl_relation_copy_for_cluster(Relation, Relation, Relation, bool, Transacti
 // As the range of block numbers: it has holes, because every primary fills extents of its own.
 uint64 gcl_relation_size(Relation rel, ForkNumber fork) {
   if (fork != MAIN_FORKNUM && fork != InvalidForkNumber) return 0;
-  // Who catches up with the log may be at a table whose pages have been given back since.
+  // A worker that catches up with the log may be at a table whose pages have been given back since.
   if (ddl_replaying()) return 0;
   engine::Heap& heap = heap_of(rel);
   const uint32_t blocks = used_blocks(rel, heap);

@@ -5,7 +5,7 @@
 namespace gcl {
 
 using engine::RowHeader;
-using engine::StampKind;
+using engine::RowTxnKind;
 using engine::Tid;
 
 namespace {
@@ -16,13 +16,13 @@ bool is_mine(engine::TxnId id) {
 }
 
 TransactionId shown_xmin(const RowHeader& row) {
-  if (row.creator.kind() == StampKind::kInserted && is_mine(row.creator.id())) return GetTopTransactionIdIfAny();
+  if (row.creator.kind() == RowTxnKind::kInserted && is_mine(row.creator.id())) return GetTopTransactionIdIfAny();
   return FrozenTransactionId;
 }
 
-// Who ended or locked the version, if that is this transaction.
+// The transaction that ended or locked the version, if it is this one.
 TransactionId shown_xmax(const RowHeader& row) {
-  if (row.deleter.kind() != StampKind::kNone && is_mine(row.deleter.id())) return GetTopTransactionIdIfAny();
+  if (row.deleter.kind() != RowTxnKind::kNone && is_mine(row.deleter.id())) return GetTopTransactionIdIfAny();
   return InvalidTransactionId;
 }
 

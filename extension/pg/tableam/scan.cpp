@@ -46,7 +46,7 @@ struct Scan {
 
 // The list is taken after the snapshot: it has every page that may hold rows the snapshot sees.  It lives as long as
 // the scan: ALTER TABLE asks for the first row in a context it resets with each row.
-// Another primary's statement finds no rows: its author has rewritten and checked them.
+// Another primary's statement finds no rows: its coordinator has rewritten and checked them.
 void list_blocks(Scan& scan) {
   scan.blocks = ddl_replaying() ? 0 : *until_done(scan.rel(), [&] { return scan.heap->used_blocks(); });
   if (scan.block != nullptr) pfree(scan.block);

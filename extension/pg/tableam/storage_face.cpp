@@ -22,7 +22,7 @@ struct Segment {
 constexpr uint64_t kBlocksMax = uint64_t{engine::RelationPage::kMapsMax} * engine::kBlocksPerMap;
 constexpr uint32_t kSegments = uint32_t((kBlocksMax + RELSEG_SIZE - 1) / RELSEG_SIZE);
 
-// F2.  Of this process: its descriptors are.
+// Of this process: its descriptors are (tableam.face-reads-nothing).
 SMgrRelation open_everywhere() {
   static SMgrRelationData storage;
   static Segment segments[kSegments];

@@ -1,11 +1,11 @@
-// The relation that a scan names to PostgreSQL (TableScanDesc::rs_rd) where that reads ahead by itself: a bitmap scan,
-// and ANALYZE.  The rows are in the pool and the table's own file has one block, so reading ahead in that fails from
-// its second segment on, and with it the statement.
+// The relation that a scan names to PostgreSQL (TableScanDesc::rs_rd) where the server reads ahead by itself: in a
+// bitmap scan, and in ANALYZE.  The table's own file has one block, so reading ahead in that file fails from its second
+// segment on, and with it the statement.
 //
-// F1. Through it the server calls the scan's callbacks, and reads ahead, nothing else.  So it has the table's names and
-//     its access method, and what a relation has besides, it has not; ours go to the table itself.
-// F2. In its storage every block that a gcl table can have is in a segment that is open, and what is read ahead is
-//     nothing: reading ahead has nothing left to look up that could be missing.
+// tableam.face-for-callbacks: The server uses it only to call the scan's callbacks and to read ahead.  So it has the
+//     table's names and access method, and nothing else of a relation; our callbacks go to the table itself.
+// tableam.face-reads-nothing: In its storage every block that a gcl table can have lies in an open segment, and reading
+//     ahead reads nothing: so no look-up of a segment can fail.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"

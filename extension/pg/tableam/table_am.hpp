@@ -1,15 +1,15 @@
 // The table access method `gcl`: PostgreSQL's callbacks over engine::Heap.
 //
-// A1. Callbacks have two halves: the engine's, whose frames may own things and in which PostgreSQL is not called, and
-//     PostgreSQL's, after those frames are gone.  What crosses is plain data.
-// A2. Rows leave as HeapTuples (TTSOpsHeapTuple).  xmin shown is the current xid for rows of the own transaction and
-//     FrozenTransactionId otherwise: ON CONFLICT and referential checks ask.  xmax is the current xid for rows that the
-//     own transaction has ended or locked, otherwise 0.
-// A3. A TID names one version until the end of the transaction (engine H1), as the executor assumes.
-// A4. Large values are compressed or stored out of line on the way in (toast.hpp); rows leave with pointers to them.
-// A5. A row of ON CONFLICT may be taken back from tuple_insert_speculative to tuple_complete_speculative, or to the end
-// of
-//     its savepoint or transaction by ERROR; whoever meets it waits for that alone (txn T15, heap S1..S3).
+// tableam.rows-as-heap-tuples: Rows leave as HeapTuples (TTSOpsHeapTuple). xmin shown is the current xid for rows of
+//     the own transaction and FrozenTransactionId otherwise: ON CONFLICT and referential checks ask. xmax is the
+//     current xid for rows that the own transaction has ended or locked, otherwise 0.
+// tableam.tid-names-version: A TID names one version until the end of the transaction (heap.tid-names-version), as the executor
+//     assumes.
+// tableam.large-values-toasted: Large values are compressed or stored out of line on the way in (toast.hpp); rows leave
+//     with pointers to them.
+// tableam.speculative-row-taken-back: A row of ON CONFLICT may be taken back from tuple_insert_speculative to
+//     tuple_complete_speculative, or to the end of its savepoint or transaction by ERROR; a session that meets it waits
+//     for that alone (txn.speculation-names-row).
 #pragma once
 
 #include "extension/engine/heap/heap.hpp"

@@ -2,23 +2,22 @@
 // its index a B-link tree.  So pages, transactions, VACUUM and DDL are those of all rows; what is here is what
 // PostgreSQL does by calling heapam (toast_save_datum() and toast_delete_datum() insert and delete rows of a heap).
 //
-// O1. Which values are compressed and which move out is decided by PostgreSQL's functions (access/toast_helper.h) with
-//     heap's limits: a value has the size it has in a heap table.
-// O2. Chunks are inserted, and deleted, by the transaction that does so to the row that refers to them; they are never
-//     updated.  Who sees the row may read them: what they are asked (SnapshotToast) is only whether they were rolled
+// tableam.toast-limits-of-heap: PostgreSQL's functions (access/toast_helper.h) decide, with heap's limits, which values
+//     are compressed and which move out: a value has the size that it has in a heap table.
+// tableam.chunks-follow-row: The transaction that inserts or deletes the row does the same to its chunks; they are
+//     never updated.  A snapshot that sees the row may read them: SnapshotToast asks only whether they were rolled
 //     back.  They are removed by the horizon that the row is removed by.
-// O3. A value's id is unlike that of every value of which its TOAST relation has any chunk: dead ones may be read by
-// old
-//     snapshots.
-// O4. What was stored for a row that then is not written (a lost update, a lost speculative insertion) never was: its
-//     chunks are abandoned at once, not left to the end of the transaction that would commit them.
+// tableam.value-id-unused: No chunk of the TOAST relation, dead or not, has the id of a new value: old snapshots may
+//     read dead chunks.
+// tableam.lost-chunks-abandoned: Chunks of a row that is not written after all (a lost update, a lost speculative
+//     insertion) are abandoned at once: the end of the transaction would commit them.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"
 
 namespace gcl {
 
-// Of one row, while it is written.  Lists of toast pointers (varlena*), in the memory context of who asks.
+// Of one row, while it is written.  Lists of toast pointers (varlena*), in the memory context of the caller.
 struct OutOfLine {
   List* stored;    // new values
   List* replaced;  // values of the old row that the new one does not refer to
@@ -37,7 +36,7 @@ List* values_out_of_line(Relation rel, HeapTuple row);
 varlena* store_out_of_line(Oid toast, Datum value, CommandId command);
 enum class Removal : uint8_t {
   kDelete,  // with the row: others may see it as long as they see the row
-  kAbandon  // O4
+  kAbandon  // (tableam.lost-chunks-abandoned)
 };
 void remove_out_of_line(const List* values, CommandId command, Removal how);
 

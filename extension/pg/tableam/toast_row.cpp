@@ -1,4 +1,4 @@
-// O1: which values of a row are compressed, and which are stored out of line.
+// Which values of a row are compressed, and which are stored out of line (tableam.toast-limits-of-heap).
 #include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/tableam/toast.hpp"
@@ -151,7 +151,7 @@ List* values_out_of_line(Relation rel, HeapTuple row) {
   return found;
 }
 
-// The widths that decide are those of PostgreSQL's tuples, which are ours (O1).
+// The widths that decide are those of PostgreSQL's tuples, which are ours (tableam.toast-limits-of-heap).
 bool gcl_relation_needs_toast_table(Relation rel) {
   bool needed;
   if (relation_seam.toast_override && relation_seam.toast_override(RelationGetRelid(rel), &needed)) return needed;

@@ -26,7 +26,7 @@ using engine::Tid;
 namespace {
 
 constexpr uint32_t kWaitMs = 1000;  // for old snapshots, before line pointers are freed
-constexpr uint32_t kTurnMs = 20;    // between two looks at another primary's VACUUM of the same table
+constexpr uint32_t kRetryMs = 20;   // between two checks of another primary's VACUUM of the same table
 
 struct DeadTids {
   const Tid* tid;
@@ -67,22 +67,22 @@ class Cleaner final : public engine::IndexCleaner {
       : table_(table), strategy_(strategy), indexes_(indexes), count_(count) {}
 
   Status remove(std::span<const Tid> dead) override {
-    count_looks(table_);
+    count_page_accesses(table_);
     DeadTids tids{dead.data(), dead.size()};
     return carried([this, &tids] {
       for (int i = 0; i < count_; ++i) remove_from(indexes_[i], &tids);
     });
   }
 
-  // Under the engine's claim: what an index gives back, it gives back once.
+  // Under the engine's session lock: what an index gives back, it gives back once.
   Status finish(const engine::VacuumStats& stats) override {
-    count_looks(table_);
+    count_page_accesses(table_);
     return carried([this, &stats] { clean_up(indexes_, count_, double(stats.live), strategy_); });
   }
 
   // The pages looked at are counted as the server's own, so that vacuum_cost_delay holds here, too.
   Status passed_page(bool) override {
-    count_looks(table_);
+    count_page_accesses(table_);
     return carried([] { vacuum_delay_point(); });
   }
 
@@ -125,7 +125,7 @@ engine::VacuumStats vacuum_in_turn(Relation rel, Cleaner& cleaner, bool wait) {
     if (LockTimeout > 0 && TimestampDifferenceExceeds(began, GetCurrentTimestamp(), LockTimeout))
       ereport(ERROR, errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("canceling statement due to lock timeout"),
               errdetail("Another primary is vacuuming \"%s\".", RelationGetRelationName(rel)));
-    until_ok(rel, [] { return txns().waiter().pause(kTurnMs); });
+    until_ok(rel, [] { return txns().waiter().pause(kRetryMs); });
   }
 }
 

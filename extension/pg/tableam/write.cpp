@@ -97,7 +97,7 @@ Differences compare_with_old(Relation rel, HeapTuple old_row, HeapTuple new_row)
   return found;
 }
 
-// The version a Tid names, whoever sees it, in the row buffer.  False: it is not there any more.  Laying the tuple
+// The version that a Tid names, visible or not, in the row buffer.  False: it is not there any more.  Laying the tuple
 // takes the place of the row's own header.
 bool read_version(Relation rel, engine::Heap& heap, Tid tid, HeapTuple to, engine::RowHeader* header = nullptr) {
   const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
@@ -149,7 +149,8 @@ void gcl_tuple_insert(Relation rel, TupleTableSlot* slot, CommandId cid, int, Bu
   pgstat_count_heap_insert(rel, 1);
 }
 
-// A5.  Sessions of this server wait for PostgreSQL's own lock of the token, which the executor holds meanwhile.
+// Sessions of this server wait for PostgreSQL's own lock of the token, which the executor holds meanwhile
+// (tableam.speculative-row-taken-back).
 void gcl_tuple_insert_speculative(Relation rel, TupleTableSlot* slot, CommandId cid, int options,
                                   BulkInsertStateData* bistate, uint32 token) {
   gcl_tuple_insert(rel, slot, cid, options, bistate);
@@ -308,7 +309,7 @@ TM_Result gcl_tuple_lock(Relation rel, ItemPointer tid, Snapshot, TupleTableSlot
   if (outcome.row.conflict.moved && goes_there)
     ereport(ERROR, errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
             errmsg("tuple to be locked was already moved to another partition due to concurrent update"));
-  // ON CONFLICT looks into a row that was not locked: who made it tells what the error is.
+  // ON CONFLICT looks into a row that was not locked: the transaction that made it decides which error is raised.
   const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
   const engine::RowRead read = *until_done(rel, [&] { return heap.fetch(outcome.tid, any, row_buffer()); });
   if (read.found) store_copy(rel, row_buffer(), read.bytes, outcome.tid, slot);

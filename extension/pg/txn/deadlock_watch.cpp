@@ -19,28 +19,30 @@ extern "C" {
 namespace gcl {
 
 using coherence::NodeSet;
-using engine::WaitBoard;
 using engine::WaitKind;
 using engine::WaitRecord;
+using engine::WaitRegistry;
 
 namespace {
 
 // A cycle that closes right behind a search is found by the next one: within both and two answers, so within a second.
-constexpr TimestampTz kLookUs = 50'000;    // how often to look whether somebody has waited for long
+constexpr TimestampTz kCheckUs = 50'000;   // how often to check whether a process has waited for long
 constexpr TimestampTz kPauseUs = 250'000;  // between two searches, however long the last one waited for answers
 
-WaitBoard board_of(engine::TxnSystem& txns) {
+WaitRegistry registry_of(engine::TxnSystem& txns) {
   bufmgr::BufferPool& pool = txns.pool();
   return {txns.session().memory(), pool.region(bufmgr::Region::kWaits), pool.nodes_max(), pool.node(),
           pool.coherence_node().incarnation()};
 }
 
-void wake_others(bufmgr::BufferPool& pool) { NodeBells().ring(pool.coherence_node().live().without(pool.node())); }
+void wake_others(bufmgr::BufferPool& pool) {
+  NodeWakeupEvents().wake(pool.coherence_node().live().without(pool.node()));
+}
 
 // Since when the process has waited in a way that may give way; 0: it does not.
 TimestampTz waits_since(const PGPROC* proc, const OwnWait& own) {
   if (own.kind != OwnWaitKind::kNone) return own.since;
-  if (own.exchange == 0 || own.works_for.pid != 0 || own.pid != proc->pid) return 0;
+  if (own.ddl_transaction == 0 || own.works_for.pid != 0 || own.pid != proc->pid) return 0;
   if (*const_cast<LOCK* const volatile*>(&proc->waitLock) == nullptr) return 0;
   return TimestampTz(pg_atomic_read_u64(const_cast<pg_atomic_uint64*>(&proc->waitStart)));
 }
@@ -55,7 +57,7 @@ bool somebody_waits_long(TimestampTz now) {
   return false;
 }
 
-// W1.  The wait and its place in the queue are compared under the lock that guards both.
+// The wait and its place in the queue are compared under the lock that guards both (pg_txn.wait-taken-from-queue).
 void end_wait_in_queue(PGPROC* proc, const engine::DeadlockVerdict& verdict) {
   const bool remote = verdict.victim.kind == WaitKind::kRemote;
   LOCK* const lock = *const_cast<LOCK* const volatile*>(&proc->waitLock);
@@ -94,28 +96,28 @@ void carry_out(const engine::DeadlockVerdict& verdict) {
 }  // namespace
 
 DeadlockWatch::DeadlockWatch(engine::TxnSystem& txns)
-    : txns_(txns), pool_(txns.pool()), board_(board_of(txns)), detector_(board_, txns.node()) {
+    : txns_(txns), pool_(txns.pool()), registry_(registry_of(txns)), detector_(registry_, txns.node()) {
   memory_context_ = AllocSetContextCreate(TopMemoryContext, "gcl waits", ALLOCSET_DEFAULT_SIZES);
-  records_ = static_cast<WaitRecord*>(MemoryContextAlloc(TopMemoryContext, board_.room() * sizeof(WaitRecord)));
-  board_.clear();
+  records_ = static_cast<WaitRecord*>(MemoryContextAlloc(TopMemoryContext, registry_.room() * sizeof(WaitRecord)));
+  registry_.clear();
 }
 
 void DeadlockWatch::answer() {
-  const uint64_t asked = board_.asked();
+  const uint64_t asked = registry_.asked();
   if (asked == answered_) return;
   uint32_t left_out = 0;
   const uint32_t count = pg_call([this, &left_out] {
     MemoryContext caller = MemoryContextSwitchTo(memory_context_);
-    const uint32_t collected = collect_waits(txns_, records_, board_.room(), &left_out);
+    const uint32_t collected = collect_waits(txns_, records_, registry_.room(), &left_out);
     MemoryContextSwitchTo(caller);
     MemoryContextReset(memory_context_);
     return collected;
   });
-  board_.publish(asked, {records_, count}, left_out);
+  registry_.publish(asked, {records_, count}, left_out);
   answered_ = asked;
 }
 
-bool DeadlockWatch::turn() {
+bool DeadlockWatch::round() {
   answer();
   const TimestampTz now = GetCurrentTimestamp();
   bool asked = false;
@@ -123,8 +125,8 @@ bool DeadlockWatch::turn() {
     for (const engine::DeadlockVerdict& verdict : detector_.step(pool_.coherence_node().live(), now, &asked))
       carry_out(verdict);
     if (!detector_.busy()) next_search_ = now + kPauseUs;
-  } else if (now >= next_look_ && now >= next_search_) {
-    next_look_ = now + kLookUs;
+  } else if (now >= next_check_ && now >= next_search_) {
+    next_check_ = now + kCheckUs;
     if (somebody_waits_long(now)) detector_.start(now, &asked);
   }
   if (asked) {
@@ -136,16 +138,16 @@ bool DeadlockWatch::turn() {
 
 engine::WaitRecord* ask_everybody(engine::TxnSystem& txns, uint32_t ms, uint32_t* count, NodeSet* missing) {
   bufmgr::BufferPool& pool = txns.pool();
-  WaitBoard board = board_of(txns);
-  const uint64_t ticket = board.ask();
-  NodeBells().ring(pool.coherence_node().live());
+  WaitRegistry registry = registry_of(txns);
+  const uint64_t ticket = registry.ask();
+  NodeWakeupEvents().wake(pool.coherence_node().live());
   const TimestampTz began = GetCurrentTimestamp();
   *missing = pool.coherence_node().live();
   return pg_entry([&] {
     std::vector<WaitRecord> all;
     for (;;) {
       for (NodeSet left = *missing; !left.empty(); left = left.without(left.first()))
-        if (board.read(left.first(), ticket, &all)) *missing = missing->without(left.first());
+        if (registry.read(left.first(), ticket, &all)) *missing = missing->without(left.first());
       if (missing->empty() || GetCurrentTimestamp() - began > int64_t{ms} * 1000) break;
       pg_call([] {
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 2, wait_event(WaitEvent::kViews));

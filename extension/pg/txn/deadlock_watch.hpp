@@ -1,10 +1,11 @@
-// The member worker's part in ending deadlocks across primaries: it answers whoever asks what this server waits for,
-// searches when somebody here has waited for long, and ends the waits that are to give way.
+// The member worker's part in ending deadlocks across primaries: it answers other primaries what this server waits for,
+// searches when a process here has waited for long, and ends the waits that are to give way.
 //
-// W1. A wait is ended by taking it from its lock's queue, under the lock's partition lock, if it still is the very wait
-//     that was condemned: PostgreSQL then raises 40P01 in the waiter, as for a deadlock of its own.  No signal is sent,
-//     so no cancel and no timeout can be mistaken for it, nor it for them.
-// W2. Who is not in a queue (an author of DDL that waits for answers) looks at its slot by itself.
+// pg_txn.wait-taken-from-queue: A wait is ended by taking it from its lock's queue, under the lock's partition lock, if
+//     it still is the very wait that was condemned: PostgreSQL then raises 40P01 in the waiter, as for a deadlock of
+//     its own.  No signal is sent, so no cancel and no timeout can be mistaken for it, nor it for them.
+// pg_txn.queueless-waiter-looks: A process that is in no queue (a coordinator of DDL that waits for answers) looks at
+//     its slot by itself.
 #pragma once
 
 #include "extension/engine/txn/transaction.hpp"
@@ -16,22 +17,22 @@ namespace gcl {
 class DeadlockWatch {
  public:
   explicit DeadlockWatch(engine::TxnSystem& txns);
-  // Before the pool is left: nobody waits here any more.
-  void leave() { board_.clear(); }
-  // One turn; never waits.  Returns whether the next is due soon.
-  bool turn();
+  // Before the pool is left: no process waits here any more.
+  void leave() { registry_.clear(); }
+  // One round; never waits.  Returns whether the next is due soon.
+  bool round();
 
  private:
   void answer();
 
   engine::TxnSystem& txns_;
   bufmgr::BufferPool& pool_;
-  engine::WaitBoard board_;
+  engine::WaitRegistry registry_;
   engine::DeadlockDetector detector_;
   MemoryContext memory_context_;
   engine::WaitRecord* records_;
   uint64_t answered_ = 0;
-  TimestampTz next_look_ = 0, next_search_ = 0;
+  TimestampTz next_check_ = 0, next_search_ = 0;
 };
 
 // Asks every live primary what it waits for, and waits for the answers, at most `ms`.  Palloc'd; *missing: primaries

@@ -1,7 +1,7 @@
 // Pages whose life hangs on the running transaction: made by it (given back if it, or its savepoint, rolls back) or
 // dropped by it (given back when it commits).  The pool remembers them (engine/reclaim), the status log decides, and
 // the reclaim worker frees: nothing is freed here, and nothing is lost with this process.  On a primary that replays
-// another's statement nothing is noted: the author does it.
+// another's statement nothing is noted: the coordinator does it.
 #pragma once
 
 #include "coherence/base/ids.hpp"

@@ -19,7 +19,8 @@ constexpr char kTimeFormat[] = "gcl:%llu\n";
 
 char* path_of(const char* identifier) { return psprintf("pg_snapshots/%s", identifier); }
 
-// H2.  Nobody knows the identifier yet.  The server removes the file with the transaction, also after an error here.
+// No session knows the identifier yet (pg_txn.time-in-snapshot-file).  The server removes the file with the
+// transaction, also after an error here.
 void append_time(const char* identifier, TimestampTz time) {
   const char* path = path_of(identifier);
   FILE* file = AllocateFile(path, PG_BINARY_A);
@@ -53,7 +54,7 @@ A_Const* identifier_in(const PlannedStmt* statement) {
 // What the server takes for a file's name.
 bool is_well_formed(const char* identifier) { return strspn(identifier, "0123456789ABCDEF-") == strlen(identifier); }
 
-// H1.  Where the primary's number begins, behind its hyphen; null: in none of ours.
+// Where the primary's number begins, behind its hyphen; null: in none of ours (pg_txn.identifier-names-primary).
 char* number_in(char* identifier) {
   char* number = identifier;
   for (int hyphens = 0; hyphens < 3; ++hyphens) {

@@ -1,14 +1,16 @@
 // Exported snapshots: pg_export_snapshot() and SET TRANSACTION SNAPSHOT, with the cluster's timestamp (snapshots.hpp).
 //
-// H1. A snapshot is of one primary, and its identifier says of which: the server's own, and the primary's number behind
-//     it ("00000003-0000001B-1-2").  So one of another primary is refused, and never mistaken for one of this primary.
+// pg_txn.identifier-names-primary: A snapshot is of one primary.  Its identifier is the server's own with the primary's
+//     number behind it ("00000003-0000001B-1-2"), so another primary refuses it and never mistakes it for its own.
 //     What the server exports by itself (for a replication slot) has the server's identifier.
-// H2. The timestamp is a line of the snapshot's file, behind those that the server writes and reads.  So there is one
-//     for each that a transaction exports, and it is there as long as the snapshot is.
-// H3. The exporter counts for the horizon until its transaction ends, for the server keeps what was exported registered
-//     (S6).  The importer counts from before the server looks whether the exporter runs (T19 of the engine).
-// H4. One that was exported where gcl tables could not be read, or by a SERIALIZABLE transaction, or for a replication
-//     slot, has no timestamp.  It is imported like any other; gcl tables are not read with it (55000).
+// pg_txn.time-in-snapshot-file: The timestamp is a line of the snapshot's file, behind those that the server writes and
+//     reads: it lives as long as the snapshot.
+// pg_txn.exporter-counts: The exporter counts for the horizon until its transaction ends, because the server keeps
+//     exported snapshots registered (pg_txn.idle-counts-not).  The importer counts from before the server looks whether
+//     the exporter runs (txn.timestamp-handover-counted).
+// pg_txn.no-time-no-gcl: A snapshot that was exported where gcl tables could not be read, by a SERIALIZABLE
+//     transaction, or for a replication slot, has no timestamp.  It is imported like any other; gcl tables are not read
+//     with it (55000).
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"

@@ -8,7 +8,7 @@ namespace gcl {
 
 namespace {
 
-MemoryContext lists = nullptr;  // X3.  Goes with the transaction
+MemoryContext lists = nullptr;  // Goes with the transaction (pg_txn.lists-lie-apart)
 LocalTransactionId lists_of = InvalidLocalTransactionId;
 
 TransactionId* copy_list(const TransactionId* list, size_t count) {
@@ -37,7 +37,7 @@ void renew_as(Snapshot snapshot, Snapshot renewed) {
 
 void renew(Snapshot snapshot) {
   static SnapshotData now = {.snapshot_type = SNAPSHOT_MVCC};
-  // One of the server's own is filled where it is; nobody keeps it by its xmin.
+  // One of the server's own is filled where it is; nothing keeps it by its xmin.
   if (!snapshot->copied)
     (void)GetSnapshotData(snapshot);
   else

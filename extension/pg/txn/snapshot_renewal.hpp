@@ -1,9 +1,11 @@
-// Taking a snapshot again, in place: who refers to it, registers it or has it as the active one goes on to.
+// Taking a snapshot again, in place: pointers to it, its registrations and its place as the active one stay valid.
 //
-// X1. Only what nobody has looked with yet is renewed (snapshots.hpp S7).
-// X2. `xmin` stays: what lies between it and the new one's is in no list of running ones, so it counts as ended.  So
-//     nothing that the server keeps by xmin changes: its heap of registered snapshots, what this process holds back.
-// X3. The lists of running ones lie apart from the snapshot, until the transaction ends or has no snapshot.
+// pg_txn.renewed-unless-used: Only a snapshot that has not been used yet is renewed (pg_txn.snapshots-of-one-time).
+// pg_txn.xmin-stays: `xmin` stays, and with it what the server keeps by it: its heap of registered snapshots, and what
+//     this process holds back.  Transactions between the old and the new xmin are in no list of running ones, so they
+//     count as ended.
+// pg_txn.lists-lie-apart: The lists of running transactions lie apart from the snapshot, until the transaction ends or
+//     has no snapshot.
 #pragma once
 
 #include "extension/pg/boundary/pg.hpp"

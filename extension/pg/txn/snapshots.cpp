@@ -22,15 +22,16 @@ namespace {
 ExecutorStart_hook_type next_start = nullptr;
 void (*at_query_start[2])(const QueryStart&);
 int query_start_callbacks = 0;
-TimestampTz leader_time = 0;  // S5.  Of a parallel worker, which serves one leader's query and ends; 0: not stamped
-bool stamps_all = false;      // S8
+// Of a parallel worker, which serves one leader's query and ends; 0: not stamped (pg_txn.workers-see-query-time).
+TimestampTz leader_time = 0;
+bool stamps_all = false;  // (pg_txn.used-snapshot-stays)
 
-constexpr TimestampTz kLooked = -1;  // S8.  Of a snapshot without a time that has been looked with
-constexpr TimestampTz kNoTime = -2;  // S9.  Of one that was imported without a time, and gets none
+constexpr TimestampTz kUsed = -1;    // used, without a time (pg_txn.used-snapshot-stays)
+constexpr TimestampTz kNoTime = -2;  // imported without a time (pg_txn.import-brings-time)
 
 bool is_unstamped(Snapshot snapshot) {
   return snapshot != nullptr && snapshot->snapshot_type == SNAPSHOT_MVCC &&
-         (snapshot->whenTaken == 0 || snapshot->whenTaken == kLooked);
+         (snapshot->whenTaken == 0 || snapshot->whenTaken == kUsed);
 }
 
 TimestampTz fresh() {
@@ -38,7 +39,7 @@ TimestampTz fresh() {
   return TimestampTz(now.value);
 }
 
-// S8.
+// (pg_txn.used-snapshot-stays)
 [[noreturn]] void raise_too_late() {
   stamps_all = true;
   ereport(
@@ -48,7 +49,7 @@ TimestampTz fresh() {
       errhint("Run the transaction again."));
 }
 
-// S9.
+// (pg_txn.import-brings-time)
 [[noreturn]] void raise_no_time() {
   ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
           errmsg("cannot read gcl tables with the snapshot that this transaction has imported"),
@@ -57,9 +58,9 @@ TimestampTz fresh() {
           errhint("Export one with pg_export_snapshot() in a transaction of READ COMMITTED or REPEATABLE READ."));
 }
 
-// S7.
+// (pg_txn.snapshots-of-one-time)
 TimestampTz time_of(Snapshot snapshot, Ended of) {
-  const bool looked = snapshot->whenTaken == kLooked;
+  const bool looked = snapshot->whenTaken == kUsed;
   for (;;) {
     wait_until_published(snapshot);
     const TimestampTz now = fresh();
@@ -70,7 +71,8 @@ TimestampTz time_of(Snapshot snapshot, Ended of) {
   }
 }
 
-// S5.  What the worker's own statements see: in READ COMMITTED the newest state, as they would in the leader.
+// What the worker's own statements see: in READ COMMITTED the newest state, as they would in the leader
+// (pg_txn.workers-see-query-time).
 TimestampTz in_worker(Snapshot snapshot, Ended of) {
   if (leader_time == 0)
     ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -80,12 +82,13 @@ TimestampTz in_worker(Snapshot snapshot, Ended of) {
   return IsolationUsesXactSnapshot() ? leader_time : time_of(snapshot, of);
 }
 
-// The transaction's own snapshot, in REPEATABLE READ, is stamped before it is copied (S4).  One that comes without is a
-// later one, taken on purpose: by ADD FOREIGN KEY, to see all rows.  Or the copy of one that was looked with (S8).
+// The transaction's own snapshot, in REPEATABLE READ, is stamped before it is copied (pg_txn.repeatable-read-once).  A
+// snapshot without a timestamp is a later one, taken on purpose (by ADD FOREIGN KEY, to see all rows), or the copy of
+// one that was used (pg_txn.used-snapshot-stays).
 TimestampTz in_repeatable_read(Snapshot snapshot) {
   Snapshot own = GetTransactionSnapshot();
   if (is_unstamped(own)) own->whenTaken = time_of(own, Ended::kAny);
-  return snapshot->whenTaken == kLooked ? own->whenTaken : time_of(snapshot, Ended::kAny);
+  return snapshot->whenTaken == kUsed ? own->whenTaken : time_of(snapshot, Ended::kAny);
 }
 
 void stamp(Snapshot snapshot, Ended of = Ended::kAny) {
@@ -96,9 +99,9 @@ void stamp(Snapshot snapshot, Ended of = Ended::kAny) {
     snapshot->whenTaken = IsolationUsesXactSnapshot() ? in_repeatable_read(snapshot) : time_of(snapshot, of);
 }
 
-// S8.
-void note_look(Snapshot snapshot) {
-  if (is_unstamped(snapshot)) snapshot->whenTaken = kLooked;
+// (pg_txn.used-snapshot-stays)
+void note_use(Snapshot snapshot) {
+  if (is_unstamped(snapshot)) snapshot->whenTaken = kUsed;
 }
 
 // What a query names, and what that means for its snapshot.
@@ -152,7 +155,7 @@ Reads reads_of(const PlannedStmt* plan) {
   return reads;
 }
 
-// S3: a plan may be shared with the plan cache, so a copy of its top says it.
+// A plan may be shared with the plan cache, so a copy of its top says it (pg_txn.writers-without-parallel).
 void forbid_workers(QueryDesc* query) {
   if (!query->plannedstmt->parallelModeNeeded) return;
   PlannedStmt* copy = static_cast<PlannedStmt*>(palloc(sizeof(PlannedStmt)));
@@ -161,7 +164,8 @@ void forbid_workers(QueryDesc* query) {
   query->plannedstmt = copy;
 }
 
-// S5.  Functions that are not the server's own may read gcl tables, at the query's time if they are stable.
+// Functions that are not the server's own may read gcl tables, at the query's time if they are stable
+// (pg_txn.workers-see-query-time).
 bool may_read_gcl(const PlannedStmt* plan) {
   const bool may = plan->parallelModeNeeded || stamps_all ||
                    (plan->invalItems != NIL && (attached_txns() != nullptr || mixed_commits_seen()));
@@ -177,7 +181,7 @@ void stamp_query(QueryDesc* query, const Reads& reads) {
   } else if (may_read_gcl(plan)) {
     stamp(query->snapshot);
   }
-  if (reads.others || plan->invalItems != NIL) note_look(query->snapshot);
+  if (reads.others || plan->invalItems != NIL) note_use(query->snapshot);
 }
 
 void start_in_leader(QueryDesc* query, int flags) {
@@ -208,7 +212,8 @@ void start_query(QueryDesc* query, int flags) {
     standard_ExecutorStart(query, flags);
 }
 
-// S6.  Portals and savepoints let go of what they owned; the last one's snapshot was the transaction's last.
+// Portals and savepoints let go of what they owned; the last one's snapshot was the transaction's last
+// (pg_txn.idle-counts-not).
 void release_between_statements(ResourceReleasePhase phase, bool, bool top, void*) {
   if (phase != RESOURCE_RELEASE_AFTER_LOCKS || top || IsParallelWorker() || IsolationUsesXactSnapshot()) return;
   if (!counts_in() || HaveRegisteredOrActiveSnapshot()) return;
@@ -218,7 +223,7 @@ void release_between_statements(ResourceReleasePhase phase, bool, bool top, void
 
 }  // namespace
 
-// S4.  The statement that runs has a copy of the transaction's snapshot from before.
+// The statement that runs has a copy of the transaction's snapshot from before (pg_txn.repeatable-read-once).
 void stamp_transaction() {
   if (XactIsoLevel != XACT_REPEATABLE_READ || !ActiveSnapshotSet()) return;
   Snapshot active = GetActiveSnapshot();
@@ -226,7 +231,7 @@ void stamp_transaction() {
   Snapshot own = GetTransactionSnapshot();
   if (own->whenTaken != 0) return;
   const uint64 taken = own->snapXactCompletionCount;
-  own->whenTaken = MyBackendType == B_BACKEND && serves() ? time_of(own, Ended::kAny) : kLooked;
+  own->whenTaken = MyBackendType == B_BACKEND && serves() ? time_of(own, Ended::kAny) : kUsed;
   if (active->whenTaken != 0) return;
   active->whenTaken = own->whenTaken;
   if (own->snapXactCompletionCount != taken) renew_as(active, own);
@@ -277,7 +282,8 @@ void install_snapshot_hooks() {
   CacheRegisterRelcacheCallback(forget_known, Datum(0));
   next_start = ExecutorStart_hook;
   ExecutorStart_hook = start_query;
-  call_at_first_attach([] { RegisterResourceReleaseCallback(release_between_statements, nullptr); });  // S6
+  // (pg_txn.idle-counts-not)
+  call_at_first_attach([] { RegisterResourceReleaseCallback(release_between_statements, nullptr); });
 }
 
 }  // namespace gcl

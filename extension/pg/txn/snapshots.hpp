@@ -1,32 +1,39 @@
 // Snapshots: a statement's cluster timestamp travels in SnapshotData.whenTaken (unused by the server while
 // old_snapshot_threshold is -1; kept when snapshots are copied or sent to parallel workers).
 //
-// S1. ExecutorStart stamps the query's snapshot if a gcl table is in its range table: in REPEATABLE READ with the
-//     transaction's timestamp, otherwise with a fresh one.  Never a catalog's snapshot, never in a parallel worker.
-// S2. An MVCC snapshot that reaches a gcl table unstamped (COPY TO, ALTER TABLE's scans) is stamped there.
-// S3. A query of a transaction that has changed gcl tables runs without parallel workers: they would not know its ids.
-// S4. A REPEATABLE READ transaction takes its timestamp with its first query or utility statement that has a snapshot,
-//     whatever that reads, so that its gcl rows and its others are of one time; and so that a snapshot without one is
-//     known for a later one (GetLatestSnapshot() of ADD FOREIGN KEY), which gets a time of its own.
-// S5. A query that runs workers is stamped whatever its plan reads, and so is one that calls functions that are not the
-//     server's own, in a session that has used gcl tables before, or in a server where others change them together with
-//     its own: they may read some, and those of a worker, and stable ones, see the query's time.  A worker takes a
-//     timestamp of its own only for a statement of its own in READ COMMITTED; where the leader has none (a parallel
-//     index build) it raises an error.
-// S6. Between statements of READ COMMITTED, when no cursor is open, a transaction has no snapshot and stops counting
-//     for the horizon, as PostgreSQL's xmin does.  What it holds across statements are TIDs of rows it has itself made,
-//     ended or locked: those stay while it runs.
-// S7. PostgreSQL's snapshot and the timestamp beside it are of one time.  The server takes the snapshot first, so what
-//     may come between is looked for when it is stamped: whom it sees has published before the timestamp is taken
-//     (mixed_commits.hpp M1), and if a transaction of this server has ended since, which the timestamp may show and the
-//     snapshot does not, the snapshot is taken again, in place (snapshot_renewal.hpp), and with it the timestamp.  So
-//     both show what was committed in this server when the last transaction before the timestamp had ended.  A query of
-//     READ COMMITTED that names gcl tables alone, and calls no functions but the server's, asks for transactions that
-//     changed both kinds only (M2): others cannot show.  What a remote transaction changes is in gcl tables alone.
-// S8. A snapshot that somebody has looked with (a query without gcl tables, which the stable function it calls brings
-//     to some) is not taken again.  It gets a timestamp if none that changed both has ended since; else the statement
-//     fails with 40001, and from then on the session stamps all queries.
-// S9. A transaction that imports a snapshot has its exporter's timestamp (exported_snapshots.hpp), or none at all.
+// pg_txn.executor-stamps: ExecutorStart stamps the query's snapshot if a gcl table is in its range table: in REPEATABLE
+//     READ with the transaction's timestamp, otherwise with a fresh one.  Never a catalog's snapshot, never in a
+//     parallel worker.
+// pg_txn.unstamped-stamped-late: An MVCC snapshot that reaches a gcl table unstamped (COPY TO, ALTER TABLE's scans) is
+//     stamped there.
+// pg_txn.writers-without-parallel: A query of a transaction that has changed gcl tables runs without parallel workers:
+//     they would not know its ids.
+// pg_txn.repeatable-read-once: A REPEATABLE READ transaction takes its timestamp with its first query or utility
+//     statement that has a snapshot, whatever that reads.  So its gcl rows and its other rows are of one time, and a
+//     snapshot without a timestamp is known to be a later one (GetLatestSnapshot() of ADD FOREIGN KEY), which gets a
+//     time of its own.
+// pg_txn.workers-see-query-time: A query that runs workers is stamped whatever its plan reads.  So is one that calls
+//     functions that are not the server's own, in a session that has used gcl tables before, or in a server where
+//     others change them together with its own: such functions may read gcl tables.  In a worker, and if they are
+//     stable, they see the query's time.  A worker takes a timestamp of its own only for a statement of its own in READ
+//     COMMITTED; where the leader has none (a parallel index build) it raises an error.
+// pg_txn.idle-counts-not: Between statements of READ COMMITTED, when no cursor is open, a transaction has no snapshot
+//     and stops counting for the horizon, as PostgreSQL's xmin does.  What it holds across statements are TIDs of rows
+//     it has itself made, ended or locked: those stay while it runs.
+// pg_txn.snapshots-of-one-time: PostgreSQL's snapshot and the timestamp beside it are of one time.  The server takes
+//     the snapshot first, so what may come between is looked for when it is stamped: a transaction that it sees has
+//     published before the timestamp is taken (runtime.entered-before-visible), and if a transaction of this server has
+//     ended since, which the timestamp may show and the snapshot does not, the snapshot is taken again, in place
+//     (snapshot_renewal.hpp), and with it the timestamp.  So both show what was committed in this server when the last
+//     transaction before the timestamp had ended.  A query of READ COMMITTED that names gcl tables alone, and calls no
+//     functions but the server's, asks for transactions that changed both kinds only
+//     (runtime.ends-counted-before-publishing): others cannot show.  What a remote transaction changes is in gcl tables
+//     alone.
+// pg_txn.used-snapshot-stays: A snapshot that has been used (by a query without gcl tables, which the stable function
+//     it calls brings to some) is not taken again.  It gets a timestamp if none that changed both has ended since; else
+//     the statement fails with 40001, and from then on the session stamps all queries.
+// pg_txn.import-brings-time: A transaction that imports a snapshot has its exporter's timestamp
+//     (exported_snapshots.hpp), or none at all.
 #pragma once
 
 #include "extension/engine/txn/snapshot.hpp"
@@ -35,9 +42,9 @@
 namespace gcl {
 
 void install_snapshot_hooks();  // from _PG_init
-void stamp_transaction();       // S4; when a statement begins
+void stamp_transaction();       // when a statement begins (pg_txn.repeatable-read-once)
 
-// S9.  0: none.
+// 0: none (pg_txn.import-brings-time).
 TimestampTz time_to_export(Snapshot snapshot);
 void set_imported_time(TimestampTz time);
 

@@ -36,14 +36,14 @@ uint8_t here() { return node_pool()->node().value; }
 
 const PGPROC* leader_of(const PGPROC* proc) { return proc->lockGroupLeader ? proc->lockGroupLeader : proc; }
 
-// Whom the process stands for: its parallel group's leader, or the author an apply worker works for.
+// The party of the process: its parallel group's leader, or the coordinator that an apply worker works for.
 WaitParty party_of(const PGPROC* proc) {
   const PGPROC* leader = leader_of(proc);
   const OwnWait own = own_wait_of(uint32_t(leader->pgprocno));
   if (own.pid != leader->pid) return {.pid = uint32_t(leader->pid), .node = here()};
   if (own.works_for.pid != 0)
-    return {.exchange = own.exchange, .pid = uint32_t(own.works_for.pid), .node = own.works_for.node};
-  return {.exchange = own.exchange, .pid = uint32_t(leader->pid), .node = here()};
+    return {.exchange = own.ddl_transaction, .pid = uint32_t(own.works_for.pid), .node = own.works_for.node};
+  return {.exchange = own.ddl_transaction, .pid = uint32_t(leader->pid), .node = here()};
 }
 
 WaitRecord record_of(const PGPROC* proc) {
@@ -101,19 +101,19 @@ void add_blocker(const WaitRecord& waiter, int pid, Collected& all) {
   all.add(r);
 }
 
-// Of DDL or LOCK TABLE: what it holds elsewhere, its proxies hold.
-bool is_author(const PGPROC* proc, const OwnWait& own) {
-  return own.pid == proc->pid && own.exchange != 0 && own.works_for.pid == 0;
+// A coordinator of DDL or LOCK TABLE: its proxies hold what it has locked elsewhere.
+bool is_coordinator(const PGPROC* proc, const OwnWait& own) {
+  return own.pid == proc->pid && own.ddl_transaction != 0 && own.works_for.pid == 0;
 }
 
-// As pg_blocking_pids(): who holds a lock in conflict with the one awaited, and who waits for such a one before us.
+// As pg_blocking_pids(): processes that hold a lock in conflict with the one awaited, or wait for such a one before us.
 void add_blockers(PGPROC* proc, uint64_t wait, const BlockedProcsData& data, const BlockedProcData& blocked,
                   const LockInstanceData& waiting, Collected& all) {
   WaitRecord r = record_of(proc);
   r.wait = wait;
   r.since_us = int64_t(wait);
   describe(waiting, r.what);
-  if (const OwnWait own = own_wait_of(uint32_t(proc->pgprocno)); is_author(proc, own)) {
+  if (const OwnWait own = own_wait_of(uint32_t(proc->pgprocno)); is_coordinator(proc, own)) {
     r.may_give_way = 1;
     r.timeout_ms = uint32_t(own.timeout_ms);
   }
@@ -169,7 +169,7 @@ void add_own_wait(const PGPROC* proc, const OwnWait& own, Collected& all) {
   all.add(r);
 }
 
-// So that waiters of other primaries can be told whom they wait for.
+// So that waiters of other primaries can be told which process they wait for.
 void add_holder(engine::TxnSystem& txns, const PGPROC* proc, Collected& all) {
   WaitRecord r = record_of(proc);
   r.kind = WaitKind::kHolder;
@@ -178,7 +178,7 @@ void add_holder(engine::TxnSystem& txns, const PGPROC* proc, Collected& all) {
   if (watched.ok() && *watched) all.add(r);
 }
 
-// Whether somebody may wait for the waiter in turn.
+// Whether a process may wait for the waiter in turn.
 bool may_be_in_a_cycle(const WaitRecord& r, const Collected& all) {
   if (r.kind == WaitKind::kHolder) return false;
   if (r.waiter_txn != 0 || r.waiter.exchange != 0) return true;
@@ -198,7 +198,7 @@ uint32_t collect_waits(engine::TxnSystem& txns, WaitRecord* out, uint32_t room, 
     if (own.pid == pid && (own.kind == OwnWaitKind::kReplies || own.kind == OwnWaitKind::kDdlLock))
       add_own_wait(proc, own, all);
     const uint32_t before = all.count;
-    // Looked at without its lock first: who is missed now is seen the next time.
+    // Looked at without its lock first: a process that is missed now is seen the next time.
     if (*const_cast<LOCK* const volatile*>(&proc->waitLock) != nullptr) add_waits_of(proc, pid, all);
     if (all.count == before) add_holder(txns, proc, all);
   }

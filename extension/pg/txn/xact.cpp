@@ -66,8 +66,8 @@ void commit() noexcept {
   forget();
 }
 
-// A backend that ends because its postmaster died still rolls back in order.  The death is made known first: nobody who
-// waits for this transaction may go on as if the server had been stopped cleanly.
+// A backend that ends because its postmaster died still rolls back in order.  The death is made known first: no process
+// that waits for this transaction may go on as if the server had been stopped cleanly.
 void fence_if_orphaned() {
   if (proc_exit_inprogress && node_pool() != nullptr && !PostmasterIsAlive())
     node_pool()->coherence_node().fence("a postmaster died");

@@ -16,7 +16,7 @@ extern "C" {
 #include "postmaster/interrupt.h"
 #include "storage/pmsignal.h"
 #include "utils/ps_status.h"
-PGDLLEXPORT void gcl_fabric_main(Datum);
+PGDLLEXPORT void gcl_message_worker_main(Datum);
 PGDLLEXPORT void gcl_provider_main(Datum);
 PGDLLEXPORT void gcl_flusher_main(Datum);
 PGDLLEXPORT void gcl_member_main(Datum);
@@ -34,7 +34,7 @@ NodeState& node() { return *node_state(); }
 
 void forget_worker(int, Datum which) { node().worker_proc[DatumGetInt32(which)].store(-1); }
 
-// Signals, a place in shared memory to be woken at, and (except for the flusher) a session.
+// Signals, a connection, and a place in shared memory to be woken at.
 bool begin(Worker which) {
   pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -46,7 +46,7 @@ bool begin(Worker which) {
   return true;
 }
 
-// The postmaster is gone: the server did not leave in order, and nobody is to wait for it.
+// The postmaster is gone: the server did not leave in order, and no other node is to wait for it.
 void check_postmaster() {
   if (PostmasterIsAlive()) return;
   node_pool()->coherence_node().fence("a postmaster died");
@@ -86,7 +86,7 @@ void register_worker(const char* name, const char* function) {
   RegisterBackgroundWorker(&worker);
 }
 
-// --- fabric ----------------------------------------------------------------------------------------------------------
+// --- message worker --------------------------------------------------------------------------------------------------
 
 bool alone() {
   if (node().workers.load(std::memory_order_seq_cst) != 1) return false;  // ours
@@ -113,7 +113,7 @@ void leave_pool() {
     ereport(LOG, errmsg(last ? "gcl: left the pool as its last node; it was saved" : "gcl: left the pool"));
 }
 
-void fabric() {
+void message_worker() {
   while (!(may_stop() && alone())) {
     auto served = node_pool()->serve(session(), 100);
     if (!served.ok() && served.error() == coherence::Errc::kFenced) {
@@ -152,7 +152,7 @@ void flusher() {
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 100, PG_WAIT_EXTENSION);
     tick_process();
   }
-  flush_log();  // here, where the fabric still serves: it finds nothing left to flush before it leaves
+  flush_log();  // here, where the message worker still serves: it finds nothing left to flush before it leaves
 }
 
 // --- member ----------------------------------------------------------------------------------------------------------
@@ -168,14 +168,14 @@ void member() {
   forget_held_waits();
   auto* watch = new DeadlockWatch(txns());  // as long as the process
   Sampler sampler(txns());
-  std::atomic<uint32_t>& bell = member_bell(node_pool()->node());
+  std::atomic<uint32_t>& event = member_wakeup_event(node_pool()->node());
   while (!may_stop()) {
-    const uint32_t seen = bell.load(std::memory_order_acquire);
+    const uint32_t seen = event.load(std::memory_order_acquire);
     bool waits = tend_waits(txns());
-    waits |= pg_entry([=] { return watch->turn(); });
+    waits |= pg_entry([=] { return watch->round(); });
     (void)txns().tick();
-    sampler.turn();
-    bufmgr::wait_bell(bell, seen, waits ? 5 : 20);
+    sampler.round();
+    bufmgr::wait_bell(event, seen, waits ? 5 : 20);
     tick_process();
     if (node_pool()->fenced()) {
       LockReleaseAll(USER_LOCKMETHOD, true);  // waiters look again, and learn of the fence
@@ -282,7 +282,7 @@ void work(Worker which, void (*body)()) {
 
 void register_workers() {
   if (!node_configured()) return;
-  register_worker("fabric", "gcl_fabric_main");
+  register_worker("fabric", "gcl_message_worker_main");
   register_worker("provider", "gcl_provider_main");
   register_worker("flusher", "gcl_flusher_main");
   register_worker("member", "gcl_member_main");
@@ -292,7 +292,7 @@ void register_workers() {
 
 }  // namespace gcl
 
-void gcl_fabric_main(Datum) { gcl::work(gcl::Worker::kFabric, gcl::fabric); }
+void gcl_message_worker_main(Datum) { gcl::work(gcl::Worker::kMessages, gcl::message_worker); }
 void gcl_provider_main(Datum) { gcl::work(gcl::Worker::kProvider, gcl::provider); }
 void gcl_flusher_main(Datum) { gcl::work(gcl::Worker::kFlusher, gcl::flusher); }
 void gcl_member_main(Datum) { gcl::work(gcl::Worker::kMember, gcl::member); }

@@ -102,19 +102,8 @@ TEST(FrameTable, AFenceEndsTheWaitForTheLockOfOneWhoDied) {
 }  // namespace
 }  // namespace bufmgr
 
-namespace coherence {
-
-struct LineAccess {
-  static bool try_latch(Line& line) { return Session::try_latch(line); }
-  static void free_latch(Session& session, Line& line) { session.unlock_exclusive(line); }
-};
-
-}  // namespace coherence
-
 namespace bufmgr {
 namespace {
-
-using coherence::LineAccess;
 
 // The slot of the table that the page goes to: its home, where there is room.
 size_t home_of(PageId page, uint32_t frames) {
@@ -143,12 +132,12 @@ TEST(FrameTable, ALatchOnAFreeFrameHoldsUpWhoGotThatFrameOnly) {
   std::vector<coherence::Line*> late;
   coherence::Node& node = pool.coherence_node();
   for (uint32_t i = 0; i < kFrames; ++i)
-    if (!node.line(i).page().valid() && LineAccess::try_latch(node.line(i))) late.push_back(&node.line(i));
+    if (!node.line(i).page().valid() && coherence::LatchTable::try_latch(node.line(i))) late.push_back(&node.line(i));
   ASSERT_GT(late.size(), 2u);
   const uint32_t free = pool.free_frames();
   std::thread waits([&] { EXPECT_EQ(pool.fix_shared(*first, page).error(), coherence::Errc::kInterrupted); });
   ASSERT_TRUE(gcl_test::eventually([&] { return pool.free_frames() == free - 1; }));
-  for (size_t i = 1; i < late.size(); ++i) LineAccess::free_latch(mine->coherence(), *late[i]);  // he got the first
+  for (size_t i = 1; i < late.size(); ++i) mine->coherence().unlock_exclusive(*late[i]);  // he got the first
   std::atomic<bool> done{false};
   std::thread goes_on([&] {
     EXPECT_TRUE(pool.fix_shared(*second, neighbour).ok());
@@ -158,7 +147,7 @@ TEST(FrameTable, ALatchOnAFreeFrameHoldsUpWhoGotThatFrameOnly) {
   no_more.set(true);  // and he can be cancelled
   waits.join();
   EXPECT_EQ(pool.free_frames(), free - 1);  // his is back, the other's is not
-  LineAccess::free_latch(mine->coherence(), *late[0]);
+  mine->coherence().unlock_exclusive(*late[0]);
   goes_on.join();
 }
 

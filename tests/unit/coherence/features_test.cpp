@@ -15,22 +15,25 @@ constexpr Features without(Feature f) { return Features::all().without(f); }
 
 }  // namespace
 
-struct LineAccess {
-  static bool take_turn(Session& s, Line& line, bool exclusive) { return s.take_turn(line, exclusive); }
-  static void no_turns(Line& line) { line.turns_ = 0; }
-  static void set_in_flight(Line& line, bool is) { line.grant_in_flight_ = is; }
-  static void set_round_trip(Session& s, uint64_t ns) { s.round_trip_ns_ = ns; }
-  static bool too_early(Session& s, const Line& line, RequestSlot& slot) { return s.too_early(line, slot, true); }
-  static bool try_latch(Session& s, Line& line) { return s.try_latch(line); }
-  static void set_parked(Line& line, uint8_t count) { line.state_.parked_count = count; }
-  static NodeId passed_to(const Line& line) { return line.state_.passed_to; }
-  static void receive(Session& s, NodeId from, uint16_t slot) { s.receive(from, slot); }
+struct SessionAccess {
+  static bool take_turn(Session& s, Line& line, bool exclusive) { return s.latches_.take_turn(line, exclusive); }
+  static void no_turns(Line& line) { fields(line).turns = 0; }
+  static void set_in_flight(Session& s, Line& line, bool is) {
+    s.context_.node.in_flight[s.context_.node.index_of(line)] = is;
+  }
+  static void set_round_trip(Session& s, uint64_t ns) { s.context_.round_trip_ns = ns; }
+  static bool too_early(Session& s, const Line& line, RequestSlot& slot) {
+    return s.driver_.too_early(line, slot, true);
+  }
+  static void set_parked(Line& line, uint8_t count) { fields(line).state.parked_count = count; }
+  static NodeId passed_to(const Line& line) { return fields(line).state.passed_to; }
+  static void receive(Session& s, NodeId from, uint16_t slot) { s.server_.receive(from, slot); }
   // Whether the node stands back for a writer that was refused so often and takes the share now.
   static bool makes_way(Session& s, Line& line, uint8_t refused) {
-    line.state_.serving.priority = refused;
-    s.make_way(line);
-    line.state_.serving = PeerRequest();
-    return line.stand_back_until_.exchange(0) != 0;
+    fields(line).state.serving.priority = refused;
+    s.driver_.make_way(line);
+    fields(line).state.serving = PeerRequest();
+    return fields(line).stand_back_until.exchange(0) != 0;
   }
 };
 
@@ -172,15 +175,15 @@ TEST_F(Switches, AWritersTurnCountsAsThoseOfAllReaders) {
   start(Features::all(), 1);
   nodes[0]->node->set_lease(4);
   ASSERT_TRUE(eventually([&] { return nodes[0]->node->held().sessions == 2; }));  // P = 2
-  auto turn = [&](bool writes) { return LineAccess::take_turn(*sessions[0], line(0), writes); };
+  auto turn = [&](bool writes) { return SessionAccess::take_turn(*sessions[0], line(0), writes); };
   EXPECT_TRUE(turn(true) && turn(true) && turn(true));  // W = 3
   EXPECT_TRUE(turn(false) && turn(false));              // R / P = 1: gamma
   EXPECT_FALSE(turn(false) || turn(true));
-  LineAccess::set_in_flight(line(0), true);  // it could not leave (I20)
+  SessionAccess::set_in_flight(*sessions[0], line(0), true);  // it could not leave (I20)
   EXPECT_TRUE(turn(false) && turn(true));
-  LineAccess::set_in_flight(line(0), false);
+  SessionAccess::set_in_flight(*sessions[0], line(0), false);
   EXPECT_FALSE(turn(false) || turn(true));
-  LineAccess::no_turns(line(0));
+  SessionAccess::no_turns(line(0));
   for (int i = 0; i < 8; i++) EXPECT_TRUE(turn(false));
   EXPECT_FALSE(turn(false) || turn(true));
 }
@@ -303,7 +306,7 @@ TEST_F(Switches, ARefusedInvalidationIsSentAgainAfterAWhile) {
     c.shared ? void(read(1)) : write(1, 5);
     Line& there = line(1);
     nodes[1]->directory.at(p) = nullptr;
-    LineAccess::set_round_trip(*sessions[0], 1'000'000);  // T = 1 ms: the longest
+    SessionAccess::set_round_trip(*sessions[0], 1'000'000);  // T = 1 ms: the longest
     std::thread asker([&] { EXPECT_EQ(sessions[0]->lock_exclusive(line(0), p).error(), Errc::kInterrupted); });
     const Counters& counters = sessions[0]->counters();
     ASSERT_TRUE(eventually([&] { return counters.get(asked) >= 10; }));
@@ -327,35 +330,35 @@ TEST_F(Switches, TheIntervalShrinksWithEachRefusal) {
   start(Features::all(), 1);
   RequestSlot slot{};
   slot.kind = RequestKind::kPeerInv;
-  LineAccess::set_round_trip(*sessions[0], 100'000);
+  SessionAccess::set_round_trip(*sessions[0], 100'000);
   uint64_t before = 0;
   for (int refusals = 1; refusals <= 8; refusals++) {
     const uint64_t begin = monotonic_ns();
-    ASSERT_TRUE(LineAccess::too_early(*sessions[0], line(0), slot));
+    ASSERT_TRUE(SessionAccess::too_early(*sessions[0], line(0), slot));
     const uint64_t end = monotonic_ns(), at = slot.resend_at.load(), interval = 400'000u / refusals;
     EXPECT_GE(at, begin + interval);
     EXPECT_LE(at, end + interval);
     EXPECT_TRUE(before == 0 || interval < before);
     before = interval;
     slot.resend_at = begin;  // it is time
-    EXPECT_FALSE(LineAccess::too_early(*sessions[0], line(0), slot));
+    EXPECT_FALSE(SessionAccess::too_early(*sessions[0], line(0), slot));
     EXPECT_EQ(slot.resend_at, 0u);
   }
-  LineAccess::set_round_trip(*sessions[0], 1'000'000'000);
+  SessionAccess::set_round_trip(*sessions[0], 1'000'000'000);
   slot.refusals = 0;
-  ASSERT_TRUE(LineAccess::too_early(*sessions[0], line(0), slot));
+  ASSERT_TRUE(SessionAccess::too_early(*sessions[0], line(0), slot));
   EXPECT_LE(slot.resend_at, monotonic_ns() + 1'000'000);
-  LineAccess::set_parked(line(0), 1);  // somebody waits for the round to end
-  EXPECT_FALSE(LineAccess::too_early(*sessions[0], line(0), slot));
-  LineAccess::set_parked(line(0), 0);
+  SessionAccess::set_parked(line(0), 1);  // somebody waits for the round to end
+  EXPECT_FALSE(SessionAccess::too_early(*sessions[0], line(0), slot));
+  SessionAccess::set_parked(line(0), 0);
 }
 
 // I13
 TEST_F(Switches, ANodeStandsBackForAWriterThatWasRefused) {
   for (bool stands_back : {true, false}) {
     start(stands_back ? Features::all() : without(Feature::kStandBack), 1);
-    EXPECT_FALSE(LineAccess::makes_way(*sessions[0], line(0), 0));
-    EXPECT_EQ(LineAccess::makes_way(*sessions[0], line(0), 1), stands_back);
+    EXPECT_FALSE(SessionAccess::makes_way(*sessions[0], line(0), 0));
+    EXPECT_EQ(SessionAccess::makes_way(*sessions[0], line(0), 1), stands_back);
     TearDown(), SetUp();
   }
 }
@@ -364,7 +367,7 @@ TEST_F(Switches, ANodeStandsBackForAWriterThatWasRefused) {
 TEST_F(Switches, AFrameWhoseLatchADeadProcessHasIsWaitedForUntilTheFence) {
   start(Features::all(), 1);
   Line& l = nodes[0]->node->line(15);  // of no page
-  ASSERT_TRUE(LineAccess::try_latch(*sessions[0], l));
+  ASSERT_TRUE(LatchTable::try_latch(l));
   std::thread waiter([&] { EXPECT_EQ(sessions[0]->assign(l, page(3)).error(), Errc::kFenced); });
   nodes[0]->node->fence("the test says so");
   waiter.join();
@@ -379,7 +382,7 @@ TEST_F(Switches, AnOutdatedMessageChangesNothing) {
   write(1, 7);
   nodes[1]->stop();
   const LatchWord word = pool->peek_latch(p);
-  LineAccess::receive(*sessions[1], NodeId{0}, 0);  // node 0 asked so before, and was answered
+  SessionAccess::receive(*sessions[1], NodeId{0}, 0);  // node 0 asked so before, and was answered
   ASSERT_EQ(nodes[1]->count(Counter::kOutdated), 1u);
   ASSERT_EQ(pool->peek_latch(p), word);
   EXPECT_EQ(read(1), 7u);
@@ -397,10 +400,10 @@ TEST_F(Switches, ALineForgetsWhoTookItsLastPage) {
   ASSERT_TRUE(b.lock_exclusive(there, p).ok());
   b.unlock_exclusive(there);
   ASSERT_TRUE(eventually([&] { return line.word().free(); }));
-  EXPECT_EQ(LineAccess::passed_to(line), NodeId{1});
+  EXPECT_EQ(SessionAccess::passed_to(line), NodeId{1});
   ASSERT_TRUE(nodes[0]->evict(a, p));
   ASSERT_EQ(&nodes[0]->line(a, q), &line);
-  EXPECT_FALSE(LineAccess::passed_to(line).valid());
+  EXPECT_FALSE(SessionAccess::passed_to(line).valid());
 }
 
 }  // namespace coherence

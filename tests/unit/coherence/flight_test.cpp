@@ -203,8 +203,8 @@ TEST_F(Flights, AFailedVerifyTellsTheLineAndTheLastEvents) {
     s.hold(line, true);  // a share cannot be held exclusively
   });
   for (const char* said : {
-           "session_lock.cpp:",
-           "VERIFY(line.state_.msi == MsiState::kModified",
+           "session.cpp:",
+           "VERIFY(state.msi == MsiState::kModified",
            "node 0, session 4, process ",
            ": the line of the last event, 15\n",
            "latch    0000000000000001: shared by {0}\n",

@@ -21,28 +21,28 @@ inline constexpr int kNodes = 3;  // of the stress tests
 
 class Engine;
 
-// Waits by bells, as a wait worker would, and gives up at some time: a test in which two wait for each other says when.
+// Waits by waker, as a wait worker would, and gives up at some time: a test in which two wait for each other says when.
 class TestWaiter final : public Waiter {
  public:
   TestWaiter(Engine& engine, int node) : engine_(engine), node_(node) {}
   void serve(TxnSystem* txns) { txns_ = txns; }
   coherence::Status wait_for(TxnId id, WaitFor) override { return wait(id, waits); }
-  coherence::Result<bool> take_turn(const RowTurn& turn) override {
-    EXPECT_FALSE(turn_) << "one at a time";
-    turn_ = turn;
-    ++turns;
+  coherence::Result<bool> enter_row_queue(const RowQueue& queue) override {
+    EXPECT_FALSE(queue_) << "one at a time";
+    queue_ = queue;
+    ++queued;
     return false;
   }
-  void end_turn(const RowTurn& turn) noexcept override {
-    EXPECT_EQ(turn_, turn);
-    turn_.reset();
+  void leave_row_queue(const RowQueue& queue) noexcept override {
+    EXPECT_EQ(queue_, queue);
+    queue_.reset();
   }
   coherence::Status wait_for_speculation(const Speculation& turn) override { return wait(turn, settling_waits); }
   coherence::Status pause(uint32_t ms) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return {};
   }
-  std::atomic<int> waits{0}, settling_waits{0}, turns{0};  // so far
+  std::atomic<int> waits{0}, settling_waits{0}, queued{0};  // so far
   // Called by another thread: until it has begun to wait that often.
   void expect_waits(int count) {
     EXPECT_TRUE(gcl_test::eventually([&] { return waits + settling_waits >= count; })) << waits + settling_waits;
@@ -56,13 +56,13 @@ class TestWaiter final : public Waiter {
   Engine& engine_;
   int node_;
   TxnSystem* txns_ = nullptr;
-  std::optional<RowTurn> turn_;
+  std::optional<RowQueue> queue_;
 };
 
-class TestBells final : public Bells {
+class TestWaker final : public NodeWaker {
  public:
-  explicit TestBells(Engine& engine) : engine_(engine) {}
-  void ring(coherence::NodeSet nodes) noexcept override;
+  explicit TestWaker(Engine& engine) : engine_(engine) {}
+  void wake(coherence::NodeSet nodes) noexcept override;
   std::atomic<int> rings{0};
 
  private:
@@ -77,7 +77,7 @@ struct EngineOptions {
 
 class Engine {
  public:
-  explicit Engine(const EngineOptions& options = {}) : options_(options), cluster_(options.cluster), bells_(*this) {
+  explicit Engine(const EngineOptions& options = {}) : options_(options), cluster_(options.cluster), waker_(*this) {
     for (int n = 0; n < options.cluster.nodes; ++n) nodes_.push_back(std::make_unique<Node>());
     for (int n = 0; n < options.cluster.nodes; ++n) start(n, true);
   }
@@ -86,10 +86,10 @@ class Engine {
   }
   gcl_test::Cluster& cluster() { return cluster_; }
   TxnShared& shared(int node) { return *nodes_[node]->shared; }
-  TestBells& bells() { return bells_; }
+  TestWaker& waker() { return waker_; }
   int nodes() const { return int(nodes_.size()); }
 
-  // From now on nobody ticks for the node but who needs it.
+  // From now on only sessions that need it tick for the node.
   void pause_ticker(int n) { stop_ticker(n); }
 
   // A node that left joins again, with fresh local state.
@@ -97,7 +97,7 @@ class Engine {
 
  private:
   friend class TestWaiter;
-  friend class TestBells;
+  friend class TestWaker;
   friend class Worker;
   struct Node {
     std::unique_ptr<std::byte[]> memory;
@@ -117,7 +117,7 @@ class Engine {
 
   EngineOptions options_;
   gcl_test::Cluster cluster_;
-  TestBells bells_;
+  TestWaker waker_;
   std::vector<std::unique_ptr<Node>> nodes_;
 };
 
@@ -129,7 +129,7 @@ class Worker {
         node_(node),
         session_(engine.cluster().session(node)),
         waiter_(engine, node),
-        txns_(engine.cluster().pool(node), *session_, engine.shared(node), waiter_, engine.bells()) {
+        txns_(engine.cluster().pool(node), *session_, engine.shared(node), waiter_, engine.waker()) {
     waiter_.serve(&txns_);
   }
   ~Worker() {
@@ -232,7 +232,7 @@ coherence::Status TestWaiter::wait(const What& what, std::atomic<int>& count) {
   return coherence::Errc::kInterrupted;
 }
 
-inline void TestBells::ring(coherence::NodeSet nodes) noexcept {
+inline void TestWaker::wake(coherence::NodeSet nodes) noexcept {
   rings.fetch_add(1);
   for (int n = 0; n < engine_.nodes(); ++n) {
     if (!nodes.has({uint8_t(n)})) continue;

@@ -59,38 +59,40 @@ static std::atomic<Word>& word_at(coherence::PoolAddress at) noexcept {
   return *reinterpret_cast<std::atomic<Word>*>(node_pool()->coherence_pool().at(at));
 }
 
-std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept {
-  return word_at<uint32_t>(node_pool()->region(bufmgr::Region::kDdl).at + (engine::kDdlBells + node * 4u));
+std::atomic<uint32_t>& ddl_wakeup_event(uint8_t node) noexcept {
+  return word_at<uint32_t>(node_pool()->region(bufmgr::Region::kDdl).at + (engine::kDdlWakeupWords + node * 4u));
 }
 
-std::atomic<uint32_t>& ddl_slot_bell(int slot) noexcept { return word_at<uint32_t>(ddl_channel().slot_bell(slot)); }
+std::atomic<uint32_t>& ddl_slot_wakeup_event(int slot) noexcept {
+  return word_at<uint32_t>(ddl_channel().slot_wakeup_word(slot));
+}
 
 void ddl_attend(int slot, bool here) noexcept {
-  word_at<uint64_t>(ddl_channel().attended(slot)).store(here, std::memory_order_seq_cst);  // pairs with ddl_ring_slot()
+  word_at<uint64_t>(ddl_channel().attended(slot)).store(here, std::memory_order_seq_cst);  // pairs with ddl_wake_slot()
 }
 
-void ddl_ring(uint8_t node) noexcept {
-  ddl_bell(node).fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_bell()
-  bufmgr::ring_bell(ddl_bell(node));
+void ddl_wake_node(uint8_t node) noexcept {
+  ddl_wakeup_event(node).fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_wakeup_event()
+  bufmgr::ring_bell(ddl_wakeup_event(node));
 }
 
-void ddl_ring_others(coherence::NodeSet nodes) noexcept {
+void ddl_wake_others(coherence::NodeSet nodes) noexcept {
   for (uint8_t n = 0; n < node_pool()->nodes_max(); ++n)
-    if (n != ddl_node() && nodes.has(coherence::NodeId{n})) ddl_ring(n);
+    if (n != ddl_node() && nodes.has(coherence::NodeId{n})) ddl_wake_node(n);
 }
 
-bool ddl_ring_slot(int slot, coherence::NodeSet nodes) noexcept {
-  std::atomic<uint32_t>& bell = ddl_slot_bell(slot);
-  bell.fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_slot()
-  bufmgr::ring_bell(bell);
+bool ddl_wake_slot(int slot, coherence::NodeSet nodes) noexcept {
+  std::atomic<uint32_t>& event = ddl_slot_wakeup_event(slot);
+  event.fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_slot()
+  bufmgr::ring_bell(event);
   const coherence::NodeSet left = ddl_slot(slot).unattended(nodes);
-  ddl_ring_others(left);
+  ddl_wake_others(left);
   return left.empty();
 }
 
 void ddl_statement_begins() { stamp_transaction(); }
 
-uint64_t ddl_transaction() {
+uint64_t ddl_raw_txn_id() {
   (void)session();
   prepare_to_write();
   return until_done(nullptr, [] { return txns().id_for_write(); })->raw;
@@ -109,9 +111,9 @@ void ddl_waits_for_lock(engine::DdlHolder holder) {
 void ddl_still_waits() noexcept { own_wait_goes_on(); }
 void ddl_waits_no_more() noexcept { own_wait_ends(); }
 void ddl_check_verdict() { own_wait_check(); }
-void ddl_in_exchange(uint64_t exchange) noexcept { own_exchange(exchange); }
-void ddl_works_for(uint64_t exchange, uint8_t author, uint32_t pid) noexcept {
-  own_exchange(exchange, {.pid = int(pid), .node = author});
+void ddl_in_transaction(uint64_t transaction) noexcept { own_ddl_transaction(transaction); }
+void ddl_works_for(uint64_t transaction, uint8_t coordinator, uint32_t pid) noexcept {
+  own_ddl_transaction(transaction, {.pid = int(pid), .node = coordinator});
 }
 
 uint64_t ddl_log_append(const char* record, uint32_t bytes, uint64_t transaction) {

@@ -28,35 +28,34 @@ engine::DdlSlot ddl_slot(int number);
 uint32_t ddl_session();             // slot number of this process
 bool ddl_sessions_left() noexcept;  // of this server: others than the launcher's and the apply workers'
 
-// The bell of a node: whoever changes what its processes wait for rings it; its launcher sleeps on it and passes it on
-// (ddl_news.hpp).
-std::atomic<uint32_t>& ddl_bell(uint8_t node) noexcept;
-void ddl_ring(uint8_t node) noexcept;
-void ddl_ring_others(coherence::NodeSet nodes = {~uint64_t{0}}) noexcept;
+// The wakeup event of a node, on which its launcher sleeps (ddl_wakeup.hpp).
+std::atomic<uint32_t>& ddl_wakeup_event(uint8_t node) noexcept;
+void ddl_wake_node(uint8_t node) noexcept;
+void ddl_wake_others(coherence::NodeSet nodes = {~uint64_t{0}}) noexcept;
 
-// The bell of a slot: its author rings it with every message, and the apply workers that serve it, one on each primary,
-// sleep on it.
-std::atomic<uint32_t>& ddl_slot_bell(int slot) noexcept;
-// Whether this process looks at the slot whenever its bell rings.  May be called when the session has been detached.
+// The wakeup event of a slot: moved with every message of its coordinator; the apply workers that serve the slot, one
+// on each primary, sleep on it.
+std::atomic<uint32_t>& ddl_slot_wakeup_event(int slot) noexcept;
+// Whether this process looks at the slot at each of its wakeups.  May be called when the session has been detached.
 void ddl_attend(int slot, bool here) noexcept;
-// Where no worker attends to the slot, the launcher hears of it.  True: nobody's did.
-bool ddl_ring_slot(int slot, coherence::NodeSet nodes) noexcept;
+// On a primary where no worker attends to the slot, the launcher is woken.  True: no launcher was.
+bool ddl_wake_slot(int slot, coherence::NodeSet nodes) noexcept;
 
 void ddl_statement_begins();  // its time, in REPEATABLE READ
 
 // The id of this transaction in the cluster's status log; assigned now if it has none.
-uint64_t ddl_transaction();
+uint64_t ddl_raw_txn_id();
 DdlOutcome ddl_outcome(uint64_t transaction);
 
-// Waits that no lock manager sees, told for the sake of deadlocks across primaries (runtime/own_wait.hpp).  Who is told
-// to give way learns it from ddl_check_verdict(), by 40P01.
+// Waits that no lock manager sees, told for the sake of deadlocks across primaries (runtime/own_wait.hpp).  A wait that
+// is to give way ends in ddl_check_verdict(), by 40P01.
 void ddl_waits_for_replies();
 void ddl_waits_for_lock(engine::DdlHolder holder);
 void ddl_still_waits() noexcept;  // after ddl_waits_no_more(): for what it did before
 void ddl_waits_no_more() noexcept;
 void ddl_check_verdict();
-void ddl_in_exchange(uint64_t exchange) noexcept;                              // as its author; 0: in none any more
-void ddl_works_for(uint64_t exchange, uint8_t author, uint32_t pid) noexcept;  // as apply worker
+void ddl_in_transaction(uint64_t transaction) noexcept;  // as its coordinator; 0: in none any more
+void ddl_works_for(uint64_t transaction, uint8_t coordinator, uint32_t pid) noexcept;  // as apply worker
 
 uint64_t ddl_log_append(const char* record, uint32_t bytes, uint64_t transaction);
 void ddl_log_first(engine::DdlLogEntry* entry);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kArgumentsMax = 4;
 
-// P25.  And how values are written and read, and what a text means.
+// Where names are looked for, and how values are written and read (ddl.server-catalogs-only).
 constexpr const char* kFixed[][2] = {{"search_path", "pg_catalog, pg_temp"},
                                      {"DateStyle", "ISO, YMD"},
                                      {"IntervalStyle", "postgres"},

@@ -1,5 +1,5 @@
 // Queries on the catalogs, with settings of their own: what they return is the same in every session and on every
-// primary whose catalogs are the same.  Names in them have a schema (P25; tests/tidy looks).
+// primary whose catalogs are the same.  Names in them have a schema (ddl.server-catalogs-only; tests/tidy looks).
 #pragma once
 
 #include <initializer_list>

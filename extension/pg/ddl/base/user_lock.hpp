@@ -11,7 +11,7 @@ namespace gcl {
 
 enum class UserLock : uint32_t {
   kDdl = 0x64646c,         // "ddl": a DDL lock, by its number
-  kCatchingUp = 0x6c6f67,  // "log": who applies the log, by the OID of the position
+  kCatchingUp = 0x6c6f67,  // "log": the process that applies the log, by the OID of the position
 };
 
 inline LOCKTAG user_lock_tag(UserLock what, uint32_t which) {

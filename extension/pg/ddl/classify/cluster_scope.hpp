@@ -1,5 +1,5 @@
-// Statements on what belongs to no database (P18): roles, and databases as a whole.  They reach every primary from any
-// database, or are refused; gcl.local_administration keeps them here.
+// Statements on what belongs to no database (ddl.roles-of-no-database): roles, and databases as a whole.  They reach
+// every primary from any database, or are refused; gcl.local_administration keeps them here.
 #pragma once
 
 #include "extension/pg/ddl/classify/ddl_plan.hpp"

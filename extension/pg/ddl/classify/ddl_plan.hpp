@@ -1,4 +1,4 @@
-// What is to become of one statement: decided by ddl_scope and its parts, carried out by ddl_exchange.
+// What is to become of one statement: decided by ddl_scope and its parts, carried out by ddl_transaction.
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"
@@ -8,7 +8,7 @@ namespace gcl {
 enum class DdlScope : uint8_t {
   kLocal,
   kCluster,
-  kUnknown,  // a name stands for what has just gone: to be asked again under the DDL lock (P24)
+  kUnknown,  // a name stands for what has just gone: to be asked again under the DDL lock (ddl.names-decide-unlocked)
 };
 
 struct DdlPlan {

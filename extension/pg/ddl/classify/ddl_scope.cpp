@@ -10,7 +10,7 @@
 #include "extension/pg/ddl/classify/role_scope.hpp"
 #include "extension/pg/ddl/classify/sequence_scope.hpp"
 #include "extension/pg/ddl/classify/table_scope.hpp"
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 extern "C" {
 #include "catalog/namespace.h"
@@ -295,13 +295,13 @@ bool may_concern_us(const Node* statement) { return planner_of(statement) != nul
 
 DdlPlan plan_ddl(Node* statement) {
   DdlPlan plan;
-  uint64 news;
+  uint64 invalidations;
   do {
     CHECK_FOR_INTERRUPTS();
-    news = SharedInvalidMessageCounter;
+    invalidations = SharedInvalidMessageCounter;
     begin_names();
     plan = plan_statement(statement);
-  } while (news != SharedInvalidMessageCounter);
+  } while (invalidations != SharedInvalidMessageCounter);
   if (names_met_what_has_gone()) return {DdlScope::kUnknown, NIL, false};
   if (plan.scope == DdlScope::kCluster) add_descendants(&plan);
   return plan;

@@ -1,10 +1,12 @@
 // Which statements are done on every primary, which stay here, and which are refused.
 //
-// S1. Local: whatever touches only temporary objects, heap tables, what depends on them, and what is not DDL.
-// S2. Cluster: the listed statements on gcl tables and their indexes, on objects that all primaries have
-//     (object_scope.hpp), and on the extension itself.
-// S3. Refused (feature_not_supported): anything else that would change a shared object, or tie a shared object to a
-//     local one.  What slips through the list is caught where it happens (P4, P24).
+// ddl.local-statements: Local are statements that touch only temporary objects, heap tables and what depends on them,
+//     and statements that are no DDL.
+// ddl.cluster-statements: Done on all primaries are the listed statements on gcl tables and their indexes, on objects
+//     that all primaries have (object_scope.hpp), and on the extension itself.
+// ddl.refused-statements: Refused (feature_not_supported) are all others that would change a shared object, or tie one
+//     to a local object.  What the list has missed is caught where it happens (ddl.captured-changes-only,
+//     ddl.names-decide-unlocked).
 #pragma once
 
 #include "extension/pg/ddl/classify/ddl_plan.hpp"

@@ -4,7 +4,7 @@
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/classify/ddl_plan.hpp"
 #include "extension/pg/ddl/classify/publications.hpp"
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 extern "C" {
 #include "access/relation.h"
@@ -140,7 +140,7 @@ DdlPlan plan_statistics(const CreateStatsStmt* statement) {
   return local();
 }
 
-// It would fire for what other primaries do, and change what they have decided.
+// An event trigger that fires in replays would change what other primaries have decided.
 DdlPlan plan_event_trigger(const AlterEventTrigStmt* statement) {
   auto* name = makeString(statement->trigname);
   if (statement->tgenabled == TRIGGER_FIRES_ALWAYS || statement->tgenabled == TRIGGER_FIRES_ON_REPLICA)
@@ -202,7 +202,7 @@ DdlPlan plan_function(const CreateFunctionStmt* statement) {
   return plan;
 }
 
-// O2.  By the name of one object.
+// By the name of one object (ddl.named-objects-judged-before).
 DdlPlan plan_owner(const AlterOwnerStmt* statement) { return plan_for(statement->objectType, statement->object); }
 DdlPlan plan_comment(const CommentStmt* statement) { return plan_for(statement->objtype, statement->object); }
 DdlPlan plan_label(const SecLabelStmt* statement) { return plan_for(statement->objtype, statement->object); }
@@ -223,7 +223,7 @@ DdlPlan plan_publication(const Node* statement) {
   return local();
 }
 
-// O1, where nothing else is said.
+// Where nothing else is said (ddl.made-objects-judged-after).
 constexpr StatementPlanner kObjectPlanners[] = {
     {T_AlterCollationStmt, planned_by<plan_collation>},
     {T_AlterDefaultPrivilegesStmt, planned_everywhere},

@@ -1,8 +1,9 @@
 // Statements on what is neither a table nor an index: schemas, types, functions, and all else of a database.
 //
-// O1. What a statement makes or alters is looked at when it has run (end_capture): if it depends on a local table, the
-//     statement stays here.
-// O2. What a statement drops, renames, comments on or grants is looked up before, by its name.
+// ddl.made-objects-judged-after: The objects that a statement makes or alters are examined when it has run
+//     (end_capture): if one depends on a local table, the statement stays here.
+// ddl.named-objects-judged-before: The objects that a statement drops, renames, comments on or grants are looked up
+//     before it runs, by their names.
 #pragma once
 
 #include "extension/pg/ddl/classify/statement_planner.hpp"

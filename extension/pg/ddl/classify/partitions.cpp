@@ -29,7 +29,7 @@ bool has_children(Oid relation) {
   return find_class(relation, &form) && form.relhassubclass;
 }
 
-// As PostgreSQL marks tables: the access method, and that the table goes with it.
+// Marks a table as PostgreSQL does: by its access method, and a dependency on that.
 void mark(Oid table, Oid method) {
   Relation catalog = table_open(RelationRelationId, RowExclusiveLock);
   HeapTuple tuple = SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(table));

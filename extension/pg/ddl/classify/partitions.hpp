@@ -10,7 +10,7 @@ namespace gcl {
 // Whether the table that the statement makes belongs to all; raises if its parents do not agree.
 bool makes_shared_table(const CreateStmt* statement, bool names_gcl);
 
-// What ALTER TABLE attaches, detaches, inherits from; null: nothing that is there.
+// The table that ALTER TABLE attaches, detaches or inherits from; null: none that exists.
 const RangeVar* other_table(const AlterTableCmd* command);
 bool changes_tree(const AlterTableStmt* statement);  // foreign keys come and go with it
 

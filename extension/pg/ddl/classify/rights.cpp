@@ -18,7 +18,7 @@ bool owns(Oid relation) { return !OidIsValid(relation) || pg_class_ownercheck(re
 
 bool owns(const RangeVar* name) { return name == nullptr || owns(find_relation(name)); }
 
-// For what the server looks at behind its lock: in its words, but before it.
+// For what the server checks behind its lock: in its words, but before the lock.
 void require(bool may, AclResult lacks, const RangeVar* name) {
   if (may) return;
   const Oid relation = find_relation(name);
@@ -83,7 +83,7 @@ void require_domain(List* name) {
   require_ownership(OBJECT_DOMAIN, reinterpret_cast<Node*>(makeTypeNameFromNameList(name)), false);
 }
 
-// Whoever owns a schema may drop what is in it.
+// The owner of a schema may drop what is in it.
 bool may_drop_relation(List* names) {
   const Oid relation = find_relation(makeRangeVarFromNameList(names));
   return owns(relation) || owns_schema(get_rel_namespace(relation));

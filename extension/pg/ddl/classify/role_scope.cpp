@@ -18,7 +18,7 @@ Oid owner_of(Oid relation) {
   return find_class(relation, &form) ? form.relowner : InvalidOid;
 }
 
-// Every primary does it with what it has, its local tables included; gcl tables are locked before.
+// Every primary does it for its own objects, local tables included; gcl tables are locked before.
 DdlPlan plan_owned(const List* specs, bool drops) {
   DdlPlan plan = everywhere();
   plan.owned = plan.shared = true;

@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/classify/sequence_scope.hpp"
 
 #include "extension/pg/catalog/names.hpp"
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 
 extern "C" {
@@ -58,7 +58,7 @@ DdlPlan plan_alter_sequence(const AlterSeqStmt* statement) {
   return plan;
 }
 
-void add_altered_identities(DdlPlan* plan, const AlterTableStmt* statement) {
+void add_altered_identity_columns(DdlPlan* plan, const AlterTableStmt* statement) {
   const Oid table = find_relation(statement->relation);
   ListCell* cell;
   foreach (cell, statement->cmds) {
@@ -122,8 +122,8 @@ void take_from_server(const DdlRecord* record) {
   }
 }
 
-void take_from_server_again(const DdlShape* shape) {
-  if (is_servers(shape->relation)) move_sequence_to_pool(shape->relation, coherence::PageId{shape->header});
+void take_from_server_again(const DdlRelationState* state) {
+  if (is_servers(state->relation)) move_sequence_to_pool(state->relation, coherence::PageId{state->header});
 }
 
 }  // namespace gcl

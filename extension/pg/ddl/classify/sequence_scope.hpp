@@ -13,11 +13,11 @@ DdlPlan plan_create_sequence(const CreateSeqStmt* statement);
 DdlPlan plan_alter_sequence(const AlterSeqStmt* statement);
 
 // To plan->sequences: those of identity columns whose definition the ALTER TABLE changes.
-void add_altered_identities(DdlPlan* plan, const AlterTableStmt* statement);
-// Those owned by columns of the plan's targets; `restart`: the statement sets them back.
+void add_altered_identity_columns(DdlPlan* plan, const AlterTableStmt* statement);
+// The sequences of columns of the plan's targets; `restart`: the statement sets them back.
 void add_owned_sequences(DdlPlan* plan, bool restart);
 
-// What the others do when a sequence leaves.
+// The statement that the other primaries run when a sequence becomes local.
 char* statement_to_drop(Oid sequence);
 
 // Before a statement runs, and with its record before its replay: the server's code finds the sequences in files of its
@@ -26,6 +26,6 @@ List* hand_to_server(const List* sequences);
 void hand_to_server_again(const List* sequences);
 // After it.  Sequences that it made or was handed become every primary's, on new pages of the pool.
 void take_from_server(const DdlRecord* record);
-void take_from_server_again(const DdlShape* shape);
+void take_from_server_again(const DdlRelationState* state);
 
 }  // namespace gcl

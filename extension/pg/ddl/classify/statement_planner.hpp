@@ -1,4 +1,4 @@
-// Who plans a statement: a row for each kind of node.  What has none is this primary's own.
+// Which function plans a statement: a row for each kind of node.  A statement without a row is this primary's own.
 #pragma once
 
 #include <span>

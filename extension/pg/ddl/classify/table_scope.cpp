@@ -5,7 +5,7 @@
 #include "extension/pg/ddl/classify/foreign_keys.hpp"
 #include "extension/pg/ddl/classify/partitions.hpp"
 #include "extension/pg/ddl/classify/sequence_scope.hpp"
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 extern "C" {
 #include "access/tableam.h"
@@ -238,7 +238,7 @@ DdlPlan plan_alter(const AlterTableStmt* statement) {
   }
   add_descendants(&plan);
   if (touches_constraints(statement) || changes_tree(statement)) add_neighbours(&plan, AccessExclusiveLock, false);
-  add_altered_identities(&plan, statement);
+  add_altered_identity_columns(&plan, statement);
   return plan;
 }
 

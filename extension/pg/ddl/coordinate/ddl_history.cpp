@@ -23,7 +23,7 @@ bool goes_on(const char* history, uint64_t position) {
   bool found = false;
   visit_entries(beginning(history, position),
                 [history, &found](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo) {
-                  found = strcmp(head.database, history) == 0 && head.author != ddl_node() &&
+                  found = strcmp(head.database, history) == 0 && head.coordinator != ddl_node() &&
                           ddl_outcome(entry.txn) == DdlOutcome::kCommitted;
                   return !found;
                 });

@@ -1,8 +1,8 @@
-// The history of a database in the DDL log (P10).
+// The history of a database in the DDL log (ddl.database-by-name).
 #pragma once
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 
 namespace gcl {
 

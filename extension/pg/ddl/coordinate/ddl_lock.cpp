@@ -2,7 +2,7 @@
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/base/user_lock.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 
 extern "C" {
 #include "commands/dbcommands.h"
@@ -25,7 +25,8 @@ LOCKTAG tag_of(int lock) { return user_lock_tag(UserLock::kDdl, uint32_t(lock));
 
 int index_of(DdlRight right, int lock) { return right == DdlRight::kWhole ? DdlLocks::kWholeCluster : lock; }
 
-// Somebody has the lock whom no tag here speaks for yet: then nobody else can tell that we wait for him.
+// No tag stands here yet for the session that has the lock: then only this process can tell that it waits for that
+// session.
 void sleep_for_lock(DdlHolder holder, Seen* seen, long ms) {
   if (!holder.held()) return;
   if (seen->told && holder == seen->holder)
@@ -36,7 +37,7 @@ void sleep_for_lock(DdlHolder holder, Seen* seen, long ms) {
   PG_TRY();
   {
     ddl_check_verdict();
-    sleep_for_news(WaitEvent::kDdlLock, ms);
+    sleep_until_wakeup(WaitEvent::kDdlLock, ms);
     ddl_check_verdict();
   }
   PG_FINALLY();
@@ -49,19 +50,19 @@ void wait_for_lock(DdlRight right, int lock) {
   Seen seen{};
   for (;;) {
     lock_ddl_tags(right, lock);
-    prepare_for_news();
+    prepare_for_wakeup();
     DdlHolder other;
     const auto try_lock = [&] {
       return ddl_locks().try_lock(index_of(right, lock), ddl_me(), uint64_t(GetCurrentTimestamp()), &other);
     };
     if (try_lock()) break;
-    ddl_locks().want();  // K4
+    ddl_locks().want();  // ddl_log.want-then-retry
     if (try_lock()) break;
     unlock_ddl_tags(right, lock);  // so that the apply worker can have them, and we queue behind it
     if (ddl_pool_fenced()) raise_fenced();
     sleep_for_lock(other, &seen, ms_of_lock_timeout(began, "Another primary holds the DDL lock."));
   }
-  done_with_news();
+  done_with_wakeups();
 }
 
 }  // namespace
@@ -99,9 +100,9 @@ void take_ddl_lock(DdlRight right, int lock) {
   { wait_for_lock(right, lock); }
   PG_CATCH();
   {
-    ddl_locks().unlock(index_of(right, lock), ddl_me());  // K2: it may be ours already
-    ddl_ring_others();
-    tell_news();
+    ddl_locks().unlock(index_of(right, lock), ddl_me());  // ddl_log.cluster-lock-keeps-out: it may be ours already
+    ddl_wake_others();
+    wake_waiters();
     PG_RE_THROW();
   }
   PG_END_TRY();

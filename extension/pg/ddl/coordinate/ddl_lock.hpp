@@ -1,6 +1,6 @@
 // The DDL lock of a database, and that of the whole cluster (engine/ddl, DdlLocks), with a lock tag in front of each,
-// so that who waits for it waits for a lock of this server (P7): every process that wants it takes the tags first, and
-// the apply worker has them while another primary's session is the author.
+// so that a wait for it is a wait for a lock of this server (ddl.lock-waits-by-tag): every process that wants the DDL
+// lock takes the tags first, and the apply worker has them while another primary's session is the coordinator.
 #pragma once
 
 #include "extension/engine/ddl/ddl_words.hpp"
@@ -23,7 +23,7 @@ void take_ddl_lock(DdlRight right, int lock);
 // Never raises.
 void give_back_ddl_lock(DdlRight right, int lock);
 
-// How long a sleep may last of who waits since `began`: lock_timeout is counted from there.  Raises when it is over.
+// How long a process that waits since `began` may sleep: lock_timeout is counted from there.  Raises when it is over.
 long ms_of_lock_timeout(TimestampTz began, const char* awaited);
 [[noreturn]] void raise_fenced();
 

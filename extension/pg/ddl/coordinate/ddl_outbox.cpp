@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
 
-#include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 
 extern "C" {
 #include "storage/pmsignal.h"
@@ -19,11 +19,11 @@ using engine::DdlReply;
 
 namespace {
 
-// A worker that takes longer to end what has ended is not waited for by who asked not to wait.
+// A statement with NOWAIT waits no longer for a worker to end what has ended.
 constexpr TimestampTz kStaleUs = 2'000'000;
 constexpr int kReservedSlots = 3;
 
-// P35.  Whoever administers finds room when users have taken all they can get.
+// A superuser finds a slot when users have taken all they can get (ddl.slot-wait-bounded).
 int kept_for_superusers() { return Min(kReservedSlots, ddl_channel().slots() / 4); }
 
 bool take_a_slot(const char* database, int* taken) {
@@ -42,34 +42,34 @@ bool take_a_slot(const char* database, int* taken) {
 
 }  // namespace
 
-uint64_t exchange_id(int slot, uint64_t first) { return uint64_t(slot + 1) << 56 | first; }
+uint64_t ddl_transaction_id(int slot, uint64_t first) { return uint64_t(slot + 1) << 56 | first; }
 
 void DdlOutbox::take(const char* database, bool nowait) {
   strlcpy(database_, database, sizeof database_);
   const TimestampTz began = GetCurrentTimestamp();
   int taken;
   for (;;) {
-    prepare_for_news();
+    prepare_for_wakeup();
     if (take_a_slot(database_, &taken)) break;
-    ddl_locks().want();  // K4
+    ddl_locks().want();  // ddl_log.want-then-retry
     if (take_a_slot(database_, &taken)) break;
     if (ddl_pool_fenced()) raise_fenced();
-    if (taken >= 0) continue;  // somebody was quicker
+    if (taken >= 0) continue;  // another session was quicker
     if (nowait || GetCurrentTimestamp() - began > kSlotWaitMaxMs * 1000) raise_no_slot();
-    sleep_for_news(WaitEvent::kDdlSlot, ms_of_lock_timeout(began, "Too many transactions do DDL or LOCK TABLE."));
+    sleep_until_wakeup(WaitEvent::kDdlSlot, ms_of_lock_timeout(began, "Too many transactions do DDL or LOCK TABLE."));
   }
   slot_ = taken;
-  while (!slot().all_have_dealt()) {  // D3 of the channel
+  while (!slot().all_have_dealt()) {  // ddl_log.slot-given-up-early
     if (ddl_pool_fenced()) raise_fenced();
-    sleep_for_news(WaitEvent::kDdlAnswers);
-    prepare_for_news();
+    sleep_until_wakeup(WaitEvent::kDdlAnswers);
+    prepare_for_wakeup();
   }
-  done_with_news();
+  done_with_wakeups();
 }
 
 void DdlOutbox::give_up() {
   if (slot_ < 0) return;
-  if (used()) ddl_in_exchange(0);
+  if (used()) ddl_in_transaction(0);
   if (used()) (void)slot().acknowledge(last_, true, {});
   slot().give_up(ddl_me());
   *this = DdlOutbox{};
@@ -93,7 +93,7 @@ void DdlOutbox::raise_reply(NodeId node) {
   pg_unreachable();
 }
 
-// Whether all whom the last message is for have dealt with it; the first that failed is put into *failed.
+// Whether all primaries that the last message is for have dealt with it; the first that failed is put into *failed.
 bool DdlOutbox::answered(NodeId* failed, NodeSet* missing) {
   bool all = true;
   if (missing) *missing = {};
@@ -123,27 +123,27 @@ static void count_if_late(bool woken) noexcept {
 void DdlOutbox::wait_answered(bool raise_failure) {
   NodeId failed;
   bool woken = true;
-  prepare_for_news();
+  prepare_for_wakeup();
   while (!answered(raise_failure ? &failed : nullptr) && !failed.valid()) {
     if (ddl_pool_fenced()) raise_fenced();
     ddl_check_verdict();
-    woken = sleep_for_news(WaitEvent::kDdlAnswers);
+    woken = sleep_until_wakeup(WaitEvent::kDdlAnswers);
   }
   count_if_late(woken);
-  done_with_news();
+  done_with_wakeups();
   if (failed.valid()) raise_reply(failed);
 }
 
 void DdlOutbox::wait_or_cancel(bool raise_failure) {
-  // What was left behind is cancelled already: that wait is short.
+  // A message that an ERROR left behind is cancelled already: the wait for it is short.
   if (raise_failure) ddl_waits_for_replies();
   PG_TRY();
   { wait_answered(raise_failure); }
   PG_CATCH();
   {
     ddl_waits_no_more();
-    slot().cancel(last_);  // whoever waits for a lock for us can stop
-    ddl_ring_others(to_.nodes);
+    slot().cancel(last_);  // a worker that waits for a lock for us can stop
+    ddl_wake_others(to_.nodes);
     PG_RE_THROW();
   }
   PG_END_TRY();
@@ -153,7 +153,7 @@ void DdlOutbox::wait_or_cancel(bool raise_failure) {
 uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_t offset, uint32_t total) {
   if (first_ == 0) {
     first_ = slot().sequence() + 1;
-    ddl_in_exchange(exchange_id(slot_, first_));
+    ddl_in_transaction(ddl_transaction_id(slot_, first_));
   }
   DdlHeader header{};
   header.exchange = first_;
@@ -173,12 +173,12 @@ uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_
   last_ = slot().post(header, part);
   DdlCounts& counts = ddl_node_state().counts;
   counts.messages[int(kind)].fetch_add(1, std::memory_order_relaxed);
-  if (!ddl_ring_slot(slot_, to_.nodes)) counts.launchers_rung.fetch_add(1, std::memory_order_relaxed);
+  if (!ddl_wake_slot(slot_, to_.nodes)) counts.launchers_woken.fetch_add(1, std::memory_order_relaxed);
   return last_;
 }
 
 void DdlOutbox::send(DdlKind kind, StringInfo body, const DdlMembers& to) {
-  if (last_) wait_or_cancel(false);  // D1: one that an ERROR left behind
+  if (last_) wait_or_cancel(false);  // ddl_log.owner-posts: one that an ERROR left behind
   to_ = to;
   const uint32_t total = uint32_t(body->len), window = slot().window_bytes();
   uint32_t offset = 0;
@@ -199,9 +199,9 @@ bool DdlOutbox::tell(DdlKind kind, StringInfo body) {
 }
 
 void DdlOutbox::wait_for_the_last() noexcept {
-  prepare_for_news();
-  while (!answered(nullptr) && !ddl_pool_fenced() && PostmasterIsAlive()) sleep_for_news_uninterrupted();
-  done_with_news();
+  prepare_for_wakeup();
+  while (!answered(nullptr) && !ddl_pool_fenced() && PostmasterIsAlive()) sleep_until_wakeup_uninterrupted();
+  done_with_wakeups();
 }
 
 void DdlOutbox::tell_local_drops() {
@@ -222,14 +222,15 @@ static void write_nodes(NodeSet nodes, char* to, size_t room) {
     snprintf(to + strlen(to), room - strlen(to), "%s%d", to[0] ? ", " : "", nodes.first().value);
 }
 
-// P8.  Nothing can be undone any more: so it says whom it waits for, once, and goes on waiting.
+// Nothing can be undone any more: so a warning names the primaries without an answer, once, and the wait goes on
+// (ddl.callbacks-never-raise).
 void DdlOutbox::wait_for_commits() noexcept {
   const TimestampTz began = GetCurrentTimestamp();
   bool said = false, woken = true;
   NodeSet missing;
-  prepare_for_news();
+  prepare_for_wakeup();
   while (!answered(nullptr, &missing) && !ddl_pool_fenced() && PostmasterIsAlive()) {
-    woken = sleep_for_news_uninterrupted();
+    woken = sleep_until_wakeup_uninterrupted();
     if (said || GetCurrentTimestamp() - began < kDdlPatienceUs) continue;
     char nodes[256];
     write_nodes(missing, nodes, sizeof nodes);
@@ -238,12 +239,12 @@ void DdlOutbox::wait_for_commits() noexcept {
     said = true;
   }
   count_if_late(woken);
-  done_with_news();
+  done_with_wakeups();
 }
 
 static bool an_end_is_pending() {
   uint64_t sequences[engine::kDdlSlotsMax], dealt_with[engine::kDdlSlotsMax];
-  ddl_channel().look_at_all(sequences, dealt_with);
+  ddl_channel().newest_messages(sequences, dealt_with);
   for (int i = 0; i < ddl_channel().slots(); ++i) {
     DdlHeader header;
     if (sequences[i] <= dealt_with[i] || !ddl_slot(i).read(sequences[i], &header)) continue;
@@ -252,12 +253,12 @@ static bool an_end_is_pending() {
   return false;
 }
 
-void wait_for_ended_exchanges() {
+void wait_for_ended_ddl_transactions() {
   const TimestampTz began = GetCurrentTimestamp();
-  prepare_for_news();
+  prepare_for_wakeup();
   while (an_end_is_pending() && !ddl_pool_fenced() && GetCurrentTimestamp() - began < kStaleUs)
-    sleep_for_news(WaitEvent::kDdlAnswers);
-  done_with_news();
+    sleep_until_wakeup(WaitEvent::kDdlAnswers);
+  done_with_wakeups();
 }
 
 }  // namespace gcl

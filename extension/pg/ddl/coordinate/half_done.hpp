@@ -1,5 +1,6 @@
-// Statements of a trigger on table_rewrite go to the others before the ALTER TABLE that it is half done with (P37).  So
-// they may neither change nor need what that has changed; its rows are not yet what its columns say, either.
+// Statements of a trigger on table_rewrite go to the others before the ALTER TABLE that it is half done with
+// (ddl.event-triggers-apart).  So they may neither change nor need what that has changed; its rows are not yet what its
+// columns say, either.
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

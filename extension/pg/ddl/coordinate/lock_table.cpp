@@ -3,8 +3,8 @@
 #include "extension/pg/catalog/names.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/classify/ddl_plan.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 #include "extension/pg/ddl/replay/ddl_results.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
 
@@ -27,7 +27,7 @@ namespace {
 
 struct Search {
   LOCKMODE mode;
-  Oid user;       // who has to have the right to lock what is met
+  Oid user;       // must have the right to lock what is met
   List* seen;     // relations looked at; a view may lead back to itself
   List* targets;  // DdlTarget*
   bool refused;
@@ -59,8 +59,7 @@ bool look_at_query(Node* node, Search* search) {
   return query_tree_walker(query, reinterpret_cast<bool (*)()>(look_at_query), search, QTW_IGNORE_JOINALIASES);
 }
 
-// LOCK TABLE of a view locks what the view reads, with its owner's rights: whoever may make a view of a table need not
-// have any on that.
+// LOCK TABLE of a view locks what the view reads, with the rights of the view's owner.
 void look_at_view(Search* search, Oid view) {
   Relation relation = relation_open(view, AccessShareLock);
   auto* query = static_cast<Query*>(copyObjectImpl(get_view_query(relation)));
@@ -81,7 +80,7 @@ void look_at(Search* search, Oid relation, bool children) {
   foreach (cell, find_inheritance_children(relation, NoLock)) look_at(search, lfirst_oid(cell), true);
 }
 
-// NIL also if the user may not lock: then nobody else is to be disturbed, and the statement says so by itself.
+// NIL also if the user may not lock: then no other session is to be disturbed, and the server's statement refuses.
 List* targets_of(const LockStmt* statement) {
   Search search{statement->mode, GetUserId(), NIL, NIL, false};
   if (statement->mode <= RowExclusiveLock) return NIL;
@@ -97,8 +96,8 @@ List* targets_of(const LockStmt* statement) {
   return search.targets;
 }
 
-// P34.  Waits here for what will be ours here, and lets it go again: it is taken for good when the first primary's lock
-// is.  So a wait for who has the table locked everywhere is a wait in this server's lock manager.
+// Waits for the locks on this primary, and lets them go again (ddl.lock-table-waits-locally): they are taken for good
+// when the first primary's are.
 void wait_at_home(List* targets, bool nowait) {
   ListCell* cell;
   foreach (cell, targets) {
@@ -135,23 +134,23 @@ SharedLock begin_shared_lock(const LockStmt* statement) {
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("LOCK TABLE on gcl tables inside a DDL statement is not supported")));
   ddl_require_serving();
-  if (statement->nowait) wait_for_ended_exchanges();
+  if (statement->nowait) wait_for_ended_ddl_transactions();
   lock.starts_here = first_primary_is_this();
   if (lock.starts_here) return lock;
   wait_at_home(targets, statement->nowait);
-  open_exchange(DdlRight::kLocks, statement->nowait);
+  open_ddl_transaction(DdlRight::kLocks, statement->nowait);
   lock.asked = targets;
   ask_first(lock.asked, statement->nowait);
   return lock;
 }
 
-// What the names mean now, they mean until the transaction ends.
+// The names keep their present meaning until the transaction ends.
 void end_shared_lock(const SharedLock& lock) {
   if (!OidIsValid(gcl_access_method())) return;
   List* targets = targets_of(lock.statement);
   if (targets == NIL) return;
   ddl_require_serving();
-  open_exchange(DdlRight::kLocks, lock.statement->nowait);
+  open_ddl_transaction(DdlRight::kLocks, lock.statement->nowait);
   if (lock.starts_here || !covers(lock.asked, targets)) ask_first(targets, lock.statement->nowait);
   ask_others(targets, lock.statement->nowait);
 }

@@ -1,6 +1,6 @@
 // LOCK TABLE on one primary is a lock on all, if its mode conflicts with what statements elsewhere do.  It is taken on
-// the first primary first (P1), wherever that is; the author's own is taken by PostgreSQL's statement, between these
-// two.
+// the first primary first (ddl.locked-everywhere-first), wherever that is; the coordinator's own is taken by
+// PostgreSQL's statement, between these two.
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"

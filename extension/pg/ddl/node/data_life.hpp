@@ -1,11 +1,12 @@
-// Whether a primary's data directory is the one that it left the pool with (P31).
+// Whether a primary's data directory is the one that it left the pool with (ddl.own-data-directory).
 //
 // Every start of the server is a life with a number of its own, and its clean end is another one; both stand in the
 // pool, in a word of the channel, and in a file beside the data.  A copy of the data directory that is older
 // than the last stop, of another primary, or of another pool, has another number: what the primary has itself
-// committed meanwhile would be missing there for good (P6), and its OIDs would be given again.
+// committed meanwhile would be missing there for good (ddl.member-has-applied-log), and its OIDs would be given again.
 //
-// A copy that is to be another primary's begins with a number that it and the pool were given when it was made (P40).
+// A copy that is to be another primary's begins with a number that it and the pool were given when it was made
+// (ddl.log-has-end).
 //
 //   <data>/gcl_ddl/life:  node, number before, number now
 //   <data>/gcl_ddl/copy:  the same, of the primary that copies of this directory will be

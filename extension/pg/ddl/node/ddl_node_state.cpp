@@ -19,9 +19,9 @@ typedef void (*ClientAuthentication_hook_type)(Port*, int);
 extern PGDLLIMPORT ClientAuthentication_hook_type ClientAuthentication_hook;
 }
 
-#include "extension/engine/samples/sample_board.hpp"
+#include "extension/engine/samples/sample_registry.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
 
 namespace gcl {
@@ -50,7 +50,7 @@ void startup() {
     LWLockPadded* locks = GetNamedLWLockTranche("gcl_ddl");
     state->lock = &locks[0].lock;
     state->positions = &locks[1].lock;
-    ConditionVariableInit(&state->news);
+    ConditionVariableInit(&state->wakeup);
   }
   LWLockRelease(AddinShmemInitLock);
 }
@@ -97,7 +97,7 @@ bool is_up_to_date(Oid database, const char* name) {
   return found;
 }
 
-// One that finds no room is looked at each time.
+// A history without room in the table is read each time.
 void note_up_to_date(Oid database, const char* name) {
   if (is_up_to_date(database, name)) return;
   const uint32_t hash = DatumGetUInt32(hash_any(reinterpret_cast<const unsigned char*>(name), int(strlen(name))));

@@ -26,15 +26,15 @@ struct DdlWorker {  // guarded by the node state's lock, but for the volatile on
   char home[NAMEDATALEN];   // where it is connected to, if it is for no database
   int slot;                 // of the channel, that it serves
   pid_t pid;                // 0: not running
-  uint32_t order;           // of its start: who was told another one comes too late
+  uint32_t order;           // of its start: a process that was told another one comes too late
   bool catch_up_only;       // ends when it has applied the log
   uint64_t until;           // as far as this entry; 0: all of it
   bool caught_up;           // what became of that
   char error[256];          // why it failed; "": it could not say
   bool moved;               // it has ended to make room for one with another home
-  volatile uint64_t holds;  // the exchange that it takes part in, with all that was locked before it came; 0: none
+  volatile uint64_t holds;  // the DDL transaction it takes part in, with all that was locked before; 0: none
   volatile uint64_t busy;   // number of the message it is at; 0: none
-  volatile bool engaged;    // it takes part in an exchange
+  volatile bool engaged;    // it takes part in a DDL transaction
   volatile uint64_t stop;   // messages up to this number are waited for no longer; SIGUSR2 tells
 };
 
@@ -46,27 +46,27 @@ struct DdlKnown {
 // Why a primary takes no part in DDL as long as its server lives.
 enum class Refused : uint8_t {
   kNot,
-  kAnotherDirectory,  // P31
-  kForgotten,         // P40
-  kTooLate,           // P40
+  kAnotherDirectory,  // (ddl.own-data-directory)
+  kForgotten,         // (ddl.log-has-end)
+  kTooLate,           // (ddl.log-has-end)
 };
 
 // What sessions of this primary have cost others by DDL and LOCK TABLE.
 struct DdlCounts {
   std::atomic<uint64_t> messages[engine::kDdlKinds];  // by kind; each asks one or several primaries
-  std::atomic<uint64_t> launchers_rung;               // for messages that no worker slept for
-  std::atomic<uint64_t> answers_found_late;           // by a heartbeat: nobody was woken for them
+  std::atomic<uint64_t> launchers_woken;              // for messages that no worker slept for
+  std::atomic<uint64_t> answers_found_late;           // by a heartbeat: no process was woken for them
 };
 
 struct DdlNodeState {
   LWLock* lock;
-  LWLock* positions;  // of who writes one (ddl_position.cpp)
+  LWLock* positions;  // of the process that writes one (ddl_position.cpp)
   DdlCounts counts;
-  ConditionVariable news;    // ddl_news.hpp
+  ConditionVariable wakeup;  // ddl_wakeup.hpp
   bool started;              // the launcher ran before, in this life of the server
-  bool member;               // takes part; not ended by the launcher's end (P6)
-  volatile bool serving;     // a member, and its catalogs are those of the others, but for who is kept out
-  volatile bool serves_all;  // and nobody is kept out
+  bool member;               // takes part; not ended by the launcher's end (ddl.member-has-applied-log)
+  volatile bool serving;     // a member, and its catalogs are those of the others, but for databases that are kept out
+  volatile bool serves_all;  // and no database is kept out
   KeptOut kept_out[kKeptOutMax];
   volatile bool behind;   // a member that failed to commit what the others have; the launcher sees to it
   volatile bool failing;  // the last attempt to catch up failed
@@ -90,12 +90,14 @@ bool serves_here() noexcept;
 const volatile bool* serves_all_flag() noexcept;
 void require_caught_up();
 void set_serving(bool serving) noexcept;
-// What the other primaries have committed is not here: nobody uses their tables until the launcher has caught up.
+// What the other primaries have committed is not here: no session uses the pool's tables until the launcher has caught
+// up.
 void fall_behind() noexcept;
 // An apply worker for no database ends, and makes room for one that is connected to another database than this one.
 [[noreturn]] void leave_home();
 [[noreturn]] void raise_refusal();
-// P32.  Histories that have caught up since this primary joined: what came after that was done here when it was done.
+// Histories that have caught up since this primary joined: what came after that was done here when it was done
+// (ddl.workers-read-log-once).
 bool is_up_to_date(Oid position, const char* history);
 void note_up_to_date(Oid position, const char* history);
 void forget_what_is_up_to_date() noexcept;

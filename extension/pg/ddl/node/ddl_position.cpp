@@ -23,7 +23,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// In pg_global.  OIDs below 10,000 are given out by PostgreSQL's authors alone; none of version 15 is this one.
+// In pg_global.  OIDs below 10,000 are given out by PostgreSQL's developers alone; version 15 does not use this one.
 constexpr Oid kPositions = 9700;
 constexpr RelFileNode kPositionsFile{GLOBALTABLESPACE_OID, InvalidOid, kPositions};
 
@@ -56,7 +56,7 @@ Entry resolved(const Entry& entry) {
   return {entry.database, !is_none(position), InvalidTransactionId, position, position};
 }
 
-// What an ERROR has left pinned.
+// Releases what an ERROR has left pinned.
 void release_owner(int, Datum owner) {
   ResourceOwnerRelease(reinterpret_cast<ResourceOwner>(DatumGetPointer(owner)), RESOURCE_RELEASE_BEFORE_LOCKS, false,
                        true);
@@ -82,7 +82,7 @@ class Pinning {
   ResourceOwner callers_;
 };
 
-// It is never removed.
+// The file is never removed.
 bool file_exists() {
   static bool exists = false;
   if (!exists) exists = smgrexists(smgropen(kPositionsFile, InvalidBackendId), MAIN_FORKNUM);

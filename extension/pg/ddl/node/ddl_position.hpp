@@ -3,13 +3,12 @@
 //
 // Positions are on pages of PostgreSQL's own buffer pool, in a file of pg_global that no catalog knows, changed under
 // the server's WAL: they need no fsync of their own, and a base backup has them.  An entry names the local transaction
-// that makes it count, so that positions and catalogs are of one mind after any crash: whoever sees that commit in the
-// WAL has seen the position before it.  (Replication origins would be that, too; but a transaction has one at most,
-// which is the subscription's where TRUNCATE is replicated, and max_replication_slots would bound the number of
-// databases.)
+// that makes it count, so that positions and catalogs agree after any crash: in the WAL, the position comes before that
+// commit.  (Replication origins would be that, too; but a transaction has one at most, which is the subscription's
+// where TRUNCATE is replicated, and max_replication_slots would bound the number of databases.)
 //
 // 0 in place of a database's OID: of what belongs to no database.  REQUIRES, of all: the DDL lock of that database, or
-// that nobody else writes its position.
+// that no other process writes its position.
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"
@@ -30,8 +29,8 @@ void set_position(Oid database, DdlPosition position);
 void forget_position(Oid database);
 // All of them, durably; what they were about is another pool's.
 void forget_all_positions();
-// Entries whose transactions have ended say what counts, or their xids would be asked for when nobody knows them any
-// more.  False: some have not.  Outside of transactions.
+// Entries whose transactions have ended say what counts, or their xids would be asked for when the server has forgotten
+// them.  False: some have not.  Outside of transactions.
 bool resolve_positions();
 
 }  // namespace gcl

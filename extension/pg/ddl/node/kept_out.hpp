@@ -1,6 +1,6 @@
 // Databases that this primary could not bring up to date: their sessions are refused the pool's tables, and all other
-// databases go on (P6).  The launcher alone puts them in and out.  One that has caught up at last takes part again, and
-// its sessions are let in when what others have locked in it is locked here.
+// databases go on (ddl.member-has-applied-log).  The launcher alone puts them in and out.  One that has caught up at
+// last takes part again, and its sessions are let in when what others have locked in it is locked here.
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"
@@ -26,7 +26,7 @@ void let_in_caught_up();
 const KeptOut* kept_out(const char* database);  // null: it is not, or it has caught up
 bool is_caught_up(const char* database);        // and not let in yet
 bool any_caught_up() noexcept;
-// Of those who are not let in.
+// Of those that are not let in.
 bool any_kept_out() noexcept;
 bool is_kept_out(Oid oid) noexcept;
 

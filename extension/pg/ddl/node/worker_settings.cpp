@@ -9,12 +9,12 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// P26.  PGC_S_OVERRIDE comes before what configuration files, databases and roles say, now and after a reload; a
+// PGC_S_OVERRIDE comes before what configuration files, databases and roles say, now and after a reload; a
 // record's settings come before it.
 constexpr const char* kOfWorkers[][2] = {
-    // A replay reads and writes, waits as long as its author does, and is not the primary's own session.
+    // A replay reads and writes, waits as long as its coordinator does, and is not the primary's own session.
     {"session_replication_role", "replica"},
-    // What a crash takes away is still in the log (P5).
+    // After a crash the log still has the statement (ddl.position-with-catalogs).
     {"synchronous_commit", "off"},
     {"default_transaction_read_only", "off"},
     {"default_transaction_isolation", "read committed"},
@@ -25,10 +25,10 @@ constexpr const char* kOfWorkers[][2] = {
     {"idle_session_timeout", "0"},
     {"exit_on_error", "off"},
     {"role", "none"},
-    // What the author was allowed to do is done.
+    // The coordinator was allowed to run the statement.
     {"row_security", "on"},
     {"restrict_nonsystem_relation_kind", ""},
-    // A record leaves out what its author's session has not loaded.
+    // A record leaves out what its coordinator's session has not loaded.
     {"plpgsql.check_asserts", "on"},
     {"plpgsql.extra_errors", "none"},
     {"plpgsql.extra_warnings", "none"},

@@ -8,7 +8,8 @@ namespace gcl {
 // Called once, when the process has its connection.  What a statement's meaning depends on comes with its record
 // (record_settings); where it does not, the server's own default holds.
 void take_worker_settings();
-// Who catches up has the DDL lock of the cluster: it does not wait long for what a local session has locked.
+// A worker that catches up runs under the DDL lock of the cluster: it does not wait long for what a local session has
+// locked.
 void be_impatient();
 
 }  // namespace gcl

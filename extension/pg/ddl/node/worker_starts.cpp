@@ -23,7 +23,7 @@ int free_worker() {
   return -1;
 }
 
-// Says in shared memory what it is to do.
+// Tells the worker, in shared memory, what to do.
 void instruct(DdlWorker* worker, const char* database, int slot, uint64_t until) {
   char home[NAMEDATALEN] = "";
   if (*database == '\0') find_home(ddl_node_state().avoided_home, home);
@@ -54,7 +54,7 @@ bool launch(int index, const char* database) {
   request.bgw_notify_pid = MyProcPid;
   if (handles[index]) pfree(handles[index]);
   handles[index] = nullptr;
-  // The handle outlives whatever the caller works in.
+  // The handle outlives the caller's context.
   MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
   const bool registered = RegisterDynamicBackgroundWorker(&request, &handles[index]);
   MemoryContextSwitchTo(caller);
@@ -63,7 +63,7 @@ bool launch(int index, const char* database) {
 
 }  // namespace
 
-// A former launcher's is one that has come up; who comes later finds that its order is not the last.
+// A former launcher's worker runs if it has come up; one that comes later finds that its order is not the last.
 bool runs(int index) {
   if (!handles[index]) return worker_at(index).pid != 0;
   pid_t pid;

@@ -1,5 +1,5 @@
-// The pages of a database that nobody is connected to.  Its pg_class is read from outside, block by block, as CREATE
-// DATABASE reads its template's; what a gcl relation has in the pool stands in its local file (relation_record.hpp).
+// The pages of a database without connections.  Its pg_class is read from outside, block by block, as CREATE DATABASE
+// reads its template's; what a gcl relation has in the pool stands in its local file (relation_record.hpp).
 #include "extension/pg/ddl/objects/databases.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/txn/deferred_free.hpp"

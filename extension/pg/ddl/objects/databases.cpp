@@ -100,7 +100,7 @@ void remove_files(const Made& database) {
   (void)XLogInsert(RM_DBASE_ID, XLOG_DBASE_DROP | XLR_SPECIAL_REL_UPDATE);
 }
 
-// Nothing may raise in a rollback (P8): what is left behind then is said.
+// Nothing may raise in a rollback (ddl.callbacks-never-raise): a warning says what is left behind.
 void remove_files_of_rolled_back() {
   const Made database = made_database;
   made_database = {};
@@ -121,7 +121,7 @@ void on_transaction(XactEvent event, void*) {
   if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT) made_database = {};
 }
 
-// Whoever wants to connect waits from now on.
+// Sessions that want to connect wait from now on.
 Oid lock_database(const char* name) {
   for (;;) {
     const Oid database = get_database_oid(name, true);
@@ -165,7 +165,7 @@ bool is_forced(const DropdbStmt* statement) {
   return false;
 }
 
-// Which database nobody may be in while the statement is done; null: none.
+// The database that no session may be in while the statement runs; null: none.
 const char* database_to_be_left(const Node* statement) {
   if (IsA(statement, DropdbStmt)) return reinterpret_cast<const DropdbStmt*>(statement)->dbname;
   if (IsA(statement, CreatedbStmt)) return template_of(reinterpret_cast<const CreatedbStmt*>(statement));
@@ -201,9 +201,9 @@ void database_made(const char* name) {
 void make_database_again(CreatedbStmt* statement, const DdlRecord* record) {
   check_database_statement(reinterpret_cast<Node*>(statement), false);
   end_idle_workers(template_of(statement));
-  const auto* author = static_cast<DdlObject*>(linitial(record->objects));
+  const auto* coordinator = static_cast<DdlObject*>(linitial(record->objects));
   if (!find_option(statement, "oid")) {
-    char* oid = psprintf("%u", author->oid);
+    char* oid = psprintf("%u", coordinator->oid);
     statement->options =
         lappend(statement->options, makeDefElem(pstrdup("oid"), reinterpret_cast<Node*>(makeFloat(oid)), -1));
   }
@@ -238,7 +238,7 @@ bool find_databases(Node* statement, const DdlRecord* record) {
   return OidIsValid(get_database_oid(record->database, true));
 }
 
-void check_author_knows(const DdlRecord* record) {
+void check_coordinator_knows(const DdlRecord* record) {
   if (record->to_database != DdlDatabase::kDrops || !is_there_with_extension(record->database)) return;
   ereport(ERROR,
           (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

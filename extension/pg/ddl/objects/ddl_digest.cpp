@@ -1,6 +1,6 @@
 // The digest of catalog rows: what must be equal on every primary, and nothing else (no OIDs of access methods, nor of
 // roles older than the extension, which each primary has its own of).  Relations by their rows; what they need, and
-// what else a statement made or altered, by what it means (P38).
+// what else a statement made or altered, by what it means (ddl.digest-compares-meanings).
 #include "extension/pg/ddl/objects/ddl_digest.hpp"
 #include "extension/pg/ddl/base/ddl_sql.hpp"
 #include "extension/pg/ddl/objects/meanings.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 const char* text_or_none(const char* text) { return text ? text : ""; }
 
-// What the statement made or altered has the author's OID.
+// What the statement made or altered has the coordinator's OID.
 char* line_of_stated(const DdlObject& object) {
   const bool is_type = object.catalog == TypeRelationId;
   return psprintf("%u|%s|%s|%s", object.oid, text_or_none(name_of(object)), text_or_none(meaning_of(object)),

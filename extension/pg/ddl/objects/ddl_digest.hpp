@@ -1,4 +1,4 @@
-// What the catalogs say, in a form that is equal on all primaries (P38).
+// What the catalogs say, in a form that is equal on all primaries (ddl.digest-compares-meanings).
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"

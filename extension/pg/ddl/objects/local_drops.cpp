@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/objects/local_drops.hpp"
 
 #include "extension/pg/catalog/shared_relations.hpp"
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 extern "C" {
 #include "access/transam.h"
@@ -24,7 +24,7 @@ struct LocalDrop {
 };
 List* local_drops = NIL;  // LocalDrop*, in the memory context of its message
 
-// What goes with a table or a column without being asked about.
+// Relations that are dropped with a table or a column without a word.
 bool goes_unsaid(Oid relation) {
   Oid table;
   int32 column;
@@ -44,7 +44,7 @@ bool goes_unsaid(Oid relation) {
   }
 }
 
-// Row types and arrays go with what they are of.
+// Row types and arrays go with their relations and types.
 bool is_type_by_itself(Oid type) {
   const char kind = get_typtype(type);
   return kind == TYPTYPE_DOMAIN || kind == TYPTYPE_ENUM ||

@@ -1,4 +1,5 @@
-// What a replayed statement drops along (CASCADE) that is this primary's own: its author cannot see it, and is told.
+// What a replayed statement drops along (CASCADE) that is this primary's own: its coordinator cannot see it, and is
+// told.
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"

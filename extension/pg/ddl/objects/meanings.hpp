@@ -1,4 +1,5 @@
-// What an object is and does, as text without OIDs: equal on all primaries if it means the same on them (P38).
+// What an object is and does, as text without OIDs: equal on all primaries if it means the same on them
+// (ddl.digest-compares-meanings).
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

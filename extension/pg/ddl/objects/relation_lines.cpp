@@ -59,7 +59,7 @@ struct Column {
 };
 using Columns = std::span<const Column>;
 
-// What a relation's row in pg_class says of rows elsewhere: false is always true.
+// Whether a relation's row in pg_class says that there may be rows elsewhere: false is certain.
 using MayHave = bool (*)(const FormData_pg_class& form);
 
 // Rows of a catalog that belong to a relation, found by an index that begins with its OID.
@@ -189,7 +189,7 @@ constexpr Rows kRows[] = {
 
 struct Row {
   HeapTuple tuple;
-  TupleDesc shape;
+  TupleDesc description;
   Oid relation;  // that it belongs to
 };
 
@@ -280,7 +280,7 @@ char* owner(Oid sequence) {
   return text.data;
 }
 
-// What most columns are, without asking for the type's function.
+// The most frequent types are written without their output functions.
 void write_value(StringInfo to, Oid type, Datum value) {
   char text[12];
   switch (type) {
@@ -342,17 +342,17 @@ const char* told(As as, const Row& row, Datum value) {
 }
 
 void write_columns(StringInfo to, const Row& row, Columns columns) {
-  const size_t count = size_t(row.shape->natts);
+  const size_t count = size_t(row.description->natts);
   auto* values = static_cast<Datum*>(palloc(count * sizeof(Datum)));
   auto* nulls = static_cast<bool*>(palloc(count * sizeof(bool)));
-  heap_deform_tuple(row.tuple, row.shape, values, nulls);
+  heap_deform_tuple(row.tuple, row.description, values, nulls);
   for (const Column& column : columns) {
     const int i = column.number - 1;
     appendStringInfoChar(to, '|');
     if (nulls[i]) continue;
     if (column.as == As::kIs) {
       appendStringInfoChar(to, '=');
-      write_value(to, TupleDescAttr(row.shape, i)->atttypid, values[i]);
+      write_value(to, TupleDescAttr(row.description, i)->atttypid, values[i]);
     } else if (const char* text = told(column.as, row, values[i])) {
       appendStringInfoChar(to, '=');
       appendStringInfoString(to, text);

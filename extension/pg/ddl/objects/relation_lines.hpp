@@ -1,4 +1,5 @@
-// What the catalogs say of a relation, as lines of text that are equal on all primaries (P17, P38).
+// What the catalogs say of a relation, as lines of text that are equal on all primaries (ddl.digest-ignores-vacuum,
+// ddl.digest-compares-meanings).
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"

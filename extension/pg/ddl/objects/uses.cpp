@@ -1,7 +1,7 @@
 #include "extension/pg/ddl/objects/uses.hpp"
 
 #include "extension/pg/ddl/base/catalog_rows.hpp"
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -151,7 +151,7 @@ class Walk {
   }
 
  private:
-  // What the server brings is the same on all primaries.
+  // The server's own objects are the same on all primaries.
   void meet(const DdlObject& object, Direction direction) {
     const Kind* kind = kind_of(object.catalog);
     if (object.oid < FirstNormalObjectId || !kind) return;
@@ -164,7 +164,7 @@ class Walk {
     ahead_ = lappend(ahead_, copy);
   }
 
-  // True: it is of an extension, and what it needs is the extension's affair.
+  // True: it belongs to an extension, which answers for what it needs.
   bool go_on_from(const DdlObject& object) {
     bool of_extension = false;
     const List* needed = neighbours(object, Direction::kNeeded, &of_extension);

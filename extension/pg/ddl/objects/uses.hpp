@@ -1,5 +1,6 @@
-// What relations and objects need, over any number of steps, of what users have made (P38): functions in expressions
-// and in triggers, types of columns, operators, operator classes with their members, casts, ...
+// What relations and objects need, over any number of steps, of what users have made (ddl.digest-compares-meanings):
+// functions in expressions and in triggers, types of columns, operators, operator classes with their members, casts,
+// ...
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

@@ -1,14 +1,14 @@
 // The apply worker: runs other primaries' DDL in one database, and holds what they lock.  It serves one slot of the
 // channel.  The launcher starts one when a message for its database arrives there, or when the log must be caught up
-// with; it ends when it has had nothing to do for long, or when nobody may be in its database.
+// with; it ends when it has had nothing to do for long, or when no session may be in its database.
 #include "extension/engine/ddl/ddl_states.hpp"
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/classify/ddl_plan.hpp"
 #include "extension/pg/ddl/coordinate/ddl_lock.hpp"
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/ddl/node/worker_settings.hpp"
 #include "extension/pg/ddl/objects/databases.hpp"
 #include "extension/pg/ddl/objects/local_drops.hpp"
@@ -51,22 +51,22 @@ bool attends = false;  // to self->slot
 MemoryContext message_context = nullptr;
 DdlReplay replay;
 
-struct Taking {  // part in an exchange
+struct Taking {  // part in a DDL transaction
   ParticipantState state;
-  uint64_t exchange;    // 0: none
-  bool tagged;          // we hold the tags of its database's DDL lock for the author
-  bool tagged_whole;    // and of the whole cluster's
-  bool partial;         // the parts of this message that came before were read by another process
-  int lock;             // the database's DDL lock
-  int depth;            // savepoints that the author is in; -1: not read yet
-  StringInfoData body;  // parts so far
-  const char* text;     // of the statement, or the locks, that this message is about
+  uint64_t ddl_transaction;  // 0: none
+  bool tagged;               // we hold the tags of its database's DDL lock for the coordinator
+  bool tagged_whole;         // and of the whole cluster's
+  bool partial;              // the parts of this message that came before were read by another process
+  int lock;                  // the database's DDL lock
+  int depth;                 // savepoints that the coordinator is in; -1: not read yet
+  StringInfoData body;       // parts so far
+  const char* text;          // of the statement, or the locks, that this message is about
 } taking;
 
 engine::DdlSlot slot() { return ddl_slot(self->slot); }
 
-// A signal may be late: what it meant to stop has ended, and the next message is not to suffer.
-void on_author_stops(int number) {
+// A signal may be late: the work that it meant to stop has ended, and the next message must not suffer.
+void on_coordinator_stops(int number) {
   if (self->busy != 0 && self->stop >= self->busy) StatementCancelHandler(number);
   count_on_slot();
 }
@@ -96,23 +96,24 @@ void advance(ParticipantEvent event) {
   taking.state = *next;
 }
 
-void leave_exchange() {
+void leave_ddl_transaction() {
   // An abort of the whole transaction releases session locks too.
   if (!is_lost() && !replay.open()) let_go_of_tags();
   replay.abort();
   ddl_works_for(0, 0, 0);
   self->holds = 0;
-  taking.exchange = 0;
+  taking.ddl_transaction = 0;
   taking.tagged = taking.tagged_whole = false;
   advance(ParticipantEvent::kLeave);
   self->engaged = false;
 }
 
-// P6.  Sessions here would go on with catalogs that nobody else has.
+// Sessions here would go on with catalogs that no other primary has (ddl.member-has-applied-log).
 bool must_stay() { return taking.state == ParticipantState::kPrepared && ddl_sessions_left(); }
 
-// P5.  A position passes over nothing.  The author has the DDL lock: nothing else can fail to commit here now, but what
-// did before may not have been caught up with, where the exchange began with LOCK TABLE.
+// A position passes over no entry (ddl.position-with-catalogs).  The coordinator has the DDL lock, so no other
+// transaction can fail to commit here now.  But where the DDL transaction began with LOCK TABLE, earlier failures may
+// not have been caught up with.
 void require_up_to_date(DdlRight right) {
   const bool behind =
       ddl_node_state().behind && (right == DdlRight::kWhole || !is_up_to_date(MyDatabaseId, self->database));
@@ -122,7 +123,7 @@ void require_up_to_date(DdlRight right) {
                   errhint("It is at it: try again. If that does not help, the server's log says why.")));
 }
 
-// P7.  The tags of the DDL locks that the author has.
+// The tags of the DDL locks that the coordinator has (ddl.lock-waits-by-tag).
 void match_tags(const engine::DdlHeader& header) {
   taking.lock = header.lock;
   if (header.right == DdlRight::kLocks) return let_go_of_tags();
@@ -133,12 +134,12 @@ void match_tags(const engine::DdlHeader& header) {
   tagged = true;
 }
 
-// What the author had locked before this primary took part (J1 of the channel).
+// Takes the locks that the coordinator had before this primary took part (ddl_log.joiner-takes-locks).
 void take_over(const engine::DdlGranted& granted) {
   List* targets = NIL;
   for (uint32_t i = 0; granted.count != engine::kDdlMoreTargets && i < granted.count; ++i)
     targets = with_target(targets, granted.target[i].relation, LOCKMODE(granted.target[i].mode));
-  // More than it could list: any.
+  // The list was too short for all: any relation may be locked.
   ListCell* cell;
   if (granted.count == engine::kDdlMoreTargets)
     foreach (cell, list_concat(shared_tables(InvalidOid), shared_sequences(InvalidOid)))
@@ -146,27 +147,27 @@ void take_over(const engine::DdlGranted& granted) {
   replay.lock(targets, {.may_be_gone = true});
 }
 
-// P6.  What failed to commit here, by whichever worker, comes first.
+// What a worker here failed to commit comes first (ddl.member-has-applied-log).
 void catch_up_before() {
   if (!is_up_to_date(position_of(self->database), self->database)) apply_log(self->database);
   MemoryContextSwitchTo(message_context);
 }
 
-void enter_exchange(const engine::DdlHeader& header) {
-  if (header.exchange == taking.exchange) return;
-  leave_exchange();
+void enter_ddl_transaction(const engine::DdlHeader& header) {
+  if (header.exchange == taking.ddl_transaction) return;
+  leave_ddl_transaction();
   catch_up_before();
-  taking.exchange = header.exchange;
+  taking.ddl_transaction = header.exchange;
   self->engaged = true;
   // The beginning was sent to a worker that is no more.
   const bool late = taking.partial || slot().has_begun(header.exchange);
   advance(late ? ParticipantEvent::kEnterLate : ParticipantEvent::kEnter);
   if (late) {
-    self->holds = header.exchange;  // no more will come: its author hears of that before it commits
+    self->holds = header.exchange;  // no more will come: its coordinator hears of that before it commits
     return;
   }
   slot().begin(header.exchange);
-  ddl_works_for(exchange_id(self->slot, header.exchange), header.author, header.pid);
+  ddl_works_for(ddl_transaction_id(self->slot, header.exchange), header.author, header.pid);
   replay.begin();
   MemoryContextSwitchTo(message_context);
   engine::DdlGranted granted;
@@ -185,26 +186,27 @@ Oid history_of(const DdlMessage& message) {
 }
 
 void end_committed(const DdlMessage& message) {
-  if (is_lost() || !replay.open() || taking.exchange != message.header.exchange) {
-    leave_exchange();
-    // The log of no database is applied in its order with all others' (P20): the launcher sees to that.
+  if (is_lost() || !replay.open() || taking.ddl_transaction != message.header.exchange) {
+    leave_ddl_transaction();
+    // The log of no database is applied in its order with all others' (ddl.roles-in-log-order): the launcher sees to
+    // that.
     if (message.header.of_cluster && *self->database != '\0') raise_lost();
     forget_what_is_up_to_date();
     apply_log(self->database);
     return;
   }
-  advance(ParticipantEvent::kCommit);  // P5: what was not prepared has no position
+  advance(ParticipantEvent::kCommit);  // what was not prepared has no position (ddl.position-with-catalogs)
   replay.commit();
-  leave_exchange();
+  leave_ddl_transaction();
 }
 
-// What we are at, in pg_stat_activity and beside errors in the log.
+// Shows what this worker does, in pg_stat_activity and beside errors in the log.
 void show(const char* text) {
   taking.text = text;
   pgstat_report_activity(STATE_RUNNING, text);
 }
 
-void add_author(void* message) {
+void add_coordinator(void* message) {
   const engine::DdlHeader& header = static_cast<const DdlMessage*>(message)->header;
   errcontext("%s of process %u of primary %d%s%s", ddl_kind_name(header.kind), header.pid, header.author,
              taking.text ? ": " : "", taking.text ? taking.text : "");
@@ -215,7 +217,7 @@ void lock_relations(const engine::DdlHeader& header) {
   const int deadlock_timeout = int(pq_getmsgint(&taking.body, 4));
   List* targets = read_record(&taking.body)->targets;
   show(ddl_locks_text(targets, self->database));
-  if (lock_timeout < 0) wait_for_ended_exchanges();
+  if (lock_timeout < 0) wait_for_ended_ddl_transactions();
   MemoryContextSwitchTo(message_context);
   replay.lock(targets, {lock_timeout, deadlock_timeout, header.right == DdlRight::kLocks});
 }
@@ -232,15 +234,15 @@ void run_statement_of(const DdlMessage& message) {
             (errcode(ERRCODE_OBJECT_IN_USE), errmsg("the apply worker is connected to database \"%s\"", self->home),
              errhint("Run the statement in a transaction of its own.")));
   }
-  check_author_knows(record);
+  check_coordinator_knows(record);
   replay.run(record);
 }
 
 void do_as_told(const DdlMessage& message) {
   const DdlKind kind = message.header.kind;
-  if (kind == DdlKind::kAbort) return leave_exchange();
+  if (kind == DdlKind::kAbort) return leave_ddl_transaction();
   if (kind == DdlKind::kCommit) return end_committed(message);
-  enter_exchange(message.header);
+  enter_ddl_transaction(message.header);
   if (is_lost()) raise_lost();
   match_tags(message.header);
   MemoryContextSwitchTo(message_context);
@@ -260,17 +262,18 @@ void do_as_told(const DdlMessage& message) {
   advance(ParticipantEvent::kPrepare);
 }
 
-// SQLSTATE, line break, message, hint, as the author expects it.
+// SQLSTATE, line break, message, hint, as the coordinator expects it.
 void describe(const ErrorData* error, StringInfo to) {
   appendStringInfo(to, "%s\n%s", unpack_sql_state(error->sqlerrcode), error->message ? error->message : "?");
   if (error->detail) appendStringInfo(to, " (%s)", error->detail);
   if (error->hint) appendStringInfo(to, "%c%s", kReplyHint, error->hint);
 }
 
-// The author waits for it; and here, who wants what an ended exchange had locked (wait_for_ended_exchanges).
+// The coordinator waits for it; so do sessions here that want what an ended DDL transaction had locked
+// (wait_for_ended_ddl_transactions).
 void acknowledge(const DdlMessage& message, bool ok, std::string_view text) {
-  if (slot().acknowledge(message.sequence, ok, text)) ddl_ring(message.header.author);
-  if (engine::ends_locks(message.header.kind)) tell_news();
+  if (slot().acknowledge(message.sequence, ok, text)) ddl_wake_node(message.header.author);
+  if (engine::ends_locks(message.header.kind)) wake_waiters();
 }
 
 void deal_with(const DdlMessage& message) {
@@ -281,7 +284,7 @@ void deal_with(const DdlMessage& message) {
   taking.depth = -1;
   QueryCancelPending = false;
   taking.text = nullptr;
-  ErrorContextCallback context{error_context_stack, add_author, const_cast<DdlMessage*>(&message)};
+  ErrorContextCallback context{error_context_stack, add_coordinator, const_cast<DdlMessage*>(&message)};
   error_context_stack = &context;
   self->busy = message.sequence;
   const bool commits = message.header.kind == DdlKind::kCommit;
@@ -311,11 +314,11 @@ void deal_with(const DdlMessage& message) {
   }
   PG_END_TRY();
   error_context_stack = context.previous;
-  pgstat_report_activity(taking.exchange != 0 ? STATE_IDLEINTRANSACTION : STATE_IDLE, nullptr);
+  pgstat_report_activity(taking.ddl_transaction != 0 ? STATE_IDLEINTRANSACTION : STATE_IDLE, nullptr);
   self->busy = 0;
   QueryCancelPending = false;
   MemoryContextSwitchTo(message_context);
-  // What was committed is in the log and not here.  The launcher sees to it; this process would go on behind it.
+  // The transaction is committed in the log and not here.  The launcher catches up; this process would go on behind it.
   if (!ok && commits) fall_behind();
   acknowledge(message, ok, {text.data, size_t(text.len)});
   if (!ok && commits) proc_exit(1);
@@ -342,32 +345,35 @@ bool take_part(const DdlMessage& message) {
   return complete;
 }
 
-// Sleeps until there is news; ends the process when there has been nothing to do for long.
-void wait_for_message(uint32_t bell, TimestampTz idle_since) {
+// Sleeps until a wakeup; ends the process when there has been nothing to do for long.
+void wait_for_message(uint32_t seen, TimestampTz idle_since) {
   if (ddl_pool_fenced() || (!must_stay() && !PostmasterIsAlive())) proc_exit(1);
-  if (taking.exchange != 0) return sleep_on_slot(bell, kHeartbeatMs);
+  if (taking.ddl_transaction != 0) return sleep_on_slot(seen, kHeartbeatMs);
   const long idle = long((GetCurrentTimestamp() - idle_since) / 1000);
   if (idle >= kIdleMaxMs) proc_exit(0);
-  sleep_on_slot(bell, kAwakeMs);
+  sleep_on_slot(seen, kAwakeMs);
 }
 
-// Not for this process.  What we take part in may be over all the same: this primary joined while its end was told.
+// The message is not for this process.  The DDL transaction of this worker may be over all the same: this primary
+// joined while its end was told.
 void pass_over(const DdlMessage& message) {
   const DdlKind kind = message.header.kind;
   const bool over = kind == DdlKind::kAbort || kind == DdlKind::kCommit;
-  if (taking.exchange != 0 && (over || message.header.exchange != taking.exchange)) leave_exchange();
+  if (taking.ddl_transaction != 0 && (over || message.header.exchange != taking.ddl_transaction))
+    leave_ddl_transaction();
   if (strcmp(message.header.database, self->database) != 0) proc_exit(0);  // the launcher starts another one
 }
 
-// A primary that joins takes part in what it was not asked about.  Returns the newest message that this is behind.
+// A primary that joins takes part in a DDL transaction that it was not asked about.  Returns the newest message that
+// this is behind.
 uint64_t take_over_at_start() {
   engine::DdlGranted granted;
   while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();
   const bool ours = strcmp(granted.header.database, self->database) == 0 && granted.header.author != ddl_node();
   const uint64_t done = slot().acknowledged();
   if (granted.exchange == 0 || !ours || granted.sequence > done) return done;  // the last: it was asked
-  enter_exchange(granted.header);
-  ddl_ring(ddl_node());  // the launcher waits for it
+  enter_ddl_transaction(granted.header);
+  ddl_wake_node(ddl_node());  // the launcher waits for it
   return granted.sequence;
 }
 
@@ -378,12 +384,12 @@ uint64_t take_over_at_start() {
   uint64_t done = take_over_at_start();
   TimestampTz idle_since = GetCurrentTimestamp();
   for (;;) {
-    const uint32_t bell = slot_bell_now();  // W3
+    const uint32_t seen = slot_wakeup_count();  // (ddl.look-before-sleep)
     if (!must_stay()) CHECK_FOR_INTERRUPTS();
     DdlMessage message;
     message.sequence = slot().sequence();
     if (message.sequence == done) {
-      wait_for_message(bell, idle_since);
+      wait_for_message(seen, idle_since);
       continue;
     }
     if (!slot().read(message.sequence, &message.header)) continue;
@@ -392,7 +398,7 @@ uint64_t take_over_at_start() {
       done = message.sequence;
       continue;
     }
-    if (taking.exchange == 0 && kept_out(self->database)) proc_exit(0);  // the launcher answers
+    if (taking.ddl_transaction == 0 && kept_out(self->database)) proc_exit(0);  // the launcher answers
     if (take_part(message)) deal_with(message);
     done = slot().acknowledged();
     idle_since = GetCurrentTimestamp();
@@ -422,7 +428,7 @@ void forget_me(int, Datum) {
   self->holds = 0;
   self->pid = 0;
   LWLockRelease(ddl_node_state().lock);
-  if (attends) ddl_ring(ddl_node());  // a message may have woken us, and not the launcher
+  if (attends) ddl_wake_node(ddl_node());  // a message may have woken us, and not the launcher
 }
 
 void start(uint64_t argument) {
@@ -434,7 +440,7 @@ void start(uint64_t argument) {
   if (!wanted) proc_exit(0);
   before_shmem_exit(forget_me, 0);
   pqsignal(SIGINT, on_cancel);
-  pqsignal(SIGUSR2, on_author_stops);
+  pqsignal(SIGUSR2, on_coordinator_stops);
   pqsignal(SIGTERM, on_terminate);
   BackgroundWorkerUnblockSignals();
   run_no_user_code();

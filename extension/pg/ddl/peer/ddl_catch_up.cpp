@@ -3,8 +3,8 @@
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/base/user_lock.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
 #include "extension/pg/ddl/coordinate/ddl_history.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
 #include "extension/pg/ddl/objects/databases.hpp"
@@ -13,7 +13,7 @@
 namespace gcl {
 namespace {
 
-// `of_roles`: only what is about roles and databases, because the rest was about what has gone since.
+// `of_roles`: only statements on roles and databases, because the others were about a database that has gone.
 void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringInfo body, int records, bool of_roles) {
   static DdlReplay replay;
   MemoryContext context = CurrentMemoryContext;
@@ -23,7 +23,7 @@ void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringIn
     const DdlRecord* record = read_record(body);
     if (of_roles && (!record->shared || record->owned)) continue;
     if (concerns_this_connection(record)) leave_home();
-    // Savepoints in the log were all released; they are opened again so that replay takes the author's ways.
+    // Savepoints in the log were all released; they are opened again so that replay takes the coordinator's ways.
     replay.go_to(record->path, NIL);
     MemoryContextSwitchTo(context);
     replay.run(record);
@@ -36,15 +36,16 @@ void apply_entry(const char* history, const engine::DdlLogEntry& entry, StringIn
 
 }  // namespace
 
-// P20.  Up to `begins` the history is of what has gone; what was done there to roles and databases stays.
+// Up to `begins` the history is of a database that has gone; statements on roles and databases there are applied all
+// the same (ddl.roles-in-log-order).
 static void apply_behind(uint64_t position, uint64_t begins, const char* history, uint64_t until) {
   visit_entries(position, [=](const engine::DdlLogEntry& entry, const DdlLogHead& head, StringInfo body) {
     if (until != 0 && entry.number > until) return false;
     const bool has_gone = entry.number <= begins;
     if (strcmp(head.database, history) != 0 || (has_gone && !head.shared)) return true;
     ddl_node_state().entry = entry.number - 1;
-    // Our own are in our catalogs if they committed at all.
-    if (head.author == ddl_node()) return true;
+    // Own entries are in the catalogs if they committed (ddl.member-has-applied-log).
+    if (head.coordinator == ddl_node()) return true;
     const DdlOutcome status = ddl_outcome(entry.txn);
     if (status == DdlOutcome::kCommitted) apply_entry(history, entry, body, head.records, has_gone);
     return status != DdlOutcome::kRunning;
@@ -94,7 +95,7 @@ List* steps_to_catch_up() {
     if (!read_entry(entry, &body)) continue;
     const DdlLogHead head = read_log_head(&body);
     pfree(body.data);
-    if (head.author == ddl_node()) continue;
+    if (head.coordinator == ddl_node()) continue;
     DdlStep* mine = nullptr;
     ListCell* cell;
     foreach (cell, left) {

@@ -3,9 +3,9 @@
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/coordinate/ddl_lock.hpp"
 #include "extension/pg/ddl/node/database_list.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/ddl/node/worker_starts.hpp"
 #include "extension/pg/ddl/peer/ddl_catch_up.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 constexpr long kRetryMs = 2000;
 constexpr long kOutMs = 2000;
 constexpr int kRetryFactor = 10;  // an attempt has the DDL lock: not again before this many times as long
-constexpr TimestampTz kJoinPatienceUs = 10'000'000;  // of who joins, before DDL has to wait for it
+constexpr TimestampTz kJoinPatienceUs = 10'000'000;  // of a primary that joins, before DDL has to wait for it
 
 TimestampTz retry_at = 0;
 uint32_t not_taken_over = 0;  // slots, as bits
@@ -41,7 +41,7 @@ CaughtUp catch_up(const char* database, uint64_t until, const char** why) {
     *why = "no background worker is free; raise max_worker_processes";
     return CaughtUp::kFailed;
   }
-  for (uint32_t seen = bell_now(); runs(index); seen = bell_now()) sleep_from(seen, kHeartbeatMs);
+  for (uint32_t seen = wakeup_count(); runs(index); seen = wakeup_count()) sleep_from(seen, kHeartbeatMs);
   const DdlWorker& worker = ddl_node_state().workers[index];
   if (worker.moved) return catch_up(database, until, why);
   if (worker.caught_up) return CaughtUp::kDone;
@@ -51,7 +51,7 @@ CaughtUp catch_up(const char* database, uint64_t until, const char** why) {
   return *database ? CaughtUp::kFailed : CaughtUp::kFailedForAll;
 }
 
-// P6.  A database that fails is kept out, and no more of its steps are taken.
+// A database that fails is kept out, and no more of its steps are taken (ddl.member-has-applied-log).
 CaughtUp take_step(const DdlStep* step, Oid database, List** failed) {
   const char* why = nullptr;
   const CaughtUp done = catch_up(step->database, step->until, &why);
@@ -67,9 +67,9 @@ bool is_needed(const DdlStep* step, Oid database, const List* failed, bool only_
   return step->until == 0 || load_position(database).applied < step->until;
 }
 
-// A database that was dropped, or that nobody has made here yet, is not waited for: its log is applied by the first
-// worker that is started for it.  False: what failed is not one database's own.  `only_kept_out`: the others are as
-// they should be.
+// A database that was dropped, or has not been made here yet, is not waited for: its log is applied by the first worker
+// that is started for it.  False: what failed is not one database's own.  `only_kept_out`: the others are as they
+// should be.
 bool catch_up_all(bool only_kept_out) {
   MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl launcher", ALLOCSET_DEFAULT_SIZES);
   MemoryContext caller = MemoryContextSwitchTo(context);
@@ -93,7 +93,7 @@ bool catch_up_all(bool only_kept_out) {
   return done != CaughtUp::kFailedForAll;
 }
 
-// False: DDL is under way somewhere.  `keep`: nobody new comes in before us (K2 of the channel's locks).
+// False: DDL is under way somewhere.  `keep`: no other process gets the lock before us (ddl_log.cluster-lock-keeps-out).
 bool try_lock_cluster(bool keep) {
   engine::DdlHolder other;
   if (ddl_locks().try_lock(engine::DdlLocks::kWholeCluster, ddl_me(), uint64_t(GetCurrentTimestamp()), &other))
@@ -102,7 +102,7 @@ bool try_lock_cluster(bool keep) {
   return false;
 }
 
-void end_former_exchange(engine::DdlSlot slot) {
+void end_former_ddl_transaction(engine::DdlSlot slot) {
   engine::DdlHeader end{};
   const uint64_t sequence = slot.sequence();
   if (sequence == 0 || !slot.read(sequence, &end) || end.author != ddl_node()) return;
@@ -113,7 +113,7 @@ void end_former_exchange(engine::DdlSlot slot) {
   (void)slot.post(end, nullptr);
 }
 
-// What sessions of an earlier life of this server had: nobody else would end it.
+// Ends what sessions of an earlier life of this server had: no other process would.
 void forget_former_life() {
   for (int lock = 0; lock <= engine::kDdlDatabasesMax; ++lock)
     if (const engine::DdlHolder holder{ddl_locks().words(lock).holder};
@@ -124,10 +124,10 @@ void forget_former_life() {
     ddl_attend(i, false);
     const engine::DdlHolder owner = slot.owner();
     if (!owner.held() || owner.node().value != ddl_node()) continue;
-    end_former_exchange(slot);
+    end_former_ddl_transaction(slot);
     slot.give_up(owner);
   }
-  ddl_ring_others();
+  ddl_wake_others();
 }
 
 // No DDL anywhere while we catch up and join.
@@ -135,9 +135,9 @@ void lock_cluster() {
   if (!ddl_node_state().started) forget_former_life();
   const TimestampTz began = GetCurrentTimestamp();
   for (;;) {
-    const uint32_t seen = bell_now();
+    const uint32_t seen = wakeup_count();
     if (try_lock_cluster(GetCurrentTimestamp() - began > kJoinPatienceUs)) return;
-    ddl_locks().want();  // K4; what came before this look has its heartbeat
+    ddl_locks().want();  // ddl_log.want-then-retry; what came before this look has its heartbeat
     sleep_from(seen, kHeartbeatMs);
     stop_if_asked();
   }
@@ -150,7 +150,7 @@ void take_over_all_slots() { not_taken_over = (uint32_t{1} << ddl_channel().slot
 // Sessions of this database wait for what others have locked in it.
 bool awaits_locks(const char* database) { return !ddl_node_state().serving || is_caught_up(database); }
 
-// J1 of the channel.  True if nothing is locked through the slot that is not locked here, too.
+// ddl_log.joiner-takes-locks.  True if nothing is locked through the slot that is not locked here, too.
 bool has_taken_over(int slot) {
   engine::DdlGranted granted;
   if (!ddl_slot(slot).read_granted(&granted)) return false;
@@ -162,7 +162,7 @@ bool has_taken_over(int slot) {
   return index >= 0 && ddl_node_state().workers[index].holds == granted.exchange;
 }
 
-// What others have locked comes first, then sessions.
+// Takes over the locks of others first; sessions come after that.
 void take_over_locks() {
   for (int slot = 0; slot < ddl_channel().slots(); ++slot)
     if (not_taken_over >> slot & 1 && has_taken_over(slot)) not_taken_over &= ~(1u << slot);
@@ -172,7 +172,7 @@ void take_over_locks() {
   set_serving(!ddl_node_state().behind);
 }
 
-// Under the DDL lock, if that is free: a member must answer whoever has it.
+// Under the DDL lock, if that is free: a member must answer the session that has it.
 void get_up_to_date() {
   DdlNodeState& state = ddl_node_state();
   const TimestampTz began = GetCurrentTimestamp();
@@ -183,7 +183,7 @@ void get_up_to_date() {
   state.failing = !ready;
   if (ready) state.behind = false;
   if (any_caught_up()) {
-    // Who has locked something in a database that was kept out sees that this primary is to be asked again.
+    // A session that has locked something in a database that was kept out sees that this primary is to be asked again.
     ddl_channel().rejoin(new_incarnation());
     take_over_all_slots();
   }
@@ -193,7 +193,7 @@ void get_up_to_date() {
   retry_at = now + Max(kRetryMs * 1000, kRetryFactor * (now - began));
 }
 
-// The log waits for that primary from its beginning on.  False: that is gone.  (L4 of the log: known first.)
+// The log waits for that primary from its beginning on.  False: that is gone.  (ddl_log.known-node-first)
 bool make_known(coherence::NodeId node) {
   if (ddl_channel().applied(node).known()) return true;
   ddl_channel().set_applied(node, engine::DdlApplied::upto(0));
@@ -202,14 +202,14 @@ bool make_known(coherence::NodeId node) {
   return false;
 }
 
-// P40.  Those that are to come, and have never been here.
+// Makes the primaries known that are to come and have never been here (ddl.log-has-end).
 void announce_others() {
   for (uint8_t n = 1; n <= ddl_announced_primaries() && n < ddl_channel().nodes_max(); ++n)
     if (const coherence::NodeId node{n}; ddl_channel().life(node) == 0 && !make_known(node)) return;
 }
 
-// P40.  False: the log has not what this primary lacks, or is not to wait for it.  REQUIRES: the whole cluster's DDL
-// lock.
+// False: the log has not what this primary lacks, or is not to wait for it (ddl.log-has-end).  REQUIRES: the whole
+// cluster's DDL lock.
 bool is_known() {
   announce_others();
   const bool forgotten = ddl_channel().life(ddl_node_id()) != ddl_node_state().life;
@@ -222,11 +222,12 @@ bool is_known() {
 
 void unlock_cluster() {
   ddl_locks().unlock(engine::DdlLocks::kWholeCluster, ddl_me());
-  ddl_ring_others();
-  tell_news();
+  ddl_wake_others();
+  wake_waiters();
 }
 
-// Others may have been posting to a former life of ours; D3 of the channel wants the newest message dealt with.
+// Others may have been posting to a former life of ours; the newest message has to be dealt with
+// (ddl_log.slot-given-up-early).
 void join() {
   DdlNodeState& state = ddl_node_state();
   for (;;) {
@@ -258,7 +259,7 @@ void stay_up_to_date(bool waiting) {
   if (!waiting && (state.behind || any_kept_out())) get_up_to_date();
 }
 
-// P6.  Sessions that are left go on using tables; a new one is refused, or has been counted.
+// Sessions that are left go on using tables; a new one is refused, or has been counted (ddl.member-has-applied-log).
 bool may_leave() {
   DdlNodeState& state = ddl_node_state();
   if (!state.member) return true;
@@ -271,7 +272,7 @@ bool may_leave() {
   return false;
 }
 
-// Its own tables are served; nobody uses the pool's.
+// Its own tables are served, the pool's are not.
 void stay_out() {
   unlock_cluster();
   DdlNodeState& state = ddl_node_state();
@@ -296,7 +297,7 @@ void stay_out() {
 }
 
 void sleep_from(uint32_t seen, long ms) {
-  sleep_on_bell(seen, uint32_t(ms));
+  sleep_on_wakeup_event(seen, uint32_t(ms));
   CHECK_FOR_INTERRUPTS();
 }
 

@@ -1,5 +1,5 @@
-// How a primary becomes, and stays, a member (P6): it applies the log under the whole cluster's DDL lock, and takes
-// over what others have locked.  Only the launcher calls these.
+// How a primary becomes, and stays, a member (ddl.member-has-applied-log): it applies the log under the whole cluster's
+// DDL lock, and takes over what others have locked.  Only the launcher calls these.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@ namespace gcl {
 
 // Returns when this primary is a member; may end the process.
 void join();
-// P31, P40: this primary takes no part; why has been noted.
+// This primary takes no part; the reason has been noted (ddl.own-data-directory, ddl.log-has-end).
 [[noreturn]] void stay_out();
 // Gives the DDL lock of the whole cluster back, if this process has it.
 void unlock_cluster();
-// Called for each round of the launcher: `waiting`, a message waits for an answer of this primary, and whoever has sent
-// it has the DDL lock.
+// Called for each round of the launcher.  `waiting`: a message waits for an answer of this primary; its coordinator has
+// the DDL lock.
 void stay_up_to_date(bool waiting);
 // Whether stay_up_to_date() has something left to do.
 bool has_to_catch_up();
 
-// Sleeping, as the launcher does: the bell is looked at before whatever is waited for.
+// Sleeping, as the launcher does: the wakeup event is looked at before whatever is waited for.
 void sleep_from(uint32_t seen, long ms);
 void sleep_ms(long ms);
 // Ends the process if that is wanted, and no session is left that goes on using tables.

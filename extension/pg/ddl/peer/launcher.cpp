@@ -1,11 +1,11 @@
-// The DDL launcher: one per primary.  Joins (joining), then watches the slots: passes news on, starts and restarts
-// apply workers, answers for one that cannot be started, and stops one whose author no longer waits.
+// The DDL launcher: one per primary.  Joins (joining), then watches the slots: passes wakeups on, starts and restarts
+// apply workers, answers for one that cannot be started, and stops one whose coordinator no longer waits.
 #include "extension/pg/ddl/coordinate/ddl_outbox.hpp"
 #include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/ddl/node/database_list.hpp"
-#include "extension/pg/ddl/node/ddl_news.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
+#include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/ddl/node/worker_settings.hpp"
 #include "extension/pg/ddl/node/worker_starts.hpp"
 #include "extension/pg/ddl/peer/joining.hpp"
@@ -27,11 +27,11 @@ PGDLLEXPORT void gcl_ddl_launcher_main(Datum);
 namespace gcl {
 namespace {
 
-constexpr long kLookMs = 1000;  // a fence rings no bell
+constexpr long kCheckMs = 1000;  // a fence wakes no process
 
 DdlWorker* workers() { return ddl_node_state().workers; }
 
-// Who comes after us takes part in our place, unless nobody here needs that any more.
+// The next launcher takes part in our place, unless no session here needs that any more.
 void leave(int, Datum) {
   if (ddl_pool_fenced()) return;
   const bool leaves = ShutdownRequestPending && may_leave();
@@ -54,8 +54,8 @@ void stop_if_cancelled(int index, int slot) {
   LWLockRelease(ddl_node_state().lock);
 }
 
-// P6.  Nobody here uses that database's tables: it will find in the log what it is told.  One that was up to date
-// before may have sessions with something under way.
+// No session here uses that database's tables: the database will find in the log what the message says
+// (ddl.member-has-applied-log).  One that was up to date before may have sessions with something under way.
 template <class Answer>
 void answer_for(const KeptOut* out, Answer answer) {
   if (!out->served || CountDBConnections(out->oid) == 0) return answer(true, {});
@@ -69,12 +69,12 @@ struct Started {      // a worker, for a message
   int index;
 };
 
-// A message that nobody here has dealt with yet.
+// A message that no process here has dealt with yet.
 void see_to(int slot, uint64_t sequence, Started* started) {
   engine::DdlHeader header;
   if (!ddl_slot(slot).read(sequence, &header)) return;
   const auto answer = [=](bool ok, std::string_view text) {
-    if (ddl_slot(slot).acknowledge(sequence, ok, text)) ddl_ring(header.author);
+    if (ddl_slot(slot).acknowledge(sequence, ok, text)) ddl_wake_node(header.author);
   };
   if (!header.to.has(coherence::NodeId{ddl_node()})) return (void)ddl_slot(slot).acknowledge(sequence, true, {});
   const int index = worker_of(slot);
@@ -82,7 +82,7 @@ void see_to(int slot, uint64_t sequence, Started* started) {
   if (ddl_slot(slot).acknowledged() >= sequence) return;  // it answered and ended
   if (header.kind == engine::DdlKind::kAbort) return answer(true, {});
   if (const KeptOut* out = kept_out(header.database)) {
-    // P6.  It is not of this database, but came from there: nobody here has done it.
+    // It is of no database, though it came from there: this primary has not done it (ddl.member-has-applied-log).
     if (header.kind == engine::DdlKind::kCommit && header.of_cluster) fall_behind();
     return answer_for(out, answer);
   }
@@ -111,7 +111,7 @@ struct Unanswered {
   bool logged;
 };
 
-// Once for each message: what has no answer from here, and who waits for it.
+// Logs once for each message: what has no answer from here, and which process waits for it.
 void log_if_late(int slot, uint64_t sequence, Unanswered* late) {
   const TimestampTz now = GetCurrentTimestamp();
   if (late->sequence != sequence) *late = {sequence, now, false};
@@ -136,7 +136,7 @@ bool look_at_slots() {
   static Started started[engine::kDdlSlotsMax];
   static Unanswered late[engine::kDdlSlotsMax];
   uint64_t sequences[engine::kDdlSlotsMax], dealt_with[engine::kDdlSlotsMax];
-  ddl_channel().look_at_all(sequences, dealt_with);
+  ddl_channel().newest_messages(sequences, dealt_with);
   bool waiting = false;
   for (int slot = 0; slot < ddl_channel().slots(); ++slot) {
     if (sequences[slot] <= dealt_with[slot]) continue;
@@ -149,11 +149,11 @@ bool look_at_slots() {
 
 [[noreturn]] void watch() {
   for (;;) {
-    const uint32_t seen = bell_now();
+    const uint32_t seen = wakeup_count();
     const bool waiting = look_at_slots();
     stay_up_to_date(waiting);
     tend_log();
-    sleep_from(seen, waiting || ShutdownRequestPending || has_to_catch_up() ? kHeartbeatMs : kLookMs);
+    sleep_from(seen, waiting || ShutdownRequestPending || has_to_catch_up() ? kHeartbeatMs : kCheckMs);
     if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
     stop_if_asked();
   }
@@ -164,7 +164,7 @@ bool look_at_slots() {
 
 void gcl_ddl_launcher_main(Datum) {
   using namespace gcl;
-  watch_bell();
+  watch_wakeups();
   BackgroundWorkerUnblockSignals();
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   take_worker_settings();

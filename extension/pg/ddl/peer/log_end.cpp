@@ -1,8 +1,8 @@
 #include "extension/pg/ddl/peer/log_end.hpp"
 
 #include "extension/pg/ddl/base/ddl_port.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
 #include "extension/pg/ddl/coordinate/ddl_history.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 #include "extension/pg/ddl/node/database_list.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
@@ -21,7 +21,7 @@ constexpr TimestampTz kPauseUs = 1'000'000;
 constexpr TimestampTz kPatienceUs = 10'000'000;  // of DDL that finds the log full, while all are here
 constexpr long kRoomMs = 50;
 constexpr TimestampTz kResolvePauseUs = 60'000'000;  // xids may be some hundred million old before they are forgotten
-constexpr TimestampTz kLongPauseUs = 10'000'000;     // a history waits for somebody to do something
+constexpr TimestampTz kLongPauseUs = 10'000'000;     // a history waits for an administrator
 
 // A history with entries that are not applied here.
 struct Open {
@@ -81,10 +81,11 @@ bool is_of_the_history(const char* database) {
   return OidIsValid(oid) && load_position(oid).extension != 0;
 }
 
-// A history that has ended is nobody's who does not have it.  Who has it, and did not see it end, has the end to come.
+// A history that has ended does not hold the log for a primary that has no part of it.  A primary that has applied a
+// part, and not the end, has the end to come.
 List* after_entry(List* open, const engine::DdlLogEntry& entry, const DdlLogHead& head) {
   MemoryContext context = CurrentMemoryContext;
-  const bool applied = head.author == ddl_node() || is_applied(head.database, entry.number);
+  const bool applied = head.coordinator == ddl_node() || is_applied(head.database, entry.number);
   MemoryContextSwitchTo(context);
   if (!applied) open = with_open(open, head.database, entry.number);
   if (applied && *head.dropped != '\0') open = without(open, head.dropped);
@@ -128,8 +129,8 @@ bool has_something_to_do(engine::DdlApplied mine) {
 
 }  // namespace
 
-// What is said to be applied is so after a crash, too: positions and the transactions that make them count are flushed
-// here.
+// Entries that are published as applied are so after a crash, too: positions and the transactions that make them count
+// are flushed here.
 void tend_log() {
   const TimestampTz now = GetCurrentTimestamp();
   if (now >= resolve_at) resolve_at = now + (resolve_positions() ? kResolvePauseUs : kPauseUs);
@@ -137,7 +138,7 @@ void tend_log() {
   const engine::DdlApplied mine = ddl_channel().applied(ddl_node_id());
   if (!has_something_to_do(mine)) return;
   again_at = now + kPauseUs;
-  resolve_at = Min(resolve_at, again_at);  // whoever has written a position commits
+  resolve_at = Min(resolve_at, again_at);  // the transaction that has written a position commits
   MemoryContext context = AllocSetContextCreate(TopMemoryContext, "gcl ddl log end", ALLOCSET_DEFAULT_SIZES);
   MemoryContext caller = MemoryContextSwitchTo(context);
   const uint64_t entries = ddl_channel().log_entries(), applied = applied_here(mine.number());
@@ -163,8 +164,8 @@ void require_log_room() {
     const engine::DdlApplied least = ddl_channel().applied_by_all(&behind);
     const bool comes = behind == ddl_node_id() || ddl_channel().membership(behind) != 0;
     if (!comes || GetCurrentTimestamp() - began > kPatienceUs) refuse_for_room(log, least, behind);
-    ddl_ring(ddl_node());
-    ddl_ring_others();
+    ddl_wake_node(ddl_node());
+    ddl_wake_others();
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kRoomMs, PG_WAIT_EXTENSION);
     ResetLatch(MyLatch);
     CHECK_FOR_INTERRUPTS();

@@ -1,5 +1,5 @@
 // The end of the DDL log: this primary says how far it has applied it, and what all known primaries have is removed
-// (P40).
+// (ddl.log-has-end).
 #pragma once
 
 namespace gcl {

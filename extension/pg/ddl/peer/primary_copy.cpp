@@ -3,7 +3,7 @@
 #include "extension/oid_range.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/classify/cluster_scope.hpp"
-#include "extension/pg/ddl/coordinate/ddl_exchange.hpp"
+#include "extension/pg/ddl/coordinate/ddl_transaction.hpp"
 #include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_position.hpp"
@@ -40,7 +40,7 @@ bool backup_runs() {
   return false;
 }
 
-// What a backup copies behind the end of the transaction may be newer than the positions in it.
+// Files that a backup copies after the end of the transaction may be newer than the positions in it.
 void require_whole_copy() {
   if (backup_runs())
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE), errmsg("a base backup of this server has not ended"),
@@ -72,10 +72,10 @@ void require_absent(int node) {
 
 void lock_whole_cluster() {
   ddl_attach_for_any_locale();
-  open_exchange(DdlRight::kWhole, false, true);
+  open_ddl_transaction(DdlRight::kWhole, false, true);
 }
 
-// What all have done so far is in the catalogs here, this primary's own as well, and so in those of a copy.
+// All DDL so far, this primary's own as well, is in the catalogs here, and so in those of a copy.
 void advance_position(Oid database, uint64_t count) {
   DdlPosition position = load_position(database);
   position.applied = Max(position.applied, count);

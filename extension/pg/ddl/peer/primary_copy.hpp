@@ -1,4 +1,4 @@
-// A primary made from the data directory of another one, and one that is not to come back (P40).
+// A primary made from the data directory of another one, and one that is not to come back (ddl.log-has-end).
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace gcl {
 
-// From here to the end of the transaction there is no DDL: who copies the data directory meanwhile, as pg_basebackup
-// does, has one that may be started as primary `node`, if the transaction commits.  Returns the first OID that it
-// gives. ERROR outside a transaction block, and if `node` takes part.
+// From here to the end of the transaction there is no DDL: a copy of the data directory that is made meanwhile, as
+// pg_basebackup makes it, may be started as primary `node`, if the transaction commits.  Returns the first OID that it
+// gives.  ERROR outside a transaction block, and if `node` takes part.
 Oid prepare_copy(int node);
 // The DDL log does not wait for that primary any more, and its data directory is refused.  ERROR if it takes part.
 void forget_primary(int node);

@@ -58,15 +58,15 @@ void set_version(Relation catalog, Oid table, int attribute, uint64_t version) {
 
 }  // namespace
 
-DdlShape* versions_of(Oid table) {
+DdlRelationState* versions_of(Oid table) {
   Relation relation = relation_open(table, AccessShareLock);
-  DdlShape* shape = new_shape(table, relation->rd_att->natts);
+  DdlRelationState* state = new_relation_state(table, relation->rd_att->natts);
   relation_close(relation, NoLock);
-  for (int i = 0; i < shape->natts; ++i) shape->versions[i] = get_version(table, i + 1);
-  return shape;
+  for (int i = 0; i < state->natts; ++i) state->versions[i] = get_version(table, i + 1);
+  return state;
 }
 
-void lower_versions(const DdlShape* before) {
+void lower_versions(const DdlRelationState* before) {
   Relation catalog = table_open(AttributeRelationId, RowExclusiveLock);
   for (int i = 0; i < before->natts; ++i) set_version(catalog, before->relation, i + 1, before->versions[i] ? 1 : 0);
   table_close(catalog, RowExclusiveLock);
@@ -74,11 +74,11 @@ void lower_versions(const DdlShape* before) {
 }
 
 // A version that is not as lowered was drawn by the statement: its column was added, or has another type now.
-void raise_versions(const DdlShape* before) {
+void raise_versions(const DdlRelationState* before) {
   Relation catalog = table_open(AttributeRelationId, RowExclusiveLock);
   uint64_t highest = 0;
   for (int i = 0; i < before->natts; ++i) highest = Max(highest, before->versions[i]);
-  const DdlShape* now = versions_of(before->relation);
+  const DdlRelationState* now = versions_of(before->relation);
   for (int i = 0; i < now->natts; ++i) {
     if (now->versions[i] > 1)
       set_version(catalog, before->relation, i + 1, Max(now->versions[i], highest + 1));
@@ -89,9 +89,9 @@ void raise_versions(const DdlShape* before) {
   CommandCounterIncrement();
 }
 
-void impose_versions(const DdlShape* shape) {
+void impose_versions(const DdlRelationState* state) {
   Relation catalog = table_open(AttributeRelationId, RowExclusiveLock);
-  for (int i = 0; i < shape->natts; ++i) set_version(catalog, shape->relation, i + 1, shape->versions[i]);
+  for (int i = 0; i < state->natts; ++i) set_version(catalog, state->relation, i + 1, state->versions[i]);
   table_close(catalog, RowExclusiveLock);
 }
 

@@ -9,12 +9,12 @@
 namespace gcl {
 
 // The versions of a table's columns, in the caller's memory context.
-DdlShape* versions_of(Oid table);
+DdlRelationState* versions_of(Oid table);
 // Lower than any WAL position; within the transaction that changes columns, under its lock.
-void lower_versions(const DdlShape* before);
-// As they were, and those of new and changed columns above them.
-void raise_versions(const DdlShape* before);
-// As on the author.
-void impose_versions(const DdlShape* shape);
+void lower_versions(const DdlRelationState* before);
+// Sets the versions back; new and changed columns get higher ones.
+void raise_versions(const DdlRelationState* before);
+// Sets the coordinator's versions.
+void impose_versions(const DdlRelationState* state);
 
 }  // namespace gcl

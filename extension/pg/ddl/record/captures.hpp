@@ -1,4 +1,5 @@
-// The statements of this session that are being captured: one, and above it those that its event triggers run (P37).
+// The statements of this session that are being captured: one, and above it those that its event triggers run
+// (ddl.event-triggers-apart).
 #pragma once
 
 #include "extension/pg/ddl/record/creations.hpp"
@@ -12,7 +13,7 @@ enum class CaptureStage : uint8_t {
   kDone       // the others have its record; its triggers on sql_drop and ddl_command_end may run
 };
 
-// On the stack of whoever runs the statement.
+// On the stack of the function that runs the statement.
 class Capture {
  public:
   const Node* statement;

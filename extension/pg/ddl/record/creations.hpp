@@ -1,6 +1,6 @@
-// What a statement makes that gets an OID, in order: noted by object_access_hook while it runs, on the author and in
-// the replay.  Relations and types are given the author's OIDs as they are made; PostgreSQL has variables for that
-// (ddl_results.cpp).  The others are changed afterwards (object_oids.hpp).
+// What a statement makes that gets an OID, in order: noted by object_access_hook while it runs, on the coordinator and
+// in the replay.  Relations and types are given the coordinator's OIDs as they are made; PostgreSQL has variables for
+// that (ddl_results.cpp).  The others are changed afterwards (object_oids.hpp).
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

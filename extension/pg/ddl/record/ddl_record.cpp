@@ -118,50 +118,50 @@ List* read_labels(StringInfo from) {
   return labels;
 }
 
-void write_shape(StringInfo to, const DdlShape* shape) {
-  pq_sendint32(to, shape->relation);
-  pq_sendint64(to, shape->header);
-  pq_sendint32(to, uint32_t(shape->pages));
-  pq_sendfloat4(to, shape->tuples);
-  pq_sendbyte(to, shape->checks_xmin);
-  pq_sendint32(to, uint32_t(shape->natts));
-  for (int i = 0; i < shape->natts; ++i) {
-    pq_sendint64(to, shape->versions[i]);
-    pq_sendbyte(to, shape->missing[i] != nullptr);
-    if (shape->missing[i]) write_text(to, shape->missing[i]);
+void write_relation_state(StringInfo to, const DdlRelationState* state) {
+  pq_sendint32(to, state->relation);
+  pq_sendint64(to, state->header);
+  pq_sendint32(to, uint32_t(state->pages));
+  pq_sendfloat4(to, state->tuples);
+  pq_sendbyte(to, state->checks_xmin);
+  pq_sendint32(to, uint32_t(state->natts));
+  for (int i = 0; i < state->natts; ++i) {
+    pq_sendint64(to, state->versions[i]);
+    pq_sendbyte(to, state->missing[i] != nullptr);
+    if (state->missing[i]) write_text(to, state->missing[i]);
   }
 }
 
-DdlShape* read_shape(StringInfo from) {
+DdlRelationState* read_relation_state(StringInfo from) {
   const Oid relation = pq_getmsgint(from, 4);
   const uint64_t header = uint64_t(pq_getmsgint64(from));
   const auto pages = int32_t(pq_getmsgint(from, 4));
   const float4 tuples = pq_getmsgfloat4(from);
   const bool checks_xmin = pq_getmsgbyte(from) != 0;
   const int natts = int(pq_getmsgint(from, 4));
-  DdlShape* shape = new_shape(relation, natts);
-  shape->header = header;
-  shape->pages = pages;
-  shape->tuples = tuples;
-  shape->checks_xmin = checks_xmin;
+  DdlRelationState* state = new_relation_state(relation, natts);
+  state->header = header;
+  state->pages = pages;
+  state->tuples = tuples;
+  state->checks_xmin = checks_xmin;
   for (int i = 0; i < natts; ++i) {
-    shape->versions[i] = uint64_t(pq_getmsgint64(from));
-    if (pq_getmsgbyte(from)) shape->missing[i] = read_text(from);
+    state->versions[i] = uint64_t(pq_getmsgint64(from));
+    if (pq_getmsgbyte(from)) state->missing[i] = read_text(from);
   }
-  return shape;
+  return state;
 }
 
 }  // namespace
 
-DdlShape* new_shape(Oid relation, int natts) {
+DdlRelationState* new_relation_state(Oid relation, int natts) {
   if (natts < 0 || natts > MaxTupleAttributeNumber) elog(ERROR, "gcl: malformed DDL record");
-  auto* shape = make<DdlShape>();
-  shape->relation = relation;
-  shape->header = ~uint64_t{0};
-  shape->natts = natts;
-  shape->versions = static_cast<uint64_t*>(palloc0(sizeof(uint64_t) * (size_t(natts) + 1)));
-  shape->missing = static_cast<char**>(palloc0(sizeof(char*) * (size_t(natts) + 1)));
-  return shape;
+  auto* state = make<DdlRelationState>();
+  state->relation = relation;
+  state->header = ~uint64_t{0};
+  state->natts = natts;
+  state->versions = static_cast<uint64_t*>(palloc0(sizeof(uint64_t) * (size_t(natts) + 1)));
+  state->missing = static_cast<char**>(palloc0(sizeof(char*) * (size_t(natts) + 1)));
+  return state;
 }
 
 void write_ints(StringInfo to, const List* ints) {
@@ -207,8 +207,8 @@ void write_record(StringInfo to, const DdlRecord* record) {
     pq_sendint32(to, pages->relation);
     pq_sendint64(to, pages->page);
   }
-  pq_sendint32(to, uint32_t(list_length(record->shapes)));
-  foreach (cell, record->shapes) write_shape(to, static_cast<DdlShape*>(lfirst(cell)));
+  pq_sendint32(to, uint32_t(list_length(record->relation_states)));
+  foreach (cell, record->relation_states) write_relation_state(to, static_cast<DdlRelationState*>(lfirst(cell)));
   write_labels(to, record->labels);
   pq_sendint32(to, uint32_t(list_length(record->sequences)));
   foreach (cell, record->sequences) {
@@ -257,7 +257,8 @@ DdlRecord* read_record(StringInfo from) {
     pages->page = uint64_t(pq_getmsgint64(from));
     record->pages = lappend(record->pages, pages);
   }
-  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) record->shapes = lappend(record->shapes, read_shape(from));
+  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n)
+    record->relation_states = lappend(record->relation_states, read_relation_state(from));
   record->labels = read_labels(from);
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
     auto* sequence = make<DdlSequence>();

@@ -51,7 +51,7 @@ struct DdlLabel {  // of an enum
   char* name;
 };
 
-struct DdlShape {  // what the statement left of a table, view, composite type or index
+struct DdlRelationState {  // what the statement left of a table, view, composite type or index
   Oid relation;
   uint64_t header;  // its page in the pool; ~0: it has none
   int32_t pages;    // pg_class.relpages, reltuples
@@ -85,20 +85,20 @@ enum AddedDefault {  // what becomes of the default of an added column in the ro
 };
 
 struct DdlRecord {
-  char* sql;       // fit to be shown (P19)
+  char* sql;       // fit to be shown (ddl.no-clear-passwords)
   char* verifier;  // of the password that it speaks of; "": of none, or of NULL
   char* role;
   char* session_role;
   List* settings;          // DdlSetting*
   List* targets;           // DdlTarget*
-  List* path;              // of int: open savepoints of the author, outermost first
+  List* path;              // of int: open savepoints of the coordinator, outermost first
   List* made[kMadeKinds];  // OIDs in order of creation
   List* columns;           // of int: of made[kMadeRelation], how many
   List* toasts;            // DdlToast*: of made[kMadeToast]
   List* objects;           // DdlObject*: what else was made, in order
   List* altered;           // DdlObject*
   List* pages;             // DdlPages*
-  List* shapes;            // DdlShape*
+  List* relation_states;   // DdlRelationState*
   List* labels;            // DdlLabel*
   List* sequences;         // DdlSequence*
   List* bounds;            // char*: of the partitions it makes or attaches, in the order of the statement
@@ -114,7 +114,7 @@ inline bool drops_database(const DdlRecord* record) {
   return record->to_database == DdlDatabase::kDrops || record->to_database == DdlDatabase::kDropsShared;
 }
 
-DdlShape* new_shape(Oid relation, int natts);  // nothing is known of it yet
+DdlRelationState* new_relation_state(Oid relation, int natts);  // nothing is known of it yet
 
 void write_record(StringInfo to, const DdlRecord* record);
 DdlRecord* read_record(StringInfo from);  // ERROR if it is not one

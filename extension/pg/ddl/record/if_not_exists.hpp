@@ -1,5 +1,5 @@
-// CREATE ... IF NOT EXISTS: what it means is decided by the author.  If there was something already, nothing has
-// happened and nobody hears of it; otherwise the others must not have one either.
+// CREATE ... IF NOT EXISTS: what it means is decided by the coordinator.  If the object was there already, nothing has
+// happened and the others are sent nothing; otherwise they must not have it either.
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

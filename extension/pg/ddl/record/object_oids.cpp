@@ -72,7 +72,7 @@ constexpr Oid kCommonOids[] = {AccessMethodOperatorRelationId,
                                TriggerRelationId,
                                TypeRelationId};
 
-// Who refers to objects of any catalog.
+// What refers to objects of any catalog.
 constexpr const char* kCommon[] = {
     "UPDATE pg_catalog.pg_depend SET objid = $2 WHERE classid = $3 AND objid = $1",
     "UPDATE pg_catalog.pg_depend SET refobjid = $2 WHERE refclassid = $3 AND refobjid = $1",
@@ -137,7 +137,7 @@ void change_oid(Oid catalog, Oid was, Oid wanted, const List* catalogs) {
   change_references(TypeRelationId, catalog, from, to);
 }
 
-// The other half of an operator, that was named before anybody made it.
+// The other half of an operator, that was named before it was made.
 List* add_shell(List* objects, Oid shell) {
   if (!OidIsValid(shell) || OidIsValid(get_opcode(shell))) return objects;
   ListCell* cell;

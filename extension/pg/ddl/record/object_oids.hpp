@@ -1,4 +1,4 @@
-// OIDs of what PostgreSQL has no variable for: constraints, triggers, functions, schemas and more get the author's
+// OIDs of what PostgreSQL has no variable for: constraints, triggers, functions, schemas and more get the coordinator's
 // after the replay, with whatever this statement made that refers to them.
 #pragma once
 
@@ -12,7 +12,7 @@ bool has_common_oid(Oid catalog);
 // An operator may come with commutator and negator, which no hook tells of: adds those.
 List* with_shells(const List* made);  // DdlObject*
 
-// `made`: here, in order.  ERROR if those are not the author's, one for one.
+// `made`: here, in order.  ERROR if those are not the coordinator's, one for one.
 void impose_object_oids(const List* wanted, const List* made);
 
 // Labels of enums, whose OIDs are what rows hold.

@@ -1,4 +1,4 @@
-// The OIDs of what all primaries have are from their author's range (extension/oid_range.hpp).
+// The OIDs of what all primaries have are from their coordinator's range (extension/oid_range.hpp).
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

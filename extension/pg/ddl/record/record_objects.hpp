@@ -1,4 +1,4 @@
-// What a record speaks of.
+// The objects that a record names.
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"

@@ -8,9 +8,8 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// Of all that a session can set: what names mean, what is made where nothing is said, how a text is read, and what is
-// refused.  Not how values are written or computed, because a replay does neither; lock_timeout and the like are the
-// author's own affair.
+// Settings that say what names mean, what is made by default, how a text is read, and what is refused.  Not how values
+// are written or computed, because a replay does neither; lock_timeout and the like concern the coordinator alone.
 constexpr const char* kSettings[] = {"search_path",
                                      "default_table_access_method",
                                      "default_tablespace",
@@ -58,7 +57,7 @@ List* sets_among(const List* options) {
   return sets;
 }
 
-// VariableSetStmt*: what the statement stores for whoever calls the function or connects.
+// VariableSetStmt*: what the statement stores for callers of the function, or for connections.
 List* sets_of(const Node* statement) {
   switch (nodeTag(statement)) {
     case T_AlterRoleSetStmt:
@@ -109,20 +108,20 @@ void take_settings(const DdlRecord* record) {
   ListCell* cell;
   foreach (cell, record->settings) {
     const auto* setting = static_cast<DdlSetting*>(lfirst(cell));
-    if (!is_identity(setting->name)) take_setting(setting->name, setting->value);
+    if (!is_session_user_setting(setting->name)) take_setting(setting->name, setting->value);
   }
 }
 
-bool is_identity(const char* setting) {
+bool is_session_user_setting(const char* setting) {
   return setting && (pg_strcasecmp(setting, "role") == 0 || pg_strcasecmp(setting, "session_authorization") == 0);
 }
 
-bool stores_identity(Node* statement, const DdlRecord* record) {
+bool stores_session_user(Node* statement, const DdlRecord* record) {
   bool any = false;
   ListCell* cell;
   foreach (cell, sets_of(statement)) {
     auto* set = lfirst_node(VariableSetStmt, cell);
-    if (!is_identity(set->name)) continue;
+    if (!is_session_user_setting(set->name)) continue;
     any = true;
     if (set->kind == VAR_SET_CURRENT) put_value(set, record->settings);
   }

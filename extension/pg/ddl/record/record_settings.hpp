@@ -1,4 +1,4 @@
-// Settings of the author that a record carries: those that change what a statement means, and those whose value it
+// Settings of the coordinator that a record carries: those that change what a statement means, and those whose value it
 // takes (SET ... FROM CURRENT).
 #pragma once
 
@@ -12,9 +12,10 @@ List* settings_for(const Node* statement);
 void take_settings(const DdlRecord* record);
 void take_setting(const char* name, const char* value);
 
-// Whom a session is (role, session_authorization) is no setting of a replay: it is the author's (P27).
-bool is_identity(const char* setting);
-// True: the statement stores one, for a function, role or database.  FROM CURRENT becomes the author's.
-bool stores_identity(Node* statement, const DdlRecord* record);
+// The user of a session (role, session_authorization) is no setting of a replay: it is the coordinator's
+// (ddl.no-user-code).
+bool is_session_user_setting(const char* setting);
+// True: the statement stores one, for a function, role or database.  FROM CURRENT becomes the coordinator's.
+bool stores_session_user(Node* statement, const DdlRecord* record);
 
 }  // namespace gcl

@@ -139,17 +139,17 @@ void tell_true_default(const SparedDefault* spared, Oid table) {
   relation_close(relation, NoLock);
 }
 
-bool any_can_have_rows(const List* shapes) {
+bool any_can_have_rows(const List* relation_states) {
   ListCell* cell;
-  foreach (cell, shapes)
-    if (get_rel_relkind(static_cast<DdlShape*>(lfirst(cell))->relation) == RELKIND_RELATION) return true;
+  foreach (cell, relation_states)
+    if (get_rel_relkind(static_cast<DdlRelationState*>(lfirst(cell))->relation) == RELKIND_RELATION) return true;
   return false;
 }
 
 }  // namespace
 
 List* added_defaults(const AlterTableStmt* statement, const List* before) {
-  const auto* named = static_cast<DdlShape*>(linitial(before));
+  const auto* named = static_cast<DdlRelationState*>(linitial(before));
   const bool any_rows = any_can_have_rows(before);
   List* added = NIL;
   ListCell* cell;

@@ -1,13 +1,14 @@
-// ADD COLUMN evaluates the default of a column for the rows that there are.  Its author does; a replay says another
-// default instead, that has nothing in it to evaluate, and the true one when the column is there (P28).
+// ADD COLUMN evaluates the default of a column for the rows that there are.  Its coordinator does; a replay says
+// another default instead, that has nothing in it to evaluate, and the true one when the column is there
+// (ddl.coordinator-ships-constants).
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"
 
 namespace gcl {
 
-// List of int: AddedDefault of each ADD COLUMN of the statement, as it was before it ran.  `before`: DdlShape*, of its
-// tables then, the named one first.
+// List of int: AddedDefault of each ADD COLUMN of the statement, as it was before it ran.  `before`: DdlRelationState*,
+// of its tables then, the named one first.
 List* added_defaults(const AlterTableStmt* statement, const List* before);
 
 // Changes the statement; SparedDefault*.

@@ -36,7 +36,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-// Whoever runs so becomes nobody else (P27).
+// A statement that runs so cannot become another user (ddl.no-user-code).
 constexpr int kConfined = SECURITY_RESTRICTED_OPERATION | SECURITY_LOCAL_USERID_CHANGE;
 
 int position_of(const List* list, int value) {
@@ -51,7 +51,7 @@ void set_ms(const char* setting, int ms) {
   (void)set_config_option(setting, text, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
-// The author has made and scanned its rows; a constraint that held for them holds.
+// The coordinator has made and scanned its rows; a constraint that held for them holds.
 void spare_the_rows(Node* statement) {
   if (IsA(statement, CreateTableAsStmt)) castNode(CreateTableAsStmt, statement)->into->skipData = true;
   if (!IsA(statement, AlterTableStmt)) return;
@@ -78,7 +78,7 @@ void check_targets(const DdlRecord* record, const DdlPlan& plan) {
                     errmsg("the statement names other objects here than on the primary it came from")));
 }
 
-// As a part of another statement, for such parts fire no event triggers (P27).
+// Runs it as a part of another statement: such parts fire no event triggers (ddl.no-user-code).
 void run_utility(const DdlRecord* record, PlannedStmt* statement) {
   if (!find_databases(statement->utilityStmt, record)) return;
   switch (record->to_database) {
@@ -120,7 +120,7 @@ void replay_statement(const DdlRecord* record, PlannedStmt* statement, const Lis
   check_all_is_made();
 }
 
-// P10.  The author has none, so it does not know what has been done with the one that is here.
+// The coordinator has none, so it does not know what has been done with the one that is here (ddl.database-by-name).
 void refuse_another_extension(const Node* statement) {
   if (!IsA(statement, CreateExtensionStmt) || !OidIsValid(gcl_access_method())) return;
   ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
@@ -139,7 +139,7 @@ void run_statement(const DdlRecord* record) {
   refuse_checks_of_local_rows(statement);
   // The server refuses to look at such a setting in confinement; these statements have nothing else in them that
   // speaks.
-  if (stores_identity(statement, record)) SetUserIdAndSecContext(GetUserId(), 0);
+  if (stores_session_user(statement, record)) SetUserIdAndSecContext(GetUserId(), 0);
   spare_the_rows(statement);
   put_bounds(statement, record->bounds);
   put_password(statement, record);
@@ -158,8 +158,9 @@ void run_statement(const DdlRecord* record) {
   PopActiveSnapshot();
 }
 
-// SESSION_USER and CURRENT_USER mean in it what they meant to the author, and it cannot become anybody else (P27).
-void run_as_author(const DdlRecord* record) {
+// SESSION_USER and CURRENT_USER are those of the coordinator, and the statement cannot become another user
+// (ddl.no-user-code).
+void run_as_coordinator(const DdlRecord* record) {
   const Oid before = GetSessionUserId();
   const Oid session_role = get_role_oid(record->session_role, false);
   Oid user;
@@ -190,7 +191,7 @@ void DdlReplay::begin() {
 }
 
 void DdlReplay::go_to(const List* path, const List* aborted) {
-  HOLD_INTERRUPTS();  // nothing here waits; half of the way would be neither the author's savepoint nor another
+  HOLD_INTERRUPTS();  // nothing here waits; half of the way would be neither the coordinator's savepoint nor another
   int common = 0;
   while (common < depth_ && common < list_length(path) && path_[common] == list_nth_int(path, common)) ++common;
   for (; depth_ > common; --depth_) {
@@ -229,8 +230,9 @@ void DdlReplay::lock(const List* targets, DdlLockTerms terms) {
 void DdlReplay::run(const DdlRecord* record) {
   const int nest = NewGUCNestLevel();
   take_settings(record);
-  take_setting("check_function_bodies", "off");  // the author has looked at them, with its local and temporary tables
-  run_as_author(record);
+  take_setting("check_function_bodies",
+               "off");  // the coordinator has looked at them, with its local and temporary tables
+  run_as_coordinator(record);
   AtEOXact_GUC(true, nest);
   Oid user;
   int context;

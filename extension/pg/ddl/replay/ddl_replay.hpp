@@ -1,11 +1,12 @@
-// The other primaries' side: running an author's statements in one local transaction, with the author's savepoints, so
-// that whatever the author rolls back is rolled back here, and nothing else is.
+// The other primaries' side: running a coordinator's statements in one local transaction.  What the coordinator rolls
+// back is rolled back here, and nothing else is.
 //
-// R1. Between begin() and end, the process is in a transaction; its innermost subtransaction is the innermost savepoint
-//     of the author that this primary has heard of.
-// R2. An error rolls back that savepoint here, as it does on the author; without savepoints, the whole transaction.
-// R3. Replay makes no pages in the pool, reads no rows, and fires no user's triggers (session_replication_role).
-// R4. A database is dropped by commit(), when the author has done so: until then it is locked, and nobody is in it.
+// Between begin() and end, the process is in a transaction, whose savepoints are the coordinator's
+// (ddl.savepoints-follow-coordinator). commit() drops a database when the coordinator has done so: until then it is
+// locked, and no session is in it (ddl.databases-made-everywhere).
+//
+// ddl.error-rolls-back-savepoint: An error rolls back the innermost savepoint here, as on the coordinator; without
+//     savepoints, the whole transaction.
 #pragma once
 
 #include "extension/pg/ddl/record/ddl_record.hpp"
@@ -14,8 +15,8 @@ namespace gcl {
 
 struct DdlLockTerms {
   int lock_timeout_ms = 0;      // < 0: does not wait
-  int deadlock_timeout_ms = 0;  // the author's; 0: this server's
-  bool may_be_gone = false;     // a relation; its author will see that, too
+  int deadlock_timeout_ms = 0;  // the coordinator's; 0: this server's
+  bool may_be_gone = false;     // a relation; its coordinator will see that, too
 };
 
 class DdlReplay {
@@ -29,8 +30,9 @@ class DdlReplay {
   void commit();
   bool drops() const { return dropped_ != nullptr; }
   void abort();
-  // After an error while the author was `depth` savepoints deep (P2): rolls back the innermost; the whole transaction
-  // if there is none, or if the way to it was not gone to its end.  Returns false if the whole is gone.
+  // After an error while the coordinator was `depth` savepoints deep (ddl.savepoints-follow-coordinator): rolls back
+  // the innermost; the whole transaction if there is none, or if the way to it was not gone to its end.  Returns false
+  // if the whole is gone.
   bool roll_back_innermost(int depth);
 
  private:

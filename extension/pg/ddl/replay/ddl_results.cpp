@@ -23,13 +23,13 @@ extern "C" {
 #include "extension/pg/ddl/classify/sequence_scope.hpp"
 #include "extension/pg/ddl/objects/ddl_digest.hpp"
 #include "extension/pg/ddl/objects/local_drops.hpp"
-#include "extension/pg/ddl/objects/locality.hpp"
+#include "extension/pg/ddl/objects/shared_or_local.hpp"
 #include "extension/pg/ddl/record/captures.hpp"
 #include "extension/pg/ddl/record/creations.hpp"
 #include "extension/pg/ddl/record/object_oids.hpp"
 #include "extension/pg/ddl/record/own_oids.hpp"
 #include "extension/pg/ddl/record/record_objects.hpp"
-#include "extension/pg/ddl/record/shapes.hpp"
+#include "extension/pg/ddl/record/relation_states.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/txn/deferred_free.hpp"
 
@@ -89,25 +89,25 @@ void hand_out_file(Oid* to) {
   IsBinaryUpgrade = was;
 }
 
-// What the relation before did not take.
+// Versions that the relation before did not take.
 void take_back_versions() {
   if (binary_upgrade_next_attribute_versions) pfree(binary_upgrade_next_attribute_versions);
   binary_upgrade_next_attribute_versions = nullptr;
 }
 
-// A relation that the statement dropped again has no shape: any versions will do.
+// A relation that the statement dropped again has no state: any versions will do.
 void hand_out_versions(Oid relation, int columns) {
-  const DdlShape* shape = nullptr;
+  const DdlRelationState* state = nullptr;
   ListCell* cell;
-  foreach (cell, imposing.record->shapes) {
-    const auto* one = static_cast<DdlShape*>(lfirst(cell));
-    if (one->relation == relation && one->natts != 0) shape = one;
+  foreach (cell, imposing.record->relation_states) {
+    const auto* one = static_cast<DdlRelationState*>(lfirst(cell));
+    if (one->relation == relation && one->natts != 0) state = one;
   }
-  const int natts = shape ? shape->natts : columns;
+  const int natts = state ? state->natts : columns;
   const size_t bytes = offsetof(BinaryUpgradeAttributeVersions, versions) + sizeof(XLogRecPtr) * size_t(natts);
   auto* versions = static_cast<BinaryUpgradeAttributeVersions*>(MemoryContextAlloc(TopMemoryContext, bytes));
   versions->natts = natts;
-  for (int i = 0; i < natts; ++i) versions->versions[i] = shape ? shape->versions[i] : 1;
+  for (int i = 0; i < natts; ++i) versions->versions[i] = state ? state->versions[i] : 1;
   take_back_versions();
   binary_upgrade_next_attribute_versions = versions;
 }
@@ -122,7 +122,7 @@ const DdlToast* next_toast() {
 // A relation takes its OID, has its types made, and then takes its versions: the next one's must not be there yet.
 // While any OID waits PostgreSQL does not ask which table needs a TOAST relation, and one that waits for a TOAST
 // relation it gives to whatever table it looks at: what was made behind a TOAST relation is handed out behind it, and
-// its own when the table it is for is asked (P15).
+// its own when the table it is for is asked (ddl.toast-belongs-to-statement).
 bool may_hand_out(int kind) {
   if (kind == kMadeToast) return false;
   if (const DdlToast* toast = next_toast(); toast && imposing.given[kind] >= toast->before[kind]) return false;
@@ -133,7 +133,7 @@ bool may_hand_out(int kind) {
          list_length(imposing.made.relations_and_types[kMadeRelation]) == imposing.given[kMadeRelation];
 }
 
-// IsBinaryUpgrade is on only while an OID waits to be taken (P9).
+// IsBinaryUpgrade is on only while an OID waits to be taken (ddl.upgrade-mode-per-oid).
 void hand_out_all() {
   bool waits = false;
   for (int kind = 0; kind < kMadeKinds; ++kind) {
@@ -163,7 +163,7 @@ bool override_toast(Oid table, bool* needed) {
 }
 
 // A statement that rewrites several tables makes a transient table for one, rebuilds its indexes in new files, drops
-// the transient table, and goes on to the next.  Meanwhile no OID may wait (P9).
+// the transient table, and goes on to the next.  Meanwhile no OID may wait (ddl.upgrade-mode-per-oid).
 void withdraw_all() {
   for (int kind = 0; kind < kMadeKinds; ++kind) {
     if (!OidIsValid(*next_oid(kind))) continue;
@@ -223,7 +223,7 @@ void check_dropped_along(Oid class_id, Oid object) {
                   errhint("Drop what depends on it first.")));
 }
 
-// P4.
+// (ddl.captured-changes-only)
 void check_changed_alone(ObjectAccessType access, Oid class_id, Oid object, int sub_id) {
   if (access == OAT_POST_CREATE || !ddl_pool_attached()) return;
   if (access == OAT_DROP && sub_id == 0 && local_statement == LocalStatement::kDropsExtension)
@@ -317,18 +317,18 @@ bool belongs_to_all(const DdlRecord* record) {
   return false;
 }
 
-void collect_shapes(DdlRecord* record) {
+void collect_relation_states(DdlRecord* record) {
   ListCell* cell;
   foreach (cell, relations_of(record)) {
     if (get_rel_relkind(lfirst_oid(cell)) == 0) continue;
     forget_frozen_ids(lfirst_oid(cell));
     CommandCounterIncrement();
-    DdlShape* shape = shape_of(lfirst_oid(cell));
-    if (!shape) continue;
-    record->shapes = lappend(record->shapes, shape);
+    DdlRelationState* state = relation_state_of(lfirst_oid(cell));
+    if (!state) continue;
+    record->relation_states = lappend(record->relation_states, state);
     // An index that was made in place of another one may have taken its tree along.
-    if (get_rel_relkind(shape->relation) == RELKIND_INDEX)
-      pages_kept(RelationFile::kIndex, coherence::PageId{shape->header});
+    if (get_rel_relkind(state->relation) == RELKIND_INDEX)
+      pages_kept(RelationFile::kIndex, coherence::PageId{state->header});
   }
 }
 
@@ -369,7 +369,7 @@ bool end_capture(Capture* capture, DdlRecord* record, const DdlPlan& plan, bool 
   note_plan(record, plan);
   if (plan.owned) record->objects = record->altered = NIL;  // this primary's own are among them
   if (!plan.owned && !belongs_to_all(record)) return false;
-  collect_shapes(record);
+  collect_relation_states(record);
   record->labels = labels_of(enums_of(record));
   check_own_oids(record, capture->first_oid);
   record->objects = with_shells(record->objects);
@@ -403,13 +403,13 @@ void finish_replay(const DdlRecord* record) {
   if (record->outcome && *record->outcome) impose_object_oids(record->objects, with_shells(imposing.made.objects));
   impose_labels(record->labels);
   mark_partitioned(record->made[kMadeRelation]);
-  foreach (cell, record->shapes) {
-    const auto* shape = static_cast<DdlShape*>(lfirst(cell));
-    take_from_server_again(shape);
-    forget_frozen_ids(shape->relation);
+  foreach (cell, record->relation_states) {
+    const auto* state = static_cast<DdlRelationState*>(lfirst(cell));
+    take_from_server_again(state);
+    forget_frozen_ids(state->relation);
     CommandCounterIncrement();
-    CacheInvalidateRelcacheByRelid(shape->relation);  // OIDs of its triggers and constraints may have changed
-    impose_shape(shape);
+    CacheInvalidateRelcacheByRelid(state->relation);  // OIDs of its triggers and constraints may have changed
+    impose_relation_state(state);
   }
   CommandCounterIncrement();
   if (!record->outcome || !*record->outcome) return;

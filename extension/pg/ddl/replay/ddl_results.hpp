@@ -1,4 +1,4 @@
-// What a statement decided: collected on the author while it runs, imposed on the replay.
+// What a statement decided: collected on the coordinator while it runs, imposed on the replay.
 //
 // A statement's OIDs are seen by object_access_hook as they are made; pages of the pool come through RelationSeam.
 // Replay hands the OIDs of relations and types to PostgreSQL through the variables pg_upgrade uses, one by one, as they
@@ -13,13 +13,14 @@ namespace gcl {
 
 void install_results_hooks();
 
-// --- the author ---
+// --- the coordinator ---
 // Fills in made .. outcome; raises if the statement did something that cannot be replayed.  False: all it did is this
 // primary's own affair.  `exempt`: the statement is about the extension itself, whose objects have no OIDs in common.
 bool end_capture(Capture* capture, DdlRecord* record, const DdlPlan& plan, bool exempt);
 
 // --- what stays here ---
-// What is running here, and not captured: how a change of what all primaries have is met (P4).
+// A statement that runs here and is not captured: what happens if it changes a shared object
+// (ddl.captured-changes-only).
 enum class LocalStatement : uint8_t {
   kOther,           // refused: the list in ddl_scope has missed it
   kNamed,           // its names meant local objects when it was planned: to be run again
@@ -32,9 +33,9 @@ LocalStatement set_local_statement(LocalStatement what);  // what it was before
 // --- the replay ---
 bool replaying();
 void begin_replay(const DdlRecord* record);
-void check_all_is_made();  // ERROR: the statement did not make all relations that it made on the author
+void check_all_is_made();  // ERROR: the statement did not make all relations that it made on the coordinator
 void end_replay();
-// After the statement: what it decided is as on the author; ERROR if the catalogs differ.
+// After the statement: what it decided is as on the coordinator; ERROR if the catalogs differ.
 void finish_replay(const DdlRecord* record);
 
 }  // namespace gcl

@@ -1,5 +1,5 @@
-// A constraint of a domain is checked against the rows that there are: against those of gcl tables by the author,
-// against those of a primary's own tables by nobody else than it (P27).
+// A constraint of a domain is checked against the rows that there are: against those of gcl tables by the coordinator,
+// against those of a primary's own tables by that primary alone (ddl.no-user-code).
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"

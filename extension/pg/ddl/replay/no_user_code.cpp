@@ -27,7 +27,7 @@ bool active = false;
 needs_fmgr_hook_type next_needs_hook = nullptr;
 fmgr_hook_type next_hook = nullptr;
 
-// What orders the bounds of a partitioned table.  Only superusers make operator classes.
+// Support functions order the bounds of a partitioned table.  Only superusers make operator classes.
 bool supports_operator_class(Oid function) {
   Relation catalog = table_open(AccessMethodProcedureRelationId, AccessShareLock);
   ScanKeyData key;
@@ -61,12 +61,12 @@ Code code_of(Oid function) {
 // A function that is looked at is neither called directly nor put into an expression in place of its call.  Whether an
 // expression is immutable may depend on the latter, so SQL functions are not looked at, but for IMMUTABLE ones: those
 // the server calls when their arguments are constants, and it takes their word for what they are.
-bool needs_look(Oid function) {
+bool needs_hook(Oid function) {
   return code_of(function) == Code::kOther || (next_needs_hook != nullptr && next_needs_hook(function));
 }
 
-// Null is harmless: the rows are the author's, and what it has computed is in the record (P28).  A trigger returns
-// a null pointer, and never a null value.
+// Null is harmless: the rows are the coordinator's, and what it has computed is in the record
+// (ddl.coordinator-ships-constants).  A trigger returns a null pointer, and never a null value.
 Datum return_null(PG_FUNCTION_ARGS) {
   fcinfo->isnull = !CALLED_AS_TRIGGER(fcinfo) && !CALLED_AS_EVENT_TRIGGER(fcinfo);
   return Datum{0};
@@ -77,7 +77,8 @@ void look(FmgrHookEventType event, FmgrInfo* function, Datum* arg) {
   if (event == FHET_START && code_of(function->fn_oid) != Code::kTrusted) function->fn_addr = return_null;
 }
 
-// A value that is read (a literal, the missing value of a column) comes from the author, where it has been checked.
+// A value that is read (a literal, the missing value of a column) comes from the coordinator, where it has been
+// checked.
 Datum domain_in_or_base_in(PG_FUNCTION_ARGS) {
   if (!active || PG_ARGISNULL(1)) return domain_in(fcinfo);
   int32 typmod = -1;
@@ -99,7 +100,7 @@ void run_no_user_code() {
   active = true;
   next_needs_hook = needs_fmgr_hook;
   next_hook = fmgr_hook;
-  needs_fmgr_hook = needs_look;
+  needs_fmgr_hook = needs_hook;
   fmgr_hook = look;
 }
 

@@ -1,4 +1,4 @@
-// No code of a user runs in an apply worker (P27): neither functions nor checks of domains.
+// No code of a user runs in an apply worker (ddl.no-user-code): neither functions nor checks of domains.
 #pragma once
 
 namespace gcl {

@@ -64,7 +64,7 @@ List* partitions_of(Node* statement) {
   return partitions;
 }
 
-// As an element of an array: a domain's value, written alone, would be checked by whoever reads it.
+// As an element of an array: a domain's value, written alone, would be checked when it is read.
 void append_domain_value(StringInfo to, Oid type, const char* text) {
   StringInfoData array;
   initStringInfo(&array);
@@ -153,7 +153,8 @@ List* bounds_of(Node* statement) {
   List* bounds = NIL;
   const List* partitions = partitions_of(statement);
   if (partitions == NIL) return NIL;
-  // What is written so is read alike with any setting.  Those it does not depend on are the same here and there.
+  // Text that is written with these settings is read alike with any others; a record carries the settings that remain
+  // (record_settings).
   const int nest = NewGUCNestLevel();
   constexpr const char* kExact[][2] = {
       {"DateStyle", "ISO"}, {"IntervalStyle", "postgres"}, {"extra_float_digits", "3"}, {"bytea_output", "hex"}};

@@ -1,4 +1,4 @@
-// Bounds of partitions are constants when they leave their author (P28).
+// Bounds of partitions are constants when they leave their coordinator (ddl.coordinator-ships-constants).
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"

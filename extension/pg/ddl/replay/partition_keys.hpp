@@ -1,5 +1,6 @@
-// Expressions of partition keys in a replay (P28): the server folds what is constant in them, and refuses a key in
-// which nothing else is left.  Here, where functions of users return null, more is constant than it was to the author.
+// Expressions of partition keys in a replay (ddl.coordinator-ships-constants): the server folds what is constant in
+// them, and refuses a key in which nothing else is left.  Here, where functions of users return null, more is constant
+// than it was to the coordinator.
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"

@@ -27,7 +27,7 @@ void append_literal_or_null(StringInfo to, const char* value) {
   appendStringInfoString(to, value ? quote_literal_cstr(value) : "NULL");
 }
 
-// Who may write it need not be allowed to read it.
+// A user that may write it need not be allowed to read it.
 char* verifier_of(const char* role) {
   HeapTuple tuple = SearchSysCache1(AUTHNAME, CStringGetDatum(role));
   if (!HeapTupleIsValid(tuple)) elog(ERROR, "gcl: role \"%s\" is not there", role);

@@ -1,4 +1,5 @@
-// Expressions that stand in a replay for what it must not evaluate (P28), as the parser would have made them.
+// Expressions that stand in a replay for what it must not evaluate (ddl.coordinator-ships-constants), as the parser
+// would have made them.
 #pragma once
 
 #include "extension/pg/ddl/base/pg.hpp"

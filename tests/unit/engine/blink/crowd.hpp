@@ -1,4 +1,4 @@
-// A Horizon for tests: who may still come to a page counts in a slot.
+// A Horizon for tests: a session that may still come to a page counts in a slot.
 #pragma once
 
 #include <array>

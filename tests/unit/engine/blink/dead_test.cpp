@@ -102,7 +102,7 @@ TEST_F(DeadEntriesLeave, NothingElseGoesWithThemAndAConflictIsFoundAllTheSame) {
   }
 }
 
-// Who scans while entries go sees the others once, in both directions.
+// A scan during which entries go sees the others once, in both directions.
 TEST_F(DeadEntriesLeave, AScanThatStandsInTheirLeafGoesOn) {
   constexpr uint64_t kEach = 2000;
   const TestKey dying{7, "key"}, staying{7, "kez"};
@@ -181,10 +181,10 @@ TEST_F(DeadEntriesLeave, OfALeafThatLivesOnlyASampleIsLookedAt) {
   const CheckReport report = sound(tree(), *session_);
   EXPECT_EQ(report.entries, kRows);
   EXPECT_GT(rows.looks, 0u);
-  EXPECT_LE(rows.looks, report.pages * 5);  // one look for many inserts
+  EXPECT_LE(rows.looks, report.pages * 5);  // one probe for many inserts
 }
 
-// What a scan has found is erased where that costs nobody anything, or is worth it.
+// What a scan has found is erased where that costs no other session anything, or is worth it.
 TEST(DeadEntriesScan, TakesALeafFromOthersOnlyForMany) {
   gcl_test::Cluster cluster({.nodes = 2, .frames = 64});
   auto one = cluster.session(0), two = cluster.session(1);

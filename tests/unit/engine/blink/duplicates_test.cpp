@@ -57,7 +57,7 @@ class Duplicates : public ::testing::Test {
     auto done = gcl_test::put(tree(), session, compare_, key, tid_of(serial));
     ASSERT_TRUE(done.ok() && done->inserted);
   }
-  // Pages looked at so far.
+  // Page accesses so far.
   uint64_t visits() const {
     const auto& counts = session_->counts();
     return counts.get(bufmgr::Count::kFixes) + counts.get(bufmgr::Count::kPeeks) + counts.get(bufmgr::Count::kCopies);
@@ -141,7 +141,7 @@ TEST_F(Duplicates, GoAllAtOnceAndTheirPagesComeBack) {
   }
 }
 
-// A unique check has dead entries to look at, and others use the leaf where it began.
+// A unique check has dead entries to probe, and others use the leaf where it began.
 TEST_F(Duplicates, OthersKeysInTheGateDoNotMakeACheckStartAgain) {
   constexpr uint64_t kDead = 100;
   for (uint64_t i = 0; i < kDead; ++i) insert(*session_, kKey, i);
@@ -157,7 +157,7 @@ TEST_F(Duplicates, OthersKeysInTheGateDoNotMakeACheckStartAgain) {
   EXPECT_EQ(sound(tree(), *session_).entries, 2 * kDead + 1);
 }
 
-// Who met a conflict that may go again says so, whatever became of the gate meanwhile.
+// An insert that met a conflict which may go again says so, whatever became of the gate meanwhile.
 TEST_F(Duplicates, AConflictThatWasMetIsStillReportedAfterwards) {
   for (uint64_t i = 0; i < 20; ++i) insert(*session_, kKey, i);
   uint64_t serial = 10000;
@@ -233,7 +233,7 @@ TEST(DuplicatesCluster, OfAllNodesAreAllThere) {
       Tree tree = *Tree::open(cluster.pool(t % kNodes), *session, meta);
       gcl_test::TestComparator compare;
       std::mt19937 random(gcl_test::seed(t));
-      std::vector<uint64_t> serials(each);  // of its own, or between everybody's
+      std::vector<uint64_t> serials(each);  // of its own, or between all others'
       for (uint64_t i = 0; i < each; ++i) serials[i] = t < 3 ? t * each + i : 3 * each + i * 3 + uint64_t(t) - 3;
       if (t % 2 == 1) std::shuffle(serials.begin(), serials.end(), random);
       for (const uint64_t serial : serials)

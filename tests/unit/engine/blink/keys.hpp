@@ -88,7 +88,7 @@ class TestComparator : public engine::blink::Comparator {
   bool shortens_;
 };
 
-// Gives the others a chance to change what is being looked at.
+// Gives the others a chance to change what is being compared.
 class SlowComparator final : public TestComparator {
  public:
   int compare(const void* search, std::span<const std::byte> key) override {

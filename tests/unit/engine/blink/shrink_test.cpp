@@ -5,7 +5,7 @@
 #include "bufmgr/space/space_map.hpp"
 #include "extension/engine/blink/build.hpp"
 #include "extension/engine/blink/image.hpp"
-#include "extension/engine/blink/unlink.hpp"
+#include "extension/engine/blink/page_deletion.hpp"
 #include "tests/support/longer.hpp"
 #include "tests/unit/engine/blink/crowd.hpp"
 #include "tests/unit/engine/blink/tree_fixture.hpp"
@@ -59,7 +59,7 @@ class Shrink : public BlinkTree {
   PageId leaf_of(uint64_t number, Head& head) {
     const TestKey key{number, ""};
     const Search search{&key};
-    auto look = std::make_unique<Look>();
+    auto look = std::make_unique<PageReader>();
     EXPECT_TRUE(
         descend(pool(), *session_, compare_, Seek::before(&search, true), root(), 0, nullptr, nullptr, *look, head)
             .ok());
@@ -232,14 +232,13 @@ TEST_F(Shrink, WhatAStoppedVacuumLeftHidesNothingAndIsFinishedByTheNext) {
   }
 }
 
-// Who was about to complete a split, and comes when others have done so, emptied the page, and taken it out of the
-// tree.
+// A session is about to complete a split, and comes when others have done so, emptied the page, and deleted it.
 TEST_F(Shrink, ASplitOfAPageThatHasLeftIsComplete) {
   for (uint64_t i = 0; i < 3000; ++i) insert({i, ""}, tid_of(i));
   Head seen;
   const PageId leaf = leaf_of(1500, seen);
   bool done = false;
-  ASSERT_TRUE(cut_in_two(ground(), leaf, seen.version, 0, &compare_, done).ok());
+  ASSERT_TRUE(split_in_two(ground(), leaf, seen.version, 0, &compare_, done).ok());
   ASSERT_TRUE(done);
   (void)leaf_of(1500, seen);  // the left half
   ASSERT_TRUE(seen.incomplete());

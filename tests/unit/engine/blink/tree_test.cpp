@@ -74,7 +74,7 @@ TEST_F(BlinkTree, WithoutSuffixTruncationToo) {
   EXPECT_EQ(read({}, true), std::vector<Pair>(model_.begin(), model_.end()));
 }
 
-// Judges a key by its first bytes as TestComparator does, and counts how often it had to look at all of it.
+// Judges a key by its first bytes as TestComparator does, and counts how often it had to compare all of it.
 class CountingComparator final : public gcl_test::TestComparator {
  public:
   int compare(const void* search, std::span<const std::byte> key) override {
@@ -259,13 +259,13 @@ TEST_F(BlinkTree, AnIncompleteSplitHidesNothingAndTheNextInsertCompletesIt) {
   const uint64_t wanted = 1500;
   const TestKey key{wanted, ""};
   const Search search{&key};
-  auto look = std::make_unique<Look>();
+  auto look = std::make_unique<PageReader>();
   Head head;
   ASSERT_TRUE(
       descend(pool(), *session_, compare_, Seek::before(&search, true), root_page, 0, nullptr, nullptr, *look, head)
           .ok());
   bool done = false;
-  ASSERT_TRUE(cut_in_two(ground, look->id(), head.version, 0, &compare_, done).ok());
+  ASSERT_TRUE(split_in_two(ground, look->id(), head.version, 0, &compare_, done).ok());
   ASSERT_TRUE(done);
   const CheckReport report = sound(tree(), *session_);
   EXPECT_EQ(report.incomplete, 1u);

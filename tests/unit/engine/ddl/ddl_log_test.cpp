@@ -130,7 +130,7 @@ TEST(DdlLog, WhoReadsWhatIsRemovedMeanwhileGoesOnBehindIt) {
   ASSERT_TRUE(b.log.next(&entry).ok());
   ASSERT_EQ(entry.number, 2u);
   ASSERT_TRUE(remove_upto(a, 4).ok());
-  for (int i = 0; i < 30; ++i) {  // who gets the pages writes to them
+  for (int i = 0; i < 30; ++i) {  // the new owner of the pages writes to them
     auto page = a.pool.allocate(*a.session, 1, bufmgr::PageUse::kHousekeeping);
     ASSERT_TRUE(page.ok());
     bufmgr::MiniTransaction change(a.pool, *a.session);
@@ -165,7 +165,8 @@ TEST(DdlLog, WhatOneKnownNodeLacksStays) {
   EXPECT_TRUE(numbers_in(b.log).empty()) << "b is forgotten";
 }
 
-// L4: who becomes known looks at the root afterwards, who removes looks behind its latch who is known.
+// A node that becomes known reads the root afterwards, a remover reads behind its latch which nodes are known
+// (ddl_log.known-node-first).
 TEST(DdlLog, WhoBecomesKnownAndWhoRemovesDoNotMissEachOther) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
@@ -229,7 +230,7 @@ TEST(DdlLog, WhoHasReadItToItsEndGoesOnWithWhatCame) {
   EXPECT_FALSE(entry.valid());
 }
 
-// L5, with a reader that is always somewhere in what is being removed.
+// ddl_log.read-then-ask-root, with a reader that is always somewhere in what is being removed.
 TEST(DdlLog, ReadersAndWhoRemovesAreInNobodysWay) {
   gcl_test::Cluster cluster({.nodes = 2});
   std::atomic<bool> done{false};

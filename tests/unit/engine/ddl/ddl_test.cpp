@@ -88,7 +88,7 @@ TEST(DdlLocks, TheWholeClustersExcludesEveryDatabases) {
   EXPECT_TRUE(theirs.try_lock(lock, b.me, 1, &other));
   EXPECT_FALSE(ours.try_lock(engine::DdlLocks::kWholeCluster, a.me, 1, &other));
   EXPECT_EQ(other, b.me);
-  // It is kept all the same: nobody new comes in, and who had his lock before has it still.
+  // It is kept all the same: no new holder comes in, and a session that had its lock before has it still.
   EXPECT_FALSE(theirs.try_lock(next, b.me, 1, &other));
   EXPECT_EQ(other, a.me);
   EXPECT_EQ(theirs.words(next).holder, 0u) << "let go again";
@@ -102,7 +102,7 @@ TEST(DdlLocks, TheWholeClustersExcludesEveryDatabases) {
   EXPECT_TRUE(theirs.try_lock(next, b.me, 1, &other));
 }
 
-// K1: a database's lock and the whole cluster's are never held at once.
+// A database's lock and the whole cluster's are never held at once (ddl_log.database-or-cluster-lock).
 TEST(DdlLocks, TwoNodesNeverBothBelieveThatTheyHaveIt) {
   gcl_test::Cluster cluster({.nodes = 2});
   std::atomic<int> inside{0}, met{0}, rounds{0};
@@ -153,7 +153,7 @@ TEST(DdlSlot, OnlyWhoIsTheLastToAnswerTellsTheAuthor) {
   EXPECT_EQ(2u, ours.post(header_for({&b, &c}), nullptr));
   EXPECT_TRUE(first.acknowledge(2, false, "22012\ndivision by zero"));
   EXPECT_TRUE(last.acknowledge(2, true, {}));
-  // Who has left is not waited for.
+  // A node that has left is not waited for.
   EXPECT_EQ(3u, ours.post(header_for({&b, &c}), nullptr));
   c.channel.leave();
   EXPECT_TRUE(first.acknowledge(3, true, {}));
@@ -249,7 +249,7 @@ TEST(DdlSlot, OneOwnerAtATimeAndTheFreeOneWhereOthersAreReadyIsLikedBest) {
   EXPECT_EQ(b.channel.slot(0).owner(&since), a.me);
   EXPECT_EQ(since, 42u);
   EXPECT_EQ(b.channel.free_slot("postgres"), 1);
-  // One that was about this database; but not while somebody has something to do there.
+  // One that was about this database; but not while a node has something to do there.
   a.channel.slot(5).post(header_for({&b}), nullptr);
   EXPECT_EQ(a.channel.free_slot("postgres"), 1);
   (void)b.channel.slot(5).acknowledge(1, true, {});
@@ -303,8 +303,8 @@ TEST(DdlSlot, WhatIsGrantedIsReadByWhoJoins) {
   EXPECT_EQ(granted.count, 0u);
 }
 
-// J1: an author says that it is granted and looks then for members; who joins becomes one and reads then what is
-// granted.
+// An author says that it is granted and then reads the members; a joining node becomes one and then reads what is
+// granted (ddl_log.joiner-takes-locks).
 TEST(DdlSlot, AnAuthorAndWhoJoinsDoNotMissEachOther) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);

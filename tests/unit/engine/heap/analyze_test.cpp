@@ -1,4 +1,4 @@
-// ANALYZE sees every row once, whoever changes it meanwhile.
+// ANALYZE sees every row once, whatever changes it meanwhile.
 #include "tests/unit/engine/heap/heap_fixture.hpp"
 
 namespace engine_test {

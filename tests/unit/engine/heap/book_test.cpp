@@ -1,4 +1,5 @@
-// C7, C8: a row that transactions of one node hand to each other is had by those of others, too, in their order.
+// A row that transactions of one node hand to each other is had by those of others, too, in their order
+// (heap.book-after-losses, heap.bookings-in-order).
 #include "tests/unit/engine/heap/lock_fixture.hpp"
 
 namespace engine_test {
@@ -12,7 +13,7 @@ constexpr int kGivesUp = 30;  // rows lost, after which the rivals let it go
 // a and d are sessions of node 0, b and e of node 1, c of node 2.
 class BookTest : public LockTest {
  protected:
-  // What comes at once when `holder` has ended, while somebody else still sleeps.
+  // What comes at once when `holder` has ended, while another session still sleeps.
   bool taken_by(Party& other, Want want) {
     Tid tid = newest_;
     if (other.attempt(want, tid) != RowResult::kOk) return false;
@@ -52,7 +53,7 @@ class BookTest : public LockTest {
     ASSERT_TRUE(taken_by(a(), Want::kUpdate));
   }
 
-  Tid first_;     // where who waits has seen the row
+  Tid first_;     // where the waiter has seen the row
   Tid standing_;  // the newest version that is committed
   Tid newest_;
 };
@@ -61,13 +62,13 @@ TEST_F(BookTest, ARowThatOthersKeepTakingIsHadAtLast) {
   for (Want want : {Want::kShare, Want::kNoKeyExclusive, Want::kExclusive}) {
     SCOPED_TRACE(name(want));
     start();
-    EXPECT_LE(waits_of(b(), want), Turn::kLooksLost + 1);
+    EXPECT_LE(waits_of(b(), want), RowQueuePosition::kLossesMax + 1);
     EXPECT_TRUE(refused(a().attempt(Want::kUpdate, newest_)));
     end_all();
   }
 }
 
-// An update, and a deletion, look at one version: of a row that is locked again and again, or whose updates fail.
+// An update, and a deletion, meet one version: of a row that is locked again and again, or whose updates fail.
 TEST_F(BookTest, AnUpdateIsNotKeptOutByUpdatesThatFail) {
   start();
   standing_ = first_;
@@ -83,7 +84,7 @@ TEST_F(BookTest, AnUpdateIsNotKeptOutByUpdatesThatFail) {
   auto done = b().heap.update({.tid = first_, .row = row.image(), .command = 1});
   ASSERT_TRUE(done.ok());
   EXPECT_EQ(done->row.result, RowResult::kOk);
-  EXPECT_LE(waits, Turn::kLooksLost + 1);
+  EXPECT_LE(waits, RowQueuePosition::kLossesMax + 1);
 }
 
 // The one that holds the row when it is booked may go on with it as it likes.
@@ -91,7 +92,7 @@ TEST_F(BookTest, ABookingGoesAlongToNewVersionsOfItsHolder) {
   start();
   int waits = 0;
   b().worker.waiter().on_wait = [&] {
-    if (++waits <= Turn::kLooksLost) {
+    if (++waits <= RowQueuePosition::kLossesMax) {
       (waits % 2 ? a() : d()).commit();
       ASSERT_TRUE(taken_by(waits % 2 ? d() : a(), Want::kUpdate));
       return;
@@ -102,7 +103,7 @@ TEST_F(BookTest, ABookingGoesAlongToNewVersionsOfItsHolder) {
     EXPECT_FALSE(waits < kGivesUp && taken_by(waits % 2 ? d() : a(), Want::kUpdate));
   };
   take(b(), Want::kNoKeyExclusive);
-  EXPECT_EQ(waits, Turn::kLooksLost + 1);
+  EXPECT_EQ(waits, RowQueuePosition::kLossesMax + 1);
 }
 
 TEST_F(BookTest, ABookingHoldsThoughTheUpdateIsRolledBack) {
@@ -110,7 +111,7 @@ TEST_F(BookTest, ABookingHoldsThoughTheUpdateIsRolledBack) {
   int waits = 0;
   b().worker.waiter().on_wait = [&] {
     Party &holder = waits % 2 ? d() : a(), &rival = waits % 2 ? a() : d();
-    const bool booked = ++waits > Turn::kLooksLost;
+    const bool booked = ++waits > RowQueuePosition::kLossesMax;
     booked ? holder.abort() : holder.commit();
     if (booked)
       newest_ = standing_;
@@ -119,7 +120,7 @@ TEST_F(BookTest, ABookingHoldsThoughTheUpdateIsRolledBack) {
     EXPECT_EQ(waits < kGivesUp && taken_by(rival, Want::kUpdate), !booked);
   };
   take(b(), Want::kExclusive);
-  EXPECT_EQ(waits, Turn::kLooksLost + 1);
+  EXPECT_EQ(waits, RowQueuePosition::kLossesMax + 1);
 }
 
 // New versions that find no room beside the old one lie on other pages.
@@ -137,7 +138,7 @@ TEST_F(BookTest, ABookingGoesToOtherPages) {
     std::swap(holder, rival);
   };
   take(b(), Want::kExclusive);
-  EXPECT_LE(waits, Turn::kLooksLost + 2);
+  EXPECT_LE(waits, RowQueuePosition::kLossesMax + 2);
   EXPECT_NE(newest_.block, first_.block);
 }
 
@@ -152,13 +153,13 @@ TEST_F(BookTest, WhoHasBookedFirstComesFirst) {
     std::swap(holder, rival);
   };
   c().worker.waiter().on_wait = [&] {
-    c().worker.waiter().timeout_ms = ++waits_c > Turn::kLooksLost ? 0 : gcl_test::kPatienceMs;
-    if (waits_c <= Turn::kLooksLost) pass_on();
+    c().worker.waiter().timeout_ms = ++waits_c > RowQueuePosition::kLossesMax ? 0 : gcl_test::kPatienceMs;
+    if (waits_c <= RowQueuePosition::kLossesMax) pass_on();
   };
   b().worker.waiter().on_wait = [&] {
-    if (++waits_b < Turn::kLooksLost) {
+    if (++waits_b < RowQueuePosition::kLossesMax) {
       pass_on();
-    } else if (waits_b == Turn::kLooksLost) {
+    } else if (waits_b == RowQueuePosition::kLossesMax) {
       RowBuffer buffer;
       auto left =
           c().heap.lock({.tid = first_, .command = 1, .mode = RowLock::kNoKeyExclusive, .follow = true}, buffer.bytes);
@@ -173,22 +174,22 @@ TEST_F(BookTest, WhoHasBookedFirstComesFirst) {
     }
   };
   take(b(), Want::kNoKeyExclusive);
-  EXPECT_EQ(waits_b, Turn::kLooksLost + 1);
+  EXPECT_EQ(waits_b, RowQueuePosition::kLossesMax + 1);
 }
 
-// C8: a booking that could not become a lock now keeps nobody out.
+// A booking that could not become a lock now keeps no session out (heap.bookings-in-order).
 TEST_F(BookTest, LocksThatGoWellWithItsHolderDoNotWaitForWhoHasBookedIt) {
   start();
   int waits = 0;
   b().worker.waiter().on_wait = [&] {
     Party &holder = waits % 2 ? d() : a(), &rival = waits % 2 ? a() : d();
-    if (++waits <= Turn::kLooksLost) {
+    if (++waits <= RowQueuePosition::kLossesMax) {
       holder.commit();
       standing_ = newest_;
       ASSERT_TRUE(taken_by(rival, Want::kUpdate));
       return;
     }
-    if (waits == Turn::kLooksLost + 1) {
+    if (waits == RowQueuePosition::kLossesMax + 1) {
       EXPECT_TRUE(c().gets(Want::kKeyShare, standing_)) << "the holder changes no key";
       holder.commit();
       EXPECT_TRUE(e().gets(Want::kKeyShare, newest_)) << "c keeps b out";
@@ -198,10 +199,10 @@ TEST_F(BookTest, LocksThatGoWellWithItsHolderDoNotWaitForWhoHasBookedIt) {
     e().commit();
     EXPECT_TRUE(refused(rival.attempt(Want::kKeyShare, newest_))) << "now it is b's turn";
   };
-  const int turns = b().worker.waiter().turns;
+  const int queued = b().worker.waiter().queued;
   take(b(), Want::kExclusive);
-  EXPECT_EQ(waits, Turn::kLooksLost + 2);
-  EXPECT_GT(b().worker.waiter().turns, turns);
+  EXPECT_EQ(waits, RowQueuePosition::kLossesMax + 2);
+  EXPECT_GT(b().worker.waiter().queued, queued);
 }
 
 TEST_F(BookTest, WhoGivesUpKeepsNobodyOut) {
@@ -209,15 +210,15 @@ TEST_F(BookTest, WhoGivesUpKeepsNobodyOut) {
   int waits = 0;
   b().worker.waiter().timeout_ms = 0;
   b().worker.waiter().on_wait = [&] {
-    b().worker.waiter().timeout_ms = ++waits > Turn::kLooksLost ? 0 : gcl_test::kPatienceMs;
-    if (waits > Turn::kLooksLost) return;
+    b().worker.waiter().timeout_ms = ++waits > RowQueuePosition::kLossesMax ? 0 : gcl_test::kPatienceMs;
+    if (waits > RowQueuePosition::kLossesMax) return;
     (waits % 2 ? a() : d()).commit();
     ASSERT_TRUE(taken_by(waits % 2 ? d() : a(), Want::kUpdate));
   };
   RowBuffer buffer;
   auto done = b().heap.lock({.tid = first_, .command = 1, .mode = RowLock::kExclusive, .follow = true}, buffer.bytes);
   EXPECT_EQ(done.ok() ? Errc::kOk : done.error(), Errc::kInterrupted);
-  Party& holder = Turn::kLooksLost % 2 ? d() : a();
+  Party& holder = RowQueuePosition::kLossesMax % 2 ? d() : a();
   holder.commit();
   EXPECT_FALSE(taken_by(c(), Want::kUpdate));
   b().abort();

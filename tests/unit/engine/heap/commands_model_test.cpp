@@ -142,7 +142,7 @@ class CommandHistory {
     EXPECT_TRUE(done.ok());
     return done->row.result == RowResult::kOk;
   }
-  // Somebody else's FOR KEY SHARE of a row from before, whatever comes of it; it goes along to newer versions.
+  // Another session's FOR KEY SHARE of a row from before, whatever comes of it; it goes along to newer versions.
   void lock_beside() {
     const MadeVersion& version = versions_[random_() % 12];
     if (version.made < 0) (void)locks(other_, version.tid, RowLock::kKeyShare);

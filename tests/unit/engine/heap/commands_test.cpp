@@ -1,5 +1,5 @@
 // Commands of one transaction: what its older snapshots see of rows that it made and ended, wherever those are noted
-// (heap K1..K4).
+// (heap.word-has-one-use, heap.commands-noted-first, heap.note-of-this-version, heap.no-commands-without-ids).
 #include <map>
 #include <random>
 
@@ -178,7 +178,7 @@ TEST_F(CommandsTest, OfARowThatIsMadeAndLeavesItsPageBothAreKnown) {
   EXPECT_EQ(span(a(), done.tid), "8..-1");
 }
 
-// From page to page, each full; whoever follows finds the newest, and waits for it.
+// From page to page, each full; a session that follows finds the newest version, and waits for it.
 TEST_F(CommandsTest, AChainLeadsOverPagesToItsNewestVersion) {
   const Tid first = crowded("v0");
   a().commit();
@@ -270,7 +270,7 @@ TEST_P(RolledBack, AnEndOfAnothersRowLeavesIt) {
   EXPECT_EQ(span(b(), tid), "-1..-1");
 }
 
-// Who comes along an update under way does not know what the maker has noted of its versions.
+// A locker beside an update under way does not know what the maker has noted of its versions.
 TEST_P(RolledBack, AnEndBehindWhichAnotherLocksTheKeyLeavesTheMakersCommand) {
   const Tid tid = a().insert("v0");
   a().commit();

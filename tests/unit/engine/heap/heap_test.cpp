@@ -303,12 +303,12 @@ TEST_F(HeapTest, RootsDoNotFollowTheLinkOfAnAbortedUpdateToAStranger) {
   ASSERT_TRUE(done.chained);
   ASSERT_EQ(done.tid, never.tid);
   a_.commit();
-  a_.pass_horizon();  // stamps are final
+  a_.pass_horizon();  // hints are final
   auto rows = std::make_unique<PageRows>();
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(heap_a_->read_block(first.block, a_.snapshot(), *rows).ok());
   RowHeader stamped;
   std::memcpy(&stamped, rows->row(done.tid.offset), sizeof stamped);
-  ASSERT_NE(stamped.creator.kind(), StampKind::kInserted);
+  ASSERT_NE(stamped.creator.kind(), RowTxnKind::kInserted);
   uint16_t roots[kLinesMax + 1];
   ASSERT_TRUE(heap_a_->roots_of(*rows, roots).ok());
   EXPECT_EQ(roots[first.offset], first.offset);

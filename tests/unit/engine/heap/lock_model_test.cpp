@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kParties = 7, kRows = 4;
 
-// A row as the model sees it: who has done what to it, at which level, and not ended.
+// A row as the model sees it: what was done to it, by which party, at which level, and not ended.
 struct ModelRow {
   Tid committed;
   struct Done {

@@ -143,7 +143,7 @@ TEST(LockStress, NoChildOutlivesItsParent) {
     return now < until || (!enough && now < until + std::chrono::milliseconds(kPatienceMs));
   };
   while (going_on() && !::testing::Test::HasFailure()) {
-    // Parents come back, and the books are looked at, while the others work.
+    // Parents come back, and the books are checked, while the others work.
     auto snapshot = first.snapshot();
     std::vector<Found> there = look(parent_heap, snapshot);
     bool has[kParents] = {};

@@ -22,7 +22,8 @@ TEST_F(LockTest, TwoTransactionsGetWhatPostgresqlsTableSays) {
   }
 }
 
-// Where a block's locks lie is remembered; who cannot, whether he made the place or found it, has no lock.
+// A session remembers where a block's locks lie; one without memory for that, whether it made the place or found it,
+// gets no lock.
 TEST_F(LockTest, WithoutMemoryThereIsNoSecondHolder) {
   Tid tid = committed();
   EXPECT_TRUE(a().gets(Want::kShare, tid));
@@ -228,7 +229,7 @@ TEST_F(LockTest, ARolledBackSavepointGivesItsLockBackBesideOthers) {
   }
 }
 
-// V4, with the mode that the outer level holds.
+// heap.lock-falls-to-parent, with the mode that the outer level holds.
 TEST_F(LockTest, ARolledBackSavepointLeavesExactlyTheOuterLock) {
   for (bool beside : {false, true}) {
     for (Want inner : kWants) {
@@ -245,7 +246,7 @@ TEST_F(LockTest, ARolledBackSavepointLeavesExactlyTheOuterLock) {
         a().rollback_sub();
         EXPECT_EQ(c().gets(third, tid),
                   !conflict(Want::kShare, third) && !(beside && conflict(Want::kKeyShare, third)));
-        // The outer lock is still there when somebody has come beside it, and its holder may go on.
+        // The outer lock is still there when another has come beside it, and its holder may go on.
         EXPECT_FALSE(d().gets(Want::kUpdate, tid));
         c().abort();
         b().abort();
@@ -305,7 +306,7 @@ TEST_F(LockTest, PlacesOfEndedLocksAreUsedAgain) {
   EXPECT_EQ(*before, *after);
 }
 
-// C4: a version with locks is pruned, another takes its line, and the old holder still runs.
+// A version with locks is pruned, another takes its line, and the old holder still runs (heap.flag-validates-cells).
 TEST_F(LockTest, ALockOfAVersionThatWasThereBeforeDoesNotCount) {
   Tid tid = committed("v0"), other = committed("w0");
   ASSERT_EQ(a().attempt(Want::kUpdate, tid), RowResult::kOk);
@@ -336,7 +337,8 @@ TEST_F(LockTest, ALockOfAVersionThatWasThereBeforeDoesNotCount) {
   EXPECT_TRUE(a().gets(Want::kDelete, other));
 }
 
-// C6: `b` has a lock, in the row's word or in a cell, or has none; then `a`, who has one, keeps it waiting.
+// `b` has a lock, in the row's word or in a cell, or has none; then `a`, which has one, keeps it waiting
+// (heap.holder-skips-queue).
 TEST_F(LockTest, WhoMustWaitTakesOneTurnUnlessHeHasALock) {
   enum { kInWord, kInCell, kNone };
   for (int has : {kInWord, kInCell, kNone}) {
@@ -346,7 +348,7 @@ TEST_F(LockTest, WhoMustWaitTakesOneTurnUnlessHeHasALock) {
     EXPECT_TRUE(c().gets(Want::kKeyShare, tid));
     EXPECT_TRUE(has != kInCell || b().gets(Want::kShare, tid));
     TestWaiter& waits = b().worker.waiter();
-    const int waits_before = waits.waits, turns_before = waits.turns;
+    const int waits_before = waits.waits, queued_before = waits.queued;
     std::thread waiter([&] {
       RowBuffer buffer;
       auto done = b().heap.lock({.tid = tid, .command = 9, .mode = RowLock::kExclusive}, buffer.bytes);
@@ -357,7 +359,7 @@ TEST_F(LockTest, WhoMustWaitTakesOneTurnUnlessHeHasALock) {
     waits.expect_waits(waits_before + 2);
     c().commit();
     waiter.join();
-    EXPECT_EQ(waits.turns - turns_before, has == kNone ? 1 : 0) << has;
+    EXPECT_EQ(waits.queued - queued_before, has == kNone ? 1 : 0) << has;
     end_all();
   }
 }

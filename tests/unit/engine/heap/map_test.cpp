@@ -40,7 +40,7 @@ TEST_F(MapTest, WhoFillsPagesFetchesNoOtherNodesMap) {
   EXPECT_EQ(scan_all(*heaps_[0], worker(0).snapshot(1)).size(), 70u + kPages);  // its own, not yet committed
 }
 
-// R8: what a node that stopped has left empty is filled before the table grows.
+// What a node that stopped has left empty is filled before the table grows (heap.away-maps-filled).
 TEST_F(MapTest, RoomInMapsOfANodeThatIsAwayIsFilledByTheOthers) {
   fill_pages(1, 40);
   fill_pages(0, 1);

@@ -44,7 +44,7 @@ class HeapVacuum : public ::testing::Test {
   std::unique_ptr<Heap> heap_a_, heap_b_;
 };
 
-// Between one VACUUM's look at the page and its cleaning of the indexes another must not free what it found.
+// Between one VACUUM's survey of the page and its cleaning of the indexes another must not free what it found.
 TEST_F(HeapVacuum, ExcludesAnotherOfTheRelationUntilItIsDone) {
   leave_garbage();
   Meanwhile meanwhile(*heap_a_);
@@ -73,15 +73,15 @@ TEST_F(HeapVacuum, OneThatFailedLeavesTheRelationToOthers) {
 
 // Two sessions' words and an old place: what stands is decided by the session's word alone.
 TEST_F(HeapVacuum, AnOldClaimOfASessionIsNotItsNext) {
-  auto first = a_->stake_claim();
-  EXPECT_TRUE(*b_->stands(*first));
-  a_->drop_claim();
-  EXPECT_FALSE(*b_->stands(*first));
-  auto second = a_->stake_claim();
-  EXPECT_FALSE(*b_->stands(*first));
-  EXPECT_TRUE(*b_->stands(*second));
-  EXPECT_FALSE(*b_->stands({}));
-  a_->drop_claim();
+  auto first = a_->take_session_lock();
+  EXPECT_TRUE(*b_->is_held(*first));
+  a_->release_session_lock();
+  EXPECT_FALSE(*b_->is_held(*first));
+  auto second = a_->take_session_lock();
+  EXPECT_FALSE(*b_->is_held(*first));
+  EXPECT_TRUE(*b_->is_held(*second));
+  EXPECT_FALSE(*b_->is_held({}));
+  a_->release_session_lock();
 }
 
 class HeapVacuumSmallRing : public HeapVacuum {

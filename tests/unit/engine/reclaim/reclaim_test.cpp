@@ -1,4 +1,4 @@
-// What is made and not kept, and what is dropped, comes back to the pool, whoever is left to see to it.
+// What is made and not kept, and what is dropped, comes back to the pool, whichever node is left to free it.
 #include "extension/engine/reclaim/reclaimer.hpp"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class Reclaim : public testing::Test {
   }
   // Until nothing is left to do; each few steps are the last ones of their process.
   void reclaim(Worker& worker) {
-    constexpr int kSteps = 20;  // to choose a list, to look at its pages, to free something
+    constexpr int kSteps = 20;  // to choose a list, to read its pages, to free something
     for (int processes = 0;; ++processes) {
       ASSERT_LT(processes, 100000);
       Reclaimer reclaimer(worker.txns());
@@ -68,7 +68,7 @@ class Reclaim : public testing::Test {
         more = *step;
       }
       EXPECT_FALSE(reclaimer.take_failure());
-      worker->drop_claim();
+      worker->release_session_lock();
       if (!more) return;
     }
   }
@@ -193,10 +193,10 @@ TEST_F(Reclaim, WhatWasBeingMadeWhenANodeEndedItsNextIncarnationFrees) {
   const uint64_t before = free_pages();
   engine_.pause_ticker(1);
   {
-    // An incarnation's transaction that nobody ended: its word stays ACTIVE, as after a crash that was repaired.
+    // An incarnation's transaction that was not ended: its word stays ACTIVE, as after a crash that was repaired.
     auto session = engine_.cluster().session(1);
     TestWaiter waiter(engine_, 1);
-    TxnSystem txns(pool(1), *session, engine_.shared(1), waiter, engine_.bells());
+    TxnSystem txns(pool(1), *session, engine_.shared(1), waiter, engine_.waker());
     auto id = txns.id_for_write();
     ASSERT_TRUE(id.ok());
     auto page = ReclaimList(txns).allocate(*id, ReclaimKind::kTable, bufmgr::PageUse::kHousekeeping);
@@ -252,13 +252,13 @@ TEST_F(Reclaim, NothingIsLostOrFreedTwiceBesideOthers) {
     Worker worker(engine_, node);
     Reclaimer reclaimer(worker.txns());
     for (bool more = true, last = false; more || !last;) {
-      last = busy == 0;  // before the look
+      last = busy == 0;  // before the check
       auto step = reclaimer.step();
       ASSERT_TRUE(step.ok());
       EXPECT_FALSE(reclaimer.take_failure());
       more = *step;
     }
-    worker->drop_claim();
+    worker->release_session_lock();
   };
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back(make, i % 2, i);

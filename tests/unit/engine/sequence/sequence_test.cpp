@@ -92,7 +92,7 @@ TEST(Sequence, SessionsOfAllNodesNeverGetTheSameValue) {
   for (const auto& values : got) all.insert(all.end(), values.begin(), values.end());
   std::sort(all.begin(), all.end());
   EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
-  // Q3: what the sessions of a node leased is used up before more is.
+  // What the sessions of a node leased is used up before more is (sequence.lease-under-latch).
   EXPECT_LE(all.back(), int64_t(all.size()) + kNodes * int64_t(engine::kSequenceLease));
 }
 

@@ -1,4 +1,5 @@
-// T20: ids that were rolled back are forgotten when no page names them, and nobody takes them for committed.
+// Ids that were rolled back are forgotten when no page names them, and no reader takes them for committed
+// (txn.forget-unnamed-ids).
 #include "extension/engine/sweep/sweeper.hpp"
 
 #include <random>
@@ -95,7 +96,7 @@ class Sweep : public ::testing::Test {
       for (int r = 0; r < rows->count; ++r) {
         RowHeader row;
         std::memcpy(&row, rows->row(rows->offset[r]), sizeof row);
-        found += row.creator.kind() == StampKind::kInserted && ids.contains(row.creator.id().raw);
+        found += row.creator.kind() == RowTxnKind::kInserted && ids.contains(row.creator.id().raw);
         found += row.ended() && ids.contains(row.deleter.id().raw);
       }
     }

@@ -1,4 +1,4 @@
-// Rows that may be taken back: who waits for them, for how long, and that no wake-up is lost.
+// Rows that may be taken back: which sessions wait for them, for how long, and that no wakeup is lost.
 #include <limits>
 #include <random>
 
@@ -15,24 +15,24 @@ TEST(SpeculationWord, CountsTurnsAndNamesARow) {
   SpeculationWord word = fresh.next(far.packed());
   EXPECT_TRUE(word.open());
   EXPECT_EQ(word.row(), far.packed());
-  EXPECT_EQ(word.turn(), 1u);
+  EXPECT_EQ(word.number(), 1u);
   EXPECT_FALSE(word.over().open());
-  EXPECT_EQ(word.over().turn(), 1u);
+  EXPECT_EQ(word.over().number(), 1u);
   EXPECT_NE((Tid{1, 2}.packed()), (Tid{2, 1}.packed()));
   EXPECT_NE((Tid{0, 1}.packed()), 0u);
-  word = SpeculationWord::of(SpeculationWord::kTurns - 1, far.packed()).next(far.packed());
-  EXPECT_EQ(word.turn(), 0u);
+  word = SpeculationWord::of(SpeculationWord::kNumbers - 1, far.packed()).next(far.packed());
+  EXPECT_EQ(word.number(), 0u);
   EXPECT_EQ(word.row(), far.packed());
 }
 
 TEST(Speculation, AsAnIdIsNoTransactionAndComesBackWhole) {
-  const Speculation turn{{57}, {65535}, SpeculationWord::kTurns - 1};
-  EXPECT_TRUE(Speculation::is_wait_id(turn.wait_id()));
+  const Speculation which{{57}, {65535}, SpeculationWord::kNumbers - 1};
+  EXPECT_TRUE(Speculation::is_wait_id(which.wait_id()));
   EXPECT_FALSE(Speculation::is_wait_id(TxnId::make({63}, ~uint64_t{0}).raw));
-  const Speculation back = Speculation::of_wait_id(turn.wait_id());
-  EXPECT_EQ(back.node, turn.node);
-  EXPECT_EQ(back.session, turn.session);
-  EXPECT_EQ(back.turn, turn.turn);
+  const Speculation back = Speculation::of_wait_id(which.wait_id());
+  EXPECT_EQ(back.node, which.node);
+  EXPECT_EQ(back.session, which.session);
+  EXPECT_EQ(back.number, which.number);
 }
 
 TEST(Speculation, ANodeThatComesBackHasNoneOpen) {
@@ -70,11 +70,11 @@ class SpeculationTest : public ::testing::Test {
     auto probe = heap_b_->probe(tid);
     EXPECT_TRUE(probe.ok());
     if (probe->kind != RowProbe::kRunning || !probe->made) return false;
-    auto turn = b_->speculation(probe->by, probe->tid.packed());
-    EXPECT_TRUE(turn.ok());
-    return turn->has_value();
+    auto which = b_->speculation(probe->by, probe->tid.packed());
+    EXPECT_TRUE(which.ok());
+    return which->has_value();
   }
-  // B's look at the row, as ON CONFLICT looks for a conflict; runs `meanwhile` when B waits.
+  // B probes the row, as ON CONFLICT does for a conflict; runs `meanwhile` when B waits.
   template <class F>
   bool found_after(Tid tid, F meanwhile) {
     bool found = false;
@@ -129,35 +129,35 @@ TEST_F(SpeculationTest, AnOrdinaryRowIsWaitedForWithItsTransaction) {
 
 TEST_F(SpeculationTest, TheNextTurnOfTheSessionDoesNotKeepAWaiter) {
   const Tid first = insert_speculatively();
-  auto turn = *b_->speculation(a_->current().top(), first.packed());
-  ASSERT_TRUE(turn.has_value());
-  EXPECT_TRUE(*b_->watch(*turn));
+  auto which = *b_->speculation(a_->current().top(), first.packed());
+  ASSERT_TRUE(which.has_value());
+  EXPECT_TRUE(*b_->watch(*which));
   take_back(first);
   const Tid second = insert_speculatively();
-  EXPECT_FALSE(*b_->watch(*turn));
-  EXPECT_FALSE(*b_->open(Speculation::of_wait_id(turn->wait_id())));
+  EXPECT_FALSE(*b_->watch(*which));
+  EXPECT_FALSE(*b_->open(Speculation::of_wait_id(which->wait_id())));
   EXPECT_TRUE(open(second));
   EXPECT_FALSE(open(first));
 }
 
 TEST_F(SpeculationTest, TurnsGoOnWithTheNextProcessOfTheSlot) {
-  auto turn_of = [&](Worker& worker) {
+  auto number_of = [&](Worker& worker) {
     EXPECT_TRUE(worker->id_for_write().ok());
     EXPECT_TRUE(worker->speculate(Tid{1, 1}.packed(), 1).ok());
-    const uint64_t turn = (*b_->speculation(worker->current().top(), Tid{1, 1}.packed()))->turn;
+    const uint64_t number = (*b_->speculation(worker->current().top(), Tid{1, 1}.packed()))->number;
     worker.abort();
-    return turn;
+    return number;
   };
   SessionId slot;
   uint64_t first;
   {
     Worker worker(engine_, 0);
     slot = worker.session().id();
-    first = turn_of(worker);
+    first = number_of(worker);
   }
   Worker worker(engine_, 0);
   ASSERT_EQ(worker.session().id(), slot);
-  EXPECT_GT(turn_of(worker), first);
+  EXPECT_GT(number_of(worker), first);
 }
 
 TEST_F(SpeculationTest, AnErrorEndsItWithItsLevel) {
@@ -191,12 +191,12 @@ TEST_F(SpeculationTest, AnInnerOneTakesTheWordOver) {
 TEST_F(SpeculationTest, ANeighbourFindsTheHostsLockOfThatTurnOnly) {
   Worker near(engine_, 0);
   const Tid first = insert_speculatively(4711);
-  auto turn = *near->speculation(a_->current().top(), first.packed());
-  EXPECT_EQ(*near->host_lock_of(*turn), 4711u);
+  auto which = *near->speculation(a_->current().top(), first.packed());
+  EXPECT_EQ(*near->host_lock_of(*which), 4711u);
   a_->end_speculation();
-  EXPECT_EQ(*near->host_lock_of(*turn), 0u);
+  EXPECT_EQ(*near->host_lock_of(*which), 0u);
   const Tid second = insert_speculatively(4712);
-  EXPECT_EQ(*near->host_lock_of(*turn), 0u);
+  EXPECT_EQ(*near->host_lock_of(*which), 0u);
   EXPECT_EQ(*near->host_lock_of(**near->speculation(a_->current().top(), second.packed())), 4712u);
 }
 
@@ -206,13 +206,13 @@ TEST_F(SpeculationTest, ARowOfOnConflictCostsTwoBatches) {
     step();
     return a_.session().coherence().counters().get(coherence::Counter::kBatches) - before;
   };
-  take_back(insert_speculatively());  // reads the slot's turn
+  take_back(insert_speculatively());  // reads the slot's number
   EXPECT_EQ(batches([&] { EXPECT_TRUE(a_->speculate(1, 1).ok()); }), 1u);
   EXPECT_EQ(batches([&] { a_->end_speculation(); }), 1u);
   EXPECT_EQ(batches([&] { a_->end_speculation(); }), 0u);
 }
 
-// T16: a registration that says "it is still open" was seen by whoever ended it.
+// A registration that finds the speculation open is seen by the session that ends it (txn.wait-ends-with-speculation).
 TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
   constexpr int kRoundsMin = 500, kOver = std::numeric_limits<int>::max();
   const int rounds = 20000 * gcl_test::longer();
@@ -225,19 +225,19 @@ TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
     for (int i = 0; counter.load() < at; ++i)
       if (i > 2000) std::this_thread::yield();
   };
-  Speculation turn{};
+  Speculation which{};
   int told = 0, refused = 0;
   std::thread watcher([&] {
     Worker worker(engine, 1);
     for (int at = 1;; ++at) {
-      const int rings = engine.bells().rings.load();
+      const int rings = engine.waker().rings.load();
       reach(begun, at);
       if (begun.load() == kOver) break;
-      auto open = worker->watch(turn);
+      auto open = worker->watch(which);
       reach(settled, at);
       EXPECT_TRUE(open.ok());
       *open ? ++told : ++refused;
-      EXPECT_TRUE(!*open || engine.bells().rings.load() > rings) << "round " << at;
+      EXPECT_TRUE(!*open || engine.waker().rings.load() > rings) << "round " << at;
       checked.store(at);
     }
   });
@@ -245,7 +245,7 @@ TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
   const uint64_t row = Tid{3, 4}.packed();
   for (int at = 1; at <= rounds && (at <= kRoundsMin || std::chrono::steady_clock::now() < until); ++at) {
     EXPECT_TRUE(maker->speculate(row, 1).ok());
-    turn = **maker->speculation(maker->current().top(), row);
+    which = **maker->speculation(maker->current().top(), row);
     begun.store(at);
     // Both at the same time, where there are two CPUs; one after the other, where there is one.
     for (unsigned n = random() % 3000; n > 0; --n) std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -260,7 +260,7 @@ TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
   EXPECT_GT(told, 0);
 }
 
-// Makers settle as soon as somebody could have begun to wait, so that a lost wake-up would show as a wait that ends by
+// Makers settle as soon as a session could have begun to wait, so that a lost wakeup would show as a wait that ends by
 // its timeout.  What a waiter finds is what the maker said.
 TEST(SpeculationStress, NoWakeUpIsLostAndWhatWasTakenBackIsNeverFound) {
   const int rounds = 2000 * gcl_test::longer();
@@ -306,7 +306,8 @@ TEST(SpeculationStress, NoWakeUpIsLostAndWhatWasTakenBackIsNeverFound) {
   for (auto& reader : readers) reader.join();
 }
 
-// S4: a look at the row, then its maker's status; in between the maker takes the row back and commits.
+// Between a read of the row and the question for its maker's status, the maker takes the row back and commits
+// (heap.commit-needs-younger-read).
 TEST_F(SpeculationTest, WhatWasTakenBackIsNotThereWhenItsMakerHasCommitted) {
   std::atomic<uint64_t> row{insert_speculatively().packed()};
   std::atomic<bool> stop{false};

@@ -1,4 +1,4 @@
-// Transactions: statuses, snapshots, savepoints, waiting, recycling, the horizon.
+// Transactions: statuses, snapshots, savepoints, waiting, truncation of the log, the horizon.
 #include "tests/unit/engine/engine_fixture.hpp"
 #include "tests/unit/engine/memory/no_memory.hpp"
 
@@ -138,8 +138,8 @@ TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
   auto status = reader->status(id);
   ASSERT_TRUE(status.ok());
   EXPECT_TRUE(status->committed());
-  EXPECT_GT(status->cts, snapshot.ts);  // later than everybody who asked
-  // The owner's commit finds its word gone: somebody else has decided.
+  EXPECT_GT(status->cts, snapshot.ts);  // later than every snapshot that asked
+  // The owner's commit finds its word gone: another session has decided.
   EXPECT_EQ(writer->commit().error(), Errc::kFenced);
   writer->abort();
   EXPECT_TRUE(reader->status(id)->committed());
@@ -174,7 +174,7 @@ TEST(Txn, AWaiterOnAnotherNodeIsRungAtTheEnd) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), waiter(engine, 1);
   for (bool commit : {true, false}) {
-    const int before = engine.bells().rings;
+    const int before = engine.waker().rings;
     EXPECT_TRUE(gcl_test::eventually([&] {  // a waiter that comes too late to say so is not rung
       TxnId id = *writer->id_for_write();
       const int waits = waiter.waiter().waits;
@@ -188,7 +188,7 @@ TEST(Txn, AWaiterOnAnotherNodeIsRungAtTheEnd) {
       ended.store(true);
       commit ? void(writer.commit()) : writer.abort();
       thread.join();
-      return engine.bells().rings > before;
+      return engine.waker().rings > before;
     }));
   }
   EXPECT_FALSE(*waiter->watch(TxnId::make({0}, 1)));  // ended long ago
@@ -248,7 +248,7 @@ TEST(Txn, ASavepointHasANumberOfItsOwnWhileItMayBeRolledBackAlone) {
   const TxnId inner = *writer->id_for_write();
   EXPECT_EQ(other->host_xid_of(inner, top), 4713u);
   writer->sub_commit(3);
-  EXPECT_EQ(other->host_xid_of(inner, top), 4711u);  // as PostgreSQL: who comes now waits for the end
+  EXPECT_EQ(other->host_xid_of(inner, top), 4711u);  // as PostgreSQL: a new waiter waits for the end
   writer->sub_commit(2);
   writer.commit();
   for (TxnId id : {first, unnamed, inner}) EXPECT_EQ(other->host_xid_of(id, top), 0u);
@@ -308,15 +308,15 @@ TEST(Txn, ASnapshotThatIsHandedOnWhileSlotsAreLookedAtIsNotMissed) {
   const Cts ts = from.snapshot().ts;
   const uint64_t now = to->pass_moment().value + 1;
   OldestNeeded meanwhile(engine.shared(0), now), afterwards(engine.shared(0), now);
-  meanwhile.look_at(early);
+  meanwhile.add(early);
   to->adopt_snapshot(ts);
   from->set_oldest(std::nullopt);
-  meanwhile.look_at(late);
+  meanwhile.add(late);
   EXPECT_EQ(meanwhile.bound(), 0u);
   EXPECT_EQ(afterwards.bound(), 0u);  // it began before
   OldestNeeded again(engine.shared(0), now);
-  again.look_at(early);
-  again.look_at(late);
+  again.add(early);
+  again.add(late);
   EXPECT_EQ(again.bound(), ts.value);
 }
 

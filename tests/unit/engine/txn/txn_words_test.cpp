@@ -1,4 +1,4 @@
-// The pure parts: ids, status words, stamps, where words lie.
+// The pure parts: ids, status words, creators and deleters, where words lie.
 #include <gtest/gtest.h>
 
 #include "extension/engine/heap/heap_page.hpp"
@@ -10,7 +10,7 @@ namespace engine {
 TEST(TxnId, HoldsNodeAndSequence) {
   constexpr TxnId id = TxnId::make({5}, 123456789);
   static_assert(id.node().value == 5 && id.sequence() == 123456789 && id.valid());
-  EXPECT_EQ(Stamp::of(StampKind::kUpdatedKey, id).id(), id);
+  EXPECT_EQ(RowTxn::of(RowTxnKind::kUpdatedKey, id).id(), id);
   EXPECT_EQ(StatusWord::sub(id).parent(), id);
 }
 
@@ -32,8 +32,8 @@ TEST(TxnWords, NoTwoWordsShareAPlace) {
   EXPECT_LT(words.reclaim_root({0}).offset(), words.swept({0}).offset());
   EXPECT_EQ(words.watch({1}, {0}).offset() - words.watch({0}, {0}).offset(), words.sessions() * 8u);
   const coherence::SessionId last{uint16_t(words.sessions() - 1)};
-  EXPECT_LT(words.watch({7}, last).offset(), words.claim({0}, {0}).offset());
-  EXPECT_LT(words.claim({7}, last).offset(), words.speculation({0}, {0}).offset());
+  EXPECT_LT(words.watch({7}, last).offset(), words.session_lock({0}, {0}).offset());
+  EXPECT_LT(words.session_lock({7}, last).offset(), words.speculation({0}, {0}).offset());
   EXPECT_LE(words.speculation({7}, last).offset() + 8, 4096u + (64 << 10));
   EXPECT_EQ(words.status(TxnId::make({3}, 5)), words.status(TxnId::make({3}, 5 + 1024)));
   EXPECT_EQ(words.status(TxnId::make({7}, 1023)).offset() + 8, (1u << 20) + 8 * 1024 * 8);
@@ -64,23 +64,23 @@ TEST(RowHeader, SaysACommandOrABlockElsewhere) {
   EXPECT_EQ(row.pack(), 291u | 1600u << 9 | 15u << 20);
 }
 
-TEST(Stamp, OfADeleterKeepsKindOuterLockAndIdApart) {
+TEST(RowTxn, OfADeleterKeepsKindOuterLockAndIdApart) {
   const TxnId last = TxnId::make({63}, ~uint64_t{0});
   for (RowLock outer : {RowLock::kKeyShare, RowLock::kShare, RowLock::kNoKeyExclusive, RowLock::kExclusive}) {
     for (RowLock mode : {RowLock::kKeyShare, RowLock::kShare, RowLock::kNoKeyExclusive, RowLock::kExclusive}) {
-      const Stamp lock = Stamp::lock(mode, last, OuterLock::of(outer));
-      EXPECT_EQ(lock.kind(), StampKind::kLocked);
+      const RowTxn lock = RowTxn::lock(mode, last, OuterLock::of(outer));
+      EXPECT_EQ(lock.kind(), RowTxnKind::kLocked);
       EXPECT_EQ(lock.lock_mode(), mode);
       EXPECT_EQ(lock.outer(), OuterLock::of(outer));
       EXPECT_EQ(lock.id(), last);
     }
-    const Stamp end = Stamp::of(StampKind::kUpdatedKey, last, OuterLock::of(outer));
-    EXPECT_EQ(end.kind(), StampKind::kUpdatedKey);
+    const RowTxn end = RowTxn::of(RowTxnKind::kUpdatedKey, last, OuterLock::of(outer));
+    EXPECT_EQ(end.kind(), RowTxnKind::kUpdatedKey);
     EXPECT_EQ(end.outer(), OuterLock::of(outer));
     EXPECT_EQ(end.id(), last);
   }
-  EXPECT_EQ(Stamp::of(StampKind::kDeleted, last).outer(), OuterLock{});
-  EXPECT_EQ(Stamp::of(StampKind::kCommitted, (uint64_t{1} << 60) - 1).cts().value, (uint64_t{1} << 60) - 1);
+  EXPECT_EQ(RowTxn::of(RowTxnKind::kDeleted, last).outer(), OuterLock{});
+  EXPECT_EQ(RowTxn::of(RowTxnKind::kCommitted, (uint64_t{1} << 60) - 1).cts().value, (uint64_t{1} << 60) - 1);
 }
 
 TEST(HeapLine, IsSaneOnlyIfAReadersBufferHoldsTheRow) {

@@ -1,5 +1,5 @@
-// Who waits for whom, and the tags that stand for it: no tag is kept for nobody, and nobody waits for a tag that is
-// not.
+// Waits and the tags that stand for them: no tag is kept without waiters, and no session waits for a tag that is not
+// there.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace engine {
 
-// A lock manager and a status log; `meanwhile` runs once, in the worker's next look at the log.
+// A lock manager and a status log; `meanwhile` runs once, in the worker's next read of the log.
 struct FakeTags final : WaitTags {
   bool take(uint64_t id) override {
     std::lock_guard hold(mutex);
@@ -56,12 +56,12 @@ class WaitTableTest : public ::testing::Test {
 
 TEST_F(WaitTableTest, ATagIsHeldFromTheWaitToTheEnd) {
   tags_.running = {7};
-  const int at = table_->claim(7, 42);
+  const int at = table_->request(7, 42);
   EXPECT_EQ(table_->state(at), WaitState::kWanted);
   EXPECT_TRUE(keeper_.tend());
   EXPECT_EQ(table_->state(at), WaitState::kHeld);
   EXPECT_EQ(tags_.woken, 42u);
-  EXPECT_EQ(table_->claim(7, 43), at);  // one tag for all who wait for it
+  EXPECT_EQ(table_->request(7, 43), at);  // one tag for all its waiters
   EXPECT_TRUE(keeper_.tend());
   EXPECT_TRUE(tags_.holds(7));
   tags_.running.clear();
@@ -73,14 +73,14 @@ TEST_F(WaitTableTest, ATagIsHeldFromTheWaitToTheEnd) {
   EXPECT_FALSE(keeper_.tend());
 }
 
-// Waits that nobody could see would hide deadlocks: as many sessions as a node can have wait for as many transactions,
-// while the tags of their last waits are not let go yet.
+// Waits without an entry would hide deadlocks: as many sessions as a node can have wait for as many transactions, while
+// the tags of their last waits are not released yet.
 TEST_F(WaitTableTest, ThereIsAnEntryForEverySessionThatANodeCanHave) {
   constexpr auto kSessions = uint32_t(coherence::kSessionsMax);
   std::vector<int> last;
   for (uint32_t s = 0; s < kSessions; ++s) {
     tags_.running.insert({1 + s, 100'000 + s});
-    last.push_back(table_->claim(1 + s, s));
+    last.push_back(table_->request(1 + s, s));
     ASSERT_GE(last.back(), 0) << s;
   }
   EXPECT_TRUE(keeper_.tend());
@@ -88,7 +88,7 @@ TEST_F(WaitTableTest, ThereIsAnEntryForEverySessionThatANodeCanHave) {
   std::vector<int> next;
   for (uint32_t s = 0; s < kSessions; ++s) {
     table_->leave(last[s]);
-    next.push_back(table_->claim(100'000 + s, s));
+    next.push_back(table_->request(100'000 + s, s));
     ASSERT_GE(next.back(), 0) << s << " waits unseen";
   }
   EXPECT_TRUE(keeper_.tend());
@@ -99,14 +99,14 @@ TEST_F(WaitTableTest, ThereIsAnEntryForEverySessionThatANodeCanHave) {
 // The worker has taken the tag of a transaction whose waiter was cancelled; another waiter has the entry by now.
 TEST_F(WaitTableTest, AnEntryReusedWhileTheWorkerTakesItsTagIsNotMarkedHeld) {
   tags_.running = {7, 8};
-  const int at = table_->claim(7, 1);
+  const int at = table_->request(7, 1);
   tags_.meanwhile = [&] {
     table_->leave(at);
-    EXPECT_EQ(table_->claim(8, 2), at);
+    EXPECT_EQ(table_->request(8, 2), at);
   };
   (void)keeper_.tend();
   EXPECT_EQ(table_->state(at), WaitState::kWanted);
-  EXPECT_TRUE(tags_.held.empty());  // nobody would ever let it go
+  EXPECT_TRUE(tags_.held.empty());  // it would never be released
   (void)keeper_.tend();
   EXPECT_EQ(table_->state(at), WaitState::kHeld);
   EXPECT_TRUE(tags_.holds(8));
@@ -114,10 +114,10 @@ TEST_F(WaitTableTest, AnEntryReusedWhileTheWorkerTakesItsTagIsNotMarkedHeld) {
 
 TEST_F(WaitTableTest, AnEntryReusedWhileItsTransactionEndsKeepsTheNewTag) {
   tags_.running = {8};
-  const int at = table_->claim(7, 1);
+  const int at = table_->request(7, 1);
   tags_.meanwhile = [&] {
     table_->leave(at);
-    EXPECT_EQ(table_->claim(8, 2), at);
+    EXPECT_EQ(table_->request(8, 2), at);
   };
   (void)keeper_.tend();
   EXPECT_EQ(table_->state(at), WaitState::kWanted);  // not kEnded: 8 runs
@@ -126,18 +126,18 @@ TEST_F(WaitTableTest, AnEntryReusedWhileItsTransactionEndsKeepsTheNewTag) {
 
 TEST_F(WaitTableTest, ATagThatNobodyWaitsForAnyMoreIsLetGo) {
   tags_.running = {7};
-  const int at = table_->claim(7, 1);
+  const int at = table_->request(7, 1);
   (void)keeper_.tend();
   table_->leave(at);
   EXPECT_TRUE(tags_.holds(7));
   (void)keeper_.tend();  // though 7 runs on
   EXPECT_TRUE(tags_.held.empty());
-  EXPECT_EQ(table_->claim(9, 1), at);
+  EXPECT_EQ(table_->request(9, 1), at);
 }
 
 TEST_F(WaitTableTest, ANewWorkerTakesTheTagsOfTheLast) {
   tags_.running = {7, 8};
-  const int seven = table_->claim(7, 1), eight = table_->claim(8, 2);
+  const int seven = table_->request(7, 1), eight = table_->request(8, 2);
   (void)keeper_.tend();
   table_->leave(eight);
   tags_.held.clear();  // they went with their process
@@ -149,14 +149,14 @@ TEST_F(WaitTableTest, ANewWorkerTakesTheTagsOfTheLast) {
 }
 
 TEST_F(WaitTableTest, AFullTableIsSaid) {
-  for (int i = 0; i < WaitTable::kEntries; ++i) EXPECT_GE(table_->claim(uint64_t(i) + 1, 1), 0);
-  EXPECT_EQ(table_->claim(5000, 1), -1);
-  EXPECT_GE(table_->claim(5, 1), 0);
+  for (int i = 0; i < WaitTable::kEntries; ++i) EXPECT_GE(table_->request(uint64_t(i) + 1, 1), 0);
+  EXPECT_EQ(table_->request(5000, 1), -1);
+  EXPECT_GE(table_->request(5, 1), 0);
   table_->leave(3);
-  EXPECT_EQ(table_->claim(5000, 1), 3);
+  EXPECT_EQ(table_->request(5000, 1), 3);
 }
 
-// Sessions that come, wait and leave at any moment, transactions that end at any moment.  Who waits has patience for so
+// Sessions that come, wait and leave at any moment, transactions that end at any moment.  A waiter has patience for so
 // many rounds of the keeper, however long they take.
 TEST_F(WaitTableTest, NoTagIsLeftAndNobodyIsHeldUp) {
   constexpr uint64_t kIds = 6, kRounds = 10000;
@@ -170,11 +170,11 @@ TEST_F(WaitTableTest, NoTagIsLeftAndNobodyIsHeldUp) {
       std::mt19937 random(s);
       while (!stop.load()) {
         const uint64_t id = 1 + random() % kIds;
-        const int at = table_->claim(id, s);
+        const int at = table_->request(id, s);
         const uint64_t last = rounds.load() + kRounds;
         const bool patient = random() % 3 != 0;
         for (auto turns = random() % 50; patient || turns > 0; --turns) {
-          const bool late = rounds.load() > last;  // before the look at what they came to
+          const bool late = rounds.load() > last;  // before the check of what they came to
           const WaitState now = table_->state(at);
           if (now == WaitState::kEnded) break;
           // What the lock manager would do: a tag that is not held lets the waiter pass.

@@ -14,20 +14,20 @@ namespace {
 
 using engine::DeadlockDetector;
 using engine::DeadlockVerdict;
-using engine::WaitBoard;
 using engine::WaitKind;
 using engine::WaitRecord;
+using engine::WaitRegistry;
 
 struct Node {
   Node(gcl_test::Cluster& cluster, int n, uint64_t incarnation = 1)
       : session(cluster.session(n)),
-        board(session->memory(), cluster.pool(n).region(bufmgr::Region::kWaits), cluster.pool(n).nodes_max(),
-              {uint8_t(n)}, incarnation),
-        detector(board, {uint8_t(n)}) {}
-  // As its worker: tells its waits if somebody asked.
-  void answer() { board.publish(board.asked(), waits, 0); }
+        registry(session->memory(), cluster.pool(n).region(bufmgr::Region::kWaits), cluster.pool(n).nodes_max(),
+                 {uint8_t(n)}, incarnation),
+        detector(registry, {uint8_t(n)}) {}
+  // As its worker: tells its waits if a node asked.
+  void answer() { registry.publish(registry.asked(), waits, 0); }
   std::unique_ptr<bufmgr::Session> session;
-  WaitBoard board;
+  WaitRegistry registry;
   DeadlockDetector detector;
   std::vector<WaitRecord> waits;
 };
@@ -48,48 +48,49 @@ WaitRecord remote(int node, uint64_t txn, uint64_t target, int64_t since) {
 constexpr coherence::NodeSet kBoth{3};
 constexpr int64_t kNow = 5'000'000;
 
-TEST(WaitBoard, AnswersAreOfTheTicketOrLater) {
+TEST(WaitRegistry, AnswersAreOfTheTicketOrLater) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node one(cluster, 0), two(cluster, 1);
   std::vector<WaitRecord> seen;
   two.waits = {remote(1, 7, 8, 5)};
   two.answer();
-  const uint64_t ticket = one.board.ask();
-  EXPECT_FALSE(one.board.read({1}, ticket, &seen));
+  const uint64_t ticket = one.registry.ask();
+  EXPECT_FALSE(one.registry.read({1}, ticket, &seen));
   EXPECT_TRUE(seen.empty());
   two.answer();
-  ASSERT_TRUE(one.board.read({1}, ticket, &seen));
+  ASSERT_TRUE(one.registry.read({1}, ticket, &seen));
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].waiter_txn, 7u);
   EXPECT_EQ(seen[0].node, 1);
   EXPECT_EQ(seen[0].incarnation, 1u);
-  two.board.clear();
-  EXPECT_FALSE(one.board.read({1}, ticket, &seen));
+  two.registry.clear();
+  EXPECT_FALSE(one.registry.read({1}, ticket, &seen));
 }
 
-TEST(WaitBoard, AListIsReadWhole) {
+TEST(WaitRegistry, AListIsReadWhole) {
   gcl_test::Cluster cluster({.nodes = 2, .nodes_max = 2});
   Node writer(cluster, 0), reader(cluster, 1);
   std::atomic<bool> stop{false};
   std::thread thread([&] {
     for (uint64_t n = 1; !stop.load(); ++n) {
-      std::vector<WaitRecord> list(n % writer.board.room(), remote(0, n, n, int64_t(n)));
-      writer.board.publish(n, list, uint32_t(n));
+      std::vector<WaitRecord> list(n % writer.registry.room(), remote(0, n, n, int64_t(n)));
+      writer.registry.publish(n, list, uint32_t(n));
       std::this_thread::yield();
     }
   });
-  // The writer writes all the time, as no node does: on one processor a reader's turn often finds it in the middle.
+  // The writer writes all the time, as no node does: on one processor a reader's time slice often finds it in the
+  // middle.
   int whole = 0;
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (whole < 500 && std::chrono::steady_clock::now() < until) {
     std::vector<WaitRecord> seen;
     uint32_t left_out = 0;
-    if (!reader.board.read({0}, 1, &seen, &left_out)) {
+    if (!reader.registry.read({0}, 1, &seen, &left_out)) {
       std::this_thread::yield();
       continue;
     }
     ++whole;
-    EXPECT_EQ(seen.size(), left_out % writer.board.room());
+    EXPECT_EQ(seen.size(), left_out % writer.registry.room());
     for (const WaitRecord& r : seen) EXPECT_EQ(r.wait, left_out);
   }
   stop.store(true);
@@ -113,7 +114,7 @@ class Meddler final : public coherence::Memory {
   int posts_ = 0;
 };
 
-TEST(WaitBoard, AListThatChangesWhileItIsReadIsNotRead) {
+TEST(WaitRegistry, AListThatChangesWhileItIsReadIsNotRead) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node writer(cluster, 0), reader(cluster, 1);
   writer.waits = {remote(0, 7, 8, 5), remote(0, 9, 8, 6)};
@@ -122,15 +123,15 @@ TEST(WaitBoard, AListThatChangesWhileItIsReadIsNotRead) {
     writer.waits.pop_back();
     writer.answer();
   });
-  WaitBoard board(memory, cluster.pool(1).region(bufmgr::Region::kWaits), cluster.pool(1).nodes_max(), {1}, 1);
+  WaitRegistry registry(memory, cluster.pool(1).region(bufmgr::Region::kWaits), cluster.pool(1).nodes_max(), {1}, 1);
   std::vector<WaitRecord> seen;
-  EXPECT_FALSE(board.read({0}, 0, &seen));
+  EXPECT_FALSE(registry.read({0}, 0, &seen));
   EXPECT_TRUE(seen.empty());
-  EXPECT_TRUE(board.read({0}, 0, &seen));
+  EXPECT_TRUE(registry.read({0}, 0, &seen));
   EXPECT_EQ(seen.size(), 1u);
 }
 
-TEST(WaitBoard, ANodeThatDiedWhileItWroteComesBack) {
+TEST(WaitRegistry, ANodeThatDiedWhileItWroteComesBack) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node one(cluster, 0);
   auto region = cluster.pool(1).region(bufmgr::Region::kWaits);
@@ -138,12 +139,12 @@ TEST(WaitBoard, ANodeThatDiedWhileItWroteComesBack) {
   auto two = std::make_unique<Node>(cluster, 1);
   (void)two->session->memory().faa(region.at + (64 + stride), 1);  // its version is odd
   std::vector<WaitRecord> seen;
-  EXPECT_FALSE(one.board.read({1}, 0, &seen));
+  EXPECT_FALSE(one.registry.read({1}, 0, &seen));
   two = std::make_unique<Node>(cluster, 1, 2);
-  two->board.clear();
+  two->registry.clear();
   two->waits = {remote(1, 7, 8, 5)};
   two->answer();
-  ASSERT_TRUE(one.board.read({1}, 0, &seen));
+  ASSERT_TRUE(one.registry.read({1}, 0, &seen));
   EXPECT_EQ(seen[0].incarnation, 2u);
 }
 
@@ -175,7 +176,7 @@ TEST(DeadlockDetector, ACycleOfTwoNodesHasOneVictim) {
   pair.one.waits = {remote(0, 7, 8, 100)};
   pair.two.waits = {remote(1, 8, 7, 200)};
   pair.start(kNow);
-  EXPECT_TRUE(pair.round(kNow).empty());  // the first look proves nothing yet
+  EXPECT_TRUE(pair.round(kNow).empty());  // the first round proves nothing yet
   const auto verdicts = pair.round(kNow);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].victim.waiter_txn, 8u);
@@ -200,7 +201,7 @@ TEST(DeadlockDetector, ARecordOfAFormerIncarnationProvesNothing) {
   EXPECT_TRUE(pair.round(kNow).empty());
   Node again(pair.cluster, 0, 2);
   pair.two.answer();
-  again.board.publish(again.board.asked(), pair.one.waits, 0);
+  again.registry.publish(again.registry.asked(), pair.one.waits, 0);
   bool asked = false;
   EXPECT_TRUE(pair.two.detector.step(kBoth, kNow, &asked).empty());
   EXPECT_FALSE(pair.two.detector.busy());
@@ -214,7 +215,7 @@ TEST(DeadlockDetector, WhoDoesNotAnswerIsLeftOut) {
   pair.one.answer();
   EXPECT_TRUE(pair.one.detector.step(kBoth, kNow, &asked).empty());
   EXPECT_TRUE(pair.one.detector.busy());
-  EXPECT_TRUE(pair.one.detector.step(kBoth, kNow + 1'000'000, &asked).empty());  // finds 9 -> 9, looks again
+  EXPECT_TRUE(pair.one.detector.step(kBoth, kNow + 1'000'000, &asked).empty());  // finds 9 -> 9, asks again
   pair.one.answer();
   EXPECT_TRUE(pair.one.detector.step(kBoth, kNow + 1'100'000, &asked).empty());
   EXPECT_EQ(pair.one.detector.step(kBoth, kNow + 2'000'000, &asked).size(), 1u);

@@ -75,7 +75,7 @@ WaitRecord behind_proxy(const Process& p, const Process& worker, const Process& 
   return r;
 }
 
-// The record that gives way, by its place in the list; -1: nobody does.  Fails if there are two.
+// The record that gives way, by its place in the list; -1: none does.  Fails if there are two.
 int victim_of(const std::vector<WaitRecord>& all) {
   const WaitGraph graph(all);
   int victim = -1;
@@ -174,7 +174,7 @@ WaitRecord at_home(WaitRecord r, uint64_t exchange) {
 }
 
 TEST(WaitGraph, AnAuthorThatWaitsAtHomeGivesWay) {
-  // a waits for b's proxy on primary 1, b at home for d, who writes there, d for a's proxy on primary 2.
+  // a waits for b's proxy on primary 1, b at home for d, which writes there, d for a's proxy on primary 2.
   const Process bs{1, 150, 0};
   WaitRecord of_a = at_home(local(a, bs, 5), kExchange);
   of_a.target = b.party();

@@ -1,0 +1,76 @@
+// A node's orderly end: Node::leave(), by the session that is left.
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "coherence/base/os.hpp"
+#include "coherence/eviction_window.hpp"
+#include "coherence/pool/node_table.hpp"
+#include "coherence/pool/pool_lock.hpp"
+#include "coherence/session.hpp"
+
+namespace coherence {
+namespace {
+
+constexpr uint64_t kLeaveNs = 20'000'000'000;
+constexpr uint32_t kLinesAtOnce = 32;  // are given back between two looks at what peers ask
+
+}  // namespace
+
+// N6.  Returns how many pages are busy.
+uint32_t Node::give_back(Session& session) {
+  struct Taker final : FrameTaker {
+    explicit Taker(Session& s) : session(s) {}
+    void take(Line& line, PageId) noexcept override { session.finish_evict(line); }
+    Session& session;
+  } taker(session);
+  uint32_t busy = 0;
+  for (uint32_t next = 0; next < frames();) {
+    Line* lines[kLinesAtOnce];
+    PageId pages[kLinesAtOnce];
+    uint32_t count = 0;
+    for (; next < frames() && count < kLinesAtOnce; next++) {
+      pages[count] = line(next).page();
+      lines[count] = &line(next);
+      count += pages[count].valid();
+    }
+    {
+      EvictionWindow window(session, taker);
+      busy += count - uint32_t(window.add(lines, pages, int(count)));
+    }
+    session.attend();
+  }
+  return busy;
+}
+
+Status Node::leave(Session& session, bool* last, Problem* problem) {
+  pool().table().node[id().value].state.store(Membership::kLeaving, std::memory_order_release);
+  uint64_t deadline = monotonic_ns() + kLeaveNs;
+  for (;;) {
+    uint32_t busy = give_back(session), slots = 0;
+    for (uint32_t i = 0; i < parts_.sessions_max * kSlotsPerSession; i++) {
+      SlotState s = parts_.slot(uint16_t(i)).state.load();
+      slots += s != SlotState::kFree;
+    }
+    if (!busy && !slots) break;
+    Status ok = session.serve(busy ? 1 : 10);
+    if (!ok) return problem->set(ok.error(), "%s", fence_reason());
+    if (monotonic_ns() > deadline)
+      return problem->set(Errc::kBusy, "%u pages are still latched, %u operations still wait", busy, slots);
+  }
+  std::optional<PoolLock> lock;  // somebody may make his arena under it, for long
+  while (!lock.emplace(pool().path(), PoolLock::kTry).held()) {
+    if (errno != EWOULDBLOCK)
+      return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", pool().path(), strerror(errno));
+    Status ok = session.serve(1);
+    if (!ok) return problem->set(ok.error(), "%s", fence_reason());
+    if (monotonic_ns() > deadline) return problem->set(Errc::kBusy, "%s.lock is not free", pool().path());
+  }
+  session.attend();
+  Status withdrawn = withdraw(last, problem);
+  lock.reset();
+  if (left_) give_memory_back(arena_fd_, parts_.arena->layout.shared_until(), parts_.arena->layout.private_at);
+  return withdrawn;
+}
+
+}  // namespace coherence

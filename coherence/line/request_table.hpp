@@ -1,0 +1,81 @@
+// What a peer's request meets: a table of what the line is doing, and the kind of the request.
+#pragma once
+
+#include "coherence/line/line_state.hpp"
+
+namespace coherence {
+
+enum class Phase : uint8_t {
+  kInvalid,  // nothing under way, and state I, S or M
+  kShared,
+  kModified,
+  kMayShare,  // this node's bit may have been a share when a claim met it
+  kUpgrading,
+  kClaimed,  // waits for the sharers under its claim
+  kBusy,     // any other operation
+};
+inline constexpr int kPhases = int(Phase::kBusy) + 1;
+
+enum class Verdict : uint8_t {
+  kRefuse,
+  kPark,
+  kServe,            // at once, or parked until the latch is free and the page may leave
+  kServeMatched,     // the same, of a reader that was refused as often as the writer that has the page; else refuse
+  kParkLower,        // of two upgraders the lower id wins (tie-break); else refuse
+  kParkUnlessAsked,  // refuse the node whose own answer is awaited: it would wait for ours before it gives that
+  kHold,             // I16: a transaction of this node has the page until its end; before the table
+};
+
+constexpr Phase phase_of(const LineState& s) {
+  const bool shares = s.msi == MsiState::kShared;
+  switch (s.op) {
+    case LineOp::kIdle:
+      return shares ? Phase::kShared : s.msi == MsiState::kModified ? Phase::kModified : Phase::kInvalid;
+    case LineOp::kReadPosted:
+    case LineOp::kProbePosted:
+    case LineOp::kWaitShared:
+    case LineOp::kDowngradePosted:
+      return Phase::kMayShare;
+    case LineOp::kUnclaimPosted:
+      return shares ? Phase::kMayShare : Phase::kBusy;
+    case LineOp::kUpgradePosted:
+    case LineOp::kWaitUpgrade:
+      return Phase::kUpgrading;
+    case LineOp::kClaimPosted:
+      return shares ? Phase::kUpgrading : Phase::kBusy;
+    case LineOp::kWaitClaimed:
+      return Phase::kClaimed;
+    default:
+      return Phase::kBusy;
+  }
+}
+
+namespace request_table {
+
+inline constexpr Verdict no = Verdict::kRefuse, park = Verdict::kPark, serve = Verdict::kServe,
+                         match = Verdict::kServeMatched, lower = Verdict::kParkLower, asked = Verdict::kParkUnlessAsked;
+
+// clang-format off
+inline constexpr Verdict kVerdicts[kPhases][7] = {
+    // none  PeerRd PeerWr PeerInv PeerCopy PeerClaim PeerJoin
+    {  no,   no,    no,    no,     no,      no,       no    },  // invalid
+    {  no,   no,    serve, serve,  no,      serve,    no    },  // shared
+    {  no,   match, serve, no,     match,   no,       match },  // modified
+    {  no,   no,    no,    no,     no,      park,     no    },  // may share
+    {  no,   no,    lower, lower,  no,      park,     no    },  // upgrading
+    {  no,   asked, asked, no,     asked,   no,       asked },  // claimed
+    {  no,   no,    no,    no,     no,      no,       no    },  // busy
+};
+// clang-format on
+
+}  // namespace request_table
+
+constexpr Verdict verdict_on(Phase phase, RequestKind kind) { return request_table::kVerdicts[int(phase)][int(kind)]; }
+
+// Whether the request is about what a node has in this state, whatever is under way.
+constexpr bool concerns(MsiState msi, RequestKind kind) {
+  if (msi == MsiState::kInvalid) return false;
+  return verdict_on(msi == MsiState::kModified ? Phase::kModified : Phase::kShared, kind) != Verdict::kRefuse;
+}
+
+}  // namespace coherence

@@ -1,0 +1,80 @@
+#include "coherence/session.hpp"
+
+#include "coherence/base/os.hpp"
+#include "coherence/base/verify.hpp"
+#include "coherence/eviction_window.hpp"
+
+namespace coherence {
+
+Session::Session(Node& node, SessionId id, Interrupts* interrupts)
+    : node_(node),
+      counters_(node.parts().sessions[id.value].counters),
+      memory_(node.transport().open_memory(node.parts(), counters_)),
+      messenger_(node.transport().open_messenger(node.parts(), node.peers(), counters_)),
+      context_{.node = node.parts(),
+               .peers = node.peers(),
+               .id = id,
+               .interrupts = interrupts,
+               .counters = counters_,
+               .slot = node.parts().sessions[id.value],
+               .memory = *memory_,
+               .messenger = *messenger_,
+               .flight = flight_},
+      waiting_(context_),
+      latches_(context_, waiting_),
+      answers_(context_),
+      driver_(context_, latches_, answers_),
+      server_(context_, latches_, answers_, driver_),
+      requester_(context_, waiting_, latches_, driver_, server_),
+      evictor_(context_, waiting_, latches_, driver_, server_),
+      flight_(node, id) {
+  VERIFY(id.value < node.sessions_max());
+  context_.slot.in_use.store(1, std::memory_order_release);
+  context_.node.arena->sessions.fetch_add(1, std::memory_order_relaxed);
+  context_.node.sessions_here.fetch_add(1, std::memory_order_acq_rel);
+}
+
+Session::~Session() {
+  context_.node.sessions_here.fetch_sub(1, std::memory_order_acq_rel);
+  context_.node.arena->sessions.fetch_sub(1, std::memory_order_relaxed);
+  context_.slot.in_use.store(0, std::memory_order_release);
+}
+
+void Session::hold(Line& line, bool exclusive, uint64_t by) {
+  LineState& state = fields(line).state;
+  SpinGuard guard(fields(line).spin, context_.node.fence);
+  auto& count = exclusive ? state.holds_exclusive : state.holds_shared;
+  VERIFY(state.msi == MsiState::kModified || (!exclusive && state.msi == MsiState::kShared));
+  VERIFY(++count != 0 && by >> kHolderBits == 0);
+  state.held_by = by;
+}
+
+void Session::drop_hold(Line& line, bool exclusive, uint64_t by) {
+  {
+    LineState& state = fields(line).state;
+    SpinGuard guard(fields(line).spin, context_.node.fence);
+    auto& count = exclusive ? state.holds_exclusive : state.holds_shared;
+    VERIFY(count-- != 0);
+    if (state.held_by == by) state.held_by = 0;
+  }
+  server_.serve_if_free(line);
+}
+
+Status Session::try_evict(Line& line, PageId page) {
+  struct : FrameTaker {
+    void take(Line&, PageId) noexcept override {}  // the caller has it
+  } taker;
+  EvictionWindow window(*this, taker);
+  Line* one = &line;
+  return window.add(&one, &page, 1) == 1 ? Status() : Errc::kWouldBlock;
+}
+
+Status Session::write_back(Line& line, PageId page) {
+  if (node_.fenced()) return Errc::kFenced;
+  if (!LatchTable::hit_shared(line)) return Errc::kWouldBlock;
+  const Status result = evictor_.write_back(line, page);
+  unlock_shared(line);
+  return result;
+}
+
+}  // namespace coherence

@@ -1,0 +1,98 @@
+#include "coherence/session/evictor.hpp"
+
+#include "coherence/base/os.hpp"
+#include "coherence/base/verify.hpp"
+#include "coherence/latch/latch_word.hpp"
+#include "coherence/session/write_back.hpp"
+
+namespace coherence {
+
+Status Evictor::begin_assign(Line& line) {
+  while (!LatchTable::try_latch(line)) GCL_TRY(waiting_.pause(1));  // a late comer looks at the page and goes again
+  LineFields& f = fields(line);
+  SpinGuard guard(f.spin, session_.node.fence);
+  VERIFY(!line.page().valid() && f.state.op == LineOp::kIdle && f.state.msi == MsiState::kInvalid);
+  f.state.passed_to = NodeId();  // another page's
+  f.lsn.store(0, std::memory_order_relaxed);
+  f.first_change.store(Line::kNoChange, std::memory_order_relaxed);
+  f.taken_to_write.store(false, std::memory_order_relaxed);
+  for (auto& d : f.dirty) d.store(0, std::memory_order_relaxed);
+  return {};
+}
+
+bool Evictor::begin_evict(Line& line, PageId page, Post* release) noexcept {
+  if (session_.node.fenced() || !LatchTable::try_latch(line)) return false;
+  Actions actions;
+  bool quiet;
+  {
+    const LineState& s = fields(line).state;
+    SpinGuard guard(fields(line).spin, session_.node.fence);
+    quiet = line.page() == page && s.op == LineOp::kIdle && !s.parked_count && !s.holds_shared && !s.holds_exclusive;
+    const bool may = driver_.may_leave(line);
+    if (quiet && !may) server_.ask_for_log(line);
+    quiet &= may;
+    if (quiet && s.msi != MsiState::kInvalid) actions = driver_.step_line(line, {.kind = Event::Kind::kEvict});
+  }
+  if (!quiet) {
+    latches_.end_latch(line, LatchEnd::kRelease, line.msi());
+    server_.serve_if_free(line);
+    return false;
+  }
+  *release = actions.post;
+  return true;
+}
+
+int Evictor::add_release(Batch& batch, Line& line, Post release) noexcept {
+  session_.counters.add(line.is_dirty() ? Counter::kEvictDirty : Counter::kEvictClean);
+  ++session_.moved;
+  const NodeParts& node = session_.node;
+  if (release == Post::kRelease) add_write_back(node, batch, line);
+  return batch.faa(node.pool.latch_address(line.page()),
+                   release == Post::kRelease ? LatchWord::drop_holder(node.id) : LatchWord::drop_reader(node.id));
+}
+
+// The line's batch is complete: only now are the bytes in the pool, and the redo of their changes is needed no longer
+// (I19).
+void Evictor::end_evict(Line& line, uint64_t old) noexcept {
+  written_back(line);
+  {
+    SpinGuard guard(fields(line).spin, session_.node.fence);
+    Actions end = driver_.step_line(line, {.kind = Event::Kind::kBatchDone, .old = old});
+    VERIFY(end.finished && end.latch == LatchEnd::kToCaller);
+  }
+  latches_.end_latch(line, LatchEnd::kToCaller, MsiState::kInvalid);
+}
+
+void Evictor::finish_evict(Line& line) {
+  {
+    LineFields& f = fields(line);
+    SpinGuard guard(f.spin, session_.node.fence);
+    VERIFY(line.word().exclusive() && f.state.op == LineOp::kIdle && f.state.msi == MsiState::kInvalid);
+    f.page.store(PageId{}.raw, std::memory_order_relaxed);
+  }
+  latches_.end_latch(line, LatchEnd::kRelease, MsiState::kInvalid);
+}
+
+// REQUIRES: a shared latch.
+Status Evictor::write_back(Line& line, PageId page) {
+  if (line.page() != page) return Errc::kRestart;
+  if (line.msi() != MsiState::kModified || !line.is_dirty()) return {};
+  if (!driver_.may_leave(line)) {
+    server_.ask_for_log(line);
+    return Errc::kWouldBlock;
+  }
+  auto& writing = fields(line).writing;
+  if (writing.exchange(1, std::memory_order_acquire) != 0) return Errc::kWouldBlock;
+  Batch batch(page.node());
+  add_write_back(session_.node, batch, line);
+  session_.memory.post(batch);
+  session_.memory.wait(batch);
+  VERIFY(batch.known());
+  written_back(line);
+  session_.counters.add(Counter::kWriteBacks);
+  ++session_.moved;
+  writing.store(0, std::memory_order_release);
+  return {};
+}
+
+}  // namespace coherence

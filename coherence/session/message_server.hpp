@@ -1,0 +1,61 @@
+// MessageServer: what a session does for peers: takes their requests, serves what is parked, goes on with operations
+// whose callers left.  The node's worker does it all the time (serve()), other sessions when they unlock or wait (I7).
+#pragma once
+
+#include <cstdint>
+
+#include "coherence/base/result.hpp"
+#include "coherence/line/line.hpp"
+#include "coherence/message/messenger.hpp"
+#include "coherence/session/answers.hpp"
+#include "coherence/session/latch_table.hpp"
+#include "coherence/session/protocol_driver.hpp"
+#include "coherence/session/session_context.hpp"
+
+namespace coherence {
+
+class MessageServer final : private RequestHandler {
+ public:
+  MessageServer(SessionContext& session, LatchTable& latches, Answers& answers, ProtocolDriver& driver)
+      : session_(session), latches_(latches), answers_(answers), driver_(driver) {}
+
+  // --- sessions that work for themselves -----------------------------------------------------------------------------
+  // Answers what lies in the node's inbox.
+  void help() noexcept;
+  // A latch was released, and the word showed that somebody wants the line.
+  void unlocked(Line& line, LocalWord after) noexcept;
+  // Serves the parked request of a line that was left free.
+  void serve_if_free(Line& line) noexcept;
+  // What the driver left behind.
+  void after(Line& line, Left left) noexcept;
+  // The log was flushed: answers what waited for that, sooner than the worker.
+  void serve_flushed() noexcept;
+  // A line cannot leave before its log is flushed: asks for that.
+  void ask_for_log(const Line& line) noexcept;
+
+  // --- the worker ----------------------------------------------------------------------------------------------------
+  Status serve(uint32_t ms);
+  void attend() noexcept;
+  bool drain_inbox() noexcept { return session_.messenger.receive(*this); }
+
+ private:
+  friend struct SessionAccess;  // tests
+  void receive(NodeId from, uint16_t slot) noexcept override;
+  void serve_parked(Line& line, bool worker) noexcept;
+  void collect(Line& line) noexcept { after(line, driver_.collect(line).left); }
+  void leave_to_worker(Line& line, bool ring) noexcept;
+  void wait_to_leave(Line& line, bool ring) noexcept;
+  bool drain_parked(bool worker) noexcept;
+  bool drain_abandoned(bool* moved = nullptr) noexcept;
+  void watch() noexcept;
+  bool nothing_to_do(bool waiting) noexcept;
+
+  SessionContext& session_;
+  LatchTable& latches_;
+  Answers& answers_;
+  ProtocolDriver& driver_;
+  bool helping_ = false;
+  uint64_t watched_ns_ = 0;
+};
+
+}  // namespace coherence

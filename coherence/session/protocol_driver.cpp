@@ -1,0 +1,270 @@
+#include "coherence/session/protocol_driver.hpp"
+
+#include <algorithm>
+
+#include "coherence/base/os.hpp"
+#include "coherence/base/verify.hpp"
+#include "coherence/message/message_counters.hpp"
+#include "coherence/pool/node_table.hpp"
+#include "coherence/session/transition_batch.hpp"
+#include "coherence/session/write_back.hpp"
+
+namespace coherence {
+namespace {
+
+// I13: how long a writer that was refused once goes first; doubled with each refusal, up to 6.4 ms.
+constexpr uint64_t kStandBackNs = 50'000;
+constexpr int kDoublingsMax = 7;
+// The time between a refusal and the next request: C * RTT / refusals (SELCC, 5.1.2).
+constexpr uint64_t kResendRoundTrips = 4;
+constexpr uint64_t kResendNsMax = 1'000'000;
+
+uint16_t microseconds() { return uint16_t(monotonic_ns() / 1'000); }
+
+uint16_t round_of(const RequestSlot& s) { return uint16_t(s.serial.load(std::memory_order_relaxed)); }
+
+}  // namespace
+
+Left ProtocolDriver::start(Line& line, RequestSlot& slot, Event::Kind fetch) noexcept {
+  slot.line.store(session_.node.index_of(line), std::memory_order_relaxed);
+  slot.refusals.store(0, std::memory_order_relaxed);
+  slot.resend_at.store(0, std::memory_order_relaxed);
+  slot.state.store(SlotState::kWaiting, std::memory_order_release);
+  Actions actions;
+  const auto index = uint16_t(session_.id.value * kSlotsPerSession + (&slot - session_.slot.slot));
+  {
+    LineFields& f = fields(line);
+    SpinGuard guard(f.spin, session_.node.fence);
+    f.op_slot = index;
+    session_.counters.add(fetch != Event::Kind::kFetchExclusive ? Counter::kMissShared
+                          : f.state.msi == MsiState::kShared    ? Counter::kUpgrades
+                                                                : Counter::kMissExclusive);
+    ++session_.moved;
+    actions = step_line(line, {.kind = fetch, .passed_to = ask_first(line)});
+  }
+  return run(line, actions, index);
+}
+
+Actions ProtocolDriver::step_line(Line& line, const Event& event) noexcept {
+  // Nothing is early where a batch is complete when it has been posted (I20).
+  const Features all = session_.node.features;
+  LineFields& f = fields(line);
+  const BeforeStep before(f.state);
+  Actions actions =
+      step(f.state, session_.node.id, event, session_.word_is_near ? all.without(Feature::kEarlyAnswers) : all);
+  session_.flight.note(line, f.op_slot, before, f.state, event, actions, session_.word_is_near);
+  VERIFY(!actions.bad);
+  if (actions.send != RequestKind::kNone) fill_slot(line, actions);
+  const bool pending = f.state.parked_count > 0;
+  if (pending != LocalWord{f.latch.load(std::memory_order_relaxed)}.pending()) {
+    if (pending) {
+      f.latch.fetch_or(LocalWord::kPending, std::memory_order_acq_rel);
+    } else {
+      f.latch.fetch_and(~LocalWord::kPending, std::memory_order_acq_rel);
+      f.turns.store(0, std::memory_order_relaxed);
+    }
+  }
+  return actions;
+}
+
+// I23: the node that took the page two round trips ago or less has it still, probably, and where it has not the word is
+// one look away.  Where a look costs less than a message, no node is asked first.
+NodeId ProtocolDriver::ask_first(const Line& line) const noexcept {
+  if (session_.word_is_near) return {};
+  const auto ago = uint16_t(microseconds() - fields(line).passed_on_us.load(std::memory_order_relaxed));
+  return ago * uint64_t{1'000} <= 2 * session_.round_trip_ns ? fields(line).state.passed_to : NodeId();
+}
+
+Left ProtocolDriver::run(Line& line, Actions actions, uint16_t slot) noexcept {
+  LineFields& f = fields(line);
+  Posted posted;
+  for (;;) {
+    if (actions.post == Post::kNone) answers_.send(line, actions);  // else with the batch
+    if (actions.send != RequestKind::kNone) {
+      send(slot, actions);
+      return Left::kNothing;
+    }
+    if (actions.post == Post::kNone) break;
+    if (actions.post == Post::kDropShare && f.state.op == LineOp::kFallbackPosted)
+      session_.counters.add(Counter::kUpgradeFallbacks);
+    if (f.state.op == LineOp::kInvalidatePosted) make_way(line);
+    const bool loses = f.state.op == LineOp::kInvalidatePosted || f.state.op == LineOp::kHandOverPosted;
+    if (loses && !session_.word_is_near) f.passed_on_us.store(microseconds(), std::memory_order_relaxed);
+    post(line, actions, &posted);
+    SpinGuard guard(f.spin, session_.node.fence);
+    actions = step_line(line, {.kind = Event::Kind::kBatchDone, .answered = posted.early.answered, .old = posted.old});
+    slot = f.op_slot;
+  }
+  if (actions.finished) return finish(line, actions);
+  if (actions.latch == LatchEnd::kRelease) {
+    if (f.state.msi == MsiState::kInvalid && session_.node.directory) session_.node.directory->lost(line);
+    latches_.end_latch(line, LatchEnd::kRelease, f.state.msi);
+  }
+  answers_.settle(posted.early);
+  return Left::kNothing;
+}
+
+// Runs one batch to its end.
+void ProtocolDriver::post(Line& line, const Actions& actions, Posted* posted) noexcept {
+  Batch batch(line.page().node());
+  const int atomic = add_transition(session_.node, batch, line, actions);
+  const bool near = session_.word_is_near;
+  if (near) answers_.send(line, actions);
+  const uint64_t began = monotonic_ns();
+  session_.memory.post(batch);
+  *posted = {};
+  session_.word_is_near = batch.done();
+  if (!session_.word_is_near) answers_.send_early(line, &posted->early);
+  if (!near) answers_.send(line, actions);  // while it is on its way
+  session_.memory.wait(batch);
+  session_.note_round_trip(monotonic_ns() - began);
+  VERIFY(batch.known());
+  if (writes_back(actions.post)) written_back(line);
+  if (atomic >= 0) posted->old = batch.op(atomic).old;
+}
+
+void ProtocolDriver::make_way(Line& line) noexcept {
+  const PeerRequest& serving = fields(line).state.serving;
+  const int refused = serving.priority;
+  if (serving.kind == RequestKind::kPeerClaim) return;  // that writer has the word
+  if (refused == 0 || !session_.has(Feature::kStandBack)) return;
+  const uint64_t ns = kStandBackNs << std::min(refused - 1, kDoublingsMax);
+  fields(line).stand_back_until.store(monotonic_ns() + ns, std::memory_order_relaxed);
+}
+
+// --- requests of this node -----------------------------------------------------------------------------------------
+
+// Under the spinlock, so that no process takes an old round's replies for this one's.
+void ProtocolDriver::fill_slot(Line& line, const Actions& actions) noexcept {
+  RequestSlot& s = slot_of(line);
+  const uint64_t serial = s.serial.load(std::memory_order_relaxed) + 1;
+  s.serial.store(serial, std::memory_order_relaxed);
+  s.page.store(line.page().raw, std::memory_order_relaxed);
+  s.kind.store(actions.send, std::memory_order_relaxed);
+  s.priority.store(fields(line).state.priority, std::memory_order_relaxed);
+  for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first())) {
+    const NodeEntry& to = session_.node.pool.table().node[left.first().value];
+    const ReplyWord asked = ReplyWord::asked(serial, to.incarnation.load(std::memory_order_acquire));
+    s.reply[left.first().value].store(asked.raw, std::memory_order_release);  // pairs with Messenger::take_request()
+  }
+}
+
+// The first reply may end the operation, and the slot may be another one's then.
+void ProtocolDriver::send(uint16_t slot, const Actions& actions) noexcept {
+  const PageId page{session_.node.slot(slot).page.load(std::memory_order_relaxed)};
+  for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first())) {
+    session_.counters.add(sent_counter(actions.send));
+    session_.messenger.ask(left.first(), slot, page);
+  }
+}
+
+// Whether all replies that were still missing are in, and all are refusals; and whether they say: not now.  An owner
+// that says only that the page is not with it does not say so.  REQUIRES: the spinlock.
+bool ProtocolDriver::refused(const Line& line, const RequestSlot& slot, bool* not_now) const noexcept {
+  const LineState& state = fields(line).state;
+  if (state.granted != ReplyKind::kNone || state.op == LineOp::kWaitClaimed) return false;
+  for (NodeSet left = state.waiting; !left.empty(); left = left.without(left.first())) {
+    const ReplyWord word{slot.reply[left.first().value].load(std::memory_order_acquire)};
+    if (!word.is_reply() || word.round() != round_of(slot) || word.kind() != ReplyKind::kDropped) return false;
+    const bool asks_holder = slot.kind.load(std::memory_order_relaxed) != RequestKind::kPeerInv;
+    *not_now &= !asks_holder || word.passed_to() == left.first();
+  }
+  return true;
+}
+
+// Whether a round that was refused must wait before the next: if it was refused for now, or again and again by the node
+// that was asked (one of them waits for a dead node).  Not if a request waits for the round to end.  REQUIRES: the
+// line's spinlock.
+bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now) noexcept {
+  if (fields(line).state.parked_count > 0) return false;
+  // No process naps over an abandoned one: the worker looks when it is rung, and would come late.  But it does not
+  // spin.
+  const bool abandoned = slot.state.load(std::memory_order_acquire) == SlotState::kAbandoned;
+  if (!abandoned && !(not_now && session_.has(Feature::kResendInterval))) return false;
+  const uint64_t now = monotonic_ns();
+  uint64_t at = slot.resend_at.load(std::memory_order_relaxed);
+  if (at == 0) {
+    const uint32_t refusals = slot.refusals.load(std::memory_order_relaxed) + 1u;
+    slot.refusals.store(refusals, std::memory_order_relaxed);
+    if (abandoned && refusals <= kRoundsWithoutPause) return false;
+    const uint64_t interval = std::min(kResendRoundTrips * session_.round_trip_ns / refusals, kResendNsMax);
+    at = now + (abandoned ? kResendNsMax : interval);
+    session_.counters.add(Counter::kResendWaits);
+  }
+  const bool early = now < at;
+  slot.resend_at.store(early ? at : 0, std::memory_order_relaxed);
+  return early;
+}
+
+// Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked.
+bool ProtocolDriver::is_gone(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
+  const NodeEntry& e = session_.node.pool.table().node[peer.value];
+  const Membership state = e.state.load(std::memory_order_acquire);
+  // I21: a dead node's share stands until it is repaired, as some of its processes may still be reading.
+  const bool stands = state == Membership::kDead && fields(line).state.op == LineOp::kWaitClaimed;
+  return state == Membership::kAbsent || (state == Membership::kDead && !stands) ||
+         !asked.is_for(e.incarnation.load(std::memory_order_relaxed));
+}
+
+ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
+  Actions actions;
+  Replies any = Replies::kNone;
+  uint16_t slot;
+  {
+    LineFields& f = fields(line);
+    SpinGuard guard(f.spin, session_.node.fence);
+    NodeSet waiting = f.state.waiting;
+    if (waiting.empty()) return {};
+    slot = f.op_slot;
+    RequestSlot& s = slot_of(line);
+    const uint16_t round = round_of(s);
+    bool not_now = true;
+    if (refused(line, s, &not_now) && too_early(line, s, not_now)) return {Replies::kTooEarly};
+    for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
+      const NodeId from = waiting.first();
+      ReplyWord word{s.reply[from.value].load(std::memory_order_acquire)};  // pairs with Messenger::reply()
+      const bool gone = !word.is_reply() && is_gone(line, from, word);
+      if (gone) word.raw = s.reply[from.value].load(std::memory_order_acquire);  // its last one came before it left
+      const bool replied = word.is_reply() && word.round() == round;
+      if (!replied && !gone) continue;
+      const ReplyKind kind = replied ? word.kind() : ReplyKind::kDropped;
+      if (kind == ReplyKind::kHeld) {
+        s.held.store(word.held_by(), std::memory_order_relaxed);
+        s.held_at.store(from.value, std::memory_order_relaxed);
+      }
+      if (any != Replies::kSome) any = kind == ReplyKind::kDropped ? Replies::kRefusals : Replies::kSome;
+      if (replied) session_.counters.add(reply_counter(kind, false));
+      if (carries_page(kind)) session_.node.hot->count(line.page(), PageMessage::kPageReceived, session_.node.fence);
+      const bool hint = replied && kind == ReplyKind::kDropped && !session_.word_is_near;
+      actions = step_line(line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone,
+                                 .reply = kind,
+                                 .from = from,
+                                 .passed_to = hint ? word.passed_to() : NodeId()});
+      if (f.state.waiting.empty()) break;
+    }
+  }
+  return {any, any != Replies::kNone ? run(line, actions, slot) : Left::kNothing};
+}
+
+// The fetch is over: the latch becomes the caller's, or, if the caller left, is released (I3, C5).
+Left ProtocolDriver::finish(Line& line, const Actions& actions) noexcept {
+  RequestSlot& s = slot_of(line);
+  s.outcome.store(actions.outcome, std::memory_order_relaxed);
+  latches_.end_latch(line, actions.latch, fields(line).state.msi);
+  const Left free = actions.latch == LatchEnd::kRelease ? Left::kFree : Left::kNothing;
+  SlotState waiting = SlotState::kWaiting;
+  if (s.state.compare_exchange_strong(waiting, SlotState::kFinished, std::memory_order_acq_rel)) {
+    s.bell.fetch_add(1, std::memory_order_seq_cst);
+    if (s.sleeping.load(std::memory_order_seq_cst)) futex_wake(s.bell, 1);
+    return free;
+  }
+  s.state.store(SlotState::kFree, std::memory_order_release);  // pairs with Requester::take_slot()
+  if (free == Left::kFree) return free;
+  if (actions.latch == LatchEnd::kToShared)
+    LatchTable::release_shared(line);
+  else
+    LatchTable::release_exclusive(line);
+  return Left::kUnlocked;
+}
+
+}  // namespace coherence

@@ -1,0 +1,197 @@
+#include "coherence/session/requester.hpp"
+
+#include <algorithm>
+
+#include "coherence/base/os.hpp"
+#include "coherence/base/verify.hpp"
+
+namespace coherence {
+namespace {
+
+// Where the word is near, a node that refuses may just have lost the CPU, to us.  Over a network a requester that comes
+// too late each time, as the page moves on, must not be slowed down.
+constexpr uint32_t kRoundsOverNetwork = 1'000;
+constexpr uint64_t kStandBackSliceNs = 200'000;
+constexpr uint64_t kGrantSliceNs = 5'000;
+constexpr uint64_t kResendSpinNs = 20'000;  // what is shorter than a sleep would be is spun
+
+}  // namespace
+
+Status Requester::lock(Line& line, PageId page, Want want, Intent intent, Look* how) {
+  const bool exclusive = want == Want::kExclusive;
+  if (how) *how = Look::kShared;
+  for (;;) {
+    if (line.page() != page) return Errc::kRestart;
+    if (session_.node.fenced()) return Errc::kFenced;
+    if (!session_.peers.reach_all()) return Errc::kNoMemory;
+    if (fields(line).stand_back_until.load(std::memory_order_relaxed) != 0) GCL_TRY(stand_back(line));
+    switch (latches_.try_enter(line, exclusive, true)) {
+      case LatchTable::Entry::kEntered:
+        if (line.page() == page) return {};
+        unlock(line, exclusive);
+        return Errc::kRestart;
+      case LatchTable::Entry::kFetch: {
+        auto fetched = fetch(line, page, want, &intent, how);
+        if (!fetched) return fetched.error();
+        if (*fetched == Fetched::kDone) return {};
+        break;
+      }
+      case LatchTable::Entry::kBlocked:
+        GCL_TRY(wait_local(line, exclusive));
+        break;
+    }
+  }
+}
+
+// REQUIRES: the line's X latch, which is the caller's in the end, or free.
+Result<Requester::Fetched> Requester::fetch(Line& line, PageId page, Want want, Intent* intent, Look* how) {
+  const bool exclusive = want == Want::kExclusive;
+  const bool in_flight = session_.node.grant_in_flight(line);  // a share: the granting node is not done with the word
+  RequestSlot* slot = !in_flight && line.page() == page ? take_slot() : nullptr;
+  if (!slot) {
+    latches_.end_latch(line, LatchEnd::kRelease, line.msi());
+    server_.serve_if_free(line);
+    if (in_flight) GCL_TRY(await_grant(line));
+    if (!in_flight && line.page() == page) GCL_TRY(waiting_.pause(1));
+    return Fetched::kAgain;
+  }
+  // A reader's intent counts if it came true when this node last had the page for it.
+  const bool intends =
+      *intent == Intent::kWrite && !fields(line).taken_to_write.exchange(true, std::memory_order_relaxed);
+  const bool own = exclusive || intends;
+  const Event::Kind kind = own                   ? Event::Kind::kFetchExclusive
+                           : want == Want::kLook ? Event::Kind::kFetchCopy
+                                                 : Event::Kind::kFetchShared;
+  server_.after(line, driver_.start(line, *slot, kind));
+  Outcome outcome;
+  GCL_TRY(await(line, *slot, &outcome));
+  if (outcome == Outcome::kHeld && own == exclusive) return Errc::kHeld;
+  if (outcome == Outcome::kHeld) {  // to read it is allowed, perhaps
+    *intent = Intent::kRead;
+    return Fetched::kAgain;
+  }
+  if (outcome == Outcome::kCopied) {
+    VERIFY(how != nullptr);  // only a look gets a copy
+    *how = Look::kCopied;
+  }
+  if (own && !exclusive) latches_.end_latch(line, LatchEnd::kToShared, line.msi());
+  return Fetched::kDone;
+}
+
+Status Requester::try_lock(Line& line, PageId page, bool exclusive) {
+  if (line.page() != page) return Errc::kRestart;
+  if (latches_.try_enter(line, exclusive, false) != LatchTable::Entry::kEntered) return Errc::kWouldBlock;
+  if (line.page() == page) return {};
+  unlock(line, exclusive);
+  return Errc::kRestart;
+}
+
+Status Requester::wait_local(Line& line, bool exclusive) {
+  const uint32_t begun = latches_.begin_wait(line, exclusive);
+  help_if_asked();
+  Status ok = latches_.wait(line, exclusive, begun);
+  if (!ok) {  // the process that woke us may count on us to take the latch, and free it again
+    LatchTable::end_promise(line);
+    server_.serve_if_free(line);
+  }
+  return ok;
+}
+
+// I13: until the word has an owner, whom the requester then asks, or the time is over.  Only a miss waits.
+Status Requester::stand_back(Line& line) {
+  auto& stand_back_until = fields(line).stand_back_until;
+  const uint64_t until = stand_back_until.load(std::memory_order_relaxed);
+  const PageId page = line.page();
+  if (!page.valid()) return Errc::kRestart;
+  bool waited = false;
+  for (uint64_t now = monotonic_ns(); now < until; now = monotonic_ns()) {
+    if (line.word().msi() != MsiState::kInvalid || line.word().exclusive()) return {};
+    if (LatchWord{session_.memory.load(session_.node.pool.latch_address(page))}.has_holder()) break;
+    if (!waited) session_.counters.add(Counter::kStoodBack);
+    waited = true;
+    help_if_asked();
+    nap(std::min(until - now, kStandBackSliceNs));
+    GCL_TRY(waiting_.pause(0));
+  }
+  uint64_t over = until;  // unless the node makes way again
+  stand_back_until.compare_exchange_strong(over, 0, std::memory_order_relaxed);
+  return {};
+}
+
+// I20: until the granting node's batch is complete, some microseconds.
+Status Requester::await_grant(Line& line) {
+  while (session_.node.grant_in_flight(line)) {
+    help_if_asked();
+    nap(kGrantSliceNs);
+    GCL_TRY(waiting_.pause(0));
+  }
+  return {};
+}
+
+// Null: all are busy with abandoned operations.
+RequestSlot* Requester::take_slot() noexcept {
+  for (RequestSlot& s : session_.slot.slot)
+    if (s.state.load(std::memory_order_acquire) == SlotState::kFree) return &s;  // pairs with ProtocolDriver::finish()
+  return nullptr;
+}
+
+// Waits for the operation that start() began; afterwards the latch is the caller's (I3), unless it is left to the
+// worker (C5).
+Status Requester::await(Line& line, RequestSlot& slot, Outcome* outcome) {
+  using Replies = ProtocolDriver::Replies;
+  for (uint32_t rounds = 0;;) {
+    uint32_t seen = slot.bell.load(std::memory_order_acquire);
+    if (slot.state.load(std::memory_order_acquire) == SlotState::kFinished)
+      break;  // pairs with ProtocolDriver::finish()
+    const auto [moved, left] = driver_.collect(line);
+    server_.after(line, left);
+    const uint32_t rounds_max = session_.word_is_near ? ProtocolDriver::kRoundsWithoutPause : kRoundsOverNetwork;
+    const bool tired = moved == Replies::kRefusals && ++rounds > rounds_max;
+    Status ok = waiting_.pause(tired && !line.word().pending() ? 1 : 0);
+    if (!ok) {
+      if (!abandon(slot)) break;
+      return ok;
+    }
+    if (moved == Replies::kTooEarly) {
+      wait_to_resend(slot);
+      continue;
+    }
+    if (moved != Replies::kNone) continue;
+    if (session_.peers_asked()) {
+      server_.help();
+      continue;
+    }
+    slot.sleeping.store(1, std::memory_order_seq_cst);  // pairs with the load in Messenger::reply(): one sees the other
+    if (slot.bell.load(std::memory_order_seq_cst) == seen) {
+      session_.counters.add(Counter::kPeerWaits);
+      waiting_.sleep_on(slot.bell, seen, Wait::kPeer);
+    }
+    slot.sleeping.store(0, std::memory_order_relaxed);
+  }
+  *outcome = slot.outcome.load(std::memory_order_relaxed);
+  if (*outcome == Outcome::kHeld)
+    holder_ = {NodeId{slot.held_at.load(std::memory_order_relaxed)}, slot.held.load(std::memory_order_relaxed)};
+  slot.state.store(SlotState::kFree, std::memory_order_relaxed);
+  return {};
+}
+
+// Leaves the operation to the worker; false: it is over.
+bool Requester::abandon(RequestSlot& slot) noexcept {
+  SlotState waiting = SlotState::kWaiting;
+  if (!slot.state.compare_exchange_strong(waiting, SlotState::kAbandoned, std::memory_order_seq_cst)) return false;
+  session_.counters.add(Counter::kAbandoned);
+  ArenaHeader& arena = *session_.node.arena;
+  const auto index = uint32_t(session_.id.value * kSlotsPerSession + (&slot - session_.slot.slot));
+  arena.abandoned[index / 64].fetch_or(uint64_t{1} << index % 64, std::memory_order_seq_cst);
+  arena.abandoned_any.store(1, std::memory_order_seq_cst);
+  session_.node.ring_worker();
+  return true;
+}
+
+void Requester::wait_to_resend(const RequestSlot& slot) noexcept {
+  help_if_asked();
+  const uint64_t at = slot.resend_at.load(std::memory_order_relaxed), now = monotonic_ns();
+  if (at > now + kResendSpinNs) nap(at - now);
+}
+
+}  // namespace coherence
