@@ -21,6 +21,7 @@
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/line/line.hpp"
+#include "coherence/member/flight_recorder.hpp"
 #include "coherence/member/node.hpp"
 #include "coherence/session/answers.hpp"
 #include "coherence/session/evictor.hpp"
@@ -152,6 +153,7 @@ class Session {
   MessageServer server_;
   Requester requester_;
   Evictor evictor_;
+  FlightRecorder flight_;
 };
 
 }  // namespace coherence

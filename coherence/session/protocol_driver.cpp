@@ -49,8 +49,10 @@ Actions ProtocolDriver::step_line(Line& line, const Event& event) noexcept {
   // Nothing is early where a batch is complete when it has been posted (I20).
   const Features all = session_.node.features;
   LineFields& f = fields(line);
+  const BeforeStep before(f.state);
   Actions actions =
       step(f.state, session_.node.id, event, session_.word_is_near ? all.without(Feature::kEarlyAnswers) : all);
+  session_.flight.note(line, f.op_slot, before, f.state, event, actions, session_.word_is_near);
   VERIFY(!actions.bad);
   if (actions.send != RequestKind::kNone) fill_slot(line, actions);
   const bool pending = f.state.parked_count > 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "coherence/base/ids.hpp"
+#include "coherence/member/flight_recorder.hpp"
 #include "coherence/member/node_parts.hpp"
 #include "coherence/member/peers.hpp"
 #include "coherence/message/messenger.hpp"
@@ -23,6 +24,7 @@ struct SessionContext {
   SessionSlot& slot;
   Memory& memory;
   Messenger& messenger;
+  FlightRecorder& flight;
   uint64_t moved = 0;             // pages fetched, evicted or written back
   uint64_t round_trip_ns = 1000;  // of a batch, on average
   bool word_is_near = true;       // batches are complete when post() returns: a look costs less than a message
