@@ -118,9 +118,9 @@ class BufferPool final : public coherence::FrameDirectory {
   // --- pages -------------------------------------------------------------------------------------------------------
   // Wait for peers as long as it takes: bounded by the fence, interrupted by the session's host.  kNotFound: the pool
   // has no such page (a number read optimistically may be anything).  kHeld: a transaction of another node keeps the
-  // page until its end; session.coherence().holder() says which (coherence I16).  kNoMemory: this process has
-  // no memory or descriptor left to reach a peer that has joined (I18). `intent`: whether the page is about to be
-  // written (what a miss brings; coherence/session.hpp).
+  // page until its end; session.coherence().holder() says which (coherence.held-until-end).  kNoMemory: this process
+  // has no memory or descriptor left to reach a peer that has joined (coherence.peers-reached-first). `intent`: whether
+  // the page is about to be written (what a miss brings; coherence/session.hpp).
   Result<SharedGuard> fix_shared(Session&, PageId, Intent intent = Intent::kRead);
   Result<ExclusiveGuard> fix_exclusive(Session&, PageId);
   // Never wait: kWouldBlock if the page is not here in the right mode or is latched (G3).

@@ -14,7 +14,7 @@ constexpr int kReleaseOpsMax = 12;  // of a line: write-back ranges and the atom
 EvictionWindow::EvictionWindow(Session& session, FrameTaker& taker) noexcept
     : evictor_(session.evictor_), taker_(taker) {}
 
-// Memory node after memory node: a batch goes to one of them (T1).
+// Memory node after memory node: a batch goes to one of them (transport.batch-in-order).
 int EvictionWindow::add(Line* const* lines, const PageId* pages, int count) noexcept {
   uint64_t nodes = 0;
   for (int i = 0; i < count; i++) nodes |= uint64_t{1} << pages[i].node().value;
@@ -51,7 +51,7 @@ int EvictionWindow::add_of(MemoryNodeId to, Line* const* lines, const PageId* pa
   return leaving;
 }
 
-// E3.
+// eviction.few-under-way.
 int EvictionWindow::free_slot() noexcept {
   while (posted_ == kAll) {
     evictor_.memory().poll();

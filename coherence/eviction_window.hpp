@@ -1,12 +1,16 @@
 // EvictionWindow: pages leave their frames in batches, of which a few are under way at a time.
 //
-// E1. A batch goes to one memory node (T1): what add() is given is grouped by them.
-// E2. A line is latched from add() until its own batch is complete (I19), then it is the taker's; the others are not
-//     waited for.
-// E3. At most kBatches are under way.  Who needs one more waits until any of them is complete.
-// E4. Between its first add() and finish() the owner waits for nothing but batches, and a batch waits for nobody; so
-//     whoever waits for a latch in the window does so for a round trip or two.  The taker's short locks are no
-//     exception: whoever has one latches lines without a page at most, and those in the window have theirs.
+// eviction.grouped-by-node: a batch goes to one memory node (transport.batch-in-order), so the lines that add() is
+// given are grouped by memory node.
+// eviction.few-under-way: at most kBatches are under way.  A session that needs one more waits until any of them is
+// complete.
+// eviction.waits-for-batches: between its first add() and finish() the evictor waits for nothing but batches, and a
+// batch waits for no process.  So a wait for a latch in the window lasts a round trip or two, and no wait goes in a
+// circle.  The taker's short locks are no exception: their holder latches lines without a page at most, and those in
+// the window have theirs.
+//
+// Each line is latched from add() until its own batch is complete (eviction.latched-until-complete), and is the taker's
+// then (eviction.taker-per-batch).
 //
 // Used by the session's thread.  Allocates nothing: some 14 KB, of which what is used is touched, on the owner's stack.
 //

@@ -17,7 +17,7 @@ constexpr uint32_t kLinesAtOnce = 32;  // are given back between two looks at wh
 
 }  // namespace
 
-// N6.  Returns how many pages are busy.
+// node.leaver-answers.  Returns how many pages are busy.
 uint32_t Node::give_back(Session& session) {
   struct Taker final : FrameTaker {
     explicit Taker(Session& s) : session(s) {}

@@ -1,11 +1,15 @@
 // Session: the coherence of one process (or test thread): latch lines, evict them, serve peers.  A facade: what it does
 // is done by its roles, in session/.
 //
-// C1. A Session is used by one thread; made after fork; SessionId unique in the node while it lives.
-// C2. Locks wait as long as it takes, bounded by the fence (kFenced) and by Interrupts (kInterrupted: nothing changed).
-// C3. kRestart: the line is another page's by now; look the page up again.
-// C4. No session latches the same line twice, shared or not: a waiting writer keeps new readers out.
-// C5. The operation a lock starts belongs to the line: a caller who leaves does not end it; serve() does.
+// session.one-thread: a Session is used by one thread, and made after fork.  Its SessionId is unique in the node while
+// it lives.
+// session.waits-can-end: a lock waits as long as it takes, but for the fence (kFenced) and Interrupts (kInterrupted:
+// nothing changed).
+// session.restart-looks-up: kRestart says that the line is another page's by now: the caller looks the page up again.
+// session.operation-outlives-caller: the operation that a lock starts belongs to the line.  If its caller leaves,
+// serve() ends it.
+//
+// Latches are not recursive: coherence.latched-once.
 //
 // A miss, as bufmgr does it:
 //   Line& line = a frame from the free list;        // state I, page none
@@ -41,8 +45,8 @@ class Session {
   Session(const Session&) = delete;
 
   // --- latches -------------------------------------------------------------------------------------------------------
-  // kHeld: a peer's transaction holds the page.  kNoMemory: this process has no room to map a peer's arena (I18).
-  // Neither from try_.
+  // kHeld: a peer's transaction holds the page.  kNoMemory: this process has no room to map a peer's arena
+  // (coherence.peers-reached-first).  Neither from try_.
   Status lock_shared(Line& line, PageId page, Intent intent = Intent::kRead) {
     if (!LatchTable::hit_shared(line)) return requester_.lock(line, page, Requester::Want::kShared, intent);
     return line.page() == page ? Status() : wrong_page(line, false);
@@ -69,10 +73,10 @@ class Session {
   // changed, kWouldBlock if it is not a hit (release everything, lock_exclusive, look again).
   Status try_upgrade(Line& line, PageId page, uint64_t token) { return LatchTable::try_upgrade(line, page, token); }
 
-  // Transaction-long holds (I16): the node keeps at least S (or M) until dropped; a latch need not be held meanwhile.
-  // Peers who ask for what the hold forbids get kHeld, and `by`: the transaction in its node's words, below
-  // 2^kHolderBits, or 0.  Of several holds the newest's is told, or 0 once that is dropped.
-  // REQUIRES: hold(): the latch is held in that mode now.
+  // Transaction-long holds (coherence.held-until-end): the node keeps at least S (or M) until dropped; a latch need not
+  // be held meanwhile.  Peers who ask for what the hold forbids get kHeld, and `by`: the transaction in its node's
+  // words, below 2^kHolderBits, or 0.  Of several holds the newest's is told, or 0 once that is dropped.  REQUIRES:
+  // hold(): the latch is held in that mode now.
   void hold(Line& line, bool exclusive, uint64_t by = 0);
   void drop_hold(Line& line, bool exclusive, uint64_t by = 0);
   // Whose transaction it was, after kHeld: wait for its end, then ask again.  It may be over by now.

@@ -1,4 +1,4 @@
-// RingView: a node's redo ring, read by who is not in the pool (coherence/inspect, V1 and V2).
+// RingView: a node's redo ring, read by a process that is not in the pool (inspect.*: coherence/inspect/pool_view.hpp).
 #pragma once
 
 #include <cstddef>

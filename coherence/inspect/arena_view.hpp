@@ -1,5 +1,5 @@
-// ArenaView: the arena of a node's incarnation, read by who is not in the pool (V1, V2 of pool_view.hpp).  It is there
-// while the node is in the pool, and after its death.
+// ArenaView: the arena of a node's incarnation, read by a process that is not in the pool (inspect.*: pool_view.hpp).
+// It is there while the node is in the pool, and after its death.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// FlightView: the flight recorders of a node, read by who is not in the pool (V1, V2 of pool_view.hpp), while its
-// processes write them and after their end.
+// FlightView: the flight recorders of a node, read by a process that is not in the pool (inspect.*: pool_view.hpp),
+// while its processes write them and after their end.
 #pragma once
 
 #include <cstdint>

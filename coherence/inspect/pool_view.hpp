@@ -1,11 +1,11 @@
 // PoolView: a pool's files as they are at this moment, read by who is not in it.  For tools; a pool in use, a fenced
 // one, or its durable copy.
 //
-// V1. It joins nothing, locks nothing, writes nothing and maps nothing: every look is a read of the file into memory of
-//     the caller's own.  So it keeps nobody, cannot be surprised by a file that is cut short or gone, and gives no
-//     memory to parts of the file that have none.
-// V2. What it sees may change while it is read, and may be torn: whoever uses it believes no length and no place that
-//     it has not checked.
+// inspect.leaves-no-trace: it joins nothing, locks nothing, writes nothing and maps nothing: every look is a read of
+// the file into memory of the caller's own.  So it keeps no process waiting, cannot be surprised by a file that is cut
+// short or gone, and gives no memory to parts of the file that have none.
+// inspect.trusts-nothing-unchecked: what it sees may change while it is read, and may be torn: its users believe no
+// length and no place that they have not checked.
 #pragma once
 
 #include <cstdint>

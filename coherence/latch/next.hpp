@@ -1,5 +1,5 @@
 // Who goes next at a line that processes of this node want and a peer has asked for: pure functions of the local word
-// and of the turns taken (I14).
+// and of the turns taken (coherence.bounded-local-turns).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Turns {
 struct Lease {
   uint64_t gamma = 0;
   uint64_t sessions = 1;     // P, of the node
-  bool without_end = false;  // the line could not leave yet (I20), or leases are switched off
+  bool without_end = false;  // the line could not leave yet (coherence.early-grant-bound), or leases are switched off
   constexpr bool over(Turns turns) const {
     return !without_end && turns.reads() + turns.writes() * sessions >= gamma * sessions;
   }

@@ -19,7 +19,7 @@ struct Problem;
 
 enum class Feature : uint8_t {
   kForwarding,      // a grant carries the page; else the asker reads the pool
-  kEarlyAnswers,    // a grant, and Done, leave when their batch is posted; else when it is complete (I20)
+  kEarlyAnswers,    // a grant, and Done, leave when their batch is posted; else when it is complete
   kHandOver,        // the holder gives its ownership to the asker; else it gives it up, and the asker tries again
   kClaim,           // a writer takes the word over sharers, then asks them; else asks first, and tries again
   kHints,           // a refusal says where the page is, as far as is known, and he is asked next; else the word is
@@ -28,7 +28,7 @@ enum class Feature : uint8_t {
   kTieBreak,        // of two upgraders the lower id wins; else both may have to fall back
   kAgeing,          // a request's priority grows with each refusal; else it stays 0
   kMatching,        // a writer that had to wait keeps a page from readers that waited less
-  kStandBack,       // readers that made way for a refused writer wait a while before they fetch again (I13)
+  kStandBack,       // readers that made way for a refused writer wait a while before they fetch again
   kLease,           // the node's own processes have gamma turns while a peer waits; else as many as they like
   kResendInterval,  // where it was refused for now, a request is sent again after C * RTT / refusals; else at once
   kCount,

@@ -15,7 +15,7 @@ struct LineFields {
   std::atomic<uint64_t> dirty[2];
   std::atomic<uint64_t> lsn;
   std::atomic<uint64_t> first_change;
-  std::atomic<uint64_t> turns;         // local turns taken while a request was parked, readers' and writers' (I14)
+  std::atomic<uint64_t> turns;         // local turns taken while a request was parked, readers' and writers'
   std::atomic<uint32_t> wake;          // futex word of local waiters
   std::atomic<bool> taken_to_write;    // by Intent::kWrite, and not changed since
   std::atomic<uint16_t> passed_on_us;  // when LineState::passed_to got the page: microseconds, wrapped
@@ -25,8 +25,8 @@ struct LineFields {
   std::atomic<uint16_t> writing;  // a write-back that keeps M is under way
   LineState state;
   // Monotonic ns, 0: nobody waits.
-  std::atomic<uint64_t> stand_back_until;  // a peer's writer goes first until then (I13)
-  std::atomic<uint64_t> promised_until;    // a local process that was woken for its turn does (I14)
+  std::atomic<uint64_t> stand_back_until;  // a peer's writer goes first until then (coherence.readers-stand-back)
+  std::atomic<uint64_t> promised_until;    // a local process that was woken for its turn goes first
 };
 static_assert(sizeof(LineFields) == 256);
 

@@ -157,7 +157,8 @@ struct Step {
     ask(RequestKind::kPeerInv, others, LineOp::kWaitUpgrade);
     refuse_higher();
   }
-  // I21: as the word was a moment ago; the CAS fails where somebody has come or gone since, and we try with what it is.
+  // coherence.claim-then-ask.  As the word was a moment ago; the CAS fails where somebody has come or gone since, and
+  // we try with what it is.
   void claim(LatchWord word) {
     if (s.msi == MsiState::kInvalid && word.readers().has(self)) a.bad = true;
     s.sharers = word.readers().without(self);
@@ -199,7 +200,8 @@ struct Step {
     if (r.kind == RequestKind::kPeerClaim) return true;
     return on.has(Feature::kTieBreak) && !is_reader(r.kind) && r.from < self.value;
   }
-  // I16: who shares the page for a transaction's end keeps it so; he asks again, and others are told that he holds it.
+  // coherence.held-until-end.  Who shares the page for a transaction's end keeps it so; he asks again, and others are
+  // told that he holds it.
   bool may_fall_back() const { return s.holds_shared == 0; }
   void fall_back() { post(LineOp::kFallbackPosted, Post::kDropShare); }
   void fallback_done(LatchWord old) {
@@ -252,7 +254,7 @@ struct Step {
         a.bad = true;
     }
   }
-  // I23: who does not grant has not added our bit.
+  // coherence.reader-joins-taker.  Who does not grant has not added our bit.
   void not_joined(NodeId passed_to) {
     answer_parked(ReplyKind::kDropped);
     if (s.granted == ReplyKind::kHeld) return finish(MsiState::kInvalid, LatchEnd::kRelease, Outcome::kHeld);
@@ -310,7 +312,7 @@ struct Step {
     }
   }
   bool concerns_us(RequestKind kind) const { return concerns(s.msi, kind); }
-  // I16: what a transaction of this node holds until its end is not given away meanwhile.
+  // coherence.held-until-end.  What a transaction of this node holds until its end is not given away meanwhile.
   bool held_against(RequestKind kind) const {
     if (!concerns_us(kind) || kind == RequestKind::kPeerCopy) return false;
     return s.holds_exclusive || (s.holds_shared && !is_reader(kind));
@@ -319,7 +321,7 @@ struct Step {
     return r.kind == RequestKind::kPeerCopy && s.holds_exclusive && e.latched && e.may_leave;
   }
   // Posts the hand-over of the most urgent parked request, if the latch is ours; answers those that get nothing, or a
-  // copy.  Either may be forbidden for now (I9, I20).
+  // copy.  Either may be forbidden for now (coherence.log-first, coherence.early-grant-bound).
   void serve(const Event& e) {
     for (int i = s.parked_count - 1; i >= 0; i--) {
       const ReplyKind kind = !concerns_us(s.parked[i].kind)   ? ReplyKind::kDropped

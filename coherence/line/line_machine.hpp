@@ -4,17 +4,18 @@
 // (session/protocol_driver.cpp) and the exhaustive model (tests/model) run this same function, the simulator
 // (tests/sim) with the whole driver; each of them provides the rest of the contract:
 //
-//  S1. Calls for one line are serialised.  The line's local X latch is held from kFetch or kEvict until the Actions say
-//      otherwise, and for kPeer and kServe when `latched`.
-//  S2. A posted batch runs verb by verb in the order given at Post; its completion comes back as kBatchDone with the
-//      atomic's old word.  Nothing else of this line is posted meanwhile.
-//  S3. Replies in the Actions are sent after the step, i.e. after the batch that changes the word is complete; those
-//      that carry the page (carries_page()) before the latch is released.  That of `serving`, and of all readers that
-//      are parked where it is a downgrade, may be sent when its batch is posted instead: then kBatchDone says
-//      `answered`, and who was granted has a line whose grant is in flight until then: for it no kEvict, no
-//      kFetchExclusive, and kPeer and kServe without `may_leave` (I20).
-//  S4. Each request sent gets exactly one kReply or kGone.
-//  S5. `state.parked_count > 0` is shown to whoever frees the latch (`pending`); he steps kServe.
+// line.steps-serialised: calls for one line are serialised.  The line's local X latch is held from kFetch or kEvict
+// until the Actions say otherwise, and for kPeer and kServe when `latched`.
+// line.one-batch-posted: a posted batch runs verb by verb in the order given at Post; its completion comes back as
+// kBatchDone with the atomic's old word.  Nothing else of this line is posted meanwhile.
+// line.replies-after-batch: replies in the Actions are sent after the step, so after the batch that changes the word is
+// complete; those that carry the page (carries_page()), before the latch is released.  The reply to `serving`, and with
+// a downgrade those to all parked readers, may be sent when the batch is posted instead.  Then kBatchDone says
+// `answered`, and until then a granted node's line has a grant in flight: that line gets no kEvict and no
+// kFetchExclusive, and kPeer and kServe without `may_leave` (coherence.early-grant-bound).
+// line.reply-or-gone: each request that was sent gets exactly one kReply or kGone.
+// line.pending-shows-parked: the latch word's `pending` says that `state.parked_count > 0`.  A process that frees the
+// latch then steps kServe.
 #pragma once
 
 #include "coherence/base/ids.hpp"
@@ -40,8 +41,10 @@ struct Event {
   NodeId from;
   NodeId passed_to;  // of kReply, with kDropped; of kFetchShared
   bool latched = false;
-  bool may_leave = true;  // the log horizon covers the page's last change (I9), and no grant is in flight (I20)
-  bool answered = false;  // of kBatchDone: whom it serves was answered when the batch was posted (I20)
+  // The log horizon covers the page's last change (coherence.log-first), and no grant is in flight
+  // (coherence.early-grant-bound).
+  bool may_leave = true;
+  bool answered = false;  // of kBatchDone: the node it serves was answered when it was posted
   uint64_t old = 0;
   PeerRequest request;
 };

@@ -17,7 +17,7 @@ enum class RequestKind : uint8_t {
   kPeerInv,    // to a sharer: drop your share; never grants
   kPeerCopy,   // to the holder: as PeerRd, but of what a transaction holds a copy will do
   kPeerClaim,  // to a sharer under our claim: drop your share; who answers otherwise than Held has none (any more)
-  kPeerJoin,   // to whom we believe the holder: as PeerRd, and add my bit to the word, which I have not done (I23)
+  kPeerJoin,   // to whom we believe the holder: as PeerRd, and add my bit to the word, which I have not done
 };
 constexpr bool is_reader(RequestKind kind) {
   return kind == RequestKind::kPeerRd || kind == RequestKind::kPeerCopy || kind == RequestKind::kPeerJoin;

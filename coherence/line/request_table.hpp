@@ -23,7 +23,7 @@ enum class Verdict : uint8_t {
   kServeMatched,     // the same, of a reader that was refused as often as the writer that has the page; else refuse
   kParkLower,        // of two upgraders the lower id wins (tie-break); else refuse
   kParkUnlessAsked,  // refuse the node whose own answer is awaited: it would wait for ours before it gives that
-  kHold,             // I16: a transaction of this node has the page until its end; before the table
+  kHold,             // this node's transaction has the page until its end (coherence.held-until-end); before the table
 };
 
 constexpr Phase phase_of(const LineState& s) {

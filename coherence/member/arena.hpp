@@ -28,7 +28,8 @@ struct ArenaLayout {
   uint64_t sessions_at, parked_at, in_flight_at, hot_at, lines_at, frames_at, private_at, bytes;
   // What comes before is small, and a peer who answered or asked may look at it a moment after the node has left: a
   // bell, a bit of an inbox.  What comes behind he touches for a message only that the node waits for before it leaves
-  // (N7).  The private memory of the layers above, at the end, is small, too, and theirs until their processes end.
+  // (node.memory-given-back).  The private memory of the layers above, at the end, is small, too, and theirs until
+  // their processes end.
   uint64_t shared_until() const { return parked_at; }
 };
 ArenaLayout arena_layout(const ArenaSpec& spec);
@@ -37,7 +38,7 @@ struct ArenaHeader {
   uint64_t magic;
   uint64_t incarnation;
   ArenaLayout layout;
-  // The worker's bell: whoever publishes something for the worker rings when it sleeps (S5).
+  // The worker's bell: a process that publishes something for the worker rings when it sleeps.
   alignas(64) std::atomic<uint32_t> bell;
   std::atomic<uint32_t> sleeping;
   std::atomic<uint32_t> sessions;  // in use

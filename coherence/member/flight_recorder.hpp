@@ -1,8 +1,8 @@
 // FlightRecorder: keeps a session's last protocol events (trace/flight_ring.hpp), and tells of them and of the last
 // line when an invariant of its thread is broken (base/failure_report.hpp).
 //
-// FR1 to FR3 (rules.md).  It is on the path of a step(), never of a hit; it allocates nothing, takes no lock and makes
-// no system call.
+// Rules: recorder.* (rules.md).  It is on the path of a step(), never of a hit; it allocates nothing, takes no lock and
+// makes no system call.
 #pragma once
 
 #include "coherence/base/failure_report.hpp"

@@ -60,7 +60,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", pool.path(), strerror(errno));
   NodeTable& table = pool.table();
   NodeEntry& entry = table.node[id.value];
-  if (fence_if_somebody_died(pool))  // N2: our own former incarnation included
+  if (fence_if_somebody_died(pool))  // node.crash-restart-fences: our own former incarnation included
     return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(),
                         coherence::fence_reason(pool));
   if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent && joined_by_us(entry)) {
@@ -154,7 +154,7 @@ Status Node::withdraw(bool* last, Problem* problem) {
   table.view.fetch_add(1);
   table.node[parts_.id.value].state.store(Membership::kAbsent,
                                           std::memory_order_release);  // our last reply came before
-  table.view.fetch_add(1, std::memory_order_release);                  // who looked before looks again (N7)
+  table.view.fetch_add(1, std::memory_order_release);                  // who looked before looks again
   left_ = true;
   char path[600];
   arena_path(parts_.pool, parts_.id, parts_.incarnation, path, sizeof path);

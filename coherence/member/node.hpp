@@ -9,20 +9,21 @@
 //   (*node)->set_upcalls(&directory, &horizon);          // per process
 //   Session session(**node, SessionId{3}, &interrupts);  // per process or thread
 //
-// N1. The arena's file is flocked by its creator; the lock is inherited by every child and ends with the last of them.
-//     A peer that gets the lock of a node that did not leave knows that it died: the pool is fenced.
-// N2. A node that joins while its former incarnation did not leave (a crash restart) fences the pool and gets kFenced.
-// N3. After the fence no page may be touched; every wait ends with kFenced within a slice (10 ms).
-// N4. leave() gives every line back; the file is unlinked; the last node out saves the pool.
-// N5. Only what is certain is a death: a free lock (or no file any more), or that the kernel has no such process any
-//     more.  Where that cannot be told (no descriptor left, a /proc that hides others' processes, another pid
-//     namespace), the lock decides; and where not even the lock can be looked at, the node lives.
-// N6. Whoever leaves answers his peers until he has left: between a few lines that he gives back or writes back, and
-//     while he waits for what others have.
-// N7. The memory of a node that has left is the system's again at once, though its peers still map it: leave() gives
-//     back its lines and frames; a late message touches what comes before, its own processes what comes behind.  A
-//     peer's process forgets the mapping when it next asks or answers anybody; a process that does nothing keeps one of
-//     each peer at most.
+// node.locked-while-alive: the arena's file is flocked by its creator.  Every child inherits the lock; it ends with the
+// last of them.  A peer that gets the lock of a node that did not leave knows that the node died, and fences the pool.
+// node.crash-restart-fences: a node that joins while its former incarnation did not leave (a crash restart) fences the
+// pool and gets kFenced.
+// node.fence-ends-waits: after the fence no page may be touched; every wait ends with kFenced within a slice (10 ms).
+// node.leave-gives-back: leave() gives every line back, and the file is unlinked; the last node out saves the pool.
+// node.certain-death-only: only what is certain is a death: a free lock (or no file any more), or the kernel's word
+// that the process is gone.  Where the kernel cannot tell (no descriptor left, a /proc that hides others' processes,
+// another pid namespace), the lock decides; where not even the lock can be looked at, the node lives.
+// node.leaver-answers: a node that leaves answers its peers until it has left: between a few lines that it gives back
+// or writes back, and while it waits for what others have.
+// node.memory-given-back: the memory of a node that has left is the system's again at once, though its peers still map
+// it.  leave() gives back its lines and frames; a late message touches only what comes before them, the node's own
+// processes only what comes behind.  A peer's process forgets the mapping when it next asks or answers any node; a
+// process that does nothing keeps one of each peer at most.
 #pragma once
 
 #include <atomic>
@@ -54,7 +55,7 @@ struct NodeInfo {
 class Node {
  public:
   // Becomes node `id` of the pool.  kBusy: a living server is node `id`; kFenced: the pool is fenced (now, perhaps
-  // because of us: N2); kNoSpace, kSystem.
+  // because of us: node.crash-restart-fences); kNoSpace, kSystem.
   static Result<std::unique_ptr<Node>> join(Pool&, NodeId id, const ArenaSpec&, Problem*);
   // Unmaps.  Without leave() before, this incarnation counts as dead: peers fence the pool (so does a process exit).
   // In a forked child that merely exits, nothing happens: the lock lives on in the other processes.
@@ -70,8 +71,9 @@ class Node {
   // What this node does of the protocol's optional parts.  REQUIRES: no session works.
   void set_features(Features features) { parts_.features = features; }
   Features features() const { return parts_.features; }
-  // gamma: the local lease of a line while a peer's request is parked, in writers' turns; a reader's turn counts one
-  // of P, the sessions of the node (I14).  Who is woken for a turn has `come_ns` to come.  REQUIRES: no session works.
+  // gamma: the local lease of a line while a peer's request is parked, in writers' turns; a reader's turn counts one of
+  // P, the sessions of the node (coherence.bounded-local-turns).  Who is woken for a turn has `come_ns` to come.
+  // REQUIRES: no session works.
   void set_lease(uint32_t turns, uint64_t come_ns = NodeParts::kComeNs) {
     parts_.lease_turns = turns;
     parts_.come_ns = come_ns;

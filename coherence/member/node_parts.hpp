@@ -27,7 +27,7 @@ struct NodeParts {
   ArenaHeader* arena = nullptr;
   SessionSlot* sessions = nullptr;
   std::atomic<uint64_t>* parked = nullptr;    // bitmap over lines: requests parked there, for the worker to look after
-  std::atomic<uint8_t>* in_flight = nullptr;  // over lines: granted, and the batch is not complete (I20)
+  std::atomic<uint8_t>* in_flight = nullptr;  // over lines: granted early, and the batch is not complete
   HotPages* hot = nullptr;
   Line* lines = nullptr;
   std::byte* frames_base = nullptr;

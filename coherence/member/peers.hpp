@@ -18,14 +18,15 @@ class Peers {
 
   // Maps it on first use.  kNotFound: not in the pool; kNoMemory: no room for it.
   Result<PeerArena*> at(NodeId) noexcept;
-  // I18: maps those that joined meanwhile, and forgets those that have left; false: one cannot be mapped.
+  // coherence.peers-reached-first.  Maps those that joined meanwhile, and forgets those that have left; false: one
+  // cannot be mapped.
   bool reach_all() noexcept;
   // A node of this process is reached through its own mapping.
   void share(NodeId, ArenaHeader& mapped);
 
  private:
   void forget(NodeId) noexcept;     // its arena, if one is mapped: REQUIRES: spin_
-  void unmap_forgotten() noexcept;  // N7
+  void unmap_forgotten() noexcept;  // node.memory-given-back
 
   const NodeParts& node_;
   std::atomic<PeerArena*> arena_[kNodesMax] = {};

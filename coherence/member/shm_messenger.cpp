@@ -10,8 +10,8 @@
 
 namespace coherence {
 
-// Null: it is not in the pool any more.  The session has reached all peers (I18), unless a node has joined since: a
-// message that can be neither sent nor answered then would be waited for without end.
+// Null: it is not in the pool any more.  The session has reached all peers (coherence.peers-reached-first), unless a
+// node has joined since: a message that can be neither sent nor answered then would be waited for without end.
 PeerArena* ShmMessenger::reach(NodeId node) noexcept {
   const auto mapped = peers_.at(node);
   if (mapped) return *mapped;

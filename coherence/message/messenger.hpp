@@ -27,7 +27,7 @@ struct Reply {
   ReplyKind kind = ReplyKind::kNone;
   const std::byte* page = nullptr;  // of what carries_page(): 8 KB
   uint64_t more = 0;                // ReplyWord::of()
-  bool in_flight = false;           // a grant whose batch is not complete (I20)
+  bool in_flight = false;           // a grant whose batch is not complete (coherence.early-grant-bound)
 };
 
 class Messenger {
@@ -43,7 +43,7 @@ class Messenger {
   // Calls the handler for what has arrived; whether anything had.
   virtual bool receive(RequestHandler&) noexcept = 0;
   // Takes what the slot asks of this node; from then on it stays as it is until the reply.  False: nothing (any more),
-  // or another process of this node has it (I15).
+  // or another process of this node has it (coherence.request-taken-once).
   virtual bool take_request(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) noexcept = 0;
   // One for each request that was taken.  The page is copied before it returns.  Returns where a grant landed: the
   // requester's line; kNowhere: the requester is not in the pool any more.

@@ -1,10 +1,11 @@
 // The message area of a node's arena: who asks writes only his own slots, who answers writes one word and the landing
 // frame.  No rings with several producers: what was not published by its bit was never sent.
 //
-// A request: fill a slot; set its bit in the receiver's inbox; ring the receiver's bell.  Whoever gets the bit takes
-// the
-//            request, once, before he does anything about it; a bit for what was taken or is over is outdated (I15).
-// A reply:   write the page into the landing frame (grants); store the slot's reply word for this peer; wake its bell.
+// A request: fill a slot; set its bit in the receiver's inbox; ring the receiver's bell.  The process that gets the bit
+// takes the request, once, before it does anything about it; a bit for a request that was taken or is over is outdated
+// (coherence.request-taken-once).
+//
+// A reply: write the page into the landing frame (grants); store the slot's reply word for this peer; wake its bell.
 #pragma once
 
 #include <atomic>

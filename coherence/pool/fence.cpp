@@ -21,7 +21,8 @@ void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, 
   snprintf(out, bytes, "%s.node%d.%llu", pool, node.value, static_cast<unsigned long long>(incarnation));
 }
 
-// The process that joined is gone, its number perhaps another's by now.  N5: what cannot be told is no death.
+// The process that joined is gone, its number perhaps another's by now.  node.certain-death-only: what cannot be told
+// is no death.
 static bool joiner_gone(const NodeEntry& e) noexcept {
   const uint64_t its_namespace = e.pid_namespace.load(std::memory_order_relaxed);
   if (its_namespace == 0 || its_namespace != pid_namespace()) return false;

@@ -1,5 +1,5 @@
 // Who has died, and the fence that goes up then: what the node table and the locks of the arenas' files say, for nodes
-// and for who only opens the pool.  N1..N3, N5: member/node.hpp.
+// and for who only opens the pool.  Rules: node.* in member/node.hpp.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, 
 void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
 
 // Whether node `n`'s entry names an incarnation that ended without leaving.  Certain: its file lock is free, or the
-// process that joined is gone (N5).
+// process that joined is gone (node.certain-death-only).
 bool died(const Pool& pool, NodeId n) noexcept;
 void fence_pool(const Pool& pool, const char* reason) noexcept;
 const char* fence_reason(const Pool& pool) noexcept;  // REQUIRES: the pool is fenced

@@ -17,7 +17,7 @@ namespace coherence {
 namespace {
 
 // The file of a memory node that has no number yet.  It is filled while nodes join and leave: the pool's lock file is
-// not held for as long as that takes.  Whoever has it locked under its name is the one who adds (MN6).
+// not held for as long as that takes.  Whoever has it locked under its name is the one who adds (pool.counted-last).
 class GrowingFile {
  public:
   explicit GrowingFile(const char* pool) { snprintf(path_, sizeof path_, "%s.growing", pool); }
@@ -36,7 +36,7 @@ class GrowingFile {
   }
   Status fill(uint64_t bytes, Problem* problem) {
     if (ftruncate(fd_, 0) != 0) return failed("empty", problem);
-    if (int error = posix_fallocate(fd_, 0, off_t(bytes)); error != 0)  // P1
+    if (int error = posix_fallocate(fd_, 0, off_t(bytes)); error != 0)  // pool.allocated-in-full
       return problem->set(error == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot allocate %.0f MB for %s: %s",
                           double(bytes) / 1048576, path_, strerror(error));
     return {};
@@ -75,7 +75,7 @@ Errc full(const char* path, Problem* problem) {
 
 }  // namespace
 
-// MN6.
+// pool.counted-last.
 void Pool::remove_uncounted() const {
   unlink(MemoryPath(path_, memory_nodes()).text);
   GrowingFile left(path_);
@@ -117,9 +117,9 @@ Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages
   lay_out(spec, number, header.get());
   GCL_TRY(finish_file(file.fd(), file.path(), MemoryPath(files.path, number).text, *header, problem));
   first.memory_bytes[number] = header->bytes;
-  first.memory_nodes.store(number + 1, std::memory_order_release);  // pairs with memory_nodes() (P9)
+  first.memory_nodes.store(number + 1, std::memory_order_release);  // pairs with memory_nodes() (pool.counted-last)
   Added added{MemoryNodeId{uint8_t(number)}, true};
-  if (to_be_saved) {  // MN8
+  if (to_be_saved) {  // pool.grown-copy-completed
     Status saved = pool.reach_late(added.memory_node, problem);
     if (saved) saved = pool.replace_saved(was_saved ? number : 1, problem);
     added.saved = saved.ok();

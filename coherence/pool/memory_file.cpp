@@ -43,7 +43,7 @@ File::~File() {
 Status allocate_file(const char* path, uint64_t bytes, int* fd, Problem* problem) {
   *fd = ::open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (*fd < 0) return problem->set(Errc::kSystem, "cannot create %s: %s", path, strerror(errno));
-  if (int error = posix_fallocate(*fd, 0, off_t(bytes)); error != 0)  // P1
+  if (int error = posix_fallocate(*fd, 0, off_t(bytes)); error != 0)  // pool.allocated-in-full
     return problem->set(error == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot allocate %.0f MB for %s: %s",
                         double(bytes) / 1048576, path, strerror(error));
   return {};
@@ -53,7 +53,7 @@ Status read_header(int fd, const char* path, PoolHeader* header, Problem* proble
   auto* const to = reinterpret_cast<std::byte*>(header);
   constexpr uint64_t kSizesAt = offsetof(PoolHeader, memory_bytes);
   if (read_all(fd, to, sizeof *header, 0) && header->magic == kPoolMagic &&
-      read_all(fd, to + kSizesAt, sizeof header->memory_bytes, kSizesAt))  // P9: after the count
+      read_all(fd, to + kSizesAt, sizeof header->memory_bytes, kSizesAt))  // pool.counted-last: after the count
     return {};
   return problem->set(Errc::kCorrupt, "%s is not a pool", path);
 }

@@ -10,7 +10,8 @@
 
 namespace coherence {
 
-// `<pool>` for memory node 0, `<pool>.mem<K>` for the others (P6); `<...>.new` while it is being made.
+// `<pool>` for memory node 0, `<pool>.mem<K>` for the others (pool.memory-node-zero-decides); `<...>.new` while it is
+// being made.
 struct MemoryPath {
   MemoryPath(const char* pool, uint32_t memory_node, bool unfinished = false);
   char text[560];
@@ -38,7 +39,7 @@ Status check_whole(int fd, const PoolHeader&, const char* path, Problem*);
 // Whether this server reads such files, and is like the servers the pool was made for (an empty identity is like all).
 Status check_header(const PoolHeader&, const char* identity, const char* path, Problem*);
 // Whether memory node K's file is there, whole, and belongs to the pool whose memory node 0 says `first`; with
-// `same_save` also to the same durable copy (P7).  kCorrupt, kSystem.
+// `same_save` also to the same durable copy (pool.saves-never-mixed).  kCorrupt, kSystem.
 Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool same_save, Problem*);
 void unlink_parts(const char* pool, uint32_t memory_nodes);
 

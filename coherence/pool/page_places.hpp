@@ -14,7 +14,7 @@ struct PagePlaces {
 
   static constexpr uint64_t rows_for(uint64_t pages) { return (pages + 7) / 8 + 1; }  // eight words to a CPU line
   PoolAddress page(uint64_t number) const { return pages_at + number * kPageSize; }
-  // Neighbouring pages' words lie in different CPU lines (MN1).
+  // Neighbouring pages' words lie in different CPU lines (pool.allocated-in-full).
   PoolAddress word(uint64_t number) const {
     return words_at + ((number % word_rows) * 8 + number / word_rows) * sizeof(LatchWord);
   }

@@ -149,7 +149,7 @@ Status Pool::map(Problem* problem) {
   return {};
 }
 
-// P9.  The spinlock is for other threads of this process; a process of PostgreSQL has one.
+// pool.mapped-when-needed.  The spinlock is for other threads of this process; a process of PostgreSQL has one.
 Status Pool::reach_late(MemoryNodeId n, Problem* problem) {
   if (n.value >= memory_nodes()) return Errc::kNotFound;
   SpinGuard guard(late_spin_);

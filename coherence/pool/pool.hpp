@@ -1,28 +1,12 @@
 // Pool: the shared memory all primaries map (the memory nodes of the shm transport), and its header.
 //
-// P1. Every file is fallocated in full before anybody maps it: a full tmpfs is an error here, not a SIGBUS later.
-// P2. The header names everything that must agree (format version, block size, the server's identity lines); a primary
-//     that differs is refused, and the problem names both values.
-// P3. A pool is `clean` when no node is in it and the last one left in order.  One that is neither clean nor in use by
-//     living nodes died uncleanly: opened by nobody (until repair exists).
-// P4. The durable copy is written by the last node that leaves, is marked "in use" before the first one joins, and so
-//     is never mistaken for current after a crash of the machine.
-// P5. Latch words are never persisted: a clean pool's are all free (verified when saved).
-// P6. Memory node 0 is `<path>`: header, node table, words, rings, and pages of its own.  Memory node K is
-//     `<path>.mem<K>`: header, latch words, pages.  Memory node 0's file gets its name last and alone says whether
-//     there is a pool and in which state; a file of another that is missing, cut short, or not the one that belongs
-//     there is kCorrupt, and the problem names it.
-// P7. The durable copy consists of the same files.  Memory node 0's is replaced last, after the others are safe on the
-//     disk, and all carry the number of the save: no crash leaves a mix that is taken for one copy.  The number grows
-//     when the last node leaves, and only then: saving again replaces the other memory nodes' files by the same bytes.
-// P8. A save that fails (a full disk) costs nothing while the machine is up: the pool in memory is clean, can be used
-//     again, and saved again (save_again, add_memory_node).  Its durable copy still says "in use", or is what it was
-//     before a memory node was added.  A pool counts as saved only if all files of its copy are there and of its save.
-// P9. Memory nodes come while the pool is in use, and never go.  A new one's file is whole under its name before its
-//     size is in memory node 0's header, and its size before the count; who sees the count finds it all.  A process
-//     maps what came after it had opened the pool when it first needs it: to look for a page, or to post a batch for
-//     one that another process of its node has brought.  A file that is not counted is a dead adder's, and removed by
-//     whoever opens the pool next.
+// pool.identity-must-agree: the header names everything that must agree (format version, block size, the server's
+// identity lines).  A primary that differs is refused, and the problem names both values.
+// pool.clean-or-refused: a pool is `clean` when no node is in it and the last one left in order.  A pool that is
+// neither clean nor in use by living nodes died uncleanly, and is opened by no process (until repair exists).
+// pool.words-never-saved: latch words are never persisted: a clean pool's are all free (verified when it is saved).
+//
+// The files, the durable copy, and memory nodes that come later: pool.* in coherence/rules.md.
 //
 //   Problem problem;
 //   auto pool = Pool::open({.path = "/dev/shm/p", .durable_path = "/data/p", .identity = lines}, &problem);
@@ -61,7 +45,7 @@ struct PoolSpec {
 };
 
 struct PoolFiles {
-  const char* path = nullptr;          // in tmpfs or hugetlbfs; of memory node 0, see P6
+  const char* path = nullptr;          // in tmpfs or hugetlbfs; memory node 0's
   const char* durable_path = nullptr;  // likewise; null: nothing is saved or loaded
   const char* identity = "";
 };
@@ -85,7 +69,7 @@ class Pool final : public MemoryMap {
     kAbsent,
     kDamaged,  // a file is missing, unreadable, cut short, or another pool's
     kForeign,  // made for a server that differs, or of another format
-    kUnsaved,  // clean in memory, and not in the durable copy (P8)
+    kUnsaved,  // clean in memory, and not in the durable copy (pool.failed-save-harmless)
   };
   static Condition inspect(const PoolFiles&, Problem*);
   // For tools: what memory node 0's file, in tmpfs or of the durable copy, says of the pool.  kNotFound, kIncompatible
@@ -96,21 +80,22 @@ class Pool final : public MemoryMap {
     uint64_t bytes[kMemoryNodesMax];  // of their files
   };
   static Result<Outline> outline(const char* path, Problem*);
-  // Writes the durable copy of a clean pool once more (P8).  Errors as open(); kBusy: it is in use.
+  // Writes the durable copy of a clean pool once more (pool.failed-save-harmless).  Errors as open(); kBusy: it is in
+  // use.
   static Status save_again(const PoolFiles&, Problem*);
   struct Added {
     MemoryNodeId memory_node;
-    bool saved;  // false: the pool in memory has it, its durable copy does not (P8); the problem says why
+    bool saved;  // false: the pool in memory has it, its durable copy does not; the problem says why
   };
-  // Adds a memory node with that many bytes of pages, whether anybody is in the pool or not (P9).  The durable copy of
-  // a clean pool gets it at once.  After an error nothing is added: errors as open(); kBusy: another one is being
-  // added; kTooLarge: the pool has kMemoryNodesMax of them; kNoSpace: no memory for it.
+  // Adds a memory node with that many bytes of pages, whether anybody is in the pool or not (pool.counted-last).  The
+  // durable copy of a clean pool gets it at once.  After an error nothing is added: errors as open(); kBusy: another
+  // one is being added; kTooLarge: the pool has kMemoryNodesMax of them; kNoSpace: no memory for it.
   static Result<Added> add_memory_node(const PoolFiles&, uint64_t pages_bytes, Problem*);
   ~Pool() override;
   Pool(const Pool&) = delete;
 
   RegionExtent region(int index) const;
-  uint32_t memory_nodes() const;  // grows (P9)
+  uint32_t memory_nodes() const;  // grows (pool.counted-last)
   uint64_t pages();               // of all memory nodes
   // 0: there is no such memory node, or it cannot be mapped here.
   uint64_t pages(MemoryNodeId n) { return reach(n).ok() ? part_[n.value].pages : 0; }

@@ -53,12 +53,12 @@ Status Pool::save_part(uint32_t k, Problem* problem) {
   return {};
 }
 
-// P7: until memory node 0's file is replaced the durable copy says "in use".  P8: the pool in memory is clean, whatever
-// becomes of the copy.
+// Until memory node 0's file is replaced the durable copy says "in use" (pool.saves-never-mixed).  The pool in memory
+// is clean, whatever becomes of the copy (pool.failed-save-harmless).
 Status Pool::save(Problem* problem) {
   const uint32_t count = memory_nodes();
-  for (uint32_t k = 0; k < count; k++) GCL_TRY(reach_late({uint8_t(k)}, problem));  // P9
-  for (uint32_t k = 0; k < count; k++)                                              // P5
+  for (uint32_t k = 0; k < count; k++) GCL_TRY(reach_late({uint8_t(k)}, problem));  // pool.mapped-when-needed
+  for (uint32_t k = 0; k < count; k++)                                              // pool.words-never-saved
     for (uint64_t p = 0; p < part_[k].pages; p++)
       if (peek_latch(PageId::at(MemoryNodeId{uint8_t(k)}, p)) != LatchWord::free())
         return problem->set(Errc::kCorrupt, "page %llu of memory node %u is still owned: the pool is not saved",
@@ -70,7 +70,8 @@ Status Pool::save(Problem* problem) {
 }
 
 // The files of memory nodes from `from` on, then memory node 0's.  A copy that says "clean" is whole at every moment:
-// its files are replaced by the same bytes (P7), and a new one is none before memory node 0's is replaced, too.
+// its files are replaced by the same bytes (pool.saves-never-mixed), and a new one is none before memory node 0's is
+// replaced, too.
 Status Pool::replace_saved(uint32_t from, Problem* problem) {
   const uint32_t count = memory_nodes();
   Status ok;
@@ -102,7 +103,7 @@ Status Pool::save_again(const PoolFiles& files, Problem* problem) {
   return (*pool)->replace_saved(1, problem);
 }
 
-// P8: whether the durable copy is of the clean pool in memory, and whole.
+// pool.failed-save-harmless.  Whether the durable copy is of the clean pool in memory, and whole.
 bool Pool::is_saved(const PoolHeader& in_memory, const char* durable_path, Problem* problem) {
   auto saved = std::make_unique<PoolHeader>();
   File file(::open(durable_path, O_RDONLY | O_CLOEXEC));
@@ -118,7 +119,7 @@ bool Pool::is_saved(const PoolHeader& in_memory, const char* durable_path, Probl
   return false;
 }
 
-// Memory node 0's file gets its name last: before that there is no pool in tmpfs (P6).
+// Memory node 0's file gets its name last: before that there is no pool in tmpfs (pool.memory-node-zero-decides).
 Status Pool::load(const PoolFiles& files, Problem* problem) {
   auto failed = [&](const char* what, const char* path) {
     return problem->set(errno == ENOSPC   ? Errc::kNoSpace
@@ -158,7 +159,7 @@ Status Pool::load(const PoolFiles& files, Problem* problem) {
   return ok;
 }
 
-// P4: before the first node joins, the durable copy says that it is no longer the truth.
+// pool.copy-marked-in-use.  Before the first node joins, the durable copy says that it is no longer the truth.
 Status Pool::mark_durable_in_use(Problem* problem) {
   if (!durable_path_[0]) return {};
   File file(::open(durable_path_, O_RDWR | O_CLOEXEC));

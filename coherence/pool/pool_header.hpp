@@ -26,9 +26,9 @@ struct PoolHeader {
   std::atomic<PoolState> state;  // of the pool; memory node 0's counts
   uint64_t pool_id;
   uint64_t bytes;                      // of this file
-  std::atomic<uint32_t> memory_nodes;  // of the pool; memory node 0's counts, and grows last when one is added (P9)
+  std::atomic<uint32_t> memory_nodes;  // of the pool; memory node 0's counts (pool.counted-last)
   uint32_t memory_node;                // whose file this is
-  uint64_t saves;                      // of durable copies; the files of one copy say the same (P7)
+  uint64_t saves;                      // of durable copies; the files of one copy say the same (pool.saves-never-mixed)
   struct {
     uint64_t offset, bytes;
   } region[kRegionsMax];                   // in this file; memory nodes but 0 have latch words and pages only

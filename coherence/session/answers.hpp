@@ -1,4 +1,5 @@
-// Answers: what a node tells the peers that asked: when the batch behind it is complete, or early (I20).
+// Answers: what a node tells the peers that asked: when the batch behind it is complete, or early
+// (coherence.early-grant-bound).
 #pragma once
 
 #include "coherence/line/line.hpp"

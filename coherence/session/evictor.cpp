@@ -52,7 +52,7 @@ int Evictor::add_release(Batch& batch, Line& line, Post release) noexcept {
 }
 
 // The line's batch is complete: only now are the bytes in the pool, and the redo of their changes is needed no longer
-// (I19).
+// (eviction.latched-until-complete).
 void Evictor::end_evict(Line& line, uint64_t old) noexcept {
   written_back(line);
   {

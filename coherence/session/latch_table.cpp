@@ -74,7 +74,8 @@ void LatchTable::end_latch(Line& line, LatchEnd end, MsiState msi) noexcept {
   if (end != LatchEnd::kToCaller && next.has_waiters()) wake(line);
 }
 
-// Turns are counted, but no process is kept from a line that could not leave for the peer yet (I20).
+// Turns are counted, but no process is kept from a line that could not leave for the peer yet
+// (coherence.early-grant-bound).
 Lease LatchTable::lease_of(const Line& line) const noexcept {
   const NodeParts& node = session_.node;
   return {.gamma = node.lease_turns,

@@ -17,7 +17,7 @@ class LatchTable {
  public:
   LatchTable(const SessionContext& session, const Waiting& waiting) : session_(session), waiting_(waiting) {}
 
-  // --- hits: one atomic (I5) -----------------------------------------------------------------------------------------
+  // --- hits: coherence.hit-one-atomic --------------------------------------------------------------------------------
   static bool hit_shared(Line& line) noexcept {
     auto& latch = fields(line).latch;
     uint64_t w = latch.load(std::memory_order_relaxed);
@@ -63,7 +63,7 @@ class LatchTable {
   // X ends, or changes hands, and the word shows the MSI state.
   void end_latch(Line& line, LatchEnd end, MsiState msi) noexcept;
 
-  // --- turns (I14) ---------------------------------------------------------------------------------------------------
+  // --- turns: coherence.bounded-local-turns --------------------------------------------------------------------------
   Next next_after(Line& line, LocalWord after) const noexcept {
     return who_goes_next(after, lease_of(line).over(turns_of(line)));
   }

@@ -1,5 +1,6 @@
 // MessageServer: what a session does for peers: takes their requests, serves what is parked, goes on with operations
-// whose callers left.  The node's worker does it all the time (serve()), other sessions when they unlock or wait (I7).
+// whose callers left.  The node's worker does it all the time (serve()), other sessions when they unlock or wait
+// (coherence.unlocker-serves-parked).
 #pragma once
 
 #include <cstdint>

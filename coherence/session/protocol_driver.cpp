@@ -12,7 +12,8 @@
 namespace coherence {
 namespace {
 
-// I13: how long a writer that was refused once goes first; doubled with each refusal, up to 6.4 ms.
+// coherence.readers-stand-back.  How long a writer that was refused once goes first; doubled with each refusal, up to
+// 6.4 ms.
 constexpr uint64_t kStandBackNs = 50'000;
 constexpr int kDoublingsMax = 7;
 // The time between a refusal and the next request: C * RTT / refusals (SELCC, 5.1.2).
@@ -46,7 +47,7 @@ Left ProtocolDriver::start(Line& line, RequestSlot& slot, Event::Kind fetch) noe
 }
 
 Actions ProtocolDriver::step_line(Line& line, const Event& event) noexcept {
-  // Nothing is early where a batch is complete when it has been posted (I20).
+  // Nothing is early where a batch is complete when it has been posted (coherence.early-grant-bound).
   const Features all = session_.node.features;
   LineFields& f = fields(line);
   const BeforeStep before(f.state);
@@ -67,8 +68,8 @@ Actions ProtocolDriver::step_line(Line& line, const Event& event) noexcept {
   return actions;
 }
 
-// I23: the node that took the page two round trips ago or less has it still, probably, and where it has not the word is
-// one look away.  Where a look costs less than a message, no node is asked first.
+// coherence.reader-joins-taker.  The node that took the page two round trips ago or less has it still, probably, and
+// where it has not the word is one look away.  Where a look costs less than a message, no node is asked first.
 NodeId ProtocolDriver::ask_first(const Line& line) const noexcept {
   if (session_.word_is_near) return {};
   const auto ago = uint16_t(microseconds() - fields(line).passed_on_us.load(std::memory_order_relaxed));
@@ -204,7 +205,8 @@ bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now
 bool ProtocolDriver::is_gone(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
   const NodeEntry& e = session_.node.pool.table().node[peer.value];
   const Membership state = e.state.load(std::memory_order_acquire);
-  // I21: a dead node's share stands until it is repaired, as some of its processes may still be reading.
+  // coherence.claim-then-ask.  A dead node's share stands until it is repaired, as some of its processes may still be
+  // reading.
   const bool stands = state == Membership::kDead && fields(line).state.op == LineOp::kWaitClaimed;
   return state == Membership::kAbsent || (state == Membership::kDead && !stands) ||
          !asked.is_for(e.incarnation.load(std::memory_order_relaxed));
@@ -250,7 +252,8 @@ ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
   return {any, any != Replies::kNone ? run(line, actions, slot) : Left::kNothing};
 }
 
-// The fetch is over: the latch becomes the caller's, or, if the caller left, is released (I3, C5).
+// The fetch is over: the latch becomes the caller's, or, if the caller left, is released (coherence.one-operation,
+// session.operation-outlives-caller).
 Left ProtocolDriver::finish(Line& line, const Actions& actions) noexcept {
   RequestSlot& s = slot_of(line);
   s.outcome.store(actions.outcome, std::memory_order_relaxed);

@@ -39,7 +39,7 @@ class ProtocolDriver {
   // Takes the replies that are in.  The line may be another operation's by now: then there is none for the caller.
   Collected collect(Line& line) noexcept;
 
-  // I9, I20.  REQUIRES: a latch on the line.
+  // coherence.log-first, coherence.early-grant-bound.  REQUIRES: a latch on the line.
   bool may_leave(const Line& line) const noexcept {
     return !session_.node.grant_in_flight(line) && (fields(line).state.msi != MsiState::kModified || logged(line));
   }

@@ -97,7 +97,8 @@ Status Requester::wait_local(Line& line, bool exclusive) {
   return ok;
 }
 
-// I13: until the word has an owner, whom the requester then asks, or the time is over.  Only a miss waits.
+// coherence.readers-stand-back.  Until the word has an owner, whom the requester then asks, or the time is over.  Only
+// a miss waits.
 Status Requester::stand_back(Line& line) {
   auto& stand_back_until = fields(line).stand_back_until;
   const uint64_t until = stand_back_until.load(std::memory_order_relaxed);
@@ -118,7 +119,7 @@ Status Requester::stand_back(Line& line) {
   return {};
 }
 
-// I20: until the granting node's batch is complete, some microseconds.
+// coherence.early-grant-bound.  Until the granting node's batch is complete, some microseconds.
 Status Requester::await_grant(Line& line) {
   while (session_.node.grant_in_flight(line)) {
     help_if_asked();
@@ -135,8 +136,8 @@ RequestSlot* Requester::take_slot() noexcept {
   return nullptr;
 }
 
-// Waits for the operation that start() began; afterwards the latch is the caller's (I3), unless it is left to the
-// worker (C5).
+// Waits for the operation that start() began; afterwards the latch is the caller's (coherence.one-operation), unless it
+// is left to the worker (session.operation-outlives-caller).
 Status Requester::await(Line& line, RequestSlot& slot, Outcome* outcome) {
   using Replies = ProtocolDriver::Replies;
   for (uint32_t rounds = 0;;) {

@@ -1,4 +1,5 @@
-// Waiting: every sleep of a session is a slice of at most 10 ms, and looks at the fence and at interrupts (I8).
+// Waiting: every sleep of a session is a slice of at most 10 ms, and looks at the fence and at interrupts
+// (coherence.bounded-sleeps).
 #pragma once
 
 #include <atomic>

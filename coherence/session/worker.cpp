@@ -109,7 +109,7 @@ void MessageServer::watch() noexcept {
   watched_ns_ = now;
   session_.node.pool.table().node[session_.node.id.value].heartbeat_ns.store(now, std::memory_order_relaxed);
   fence_if_somebody_died(session_.node.pool, session_.node.id);
-  (void)session_.peers.reach_all();  // N7; a peer that cannot be mapped is met again when it matters
+  (void)session_.peers.reach_all();  // a peer that cannot be mapped is met again when it matters
 }
 
 }  // namespace coherence

@@ -1,11 +1,11 @@
 // HotPages: which pages cost the most messages, counted where a message is sent or received and nowhere else: a hit
 // does not come here.  A fixed table in the node's arena, of the heavy hitters (space saving, in buckets of eight).
 //
-// HP1. A page that is in the table is counted exactly since it came in.
-// HP2. A page that finds its bucket full takes the place of the one with the fewest messages; `missed_max` says how
-//      many messages of its own may have gone uncounted before.  So a page with more messages than any place's count
-//      is in.
-// HP3. A bucket's lock is a leaf: nothing is asked or latched under it.
+// hot_pages.counted-exactly: a page that is in the table is counted exactly since it came in.
+// hot_pages.coldest-replaced: a page that finds its bucket full takes the place of the page with the fewest messages.
+// `missed_max` says how many messages of its own may have gone uncounted before.  So a page with more messages than any
+// place's count is in.
+// hot_pages.lock-is-leaf: nothing is asked or latched under a bucket's lock.
 #pragma once
 
 #include <atomic>

@@ -1,17 +1,20 @@
 // Memory: one-sided access to the pool, in batches.  The seam behind which shm, sim, tcp and verbs fit.
 //
-// T1. The operations of a batch run in order, at ONE memory node; between batches there is no order.
-// T2. A batch is kDone when all its operations took effect, kUnknown when the connection broke first: the outcome is
-//     not known, and is never treated as success.
-// T3. post() may complete before it returns (shm) or later (verbs, sim); callers poll() until done().
-// T4. Memory is used by one thread of one process; opened after fork.
-// T5. What was done in order is seen in order, plain WRITEs and READs included: whoever has seen what an operation did
-//     sees with all he does next what came before that operation, too: in its batch, in batches that were complete when
-//     it was posted, and in memory that its process had written or seen.  A transport over processors that reorder sees
-//     to it; nobody above needs an atomic or a fence for it.
-// T6. Not promised: an order of the bytes of one WRITE or READ (an aligned word is whole, though), nor that a WRITE is
-//     there for others before an operation behind it looks.  Where each of two writes and then looks whether the other
-//     did, both write with CAS or FAA, and look with these or LOAD: those of all batches are in one order.
+// transport.batch-in-order: the operations of a batch run in order, at ONE memory node; between batches there is no
+// order.
+// transport.unknown-never-success: a batch is kDone when all its operations took effect, kUnknown when the connection
+// broke first: then the outcome is not known, and is never treated as success.
+// transport.poll-until-done: post() may complete before it returns (shm) or later (verbs, sim); callers poll() until
+// done().
+// transport.one-thread: a Memory is used by one thread of one process, and opened after fork.
+// transport.seen-in-order: what was done in order is seen in order, plain WRITEs and READs included.  A process that
+// has seen what an operation did sees, with all it does next, what came before that operation, too: in its batch, in
+// batches that were complete when it was posted, and in memory that the writing process had written or seen.  A
+// transport over processors that reorder sees to it; no layer above needs an atomic or a fence for it.
+// transport.write-then-look: neither the bytes of one WRITE or READ are in order (an aligned word is whole, though),
+// nor is a WRITE there for others before an operation behind it looks.  Where each of two processes writes and then
+// looks whether the other did, both write with CAS or FAA, and look with these or LOAD: those of all batches are in one
+// order.
 //
 //   Batch batch(node);
 //   batch.faa(word, bit);
@@ -83,7 +86,7 @@ class Batch {
 
  private:
   int add(const Op& op) {
-    VERIFY(count_ < kBatchOpsMax && op.at.node() == to_);  // T1
+    VERIFY(count_ < kBatchOpsMax && op.at.node() == to_);  // transport.batch-in-order
     ops_[count_] = op;
     return count_++;
   }
@@ -107,7 +110,8 @@ class Memory {
   void wait(Batch& batch) {
     while (!batch.done()) poll();
   }
-  // Conveniences for pool words: one batch each.  Return the value before.  They end the process when that is not known.
+  // Conveniences for pool words: one batch each.  Return the value before.  They end the process when that is not
+  // known.
   uint64_t load(PoolAddress word);
   uint64_t cas(PoolAddress word, uint64_t expect, uint64_t desired);
   uint64_t faa(PoolAddress word, uint64_t addend);

@@ -1,4 +1,4 @@
-// T1 to T3: what one batch does, and several at once.
+// What one batch does, and several at once: transport.batch-in-order, transport.poll-until-done.
 #include "contract.hpp"
 
 namespace conformance {

@@ -1,6 +1,6 @@
-// T5: what was done in order is seen in order.  On a processor that reorders these see it happen; everywhere
-// ThreadSanitizer sees whether the transport may let it happen: what is told to others by plain memory is ordered by
-// the transport's operations alone.
+// transport.seen-in-order.  On a processor that reorders these see it happen; everywhere ThreadSanitizer sees whether
+// the transport may let it happen: what is told to others by plain memory is ordered by the transport's operations
+// alone.
 #include <atomic>
 
 #include "contract.hpp"
@@ -156,7 +156,7 @@ TEST_P(MemoryContract, AVersionAroundWhatIsWrittenTellsWhetherItWasReadWhole) {
   EXPECT_TRUE(ended_well(writer));
 }
 
-// T6: each sets its word and looks at the other's; one of them at least sees the other.
+// transport.write-then-look.  Each sets its word and looks at the other's; one of them at least sees the other.
 TEST_P(MemoryContract, OfTwoWhoSetAWordAndLookAtTheOthersOneSeesTheOther) {
   std::atomic<int> at_start{0};
   std::atomic<int> saw_nobody[kRounds] = {};

@@ -142,9 +142,9 @@ TEST_P(MemoryContract, ABatchThatIsDoneComesBeforeTheNextOneOfWhoeverKnows) {
   EXPECT_EQ(memory().load(at(kPageSize - 8, kOne)), done.load());
 }
 
-// T2, as far as every transport can show it: what a user who is killed had posted took effect up to some operation, in
-// order, and nobody else is harmed.  (That a *connection* breaks, and its batches end kUnknown, no test here can bring
-// about: shm has none.)
+// transport.unknown-never-success, as far as every transport can show it: what a user who is killed had posted took
+// effect up to some operation, in order, and nobody else is harmed.  (That a *connection* breaks, and its batches end
+// kUnknown, no test here can bring about: shm has none.)
 TEST_P(MemoryContract, AKilledUsersBatchTookEffectUpToSomeOperation) {
   constexpr int kWords = 16;
   for (int round = 0; round < 5; round++) {

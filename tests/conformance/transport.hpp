@@ -16,7 +16,7 @@ inline constexpr int kMemoryNodes = 2;
 inline constexpr uint64_t kMemoryBytes = 1 << 20;  // of each, zero at first
 inline constexpr uint32_t kLocalBytes = 1 << 16;
 
-// One user: of one thread in one process, made there (T4).
+// One user: of one thread in one process, made there (transport.one-thread).
 class User {
  public:
   virtual ~User() = default;
@@ -35,7 +35,7 @@ class Transport {
 struct TransportKind {
   const char* name;
   std::unique_ptr<Transport> (*make)();
-  bool done_in_post;    // T3: post() returns with its batches done
+  bool done_in_post;    // post() returns with its batches done (transport.poll-until-done)
   bool keeps_unwanted;  // a READ whose OnlyIf does not hold leaves its destination alone (a transport may ignore it)
 };
 inline std::ostream& operator<<(std::ostream& o, const TransportKind& kind) { return o << kind.name; }

@@ -1,4 +1,4 @@
-// Batches: posted, run verb by verb, completed; and whom they serve before that (I20).
+// Batches: posted, run verb by verb, completed; and whom they serve before that (coherence.early-grant-bound).
 #include <cstring>
 
 #include "explorer.hpp"
@@ -35,7 +35,7 @@ std::vector<int> Explorer::granted_by(const State& s, int n) {
   return granted;
 }
 
-// I20: nothing may be posted for the line.
+// Nothing may be posted for the line (coherence.early-grant-bound).
 bool Explorer::bound(const NodeM& x) const { return x.grant_in_flight && !v.forward_first; }
 
 void Explorer::finish(State& s, int n, const Actions& a) {

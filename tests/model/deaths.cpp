@@ -17,7 +17,7 @@ void Explorer::repair_for_dead(State& s, int n) {
     if (x.msi != MsiState::kShared) continue;
     s.pool |= holds && s.node[n].fresh;
     if (holds) s.word += LatchWord::drop_holder(id_of(n));
-    if (!w.readers().has(id_of(to))) s.word += LatchWord::add_reader(id_of(to));  // I23
+    if (!w.readers().has(id_of(to))) s.word += LatchWord::add_reader(id_of(to));  // coherence.reader-joins-taker
   }
 }
 

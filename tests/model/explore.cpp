@@ -18,7 +18,7 @@ void Explorer::invariants() {
   for (int n = 0; n < kNodes; n++) {
     const NodeM& x = s.node[n];
     NodeId me = id_of(n);
-    // I20: who was granted early stands where the giver still does in the word.
+    // A node that was granted early stands where the giver still does in the word (coherence.early-grant-bound).
     bool early = x.grant_in_flight && w.has_holder() && w.holder() == id_of(x.grant_in_flight - 1);
     bool named = w.has_holder() && w.holder() == me;
     if (s.dead == n + 1) {
@@ -45,10 +45,10 @@ void Explorer::invariants() {
     }
     quiet &= x.op == LineOp::kIdle && x.batch.post == Post::kNone && !x.undo;
     if (usable && x.msi == MsiState::kModified && !named && !early) flag(at_, "X6");
-    // I21: whom a claim met shares until he has answered.
+    // A node that a claim met shares until it has answered (coherence.claim-then-ask).
     const NodeM* const holder = w.has_holder() && is_node(w.holder()) ? &s.node[index_of(w.holder())] : nullptr;
     const bool claimed = holder && holder->op != LineOp::kDowngradePosted && holder->sharers >> n & 1;
-    const bool joins = early && holder && holder->sharers >> n & 1;  // I23: his bit comes with the downgrade
+    const bool joins = early && holder && holder->sharers >> n & 1;  // its bit comes with the downgrade
     if (usable && x.msi == MsiState::kShared && !named &&
         ((w.has_holder() && !early && !claimed) || (!w.readers().has(me) && !joins)))
       flag(at_, "X6");

@@ -42,25 +42,25 @@ struct Variant {
   // time.
   int outdated[2] = {0, 0};
 
-  bool forward_first = false;      // I20: the grant is sent when the batch is posted, and what was granted may leave
+  bool forward_first = false;      // what was granted early may leave (coherence.early-grant-bound)
   bool transient_bits = false;     // a failed reader takes its bit back while it asks
   bool caseless = false;           // PeerInv and PeerWr are one message, and the first grant is acted on
-  bool no_write_back = false;      // I2: M -> M does not write to the pool
+  bool no_write_back = false;      // M -> M does not write to the pool (coherence.newest-bytes)
   bool free_before_write = false;  // the word is freed before the page is written
-  bool steal = false;              // I3: a granted page may leave before its waiter ran
+  bool steal = false;              // a granted page may leave before its waiter ran (coherence.one-operation)
   bool upgrade_forever = false;    // upgrades are retried for ever, nobody gives way
-  bool copy_kept = false;          // I17: a copy is taken for a share
-  bool pending_kept = false;       // I17: the pending-reader bit stays after a copy, or after Held
-  bool hold_ignored = false;       // I16: a held page is given away
-  bool abandon = false;            // C5: a writer's wait is forgotten, not finished
-  bool old_request_acted = false;  // I15: an outdated request is served
-  bool old_reply_acted = false;    // I15: an outdated refusal is counted for the round under way
-  bool join_forgotten = false;     // I23: who joins is granted a share, and his bit is not added
-  bool join_twice = false;         // I23: who joined one who died adds his bit without a look at the word
-  bool claim_refused = false;      // I21: who cannot tell yet whether he shares says that he does not
+  bool copy_kept = false;          // a copy is taken for a share (coherence.copy-owns-nothing)
+  bool pending_kept = false;       // the pending-reader bit stays after a copy, or after Held (the same)
+  bool hold_ignored = false;       // a held page is given away (coherence.held-until-end)
+  bool abandon = false;            // a writer's wait is forgotten (session.operation-outlives-caller)
+  bool old_request_acted = false;  // an outdated request is served (coherence.request-taken-once)
+  bool old_reply_acted = false;    // an outdated refusal is counted for the round under way (the same)
+  bool join_forgotten = false;     // a joining node is granted, its bit not added (coherence.reader-joins-taker)
+  bool join_twice = false;         // a node that joined one that died adds its bit without a look
+  bool claim_refused = false;      // a node that cannot tell whether it shares says no (coherence.claim-then-ask)
   bool lies = false;               // hints name somebody else (safe: a hint is no more than that)
-  bool no_fence = false;           // I12: verbs of a dead node land after its repair
-  bool no_settling = false;        // I20: whom a dead node granted early goes on without the word
+  bool no_fence = false;           // verbs of a dead node land after its repair (coherence.death-fences-pool)
+  bool no_settling = false;        // a node that a dead node granted early goes on without the word
 
   const char* expect = "";  // invariants that must break, e.g. "X1 X2"; any of them will do; empty: safe and live
 };
@@ -98,11 +98,11 @@ struct NodeM {
   uint8_t held;
   uint8_t fresh, want, latch, turn, unflushed, undo;
   uint8_t priority, bar, parked_priority[2], copy_will_do, told;
-  uint8_t grant_in_flight;  // node + 1 who granted while its batch was on its way (I20)
-  uint8_t sharers;    // of the claim that is posted or stands (I21); who joins by the downgrade that is posted (I23)
-  uint8_t passed_to;  // node + 1
-  uint8_t hints;      // followed since it looked at the word
-  uint8_t joins;      // its bit is not in the word (I23)
+  uint8_t grant_in_flight;  // node + 1 that granted early (coherence.early-grant-bound)
+  uint8_t sharers;          // of the claim that is posted or stands; who joins by the posted downgrade
+  uint8_t passed_to;        // node + 1
+  uint8_t hints;            // followed since it looked at the word
+  uint8_t joins;            // its bit is not in the word (coherence.reader-joins-taker)
   uint8_t unused[4];
   BatchM batch;
 };

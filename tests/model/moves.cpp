@@ -211,7 +211,7 @@ bool Explorer::may_come_again(const State& s, int from, int to) const {
   return from == v.outdated[0] - 1 && to == v.outdated[1] - 1 && !s.request_again[from][to] && !s.reply_again[from][to];
 }
 
-// I15: a request is taken when it arrives first; a reply is recognised by its round.
+// A request is taken when it arrives first; a reply is recognised by its round (coherence.request-taken-once).
 void Explorer::again(const State& s0, int from, int n) {
   if (const uint8_t message = s0.request_again[from][n]) {
     State s = s0;

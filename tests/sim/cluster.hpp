@@ -23,7 +23,7 @@ using namespace coherence;  // NOLINT: the simulator speaks of nothing else
 inline constexpr uint32_t kServeMs = 20;  // a turn of a message worker
 // The worker looks for the dead every 250 ms, between two rounds of serving.
 inline constexpr uint64_t kFenceNsMax = 250 * kMs + 20 * kMs + 30 * kMs;
-// A wait is a loop of sleeps of at most 10 ms that looks at the fence (I8).
+// A wait is a loop of sleeps of at most 10 ms that looks at the fence (coherence.bounded-sleeps).
 inline constexpr uint64_t kSliceNsMax = 10 * kMs + 20 * kMs;
 
 inline ArenaSpec arena_spec(const Options& o) {

@@ -191,8 +191,8 @@ void ShmMemory::run(Batch& batch) {
   batch.state.store(BatchState::kDone, std::memory_order_release);
 }
 
-// Some are complete when this returns, as shm's all are; of the others, a fiber does what a network card would (T3).
-// Both write the session's counters, which may so lose an addition.
+// Some are complete when this returns, as shm's all are; of the others, a fiber does what a network card would
+// (transport.poll-until-done).  Both write the session's counters, which may so lose an addition.
 void ShmMemory::post(Batch* const* batches, int count) {
   for (int i = 0; i < count; i++) {
     Batch& batch = *batches[i];

@@ -171,7 +171,7 @@ void User::try_latch(int page) {
   exclusive ? end_exclusive(*line, page) : end_shared(*line, page);
 }
 
-// What a peer's transaction holds is seen as it was at some moment of the call (I17).
+// What a peer's transaction holds is seen as it was at some moment of the call (coherence.copy-owns-nothing).
 void User::look_once(int page) {
   Line* line = member_.line(session_, page);
   if (!line) return;

@@ -23,7 +23,8 @@ bool wanted(const Op& op, const Op& first) {
   return true;
 }
 
-// T5, T6.  A word is stored, and loaded, by one instruction that also orders it.
+// transport.seen-in-order, transport.write-then-look.  A word is stored, and loaded, by one instruction that also
+// orders it.
 bool is_word(std::byte* there, const Op& op) { return op.bytes == 8 && uintptr_t(there) % 8 == 0; }
 
 void write(std::byte* there, const Op& op) {
@@ -47,8 +48,9 @@ void ShmMemory::run(Batch& batch) {
   std::byte* const base = map_.base(batch.to());
   for (int i = 0; i < batch.size(); i++) {
     Op& op = batch.op(i);
-    // Atomics are seq_cst: what was written to the pool before a hand-over is seen by whoever the word then names (T5),
-    // and who sets one word and looks at another is seen by who does it the other way round (T6).
+    // Atomics are seq_cst: what was written to the pool before a hand-over is seen by whoever the word then names
+    // (transport.seen-in-order), and who sets one word and looks at another is seen by who does it the other way round
+    // (transport.write-then-look).
     switch (op.verb) {
       case Verb::kRead:
         if (!wanted(op, batch.op(0))) break;

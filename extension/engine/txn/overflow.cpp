@@ -112,7 +112,7 @@ Result<PageId> TxnSystem::overflow_page(uint64_t block) {
     root = *made;
     const uint64_t link = link_to(root), frozen = shared_.frozen.load(std::memory_order_acquire);
     Batch batch(words_.clock().node());
-    batch.write(words_.frozen(node_), &frozen, sizeof frozen);  // counts from now on (the transport's T5)
+    batch.write(words_.frozen(node_), &frozen, sizeof frozen);  // counts from now on (transport.seen-in-order)
     batch.write(words_.overflow_root(node_), &link, sizeof link);
     GCL_TRY(run(batch));
   }

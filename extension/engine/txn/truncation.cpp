@@ -139,7 +139,7 @@ Status TxnSystem::freeze() {
   }
   uint64_t count = view.aborted;
   Batch batch(words_.clock().node());
-  // The count before the mark: readers read it after the mark (txn.mark-before-clearing, the transport's T5).
+  // The count before the mark: readers read it after the mark (txn.mark-before-clearing, transport.seen-in-order).
   batch.write(words_.aborted_count(node_), &count, sizeof count);
   batch.write(words_.frozen(node_), &reached, sizeof reached);
   uint64_t low = std::max(reached, shared_.low_water.load(std::memory_order_relaxed));

@@ -103,7 +103,7 @@ class Asker {
   std::thread thread_;
 };
 
-// N6 of coherence, P5: the ring of a node that leaves is emptied page by page; a peer asks for one of the last.
+// node.leaver-answers, P5: the ring of a node that leaves is emptied page by page; a peer asks for one of the last.
 TEST(Members, WhoLeavesAnswersWhileHisRingIsEmptied) {
   constexpr int kAskedAt = 40;
   gcl_test::Cluster cluster({.nodes = 2, .frames = 256});

@@ -1,4 +1,4 @@
-// N5: what counts as a death, and what does not.
+// What counts as a death, and what does not (node.certain-death-only).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>

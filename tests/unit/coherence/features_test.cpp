@@ -148,7 +148,8 @@ TEST_F(Switches, WithoutUpgradeTheShareIsGivenUpFirst) {
   }
 }
 
-// I14, with gamma = 4: while a peer waits for the node's three sessions and its worker, so many turns of readers.
+// coherence.bounded-local-turns, with gamma = 4: while a peer waits for the node's three sessions and its worker, so
+// many turns of readers.
 TEST_F(Switches, TheLeaseBoundsTheTurnsOfReadersWhileAPeerWaits) {
   for (bool leased : {true, false}) {
     start(leased ? Features::all() : without(Feature::kLease), 2);
@@ -179,7 +180,7 @@ TEST_F(Switches, AWritersTurnCountsAsThoseOfAllReaders) {
   EXPECT_TRUE(turn(true) && turn(true) && turn(true));  // W = 3
   EXPECT_TRUE(turn(false) && turn(false));              // R / P = 1: gamma
   EXPECT_FALSE(turn(false) || turn(true));
-  SessionAccess::set_in_flight(*sessions[0], line(0), true);  // it could not leave (I20)
+  SessionAccess::set_in_flight(*sessions[0], line(0), true);  // it could not leave (coherence.early-grant-bound)
   EXPECT_TRUE(turn(false) && turn(true));
   SessionAccess::set_in_flight(*sessions[0], line(0), false);
   EXPECT_FALSE(turn(false) || turn(true));
@@ -205,7 +206,8 @@ class Hesitant final : public Interrupts {
   const Line& line_;
 };
 
-// I14: between two local holders the line is free, and the node's worker looks: for what waits, and for what comes.
+// coherence.bounded-local-turns.  Between two local holders the line is free, and the node's worker looks: for what
+// waits, and for what comes.
 TEST_F(Switches, WhoIsWokenForHisTurnHasItBeforeAPeer) {
   for (const uint64_t come_ns : {uint64_t{600'000'000'000}, uint64_t{0}}) {
     start(Features::all());
@@ -243,8 +245,8 @@ TEST_F(Switches, WhoIsWokenForHisTurnHasItBeforeAPeer) {
   }
 }
 
-// I21: the writer has the word before it asks, so whoever comes while it waits for a sharer comes after it.  Without a
-// claim he comes before it, and the writer has to ask again.
+// coherence.claim-then-ask.  The writer has the word before it asks, so whoever comes while it waits for a sharer comes
+// after it.  Without a claim he comes before it, and the writer has to ask again.
 TEST_F(Switches, NobodyGetsInBetweenAClaimAndItsWrite) {
   for (bool claims : {true, false}) {
     start(claims ? Features::all() : without(Feature::kClaim), 4);
@@ -269,7 +271,8 @@ TEST_F(Switches, NobodyGetsInBetweenAClaimAndItsWrite) {
   }
 }
 
-// I16, I21: who shares for a transaction's end is asked like all others, and the claim is taken back.
+// coherence.held-until-end, coherence.claim-then-ask.  Who shares for a transaction's end is asked like all others, and
+// the claim is taken back.
 TEST_F(Switches, AClaimOverAHeldShareIsTakenBack) {
   for (bool shares : {true, false}) {
     start(Features::all());
@@ -353,7 +356,7 @@ TEST_F(Switches, TheIntervalShrinksWithEachRefusal) {
   SessionAccess::set_parked(line(0), 0);
 }
 
-// I13
+// coherence.readers-stand-back
 TEST_F(Switches, ANodeStandsBackForAWriterThatWasRefused) {
   for (bool stands_back : {true, false}) {
     start(stands_back ? Features::all() : without(Feature::kStandBack), 1);
@@ -363,7 +366,7 @@ TEST_F(Switches, ANodeStandsBackForAWriterThatWasRefused) {
   }
 }
 
-// C2
+// session.waits-can-end
 TEST_F(Switches, AFrameWhoseLatchADeadProcessHasIsWaitedForUntilTheFence) {
   start(Features::all(), 1);
   Line& l = nodes[0]->node->line(15);  // of no page
@@ -374,7 +377,7 @@ TEST_F(Switches, AFrameWhoseLatchADeadProcessHasIsWaitedForUntilTheFence) {
   EXPECT_FALSE(l.page().valid());
 }
 
-// I15: a bit in the inbox for a slot that asks nothing (any more).
+// coherence.request-taken-once.  A bit in the inbox for a slot that asks nothing (any more).
 TEST_F(Switches, AnOutdatedMessageChangesNothing) {
   start(Features::all(), 2);
   write(1, 5);
@@ -388,7 +391,8 @@ TEST_F(Switches, AnOutdatedMessageChangesNothing) {
   EXPECT_EQ(read(1), 7u);
 }
 
-// Else a miss of the next page would ask (I23), and be told to ask (I22), who took the last one.
+// Else a miss of the next page would ask (coherence.reader-joins-taker), and be told to ask (coherence.refusal-hints),
+// who took the last one.
 TEST_F(Switches, ALineForgetsWhoTookItsLastPage) {
   start(Features::all(), 2);
   Session &a = *sessions[0], &b = *sessions[1];

@@ -123,7 +123,7 @@ TEST_F(Growth, ACleanPoolAndItsDurableCopyGrowTogether) {
   EXPECT_EQ(pool->pages(), 4 * kPages);
 }
 
-// P8.  A directory in the new file's place stands for a disk that is full.
+// pool.failed-save-harmless.  A directory in the new file's place stands for a disk that is full.
 TEST_F(Growth, WhatCannotBeSavedIsInThePoolAndSavedLater) {
   fs::create_directory(durable + ".mem2.new");
   grow_unsaved(".mem2.new");
@@ -140,7 +140,8 @@ TEST_F(Growth, WhatCannotBeSavedIsInThePoolAndSavedLater) {
   EXPECT_EQ(pool->memory_nodes(), 3u);
 }
 
-// MN8.  The files of the other memory nodes are of the save before: the new one's alone would not make a copy.
+// pool.grown-copy-completed.  The files of the other memory nodes are of the save before: the new one's alone would not
+// make a copy.
 TEST_F(Growth, APoolWhoseLastSaveFailedIsSavedWhole) {
   change_and_leave(page(5, 1), 1);
   fs::create_directory(durable + ".mem1.new");

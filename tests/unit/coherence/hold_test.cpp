@@ -1,4 +1,5 @@
-// Pages that a transaction holds until its end (I16), and copies of them (I17).
+// Pages that a transaction holds until its end (coherence.held-until-end), and copies of them
+// (coherence.copy-owns-nothing).
 #include "cluster.hpp"
 #include "tests/support/eventually.hpp"
 
@@ -148,7 +149,7 @@ TEST_F(Holds, ALookAtAPageThatNobodyHoldsSharesIt) {
   EXPECT_EQ(nodes[0]->count(Counter::kPeerRdSent), 1u);
 }
 
-// I9 holds for copies, too.
+// coherence.log-first holds for copies, too.
 TEST_F(Holds, ACopyWaitsForTheLog) {
   ASSERT_TRUE(sessions[1]->lock_exclusive(line(1), p).ok());
   write_word(*nodes[1]->node, line(1), 5, Lsn{100});

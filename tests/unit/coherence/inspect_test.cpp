@@ -105,7 +105,7 @@ TEST_F(Views, WhoIsNotThereIsSaidNotToBe) {
   EXPECT_EQ(PoolView::open("/dev/null", &problem).error(), Errc::kCorrupt);
 }
 
-// V1: a look at a pool whose node has died neither fences it nor waits for its lock file.
+// A look at a pool whose node has died neither fences it nor waits for its lock file (inspect.leaves-no-trace).
 TEST_F(Views, ALookChangesNothing) {
   EXPECT_TRUE(gcl_test::ended_well(gcl_test::child([&] {
     Problem problem;

@@ -1,4 +1,4 @@
-// N6: who leaves answers his peers meanwhile.
+// A node that leaves answers its peers meanwhile (node.leaver-answers).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -113,7 +113,7 @@ TEST_F(Leaving, WhoWaitsForThePoolsLockServesMeanwhile) {
   EXPECT_EQ(entry.state, Membership::kAbsent);
 }
 
-// N7.  A peer's process that goes on, and stands still at the end.
+// node.memory-given-back.  A peer's process that goes on, and stands still at the end.
 class Departed : public Leaving {
  protected:
   static constexpr ArenaSpec kComing{.frames = 64, .sessions_max = 16, .private_bytes = 4096};
@@ -187,7 +187,7 @@ class Departed : public Leaving {
 
 TEST_F(Departed, ANodeThatComesAndGoesLeavesNoMemoryBehind) {
   const ArenaLayout layout = arena_layout(kComing);
-  const uint64_t kept = layout.shared_until() + layout.bytes - layout.private_at;  // N7
+  const uint64_t kept = layout.shared_until() + layout.bytes - layout.private_at;  // node.memory-given-back
   ASSERT_LT(kept, layout.bytes / 2);
   const pid_t stayer = stayer_ = gcl_test::child([this] { stay(); });
   ASSERT_TRUE(gcl_test::eventually([&] { return pool->peek_latch(page(3)).has_holder(); }));

@@ -336,7 +336,8 @@ TEST(LineMachine, ADowngradeAddsTheBitsOfAllWhoJoin) {
   }
 }
 
-// I20: with the batch where early answers and hints are on, as then they hear where the page will be; else after it.
+// coherence.early-grant-bound.  With the batch where early answers and hints are on, as then they hear where the page
+// will be; else after it.
 TEST(LineMachine, AHandOverSendsTheOtherParkedOnesAway) {
   const Features all = Features::all();
   for (const Features on : {all, all.without(Feature::kEarlyAnswers), all.without(Feature::kHints)}) {

@@ -211,7 +211,8 @@ TEST_F(Members, AChildThatOutlivesItsParentsObjectKeepsTheNodeAlive) {
   EXPECT_TRUE(gcl_test::eventually(fenced));
 }
 
-// I18: a process that cannot map a peer is refused its page, and leaves what it is asked to those who can.
+// coherence.peers-reached-first.  A process that cannot map a peer is refused its page, and leaves what it is asked to
+// those who can.
 TEST_F(Members, AProcessThatCannotReachAPeerIsRefusedAndTakesNoRequests) {
   struct Late : Interrupts {
     bool pending() noexcept override { return std::chrono::steady_clock::now() > end; }

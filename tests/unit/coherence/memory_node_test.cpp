@@ -201,7 +201,7 @@ TEST_F(MemoryNodes, MemoryNodeZeroIsSavedLast) {
   EXPECT_FALSE(fs::exists(durable + ".mem1.new")) << "nothing half written stays";
 }
 
-// P8.  A directory in the new file's place stands for a disk that is full.
+// pool.failed-save-harmless.  A directory in the new file's place stands for a disk that is full.
 TEST_F(MemoryNodes, ASaveThatFailsCostsNothingWhileTheMachineIsUp) {
   auto leave = [&](uint64_t value, Errc expected) {
     TestNode& n = add_node(16, false);
