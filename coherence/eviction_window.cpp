@@ -51,7 +51,7 @@ int EvictionWindow::add_of(MemoryNodeId to, Line* const* lines, const PageId* pa
   return leaving;
 }
 
-// eviction.few-under-way.
+// Waits while too many are under way (eviction.few-under-way).
 int EvictionWindow::free_slot() noexcept {
   while (posted_ == kAll) {
     evictor_.memory().poll();

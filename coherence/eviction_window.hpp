@@ -35,8 +35,8 @@ class Evictor;
 class FrameTaker {
  public:
   virtual ~FrameTaker() = default;
-  // The node has given up `page`, nobody can fetch it anew, `line` is latched for Session::finish_evict(): unpublish,
-  // then finish.  Waits for no latch, adds nothing to the window.
+  // The node has given up `page`, no session can fetch it anew, `line` is latched for Session::finish_evict():
+  // unpublish, then finish.  Waits for no latch, adds nothing to the window.
   virtual void take(Line& line, PageId page) noexcept = 0;
 };
 

@@ -17,7 +17,7 @@ constexpr uint32_t kLinesAtOnce = 32;  // are given back between two looks at wh
 
 }  // namespace
 
-// node.leaver-answers.  Returns how many pages are busy.
+// Returns how many pages are busy; answers peers meanwhile (node.leaver-answers).
 uint32_t Node::give_back(Session& session) {
   struct Taker final : FrameTaker {
     explicit Taker(Session& s) : session(s) {}
@@ -58,7 +58,7 @@ Status Node::leave(Session& session, bool* last, Problem* problem) {
     if (monotonic_ns() > deadline)
       return problem->set(Errc::kBusy, "%u pages are still latched, %u operations still wait", busy, slots);
   }
-  std::optional<PoolLock> lock;  // somebody may make his arena under it, for long
+  std::optional<PoolLock> lock;  // a joining node makes its arena under it, perhaps for long
   while (!lock.emplace(pool().path(), PoolLock::kTry).held()) {
     if (errno != EWOULDBLOCK)
       return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", pool().path(), strerror(errno));

@@ -67,33 +67,33 @@ class Session {
   }
   void unlock_shared(Line& line) noexcept { requester_.unlock(line, false); }
   void unlock_exclusive(Line& line) noexcept { requester_.unlock(line, true); }
-  // X becomes S without letting anybody in between.
+  // X becomes S; no session comes in between.
   void downgrade(Line& line) noexcept { latches_.end_latch(line, LatchEnd::kToShared, line.msi()); }
   // The optimistic copy made since `token` is still good, and now the latch is held exclusively; kRestart if the page
   // changed, kWouldBlock if it is not a hit (release everything, lock_exclusive, look again).
   Status try_upgrade(Line& line, PageId page, uint64_t token) { return LatchTable::try_upgrade(line, page, token); }
 
   // Transaction-long holds (coherence.held-until-end): the node keeps at least S (or M) until dropped; a latch need not
-  // be held meanwhile.  Peers who ask for what the hold forbids get kHeld, and `by`: the transaction in its node's
+  // be held meanwhile.  A peer that asks for what the hold forbids gets kHeld, and `by`: the transaction in its node's
   // words, below 2^kHolderBits, or 0.  Of several holds the newest's is told, or 0 once that is dropped.  REQUIRES:
   // hold(): the latch is held in that mode now.
   void hold(Line& line, bool exclusive, uint64_t by = 0);
   void drop_hold(Line& line, bool exclusive, uint64_t by = 0);
-  // Whose transaction it was, after kHeld: wait for its end, then ask again.  It may be over by now.
+  // After kHeld, the transaction to wait for before asking again.  It may be over by now.
   Holder holder() const noexcept { return requester_.holder(); }
 
-  // For who needs to see a page once, and waits for no transaction: as lock_shared(), but what a peer's transaction
-  // holds exclusively is copied into the frame as it is at some moment of this call.  A copy is not cached: the node
-  // owns nothing afterwards, and no other process sees it.  Ends with end_look(); short, as a latch is.
+  // As lock_shared(), but waits for no transaction: what a peer's transaction holds exclusively is copied into the
+  // frame as it is at some moment of this call (coherence.copy-owns-nothing).  Ends with end_look(); short, as a latch
+  // is.
   Status look(Line& line, PageId page, Look* how) {
     return requester_.lock(line, page, Requester::Want::kLook, Intent::kRead, how);
   }
   void end_look(Line& line, Look how) noexcept { requester_.unlock(line, how == Look::kCopied); }
 
   // --- frames --------------------------------------------------------------------------------------------------------
-  // Gives an unused line its page.  REQUIRES: page() is none; the caller alone may publish it.  In steps, as who
-  // publishes it does so under a lock: begin_assign() latches the line, for which it waits where a late comer has it
-  // (kFenced, kInterrupted: it is as it was); name() waits for nothing, and may be left out; end_assign() unlatches it.
+  // Gives an unused line its page.  REQUIRES: page() is none; the caller alone may publish it.  In steps, as the caller
+  // publishes it under a lock: begin_assign() latches the line, and waits while a late session has it (kFenced,
+  // kInterrupted: it is as it was); name() waits for nothing, and may be left out; end_assign() unlatches it.
   Status begin_assign(Line& line) { return evictor_.begin_assign(line); }
   void name(Line& line, PageId page) noexcept { evictor_.name(line, page); }
   void end_assign(Line& line) noexcept { evictor_.end_assign(line); }
@@ -103,19 +103,19 @@ class Session {
     end_assign(line);
     return {};
   }
-  // Gives up the node's ownership of `line`; on success the line is latched for finish_evict() and nobody can fetch it
-  // anew.  kWouldBlock: latched, held, being fetched, asked for by a peer, or changed beyond the log horizon.
-  // One round trip; of many at once: EvictionWindow.
+  // Gives up the node's ownership of `line`; on success the line is latched for finish_evict() and no session can fetch
+  // it anew.  kWouldBlock: latched, held, being fetched, asked for by a peer, or changed beyond the log horizon.  One
+  // round trip; of many at once: EvictionWindow.
   Status try_evict(Line& line, PageId page);
-  // After unpublishing: the line is free (page none), late comers get kRestart.
+  // After unpublishing: the line is free (page none), late sessions get kRestart.
   void finish_evict(Line& line) { evictor_.finish_evict(line); }
   // Sends dirty bytes to the pool and keeps M.  kWouldBlock: latched exclusively, or beyond the log horizon.
   Status write_back(Line& line, PageId page);
 
   // --- the worker ----------------------------------------------------------------------------------------------------
-  // Answers peers, serves parked requests whose log is flushed, finishes abandoned operations, renews the lease, looks
-  // for dead peers; sleeps on the bell while there is nothing to do.  Returns after at most `ms` (<= 100 by habit), at
-  // a signal, or with kFenced.  One process of the node at a time.
+  // Answers peers, serves parked requests whose log is flushed, finishes abandoned operations, looks for dead peers,
+  // says that it is alive; sleeps on the bell while there is nothing to do.  Returns after at most `ms` (<= 100 by
+  // habit), at a signal, or with kFenced.  One process of the node at a time.
   Status serve(uint32_t ms) { return server_.serve(ms); }
 
   // A round of serve() without sleep, for the worker while it does something that takes long.
@@ -124,7 +124,7 @@ class Session {
   // Returns when all that this session has told peers has arrived.
   void flush_messages() noexcept { messenger_->flush(); }
 
-  // For who has just flushed the log: answers what waited for that, sooner than the worker.
+  // For a session that has just flushed the log: answers what waited for that, sooner than the worker.
   void serve_flushed() noexcept { server_.serve_flushed(); }
 
   Memory& memory() { return *memory_; }
@@ -132,7 +132,8 @@ class Session {
   SessionId id() const { return context_.id; }
   Counters& counters() { return context_.counters; }
   const Counters& counters() const { return context_.counters; }
-  // Grows when this session has fetched, evicted or written back a page: who often asks counters() looks here first.
+  // Grows when this session has fetched, evicted or written back a page: a caller that often asks counters() looks here
+  // first.
   uint64_t moved() const noexcept { return context_.moved; }
 
  private:

@@ -1,5 +1,5 @@
-// FailureReport: what a thread can tell, beside the place, when one of its invariants is broken.  Whoever knows
-// something derives from it; a failed VERIFY (verify.hpp) asks all that its thread has made and that live.
+// FailureReport: what a thread can tell, beside the place, when one of its invariants is broken.  A class that knows
+// something derives from it; a failed VERIFY (verify.hpp) asks all reports that its thread has made and that live.
 //
 // The process is about to end, perhaps with memory that makes no sense: a report neither allocates nor takes a lock,
 // and what it has written so far stands if it fails itself.

@@ -87,7 +87,8 @@ uint64_t pid_namespace() noexcept {
   return stat("/proc/self/ns/pid", &s) == 0 ? s.st_ino : 0;
 }
 
-// Whoever has slept leaves the word awaited when he gets it, as others may sleep still: that costs a wake too many.
+// A waiter that has slept leaves the word awaited when it gets the lock, as others may sleep still: that costs a wake
+// too many.
 void SpinGuard::wait(const std::atomic<uint32_t>* fence) noexcept {
   for (int i = 0; i < kSpins; i++) {
     if (word_.load(std::memory_order_relaxed) == kFree && take()) return;

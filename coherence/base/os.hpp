@@ -16,14 +16,14 @@ uint64_t monotonic_ns() noexcept;
 // Sleeps for about `ns`, less than a second; signals end it.
 void nap(uint64_t ns) noexcept;
 
-// Gives the memory behind the bytes [from, to) of a file in memory back to the system, though others map it: they read
-// zeros there from now on.
+// Gives the memory behind the bytes [from, to) of a file in memory back to the system, though other processes map it:
+// they read zeros there from now on.
 void give_memory_back(int fd, uint64_t from, uint64_t to) noexcept;
 
 // What can be told of the process with that number.
 struct ProcessSight {
   enum class Is : uint8_t {
-    kUnknown,  // it may be there: /proc does not show it to us, or we have no descriptor left to look
+    kUnknown,  // it may be there: /proc does not show it, or no descriptor is left to look
     kThere,    // since `start`
     kGone,     // certainly; a zombie is, too
   } is = Is::kUnknown;
@@ -34,10 +34,10 @@ ProcessSight look_at_process(int32_t pid, const char* proc = "/proc") noexcept;
 // Identifies the pid namespace: pids mean something only between processes with the same number.  0: not known.
 uint64_t pid_namespace() noexcept;
 
-// A tiny lock in shared memory for a few instructions; not recursive.  Its holder may lose the processor: who waits
-// spins a moment, then sleeps until it is woken.  Its holder may be killed: that fences the pool, so nobody waits here
-// without an end, but gives up for good once `*fence` is set (the caller then goes on without harm: no page is touched
-// any more).  Nobody pauses under it, or asks a peer.
+// A tiny lock in shared memory for a few instructions; not recursive.  Its holder may lose the processor: a waiter
+// spins a moment, then sleeps until it is woken.  Its holder may be killed, which fences the pool: a waiter gives up
+// for good once `*fence` is set (and goes on without harm: no page is touched any more).  No process pauses under it,
+// or asks a peer.
 class SpinGuard {
  public:
   SpinGuard(std::atomic<uint32_t>& word, const std::atomic<uint32_t>* fence = nullptr) noexcept : word_(word) {
@@ -52,7 +52,7 @@ class SpinGuard {
   // What the word says; zeroed memory is a free lock.
   static constexpr uint32_t kFree = 0;
   static constexpr uint32_t kTaken = 1;
-  static constexpr uint32_t kAwaited = 2;  // taken, and somebody may sleep
+  static constexpr uint32_t kAwaited = 2;  // taken, and a waiter may sleep
 
   bool take() noexcept {
     uint32_t free = kFree;

@@ -1,6 +1,6 @@
-// Copies of bytes that another process may be changing meanwhile, or that somebody may be reading optimistically.  The
-// copy may be torn; a version decides afterwards whether it counts.  In effect relaxed word accesses: spelled out for
-// ThreadSanitizer, left to memcpy elsewhere (whose word accesses are as atomic as the CPU's).
+// Copies of bytes that another process may be changing meanwhile, or reading optimistically.  The copy may be torn; a
+// version decides afterwards whether it counts.  In effect relaxed word accesses: spelled out for ThreadSanitizer, left
+// to memcpy elsewhere (whose word accesses are as atomic as the CPU's).
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,8 @@ inline void racy_copy(void* to, const void* from, size_t bytes) noexcept {
 #endif
 }
 
-// Into memory that others look at: who sees anything of it sees what this thread did before.  (ThreadSanitizer knows no
-// fences; there each word does what the fence does for all.)
+// Into memory that others look at: a process that sees anything of it sees what this thread did before.
+// (ThreadSanitizer knows no fences; there each word does what the fence does for all.)
 inline void racy_publish(void* to, const void* from, size_t bytes) noexcept {
 #ifdef __SANITIZE_THREAD__
   copy_atomically(to, from, bytes, std::memory_order_relaxed, std::memory_order_release);

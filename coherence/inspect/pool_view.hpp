@@ -1,5 +1,5 @@
-// PoolView: a pool's files as they are at this moment, read by who is not in it.  For tools; a pool in use, a fenced
-// one, or its durable copy.
+// PoolView: a pool's files as they are at this moment, read by a process that is not in it.  For tools; a pool in use,
+// a fenced one, or its durable copy.
 //
 // inspect.leaves-no-trace: it joins nothing, locks nothing, writes nothing and maps nothing: every look is a read of
 // the file into memory of the caller's own.  So it keeps no process waiting, cannot be surprised by a file that is cut

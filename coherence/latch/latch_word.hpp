@@ -5,7 +5,7 @@
 //   (0: none; 59..63 reserved)
 //
 // A reader bit under a holder is a pending reader, or a share that this holder has asked back, under none a share. Only
-// node n (or its repairer, or the holder whom it asked to: coherence.reader-joins-taker) writes bit n, and only the
+// node n (or its repairer, or the holder that it asked to: coherence.reader-joins-taker) writes bit n, and only the
 // holder moves the holder field, so every transition may be an addition: it can neither carry nor borrow.
 #pragma once
 

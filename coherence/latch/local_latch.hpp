@@ -6,9 +6,10 @@
 // - version grows by one whenever the bytes may have changed: when X ends.  While X is set the bytes may be changing.
 // - msi is the node's ownership of the page (I, S, M); shared holders need S or M, a guard for writing needs M.
 // - X: one process, or one operation on the line, is alone on the frame.
-// - pending: a peer's request is parked; whoever frees the latch hands over (coherence.unlocker-serves-parked).  New
-//   holders take the slow path, which grants them a bounded number of turns first.
-// - x_waiters, s_waiters: somebody sleeps on the line's wake word; x_waiters keeps new shared holders out.
+// - pending: a peer's request is parked; the process that frees the latch hands over
+//   (coherence.unlocker-serves-parked).  New holders take the slow path, which grants them a bounded number of turns
+//   first.
+// - x_waiters, s_waiters: a process sleeps on the line's wake word; x_waiters keeps new shared holders out.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ constexpr bool is_blocked(LocalWord w, bool exclusive) {
 }
 
 enum class Next : uint8_t {
-  kNobody,  // or whoever has it now: the last one out sees to the others
+  kNobody,  // or the sessions that have it now: the last one out sees to the others
   kWaiter,  // of this node: woken, with the line promised to it while a peer waits too
   kPeer,    // the parked request, and after it the waiters
 };
@@ -48,7 +48,7 @@ constexpr Next who_goes_next(LocalWord w, bool lease_over) {
 }
 
 // Whether a free line is kept for the waiter that was woken for its turn, and takes microseconds to come.
-// `promised_until_ns`: 0: nobody was woken.
+// `promised_until_ns`: 0: no process was woken.
 constexpr bool is_promised(uint64_t promised_until_ns, uint64_t now_ns, bool lease_over) {
   return promised_until_ns != 0 && !lease_over && now_ns < promised_until_ns;
 }

@@ -1,6 +1,6 @@
 // Features: the parts of the protocol that can be switched off by name, per node, to see what each is worth.  Without
-// any of them the protocol is safe; without some of them somebody may wait for very long (protocol.md, "Fairness, and
-// switches").
+// any of them the protocol is safe; without some of them a requester may wait for very long (protocol.md, "Fairness,
+// and switches").
 //
 //   Problem problem;
 //   auto features = Features::parse("-forwarding,-lease", &problem);  // all but these; "forwarding,lease": only these
@@ -18,12 +18,12 @@ namespace coherence {
 struct Problem;
 
 enum class Feature : uint8_t {
-  kForwarding,      // a grant carries the page; else the asker reads the pool
+  kForwarding,      // a grant carries the page; else the requester reads the pool
   kEarlyAnswers,    // a grant, and Done, leave when their batch is posted; else when it is complete
-  kHandOver,        // the holder gives its ownership to the asker; else it gives it up, and the asker tries again
+  kHandOver,        // the holder gives the requester its ownership; else it gives it up, and the requester tries again
   kClaim,           // a writer takes the word over sharers, then asks them; else asks first, and tries again
-  kHints,           // a refusal says where the page is, as far as is known, and he is asked next; else the word is
-  kJoin,            // who has just lost a page asks him who took it, who adds the asker's bit; else the word is asked
+  kHints,           // a refusal says which node has the page, if known, and it is asked next; else the word is
+  kJoin,            // a node that has just lost a page asks the taker, which adds its bit; else the word is asked
   kUpgrade,         // S becomes M in one CAS; else the share is given up, and the page fetched as from I
   kTieBreak,        // of two upgraders the lower id wins; else both may have to fall back
   kAgeing,          // a request's priority grows with each refusal; else it stays 0

@@ -3,8 +3,8 @@
 // line.one-frame: line i belongs to frame i of the arena, for good.  Its page changes only in Session::name() and
 // Session::finish_evict().
 // line.page-checked-afterwards: a session that has latched a line looks at page(): another page means kRestart.
-// line.dirty-under-latch: dirty, lsn and first_change are written by the process that has X (a stamp under a shared
-// latch may add dirty bits), and cleared when their bytes are in the pool.
+// line.dirty-under-latch: dirty, lsn and first_change are written by the process that has X (hint bits, set under a
+// shared latch, may add to `dirty`), and cleared when their bytes are in the pool.
 #pragma once
 
 #include <atomic>
@@ -65,11 +65,12 @@ class alignas(64) Line {
   Lsn lsn() const noexcept { return {fields_.lsn.load(std::memory_order_relaxed)}; }
   // Ring position of the first logged change that is not yet in the pool; kNoChange if there is none.
   static constexpr uint64_t kNoChange = ~uint64_t{0};
-  // Acquire: pairs with the release when a change has reached the pool.  Whoever sees that may let its redo go
+  // Acquire: pairs with the release when a change has reached the pool.  A session that sees that may let the redo go
   // (transport.seen-in-order).
   uint64_t first_change() const noexcept { return fields_.first_change.load(std::memory_order_acquire); }
 
-  // All of it, for who looks from outside without a lock: each field as it is at some moment, not all of one moment.
+  // All of it, for a process that looks from outside without a lock: each field as it is at some moment, not all of one
+  // moment.
   struct Sight {
     LocalWord latch;
     PageId page;

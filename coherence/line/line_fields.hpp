@@ -24,7 +24,7 @@ struct LineFields {
   uint16_t op_slot;               // request slot of the operation: session * kSlotsPerSession + n
   std::atomic<uint16_t> writing;  // a write-back that keeps M is under way
   LineState state;
-  // Monotonic ns, 0: nobody waits.
+  // Monotonic ns; 0: none.
   std::atomic<uint64_t> stand_back_until;  // a peer's writer goes first until then (coherence.readers-stand-back)
   std::atomic<uint64_t> promised_until;    // a local process that was woken for its turn goes first
 };

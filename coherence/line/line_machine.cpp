@@ -26,18 +26,18 @@ struct Step {
     s.waiting = peers;
     a.send = kind;
     a.send_to = peers;
-    if (peers.empty()) a.bad = true;  // the word named nobody we could ask
+    if (peers.empty()) a.bad = true;  // the word named no node to ask
   }
   void answer(const PeerRequest& to, ReplyKind kind) {
     a.replies[a.reply_count++] = {to, kind, kind == ReplyKind::kDropped ? hint(to, whereabouts()) : NodeId()};
   }
-  // The page is here, and he has no place in the queue.
+  // The page is here, and the queue is full.
   void refuse(const PeerRequest& r) { a.replies[a.reply_count++] = {r, ReplyKind::kDropped, hint(r, self)}; }
   NodeId hint(const PeerRequest& to, NodeId where) const {
     const bool asks_holder = to.kind != RequestKind::kPeerInv && to.kind != RequestKind::kPeerClaim;
     return asks_holder && on.has(Feature::kHints) ? where : NodeId();
   }
-  // Where we would look for the page: whom we ask ourselves, or gave it last.
+  // The node that is asked for the page, or got it last.
   NodeId whereabouts() const {
     const bool asks = s.op == LineOp::kWaitShared || s.op == LineOp::kWaitExclusive;
     return asks ? s.waiting.first() : s.passed_to;
@@ -84,7 +84,7 @@ struct Step {
       if (yields_to(s.parked[i])) return true;
     return false;
   }
-  // The share (or everything) is gone from the word: whoever asked for that is done, the others look again.
+  // The share (or everything) is gone from the word: requesters that asked for that are done, the others look again.
   void answer_parked(ReplyKind to_writers) {
     for (int i = 0; i < s.parked_count; i++) {
       answer(s.parked[i], is_reader(s.parked[i].kind) ? ReplyKind::kDropped : to_writers);
@@ -94,7 +94,7 @@ struct Step {
   }
 
   // --- own operations ----------------------------------------------------------------------------------------------
-  // `first`: who took the page from us a moment ago, if anybody did.
+  // `first`: the node that took the page a moment ago, if any.
   void fetch(bool exclusive, bool copy_will_do = false, NodeId first = NodeId()) {
     if (s.op != LineOp::kIdle) a.bad = true;
     s.failures = s.priority = 0;
@@ -122,7 +122,7 @@ struct Step {
   }
 
   void read_done(LatchWord old) {  // also of a probe
-    if (s.joins) {                 // whom we asked is gone, perhaps after he has added our bit
+    if (s.joins) {                 // the asked node is gone, perhaps after it has added our bit
       s.joins = false;
       if (!old.readers().has(self)) return post(LineOp::kReadPosted, Post::kAddReader);
     }
@@ -142,7 +142,7 @@ struct Step {
     if (old == LatchWord::free()) return finish(MsiState::kModified, LatchEnd::kToCaller);
     if (!old.has_holder() && on.has(Feature::kClaim)) return claim(old);
     if (!old.has_holder()) return ask(RequestKind::kPeerInv, old.readers(), LineOp::kWaitExclusive);
-    if (old.holder() == self) return post(LineOp::kReclaimPosted, Post::kReadPage);  // granted by one who died since
+    if (old.holder() == self) return post(LineOp::kReclaimPosted, Post::kReadPage);  // granted by a node now dead
     ask_to_write(old.holder());
   }
   void upgrade_done(LatchWord old) {
@@ -157,8 +157,8 @@ struct Step {
     ask(RequestKind::kPeerInv, others, LineOp::kWaitUpgrade);
     refuse_higher();
   }
-  // coherence.claim-then-ask.  As the word was a moment ago; the CAS fails where somebody has come or gone since, and
-  // we try with what it is.
+  // Claims the word as it was a moment ago (coherence.claim-then-ask).  The CAS fails where a node has come or gone
+  // since; the next expects what this one found.
   void claim(LatchWord word) {
     if (s.msi == MsiState::kInvalid && word.readers().has(self)) a.bad = true;
     s.sharers = word.readers().without(self);
@@ -175,19 +175,19 @@ struct Step {
       answer_parked(ReplyKind::kDropped);
       return ask(RequestKind::kPeerClaim, s.sharers, LineOp::kWaitClaimed);
     }
-    if (!old.has_holder() && old.readers().without(self).empty()) return claim(old);  // they have gone
+    if (!old.has_holder() && old.readers().without(self).empty()) return claim(old);  // the sharers have gone
     shares ? upgrade_done(old) : write_done(old);
   }
   void unclaim_done() {
     for (int i = s.parked_count - 1; i >= 0; i--)
-      if (s.parked[i].kind != RequestKind::kPeerClaim) {  // of the next one, our share's
+      if (s.parked[i].kind != RequestKind::kPeerClaim) {  // a claim is the next claimer's, of our share
         answer(s.parked[i], ReplyKind::kDropped);
         unpark(i);
       }
     finish(s.msi, LatchEnd::kRelease, Outcome::kHeld);
   }
-  // Of two upgraders the lower id wins (else both would wait for each other for ever): requests of higher ones that
-  // were parked before this upgrade began are refused; without the tie-break, all are.  Who has claimed the word has
+  // Of two upgraders the lower id wins (else both would wait for each other for ever): requests of higher ids that were
+  // parked before this upgrade began are refused; without the tie-break, all are.  A node that has claimed the word has
   // won.
   void refuse_higher() {
     for (int i = s.parked_count - 1; i >= 0; i--)
@@ -200,8 +200,8 @@ struct Step {
     if (r.kind == RequestKind::kPeerClaim) return true;
     return on.has(Feature::kTieBreak) && !is_reader(r.kind) && r.from < self.value;
   }
-  // coherence.held-until-end.  Who shares the page for a transaction's end keeps it so; he asks again, and others are
-  // told that he holds it.
+  // A node whose transaction holds the share keeps it (coherence.held-until-end): it asks again, and tells others that
+  // the page is held.
   bool may_fall_back() const { return s.holds_shared == 0; }
   void fall_back() { post(LineOp::kFallbackPosted, Post::kDropShare); }
   void fallback_done(LatchWord old) {
@@ -254,7 +254,7 @@ struct Step {
         a.bad = true;
     }
   }
-  // coherence.reader-joins-taker.  Who does not grant has not added our bit.
+  // A node that does not grant has not added our bit (coherence.reader-joins-taker).
   void not_joined(NodeId passed_to) {
     answer_parked(ReplyKind::kDropped);
     if (s.granted == ReplyKind::kHeld) return finish(MsiState::kInvalid, LatchEnd::kRelease, Outcome::kHeld);
@@ -270,7 +270,7 @@ struct Step {
   void gone(NodeId from) {
     for (int i = s.parked_count - 1; i >= 0; i--)
       if (s.parked[i].from == from.value) unpark(i);
-    if (s.joins && s.waiting.has(from)) {  // the word says whether he has added our bit
+    if (s.joins && s.waiting.has(from)) {  // the word says whether it has added our bit
       s.waiting = NodeSet();
       answer_parked(ReplyKind::kDropped);
       return post(LineOp::kProbePosted, Post::kProbe);
@@ -312,7 +312,7 @@ struct Step {
     }
   }
   bool concerns_us(RequestKind kind) const { return concerns(s.msi, kind); }
-  // coherence.held-until-end.  What a transaction of this node holds until its end is not given away meanwhile.
+  // Whether a transaction of this node holds what the request wants (coherence.held-until-end).
   bool held_against(RequestKind kind) const {
     if (!concerns_us(kind) || kind == RequestKind::kPeerCopy) return false;
     return s.holds_exclusive || (s.holds_shared && !is_reader(kind));
@@ -394,7 +394,6 @@ struct Step {
       }
     a.latch = LatchEnd::kRelease;
   }
-  // The share, or all we had, is gone from the word.
   void gone_done(bool answered) {
     s.msi = MsiState::kInvalid;
     served(ReplyKind::kDone, answered);

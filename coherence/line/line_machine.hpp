@@ -27,7 +27,7 @@ namespace coherence {
 
 struct Event {
   enum class Kind : uint8_t {
-    kFetchShared,     // state I; latch held; `passed_to`: who took the page from us a moment ago, or nobody
+    kFetchShared,     // state I; latch held; `passed_to`: the node that took the page a moment ago, or none
     kFetchCopy,       // state I; latch held; of what is held for a transaction's end, a copy will do
     kFetchExclusive,  // state I or S; latch held
     kEvict,           // state S or M, no holds, nothing parked; latch held
@@ -69,18 +69,18 @@ enum class LatchEnd : uint8_t {
   kKeep,      // still needed (or not held by this event)
   kRelease,   // free
   kToShared,  // one shared holder: the waiter
-  kToCaller,  // stays exclusive: the waiter's, though he may have a copy only; or the evictor's
+  kToCaller,  // stays exclusive: the waiter's, perhaps of a copy only; or the evictor's
 };
 
 struct Actions {
   struct Reply {
     PeerRequest to;
     ReplyKind kind;
-    NodeId passed_to;  // with kDropped: who has the page as far as we know, perhaps ourselves
+    NodeId passed_to;  // with kDropped: the node that has the page as far as this node knows, perhaps itself
   };
   Post post = Post::kNone;
   NodeId to;     // kHandOver
-  NodeSet over;  // kClaim: the others that share; kDowngrade: who joins
+  NodeSet over;  // kClaim: the others that share; kDowngrade: the nodes that join
   RequestKind send = RequestKind::kNone;
   NodeSet send_to;
   uint8_t reply_count = 0;

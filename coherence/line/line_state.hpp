@@ -16,8 +16,8 @@ enum class RequestKind : uint8_t {
   kPeerWr,     // to the holder: hand over, grant me M
   kPeerInv,    // to a sharer: drop your share; never grants
   kPeerCopy,   // to the holder: as PeerRd, but of what a transaction holds a copy will do
-  kPeerClaim,  // to a sharer under our claim: drop your share; who answers otherwise than Held has none (any more)
-  kPeerJoin,   // to whom we believe the holder: as PeerRd, and add my bit to the word, which I have not done
+  kPeerClaim,  // to a sharer under my claim: drop your share; any answer but Held says that none is left
+  kPeerJoin,   // to the node believed to be the holder: as PeerRd, and add my bit to the word
 };
 constexpr bool is_reader(RequestKind kind) {
   return kind == RequestKind::kPeerRd || kind == RequestKind::kPeerCopy || kind == RequestKind::kPeerJoin;
@@ -33,7 +33,7 @@ enum class ReplyKind : uint8_t {
   kCopy,  // the page is in your frame as it is at this moment, and nothing of it is yours
   kHeld,  // for a transaction's end: wait for that, and ask again
 };
-// Whether the page comes with the reply, in the asker's frame.
+// Whether the page comes with the reply, in the requester's frame.
 constexpr bool carries_page(ReplyKind kind) {
   return kind == ReplyKind::kGrantS || kind == ReplyKind::kGrantM || kind == ReplyKind::kCopy;
 }
@@ -62,7 +62,7 @@ enum class LineOp : uint8_t {
   kInvalidatePosted,  // serving PeerInv / PeerWr as a sharer: FAA -b
   kGiveUpPosted,      // serving PeerWr / PeerRd without hand-over: WRITE; FAA -X
   kClaimPosted,       // I or S, write, others share: CAS s -> s + X (without b); READ
-  kUnclaimPosted,     // one of them holds his share: FAA -X (+ b)
+  kUnclaimPosted,     // one of them holds its share: FAA -X (+ b)
   // Replies are awaited:
   kWaitShared,
   kWaitExclusive,
@@ -95,13 +95,13 @@ struct LineState {
   uint16_t holds_exclusive = 0;          // ... keeps M
   uint8_t bar = 0;            // of a writer that had to wait: readers whose priority is lower are refused, and lower it
   bool copy_will_do = false;  // of our own request
-  NodeId passed_to;           // who had the page from us last; ourselves, or nobody: it did not go on from here
-  uint8_t hints = 0;          // that we have followed since we looked at the word
-  bool joins = false;         // our bit is not in the word, as far as we know: whoever grants us a share adds it
+  NodeId passed_to;           // the node that got the page from this one last; itself or none: it did not go on
+  uint8_t hints = 0;          // followed since this node looked at the word
+  bool joins = false;         // our bit is not known to be in the word: the node that grants a share adds it
   uint8_t unused = 0;
-  uint64_t held_by = 0;            // who took the newest hold; 0: not known
+  uint64_t held_by = 0;            // the transaction of the newest hold; 0: not known
   NodeSet waiting;                 // peers whose reply is missing
-  NodeSet sharers;                 // whose bits our claim expects in the word, and leaves there; our downgrade adds
+  NodeSet sharers;                 // whose bits our claim expects in the word and leaves there, or our downgrade adds
   PeerRequest serving;             // answered when the posted batch is complete
   PeerRequest parked[kParkedMax];  // in order of arrival, one per peer
   constexpr bool operator==(const LineState&) const = default;

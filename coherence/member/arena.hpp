@@ -26,9 +26,9 @@ struct ArenaLayout {
   uint32_t frames, sessions_max;
   uint64_t private_bytes;
   uint64_t sessions_at, parked_at, in_flight_at, hot_at, lines_at, frames_at, private_at, bytes;
-  // What comes before is small, and a peer who answered or asked may look at it a moment after the node has left: a
-  // bell, a bit of an inbox.  What comes behind he touches for a message only that the node waits for before it leaves
-  // (node.memory-given-back).  The private memory of the layers above, at the end, is small, too, and theirs until
+  // What comes before is small, and a peer that answered or asked may look at it a moment after the node has left: a
+  // bell, a bit of an inbox.  A peer touches what comes behind only for a message that the node waits for before it
+  // leaves (node.memory-given-back).  The private memory at the end is small, too, and the layers above use it until
   // their processes end.
   uint64_t shared_until() const { return parked_at; }
 };
@@ -64,7 +64,7 @@ class PeerArena {
   // REQUIRES: there is such a line.
   std::byte* frame(uint32_t line);
   std::atomic<uint8_t>* in_flight(uint32_t line);
-  PeerArena* next = nullptr;  // of those whose incarnations have left (Node::forget())
+  PeerArena* next = nullptr;  // of those whose incarnations have left (Peers::forget())
 
  private:
   PeerArena() = default;

@@ -1,4 +1,3 @@
-// Counting what the node's processes hold.
 #include "coherence/member/held.hpp"
 
 #include "coherence/base/os.hpp"

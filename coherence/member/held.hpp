@@ -1,5 +1,5 @@
-// What a node's processes hold at a moment: latches, requests, operations.  When nobody is at work all of it is zero;
-// what stays is a leak.
+// What a node's processes hold at a moment: latches, requests, operations.  When no process is at work all of it is
+// zero; what stays is a leak.
 #pragma once
 
 #include <cstdint>

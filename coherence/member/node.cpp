@@ -43,7 +43,7 @@ Status make_arena(const char* path, uint64_t bytes, int* fd, void** base, Proble
   return {};
 }
 
-// Whether the process that is in the table has our number, where numbers mean the same: it was us, or is no more.
+// Whether the process in the table has this process's number, in one pid namespace: it was this process, or is gone.
 bool joined_by_us(const NodeEntry& entry) {
   const uint64_t its_namespace = entry.pid_namespace.load();
   return entry.pid.load() == getpid() && its_namespace != 0 && its_namespace == pid_namespace();
@@ -60,7 +60,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", pool.path(), strerror(errno));
   NodeTable& table = pool.table();
   NodeEntry& entry = table.node[id.value];
-  if (fence_if_somebody_died(pool))  // node.crash-restart-fences: our own former incarnation included
+  if (fence_if_somebody_died(pool))  // this node's former incarnation included (node.crash-restart-fences)
     return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(),
                         coherence::fence_reason(pool));
   if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent && joined_by_us(entry)) {
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   entry.incarnation.store(incarnation, std::memory_order_relaxed);
   table.view.fetch_add(1);
   entry.state.store(Membership::kLive, std::memory_order_release);  // pairs with died() and Peers::at()
-  table.view.fetch_add(1, std::memory_order_release);               // who looked before we were live looks again
+  table.view.fetch_add(1, std::memory_order_release);               // those that looked before look again
   return node;
 }
 
@@ -154,7 +154,7 @@ Status Node::withdraw(bool* last, Problem* problem) {
   table.view.fetch_add(1);
   table.node[parts_.id.value].state.store(Membership::kAbsent,
                                           std::memory_order_release);  // our last reply came before
-  table.view.fetch_add(1, std::memory_order_release);                  // who looked before looks again
+  table.view.fetch_add(1, std::memory_order_release);                  // those that looked before look again
   left_ = true;
   char path[600];
   arena_path(parts_.pool, parts_.id, parts_.incarnation, path, sizeof path);

@@ -1,6 +1,6 @@
 // Node: this compute node's membership in a pool, and its arena: one tmpfs file per incarnation that holds lines,
 // frames, request slots and the private memory of the layers above, mapped by the node's processes (inherited over
-// fork) and by peers, who write granted pages and replies into it.
+// fork) and by peers, which write granted pages and replies into it.
 //
 //   Problem problem;
 //   auto pool = Pool::open(files, &problem);
@@ -15,7 +15,7 @@
 // pool and gets kFenced.
 // node.fence-ends-waits: after the fence no page may be touched; every wait ends with kFenced within a slice (10 ms).
 // node.leave-gives-back: leave() gives every line back, and the file is unlinked; the last node out saves the pool.
-// node.certain-death-only: only what is certain is a death: a free lock (or no file any more), or the kernel's word
+// node.certain-death-only: a death is only what is certain: a free lock (or no file any more), or the kernel's word
 // that the process is gone.  Where the kernel cannot tell (no descriptor left, a /proc that hides others' processes,
 // another pid namespace), the lock decides; where not even the lock can be looked at, the node lives.
 // node.leaver-answers: a node that leaves answers its peers until it has left: between a few lines that it gives back
@@ -54,8 +54,8 @@ struct NodeInfo {
 
 class Node {
  public:
-  // Becomes node `id` of the pool.  kBusy: a living server is node `id`; kFenced: the pool is fenced (now, perhaps
-  // because of us: node.crash-restart-fences); kNoSpace, kSystem.
+  // Becomes node `id` of the pool.  kBusy: a living server is node `id`; kFenced: the pool is fenced (now, perhaps by
+  // this call: node.crash-restart-fences); kNoSpace, kSystem.
   static Result<std::unique_ptr<Node>> join(Pool&, NodeId id, const ArenaSpec&, Problem*);
   // Unmaps.  Without leave() before, this incarnation counts as dead: peers fence the pool (so does a process exit).
   // In a forked child that merely exits, nothing happens: the lock lives on in the other processes.
@@ -71,9 +71,8 @@ class Node {
   // What this node does of the protocol's optional parts.  REQUIRES: no session works.
   void set_features(Features features) { parts_.features = features; }
   Features features() const { return parts_.features; }
-  // gamma: the local lease of a line while a peer's request is parked, in writers' turns; a reader's turn counts one of
-  // P, the sessions of the node (coherence.bounded-local-turns).  Who is woken for a turn has `come_ns` to come.
-  // REQUIRES: no session works.
+  // gamma, in writers' turns (coherence.bounded-local-turns).  A process that is woken for a turn has `come_ns` to
+  // take it.  REQUIRES: no session works.
   void set_lease(uint32_t turns, uint64_t come_ns = NodeParts::kComeNs) {
     parts_.lease_turns = turns;
     parts_.come_ns = come_ns;
@@ -104,7 +103,7 @@ class Node {
   bool fenced() const noexcept { return parts_.fenced(); }
   // For spin waits of the layers above: not 0 once the pool is fenced.
   const std::atomic<uint32_t>& fence_word() const noexcept { return *parts_.fence; }
-  // Ends all access to the pool, for everybody.  Idempotent; `reason` of the first call is kept.
+  // Ends all access to the pool, for all nodes.  Idempotent; `reason` of the first call is kept.
   void fence(const char* reason) noexcept;
   // Why; empty if it is not fenced.
   const char* fence_reason() const noexcept;
@@ -121,7 +120,7 @@ class Node {
   // it has been saved to the durable path.  The Node serves nothing afterwards.
   Status leave(Session& session, bool* last, Problem*);
 
-  // For the roles of a session (coherence/session/), and nobody else.
+  // Only for the roles of a session (coherence/session/).
   NodeParts& parts() { return parts_; }
   Peers& peers() { return peers_; }
   Transport& transport() { return *transport_; }

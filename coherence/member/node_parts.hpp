@@ -1,5 +1,5 @@
-// NodeParts: what the sessions of a node work with.  Node::join() sets it; the roles of a session (coherence/session/)
-// use it, and nobody else.
+// NodeParts: what the sessions of a node work with.  Node::join() sets it; only the roles of a session
+// (coherence/session/) use it.
 #pragma once
 
 #include <atomic>

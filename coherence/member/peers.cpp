@@ -51,7 +51,7 @@ void Peers::forget(NodeId n) noexcept {
   forgotten_ = known;
 }
 
-// A session that is alone in its process is here, and not in the middle of a message; of several one may be.
+// The only session of a process is here, not in the middle of a message; of several, one may be.
 void Peers::unmap_forgotten() noexcept {
   if (node_.sessions_here.load(std::memory_order_acquire) > 1) return;
   PeerArena* all;

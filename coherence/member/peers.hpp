@@ -18,8 +18,8 @@ class Peers {
 
   // Maps it on first use.  kNotFound: not in the pool; kNoMemory: no room for it.
   Result<PeerArena*> at(NodeId) noexcept;
-  // coherence.peers-reached-first.  Maps those that joined meanwhile, and forgets those that have left; false: one
-  // cannot be mapped.
+  // Maps the nodes that joined meanwhile, and forgets those that have left; false: one cannot be mapped
+  // (coherence.peers-reached-first).
   bool reach_all() noexcept;
   // A node of this process is reached through its own mapping.
   void share(NodeId, ArenaHeader& mapped);
@@ -32,7 +32,7 @@ class Peers {
   std::atomic<PeerArena*> arena_[kNodesMax] = {};
   std::atomic<uint32_t> spin_ = 0;
   PeerArena* forgotten_ = nullptr;          // under spin_
-  std::atomic<uint64_t> reached_view_ = 0;  // of the node table: whom it names is mapped
+  std::atomic<uint64_t> reached_view_ = 0;  // of the node table: the nodes it names are mapped
 };
 
 }  // namespace coherence

@@ -10,8 +10,9 @@
 
 namespace coherence {
 
-// Null: it is not in the pool any more.  The session has reached all peers (coherence.peers-reached-first), unless a
-// node has joined since: a message that can be neither sent nor answered then would be waited for without end.
+// Null: the node is not in the pool any more.  The session has reached all peers (coherence.peers-reached-first) but
+// those that have joined since.  One that cannot be mapped then would wait without end, or let a session wait: that
+// fences the pool.
 PeerArena* ShmMessenger::reach(NodeId node) noexcept {
   const auto mapped = peers_.at(node);
   if (mapped) return *mapped;
@@ -24,7 +25,7 @@ void ShmMessenger::ask(NodeId to, uint16_t slot, PageId page) noexcept {
   PeerArena* there = reach(to);
   node_.hot->count(page, PageMessage::kRequestSent, node_.fence);
   if (!there) return;
-  ArenaHeader& arena = there->header();  // of whichever incarnation: it takes what is for it
+  ArenaHeader& arena = there->header();  // of any incarnation: each takes only what is for it
   Inbox& inbox = arena.inbox[node_.id.value];
   // Publishes the slot; pairs with the exchanges of receive().  The order of the three is its order backwards.
   inbox.bits[slot / 64].fetch_or(uint64_t{1} << slot % 64, std::memory_order_seq_cst);
@@ -89,7 +90,7 @@ uint32_t ShmMessenger::reply(const PeerRequest& request, const Reply& reply) noe
   return line;
 }
 
-// The word names the node, and the line may leave it.  It could not before, so it is the same line still.
+// The word names the node by now, and the page may leave it.  It could not before, so the line has it still.
 void ShmMessenger::settled(NodeId to, uint32_t line) noexcept {
   PeerArena* there = reach(to);
   if (!there) return;

@@ -1,7 +1,7 @@
 // Messenger: what nodes say to each other.  The seam behind which shm, sim, tcp and verbs fit, beside Memory.
 //
 // A request names a slot of its requester; the slot's reply word is where the reply comes, and the line that the slot
-// names is where a granted page lands.  Nobody but a Messenger writes another node's memory.
+// names is where a granted page lands.  Only a Messenger writes another node's memory.
 //
 // One for each session, used by its thread; opened after fork.
 #pragma once
@@ -36,7 +36,7 @@ class Messenger {
 
   // --- the requester's side ------------------------------------------------------------------------------------------
   // Sends what a slot of this node asks about the page (the slot itself may be another operation's after the first
-  // reply).  A node that is not in the pool any more gets nothing: whoever waits finds it gone.
+  // reply).  A node that is not in the pool any more gets nothing: the session that waits finds it gone.
   virtual void ask(NodeId to, uint16_t slot, PageId page) noexcept = 0;
 
   // --- the side that is asked ----------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ class Messenger {
   virtual uint32_t reply(const PeerRequest& request, const Reply&) noexcept = 0;
   // The batch behind a grant in flight is complete.
   virtual void settled(NodeId to, uint32_t line) noexcept = 0;
-  // Returns when all that was sent has arrived, or will not: a node that has left says nothing any more.
+  // Returns when all that was sent has arrived, or never will: a node that has left sends nothing any more.
   virtual void flush() noexcept {}
 };
 

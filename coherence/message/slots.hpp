@@ -1,5 +1,5 @@
-// The message area of a node's arena: who asks writes only his own slots, who answers writes one word and the landing
-// frame.  No rings with several producers: what was not published by its bit was never sent.
+// The message area of a node's arena: a requester writes only its own slots; the node that answers writes one word and
+// the landing frame.  No rings with several producers: what was not published by its bit was never sent.
 //
 // A request: fill a slot; set its bit in the receiver's inbox; ring the receiver's bell.  The process that gets the bit
 // takes the request, once, before it does anything about it; a bit for a request that was taken or is over is outdated
@@ -19,10 +19,10 @@ namespace coherence {
 
 inline constexpr int kSlotsPerSession = 4;  // an abandoned operation keeps its slot until its replies are in
 
-// What a peer makes of a request, in one word.  A reply: kind (8 bits), round (16), and with kHeld who holds the page
-// (40), with kDropped to whom it was passed (a node's number + 1).  Before that, whether the request was taken; for
-// which incarnation of the peer it is (16 bits: nobody joins 65,536 times meanwhile); and its serial number (40), so
-// that no other can be taken for it.
+// What a peer makes of a request, in one word.  A reply: kind (8 bits), round (16), and with kHeld the transaction that
+// holds the page (40), with kDropped the node that got it (its number + 1).  Before that, whether the request was
+// taken; for which incarnation of the peer it is (16 bits: no node joins 65,536 times meanwhile); and its serial number
+// (40), so that no other request can be taken for it.
 inline constexpr int kHolderBits = 40;
 struct ReplyWord {
   static constexpr uint8_t kAsked = 0xfe, kTaken = 0xff;
@@ -50,14 +50,14 @@ struct ReplyWord {
 enum class SlotState : uint32_t {
   kFree = 0,
   kWaiting,    // its session waits for the operation
-  kAbandoned,  // its session left; whoever finishes the operation releases the latch and the slot
+  kAbandoned,  // its session left; the process that ends the operation releases latch and slot
   kFinished,   // the operation is over, the latch is the session's
 };
 
 struct alignas(64) RequestSlot {
   std::atomic<SlotState> state;
   std::atomic<uint32_t> bell;      // futex word; grows with every reply and at the end
-  std::atomic<uint64_t> page;      // what is asked; as all that is, written before the words of those who are asked
+  std::atomic<uint64_t> page;      // asked for; written, as all that is asked, before the words in `reply`
   std::atomic<uint32_t> line;      // index of the asking line: the landing frame
   std::atomic<uint32_t> sleeping;  // the session sleeps on the bell
   std::atomic<uint64_t> serial;    // of the round; grows; its lowest 16 bits, the round, are echoed in replies
@@ -66,8 +66,8 @@ struct alignas(64) RequestSlot {
   std::atomic<uint64_t> resend_at;         // the round was refused: not before; monotonic ns, 0: not refused
   std::atomic<uint32_t> refusals;          // of this operation
   std::atomic<Outcome> outcome;            // once it is over
-  std::atomic<uint64_t> held;              // the reply of who holds the page, and
-  std::atomic<uint8_t> held_at;            // his node
+  std::atomic<uint64_t> held;              // the transaction that holds the page, and
+  std::atomic<uint8_t> held_at;            // its node
   std::atomic<uint64_t> reply[kNodesMax];  // per peer: see ReplyWord; 0: never asked
 };
 

@@ -21,8 +21,8 @@ void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, 
   snprintf(out, bytes, "%s.node%d.%llu", pool, node.value, static_cast<unsigned long long>(incarnation));
 }
 
-// The process that joined is gone, its number perhaps another's by now.  node.certain-death-only: what cannot be told
-// is no death.
+// Whether the process that joined is gone, its number perhaps another's by now.  What cannot be told is no death
+// (node.certain-death-only).
 static bool joiner_gone(const NodeEntry& e) noexcept {
   const uint64_t its_namespace = e.pid_namespace.load(std::memory_order_relaxed);
   if (its_namespace == 0 || its_namespace != pid_namespace()) return false;
@@ -53,7 +53,7 @@ bool died(const Pool& pool, NodeId n) noexcept {
   return free && still_there();
 }
 
-// The fence must never wait for anybody, so it may be up before its reason is written.
+// The fence must wait for no process, so it may be up before its reason is written.
 void fence_pool(const Pool& pool, const char* reason) noexcept {
   NodeTable& table = pool.table();
   uint32_t nobody = kReasonNone;

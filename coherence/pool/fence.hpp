@@ -1,5 +1,5 @@
-// Who has died, and the fence that goes up then: what the node table and the locks of the arenas' files say, for nodes
-// and for who only opens the pool.  Rules: node.* in member/node.hpp.
+// Which nodes have died, and the fence that goes up then: what the node table and the locks of the arenas' files say,
+// for nodes and for processes that only open the pool.  Rules: node.* in member/node.hpp.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,7 @@ class Pool;
 void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
 void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
 
-// Whether node `n`'s entry names an incarnation that ended without leaving.  Certain: its file lock is free, or the
-// process that joined is gone (node.certain-death-only).
+// Whether node `n`'s entry names an incarnation that ended without leaving (node.certain-death-only).
 bool died(const Pool& pool, NodeId n) noexcept;
 void fence_pool(const Pool& pool, const char* reason) noexcept;
 const char* fence_reason(const Pool& pool) noexcept;  // REQUIRES: the pool is fenced

@@ -17,7 +17,8 @@ namespace coherence {
 namespace {
 
 // The file of a memory node that has no number yet.  It is filled while nodes join and leave: the pool's lock file is
-// not held for as long as that takes.  Whoever has it locked under its name is the one who adds (pool.counted-last).
+// not held for as long as that takes.  The process that has it locked under its name is the one that adds
+// (pool.counted-last).
 class GrowingFile {
  public:
   explicit GrowingFile(const char* pool) { snprintf(path_, sizeof path_, "%s.growing", pool); }
@@ -28,7 +29,7 @@ class GrowingFile {
   }
   GrowingFile(const GrowingFile&) = delete;
   // Opens it, or makes it (`flags` is O_CREAT); whether it is ours then.  REQUIRES: the pool's lock file held, so that
-  // nobody sees one that is made and not locked yet.
+  // no process sees one that is made and not locked yet.
   bool take(int flags) {
     fd_ = open(path_, O_RDWR | O_CLOEXEC | flags, 0600);
     ours_ = fd_ >= 0 && flock(fd_, LOCK_EX | LOCK_NB) == 0 && is_named();
@@ -49,7 +50,7 @@ class GrowingFile {
   const char* path() const { return path_; }
 
  private:
-  // Else who had it before us has given it up.
+  // Else the process that had it has given it up.
   bool is_named() const {
     struct stat ours, named;
     return fstat(fd_, &ours) == 0 && stat(path_, &named) == 0 && ours.st_ino == named.st_ino;
@@ -59,7 +60,7 @@ class GrowingFile {
   bool ours_ = false;
 };
 
-// Whoever may use the pool's files may use this one.
+// Gives the file the owner and the mode of the pool's.
 bool share_as(int fd, const char* path) {
   struct stat wanted, is;
   if (stat(path, &wanted) != 0 || fstat(fd, &is) != 0) return false;
@@ -75,11 +76,11 @@ Errc full(const char* path, Problem* problem) {
 
 }  // namespace
 
-// pool.counted-last.
+// Removes what a process that died while adding left behind (pool.counted-last).
 void Pool::remove_uncounted() const {
   unlink(MemoryPath(path_, memory_nodes()).text);
   GrowingFile left(path_);
-  (void)left.take(0);  // nobody's: it goes with this variable
+  (void)left.take(0);  // locked by no process: it goes with this variable
 }
 
 Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages_bytes, Problem* problem) {
@@ -102,7 +103,7 @@ Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages
   GCL_TRY(file.fill(header->bytes, problem));
   if (!share_as(file.fd(), files.path)) return file.failed("give the pool's owner", problem);
 
-  PoolLock lock(files.path);  // nobody joins or leaves from here on, and what was true before is asked again
+  PoolLock lock(files.path);  // no node joins or leaves from here on; what was true before is asked again
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
   auto opened = open_locked(files, problem);
   if (!opened) return opened.error();

@@ -53,7 +53,7 @@ Status read_header(int fd, const char* path, PoolHeader* header, Problem* proble
   auto* const to = reinterpret_cast<std::byte*>(header);
   constexpr uint64_t kSizesAt = offsetof(PoolHeader, memory_bytes);
   if (read_all(fd, to, sizeof *header, 0) && header->magic == kPoolMagic &&
-      read_all(fd, to + kSizesAt, sizeof header->memory_bytes, kSizesAt))  // pool.counted-last: after the count
+      read_all(fd, to + kSizesAt, sizeof header->memory_bytes, kSizesAt))  // after the count (pool.counted-last)
     return {};
   return problem->set(Errc::kCorrupt, "%s is not a pool", path);
 }

@@ -1,5 +1,5 @@
-// NodeTable: who is in the pool; region 0 of the pool file.  Entries change under the pool's lock file (join, leave) or
-// by the fence; everybody reads.
+// NodeTable: which nodes are in the pool; region 0 of the pool file.  Entries change under the pool's lock file (join,
+// leave) or by the fence; every process reads.
 #pragma once
 
 #include <atomic>

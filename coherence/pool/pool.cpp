@@ -149,7 +149,8 @@ Status Pool::map(Problem* problem) {
   return {};
 }
 
-// pool.mapped-when-needed.  The spinlock is for other threads of this process; a process of PostgreSQL has one.
+// Maps a memory node (pool.mapped-when-needed).  The spinlock is for other threads of this process; a process of
+// PostgreSQL has one.
 Status Pool::reach_late(MemoryNodeId n, Problem* problem) {
   if (n.value >= memory_nodes()) return Errc::kNotFound;
   SpinGuard guard(late_spin_);

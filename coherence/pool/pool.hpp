@@ -87,7 +87,7 @@ class Pool final : public MemoryMap {
     MemoryNodeId memory_node;
     bool saved;  // false: the pool in memory has it, its durable copy does not; the problem says why
   };
-  // Adds a memory node with that many bytes of pages, whether anybody is in the pool or not (pool.counted-last).  The
+  // Adds a memory node with that many bytes of pages, whether or not nodes are in the pool (pool.counted-last).  The
   // durable copy of a clean pool gets it at once.  After an error nothing is added: errors as open(); kBusy: another
   // one is being added; kTooLarge: the pool has kMemoryNodesMax of them; kNoSpace: no memory for it.
   static Result<Added> add_memory_node(const PoolFiles&, uint64_t pages_bytes, Problem*);

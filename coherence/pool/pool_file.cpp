@@ -29,8 +29,8 @@ uint64_t next_written(const File& file, uint64_t at, uint64_t end) {
 
 }  // namespace
 
-// Writes one memory node's file, under its unfinished name, to the disk.  What is zero stays a hole there; what nobody
-// has touched in memory is not looked at, since looking would give it memory of the machine.
+// Writes one memory node's file, under its unfinished name, to the disk.  What is zero stays a hole there; what was
+// never touched in memory is not read, since a read would allocate memory.
 Status Pool::save_part(uint32_t k, Problem* problem) {
   MemoryPath path(durable_path_, k, true);
   auto failed = [&](const char* what) {
@@ -103,7 +103,7 @@ Status Pool::save_again(const PoolFiles& files, Problem* problem) {
   return (*pool)->replace_saved(1, problem);
 }
 
-// pool.failed-save-harmless.  Whether the durable copy is of the clean pool in memory, and whole.
+// Whether the durable copy is of the clean pool in memory, and whole.
 bool Pool::is_saved(const PoolHeader& in_memory, const char* durable_path, Problem* problem) {
   auto saved = std::make_unique<PoolHeader>();
   File file(::open(durable_path, O_RDONLY | O_CLOEXEC));
@@ -119,7 +119,7 @@ bool Pool::is_saved(const PoolHeader& in_memory, const char* durable_path, Probl
   return false;
 }
 
-// Memory node 0's file gets its name last: before that there is no pool in tmpfs (pool.memory-node-zero-decides).
+// Memory node 0's file gets its name last (pool.memory-node-zero-decides).
 Status Pool::load(const PoolFiles& files, Problem* problem) {
   auto failed = [&](const char* what, const char* path) {
     return problem->set(errno == ENOSPC   ? Errc::kNoSpace
@@ -159,7 +159,7 @@ Status Pool::load(const PoolFiles& files, Problem* problem) {
   return ok;
 }
 
-// pool.copy-marked-in-use.  Before the first node joins, the durable copy says that it is no longer the truth.
+// Before the first node joins, the durable copy says that it is no longer the truth (pool.copy-marked-in-use).
 Status Pool::mark_durable_in_use(Problem* problem) {
   if (!durable_path_[0]) return {};
   File file(::open(durable_path_, O_RDWR | O_CLOEXEC));

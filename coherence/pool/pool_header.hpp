@@ -14,7 +14,7 @@ inline constexpr uint64_t kPoolHeaderBytes = 65536;
 inline constexpr uint32_t kIdentityMax = 4096;
 
 enum class PoolState : uint32_t {
-  kClean = 1,  // nobody is in it, everything is written
+  kClean = 1,  // no node is in it, everything is written
   kInUse = 2,  // nodes are in it, or died in it
 };
 

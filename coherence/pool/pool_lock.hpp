@@ -14,7 +14,7 @@ class PoolLock {
  public:
   enum Patience : int { kWait = 0, kTry = LOCK_NB };
 
-  // With kTry: not held, and errno is EWOULDBLOCK, if somebody else has it.
+  // With kTry: not held, and errno is EWOULDBLOCK, if another process has it.
   explicit PoolLock(const char* pool_path, Patience patience = kWait) {
     char path[560];
     snprintf(path, sizeof path, "%s.lock", pool_path);

@@ -26,7 +26,7 @@ class Answers {
     } grant[kParkedMax + 1];
     int grants = 0;
   };
-  // Answers those whom the posted batch serves.
+  // Answers the requests that the posted batch serves.
   void send_early(Line& line, Early* early) noexcept;
   // Their batch is complete: what was granted is no longer in flight.
   void settle(const Early& early) noexcept;

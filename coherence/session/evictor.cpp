@@ -8,7 +8,7 @@
 namespace coherence {
 
 Status Evictor::begin_assign(Line& line) {
-  while (!LatchTable::try_latch(line)) GCL_TRY(waiting_.pause(1));  // a late comer looks at the page and goes again
+  while (!LatchTable::try_latch(line)) GCL_TRY(waiting_.pause(1));  // a late session looks at the page and leaves
   LineFields& f = fields(line);
   SpinGuard guard(f.spin, session_.node.fence);
   VERIFY(!line.page().valid() && f.state.op == LineOp::kIdle && f.state.msi == MsiState::kInvalid);

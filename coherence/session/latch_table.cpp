@@ -83,7 +83,6 @@ Lease LatchTable::lease_of(const Line& line) const noexcept {
           .without_end = node.grant_in_flight(line) || !session_.has(Feature::kLease)};
 }
 
-// While a peer waits, so many local turns and no more.
 bool LatchTable::take_turn(Line& line, bool exclusive) noexcept {
   const Turns before{fields(line).turns.fetch_add(Turns::of(exclusive), std::memory_order_relaxed)};
   return !lease_of(line).over(before);

@@ -1,5 +1,5 @@
-// LatchTable: the latches of a node's lines, between its processes.  Knows nothing of peers but that one may wait (the
-// word's `pending`): who frees a line for it is told so.
+// LatchTable: the latches of a node's lines, between its processes.  It knows nothing of peers but that one may wait
+// (the word's `pending`).
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class LatchTable {
         return true;
     return false;
   }
-  // The word afterwards: if somebody wants the line, the caller calls MessageServer::unlocked().
+  // The word afterwards: if the line is wanted, the caller calls MessageServer::unlocked().
   static LocalWord release_shared(Line& line) noexcept {
     return {fields(line).latch.fetch_sub(LocalWord::kSharedOne, std::memory_order_acq_rel) - LocalWord::kSharedOne};
   }
@@ -68,7 +68,7 @@ class LatchTable {
     return who_goes_next(after, lease_of(line).over(turns_of(line)));
   }
   bool take_turn(Line& line, bool exclusive) noexcept;
-  // Wakes the waiters, and keeps the line for them for a moment; false: there was nobody.
+  // Wakes the waiters, and keeps the line for them for a moment; false: there was none.
   bool promise_turn(Line& line) noexcept;
   bool promised(const Line& line) const noexcept;
   static void end_promise(Line& line) noexcept;

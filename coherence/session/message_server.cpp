@@ -37,7 +37,7 @@ void MessageServer::receive(NodeId from, uint16_t slot) noexcept {
   after(*line, driver_.run(*line, actions, 0));
   if (parked) {
     session_.counters.add(Counter::kParked);
-    leave_to_worker(*line, left && helping_);  // who has the latch serves it; who was promised it may not come
+    leave_to_worker(*line, left && helping_);  // the latch's holder serves it; a promised waiter may not come
     collect(*line);                            // nor does it wait for an operation that was told to ask later
   } else if (actions.post != Post::kNone) {
     session_.counters.add(helping_ ? Counter::kServedByUnlocker : Counter::kServedByWorker);

@@ -23,7 +23,7 @@ class MessageServer final : private RequestHandler {
   // --- sessions that work for themselves -----------------------------------------------------------------------------
   // Answers what lies in the node's inbox.
   void help() noexcept;
-  // A latch was released, and the word showed that somebody wants the line.
+  // A latch was released, and the word showed that the line is wanted.
   void unlocked(Line& line, LocalWord after) noexcept;
   // Serves the parked request of a line that was left free.
   void serve_if_free(Line& line) noexcept;

@@ -12,8 +12,7 @@
 namespace coherence {
 namespace {
 
-// coherence.readers-stand-back.  How long a writer that was refused once goes first; doubled with each refusal, up to
-// 6.4 ms.
+// How long a writer that was refused once goes first (coherence.readers-stand-back).
 constexpr uint64_t kStandBackNs = 50'000;
 constexpr int kDoublingsMax = 7;
 // The time between a refusal and the next request: C * RTT / refusals (SELCC, 5.1.2).
@@ -68,8 +67,8 @@ Actions ProtocolDriver::step_line(Line& line, const Event& event) noexcept {
   return actions;
 }
 
-// coherence.reader-joins-taker.  The node that took the page two round trips ago or less has it still, probably, and
-// where it has not the word is one look away.  Where a look costs less than a message, no node is asked first.
+// The node that took the page two round trips ago or less probably has it still (coherence.reader-joins-taker); where
+// it has not, the word is one look away.  Where a look costs less than a message, no node is asked first.
 NodeId ProtocolDriver::ask_first(const Line& line) const noexcept {
   if (session_.word_is_near) return {};
   const auto ago = uint16_t(microseconds() - fields(line).passed_on_us.load(std::memory_order_relaxed));
@@ -182,8 +181,8 @@ bool ProtocolDriver::refused(const Line& line, const RequestSlot& slot, bool* no
 // line's spinlock.
 bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now) noexcept {
   if (fields(line).state.parked_count > 0) return false;
-  // No process naps over an abandoned one: the worker looks when it is rung, and would come late.  But it does not
-  // spin.
+  // No process naps over an abandoned operation: the worker looks when it is rung, and would come late.  After many
+  // refusals the round waits all the same, so that the worker does not spin.
   const bool abandoned = slot.state.load(std::memory_order_acquire) == SlotState::kAbandoned;
   if (!abandoned && !(not_now && session_.has(Feature::kResendInterval))) return false;
   const uint64_t now = monotonic_ns();
@@ -205,7 +204,7 @@ bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now
 bool ProtocolDriver::is_gone(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
   const NodeEntry& e = session_.node.pool.table().node[peer.value];
   const Membership state = e.state.load(std::memory_order_acquire);
-  // coherence.claim-then-ask.  A dead node's share stands until it is repaired, as some of its processes may still be
+  // A dead node's share stands until it is repaired (coherence.claim-then-ask): some of its processes may still be
   // reading.
   const bool stands = state == Membership::kDead && fields(line).state.op == LineOp::kWaitClaimed;
   return state == Membership::kAbsent || (state == Membership::kDead && !stands) ||

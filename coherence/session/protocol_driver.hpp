@@ -39,14 +39,14 @@ class ProtocolDriver {
   // Takes the replies that are in.  The line may be another operation's by now: then there is none for the caller.
   Collected collect(Line& line) noexcept;
 
-  // coherence.log-first, coherence.early-grant-bound.  REQUIRES: a latch on the line.
+  // coherence.log-first and coherence.early-grant-bound allow it.  REQUIRES: a latch on the line.
   bool may_leave(const Line& line) const noexcept {
     return !session_.node.grant_in_flight(line) && (fields(line).state.msi != MsiState::kModified || logged(line));
   }
   bool logged(const Line& line) const noexcept {
     return !session_.node.horizon || line.lsn() <= session_.node.horizon->flushed();
   }
-  // After so many refusals an operation pauses between rounds: whoever is asked is stopped, or waits for a dead node.
+  // After so many refusals an operation pauses between rounds: the asked node is stopped, or waits for a dead one.
   static constexpr uint32_t kRoundsWithoutPause = 16;
 
  private:

@@ -8,8 +8,8 @@
 namespace coherence {
 namespace {
 
-// Where the word is near, a node that refuses may just have lost the CPU, to us.  Over a network a requester that comes
-// too late each time, as the page moves on, must not be slowed down.
+// Where the word is near, a node that refuses may just have lost the CPU, to the requester.  Over a network a requester
+// that comes too late each time, as the page moves on, must not be slowed down.
 constexpr uint32_t kRoundsOverNetwork = 1'000;
 constexpr uint64_t kStandBackSliceNs = 200'000;
 constexpr uint64_t kGrantSliceNs = 5'000;
@@ -66,7 +66,7 @@ Result<Requester::Fetched> Requester::fetch(Line& line, PageId page, Want want, 
   Outcome outcome;
   GCL_TRY(await(line, *slot, &outcome));
   if (outcome == Outcome::kHeld && own == exclusive) return Errc::kHeld;
-  if (outcome == Outcome::kHeld) {  // to read it is allowed, perhaps
+  if (outcome == Outcome::kHeld) {  // a read is allowed, perhaps
     *intent = Intent::kRead;
     return Fetched::kAgain;
   }
@@ -90,15 +90,15 @@ Status Requester::wait_local(Line& line, bool exclusive) {
   const uint32_t begun = latches_.begin_wait(line, exclusive);
   help_if_asked();
   Status ok = latches_.wait(line, exclusive, begun);
-  if (!ok) {  // the process that woke us may count on us to take the latch, and free it again
+  if (!ok) {  // the waker may count on this session to take the latch and free it again
     LatchTable::end_promise(line);
     server_.serve_if_free(line);
   }
   return ok;
 }
 
-// coherence.readers-stand-back.  Until the word has an owner, whom the requester then asks, or the time is over.  Only
-// a miss waits.
+// Waits until the word has an owner, which the requester then asks, or the time is over (coherence.readers-stand-back).
+// Only a miss waits.
 Status Requester::stand_back(Line& line) {
   auto& stand_back_until = fields(line).stand_back_until;
   const uint64_t until = stand_back_until.load(std::memory_order_relaxed);
@@ -119,7 +119,7 @@ Status Requester::stand_back(Line& line) {
   return {};
 }
 
-// coherence.early-grant-bound.  Until the granting node's batch is complete, some microseconds.
+// Waits until the granting node's batch is complete, some microseconds (coherence.early-grant-bound).
 Status Requester::await_grant(Line& line) {
   while (session_.node.grant_in_flight(line)) {
     help_if_asked();

@@ -13,9 +13,8 @@
 
 namespace coherence {
 
-// What a page is read for.  A session that is about to write it becomes its owner when it has to fetch it anyway: a
-// shared copy would cost the upgrade later, and messages to all that share it.  A page that is here is read as it is;
-// one that was not written the last time, too.
+// What a page is read for.  A session that is about to write it, and has to fetch it anyway, becomes its owner
+// (protocol.md, Intent).
 enum class Intent : uint8_t { kRead, kWrite };
 
 // What a look got.
@@ -24,7 +23,7 @@ enum class Look : uint8_t {
   kCopied,  // a copy, latched exclusively
 };
 
-// Whose transaction holds a page.
+// The transaction that holds a page.
 struct Holder {
   NodeId node;
   uint64_t by = 0;  // in its node's words; 0: not known

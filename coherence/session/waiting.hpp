@@ -1,5 +1,4 @@
-// Waiting: every sleep of a session is a slice of at most 10 ms, and looks at the fence and at interrupts
-// (coherence.bounded-sleeps).
+// Waiting: the sleeps of a session, in slices (coherence.bounded-sleeps).
 #pragma once
 
 #include <atomic>

@@ -32,7 +32,7 @@ Status MessageServer::serve(uint32_t ms) {
     if (waiting && sleep > kWaitingSleepMs) sleep = kWaitingSleepMs;
     arena.sleeping.store(1, std::memory_order_seq_cst);  // pairs with ring()
     bool moved = false;
-    if (waiting) drain_abandoned(&moved);  // a reply to one rings who sleeps, and may have come just before
+    if (waiting) drain_abandoned(&moved);  // a reply rings only a sleeper, and may have come just before
     if (!moved && nothing_to_do(waiting)) futex_wait(arena.bell, seen, sleep);
     arena.sleeping.store(0, std::memory_order_relaxed);
   }
@@ -45,7 +45,7 @@ void MessageServer::attend() noexcept {
   (void)drain_parked(true);
 }
 
-// What is parked or abandoned already waits for something else: it does not keep us awake.
+// What is parked or abandoned already waits for something else: it does not keep the worker awake.
 bool MessageServer::nothing_to_do(bool waiting) noexcept {
   ArenaHeader& arena = *session_.node.arena;
   if (arena.inbox_peers.load(std::memory_order_seq_cst) != 0) return false;

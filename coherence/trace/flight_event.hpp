@@ -25,7 +25,7 @@ struct FlightEvent {
   Post post;
   RequestKind send;
   uint8_t sent;  // to so many nodes
-  uint8_t peer;  // who asks, replies or is gone; else whom we ask, or give the page; 0xff: nobody
+  uint8_t peer;  // the node that asks, replies or is gone; else that is asked or gets the page; 0xff: none
   uint8_t came;  // a RequestKind or a ReplyKind, as `kind` says
   uint8_t reply_count;
   uint8_t parked;  // requests that wait at the line afterwards

@@ -1,7 +1,7 @@
 // FlightRing: the last protocol events of the sessions that had one session slot of a node, one after the other.
 //
-// One writer, the session that has the slot.  Readers, of other processes too, take no lock and keep nobody: they copy
-// and drop what may have been overwritten meanwhile (read_flight()).
+// One writer, the session that has the slot.  Readers, of other processes too, take no lock and keep no process
+// waiting: they copy and drop what may have been overwritten meanwhile (read_flight()).
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ struct FlightRing {
   // The next event's place, and that it is filled.
   FlightEvent& next() noexcept { return event[written.load(std::memory_order_relaxed) % kFlightEvents]; }
   void noted() noexcept {
-    written.store(written.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // pairs with who reads
+    written.store(written.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // pairs with the readers
   }
   Moment then() const noexcept {
     return {then_ticks.load(std::memory_order_relaxed), then_ns.load(std::memory_order_relaxed)};

@@ -18,7 +18,7 @@
 //
 //   Batch batch(node);
 //   batch.faa(word, bit);
-//   batch.read(page, frame, kPageSize, /*only_if_free=*/true);
+//   batch.read(page, frame, kPageSize, OnlyIf::kNoHolder);
 //   memory.post(batch);
 //   memory.wait(batch);
 //   uint64_t old = batch.op(0).old;

@@ -1,5 +1,5 @@
-// MemoryMap: where memory nodes are mapped in this process.  One that came to the pool while the process was at work is
-// mapped when a batch, or anybody else, first asks for it.
+// MemoryMap: where memory nodes are mapped in this process.  One that came to the pool later is mapped when it is first
+// asked for.
 //
 // Any thread.  What was mapped stays where it is for as long as the object lives.
 #pragma once
@@ -28,7 +28,7 @@ class MemoryMap {
     return base_[n.value].load(std::memory_order_acquire);  // pairs with set_base()
   }
   void set_base(MemoryNodeId n, std::byte* at) noexcept { base_[n.value].store(at, std::memory_order_release); }
-  // Where it is now.  Ends the process if it cannot be had: a batch cannot be left undone.
+  // Maps it.  Ends the process if that fails: a batch cannot be left undone.
   virtual std::byte* map_late(MemoryNodeId n) noexcept = 0;
 
  private:

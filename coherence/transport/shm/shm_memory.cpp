@@ -23,8 +23,8 @@ bool wanted(const Op& op, const Op& first) {
   return true;
 }
 
-// transport.seen-in-order, transport.write-then-look.  A word is stored, and loaded, by one instruction that also
-// orders it.
+// A word is stored, and loaded, by one instruction that also orders it (transport.seen-in-order,
+// transport.write-then-look).
 bool is_word(std::byte* there, const Op& op) { return op.bytes == 8 && uintptr_t(there) % 8 == 0; }
 
 void write(std::byte* there, const Op& op) {
@@ -48,9 +48,9 @@ void ShmMemory::run(Batch& batch) {
   std::byte* const base = map_.base(batch.to());
   for (int i = 0; i < batch.size(); i++) {
     Op& op = batch.op(i);
-    // Atomics are seq_cst: what was written to the pool before a hand-over is seen by whoever the word then names
-    // (transport.seen-in-order), and who sets one word and looks at another is seen by who does it the other way round
-    // (transport.write-then-look).
+    // Atomics are seq_cst: the node that the word names after a hand-over sees what was written to the pool before it
+    // (transport.seen-in-order), and of two processes that each set one word and look at the other, one sees the
+    // other's (transport.write-then-look).
     switch (op.verb) {
       case Verb::kRead:
         if (!wanted(op, batch.op(0))) break;
