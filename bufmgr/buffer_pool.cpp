@@ -51,7 +51,7 @@ Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, b
     const auto found = line_of(session, page);
     if (!found) return found.error();
     Line* line = *found;
-    VERIFY(!session.holds(*line));  // E2: it would wait for itself
+    VERIFY(!session.holds(*line));  // guards.one-latch-per-page: it would wait for itself
     const Status locked = lock(*line);
     if (locked) {
       check.latched(*line);
@@ -183,7 +183,8 @@ Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
   auto frame = take_frame(session);
   if (!frame) return frame.error();
   Line& line = node_->line(*frame);
-  if (const Status latched = session.coherence_.begin_assign(line); !latched) {  // before the table's lock (T5)
+  // Before the table's lock: frames.no-wait-in-bucket.
+  if (const Status latched = session.coherence_.begin_assign(line); !latched) {
     free_.push(*frame);
     return latched.error();
   }

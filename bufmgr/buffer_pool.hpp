@@ -62,7 +62,7 @@ struct NodeOptions {
   ReplacementKind replacement = ReplacementKind::kEpochSampling;
 };
 
-// What a page is wanted for: a few are kept for what a full pool needs to give room back (space_map.hpp, S4).
+// What a page is wanted for: a few are kept for what a full pool needs to give room back (space.housekeeping-kept).
 enum class PageUse : uint8_t {
   kData,
   kHousekeeping,  // few pages, for long: heads of relations (TRUNCATE makes new ones), the DDL log, aborted ids
@@ -123,7 +123,7 @@ class BufferPool final : public coherence::FrameDirectory {
   // written (what a miss brings; coherence/session.hpp).
   Result<SharedGuard> fix_shared(Session&, PageId, Intent intent = Intent::kRead);
   Result<ExclusiveGuard> fix_exclusive(Session&, PageId);
-  // Never wait: kWouldBlock if the page is not here in the right mode or is latched (G3).
+  // Never wait: kWouldBlock if the page is not here in the right mode or is latched (guards.ordered-waits).
   Result<ExclusiveGuard> try_exclusive(Session&, PageId);
   Result<SharedGuard> try_shared(Session&, PageId);
   // The optimistic way: an empty guard if the page is not cached here, readable and unlatched.
@@ -142,8 +142,8 @@ class BufferPool final : public coherence::FrameDirectory {
   // --- space -------------------------------------------------------------------------------------------------------
   // `count` (1 or 64) consecutive pages, zeroed but for their versions, of type kUnused; 64 begin at a multiple of 64.
   // Memory nodes take turns; kNoSpace when all are full, and no room comes (Interrupts).  REQUIRES: no guard held.
-  // Durable at once (its own mini-transaction, of which `note` may be part: space/space_note.hpp, S5); a crash in
-  // between leaks, never shares.
+  // Durable at once (its own mini-transaction, of which `note` may be part: space.noted-in-same-change); a
+  // crash in between leaks, never shares.
   Result<PageId> allocate(Session&, uint32_t count, PageUse use = PageUse::kData, SpaceNote* note = nullptr);
   // Zeroes and gives back, together with `note`.  After kInterrupted, call again: what was done stays done.  kCorrupt:
   // not allocated.

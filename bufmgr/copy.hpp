@@ -1,4 +1,5 @@
-// Copies between a page and private memory while others may write the page (rule G4) or read it optimistically.
+// Copies between a page and private memory while others may write the page (guards.torn-until-validated) or read it
+// optimistically.
 //
 // What was loaded counts only after the caller has validated; but no version number tells of a hint (one word, stored
 // under a shared guard), so that every aligned word of a page is loaded whole.  memcpy of a length that is no multiple

@@ -32,7 +32,7 @@ void add_bits(uint64_t dirty[2], uint32_t offset, uint32_t bytes) {
 }  // namespace
 
 MiniTransaction::~MiniTransaction() {
-  VERIFY(ranges_ == 0);  // M5
+  VERIFY(ranges_ == 0);  // bufmgr.unwritten-may-end
   end_reservation(reserved_);
 }
 

@@ -59,7 +59,7 @@ int PageProvider::evict_some(coherence::EvictionWindow& window, int wanted, int 
   return leaving;
 }
 
-// P2, P4.
+// provider.unpublished-then-free, provider.free-per-batch
 void PageProvider::take(Line& line, PageId page) noexcept {
   const uint32_t frame = pool_.node_->index_of(line);
   pool_.marks_.end(frame, page);

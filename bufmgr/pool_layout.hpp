@@ -1,8 +1,8 @@
-// How large the named parts of a new pool are.  Computed once, when the pool is created, from its size and the number
-// of nodes it must serve; the pool's header remembers the result (L1), so that another version of this code finds the
-// parts where they are.
+// How large the named parts of a new pool are.
 //
-// L2. Per-node parts (status log, ring) have the same size for each of nodes_max nodes: a part divided by nodes_max.
+// bufmgr.layout-remembered: The sizes are computed once, when the pool is created, from its size and its nodes_max.
+//     The pool's header remembers the result, so that another version of this code finds the parts where they are.
+// bufmgr.equal-node-parts: Per-node parts (status log, ring) are a part divided by nodes_max, the same size for each.
 #pragma once
 
 #include <cstdint>

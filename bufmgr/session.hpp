@@ -2,8 +2,9 @@
 // used by one thread.  Holds the transport, the request slots, the ledger of guards, and per-process counters (nothing
 // shared is counted on the path of a hit).
 //
-// E1. Every guard is in the ledger while it lives; release_all() ends what an abort left behind, ring space included.
-// E2. No session latches the same page twice.
+// guards.all-in-ledger: Every guard is in the ledger while it lives, at most 32 at a time.  release_all() ends what an
+//     abort left behind, ring space included.
+// guards.one-latch-per-page: No session latches a page that it holds.
 #pragma once
 
 #include <atomic>
@@ -83,7 +84,8 @@ class Session {
   coherence::Session& coherence() { return coherence_; }
   coherence::Memory& memory() { return coherence_.memory(); }
   const BufferCounts& counts() const { return counts_; }
-  // At pages, wherever they were found; since the session began.  traffic() is another one when moved() is (F7).
+  // At pages, wherever they were found; since the session began.  traffic() is another one when moved() is
+  // (bufmgr.accesses-counted-once).
   uint64_t looks() const noexcept { return looks_; }
   uint64_t moved() const noexcept { return dirtied_ + coherence_.moved(); }
   PageTraffic traffic() const noexcept {
@@ -99,8 +101,8 @@ class Session {
   // What is held now.
   int guards_held() const { return held_; }
   uint64_t ring_reserved() const { return reserved_; }
-  // Claims the order of the next fix_ that is called while guards are held (G3).  Debug builds check the claim, and
-  // that there is one.
+  // Claims the order of the next fix_ that is called while guards are held (guards.ordered-waits).  Debug builds check
+  // the claim, and that there is one.
   void next_wait([[maybe_unused]] WaitOrder order) noexcept {
 #ifndef NDEBUG
     next_wait_ = order;

@@ -1,4 +1,4 @@
-// Network: nodes' NICs and processors as resources in virtual time (rules.md, A2 to A6).  A fiber that sends something
+// Network: nodes' NICs and processors as resources in virtual time (rules.md).  A fiber that sends something
 // travels with it: the call returns when it has arrived.
 #pragma once
 

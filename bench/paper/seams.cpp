@@ -117,7 +117,7 @@ Network::Verb verb_of(const Op& op) {
   const uint64_t page = seams.network->page_bytes(op.bytes);
   switch (op.verb) {
     case Verb::kRead:
-      return {false, 0, page};  // wanted or not (A3)
+      return {false, 0, page};  // wanted or not (paper.unwanted-read-paid)
     case Verb::kWrite:
       return {false, page, 0};
     case Verb::kCas:
@@ -189,7 +189,8 @@ class NetworkMemory final : public coherence::Memory {
   coherence::Counters& counters_;
 };
 
-// The fiber that sends a message travels with it; what arrives is handled by a fiber of its own (A5).
+// The fiber that sends a message travels with it; what arrives is handled by a fiber of its own
+// (paper.asynchronous-completions).
 class NetworkMessenger final : public coherence::Messenger {
  public:
   NetworkMessenger(coherence::NodeParts& node, coherence::Peers& peers, coherence::Counters& counters)

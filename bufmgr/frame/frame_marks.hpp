@@ -1,6 +1,6 @@
 // FrameMarks: when each frame's page was wanted, and before that; in node-local shared memory.
 //
-// R1. A hit writes a frame's mark only when the mark is not the current epoch's already; the epoch moves with
+// frames.marked-once-per-epoch: A hit writes a frame's mark only if the mark is not this epoch's.  The epoch moves with
 //     evictions, so a node whose working set fits writes nothing at all.
 #pragma once
 

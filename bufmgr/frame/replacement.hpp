@@ -1,6 +1,7 @@
 // Replacement: which pages will not be wanted soon.
 //
-// R2. A policy proposes; the page provider skips what is busy.  Nothing depends on the proposal but speed.
+// frames.policy-only-proposes: A policy proposes; the page provider skips what is busy.  Nothing depends on the
+//     proposal but speed.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SpaceNote: what is changed together with the allocator's map, by one mini-transaction.
 //
-// S5. Whoever keeps account of pages in other pages (a list of what is being made, a relation that is being freed page
-//     by page) does it with a note: no crash and no interrupted wait comes between a page's allocation, or its end, and
-//     that account.  So nothing leaks, and nothing is freed twice.
+// space.noted-in-same-change: A session that keeps account of pages in other pages (a list of what is being made, a
+//     relation that is being freed page by page) does it with a note: no crash and no interrupted wait comes between a
+//     page's allocation, or its end, and that account.  So nothing leaks, and nothing is freed twice.
 //
 //   PageNote unlink(pool, session, map, offset, entry_without_it);      // {page, offset, bytes}
 //   GCL_TRY(pool.free(session, page, 1, &unlink));

@@ -7,7 +7,7 @@
 namespace sim {
 namespace {
 
-// The frame table as it lies there (frame_table.hpp, T3): how many entries it has.
+// The frame table as it lies there (frames.bucket-is-cache-line): how many entries it has.
 struct TableContents {
   int entries = 0, away = 0, locked = 0;
 };

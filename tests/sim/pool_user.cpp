@@ -90,7 +90,7 @@ void PoolUser::write(int page) {
   leave(page, true);
 }
 
-// In the one order that all keep (G3), changed together.
+// In one order (guards.ordered-waits), changed together.
 void PoolUser::write_two(int page) {
   const int next = page + 1;
   if (next >= int(cluster_.pages_.size())) return write(page);

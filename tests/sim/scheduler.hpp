@@ -1,13 +1,14 @@
 // Scheduler: fibers in virtual time, all on one thread of the operating system.  Which of them goes on is decided at
 // yield points by delays drawn from the seed, and by nothing else.
 //
-// V1. A fiber runs without interruption from one yield point to the next; what happens in between is instantaneous.
-//     The order of execution is the order of virtual time.
-// V2. Yield points: accesses to atomics, of which one in about Pace::grain yields (instrumented_atomics.cpp); park,
-//     sleep, verbs, completions.  Each is a fault point: a node may crash there.
-// V3. A crash drops the node's fibers: their stacks are never resumed nor unwound.
-// V4. Nothing depends on an address, a clock or an id of the machine's: fibers are looked at in the order of their ids.
-// V5. Outside fibers (setting up, looking at the result) nothing yields, and nothing may wait.
+// sim.instantaneous-between-yields: A fiber runs without interruption from one yield point to the next; what happens in
+//     between is instantaneous.  The order of execution is the order of virtual time.
+// sim.yields-may-crash: Yield points are accesses to atomics, of which one in about Pace::grain yields
+//     (instrumented_atomics.cpp), park, sleep, verbs and completions.  Each is a fault point: a node may crash there.
+// sim.crash-drops-fibers: A crash drops the node's fibers: their stacks are never resumed nor unwound.
+// sim.machine-independent: Nothing depends on an address, a clock or an id of the machine's: the scheduler looks at
+//     fibers in the order of their ids.
+// sim.no-yield-outside-fibers: Outside fibers (setting up, looking at the result) nothing yields, and nothing may wait.
 #pragma once
 
 #include <ucontext.h>

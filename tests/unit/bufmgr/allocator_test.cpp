@@ -113,7 +113,7 @@ TEST(PageAllocator, AFullPoolSaysSoAndAFreedPageComesBack) {
   EXPECT_GT(pb.fix_shared(*b, *again)->header().version, version) << "versions are never reset";
 }
 
-// S4
+// space.housekeeping-kept
 TEST(PageAllocator, AFullPoolHasPagesLeftForHousekeeping) {
   Cluster cluster({.nodes = 1, .frames = 128, .pool_bytes = 48 << 20, .memory_nodes = 2});
   auto a = cluster.session(0);

@@ -75,7 +75,7 @@ TEST(FrameTable, HoldsAPageOnceThoughManyInsertIt) {
   for (uint64_t n = 0; n < 8; ++n) EXPECT_EQ(table.find(numbered(n), [](uint32_t) { return true; }), kNoFrame);
 }
 
-// T4.  The lock of every bucket is somebody's who died.
+// frames.dead-locker-fences.  Processes that died hold the locks of all buckets.
 TEST(FrameTable, AFenceEndsTheWaitForTheLockOfOneWhoDied) {
   constexpr uint32_t kFrames = 8;
   auto memory = zeroed(FrameTable::bytes_for(kFrames));
@@ -117,8 +117,8 @@ size_t home_of(PageId page, uint32_t frames) {
   return 0;
 }
 
-// T5.  A process that came late for a page has the latch of a frame that is free by now, and does not run.  Who got
-// that frame waits for him, and nobody else does, though their pages live in one bucket.
+// frames.no-wait-in-bucket.  A process that came late for a page has the latch of a frame that is free by now, and does
+// not run.  Only the session that got that frame waits for it, though the others' pages lie in the same bucket.
 TEST(FrameTable, ALatchOnAFreeFrameHoldsUpWhoGotThatFrameOnly) {
   constexpr uint32_t kFrames = 64;
   gcl_test::Cluster cluster({.nodes = 1, .frames = kFrames, .workers = false});

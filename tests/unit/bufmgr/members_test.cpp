@@ -103,7 +103,8 @@ class Asker {
   std::thread thread_;
 };
 
-// N6 of coherence, P5: the ring of a node that leaves is emptied page by page; a peer asks for one of the last.
+// N6 of coherence, provider.passes-answer-peers: a node that leaves empties its ring page by page; a peer asks for one
+// of the last pages.
 TEST(Members, WhoLeavesAnswersWhileHisRingIsEmptied) {
   constexpr int kAskedAt = 40;
   gcl_test::Cluster cluster({.nodes = 2, .frames = 256});

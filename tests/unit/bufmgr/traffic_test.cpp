@@ -1,4 +1,4 @@
-// What a session says of its looks at pages (F7).
+// What a session counts of its page accesses (bufmgr.accesses-counted-once).
 #include <gtest/gtest.h>
 
 #include "tests/support/cluster_fixture.hpp"

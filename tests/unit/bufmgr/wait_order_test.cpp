@@ -1,4 +1,4 @@
-// G3: waits for pages under guards keep to one order, and debug builds say so when they do not.
+// Debug builds find waits for pages under guards that keep to no order (guards.ordered-waits).
 #include "bufmgr/wait_order.hpp"
 
 #include <gtest/gtest.h>
