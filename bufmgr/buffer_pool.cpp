@@ -1,7 +1,7 @@
 // BufferPool: from a page's number to a guard on it.
 #include "bufmgr/buffer_pool.hpp"
 
-#include "bufmgr/base/bell.hpp"
+#include "bufmgr/base/wakeup.hpp"
 #include "bufmgr/copy.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "bufmgr/page_provider.hpp"
@@ -34,7 +34,7 @@ Line* BufferPool::find(PageId page) noexcept {
 template <class Guard>
 [[gnu::always_inline]] inline Guard BufferPool::make_guard(Session& session, Line& line, PageId page, bool exclusive) {
   session.note_guard(line, exclusive);
-  session.note_look(Count::kFixes);
+  session.note_access(Count::kFixes);
   marks_.touch(node_->index_of(line));
   Guard guard;
   guard.session_ = &session;
@@ -90,7 +90,7 @@ OptimisticGuard BufferPool::peek(Session& session, PageId page) noexcept {
   if (line == nullptr || !line->begin_optimistic(page, &guard.version_)) return guard;
   const uint32_t frame = node_->index_of(*line);
   marks_.touch(frame);
-  session.note_look(Count::kPeeks);
+  session.note_access(Count::kPeeks);
   guard.line_ = line;
   guard.bytes_ = node_->frame(frame);
   guard.id_ = page;
@@ -104,7 +104,7 @@ Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page
     check.again();
     auto turn = fix_shared(session, page, intent);
     if (!turn) return turn.error();
-    session.note_look_again();
+    session.note_access_again();
     // While we hold the latch nobody writes: what is seen now is good until we look again.
     if (OptimisticGuard guard = peek(session, page)) return guard;
     turn->release();
@@ -121,7 +121,7 @@ Status BufferPool::copy_with(Session& session, PageId page, Intent intent, const
     if (!look) break;
     copy(look.bytes_);
     if (look.validate()) return {};
-    session.note_look_again();  // a next one follows
+    session.note_access_again();  // a next one follows
   }
   check.again();
   auto turn = fix_shared(session, page, intent);
@@ -141,7 +141,7 @@ Status BufferPool::copy_held(Session& session, PageId page, const Copy& copy) {
     coherence::Look how;
     const Status seen = session.coherence_.look(*line, page, &how);
     if (seen) {
-      session.note_look(Count::kFixes);
+      session.note_access(Count::kFixes);
       copy(node_->frame(*line));
       session.coherence_.end_look(*line, how);
       return {};
@@ -164,7 +164,7 @@ Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGua
   if (!look) return Errc::kRestart;
   const Status quick = session.coherence_.try_upgrade(*look.line_, look.id(), look.version_);
   if (quick) {
-    session.note_look_again();
+    session.note_access_again();
     return make_guard<ExclusiveGuard>(session, *look.line_, look.id(), true);
   }
   if (quick.error() != Errc::kWouldBlock) return quick.error();
@@ -173,7 +173,7 @@ Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGua
   if (!look.validate()) return Errc::kRestart;
   check.again();
   auto guard = fix_exclusive(session, look.id());
-  if (guard) session.note_look_again();
+  if (guard) session.note_access_again();
   if (guard && guard->header().version != version) return Errc::kRestart;
   return guard;
 }

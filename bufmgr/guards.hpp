@@ -52,7 +52,7 @@ class [[nodiscard]] SharedGuard {
 
   // Stores an 8-byte aligned hint word if this node owns the page exclusively (state M); no version, no redo.  Returns
   // whether it was stored.  Readers see the old or the new word, never a mix.
-  bool stamp(uint16_t offset, uint64_t word) noexcept;
+  bool set_hint(uint16_t offset, uint64_t word) noexcept;
 
  private:
   friend class BufferPool;

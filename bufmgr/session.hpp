@@ -86,7 +86,7 @@ class Session {
   const BufferCounts& counts() const { return counts_; }
   // At pages, wherever they were found; since the session began.  traffic() is another one when moved() is
   // (bufmgr.accesses-counted-once).
-  uint64_t looks() const noexcept { return looks_; }
+  uint64_t page_accesses() const noexcept { return page_accesses_; }
   uint64_t moved() const noexcept { return dirtied_ + coherence_.moved(); }
   PageTraffic traffic() const noexcept {
     using coherence::Counter;
@@ -146,13 +146,13 @@ class Session {
     }
     return false;
   }
-  void note_look(Count how) noexcept {
+  void note_access(Count how) noexcept {
     counts_.add(how);
-    ++looks_;
+    ++page_accesses_;
   }
-  void note_look_again() noexcept {
+  void note_access_again() noexcept {
     counts_.add(Count::kLooksAgain);
-    --looks_;
+    --page_accesses_;
   }
   void note_dirtied(uint64_t pages) noexcept {
     counts_.add(Count::kDirtied, pages);
@@ -173,7 +173,7 @@ class Session {
   std::unique_ptr<Replacement> replacement_;
   std::unique_ptr<std::byte[]> record_;  // kRecordBytesMax, for the mini-transaction that commits
   uint64_t reserved_ = 0;                // ring bytes promised to this session's mini-transactions
-  uint64_t looks_ = 0;
+  uint64_t page_accesses_ = 0;
   uint64_t dirtied_ = 0;
   int held_ = 0;
   Held ledger_[kGuardsMax];

@@ -91,7 +91,7 @@ class Crew {
 
  private:
   struct Hand {
-    uint32_t bell = 0;
+    uint32_t wakeup = 0;
     std::function<void()> task;
   };
   void work(Hand& hand);

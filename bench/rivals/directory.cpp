@@ -34,7 +34,7 @@ struct Entry {
   uint64_t sharers = 0;
   uint64_t turn = 0;  // grows with each writer
   bool busy = false;  // GAM
-  uint32_t bell = 0;
+  uint32_t wakeup = 0;
   std::vector<uint64_t> lines;
   bool shares(int node) const { return sharers >> node & 1; }
 };
@@ -194,7 +194,7 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
   network_.travel(node, home, message());
   network_.handle(home);
   Entry& e = entries_[page];
-  while (gam_ && e.busy) sim::scheduler()->park(&e.bell, e.bell, kIdleNs);
+  while (gam_ && e.busy) sim::scheduler()->park(&e.wakeup, e.wakeup, kIdleNs);
   e.busy = gam_;
 
   // At the home: who has it now, and who has it from now on (rivals.owner-at-home).
@@ -218,7 +218,7 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
   if (source == home) f.lines = e.lines;
 
   int left = std::popcount(victims);
-  uint32_t bell = 0;
+  uint32_t wakeup = 0;
   for (; victims; victims &= victims - 1) {
     const int victim = std::countr_zero(victims);
     nodes_[size_t(victim)]->crew.run([&, this, home, victim, node, page] {
@@ -226,7 +226,7 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
       network_.handle(victim);
       invalidate(victim, page);
       network_.travel(victim, node, message());
-      if (--left == 0) bell = 1, sim::scheduler()->wake(&bell, 1);
+      if (--left == 0) wakeup = 1, sim::scheduler()->wake(&wakeup, 1);
     });
   }
   bool got = true;
@@ -238,14 +238,14 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
     got = take_from(source, owned, f, write);
     network_.travel(source, node, got ? network_.gcl() : message());
   }
-  while (left > 0) sim::scheduler()->park(&bell, 0, kIdleNs);
+  while (left > 0) sim::scheduler()->park(&wakeup, 0, kIdleNs);
   if (gam_)
     nodes_[size_t(node)]->crew.run([this, node, home, &e] {
       network_.travel(node, home, message());
       network_.handle(home);
       e.busy = false;
-      e.bell++;
-      sim::scheduler()->wake(&e.bell, 1);
+      e.wakeup++;
+      sim::scheduler()->wake(&e.wakeup, 1);
     });
   return got && (write || !f.spoiled);
 }

@@ -54,12 +54,12 @@ void Bank::add_row(Table& table, uint64_t key, size_t width, uint32_t command) {
 template <class Load>
 void Bank::recorded(const Load& load) {
   if (trace_ == nullptr) return load();
-  const uint64_t before = session().looks();
+  const uint64_t before = session().page_accesses();
   {
     Recording recording(*trace_);
     load();
   }
-  looks_ += session().looks() - before;
+  page_accesses_ += session().page_accesses() - before;
 }
 
 // The member worker's part, which is not the load's.

@@ -171,7 +171,7 @@ const char* mutation_name(Mutation m) {
                                            "latched-freed",
                                            "not-validated",
                                            "uncounted",
-                                           "bell-lost"};
+                                           "wakeup-lost"};
   static_assert(sizeof kNames / sizeof kNames[0] == size_t(Mutation::kCount));
   return kNames[int(m)];
 }

@@ -48,7 +48,7 @@ enum class Mutation : uint8_t {
   kLatchedFreed,      // a frame is freed that somebody reads
   kNotValidated,      // a copy counts though the page was changed meanwhile
   kUncounted,         // who takes a frame from the free list compares it without its number of changes
-  kBellLost,          // whoever is called for frames or ring space sleeps on
+  kWakeupLost,        // whoever is called for frames or ring space sleeps on
   kCount,
 };
 const char* mutation_name(Mutation);

@@ -20,7 +20,7 @@ constexpr uint64_t kPagesOfEach = 120;  // that a memory node has at least
 
 void call_provider(const PoolMember& m) {
   m.shared().provider_called.fetch_add(1);
-  futex_wake(m.shared().provider_called, 1);  // not the product's bell, which may be broken on purpose
+  futex_wake(m.shared().provider_called, 1);  // signal_wakeup() may be broken on purpose
 }
 
 // The bucket of a frame table where a page is at home: where it goes when there is room.
@@ -196,7 +196,7 @@ void PoolCluster::write_log(PoolMember& m) {
   }
 }
 
-// What may happen at any time and says nothing: rings nobody rang, bells that grew for nothing.
+// What may happen at any time and says nothing: wakeups that no process sent, words that grew for nothing.
 void PoolCluster::disturb() {
   Random& random = scheduler()->random();
   while (!closing_) {

@@ -72,7 +72,7 @@ void PoolUser::read(int page, Intent intent) {
   if (!guard) return;
   enter(page, false);
   look(*guard, page);
-  if (random_.one_in(4)) guard->stamp(kHintAt, uint64_t(page + 1) << 32 | ++hints_);
+  if (random_.one_in(4)) guard->set_hint(kHintAt, uint64_t(page + 1) << 32 | ++hints_);
   think();
   look(*guard, page);
   leave(page, false);

@@ -30,7 +30,8 @@ void tell_page_accesses(Relation rel);
 
 // Accesses since the last call were for `rel`; null: for no relation that is known.
 inline void count_page_accesses(Relation rel) {
-  if (page_accesses_told.session != nullptr && page_accesses_told.session->looks() != page_accesses_told.accesses)
+  if (page_accesses_told.session != nullptr &&
+      page_accesses_told.session->page_accesses() != page_accesses_told.accesses)
     tell_page_accesses(rel);
 }
 
