@@ -13,7 +13,7 @@ using coherence::Line;
 
 namespace {
 
-constexpr int kOptimisticTries = 3;  // copies made under a writer's feet before we queue up behind him
+constexpr int kOptimisticTries = 3;  // copies tried beside a writer before the session queues up
 constexpr uint32_t kFrameWaitMs = 2;
 
 }  // namespace
@@ -23,14 +23,14 @@ Line* BufferPool::find(PageId page) noexcept {
   return frame == kNoFrame ? nullptr : &node_->line(frame);
 }
 
-// The page's line, brought here if it is not.  The table is looked at inline: it is all that a hit does.
+// The page's line, brought here if it is not.  The look-up is inline: it is all that a hit does.
 [[gnu::always_inline]] inline Result<Line*> BufferPool::line_of(Session& session, PageId page) {
   if (Line* line = find(page)) return line;
   return bring_line(session, page);
 }
 
-// Inlined by order: a guard that goes through memory on its way to the caller is read back wider than it was written,
-// which costs a processor as much as the latch.
+// Always inline: a guard that goes through memory on its way to the caller is read back wider than it was written,
+// which costs as much as the latch.
 template <class Guard>
 [[gnu::always_inline]] inline Guard BufferPool::make_guard(Session& session, Line& line, PageId page, bool exclusive) {
   session.note_guard(line, exclusive);
@@ -98,14 +98,14 @@ OptimisticGuard BufferPool::peek(Session& session, PageId page) noexcept {
 }
 
 Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page, Intent intent) {
-  const WaitCheck check(session, page);  // a hit, too: it is one by chance
+  const WaitCheck check(session, page);  // a hit, too: it is a hit by chance
   for (;;) {
     if (OptimisticGuard guard = peek(session, page)) return guard;
     check.again();
     auto turn = fix_shared(session, page, intent);
     if (!turn) return turn.error();
     session.note_access_again();
-    // While we hold the latch nobody writes: what is seen now is good until we look again.
+    // No session writes while this one holds the latch.
     if (OptimisticGuard guard = peek(session, page)) return guard;
     turn->release();
     if (session.interrupted()) return Errc::kInterrupted;
@@ -131,7 +131,7 @@ Status BufferPool::copy_with(Session& session, PageId page, Intent intent, const
   return {};
 }
 
-// A transaction of another node keeps the page to itself until its end: we see it once, as it is now.
+// The session sees the page once, as it is now (bufmgr.held-page-copied).
 template <class Copy>
 Status BufferPool::copy_held(Session& session, PageId page, const Copy& copy) {
   for (;;) {
@@ -168,7 +168,7 @@ Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGua
     return make_guard<ExclusiveGuard>(session, *look.line_, look.id(), true);
   }
   if (quick.error() != Errc::kWouldBlock) return quick.error();
-  // The node must ask its peers, and the line's version moves by that; the page's own moves only by a change.
+  // The node must ask its peers, which moves the line's version; the page's own version moves only by a change.
   const uint64_t version = load_page_word(look.bytes_ + offsetof(PageHeader, version));
   if (!look.validate()) return Errc::kRestart;
   check.again();
@@ -192,9 +192,9 @@ Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
   const uint32_t other = table_.insert(
       page, *frame, [&](uint32_t f) { return node_->line(f).page() == page; },
       [&] { session.coherence_.name(line, page); });
-  session.coherence_.end_assign(line);  // it is in the table: from now on it may be evicted
+  session.coherence_.end_assign(line);  // from now on it may be evicted
   if (other != kNoFrame) {
-    free_.push(*frame);  // somebody was faster
+    free_.push(*frame);  // another session was faster
     return &node_->line(other);
   }
   session.counts_.add(Count::kFramesTaken);

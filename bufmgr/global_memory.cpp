@@ -16,7 +16,7 @@ namespace bufmgr {
 
 namespace {
 
-constexpr const char* kIdentity = "user=memory\n";  // no server opens such a pool, and we open no server's
+constexpr const char* kIdentity = "user=memory\n";  // no server opens such a pool, and no node here a server's
 constexpr uint32_t kWorkers = 2;                    // sessions 0 and 1
 constexpr uint32_t kTurnMs = 50;
 

@@ -11,9 +11,9 @@
 //     XLock lock(thread, line);                               // alone, in the whole cluster
 //     if (!lock) return lock.error();
 //     lock.set<uint64_t>(0, lock.get<uint64_t>(0) + 1);
-//   }                                                         // from here on everybody sees it
+//   }                                                         // from here on all threads see it
 //   {
-//     SLock lock(thread, line);                               // nobody changes it; others read, too
+//     SLock lock(thread, line);                               // no thread changes it; others read, too
 //     if (lock) use(lock.get<uint64_t>(0));
 //   }
 //   thread.compare_and_swap(kRoot, 0, line.raw);              // a word of the pool: one round trip, never cached
@@ -89,9 +89,9 @@ class GlobalThread {
 
   // kNoSpace, kFenced.
   Result<PageId> allocate();
-  // REQUIRES: nobody uses it any more, or will.  kCorrupt: it is not allocated.
+  // REQUIRES: no thread uses it any more.  kCorrupt: it is not allocated.
   Status free(PageId line);
-  // A part of a line as it was at one moment, without a lock where the line is here already.
+  // A part of a line as it was at one moment, without a lock if the line is here.
   Status copy(PageId line, uint32_t offset, void* to, uint32_t bytes);
 
   // Words, by number.  fetch_add and compare_and_swap return what was there before.

@@ -6,7 +6,7 @@
 //   auto page = pool.fix_exclusive(session, id);
 //   if (!page) return page.error();
 //   change.join(*page);
-//   change.write(*page, offset, &row, sizeof row);   // bytes change now; nobody else can see them yet
+//   change.write(*page, offset, &row, sizeof row);   // bytes change now; no other session sees them yet
 //   change.commit();                                 // versions + 1, record to ring and log, then guards may end
 //
 // bufmgr.only-commit-after-write: After the first write() only commit() may follow, because there is no undo.  So a

@@ -23,9 +23,9 @@ enum class Region : uint8_t {
   kTxnWords = 4,    // engine: clock, horizons, low-water marks, words of every session
   kStatusLog = 5,   // engine: per node, one word per id
   kDdl = 6,         // engine: DDL lock, mailbox, log head
-  kWaits = 7,       // engine: who waits for whom, per node
+  kWaits = 7,       // engine: waits for transactions of other nodes, per node
   kSamples = 8,     // engine: what each node says of itself every second, for views
-  kUserWords = 9,   // bufmgr: of who uses the pool without an engine (global_memory.hpp)
+  kUserWords = 9,   // bufmgr: of users without an engine (global_memory.hpp)
   kCount = 10,
 };
 

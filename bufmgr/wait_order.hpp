@@ -33,7 +33,7 @@ enum class WaitOrder : uint8_t { kAlone, kUp, kRight, kById, kLocks, kNew, kSpac
 
 struct LatchedPage {
   PageId id;
-  PageType type;  // as it is now: kUnused while nobody has formatted it
+  PageType type;  // as it is now: kUnused before it is formatted
 };
 
 // Pages that notes change.
@@ -42,8 +42,8 @@ constexpr bool keeps_account(PageType type) {
          type == PageType::kBlinkMeta || type == PageType::kReclaim;
 }
 
-// Whether what is seen of two pages agrees with the claim that `wanted` comes behind `held` in that order.  A new page
-// says nothing of its place: its neighbours in the order are checked against each other.
+// Whether two pages agree with the claim that `wanted` comes behind `held` in that order.  A new page says nothing of
+// its place: its neighbours in the order are checked against each other.
 constexpr bool in_order(WaitOrder order, LatchedPage held, LatchedPage wanted) {
   const bool either_new = held.type == PageType::kUnused || wanted.type == PageType::kUnused;
   const bool blink = held.type == PageType::kBlinkLeaf || held.type == PageType::kBlinkInner;

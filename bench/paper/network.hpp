@@ -83,7 +83,7 @@ inline void pass(uint64_t ns) {
   if (ns > 0) sim::scheduler()->spin(ns);
 }
 
-// Fibers that do what nobody waits for, each one thing at a time; as many as are needed at once.
+// Fibers that do background work, each one thing at a time; as many as are needed at once.
 class Crew {
  public:
   explicit Crew(int node) : node_(node) {}

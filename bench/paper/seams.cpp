@@ -20,7 +20,7 @@ Seams seams;
 
 namespace {
 
-constexpr int kLooksAtOnce = 64;  // at the clock, without waiting: then somebody spins
+constexpr int kLooksAtOnce = 64;  // at the clock, without waiting: more is a spin
 constexpr uint64_t kSpinNs = 200, kMs = 1'000'000;
 constexpr int kEverybody = 1 << 30;
 constexpr uint64_t kSameMomentNs = 100;  // to wake the worker of each peer takes a little
@@ -68,7 +68,7 @@ int futex_wake(const std::atomic<uint32_t>& word, int count) noexcept {
   return paper::in_fiber() ? sim::scheduler()->wake(&word, count) : 0;
 }
 
-// Who looks at the clock again and again while no time passes waits for it.
+// A fiber that looks at the clock again and again while no time passes waits for it.
 uint64_t monotonic_ns() noexcept {
   static uint64_t last = 0;
   static int looks = 0;

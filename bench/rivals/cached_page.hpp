@@ -16,7 +16,7 @@ class CachedPage {
   static constexpr uint64_t kNoPage = ~uint64_t{0};
   uint64_t page = kNoPage;
   Mode mode = Mode::kNone;
-  bool fetching = false;  // who has the latch is away to get the page
+  bool fetching = false;  // the latch's owner is away to get the page
   bool spoiled = false;   // what is on its way here is outdated already
   uint64_t turn = 0;      // of the fetch under way at the page's home; 0: not there yet
   std::vector<uint64_t> lines;

@@ -1,4 +1,4 @@
-// The RPC directory as in ScaleStore: who caches a page is known at its home, a memory node whose processor answers.
+// The RPC directory as in ScaleStore: a page's home, a memory node whose processor answers, knows which nodes cache it.
 // One request goes to the home, which records the requester at once (anticipatory chaining) and passes the request on
 // to the page's owner; invalidations go in parallel; evictions are told in batches.  A request is a fiber that travels.
 //
@@ -197,7 +197,7 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
   while (gam_ && e.busy) sim::scheduler()->park(&e.wakeup, e.wakeup, kIdleNs);
   e.busy = gam_;
 
-  // At the home: who has it now, and who has it from now on (rivals.owner-at-home).
+  // At the home: its owner and sharers now, and from now on (rivals.owner-at-home).
   const bool have = e.owner == kNobody && e.shares(node);
   const bool owned = e.owner != kNobody;
   const int source = owned ? e.owner : have && write ? node : e.supplier != kNobody ? e.supplier : home;
@@ -250,7 +250,7 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
   return got && (write || !f.spoiled);
 }
 
-// The page leaves `owner`, or is copied there.  False: it is there no more; whoever took it is known at the home.
+// The page leaves `owner`, or is copied there.  False: it is there no more; the home knows the node that took it.
 bool Directory::take_from(int owner, bool as_owner, CachedPage& to, bool write) {
   CacheNode& n = *nodes_[size_t(owner)];
   const uint64_t page = to.page;

@@ -35,14 +35,14 @@ class FrameTable {
     const Place place = place_of(page);
     const Bucket& home = buckets_[place.bucket];
     if (const uint32_t frame = find_in(home, place.tag, holds); frame != kNoFrame) return frame;
-    // Pairs with the release in enter(): an entry counted before we look is seen.
+    // Pairs with the release in enter(): an entry counted before this load is found.
     if (home.away.load(std::memory_order_acquire) == 0) return kNoFrame;
     return find_away(place, holds);
   }
 
   // Enters `page` -> `frame` unless the page is there already: returns the frame it is in then, kNoFrame if entered.
-  // `prepare()` makes the frame the page's; it runs just before entering, and nobody can remove() the page in between
-  // (frames.no-wait-in-bucket).
+  // `prepare()` makes the frame the page's; it runs just before entering, and no session can remove() the page in
+  // between (frames.no-wait-in-bucket).
   template <class Holds, class Prepare>
   uint32_t insert(PageId page, uint32_t frame, const Holds& holds, const Prepare& prepare) noexcept {
     const Place place = place_of(page);
@@ -62,7 +62,7 @@ class FrameTable {
   static constexpr int kSlots = 7;
   struct alignas(64) Bucket {
     std::atomic<uint32_t> lock;          // SpinGuard's
-    std::atomic<uint32_t> away;          // entries at home here that live elsewhere
+    std::atomic<uint32_t> away;          // entries of this home that lie elsewhere
     std::atomic<uint64_t> slot[kSlots];  // tag << 32 | frame + 1; 0: empty
   };
   struct Place {
@@ -98,7 +98,7 @@ class FrameTable {
   void enter(Place, uint32_t frame) noexcept;
 
   Bucket* buckets_;
-  std::atomic<uint32_t>* farthest_;  // how far from home any entry ever lived, in buckets
+  std::atomic<uint32_t>* farthest_;  // how far from home any entry ever lay, in buckets
   const std::atomic<uint32_t>* fence_;
   uint32_t mask_;
 };

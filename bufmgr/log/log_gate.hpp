@@ -30,7 +30,7 @@ class LogGate final : public coherence::LogHorizon {
       : node_(node), shared_(shared), announcements_(announcements), ring_(ring) {}
   static void format(Announcement* announcements, uint32_t count) noexcept;
 
-  // The process's sink; its first session sets it.
+  // The process's sink; attach() sets it.
   void set_sink(LogSink* sink) { sink_.store(sink, std::memory_order_release); }  // pairs with sink()
   LogSink* sink() const { return sink_.load(std::memory_order_acquire); }
   void enlist(coherence::SessionId) noexcept;

@@ -51,7 +51,7 @@ bool RedoRing::try_reserve(uint64_t bytes) noexcept {
   int64_t budget = shared_->budget.load(std::memory_order_relaxed);
   do {
     if (budget < int64_t(bytes)) return false;
-    // Acquire: pairs with the release in move_tail(), whose readers are done with the bytes we may overwrite.
+    // Acquire: pairs with the release in move_tail(), whose readers are done with the bytes that may be overwritten.
   } while (!shared_->budget.compare_exchange_weak(budget, budget - int64_t(bytes), std::memory_order_acquire,
                                                   std::memory_order_relaxed));
   return true;

@@ -63,7 +63,7 @@ class RedoRing {
     return head() - from;
   }
   uint64_t data_bytes() const noexcept { return data_bytes_; }
-  // Bytes reserved and not yet written or returned; 0 when nobody is at work.
+  // Bytes reserved and not yet written or returned; 0 when no session is at work.
   int64_t reserved_now() const noexcept;
 
   // Seals and writes a record, out of a reservation of `reserved` bytes, which ends; returns its sequence.
@@ -90,7 +90,7 @@ class RingReader {
  public:
   // kCorrupt: no ring there.
   static coherence::Result<RingReader> open(coherence::Memory&, coherence::PoolAddress ring, uint64_t bytes);
-  // Reads the next record into `buffer` (kRecordBytesMax suffices); kNotFound at the hole.
+  // Reads the next record into `buffer` (kMiniRecordMax suffices); kNotFound at the hole.
   coherence::Result<std::span<const std::byte>> next(coherence::Memory&, std::span<std::byte> buffer);
   uint64_t position() const { return position_; }
 

@@ -19,7 +19,7 @@ namespace {
 // Pages to be had of an extent that is broken into.
 uint32_t singles_of(uint64_t used) { return used == 0 ? 0 : kExtentPages - uint32_t(std::popcount(used)); }
 
-// What a quick look says about a group; good enough to pass it by.
+// What an optimistic read says about a group; good enough to pass it by.
 struct Room {
   uint64_t extents, singles;
 };
@@ -262,7 +262,7 @@ Result<uint64_t> BufferPool::free_pages(Session& session, MemoryNodeId memory_no
 
 Result<PoolUse> BufferPool::use(Session& session) {
   PoolUse use;
-  for (uint32_t n = 0; n < memory_nodes(); ++n) {  // one that comes meanwhile is in all sums, or in none
+  for (uint32_t n = 0; n < memory_nodes(); ++n) {  // a memory node that comes meanwhile is in all sums, or in none
     const SpaceGroups groups{MemoryNodeId{uint8_t(n)}, pool_->pages(MemoryNodeId{uint8_t(n)})};
     use.pages += groups.pages;
     use.maps += groups.count() + 1;

@@ -8,8 +8,8 @@
 //   GCL_TRY(pool.free(session, page, 1, &unlink));
 //
 // A note latches its pages behind the map's (WaitOrder::kNote, kNew) and keeps them latched until it is destroyed: it
-// lives no longer than the call.  Who holds a page that notes change waits for no page of the allocator: allocate() and
-// free() insist on that.
+// lives no longer than the call.  A session that holds a page that notes change waits for no page of the allocator:
+// allocate() and free() insist on that.
 #pragma once
 
 #include <cstring>
@@ -30,7 +30,7 @@ class SpaceNote {
   virtual void write(MiniTransaction& change) = 0;
 };
 
-// Writes up to 64 bytes of one page.  REQUIRES: nobody else changes them.
+// Writes up to 64 bytes of one page.  REQUIRES: no other session changes them.
 class PageNote final : public SpaceNote {
  public:
   template <class T>

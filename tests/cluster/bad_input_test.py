@@ -195,7 +195,7 @@ class PoolsAndSettings(Refusals):
             server.wait(30)
 
     def test_tables_of_descriptors_that_are_full(self):
-        """Who cannot look whether a primary lives does not take it for dead."""
+        """A process that cannot tell whether a primary lives does not take it for dead."""
         self.cluster.start()
         fabrics = [self.cluster.workers(k)["gcl fabric"] for k in (1, 2)]
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -180,7 +180,7 @@ class Databases(unittest.TestCase):
             self.refused("42710", "next DDL in the database on a primary that has the extension", 3, "late", statement)
         self.cluster.stop(1)
         self.cluster.stop(2)
-        self.refused("42710", "next DDL in the database on a primary that has the extension", 3, "late", "CREATE EXTENSION gcl")  # nobody else says so
+        self.refused("42710", "next DDL in the database on a primary that has the extension", 3, "late", "CREATE EXTENSION gcl")  # no other one says so
         self.cluster.start(1)
         self.cluster.start(2)
         self.on(2, "late", "COMMENT ON TABLE t IS 'of all'")

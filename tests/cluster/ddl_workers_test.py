@@ -1,4 +1,4 @@
-"""The workers that do the other primaries' DDL are ended at bad moments: nobody takes part in part only."""
+"""The workers that do the other primaries' DDL are ended at bad moments: no primary does a part only."""
 import os
 import signal
 import unittest
@@ -43,7 +43,7 @@ class DdlWorkers(unittest.TestCase):
             session.run("INSERT INTO t VALUES (2, 1)")
         self.assertEqual("23505", caught.exception.state)
         self.assertEqual(before, self.launcher(2))
-        # Nobody needs it any more: it goes, and another one comes.
+        # No session needs the launcher any more: it ends, and another one starts.
         session.close()
         self.assertTrue(eventually(lambda: self.launcher(2) not in (None, before)))
         self.assertEqual(["1"], self.cluster.sql(2, "INSERT INTO t VALUES (3, 3) RETURNING 1"))
@@ -131,7 +131,7 @@ class DdlWorkers(unittest.TestCase):
         coordinator.run("ALTER TABLE behind ADD COLUMN b int")
         self.assertEqual("55000", self.refused("SELECT count(*) FROM t"))
         self.cluster.sql(2, "DROP TABLE in_the_way")
-        # What is locked meanwhile is locked here before anybody is let in.
+        # What was locked meanwhile is locked here before a session is let in.
         eventually(lambda: self.refused("SELECT count(*) FROM t") is None)
         self.assertEqual("55P03", self.refused("INSERT INTO t VALUES (1, 1)"))
         locker.run("LOCK TABLE t")

@@ -45,7 +45,7 @@ class Growth(unittest.TestCase):
         self.one.run("BEGIN; CREATE TABLE large USING gcl AS SELECT i, repeat('x', 1000) t FROM generate_series(1, 150000) i", 300)
         self.assertLess(self.free(), before - 15000)
         a, b = self.cluster.session(1), self.cluster.session(2)
-        self.one.run("ROLLBACK")  # at once: nothing is freed by who rolls back
+        self.one.run("ROLLBACK")  # at once: a session that rolls back frees nothing
         for session, row in ((a, 1), (b, 2)):
             session.run("SET deadlock_timeout = '200ms'")
             session.run(f"BEGIN; UPDATE hot SET v = v + 1 WHERE id = {row}")

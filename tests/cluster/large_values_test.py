@@ -21,7 +21,7 @@ def toast_of(session, table):
 
 
 def stored(session, table):
-    """The values that lie out of line, as far as anybody can still see them: {id: chunks}."""
+    """The values that lie out of line, as far as a session can still see them: {id: chunks}."""
     rows = session.run(f"SELECT chunk_id, count(*), max(chunk_seq) + 1 FROM {toast_of(session, table)} GROUP BY 1")
     for row in rows:
         _, chunks, expected = row.split("|")
@@ -46,7 +46,7 @@ class Worker:
 
 
 class Writer(Worker):
-    """Changes, replaces, and upserts rows that everybody changes; now and then not for good."""
+    """Changes, replaces, and upserts rows that all sessions change; now and then not for good."""
 
     def step(self):
         key = self.chance.randrange(ROWS)

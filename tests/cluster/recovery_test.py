@@ -35,7 +35,7 @@ class ByHand(unittest.TestCase):
     @classmethod
     def let_it_die(cls):
         cls.cluster.kill_all(cls.node)
-        # Where nobody reaps the dead postmaster its number still looks taken.
+        # Where no process reaps the dead postmaster, its number still looks taken.
         port = cls.cluster.ports.base + cls.node - 1
         for lock in (f"{cls.data}/postmaster.pid", *glob.glob(f"{cls.cluster.dir}/run/.s.PGSQL.{port}*")):
             os.unlink(lock)

@@ -122,7 +122,7 @@ class DataDirectory(unittest.TestCase):
     def put_back(self, name):
         shutil.rmtree(self.data)
         self.copy(self.kept + name, self.data)
-        # Where nobody reaps the dead postmaster its number still looks taken.
+        # Where no process reaps the dead postmaster, its number still looks taken.
         pathlib.Path(self.data, "postmaster.pid").unlink(missing_ok=True)
 
     def assert_refused(self, text):
@@ -169,7 +169,7 @@ class DataDirectory(unittest.TestCase):
         self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT count(*) FROM own"))
 
     def test_a_primary_that_is_refused_settles_its_positions(self):
-        """Later nobody knows what has become of their transactions."""
+        """Later no primary knows the outcome of their transactions."""
         oid = int(self.cluster.sql(2, "SELECT oid FROM pg_database WHERE datname = current_database()")[0])
         launcher = self.cluster.workers(2)["gcl ddl launcher"]
         os.kill(launcher, signal.SIGSTOP)  # or it settles them before the copy is made

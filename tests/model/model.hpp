@@ -2,11 +2,11 @@
 //
 // Abstractions.  Page contents are one "newest" flag per copy (pool, frames, posted WRITEs, READs under way, grants
 // under way); a write clears every flag but the writer's.  A batch runs verb by verb at any time after it was posted;
-// its completion is noticed at any time later.  A message arrives at any time.  Each node has one user, who fetches,
-// hits, holds a guard for a while, and evicts; a parked request bounds his turns (gamma = 1).  Standing back and the
-// interval between resends are delays, and every delay is explored.  Priorities end where a writer
-// counts as starved, and are modelled where they decide what is answered (matching).  The nodes' bits are 0, 1 and 57:
-// neighbours, and next to the holder field.
+// its completion is noticed at any time later.  A message arrives at any time.  Each node has one user, which fetches,
+// hits, holds a guard for a while, and evicts; a parked request bounds its turns (gamma = 1).  Standing back and the
+// interval between resends are delays, and every delay is explored.  Priorities end where a writer counts as starved,
+// and are modelled where they decide what is answered (matching).  The nodes' bits are 0, 1 and 57: neighbours, and
+// next to the holder field.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct Variant {
   bool no_write_back = false;      // I2: M -> M does not write to the pool
   bool free_before_write = false;  // the word is freed before the page is written
   bool steal = false;              // I3: a granted page may leave before its waiter ran
-  bool upgrade_forever = false;    // upgrades are retried for ever, nobody gives way
+  bool upgrade_forever = false;    // upgrades are retried for ever, no node gives way
   bool copy_kept = false;          // I17: a copy is taken for a share
   bool pending_kept = false;       // I17: the pending-reader bit stays after a copy, or after Held
   bool hold_ignored = false;       // I16: a held page is given away
@@ -58,7 +58,7 @@ struct Variant {
   bool join_forgotten = false;     // I23: who joins is granted a share, and his bit is not added
   bool join_twice = false;         // I23: who joined one who died adds his bit without a look at the word
   bool claim_refused = false;      // I21: who cannot tell yet whether he shares says that he does not
-  bool lies = false;               // hints name somebody else (safe: a hint is no more than that)
+  bool lies = false;               // hints name another node (safe: a hint is no more than that)
   bool no_fence = false;           // I12: verbs of a dead node land after its repair
   bool no_settling = false;        // I20: whom a dead node granted early goes on without the word
 
@@ -76,10 +76,10 @@ struct BatchM {
   uint8_t to;
 };
 struct MessageM {
-  uint8_t kind, fresh;  // kind: of a refusal also whom the page was passed to
+  uint8_t kind, fresh;  // kind: of a refusal also the node that the page was passed to
 };
 inline constexpr uint8_t kPriorityMax = kStarvedFrom;
-inline constexpr uint8_t kAnswered = 2;  // of NodeM::undo: whom the batch serves was answered when it was posted
+inline constexpr uint8_t kAnswered = 2;  // of NodeM::undo: the requester was answered when the batch was posted
 inline constexpr uint8_t kOld = 0x80;    // of a second arrival: its round is over
 constexpr uint8_t reply_message(ReplyKind kind, int passed_to) { return uint8_t(uint8_t(kind) | passed_to << 4); }
 constexpr ReplyKind reply_of(uint8_t message) { return ReplyKind(message & 15); }
@@ -121,7 +121,7 @@ static_assert(sizeof(State) == 8 + kNodes * sizeof(NodeM) + kNodes * kNodes * 5 
 struct Edge {
   uint32_t to;
   uint8_t fair;    // fairness class; 0: the environment, which may stop
-  uint8_t served;  // node + 1 who was pending and was served
+  uint8_t served;  // node + 1 that was pending and was served
 };
 
 struct Verdict {

@@ -37,7 +37,7 @@ class Directory final : public FrameDirectory {
   static int index_of(PageId page) { return int(page.number()) * 2 + page.node().value; }
 
   std::vector<Line*> lines;
-  std::vector<bool> coming;  // somebody is about to publish a line
+  std::vector<bool> coming;  // a user is about to publish a line
 };
 
 class Horizon final : public LogHorizon {
@@ -84,13 +84,13 @@ class Cluster final : public Observer {
   ~Cluster() override;
   Cluster(const Cluster&) = delete;
 
-  void start();                      // spawns everybody
+  void start();                      // spawns all fibers
   bool working() const;              // users of living nodes are at work
   bool serving() const;              // workers of living nodes are
   void close() { closing_ = true; }  // workers leave the pool
 
   bool crashed(int n) const { return scheduler()->crashed(n); }
-  // Node n has withdrawn: nobody minds its death.
+  // Node n has withdrawn: its death disturbs no node.
   bool withdrawn(int n) const { return members_[0]->node->info(NodeId{uint8_t(n)}).state == NodeInfo::State::kAbsent; }
   bool fenced() const { return members_[0]->node->fenced(); }
   // Nothing is under way but waiting for work.
@@ -98,9 +98,9 @@ class Cluster final : public Observer {
   // Checkers 4 and 6.
   void check_rest() const;
   void check_left() const;
-  // Checker 8: nobody may join a pool where somebody died.
+  // Checker 8: no node may join a pool where one died.
   void check_refuses() const;
-  // Checkers 5 and 8, of who waits now.
+  // Checkers 5 and 8, of users that wait now.
   void check_waits();
 
   uint64_t count(Counter) const;  // over all nodes and lives

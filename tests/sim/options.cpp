@@ -90,7 +90,7 @@ Options options_of(uint64_t seed) {
   o.pace.stall_ns_max = r.one_in(2) ? 20 * kUs : 2'000 * kUs;
   o.pace.spurious_one_in = r.one_in(3) ? 8 : 0;
 
-  if (!many && r.one_in(6)) {  // nobody is slow, and nobody dies: only the rules decide how long he waits
+  if (!many && r.one_in(6)) {  // no node is slow or dies: only the rules decide how long it waits
     o.victim = int(r.below(uint64_t(o.nodes)));
     o.operations = 20;
     o.pace.stall_one_in = 0;

@@ -24,7 +24,7 @@ struct Options {
   bool holds = false;
   bool two_pages = false;         // sections within sections
   uint32_t interrupt_one_in = 0;  // looks of which one finds an interrupt
-  bool noise = false;             // rings, hints and wake-ups that nobody asked for
+  bool noise = false;             // unasked wakeups and hints
   int slow_node = -1;
   uint32_t slow_times = 1;
   int pauses = 0;  // of some node, of up to pause_ns_max

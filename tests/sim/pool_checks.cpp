@@ -1,4 +1,4 @@
-// The checkers of buffer pools: who waits, what is left at rest and when all have gone.
+// The checkers of buffer pools: waiting users, what is left at rest and when all have gone.
 #include <algorithm>
 #include <cstring>
 

@@ -12,7 +12,7 @@
 namespace sim {
 namespace {
 
-// Longer than a run comes to rest in: who sleeps through a call for frames is seen.
+// Longer than a run comes to rest in, so that a provider that sleeps through a call for frames is seen.
 constexpr uint32_t kProviderMs = 5'000;
 constexpr SessionId kServer{0}, kProvider{1};
 constexpr uint64_t kFirstPage = 2;      // the root and the allocator's map are not ours

@@ -67,8 +67,8 @@ class Scheduler {
   void yield();  // a point between two steps
   void verb();   // before or after a verb
   void sleep(uint64_t ns);
-  void spin(uint64_t ns);  // a sleep of somebody who has work to do
-  // Another fiber of this node that begins within a verb's time.  Short-lived: whoever comes next may get its id.
+  void spin(uint64_t ns);  // a sleep of a fiber that has work to do
+  // Another fiber of this node that begins within a verb's time.  Short-lived: the next fiber may get its id.
   void spawn_verbs(std::function<void()> body);
   // Sleeps while *word == expected, for at most `ns`.  Looking and falling asleep are one step.
   void park(const void* word, uint32_t expected, uint64_t ns);

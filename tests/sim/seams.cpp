@@ -103,7 +103,7 @@ uint64_t pid_namespace() noexcept { return 1; }
 void give_memory_back(int, uint64_t, uint64_t) noexcept {}
 
 void SpinGuard::wait(const std::atomic<uint32_t>* fence) noexcept {
-  // Who looks from outside finds it taken when the product, broken on purpose, has left it so.
+  // Outside fibers it is taken only when the product, broken on purpose, has left it so.
   if (!in_fiber()) return sim::object(sim::Checker::kLeaks, "a line's spinlock is held at rest");
   for (int i = 0; !take(); i++) {
     sim::scheduler()->spin(kSpinNs << (i < kSpinDoublings ? i : kSpinDoublings));
@@ -236,7 +236,7 @@ int __wrap_close(int fd) {
   return __real_close(fd);
 }
 
-// Who spins for somebody that has lost his CPU.
+// For a fiber that spins while the holder has lost its CPU.
 int __wrap_sched_yield() {
   if (!coherence::in_fiber()) return __real_sched_yield();
   sim::scheduler()->yield();

@@ -13,7 +13,7 @@ namespace sim {
 
 inline constexpr int32_t kFirstPid = 1 << 24;  // of the simulated servers: node n is process kFirstPid + n
 
-// Who knows whose verbs and lines they are.
+// Knows whose verbs and lines they are.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -51,8 +51,8 @@ class MemoryLog final : public bufmgr::LogSink {
   // Flushes fail to happen until set back.
   void set_stuck(bool stuck) { stuck_.store(stuck); }
   void keep_records(bool keep) { keep_ = keep; }
-  // Called whenever the log is asked how far it is flushed: for each changed page that is to leave.  REQUIRES: nobody
-  // of the node works.
+  // Called whenever the log is asked how far it is flushed: for each changed page that is to leave.  REQUIRES: no
+  // session of the node works.
   void set_look(std::function<void()> on_look) { on_look_ = std::move(on_look); }
   std::vector<std::vector<std::byte>> records() {
     std::lock_guard hold(mutex_);

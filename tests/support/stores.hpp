@@ -35,7 +35,7 @@ class Stores {
     fclose(maps);
     EXPECT_LT(begin_, end_);
   }
-  // What lies there is nobody's business.
+  // Stores there do not count.
   void ignore(const void* at, size_t bytes) { ignored_ = {reinterpret_cast<uintptr_t>(at), bytes}; }
 
   template <class Act>

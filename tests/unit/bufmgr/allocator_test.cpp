@@ -213,7 +213,7 @@ TEST(PageAllocator, AFullMemoryNodeLeavesItsTurnToTheOthers) {
   }
   EXPECT_EQ(given[0], room[0]);
   EXPECT_EQ(given[1], room[1]);
-  for (uint8_t n : {0, 1}) {  // wherever there is room again, whoever asks gets it
+  for (uint8_t n : {0, 1}) {  // a requester gets the room, wherever it is
     ASSERT_TRUE(pb.free(*b, last[n], 1));
     auto again = pa.allocate(*a, 1);
     ASSERT_TRUE(again.ok());

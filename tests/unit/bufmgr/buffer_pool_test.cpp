@@ -173,7 +173,7 @@ TEST(BufferPool, ReleaseAllEndsWhatAnAbortLeftBehind) {
     EXPECT_EQ(a->guards_held(), 0);
     EXPECT_EQ(a->ring_reserved(), 0u);
     EXPECT_EQ(pool.ring().reserved_now(), 0);
-    write_word(cluster.pool(1), *b, one, 64, 3);  // nobody is in the way
+    write_word(cluster.pool(1), *b, one, 64, 3);  // no other session has it
   }
   EXPECT_EQ(pool.ring().reserved_now(), 0);
   EXPECT_EQ(read_word(pool, *a, one, 64), 3u);

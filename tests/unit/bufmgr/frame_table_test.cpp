@@ -137,16 +137,16 @@ TEST(FrameTable, ALatchOnAFreeFrameHoldsUpWhoGotThatFrameOnly) {
   const uint32_t free = pool.free_frames();
   std::thread waits([&] { EXPECT_EQ(pool.fix_shared(*first, page).error(), coherence::Errc::kInterrupted); });
   ASSERT_TRUE(gcl_test::eventually([&] { return pool.free_frames() == free - 1; }));
-  for (size_t i = 1; i < late.size(); ++i) mine->coherence().unlock_exclusive(*late[i]);  // he got the first
+  for (size_t i = 1; i < late.size(); ++i) mine->coherence().unlock_exclusive(*late[i]);  // the waiter's is the first
   std::atomic<bool> done{false};
   std::thread goes_on([&] {
     EXPECT_TRUE(pool.fix_shared(*second, neighbour).ok());
     done = true;
   });
   EXPECT_TRUE(gcl_test::eventually([&] { return done.load(); }));
-  no_more.set(true);  // and he can be cancelled
+  no_more.set(true);  // and the waiter can be cancelled
   waits.join();
-  EXPECT_EQ(pool.free_frames(), free - 1);  // his is back, the other's is not
+  EXPECT_EQ(pool.free_frames(), free - 1);  // the cancelled one's frame is back, the other's is not
   mine->coherence().unlock_exclusive(*late[0]);
   goes_on.join();
 }

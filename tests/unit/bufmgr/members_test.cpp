@@ -168,7 +168,7 @@ uint64_t longest_pause_while_one_leaves(gcl_test::Cluster& cluster, uint32_t cou
 }
 
 // A cache of 128 MB; longer, of a gigabyte; under ThreadSanitizer, whose work is not a node's, of less.  The best of
-// some attempts: who was answered may not run at once.
+// some attempts: a peer that was answered may not run at once.
 TEST(Leaving, OfAFullCacheStopsNobody) {
   constexpr uint64_t kMs = 1'000'000, kPauseMax = 50 * kMs;
   const uint32_t frames = gcl_test::longer() > 1 ? 131072 : gcl_test::by_one_thread(16384u);
