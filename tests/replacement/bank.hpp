@@ -28,7 +28,7 @@ class Bank {
   void build_index();
   // As if rows with such keys were inserted.
   void add_to_index(int keys);
-  // What the load has looked at so far is written down, from now on; `looks` counts what the session counts.
+  // Records the load's page accesses from now on.
   void record(Trace* to) { trace_ = to; }
   uint64_t page_accesses() const { return page_accesses_; }
 

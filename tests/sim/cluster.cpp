@@ -159,7 +159,7 @@ void Cluster::start() {
     scheduler()->spawn(Scheduler::kNobody, [this] { disturb(); });
 }
 
-// The worker, which is the postmaster, too: of one life after the other.
+// The worker, which is also the postmaster of the node's lives.
 void Cluster::serve(Member& m, int lives) {
   for (int life = 1;; life++) {
     const bool last_life = life == lives;
@@ -201,8 +201,8 @@ ArenaHeader& Cluster::arena(Member& m) const {
   return *reinterpret_cast<ArenaHeader*>(m.node->private_memory() - arena_layout(arena_spec(options_)).private_at);
 }
 
-// What may happen at any time and says nothing: wakeups that no process sent, hints that promise nothing, wake-ups,
-// messages that come again while their request is open, or late.
+// What may happen at any time and says nothing: wakeups that no process sent, hints that promise nothing, messages that
+// come again while their request is open, or late.
 void Cluster::disturb() {
   Random& random = scheduler()->random();
   while (!closing_) {

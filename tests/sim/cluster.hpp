@@ -1,5 +1,5 @@
-// Cluster: the product's nodes over one pool, in one process, and around each what bufmgr and PostgreSQL are to it: a
-// page directory, a log, a worker, users.
+// Cluster: the product's nodes over one pool, in one process.  Instead of bufmgr and PostgreSQL each has a page
+// directory, a log, a worker and users.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class Chance final : public bufmgr::Interrupts {
 // One node, over its lives.
 struct Member {
   Member(int number, const Options& o) : id{uint8_t(number)}, directory(o.pages), frames(uint32_t(o.frames)) {}
-  // The page's line, published; null: no frame can be had now.
+  // The page's line, published; null: no frame is free now.
   Line* line(Session&, int page);
   bool evict(Session&, int page);
   void evict_all(Session&);  // that can be, in groups

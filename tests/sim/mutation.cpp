@@ -119,7 +119,7 @@ bool hands_over(const Op& op) {
   return false;
 }
 
-// The batch's, of which this is a WRITE: its last operation is the atomic.
+// The atomic of a batch that has a WRITE: its last operation.
 const Op* atomic_of(const Batch& batch) {
   const Op& last = batch.op(batch.size() - 1);
   return last.verb == Verb::kFaa ? &last : nullptr;

@@ -152,7 +152,7 @@ void PoolCluster::employ(PoolMember& m, int operations) {
     });
 }
 
-// The message worker, which is the postmaster, too: of one life after the other.
+// The message worker, which is also the postmaster of the node's lives.
 void PoolCluster::serve(PoolMember& m, int lives) {
   for (int life = 1;; life++) {
     const bool last_life = life == lives;

@@ -42,7 +42,7 @@ struct FileLock {
 };
 std::vector<FileLock> file_locks;  // that fibers waited for and have
 
-// Batches that were posted and are not complete, of each session by its Memory, and of each node.
+// Posted batches that are not complete, by a session's Memory, and by node.
 std::map<const coherence::Memory*, int> under_way;
 int under_way_of[coherence::kNodesMax];
 
@@ -89,7 +89,7 @@ void nap(uint64_t ns) noexcept {
   if (in_fiber()) sim::scheduler()->sleep(ns);
 }
 
-// Of a simulated server: it lives until its node crashes.
+// A simulated server lives until its node crashes.
 ProcessSight look_at_process(int32_t pid, const char*) noexcept {
   const bool simulated = pid >= sim::kFirstPid && sim::mutation != sim::Mutation::kNobodyWatches;
   if (simulated && sim::scheduler() && sim::scheduler()->crashed(pid - sim::kFirstPid))

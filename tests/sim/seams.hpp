@@ -32,7 +32,7 @@ extern Batches batches;
 void forget_batches();
 void note_request(coherence::NodeId self, const coherence::LineState&);
 
-// The files' locks that a dead node's fibers had are free.
+// Frees the files' locks of a dead node's fibers.
 void free_locks_of(int node);
 
 // Says on stdout what happens; off unless asked for.

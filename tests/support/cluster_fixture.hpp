@@ -86,7 +86,7 @@ struct ClusterOptions {
   int nodes = 3;
   uint32_t frames = 1024;
   uint64_t pool_bytes = 64 << 20;
-  uint32_t memory_nodes = 2;  // what holds of one holds of two; the other way is less certain
+  uint32_t memory_nodes = 2;  // one is the simpler case
   uint64_t ring_bytes = 0;    // 0: as the pool's size suggests
   uint64_t status_words = 0;
   uint32_t sessions_max = 32;

@@ -33,7 +33,7 @@ void expect_zero_but_for_its_version(BufferPool& pool, Session& session, PageId 
   for (uint32_t i = 8; i < kPageSize; ++i) ASSERT_EQ(copy[i], std::byte{0}) << "byte " << i;
 }
 
-// By both memory nodes, in groups that were used and in such that were not.
+// Over both memory nodes, in used and unused groups.
 TEST(PageAllocator, AWalkMeetsEveryAllocatedPageOnce) {
   Cluster cluster({.nodes = 2, .frames = 512, .pool_bytes = 288 << 20});
   auto a = cluster.session(0), b = cluster.session(1);

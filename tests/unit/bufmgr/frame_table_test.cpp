@@ -105,7 +105,7 @@ TEST(FrameTable, AFenceEndsTheWaitForTheLockOfOneWhoDied) {
 namespace bufmgr {
 namespace {
 
-// The slot of the table that the page goes to: its home, where there is room.
+// The page's home slot, if it has room.
 size_t home_of(PageId page, uint32_t frames) {
   auto memory = zeroed(FrameTable::bytes_for(frames));
   FrameTable table(memory.get(), frames, nobody_died);
@@ -191,7 +191,7 @@ TEST(Replacement, EpochSamplingProposesWhatIsOld) {
 class Marks : public testing::Test {
  protected:
   static constexpr uint32_t kFrames = 256;
-  // Used in these epochs, the last of which is the frame's last.
+  // Uses the frame in these epochs.
   void use(uint32_t frame, std::initializer_list<int> epochs) {
     bool began = false;
     for (const int epoch : epochs) {

@@ -133,8 +133,8 @@ uint64_t processor_ns(clockid_t clock) {
   return uint64_t(t.tv_sec) * 1'000'000'000 + uint64_t(t.tv_nsec);
 }
 
-// While a node left whose cache was full of changed pages: the most that it worked on while a peer waited for a page.
-// Its own processor time, since what a busy machine does meanwhile no node can help.
+// A node leaves whose cache is full of changed pages: the most processor time that it used while a peer waited for a
+// page.  (Not the time that a busy machine takes.)
 uint64_t longest_pause_while_one_leaves(gcl_test::Cluster& cluster, uint32_t count) {
   BufferPool& pool = cluster.pool(0);
   auto mine = cluster.session(0), theirs = cluster.session(1);

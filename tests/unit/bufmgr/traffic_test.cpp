@@ -23,7 +23,7 @@ class Traffic : public ::testing::Test {
     change.set(*page, 64, ++word_);
     change.commit();
   }
-  // What `act` adds to the numbers of node 1's session.
+  // Checks what `act` adds to the counters of node 1's session.
   template <class Act>
   void expect(uint64_t looks, uint64_t fetched, uint64_t dirtied, const Act& act) {
     const uint64_t looks_before = b_->page_accesses();
