@@ -98,7 +98,7 @@ class DeadEntries(unittest.TestCase):
         sizes = []
 
         def grow_no_more():
-            """In the last batches, by more than half of what they had after the second one."""
+            """Whether no index grew in the last batches by more than half of its size after the second."""
             return all(last <= before + 0.5 * first + 2 for first, before, last in zip(sizes[1], sizes[1 - BATCHES], sizes[-1]))
 
         load = Load(0, grow_no_more)

@@ -433,7 +433,7 @@ class DeadlocksUnderLoad(unittest.TestCase):
         cls.cluster.sql(1, "INSERT INTO r SELECT i, 0 FROM generate_series(1, 200) i")
 
     def deadlocks_logged(self):
-        """{(pid, primary): when its server said so, each time}.  It is said before the victim lets go of anything."""
+        """{(pid, primary): when its server said so, each time}.  The log says so before the victim releases anything."""
         said = collections.defaultdict(list)
         for primary in (1, 2, 3):
             with open(f"{self.cluster.dir}/node{primary}/log", encoding="utf-8") as log:

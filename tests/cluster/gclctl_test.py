@@ -137,7 +137,7 @@ class Gclctl(unittest.TestCase):
         with open(f"/proc/{server}/maps", encoding="ascii") as f:
             mapped = {line.split()[5] for line in f if "/dev/shm/PostgreSQL" in line}
         self.assertTrue(mapped)
-        # One of its processes is slow to see that it is gone, and has the memory until then.
+        # One of the server's processes is slow to see its end, and has the memory until then.
         slow = int(subprocess.check_output(["psql", "-XAtq", "-d", self.ctl("dsn", self.dir, "1")[1].strip(), "-c",
                                             "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"], text=True))
         os.kill(slow, signal.SIGSTOP)

@@ -118,7 +118,7 @@ class Session:
         return True
 
     def blocked(self):
-        """True when the statement sent waits for a lock, and goes on to: one that is slow does not.  False when it has an answer."""
+        """True when the statement sent waits for a lock, and still does a moment later.  False when it has an answer."""
         look = Session(self.dsn)
         try:
             deadline = time.monotonic() + ANSWER_MAX

@@ -124,7 +124,7 @@ class LargeValues(unittest.TestCase):
         for k in (1, 2, 3):
             look = self.cluster.session(k)
             self.assertEqual("t|t", look.one("SELECT bool_and(is_proven(v)), coalesce(bool_and(is_proven(w)), true) FROM t"))
-            # Nothing that was replaced, deleted, rolled back, or stored for a row that another was quicker to change.
+            # Nothing is left that was replaced, deleted, rolled back, or stored for a row that another session changed first.
             rows = look.run(f"SELECT id, {out_of_line}, pg_column_size(v), pg_column_size(w) FROM t")
             large = sum(int(row.split("|")[1]) for row in rows)
             small = [row for row in rows if any(0 < int(b or 0) <= 2000 for b in row.split("|")[2:])]

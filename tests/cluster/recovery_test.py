@@ -124,7 +124,7 @@ class Recovery(ByHand):
 
 
 class Positions(ByHand):
-    """What a crash takes away of the others' DDL, it takes from the catalogs and from the position (ddl.position-with-catalogs)."""
+    """A crash takes the others' DDL from the catalogs and from the position alike (ddl.position-with-catalogs)."""
 
     node = 2
 
@@ -159,7 +159,7 @@ class Positions(ByHand):
             return tables - there
 
     def test_a_page_that_a_crash_left_empty_is_used(self):
-        """As a server leaves it that has made the file longer and dies: the page is in no WAL yet."""
+        """A server has made the file longer and dies: the page is in no WAL yet."""
         with Cluster(primaries=1, extension=False) as cluster:
             data = f"{cluster.dir}/node1/data"
             cluster.stop()

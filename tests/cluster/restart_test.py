@@ -54,7 +54,7 @@ class Restart(unittest.TestCase):
         self.assertEqual([["5000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
 
     def departed_arenas(self, k):
-        """Of primary 3's incarnations that have left: what a process of primary K maps at most, and keeps in memory at most (kB)."""
+        """Arenas of primary 3's former incarnations: the most that a process of primary K maps, and keeps in memory (kB)."""
         postmaster = self.cluster.postmaster(k)
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(postmaster)], text=True, capture_output=True, check=False)
         count = kept = 0
@@ -191,7 +191,7 @@ class DataDirectory(unittest.TestCase):
         self.assertEqual((applied, applied, 0), data_directory.ddl_position(self.data, oid))
 
     def test_a_directory_that_comes_to_a_new_pool_keeps_no_positions(self):
-        """As a backup without what this extension keeps in files; the new log's entries have the old one's numbers."""
+        """The directory is like a backup without the extension's files; the new log's entries have the old one's numbers."""
         self.cluster.sql(1, "CREATE ROLE passing; DROP ROLE passing; CREATE TABLE u (a int) USING gcl; DROP EXTENSION gcl CASCADE")
         self.cluster.stop()
         self.keep("old")
@@ -225,7 +225,7 @@ class DataDirectory(unittest.TestCase):
             with self.assertRaises(SqlError) as caught:
                 two.run(statement)
             self.assertEqual("54000", caught.exception.state, caught.exception)
-        # What makes nothing goes on; so does what another primary has made, when it is replaced.
+        # Statements that make nothing go on; so does replacing what another primary has made.
         two.run("CREATE OR REPLACE VIEW of_one AS SELECT 2 AS a; ALTER TABLE near SET (fillfactor = 50); DROP TABLE before; CREATE TABLE mine (a int) USING heap")
         self.assertEqual(["2"], self.cluster.sql(1, "SELECT a FROM of_one"))
         two.close()
