@@ -44,6 +44,15 @@ void Session::release_all() noexcept {
   if (reserved_ != 0) pool_.ring_.give_back(std::exchange(reserved_, 0));
 }
 
+void Session::HeldReport::tell(Out& out) const noexcept {
+  for (int i = 0; i < session.held_ && i < kGuardsMax; ++i) {
+    coherence::Text text;
+    out.line(text.add("guard %d of session %u: %s", i, session.id().value,
+                      session.ledger_[i].exclusive ? "exclusive" : "shared"));
+    coherence::tell_line(out, session.coherence_.node(), *session.ledger_[i].line);
+  }
+}
+
 #ifndef NDEBUG
 WaitCheck::WaitCheck(Session& session, PageId wanted) noexcept
     : session_(session), claimed_(std::exchange(session.next_wait_, WaitOrder::kAlone)) {

@@ -14,6 +14,7 @@
 #include "bufmgr/frame/replacement.hpp"
 #include "bufmgr/log/log_sink.hpp"
 #include "bufmgr/wait_order.hpp"
+#include "coherence/base/failure_report.hpp"
 #include "coherence/base/ids.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/member/upcalls.hpp"
@@ -122,6 +123,12 @@ class Session {
     coherence::Line* line;
     bool exclusive;
   };
+  // Tells what is latched when an invariant is broken.
+  struct HeldReport final : coherence::FailureReport {
+    explicit HeldReport(Session& s) : session(s) {}
+    void tell(Out&) const noexcept override;
+    Session& session;
+  };
   Session(BufferPool& pool, coherence::Node& node, coherence::SessionId id, Interrupts& interrupts, LogSink& log,
           BufferCounts& counts, std::unique_ptr<Replacement> replacement);
 
@@ -176,6 +183,7 @@ class Session {
   uint64_t dirtied_ = 0;
   int held_ = 0;
   Held ledger_[kGuardsMax];
+  HeldReport held_report_{*this};
 #ifndef NDEBUG
   WaitOrder next_wait_ = WaitOrder::kAlone;
 #endif

@@ -77,9 +77,9 @@ void EvictionWindow::reap() noexcept {
 
 void EvictionWindow::end(int slot) noexcept {
   Group& group = *slot_[slot];
-  VERIFY(group.batch.known());
   posted_ &= ~(1u << slot);
   lines_ -= group.size;
+  if (!group.batch.known()) return evictor_.cut_off();  // the lines stay latched
   for (int m = 0; m < group.size; m++) {
     Line& line = *group.member[m].line;
     evictor_.end_evict(line, group.batch.op(group.member[m].atomic).old);

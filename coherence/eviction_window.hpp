@@ -48,7 +48,7 @@ class EvictionWindow {
   EvictionWindow(const EvictionWindow&) = delete;
 
   // Begins the eviction of those that are not busy (Session::try_evict()), and posts their batches; returns how many.
-  // Of them the taker has got those whose batches are complete; he gets each of the others.
+  // Of them the taker has got those whose batches are complete; it gets each of the others, unless the node is cut off.
   int add(Line* const* lines, const PageId* pages, int count) noexcept;
   // Ends what is complete; never waits.
   void reap() noexcept;

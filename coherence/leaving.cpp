@@ -67,6 +67,7 @@ Status Node::leave(Session& session, bool* last, Problem* problem) {
     if (monotonic_ns() > deadline) return problem->set(Errc::kBusy, "%s.lock is not free", pool().path());
   }
   session.attend();
+  session.flush_messages();  // a node counts as gone when it has withdrawn
   Status withdrawn = withdraw(last, problem);
   lock.reset();
   if (left_) give_memory_back(arena_fd_, parts_.arena->layout.shared_until(), parts_.arena->layout.private_at);

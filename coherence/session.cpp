@@ -18,14 +18,16 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
                .counters = counters_,
                .slot = node.parts().sessions[id.value],
                .memory = *memory_,
-               .messenger = *messenger_},
+               .messenger = *messenger_,
+               .flight = flight_},
       waiting_(context_),
       latches_(context_, waiting_),
       answers_(context_),
       driver_(context_, latches_, answers_),
       server_(context_, latches_, answers_, driver_),
       requester_(context_, waiting_, latches_, driver_, server_),
-      evictor_(context_, waiting_, latches_, driver_, server_) {
+      evictor_(context_, waiting_, latches_, driver_, server_),
+      flight_(node, id) {
   VERIFY(id.value < node.sessions_max());
   context_.slot.in_use.store(1, std::memory_order_release);
   context_.node.arena->sessions.fetch_add(1, std::memory_order_relaxed);
@@ -33,6 +35,7 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
 }
 
 Session::~Session() {
+  messenger_->flush();
   context_.node.sessions_here.fetch_sub(1, std::memory_order_acq_rel);
   context_.node.arena->sessions.fetch_sub(1, std::memory_order_relaxed);
   context_.slot.in_use.store(0, std::memory_order_release);

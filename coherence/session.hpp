@@ -21,6 +21,7 @@
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/line/line.hpp"
+#include "coherence/member/flight_recorder.hpp"
 #include "coherence/member/node.hpp"
 #include "coherence/session/answers.hpp"
 #include "coherence/session/evictor.hpp"
@@ -116,6 +117,9 @@ class Session {
   // A round of serve() without sleep, for the worker while it does something that takes long.
   void attend() noexcept { server_.attend(); }
 
+  // Returns when all that this session has told peers has arrived.
+  void flush_messages() noexcept { messenger_->flush(); }
+
   // For who has just flushed the log: answers what waited for that, sooner than the worker.
   void serve_flushed() noexcept { server_.serve_flushed(); }
 
@@ -149,6 +153,7 @@ class Session {
   MessageServer server_;
   Requester requester_;
   Evictor evictor_;
+  FlightRecorder flight_;
 };
 
 }  // namespace coherence

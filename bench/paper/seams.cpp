@@ -7,11 +7,13 @@
 #include <cstring>
 #include <map>
 
+#include "coherence/base/failure_report.hpp"
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/member/node_parts.hpp"
 #include "coherence/member/shm_messenger.hpp"
 #include "coherence/session/message_server.hpp"
+#include "coherence/trace/flight_file.hpp"
 #include "coherence/transport/memory.hpp"
 
 namespace paper {
@@ -91,6 +93,17 @@ uint64_t pid_namespace() noexcept { return 1; }
 
 // What a node leaves behind is looked at.
 void give_memory_back(int, uint64_t, uint64_t) noexcept {}
+
+// Nothing is recorded: a run is traced, and repeated.
+FlightFile::~FlightFile() = default;
+void FlightFile::create(const char*, NodeId, uint64_t, uint32_t) noexcept {}
+FlightRing* FlightFile::ring(SessionId) noexcept { return nullptr; }
+void flight_path(const char*, NodeId, uint64_t, char* out, size_t) noexcept { *out = 0; }
+
+// Nobody is asked for a report.
+FailureReport::FailureReport() noexcept : thread_(), place_(0) {}
+FailureReport::~FailureReport() = default;
+void FailureReport::Out::line(const Text&) noexcept {}
 
 void SpinGuard::wait(const std::atomic<uint32_t>*) noexcept {
   while (!take()) paper::pass(paper::kSpinNs);

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "coherence/base/failure_report.hpp"
+
 namespace coherence {
 
 void verify_failed(const char* expression, const char* file, int line) noexcept {
@@ -13,6 +15,7 @@ void verify_failed(const char* expression, const char* file, int line) noexcept 
   if (n > int(sizeof text) - 1) n = int(sizeof text) - 1;
   if (write(STDERR_FILENO, text, size_t(n)) < 0) {
   }
+  FailureReport::write_all(STDERR_FILENO);
   abort();
 }
 

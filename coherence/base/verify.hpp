@@ -4,7 +4,8 @@
 
 namespace coherence {
 
-// Prints "file:line: expression" to stderr and aborts.  Async-signal-safe.
+// Prints "file:line: expression" to stderr, then what the thread's reports tell (failure_report.hpp), and aborts.
+// Allocates nothing and takes no lock.
 [[noreturn]] void verify_failed(const char* expression, const char* file, int line) noexcept;
 
 }  // namespace coherence

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "coherence/base/ids.hpp"
+#include "coherence/base/racy_copy.hpp"
 #include "coherence/latch/local_latch.hpp"
 #include "coherence/line/line_fields.hpp"
 
@@ -67,6 +68,35 @@ class alignas(64) Line {
   static constexpr uint64_t kNoChange = ~uint64_t{0};
   // Acquire: pairs with the release when a change has reached the pool.  Whoever sees that may let its redo go (T5).
   uint64_t first_change() const noexcept { return fields_.first_change.load(std::memory_order_acquire); }
+
+  // All of it, for who looks from outside without a lock: each field as it is at some moment, not all of one moment.
+  struct Sight {
+    LocalWord latch;
+    PageId page;
+    uint64_t dirty[2];
+    Lsn lsn;
+    uint64_t first_change, turns;
+    uint32_t spin;
+    uint16_t op_slot;
+    bool writing;
+    LineState state;
+  };
+  Sight sight() const noexcept {
+    const auto now = [](const auto& field) { return field.load(std::memory_order_relaxed); };
+    const LineFields& f = fields_;
+    Sight s{.latch = {now(f.latch)},
+            .page = {now(f.page)},
+            .dirty = {now(f.dirty[0]), now(f.dirty[1])},
+            .lsn = {now(f.lsn)},
+            .first_change = now(f.first_change),
+            .turns = now(f.turns),
+            .spin = now(f.spin),
+            .op_slot = f.op_slot,
+            .writing = now(f.writing) != 0,
+            .state = {}};
+    racy_copy(&s.state, &f.state, sizeof f.state);
+    return s;
+  }
 
   void initialise() noexcept {  // in fresh, zeroed memory
     fields_.page.store(PageId{}.raw, std::memory_order_relaxed);

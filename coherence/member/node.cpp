@@ -107,6 +107,8 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   parts.arena->layout = layout;
   parts.arena->magic = kArenaMagic;
   for (uint32_t i = 0; i < spec.frames; i++) parts.lines[i].initialise();
+  flight_path(pool.path(), id, incarnation, path, sizeof path);
+  node->flight_.create(path, id, incarnation, spec.sessions_max);
 
   pool.header().state.store(PoolState::kInUse);
   entry.pid.store(getpid(), std::memory_order_relaxed);
@@ -156,6 +158,8 @@ Status Node::withdraw(bool* last, Problem* problem) {
   left_ = true;
   char path[600];
   arena_path(parts_.pool, parts_.id, parts_.incarnation, path, sizeof path);
+  unlink(path);
+  flight_path(parts_.pool.path(), parts_.id, parts_.incarnation, path, sizeof path);
   unlink(path);
   *last = live_nodes(parts_.pool) == 0;
   if (!*last) return {};

@@ -39,6 +39,7 @@
 #include "coherence/member/transport.hpp"
 #include "coherence/member/upcalls.hpp"
 #include "coherence/pool/pool.hpp"
+#include "coherence/trace/flight_file.hpp"
 
 namespace coherence {
 
@@ -85,6 +86,8 @@ class Node {
   std::byte* private_memory() const { return private_; }
   uint64_t private_bytes() const { return private_bytes_; }
   const Counters& counters(SessionId) const;
+  // Where the slot's session records what it does; null: there was no memory for that.
+  FlightRing* flight_ring(SessionId session) noexcept { return flight_.ring(session); }
   uint32_t sessions_max() const { return parts_.sessions_max; }
   // What this node's processes hold now, summed while they work: exact when they do not.  Looks at every line.
   Held held() const noexcept;
@@ -133,6 +136,7 @@ class Node {
   uint64_t private_bytes_ = 0;
   uint64_t arena_bytes_ = 0;
   int arena_fd_ = -1;
+  FlightFile flight_;
   bool left_ = false;
 };
 

@@ -51,6 +51,8 @@ class Messenger {
   virtual uint32_t reply(const PeerRequest& request, const Reply&) noexcept = 0;
   // The batch behind a grant in flight is complete.
   virtual void settled(NodeId to, uint32_t line) noexcept = 0;
+  // Returns when all that was sent has arrived, or will not: a node that has left says nothing any more.
+  virtual void flush() noexcept {}
 };
 
 }  // namespace coherence

@@ -14,7 +14,11 @@
 namespace coherence {
 
 void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, size_t bytes) {
-  snprintf(out, bytes, "%s.node%d.%llu", pool.path(), node.value, static_cast<unsigned long long>(incarnation));
+  arena_path(pool.path(), node, incarnation, out, bytes);
+}
+
+void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, size_t bytes) {
+  snprintf(out, bytes, "%s.node%d.%llu", pool, node.value, static_cast<unsigned long long>(incarnation));
 }
 
 // The process that joined is gone, its number perhaps another's by now.  N5: what cannot be told is no death.

@@ -13,6 +13,7 @@ class Pool;
 
 // The file of an incarnation's arena, locked while any process of it lives: `<pool>.node<N>.<incarnation>`.
 void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
+void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
 
 // Whether node `n`'s entry names an incarnation that ended without leaving.  Certain: its file lock is free, or the
 // process that joined is gone (N5).

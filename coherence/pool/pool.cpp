@@ -25,8 +25,6 @@ namespace {
 constexpr uint64_t kAlign = 65536;
 uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-uint64_t word_rows(uint64_t pages) { return (pages + 7) / 8 + 1; }  // eight words to a CPU line
-
 }  // namespace
 
 void Pool::lay_out(const PoolSpec& spec, uint32_t k, PoolHeader* header) {
@@ -36,7 +34,8 @@ void Pool::lay_out(const PoolSpec& spec, uint32_t k, PoolHeader* header) {
     if (i == kRegionPages && k != 0) bytes = spec.further_pages_bytes;
     if (i == kRegionNodeTable) bytes = k == 0 ? sizeof(NodeTable) : 0;
     if (i == kRegionLatchWords)
-      bytes = word_rows((k == 0 ? spec.region_bytes[kRegionPages] : spec.further_pages_bytes) / kPageSize) * 64;
+      bytes =
+          PagePlaces::rows_for((k == 0 ? spec.region_bytes[kRegionPages] : spec.further_pages_bytes) / kPageSize) * 64;
     header->region[i] = {at, bytes};
     at = aligned(at + bytes);
   }
@@ -136,14 +135,9 @@ Status Pool::map_part(uint32_t k, Problem* problem) {
     munmap(base, bytes);
     return problem->set(Errc::kCorrupt, "pool %s is shorter than its header says", path.text);
   }
-  const MemoryNodeId id{uint8_t(k)};
-  const auto& region = found.region;
+  static_cast<PagePlaces&>(part_[k]) = found.places();
   part_[k].bytes = bytes;
-  part_[k].words_at = PoolAddress::at(id, region[kRegionLatchWords].offset);
-  part_[k].pages_at = PoolAddress::at(id, region[kRegionPages].offset);
-  part_[k].pages = region[kRegionPages].bytes / kPageSize;
-  part_[k].word_rows = word_rows(part_[k].pages);
-  set_base(id, static_cast<std::byte*>(base));
+  set_base(MemoryNodeId{uint8_t(k)}, static_cast<std::byte*>(base));
   return {};
 }
 

@@ -36,6 +36,7 @@
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/latch/latch_word.hpp"
+#include "coherence/pool/page_places.hpp"
 #include "coherence/transport/shm/memory_map.hpp"
 
 namespace coherence {
@@ -129,21 +130,15 @@ class Pool final : public MemoryMap {
   std::byte* at(PoolAddress a) { return base(a.node()) + a.offset(); }
 
   // REQUIRES: has(p), asked by this node.
-  PoolAddress page_address(PageId p) { return part_of(p).pages_at + p.number() * kPageSize; }
-  // Neighbouring pages' words lie in different CPU lines (MN1).
-  PoolAddress latch_address(PageId p) {
-    const Part& part = part_of(p);
-    uint64_t n = p.number();
-    return part.words_at + ((n % part.word_rows) * 8 + n / part.word_rows) * sizeof(LatchWord);
-  }
+  PoolAddress page_address(PageId p) { return part_of(p).page(p.number()); }
+  PoolAddress latch_address(PageId p) { return part_of(p).word(p.number()); }
   // The word as it is now; for views, tests and tools.
   LatchWord peek_latch(PageId p);
 
  private:
   friend class Node;
-  struct Part {  // a memory node's
-    PoolAddress pages_at, words_at;
-    uint64_t word_rows = 1, pages = 0, bytes = 0;
+  struct Part : PagePlaces {  // a memory node's
+    uint64_t bytes = 0;
   };
   explicit Pool(const PoolFiles&);
   static Status make(const PoolFiles&, const PoolHeader& first, const PoolSpec&, Problem*);

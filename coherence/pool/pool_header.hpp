@@ -34,6 +34,16 @@ struct PoolHeader {
   } region[kRegionsMax];                   // in this file; memory nodes but 0 have latch words and pages only
   uint64_t memory_bytes[kMemoryNodesMax];  // the file sizes of all memory nodes; memory node 0's count
   char identity[kIdentityMax];
+
+  PagePlaces places() const {
+    PagePlaces p;
+    const MemoryNodeId id{uint8_t(memory_node)};
+    p.words_at = PoolAddress::at(id, region[kRegionLatchWords].offset);
+    p.pages_at = PoolAddress::at(id, region[kRegionPages].offset);
+    p.pages = region[kRegionPages].bytes / kPageSize;
+    p.word_rows = PagePlaces::rows_for(p.pages);
+    return p;
+  }
 };
 static_assert(sizeof(PoolHeader) <= kPoolHeaderBytes);
 

@@ -87,12 +87,16 @@ Status Evictor::write_back(Line& line, PageId page) {
   add_write_back(session_.node, batch, line);
   session_.memory.post(batch);
   session_.memory.wait(batch);
-  VERIFY(batch.known());
-  written_back(line);
-  session_.counters.add(Counter::kWriteBacks);
-  ++session_.moved;
+  const bool known = batch.known();
+  if (known) {
+    written_back(line);
+    session_.counters.add(Counter::kWriteBacks);
+    ++session_.moved;
+  } else {
+    session_.cut_off();
+  }
   writing.store(0, std::memory_order_release);
-  return {};
+  return known ? Status() : Errc::kFenced;
 }
 
 }  // namespace coherence

@@ -49,8 +49,10 @@ Actions ProtocolDriver::step_line(Line& line, const Event& event) noexcept {
   // Nothing is early where a batch is complete when it has been posted (I20).
   const Features all = session_.node.features;
   LineFields& f = fields(line);
+  const BeforeStep before(f.state);
   Actions actions =
       step(f.state, session_.node.id, event, session_.word_is_near ? all.without(Feature::kEarlyAnswers) : all);
+  session_.flight.note(line, f.op_slot, before, f.state, event, actions, session_.word_is_near);
   VERIFY(!actions.bad);
   if (actions.send != RequestKind::kNone) fill_slot(line, actions);
   const bool pending = f.state.parked_count > 0;
@@ -88,7 +90,7 @@ Left ProtocolDriver::run(Line& line, Actions actions, uint16_t slot) noexcept {
     if (f.state.op == LineOp::kInvalidatePosted) make_way(line);
     const bool loses = f.state.op == LineOp::kInvalidatePosted || f.state.op == LineOp::kHandOverPosted;
     if (loses && !session_.word_is_near) f.passed_on_us.store(microseconds(), std::memory_order_relaxed);
-    post(line, actions, &posted);
+    if (!post(line, actions, &posted)) return Left::kNothing;
     SpinGuard guard(f.spin, session_.node.fence);
     actions = step_line(line, {.kind = Event::Kind::kBatchDone, .answered = posted.early.answered, .old = posted.old});
     slot = f.op_slot;
@@ -102,8 +104,8 @@ Left ProtocolDriver::run(Line& line, Actions actions, uint16_t slot) noexcept {
   return Left::kNothing;
 }
 
-// Runs one batch to its end.
-void ProtocolDriver::post(Line& line, const Actions& actions, Posted* posted) noexcept {
+// Runs one batch to its end; false: whether it took place is not known, and the node is cut off.
+bool ProtocolDriver::post(Line& line, const Actions& actions, Posted* posted) noexcept {
   Batch batch(line.page().node());
   const int atomic = add_transition(session_.node, batch, line, actions);
   const bool near = session_.word_is_near;
@@ -116,9 +118,13 @@ void ProtocolDriver::post(Line& line, const Actions& actions, Posted* posted) no
   if (!near) answers_.send(line, actions);  // while it is on its way
   session_.memory.wait(batch);
   session_.note_round_trip(monotonic_ns() - began);
-  VERIFY(batch.known());
+  if (!batch.known()) {
+    session_.cut_off();
+    return false;
+  }
   if (writes_back(actions.post)) written_back(line);
   if (atomic >= 0) posted->old = batch.op(atomic).old;
+  return true;
 }
 
 void ProtocolDriver::make_way(Line& line) noexcept {

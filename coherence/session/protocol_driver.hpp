@@ -55,7 +55,7 @@ class ProtocolDriver {
     uint64_t old = 0;  // of the atomic
     Answers::Early early;
   };
-  void post(Line& line, const Actions& actions, Posted* posted) noexcept;
+  bool post(Line& line, const Actions& actions, Posted* posted) noexcept;
   void make_way(Line& line) noexcept;  // REQUIRES: the share is about to be dropped for LineState::serving
   NodeId ask_first(const Line& line) const noexcept;
   void fill_slot(Line& line, const Actions& actions) noexcept;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "coherence/base/ids.hpp"
+#include "coherence/member/flight_recorder.hpp"
 #include "coherence/member/node_parts.hpp"
 #include "coherence/member/peers.hpp"
 #include "coherence/message/messenger.hpp"
@@ -23,9 +24,14 @@ struct SessionContext {
   SessionSlot& slot;
   Memory& memory;
   Messenger& messenger;
+  FlightRecorder& flight;
   uint64_t moved = 0;             // pages fetched, evicted or written back
   uint64_t round_trip_ns = 1000;  // of a batch, on average
   bool word_is_near = true;       // batches are complete when post() returns: a look costs less than a message
+
+  // An operation may have taken place, or not (transport T2).  No process can tell what the page's word says of this
+  // node then, so the node cuts itself off: it goes on as one that died.  What the operation held stays as it is.
+  void cut_off() const noexcept;
 
   bool has(Feature feature) const { return node.features.has(feature); }
   // A running process answers peers sooner than a sleeping worker: on busy CPUs by milliseconds.  One load.

@@ -7,6 +7,7 @@ uint64_t Memory::load(PoolAddress word) {
   int i = batch.load(word);
   post(batch);
   wait(batch);
+  VERIFY(batch.known());
   return batch.op(i).old;
 }
 
@@ -15,6 +16,7 @@ uint64_t Memory::cas(PoolAddress word, uint64_t expect, uint64_t desired) {
   int i = batch.cas(word, expect, desired);
   post(batch);
   wait(batch);
+  VERIFY(batch.known());
   return batch.op(i).old;
 }
 
@@ -23,6 +25,7 @@ uint64_t Memory::faa(PoolAddress word, uint64_t addend) {
   int i = batch.faa(word, addend);
   post(batch);
   wait(batch);
+  VERIFY(batch.known());
   return batch.op(i).old;
 }
 

@@ -107,7 +107,7 @@ class Memory {
   void wait(Batch& batch) {
     while (!batch.done()) poll();
   }
-  // Conveniences for pool words: one batch each.  Return the value before.
+  // Conveniences for pool words: one batch each.  Return the value before.  They end the process when that is not known.
   uint64_t load(PoolAddress word);
   uint64_t cas(PoolAddress word, uint64_t expect, uint64_t desired);
   uint64_t faa(PoolAddress word, uint64_t addend);

@@ -118,6 +118,7 @@ bool Cluster::join(Member& m) {
   if (m.node) m.former.push_back(std::move(m.node));
   m.node = joined.take();
   m.node->set_upcalls(&m.directory, &m.horizon);
+  if (options_.far) m.node->set_transport(far_);
   Features features = Features::all();
   for (int f = 0; f < kFeatures; f++)
     if (options_.off >> f & 1) features = features.without(Feature(f));

@@ -11,6 +11,7 @@
 #include "coherence/member/arena.hpp"
 #include "coherence/member/node.hpp"
 #include "coherence/session.hpp"
+#include "far_transport.hpp"
 #include "options.hpp"
 #include "oracle.hpp"
 #include "seams.hpp"
@@ -129,6 +130,7 @@ class Cluster final : public Observer {
 
   const Options& options_;
   std::string path_;
+  FarTransport far_;
   std::unique_ptr<Pool> pool_;
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<std::unique_ptr<Waiting>> waiting_;  // of each user

@@ -85,6 +85,7 @@ Options options_of(uint64_t seed) {
   o.pace.verb_ns_max = r.one_in(2) ? 300 : 5'000;
   static constexpr uint32_t kLate[] = {0, 0, 1, 4};
   o.pace.late_one_in = kLate[other.below(4)];
+  o.far = other.one_in(3);
   o.pace.wake_ns_max = r.one_in(2) ? 2 * kUs : 50 * kUs;
   o.pace.stall_one_in = r.one_in(2) ? uint32_t(r.between(200, 5'000)) : 0;
   o.pace.stall_ns_max = r.one_in(2) ? 20 * kUs : 2'000 * kUs;
@@ -131,6 +132,7 @@ uint64_t Options::fairness_ns_max() const {
   const uint64_t batch = 8 * pace.verb_ns_max * slow_times;
   uint64_t exchange = (150 / pace.grain + 5) * step + batch + 3 * pace.wake_ns_max;
   exchange += std::min(kResendRoundTrips * batch, kResendNsMax);
+  if (far) exchange += 3 * kWayNsMax;  // the request, the answer, and that a grant is settled
   if (lazy_log) exchange += kLogNsMax;
   if (pace.stall_one_in) exchange += pace.stall_ns_max;
   const uint64_t before_us = uint64_t(nodes) * uint64_t(threads) + kRefusalsMax;

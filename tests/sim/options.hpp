@@ -10,6 +10,8 @@
 
 namespace sim {
 
+inline constexpr uint64_t kWayNsMax = 320 * kUs;  // of a message that travels; mostly a sixteenth of it
+
 struct Options {
   uint64_t seed = 0;
   bool pool = false;           // the users go through bufmgr: what a seed decides is pool_options_of()
@@ -24,6 +26,7 @@ struct Options {
   bool holds = false;
   bool two_pages = false;         // sections within sections
   uint32_t interrupt_one_in = 0;  // looks of which one finds an interrupt
+  bool far = false;               // messages travel (far_transport.hpp)
   bool noise = false;             // unasked wakeups and hints
   int slow_node = -1;
   uint32_t slow_times = 1;

@@ -11,8 +11,10 @@
 #include <map>
 #include <vector>
 
+#include "coherence/base/failure_report.hpp"
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
+#include "coherence/trace/flight_file.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "mutation.hpp"
 #include "scheduler.hpp"
@@ -101,6 +103,17 @@ uint64_t pid_namespace() noexcept { return 1; }
 
 // What a node leaves behind is looked at.
 void give_memory_back(int, uint64_t, uint64_t) noexcept {}
+
+// Nothing is recorded: a run is traced, and repeated.
+FlightFile::~FlightFile() = default;
+void FlightFile::create(const char*, NodeId, uint64_t, uint32_t) noexcept {}
+FlightRing* FlightFile::ring(SessionId) noexcept { return nullptr; }
+void flight_path(const char*, NodeId, uint64_t, char* out, size_t) noexcept { *out = 0; }
+
+// Nobody is asked for a report.
+FailureReport::FailureReport() noexcept : thread_(), place_(0) {}
+FailureReport::~FailureReport() = default;
+void FailureReport::Out::line(const Text&) noexcept {}
 
 void SpinGuard::wait(const std::atomic<uint32_t>* fence) noexcept {
   // Outside fibers it is taken only when the product, broken on purpose, has left it so.

@@ -26,8 +26,8 @@ from rules import Rules
 LAYERS = ["coherence", "bufmgr", "extension/engine", "extension/pg"]
 # The lowest first.  Files that are in none of them wire all together, and come last, or where "" stands.
 FOLDERS = {
-    "coherence": ["base", "stats", "latch", "line", "message", "transport", "pool", "member", "session"],
-    "bufmgr": ["base", "frame", "log", "", "space", "examples"],
+    "coherence": ["base", "stats", "latch", "line", "message", "trace", "transport", "pool", "member", "session", "inspect"],
+    "bufmgr": ["base", "frame", "log", "", "space", "inspect", "examples"],
     "extension/engine": ["memory", "txn", "heap", "blink", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples"],
     "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],

@@ -76,6 +76,45 @@ int main(int argc, char** argv) {
   CLI::App* shell = on_cluster("psql", "psql on primary K; what follows is given to psql");
   shell->add_option("K", node, "primary")->required()->check(CLI::PositiveNumber);
   shell->prefix_command();
+  InspectOptions look;
+  CLI::App* inspect_verb = app.add_subcommand("inspect", "what a pool has in memory, in words; of a dead cluster, too");
+  inspect_verb->require_subcommand(1);
+  const auto kind = [&](const char* what, const char* help) {
+    CLI::App* one = inspect_verb->add_subcommand(what, help);
+    one->add_option("POOL", look.where, "the cluster's directory, or the file of a pool")->required();
+    one->callback([&look, what] { look.kind = what; });
+    return one;
+  };
+  const auto of_node = [](CLI::App* one, int* to) {
+    one->add_option("--node", *to, "only this node: primary K is node K")->check(CLI::NonNegativeNumber);
+  };
+  kind("pool", "who is in the pool, and its parts");
+  CLI::App* of_page = kind("page", "a page: header, latch word, and each node's line of it");
+  of_page->add_option("PAGE", look.page, "its number, as 42, or 2:42 of memory node 2")->required();
+  CLI::App* of_line = kind("line", "a line of a node; without LINE all that are not at rest");
+  of_line->add_option("LINE", look.line, "its index")->check(CLI::NonNegativeNumber);
+  CLI::App* of_arena = kind("arena", "a node's sessions, requests and sums");
+  CLI::App* of_ring = kind("ring", "a node's redo ring, and its last records");
+  of_ring->add_option("--last", look.last, "how many records")->check(CLI::Range(0, 100000))->capture_default_str();
+  for (CLI::App* one : {of_page, of_line, of_arena, of_ring}) of_node(one, &look.node);
+  CLI::App* of_wal = inspect_verb->add_subcommand("wal", "the mini-transactions in the log of a primary");
+  of_wal->add_option("DIR", look.where, "the cluster's directory")->required();
+  of_wal->add_option("--node", look.node, "the primary")->required()->check(CLI::PositiveNumber);
+  of_wal->add_option("--page", look.page, "only what changes this page, as 42, or 2:42 of memory node 2");
+  of_wal->add_option("--last", look.last, "how many")->check(CLI::Range(0, 100000))->capture_default_str();
+  of_wal->callback([&look] { look.kind = "wal"; });
+  CLI::App* of_status = kind("status", "the status log: its marks, or the words of ids");
+  of_status->add_option("ID", look.ids, "NODE:SEQUENCE, or the raw number");
+
+  TraceOptions told;
+  CLI::App* trace_verb = app.add_subcommand("trace", "what sessions did to pages last: the flight recorders");
+  trace_verb->add_option("POOL", told.where, "the cluster's directory, or the file of a pool")->required();
+  of_node(trace_verb, &told.node);
+  trace_verb->add_option("--session", told.session, "only this session slot")->check(CLI::NonNegativeNumber);
+  trace_verb->add_option("--page", told.page, "only this page, as 42, or 2:42 of memory node 2");
+  trace_verb->add_option("--last", told.last, "how many events")
+      ->check(CLI::Range(1, 100000000))
+      ->capture_default_str();
   CLI::App* remove = on_cluster("destroy", "stop the cluster and remove everything of it");
 
   CLI11_PARSE(app, argc, argv);
@@ -89,6 +128,8 @@ int main(int argc, char** argv) {
     if (*show) return status(dir);
     if (*name) return dsn(dir, node);
     if (*shell) return psql(dir, node, shell->remaining());
+    if (*inspect_verb) return inspect(look);
+    if (*trace_verb) return trace(told);
     if (*remove) return destroy(dir);
   } catch (const std::exception& e) {
     fflush(stdout);

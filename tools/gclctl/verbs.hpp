@@ -23,6 +23,22 @@ struct MakePoolOptions {
   std::string size = "1GB", locale = "UTF8/C.UTF-8";
 };
 
+// What of a pool is looked at, and of which pool: a cluster's directory, or the file of a pool.
+struct InspectOptions {
+  std::string kind, where;
+  std::string page;
+  int node = -1;  // -1: all
+  int line = -1;  // -1: all that are not at rest
+  int last = 10;  // records
+  std::vector<std::string> ids;
+};
+struct TraceOptions {
+  std::string where;
+  std::string page;  // empty: all
+  int node = -1, session = -1;
+  int last = 200;
+};
+
 int make_pool(const MakePoolOptions& options);
 int init(const InitOptions& options);
 int start(const std::string& dir, int node);  // node 0: all
@@ -33,6 +49,8 @@ int add_memory(const std::string& where, const std::string& size, const std::str
 int add_primary(const std::string& dir, int node);  // node 0: one more; else this one anew
 int dsn(const std::string& dir, int node);
 int psql(const std::string& dir, int node, const std::vector<std::string>& arguments);
+int inspect(const InspectOptions& options);
+int trace(const TraceOptions& options);
 int destroy(const std::string& dir);
 
 }  // namespace gclctl

@@ -39,20 +39,6 @@ Event replied(NodeId n, ReplyKind kind, NodeId passed_to = {}) {
 // --- the table as text
 // -------------------------------------------------------------------------------------------------
 
-const char* text(Post p) {
-  static constexpr const char* kNames[] = {"",
-                                           "FAA +b; READ",
-                                           "LOAD word; READ",
-                                           "CAS 0->X; READ",
-                                           "READ",
-                                           "CAS b->X",
-                                           "CAS s->s+X",
-                                           "FAA -b",
-                                           "WRITE dirty; FAA -X",
-                                           "WRITE dirty; FAA X_j-X",
-                                           "WRITE dirty; FAA b-X"};
-  return kNames[int(p)];
-}
 struct Row {
   const char* when;
   LineState state;

@@ -23,6 +23,7 @@ class Slow final : public Transport {
     return std::make_unique<SlowMessenger>(node, peers, counters, *this);
   }
   std::function<void(NodeId)> before_ask = [](NodeId) {};
+  std::function<void()> flushed = [] {};
 
  private:
   class SlowMessenger final : public Messenger {
@@ -40,6 +41,7 @@ class Slow final : public Transport {
       return shm_.reply(request, reply);
     }
     void settled(NodeId to, uint32_t line) noexcept override { shm_.settled(to, line); }
+    void flush() noexcept override { by_.flushed(); }
 
    private:
     ShmMessenger shm_;
@@ -126,6 +128,24 @@ TEST_F(Messages, AnOpenRequestToAFormerIncarnationIsNotTaken) {
   ASSERT_TRUE(s0.lock_shared(line, p).ok());
   s0.unlock_shared(line);
   ASSERT_FALSE(first);
+}
+
+// Who finds it gone counts on it that nothing comes any more.
+TEST_F(Messages, ANodeHasSaidAllBeforeItIsGone) {
+  nodes[0]->stop();
+  int flushes = 0;
+  slow.flushed = [&] {
+    flushes++;
+    EXPECT_EQ(nodes[1]->node->info(NodeId{0}).state, NodeInfo::State::kLeaving);
+  };
+  Problem problem;
+  bool last = false;
+  {
+    Session s0(*nodes[0]->node, SessionId{0}, nullptr);
+    ASSERT_TRUE(nodes[0]->node->leave(s0, &last, &problem).ok()) << problem.text;
+    EXPECT_EQ(flushes, 1);
+    slow.flushed = [] {};
+  }
 }
 
 TEST_F(Messages, AReplyToAFormerIncarnationDoesNotLandInTheNextOne) {

@@ -1,0 +1,22 @@
+// What a page, and a redo record, say, in words: for tools.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "bufmgr/base/page.hpp"
+#include "coherence/base/text.hpp"
+
+namespace bufmgr {
+
+// "heap", "blink leaf", ...; "?" for what is none.
+const char* page_type_name(PageType type) noexcept;
+
+void add(coherence::Text& to, const PageHeader& header) noexcept;
+
+// A record, sound or not: "sequence 4096, 3 pages, 512 bytes", and a line for each page.  Cut off where it makes no
+// sense.
+void add_record(coherence::Text& to, std::span<const std::byte> record) noexcept;
+
+}  // namespace bufmgr
