@@ -110,7 +110,7 @@ void FlightFile::create(const char*, NodeId, uint64_t, uint32_t) noexcept {}
 FlightRing* FlightFile::ring(SessionId) noexcept { return nullptr; }
 void flight_path(const char*, NodeId, uint64_t, char* out, size_t) noexcept { *out = 0; }
 
-// Nobody is asked for a report.
+// There is no report.
 FailureReport::FailureReport() noexcept : thread_(), place_(0) {}
 FailureReport::~FailureReport() = default;
 void FailureReport::Out::line(const Text&) noexcept {}
