@@ -40,8 +40,8 @@ class PageProvider final : private coherence::FrameTaker {
   }
   // Writes back the oldest changes and moves the tail; false if it could not move.
   bool shorten_ring();
-  // Writes back every change before `position` that may leave; true when the ring is empty up to there.  The message
-  // worker answers peers meanwhile (kAttend) (provider.passes-answer-peers).
+  // Writes back every change before `position` that may leave; true when the ring is empty up to there.  kAttend: the
+  // caller is the message worker (provider.passes-answer-peers).
   enum class Meanwhile : uint8_t { kNothing, kAttend };
   bool empty_ring(uint64_t position, Meanwhile meanwhile = Meanwhile::kNothing);
 
