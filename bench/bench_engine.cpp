@@ -116,7 +116,7 @@ void heap_update_and_commit(benchmark::State& state) {
 }
 BENCHMARK(heap_update_and_commit)->Iterations(5000);
 
-// FOR UPDATE by one transaction of its own after another: nobody else holds the row.
+// FOR UPDATE by one transaction of its own after another: no other transaction holds the row.
 void heap_lock_and_commit(benchmark::State& state) {
   Rig rig;
   Table table(rig);

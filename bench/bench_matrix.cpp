@@ -64,7 +64,7 @@ class Cluster {
       auto node = GlobalMemory::join(path_.c_str(), {.node = {uint8_t(n)}, .frames = kFrames}, &problem);
       if (!node) fail("join", problem.text);
       nodes_.push_back(node.take());
-      nodes_.back()->pool().coherence_node().set_features(*features);  // nobody asks for anything yet
+      nodes_.back()->pool().coherence_node().set_features(*features);  // no node asks for anything yet
       nodes_.back()->pool().coherence_node().set_lease(cell.gamma);
     }
     GlobalThread first(*nodes_[0]);

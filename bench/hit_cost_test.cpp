@@ -35,7 +35,7 @@ uint64_t word_of(const std::byte* page) {
   return *reinterpret_cast<const volatile uint64_t*>(page + 256);  // volatile: the load is part of the access
 }
 
-// What anybody would write: pages in a hash table, each under a latch.
+// The obvious way: pages in a hash table, each under a latch.
 class HashTable {
  public:
   HashTable() : bytes_(kPages * size_t{kPageSize}) {
@@ -102,7 +102,7 @@ TEST_F(HitCost, ASharedHitIsAtMostTwiceAHashLookUpAndASharedMutexAndAnOptimistic
   EXPECT_LE(best, kRatioMax);
   EXPECT_EQ(sum_, 0u);
 
-  // With nobody else at work (the message worker renews its lease).
+  // With no one else at work (the message worker renews its lease).
   cluster_.stop_workers(0);
   const uint64_t valid = valid_;
   gcl_test::Stores stores(pool().find(first_));

@@ -1,7 +1,7 @@
 // BufferPool: from a page's number to a guard on it.
 #include "bufmgr/buffer_pool.hpp"
 
-#include "bufmgr/base/bell.hpp"
+#include "bufmgr/base/wakeup.hpp"
 #include "bufmgr/copy.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "bufmgr/page_provider.hpp"
@@ -13,7 +13,7 @@ using coherence::Line;
 
 namespace {
 
-constexpr int kOptimisticTries = 3;  // copies made under a writer's feet before we queue up behind him
+constexpr int kOptimisticTries = 3;  // copies tried beside a writer before the session queues up
 constexpr uint32_t kFrameWaitMs = 2;
 
 }  // namespace
@@ -23,18 +23,18 @@ Line* BufferPool::find(PageId page) noexcept {
   return frame == kNoFrame ? nullptr : &node_->line(frame);
 }
 
-// The page's line, brought here if it is not.  The table is looked at inline: it is all that a hit does.
+// The page's line, brought here if it is not.  The look-up is inline: it is all that a hit does.
 [[gnu::always_inline]] inline Result<Line*> BufferPool::line_of(Session& session, PageId page) {
   if (Line* line = find(page)) return line;
   return bring_line(session, page);
 }
 
-// Inlined by order: a guard that goes through memory on its way to the caller is read back wider than it was written,
-// which costs a processor as much as the latch.
+// Always inline: a guard that goes through memory on its way to the caller is read back wider than it was written,
+// which costs as much as the latch.
 template <class Guard>
 [[gnu::always_inline]] inline Guard BufferPool::make_guard(Session& session, Line& line, PageId page, bool exclusive) {
   session.note_guard(line, exclusive);
-  session.note_look(Count::kFixes);
+  session.note_access(Count::kFixes);
   marks_.touch(node_->index_of(line));
   Guard guard;
   guard.session_ = &session;
@@ -51,7 +51,7 @@ Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, b
     const auto found = line_of(session, page);
     if (!found) return found.error();
     Line* line = *found;
-    VERIFY(!session.holds(*line));  // E2: it would wait for itself
+    VERIFY(!session.holds(*line));  // guards.one-latch-per-page: it would wait for itself
     const Status locked = lock(*line);
     if (locked) {
       check.latched(*line);
@@ -90,7 +90,7 @@ OptimisticGuard BufferPool::peek(Session& session, PageId page) noexcept {
   if (line == nullptr || !line->begin_optimistic(page, &guard.version_)) return guard;
   const uint32_t frame = node_->index_of(*line);
   marks_.touch(frame);
-  session.note_look(Count::kPeeks);
+  session.note_access(Count::kPeeks);
   guard.line_ = line;
   guard.bytes_ = node_->frame(frame);
   guard.id_ = page;
@@ -98,14 +98,14 @@ OptimisticGuard BufferPool::peek(Session& session, PageId page) noexcept {
 }
 
 Result<OptimisticGuard> BufferPool::fix_optimistic(Session& session, PageId page, Intent intent) {
-  const WaitCheck check(session, page);  // a hit, too: it is one by chance
+  const WaitCheck check(session, page);  // a hit, too: it is a hit by chance
   for (;;) {
     if (OptimisticGuard guard = peek(session, page)) return guard;
     check.again();
     auto turn = fix_shared(session, page, intent);
     if (!turn) return turn.error();
-    session.note_look_again();
-    // While we hold the latch nobody writes: what is seen now is good until we look again.
+    session.note_access_again();
+    // No session writes while this one holds the latch.
     if (OptimisticGuard guard = peek(session, page)) return guard;
     turn->release();
     if (session.interrupted()) return Errc::kInterrupted;
@@ -121,7 +121,7 @@ Status BufferPool::copy_with(Session& session, PageId page, Intent intent, const
     if (!look) break;
     copy(look.bytes_);
     if (look.validate()) return {};
-    session.note_look_again();  // a next one follows
+    session.note_access_again();  // a next one follows
   }
   check.again();
   auto turn = fix_shared(session, page, intent);
@@ -131,7 +131,7 @@ Status BufferPool::copy_with(Session& session, PageId page, Intent intent, const
   return {};
 }
 
-// A transaction of another node keeps the page to itself until its end: we see it once, as it is now.
+// The session sees the page once, as it is now (bufmgr.held-page-copied).
 template <class Copy>
 Status BufferPool::copy_held(Session& session, PageId page, const Copy& copy) {
   for (;;) {
@@ -141,7 +141,7 @@ Status BufferPool::copy_held(Session& session, PageId page, const Copy& copy) {
     coherence::Look how;
     const Status seen = session.coherence_.look(*line, page, &how);
     if (seen) {
-      session.note_look(Count::kFixes);
+      session.note_access(Count::kFixes);
       copy(node_->frame(*line));
       session.coherence_.end_look(*line, how);
       return {};
@@ -164,16 +164,16 @@ Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGua
   if (!look) return Errc::kRestart;
   const Status quick = session.coherence_.try_upgrade(*look.line_, look.id(), look.version_);
   if (quick) {
-    session.note_look_again();
+    session.note_access_again();
     return make_guard<ExclusiveGuard>(session, *look.line_, look.id(), true);
   }
   if (quick.error() != Errc::kWouldBlock) return quick.error();
-  // The node must ask its peers, and the line's version moves by that; the page's own moves only by a change.
+  // The node must ask its peers, which moves the line's version; the page's own version moves only by a change.
   const uint64_t version = load_page_word(look.bytes_ + offsetof(PageHeader, version));
   if (!look.validate()) return Errc::kRestart;
   check.again();
   auto guard = fix_exclusive(session, look.id());
-  if (guard) session.note_look_again();
+  if (guard) session.note_access_again();
   if (guard && guard->header().version != version) return Errc::kRestart;
   return guard;
 }
@@ -183,7 +183,8 @@ Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
   auto frame = take_frame(session);
   if (!frame) return frame.error();
   Line& line = node_->line(*frame);
-  if (const Status latched = session.coherence_.begin_assign(line); !latched) {  // before the table's lock (T5)
+  // Before the table's lock: frames.no-wait-in-bucket.
+  if (const Status latched = session.coherence_.begin_assign(line); !latched) {
     free_.push(*frame);
     return latched.error();
   }
@@ -191,9 +192,9 @@ Result<Line*> BufferPool::bring_line(Session& session, PageId page) {
   const uint32_t other = table_.insert(
       page, *frame, [&](uint32_t f) { return node_->line(f).page() == page; },
       [&] { session.coherence_.name(line, page); });
-  session.coherence_.end_assign(line);  // it is in the table: from now on it may be evicted
+  session.coherence_.end_assign(line);  // from now on it may be evicted
   if (other != kNoFrame) {
-    free_.push(*frame);  // somebody was faster
+    free_.push(*frame);  // another session was faster
     return &node_->line(other);
   }
   session.counts_.add(Count::kFramesTaken);

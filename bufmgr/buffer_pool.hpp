@@ -62,7 +62,7 @@ struct NodeOptions {
   ReplacementKind replacement = ReplacementKind::kEpochSampling;
 };
 
-// What a page is wanted for: a few are kept for what a full pool needs to give room back (space_map.hpp, S4).
+// What a page is wanted for (space.housekeeping-kept).
 enum class PageUse : uint8_t {
   kData,
   kHousekeeping,  // few pages, for long: heads of relations (TRUNCATE makes new ones), the DDL log, aborted ids
@@ -71,7 +71,7 @@ enum class PageUse : uint8_t {
 struct NodeShared;
 class SpaceNote;
 
-// All pages of the pool, counted while others work: exact when they do not.
+// All pages of the pool, counted while other sessions work: exact when none does.
 struct PoolUse {
   uint64_t pages = 0;
   uint64_t free = 0;  // for data
@@ -95,11 +95,11 @@ class BufferPool final : public coherence::FrameDirectory {
   BufferPool(const BufferPool&) = delete;
 
   // In the process (or thread) that will use it.  `id` is unique among the node's living sessions.  All sinks of a
-  // process are one, or at least of one mind.  Both must outlive the session.
+  // process lead to one log.  Interrupts and sink outlive the session.
   std::unique_ptr<Session> attach(SessionId id, Interrupts&, LogSink&);
 
-  // Ends the node in order: writes everything back, empties the ring, leaves the pool.  REQUIRES: only this session
-  // works any more; the log is flushed (it is asked and waited for).  *last: no node is left, the pool was saved.
+  // Ends the node in order: writes everything back, empties the ring, leaves the pool.  Waits for the log to be
+  // flushed.  REQUIRES: no other session works.  *last: no node is left, the pool was saved.
   Status leave(Session&, bool* last, Problem*);
 
   // Node-shared memory of the layers above: NodeOptions::extra_bytes, 4096-aligned, zeroed at create_node().
@@ -108,30 +108,30 @@ class BufferPool final : public coherence::FrameDirectory {
 
   // --- workers -----------------------------------------------------------------------------------------------------
   // One round of the page provider: refills the free list, writes back what the ring has held for long.  Never waits.
-  // Returns whether there was something to do.
+  // Returns whether it did something.
   bool run_provider_once(Session&);
-  // Sleeps until somebody runs short of frames or ring space, at most `ms`.
+  // Sleeps until a session runs short of frames or ring space, at most `ms`.
   void wait_for_provider_work(uint32_t ms) noexcept;
   // One turn of the message worker: see coherence::Session::serve().
   Status serve(Session& session, uint32_t ms) { return session.coherence().serve(ms); }
 
   // --- pages -------------------------------------------------------------------------------------------------------
   // Wait for peers as long as it takes: bounded by the fence, interrupted by the session's host.  kNotFound: the pool
-  // has no such page (a number read optimistically may be anything).  kHeld: a transaction of another node keeps the
-  // page until its end; session.coherence().holder() says which (coherence.held-until-end).  kNoMemory: this process
-  // has no memory or descriptor left to reach a peer that has joined (coherence.peers-reached-first). `intent`: whether
-  // the page is about to be written (what a miss brings; coherence/session.hpp).
+  // has no such page (bufmgr.unknown-page-not-found).  kHeld: a transaction of another node keeps the page until its
+  // end; session.coherence().holder() says which (coherence.held-until-end).  kNoMemory: this process has
+  // no memory or descriptor left to reach a peer that has joined (coherence.peers-reached-first). `intent`: whether the
+  // page is about to be written (what a miss brings; coherence/session.hpp).
   Result<SharedGuard> fix_shared(Session&, PageId, Intent intent = Intent::kRead);
   Result<ExclusiveGuard> fix_exclusive(Session&, PageId);
-  // Never wait: kWouldBlock if the page is not here in the right mode or is latched (G3).
+  // Never wait: kWouldBlock if the page is not here in the right mode or is latched (guards.ordered-waits).
   Result<ExclusiveGuard> try_exclusive(Session&, PageId);
   Result<SharedGuard> try_shared(Session&, PageId);
   // The optimistic way: an empty guard if the page is not cached here, readable and unlatched.
   OptimisticGuard peek(Session&, PageId) noexcept;
-  // Brings the page here, then peeks; loops until it succeeds (a writer's turn is awaited).
+  // Brings the page here, then peeks; loops until it succeeds (waits for a writer's turn).
   Result<OptimisticGuard> fix_optimistic(Session&, PageId, Intent intent = Intent::kRead);
   // Copies a whole valid page into `to` (8-aligned, kPageSize bytes), optimistically first, under a shared guard
-  // otherwise.  Never kHeld: such a page is seen once, and not kept here.
+  // otherwise.  Never kHeld (bufmgr.held-page-copied).
   Status copy_page(Session&, PageId, void* to);
   // The same without what lies between `lower` and `upper`, which stays as it was in `to`; of an unused page, the
   // header.
@@ -142,8 +142,8 @@ class BufferPool final : public coherence::FrameDirectory {
   // --- space -------------------------------------------------------------------------------------------------------
   // `count` (1 or 64) consecutive pages, zeroed but for their versions, of type kUnused; 64 begin at a multiple of 64.
   // Memory nodes take turns; kNoSpace when all are full, and no room comes (Interrupts).  REQUIRES: no guard held.
-  // Durable at once (its own mini-transaction, of which `note` may be part: space/space_note.hpp, S5); a crash in
-  // between leaks, never shares.
+  // Durable at once (its own mini-transaction, of which `note` may be part: space.noted-in-same-change); a
+  // crash in between leaks, never shares.
   Result<PageId> allocate(Session&, uint32_t count, PageUse use = PageUse::kData, SpaceNote* note = nullptr);
   // Zeroes and gives back, together with `note`.  After kInterrupted, call again: what was done stays done.  kCorrupt:
   // not allocated.

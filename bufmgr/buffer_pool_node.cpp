@@ -1,7 +1,7 @@
 // BufferPool's life: create, join, attach, leave.
 #include <new>
 
-#include "bufmgr/base/bell.hpp"
+#include "bufmgr/base/wakeup.hpp"
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "bufmgr/page_provider.hpp"
@@ -133,14 +133,14 @@ void BufferPool::wait_for_provider_work(uint32_t ms) noexcept {
   shared_->provider_sleeps.store(1);
   // What the last round could not do, for want of a flush or an idle page, is tried again soon.
   const bool idle = free_.count() > PageProvider::low_mark(frames()) && ring_.used() < PageProvider::ring_mark(ring_);
-  wait_bell(shared_->provider_called, seen, idle ? ms : kProviderRetryMs);
+  wait_for_wakeup(shared_->provider_called, seen, idle ? ms : kProviderRetryMs);
   shared_->provider_sleeps.store(0, std::memory_order_relaxed);
 }
 
 void BufferPool::call_provider() noexcept {
   if (shared_->provider_sleeps.load(std::memory_order_relaxed) == 0) return;  // a missed call costs one slice of sleep
   shared_->provider_called.fetch_add(1, std::memory_order_release);
-  ring_bell(shared_->provider_called);
+  signal_wakeup(shared_->provider_called);
 }
 
 }  // namespace bufmgr

@@ -1,4 +1,4 @@
-// For ThreadSanitizer only: everybody else has these inline.
+// For ThreadSanitizer only: other builds have these inline.
 #include "bufmgr/copy.hpp"
 
 #if defined(__SANITIZE_THREAD__)

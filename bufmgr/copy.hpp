@@ -1,11 +1,12 @@
-// Copies between a page and private memory while others may write the page (rule G4) or read it optimistically.
+// Copies between a page and private memory while others may write the page (guards.torn-until-validated) or read it
+// optimistically.
 //
-// What was loaded counts only after the caller has validated; but no version number tells of a hint (one word, stored
-// under a shared guard), so that every aligned word of a page is loaded whole.  memcpy of a length that is no multiple
-// of 8 would not do: it loads the end a second time, at an address between two words.
+// What was loaded counts only after the caller has validated.  No version tells of a hint (one word, stored under a
+// shared guard), so every aligned word of a page is loaded whole.  memcpy of a length that is no multiple of 8 would
+// not do: it loads the end a second time, at an address between two words.
 //
-// ThreadSanitizer gets relaxed atomics in functions that are hidden from it: the other side of the race may be a peer's
-// copy into a landing frame, which is plain.
+// ThreadSanitizer gets relaxed atomics in functions that are hidden from it: a peer's copy into a landing frame, the
+// other side of the race, is plain.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ namespace bufmgr {
 
 namespace {
 
-constexpr const char* kIdentity = "user=memory\n";  // no server opens such a pool, and we open no server's
+constexpr const char* kIdentity = "user=memory\n";  // no server opens such a pool, and no node here a server's
 constexpr uint32_t kWorkers = 2;                    // sessions 0 and 1
 constexpr uint32_t kTurnMs = 50;
 
@@ -179,12 +179,12 @@ GlobalThread::GlobalThread(GlobalMemory& memory)
 GlobalThread::~GlobalThread() { memory_.parts_->end(std::move(session_)); }
 
 Result<PageId> GlobalThread::allocate() {
-  VERIFY(session_->guards_held() == 0);  // U2
+  VERIFY(session_->guards_held() == 0);  // bufmgr.one-lock-per-thread
   return pool_.allocate(*session_, 1);
 }
 
 Status GlobalThread::free(PageId line) {
-  VERIFY(session_->guards_held() == 0);  // U2
+  VERIFY(session_->guards_held() == 0);  // bufmgr.one-lock-per-thread
   return pool_.free(*session_, line, 1);
 }
 
@@ -214,13 +214,13 @@ uint64_t GlobalThread::compare_and_swap(uint32_t word, uint64_t expected, uint64
 }
 
 SLock::SLock(GlobalThread& thread, PageId line) {
-  VERIFY(thread.session_->guards_held() == 0);  // U2
+  VERIFY(thread.session_->guards_held() == 0);  // bufmgr.one-lock-per-thread
   guard_ = thread.pool_.fix_shared(*thread.session_, line);
 }
 
-// M1: log space before the latch.
+// log.reserve-before-latch
 XLock::XLock(GlobalThread& thread, PageId line) : change_(thread.pool_, *thread.session_) {
-  VERIFY(thread.session_->guards_held() == 0);  // U2
+  VERIFY(thread.session_->guards_held() == 0);  // bufmgr.one-lock-per-thread
   if (const Status room = change_.reserve(kLineBytes); !room)
     guard_ = room.error();
   else
@@ -229,7 +229,7 @@ XLock::XLock(GlobalThread& thread, PageId line) : change_(thread.pool_, *thread.
 }
 
 XLock::~XLock() {
-  if (changed_) change_.commit();  // M3: the guard ends behind it
+  if (changed_) change_.commit();  // bufmgr.commit-under-guards: the guard ends behind it
 }
 
 void XLock::write(uint32_t offset, const void* from, uint32_t bytes) {

@@ -11,26 +11,25 @@
 //     XLock lock(thread, line);                               // alone, in the whole cluster
 //     if (!lock) return lock.error();
 //     lock.set<uint64_t>(0, lock.get<uint64_t>(0) + 1);
-//   }                                                         // from here on everybody sees it
+//   }                                                         // from here on all threads see it
 //   {
-//     SLock lock(thread, line);                               // nobody changes it; others read, too
+//     SLock lock(thread, line);                               // no thread changes it; others read, too
 //     if (lock) use(lock.get<uint64_t>(0));
 //   }
 //   thread.compare_and_swap(kRoot, 0, line.raw);              // a word of the pool: one round trip, never cached
 //
 // A line is a page without its header: kLineBytes bytes, zero when it is allocated; offsets count from 0.
 //
-// U1. Sequentially consistent: a lock sees all that was changed under locks of the line that ended before, by any
-// thread
-//     of any node.  Words are so among themselves, and with lines as far as a lock was held in between.
-// U2. A thread holds one lock at a time, and none while it allocates or frees (VERIFY): so nobody waits in a circle.
-// U3. A node that leaves (the destructor) takes nothing with it.  One that ends otherwise may have taken changes with
-// it,
-//     and fences the pool: every call of every node says kFenced from then on.
+// bufmgr.sequentially-consistent: A lock sees all that was changed under locks of the line that ended before, by any
+//     thread of any node.  Words are so among themselves, and with lines as far as a lock was held in between.
+// bufmgr.one-lock-per-thread: A thread holds one lock at a time, and none while it allocates or frees (VERIFY), so no
+//     threads wait in a circle.
+// bufmgr.unclean-end-fences: A node that leaves (the destructor) takes nothing with it.  A node that ends otherwise may
+//     have taken changes with it, and fences the pool: every call of every node says kFenced from then on.
 //
 // Errors of locks and copies: kFenced; kNotFound, the pool has no such line; kNoMemory, the process has none, or no
 // descriptor, to reach a node that has joined: free some, and call again.  Nothing here waits but for peers, and a
-// peer that is gone is noticed (U3).
+// peer that is gone is noticed (bufmgr.unclean-end-fences).
 #pragma once
 
 #include <cstdint>
@@ -90,9 +89,9 @@ class GlobalThread {
 
   // kNoSpace, kFenced.
   Result<PageId> allocate();
-  // REQUIRES: nobody uses it any more, or will.  kCorrupt: it is not allocated.
+  // REQUIRES: no thread uses it any more.  kCorrupt: it is not allocated.
   Status free(PageId line);
-  // A part of a line as it was at one moment, without a lock where the line is here already.
+  // A part of a line as it was at one moment, without a lock if the line is here.
   Status copy(PageId line, uint32_t offset, void* to, uint32_t bytes);
 
   // Words, by number.  fetch_add and compare_and_swap return what was there before.

@@ -12,12 +12,12 @@ void SharedGuard::release() noexcept {
   std::exchange(session_, nullptr)->end_shared(*std::exchange(line_, nullptr));
 }
 
-bool SharedGuard::stamp(uint16_t offset, uint64_t word) noexcept {
+bool SharedGuard::set_hint(uint16_t offset, uint64_t word) noexcept {
   VERIFY(offset % 8 == 0 && offset >= kPageBody && offset <= kPageSize - 8);
   if (line_->msi() != coherence::MsiState::kModified) return false;
   store_page_word(bytes_ + offset, word);
   if (!line_->is_dirty()) session_->note_dirtied(1);
-  line_->note_stamp(offset);
+  line_->note_hint(offset);
   return true;
 }
 

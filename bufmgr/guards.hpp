@@ -1,16 +1,18 @@
-// Guards: the only way to touch a page (rule G1: nobody reads a page outside a guard).
+// Guards: the only way to touch a page.
 //
-//   SharedGuard     the page does not change while it lives; others read too.
+//   SharedGuard     the page does not change while it lives; other sessions read too.
 //   ExclusiveGuard  alone on the page, in the whole cluster; changes go through a MiniTransaction.
 //   OptimisticGuard takes nothing and writes nothing; what was read counts only if validate() still says so.
 //
-// G2. Guards are short: no guard is held while waiting for a lock, a client or a flush.
-// G3. Waiting for another page under a guard follows one of the orders of wait_order.hpp, and says which; otherwise use
-//     try_ and restart.  Debug builds check it.
-// G4. Bytes read through an OptimisticGuard may be torn: offsets are bounds-checked before use, values are copied out
-//     with copy(), and nothing is believed before validate().  No user code (comparators) runs on them.
-// G5. A guard is used by the session that made it, and ends before that session's statement does; the session's ledger
-//     releases what an abort left behind.
+// guards.no-page-without-guard: No page is read outside a guard.
+// guards.short-lived: No guard is held while its session waits for a lock, a client or a flush.
+// guards.ordered-waits: A session that waits for a page under a guard follows one of the orders of wait_order.hpp, and
+//     says which; otherwise it uses try_ and restarts.  Debug builds check it.
+// guards.torn-until-validated: Bytes read through an OptimisticGuard may be torn: the reader checks offsets before it
+//     uses them, copies values out with copy(), and believes nothing before validate().  No user code (comparators)
+//     runs on them.
+// guards.end-with-statement: A guard is used by the session that made it, and ends before that session's statement
+//     does.  The session's ledger releases what an abort left behind.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +52,7 @@ class [[nodiscard]] SharedGuard {
 
   // Stores an 8-byte aligned hint word if this node owns the page exclusively (state M); no version, no redo.  Returns
   // whether it was stored.  Readers see the old or the new word, never a mix.
-  bool stamp(uint16_t offset, uint64_t word) noexcept;
+  bool set_hint(uint16_t offset, uint64_t word) noexcept;
 
  private:
   friend class BufferPool;
@@ -106,7 +108,7 @@ class OptimisticGuard {
     copy(offset, &value, sizeof value);
     return value;
   }
-  // For load_page_word() only (G4).
+  // For load_page_word() only (guards.torn-until-validated).
   const std::byte* bytes() const noexcept { return bytes_; }
   // One word.  REQUIRES: offset is a multiple of 8 and below kPageSize.
   uint64_t word(uint32_t offset) const noexcept { return load_page_word(bytes_ + offset); }

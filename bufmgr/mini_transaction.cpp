@@ -32,7 +32,7 @@ void add_bits(uint64_t dirty[2], uint32_t offset, uint32_t bytes) {
 }  // namespace
 
 MiniTransaction::~MiniTransaction() {
-  VERIFY(ranges_ == 0);  // M5
+  VERIFY(ranges_ == 0);  // bufmgr.unwritten-may-end
   end_reservation(reserved_);
 }
 
@@ -80,7 +80,7 @@ void MiniTransaction::join(ExclusiveGuard& page) {
 
 std::byte* MiniTransaction::note(const ExclusiveGuard& page, uint32_t offset, uint32_t bytes, bool zero) {
   const int index = joined(page);
-  // The version is ours: nobody writes it but commit().
+  // Only commit() writes the version.
   VERIFY(offset >= sizeof(PageHeader::version) && offset <= kPageSize && bytes <= kPageSize - offset);
   if (bytes != 0) {
     add_bits(joined_[index].dirty, offset, bytes);
@@ -93,8 +93,8 @@ std::byte* MiniTransaction::note(const ExclusiveGuard& page, uint32_t offset, ui
   return joined_[index].bytes + offset;
 }
 
-// Lets a range that is there take in the fresh one.  All bytes are read at commit(), so overlapping is harmless; only a
-// zeroed range must not swallow, nor be swallowed by, bytes it does not describe.
+// Lets an old range take in the fresh one.  commit() reads all bytes, so overlapping is harmless; only a zeroed range
+// must not swallow, nor be swallowed by, bytes it does not describe.
 bool MiniTransaction::absorb(const Range& fresh) {
   for (int i = ranges_; i-- > 0;) {
     Range& old = range_[i];

@@ -2,17 +2,19 @@
 // dirty ranges (what write-back sends) and the redo (physical, absolute, idempotent).
 //
 //   MiniTransaction change(pool, session);
-//   GCL_TRY(change.reserve(512));                    // log space, BEFORE any latch (M1: a full ring would deadlock
-//   auto page = pool.fix_exclusive(session, id);     //   with the write-back that must empty it)
+//   GCL_TRY(change.reserve(512));                    // log.reserve-before-latch
+//   auto page = pool.fix_exclusive(session, id);
 //   if (!page) return page.error();
 //   change.join(*page);
-//   change.write(*page, offset, &row, sizeof row);   // bytes change now; nobody else can see them yet
+//   change.write(*page, offset, &row, sizeof row);   // bytes change now; no other session sees them yet
 //   change.commit();                                 // versions + 1, record to ring and log, then guards may end
 //
-// M2. After the first write() only commit() may follow: there is no undo.  Decide first, then change.
-// M3. commit() runs while all its guards are still held, and never fails.
-// M4. A mini-transaction's whole record is in the ring before any of its pages can leave (guards are held until then).
-// M5. Destroyed without commit(): VERIFY that nothing was written; the reservation returns.
+// bufmgr.only-commit-after-write: After the first write() only commit() may follow, because there is no undo.  So a
+//     session decides first, then changes.  Waiting, and so kInterrupted, ends with the last fix_.
+// bufmgr.commit-under-guards: commit() runs while all its guards are still held, and never fails.
+// bufmgr.whole-record-first: A mini-transaction's whole record is in the ring before any of its pages can leave.
+// bufmgr.unwritten-may-end: A mini-transaction that ends without commit() has written nothing (VERIFY), and returns its
+//     reservation.
 #pragma once
 
 #include <cstdint>

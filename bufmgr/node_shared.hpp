@@ -1,4 +1,4 @@
-// What bufmgr keeps in the node's arena, and where: one place that lays it out.
+// What bufmgr keeps in the node's arena, and where.
 //
 //   NodeShared | BufferCounts per session | Announcement per session | frame table | free list | marks | extra
 #pragma once
@@ -20,8 +20,7 @@ struct NodeShared {
   LogGate::Shared gate;
   alignas(64) std::atomic<uint32_t> provider_called;  // futex word: grows with every call for the page provider
   std::atomic<uint32_t> provider_sleeps;
-  // Whose turn it is: [0] to give a single page, [1] an extent.  Only spreads load: whatever it is, allocate() is
-  // right.
+  // The memory node whose turn it is: [0] to give a single page, [1] an extent.  It only spreads load.
   std::atomic<uint32_t> next_memory_node[2];
 };
 

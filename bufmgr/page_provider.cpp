@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kEvictBatch = 32;
 constexpr int kBatches = 4;
-constexpr uint32_t kFramesAtOnce = 32;  // are passed over between two looks at what peers ask
+constexpr uint32_t kFramesAtOnce = 32;  // passed between two checks for peers' requests
 
 }  // namespace
 
@@ -30,10 +30,10 @@ bool PageProvider::free_some() {
     window.reap();
     const uint32_t free = pool_.free_.count() + uint32_t(window.under_way());
     if (free >= enough) break;
-    // No more than that: what is evicted before it must be is missed later.
+    // No more than that: a page that is evicted too early is missed later.
     const bool freed = evict_some(window, int(std::min<uint32_t>(kEvictBatch, enough - free)), round) > 0;
     worked |= freed;
-    round += !freed;  // a few busy ones are no reason to take what is wanted now
+    round += !freed;  // a few busy frames are no reason to take wanted ones
   }
   return worked;
 }
@@ -59,7 +59,7 @@ int PageProvider::evict_some(coherence::EvictionWindow& window, int wanted, int 
   return leaving;
 }
 
-// P2, P4.
+// provider.unpublished-then-free, provider.free-per-batch
 void PageProvider::take(Line& line, PageId page) noexcept {
   const uint32_t frame = pool_.node_->index_of(line);
   pool_.marks_.end(frame, page);
@@ -78,7 +78,7 @@ bool PageProvider::shorten_ring() {
 bool PageProvider::empty_ring(uint64_t position, Meanwhile meanwhile) {
   RedoRing& ring = pool_.ring_;
   if (!ring.begin_emptying()) return false;
-  // Lines know of every record below this; one that is being written must not be passed.
+  // Lines know of every record below this; the tail must not pass a record that is being written.
   uint64_t tail = pool_.gate_.ring_complete();
   for (uint32_t frame = 0; frame < pool_.frames(); ++frame) {
     if (meanwhile == Meanwhile::kAttend && frame % kFramesAtOnce == 0) session_.coherence().attend();
@@ -89,11 +89,11 @@ bool PageProvider::empty_ring(uint64_t position, Meanwhile meanwhile) {
     if (first < position && session_.coherence_.write_back(line, page)) {
       session_.counts_.add(Count::kWrittenBack);
     } else if (line.first_change() <= first) {
-      // Young, latched, or beyond the flushed log: its records stay, and so does what came after them.
+      // Young, latched, or beyond the flushed log: its records stay, and so do later ones.
       tail = first;
     }
   }
-  // The tail is where a record begins: of a line's first change, or the next one to be written.
+  // log.tail-at-record
   tail = std::max(tail, ring.tail());
   ring.move_tail(session_.memory(), tail);
   ring.end_emptying();

@@ -1,12 +1,15 @@
-// PageProvider: keeps frames free and the ring short, as the provider worker or, when it lags behind, in whoever needs
-// a frame or ring space.
+// PageProvider: keeps frames free and the ring short.  It runs in the provider worker and, when that lags behind, in a
+// session that needs a frame or ring space.
 //
-// P1. It never waits, for a latch or a flush or a peer: what is busy is passed over, what is not flushed is asked for.
-// P2. A frame is free only after its page is out of the frame table, and leaves the table only when coherence gave the
-//     page up; so a page is in one frame at most, and its newest bytes are here or in the pool.
-// P3. Moving the ring's tail is one session's work at a time.
-// P5. No pass over all frames keeps a peer waiting that only the one who passes over them would answer.
-// P4. A frame is free as soon as the batch of its own page is complete; those behind it may still be under way.
+// provider.never-waits: It waits for no latch, flush or peer: it passes over what is busy, and asks for the flush of
+//     what is not flushed.
+// provider.unpublished-then-free: A frame is free only after its page is out of the frame table, and the page leaves
+//     the table only when coherence has given it up.  So the page's newest bytes are here or in the pool.
+// provider.one-tail-mover: One session at a time moves the ring's tail.
+// provider.free-per-batch: A frame is free as soon as the batch of its own page is complete; later batches may still be
+//     under way.
+// provider.passes-answer-peers: The message worker answers peers during its pass over all frames, as no other process
+//     would.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +40,8 @@ class PageProvider final : private coherence::FrameTaker {
   }
   // Writes back the oldest changes and moves the tail; false if it could not move.
   bool shorten_ring();
-  // Writes back every change before `position`, as far as they may leave; true when the ring is empty up to it, or up
-  // to what sessions at work still hold.  Where the caller is the message worker, he answers peers meanwhile (P5).
+  // Writes back every change before `position` that may leave; true when the ring is empty up to there.  kAttend: the
+  // caller is the message worker (provider.passes-answer-peers).
   enum class Meanwhile : uint8_t { kNothing, kAttend };
   bool empty_ring(uint64_t position, Meanwhile meanwhile = Meanwhile::kNothing);
 

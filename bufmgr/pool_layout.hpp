@@ -1,8 +1,8 @@
-// How large the named parts of a new pool are.  Computed once, when the pool is created, from its size and the number
-// of nodes it must serve; the pool's header remembers the result (L1), so that another version of this code finds the
-// parts where they are.
+// How large the named parts of a new pool are.
 //
-// L2. Per-node parts (status log, ring) have the same size for each of nodes_max nodes: a part divided by nodes_max.
+// bufmgr.layout-remembered: The sizes are computed once, when the pool is created, from its size and its nodes_max.
+//     The pool's header remembers the result, so that another version of this code finds the parts where they are.
+// bufmgr.equal-node-parts: Per-node parts (status log, ring) are a part divided by nodes_max, the same size for each.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ enum class Region : uint8_t {
   kTxnWords = 4,    // engine: clock, horizons, low-water marks, words of every session
   kStatusLog = 5,   // engine: per node, one word per id
   kDdl = 6,         // engine: DDL lock, mailbox, log head
-  kWaits = 7,       // engine: who waits for whom, per node
+  kWaits = 7,       // engine: waits for transactions of other nodes, per node
   kSamples = 8,     // engine: what each node says of itself every second, for views
-  kUserWords = 9,   // bufmgr: of who uses the pool without an engine (global_memory.hpp)
+  kUserWords = 9,   // bufmgr: of users without an engine (global_memory.hpp)
   kCount = 10,
 };
 

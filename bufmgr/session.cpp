@@ -56,7 +56,7 @@ void Session::HeldReport::tell(Out& out) const noexcept {
 #ifndef NDEBUG
 WaitCheck::WaitCheck(Session& session, PageId wanted) noexcept
     : session_(session), claimed_(std::exchange(session.next_wait_, WaitOrder::kAlone)) {
-  VERIFY(session.held_ == 0 || claimed_ != WaitOrder::kAlone);  // G3
+  VERIFY(session.held_ == 0 || claimed_ != WaitOrder::kAlone);  // guards.ordered-waits
   for (int i = 0; i < session.held_; ++i)
     VERIFY(claimed_ != WaitOrder::kById || session.ledger_[i].line->page() < wanted);
 }

@@ -1,9 +1,10 @@
-// Session: what one process (or test thread) of a node needs to touch pages.  Made by BufferPool::attach() after fork,
-// used by one thread.  Holds the transport, the request slots, the ledger of guards, and per-process counters (nothing
-// shared is counted on the path of a hit).
+// Session: what one process (or test thread) of a node needs to touch pages.  BufferPool::attach() makes it after fork;
+// one thread uses it.  It holds the transport, the request slots, the ledger of guards, and counters of its own (a hit
+// counts in nothing shared).
 //
-// E1. Every guard is in the ledger while it lives; release_all() ends what an abort left behind, ring space included.
-// E2. No session latches the same page twice.
+// guards.all-in-ledger: Every guard is in the ledger while it lives, at most 32 at a time.  release_all() ends what an
+//     abort left behind, ring space included.
+// guards.one-latch-per-page: No session latches a page that it holds.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,8 @@ class BufferPool;
 // What the process above answers; implemented in extension/pg and in tests.
 class Interrupts : public coherence::Interrupts {
  public:
-  // No page was found, for the `tries`-th time since one was asked for, and no guard is held: waits a little for pages
-  // that are being given back.  False: none are, or the process waits for them no longer.
+  // Called with no guard held when no page was found, `tries` times before: waits a little for pages that are being
+  // given back.  False: none are, or the process waits no longer.
   virtual bool room_comes(uint32_t /* tries */) noexcept { return false; }
 };
 
@@ -37,8 +38,8 @@ enum class Count : uint8_t {
   kFixes,        // shared and exclusive guards given
   kPeeks,        // optimistic guards given
   kCopies,       // whole pages copied out
-  kLooksAgain,   // guards given for a page that the same call had looked at before
-  kRestarts,     // a frame changed hands under a look-up
+  kLooksAgain,   // further guards that one page access took
+  kRestarts,     // a frame got another page during a look-up
   kFramesTaken,  // pages given a frame
   kFrameWaits,   // no free frame: evicted on the spot
   kEvicted,
@@ -65,8 +66,8 @@ struct alignas(64) BufferCounts {
   uint64_t get(Count c) const noexcept { return value[int(c)].load(std::memory_order_relaxed); }
 };
 
-// Beside looks: pages that a session has moved or changed, as its host shows them.  Differences count, not the numbers:
-// they grow over the lives of all sessions of the slot.
+// Pages that a session has moved or changed, as its host shows them.  Differences count: the numbers grow over the
+// lives of all sessions of the slot.
 struct PageTraffic {
   uint64_t fetched;  // bytes came from a memory node or another node
   uint64_t dirtied;
@@ -84,8 +85,8 @@ class Session {
   coherence::Session& coherence() { return coherence_; }
   coherence::Memory& memory() { return coherence_.memory(); }
   const BufferCounts& counts() const { return counts_; }
-  // At pages, wherever they were found; since the session began.  traffic() is another one when moved() is (F7).
-  uint64_t looks() const noexcept { return looks_; }
+  // Hits and misses since the session began (bufmgr.accesses-counted-once).  traffic() changes only when moved() does.
+  uint64_t page_accesses() const noexcept { return page_accesses_; }
   uint64_t moved() const noexcept { return dirtied_ + coherence_.moved(); }
   PageTraffic traffic() const noexcept {
     using coherence::Counter;
@@ -100,8 +101,8 @@ class Session {
   // What is held now.
   int guards_held() const { return held_; }
   uint64_t ring_reserved() const { return reserved_; }
-  // Claims the order of the next fix_ that is called while guards are held (G3).  Debug builds check the claim, and
-  // that there is one.
+  // Claims the order of the next fix_ that is called while guards are held (guards.ordered-waits).  Debug builds check
+  // the claim, and that there is one.
   void next_wait([[maybe_unused]] WaitOrder order) noexcept {
 #ifndef NDEBUG
     next_wait_ = order;
@@ -137,7 +138,7 @@ class Session {
     }
     return false;
   }
-  // In the header, as all of a hit: it is some twenty nanoseconds, and calls between files were a third of them.
+  // In the header, as all of a hit, which takes some twenty nanoseconds: calls between files were a third of them.
   void note_guard(coherence::Line& line, bool exclusive) noexcept {
     VERIFY(held_ < kGuardsMax);
     ledger_[held_++] = {&line, exclusive};
@@ -151,13 +152,13 @@ class Session {
     }
     return false;
   }
-  void note_look(Count how) noexcept {
+  void note_access(Count how) noexcept {
     counts_.add(how);
-    ++looks_;
+    ++page_accesses_;
   }
-  void note_look_again() noexcept {
+  void note_access_again() noexcept {
     counts_.add(Count::kLooksAgain);
-    --looks_;
+    --page_accesses_;
   }
   void note_dirtied(uint64_t pages) noexcept {
     counts_.add(Count::kDirtied, pages);
@@ -176,9 +177,9 @@ class Session {
   LogSink& log_;
   BufferCounts& counts_;
   std::unique_ptr<Replacement> replacement_;
-  std::unique_ptr<std::byte[]> record_;  // kRecordBytesMax, for the mini-transaction that commits
+  std::unique_ptr<std::byte[]> record_;  // kMiniRecordMax, for the mini-transaction that commits
   uint64_t reserved_ = 0;                // ring bytes promised to this session's mini-transactions
-  uint64_t looks_ = 0;
+  uint64_t page_accesses_ = 0;
   uint64_t dirtied_ = 0;
   int held_ = 0;
   Held ledger_[kGuardsMax];
@@ -188,7 +189,7 @@ class Session {
 #endif
 };
 
-// One wait for a page, in debug builds: made before it, told of the page after it.  Nothing in others.
+// One wait for a page, in debug builds: made before it, told of the page after it.  Other builds have nothing.
 class WaitCheck {
  public:
 #ifdef NDEBUG

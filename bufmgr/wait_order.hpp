@@ -1,21 +1,22 @@
-// G3, as code: in which order a session may wait for pages while it holds guards.
+// The orders of guards.ordered-waits: in which a session may wait for pages while it holds guards.
 //
 // Two sessions that each hold a page and wait for the other's would wait for ever: neither node can give its page up,
-// and no detector looks at latches.  So every wait under a guard (a fix_ call, hit or miss: which of the two it is is
-// chance) belongs to one of the orders below, and none of them can run in a circle:
+// and no detector looks at latches.  So every wait under a guard (a fix_ call, hit or miss: which of the two is chance)
+// belongs to one of these orders, and none of them can run in a circle:
 //
-//   kUp       B-link pages: from a level to the one above it, and from any of them to the tree's bin, which is above
-//   all. kRight    along a chain: B-link pages of one level from left to right, a list's pages from its first to its
-//   last. kById     heap pages: from the lower page number to the higher, whichever memory node they lie in. kLocks
-//   from a heap page to the lock pages of its block, and from those of one block to those of another: who
-//             latches them holds the block's heap page exclusively, or nothing else.
-//   kNew      one of the two is new: only this session knows it, so nobody waits for it with a page in hand.
-//   kSpace    from a page that is being freed, which nobody else knows any more, to the allocator's map of it.
-//   kNote     from those to the pages of a note (space/space_note.hpp): who latches one of them first never waits for a
-//             page of the allocator.  And from a reclaim list's page that is being freed to the one before it.
+//   kUp     B-link pages: from a level to the one above it, and from any of them to the tree's bin, which is above all.
+//   kRight  along a chain: B-link pages of one level from left to right, a list's pages from its first to its last.
+//   kById   heap pages: from the lower page number to the higher, whichever memory node they lie in.
+//   kLocks  from a heap page to the lock pages of its block, and from those of one block to those of another: a session
+//           that latches them holds the block's heap page exclusively, or nothing else.
+//   kNew    one of the two is new: only this session knows it, so no session waits for it with a page in hand.
+//   kSpace  from a page that is being freed, which no other session knows any more, to the allocator's map of it.
+//   kNote   from those to the pages of a note (space/space_note.hpp): a session that latches one of them first never
+//           waits for a page of the allocator.  And from a reclaim list's page that is being freed to the one before
+//           it.
 //
 // Between chains, relations and kinds of pages there is no order, so there is no waiting either: release first, or
-// try_. The map page of a relation and the allocator's are waited for with no guard held (MiniTransaction::reserve()
+// try_.  The map page of a relation and the allocator's are waited for with no guard held (MiniTransaction::reserve()
 // and allocate() insist on it), but for kSpace.
 //
 //   session.next_wait(WaitOrder::kUp);                       // what the next fix_ claims; debug builds check it
@@ -32,7 +33,7 @@ enum class WaitOrder : uint8_t { kAlone, kUp, kRight, kById, kLocks, kNew, kSpac
 
 struct LatchedPage {
   PageId id;
-  PageType type;  // as it is now: kUnused while nobody has formatted it
+  PageType type;  // as it is now: kUnused before it is formatted
 };
 
 // Pages that notes change.
@@ -41,8 +42,8 @@ constexpr bool keeps_account(PageType type) {
          type == PageType::kBlinkMeta || type == PageType::kReclaim;
 }
 
-// Whether what is seen of two pages agrees with the claim that `wanted` comes behind `held` in that order.  A new page
-// says nothing of its place: its neighbours in the order are checked against each other.
+// Whether two pages agree with the claim that `wanted` comes behind `held` in that order.  A new page says nothing of
+// its place: its neighbours in the order are checked against each other.
 constexpr bool in_order(WaitOrder order, LatchedPage held, LatchedPage wanted) {
   const bool either_new = held.type == PageType::kUnused || wanted.type == PageType::kUnused;
   const bool blink = held.type == PageType::kBlinkLeaf || held.type == PageType::kBlinkInner;

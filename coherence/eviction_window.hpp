@@ -42,7 +42,7 @@ class FrameTaker {
 
 class EvictionWindow {
  public:
-  // So many hide a round trip behind the preparation of others (bench/paper, A12, evicts so), are at most 256
+  // So many hide a round trip behind the preparation of others (paper.background-eviction), are at most 256
   // operations of a connection's queue, and few enough for a stack.
   static constexpr int kBatches = 4;
 

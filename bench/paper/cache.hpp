@@ -42,7 +42,7 @@ class Cache {
     marks_.begin(frame, coherence::PageId{page});
     return frame;
   }
-  void remove(uint32_t frame) {  // nobody finds it any more
+  void remove(uint32_t frame) {  // it is found no more
     marks_.end(frame, coherence::PageId{page_in_[frame]});
     frame_of_[page_in_[frame]] = kNone;
     page_in_[frame] = kNoPage;
@@ -50,7 +50,7 @@ class Cache {
   }
   void give_back(uint32_t frame) { free_.push_back(frame); }
 
-  // If frames run low: whether there is a batch for somebody now.  What is proposed stays in use until it is taken.
+  // If frames run low: whether there is a batch now.  What is proposed stays in use until it is taken.
   bool propose() {
     uint32_t frames[kProposedMax];
     for (int looks = 0, round = 0; looks < kLooksMax && runs_low(); looks++) {

@@ -76,7 +76,7 @@ TEST(PaperCells, RemoteProcessorsConcernTheDirectoryOnly) {
   EXPECT_GT(selcc, one);
 }
 
-// Who stores waits for nobody, and who only reads sees no difference.
+// A thread that stores does not wait, and one that only reads sees no difference.
 TEST(PaperCells, TotalStoreOrderTakesTheWaitFromStores) {
   Cluster setup = small(0, 0);
   setup.remote_cores = 8;
@@ -112,7 +112,7 @@ TEST(PaperCells, AHotPageIsClaimedOnceAndFollowed) {
   EXPECT_GT(mops(0, ""), 1.15 * mops(0, "-hints"));
 }
 
-// One thread writes, and seven on other nodes, who have just lost the page to him, come back: with one message instead
+// One thread writes, and seven on other nodes, which have just lost the page to it, come back: with one message instead
 // of a look at the word and a message.
 TEST(PaperCells, WhoLostAPageToAWriterAsksHimFirst) {
   const auto result = [](const char* off) {
@@ -129,8 +129,8 @@ TEST(PaperCells, WhoLostAPageToAWriterAsksHimFirst) {
   EXPECT_GT(joins.mops, 1.05 * looks.mops);
 }
 
-// A few pages that everybody writes: who is refused again and again must not nap meanwhile, as he may sit on the very
-// claim that the others wait for, and comes too late each time.
+// A few pages that all write: a requester that is refused again and again must not nap meanwhile, as it may have the
+// very claim that the others wait for, and comes too late each time.
 TEST(PaperCells, NobodyStarvesForHavingBeenRefused) {
   for (const auto& [reads, seed] : {std::pair(0, 4), {0, 6}, {20, 6}}) {
     Cluster setup = small(reads, 0);
@@ -155,7 +155,7 @@ TEST(PaperCells, ThirtyTwoNodesAreNoSlowerThanEight) {
   EXPECT_GT(mops(32), mops(8));
 }
 
-// At 15 % of what it is worth to give the page away to nobody.
+// At a cost of at most 15 % of the rate when no node gives the page away.
 TEST(PaperCells, GammaBoundsWhatANodeMayKeep) {
   Cluster setup = small(0, 0);
   setup.work.theta = 10;

@@ -23,7 +23,7 @@ struct Costs {
   uint64_t stranded_share = 3;        // percent, when the node's cores are all taken
   uint64_t local_access_ns = 200;     // look-up, latch and 8 bytes of a page that is here
   uint64_t section_ns = 100;          // of it, the part under the latch
-  uint64_t local_hand_over_ns = 100;  // from who frees a latch to who waits for it on the same node
+  uint64_t local_hand_over_ns = 100;  // of a latch, to a waiter on the same node
   uint64_t serial_queue_ns = 1'500;   // GAM: one operation in its node's only queue
 };
 

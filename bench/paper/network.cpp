@@ -83,17 +83,17 @@ void Crew::run(std::function<void()> task) {
   Hand& hand = *idle_.back();
   idle_.pop_back();
   hand.task = std::move(task);
-  hand.bell++;
-  sim::scheduler()->wake(&hand.bell, 1);
+  hand.wakeup++;
+  sim::scheduler()->wake(&hand.wakeup, 1);
 }
 
 void Crew::work(Hand& hand) {
   for (;;) {
     hand.task();
     hand.task = nullptr;
-    const uint32_t seen = hand.bell;
+    const uint32_t seen = hand.wakeup;
     idle_.push_back(&hand);
-    while (hand.bell == seen) sim::scheduler()->park(&hand.bell, seen, kHandIdleNs);
+    while (hand.wakeup == seen) sim::scheduler()->park(&hand.wakeup, seen, kHandIdleNs);
   }
 }
 

@@ -1,4 +1,4 @@
-// Network: nodes' NICs and processors as resources in virtual time (rules.md, A2 to A6).  A fiber that sends something
+// Network: nodes' NICs and processors as resources in virtual time (rules.md).  A fiber that sends something
 // travels with it: the call returns when it has arrived.
 #pragma once
 
@@ -83,7 +83,7 @@ inline void pass(uint64_t ns) {
   if (ns > 0) sim::scheduler()->spin(ns);
 }
 
-// Fibers that do what nobody waits for, each one thing at a time; as many as are needed at once.
+// Fibers that do background work, each one thing at a time; as many as are needed at once.
 class Crew {
  public:
   explicit Crew(int node) : node_(node) {}
@@ -91,7 +91,7 @@ class Crew {
 
  private:
   struct Hand {
-    uint32_t bell = 0;
+    uint32_t wakeup = 0;
     std::function<void()> task;
   };
   void work(Hand& hand);

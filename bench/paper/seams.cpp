@@ -22,7 +22,7 @@ Seams seams;
 
 namespace {
 
-constexpr int kLooksAtOnce = 64;  // at the clock, without waiting: then somebody spins
+constexpr int kLooksAtOnce = 64;  // at the clock, without waiting: more is a spin
 constexpr uint64_t kSpinNs = 200, kMs = 1'000'000;
 constexpr int kEverybody = 1 << 30;
 constexpr uint64_t kSameMomentNs = 100;  // to wake the worker of each peer takes a little
@@ -70,7 +70,7 @@ int futex_wake(const std::atomic<uint32_t>& word, int count) noexcept {
   return paper::in_fiber() ? sim::scheduler()->wake(&word, count) : 0;
 }
 
-// Who looks at the clock again and again while no time passes waits for it.
+// A fiber that looks at the clock again and again while no time passes waits for it.
 uint64_t monotonic_ns() noexcept {
   static uint64_t last = 0;
   static int looks = 0;
@@ -130,7 +130,7 @@ Network::Verb verb_of(const Op& op) {
   const uint64_t page = seams.network->page_bytes(op.bytes);
   switch (op.verb) {
     case Verb::kRead:
-      return {false, 0, page};  // wanted or not (A3)
+      return {false, 0, page};  // wanted or not (paper.unwanted-read-paid)
     case Verb::kWrite:
       return {false, page, 0};
     case Verb::kCas:
@@ -202,7 +202,8 @@ class NetworkMemory final : public coherence::Memory {
   coherence::Counters& counters_;
 };
 
-// The fiber that sends a message travels with it; what arrives is handled by a fiber of its own (A5).
+// The fiber that sends a message travels with it; what arrives is handled by a fiber of its own
+// (paper.asynchronous-completions).
 class NetworkMessenger final : public coherence::Messenger {
  public:
   NetworkMessenger(coherence::NodeParts& node, coherence::Peers& peers, coherence::Counters& counters)

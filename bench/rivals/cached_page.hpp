@@ -16,7 +16,7 @@ class CachedPage {
   static constexpr uint64_t kNoPage = ~uint64_t{0};
   uint64_t page = kNoPage;
   Mode mode = Mode::kNone;
-  bool fetching = false;  // who has the latch is away to get the page
+  bool fetching = false;  // the latch's owner is away to get the page
   bool spoiled = false;   // what is on its way here is outdated already
   uint64_t turn = 0;      // of the fetch under way at the page's home; 0: not there yet
   std::vector<uint64_t> lines;
@@ -27,7 +27,7 @@ class CachedPage {
     if (waiting_.empty() && admits(exclusive)) return enter(exclusive);
     Waiter self{exclusive, 0};
     waiting_.push_back(&self);
-    while (self.bell == 0) sim::scheduler()->park(&self.bell, 0, kLongNs);
+    while (self.wakeup == 0) sim::scheduler()->park(&self.wakeup, 0, kLongNs);
   }
   void latch_at_once() { enter(true); }  // REQUIRES: idle()
   void unlatch(uint64_t hand_over_ns) {
@@ -40,8 +40,8 @@ class CachedPage {
       Waiter& next = *waiting_.front();
       waiting_.pop_front();
       enter(next.exclusive);
-      next.bell = 1;
-      sim::scheduler()->wake(&next.bell, 1);
+      next.wakeup = 1;
+      sim::scheduler()->wake(&next.wakeup, 1);
     }
   }
 
@@ -49,7 +49,7 @@ class CachedPage {
   static constexpr uint64_t kLongNs = 1'000'000'000;
   struct Waiter {
     bool exclusive;
-    uint32_t bell;
+    uint32_t wakeup;
   };
   bool admits(bool exclusive) const { return !exclusive_ && (!exclusive || readers_ == 0); }
   void enter(bool exclusive) {

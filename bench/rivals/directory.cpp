@@ -1,16 +1,15 @@
-// The RPC directory as in ScaleStore: who caches a page is known at its home, a memory node whose processor answers.
-// One request to the home, which records the newcomer at once (anticipatory chaining) and passes the request on to
-// whoever has the page; invalidations go in parallel; evictions are told in batches.  A request is a fiber that
-// travels.
+// The RPC directory as in ScaleStore: a page's home, a memory node whose processor answers, knows which nodes cache it.
+// One request goes to the home, which records the requester at once (anticipatory chaining) and passes the request on
+// to the page's owner; invalidations go in parallel; evictions are told in batches.  A request is a fiber that travels.
 //
-// R1. A writer is the owner from the moment its request is at the home; later requests are passed on to it, and wait
-// there
-//     for its latch.  Waiting follows the order at the home, so nobody waits in a circle.
-// R2. Who invalidates never waits for somebody who is away to fetch: that one's share is gone, and what it may be
-// bringing
-//     as a reader is spoiled; it asks again.  Who takes a page from a sharer waits for a writer there who was at the
-//     home before him, and not for one who came after.
-// R3. A home refuses to forget a node that it has told others about: the frame stays until they have been there.
+// rivals.owner-at-home: A writer is the owner from the moment its request is at the home.  Later requests are passed on
+//     to it, and wait there for its latch.  Waiting follows the order at the home, so no requests wait in a circle.
+// rivals.invalidation-awaits-no-fetch: An invalidation never waits for a requester that is away to fetch: the
+//     requester's share is gone, and what it may be bringing as a reader is spoiled; it asks again.  A writer that
+//     takes a page from a sharer waits for a writer there that was at the home before it, and not for one that came
+//     after.
+// rivals.told-frame-stays: A home refuses to forget a node that it has told other nodes about: the frame stays until
+//     they have been there.
 //
 // GAM: the same, but all operations of a node pass one queue, and the home keeps a page's requests one after the other.
 // SEQ waits for each operation; TSO has a store buffer for each thread (store_buffer.hpp).
@@ -35,7 +34,7 @@ struct Entry {
   uint64_t sharers = 0;
   uint64_t turn = 0;  // grows with each writer
   bool busy = false;  // GAM
-  uint32_t bell = 0;
+  uint32_t wakeup = 0;
   std::vector<uint64_t> lines;
   bool shares(int node) const { return sharers >> node & 1; }
 };
@@ -195,10 +194,10 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
   network_.travel(node, home, message());
   network_.handle(home);
   Entry& e = entries_[page];
-  while (gam_ && e.busy) sim::scheduler()->park(&e.bell, e.bell, kIdleNs);
+  while (gam_ && e.busy) sim::scheduler()->park(&e.wakeup, e.wakeup, kIdleNs);
   e.busy = gam_;
 
-  // At the home: who has it now, and who has it from now on (R1).
+  // At the home: its owner and sharers now, and from now on (rivals.owner-at-home).
   const bool have = e.owner == kNobody && e.shares(node);
   const bool owned = e.owner != kNobody;
   const int source = owned ? e.owner : have && write ? node : e.supplier != kNobody ? e.supplier : home;
@@ -219,7 +218,7 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
   if (source == home) f.lines = e.lines;
 
   int left = std::popcount(victims);
-  uint32_t bell = 0;
+  uint32_t wakeup = 0;
   for (; victims; victims &= victims - 1) {
     const int victim = std::countr_zero(victims);
     nodes_[size_t(victim)]->crew.run([&, this, home, victim, node, page] {
@@ -227,7 +226,7 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
       network_.handle(victim);
       invalidate(victim, page);
       network_.travel(victim, node, message());
-      if (--left == 0) bell = 1, sim::scheduler()->wake(&bell, 1);
+      if (--left == 0) wakeup = 1, sim::scheduler()->wake(&wakeup, 1);
     });
   }
   bool got = true;
@@ -239,19 +238,19 @@ bool Directory::fetch_once(int node, CachedPage& f, bool write) {
     got = take_from(source, owned, f, write);
     network_.travel(source, node, got ? network_.gcl() : message());
   }
-  while (left > 0) sim::scheduler()->park(&bell, 0, kIdleNs);
+  while (left > 0) sim::scheduler()->park(&wakeup, 0, kIdleNs);
   if (gam_)
     nodes_[size_t(node)]->crew.run([this, node, home, &e] {
       network_.travel(node, home, message());
       network_.handle(home);
       e.busy = false;
-      e.bell++;
-      sim::scheduler()->wake(&e.bell, 1);
+      e.wakeup++;
+      sim::scheduler()->wake(&e.wakeup, 1);
     });
   return got && (write || !f.spoiled);
 }
 
-// The page leaves `owner`, or is copied there.  False: it is there no more; whoever took it is known at the home.
+// The page leaves `owner`, or is copied there.  False: it is there no more; the home knows the node that took it.
 bool Directory::take_from(int owner, bool as_owner, CachedPage& to, bool write) {
   CacheNode& n = *nodes_[size_t(owner)];
   const uint64_t page = to.page;
@@ -270,7 +269,8 @@ bool Directory::take_from(int owner, bool as_owner, CachedPage& to, bool write) 
     unlatch(*f);
     return true;
   }
-  // A sharer: who wants to be the owner after us is not waited for (R2), who was before us is.
+  // A sharer: a writer that became the owner before us is waited for, one that comes after us is not
+  // (rivals.invalidation-awaits-no-fetch).
   const auto after_us = [&] { return f->fetching && f->mode == Mode::kShared && (f->turn == 0 || f->turn > to.turn); };
   for (; f && f->latched() && !after_us(); f = n.find(page)) pass(setup_.costs.local_hand_over_ns);
   if (!f || f->mode == Mode::kNone || (!write && to.spoiled)) return false;
@@ -334,7 +334,7 @@ int Directory::evict(int node, int home) {
   network_.travel(node, home, bytes);
   network_.handle(home);
   bool forgotten[kVictimsMax];
-  for (int i = 0; i < count; i++) {  // R3
+  for (int i = 0; i < count; i++) {  // rivals.told-frame-stays
     CachedPage& f = *frames[i];
     Entry& e = entries_[f.page];
     forgotten[i] = !e.busy && (e.owner == node || (e.owner == kNobody && e.shares(node)));

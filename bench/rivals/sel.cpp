@@ -1,6 +1,6 @@
 // SEL: a shared-exclusive latch word beside each page in the pool, and no cache.  An operation is one batch [FAA or
-// CAS; READ]; the release goes in the background (bench/paper/rules.md, A10), with the one line of 64 bytes that
-// changed.
+// CAS; READ]; the release goes in the background (paper.unlock-in-background), with the one line of 64 bytes
+// that changed.
 #include "bench/paper/protocol.hpp"
 
 namespace paper {

@@ -1,9 +1,10 @@
-// A thread's store buffer, which makes a sequentially consistent memory one with total store order: who stores goes on
-// at once and waits for nobody's invalidation, unless the buffer is full.
+// A thread's store buffer, which makes a sequentially consistent memory one with total store order: a thread that
+// stores goes on at once and waits for no invalidation, unless the buffer is full.
 //
-// T1. A thread's stores are performed in its order, each once (checked).  Ownership is fetched ahead for all of them.
-// T2. A load sees its own thread's newest store to that line, if one is still here, else what was performed last: it is
-//     stale only by stores in others' buffers.  (The second half is checked as every access is, by Truth.)
+// rivals.stores-in-order: A thread's stores are performed in its order, each once (checked).  Ownership is fetched
+//     ahead for all of them.
+// rivals.load-own-store: A load sees its own thread's newest store to that line, if one is still here, else what was
+//     performed last: it is stale only by stores in others' buffers.  (Truth checks the second half, as every access.)
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // The page: 8 KB, the unit of coherence, eviction and redo.  Every page of the pool begins with this header.
 //
-// The version grows by one per mini-transaction, under the exclusive latch, across all nodes, and is never reset, not
-// even when the page is freed (D6): redo is decided by comparing it.
+// The version grows by one per mini-transaction, under the exclusive latch, across all nodes (log.version-never-reset).
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ class HashTable {
 
   // Adds to the key's value; a key that is not there has 0.
   void add(uint64_t key, uint64_t addend) {
-    if (spare_ == 0) spare_ = new_line();  // not under a lock (U2)
+    if (spare_ == 0) spare_ = new_line();  // bufmgr.one-lock-per-thread
     for (uint64_t line = bucket(key); line != 0;) line = add_in(line, key, addend);
   }
 

@@ -1,6 +1,6 @@
-// FrameMarks: when each frame's page was wanted, and before that; in node-local shared memory.
+// FrameMarks: the last two uses of each frame's page; in node-local shared memory.
 //
-// R1. A hit writes a frame's mark only when the mark is not the current epoch's already; the epoch moves with
+// frames.marked-once-per-epoch: A hit writes a frame's mark only if the mark is not this epoch's.  The epoch moves with
 //     evictions, so a node whose working set fits writes nothing at all.
 #pragma once
 
@@ -14,11 +14,11 @@ namespace bufmgr {
 
 using coherence::PageId;
 
-// Any process of the node, any thread; a race costs no more than a mark.  Epochs are counted in 15 bits: what was not
-// wanted for 32768 of them seems young again, harmlessly.
+// For all threads of all processes of the node; a race costs no more than a mark.  Epochs have 15 bits: a page that was
+// not wanted for 32768 of them seems young again, harmlessly.
 class FrameMarks {
  public:
-  // So many epochs back a page's use still tells that it will be wanted: sixteen times a cache's frames in evictions.
+  // A use so many epochs back still tells that the page will be wanted: sixteen times a cache's frames in evictions.
   static constexpr uint32_t kRememberedEpochs = 256;
 
   static size_t bytes_for(uint32_t frames) {
@@ -30,14 +30,14 @@ class FrameMarks {
         past_(mark_ + frames),
         frames_(frames) {}
 
-  // The page comes into the frame, which is the caller's; its use before is remembered, if it left not long ago.
+  // The page comes into the frame, which is the caller's.  If the page left not long ago, its use before is known.
   void begin(uint32_t frame, PageId page) noexcept {
     const uint64_t hash = hash_of(page);
     const uint32_t past = past_of(hash).load(std::memory_order_relaxed);
     const bool known = past >> 16 == tag_of(hash) && (past & kKnown);
     mark_[frame].store(epoch() | (known ? kKnownBefore | (past & kEpochs) << 16 : 0), std::memory_order_relaxed);
   }
-  // The page leaves the frame, which looks young for an epoch then: what is free should not be proposed.
+  // The page leaves the frame, which then looks young for an epoch, so that it is not proposed while free.
   void end(uint32_t frame, PageId page) noexcept {
     const uint64_t hash = hash_of(page);
     const uint32_t last = mark_[frame].load(std::memory_order_relaxed) & kEpochs;
@@ -57,9 +57,9 @@ class FrameMarks {
   uint32_t epoch() const noexcept { return shared_->epoch.load(std::memory_order_relaxed) & kEpochs; }
   // Epochs since the frame was touched.
   uint32_t age(uint32_t frame) const noexcept { return since(mark_[frame].load(std::memory_order_relaxed)); }
-  // LRU-2, softened: the time since the last use and since the one before count alike, the latter up to a limit.  One
-  // that was used in a single epoch counts as if it had been used before at that limit: a scan's pages go before those
-  // that come back.  Of what is lost nothing is lost any more.
+  // LRU-2, softened: the times since the last use and since the use before count alike, the latter up to a limit.  A
+  // page that was used in one epoch only counts as used before at that limit: a scan's pages go before pages that come
+  // back.  A lost frame is the least wanted.
   uint32_t unwanted(uint32_t frame) const noexcept {
     const uint32_t mark = mark_[frame].load(std::memory_order_relaxed);
     if (mark & kLost) return kLostUnwanted;

@@ -1,14 +1,13 @@
 // FrameTable: which frame holds a page.  In node-local shared memory, used by every process of the node at once.
 //
-// T1. A lookup writes nothing.  It may miss a page that is being inserted or removed, and may return a frame that has
-//     just been given to another page: whoever acts on the answer latches the line and compares its page again.
-// T2. insert() and remove() of one page are serialised by the lock of its home bucket, so a page is never in two
-//     frames.
-// T3. A bucket is one cache line: seven slots, a lock and a count.  With two slots per frame few pages live away from
-//     home; those that do are counted in their home bucket, so that a miss ends there otherwise.
-// T4. Who dies with a bucket's lock fences the pool; who waits for that lock goes on without it then.  What the table
-//     says is of no use any more.
-// T5. Nobody waits for anything under a bucket's lock; who waits for the lock itself sleeps (coherence::SpinGuard).
+// frames.lookup-writes-nothing: A look-up writes nothing.  It may miss a page that is being inserted or removed, and
+//     may return a frame that now has another page: a session that acts on it latches the line and compares its page.
+// frames.bucket-is-cache-line: A bucket is one cache line: seven slots, a lock and a count.  With two slots per frame
+//     few pages lie outside their home bucket.  The home bucket counts them; if it counts none, a miss ends there.
+// frames.dead-locker-fences: The death of a process that holds a bucket's lock fences the pool.  A session that waits
+//     for the lock then goes on without it: what the table says is of no use any more.
+// frames.no-wait-in-bucket: A session waits for nothing under a bucket's lock.  One that waits for the lock itself
+//     sleeps (coherence::SpinGuard).
 #pragma once
 
 #include <atomic>
@@ -36,14 +35,14 @@ class FrameTable {
     const Place place = place_of(page);
     const Bucket& home = buckets_[place.bucket];
     if (const uint32_t frame = find_in(home, place.tag, holds); frame != kNoFrame) return frame;
-    // Pairs with the release in enter(): an entry counted before we look is seen.
+    // Pairs with the release in enter(): an entry counted before this load is found.
     if (home.away.load(std::memory_order_acquire) == 0) return kNoFrame;
     return find_away(place, holds);
   }
 
   // Enters `page` -> `frame` unless the page is there already: returns the frame it is in then, kNoFrame if entered.
-  // `prepare()` makes the frame the page's; it runs just before entering, and nobody can remove() the page in between
-  // (T5: it waits for nothing).
+  // `prepare()` makes the frame the page's; it runs just before entering, and no session can remove() the page in
+  // between (frames.no-wait-in-bucket).
   template <class Holds, class Prepare>
   uint32_t insert(PageId page, uint32_t frame, const Holds& holds, const Prepare& prepare) noexcept {
     const Place place = place_of(page);
@@ -63,7 +62,7 @@ class FrameTable {
   static constexpr int kSlots = 7;
   struct alignas(64) Bucket {
     std::atomic<uint32_t> lock;          // SpinGuard's
-    std::atomic<uint32_t> away;          // entries at home here that live elsewhere
+    std::atomic<uint32_t> away;          // entries of this home that lie elsewhere
     std::atomic<uint64_t> slot[kSlots];  // tag << 32 | frame + 1; 0: empty
   };
   struct Place {
@@ -99,7 +98,7 @@ class FrameTable {
   void enter(Place, uint32_t frame) noexcept;
 
   Bucket* buckets_;
-  std::atomic<uint32_t>* farthest_;  // how far from home any entry ever lived, in buckets
+  std::atomic<uint32_t>* farthest_;  // how far from home any entry ever lay, in buckets
   const std::atomic<uint32_t>* fence_;
   uint32_t mask_;
 };

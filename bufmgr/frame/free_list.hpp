@@ -23,7 +23,7 @@ class FreeList {
     do {
       next_[frame].store(uint32_t(head), std::memory_order_relaxed);
       mine = ((head >> 32) + 1) << 32 | (frame + 1);
-      // Release: pairs with pop(); the frame's clean state is seen by who takes it.
+      // Release: pairs with pop(); the taker sees the frame's clean state.
     } while (!shared_->head.compare_exchange_weak(head, mine, std::memory_order_release, std::memory_order_relaxed));
     shared_->count.fetch_add(1, std::memory_order_relaxed);
   }

@@ -32,7 +32,7 @@ int EpochSampling::propose(uint32_t* frames, int wanted, int round) noexcept {
   });
   int proposed = 0;
   for (int i = 0; i < count && proposed < wanted; ++i) {
-    // What is wanted now goes only when nothing else is left.
+    // A page that is wanted now goes only when no other is left.
     if (sample[i].age == 0 && round == 0) continue;
     if (proposed == 0 || frames[proposed - 1] != sample[i].frame) frames[proposed++] = sample[i].frame;
   }

@@ -1,6 +1,7 @@
 // Replacement: which pages will not be wanted soon.
 //
-// R2. A policy proposes; the page provider skips what is busy.  Nothing depends on the proposal but speed.
+// frames.policy-only-proposes: A policy proposes; the page provider skips what is busy.  Nothing depends on the
+//     proposal but speed.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@ namespace bufmgr {
 class Replacement {
  public:
   virtual ~Replacement() = default;
-  // Proposes up to `wanted` frames to evict, least wanted first.  `round` counts calls before that left the caller
-  // without any: a policy becomes less choosy with it.  Proposals may be free or busy frames.
+  // Proposes up to `wanted` frames to evict, least wanted first; they may be free or busy.  `round` counts the calls
+  // before it that freed none: with it a policy becomes less choosy.
   virtual int propose(uint32_t* frames, int wanted, int round) noexcept = 0;
   // After `evicted` frames were freed.
   virtual void evicted(int count) noexcept = 0;
 };
 
-// ScaleStore's way: of a random sample those go that are least wanted, as FrameMarks says.
+// ScaleStore's way: of a random sample the frames go that are least wanted (FrameMarks).
 class EpochSampling final : public Replacement {
  public:
   EpochSampling(FrameMarks marks, uint64_t seed) : marks_(marks), random_(seed | 1) {}

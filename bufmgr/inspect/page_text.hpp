@@ -1,4 +1,4 @@
-// What a page, and a redo record, say, in words: for tools.
+// Pages and redo records in words: for tools.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace bufmgr {
 
-// "heap", "blink leaf", ...; "?" for what is none.
+// "heap", "blink leaf", ...; "?" for no known type.
 const char* page_type_name(PageType type) noexcept;
 
 void add(coherence::Text& to, const PageHeader& header) noexcept;

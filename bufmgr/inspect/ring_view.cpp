@@ -55,7 +55,7 @@ uint64_t visit_ring(coherence::PoolView& pool, coherence::NodeId node,
   auto reader = RingReader::open(memory, place.at, place.bytes);
   if (!reader.ok()) return 0;
   const auto buffer = std::make_unique<std::byte[]>(kMiniRecordMax);
-  // Its node may write faster than we read: no more than one ring is visited.
+  // The node may write faster than this reads: no more than one ring is visited.
   while (reader->position() - header.tail <= header.data_bytes) {
     const auto record = reader->next(memory, {buffer.get(), kMiniRecordMax});
     if (!record.ok()) break;

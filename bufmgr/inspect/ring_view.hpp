@@ -15,7 +15,7 @@ namespace bufmgr {
 
 struct RingView {
   uint64_t data_bytes, tail, incarnation;  // as its header in the pool says
-  // What the node's arena says, while there is one.
+  // From the node's arena, while there is one.
   struct Shared {
     uint64_t head, tail;
     int64_t budget;

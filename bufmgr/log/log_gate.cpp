@@ -13,13 +13,14 @@ void LogGate::format(Announcement* announcements, uint32_t count) noexcept {
 
 void LogGate::enlist(SessionId id) noexcept {
   uint32_t seen = shared_->sessions.load(std::memory_order_relaxed);
-  // seq_cst, like the first announcement that follows: a reader who does not see this count sees nothing to wait for.
+  // seq_cst, like the first announcement that follows: a reader that does not see this count has nothing to wait for.
   while (seen <= id.value && !shared_->sessions.compare_exchange_weak(seen, id.value + 1u)) {
   }
 }
 
-// All orders are seq_cst: announce() must be seen by whoever sees a later record of another session flushed.  That
-// record took its ring place after ours, ours after our announcement; the reader reads the flushed position first.
+// All orders are seq_cst: a reader that sees a later record of another session flushed must see this announcement.
+// That record took its ring place after this session's, and this session after it announced; the reader loads the
+// flushed position first.
 void LogGate::announce(SessionId id) noexcept {
   Announcement& mine = announcements_[id.value];
   mine.head.store(ring_->head(), std::memory_order_seq_cst);
@@ -43,7 +44,7 @@ uint64_t LogGate::ring_complete() noexcept {
   uint64_t complete = ring_->head();
   const uint32_t sessions = shared_->sessions.load();
   for (uint32_t i = 0; i < sessions; ++i) {
-    // The head is stored before the floor: who sees the floor sees it, or a later one of the same session.
+    // The head is stored before the floor: a reader that sees the floor sees that head, or a later one of the session.
     if (announcements_[i].floor.load(std::memory_order_seq_cst) == kIdle) continue;
     complete = std::min(complete, announcements_[i].head.load(std::memory_order_seq_cst));
   }
@@ -62,7 +63,7 @@ Lsn LogGate::flushed() noexcept {
   const uint64_t durable = log != nullptr ? log->flushed().value : 0;
   uint64_t lowest = lowest_floor();
   if (lowest < durable) {
-    // Whoever withdraws after this sees it and rings; whoever did before is not seen any more.
+    // A session that withdraws after this sees it and rings; one that withdrew before does not count any more.
     shared_->held.store(1);
     lowest = lowest_floor();
   }

@@ -1,13 +1,5 @@
-// LogGate: how far the node's log is complete, durable and without holes in the ring: the position up to which changed
-// pages may leave the node.  The choke-point of "redo before page" (D1): coherence asks here before every write-back
-// and hand-over.
-//
-// D1. A page leaves the node only when its last change is in the flushed log, and the ring is complete up to its record
-//     (a survivor stops reading a ring at its first hole, so a record behind one does not count).
-// D2. A record goes to the ring first, then to the log.  A session says what it is about to do before it takes its
-//     place in the ring: the log position that all records before it are below (`floor`), and the ring's head.  So a
-//     session at work with floor f can be a hole only for records with log positions above f: the gate is the flushed
-//     position, or the lowest floor if that is lower.
+// LogGate: the position up to which changed pages may leave the node.  The one choke-point of log.redo-before-page:
+// coherence asks flushed() before every hand-over, eviction and write-back.
 #pragma once
 
 #include <atomic>
@@ -38,7 +30,7 @@ class LogGate final : public coherence::LogHorizon {
       : node_(node), shared_(shared), announcements_(announcements), ring_(ring) {}
   static void format(Announcement* announcements, uint32_t count) noexcept;
 
-  // The process's sink; its first session sets it.
+  // The process's sink; attach() sets it.
   void set_sink(LogSink* sink) { sink_.store(sink, std::memory_order_release); }  // pairs with sink()
   LogSink* sink() const { return sink_.load(std::memory_order_acquire); }
   void enlist(coherence::SessionId) noexcept;

@@ -13,7 +13,7 @@ class LogSink {
  public:
   virtual ~LogSink() = default;
   // Appends one mini-transaction's record; returns the position up to which the log must be flushed before any of its
-  // pages may leave the node.  Called under page latches: must not wait for I/O by design, must not fail (an
+  // pages may leave the node.  Called under page latches: does not wait for I/O, and does not fail (an
   // implementation that cannot append ends the process, as PostgreSQL does in a critical section).
   virtual coherence::Lsn append(std::span<const std::byte> record) = 0;
   // Everything at or below is durable.  Cheap; any process of the node.

@@ -3,11 +3,13 @@
 //
 //   RecordHeader | per page: RecordPage, its RecordRange[], their bytes, padding to 8 | next page ...
 //
-// R1. A record is a multiple of 8 bytes long; little endian.
-// R2. `sequence` is its position in the node's redo stream: the byte offset since the pool was created.  It names the
-//     record, orders it among those of its node, and tells a record from what an earlier lap of the ring left behind.
-// R3. Applying a record changes a page only if the page's version is exactly one less than the record's (an older
-//     change is there already; a newer one means that a record is missing).
+// log.eight-byte-records: A record is a multiple of 8 bytes long; little endian.
+// log.sequence-is-position: `sequence` is the record's position in the node's redo stream: the byte offset since the
+//     pool was created.  It names the record, orders it among those of its node, and never repeats, so that a record of
+//     an earlier lap of the ring is not taken for it.
+// log.next-version-only: Redo applies a record to a page only if the page's version is exactly one less than the
+//     record's (an older change is there already; a newer one means that a record is missing).  So over several nodes
+//     the versions alone give the order.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bufmgr/base/bell.hpp"
+#include "bufmgr/base/wakeup.hpp"
 #include "coherence/base/verify.hpp"
 
 namespace bufmgr {
@@ -51,7 +51,7 @@ bool RedoRing::try_reserve(uint64_t bytes) noexcept {
   int64_t budget = shared_->budget.load(std::memory_order_relaxed);
   do {
     if (budget < int64_t(bytes)) return false;
-    // Acquire: pairs with the release in move_tail(), whose readers are done with the bytes we may overwrite.
+    // Acquire: pairs with the release in move_tail(), whose readers are done with the bytes that may be overwritten.
   } while (!shared_->budget.compare_exchange_weak(budget, budget - int64_t(bytes), std::memory_order_acquire,
                                                   std::memory_order_relaxed));
   return true;
@@ -90,10 +90,10 @@ void RedoRing::move_tail(Memory& memory, uint64_t tail) noexcept {
   shared_->tail.store(tail, std::memory_order_release);
   shared_->budget.fetch_add(int64_t(tail - before), std::memory_order_release);
   shared_->moved.fetch_add(1, std::memory_order_release);  // pairs with moved()
-  ring_bell(shared_->moved);
+  signal_wakeup(shared_->moved);
 }
 
-void RedoRing::wait_moved(uint32_t seen, uint32_t ms) noexcept { wait_bell(shared_->moved, seen, ms); }
+void RedoRing::wait_moved(uint32_t seen, uint32_t ms) noexcept { wait_for_wakeup(shared_->moved, seen, ms); }
 
 Result<RingReader> RingReader::open(Memory& memory, PoolAddress ring, uint64_t bytes) {
   RingHeader header{};

@@ -3,13 +3,12 @@
 //
 //   first 4 KB: RingHeader          then: data, record of sequence s at s modulo the data's size, wrapping
 //
-// Q1. Space is reserved before any page latch is taken; a reservation that was granted suffices (the log is never the
-//     reason to wait while a page is held).
-// Q2. A record's place is taken under the latches of its pages: the order of two changes of a page is the order of
-//     their sequences.
-// Q3. Bytes at or after the tail are kept.  The tail moves past a record only when all of its pages' changes are in the
-//     pool: the records of a page newer than its last completed write-back are always there.
-// Q4. A reader stops at the first place that does not hold the sound record of that very sequence: the hole.
+// log.place-under-latches: A record takes its place under the latches of its pages, so the order of two changes of a
+//     page is the order of their sequences.
+// log.kept-until-written-back: Bytes at or after the tail are kept.  The tail moves past a record only when all changes
+//     of its pages are in the pool, so the records of a page newer than its last completed write-back are there.
+// log.reader-stops-at-hole: A reader stops at the hole: the first place that does not hold the sound record (length,
+//     CRC-32C, sequence) of that very position.
 #pragma once
 
 #include <atomic>
@@ -64,7 +63,7 @@ class RedoRing {
     return head() - from;
   }
   uint64_t data_bytes() const noexcept { return data_bytes_; }
-  // Bytes reserved and not yet written or returned; 0 when nobody is at work.
+  // Bytes reserved and not yet written or returned; 0 when no session is at work.
   int64_t reserved_now() const noexcept;
 
   // Seals and writes a record, out of a reservation of `reserved` bytes, which ends; returns its sequence.
@@ -72,7 +71,7 @@ class RedoRing {
 
   bool begin_emptying() noexcept { return shared_->emptying.exchange(1, std::memory_order_acquire) == 0; }
   void end_emptying() noexcept { shared_->emptying.store(0, std::memory_order_release); }  // pairs with begin
-  // REQUIRES: emptying; Q3 holds for everything below `tail`.
+  // REQUIRES: emptying; log.kept-until-written-back holds for everything below `tail`.
   void move_tail(coherence::Memory&, uint64_t tail) noexcept;
   // Sleeps until the tail moves, at most `ms`.  `seen` is moved() from before the caller found no room.
   uint32_t moved() const noexcept { return shared_->moved.load(std::memory_order_acquire); }
@@ -91,7 +90,7 @@ class RingReader {
  public:
   // kCorrupt: no ring there.
   static coherence::Result<RingReader> open(coherence::Memory&, coherence::PoolAddress ring, uint64_t bytes);
-  // Reads the next record into `buffer` (kRecordBytesMax suffices); kNotFound at the hole.
+  // Reads the next record into `buffer` (kMiniRecordMax suffices); kNotFound at the hole.
   coherence::Result<std::span<const std::byte>> next(coherence::Memory&, std::span<std::byte> buffer);
   uint64_t position() const { return position_; }
 

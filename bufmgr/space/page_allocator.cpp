@@ -19,7 +19,7 @@ namespace {
 // Pages to be had of an extent that is broken into.
 uint32_t singles_of(uint64_t used) { return used == 0 ? 0 : kExtentPages - uint32_t(std::popcount(used)); }
 
-// What a quick look says about a group; good enough to pass it by.
+// What an optimistic read says about a group; good enough to pass it by.
 struct Room {
   uint64_t extents, singles;
 };
@@ -109,7 +109,7 @@ Result<PageId> allocate_in(BufferPool& pool, Session& session, const SpaceGroups
   return first;
 }
 
-// S2: whatever a page held, it is zero when it is given back.
+// Whether space.free-page-zero holds for the page.
 bool clean(const ExclusiveGuard& page) {
   constexpr uint32_t kAfterVersion = sizeof(PageHeader::version);
   const std::byte* body = page.bytes() + kAfterVersion;
@@ -134,7 +134,7 @@ Status clear_page(BufferPool& pool, Session& session, PageId id) {
 
 }  // namespace
 
-// S6: a pool is full only when nothing is on its way back to it.
+// space.full-when-nothing-returns
 Result<PageId> BufferPool::allocate(Session& session, uint32_t count, PageUse use, SpaceNote* note) {
   VERIFY(count == 1 || count == kExtentPages);
   for (uint32_t tries = 0;; ++tries) {
@@ -153,7 +153,7 @@ Result<PageId> BufferPool::allocate_now(Session& session, uint32_t count, PageUs
     if (page || page.error() != Errc::kNoSpace) return page;
   }
   if (use == PageUse::kData) return Errc::kNoSpace;
-  auto page = allocate_on(session, MemoryNodeId{0}, count, use, note);  // S4
+  auto page = allocate_on(session, MemoryNodeId{0}, count, use, note);  // space.housekeeping-kept
   if (page) session.counts_.add(Count::kPagesAllocated, count);
   return page;
 }
@@ -174,7 +174,7 @@ Result<PageId> BufferPool::allocate_on(Session& session, MemoryNodeId memory_nod
 }
 
 // A single page is cleared by the mini-transaction that frees it: what it says of others (the next of its chain) stands
-// as long as its owner's account of it (S5).
+// as long as its owner's account of it (space.noted-in-same-change).
 Status BufferPool::free(Session& session, PageId first, uint32_t count, SpaceNote* note) {
   VERIFY(count == 1 || (count == kExtentPages && first.number() % kExtentPages == 0));
   if (!pool_->has(first)) return Errc::kCorrupt;
@@ -262,7 +262,7 @@ Result<uint64_t> BufferPool::free_pages(Session& session, MemoryNodeId memory_no
 
 Result<PoolUse> BufferPool::use(Session& session) {
   PoolUse use;
-  for (uint32_t n = 0; n < memory_nodes(); ++n) {  // one that comes meanwhile is in all sums, or in none
+  for (uint32_t n = 0; n < memory_nodes(); ++n) {  // a memory node that comes meanwhile is in all sums, or in none
     const SpaceGroups groups{MemoryNodeId{uint8_t(n)}, pool_->pages(MemoryNodeId{uint8_t(n)})};
     use.pages += groups.pages;
     use.maps += groups.count() + 1;

@@ -1,12 +1,11 @@
 // SpaceMap: which pages of a group are allocated.  Every memory node has groups of its own: group g's map is page 1 + g
 // there; page 0 is the pool's root in memory node 0, and stays unused in the others.
 //
-// S1. A bit is set from before a page is handed out until after it was zeroed again (a crash in between leaks it, never
-//     shares it).
-// S2. A page whose bit is clear is zero but for its version.
-// S4. The last whole extents of group 0 of memory node 0 are kept for PageUse::kHousekeeping, which takes them when
-//     nothing else is left: a pool full of rows can still record what gives room back.
-// S7. A map page of type kUnused was never touched: nothing of its group is allocated but what reserved_of() says.
+// space.set-until-zeroed: A bit is set from before its page is handed out until after the page was zeroed again.  A
+//     crash in between leaks the page, and never shares it.
+// space.free-page-zero: A page whose bit is clear is zero but for its version.
+// space.untouched-map-unused: A map page of type kUnused was never touched: nothing of its group is allocated but what
+//     reserved_of() says.
 #pragma once
 
 #include <bit>
@@ -44,7 +43,7 @@ struct SpaceGroups {
     }
     return bits;
   }
-  // S4.  The kept ones are [first, last) of group 0; none in a small memory node.
+  // The kept ones (space.housekeeping-kept) are [first, last) of group 0; none in a small memory node.
   struct Kept {
     uint32_t first, last;
     bool has(uint32_t extent) const { return first <= extent && extent < last; }

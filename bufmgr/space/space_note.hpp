@@ -1,15 +1,15 @@
 // SpaceNote: what is changed together with the allocator's map, by one mini-transaction.
 //
-// S5. Whoever keeps account of pages in other pages (a list of what is being made, a relation that is being freed page
-//     by page) does it with a note: no crash and no interrupted wait comes between a page's allocation, or its end, and
-//     that account.  So nothing leaks, and nothing is freed twice.
+// space.noted-in-same-change: A session that keeps account of pages in other pages (a list of what is being made, a
+//     relation that is being freed page by page) does it with a note: no crash and no interrupted wait comes between a
+//     page's allocation, or its end, and that account.  So nothing leaks, and nothing is freed twice.
 //
 //   PageNote unlink(pool, session, map, offset, entry_without_it);      // {page, offset, bytes}
 //   GCL_TRY(pool.free(session, page, 1, &unlink));
 //
 // A note latches its pages behind the map's (WaitOrder::kNote, kNew) and keeps them latched until it is destroyed: it
-// lives no longer than the call.  Who holds a page that notes change waits for no page of the allocator: allocate() and
-// free() insist on that.
+// lives no longer than the call.  A session that holds a page that notes change waits for no page of the allocator:
+// allocate() and free() insist on that.
 #pragma once
 
 #include <cstring>
@@ -30,7 +30,7 @@ class SpaceNote {
   virtual void write(MiniTransaction& change) = 0;
 };
 
-// Writes up to 64 bytes of one page.  REQUIRES: nobody else changes them.
+// Writes up to 64 bytes of one page.  REQUIRES: no other session changes them.
 class PageNote final : public SpaceNote {
  public:
   template <class T>

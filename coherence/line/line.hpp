@@ -54,7 +54,7 @@ class alignas(64) Line {
       fields_.taken_to_write.store(false, std::memory_order_relaxed);
   }
   // A hint was stored in bytes [offset, offset + 8).  REQUIRES: shared latch, state M.  Neither logged nor ringed.
-  void note_stamp(uint32_t offset) noexcept {
+  void note_hint(uint32_t offset) noexcept {
     uint32_t bit = offset / 64;
     fields_.dirty[bit / 64].fetch_or(uint64_t{1} << bit % 64,
                                      std::memory_order_release);  // pairs with write-back's exchange

@@ -12,7 +12,7 @@ constexpr int kRangesMax = kWriteBackOpsMax - 1;  // a page changed in more plac
 void add_write_back(const NodeParts& node, Batch& batch, Line& line) noexcept {
   uint64_t dirty[2];
   for (int i = 0; i < 2; i++)
-    dirty[i] = fields(line).dirty[i].exchange(0, std::memory_order_acquire);  // pairs with note_stamp()
+    dirty[i] = fields(line).dirty[i].exchange(0, std::memory_order_acquire);  // pairs with note_hint()
   PoolAddress at = node.pool.page_address(line.page());
   const std::byte* frame = node.frame(line);
   auto is_dirty = [&](uint32_t i) { return i < 128 && (dirty[i / 64] >> i % 64 & 1); };

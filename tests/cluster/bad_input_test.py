@@ -195,7 +195,7 @@ class PoolsAndSettings(Refusals):
             server.wait(30)
 
     def test_tables_of_descriptors_that_are_full(self):
-        """Who cannot look whether a primary lives does not take it for dead."""
+        """A process that cannot tell whether a primary lives does not take it for dead."""
         self.cluster.start()
         fabrics = [self.cluster.workers(k)["gcl fabric"] for k in (1, 2)]
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -279,7 +279,7 @@ class FullPool(Refusals):
         for session, at in ((self.one, 2), (self.two, 4), (self.three, 6)):
             self.insert_after_vacuum(session, f"INSERT INTO a SELECT i, repeat('y', 900) FROM generate_series({at}, {rows // 4}, 6) i")
         self.check_index("a")
-        # TRUNCATE needs new pages before the old ones are free, and DDL a place in the log.
+        # TRUNCATE needs new pages before the old ones are free, and DDL needs a place in the log.
         self.two.run("TRUNCATE a", 60)
         self.assertEqual("0", self.one.one("SELECT count(*) FROM a"))
         again = self.fill(self.two, "a")
@@ -340,8 +340,8 @@ class FullPool(Refusals):
 class NoMemory(Refusals):
     """A server's process that gets no more memory: 53200 for the transaction, and the cluster goes on."""
 
-    # Each update ends a version of the same transaction, which is noted; PostgreSQL itself needs nothing for them.  By
-    # ctid, so that none looks at the versions before.
+    # Each update ends a version of the same transaction, which gcl notes in memory; PostgreSQL itself needs none for it.
+    # By ctid, so that no update looks at earlier versions.
     LOOP = """DO $$ DECLARE at tid := (SELECT ctid FROM t WHERE i = 1); BEGIN
       FOR n IN 1..{n} LOOP UPDATE t SET v = v + 1 WHERE ctid = at RETURNING ctid INTO STRICT at; END LOOP; END $$"""
 

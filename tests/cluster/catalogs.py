@@ -41,8 +41,7 @@ def line_of_catalog(name, columns):
     return f"replace({line}, E'\\n', ' ')"
 
 
-# What was seen is kept, and compared, where the rows are: they are thousands, and what changes are a few.  A row's text is
-# made once for each version of it.
+# The server keeps and compares what was seen: rows are thousands, changes a few.  A row's text is made once for each version.
 CHANGE = """PREPARE change AS WITH
     here AS MATERIALIZED ({here}),
     new AS MATERIALIZED (SELECT h.* FROM here h LEFT JOIN seen s USING (catalog, at, made) WHERE s.row IS NULL),

@@ -1,5 +1,5 @@
-"""Processes die, stop and leave under load.  An unclean death fences the pool: everybody hears of it within 5 s, nobody
-hangs, and start says so.  A process that only sleeps, and a primary that leaves in order, disturb nobody.
+"""Processes die, stop and leave under load.  An unclean death fences the pool: every session hears of it within 5 s, none
+hangs, and start says so.  A process that only sleeps, and a primary that leaves in order, disturb no session.
 
 Environment: SEED; SECONDS, how long to kill (each death takes a cluster of its own).
 """
@@ -29,7 +29,7 @@ CLIENTS = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend
 class Mortal(Worker):
     """A worker that ends when it hears of a death."""
 
-    dying = None  # set before somebody is killed
+    dying = None  # set before a process is killed
 
     def is_the_end(self, error):
         return self.dying is not None and self.dying.is_set() and error.state in ENDS
@@ -69,7 +69,7 @@ class RandomLoad:
         self.join(40)
 
     def join(self, seconds):
-        """Waits for all; returns who is still at work after `seconds`."""
+        """Waits for all; returns the names of those still at work after `seconds`."""
         deadline = time.monotonic() + seconds
         for thread in self.threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -188,7 +188,7 @@ class Sleeping(unittest.TestCase):
             if not look.waits(2) and look.result() != ["0"]:
                 break
             os.kill(pid, signal.SIGCONT)
-            if look.pending:  # it was stopped with a lock of PostgreSQL's own, which everybody's snapshot needs
+            if look.pending:  # it was stopped with a lock of PostgreSQL's own, which every snapshot needs
                 look.result()
             self.assertLess(time.monotonic(), until, "never stopped with a latch")
         try:

@@ -25,8 +25,8 @@ MEMORY_MIN = 8 << 30  # bytes; clusters of three tests at a time, and some air
 
 
 def parent():
-    """Of what tests make; the servers' account can enter it.  Memory where there is enough of it: a cluster is made, stopped and
-    destroyed a hundred times, and what a disk does in that time no test is about."""
+    """The folder for what tests make; the servers' account can enter it.  In memory if there is enough: clusters are made,
+    stopped and destroyed a hundred times, and no test is about what a disk does in that time."""
     there = os.statvfs(MEMORY)
     if ON_DISK:
         return ON_DISK

@@ -180,7 +180,7 @@ class Databases(unittest.TestCase):
             self.refused("42710", "next DDL in the database on a primary that has the extension", 3, "late", statement)
         self.cluster.stop(1)
         self.cluster.stop(2)
-        self.refused("42710", "next DDL in the database on a primary that has the extension", 3, "late", "CREATE EXTENSION gcl")  # nobody else says so
+        self.refused("42710", "next DDL in the database on a primary that has the extension", 3, "late", "CREATE EXTENSION gcl")  # no other one says so
         self.cluster.start(1)
         self.cluster.start(2)
         self.on(2, "late", "COMMENT ON TABLE t IS 'of all'")
@@ -237,7 +237,7 @@ class Databases(unittest.TestCase):
                 self.refused("42704", "CREATE EXTENSION gcl", 1, "bare", text, GCL)
         self.assertEqual(["1"], self.on(2, "bare", "CREATE TABLE h (a int) USING heap; CREATE TABLE IF NOT EXISTS h (b int); CREATE TEMP TABLE t (a int);"
                                         "CREATE TEMP TABLE t2 AS SELECT 1 AS a; SELECT * FROM t2", GCL)[-1:])
-        # However it is set: by ALTER ROLE and ALTER DATABASE without a warning, by ALTER SYSTEM, by SET.
+        # However the default is set: by ALTER ROLE and ALTER DATABASE without a warning, by ALTER SYSTEM, by SET.
         self.on(1, "bare", "ALTER DATABASE bare SET default_table_access_method = gcl")
         self.assertEqual(["gcl"], self.on(1, "bare", "SHOW default_table_access_method"))
         self.refused("42704", "CREATE EXTENSION gcl", 1, "bare", "CREATE TABLE t (a int)")
@@ -247,7 +247,7 @@ class Databases(unittest.TestCase):
         self.on(1, "bare", "ALTER SYSTEM RESET default_table_access_method")
         for other in ("gcl2", ""):
             self.refused("22023", "default_table_access_method", 1, "bare", f"SET default_table_access_method = '{other}'")
-        # With the extension, and the setting from the start, also for what works in parallel.
+        # With the extension, and the setting from the start; parallel workers too.
         self.on(3, "bare", "CREATE EXTENSION gcl; CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 9); SET force_parallel_mode = on;"
                            "SELECT count(*) FROM t; CREATE TEMP TABLE mine (a int); CREATE TABLE p (a int) PARTITION BY LIST (a)", GCL)
         for k in (1, 2, 3):

@@ -36,7 +36,7 @@ class DdlFaults(unittest.TestCase):
             self.assertEqual(["2"], answer)
 
     def test_an_error_on_one_primary_leaves_the_others_ready(self):
-        # The third one is told to stop while it may be anywhere in its own copy of the statement.
+        # Primary 3 is told to stop while it may be anywhere in its replay of the statement.
         self.cluster.sql(2, "CREATE TABLE first_here (a int) USING heap")
         for i in range(40):
             with self.assertRaises(SqlError) as caught:
@@ -45,7 +45,7 @@ class DdlFaults(unittest.TestCase):
             self.cluster.sql(1, f"CREATE TABLE after_{i} (a int PRIMARY KEY) USING gcl")
 
     def test_an_error_in_a_savepoint_costs_the_savepoint_only(self):
-        # As above; the coordinator goes on at once, so that a late order to stop would hit what comes next.
+        # As above; the coordinator goes on at once, so that a late order to stop would hit its next statement.
         self.cluster.sql(3, "CREATE TABLE in_this_way (a int) USING heap")
         for i in range(40):
             self.cluster.sql(1, f"""DO $$ BEGIN
@@ -187,7 +187,7 @@ class DdlFaults(unittest.TestCase):
             self.cluster.sql(k, "SET gcl.local_administration = on; DROP DATABASE again; CREATE DATABASE again")
         self.on("again", 2, "CREATE EXTENSION gcl; CREATE TABLE shared (z int PRIMARY KEY) USING gcl; INSERT INTO shared VALUES (7)")
         self.assertEqual(["7"], self.on("again", 1, "SELECT z FROM shared"))
-        # This one still has the old database: it is brought to its end, and into the new one's history.
+        # Primary 3 still has the old database: it replays to that database's end, then the new one's history.
         self.cluster.start(3)
         for k in (1, 2, 3):
             self.assertEqual(["7"], self.on("again", k, "SELECT z FROM shared"))

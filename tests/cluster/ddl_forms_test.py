@@ -147,7 +147,7 @@ OBJECT_FORMS = {
 
 
 class Forms:
-    """Each form has a schema of its own, in which everything it is done to has been made."""
+    """Each form has a schema of its own with its objects."""
 
     @classmethod
     def setUpClass(cls):

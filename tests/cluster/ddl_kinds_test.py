@@ -25,7 +25,7 @@ class Kinds(unittest.TestCase):
         cls.sessions = {k: cls.cluster.session(k) for k in (1, 2, 3)}
         cls.catalogs = {k: Catalogs(cls.cluster.session(k)) for k in (1, 2, 3)}
         cls.cluster.sql(1, BASE)
-        # Who connects from now on has odd settings: the workers that repeat what the sessions above do.
+        # Sessions that connect from now on have odd settings: the workers that repeat what the sessions above do.
         one = cls.sessions[1]
         one.run("LOAD 'plpgsql'; CREATE ROLE nobody_special")
         cls.addClassCleanup(one.run, "RESET ALL; ALTER ROLE postgres RESET ALL; DROP ROLE nobody_special")
@@ -120,7 +120,7 @@ class Names(unittest.TestCase):
         self.two.run("DROP DOMAIN made_at")
 
     def test_what_a_user_puts_before_the_catalogs_is_not_found(self):
-        """With the rights of who owns the function that does the DDL, anything could be done there."""
+        """With the rights of the owner of the function that does the DDL, anything could be done there."""
         self.one.run("""CREATE ROLE mallory LOGIN; GRANT pg_monitor TO mallory; CREATE FUNCTION noted() RETURNS boolean LANGUAGE plpgsql AS
             $$BEGIN PERFORM set_config('noted.by', current_setting('noted.by', true) || ' ' || current_user, false); RETURN true; END$$;
             CREATE FUNCTION ddl() RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$BEGIN

@@ -65,7 +65,7 @@ class TheLog(unittest.TestCase):
         self.cluster.start(3)
         eventually(lambda: self.holders() == ["3|t"])
         self.on(2, "CREATE ROLE behind")
-        # It is in no database, and does not wait for this one; neither does what comes from another.
+        # A role is in no database: its DDL does not wait for this one, nor does DDL from another database.
         eventually(lambda: self.on(3, "SELECT count(*) FROM pg_roles WHERE rolname IN ('beside', 'behind')") == ["2"])
         self.the_others_have_applied_all()
         self.assertEqual(["3|t"], self.holders())
@@ -221,7 +221,7 @@ class Later(unittest.TestCase):
         self.cluster.stop(3)
         self.assertIn("put it out of the way first", self.cluster.ctl("add-primary", self.cluster.dir, "--node", "3", check=False).stderr)
         shutil.rmtree(f"{self.cluster.dir}/node3/data")
-        # What is changed meanwhile is in the copy's log, which is brought to its end before the copy serves.
+        # Changes made meanwhile are in the copy's log, which is replayed to its end before the copy serves.
         writer = self.cluster.session(1)
         writer.send("DO $$ BEGIN FOR i IN 1..2000 LOOP INSERT INTO t VALUES (-i); COMMIT; PERFORM pg_sleep(0.002); END LOOP; END $$")
         self.cluster.ctl("add-primary", self.cluster.dir, "--node", "3")

@@ -278,7 +278,7 @@ class Ddl(unittest.TestCase):
             with self.assertRaises(SqlError) as caught:
                 self.cluster.sql(3, statement)
             self.assertEqual("55000", caught.exception.state, f"{statement}: {caught.exception}")
-        # Its other database has all, from all; and what the others do in this one is done when it can be.
+        # Primary 3's other database has all DDL of all primaries; the others' DDL in this one is done when it can be.
         beside.append(Session(f"{self.cluster.dsn(3)} dbname=beside"))
         for k, session in enumerate(beside, 1):
             session.run(f"CREATE TABLE t_{k} (a int) USING gcl; INSERT INTO t VALUES ({k})")
@@ -286,7 +286,7 @@ class Ddl(unittest.TestCase):
         self.assertEqual(1, len({session.one("SELECT gcl_ddl_fingerprint()") for session in beside}))
         eventually(lambda: self.cluster.sql(2, "SELECT state FROM gcl_stat_ddl_log WHERE node = 3") == ["failing"])  # as it said last
         self.cluster.sql(2, "ALTER TABLE shared ADD w int DEFAULT 5")
-        # Not by autovacuum, either: it would leave entries in the index that this primary does not know.
+        # Autovacuum fails, too: it would leave entries in the index that this primary does not know.
         eventually(lambda: "automatic vacuum of table" in self.text_from(log, size), 60)  # why it failed
         self.assertEqual(["t|0"], self.cluster.sql(3, "SELECT n_dead_tup >= 500, autovacuum_count FROM pg_stat_all_tables WHERE relname = 'shared'"))
         self.cluster.sql(3, "DROP TABLE in_the_way; ALTER SYSTEM RESET ALL; SELECT pg_reload_conf()")
@@ -356,7 +356,7 @@ class Cost(unittest.TestCase):
             session.run(f"CREATE TABLE t_{i} (a int, b text, c int) USING gcl")
             open_when_answered += [look.one("SELECT pg_current_wal_insert_lsn() > pg_current_wal_flush_lsn()") for look in others]
         session.run("SELECT pg_stat_force_next_flush()")
-        # The coordinator's commit.  The others' are durable later, with their positions, several at once.
+        # A flush for each commit of the coordinator.  The others' are durable later, with their positions, several at once.
         self.assertIn(int(session.one("SELECT wal_sync FROM pg_stat_wal")), range(30, 40))
         self.assertGreater(open_when_answered.count("t"), 40, open_when_answered)
 

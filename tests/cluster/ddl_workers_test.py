@@ -1,4 +1,4 @@
-"""The workers that do the other primaries' DDL are ended at bad moments: nobody takes part in part only."""
+"""The workers that do the other primaries' DDL are ended at bad moments: no primary does a part only."""
 import os
 import signal
 import unittest
@@ -43,7 +43,7 @@ class DdlWorkers(unittest.TestCase):
             session.run("INSERT INTO t VALUES (2, 1)")
         self.assertEqual("23505", caught.exception.state)
         self.assertEqual(before, self.launcher(2))
-        # Nobody needs it any more: it goes, and another one comes.
+        # No session needs the launcher any more: it ends, and another one starts.
         session.close()
         self.assertTrue(eventually(lambda: self.launcher(2) not in (None, before)))
         self.assertEqual(["1"], self.cluster.sql(2, "INSERT INTO t VALUES (3, 3) RETURNING 1"))
@@ -109,7 +109,7 @@ class DdlWorkers(unittest.TestCase):
         return None
 
     def test_a_database_that_could_not_commit_is_kept_out_and_passes_over_nothing(self):
-        # Two workers of the database on primary 2, of which only the first finds what is in the way.
+        # Of two workers of the database on primary 2 only the first finds the table in the way.
         coordinator, locker = self.cluster.session(1), self.cluster.session(1)
         for session in (coordinator, locker):
             session.run("BEGIN; LOCK TABLE t IN SHARE MODE")
@@ -125,13 +125,13 @@ class DdlWorkers(unittest.TestCase):
         coordinator.result()
         eventually(lambda: self.refused("INSERT INTO t VALUES (1, 1)") == "55000")
         eventually(lambda: self.cluster.sql(1, "SELECT state FROM gcl_stat_ddl_log WHERE node = 2") == ["failing"])
-        # Others go on, through either slot, and primary 2 takes it from the log; not before what is in the way.
+        # Other primaries go on, through either slot; primary 2 takes their DDL from the log, once nothing is in the way.
         coordinator.run("CREATE TABLE behind (a int) USING gcl")
         locker.run("BEGIN; LOCK TABLE t IN EXCLUSIVE MODE")
         coordinator.run("ALTER TABLE behind ADD COLUMN b int")
         self.assertEqual("55000", self.refused("SELECT count(*) FROM t"))
         self.cluster.sql(2, "DROP TABLE in_the_way")
-        # What is locked meanwhile is locked here before anybody is let in.
+        # What was locked meanwhile is locked here before a session is let in.
         eventually(lambda: self.refused("SELECT count(*) FROM t") is None)
         self.assertEqual("55P03", self.refused("INSERT INTO t VALUES (1, 1)"))
         locker.run("LOCK TABLE t")
@@ -159,7 +159,7 @@ class DdlWorkers(unittest.TestCase):
         self.let_no_commit_end()
         other.send(undecided)
         eventually(lambda: self.waits_for_the_standby(undecided))
-        # And it has seen that not all has ended: from now on it settles positions every second.
+        # And the launcher has seen that not all has ended: from now on it settles positions every second.
         coordinator.run("SET synchronous_commit = local; CREATE TABLE first (a int) USING gcl; RESET synchronous_commit")
         eventually(lambda: self.settled(two, oid))
         coordinator.send(make)
@@ -170,13 +170,13 @@ class DdlWorkers(unittest.TestCase):
         two.run("CREATE TABLE in_the_way (b text) USING heap")
         self.cluster.sql(1, f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '{make}%'")  # of its wait for the standby
         coordinator.result()
-        # The worker that is left meets what is in the way when it is to lock something, and stays.
+        # The remaining worker meets the table in the way when it has to lock t, and stays.
         with self.assertRaises(SqlError) as caught:
             locker.run(lock)
         self.assertEqual("42P07", caught.exception.state)
         locker.run("ROLLBACK")
         eventually(lambda: two.run(workers) == [before])
-        # It goes on when that is gone, so does another one, and in the end the launcher.
+        # When that table is gone, the worker goes on, then another one, and in the end the launcher.
         two.run("DROP TABLE in_the_way")
         for session in (coordinator, locker):
             session.run(lock)

@@ -39,8 +39,8 @@ class DeadEntries(unittest.TestCase):
         for session in (self.one, self.two, self.three):
             self.addCleanup(session.close)
 
-    def looks(self):
-        """How often primary 1 has looked at a page so far."""
+    def page_accesses(self):
+        """Page accesses of primary 1 so far."""
         return int(self.one.one("SELECT sum(value) FROM gcl_stat_counters() "
                                 "WHERE layer = 'bufmgr' AND counter IN ('fixes', 'peeks', 'copies')"))
 
@@ -49,18 +49,18 @@ class DeadEntries(unittest.TestCase):
         return min(costs[-3:]) < max(3 * min(costs[:3]), 1.5 * max(costs[:3]))
 
     def batches(self, turn):
-        """Looks per batch of transactions `turn` on primary 1.  A batch is dear while somebody's snapshot is old: others follow
-        until one is cheap again."""
+        """Page accesses per batch of transactions `turn` on primary 1.  A batch is dear while some session's snapshot is old:
+        more batches follow until one is cheap again."""
         costs = []
         load = Load(0, lambda: self.is_linear(costs))
         while len(costs) < BATCHES or load.goes_on():
-            before = self.looks()
+            before = self.page_accesses()
             self.one.run(f"DO $$ BEGIN FOR i IN 1..{TURNS} LOOP {turn}; COMMIT; END LOOP; END $$")
-            costs.append(self.looks() - before)
+            costs.append(self.page_accesses() - before)
         return costs
 
     def assert_linear(self, costs):
-        print("looks per batch:", *costs)
+        print("page accesses per batch:", *costs)
         self.assertTrue(self.is_linear(costs), costs)
 
     def read_along(self, sql, expected):
@@ -98,7 +98,7 @@ class DeadEntries(unittest.TestCase):
         sizes = []
 
         def grow_no_more():
-            """In the last batches, by more than half of what they had after the second one."""
+            """Whether no index grew in the last batches by more than half of its size after the second."""
             return all(last <= before + 0.5 * first + 2 for first, before, last in zip(sizes[1], sizes[1 - BATCHES], sizes[-1]))
 
         load = Load(0, grow_no_more)

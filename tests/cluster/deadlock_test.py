@@ -13,7 +13,7 @@ from harness import Cluster, Load, SqlError, eventually
 
 TIMEOUT = 1.0  # deadlock_timeout of the cluster
 SLACK = 1.0    # a cycle is gone within both, unless the machine crawls
-FOUND_MAX = 20.0  # seconds; who does not look for cycles of himself has a deadlock_timeout far beyond it
+FOUND_MAX = 20.0  # seconds; sessions that look for no cycles have a deadlock_timeout far beyond it
 PATIENT = "SET deadlock_timeout = '60s';"
 LOG_CLOCK = 0.001  # the log's times are cut to that
 
@@ -41,8 +41,8 @@ class Deadlocks(unittest.TestCase):
 
     def closes(self, sessions, closing, finder=None):
         """All of `sessions` wait, each for the next, once the last one has sent `closing`.  One is told to give way, and then
-        all others go on, one after the other.  Nobody but `finder`, who has not sent anything yet, looks for it, if the others
-        are patient.  Returns the victim, and after how many seconds it was told."""
+        all others go on, one after the other.  If the others are patient, only `finder`, which has sent nothing yet, looks for
+        the cycle.  Returns the victim, and after how many seconds it was told."""
         if finder:
             finder.run(f"SET LOCAL deadlock_timeout = '{TIMEOUT}s'")
         began = time.monotonic()
@@ -294,7 +294,7 @@ class Deadlocks(unittest.TestCase):
         a.run("COMMIT")
 
     def test_who_waits_for_long_is_logged(self):
-        # Of somebody who gives way this is not certain: he may be told before he has said it.
+        # A victim may be told before it has logged its wait.
         a, b = self.begin(1, 2)
         pid = b.pid()
         self.row(a, 16)
@@ -433,7 +433,7 @@ class DeadlocksUnderLoad(unittest.TestCase):
         cls.cluster.sql(1, "INSERT INTO r SELECT i, 0 FROM generate_series(1, 200) i")
 
     def deadlocks_logged(self):
-        """{(pid, primary): when its server said so, each time}.  It is said before the victim lets go of anything."""
+        """{(pid, primary): when its server said so, each time}.  The log says so before the victim releases anything."""
         said = collections.defaultdict(list)
         for primary in (1, 2, 3):
             with open(f"{self.cluster.dir}/node{primary}/log", encoding="utf-8") as log:
@@ -443,7 +443,7 @@ class DeadlocksUnderLoad(unittest.TestCase):
 
     def check_cycle(self, clients, victim, said, text):
         """The processes of the detail form a cycle, and when it was said each wanted a row that the next one held, or
-        stood behind him in the row's queue."""
+        stood behind that one in the row's queue."""
         links = re.findall(r"Process (\d+) of primary (\d+) waits for (.*?); blocked by process (\d+) of primary (\d+)", text)
         self.assertGreater(len(links), 1, text)
         waiters = [(int(link[0]), int(link[1])) for link in links]

@@ -1,4 +1,4 @@
-"""Whoever dies uncleanly, the pool is fenced: within 5 s every waiter anywhere hears 57P02 and nothing hangs."""
+"""After any unclean death the pool is fenced: within 5 s every waiter anywhere hears 57P02 and nothing hangs."""
 import os
 import signal
 import time
@@ -83,7 +83,7 @@ class Death(unittest.TestCase):
         self.assert_start_says_so()
 
     def test_readers_of_what_is_in_their_cache(self):
-        """Who needs nobody hears of it, too: between statements of one snapshot, and within a statement."""
+        """Sessions that need no other node hear of it, too: between statements of one snapshot, and within a statement."""
         still, busy = self.cluster.session(2), self.cluster.session(3)
         still.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
         for _ in range(2):

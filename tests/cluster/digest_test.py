@@ -1,4 +1,4 @@
-"""The digest of the catalogs tells whatever means something else on one primary, and nothing that only is called or numbered otherwise."""
+"""The digest of the catalogs differs if an object means something else on one primary, not if only its name or number differs."""
 import unittest
 
 from harness import Cluster, Session, SqlError
@@ -194,7 +194,7 @@ class Digest(unittest.TestCase):
                     self.two.run(FUNCTION.format(f"prosrc = '{source}'", function))
 
     def test_what_each_primary_had_before(self):
-        """Functions and roles of each one's own, with OIDs of its own, and grants in the order of those."""
+        """Each primary's own functions and roles, with OIDs of its own, and grants in their order."""
         beside = []
         self.one.run("CREATE DATABASE older")
         for k, roles in ((1, ("first", "second")), (2, ("second", "first"))):

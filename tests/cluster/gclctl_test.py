@@ -137,7 +137,7 @@ class Gclctl(unittest.TestCase):
         with open(f"/proc/{server}/maps", encoding="ascii") as f:
             mapped = {line.split()[5] for line in f if "/dev/shm/PostgreSQL" in line}
         self.assertTrue(mapped)
-        # One of its processes is slow to see that it is gone, and has the memory until then.
+        # One of the server's processes is slow to see its end, and has the memory until then.
         slow = int(subprocess.check_output(["psql", "-XAtq", "-d", self.ctl("dsn", self.dir, "1")[1].strip(), "-c",
                                             "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"], text=True))
         os.kill(slow, signal.SIGSTOP)
@@ -257,9 +257,9 @@ class Status(unittest.TestCase):
 
 
 class Hostile(unittest.TestCase):
-    """What belongs to somebody else is neither believed nor run with more rights than its owner's."""
+    """What belongs to another user is neither believed nor run with more rights than its owner's."""
 
-    # Makes whoever comes by a superuser's tool: mallory is one afterwards.
+    # A superuser who runs it makes mallory a superuser.
     TRAP = """CREATE FUNCTION {schema}.trap() RETURNS int LANGUAGE plpgsql AS $$BEGIN
         IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN ALTER ROLE mallory SUPERUSER; END IF;
         RETURN 1; END$$"""
@@ -330,7 +330,7 @@ class Hostile(unittest.TestCase):
     def as_root(self):
         """A directory in which `nobody` has free hand."""
         if os.geteuid() != 0:
-            self.assertNotEqual(0, os.geteuid())  # who is not root has no rights to lose: the tests above ran so
+            self.assertNotEqual(0, os.geteuid())  # only root has rights to lose: the tests above ran so
             return None
         parent = self.new_parent(has_data=False)  # what is there to be copied belongs to another account
         os.mkdir(parent + "/his", 0o755)
@@ -347,7 +347,7 @@ class Hostile(unittest.TestCase):
         self.ctl("init", path, *self.init)
         owners = {os.lstat(os.path.join(at, name)).st_uid for at, dirs, files in os.walk(path) for name in dirs + files}
         self.assertEqual({os.stat(path).st_uid}, owners)
-        # The owner may write there what he likes: who he is is not among it, nor who runs it.
+        # The owner may write anything there, and decides neither who the owner is nor who runs the cluster.
         with open(path + "/cluster.conf", "a", encoding="utf-8") as f:
             f.write("account=root\n")
         servers = [os.path.join(at, "postgres") for at, _, files in os.walk(path + "/prefix") if "postgres" in files]
@@ -376,7 +376,7 @@ class Hostile(unittest.TestCase):
         conf, owner = mine + "/cluster.conf", os.stat(mine).st_uid
         os.rename(conf, conf + ".real")
         for lure in (lambda: os.symlink(conf + ".real", conf), lambda: shutil.copy(conf + ".real", conf), lambda: os.mkfifo(conf)):
-            lure()  # a link, a file of root's, one that nobody writes to
+            lure()  # a link, a file of root's, one without a writer
             for verb in ("status", "destroy"):
                 self.assertIn("not a directory made by gclctl init", self.ctl(verb, mine, code=1))
             os.remove(conf)
@@ -390,10 +390,10 @@ class Hostile(unittest.TestCase):
 
 
 class OtherUsers(unittest.TestCase):
-    """Who is neither root nor the cluster's owner is told so; an ordinary user has clusters of his own."""
+    """A user who is neither root nor the cluster's owner is told so; an ordinary user has clusters too."""
 
     def setUp(self):
-        if os.geteuid() != 0:  # a user who is not root has nobody else to be; all of the above ran as an ordinary user
+        if os.geteuid() != 0:  # only root can become another user; all of the above ran as an ordinary user
             self.user = {}
         else:
             self.user = {"user": "nobody", "group": "nogroup", "extra_groups": []}

@@ -45,7 +45,7 @@ class Growth(unittest.TestCase):
         self.one.run("BEGIN; CREATE TABLE large USING gcl AS SELECT i, repeat('x', 1000) t FROM generate_series(1, 150000) i", 300)
         self.assertLess(self.free(), before - 15000)
         a, b = self.cluster.session(1), self.cluster.session(2)
-        self.one.run("ROLLBACK")  # at once: nothing is freed by who rolls back
+        self.one.run("ROLLBACK")  # at once: a session that rolls back frees nothing
         for session, row in ((a, 1), (b, 2)):
             session.run("SET deadlock_timeout = '200ms'")
             session.run(f"BEGIN; UPDATE hot SET v = v + 1 WHERE id = {row}")
@@ -111,7 +111,7 @@ class Growth(unittest.TestCase):
                 client.result(300)
             return self.pages_of("passed")
 
-        # Each round leaves more than five pages of dead versions.  How many there are at a time is the machine's business.
+        # Each round leaves more than five pages of dead versions.  How many there are at a time depends on the machine.
         pages = [go(200) for _ in range(3)]
         while pages[-1] > pages[-3]:
             self.assertLess(len(pages), 20, pages)
@@ -162,7 +162,7 @@ class RolledBack(unittest.TestCase):
 
 class ADeparture(unittest.TestCase):
     def test_what_a_primary_that_is_gone_has_left_is_filled_by_the_others(self):
-        """Its extents and lock pages stay the table's, and are used like those of the others."""
+        """The extents and lock pages of that primary stay the table's, and are used like the others'."""
         with Cluster(primaries=2, pool="256MB") as cluster:
             one, two = cluster.session(1), cluster.session(2)
             one.run("CREATE TABLE left_over (i int, t text) USING gcl WITH (autovacuum_enabled = off)")

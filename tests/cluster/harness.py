@@ -32,7 +32,7 @@ import ports  # noqa: E402
 
 GCLCTL = os.environ.get("GCLCTL", "build/bin/gclctl")
 ANSWER_MAX = 30.0  # seconds; longer is a hang, and a hang is a failure
-BLOCKED = 0.5  # seconds; who has no answer for so long waits
+BLOCKED = 0.5  # seconds; a session without an answer for so long waits
 LOAD_MAX = 60.0  # seconds; what has not been done by then is missing, and the test says so
 # Random tests: how many times as much as usual, and which random numbers; the tests labelled slow set both.
 LONGER = int(os.environ.get("GCL_LONGER", 1))
@@ -118,7 +118,7 @@ class Session:
         return True
 
     def blocked(self):
-        """True when the statement sent waits for a lock, and goes on to: one that is slow does not.  False when it has an answer."""
+        """True when the statement sent waits for a lock, and still does a moment later.  False when it has an answer."""
         look = Session(self.dsn)
         try:
             deadline = time.monotonic() + ANSWER_MAX
@@ -382,7 +382,7 @@ class Load:
         return now < self.stop or (now < self.stop + LOAD_MAX and not self.enough())
 
     def end(self):
-        """Something is wrong; nobody need go on."""
+        """Something is wrong: the load ends."""
         self.stop = -LOAD_MAX
 
 
@@ -415,7 +415,7 @@ def together(works, load=None):
     return errors
 
 
-# SQL: a function that returns when somebody on its primary has the advisory lock 99.  It takes no snapshot of its own.
+# SQL: a function that returns when a session on its primary has the advisory lock 99.  It takes no snapshot of its own.
 STAND_STILL = """CREATE FUNCTION stand_still() RETURNS int STABLE PARALLEL SAFE LANGUAGE plpgsql AS $$BEGIN
     WHILE NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 99 AND granted) LOOP PERFORM pg_sleep(0.01); END LOOP;
     RETURN 0; END$$"""

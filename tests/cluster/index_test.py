@@ -143,7 +143,7 @@ class Index(unittest.TestCase):
         self.one.run("CREATE TABLE once (k int PRIMARY KEY, node int) USING gcl")
         sessions = [self.cluster.session(k) for k in (1, 2, 3)]
         for k, session in enumerate(sessions):
-            # Every key is tried on every primary, each time in a transaction of its own, in an order of its own.
+            # Every primary tries every key, in an order of its own, each in a transaction of its own.
             keys = list(range(200))
             random.Random(k).shuffle(keys)
             session.send("\n".join(f"INSERT INTO once VALUES ({key}, {k});" for key in keys))

@@ -98,7 +98,7 @@ class Inspect(unittest.TestCase):
         self.cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB"))
         self.cluster.holds_nothing = False
         page = self.moved_page()
-        # A process that does not run cannot keep anybody from looking.
+        # A process that does not run cannot keep the tool from reading.
         victim = self.cluster.workers(1)["gcl fabric"]
         os.kill(victim, signal.SIGSTOP)
         self.assert_tells_of(page)

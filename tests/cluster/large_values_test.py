@@ -21,7 +21,7 @@ def toast_of(session, table):
 
 
 def stored(session, table):
-    """The values that lie out of line, as far as anybody can still see them: {id: chunks}."""
+    """The values that lie out of line, as far as a session can still see them: {id: chunks}."""
     rows = session.run(f"SELECT chunk_id, count(*), max(chunk_seq) + 1 FROM {toast_of(session, table)} GROUP BY 1")
     for row in rows:
         _, chunks, expected = row.split("|")
@@ -46,7 +46,7 @@ class Worker:
 
 
 class Writer(Worker):
-    """Changes, replaces, and upserts rows that everybody changes; now and then not for good."""
+    """Changes, replaces, and upserts rows that all sessions change; now and then not for good."""
 
     def step(self):
         key = self.chance.randrange(ROWS)
@@ -124,7 +124,7 @@ class LargeValues(unittest.TestCase):
         for k in (1, 2, 3):
             look = self.cluster.session(k)
             self.assertEqual("t|t", look.one("SELECT bool_and(is_proven(v)), coalesce(bool_and(is_proven(w)), true) FROM t"))
-            # Nothing that was replaced, deleted, rolled back, or stored for a row that another was quicker to change.
+            # Nothing is left that was replaced, deleted, rolled back, or stored for a row that another session changed first.
             rows = look.run(f"SELECT id, {out_of_line}, pg_column_size(v), pg_column_size(w) FROM t")
             large = sum(int(row.split("|")[1]) for row in rows)
             small = [row for row in rows if any(0 < int(b or 0) <= 2000 for b in row.split("|")[2:])]

@@ -1,7 +1,7 @@
-"""Directories of tests, and what a killed test leaves in them: files, and servers that nobody stops.
+"""Directories of tests, and what a killed test leaves in them: files, and servers that still run.
 
-Each directory has an heir, a process that waits for the end of its test, and then stops and removes what is still there.  Who
-kills a test, as ctest does when it takes too long, kills the test's children, too: the heir is not one of them.
+Each directory has an heir, a process that waits for the end of its test, and then stops and removes what is still there.  The
+heir is no child of the test: ctest, when a test takes too long, kills the test's children, too.
 `data_directory.py make` removes what heirs did not get to.
 
     folder = new_dir(parent, gclctl)
@@ -34,7 +34,7 @@ def new_dir(parent, gclctl):
 
 
 def keep(folder):
-    """Nobody owns it any more, and nobody inherits it."""
+    """No test owns the folder any more, and its heir leaves it alone."""
     os.unlink(os.path.join(folder, OWNER))
 
 

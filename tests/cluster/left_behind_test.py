@@ -1,4 +1,4 @@
-"""A test that is killed leaves nothing behind, though nobody is left to clean up after it."""
+"""A test that is killed leaves nothing behind, though it cannot clean up."""
 import os
 import pathlib
 import signal

@@ -226,7 +226,7 @@ class LockTable(unittest.TestCase):
             self.assertEqual("57014", caught.exception.state)
 
     def test_more_than_there_is_room_for_take_turns(self):
-        # All but the first wait for it; those who find no room for their transaction, for that.
+        # All but the first wait for the lock; those that find no room for their transaction wait for room.
         first = self.session(1, "BEGIN", "LOCK TABLE t")
         others = [self.session(2, "SET deadlock_timeout = '60s'", "BEGIN") for _ in range(30)]
         for other in others:
@@ -270,7 +270,7 @@ class LockTable(unittest.TestCase):
                 session.run("ROLLBACK")
 
     def test_a_writer_between_two_lockers_may_be_part_of_it(self):
-        # one -> two (its lock on primary 1) -> a writer on primary 2 -> one (its lock there): nobody waits for another primary
+        # one -> two (its lock on primary 1) -> a writer on primary 2 -> one (its lock there): none waits for another primary
         hurry = "SET deadlock_timeout = '100ms'"
         one, two, writer = self.session(1, hurry, "BEGIN"), self.session(2, hurry, "BEGIN"), self.session(2, "BEGIN")
         one.run("LOCK TABLE t")
@@ -310,7 +310,7 @@ class LockTable(unittest.TestCase):
         self.assertTrue(two.blocked())
         one.send("LOCK TABLE u")
         errors = []
-        for session in (one, two):  # whoever was told of the deadlock lets the other go on
+        for session in (one, two):  # the victim of the deadlock lets the other go on
             try:
                 session.result(20)
             except SqlError as error:
@@ -376,7 +376,7 @@ class Joining(unittest.TestCase):
         self.assertEqual("55P03", self.stopped_by(2, "INSERT INTO u VALUES (1)"))
         locker.run("COMMIT")
         self.cluster.sql(2, "SET lock_timeout = '5s'; INSERT INTO t VALUES (1, 1)")
-        # One that had locked before does DDL with who joined meanwhile.
+        # A coordinator that had locked before does DDL with a primary that joined meanwhile.
         coordinator.run("ALTER TABLE u ADD COLUMN w int; COMMIT")
         self.cluster.start(3)
         self.assertEqual([["w"]] * 3, self.cluster.everywhere(

@@ -122,7 +122,7 @@ class Locks(unittest.TestCase):
         for answer in self.cluster.everywhere("SELECT v FROM t WHERE id = 10"):
             self.assertEqual(["3"], answer)
 
-    # The holder sits on another primary than those who wait; heap has but one.
+    # The holder is on another primary than the waiters; heap has one primary.
     def test_waiters_of_one_primary_come_in_their_order(self):
         for am in ("heap", "gcl"):
             self.cluster.sql(2, f"CREATE TABLE queue_{am} (id int) USING {am}; INSERT INTO queue_{am} VALUES (1)")
@@ -143,7 +143,7 @@ class Locks(unittest.TestCase):
                     self.assertTrue(waiters[n + 1].waits(0.1), (am, n))
                 waiter.run("COMMIT")
 
-    # Two have a shared lock, one in the row's word and one in a lock cell; who queues for the row waits for both.
+    # Two have a shared lock, one in the row's word and one in a lock cell; a waiter for the row waits for both.
     def test_who_has_a_lock_does_not_queue_behind_who_waits_for_it(self):
         look = self.cluster.session(2)
         for row, in_word in ((1, "staying"), (2, "going")):

@@ -1,5 +1,5 @@
-"""A table to which many primaries have added rows: each of them numbers its blocks from a place of its own, so the numbers are
-high, as those of a table of gigabytes are."""
+"""A table to which many primaries have added rows: each numbers its blocks from a place of its own, so the numbers are as high
+as those of a table of gigabytes."""
 import threading
 import unittest
 
@@ -15,7 +15,7 @@ class ManyPrimaries(unittest.TestCase):
         cls.cluster = cls.enterClassContext(Cluster(primaries=PRIMARIES, settings=(
             "shared_buffers=16MB", "max_connections=20", "autovacuum_analyze_threshold=0", "effective_io_concurrency=10")))
         cls.one = cls.cluster.session(1)
-        # Of the one whose autovacuum is looked at: all of them at it every second keep the machine busy.
+        # Only on the primary whose autovacuum is tested: all of them every second would keep the machine busy.
         cls.one.run("ALTER SYSTEM SET autovacuum_naptime = 1")
         cls.one.run("SELECT pg_reload_conf()")
         cls.one.run("CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl; CREATE INDEX ON t (v)")

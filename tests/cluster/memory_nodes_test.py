@@ -10,7 +10,7 @@ import unittest
 from harness import GCLCTL, Cluster, SqlError
 
 ACCOUNTS = 3000
-# A tpcb-like transaction: two accounts, a branch that everybody wants, and a line of history.
+# A tpcb-like transaction: two accounts, a branch that all sessions want, and a line of history.
 LOAD = """
 DO $$
 DECLARE a int; b int;
@@ -180,7 +180,7 @@ class AddMemory(unittest.TestCase):
         shutil.rmtree(self.cluster.pool_dir())
         self.cluster.start()
         self.assert_rows(rows)
-        self.cluster.stop()  # and one that nobody is in grows, too
+        self.cluster.stop()  # a pool that no primary is in grows, too
         self.add("16MB")
         self.cluster.start()
         self.insert(self.cluster.session(2), 5000000, 2000)

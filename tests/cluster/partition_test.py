@@ -1,4 +1,4 @@
-"""A row whose partition key is updated goes on in another table; who waited for it hears that, as in PostgreSQL."""
+"""A row whose partition key is updated goes on in another table; a session that waited for it hears that, as in PostgreSQL."""
 import re
 import time
 import unittest

@@ -117,7 +117,7 @@ class Partitions(unittest.TestCase):
         self.rows()
 
     def test_first_toast_tables_below(self):
-        """Some tables of a tree get one, in a statement that makes other relations before and behind."""
+        """Some tables of a tree get their first TOAST table, in a statement that makes other relations before and after."""
         trees = {
             "PARTITION BY RANGE (a)": "CREATE TABLE n1 PARTITION OF n FOR VALUES FROM (1) TO (30);"
                                       "CREATE TABLE n2 PARTITION OF n FOR VALUES FROM (30) TO (60) PARTITION BY LIST (a);"

@@ -15,7 +15,7 @@ from harness import new_dir
 
 
 class PlainServer:
-    port = 5432  # only the name of the socket: nobody else is in its directory
+    port = 5432  # only the name of the socket: its directory has no other
 
     def __init__(self, settings=(), like=None):
         self.settings = ["fsync=off", "autovacuum=off", *settings]

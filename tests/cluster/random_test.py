@@ -76,7 +76,7 @@ class Random(unittest.TestCase):
             for worker in workers:
                 self.assertGreaterEqual(int(rows.get(worker.name, 0)), worker.committed)
         for table in ("acct", "uniq", "hist", "side"):
-            # Nobody is left whom VACUUM would have to spare a row for.
+            # No snapshot is left for which VACUUM would have to spare a row.
             self.cluster.sql(1, f"VACUUM {table}")
         for k in range(1, PRIMARIES + 1):
             answers = [self.cluster.sql(k, f"SET enable_seqscan = {seq}; SET enable_indexscan = {index}; SELECT count(*),"

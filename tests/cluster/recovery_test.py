@@ -35,7 +35,7 @@ class ByHand(unittest.TestCase):
     @classmethod
     def let_it_die(cls):
         cls.cluster.kill_all(cls.node)
-        # Where nobody reaps the dead postmaster its number still looks taken.
+        # Where no process reaps the dead postmaster, its number still looks taken.
         port = cls.cluster.ports.base + cls.node - 1
         for lock in (f"{cls.data}/postmaster.pid", *glob.glob(f"{cls.cluster.dir}/run/.s.PGSQL.{port}*")):
             os.unlink(lock)
@@ -124,7 +124,7 @@ class Recovery(ByHand):
 
 
 class Positions(ByHand):
-    """What a crash takes away of the others' DDL, it takes from the catalogs and from the position (ddl.position-with-catalogs)."""
+    """A crash takes the others' DDL from the catalogs and from the position alike (ddl.position-with-catalogs)."""
 
     node = 2
 
@@ -159,7 +159,7 @@ class Positions(ByHand):
             return tables - there
 
     def test_a_page_that_a_crash_left_empty_is_used(self):
-        """As a server leaves it that has made the file longer and dies: the page is in no WAL yet."""
+        """A server has made the file longer and dies: the page is in no WAL yet."""
         with Cluster(primaries=1, extension=False) as cluster:
             data = f"{cluster.dir}/node1/data"
             cluster.stop()

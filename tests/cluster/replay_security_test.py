@@ -139,7 +139,7 @@ class Expressions(unittest.TestCase):
 
 
 class Doors(unittest.TestCase):
-    """Ways for somebody who owns nothing but a schema to become somebody else on another primary."""
+    """Ways for a user who owns only a schema to become another user on another primary."""
     @classmethod
     def setUpClass(cls):
         cls.cluster = cluster

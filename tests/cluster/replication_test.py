@@ -32,7 +32,7 @@ class Replication(unittest.TestCase):
             other.run(f"BEGIN; UPDATE t SET v = v + 1 WHERE id = {row}")
             self.source.run(f"UPDATE t SET note = 'new' WHERE id = {row}")
             eventually(lambda: self.cluster.sql(1, "SELECT 1 FROM pg_locks WHERE NOT granted"))
-            # To a page that has room, with an entry in the index that was not there when the other looked.
+            # The row moves to a page that has room, with an index entry that was not there when the waiting worker looked.
             other.run(f"UPDATE t SET wide = repeat('v', 5000) WHERE id = {row}")
             other.run("ROLLBACK" if row % 4 == 0 else "COMMIT")
         self.source.run("DELETE FROM t WHERE id > 90; INSERT INTO t VALUES (101, 'more')")

@@ -54,7 +54,7 @@ class Restart(unittest.TestCase):
         self.assertEqual([["5000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
 
     def departed_arenas(self, k):
-        """Of primary 3's incarnations that have left: what a process of primary K maps at most, and keeps in memory at most (kB)."""
+        """Arenas of primary 3's former incarnations: the most that a process of primary K maps, and keeps in memory (kB)."""
         postmaster = self.cluster.postmaster(k)
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(postmaster)], text=True, capture_output=True, check=False)
         count = kept = 0
@@ -122,7 +122,7 @@ class DataDirectory(unittest.TestCase):
     def put_back(self, name):
         shutil.rmtree(self.data)
         self.copy(self.kept + name, self.data)
-        # Where nobody reaps the dead postmaster its number still looks taken.
+        # Where no process reaps the dead postmaster, its number still looks taken.
         pathlib.Path(self.data, "postmaster.pid").unlink(missing_ok=True)
 
     def assert_refused(self, text):
@@ -169,7 +169,7 @@ class DataDirectory(unittest.TestCase):
         self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT count(*) FROM own"))
 
     def test_a_primary_that_is_refused_settles_its_positions(self):
-        """Later nobody knows what has become of their transactions."""
+        """Later no primary knows the outcome of their transactions."""
         oid = int(self.cluster.sql(2, "SELECT oid FROM pg_database WHERE datname = current_database()")[0])
         launcher = self.cluster.workers(2)["gcl ddl launcher"]
         os.kill(launcher, signal.SIGSTOP)  # or it settles them before the copy is made
@@ -191,7 +191,7 @@ class DataDirectory(unittest.TestCase):
         self.assertEqual((applied, applied, 0), data_directory.ddl_position(self.data, oid))
 
     def test_a_directory_that_comes_to_a_new_pool_keeps_no_positions(self):
-        """As a backup without what this extension keeps in files; the new log's entries have the old one's numbers."""
+        """The directory is like a backup without the extension's files; the new log's entries have the old one's numbers."""
         self.cluster.sql(1, "CREATE ROLE passing; DROP ROLE passing; CREATE TABLE u (a int) USING gcl; DROP EXTENSION gcl CASCADE")
         self.cluster.stop()
         self.keep("old")
@@ -225,7 +225,7 @@ class DataDirectory(unittest.TestCase):
             with self.assertRaises(SqlError) as caught:
                 two.run(statement)
             self.assertEqual("54000", caught.exception.state, caught.exception)
-        # What makes nothing goes on; so does what another primary has made, when it is replaced.
+        # Statements that make nothing go on; so does replacing what another primary has made.
         two.run("CREATE OR REPLACE VIEW of_one AS SELECT 2 AS a; ALTER TABLE near SET (fillfactor = 50); DROP TABLE before; CREATE TABLE mine (a int) USING heap")
         self.assertEqual(["2"], self.cluster.sql(1, "SELECT a FROM of_one"))
         two.close()

@@ -259,7 +259,7 @@ class Roles(unittest.TestCase):
         self.assertEqual([], self.same("SELECT 1 FROM pg_auth_members WHERE member = 'of_all'::regrole"))
         self.assertEqual(2, len(self.same("SELECT datname, datacl FROM pg_database WHERE datacl::text ~ 'of_all' ORDER BY 1")))
         self.assertEqual(["log_lock_waits"], self.same("SELECT parname FROM pg_parameter_acl"))
-        # A transaction, its savepoints, its rollback; and one with a statement that fails on another primary.
+        # A transaction with a savepoint, one that rolls back, and one with a statement that fails on another primary.
         without(3, "BEGIN; CREATE ROLE one; SAVEPOINT s; CREATE ROLE two; ROLLBACK TO s; GRANT one TO of_all; COMMIT")
         without(3, "BEGIN; DROP ROLE one; ROLLBACK")
         self.assertEqual(["of_all", "one"], self.same("SELECT rolname FROM pg_roles WHERE rolname IN ('of_all', 'one', 'two', 'four', 'five') ORDER BY 1"))

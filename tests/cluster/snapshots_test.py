@@ -1,4 +1,4 @@
-"""One statement, one time: whoever reads gcl tables for it; and a transaction that reads nothing holds nothing back."""
+"""All that read gcl tables for one statement read at one time; and a transaction that reads nothing holds nothing back."""
 import pathlib
 import re
 import subprocess
@@ -392,7 +392,7 @@ class OneKind(unittest.TestCase):
     def test_transactions_of_one_kind_share_nothing(self):
         """Once some changed both, a session that calls a function takes a timestamp, and so has a session in the pool."""
         with Cluster(primaries=2, settings=("autovacuum=off",)) as cluster:
-            # On primary 2: who creates a table changes both, for the catalogs are the server's own.
+            # On primary 2: a session that creates a table changes both, for the catalogs are the server's own.
             cluster.sql(1, "CREATE TABLE g (v int) USING gcl; CREATE FUNCTION reads_nothing() RETURNS int STABLE LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'")
             one, look, stranger = (cluster.session(2) for _ in range(3))
             one.run("CREATE TABLE h (v int) USING heap; INSERT INTO g VALUES (0)")

@@ -108,7 +108,7 @@ class Waits(unittest.TestCase):
                 self.gate, self.maker = shut_in(self.cluster)
 
     def test_a_deadlock_through_it_is_found(self):
-        """The maker waits, in an index that is not the arbiter, for who waits for the maker's row."""
+        """The maker waits, in an index that is not the arbiter, for a session that waits for the maker's row."""
         open_gate(self.gate)
         self.maker.result()
         self.maker.run("ROLLBACK; SET deadlock_timeout = '60s'; BEGIN")
@@ -147,15 +147,15 @@ class Death(unittest.TestCase):
 
 
 # Every turn is a transaction; `delta` is what they have added.  Keys are few, so that many turns meet others.  From
-# `base` on there are keys that nobody else has, a hundred.
+# `base` on there are a hundred keys that no other session has.
 PROCEDURES = """
     CREATE TABLE {name}_pairs (a int UNIQUE, b int) USING {am};
     CREATE UNIQUE INDEX {name}_pairs_b ON {name}_pairs (b);
     CREATE TABLE {name}_sums (a int UNIQUE, b int UNIQUE, n int NOT NULL) USING {am};
     CREATE TABLE {name}_twins (a int UNIQUE, b int UNIQUE, n int NOT NULL) USING {am};
 
-    -- Both indexes are arbiters.  Who keeps a row and wants another one has the first for its b, and wants the second
-    -- for its a, so that nobody waits in a circle.
+    -- Both indexes are arbiters.  A session that keeps a row and wants another one has the first for its b, and wants
+    -- the second for its a, so that none wait in a circle.
     CREATE PROCEDURE {name}_pairs_turns(base int, turns int, INOUT delta int, INOUT errors int) LANGUAGE plpgsql AS $$
     DECLARE own int; done int; dice float;
     BEGIN
@@ -182,7 +182,7 @@ PROCEDURES = """
       END LOOP;
     END$$;
 
-    -- One index is the arbiter; in the other one nobody conflicts.
+    -- One index is the arbiter; in the other one nothing conflicts.
     CREATE PROCEDURE {name}_sums_turns(base int, turns int, INOUT delta int, INOUT errors int) LANGUAGE plpgsql AS $$
     DECLARE gone int; key int;
     BEGIN
@@ -201,8 +201,8 @@ PROCEDURES = """
       END LOOP;
     END$$;
 
-    -- One index is the arbiter, and who conflicts in it conflicts in the other one, too: now and then 23505 or
-    -- 40P01, as in heap: the other index is asked while the row is in doubt.
+    -- One index is the arbiter, and a row that conflicts in it conflicts in the other one, too: now and then 23505
+    -- or 40P01, as in heap: the other index is asked while the row is in doubt.
     CREATE PROCEDURE {name}_twins_turns(base int, turns int, INOUT delta int, INOUT errors int) LANGUAGE plpgsql AS $$
     DECLARE gone int; key int;
     BEGIN

@@ -1,4 +1,4 @@
-"""What monitoring takes for granted: counters of pages and rows, sizes, plans, VACUUM and ANALYZE by whoever comes first."""
+"""What monitoring takes for granted: counters of pages and rows, sizes, plans, VACUUM and ANALYZE by any primary."""
 import json
 import re
 import subprocess
@@ -221,7 +221,7 @@ class Upkeep(unittest.TestCase):
                     session.result()
             for session in sessions:  # or the round's changes are told up to a second after the next one's beginning
                 session.run("SELECT pg_stat_force_next_flush()")
-            # Whoever came first has left nothing for long; everybody knows.
+            # The first primary that came has left little; all primaries know.
             eventually(lambda b=before: vacuums() > b, 120)
             eventually(lambda: all(int(s.one(stats.format("n_dead_tup"))) < 200 for s in sessions), 120)
             sizes.append(pages())

@@ -129,7 +129,7 @@ class Vacuum(unittest.TestCase):
         two.send("VACUUM VERBOSE turns")
         eventually(lambda: three.run(has_begun))
         self.assertTrue(two.waits())
-        one.close()  # who goes away leaves the table to the next
+        one.close()  # a session that ends leaves the table to the next
         self.cluster.sql(1, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'VACUUM turns%'")
         self.assertIn("line pointers freed", " ".join(two.result()))
 

@@ -69,7 +69,7 @@ class Views(unittest.TestCase):
                          sum(value) FILTER (WHERE counter ~ '^(done|dropped)_received') FROM gcl_stat_cluster_counters"""
 
         def balanced():
-            # Nobody works; what the workers do by themselves may fall between two samples.
+            # No session works; what the workers do by themselves may fall between two samples.
             self.fresh(self.two)
             sent, received, pages, landed, done, heard = map(int, self.two.one(sums).split("|"))
             self.assertGreater(sent, 60)
@@ -137,7 +137,7 @@ class Views(unittest.TestCase):
                 eventually(lambda s=session: s.run(awaited) == [f"1|{pid}|2|done|", f"1|{pid}|3|awaited|t"])
             self.assertEqual("LWLock|GclDdlAnswers", self.one.one(
                 f"SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = {pid}"))
-            # What is asked is hidden from those who may not see others' queries.
+            # What is asked is hidden from users who may not see others' queries.
             self.assertEqual(["<insufficient privilege>"], self.one.run(
                 "BEGIN; SET LOCAL ROLE nosy; SELECT DISTINCT what FROM gcl_stat_ddl; ROLLBACK"))
             # A primary that stands still is seen to.
@@ -226,7 +226,7 @@ class Views(unittest.TestCase):
         self.assertEqual("t", self.one.one("""SELECT pages = pg_relation_size('roomy_pkey') / 8192 FROM gcl_stat_relations
             WHERE relname = 'roomy_pkey'"""))
         locker = self.cluster.session(1)
-        locker.run("BEGIN; LOCK TABLE roomy")  # nobody waits for a view
+        locker.run("BEGIN; LOCK TABLE roomy")  # no view waits for it
         self.assertEqual("0", self.one.one("SELECT count(*) FROM gcl_stat_relations WHERE relname = 'roomy'", 5))
         locker.run("ROLLBACK")
         self.one.run("DROP TABLE roomy; DROP SEQUENCE roomy_seq")

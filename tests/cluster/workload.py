@@ -2,8 +2,8 @@
 
 The tables, made by `TABLES`:
   acct  money: every transaction keeps the sum of `bal`, so every snapshot shows it
-  uniq  keys that everybody wants
-  hist  what each session has committed, numbered: who was told of n finds n, on any primary, at once
+  uniq  keys that all sessions want
+  hist  what each session has committed, numbered: a session that was told of n finds n, on any primary, at once
   side  a table without keys that is emptied now and then
 """
 import random
@@ -43,7 +43,7 @@ class Worker:
         self.session.run("SET lock_timeout = '1500ms'; SET deadlock_timeout = '200ms'; SET statement_timeout = '20s'")
 
     def run(self):
-        """Transactions until the time is over, or somebody died: then until that is heard."""
+        """Transactions until the time is over or, after a death, until the session hears of it."""
         while time.monotonic() < self.until:
             what = "committed"
             try:
@@ -186,7 +186,7 @@ class Worker:
         self.sql(f"DELETE FROM side WHERE n % 5 = {self.random.randint(0, 4)}")
 
     def read(self):
-        """In REPEATABLE READ a row of ours may have the key of one that the snapshot still sees and somebody has deleted since:
+        """In REPEATABLE READ a row of ours may have the key of a row that the snapshot still sees and another session has deleted:
         a key is taken once among what is ours, and once among the rest."""
         groups = "()" if self.level == "READ COMMITTED" else "xmin = pg_current_xact_id_if_assigned()::xid"
         total = self.sql(f"SELECT sum(sum), sum(twice) FROM (SELECT sum(bal), count(*) - count(DISTINCT id) AS twice FROM acct"

@@ -149,8 +149,8 @@ TEST_P(MemoryContract, ABatchGoesToOneMemoryNode) {
   EXPECT_EQ(batch.size(), 0);
 }
 
-// Post and completion are apart, whoever is asked first; between batches there is no order, so each has words of its
-// own.
+// Post and completion are apart, in whatever order batches are asked; between batches there is no order, so each has
+// words of its own.
 TEST_P(MemoryContract, SeveralBatchesArePostedAtOnce) {
   constexpr int kBatches = 8;
   std::unique_ptr<Batch> batch[kBatches];

@@ -36,7 +36,7 @@ TEST_P(MemoryContract, AtomicsOfProcessesAllCount) {
       uint64_t n = 0;
       for (; mine.load(between) < kBetween; n++) {
         mine.faa(added, uint64_t{1} << 32);
-        for (uint64_t seen = n;;) {  // what is there if nobody else is
+        for (uint64_t seen = n;;) {  // what is there if no other user is
           uint64_t old = mine.cas(swapped, seen, seen + 1);
           if (old == seen) break;
           mine.faa(between, 1);
@@ -77,8 +77,8 @@ TEST_P(MemoryContract, AWordIsLoadedWhole) {
   writer.join();
 }
 
-// What settle-first rests on: who sees the word that came behind the bytes in one batch reads those bytes, or newer
-// ones.
+// What settle-first rests on: a user that sees the word that came behind the bytes in one batch reads those bytes, or
+// newer ones.
 TEST_P(MemoryContract, ABatchsBytesAreThereBeforeTheWordBehindThem) {
   constexpr uint64_t kPage = kPageSize, kWord = 64, kStop = 128;
   constexpr int kSeen = 200;
@@ -127,7 +127,7 @@ TEST_P(MemoryContract, ABatchThatIsDoneComesBeforeTheNextOneOfWhoeverKnows) {
       before = value + 1;
       for (uint32_t i = 0; i < kPageSize; i += 8) {
         EXPECT_EQ(word(user.local() + i), value);
-        if (HasFailure()) between = kBetween;  // and nobody waits for us
+        if (HasFailure()) between = kBetween;  // and no user waits for us
         set_word(user.local() + i, value + 1);
       }
       Batch write(kOne);

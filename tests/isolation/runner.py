@@ -14,11 +14,11 @@ from harness import Hang, Session  # noqa: E402
 
 ANSWER_MAX = 20.0  # seconds; longer is a hang
 UNSEEN = 0.7  # no answer for so long is a wait, where a spec says that it cannot be seen otherwise
-STILL = 0.03  # who is to wait on is watched for so long
+STILL = 0.03  # a session that has to wait on is watched for so long
 
 
 class InvalidPermutation(Exception):
-    """The next step's session waits for somebody who will not move."""
+    """The next step's session waits for a session that will not move."""
 
 
 class SpecSession(Session):

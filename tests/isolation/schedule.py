@@ -2,8 +2,8 @@
 the same does.
 
 What happened is a list of events for each step: (session, "answers", answer), (session, "waits"), and (session, "goes on",
-answer) of each that waited before.  A step of a session that waits is left out.  A deadlock ends the schedule: who is its
-victim is nobody's business.
+answer) of each that waited before.  A step of a session that waits is left out.  A deadlock ends the schedule: its
+victim may be any of them.
 """
 import re
 import time
@@ -12,10 +12,10 @@ from runner import ANSWER_MAX, blocked
 
 from harness import Hang  # isort: skip
 
-STILL = 0.02  # seconds; who is to wait on is watched for so long
-REFUSED = 2.0  # who is to go on and is seen to wait for so long does not
+STILL = 0.02  # seconds; a session that has to wait on is watched for so long
+REFUSED = 2.0  # a session that has to go on and is seen to wait for so long does not
 DEADLOCK = "40P01"
-CANCEL = "CANCEL"  # a step: whoever waits gives up
+CANCEL = "CANCEL"  # a step: a waiting session gives up
 
 
 class Differs(Exception):
@@ -135,7 +135,7 @@ class Play:
                     ways.append((start, to))
 
     def queues(self, name):
-        """Whether the session waits for a row behind another one, or for somebody that another one waits for, too."""
+        """Whether the session waits for a row behind another one, or for a session that another one waits for, too."""
         backend = self.sessions[name].backend
         others = [self.sessions[other].backend for other in self.waiting if other != name]
         if not others:

@@ -1,6 +1,6 @@
 """Random schedules: several sessions step by step on one stock PostgreSQL server with heap tables, and on three primaries
-with gcl tables.  Who answers, with what, who waits, who goes on behind which step, and what is in the tables in the end:
-all must be the same.
+with gcl tables.  Which sessions answer, with what, which wait, which go on behind which step, and what is in the tables in
+the end: all must be the same.
 
     SEED=N SEEDS=N SECONDS=N python3 schedules_test.py       seeds from N on; a seed's schedule is always the same
 
@@ -8,8 +8,8 @@ What differs is played again, slowly and on one server several times: only what 
 failure.  It is made as small as it can be and printed.  VERBOSE=1 prints the others, too.
 
 Differences that are meant, and how they are left out:
-  who of several waiters goes on first    one who comes to wait for somebody, or for a row, that another waits for gives up (Play.queues)
-  NOWAIT, SKIP LOCKED that wait           PostgreSQL's do for who locked a newer version of the row than is seen: the schedule ends before
+  which of several waiters goes on first  one that comes to wait for a session or row that another waits for gives up (Play.queues)
+  NOWAIT, SKIP LOCKED that wait           PostgreSQL's do for the locker of a newer version than is seen: the schedule ends before
   a deadlock's victim                     the schedule ends with it
   which of several bad rows is met first  every scan is by an index (interleaved.SETTINGS)
 """
@@ -72,10 +72,10 @@ class Schedules(SideBySide):
                 sql = players[name].next()
                 self.step(play, players, name, sql)
                 if name in play.waiting and ("NOWAIT" in sql or "SKIP LOCKED" in sql):
-                    # PostgreSQL waits all the same for who has locked a newer version of the row than it sees.
+                    # PostgreSQL waits all the same for the locker of a newer version of the row than it sees.
                     play.steps.pop(), play.places.pop()
                     raise Deadlock
-                # Of two who wait for the same it is not said who goes on first, mostly not on one server either.
+                # Which of two waiters goes on first is not said, mostly not on one server either.
                 gives_up = [name] if name in play.waiting and play.queues(name) else []
                 if play.waiting and not gives_up and chance.random() < 0.08:
                     gives_up = [chance.choice(list(play.waiting))]

@@ -27,7 +27,7 @@ void Explorer::post(State& s, int n, const Actions& a) {
     if (is_reader(RequestKind(x.parked_kind[i]))) grant(x.parked_from[i], ReplyKind::kGrantS);
 }
 
-// Whom n granted while its batch is on its way.
+// The nodes that n granted while its batch is on its way.
 std::vector<int> Explorer::granted_by(const State& s, int n) {
   std::vector<int> granted;
   for (int k = 0; k < kNodes; k++)

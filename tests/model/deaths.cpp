@@ -3,8 +3,8 @@
 
 namespace coherence::model {
 
-// Before anybody repairs what the dead node owned, whom it granted early makes its word true: else he would go on with
-// what is free for others.
+// Before what the dead node owned is repaired, a node that it granted early makes its word true: else that node would
+// go on with what is free for others.
 void Explorer::repair_for_dead(State& s, int n) {
   if (v.no_settling) return;
   for (const int to : granted_by(s, n)) {

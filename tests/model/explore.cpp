@@ -63,7 +63,7 @@ void Explorer::invariants() {
   if (quiet && sum != s.word) flag(at_, "X7");
 }
 
-// A cycle that serves nobody (only == 0; or not node only - 1) although it takes every fair step that stays possible.
+// A cycle that serves no node (only == 0; or not node only - 1) although it takes every fair step that stays possible.
 uint32_t Explorer::fair_cycle(int only) {
   size_t n = states_.size();
   auto& mark = memory_.mark;

@@ -26,7 +26,7 @@ struct Memory {
   // For liveness.
   Store<uint32_t> start, fill, back;
   struct Mark {
-    uint32_t index : 31, on : 1, low;  // when it was first come to; whether it is on the stack; whom it can get back to
+    uint32_t index : 31, on : 1, low;  // when it was first come to; whether on the stack; the first it can get back to
   };
   Store<Mark> mark;
   void clear() { states.clear(), table.clear(), parent.clear(), first_edge.clear(), why.clear(), edges.clear(); }

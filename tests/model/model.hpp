@@ -2,11 +2,11 @@
 //
 // Abstractions.  Page contents are one "newest" flag per copy (pool, frames, posted WRITEs, READs under way, grants
 // under way); a write clears every flag but the writer's.  A batch runs verb by verb at any time after it was posted;
-// its completion is noticed at any time later.  A message arrives at any time.  Each node has one user, who fetches,
-// hits, holds a guard for a while, and evicts; a parked request bounds his turns (gamma = 1).  Standing back and the
-// interval between resends are delays, and every delay is explored.  Priorities end where a writer
-// counts as starved, and are modelled where they decide what is answered (matching).  The nodes' bits are 0, 1 and 57:
-// neighbours, and next to the holder field.
+// its completion is noticed at any time later.  A message arrives at any time.  Each node has one user, which fetches,
+// hits, holds a guard for a while, and evicts; a parked request bounds its turns (gamma = 1).  Standing back and the
+// interval between resends are delays, and every delay is explored.  Priorities end where a writer counts as starved,
+// and are modelled where they decide what is answered (matching).  The nodes' bits are 0, 1 and 57: neighbours, and
+// next to the holder field.
 #pragma once
 
 #include <cstdint>
@@ -47,20 +47,21 @@ struct Variant {
   bool caseless = false;           // PeerInv and PeerWr are one message, and the first grant is acted on
   bool no_write_back = false;      // M -> M does not write to the pool (coherence.newest-bytes)
   bool free_before_write = false;  // the word is freed before the page is written
-  bool steal = false;              // a granted page may leave before its waiter ran (coherence.one-operation)
-  bool upgrade_forever = false;    // upgrades are retried for ever, nobody gives way
-  bool copy_kept = false;          // a copy is taken for a share (coherence.copy-owns-nothing)
-  bool pending_kept = false;       // the pending-reader bit stays after a copy, or after Held (the same)
-  bool hold_ignored = false;       // a held page is given away (coherence.held-until-end)
-  bool abandon = false;            // a writer's wait is forgotten (session.operation-outlives-caller)
-  bool old_request_acted = false;  // an outdated request is served (coherence.request-taken-once)
-  bool old_reply_acted = false;    // an outdated refusal is counted for the round under way (the same)
-  bool join_forgotten = false;     // a joining node is granted, its bit not added (coherence.reader-joins-taker)
-  bool join_twice = false;         // a node that joined one that died adds its bit without a look
-  bool claim_refused = false;      // a node that cannot tell whether it shares says no (coherence.claim-then-ask)
-  bool lies = false;               // hints name somebody else (safe: a hint is no more than that)
-  bool no_fence = false;           // verbs of a dead node land after its repair (coherence.death-fences-pool)
-  bool no_settling = false;        // a node that a dead node granted early goes on without the word
+  bool steal = false;              // coherence.one-operation: a granted page may leave before its waiter ran
+  bool upgrade_forever = false;    // upgrades are retried for ever, no node gives way
+  bool copy_kept = false;          // coherence.copy-owns-nothing: a copy is taken for a share
+  bool pending_kept = false;  // coherence.copy-owns-nothing: the pending-reader bit stays after a copy, or after Held
+  bool hold_ignored = false;  // coherence.held-until-end: a held page is given away
+  bool abandon = false;       // C5: a writer's wait is forgotten, not finished
+  bool old_request_acted = false;  // coherence.request-taken-once: an outdated request is served
+  bool old_reply_acted = false;  // coherence.request-taken-once: an outdated refusal is counted for the round under way
+  bool join_forgotten = false;   // coherence.reader-joins-taker: who joins is granted a share, and his bit is not added
+  bool join_twice =
+      false;  // coherence.reader-joins-taker: who joined one who died adds his bit without a look at the word
+  bool claim_refused = false;  // coherence.claim-then-ask: who cannot tell yet whether he shares says that he does not
+  bool lies = false;           // hints name another node (safe: a hint is no more than that)
+  bool no_fence = false;       // coherence.death-fences-pool: verbs of a dead node land after its repair
+  bool no_settling = false;    // coherence.early-grant-bound: whom a dead node granted early goes on without the word
 
   const char* expect = "";  // invariants that must break, e.g. "X1 X2"; any of them will do; empty: safe and live
 };
@@ -76,10 +77,10 @@ struct BatchM {
   uint8_t to;
 };
 struct MessageM {
-  uint8_t kind, fresh;  // kind: of a refusal also whom the page was passed to
+  uint8_t kind, fresh;  // kind: of a refusal also the node that the page was passed to
 };
 inline constexpr uint8_t kPriorityMax = kStarvedFrom;
-inline constexpr uint8_t kAnswered = 2;  // of NodeM::undo: whom the batch serves was answered when it was posted
+inline constexpr uint8_t kAnswered = 2;  // of NodeM::undo: the requester was answered when the batch was posted
 inline constexpr uint8_t kOld = 0x80;    // of a second arrival: its round is over
 constexpr uint8_t reply_message(ReplyKind kind, int passed_to) { return uint8_t(uint8_t(kind) | passed_to << 4); }
 constexpr ReplyKind reply_of(uint8_t message) { return ReplyKind(message & 15); }
@@ -121,7 +122,7 @@ static_assert(sizeof(State) == 8 + kNodes * sizeof(NodeM) + kNodes * kNodes * 5 
 struct Edge {
   uint32_t to;
   uint8_t fair;    // fairness class; 0: the environment, which may stop
-  uint8_t served;  // node + 1 who was pending and was served
+  uint8_t served;  // node + 1 that was pending and was served
 };
 
 struct Verdict {

@@ -98,7 +98,7 @@ void Explorer::event(State& s, int n, const Event& e) {
     answer(s, n, index_of(NodeId{a.replies[i].to.from}), a.replies[i].kind, number_of(a.replies[i].passed_to));
   if (a.post != Post::kNone) post(s, n, a);
   for (NodeSet to = a.send_to; !to.empty(); to = to.without(to.first())) {
-    if (!is_node(to.first())) continue;  // the word of an unsafe variant names nobody (X5): the message reaches nobody
+    if (!is_node(to.first())) continue;  // the word of an unsafe variant names no node (X5): the message is lost
     uint8_t& slot = s.request[n][index_of(to.first())];
     if (slot && counts_messages()) flag(at_, "X0");
     RequestKind kind = v.caseless && a.send == RequestKind::kPeerInv ? RequestKind::kPeerWr : a.send;

@@ -101,7 +101,7 @@ def callgrind(cluster, *options):
         yield Counted(folder)
     finally:
         try:
-            for how in (signal.SIGTERM, signal.SIGINT):  # smart, because nobody should be connected; then fast
+            for how in (signal.SIGTERM, signal.SIGINT):  # smart, because no session should be connected; then fast
                 if postmaster.poll() is None:
                     postmaster.send_signal(how)
                     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -25,7 +25,7 @@ uint64_t shuffled(uint64_t n) { return n * 0x9e3779b97f4a7c15u >> 20; }
 
 }  // namespace
 
-// All pages stay: what is looked at does not depend on what is kept.
+// All pages stay in the cache: the trace does not depend on replacement.
 Bank::Bank(int branches, int accounts)
     : engine_({.cluster = {.nodes = 1, .frames = 8192, .pool_bytes = 96 << 20, .memory_nodes = 1}, .tickers = false}),
       worker_(engine_, 0) {
@@ -54,15 +54,15 @@ void Bank::add_row(Table& table, uint64_t key, size_t width, uint32_t command) {
 template <class Load>
 void Bank::recorded(const Load& load) {
   if (trace_ == nullptr) return load();
-  const uint64_t before = session().looks();
+  const uint64_t before = session().page_accesses();
   {
     Recording recording(*trace_);
     load();
   }
-  looks_ += session().looks() - before;
+  page_accesses_ += session().page_accesses() - before;
 }
 
-// The member worker's part, which is not the load's.
+// The member worker's part, which is not recorded.
 void Bank::tick() {
   if (++transactions_ % kTickEvery == 0) must(worker_->tick());
 }

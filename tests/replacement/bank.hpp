@@ -28,9 +28,9 @@ class Bank {
   void build_index();
   // As if rows with such keys were inserted.
   void add_to_index(int keys);
-  // What the load has looked at so far is written down, from now on; `looks` counts what the session counts.
+  // Records the load's page accesses from now on.
   void record(Trace* to) { trace_ = to; }
-  uint64_t looks() const { return looks_; }
+  uint64_t page_accesses() const { return page_accesses_; }
 
  private:
   struct Table {
@@ -60,7 +60,7 @@ class Bank {
   uint32_t scanned_ = 0;
   int transactions_ = 0;
   Trace* trace_ = nullptr;
-  uint64_t looks_ = 0;
+  uint64_t page_accesses_ = 0;
 };
 
 }  // namespace gcl_test

@@ -1,4 +1,4 @@
-// Which pages a thread looks at, in the order in which it does.
+// The pages that a thread accesses, in order.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace gcl_test {
 // Page numbers, as the pool names them or as the trace does.
 using Trace = std::vector<uint64_t>;
 
-// While it lives, what its thread looks at is written down.  One at a time.
+// While it lives, it records its thread's page accesses.  One at a time.
 class Recording {
  public:
   explicit Recording(Trace& to);

@@ -1,4 +1,4 @@
-// What the product keeps is found again as often as with true LRU, but for two looks in a hundred.
+// The product finds pages in its cache as often as true LRU does, but for two accesses in a hundred.
 #include <gtest/gtest.h>
 
 #include "replay.hpp"
@@ -63,7 +63,7 @@ TEST_P(Traces, BothPoliciesAreAsGoodAsTrueLru) {
   }
 }
 
-// What comes back is told from what comes once: LRU keeps both alike.
+// The policy tells pages that come back from pages that come once; LRU keeps both alike.
 TEST(Skewed, EpochSamplingIsBetterThanTrueLru) {
   const struct {
     NamedTrace (*trace)();
@@ -87,7 +87,7 @@ TEST_P(Traces, SoIsTheWholePool) {
 
 TEST_P(Traces, NoLookOfTheEngineIsMissing) { EXPECT_EQ(trace_.pages.size(), trace_.looks ? trace_.looks : 100000); }
 
-// The bar tells what is wrong: frames taken at random miss it, and so does a policy that is not told of hits.
+// Frames taken at random miss the bar, and so does a policy that is not told of hits.
 TEST(Bar, WhatIsTakenAtRandomOrUnmarkedIsBelowIt) {
   for (const auto& make : {zipf_and_loop, zipf}) {
     const NamedTrace trace = make();

@@ -1,4 +1,4 @@
-// A cache of so many frames under a trace: how many looks find their page.
+// How many accesses of a trace find their page in a cache of so many frames.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace gcl_test {
 
-// True LRU: the page that goes is the one not looked at for the longest time.
+// True LRU: the page leaves that was not accessed for the longest time.
 class TrueLru {
  public:
   explicit TrueLru(uint32_t frames) : frames_(frames) {}

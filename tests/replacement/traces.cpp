@@ -27,7 +27,7 @@ NamedTrace of_bank(const char* name, const Load& load) {
   Trace pages;
   bank.record(&pages);
   load(bank);
-  return finished(name, std::move(pages), bank.looks());
+  return finished(name, std::move(pages), bank.page_accesses());
 }
 
 // Numbers below kMadeUpPages, the lower the likelier; which page is how likely is shuffled.

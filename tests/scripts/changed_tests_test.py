@@ -13,7 +13,7 @@ class ChangedTests(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="gcl-scripts-")
         self.addCleanup(shutil.rmtree, self.dir)
-        # Nobody's own settings, and not the repository that a hook of git runs this in.
+        # No user's own settings, and not the repository that a hook of git runs this in.
         self.environment = {"PATH": os.environ["PATH"], "HOME": self.dir, "GIT_CONFIG_NOSYSTEM": "1"}
         for who in ("AUTHOR", "COMMITTER"):
             self.environment |= {f"GIT_{who}_NAME": "somebody", f"GIT_{who}_EMAIL": "somebody@example.org"}

@@ -1,4 +1,4 @@
-"""Ports reserved for one cluster are nobody else's, and its servers can listen on them."""
+"""No other cluster gets ports reserved for one, and its servers can listen on them."""
 import os
 import socket
 import subprocess

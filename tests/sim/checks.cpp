@@ -1,4 +1,4 @@
-// The cluster's checkers: of who waits, of the state at rest, and of what is left when all have gone.
+// The cluster's checkers: of waiting users, of the state at rest, and of what is left when all have gone.
 #include <algorithm>
 #include <cstring>
 
@@ -93,7 +93,7 @@ void Cluster::check_refuses() const {
     object(Checker::kFence, "a pool where a node died is joined again: %s", problem.text);
 }
 
-// Who stood still meanwhile, or died, is not to blame, and neither is who waited for him.
+// A node that stood still meanwhile, or died, is not to blame, and neither are those that waited for it.
 uint64_t Cluster::allowed_ns(const Waiting& w) const {
   uint64_t ns = options_.fairness_ns_max();
   for (int n = 0; n < options_.nodes; n++) ns += scheduler()->paused_ns(n, w.since, scheduler()->now());

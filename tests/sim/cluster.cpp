@@ -160,7 +160,7 @@ void Cluster::start() {
     scheduler()->spawn(Scheduler::kNobody, [this] { disturb(); });
 }
 
-// The worker, which is the postmaster, too: of one life after the other.
+// The worker, which is also the postmaster of the node's lives.
 void Cluster::serve(Member& m, int lives) {
   for (int life = 1;; life++) {
     const bool last_life = life == lives;
@@ -202,7 +202,7 @@ ArenaHeader& Cluster::arena(Member& m) const {
   return *reinterpret_cast<ArenaHeader*>(m.node->private_memory() - arena_layout(arena_spec(options_)).private_at);
 }
 
-// What may happen at any time and says nothing: rings nobody rang, hints that promise nothing, wake-ups, messages that
+// What may happen at any time and says nothing: wakeups that no process sent, hints that promise nothing, messages that
 // come again while their request is open, or late.
 void Cluster::disturb() {
   Random& random = scheduler()->random();
@@ -257,7 +257,7 @@ void Cluster::send_again(Member& asker, const Line& line) {
     RequestSlot& slot = *mine->slot(s);
     if (slot.state.load() != SlotState::kWaiting || slot.line.load() != asker.node->index_of(line)) continue;
     for (NodeSet left = fields(line).state.waiting; !left.empty(); left = left.without(left.first())) {
-      if (left.first().value >= members_.size()) continue;  // where a mutation made a word that names nobody
+      if (left.first().value >= members_.size()) continue;  // where a mutation made a word that names no node
       Member& to = *members_[left.first().value];
       std::atomic<uint64_t>& word = slot.reply[left.first().value];
       if (const ReplyWord w{word.load()}; mutation == Mutation::kTakenTwice && w.is_taken())

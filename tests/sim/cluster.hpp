@@ -1,5 +1,5 @@
-// Cluster: the product's nodes over one pool, in one process, and around each what bufmgr and PostgreSQL are to it: a
-// page directory, a log, a worker, users.
+// Cluster: the product's nodes over one pool, in one process.  Instead of bufmgr and PostgreSQL each has a page
+// directory, a log, a worker and users.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class Directory final : public FrameDirectory {
   static int index_of(PageId page) { return int(page.number()) * 2 + page.node().value; }
 
   std::vector<Line*> lines;
-  std::vector<bool> coming;  // somebody is about to publish a line
+  std::vector<bool> coming;  // a user is about to publish a line
 };
 
 class Horizon final : public LogHorizon {
@@ -62,7 +62,7 @@ class Chance final : public bufmgr::Interrupts {
 // One node, over its lives.
 struct Member {
   Member(int number, const Options& o) : id{uint8_t(number)}, directory(o.pages), frames(uint32_t(o.frames)) {}
-  // The page's line, published; null: no frame can be had now.
+  // The page's line, published; null: no frame is free now.
   Line* line(Session&, int page);
   bool evict(Session&, int page);
   void evict_all(Session&);  // that can be, in groups
@@ -85,13 +85,13 @@ class Cluster final : public Observer {
   ~Cluster() override;
   Cluster(const Cluster&) = delete;
 
-  void start();                      // spawns everybody
+  void start();                      // spawns all fibers
   bool working() const;              // users of living nodes are at work
   bool serving() const;              // workers of living nodes are
   void close() { closing_ = true; }  // workers leave the pool
 
   bool crashed(int n) const { return scheduler()->crashed(n); }
-  // Node n has withdrawn: nobody minds its death.
+  // Node n has withdrawn: its death disturbs no node.
   bool withdrawn(int n) const { return members_[0]->node->info(NodeId{uint8_t(n)}).state == NodeInfo::State::kAbsent; }
   bool fenced() const { return members_[0]->node->fenced(); }
   // Nothing is under way but waiting for work.
@@ -99,9 +99,9 @@ class Cluster final : public Observer {
   // Checkers 4 and 6.
   void check_rest() const;
   void check_left() const;
-  // Checker 8: nobody may join a pool where somebody died.
+  // Checker 8: no node may join a pool where one died.
   void check_refuses() const;
-  // Checkers 5 and 8, of who waits now.
+  // Checkers 5 and 8, of users that wait now.
   void check_waits();
 
   uint64_t count(Counter) const;  // over all nodes and lives

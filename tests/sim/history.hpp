@@ -1,7 +1,7 @@
 // History: what each user was told and did, in its own order, and nothing else: no clock, no oracle.
 //
-// Values are unique, so the data itself says who read from whom.  Every write is preceded in its section by a read, so
-// the writes of a page form a chain.  The history is sequentially consistent if one order of all operations explains
+// Values are unique, so the data itself says which write a read saw.  Every write is preceded in its section by a read,
+// so the writes of a page form a chain.  The history is sequentially consistent if one order of all operations explains
 // it: the graph of program order, reads-from, write chain and from-reads (a read comes before the write that replaces
 // what it saw) has no cycle.
 #pragma once
@@ -15,7 +15,7 @@ namespace sim {
 class History {
  public:
   void read(int fiber, int page, uint64_t value) { record(fiber, {page, value, false}); }
-  // REQUIRES: `fiber` has just read the page, and nobody else can write it meanwhile.
+  // REQUIRES: `fiber` has just read the page, and no other fiber can write it meanwhile.
   void write(int fiber, int page, uint64_t value) { record(fiber, {page, value, true}); }
   uint64_t size() const;
 

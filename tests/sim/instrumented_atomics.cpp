@@ -1,7 +1,7 @@
 // Every access to an atomic is a place where another fiber may go on.
 //
 // The product's sources are compiled for the simulator with -fsanitize=thread, and linked with these functions in place
-// of ThreadSanitizer's: the compiler calls them for each access, and nothing in the sources knows.  An access counts
+// of ThreadSanitizer's: the compiler calls them for each access; the sources are unchanged.  An access counts
 // down and then happens; accesses to plain memory do nothing here.  All orders are as seq_cst, since one thread of the
 // operating system runs everything: weak orders are ThreadSanitizer's business, with the unit tests.
 #include <cstdint>

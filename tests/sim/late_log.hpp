@@ -1,4 +1,4 @@
-// LateLog: a node's log, flushed by nobody but Cluster::write_log().
+// LateLog: a node's log, flushed by Cluster::write_log() only.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ namespace {
 
 using namespace coherence;
 
-uint64_t added_bits[kNodesMax];  // kTransientBits: what node n's next downgrade adds for who asked
+uint64_t added_bits[kNodesMax];  // kTransientBits: what node n's next downgrade adds for the requester
 
 std::vector<const volatile void*> free_lists;  // kUncounted
 
@@ -41,7 +41,7 @@ void drop_replies(Actions& a, ReplyKind kind) {
   a.reply_count = uint8_t(kept);
 }
 
-// Grants at once what is granted after the batch, and nobody knows that it is in flight.
+// Grants at once what is granted after the batch, and no node knows that it is in flight.
 void grant_first(const LineState& s, LineOp before, LineOp op, ReplyKind kind, Actions& a) {
   if (before == op) drop_replies(a, kind);
   if (s.op == op && before != op) a.replies[a.reply_count++] = {s.serving, kind};
@@ -100,7 +100,7 @@ Actions mutated_step(LineState& s, NodeId self, Event e, Features on) {
   return a;
 }
 
-// Done by nobody's fiber, some time from now.
+// A fiber of no node does it, some time from now.
 void later(const Op& op, std::byte* base) {
   scheduler()->spawn(Scheduler::kNobody, [op, base] {
     scheduler()->sleep(scheduler()->random().between(1'000, 30'000));
@@ -119,7 +119,7 @@ bool hands_over(const Op& op) {
   return false;
 }
 
-// The batch's, of which this is a WRITE: its last operation is the atomic.
+// The atomic of a batch that has a WRITE: its last operation.
 const Op* atomic_of(const Batch& batch) {
   const Op& last = batch.op(batch.size() - 1);
   return last.verb == Verb::kFaa ? &last : nullptr;
@@ -171,7 +171,7 @@ const char* mutation_name(Mutation m) {
                                            "latched-freed",
                                            "not-validated",
                                            "uncounted",
-                                           "bell-lost"};
+                                           "wakeup-lost"};
   static_assert(sizeof kNames / sizeof kNames[0] == size_t(Mutation::kCount));
   return kNames[int(m)];
 }

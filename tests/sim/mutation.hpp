@@ -21,14 +21,14 @@ enum class Mutation : uint8_t {
   kDowngradeFirst,  // S is granted before the word is settled
   kInFlightLeaves,  // what was granted early is given away before the giver's batch is complete
   kFalseGrant,      // a CAS that failed on readers counts as a grant
-  kClaimRefused,    // who cannot tell yet whether he shares says that he does not, and a claim believes him
-  kJoinForgotten,   // who joins is granted a share, and his bit is not added
+  kClaimRefused,    // a node that cannot tell yet whether it shares tells a claim that it does not
+  kJoinForgotten,   // a reader that joins is granted a share, and its bit is not added
   kTransientBits,   // a failed reader takes its bit back while it asks; the holder adds it
-  kGrantLost,       // a page that is sent does not arrive, and nobody hears of it
+  kGrantLost,       // a page that is sent does not arrive, and no node hears of it
   kKeptShare,       // a share is given up in the word, and still used
   kLatchKept,       // a served line stays latched
   kPageStolen,      // a grant arrives without the latch
-  kNoAging,         // who was refused more often goes last
+  kNoAging,         // a requester that was refused more often goes last
   // between a batch and its verbs:
   kDoubleAdd,           // a share is dropped after the operation that drops it
   kErrorsIgnored,       // a CAS that was never done counts as done
@@ -45,10 +45,10 @@ enum class Mutation : uint8_t {
   // of bufmgr: between the page provider and what it calls, and in place of single instructions
   kNotUnpublished,    // a frame is freed while the frame table still has it, sometimes
   kUnpublishedFirst,  // the page is out of the frame table before coherence has given it up
-  kLatchedFreed,      // a frame is freed that somebody reads
+  kLatchedFreed,      // a frame is freed while a user reads it
   kNotValidated,      // a copy counts though the page was changed meanwhile
-  kUncounted,         // who takes a frame from the free list compares it without its number of changes
-  kBellLost,          // whoever is called for frames or ring space sleeps on
+  kUncounted,         // the free list is compared without its number of changes
+  kWakeupLost,        // a called page provider or waiter sleeps on
   kCount,
 };
 const char* mutation_name(Mutation);
@@ -62,7 +62,7 @@ void begin_mutation(Mutation);
 // Whether a bufmgr is needed to show it.
 inline bool is_of_bufmgr(Mutation m) { return m >= Mutation::kNotUnpublished; }
 
-// kUncounted: the words it is about are known by their addresses.  Whoever is about to compare one takes his time.
+// kUncounted: the words it is about are known by their addresses.  A fiber that is about to compare one lingers.
 void note_free_list(const void* head);
 bool linger_at(const volatile void* word);  // whether it is one
 inline bool is_uncounted(const volatile void* word) { return mutation == Mutation::kUncounted && linger_at(word); }

@@ -63,7 +63,7 @@ Options options_of(uint64_t seed) {
   Options o;
   o.seed = seed;
   Random r(Random::mix(seed + 1));
-  Random other(Random::mix(seed ^ 0xc0de));  // what is drawn from it leaves the rest of a seed as it was
+  Random other(Random::mix(seed ^ 0xc0de));  // its draws leave the rest of a seed as it was
   const bool many = seed % 25 == 24;         // as many nodes as there can be, and less of everything else
   o.nodes = many ? int(r.between(30, kNodesOfPool)) : int(r.between(2, 6));
   o.threads = int(many ? r.between(1, 2) : r.between(1, 4));
@@ -91,7 +91,7 @@ Options options_of(uint64_t seed) {
   o.pace.stall_ns_max = r.one_in(2) ? 20 * kUs : 2'000 * kUs;
   o.pace.spurious_one_in = r.one_in(3) ? 8 : 0;
 
-  if (!many && r.one_in(6)) {  // nobody is slow, and nobody dies: only the rules decide how long he waits
+  if (!many && r.one_in(6)) {  // no node is slow or dies: only the rules decide how long it waits
     o.victim = int(r.below(uint64_t(o.nodes)));
     o.operations = 20;
     o.pace.stall_one_in = 0;

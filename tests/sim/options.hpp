@@ -27,16 +27,16 @@ struct Options {
   bool two_pages = false;         // sections within sections
   uint32_t interrupt_one_in = 0;  // looks of which one finds an interrupt
   bool far = false;               // messages travel (far_transport.hpp)
-  bool noise = false;             // rings, hints and wake-ups that nobody asked for
+  bool noise = false;             // unasked wakeups and hints
   int slow_node = -1;
   uint32_t slow_times = 1;
   int pauses = 0;  // of some node, of up to pause_ns_max
   uint64_t pause_ns_max = 0;
-  int victim = -1;  // works, while the users of all others use the first page in a loop, and do nothing else
+  int victim = -1;  // node that works while all others' users use only the first page, in a loop
   int leaver = -1;  // leaves in the middle, and joins again
   int crash_node = -1;
   uint64_t crash_point = 0;  // the yield of that node at which it crashes
-  uint64_t orphaned_ns = 0;  // its other processes live on for so long: first one of them dies alone
+  uint64_t orphaned_ns = 0;  // first one of its processes dies alone, and the others so much later
   // of bufmgr:
   bool one_home = false;       // all pages belong into one bucket of the frame table
   bool second_chance = false;  // how frames are replaced; else by epochs
@@ -46,9 +46,9 @@ struct Options {
   Checkers checkers = kAllCheckers;
   bool trace = false;
 
-  // What rationale.md derives: no latch is waited for longer.
+  // The longest wait for a latch (rationale.md).
   uint64_t fairness_ns_max() const;
-  uint64_t slow_stall_ns_max(int node) const;  // how long one step may take that stalls; 0 unless the node is slow
+  uint64_t slow_stall_ns_max(int node) const;  // the longest stall of one step; 0 unless the node is slow
 };
 
 // All that follows from a seed.

@@ -45,7 +45,7 @@ void Oracle::read(int page, uint64_t value) {
            static_cast<unsigned long long>(value), static_cast<unsigned long long>(last));
 }
 
-// Values grow, and a page's are all its own: the history knows whose each was.
+// Values grow, and no two pages share one: the history knows the write of each.
 void Oracle::read_copy(int page, uint64_t before, uint64_t value) {
   history_.read(scheduler()->fiber(), page, value);
   scheduler()->trace(value);

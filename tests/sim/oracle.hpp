@@ -1,6 +1,6 @@
-// Oracle: what is true of the pages at this moment of virtual time, whatever the product believes.  Since all of a run
-// is executed by one thread, there is such a moment: whatever a user is told is compared at once (checkers 1 and 2),
-// and recorded for the histories (checker 3).
+// Oracle: what is true of the pages at this moment of virtual time, whatever the product believes.  There is such a
+// moment because one thread runs everything.  What a user is told is compared at once (checkers 1 and 2), and recorded
+// for the histories (checker 3).
 //
 // A section begins after the latch was got and ends before it is given up: sections that overlap prove overlapping
 // latches.  A crashed node's sections never end.

@@ -1,4 +1,4 @@
-// The checkers of buffer pools: who waits, what is left at rest and when all have gone.
+// The checkers of buffer pools: waiting users, what is left at rest and when all have gone.
 #include <algorithm>
 #include <cstring>
 
@@ -7,7 +7,7 @@
 namespace sim {
 namespace {
 
-// The frame table as it lies there (frame_table.hpp, T3): how many entries it has.
+// The number of entries of a frame table (frames.bucket-is-cache-line).
 struct TableContents {
   int entries = 0, away = 0, locked = 0;
 };
@@ -24,7 +24,7 @@ TableContents contents_of(const bufmgr::BufferPool& pool, const std::byte* table
   return sum;
 }
 
-// All that it gives, taken out and put back; more than there are frames if it never ends.
+// The frames of the list, taken out and put back; more than there are if the list never ends.
 std::vector<uint32_t> frames_of(bufmgr::FreeList list, uint32_t frames) {
   std::vector<uint32_t> free;
   while (free.size() <= frames) {
@@ -85,7 +85,7 @@ void PoolCluster::check_rest() const {
   }
 }
 
-// Every frame is free, and then it has no page, or it is the one that the table says has its page.
+// A free frame has no page; any other frame is the one that the table has for its page.
 void PoolCluster::check_frames(const PoolMember& m) const {
   const bufmgr::ArenaPlan plan = plan_of(m);
   std::byte* const memory = m.node().private_memory();

@@ -12,7 +12,7 @@
 namespace sim {
 namespace {
 
-// Longer than a run comes to rest in: who sleeps through a call for frames is seen.
+// Longer than a run comes to rest in, so that a provider that sleeps through a call for frames is seen.
 constexpr uint32_t kProviderMs = 5'000;
 constexpr SessionId kServer{0}, kProvider{1};
 constexpr uint64_t kFirstPage = 2;      // the root and the allocator's map are not ours
@@ -20,7 +20,7 @@ constexpr uint64_t kPagesOfEach = 120;  // that a memory node has at least
 
 void call_provider(const PoolMember& m) {
   m.shared().provider_called.fetch_add(1);
-  futex_wake(m.shared().provider_called, 1);  // not the product's bell, which may be broken on purpose
+  futex_wake(m.shared().provider_called, 1);  // signal_wakeup() may be broken on purpose
 }
 
 // The bucket of a frame table where a page is at home: where it goes when there is room.
@@ -152,7 +152,7 @@ void PoolCluster::employ(PoolMember& m, int operations) {
     });
 }
 
-// The message worker, which is the postmaster, too: of one life after the other.
+// The message worker, which is also the postmaster of the node's lives.
 void PoolCluster::serve(PoolMember& m, int lives) {
   for (int life = 1;; life++) {
     const bool last_life = life == lives;
@@ -196,7 +196,7 @@ void PoolCluster::write_log(PoolMember& m) {
   }
 }
 
-// What may happen at any time and says nothing: rings nobody rang, bells that grew for nothing.
+// What may happen at any time and says nothing: wakeups that no process sent, words that grew for nothing.
 void PoolCluster::disturb() {
   Random& random = scheduler()->random();
   while (!closing_) {

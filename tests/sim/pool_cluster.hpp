@@ -1,5 +1,4 @@
-// PoolCluster: nodes of which each is a whole buffer pool, as the product makes it; around it a log, the two workers
-// and users.
+// PoolCluster: each node is a whole buffer pool of the product, with a log, the two workers and users.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +30,7 @@ struct PoolMember {
   std::unique_ptr<bufmgr::BufferPool> pool;                 // of this life
   std::vector<std::unique_ptr<bufmgr::BufferPool>> former;  // their memory may still be looked at
   int users = 0;                                            // at work
-  uint32_t calls_heard = 0;  // for the page provider, before it went to sleep the last time
+  uint32_t calls_heard = 0;                                 // calls for the page provider before its last sleep
   bool serving = false, providing = false, stopping = false, left = false, last = false;
 };
 

@@ -1,9 +1,8 @@
-// bufmgr, broken on purpose: what the provider and the callers of bells are given in place of the product's own
-// functions, whose sources are compiled with other names.
+// bufmgr, broken on purpose: these functions replace the product's own, whose sources are compiled with other names.
 #include <algorithm>
 #include <cstring>
 
-#include "bufmgr/base/bell.hpp"
+#include "bufmgr/base/wakeup.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "coherence/session.hpp"
 #include "mutation.hpp"
@@ -13,7 +12,7 @@ namespace bufmgr {
 
 void product_remove(FrameTable*, PageId, uint32_t) noexcept
     asm("_ZN6bufmgr10FrameTable14product_removeEN9coherence6PageIdEj");
-void product_ring_bell(std::atomic<uint32_t>& word) noexcept;
+void product_signal_wakeup(std::atomic<uint32_t>& word) noexcept;
 
 void FrameTable::remove(PageId page, uint32_t frame) noexcept {
   if (sim::mutation == sim::Mutation::kNotUnpublished && sim::scheduler()->random().one_in(8)) return;
@@ -21,8 +20,8 @@ void FrameTable::remove(PageId page, uint32_t frame) noexcept {
   product_remove(this, page, frame);
 }
 
-void ring_bell(std::atomic<uint32_t>& word) noexcept {
-  if (sim::mutation != sim::Mutation::kBellLost) product_ring_bell(word);
+void signal_wakeup(std::atomic<uint32_t>& word) noexcept {
+  if (sim::mutation != sim::Mutation::kWakeupLost) product_signal_wakeup(word);
 }
 
 }  // namespace bufmgr

@@ -11,7 +11,7 @@ Options pool_options_of(uint64_t seed) {
   Random r(Random::mix(seed ^ 0xb0f));
   o.nodes = int(r.between(2, 5));
   o.threads = int(r.between(1, 3));
-  // A user has two pages latched and a third held: with fewer frames than all of them want, all would wait for one.
+  // A user latches two pages and holds a third: with fewer frames than all users want, all would wait for one.
   o.frames = int(3 * o.threads + r.between(2, 9));
   o.pages = int(r.one_in(4) ? r.between(2, 6) : r.between(12, 30));
   o.operations = int(r.between(20, 60));

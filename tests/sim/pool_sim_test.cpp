@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Proof{Mutation::kNoWriteBack, Checker::kHistory}, Proof{Mutation::kGrantLost, Checker::kRest},
                     Proof{Mutation::kNotUnpublished, Checker::kLeaks},
                     Proof{Mutation::kUnpublishedFirst, Checker::kLeaks},
-                    Proof{Mutation::kUncounted, Checker::kLeaks, 300}, Proof{Mutation::kBellLost, Checker::kProgress},
+                    Proof{Mutation::kUncounted, Checker::kLeaks, 300}, Proof{Mutation::kWakeupLost, Checker::kProgress},
                     Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kLatchedFreed, Checker::kProduct},
                     Proof{Mutation::kLogIgnored, Checker::kLog}),
     [](const auto& info) { return name_of(info.param); });

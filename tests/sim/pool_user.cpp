@@ -72,7 +72,7 @@ void PoolUser::read(int page, Intent intent) {
   if (!guard) return;
   enter(page, false);
   look(*guard, page);
-  if (random_.one_in(4)) guard->stamp(kHintAt, uint64_t(page + 1) << 32 | ++hints_);
+  if (random_.one_in(4)) guard->set_hint(kHintAt, uint64_t(page + 1) << 32 | ++hints_);
   think();
   look(*guard, page);
   leave(page, false);
@@ -90,7 +90,7 @@ void PoolUser::write(int page) {
   leave(page, true);
 }
 
-// In the one order that all keep (G3), changed together.
+// In one order (guards.ordered-waits), changed together.
 void PoolUser::write_two(int page) {
   const int next = page + 1;
   if (next >= int(cluster_.pages_.size())) return write(page);

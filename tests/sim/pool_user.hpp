@@ -23,7 +23,7 @@ class PoolUser {
   void try_latch(int page);
   void abort_in_the_middle(int page);
 
-  // Calls what may wait; an outcome that nobody told users to expect is an objection.
+  // Calls what may wait; an outcome that users were not told to expect is an objection.
   template <class Wait>
   auto waited(Wait);
   void expect(Errc);

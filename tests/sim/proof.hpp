@@ -1,4 +1,4 @@
-// Proofs that the checkers see: a mutation, and a checker that must see it when nobody else is listened to.
+// Proofs that the checkers see: a mutation, and a checker that must see it when all others are switched off.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline void expect_seen(const Proof& proof, Options (*options_of)(uint64_t)) {
     o.checkers = only(proof.checker);
     if (proof.checker != Checker::kFence) o.crash_node = -1;
     if (proof.checker == Checker::kFairness && o.victim < 0) continue;
-    // What helps whom it concerns, too, would hide it.
+    // What helps the starved requester, too, would hide it.
     if (proof.checker == Checker::kFairness)
       o.off = 1u << int(Feature::kMatching) | 1u << int(Feature::kResendInterval);
     if (const Outcome out = run(o); out.failed) {

@@ -57,12 +57,12 @@ class Run {
  private:
   bool died() const { return crash_node_ >= 0 && (scheduler_.dying(crash_node_) || cluster_.fenced()); }
 
-  // Somebody died: the others see it and end, and nobody comes again.
+  // A process died: the nodes see it and end, and none comes again.
   void play_the_end() {
     go_on(kRestNsMax, "the pool is fenced, and its nodes go on",
           [&] { return !cluster_.serving() && !cluster_.working(); });
     if (verdict.over) return;
-    // The last to see it may have left already: then whoever comes next is the one who sees.
+    // The last to see it may have left already: then the next node that comes sees it.
     if (!cluster_.withdrawn(crash_node_)) cluster_.check_refuses();
     explain();
   }

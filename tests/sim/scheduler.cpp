@@ -203,7 +203,7 @@ int Scheduler::wake(const void* word, int count) {
   yield();
   const auto found = parked_.find(word);
   if (found == parked_.end()) return 0;
-  std::vector<Fiber*>& waiting = found->second;  // who came first is first
+  std::vector<Fiber*>& waiting = found->second;  // in the order of their coming
   int woken = 0;
   size_t seen = 0;
   for (; seen < waiting.size() && woken < count; ++seen) {

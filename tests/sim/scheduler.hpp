@@ -1,13 +1,14 @@
 // Scheduler: fibers in virtual time, all on one thread of the operating system.  Which of them goes on is decided at
 // yield points by delays drawn from the seed, and by nothing else.
 //
-// V1. A fiber runs without interruption from one yield point to the next; what happens in between is instantaneous.
-//     The order of execution is the order of virtual time.
-// V2. Yield points: accesses to atomics, of which one in about Pace::grain yields (instrumented_atomics.cpp); park,
-//     sleep, verbs, completions.  Each is a fault point: a node may crash there.
-// V3. A crash drops the node's fibers: their stacks are never resumed nor unwound.
-// V4. Nothing depends on an address, a clock or an id of the machine's: fibers are looked at in the order of their ids.
-// V5. Outside fibers (setting up, looking at the result) nothing yields, and nothing may wait.
+// sim.instantaneous-between-yields: A fiber runs without interruption from one yield point to the next; what happens in
+//     between is instantaneous.  The order of execution is the order of virtual time.
+// sim.yields-may-crash: Yield points are accesses to atomics, of which one in about Pace::grain yields
+//     (instrumented_atomics.cpp), park, sleep, verbs and completions.  Each is a fault point: a node may crash there.
+// sim.crash-drops-fibers: A crash drops the node's fibers: their stacks are never resumed nor unwound.
+// sim.machine-independent: Nothing depends on an address, a clock or an id of the machine's: the scheduler looks at
+//     fibers in the order of their ids.
+// sim.no-yield-outside-fibers: Outside fibers (setting up, looking at the result) nothing yields, and nothing may wait.
 #pragma once
 
 #include <ucontext.h>
@@ -66,8 +67,8 @@ class Scheduler {
   void yield();  // a point between two steps
   void verb();   // before or after a verb
   void sleep(uint64_t ns);
-  void spin(uint64_t ns);  // a sleep of somebody who has work to do
-  // Another fiber of this node that begins within a verb's time.  Short-lived: whoever comes next may get its id.
+  void spin(uint64_t ns);  // a sleep of a fiber that has work to do
+  // Another fiber of this node that begins within a verb's time.  Short-lived: the next fiber may get its id.
   void spawn_verbs(std::function<void()> body);
   // Sleeps while *word == expected, for at most `ns`.  Looking and falling asleep are one step.
   void park(const void* word, uint32_t expected, uint64_t ns);

@@ -44,7 +44,7 @@ struct FileLock {
 };
 std::vector<FileLock> file_locks;  // that fibers waited for and have
 
-// Batches that were posted and are not complete, of each session by its Memory, and of each node.
+// Posted batches that are not complete, by a session's Memory, and by node.
 std::map<const coherence::Memory*, int> under_way;
 int under_way_of[coherence::kNodesMax];
 
@@ -91,7 +91,7 @@ void nap(uint64_t ns) noexcept {
   if (in_fiber()) sim::scheduler()->sleep(ns);
 }
 
-// Of a simulated server: it lives until its node crashes.
+// A simulated server lives until its node crashes.
 ProcessSight look_at_process(int32_t pid, const char*) noexcept {
   const bool simulated = pid >= sim::kFirstPid && sim::mutation != sim::Mutation::kNobodyWatches;
   if (simulated && sim::scheduler() && sim::scheduler()->crashed(pid - sim::kFirstPid))
@@ -110,13 +110,13 @@ void FlightFile::create(const char*, NodeId, uint64_t, uint32_t) noexcept {}
 FlightRing* FlightFile::ring(SessionId) noexcept { return nullptr; }
 void flight_path(const char*, NodeId, uint64_t, char* out, size_t) noexcept { *out = 0; }
 
-// Nobody is asked for a report.
+// There is no report.
 FailureReport::FailureReport() noexcept : thread_(), place_(0) {}
 FailureReport::~FailureReport() = default;
 void FailureReport::Out::line(const Text&) noexcept {}
 
 void SpinGuard::wait(const std::atomic<uint32_t>* fence) noexcept {
-  // Who looks from outside finds it taken when the product, broken on purpose, has left it so.
+  // Outside fibers it is taken only when the product, broken on purpose, has left it so.
   if (!in_fiber()) return sim::object(sim::Checker::kLeaks, "a line's spinlock is held at rest");
   for (int i = 0; !take(); i++) {
     sim::scheduler()->spin(kSpinNs << (i < kSpinDoublings ? i : kSpinDoublings));
@@ -249,7 +249,7 @@ int __wrap_close(int fd) {
   return __real_close(fd);
 }
 
-// Who spins for somebody that has lost his CPU.
+// For a fiber that spins while the holder has lost its CPU.
 int __wrap_sched_yield() {
   if (!coherence::in_fiber()) return __real_sched_yield();
   sim::scheduler()->yield();

@@ -13,7 +13,7 @@ namespace sim {
 
 inline constexpr int32_t kFirstPid = 1 << 24;  // of the simulated servers: node n is process kFirstPid + n
 
-// Who knows whose verbs and lines they are.
+// Knows whose verbs and lines they are.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -32,7 +32,7 @@ extern Batches batches;
 void forget_batches();
 void note_request(coherence::NodeId self, const coherence::LineState&);
 
-// The files' locks that a dead node's fibers had are free.
+// Frees the files' locks of a dead node's fibers.
 void free_locks_of(int node);
 
 // Says on stdout what happens; off unless asked for.

@@ -44,9 +44,8 @@ TEST_P(Seeds, HoldWhatIsPromised) {
 
 INSTANTIATE_TEST_SUITE_P(Sim, Seeds, testing::Range(uint64_t{0}, kGroups));
 
-// Of many pages, evicted in small groups while peers want them, over a network that takes its time.  What a session
-// does beside its window is done when the window has a place left: so it never has more under way
-// (eviction.few-under-way).
+// Many pages are evicted in small groups while peers want them, over a slow network.  What a session
+// does beside its window is done when the window has a place left: so it never has more under way (E3).
 TEST(Sim, AWindowOfEvictionsIsFullAndNeverMore) {
   int at_once = 0;
   uint64_t asked_for_leaving = 0;

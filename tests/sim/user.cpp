@@ -108,7 +108,7 @@ bool User::write(int page) {
   return true;
 }
 
-// In the one order that all keep (F6).
+// In the one order that all users keep.
 bool User::write_two(int page) {
   if (page + 1 >= options_.pages) return write(page);
   Line* line = member_.line(session_, page);

@@ -12,9 +12,9 @@ enum class Checker : uint8_t {
   kLastWrite = 2,  // every read returns the last write
   kHistory = 3,    // the recorded histories are sequentially consistent
   kRest = 4,       // at rest the latch words equal the sum of the MSI states
-  kFairness = 5,   // nobody waits longer than the bound
+  kFairness = 5,   // no wait is longer than the bound
   kLeaks = 6,      // no frame, slot or latch is left over
-  kProgress = 7,   // everybody comes to an end
+  kProgress = 7,   // all users come to an end
   kFence = 8,      // a crash fences the pool, which ends every wait
   kProduct = 9,    // the product's own VERIFY
   kLog = 10,       // a changed page leaves only when its log is flushed
@@ -36,9 +36,9 @@ struct Verdict {
 };
 extern Verdict verdict;
 
-// Records an objection and ends the run: does not return into a fiber, unless nobody listens to this checker.
+// Records an objection and ends the run: does not return into a fiber, unless this checker is switched off.
 [[gnu::format(printf, 2, 3)]] void object(Checker, const char* format, ...);
-// The run cannot go on, whether or not somebody listens.
+// The run cannot go on, even if this checker is switched off.
 [[noreturn, gnu::format(printf, 2, 3)]] void give_up(Checker, const char* format, ...);
 
 }  // namespace sim

@@ -51,8 +51,8 @@ class MemoryLog final : public bufmgr::LogSink {
   // Flushes fail to happen until set back.
   void set_stuck(bool stuck) { stuck_.store(stuck); }
   void keep_records(bool keep) { keep_ = keep; }
-  // Called whenever the log is asked how far it is flushed: for each changed page that is to leave.  REQUIRES: nobody
-  // of the node works.
+  // Called whenever the log is asked how far it is flushed: for each changed page that is to leave.  REQUIRES: no
+  // session of the node works.
   void set_look(std::function<void()> on_look) { on_look_ = std::move(on_look); }
   std::vector<std::vector<std::byte>> records() {
     std::lock_guard hold(mutex_);
@@ -86,7 +86,7 @@ struct ClusterOptions {
   int nodes = 3;
   uint32_t frames = 1024;
   uint64_t pool_bytes = 64 << 20;
-  uint32_t memory_nodes = 2;  // what holds of one holds of two; the other way is less certain
+  uint32_t memory_nodes = 2;  // one is the simpler case
   uint64_t ring_bytes = 0;    // 0: as the pool's size suggests
   uint64_t status_words = 0;
   uint32_t sessions_max = 32;

@@ -1,5 +1,5 @@
-// How much a stress test does.  By itself what fits between two commits; the tests labelled slow run the same tests
-// GCL_LONGER times as long or as often, and with random numbers of their own for each GCL_SEED.
+// How much a stress test does.  The tests labelled slow run GCL_LONGER times as long or as often, and with other random
+// numbers for each GCL_SEED.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@ inline int longer() {
 
 inline std::chrono::seconds longer(std::chrono::seconds usual) { return usual * longer(); }
 
-// So many rounds of a test in which one thread does everything in turn.  They look for wrong answers, which the other
-// builds do faster: ThreadSanitizer, which takes ten times as long, does a quarter of them.
+// Rounds of a test in which one thread does everything in turn.  They look for wrong answers, which other builds find
+// faster: ThreadSanitizer, which takes ten times as long, does a quarter of them.
 template <class Count>
 constexpr Count by_one_thread(Count usual) {
 #ifdef __SANITIZE_THREAD__

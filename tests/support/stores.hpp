@@ -1,5 +1,5 @@
-// What is stored into memory that processes share: found by the memory management, not by a clock.  The mapping is made
-// read-only; a store into it is noted, and let through.  (Not under ThreadSanitizer, whose validate() is a store.)
+// Stores into memory that processes share, found by memory protection: the mapping is made read-only; a store into it
+// is noted, and let through.  (Not under ThreadSanitizer, whose validate() is a store.)
 //
 //   gcl_test::Stores stores(&line);                      // the mapping in which that lies
 //   stores.watch([&] { ... });
@@ -35,7 +35,7 @@ class Stores {
     fclose(maps);
     EXPECT_LT(begin_, end_);
   }
-  // What lies there is nobody's business.
+  // Stores there do not count.
   void ignore(const void* at, size_t bytes) { ignored_ = {reinterpret_cast<uintptr_t>(at), bytes}; }
 
   template <class Act>
@@ -55,9 +55,9 @@ class Stores {
     for (uintptr_t at = begin_; at < end_; at += kLine)
       if (memcmp(reinterpret_cast<char*>(at), &before[at - begin_], kLine) != 0 && !ignored(at)) changed_.push_back(at);
   }
-  // Of the last watch: the lines of 64 bytes that are not as before...
+  // The lines of 64 bytes that the last watch() changed.
   const std::vector<uintptr_t>& changed() const { return changed_; }
-  // ... and whether anything was stored to but `but`.  Of each 4 KB only the first store is known.
+  // Whether it stored to anything but `but`.  Of each 4 KB only the first store is known.
   bool elsewhere_than(const void* but, size_t bytes) const {
     const auto from = reinterpret_cast<uintptr_t>(but);
     return std::any_of(at_, at_ + count_,

@@ -1,5 +1,5 @@
-// Freeing a tree, page by page, each together with what the meta page says of the rest (bufmgr S5): the process that
-// goes on after an interruption or a crash finds what is left, no more.
+// Freeing a tree, page by page, each together with what the meta page says of the rest (space.noted-in-same-change):
+// the process that goes on after an interruption or a crash finds what is left, no more.
 #include "extension/engine/blink/search.hpp"
 #include "extension/engine/blink/taken.hpp"
 

@@ -29,7 +29,7 @@ struct RowEnd {
 
 // The header that a version has then; what it has no room for is noted (heap.commands-noted-first).  kNoMemory: that
 // could not be, and nothing has changed.  REQUIRES: the exclusive guard of its page, a verdict that lets it end, and
-// nothing written yet (M2).
+// nothing written yet (bufmgr.only-commit-after-write).
 Result<RowHeader> ended(Transaction& me, RowHeader row, PageId page, Tid tid, RowEnd by, const Holders& holders) {
   const RowPlace at{page, tid.offset};
   const bool made = is_own(me, row);

@@ -1,5 +1,6 @@
 // Freeing a relation, page by page, from the end of its map to its header.  Every page is freed together with what says
-// that it is there (bufmgr S5): the process that goes on after an interruption or a crash finds what is left, no more.
+// that it is there (space.noted-in-same-change): the process that goes on after an interruption or a crash finds what
+// is left, no more.
 #include <cstddef>
 
 #include "bufmgr/space/space_note.hpp"

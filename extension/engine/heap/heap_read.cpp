@@ -415,7 +415,7 @@ bool Heap::write_hint_in(bufmgr::SharedGuard& page, uint16_t number, Line line, 
   // Others may hint it at the same moment, under shared guards of their own.
   uint64_t creator = __atomic_load_n(reinterpret_cast<const uint64_t*>(page.bytes() + line.offset()), __ATOMIC_RELAXED);
   if (!hint || creator != row.creator.raw) return true;
-  return page.stamp(uint16_t(line.offset()), hint->raw);
+  return page.set_hint(uint16_t(line.offset()), hint->raw);
 }
 
 }  // namespace engine

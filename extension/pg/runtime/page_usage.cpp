@@ -39,7 +39,7 @@ PageTraffic told;
 }  // namespace
 
 void tell_page_accesses(Relation rel) {
-  const uint64_t all = page_accesses_told.session->looks();
+  const uint64_t all = page_accesses_told.session->page_accesses();
   const auto accesses = int64(all - page_accesses_told.accesses);
   page_accesses_told.accesses = all;
   const int64 hits =
@@ -55,7 +55,7 @@ void tell_page_accesses(Relation rel) {
 void count_page_accesses_of(const bufmgr::Session* session) {
   page_accesses_told.session = session;
   if (session == nullptr) return;
-  page_accesses_told.accesses = session->looks();
+  page_accesses_told.accesses = session->page_accesses();
   page_accesses_told.moved = session->moved();
   told = session->traffic();
 }

@@ -5,8 +5,9 @@
 // runtime.what-usage-counts: hit: an access to a page that this primary had. read: the page's bytes came from a memory
 //     node or another primary. dirtied: a page changed that was as in the pool, by a hint too. written: a page that
 //     this session wrote back to have room.
-// runtime.nothing-counted-twice: Nothing is counted twice: these are differences of the session's own numbers (bufmgr
-//     F7), taken when an engine operation has ended.  One that ended by ERROR is counted with the next.
+// runtime.nothing-counted-twice: Nothing is counted twice: these are differences of the session's own numbers
+//     (bufmgr.accesses-counted-once), taken when an engine operation has ended.  One that ended by ERROR is counted
+//     with the next.
 #pragma once
 
 extern "C" {
@@ -29,7 +30,8 @@ void tell_page_accesses(Relation rel);
 
 // Accesses since the last call were for `rel`; null: for no relation that is known.
 inline void count_page_accesses(Relation rel) {
-  if (page_accesses_told.session != nullptr && page_accesses_told.session->looks() != page_accesses_told.accesses)
+  if (page_accesses_told.session != nullptr &&
+      page_accesses_told.session->page_accesses() != page_accesses_told.accesses)
     tell_page_accesses(rel);
 }
 

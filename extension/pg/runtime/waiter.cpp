@@ -1,6 +1,6 @@
 #include "extension/pg/runtime/waiter.hpp"
 
-#include "bufmgr/base/bell.hpp"
+#include "bufmgr/base/wakeup.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
 #include "extension/pg/runtime/backend.hpp"
@@ -63,12 +63,12 @@ Status pause_for(uint32_t ms) {
 Status wait_remote(uint64_t id, uint64_t top) {
   const int index = table().request(id, uint32_t(MyProc->pgprocno));
   if (index < 0) {  // txn.one-wait-per-session: until the worker has made its round
-    bufmgr::ring_bell(member_wakeup_event(node_pool()->node()));
+    bufmgr::signal_wakeup(member_wakeup_event(node_pool()->node()));
     return pause_for(1);
   }
   claimed = index;
   own_wait_begins(OwnWaitKind::kTag, {}, {.id = id, .top = top});
-  bufmgr::ring_bell(member_wakeup_event(node_pool()->node()));
+  bufmgr::signal_wakeup(member_wakeup_event(node_pool()->node()));
   const Status status = carried([=] { wait_for_tag(index, id); });
   stop_waiting();
   if (!status.ok()) return status.error();
@@ -146,7 +146,8 @@ std::atomic<uint32_t>& member_wakeup_event(NodeId node) noexcept {
 }
 
 void NodeWakeupEvents::wake(coherence::NodeSet nodes) noexcept {
-  for (; !nodes.empty(); nodes = nodes.without(nodes.first())) bufmgr::ring_bell(member_wakeup_event(nodes.first()));
+  for (; !nodes.empty(); nodes = nodes.without(nodes.first()))
+    bufmgr::signal_wakeup(member_wakeup_event(nodes.first()));
 }
 
 namespace {

@@ -1,6 +1,6 @@
 #include "extension/pg/txn/deadlock_watch.hpp"
 
-#include "bufmgr/base/bell.hpp"
+#include "bufmgr/base/wakeup.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"

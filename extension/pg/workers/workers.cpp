@@ -1,6 +1,6 @@
 #include "extension/pg/workers/workers.hpp"
 
-#include "bufmgr/base/bell.hpp"
+#include "bufmgr/base/wakeup.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
 #include "extension/engine/sweep/sweeper.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
@@ -175,7 +175,7 @@ void member() {
     waits |= pg_entry([=] { return watch->round(); });
     (void)txns().tick();
     sampler.round();
-    bufmgr::wait_bell(event, seen, waits ? 5 : 20);
+    bufmgr::wait_for_wakeup(event, seen, waits ? 5 : 20);
     tick_process();
     if (node_pool()->fenced()) {
       LockReleaseAll(USER_LOCKMETHOD, true);  // waiters look again, and learn of the fence

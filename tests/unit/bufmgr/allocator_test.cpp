@@ -33,7 +33,7 @@ void expect_zero_but_for_its_version(BufferPool& pool, Session& session, PageId 
   for (uint32_t i = 8; i < kPageSize; ++i) ASSERT_EQ(copy[i], std::byte{0}) << "byte " << i;
 }
 
-// By both memory nodes, in groups that were used and in such that were not.
+// Over both memory nodes, in used and unused groups.
 TEST(PageAllocator, AWalkMeetsEveryAllocatedPageOnce) {
   Cluster cluster({.nodes = 2, .frames = 512, .pool_bytes = 288 << 20});
   auto a = cluster.session(0), b = cluster.session(1);
@@ -113,7 +113,7 @@ TEST(PageAllocator, AFullPoolSaysSoAndAFreedPageComesBack) {
   EXPECT_GT(pb.fix_shared(*b, *again)->header().version, version) << "versions are never reset";
 }
 
-// S4
+// space.housekeeping-kept
 TEST(PageAllocator, AFullPoolHasPagesLeftForHousekeeping) {
   Cluster cluster({.nodes = 1, .frames = 128, .pool_bytes = 48 << 20, .memory_nodes = 2});
   auto a = cluster.session(0);
@@ -213,7 +213,7 @@ TEST(PageAllocator, AFullMemoryNodeLeavesItsTurnToTheOthers) {
   }
   EXPECT_EQ(given[0], room[0]);
   EXPECT_EQ(given[1], room[1]);
-  for (uint8_t n : {0, 1}) {  // wherever there is room again, whoever asks gets it
+  for (uint8_t n : {0, 1}) {  // a requester gets the room, wherever it is
     ASSERT_TRUE(pb.free(*b, last[n], 1));
     auto again = pa.allocate(*a, 1);
     ASSERT_TRUE(again.ok());

@@ -131,13 +131,13 @@ TEST(BufferPool, StampsNeedOwnershipAndNoRedo) {
   const uint64_t redo = cluster.pool(0).ring().head();
   {
     auto page = cluster.pool(0).fix_shared(*a, id);
-    EXPECT_TRUE(page->stamp(72, 5));
+    EXPECT_TRUE(page->set_hint(72, 5));
   }
   EXPECT_EQ(cluster.pool(0).ring().head(), redo);
   EXPECT_EQ(read_word(cluster.pool(1), *b, id, 72), 5u);  // travelled with the page
   {
     auto page = cluster.pool(1).fix_shared(*b, id);
-    EXPECT_FALSE(page->stamp(72, 6));  // only shared here
+    EXPECT_FALSE(page->set_hint(72, 6));  // only shared here
   }
 }
 
@@ -173,7 +173,7 @@ TEST(BufferPool, ReleaseAllEndsWhatAnAbortLeftBehind) {
     EXPECT_EQ(a->guards_held(), 0);
     EXPECT_EQ(a->ring_reserved(), 0u);
     EXPECT_EQ(pool.ring().reserved_now(), 0);
-    write_word(cluster.pool(1), *b, one, 64, 3);  // nobody is in the way
+    write_word(cluster.pool(1), *b, one, 64, 3);  // no other session has it
   }
   EXPECT_EQ(pool.ring().reserved_now(), 0);
   EXPECT_EQ(read_word(pool, *a, one, 64), 3u);

@@ -75,7 +75,7 @@ TEST(FrameTable, HoldsAPageOnceThoughManyInsertIt) {
   for (uint64_t n = 0; n < 8; ++n) EXPECT_EQ(table.find(numbered(n), [](uint32_t) { return true; }), kNoFrame);
 }
 
-// T4.  The lock of every bucket is somebody's who died.
+// frames.dead-locker-fences.  Processes that died hold the locks of all buckets.
 TEST(FrameTable, AFenceEndsTheWaitForTheLockOfOneWhoDied) {
   constexpr uint32_t kFrames = 8;
   auto memory = zeroed(FrameTable::bytes_for(kFrames));
@@ -105,7 +105,7 @@ TEST(FrameTable, AFenceEndsTheWaitForTheLockOfOneWhoDied) {
 namespace bufmgr {
 namespace {
 
-// The slot of the table that the page goes to: its home, where there is room.
+// The page's home slot, if it has room.
 size_t home_of(PageId page, uint32_t frames) {
   auto memory = zeroed(FrameTable::bytes_for(frames));
   FrameTable table(memory.get(), frames, nobody_died);
@@ -117,8 +117,8 @@ size_t home_of(PageId page, uint32_t frames) {
   return 0;
 }
 
-// T5.  A process that came late for a page has the latch of a frame that is free by now, and does not run.  Who got
-// that frame waits for him, and nobody else does, though their pages live in one bucket.
+// frames.no-wait-in-bucket.  A process that came late for a page has the latch of a frame that is free by now, and does
+// not run.  Only the session that got that frame waits for it, though the others' pages lie in the same bucket.
 TEST(FrameTable, ALatchOnAFreeFrameHoldsUpWhoGotThatFrameOnly) {
   constexpr uint32_t kFrames = 64;
   gcl_test::Cluster cluster({.nodes = 1, .frames = kFrames, .workers = false});
@@ -137,16 +137,16 @@ TEST(FrameTable, ALatchOnAFreeFrameHoldsUpWhoGotThatFrameOnly) {
   const uint32_t free = pool.free_frames();
   std::thread waits([&] { EXPECT_EQ(pool.fix_shared(*first, page).error(), coherence::Errc::kInterrupted); });
   ASSERT_TRUE(gcl_test::eventually([&] { return pool.free_frames() == free - 1; }));
-  for (size_t i = 1; i < late.size(); ++i) mine->coherence().unlock_exclusive(*late[i]);  // he got the first
+  for (size_t i = 1; i < late.size(); ++i) mine->coherence().unlock_exclusive(*late[i]);  // the waiter's is the first
   std::atomic<bool> done{false};
   std::thread goes_on([&] {
     EXPECT_TRUE(pool.fix_shared(*second, neighbour).ok());
     done = true;
   });
   EXPECT_TRUE(gcl_test::eventually([&] { return done.load(); }));
-  no_more.set(true);  // and he can be cancelled
+  no_more.set(true);  // and the waiter can be cancelled
   waits.join();
-  EXPECT_EQ(pool.free_frames(), free - 1);  // his is back, the other's is not
+  EXPECT_EQ(pool.free_frames(), free - 1);  // the cancelled one's frame is back, the other's is not
   mine->coherence().unlock_exclusive(*late[0]);
   goes_on.join();
 }
@@ -191,7 +191,7 @@ TEST(Replacement, EpochSamplingProposesWhatIsOld) {
 class Marks : public testing::Test {
  protected:
   static constexpr uint32_t kFrames = 256;
-  // Used in these epochs, the last of which is the frame's last.
+  // Uses the frame in these epochs.
   void use(uint32_t frame, std::initializer_list<int> epochs) {
     bool began = false;
     for (const int epoch : epochs) {

@@ -1,4 +1,4 @@
-// The interface for users without PostgreSQL: U1-U3, words, errors.
+// The interface for users without PostgreSQL: its rules, words, errors.
 #include "bufmgr/global_memory.hpp"
 
 #include <gtest/gtest.h>

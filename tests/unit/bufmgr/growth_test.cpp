@@ -180,7 +180,7 @@ class ForkedBefore : public ::testing::Test {
    private:
     std::atomic<uint64_t>& end_;
   };
-  // Whether that step is still to come.  If it never comes, because some process died, everybody gives up.
+  // Whether that step is still to come.  If it never comes, because some process died, all give up.
   bool before(Step step) const {
     return shared_->step.load() < step && coherence::monotonic_ns() - began_ < 60'000'000'000;
   }
@@ -254,7 +254,7 @@ TEST_F(ForkedBefore, EveryProcessOfANodeUsesTheNewMemoryNode) {
   shared_->step.store(kAdded);
   EXPECT_TRUE(wait_for(kRead));
   shared_->step.store(kStopProvider);
-  while (shared_->provided.load() < 2 && before(kLeave)) usleep(500);  // nobody else is at work when a node leaves
+  while (shared_->provided.load() < 2 && before(kLeave)) usleep(500);  // no session is at work when its node leaves
   shared_->step.store(kLeave);
   EXPECT_TRUE(ended_well(writer));
   EXPECT_TRUE(ended_well(reader));

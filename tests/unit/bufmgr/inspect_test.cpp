@@ -65,7 +65,7 @@ TEST(RingViews, TheRecordsOfARingAreSeenFromOutside) {
   EXPECT_EQ(ring->shared->head, pool.ring().head());
   EXPECT_EQ(ring->shared->tail, pool.ring().tail());
   EXPECT_EQ(ring->data_bytes, pool.ring().data_bytes());
-  EXPECT_FALSE(RingView::of(**view, {1}, nullptr));  // nobody was there
+  EXPECT_FALSE(RingView::of(**view, {1}, nullptr));  // no node has joined
 }
 
 TEST(RecordTexts, WhatIsNoRecordIsSaidNotToBe) {
@@ -80,7 +80,7 @@ TEST(RecordTexts, WhatIsNoRecordIsSaidNotToBe) {
   EXPECT_NE(std::string(unsound.c_str()).find("UNSOUND"), std::string::npos);
 }
 
-// The pages that a process has latched when an invariant of its breaks.
+// The pages that a process has latched when one of its invariants breaks.
 TEST(FailureReports, WhatIsLatchedIsTold) {
   Cluster cluster({.nodes = 1, .workers = false});
   auto session = cluster.session(0);

@@ -103,7 +103,8 @@ class Asker {
   std::thread thread_;
 };
 
-// node.leaver-answers, P5: the ring of a node that leaves is emptied page by page; a peer asks for one of the last.
+// N6 of coherence, provider.passes-answer-peers: a node that leaves empties its ring page by page; a peer asks for one
+// of the last pages.
 TEST(Members, WhoLeavesAnswersWhileHisRingIsEmptied) {
   constexpr int kAskedAt = 40;
   gcl_test::Cluster cluster({.nodes = 2, .frames = 256});
@@ -132,8 +133,8 @@ uint64_t processor_ns(clockid_t clock) {
   return uint64_t(t.tv_sec) * 1'000'000'000 + uint64_t(t.tv_nsec);
 }
 
-// While a node left whose cache was full of changed pages: the most that it worked on while a peer waited for a page.
-// Its own processor time, since what a busy machine does meanwhile no node can help.
+// A node leaves whose cache is full of changed pages: the most processor time that it used while a peer waited for a
+// page.  (Not the time that a busy machine takes.)
 uint64_t longest_pause_while_one_leaves(gcl_test::Cluster& cluster, uint32_t count) {
   BufferPool& pool = cluster.pool(0);
   auto mine = cluster.session(0), theirs = cluster.session(1);
@@ -167,7 +168,7 @@ uint64_t longest_pause_while_one_leaves(gcl_test::Cluster& cluster, uint32_t cou
 }
 
 // A cache of 128 MB; longer, of a gigabyte; under ThreadSanitizer, whose work is not a node's, of less.  The best of
-// some attempts: who was answered may not run at once.
+// some attempts: a peer that was answered may not run at once.
 TEST(Leaving, OfAFullCacheStopsNobody) {
   constexpr uint64_t kMs = 1'000'000, kPauseMax = 50 * kMs;
   const uint32_t frames = gcl_test::longer() > 1 ? 131072 : gcl_test::by_one_thread(16384u);

@@ -18,9 +18,9 @@ std::vector<PageId> allocated(BufferPool& pool, Session& session, uint32_t count
   return pages;
 }
 
-// Three quarters of the frames are wanted all the time, pages that are wanted once pass through the rest.  There is
-// always enough that is old, so hardly anything of the three quarters goes: of 32 pages less than one, which the epoch
-// that began meanwhile made look old.
+// Three quarters of the frames are wanted all the time; pages that are wanted once pass through the rest.  Enough pages
+// are always old, so of the three quarters hardly any leave: of 32 pages less than one, which a new epoch made look
+// old.
 TEST(PageProvider, WhatIsWantedAllTheTimeStaysWhileEnoughIsOld) {
   constexpr uint32_t kFrames = 2048, kWanted = kFrames * 3 / 4, kPassing = 4 * kFrames;
   gcl_test::Cluster cluster({.nodes = 1, .frames = kFrames, .pool_bytes = 128 << 20, .workers = false});
@@ -47,8 +47,7 @@ TEST(PageProvider, WhatIsWantedAllTheTimeStaysWhileEnoughIsOld) {
   EXPECT_LT(gone, refills);
 }
 
-// A node has its frames full of pages, and a peer takes every other one: these make room for others, though they were
-// wanted last.
+// A peer takes every other page of a node whose frames are full: their frames go first, though they were wanted last.
 TEST(PageProvider, WhatAPeerHasTakenMakesRoomFirst) {
   constexpr uint32_t kFrames = 1024, kPages = 960, kOthers = 256;
   gcl_test::Cluster cluster({.nodes = 2, .frames = kFrames, .pool_bytes = 64 << 20});
@@ -62,7 +61,7 @@ TEST(PageProvider, WhatAPeerHasTakenMakesRoomFirst) {
   for (uint32_t i = kPages; i < kPages + kOthers; ++i) look(i);
   const uint64_t before = session->traffic().fetched;
   for (uint32_t i = 1; i < kPages; i += 2) look(i);
-  // Of samples of eight hardly one has none that was taken: 480 of a thousand frames were, and 200 have gone since.
+  // Hardly a sample of eight has no taken page: 480 of a thousand frames were taken, and 200 have gone since.
   EXPECT_LT(session->traffic().fetched - before, kOthers / 16);
 }
 

@@ -197,7 +197,7 @@ TEST(Redo, AChangedPageStaysUntilItsLogIsFlushed) {
     read.store(true);
   });
   EXPECT_TRUE(gcl_test::eventually([&] { return cluster.log(0).requests() > before; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // he could have it by then
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the reader could have it by then
   EXPECT_FALSE(read.load());
   cluster.log(0).set_stuck(false);
   cluster.log(0).request_flush({~uint64_t{0} >> 1});

@@ -17,7 +17,7 @@ using gcl_test::Cluster;
 using gcl_test::ClusterOptions;
 using gcl_test::Switch;
 
-// Every page of the test says who it is and sums up to a check word, so that a torn, stale or foreign page shows.
+// Every page of the test has its number and sums up to a check word, so that a torn, stale or foreign page shows.
 struct Body {
   uint64_t page;
   uint64_t changes;

@@ -1,4 +1,4 @@
-// What a session says of its looks at pages (F7).
+// What a session counts of its page accesses (bufmgr.accesses-counted-once).
 #include <gtest/gtest.h>
 
 #include "tests/support/cluster_fixture.hpp"
@@ -23,13 +23,13 @@ class Traffic : public ::testing::Test {
     change.set(*page, 64, ++word_);
     change.commit();
   }
-  // What `act` adds to the numbers of node 1's session.
+  // Checks what `act` adds to the counters of node 1's session.
   template <class Act>
   void expect(uint64_t looks, uint64_t fetched, uint64_t dirtied, const Act& act) {
-    const uint64_t looks_before = b_->looks();
+    const uint64_t looks_before = b_->page_accesses();
     const PageTraffic before = b_->traffic();
     act();
-    EXPECT_EQ(b_->looks() - looks_before, looks);
+    EXPECT_EQ(b_->page_accesses() - looks_before, looks);
     EXPECT_EQ(b_->traffic().fetched - before.fetched, fetched);
     EXPECT_EQ(b_->traffic().dirtied - before.dirtied, dirtied);
   }
@@ -67,7 +67,7 @@ TEST_F(Traffic, AHintDirtiesAPageToo) {
   while (pool_b().run_provider_once(*b_)) {
   }
   ASSERT_TRUE(b_->coherence().write_back(*pool_b().find(page_), page_).ok());
-  const auto hint = [&] { ASSERT_TRUE(pool_b().fix_shared(*b_, page_)->stamp(128, 7)); };
+  const auto hint = [&] { ASSERT_TRUE(pool_b().fix_shared(*b_, page_)->set_hint(128, 7)); };
   expect(1, 0, 1, hint);
   expect(1, 0, 0, hint);
 }

@@ -1,4 +1,4 @@
-// G3: waits for pages under guards keep to one order, and debug builds say so when they do not.
+// Debug builds find waits for pages under guards that keep to no order (guards.ordered-waits).
 #include "bufmgr/wait_order.hpp"
 
 #include <gtest/gtest.h>
@@ -68,8 +68,9 @@ TEST(WaitOrder, ChainsAreWaitedForWithinTheirKind) {
   }
 }
 
-// Who frees a page waits for the allocator's map with that page in hand, which nobody else knows; behind the map come
-// the pages of notes, and the list of what is being reclaimed last.  No other order leads to the map.
+// A session that frees a page waits for the allocator's map with that page in hand, which no other session knows;
+// behind the map come the pages of notes, and the list of what is being reclaimed last.  No other order leads to the
+// map.
 TEST(WaitOrder, NotesComeBehindTheAllocatorsMap) {
   for (PageType a : kTypes) {
     if (a == PageType::kUnused) continue;
@@ -87,7 +88,7 @@ TEST(WaitOrder, NotesComeBehindTheAllocatorsMap) {
 class WaitsUnderGuards : public testing::Test {
  protected:
   void SetUp() override { first_ = *pool_.allocate(*session_, 64); }
-  gcl_test::Cluster cluster_{{.nodes = 1, .workers = false}};  // nobody runs but the test: it forks
+  gcl_test::Cluster cluster_{{.nodes = 1, .workers = false}};  // only the test runs: it forks
   BufferPool& pool_ = cluster_.pool(0);
   std::unique_ptr<Session> session_ = cluster_.session(0);
   PageId first_;

@@ -128,7 +128,7 @@ TEST_P(Budget, AReadOfWhoIsAboutToWriteBringsThePageForBoth) {
   auto read_to_write = [&](int n) {
     Line& l = nodes[n]->line(*sessions[n], p);
     ASSERT_TRUE(sessions[n]->lock_shared(l, p, Intent::kWrite).ok());
-    EXPECT_TRUE(l.word().shared() && !l.word().exclusive());  // others of the node may read beside him
+    EXPECT_TRUE(l.word().shared() && !l.word().exclusive());  // others of the node may read beside it
     seen = read_word(*nodes[n]->node, l);
     sessions[n]->unlock_shared(l);
   };

@@ -122,7 +122,7 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
   EXPECT_FALSE(torn);
   printf("%d copies of held pages\n", copies.load());
   Problem problem;
-  for (int n = 0; n < kNodes; n++) {  // everybody leaves in order: nothing hangs on, no word is left owned
+  for (int n = 0; n < kNodes; n++) {  // all leave in order: nothing hangs on, no word is left owned
     nodes[n]->stop();
     Session session(*nodes[n]->node, SessionId{0}, nullptr);
     bool last;

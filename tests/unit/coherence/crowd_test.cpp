@@ -51,7 +51,7 @@ TEST_F(Crowd, FiftyEightNodesShareAPageAndEachWriterInvalidatesAllTheOthers) {
     EXPECT_EQ(word.holder(), NodeId{uint8_t(writer)});
     EXPECT_TRUE(word.readers().empty());
     for (int n = 0; n < kNodesMax; ++n) {
-      // Who gave his share up answers first, and then lets go of the latch, whose word says so.
+      // A node that gave its share up answers first, and then lets go of the latch, whose word says so.
       const MsiState msi = n == writer ? MsiState::kModified : MsiState::kInvalid;
       EXPECT_TRUE(gcl_test::eventually([&] { return nodes[n]->directory.find(page(3))->msi() == msi; }))
           << "node " << n;

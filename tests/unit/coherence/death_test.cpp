@@ -120,7 +120,7 @@ TEST_F(Deaths, WhereTheProcessCannotBeSeenTheLockDecides) {
     open_nothing_more();  // neither the process can be seen nor the lock
     CHILD_VERIFY(!is_dead(0) && !is_dead(1));
   })));
-  entry(0).pid_start = 0;  // who joined could not see himself
+  entry(0).pid_start = 0;  // the joining process could not see itself
   EXPECT_FALSE(is_dead(0));
   entry(1).pid_start = entry(1).pid_start + 1;  // the number is another process's by now
   EXPECT_TRUE(is_dead(1));
@@ -167,7 +167,7 @@ TEST_F(Deaths, AWorkerWithAFullTableOfDescriptorsFencesNobodyWhoLives) {
   close(ready[0]), close(ready[1]);
 }
 
-// A tool that runs out of descriptors does not know; it says what is amiss, and fences nobody.
+// A tool that runs out of descriptors does not know; it says what is amiss, and fences no node.
 TEST_F(Deaths, AToolWithoutDescriptorsDoesNotTakeThePoolForUnclean) {
   add_node(16, false);
   for (rlim_t free = 0; free < 8; free++) {

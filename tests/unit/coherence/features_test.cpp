@@ -126,7 +126,7 @@ TEST_F(Switches, WithForwardingThePageTravelsWithTheGrant) {
   EXPECT_EQ(count(Counter::kBatches, [&] { EXPECT_EQ(read(2), 8u); }), 2u);
 }
 
-// The holder gives the page up, for nobody in particular; the asker tries again.
+// The holder gives the page up, for no node in particular; the requester tries again.
 TEST_F(Switches, WithoutHandOverTheAskerTriesAgain) {
   start(without(Feature::kHandOver));
   write(1, 7);
@@ -196,7 +196,7 @@ class Hesitant final : public Interrupts {
   bool pending() noexcept override { return false; }
   void waits(Wait what) noexcept override {
     if (what == Wait::kPageLatch) asleep = true;
-    if (what != Wait::kNone || line_.word().exclusive()) return;  // a slice of the sleep is over, and nobody woke it
+    if (what != Wait::kNone || line_.word().exclusive()) return;  // a slice of the sleep is over, without a wakeup
     woken = true;
     while (!may_go.load()) std::this_thread::yield();
   }
@@ -351,7 +351,7 @@ TEST_F(Switches, TheIntervalShrinksWithEachRefusal) {
   slot.refusals = 0;
   ASSERT_TRUE(SessionAccess::too_early(*sessions[0], line(0), slot));
   EXPECT_LE(slot.resend_at, monotonic_ns() + 1'000'000);
-  SessionAccess::set_parked(line(0), 1);  // somebody waits for the round to end
+  SessionAccess::set_parked(line(0), 1);  // a waiter for the round's end
   EXPECT_FALSE(SessionAccess::too_early(*sessions[0], line(0), slot));
   SessionAccess::set_parked(line(0), 0);
 }

@@ -231,7 +231,7 @@ TEST_F(Growth, WithoutTheMemoryForItNothingIsAdded) {
 TEST_F(Growth, OneIsAddedAtATime) {
   const std::string growing = path + ".growing";
   {
-    File other(::open(growing.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));  // of somebody who fills it
+    File other(::open(growing.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));  // of a process that fills the disk
     ASSERT_EQ(flock(other.fd(), LOCK_EX), 0);
     expect_refused(Errc::kBusy, "is being added");
     EXPECT_TRUE(fs::exists(growing)) << "it is the other's";
@@ -264,7 +264,7 @@ TEST_F(Growth, AFencedPoolOrNoneIsRefused) {
   EXPECT_FALSE(fs::exists(path + ".mem2"));
 }
 
-// Its memory is given back by whoever opens the pool next.
+// The next process that opens the pool gives its memory back.
 TEST_F(Growth, NothingIsLeftOfADeadAdder) {
   const std::string growing = path + ".growing", uncounted = path + ".mem2";
   add_node();

@@ -73,7 +73,7 @@ TEST_F(Holds, ASharedHoldStopsWritersOnly) {
   sessions[2]->unlock_exclusive(line(2));
 }
 
-// Who intends to write and finds that he may only read is given that.
+// A session that intends to write, and may only read, is given that.
 TEST_F(Holds, AReadersIntentGivesWay) {
   read_and_hold(1, 7);
   ASSERT_TRUE(sessions[0]->lock_shared(line(0), p, Intent::kWrite).ok());
@@ -220,7 +220,7 @@ TEST_F(Holds, CopiesAreWholeAndInOrder) {
 }
 
 TEST_F(Holds, ALookerWhoLeavesLeavesNothingLocked) {
-  nodes[1]->stop();  // nobody answers
+  nodes[1]->stop();  // no worker answers
   write_and_hold(1, 5, 1);
   TestInterrupts stop;
   stop.raised = true;

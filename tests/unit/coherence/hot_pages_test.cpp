@@ -84,7 +84,7 @@ TEST_F(HotPagesOfNodes, APageWrittenInTurnsIsTheHottestAndIsCountedExactly) {
     ASSERT_TRUE(session.lock_exclusive(line, p).ok());
     session.unlock_exclusive(line);
   };
-  for (uint64_t n = 1; n < 12; n++) write(0, one, ClusterTest::page(n));  // messages to nobody
+  for (uint64_t n = 1; n < 12; n++) write(0, one, ClusterTest::page(n));  // without messages
   HotPage top[16];
   EXPECT_EQ(0u, nodes[0]->node->hot_pages(top, 16));
   write(1, two, ClusterTest::page(3));  // one page over

@@ -121,7 +121,7 @@ class Departed : public Leaving {
     std::atomic<bool> stop;
   };
 
-  // Whoever is left where the test has failed.
+  // The nodes that are left where the test has failed.
   void TearDown() override {
     if (stayer_ > 0) kill(stayer_, SIGKILL), waitpid(stayer_, nullptr, 0);
     munmap(told_, sizeof(Told));

@@ -318,7 +318,7 @@ TEST(LineMachine, ADowngradeGrantsEveryParkedReaderWhoseWishStands) {
   EXPECT_EQ(s.parked_count, 0);
 }
 
-// The serving one joins, too; who was granted before the batch was complete is not answered again.
+// The serving one joins, too; a node that was granted before the batch was complete is not answered again.
 TEST(LineMachine, ADowngradeAddsTheBitsOfAllWhoJoin) {
   for (const bool answered : {false, true}) {
     LineState s = idle(MsiState::kModified);

@@ -226,7 +226,7 @@ TEST_F(Members, AProcessThatCannotReachAPeerIsRefusedAndTakesNoRequests) {
   auto* told = new (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Told{};
   {
     Session s0(*n0.node, SessionId{0}, &late), s1(*n1.node, SessionId{0}, &late);
-    Line& l1 = n1.line(s1, fetched);  // nobody need be asked for it
+    Line& l1 = n1.line(s1, fetched);  // no node need be asked for it
     Line& l0 = n0.line(s0, asked_for);
     Line& m0 = n0.line(s0, fetched);
     const pid_t child = fork();

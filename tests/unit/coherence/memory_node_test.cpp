@@ -41,7 +41,7 @@ class MemoryNodes : public ClusterTest {
       EXPECT_EQ(word, value + m);
     }
   }
-  // `what` is wrong with the pool: opened by nobody, and said by every way of asking.
+  // `what` is wrong with the pool: no process opens it, and every way of asking says so.
   void expect_damaged(const char* what) {
     EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kCorrupt);
     EXPECT_NE(strstr(problem.text, what), nullptr) << problem.text;

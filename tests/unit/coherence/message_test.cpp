@@ -13,7 +13,7 @@ namespace coherence {
 
 using gcl_test::eventually;
 
-// The transport of one machine, and somebody who acts at the moment when a request is filled in and not sent.
+// The transport of one machine, with an action at the moment when a request is filled in and not sent.
 class Slow final : public Transport {
  public:
   std::unique_ptr<Memory> open_memory(NodeParts& node, Counters& counters) override {
@@ -156,7 +156,7 @@ TEST_F(Messages, AReplyToAFormerIncarnationDoesNotLandInTheNextOne) {
     Session s0(*nodes[0]->node, SessionId{0}, nullptr);
     write(0, s0, 7);
   }
-  nodes[0]->stop();  // nobody serves there but the test
+  nodes[0]->stop();  // only the test serves there
   ShmMessenger owner(nodes[0]->node->parts(), nodes[0]->node->peers(), unused);
   std::thread requester([&] {
     Session s1(*nodes[1]->node, SessionId{0}, nullptr);

@@ -1,4 +1,4 @@
-// Who goes next at a line that several want: every combination of what the local word can say.
+// Which session goes next at a line that several want: every combination of what the local word can say.
 #include "coherence/latch/next.hpp"
 
 #include <gtest/gtest.h>

@@ -73,7 +73,7 @@ TEST_F(Sessions, AnInterruptedWaiterLeavesAndTheWorkerFinishes) {
   a->unlock_exclusive(line_a());
   ASSERT_TRUE(eventually([&] { return pool->peek_latch(p) == LatchWord::owned_by(NodeId{1}); }));
   ASSERT_TRUE(eventually([&] { return line_b().word().free(); }));
-  EXPECT_TRUE(b->try_lock_exclusive(line_b(), p).ok());  // the node owns it, nobody holds it
+  EXPECT_TRUE(b->try_lock_exclusive(line_b(), p).ok());  // the node owns it, no session holds it
   b->unlock_exclusive(line_b());
 }
 
@@ -108,7 +108,7 @@ TEST_F(Sessions, WhoFlushedTheLogAnswersWhatWaitedForThat) {
     b->unlock_exclusive(line_b());
   });
   const PageId another = page(4);
-  ASSERT_TRUE(eventually([&] {  // whoever unlocks looks into the inbox
+  ASSERT_TRUE(eventually([&] {  // a session that unlocks looks into the inbox
     EXPECT_TRUE(a->lock_shared(nodes[0]->line(*a, another), another).ok());
     a->unlock_shared(nodes[0]->line(*a, another));
     return nodes[0]->count(Counter::kFlushWaits) > 0;

@@ -1,4 +1,4 @@
-// SpinGuard: one at a time, and who waits for a holder that does not run takes no processor from anybody.
+// SpinGuard: one at a time, and a waiter for a holder that does not run takes no processor from others.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-// Many threads on many nodes and few pages: nothing is lost, nothing is stale, everybody ends.
+// Many threads on many nodes and few pages: nothing is lost, nothing is stale, all end.
 #include <chrono>
 #include <random>
 

@@ -3,7 +3,7 @@
 #include <new>
 #include <span>
 
-#include "bufmgr/base/bell.hpp"
+#include "bufmgr/base/wakeup.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/database_locale.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
@@ -73,7 +73,7 @@ void ddl_attend(int slot, bool here) noexcept {
 
 void ddl_wake_node(uint8_t node) noexcept {
   ddl_wakeup_event(node).fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_wakeup_event()
-  bufmgr::ring_bell(ddl_wakeup_event(node));
+  bufmgr::signal_wakeup(ddl_wakeup_event(node));
 }
 
 void ddl_wake_others(coherence::NodeSet nodes) noexcept {
@@ -84,7 +84,7 @@ void ddl_wake_others(coherence::NodeSet nodes) noexcept {
 bool ddl_wake_slot(int slot, coherence::NodeSet nodes) noexcept {
   std::atomic<uint32_t>& event = ddl_slot_wakeup_event(slot);
   event.fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_slot()
-  bufmgr::ring_bell(event);
+  bufmgr::signal_wakeup(event);
   const coherence::NodeSet left = ddl_slot(slot).unattended(nodes);
   ddl_wake_others(left);
   return left.empty();

@@ -1,6 +1,6 @@
 #include "extension/pg/ddl/node/ddl_wakeup.hpp"
 
-#include "bufmgr/base/bell.hpp"
+#include "bufmgr/base/wakeup.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 
@@ -76,7 +76,7 @@ uint32_t slot_wakeup_count() noexcept {
 
 void sleep_on_slot(uint32_t seen, long ms) noexcept {
   pgstat_report_wait_start(PG_WAIT_EXTENSION);
-  bufmgr::wait_bell(*slot_event, seen, uint32_t(ms));
+  bufmgr::wait_for_wakeup(*slot_event, seen, uint32_t(ms));
   pgstat_report_wait_end();
   ResetLatch(MyLatch);
   if (ProcSignalBarrierPending) ProcessProcSignalBarrier();  // DROP DATABASE waits for every process
@@ -100,7 +100,7 @@ uint32_t wakeup_count() noexcept {
 
 void sleep_on_wakeup_event(uint32_t seen, uint32_t ms) {
   pgstat_report_wait_start(PG_WAIT_EXTENSION);
-  bufmgr::wait_bell(ddl_wakeup_event(ddl_node()), seen, ms);
+  bufmgr::wait_for_wakeup(ddl_wakeup_event(ddl_node()), seen, ms);
   pgstat_report_wait_end();
   ResetLatch(MyLatch);
   (void)wakeup_count();
