@@ -52,19 +52,20 @@ constexpr Phase phase_of(const LineState& s) {
 
 namespace request_table {
 
-inline constexpr Verdict no = Verdict::kRefuse, park = Verdict::kPark, serve = Verdict::kServe,
-                         match = Verdict::kServeMatched, lower = Verdict::kParkLower, asked = Verdict::kParkUnlessAsked;
+inline constexpr Verdict kNo = Verdict::kRefuse, kPark = Verdict::kPark, kServe = Verdict::kServe,
+                         kMatch = Verdict::kServeMatched, kLower = Verdict::kParkLower,
+                         kAsked = Verdict::kParkUnlessAsked;
 
 // clang-format off
 inline constexpr Verdict kVerdicts[kPhases][7] = {
     // none  PeerRd PeerWr PeerInv PeerCopy PeerClaim PeerJoin
-    {  no,   no,    no,    no,     no,      no,       no    },  // invalid
-    {  no,   no,    serve, serve,  no,      serve,    no    },  // shared
-    {  no,   match, serve, no,     match,   no,       match },  // modified
-    {  no,   no,    no,    no,     no,      park,     no    },  // may share
-    {  no,   no,    lower, lower,  no,      park,     no    },  // upgrading
-    {  no,   asked, asked, no,     asked,   no,       asked },  // claimed
-    {  no,   no,    no,    no,     no,      no,       no    },  // busy
+    {  kNo,   kNo,    kNo,    kNo,     kNo,      kNo,       kNo    },  // invalid
+    {  kNo,   kNo,    kServe, kServe,  kNo,      kServe,    kNo    },  // shared
+    {  kNo,   kMatch, kServe, kNo,     kMatch,   kNo,       kMatch },  // modified
+    {  kNo,   kNo,    kNo,    kNo,     kNo,      kPark,     kNo    },  // may share
+    {  kNo,   kNo,    kLower, kLower,  kNo,      kPark,     kNo    },  // upgrading
+    {  kNo,   kAsked, kAsked, kNo,     kAsked,   kNo,       kAsked },  // claimed
+    {  kNo,   kNo,    kNo,    kNo,     kNo,      kNo,       kNo    },  // busy
 };
 // clang-format on
 

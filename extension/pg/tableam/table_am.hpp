@@ -3,7 +3,8 @@
 // tableam.rows-as-heap-tuples: Rows leave as HeapTuples (TTSOpsHeapTuple). xmin shown is the current xid for rows of
 //     the own transaction and FrozenTransactionId otherwise: ON CONFLICT and referential checks ask. xmax is the
 //     current xid for rows that the own transaction has ended or locked, otherwise 0.
-// tableam.tid-names-version: A TID names one version until the end of the transaction (heap.tid-names-version), as the executor
+// tableam.tid-names-version: A TID names one version until the end of the transaction (heap.tid-names-version), as the
+// executor
 //     assumes.
 // tableam.large-values-toasted: Large values are compressed or stored out of line on the way in (toast.hpp); rows leave
 //     with pointers to them.

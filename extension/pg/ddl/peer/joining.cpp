@@ -93,7 +93,8 @@ bool catch_up_all(bool only_kept_out) {
   return done != CaughtUp::kFailedForAll;
 }
 
-// False: DDL is under way somewhere.  `keep`: no other process gets the lock before us (ddl_log.cluster-lock-keeps-out).
+// False: DDL is under way somewhere.  `keep`: no other process gets the lock before us
+// (ddl_log.cluster-lock-keeps-out).
 bool try_lock_cluster(bool keep) {
   engine::DdlHolder other;
   if (ddl_locks().try_lock(engine::DdlLocks::kWholeCluster, ddl_me(), uint64_t(GetCurrentTimestamp()), &other))
