@@ -77,7 +77,7 @@ struct PeerRequest {
   uint8_t from = 0xff;
   RequestKind kind = RequestKind::kNone;
   uint8_t priority = 0;     // grows with each refusal of the same want
-  uint8_t incarnation = 0;  // of the requester; its lowest bits
+  uint8_t incarnation = 0;  // of the requester; its lowest bits, as a node that leaves waits for its replies first
   uint16_t slot = 0;        // session * kSlotsPerSession + n
   uint16_t id = 0;          // echoed in the reply
   constexpr bool operator==(const PeerRequest&) const = default;

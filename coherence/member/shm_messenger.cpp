@@ -48,6 +48,7 @@ bool ShmMessenger::receive(RequestHandler& handler) noexcept {
   return any;
 }
 
+// coherence.request-taken-once, coherence.messages-for-incarnation.
 bool ShmMessenger::take_request(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) noexcept {
   PeerArena* there = reach(from);
   RequestSlot* s = there ? there->slot(slot) : nullptr;
@@ -70,6 +71,7 @@ bool ShmMessenger::take_request(NodeId from, uint16_t slot, PeerRequest* request
   return true;
 }
 
+// A late reply is not written (coherence.messages-for-incarnation).
 uint32_t ShmMessenger::reply(const PeerRequest& request, const Reply& reply) noexcept {
   PeerArena* there = reach(NodeId{request.from});
   if (!there || uint8_t(there->incarnation()) != request.incarnation) return kNowhere;

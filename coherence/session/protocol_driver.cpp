@@ -200,7 +200,8 @@ bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now
   return early;
 }
 
-// Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked.
+// Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked
+// (coherence.messages-for-incarnation).
 bool ProtocolDriver::is_gone(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
   const NodeEntry& e = session_.node.pool.table().node[peer.value];
   const Membership state = e.state.load(std::memory_order_acquire);
