@@ -48,6 +48,30 @@ class DdlWorkers(unittest.TestCase):
         self.assertTrue(eventually(lambda: self.launcher(2) not in (None, before)))
         self.assertEqual(["1"], self.cluster.sql(2, "INSERT INTO t VALUES (3, 3) RETURNING 1"))
 
+    def test_a_primary_that_stops_fails_no_ddl_of_the_others(self):
+        # A worker that is wanted while the server ends all its workers does not start any more.
+        self.cluster.sql(2, END.format("apply"))
+        eventually(lambda: "gcl ddl apply" not in self.cluster.workers(2))
+        postmaster, session = self.cluster.postmaster(2), self.cluster.session(1)
+        user = self.cluster.session(2)
+        user.run("INSERT INTO t VALUES (1, 1)")
+        slow = user.pid()  # ends later than the rest: until then the primary is a member
+        for pid in (slow, postmaster):
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            session.send("CREATE TABLE meanwhile (a int) USING gcl")
+            self.assertTrue(session.waits(1))
+            os.kill(postmaster, signal.SIGINT)  # is dealt with before what workers the launcher asked for
+            os.kill(postmaster, signal.SIGCONT)
+            self.assertTrue(session.waits(1))
+        finally:
+            for pid in (postmaster, slow):
+                os.kill(pid, signal.SIGCONT)
+        session.result(30)
+        eventually(lambda: not os.path.exists(f"{self.cluster.dir}/node2/data/postmaster.pid"), 60)
+        self.cluster.start(2)
+        self.assertEqual(["0"], self.cluster.sql(2, "SELECT count(*) FROM meanwhile"))
+
     def test_a_launcher_has_nothing_to_cancel(self):
         before = self.launcher(2)
         self.cluster.sql(2, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'gcl ddl launcher'")

@@ -27,7 +27,8 @@ PGDLLEXPORT void gcl_ddl_launcher_main(Datum);
 namespace gcl {
 namespace {
 
-constexpr long kCheckMs = 1000;  // a fence wakes no process
+constexpr long kCheckMs = 1000;                       // a fence wakes no process
+constexpr TimestampTz kEndOfSessionsUs = 10'000'000;  // how long the sessions of a server that stops may take
 
 DdlWorker* workers() { return ddl_node_state().workers; }
 
@@ -67,7 +68,14 @@ void answer_for(const KeptOut* out, Answer answer) {
 struct Started {      // a worker, for a message
   uint64_t sequence;  // 0: none
   int index;
+  TimestampTz at;
 };
+
+// A server that stops ends its workers, and starts none.  Its sessions end, too, and then it leaves: the coordinator
+// goes on without it.
+bool about_to_leave(const Started& started) {
+  return ShutdownRequestPending && GetCurrentTimestamp() - started.at < kEndOfSessionsUs;
+}
 
 // A message that no process here has dealt with yet.
 void see_to(int slot, uint64_t sequence, Started* started) {
@@ -94,9 +102,10 @@ void see_to(int slot, uint64_t sequence, Started* started) {
              "gcl.local_administration = on, and CREATE DATABASE on those that lack it.");
     problem = text;
   } else if (started->sequence == sequence && !workers()[started->index].moved) {  // it is gone
+    if (about_to_leave(*started)) return;
     problem = "58000\nno apply worker could be started; see the server's log";
   } else if (const int fresh = start_worker(header.database, slot); fresh >= 0) {
-    *started = {sequence, fresh};
+    *started = {sequence, fresh, GetCurrentTimestamp()};
     return;
   } else {
     problem = "53400\nno background worker is free; raise max_worker_processes";
