@@ -1,9 +1,19 @@
 #include "coherence/trace/line_text.hpp"
 
+#include <cstring>
+#include <iterator>
+
 #include "coherence/message/slots.hpp"
 
 namespace coherence {
 namespace {
+
+// A line that is read from outside may hold anything, and not every byte is a bool.
+bool is_set(const bool& field) noexcept {
+  uint8_t byte;
+  memcpy(&byte, &field, sizeof byte);
+  return byte != 0;
+}
 
 template <class E, size_t kCount>
 const char* name_of(E value, const char* const (&names)[kCount]) noexcept {
@@ -122,8 +132,8 @@ void add(Text& to, const LineState& s) noexcept {
   if (s.failures) to.add(", %u failures", s.failures);
   if (s.priority) to.add(", priority %u", s.priority);
   if (s.granted != ReplyKind::kNone) to.add(", got %s", text(s.granted));
-  if (s.copy_will_do) to.add(", a copy will do");
-  if (s.joins) to.add(", joins");
+  if (is_set(s.copy_will_do)) to.add(", a copy will do");
+  if (is_set(s.joins)) to.add(", joins");
   if (s.hints) to.add(", %u hints followed", s.hints);
   if (s.bar) to.add(", bar %u", s.bar);
   if (s.passed_to.valid()) to.add(", passed to node %u", s.passed_to.value);
