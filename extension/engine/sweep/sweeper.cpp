@@ -46,10 +46,11 @@ Result<bool> Sweeper::step() {
 }
 
 Result<bool> Sweeper::begin() {
+  const uint64_t frozen = txns_.frozen();  // before the list: all that is frozen by then is in what is read of it
   auto list = txns_.aborted_pages();
   if (!list) return list.error();
   if (*list <= pages_max_) return false;
-  upto_ = txns_.frozen();
+  upto_ = frozen;
   assigned_ = txns_.assigned();  // later, so that savepoints of what is frozen are among them
   next_ = PageId::at(coherence::MemoryNodeId{0}, 0);
   phase_ = Phase::kPass;

@@ -5,6 +5,8 @@
 #include <random>
 #include <set>
 
+#include "coherence/member/shm_messenger.hpp"
+#include "coherence/transport/shm/shm_memory.hpp"
 #include "extension/engine/reclaim/reclaim_list.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
 #include "tests/support/longer.hpp"
@@ -18,6 +20,39 @@ using gcl_test::eventually;
 struct Names final : NamedIds {
   Result<bool> any_rolled_back(uint64_t) override { return named; }
   bool named = false;
+};
+
+// The transport of one machine, and what others do right after a session has read a certain word.
+class Meanwhile final : public coherence::Transport {
+ public:
+  std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
+    return std::make_unique<Hooked>(node.pool, counters, *this);
+  }
+  std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node, coherence::Peers& peers,
+                                                       coherence::Counters& counters) override {
+    return std::make_unique<coherence::ShmMessenger>(node, peers, counters);
+  }
+  coherence::PoolAddress word;
+  std::function<void()> act;  // once
+
+ private:
+  class Hooked final : public coherence::Memory {
+   public:
+    Hooked(coherence::MemoryMap& map, coherence::Counters& counters, Meanwhile& by) : shm_(map, counters), by_(by) {}
+    using Memory::post;
+    void post(coherence::Batch* const* batches, int count) override {
+      shm_.post(batches, count);
+      for (int i = 0; by_.act && i < count; ++i)
+        for (int k = 0; by_.act && k < batches[i]->size(); ++k)
+          if (batches[i]->op(k).verb == coherence::Verb::kLoad && batches[i]->op(k).at == by_.word)
+            std::exchange(by_.act, nullptr)();
+    }
+    void poll() override { shm_.poll(); }
+
+   private:
+    coherence::ShmMemory shm_;
+    Meanwhile& by_;
+  };
 };
 
 class Sweep : public ::testing::Test {
@@ -141,6 +176,28 @@ TEST_F(Sweep, WhatWasRolledBackIsForgottenAndStaysRolledBack) {
   for (int i = 0; i < kRows; ++i) remove(i);
   writer_.commit();
   EXPECT_TRUE(seen_by(old_there).empty());
+}
+
+// Ids that leave the status log right when a pass begins: it knows them all, or leaves them to the next.
+TEST_F(Sweep, WhatIsListedWhileAPassBeginsIsNotForgottenUncleaned) {
+  roll_back(kMany);
+  ASSERT_TRUE(eventually([&] { return list_pages() > 1; }));
+  Meanwhile meanwhile;
+  coherence::Node& node = engine_.cluster().pool(0).coherence_node();
+  node.set_transport(meanwhile);
+  Worker member(engine_, 0);
+  node.set_transport(coherence::shm_transport());
+  Sweeper sweeper(member.txns(), names_, 1);
+  meanwhile.word = member->words().aborted_count(NodeId{0});
+  meanwhile.act = [&] {
+    roll_back(300);
+    const uint64_t last = TxnId{*bad_.rbegin()}.sequence();
+    ASSERT_TRUE(eventually([&] { return engine_.shared(0).frozen.load() >= last; }));
+  };
+  ASSERT_TRUE(passes(sweeper));
+  EXPECT_FALSE(meanwhile.act);
+  Worker reader(engine_, 1);
+  EXPECT_EQ(seen_by(reader), texts_);
 }
 
 // The list goes on behind what was forgotten; sessions that know pages of before find their way.
