@@ -176,8 +176,12 @@ TEST_F(Messages, AReplyToAFormerIncarnationDoesNotLandInTheNextOne) {
     requester.join();
     done = true;
     serves.join();
-    std::thread leaves_beside([&] { restart_node_1(); });
-    while (former_ == nullptr) (void)s0.serve(1);
+    std::atomic<bool> restarted{false};
+    std::thread leaves_beside([&] {
+      restart_node_1();
+      restarted = true;
+    });
+    while (!restarted) (void)s0.serve(1);
     leaves_beside.join();
   }
   RequestSlot& slot = nodes[1]->node->parts().slot(0);
