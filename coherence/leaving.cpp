@@ -1,12 +1,6 @@
 // A node's orderly end: Node::leave(), by the session that is left.
-#include <cerrno>
-#include <cstring>
-#include <optional>
-
 #include "coherence/base/os.hpp"
 #include "coherence/eviction_window.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_lock.hpp"
 #include "coherence/session.hpp"
 
 namespace coherence {
@@ -44,7 +38,7 @@ uint32_t Node::give_back(Session& session) {
 }
 
 Status Node::leave(Session& session, bool* last, Problem* problem) {
-  pool().table().node[id().value].state.store(Membership::kLeaving, std::memory_order_release);
+  members_->begin_leaving();
   uint64_t deadline = monotonic_ns() + kLeaveNs;
   for (;;) {
     uint32_t busy = give_back(session), slots = 0;
@@ -58,18 +52,16 @@ Status Node::leave(Session& session, bool* last, Problem* problem) {
     if (monotonic_ns() > deadline)
       return problem->set(Errc::kBusy, "%u pages are still latched, %u operations still wait", busy, slots);
   }
-  std::optional<PoolLock> lock;  // a joining node makes its arena under it, perhaps for long
-  while (!lock.emplace(pool().path(), PoolLock::kTry).held()) {
-    if (errno != EWOULDBLOCK)
-      return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", pool().path(), strerror(errno));
+  // A joining node makes its arena meanwhile, perhaps for long.
+  for (Status free; !(free = members_->begin_change(Membership::Patience::kTry, problem)).ok();) {
+    if (free.error() != Errc::kBusy || monotonic_ns() > deadline) return free;
     Status ok = session.serve(1);
     if (!ok) return problem->set(ok.error(), "%s", fence_reason());
-    if (monotonic_ns() > deadline) return problem->set(Errc::kBusy, "%s.lock is not free", pool().path());
   }
   session.attend();
   session.flush_messages();  // a node counts as gone when it has withdrawn
   Status withdrawn = withdraw(last, problem);
-  lock.reset();
+  members_->end_change();
   if (left_) give_memory_back(arena_fd_, parts_.arena->layout.shared_until(), parts_.arena->layout.private_at);
   return withdrawn;
 }

@@ -249,7 +249,7 @@ class NetworkMessenger final : public coherence::Messenger {
   coherence::ShmMessenger shm_;
 };
 
-class NetworkTransport final : public coherence::Transport {
+class NetworkTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
     return std::make_unique<NetworkMemory>(node.pool, counters);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/paper/network.hpp"
-#include "coherence/member/transport.hpp"
+#include "coherence/member/shm_transport.hpp"
 
 namespace paper {
 

@@ -30,7 +30,7 @@ Result<std::unique_ptr<ArenaView>> ArenaView::open(const PoolView& pool, NodeId 
     return problem->set(Errc::kNotFound, "the pool has room for nodes 0 to %u, not for %u", pool.header().nodes_max - 1,
                         node.value);
   const NodeEntry& entry = pool.table().node[node.value];
-  if (entry.state.load(std::memory_order_relaxed) == Membership::kAbsent)
+  if (entry.state.load(std::memory_order_relaxed) == MemberState::kAbsent)
     return problem->set(Errc::kNotFound, "node %u is not in the pool", node.value);
   char path[600];
   const uint64_t incarnation = entry.incarnation.load(std::memory_order_relaxed);

@@ -28,7 +28,7 @@ Result<std::unique_ptr<FlightView>> FlightView::open(const PoolView& pool, NodeI
     return problem->set(Errc::kNotFound, "the pool has room for nodes 0 to %u, not for %u", pool.header().nodes_max - 1,
                         node.value);
   const NodeEntry& entry = pool.table().node[node.value];
-  if (entry.state.load(std::memory_order_relaxed) == Membership::kAbsent)
+  if (entry.state.load(std::memory_order_relaxed) == MemberState::kAbsent)
     return problem->set(Errc::kNotFound, "node %u is not in the pool", node.value);
   char path[600];
   flight_path(pool.path().c_str(), node, entry.incarnation.load(std::memory_order_relaxed), path, sizeof path);

@@ -9,6 +9,7 @@
 #include "coherence/base/ids.hpp"
 #include "coherence/line/line.hpp"
 #include "coherence/message/slots.hpp"
+#include "coherence/message/wakeup.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/stats/hot_pages.hpp"
 
@@ -48,6 +49,7 @@ struct ArenaHeader {
   std::atomic<uint32_t> abandoned_any;
   std::atomic<uint64_t> abandoned[kInboxWords];  // request slots whose session left
   alignas(64) Inbox inbox[kNodesMax];
+  alignas(64) WakeupEvent event[kWakeupEvents];  // Node::wake()
 };
 
 // A peer's arena, mapped here.

@@ -9,22 +9,11 @@
 #include <cstdio>
 #include <cstring>
 
-#include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
 #include "coherence/pool/fence.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_header.hpp"
-#include "coherence/pool/pool_lock.hpp"
 
 namespace coherence {
 namespace {
-
-int live_nodes(const Pool& pool) {
-  int n = 0;
-  for (uint32_t i = 0; i < pool.nodes_max(); i++)
-    n += pool.table().node[i].state.load(std::memory_order_acquire) != Membership::kAbsent;
-  return n;
-}
 
 // Creates, allocates, locks and maps an arena file.  The lock is there before the file has its name in the table.
 Status make_arena(const char* path, uint64_t bytes, int* fd, void** base, Problem* problem) {
@@ -43,83 +32,63 @@ Status make_arena(const char* path, uint64_t bytes, int* fd, void** base, Proble
   return {};
 }
 
-// Whether the process in the table has this process's number, in one pid namespace: it was this process, or is gone.
-bool joined_by_us(const NodeEntry& entry) {
-  const uint64_t its_namespace = entry.pid_namespace.load();
-  return entry.pid.load() == getpid() && its_namespace != 0 && its_namespace == pid_namespace();
-}
-
 }  // namespace
 
-Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec& spec, Problem* problem) {
-  if (id.value >= pool.nodes_max())
-    return problem->set(Errc::kNotFound, "the pool has room for nodes 0 to %u, not for %d", pool.nodes_max() - 1,
-                        id.value);
-  VERIFY(spec.frames > 0 && spec.sessions_max > 0 && spec.sessions_max <= uint32_t(kSessionsMax));
-  PoolLock lock(pool.path());
-  if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", pool.path(), strerror(errno));
-  NodeTable& table = pool.table();
-  NodeEntry& entry = table.node[id.value];
-  if (fence_if_somebody_died(pool))  // this node's former incarnation included (node.crash-restart-fences)
-    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(),
-                        coherence::fence_reason(pool));
-  if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent && joined_by_us(entry)) {
-    fence_pool(pool, "a node joined again without having left: its server restarted after a crash");
-    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", pool.path(),
-                        coherence::fence_reason(pool));
-  }
-  if (entry.state.load(std::memory_order_acquire) != Membership::kAbsent)
-    return problem->set(Errc::kBusy, "node %d is in use by process %d", id.value, entry.pid.load());
+Node::Node(Pool& pool, Transport& transport)
+    : parts_(pool),
+      peers_(parts_),
+      transport_(&transport),
+      members_(transport.open_membership(pool)),
+      wakeup_(transport.open_wakeup(parts_, peers_)) {
+  parts_.members = members_.get();
+  parts_.fence = &members_->fence_word();
+}
 
-  ArenaLayout layout = arena_layout(spec);
-  uint64_t incarnation = table.next_incarnation.fetch_add(1) + 1;
+Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec& spec, Problem* problem,
+                                         Transport& transport) {
+  VERIFY(spec.frames > 0 && spec.sessions_max > 0 && spec.sessions_max <= uint32_t(kSessionsMax));
+  std::unique_ptr<Node> node(new Node(pool, transport));
+  Membership& members = *node->members_;
+  GCL_TRY(members.begin_change(Membership::Patience::kWait, problem));
+  auto incarnation = members.reserve(id, problem);
+  if (!incarnation) return incarnation.error();
+  node->parts_.id = id;
+  node->parts_.incarnation = *incarnation;
+  const ArenaLayout layout = arena_layout(spec);
   char path[600];
-  arena_path(pool, id, incarnation, path, sizeof path);
+  arena_path(pool, id, *incarnation, path, sizeof path);
   unlink(path);
-  std::unique_ptr<Node> node(new Node(pool));
   void* base = nullptr;
   Status ok = make_arena(path, layout.bytes, &node->arena_fd_, &base, problem);
   node->parts_.arena = static_cast<ArenaHeader*>(base);  // unmapped by the destructor, whatever comes
   node->arena_bytes_ = layout.bytes;
-  bool first = live_nodes(pool) == 0;
-  if (ok && first) ok = pool.mark_durable_in_use(problem);
-  if (!ok) {
-    unlink(path);
-    return ok.error();
+  if (ok) {
+    node->lay_out(static_cast<std::byte*>(base), layout);
+    flight_path(pool.path(), id, *incarnation, path, sizeof path);
+    node->flight_.create(path, id, *incarnation, spec.sessions_max);
+    ok = members.publish(problem);
   }
-  NodeParts& parts = node->parts_;
-  parts.id = id;
-  parts.fence = &table.fence;
-  VERIFY(parts.arena != nullptr);
-  auto* bytes = static_cast<std::byte*>(base);
-  parts.sessions = reinterpret_cast<SessionSlot*>(bytes + layout.sessions_at);
-  parts.parked = reinterpret_cast<std::atomic<uint64_t>*>(bytes + layout.parked_at);
-  parts.in_flight = reinterpret_cast<std::atomic<uint8_t>*>(bytes + layout.in_flight_at);
-  parts.hot = reinterpret_cast<HotPages*>(bytes + layout.hot_at);
-  parts.lines = reinterpret_cast<Line*>(bytes + layout.lines_at);
-  parts.frames_base = bytes + layout.frames_at;
-  parts.frames = spec.frames;
-  parts.sessions_max = spec.sessions_max;
-  parts.incarnation = incarnation;
-  node->private_ = bytes + layout.private_at;
-  node->private_bytes_ = layout.private_bytes;
-  parts.arena->incarnation = incarnation;
-  parts.arena->layout = layout;
-  parts.arena->magic = kArenaMagic;
-  for (uint32_t i = 0; i < spec.frames; i++) parts.lines[i].initialise();
-  flight_path(pool.path(), id, incarnation, path, sizeof path);
-  node->flight_.create(path, id, incarnation, spec.sessions_max);
+  members.end_change();
+  if (ok) return node;
+  node->unlink_files();
+  return ok.error();
+}
 
-  pool.header().state.store(PoolState::kInUse);
-  entry.pid.store(getpid(), std::memory_order_relaxed);
-  entry.pid_start.store(look_at_process(getpid()).start, std::memory_order_relaxed);
-  entry.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
-  entry.heartbeat_ns.store(monotonic_ns(), std::memory_order_relaxed);
-  entry.incarnation.store(incarnation, std::memory_order_relaxed);
-  table.view.fetch_add(1);
-  entry.state.store(Membership::kLive, std::memory_order_release);  // pairs with died() and Peers::at()
-  table.view.fetch_add(1, std::memory_order_release);               // those that looked before look again
-  return node;
+void Node::lay_out(std::byte* arena, const ArenaLayout& layout) noexcept {
+  parts_.sessions = reinterpret_cast<SessionSlot*>(arena + layout.sessions_at);
+  parts_.parked = reinterpret_cast<std::atomic<uint64_t>*>(arena + layout.parked_at);
+  parts_.in_flight = reinterpret_cast<std::atomic<uint8_t>*>(arena + layout.in_flight_at);
+  parts_.hot = reinterpret_cast<HotPages*>(arena + layout.hot_at);
+  parts_.lines = reinterpret_cast<Line*>(arena + layout.lines_at);
+  parts_.frames_base = arena + layout.frames_at;
+  parts_.frames = layout.frames;
+  parts_.sessions_max = layout.sessions_max;
+  private_ = arena + layout.private_at;
+  private_bytes_ = layout.private_bytes;
+  parts_.arena->incarnation = parts_.incarnation;
+  parts_.arena->layout = layout;
+  parts_.arena->magic = kArenaMagic;
+  for (uint32_t i = 0; i < layout.frames; i++) parts_.lines[i].initialise();
 }
 
 Node::~Node() {
@@ -128,44 +97,35 @@ Node::~Node() {
 }
 
 const Counters& Node::counters(SessionId s) const { return parts_.sessions[s.value].counters; }
-void Node::fence(const char* reason) noexcept { fence_pool(parts_.pool, reason); }
-const char* Node::fence_reason() const noexcept { return fenced() ? coherence::fence_reason(parts_.pool) : ""; }
+void Node::fence(const char* reason) noexcept { members_->fence(reason); }
+const char* Node::fence_reason() const noexcept { return fenced() ? members_->fence_reason() : ""; }
 uint32_t Node::hot_pages(HotPage* to, uint32_t room) const noexcept { return parts_.hot->top(to, room, parts_.fence); }
 void Node::reset_hot_pages() noexcept { parts_.hot->reset(parts_.fence); }
 void Node::ring() const noexcept { parts_.ring_worker(); }
 void Node::share_mapping(Node& peer) { peers_.share(peer.id(), *peer.parts_.arena); }
 
-NodeInfo Node::info(NodeId n) const noexcept {
-  const NodeEntry& e = parts_.pool.table().node[n.value];
-  return {NodeInfo::State(e.state.load(std::memory_order_acquire)), e.incarnation.load(std::memory_order_relaxed),
-          e.pid.load(std::memory_order_relaxed)};
-}
-
 NodeSet Node::live() const noexcept {
   NodeSet set;
-  for (uint32_t n = 0; n < parts_.pool.nodes_max(); n++)
-    if (NodeId node{uint8_t(n)}; info(node).state == NodeInfo::State::kLive) set = set.with(node);
+  for (uint32_t n = 0; n < members_->nodes_max(); n++)
+    if (NodeId node{uint8_t(n)}; info(node).state == MemberState::kLive) set = set.with(node);
   return set;
 }
 
 Status Node::withdraw(bool* last, Problem* problem) {
-  if (fenced()) return problem->set(Errc::kFenced, "%s", fence_reason());
-  NodeTable& table = parts_.pool.table();
-  table.view.fetch_add(1);
-  table.node[parts_.id.value].state.store(Membership::kAbsent,
-                                          std::memory_order_release);  // our last reply came before
-  table.view.fetch_add(1, std::memory_order_release);                  // those that looked before look again
+  auto empty = members_->withdraw(problem);
+  if (!empty) return empty.error();
   left_ = true;
+  unlink_files();
+  *last = *empty;
+  return *last ? members_->close(problem) : Status();
+}
+
+void Node::unlink_files() const noexcept {
   char path[600];
   arena_path(parts_.pool, parts_.id, parts_.incarnation, path, sizeof path);
   unlink(path);
   flight_path(parts_.pool.path(), parts_.id, parts_.incarnation, path, sizeof path);
   unlink(path);
-  *last = live_nodes(parts_.pool) == 0;
-  if (!*last) return {};
-  if (parts_.pool.durable_path()) return parts_.pool.save(problem);
-  parts_.pool.header().state.store(PoolState::kClean);
-  return {};
 }
 
 }  // namespace coherence

@@ -37,7 +37,7 @@
 #include "coherence/member/held.hpp"
 #include "coherence/member/node_parts.hpp"
 #include "coherence/member/peers.hpp"
-#include "coherence/member/transport.hpp"
+#include "coherence/member/shm_transport.hpp"
 #include "coherence/member/upcalls.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/trace/flight_file.hpp"
@@ -46,17 +46,12 @@ namespace coherence {
 
 class Session;
 
-struct NodeInfo {
-  enum class State : uint32_t { kAbsent = 0, kLive = 1, kLeaving = 2, kDead = 3 } state = State::kAbsent;
-  uint64_t incarnation = 0;
-  int32_t pid = 0;
-};
-
 class Node {
  public:
   // Becomes node `id` of the pool.  kBusy: a living server is node `id`; kFenced: the pool is fenced (now, perhaps by
-  // this call: node.crash-restart-fences); kNoSpace, kSystem.
-  static Result<std::unique_ptr<Node>> join(Pool&, NodeId id, const ArenaSpec&, Problem*);
+  // this call: node.crash-restart-fences); kNotFound: the pool has no room for such a node; kNoSpace,
+  // kSystem.  The transport outlives it.
+  static Result<std::unique_ptr<Node>> join(Pool&, NodeId id, const ArenaSpec&, Problem*, Transport& = shm_transport());
   // Unmaps.  Without leave() before, this incarnation counts as dead: peers fence the pool (so does a process exit).
   // In a forked child that merely exits, nothing happens: the lock lives on in the other processes.
   ~Node();
@@ -66,7 +61,7 @@ class Node {
     parts_.directory = directory;
     parts_.horizon = horizon;
   }
-  // REQUIRES: no session has been made yet.  It outlives the node.
+  // What sessions open that are made from now on.
   void set_transport(Transport& transport) { transport_ = &transport; }
   // What this node does of the protocol's optional parts.  REQUIRES: no session works.
   void set_features(Features features) { parts_.features = features; }
@@ -107,13 +102,24 @@ class Node {
   void fence(const char* reason) noexcept;
   // Why; empty if it is not fenced.
   const char* fence_reason() const noexcept;
-  NodeInfo info(NodeId) const noexcept;
+  NodeInfo info(NodeId n) const noexcept { return members_->info(n); }
   NodeSet live() const noexcept;  // this node included
   // For several nodes in one process (tests, simulator): reaches `peer` through its own mapping, so that
   // ThreadSanitizer sees both sides of an access as one address.
   void share_mapping(Node& peer);
   // Rings the message worker (the process in Session::serve()).
   void ring() const noexcept;
+
+  // --- wakeup events -------------------------------------------------------------------------------------------------
+  // This node's; valid from join() to ~Node(), for signal handlers, too.
+  WakeupEvent& event(uint16_t index) noexcept { return parts_.arena->event[index]; }
+  // Of any node: Wakeup::wake().
+  void wake(NodeId to, uint16_t event, uint16_t otherwise = Wakeup::kNone) noexcept {
+    wakeup_->wake(to, event, otherwise);
+  }
+
+  // Access to the pool without a session; used by one thread, and destroyed before the node.
+  std::unique_ptr<Memory> open_memory(Counters& counters) { return transport_->open_memory(parts_, counters); }
 
   // Leaves in order: serves peers until every line is given back, then withdraws.  REQUIRES: no other session of this
   // node works any more, no latch is held, everything logged is flushed.  *last: whether the pool is empty now; then
@@ -126,13 +132,17 @@ class Node {
   Transport& transport() { return *transport_; }
 
  private:
-  explicit Node(Pool& pool) : parts_(pool), peers_(parts_) {}
+  Node(Pool& pool, Transport& transport);
   uint32_t give_back(Session& session);
-  Status withdraw(bool* last, Problem*);  // REQUIRES: the pool's lock file held
+  Status withdraw(bool* last, Problem*);  // REQUIRES: Membership::begin_change()
+  void lay_out(std::byte* arena, const ArenaLayout&) noexcept;
+  void unlink_files() const noexcept;
 
   NodeParts parts_;
   Peers peers_;
-  Transport* transport_ = &shm_transport();
+  Transport* transport_;
+  std::unique_ptr<Membership> members_;
+  std::unique_ptr<Wakeup> wakeup_;
   std::byte* private_ = nullptr;
   uint64_t private_bytes_ = 0;
   uint64_t arena_bytes_ = 0;

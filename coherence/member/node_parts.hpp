@@ -10,6 +10,7 @@
 #include "coherence/line/features.hpp"
 #include "coherence/line/line.hpp"
 #include "coherence/member/arena.hpp"
+#include "coherence/member/membership.hpp"
 #include "coherence/member/upcalls.hpp"
 #include "coherence/message/slots.hpp"
 #include "coherence/pool/pool.hpp"
@@ -21,6 +22,7 @@ struct NodeParts {
   explicit NodeParts(Pool& of) : pool(of) {}
 
   Pool& pool;
+  Membership* members = nullptr;
   NodeId id;
   uint64_t incarnation = 0;
   const std::atomic<uint32_t>* fence = nullptr;
@@ -41,7 +43,7 @@ struct NodeParts {
   LogHorizon* horizon = nullptr;
   std::atomic<uint32_t> sessions_here = 0;  // of this process: a lone one uses no arena between its messages
 
-  bool fenced() const noexcept { return fence->load(std::memory_order_acquire) != 0; }  // pairs with fence_pool()
+  bool fenced() const noexcept { return fence->load(std::memory_order_acquire) != 0; }  // Membership::fence()
   Line& line(uint32_t index) const noexcept { return lines[index]; }
   uint32_t index_of(const Line& line) const noexcept { return uint32_t(&line - lines); }
   std::byte* frame(const Line& line) const noexcept { return frames_base + uint64_t(index_of(line)) * kPageSize; }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "coherence/base/os.hpp"
-#include "coherence/pool/node_table.hpp"
 
 namespace coherence {
 namespace {
@@ -24,12 +23,11 @@ Peers::~Peers() {
 }
 
 Result<PeerArena*> Peers::at(NodeId n) noexcept {
-  if (n.value >= node_.pool.nodes_max()) return Errc::kNotFound;
-  const NodeEntry& e = node_.pool.table().node[n.value];
+  if (n.value >= node_.members->nodes_max()) return Errc::kNotFound;
   for (uint64_t tried = 0;;) {
-    Membership state = e.state.load(std::memory_order_acquire);
-    if (state != Membership::kLive && state != Membership::kLeaving) return Errc::kNotFound;
-    uint64_t incarnation = e.incarnation.load(std::memory_order_relaxed);
+    const NodeInfo info = node_.members->info(n);
+    if (!info.serves()) return Errc::kNotFound;
+    const uint64_t incarnation = info.incarnation;
     PeerArena* known = arena_[n.value].load(std::memory_order_acquire);  // pairs with the store below
     if (known && known->incarnation() == incarnation) return known;
     if (incarnation == tried) return Errc::kNoMemory;  // still there, so its file is, too
@@ -63,9 +61,9 @@ void Peers::unmap_forgotten() noexcept {
 }
 
 bool Peers::reach_all() noexcept {
-  const uint64_t view = node_.pool.table().view.load(std::memory_order_acquire);  // pairs with Node::join()
+  const uint64_t view = node_.members->view();
   if (reached_view_.load(std::memory_order_relaxed) == view) return true;
-  for (uint32_t n = 0; n < node_.pool.nodes_max(); n++) {
+  for (uint32_t n = 0; n < node_.members->nodes_max(); n++) {
     NodeId peer{uint8_t(n)};
     if (peer == node_.id) continue;
     const auto mapped = at(peer);

@@ -6,7 +6,6 @@
 #include "coherence/base/racy_copy.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/message/message_counters.hpp"
-#include "coherence/pool/fence.hpp"
 
 namespace coherence {
 
@@ -17,7 +16,7 @@ PeerArena* ShmMessenger::reach(NodeId node) noexcept {
   const auto mapped = peers_.at(node);
   if (mapped) return *mapped;
   if (mapped.error() == Errc::kNoMemory)
-    fence_pool(node_.pool, "a process has no room to map a peer that has just joined");
+    node_.members->fence("a process has no room to map a peer that has just joined");
   return nullptr;
 }
 

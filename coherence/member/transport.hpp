@@ -1,10 +1,13 @@
-// Transport: how the sessions of a node reach memory nodes and peers.  A session opens its own of each.
+// Transport: how a node reaches memory nodes and peers: four interfaces.
 #pragma once
 
 #include <memory>
 
+#include "coherence/member/membership.hpp"
 #include "coherence/member/peers.hpp"
 #include "coherence/message/messenger.hpp"
+#include "coherence/message/wakeup.hpp"
+#include "coherence/pool/pool.hpp"
 #include "coherence/stats/counters.hpp"
 #include "coherence/transport/memory.hpp"
 
@@ -13,12 +16,13 @@ namespace coherence {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // `counters` are the session's.  What is opened may use all of these until it is destroyed.
+  // What is opened may use all that it is given until it is destroyed.
+  // Of a node, when it joins:
+  virtual std::unique_ptr<Membership> open_membership(Pool&) = 0;
+  virtual std::unique_ptr<Wakeup> open_wakeup(NodeParts&, Peers&) = 0;
+  // Of each session; the counters are the session's:
   virtual std::unique_ptr<Memory> open_memory(NodeParts&, Counters&) = 0;
   virtual std::unique_ptr<Messenger> open_messenger(NodeParts&, Peers&, Counters&) = 0;
 };
-
-// Of one machine: the pool and the arenas are mapped.
-Transport& shm_transport();
 
 }  // namespace coherence

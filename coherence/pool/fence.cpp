@@ -34,13 +34,13 @@ static bool joiner_gone(const NodeEntry& e) noexcept {
 
 bool died(const Pool& pool, NodeId n) noexcept {
   NodeEntry& e = pool.table().node[n.value];
-  Membership state = e.state.load(std::memory_order_acquire);  // pairs with join() and leave()
-  if (state == Membership::kDead) return true;
-  if (state == Membership::kAbsent) return false;
+  MemberState state = e.state.load(std::memory_order_acquire);  // pairs with join() and leave()
+  if (state == MemberState::kDead) return true;
+  if (state == MemberState::kAbsent) return false;
   uint64_t incarnation = e.incarnation.load(std::memory_order_acquire);
   auto still_there = [&] {
-    Membership now = e.state.load(std::memory_order_acquire);
-    return (now == Membership::kLive || now == Membership::kLeaving) &&
+    MemberState now = e.state.load(std::memory_order_acquire);
+    return (now == MemberState::kLive || now == MemberState::kLeaving) &&
            e.incarnation.load(std::memory_order_acquire) == incarnation;
   };
   if (joiner_gone(e)) return still_there();
@@ -75,10 +75,10 @@ bool fence_if_somebody_died(const Pool& pool, NodeId self) noexcept {
   for (uint32_t n = 0; n < pool.nodes_max(); n++) {
     NodeId node{uint8_t(n)};
     if (node == self || !died(pool, node)) continue;
-    Membership live = Membership::kLive, leaving = Membership::kLeaving;
+    MemberState live = MemberState::kLive, leaving = MemberState::kLeaving;
     NodeEntry& e = table.node[n];
-    if (!e.state.compare_exchange_strong(live, Membership::kDead, std::memory_order_acq_rel))
-      e.state.compare_exchange_strong(leaving, Membership::kDead, std::memory_order_acq_rel);
+    if (!e.state.compare_exchange_strong(live, MemberState::kDead, std::memory_order_acq_rel))
+      e.state.compare_exchange_strong(leaving, MemberState::kDead, std::memory_order_acq_rel);
     char reason[160];
     snprintf(reason, sizeof reason, "node %u (incarnation %llu, pid %d) ended without leaving the pool", n,
              static_cast<unsigned long long>(e.incarnation.load()), e.pid.load());

@@ -6,18 +6,12 @@
 #include <cstdint>
 
 #include "coherence/base/ids.hpp"
+#include "coherence/base/member_state.hpp"
 
 namespace coherence {
 
-enum class Membership : uint32_t {
-  kAbsent = 0,
-  kLive = 1,
-  kLeaving = 2,  // still serves
-  kDead = 3,     // did not leave; the pool is fenced
-};
-
 struct alignas(64) NodeEntry {
-  std::atomic<Membership> state;
+  std::atomic<MemberState> state;
   std::atomic<int32_t> pid;  // the process that joined (the postmaster)
   std::atomic<uint64_t> incarnation;
   std::atomic<uint64_t> pid_start;      // guards against a reused pid; 0: not known

@@ -259,7 +259,8 @@ uint32_t Pool::nodes_max() const { return header().nodes_max; }
 uint64_t Pool::pool_id() const { return header().pool_id; }
 
 LatchWord Pool::peek_latch(PageId p) {
-  auto* word = reinterpret_cast<uint64_t*>(at(latch_address(p)));
+  const PoolAddress at = latch_address(p);
+  auto* word = reinterpret_cast<uint64_t*>(base(at.node()) + at.offset());
   return {std::atomic_ref(*word).load(std::memory_order_acquire)};
 }
 

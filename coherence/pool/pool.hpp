@@ -112,7 +112,6 @@ class Pool final : public MemoryMap {
   const char* path() const { return path_; }
   const char* durable_path() const { return durable_path_[0] ? durable_path_ : nullptr; }
   NodeTable& table() const { return *table_; }
-  std::byte* at(PoolAddress a) { return base(a.node()) + a.offset(); }
 
   // REQUIRES: has(p), asked by this node.
   PoolAddress page_address(PageId p) { return part_of(p).page(p.number()); }
@@ -121,7 +120,7 @@ class Pool final : public MemoryMap {
   LatchWord peek_latch(PageId p);
 
  private:
-  friend class Node;
+  friend class ShmMembership;
   struct Part : PagePlaces {  // a memory node's
     uint64_t bytes = 0;
   };

@@ -147,8 +147,7 @@ void ProtocolDriver::fill_slot(Line& line, const Actions& actions) noexcept {
   s.kind.store(actions.send, std::memory_order_relaxed);
   s.priority.store(fields(line).state.priority, std::memory_order_relaxed);
   for (NodeSet left = actions.send_to; !left.empty(); left = left.without(left.first())) {
-    const NodeEntry& to = session_.node.pool.table().node[left.first().value];
-    const ReplyWord asked = ReplyWord::asked(serial, to.incarnation.load(std::memory_order_acquire));
+    const ReplyWord asked = ReplyWord::asked(serial, session_.node.members->info(left.first()).incarnation);
     s.reply[left.first().value].store(asked.raw, std::memory_order_release);  // pairs with Messenger::take_request()
   }
 }
@@ -203,13 +202,12 @@ bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now
 // Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked
 // (coherence.messages-for-incarnation).
 bool ProtocolDriver::is_gone(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
-  const NodeEntry& e = session_.node.pool.table().node[peer.value];
-  const Membership state = e.state.load(std::memory_order_acquire);
+  const NodeInfo info = session_.node.members->info(peer);
   // A dead node's share stands until it is repaired (coherence.claim-then-ask): some of its processes may still be
   // reading.
-  const bool stands = state == Membership::kDead && fields(line).state.op == LineOp::kWaitClaimed;
-  return state == Membership::kAbsent || (state == Membership::kDead && !stands) ||
-         !asked.is_for(e.incarnation.load(std::memory_order_relaxed));
+  const bool stands = info.state == MemberState::kDead && fields(line).state.op == LineOp::kWaitClaimed;
+  return info.state == MemberState::kAbsent || (info.state == MemberState::kDead && !stands) ||
+         !asked.is_for(info.incarnation);
 }
 
 ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {

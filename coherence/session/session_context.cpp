@@ -9,7 +9,7 @@ namespace coherence {
 void SessionContext::cut_off() const noexcept {
   char reason[120];
   snprintf(reason, sizeof reason, "node %d lost a memory node in the middle of an operation", node.id.value);
-  fence_pool(node.pool, reason);
+  node.members->fence(reason);
 }
 
 }  // namespace coherence

@@ -2,8 +2,6 @@
 #include <bit>
 
 #include "coherence/base/os.hpp"
-#include "coherence/pool/fence.hpp"
-#include "coherence/pool/node_table.hpp"
 #include "coherence/session/message_server.hpp"
 
 namespace coherence {
@@ -107,8 +105,7 @@ void MessageServer::watch() noexcept {
   uint64_t now = monotonic_ns();
   if (now - watched_ns_ < kWatchNs) return;
   watched_ns_ = now;
-  session_.node.pool.table().node[session_.node.id.value].heartbeat_ns.store(now, std::memory_order_relaxed);
-  fence_if_somebody_died(session_.node.pool, session_.node.id);
+  session_.node.members->watch(now);
   (void)session_.peers.reach_all();  // a peer that cannot be mapped is met again when it matters
 }
 

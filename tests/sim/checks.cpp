@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cluster.hpp"
+#include "tests/support/pool_bytes.hpp"
 
 namespace sim {
 namespace {
@@ -76,7 +77,7 @@ void Cluster::check_left() const {
     if (const uint64_t word = pool_->peek_latch(Directory::page(page)).raw)
       object(Checker::kRest, "page %d: all have left, and the latch word is %llx", page, printable(word));
     uint64_t value;
-    memcpy(&value, pool_->at(pool_->page_address(Directory::page(page))), sizeof value);
+    memcpy(&value, gcl_test::pool_bytes(*pool_, Directory::page(page)), sizeof value);
     if (value != oracle_.value(page))
       object(Checker::kLastWrite, "page %d: all have left, and the pool says %llu instead of %llu", page,
              printable(value), printable(oracle_.value(page)));

@@ -92,7 +92,7 @@ class Cluster final : public Observer {
 
   bool crashed(int n) const { return scheduler()->crashed(n); }
   // Node n has withdrawn: its death disturbs no node.
-  bool withdrawn(int n) const { return members_[0]->node->info(NodeId{uint8_t(n)}).state == NodeInfo::State::kAbsent; }
+  bool withdrawn(int n) const { return members_[0]->node->info(NodeId{uint8_t(n)}).state == MemberState::kAbsent; }
   bool fenced() const { return members_[0]->node->fenced(); }
   // Nothing is under way but waiting for work.
   bool at_rest() const;

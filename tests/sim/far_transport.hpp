@@ -5,11 +5,11 @@
 
 #include <memory>
 
-#include "coherence/member/transport.hpp"
+#include "coherence/member/shm_transport.hpp"
 
 namespace sim {
 
-class FarTransport final : public coherence::Transport {
+class FarTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts&, coherence::Counters&) override;
   std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts&, coherence::Peers&,

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "pool_cluster.hpp"
+#include "tests/support/pool_bytes.hpp"
 
 namespace sim {
 namespace {
@@ -127,8 +128,8 @@ void PoolCluster::check_left() const {
     if (const uint64_t word = pool.peek_latch(id(page)).raw)
       object(Checker::kRest, "page %d: all have left, and the latch word is %lx", page, word);
     uint64_t value, version;
-    memcpy(&version, pool.at(pool.page_address(id(page))), sizeof version);
-    memcpy(&value, pool.at(pool.page_address(id(page))) + kValueAt[0], sizeof value);
+    memcpy(&version, gcl_test::pool_bytes(pool, id(page)), sizeof version);
+    memcpy(&value, gcl_test::pool_bytes(pool, id(page)) + kValueAt[0], sizeof value);
     if (value != oracle_.value(page) || version != versions_[size_t(page)])
       object(Checker::kLastWrite, "page %d: all have left, and the pool says %lu (version %lu) instead of %lu (%lu)",
              page, value, version, oracle_.value(page), versions_[size_t(page)]);

@@ -46,7 +46,7 @@ class PoolCluster final : public Observer {
   bool serving() const;
   void close() { closing_ = true; }
   bool crashed(int n) const { return scheduler()->crashed(n); }
-  bool withdrawn(int n) const { return members_[0]->node().info(NodeId{uint8_t(n)}).state == NodeInfo::State::kAbsent; }
+  bool withdrawn(int n) const { return members_[0]->node().info(NodeId{uint8_t(n)}).state == MemberState::kAbsent; }
   bool fenced() const { return members_[0]->pool->fenced(); }
   bool at_rest() const;  // and no page provider sleeps through a call
   void check_rest() const;

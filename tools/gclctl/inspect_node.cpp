@@ -18,14 +18,14 @@ namespace gclctl {
 namespace {
 
 using coherence::ArenaView;
-using coherence::Membership;
+using coherence::MemberState;
 using coherence::NodeId;
 using coherence::PoolView;
 using coherence::ReplyWord;
 using coherence::SessionSlot;
 using coherence::SlotState;
 
-const char* name_of(Membership m) {
+const char* name_of(MemberState m) {
   static constexpr const char* kNames[] = {"absent", "live", "leaving", "DEAD"};
   return uint32_t(m) < std::size(kNames) ? kNames[uint32_t(m)] : "?";
 }

@@ -68,7 +68,7 @@ std::vector<NodeId> nodes_named(const PoolView& pool, int node) {
   if (node >= 0) return {NodeId{uint8_t(node)}};
   std::vector<NodeId> there;
   for (uint32_t n = 0; n < pool.header().nodes_max; n++)
-    if (pool.table().node[n].state.load() != coherence::Membership::kAbsent) there.push_back({uint8_t(n)});
+    if (pool.table().node[n].state.load() != coherence::MemberState::kAbsent) there.push_back({uint8_t(n)});
   return there;
 }
 

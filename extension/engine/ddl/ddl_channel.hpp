@@ -26,12 +26,6 @@ class DdlChannel {
   DdlLocks& locks() { return locks_; }
   int slots() const { return region_.slots(); }
   uint32_t nodes_max() const { return region_.nodes_max(); }
-  coherence::PoolAddress slot_wakeup_word(int number) const { return region_.slot_at(number) + kDdlSlotWakeupWord; }
-  // This node's word: 1 while a process sleeps on the slot's wakeup word, or reads the slot before it sleeps.
-  coherence::PoolAddress attended(int number) const {
-    return region_.slot_at(number) +
-           (kDdlSlotCells + region_.self().value * kDdlCellBytes + offsetof(DdlCell, attended));
-  }
   DdlSlot slot(int number) { return {region_, number}; }
   // A free slot, to be tried; -1: there are no more than `reserved` of them.  Preferred is one whose last message all
   // have dealt with, and which was about this database: then others have a process for it.

@@ -127,14 +127,6 @@ bool DdlSlot::has_begun(uint64_t exchange) {
 
 void DdlSlot::begin(uint64_t exchange) { region_->store(cell(region_->self(), offsetof(DdlCell, begun)), exchange); }
 
-NodeSet DdlSlot::unattended(NodeSet nodes) {
-  NodeSet without;
-  for (NodeSet left = nodes; !left.empty(); left = left.without(left.first()))
-    if (region_->load_newest(cell(left.first(), offsetof(DdlCell, attended))) == 0)
-      without = without.with(left.first());
-  return without;
-}
-
 void DdlSlot::list_target(uint32_t index, DdlTargetWord target) {
   if (index >= kDdlTargetsMax) return;
   Batch batch(memory_node());

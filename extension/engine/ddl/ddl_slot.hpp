@@ -49,8 +49,6 @@ class DdlSlot {
   void cancel(uint64_t sequence);
   // ddl_log.slot-given-up-early.
   bool all_have_dealt();
-  // Those of `nodes` where no process attends to the slot.
-  coherence::NodeSet unattended(coherence::NodeSet nodes);
   // Target number `index` is about to be locked everywhere; it counts when set_granted() says so.
   void list_target(uint32_t index, DdlTargetWord target);
   void set_granted(uint32_t count);

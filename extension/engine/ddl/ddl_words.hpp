@@ -4,7 +4,6 @@
 //   8     entries     of the log, ever; information: the log's root page counts
 //   16    wanted      1: a session waits for a DDL lock or a slot, and wants to hear when one is given back
 //   64    the DDL locks (DdlLockWords): the whole cluster's, and one for each database that has had DDL
-//   5888  one wakeup word of 32 bits for each node: grows with every news for that node, which may sleep on it
 //   6144  one word for each node: 0, it takes no part; else a number that differs with every start
 //   6656  one word for each node: the life of its data directory, in the host's own terms; 0: it has never been here
 //   7168  one word for each node: how far it has applied the log (DdlApplied)
@@ -16,7 +15,6 @@
 //   16    sequence    number of the newest message; changed last, so that a reader that sees it sees the message
 //   24    cancelled   messages up to this number are no longer wanted by their author
 //   32    granted     how many of the targets all participants have locked; kDdlMoreTargets: more than can be listed
-//   40    wakeup word 32 bits: grows with every message; the process that serves the slot may sleep on it
 //   64    header      of the newest message (DdlHeader)
 //   192   targets     what is locked for the owner (DdlTargetWord), in the order in which it was
 //   2048  one cell of 512 bytes for each node (DdlCell)
@@ -30,11 +28,10 @@
 
 namespace engine {
 
-inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlWanted = 16, kDdlLocks = 64, kDdlWakeupWords = 5888,
-                          kDdlMembers = 6144, kDdlLives = 6656, kDdlApplied = 7168, kDdlSlots = 8192;
+inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlWanted = 16, kDdlLocks = 64, kDdlMembers = 6144,
+                          kDdlLives = 6656, kDdlApplied = 7168, kDdlSlots = 8192;
 inline constexpr uint32_t kDdlSlotOwner = 0, kDdlSlotSince = 8, kDdlSlotSequence = 16, kDdlSlotCancelled = 24,
-                          kDdlSlotGranted = 32, kDdlSlotWakeupWord = 40, kDdlSlotHeader = 64, kDdlSlotTargets = 192,
-                          kDdlSlotCells = 2048;
+                          kDdlSlotGranted = 32, kDdlSlotHeader = 64, kDdlSlotTargets = 192, kDdlSlotCells = 2048;
 inline constexpr uint32_t kDdlCellBytes = 512;
 inline constexpr uint32_t kDdlReplyBytes = kDdlCellBytes - 32;
 inline constexpr uint32_t kDdlDatabaseBytes = 64;
@@ -64,8 +61,7 @@ struct DdlLockWords {
   uint64_t since;  // in the host's own units
   char database[kDdlDatabaseBytes];
 };
-static_assert(kDdlLocks + (1 + kDdlDatabasesMax) * sizeof(DdlLockWords) <= kDdlWakeupWords);
-static_assert(kDdlWakeupWords + coherence::kNodesMax * 4 <= kDdlMembers);
+static_assert(kDdlLocks + (1 + kDdlDatabasesMax) * sizeof(DdlLockWords) <= kDdlMembers);
 static_assert(kDdlMembers + coherence::kNodesMax * 8 <= kDdlLives);
 static_assert(kDdlLives + coherence::kNodesMax * 8 <= kDdlApplied);
 static_assert(kDdlApplied + coherence::kNodesMax * 8 <= kDdlSlots);
@@ -129,11 +125,10 @@ struct DdlTargetWord {
 
 // What a node answers in a slot; written by that node only.
 struct DdlCell {
-  uint64_t ack;       // newest message it has dealt with << 1 | failed
-  uint64_t begun;     // the exchange that it has begun to take part in
-  uint64_t attended;  // 1: a process serves the slot there, and reads it when the slot's wakeup word changes
-  uint32_t bytes;     // of the reply's text
-  uint32_t reserved;
+  uint64_t ack;    // newest message it has dealt with << 1 | failed
+  uint64_t begun;  // the exchange that it has begun to take part in
+  uint32_t bytes;  // of the reply's text
+  uint32_t reserved[3];
   char text[kDdlReplyBytes];
 };
 static_assert(sizeof(DdlCell) == kDdlCellBytes);

@@ -4,7 +4,6 @@
 // Region::kTxnWords
 //      0  clock
 //     64  bounds      u64 per node: no session of the node has, or will take, a snapshot below it; 0: does not count
-//    528  the host's: u32 per node, where its wait workers sleep (extension/pg)
 //   1024  per node, 64 bytes each:
 //          0 reserved      ids up to here may have been assigned
 //          8 low_water     ids up to here have no word in the ring any more (txn.mark-before-clearing)

@@ -1,9 +1,9 @@
 #include "extension/pg/runtime/waiter.hpp"
 
-#include "bufmgr/base/wakeup.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/node_events.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/wait_tag.hpp"
 
@@ -19,8 +19,6 @@ using engine::WaitState;
 
 namespace {
 
-constexpr uint64_t kWakeupEventsAt = 528;  // in Region::kTxnWords, behind the bounds of all nodes
-
 // Runs a wait of PostgreSQL's below the engine; its ERROR passes the engine as kInterrupted.
 template <class F>
 Status carried(F f) {
@@ -33,6 +31,8 @@ Status carried(F f) {
   }
   return {};
 }
+
+void wake_member(NodeId node) noexcept { node_pool()->coherence_node().wake(node, kMemberEvent); }
 
 int claimed = -1;  // the entry that this process waits with
 
@@ -63,12 +63,12 @@ Status pause_for(uint32_t ms) {
 Status wait_remote(uint64_t id, uint64_t top) {
   const int index = table().request(id, uint32_t(MyProc->pgprocno));
   if (index < 0) {  // txn.one-wait-per-session: until the worker has made its round
-    bufmgr::signal_wakeup(member_wakeup_event(node_pool()->node()));
+    wake_member(node_pool()->node());
     return pause_for(1);
   }
   claimed = index;
   own_wait_begins(OwnWaitKind::kTag, {}, {.id = id, .top = top});
-  bufmgr::signal_wakeup(member_wakeup_event(node_pool()->node()));
+  wake_member(node_pool()->node());
   const Status status = carried([=] { wait_for_tag(index, id); });
   stop_waiting();
   if (!status.ok()) return status.error();
@@ -139,15 +139,8 @@ Status BackendWaiter::pause(uint32_t ms) {
   return pause_for(ms);
 }
 
-std::atomic<uint32_t>& member_wakeup_event(NodeId node) noexcept {
-  bufmgr::BufferPool& pool = *node_pool();
-  const coherence::PoolAddress at = pool.region(bufmgr::Region::kTxnWords).at + (kWakeupEventsAt + node.value * 4u);
-  return *reinterpret_cast<std::atomic<uint32_t>*>(pool.coherence_pool().at(at));
-}
-
 void NodeWakeupEvents::wake(coherence::NodeSet nodes) noexcept {
-  for (; !nodes.empty(); nodes = nodes.without(nodes.first()))
-    bufmgr::signal_wakeup(member_wakeup_event(nodes.first()));
+  for (; !nodes.empty(); nodes = nodes.without(nodes.first())) wake_member(nodes.first());
 }
 
 namespace {

@@ -32,9 +32,6 @@ class NodeWakeupEvents final : public engine::NodeWaker {
 // Ends this process's wait for a remote transaction, if it is in one: also when the process ends in the middle of it.
 void stop_waiting() noexcept;
 
-// The wakeup event that the member worker of a node sleeps on: a futex word in the pool.
-std::atomic<uint32_t>& member_wakeup_event(coherence::NodeId node) noexcept;
-
 // The member worker's part: takes and lets go tags.  Returns whether a process waits.
 bool tend_waits(engine::TxnSystem& txns);
 // Before the first tend_waits() of a process: the tags of a former member worker went with it.

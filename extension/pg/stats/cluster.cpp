@@ -24,15 +24,15 @@ namespace {
 constexpr int kFigures = 12 + 7 + 5 + 5;
 using Primary = Row<5 + 2 + kFigures>;
 
-const char* state_name(NodeInfo::State state) {
+const char* state_name(coherence::MemberState state) {
   switch (state) {
-    case NodeInfo::State::kAbsent:
+    case coherence::MemberState::kAbsent:
       return "absent";
-    case NodeInfo::State::kLive:
+    case coherence::MemberState::kLive:
       return "live";
-    case NodeInfo::State::kLeaving:
+    case coherence::MemberState::kLeaving:
       return "leaving";
-    case NodeInfo::State::kDead:
+    case coherence::MemberState::kDead:
       return "dead";
   }
   return "?";
@@ -145,7 +145,7 @@ Datum gcl_stat_primaries(PG_FUNCTION_ARGS) {
   for (uint32_t i = 0; i < node_pool()->nodes_max(); ++i) {
     const coherence::NodeId node{uint8_t(i)};
     const NodeInfo info = node_pool()->coherence_node().info(node);
-    if (info.state == NodeInfo::State::kAbsent) continue;
+    if (info.state == coherence::MemberState::kAbsent) continue;
     Primary row;
     row.integer(int(i)).text(state_name(info.state)).integer(info.pid).number(info.incarnation);
     row.truth(node == node_pool()->node());
@@ -172,7 +172,7 @@ Datum gcl_stat_cluster_counters_get(PG_FUNCTION_ARGS) {
     const coherence::NodeId node{uint8_t(n)};
     const NodeInfo info = node_pool()->coherence_node().info(node);
     Sample sample;
-    if (info.state == NodeInfo::State::kAbsent || !sample_of(node, info, &sample)) continue;
+    if (info.state == coherence::MemberState::kAbsent || !sample_of(node, info, &sample)) continue;
     auto put = [&](const char* layer, const char* name, uint64_t value) {
       Row<5>().integer(int(n)).text(layer).text(name).number(value).time(sample.taken_us).put(result);
     };

@@ -30,9 +30,9 @@ Open open_now() {
   const engine::TxnWords words(p.region(bufmgr::Region::kTxnWords), p.region(bufmgr::Region::kStatusLog), p.nodes_max(),
                                shared.slots_max);
   // The pool's words of this node; without a session, which would count as one that is held.
-  auto word = [&](coherence::PoolAddress at) {
-    return reinterpret_cast<std::atomic<uint64_t>*>(p.coherence_pool().at(at))->load(std::memory_order_relaxed);
-  };
+  coherence::Counters unused{};
+  const auto memory = p.coherence_node().open_memory(unused);
+  auto word = [&](coherence::PoolAddress at) { return memory->load(at); };
   for (uint32_t i = 0; i < shared.sessions; ++i) {
     if (i == uint32_t(MyProc->pgprocno)) continue;
     const coherence::SessionId session{uint16_t(i)};

@@ -152,7 +152,7 @@ Datum gcl_stat_hot_pages_get(PG_FUNCTION_ARGS) {
     const NodeId node{uint8_t(n)};
     const coherence::NodeInfo info = node_pool()->coherence_node().info(node);
     engine::Sample sample;
-    if (node == node_pool()->node() || info.state == coherence::NodeInfo::State::kAbsent) continue;
+    if (node == node_pool()->node() || info.state == coherence::MemberState::kAbsent) continue;
     if (!registry.read(node, info.incarnation, &sample)) continue;
     for (uint32_t i = 0; i < Min(sample.hot_pages, engine::kSampleHotPages); ++i)
       put_page(result, node, sample.hot[i], all, count, sample.taken_us);

@@ -92,7 +92,6 @@ Datum gcl_stat_counters(PG_FUNCTION_ARGS) {
   const DdlCounts& ddl = ddl_node_state().counts;
   for (int i = 1; i < engine::kDdlKinds; ++i)
     put("ddl", psprintf("%s sent", ddl_kind_name(engine::DdlKind(i))), ddl.messages[i].load(std::memory_order_relaxed));
-  put("ddl", "launchers rung", ddl.launchers_woken.load(std::memory_order_relaxed));
   put("ddl", "answers found late", ddl.answers_found_late.load(std::memory_order_relaxed));
   return Datum{0};
 }

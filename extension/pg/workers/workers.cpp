@@ -5,6 +5,7 @@
 #include "extension/engine/sweep/sweeper.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/node_events.hpp"
 #include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/runtime/waiter.hpp"
 #include "extension/pg/stats/sampler.hpp"
@@ -168,14 +169,14 @@ void member() {
   forget_held_waits();
   auto* watch = new DeadlockWatch(txns());  // as long as the process
   Sampler sampler(txns());
-  std::atomic<uint32_t>& event = member_wakeup_event(node_pool()->node());
+  std::atomic<uint32_t>& woken = node_pool()->coherence_node().event(kMemberEvent).count;
   while (!may_stop()) {
-    const uint32_t seen = event.load(std::memory_order_acquire);
+    const uint32_t seen = woken.load(std::memory_order_acquire);
     bool waits = tend_waits(txns());
     waits |= pg_entry([=] { return watch->round(); });
     (void)txns().tick();
     sampler.round();
-    bufmgr::wait_for_wakeup(event, seen, waits ? 5 : 20);
+    bufmgr::wait_for_wakeup(woken, seen, waits ? 5 : 20);
     tick_process();
     if (node_pool()->fenced()) {
       LockReleaseAll(USER_LOCKMETHOD, true);  // waiters look again, and learn of the fence

@@ -9,6 +9,7 @@
 #include "bufmgr/log/record.hpp"
 #include "tests/support/cluster_fixture.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/pool_bytes.hpp"
 
 namespace bufmgr {
 namespace {
@@ -154,7 +155,7 @@ TEST(Redo, TheRingWrapsAndKeepsWhatPagesInThePoolDoNotHave) {
   // What a survivor would do: the pages as the pool has them, then the ring.
   cluster.stop_workers(0);
   for (const PageId id : pages) {
-    memcpy(images[id.raw].bytes, pool.coherence_pool().at(pool.coherence_pool().page_address(id)), kPageSize);
+    memcpy(images[id.raw].bytes, gcl_test::pool_bytes(pool.coherence_pool(), id), kPageSize);
   }
   auto reader = RingReader::open(b->memory(), pool.ring_of({0}).at, pool.ring_of({0}).bytes);
   ASSERT_TRUE(reader.ok());

@@ -4,6 +4,7 @@
 
 #include "cluster.hpp"
 #include "tests/support/longer.hpp"
+#include "tests/support/pool_bytes.hpp"
 
 namespace coherence {
 
@@ -133,7 +134,7 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
   flusher.join();
   for (uint32_t k = 0; k < kHot; k++) {
     uint64_t value;
-    memcpy(&value, pool->at(pool->page_address(page(k))), 8);
+    memcpy(&value, gcl_test::pool_bytes(*pool, page(k)), 8);
     EXPECT_EQ(value, done[k]);
   }
 }

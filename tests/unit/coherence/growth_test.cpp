@@ -7,6 +7,7 @@
 
 #include "cluster.hpp"
 #include "coherence/pool/memory_file.hpp"
+#include "tests/support/pool_bytes.hpp"
 
 namespace coherence {
 
@@ -63,7 +64,7 @@ class Growth : public ClusterTest {
   }
   uint64_t word_of(PageId p) {
     uint64_t word;
-    memcpy(&word, pool->at(pool->page_address(p)), 8);
+    memcpy(&word, gcl_test::pool_bytes(*pool, p), 8);
     return word;
   }
   void reopen() {

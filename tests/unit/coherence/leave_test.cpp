@@ -101,16 +101,16 @@ TEST_F(Leaving, WhoWaitsForThePoolsLockServesMeanwhile) {
       bool last = true;
       EXPECT_TRUE(n0.node->leave(s0, &last, &problem).ok()) << problem.text;
     });
-    EXPECT_TRUE(gcl_test::eventually([&] { return entry.state == Membership::kLeaving; }));
+    EXPECT_TRUE(gcl_test::eventually([&] { return entry.state == MemberState::kLeaving; }));
     for (int beats = 0; beats < 2; beats++) {  // serve() has one every quarter of a second
       const uint64_t before = entry.heartbeat_ns;
       EXPECT_TRUE(gcl_test::eventually([&] { return entry.heartbeat_ns != before; }, std::chrono::seconds(5)));
     }
     EXPECT_EQ(n1.node->live(), NodeSet::of(NodeId{1}));
-    EXPECT_EQ(entry.state, Membership::kLeaving);
+    EXPECT_EQ(entry.state, MemberState::kLeaving);
   }
   leaver.join();
-  EXPECT_EQ(entry.state, Membership::kAbsent);
+  EXPECT_EQ(entry.state, MemberState::kAbsent);
 }
 
 // node.memory-given-back.  A peer's process that goes on, and stands still at the end.

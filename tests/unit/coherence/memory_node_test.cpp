@@ -6,6 +6,7 @@
 
 #include "cluster.hpp"
 #include "coherence/pool/pool_header.hpp"
+#include "tests/support/pool_bytes.hpp"
 
 namespace coherence {
 
@@ -37,7 +38,7 @@ class MemoryNodes : public ClusterTest {
     pool = opened.take();
     for (uint8_t m = 0; m < 2; m++) {
       uint64_t word;
-      memcpy(&word, pool->at(pool->page_address(page(7, m))), 8);
+      memcpy(&word, gcl_test::pool_bytes(*pool, page(7, m)), 8);
       EXPECT_EQ(word, value + m);
     }
   }
@@ -70,8 +71,8 @@ TEST_F(MemoryNodes, EachIsAFileOfItsOwnAllocatedInFull) {
   }
   EXPECT_EQ(pool->memory_nodes(), 2u);
   EXPECT_EQ(pool->pages(), 2 * kPages);
-  std::byte* zero = pool->at(pool->page_address(page(0, 0)));
-  std::byte* one = pool->at(pool->page_address(page(0, 1)));
+  std::byte* zero = gcl_test::pool_bytes(*pool, page(0, 0));
+  std::byte* one = gcl_test::pool_bytes(*pool, page(0, 1));
   EXPECT_GT(std::abs(one - zero), ptrdiff_t(kPages * kPageSize));
   EXPECT_EQ(pool->latch_address(page(5, 1)).node(), MemoryNodeId{1});
 }
@@ -223,7 +224,7 @@ TEST_F(MemoryNodes, ASaveThatFailsCostsNothingWhileTheMachineIsUp) {
     EXPECT_TRUE(opened.ok()) << problem.text;
     pool = opened.take();
     uint64_t value;
-    memcpy(&value, pool->at(pool->page_address(page(7, 1))), 8);
+    memcpy(&value, gcl_test::pool_bytes(*pool, page(7, 1)), 8);
     return value;
   };
   fs::create_directory(durable + ".new");

@@ -6,7 +6,7 @@
 
 #include "cluster.hpp"
 #include "coherence/member/shm_messenger.hpp"
-#include "coherence/transport/shm/shm_memory.hpp"
+#include "coherence/member/shm_transport.hpp"
 #include "tests/support/eventually.hpp"
 
 namespace coherence {
@@ -14,11 +14,8 @@ namespace coherence {
 using gcl_test::eventually;
 
 // The transport of one machine, with an action at the moment when a request is filled in and not sent.
-class Slow final : public Transport {
+class Slow final : public ShmTransport {
  public:
-  std::unique_ptr<Memory> open_memory(NodeParts& node, Counters& counters) override {
-    return std::make_unique<ShmMemory>(node.pool, counters);
-  }
   std::unique_ptr<Messenger> open_messenger(NodeParts& node, Peers& peers, Counters& counters) override {
     return std::make_unique<SlowMessenger>(node, peers, counters, *this);
   }
@@ -136,7 +133,7 @@ TEST_F(Messages, ANodeHasSaidAllBeforeItIsGone) {
   int flushes = 0;
   slow.flushed = [&] {
     flushes++;
-    EXPECT_EQ(nodes[1]->node->info(NodeId{0}).state, NodeInfo::State::kLeaving);
+    EXPECT_EQ(nodes[1]->node->info(NodeId{0}).state, MemberState::kLeaving);
   };
   Problem problem;
   bool last = false;

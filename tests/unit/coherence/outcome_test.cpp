@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "cluster.hpp"
-#include "coherence/member/shm_messenger.hpp"
+#include "coherence/member/shm_transport.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "tests/support/eventually.hpp"
 
@@ -12,13 +12,10 @@ namespace coherence {
 using gcl_test::eventually;
 
 // The transport of one machine; the connection breaks at a batch, before it or behind it.
-class Breaking final : public Transport {
+class Breaking final : public ShmTransport {
  public:
   std::unique_ptr<Memory> open_memory(NodeParts& node, Counters& counters) override {
     return std::make_unique<BreakingMemory>(node.pool, counters, *this);
-  }
-  std::unique_ptr<Messenger> open_messenger(NodeParts& node, Peers& peers, Counters& counters) override {
-    return std::make_unique<ShmMessenger>(node, peers, counters);
   }
   std::atomic<bool> broken{false};
   bool took_place = false;  // what is posted when it breaks

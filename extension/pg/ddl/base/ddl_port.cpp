@@ -3,9 +3,9 @@
 #include <new>
 #include <span>
 
-#include "bufmgr/base/wakeup.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/database_locale.hpp"
+#include "extension/pg/runtime/node_events.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/txn/snapshots.hpp"
@@ -54,26 +54,22 @@ engine::DdlChannel& ddl_channel() {
 engine::DdlLocks& ddl_locks() { return ddl_channel().locks(); }
 engine::DdlSlot ddl_slot(int number) { return ddl_channel().slot(number); }
 
-template <class Word>
-static std::atomic<Word>& word_at(coherence::PoolAddress at) noexcept {
-  return *reinterpret_cast<std::atomic<Word>*>(node_pool()->coherence_pool().at(at));
+static coherence::WakeupEvent& slot_event(int slot) noexcept {
+  return node_pool()->coherence_node().event(uint16_t(kDdlSlotEvent + slot));
 }
 
-std::atomic<uint32_t>& ddl_wakeup_event(uint8_t node) noexcept {
-  return word_at<uint32_t>(node_pool()->region(bufmgr::Region::kDdl).at + (engine::kDdlWakeupWords + node * 4u));
+std::atomic<uint32_t>& ddl_wakeup_event() noexcept {
+  return node_pool()->coherence_node().event(kDdlLauncherEvent).count;
 }
 
-std::atomic<uint32_t>& ddl_slot_wakeup_event(int slot) noexcept {
-  return word_at<uint32_t>(ddl_channel().slot_wakeup_word(slot));
-}
+std::atomic<uint32_t>& ddl_slot_wakeup_event(int slot) noexcept { return slot_event(slot).count; }
 
 void ddl_attend(int slot, bool here) noexcept {
-  word_at<uint64_t>(ddl_channel().attended(slot)).store(here, std::memory_order_seq_cst);  // pairs with ddl_wake_slot()
+  slot_event(slot).attended.store(here, std::memory_order_seq_cst);  // pairs with ddl_wake_slot()
 }
 
 void ddl_wake_node(uint8_t node) noexcept {
-  ddl_wakeup_event(node).fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_wakeup_event()
-  bufmgr::signal_wakeup(ddl_wakeup_event(node));
+  node_pool()->coherence_node().wake(coherence::NodeId{node}, kDdlLauncherEvent);
 }
 
 void ddl_wake_others(coherence::NodeSet nodes) noexcept {
@@ -81,13 +77,13 @@ void ddl_wake_others(coherence::NodeSet nodes) noexcept {
     if (n != ddl_node() && nodes.has(coherence::NodeId{n})) ddl_wake_node(n);
 }
 
-bool ddl_wake_slot(int slot, coherence::NodeSet nodes) noexcept {
-  std::atomic<uint32_t>& event = ddl_slot_wakeup_event(slot);
-  event.fetch_add(1, std::memory_order_seq_cst);  // pairs with sleep_on_slot()
-  bufmgr::signal_wakeup(event);
-  const coherence::NodeSet left = ddl_slot(slot).unattended(nodes);
-  ddl_wake_others(left);
-  return left.empty();
+// A primary that is not asked may have joined meanwhile, and taken part all the same.
+void ddl_wake_slot(int slot, coherence::NodeSet asked) noexcept {
+  for (uint8_t n = 0; n < node_pool()->nodes_max(); ++n) {
+    const coherence::NodeId node{n};
+    node_pool()->coherence_node().wake(node, uint16_t(kDdlSlotEvent + slot),
+                                       asked.has(node) ? kDdlLauncherEvent : coherence::Wakeup::kNone);
+  }
 }
 
 void ddl_statement_begins() { stamp_transaction(); }

@@ -28,18 +28,17 @@ engine::DdlSlot ddl_slot(int number);
 uint32_t ddl_session();             // slot number of this process
 bool ddl_sessions_left() noexcept;  // of this server: others than the launcher's and the apply workers'
 
-// The wakeup event of a node, on which its launcher sleeps (ddl_wakeup.hpp).
-std::atomic<uint32_t>& ddl_wakeup_event(uint8_t node) noexcept;
+// The event that this node's launcher sleeps on (ddl_wakeup.hpp).
+std::atomic<uint32_t>& ddl_wakeup_event() noexcept;
 void ddl_wake_node(uint8_t node) noexcept;
 void ddl_wake_others(coherence::NodeSet nodes = {~uint64_t{0}}) noexcept;
 
-// The wakeup event of a slot: moved with every message of its coordinator; the apply workers that serve the slot, one
-// on each primary, sleep on it.
+// A slot's event here: moved with every message of its coordinator; the apply worker that serves the slot sleeps on it.
 std::atomic<uint32_t>& ddl_slot_wakeup_event(int slot) noexcept;
 // Whether this process looks at the slot at each of its wakeups.  May be called when the session has been detached.
 void ddl_attend(int slot, bool here) noexcept;
-// On a primary where no worker attends to the slot, the launcher is woken.  True: no launcher was.
-bool ddl_wake_slot(int slot, coherence::NodeSet nodes) noexcept;
+// Wakes who serves the slot; of `asked` that have no worker for it, the launcher.
+void ddl_wake_slot(int slot, coherence::NodeSet asked) noexcept;
 
 void ddl_statement_begins();  // its time, in REPEATABLE READ
 

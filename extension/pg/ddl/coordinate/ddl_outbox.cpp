@@ -171,9 +171,8 @@ uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_
   header.posted = GetCurrentTimestamp();
   strlcpy(header.database, database_, sizeof header.database);
   last_ = slot().post(header, part);
-  DdlCounts& counts = ddl_node_state().counts;
-  counts.messages[int(kind)].fetch_add(1, std::memory_order_relaxed);
-  if (!ddl_wake_slot(slot_, to_.nodes)) counts.launchers_woken.fetch_add(1, std::memory_order_relaxed);
+  ddl_node_state().counts.messages[int(kind)].fetch_add(1, std::memory_order_relaxed);
+  ddl_wake_slot(slot_, to_.nodes);
   return last_;
 }
 

@@ -54,7 +54,6 @@ enum class Refused : uint8_t {
 // What sessions of this primary have cost others by DDL and LOCK TABLE.
 struct DdlCounts {
   std::atomic<uint64_t> messages[engine::kDdlKinds];  // by kind; each asks one or several primaries
-  std::atomic<uint64_t> launchers_woken;              // for messages that no worker slept for
   std::atomic<uint64_t> answers_found_late;           // by a heartbeat: no process was woken for them
 };
 

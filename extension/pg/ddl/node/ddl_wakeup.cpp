@@ -15,7 +15,7 @@ namespace gcl {
 namespace {
 
 void count_signal() {
-  if (ddl_pool_attached()) ddl_wakeup_event(ddl_node()).fetch_add(1, std::memory_order_seq_cst);
+  if (ddl_pool_attached()) ddl_wakeup_event().fetch_add(1, std::memory_order_seq_cst);
 }
 
 std::atomic<uint32_t>* slot_event = nullptr;  // null: this is no worker that serves a slot
@@ -92,7 +92,7 @@ void watch_wakeups() {
 // A wakeup between two sleeps ends neither, so it is passed on where it is seen.
 uint32_t wakeup_count() noexcept {
   static uint32_t told = 0;
-  const uint32_t now = ddl_wakeup_event(ddl_node()).load(std::memory_order_seq_cst);  // pairs with ddl_wake_node()
+  const uint32_t now = ddl_wakeup_event().load(std::memory_order_seq_cst);  // pairs with ddl_wake_node()
   if (now != told) wake_waiters();
   told = now;
   return now;
@@ -100,7 +100,7 @@ uint32_t wakeup_count() noexcept {
 
 void sleep_on_wakeup_event(uint32_t seen, uint32_t ms) {
   pgstat_report_wait_start(PG_WAIT_EXTENSION);
-  bufmgr::wait_for_wakeup(ddl_wakeup_event(ddl_node()), seen, ms);
+  bufmgr::wait_for_wakeup(ddl_wakeup_event(), seen, ms);
   pgstat_report_wait_end();
   ResetLatch(MyLatch);
   (void)wakeup_count();

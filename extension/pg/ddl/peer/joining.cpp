@@ -122,7 +122,6 @@ void forget_former_life() {
       ddl_locks().unlock(lock, holder);
   for (int i = 0; i < ddl_channel().slots(); ++i) {
     engine::DdlSlot slot = ddl_slot(i);
-    ddl_attend(i, false);
     const engine::DdlHolder owner = slot.owner();
     if (!owner.held() || owner.node().value != ddl_node()) continue;
     end_former_ddl_transaction(slot);

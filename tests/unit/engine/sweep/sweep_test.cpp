@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "coherence/member/shm_messenger.hpp"
+#include "coherence/member/shm_transport.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "extension/engine/reclaim/reclaim_list.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
@@ -23,14 +23,10 @@ struct Names final : NamedIds {
 };
 
 // The transport of one machine, and what others do right after a session has read a certain word.
-class Meanwhile final : public coherence::Transport {
+class Meanwhile final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
     return std::make_unique<Hooked>(node.pool, counters, *this);
-  }
-  std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node, coherence::Peers& peers,
-                                                       coherence::Counters& counters) override {
-    return std::make_unique<coherence::ShmMessenger>(node, peers, counters);
   }
   coherence::PoolAddress word;
   std::function<void()> act;  // once

@@ -1,0 +1,57 @@
+// Membership: which nodes are in the pool, and the fence.  The seam behind which shm, sim, tcp and verbs fit, beside
+// Memory, Messenger and Wakeup.
+//
+// One for each node, opened when it joins and inherited over fork.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/base/member_state.hpp"
+#include "coherence/base/problem.hpp"
+#include "coherence/base/result.hpp"
+
+namespace coherence {
+
+class Membership {
+ public:
+  virtual ~Membership() = default;
+
+  // --- any thread; no look costs a round trip ------------------------------------------------------------------------
+  virtual uint32_t nodes_max() const noexcept = 0;
+  // REQUIRES: the node is below nodes_max().  A peer's incarnation is as new as its state.
+  virtual NodeInfo info(NodeId) const noexcept = 0;
+  // Grows with every join and leave, once before and once after it: two equal looks saw the same nodes.
+  virtual uint64_t view() const noexcept = 0;
+  // Not 0: no page may be touched any more (node.fence-ends-waits).
+  virtual const std::atomic<uint32_t>& fence_word() const noexcept = 0;
+  // For all nodes, for good.  Idempotent; the reason of the first call is kept.
+  virtual void fence(const char* reason) noexcept = 0;
+  virtual const char* fence_reason() const noexcept = 0;  // REQUIRES: the pool is fenced
+
+  // --- the message worker --------------------------------------------------------------------------------------------
+  // Says that this node lives, and fences the pool if another one has died (node.certain-death-only).
+  virtual void watch(uint64_t now_ns) noexcept = 0;
+
+  // --- joining and leaving: one process ------------------------------------------------------------------------------
+  enum class Patience : uint8_t { kWait, kTry };
+  // Between the two no other node joins or leaves.  kBusy: with kTry, one does; kSystem.
+  virtual Status begin_change(Patience, Problem*) = 0;
+  virtual void end_change() noexcept = 0;
+  // All REQUIRE begin_change().
+  // The incarnation as which this process may become the node.  kBusy: a living server is that node; kFenced: the pool
+  // is fenced (now, perhaps by this call: node.crash-restart-fences); kNotFound: the pool has no room for such a node.
+  virtual Result<uint64_t> reserve(NodeId, Problem*) = 0;
+  // The node is live from now on.  Errors, if it is the first: of the pool's durable copy, which is marked in use.
+  virtual Status publish(Problem*) = 0;
+  // It is absent from now on; whether the pool is empty then.  kFenced.
+  virtual Result<bool> withdraw(Problem*) = 0;
+  // The pool is empty: saves it.
+  virtual Status close(Problem*) = 0;
+
+  // The node leaves, and serves until withdraw().
+  virtual void begin_leaving() noexcept = 0;
+};
+
+}  // namespace coherence

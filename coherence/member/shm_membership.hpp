@@ -1,0 +1,43 @@
+// Membership on one machine: the node table in the pool's file, its lock file, and the locks of the arenas' files.
+#pragma once
+
+#include <optional>
+
+#include "coherence/member/membership.hpp"
+#include "coherence/pool/node_table.hpp"
+#include "coherence/pool/pool.hpp"
+#include "coherence/pool/pool_lock.hpp"
+
+namespace coherence {
+
+class ShmMembership final : public Membership {
+ public:
+  explicit ShmMembership(Pool& pool) : pool_(pool), table_(pool.table()) {}
+  uint32_t nodes_max() const noexcept override { return pool_.nodes_max(); }
+  NodeInfo info(NodeId) const noexcept override;
+  uint64_t view() const noexcept override;
+  const std::atomic<uint32_t>& fence_word() const noexcept override { return table_.fence; }
+  void fence(const char* reason) noexcept override;
+  const char* fence_reason() const noexcept override;
+  void watch(uint64_t now_ns) noexcept override;
+  Status begin_change(Patience, Problem*) override;
+  void end_change() noexcept override { lock_.reset(); }
+  Result<uint64_t> reserve(NodeId, Problem*) override;
+  Status publish(Problem*) override;
+  Result<bool> withdraw(Problem*) override;
+  Status close(Problem*) override;
+  void begin_leaving() noexcept override;
+
+ private:
+  bool empty() const noexcept;
+  NodeEntry& own() const noexcept { return table_.node[id_.value]; }
+  void change(MemberState) noexcept;
+
+  Pool& pool_;
+  NodeTable& table_;
+  std::optional<PoolLock> lock_;
+  NodeId id_;  // as reserved
+  uint64_t incarnation_ = 0;
+};
+
+}  // namespace coherence

@@ -1,0 +1,35 @@
+// Wakeup: how a process of one node ends the sleep of processes of another one.  The seam behind which shm, sim, tcp
+// and verbs fit, beside Memory, Messenger and Membership.
+//
+// A node's wakeup events lie in its own memory.  Which event means what is said by the layers above.
+//
+// wakeup.look-again: A wakeup carries nothing: who is woken looks again at what it waits for.  All that the waking
+//     process had done before, batches that are complete included, is seen by then.
+// wakeup.count-look-sleep: A process reads the event's count, looks, and sleeps only while the count is the same: a
+//     wakeup between the look and the sleep ends the sleep.  Every sleep has a bound: a wakeup for a node that is just
+//     joining or leaving may be lost.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+
+namespace coherence {
+
+struct WakeupEvent {
+  std::atomic<uint32_t> count;     // of wakeups; a futex word
+  std::atomic<uint32_t> attended;  // a process here serves what the event tells of
+};
+inline constexpr int kWakeupEvents = 32;
+
+class Wakeup {
+ public:
+  virtual ~Wakeup() = default;
+  static constexpr uint16_t kNone = kWakeupEvents;
+  // Wakes all who sleep on that event of that node; if no process attends to it there, those who sleep on `otherwise`,
+  // too.  A node that is not in the pool has none.  Any thread.
+  virtual void wake(NodeId, uint16_t event, uint16_t otherwise = kNone) noexcept = 0;
+};
+
+}  // namespace coherence

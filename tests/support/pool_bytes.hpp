@@ -1,0 +1,15 @@
+// Where a test finds the pool's bytes in its own memory, behind the back of every transport.
+#pragma once
+
+#include "coherence/pool/pool.hpp"
+
+namespace gcl_test {
+
+inline std::byte* pool_bytes(coherence::Pool& pool, coherence::PoolAddress at) {
+  return pool.base(at.node()) + at.offset();
+}
+inline std::byte* pool_bytes(coherence::Pool& pool, coherence::PageId page) {
+  return pool_bytes(pool, pool.page_address(page));
+}
+
+}  // namespace gcl_test
