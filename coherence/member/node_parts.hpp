@@ -15,6 +15,7 @@
 #include "coherence/message/slots.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/stats/hot_pages.hpp"
+#include "coherence/transport/memory.hpp"
 
 namespace coherence {
 
@@ -47,6 +48,7 @@ struct NodeParts {
   Line& line(uint32_t index) const noexcept { return lines[index]; }
   uint32_t index_of(const Line& line) const noexcept { return uint32_t(&line - lines); }
   std::byte* frame(const Line& line) const noexcept { return frames_base + uint64_t(index_of(line)) * kPageSize; }
+  Registered frame_memory(const Line& line) const noexcept { return Registered(frame(line)); }
   RequestSlot& slot(uint16_t index) const noexcept {
     return sessions[index / kSlotsPerSession].slot[index % kSlotsPerSession];
   }

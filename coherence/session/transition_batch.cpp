@@ -14,7 +14,7 @@ int add_claim(const NodeParts& node, Batch& batch, Line& line, NodeSet others) n
   const NodeSet expected = shares ? others.with(node.id) : others;
   const int atomic = batch.cas(node.pool.latch_address(page), LatchWord::shared_by(expected).raw,
                                LatchWord::claimed_by(node.id, others).raw);
-  if (!shares) batch.read(node.pool.page_address(page), node.frame(line), kPageSize, OnlyIf::kCasSucceeded);
+  if (!shares) batch.read(node.pool.page_address(page), node.frame_memory(line), kPageSize, OnlyIf::kCasSucceeded);
   return atomic;
 }
 
@@ -33,7 +33,7 @@ int add_transition(const NodeParts& node, Batch& batch, Line& line, const Action
   const NodeId self = node.id;
   const PageId page = line.page();
   const PoolAddress word = node.pool.latch_address(page), bytes = node.pool.page_address(page);
-  std::byte* const frame = node.frame(line);
+  const Registered frame = node.frame_memory(line);
   int atomic = -1;
   switch (actions.post) {
     case Post::kAddReader:

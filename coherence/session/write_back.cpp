@@ -14,7 +14,7 @@ void add_write_back(const NodeParts& node, Batch& batch, Line& line) noexcept {
   for (int i = 0; i < 2; i++)
     dirty[i] = fields(line).dirty[i].exchange(0, std::memory_order_acquire);  // pairs with note_hint()
   PoolAddress at = node.pool.page_address(line.page());
-  const std::byte* frame = node.frame(line);
+  const Registered frame = node.frame_memory(line);
   auto is_dirty = [&](uint32_t i) { return i < 128 && (dirty[i / 64] >> i % 64 & 1); };
   int ranges = std::popcount(dirty[0] & ~(dirty[0] << 1)) + std::popcount(dirty[1] & ~(dirty[1] << 1 | dirty[0] >> 63));
   bool header = is_dirty(0);

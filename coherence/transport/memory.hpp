@@ -6,6 +6,8 @@
 // broke first: then the outcome is not known, and is never treated as success.
 // transport.poll-until-done: post() may complete before it returns (shm) or later (verbs, sim); callers poll() until
 // done().
+// transport.pages-registered: a page travels between the pool and its node's arena, whose memory the transport knows
+// (Registered).  Every other operation is small: a transport may copy its bytes through memory of its own.
 // transport.one-thread: a Memory is used by one thread of one process, and opened after fork.
 // transport.seen-in-order: what was done in order is seen in order, plain WRITEs and READs included.  A process that
 // has seen what an operation did sees, with all it does next, what came before that operation, too: in its batch, in
@@ -42,11 +44,24 @@ enum class OnlyIf : uint8_t {
   kNoHolder,      // operation 0's old value has no exclusive holder (bits 58..63 clear)
 };
 
+// Memory in the arena of this process's node: NodeParts makes them (transport.pages-registered).
+class Registered {
+ public:
+  std::byte* at() const { return at_; }
+  Registered operator+(uint64_t bytes) const { return Registered(at_ + bytes); }
+
+ private:
+  friend struct NodeParts;
+  explicit Registered(std::byte* at) : at_(at) {}
+  std::byte* at_;
+};
+
 struct Op {
   Verb verb;
   OnlyIf only_if;
+  bool registered;   // whether `local` is
   uint32_t bytes;    // READ, WRITE
-  void* local;       // READ: destination; WRITE: source; in memory registered by this process
+  void* local;       // READ: destination; WRITE: source
   PoolAddress at;    // CAS, FAA, LOAD: 8-byte aligned
   uint64_t operand;  // CAS: new value; FAA: addend
   uint64_t expect;   // CAS
@@ -61,17 +76,25 @@ class Batch {
  public:
   explicit Batch(MemoryNodeId to) : to_(to) {}
   Batch(const Batch&) = delete;
+  void read(PoolAddress at, Registered to, uint32_t bytes, OnlyIf only_if = OnlyIf::kAlways) {
+    add({Verb::kRead, only_if, true, bytes, to.at(), at, 0, 0, 0});
+  }
   void read(PoolAddress at, void* to, uint32_t bytes, OnlyIf only_if = OnlyIf::kAlways) {
-    add({Verb::kRead, only_if, bytes, to, at, 0, 0, 0});
+    add({Verb::kRead, only_if, false, bytes, to, at, 0, 0, 0});
+  }
+  void write(PoolAddress at, Registered from, uint32_t bytes) {
+    add({Verb::kWrite, OnlyIf::kAlways, true, bytes, from.at(), at, 0, 0, 0});
   }
   void write(PoolAddress at, const void* from, uint32_t bytes) {
-    add({Verb::kWrite, OnlyIf::kAlways, bytes, const_cast<void*>(from), at, 0, 0, 0});
+    add({Verb::kWrite, OnlyIf::kAlways, false, bytes, const_cast<void*>(from), at, 0, 0, 0});
   }
   int cas(PoolAddress at, uint64_t expect, uint64_t desired) {
-    return add({Verb::kCas, OnlyIf::kAlways, 8, nullptr, at, desired, expect, 0});
+    return add({Verb::kCas, OnlyIf::kAlways, false, 8, nullptr, at, desired, expect, 0});
   }
-  int faa(PoolAddress at, uint64_t addend) { return add({Verb::kFaa, OnlyIf::kAlways, 8, nullptr, at, addend, 0, 0}); }
-  int load(PoolAddress at) { return add({Verb::kLoad, OnlyIf::kAlways, 8, nullptr, at, 0, 0, 0}); }
+  int faa(PoolAddress at, uint64_t addend) {
+    return add({Verb::kFaa, OnlyIf::kAlways, false, 8, nullptr, at, addend, 0, 0});
+  }
+  int load(PoolAddress at) { return add({Verb::kLoad, OnlyIf::kAlways, false, 8, nullptr, at, 0, 0, 0}); }
   MemoryNodeId to() const { return to_; }
   int size() const { return count_; }
   bool full() const { return count_ == kBatchOpsMax; }
