@@ -1,6 +1,7 @@
 #include "coherence/eviction_window.hpp"
 
 #include <bit>
+#include <memory>
 
 #include "coherence/session.hpp"
 
@@ -31,7 +32,7 @@ int EvictionWindow::add_of(MemoryNodeId to, Line* const* lines, const PageId* pa
     if (pages[i].node() != to) continue;
     if (slot == kNone) {  // before the line is latched: this may wait
       slot = free_slot();
-      slot_[slot].emplace(to);
+      std::construct_at(&slot_[slot], to);
     }
     Line& line = *lines[i];
     Post release;
@@ -41,13 +42,13 @@ int EvictionWindow::add_of(MemoryNodeId to, Line* const* lines, const PageId* pa
       taker_.take(line, pages[i]);
       continue;
     }
-    Group& group = *slot_[slot];
+    Group& group = slot_[slot];
     group.member[group.size++] = {&line, evictor_.add_release(group.batch, line, release)};
     if (group.size < kLinesMax && group.batch.room() >= kReleaseOpsMax) continue;
     post(slot);
     slot = kNone;
   }
-  if (slot != kNone && slot_[slot]->size > 0) post(slot);
+  if (slot != kNone && slot_[slot].size > 0) post(slot);
   return leaving;
 }
 
@@ -61,7 +62,7 @@ int EvictionWindow::free_slot() noexcept {
 }
 
 void EvictionWindow::post(int slot) noexcept {
-  Group& group = *slot_[slot];
+  Group& group = slot_[slot];
   posted_ |= 1u << slot;
   lines_ += group.size;
   evictor_.memory().post(group.batch);
@@ -71,12 +72,12 @@ void EvictionWindow::post(int slot) noexcept {
 void EvictionWindow::reap() noexcept {
   for (uint32_t left = posted_; left; left &= left - 1) {
     const int slot = std::countr_zero(left);
-    if (slot_[slot]->batch.done()) end(slot);
+    if (slot_[slot].batch.done()) end(slot);
   }
 }
 
 void EvictionWindow::end(int slot) noexcept {
-  Group& group = *slot_[slot];
+  Group& group = slot_[slot];
   posted_ &= ~(1u << slot);
   lines_ -= group.size;
   if (!group.batch.known()) return evictor_.cut_off();  // the lines stay latched

@@ -20,7 +20,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "coherence/base/ids.hpp"
 #include "coherence/transport/memory.hpp"
@@ -65,7 +64,7 @@ class EvictionWindow {
   static constexpr int kLinesMax = 16;  // of a batch
   static constexpr uint32_t kAll = (1u << kBatches) - 1;
   struct Group {
-    explicit Group(MemoryNodeId to) : batch(to) {}
+    explicit Group(MemoryNodeId to = {}) : batch(to) {}
     Batch batch;
     int size = 0;
     struct {
@@ -82,8 +81,8 @@ class EvictionWindow {
   Evictor& evictor_;
   FrameTaker& taker_;
   int lines_ = 0;
-  uint32_t posted_ = 0;  // a bit for each slot
-  std::optional<Group> slot_[kBatches];
+  uint32_t posted_ = 0;   // a bit for each slot
+  Group slot_[kBatches];  // no optional: it would clear all of them
 };
 
 }  // namespace coherence
