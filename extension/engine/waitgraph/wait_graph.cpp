@@ -41,7 +41,7 @@ WaitGraph::WaitGraph(std::span<const WaitRecord> records) : records_(records), r
           edge.gives_way = int(j);
       if (edge.gives_way < 0) continue;  // waitgraph.proxy-while-waiting
     }
-    // A proxy's primary does not know the author's transaction; the author does.
+    // A proxy's primary does not know the coordinator's transaction; the coordinator does.
     const uint64_t txn = r.is_proxy() ? records[size_t(edge.gives_way)].waiter_txn : r.waiter_txn;
     if (txn != 0) by_txn_.push_back({txn, int(edges_.size())});
     by_process_.push_back({process_key(r.waiter), int(edges_.size())});

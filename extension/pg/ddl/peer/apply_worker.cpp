@@ -167,7 +167,7 @@ void enter_ddl_transaction(const engine::DdlHeader& header) {
     return;
   }
   slot().begin(header.exchange);
-  ddl_works_for(ddl_transaction_id(self->slot, header.exchange), header.author, header.pid);
+  ddl_works_for(ddl_transaction_id(self->slot, header.exchange), header.coordinator, header.pid);
   replay.begin();
   MemoryContextSwitchTo(message_context);
   engine::DdlGranted granted;
@@ -208,7 +208,7 @@ void show(const char* text) {
 
 void add_coordinator(void* message) {
   const engine::DdlHeader& header = static_cast<const DdlMessage*>(message)->header;
-  errcontext("%s of process %u of primary %d%s%s", ddl_kind_name(header.kind), header.pid, header.author,
+  errcontext("%s of process %u of primary %d%s%s", ddl_kind_name(header.kind), header.pid, header.coordinator,
              taking.text ? ": " : "", taking.text ? taking.text : "");
 }
 
@@ -272,7 +272,7 @@ void describe(const ErrorData* error, StringInfo to) {
 // The coordinator waits for it; so do sessions here that want what an ended DDL transaction had locked
 // (wait_for_ended_ddl_transactions).
 void acknowledge(const DdlMessage& message, bool ok, std::string_view text) {
-  if (slot().acknowledge(message.sequence, ok, text)) ddl_wake_node(message.header.author);
+  if (slot().acknowledge(message.sequence, ok, text)) ddl_wake_node(message.header.coordinator);
   if (engine::ends_locks(message.header.kind)) wake_waiters();
 }
 
@@ -369,7 +369,7 @@ void pass_over(const DdlMessage& message) {
 uint64_t take_over_at_start() {
   engine::DdlGranted granted;
   while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();
-  const bool ours = strcmp(granted.header.database, self->database) == 0 && granted.header.author != ddl_node();
+  const bool ours = strcmp(granted.header.database, self->database) == 0 && granted.header.coordinator != ddl_node();
   const uint64_t done = slot().acknowledged();
   if (granted.exchange == 0 || !ours || granted.sequence > done) return done;  // the last: it was asked
   enter_ddl_transaction(granted.header);

@@ -139,7 +139,7 @@ TEST(DdlLocks, WhoGivesOneBackHearsOnceOfThoseWhoWant) {
   EXPECT_TRUE(a.channel.locks().take_wanted());
 }
 
-TEST(DdlSlot, OnlyWhoIsTheLastToAnswerTellsTheAuthor) {
+TEST(DdlSlot, OnlyWhoIsTheLastToAnswerTellsTheCoordinator) {
   gcl_test::Cluster cluster({.nodes = 3});
   Node a(cluster, 0), b(cluster, 1), c(cluster, 2);
   a.channel.join(1);
@@ -165,7 +165,8 @@ TEST(DdlSlot, AMessageIsReadAndAnsweredByEveryMember) {
   a.channel.join(1);
   b.channel.join(2);
   const auto members = a.channel.members();
-  EXPECT_EQ(members.nodes, coherence::NodeSet::of(b.pool.node())) << "without the author, and without who did not join";
+  EXPECT_EQ(members.nodes, coherence::NodeSet::of(b.pool.node()))
+      << "without the coordinator, and without who did not join";
 
   const std::string body = "create table t(a int) using gcl";
   DdlHeader header = header_for({&b});
@@ -303,9 +304,9 @@ TEST(DdlSlot, WhatIsGrantedIsReadByWhoJoins) {
   EXPECT_EQ(granted.count, 0u);
 }
 
-// An author says that it is granted and then reads the members; a joining node becomes one and then reads what is
+// A coordinator says that it is granted and then reads the members; a joining node becomes one and then reads what is
 // granted (ddl_log.joiner-takes-locks).
-TEST(DdlSlot, AnAuthorAndWhoJoinsDoNotMissEachOther) {
+TEST(DdlSlot, ACoordinatorAndWhoJoinsDoNotMissEachOther) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
   for (int round = 0; round < 300; ++round) {
@@ -316,7 +317,7 @@ TEST(DdlSlot, AnAuthorAndWhoJoinsDoNotMissEachOther) {
     slot.post(header, nullptr);
     slot.list_target(0, {7, 8});
     std::atomic<int> ready{0};
-    bool seen_by_author = false, seen_by_joiner = false;
+    bool seen_by_coordinator = false, seen_by_joiner = false;
     std::thread joiner([&] {
       ++ready;
       while (ready < 2) {
@@ -331,9 +332,9 @@ TEST(DdlSlot, AnAuthorAndWhoJoinsDoNotMissEachOther) {
     while (ready < 2) {
     }
     slot.set_granted(1);
-    seen_by_author = a.channel.members().nodes.has(b.pool.node());
+    seen_by_coordinator = a.channel.members().nodes.has(b.pool.node());
     joiner.join();
-    EXPECT_TRUE(seen_by_author || seen_by_joiner);
+    EXPECT_TRUE(seen_by_coordinator || seen_by_joiner);
     header.kind = DdlKind::kAbort;
     slot.post(header, nullptr);
     slot.give_up(a.me);

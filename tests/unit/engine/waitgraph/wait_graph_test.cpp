@@ -51,9 +51,9 @@ WaitRecord local(const Process& p, const Process& target, int64_t since) {
 
 constexpr uint64_t kExchange = 77;
 
-// The author of DDL waits for its proxies.
-WaitRecord replies(const Process& author, int64_t since) {
-  WaitRecord r = wait_of(author, since);
+// The coordinator of DDL waits for its proxies.
+WaitRecord replies(const Process& coordinator, int64_t since) {
+  WaitRecord r = wait_of(coordinator, since);
   r.kind = WaitKind::kReplies;
   r.waiter.exchange = kExchange;
   r.timeout_ms = 1000;
@@ -61,16 +61,16 @@ WaitRecord replies(const Process& author, int64_t since) {
   return r;
 }
 
-WaitRecord proxy(const Process& worker, const Process& author, const Process& target, int64_t since) {
+WaitRecord proxy(const Process& worker, const Process& coordinator, const Process& target, int64_t since) {
   WaitRecord r = local(worker, target, since);
-  r.waiter = author.party();
+  r.waiter = coordinator.party();
   r.waiter.exchange = kExchange;
   return r;
 }
 
-WaitRecord behind_proxy(const Process& p, const Process& worker, const Process& author, int64_t since) {
+WaitRecord behind_proxy(const Process& p, const Process& worker, const Process& coordinator, int64_t since) {
   WaitRecord r = local(p, worker, since);
-  r.target = author.party();
+  r.target = coordinator.party();
   r.target.exchange = kExchange;
   return r;
 }
@@ -138,24 +138,24 @@ TEST(WaitGraph, AVictimThatIsRemovedBreaksItsCycles) {
 
 TEST(WaitGraph, ACycleWithinOneLockManagerIsLeftToItsServer) {
   EXPECT_EQ(victim_of({local(b, d, 1), local(d, b, 2)}), -1);
-  // The author of DDL and its proxy: the server of the proxy sees that it and b wait for each other.
+  // The coordinator of DDL and its proxy: the server of the proxy sees that it and b wait for each other.
   EXPECT_EQ(victim_of({replies(a, 1), proxy(worker, a, b, 2), behind_proxy(b, worker, a, 3)}), -1);
 }
 
-TEST(WaitGraph, AnAuthorGivesWayThroughItsProxy) {
+TEST(WaitGraph, ACoordinatorGivesWayThroughItsProxy) {
   // a waits for its worker on primary 2, that for b's lock, b for a row of a.
   EXPECT_EQ(victim_of({replies(a, 3), proxy(worker, a, b, 2), remote(b, a, 1)}), 0);
   EXPECT_EQ(victim_of({replies(a, 1), proxy(worker, a, b, 2), remote(b, a, 3)}), 2);
 }
 
-TEST(WaitGraph, AProxyOfAnAuthorThatNoLongerWaitsDoesNotCount) {
+TEST(WaitGraph, AProxyOfACoordinatorThatNoLongerWaitsDoesNotCount) {
   EXPECT_EQ(victim_of({proxy(worker, a, b, 2), remote(b, a, 1)}), -1);
   WaitRecord later = replies(a, 3);
   later.waiter.exchange = kExchange + 1;
   EXPECT_EQ(victim_of({later, proxy(worker, a, b, 2), remote(b, a, 1)}), -1);
 }
 
-TEST(WaitGraph, AProxysLocksAreItsAuthors) {
+TEST(WaitGraph, AProxysLocksAreItsCoordinators) {
   // c waits on primary 2's lock manager for the worker that locked for a; a waits here for b, b for a row of c.
   WaitRecord mine = local(a, {1, 102, 13}, 5);
   mine.waiter.exchange = kExchange;
@@ -165,7 +165,7 @@ TEST(WaitGraph, AProxysLocksAreItsAuthors) {
   EXPECT_EQ(victim_of({mine, remote(b1, c2, 6), behind_proxy(c2, worker, a, 7)}), -1);
 }
 
-// An author's wait in its own server; what it has locked elsewhere, its proxies hold.
+// A coordinator's wait in its own server; what it has locked elsewhere, its proxies hold.
 WaitRecord at_home(WaitRecord r, uint64_t exchange) {
   r.waiter.exchange = exchange;
   r.timeout_ms = 1000;
@@ -173,7 +173,7 @@ WaitRecord at_home(WaitRecord r, uint64_t exchange) {
   return r;
 }
 
-TEST(WaitGraph, AnAuthorThatWaitsAtHomeGivesWay) {
+TEST(WaitGraph, ACoordinatorThatWaitsAtHomeGivesWay) {
   // a waits for b's proxy on primary 1, b at home for d, which writes there, d for a's proxy on primary 2.
   const Process bs{1, 150, 0};
   WaitRecord of_a = at_home(local(a, bs, 5), kExchange);
@@ -185,7 +185,7 @@ TEST(WaitGraph, AnAuthorThatWaitsAtHomeGivesWay) {
   EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kExchange + 2), of_d}), -1) << "b is in another transaction";
 }
 
-TEST(WaitGraph, AuthorsInARingOverThreePrimariesHaveOneVictim) {
+TEST(WaitGraph, CoordinatorsInARingOverThreePrimariesHaveOneVictim) {
   // Each waits at home for the proxy of the next.
   const Process ring[] = {a, b, c};
   std::vector<WaitRecord> all;
