@@ -100,7 +100,7 @@ enum class DdlRight : uint8_t {
 };
 
 struct DdlHeader {
-  uint64_t exchange;      // number of the first message of this transaction
+  uint64_t transaction;   // number of the first message of this transaction
   uint64_t log_number;    // kPrepare, kCommit
   coherence::NodeSet to;  // which nodes it asks
   uint32_t bytes;         // of the part in the window
@@ -118,7 +118,7 @@ struct DdlHeader {
 };
 static_assert(sizeof(DdlHeader) == 128 && kDdlSlotHeader + sizeof(DdlHeader) <= kDdlSlotTargets);
 
-// One that ends the exchange, or a part of it; the coordinator does not wait for it, or has nothing more to do.
+// One that ends the transaction, or a part of it; the coordinator does not wait for it, or has nothing more to do.
 constexpr bool ends_locks(DdlKind kind) {
   return kind == DdlKind::kAbort || kind == DdlKind::kCommit || kind == DdlKind::kSavepoint;
 }
@@ -130,7 +130,7 @@ struct DdlTargetWord {
 // What a node answers in a slot; written by that node only.
 struct DdlCell {
   uint64_t ack;       // newest message it has dealt with << 1 | failed
-  uint64_t begun;     // the exchange that it has begun to take part in
+  uint64_t begun;     // the transaction that it has begun to take part in
   uint64_t attended;  // 1: a process serves the slot there, and reads it when the slot's wakeup word changes
   uint32_t bytes;     // of the reply's text
   uint32_t reserved;

@@ -9,7 +9,7 @@
 // waitgraph.record-per-blocker: A process with several blockers has one record for each: all must go before it can go
 //     on.
 // waitgraph.proxy-while-waiting: A proxy's record counts only while the coordinator says (kReplies) that it waits for
-//     its proxies, in that exchange.
+//     its proxies, in that DDL transaction.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class WaitKind : uint8_t {
 };
 
 struct WaitParty {
-  uint64_t exchange = 0;  // the DDL transaction this is about; 0: none, as a target also "whichever"
+  uint64_t ddl_transaction = 0;  // the DDL transaction this is about; 0: none, as a target also "whichever"
   uint32_t pid = 0;
   uint8_t node = 0xff;
   uint8_t reserved[3]{};

@@ -155,12 +155,12 @@ bool awaits_locks(const char* database) { return !ddl_node_state().serving || is
 bool has_taken_over(int slot) {
   engine::DdlGranted granted;
   if (!ddl_slot(slot).read_granted(&granted)) return false;
-  if (granted.exchange == 0 || granted.count == 0 || granted.header.coordinator == ddl_node()) return true;
+  if (granted.transaction == 0 || granted.count == 0 || granted.header.coordinator == ddl_node()) return true;
   const char* database = granted.header.database;
   if (!awaits_locks(database) || kept_out(database) || !OidIsValid(find_database(database))) return true;
   const int index = worker_of(slot);
   if (index < 0) (void)start_worker(database, slot);
-  return index >= 0 && ddl_node_state().workers[index].holds == granted.exchange;
+  return index >= 0 && ddl_node_state().workers[index].holds == granted.transaction;
 }
 
 // Takes over the locks of others first; sessions come after that.

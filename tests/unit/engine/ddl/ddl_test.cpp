@@ -270,15 +270,15 @@ TEST(DdlSlot, WhatIsGrantedIsReadByWhoJoins) {
   engine::DdlSlot ours = a.channel.slot(0), theirs = b.channel.slot(0);
   engine::DdlGranted granted;
   ASSERT_TRUE(theirs.read_granted(&granted));
-  EXPECT_EQ(granted.exchange, 0u);
+  EXPECT_EQ(granted.transaction, 0u);
   ASSERT_TRUE(ours.take(a.me, 1));
   DdlHeader header = header_for({}, DdlKind::kLock);
-  header.exchange = 1;
+  header.transaction = 1;
   ours.post(header, nullptr);
   ours.list_target(0, {1111, 8});
   ours.list_target(1, {2222, 5});
   ASSERT_TRUE(theirs.read_granted(&granted));
-  EXPECT_EQ(granted.exchange, 1u);
+  EXPECT_EQ(granted.transaction, 1u);
   EXPECT_EQ(granted.count, 0u) << "listed, and not granted yet";
   ours.set_granted(2);
   ASSERT_TRUE(theirs.read_granted(&granted));
@@ -293,14 +293,14 @@ TEST(DdlSlot, WhatIsGrantedIsReadByWhoJoins) {
   header.kind = DdlKind::kAbort;
   ours.post(header, nullptr);
   ASSERT_TRUE(theirs.read_granted(&granted));
-  EXPECT_EQ(granted.exchange, 0u);
+  EXPECT_EQ(granted.transaction, 0u);
   ours.give_up(a.me);
   ASSERT_TRUE(theirs.take(b.me, 1));
   header.kind = DdlKind::kLock;
-  header.exchange = 3;
+  header.transaction = 3;
   theirs.post(header, nullptr);
   ASSERT_TRUE(ours.read_granted(&granted));
-  EXPECT_EQ(granted.exchange, 3u);
+  EXPECT_EQ(granted.transaction, 3u);
   EXPECT_EQ(granted.count, 0u);
 }
 
@@ -313,7 +313,7 @@ TEST(DdlSlot, ACoordinatorAndWhoJoinsDoNotMissEachOther) {
     engine::DdlSlot slot = a.channel.slot(0);
     ASSERT_TRUE(slot.take(a.me, 1));
     DdlHeader header = header_for({}, DdlKind::kLock);
-    header.exchange = slot.sequence() + 1;
+    header.transaction = slot.sequence() + 1;
     slot.post(header, nullptr);
     slot.list_target(0, {7, 8});
     std::atomic<int> ready{0};

@@ -49,13 +49,13 @@ WaitRecord local(const Process& p, const Process& target, int64_t since) {
   return r;
 }
 
-constexpr uint64_t kExchange = 77;
+constexpr uint64_t kDdlTransaction = 77;
 
 // The coordinator of DDL waits for its proxies.
 WaitRecord replies(const Process& coordinator, int64_t since) {
   WaitRecord r = wait_of(coordinator, since);
   r.kind = WaitKind::kReplies;
-  r.waiter.exchange = kExchange;
+  r.waiter.ddl_transaction = kDdlTransaction;
   r.timeout_ms = 1000;
   r.may_give_way = 1;
   return r;
@@ -64,14 +64,14 @@ WaitRecord replies(const Process& coordinator, int64_t since) {
 WaitRecord proxy(const Process& worker, const Process& coordinator, const Process& target, int64_t since) {
   WaitRecord r = local(worker, target, since);
   r.waiter = coordinator.party();
-  r.waiter.exchange = kExchange;
+  r.waiter.ddl_transaction = kDdlTransaction;
   return r;
 }
 
 WaitRecord behind_proxy(const Process& p, const Process& worker, const Process& coordinator, int64_t since) {
   WaitRecord r = local(p, worker, since);
   r.target = coordinator.party();
-  r.target.exchange = kExchange;
+  r.target.ddl_transaction = kDdlTransaction;
   return r;
 }
 
@@ -151,23 +151,23 @@ TEST(WaitGraph, ACoordinatorGivesWayThroughItsProxy) {
 TEST(WaitGraph, AProxyOfACoordinatorThatNoLongerWaitsDoesNotCount) {
   EXPECT_EQ(victim_of({proxy(worker, a, b, 2), remote(b, a, 1)}), -1);
   WaitRecord later = replies(a, 3);
-  later.waiter.exchange = kExchange + 1;
+  later.waiter.ddl_transaction = kDdlTransaction + 1;
   EXPECT_EQ(victim_of({later, proxy(worker, a, b, 2), remote(b, a, 1)}), -1);
 }
 
 TEST(WaitGraph, AProxysLocksAreItsCoordinators) {
   // c waits on primary 2's lock manager for the worker that locked for a; a waits here for b, b for a row of c.
   WaitRecord mine = local(a, {1, 102, 13}, 5);
-  mine.waiter.exchange = kExchange;
+  mine.waiter.ddl_transaction = kDdlTransaction;
   const Process b1{1, 102, 13}, c2{2, 202, 24};
   EXPECT_EQ(victim_of({mine, remote(b1, c2, 6), behind_proxy(c2, worker, a, 7)}), 1);
-  mine.waiter.exchange = kExchange + 1;  // a is in another transaction by now
+  mine.waiter.ddl_transaction = kDdlTransaction + 1;  // a is in another transaction by now
   EXPECT_EQ(victim_of({mine, remote(b1, c2, 6), behind_proxy(c2, worker, a, 7)}), -1);
 }
 
 // A coordinator's wait in its own server; what it has locked elsewhere, its proxies hold.
-WaitRecord at_home(WaitRecord r, uint64_t exchange) {
-  r.waiter.exchange = exchange;
+WaitRecord at_home(WaitRecord r, uint64_t ddl_transaction) {
+  r.waiter.ddl_transaction = ddl_transaction;
   r.timeout_ms = 1000;
   r.may_give_way = 1;
   return r;
@@ -176,13 +176,13 @@ WaitRecord at_home(WaitRecord r, uint64_t exchange) {
 TEST(WaitGraph, ACoordinatorThatWaitsAtHomeGivesWay) {
   // a waits for b's proxy on primary 1, b at home for d, which writes there, d for a's proxy on primary 2.
   const Process bs{1, 150, 0};
-  WaitRecord of_a = at_home(local(a, bs, 5), kExchange);
+  WaitRecord of_a = at_home(local(a, bs, 5), kDdlTransaction);
   of_a.target = b.party();
-  of_a.target.exchange = kExchange + 1;
+  of_a.target.ddl_transaction = kDdlTransaction + 1;
   const WaitRecord of_d = behind_proxy(d, worker, a, 9);
-  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kExchange + 1), of_d}), 1) << "the youngest that may";
-  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 4), kExchange + 1), of_d}), 0);
-  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kExchange + 2), of_d}), -1) << "b is in another transaction";
+  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kDdlTransaction + 1), of_d}), 1) << "the youngest that may";
+  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 4), kDdlTransaction + 1), of_d}), 0);
+  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kDdlTransaction + 2), of_d}), -1) << "b is in another transaction";
 }
 
 TEST(WaitGraph, CoordinatorsInARingOverThreePrimariesHaveOneVictim) {
@@ -191,9 +191,9 @@ TEST(WaitGraph, CoordinatorsInARingOverThreePrimariesHaveOneVictim) {
   std::vector<WaitRecord> all;
   for (uint32_t i = 0; i < 3; ++i) {
     const Process &mine = ring[i], &next = ring[(i + 1) % 3];
-    WaitRecord r = at_home(local(mine, {mine.node, 900 + i, 0}, 10 + i), kExchange + i);
+    WaitRecord r = at_home(local(mine, {mine.node, 900 + i, 0}, 10 + i), kDdlTransaction + i);
     r.target = next.party();
-    r.target.exchange = kExchange + (i + 1) % 3;
+    r.target.ddl_transaction = kDdlTransaction + (i + 1) % 3;
     all.push_back(r);
   }
   EXPECT_EQ(victim_of(all), 2);
