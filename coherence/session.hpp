@@ -114,8 +114,8 @@ class Session {
 
   // --- the worker ----------------------------------------------------------------------------------------------------
   // Answers peers, serves parked requests whose log is flushed, finishes abandoned operations, looks for dead peers,
-  // says that it is alive; sleeps on the bell while there is nothing to do.  Returns after at most `ms` (<= 100 by
-  // habit), at a signal, or with kFenced.  One process of the node at a time.
+  // says that it is alive; sleeps on its wakeup event while there is nothing to do.  Returns after at most `ms` (<= 100
+  // by habit), at a signal, or with kFenced.  One process of the node at a time.
   Status serve(uint32_t ms) { return server_.serve(ms); }
 
   // A round of serve() without sleep, for the worker while it does something that takes long.

@@ -32,7 +32,7 @@ struct Member final : coherence::FrameDirectory {
 
   Cache cache;
   const int memory_nodes;
-  uint32_t wanted_bell = 0, free_bell = 0;
+  uint32_t wanted_wakeup = 0, free_wakeup = 0;
   std::unique_ptr<coherence::Node> node;
   std::vector<std::unique_ptr<coherence::Session>>
       sessions;  // of each thread, and one of all that is in the background
@@ -165,7 +165,7 @@ coherence::Line& Selcc::line_of(Member& m, coherence::Session& s, uint64_t page)
     if (const uint32_t frame = m.cache.find(page); frame != Cache::kNone) return m.node->line(frame);
     if (m.cache.free_frames() > 0) break;
     if (setup_.batched_eviction) {
-      sim::scheduler()->park(&m.free_bell, m.free_bell, kAgainNs);
+      sim::scheduler()->park(&m.free_wakeup, m.free_wakeup, kAgainNs);
     } else if (evict(m, s, -1) == 0 && !m.cache.propose()) {
       pass(kAgainNs);
     }
@@ -173,21 +173,21 @@ coherence::Line& Selcc::line_of(Member& m, coherence::Session& s, uint64_t page)
   coherence::Line& line = m.node->line(m.cache.add(page));
   if (!s.assign(line, id(page))) fail("the pool is fenced");
   if (setup_.batched_eviction && m.cache.runs_low()) {
-    m.wanted_bell++;
-    sim::scheduler()->wake(&m.wanted_bell, kEvictors * network_.memory());
+    m.wanted_wakeup++;
+    sim::scheduler()->wake(&m.wanted_wakeup, kEvictors * network_.memory());
   }
   return line;
 }
 
 void Selcc::evict_for(Member& m, int memory_node) {
   for (;;) {
-    const uint32_t seen = m.wanted_bell;
+    const uint32_t seen = m.wanted_wakeup;
     if (evict(m, *m.sessions.back(), memory_node) > 0) continue;
     if (m.cache.propose()) {
-      m.wanted_bell++;
-      sim::scheduler()->wake(&m.wanted_bell, kEvictors * network_.memory());
+      m.wanted_wakeup++;
+      sim::scheduler()->wake(&m.wanted_wakeup, kEvictors * network_.memory());
     } else {
-      sim::scheduler()->park(&m.wanted_bell, seen, kIdleNs);
+      sim::scheduler()->park(&m.wanted_wakeup, seen, kIdleNs);
     }
   }
 }
@@ -209,8 +209,8 @@ int Selcc::evict(Member& m, coherence::Session& s, int memory_node) {
   window.finish();
   for (int i = 0; i < count; i++)
     if (!freed.taken[i]) m.cache.keep(frames[i]);
-  m.free_bell++;
-  sim::scheduler()->wake(&m.free_bell, freed.count);
+  m.free_wakeup++;
+  sim::scheduler()->wake(&m.free_wakeup, freed.count);
   return count;
 }
 

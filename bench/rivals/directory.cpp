@@ -59,7 +59,7 @@ struct CacheNode {
   }
   Cache cache;
   std::vector<CachedPage> frame;
-  uint32_t wanted_bell = 0, free_bell = 0;
+  uint32_t wanted_wakeup = 0, free_wakeup = 0;
   Queue queue;
   Crew crew;
 };
@@ -118,13 +118,13 @@ CachedPage& Directory::frame_of(CacheNode& n, uint64_t page) {
   for (;;) {
     if (CachedPage* f = n.find(page)) return *f;
     if (n.cache.free_frames() > 0) break;
-    sim::scheduler()->park(&n.free_bell, n.free_bell, kAgainNs);
+    sim::scheduler()->park(&n.free_wakeup, n.free_wakeup, kAgainNs);
   }
   CachedPage& f = n.frame[n.cache.add(page)];
   f.page = page;
   if (n.cache.runs_low()) {
-    n.wanted_bell++;
-    sim::scheduler()->wake(&n.wanted_bell, network_.memory());
+    n.wanted_wakeup++;
+    sim::scheduler()->wake(&n.wanted_wakeup, network_.memory());
   }
   return f;
 }
@@ -301,13 +301,13 @@ void Directory::invalidate(int node, uint64_t page) {
 void Directory::evict_for(int node, int home) {
   CacheNode& n = *nodes_[size_t(node)];
   for (;;) {
-    const uint32_t seen = n.wanted_bell;
+    const uint32_t seen = n.wanted_wakeup;
     if (evict(node, home) > 0) continue;
     if (n.cache.propose()) {
-      n.wanted_bell++;
-      sim::scheduler()->wake(&n.wanted_bell, network_.memory());
+      n.wanted_wakeup++;
+      sim::scheduler()->wake(&n.wanted_wakeup, network_.memory());
     } else {
-      sim::scheduler()->park(&n.wanted_bell, seen, kIdleNs);
+      sim::scheduler()->park(&n.wanted_wakeup, seen, kIdleNs);
     }
   }
 }
@@ -353,8 +353,8 @@ int Directory::evict(int node, int home) {
       n.cache.keep(uint32_t(frames[i] - n.frame.data()));
     unlatch(*frames[i]);
   }
-  n.free_bell++;
-  sim::scheduler()->wake(&n.free_bell, done);
+  n.free_wakeup++;
+  sim::scheduler()->wake(&n.free_wakeup, done);
   return all;
 }
 

@@ -38,8 +38,8 @@ class StoreBuffer {
       perform_(store);
       if (performed_++ != turn) fail();
       stores_.pop_front();
-      bell_++;
-      sim::scheduler()->wake(&bell_, 1 << 20);
+      wakeup_++;
+      sim::scheduler()->wake(&wakeup_, 1 << 20);
     });
   }
 
@@ -47,7 +47,7 @@ class StoreBuffer {
   static constexpr uint64_t kLongNs = 1'000'000'000;
   template <class Condition>
   void wait(Condition until) {
-    while (!until()) sim::scheduler()->park(&bell_, bell_, kLongNs);
+    while (!until()) sim::scheduler()->park(&wakeup_, wakeup_, kLongNs);
   }
   [[noreturn]] static void fail() {
     fprintf(stderr, "a store was performed out of its thread's order\n");
@@ -57,7 +57,7 @@ class StoreBuffer {
   Crew performers_;
   std::deque<Access> stores_;
   uint64_t pushed_ = 0, performed_ = 0;
-  uint32_t bell_ = 0;
+  uint32_t wakeup_ = 0;
 };
 
 }  // namespace paper

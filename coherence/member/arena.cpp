@@ -87,8 +87,8 @@ std::atomic<uint8_t>* PeerArena::in_flight(uint32_t line) {
 void ring(ArenaHeader& arena) noexcept {
   // Pairs with the worker's store of `sleeping` before its last look: one of the two sees the other.
   if (arena.sleeping.load(std::memory_order_seq_cst) == 0) return;
-  arena.bell.fetch_add(1, std::memory_order_seq_cst);
-  futex_wake(arena.bell, 1);
+  arena.wakeup.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(arena.wakeup, 1);
 }
 
 }  // namespace coherence

@@ -28,8 +28,8 @@ struct ArenaLayout {
   uint64_t private_bytes;
   uint64_t sessions_at, parked_at, in_flight_at, hot_at, lines_at, frames_at, private_at, bytes;
   // What comes before is small, and a peer that answered or asked may look at it a moment after the node has left: a
-  // bell, a bit of an inbox.  A peer touches what comes behind only for a message that the node waits for before it
-  // leaves (node.memory-given-back).  The private memory at the end is small, too, and the layers above use it until
+  // wakeup word, a bit of an inbox.  A peer touches what comes behind only for a message that the node waits for before
+  // it leaves (node.memory-given-back).  The private memory at the end is small, too, and the layers above use it until
   // their processes end.
   uint64_t shared_until() const { return parked_at; }
 };
@@ -39,8 +39,8 @@ struct ArenaHeader {
   uint64_t magic;
   uint64_t incarnation;
   ArenaLayout layout;
-  // The worker's bell: a process that publishes something for the worker rings when it sleeps.
-  alignas(64) std::atomic<uint32_t> bell;
+  // The worker's wakeup event: a process that publishes something for the worker signals it when the worker sleeps.
+  alignas(64) std::atomic<uint32_t> wakeup;
   std::atomic<uint32_t> sleeping;
   std::atomic<uint32_t> sessions;  // in use
   // What there is to do, as bits; set last, taken first.

@@ -85,8 +85,8 @@ uint32_t ShmMessenger::reply(const PeerRequest& request, const Reply& reply) noe
   counters_.add(reply_counter(reply.kind, true));
   const ReplyWord word = ReplyWord::of(request.id, reply.kind, reply.more);
   s->reply[node_.id.value].store(word.raw, std::memory_order_release);  // pairs with ProtocolDriver::collect()
-  s->bell.fetch_add(1, std::memory_order_seq_cst);
-  if (s->sleeping.load(std::memory_order_seq_cst)) futex_wake(s->bell, 1);  // pairs with Requester::await()
+  s->wakeup.fetch_add(1, std::memory_order_seq_cst);
+  if (s->sleeping.load(std::memory_order_seq_cst)) futex_wake(s->wakeup, 1);  // pairs with Requester::await()
   if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(there->header());
   return line;
 }

@@ -1,11 +1,12 @@
 // The message area of a node's arena: a requester writes only its own slots; the node that answers writes one word and
 // the landing frame.  No rings with several producers: what was not published by its bit was never sent.
 //
-// A request: fill a slot; set its bit in the receiver's inbox; ring the receiver's bell.  The process that gets the bit
-// takes the request, once, before it does anything about it; a bit for a request that was taken or is over is outdated
-// (coherence.request-taken-once).
+// A request: fill a slot; set its bit in the receiver's inbox; signal the receiver's wakeup event.  The process that
+// gets the bit takes the request, once, before it does anything about it; a bit for a request that was taken or is over
+// is outdated (coherence.request-taken-once).
 //
-// A reply: write the page into the landing frame (grants); store the slot's reply word for this peer; wake its bell.
+// A reply: write the page into the landing frame (grants); store the slot's reply word for this peer; signal its wakeup
+// event.
 #pragma once
 
 #include <atomic>
@@ -56,10 +57,10 @@ enum class SlotState : uint32_t {
 
 struct alignas(64) RequestSlot {
   std::atomic<SlotState> state;
-  std::atomic<uint32_t> bell;      // futex word; grows with every reply and at the end
+  std::atomic<uint32_t> wakeup;    // futex word; grows with every reply and at the end
   std::atomic<uint64_t> page;      // asked for; written, as all that is asked, before the words in `reply`
   std::atomic<uint32_t> line;      // index of the asking line: the landing frame
-  std::atomic<uint32_t> sleeping;  // the session sleeps on the bell
+  std::atomic<uint32_t> sleeping;  // the session sleeps on the wakeup word
   std::atomic<uint64_t> serial;    // of the round; grows; its lowest 16 bits, the round, are echoed in replies
   std::atomic<RequestKind> kind;
   std::atomic<uint8_t> priority;

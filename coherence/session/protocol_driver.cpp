@@ -259,8 +259,8 @@ Left ProtocolDriver::finish(Line& line, const Actions& actions) noexcept {
   const Left free = actions.latch == LatchEnd::kRelease ? Left::kFree : Left::kNothing;
   SlotState waiting = SlotState::kWaiting;
   if (s.state.compare_exchange_strong(waiting, SlotState::kFinished, std::memory_order_acq_rel)) {
-    s.bell.fetch_add(1, std::memory_order_seq_cst);
-    if (s.sleeping.load(std::memory_order_seq_cst)) futex_wake(s.bell, 1);
+    s.wakeup.fetch_add(1, std::memory_order_seq_cst);
+    if (s.sleeping.load(std::memory_order_seq_cst)) futex_wake(s.wakeup, 1);
     return free;
   }
   s.state.store(SlotState::kFree, std::memory_order_release);  // pairs with Requester::take_slot()

@@ -141,7 +141,7 @@ RequestSlot* Requester::take_slot() noexcept {
 Status Requester::await(Line& line, RequestSlot& slot, Outcome* outcome) {
   using Replies = ProtocolDriver::Replies;
   for (uint32_t rounds = 0;;) {
-    uint32_t seen = slot.bell.load(std::memory_order_acquire);
+    uint32_t seen = slot.wakeup.load(std::memory_order_acquire);
     if (slot.state.load(std::memory_order_acquire) == SlotState::kFinished)
       break;  // pairs with ProtocolDriver::finish()
     const auto [moved, left] = driver_.collect(line);
@@ -163,9 +163,9 @@ Status Requester::await(Line& line, RequestSlot& slot, Outcome* outcome) {
       continue;
     }
     slot.sleeping.store(1, std::memory_order_seq_cst);  // pairs with the load in Messenger::reply(): one sees the other
-    if (slot.bell.load(std::memory_order_seq_cst) == seen) {
+    if (slot.wakeup.load(std::memory_order_seq_cst) == seen) {
       session_.counters.add(Counter::kPeerWaits);
-      waiting_.sleep_on(slot.bell, seen, Wait::kPeer);
+      waiting_.sleep_on(slot.wakeup, seen, Wait::kPeer);
     }
     slot.sleeping.store(0, std::memory_order_relaxed);
   }

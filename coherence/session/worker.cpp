@@ -19,7 +19,7 @@ Status MessageServer::serve(uint32_t ms) {
   for (;;) {
     watch();
     if (session_.node.fenced()) return Errc::kFenced;
-    uint32_t seen = arena.bell.load(std::memory_order_acquire);
+    uint32_t seen = arena.wakeup.load(std::memory_order_acquire);
     bool busy = drain_inbox();
     bool waiting = drain_abandoned() | drain_parked(true);  // both look again at every round
     uint64_t now = monotonic_ns();
@@ -31,7 +31,7 @@ Status MessageServer::serve(uint32_t ms) {
     arena.sleeping.store(1, std::memory_order_seq_cst);  // pairs with ring()
     bool moved = false;
     if (waiting) drain_abandoned(&moved);  // a reply rings only a sleeper, and may have come just before
-    if (!moved && nothing_to_do(waiting)) futex_wait(arena.bell, seen, sleep);
+    if (!moved && nothing_to_do(waiting)) futex_wait(arena.wakeup, seen, sleep);
     arena.sleeping.store(0, std::memory_order_relaxed);
   }
 }

@@ -35,6 +35,24 @@ class DdlFaults(unittest.TestCase):
         for answer in self.cluster.everywhere("SELECT count(*) FROM pg_class WHERE relname IN ('around_a', 'around_b')"):
             self.assertEqual(["2"], answer)
 
+    def test_a_replay_that_makes_other_objects_is_refused(self):
+        """What is copied from a local table differs: each object has to be the next one of its coordinator's."""
+        for name, there, here, words in (
+                ("less", "a int CHECK (a > 0)", "a int", "It made 5 objects here and 6 there; what is missing first is a row of pg_constraint"),
+                ("more", "a int", "a int CHECK (a > 0)", "It made 5 objects there, and then a row of pg_constraint here."),
+                ("another", "a int CHECK (a > 0)", "a int UNIQUE", "It made 6 objects there, and then an index here."),
+                ("earlier", "a int NOT NULL", "a int GENERATED ALWAYS AS IDENTITY", "Object 1 was a row of pg_type with OID")):
+            with self.subTest(name):
+                self.cluster.sql(1, f"CREATE TABLE like_{name} ({there}) USING heap")
+                self.cluster.sql(2, f"CREATE TABLE like_{name} ({here}) USING heap")
+                self.cluster.sql(3, f"CREATE TABLE like_{name} ({there}) USING heap")
+                with self.assertRaises(SqlError) as caught:
+                    self.cluster.sql(1, f"CREATE TABLE made_{name} (LIKE like_{name} INCLUDING ALL, b text) USING gcl")
+                self.assertEqual("XX001", caught.exception.state)
+                for part in ("primary 2: the statement made other objects here than on the primary it came from", words):
+                    self.assertIn(part, str(caught.exception))
+                self.cluster.sql(1, f"CREATE TABLE made_{name} (LIKE like_{name}, b text) USING gcl")
+
     def test_an_error_on_one_primary_leaves_the_others_ready(self):
         # Primary 3 is told to stop while it may be anywhere in its replay of the statement.
         self.cluster.sql(2, "CREATE TABLE first_here (a int) USING heap")

@@ -97,21 +97,51 @@ class Gclctl(unittest.TestCase):
 
     def test_a_description_that_is_damaged(self):
         self.assertEqual(0, self.init()[0])
-        with open(self.dir + "/cluster.conf", encoding="utf-8") as f:
+        conf = self.dir + "/cluster.conf"
+        with open(conf, encoding="utf-8") as f:
             text = f.read()
         self.addCleanup(lambda: self.ctl("destroy", self.dir))
 
         def write(changed):
-            with open(self.dir + "/cluster.conf", "w", encoding="utf-8") as f:
+            with open(conf, "w", encoding="utf-8") as f:
                 f.write(changed)
 
         self.addCleanup(write, text)
-        for old, new, words in (("primaries=2", "primaries=two", "is not a number from 1 to 32"),
-                                ("primaries=2", "primaries=99", "is not a number from 1 to 32"),
-                                (f"port={self.port}", "port=", "is not a number"), ("cache_bytes=", "bytes=", "no line cache_bytes")):
-            write(text.replace(old, new))
+        for key, line, words in (("primaries", "primaries=two", "Value two not in range 1 to 32"),
+                                 ("primaries", "primaries=99", "Value 99 not in range 1 to 32"),
+                                 ("primaries", "primaries=-1", "Value -1 not in range 1 to 32"),
+                                 ("primaries", "primaries=2\nprimaries=1", "At Most 1 required but received 2"),
+                                 ("port", "port=", "not in range 1 to"), ("port", "port=65504", "Value 65504 not in range"),
+                                 ("cache_bytes", "cache_bytes=16MB", "Value 16MB not in range"),
+                                 ("cache_bytes", "bytes=16777216", "cache_bytes is required"), ("id", "id=", "id: it is empty"),
+                                 ("socket_dir", 'socket_dir=""', "socket_dir: it is empty"),
+                                 ("memory_dir", "[memory_dir]", "memory_dir is required"), ("locale", "", "locale is required")):
+            changed, lines = re.subn(f"(?m)^{key}=.*$", line, text)
+            self.assertEqual(1, lines)
+            write(changed)
             for verb in ("start", "status", "stop", "destroy"):
-                self.assert_refused(self.ctl(verb, self.dir), words)
+                with self.subTest(line, verb=verb):
+                    answer = self.ctl(verb, self.dir)
+                    self.assert_refused(answer, f"gclctl: {conf}: {key}")
+                    self.assert_refused(answer, words)
+                    self.assert_refused(answer, "every key has a line KEY=VALUE there")
+
+    def test_a_description_without_quotes(self):
+        """As gclctl wrote it first, and as somebody writes who mends it: the value is the rest of the line."""
+        self.dir = os.path.join(self.parent, "a, [b] #c; it's")
+        self.assertEqual(0, self.init()[0])
+        self.addCleanup(lambda: self.ctl("destroy", self.dir))
+        conf = self.dir + "/cluster.conf"
+        code, dsn = self.ctl("dsn", self.dir, "1")
+        self.assertEqual(0, code, dsn)
+        self.assertIn(str(self.port), dsn)
+        with open(conf, encoding="utf-8") as f:
+            text = f.read()
+        self.assertRegex(text, '(?m)^socket_dir=".*"$')
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write(text.replace('"', "") + "what.another=version [wrote\n")
+        self.assertEqual((0, dsn), self.ctl("dsn", self.dir, "1"))
+        self.assertIn(f"primary 2  port {self.port + 1}", self.ctl("status", self.dir)[1])
 
     def test_a_server_that_differs_from_the_pool(self):
         self.assertEqual(0, self.init()[0])
@@ -319,7 +349,7 @@ class Hostile(unittest.TestCase):
         self.ctl("init", path, *self.init)
         self.addCleanup(self.ctl, "destroy", path)
         with open(path + "/cluster.conf", encoding="utf-8") as f:
-            pool = "/dev/shm/gcl-" + re.search("^id=(.*)$", f.read(), re.M).group(1)
+            pool = "/dev/shm/gcl-" + re.search('^id="?([^"\n]+)', f.read(), re.M).group(1)
         shutil.rmtree(pool)
         os.symlink("/var/tmp", pool)
         try:

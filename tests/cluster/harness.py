@@ -344,7 +344,7 @@ class Cluster:
         """Where the pool lies while the machine is up."""
         with open(f"{self.dir}/cluster.conf", encoding="utf-8") as f:
             values = dict(line.strip().split("=", 1) for line in f if "=" in line)
-        return f"{values['memory_dir']}/gcl-{values['id']}"
+        return f"{values['memory_dir']}/gcl-{values['id']}".replace('"', "")
 
     def postmaster(self, k):
         with open(f"{self.dir}/node{k}/data/postmaster.pid", encoding="ascii") as f:

@@ -85,7 +85,9 @@ TEST_P(Traces, SoIsTheWholePool) {
                           hit_ratio(trace_.pages, WholePool(frames, trace_.distinct, ReplacementKind::kEpochSampling)));
 }
 
-TEST_P(Traces, NoLookOfTheEngineIsMissing) { EXPECT_EQ(trace_.pages.size(), trace_.looks ? trace_.looks : 100000); }
+TEST_P(Traces, NoAccessOfTheEngineIsMissing) {
+  EXPECT_EQ(trace_.pages.size(), trace_.accesses ? trace_.accesses : 100000);
+}
 
 // Frames taken at random miss the bar, and so does a policy that is not told of hits.
 TEST(Bar, WhatIsTakenAtRandomOrUnmarkedIsBelowIt) {

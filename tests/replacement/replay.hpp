@@ -18,7 +18,7 @@ namespace gcl_test {
 class TrueLru {
  public:
   explicit TrueLru(uint32_t frames) : frames_(frames) {}
-  bool look(uint64_t page) {
+  bool access(uint64_t page) {
     if (auto found = at_.find(page); found != at_.end()) {
       order_.splice(order_.begin(), order_, found->second);
       return true;
@@ -49,7 +49,7 @@ class PolicyCache {
     for (uint32_t frame = frames; frame-- > 0;) free_.push_back(frame);
   }
   // `mark`: whether a hit is noted, as it should be.
-  bool look(uint64_t page, bool mark = true) {
+  bool access(uint64_t page, bool mark = true) {
     if (auto found = frame_of_.find(page); found != frame_of_.end()) {
       if (mark) marks_.touch(found->second);
       return true;
@@ -97,7 +97,7 @@ class WholePool {
         session_(cluster_.session(0)) {
     for (uint32_t p = 0; p < pages; p += 64) extents_.push_back(*pool().allocate(*session_, 64));
   }
-  bool look(uint64_t page) {
+  bool access(uint64_t page) {
     const uint64_t before = session_->traffic().fetched;
     EXPECT_TRUE(pool().fix_optimistic(*session_, extents_[page / 64] + page % 64).ok());
     if (pool().free_frames() <= bufmgr::PageProvider::low_mark(pool().frames()))
@@ -112,11 +112,11 @@ class WholePool {
   std::vector<bufmgr::PageId> extents_;
 };
 
-// In percent of all looks.
+// In percent of all accesses.
 template <class Cache, class... How>
 double hit_ratio(const Trace& trace, Cache&& cache, How... how) {
   uint64_t hits = 0;
-  for (const uint64_t page : trace) hits += cache.look(page, how...);
+  for (const uint64_t page : trace) hits += cache.access(page, how...);
   return 100 * double(hits) / double(trace.size());
 }
 

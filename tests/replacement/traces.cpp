@@ -10,11 +10,11 @@ namespace {
 
 constexpr int kBranches = 4, kAccounts = 12000;  // per branch
 constexpr uint32_t kMadeUpPages = 1000;
-constexpr size_t kMovesAfter = 10000;  // looks
+constexpr size_t kMovesAfter = 10000;  // accesses
 constexpr int kMadeUpLooks = 100000;
 
-NamedTrace finished(const char* name, Trace&& pages, uint64_t looks = 0) {
-  NamedTrace made{.name = name, .pages = std::move(pages), .distinct = 0, .looks = looks};
+NamedTrace finished(const char* name, Trace&& pages, uint64_t accesses = 0) {
+  NamedTrace made{.name = name, .pages = std::move(pages), .distinct = 0, .accesses = accesses};
   std::unordered_map<uint64_t, uint32_t> numbers;
   for (uint64_t& page : made.pages) page = numbers.try_emplace(page, uint32_t(numbers.size())).first->second;
   made.distinct = uint32_t(numbers.size());

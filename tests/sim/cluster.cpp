@@ -227,8 +227,8 @@ void Cluster::disturb() {
       case 3: {
         auto* slots = PeerArena::alias(there);
         RequestSlot* slot = slots->slot(any_slot);
-        slot->bell.fetch_add(1);
-        scheduler()->wake(&slot->bell, 1);
+        slot->wakeup.fetch_add(1);
+        scheduler()->wake(&slot->wakeup, 1);
         delete slots;
         break;
       }

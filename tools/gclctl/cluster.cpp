@@ -3,76 +3,14 @@
 #include <signal.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <sstream>
 
-#include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
 
 namespace gclctl {
-namespace {
-
-constexpr uint64_t kSizeMax = uint64_t{1} << 46;  // 64 TB
-constexpr const char* kFirstLine = "# pg_gcl cluster, format 1; written by gclctl";
-
-std::string required(const std::map<std::string, std::string>& values, const std::string& key, const fs::path& file) {
-  auto found = values.find(key);
-  if (found == values.end()) fail("{}: no line {}=...", file.string(), key);
-  return found->second;
-}
-
-// A whole number from 1 on.
-uint64_t required_number(const std::map<std::string, std::string>& values, const std::string& key, uint64_t max,
-                         const fs::path& file) {
-  const std::string text = required(values, key, file);
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number == 0 || number > max)
-    fail("{}: \"{}={}\" is not a number from 1 to {}", file.string(), key, text, max);
-  return number;
-}
-
-}  // namespace
-
-Cluster Cluster::load(const fs::path& dir) {
-  const fs::path file = dir / kFileName;
-  const OwnersFile said = read_owners_file(dir, kFileName);
-  std::istringstream in(said.text);
-  std::string line;
-  if (!said.found || !std::getline(in, line) || line != kFirstLine)
-    fail("{} is not a directory made by gclctl init", dir.string());
-  std::map<std::string, std::string> values;
-  while (std::getline(in, line)) {
-    size_t equals = line.find('=');
-    if (equals != std::string::npos) values[line.substr(0, equals)] = line.substr(equals + 1);
-  }
-  Cluster c;
-  c.dir = said.dir;
-  c.account = said.account;
-  c.id = required(values, "id", file);
-  c.primaries = int(required_number(values, "primaries", kPrimariesMax, file));
-  c.port = int(required_number(values, "port", 65535 - kPrimariesMax, file));
-  c.cache_bytes = required_number(values, "cache_bytes", kSizeMax, file);
-  c.memory_dir = required(values, "memory_dir", file);
-  c.socket_dir = required(values, "socket_dir", file);
-  c.locale = required(values, "locale", file);
-  return c;
-}
-
-void Cluster::save() const {
-  const fs::path fresh = dir / (std::string(kFileName) + ".new");
-  std::ofstream out(fresh);
-  out << kFirstLine << "\nid=" << id << "\nprimaries=" << primaries << "\nport=" << port
-      << "\ncache_bytes=" << cache_bytes << "\nmemory_dir=" << memory_dir.string()
-      << "\nsocket_dir=" << socket_dir.string() << "\nlocale=" << locale << "\n";
-  out.flush();
-  if (!out) fail("cannot write {}", fresh.string());
-  fs::rename(fresh, dir / kFileName);
-}
 
 fs::path Cluster::bindir() const { return mirrored(prefix(), installation().bindir); }
 

@@ -18,6 +18,7 @@ namespace gclctl {
 namespace fs = std::filesystem;
 
 constexpr int kPrimariesMax = 32;
+constexpr uint64_t kSizeMax = uint64_t{1} << 46;  // 64 TB
 
 struct Cluster {
   static constexpr const char* kFileName = "cluster.conf";
@@ -32,7 +33,7 @@ struct Cluster {
   fs::path socket_dir;
   std::string locale;
 
-  // Reads DIR/cluster.conf; fails with a plain message when DIR is not a cluster's directory.
+  // Reads DIR/cluster.conf; fails with a plain message when DIR is not a cluster's directory, or the file is damaged.
   static Cluster load(const fs::path& dir);
   void save() const;  // whole or not at all
 

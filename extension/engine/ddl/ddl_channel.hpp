@@ -36,7 +36,7 @@ class DdlChannel {
   // --- members ------------------------------------------------------------------------------------------------------
   // ENSURES: every message so far counts as dealt with by this node.
   void join(uint64_t incarnation);
-  // Authors see that this node is to be asked again what they have asked it (ddl_log.joiner-takes-locks).
+  // Coordinators see that this node is to be asked again what they have asked it (ddl_log.joiner-takes-locks).
   void rejoin(uint64_t incarnation);
   void leave();
   DdlMembers members();                         // without this node

@@ -23,7 +23,7 @@ struct DdlLogEntry {
   coherence::PageId page;  // invalid: there is no such entry (yet)
   coherence::PageId following;
   uint64_t number = 0;
-  uint64_t txn = 0;  // raw TxnId of the author's transaction
+  uint64_t txn = 0;  // raw TxnId of the coordinator's transaction
   uint32_t bytes = 0;
   bool valid() const { return page.valid(); }
 };

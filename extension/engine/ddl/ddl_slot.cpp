@@ -121,11 +121,13 @@ void DdlSlot::acknowledge_all() {
   region_->store(cell(region_->self(), offsetof(DdlCell, ack)), sequence() << 1);
 }
 
-bool DdlSlot::has_begun(uint64_t exchange) {
-  return region_->load(cell(region_->self(), offsetof(DdlCell, begun))) == exchange;
+bool DdlSlot::has_begun(uint64_t transaction) {
+  return region_->load(cell(region_->self(), offsetof(DdlCell, begun))) == transaction;
 }
 
-void DdlSlot::begin(uint64_t exchange) { region_->store(cell(region_->self(), offsetof(DdlCell, begun)), exchange); }
+void DdlSlot::begin(uint64_t transaction) {
+  region_->store(cell(region_->self(), offsetof(DdlCell, begun)), transaction);
+}
 
 void DdlSlot::list_target(uint32_t index, DdlTargetWord target) {
   if (index >= kDdlTargetsMax) return;
@@ -139,7 +141,7 @@ void DdlSlot::set_granted(uint32_t count) {
 }
 
 bool DdlSlot::read_granted(DdlGranted* granted) {
-  granted->exchange = 0;
+  granted->transaction = 0;
   granted->count = 0;
   granted->sequence = region_->load_newest(word(kDdlSlotSequence));  // ddl_log.joiner-takes-locks
   if (granted->sequence == 0) return true;
@@ -155,7 +157,7 @@ bool DdlSlot::read_granted(DdlGranted* granted) {
   if (batch.op(sequence).old != granted->sequence || batch.op(count).old != batch.op(again).old) return false;
   granted->owner = {batch.op(owner).old};
   granted->count = uint32_t(batch.op(count).old);
-  granted->exchange = granted->header.exchange;
+  granted->transaction = granted->header.transaction;
   return true;
 }
 

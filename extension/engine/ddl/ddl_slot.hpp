@@ -3,8 +3,8 @@
 //
 // Rules: ddl_log.owner-posts, ddl_log.slot-given-up-early, ddl_log.callers-poll (rules.md).
 //
-//   author:  if (slot.take(me, now)) { n = slot.post(...); until all have replied to n ...; slot.give_up(me); }
-//   others:  if (slot.sequence() != last) { slot.read(...); ...; slot.acknowledge(n, ok, text); }
+//   coordinator:  if (slot.take(me, now)) { n = slot.post(...); until all have replied to n ...; slot.give_up(me); }
+//   others:       if (slot.sequence() != last) { slot.read(...); ...; slot.acknowledge(n, ok, text); }
 #pragma once
 
 #include <string_view>
@@ -22,9 +22,9 @@ struct DdlMessage {
 
 // What a slot's owner has locked on all primaries.
 struct DdlGranted {
-  uint64_t exchange = 0;  // 0: nothing
-  uint64_t sequence = 0;  // of the newest message when it was read
-  DdlHeader header{};     // of that message
+  uint64_t transaction = 0;  // 0: nothing
+  uint64_t sequence = 0;     // of the newest message when it was read
+  DdlHeader header{};        // of that message
   DdlHolder owner{};
   uint32_t count = 0;  // kDdlMoreTargets: more than are listed
   DdlTargetWord target[kDdlTargetsMax];
@@ -60,13 +60,13 @@ class DdlSlot {
   bool read(uint64_t sequence, DdlHeader* header);
   bool read_body(const DdlMessage& message, void* to);
   uint64_t acknowledged();  // newest message this node has dealt with
-  // True if its author has to hear of it: it failed, or no other node has to deal with the message any more.  Of the
-  // last two nodes, one sees the other.
+  // True if its coordinator has to hear of it: it failed, or no other node has to deal with the message any more.  Of
+  // the last two nodes, one sees the other.
   [[nodiscard]] bool acknowledge(uint64_t sequence, bool ok, std::string_view text);
   void acknowledge_all();  // as a node that joins; it has begun nothing
-  // Whether this node has begun with the exchange: a process that finds no trace of it then has lost it.
-  bool has_begun(uint64_t exchange);
-  void begin(uint64_t exchange);
+  // Whether this node has begun with the transaction: a process that finds no trace of it then has lost it.
+  bool has_begun(uint64_t transaction);
+  void begin(uint64_t transaction);
   // False: it changed meanwhile; read again.
   bool read_granted(DdlGranted* granted);
 

@@ -13,7 +13,7 @@
 //   0     owner       whose transaction it is: DdlHolder, or 0
 //   8     since       when the owner took it, in the host's own units
 //   16    sequence    number of the newest message; changed last, so that a reader that sees it sees the message
-//   24    cancelled   messages up to this number are no longer wanted by their author
+//   24    cancelled   messages up to this number are no longer wanted by their coordinator
 //   32    granted     how many of the targets all participants have locked; kDdlMoreTargets: more than can be listed
 //   64    header      of the newest message (DdlHeader)
 //   192   targets     what is locked for the owner (DdlTargetWord), in the order in which it was
@@ -81,14 +81,14 @@ enum class DdlKind : uint8_t {
   kLock = 1,       // lock these relations, strongly
   kStatement = 2,  // run this statement
   kPrepare = 3,    // end all savepoints; the record is number `log_number`; be ready to commit
-  kCommit = 4,     // the author has committed
+  kCommit = 4,     // the coordinator has committed
   kSavepoint = 6,  // savepoints were rolled back; the body names them
-  kAbort = 5,      // the author has rolled back, or wrote nothing after all
+  kAbort = 5,      // the coordinator has rolled back, or wrote nothing after all
   kLast = 7,       // kStatement, and kPrepare behind it
 };
 inline constexpr int kDdlKinds = 8;
 
-// Which DDL locks the author has.
+// Which DDL locks the coordinator has.
 enum class DdlRight : uint8_t {
   kLocks = 0,     // none: it only locks tables
   kDatabase = 1,  // that of its database
@@ -96,25 +96,25 @@ enum class DdlRight : uint8_t {
 };
 
 struct DdlHeader {
-  uint64_t exchange;      // number of the first message of this transaction
+  uint64_t transaction;   // number of the first message of this transaction
   uint64_t log_number;    // kPrepare, kCommit
   coherence::NodeSet to;  // which nodes it asks
   uint32_t bytes;         // of the part in the window
   uint32_t total;         // of the whole body; a body longer than the window is sent in parts
   uint32_t offset;        // of this part
-  uint32_t pid;           // of the author
+  uint32_t pid;           // of the coordinator
   DdlKind kind;
   DdlRight right;
-  uint8_t author;      // node
-  uint8_t lock;        // kDatabase: which DDL lock
-  uint8_t of_cluster;  // kPrepare, kLast, kCommit: the record is in the history of no database
+  uint8_t coordinator;  // node
+  uint8_t lock;         // kDatabase: which DDL lock
+  uint8_t of_cluster;   // kPrepare, kLast, kCommit: the record is in the history of no database
   uint8_t reserved[11];
   char database[kDdlDatabaseBytes];
   int64_t posted;  // when, in the host's own units
 };
 static_assert(sizeof(DdlHeader) == 128 && kDdlSlotHeader + sizeof(DdlHeader) <= kDdlSlotTargets);
 
-// One that ends the exchange, or a part of it; the author does not wait for it, or has nothing more to do.
+// One that ends the transaction, or a part of it; the coordinator does not wait for it, or has nothing more to do.
 constexpr bool ends_locks(DdlKind kind) {
   return kind == DdlKind::kAbort || kind == DdlKind::kCommit || kind == DdlKind::kSavepoint;
 }
@@ -126,7 +126,7 @@ struct DdlTargetWord {
 // What a node answers in a slot; written by that node only.
 struct DdlCell {
   uint64_t ack;    // newest message it has dealt with << 1 | failed
-  uint64_t begun;  // the exchange that it has begun to take part in
+  uint64_t begun;  // the transaction that it has begun to take part in
   uint32_t bytes;  // of the reply's text
   uint32_t reserved[3];
   char text[kDdlReplyBytes];

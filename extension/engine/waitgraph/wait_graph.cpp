@@ -10,7 +10,7 @@ namespace {
 
 bool same_party(const WaitParty& target, const WaitParty& waiter) {
   return target.node == waiter.node && target.pid == waiter.pid &&
-         (target.exchange == 0 || target.exchange == waiter.exchange);
+         (target.ddl_transaction == 0 || target.ddl_transaction == waiter.ddl_transaction);
 }
 
 uint64_t process_key(const WaitParty& p) { return uint64_t{p.node} << 32 | p.pid; }
@@ -36,12 +36,12 @@ WaitGraph::WaitGraph(std::span<const WaitRecord> records) : records_(records), r
     if (r.is_proxy()) {
       edge.gives_way = -1;
       for (size_t j = 0; j < records.size(); ++j)
-        if (records[j].kind == WaitKind::kReplies && records[j].waiter.exchange == r.waiter.exchange &&
+        if (records[j].kind == WaitKind::kReplies && records[j].waiter.ddl_transaction == r.waiter.ddl_transaction &&
             same_party(r.waiter, records[j].waiter))
           edge.gives_way = int(j);
       if (edge.gives_way < 0) continue;  // waitgraph.proxy-while-waiting
     }
-    // A proxy's primary does not know the author's transaction; the author does.
+    // A proxy's primary does not know the coordinator's transaction; the coordinator does.
     const uint64_t txn = r.is_proxy() ? records[size_t(edge.gives_way)].waiter_txn : r.waiter_txn;
     if (txn != 0) by_txn_.push_back({txn, int(edges_.size())});
     by_process_.push_back({process_key(r.waiter), int(edges_.size())});

@@ -3,8 +3,8 @@
 // waitgraph.wait-for-all: A party waits for all of its targets, so every cycle is a deadlock, until one of its waits
 //     ends.
 // waitgraph.cycle-must-jump: A cycle counts only if it jumps at least once: from a tag to the transaction behind it, or
-//     from a proxy to its author.  A cycle without a jump lies within one lock manager, and that server's own deadlock
-//     check ends it.
+//     from a proxy to its coordinator.  A cycle without a jump lies within one lock manager, and that server's own
+//     deadlock check ends it.
 // waitgraph.order-of-giving-way: In a cycle, of the waits that may give way the one that goes_first() does: the
 //     shortest deadlock_timeout, then the youngest.  Every primary that sees the cycle names the same wait; a wait is a
 //     victim if a cycle goes through it in which none goes first.
@@ -44,7 +44,7 @@ class WaitGraph {
  private:
   struct Edge {
     int record;
-    int gives_way;  // the record to end when this wait is to end: its own, or the author's; -1: cannot be ended
+    int gives_way;  // the record to end when this wait is to end: its own, or the coordinator's; -1: cannot be ended
   };
   struct Key {
     uint64_t key;

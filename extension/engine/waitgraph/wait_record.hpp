@@ -4,12 +4,12 @@
 //     never uses a `wait` twice.  So a record that is found again, in a list that was made later, proves that the
 //     process slept all the time.
 // waitgraph.party-is-process: A party is a process of a primary; an apply worker that runs another primary's DDL is the
-//     author's party, for it holds locks and waits on the author's behalf.  `process` always is the one that really
-//     sleeps, where it sleeps.
+//     coordinator's party, for it holds locks and waits on the coordinator's behalf.  `process` always is the one that
+//     really sleeps, where it sleeps.
 // waitgraph.record-per-blocker: A process with several blockers has one record for each: all must go before it can go
 //     on.
-// waitgraph.proxy-while-waiting: A proxy's record counts only while the author says (kReplies) that it waits for its
-//     proxies, in that exchange.
+// waitgraph.proxy-while-waiting: A proxy's record counts only while the coordinator says (kReplies) that it waits for
+//     its proxies, in that DDL transaction.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ namespace engine {
 enum class WaitKind : uint8_t {
   kLock,     // for a process of the same primary, in its lock manager
   kRemote,   // for a transaction of another primary (target_txn), on the tag that stands for it
-  kReplies,  // author of DDL or LOCK TABLE: until the other primaries have answered; their proxies name the targets
+  kReplies,  // coordinator of DDL or LOCK TABLE: until the others have answered; their proxies name the targets
   kDdlLock,  // for a DDL lock, before this primary has a tag to wait on
   kHolder,   // does not wait: its transaction is one that another primary waits for
 };
 
 struct WaitParty {
-  uint64_t exchange = 0;  // the DDL transaction this is about; 0: none, as a target also "whichever"
+  uint64_t ddl_transaction = 0;  // the DDL transaction this is about; 0: none, as a target also "whichever"
   uint32_t pid = 0;
   uint8_t node = 0xff;
   uint8_t reserved[3]{};

@@ -125,10 +125,10 @@ void BackendWaiter::leave_row_queue(const engine::RowQueue& queue) noexcept {
   LockRelease(&tag, tuple_lock(queue), false);
 }
 
-Status BackendWaiter::wait_for_speculation(const Speculation& turn) {
+Status BackendWaiter::wait_for_speculation(const Speculation& speculation) {
   if (node_pool()->fenced()) return Errc::kFenced;
-  if (turn.node != txns_->node()) return wait_remote(turn.wait_id(), turn.top.raw);
-  auto lock = txns_->host_lock_of(turn);
+  if (speculation.node != txns_->node()) return wait_remote(speculation.wait_id(), speculation.top.raw);
+  auto lock = txns_->host_lock_of(speculation);
   if (!lock) return lock.error();
   if (*lock == 0) return {};
   return carried([held = speculation_lock(*lock)] { SpeculativeInsertionWait(held.xid, held.token); });

@@ -17,7 +17,7 @@ class BackendWaiter final : public engine::Waiter {
   coherence::Status wait_for(engine::TxnId id, engine::WaitFor why) override;
   coherence::Result<bool> enter_row_queue(const engine::RowQueue& queue) override;
   void leave_row_queue(const engine::RowQueue& queue) noexcept override;
-  coherence::Status wait_for_speculation(const engine::Speculation& turn) override;
+  coherence::Status wait_for_speculation(const engine::Speculation& speculation) override;
   coherence::Status pause(uint32_t ms) override;
 
  private:

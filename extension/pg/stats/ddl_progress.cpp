@@ -37,7 +37,7 @@ bool message_of(engine::DdlSlot slot, engine::DdlHolder owner, TimestampTz since
     message->sequence = slot.sequence();
     if (message->sequence == 0) return false;
     if (!slot.read(message->sequence, &message->header)) continue;
-    return message->header.author == owner.node().value && message->header.posted >= since;
+    return message->header.coordinator == owner.node().value && message->header.posted >= since;
   }
   return false;
 }

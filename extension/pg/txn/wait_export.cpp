@@ -42,8 +42,8 @@ WaitParty party_of(const PGPROC* proc) {
   const OwnWait own = own_wait_of(uint32_t(leader->pgprocno));
   if (own.pid != leader->pid) return {.pid = uint32_t(leader->pid), .node = here()};
   if (own.works_for.pid != 0)
-    return {.exchange = own.ddl_transaction, .pid = uint32_t(own.works_for.pid), .node = own.works_for.node};
-  return {.exchange = own.ddl_transaction, .pid = uint32_t(leader->pid), .node = here()};
+    return {.ddl_transaction = own.ddl_transaction, .pid = uint32_t(own.works_for.pid), .node = own.works_for.node};
+  return {.ddl_transaction = own.ddl_transaction, .pid = uint32_t(leader->pid), .node = here()};
 }
 
 WaitRecord record_of(const PGPROC* proc) {
@@ -181,7 +181,7 @@ void add_holder(engine::TxnSystem& txns, const PGPROC* proc, Collected& all) {
 // Whether a process may wait for the waiter in turn.
 bool may_be_in_a_cycle(const WaitRecord& r, const Collected& all) {
   if (r.kind == WaitKind::kHolder) return false;
-  if (r.waiter_txn != 0 || r.waiter.exchange != 0) return true;
+  if (r.waiter_txn != 0 || r.waiter.ddl_transaction != 0) return true;
   return std::any_of(all.record, all.record + all.count,
                      [&](const WaitRecord& o) { return o.kind == WaitKind::kLock && o.target_process == r.process; });
 }

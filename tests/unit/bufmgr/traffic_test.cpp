@@ -25,11 +25,11 @@ class Traffic : public ::testing::Test {
   }
   // Checks what `act` adds to the counters of node 1's session.
   template <class Act>
-  void expect(uint64_t looks, uint64_t fetched, uint64_t dirtied, const Act& act) {
-    const uint64_t looks_before = b_->page_accesses();
+  void expect(uint64_t accesses, uint64_t fetched, uint64_t dirtied, const Act& act) {
+    const uint64_t accesses_before = b_->page_accesses();
     const PageTraffic before = b_->traffic();
     act();
-    EXPECT_EQ(b_->page_accesses() - looks_before, looks);
+    EXPECT_EQ(b_->page_accesses() - accesses_before, accesses);
     EXPECT_EQ(b_->traffic().fetched - before.fetched, fetched);
     EXPECT_EQ(b_->traffic().dirtied - before.dirtied, dirtied);
   }
@@ -40,7 +40,7 @@ class Traffic : public ::testing::Test {
   uint64_t word_ = 0;
 };
 
-TEST_F(Traffic, ALookIsCountedOnceHoweverItWasMade) {
+TEST_F(Traffic, AnAccessIsCountedOnceHoweverItWasMade) {
   alignas(8) std::byte copy[kPageSize];
   expect(1, 1, 0, [&] { ASSERT_TRUE(pool_b().fix_optimistic(*b_, page_).ok()); });
   expect(1, 0, 0, [&] { ASSERT_TRUE(pool_b().fix_optimistic(*b_, page_).ok()); });
@@ -49,8 +49,8 @@ TEST_F(Traffic, ALookIsCountedOnceHoweverItWasMade) {
   write(pool_a(), *a_);
   expect(1, 1, 0, [&] { ASSERT_TRUE(pool_b().copy_page(*b_, page_, copy).ok()); });
   expect(1, 0, 0, [&] {
-    auto look = pool_b().fix_optimistic(*b_, page_);
-    ASSERT_TRUE(look.ok() && pool_b().upgrade(*b_, *look).ok());  // asks node 0, and fetches nothing
+    auto access = pool_b().fix_optimistic(*b_, page_);
+    ASSERT_TRUE(access.ok() && pool_b().upgrade(*b_, *access).ok());  // asks node 0, and fetches nothing
   });
   expect(0, 0, 0, [&] { ASSERT_FALSE(pool_b().try_shared(*b_, page_ + 1).ok()); });
 }

@@ -37,7 +37,9 @@ class TestWaiter final : public Waiter {
     EXPECT_EQ(queue_, queue);
     queue_.reset();
   }
-  coherence::Status wait_for_speculation(const Speculation& turn) override { return wait(turn, settling_waits); }
+  coherence::Status wait_for_speculation(const Speculation& speculation) override {
+    return wait(speculation, settling_waits);
+  }
   coherence::Status pause(uint32_t ms) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return {};

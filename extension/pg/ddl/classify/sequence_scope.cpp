@@ -2,6 +2,7 @@
 
 #include "extension/pg/catalog/names.hpp"
 #include "extension/pg/ddl/objects/shared_or_local.hpp"
+#include "extension/pg/ddl/record/record_objects.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 
 extern "C" {
@@ -114,7 +115,7 @@ static bool is_servers(Oid relation) {
 
 void take_from_server(const DdlRecord* record) {
   ListCell* cell;
-  foreach (cell, record->made[kMadeRelation])
+  foreach (cell, made_of_kind(record->made, kMadeRelation))
     if (is_servers(lfirst_oid(cell))) move_sequence_to_pool(lfirst_oid(cell), coherence::PageId{});
   foreach (cell, record->sequences) {
     const auto* value = static_cast<DdlSequence*>(lfirst(cell));

@@ -156,7 +156,7 @@ uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_
     ddl_in_transaction(ddl_transaction_id(slot_, first_));
   }
   DdlHeader header{};
-  header.exchange = first_;
+  header.transaction = first_;
   header.log_number = log_number_;
   header.to = to_.nodes;
   header.bytes = bytes;
@@ -165,7 +165,7 @@ uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_
   header.pid = uint32_t(MyProcPid);
   header.kind = kind;
   header.right = right_;
-  header.author = ddl_node();
+  header.coordinator = ddl_node();
   header.lock = uint8_t(lock_);
   header.of_cluster = of_cluster_;
   header.posted = GetCurrentTimestamp();

@@ -287,7 +287,7 @@ static void check_database(bool of_cluster) {
 void open_ddl_transaction(DdlRight right, bool nowait, bool of_cluster) {
   if (outbox.open()) check_database(of_cluster);
   if (!ddl_transaction_context) {
-    ddl_transaction_context = AllocSetContextCreate(TopMemoryContext, "gcl ddl exchange", ALLOCSET_DEFAULT_SIZES);
+    ddl_transaction_context = AllocSetContextCreate(TopMemoryContext, "gcl DDL transaction", ALLOCSET_DEFAULT_SIZES);
     RegisterResourceReleaseCallback(release_callback, nullptr);  // sessions without DDL do not pay for it
   }
   if (!is_open()) current.opened_in = kept_path();

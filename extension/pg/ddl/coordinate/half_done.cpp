@@ -18,9 +18,7 @@ List* relations_changed_by(const Capture* capture) {
   ListCell* cell;
   foreach (cell, capture->record->targets)
     relations = lappend_oid(relations, static_cast<DdlTarget*>(lfirst(cell))->relation);
-  for (const int kind : {kMadeRelation, kMadeIndex, kMadeToast})
-    relations = list_concat(relations, capture->made.relations_and_types[kind]);
-  return relations;
+  return list_concat(relations, relations_made(capture->made));
 }
 
 bool changes_any(const List* targets, const List* relations) {

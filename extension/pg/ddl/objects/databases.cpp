@@ -201,7 +201,7 @@ void database_made(const char* name) {
 void make_database_again(CreatedbStmt* statement, const DdlRecord* record) {
   check_database_statement(reinterpret_cast<Node*>(statement), false);
   end_idle_workers(template_of(statement));
-  const auto* coordinator = static_cast<DdlObject*>(linitial(record->objects));
+  const auto* coordinator = static_cast<DdlObject*>(linitial(record->made));
   if (!find_option(statement, "oid")) {
     char* oid = psprintf("%u", coordinator->oid);
     statement->options =

@@ -154,26 +154,26 @@ void catch_up_before() {
 }
 
 void enter_ddl_transaction(const engine::DdlHeader& header) {
-  if (header.exchange == taking.ddl_transaction) return;
+  if (header.transaction == taking.ddl_transaction) return;
   leave_ddl_transaction();
   catch_up_before();
-  taking.ddl_transaction = header.exchange;
+  taking.ddl_transaction = header.transaction;
   self->engaged = true;
   // The beginning was sent to a worker that is no more.
-  const bool late = taking.partial || slot().has_begun(header.exchange);
+  const bool late = taking.partial || slot().has_begun(header.transaction);
   advance(late ? ParticipantEvent::kEnterLate : ParticipantEvent::kEnter);
   if (late) {
-    self->holds = header.exchange;  // no more will come: its coordinator hears of that before it commits
+    self->holds = header.transaction;  // no more will come: its coordinator hears of that before it commits
     return;
   }
-  slot().begin(header.exchange);
-  ddl_works_for(ddl_transaction_id(self->slot, header.exchange), header.author, header.pid);
+  slot().begin(header.transaction);
+  ddl_works_for(ddl_transaction_id(self->slot, header.transaction), header.coordinator, header.pid);
   replay.begin();
   MemoryContextSwitchTo(message_context);
   engine::DdlGranted granted;
   while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();
-  if (granted.exchange == header.exchange) take_over(granted);
-  self->holds = header.exchange;
+  if (granted.transaction == header.transaction) take_over(granted);
+  self->holds = header.transaction;
 }
 
 [[noreturn]] void raise_lost() {
@@ -186,7 +186,7 @@ Oid history_of(const DdlMessage& message) {
 }
 
 void end_committed(const DdlMessage& message) {
-  if (is_lost() || !replay.open() || taking.ddl_transaction != message.header.exchange) {
+  if (is_lost() || !replay.open() || taking.ddl_transaction != message.header.transaction) {
     leave_ddl_transaction();
     // The log of no database is applied in its order with all others' (ddl.roles-in-log-order): the launcher sees to
     // that.
@@ -208,7 +208,7 @@ void show(const char* text) {
 
 void add_coordinator(void* message) {
   const engine::DdlHeader& header = static_cast<const DdlMessage*>(message)->header;
-  errcontext("%s of process %u of primary %d%s%s", ddl_kind_name(header.kind), header.pid, header.author,
+  errcontext("%s of process %u of primary %d%s%s", ddl_kind_name(header.kind), header.pid, header.coordinator,
              taking.text ? ": " : "", taking.text ? taking.text : "");
 }
 
@@ -226,7 +226,7 @@ void run_statement_of(const DdlMessage& message) {
   const DdlRecord* record = read_record(&taking.body);
   show(record->sql);
   if (concerns_this_connection(record)) {
-    if (message.header.exchange == message.sequence) {
+    if (message.header.transaction == message.sequence) {
       slot().begin(0);  // another process does
       leave_home();
     }
@@ -272,7 +272,7 @@ void describe(const ErrorData* error, StringInfo to) {
 // The coordinator waits for it; so do sessions here that want what an ended DDL transaction had locked
 // (wait_for_ended_ddl_transactions).
 void acknowledge(const DdlMessage& message, bool ok, std::string_view text) {
-  if (slot().acknowledge(message.sequence, ok, text)) ddl_wake_node(message.header.author);
+  if (slot().acknowledge(message.sequence, ok, text)) ddl_wake_node(message.header.coordinator);
   if (engine::ends_locks(message.header.kind)) wake_waiters();
 }
 
@@ -359,7 +359,7 @@ void wait_for_message(uint32_t seen, TimestampTz idle_since) {
 void pass_over(const DdlMessage& message) {
   const DdlKind kind = message.header.kind;
   const bool over = kind == DdlKind::kAbort || kind == DdlKind::kCommit;
-  if (taking.ddl_transaction != 0 && (over || message.header.exchange != taking.ddl_transaction))
+  if (taking.ddl_transaction != 0 && (over || message.header.transaction != taking.ddl_transaction))
     leave_ddl_transaction();
   if (strcmp(message.header.database, self->database) != 0) proc_exit(0);  // the launcher starts another one
 }
@@ -369,9 +369,9 @@ void pass_over(const DdlMessage& message) {
 uint64_t take_over_at_start() {
   engine::DdlGranted granted;
   while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();
-  const bool ours = strcmp(granted.header.database, self->database) == 0 && granted.header.author != ddl_node();
+  const bool ours = strcmp(granted.header.database, self->database) == 0 && granted.header.coordinator != ddl_node();
   const uint64_t done = slot().acknowledged();
-  if (granted.exchange == 0 || !ours || granted.sequence > done) return done;  // the last: it was asked
+  if (granted.transaction == 0 || !ours || granted.sequence > done) return done;  // the last: it was asked
   enter_ddl_transaction(granted.header);
   ddl_wake_node(ddl_node());  // the launcher waits for it
   return granted.sequence;

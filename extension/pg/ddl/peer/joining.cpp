@@ -106,7 +106,7 @@ bool try_lock_cluster(bool keep) {
 void end_former_ddl_transaction(engine::DdlSlot slot) {
   engine::DdlHeader end{};
   const uint64_t sequence = slot.sequence();
-  if (sequence == 0 || !slot.read(sequence, &end) || end.author != ddl_node()) return;
+  if (sequence == 0 || !slot.read(sequence, &end) || end.coordinator != ddl_node()) return;
   end.kind = engine::DdlKind::kAbort;
   end.bytes = end.total = end.offset = 0;
   end.to = ddl_channel().members().nodes;
@@ -154,12 +154,12 @@ bool awaits_locks(const char* database) { return !ddl_node_state().serving || is
 bool has_taken_over(int slot) {
   engine::DdlGranted granted;
   if (!ddl_slot(slot).read_granted(&granted)) return false;
-  if (granted.exchange == 0 || granted.count == 0 || granted.header.author == ddl_node()) return true;
+  if (granted.transaction == 0 || granted.count == 0 || granted.header.coordinator == ddl_node()) return true;
   const char* database = granted.header.database;
   if (!awaits_locks(database) || kept_out(database) || !OidIsValid(find_database(database))) return true;
   const int index = worker_of(slot);
   if (index < 0) (void)start_worker(database, slot);
-  return index >= 0 && ddl_node_state().workers[index].holds == granted.exchange;
+  return index >= 0 && ddl_node_state().workers[index].holds == granted.transaction;
 }
 
 // Takes over the locks of others first; sessions come after that.

@@ -82,7 +82,7 @@ void see_to(int slot, uint64_t sequence, Started* started) {
   engine::DdlHeader header;
   if (!ddl_slot(slot).read(sequence, &header)) return;
   const auto answer = [=](bool ok, std::string_view text) {
-    if (ddl_slot(slot).acknowledge(sequence, ok, text)) ddl_wake_node(header.author);
+    if (ddl_slot(slot).acknowledge(sequence, ok, text)) ddl_wake_node(header.coordinator);
   };
   if (!header.to.has(coherence::NodeId{ddl_node()})) return (void)ddl_slot(slot).acknowledge(sequence, true, {});
   const int index = worker_of(slot);
@@ -132,7 +132,7 @@ void log_if_late(int slot, uint64_t sequence, Unanswered* late) {
   const engine::DdlHeader& header = message.header;
   const char* text = ddl_text_of(ddl_slot(slot), message);
   ereport(LOG, (errmsg("process %u of primary %d has waited for %ld s for this primary's answer (%s, database \"%s\")",
-                       header.pid, header.author, long((now - late->since) / 1000000), ddl_kind_name(header.kind),
+                       header.pid, header.coordinator, long((now - late->since) / 1000000), ddl_kind_name(header.kind),
                        header.database),
                 text ? errdetail_internal("%s", text) : 0));
   late->logged = true;

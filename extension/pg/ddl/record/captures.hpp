@@ -2,7 +2,7 @@
 // (ddl.event-triggers-apart).
 #pragma once
 
-#include "extension/pg/ddl/record/creations.hpp"
+#include "extension/pg/ddl/record/ddl_record.hpp"
 
 namespace gcl {
 
@@ -21,8 +21,9 @@ class Capture {
   MemoryContext context;  // lives as long as the statement
   const Oid first_oid;    // the server's next one when it began
   CaptureStage stage = CaptureStage::kWorks;
-  bool disturbed = false;  // its triggers have done DDL on every primary
-  Creations made{};
+  bool disturbed = false;    // its triggers have done DDL on every primary
+  List* made = nullptr;      // DdlMade*, in order
+  List* altered = nullptr;   // DdlObject*
   List* pages = nullptr;     // DdlPages*
   Capture* below = nullptr;  // whose event trigger runs it
 

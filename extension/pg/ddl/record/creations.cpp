@@ -9,6 +9,7 @@ extern "C" {
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 }
@@ -35,7 +36,7 @@ bool find_type(Oid oid, FormData_pg_type* to) {
   return find_row(TypeRelationId, TypeOidIndexId, Anum_pg_type_oid, oid, to);
 }
 
-DdlMade kind_of_type(Oid oid) {
+DdlMadeKind kind_of_type(Oid oid) {
   FormData_pg_type type, element;
   if (!find_type(oid, &type)) return kMadeType;
   if (type.typtype == TYPTYPE_MULTIRANGE) return kMadeMultirange;
@@ -59,58 +60,47 @@ Oid toasted_by(const FormData_pg_class& toast) {
   return table;
 }
 
-void note_toast(Creations* made, const FormData_pg_class& relation) {
-  auto* toast = static_cast<DdlToast*>(palloc(sizeof(DdlToast)));
-  toast->table = toasted_by(relation);
-  for (int kind = 0; kind < kMadeKinds; ++kind) toast->before[kind] = list_length(made->relations_and_types[kind]);
-  made->toasts = lappend(made->toasts, toast);
-}
-
-DdlMade kind_of_relation(const FormData_pg_class& relation) {
+DdlMadeKind kind_of_relation(const FormData_pg_class& relation) {
   if (relation.relkind == RELKIND_TOASTVALUE) return kMadeToast;
   const bool index = relation.relkind == RELKIND_INDEX || relation.relkind == RELKIND_PARTITIONED_INDEX;
   return index ? kMadeIndex : kMadeRelation;
 }
 
-void note_relation(Creations* made, Oid oid) {
+void describe_relation(DdlMade* made) {
   FormData_pg_class relation;
-  if (!find_relation_row(oid, &relation)) elog(ERROR, "gcl: relation %u is not there", oid);
-  const DdlMade kind = kind_of_relation(relation);
+  if (!find_relation_row(made->object.oid, &relation)) elog(ERROR, "gcl: relation %u is not there", made->object.oid);
   Oid rewritten;
-  made->newest_is_toast = kind == kMadeToast;
-  made->newest_is_transient =
+  made->kind = kind_of_relation(relation);
+  made->transient =
       relation.relkind == RELKIND_RELATION && sscanf(NameStr(relation.relname), "pg_temp_%u", &rewritten) == 1;
-  if (kind == kMadeRelation) made->columns = lappend_int(made->columns, relation.relnatts);
-  if (kind == kMadeToast) note_toast(made, relation);
-  made->relations_and_types[kind] = lappend_oid(made->relations_and_types[kind], oid);
-}
-
-void note_type(Creations* made, Oid oid) {
-  List** types = &made->relations_and_types[kind_of_type(oid)];
-  *types = lappend_oid(*types, oid);
-}
-
-List* append(List* list, Oid catalog, Oid object) {
-  auto* entry = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
-  *entry = {catalog, object};
-  return lappend(list, entry);
+  if (made->kind == kMadeRelation) made->columns = relation.relnatts;
+  if (made->kind == kMadeToast) made->toasted = toasted_by(relation);
 }
 
 }  // namespace
 
-void note_creation(Creations* made, Oid catalog, Oid object) {
-  if (catalog == RelationRelationId)
-    note_relation(made, object);
-  else if (catalog == TypeRelationId)
-    note_type(made, object);
-  else if (catalog == AuthIdRelationId)
-    made->relations_and_types[kMadeRole] = lappend_oid(made->relations_and_types[kMadeRole], object);
-  else
-    made->objects = append(made->objects, catalog, object);
+DdlMade creation_of(Oid catalog, Oid object) {
+  DdlMade made{{catalog, object}, kMadeOther, false, 0, InvalidOid};
+  if (catalog == RelationRelationId) describe_relation(&made);
+  if (catalog == TypeRelationId) made.kind = kind_of_type(object);
+  if (catalog == AuthIdRelationId) made.kind = kMadeRole;
+  return made;
 }
 
-void note_alteration(Creations* made, Oid catalog, Oid object) {
-  made->altered = append(made->altered, catalog, object);
+char* describe_made(const DdlMade& made) {
+  switch (made.kind) {
+    case kMadeIndex:
+      return pstrdup("an index");
+    case kMadeToast:
+      return pstrdup("a TOAST relation");
+    case kMadeArray:
+    case kMadeMultirangeArray:
+      return pstrdup("an array type");
+    case kMadeMultirange:
+      return pstrdup("a multirange type");
+    default:
+      return psprintf("a row of %s", get_rel_name(made.object.catalog));
+  }
 }
 
 }  // namespace gcl

@@ -8,7 +8,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
-constexpr uint32_t kRecordMagic = 0x44444c39;  // "DDL9"
+constexpr uint32_t kRecordMagic = 0x44444c41;  // "DDLA"
 
 template <class T>
 T* make() {
@@ -39,18 +39,6 @@ List* read_texts(StringInfo from) {
   return texts;
 }
 
-void write_oids(StringInfo to, const List* oids) {
-  pq_sendint32(to, uint32_t(list_length(oids)));
-  ListCell* cell;
-  foreach (cell, oids) pq_sendint32(to, lfirst_oid(cell));
-}
-
-List* read_oids(StringInfo from) {
-  List* oids = NIL;
-  for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) oids = lappend_oid(oids, pq_getmsgint(from, 4));
-  return oids;
-}
-
 void write_objects(StringInfo to, const List* objects) {
   pq_sendint32(to, uint32_t(list_length(objects)));
   ListCell* cell;
@@ -72,25 +60,35 @@ List* read_objects(StringInfo from) {
   return objects;
 }
 
-void write_toasts(StringInfo to, const List* toasts) {
-  pq_sendint32(to, uint32_t(list_length(toasts)));
+void write_made(StringInfo to, const List* all) {
+  pq_sendint32(to, uint32_t(list_length(all)));
   ListCell* cell;
-  foreach (cell, toasts) {
-    const auto* toast = static_cast<DdlToast*>(lfirst(cell));
-    pq_sendint32(to, toast->table);
-    for (const int count : toast->before) pq_sendint32(to, uint32_t(count));
+  foreach (cell, all) {
+    const auto* made = static_cast<DdlMade*>(lfirst(cell));
+    pq_sendint32(to, made->object.catalog);
+    pq_sendint32(to, made->object.oid);
+    pq_sendbyte(to, made->kind);
+    pq_sendbyte(to, made->transient);
+    pq_sendint32(to, uint32_t(made->columns));
+    pq_sendint32(to, made->toasted);
   }
 }
 
-List* read_toasts(StringInfo from) {
-  List* toasts = NIL;
+List* read_made(StringInfo from) {
+  List* all = NIL;
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
-    auto* toast = make<DdlToast>();
-    toast->table = pq_getmsgint(from, 4);
-    for (int& count : toast->before) count = int(pq_getmsgint(from, 4));
-    toasts = lappend(toasts, toast);
+    auto* made = make<DdlMade>();
+    made->object.catalog = pq_getmsgint(from, 4);
+    made->object.oid = pq_getmsgint(from, 4);
+    const int kind = pq_getmsgbyte(from);
+    if (kind > kMadeOther) elog(ERROR, "gcl: malformed DDL record");
+    made->kind = DdlMadeKind(kind);
+    made->transient = pq_getmsgbyte(from) != 0;
+    made->columns = int(pq_getmsgint(from, 4));
+    made->toasted = pq_getmsgint(from, 4);
+    all = lappend(all, made);
   }
-  return toasts;
+  return all;
 }
 
 void write_labels(StringInfo to, const List* labels) {
@@ -196,10 +194,7 @@ void write_record(StringInfo to, const DdlRecord* record) {
     pq_sendint32(to, uint32_t(target->mode));
   }
   write_ints(to, record->path);
-  for (const List* made : record->made) write_oids(to, made);
-  write_ints(to, record->columns);
-  write_toasts(to, record->toasts);
-  write_objects(to, record->objects);
+  write_made(to, record->made);
   write_objects(to, record->altered);
   pq_sendint32(to, uint32_t(list_length(record->pages)));
   foreach (cell, record->pages) {
@@ -246,10 +241,7 @@ DdlRecord* read_record(StringInfo from) {
     record->targets = lappend(record->targets, target);
   }
   record->path = read_ints(from);
-  for (List*& made : record->made) made = read_oids(from);
-  record->columns = read_ints(from);
-  record->toasts = read_toasts(from);
-  record->objects = read_objects(from);
+  record->made = read_made(from);
   record->altered = read_objects(from);
   for (unsigned n = pq_getmsgint(from, 4); n > 0; --n) {
     auto* pages = make<DdlPages>();

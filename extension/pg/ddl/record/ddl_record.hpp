@@ -21,8 +21,8 @@ struct DdlPages {  // where the pages of a relation are
   uint64_t page;
 };
 
-// Kinds of OIDs that PostgreSQL can be told before it uses them.
-enum DdlMade {
+// Kinds of OIDs: those that PostgreSQL can be told before it takes one, and all others.
+enum DdlMadeKind : uint8_t {
   kMadeRelation,
   kMadeIndex,
   kMadeToast,
@@ -31,17 +31,20 @@ enum DdlMade {
   kMadeMultirange,
   kMadeMultirangeArray,
   kMadeRole,
-  kMadeKinds
-};
-
-struct DdlToast {          // a TOAST relation that was made
-  Oid table;               // the one it is for
-  int before[kMadeKinds];  // how many of each kind had been made
+  kMadeOther
 };
 
 struct DdlObject {
   Oid catalog;
   Oid oid;
+};
+
+struct DdlMade {     // an entry of the queue of OIDs (ddl.oids-in-order)
+  DdlObject object;  // first, so that a list of these is one of DdlObject* as well
+  DdlMadeKind kind;
+  bool transient;  // a relation that takes another one's rows, for a while
+  int columns;     // of a relation, how many
+  Oid toasted;     // of a TOAST relation: the table that it is for
 };
 
 struct DdlLabel {  // of an enum
@@ -89,26 +92,26 @@ struct DdlRecord {
   char* verifier;  // of the password that it speaks of; "": of none, or of NULL
   char* role;
   char* session_role;
-  List* settings;          // DdlSetting*
-  List* targets;           // DdlTarget*
-  List* path;              // of int: open savepoints of the coordinator, outermost first
-  List* made[kMadeKinds];  // OIDs in order of creation
-  List* columns;           // of int: of made[kMadeRelation], how many
-  List* toasts;            // DdlToast*: of made[kMadeToast]
-  List* objects;           // DdlObject*: what else was made, in order
-  List* altered;           // DdlObject*
-  List* pages;             // DdlPages*
-  List* relation_states;   // DdlRelationState*
-  List* labels;            // DdlLabel*
-  List* sequences;         // DdlSequence*
-  List* bounds;            // char*: of the partitions it makes or attaches, in the order of the statement
-  List* added;             // of int: AddedDefault of each ADD COLUMN, in the order of the statement
-  bool shared;             // it is about roles or databases, which belong to no database
-  bool owned;              // and about what a role has in its database all the same
+  List* settings;         // DdlSetting*
+  List* targets;          // DdlTarget*
+  List* path;             // of int: open savepoints of the coordinator, outermost first
+  List* made;             // DdlMade*, in the order in which they were made
+  List* altered;          // DdlObject*
+  List* pages;            // DdlPages*
+  List* relation_states;  // DdlRelationState*
+  List* labels;           // DdlLabel*
+  List* sequences;        // DdlSequence*
+  List* bounds;           // char*: of the partitions it makes or attaches, in the order of the statement
+  List* added;            // of int: AddedDefault of each ADD COLUMN, in the order of the statement
+  bool shared;            // it is about roles or databases, which belong to no database
+  bool owned;             // and about what a role has in its database all the same
   DdlDatabase to_database;
   char* database;  // which; "": none
   char* outcome;   // digest of what the statement left in the catalogs; "" for none
 };
+
+// Whether it holds what the statement made: the objects of the extension itself have no OIDs in common.
+inline bool has_outcome(const DdlRecord* record) { return record->outcome && *record->outcome; }
 
 inline bool drops_database(const DdlRecord* record) {
   return record->to_database == DdlDatabase::kDrops || record->to_database == DdlDatabase::kDropsShared;

@@ -23,10 +23,6 @@ bool* if_not_exists_of(Node* statement) {
   }
 }
 
-bool made_nothing(const DdlRecord* record) {
-  for (const List* made : record->made)
-    if (made != NIL) return false;
-  return record->objects == NIL && record->altered == NIL;
-}
+bool made_nothing(const DdlRecord* record) { return record->made == NIL && record->altered == NIL; }
 
 }  // namespace gcl

@@ -138,14 +138,8 @@ void change_oid(Oid catalog, Oid was, Oid wanted, const List* catalogs) {
 }
 
 // The other half of an operator, that was named before it was made.
-List* add_shell(List* objects, Oid shell) {
-  if (!OidIsValid(shell) || OidIsValid(get_opcode(shell))) return objects;
-  ListCell* cell;
-  foreach (cell, objects)
-    if (static_cast<DdlObject*>(lfirst(cell))->oid == shell) return objects;
-  auto* object = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
-  *object = {OperatorRelationId, shell};
-  return lappend(objects, object);
+List* add_shell(List* shells, Oid shell) {
+  return OidIsValid(shell) && !OidIsValid(get_opcode(shell)) ? list_append_unique_oid(shells, shell) : shells;
 }
 
 DdlObject* object_at(const List* list, int i) { return static_cast<DdlObject*>(list_nth(list, i)); }
@@ -156,25 +150,19 @@ bool has_common_oid(Oid catalog) {
   return std::find(std::begin(kCommonOids), std::end(kCommonOids), catalog) != std::end(kCommonOids);
 }
 
-List* with_shells(const List* made) {
-  List* all = list_copy(made);
+List* shells_of(const List* made) {
+  List* shells = NIL;
   ListCell* cell;
   foreach (cell, made) {
     const auto* object = static_cast<DdlObject*>(lfirst(cell));
     if (object->catalog != OperatorRelationId) continue;
-    all = add_shell(all, get_commutator(object->oid));
-    all = add_shell(all, get_negator(object->oid));
+    shells = add_shell(shells, get_commutator(object->oid));
+    shells = add_shell(shells, get_negator(object->oid));
   }
-  return all;
+  return shells;
 }
 
 void impose_object_oids(const List* wanted, const List* made) {
-  bool same = list_length(wanted) == list_length(made);
-  for (int i = 0; same && i < list_length(wanted); ++i)
-    same = object_at(wanted, i)->catalog == object_at(made, i)->catalog;
-  if (!same)
-    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
-                    errmsg("the statement made other objects here than on the primary it came from")));
   const List* catalogs = changed_catalogs(made);
   for (int i = 0; i < list_length(wanted); ++i) {
     const DdlObject* object = object_at(wanted, i);

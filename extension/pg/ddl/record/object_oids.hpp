@@ -9,10 +9,10 @@ namespace gcl {
 // Whether objects of that catalog have one OID on all primaries.
 bool has_common_oid(Oid catalog);
 
-// An operator may come with commutator and negator, which no hook tells of: adds those.
-List* with_shells(const List* made);  // DdlObject*
+// An operator may come with commutator and negator, which no hook tells of.  OIDs, of those that are new.
+List* shells_of(const List* made);  // DdlObject*
 
-// `made`: here, in order.  ERROR if those are not the coordinator's, one for one.
+// DdlObject*: the coordinator's, and those that were made here, one for one.
 void impose_object_oids(const List* wanted, const List* made);
 
 // Labels of enums, whose OIDs are what rows hold.

@@ -52,9 +52,7 @@ void check_own_oids(const DdlRecord* record, Oid before) {
   const Taken taken{before, next_oid_of_server()};
   if (taken.first == taken.next) return;
   ListCell* cell;
-  for (const List* made : record->made)
-    foreach (cell, made) check_one(taken, lfirst_oid(cell));
-  foreach (cell, record->objects) check_one(taken, static_cast<DdlObject*>(lfirst(cell))->oid);
+  foreach (cell, record->made) check_one(taken, static_cast<DdlMade*>(lfirst(cell))->object.oid);
   foreach (cell, record->labels) check_one(taken, static_cast<DdlLabel*>(lfirst(cell))->oid);
   warn_of_end(taken.next);
 }

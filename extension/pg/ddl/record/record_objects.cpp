@@ -1,7 +1,6 @@
 #include "extension/pg/ddl/record/record_objects.hpp"
 
 extern "C" {
-#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "utils/lsyscache.h"
@@ -12,16 +11,35 @@ extern "C" {
 namespace gcl {
 namespace {
 
-Oid catalog_of(int kind) {
-  if (kind == kMadeRole) return AuthIdRelationId;
-  return kind <= kMadeToast ? Oid{RelationRelationId} : Oid{TypeRelationId};
+bool is_stated(const DdlMade& made) {
+  if (made.kind == kMadeType) return get_typtype(made.object.oid) == TYPTYPE_DOMAIN;
+  return made.kind == kMadeRole || (made.kind == kMadeOther && has_common_oid(made.object.catalog));
 }
 
 }  // namespace
 
+List* made_of_kind(const List* made, DdlMadeKind kind) {
+  List* oids = NIL;
+  ListCell* cell;
+  foreach (cell, made) {
+    const auto* one = static_cast<DdlMade*>(lfirst(cell));
+    if (one->kind == kind) oids = lappend_oid(oids, one->object.oid);
+  }
+  return oids;
+}
+
+List* relations_made(const List* made) {
+  List* oids = NIL;
+  ListCell* cell;
+  foreach (cell, made) {
+    const auto* one = static_cast<DdlMade*>(lfirst(cell));
+    if (one->object.catalog == RelationRelationId) oids = lappend_oid(oids, one->object.oid);
+  }
+  return oids;
+}
+
 List* relations_of(const DdlRecord* record) {
-  List* all = list_concat_copy(record->made[kMadeRelation], record->made[kMadeIndex]);
-  all = list_concat(all, record->made[kMadeToast]);
+  List* all = relations_made(record->made);
   ListCell* cell;
   foreach (cell, record->targets) all = list_append_unique_oid(all, static_cast<DdlTarget*>(lfirst(cell))->relation);
   return all;
@@ -30,37 +48,17 @@ List* relations_of(const DdlRecord* record) {
 List* objects_of(const DdlRecord* record) {
   List* all = NIL;
   ListCell* cell;
-  foreach (cell, list_concat_copy(record->objects, record->altered))
+  foreach (cell, record->made)
+    if (is_stated(*static_cast<DdlMade*>(lfirst(cell)))) all = lappend(all, lfirst(cell));
+  foreach (cell, record->altered)
     if (has_common_oid(static_cast<DdlObject*>(lfirst(cell))->catalog)) all = lappend(all, lfirst(cell));
-  foreach (cell, record->made[kMadeRole]) {
-    auto* role = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
-    *role = {AuthIdRelationId, lfirst_oid(cell)};
-    all = lappend(all, role);
-  }
-  foreach (cell, record->made[kMadeType]) {
-    if (get_typtype(lfirst_oid(cell)) != TYPTYPE_DOMAIN) continue;
-    auto* domain = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
-    *domain = {TypeRelationId, lfirst_oid(cell)};
-    all = lappend(all, domain);
-  }
   return all;
 }
 
-List* touched_by(const DdlRecord* record) {
-  List* all = list_concat_copy(record->objects, record->altered);
-  for (int kind = 0; kind < kMadeKinds; ++kind) {
-    ListCell* cell;
-    foreach (cell, record->made[kind]) {
-      auto* object = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
-      *object = {catalog_of(kind), lfirst_oid(cell)};
-      all = lappend(all, object);
-    }
-  }
-  return all;
-}
+List* touched_by(const DdlRecord* record) { return list_concat_copy(record->made, record->altered); }
 
 List* enums_of(const DdlRecord* record) {
-  List* types = list_copy(record->made[kMadeType]);
+  List* types = made_of_kind(record->made, kMadeType);
   ListCell* cell;
   foreach (cell, record->altered) {
     const auto* object = static_cast<DdlObject*>(lfirst(cell));

@@ -28,6 +28,7 @@ extern "C" {
 #include "extension/pg/ddl/replay/added_defaults.hpp"
 #include "extension/pg/ddl/replay/ddl_results.hpp"
 #include "extension/pg/ddl/replay/domain_checks.hpp"
+#include "extension/pg/ddl/replay/oid_queue.hpp"
 #include "extension/pg/ddl/replay/partition_bounds.hpp"
 #include "extension/pg/ddl/replay/partition_keys.hpp"
 #include "extension/pg/ddl/replay/role_statement.hpp"
@@ -117,7 +118,7 @@ void replay_statement(const DdlRecord* record, PlannedStmt* statement, const Lis
   let_triggers_speak(silent);
   tell_true_defaults(spared, tables);
   tell_true_keys(keys);
-  check_all_is_made();
+  finish_oid_queue();
 }
 
 // The coordinator has none, so it does not know what has been done with the one that is here (ddl.database-by-name).

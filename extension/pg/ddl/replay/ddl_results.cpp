@@ -1,13 +1,12 @@
 #include "extension/pg/ddl/replay/ddl_results.hpp"
 
 extern "C" {
-#include "catalog/binary_upgrade.h"
 #include "catalog/catalog.h"
 #include "catalog/dependency.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_attrdef.h"
-#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_operator.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "catalog/storage.h"
@@ -30,6 +29,7 @@ extern "C" {
 #include "extension/pg/ddl/record/own_oids.hpp"
 #include "extension/pg/ddl/record/record_objects.hpp"
 #include "extension/pg/ddl/record/relation_states.hpp"
+#include "extension/pg/ddl/replay/oid_queue.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/txn/deferred_free.hpp"
 
@@ -43,9 +43,6 @@ struct Replay {
   bool active;
   const DdlRecord* record;
   MemoryContext context;
-  int given[kMadeKinds];  // how many of each were handed out
-  Oid rewriting;          // the transient table whose rows would be written now
-  Creations made;
 } imposing;
 
 LocalStatement local_statement = LocalStatement::kOther;
@@ -58,150 +55,25 @@ LocalStatement local_statement = LocalStatement::kOther;
   pg_unreachable();
 }
 
-// The variable that PostgreSQL takes the next OID of a kind from.
-Oid* next_oid(int kind) {
-  switch (kind) {
-    case kMadeRelation:
-      return &binary_upgrade_next_heap_pg_class_oid;
-    case kMadeIndex:
-      return &binary_upgrade_next_index_pg_class_oid;
-    case kMadeToast:
-      return &binary_upgrade_next_toast_pg_class_oid;
-    case kMadeType:
-      return &binary_upgrade_next_pg_type_oid;
-    case kMadeArray:
-      return &binary_upgrade_next_array_pg_type_oid;
-    case kMadeMultirange:
-      return &binary_upgrade_next_mrng_pg_type_oid;
-    case kMadeRole:
-      return &binary_upgrade_next_pg_authid_oid;
-    default:
-      return &binary_upgrade_next_mrng_array_pg_type_oid;
-  }
-}
-
-// The file of a relation has a number of its own on every primary.
-void hand_out_file(Oid* to) {
-  if (OidIsValid(*to)) return;
-  const bool was = IsBinaryUpgrade;
-  IsBinaryUpgrade = false;
-  *to = GetNewRelFileNode(MyDatabaseTableSpace, nullptr, RELPERSISTENCE_PERMANENT);
-  IsBinaryUpgrade = was;
-}
-
-// Versions that the relation before did not take.
-void take_back_versions() {
-  if (binary_upgrade_next_attribute_versions) pfree(binary_upgrade_next_attribute_versions);
-  binary_upgrade_next_attribute_versions = nullptr;
-}
-
-// A relation that the statement dropped again has no state: any versions will do.
-void hand_out_versions(Oid relation, int columns) {
-  const DdlRelationState* state = nullptr;
-  ListCell* cell;
-  foreach (cell, imposing.record->relation_states) {
-    const auto* one = static_cast<DdlRelationState*>(lfirst(cell));
-    if (one->relation == relation && one->natts != 0) state = one;
-  }
-  const int natts = state ? state->natts : columns;
-  const size_t bytes = offsetof(BinaryUpgradeAttributeVersions, versions) + sizeof(XLogRecPtr) * size_t(natts);
-  auto* versions = static_cast<BinaryUpgradeAttributeVersions*>(MemoryContextAlloc(TopMemoryContext, bytes));
-  versions->natts = natts;
-  for (int i = 0; i < natts; ++i) versions->versions[i] = state ? state->versions[i] : 1;
-  take_back_versions();
-  binary_upgrade_next_attribute_versions = versions;
-}
-
-// The TOAST relation that is to be made next; null: none.
-const DdlToast* next_toast() {
-  const int made = list_length(imposing.made.toasts);
-  return made < list_length(imposing.record->toasts) ? static_cast<DdlToast*>(list_nth(imposing.record->toasts, made))
-                                                     : nullptr;
-}
-
-// A relation takes its OID, has its types made, and then takes its versions: the next one's must not be there yet.
-// While any OID waits PostgreSQL does not ask which table needs a TOAST relation, and one that waits for a TOAST
-// relation it gives to whatever table it looks at: what was made behind a TOAST relation is handed out behind it, and
-// its own when the table it is for is asked (ddl.toast-belongs-to-statement).
-bool may_hand_out(int kind) {
-  if (kind == kMadeToast) return false;
-  if (const DdlToast* toast = next_toast(); toast && imposing.given[kind] >= toast->before[kind]) return false;
-  if (OidIsValid(imposing.rewriting) && kind == kMadeIndex)  // of its TOAST relation
-    return imposing.made.newest_is_toast;
-  if (OidIsValid(imposing.rewriting)) return false;
-  return kind != kMadeRelation ||
-         list_length(imposing.made.relations_and_types[kMadeRelation]) == imposing.given[kMadeRelation];
-}
-
-// IsBinaryUpgrade is on only while an OID waits to be taken (ddl.upgrade-mode-per-oid).
-void hand_out_all() {
-  bool waits = false;
-  for (int kind = 0; kind < kMadeKinds; ++kind) {
-    Oid* next = next_oid(kind);
-    const List* oids = imposing.record->made[kind];
-    if (!OidIsValid(*next) && imposing.given[kind] < list_length(oids) && may_hand_out(kind)) {
-      const int i = imposing.given[kind]++;
-      *next = list_nth_oid(oids, i);
-      if (kind == kMadeRelation) hand_out_versions(*next, list_nth_int(imposing.record->columns, i));
-    }
-    waits |= OidIsValid(*next);
-  }
-  if (OidIsValid(*next_oid(kMadeRelation))) hand_out_file(&binary_upgrade_next_heap_pg_class_relfilenode);
-  if (OidIsValid(*next_oid(kMadeIndex))) hand_out_file(&binary_upgrade_next_index_pg_class_relfilenode);
-  IsBinaryUpgrade = waits;
-}
-
 bool override_toast(Oid table, bool* needed) {
   if (!imposing.active) return false;
-  const DdlToast* toast = next_toast();
-  *needed = toast && toast->table == table;
-  if (!*needed) return true;
-  *next_oid(kMadeToast) = list_nth_oid(imposing.record->made[kMadeToast], imposing.given[kMadeToast]++);
-  hand_out_file(&binary_upgrade_next_toast_pg_class_relfilenode);
-  IsBinaryUpgrade = true;
+  *needed = take_toast_oid(table);
   return true;
 }
 
-// A statement that rewrites several tables makes a transient table for one, rebuilds its indexes in new files, drops
-// the transient table, and goes on to the next.  Meanwhile no OID may wait (ddl.upgrade-mode-per-oid).
-void withdraw_all() {
-  for (int kind = 0; kind < kMadeKinds; ++kind) {
-    if (!OidIsValid(*next_oid(kind))) continue;
-    *next_oid(kind) = InvalidOid;
-    --imposing.given[kind];
-  }
-  take_back_versions();
-}
-
-void note_relation_made(Oid relation) {
-  if (!imposing.made.newest_is_transient || imposing.record->targets == NIL) return;
-  imposing.rewriting = relation;
-  withdraw_all();
-}
-
-void note_relation_dropped(Oid relation) {
-  if (relation != imposing.rewriting) return;
-  imposing.rewriting = InvalidOid;
-  hand_out_all();
-}
-
-void take_back_all() {
-  for (int kind = 0; kind < kMadeKinds; ++kind) *next_oid(kind) = InvalidOid;
-  binary_upgrade_next_heap_pg_class_relfilenode = InvalidOid;
-  binary_upgrade_next_index_pg_class_relfilenode = InvalidOid;
-  binary_upgrade_next_toast_pg_class_relfilenode = InvalidOid;
-  take_back_versions();
-}
-
-void note_creation_in(MemoryContext context, Creations* made, Oid catalog, Oid object) {
-  MemoryContext caller = MemoryContextSwitchTo(context);
-  note_creation(made, catalog, object);
+void note_creation(Capture* capture, Oid catalog, Oid object) {
+  MemoryContext caller = MemoryContextSwitchTo(capture->context);
+  auto* made = static_cast<DdlMade*>(palloc(sizeof(DdlMade)));
+  *made = creation_of(catalog, object);
+  capture->made = lappend(capture->made, made);
   MemoryContextSwitchTo(caller);
 }
 
-void note_alteration_in(MemoryContext context, Creations* made, Oid catalog, Oid object) {
-  MemoryContext caller = MemoryContextSwitchTo(context);
-  note_alteration(made, catalog, object);
+void note_alteration(Capture* capture, Oid catalog, Oid object) {
+  MemoryContext caller = MemoryContextSwitchTo(capture->context);
+  auto* altered = static_cast<DdlObject*>(palloc(sizeof(DdlObject)));
+  *altered = {catalog, object};
+  capture->altered = lappend(capture->altered, altered);
   MemoryContextSwitchTo(caller);
 }
 
@@ -248,26 +120,22 @@ void access_hook(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
   if (access != OAT_POST_CREATE && access != OAT_DROP && access != OAT_POST_ALTER) return;
   Capture* capture = working_capture();
   if (access == OAT_POST_CREATE && sub_id == 0) {
-    if (capture) note_creation_in(capture->context, &capture->made, class_id, object);
+    if (capture) note_creation(capture, class_id, object);
     if (imposing.active) {
-      note_creation_in(imposing.context, &imposing.made, class_id, object);
-      if (class_id == RelationRelationId) {
-        note_relation_made(object);
-        give_file(object);
-      }
-      hand_out_all();
+      take_oid(class_id, object);
+      if (class_id == RelationRelationId) give_file(object);
     }
   }
   if (access == OAT_DROP && imposing.active) {
     MemoryContext caller = MemoryContextSwitchTo(imposing.context);
     note_local_drop(class_id, object, sub_id);
     MemoryContextSwitchTo(caller);
-    if (class_id == RelationRelationId && sub_id == 0) note_relation_dropped(object);
+    if (class_id == RelationRelationId && sub_id == 0) note_relation_drop(object);
   }
-  if (access == OAT_POST_ALTER && capture) note_alteration_in(capture->context, &capture->made, class_id, object);
+  if (access == OAT_POST_ALTER && capture) note_alteration(capture, class_id, object);
   // Of a default the hook tells the table and the column.
   if (access == OAT_POST_CREATE && class_id == AttrDefaultRelationId && capture)
-    note_alteration_in(capture->context, &capture->made, RelationRelationId, object);
+    note_alteration(capture, RelationRelationId, object);
   if (!capture && !imposing.active) check_changed_alone(access, class_id, object, sub_id);
 }
 
@@ -304,7 +172,7 @@ void note_pages(Oid relation, RelationFile, coherence::PageId header) {
 // Heap tables are not made along with others, and gcl tables depend on nothing local.
 bool belongs_to_all(const DdlRecord* record) {
   ListCell* cell;
-  foreach (cell, record->made[kMadeRelation]) {
+  foreach (cell, made_of_kind(record->made, kMadeRelation)) {
     const char kind = get_rel_relkind(lfirst_oid(cell));
     if (kind == 0 || kind == RELKIND_VIEW || kind == RELKIND_COMPOSITE_TYPE || is_shared_relation(lfirst_oid(cell)))
       continue;
@@ -358,21 +226,19 @@ void raise_changed_names() {
 bool end_capture(Capture* capture, DdlRecord* record, const DdlPlan& plan, bool exempt) {
   capture->stage = CaptureStage::kDone;
   if (exempt) return true;
-  for (int kind = 0; kind < kMadeKinds; ++kind) record->made[kind] = capture->made.relations_and_types[kind];
-  record->columns = capture->made.columns;
-  record->toasts = capture->made.toasts;
-  record->objects = capture->made.objects;
-  record->altered = capture->made.altered;
+  ListCell* cell;
+  foreach (cell, shells_of(capture->made)) note_creation(capture, OperatorRelationId, lfirst_oid(cell));
+  record->made = capture->made;
+  record->altered = capture->altered;
   record->pages = capture->pages;
   take_from_server(record);
-  if (plan.partitioned) mark_partitioned(record->made[kMadeRelation]);
+  if (plan.partitioned) mark_partitioned(made_of_kind(record->made, kMadeRelation));
   note_plan(record, plan);
-  if (plan.owned) record->objects = record->altered = NIL;  // this primary's own are among them
+  if (plan.owned) record->made = record->altered = NIL;  // this primary's own are among them
   if (!plan.owned && !belongs_to_all(record)) return false;
   collect_relation_states(record);
   record->labels = labels_of(enums_of(record));
   check_own_oids(record, capture->first_oid);
-  record->objects = with_shells(record->objects);
   record->outcome = digest_of(relations_of(record), objects_of(record));
   return true;
 }
@@ -380,29 +246,21 @@ bool end_capture(Capture* capture, DdlRecord* record, const DdlPlan& plan, bool 
 bool replaying() { return imposing.active; }
 
 void begin_replay(const DdlRecord* record) {
-  imposing = {true, record, CurrentMemoryContext, {}, {}};
+  imposing = {true, record, CurrentMemoryContext};
   begin_local_drops();
-  hand_out_all();
-}
-
-void check_all_is_made() {
-  for (const int kind : {kMadeRelation, kMadeIndex, kMadeToast})
-    if (imposing.given[kind] != list_length(imposing.record->made[kind]) || OidIsValid(*next_oid(kind)))
-      ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
-                      errmsg("the statement made less here than on the primary it came from")));
+  open_oid_queue(record);
 }
 
 void end_replay() {
-  IsBinaryUpgrade = false;
-  take_back_all();
+  close_oid_queue();
   imposing.active = false;
 }
 
 void finish_replay(const DdlRecord* record) {
   ListCell* cell;
-  if (record->outcome && *record->outcome) impose_object_oids(record->objects, with_shells(imposing.made.objects));
+  set_other_oids();
   impose_labels(record->labels);
-  mark_partitioned(record->made[kMadeRelation]);
+  mark_partitioned(made_of_kind(record->made, kMadeRelation));
   foreach (cell, record->relation_states) {
     const auto* state = static_cast<DdlRelationState*>(lfirst(cell));
     take_from_server_again(state);
@@ -412,7 +270,7 @@ void finish_replay(const DdlRecord* record) {
     impose_relation_state(state);
   }
   CommandCounterIncrement();
-  if (!record->outcome || !*record->outcome) return;
+  if (!has_outcome(record)) return;
   const char* outcome = digest_of(relations_of(record), objects_of(record));
   if (strcmp(outcome, record->outcome) != 0)
     ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),

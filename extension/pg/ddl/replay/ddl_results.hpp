@@ -1,8 +1,7 @@
 // What a statement decided: collected on the coordinator while it runs, imposed on the replay.
 //
 // A statement's OIDs are seen by object_access_hook as they are made; pages of the pool come through RelationSeam.
-// Replay hands the OIDs of relations and types to PostgreSQL through the variables pg_upgrade uses, one by one, as they
-// are consumed; those of other objects are changed when the statement has run.
+// The OIDs of a replay come from a queue (oid_queue.hpp).
 #pragma once
 
 #include "extension/pg/ddl/classify/ddl_plan.hpp"
@@ -33,7 +32,6 @@ LocalStatement set_local_statement(LocalStatement what);  // what it was before
 // --- the replay ---
 bool replaying();
 void begin_replay(const DdlRecord* record);
-void check_all_is_made();  // ERROR: the statement did not make all relations that it made on the coordinator
 void end_replay();
 // After the statement: what it decided is as on the coordinator; ERROR if the catalogs differ.
 void finish_replay(const DdlRecord* record);

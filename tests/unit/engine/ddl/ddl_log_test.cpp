@@ -29,8 +29,8 @@ TEST(DdlLog, WhatOneNodeAppendsAnotherReads) {
   const size_t sizes[] = {0, 1, 5000, 8192, 8100, 8088, 16176, 300000};
   int seed = 0;
   for (size_t size : sizes) {
-    Node& author = seed % 2 ? b : a;
-    auto number = author.log.append(bytes_of(size, seed), 100 + uint64_t(seed));
+    Node& coordinator = seed % 2 ? b : a;
+    auto number = coordinator.log.append(bytes_of(size, seed), 100 + uint64_t(seed));
     ASSERT_TRUE(number.ok());
     EXPECT_EQ(*number, uint64_t(++seed));
   }
@@ -234,7 +234,7 @@ TEST(DdlLog, WhoHasReadItToItsEndGoesOnWithWhatCame) {
 TEST(DdlLog, ReadersAndWhoRemovesAreInNobodysWay) {
   gcl_test::Cluster cluster({.nodes = 2});
   std::atomic<bool> done{false};
-  std::thread author([&] {
+  std::thread coordinator([&] {
     Node node(cluster, 1);
     for (int i = 0; i < 400; ++i) {
       const uint64_t txn = uint64_t(i) + 1;
@@ -264,7 +264,7 @@ TEST(DdlLog, ReadersAndWhoRemovesAreInNobodysWay) {
       EXPECT_EQ(copy, bytes_of(size_t(entry.number * 37 % 20000), int(entry.number)));
     }
   }
-  author.join();
+  coordinator.join();
   EXPECT_GT(read, 0);
 }
 

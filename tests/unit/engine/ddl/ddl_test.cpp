@@ -139,7 +139,7 @@ TEST(DdlLocks, WhoGivesOneBackHearsOnceOfThoseWhoWant) {
   EXPECT_TRUE(a.channel.locks().take_wanted());
 }
 
-TEST(DdlSlot, OnlyWhoIsTheLastToAnswerTellsTheAuthor) {
+TEST(DdlSlot, OnlyWhoIsTheLastToAnswerTellsTheCoordinator) {
   gcl_test::Cluster cluster({.nodes = 3});
   Node a(cluster, 0), b(cluster, 1), c(cluster, 2);
   a.channel.join(1);
@@ -165,7 +165,8 @@ TEST(DdlSlot, AMessageIsReadAndAnsweredByEveryMember) {
   a.channel.join(1);
   b.channel.join(2);
   const auto members = a.channel.members();
-  EXPECT_EQ(members.nodes, coherence::NodeSet::of(b.pool.node())) << "without the author, and without who did not join";
+  EXPECT_EQ(members.nodes, coherence::NodeSet::of(b.pool.node()))
+      << "without the coordinator, and without who did not join";
 
   const std::string body = "create table t(a int) using gcl";
   DdlHeader header = header_for({&b});
@@ -269,15 +270,15 @@ TEST(DdlSlot, WhatIsGrantedIsReadByWhoJoins) {
   engine::DdlSlot ours = a.channel.slot(0), theirs = b.channel.slot(0);
   engine::DdlGranted granted;
   ASSERT_TRUE(theirs.read_granted(&granted));
-  EXPECT_EQ(granted.exchange, 0u);
+  EXPECT_EQ(granted.transaction, 0u);
   ASSERT_TRUE(ours.take(a.me, 1));
   DdlHeader header = header_for({}, DdlKind::kLock);
-  header.exchange = 1;
+  header.transaction = 1;
   ours.post(header, nullptr);
   ours.list_target(0, {1111, 8});
   ours.list_target(1, {2222, 5});
   ASSERT_TRUE(theirs.read_granted(&granted));
-  EXPECT_EQ(granted.exchange, 1u);
+  EXPECT_EQ(granted.transaction, 1u);
   EXPECT_EQ(granted.count, 0u) << "listed, and not granted yet";
   ours.set_granted(2);
   ASSERT_TRUE(theirs.read_granted(&granted));
@@ -292,31 +293,31 @@ TEST(DdlSlot, WhatIsGrantedIsReadByWhoJoins) {
   header.kind = DdlKind::kAbort;
   ours.post(header, nullptr);
   ASSERT_TRUE(theirs.read_granted(&granted));
-  EXPECT_EQ(granted.exchange, 0u);
+  EXPECT_EQ(granted.transaction, 0u);
   ours.give_up(a.me);
   ASSERT_TRUE(theirs.take(b.me, 1));
   header.kind = DdlKind::kLock;
-  header.exchange = 3;
+  header.transaction = 3;
   theirs.post(header, nullptr);
   ASSERT_TRUE(ours.read_granted(&granted));
-  EXPECT_EQ(granted.exchange, 3u);
+  EXPECT_EQ(granted.transaction, 3u);
   EXPECT_EQ(granted.count, 0u);
 }
 
-// An author says that it is granted and then reads the members; a joining node becomes one and then reads what is
+// A coordinator says that it is granted and then reads the members; a joining node becomes one and then reads what is
 // granted (ddl_log.joiner-takes-locks).
-TEST(DdlSlot, AnAuthorAndWhoJoinsDoNotMissEachOther) {
+TEST(DdlSlot, ACoordinatorAndWhoJoinsDoNotMissEachOther) {
   gcl_test::Cluster cluster({.nodes = 2});
   Node a(cluster, 0), b(cluster, 1);
   for (int round = 0; round < 300; ++round) {
     engine::DdlSlot slot = a.channel.slot(0);
     ASSERT_TRUE(slot.take(a.me, 1));
     DdlHeader header = header_for({}, DdlKind::kLock);
-    header.exchange = slot.sequence() + 1;
+    header.transaction = slot.sequence() + 1;
     slot.post(header, nullptr);
     slot.list_target(0, {7, 8});
     std::atomic<int> ready{0};
-    bool seen_by_author = false, seen_by_joiner = false;
+    bool seen_by_coordinator = false, seen_by_joiner = false;
     std::thread joiner([&] {
       ++ready;
       while (ready < 2) {
@@ -331,9 +332,9 @@ TEST(DdlSlot, AnAuthorAndWhoJoinsDoNotMissEachOther) {
     while (ready < 2) {
     }
     slot.set_granted(1);
-    seen_by_author = a.channel.members().nodes.has(b.pool.node());
+    seen_by_coordinator = a.channel.members().nodes.has(b.pool.node());
     joiner.join();
-    EXPECT_TRUE(seen_by_author || seen_by_joiner);
+    EXPECT_TRUE(seen_by_coordinator || seen_by_joiner);
     header.kind = DdlKind::kAbort;
     slot.post(header, nullptr);
     slot.give_up(a.me);

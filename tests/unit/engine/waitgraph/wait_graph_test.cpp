@@ -49,29 +49,29 @@ WaitRecord local(const Process& p, const Process& target, int64_t since) {
   return r;
 }
 
-constexpr uint64_t kExchange = 77;
+constexpr uint64_t kDdlTransaction = 77;
 
-// The author of DDL waits for its proxies.
-WaitRecord replies(const Process& author, int64_t since) {
-  WaitRecord r = wait_of(author, since);
+// The coordinator of DDL waits for its proxies.
+WaitRecord replies(const Process& coordinator, int64_t since) {
+  WaitRecord r = wait_of(coordinator, since);
   r.kind = WaitKind::kReplies;
-  r.waiter.exchange = kExchange;
+  r.waiter.ddl_transaction = kDdlTransaction;
   r.timeout_ms = 1000;
   r.may_give_way = 1;
   return r;
 }
 
-WaitRecord proxy(const Process& worker, const Process& author, const Process& target, int64_t since) {
+WaitRecord proxy(const Process& worker, const Process& coordinator, const Process& target, int64_t since) {
   WaitRecord r = local(worker, target, since);
-  r.waiter = author.party();
-  r.waiter.exchange = kExchange;
+  r.waiter = coordinator.party();
+  r.waiter.ddl_transaction = kDdlTransaction;
   return r;
 }
 
-WaitRecord behind_proxy(const Process& p, const Process& worker, const Process& author, int64_t since) {
+WaitRecord behind_proxy(const Process& p, const Process& worker, const Process& coordinator, int64_t since) {
   WaitRecord r = local(p, worker, since);
-  r.target = author.party();
-  r.target.exchange = kExchange;
+  r.target = coordinator.party();
+  r.target.ddl_transaction = kDdlTransaction;
   return r;
 }
 
@@ -138,62 +138,62 @@ TEST(WaitGraph, AVictimThatIsRemovedBreaksItsCycles) {
 
 TEST(WaitGraph, ACycleWithinOneLockManagerIsLeftToItsServer) {
   EXPECT_EQ(victim_of({local(b, d, 1), local(d, b, 2)}), -1);
-  // The author of DDL and its proxy: the server of the proxy sees that it and b wait for each other.
+  // The coordinator of DDL and its proxy: the server of the proxy sees that it and b wait for each other.
   EXPECT_EQ(victim_of({replies(a, 1), proxy(worker, a, b, 2), behind_proxy(b, worker, a, 3)}), -1);
 }
 
-TEST(WaitGraph, AnAuthorGivesWayThroughItsProxy) {
+TEST(WaitGraph, ACoordinatorGivesWayThroughItsProxy) {
   // a waits for its worker on primary 2, that for b's lock, b for a row of a.
   EXPECT_EQ(victim_of({replies(a, 3), proxy(worker, a, b, 2), remote(b, a, 1)}), 0);
   EXPECT_EQ(victim_of({replies(a, 1), proxy(worker, a, b, 2), remote(b, a, 3)}), 2);
 }
 
-TEST(WaitGraph, AProxyOfAnAuthorThatNoLongerWaitsDoesNotCount) {
+TEST(WaitGraph, AProxyOfACoordinatorThatNoLongerWaitsDoesNotCount) {
   EXPECT_EQ(victim_of({proxy(worker, a, b, 2), remote(b, a, 1)}), -1);
   WaitRecord later = replies(a, 3);
-  later.waiter.exchange = kExchange + 1;
+  later.waiter.ddl_transaction = kDdlTransaction + 1;
   EXPECT_EQ(victim_of({later, proxy(worker, a, b, 2), remote(b, a, 1)}), -1);
 }
 
-TEST(WaitGraph, AProxysLocksAreItsAuthors) {
+TEST(WaitGraph, AProxysLocksAreItsCoordinators) {
   // c waits on primary 2's lock manager for the worker that locked for a; a waits here for b, b for a row of c.
   WaitRecord mine = local(a, {1, 102, 13}, 5);
-  mine.waiter.exchange = kExchange;
+  mine.waiter.ddl_transaction = kDdlTransaction;
   const Process b1{1, 102, 13}, c2{2, 202, 24};
   EXPECT_EQ(victim_of({mine, remote(b1, c2, 6), behind_proxy(c2, worker, a, 7)}), 1);
-  mine.waiter.exchange = kExchange + 1;  // a is in another transaction by now
+  mine.waiter.ddl_transaction = kDdlTransaction + 1;  // a is in another transaction by now
   EXPECT_EQ(victim_of({mine, remote(b1, c2, 6), behind_proxy(c2, worker, a, 7)}), -1);
 }
 
-// An author's wait in its own server; what it has locked elsewhere, its proxies hold.
-WaitRecord at_home(WaitRecord r, uint64_t exchange) {
-  r.waiter.exchange = exchange;
+// A coordinator's wait in its own server; what it has locked elsewhere, its proxies hold.
+WaitRecord at_home(WaitRecord r, uint64_t ddl_transaction) {
+  r.waiter.ddl_transaction = ddl_transaction;
   r.timeout_ms = 1000;
   r.may_give_way = 1;
   return r;
 }
 
-TEST(WaitGraph, AnAuthorThatWaitsAtHomeGivesWay) {
+TEST(WaitGraph, ACoordinatorThatWaitsAtHomeGivesWay) {
   // a waits for b's proxy on primary 1, b at home for d, which writes there, d for a's proxy on primary 2.
   const Process bs{1, 150, 0};
-  WaitRecord of_a = at_home(local(a, bs, 5), kExchange);
+  WaitRecord of_a = at_home(local(a, bs, 5), kDdlTransaction);
   of_a.target = b.party();
-  of_a.target.exchange = kExchange + 1;
+  of_a.target.ddl_transaction = kDdlTransaction + 1;
   const WaitRecord of_d = behind_proxy(d, worker, a, 9);
-  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kExchange + 1), of_d}), 1) << "the youngest that may";
-  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 4), kExchange + 1), of_d}), 0);
-  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kExchange + 2), of_d}), -1) << "b is in another transaction";
+  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kDdlTransaction + 1), of_d}), 1) << "the youngest that may";
+  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 4), kDdlTransaction + 1), of_d}), 0);
+  EXPECT_EQ(victim_of({of_a, at_home(local(b, d, 6), kDdlTransaction + 2), of_d}), -1) << "b is in another transaction";
 }
 
-TEST(WaitGraph, AuthorsInARingOverThreePrimariesHaveOneVictim) {
+TEST(WaitGraph, CoordinatorsInARingOverThreePrimariesHaveOneVictim) {
   // Each waits at home for the proxy of the next.
   const Process ring[] = {a, b, c};
   std::vector<WaitRecord> all;
   for (uint32_t i = 0; i < 3; ++i) {
     const Process &mine = ring[i], &next = ring[(i + 1) % 3];
-    WaitRecord r = at_home(local(mine, {mine.node, 900 + i, 0}, 10 + i), kExchange + i);
+    WaitRecord r = at_home(local(mine, {mine.node, 900 + i, 0}, 10 + i), kDdlTransaction + i);
     r.target = next.party();
-    r.target.exchange = kExchange + (i + 1) % 3;
+    r.target.ddl_transaction = kDdlTransaction + (i + 1) % 3;
     all.push_back(r);
   }
   EXPECT_EQ(victim_of(all), 2);

@@ -1,0 +1,65 @@
+// DIR/cluster.conf: a line that makes the directory gclctl's, and one for each key, as CLI11 reads and writes them.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <sstream>
+
+#include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/directory.hpp"
+#include "tools/gclctl/failure.hpp"
+
+namespace gclctl {
+namespace {
+
+constexpr const char* kFirstLine = "# pg_gcl cluster, format 1; written by gclctl";
+
+std::string refuse_empty(const std::string& text) { return text.empty() ? "it is empty" : ""; }
+
+// The keys, bound to a cluster: for reading into it, or for writing what it says.
+class Description : public CLI::App {
+ public:
+  explicit Description(Cluster* c) {
+    // A value is all of the rest of its line: a path may have blanks, commas, brackets and # in it.
+    get_config_formatter_base()->comment('\0')->arrayBounds('\1', '\1');
+    allow_config_extras(CLI::config_extras_mode::ignore_all);
+    option_defaults()->required();
+    const CLI::Validator text(refuse_empty, "");
+    add_option("id", c->id)->check(text)->capture_default_str();
+    add_option("primaries", c->primaries)->check(CLI::Range(1, kPrimariesMax))->capture_default_str();
+    add_option("port", c->port)->check(CLI::Range(1, 65535 - kPrimariesMax))->capture_default_str();
+    add_option("cache_bytes", c->cache_bytes)->check(CLI::Range(uint64_t{1}, kSizeMax))->capture_default_str();
+    add_option("memory_dir", c->memory_dir)->check(text)->capture_default_str();
+    add_option("socket_dir", c->socket_dir)->check(text)->capture_default_str();
+    add_option("locale", c->locale)->check(text)->capture_default_str();
+  }
+};
+
+}  // namespace
+
+Cluster Cluster::load(const fs::path& dir) {
+  const OwnersFile said = read_owners_file(dir, kFileName);
+  std::istringstream in(said.text);
+  std::string line;
+  if (!said.found || !std::getline(in, line) || line != kFirstLine)
+    fail("{} is not a directory made by gclctl init", dir.string());
+  Cluster c;
+  c.dir = said.dir;
+  c.account = said.account;
+  try {
+    Description(&c).parse_from_stream(in);
+  } catch (const CLI::ParseError& e) {
+    fail("{}: {}; every key has a line KEY=VALUE there, as gclctl init wrote it", (dir / kFileName).string(), e.what());
+  }
+  return c;
+}
+
+void Cluster::save() const {
+  const fs::path fresh = dir / (std::string(kFileName) + ".new");
+  std::ofstream out(fresh);
+  Cluster said = *this;
+  out << kFirstLine << "\n" << Description(&said).config_to_str(true);
+  out.flush();
+  if (!out) fail("cannot write {}", fresh.string());
+  fs::rename(fresh, dir / kFileName);
+}
+
+}  // namespace gclctl
