@@ -23,8 +23,6 @@ static_assert(kShapeMax + kMiniPagesMax * kPageSize <= kMiniRecordMax);
 constexpr uint32_t kRingWaitMs = 5;
 // Ranges nearer than this are logged as one: a range costs its offset and length, and a branch in redo.
 constexpr uint32_t kGapMax = 4;
-// Fewer bytes are not worth a copy, which takes seven and splits the range it lies in.
-constexpr uint32_t kCopyMin = 16;
 
 void add_bits(uint64_t dirty[2], uint32_t offset, uint32_t bytes) {
   for (uint32_t bit = offset / 64; bit <= (offset + bytes - 1) / 64; ++bit) dirty[bit / 64] |= uint64_t{1} << bit % 64;
@@ -181,8 +179,8 @@ void MiniTransaction::write_like(ExclusiveGuard& page, uint32_t offset, const vo
   const uint32_t common = std::min(bytes, like_bytes);
   uint32_t start = equal_at_start(fresh, old, common);
   uint32_t end = equal_at_end(fresh + bytes, old + like_bytes, common - start);
-  if (start < kCopyMin || !note_copy(page, offset, like, start)) start = 0;
-  if (end < kCopyMin || !note_copy(page, offset + bytes - end, like + like_bytes - end, end)) end = 0;
+  if (start < kMiniCopyMin || !note_copy(page, offset, like, start)) start = 0;
+  if (end < kMiniCopyMin || !note_copy(page, offset + bytes - end, like + like_bytes - end, end)) end = 0;
   std::memmove(note(page, offset + start, bytes - start - end, false), fresh + start, bytes - start - end);
   std::memcpy(page.bytes_ + offset, fresh, start);
   std::memcpy(page.bytes_ + offset + bytes - end, fresh + bytes - end, end);
@@ -190,7 +188,7 @@ void MiniTransaction::write_like(ExclusiveGuard& page, uint32_t offset, const vo
 
 void MiniTransaction::move(ExclusiveGuard& page, uint32_t to, uint32_t from, uint32_t bytes) {
   VERIFY(from <= kPageSize && bytes <= kPageSize - from);
-  if (bytes < kCopyMin || !note_copy(page, to, from, bytes)) note(page, to, bytes, false);
+  if (bytes < kMiniCopyMin || !note_copy(page, to, from, bytes)) note(page, to, bytes, false);
   std::memmove(page.bytes_ + to, page.bytes_ + from, bytes);
 }
 

@@ -32,8 +32,10 @@ class BufferPool;
 class Session;
 
 inline constexpr int kMiniPagesMax = 8;
-inline constexpr int kMiniRangesMax = 64;             // adjacent and overlapping ranges are merged
-inline constexpr int kMiniCopiesMax = 12;             // further ones are logged as bytes
+inline constexpr int kMiniRangesMax = 64;  // adjacent and overlapping ranges are merged
+inline constexpr int kMiniCopiesMax = 12;  // further ones are logged as bytes
+// Fewer bytes are not logged as a copy, which takes seven and splits the range it lies in.
+inline constexpr uint32_t kMiniCopyMin = 16;
 inline constexpr uint32_t kMiniRecordMax = 8 * 8448;  // bytes: 8 whole pages with headers
 
 class MiniTransaction {

@@ -20,23 +20,15 @@ uint64_t word_at(const std::byte* from) noexcept {
   return word;
 }
 
-bool has_zero(uint64_t word) noexcept {
-  constexpr uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
-  return ((word - kOnes) & ~word & kTops) != 0;
-}
+// The top bit of each byte that is not zero.
+constexpr uint64_t kTops = 0x8080808080808080;
+uint64_t not_zero(uint64_t word) noexcept { return (((word & ~kTops) + ~kTops) | word) & kTops; }
 
-// The tag and the bytes that are not zero.  Without branches: which bytes are zero cannot be foretold.
-std::byte* put_mixed(std::byte* to, uint64_t word) noexcept {
-  std::byte* const tag = to++;
-  uint32_t bits = 0;
-  for (uint32_t i = 0; i < 8; ++i, word >>= 8) {
-    const auto byte = std::byte(word);
-    const uint32_t there = byte != std::byte{0};
-    *to = byte;
-    to += there;
-    bits |= there << i;
-  }
-  *tag = std::byte(bits);
+// The tag and the bytes that are not zero.
+std::byte* put_mixed(std::byte* to, uint64_t word, uint64_t tops) noexcept {
+  constexpr uint64_t kGather = 0x0102040810204080;  // bit 0 of byte n to bit 56 + n
+  *to++ = std::byte(((tops >> 7) * kGather) >> 56);
+  for (; tops != 0; tops &= tops - 1) *to++ = std::byte(word >> (std::countr_zero(tops) & 56));
   return to;
 }
 
@@ -50,17 +42,17 @@ uint32_t pack(std::byte* to, const std::byte* from, uint32_t count, uint32_t lim
     const uint64_t word = part == 8 ? word_at(from) : word_at(from, part);
     from += part;
     count -= part;
-    if (word == 0) {
-      *to++ = std::byte{0};
-    } else if (has_zero(word)) {
-      to = put_mixed(to, word);
+    const uint64_t tops = not_zero(word);
+    if (tops != kTops) {
+      to = put_mixed(to, word, tops);
     } else {
       *to++ = std::byte{0xff};
       std::memcpy(to, &word, 8);
       to += 8;
       std::byte* const run = to++;
       uint32_t words = 0;
-      for (; count >= 8 && words < kRunMax && !has_zero(word_at(from)) && uint32_t(to - first) < limit; ++words) {
+      for (; count >= 8 && words < kRunMax && not_zero(word_at(from)) == kTops && uint32_t(to - first) < limit;
+           ++words) {
         std::memcpy(to, from, 8);
         to += 8;
         from += 8;

@@ -62,8 +62,9 @@ class RecordWriter {
   }
 
  private:
-  // Longer runs are the rows of a COPY, or parts of index pages: packing them takes longer than it saves.
-  static constexpr uint32_t kPackedMin = 4, kPackedMax = 256;
+  // Packing fewer bytes wins nothing.  Longer runs are the rows of a COPY, or parts of index pages: packing them takes
+  // longer than it saves.
+  static constexpr uint32_t kPackedMin = 8, kPackedMax = 256;
 
   void begin(RecordStep::Kind kind, uint32_t offset, uint32_t bytes) noexcept {
     const bool adjacent = offset == last_end_;
