@@ -33,7 +33,7 @@ TEST(RedoBudget, ATransactionOfPgbench) {
            double(bank.accounts_moved() - moved) / double(transactions));
     return wal / transactions;
   };
-  EXPECT_LE(logged(500), 590u);
+  EXPECT_LE(logged(500), 585u);
   (void)logged(4000);
   EXPECT_LE(logged(2000), 530u);
 }
