@@ -7,6 +7,7 @@
 #include "extension/engine/blink/build.hpp"
 #include "extension/engine/blink/scan.hpp"
 #include "tests/unit/engine/engine_fixture.hpp"
+#include "tests/unit/engine/tpcb_like.hpp"
 
 namespace engine_test {
 namespace {
@@ -164,22 +165,20 @@ void heap_scan(benchmark::State& state) {
 }
 BENCHMARK(heap_scan);
 
-// --- trees -----------------------------------------------------------------------------------------------------------
+// pgbench's transaction; `fresh`: on pages that are still full.
+void tpcb_like(benchmark::State& state) {
+  Rig rig;
+  TpcbLike bank(rig.worker(), rig.pool(), 10, 2000);
+  const int worn = state.range(0) != 0 ? 0 : 8000;
+  for (int i = 0; i < worn; ++i) bank.transaction();
+  const uint64_t before = rig.session().counts().get(bufmgr::Count::kRedoBytes);
+  rig.run(state, [&] { bank.transaction(); });
+  const uint64_t bytes = rig.session().counts().get(bufmgr::Count::kRedoBytes) - before;
+  state.counters["redo_bytes"] = benchmark::Counter(double(bytes), benchmark::Counter::kAvgIterations);
+}
+BENCHMARK(tpcb_like)->ArgName("fresh")->Arg(1)->Arg(0)->Iterations(3000);
 
-// Keys are numbers behind the eight bytes the tree does not look at.
-class Numbers final : public blink::Comparator {
- public:
-  int compare(const void* search, std::span<const std::byte> key) override {
-    uint64_t wanted, found;
-    memcpy(&wanted, search, 8), memcpy(&found, key.data() + 8, 8);
-    return wanted < found ? -1 : wanted > found;
-  }
-  uint32_t shorten(std::span<const std::byte> left, std::span<const std::byte> right, std::byte* to) override {
-    if (memcmp(left.data() + 8, right.data() + 8, 8) == 0) return 0;
-    memcpy(to, right.data(), 16);
-    return 16;
-  }
-};
+// --- trees -----------------------------------------------------------------------------------------------------------
 
 class Keys {
  public:

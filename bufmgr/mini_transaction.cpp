@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "bufmgr/buffer_pool.hpp"
-#include "bufmgr/log/record.hpp"
+#include "bufmgr/log/record_writer.hpp"
 #include "bufmgr/page_provider.hpp"
 #include "bufmgr/session.hpp"
 
@@ -16,23 +16,36 @@ using coherence::Status;
 
 namespace {
 
-constexpr uint32_t kShapeMax =
-    sizeof(RecordHeader) + kMiniPagesMax * (sizeof(RecordPage) + 7) + kMiniRangesMax * sizeof(RecordRange);
+// What a record takes besides bytes of pages.
+constexpr uint32_t kShapeMax = sizeof(RecordFrame) + sizeof(RecordHeader) + kMiniPagesMax * kRecordPageMax +
+                               (kMiniRangesMax + kMiniCopiesMax) * kRecordStepMax + kPackingSlack;
 static_assert(kShapeMax + kMiniPagesMax * kPageSize <= kMiniRecordMax);
 constexpr uint32_t kRingWaitMs = 5;
-// Ranges nearer than this are logged as one: a range costs its header and a branch in redo.
-constexpr uint32_t kGapMax = 8;
-
-constexpr uint32_t up8(uint32_t bytes) { return (bytes + 7) & ~7u; }
+// Ranges nearer than this are logged as one: a range costs its offset and length, and a branch in redo.
+constexpr uint32_t kGapMax = 4;
 
 void add_bits(uint64_t dirty[2], uint32_t offset, uint32_t bytes) {
   for (uint32_t bit = offset / 64; bit <= (offset + bytes - 1) / 64; ++bit) dirty[bit / 64] |= uint64_t{1} << bit % 64;
 }
 
+// How many bytes at the beginnings, or at the ends, of two runs are equal; at most `count`.
+uint32_t equal_at_start(const std::byte* a, const std::byte* b, uint32_t count) {
+  uint32_t equal = 0;
+  while (equal + 8 <= count && std::memcmp(a + equal, b + equal, 8) == 0) equal += 8;
+  while (equal < count && a[equal] == b[equal]) ++equal;
+  return equal;
+}
+uint32_t equal_at_end(const std::byte* a_end, const std::byte* b_end, uint32_t count) {
+  uint32_t equal = 0;
+  while (equal + 8 <= count && std::memcmp(a_end - equal - 8, b_end - equal - 8, 8) == 0) equal += 8;
+  while (equal < count && a_end[-1 - ptrdiff_t(equal)] == b_end[-1 - ptrdiff_t(equal)]) ++equal;
+  return equal;
+}
+
 }  // namespace
 
 MiniTransaction::~MiniTransaction() {
-  VERIFY(ranges_ == 0);  // bufmgr.unwritten-may-end
+  VERIFY(ranges_ == 0 && copies_ == 0);  // bufmgr.unwritten-may-end
   end_reservation(reserved_);
 }
 
@@ -46,7 +59,7 @@ void MiniTransaction::end_reservation(uint64_t bytes) {
 
 Status MiniTransaction::reserve(uint32_t bytes) {
   VERIFY(session_.held_ == 0);
-  const uint64_t wanted = up8(bytes) + (reserved_ == 0 ? kShapeMax : 0);
+  const uint64_t wanted = bytes + (reserved_ == 0 ? kShapeMax : 0);
   RedoRing& ring = pool_.ring_;
   for (int round = 0;; ++round) {
     const uint32_t seen = ring.moved();
@@ -105,7 +118,7 @@ bool MiniTransaction::absorb(const Range& fresh) {
       continue;
     }
     if (old.zero) {
-      if (fresh.offset < old.end() && old.offset < fresh.end()) return false;  // comes after it, in its own range
+      if (old.touches(fresh.offset, fresh.end())) return false;  // comes after it, in its own range
       continue;
     }
     if (fresh.offset > old.end() + kGapMax || old.offset > fresh.end() + kGapMax) continue;
@@ -148,9 +161,51 @@ void MiniTransaction::zero(ExclusiveGuard& page, uint32_t offset, uint32_t bytes
   std::memset(note(page, offset, bytes, true), 0, bytes);
 }
 
+void MiniTransaction::update(ExclusiveGuard& page, uint32_t offset, const void* from, uint32_t bytes) {
+  VERIFY(offset <= kPageSize && bytes <= kPageSize - offset);
+  const auto* fresh = static_cast<const std::byte*>(from);
+  const std::byte* const old = page.bytes_ + offset;
+  const uint32_t skip = equal_at_start(fresh, old, bytes);
+  const uint32_t keep = bytes - skip - equal_at_end(fresh + bytes, old + bytes, bytes - skip);
+  write(page, offset + skip, fresh + skip, keep);
+}
+
+void MiniTransaction::write_like(ExclusiveGuard& page, uint32_t offset, const void* from, uint32_t bytes, uint32_t like,
+                                 uint32_t like_bytes) {
+  VERIFY(like <= kPageSize && like_bytes <= kPageSize - like);
+  VERIFY(offset + bytes <= like || like + like_bytes <= offset);
+  const auto* fresh = static_cast<const std::byte*>(from);
+  const std::byte* const old = page.bytes_ + like;
+  const uint32_t common = std::min(bytes, like_bytes);
+  uint32_t start = equal_at_start(fresh, old, common);
+  uint32_t end = equal_at_end(fresh + bytes, old + like_bytes, common - start);
+  if (start < kMiniCopyMin || !note_copy(page, offset, like, start)) start = 0;
+  if (end < kMiniCopyMin || !note_copy(page, offset + bytes - end, like + like_bytes - end, end)) end = 0;
+  std::memmove(note(page, offset + start, bytes - start - end, false), fresh + start, bytes - start - end);
+  std::memcpy(page.bytes_ + offset, fresh, start);
+  std::memcpy(page.bytes_ + offset + bytes - end, fresh + bytes - end, end);
+}
+
 void MiniTransaction::move(ExclusiveGuard& page, uint32_t to, uint32_t from, uint32_t bytes) {
   VERIFY(from <= kPageSize && bytes <= kPageSize - from);
-  std::memmove(note(page, to, bytes, false), page.bytes_ + from, bytes);
+  if (bytes < kMiniCopyMin || !note_copy(page, to, from, bytes)) note(page, to, bytes, false);
+  std::memmove(page.bytes_ + to, page.bytes_ + from, bytes);
+}
+
+// Notes that `bytes` bytes at `to` become those at `from`.  False: that must be logged as bytes.  Redo copies before
+// all else (log.copies-come-first): so nothing but copies may have changed the source, and no earlier zeroing may touch
+// the destination.  (Bytes that were written there before are read at commit, as they are then.)
+bool MiniTransaction::note_copy(const ExclusiveGuard& page, uint32_t to, uint32_t from, uint32_t bytes) {
+  const int index = joined(page);
+  VERIFY(to >= sizeof(PageHeader::version) && to <= kPageSize && bytes <= kPageSize - to);
+  if (copies_ == kMiniCopiesMax || from < sizeof(PageHeader::version)) return false;
+  for (int i = 0; i < ranges_; ++i) {
+    if (range_[i].page != index) continue;
+    if (range_[i].touches(from, from + bytes) || (range_[i].zero && range_[i].touches(to, to + bytes))) return false;
+  }
+  add_bits(joined_[index].dirty, to, bytes);
+  copy_[copies_++] = {uint8_t(index), uint16_t(to), uint16_t(from), uint16_t(bytes)};
+  return true;
 }
 
 std::byte* MiniTransaction::edit(ExclusiveGuard& page, uint32_t offset, uint32_t bytes) {
@@ -171,35 +226,33 @@ void MiniTransaction::format(ExclusiveGuard& page, PageType type, uint32_t relat
   write(page, kAfterVersion, reinterpret_cast<std::byte*>(&header) + kAfterVersion, sizeof header - kAfterVersion);
 }
 
-uint32_t MiniTransaction::build_record(std::byte* to) const {
-  std::byte* at = to + sizeof(RecordHeader);
-  for (int p = 0; p < pages_; ++p) {
-    auto* page = reinterpret_cast<RecordPage*>(at);
-    const auto* header = reinterpret_cast<const PageHeader*>(joined_[p].bytes);
-    *page = {joined_[p].id.raw, header->version + 1, 0, 0, 0};
-    auto* range = reinterpret_cast<RecordRange*>(page + 1);
-    for (int i = 0; i < ranges_; ++i) {
-      if (range_[i].page != p) continue;
-      *range++ = {range_[i].offset, uint16_t(range_[i].bytes | (range_[i].zero ? RecordRange::kZero : 0))};
-      ++page->ranges;
-    }
-    at = reinterpret_cast<std::byte*>(range);
-    for (int i = 0; i < ranges_; ++i) {
-      if (range_[i].page != p || range_[i].zero) continue;
-      std::memcpy(at, joined_[p].bytes + range_[i].offset, range_[i].bytes);
-      at += range_[i].bytes;
-      page->data_bytes += range_[i].bytes;
-    }
-    for (; (at - to) % 8 != 0; ++at) *at = std::byte{0};
-  }
-  const auto bytes = uint32_t(at - to);
-  RecordHeader header{};
-  header.magic = RecordHeader::kMagic;
-  header.bytes = bytes;
-  header.node = pool_.node().value;
-  header.pages = pages_;
-  std::memcpy(to, &header, sizeof header);
+// Bytes that the record has at most.
+uint32_t MiniTransaction::record_bound() const {
+  uint32_t bytes = kShapeMax;
+  for (int i = 0; i < ranges_; ++i) bytes += range_[i].zero ? 0 : range_[i].bytes;
   return bytes;
+}
+
+std::span<std::byte> MiniTransaction::build_record(std::byte* to) const {
+  RecordWriter record(to, pool_.node());
+  for (int p = 0; p < pages_; ++p) {
+    uint32_t steps = 0;
+    for (int i = 0; i < copies_; ++i) steps += copy_[i].page == p;
+    for (int i = 0; i < ranges_; ++i) steps += range_[i].page == p;
+    const std::byte* const bytes = joined_[p].bytes;
+    record.page(joined_[p].id, reinterpret_cast<const PageHeader*>(bytes)->version + 1, steps);
+    for (int i = 0; i < copies_; ++i)
+      if (copy_[i].page == p) record.copy(copy_[i].to, copy_[i].bytes, copy_[i].from);
+    for (int i = 0; i < ranges_; ++i) {
+      const Range& range = range_[i];
+      if (range.page != p) continue;
+      if (range.zero)
+        record.zero(range.offset, range.bytes);
+      else
+        record.bytes(range.offset, bytes + range.offset, range.bytes);
+    }
+  }
+  return record.finish();
 }
 
 void MiniTransaction::commit() {
@@ -212,23 +265,26 @@ void MiniTransaction::commit() {
       for (int i = 0; i < ranges_; ++i) {
         if (range_[i].page == p) range_[i].page = uint8_t(changed);
       }
+      for (int i = 0; i < copies_; ++i) {
+        if (copy_[i].page == p) copy_[i].page = uint8_t(changed);
+      }
     }
     changed += touched;
   }
   pages_ = uint8_t(changed);
   if (pages_ == 0) return end_reservation(reserved_);
 
-  std::byte* record = session_.record_.get();
-  const uint32_t bytes = build_record(record);
-  VERIFY(bytes <= kMiniRecordMax);
-  if (bytes > reserved_) session_.counts_.add(Count::kOverdrafts);
+  VERIFY(record_bound() <= kMiniRecordMax);
+  const std::span<std::byte> framed = build_record(session_.record_.get());
+  const std::span<const std::byte> record = framed.subspan(sizeof(RecordFrame));
+  if (framed.size() > reserved_) session_.counts_.add(Count::kOverdrafts);
 
   LogGate& gate = pool_.gate_;
   gate.announce(session_.id());
-  const uint64_t sequence = pool_.ring_.append(session_.memory(), {record, bytes}, reserved_);
+  const uint64_t sequence = pool_.ring_.append(session_.memory(), framed, reserved_);
   session_.reserved_ -= std::min(session_.reserved_, reserved_);
   reserved_ = 0;
-  const Lsn lsn = session_.log_.append({record, bytes});
+  const Lsn lsn = session_.log_.append(record);
   gate.appended(lsn);
   uint64_t dirtied = 0;
   for (int p = 0; p < pages_; ++p) {
@@ -240,10 +296,11 @@ void MiniTransaction::commit() {
   }
   gate.withdraw(session_.id());
   session_.counts_.add(Count::kMiniTransactions);
-  session_.counts_.add(Count::kRedoBytes, bytes);
+  session_.counts_.add(Count::kRedoBytes, record.size());
   if (dirtied != 0) session_.note_dirtied(dirtied);
   pages_ = 0;
   ranges_ = 0;
+  copies_ = 0;
 }
 
 }  // namespace bufmgr

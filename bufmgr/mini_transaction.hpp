@@ -15,9 +15,13 @@
 // bufmgr.whole-record-first: A mini-transaction's whole record is in the ring before any of its pages can leave.
 // bufmgr.unwritten-may-end: A mini-transaction that ends without commit() has written nothing (VERIFY), and returns its
 //     reservation.
+// bufmgr.redo-reads-no-hints: What is logged relative to bytes of the page (update(), write_like(), move()) is relative
+//     to bytes where no hint is ever stored: a replayed page may lack hints (log.hints-without-redo).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "bufmgr/guards.hpp"
 #include "coherence/base/result.hpp"
@@ -28,7 +32,10 @@ class BufferPool;
 class Session;
 
 inline constexpr int kMiniPagesMax = 8;
-inline constexpr int kMiniRangesMax = 64;             // adjacent and overlapping ranges are merged
+inline constexpr int kMiniRangesMax = 64;  // adjacent and overlapping ranges are merged
+inline constexpr int kMiniCopiesMax = 12;  // further ones are logged as bytes
+// Fewer bytes are not logged as a copy, which takes seven and splits the range it lies in.
+inline constexpr uint32_t kMiniCopyMin = 16;
 inline constexpr uint32_t kMiniRecordMax = 8 * 8448;  // bytes: 8 whole pages with headers
 
 class MiniTransaction {
@@ -48,7 +55,13 @@ class MiniTransaction {
   // Copies `bytes` to the page at `offset`.  REQUIRES: joined; the range lies in the page.
   void write(ExclusiveGuard& page, uint32_t offset, const void* from, uint32_t bytes);
   void zero(ExclusiveGuard& page, uint32_t offset, uint32_t bytes);
-  // Moves bytes within the page (memmove); logs the destination.
+  // As write(), but what is so already, at either end, is not logged (bufmgr.redo-reads-no-hints).
+  void update(ExclusiveGuard& page, uint32_t offset, const void* from, uint32_t bytes);
+  // As write(), of bytes that begin or end as the `like_bytes` bytes at `like` of the page: these are logged as a copy
+  // (bufmgr.redo-reads-no-hints).  REQUIRES: the two do not overlap.
+  void write_like(ExclusiveGuard& page, uint32_t offset, const void* from, uint32_t bytes, uint32_t like,
+                  uint32_t like_bytes);
+  // Moves bytes within the page (memmove); is logged as a copy (bufmgr.redo-reads-no-hints).
   void move(ExclusiveGuard& page, uint32_t to, uint32_t from, uint32_t bytes);
   template <class T>
   void set(ExclusiveGuard& page, uint32_t offset, const T& value) {
@@ -74,20 +87,29 @@ class MiniTransaction {
     bool zero;     // becomes zero: its bytes are not logged
     uint16_t offset, bytes;
     uint32_t end() const { return uint32_t{offset} + bytes; }
+    bool touches(uint32_t from, uint32_t end_of) const { return from < end() && offset < end_of; }
+  };
+  struct Copied {
+    uint8_t page;
+    uint16_t to, from, bytes;
   };
   int joined(const ExclusiveGuard& page) const;
   std::byte* note(const ExclusiveGuard& page, uint32_t offset, uint32_t bytes, bool zero);
   bool absorb(const Range& fresh);
+  bool note_copy(const ExclusiveGuard& page, uint32_t to, uint32_t from, uint32_t bytes);
   void make_room();
   void end_reservation(uint64_t bytes);
-  uint32_t build_record(std::byte* to) const;
+  uint32_t record_bound() const;
+  std::span<std::byte> build_record(std::byte* to) const;
   BufferPool& pool_;
   Session& session_;
   uint64_t reserved_ = 0;  // bytes of the ring
   uint8_t pages_ = 0;
+  uint8_t copies_ = 0;
   uint16_t ranges_ = 0;
   Joined joined_[kMiniPagesMax];
   Range range_[kMiniRangesMax];
+  Copied copy_[kMiniCopiesMax];
 };
 
 }  // namespace bufmgr

@@ -50,7 +50,8 @@ endfunction()
 function(gcl_add_headers_alone)
   set(sources "")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/coherence/*.hpp
-       ${CMAKE_SOURCE_DIR}/bufmgr/*.hpp ${CMAKE_SOURCE_DIR}/extension/engine/*.hpp)
+       ${CMAKE_SOURCE_DIR}/bufmgr/*.hpp ${CMAKE_SOURCE_DIR}/recovery/*.hpp
+       ${CMAKE_SOURCE_DIR}/extension/engine/*.hpp)
   foreach(header IN LISTS headers)
     string(REPLACE "/" "_" name ${header})
     set(source ${CMAKE_BINARY_DIR}/headers_alone/${name}.cpp)
@@ -73,10 +74,10 @@ function(gcl_add_clang_tidy)
   set(shallow --extra-arg=-Xclang --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=mode=shallow)
   find_program(GCL_CLANG_TIDY clang-tidy)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/coherence/*.cpp
-       ${CMAKE_SOURCE_DIR}/bufmgr/*.cpp ${CMAKE_SOURCE_DIR}/extension/engine/*.cpp)
+       ${CMAKE_SOURCE_DIR}/bufmgr/*.cpp ${CMAKE_SOURCE_DIR}/recovery/*.cpp ${CMAKE_SOURCE_DIR}/extension/engine/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/examples/")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/coherence/*.hpp ${CMAKE_SOURCE_DIR}/bufmgr/*.hpp
-       ${CMAKE_SOURCE_DIR}/extension/engine/*.hpp)
+       ${CMAKE_SOURCE_DIR}/recovery/*.hpp ${CMAKE_SOURCE_DIR}/extension/engine/*.hpp)
   foreach(source IN LISTS sources)
     get_filename_component(folder ${source} DIRECTORY)
     string(REPLACE "/" "_" name ${folder})

@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 tests_of() {
   case $1 in
     coherence/*) echo 'test_(coherence|conformance|bufmgr)\.' ;;
-    bufmgr/*) echo 'test_(bufmgr|replacement)\.' ;;
+    bufmgr/*) echo 'test_(bufmgr|recovery|replacement)\.' ;;
+    recovery/*) echo 'test_(recovery|engine)\.' ;;
     extension/engine/*) echo 'test_engine\.' ;;
     extension/pg/* | sql/*) echo 'cluster\.(sql|views)$' ;;
     tests/cluster/*_test.py) echo "cluster\\.$(basename "$1" _test.py)\$" ;;

@@ -8,7 +8,7 @@
 namespace bufmgr {
 namespace {
 
-constexpr int kRangesShown = 6;
+constexpr int kStepsShown = 6;
 
 unsigned long long wide(uint64_t value) { return value; }
 
@@ -32,22 +32,24 @@ void add(coherence::Text& to, const PageHeader& h) noexcept {
 void add_record(coherence::Text& to, std::span<const std::byte> record) noexcept {
   if (record.size() < sizeof(RecordHeader)) return void(to.add("%zu bytes, too few for a record", record.size()));
   RecordReader reader(record);
-  const RecordHeader& h = reader.header();
-  if (h.magic != RecordHeader::kMagic || h.bytes < sizeof h || h.bytes > record.size())
-    return void(to.add("%zu bytes that are no record", record.size()));
-  RecordReader pages(record.first(h.bytes));
-  to.add("node %u, sequence %llu, %u bytes, %u pages%s", h.node, wide(h.sequence), h.bytes, h.pages,
-         sound_record(record, h.sequence) ? "" : ", UNSOUND (checksum)");
-  while (const RecordPage* page = pages.next()) {
-    coherence::add(to.add("\n  page "), coherence::PageId{page->page});
+  const RecordHeader h = reader.header();
+  if (!check_format(record))
+    return void(to.add("%zu bytes of format %u; format %u is read here", record.size(), unsigned(h.format),
+                       RecordHeader::kFormat));
+  to.add("node %u, sequence %llu, %zu bytes", unsigned(h.node), wide(h.sequence), record.size());
+  while (const RecordPage* page = reader.next_page()) {
+    coherence::add(to.add("\n  page "), page->page);
     to.add(" becomes version %llu:", wide(page->version));
-    for (int i = 0; i < page->ranges && i < kRangesShown; ++i) {
-      const RecordRange& range = pages.ranges()[i];
-      to.add(" [%u, %u)%s", range.offset, range.offset + range.bytes(), range.zero() ? " zero" : "");
+    int steps = 0;
+    while (const RecordStep* step = reader.next_step()) {
+      if (++steps > kStepsShown) continue;
+      to.add(" [%u, %u)", step->offset, step->end());
+      if (step->kind == RecordStep::kZero) to.add(" zero");
+      if (step->kind == RecordStep::kCopy) to.add(" from %u", step->source);
     }
-    if (page->ranges > kRangesShown) to.add(" and %d ranges more", page->ranges - kRangesShown);
+    if (steps > kStepsShown) to.add(" and %d steps more", steps - kStepsShown);
   }
-  if (pages.corrupt()) to.add("\n  and what makes no sense");
+  if (reader.corrupt()) to.add("\n  and what makes no sense");
 }
 
 }  // namespace bufmgr

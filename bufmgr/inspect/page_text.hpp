@@ -15,8 +15,7 @@ const char* page_type_name(PageType type) noexcept;
 
 void add(coherence::Text& to, const PageHeader& header) noexcept;
 
-// A record, sound or not: "sequence 4096, 3 pages, 512 bytes", and a line for each page.  Cut off where it makes no
-// sense.
+// A record: "node 1, sequence 4096, 112 bytes", and a line for each page.  Cut off where it makes no sense.
 void add_record(coherence::Text& to, std::span<const std::byte> record) noexcept;
 
 }  // namespace bufmgr

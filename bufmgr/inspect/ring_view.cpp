@@ -58,6 +58,7 @@ uint64_t visit_ring(coherence::PoolView& pool, coherence::NodeId node,
   // The node may write faster than this reads: no more than one ring is visited.
   while (reader->position() - header.tail <= header.data_bytes) {
     const auto record = reader->next(memory, {buffer.get(), kMiniRecordMax});
+    if (record.error() == coherence::Errc::kIncompatible) visit({buffer.get(), kMiniRecordMax});
     if (!record.ok()) break;
     visit(*record);
   }

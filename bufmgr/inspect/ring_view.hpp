@@ -29,7 +29,8 @@ struct RingView {
                                     const coherence::ArenaView* arena);
 };
 
-// Visits the sound records from the tail on; returns where they end: at the head, or at a hole.
+// Visits the sound records from the tail on; returns where they end: at the head, at a hole, or at a record of another
+// format, the last that is visited (more bytes than it has).
 uint64_t visit_ring(coherence::PoolView& pool, coherence::NodeId node,
                     const std::function<void(std::span<const std::byte>)>& visit);
 

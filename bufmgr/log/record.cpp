@@ -3,7 +3,14 @@
 #include <array>
 #include <cstring>
 
+#include "bufmgr/log/packing.hpp"
+
 namespace bufmgr {
+
+using coherence::Errc;
+using coherence::Result;
+using coherence::Status;
+
 namespace {
 
 constexpr std::array<uint32_t, 256> make_crc_table() {
@@ -36,12 +43,16 @@ __attribute__((target("sse4.2"))) uint32_t crc_hardware(uint32_t crc, const unsi
 }
 #endif
 
-uint32_t record_crc(std::span<const std::byte> record) noexcept {
+// The checksum is of all that follows it.
+uint32_t frame_crc(std::span<const std::byte> framed) noexcept {
+  constexpr size_t kSummedAt = sizeof(RecordFrame::checksum);
+  return crc32c(0, framed.data() + kSummedAt, framed.size() - kSummedAt);
+}
+
+RecordHeader header_of(std::span<const std::byte> record) noexcept {
   RecordHeader header;
   std::memcpy(&header, record.data(), sizeof header);
-  header.checksum = 0;
-  const uint32_t crc = crc32c(0, &header, sizeof header);
-  return crc32c(crc, record.data() + sizeof header, record.size() - sizeof header);
+  return header;
 }
 
 }  // namespace
@@ -55,62 +66,123 @@ uint32_t crc32c(uint32_t seed, const void* bytes, size_t count) noexcept {
   return ~crc_portable(~seed, at, count);
 }
 
-void seal_record(std::span<std::byte> record, uint64_t sequence) noexcept {
-  auto* header = reinterpret_cast<RecordHeader*>(record.data());
-  header->sequence = sequence;
-  header->checksum = record_crc(record);
+void seal_record(std::span<std::byte> framed, uint64_t sequence) noexcept {
+  const std::span<std::byte> record = framed.subspan(sizeof(RecordFrame));
+  RecordHeader header = header_of(record);
+  header.sequence = sequence & ((uint64_t{1} << 54) - 1);
+  std::memcpy(record.data(), &header, sizeof header);
+  RecordFrame frame{0, uint32_t(record.size())};
+  std::memcpy(framed.data(), &frame, sizeof frame);
+  frame.checksum = frame_crc(framed);
+  std::memcpy(framed.data(), &frame.checksum, sizeof frame.checksum);
 }
 
-bool sound_record(std::span<const std::byte> bytes, uint64_t sequence) noexcept {
-  if (bytes.size() < sizeof(RecordHeader)) return false;
-  RecordHeader header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != RecordHeader::kMagic || header.sequence != sequence) return false;
-  if (header.bytes < sizeof header || header.bytes % 8 != 0 || header.bytes > bytes.size()) return false;
-  return header.checksum == record_crc(bytes.first(header.bytes));
+Result<std::span<const std::byte>> framed_record(std::span<const std::byte> bytes, uint64_t sequence) noexcept {
+  RecordFrame frame;
+  if (bytes.size() < sizeof frame + sizeof(RecordHeader)) return Errc::kNotFound;
+  std::memcpy(&frame, bytes.data(), sizeof frame);
+  if (frame.bytes < sizeof(RecordHeader) || frame.bytes > bytes.size() - sizeof frame) return Errc::kNotFound;
+  if (frame.checksum != frame_crc(bytes.first(sizeof frame + frame.bytes))) return Errc::kNotFound;
+  const auto record = bytes.subspan(sizeof frame, frame.bytes);
+  if (header_of(record).sequence != sequence) return Errc::kNotFound;
+  GCL_TRY(check_format(record));
+  return record;
 }
 
-const RecordPage* RecordReader::next() noexcept {
-  if (corrupt_ || at_ == record_.size()) return nullptr;
-  const auto left = record_.size() - at_;
-  const auto* page = reinterpret_cast<const RecordPage*>(record_.data() + at_);
-  if (left < sizeof *page || left - sizeof *page < page->ranges * sizeof(RecordRange)) {
-    corrupt_ = true;
-    return nullptr;
-  }
-  const size_t shape = sizeof *page + page->ranges * sizeof(RecordRange);
-  ranges_ = reinterpret_cast<const RecordRange*>(page + 1);
-  data_ = record_.data() + at_ + shape;
-  uint64_t bytes = 0;
-  for (int i = 0; i < page->ranges; ++i) {
-    if (ranges_[i].offset + ranges_[i].bytes() > kPageSize) corrupt_ = true;
-    if (!ranges_[i].zero()) bytes += ranges_[i].bytes();
-  }
-  const size_t whole = (shape + bytes + 7) / 8 * 8;
-  if (corrupt_ || bytes != page->data_bytes || whole > left) {
-    corrupt_ = true;
-    return nullptr;
-  }
-  at_ += whole;
-  return page;
+Status check_format(std::span<const std::byte> record) noexcept {
+  if (record.size() < sizeof(RecordHeader)) return Errc::kCorrupt;
+  return header_of(record).format == RecordHeader::kFormat ? Status() : Errc::kIncompatible;
 }
 
-Applied apply_to_page(const RecordReader& reader, const RecordPage& page, std::byte* image) noexcept {
-  auto* header = reinterpret_cast<PageHeader*>(image);
-  if (header->version >= page.version) return Applied::kAlreadyThere;
-  if (header->version + 1 != page.version) return Applied::kGap;
-  const std::byte* data = reader.data();
-  for (int i = 0; i < page.ranges; ++i) {
-    const RecordRange& range = reader.ranges()[i];
-    if (range.zero()) {
-      std::memset(image + range.offset, 0, range.bytes());
-    } else {
-      std::memcpy(image + range.offset, data, range.bytes());
-      data += range.bytes();
-    }
+RecordReader::RecordReader(std::span<const std::byte> record) noexcept {
+  corrupt_ = !check_format(record);
+  if (record.size() >= sizeof header_) header_ = header_of(record);
+  if (corrupt_) return;
+  at_ = record.data() + sizeof header_;
+  end_ = record.data() + record.size();
+}
+
+bool RecordReader::take(uint64_t* number) noexcept {
+  const std::byte* const next = get_varint(at_, end_, number);
+  if (next != nullptr) at_ = next;
+  return next != nullptr;
+}
+
+bool RecordReader::take(uint16_t* number) noexcept {
+  if (end_ - at_ < ptrdiff_t(sizeof *number)) return false;
+  std::memcpy(number, at_, sizeof *number);
+  at_ += sizeof *number;
+  return true;
+}
+
+const RecordPage* RecordReader::next_page() noexcept {
+  while (next_step() != nullptr) {
   }
-  header->version = page.version;
-  return Applied::kChanged;
+  if (corrupt_ || at_ == end_) return nullptr;
+  corrupt_ = !read_page();
+  return corrupt_ ? nullptr : &page_;
+}
+
+bool RecordReader::read_page() noexcept {
+  uint64_t number, steps;
+  if (!take(&number)) return false;
+  coherence::MemoryNodeId node;
+  if ((number & 1) != 0) {
+    if (at_ == end_) return false;
+    node.value = uint8_t(*at_++);
+  }
+  if (!take(&page_.version) || !take(&steps) || steps > kPageSize) return false;
+  page_.page = PageId::at(node, number >> 1);
+  page_.steps = left_ = uint32_t(steps);
+  step_ = {};
+  step_.offset = kPageSize;
+  step_.bytes = 1;  // nothing is adjacent to it
+  return true;
+}
+
+const RecordStep* RecordReader::next_step() noexcept {
+  if (corrupt_ || left_ == 0) return nullptr;
+  --left_;
+  corrupt_ = !read_step();
+  return corrupt_ ? nullptr : &step_;
+}
+
+bool RecordReader::read_step() noexcept {
+  if (at_ == end_) return false;
+  const auto head = uint32_t(*at_++);
+  constexpr uint32_t kLong = RecordStep::kLongLength;
+  uint64_t length = head >> RecordStep::kLengthShift;
+  if (length == kLong && (!take(&length) || (length += kLong) > kPageSize)) return false;
+  length += 1;
+  uint32_t offset = step_.end();
+  if ((head & RecordStep::kAdjacent) == 0) {
+    uint16_t given;
+    if (!take(&given)) return false;
+    offset = given;
+  }
+  if (offset < sizeof(PageHeader::version) || offset + length > kPageSize) return false;
+  step_ = {.kind = RecordStep::Kind(head & RecordStep::kKindMask),
+           .offset = uint16_t(offset),
+           .bytes = uint16_t(length),
+           .source = 0,
+           .data = {}};
+  const std::byte* next = at_;
+  switch (step_.kind) {
+    case RecordStep::kBytes:
+      next = uint64_t(end_ - at_) < length ? nullptr : at_ + length;
+      break;
+    case RecordStep::kPacked:
+      next = unpack(at_, end_, nullptr, step_.bytes);
+      break;
+    case RecordStep::kZero:
+      break;
+    case RecordStep::kCopy:
+      return take(&step_.source) && step_.source >= sizeof(PageHeader::version) && step_.source + length <= kPageSize;
+  }
+  if (next == nullptr) return false;
+  step_.data = {at_, next};
+  at_ = next;
+  return true;
 }
 
 }  // namespace bufmgr

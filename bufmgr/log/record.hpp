@@ -1,15 +1,31 @@
 // The redo record of one mini-transaction: physical, absolute, idempotent.  The same bytes go to the node's ring in the
-// pool and to its log.
+// pool and to its log.  Bytes have no alignment; numbers are little endian; varint and packed: packing.hpp.
 //
-//   RecordHeader | per page: RecordPage, its RecordRange[], their bytes, padding to 8 | next page ...
+//   RecordHeader | one part per page          in the ring, a RecordFrame before it: a log has frames of its own
 //
-// log.eight-byte-records: A record is a multiple of 8 bytes long; little endian.
-// log.sequence-is-position: `sequence` is the record's position in the node's redo stream: the byte offset since the
-//     pool was created.  It names the record, orders it among those of its node, and never repeats, so that a record of
-//     an earlier lap of the ring is not taken for it.
+//   page part    page number * 2 + (1: the memory node follows)      varint
+//                [memory node, if it is not 0]                       1 byte
+//                version of the page after the change                varint
+//                number of steps                                     varint
+//                steps, copies first
+//   step         kind 2 bits | adjacent 1 bit | length - 1 5 bits    1 byte
+//                [length - 32, if those 5 bits are 31]               varint
+//                [offset, unless adjacent: it begins where the step before it ended]  2 bytes
+//                kBytes: the bytes; kPacked: the bytes, packed; kZero: nothing; kCopy: offset of the source, 2 bytes
+//
+// log.sequence-is-position: `sequence` is the position of the record's frame in the node's ring, in bytes since the
+// pool
+//     was created, laps included.  It names the record, orders it among those of its node, and never repeats, so that a
+//     record of an earlier lap of the ring is not taken for it.
 // log.next-version-only: Redo applies a record to a page only if the page's version is exactly one less than the
 //     record's (an older change is there already; a newer one means that a record is missing).  So over several nodes
 //     the versions alone give the order.
+// log.copies-come-first: A page's steps are applied in order, copies before all others.  A copy reads bytes as they
+// were
+//     before the mini-transaction, or as an earlier copy of the record left them.
+// log.unknown-format-refused: All formats have this frame, and the format in the first four bits of the record.  A
+// sound
+//     record of another format is refused (kIncompatible); it is no hole.
 #pragma once
 
 #include <cstddef>
@@ -22,65 +38,81 @@
 namespace bufmgr {
 
 struct RecordHeader {
-  static constexpr uint32_t kMagic = 0x4f444552;  // "REDO"
-  uint32_t magic;
-  uint32_t bytes;  // of the whole record
-  uint64_t sequence;
-  uint32_t checksum;  // CRC-32C of the record with this field 0
-  uint8_t node;
-  uint8_t pages;
-  uint16_t reserved;
+  static constexpr uint32_t kFormat = 3;
+  uint64_t format : 4;
+  uint64_t node : 6;
+  uint64_t sequence : 54;
 };
-static_assert(sizeof(RecordHeader) == 24);
+static_assert(sizeof(RecordHeader) == 8 && coherence::kNodesMax <= 64);
+
+struct RecordFrame {
+  uint32_t checksum;  // CRC-32C of all that follows
+  uint32_t bytes;     // of the record
+};
+static_assert(sizeof(RecordFrame) == 8);
 
 struct RecordPage {
-  uint64_t page;
+  PageId page;
   uint64_t version;  // of the page after this change
-  uint16_t ranges;
-  uint16_t reserved;
-  uint32_t data_bytes;  // of all ranges that carry bytes
+  uint32_t steps;
 };
-static_assert(sizeof(RecordPage) == 24);
 
-struct RecordRange {
-  static constexpr uint16_t kZero = 0x8000;  // flag in `length`: the range becomes zero, no bytes follow
-  uint16_t offset;
-  uint16_t length;
-  bool zero() const { return length & kZero; }
-  uint32_t bytes() const { return length & ~kZero; }
+struct RecordStep {
+  enum Kind : uint8_t { kBytes, kPacked, kZero, kCopy };
+  // Of its first byte.
+  static constexpr uint32_t kKindMask = 3, kAdjacent = 4, kLengthShift = 3, kLongLength = 31;
+  Kind kind;
+  uint16_t offset, bytes;           // of the page, what is changed
+  uint16_t source;                  // kCopy
+  std::span<const std::byte> data;  // kBytes, kPacked: as they lie in the record
+  uint32_t end() const { return uint32_t{offset} + bytes; }
 };
 
 uint32_t crc32c(uint32_t seed, const void* bytes, size_t count) noexcept;
 
-// Fills in what is known last, sequence and checksum.
-void seal_record(std::span<std::byte> record, uint64_t sequence) noexcept;
+// Fills in what is known last, sequence and checksum.  `framed`: frame and record.
+void seal_record(std::span<std::byte> framed, uint64_t sequence) noexcept;
 
-// Whether `bytes` begins with a whole, sound record of that sequence.
-bool sound_record(std::span<const std::byte> bytes, uint64_t sequence) noexcept;
+// The record, if `bytes` begins with its frame, whole and sound, and that sequence (kNotFound), and it is of this
+// format (kIncompatible).
+coherence::Result<std::span<const std::byte>> framed_record(std::span<const std::byte> bytes,
+                                                            uint64_t sequence) noexcept;
 
-// Walks the pages of a sound record.
+// Whether these bytes can be read as a record: kCorrupt, there are too few; kIncompatible, it is of another format.
+coherence::Status check_format(std::span<const std::byte> record) noexcept;
+
+// Walks a record that came whole out of a ring or a log; of other bytes it reads no more than there are.
+//
+//   RecordReader reader(record);
+//   while (const RecordPage* page = reader.next_page())
+//     while (const RecordStep* step = reader.next_step()) ...
+//   if (reader.corrupt()) ...
+//
+// Plain data: a copy of a reader goes on from where that one is.
 class RecordReader {
  public:
-  explicit RecordReader(std::span<const std::byte> record) : record_(record), at_(sizeof(RecordHeader)) {}
-  const RecordHeader& header() const { return *reinterpret_cast<const RecordHeader*>(record_.data()); }
-  // The next page, or nullptr at the end; kCorrupt shapes end the walk and make corrupt() true.
-  const RecordPage* next() noexcept;
-  // Of the page next() returned last.
-  const RecordRange* ranges() const noexcept { return ranges_; }
-  const std::byte* data() const noexcept { return data_; }
+  explicit RecordReader(std::span<const std::byte> record) noexcept;
+  const RecordHeader& header() const noexcept { return header_; }
+  // The next page, whether or not all steps of the last one were read; nullptr at the end.
+  const RecordPage* next_page() noexcept;
+  // The next step of that page, or nullptr.
+  const RecordStep* next_step() noexcept;
+  // What was read last makes no sense; the walk has ended.
   bool corrupt() const noexcept { return corrupt_; }
 
  private:
-  std::span<const std::byte> record_;
-  size_t at_;
-  const RecordRange* ranges_ = nullptr;
-  const std::byte* data_ = nullptr;
+  bool read_page() noexcept;
+  bool read_step() noexcept;
+  bool take(uint64_t* number) noexcept;
+  bool take(uint16_t* number) noexcept;
+
+  const std::byte* at_ = nullptr;
+  const std::byte* end_ = nullptr;
+  RecordHeader header_ = {};
+  RecordPage page_{};
+  RecordStep step_{};
+  uint32_t left_ = 0;  // steps of the page that were not read yet
   bool corrupt_ = false;
 };
-
-enum class Applied : uint8_t { kChanged, kAlreadyThere, kGap };
-
-// Applies the page that reader.next() returned last to `image` (kPageSize bytes).
-Applied apply_to_page(const RecordReader& reader, const RecordPage& page, std::byte* image) noexcept;
 
 }  // namespace bufmgr

@@ -61,17 +61,17 @@ int64_t RedoRing::reserved_now() const noexcept {
   return int64_t(allowance()) - int64_t(used()) - shared_->budget.load(std::memory_order_acquire);
 }
 
-uint64_t RedoRing::append(Memory& memory, std::span<std::byte> record, uint64_t reserved) noexcept {
-  const uint64_t bytes = record.size();
+uint64_t RedoRing::append(Memory& memory, std::span<std::byte> framed, uint64_t reserved) noexcept {
+  const uint64_t bytes = framed.size();
   // seq_cst: the session announced itself before (LogGate).
   const uint64_t sequence = shared_->head.fetch_add(bytes, std::memory_order_seq_cst);
   VERIFY(sequence + bytes - tail() <= data_bytes_);
   if (reserved != bytes) shared_->budget.fetch_add(int64_t(reserved) - int64_t(bytes), std::memory_order_relaxed);
-  seal_record(record, sequence);
+  seal_record(framed, sequence);
   Batch batch(at_.node());
   const PoolAddress data = at_ + kRingHeaderBytes;
   for_parts(sequence, data_bytes_, uint32_t(bytes), [&](uint64_t offset, uint32_t from, uint32_t count) {
-    batch.write(data + offset, record.data() + from, count);
+    batch.write(data + offset, framed.data() + from, count);
   });
   memory.post(batch);
   memory.wait(batch);
@@ -115,15 +115,14 @@ void RingReader::read(Memory& memory, uint64_t position, std::byte* to, uint32_t
 }
 
 Result<std::span<const std::byte>> RingReader::next(Memory& memory, std::span<std::byte> buffer) {
-  RecordHeader header;
-  read(memory, position_, reinterpret_cast<std::byte*>(&header), sizeof header);
-  if (header.magic != RecordHeader::kMagic || header.sequence != position_) return Errc::kNotFound;
-  if (header.bytes < sizeof header || header.bytes > buffer.size()) return Errc::kNotFound;
-  read(memory, position_, buffer.data(), header.bytes);
-  const auto record = buffer.first(header.bytes);
-  if (!sound_record(record, position_)) return Errc::kNotFound;
-  position_ += header.bytes;
-  return std::span<const std::byte>(record);
+  RecordFrame frame;
+  read(memory, position_, reinterpret_cast<std::byte*>(&frame), sizeof frame);
+  if (frame.bytes > buffer.size() - sizeof frame) return Errc::kNotFound;
+  const auto framed = buffer.first(sizeof frame + frame.bytes);
+  read(memory, position_, framed.data(), uint32_t(framed.size()));
+  auto record = framed_record(framed, position_);
+  if (record) position_ += framed.size();
+  return record;
 }
 
 }  // namespace bufmgr

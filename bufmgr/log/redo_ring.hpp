@@ -66,8 +66,8 @@ class RedoRing {
   // Bytes reserved and not yet written or returned; 0 when no session is at work.
   int64_t reserved_now() const noexcept;
 
-  // Seals and writes a record, out of a reservation of `reserved` bytes, which ends; returns its sequence.
-  uint64_t append(coherence::Memory&, std::span<std::byte> record, uint64_t reserved) noexcept;
+  // Seals and writes frame and record, out of a reservation of `reserved` bytes, which ends; returns its sequence.
+  uint64_t append(coherence::Memory&, std::span<std::byte> framed, uint64_t reserved) noexcept;
 
   bool begin_emptying() noexcept { return shared_->emptying.exchange(1, std::memory_order_acquire) == 0; }
   void end_emptying() noexcept { shared_->emptying.store(0, std::memory_order_release); }  // pairs with begin
@@ -90,7 +90,8 @@ class RingReader {
  public:
   // kCorrupt: no ring there.
   static coherence::Result<RingReader> open(coherence::Memory&, coherence::PoolAddress ring, uint64_t bytes);
-  // Reads the next record into `buffer` (kMiniRecordMax suffices); kNotFound at the hole.
+  // Reads the next record into `buffer` (kMiniRecordMax suffices); kNotFound at the hole, kIncompatible: the record is
+  // of another format.
   coherence::Result<std::span<const std::byte>> next(coherence::Memory&, std::span<std::byte> buffer);
   uint64_t position() const { return position_; }
 

@@ -25,11 +25,22 @@
 
 namespace gcl_test {
 
+// Sees what the nodes of a cluster log, and the pool that they leave behind.
+class ClusterWatcher {
+ public:
+  virtual ~ClusterWatcher() = default;
+  virtual void appended(std::span<const std::byte> record) = 0;  // called by the session that appends it, under latches
+  virtual void left(const std::string& path) = 0;                // all nodes have left in order
+  // A program whose clusters are all watched sets this before main().
+  static inline std::unique_ptr<ClusterWatcher> (*make)() = nullptr;
+};
+
 // A log in memory.  By default everything is durable at once; with `lazy`, only what was asked for by request_flush().
 class MemoryLog final : public bufmgr::LogSink {
  public:
   explicit MemoryLog(bool lazy = false) : lazy_(lazy) {}
   coherence::Lsn append(std::span<const std::byte> record) override {
+    if (watcher_ != nullptr) watcher_->appended(record);
     std::lock_guard hold(mutex_);
     if (keep_) records_.emplace_back(record.begin(), record.end());
     end_ += record.size();
@@ -51,6 +62,7 @@ class MemoryLog final : public bufmgr::LogSink {
   // Flushes fail to happen until set back.
   void set_stuck(bool stuck) { stuck_.store(stuck); }
   void keep_records(bool keep) { keep_ = keep; }
+  void set_watcher(ClusterWatcher* watcher) { watcher_ = watcher; }
   // Called whenever the log is asked how far it is flushed: for each changed page that is to leave.  REQUIRES: no
   // session of the node works.
   void set_look(std::function<void()> on_look) { on_look_ = std::move(on_look); }
@@ -66,6 +78,7 @@ class MemoryLog final : public bufmgr::LogSink {
   std::vector<std::vector<std::byte>> records_;
   uint64_t end_ = 0;
   bool lazy_, keep_ = false;
+  ClusterWatcher* watcher_ = nullptr;
   std::atomic<uint64_t> flushed_{0}, requests_{0};
   std::atomic<bool> stuck_{false};
   std::atomic<coherence::Node*> node_{nullptr};
@@ -114,6 +127,7 @@ class Cluster {
   static constexpr uint16_t kServer = 0, kProvider = 1, kFirstUser = 2;  // session ids
 
   explicit Cluster(const ClusterOptions& options = {}) : options_(options) {
+    if (ClusterWatcher::make != nullptr) watcher_ = ClusterWatcher::make();
     static std::atomic<int> serial{0};
     const char* base = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     directory_ = std::string(base) + "/gcl-test-XXXXXX";
@@ -136,6 +150,7 @@ class Cluster {
     for (int n = 0; n < int(nodes_.size()); ++n) {
       if (nodes_[n]->pool) stop(n);
     }
+    if (watcher_ && !was_fenced_) watcher_->left(path_);
     if (system(("rm -rf '" + directory_ + "'").c_str()) != 0) fprintf(stderr, "cannot remove %s\n", directory_.c_str());
   }
   Cluster(const Cluster&) = delete;
@@ -181,6 +196,7 @@ class Cluster {
     member.pool = pool.take();
     member.used.clear();
     member.log.keep_records(options_.keep_records);
+    member.log.set_watcher(watcher_.get());
     member.log.set_node(&member.pool->coherence_node());
     member.stop.store(false);
     member.server_session = member.pool->attach({kServer}, member.never, member.log);
@@ -202,6 +218,7 @@ class Cluster {
     Member& member = *nodes_[n];
     stop_workers(n);
     member.provider_session.reset();
+    was_fenced_ |= member.pool->fenced();
     if (!member.pool->fenced()) {
       EXPECT_EQ(member.pool->ring().reserved_now(), 0) << "ring space leaked on node " << n;
       coherence::Problem problem;
@@ -242,6 +259,8 @@ class Cluster {
 
   ClusterOptions options_;
   std::string directory_, path_;
+  std::unique_ptr<ClusterWatcher> watcher_;
+  bool was_fenced_ = false;
   std::vector<std::unique_ptr<Member>> nodes_;
 };
 

@@ -17,6 +17,11 @@ class TidyFinds(unittest.TestCase):
     def test_upward_include(self):
         self.assertIn("downward", messages("coherence/a.cpp", '#include "bufmgr/base/page.hpp"\n'))
         self.assertIn("downward", messages("bufmgr/a.cpp", '#include "extension/engine/txn/host.hpp"\n'))
+        self.assertIn("downward", messages("bufmgr/a.cpp", '#include "recovery/apply.hpp"\n'))
+        self.assertIn("downward", messages("recovery/a.cpp", '#include "extension/engine/heap/row.hpp"\n'))
+        self.assertIn("side by side", messages("extension/engine/heap/a.cpp", '#include "recovery/apply.hpp"\n'))
+        self.assertEqual("", messages("extension/pg/a.cpp", '#include "recovery/apply.hpp"\n'))
+        self.assertEqual("", messages("recovery/a.cpp", '#include "bufmgr/log/record.hpp"\n'))
         self.assertEqual("", messages("bufmgr/a.cpp", '#include "coherence/base/ids.hpp"\n'))
 
     def test_include_against_the_order_of_folders(self):

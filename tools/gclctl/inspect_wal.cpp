@@ -21,10 +21,9 @@ constexpr uint8_t kMiniTransaction = 0x00, kKindMask = 0xf0;
 std::string lsn_text(uint64_t lsn) { return fmt::format("{:X}/{:X}", lsn >> 32, lsn & 0xffffffff); }
 
 bool changes(std::span<const std::byte> data, uint64_t page) {
-  if (data.size() < sizeof(bufmgr::RecordHeader)) return false;
   bufmgr::RecordReader reader(data);
-  while (const bufmgr::RecordPage* one = reader.next())
-    if (one->page == page) return true;
+  while (const bufmgr::RecordPage* one = reader.next_page())
+    if (one->page.raw == page) return true;
   return false;
 }
 

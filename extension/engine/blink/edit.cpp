@@ -61,7 +61,7 @@ void put_entry(MiniTransaction& change, ExclusiveGuard& page, const Head& head, 
   if (index < head.count) change.move(page, link_at + sizeof(Link), link_at, head.lower - link_at);
   change.set(page, link_at, Link{at, uint16_t(entry.bytes)});
   const uint16_t ends[2] = {uint16_t(head.lower + sizeof(Link)), at};
-  change.write(page, offsetof(PageHeader, lower), ends, sizeof ends);
+  change.update(page, offsetof(PageHeader, lower), ends, sizeof ends);
 }
 
 }  // namespace engine::blink

@@ -294,7 +294,8 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   change.join(*first);
   if (elsewhere) change.join(second);
   format_if_unused(change, new_page, uint32_t(relation_.header.number()));
-  put_row(change, new_page, line, place, image, bytes);
+  const Line like = elsewhere ? Line{} : HeapPage(old_page.bytes()).line(request.tid.offset);
+  put_row(change, new_page, line, place, image, bytes, like);
   put_ending(change, old_page, request.tid.offset, *end);
   if (carried) carried->write(change);
   count_superseded(change, old_page);

@@ -87,4 +87,40 @@ uint32_t HeapPage::room_compacted() const {
   return taken < coherence::kPageSize ? (coherence::kPageSize - taken) & ~7u : 0;
 }
 
+namespace {
+
+bool is_hint(RowTxn creator) {
+  return creator.kind() == RowTxnKind::kCommitted || creator.kind() == RowTxnKind::kFrozen ||
+         creator.kind() == RowTxnKind::kAborted;
+}
+
+// How many bytes from `at` on, of eight, are no creator word, nor what is left of one: all of header and line pointers,
+// and what a row has there behind its own.
+uint32_t fixed_bytes(const HeapPage& page, uint32_t at) {
+  if (!page.is_heap()) return 8;
+  if (at < page.header().lower) return std::min(page.header().lower - at, 8u);
+  for (uint16_t i = 1; i <= page.lines(); ++i) {
+    const Line line = page.line(i);
+    if (line.normal() && at > line.offset() && at < line.offset() + line.bytes())
+      return std::min(line.offset() + line.bytes() - at, 8u);
+  }
+  return 0;
+}
+
+}  // namespace
+
+uint32_t replay_differs_at(const std::byte* page, const std::byte* replayed) noexcept {
+  for (uint32_t at = 0; at < coherence::kPageSize; at += 8) {
+    RowTxn is, made;
+    std::memcpy(&is, page + at, sizeof is);
+    std::memcpy(&made, replayed + at, sizeof made);
+    if (is == made) continue;
+    const bool hinted = made.kind() == RowTxnKind::kInserted && is_hint(is);
+    if (!hinted) return at;
+    const uint32_t fixed = fixed_bytes(HeapPage(page), at);
+    if (fixed == 8 || std::memcmp(page + at, replayed + at, fixed) != 0) return at;
+  }
+  return coherence::kPageSize;
+}
+
 }  // namespace engine

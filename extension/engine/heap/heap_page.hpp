@@ -98,4 +98,9 @@ class HeapPage {
   const std::byte* page_;
 };
 
+// Where a page that redo made differs from the page otherwise than by hints (log.hints-without-redo): the first such
+// byte, rounded down to 8; kPageSize: nowhere.  `page` may have a hint where `replayed` has the creator it is about:
+// in rows, and in the bytes that rows have left behind.
+uint32_t replay_differs_at(const std::byte* page, const std::byte* replayed) noexcept;
+
 }  // namespace engine

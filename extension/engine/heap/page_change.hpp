@@ -28,7 +28,7 @@ inline constexpr uint32_t kPageSpaceAt = offsetof(PageHeader, flags);
 static_assert(kPageSpaceAt + sizeof(PageSpace) == sizeof(PageHeader));
 
 inline void set_space(MiniTransaction& change, ExclusiveGuard& page, const PageSpace& space) {
-  change.write(page, kPageSpaceAt, &space, sizeof space);
+  change.update(page, kPageSpaceAt, &space, sizeof space);
 }
 
 // Makes a page that was never used a heap page of the relation.
@@ -46,9 +46,10 @@ inline uint32_t place_for(const ExclusiveGuard& page, uint16_t line, uint32_t ro
 }
 inline uint32_t room(const ExclusiveGuard& page) { return HeapPage(page.bytes()).room(); }
 
-// Puts a row (header and body) at `line`, `place` bytes into the page.
+// Puts a row (header and body) at `line`, `place` bytes into the page.  `like`: a row of the page whose body resembles
+// its body (bufmgr.redo-reads-no-hints: hints are in headers).
 inline void put_row(MiniTransaction& change, ExclusiveGuard& page, uint16_t line, uint32_t place, const std::byte* row,
-                    uint32_t bytes) {
+                    uint32_t bytes, Line like = {}) {
   HeapPage view(page.bytes());
   PageSpace space = PageSpace::of(page.header());
   if (place < space.upper) space.upper = uint16_t(place);
@@ -56,7 +57,13 @@ inline void put_row(MiniTransaction& change, ExclusiveGuard& page, uint16_t line
     space.lower = uint16_t(space.lower + 4);
     space.flags = uint16_t(space.flags & ~HeapPage::kHasUnused);  // free_line() found none
   }
-  change.write(page, place, row, bytes);
+  if (like.normal() && bytes >= kRowHeaderBytes + bufmgr::kMiniCopyMin) {
+    change.write(page, place, row, kRowHeaderBytes);
+    change.write_like(page, place + kRowHeaderBytes, row + kRowHeaderBytes, bytes - kRowHeaderBytes,
+                      like.offset() + kRowHeaderBytes, like.bytes() - kRowHeaderBytes);
+  } else {
+    change.write(page, place, row, bytes);
+  }
   change.set(page, HeapPage::line_offset(line), Line::normal(place, bytes));
   set_space(change, page, space);
 }
@@ -64,8 +71,8 @@ inline void put_row(MiniTransaction& change, ExclusiveGuard& page, uint16_t line
 // Rewrites the parts of a row's header that say how it ends: deleter, commands, next version, flags.
 inline void put_ending(MiniTransaction& change, ExclusiveGuard& page, uint16_t line, const RowHeader& row) {
   constexpr uint32_t kFrom = offsetof(RowHeader, deleter);
-  change.write(page, HeapPage(page.bytes()).line(line).offset() + kFrom,
-               reinterpret_cast<const std::byte*>(&row) + kFrom, kRowHeaderBytes - kFrom);
+  change.update(page, HeapPage(page.bytes()).line(line).offset() + kFrom,
+                reinterpret_cast<const std::byte*>(&row) + kFrom, kRowHeaderBytes - kFrom);
 }
 
 // Counts versions that prune may find dead later (heap.superseded-are-counted).

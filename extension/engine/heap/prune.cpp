@@ -169,18 +169,51 @@ class Plan {
 
 }  // namespace
 
+namespace {
+
+// Line pointers that did not change, between two runs of those that did: fewer are logged with them.
+constexpr uint32_t kRunGap = 5;
+
+// The first line pointer from `n` on that differs, counted from 0; `count`: none.
+uint32_t next_changed(const Line* before, const Line* after, uint32_t n, uint32_t count) {
+  while (n + 2 <= count && std::memcmp(before + n, after + n, 2 * sizeof(Line)) == 0) n += 2;
+  while (n < count && before[n].raw == after[n].raw) ++n;
+  return n;
+}
+
+// Writes the line pointers that are different.  Prune makes no new ones.
+void put_lines(MiniTransaction& change, ExclusiveGuard& page, const std::byte* to) {
+  const auto* const before = reinterpret_cast<const Line*>(page.bytes() + bufmgr::kPageBody);
+  const auto* const after = reinterpret_cast<const Line*>(to + bufmgr::kPageBody);
+  const uint32_t count = HeapPage(to).lines();
+  for (uint32_t from = next_changed(before, after, 0, count); from < count;) {
+    uint32_t end = from + 1, next;
+    while ((next = next_changed(before, after, end, count)) < std::min(count, end + kRunGap)) end = next + 1;
+    change.write(page, bufmgr::kPageBody + from * uint32_t{sizeof(Line)}, after + from, (end - from) * sizeof(Line));
+    from = next;
+  }
+}
+
+// Writes where rows were moved to.  Bytes that are equal there by chance are no reason to leave them out: a hint that
+// a former row left may be among them (bufmgr.redo-reads-no-hints).
+void put_moved_rows(MiniTransaction& change, ExclusiveGuard& page, const std::byte* to) {
+  const HeapPage before(page.bytes()), after(to);
+  uint32_t from = coherence::kPageSize, end = 0;
+  for (uint16_t line = 1; line <= after.lines(); ++line) {
+    const Line now = after.line(line);
+    if (!now.normal() || before.line(line).raw == now.raw) continue;
+    from = std::min(from, now.offset());
+    end = std::max(end, now.offset() + align8(now.bytes()));
+  }
+  if (from < end) change.write(page, from, to + from, end - from);
+}
+
+}  // namespace
+
 void put_page(MiniTransaction& change, ExclusiveGuard& page, const std::byte* to, bool rows) {
-  HeapPage after(to);
-  PageSpace space = PageSpace::of(after.header());
-  set_space(change, page, space);
-  auto write_difference = [&](uint32_t from, uint32_t end) {
-    const std::byte* was = page.bytes();
-    while (from + 8 <= end && std::memcmp(was + from, to + from, 8) == 0) from += 8;
-    while (from + 8 <= end && std::memcmp(was + end - 8, to + end - 8, 8) == 0) end -= 8;
-    if (from < end) change.write(page, from, to + from, end - from);
-  };
-  write_difference(bufmgr::kPageBody, space.lower);
-  if (rows) write_difference(space.upper, space.special);
+  if (rows) put_moved_rows(change, page, to);
+  put_lines(change, page, to);
+  set_space(change, page, PageSpace::of(HeapPage(to).header()));
 }
 
 Result<uint32_t> Heap::prune(uint32_t block, uint32_t wanted) {
