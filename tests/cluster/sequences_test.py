@@ -2,6 +2,7 @@
 import unittest
 
 from harness import Cluster, SqlError, together
+from stop_points import STOP_POINTS, Stops
 
 COUNT = "SELECT count(*) = count(DISTINCT {0}) FROM {1}"
 SHAPE = "SELECT oid, relname, relacl::text, seqtypid, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle FROM pg_class, pg_sequence WHERE oid = seqrelid AND relam <> 0 ORDER BY oid"
@@ -10,7 +11,7 @@ SHAPE = "SELECT oid, relname, relacl::text, seqtypid, seqstart, seqincrement, se
 class Sequences(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(primaries=3))
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3, settings=(STOP_POINTS,)))
 
     def sql(self, k, text):
         return self.cluster.sql(k, text)
@@ -197,10 +198,13 @@ class Sequences(unittest.TestCase):
     def test_a_killed_backend_takes_no_value_of_others_along(self):
         self.sql(1, "CREATE SEQUENCE killed")
         victim = self.cluster.session(2)
-        pid, *_ = victim.run("SELECT pg_backend_pid()")
+        pid = victim.pid()
         seen = victim.run("SELECT nextval('killed') FROM generate_series(1, 5)")
-        victim.send("SELECT nextval('killed'), pg_sleep(0.01) FROM generate_series(1, 10000)")
+        leased = Stops(self.cluster).attach(2, "sequence_leased", pid, arrival=2)
+        victim.send("SELECT nextval('killed') FROM generate_series(1, 10000)")
+        leased.reached()  # with values that are its primary's from now on, and that it has not handed out
         self.sql(2, f"SELECT pg_terminate_backend({pid}, 5000)")
+        leased.left()
         seen += self.at_once("SELECT nextval('killed') FROM generate_series(1, 100)", sessions=1)
         self.assertEqual(305, len(set(seen)))
 

@@ -29,7 +29,7 @@ APART = {"recovery", "extension/engine"}  # side by side: neither includes the o
 FOLDERS = {
     "coherence": ["base", "stats", "latch", "line", "message", "trace", "transport", "pool", "member", "session", "inspect"],
     "bufmgr": ["base", "frame", "log", "", "space", "inspect", "examples"],
-    "extension/engine": ["memory", "txn", "heap", "blink", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples"],
+    "extension/engine": ["memory", "stop", "txn", "heap", "blink", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples"],
     "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }

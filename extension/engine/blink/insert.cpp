@@ -6,6 +6,7 @@
 #include "extension/engine/blink/erase.hpp"
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/scan.hpp"
+#include "extension/engine/stop/stop_point.hpp"
 
 namespace engine::blink {
 namespace {
@@ -237,6 +238,7 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
     }
     if (!found)
       if (const Status s = find_place(g, compare, place, root_, a); !s) return s.error();
+    stop_at(session, StopPoint::kBlinkInsertReady);
     Put outcome = Put::kMoved;
     Crowd full;
     if (auto done = put(g, gate, a.where, entry, full); !done)

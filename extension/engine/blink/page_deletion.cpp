@@ -2,6 +2,7 @@
 
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/meta.hpp"
+#include "extension/engine/stop/stop_point.hpp"
 
 namespace engine::blink {
 namespace {
@@ -192,7 +193,9 @@ Status delete_branch(const Ground& g, PageId leaf, uint64_t& deleted) {
 Status delete_leaf(const Ground& g, PageId leaf, Path& hint, uint64_t& deleted) {
   bool done;
   GCL_TRY(detach_leaf(g, leaf, hint, done));
-  return done ? delete_branch(g, leaf, deleted) : Status{};
+  if (!done) return {};
+  stop_at(*g.session, StopPoint::kBlinkPageHalfDead);
+  return delete_branch(g, leaf, deleted);
 }
 
 }  // namespace engine::blink

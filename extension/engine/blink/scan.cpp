@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "extension/engine/blink/search.hpp"
+#include "extension/engine/stop/stop_point.hpp"
 
 namespace engine::blink {
 namespace {
@@ -74,8 +75,9 @@ void Scan::hand_out(Entry& out) const {
 
 // Fills leaf_ with the next page's entries in the range.
 Status Scan::load(Way way) {
-  if (way == Way::kRight) return step_right();
-  return way == Way::kLeft ? step_left() : seek(way);
+  if (way != Way::kRight && way != Way::kLeft) return seek(way);
+  stop_at(*session_, StopPoint::kBlinkLeafLeft);
+  return way == Way::kRight ? step_right() : step_left();
 }
 
 Status Scan::step_right() {

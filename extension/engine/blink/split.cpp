@@ -2,6 +2,7 @@
 
 #include "extension/engine/blink/image.hpp"
 #include "extension/engine/blink/split_location.hpp"
+#include "extension/engine/stop/stop_point.hpp"
 
 namespace engine::blink {
 namespace {
@@ -179,7 +180,9 @@ Status make_room(const Ground& ground, PageId id, uint64_t version, uint32_t ind
                  const Path& path) {
   bool done;
   GCL_TRY(split_in_two(ground, id, version, index, compare, done));
-  return id == ground.root ? Status{} : complete_split(ground, id, path);
+  if (id == ground.root) return {};
+  if (done) stop_at(*ground.session, StopPoint::kBlinkSplitUnlinked);
+  return complete_split(ground, id, path);
 }
 
 Status parent_of_incomplete(const Ground& ground, PageId left, const Head& seen, const Path& path, PageId& parent) {

@@ -6,6 +6,7 @@
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/page_change.hpp"
 #include "extension/engine/heap/version.hpp"
+#include "extension/engine/stop/stop_point.hpp"
 
 namespace engine {
 
@@ -182,6 +183,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
     if (!step) return step.error();
     switch (step->next) {
       case UpdateStep::kDone:
+        stop_at(txns_.session(), StopPoint::kHeapRowUpdated);
         return outcome;
       case UpdateStep::kMakeRoom:
         GCL_TRY(txns_.refresh_horizon());

@@ -3,6 +3,7 @@
 
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/page_change.hpp"
+#include "extension/engine/stop/stop_point.hpp"
 
 namespace engine {
 
@@ -25,6 +26,7 @@ Result<Tid> Heap::insert(const RowImage& row, uint32_t command) {
   Tid tid;
   auto count = multi_insert({&row, 1}, command, &tid);
   if (!count) return count.error();
+  stop_at(txns_.session(), StopPoint::kHeapRowInserted);
   return tid;
 }
 

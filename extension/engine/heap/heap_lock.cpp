@@ -1,11 +1,13 @@
 // Locking rows (the design: rules.md, "Row locks").
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/version.hpp"
+#include "extension/engine/stop/stop_point.hpp"
 
 namespace engine {
 
 // What judge() could not decide: learns, waits, or finds lock pages or makes room there.  REQUIRES: no guard held.
 Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why) {
+  stop_at(txns_.session(), StopPoint::kHeapRowJudged);
   switch (verdict.kind) {
     case Verdict::kAsk:
       if (holders.cells)
@@ -254,6 +256,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
         outcome.tid = lock.tid = lock.row.next(lock.tid.block);
         outcome.traversed = true;
         lock.creator = before.deleter.id();
+        stop_at(txns_.session(), StopPoint::kHeapChainFollowed);
         break;
       }
       case Verdict::kWait:

@@ -3,6 +3,7 @@
 
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/settling.hpp"
+#include "extension/engine/stop/stop_point.hpp"
 
 namespace engine {
 
@@ -131,6 +132,7 @@ Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot
                                 RowReads& reads, TxnId* running) {
   alignas(8) std::byte copy[coherence::kPageSize];
   GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, copy));
+  stop_at(txns_.session(), StopPoint::kHeapPageCopied);
   HeapPage view(copy);
   uint16_t line = chain                                                          ? chain_start(view, tid.offset)
                   : tid.offset <= view.lines() && view.line(tid.offset).normal() ? tid.offset
@@ -182,6 +184,7 @@ Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
     if (!row.updated() || next == tid) return best;
     before = row;
     tid = next;
+    stop_at(txns_.session(), StopPoint::kHeapChainFollowed);
   }
 }
 
@@ -316,6 +319,7 @@ Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to, 
 Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, RowReads& reads) {
   to.count = 0;
   GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, to.page, intent));
+  stop_at(txns_.session(), StopPoint::kHeapPageCopied);
   HeapPage view(to.page);
   uint16_t hints[kLinesMax];
   int hint_count = 0;
@@ -395,6 +399,7 @@ Status Heap::roots_of(const PageRows& rows, uint16_t* roots) {
 
 // Hints spare the next reader the status log.  Only where this node owns the page and no session works on it.
 void Heap::write_hints(PageId page, const std::byte* copy, const uint16_t* lines, int count) {
+  stop_at(txns_.session(), StopPoint::kHeapHintReady);
   auto guard = txns_.pool().try_shared(txns_.session(), page);
   if (!guard) return;
   for (int i = 0; i < count; ++i)
@@ -403,6 +408,7 @@ void Heap::write_hints(PageId page, const std::byte* copy, const uint16_t* lines
 
 void Heap::write_hint(PageId page, uint16_t number, Line line, const RowHeader& row) {
   if (!hint_for(txns_, row.creator)) return;
+  stop_at(txns_.session(), StopPoint::kHeapHintReady);
   auto guard = txns_.pool().try_shared(txns_.session(), page);
   if (guard) (void)write_hint_in(*guard, number, line, row);
 }

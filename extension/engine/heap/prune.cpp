@@ -8,6 +8,7 @@
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/page_change.hpp"
 #include "extension/engine/heap/prune.hpp"
+#include "extension/engine/stop/stop_point.hpp"
 
 namespace engine {
 
@@ -236,6 +237,7 @@ Result<uint32_t> Heap::prune(uint32_t block, uint32_t wanted) {
                    after.room_compacted() >= align8(wanted);
     if (compact) plan.write(pruned, true);
     if (plan.removed() == 0 && !compact) return 0u;
+    stop_at(txns_.session(), StopPoint::kHeapPrunePlanned);
     MiniTransaction change(txns_.pool(), txns_.session());
     GCL_TRY(change.reserve(coherence::kPageSize + 256));
     auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);

@@ -6,6 +6,7 @@
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/page_change.hpp"
 #include "extension/engine/heap/relation_map.hpp"
+#include "extension/engine/stop/stop_point.hpp"
 
 namespace engine {
 
@@ -79,6 +80,7 @@ Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
 Status Heap::free_dead(IndexCleaner& indexes, std::vector<Tid>& dead, uint32_t wait_ms, VacuumStats& stats) {
   if (dead.empty()) return {};
   GCL_TRY(indexes.remove(dead));
+  stop_at(txns_.session(), StopPoint::kHeapPointersUnindexed);
   // A scan that took such a Tid from an index before now holds a snapshot; when the horizon has passed now, it is over
   // (heap.dead-pointers-wait).
   Cts moment = txns_.pass_moment();

@@ -1,6 +1,7 @@
 // What became of an id: the status log, its cache, and waiting for an end.
 #include <algorithm>
 
+#include "extension/engine/stop/stop_point.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
 namespace engine {
@@ -98,6 +99,7 @@ Result<TxnStatus> TxnSystem::status(TxnId id) {
       return inherit(id, at,
                      known->committed() ? StatusWord::committed(known->cts) : StatusWord::aborted(known->parent));
     }
+    stop_at(session_, StopPoint::kTxnStatusWanted);
     auto word = read_word(at);
     if (!word) return word.error();
     if (word->state() == TxnState::kCommitting) word = help_commit(at, *word);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "extension/engine/stop/stop_point.hpp"
+
 namespace engine {
 
 using coherence::Batch;
@@ -171,6 +173,7 @@ Result<Cts> TxnSystem::commit() {
   VERIFY(txn_.prepared_);
   auto cts = start_commit();
   if (!cts) return cts.error();
+  stop_at(session_, StopPoint::kTxnCommitting);
   return finish_commit(*cts);
 }
 
@@ -193,6 +196,7 @@ Result<Cts> TxnSystem::finish_commit(Cts cts) {
   int watch = batch.load(words_.watch(node_, session_.id()));  // txn.watch-then-status: behind the final word
   int low = batch.load(words_.low_water(node_));
   GCL_TRY(run(batch));
+  stop_at(session_, StopPoint::kTxnCommitted);
   wake_watchers(batch.op(watch).old);
   Result<StatusWord> word = StatusWord::committed(cts);
   // A reader was faster; and if this session slept for long, the place is another id's by now.

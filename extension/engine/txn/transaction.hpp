@@ -216,7 +216,6 @@ class TxnSystem {
   bool away(NodeId node) const noexcept;
 
  private:
-  friend struct CommitInSteps;  // a test that stops between the two
   Result<Cts> start_commit();
   Result<Cts> finish_commit(Cts cts);
   Status run(coherence::Batch& batch);

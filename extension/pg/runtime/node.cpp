@@ -7,6 +7,7 @@
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/runtime/settings.hpp"
+#include "extension/pg/runtime/stop_points.hpp"
 
 namespace gcl {
 
@@ -29,6 +30,7 @@ void request_memory() {
   RequestAddinShmemSpace(sizeof(NodeState) + 64);
   RequestAddinShmemSpace(own_waits_bytes(session_slots()) + 64);
   RequestAddinShmemSpace(mixed_commits_bytes(session_slots()) + 64);
+  if (settings.stop_points) RequestAddinShmemSpace(stop_points_bytes() + 64);
 }
 
 void make_state() {
@@ -45,6 +47,10 @@ void make_state() {
   if (!found) own_waits_init(waits, session_slots());
   void* commits = ShmemInitStruct("gcl mixed commits", mixed_commits_bytes(session_slots()), &found);
   if (!found) mixed_commits_init(commits, session_slots());
+  if (settings.stop_points) {
+    void* stops = ShmemInitStruct("gcl stop points", stop_points_bytes(), &found);
+    if (!found) stop_points_init(stops);
+  }
   LWLockRelease(AddinShmemInitLock);
 }
 

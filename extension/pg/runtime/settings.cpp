@@ -65,6 +65,9 @@ void define_settings() {
   DefineCustomBoolVariable("gcl.local_administration", "Does statements on roles and databases on this primary only.",
                            "For repair: the other primaries then differ until the same is done there.",
                            &settings.local_administration, false, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+  DefineCustomBoolVariable("gcl.stop_points", "Lets superusers stop processes at named points, for tests of gcl.",
+                           "A process that stands at such a point holds others up.", &settings.stop_points, false,
+                           PGC_POSTMASTER, GUC_NOT_IN_SAMPLE, nullptr, nullptr, nullptr);
   MarkGUCPrefixReserved("gcl");  // a misspelt name is said to be one
 }
 

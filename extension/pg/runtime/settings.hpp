@@ -1,4 +1,4 @@
-// The gcl.* settings (GUCs), all but the last of the postmaster's start; defined in settings.cpp.
+// The gcl.* settings (GUCs), all but local_administration of the postmaster's start; defined in settings.cpp.
 #pragma once
 
 namespace gcl {
@@ -11,6 +11,7 @@ struct Settings {
   int primaries = 0;                  // gcl.primaries: how many the cluster is made for
   int cache_size_kb = 0;              // gcl.cache_size: frames for cached pages
   bool local_administration = false;  // gcl.local_administration: roles and databases, on this primary only
+  bool stop_points = false;           // gcl.stop_points: processes may be made to stand still, for tests (engine/stop)
 };
 extern Settings settings;
 

@@ -2,6 +2,7 @@
 
 #include "extension/pg/boundary/builtin_patch.hpp"
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/stop_points.hpp"
 #include "extension/pg/sequence/identity_columns.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
 
@@ -103,6 +104,7 @@ SequenceRun run_of(Relation sequence, const SequenceRules& rules) {
   ForceSyncCommit();
   run = *until_done(sequence, [&] { return sequence_of(sequence).lease(rules); });
   if (run.count == 0) raise_end(sequence, rules);
+  stop_here(StopPoint::kSequenceLeased);
   return run;
 }
 

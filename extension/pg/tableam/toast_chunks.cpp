@@ -1,6 +1,7 @@
 // Chunks: how a value lies in a TOAST relation.  Its columns are PostgreSQL's (chunk_id, chunk_seq, chunk_data), the
 // size of a chunk is what four rows of a gcl page have room for.
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/stop_points.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/tableam/toast.hpp"
 
@@ -133,6 +134,7 @@ void store_rest(const Chunks& chunks, engine::Heap& heap, Oid id, int32 number, 
       pfree(tuple[i]);
     }
     pgstat_count_heap_insert(chunks.table, count);
+    if (bytes > 0) stop_here(StopPoint::kToastChunksStored);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/stop_points.hpp"
 #include "extension/pg/txn/deferred_free.hpp"
 #include "extension/pg/txn/transaction_parts.hpp"
 
@@ -49,6 +50,7 @@ void commit() noexcept {
   engine::TxnSystem* txns = attached_txns();
   if (txns != nullptr && txns->current().wrote()) {
     txns->session().coherence().serve_flushed();
+    stop_here(StopPoint::kXactLocallyCommitted);
     mixed_commit_publishes();
     for (;;) {
       auto done = txns->commit();

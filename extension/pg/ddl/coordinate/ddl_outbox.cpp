@@ -2,6 +2,7 @@
 
 #include "extension/pg/ddl/node/ddl_node_state.hpp"
 #include "extension/pg/ddl/node/ddl_wakeup.hpp"
+#include "extension/pg/runtime/stop_points.hpp"
 
 extern "C" {
 #include "storage/pmsignal.h"
@@ -184,6 +185,7 @@ void DdlOutbox::send(DdlKind kind, StringInfo body, const DdlMembers& to) {
   do {
     const uint32_t bytes = Min(window, total - offset);
     (void)post(kind, body->data + offset, bytes, offset, total);
+    if (kind == DdlKind::kStatement || kind == DdlKind::kLast) stop_here(StopPoint::kDdlStatementSent);
     wait_or_cancel(true);
     offset += bytes;
   } while (offset < total);

@@ -7,6 +7,7 @@
 #include "extension/pg/ddl/node/ddl_position.hpp"
 #include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
+#include "extension/pg/runtime/stop_points.hpp"
 #include "extension/pg/txn/transaction_parts.hpp"
 
 extern "C" {
@@ -324,6 +325,7 @@ void lock_everywhere(List* targets) {
     }
   ask_first(targets, false);
   ask_others(targets, false);
+  stop_here(StopPoint::kDdlLocked);
 }
 
 void send_statement(DdlRecord* record, bool last) {
@@ -393,6 +395,7 @@ void ddl_pre_commit() {
     outbox.send_to_all(DdlKind::kPrepare, &body);
   }
   advance(CoordinatorEvent::kPrepare);
+  stop_here(StopPoint::kDdlAllPrepared);
   DdlPosition position = load_position(MyDatabaseId);
   if (position.extension == OidIsValid(gcl_access_method())) return;
   position.extension = !position.extension;
@@ -406,6 +409,7 @@ void ddl_pre_commit() {
 static void ddl_committed() noexcept {
   if (outbox.used()) {
     const bool prepared = current.state == CoordinatorState::kPrepared;
+    if (prepared) stop_here(StopPoint::kDdlCommitUntold);
     (void)outbox.tell(prepared ? DdlKind::kCommit : DdlKind::kAbort, nullptr);
     if (prepared) outbox.wait_for_commits();
   }

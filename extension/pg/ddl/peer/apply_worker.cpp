@@ -16,6 +16,7 @@
 #include "extension/pg/ddl/record/ddl_describe.hpp"
 #include "extension/pg/ddl/replay/ddl_replay.hpp"
 #include "extension/pg/ddl/replay/no_user_code.hpp"
+#include "extension/pg/runtime/stop_points.hpp"
 
 extern "C" {
 #include "commands/dbcommands.h"
@@ -236,6 +237,7 @@ void run_statement_of(const DdlMessage& message) {
   }
   check_coordinator_knows(record);
   replay.run(record);
+  stop_here(StopPoint::kDdlReplayed);
 }
 
 void do_as_told(const DdlMessage& message) {

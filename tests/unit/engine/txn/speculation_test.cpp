@@ -3,8 +3,8 @@
 #include <random>
 
 #include "tests/support/longer.hpp"
-#include "tests/support/pausable.hpp"
 #include "tests/unit/engine/engine_fixture.hpp"
+#include "tests/unit/engine/stops.hpp"
 
 namespace engine_test {
 
@@ -92,6 +92,7 @@ class SpeculationTest : public ::testing::Test {
     return found;
   }
 
+  Stops stops_;
   Engine engine_{{.cluster = {.nodes = 2}}};
   Worker a_{engine_, 0}, b_{engine_, 1};
   RelationId relation_;
@@ -309,59 +310,34 @@ TEST(SpeculationStress, NoWakeUpIsLostAndWhatWasTakenBackIsNeverFound) {
 // Between a read of the row and the question for its maker's status, the maker takes the row back and commits
 // (heap.commit-needs-younger-read).
 TEST_F(SpeculationTest, WhatWasTakenBackIsNotThereWhenItsMakerHasCommitted) {
-  std::atomic<uint64_t> row{insert_speculatively().packed()};
-  std::atomic<bool> stop{false};
-  std::atomic<int> probed{0}, fetched{0}, scanned{0}, looks{0};
-  const auto dirty = Snapshot{.kind = SnapshotKind::kDirty}, self = Snapshot{.kind = SnapshotKind::kSelf};
-  b_.waiter().timeout_ms = 0;
-  gcl_test::Pausable reader([&] {
-    RowBuffer buffer;
-    auto rows = std::make_unique<PageRows>();
-    for (unsigned n = 0; !stop.load(); ++n) {
-      const uint64_t word = row.load();
-      const Tid tid{uint32_t(word >> 9), uint16_t(word & 511)};
-      auto count_if = [](bool found, std::atomic<int>& count) {
-        if (found) count.fetch_add(1);
-      };
-      switch (n / 1024 % 4) {
-        case 0:
-          count_if(heap_b_->probe(tid)->kind == RowProbe::kLive, probed);
-          break;
-        case 1:
-          count_if(heap_b_->fetch_chain(tid, self, buffer.bytes)->found, fetched);
-          break;
-        case 2: {
-          auto read = heap_b_->fetch_chain(tid, dirty, buffer.bytes);  // refuses to wait
-          count_if(read.ok() && read->found, fetched);
-          break;
-        }
-        default:
-          EXPECT_TRUE(heap_b_->read_block(tid.block, self, *rows).ok());
-          count_if(std::count(rows->offset, rows->offset + rows->count, tid.offset) != 0, scanned);
-      }
-      looks.fetch_add(1);
-    }
-  });
-  std::mt19937 random(gcl_test::seed(3));
-  for (int round = 0; round < 100 * gcl_test::longer(); ++round) {
-    const int until = looks.load() + 1 + int(random() % 1500);
-    while (looks.load() < until) std::this_thread::yield();
-    reader.pause();
-    const uint64_t word = row.load();
-    // The reader may stand with the page under its guard: then the row cannot be taken back before it goes on.
-    std::thread maker([&] {
-      take_back({uint32_t(word >> 9), uint16_t(word & 511)});
-      a_.commit();
-    });
-    std::this_thread::sleep_for(std::chrono::microseconds(300));
-    reader.resume();
-    maker.join();
-    row.store(insert_speculatively().packed());
+  RowBuffer buffer;
+  auto rows = std::make_unique<PageRows>();
+  const auto fetched = [&](Tid tid, SnapshotKind kind) {
+    auto read = heap_b_->fetch_chain(tid, {.kind = kind}, buffer.bytes);
+    return read.ok() && read->found;
+  };
+  const std::pair<const char*, std::function<bool(Tid)>> ways[] = {
+      {"probed", [&](Tid tid) { return heap_b_->probe(tid)->kind == RowProbe::kLive; }},
+      {"fetched", [&](Tid tid) { return fetched(tid, SnapshotKind::kSelf); }},
+      {"fetched dirty", [&](Tid tid) { return fetched(tid, SnapshotKind::kDirty); }},
+      {"scanned",
+       [&](Tid tid) {
+         EXPECT_TRUE(heap_b_->read_block(tid.block, {.kind = SnapshotKind::kSelf}, *rows).ok());
+         return std::count(rows->offset, rows->offset + rows->count, tid.offset) != 0;
+       }},
+  };
+  for (const auto& [way, is_there] : ways) {
+    const Tid tid = insert_speculatively();
+    auto asks = stops_.attach(StopPoint::kTxnStatusWanted, b_.session());
+    bool there = true;
+    std::thread reader([&] { there = is_there(tid); });
+    asks.reached();
+    take_back(tid);
+    a_.commit();
+    asks.go_on();
+    reader.join();
+    EXPECT_FALSE(there) << way;
   }
-  stop.store(true);
-  reader.join();
-  EXPECT_EQ(probed.load() + fetched.load() + scanned.load(), 0)
-      << probed << " probed, " << fetched << " fetched, " << scanned << " scanned";
 }
 
 }  // namespace engine_test

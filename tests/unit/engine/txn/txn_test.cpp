@@ -1,16 +1,7 @@
 // Transactions: statuses, snapshots, savepoints, waiting, truncation of the log, the horizon.
 #include "tests/unit/engine/engine_fixture.hpp"
 #include "tests/unit/engine/memory/no_memory.hpp"
-
-namespace engine {
-
-// What happens between the two batches of a commit whose process sleeps there.
-struct CommitInSteps {
-  static Result<Cts> start(TxnSystem& txns) { return txns.start_commit(); }
-  static Result<Cts> finish(TxnSystem& txns, Cts cts) { return txns.finish_commit(cts); }
-};
-
-}  // namespace engine
+#include "tests/unit/engine/stops.hpp"
 
 namespace engine_test {
 
@@ -98,28 +89,28 @@ TEST(Txn, ARolledBackSavepointIsAbortedWithAllBelowItAndTheRestCommits) {
   EXPECT_TRUE(reader->status(inner)->aborted());
 }
 
-// The way from a deep savepoint to its top is long enough for the owner to roll it back and commit meanwhile.
+// Between any two of the words on the way from a savepoint to its top, the owner rolls it back and commits.
 TEST(Txn, ASavepointRolledBackWhileItsStatusIsAskedForIsNotTakenForCommitted) {
-  constexpr int kLevels = 2000, kRounds = 40;
+  constexpr int kLevels = 5;
+  Stops stops;
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), reader(engine, 1);
-  for (int round = 0; round < kRounds; ++round) {
+  for (uint32_t word = 1; word <= kLevels; ++word) {
     for (int level = 2; level <= kLevels; ++level) EXPECT_TRUE(writer->sub_begin(level).ok());
     auto made = writer->id_for_write();
     ASSERT_TRUE(made.ok());
-    std::atomic<bool> asking{false};
+    auto asks = stops.attach(StopPoint::kTxnStatusWanted, reader.session(), word);
     std::thread ask([&] {
-      asking.store(true);
       auto status = reader->status(*made);
       ASSERT_TRUE(status.ok());
-      EXPECT_FALSE(status->committed()) << "in round " << round;
+      EXPECT_TRUE(status->aborted()) << "before word " << word;
     });
-    while (!asking.load()) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::microseconds(round * 5));
+    asks.reached();
     writer->sub_abort(kLevels);
     writer.commit();
+    asks.go_on();
     ask.join();
-    ASSERT_TRUE(reader->status(*made)->aborted()) << "in round " << round;
+    ASSERT_TRUE(reader->status(*made)->aborted()) << "before word " << word;
   }
 }
 
@@ -148,23 +139,26 @@ TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
 // A reader finishes it, its place goes to other ids meanwhile, and nothing in the place is the commit's own any more.
 TEST(Txn, ACommitThatSleepsTakesNobodyElsesTimestamp) {
   for (bool kept : {false, true}) {  // an old snapshot keeps its timestamp
+    Stops stops;
     Engine engine({.cluster = {.nodes = 2}, .slots_max = 64});
     Worker sleeper(engine, 0), other(engine, 0), reader(engine, 1), old(engine, 1);
     TxnId id = *sleeper->id_for_write();
-    ASSERT_TRUE(sleeper->prepare().ok());
-    auto started = CommitInSteps::start(sleeper.txns());
-    ASSERT_TRUE(started.ok());
+    auto commit = stops.attach(StopPoint::kTxnCommitting, sleeper.session());
+    Cts done{};
+    std::thread commits([&] { done = sleeper.commit(); });
+    commit.reached();
+    const Cts moment = reader->pass_moment();
     if (kept) old.snapshot();
     const Cts cts = reader->status(id)->cts;
-    ASSERT_GT(cts, *started);
+    EXPECT_GT(cts, moment);
     const int more = 128 + int(64 + id.sequence() - 1 - engine.shared(0).next.load() % 64) % 64;
     for (int i = 0; i < more; ++i) {  // until an id runs in that very place
       ASSERT_TRUE(other->id_for_write().ok());
       if (i < more - 1) other.commit();
     }
-    auto done = CommitInSteps::finish(sleeper.txns(), *started);
-    ASSERT_TRUE(done.ok());
-    for (Cts told : {*done, sleeper->status(id)->cts})
+    commit.go_on();
+    commits.join();
+    for (Cts told : {done, sleeper->status(id)->cts})
       EXPECT_TRUE(told == cts || (!kept && told == kFrozenCts)) << told.value;
     other.abort();
   }
@@ -175,21 +169,17 @@ TEST(Txn, AWaiterOnAnotherNodeIsRungAtTheEnd) {
   Worker writer(engine, 0), waiter(engine, 1);
   for (bool commit : {true, false}) {
     const int before = engine.waker().rings;
-    EXPECT_TRUE(gcl_test::eventually([&] {  // a waiter that comes too late to say so is not rung
-      TxnId id = *writer->id_for_write();
-      const int waits = waiter.waiter().waits;
-      std::atomic<bool> ended{false};
-      std::thread thread([&] {
-        EXPECT_TRUE(waiter.waiter().wait_for(id, WaitFor::kUpdate).ok());
-        EXPECT_TRUE(ended.load());
-      });
-      waiter.waiter().expect_waits(waits + 1);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      ended.store(true);
-      commit ? void(writer.commit()) : writer.abort();
-      thread.join();
-      return engine.waker().rings > before;
-    }));
+    TxnId id = *writer->id_for_write();
+    std::atomic<bool> ended{false};
+    std::thread thread([&] {
+      EXPECT_TRUE(waiter.waiter().wait_for(id, WaitFor::kUpdate).ok());
+      EXPECT_TRUE(ended.load());
+    });
+    EXPECT_TRUE(gcl_test::eventually([&] { return *writer->watched(writer.session().id()); }));
+    ended.store(true);
+    commit ? void(writer.commit()) : writer.abort();
+    thread.join();
+    EXPECT_GT(engine.waker().rings, before);
   }
   EXPECT_FALSE(*waiter->watch(TxnId::make({0}, 1)));  // ended long ago
 }
