@@ -7,6 +7,7 @@
 #include "extension/engine/blink/tree.hpp"
 #include "extension/engine/sequence/sequence.hpp"
 #include "tests/support/longer.hpp"
+#include "tests/support/pool_bytes.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
 #include "tests/unit/engine/engine_fixture.hpp"
 #include "tests/unit/recovery/replay.hpp"
@@ -242,8 +243,7 @@ TEST(EngineReplay, GivesEveryPageAsItIs) {
   std::vector<Record> in_rings;
   for (int n = 0; n < kNodes; ++n) cluster.stop_workers(n);
   for (const auto& [raw, replayed] : from_nothing)
-    memcpy(of_the_pool[raw].bytes,
-           cluster.pool(1).coherence_pool().at(cluster.pool(1).coherence_pool().page_address(PageId{raw})),
+    memcpy(of_the_pool[raw].bytes, gcl_test::pool_bytes(cluster.pool(1).coherence_pool(), PageId{raw}),
            coherence::kPageSize);
   for (int n = 0; n < kNodes; ++n)
     for (Record& record : ring_of(cluster.pool(n), *session, {uint8_t(n)})) in_rings.push_back(std::move(record));

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "tests/support/longer.hpp"
+#include "tests/support/pool_bytes.hpp"
 #include "tests/support/random_change.hpp"
 #include "tests/unit/recovery/replay.hpp"
 
@@ -46,8 +47,7 @@ TEST(Replay, OfARingThatHasWrappedGivesWhatPagesInThePoolDoNotHave) {
   cluster.stop_workers(0);
   Images images;
   for (const PageId id : pages)
-    memcpy(images[id.raw].bytes, pool.coherence_pool().at(pool.coherence_pool().page_address(id)),
-           coherence::kPageSize);
+    memcpy(images[id.raw].bytes, gcl_test::pool_bytes(pool.coherence_pool(), id), coherence::kPageSize);
   replay(images, ring_of(pool, *b, {0}));
   for (const PageId id : pages) expect_replayed(pool, *a, id, images[id.raw]);
 }
