@@ -200,16 +200,16 @@ bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now
   return early;
 }
 
-// Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked
-// (coherence.messages-for-incarnation).
-bool ProtocolDriver::is_gone(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
+// Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked:
+// back (coherence.messages-for-incarnation).  REQUIRES: the line's spinlock, as for parking what it asks.
+ProtocolDriver::Presence ProtocolDriver::presence(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
   const NodeEntry& e = session_.node.pool.table().node[peer.value];
   const Membership state = e.state.load(std::memory_order_acquire);
   // A dead node's share stands until it is repaired (coherence.claim-then-ask): some of its processes may still be
   // reading.
   const bool stands = state == Membership::kDead && fields(line).state.op == LineOp::kWaitClaimed;
-  return state == Membership::kAbsent || (state == Membership::kDead && !stands) ||
-         !asked.is_for(e.incarnation.load(std::memory_order_relaxed));
+  if (state == Membership::kAbsent || (state == Membership::kDead && !stands)) return Presence::kGone;
+  return asked.is_for(e.incarnation.load(std::memory_order_relaxed)) ? Presence::kThere : Presence::kBack;
 }
 
 ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
@@ -229,7 +229,8 @@ ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
     for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
       const NodeId from = waiting.first();
       ReplyWord word{s.reply[from.value].load(std::memory_order_acquire)};  // pairs with Messenger::reply()
-      const bool gone = !word.is_reply() && is_gone(line, from, word);
+      const Presence there = word.is_reply() ? Presence::kThere : presence(line, from, word);
+      const bool gone = there != Presence::kThere;
       if (gone) word.raw = s.reply[from.value].load(std::memory_order_acquire);  // its last one came before it left
       const bool replied = word.is_reply() && word.round() == round;
       if (!replied && !gone) continue;
@@ -245,7 +246,8 @@ ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
       actions = step_line(line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone,
                                  .reply = kind,
                                  .from = from,
-                                 .passed_to = hint ? word.passed_to() : NodeId()});
+                                 .passed_to = hint ? word.passed_to() : NodeId(),
+                                 .back = there == Presence::kBack});
       if (f.state.waiting.empty()) break;
     }
   }

@@ -62,7 +62,8 @@ class ProtocolDriver {
   void send(uint16_t slot, const Actions& actions) noexcept;
   bool refused(const Line& line, const RequestSlot& slot, bool* not_now) const noexcept;
   bool too_early(const Line& line, RequestSlot& slot, bool not_now) noexcept;
-  bool is_gone(const Line& line, NodeId peer, ReplyWord asked) const noexcept;
+  enum class Presence : uint8_t { kThere, kGone, kBack };
+  Presence presence(const Line& line, NodeId peer, ReplyWord asked) const noexcept;
   Left finish(Line& line, const Actions& actions) noexcept;
   RequestSlot& slot_of(const Line& line) const noexcept { return session_.node.slot(fields(line).op_slot); }
 
