@@ -66,7 +66,7 @@ class Node {
     parts_.directory = directory;
     parts_.horizon = horizon;
   }
-  // REQUIRES: no session has been made yet.  It outlives the node.
+  // Of sessions that are made from now on.  REQUIRES: none is being made.  It outlives the node.
   void set_transport(Transport& transport) { transport_ = &transport; }
   // What this node does of the protocol's optional parts.  REQUIRES: no session works.
   void set_features(Features features) { parts_.features = features; }

@@ -104,7 +104,8 @@ Left ProtocolDriver::run(Line& line, Actions actions, uint16_t slot) noexcept {
   return Left::kNothing;
 }
 
-// Runs one batch to its end; false: whether it took place is not known, and the node is cut off.
+// Runs one batch to its end; false: whether it took place is not known (transport.unknown-cuts-off).  What the
+// operation held stays as it is.
 bool ProtocolDriver::post(Line& line, const Actions& actions, Posted* posted) noexcept {
   Batch batch(line.page().node());
   const int atomic = add_transition(session_.node, batch, line, actions);
@@ -116,12 +117,9 @@ bool ProtocolDriver::post(Line& line, const Actions& actions, Posted* posted) no
   session_.word_is_near = batch.done();
   if (!session_.word_is_near) answers_.send_early(line, &posted->early);
   if (!near) answers_.send(line, actions);  // while it is on its way
-  session_.memory.wait(batch);
+  const Status known = session_.memory.wait(batch);
   session_.note_round_trip(monotonic_ns() - began);
-  if (!batch.known()) {
-    session_.cut_off();
-    return false;
-  }
+  if (!known) return false;
   if (writes_back(actions.post)) written_back(line);
   if (atomic >= 0) posted->old = batch.op(atomic).old;
   return true;

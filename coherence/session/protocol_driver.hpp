@@ -39,9 +39,11 @@ class ProtocolDriver {
   // Takes the replies that are in.  The line may be another operation's by now: then there is none for the caller.
   Collected collect(Line& line) noexcept;
 
-  // coherence.log-first and coherence.early-grant-bound allow it.  REQUIRES: a latch on the line.
+  // coherence.log-first and coherence.early-grant-bound allow it.  In a fenced pool nothing that was changed leaves:
+  // its redo may not be there (transport.unknown-cuts-off).  REQUIRES: a latch on the line.
   bool may_leave(const Line& line) const noexcept {
-    return !session_.node.grant_in_flight(line) && (fields(line).state.msi != MsiState::kModified || logged(line));
+    if (session_.node.grant_in_flight(line)) return false;
+    return fields(line).state.msi != MsiState::kModified || (logged(line) && !session_.node.fenced());
   }
   bool logged(const Line& line) const noexcept {
     return !session_.node.horizon || line.lsn() <= session_.node.horizon->flushed();

@@ -37,11 +37,7 @@ class MemoryContract : public testing::TestWithParam<TransportKind> {
 
   // Posts and waits; a transport without failures knows the outcome.
   void run(Batch& batch) { run(*me, batch); }
-  static void run(User& user, Batch& batch) {
-    user.memory().post(batch);
-    user.memory().wait(batch);
-    EXPECT_TRUE(batch.known());
-  }
+  static void run(User& user, Batch& batch) { EXPECT_TRUE(user.memory().run(batch)); }
   void write_word(PoolAddress to, uint64_t value) {
     set_word(local(kLocalBytes - 8), value);
     Batch batch(to.node());
