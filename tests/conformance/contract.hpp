@@ -1,4 +1,4 @@
-// The fixture of the Memory contract's tests.
+// The fixtures of the Memory contract's tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -73,6 +73,9 @@ class MemoryContract : public testing::TestWithParam<TransportKind> {
   std::unique_ptr<Transport> transport;
   std::unique_ptr<User> me;
 };
+
+// Of transports whose connections can break.
+class BrokenConnection : public MemoryContract {};
 
 inline std::string kind_name(const testing::TestParamInfo<TransportKind>& info) { return info.param.name; }
 
