@@ -203,13 +203,13 @@ coherence::PoolAddress GlobalThread::address_of(uint32_t word) const {
   return pool_.region(Region::kUserWords).at + uint64_t{word} * 8;
 }
 
-uint64_t GlobalThread::load(uint32_t word) { return session_->memory().load(address_of(word)); }
+Result<uint64_t> GlobalThread::load(uint32_t word) { return session_->memory().load(address_of(word)); }
 
-uint64_t GlobalThread::fetch_add(uint32_t word, uint64_t addend) {
+Result<uint64_t> GlobalThread::fetch_add(uint32_t word, uint64_t addend) {
   return session_->memory().faa(address_of(word), addend);
 }
 
-uint64_t GlobalThread::compare_and_swap(uint32_t word, uint64_t expected, uint64_t desired) {
+Result<uint64_t> GlobalThread::compare_and_swap(uint32_t word, uint64_t expected, uint64_t desired) {
   return session_->memory().cas(address_of(word), expected, desired);
 }
 

@@ -94,10 +94,11 @@ class GlobalThread {
   // A part of a line as it was at one moment, without a lock if the line is here.
   Status copy(PageId line, uint32_t offset, void* to, uint32_t bytes);
 
-  // Words, by number.  fetch_add and compare_and_swap return what was there before.
-  uint64_t load(uint32_t word);
-  uint64_t fetch_add(uint32_t word, uint64_t addend);
-  uint64_t compare_and_swap(uint32_t word, uint64_t expected, uint64_t desired);
+  // Words, by number.  fetch_add and compare_and_swap return what was there before.  kFenced: it is not known whether
+  // they were done (transport.unknown-cuts-off).
+  Result<uint64_t> load(uint32_t word);
+  Result<uint64_t> fetch_add(uint32_t word, uint64_t addend);
+  Result<uint64_t> compare_and_swap(uint32_t word, uint64_t expected, uint64_t desired);
 
  private:
   friend class SLock;

@@ -80,7 +80,7 @@ void EvictionWindow::end(int slot) noexcept {
   Group& group = slot_[slot];
   posted_ &= ~(1u << slot);
   lines_ -= group.size;
-  if (!group.batch.known()) return evictor_.cut_off();  // the lines stay latched
+  if (!evictor_.memory().outcome(group.batch)) return;  // the lines stay latched
   for (int m = 0; m < group.size; m++) {
     Line& line = *group.member[m].line;
     evictor_.end_evict(line, group.batch.op(group.member[m].atomic).old);

@@ -1,5 +1,7 @@
 #include "coherence/session.hpp"
 
+#include <cstdio>
+
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/eviction_window.hpp"
@@ -29,6 +31,7 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
       evictor_(context_, waiting_, latches_, driver_, server_),
       flight_(node, id) {
   VERIFY(id.value < node.sessions_max());
+  memory_->set_owner(this);
   context_.slot.in_use.store(1, std::memory_order_release);
   context_.node.arena->sessions.fetch_add(1, std::memory_order_relaxed);
   context_.node.sessions_here.fetch_add(1, std::memory_order_acq_rel);
@@ -39,6 +42,12 @@ Session::~Session() {
   context_.node.sessions_here.fetch_sub(1, std::memory_order_acq_rel);
   context_.node.arena->sessions.fetch_sub(1, std::memory_order_relaxed);
   context_.slot.in_use.store(0, std::memory_order_release);
+}
+
+void Session::outcome_unknown() noexcept {
+  char reason[120];
+  snprintf(reason, sizeof reason, "node %d lost a memory node in the middle of an operation", node_.id().value);
+  node_.fence(reason);
 }
 
 void Session::hold(Line& line, bool exclusive, uint64_t by) {
@@ -63,11 +72,17 @@ void Session::drop_hold(Line& line, bool exclusive, uint64_t by) {
 
 Status Session::try_evict(Line& line, PageId page) {
   struct : FrameTaker {
-    void take(Line&, PageId) noexcept override {}  // the caller has it
+    void take(Line&, PageId) noexcept override { taken = true; }  // the caller has it
+    bool taken = false;
   } taker;
-  EvictionWindow window(*this, taker);
   Line* one = &line;
-  return window.add(&one, &page, 1) == 1 ? Status() : Errc::kWouldBlock;
+  int leaving;
+  {
+    EvictionWindow window(*this, taker);
+    leaving = window.add(&one, &page, 1);
+  }
+  if (leaving == 0) return Errc::kWouldBlock;
+  return taker.taken ? Status() : Errc::kFenced;  // transport.unknown-never-success
 }
 
 Status Session::write_back(Line& line, PageId page) {

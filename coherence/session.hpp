@@ -35,10 +35,11 @@
 #include "coherence/session/requester.hpp"
 #include "coherence/session/session_context.hpp"
 #include "coherence/session/waiting.hpp"
+#include "coherence/transport/memory.hpp"
 
 namespace coherence {
 
-class Session {
+class Session final : private UnknownOutcomes {
  public:
   Session(Node& node, SessionId id, Interrupts* interrupts);  // interrupts may be null
   ~Session();                                                 // REQUIRES: no latch held; the node still there
@@ -104,8 +105,9 @@ class Session {
     return {};
   }
   // Gives up the node's ownership of `line`; on success the line is latched for finish_evict() and no session can fetch
-  // it anew.  kWouldBlock: latched, held, being fetched, asked for by a peer, or changed beyond the log horizon.  One
-  // round trip; of many at once: EvictionWindow.
+  // it anew.  kWouldBlock: latched, held, being fetched, asked for by a peer, or changed beyond the log horizon.
+  // kFenced: it is not known whether the page was given up; the line stays as it is.  One round trip; of many at once:
+  // EvictionWindow.
   Status try_evict(Line& line, PageId page);
   // After unpublishing: the line is free (page none), late sessions get kRestart.
   void finish_evict(Line& line) { evictor_.finish_evict(line); }
@@ -140,6 +142,8 @@ class Session {
   friend class EvictionWindow;
   friend struct SessionAccess;  // tests
 
+  // The node cuts itself off: it goes on as one that died (transport.unknown-cuts-off).
+  void outcome_unknown() noexcept override;
   Status wrong_page(Line& line, bool exclusive) noexcept {
     requester_.unlock(line, exclusive);
     return Errc::kRestart;

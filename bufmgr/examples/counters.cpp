@@ -27,6 +27,11 @@ constexpr uint32_t kFirstLine = 0,
   _exit(1);
 }
 
+uint64_t word(coherence::Result<uint64_t> value) {
+  if (!value) fail("word", errc_name(value.error()));
+  return *value;
+}
+
 std::unique_ptr<GlobalMemory> join(const char* path, int node) {
   coherence::Problem problem;
   auto memory = GlobalMemory::join(path, {.node = {uint8_t(node)}}, &problem);
@@ -34,7 +39,7 @@ std::unique_ptr<GlobalMemory> join(const char* path, int node) {
   return memory.take();
 }
 
-coherence::PageId line_of(GlobalThread& thread, uint32_t i) { return {thread.load(kFirstLine + i)}; }
+coherence::PageId line_of(GlobalThread& thread, uint32_t i) { return {word(thread.load(kFirstLine + i))}; }
 
 void add(GlobalThread& thread, uint32_t counter, uint64_t addend) {
   XLock lock(thread, line_of(thread, counter / kCountersPerLine));
@@ -56,8 +61,8 @@ uint64_t sum(GlobalThread& thread) {
 void work(const char* path, int node, uint64_t processes, uint64_t adds) {
   auto memory = join(path, node);
   GlobalThread thread(*memory);
-  thread.fetch_add(kReady, 1);
-  for (; thread.load(kReady) <= processes; usleep(1000))  // for all the others, and the lines
+  word(thread.fetch_add(kReady, 1));
+  for (; word(thread.load(kReady)) <= processes; usleep(1000))  // for all the others, and the lines
     if (memory->pool().fenced()) fail("join", "a process died");
   std::mt19937 random(unsigned(node) + 1);
   for (uint64_t i = 0; i < adds; ++i) add(thread, uint32_t(random() % (kLines * kCountersPerLine)), 1);
@@ -87,9 +92,9 @@ int main(int argc, char** argv) {
     for (uint32_t i = 0; i < kLines; ++i) {
       auto line = thread.allocate();
       if (!line) fail("allocate", errc_name(line.error()));
-      thread.compare_and_swap(kFirstLine + i, 0, line->raw);
+      word(thread.compare_and_swap(kFirstLine + i, 0, line->raw));
     }
-    thread.fetch_add(kReady, 1);
+    word(thread.fetch_add(kReady, 1));
     for (int status; wait(&status) > 0;) well &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
     found = sum(thread);
   }

@@ -33,12 +33,17 @@ constexpr uint64_t kEntriesMax = (bufmgr::kLineBytes - kEntries) / kEntryBytes;
   _exit(1);
 }
 
+uint64_t word(coherence::Result<uint64_t> value) {
+  if (!value) fail("word", errc_name(value.error()));
+  return *value;
+}
+
 class HashTable {
  public:
   explicit HashTable(GlobalThread& thread) : thread_(thread) {}
 
   void make() {
-    for (uint32_t i = 0; i < kBuckets; ++i) thread_.compare_and_swap(i, 0, new_line());
+    for (uint32_t i = 0; i < kBuckets; ++i) word(thread_.compare_and_swap(i, 0, new_line()));
   }
 
   // Adds to the key's value; a key that is not there has 0.
@@ -77,7 +82,7 @@ class HashTable {
     if (!found) lock.set(kCount, count + 1);
     return 0;
   }
-  uint64_t bucket(uint64_t key) { return thread_.load(uint32_t(key * 0x9e3779b97f4a7c15 >> 32) % kBuckets); }
+  uint64_t bucket(uint64_t key) { return word(thread_.load(uint32_t(key * 0x9e3779b97f4a7c15 >> 32) % kBuckets)); }
   template <class Lock>
   static uint32_t find(const Lock& lock, uint64_t count, uint64_t key) {
     uint32_t at = kEntries;
@@ -101,8 +106,8 @@ std::unique_ptr<GlobalMemory> join(const char* path, int node) {
   return memory.take();
 }
 
-void meet(GlobalMemory& memory, GlobalThread& thread, uint32_t word, uint64_t all) {
-  for (thread.fetch_add(word, 1); thread.load(word) < all; usleep(1000))
+void meet(GlobalMemory& memory, GlobalThread& thread, uint32_t at, uint64_t all) {
+  for (word(thread.fetch_add(at, 1)); word(thread.load(at)) < all; usleep(1000))
     if (memory.pool().fenced()) fail("meet", "a process died");
 }
 

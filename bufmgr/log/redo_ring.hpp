@@ -49,7 +49,7 @@ class RedoRing {
       : shared_(shared), at_(at), data_bytes_((bytes - kRingHeaderBytes) / 8 * 8) {}
 
   // Takes over the ring as the former incarnation left it (empty).  Called once, before any session of the node works.
-  // kCorrupt: it is not a ring, or not of this size.
+  // kCorrupt: it is not a ring, or not of this size.  kFenced: transport.unknown-cuts-off.
   coherence::Status open(coherence::Memory&, uint64_t incarnation);
 
   bool try_reserve(uint64_t bytes) noexcept;
@@ -71,7 +71,8 @@ class RedoRing {
 
   bool begin_emptying() noexcept { return shared_->emptying.exchange(1, std::memory_order_acquire) == 0; }
   void end_emptying() noexcept { shared_->emptying.store(0, std::memory_order_release); }  // pairs with begin
-  // REQUIRES: emptying; log.kept-until-written-back holds for everything below `tail`.
+  // REQUIRES: emptying; log.kept-until-written-back holds for everything below `tail`.  In a pool that is fenced it may
+  // stay where it is.
   void move_tail(coherence::Memory&, uint64_t tail) noexcept;
   // Sleeps until the tail moves, at most `ms`.  `seen` is moved() from before the caller found no room.
   uint32_t moved() const noexcept { return shared_->moved.load(std::memory_order_acquire); }
@@ -88,7 +89,7 @@ class RedoRing {
 // Reads a node's ring from its tail on, from any node.
 class RingReader {
  public:
-  // kCorrupt: no ring there.
+  // kCorrupt: no ring there.  kFenced, here and below: transport.unknown-cuts-off.
   static coherence::Result<RingReader> open(coherence::Memory&, coherence::PoolAddress ring, uint64_t bytes);
   // Reads the next record into `buffer` (kMiniRecordMax suffices); kNotFound at the hole, kIncompatible: the record is
   // of another format.
@@ -98,7 +99,7 @@ class RingReader {
  private:
   RingReader(coherence::PoolAddress data, uint64_t bytes, uint64_t tail)
       : data_(data), data_bytes_(bytes), position_(tail) {}
-  void read(coherence::Memory&, uint64_t position, std::byte* to, uint32_t bytes);
+  coherence::Status read(coherence::Memory&, uint64_t position, std::byte* to, uint32_t bytes);
 
   coherence::PoolAddress data_;
   uint64_t data_bytes_;

@@ -267,8 +267,10 @@ struct Step {
     finish(MsiState::kInvalid, copied ? LatchEnd::kToCaller : LatchEnd::kRelease,
            copied ? Outcome::kCopied : Outcome::kHeld);
   }
-  void gone(NodeId from) {
-    for (int i = s.parked_count - 1; i >= 0; i--)
+  // Of a node that has left nothing is parked: it waits for its answers first (coherence.messages-for-incarnation). The
+  // driver counts it as gone before it takes what the next incarnation asks; nothing here depends on that.
+  void gone(NodeId from, bool back) {
+    for (int i = s.parked_count - 1; i >= 0 && !back; i--)
       if (s.parked[i].from == from.value) unpark(i);
     if (s.joins && s.waiting.has(from)) {  // the word says whether it has added our bit
       s.waiting = NodeSet();
@@ -463,7 +465,7 @@ Actions step(LineState& state, NodeId self, const Event& event, Features on) {
       t.reply(event.from, event.reply, event.passed_to);
       break;
     case Event::Kind::kGone:
-      t.gone(event.from);
+      t.gone(event.from, event.back);
       break;
     case Event::Kind::kServe:
       if (state.op == LineOp::kIdle)

@@ -34,7 +34,7 @@ struct Event {
     kBatchDone,       // `old`
     kPeer,            // `request`, `latched`, `may_leave`
     kReply,           // `from`, `reply`
-    kGone,            // `from` was fenced, or left in order: it will not answer, and holds nothing
+    kGone,            // `from` was fenced, or left in order: it will not answer, and holds nothing; `back`
     kServe,           // the latch was freed (and is held again if `latched`): serve what is parked
   } kind;
   ReplyKind reply = ReplyKind::kNone;
@@ -44,6 +44,7 @@ struct Event {
   // The log horizon covers the page's last change (coherence.log-first), and no grant is in flight
   // (coherence.early-grant-bound).
   bool may_leave = true;
+  bool back = false;      // of kGone: it has joined again; what is parked is what the next incarnation asks
   bool answered = false;  // of kBatchDone: the node it serves was answered when it was posted
   uint64_t old = 0;
   PeerRequest request;

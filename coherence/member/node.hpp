@@ -61,7 +61,7 @@ class Node {
     parts_.directory = directory;
     parts_.horizon = horizon;
   }
-  // What sessions open that are made from now on.
+  // Of sessions that are made from now on.  REQUIRES: none is being made.  It outlives the node.
   void set_transport(Transport& transport) { transport_ = &transport; }
   // What this node does of the protocol's optional parts.  REQUIRES: no session works.
   void set_features(Features features) { parts_.features = features; }

@@ -85,18 +85,14 @@ Status Evictor::write_back(Line& line, PageId page) {
   if (writing.exchange(1, std::memory_order_acquire) != 0) return Errc::kWouldBlock;
   Batch batch(page.node());
   add_write_back(session_.node, batch, line);
-  session_.memory.post(batch);
-  session_.memory.wait(batch);
-  const bool known = batch.known();
+  const Status known = session_.memory.run(batch);
   if (known) {
     written_back(line);
     session_.counters.add(Counter::kWriteBacks);
     ++session_.moved;
-  } else {
-    session_.cut_off();
   }
   writing.store(0, std::memory_order_release);
-  return known ? Status() : Errc::kFenced;
+  return known;
 }
 
 }  // namespace coherence

@@ -33,7 +33,6 @@ class Evictor {
   // Adds that to a batch; returns the place of the atomic, whose old word end_evict() is told.
   int add_release(Batch& batch, Line& line, Post release) noexcept;
   void end_evict(Line& line, uint64_t old) noexcept;
-  void cut_off() const noexcept { session_.cut_off(); }  // a batch whose outcome is not known
   Memory& memory() { return session_.memory; }
 
  private:

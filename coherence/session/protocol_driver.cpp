@@ -104,7 +104,8 @@ Left ProtocolDriver::run(Line& line, Actions actions, uint16_t slot) noexcept {
   return Left::kNothing;
 }
 
-// Runs one batch to its end; false: whether it took place is not known, and the node is cut off.
+// Runs one batch to its end; false: whether it took place is not known (transport.unknown-cuts-off).  What the
+// operation held stays as it is.
 bool ProtocolDriver::post(Line& line, const Actions& actions, Posted* posted) noexcept {
   Batch batch(line.page().node());
   const int atomic = add_transition(session_.node, batch, line, actions);
@@ -116,12 +117,9 @@ bool ProtocolDriver::post(Line& line, const Actions& actions, Posted* posted) no
   session_.word_is_near = batch.done();
   if (!session_.word_is_near) answers_.send_early(line, &posted->early);
   if (!near) answers_.send(line, actions);  // while it is on its way
-  session_.memory.wait(batch);
+  const Status known = session_.memory.wait(batch);
   session_.note_round_trip(monotonic_ns() - began);
-  if (!batch.known()) {
-    session_.cut_off();
-    return false;
-  }
+  if (!known) return false;
   if (writes_back(actions.post)) written_back(line);
   if (atomic >= 0) posted->old = batch.op(atomic).old;
   return true;
@@ -199,15 +197,15 @@ bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now
   return early;
 }
 
-// Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked
-// (coherence.messages-for-incarnation).
-bool ProtocolDriver::is_gone(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
+// Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked:
+// back (coherence.messages-for-incarnation).  REQUIRES: the line's spinlock, as for parking what it asks.
+ProtocolDriver::Presence ProtocolDriver::presence(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
   const NodeInfo info = session_.node.members->info(peer);
   // A dead node's share stands until it is repaired (coherence.claim-then-ask): some of its processes may still be
   // reading.
   const bool stands = info.state == MemberState::kDead && fields(line).state.op == LineOp::kWaitClaimed;
-  return info.state == MemberState::kAbsent || (info.state == MemberState::kDead && !stands) ||
-         !asked.is_for(info.incarnation);
+  if (info.state == MemberState::kAbsent || (info.state == MemberState::kDead && !stands)) return Presence::kGone;
+  return asked.is_for(info.incarnation) ? Presence::kThere : Presence::kBack;
 }
 
 ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
@@ -227,7 +225,8 @@ ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
     for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
       const NodeId from = waiting.first();
       ReplyWord word{s.reply[from.value].load(std::memory_order_acquire)};  // pairs with Messenger::reply()
-      const bool gone = !word.is_reply() && is_gone(line, from, word);
+      const Presence there = word.is_reply() ? Presence::kThere : presence(line, from, word);
+      const bool gone = there != Presence::kThere;
       if (gone) word.raw = s.reply[from.value].load(std::memory_order_acquire);  // its last one came before it left
       const bool replied = word.is_reply() && word.round() == round;
       if (!replied && !gone) continue;
@@ -243,7 +242,8 @@ ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
       actions = step_line(line, {.kind = replied ? Event::Kind::kReply : Event::Kind::kGone,
                                  .reply = kind,
                                  .from = from,
-                                 .passed_to = hint ? word.passed_to() : NodeId()});
+                                 .passed_to = hint ? word.passed_to() : NodeId(),
+                                 .back = there == Presence::kBack});
       if (f.state.waiting.empty()) break;
     }
   }

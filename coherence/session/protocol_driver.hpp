@@ -39,9 +39,11 @@ class ProtocolDriver {
   // Takes the replies that are in.  The line may be another operation's by now: then there is none for the caller.
   Collected collect(Line& line) noexcept;
 
-  // coherence.log-first and coherence.early-grant-bound allow it.  REQUIRES: a latch on the line.
+  // coherence.log-first and coherence.early-grant-bound allow it.  In a fenced pool nothing that was changed leaves:
+  // its redo may not be there (transport.unknown-cuts-off).  REQUIRES: a latch on the line.
   bool may_leave(const Line& line) const noexcept {
-    return !session_.node.grant_in_flight(line) && (fields(line).state.msi != MsiState::kModified || logged(line));
+    if (session_.node.grant_in_flight(line)) return false;
+    return fields(line).state.msi != MsiState::kModified || (logged(line) && !session_.node.fenced());
   }
   bool logged(const Line& line) const noexcept {
     return !session_.node.horizon || line.lsn() <= session_.node.horizon->flushed();
@@ -62,7 +64,8 @@ class ProtocolDriver {
   void send(uint16_t slot, const Actions& actions) noexcept;
   bool refused(const Line& line, const RequestSlot& slot, bool* not_now) const noexcept;
   bool too_early(const Line& line, RequestSlot& slot, bool not_now) noexcept;
-  bool is_gone(const Line& line, NodeId peer, ReplyWord asked) const noexcept;
+  enum class Presence : uint8_t { kThere, kGone, kBack };
+  Presence presence(const Line& line, NodeId peer, ReplyWord asked) const noexcept;
   Left finish(Line& line, const Actions& actions) noexcept;
   RequestSlot& slot_of(const Line& line) const noexcept { return session_.node.slot(fields(line).op_slot); }
 

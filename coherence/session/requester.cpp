@@ -107,7 +107,9 @@ Status Requester::stand_back(Line& line) {
   bool waited = false;
   for (uint64_t now = monotonic_ns(); now < until; now = monotonic_ns()) {
     if (line.word().msi() != MsiState::kInvalid || line.word().exclusive()) return {};
-    if (LatchWord{session_.memory.load(session_.node.pool.latch_address(page))}.has_holder()) break;
+    const auto word = session_.memory.load(session_.node.pool.latch_address(page));
+    if (!word) return word.error();
+    if (LatchWord{*word}.has_holder()) break;
     if (!waited) session_.counters.add(Counter::kStoodBack);
     waited = true;
     help_if_asked();

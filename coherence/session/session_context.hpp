@@ -29,11 +29,6 @@ struct SessionContext {
   uint64_t round_trip_ns = 1000;  // of a batch, on average
   bool word_is_near = true;       // batches are complete when post() returns: a look costs less than a message
 
-  // An operation may have taken place, or not (transport.unknown-never-success).  No process can tell what the page's
-  // word says of this node then, so the node cuts itself off: it goes on as one that died.  What the operation held
-  // stays as it is.
-  void cut_off() const noexcept;
-
   bool has(Feature feature) const { return node.features.has(feature); }
   // A running process answers peers sooner than a sleeping worker: on busy CPUs by milliseconds.  One load.
   bool peers_asked() const noexcept { return node.arena->inbox_peers.load(std::memory_order_relaxed) != 0; }

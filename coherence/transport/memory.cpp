@@ -2,30 +2,29 @@
 
 namespace coherence {
 
-uint64_t Memory::load(PoolAddress word) {
+Status Memory::tell_unknown() noexcept {
+  if (owner_) owner_->outcome_unknown();
+  return Errc::kFenced;
+}
+
+Result<uint64_t> Memory::load(PoolAddress word) {
   Batch batch(word.node());
-  int i = batch.load(word);
-  post(batch);
-  wait(batch);
-  VERIFY(batch.known());
+  const int i = batch.load(word);
+  GCL_TRY(run(batch));
   return batch.op(i).old;
 }
 
-uint64_t Memory::cas(PoolAddress word, uint64_t expect, uint64_t desired) {
+Result<uint64_t> Memory::cas(PoolAddress word, uint64_t expect, uint64_t desired) {
   Batch batch(word.node());
-  int i = batch.cas(word, expect, desired);
-  post(batch);
-  wait(batch);
-  VERIFY(batch.known());
+  const int i = batch.cas(word, expect, desired);
+  GCL_TRY(run(batch));
   return batch.op(i).old;
 }
 
-uint64_t Memory::faa(PoolAddress word, uint64_t addend) {
+Result<uint64_t> Memory::faa(PoolAddress word, uint64_t addend) {
   Batch batch(word.node());
-  int i = batch.faa(word, addend);
-  post(batch);
-  wait(batch);
-  VERIFY(batch.known());
+  const int i = batch.faa(word, addend);
+  GCL_TRY(run(batch));
   return batch.op(i).old;
 }
 

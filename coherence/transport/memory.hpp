@@ -4,6 +4,10 @@
 // order.
 // transport.unknown-never-success: a batch is kDone when all its operations took effect, kUnknown when the connection
 // broke first: then the outcome is not known, and is never treated as success.
+// transport.unknown-cuts-off: who has a Memory learns of an unknown outcome by outcome(), wait(), run() or the
+// conveniences: kFenced.  Before they say so they tell the Memory's owner, a session, which cuts its node off: no
+// process can tell what the words of the batch say by now.  So whoever gets kFenced here finds the pool fenced, and
+// what comes of the batch needs no undoing.
 // transport.poll-until-done: post() may complete before it returns (shm) or later (verbs, sim); callers poll() until
 // done().
 // transport.pages-registered: a page travels between the pool and its node's arena, whose memory the transport knows
@@ -21,8 +25,7 @@
 //   Batch batch(node);
 //   batch.faa(word, bit);
 //   batch.read(page, frame, kPageSize, OnlyIf::kNoHolder);
-//   memory.post(batch);
-//   memory.wait(batch);
+//   GCL_TRY(memory.run(batch));
 //   uint64_t old = batch.op(0).old;
 #pragma once
 
@@ -30,6 +33,7 @@
 #include <cstdint>
 
 #include "coherence/base/ids.hpp"
+#include "coherence/base/result.hpp"
 #include "coherence/base/verify.hpp"
 
 namespace coherence {
@@ -120,6 +124,15 @@ class Batch {
   };
 };
 
+// Hears of batches whose outcome is not known (transport.unknown-cuts-off).
+class UnknownOutcomes {
+ public:
+  virtual void outcome_unknown() noexcept = 0;
+
+ protected:
+  ~UnknownOutcomes() = default;
+};
+
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -129,15 +142,31 @@ class Memory {
     Batch* one = &batch;
     post(&one, 1);
   }
-  // Polls until `batch` is done.  One round trip; not interruptible (a posted verb always ends, or breaks).
-  void wait(Batch& batch) {
-    while (!batch.done()) poll();
+  // Outlives it; without one nobody is told.
+  void set_owner(UnknownOutcomes* owner) noexcept { owner_ = owner; }
+  // kFenced: it is not known.  REQUIRES: done.
+  Status outcome(const Batch& batch) noexcept {
+    VERIFY(batch.done());
+    return batch.known() ? Status() : tell_unknown();
   }
-  // Conveniences for pool words: one batch each.  Return the value before.  They end the process when that is not
-  // known.
-  uint64_t load(PoolAddress word);
-  uint64_t cas(PoolAddress word, uint64_t expect, uint64_t desired);
-  uint64_t faa(PoolAddress word, uint64_t addend);
+  // Polls until `batch` is done, and says its outcome.  One round trip; not interruptible (a posted verb always ends,
+  // or breaks).
+  Status wait(Batch& batch) {
+    while (!batch.done()) poll();
+    return outcome(batch);
+  }
+  Status run(Batch& batch) {
+    post(batch);
+    return wait(batch);
+  }
+  // Conveniences for pool words: one batch each.  The value before.
+  Result<uint64_t> load(PoolAddress word);
+  Result<uint64_t> cas(PoolAddress word, uint64_t expect, uint64_t desired);
+  Result<uint64_t> faa(PoolAddress word, uint64_t addend);
+
+ private:
+  Status tell_unknown() noexcept;
+  UnknownOutcomes* owner_ = nullptr;
 };
 
 }  // namespace coherence

@@ -29,22 +29,22 @@ TEST_P(MemoryContract, AFullBatchRunsInOrder) {
 }
 
 TEST_P(MemoryContract, ACompareAndSwapSaysWhatWasThere) {
-  EXPECT_EQ(memory().cas(at(0), 0, 5), 0u);
-  EXPECT_EQ(memory().cas(at(0), 0, 6), 5u) << "nothing is swapped";
-  EXPECT_EQ(memory().load(at(0)), 5u);
-  EXPECT_EQ(memory().cas(at(0), 5, ~uint64_t{0}), 5u);
-  EXPECT_EQ(memory().load(at(0)), ~uint64_t{0});
+  EXPECT_EQ(*memory().cas(at(0), 0, 5), 0u);
+  EXPECT_EQ(*memory().cas(at(0), 0, 6), 5u) << "nothing is swapped";
+  EXPECT_EQ(*memory().load(at(0)), 5u);
+  EXPECT_EQ(*memory().cas(at(0), 5, ~uint64_t{0}), 5u);
+  EXPECT_EQ(*memory().load(at(0)), ~uint64_t{0});
 }
 
 TEST_P(MemoryContract, AnAdditionWrapsAndStaysInItsWord) {
   write_word(at(8), 3);
-  EXPECT_EQ(memory().faa(at(0), ~uint64_t{0}), 0u);
-  EXPECT_EQ(memory().faa(at(0), 2), ~uint64_t{0});
-  EXPECT_EQ(memory().load(at(0)), 1u);
-  EXPECT_EQ(memory().faa(at(0), uint64_t{1} << 63), 1u);
-  EXPECT_EQ(memory().faa(at(0), uint64_t{1} << 63), uint64_t{1} << 63 | 1);
-  EXPECT_EQ(memory().load(at(0)), 1u) << "no carry is left";
-  EXPECT_EQ(memory().load(at(8)), 3u) << "nor does it reach the neighbour";
+  EXPECT_EQ(*memory().faa(at(0), ~uint64_t{0}), 0u);
+  EXPECT_EQ(*memory().faa(at(0), 2), ~uint64_t{0});
+  EXPECT_EQ(*memory().load(at(0)), 1u);
+  EXPECT_EQ(*memory().faa(at(0), uint64_t{1} << 63), 1u);
+  EXPECT_EQ(*memory().faa(at(0), uint64_t{1} << 63), uint64_t{1} << 63 | 1);
+  EXPECT_EQ(*memory().load(at(0)), 1u) << "no carry is left";
+  EXPECT_EQ(*memory().load(at(8)), 3u) << "nor does it reach the neighbour";
 }
 
 // The condition asks for the value *before* operation 0.  A transport that ignores conditions reads what is there.
@@ -71,8 +71,8 @@ TEST_P(MemoryContract, AReadWhoseConditionHoldsIsDone) {
 
 TEST_P(MemoryContract, AReadWhoseConditionFailsIsSkippedOrReadsWhatIsThere) {
   write_word(at(128), 4711);
-  memory().cas(at(0), 0, 5);
-  memory().faa(at(8), uint64_t{1} << 58);
+  EXPECT_TRUE(memory().cas(at(0), 0, 5));
+  EXPECT_TRUE(memory().faa(at(8), uint64_t{1} << 58));
   auto unwanted = [&](uint32_t i) {
     if (GetParam().keeps_unwanted) return word(local(i)) == 99;
     return word(local(i)) == 99 || word(local(i)) == 4711;
@@ -133,10 +133,10 @@ TEST_P(MemoryContract, ReadsAndWritesTakeAnyLengthUpToAPageAndTouchNothingElse) 
 TEST_P(MemoryContract, MemoryNodesAreApart) {
   write_word(at(256, kZero), 10);
   write_word(at(256, kOne), 20);
-  EXPECT_EQ(memory().faa(at(256, kOne), 1), 20u);
-  EXPECT_EQ(memory().cas(at(256, kZero), 10, 11), 10u);
-  EXPECT_EQ(memory().load(at(256, kOne)), 21u);
-  EXPECT_EQ(memory().load(at(256, kZero)), 11u);
+  EXPECT_EQ(*memory().faa(at(256, kOne), 1), 20u);
+  EXPECT_EQ(*memory().cas(at(256, kZero), 10, 11), 10u);
+  EXPECT_EQ(*memory().load(at(256, kOne)), 21u);
+  EXPECT_EQ(*memory().load(at(256, kZero)), 11u);
   Batch last(kOne);  // to the end of its memory
   last.read(at(kMemoryBytes - kPageSize, kOne), local(), kPageSize);
   run(last);
@@ -169,14 +169,14 @@ TEST_P(MemoryContract, SeveralBatchesArePostedAtOnce) {
   }
   memory().post(all, kBatches);
   for (Batch* b : all) EXPECT_TRUE(b->done() || !GetParam().done_in_post);
-  for (int i = kBatches; i-- > 0;) memory().wait(*all[i]);
+  for (int i = kBatches; i-- > 0;) EXPECT_TRUE(memory().wait(*all[i]));
   for (int i = 0; i < kBatches; i++) {
     EXPECT_TRUE(all[i]->known());
     EXPECT_EQ(all[i]->op(1).old, uint64_t(i) + 100);
     EXPECT_EQ(word(local(uint32_t(i) * 16 + 8)), uint64_t(i) + 1100);
   }
   for (uint8_t n = 0; n < kMemoryNodes; n++)
-    EXPECT_EQ(memory().load(at(4096, MemoryNodeId{n})), uint64_t(kBatches / kMemoryNodes));
+    EXPECT_EQ(*memory().load(at(4096, MemoryNodeId{n})), uint64_t(kBatches / kMemoryNodes));
   memory().poll();  // with nothing posted
 }
 

@@ -1,4 +1,4 @@
-// The fixture of the Memory contract's tests.
+// The fixtures of the Memory contract's tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,11 +37,7 @@ class MemoryContract : public testing::TestWithParam<TransportKind> {
 
   // Posts and waits; a transport without failures knows the outcome.
   void run(Batch& batch) { run(*me, batch); }
-  static void run(User& user, Batch& batch) {
-    user.memory().post(batch);
-    user.memory().wait(batch);
-    EXPECT_TRUE(batch.known());
-  }
+  static void run(User& user, Batch& batch) { EXPECT_TRUE(user.memory().run(batch)); }
   void write_word(PoolAddress to, uint64_t value) {
     set_word(local(kLocalBytes - 8), value);
     Batch batch(to.node());
@@ -77,6 +73,9 @@ class MemoryContract : public testing::TestWithParam<TransportKind> {
   std::unique_ptr<Transport> transport;
   std::unique_ptr<User> me;
 };
+
+// Of transports whose connections can break.
+class BrokenConnection : public MemoryContract {};
 
 inline std::string kind_name(const testing::TestParamInfo<TransportKind>& info) { return info.param.name; }
 

@@ -17,10 +17,7 @@ struct Way {
   uint64_t (*look)(User&, PoolAddress);
 };
 
-void run_batch(User& user, Batch& batch) {
-  user.memory().post(batch);
-  user.memory().wait(batch);
-}
+void run_batch(User& user, Batch& batch) { EXPECT_TRUE(user.memory().run(batch)); }
 
 uint64_t word_of(const std::byte* at) {
   uint64_t value;
@@ -44,9 +41,9 @@ void write_message(User& user, PoolAddress to, uint64_t value) {
   run_batch(user, batch);
 }
 
-void add_one(User& user, PoolAddress to, uint64_t) { user.memory().faa(to, 1); }
+void add_one(User& user, PoolAddress to, uint64_t) { EXPECT_TRUE(user.memory().faa(to, 1)); }
 
-uint64_t load_word(User& user, PoolAddress from) { return user.memory().load(from); }
+uint64_t load_word(User& user, PoolAddress from) { return *user.memory().load(from); }
 
 uint64_t read_word_of(User& user, PoolAddress from) {
   Batch batch(from.node());
@@ -101,7 +98,7 @@ TEST_P(MemoryContract, WritesOfABatchAndOfBatchesOneAfterAnotherAreSeenInOrder) 
   const PoolAddress first = at(0, kOne), second = at(4096, kOne), stop = at(8192, kOne);
   for (const bool together : {true, false}) {
     pid_t writer = in_process([&](User& user) {
-      for (uint64_t round = user.memory().load(first) + 1; user.memory().load(stop) == uint64_t(!together); round++) {
+      for (uint64_t round = *user.memory().load(first) + 1; *user.memory().load(stop) == uint64_t(!together); round++) {
         set_word(user.local(), round);
         Batch one(kOne), two(kOne);
         one.write(first, user.local(), 8);
@@ -120,7 +117,7 @@ TEST_P(MemoryContract, WritesOfABatchAndOfBatchesOneAfterAnotherAreSeenInOrder) 
       seen += batch.op(mark).old != before;
       before = batch.op(mark).old;
     }
-    memory().faa(stop, 1);
+    EXPECT_TRUE(memory().faa(stop, 1));
     EXPECT_TRUE(ended_well(writer));
   }
 }
@@ -130,7 +127,7 @@ TEST_P(MemoryContract, AVersionAroundWhatIsWrittenTellsWhetherItWasReadWhole) {
   constexpr uint32_t kBytes = 512;
   const PoolAddress version = at(64, kOne), body = at(128, kOne), stop = at(0, kOne);
   pid_t writer = in_process([&](User& user) {
-    for (uint64_t round = 1; user.memory().load(stop) == 0; round++) {
+    for (uint64_t round = 1; *user.memory().load(stop) == 0; round++) {
       for (uint32_t i = 0; i < kBytes; i += 8) set_word(user.local() + i, round);
       Batch batch(kOne);
       batch.faa(version, 1);
@@ -152,7 +149,7 @@ TEST_P(MemoryContract, AVersionAroundWhatIsWrittenTellsWhetherItWasReadWhole) {
     whole += now != before;
     before = now;
   }
-  memory().faa(stop, 1);
+  EXPECT_TRUE(memory().faa(stop, 1));
   EXPECT_TRUE(ended_well(writer));
 }
 

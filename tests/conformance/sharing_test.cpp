@@ -17,14 +17,14 @@ TEST_P(MemoryContract, AdditionsOfThreadsAllCountAndAreOneAfterAnother) {
   in_threads(4, [&](User& user, int) {
     uint64_t before = 0, mine = 0;
     for (; between.load() < kBetween; mine++) {
-      const uint64_t old = user.memory().faa(at(256, kOne), 1);
+      const uint64_t old = *user.memory().faa(at(256, kOne), 1);
       ASSERT_TRUE(mine == 0 || old > before) << "one value twice";
       if (mine != 0 && old != before + 1) between++;
       before = old;
     }
     done += mine;
   });
-  EXPECT_EQ(memory().load(at(256, kOne)), done.load());
+  EXPECT_EQ(*memory().load(at(256, kOne)), done.load());
 }
 
 TEST_P(MemoryContract, AtomicsOfProcessesAllCount) {
@@ -34,22 +34,22 @@ TEST_P(MemoryContract, AtomicsOfProcessesAllCount) {
     child = in_process([&](User& user) {
       Memory& mine = user.memory();
       uint64_t n = 0;
-      for (; mine.load(between) < kBetween; n++) {
-        mine.faa(added, uint64_t{1} << 32);
+      for (; *mine.load(between) < kBetween; n++) {
+        EXPECT_TRUE(mine.faa(added, uint64_t{1} << 32));
         for (uint64_t seen = n;;) {  // what is there if no other user is
-          uint64_t old = mine.cas(swapped, seen, seen + 1);
+          uint64_t old = *mine.cas(swapped, seen, seen + 1);
           if (old == seen) break;
-          mine.faa(between, 1);
+          EXPECT_TRUE(mine.faa(between, 1));
           seen = old;
         }
       }
-      mine.faa(done, n);
+      EXPECT_TRUE(mine.faa(done, n));
     });
   for (pid_t child : children) EXPECT_TRUE(ended_well(child));
-  const uint64_t n = memory().load(done);
+  const uint64_t n = *memory().load(done);
   EXPECT_GT(n, 0u);
-  EXPECT_EQ(memory().load(added), n << 32);
-  EXPECT_EQ(memory().load(swapped), n);
+  EXPECT_EQ(*memory().load(added), n << 32);
+  EXPECT_EQ(*memory().load(swapped), n);
 }
 
 // A word that atomics change between two values is never seen as a mix of them, nor does a failed swap report one.
@@ -60,17 +60,17 @@ TEST_P(MemoryContract, AWordIsLoadedWhole) {
   std::thread writer([&] {
     auto mine = transport->user();
     while (!stop.load()) {
-      mine->memory().cas(at(512), kA, kB);
-      mine->memory().faa(at(512), 1);  // kB + 1 == kA
+      EXPECT_TRUE(mine->memory().cas(at(512), kA, kB));
+      EXPECT_TRUE(mine->memory().faa(at(512), 1));  // kB + 1 == kA
     }
   });
   uint64_t before = kA;
   for (int changes = 0; changes < kChanges && !HasFailure();) {
-    uint64_t seen = memory().load(at(512));
+    uint64_t seen = *memory().load(at(512));
     EXPECT_TRUE(seen == kA || seen == kB) << seen;
     changes += seen != before;
     before = seen;
-    seen = memory().cas(at(512), 1, 1);
+    seen = *memory().cas(at(512), 1, 1);
     EXPECT_TRUE(seen == kA || seen == kB) << seen;
   }
   stop = true;
@@ -83,7 +83,7 @@ TEST_P(MemoryContract, ABatchsBytesAreThereBeforeTheWordBehindThem) {
   constexpr uint64_t kPage = kPageSize, kWord = 64, kStop = 128;
   constexpr int kSeen = 200;
   pid_t writer = in_process([&](User& user) {
-    for (uint64_t round = 1; user.memory().load(at(kStop, kOne)) == 0; round++) {
+    for (uint64_t round = 1; *user.memory().load(at(kStop, kOne)) == 0; round++) {
       for (uint32_t i = 0; i < kPageSize; i += 8) set_word(user.local() + i, round);
       Batch batch(kOne);
       batch.write(at(kPage, kOne), user.local(), kPageSize);
@@ -104,7 +104,7 @@ TEST_P(MemoryContract, ABatchsBytesAreThereBeforeTheWordBehindThem) {
     seen += now != before;
     before = now;
   }
-  memory().faa(at(kStop, kOne), 1);
+  EXPECT_TRUE(memory().faa(at(kStop, kOne), 1));
   EXPECT_TRUE(ended_well(writer));
 }
 
@@ -115,7 +115,7 @@ TEST_P(MemoryContract, ABatchThatIsDoneComesBeforeTheNextOneOfWhoeverKnows) {
   in_threads(3, [&](User& user, int) {
     uint64_t mine = 0, before = 0;
     while (between.load() < kBetween) {
-      if (user.memory().cas(at(0, kZero), 0, 1) != 0) {
+      if (*user.memory().cas(at(0, kZero), 0, 1) != 0) {
         std::this_thread::yield();
         continue;
       }
@@ -133,18 +133,17 @@ TEST_P(MemoryContract, ABatchThatIsDoneComesBeforeTheNextOneOfWhoeverKnows) {
       Batch write(kOne);
       write.write(at(0, kOne), user.local(), kPageSize);
       run(user, write);
-      EXPECT_EQ(user.memory().cas(at(0, kZero), 1, 0), 1u);
+      EXPECT_EQ(*user.memory().cas(at(0, kZero), 1, 0), 1u);
       std::this_thread::yield();  // the others' turn
       mine++;
     }
     done += mine;
   });
-  EXPECT_EQ(memory().load(at(kPageSize - 8, kOne)), done.load());
+  EXPECT_EQ(*memory().load(at(kPageSize - 8, kOne)), done.load());
 }
 
 // transport.unknown-never-success, as far as every transport can show it: what a user who is killed had posted took
-// effect up to some operation, in order, and nobody else is harmed.  (That a *connection* breaks, and its batches end
-// kUnknown, no test here can bring about: shm has none.)
+// effect up to some operation, in order, and nobody else is harmed.
 TEST_P(MemoryContract, AKilledUsersBatchTookEffectUpToSomeOperation) {
   constexpr int kWords = 16;
   for (int round = 0; round < 5; round++) {
@@ -155,21 +154,21 @@ TEST_P(MemoryContract, AKilledUsersBatchTookEffectUpToSomeOperation) {
         run(user, batch);
       }
     });
-    uint64_t begin = memory().load(at(0, kOne));
-    while (memory().load(at(0, kOne)) < begin + 100) std::this_thread::yield();
+    uint64_t begin = *memory().load(at(0, kOne));
+    while (*memory().load(at(0, kOne)) < begin + 100) std::this_thread::yield();
     kill(victim, SIGKILL);
     int status;
     waitpid(victim, &status, 0);
     EXPECT_TRUE(WIFSIGNALED(status));
-    uint64_t before = memory().load(at(0, kOne)), first = before;
+    uint64_t before = *memory().load(at(0, kOne)), first = before;
     for (int i = 1; i < kWords; i++) {
-      uint64_t now = memory().load(at(uint64_t(i) * 64, kOne));
+      uint64_t now = *memory().load(at(uint64_t(i) * 64, kOne));
       EXPECT_LE(now, before) << "operation " << i << " before the one in front of it";
       before = now;
     }
     EXPECT_LE(first - before, uint64_t{1});
     for (int i = 0; i < kWords; i++) write_word(at(uint64_t(i) * 64, kOne), 0);  // level again
-    EXPECT_EQ(memory().faa(at(0, kOne), 5), 0u);
+    EXPECT_EQ(*memory().faa(at(0, kOne), 5), 0u);
     write_word(at(0, kOne), 0);
   }
 }

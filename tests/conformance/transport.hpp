@@ -23,6 +23,9 @@ class User {
   virtual Memory& memory() = 0;
   // kLocalBytes that READ and WRITE may name; private to this user, 64-byte aligned, zero at first.
   virtual std::byte* local() = 0;
+  // The connection breaks at the batch that is posted next, when so many of its operations have taken place; the one
+  // behind it has a new connection.  REQUIRES: TransportKind::breaks.
+  virtual void break_after(int) { VERIFY(false); }
 };
 
 // A pool; ends after its users.  Made before any fork, its users after it: children of the process may make users, too.
@@ -37,10 +40,12 @@ struct TransportKind {
   std::unique_ptr<Transport> (*make)();
   bool done_in_post;    // post() returns with its batches done (transport.poll-until-done)
   bool keeps_unwanted;  // a READ whose OnlyIf does not hold leaves its destination alone (a transport may ignore it)
+  bool breaks;          // it has connections, and a test may break them
 };
 inline std::ostream& operator<<(std::ostream& o, const TransportKind& kind) { return o << kind.name; }
 
-// All of them.
+// All of them; those that can break.
 const std::vector<TransportKind>& transports();
+std::vector<TransportKind> breaking_transports();
 
 }  // namespace conformance

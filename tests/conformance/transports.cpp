@@ -2,10 +2,15 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <random>
+#include <utility>
 
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "tests/support/far_memory.hpp"
 
 namespace conformance {
 namespace {
@@ -47,6 +52,52 @@ class ShmTransport final : public Transport {
   Mappings mappings_;
 };
 
+// What is on its way arrives while its sender polls, in any order.  No thread: users may fork.
+class PolledNetwork final : public gcl_test::Network {
+ public:
+  explicit PolledNetwork(uint32_t seed) : random_(seed) {}
+  void carry(std::function<void()> arrival) override { under_way_.push_back(std::move(arrival)); }
+  void wait() override {
+    if (under_way_.empty()) return;
+    std::swap(under_way_[random_() % under_way_.size()], under_way_.back());
+    const std::function<void()> arrival = std::move(under_way_.back());
+    under_way_.pop_back();
+    arrival();
+  }
+  std::optional<int> breaks_after(int) override { return std::exchange(breaks_after_, std::nullopt); }
+  bool one_in(uint32_t n) override { return random_() % n == 0; }
+  void break_after(int operations) { breaks_after_ = operations; }
+
+ private:
+  std::minstd_rand random_;
+  std::vector<std::function<void()>> under_way_;
+  std::optional<int> breaks_after_;
+};
+
+// far: batches travel, over the same mappings.
+class FarTransport final : public Transport {
+ public:
+  std::unique_ptr<User> user() override { return std::make_unique<FarUser>(mappings_, ++users_); }
+
+ private:
+  class FarUser final : public User {
+   public:
+    FarUser(MemoryMap& map, uint32_t seed)
+        : network_(seed), memory_(std::make_unique<ShmMemory>(map, counters_), network_) {}
+    Memory& memory() override { return memory_; }
+    std::byte* local() override { return local_; }
+    void break_after(int operations) override { network_.break_after(operations); }
+
+   private:
+    Counters counters_{};
+    PolledNetwork network_;
+    gcl_test::FarMemory memory_;
+    alignas(64) std::byte local_[kLocalBytes] = {};
+  };
+  Mappings mappings_;
+  std::atomic<uint32_t> users_{0};
+};
+
 template <class T>
 std::unique_ptr<Transport> make() {
   return std::make_unique<T>();
@@ -56,9 +107,17 @@ std::unique_ptr<Transport> make() {
 
 const std::vector<TransportKind>& transports() {
   static const std::vector<TransportKind> all = {
-      {.name = "shm", .make = make<ShmTransport>, .done_in_post = true, .keeps_unwanted = true},
+      {.name = "shm", .make = make<ShmTransport>, .done_in_post = true, .keeps_unwanted = true, .breaks = false},
+      {.name = "far", .make = make<FarTransport>, .done_in_post = false, .keeps_unwanted = false, .breaks = true},
   };
   return all;
+}
+
+std::vector<TransportKind> breaking_transports() {
+  std::vector<TransportKind> some;
+  std::copy_if(transports().begin(), transports().end(), std::back_inserter(some),
+               [](const TransportKind& kind) { return kind.breaks; });
+  return some;
 }
 
 }  // namespace conformance

@@ -1,5 +1,5 @@
-// The search itself, for explore.cpp (states, invariants, liveness), moves.cpp, batches.cpp and deaths.cpp (what can
-// happen in a state).
+// The search itself, for explore.cpp (states, invariants, liveness), moves.cpp, batches.cpp, leaving.cpp and deaths.cpp
+// (what can happen in a state).
 #pragma once
 
 #include <string>
@@ -105,7 +105,10 @@ class Explorer {
   static void round_over(State& s, int n);
   bool may_come_again(const State& s, int from, int to) const;
   // A mutation that loses count is judged by what comes of it.
-  bool counts_messages() const { return !(v.abandon || v.caseless || v.old_request_acted || v.old_reply_acted); }
+  bool counts_messages() const {
+    return !(v.abandon || v.caseless || v.old_request_acted || v.old_reply_acted || v.former_request_taken ||
+             v.former_reply_acted);
+  }
   void event(State& s, int n, const Event& e);
   void refuse_all(State& s, int n);
   void answer(State& s, int n, int to, ReplyKind kind, int passed_to = 0);
@@ -126,6 +129,11 @@ class Explorer {
   bool bound(const NodeM& x) const;
   void execute(State s, int n);
   void complete(State s, int n);
+
+  // --- leaving.cpp
+  void leave(const State& s0, int n);
+  void count_gone(const State& s0, int n);
+  void late_request(const State& s0, int from, int n);
 
   // --- deaths.cpp
   void repair_for_dead(State& s, int n);

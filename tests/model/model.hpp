@@ -41,6 +41,8 @@ struct Variant {
   // Requests and refusals of node first - 1 to node second - 1 may arrive a second time, at any later time, one at a
   // time.
   int outdated[2] = {0, 0};
+  // Node leaver - 1 may leave when it holds nothing and has nothing under way, once, and joins again at once.
+  int leaver = 0;
 
   bool forward_first = false;      // what was granted early may leave (coherence.early-grant-bound)
   bool transient_bits = false;     // a failed reader takes its bit back while it asks
@@ -55,7 +57,10 @@ struct Variant {
   bool abandon = false;       // C5: a writer's wait is forgotten, not finished
   bool old_request_acted = false;  // coherence.request-taken-once: an outdated request is served
   bool old_reply_acted = false;  // coherence.request-taken-once: an outdated refusal is counted for the round under way
-  bool join_forgotten = false;   // coherence.reader-joins-taker: who joins is granted a share, and his bit is not added
+  // An incarnation takes a request that was for the one before it; counts a refusal of what that one asked
+  // (coherence.messages-for-incarnation).
+  bool former_request_taken = false, former_reply_acted = false;
+  bool join_forgotten = false;  // coherence.reader-joins-taker: who joins is granted a share, and his bit is not added
   bool join_twice =
       false;  // coherence.reader-joins-taker: who joined one who died adds his bit without a look at the word
   bool claim_refused = false;  // coherence.claim-then-ask: who cannot tell yet whether he shares says that he does not
@@ -82,6 +87,9 @@ struct MessageM {
 inline constexpr uint8_t kPriorityMax = kStarvedFrom;
 inline constexpr uint8_t kAnswered = 2;  // of NodeM::undo: the requester was answered when the batch was posted
 inline constexpr uint8_t kOld = 0x80;    // of a second arrival: its round is over
+// A message that names an incarnation which has left: a request that was filled in for it; a second arrival for it.
+inline constexpr uint8_t kFormerRequest = 0x80, kFormerReply = 0x40;
+inline constexpr uint8_t kGivenUp = 0x08;  // of such a request: the node that asked has counted the other as gone
 constexpr uint8_t reply_message(ReplyKind kind, int passed_to) { return uint8_t(uint8_t(kind) | passed_to << 4); }
 constexpr ReplyKind reply_of(uint8_t message) { return ReplyKind(message & 15); }
 constexpr int passed_to_of(uint8_t message) { return message >> 4 & 3; }
@@ -104,7 +112,8 @@ struct NodeM {
   uint8_t passed_to;        // node + 1
   uint8_t hints;            // followed since it looked at the word
   uint8_t joins;            // its bit is not in the word (coherence.reader-joins-taker)
-  uint8_t unused[4];
+  uint8_t left;             // it is the next incarnation
+  uint8_t unused[3];
   BatchM batch;
 };
 static_assert(sizeof(NodeM) == 48);

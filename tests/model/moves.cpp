@@ -100,7 +100,7 @@ void Explorer::event(State& s, int n, const Event& e) {
   for (NodeSet to = a.send_to; !to.empty(); to = to.without(to.first())) {
     if (!is_node(to.first())) continue;  // the word of an unsafe variant names no node (X5): the message is lost
     uint8_t& slot = s.request[n][index_of(to.first())];
-    if (slot && counts_messages()) flag(at_, "X0");
+    if (slot && !(slot & kFormerRequest) && counts_messages()) flag(at_, "X0");
     RequestKind kind = v.caseless && a.send == RequestKind::kPeerInv ? RequestKind::kPeerWr : a.send;
     if (!gone(s, index_of(to.first()))) slot = message(kind, x.priority);
   }
@@ -164,6 +164,7 @@ void Explorer::take(State& s, int from, int n, uint8_t message) {
 
 void Explorer::request(State s, int from, int n) {
   const uint8_t arrived = s.request[from][n];
+  if (arrived & kFormerRequest) return late_request(s, from, n);
   auto kind = kind_of(arrived);
   if (s.reply[n][from].kind) return;  // only where a mutation lost count
   s.request[from][n] = 0;
@@ -198,7 +199,7 @@ void Explorer::reply(State s, int from, int n) {
   bool expected = x.waiting >> from & 1;
   if (expected && grant) x.fresh = r.fresh;
   if (expected && grant && v.caseless) x.waiting = uint8_t(1 << from);
-  event(s, n, reply_event(from, r.kind));
+  if (expected || !v.former_request_taken) event(s, n, reply_event(from, r.kind));  // else it is outdated
   if (refusal && may_come_again(s, from, n)) {
     State twice = s;
     twice.reply_again[from][n] = r.kind | (x.waiting ? 0 : kOld);
@@ -222,7 +223,10 @@ void Explorer::again(const State& s0, int from, int n) {
   if (const uint8_t message = s0.reply_again[from][n]) {
     State s = s0;
     s.reply_again[from][n] = 0;
-    if (!(message & kOld) || v.old_reply_acted) event(s, n, reply_event(from, message));
+    // Rounds are counted anew by each incarnation, so it is not the round that tells a former one's.
+    const bool acted = message & kFormerReply ? v.former_reply_acted && (s.node[n].waiting >> from & 1)
+                                              : !(message & kOld) || v.old_reply_acted;
+    if (acted) event(s, n, reply_event(from, message));
     emit(s, kEnvironment, "Done or Dropped arrives again");
   }
 }
@@ -328,6 +332,8 @@ void Explorer::background(const State& s0, int n) {
     s.word += LatchWord::drop_reader(id_of(n));
     emit(s, fair(n, kUndo), "takes its bit back");
   }
+  leave(s0, n);
+  count_gone(s0, n);
   if (s0.fenced) {
     int d = s0.dead - 1;
     bool concerned = x.waiting >> d & 1;

@@ -66,6 +66,7 @@ void Cluster::check_rest() const {
 }
 
 void Cluster::check_left() const {
+  if (cut_off()) object(Checker::kFence, "a batch had no known outcome, and the pool is not fenced");
   const auto last = std::count_if(members_.begin(), members_.end(), [](const auto& m) { return m->last; });
   if (last != 1) object(Checker::kLeaks, "%d nodes left as the last", int(last));
   for (const auto& m : members_) {
@@ -85,6 +86,14 @@ void Cluster::check_left() const {
 }
 
 void Cluster::check_refuses() const {
+  if (cut_off()) {
+    const std::string reason = members_[0]->node->fence_reason();
+    bool right = false;
+    for (NodeSet left = far_.broken(); !left.empty(); left = left.without(left.first()))
+      right |=
+          reason == "node " + std::to_string(left.first().value) + " lost a memory node in the middle of an operation";
+    if (!right) object(Checker::kFence, "a node was cut off, and the pool's fence says: %s", reason.c_str());
+  }
   Problem problem;
   auto again = Pool::open({.path = path_.c_str(), .identity = "sim=1\n"}, &problem);
   if (again.ok() || again.error() != Errc::kFenced)
@@ -98,13 +107,25 @@ void Cluster::check_refuses() const {
 uint64_t Cluster::allowed_ns(const Waiting& w) const {
   uint64_t ns = options_.fairness_ns_max();
   for (int n = 0; n < options_.nodes; n++) ns += scheduler()->paused_ns(n, w.since, scheduler()->now());
-  if (options_.crash_node >= 0) ns += kFenceNsMax + options_.orphaned_ns + kSliceNsMax;
+  if (options_.may_fence()) ns += kFenceNsMax + options_.orphaned_ns + kSliceNsMax;
   return ns;
+}
+
+// Its session polls all the time, but where it stands still.
+void Cluster::check_cut_off(uint64_t now) const {
+  if (!cut_off() || fenced()) return;
+  uint64_t ns = kFenceNsMax;
+  for (int n = 0; n < options_.nodes; n++)
+    ns += scheduler()->paused_ns(n, far_.broken_ns(), now) + options_.slow_stall_ns_max(n);
+  if (now > far_.broken_ns() + ns)
+    object(Checker::kFence, "a batch had no known outcome at %llu ns, and the pool is not fenced",
+           printable(far_.broken_ns()));
 }
 
 void Cluster::check_waits() {
   const uint64_t now = scheduler()->now();
   if (fenced() && fenced_ns_ == 0) fenced_ns_ = now;
+  check_cut_off(now);
   uint64_t paused = 0;
   for (int n = 0; n < options_.nodes; n++)
     if (crashed(n) && !withdrawn(n)) {
@@ -134,7 +155,7 @@ void Cluster::waited(Waiting& w, bool is_fenced) {
   if (ns > allowed_ns(w)) object(Checker::kFairness, "a latch was waited for for %llu us", printable(ns / 1000));
   uint64_t paused = 0;
   for (int n = 0; n < options_.nodes; n++) paused += scheduler()->paused_ns(n, w.since, now);
-  if (options_.crash_node < 0) longest_wait_ns_ = std::max(longest_wait_ns_, ns - std::min(ns, paused));
+  if (!options_.may_fence()) longest_wait_ns_ = std::max(longest_wait_ns_, ns - std::min(ns, paused));
   w.since = 0;
 }
 

@@ -85,7 +85,7 @@ void Member::evict_all(Session& session) {
 // --- the cluster
 // ---------------------------------------------------------------------------------------------------------
 
-Cluster::Cluster(const Options& o) : options_(o), path_(home() + "/pool"), oracle_(o.pages) {
+Cluster::Cluster(const Options& o) : options_(o), path_(home() + "/pool"), far_(o.break_one_in), oracle_(o.pages) {
   PoolSpec spec{.nodes_max = uint32_t(o.nodes), .memory_nodes = 2, .identity = "sim=1\n"};
   spec.region_bytes[kRegionPages] = uint64_t(o.pages) * kPageSize;
   spec.further_pages_bytes = uint64_t(o.pages) * kPageSize;
@@ -111,7 +111,7 @@ bool Cluster::join(Member& m) {
   Problem problem;
   auto joined = Node::join(*pool_, m.id, arena_spec(options_), &problem);
   if (!joined) {
-    const bool refused = joined.error() == Errc::kFenced && options_.crash_node >= 0;
+    const bool refused = joined.error() == Errc::kFenced && options_.may_fence();
     if (!refused) object(Checker::kProgress, "node %d cannot join: %s", m.id.value, problem.text);
     return false;
   }

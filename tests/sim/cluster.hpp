@@ -93,13 +93,14 @@ class Cluster final : public Observer {
   bool crashed(int n) const { return scheduler()->crashed(n); }
   // Node n has withdrawn: its death disturbs no node.
   bool withdrawn(int n) const { return members_[0]->node->info(NodeId{uint8_t(n)}).state == MemberState::kAbsent; }
+  bool cut_off() const { return far_.broken_ns() != 0; }  // a node lost a connection
   bool fenced() const { return members_[0]->node->fenced(); }
   // Nothing is under way but waiting for work.
   bool at_rest() const;
   // Checkers 4 and 6.
   void check_rest() const;
   void check_left() const;
-  // Checker 8: no node may join a pool where one died.
+  // Checker 8: no node may join a pool where one died, or was cut off; and the reason is right.
   void check_refuses() const;
   // Checkers 5 and 8, of users that wait now.
   void check_waits();
@@ -122,6 +123,7 @@ class Cluster final : public Observer {
   void about_to(const Op&) override;
   int page_of(const LineState&) const override;
   void settle(const LineState&) override;
+  void check_cut_off(uint64_t now) const;
   void waited(Waiting&, bool fenced);
   uint64_t allowed_ns(const Waiting&) const;
   ArenaHeader& arena(Member&) const;

@@ -166,6 +166,7 @@ const char* mutation_name(Mutation m) {
                                            "no-turn-limit",
                                            "taken-twice",
                                            "log-ignored",
+                                           "unknown-succeeds",
                                            "not-unpublished",
                                            "unpublished-first",
                                            "latched-freed",

@@ -37,11 +37,12 @@ enum class Mutation : uint8_t {
   kFreedBeforeWritten,  // the word first, then the bytes
   kLostWish,            // a failed reader's bit is not there
   // around it:
-  kNobodyWatches,  // the death of a node is not looked for
-  kLongSleeps,     // a wait does not look up every 10 ms
-  kNoTurnLimit,    // gamma without an end
-  kTakenTwice,     // a request that comes again is taken again
-  kLogIgnored,     // a page leaves before its log
+  kNobodyWatches,    // the death of a node is not looked for
+  kLongSleeps,       // a wait does not look up every 10 ms
+  kNoTurnLimit,      // gamma without an end
+  kTakenTwice,       // a request that comes again is taken again
+  kLogIgnored,       // a page leaves before its log
+  kUnknownSucceeds,  // a batch whose outcome is not known counts as done
   // of bufmgr: between the page provider and what it calls, and in place of single instructions
   kNotUnpublished,    // a frame is freed while the frame table still has it, sometimes
   kUnpublishedFirst,  // the page is out of the frame table before coherence has given it up

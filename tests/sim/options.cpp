@@ -48,6 +48,9 @@ const std::vector<Named>& named() {
       GCL_OPTION("leaver", leaver),
       GCL_OPTION("off", off),
       GCL_OPTION("victim", victim),
+      GCL_OPTION("far", far),
+      GCL_OPTION("breaks", break_one_in),
+      GCL_OPTION("noise", noise),
       GCL_OPTION("checkers", checkers),
       GCL_OPTION("one-home", one_home),
       GCL_OPTION("second-chance", second_chance),
@@ -111,6 +114,8 @@ Options options_of(uint64_t seed) {
     o.crash_point = r.between(1, uint64_t(o.operations * o.threads) * 250 / o.pace.grain + 100);
     o.orphaned_ns = r.one_in(3) ? r.between(10 * kUs, 20'000 * kUs) : 0;
     if (o.leaver == o.crash_node) o.leaver = -1;
+  } else if (o.far && other.one_in(3)) {
+    o.break_one_in = uint32_t(other.between(50, 3'000));
   }
   if (r.one_in(5)) {  // safe without, but not fair
     o.off = 1u << r.below(coherence::kFeatures) | 1u << r.below(coherence::kFeatures);
@@ -129,7 +134,8 @@ uint64_t Options::fairness_ns_max() const {
   const uint64_t section = 16 * step + think_ns_max;
   const uint64_t sessions = uint64_t(threads) + 1;
   const uint64_t turn = (gamma * sessions + sessions) * section;
-  const uint64_t batch = 8 * pace.verb_ns_max * slow_times;
+  const uint64_t ways = far ? 4 * kWayNsMax : 0;  // there and back, twice: of the requester's batch and of the owner's
+  const uint64_t batch = 8 * pace.verb_ns_max * slow_times + ways;
   uint64_t exchange = (150 / pace.grain + 5) * step + batch + 3 * pace.wake_ns_max;
   exchange += std::min(kResendRoundTrips * batch, kResendNsMax);
   if (far) exchange += 3 * kWayNsMax;  // the request, the answer, and that a grant is settled

@@ -10,7 +10,7 @@
 
 namespace sim {
 
-inline constexpr uint64_t kWayNsMax = 320 * kUs;  // of a message that travels; mostly a sixteenth of it
+inline constexpr uint64_t kWayNsMax = 320 * kUs;  // of a message, or one way of a batch; mostly a sixteenth of it
 
 struct Options {
   uint64_t seed = 0;
@@ -26,7 +26,8 @@ struct Options {
   bool holds = false;
   bool two_pages = false;         // sections within sections
   uint32_t interrupt_one_in = 0;  // looks of which one finds an interrupt
-  bool far = false;               // messages travel (far_transport.hpp)
+  bool far = false;               // messages and batches travel (far_transport.hpp)
+  uint32_t break_one_in = 0;      // of these batches, one in so many has an unknown outcome
   bool noise = false;             // unasked wakeups and hints
   int slow_node = -1;
   uint32_t slow_times = 1;
@@ -48,6 +49,7 @@ struct Options {
 
   // The longest wait for a latch (rationale.md).
   uint64_t fairness_ns_max() const;
+  bool may_fence() const { return crash_node >= 0 || break_one_in > 0; }
   uint64_t slow_stall_ns_max(int node) const;  // the longest stall of one step; 0 unless the node is slow
 };
 

@@ -7,7 +7,7 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kWorkNsMax = 3'000 * kMs, kYieldsMax = 3'000'000;  // ten times what a run takes
+constexpr uint64_t kWorkNsMax = 3'000 * kMs, kYieldsMax = 10'000'000;  // ten times what a run takes
 constexpr uint64_t kRestNsMax = 500 * kMs, kLeaveNsMax = 1'000 * kMs;
 
 template <class Nodes>
@@ -20,6 +20,7 @@ class Run {
       scheduler_.pause_node(int(chance.below(uint64_t(o.nodes))), chance.below(30 * kMs), chance.below(o.pause_ns_max));
     if (o.crash_node >= 0) scheduler_.crash_at(o.crash_node, o.crash_point, o.orphaned_ns);
     crash_node_ = o.crash_node;
+    may_break_ = o.break_one_in > 0;
   }
 
   void play() {
@@ -55,15 +56,18 @@ class Run {
   }
 
  private:
-  bool died() const { return crash_node_ >= 0 && (scheduler_.dying(crash_node_) || cluster_.fenced()); }
+  bool died() const {
+    return (crash_node_ >= 0 && (scheduler_.dying(crash_node_) || cluster_.fenced())) ||
+           (may_break_ && cluster_.fenced());
+  }
 
-  // A process died: the nodes see it and end, and none comes again.
+  // A process died, or a node was cut off: the nodes see it and end, and none comes again.
   void play_the_end() {
     go_on(kRestNsMax, "the pool is fenced, and its nodes go on",
           [&] { return !cluster_.serving() && !cluster_.working(); });
     if (verdict.over) return;
     // The last to see it may have left already: then the next node that comes sees it.
-    if (!cluster_.withdrawn(crash_node_)) cluster_.check_refuses();
+    if (crash_node_ < 0 || !cluster_.withdrawn(crash_node_)) cluster_.check_refuses();
     explain();
   }
 
@@ -89,6 +93,7 @@ class Run {
   Scheduler scheduler_;
   Nodes cluster_;
   int crash_node_ = -1;
+  bool may_break_ = false;
 };
 
 template <class Nodes>

@@ -55,6 +55,7 @@ TEST(Sim, AWindowOfEvictionsIsFullAndNeverMore) {
     o.pages = o.frames = 12;
     o.writes_percent = 30;
     o.victim = o.crash_node = o.leaver = o.slow_node = -1;
+    o.break_one_in = 0;
     o.pace.late_one_in = 1;
     o.pace.verb_ns_max = 5'000;
     const Outcome out = run(o);
@@ -78,6 +79,20 @@ TEST(Sim, ASeedIsOneRun) {
     hashes.insert({one.hash, other.hash});
   }
   EXPECT_EQ(hashes.size(), 10u);
+}
+
+// The same batch, in the same run: as it is, and counted as done.
+TEST(Sim, AnUnknownOutcomeThatCountsAsSuccessLosesAWrite) {
+  Options o = options_of(172);
+  ASSERT_GT(o.break_one_in, 0u);
+  const Outcome out = run(o);
+  EXPECT_FALSE(out.failed) << checker_name(out.checker) << ": " << out.text << "\n  replay: " << command_of(o);
+  EXPECT_TRUE(out.fenced);
+  o.mutation = Mutation::kUnknownSucceeds;
+  const Outcome taken = run(o);
+  EXPECT_FALSE(taken.fenced);
+  EXPECT_TRUE(taken.failed);
+  EXPECT_EQ(taken.checker, Checker::kLastWrite) << taken.text;
 }
 
 bool parse_words(std::vector<std::string> words, Options* o) {
@@ -136,6 +151,8 @@ INSTANTIATE_TEST_SUITE_P(
         Proof{Mutation::kForwardFirst, Checker::kProduct}, Proof{Mutation::kInFlightLeaves, Checker::kProduct, 400},
         Proof{Mutation::kInFlightLeaves, Checker::kLastWrite, 400}, Proof{Mutation::kTransientBits, Checker::kProduct},
         Proof{Mutation::kDoubleAdd, Checker::kProduct}, Proof{Mutation::kLogIgnored, Checker::kLog},
+        Proof{Mutation::kUnknownSucceeds, Checker::kFence}, Proof{Mutation::kUnknownSucceeds, Checker::kExclusion, 400},
+        Proof{Mutation::kUnknownSucceeds, Checker::kLastWrite, 400},
         Proof{Mutation::kNoTurnLimit, Checker::kFairness, 400}, Proof{Mutation::kNoAging, Checker::kFairness, 8000}),
     [](const auto& info) { return name_of(info.param); });
 

@@ -109,6 +109,7 @@ struct ClusterOptions {
   bool keep_records = false;
   bool workers = true;
   bufmgr::ReplacementKind replacement = bufmgr::ReplacementKind::kEpochSampling;
+  coherence::Transport* transport = nullptr;  // of node 0; null: shm
 };
 
 // Pages of both memory nodes, in turn.  REQUIRES: `count` even, at most 128.
@@ -194,6 +195,7 @@ class Cluster {
         &problem);
     if (!pool) die(problem.text);
     member.pool = pool.take();
+    if (n == 0 && options_.transport) member.pool->coherence_node().set_transport(*options_.transport);
     member.used.clear();
     member.log.keep_records(options_.keep_records);
     member.log.set_watcher(watcher_.get());

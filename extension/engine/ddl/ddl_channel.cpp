@@ -3,8 +3,10 @@
 namespace engine {
 
 using coherence::Batch;
+using coherence::Errc;
 using coherence::NodeId;
 using coherence::PageId;
+using coherence::Result;
 
 int DdlChannel::free_slots() {
   int free = 0;
@@ -39,8 +41,9 @@ void DdlChannel::newest_messages(uint64_t* sequences, uint64_t* acknowledged) {
     batch.load(region_.slot_at(i) + kDdlSlotSequence);
     batch.load(region_.slot_at(i) + (kDdlSlotCells + region_.self().value * kDdlCellBytes + offsetof(DdlCell, ack)));
   }
-  region_.run(batch);
+  const bool known = region_.run(batch);
   for (int i = 0; i < slots(); ++i) {
+    if (!known) batch.op(2 * i).old = batch.op(2 * i + 1).old = 0;
     sequences[i] = batch.op(2 * i).old;
     acknowledged[i] = batch.op(2 * i + 1).old >> 1;
   }
@@ -60,15 +63,18 @@ DdlMembers DdlChannel::members() {
   DdlMembers all{};
   Batch batch(region_.at(0).node());
   for (uint32_t n = 0; n < region_.nodes_max(); ++n) batch.faa(region_.member_at(NodeId{uint8_t(n)}), 0);
-  region_.run(batch);
+  const bool known = region_.run(batch);
   for (uint32_t n = 0; n < region_.nodes_max(); ++n) {
-    all.incarnation[n] = batch.op(int(n)).old;
+    all.incarnation[n] = known ? batch.op(int(n)).old : ~uint64_t{0};
     if (all.incarnation[n] && n != region_.self().value) all.nodes = all.nodes.with(NodeId{uint8_t(n)});
   }
   return all;
 }
 
-uint64_t DdlChannel::membership(NodeId node) { return region_.load(region_.member_at(node)); }
+uint64_t DdlChannel::membership(NodeId node) {
+  const uint64_t incarnation = region_.load(region_.member_at(node));
+  return region_.lost() ? ~uint64_t{0} : incarnation;
+}
 
 uint64_t DdlChannel::life(NodeId node) { return region_.load(region_.at(kDdlLives + node.value * 8u)); }
 
@@ -83,8 +89,8 @@ void DdlChannel::set_applied(NodeId node, DdlApplied applied) {
 DdlApplied DdlChannel::applied_by_all(NodeId* behind) {
   Batch batch(region_.at(0).node());
   for (uint32_t n = 0; n < region_.nodes_max(); ++n) batch.load(region_.at(kDdlApplied + n * 8u));
-  region_.run(batch);
   DdlApplied least;
+  if (!region_.run(batch)) return least;
   for (uint32_t n = 0; n < region_.nodes_max(); ++n) {
     const DdlApplied one{batch.op(int(n)).old};
     if (!one.known() || (least.known() && least.raw <= one.raw)) continue;
@@ -101,22 +107,21 @@ void DdlChannel::set_log_entries(uint64_t count) {
   while (seen < count) {
     Batch batch(region_.at(0).node());
     const int i = batch.cas(region_.at(kDdlLogEntries), seen, count);
-    region_.run(batch);
-    if (batch.cas_succeeded(i)) return;
+    if (!region_.run(batch) || batch.cas_succeeded(i)) return;
     seen = batch.op(i).old;
   }
 }
 
-PageId DdlChannel::log_root() {
+Result<PageId> DdlChannel::log_root() {
   const uint64_t raw = region_.load(region_.at(kDdlLogRoot));
+  if (region_.lost()) return Errc::kFenced;
   return raw ? PageId{raw - 1} : PageId{};
 }
 
 bool DdlChannel::set_log_root(PageId root) {
   Batch batch(region_.at(0).node());
   const int i = batch.cas(region_.at(kDdlLogRoot), 0, root.raw + 1);
-  region_.run(batch);
-  return batch.cas_succeeded(i);
+  return region_.run(batch) && batch.cas_succeeded(i);
 }
 
 }  // namespace engine

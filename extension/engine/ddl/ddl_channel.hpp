@@ -46,7 +46,7 @@ class DdlChannel {
   void set_life(coherence::NodeId node, uint64_t life);
 
   // --- where the log begins -----------------------------------------------------------------------------------------
-  coherence::PageId log_root();
+  coherence::Result<coherence::PageId> log_root();
   // False: another node was first.
   bool set_log_root(coherence::PageId root);
   // How many entries it has, for views: found without waiting for a page.

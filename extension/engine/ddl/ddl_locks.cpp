@@ -29,13 +29,13 @@ int DdlLocks::lock_of(std::string_view database) {
     std::copy_n(database.data(), std::min<size_t>(database.size(), sizeof name - 1), name);
     Batch batch(region_.at(0).node());
     const int cas = batch.cas(word(lock, offsetof(DdlLockWords, key)), 0, key);
-    region_.run(batch);
+    if (!region_.run(batch)) break;
     seen = batch.op(cas).old;
     if (seen != 0 && seen != key) continue;
     if (seen == 0) {
       Batch naming(region_.at(0).node());
       naming.write(word(lock, offsetof(DdlLockWords, database)), name, sizeof name);
-      region_.run(naming);
+      (void)region_.run(naming);
     }
     return lock;
   }
@@ -45,8 +45,7 @@ int DdlLocks::lock_of(std::string_view database) {
 DdlHolder DdlLocks::try_take(int lock, DdlHolder me, uint64_t now, bool* fresh) {
   Batch batch(region_.at(0).node());
   const int cas = batch.cas(word(lock, offsetof(DdlLockWords, holder)), 0, me.raw);
-  region_.run(batch);
-  *fresh = batch.cas_succeeded(cas);
+  *fresh = region_.run(batch) && batch.cas_succeeded(cas);
   if (!*fresh) return {batch.op(cas).old};
   region_.store(word(lock, offsetof(DdlLockWords, since)), now);
   return me;
@@ -55,7 +54,7 @@ DdlHolder DdlLocks::try_take(int lock, DdlHolder me, uint64_t now, bool* fresh) 
 DdlHolder DdlLocks::other_holder(DdlHolder me) {
   Batch batch(region_.at(0).node());
   for (int lock = 1; lock <= kDdlDatabasesMax; ++lock) batch.faa(word(lock, offsetof(DdlLockWords, holder)), 0);
-  region_.run(batch);
+  if (!region_.run(batch)) return {};
   for (int i = 0; i < batch.size(); ++i)
     if (batch.op(i).old != 0 && batch.op(i).old != me.raw) return {batch.op(i).old};
   return {};
@@ -64,9 +63,10 @@ DdlHolder DdlLocks::other_holder(DdlHolder me) {
 bool DdlLocks::try_lock(int lock, DdlHolder me, uint64_t now, DdlHolder* other) {
   bool fresh;
   *other = try_take(lock, me, now, &fresh);
-  if (*other != me) return false;
+  if (*other != me || region_.lost()) return false;
   *other = lock == kWholeCluster ? other_holder(me)  // ddl_log.database-or-cluster-lock
                                  : DdlHolder{region_.load_newest(word(kWholeCluster, offsetof(DdlLockWords, holder)))};
+  if (region_.lost()) return false;
   if (!other->held() || *other == me) return true;
   if (lock == kWholeCluster) return false;  // ddl_log.cluster-lock-keeps-out
   if (!fresh) return true;                  // it was ours before the other came, which waits for us
@@ -77,7 +77,7 @@ bool DdlLocks::try_lock(int lock, DdlHolder me, uint64_t now, DdlHolder* other) 
 void DdlLocks::unlock(int lock, DdlHolder me) {
   Batch batch(region_.at(0).node());
   batch.cas(word(lock, offsetof(DdlLockWords, holder)), me.raw, 0);
-  region_.run(batch);
+  (void)region_.run(batch);
 }
 
 bool DdlLocks::unlock_all(DdlHolder me) {
@@ -85,8 +85,7 @@ bool DdlLocks::unlock_all(DdlHolder me) {
   for (int lock = 1; lock <= kDdlDatabasesMax; ++lock) batch.cas(word(lock, offsetof(DdlLockWords, holder)), me.raw, 0);
   Batch whole(region_.at(0).node());
   const int last = whole.cas(word(kWholeCluster, offsetof(DdlLockWords, holder)), me.raw, 0);
-  region_.run(batch);
-  region_.run(whole);
+  if (!region_.run(batch) || !region_.run(whole)) return false;
   bool held = whole.cas_succeeded(last);
   for (int i = 0; i < batch.size(); ++i) held |= batch.cas_succeeded(i);
   return held;
@@ -95,21 +94,20 @@ bool DdlLocks::unlock_all(DdlHolder me) {
 void DdlLocks::want() {
   Batch batch(region_.at(0).node());
   batch.cas(region_.at(kDdlWanted), 0, 1);
-  region_.run(batch);
+  (void)region_.run(batch);
 }
 
 bool DdlLocks::take_wanted() {
   Batch batch(region_.at(0).node());
   const int cas = batch.cas(region_.at(kDdlWanted), 1, 0);
-  region_.run(batch);
-  return batch.cas_succeeded(cas);
+  return region_.run(batch) && batch.cas_succeeded(cas);
 }
 
 DdlLockWords DdlLocks::words(int lock) {
   DdlLockWords copy{};
   Batch batch(region_.at(0).node());
   batch.read(word(lock, 0), &copy, sizeof copy);
-  region_.run(batch);
+  if (!region_.run(batch)) return {};
   copy.database[kDdlDatabaseBytes - 1] = 0;
   return copy;
 }

@@ -49,7 +49,9 @@ struct alignas(8) PageCopy {
 }  // namespace
 
 Status DdlLog::open_root(PageId* root) {
-  *root = channel_.log_root();
+  const auto known = channel_.log_root();
+  if (!known) return known.error();
+  *root = *known;
   if (root->valid()) return {};
   auto page = pool_.allocate(session_, 1, bufmgr::PageUse::kHousekeeping);
   if (!page) return page.error();
@@ -64,7 +66,9 @@ Status DdlLog::open_root(PageId* root) {
     change.commit();
   }
   if (!channel_.set_log_root(*page)) GCL_TRY(pool_.free(session_, *page, 1));
-  *root = channel_.log_root();
+  const auto linked = channel_.log_root();
+  if (!linked) return linked.error();
+  *root = *linked;
   return {};
 }
 
@@ -150,10 +154,11 @@ Status DdlLog::load(PageId page, DdlLogEntry* entry) {
 
 Status DdlLog::extent(DdlLogExtent* extent) {
   *extent = DdlLogExtent{};
-  const PageId root = channel_.log_root();
-  if (!root.valid()) return {};
+  const auto root = channel_.log_root();
+  if (!root) return root.error();
+  if (!root->valid()) return {};
   PageCopy copy;
-  GCL_TRY(pool_.copy_page(session_, root, copy.bytes));
+  GCL_TRY(pool_.copy_page(session_, *root, copy.bytes));
   const auto now = copy.get<Root>(kPageBody);
   *extent = {now.count, now.removed, now.pages};
   return {};
@@ -170,10 +175,11 @@ Result<bool> DdlLog::is_there(uint64_t number) {
 Status DdlLog::first(DdlLogEntry* entry) {
   for (;;) {
     *entry = DdlLogEntry{};
-    const PageId root = channel_.log_root();
-    if (!root.valid()) return {};
+    const auto root = channel_.log_root();
+    if (!root) return root.error();
+    if (!root->valid()) return {};
     PageCopy copy;
-    GCL_TRY(pool_.copy_page(session_, root, copy.bytes));
+    GCL_TRY(pool_.copy_page(session_, *root, copy.bytes));
     const auto now = copy.get<Root>(kPageBody);
     GCL_TRY(load(PageId{now.first}, entry));
     if (!entry->valid()) return {};
@@ -271,9 +277,10 @@ Status DdlLog::free_chain(PageId page) {
 }
 
 Status DdlLog::remove_applied() {
-  const PageId root = channel_.log_root();
-  while (root.valid()) {
-    auto page = unlink(root);
+  const auto root = channel_.log_root();
+  if (!root) return root.error();
+  while (root->valid()) {
+    auto page = unlink(*root);
     if (!page) return page.error();
     if (!page->valid()) break;
     GCL_TRY(free_chain(*page));

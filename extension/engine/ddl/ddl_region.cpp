@@ -19,17 +19,17 @@ DdlRegion::DdlRegion(coherence::Memory& memory, PoolAddress at, uint64_t bytes, 
   window_bytes_ = slot_bytes_ - window_offset();
 }
 
-void DdlRegion::run(Batch& batch) {
-  memory_.post(batch);
-  memory_.wait(batch);
+bool DdlRegion::run(Batch& batch) {
+  if (!lost_) lost_ = !memory_.run(batch);
+  return !lost_;
 }
 
 void DdlRegion::store(PoolAddress at, uint64_t value) {
   uint64_t seen = load(at);
-  while (seen != value) {
-    const uint64_t before = memory_.cas(at, seen, value);
-    if (before == seen) return;
-    seen = before;
+  while (!lost_ && seen != value) {
+    const auto before = memory_.cas(at, seen, value);
+    if (before && *before == seen) return;
+    seen = known(before);
   }
 }
 

@@ -13,17 +13,16 @@ using coherence::NodeSet;
 bool DdlSlot::take(DdlHolder me, uint64_t now) {
   Batch batch(memory_node());
   const int i = batch.cas(word(kDdlSlotOwner), 0, me.raw);
-  region_->run(batch);
-  if (!batch.cas_succeeded(i)) return false;
+  if (!region_->run(batch) || !batch.cas_succeeded(i)) return false;
   region_->store(word(kDdlSlotGranted), 0);
   region_->store(word(kDdlSlotSince), now);
-  return true;
+  return !region_->lost();
 }
 
 void DdlSlot::give_up(DdlHolder me) {
   Batch batch(memory_node());
   batch.cas(word(kDdlSlotOwner), me.raw, 0);
-  region_->run(batch);
+  (void)region_->run(batch);
 }
 
 DdlHolder DdlSlot::owner(uint64_t* since) {
@@ -38,7 +37,7 @@ uint64_t DdlSlot::post(const DdlHeader& header, const void* body) {
   if (header.bytes) batch.write(word(region_->window_offset()), body, header.bytes);
   batch.write(word(kDdlSlotHeader), &header, sizeof header);
   batch.cas(word(kDdlSlotSequence), before, before + 1);
-  region_->run(batch);
+  (void)region_->run(batch);  // lost, nobody is seen to answer it
   return before + 1;
 }
 
@@ -46,7 +45,7 @@ DdlReply DdlSlot::reply_of(NodeId node, uint64_t incarnation, uint64_t sequence)
   Batch batch(memory_node());
   const int ack = batch.load(cell(node, offsetof(DdlCell, ack)));
   const int member = batch.load(region_->member_at(node));
-  region_->run(batch);
+  if (!region_->run(batch)) return DdlReply::kPending;
   const uint64_t value = batch.op(ack).old;
   if (value >> 1 >= sequence) return value & 1 ? DdlReply::kFailed : DdlReply::kDone;
   return batch.op(member).old == incarnation ? DdlReply::kPending : DdlReply::kGone;
@@ -56,7 +55,7 @@ uint32_t DdlSlot::reply_text(NodeId node, char* to) {
   DdlCell copy;
   Batch batch(memory_node());
   batch.read(cell(node, 0), &copy, sizeof copy);
-  region_->run(batch);
+  if (!region_->run(batch)) return 0;
   const uint32_t bytes = std::min(copy.bytes, kDdlReplyBytes);
   std::copy_n(copy.text, bytes, to);
   return bytes;
@@ -70,20 +69,21 @@ uint64_t DdlSlot::cancelled() { return region_->load(word(kDdlSlotCancelled)); }
 bool DdlSlot::all_have_dealt() {
   DdlHeader header;
   const uint64_t newest = sequence();
+  if (region_->lost()) return false;
   if (newest == 0) return true;
   if (!read(newest, &header)) return false;
   for (NodeSet left = header.to; !left.empty(); left = left.without(left.first()))
     if (const uint64_t member = region_->load(region_->member_at(left.first()));
         member != 0 && reply_of(left.first(), member, newest) == DdlReply::kPending)
       return false;
-  return true;
+  return !region_->lost();
 }
 
 bool DdlSlot::read(uint64_t sequence, DdlHeader* header) {
   Batch batch(memory_node());
   batch.read(word(kDdlSlotHeader), header, sizeof *header);
   const int i = batch.load(word(kDdlSlotSequence));
-  region_->run(batch);
+  if (!region_->run(batch)) return false;
   header->database[kDdlDatabaseBytes - 1] = 0;
   return batch.op(i).old == sequence;
 }
@@ -93,8 +93,7 @@ bool DdlSlot::read_body(const DdlMessage& message, void* to) {
   Batch batch(memory_node());
   if (message.header.bytes) batch.read(word(region_->window_offset()), to, message.header.bytes);
   const int i = batch.load(word(kDdlSlotSequence));
-  region_->run(batch);
-  return batch.op(i).old == message.sequence;
+  return region_->run(batch) && batch.op(i).old == message.sequence;
 }
 
 uint64_t DdlSlot::acknowledged() { return region_->load(cell(region_->self(), offsetof(DdlCell, ack))) >> 1; }
@@ -105,12 +104,13 @@ bool DdlSlot::acknowledge(uint64_t sequence, bool ok, std::string_view text) {
   std::copy_n(text.data(), reply.bytes, reply.text);
   const NodeId self = region_->self();
   const uint64_t before = region_->load(cell(self, offsetof(DdlCell, ack)));
+  if (region_->lost()) return false;
   if (before >> 1 >= sequence) return true;
   Batch batch(memory_node());
   constexpr uint32_t kFrom = offsetof(DdlCell, bytes);
   batch.write(cell(self, kFrom), reinterpret_cast<const char*>(&reply) + kFrom, sizeof reply - kFrom);
   batch.cas(cell(self, offsetof(DdlCell, ack)), before, sequence << 1 | !ok);
-  region_->run(batch);
+  if (!region_->run(batch)) return false;
   if (!ok) return true;
   (void)region_->load_newest(word(kDdlSlotSequence));  // all that acknowledge change it: of two, one comes behind
   return all_have_dealt();
@@ -133,7 +133,7 @@ void DdlSlot::list_target(uint32_t index, DdlTargetWord target) {
   if (index >= kDdlTargetsMax) return;
   Batch batch(memory_node());
   batch.write(word(kDdlSlotTargets + index * uint32_t(sizeof target)), &target, sizeof target);
-  region_->run(batch);
+  (void)region_->run(batch);
 }
 
 void DdlSlot::set_granted(uint32_t count) {
@@ -144,6 +144,7 @@ bool DdlSlot::read_granted(DdlGranted* granted) {
   granted->transaction = 0;
   granted->count = 0;
   granted->sequence = region_->load_newest(word(kDdlSlotSequence));  // ddl_log.joiner-takes-locks
+  if (region_->lost()) return false;
   if (granted->sequence == 0) return true;
   if (!read(granted->sequence, &granted->header)) return false;
   const DdlKind kind = granted->header.kind;
@@ -153,7 +154,7 @@ bool DdlSlot::read_granted(DdlGranted* granted) {
   const int count = batch.faa(word(kDdlSlotGranted), 0);
   batch.read(word(kDdlSlotTargets), granted->target, sizeof granted->target);
   const int sequence = batch.load(word(kDdlSlotSequence)), again = batch.load(word(kDdlSlotGranted));
-  region_->run(batch);
+  if (!region_->run(batch)) return false;
   if (batch.op(sequence).old != granted->sequence || batch.op(count).old != batch.op(again).old) return false;
   granted->owner = {batch.op(owner).old};
   granted->count = uint32_t(batch.op(count).old);

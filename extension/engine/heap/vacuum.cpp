@@ -83,11 +83,12 @@ Status Heap::free_dead(IndexCleaner& indexes, std::vector<Tid>& dead, uint32_t w
   stop_at(txns_.session(), StopPoint::kHeapPointersUnindexed);
   // A scan that took such a Tid from an index before now holds a snapshot; when the horizon has passed now, it is over
   // (heap.dead-pointers-wait).
-  Cts moment = txns_.pass_moment();
+  const auto moment = txns_.pass_moment();
+  if (!moment) return moment.error();
   for (uint32_t waited = 0;; waited += kHorizonPauseMs) {
     auto horizon = txns_.refresh_horizon();
     if (!horizon) return horizon.error();
-    if (*horizon > moment) break;
+    if (*horizon > *moment) break;
     if (waited >= wait_ms) {
       stats.left += dead.size();
       dead.clear();

@@ -104,8 +104,9 @@ Result<PageId> ReclaimList::root() {
   auto& pool = txns_.pool();
   auto& session = txns_.session();
   const auto word = txns_.words().reclaim_root(txns_.node());
-  const PageId known = linked_page(pool.memory(session).load(word));
-  if (known.valid()) return known;
+  const auto known = pool.memory(session).load(word);
+  if (!known) return known.error();
+  if (*known != 0) return linked_page(*known);
   auto page = [&] {
     GrowNote note(txns_, PageId{}, 0);
     return pool.allocate(session, 1, bufmgr::PageUse::kHousekeeping, &note);
@@ -113,9 +114,7 @@ Result<PageId> ReclaimList::root() {
   if (!page) return page;
   Batch batch(word.node());
   const int cas = batch.cas(word, 0, link_to(*page));
-  pool.memory(session).post(batch);
-  pool.memory(session).wait(batch);
-  if (!batch.known()) return Errc::kFenced;
+  GCL_TRY(pool.memory(session).run(batch));
   if (batch.cas_succeeded(cas)) return *page;
   GCL_TRY(pool.free(session, *page, 1));
   return linked_page(batch.op(cas).old);

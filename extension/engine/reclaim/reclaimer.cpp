@@ -22,8 +22,10 @@ struct ListBuffer {
   const ReclaimPage& page() const { return *reinterpret_cast<const ReclaimPage*>(bytes); }
 };
 
-PageId root_of(TxnSystem& txns, NodeId node) {
-  return linked_page(txns.pool().memory(txns.session()).load(txns.words().reclaim_root(node)));
+Result<PageId> root_of(TxnSystem& txns, NodeId node) {
+  const auto link = txns.pool().memory(txns.session()).load(txns.words().reclaim_root(node));
+  if (!link) return link.error();
+  return linked_page(*link);
 }
 
 // A failure that passes: what was to be done is still to be done.
@@ -56,7 +58,9 @@ Result<bool> Reclaimer::due(TxnSystem& txns, NodeId node, uint64_t* records) {
   ListBuffer copy;
   uint64_t count = 0;
   if (records != nullptr) *records = 0;
-  for (PageId at = root_of(txns, node); at.valid(); at = linked_page(copy.page().next)) {
+  const auto root = root_of(txns, node);
+  if (!root) return root.error();
+  for (PageId at = *root; at.valid(); at = linked_page(copy.page().next)) {
     GCL_TRY(txns.pool().copy_page(txns.session(), at, copy.bytes));
     if (!is_list_of(copy.page(), node)) return true;
     if (copy.page().closed != 0) return true;
@@ -90,12 +94,13 @@ Result<bool> Reclaimer::choose_list() {
     auto some = due(txns_, node, node == txns_.node() ? &open_ : nullptr);
     if (!some) return some;
     if (!*some) continue;
-    const PageId root = root_of(txns_, node);
-    auto locked = txns_.take_session_lock_on(root, bufmgr::PageType::kReclaim, offsetof(ReclaimPage, lock_token));
+    const auto root = root_of(txns_, node);
+    if (!root) return root.error();
+    auto locked = txns_.take_session_lock_on(*root, bufmgr::PageType::kReclaim, offsetof(ReclaimPage, lock_token));
     if (!locked) return locked;
     if (!*locked) continue;
     list_ = node;
-    at_ = root;
+    at_ = *root;
     before_ = {};
     return true;
   }
@@ -138,7 +143,9 @@ Status Reclaimer::forget(const std::vector<uint32_t>& places, const ReclaimPage&
 // new pages are put.
 Result<bool> Reclaimer::pass_page(const ReclaimPage& page, bool empty) {
   const PageId next = linked_page(page.next);
-  const bool old = before_.valid() && before_ != root_of(txns_, *list_);
+  const auto root = root_of(txns_, *list_);
+  if (!root) return root.error();
+  const bool old = before_.valid() && before_ != *root;
   bool goes = old && empty;
   if (goes && page.closed == 0) {
     auto closed = close_page();

@@ -25,13 +25,13 @@ void SampleRegistry::publish(const Sample& sample) {
   batch.faa(at, 1);
   batch.write(at + kSampleAt, &sample, sizeof sample);
   batch.faa(at, 1);
-  memory_.post(batch);
-  memory_.wait(batch);
+  (void)memory_.run(batch);  // what is not there was not said
 }
 
 void SampleRegistry::clear() {
   // A former process of the node may have ended in the middle of a publication.
-  if (memory_.load(place_of(self_)) & 1) (void)memory_.faa(place_of(self_), 1);
+  if (const auto version = memory_.load(place_of(self_)); version && (*version & 1))
+    (void)memory_.faa(place_of(self_), 1);
   publish(Sample{});
 }
 
@@ -42,8 +42,7 @@ bool SampleRegistry::read(NodeId node, uint64_t incarnation, Sample* to) {
     const int before = batch.load(at);
     batch.read(at + kSampleAt, to, sizeof *to);
     const int after = batch.load(at);
-    memory_.post(batch);
-    memory_.wait(batch);
+    if (!memory_.run(batch)) return false;
     if (batch.op(before).old & 1 || batch.op(before).old != batch.op(after).old) continue;
     return to->format == Sample::kFormat && to->incarnation == incarnation;
   }

@@ -63,7 +63,9 @@ Result<bool> Sweeper::pass_some() {
     auto page = pool.next_allocated(txns_.session(), next_);
     if (!page) return page.error();
     if (!page->valid()) {
-      passed_at_ = txns_.pass_moment();
+      const auto moment = txns_.pass_moment();
+      if (!moment) return moment.error();
+      passed_at_ = *moment;
       phase_ = Phase::kWait;
       return true;
     }
@@ -117,8 +119,9 @@ Result<bool> Sweeper::clean(PageId page) {
 Result<bool> Sweeper::named() {
   alignas(8) std::byte bytes[coherence::kPageSize];
   const auto& list = *reinterpret_cast<const ReclaimPage*>(bytes);
-  uint64_t link = txns_.pool().memory(txns_.session()).load(txns_.words().reclaim_root(txns_.node()));
-  for (; link != 0; link = list.next) {
+  const auto root = txns_.pool().memory(txns_.session()).load(txns_.words().reclaim_root(txns_.node()));
+  if (!root) return root.error();
+  for (uint64_t link = *root; link != 0; link = list.next) {
     GCL_TRY(txns_.pool().copy_page(txns_.session(), linked_page(link), bytes));
     if (!is_list_of(list, txns_.node())) return true;  // it is being shortened
     for (const ReclaimRecord& record : list.record)

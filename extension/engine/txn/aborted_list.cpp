@@ -71,7 +71,9 @@ Result<bool> TxnSystem::listed(NodeId node, uint64_t sequence) {
     if (there) return *there;
     if (missed) return Errc::kCorrupt;
     missed = true;  // txn.forget-unnamed-ids: a page goes after its ids were said to be forgotten
-    learn_swept(node, pool_.memory(session_).load(words_.swept(node)));
+    const auto swept = load(words_.swept(node));
+    if (!swept) return swept.error();
+    learn_swept(node, *swept);
   }
 }
 
@@ -163,11 +165,14 @@ Status TxnSystem::read_list_page(NodeId node, const ListPage& at, ListPage* page
 
 // Reads the head again: its page may have gone, and come back as the list's last.
 Status TxnSystem::first_list_page(NodeId node, ListPage* page) {
-  const uint64_t head = pool_.memory(session_).load(words_.aborted_head(node));
+  const auto head = load(words_.aborted_head(node));
+  if (!head) return head.error();
   uint64_t next;
-  VERIFY(head != 0);
-  GCL_TRY(read_list_page(node, {0, linked_page(head), kAnyNumber}, page, &next));
-  return pool_.memory(session_).load(words_.aborted_head(node)) == head ? Status{} : Status{Errc::kNotFound};
+  VERIFY(*head != 0);
+  GCL_TRY(read_list_page(node, {0, linked_page(*head), kAnyNumber}, page, &next));
+  const auto again = load(words_.aborted_head(node));
+  if (!again) return again.error();
+  return *again == *head ? Status{} : Status{Errc::kNotFound};
 }
 
 // Learns where the pages begin that hold the first `count` entries, as far as they are there.  Interrupted, it has
@@ -198,9 +203,12 @@ Status TxnSystem::load_aborted(NodeId node, uint64_t count) {
 // --- forgetting (txn.forget-unnamed-ids): one process of the node ----------------------------------------------------
 
 Result<uint64_t> TxnSystem::aborted_pages() {
-  const uint64_t count = pool_.memory(session_).load(words_.aborted_count(node_));
-  GCL_TRY(load_aborted(node_, count));
-  learn_swept(node_, pool_.memory(session_).load(words_.swept(node_)));
+  const auto count = load(words_.aborted_count(node_));
+  if (!count) return count.error();
+  GCL_TRY(load_aborted(node_, *count));
+  const auto swept = load(words_.swept(node_));
+  if (!swept) return swept.error();
+  learn_swept(node_, *swept);
   return nodes_[node_.value].pages.size();
 }
 
@@ -212,11 +220,12 @@ Status TxnSystem::forget_aborted(uint64_t upto) {
   GCL_TRY(run(batch));
   learn_swept(node_, upto);
   for (;;) {
-    const uint64_t head = pool_.memory(session_).load(words_.aborted_head(node_));
-    if (head == 0) return {};
+    const auto head = load(words_.aborted_head(node_));
+    if (!head) return head.error();
+    if (*head == 0) return {};
     ListPage page, follower;
     uint64_t next, behind;
-    GCL_TRY(read_list_page(node_, {0, linked_page(head), kAnyNumber}, &page, &next));
+    GCL_TRY(read_list_page(node_, {0, linked_page(*head), kAnyNumber}, &page, &next));
     if (next == 0) return {};
     GCL_TRY(read_list_page(node_, {0, linked_page(next), page.number + 1}, &follower, &behind));
     if (follower.first > upto + 1) return {};

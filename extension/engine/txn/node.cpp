@@ -125,7 +125,11 @@ Result<Cts> TxnSystem::refresh_horizon() {
   return horizon();
 }
 
-Cts TxnSystem::pass_moment() { return {pool_.memory(session_).faa(words_.clock(), 1)}; }
+Result<Cts> TxnSystem::pass_moment() {
+  const auto before = pool_.memory(session_).faa(words_.clock(), 1);
+  if (!before) return before.error();
+  return Cts{*before};
+}
 
 Result<Cts> TxnSystem::take_snapshot() {
   auto& oldest = slot().oldest;

@@ -75,7 +75,11 @@ Result<std::optional<StatusWord>> TxnSystem::overflow_word(TxnId id, PageId root
 
 // --- the node's own: one process at a time ---------------------------------------------------------------------------
 
-PageId TxnSystem::overflow_root() { return linked_page(pool_.memory(session_).load(words_.overflow_root(node_))); }
+Result<PageId> TxnSystem::overflow_root() {
+  const auto link = load(words_.overflow_root(node_));
+  if (!link) return link.error();
+  return linked_page(*link);
+}
 
 Result<PageId> TxnSystem::make_overflow_page(uint64_t owner, uint64_t block) {
   auto page = pool_.allocate(session_, 1, bufmgr::PageUse::kHousekeeping);  // without ids not even DELETE works
@@ -105,7 +109,9 @@ Status TxnSystem::write_overflow(PageId page, uint64_t i, const void* words, uin
 
 // The page for a block's words, made if need be.  A page is linked when it is whole; interrupted before, it is lost.
 Result<PageId> TxnSystem::overflow_page(uint64_t block) {
-  PageId root = overflow_root();
+  const auto known = overflow_root();
+  if (!known) return known.error();
+  PageId root = *known;
   if (!root.valid()) {
     auto made = make_overflow_page(0, 0);
     if (!made) return made.error();
@@ -168,7 +174,9 @@ Status TxnSystem::move_to_overflow() {
 
 // The one word of an id that was pinned until now.
 Status TxnSystem::write_overflow_word(uint64_t sequence, StatusWord word) {
-  auto page = find_overflow(node_, overflow_root(), sequence / kOverflowWords);
+  const auto root = overflow_root();
+  if (!root) return root.error();
+  auto page = find_overflow(node_, *root, sequence / kOverflowWords);
   if (!page) return page.error();
   return page->valid() ? write_overflow(*page, sequence % kOverflowWords, &word, 1) : Status{Errc::kCorrupt};
 }
@@ -178,7 +186,9 @@ Status TxnSystem::read_words(uint64_t first, uint64_t count, StatusWord* to) {
   const uint64_t low = shared_.low_water.load(std::memory_order_acquire);
   alignas(8) std::byte bytes[coherence::kPageSize];
   while (count > 0 && first <= low) {
-    auto page = find_overflow(node_, overflow_root(), first / kOverflowWords);
+    const auto root = overflow_root();
+    if (!root) return root.error();
+    auto page = find_overflow(node_, *root, first / kOverflowWords);
     if (!page) return page.error();
     if (!page->valid()) return Errc::kCorrupt;
     GCL_TRY(pool_.copy_page(session_, *page, bytes));
@@ -192,7 +202,9 @@ Status TxnSystem::read_words(uint64_t first, uint64_t count, StatusWord* to) {
 
 // REQUIRES: the ids up to `to` are known to be frozen.  Interrupted half-way it loses a page.
 Status TxnSystem::free_overflow(uint64_t from, uint64_t to) {
-  const PageId root = overflow_root();
+  const auto known = overflow_root();
+  if (!known) return known.error();
+  const PageId root = *known;
   if (!root.valid()) return {};
   for (uint64_t block = (from + 1) / kOverflowWords; (block + 1) * kOverflowWords <= to + 1; ++block) {
     auto page = find_overflow(node_, root, block);

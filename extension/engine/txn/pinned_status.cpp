@@ -119,14 +119,16 @@ Status TxnSystem::unpin(uint64_t sequence, StatusWord word) {
 // Pinned ids that have ended.
 Status TxnSystem::unpin_ended() {
   if (pinned_sequences().empty()) return {};
-  auto& memory = pool_.memory(session_);
-  auto word_of = [&](uint64_t sequence) {
-    return StatusWord{memory.load(words_.status(TxnId::make(node_, sequence)))};
+  auto read_word_of = [&](uint64_t sequence, StatusWord* to) -> Status {
+    const auto raw = load(words_.status(TxnId::make(node_, sequence)));
+    if (raw) *to = StatusWord{*raw};
+    return raw.ok() ? Status{} : Status{raw.error()};
   };
   std::array<StatusWord, TxnShared::kPinnedMax> seen;
   for (size_t i = 0; i < seen.size(); ++i) {
     if (pool_.fenced()) return Errc::kFenced;
-    if (const uint64_t sequence = shared_.pinned[i].load(std::memory_order_relaxed)) seen[i] = word_of(sequence);
+    if (const uint64_t sequence = shared_.pinned[i].load(std::memory_order_relaxed))
+      GCL_TRY(read_word_of(sequence, &seen[i]));
   }
   const OpenLevels open(shared_);  // after the words, before the second look
   UnlistedOwners owners;
@@ -139,7 +141,7 @@ Status TxnSystem::unpin_ended() {
       auto may = may_change(TxnId::make(node_, sequence), open, owners);
       if (!may) return may.error();
       if (*may) continue;
-      word = word_of(sequence);
+      GCL_TRY(read_word_of(sequence, &word));
     }
     if (word.running()) continue;
     VERIFY(word.final() || is_sub(word));
@@ -159,7 +161,9 @@ Status TxnSystem::finish_leftovers(uint64_t frozen, uint64_t low) {
     GCL_TRY(read_words(first, log.size(), log.data()));
     for (size_t i = 0; i < log.size(); ++i) {
       if (log[i].state() != TxnState::kPinned) continue;
-      StatusWord word{pool_.memory(session_).load(words_.status(TxnId::make(node_, first + i)))};
+      const auto raw = load(words_.status(TxnId::make(node_, first + i)));
+      if (!raw) return raw.error();
+      StatusWord word{*raw};
       if (word.state() == TxnState::kActive) word = StatusWord::aborted();
       if (!word.final() && !is_sub(word)) return Errc::kCorrupt;
       GCL_TRY(unpin(first + i, word));
@@ -193,13 +197,15 @@ Status TxnSystem::clear_words(uint64_t first, uint64_t count) {
 }
 
 // Whether `found`, where the id's free word should be, says that the sequence is to be skipped.
-bool TxnSystem::skipped(TxnId id, StatusWord found) {
+Result<bool> TxnSystem::skipped(TxnId id, StatusWord found) {
   const uint64_t slots = words_.slots();
   if (found.state() == TxnState::kSkipped) return true;
   for (uint64_t sequence : pinned_sequences())
     if (sequence % slots == id.sequence() % slots) return true;
   // It was unpinned between the two reads; and if this session slept, the ring may have gone on.
-  return StatusWord{pool_.memory(session_).load(words_.status(id))}.state() == TxnState::kSkipped ||
+  const auto now = load(words_.status(id));
+  if (!now) return now.error();
+  return StatusWord{*now}.state() == TxnState::kSkipped ||
          shared_.low_water.load(std::memory_order_acquire) >= id.sequence();
 }
 

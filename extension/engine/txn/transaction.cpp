@@ -32,10 +32,7 @@ TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Wait
 
 Status TxnSystem::run(Batch& batch) {
   if (pool_.fenced()) return Errc::kFenced;
-  auto& memory = pool_.memory(session_);
-  memory.post(batch);
-  memory.wait(batch);
-  return batch.known() ? Status{} : Status{Errc::kFenced};
+  return pool_.memory(session_).run(batch);
 }
 
 void TxnSystem::set_host_xid(uint32_t xid, int level) noexcept {
@@ -94,7 +91,9 @@ Result<TxnId> TxnSystem::assign(TxnId parent) {
     int cas = batch.cas(words_.status(*id), StatusWord::unused(*id).raw, first.raw);
     GCL_TRY(run(batch));
     if (batch.cas_succeeded(cas)) return id;
-    VERIFY(skipped(*id, StatusWord{batch.op(cas).old}));
+    const auto is_skipped = skipped(*id, StatusWord{batch.op(cas).old});
+    if (!is_skipped) return is_skipped.error();
+    VERIFY(*is_skipped);
     // No word was written.  With `unlisted` set the session would hold the ring, and now it may wait for the ring
     // itself (txn.running-id-pinned).
     if (parent.valid()) end_unlisted();

@@ -155,7 +155,7 @@ class TxnSystem {
   Result<Cts> refresh_horizon();
   // Moves the clock on and returns what it was: every snapshot taken before is at or below that, every later one above
   // (VACUUM's "that moment").
-  Cts pass_moment();
+  Result<Cts> pass_moment();
 
   // --- forgetting what was rolled back (txn.forget-unnamed-ids): for the node's Sweeper -----------------------------
   // Ids of this node: up to here they have been assigned, or have no word any more.
@@ -222,7 +222,7 @@ class TxnSystem {
   Result<bool> write_session_lock(SessionLock mine, PageId page, bufmgr::PageType type, uint32_t offset);
   Result<TxnId> assign(TxnId parent);  // invalid: a top
   Result<TxnId> take_sequence();
-  bool skipped(TxnId id, StatusWord found);
+  Result<bool> skipped(TxnId id, StatusWord found);
   void list_level(int level) noexcept;
   void end_unlisted() noexcept;  // but for levels that the slot cannot list
   void close_level(int level) noexcept;
@@ -246,7 +246,8 @@ class TxnSystem {
   Status unpin(uint64_t sequence, StatusWord word);
   Status write_overflow_word(uint64_t sequence, StatusWord word);
   Status read_words(uint64_t first, uint64_t count, StatusWord* to);
-  PageId overflow_root();
+  Result<PageId> overflow_root();
+  Result<uint64_t> load(coherence::PoolAddress word) { return pool_.memory(session_).load(word); }
   Result<PageId> overflow_page(uint64_t block);
   Result<PageId> make_overflow_page(uint64_t owner, uint64_t block);
   Status write_overflow(PageId page, uint64_t i, const void* words, uint64_t count);

@@ -107,7 +107,9 @@ Status TxnSystem::freeze() {
     for (size_t i = 0; i < log.size(); ++i)
       if (log[i].state() == TxnState::kSub) log[i] = again[i];
   }
-  GCL_TRY(load_aborted(node_, pool_.memory(session_).load(words_.aborted_count(node_))));
+  const auto listed_now = load(words_.aborted_count(node_));
+  if (!listed_now) return listed_now.error();
+  GCL_TRY(load_aborted(node_, *listed_now));
   NodeView& view = nodes_[node_.value];
   std::vector<uint64_t> aborted;
   uint64_t reached = frozen;

@@ -9,9 +9,11 @@ constexpr int64_t kAnswerUs = 300'000;  // a living node answers within its work
 static bool by_wait(const WaitRecord& a, const WaitRecord& b) { return a.wait < b.wait; }
 
 void DeadlockDetector::ask(Phase phase, int64_t now_us, bool* asked) {
-  phase_ = phase;
+  const auto ticket = registry_.ask();
+  phase_ = ticket ? phase : Phase::kIdle;
+  if (!ticket) return;
   asked_us_ = now_us;
-  ticket_ = registry_.ask();
+  ticket_ = *ticket;
   *asked = true;
 }
 

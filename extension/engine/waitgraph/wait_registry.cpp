@@ -4,6 +4,7 @@ namespace engine {
 
 using coherence::Batch;
 using coherence::NodeId;
+using coherence::Result;
 
 // A node's place: 8 bytes of version, the head, the records from byte 64 on.
 constexpr uint64_t kHeadAt = 8, kRecordsAt = 64;
@@ -16,9 +17,13 @@ WaitRegistry::WaitRegistry(coherence::Memory& memory, bufmgr::RegionSpan region,
   room_ = uint32_t((stride_ - kRecordsAt) / sizeof(WaitRecord));
 }
 
-uint64_t WaitRegistry::ask() { return memory_.faa(at_, 1) + 1; }
+Result<uint64_t> WaitRegistry::ask() {
+  const auto before = memory_.faa(at_, 1);
+  if (!before) return before.error();
+  return *before + 1;
+}
 
-uint64_t WaitRegistry::asked() { return memory_.load(at_); }
+Result<uint64_t> WaitRegistry::asked() { return memory_.load(at_); }
 
 void WaitRegistry::write(uint64_t ticket, std::span<const WaitRecord> records, uint32_t left_out) {
   const Head head{
@@ -29,8 +34,7 @@ void WaitRegistry::write(uint64_t ticket, std::span<const WaitRecord> records, u
   batch.write(at + kHeadAt, &head, sizeof head);
   if (!records.empty()) batch.write(at + kRecordsAt, records.data(), uint32_t(records.size_bytes()));
   batch.faa(at, 1);
-  memory_.post(batch);
-  memory_.wait(batch);
+  (void)memory_.run(batch);  // a list that is not there is one that was not published
 }
 
 void WaitRegistry::publish(uint64_t ticket, std::span<const WaitRecord> records, uint32_t left_out) {
@@ -40,7 +44,8 @@ void WaitRegistry::publish(uint64_t ticket, std::span<const WaitRecord> records,
 
 void WaitRegistry::clear() {
   // A former process of the node may have ended in the middle of a publication.
-  if (memory_.load(version_of(self_)) & 1) (void)memory_.faa(version_of(self_), 1);
+  if (const auto version = memory_.load(version_of(self_)); version && (*version & 1))
+    (void)memory_.faa(version_of(self_), 1);
   write(0, {}, 0);
 }
 
@@ -50,8 +55,7 @@ bool WaitRegistry::read(NodeId node, uint64_t ticket, std::vector<WaitRecord>* r
   Batch first(at.node());
   const int before = first.load(at);
   first.read(at + kHeadAt, &head, sizeof head);
-  memory_.post(first);
-  memory_.wait(first);
+  if (!memory_.run(first)) return false;
   const uint64_t version = first.op(before).old;
   if ((version & 1) || head.ticket < ticket || head.count > room_) return false;
 
@@ -60,9 +64,7 @@ bool WaitRegistry::read(NodeId node, uint64_t ticket, std::vector<WaitRecord>* r
   Batch second(at.node());
   if (head.count > 0) second.read(at + kRecordsAt, records->data() + had, uint32_t(head.count * sizeof(WaitRecord)));
   const int after = second.load(at);
-  memory_.post(second);
-  memory_.wait(second);
-  if (second.op(after).old != version) {
+  if (!memory_.run(second) || second.op(after).old != version) {
     records->resize(had);
     return false;
   }

@@ -7,9 +7,9 @@
 // waitgraph.nothing-grows: Nothing here waits, and nothing grows: a node that has more waits than room says how many it
 //     left out.
 //
-//   asker:    ticket = registry.ask(); [wake the others]
+//   asker:    ticket = *registry.ask(); [wake the others]
 //             later, for each live node: registry.read(node, ticket, &records)
-//   answerer: if (registry.asked() > answered) registry.publish(registry.asked(), my_waits, left_out)
+//   answerer: if (*registry.asked() > answered) registry.publish(*registry.asked(), my_waits, left_out)
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,10 @@ class WaitRegistry {
   WaitRegistry(coherence::Memory& memory, bufmgr::RegionSpan region, uint32_t nodes, coherence::NodeId self,
                uint64_t incarnation);
 
-  uint64_t ask();
-  uint64_t asked();  // the newest ticket
+  // kFenced, here and for asked(): transport.unknown-cuts-off.  Of a list that may not have been written, or was not
+  // read, nothing is said.
+  coherence::Result<uint64_t> ask();
+  coherence::Result<uint64_t> asked();  // the newest ticket
 
   uint32_t room() const { return room_; }  // records per node
   // What this node sees now, having seen `ticket` before.  REQUIRES: one process of the node at a time;

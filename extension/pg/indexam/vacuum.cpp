@@ -26,7 +26,11 @@ class DeadRows final : public engine::blink::TidPredicate {
 
 class ClusterHorizon final : public engine::blink::Horizon {
  public:
-  coherence::Result<uint64_t> pass_moment() override { return txns().pass_moment().value; }
+  coherence::Result<uint64_t> pass_moment() override {
+    const auto moment = txns().pass_moment();
+    if (!moment) return moment.error();
+    return moment->value;
+  }
   coherence::Result<uint64_t> now() override {
     auto horizon = txns().refresh_horizon();
     if (!horizon) return horizon.error();

@@ -36,8 +36,9 @@ void raise(Errc outcome, Relation rel) {
       ereport(ERROR, errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling statement due to an interrupt"));
       break;
     case Errc::kFenced:
-      ereport(ERROR, errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("the gcl pool is fenced"), errdetail("%s", fence_reason()),
-              errhint("A primary ended without leaving the pool in order. Stop all primaries of the cluster."));
+      ereport(
+          ERROR, errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("the gcl pool is fenced"), errdetail("%s", fence_reason()),
+          errhint("A primary ended without leaving the pool in order, or lost it. Stop all primaries of the cluster."));
       break;
     case Errc::kTimeout:
       ereport(ERROR, errcode(ERRCODE_LOCK_NOT_AVAILABLE), errmsg("timeout while waiting for the gcl pool"));

@@ -63,15 +63,13 @@ Shared look_at_pool() {
   Shared shared;
   if (node_pool()->fenced()) return shared;
   bufmgr::BufferPool& p = pool();
-  shared.readable = true;
   shared.entries = ddl_channel().log_entries();
   const engine::TxnWords words(p.region(bufmgr::Region::kTxnWords), p.region(bufmgr::Region::kStatusLog), p.nodes_max(),
                                node_txn_shared()->slots_max);
   coherence::Batch batch(words.clock().node());
   const int clock = batch.load(words.clock());
   batch.read(words.bounds(), shared.bounds, p.nodes_max() * 8);
-  session().memory().post(batch);
-  session().memory().wait(batch);
+  shared.readable = session().memory().run(batch).ok();
   shared.clock = batch.op(clock).old;
   return shared;
 }

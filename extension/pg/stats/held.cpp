@@ -32,7 +32,10 @@ Open open_now() {
   // The pool's words of this node; without a session, which would count as one that is held.
   coherence::Counters unused{};
   const auto memory = p.coherence_node().open_memory(unused);
-  auto word = [&](coherence::PoolAddress at) { return memory->load(at); };
+  auto word = [&](coherence::PoolAddress at) {
+    const auto value = memory->load(at);
+    return value ? *value : 0;  // unknown: the pool is lost to this node, and nothing is held
+  };
   for (uint32_t i = 0; i < shared.sessions; ++i) {
     if (i == uint32_t(MyProc->pgprocno)) continue;
     const coherence::SessionId session{uint16_t(i)};

@@ -72,9 +72,7 @@ PageHeader header_of(PageId page) {
   PageHeader header{};
   coherence::Batch batch(page.node());
   batch.read(node_pool()->coherence_pool().page_address(page), &header, sizeof header);
-  session().memory().post(batch);
-  session().memory().wait(batch);
-  return header;
+  return session().memory().run(batch) ? header : PageHeader{};
 }
 
 bool is_table(const OurRelation& rel) { return rel.relkind == RELKIND_RELATION || rel.relkind == RELKIND_TOASTVALUE; }

@@ -72,7 +72,7 @@ void take_sample(engine::TxnSystem& txns, engine::Sample* to) {
   const uint64_t next = node_txn_shared()->next.load(), low = node_txn_shared()->low_water.load();
   to->status_used = next > low ? next - 1 - low : 0;
   to->status_words = words.slots();
-  to->aborted = txns.session().memory().load(words.aborted_count(pool.node()));
+  if (const auto aborted = txns.session().memory().load(words.aborted_count(pool.node()))) to->aborted = *aborted;
   oldest_snapshot(to);
   ddl_standing(to);
   to->hot_pages = pool.coherence_node().hot_pages(to->hot, engine::kSampleHotPages);

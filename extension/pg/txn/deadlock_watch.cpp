@@ -103,8 +103,8 @@ DeadlockWatch::DeadlockWatch(engine::TxnSystem& txns)
 }
 
 void DeadlockWatch::answer() {
-  const uint64_t asked = registry_.asked();
-  if (asked == answered_) return;
+  const auto asked = registry_.asked();
+  if (!asked || *asked == answered_) return;
   uint32_t left_out = 0;
   const uint32_t count = pg_call([this, &left_out] {
     MemoryContext caller = MemoryContextSwitchTo(memory_context_);
@@ -113,8 +113,8 @@ void DeadlockWatch::answer() {
     MemoryContextReset(memory_context_);
     return collected;
   });
-  registry_.publish(asked, {records_, count}, left_out);
-  answered_ = asked;
+  registry_.publish(*asked, {records_, count}, left_out);
+  answered_ = *asked;
 }
 
 bool DeadlockWatch::round() {
@@ -139,7 +139,8 @@ bool DeadlockWatch::round() {
 engine::WaitRecord* ask_everybody(engine::TxnSystem& txns, uint32_t ms, uint32_t* count, NodeSet* missing) {
   bufmgr::BufferPool& pool = txns.pool();
   WaitRegistry registry = registry_of(txns);
-  const uint64_t ticket = registry.ask();
+  const auto ticket = registry.ask();
+  if (!ticket) raise(ticket.error(), nullptr);
   NodeWakeupEvents().wake(pool.coherence_node().live());
   const TimestampTz began = GetCurrentTimestamp();
   *missing = pool.coherence_node().live();
@@ -147,7 +148,7 @@ engine::WaitRecord* ask_everybody(engine::TxnSystem& txns, uint32_t ms, uint32_t
     std::vector<WaitRecord> all;
     for (;;) {
       for (NodeSet left = *missing; !left.empty(); left = left.without(left.first()))
-        if (registry.read(left.first(), ticket, &all)) *missing = missing->without(left.first());
+        if (registry.read(left.first(), *ticket, &all)) *missing = missing->without(left.first());
       if (missing->empty() || GetCurrentTimestamp() - began > int64_t{ms} * 1000) break;
       pg_call([] {
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 2, wait_event(WaitEvent::kViews));

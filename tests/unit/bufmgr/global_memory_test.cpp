@@ -101,14 +101,14 @@ TEST_F(GlobalMemoryTest, WordsAreEverybodys) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       GlobalThread thread(t % 2 ? *one : *two);
-      for (int i = 0; i < 1000; ++i) thread.fetch_add(kUserWords - 1, 2);
+      for (int i = 0; i < 1000; ++i) EXPECT_TRUE(thread.fetch_add(kUserWords - 1, 2));
     });
   for (std::thread& thread : threads) thread.join();
   GlobalThread thread(*two);
-  EXPECT_EQ(thread.load(kUserWords - 1), 8000u);
-  EXPECT_EQ(thread.compare_and_swap(0, 1, 5), 0u);
-  EXPECT_EQ(thread.compare_and_swap(0, 0, 5), 0u);
-  EXPECT_EQ(thread.load(0), 5u);
+  EXPECT_EQ(*thread.load(kUserWords - 1), 8000u);
+  EXPECT_EQ(*thread.compare_and_swap(0, 1, 5), 0u);
+  EXPECT_EQ(*thread.compare_and_swap(0, 0, 5), 0u);
+  EXPECT_EQ(*thread.load(0), 5u);
 }
 
 TEST_F(GlobalMemoryTest, ErrorsAreSaid) {
@@ -141,7 +141,7 @@ TEST_F(GlobalMemoryTest, ANodeThatDiesFencesThePool) {
   if (child == 0) {
     auto two = join(1);
     GlobalThread thread(*two);
-    thread.fetch_add(0, 1);
+    if (!thread.fetch_add(0, 1)) _exit(1);
     const PageId line = *thread.allocate();
     const XLock lock(thread, line);
     _exit(lock ? 0 : 1);

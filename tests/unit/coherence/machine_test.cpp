@@ -409,6 +409,19 @@ TEST(LineMachine, AnswersThatNobodyAskedForChangeNothing) {
   EXPECT_EQ(s, before);
 }
 
+// coherence.messages-for-incarnation.  A dead node asks for nothing any more.
+TEST(LineMachine, WhatTheNextIncarnationAsksOutlivesTheFormerOne) {
+  for (const bool back : {true, false}) {
+    LineState s = in(MsiState::kInvalid, LineOp::kWaitExclusive, NodeSet::of(kLower).with(kHigher));
+    s.parked[0] = from(kLower, RequestKind::kPeerClaim);
+    s.parked_count = 1;
+    const Actions a = step(s, kMe, {.kind = K::kGone, .from = kLower, .back = back});
+    EXPECT_FALSE(a.bad);
+    EXPECT_EQ(s.parked_count + a.reply_count, back ? 1 : 0) << "it stays parked, or is answered";
+    EXPECT_EQ(s.waiting, NodeSet::of(kHigher));
+  }
+}
+
 TEST(LineMachine, NonsenseIsCaught) {
   LineState s = in(MsiState::kInvalid, LineOp::kWritePosted);
   EXPECT_TRUE(step(s, kMe, done(uint64_t{60} << 58)).bad);

@@ -3,40 +3,9 @@
 #include <thread>
 
 #include "cluster.hpp"
-#include "coherence/member/shm_transport.hpp"
-#include "coherence/transport/shm/shm_memory.hpp"
-#include "tests/support/eventually.hpp"
+#include "tests/support/breaking_transport.hpp"
 
 namespace coherence {
-
-using gcl_test::eventually;
-
-// The transport of one machine; the connection breaks at a batch, before it or behind it.
-class Breaking final : public ShmTransport {
- public:
-  std::unique_ptr<Memory> open_memory(NodeParts& node, Counters& counters) override {
-    return std::make_unique<BreakingMemory>(node.pool, counters, *this);
-  }
-  std::atomic<bool> broken{false};
-  bool took_place = false;  // what is posted when it breaks
-
- private:
-  class BreakingMemory final : public Memory {
-   public:
-    BreakingMemory(MemoryMap& map, Counters& counters, Breaking& by) : shm_(map, counters), by_(by) {}
-    using Memory::post;
-    void post(Batch* const* batches, int count) override {
-      if (!by_.broken || by_.took_place) shm_.post(batches, count);
-      if (by_.broken)
-        for (int i = 0; i < count; i++) batches[i]->state.store(BatchState::kUnknown, std::memory_order_release);
-    }
-    void poll() override { shm_.poll(); }
-
-   private:
-    ShmMemory shm_;
-    Breaking& by_;
-  };
-};
 
 class UnknownOutcome : public ClusterTest, public testing::WithParamInterface<bool> {
  protected:
@@ -71,14 +40,14 @@ class UnknownOutcome : public ClusterTest, public testing::WithParamInterface<bo
     return line;
   }
 
-  Breaking transport;
+  gcl_test::BreakingTransport transport;
   const PageId p = page(3);
   std::unique_ptr<Session> session, peer;
 };
 
 TEST_P(UnknownOutcome, OfAFetch) {
   Line& line = nodes[0]->line(*session, p);
-  transport.broken = true;
+  transport.break_after(0);
   EXPECT_EQ(session->lock_shared(line, p).error(), Errc::kFenced);
   expect_cut_off();
 }
@@ -88,7 +57,7 @@ TEST_P(UnknownOutcome, OfAClaim) {
   Line& line = nodes[0]->line(*session, p);
   ASSERT_TRUE(session->lock_shared(line, p).ok());
   session->unlock_shared(line);
-  transport.broken = true;
+  transport.break_after(0);
   EXPECT_EQ(session->lock_exclusive(line, p).error(), Errc::kFenced);
   EXPECT_EQ(session->lock_shared(line, p).error(), Errc::kFenced) << "its operation has no end";
   expect_cut_off();
@@ -96,7 +65,7 @@ TEST_P(UnknownOutcome, OfAClaim) {
 
 TEST_P(UnknownOutcome, OfAnEviction) {
   Line& line = owned(*session, 0);
-  transport.broken = true;
+  transport.break_after(0);
   TestTaker taker(*nodes[0], *session);
   {
     EvictionWindow window(*session, taker);
@@ -109,9 +78,16 @@ TEST_P(UnknownOutcome, OfAnEviction) {
   expect_cut_off();
 }
 
+TEST_P(UnknownOutcome, OfAnEvictionOfOnePage) {
+  Line& line = owned(*session, 0);
+  transport.break_after(0);
+  EXPECT_EQ(session->try_evict(line, p).error(), Errc::kFenced) << "the caller must not free the frame";
+  expect_cut_off();
+}
+
 TEST_P(UnknownOutcome, OfAWriteBack) {
   Line& line = owned(*session, 0);
-  transport.broken = true;
+  transport.break_after(0);
   EXPECT_EQ(session->write_back(line, p).error(), Errc::kFenced);
   EXPECT_NE(line.first_change(), Line::kNoChange) << "its redo is still needed";
   expect_cut_off();
@@ -119,10 +95,21 @@ TEST_P(UnknownOutcome, OfAWriteBack) {
 
 TEST_P(UnknownOutcome, OfAHandOverThatAPeerWaitsFor) {
   owned(*session, 0);
-  transport.broken = true;
+  transport.break_after(0);
   Line& there = nodes[1]->line(*peer, p);
   EXPECT_EQ(peer->lock_exclusive(there, p).error(), Errc::kFenced) << "node 0's worker hands over";
   expect_cut_off();
+}
+
+// A writer that comes back to a page where it made way looks at the word first.
+TEST_P(UnknownOutcome, OfAConvenience) {
+  Memory& memory = session->memory();
+  const PoolAddress word = pool->latch_address(p);
+  transport.break_after(0);
+  EXPECT_EQ(memory.load(word).error(), Errc::kFenced);
+  expect_cut_off();
+  EXPECT_EQ(memory.faa(word, 0).error(), Errc::kFenced);
+  EXPECT_EQ(memory.cas(word, 0, 0).error(), Errc::kFenced);
 }
 
 INSTANTIATE_TEST_SUITE_P(TookPlace, UnknownOutcome, testing::Bool());

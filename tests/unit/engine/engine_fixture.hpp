@@ -164,7 +164,7 @@ class Worker {
   // Until the horizon, as this node knows it, has passed everything that has ended by now.  REQUIRES: no snapshot is
   // held anywhere; the other nodes tick.
   void pass_horizon() {
-    const Cts moment = txns_.pass_moment();
+    const Cts moment = *txns_.pass_moment();
     EXPECT_TRUE(gcl_test::eventually([&] {
       auto horizon = txns_.refresh_horizon();
       return horizon.ok() && *horizon > moment;

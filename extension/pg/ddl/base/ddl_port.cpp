@@ -27,6 +27,7 @@ engine::DdlLog log_now() { return {pool(), session(), ddl_channel()}; }
 
 bool ddl_pool_attached() noexcept { return node_pool() != nullptr; }
 bool ddl_pool_fenced() noexcept { return node_pool() == nullptr || node_pool()->fenced(); }
+void ddl_require_unfenced() { require_unfenced(); }
 const char* ddl_fence_reason() { return fence_reason(); }
 int ddl_pool_encoding() { return pool_encoding(); }
 bool ddl_local_administration() noexcept { return settings.local_administration; }

@@ -14,6 +14,7 @@ enum class DdlOutcome : uint8_t { kRunning, kCommitted, kRolledBack };
 
 bool ddl_pool_attached() noexcept;  // whether this server takes part in a pool
 bool ddl_pool_fenced() noexcept;
+void ddl_require_unfenced();  // after a word of the channel that decides (ddl_log.lost-says-no)
 const char* ddl_fence_reason();
 int ddl_pool_encoding();
 bool ddl_local_administration() noexcept;  // gcl.local_administration

@@ -123,7 +123,8 @@ long ms_of_lock_timeout(TimestampTz began, const char* awaited) {
 }
 
 void raise_fenced() {
-  ereport(ERROR, (errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("the gcl pool is fenced: a primary ended uncleanly")));
+  ereport(ERROR, (errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("the gcl pool is fenced"),
+                  errdetail("%s", ddl_fence_reason()), errhint("Stop all primaries of the cluster.")));
   pg_unreachable();
 }
 

@@ -60,6 +60,7 @@ bool begin_life() {
   LifeFile file{};
   const bool exists = read_ddl_file(kFile, &file, sizeof file);
   const uint64_t pools = ddl_channel().life(ddl_node_id());
+  ddl_require_unfenced();
   if (const char* why = why_another_directory(file, exists, pools)) {
     strlcpy(ddl_node_state().refusal, why, sizeof ddl_node_state().refusal);
     ddl_node_state().refused = pools == kForgotten ? Refused::kForgotten : Refused::kAnotherDirectory;

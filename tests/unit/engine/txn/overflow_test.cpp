@@ -168,13 +168,13 @@ TEST_F(StatusOverflow, UnderLoadEverybodyIsToldTheSame) {
   EXPECT_TRUE(eventually([&] { return asked.load() > 1000 && next.load() > 500; })) << asked << " " << next;
   stop.store(true);
   for (auto& thread : threads) thread.join();
-  EXPECT_NE(engine_.cluster()
-                .pool(0)
-                .memory(Worker(engine_, 0).session())
-                .load(TxnWords(engine_.cluster().pool(0).region(bufmgr::Region::kTxnWords),
-                               engine_.cluster().pool(0).region(bufmgr::Region::kStatusLog),
-                               engine_.cluster().pool(0).nodes_max(), 64)
-                          .overflow_root({0})),
+  EXPECT_NE(*engine_.cluster()
+                 .pool(0)
+                 .memory(Worker(engine_, 0).session())
+                 .load(TxnWords(engine_.cluster().pool(0).region(bufmgr::Region::kTxnWords),
+                                engine_.cluster().pool(0).region(bufmgr::Region::kStatusLog),
+                                engine_.cluster().pool(0).nodes_max(), 64)
+                           .overflow_root({0})),
             0u);
 }
 

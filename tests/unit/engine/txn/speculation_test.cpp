@@ -42,9 +42,9 @@ TEST(Speculation, ANodeThatComesBackHasNoneOpen) {
   TxnWords words(pool.region(bufmgr::Region::kTxnWords), pool.region(bufmgr::Region::kStatusLog), pool.nodes_max(),
                  ~0u);
   const auto word = words.speculation({0}, {3});
-  pool.memory(other.session()).cas(word, 0, SpeculationWord::of(9, 9).raw);
+  EXPECT_TRUE(pool.memory(other.session()).cas(word, 0, SpeculationWord::of(9, 9).raw));
   engine.restart(0);
-  EXPECT_EQ(pool.memory(other.session()).cas(word, 0, 0), 0u);
+  EXPECT_EQ(*pool.memory(other.session()).cas(word, 0, 0), 0u);
 }
 
 class SpeculationTest : public ::testing::Test {

@@ -124,7 +124,7 @@ TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
                  ~0u);
   auto prepared = StatusWord::prepared(writer.session().id(), id);
   auto committing = StatusWord::committing(writer.session().id(), id);
-  EXPECT_EQ(pool.memory(writer.session()).cas(words.status(id), prepared.raw, committing.raw), prepared.raw);
+  EXPECT_EQ(*pool.memory(writer.session()).cas(words.status(id), prepared.raw, committing.raw), prepared.raw);
   auto snapshot = reader.snapshot();
   auto status = reader->status(id);
   ASSERT_TRUE(status.ok());
@@ -147,7 +147,7 @@ TEST(Txn, ACommitThatSleepsTakesNobodyElsesTimestamp) {
     Cts done{};
     std::thread commits([&] { done = sleeper.commit(); });
     commit.reached();
-    const Cts moment = reader->pass_moment();
+    const Cts moment = *reader->pass_moment();
     if (kept) old.snapshot();
     const Cts cts = reader->status(id)->cts;
     EXPECT_GT(cts, moment);
@@ -296,7 +296,7 @@ TEST(Txn, ASnapshotThatIsHandedOnWhileSlotsAreLookedAtIsNotMissed) {
   Worker to(engine, 0), from(engine, 0);
   const uint32_t early = to.session().id().value, late = from.session().id().value;
   const Cts ts = from.snapshot().ts;
-  const uint64_t now = to->pass_moment().value + 1;
+  const uint64_t now = to->pass_moment()->value + 1;
   OldestNeeded meanwhile(engine.shared(0), now), afterwards(engine.shared(0), now);
   meanwhile.add(early);
   to->adopt_snapshot(ts);

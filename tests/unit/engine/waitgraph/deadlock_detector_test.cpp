@@ -25,7 +25,7 @@ struct Node {
                  {uint8_t(n)}, incarnation),
         detector(registry, {uint8_t(n)}) {}
   // As its worker: tells its waits if a node asked.
-  void answer() { registry.publish(registry.asked(), waits, 0); }
+  void answer() { registry.publish(*registry.asked(), waits, 0); }
   std::unique_ptr<bufmgr::Session> session;
   WaitRegistry registry;
   DeadlockDetector detector;
@@ -54,7 +54,7 @@ TEST(WaitRegistry, AnswersAreOfTheTicketOrLater) {
   std::vector<WaitRecord> seen;
   two.waits = {remote(1, 7, 8, 5)};
   two.answer();
-  const uint64_t ticket = one.registry.ask();
+  const uint64_t ticket = *one.registry.ask();
   EXPECT_FALSE(one.registry.read({1}, ticket, &seen));
   EXPECT_TRUE(seen.empty());
   two.answer();
@@ -201,7 +201,7 @@ TEST(DeadlockDetector, ARecordOfAFormerIncarnationProvesNothing) {
   EXPECT_TRUE(pair.round(kNow).empty());
   Node again(pair.cluster, 0, 2);
   pair.two.answer();
-  again.registry.publish(again.registry.asked(), pair.one.waits, 0);
+  again.registry.publish(*again.registry.asked(), pair.one.waits, 0);
   bool asked = false;
   EXPECT_TRUE(pair.two.detector.step(kBoth, kNow, &asked).empty());
   EXPECT_FALSE(pair.two.detector.busy());
