@@ -1,5 +1,5 @@
 // MiniTransaction: the only way to change pages.  Its pages change together; the byte ranges it writes are at once the
-// dirty ranges (what write-back sends) and the redo (physical, absolute, idempotent).
+// dirty ranges (what write-back sends) and the redo (physical, and applied by version).
 //
 //   MiniTransaction change(pool, session);
 //   GCL_TRY(change.reserve(512));                    // log.reserve-before-latch

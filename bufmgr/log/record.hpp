@@ -1,5 +1,5 @@
-// The redo record of one mini-transaction: physical, absolute, idempotent.  The same bytes go to the node's ring in the
-// pool and to its log.  Bytes have no alignment; numbers are little endian; varint and packed: packing.hpp.
+// The redo record of one mini-transaction: physical, and applied by version.  The same bytes go to the node's ring in
+// the pool and to its log.  Bytes have no alignment; numbers are little endian; varint and packed: packing.hpp.
 //
 //   RecordHeader | one part per page          in the ring, a RecordFrame before it: a log has frames of its own
 //
@@ -14,18 +14,15 @@
 //                kBytes: the bytes; kPacked: the bytes, packed; kZero: nothing; kCopy: offset of the source, 2 bytes
 //
 // log.sequence-is-position: `sequence` is the position of the record's frame in the node's ring, in bytes since the
-// pool
-//     was created, laps included.  It names the record, orders it among those of its node, and never repeats, so that a
-//     record of an earlier lap of the ring is not taken for it.
+//     pool was created, laps included.  It names the record, orders it among those of its node, and never repeats, so
+//     that a record of an earlier lap of the ring is not taken for it.
 // log.next-version-only: Redo applies a record to a page only if the page's version is exactly one less than the
 //     record's (an older change is there already; a newer one means that a record is missing).  So over several nodes
 //     the versions alone give the order.
 // log.copies-come-first: A page's steps are applied in order, copies before all others.  A copy reads bytes as they
-// were
-//     before the mini-transaction, or as an earlier copy of the record left them.
+//     were before the mini-transaction, or as an earlier copy of the record left them.
 // log.unknown-format-refused: All formats have this frame, and the format in the first four bits of the record.  A
-// sound
-//     record of another format is refused (kIncompatible); it is no hole.
+//     sound record of another format is refused (kIncompatible); it is no hole.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // RedoRing: a node's redo in the pool, where survivors find it.  A ring of records (record.hpp), written by all
 // sessions of the node, emptied by write-back.
 //
-//   first 4 KB: RingHeader          then: data, record of sequence s at s modulo the data's size, wrapping
+//   first 4 KB: RingHeader          then: data, frame of sequence s at s modulo the data's size, wrapping
 //
 // log.place-under-latches: A record takes its place under the latches of its pages, so the order of two changes of a
 //     page is the order of their sequences.

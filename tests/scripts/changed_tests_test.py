@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts")
-BUFMGR, ENGINE, LOCKS = r"test_(bufmgr|replacement)\.", r"test_engine\.", r"cluster\.locks$"
+BUFMGR, ENGINE, LOCKS = r"test_(bufmgr|recovery|replacement)\.", r"test_engine\.", r"cluster\.locks$"
 
 
 class ChangedTests(unittest.TestCase):

@@ -51,7 +51,7 @@ inline void random_change(bufmgr::BufferPool& pool, bufmgr::Session& session, co
         change.set(page, at, uint16_t(random()));
         break;
       case 5:
-        if (below(8) == 0) change.format(page, bufmgr::PageType::kList, below(1000), uint16_t(8 * below(10)));
+        if (below(8) == 0) change.format(page, bufmgr::PageType::kHeap, below(1000), uint16_t(8 * below(10)));
         break;
       case 6:
       case 7: {  // bytes like others, but for some in the middle
