@@ -237,8 +237,7 @@ TEST(Record, ARingWithAnotherFormatIsRefusedNotShort) {
   auto put = [&](const Bytes& record, uint64_t at) {
     coherence::Batch batch(ring.at.node());
     batch.write(ring.at + kRingHeaderBytes + at, record.data(), uint32_t(record.size()));
-    session->memory().post(batch);
-    session->memory().wait(batch);
+    ASSERT_TRUE(session->memory().run(batch).ok());
   };
   ASSERT_EQ(pool.ring().head(), 0u);
   const Bytes good = small_framed(0);

@@ -31,7 +31,11 @@ class OddRows final : public blink::TidPredicate {
 class OwnHorizon final : public blink::Horizon {
  public:
   explicit OwnHorizon(TxnSystem& txns) : txns_(txns) {}
-  coherence::Result<uint64_t> pass_moment() override { return txns_.pass_moment().value; }
+  coherence::Result<uint64_t> pass_moment() override {
+    auto moment = txns_.pass_moment();
+    if (!moment) return moment.error();
+    return moment->value;
+  }
   coherence::Result<uint64_t> now() override {
     auto horizon = txns_.refresh_horizon();
     if (!horizon) return horizon.error();
