@@ -185,6 +185,11 @@ bool parse(int count, char** words, Options* o) {
       }
     if (!known) return false;
   }
+  for (const int node : {o->victim, o->leaver, o->crash_node, o->slow_node}) {
+    if (node < int(o->nodes) && int(o->nodes) <= kNodesOfPool) continue;
+    fprintf(stderr, "--nodes: at most %d, and this seed has a part for node %d\n", kNodesOfPool, node);
+    return false;
+  }
   return true;
 }
 

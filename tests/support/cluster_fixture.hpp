@@ -220,7 +220,7 @@ class Cluster {
     Member& member = *nodes_[n];
     stop_workers(n);
     member.provider_session.reset();
-    was_fenced_ |= member.pool->fenced();
+    if (member.pool->fenced()) was_fenced_ = true;
     if (!member.pool->fenced()) {
       EXPECT_EQ(member.pool->ring().reserved_now(), 0) << "ring space leaked on node " << n;
       coherence::Problem problem;
@@ -262,7 +262,7 @@ class Cluster {
   ClusterOptions options_;
   std::string directory_, path_;
   std::unique_ptr<ClusterWatcher> watcher_;
-  bool was_fenced_ = false;
+  std::atomic<bool> was_fenced_ = false;  // nodes stop in threads of their own
   std::vector<std::unique_ptr<Member>> nodes_;
 };
 
