@@ -137,8 +137,11 @@ void Cluster::check_waits() {
   for (const auto& w : waiting_) {
     const int node = int(&w - waiting_.data()) / options_.threads;
     if (w->since == 0 || crashed(node)) continue;
-    if (fenced_ns_ && now > std::max(w->since, fenced_ns_) + kSliceNsMax + options_.slow_stall_ns_max(node) + paused)
-      object(Checker::kFence, "a wait goes on, long after the pool was fenced");
+    const uint64_t from = std::max(w->since, fenced_ns_);
+    const uint64_t still = scheduler()->paused_ns(node, from, now) + options_.slow_stall_ns_max(node);
+    if (fenced_ns_ && now > from + kSliceNsMax + still + paused)
+      object(Checker::kFence, "user %d of node %d still waits, since %llu ns; the pool was fenced at %llu ns",
+             int(&w - waiting_.data()) % options_.threads, node, printable(w->since), printable(fenced_ns_));
     if (now - w->since > allowed_ns(*w))
       object(Checker::kFairness, "fiber %d has waited for a latch for %llu us", int(&w - waiting_.data()),
              printable((now - w->since) / 1000));

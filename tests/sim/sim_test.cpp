@@ -151,7 +151,8 @@ INSTANTIATE_TEST_SUITE_P(
         Proof{Mutation::kForwardFirst, Checker::kProduct}, Proof{Mutation::kInFlightLeaves, Checker::kProduct, 400},
         Proof{Mutation::kInFlightLeaves, Checker::kLastWrite, 400}, Proof{Mutation::kTransientBits, Checker::kProduct},
         Proof{Mutation::kDoubleAdd, Checker::kProduct}, Proof{Mutation::kLogIgnored, Checker::kLog},
-        Proof{Mutation::kUnknownSucceeds, Checker::kFence}, Proof{Mutation::kUnknownSucceeds, Checker::kExclusion, 400},
+        Proof{Mutation::kUnknownSucceeds, Checker::kFence, 400},
+        Proof{Mutation::kUnknownSucceeds, Checker::kExclusion, 400},
         Proof{Mutation::kUnknownSucceeds, Checker::kLastWrite, 400},
         Proof{Mutation::kNoTurnLimit, Checker::kFairness, 400}, Proof{Mutation::kNoAging, Checker::kFairness, 8000}),
     [](const auto& info) { return name_of(info.param); });
