@@ -1,7 +1,6 @@
 #include "coherence/eviction_window.hpp"
 
 #include <bit>
-#include <memory>
 
 #include "coherence/session.hpp"
 
@@ -27,12 +26,12 @@ int EvictionWindow::add(Line* const* lines, const PageId* pages, int count) noex
 
 int EvictionWindow::add_of(MemoryNodeId to, Line* const* lines, const PageId* pages, int count) noexcept {
   constexpr int kNone = -1;
-  int leaving = 0, slot = kNone;
+  int leaving = 0, place = kNone;
   for (int i = 0; i < count; i++) {
     if (pages[i].node() != to) continue;
-    if (slot == kNone) {  // before the line is latched: this may wait
-      slot = free_slot();
-      std::construct_at(&slot_[slot], to);
+    if (place == kNone) {
+      wait_for_room();  // before the line is latched
+      place = groups_.take(to);
     }
     Line& line = *lines[i];
     Post release;
@@ -42,58 +41,50 @@ int EvictionWindow::add_of(MemoryNodeId to, Line* const* lines, const PageId* pa
       taker_.take(line, pages[i]);
       continue;
     }
-    Group& group = slot_[slot];
+    Group& group = groups_[place];
     group.member[group.size++] = {&line, evictor_.add_release(group.batch, line, release)};
     if (group.size < kLinesMax && group.batch.room() >= kReleaseOpsMax) continue;
-    post(slot);
-    slot = kNone;
+    post(place);
+    place = kNone;
   }
-  if (slot != kNone && slot_[slot].size > 0) post(slot);
+  if (place != kNone) groups_[place].size > 0 ? post(place) : groups_.give_back(place);
   return leaving;
 }
 
-// Waits while too many are under way (eviction.few-under-way).
-int EvictionWindow::free_slot() noexcept {
-  while (posted_ == kAll) {
+// While too many are under way (eviction.few-under-way).
+void EvictionWindow::wait_for_room() noexcept {
+  while (!groups_.room()) {
     evictor_.memory().poll();
     reap();
   }
-  return std::countr_one(posted_);
 }
 
-void EvictionWindow::post(int slot) noexcept {
-  Group& group = slot_[slot];
-  posted_ |= 1u << slot;
+void EvictionWindow::post(int place) noexcept {
+  Group& group = groups_[place];
   lines_ += group.size;
   evictor_.memory().post(group.batch);
+  groups_.posted(place);
   reap();  // of shm, this one
 }
 
 void EvictionWindow::reap() noexcept {
-  for (uint32_t left = posted_; left; left &= left - 1) {
-    const int slot = std::countr_zero(left);
-    if (slot_[slot].batch.done()) end(slot);
-  }
+  groups_.reap([this](int place) { end(place); });
 }
 
-void EvictionWindow::end(int slot) noexcept {
-  Group& group = slot_[slot];
-  posted_ &= ~(1u << slot);
+void EvictionWindow::end(int place) noexcept {
+  Group& group = groups_[place];
   lines_ -= group.size;
-  if (!evictor_.memory().outcome(group.batch)) return;  // the lines stay latched
-  for (int m = 0; m < group.size; m++) {
+  const bool known = evictor_.memory().outcome(group.batch).ok();  // else the lines stay latched
+  for (int m = 0; m < group.size && known; m++) {
     Line& line = *group.member[m].line;
     evictor_.end_evict(line, group.batch.op(group.member[m].atomic).old);
     taker_.take(line, line.page());
   }
+  groups_.give_back(place);
 }
 
 void EvictionWindow::finish() noexcept {
-  for (;;) {
-    reap();
-    if (!posted_) return;
-    evictor_.memory().poll();
-  }
+  for (reap(); groups_.any(); reap()) evictor_.memory().poll();
 }
 
 }  // namespace coherence

@@ -23,6 +23,7 @@
 
 #include "coherence/base/ids.hpp"
 #include "coherence/transport/memory.hpp"
+#include "coherence/transport/under_way.hpp"
 
 namespace coherence {
 
@@ -62,9 +63,8 @@ class EvictionWindow {
 
  private:
   static constexpr int kLinesMax = 16;  // of a batch
-  static constexpr uint32_t kAll = (1u << kBatches) - 1;
   struct Group {
-    explicit Group(MemoryNodeId to = {}) : batch(to) {}
+    explicit Group(MemoryNodeId to) : batch(to) {}
     Batch batch;
     int size = 0;
     struct {
@@ -74,15 +74,14 @@ class EvictionWindow {
   };
 
   int add_of(MemoryNodeId to, Line* const* lines, const PageId* pages, int count) noexcept;
-  int free_slot() noexcept;
-  void post(int slot) noexcept;
-  void end(int slot) noexcept;
+  void wait_for_room() noexcept;
+  void post(int place) noexcept;
+  void end(int place) noexcept;
 
   Evictor& evictor_;
   FrameTaker& taker_;
   int lines_ = 0;
-  uint32_t posted_ = 0;   // a bit for each slot
-  Group slot_[kBatches];  // no optional: it would clear all of them
+  UnderWay<Group, kBatches> groups_;
 };
 
 }  // namespace coherence

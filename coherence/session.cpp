@@ -68,6 +68,7 @@ void Session::drop_hold(Line& line, bool exclusive, uint64_t by) {
     if (state.held_by == by) state.held_by = 0;
   }
   server_.serve_if_free(line);
+  server_.finish();
 }
 
 Status Session::try_evict(Line& line, PageId page) {

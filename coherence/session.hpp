@@ -117,11 +117,21 @@ class Session final : private UnknownOutcomes {
   // --- the worker ----------------------------------------------------------------------------------------------------
   // Answers peers, serves parked requests whose log is flushed, finishes abandoned operations, looks for dead peers,
   // says that it is alive; sleeps on its wakeup event while there is nothing to do.  Returns after at most `ms` (<= 100
-  // by habit), at a signal, or with kFenced.  One process of the node at a time.
+  // by habit), at a signal, with kFenced, or when a node has come, gone or died since it last returned (Node::view()).
+  // One process of the node at a time.
   Status serve(uint32_t ms) { return server_.serve(ms); }
 
   // A round of serve() without sleep, for the worker while it does something that takes long.
   void attend() noexcept { server_.attend(); }
+
+  // --- what dead nodes have (repair.*)
+  // --------------------------------------------------------------------------------
+  enum class Named : uint8_t { kNot, kOwner };
+  // Drops the dead node's bit from the page's latch word, if it is there; whether the word still names the node: as the
+  // owner, whose place is taken over by whoever fetches the page.  With `shares`, a line of the page that the caller
+  // has latched and this node shares, the owner is dropped, too (repair.share-means-pool-is-newest).  Of a node that is
+  // not repairable nothing is dropped: kOwner.
+  Result<Named> drop_dead(PageId page, NodeId dead, const Line* shares = nullptr);
 
   // Returns when all that this session has told peers has arrived.
   void flush_messages() noexcept { messenger_->flush(); }

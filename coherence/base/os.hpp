@@ -35,9 +35,9 @@ ProcessSight look_at_process(int32_t pid, const char* proc = "/proc") noexcept;
 uint64_t pid_namespace() noexcept;
 
 // A tiny lock in shared memory for a few instructions; not recursive.  Its holder may lose the processor: a waiter
-// spins a moment, then sleeps until it is woken.  Its holder may be killed, which fences the pool: a waiter gives up
-// for good once `*fence` is set (and goes on without harm: no page is touched any more).  No process pauses under it,
-// or asks a peer.
+// spins a moment, then sleeps until it is woken.  Its holder may be killed, which ends the node.  Where that fences the
+// pool, a waiter gives up for good once `*fence` is set (and goes on without harm: no page is touched any more); where
+// deaths are repaired, the host ends the waiter's process.  No process pauses under it, or asks a peer.
 class SpinGuard {
  public:
   SpinGuard(std::atomic<uint32_t>& word, const std::atomic<uint32_t>* fence = nullptr) noexcept : word_(word) {

@@ -36,6 +36,8 @@ const char* errc_name(Errc error) noexcept {
       return "incompatible";
     case Errc::kBusy:
       return "busy";
+    case Errc::kUnrepaired:
+      return "not repaired yet";
     case Errc::kCorrupt:
       return "corrupt";
     case Errc::kSystem:

@@ -60,7 +60,8 @@ class alignas(64) Line {
                                      std::memory_order_release);  // pairs with write-back's exchange
   }
   bool is_dirty() const noexcept {
-    return (fields_.dirty[0].load(std::memory_order_relaxed) | fields_.dirty[1].load(std::memory_order_relaxed)) != 0;
+    return (fields_.dirty[0].load(std::memory_order_relaxed) | fields_.dirty[1].load(std::memory_order_relaxed)) != 0 ||
+           fields_.all_dirty.load(std::memory_order_relaxed);
   }
   Lsn lsn() const noexcept { return {fields_.lsn.load(std::memory_order_relaxed)}; }
   // Ring position of the first logged change that is not yet in the pool; kNoChange if there is none.
@@ -93,7 +94,7 @@ class alignas(64) Line {
             .turns = now(f.turns),
             .spin = now(f.spin),
             .op_slot = f.op_slot,
-            .writing = now(f.writing) != 0,
+            .writing = now(f.writing),
             .state = {}};
     racy_copy(&s.state, &f.state, sizeof f.state);
     return s;

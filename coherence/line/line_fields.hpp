@@ -21,8 +21,9 @@ struct LineFields {
   std::atomic<uint16_t> passed_on_us;  // when LineState::passed_to got the page: microseconds, wrapped
   // Protocol side, not touched by hits:
   alignas(64) std::atomic<uint32_t> spin;
-  uint16_t op_slot;               // request slot of the operation: session * kSlotsPerSession + n
-  std::atomic<uint16_t> writing;  // a write-back that keeps M is under way
+  uint16_t op_slot;             // request slot of the operation: session * kSlotsPerSession + n
+  std::atomic<bool> writing;    // a write-back that keeps M is under way
+  std::atomic<bool> all_dirty;  // the whole page is, whatever `dirty` says: set without the latch
   LineState state;
   // Monotonic ns; 0: none.
   std::atomic<uint64_t> stand_back_until;  // a peer's writer goes first until then (coherence.readers-stand-back)

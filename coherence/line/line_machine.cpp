@@ -1,5 +1,6 @@
 #include "coherence/line/line_machine.hpp"
 
+#include "coherence/line/parked_requests.hpp"
 #include "coherence/line/request_table.hpp"
 
 namespace coherence {
@@ -13,6 +14,7 @@ struct Step {
   LineState& s;
   const NodeId self;
   const Features on;
+  const NodeSet repairable;
   Actions a;
 
   void post(LineOp op, Post what) {
@@ -55,29 +57,10 @@ struct Step {
     a.latch = latch;
   }
 
-  void unpark(int i) {
-    for (int k = i + 1; k < s.parked_count; k++) s.parked[k - 1] = s.parked[k];
-    s.parked[--s.parked_count] = PeerRequest();
-  }
-  // A claim cannot be refused; there is at most one, as the word has one holder.
-  static int urgency(const PeerRequest& r) { return r.kind == RequestKind::kPeerClaim ? 256 : r.priority; }
-  // One request per peer: a newer one replaces an older (which was fenced, or answered by a crash).  A full line
-  // refuses the lowest priority.
+  void unpark(int i) { coherence::unpark(s, i); }
   void park(const PeerRequest& r) {
-    for (int i = 0; i < s.parked_count; i++)
-      if (s.parked[i].from == r.from) {
-        s.parked[i] = r;
-        return;
-      }
-    if (s.parked_count == kParkedMax) {
-      int lowest = 0;
-      for (int i = 1; i < kParkedMax; i++)
-        if (urgency(s.parked[i]) < urgency(s.parked[lowest])) lowest = i;
-      if (urgency(s.parked[lowest]) >= urgency(r)) return refuse(r);
-      refuse(s.parked[lowest]);
-      unpark(lowest);
-    }
-    s.parked[s.parked_count++] = r;
+    const PeerRequest without_place = coherence::park(s, r);
+    if (without_place.kind != RequestKind::kNone) refuse(without_place);
   }
   bool kept_for_lower() const {
     for (int i = 0; i < s.parked_count; i++)
@@ -128,6 +111,7 @@ struct Step {
     }
     if (!old.has_holder()) return finish(MsiState::kShared, LatchEnd::kToShared);
     if (old.holder() == self) a.bad = true;
+    if (repairable.has(old.holder())) return take_over(LineOp::kTakeReadPosted, old);
     answer_parked(ReplyKind::kDropped);  // a claim's: what it met was a pending reader
     ask_to_read(old.holder());           // the bit stays, as a pending reader
   }
@@ -140,6 +124,7 @@ struct Step {
   void ask_to_write(NodeId holder) { ask(RequestKind::kPeerWr, NodeSet::of(holder), LineOp::kWaitExclusive); }
   void write_done(LatchWord old) {
     if (old == LatchWord::free()) return finish(MsiState::kModified, LatchEnd::kToCaller);
+    if (names_dead(old)) return take_over(LineOp::kTakeWritePosted, old);
     if (!old.has_holder() && on.has(Feature::kClaim)) return claim(old);
     if (!old.has_holder()) return ask(RequestKind::kPeerInv, old.readers(), LineOp::kWaitExclusive);
     if (old.holder() == self) return post(LineOp::kReclaimPosted, Post::kReadPage);  // granted by a node now dead
@@ -148,6 +133,7 @@ struct Step {
   void upgrade_done(LatchWord old) {
     if (old == LatchWord::sole_reader(self)) return finish(MsiState::kModified, LatchEnd::kToCaller);
     if (!old.readers().has(self)) a.bad = true;
+    if (names_dead(old)) return take_over(LineOp::kTakeWritePosted, old);
     const bool claims = on.has(Feature::kClaim);
     if (s.failures < kUpgradeFailuresMax) s.failures++;
     const bool given_up = old.has_holder() || (!claims && s.failures == kUpgradeFailuresMax);
@@ -156,6 +142,39 @@ struct Step {
     const NodeSet others = old.has_holder() ? NodeSet::of(old.holder()) : old.readers().without(self);
     ask(RequestKind::kPeerInv, others, LineOp::kWaitUpgrade);
     refuse_higher();
+  }
+  // --- what a dead node had ------------------------------------------------------------------------------------------
+  bool names_dead(LatchWord word) const {
+    return word.has_holder() ? repairable.has(word.holder()) : (word.readers().bits & repairable.bits) != 0;
+  }
+  // Takes the dead node's place in the word as it was a moment ago (repair.take-over-by-exact-word): dead readers' bits
+  // and our own pending-reader bit go.
+  void take_over(LineOp op, LatchWord word) {
+    s.taken_from = word.has_holder() ? word.holder() : NodeId();
+    s.sharers = word.readers();
+    a.expects = word.raw;
+    a.over = others_alive();
+    post(op, Post::kTakeOver);
+  }
+  NodeSet others_alive() const { return NodeSet{s.sharers.bits & ~repairable.bits}.without(self); }
+  // We own the page.  A bit that is left is a share only if no redo of the dead node is newer than the pool's page
+  // (repair.share-means-pool-is-newest): so a reader may write the page back and share, and a writer asks the sharers
+  // as a claimer does.
+  void take_over_done(LatchWord old) {
+    const bool reads = s.op == LineOp::kTakeReadPosted, shares = s.msi == MsiState::kShared;
+    const LatchWord expected =
+        s.taken_from.valid() ? LatchWord::claimed_by(s.taken_from, s.sharers) : LatchWord::shared_by(s.sharers);
+    s.taken_from = NodeId();
+    s.sharers = others_alive();  // one that died since has left its bit, and is asked for nothing
+    if (old != expected && reads) return post(LineOp::kProbePosted, Post::kProbe);
+    if (old != expected) {
+      if (!old.has_holder() && old.readers().without(self).empty()) return claim(old);  // ours now, or free
+      return shares ? upgrade_done(old) : write_done(old);
+    }
+    answer_parked(ReplyKind::kDropped);
+    if (reads) return post(LineOp::kRepairedPosted, Post::kDowngrade);
+    if (s.sharers.empty()) return finish(MsiState::kModified, LatchEnd::kToCaller);
+    ask(RequestKind::kPeerClaim, s.sharers, LineOp::kWaitClaimed);
   }
   // Claims the word as it was a moment ago (coherence.claim-then-ask).  The CAS fails where a node has come or gone
   // since; the next expects what this one found.
@@ -357,17 +376,8 @@ struct Step {
       if (on.has(Feature::kEarlyAnswers) && on.has(Feature::kHints)) answer_parked(ReplyKind::kDropped);
       return post(LineOp::kHandOverPosted, Post::kHandOver);
     }
-    s.sharers = a.over = joining();
+    s.sharers = a.over = joining(s);
     post(LineOp::kDowngradePosted, Post::kDowngrade);
-  }
-  NodeSet joining() const {
-    NodeSet nodes;
-    const auto add = [&](const PeerRequest& r) {
-      if (r.kind == RequestKind::kPeerJoin) nodes = nodes.with(NodeId{r.from});
-    };
-    add(s.serving);
-    for (int i = 0; i < s.parked_count; i++) add(s.parked[i]);
-    return nodes;
   }
   void served(ReplyKind kind, bool answered) {
     if (!answered) answer(s.serving, kind);
@@ -421,6 +431,11 @@ struct Step {
         return claim_done(old);
       case LineOp::kUnclaimPosted:
         return unclaim_done();
+      case LineOp::kTakeReadPosted:
+      case LineOp::kTakeWritePosted:
+        return take_over_done(old);
+      case LineOp::kRepairedPosted:
+        return finish(MsiState::kShared, LatchEnd::kToShared);
       case LineOp::kReleasePosted:
         return finish(MsiState::kInvalid, LatchEnd::kToCaller);
       case LineOp::kWithdrawPosted:
@@ -441,7 +456,7 @@ struct Step {
 }  // namespace
 
 Actions step(LineState& state, NodeId self, const Event& event, Features on) {
-  Step t{state, self, on, {}};
+  Step t{state, self, on, event.repairable, {}};
   switch (event.kind) {
     case Event::Kind::kFetchShared:
       t.fetch(false, false, event.passed_to);

@@ -46,6 +46,7 @@ struct Event {
   bool may_leave = true;
   bool back = false;      // of kGone: it has joined again; what is parked is what the next incarnation asks
   bool answered = false;  // of kBatchDone: the node it serves was answered when it was posted
+  NodeSet repairable;     // of kBatchDone: dead nodes whose pages may be taken over (repair.death-is-over)
   uint64_t old = 0;
   PeerRequest request;
 };
@@ -63,6 +64,9 @@ enum class Post : uint8_t {
   kRelease,    // WRITE dirty; FAA -X_n
   kHandOver,   // WRITE dirty; FAA X_j - X_n
   kDowngrade,  // WRITE dirty; FAA b_n - X_n + the bits of Actions::over
+  // CAS Actions::expects -> X_n + the bits of Actions::over; READ page if it swapped, unless we share.  What the redo
+  // of dead nodes has and the page lacks is in the frame before kBatchDone (repair.redo-before-use).
+  kTakeOver,
 };
 
 // What becomes of the local X latch.
@@ -80,8 +84,9 @@ struct Actions {
     NodeId passed_to;  // with kDropped: the node that has the page as far as this node knows, perhaps itself
   };
   Post post = Post::kNone;
-  NodeId to;     // kHandOver
-  NodeSet over;  // kClaim: the others that share; kDowngrade: the nodes that join
+  NodeId to;             // kHandOver
+  NodeSet over;          // kClaim, kTakeOver: the others that share, or may; kDowngrade: the nodes that join
+  uint64_t expects = 0;  // kTakeOver
   RequestKind send = RequestKind::kNone;
   NodeSet send_to;
   uint8_t reply_count = 0;

@@ -63,6 +63,10 @@ enum class LineOp : uint8_t {
   kGiveUpPosted,      // serving PeerWr / PeerRd without hand-over: WRITE; FAA -X
   kClaimPosted,       // I or S, write, others share: CAS s -> s + X (without b); READ
   kUnclaimPosted,     // one of them holds its share: FAA -X (+ b)
+  // The word names a dead node (repair.take-over-by-exact-word):
+  kTakeReadPosted,   // I, read: CAS w -> X + bits; READ
+  kTakeWritePosted,  // I or S, write: the same
+  kRepairedPosted,   // I, read: the page is as new as the dead node's redo: WRITE; FAA b - X
   // Replies are awaited:
   kWaitShared,
   kWaitExclusive,
@@ -98,10 +102,12 @@ struct LineState {
   NodeId passed_to;           // the node that got the page from this one last; itself or none: it did not go on
   uint8_t hints = 0;          // followed since this node looked at the word
   bool joins = false;         // our bit is not known to be in the word: the node that grants a share adds it
-  uint8_t unused = 0;
-  uint64_t held_by = 0;            // the transaction of the newest hold; 0: not known
-  NodeSet waiting;                 // peers whose reply is missing
-  NodeSet sharers;                 // whose bits our claim expects in the word and leaves there, or our downgrade adds
+  NodeId taken_from;          // the dead owner in the word that our posted take-over expects, or none
+  uint64_t held_by = 0;       // the transaction of the newest hold; 0: not known
+  NodeSet waiting;            // peers whose reply is missing
+  // Whose bits our claim expects in the word and leaves there, our take-over expects (ours among them), or our
+  // downgrade adds.
+  NodeSet sharers;
   PeerRequest serving;             // answered when the posted batch is complete
   PeerRequest parked[kParkedMax];  // in order of arrival, one per peer
   constexpr bool operator==(const LineState&) const = default;

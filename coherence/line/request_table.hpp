@@ -35,6 +35,8 @@ constexpr Phase phase_of(const LineState& s) {
     case LineOp::kProbePosted:
     case LineOp::kWaitShared:
     case LineOp::kDowngradePosted:
+    case LineOp::kTakeReadPosted:
+    case LineOp::kRepairedPosted:
       return Phase::kMayShare;
     case LineOp::kUnclaimPosted:
       return shares ? Phase::kMayShare : Phase::kBusy;
@@ -42,6 +44,7 @@ constexpr Phase phase_of(const LineState& s) {
     case LineOp::kWaitUpgrade:
       return Phase::kUpgrading;
     case LineOp::kClaimPosted:
+    case LineOp::kTakeWritePosted:
       return shares ? Phase::kUpgrading : Phase::kBusy;
     case LineOp::kWaitClaimed:
       return Phase::kClaimed;

@@ -43,6 +43,7 @@ struct ArenaHeader {
   alignas(64) std::atomic<uint32_t> wakeup;
   std::atomic<uint32_t> sleeping;
   std::atomic<uint32_t> sessions;  // in use
+  std::atomic<uint32_t> sweeping;  // processes that drop dead nodes' bits (repair.drained-last)
   // What there is to do, as bits; set last, taken first.
   alignas(64) std::atomic<uint64_t> inbox_peers;  // bit p: inbox[p] has something
   std::atomic<uint32_t> parked_any;               // the parked bitmap (one bit per line) has something

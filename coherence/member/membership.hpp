@@ -1,5 +1,5 @@
-// Membership: which nodes are in the pool, and the fence.  The seam behind which shm, sim, tcp and verbs fit, beside
-// Memory, Messenger and Wakeup.
+// Membership: which nodes are in the pool, which are dead, and the fence.  The seam behind which shm, sim, tcp and
+// verbs fit, beside Memory, Messenger and Wakeup.
 //
 // One for each node, opened when it joins and inherited over fork.
 #pragma once
@@ -22,17 +22,35 @@ class Membership {
   virtual uint32_t nodes_max() const noexcept = 0;
   // REQUIRES: the node is below nodes_max().  A peer's incarnation is as new as its state.
   virtual NodeInfo info(NodeId) const noexcept = 0;
-  // Grows with every join and leave, once before and once after it: two equal looks saw the same nodes.
+  // Grows with every join, leave and death, and with each step of a repair, before and after it: two equal looks saw
+  // the same nodes.
   virtual uint64_t view() const noexcept = 0;
   // Not 0: no page may be touched any more (node.fence-ends-waits).
   virtual const std::atomic<uint32_t>& fence_word() const noexcept = 0;
+  // Whether survivors repair what a dead node had; else its death fences the pool.
+  virtual bool repairs_deaths() const noexcept = 0;
   // For all nodes, for good.  Idempotent; the reason of the first call is kept.
   virtual void fence(const char* reason) noexcept = 0;
   virtual const char* fence_reason() const noexcept = 0;  // REQUIRES: the pool is fenced
 
   // --- the message worker --------------------------------------------------------------------------------------------
-  // Says that this node lives, and fences the pool if another one has died (node.certain-death-only).
-  virtual void watch(uint64_t now_ns) noexcept = 0;
+  // Says that this node lives, and looks for nodes that have died (node.certain-death-only).  Whether one counts as
+  // dead since this call; where deaths are not repaired, the pool is fenced then.
+  virtual bool watch(uint64_t now_ns) noexcept = 0;
+
+  // --- dead nodes (repair.*) -----------------------------------------------------------------------------------------
+  // Those whose places in latch words may be taken over.  Any thread; no round trip.
+  virtual NodeSet repairable() const noexcept = 0;
+  // The three that follow: false if it is to be said again, a moment later.
+  // The message worker: this node has settled (repair.settled-first).  When the last one says so, the dead node becomes
+  // repairable.
+  virtual bool settled(NodeId dead) noexcept = 0;
+  // Any thread: no latch word names the dead node, which is repairable.  From now on no process takes over from it.
+  // `incarnation`: that was swept; of another one it says nothing.
+  virtual bool swept(NodeId dead, uint64_t incarnation) noexcept = 0;
+  // The message worker: no take-over from the dead node is under way here (repair.drained-last).  When the last one
+  // says so, the node becomes absent: it may join again.
+  virtual bool drained(NodeId dead) noexcept = 0;
 
   // --- joining and leaving: one process ------------------------------------------------------------------------------
   enum class Patience : uint8_t { kWait, kTry };
@@ -40,8 +58,13 @@ class Membership {
   virtual Status begin_change(Patience, Problem*) = 0;
   virtual void end_change() noexcept = 0;
   // All REQUIRE begin_change().
-  // The incarnation as which this process may become the node.  kBusy: a living server is that node; kFenced: the pool
-  // is fenced (now, perhaps by this call: node.crash-restart-fences); kNotFound: the pool has no room for such a node.
+  // The dead nodes of a pool that has no other nodes; empty, if some node lives, or deaths are not repaired.
+  virtual NodeSet all_dead() noexcept = 0;
+  // These are absent from now on: nothing in the pool names them.
+  virtual void forget(NodeSet dead) noexcept = 0;
+  // The incarnation as which this process may become the node.  kBusy: a living server is that node; kUnrepaired: its
+  // former incarnation has died, and is not absent yet; kFenced: the pool is fenced (now, perhaps by this call:
+  // node.crash-restart-fences); kNotFound: the pool has no room for such a node.
   virtual Result<uint64_t> reserve(NodeId, Problem*) = 0;
   // The node is live from now on.  Errors, if it is the first: of the pool's durable copy, which is marked in use.
   virtual Status publish(Problem*) = 0;

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
 #include "coherence/pool/fence.hpp"
 
@@ -45,11 +46,13 @@ Node::Node(Pool& pool, Transport& transport)
 }
 
 Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec& spec, Problem* problem,
-                                         Transport& transport) {
+                                         Transport& transport, PoolRepair* alone) {
   VERIFY(spec.frames > 0 && spec.sessions_max > 0 && spec.sessions_max <= uint32_t(kSessionsMax));
   std::unique_ptr<Node> node(new Node(pool, transport));
   Membership& members = *node->members_;
   GCL_TRY(members.begin_change(Membership::Patience::kWait, problem));
+  if (alone != nullptr)
+    if (const NodeSet dead = members.all_dead(); !dead.empty()) GCL_TRY(node->repair_alone(dead, *alone, problem));
   auto incarnation = members.reserve(id, problem);
   if (!incarnation) return incarnation.error();
   node->parts_.id = id;
@@ -96,6 +99,12 @@ Node::~Node() {
   if (arena_fd_ >= 0) close(arena_fd_);
 }
 
+void Node::give_up() noexcept {
+  const ArenaLayout layout = parts_.arena->layout;
+  give_memory_back(arena_fd_, layout.shared_until(), layout.bytes);
+  (void)flock(arena_fd_, LOCK_UN);  // of the open file, which all copies of the descriptor share
+}
+
 const Counters& Node::counters(SessionId s) const { return parts_.sessions[s.value].counters; }
 void Node::fence(const char* reason) noexcept { members_->fence(reason); }
 const char* Node::fence_reason() const noexcept { return fenced() ? members_->fence_reason() : ""; }
@@ -120,12 +129,6 @@ Status Node::withdraw(bool* last, Problem* problem) {
   return *last ? members_->close(problem) : Status();
 }
 
-void Node::unlink_files() const noexcept {
-  char path[600];
-  arena_path(parts_.pool, parts_.id, parts_.incarnation, path, sizeof path);
-  unlink(path);
-  flight_path(parts_.pool.path(), parts_.id, parts_.incarnation, path, sizeof path);
-  unlink(path);
-}
+void Node::unlink_files() const noexcept { unlink_node_files(parts_.pool, parts_.id, parts_.incarnation); }
 
 }  // namespace coherence

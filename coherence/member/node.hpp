@@ -10,9 +10,10 @@
 //   Session session(**node, SessionId{3}, &interrupts);  // per process or thread
 //
 // node.locked-while-alive: the arena's file is flocked by its creator.  Every child inherits the lock; it ends with the
-// last of them.  A peer that gets the lock of a node that did not leave knows that the node died, and fences the pool.
-// node.crash-restart-fences: a node that joins while its former incarnation did not leave (a crash restart) fences the
-// pool and gets kFenced.
+// last of them.  A peer that gets the lock of a node that did not leave knows that the node died: it repairs what the
+// node had, where the pool repairs deaths (repair.*), or fences the pool.
+// node.crash-restart-fences: where deaths are not repaired, a node that joins while its former incarnation did not
+// leave (a crash restart) fences the pool and gets kFenced.
 // node.fence-ends-waits: after the fence no page may be touched; every wait ends with kFenced within a slice (10 ms).
 // node.leave-gives-back: leave() gives every line back, and the file is unlinked; the last node out saves the pool.
 // node.certain-death-only: a death is only what is certain: a free lock (or no file any more), or the kernel's word
@@ -48,19 +49,27 @@ class Session;
 
 class Node {
  public:
-  // Becomes node `id` of the pool.  kBusy: a living server is node `id`; kFenced: the pool is fenced (now, perhaps by
+  // Becomes node `id` of the pool.  kBusy: a living server is node `id`; kUnrepaired: the node has died, and survivors
+  // have not done with it yet; kFenced: the pool is fenced (now, perhaps by
   // this call: node.crash-restart-fences); kNotFound: the pool has no room for such a node; kNoSpace,
-  // kSystem.  The transport outlives it.
-  static Result<std::unique_ptr<Node>> join(Pool&, NodeId id, const ArenaSpec&, Problem*, Transport& = shm_transport());
-  // Unmaps.  Without leave() before, this incarnation counts as dead: peers fence the pool (so does a process exit).
+  // kSystem.  The transport outlives it.  `alone`: for a pool all of whose nodes are dead, which is repaired first
+  // (repair.alone); errors as it says.
+  static Result<std::unique_ptr<Node>> join(Pool&, NodeId id, const ArenaSpec&, Problem*, Transport& = shm_transport(),
+                                            PoolRepair* alone = nullptr);
+  // Unmaps.  Without leave() before, this incarnation counts as dead, as when its last process has ended.
   // In a forked child that merely exits, nothing happens: the lock lives on in the other processes.
   ~Node();
   Node(const Node&) = delete;
+  // The host says that no process of this node is left but this one, which is to destroy it: the incarnation counts as
+  // dead at once, whoever else has a copy of the file's descriptor (a log collector), and its memory is given back.
+  void give_up() noexcept;
 
   void set_upcalls(FrameDirectory* directory, LogHorizon* horizon) {
     parts_.directory = directory;
     parts_.horizon = horizon;
   }
+  // Of each process, where deaths are repaired.
+  void set_repair(PageRepair* repair) { parts_.repair = repair; }
   // Of sessions that are made from now on.  REQUIRES: none is being made.  It outlives the node.
   void set_transport(Transport& transport) { transport_ = &transport; }
   // What this node does of the protocol's optional parts.  REQUIRES: no session works.
@@ -98,12 +107,20 @@ class Node {
   bool fenced() const noexcept { return parts_.fenced(); }
   // For spin waits of the layers above: not 0 once the pool is fenced.
   const std::atomic<uint32_t>& fence_word() const noexcept { return *parts_.fence; }
+  // Whether survivors repair what a dead node had; else a death fences the pool.
+  bool repairs_deaths() const noexcept { return members_->repairs_deaths(); }
   // Ends all access to the pool, for all nodes.  Idempotent; `reason` of the first call is kept.
   void fence(const char* reason) noexcept;
   // Why; empty if it is not fenced.
   const char* fence_reason() const noexcept;
   NodeInfo info(NodeId n) const noexcept { return members_->info(n); }
   NodeSet live() const noexcept;  // this node included
+  // Membership::view().
+  uint64_t view() const noexcept { return members_->view(); }
+  // Dead nodes whose places in latch words may be taken over (Membership::repairable()).
+  NodeSet repairable() const noexcept { return members_->repairable(); }
+  // Membership::swept().
+  bool swept(NodeId dead, uint64_t incarnation) noexcept { return members_->swept(dead, incarnation); }
   // For several nodes in one process (tests, simulator): reaches `peer` through its own mapping, so that
   // ThreadSanitizer sees both sides of an access as one address.
   void share_mapping(Node& peer);
@@ -134,7 +151,8 @@ class Node {
  private:
   Node(Pool& pool, Transport& transport);
   uint32_t give_back(Session& session);
-  Status withdraw(bool* last, Problem*);  // REQUIRES: Membership::begin_change()
+  Status repair_alone(NodeSet dead, PoolRepair&, Problem*);  // REQUIRES: Membership::begin_change()
+  Status withdraw(bool* last, Problem*);                     // REQUIRES: Membership::begin_change()
   void lay_out(std::byte* arena, const ArenaLayout&) noexcept;
   void unlink_files() const noexcept;
 

@@ -19,6 +19,9 @@
 
 namespace coherence {
 
+// A line was granted early by the node, and the batch is not complete.
+constexpr uint8_t in_flight_of(NodeId granting) { return uint8_t(granting.value + 1); }
+
 struct NodeParts {
   explicit NodeParts(Pool& of) : pool(of) {}
 
@@ -30,7 +33,7 @@ struct NodeParts {
   ArenaHeader* arena = nullptr;
   SessionSlot* sessions = nullptr;
   std::atomic<uint64_t>* parked = nullptr;    // bitmap over lines: requests parked there, for the worker to look after
-  std::atomic<uint8_t>* in_flight = nullptr;  // over lines: granted early, and the batch is not complete
+  std::atomic<uint8_t>* in_flight = nullptr;  // over lines: in_flight_of() the granting node; 0: none
   HotPages* hot = nullptr;
   Line* lines = nullptr;
   std::byte* frames_base = nullptr;
@@ -42,6 +45,7 @@ struct NodeParts {
   Features features = Features::all();
   FrameDirectory* directory = nullptr;
   LogHorizon* horizon = nullptr;
+  PageRepair* repair = nullptr;
   std::atomic<uint32_t> sessions_here = 0;  // of this process: a lone one uses no arena between its messages
 
   bool fenced() const noexcept { return fence->load(std::memory_order_acquire) != 0; }  // Membership::fence()
@@ -55,6 +59,9 @@ struct NodeParts {
   // It can become so only while the line is being fetched.
   bool grant_in_flight(const Line& line) const noexcept {
     return in_flight[index_of(line)].load(std::memory_order_seq_cst) != 0;
+  }
+  bool grant_in_flight_from(const Line& line, NodeId node) const noexcept {
+    return in_flight[index_of(line)].load(std::memory_order_seq_cst) == in_flight_of(node);
   }
   void ring_worker() const noexcept { ring(*arena); }
 };

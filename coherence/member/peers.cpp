@@ -77,6 +77,12 @@ bool Peers::reach_all() noexcept {
   return true;
 }
 
+void Peers::ring_all() noexcept {
+  for (uint32_t n = 0; n < node_.members->nodes_max(); n++)
+    if (NodeId peer{uint8_t(n)}; peer != node_.id)
+      if (const auto mapped = at(peer)) ring((*mapped)->header());
+}
+
 void Peers::share(NodeId n, ArenaHeader& mapped) {
   SpinGuard guard(spin_);
   forget(n);

@@ -21,6 +21,8 @@ class Peers {
   // Maps the nodes that joined meanwhile, and forgets those that have left; false: one cannot be mapped
   // (coherence.peers-reached-first).
   bool reach_all() noexcept;
+  // Rings the workers of all peers that can be reached.
+  void ring_all() noexcept;
   // A node of this process is reached through its own mapping.
   void share(NodeId, ArenaHeader& mapped);
 

@@ -17,11 +17,18 @@ class ShmMembership final : public Membership {
   NodeInfo info(NodeId) const noexcept override;
   uint64_t view() const noexcept override;
   const std::atomic<uint32_t>& fence_word() const noexcept override { return table_.fence; }
+  bool repairs_deaths() const noexcept override { return table_.repairs_deaths(); }
   void fence(const char* reason) noexcept override;
   const char* fence_reason() const noexcept override;
-  void watch(uint64_t now_ns) noexcept override;
+  bool watch(uint64_t now_ns) noexcept override;
+  NodeSet repairable() const noexcept override { return {table_.repairable.load(std::memory_order_seq_cst)}; }
+  bool settled(NodeId dead) noexcept override;
+  bool swept(NodeId dead, uint64_t incarnation) noexcept override;
+  bool drained(NodeId dead) noexcept override;
   Status begin_change(Patience, Problem*) override;
   void end_change() noexcept override { lock_.reset(); }
+  NodeSet all_dead() noexcept override;
+  void forget(NodeSet dead) noexcept override;
   Result<uint64_t> reserve(NodeId, Problem*) override;
   Status publish(Problem*) override;
   Result<bool> withdraw(Problem*) override;
@@ -30,8 +37,9 @@ class ShmMembership final : public Membership {
 
  private:
   bool empty() const noexcept;
+  bool all_say(std::atomic<uint64_t> NodeEntry::*, NodeId dead) const noexcept;
   NodeEntry& own() const noexcept { return table_.node[id_.value]; }
-  void change(MemberState) noexcept;
+  void change(NodeId, MemberState) noexcept;
 
   Pool& pool_;
   NodeTable& table_;

@@ -77,7 +77,8 @@ uint32_t ShmMessenger::reply(const PeerRequest& request, const Reply& reply) noe
   RequestSlot* s = there->slot(request.slot);
   VERIFY(s);
   const uint32_t line = s->line.load(std::memory_order_relaxed);
-  if (reply.in_flight) there->in_flight(line)->store(1, std::memory_order_relaxed);  // published by the reply
+  // Published by the reply.
+  if (reply.in_flight) there->in_flight(line)->store(in_flight_of(node_.id), std::memory_order_relaxed);
   if (carries_page(reply.kind)) {
     node_.hot->count(PageId{s->page.load(std::memory_order_relaxed)}, PageMessage::kPageSent, node_.fence);
     racy_copy(there->frame(line), reply.page, kPageSize);
@@ -92,9 +93,9 @@ uint32_t ShmMessenger::reply(const PeerRequest& request, const Reply& reply) noe
 }
 
 // The word names the node by now, and the page may leave it.  It could not before, so the line has it still.
-void ShmMessenger::settled(NodeId to, uint32_t line) noexcept {
+void ShmMessenger::grant_complete(NodeId to, uint8_t incarnation, uint32_t line) noexcept {
   PeerArena* there = reach(to);
-  if (!there) return;
+  if (!there || uint8_t(there->incarnation()) != incarnation) return;
   // One of this and MessageServer::wait_to_leave() sees the other.
   there->in_flight(line)->store(0, std::memory_order_seq_cst);
   ring(there->header());

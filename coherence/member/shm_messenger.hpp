@@ -17,7 +17,7 @@ class ShmMessenger final : public Messenger {
   bool receive(RequestHandler&) noexcept override;
   bool take_request(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) noexcept override;
   uint32_t reply(const PeerRequest& request, const Reply&) noexcept override;
-  void settled(NodeId to, uint32_t line) noexcept override;
+  void grant_complete(NodeId to, uint8_t incarnation, uint32_t line) noexcept override;
 
  private:
   PeerArena* reach(NodeId) noexcept;

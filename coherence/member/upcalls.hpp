@@ -1,11 +1,18 @@
 // What coherence asks of the layers above it: declared here, implemented in bufmgr (and, behind it, in extension/pg).
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "coherence/base/ids.hpp"
+#include "coherence/base/problem.hpp"
+#include "coherence/base/result.hpp"
 
 namespace coherence {
 
 class Line;
+class Memory;
+class Pool;
 
 // Which line caches a page.  Called by the message worker and by unlockers, never under a line's spinlock.
 class FrameDirectory {
@@ -25,6 +32,29 @@ class LogHorizon {
   virtual Lsn flushed() noexcept = 0;
   // Asks for durability up to `lsn` soon; never waits (the message worker never flushes).
   virtual void request_flush(Lsn lsn) noexcept = 0;
+};
+
+// Brings a page of a dead node up to date, where deaths are repaired.
+class PageRepair {
+ public:
+  virtual ~PageRepair() = default;
+  // `page`: as the pool has it, in the caller's frame.  Applies what the redo of all of `dead` has and the page lacks
+  // (repair.all-dead-redo); whether that was something.  Any process of the node, under the line's X latch; `memory` is
+  // that of its session.  An error, which says why, fences the pool: the page cannot be had.
+  virtual Result<bool> repair(PageId, std::byte* page, NodeSet dead, Memory& memory, Problem*) noexcept = 0;
+};
+
+// Repairs what lies in a pool all of whose nodes are dead, but for latch words (repair.alone).
+class PoolRepair {
+ public:
+  struct Dead {
+    NodeId node;
+    uint64_t incarnation;
+  };
+  virtual ~PoolRepair() = default;
+  // No process is in the pool, and none joins meanwhile.  It may have been begun before, by a process that died.  After
+  // an error the pool is as it was, or repaired in part.
+  virtual Status repair(Pool&, Memory&, std::span<const Dead>, Problem*) noexcept = 0;
 };
 
 // What a session sleeps for.

@@ -50,7 +50,7 @@ class Messenger {
   static constexpr uint32_t kNowhere = ~uint32_t{0};
   virtual uint32_t reply(const PeerRequest& request, const Reply&) noexcept = 0;
   // The batch behind a grant in flight is complete.
-  virtual void settled(NodeId to, uint32_t line) noexcept = 0;
+  virtual void grant_complete(NodeId to, uint8_t incarnation, uint32_t line) noexcept = 0;
   // Returns when all that was sent has arrived, or never will: a node that has left sends nothing any more.
   virtual void flush() noexcept {}
 };

@@ -10,6 +10,7 @@
 #include "coherence/base/os.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool.hpp"
+#include "coherence/trace/flight_file.hpp"
 
 namespace coherence {
 
@@ -19,6 +20,14 @@ void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, 
 
 void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, size_t bytes) {
   snprintf(out, bytes, "%s.node%d.%llu", pool, node.value, static_cast<unsigned long long>(incarnation));
+}
+
+void unlink_node_files(const Pool& pool, NodeId node, uint64_t incarnation) noexcept {
+  char path[600];
+  arena_path(pool, node, incarnation, path, sizeof path);
+  unlink(path);
+  flight_path(pool.path(), node, incarnation, path, sizeof path);
+  unlink(path);
 }
 
 // Whether the process that joined is gone, its number perhaps another's by now.  What cannot be told is no death
@@ -32,10 +41,27 @@ static bool joiner_gone(const NodeEntry& e) noexcept {
          (seen.is == ProcessSight::Is::kThere && start != 0 && seen.start != start);
 }
 
+namespace {
+
+enum class Lock : uint8_t { kHeld, kFree, kNoFile };
+
+// Of the incarnation's arena.  What cannot be opened may be held.
+Lock look_at_lock(const Pool& pool, NodeId n, uint64_t incarnation) noexcept {
+  char path[600];
+  arena_path(pool, n, incarnation, path, sizeof path);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT ? Lock::kNoFile : Lock::kHeld;
+  const bool free = flock(fd, LOCK_SH | LOCK_NB) == 0;
+  close(fd);
+  return free ? Lock::kFree : Lock::kHeld;
+}
+
+}  // namespace
+
 bool died(const Pool& pool, NodeId n) noexcept {
   NodeEntry& e = pool.table().node[n.value];
   MemberState state = e.state.load(std::memory_order_acquire);  // pairs with join() and leave()
-  if (state == MemberState::kDead) return true;
+  if (state == MemberState::kDead || state == MemberState::kSwept) return true;
   if (state == MemberState::kAbsent) return false;
   uint64_t incarnation = e.incarnation.load(std::memory_order_acquire);
   auto still_there = [&] {
@@ -44,13 +70,7 @@ bool died(const Pool& pool, NodeId n) noexcept {
            e.incarnation.load(std::memory_order_acquire) == incarnation;
   };
   if (joiner_gone(e)) return still_there();
-  char path[600];
-  arena_path(pool, n, incarnation, path, sizeof path);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno == ENOENT && still_there();
-  bool free = flock(fd, LOCK_SH | LOCK_NB) == 0;
-  close(fd);
-  return free && still_there();
+  return look_at_lock(pool, n, incarnation) != Lock::kHeld && still_there();
 }
 
 // The fence must wait for no process, so it may be up before its reason is written.
@@ -70,21 +90,36 @@ const char* fence_reason(const Pool& pool) noexcept {
   return written ? table.fence_reason : "a node ended without leaving the pool";
 }
 
-bool fence_if_somebody_died(const Pool& pool, NodeId self) noexcept {
+Deceased look_for_dead(const Pool& pool, NodeId self) noexcept {
   NodeTable& table = pool.table();
+  const bool repairs = table.repairs_deaths();
+  Deceased found;
   for (uint32_t n = 0; n < pool.nodes_max(); n++) {
     NodeId node{uint8_t(n)};
     if (node == self || !died(pool, node)) continue;
-    MemberState live = MemberState::kLive, leaving = MemberState::kLeaving;
     NodeEntry& e = table.node[n];
-    if (!e.state.compare_exchange_strong(live, MemberState::kDead, std::memory_order_acq_rel))
-      e.state.compare_exchange_strong(leaving, MemberState::kDead, std::memory_order_acq_rel);
+    MemberState state = e.state.load(std::memory_order_acquire);
+    const bool counted = state == MemberState::kDead || state == MemberState::kSwept;
+    const uint64_t incarnation = e.incarnation.load(std::memory_order_relaxed);
+    const Lock lock = repairs && !counted ? look_at_lock(pool, node, incarnation) : Lock::kHeld;
+    if (repairs && lock == Lock::kHeld) continue;
+    if (!counted) {
+      bool counts = false;  // by this call
+      table.view.fetch_add(1);
+      while (!counts && (state == MemberState::kLive || state == MemberState::kLeaving))
+        counts = e.state.compare_exchange_weak(state, MemberState::kDead, std::memory_order_acq_rel);
+      table.view.fetch_add(1, std::memory_order_release);
+      found.some |= counts;
+      if (repairs && !counts) continue;  // it has gone on meanwhile: what was seen of its file is outdated
+    }
+    if (lock == Lock::kFree) continue;  // without its file no process can tell whether some of it are left
     char reason[160];
     snprintf(reason, sizeof reason, "node %u (incarnation %llu, pid %d) ended without leaving the pool", n,
-             static_cast<unsigned long long>(e.incarnation.load()), e.pid.load());
+             static_cast<unsigned long long>(incarnation), e.pid.load());
     fence_pool(pool, reason);
   }
-  return table.fence.load(std::memory_order_acquire) != 0;
+  found.fenced = table.fence.load(std::memory_order_acquire) != 0;
+  return found;
 }
 
 }  // namespace coherence

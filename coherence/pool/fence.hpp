@@ -15,11 +15,19 @@ class Pool;
 void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
 void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
 
+// Removes the incarnation's files: its arena, its recorders.
+void unlink_node_files(const Pool& pool, NodeId node, uint64_t incarnation) noexcept;
+
 // Whether node `n`'s entry names an incarnation that ended without leaving (node.certain-death-only).
 bool died(const Pool& pool, NodeId n) noexcept;
 void fence_pool(const Pool& pool, const char* reason) noexcept;
 const char* fence_reason(const Pool& pool) noexcept;  // REQUIRES: the pool is fenced
-// Looks at every node in the table (but `self`), fences the pool if one of them died; returns whether it is fenced.
-bool fence_if_somebody_died(const Pool& pool, NodeId self = NodeId{}) noexcept;
+// Looks at every node in the table (but `self`).  Where one died, the pool is fenced, or, where deaths are repaired,
+// the node counts as dead once no process of it is left (repair.death-is-over).
+struct Deceased {
+  bool fenced = false;  // the pool is
+  bool some = false;    // a node counts as dead since this call
+};
+Deceased look_for_dead(const Pool& pool, NodeId self = NodeId{}) noexcept;
 
 }  // namespace coherence

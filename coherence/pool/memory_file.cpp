@@ -10,6 +10,9 @@
 #include <cstring>
 #include <memory>
 
+#include "coherence/pool/checksums.hpp"
+#include "coherence/pool/saved_file.hpp"
+
 namespace coherence {
 namespace {
 
@@ -58,18 +61,24 @@ Status read_header(int fd, const char* path, PoolHeader* header, Problem* proble
   return problem->set(Errc::kCorrupt, "%s is not a pool", path);
 }
 
-Status check_whole(int fd, const PoolHeader& header, const char* path, Problem* problem) {
+Status check_whole(int fd, const PoolHeader& header, bool saved, const char* path, Problem* problem) {
   struct stat s;
   if (fstat(fd, &s) != 0) return problem->set(Errc::kSystem, "cannot stat %s: %s", path, strerror(errno));
-  if (uint64_t(s.st_size) >= header.bytes) return {};
-  return problem->set(Errc::kCorrupt, "%s is shorter than it must be: %llu bytes, not %llu", path,
-                      static_cast<unsigned long long>(s.st_size), static_cast<unsigned long long>(header.bytes));
+  const uint64_t expected = saved ? saved_bytes(header.bytes) : header.bytes;
+  if (uint64_t(s.st_size) == expected || (uint64_t(s.st_size) > expected && !saved)) return {};
+  return problem->set(Errc::kCorrupt, "%s is %s than it must be: %llu bytes, not %llu", path,
+                      uint64_t(s.st_size) < expected ? "shorter" : "longer", static_cast<unsigned long long>(s.st_size),
+                      static_cast<unsigned long long>(expected));
+}
+
+Status check_format(const PoolHeader& h, const char* path, Problem* problem) {
+  if (h.format_version == kPoolFormatVersion) return {};
+  return problem->set(Errc::kIncompatible, "pool %s has format version %u, this server reads version %u", path,
+                      h.format_version, kPoolFormatVersion);
 }
 
 Status check_header(const PoolHeader& h, const char* identity, const char* path, Problem* problem) {
-  if (h.format_version != kPoolFormatVersion)
-    return problem->set(Errc::kIncompatible, "pool %s has format version %u, this server reads version %u", path,
-                        h.format_version, kPoolFormatVersion);
+  GCL_TRY(check_format(h, path, problem));
   if (h.block_size != kPageSize)
     return problem->set(Errc::kIncompatible, "pool %s has pages of %u bytes, this server has %u", path, h.block_size,
                         kPageSize);
@@ -84,7 +93,7 @@ Status check_header(const PoolHeader& h, const char* identity, const char* path,
   return {};
 }
 
-Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool same_save, Problem* problem) {
+Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool saved, Problem* problem) {
   MemoryPath path(pool, k);
   File file(::open(path.text, O_RDONLY | O_CLOEXEC));
   if (!file.open() && errno == ENOENT)
@@ -92,10 +101,9 @@ Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool sa
                         path.text);
   if (!file.open()) return problem->set(Errc::kSystem, "cannot open %s: %s", path.text, strerror(errno));
   auto header = std::make_unique<PoolHeader>();
-  struct stat s;
-  if (fstat(file.fd(), &s) != 0) return problem->set(Errc::kSystem, "cannot stat %s: %s", path.text, strerror(errno));
   if (!read_header(file.fd(), path.text, header.get(), problem))
     return problem->set(Errc::kCorrupt, "%s is not a memory node of a pool", path.text);
+  if (saved) GCL_TRY(check_saved_header(file.fd(), *header, k, pool, problem));
   if (header->format_version != first.format_version || header->pool_id != first.pool_id)
     return problem->set(Errc::kCorrupt, "%s belongs to another pool (%016llx) than %s (%016llx)", path.text,
                         static_cast<unsigned long long>(header->pool_id), pool,
@@ -103,11 +111,12 @@ Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool sa
   if (header->memory_node != k)
     return problem->set(Errc::kCorrupt, "%s is memory node %u of the pool, in the place of memory node %u", path.text,
                         header->memory_node, k);
-  if (header->bytes != first.memory_bytes[k] || uint64_t(s.st_size) < header->bytes)
-    return problem->set(Errc::kCorrupt, "%s is shorter than it must be: %llu bytes, not %llu", path.text,
-                        static_cast<unsigned long long>(s.st_size),
+  if (header->bytes != first.memory_bytes[k])
+    return problem->set(Errc::kCorrupt, "%s says that it has %llu bytes, and %s that it has %llu", path.text,
+                        static_cast<unsigned long long>(header->bytes), pool,
                         static_cast<unsigned long long>(first.memory_bytes[k]));
-  if (same_save && header->saves != first.saves)
+  GCL_TRY(check_whole(file.fd(), *header, saved, path.text, problem));
+  if (saved && header->saves != first.saves)
     return problem->set(Errc::kCorrupt, "%s is of another save of the pool (%llu) than %s (%llu)", path.text,
                         static_cast<unsigned long long>(header->saves), pool,
                         static_cast<unsigned long long>(first.saves));
@@ -141,17 +150,10 @@ bool read_all(int fd, std::byte* to, uint64_t bytes, uint64_t at) {
   return true;
 }
 
-bool copy_file(int from, int to, uint64_t bytes) {
-  auto chunk = std::make_unique<std::byte[]>(kFileChunk);
-  for (uint64_t at = 0; at < bytes;) {
-    off_t data = lseek(from, off_t(at), SEEK_DATA);
-    if (data < 0) return errno == ENXIO;  // a hole up to the end
-    at = uint64_t(data) / kFileChunk * kFileChunk;
-    uint64_t piece = bytes - at < kFileChunk ? bytes - at : kFileChunk;
-    if (!read_all(from, chunk.get(), piece, at) || !write_all(to, chunk.get(), piece, at)) return false;
-    at += piece;
-  }
-  return true;
+uint64_t next_written(int fd, uint64_t at, uint64_t end) {
+  const off_t data = lseek(fd, off_t(at), SEEK_DATA);
+  if (data < 0) return errno == ENXIO ? end : at;
+  return uint64_t(data) / kFileChunk * kFileChunk;
 }
 
 bool sync_directory_of(const char* path) {

@@ -34,20 +34,23 @@ class File {
 Status allocate_file(const char* path, uint64_t bytes, int* fd, Problem*);
 // kCorrupt: too short to be one.
 Status read_header(int fd, const char* path, PoolHeader*, Problem*);
-// kCorrupt: the file is shorter than its header says.
-Status check_whole(int fd, const PoolHeader&, const char* path, Problem*);
-// Whether this server reads such files, and is like the servers the pool was made for (an empty identity is like all).
+// kCorrupt: the file is shorter than its header says; of a durable copy, it has another size.
+Status check_whole(int fd, const PoolHeader&, bool saved, const char* path, Problem*);
+// Whether this server reads such files.  kIncompatible.
+Status check_format(const PoolHeader&, const char* path, Problem*);
+// The same, and whether it is like the servers the pool was made for (an empty identity is like all).
 Status check_header(const PoolHeader&, const char* identity, const char* path, Problem*);
-// Whether memory node K's file is there, whole, and belongs to the pool whose memory node 0 says `first`; with
-// `same_save` also to the same durable copy (pool.saves-never-mixed).  kCorrupt, kSystem.
-Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool same_save, Problem*);
+// Whether memory node K's file is there, whole, and belongs to the pool whose memory node 0 says `first`; for
+// `saved` ones also to the same durable copy (pool.saves-never-mixed).  kCorrupt, kSystem.
+Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool saved, Problem*);
 void unlink_parts(const char* pool, uint32_t memory_nodes);
 
 inline constexpr uint64_t kFileChunk = 65536;  // bytes copied at a time, and the least that stays a hole
 bool write_all(int fd, const std::byte* from, uint64_t bytes, uint64_t at);
 bool read_all(int fd, std::byte* to, uint64_t bytes, uint64_t at);
-// Copies what is not a hole.
-bool copy_file(int from, int to, uint64_t bytes);
+// Where in the file the chunk lies that holds the next byte from `at` on that was ever written; at least `end`: none
+// does.  A file system that cannot tell says of every byte that it was.
+uint64_t next_written(int fd, uint64_t at, uint64_t end);
 bool sync_directory_of(const char* path);
 
 }  // namespace coherence

@@ -17,17 +17,29 @@ struct alignas(64) NodeEntry {
   std::atomic<uint64_t> pid_start;      // guards against a reused pid; 0: not known
   std::atomic<uint64_t> pid_namespace;  // 0: not known
   std::atomic<uint64_t> heartbeat_ns;   // of the worker; information, never a verdict
+  // Dead nodes (bits) for which this node has settled, or has no take-over under way any more (repair.settled-first,
+  // repair.drained-last).
+  std::atomic<uint64_t> settled, drained;
 };
 
 inline constexpr uint32_t kReasonNone = 0, kReasonClaimed = 1, kReasonWritten = 2;
+
+// What a death does to the pool.
+enum class AfterDeath : uint32_t {
+  kFence = 0,
+  kRepair = 1,  // survivors repair (repair.*)
+};
 
 struct NodeTable {
   std::atomic<uint32_t> fence;         // not 0: no page may be touched any more
   std::atomic<uint32_t> reason_state;  // kReason...
   std::atomic<uint64_t> view;          // grows with every join and leave
   std::atomic<uint64_t> next_incarnation;
+  std::atomic<uint64_t> repairable;  // dead nodes, bits: their places in latch words may be taken over
+  std::atomic<AfterDeath> after_death;
   char fence_reason[232];
   NodeEntry node[kNodesMax];
+  bool repairs_deaths() const noexcept { return after_death.load(std::memory_order_relaxed) == AfterDeath::kRepair; }
 };
 
 }  // namespace coherence

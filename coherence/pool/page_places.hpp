@@ -18,6 +18,9 @@ struct PagePlaces {
   PoolAddress word(uint64_t number) const {
     return words_at + ((number % word_rows) * 8 + number / word_rows) * sizeof(LatchWord);
   }
+  // Words lie one behind the other; a few have no page.
+  uint64_t words() const { return word_rows * 8; }
+  uint64_t number_of_word(uint64_t index) const { return index % 8 * word_rows + index / 8; }  // none if >= pages
 };
 
 }  // namespace coherence

@@ -18,6 +18,7 @@
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_header.hpp"
 #include "coherence/pool/pool_lock.hpp"
+#include "coherence/pool/saved_file.hpp"
 
 namespace coherence {
 namespace {
@@ -103,6 +104,7 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpe
   std::unique_ptr<Pool> pool(new Pool(files));
   Status ok = make(files, *header, spec, problem);
   if (ok) ok = pool->map(problem);
+  if (ok && spec.repairs_deaths) pool->table_->after_death.store(AfterDeath::kRepair, std::memory_order_relaxed);
   if (ok && files.durable_path) {
     ok = pool->save(problem);
     if (!ok) unlink_parts(files.durable_path, spec.memory_nodes);
@@ -114,8 +116,8 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpe
   return pool;
 }
 
-Status Pool::check_parts(const char* path, const PoolHeader& first, bool same_save, Problem* problem) {
-  for (uint32_t k = 1; k < first.memory_nodes; k++) GCL_TRY(check_part(path, k, first, same_save, problem));
+Status Pool::check_parts(const char* path, const PoolHeader& first, bool saved, Problem* problem) {
+  for (uint32_t k = 1; k < first.memory_nodes; k++) GCL_TRY(check_part(path, k, first, saved, problem));
   return {};
 }
 
@@ -185,10 +187,10 @@ Result<std::unique_ptr<Pool>> Pool::open_locked(const PoolFiles& files, Problem*
     auto header = std::make_unique<PoolHeader>();
     GCL_TRY(read_header(file.fd(), files.path, header.get(), problem));
     GCL_TRY(check_header(*header, files.identity, files.path, problem));
-    GCL_TRY(check_whole(file.fd(), *header, files.path, problem));
+    GCL_TRY(check_whole(file.fd(), *header, false, files.path, problem));
   }
   GCL_TRY(pool->map(problem));
-  fence_if_somebody_died(*pool);
+  (void)look_for_dead(*pool);
   if (pool->table_->fence.load(std::memory_order_acquire) != 0)  // pairs with fence_pool()
     return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", files.path, fence_reason(*pool));
   pool->remove_uncounted();
@@ -207,6 +209,18 @@ Result<Pool::Outline> Pool::outline(const char* path, Problem* problem) {
   return outline;
 }
 
+// Though some node died: of a pool that is opened, all deaths count that are certain.
+static bool nobody_lives(const NodeTable& table, uint32_t nodes_max) noexcept {
+  if (!table.repairs_deaths()) return false;
+  bool some_died = false;
+  for (uint32_t n = 0; n < nodes_max; n++) {
+    const NodeInfo node{.state = table.node[n].state.load(std::memory_order_acquire)};
+    if (node.serves()) return false;
+    some_died |= node.dead();
+  }
+  return some_died;
+}
+
 Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
   for (const char* path : {files.path, files.durable_path}) {
     File file(path ? ::open(path, O_RDONLY | O_CLOEXEC) : -1);
@@ -217,9 +231,10 @@ Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
     }
     const bool saved = path == files.durable_path;
     auto header = std::make_unique<PoolHeader>();
-    Status ok = read_header(file.fd(), path, header.get(), problem);
+    Status ok = saved ? read_saved_header(file.fd(), path, header.get(), problem)
+                      : read_header(file.fd(), path, header.get(), problem);
     if (ok) ok = check_header(*header, files.identity, path, problem);
-    if (ok) ok = check_whole(file.fd(), *header, path, problem);
+    if (ok) ok = check_whole(file.fd(), *header, saved, path, problem);
     if (ok) ok = check_parts(path, *header, saved, problem);
     if (!ok) return ok.error() == Errc::kIncompatible ? Condition::kForeign : Condition::kDamaged;
     if (header->state.load() == PoolState::kClean) {
@@ -231,7 +246,7 @@ Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
       return Condition::kUnclean;
     }
     auto pool = open(files, problem);
-    if (pool) return Condition::kInUse;
+    if (pool) return nobody_lives((*pool)->table(), (*pool)->nodes_max()) ? Condition::kOrphaned : Condition::kInUse;
     return pool.error() == Errc::kFenced ? Condition::kUnclean : Condition::kDamaged;
   }
   problem->write("there is no pool %s", files.path);

@@ -42,6 +42,7 @@ struct PoolSpec {
   uint32_t memory_nodes = 1;
   uint64_t further_pages_bytes = 0;  // of the pages of each memory node but 0
   const char* identity = "";         // lines "name=value\n" that every joining server must repeat exactly
+  bool repairs_deaths = false;       // else a death fences the pool
 };
 
 struct PoolFiles {
@@ -50,6 +51,7 @@ struct PoolFiles {
   const char* identity = "";
 };
 
+struct Damage;
 struct NodeTable;
 struct PoolHeader;
 
@@ -67,9 +69,10 @@ class Pool final : public MemoryMap {
     kInUse,
     kUnclean,
     kAbsent,
-    kDamaged,  // a file is missing, unreadable, cut short, or another pool's
-    kForeign,  // made for a server that differs, or of another format
-    kUnsaved,  // clean in memory, and not in the durable copy (pool.failed-save-harmless)
+    kDamaged,   // a file is missing, unreadable, cut short, or another pool's
+    kForeign,   // made for a server that differs, or of another format
+    kUnsaved,   // clean in memory, and not in the durable copy (pool.failed-save-harmless)
+    kOrphaned,  // in memory, and all of its nodes are dead: the first that joins repairs it (repair.alone)
   };
   static Condition inspect(const PoolFiles&, Problem*);
   // For tools: what memory node 0's file, in tmpfs or of the durable copy, says of the pool.  kNotFound, kIncompatible
@@ -77,9 +80,13 @@ class Pool final : public MemoryMap {
   struct Outline {
     uint64_t pool_id;
     uint32_t memory_nodes;
-    uint64_t bytes[kMemoryNodesMax];  // of their files
+    uint64_t bytes[kMemoryNodesMax];  // of their files in tmpfs
   };
   static Result<Outline> outline(const char* path, Problem*);
+  // For tools: reads all of a durable copy that no process writes meanwhile, and checks each block of it; says so of
+  // the last save, also while the copy says "in use".  kCorrupt: what the damage tells, or a file is missing or has the
+  // wrong size; kNotFound, kIncompatible (of another format), kSystem.
+  static Status verify_saved(const char* durable_path, Damage*, Problem*);
   // Writes the durable copy of a clean pool once more (pool.failed-save-harmless).  Errors as open(); kBusy: it is in
   // use.
   static Status save_again(const PoolFiles&, Problem*);
@@ -107,6 +114,11 @@ class Pool final : public MemoryMap {
     return p.number() < part_[p.node().value].pages ? Status() : Errc::kNotFound;
   }
   bool has(PageId p) { return look_for(p).ok(); }
+  // Where a memory node has its words and pages, for a process that looks at all of them.  Errors as look_for().
+  Result<PagePlaces> places(MemoryNodeId n) {
+    GCL_TRY(reach(n));
+    return PagePlaces(part_[n.value]);
+  }
   uint32_t nodes_max() const;
   uint64_t pool_id() const;  // random; written into what refers to this pool
   const char* path() const { return path_; }
@@ -128,7 +140,7 @@ class Pool final : public MemoryMap {
   static Status make(const PoolFiles&, const PoolHeader& first, const PoolSpec&, Problem*);
   static void lay_out(const PoolSpec&, uint32_t k, PoolHeader*);  // the parts and the size of memory node K
   static Status finish_file(int fd, const char* unfinished, const char* path, const PoolHeader&, Problem*);
-  static Status check_parts(const char* path, const PoolHeader& first, bool same_save, Problem*);
+  static Status check_parts(const char* path, const PoolHeader& first, bool saved, Problem*);
   Status map(Problem*);
   Status map_part(uint32_t k, Problem*);
   // Makes sure that it is mapped.  kNotFound: the pool has no such memory node; kCorrupt, kSystem.

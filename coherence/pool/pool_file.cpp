@@ -6,25 +6,20 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
+#include "coherence/pool/checksums.hpp"
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/pool/pool_header.hpp"
 #include "coherence/pool/pool_lock.hpp"
+#include "coherence/pool/saved_file.hpp"
 
 namespace coherence {
 namespace {
 
 bool all_zero(const std::byte* p, uint64_t bytes) {
   return bytes == 0 || (p[0] == std::byte{0} && memcmp(p, p + 1, bytes - 1) == 0);
-}
-
-// Where in `file` the chunk lies that holds the next byte from `at` on that was ever written; at least `end`: none
-// does.  A file system that cannot tell says of every byte that it was.
-uint64_t next_written(const File& file, uint64_t at, uint64_t end) {
-  const off_t data = lseek(file.fd(), off_t(at), SEEK_DATA);
-  if (data < 0) return errno == ENXIO ? end : at;
-  return uint64_t(data) / kFileChunk * kFileChunk;
 }
 
 }  // namespace
@@ -39,16 +34,22 @@ Status Pool::save_part(uint32_t k, Problem* problem) {
   };
   File file(::open(path.text, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file.open()) return failed("create");
-  const std::byte* const base = mapped({uint8_t(k)});
-  const uint64_t end = part_[k].bytes;
-  if (ftruncate(file.fd(), off_t(end)) != 0) return failed("extend");
+  const uint64_t end = header(k).bytes;
+  if (ftruncate(file.fd(), off_t(saved_bytes(end))) != 0) return failed("extend");
   const File memory(::open(MemoryPath(path_, k).text, O_RDONLY | O_CLOEXEC));
   if (!memory.open())
     return problem->set(Errc::kSystem, "cannot open pool %s: %s", MemoryPath(path_, k).text, strerror(errno));
-  for (uint64_t at = 0; (at = next_written(memory, at, end)) < end; at += kFileChunk) {
+  const auto checksums = std::make_unique<ChecksumWriter>(file.fd(), header(k));
+  const auto chunk = std::make_unique<std::byte[]>(kFileChunk);  // through the mapping each 4 KB would be a page fault
+  for (uint64_t at = 0; (at = next_written(memory.fd(), at, end)) < end; at += kFileChunk) {
     const uint64_t bytes = end - at < kFileChunk ? end - at : kFileChunk;
-    if (!all_zero(base + at, bytes) && !write_all(file.fd(), base + at, bytes, at)) return failed("write");
+    if (!read_all(memory.fd(), chunk.get(), bytes, at))
+      return problem->set(Errc::kSystem, "cannot read pool %s: %s", MemoryPath(path_, k).text, strerror(errno));
+    if (all_zero(chunk.get(), bytes)) continue;
+    if (!checksums->add(at, chunk.get(), bytes) || !write_all(file.fd(), chunk.get(), bytes, at))
+      return failed("write");
   }
+  if (!checksums->finish()) return failed("write");
   if (fsync(file.fd()) != 0) return failed("sync");
   return {};
 }
@@ -111,9 +112,11 @@ bool Pool::is_saved(const PoolHeader& in_memory, const char* durable_path, Probl
     problem->write("cannot open pool file %s: %s", durable_path, strerror(errno));
     return false;
   }
-  if (read_header(file.fd(), durable_path, saved.get(), problem) && saved->pool_id == in_memory.pool_id &&
-      saved->state.load() == PoolState::kClean && saved->saves == in_memory.saves &&
-      saved->memory_nodes.load() == in_memory.memory_nodes.load())
+  Status ok = read_saved_header(file.fd(), durable_path, saved.get(), problem);
+  if (ok) ok = check_whole(file.fd(), *saved, true, durable_path, problem);
+  if (!ok) return false;
+  if (saved->pool_id == in_memory.pool_id && saved->state.load() == PoolState::kClean &&
+      saved->saves == in_memory.saves && saved->memory_nodes.load() == in_memory.memory_nodes.load())
     return check_parts(durable_path, *saved, true, problem).ok();
   problem->write("pool file %s is older than the pool: its last save failed", durable_path);
   return false;
@@ -132,31 +135,61 @@ Status Pool::load(const PoolFiles& files, Problem* problem) {
     File file(::open(files.durable_path, O_RDONLY | O_CLOEXEC));
     if (!file.open()) return failed("open pool file", files.durable_path);
     struct stat s;
-    GCL_TRY(read_header(file.fd(), files.durable_path, first.get(), problem));
+    GCL_TRY(read_saved_header(file.fd(), files.durable_path, first.get(), problem));
     GCL_TRY(check_header(*first, files.identity, files.durable_path, problem));
-    if (fstat(file.fd(), &s) != 0 || first->bytes != uint64_t(s.st_size))
+    if (fstat(file.fd(), &s) != 0 || saved_bytes(first->bytes) != uint64_t(s.st_size))
       return problem->set(Errc::kCorrupt, "%s is not a whole pool file", files.durable_path);
   }
   if (first->state.load() != PoolState::kClean)
     return problem->set(Errc::kFenced, "pool file %s was not closed cleanly: it was in use when the machine stopped",
                         files.durable_path);
   GCL_TRY(check_parts(files.durable_path, *first, true, problem));
+  const auto damage = std::make_unique<Damage>();
   Status ok;
-  for (uint32_t k = first->memory_nodes; ok && k-- > 0;) {
+  for (uint32_t k = first->memory_nodes; ok && k-- > 0;) {  // all of them, though one is bad: the extent is told
     MemoryPath saved(files.durable_path, k), unfinished(files.path, k, true), path(files.path, k);
     File from(::open(saved.text, O_RDONLY | O_CLOEXEC));
     if (!from.open()) {
       ok = failed("open pool file", saved.text);
       break;
     }
-    int fd;
-    ok = allocate_file(unfinished.text, first->memory_bytes[k], &fd, problem);
+    int fd = -1;
+    if (damage->bad == 0) ok = allocate_file(unfinished.text, first->memory_bytes[k], &fd, problem);
     File to(fd);
-    if (ok && !copy_file(from.fd(), to.fd(), first->memory_bytes[k])) ok = failed("copy pool file", saved.text);
-    if (ok && rename(unfinished.text, path.text) != 0) ok = failed("rename", unfinished.text);
+    if (ok) ok = read_saved(from.fd(), k, files.durable_path, to.fd(), damage.get(), problem);
+    if (ok && k == 0 && damage->bad > 0) ok = damage->tell(files.durable_path, problem);
+    if (ok && to.open() && rename(unfinished.text, path.text) != 0) ok = failed("rename", unfinished.text);
   }
   if (!ok) unlink_parts(files.path, first->memory_nodes);
   return ok;
+}
+
+// A file that is missing, or whose header is bad, hinders no look at the others.
+Status Pool::verify_saved(const char* durable_path, Damage* damage, Problem* problem) {
+  auto first = std::make_unique<PoolHeader>();
+  uint32_t count = kMemoryNodesMax;
+  Status ok;
+  for (uint32_t k = 0; k < count; k++) {
+    const MemoryPath path(durable_path, k);
+    File file(::open(path.text, O_RDONLY | O_CLOEXEC));
+    if (!file.open() && k > 0 && errno == ENOENT) continue;
+    if (!file.open())
+      return problem->set(errno == ENOENT ? Errc::kNotFound : Errc::kSystem, "cannot open pool file %s: %s", path.text,
+                          strerror(errno));
+    if (k == 0) {
+      GCL_TRY(read_header(file.fd(), path.text, first.get(), problem));
+      GCL_TRY(check_format(*first, path.text, problem));
+      ok = check_saved_header(file.fd(), *first, 0, durable_path, problem);
+      if (ok) ok = check_header(*first, nullptr, durable_path, problem);
+      if (ok) count = first->memory_nodes.load();
+      if (ok) ok = check_whole(file.fd(), *first, true, path.text, problem);
+      if (ok) ok = check_parts(durable_path, *first, true, problem);
+    }
+    Problem later;
+    Status read = read_saved(file.fd(), k, durable_path, -1, damage, ok ? problem : &later);
+    if (ok && !read) ok = read;
+  }
+  return damage->bad > 0 ? damage->tell(durable_path, problem) : ok;
 }
 
 // Before the first node joins, the durable copy says that it is no longer the truth (pool.copy-marked-in-use).

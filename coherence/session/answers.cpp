@@ -44,11 +44,12 @@ void Answers::send_early(Line& line, Early* early) noexcept {
 
 void Answers::grant_early(Line& line, const PeerRequest& request, ReplyKind kind, Early* early) noexcept {
   const uint32_t landing = reply(request, {.kind = kind, .page = session_.node.frame(line), .in_flight = true});
-  if (landing != Messenger::kNowhere) early->grant[early->grants++] = {NodeId{request.from}, landing};
+  if (landing != Messenger::kNowhere) early->grant[early->grants++] = {request.from, request.incarnation, landing};
 }
 
-void Answers::settle(const Early& early) noexcept {
-  for (int i = 0; i < early.grants; i++) session_.messenger.settled(early.grant[i].to, early.grant[i].line);
+void Answers::complete(const Early& early) noexcept {
+  for (int i = 0; i < early.grants; i++)
+    session_.messenger.grant_complete(NodeId{early.grant[i].to}, early.grant[i].incarnation, early.grant[i].line);
 }
 
 }  // namespace coherence

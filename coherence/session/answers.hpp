@@ -20,16 +20,16 @@ class Answers {
   // Answers that left before their batch was complete.
   struct Early {
     bool answered = false;
+    uint8_t grants = 0;
     struct {
-      NodeId to;
-      uint32_t line;  // of the peer
-    } grant[kParkedMax + 1];
-    int grants = 0;
+      uint8_t to, incarnation;
+      uint32_t line;          // of the peer
+    } grant[kParkedMax + 1];  // [0, grants) are set
   };
   // Answers the requests that the posted batch serves.
   void send_early(Line& line, Early* early) noexcept;
   // Their batch is complete: what was granted is no longer in flight.
-  void settle(const Early& early) noexcept;
+  void complete(const Early& early) noexcept;
 
  private:
   uint32_t reply(const PeerRequest& request, const Reply&) noexcept;

@@ -17,6 +17,7 @@ Status Evictor::begin_assign(Line& line) {
   f.first_change.store(Line::kNoChange, std::memory_order_relaxed);
   f.taken_to_write.store(false, std::memory_order_relaxed);
   for (auto& d : f.dirty) d.store(0, std::memory_order_relaxed);
+  f.all_dirty.store(false, std::memory_order_relaxed);
   return {};
 }
 
@@ -35,7 +36,7 @@ bool Evictor::begin_evict(Line& line, PageId page, Post* release) noexcept {
   }
   if (!quiet) {
     latches_.end_latch(line, LatchEnd::kRelease, line.msi());
-    server_.serve_if_free(line);
+    server_.serve_beside_window(line);
     return false;
   }
   *release = actions.post;
@@ -82,7 +83,7 @@ Status Evictor::write_back(Line& line, PageId page) {
     return Errc::kWouldBlock;
   }
   auto& writing = fields(line).writing;
-  if (writing.exchange(1, std::memory_order_acquire) != 0) return Errc::kWouldBlock;
+  if (writing.exchange(true, std::memory_order_acquire) != 0) return Errc::kWouldBlock;
   Batch batch(page.node());
   add_write_back(session_.node, batch, line);
   const Status known = session_.memory.run(batch);
@@ -91,7 +92,7 @@ Status Evictor::write_back(Line& line, PageId page) {
     session_.counters.add(Counter::kWriteBacks);
     ++session_.moved;
   }
-  writing.store(0, std::memory_order_release);
+  writing.store(false, std::memory_order_release);
   return known;
 }
 

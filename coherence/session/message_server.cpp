@@ -20,10 +20,13 @@ void MessageServer::receive(NodeId from, uint16_t slot) noexcept {
   {
     LineState& state = fields(*line).state;
     SpinGuard guard(fields(*line).spin, node.fence);
+    // What a dead node asked is answered by no node, once its peers have settled (repair.settled-first).
+    const NodeInfo asks = node.members->info(from);
+    if (!asks.serves() || uint8_t(asks.incarnation) != request.incarnation) return;
     if (line->page() == page) {
       const bool wanted = state.op == LineOp::kIdle && state.msi != MsiState::kInvalid;
       left = wanted && latches_.promised(*line);
-      const bool latched = wanted && !left && LatchTable::try_latch(*line);
+      const bool latched = wanted && !left && driver_.has_room() && LatchTable::try_latch(*line);
       actions = driver_.step_line(*line, {.kind = Event::Kind::kPeer,
                                           .latched = latched,
                                           .may_leave = !latched || driver_.may_leave(*line),
@@ -69,6 +72,14 @@ void MessageServer::after(Line& line, Left left) noexcept {
   if (session_.peers_asked()) help();
 }
 
+void MessageServer::serve_beside_window(Line& line) noexcept {
+  const LocalWord w = line.word();
+  if (!w.pending() || !w.free()) return;
+  if (!session_.word_is_near) return leave_to_worker(line, true);
+  serve_parked(line, false);
+  finish();
+}
+
 void MessageServer::ask_for_log(const Line& line) noexcept {
   if (!driver_.logged(line)) session_.node.horizon->request_flush(line.lsn());
 }
@@ -81,8 +92,31 @@ void MessageServer::help() noexcept {
   helping_ = false;
 }
 
+void MessageServer::help_now() noexcept {
+  help();
+  finish();
+}
+
+void MessageServer::unlocked_now(Line& line, LocalWord after) noexcept {
+  unlocked(line, after);
+  finish();
+}
+
 void MessageServer::serve_flushed() noexcept {
   if (session_.node.arena->parked_any.load(std::memory_order_relaxed) != 0) drain_parked(false);
+  finish();
+}
+
+bool MessageServer::reap() noexcept {
+  return driver_.reap([this](int place) { complete(place); });
+}
+
+// What is parked at lines that become free now is left to the worker, so that this ends.
+void MessageServer::finish_all() noexcept {
+  finishing_ = true;
+  while (poll()) {
+  }
+  finishing_ = false;
 }
 
 }  // namespace coherence

@@ -1,4 +1,5 @@
-// Requests that wait at a line: served when it is free and may leave, and else the worker's to look after.
+// Requests that wait at a line: served when it is free and may leave, and else the worker's to look after.  A line
+// becomes free when its batch is complete, too.
 #include "coherence/base/os.hpp"
 #include "coherence/session/message_server.hpp"
 
@@ -9,9 +10,17 @@ constexpr int kServeRoundsMax = 8;  // of one unlock; the worker goes on
 
 }  // namespace
 
+// Goes on with what a complete batch was posted for.
+void MessageServer::complete(int place) noexcept {
+  Line& line = driver_.line_at(place);
+  after(line, driver_.complete(place));
+  serve_if_free(line);
+}
+
 void MessageServer::serve_parked(Line& line, bool worker) noexcept {
   if (!worker && !session_.peers.reach_all()) return leave_to_worker(line, true);
   for (int i = 0; i < kServeRoundsMax; i++) {
+    if (finishing_ || !driver_.has_room()) return leave_to_worker(line, !worker);
     Actions actions;
     {
       const LineState& state = fields(line).state;
@@ -33,7 +42,7 @@ void MessageServer::serve_parked(Line& line, bool worker) noexcept {
 
 void MessageServer::wait_to_leave(Line& line, bool ring) noexcept {
   leave_to_worker(line, false);
-  if (session_.node.grant_in_flight(line)) return;               // the settled message rings
+  if (session_.node.grant_in_flight(line)) return;               // Messenger::grant_complete() rings
   if (driver_.logged(line)) return session_.node.ring_worker();  // it was settled meanwhile
   session_.counters.add(Counter::kFlushWaits);
   session_.node.horizon->request_flush(line.lsn());

@@ -1,6 +1,7 @@
 #include "coherence/session/protocol_driver.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
@@ -15,6 +16,7 @@ namespace {
 // How long a writer that was refused once goes first (coherence.readers-stand-back).
 constexpr uint64_t kStandBackNs = 50'000;
 constexpr int kDoublingsMax = 7;
+constexpr uint64_t kMemoryNs = 10'000'000'000, kMemoryPauseNs = 5'000'000;
 // The time between a refusal and the next request: C * RTT / refusals (SELCC, 5.1.2).
 constexpr uint64_t kResendRoundTrips = 4;
 constexpr uint64_t kResendNsMax = 1'000'000;
@@ -76,53 +78,137 @@ NodeId ProtocolDriver::ask_first(const Line& line) const noexcept {
 }
 
 Left ProtocolDriver::run(Line& line, Actions actions, uint16_t slot) noexcept {
-  LineFields& f = fields(line);
-  Posted posted;
+  if (actions.post == Post::kNone) return carry_out(line, actions, slot);
+  return go_on(line, actions, under_way_->take(line));
+}
+
+// Posts what is to be posted, as long as each batch is complete at once.  The place is the line's until its operation
+// posts nothing more.
+Left ProtocolDriver::go_on(Line& line, Actions& actions, int place) noexcept {
+  Transition& transition = (*under_way_)[place];
+  uint16_t slot;
   for (;;) {
-    if (actions.post == Post::kNone) answers_.send(line, actions);  // else with the batch
-    if (actions.send != RequestKind::kNone) {
-      send(slot, actions);
+    if (!post(line, actions, transition)) {
+      under_way_->posted(place);
+      session_.note_under_way(under_way_->count());
+      return Left::kNothing;
+    }
+    if (!take_event(transition, &actions, &slot)) {
+      under_way_->give_back(place);
       return Left::kNothing;
     }
     if (actions.post == Post::kNone) break;
-    if (actions.post == Post::kDropShare && f.state.op == LineOp::kFallbackPosted)
-      session_.counters.add(Counter::kUpgradeFallbacks);
-    if (f.state.op == LineOp::kInvalidatePosted) make_way(line);
-    const bool loses = f.state.op == LineOp::kInvalidatePosted || f.state.op == LineOp::kHandOverPosted;
-    if (loses && !session_.word_is_near) f.passed_on_us.store(microseconds(), std::memory_order_relaxed);
-    if (!post(line, actions, &posted)) return Left::kNothing;
-    SpinGuard guard(f.spin, session_.node.fence);
-    actions = step_line(line, {.kind = Event::Kind::kBatchDone, .answered = posted.early.answered, .old = posted.old});
-    slot = f.op_slot;
+    std::construct_at(&transition, line);
+  }
+  under_way_->give_back(place);
+  return carry_out(line, actions, slot);
+}
+
+Left ProtocolDriver::complete(int place) noexcept {
+  Transition& transition = (*under_way_)[place];
+  Line& line = *transition.line;
+  const Answers::Early early = transition.early;
+  Actions actions;
+  uint16_t slot;
+  if (!take_event(transition, &actions, &slot)) {
+    under_way_->give_back(place);
+    return Left::kNothing;
+  }
+  Left left;
+  if (actions.post != Post::kNone) {
+    std::construct_at(&transition, line);
+    left = go_on(line, actions, place);
+  } else {
+    under_way_->give_back(place);
+    left = carry_out(line, actions, slot);
+  }
+  answers_.complete(early);
+  return left;
+}
+
+// Returns whether the batch is complete.
+bool ProtocolDriver::post(Line& line, const Actions& actions, Transition& transition) noexcept {
+  LineFields& f = fields(line);
+  if (actions.post == Post::kDropShare && f.state.op == LineOp::kFallbackPosted)
+    session_.counters.add(Counter::kUpgradeFallbacks);
+  if (f.state.op == LineOp::kInvalidatePosted) make_way(line);
+  const bool near = session_.word_is_near;
+  const bool loses = f.state.op == LineOp::kInvalidatePosted || f.state.op == LineOp::kHandOverPosted;
+  if (loses && !near) f.passed_on_us.store(microseconds(), std::memory_order_relaxed);
+  transition.what = actions.post;
+  transition.atomic = add_transition(session_.node, transition.batch, line, actions);
+  if (near) answers_.send(line, actions);
+  transition.began = monotonic_ns();
+  session_.memory.post(transition.batch);
+  const bool complete = transition.batch.done();
+  session_.word_is_near = complete;
+  if (!complete) answers_.send_early(line, &transition.early);
+  if (!near) answers_.send(line, actions);  // while it is on its way
+  return complete;
+}
+
+// The batch is complete: steps kBatchDone (coherence.event-ends-batch).  False: whether it took place is not known
+// (transport.unknown-cuts-off), or its page cannot be had; what the operation held stays as it is.
+bool ProtocolDriver::take_event(Transition& transition, Actions* actions, uint16_t* slot) noexcept {
+  Line& line = *transition.line;
+  LineFields& f = fields(line);
+  const Batch& batch = transition.batch;
+  const Status known = session_.memory.outcome(batch);
+  session_.note_round_trip(monotonic_ns() - transition.began);
+  if (!known) return false;
+  if (writes_back(transition.what)) written_back(line);
+  if (transition.what == Post::kTakeOver && batch.cas_succeeded(transition.atomic) && !repair(line)) return false;
+  const uint64_t old = transition.atomic >= 0 ? batch.op(transition.atomic).old : 0;
+  SpinGuard guard(f.spin, session_.node.fence);
+  *actions = step_line(line, {.kind = Event::Kind::kBatchDone,
+                              .answered = transition.early.answered,
+                              .repairable = session_.node.members->repairable(),  // here: repair.drained-last
+                              .old = old});
+  *slot = f.op_slot;
+  return true;
+}
+
+// What is to be done beside posting.
+Left ProtocolDriver::carry_out(Line& line, const Actions& actions, uint16_t slot) noexcept {
+  answers_.send(line, actions);
+  if (actions.send != RequestKind::kNone) {
+    send(slot, actions);
+    return Left::kNothing;
   }
   if (actions.finished) return finish(line, actions);
   if (actions.latch == LatchEnd::kRelease) {
-    if (f.state.msi == MsiState::kInvalid && session_.node.directory) session_.node.directory->lost(line);
-    latches_.end_latch(line, LatchEnd::kRelease, f.state.msi);
+    const MsiState msi = fields(line).state.msi;
+    if (msi == MsiState::kInvalid && session_.node.directory) session_.node.directory->lost(line);
+    latches_.end_latch(line, LatchEnd::kRelease, msi);
   }
-  answers_.settle(posted.early);
   return Left::kNothing;
 }
 
-// Runs one batch to its end; false: whether it took place is not known (transport.unknown-cuts-off).  What the
-// operation held stays as it is.
-bool ProtocolDriver::post(Line& line, const Actions& actions, Posted* posted) noexcept {
-  Batch batch(line.page().node());
-  const int atomic = add_transition(session_.node, batch, line, actions);
-  const bool near = session_.word_is_near;
-  if (near) answers_.send(line, actions);
-  const uint64_t began = monotonic_ns();
-  session_.memory.post(batch);
-  *posted = {};
-  session_.word_is_near = batch.done();
-  if (!session_.word_is_near) answers_.send_early(line, &posted->early);
-  if (!near) answers_.send(line, actions);  // while it is on its way
-  const Status known = session_.memory.wait(batch);
-  session_.note_round_trip(monotonic_ns() - began);
-  if (!known) return false;
-  if (writes_back(actions.post)) written_back(line);
-  if (atomic >= 0) posted->old = batch.op(atomic).old;
-  return true;
+// The page was a dead node's, and is this one's now; the line is latched, and its operation posted.  False: it cannot
+// be had, and the pool is fenced (repair.redo-before-use).  A sharer's own copy is as new as any.
+bool ProtocolDriver::repair(Line& line) noexcept {
+  if (fields(line).state.msi == MsiState::kShared) return true;
+  PageRepair* const repair = session_.node.repair;
+  VERIFY(repair != nullptr);
+  NodeSet dead;  // also those that are not repairable yet (repair.all-dead-redo)
+  for (uint32_t n = 0; n < session_.node.members->nodes_max(); n++)
+    if (const NodeId node{uint8_t(n)}; session_.node.members->info(node).dead()) dead = dead.with(node);
+  Problem why;
+  auto changed = repair->repair(line.page(), session_.node.frame(line), dead, session_.memory, &why);
+  // This process alone lacks memory, perhaps for a moment, and the page is latched.
+  for (uint64_t until = monotonic_ns() + kMemoryNs; changed.error() == Errc::kNoMemory && monotonic_ns() < until;) {
+    nap(kMemoryPauseNs);
+    changed = repair->repair(line.page(), session_.node.frame(line), dead, session_.memory, &why);
+  }
+  session_.counters.add(Counter::kRepairs);
+  if (!changed) {
+    Problem reason;
+    reason.write("a page of a dead node cannot be repaired: %s", why.text);
+    session_.node.members->fence(reason.text);
+  }
+  if (changed && *changed)
+    fields(line).all_dirty.store(true, std::memory_order_release);  // pairs with add_write_back()
+  return changed.ok();
 }
 
 void ProtocolDriver::make_way(Line& line) noexcept {
@@ -199,12 +285,13 @@ bool ProtocolDriver::too_early(const Line& line, RequestSlot& slot, bool not_now
 
 // Whether the peer will not answer: it left, or died, or is another incarnation by now than the one that was asked:
 // back (coherence.messages-for-incarnation).  REQUIRES: the line's spinlock, as for parking what it asks.
-ProtocolDriver::Presence ProtocolDriver::presence(const Line& line, NodeId peer, ReplyWord asked) const noexcept {
-  const NodeInfo info = session_.node.members->info(peer);
-  // A dead node's share stands until it is repaired (coherence.claim-then-ask): some of its processes may still be
-  // reading.
-  const bool stands = info.state == MemberState::kDead && fields(line).state.op == LineOp::kWaitClaimed;
-  if (info.state == MemberState::kAbsent || (info.state == MemberState::kDead && !stands)) return Presence::kGone;
+ProtocolDriver::Presence ProtocolDriver::presence(NodeId peer, ReplyWord asked) const noexcept {
+  const Membership& members = *session_.node.members;
+  const NodeInfo info = members.info(peer);
+  // What a dead node has stands until it is repairable: some of its processes may still be reading, and no process may
+  // take its place before (repair.settled-first).  Where deaths are not repaired, the fence ends the wait.
+  if (info.state == MemberState::kDead && !members.repairable().has(peer)) return Presence::kThere;
+  if (info.state == MemberState::kAbsent || info.dead()) return Presence::kGone;
   return asked.is_for(info.incarnation) ? Presence::kThere : Presence::kBack;
 }
 
@@ -222,10 +309,11 @@ ProtocolDriver::Collected ProtocolDriver::collect(Line& line) noexcept {
     const uint16_t round = round_of(s);
     bool not_now = true;
     if (refused(line, s, &not_now) && too_early(line, s, not_now)) return {Replies::kTooEarly};
+    if (!has_room()) return {};
     for (; !waiting.empty(); waiting = waiting.without(waiting.first())) {
       const NodeId from = waiting.first();
       ReplyWord word{s.reply[from.value].load(std::memory_order_acquire)};  // pairs with Messenger::reply()
-      const Presence there = word.is_reply() ? Presence::kThere : presence(line, from, word);
+      const Presence there = word.is_reply() ? Presence::kThere : presence(from, word);
       const bool gone = there != Presence::kThere;
       if (gone) word.raw = s.reply[from.value].load(std::memory_order_acquire);  // its last one came before it left
       const bool replied = word.is_reply() && word.round() == round;

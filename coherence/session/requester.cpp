@@ -18,6 +18,12 @@ constexpr uint64_t kResendSpinNs = 20'000;  // what is shorter than a sleep woul
 }  // namespace
 
 Status Requester::lock(Line& line, PageId page, Want want, Intent intent, Look* how) {
+  const Status result = enter(line, page, want, intent, how);
+  server_.finish();
+  return result;
+}
+
+Status Requester::enter(Line& line, PageId page, Want want, Intent intent, Look* how) {
   const bool exclusive = want == Want::kExclusive;
   if (how) *how = Look::kShared;
   for (;;) {
@@ -52,7 +58,7 @@ Result<Requester::Fetched> Requester::fetch(Line& line, PageId page, Want want, 
     latches_.end_latch(line, LatchEnd::kRelease, line.msi());
     server_.serve_if_free(line);
     if (in_flight) GCL_TRY(await_grant(line));
-    if (!in_flight && line.page() == page) GCL_TRY(waiting_.pause(1));
+    if (!in_flight && line.page() == page) GCL_TRY(waiting_.pause(server_.poll() ? 0 : 1));
     return Fetched::kAgain;
   }
   // A reader's intent counts if it came true when this node last had the page for it.
@@ -62,6 +68,7 @@ Result<Requester::Fetched> Requester::fetch(Line& line, PageId page, Want want, 
   const Event::Kind kind = own                   ? Event::Kind::kFetchExclusive
                            : want == Want::kLook ? Event::Kind::kFetchCopy
                                                  : Event::Kind::kFetchShared;
+  while (!driver_.has_room()) server_.poll();
   server_.after(line, driver_.start(line, *slot, kind));
   Outcome outcome;
   GCL_TRY(await(line, *slot, &outcome));
@@ -89,7 +96,7 @@ Status Requester::try_lock(Line& line, PageId page, bool exclusive) {
 Status Requester::wait_local(Line& line, bool exclusive) {
   const uint32_t begun = latches_.begin_wait(line, exclusive);
   help_if_asked();
-  Status ok = latches_.wait(line, exclusive, begun);
+  Status ok = server_.poll() ? waiting_.pause(0) : latches_.wait(line, exclusive, begun);
   if (!ok) {  // the waker may count on this session to take the latch and free it again
     LatchTable::end_promise(line);
     server_.serve_if_free(line);
@@ -98,7 +105,7 @@ Status Requester::wait_local(Line& line, bool exclusive) {
 }
 
 // Waits until the word has an owner, which the requester then asks, or the time is over (coherence.readers-stand-back).
-// Only a miss waits.
+// Over a network it does not look at the word.  Only a miss waits.
 Status Requester::stand_back(Line& line) {
   auto& stand_back_until = fields(line).stand_back_until;
   const uint64_t until = stand_back_until.load(std::memory_order_relaxed);
@@ -107,13 +114,15 @@ Status Requester::stand_back(Line& line) {
   bool waited = false;
   for (uint64_t now = monotonic_ns(); now < until; now = monotonic_ns()) {
     if (line.word().msi() != MsiState::kInvalid || line.word().exclusive()) return {};
-    const auto word = session_.memory.load(session_.node.pool.latch_address(page));
-    if (!word) return word.error();
-    if (LatchWord{*word}.has_holder()) break;
+    if (session_.word_is_near) {
+      const auto word = session_.memory.load(session_.node.pool.latch_address(page));
+      if (!word) return word.error();
+      if (LatchWord{*word}.has_holder()) break;
+    }
     if (!waited) session_.counters.add(Counter::kStoodBack);
     waited = true;
     help_if_asked();
-    nap(std::min(until - now, kStandBackSliceNs));
+    if (!server_.poll()) nap(std::min(until - now, kStandBackSliceNs));
     GCL_TRY(waiting_.pause(0));
   }
   uint64_t over = until;  // unless the node makes way again
@@ -125,7 +134,7 @@ Status Requester::stand_back(Line& line) {
 Status Requester::await_grant(Line& line) {
   while (session_.node.grant_in_flight(line)) {
     help_if_asked();
-    nap(kGrantSliceNs);
+    if (!server_.poll()) nap(kGrantSliceNs);
     GCL_TRY(waiting_.pause(0));
   }
   return {};
@@ -144,13 +153,14 @@ Status Requester::await(Line& line, RequestSlot& slot, Outcome* outcome) {
   using Replies = ProtocolDriver::Replies;
   for (uint32_t rounds = 0;;) {
     uint32_t seen = slot.wakeup.load(std::memory_order_acquire);
+    server_.poll();
     if (slot.state.load(std::memory_order_acquire) == SlotState::kFinished)
       break;  // pairs with ProtocolDriver::finish()
     const auto [moved, left] = driver_.collect(line);
     server_.after(line, left);
     const uint32_t rounds_max = session_.word_is_near ? ProtocolDriver::kRoundsWithoutPause : kRoundsOverNetwork;
     const bool tired = moved == Replies::kRefusals && ++rounds > rounds_max;
-    Status ok = waiting_.pause(tired && !line.word().pending() ? 1 : 0);
+    Status ok = waiting_.pause(tired && !line.word().pending() && !server_.under_way() ? 1 : 0);
     if (!ok) {
       if (!abandon(slot)) break;
       return ok;
@@ -164,6 +174,7 @@ Status Requester::await(Line& line, RequestSlot& slot, Outcome* outcome) {
       server_.help();
       continue;
     }
+    if (server_.under_way()) continue;
     slot.sleeping.store(1, std::memory_order_seq_cst);  // pairs with the load in Messenger::reply(): one sees the other
     if (slot.wakeup.load(std::memory_order_seq_cst) == seen) {
       session_.counters.add(Counter::kPeerWaits);
@@ -194,7 +205,7 @@ bool Requester::abandon(RequestSlot& slot) noexcept {
 void Requester::wait_to_resend(const RequestSlot& slot) noexcept {
   help_if_asked();
   const uint64_t at = slot.resend_at.load(std::memory_order_relaxed), now = monotonic_ns();
-  if (at > now + kResendSpinNs) nap(at - now);
+  if (at > now + kResendSpinNs && !server_.under_way()) nap(at - now);
 }
 
 }  // namespace coherence

@@ -48,12 +48,13 @@ class Requester {
   Status try_lock(Line& line, PageId page, bool exclusive);
   void unlock(Line& line, bool exclusive) noexcept {
     const LocalWord after = exclusive ? LatchTable::release_exclusive(line) : LatchTable::release_shared(line);
-    if (LatchTable::is_wanted(after)) server_.unlocked(line, after);
-    if (inbox_.load(std::memory_order_relaxed) != 0) server_.help();
+    if (LatchTable::is_wanted(after)) server_.unlocked_now(line, after);
+    if (inbox_.load(std::memory_order_relaxed) != 0) server_.help_now();
   }
   Holder holder() const noexcept { return holder_; }
 
  private:
+  Status enter(Line& line, PageId page, Want want, Intent intent, Look* how);
   enum class Fetched : uint8_t { kDone, kAgain };
   Result<Fetched> fetch(Line& line, PageId page, Want want, Intent* intent, Look* how);
   Status wait_local(Line& line, bool exclusive);

@@ -28,10 +28,15 @@ struct SessionContext {
   uint64_t moved = 0;             // pages fetched, evicted or written back
   uint64_t round_trip_ns = 1000;  // of a batch, on average
   bool word_is_near = true;       // batches are complete when post() returns: a look costs less than a message
+  int most_under_way = 0;         // transitions whose batches were under way at once
 
   bool has(Feature feature) const { return node.features.has(feature); }
   // A running process answers peers sooner than a sleeping worker: on busy CPUs by milliseconds.  One load.
   bool peers_asked() const noexcept { return node.arena->inbox_peers.load(std::memory_order_relaxed) != 0; }
+  void note_under_way(int count) noexcept {
+    if (count > 1) counters.add(Counter::kOverlapped);
+    most_under_way = std::max(most_under_way, count);
+  }
   // A batch took so long; what a process that lost the CPU sees counts little.
   void note_round_trip(uint64_t ns) noexcept {
     round_trip_ns = round_trip_ns - round_trip_ns / 8 + std::min(ns, 4 * round_trip_ns) / 8 + 1;

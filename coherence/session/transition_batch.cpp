@@ -55,6 +55,10 @@ int add_transition(const NodeParts& node, Batch& batch, Line& line, const Action
       return batch.cas(word, LatchWord::sole_reader(self).raw, LatchWord::owned_by(self).raw);
     case Post::kClaim:
       return add_claim(node, batch, line, actions.over);
+    case Post::kTakeOver:
+      atomic = batch.cas(word, actions.expects, LatchWord::claimed_by(self, actions.over).raw);
+      if (fields(line).state.msi != MsiState::kShared) batch.read(bytes, frame, kPageSize, OnlyIf::kCasSucceeded);
+      return atomic;
     case Post::kDropShare:
       return batch.faa(word, LatchWord::drop_reader(self));
     case Post::kRelease:

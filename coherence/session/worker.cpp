@@ -1,5 +1,6 @@
 // The worker's part of a MessageServer: all that waits, again and again.
 #include <bit>
+#include <utility>
 
 #include "coherence/base/os.hpp"
 #include "coherence/session/message_server.hpp"
@@ -13,7 +14,9 @@ constexpr uint64_t kWatchNs = 250'000'000;
 
 }  // namespace
 
-Status MessageServer::serve(uint32_t ms) {
+// A batch under way keeps no request waiting: they are looked at in turn, as long as there is either
+// (coherence.never-waits-in-post).
+Status MessageServer::serve_for(uint32_t ms) {
   uint64_t end = monotonic_ns() + uint64_t(ms) * 1000000;
   ArenaHeader& arena = *session_.node.arena;
   for (;;) {
@@ -21,10 +24,12 @@ Status MessageServer::serve(uint32_t ms) {
     if (session_.node.fenced()) return Errc::kFenced;
     uint32_t seen = arena.wakeup.load(std::memory_order_acquire);
     bool busy = drain_inbox();
-    bool waiting = drain_abandoned() | drain_parked(true);  // both look again at every round
+    busy |= reap();
+    bool waiting = drain_abandoned() | drain_parked(true) | look_after_dead();  // all look again at every round
     uint64_t now = monotonic_ns();
+    if (const uint64_t view = session_.node.members->view(); std::exchange(told_view_, view) != view) return {};
     if (now >= end || (session_.interrupts && session_.interrupts->pending())) return {};
-    if (busy) continue;
+    if (busy || poll()) continue;
     uint32_t left = uint32_t((end - now) / 1000000) + 1;
     uint32_t sleep = left < kSleepMsMax ? left : kSleepMsMax;
     if (waiting && sleep > kWaitingSleepMs) sleep = kWaitingSleepMs;
@@ -41,6 +46,8 @@ void MessageServer::attend() noexcept {
   drain_inbox();
   (void)drain_abandoned();
   (void)drain_parked(true);
+  (void)look_after_dead();
+  finish();
 }
 
 // What is parked or abandoned already waits for something else: it does not keep the worker awake.
@@ -105,7 +112,7 @@ void MessageServer::watch() noexcept {
   uint64_t now = monotonic_ns();
   if (now - watched_ns_ < kWatchNs) return;
   watched_ns_ = now;
-  session_.node.members->watch(now);
+  if (session_.node.members->watch(now)) session_.peers.ring_all();
   (void)session_.peers.reach_all();  // a peer that cannot be mapped is met again when it matters
 }
 

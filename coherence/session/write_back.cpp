@@ -6,6 +6,7 @@ namespace coherence {
 namespace {
 
 constexpr int kRangesMax = kWriteBackOpsMax - 1;  // a page changed in more places is written whole
+constexpr uint32_t kVersionBytes = 8;             // the page's first word
 
 }  // namespace
 
@@ -13,22 +14,30 @@ void add_write_back(const NodeParts& node, Batch& batch, Line& line) noexcept {
   uint64_t dirty[2];
   for (int i = 0; i < 2; i++)
     dirty[i] = fields(line).dirty[i].exchange(0, std::memory_order_acquire);  // pairs with note_hint()
+  if (auto& all = fields(line).all_dirty; all.load(std::memory_order_acquire)) {
+    all.store(false, std::memory_order_relaxed);
+    dirty[0] = dirty[1] = ~uint64_t{0};
+  }
   PoolAddress at = node.pool.page_address(line.page());
   const Registered frame = node.frame_memory(line);
   auto is_dirty = [&](uint32_t i) { return i < 128 && (dirty[i / 64] >> i % 64 & 1); };
   int ranges = std::popcount(dirty[0] & ~(dirty[0] << 1)) + std::popcount(dirty[1] & ~(dirty[1] << 1 | dirty[0] >> 63));
-  bool header = is_dirty(0);
+  const bool version = is_dirty(0);
+  auto write = [&](uint32_t from, uint32_t end) {
+    if (from == 0) from = kVersionBytes;
+    batch.write(at + from, frame + from, end - from);
+  };
   if (ranges > kRangesMax) {
-    batch.write(at + 64, frame + 64, kPageSize - 64);
+    write(version ? 0 : 64, kPageSize);
   } else {
-    for (uint32_t i = 1; i < 128;) {
+    for (uint32_t i = 0; i < 128;) {
       uint32_t end = i;
       while (is_dirty(end)) end++;
-      if (end > i) batch.write(at + i * 64, frame + i * 64, (end - i) * 64);
+      if (end > i) write(i * 64, end * 64);
       i = end + 1;
     }
   }
-  if (header) batch.write(at, frame, 64);
+  if (version) batch.write(at, frame, kVersionBytes);  // repair.version-written-last
 }
 
 void written_back(Line& line) noexcept { fields(line).first_change.store(Line::kNoChange, std::memory_order_release); }

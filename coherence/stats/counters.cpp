@@ -47,6 +47,8 @@ const char* counter_name(Counter c) noexcept {
       "held_received",
       "resend_waits",
       "outdated",
+      "overlapped",
+      "repairs",
   };
   static_assert(sizeof kNames / sizeof kNames[0] == kCounters);
   return kNames[int(c)];

@@ -51,6 +51,8 @@ enum class Counter : uint8_t {
   kHeldReceived,
   kResendWaits,  // refused requests that were sent again after a while
   kOutdated,     // messages about what was answered before
+  kOverlapped,   // batches of transitions that were posted while another of the session was under way
+  kRepairs,      // pages taken over from dead nodes
   kCount,
 };
 inline constexpr int kCounters = int(Counter::kCount);

@@ -44,9 +44,10 @@ const char* text(ReplyKind k) noexcept {
 }
 
 const char* text(LineOp op) noexcept {
-  static constexpr const char* kNames[] = {
-      "",          "read",       "probe",   "write", "reclaim", "upgrade", "fallback", "withdraw", "evict", "handover",
-      "downgrade", "invalidate", "give up", "claim", "unclaim", "WaitS",   "WaitX",    "WaitU",    "WaitC"};
+  static constexpr const char* kNames[] = {"",         "read",     "probe",   "write",     "reclaim",    "upgrade",
+                                           "fallback", "withdraw", "evict",   "handover",  "downgrade",  "invalidate",
+                                           "give up",  "claim",    "unclaim", "take read", "take write", "repaired",
+                                           "WaitS",    "WaitX",    "WaitU",   "WaitC"};
   static_assert(std::size(kNames) == size_t(LineOp::kWaitClaimed) + 1);
   return name_of(op, kNames);
 }
@@ -69,8 +70,9 @@ const char* text(Post p) noexcept {
                                            "FAA -b",
                                            "WRITE dirty; FAA -X",
                                            "WRITE dirty; FAA X_j-X",
-                                           "WRITE dirty; FAA b-X"};
-  static_assert(std::size(kNames) == size_t(Post::kDowngrade) + 1);
+                                           "WRITE dirty; FAA b-X",
+                                           "CAS w->X+s; READ"};
+  static_assert(std::size(kNames) == size_t(Post::kTakeOver) + 1);
   return name_of(p, kNames);
 }
 

@@ -1,10 +1,7 @@
 // What every Messenger does: a request is taken once, by the incarnation that it is for; a reply lands with its page,
 // or nowhere; after flush() nothing is on its way (coherence.request-taken-once, coherence.messages-for-incarnation).
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -13,6 +10,7 @@
 
 #include "coherence/session.hpp"
 #include "far_threads.hpp"
+#include "small_pool.hpp"
 #include "tests/support/eventually.hpp"
 
 namespace conformance {
@@ -43,22 +41,12 @@ const PageId kPage = PageId::at(MemoryNodeId{0}, 3);
 class MessengerContract : public testing::TestWithParam<MessengerKind>, protected RequestHandler {
  protected:
   void SetUp() override {
-    static int serial = 0;
-    path_ = "/dev/shm/gcl-test-messages-" + std::to_string(getpid()) + "-" + std::to_string(serial++);
-    PoolSpec spec{.nodes_max = 3, .identity = ""};
-    spec.region_bytes[kRegionPages] = 64 * kPageSize;
-    Problem problem;
-    auto made = Pool::create({.path = path_.c_str()}, spec, &problem);
-    ASSERT_TRUE(made.ok()) << problem.text;
-    pool_ = made.take();
     for (const NodeId n : {kAsks, kAsked}) join(n);
   }
   void TearDown() override {
     for (auto& end : end_) end.reset();
     for (auto& node : node_) node.reset();
     former_.clear();
-    pool_.reset();
-    if (system(("rm -f " + path_ + "*").c_str()) != 0) perror(path_.c_str());
   }
 
   // Of what a node says, in order, as one session of it does.
@@ -122,8 +110,7 @@ class MessengerContract : public testing::TestWithParam<MessengerKind>, protecte
       if (other && other != node_[n.value]) other->share_mapping(node(n)), node(n).share_mapping(*other);
     end_[n.value] = GetParam().transport().open_messenger(node(n).parts(), node(n).peers(), counters_[n.value]);
   }
-  std::string path_;
-  std::unique_ptr<Pool> pool_;
+  SmallPool pool_;
   std::unique_ptr<Node> node_[2];
   std::vector<std::unique_ptr<Node>> former_;
   Counters counters_[2]{};

@@ -122,7 +122,7 @@ TEST_P(MemoryContract, WritesOfABatchAndOfBatchesOneAfterAnotherAreSeenInOrder) 
   }
 }
 
-// As the boards on which nodes publish: an even version, the same before and behind a READ, is that of what was read.
+// As the lists that nodes publish: an even version, the same before and behind a READ, is that of what was read.
 TEST_P(MemoryContract, AVersionAroundWhatIsWrittenTellsWhetherItWasReadWhole) {
   constexpr uint32_t kBytes = 512;
   const PoolAddress version = at(64, kOne), body = at(128, kOne), stop = at(0, kOne);

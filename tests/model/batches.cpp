@@ -100,6 +100,18 @@ void Explorer::execute(State s, int n) {  // one verb of the posted batch
         b.read_new = s.pool;
       }
       break;
+    case Post::kTakeOver:
+      if (b.next == 0) {
+        x.old = s.word;
+        const bool swapped = v.blind_take || s.word == taken_over(x).raw;
+        if (swapped)
+          s.word = LatchWord::claimed_by(me, {unpack(x).sharers.bits & ~repairable(s).bits}).raw &
+                   ~LatchWord::add_reader(me);
+        last = !swapped || x.msi == MsiState::kShared;
+      } else {
+        b.read_new = s.pool;
+      }
+      break;
     case Post::kDropShare:
       x.old = s.word;
       if (!v.pending_kept || x.op != LineOp::kWithdrawPosted) s.word += LatchWord::drop_reader(me);
@@ -109,7 +121,7 @@ void Explorer::execute(State s, int n) {  // one verb of the posted batch
     case Post::kDowngrade:
       last = b.next == 1;
       if (write_turn) {
-        if (!(v.no_write_back && b.post == Post::kHandOver)) s.pool = b.write_new;
+        if (!(v.no_write_back && b.post == Post::kHandOver)) s.pool = b.write_new, x.changed = 0;
         b.write_new = 0;
       } else {
         x.old = s.word;
@@ -135,14 +147,17 @@ void Explorer::complete(State s, int n) {
   uint64_t old = x.old;
   x.batch = BatchM{};
   x.old = 0;
-  bool read = b.post == Post::kReadPage || (b.next == 2 && (b.post == Post::kAddReader || b.post == Post::kProbe ||
-                                                            b.post == Post::kTake || b.post == Post::kClaim));
+  bool read = b.post == Post::kReadPage ||
+              (b.next == 2 && (b.post == Post::kAddReader || b.post == Post::kProbe || b.post == Post::kTake ||
+                               b.post == Post::kClaim || b.post == Post::kTakeOver));
   if (read) x.fresh = b.read_new;
   if (v.transient_bits && b.post == Post::kAddReader && LatchWord{old}.has_holder()) x.undo = 1;
   const bool answered = x.undo == kAnswered;
   if (answered) x.undo = 0;
   const auto granted = granted_by(s, n);
-  event(s, n, {.kind = Event::Kind::kBatchDone, .answered = answered, .old = old});
+  if (v.blind_take && b.post == Post::kTakeOver) old = taken_over(x).raw;
+  if (b.post == Post::kTakeOver && b.next == 2) repair(s, n, taken_over(x));
+  event(s, n, {.kind = Event::Kind::kBatchDone, .answered = answered, .repairable = repairable(s), .old = old});
   for (const int k : granted) s.node[k].grant_in_flight = 0;
   emit(s, fair(n, kComplete), "the batch completes");
 }

@@ -1,63 +1,88 @@
-// A node dies, is fenced, and what it owned is repaired.
+// Nodes die, each is fenced, and survivors repair what it had (recovery/README.md).
+#include <bit>
+
 #include "explorer.hpp"
 
 namespace coherence::model {
 
-// Before what the dead node owned is repaired, a node that it granted early makes its word true: else that node would
-// go on with what is free for others.
-void Explorer::repair_for_dead(State& s, int n) {
+NodeSet Explorer::repairable(const State& s) {
+  NodeSet nodes;
+  for (int n = 0; n < kNodes; n++)
+    if (gone(s, n)) nodes = nodes.with(id_of(n));
+  return nodes;
+}
+
+// Before what the dead node owned is repaired, a node that it granted early makes its word true
+// (repair.settled-first): else that node would go on with what is free for others.
+void Explorer::settle(State& s, int n) {
   if (v.no_settling) return;
   for (const int to : granted_by(s, n)) {
     NodeM& x = s.node[to];
     x.grant_in_flight = 0;
     const LatchWord w{s.word};
+    if (s.dead >> to & 1) continue;
     if (s.reply[n][to].kind) continue;  // it was never told
     const bool holds = w.has_holder() && w.holder() == id_of(n);
     if (x.msi == MsiState::kModified && holds) s.word += LatchWord::hand_over(id_of(n), id_of(to));
     if (x.msi != MsiState::kShared) continue;
-    s.pool |= holds && s.node[n].fresh;
-    if (holds) s.word += LatchWord::drop_holder(id_of(n));
+    s.pool |= x.fresh;
     if (!w.readers().has(id_of(to))) s.word += LatchWord::add_reader(id_of(to));  // coherence.reader-joins-taker
   }
 }
 
+// What a survivor adds to the page that it took over from `owner`: the redo of all that are known to be dead.
+void Explorer::repair(State& s, int n, LatchWord taken) {
+  for (int d = 0; d < kNodes && !v.no_redo; d++)
+    if (known_dead(s, d) && s.node[d].redo && (!v.one_redo || (taken.has_holder() && taken.holder() == id_of(d))))
+      s.node[n].fresh = 1;
+}
+
 void Explorer::death(const State& s0, int n) {
-  if (!s0.dead) {
-    State s = s0;
-    NodeM old = s.node[n];
-    NodeM& d = s.node[n];
-    s.dead = uint8_t(n + 1);
+  State s = s0;
+  NodeM& d = s.node[n];
+  const auto bit = uint8_t(1 << n);
+  if (!(s0.dead & bit)) {
+    if (std::popcount(s0.dead) >= v.crashes) return;
+    const NodeM old = d;
+    s.dead |= bit;
     d = NodeM{};
     d.grant_in_flight = old.grant_in_flight;
     d.sharers = old.sharers;
-    if (old.op == LineOp::kDowngradePosted) d.op = old.op;  // whose bits its batch adds
-    d.fresh = old.fresh | old.batch.write_new;              // its redo has them
+    d.taken_from = old.taken_from;
     if (!old.batch.done) d.batch = old.batch;
+    if (old.op == LineOp::kDowngradePosted) d.op = old.op;  // whose bits its batch adds
+    d.msi = d.batch.post == Post::kTakeOver ? old.msi : MsiState::kInvalid;
+    d.redo = old.changed;
     emit(s, kEnvironment, "dies");
     return;
   }
-  NodeId id = id_of(n);
-  if (!s0.fenced) {
-    State s = s0;
-    s.fenced = 1;
-    if (!v.no_fence) s.node[n].batch = BatchM{};
-    repair_for_dead(s, n);
+  if (!(s0.fenced & bit)) {
+    s.fenced |= bit;
+    // The dead node is repairable when all others have settled.  One that has died meanwhile says nothing: its own
+    // death is known first (repair.settled-first, repair.all-dead-redo).
+    s.fenced |= uint8_t(s.dead << 4);
+    d.msi = MsiState::kInvalid;
+    if (!v.no_fence) d.batch = BatchM{};
+    settle(s, n);
     for (int j = 0; j < kNodes; j++) {
       s.request[n][j] = s.request[j][n] = 0;
       s.reply[n][j] = s.reply[j][n] = MessageM{};
       s.request_again[n][j] = s.request_again[j][n] = s.reply_again[n][j] = s.reply_again[j][n] = 0;
     }
-    emit(s, kFence, "the dead node is fenced");
+    emit(s, uint8_t(kFence + n), "the dead node is fenced");
     return;
   }
-  State s = s0;
-  if (LatchWord w{s.word}; w.has_holder() && w.holder() == id) {
-    s.pool |= s.node[n].fresh;
-    s.word += LatchWord::drop_holder(id);
-    emit(s, kRepair, "the dead holder is repaired");
-  } else if (w.readers().has(id)) {
-    s.word += LatchWord::drop_reader(id);
-    emit(s, kRepair, "the dead reader is repaired");
+  // The sweep.  What a dead node owns is taken over by a node that wants it: the sweep is one that wants to read.
+  const LatchWord w{s.word};
+  for (const NodeM& x : s.node)
+    if (w.has_holder() && w.holder() == id_of(n) && x.msi == MsiState::kShared && x.op == LineOp::kIdle) {
+      s.word += LatchWord::drop_holder(id_of(n));
+      emit(s, uint8_t(kRepair + n), "the dead claimer's place is dropped");
+      return;
+    }
+  if (w.readers().has(id_of(n))) {
+    s.word += LatchWord::drop_reader(id_of(n));
+    emit(s, uint8_t(kRepair + n), "the dead reader's bit is dropped");
   }
 }
 

@@ -21,10 +21,14 @@ void Explorer::invariants() {
     // A node that was granted early stands where the giver still does in the word (coherence.early-grant-bound).
     bool early = x.grant_in_flight && w.has_holder() && w.holder() == id_of(x.grant_in_flight - 1);
     bool named = w.has_holder() && w.holder() == me;
-    if (s.dead == n + 1) {
-      any |= x.fresh;
-      found |= x.fresh && (named || early);
-      quiet &= s.fenced && !named && !w.readers().has(me) && x.batch.post == Post::kNone;
+    if (s.dead >> n & 1) {
+      // A node that takes over from a dead one has the redo of all dead ones, too.
+      const NodeM* const owner = w.has_holder() && is_node(w.holder()) ? &s.node[index_of(w.holder())] : nullptr;
+      const bool taken = owner && (owner->op == LineOp::kTakeReadPosted || owner->op == LineOp::kTakeWritePosted);
+      const bool dead_owner = w.has_holder() && is_node(w.holder()) && (s.dead >> index_of(w.holder()) & 1);
+      any |= x.redo;
+      found |= x.redo && (dead_owner || taken || early);
+      quiet &= (s.fenced >> n & 1) && !named && !w.readers().has(me) && x.batch.post == Post::kNone;
       continue;
     }
     bool giving_up = x.op == LineOp::kReleasePosted || x.op == LineOp::kHandOverPosted ||
@@ -47,7 +51,9 @@ void Explorer::invariants() {
     if (usable && x.msi == MsiState::kModified && !named && !early) flag(at_, "X6");
     // A node that a claim met shares until it has answered (coherence.claim-then-ask).
     const NodeM* const holder = w.has_holder() && is_node(w.holder()) ? &s.node[index_of(w.holder())] : nullptr;
-    const bool claimed = holder && holder->op != LineOp::kDowngradePosted && holder->sharers >> n & 1;
+    const bool dead_holder = holder && (s.dead >> index_of(w.holder()) & 1);  // until its place is taken over
+    const bool claimed =
+        dead_holder || (holder && holder->op != LineOp::kDowngradePosted && (holder->sharers >> n & 1));
     const bool joins = early && holder && holder->sharers >> n & 1;  // its bit comes with the downgrade
     if (usable && x.msi == MsiState::kShared && !named &&
         ((w.has_holder() && !early && !claimed) || (!w.readers().has(me) && !joins)))

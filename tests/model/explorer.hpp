@@ -12,7 +12,13 @@
 namespace coherence::model {
 
 // Fairness classes.
-enum Fair : uint8_t { kEnvironment = 0, kFence = 1, kRepair = 2, kPerNode = 3, kPerNodeCount = 14 };
+enum Fair : uint8_t {
+  kEnvironment = 0,
+  kFence = 1,
+  kRepair = 4,
+  kPerNode = 7,
+  kPerNodeCount = 14
+};  // kFence, kRepair: each + a node
 enum Kind { kComplete, kExecute, kUndo, kUse, kServe, kFlush, kGone, kDrop, kRequest, kReply = kRequest + kNodes };
 inline uint8_t fair(int n, int kind) { return uint8_t(kPerNode + n * kPerNodeCount + kind); }
 
@@ -101,7 +107,9 @@ class Explorer {
   Features features_of(int n) const;
   LineState unpack(const NodeM& x) const;
   void pack(const LineState& s, NodeM* x) const;
+  LatchWord taken_over(const NodeM& x) const;
   static bool gone(const State& s, int n);
+  static bool known_dead(const State& s, int n);
   static void round_over(State& s, int n);
   bool may_come_again(const State& s, int from, int to) const;
   // A mutation that loses count is judged by what comes of it.
@@ -136,7 +144,9 @@ class Explorer {
   void late_request(const State& s0, int from, int n);
 
   // --- deaths.cpp
-  void repair_for_dead(State& s, int n);
+  static NodeSet repairable(const State& s);
+  void settle(State& s, int n);
+  void repair(State& s, int n, LatchWord taken);
   void death(const State& s0, int n);
 
   // --- what must hold ----------------------------------------------------------------------------------------------

@@ -29,9 +29,9 @@ inline bool is_node(NodeId id) { return index_of(id) < kNodes; }  // false: a no
 // altering what the driver does around step(), and must be refuted.
 struct Variant {
   const char* name = "";
-  bool crash = false;   // one node may die anywhere; fence; repair
-  bool log = false;     // a changed page may leave only after a flush
-  bool hold = false;    // node 0 may take a transaction-long hold, shared or exclusive; once while it has the page
+  int crashes = 0;    // so many nodes may die, anywhere, one after the other or together; each is fenced, then repaired
+  bool log = false;   // a changed page may leave only after a flush
+  bool hold = false;  // node 0 may take a transaction-long hold, shared or exclusive; once while it has the page
   bool copies = false;  // node 2 may want to look once, and take a copy of what is held
   bool evicts = true;
   bool guards = true;  // hits hold guards for a while (else they are instantaneous)
@@ -60,12 +60,16 @@ struct Variant {
   // An incarnation takes a request that was for the one before it; counts a refusal of what that one asked
   // (coherence.messages-for-incarnation).
   bool former_request_taken = false, former_reply_acted = false;
-  bool join_forgotten = false;  // coherence.reader-joins-taker: who joins is granted a share, and his bit is not added
+  bool join_forgotten = false;  // coherence.reader-joins-taker: a joiner is granted a share without its bit
   bool join_twice =
-      false;  // coherence.reader-joins-taker: who joined one who died adds his bit without a look at the word
-  bool claim_refused = false;  // coherence.claim-then-ask: who cannot tell yet whether he shares says that he does not
+      false;  // coherence.reader-joins-taker: a joiner of a dead node adds its bit without reading the word
+  bool claim_refused = false;  // coherence.claim-then-ask: a node that does not know yet says it shares nothing
   bool lies = false;           // hints name another node (safe: a hint is no more than that)
-  bool no_fence = false;       // coherence.death-fences-pool: verbs of a dead node land after its repair
+  bool no_fence = false;       // repair.death-is-over: verbs of a dead node land after its repair
+  bool no_redo = false;        // repair.redo-before-use: the page is used as the pool has it
+  bool one_redo = false;       // repair.all-dead-redo: only the redo of the node that the word names
+  bool blind_take = false;     // repair.take-over-by-exact-word: whatever the word is by then
+  bool bits_kept = false;      // repair.share-means-pool-is-newest: a writer does not ask the sharers that are left
   bool no_settling = false;    // coherence.early-grant-bound: whom a dead node granted early goes on without the word
 
   const char* expect = "";  // invariants that must break, e.g. "X1 X2"; any of them will do; empty: safe and live
@@ -113,7 +117,9 @@ struct NodeM {
   uint8_t hints;            // followed since it looked at the word
   uint8_t joins;            // its bit is not in the word (coherence.reader-joins-taker)
   uint8_t left;             // it is the next incarnation
-  uint8_t unused[3];
+  uint8_t taken_from;       // of the take-over that is posted: node + 1 of the dead owner
+  uint8_t changed;          // it has changed the page since it was written back: its redo has the newest bytes
+  uint8_t redo;             // it is dead, and its redo has what the newest bytes are
   BatchM batch;
 };
 static_assert(sizeof(NodeM) == 48);
@@ -123,7 +129,8 @@ struct State {
   uint8_t request[kNodes][kNodes];  // [from][to]: kind and priority
   MessageM reply[kNodes][kNodes];
   uint8_t request_again[kNodes][kNodes], reply_again[kNodes][kNodes];  // second arrivals; replies perhaps kOld
-  uint8_t pool, dead, fenced;
+  uint8_t pool, dead;                                                  // of nodes: bits
+  uint8_t fenced;  // of nodes: bits 0 to 2; bits 4 to 6: those that survivors know to be dead
   bool operator==(const State& o) const { return memcmp(this, &o, sizeof o) == 0; }
 };
 static_assert(sizeof(State) == 8 + kNodes * sizeof(NodeM) + kNodes * kNodes * 5 + 3);  // no padding: states are bytes

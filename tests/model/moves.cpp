@@ -34,7 +34,14 @@ LineState Explorer::unpack(const NodeM& x) const {
   s.hints = x.hints;
   s.joins = x.joins;
   if (x.passed_to) s.passed_to = id_of(x.passed_to - 1);
+  if (x.taken_from) s.taken_from = id_of(x.taken_from - 1);
   return s;
+}
+
+// The word that its take-over expects.
+LatchWord Explorer::taken_over(const NodeM& x) const {
+  const LineState s = unpack(x);
+  return s.taken_from.valid() ? LatchWord::claimed_by(s.taken_from, s.sharers) : LatchWord::shared_by(s.sharers);
 }
 
 static uint8_t bits_of(NodeSet nodes) {
@@ -58,8 +65,10 @@ void Explorer::pack(const LineState& s, NodeM* x) const {
   x->hints = s.hints;
   x->joins = s.joins;
   const bool counts = s.op == LineOp::kClaimPosted || s.op == LineOp::kWaitClaimed || s.op == LineOp::kUnclaimPosted ||
-                      s.op == LineOp::kDowngradePosted;
+                      s.op == LineOp::kDowngradePosted || s.op == LineOp::kTakeReadPosted ||
+                      s.op == LineOp::kTakeWritePosted || s.op == LineOp::kRepairedPosted;
   x->sharers = counts ? bits_of(s.sharers) : 0;
+  x->taken_from = number_of(s.taken_from);
   bool serving = s.serving.kind != RequestKind::kNone;
   x->serving = serving ? uint8_t(index_of(NodeId{s.serving.from})) : 0;
   x->serving_kind = uint8_t(s.serving.kind);
@@ -75,7 +84,8 @@ void Explorer::pack(const LineState& s, NodeM* x) const {
   if (!s.parked_count) x->turn = 0;
 }
 
-bool Explorer::gone(const State& s, int n) { return s.fenced && s.dead == n + 1; }
+bool Explorer::gone(const State& s, int n) { return s.fenced >> n & 1; }
+bool Explorer::known_dead(const State& s, int n) { return s.fenced >> (4 + n) & 1; }
 
 void Explorer::round_over(State& s, int n) {
   for (int j = 0; j < kNodes; j++)
@@ -88,6 +98,7 @@ void Explorer::event(State& s, int n, const Event& e) {
   LineState l = unpack(x);
   if (v.upgrade_forever && e.kind == Event::Kind::kBatchDone) l.failures = 0;
   if (v.join_twice && e.kind == Event::Kind::kGone) l.joins = false;
+  if (v.bits_kept && l.op == LineOp::kTakeWritePosted) l.sharers = NodeSet();
   Actions a = step(l, id_of(n), e, features_of(n));
   if (a.bad) flag(at_, "X0");
   if (l.parked_count > 2) flag(at_, "X0");
@@ -136,7 +147,8 @@ void Explorer::answer(State& s, int n, int to, ReplyKind kind, int passed_to) {
 void Explorer::newest(State& s, int n) {
   s.pool = 0;
   for (int k = 0; k < kNodes; k++) {
-    s.node[k].fresh = k == n;
+    s.node[k].fresh = s.node[k].changed = k == n;
+    s.node[k].redo = 0;
     s.node[k].batch.write_new = s.node[k].batch.read_new = 0;
     for (int j = 0; j < kNodes; j++) s.reply[k][j].fresh = 0;
   }
@@ -334,8 +346,8 @@ void Explorer::background(const State& s0, int n) {
   }
   leave(s0, n);
   count_gone(s0, n);
-  if (s0.fenced) {
-    int d = s0.dead - 1;
+  for (int d = 0; d < kNodes; d++) {
+    if (!gone(s0, d)) continue;
     bool concerned = x.waiting >> d & 1;
     for (int i = 0; i < x.parked_count; i++) concerned |= x.parked_from[i] == d;
     if (concerned) {
@@ -360,12 +372,12 @@ void Explorer::expand() {
   const State s = states_[at_];
   for (int n = 0; n < kNodes; n++) {
     const NodeM& x = s.node[n];
-    if (s.dead == n + 1) {
+    if (s.dead >> n & 1) {
       if (x.batch.post != Post::kNone && !x.batch.done) execute(s, n);
       death(s, n);
       continue;
     }
-    if (v.crash && !s.dead) death(s, n);
+    death(s, n);
     if (x.batch.post != Post::kNone) x.batch.done ? complete(s, n) : execute(s, n);
     user(s, n);
     background(s, n);

@@ -47,6 +47,12 @@ class MemoryLog final : public bufmgr::LogSink {
     if (!lazy_) flushed_.store(end_);
     return {end_};
   }
+  void note(std::span<const std::byte> bytes) override {
+    std::lock_guard hold(mutex_);
+    if (keep_) notes_.emplace_back(bytes.begin(), bytes.end());
+    end_ += bytes.size();
+    if (!lazy_) flushed_.store(end_);
+  }
   coherence::Lsn flushed() override {
     if (on_look_) on_look_();
     return {flushed_.load()};
@@ -70,12 +76,16 @@ class MemoryLog final : public bufmgr::LogSink {
     std::lock_guard hold(mutex_);
     return records_;
   }
+  std::vector<std::vector<std::byte>> notes() {
+    std::lock_guard hold(mutex_);
+    return notes_;
+  }
   uint64_t requests() const { return requests_.load(); }
   void set_node(coherence::Node* node) { node_.store(node); }
 
  private:
   std::mutex mutex_;
-  std::vector<std::vector<std::byte>> records_;
+  std::vector<std::vector<std::byte>> records_, notes_;
   uint64_t end_ = 0;
   bool lazy_, keep_ = false;
   ClusterWatcher* watcher_ = nullptr;
@@ -105,11 +115,13 @@ struct ClusterOptions {
   uint32_t sessions_max = 32;
   uint64_t extra_bytes = 1 << 20;
   uint32_t nodes_max = bufmgr::kNodesDefault;
+  bool repairs_deaths = false;
   bool lazy_log = false;
   bool keep_records = false;
   bool workers = true;
   bufmgr::ReplacementKind replacement = bufmgr::ReplacementKind::kEpochSampling;
   coherence::Transport* transport = nullptr;  // of node 0; null: shm
+  coherence::PoolRepair* alone = nullptr;
 };
 
 // Pages of both memory nodes, in turn.  REQUIRES: `count` even, at most 128.
@@ -141,7 +153,8 @@ class Cluster {
                                                        .memory_nodes = options.memory_nodes,
                                                        .nodes_max = options.nodes_max,
                                                        .ring_bytes = options.ring_bytes,
-                                                       .status_words = options.status_words},
+                                                       .status_words = options.status_words,
+                                                       .repairs_deaths = options.repairs_deaths},
                                                       &problem);
     if (!made) die(problem.text);
     for (int n = 0; n < options.nodes; ++n) nodes_.push_back(std::make_unique<Member>(options.lazy_log));
@@ -151,7 +164,7 @@ class Cluster {
     for (int n = 0; n < int(nodes_.size()); ++n) {
       if (nodes_[n]->pool) stop(n);
     }
-    if (watcher_ && !was_fenced_) watcher_->left(path_);
+    if (watcher_ && !unclean_) watcher_->left(path_);
     if (system(("rm -rf '" + directory_ + "'").c_str()) != 0) fprintf(stderr, "cannot remove %s\n", directory_.c_str());
   }
   Cluster(const Cluster&) = delete;
@@ -191,7 +204,8 @@ class Cluster {
          .frames = options_.frames,
          .sessions_max = options_.sessions_max,
          .extra_bytes = options_.extra_bytes,
-         .replacement = options_.replacement},
+         .replacement = options_.replacement,
+         .alone = options_.alone},
         &problem);
     if (!pool) die(problem.text);
     member.pool = pool.take();
@@ -220,13 +234,27 @@ class Cluster {
     Member& member = *nodes_[n];
     stop_workers(n);
     member.provider_session.reset();
-    if (member.pool->fenced()) was_fenced_ = true;
+    if (member.pool->fenced()) unclean_ = true;
     if (!member.pool->fenced()) {
       EXPECT_EQ(member.pool->ring().reserved_now(), 0) << "ring space leaked on node " << n;
+      // As log.reserve-before-latch says: what the engine reserves suffices.
+      if (watcher_) {
+        EXPECT_EQ(overdrafts(*member.pool), 0u) << "records of node " << n << " outgrew their reservations";
+      }
       coherence::Problem problem;
       bool last = false;
       EXPECT_TRUE(member.pool->leave(*member.server_session, &last, &problem).ok()) << problem.text;
     }
+    member.server_session.reset();
+    member.log.set_node(nullptr);
+    member.pool.reset();
+  }
+  // Dies: leaves all in the pool as it is.  REQUIRES: no session of the node is left.
+  void kill(int n) {
+    unclean_ = true;
+    Member& member = *nodes_[n];
+    stop_workers(n);
+    member.provider_session.reset();
     member.server_session.reset();
     member.log.set_node(nullptr);
     member.pool.reset();
@@ -243,6 +271,12 @@ class Cluster {
   bufmgr::Session& provider_session(int n) { return *nodes_[n]->provider_session; }
 
  private:
+  static uint64_t overdrafts(bufmgr::BufferPool& pool) {
+    uint64_t sum = 0;
+    for (uint16_t s = 0; s < pool.coherence_node().sessions_max(); ++s)
+      sum += pool.counts({s}).get(bufmgr::Count::kOverdrafts);
+    return sum;
+  }
   struct Member {
     explicit Member(bool lazy) : log(lazy) {}
     MemoryLog log;
@@ -262,7 +296,7 @@ class Cluster {
   ClusterOptions options_;
   std::string directory_, path_;
   std::unique_ptr<ClusterWatcher> watcher_;
-  std::atomic<bool> was_fenced_ = false;  // nodes stop in threads of their own
+  std::atomic<bool> unclean_ = false;  // the pool was fenced, or a node killed; nodes stop in threads of their own
   std::vector<std::unique_ptr<Member>> nodes_;
 };
 

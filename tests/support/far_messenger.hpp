@@ -49,12 +49,16 @@ class FarMessenger : public coherence::Messenger {
     });
     return line;
   }
-  void settled(coherence::NodeId to, uint32_t line) noexcept override {
-    wire_->send(to, [near = near_, to, line] { near->settled(to, line); });
+  void grant_complete(coherence::NodeId to, uint8_t incarnation, uint32_t line) noexcept override {
+    wire_->send(to, [near = near_, to, incarnation, line] { near->grant_complete(to, incarnation, line); });
   }
   void flush() noexcept override {
     while (!wire_->empty()) wire_->network().wait();
   }
+
+ protected:
+  coherence::Peers& peers_;
+  const std::shared_ptr<coherence::ShmMessenger> near_;
 
  private:
   // What is on its way to each node, in order: the next sets out when the one before it has arrived.
@@ -99,8 +103,6 @@ class FarMessenger : public coherence::Messenger {
     std::array<std::deque<std::function<void()>>, coherence::kNodesMax> to_;
   };
 
-  coherence::Peers& peers_;
-  const std::shared_ptr<coherence::ShmMessenger> near_;
   const std::shared_ptr<Wire> wire_;
 };
 

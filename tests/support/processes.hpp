@@ -1,11 +1,14 @@
 // Tests whose nodes are processes.
 #pragma once
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <functional>
+#include <utility>
 
 namespace gcl_test {
 
@@ -29,5 +32,39 @@ inline bool ended_well(pid_t pid) {
   int status = 0;
   return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
+
+// A child that is forked before this process has threads, and does nothing until it is told to: a child of a process
+// with threads may find a lock of the allocator held for ever, and ThreadSanitizer lets it start no thread.
+class WaitingChild {
+ public:
+  explicit WaitingChild(const std::function<void()>& body) {
+    int ends[2];
+    CHILD_VERIFY(pipe(ends) == 0);
+    go_ = ends[1];
+    pid_ = child([&] {
+      char byte;
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      CHILD_VERIFY(read(ends[0], &byte, 1) == 1);
+      body();
+    });
+    close(ends[0]);
+  }
+  WaitingChild(WaitingChild&& other) noexcept : pid_(std::exchange(other.pid_, 0)), go_(std::exchange(other.go_, -1)) {}
+  ~WaitingChild() {
+    kill();
+    if (go_ >= 0) close(go_);
+  }
+  void go() { CHILD_VERIFY(write(go_, "", 1) == 1); }
+  bool ended_well() { return gcl_test::ended_well(std::exchange(pid_, 0)); }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int go_ = -1;
+};
 
 }  // namespace gcl_test

@@ -245,8 +245,8 @@ TEST_F(Switches, WhoIsWokenForHisTurnHasItBeforeAPeer) {
   }
 }
 
-// coherence.claim-then-ask.  The writer has the word before it asks, so whoever comes while it waits for a sharer comes
-// after it.  Without a claim he comes before it, and the writer has to ask again.
+// coherence.claim-then-ask.  The writer has the word before it asks, so a node that comes while it waits for a sharer
+// comes after it.  Without a claim that node comes before it, and the writer has to ask again.
 TEST_F(Switches, NobodyGetsInBetweenAClaimAndItsWrite) {
   for (bool claims : {true, false}) {
     start(claims ? Features::all() : without(Feature::kClaim), 4);

@@ -32,6 +32,9 @@ Event peer(NodeId n, RequestKind kind, bool latched = true, bool may_leave = tru
   return {.kind = K::kPeer, .latched = latched, .may_leave = may_leave, .request = from(n, kind)};
 }
 Event done(uint64_t old) { return {.kind = K::kBatchDone, .old = old}; }
+Event done_dead(uint64_t old) {  // kLower is dead and repairable
+  return {.kind = K::kBatchDone, .repairable = NodeSet::of(kLower), .old = old};
+}
 Event replied(NodeId n, ReplyKind kind, NodeId passed_to = {}) {
   return {.kind = K::kReply, .reply = kind, .from = n, .passed_to = passed_to};
 }
@@ -103,6 +106,12 @@ std::vector<Row> rows() {
   looking.copy_will_do = true;
   copied.granted = ReplyKind::kCopy;
   told.granted = ReplyKind::kHeld;
+  const uint64_t lower_claims = LatchWord::claimed_by(kLower, NodeSet::of(kHigher)).raw;
+  const auto taking = [&](LineState t, LatchWord word) {  // from kLower
+    if (word.has_holder()) t.taken_from = word.holder();
+    t.sharers = word.readers();
+    return t;
+  };
   return {
       {"read", idle(I), {.kind = K::kFetchShared}},
       {"write", idle(I), {.kind = K::kFetchExclusive}},
@@ -112,6 +121,21 @@ std::vector<Row> rows() {
       {"done, no holder", in(I, LineOp::kReadPosted), done(their_share)},
       {"done, holder h", in(I, LineOp::kReadPosted), done(lower_holds)},
       {"done, no holder", in(I, LineOp::kProbePosted), done(my_share)},
+      {"done, dead holder", in(I, LineOp::kProbePosted), done_dead(lower_holds | my_share)},
+      {"done, as expected", taking(in(I, LineOp::kTakeReadPosted), {lower_holds | my_share}),
+       done_dead(lower_holds | my_share)},
+      {"done, another word", taking(in(I, LineOp::kTakeReadPosted), {lower_holds | my_share}), done_dead(my_share)},
+      {"done", in(I, LineOp::kRepairedPosted), done_dead(me_holds)},
+      {"done, dead holder", in(I, LineOp::kWritePosted), done_dead(lower_claims)},
+      {"done, dead reader", in(I, LineOp::kWritePosted), done_dead(their_share)},
+      {"done, as expected", taking(in(I, LineOp::kTakeWritePosted), {lower_claims}), done_dead(lower_claims)},
+      {"done, as expected, nobody left", taking(in(I, LineOp::kTakeWritePosted), {their_share}),
+       done_dead(their_share)},
+      {"done, free", taking(in(I, LineOp::kTakeWritePosted), {lower_holds}), done_dead(free)},
+      {"done, dead reader", in(S, LineOp::kUpgradePosted), done_dead(my_share | their_share)},
+      {"done, as expected", taking(in(S, LineOp::kTakeWritePosted), {my_share | their_share}),
+       done_dead(my_share | their_share)},
+      {"done, sole reader", taking(in(S, LineOp::kTakeWritePosted), {my_share | their_share}), done_dead(my_share)},
       {"done, holder h", in(I, LineOp::kProbePosted), done(lower_holds)},
       {"done, free", in(I, LineOp::kWritePosted), done(free)},
       {"done, holder h", in(I, LineOp::kWritePosted), done(lower_holds)},
@@ -183,8 +207,8 @@ std::vector<Row> rows() {
       {"Held", joining, replied(kLower, ReplyKind::kHeld)},
       {"PeerClaim", joining, peer(kHigher, RequestKind::kPeerClaim, false)},
       {"peer gone", joining, {.kind = K::kGone, .from = kLower}},
-      {"done, he had not added our bit", joins(in(I, LineOp::kProbePosted)), done(free)},
-      {"done, he had", joins(in(I, LineOp::kProbePosted)), done(my_share)},
+      {"done, the granter had not added our bit", joins(in(I, LineOp::kProbePosted)), done(free)},
+      {"done, the granter had", joins(in(I, LineOp::kProbePosted)), done(my_share)},
       {"PeerJoin", idle(M), peer(kLower, RequestKind::kPeerJoin)},
       {"PeerJoin", idle(S), peer(kLower, RequestKind::kPeerJoin)},
       {"done", serving_join, done(me_holds)},
@@ -305,7 +329,7 @@ TEST(LineMachine, AFullLineRefusesTheLowestPriority) {
   EXPECT_EQ(a.to, NodeId{31});  // the most urgent first
 }
 
-TEST(LineMachine, ADowngradeGrantsEveryParkedReaderWhoseWishStands) {
+TEST(LineMachine, ADowngradeGrantsEveryParkedReaderWhoseRequestStands) {
   LineState s = idle(MsiState::kModified);
   for (uint8_t n : {1, 2, 3}) step(s, kMe, {.kind = K::kPeer, .request = from(NodeId{n}, RequestKind::kPeerRd)});
   Actions a = step(s, kMe, {.kind = K::kServe, .latched = true});

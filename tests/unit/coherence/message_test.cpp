@@ -37,7 +37,9 @@ class Slow final : public ShmTransport {
     uint32_t reply(const PeerRequest& request, const Reply& reply) noexcept override {
       return shm_.reply(request, reply);
     }
-    void settled(NodeId to, uint32_t line) noexcept override { shm_.settled(to, line); }
+    void grant_complete(NodeId to, uint8_t incarnation, uint32_t line) noexcept override {
+      shm_.grant_complete(to, incarnation, line);
+    }
     void flush() noexcept override { by_.flushed(); }
 
    private:

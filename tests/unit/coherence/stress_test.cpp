@@ -66,7 +66,7 @@ TEST_F(Stress, IncrementsFromAllNodesLoseNothing) {
   }
 }
 
-// coherence.readers-stand-back, and the priority of parked requests: whoever wants a page that others use in a loop
+// coherence.readers-stand-back, and the priority of parked requests: a node that wants a page that others use in a loop
 // gets it after a few requests.  How many, depends on who of the others has a processor: the rule itself is asserted by
 // the simulator's checker of fairness (tests/sim), which decides that.
 void Stress::one_among_many(bool one_writes, bool many_write) {
