@@ -60,6 +60,7 @@ struct NodeOptions {
   uint32_t sessions_max = 64;  // session ids are below it
   uint64_t extra_bytes = 0;    // node-shared memory for the layers above; zeroed
   ReplacementKind replacement = ReplacementKind::kEpochSampling;
+  coherence::PoolRepair* alone = nullptr;  // of a pool all of whose nodes are dead (repair.alone)
 };
 
 // What a page is wanted for (space.housekeeping-kept).
@@ -161,7 +162,8 @@ class BufferPool final : public coherence::FrameDirectory {
   // --- words -------------------------------------------------------------------------------------------------------
   coherence::Memory& memory(Session& session) { return session.memory(); }
   RegionSpan region(Region) const;
-  RegionSpan ring_of(NodeId) const;  // its part of Region::kRings
+  RegionSpan ring_of(NodeId node) const { return ring_of(*pool_, node); }  // its part of Region::kRings
+  static RegionSpan ring_of(const coherence::Pool&, NodeId);
 
   // --- the node ----------------------------------------------------------------------------------------------------
   NodeId node() const { return node_->id(); }

@@ -52,7 +52,8 @@ Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& o
   const ArenaPlan plan = plan_of(options);
   auto node = coherence::Node::join(
       **pool, options.node,
-      {.frames = options.frames, .sessions_max = options.sessions_max, .private_bytes = plan.bytes}, problem);
+      {.frames = options.frames, .sessions_max = options.sessions_max, .private_bytes = plan.bytes}, problem,
+      coherence::shm_transport(), options.alone);
   if (!node) return node.error();
   std::unique_ptr<BufferPool> made(new BufferPool(pool.take(), node.take(), options));
   coherence::Counters counters{};
@@ -115,9 +116,9 @@ RegionSpan BufferPool::region(Region region) const {
   return {extent.at, extent.bytes};
 }
 
-RegionSpan BufferPool::ring_of(NodeId node) const {
-  const auto all = pool_->region(int(Region::kRings));
-  const uint64_t each = all.bytes / pool_->nodes_max();
+RegionSpan BufferPool::ring_of(const coherence::Pool& pool, NodeId node) {
+  const auto all = pool.region(int(Region::kRings));
+  const uint64_t each = all.bytes / pool.nodes_max();
   return {all.at + each * node.value, each};
 }
 

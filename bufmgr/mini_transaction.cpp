@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "bufmgr/buffer_pool.hpp"
-#include "bufmgr/log/record_writer.hpp"
 #include "bufmgr/page_provider.hpp"
 #include "bufmgr/session.hpp"
 
@@ -16,10 +15,7 @@ using coherence::Status;
 
 namespace {
 
-// What a record takes besides bytes of pages.
-constexpr uint32_t kShapeMax = sizeof(RecordFrame) + sizeof(RecordHeader) + kMiniPagesMax * kRecordPageMax +
-                               (kMiniRangesMax + kMiniCopiesMax) * kRecordStepMax + kPackingSlack;
-static_assert(kShapeMax + kMiniPagesMax * kPageSize <= kMiniRecordMax);
+constexpr uint32_t kShapeMax = MiniTransaction::kRecordShapeMax;
 constexpr uint32_t kRingWaitMs = 5;
 // Ranges nearer than this are logged as one: a range costs its offset and length, and a branch in redo.
 constexpr uint32_t kGapMax = 4;
@@ -226,35 +222,6 @@ void MiniTransaction::format(ExclusiveGuard& page, PageType type, uint32_t relat
   write(page, kAfterVersion, reinterpret_cast<std::byte*>(&header) + kAfterVersion, sizeof header - kAfterVersion);
 }
 
-// Bytes that the record has at most.
-uint32_t MiniTransaction::record_bound() const {
-  uint32_t bytes = kShapeMax;
-  for (int i = 0; i < ranges_; ++i) bytes += range_[i].zero ? 0 : range_[i].bytes;
-  return bytes;
-}
-
-std::span<std::byte> MiniTransaction::build_record(std::byte* to) const {
-  RecordWriter record(to, pool_.node());
-  for (int p = 0; p < pages_; ++p) {
-    uint32_t steps = 0;
-    for (int i = 0; i < copies_; ++i) steps += copy_[i].page == p;
-    for (int i = 0; i < ranges_; ++i) steps += range_[i].page == p;
-    const std::byte* const bytes = joined_[p].bytes;
-    record.page(joined_[p].id, reinterpret_cast<const PageHeader*>(bytes)->version + 1, steps);
-    for (int i = 0; i < copies_; ++i)
-      if (copy_[i].page == p) record.copy(copy_[i].to, copy_[i].bytes, copy_[i].from);
-    for (int i = 0; i < ranges_; ++i) {
-      const Range& range = range_[i];
-      if (range.page != p) continue;
-      if (range.zero)
-        record.zero(range.offset, range.bytes);
-      else
-        record.bytes(range.offset, bytes + range.offset, range.bytes);
-    }
-  }
-  return record.finish();
-}
-
 void MiniTransaction::commit() {
   // A joined page that was not changed keeps its version.
   int changed = 0;
@@ -275,15 +242,23 @@ void MiniTransaction::commit() {
   if (pages_ == 0) return end_reservation(reserved_);
 
   VERIFY(record_bound() <= kMiniRecordMax);
-  const std::span<std::byte> framed = build_record(session_.record_.get());
-  const std::span<const std::byte> record = framed.subspan(sizeof(RecordFrame));
+  const std::span<std::byte> to_log = build_record(session_.record_.get());
+  const std::span<std::byte> record = to_log.subspan(sizeof(RecordFrame));
+  std::span<std::byte> framed = to_log;
+  const bool copied = copies_ != 0;
+  if (copied) {
+    spell_out_copies();
+    framed = build_record(session_.record_.get() + kMiniRecordMax);
+  }
   if (framed.size() > reserved_) session_.counts_.add(Count::kOverdrafts);
 
   LogGate& gate = pool_.gate_;
   gate.announce(session_.id());
   const uint64_t sequence = pool_.ring_.append(session_.memory(), framed, reserved_);
+  session_.redo_end_ = sequence + framed.size();
   session_.reserved_ -= std::min(session_.reserved_, reserved_);
   reserved_ = 0;
+  if (copied) stamp_record(record, sequence);
   const Lsn lsn = session_.log_.append(record);
   gate.appended(lsn);
   uint64_t dirtied = 0;

@@ -12,7 +12,8 @@
 // bufmgr.only-commit-after-write: After the first write() only commit() may follow, because there is no undo.  So a
 //     session decides first, then changes.  Waiting, and so kInterrupted, ends with the last fix_.
 // bufmgr.commit-under-guards: commit() runs while all its guards are still held, and never fails.
-// bufmgr.whole-record-first: A mini-transaction's whole record is in the ring before any of its pages can leave.
+// bufmgr.whole-record-first: A mini-transaction's whole record is in the ring before any of its pages can leave.  The
+//     ring's record has the copies as bytes (log.ring-has-bytes): a reservation counts them as such.
 // bufmgr.unwritten-may-end: A mini-transaction that ends without commit() has written nothing (VERIFY), and returns its
 //     reservation.
 // bufmgr.redo-reads-no-hints: What is logged relative to bytes of the page (update(), write_like(), move()) is relative
@@ -24,6 +25,7 @@
 #include <span>
 
 #include "bufmgr/guards.hpp"
+#include "bufmgr/log/record_writer.hpp"
 #include "coherence/base/result.hpp"
 
 namespace bufmgr {
@@ -45,8 +47,8 @@ class MiniTransaction {
   MiniTransaction(const MiniTransaction&) = delete;
   MiniTransaction& operator=(const MiniTransaction&) = delete;
 
-  // Reserves ring space for a record of at most `bytes` payload (ranges; headers are added).  May wait for write-back;
-  // kInterrupted or kFenced if it cannot.  REQUIRES: the session holds no guard.
+  // Reserves ring space for a record of at most `bytes` payload (ranges and copies; headers are added).  May wait for
+  // write-back; kInterrupted or kFenced if it cannot.  REQUIRES: the session holds no guard.
   coherence::Status reserve(uint32_t bytes);
 
   // Makes `page` part of the change.  REQUIRES: the guard outlives commit().
@@ -57,11 +59,11 @@ class MiniTransaction {
   void zero(ExclusiveGuard& page, uint32_t offset, uint32_t bytes);
   // As write(), but what is so already, at either end, is not logged (bufmgr.redo-reads-no-hints).
   void update(ExclusiveGuard& page, uint32_t offset, const void* from, uint32_t bytes);
-  // As write(), of bytes that begin or end as the `like_bytes` bytes at `like` of the page: these are logged as a copy
+  // As write(), of bytes that begin or end as the `like_bytes` bytes at `like` of the page: the log has these as a copy
   // (bufmgr.redo-reads-no-hints).  REQUIRES: the two do not overlap.
   void write_like(ExclusiveGuard& page, uint32_t offset, const void* from, uint32_t bytes, uint32_t like,
                   uint32_t like_bytes);
-  // Moves bytes within the page (memmove); is logged as a copy (bufmgr.redo-reads-no-hints).
+  // Moves bytes within the page (memmove); the log has it as a copy (bufmgr.redo-reads-no-hints).
   void move(ExclusiveGuard& page, uint32_t to, uint32_t from, uint32_t bytes);
   template <class T>
   void set(ExclusiveGuard& page, uint32_t offset, const T& value) {
@@ -74,6 +76,11 @@ class MiniTransaction {
   void format(ExclusiveGuard& page, PageType type, uint32_t relation, uint16_t special_bytes = 0);
 
   void commit();
+
+  // Bytes of a record besides those of pages, at most.
+  static constexpr uint32_t kRecordShapeMax = sizeof(RecordFrame) + sizeof(RecordHeader) +
+                                              kMiniPagesMax * kRecordPageMax +
+                                              (kMiniRangesMax + kMiniCopiesMax) * kRecordStepMax + kPackingSlack;
 
  private:
   struct Joined {
@@ -98,6 +105,8 @@ class MiniTransaction {
   bool absorb(const Range& fresh);
   bool note_copy(const ExclusiveGuard& page, uint32_t to, uint32_t from, uint32_t bytes);
   void make_room();
+  void spell_out_copies();
+  void write_whole_if_shorter(uint8_t page);
   void end_reservation(uint64_t bytes);
   uint32_t record_bound() const;
   std::span<std::byte> build_record(std::byte* to) const;
@@ -108,7 +117,7 @@ class MiniTransaction {
   uint8_t copies_ = 0;
   uint16_t ranges_ = 0;
   Joined joined_[kMiniPagesMax];
-  Range range_[kMiniRangesMax];
+  Range range_[kMiniRangesMax + kMiniCopiesMax];  // the ring's record has copies as ranges
   Copied copy_[kMiniCopiesMax];
 };
 

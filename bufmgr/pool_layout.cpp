@@ -13,7 +13,7 @@ using coherence::kPageSize;
 
 constexpr uint64_t kTxnBytesShared = 96 << 10, kTxnBytesPerNode = 96 << 10;
 constexpr uint64_t kDdlBytesMin = 64 << 10, kDdlBytesMax = 1 << 20;
-constexpr uint64_t kWaitBytesMin = 8 << 10, kWaitBytesMax = 128 << 10;
+constexpr uint64_t kWaitBytesMin = 16 << 10, kWaitBytesMax = 256 << 10;
 constexpr uint64_t kSampleBytes = 4 << 10;
 constexpr uint64_t kUserBytes = 4 << 10;
 constexpr uint64_t kRingBytesMin = 256 << 10, kRingBytesMax = 16 << 20;
@@ -41,12 +41,13 @@ coherence::Status lay_out(const PoolSizes& sizes, coherence::PoolSpec* spec) {
   if (ring < kRingBytesLeast) return Errc::kNoSpace;
 
   spec->nodes_max = sizes.nodes_max;
+  spec->repairs_deaths = sizes.repairs_deaths;
   auto& bytes = spec->region_bytes;
   bytes[int(Region::kRings)] = up(ring, 4096) * sizes.nodes_max;
   bytes[int(Region::kTxnWords)] = kTxnBytesShared + kTxnBytesPerNode * sizes.nodes_max;
   bytes[int(Region::kStatusLog)] = up(status * 8, 4096) * sizes.nodes_max;
   bytes[int(Region::kDdl)] = up(std::clamp(each / 64, kDdlBytesMin, kDdlBytesMax), 4096);
-  const uint64_t waits = std::clamp(each / 1024 / sizes.nodes_max, kWaitBytesMin, kWaitBytesMax);
+  const uint64_t waits = std::clamp(each / 512 / sizes.nodes_max, kWaitBytesMin, kWaitBytesMax);
   bytes[int(Region::kWaits)] = up(waits * sizes.nodes_max, 4096);
   bytes[int(Region::kSamples)] = kSampleBytes * sizes.nodes_max;
   bytes[int(Region::kUserWords)] = kUserBytes;

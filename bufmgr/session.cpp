@@ -5,6 +5,12 @@
 
 namespace bufmgr {
 
+namespace {
+
+constexpr uint32_t kCompleteWaitMs = 10;  // coherence.bounded-sleeps
+
+}  // namespace
+
 const char* count_name(Count count) noexcept {
   static constexpr const char* kNames[] = {
       "fixes",        "peeks",       "copies",       "looks_again",       "restarts",
@@ -23,13 +29,26 @@ Session::Session(BufferPool& pool, coherence::Node& node, coherence::SessionId i
       log_(log),
       counts_(counts),
       replacement_(std::move(replacement)),
-      record_(new std::byte[kMiniRecordMax]) {}
+      record_(new std::byte[2 * kMiniRecordMax]) {}
 
 Session::~Session() {
 #ifndef NDEBUG
   VERIFY(held_ == 0 && reserved_ == 0);
 #endif
   release_all();
+}
+
+coherence::Status Session::wait_ring_complete() noexcept {
+  VERIFY(held_ == 0);
+  if (pool_.gate_.ring_complete() >= redo_end_) return {};
+  for (;;) {
+    interrupts_.waits(coherence::Wait::kRedoRing);
+    const bool complete = pool_.gate_.wait_complete(redo_end_, kCompleteWaitMs);
+    interrupts_.waits(coherence::Wait::kNone);
+    if (complete) return {};
+    if (pool_.fenced()) return coherence::Errc::kFenced;
+    if (interrupted()) return coherence::Errc::kInterrupted;
+  }
 }
 
 void Session::release_all() noexcept {

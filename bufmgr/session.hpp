@@ -98,6 +98,10 @@ class Session {
   }
   bool interrupted() noexcept { return interrupts_.pending(); }
 
+  // Waits until a survivor of this node would find every record of this session (log.ring-before-prepared).  kFenced,
+  // kInterrupted.  REQUIRES: no guard held.
+  coherence::Status wait_ring_complete() noexcept;
+
   // What is held now.
   int guards_held() const { return held_; }
   uint64_t ring_reserved() const { return reserved_; }
@@ -177,8 +181,10 @@ class Session {
   LogSink& log_;
   BufferCounts& counts_;
   std::unique_ptr<Replacement> replacement_;
-  std::unique_ptr<std::byte[]> record_;  // kMiniRecordMax, for the mini-transaction that commits
-  uint64_t reserved_ = 0;                // ring bytes promised to this session's mini-transactions
+  // Of the mini-transaction that commits: kMiniRecordMax for the log, and as many for the ring.
+  std::unique_ptr<std::byte[]> record_;
+  uint64_t reserved_ = 0;  // ring bytes promised to this session's mini-transactions
+  uint64_t redo_end_ = 0;  // ring position behind its last record
   uint64_t page_accesses_ = 0;
   uint64_t dirtied_ = 0;
   int held_ = 0;

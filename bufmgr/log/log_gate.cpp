@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "bufmgr/base/wakeup.hpp"
+
 namespace bufmgr {
 
 using coherence::Lsn;
@@ -36,11 +38,14 @@ void LogGate::appended(Lsn lsn) noexcept {
 void LogGate::withdraw(SessionId id) noexcept {
   announcements_[id.value].floor.store(kIdle, std::memory_order_seq_cst);  // pairs with ring_complete(), flushed()
   if (shared_->held.load(std::memory_order_seq_cst) == 0) return;
-  shared_->held.store(0, std::memory_order_relaxed);
-  node_->ring();
+  const uint32_t held = shared_->held.exchange(0, std::memory_order_seq_cst);
+  if (held & kWorker) node_->ring();
+  if ((held & kCommits) == 0) return;
+  shared_->let_go.fetch_add(1, std::memory_order_release);  // pairs with wait_complete()
+  signal_wakeup(shared_->let_go);
 }
 
-uint64_t LogGate::ring_complete() noexcept {
+uint64_t LogGate::ring_complete() const noexcept {
   uint64_t complete = ring_->head();
   const uint32_t sessions = shared_->sessions.load();
   for (uint32_t i = 0; i < sessions; ++i) {
@@ -49,6 +54,16 @@ uint64_t LogGate::ring_complete() noexcept {
     complete = std::min(complete, announcements_[i].head.load(std::memory_order_seq_cst));
   }
   return complete;
+}
+
+// The order is flushed()'s: a session that withdraws after the second look finds that there is one to be woken.
+bool LogGate::wait_complete(uint64_t position, uint32_t ms) noexcept {
+  const uint32_t seen = shared_->let_go.load(std::memory_order_acquire);
+  if (ring_complete() >= position) return true;
+  shared_->held.fetch_or(kCommits, std::memory_order_seq_cst);
+  if (ring_complete() >= position) return true;
+  wait_for_wakeup(shared_->let_go, seen, ms);
+  return false;
 }
 
 uint64_t LogGate::lowest_floor() const noexcept {
@@ -64,7 +79,7 @@ Lsn LogGate::flushed() noexcept {
   uint64_t lowest = lowest_floor();
   if (lowest < durable) {
     // A session that withdraws after this sees it and rings; one that withdrew before does not count any more.
-    shared_->held.store(1);
+    shared_->held.fetch_or(kWorker, std::memory_order_seq_cst);
     lowest = lowest_floor();
   }
   return {std::min(durable, lowest)};

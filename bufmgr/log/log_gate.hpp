@@ -23,7 +23,8 @@ class LogGate final : public coherence::LogHorizon {
   struct Shared {
     alignas(64) std::atomic<uint64_t> last_lsn;  // the highest position append() returned
     alignas(64) std::atomic<uint32_t> sessions;  // announcements at or above this index were never used
-    std::atomic<uint32_t> held;                  // the gate was asked for and found held by a session at work
+    std::atomic<uint32_t> held;                  // who found the gate held by a session at work: kWorker, kCommits
+    std::atomic<uint32_t> let_go;                // futex word: grows when such a session withdraws
   };
 
   LogGate(coherence::Node* node, Shared* shared, Announcement* announcements, RedoRing* ring)
@@ -42,13 +43,18 @@ class LogGate final : public coherence::LogHorizon {
   void withdraw(coherence::SessionId) noexcept;
 
   // Every record below this ring position is written, and the lines of its pages know.
-  uint64_t ring_complete() noexcept;
+  uint64_t ring_complete() const noexcept;
+
+  // For a session that commits (log.ring-before-prepared).  To sleep until a session withdraws, at most `ms`, unless
+  // the ring is complete up to `position`: then true, at once.
+  bool wait_complete(uint64_t position, uint32_t ms) noexcept;
 
   // --- LogHorizon ----------------------------------------------------------------------------------------------------
   coherence::Lsn flushed() noexcept override;
   void request_flush(coherence::Lsn lsn) noexcept override;
 
  private:
+  static constexpr uint32_t kWorker = 1, kCommits = 2;
   uint64_t lowest_floor() const noexcept;
 
   coherence::Node* node_;

@@ -16,6 +16,9 @@ class LogSink {
   // pages may leave the node.  Called under page latches: does not wait for I/O, and does not fail (an
   // implementation that cannot append ends the process, as PostgreSQL does in a critical section).
   virtual coherence::Lsn append(std::span<const std::byte> record) = 0;
+  // Appends what a layer above has to say that no page tells, in that layer's own format.  In one process, what was
+  // appended first is durable first.  Does not wait, and does not fail, either.
+  virtual void note(std::span<const std::byte>) {}
   // Everything at or below is durable.  Cheap; any process of the node.
   virtual coherence::Lsn flushed() = 0;
   // Asks that the log become durable up to `lsn` soon; does not wait (rule: the message worker never flushes).

@@ -1,9 +1,9 @@
 #include "bufmgr/log/record.hpp"
 
-#include <array>
 #include <cstring>
 
 #include "bufmgr/log/packing.hpp"
+#include "coherence/base/crc32c.hpp"
 
 namespace bufmgr {
 
@@ -13,40 +13,10 @@ using coherence::Status;
 
 namespace {
 
-constexpr std::array<uint32_t, 256> make_crc_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t value = i;
-    for (int bit = 0; bit < 8; ++bit) value = value & 1 ? value >> 1 ^ 0x82f63b78 : value >> 1;
-    table[i] = value;
-  }
-  return table;
-}
-constexpr auto kCrcTable = make_crc_table();
-
-uint32_t crc_portable(uint32_t crc, const unsigned char* bytes, size_t count) {
-  for (; count != 0; ++bytes, --count) crc = kCrcTable[(crc ^ *bytes) & 0xff] ^ crc >> 8;
-  return crc;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t crc_hardware(uint32_t crc, const unsigned char* bytes, size_t count) {
-  uint64_t wide = crc;
-  for (; count >= 8; bytes += 8, count -= 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes, 8);
-    wide = __builtin_ia32_crc32di(wide, word);
-  }
-  auto narrow = uint32_t(wide);
-  for (; count != 0; ++bytes, --count) narrow = __builtin_ia32_crc32qi(narrow, *bytes);
-  return narrow;
-}
-#endif
-
 // The checksum is of all that follows it.
 uint32_t frame_crc(std::span<const std::byte> framed) noexcept {
   constexpr size_t kSummedAt = sizeof(RecordFrame::checksum);
-  return crc32c(0, framed.data() + kSummedAt, framed.size() - kSummedAt);
+  return coherence::crc32c(0, framed.data() + kSummedAt, framed.size() - kSummedAt);
 }
 
 RecordHeader header_of(std::span<const std::byte> record) noexcept {
@@ -57,20 +27,15 @@ RecordHeader header_of(std::span<const std::byte> record) noexcept {
 
 }  // namespace
 
-uint32_t crc32c(uint32_t seed, const void* bytes, size_t count) noexcept {
-  const auto* at = static_cast<const unsigned char*>(bytes);
-#if defined(__x86_64__)
-  static const bool hardware = __builtin_cpu_supports("sse4.2");
-  if (hardware) return ~crc_hardware(~seed, at, count);
-#endif
-  return ~crc_portable(~seed, at, count);
+void stamp_record(std::span<std::byte> record, uint64_t sequence) noexcept {
+  RecordHeader header = header_of(record);
+  header.sequence = sequence & ((uint64_t{1} << 54) - 1);
+  std::memcpy(record.data(), &header, sizeof header);
 }
 
 void seal_record(std::span<std::byte> framed, uint64_t sequence) noexcept {
   const std::span<std::byte> record = framed.subspan(sizeof(RecordFrame));
-  RecordHeader header = header_of(record);
-  header.sequence = sequence & ((uint64_t{1} << 54) - 1);
-  std::memcpy(record.data(), &header, sizeof header);
+  stamp_record(record, sequence);
   RecordFrame frame{0, uint32_t(record.size())};
   std::memcpy(framed.data(), &frame, sizeof frame);
   frame.checksum = frame_crc(framed);

@@ -1,5 +1,6 @@
-// The redo record of one mini-transaction: physical, and applied by version.  The same bytes go to the node's ring in
-// the pool and to its log.  Bytes have no alignment; numbers are little endian; varint and packed: packing.hpp.
+// The redo record of one mini-transaction: physical, and applied by version.  The node's ring in the pool has one of
+// each, and so has its log; the two are the same but for copies (log.ring-has-bytes).  Bytes have no alignment; numbers
+// are little endian; varint and packed: packing.hpp.
 //
 //   RecordHeader | one part per page          in the ring, a RecordFrame before it: a log has frames of its own
 //
@@ -21,6 +22,13 @@
 //     the versions alone give the order.
 // log.copies-come-first: A page's steps are applied in order, copies before all others.  A copy reads bytes as they
 //     were before the mini-transaction, or as an earlier copy of the record left them.
+// log.ring-has-bytes: A ring's record has no copy: what the log's record copies, the ring's has as bytes.  All else is
+//     the same: pages, versions, sequence, bytes and zeros.  A node may die while it writes a page back, and no version
+//     says so: the image in the pool is torn then, any of its changed bytes new, the version old
+//     (repair.version-written-last).  Each
+//     byte that the write-back touches is written by one of the ring's records, and the last of these writes what it
+//     ended as; so they make the page out of any such image.  A copy would read what may be newer than its record.  So
+//     a record with copies is applied to images only that are whole at some version.
 // log.unknown-format-refused: All formats have this frame, and the format in the first four bits of the record.  A
 //     sound record of another format is refused (kIncompatible); it is no hole.
 #pragma once
@@ -65,9 +73,8 @@ struct RecordStep {
   uint32_t end() const { return uint32_t{offset} + bytes; }
 };
 
-uint32_t crc32c(uint32_t seed, const void* bytes, size_t count) noexcept;
-
-// Fills in what is known last, sequence and checksum.  `framed`: frame and record.
+// Fills in what is known last, without and with the frame: sequence; sequence and checksum.
+void stamp_record(std::span<std::byte> record, uint64_t sequence) noexcept;
 void seal_record(std::span<std::byte> framed, uint64_t sequence) noexcept;
 
 // The record, if `bytes` begins with its frame, whole and sound, and that sequence (kNotFound), and it is of this

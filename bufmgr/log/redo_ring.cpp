@@ -35,6 +35,7 @@ Status RedoRing::open(Memory& memory, uint64_t incarnation) {
   if (header.magic == 0) header = {RingHeader::kMagic, data_bytes_, 0, 0};  // a new pool
   if (header.magic != RingHeader::kMagic || header.data_bytes != data_bytes_) return Errc::kCorrupt;
   header.incarnation = incarnation;
+  header.tail += data_bytes_;  // log.lap-per-incarnation
   Batch write(at_.node());
   write.write(at_, &header, sizeof header);
   GCL_TRY(memory.run(write));
@@ -97,9 +98,10 @@ Result<RingReader> RingReader::open(Memory& memory, PoolAddress ring, uint64_t b
   Batch read(ring.node());
   read.read(ring, &header, sizeof header);
   GCL_TRY(memory.run(read));
+  if (header.magic == 0) return Errc::kNotFound;
   if (header.magic != RingHeader::kMagic) return Errc::kCorrupt;
   if (header.data_bytes + kRingHeaderBytes > bytes) return Errc::kCorrupt;
-  return RingReader(ring + kRingHeaderBytes, header.data_bytes, header.tail);
+  return RingReader(ring + kRingHeaderBytes, header);
 }
 
 Status RingReader::read(Memory& memory, uint64_t position, std::byte* to, uint32_t bytes) {

@@ -7,6 +7,8 @@
 //     page is the order of their sequences.
 // log.kept-until-written-back: Bytes at or after the tail are kept.  The tail moves past a record only when all changes
 //     of its pages are in the pool, so the records of a page newer than its last completed write-back are there.
+// log.lap-per-incarnation: An incarnation begins a lap of its own.  What a former one left in the ring, which may have
+//     died, is of an earlier lap for each reader, and is needed no longer (repair.swept-means-written).
 // log.reader-stops-at-hole: A reader stops at the hole: the first place that does not hold the sound record (length,
 //     CRC-32C, sequence) of that very position.
 #pragma once
@@ -48,8 +50,8 @@ class RedoRing {
   RedoRing(Shared* shared, coherence::PoolAddress at, uint64_t bytes)
       : shared_(shared), at_(at), data_bytes_((bytes - kRingHeaderBytes) / 8 * 8) {}
 
-  // Takes over the ring as the former incarnation left it (empty).  Called once, before any session of the node works.
-  // kCorrupt: it is not a ring, or not of this size.  kFenced: transport.unknown-cuts-off.
+  // Takes over the ring from the former incarnation (log.lap-per-incarnation).  Called once, before any session of the
+  // node works. kCorrupt: it is not a ring, or not of this size.  kFenced: transport.unknown-cuts-off.
   coherence::Status open(coherence::Memory&, uint64_t incarnation);
 
   bool try_reserve(uint64_t bytes) noexcept;
@@ -89,21 +91,27 @@ class RedoRing {
 // Reads a node's ring from its tail on, from any node.
 class RingReader {
  public:
-  // kCorrupt: no ring there.  kFenced, here and below: transport.unknown-cuts-off.
+  // kNotFound: no incarnation has opened it yet; kCorrupt: no ring there.  kFenced, here and below:
+  // transport.unknown-cuts-off.
   static coherence::Result<RingReader> open(coherence::Memory&, coherence::PoolAddress ring, uint64_t bytes);
   // Reads the next record into `buffer` (kMiniRecordMax suffices); kNotFound at the hole, kIncompatible: the record is
   // of another format.
   coherence::Result<std::span<const std::byte>> next(coherence::Memory&, std::span<std::byte> buffer);
   uint64_t position() const { return position_; }
+  // The bytes there, whatever they are: at most kReadMax of them.
+  static constexpr uint32_t kReadMax = 64 << 10;
+  coherence::Status read(coherence::Memory&, uint64_t position, std::byte* to, uint32_t bytes);
+  uint64_t data_bytes() const { return data_bytes_; }
+  uint64_t incarnation() const { return incarnation_; }  // that opened the ring
 
  private:
-  RingReader(coherence::PoolAddress data, uint64_t bytes, uint64_t tail)
-      : data_(data), data_bytes_(bytes), position_(tail) {}
-  coherence::Status read(coherence::Memory&, uint64_t position, std::byte* to, uint32_t bytes);
+  RingReader(coherence::PoolAddress data, const RingHeader& header)
+      : data_(data), data_bytes_(header.data_bytes), position_(header.tail), incarnation_(header.incarnation) {}
 
   coherence::PoolAddress data_;
   uint64_t data_bytes_;
   uint64_t position_;
+  uint64_t incarnation_;
 };
 
 }  // namespace bufmgr

@@ -4,7 +4,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include "bufmgr/buffer_pool.hpp"
@@ -165,6 +167,26 @@ uint64_t longest_pause_while_one_leaves(gcl_test::Cluster& cluster, uint32_t cou
   for (size_t i = 0; i < pages.size(); i += 64) EXPECT_TRUE(cluster.pool(1).free(*theirs, pages[i], 64).ok());
   cluster.end(1, std::move(theirs));
   return longest;
+}
+
+// The worker's host may have something to do then.  Nothing is asked of the node meanwhile.
+TEST(Members, TheWorkerReturnsWhenANodeComesGoesOrDies) {
+  gcl_test::Cluster cluster({.nodes = 2, .repairs_deaths = true, .workers = false});
+  coherence::Node& node = cluster.pool(1).coherence_node();
+  const auto returns_after = [&](const std::function<void()>& change) {
+    const uint64_t view = node.view();
+    const auto began = std::chrono::steady_clock::now();
+    std::thread serves([&] {
+      while (node.view() == view)
+        EXPECT_TRUE(cluster.pool(1).serve(cluster.server_session(1), gcl_test::kPatienceMs).ok());
+    });
+    change();
+    serves.join();
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(gcl_test::kPatienceMs));
+  };
+  returns_after([&] { cluster.stop(0); });
+  returns_after([&] { cluster.start(0); });
+  returns_after([&] { cluster.kill(0); });
 }
 
 // A cache of 128 MB; longer, of a gigabyte; under ThreadSanitizer, whose work is not a node's, of less.  The best of

@@ -21,6 +21,18 @@ constexpr uint32_t kAt = kPageBody;
 class UnknownOutcomeHere : public ::testing::TestWithParam<bool> {
  protected:
   UnknownOutcomeHere() { transport_.took_place = GetParam(); }
+  // Changes the page on node 0; `then` happens between the change and its record.
+  template <class Then>
+  static void change_page(gcl_test::Cluster& cluster, Session& session, PageId page, Then then) {
+    MiniTransaction change(cluster.pool(0), session);
+    ASSERT_TRUE(change.reserve(64).ok());
+    auto guard = cluster.pool(0).fix_exclusive(session, page);
+    ASSERT_TRUE(guard.ok());
+    change.join(*guard);
+    change.set<uint64_t>(*guard, kAt, 7);
+    then();
+    change.commit();
+  }
   gcl_test::BreakingTransport transport_;
 };
 
@@ -29,18 +41,9 @@ TEST_P(UnknownOutcomeHere, OfARedoRecord) {
   gcl_test::Cluster cluster({.nodes = 2, .transport = &transport_});
   auto mine = cluster.session(0), peers = cluster.session(1);
   const PageId page = *cluster.pool(0).allocate(*mine, 1);
-  {
-    MiniTransaction change(cluster.pool(0), *mine);
-    ASSERT_TRUE(change.reserve(64).ok());
-    auto guard = cluster.pool(0).fix_exclusive(*mine, page);
-    ASSERT_TRUE(guard.ok());
-    change.join(*guard);
-    change.set<uint64_t>(*guard, kAt, 7);
-    transport_.break_after(0);
-    change.commit();
-    EXPECT_TRUE(cluster.pool(1).fenced());
-    EXPECT_STREQ(cluster.pool(1).coherence_node().fence_reason(), kReason);
-  }
+  change_page(cluster, *mine, page, [&] { transport_.break_after(0); });
+  EXPECT_TRUE(cluster.pool(1).fenced());
+  EXPECT_STREQ(cluster.pool(1).coherence_node().fence_reason(), kReason);
   const auto there = cluster.pool(1).fix_shared(*peers, page);
   EXPECT_EQ(there.error(), Errc::kFenced);
 }
@@ -49,15 +52,7 @@ TEST_P(UnknownOutcomeHere, OfTheRingsTail) {
   gcl_test::Cluster cluster({.nodes = 2, .workers = false, .transport = &transport_});
   auto mine = cluster.session(0);
   const PageId page = *cluster.pool(0).allocate(*mine, 1);
-  {
-    MiniTransaction change(cluster.pool(0), *mine);
-    ASSERT_TRUE(change.reserve(64).ok());
-    auto guard = cluster.pool(0).fix_exclusive(*mine, page);
-    ASSERT_TRUE(guard.ok());
-    change.join(*guard);
-    change.set<uint64_t>(*guard, kAt, 7);
-    change.commit();
-  }
+  change_page(cluster, *mine, page, [] {});
   const RedoRing& ring = cluster.pool(0).ring();
   const uint64_t tail = ring.tail(), used = ring.used();
   ASSERT_GT(used, 0u);

@@ -204,7 +204,6 @@ TEST(Record, ACorruptOneIsNotSound) {
     EXPECT_EQ(framed_record(framed, 4096).error(), Errc::kNotFound);
     byte ^= std::byte{1};
   }
-  EXPECT_EQ(crc32c(0, "123456789", 9), 0xe3069283u);
 }
 
 void set_format(Bytes& framed, uint32_t format) {
@@ -239,9 +238,10 @@ TEST(Record, ARingWithAnotherFormatIsRefusedNotShort) {
     batch.write(ring.at + kRingHeaderBytes + at, record.data(), uint32_t(record.size()));
     ASSERT_TRUE(session->memory().run(batch).ok());
   };
-  ASSERT_EQ(pool.ring().head(), 0u);
-  const Bytes good = small_framed(0);
-  Bytes other = small_framed(good.size());
+  const uint64_t first = pool.ring().head();
+  ASSERT_EQ(first % pool.ring().data_bytes(), 0u);  // log.lap-per-incarnation
+  const Bytes good = small_framed(first);
+  Bytes other = small_framed(first + good.size());
   set_format(other, RecordHeader::kFormat + 1);
   put(good, 0);
   put(other, good.size());
@@ -250,7 +250,7 @@ TEST(Record, ARingWithAnotherFormatIsRefusedNotShort) {
   Bytes buffer(kMiniRecordMax);
   EXPECT_TRUE(reader->next(session->memory(), buffer).ok());
   EXPECT_EQ(reader->next(session->memory(), buffer).error(), Errc::kIncompatible);
-  EXPECT_EQ(reader->position(), good.size());
+  EXPECT_EQ(reader->position(), first + good.size());
 }
 
 }  // namespace

@@ -16,21 +16,46 @@ using coherence::Errc;
 using gcl_test::Cluster;
 using gcl_test::random_change;
 
-TEST(Redo, TheRingHoldsWhatTheLogHolds) {
+// What the record changes, but for its steps.
+std::vector<std::pair<PageId, uint64_t>> pages_of(std::span<const std::byte> record) {
+  std::vector<std::pair<PageId, uint64_t>> pages;
+  RecordReader reader(record);
+  while (const RecordPage* page = reader.next_page()) pages.emplace_back(page->page, page->version);
+  EXPECT_FALSE(reader.corrupt());
+  return pages;
+}
+
+int copies_of(std::span<const std::byte> record) {
+  int copies = 0;
+  RecordReader reader(record);
+  while (reader.next_page())
+    while (const RecordStep* step = reader.next_step()) copies += step->kind == RecordStep::kCopy;
+  return copies;
+}
+
+TEST(Redo, TheRingHoldsWhatTheLogHoldsWithBytesForCopies) {
   Cluster cluster({.nodes = 2, .keep_records = true, .workers = true});
   auto a = cluster.session(0), b = cluster.session(1);
   const auto pages = gcl_test::pages_of_two_memory_nodes(cluster.pool(0), *a, 64);
   std::mt19937_64 random(3);
-  for (int i = 0; i < 4; ++i) random_change(cluster.pool(0), *a, pages, random);
+  for (int i = 0; i < 8; ++i) random_change(cluster.pool(0), *a, pages, random);
   const RegionSpan ring = cluster.pool(1).ring_of({0});
   auto reader = RingReader::open(b->memory(), ring.at, ring.bytes);  // a survivor reads it
   ASSERT_TRUE(reader.ok());
   std::vector<std::byte> buffer(kMiniRecordMax);
+  int same = 0, copied = 0;
   for (const auto& logged : cluster.log(0).records()) {
     auto record = reader->next(b->memory(), buffer);
     ASSERT_TRUE(record.ok());
-    EXPECT_TRUE(std::equal(record->begin(), record->end(), logged.begin(), logged.end()));
+    EXPECT_EQ(copies_of(*record), 0);
+    EXPECT_EQ(RecordReader(*record).header().sequence, RecordReader(logged).header().sequence);
+    EXPECT_EQ(pages_of(*record), pages_of(logged));
+    const bool equal = std::equal(record->begin(), record->end(), logged.begin(), logged.end());
+    EXPECT_EQ(equal, copies_of(logged) == 0);
+    (equal ? same : copied)++;
   }
+  EXPECT_GT(same, 0);
+  EXPECT_GT(copied, 0);
   EXPECT_EQ(reader->next(b->memory(), buffer).error(), Errc::kNotFound);
   EXPECT_EQ(reader->position(), cluster.pool(0).ring().head());
 }
