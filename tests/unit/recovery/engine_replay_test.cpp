@@ -36,8 +36,8 @@ class OwnHorizon final : public blink::Horizon {
     if (!moment) return moment.error();
     return moment->value;
   }
-  coherence::Result<uint64_t> now() override {
-    auto horizon = txns_.refresh_horizon();
+  coherence::Result<uint64_t> now(uint64_t wanted) override {
+    auto horizon = txns_.refresh_horizon(engine::Cts{wanted});
     if (!horizon) return horizon.error();
     return horizon->value;
   }
