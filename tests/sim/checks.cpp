@@ -14,7 +14,7 @@ unsigned long long printable(uint64_t n) { return n; }
 
 bool Cluster::working() const {
   return std::any_of(members_.begin(), members_.end(), [&](const auto& m) {
-    return lives(*m) && (m->users > 0 || (m->serving && m->id.value == options_.leaver && m->former.empty()));
+    return lives(*m) && (m->users > 0 || (m->serving && int(m->former.size()) + 1 < lives_of(*m)));
   });
 }
 
@@ -25,17 +25,20 @@ bool Cluster::serving() const {
 bool Cluster::at_rest() const {
   if (!scheduler()->everybody_waits()) return false;
   for (const auto& m : members_) {
+    if (!lives(*m)) continue;
     for (uint32_t i = 0; i < m->frames; i++) {
       const LineState& s = fields(m->node->line(i)).state;
       if (s.op != LineOp::kIdle || s.parked_count) return false;
     }
-    if (m->node->held().request_slots > 0) return false;
+    const Held held = m->node->held();
+    if (held.request_slots > 0 || (options_.survives && held.sessions != 1)) return false;  // it sweeps
   }
   return true;
 }
 
 void Cluster::check_rest() const {
   for (const auto& m : members_) {
+    if (!lives(*m)) continue;
     const Held held = m->node->held();
     if (held.shared || held.exclusive || held.operations || held.parked || held.holds || held.request_slots ||
         held.sessions != 1)
@@ -55,7 +58,9 @@ void Cluster::check_rest() const {
     const uint64_t word = pool_->peek_latch(Directory::page(page)).raw;
     uint64_t sum = 0;
     for (const auto& m : members_)
-      if (const Line* line = m->directory.lines[size_t(page)]) {
+      if (!lives(*m)) {
+        continue;
+      } else if (const Line* line = m->directory.lines[size_t(page)]) {
         sum += line->msi() == MsiState::kShared ? LatchWord::add_reader(m->id) : 0;
         sum += line->msi() == MsiState::kModified ? LatchWord::owned_by(m->id).raw : 0;
       }
@@ -70,6 +75,7 @@ void Cluster::check_left() const {
   const auto last = std::count_if(members_.begin(), members_.end(), [](const auto& m) { return m->last; });
   if (last != 1) object(Checker::kLeaks, "%d nodes left as the last", int(last));
   for (const auto& m : members_) {
+    if (!lives(*m)) continue;
     const Held held = m->node->held();
     if (held.pages || held.sessions || held.exclusive || held.shared)
       object(Checker::kLeaks, "node %d left with %u pages, %u sessions", m->id.value, held.pages, held.sessions);
@@ -107,7 +113,8 @@ void Cluster::check_refuses() const {
 uint64_t Cluster::allowed_ns(const Waiting& w) const {
   uint64_t ns = options_.fairness_ns_max();
   for (int n = 0; n < options_.nodes; n++) ns += scheduler()->paused_ns(n, w.since, scheduler()->now());
-  if (options_.may_fence()) ns += kFenceNsMax + options_.orphaned_ns + kSliceNsMax;
+  if (options_.may_fence() || options_.survives)
+    ns += (1 + 2 * options_.survives) * kFenceNsMax + options_.orphaned_ns + kSliceNsMax;
   return ns;
 }
 
@@ -128,7 +135,10 @@ void Cluster::check_waits() {
   check_cut_off(now);
   uint64_t paused = 0;
   for (int n = 0; n < options_.nodes; n++)
-    if (crashed(n) && !withdrawn(n)) {
+    if (options_.survives && fenced())
+      object(Checker::kFence, "node %d died, and the pool is fenced: %s", options_.crash_node,
+             members_[0]->node->fence_reason());
+    else if (!options_.survives && crashed(n) && !withdrawn(n)) {
       const uint64_t since = scheduler()->crashed_ns(n);
       for (int k = 0; k < options_.nodes; k++) paused += scheduler()->paused_ns(k, since, now);
       if (!fenced() && now > since + kFenceNsMax + paused)
@@ -158,7 +168,8 @@ void Cluster::waited(Waiting& w, bool is_fenced) {
   if (ns > allowed_ns(w)) object(Checker::kFairness, "a latch was waited for for %llu us", printable(ns / 1000));
   uint64_t paused = 0;
   for (int n = 0; n < options_.nodes; n++) paused += scheduler()->paused_ns(n, w.since, now);
-  if (!options_.may_fence()) longest_wait_ns_ = std::max(longest_wait_ns_, ns - std::min(ns, paused));
+  if (!options_.may_fence() && !options_.survives)
+    longest_wait_ns_ = std::max(longest_wait_ns_, ns - std::min(ns, paused));
   w.since = 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "coherence/eviction_window.hpp"
 #include "coherence/pool/node_table.hpp"
+#include "coherence/pool/pool_lock.hpp"
 #include "home.hpp"
 #include "user.hpp"
 
@@ -13,6 +14,8 @@ namespace sim {
 namespace {
 
 constexpr int kTriesForFrame = 20;
+constexpr int kLivesOfFormer = 6;
+constexpr uint64_t kAwayNsMax = 2'000 * kUs;  // between two lives of a node
 
 class Unpublish final : public FrameTaker {
  public:
@@ -75,6 +78,7 @@ void Member::evict_all(Session& session) {
       pages.push_back(Directory::page(int(i)));
     }
   Unpublish taker(*this, session);
+  InWindow counted(session.memory());
   EvictionWindow window(session, taker);
   for (size_t i = 0, some = 0; i < lines.size(); i += some) {
     some = scheduler()->random().one_in(2) ? 1 : scheduler()->random().between(1, lines.size() - i);
@@ -85,10 +89,12 @@ void Member::evict_all(Session& session) {
 // --- the cluster
 // ---------------------------------------------------------------------------------------------------------
 
-Cluster::Cluster(const Options& o) : options_(o), path_(home() + "/pool"), far_(o.break_one_in), oracle_(o.pages) {
+Cluster::Cluster(const Options& o)
+    : options_(o), path_(home() + "/pool"), far_(o.break_one_in, o.former), oracle_(o.pages), redo_(o) {
   PoolSpec spec{.nodes_max = uint32_t(o.nodes), .memory_nodes = 2, .identity = "sim=1\n"};
   spec.region_bytes[kRegionPages] = uint64_t(o.pages) * kPageSize;
   spec.further_pages_bytes = uint64_t(o.pages) * kPageSize;
+  spec.repairs_deaths = o.survives;
   Problem problem;
   auto made = Pool::create({.path = path_.c_str(), .identity = "sim=1\n"}, spec, &problem);
   if (!made) fprintf(stderr, "%s\n", problem.text), abort();
@@ -107,9 +113,13 @@ Cluster::~Cluster() {
 
 // Files are the machine's: a join happens at once.
 bool Cluster::join(Member& m) {
+  // A process that has the pool's lock goes on first: nobody does while it is calm.
+  while (scheduler()->in_fiber() && !PoolLock(path_.c_str(), PoolLock::kTry).held()) scheduler()->sleep(kUs);
   Scheduler::Calm calm(*scheduler());
   Problem problem;
+  joining_node = m.id.value;
   auto joined = Node::join(*pool_, m.id, arena_spec(options_), &problem);
+  joining_node = -1;
   if (!joined) {
     const bool refused = joined.error() == Errc::kFenced && options_.may_fence();
     if (!refused) object(Checker::kProgress, "node %d cannot join: %s", m.id.value, problem.text);
@@ -118,6 +128,7 @@ bool Cluster::join(Member& m) {
   if (m.node) m.former.push_back(std::move(m.node));
   m.node = joined.take();
   m.node->set_upcalls(&m.directory, &m.horizon);
+  m.node->set_repair(&redo_);
   if (options_.far) m.node->set_transport(far_);
   Features features = Features::all();
   for (int f = 0; f < kFeatures; f++)
@@ -137,37 +148,56 @@ bool Cluster::join(Member& m) {
   return true;
 }
 
+// With `former` it leaves often, while the others are at work.
+int Cluster::lives_of(const Member& m) const {
+  return m.id.value != options_.leaver ? 1 : options_.former ? kLivesOfFormer : 2;
+}
+
 void Cluster::start() {
   for (auto& m : members_)
     if (!join(*m)) abort();
-  scheduler()->on_crash(free_locks_of);
-  for (auto& m : members_) {
-    const int number = m->id.value, lives = number == options_.leaver ? 2 : 1;
-    m->serving = true;
-    m->users = options_.threads;
-    scheduler()->spawn(number, [this, &m = *m, lives] { serve(m, lives); });
-    if (options_.lazy_log) scheduler()->spawn(number, [this, &m = *m] { write_log(m); });
-    for (int t = 0; t < options_.threads; t++)
-      scheduler()->spawn(number, [this, &m = *m, t] {
-        if (hogs(m))
-          User(*this, m, t).hog(*members_[size_t(options_.victim)]);
-        else
-          User(*this, m, t).work(options_.operations);
-        m.users--;
-      });
-  }
+  scheduler()->on_crash([this](int node) { died(*members_[size_t(node)]); });
+  for (auto& m : members_) start(*m);
+  if (options_.rejoins)
+    scheduler()->spawn(Scheduler::kNobody, [this] { rejoin(*members_[size_t(options_.crash_node)]); });
   if (options_.noise || mutation == Mutation::kTakenTwice)
     scheduler()->spawn(Scheduler::kNobody, [this] { disturb(); });
+}
+
+// The node's fibers.
+void Cluster::start(Member& m) {
+  const int number = m.id.value, lives = lives_of(m);
+  const int operations = options_.operations / (lives == kLivesOfFormer ? kLivesOfFormer : 1);
+  m.serving = true;
+  m.users = options_.threads;
+  scheduler()->spawn(number, [this, &m, lives] { serve(m, lives); });
+  if (options_.lazy_log) scheduler()->spawn(number, [this, &m] { write_log(m); });
+  if (options_.survives) scheduler()->spawn(number, [this, &m] { sweep(m); });
+  for (int t = 0; t < options_.threads; t++)
+    scheduler()->spawn(number, [this, &m, t, operations] {
+      if (hogs(m))
+        User(*this, m, t).hog(*members_[size_t(options_.victim)]);
+      else
+        User(*this, m, t).work(operations);
+      m.users--;
+    });
 }
 
 // The worker, which is also the postmaster of the node's lives.
 void Cluster::serve(Member& m, int lives) {
   for (int life = 1;; life++) {
     const bool last_life = life == lives;
+    const uint32_t ms = options_.former && !last_life ? 0 : kServeMs;  // it leaves while peers want its pages
     {
       Session session(*m.node, SessionId{uint16_t(options_.threads)}, nullptr);
-      while (!closing_ && (last_life || m.users > 0))
-        if (!session.serve(kServeMs)) return void(m.serving = false);
+      while (!closing_ && (last_life || m.users > 0)) {
+        if (!session.serve(ms)) return void(m.serving = false);
+        if (ms == 0) scheduler()->sleep(2 * kUs);
+      }
+      if (options_.former && !last_life) {  // what a peer has sent is on its way until the node is there again
+        const auto peer = int(1 + scheduler()->random().below(members_.size() - 1));
+        scheduler()->pause_node((m.id.value + peer) % int(members_.size()), scheduler()->now(), kAwayNsMax);
+      }
       Problem problem;
       const Status left = m.node->leave(session, &m.last, &problem);
       if (!left && left.error() != Errc::kFenced)
@@ -176,12 +206,12 @@ void Cluster::serve(Member& m, int lives) {
     }
     m.left = true;
     if (closing_ || last_life) return void(m.serving = false);
-    scheduler()->sleep(scheduler()->random().below(2'000 * kUs));
+    scheduler()->sleep(scheduler()->random().below(kAwayNsMax));
     if (!join(m)) return void(m.serving = false);
     m.users = options_.threads;
     for (int t = 0; t < options_.threads; t++)
       scheduler()->spawn(m.id.value, [this, &m, t] {
-        User(*this, m, t).work(options_.operations / 2);
+        User(*this, m, t).work(options_.operations / (options_.former ? kLivesOfFormer : 2));
         m.users--;
       });
   }

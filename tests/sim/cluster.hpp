@@ -23,11 +23,17 @@ using namespace coherence;  // NOLINT: the simulator speaks of nothing else
 inline constexpr uint32_t kServeMs = 20;  // a turn of a message worker
 // The worker looks for the dead every 250 ms, between two rounds of serving.
 inline constexpr uint64_t kFenceNsMax = 250 * kMs + 20 * kMs + 30 * kMs;
+// Of a batch that was posted.
+inline constexpr uint64_t kVerbsNsMax = 10 * kMs;
 // A wait is a loop of sleeps of at most 10 ms that looks at the fence (coherence.bounded-sleeps).
 inline constexpr uint64_t kSliceNsMax = 10 * kMs + 20 * kMs;
 
+// Where a page says its value: in the header's line, and in others.
+inline constexpr uint32_t kWordAt[] = {0, 2048, 4104, 8184};
+inline constexpr int kWords = 4;
+
 inline ArenaSpec arena_spec(const Options& o) {
-  return {.frames = uint32_t(o.frames), .sessions_max = uint32_t(o.threads) + 1, .private_bytes = 4096};
+  return {.frames = uint32_t(o.frames), .sessions_max = uint32_t(o.threads) + 1 + o.survives, .private_bytes = 4096};
 }
 
 class Directory final : public FrameDirectory {
@@ -49,7 +55,7 @@ class Horizon final : public LogHorizon {
   uint64_t written = 0, wanted = 0, flushed_lsn = 0;
 };
 
-// A process's wish to leave its waits.
+// What interrupts a process's waits.
 class Chance final : public bufmgr::Interrupts {
  public:
   explicit Chance(uint32_t one_in) : one_in_(one_in) {}
@@ -57,6 +63,20 @@ class Chance final : public bufmgr::Interrupts {
 
  private:
   uint32_t one_in_;
+};
+
+// What the redo of each node has of each page, in words.
+class Redo final : public PageRepair {
+ public:
+  explicit Redo(const Options& o)
+      : newest_(size_t(o.nodes), std::vector<uint64_t>(size_t(o.pages))), crashes_in_repair_(o.crashes_in_repair) {}
+  void append(NodeId node, int page, uint64_t value) { newest_[node.value][size_t(page)] = value; }
+  Result<bool> repair(PageId, std::byte* page, NodeSet dead, Memory&, Problem*) noexcept override;
+  uint64_t newest(NodeId node, int page) const { return newest_[node.value][size_t(page)]; }
+
+ private:
+  std::vector<std::vector<uint64_t>> newest_;
+  int crashes_in_repair_;
 };
 
 // One node, over its lives.
@@ -92,9 +112,11 @@ class Cluster final : public Observer {
 
   bool crashed(int n) const { return scheduler()->crashed(n); }
   // Node n has withdrawn: its death disturbs no node.
-  bool withdrawn(int n) const { return members_[0]->node->info(NodeId{uint8_t(n)}).state == MemberState::kAbsent; }
+  bool withdrawn(int n) const { return some_node().info(NodeId{uint8_t(n)}).state == MemberState::kAbsent; }
+  // Nothing names a dead node any more, and what is to come again has.
+  bool repaired() const;
   bool cut_off() const { return far_.broken_ns() != 0; }  // a node lost a connection
-  bool fenced() const { return members_[0]->node->fenced(); }
+  bool fenced() const { return some_node().fenced(); }
   // Nothing is under way but waiting for work.
   bool at_rest() const;
   // Checkers 4 and 6.
@@ -107,6 +129,7 @@ class Cluster final : public Observer {
 
   uint64_t count(Counter) const;  // over all nodes and lives
   Oracle& oracle() { return oracle_; }
+  const Deaths& deaths() const { return deaths_; }
   uint64_t longest_wait_ns() const { return longest_wait_ns_; }
 
  private:
@@ -114,9 +137,18 @@ class Cluster final : public Observer {
   struct Waiting {
     uint64_t since = 0;  // 0: does not
   };
+  const Node& some_node() const { return *members_[0]->node; }
   bool join(Member&);  // false: the pool is fenced
+  int lives_of(const Member&) const;
   void serve(Member&, int lives);
   void write_log(Member&);
+  void start(Member&);
+  void died(Member&);
+  void rejoin(Member&);
+  void sweep(Member&);
+  bool sweep(Member&, Session&, NodeId dead);
+  bool in_pool(Session&, int page, NodeId dead);
+  void drop_late(Session&, PageId, NodeId dead);
   void disturb();
   void send_again(const Member& asker, uint32_t slot, Member& to);
   void send_again(Member& asker, const Line& line);
@@ -137,6 +169,8 @@ class Cluster final : public Observer {
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<std::unique_ptr<Waiting>> waiting_;  // of each user
   Oracle oracle_;
+  Redo redo_;
+  Deaths deaths_;
   bool closing_ = false;
   uint64_t fenced_ns_ = 0, longest_wait_ns_ = 0;
 };

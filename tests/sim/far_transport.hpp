@@ -13,7 +13,9 @@ namespace sim {
 class FarTransport final : public coherence::ShmTransport {
  public:
   // Of batches one in so many has an unknown outcome; 0: none.
-  explicit FarTransport(uint32_t break_one_in);
+  // `former`: requests to an incarnation that has left, and refusals for one, come again to the next incarnation, which
+  // has to be without effect (coherence.messages-for-incarnation).
+  FarTransport(uint32_t break_one_in, bool former);
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts&, coherence::Counters&) override;
   std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts&, coherence::Peers&,
                                                        coherence::Counters&) override;
@@ -22,6 +24,8 @@ class FarTransport final : public coherence::ShmTransport {
 
  private:
   class Ways;
+  class LateMessenger;
+  const bool former_;
   const std::shared_ptr<Ways> ways_;
 };
 

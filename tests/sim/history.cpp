@@ -40,6 +40,15 @@ bool has_cycle(const std::vector<std::vector<int>>& after) {
 
 }  // namespace
 
+void History::forget_write(int fiber, int page, uint64_t value) {
+  auto& of = of_[size_t(fiber)];
+  std::erase_if(of, [&](const Operation& o) { return o.write && o.page == page && o.value == value; });
+}
+
+void History::forget_value(int page, uint64_t value) {
+  for (auto& of : of_) std::erase_if(of, [&](const Operation& o) { return o.page == page && o.value == value; });
+}
+
 uint64_t History::size() const {
   uint64_t n = 0;
   for (const auto& operations : of_) n += operations.size();

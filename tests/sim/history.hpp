@@ -17,6 +17,10 @@ class History {
   void read(int fiber, int page, uint64_t value) { record(fiber, {page, value, false}); }
   // REQUIRES: `fiber` has just read the page, and no other fiber can write it meanwhile.
   void write(int fiber, int page, uint64_t value) { record(fiber, {page, value, true}); }
+  // The fiber's last operation was a write that has not taken place: its node died first.
+  void forget_write(int fiber, int page, uint64_t value);
+  // The same of a write that others, who died, too, may have read.
+  void forget_value(int page, uint64_t value);
   uint64_t size() const;
 
   // Empty if one order explains everything, else why there is none.

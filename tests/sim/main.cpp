@@ -64,10 +64,13 @@ int mutations(uint64_t seeds) {
     for (int c = 1; c <= int(sim::kLastChecker); c++) {
       uint64_t seed = 0;
       for (; seed < seeds; seed++) {
-        sim::Options o = is_of_bufmgr(sim::Mutation(m)) ? sim::pool_options_of(seed) : sim::options_of(seed);
+        sim::Options o = is_of_bufmgr(sim::Mutation(m))           ? sim::pool_options_of(seed)
+                         : is_of_pool_survivors(sim::Mutation(m)) ? sim::pool_survivors_options_of(seed)
+                         : is_of_survivors(sim::Mutation(m))      ? sim::survivors_options_of(seed)
+                                                                  : sim::options_of(seed);
         o.mutation = sim::Mutation(m);
         o.checkers = sim::only(sim::Checker(c));
-        if (sim::Checker(c) != sim::Checker::kFence) o.crash_node = -1;
+        if (sim::Checker(c) != sim::Checker::kFence && !is_of_survivors(sim::Mutation(m))) o.crash_node = -1;
         if (sim::run(o).failed) break;
       }
       if (seed < seeds) printf("  %s@%lu", sim::checker_name(sim::Checker(c)), seed);
@@ -82,14 +85,20 @@ int mutations(uint64_t seeds) {
 
 int main(int count, char** words) {
   const bool pool = count > 1 && strcmp(words[1], "--pool") == 0;
-  if (count == 4 + pool && strcmp(words[1 + pool], "--seeds") == 0)
-    return many(strtoull(words[2 + pool], nullptr, 0), strtoull(words[3 + pool], nullptr, 0),
-                pool ? sim::pool_options_of : sim::options_of);
+  const bool survivors = count > 1 + pool && strcmp(words[1 + pool], "--survivors") == 0;
+  const int kind = pool + survivors;
+  if (count == 4 + kind && strcmp(words[1 + kind], "--seeds") == 0)
+    return many(strtoull(words[2 + kind], nullptr, 0), strtoull(words[3 + kind], nullptr, 0),
+                pool && survivors ? sim::pool_survivors_options_of
+                : pool            ? sim::pool_options_of
+                : survivors       ? sim::survivors_options_of
+                                  : sim::options_of);
   if (count == 3 && strcmp(words[1], "--mutations") == 0) return mutations(strtoull(words[2], nullptr, 0));
   sim::Options o;
   if (count > 1 && sim::parse(count - 1, words + 1, &o)) return one(o);
   fprintf(stderr,
-          "usage: sim [--pool] --seed N [--nodes N ...] [--mutation NAME] [--trace]\n       sim [--pool] --seeds FROM "
+          "usage: sim [--pool] [--survivors] --seed N [--nodes N ...] [--mutation NAME] [--trace]\n       sim [--pool] "
+          "[--survivors] --seeds FROM "
           "TO\n       sim --mutations SEEDS\n");
   return 2;
 }

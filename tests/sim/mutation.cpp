@@ -166,7 +166,15 @@ const char* mutation_name(Mutation m) {
                                            "no-turn-limit",
                                            "taken-twice",
                                            "log-ignored",
+                                           "former-request-taken",
+                                           "former-reply-acted",
                                            "unknown-succeeds",
+                                           "event-first",
+                                           "redo-forgotten",
+                                           "one-redo",
+                                           "swept-unwritten",
+                                           "bit-dropped-late",
+                                           "copies-in-ring",
                                            "not-unpublished",
                                            "unpublished-first",
                                            "latched-freed",
@@ -210,7 +218,7 @@ bool mutate_verb(const Batch& batch, Op& op, std::byte* base) {
       const Op* atomic = op.verb == Verb::kWrite ? atomic_of(batch) : nullptr;
       return atomic && hands_over(*atomic);
     }
-    case Mutation::kLostWish:
+    case Mutation::kLostPendingReader:
       if (op.verb != Verb::kFaa || op.operand != LatchWord::add_reader(self) || !LatchWord{*word}.has_holder())
         return false;
       op.old = *word;

@@ -35,14 +35,23 @@ enum class Mutation : uint8_t {
   kReleasedBeforeUse,   // bytes are taken from the frame when it has been given away
   kNoWriteBack,         // M to M leaves the pool as it was
   kFreedBeforeWritten,  // the word first, then the bytes
-  kLostWish,            // a failed reader's bit is not there
+  kLostPendingReader,   // a failed reader's bit is not there
   // around it:
-  kNobodyWatches,    // the death of a node is not looked for
-  kLongSleeps,       // a wait does not look up every 10 ms
-  kNoTurnLimit,      // gamma without an end
-  kTakenTwice,       // a request that comes again is taken again
-  kLogIgnored,       // a page leaves before its log
-  kUnknownSucceeds,  // a batch whose outcome is not known counts as done
+  kNobodyWatches,       // the death of a node is not looked for
+  kLongSleeps,          // a wait does not look up every 10 ms
+  kNoTurnLimit,         // gamma without an end
+  kTakenTwice,          // a request that comes again is taken again
+  kLogIgnored,          // a page leaves before its log
+  kFormerRequestTaken,  // a request to a former incarnation is taken by the next one
+  kFormerReplyActed,    // a refusal for a former incarnation counts for the next one
+  kUnknownSucceeds,     // a batch whose outcome is not known counts as done
+  kEventFirst,          // the event of a batch comes while it is on its way, and so the next batch of the line, too
+  // of survivors:
+  kRedoForgotten,   // a page of a dead node is used as the pool has it
+  kOneRedo,         // of several dead nodes only one's redo is applied
+  kSweptUnwritten,  // a dead node's redo is let go before the pool has its pages
+  kBitDroppedLate,  // a dead node's bit is dropped when the node has joined again
+  kCopiesInRing,    // the ring's records have copies, as the log's
   // of bufmgr: between the page provider and what it calls, and in place of single instructions
   kNotUnpublished,    // a frame is freed while the frame table still has it, sometimes
   kUnpublishedFirst,  // the page is out of the frame table before coherence has given it up
@@ -59,6 +68,12 @@ extern Mutation mutation;  // of the run under way
 // Whether it grants by itself, other than the product.
 inline bool grants_first(Mutation m) { return m == Mutation::kForwardFirst || m == Mutation::kDowngradeFirst; }
 void begin_mutation(Mutation);
+
+// Whether a node has to die, and to be repaired, to show it.
+inline bool is_of_survivors(Mutation m) { return m >= Mutation::kRedoForgotten && m < Mutation::kNotUnpublished; }
+
+// Whether that needs a bufmgr.
+inline bool is_of_pool_survivors(Mutation m) { return m == Mutation::kCopiesInRing; }
 
 // Whether a bufmgr is needed to show it.
 inline bool is_of_bufmgr(Mutation m) { return m >= Mutation::kNotUnpublished; }

@@ -43,12 +43,17 @@ const std::vector<Named>& named() {
       GCL_OPTION("crash-node", crash_node),
       GCL_OPTION("crash-point", crash_point),
       GCL_OPTION("orphaned-ns", orphaned_ns),
+      GCL_OPTION("second-crash", second_crash),
+      GCL_OPTION("second-crash-point", second_crash_point),
+      GCL_OPTION("crashes-in-repair", crashes_in_repair),
+      GCL_OPTION("rejoins", rejoins),
       GCL_OPTION("interrupts", interrupt_one_in),
       GCL_OPTION("pauses", pauses),
       GCL_OPTION("leaver", leaver),
       GCL_OPTION("off", off),
       GCL_OPTION("victim", victim),
       GCL_OPTION("far", far),
+      GCL_OPTION("former", former),
       GCL_OPTION("breaks", break_one_in),
       GCL_OPTION("noise", noise),
       GCL_OPTION("checkers", checkers),
@@ -124,6 +129,39 @@ Options options_of(uint64_t seed) {
   return o;
 }
 
+namespace {
+
+// A node dies, and its peers repair.
+Options with_survivors(Options o) {
+  Random r(Random::mix(o.seed ^ 0xdead));
+  o.survives = true;
+  o.break_one_in = 0;
+  o.victim = -1;
+  o.crash_node = int(r.below(uint64_t(o.nodes)));
+  o.crash_point = r.between(1, uint64_t(o.operations * o.threads) * 250 / o.pace.grain + 100);
+  o.orphaned_ns = r.one_in(3) ? r.between(10 * kUs, 20'000 * kUs) : 0;
+  o.rejoins = r.one_in(2);
+  if (o.nodes > 2 && r.one_in(2)) {
+    o.second_crash = int((uint64_t(o.crash_node) + r.between(1, uint64_t(o.nodes) - 1)) % uint64_t(o.nodes));
+    o.second_crash_point = r.between(1, 2 * o.crash_point);
+  } else if (o.nodes > 2) {
+    o.crashes_in_repair = int(r.below(2));
+  }
+  if (o.leaver == o.crash_node || o.leaver == o.second_crash) o.leaver = -1;
+  return o;
+}
+
+// What the seed says, where the words --pool and --survivors are given.
+Options drawn(uint64_t seed, bool pool, bool survivors) {
+  if (pool) return survivors ? pool_survivors_options_of(seed) : pool_options_of(seed);
+  return survivors ? survivors_options_of(seed) : options_of(seed);
+}
+
+}  // namespace
+
+Options survivors_options_of(uint64_t seed) { return with_survivors(options_of(seed)); }
+Options pool_survivors_options_of(uint64_t seed) { return with_survivors(pool_options_of(seed)); }
+
 uint64_t Options::slow_stall_ns_max(int node) const {
   return pace.stall_one_in && node == slow_node ? pace.stall_ns_max * slow_times : 0;
 }
@@ -147,25 +185,29 @@ uint64_t Options::fairness_ns_max() const {
 }
 
 std::string command_of(const Options& o) {
-  std::string command = std::string("build/bin/sim ") + (o.pool ? "--pool " : "") + "--seed " + std::to_string(o.seed);
-  const Options drawn = o.pool ? pool_options_of(o.seed) : options_of(o.seed);
+  std::string command = std::string("build/bin/sim ") + (o.pool ? "--pool " : "") + (o.survives ? "--survivors " : "") +
+                        "--seed " + std::to_string(o.seed);
+  const Options of_seed = drawn(o.seed, o.pool, o.survives);
   for (const Named& n : named())
-    if (n.get(o) != n.get(drawn)) command += std::string(" --") + n.name + " " + std::to_string(int64_t(n.get(o)));
+    if (n.get(o) != n.get(of_seed)) command += std::string(" --") + n.name + " " + std::to_string(int64_t(n.get(o)));
   if (o.mutation != Mutation::kNone) command += std::string(" --mutation ") + mutation_name(o.mutation);
   return command;
 }
 
 bool parse(int count, char** words, Options* o) {
-  bool pool = false;  // these two, wherever they stand: all others decide after them
-  for (int i = 0; i < count; i++) pool |= std::string(words[i]) == "--pool";
+  bool pool = false, survivors = false;  // these, wherever they stand: all others decide after them
+  for (int i = 0; i < count; i++) {
+    pool |= std::string(words[i]) == "--pool";
+    survivors |= std::string(words[i]) == "--survivors";
+  }
   for (int i = 0; i + 1 < count; i++) {
     if (std::string(words[i]) != "--seed") continue;
     const uint64_t seed = strtoull(words[i + 1], nullptr, 0);
-    *o = pool ? pool_options_of(seed) : options_of(seed);
+    *o = drawn(seed, pool, survivors);
   }
   for (int i = 0; i < count; i += 2) {
     const std::string name = words[i];
-    if (name == "--trace" || name == "--pool") {
+    if (name == "--trace" || name == "--pool" || name == "--survivors") {
       o->trace |= name == "--trace";
       i--;
       continue;
@@ -185,7 +227,7 @@ bool parse(int count, char** words, Options* o) {
       }
     if (!known) return false;
   }
-  for (const int node : {o->victim, o->leaver, o->crash_node, o->slow_node}) {
+  for (const int node : {o->victim, o->leaver, o->crash_node, o->second_crash, o->slow_node}) {
     if (node < int(o->nodes) && int(o->nodes) <= kNodesOfPool) continue;
     fprintf(stderr, "--nodes: at most %d, and this seed has a part for node %d\n", kNodesOfPool, node);
     return false;

@@ -27,6 +27,7 @@ struct Options {
   bool two_pages = false;         // sections within sections
   uint32_t interrupt_one_in = 0;  // looks of which one finds an interrupt
   bool far = false;               // messages and batches travel (far_transport.hpp)
+  bool former = false;            // and what was said before a node left comes again to its next incarnation
   uint32_t break_one_in = 0;      // of these batches, one in so many has an unknown outcome
   bool noise = false;             // unasked wakeups and hints
   int slow_node = -1;
@@ -38,6 +39,11 @@ struct Options {
   int crash_node = -1;
   uint64_t crash_point = 0;  // the yield of that node at which it crashes
   uint64_t orphaned_ns = 0;  // first one of its processes dies alone, and the others so much later
+  bool survives = false;     // its peers repair; else the pool is fenced
+  int second_crash = -1;     // then: a node that dies too, perhaps in the middle of its repair
+  uint64_t second_crash_point = 0;
+  int crashes_in_repair = 0;  // so many of those that take over a page die soon after
+  bool rejoins = false;       // the first one, when it is repaired
   // of bufmgr:
   bool one_home = false;       // all pages belong into one bucket of the frame table
   bool second_chance = false;  // how frames are replaced; else by epochs
@@ -49,13 +55,15 @@ struct Options {
 
   // The longest wait for a latch (rationale.md).
   uint64_t fairness_ns_max() const;
-  bool may_fence() const { return crash_node >= 0 || break_one_in > 0; }
+  bool may_fence() const { return (crash_node >= 0 && !survives) || break_one_in > 0; }
   uint64_t slow_stall_ns_max(int node) const;  // the longest stall of one step; 0 unless the node is slow
 };
 
 // All that follows from a seed.
 Options options_of(uint64_t seed);
 Options pool_options_of(uint64_t seed);
+Options survivors_options_of(uint64_t seed);  // a node dies, and its peers repair
+Options pool_survivors_options_of(uint64_t seed);
 // The command that replays it.
 std::string command_of(const Options&);
 // Reads "--name value" pairs; false: they make no sense.

@@ -1,5 +1,7 @@
 #include "oracle.hpp"
 
+#include <algorithm>
+
 #include "scheduler.hpp"
 #include "seams.hpp"
 #include "verdict.hpp"
@@ -10,14 +12,12 @@ void Oracle::enter(int page, bool exclusive) {
   Page& p = pages_[size_t(page)];
   const char* mode = exclusive ? "exclusively" : "shared";
   if (p.writer >= 0) object(Checker::kExclusion, "page %d latched %s while node %d writes it", page, mode, p.writer);
-  if (exclusive && p.readers > 0)
-    object(Checker::kExclusion, "page %d latched %s while node %d reads it", page, mode, p.last_reader);
-  if (exclusive) {
+  if (exclusive && !p.readers.empty())
+    object(Checker::kExclusion, "page %d latched %s while node %d reads it", page, mode, p.readers.back());
+  if (exclusive)
     p.writer = scheduler()->node();
-  } else {
-    p.readers++;
-    p.last_reader = scheduler()->node();
-  }
+  else
+    p.readers.push_back(scheduler()->node());
   ++sections_;
   if (tracing) trace("%s page %d, value %lu", exclusive ? "writes" : "reads", page, p.value);
   scheduler()->trace(uint64_t(page) << 1 | uint64_t(exclusive));
@@ -26,14 +26,17 @@ void Oracle::enter(int page, bool exclusive) {
 void Oracle::leave(int page, bool exclusive) {
   Page& p = pages_[size_t(page)];
   if (tracing) trace("has %s page %d", exclusive ? "written" : "read", page);
-  exclusive ? void(p.writer = -1) : void(p.readers--);
+  if (exclusive)
+    p.writer = -1;
+  else if (const auto mine = std::find(p.readers.begin(), p.readers.end(), scheduler()->node());
+           mine != p.readers.end())
+    p.readers.erase(mine);
 }
 
 void Oracle::downgrade(int page) {
   Page& p = pages_[size_t(page)];
   p.writer = -1;
-  p.readers++;
-  p.last_reader = scheduler()->node();
+  p.readers.push_back(scheduler()->node());
 }
 
 void Oracle::read(int page, uint64_t value) {
@@ -59,8 +62,32 @@ void Oracle::read_copy(int page, uint64_t before, uint64_t value) {
 uint64_t Oracle::write(int page) {
   const uint64_t value = ++values_;
   history_.write(scheduler()->fiber(), page, value);
-  pages_[size_t(page)].value = value;
+  Page& p = pages_[size_t(page)];
+  p.fiber = scheduler()->fiber();
+  p.before = p.value;
+  p.value = value;
   return value;
+}
+
+void Oracle::logged(int page) { pages_[size_t(page)].fiber = -1; }
+
+void Oracle::died(int node) {
+  for (size_t i = 0; i < pages_.size(); i++) {
+    Page& p = pages_[i];
+    std::erase(p.readers, node);
+    if (p.writer != node) continue;
+    p.writer = -1;
+    if (p.fiber < 0) continue;
+    history_.forget_write(p.fiber, int(i), p.value);
+    p.value = p.before;
+    p.fiber = -1;
+  }
+}
+
+void Oracle::take_back(int page, uint64_t before) {
+  Page& p = pages_[size_t(page)];
+  history_.forget_value(page, p.value);
+  p.value = before;
 }
 
 void Oracle::torn(int page, uint64_t one, uint64_t other) {

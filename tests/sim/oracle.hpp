@@ -3,7 +3,7 @@
 // for the histories (checker 3).
 //
 // A section begins after the latch was got and ends before it is given up: sections that overlap prove overlapping
-// latches.  A crashed node's sections never end.
+// latches.  A crashed node's sections never end, unless its peers repair: then they end when the death is certain.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,12 @@ class Oracle {
   void read_copy(int page, uint64_t before, uint64_t value);
   // A new value for the page, about to be written in an exclusive section.
   uint64_t write(int page);
+  // The redo of the page's last write is complete.
+  void logged(int page);
+  // The node died: its sections are over, and a write whose redo is not complete has not taken place.
+  void died(int node);
+  // The page's last write has not taken place, nor has what its dead node has read of it: it says `before`.
+  void take_back(int page, uint64_t before);
   // Several words of one page must say the same.
   void torn(int page, uint64_t one, uint64_t other);
 
@@ -35,10 +41,11 @@ class Oracle {
 
  private:
   struct Page {
-    int writer = -1;       // node
-    int readers = 0;       // sections
-    int last_reader = -1;  // node; for the message
+    int writer = -1;           // node
+    std::vector<int> readers;  // nodes, one for each section
     uint64_t value = 0;
+    int fiber = -1;       // of a write whose redo is not complete
+    uint64_t before = 0;  // that write
   };
   std::vector<Page> pages_;
   History history_;

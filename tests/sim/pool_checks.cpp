@@ -51,15 +51,18 @@ bool PoolCluster::serving() const {
 
 bool PoolCluster::at_rest() const {
   if (!scheduler()->everybody_waits()) return false;
-  return std::all_of(members_.begin(), members_.end(), [](const auto& m) {
+  return std::all_of(members_.begin(), members_.end(), [this](const auto& m) {
+    if (!lives(*m)) return true;
+    if (scheduler()->dying(m->id.value)) return false;  // its dead process may have held anything
     const Held held = m->node().held();
-    return held.operations == 0 && held.parked == 0 && held.request_slots == 0 &&
+    return held.sessions <= 2 && held.operations == 0 && held.parked == 0 && held.request_slots == 0 &&
            m->calls_heard == m->shared().provider_called.load();
   });
 }
 
 void PoolCluster::check_rest() const {
   for (const auto& m : members_) {
+    if (!lives(*m)) continue;
     const Held held = m->node().held();
     if (held.shared || held.exclusive || held.operations || held.parked || held.holds || held.request_slots ||
         held.sessions != 2)
@@ -77,7 +80,7 @@ void PoolCluster::check_rest() const {
     const uint64_t word = pool.peek_latch(id(page)).raw;
     uint64_t sum = 0;
     for (const auto& m : members_)
-      if (const Line* line = m->pool->find(id(page))) {
+      if (const Line* line = lives(*m) ? m->pool->find(id(page)) : nullptr) {
         sum += line->msi() == MsiState::kShared ? LatchWord::add_reader(m->id) : 0;
         sum += line->msi() == MsiState::kModified ? LatchWord::owned_by(m->id).raw : 0;
       }
@@ -118,6 +121,7 @@ void PoolCluster::check_left() const {
   const auto last = std::count_if(members_.begin(), members_.end(), [](const auto& m) { return m->last; });
   if (last != 1) object(Checker::kLeaks, "%d nodes left as the last", int(last));
   for (const auto& m : members_) {
+    if (!lives(*m)) continue;
     const Held held = m->node().held();
     if (held.pages || held.sessions || held.exclusive || held.shared || m->pool->ring().used())
       object(Checker::kLeaks, "node %d left with %u pages, %u sessions, %lu bytes of redo", m->id.value, held.pages,
@@ -147,8 +151,11 @@ void PoolCluster::check_waits() {
   const uint64_t now = scheduler()->now();
   if (fenced() && fenced_ns_ == 0) fenced_ns_ = now;
   uint64_t paused = 0;
+  if (options_.survives && fenced())
+    object(Checker::kFence, "node %d died, and the pool is fenced: %s", options_.crash_node,
+           members_[0]->node().fence_reason());
   for (int n = 0; n < options_.nodes; n++)
-    if (crashed(n) && !withdrawn(n)) {
+    if (!options_.survives && crashed(n) && !withdrawn(n)) {
       const uint64_t since = scheduler()->crashed_ns(n);
       for (int k = 0; k < options_.nodes; k++) paused += scheduler()->paused_ns(k, since, now);
       if (!fenced() && now > since + kFenceNsMax + paused)

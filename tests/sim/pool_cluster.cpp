@@ -6,6 +6,7 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/pool/node_table.hpp"
+#include "coherence/pool/pool_lock.hpp"
 #include "home.hpp"
 #include "pool_user.hpp"
 
@@ -54,14 +55,22 @@ std::vector<PageId> pages_of(const Options& o) {
 }  // namespace
 
 PoolCluster::PoolCluster(const Options& o)
-    : options_(o), path_(home() + "/pool"), pages_(pages_of(o)), versions_(pages_.size()), oracle_(int(pages_.size())) {
+    : options_(o),
+      path_(home() + "/pool"),
+      pages_(pages_of(o)),
+      versions_(pages_.size()),
+      former_(pages_.size()),
+      changes_(pages_.size()),
+      oracle_(int(pages_.size())),
+      crashes_in_repair_(o.crashes_in_repair) {
   Problem problem;
   const auto made = bufmgr::BufferPool::create_pool({.path = path_.c_str(), .identity = "sim=1\n"},
                                                     {.pool_bytes = (4u << 20) + uint64_t(o.nodes) * (704u << 10),
                                                      .memory_nodes = 2,
                                                      .nodes_max = uint32_t(o.nodes),
                                                      .ring_bytes = bufmgr::kRingBytesLeast,
-                                                     .status_words = 1},
+                                                     .status_words = 1,
+                                                     .repairs_deaths = o.survives},
                                                     &problem);
   if (!made) fprintf(stderr, "%s\n", problem.text), abort();
   for (int n = 0; n < o.nodes; n++) members_.push_back(std::make_unique<PoolMember>(n));
@@ -84,7 +93,7 @@ bufmgr::NodeOptions PoolCluster::node_options(NodeId node) const {
   return {.files = {.path = path_.c_str(), .identity = "sim=1\n"},
           .node = node,
           .frames = uint32_t(options_.frames),
-          .sessions_max = uint32_t(options_.threads) + 2,
+          .sessions_max = uint32_t(options_.threads) + 2 + options_.survives,
           .replacement = options_.second_chance ? bufmgr::ReplacementKind::kSecondChance
                                                 : bufmgr::ReplacementKind::kEpochSampling};
 }
@@ -95,16 +104,24 @@ bufmgr::ArenaPlan PoolCluster::plan_of(const PoolMember& m) const {
 
 // Files are the machine's: a join happens at once.
 bool PoolCluster::join(PoolMember& m) {
+  // A process that has the pool's lock goes on first: nobody does while it is calm.
+  while (scheduler()->in_fiber() && !PoolLock(path_.c_str(), PoolLock::kTry).held()) scheduler()->sleep(kUs);
   Scheduler::Calm calm(*scheduler());
   Problem problem;
+  joining_node = m.id.value;
   auto joined = bufmgr::BufferPool::create_node(node_options(m.id), &problem);
+  joining_node = -1;
   if (!joined) {
-    const bool refused = joined.error() == Errc::kFenced && options_.crash_node >= 0;
+    const bool refused = joined.error() == Errc::kFenced && options_.may_fence();
     if (!refused) object(Checker::kProgress, "node %d cannot join: %s", m.id.value, problem.text);
     return false;
   }
   if (m.pool) m.former.push_back(std::move(m.pool));
+  m.sweep.reset();
   m.pool = joined.take();
+  m.redo = std::make_unique<PoolRedo>(*m.pool, crashes_in_repair_);
+  m.sweep = std::make_unique<recovery::PageSweep>(*m.pool, m.redo->rings);
+  m.node().set_repair(m.redo.get());
   m.node().set_lease(options_.gamma);
   m.pool->coherence_pool().table().node[m.id.value].pid.store(kFirstPid + m.id.value);
   m.log.set_late(options_.lazy_log);
@@ -120,15 +137,20 @@ bool PoolCluster::join(PoolMember& m) {
 void PoolCluster::start() {
   for (auto& m : members_)
     if (!join(*m)) abort();
-  scheduler()->on_crash(free_locks_of);
-  for (auto& m : members_) {
-    const int number = m->id.value, lives = number == options_.leaver ? 2 : 1;
-    m->serving = true;
-    scheduler()->spawn(number, [this, &m = *m, lives] { serve(m, lives); });
-    if (options_.lazy_log) scheduler()->spawn(number, [this, &m = *m] { write_log(m); });
-    employ(*m, options_.operations);
-  }
+  scheduler()->on_crash([this](int node) { died(*members_[size_t(node)]); });
+  for (auto& m : members_) start(*m);
+  if (options_.rejoins)
+    scheduler()->spawn(Scheduler::kNobody, [this] { rejoin(*members_[size_t(options_.crash_node)]); });
   if (options_.noise) scheduler()->spawn(Scheduler::kNobody, [this] { disturb(); });
+}
+
+// The node's fibers.
+void PoolCluster::start(PoolMember& m) {
+  const int number = m.id.value, lives = number == options_.leaver ? 2 : 1;
+  m.serving = true;
+  scheduler()->spawn(number, [this, &m, lives] { serve(m, lives); });
+  if (options_.lazy_log) scheduler()->spawn(number, [this, &m] { write_log(m); });
+  employ(m, options_.operations);
 }
 
 void PoolCluster::employ(PoolMember& m, int operations) {
@@ -145,6 +167,8 @@ void PoolCluster::employ(PoolMember& m, int operations) {
     }
     m.providing = false;
   });
+  m.sweeping = options_.survives;
+  if (options_.survives) scheduler()->spawn(m.id.value, [this, &m] { sweep(m); });
   for (int t = 0; t < options_.threads; t++)
     scheduler()->spawn(m.id.value, [this, &m, t, operations] {
       PoolUser(*this, m, t).work(operations);
@@ -178,7 +202,7 @@ void PoolCluster::serve(PoolMember& m, int lives) {
 // False: the pool is fenced.
 bool PoolCluster::stop_provider(PoolMember& m, bufmgr::Session& session) {
   m.stopping = true;
-  while (m.providing) {
+  while (m.providing || m.sweeping) {
     call_provider(m);
     if (!m.pool->serve(session, 1)) return false;
   }

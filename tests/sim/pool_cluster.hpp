@@ -10,6 +10,8 @@
 #include "bufmgr/node_shared.hpp"
 #include "cluster.hpp"
 #include "late_log.hpp"
+#include "recovery/page_sweep.hpp"
+#include "recovery/ring_repair.hpp"
 
 namespace sim {
 
@@ -18,6 +20,20 @@ inline constexpr uint32_t kValueAt[] = {bufmgr::kPageBody, 2048, 4104, 8184};
 inline constexpr int kValues = 4;
 inline constexpr uint16_t kLower = 2056, kUpper = 4096;  // the gap's
 inline constexpr uint32_t kHintAt = 1024;
+// The values before, the newest first: each change moves them on by one place.
+inline constexpr uint32_t kFormerAt = 1280;
+inline constexpr int kFormer = 64;
+
+// The product's, where a node may die right after it has taken a page over, and redo may be broken on purpose.
+class PoolRedo final : public PageRepair {
+ public:
+  PoolRedo(bufmgr::BufferPool& pool, int& crashes) : rings(pool), crashes_(crashes) {}
+  Result<bool> repair(PageId, std::byte* page, NodeSet dead, Memory&, Problem*) noexcept override;
+  recovery::RingRepair rings;
+
+ private:
+  int& crashes_;  // still to come
+};
 
 // One node, over its lives.
 struct PoolMember {
@@ -29,9 +45,11 @@ struct PoolMember {
   LateLog log;
   std::unique_ptr<bufmgr::BufferPool> pool;                 // of this life
   std::vector<std::unique_ptr<bufmgr::BufferPool>> former;  // their memory may still be looked at
-  int users = 0;                                            // at work
-  uint32_t calls_heard = 0;                                 // calls for the page provider before its last sleep
-  bool serving = false, providing = false, stopping = false, left = false, last = false;
+  std::unique_ptr<PoolRedo> redo;                           // of this life
+  std::unique_ptr<recovery::PageSweep> sweep;
+  int users = 0;             // at work
+  uint32_t calls_heard = 0;  // calls for the page provider before its last sleep
+  bool serving = false, providing = false, sweeping = false, stopping = false, left = false, last = false;
 };
 
 class PoolCluster final : public Observer {
@@ -47,6 +65,8 @@ class PoolCluster final : public Observer {
   void close() { closing_ = true; }
   bool crashed(int n) const { return scheduler()->crashed(n); }
   bool withdrawn(int n) const { return members_[0]->node().info(NodeId{uint8_t(n)}).state == MemberState::kAbsent; }
+  bool repaired() const;
+  const Deaths& deaths() const { return deaths_; }
   bool fenced() const { return members_[0]->pool->fenced(); }
   bool at_rest() const;  // and no page provider sleeps through a call
   void check_rest() const;
@@ -65,7 +85,20 @@ class PoolCluster final : public Observer {
   };
   bufmgr::NodeOptions node_options(NodeId) const;
   bufmgr::ArenaPlan plan_of(const PoolMember&) const;  // what lies where in its node's private memory
+  // A change that may not have taken place, should its node die: its redo may not be readable.
+  struct Change {
+    int node;
+    uint64_t version, value, before;
+  };
   bool join(PoolMember&);
+  void start(PoolMember&);
+  void died(PoolMember&);
+  void rejoin(PoolMember&);
+  void sweep(PoolMember&);
+  bool unnamed(bufmgr::Session&, NodeId dead);
+  void take_back(int node);
+  std::vector<bufmgr::RecordPage> in_ring(int node);  // that can be read after its death
+  void changes(int page, uint64_t value, uint64_t before);
   void employ(PoolMember&, int operations);  // users and the page provider of a life
   void serve(PoolMember&, int lives);
   bool stop_provider(PoolMember&, bufmgr::Session&);
@@ -82,12 +115,17 @@ class PoolCluster final : public Observer {
   std::string path_;
   std::vector<PageId> pages_;  // in their order
   std::vector<uint64_t> versions_;
+  std::vector<std::vector<uint64_t>> former_;  // values of each page
+  std::vector<std::vector<Change>> changes_;   // of each page, since another node changed it
   std::vector<std::unique_ptr<PoolMember>> members_;
   std::vector<std::unique_ptr<Waiting>> waiting_;  // of each user
   Chance never_{0};
   Oracle oracle_;
   bool closing_ = false;
   uint64_t fenced_ns_ = 0;
+  Deaths deaths_;
+  int crashes_in_repair_;
+  size_t taken_back_ = 0;  // changes
 };
 
 }  // namespace sim

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "bufmgr/base/wakeup.hpp"
+#include "bufmgr/mini_transaction.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "coherence/session.hpp"
 #include "mutation.hpp"
@@ -18,6 +19,12 @@ void FrameTable::remove(PageId page, uint32_t frame) noexcept {
   if (sim::mutation == sim::Mutation::kNotUnpublished && sim::scheduler()->random().one_in(8)) return;
   if (sim::mutation == sim::Mutation::kUnpublishedFirst) return;  // it was, below
   product_remove(this, page, frame);
+}
+
+void product_spell_out_copies(MiniTransaction*) asm("_ZN6bufmgr15MiniTransaction24product_spell_out_copiesEv");
+
+void MiniTransaction::spell_out_copies() {
+  if (sim::mutation != sim::Mutation::kCopiesInRing) product_spell_out_copies(this);
 }
 
 void signal_wakeup(std::atomic<uint32_t>& word) noexcept {

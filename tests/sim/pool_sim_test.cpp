@@ -34,6 +34,18 @@ TEST_P(PoolSeeds, HoldWhatIsPromised) {
 
 INSTANTIATE_TEST_SUITE_P(Sim, PoolSeeds, testing::Range(uint64_t{0}, kPoolGroups));
 
+// A node dies, perhaps a second one while it is repaired; the first one may join again.  Survivors read every change
+// that is whole in a ring, the pool is not fenced, and all come to rest.
+class PoolSurvivorSeeds : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(PoolSurvivorSeeds, RepairWhatTheDeadHad) {
+  const uint64_t count = kPoolSeeds / kPoolGroups * uint64_t(gcl_test::longer());
+  const uint64_t from = uint64_t(gcl_test::seed(0)) * 1'000 * 1'000 + GetParam() * count;
+  expect_repaired(from, count, pool_survivors_options_of, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, PoolSurvivorSeeds, testing::Range(uint64_t{0}, kPoolGroups));
+
 TEST(PoolSim, ASeedIsOneRun) {
   for (uint64_t seed : {3u, 7u, 24u, 31u, 40u}) {
     const Outcome one = run(pool_options_of(seed));
@@ -61,6 +73,17 @@ INSTANTIATE_TEST_SUITE_P(
                     Proof{Mutation::kNobodyWatches, Checker::kFence}, Proof{Mutation::kLatchedFreed, Checker::kProduct},
                     Proof{Mutation::kLogIgnored, Checker::kLog}),
     [](const auto& info) { return name_of(info.param); });
+
+class PoolBrokenRepair : public testing::TestWithParam<Proof> {};
+
+TEST_P(PoolBrokenRepair, IsSeen) { expect_seen(GetParam(), pool_survivors_options_of); }
+
+INSTANTIATE_TEST_SUITE_P(Sim, PoolBrokenRepair,
+                         testing::Values(Proof{Mutation::kRedoForgotten, Checker::kLastWrite},
+                                         Proof{Mutation::kOneRedo, Checker::kLastWrite, 400},
+                                         Proof{Mutation::kSweptUnwritten, Checker::kLastWrite, 400},
+                                         Proof{Mutation::kCopiesInRing, Checker::kLastWrite, 400}),
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace sim

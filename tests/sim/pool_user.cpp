@@ -9,7 +9,7 @@ using bufmgr::ExclusiveGuard, bufmgr::MiniTransaction, bufmgr::OptimisticGuard, 
 namespace {
 
 constexpr uint16_t kFirstUser = 2;                  // the workers have the sessions before
-constexpr uint32_t kSmall = 256;                    // of redo, as far as it is known before
+constexpr uint32_t kSmall = 256 + 8 * kFormer;      // of redo, as far as it is known before
 constexpr uint32_t kFillAt = 4'160, kFill = 4'000;  // between the words
 
 }  // namespace
@@ -156,7 +156,8 @@ void PoolUser::upgrade(int page) {
 
 void PoolUser::copy(int page) {
   alignas(8) std::byte bytes[kPageSize] = {};
-  const uint64_t before = cluster_.oracle_.value(page);
+  uint64_t before = cluster_.oracle_.value(page);
+  const size_t taken_back = cluster_.taken_back_;
   const bool parts = random_.one_in(2);
   if (!waited([&] {
         return parts ? pool_.copy_parts(*session_, id(page), bytes, random_.one_in(2) ? Intent::kRead : Intent::kWrite)
@@ -165,6 +166,7 @@ void PoolUser::copy(int page) {
     return;
   uint64_t seen[kValues];
   for (int i = 0; i < kValues; i++) memcpy(&seen[i], bytes + kValueAt[i], sizeof seen[i]);
+  if (cluster_.taken_back_ != taken_back) before = 0;  // perhaps it was that value
   cluster_.oracle_.read_copy(page, before, seen[0]);
   for (int i = 1; i < kValues; i++) cluster_.oracle_.torn(page, seen[0], seen[i]);
   uint64_t hint;
@@ -262,6 +264,7 @@ void PoolUser::look(const Guard& guard, int page) {
     cluster_.oracle_.torn(page, first, bufmgr::load_page_word(guard.bytes() + kValueAt[i]));
   }
   check_hint(bufmgr::load_page_word(guard.bytes() + kHintAt), page);
+  check_former(guard.bytes(), page);
   if (guard.header().version != cluster_.versions_[size_t(page)])
     object(Checker::kLastWrite, "page %d is of version %lu after %lu changes", page, guard.header().version,
            cluster_.versions_[size_t(page)]);
@@ -273,6 +276,18 @@ void PoolUser::check_hint(uint64_t hint, int page) {
     object(Checker::kLastWrite, "page %d has a hint of page %lu", page, (hint >> 32) - 1);
 }
 
+// What was moved within the page is where it belongs.
+void PoolUser::check_former(const std::byte* bytes, int page) {
+  const std::vector<uint64_t>& all = cluster_.former_[size_t(page)];
+  for (size_t i = 0; i < kFormer; i++) {
+    const uint64_t value = bufmgr::load_page_word(bytes + kFormerAt + 8 * i);
+    const uint64_t right = i < all.size() ? all[all.size() - 1 - i] : 0;
+    if (value != right)
+      object(Checker::kLastWrite, "page %d: the value %zu changes ago was %lu, and the page says %lu", page, i + 1,
+             right, value);
+  }
+}
+
 void PoolUser::change(MiniTransaction& mini, ExclusiveGuard& guard, int page) {
   look(guard, page);
   mini.join(guard);
@@ -281,7 +296,12 @@ void PoolUser::change(MiniTransaction& mini, ExclusiveGuard& guard, int page) {
     mini.set(guard, offsetof(PageHeader, lower), kLower);
     mini.set(guard, offsetof(PageHeader, upper), kUpper);
   }
+  const uint64_t before = cluster_.oracle_.value(page);
   const uint64_t value = cluster_.oracle_.write(page);
+  cluster_.oracle_.logged(page);  // take_back() knows what has not taken place
+  cluster_.changes(page, value, before);
+  mini.move(guard, kFormerAt + 8, kFormerAt, 8 * (kFormer - 1));
+  mini.set(guard, kFormerAt, before);
   for (uint32_t at : kValueAt) {
     mini.set(guard, at, value);
     scheduler()->yield();

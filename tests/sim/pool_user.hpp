@@ -32,6 +32,7 @@ class PoolUser {
   template <class Guard>
   void look(const Guard&, int page);  // in a section
   void check_hint(uint64_t hint, int page);
+  void check_former(const std::byte* bytes, int page);
   void change(bufmgr::MiniTransaction&, bufmgr::ExclusiveGuard&, int page);  // in an exclusive section
   void commit(bufmgr::MiniTransaction&, std::initializer_list<int> pages);
   void enter(int page, bool exclusive) { cluster_.oracle_.enter(page, exclusive); }

@@ -8,6 +8,7 @@ namespace sim {
 namespace {
 
 constexpr uint64_t kWorkNsMax = 3'000 * kMs, kYieldsMax = 10'000'000;  // ten times what a run takes
+constexpr uint64_t kRepairNsMax = 2'000 * kMs;
 constexpr uint64_t kRestNsMax = 500 * kMs, kLeaveNsMax = 1'000 * kMs;
 
 template <class Nodes>
@@ -19,7 +20,9 @@ class Run {
     for (int i = 0; i < o.pauses; i++)
       scheduler_.pause_node(int(chance.below(uint64_t(o.nodes))), chance.below(30 * kMs), chance.below(o.pause_ns_max));
     if (o.crash_node >= 0) scheduler_.crash_at(o.crash_node, o.crash_point, o.orphaned_ns);
+    if (o.second_crash >= 0) scheduler_.crash_at(o.second_crash, o.second_crash_point);
     crash_node_ = o.crash_node;
+    survives_ = o.survives;
     may_break_ = o.break_one_in > 0;
   }
 
@@ -27,13 +30,14 @@ class Run {
     cluster_.start();
     go_on(kWorkNsMax, "users are still at work", [&] { return !cluster_.working(); });
     if (died()) return play_the_end();
-    go_on(kRestNsMax, "the cluster does not come to rest", [&] { return died() || cluster_.at_rest(); });
+    go_on(survives_ ? kRepairNsMax : kRestNsMax, "the cluster does not come to rest",
+          [&] { return died() || (repaired() && !cluster_.working() && cluster_.at_rest()); });
     if (died()) return play_the_end();
     if (!verdict.over && scheduler_.everybody_waits()) cluster_.check_rest();
     cluster_.close();
     go_on(kLeaveNsMax, "nodes have not left", [&] { return !cluster_.serving(); });
     if (died()) return play_the_end();
-    if (!verdict.over) cluster_.check_left();
+    if (!verdict.over && repaired()) cluster_.check_left();
     explain();
   }
 
@@ -51,15 +55,18 @@ class Run {
                 .allowed_wait_ns = o.fairness_ns_max(),
                 .batches = batches};
     for (int c = 0; c < kCounters; c++) out.counters.push_back(cluster_.count(Counter(c)));
+    if constexpr (requires { cluster_.deaths(); }) out.deaths = cluster_.deaths();
     if constexpr (requires { cluster_.buffer_counts(); }) out.buffer_counts = cluster_.buffer_counts();
     return out;
   }
 
  private:
   bool died() const {
-    return (crash_node_ >= 0 && (scheduler_.dying(crash_node_) || cluster_.fenced())) ||
+    return (crash_node_ >= 0 && !survives_ && (scheduler_.dying(crash_node_) || cluster_.fenced())) ||
            (may_break_ && cluster_.fenced());
   }
+
+  bool repaired() const { return !survives_ || cluster_.repaired(); }
 
   // A process died, or a node was cut off: the nodes see it and end, and none comes again.
   void play_the_end() {
@@ -93,7 +100,7 @@ class Run {
   Scheduler scheduler_;
   Nodes cluster_;
   int crash_node_ = -1;
-  bool may_break_ = false;
+  bool may_break_ = false, survives_ = false;
 };
 
 template <class Nodes>

@@ -19,6 +19,7 @@ struct Outcome {
   bool fenced = false;
   uint64_t sections = 0, yields = 0, switches = 0, virtual_ns = 0, longest_wait_ns = 0, allowed_wait_ns = 0;
   Batches batches;
+  Deaths deaths;
   std::vector<uint64_t> counters;       // coherence's, over all nodes
   std::vector<uint64_t> buffer_counts;  // bufmgr's, where the users go through it
 };

@@ -74,8 +74,10 @@ class Scheduler {
   void park(const void* word, uint32_t expected, uint64_t ns);
   int wake(const void* word, int count);
   void crash(int node);  // does not return if it is the caller's
-  void kill_self();      // the process ends, its node does not know yet
-  void stop();           // run() returns
+  void crash_soon(int node, uint64_t points) { nodes_[node].crash_at = nodes_[node].points + points; }
+  void revive(int node) { nodes_[node].crashed = nodes_[node].dying = false; }  // fibers may be spawned for it again
+  void kill_self();  // the process ends, its node does not know yet
+  void stop();       // run() returns
 
   // What happens in a Calm's life happens at once.
   class Calm;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "coherence/base/failure_report.hpp"
@@ -35,6 +36,7 @@ int __wrap_sched_yield();
 namespace sim {
 
 Observer* observer = nullptr;
+int joining_node = -1;
 Batches batches;
 
 namespace {
@@ -42,10 +44,13 @@ namespace {
 struct FileLock {
   int node, fd;
 };
-std::vector<FileLock> file_locks;  // that fibers waited for and have
+std::vector<FileLock> file_locks;
 
 // Posted batches that are not complete, by a session's Memory, and by node.
-std::map<const coherence::Memory*, int> under_way;
+struct Posted {
+  int batches = 0, windows = 0;
+};
+std::map<const coherence::Memory*, Posted> under_way;
 int under_way_of[coherence::kNodesMax];
 
 }  // namespace
@@ -59,6 +64,9 @@ void forget_batches() {
   under_way.clear();
   std::fill(std::begin(under_way_of), std::end(under_way_of), 0);
 }
+
+InWindow::InWindow(const coherence::Memory& of) : memory_(of) { under_way[&memory_].windows++; }
+InWindow::~InWindow() { under_way[&memory_].windows--; }
 
 void note_request(coherence::NodeId self, const coherence::LineState& line) {
   batches.asked_for_leaving += line.op == coherence::LineOp::kReleasePosted && under_way_of[self.value] > 1;
@@ -191,6 +199,21 @@ void ShmMemory::run(Batch& batch) {
   batch.state.store(BatchState::kDone, std::memory_order_release);
 }
 
+namespace {
+
+// kEventFirst: what the batch would find is seen now; it happens later.
+std::shared_ptr<Batch> split(Batch& batch, std::byte* base) {
+  auto later = std::make_shared<Batch>(batch.to());
+  for (int i = 0; i < batch.size(); i++) {
+    Op& op = batch.op(i);
+    later->op(later->load(op.at)) = op;
+    if (op.verb != Verb::kRead && op.verb != Verb::kWrite) memcpy(&op.old, base + op.at.offset(), sizeof op.old);
+  }
+  return later;
+}
+
+}  // namespace
+
 // Some are complete when this returns, as shm's all are; of the others, a fiber does what a network card would
 // (transport.poll-until-done).  Both write the session's counters, which may so lose an addition.
 void ShmMemory::post(Batch* const* batches, int count) {
@@ -200,14 +223,21 @@ void ShmMemory::post(Batch* const* batches, int count) {
       run(batch);
       continue;
     }
+    if (sim::mutation == sim::Mutation::kEventFirst) {
+      auto later = split(batch, map_.base(batch.to()));
+      batch.state.store(BatchState::kDone, std::memory_order_release);
+      sim::scheduler()->spawn_verbs([memory = ShmMemory(*this), later]() mutable { memory.run(*later); });
+      continue;
+    }
     batch.state.store(BatchState::kPosted, std::memory_order_relaxed);
-    int& mine = sim::under_way[this];
+    sim::Posted& mine = sim::under_way[this];
     int& nodes = sim::under_way_of[sim::scheduler()->node()];
-    sim::batches.at_once = std::max(sim::batches.at_once, ++mine);
+    sim::batches.at_once = std::max(sim::batches.at_once, ++mine.batches);
+    if (mine.windows > 0) sim::batches.of_window = std::max(sim::batches.of_window, mine.batches);
     nodes++;
     sim::scheduler()->spawn_verbs([this, &batch, &mine, &nodes] {
       run(batch);
-      mine--;
+      mine.batches--;
       nodes--;
     });
   }
@@ -235,12 +265,13 @@ void* __wrap_memcpy(void* to, const void* from, size_t bytes) {
 
 // A fiber that waits for a file's lock lets the others go on.
 int __wrap_flock(int fd, int operation) {
-  if (!coherence::in_fiber() || (operation & LOCK_NB) || operation == LOCK_UN) return __real_flock(fd, operation);
-  while (__real_flock(fd, operation | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return -1;
+  const bool waits = coherence::in_fiber() && (operation & LOCK_NB) == 0 && operation != LOCK_UN;
+  while (__real_flock(fd, waits ? operation | LOCK_NB : operation) != 0) {
+    if (!waits || errno != EWOULDBLOCK) return -1;
     sim::scheduler()->sleep(sim::kMs);
   }
-  sim::file_locks.push_back({sim::scheduler()->node(), fd});
+  if (operation != LOCK_UN)
+    sim::file_locks.push_back({coherence::in_fiber() ? sim::scheduler()->node() : sim::joining_node, fd});
   return 0;
 }
 

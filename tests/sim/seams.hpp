@@ -6,8 +6,9 @@
 #include "coherence/line/line_machine.hpp"
 
 namespace coherence {
+class Memory;
 struct Op;
-}
+}  // namespace coherence
 
 namespace sim {
 
@@ -26,13 +27,31 @@ extern Observer* observer;
 // What is known of a run's batches.
 struct Batches {
   int at_once = 0;                 // most that one session had under way
+  int of_window = 0;               // most while it had an eviction window
   uint64_t asked_for_leaving = 0;  // requests of peers for a page whose eviction was under way, beside another batch
 };
 extern Batches batches;
+
+// What is known of the nodes that died in a run.
+struct Deaths {
+  uint64_t nodes = 0, in_repair = 0, rejoined = 0;  // in_repair: in the middle of a take-over
+};
 void forget_batches();
+// In its life all that the session posts is its eviction window's.
+class InWindow {
+ public:
+  explicit InWindow(const coherence::Memory& of);
+  ~InWindow();
+  InWindow(const InWindow&) = delete;
+
+ private:
+  const coherence::Memory& memory_;
+};
 void note_request(coherence::NodeId self, const coherence::LineState&);
 
-// Frees the files' locks of a dead node's fibers.
+// Whose are the locks that are taken outside of a fiber.
+extern int joining_node;
+// Frees the files' locks of a dead node.
 void free_locks_of(int node);
 
 // Says on stdout what happens; off unless asked for.

@@ -3,13 +3,6 @@
 #include <cstring>
 
 namespace sim {
-namespace {
-
-// Where a page says its value: in the header's line, and in others.
-constexpr uint32_t kWordAt[] = {0, 2048, 4104, 8184};
-constexpr int kWords = 4;
-
-}  // namespace
 
 User::User(Cluster& cluster, Member& member, int number)
     : cluster_(cluster),
@@ -242,6 +235,8 @@ void User::change(Line& line, int page) {
     line.note_change(mask, lsn, 1);
     scheduler()->yield();
   }
+  cluster_.redo_.append(member_.id, page, value);
+  cluster_.oracle_.logged(page);
 }
 
 void User::think() { scheduler()->sleep(random_.below(options_.think_ns_max)); }
