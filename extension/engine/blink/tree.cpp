@@ -109,7 +109,7 @@ Result<RecycleResult> Tree::recycle(Session& session, Horizon& horizon) {
       GCL_TRY(advance_bin(ground, meta.bin, *moment));
       continue;
     }
-    auto now = horizon.now();
+    auto now = horizon.now(bin.moment);
     if (!now) return now.error();
     if (*now <= bin.moment) return result;
     for (; bin.waiting.valid(); ++result.freed) {

@@ -92,8 +92,9 @@ class Horizon {
   virtual ~Horizon() = default;
   // Moves the clock on; sessions that count already do so with at most what is returned.
   virtual Result<uint64_t> pass_moment() = 0;
-  // Sessions that count now or later do so with more than every moment below this.
-  virtual Result<uint64_t> now() = 0;
+  // Sessions that count now or later do so with more than every moment below this.  The caller wants it above `wanted`:
+  // what keeps it from there, and need not, is woken.
+  virtual Result<uint64_t> now(uint64_t wanted) = 0;
 };
 
 struct RecycleResult {

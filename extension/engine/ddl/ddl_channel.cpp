@@ -44,7 +44,7 @@ void DdlChannel::newest_messages(uint64_t* sequences, uint64_t* acknowledged) {
   const bool known = region_.run(batch);
   for (int i = 0; i < slots(); ++i) {
     if (!known) batch.op(2 * i).old = batch.op(2 * i + 1).old = 0;
-    sequences[i] = batch.op(2 * i).old;
+    sequences[i] = DdlNewest{batch.op(2 * i).old}.number();
     acknowledged[i] = batch.op(2 * i + 1).old >> 1;
   }
 }
@@ -69,6 +69,19 @@ DdlMembers DdlChannel::members() {
     if (all.incarnation[n] && n != region_.self().value) all.nodes = all.nodes.with(NodeId{uint8_t(n)});
   }
   return all;
+}
+
+coherence::NodeSet DdlChannel::everybody() {
+  const DdlMembers all = members();
+  return all.incarnation[region_.self().value] != 0 ? all.nodes.with(region_.self()) : all.nodes;
+}
+
+bool DdlChannel::end_membership(NodeId node) {
+  const uint64_t before = membership(node);
+  if (before == 0 || region_.lost()) return false;
+  Batch batch(region_.at(0).node());
+  const int i = batch.cas(region_.member_at(node), before, 0);
+  return region_.run(batch) && batch.cas_succeeded(i);
 }
 
 uint64_t DdlChannel::membership(NodeId node) {

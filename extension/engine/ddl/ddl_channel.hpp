@@ -25,6 +25,8 @@ class DdlChannel {
 
   DdlLocks& locks() { return locks_; }
   int slots() const { return region_.slots(); }
+  coherence::NodeId self() const { return region_.self(); }
+  bool lost() const { return region_.lost(); }
   uint32_t nodes_max() const { return region_.nodes_max(); }
   DdlSlot slot(int number) { return {region_, number}; }
   // A free slot, to be tried; -1: there are no more than `reserved` of them.  Preferred is one whose last message all
@@ -40,7 +42,10 @@ class DdlChannel {
   void rejoin(uint64_t incarnation);
   void leave();
   DdlMembers members();                         // without this node
+  coherence::NodeSet everybody();               // with this node, if it is one
   uint64_t membership(coherence::NodeId node);  // 0: it takes no part
+  // False: it took none.  REQUIRES: the node is dead, and does not join meanwhile.
+  bool end_membership(coherence::NodeId node);
   // Which data directory a node had last: kept while it is away.  Others' are set under the whole cluster's lock only.
   uint64_t life(coherence::NodeId node);
   void set_life(coherence::NodeId node, uint64_t life);

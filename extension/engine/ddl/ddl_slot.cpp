@@ -14,15 +14,16 @@ bool DdlSlot::take(DdlHolder me, uint64_t now) {
   Batch batch(memory_node());
   const int i = batch.cas(word(kDdlSlotOwner), 0, me.raw);
   if (!region_->run(batch) || !batch.cas_succeeded(i)) return false;
+  region_->store(word(kDdlSlotTxn), 0);
   region_->store(word(kDdlSlotGranted), 0);
   region_->store(word(kDdlSlotSince), now);
   return !region_->lost();
 }
 
-void DdlSlot::give_up(DdlHolder me) {
+bool DdlSlot::replace_owner(DdlHolder from, DdlHolder to) {
   Batch batch(memory_node());
-  batch.cas(word(kDdlSlotOwner), me.raw, 0);
-  (void)region_->run(batch);
+  const int i = batch.cas(word(kDdlSlotOwner), from.raw, to.raw);
+  return region_->run(batch) && batch.cas_succeeded(i);
 }
 
 DdlHolder DdlSlot::owner(uint64_t* since) {
@@ -32,13 +33,13 @@ DdlHolder DdlSlot::owner(uint64_t* since) {
 
 uint64_t DdlSlot::post(const DdlHeader& header, const void* body) {
   VERIFY(header.bytes <= window_bytes());
-  const uint64_t before = sequence();
+  const DdlNewest before = newest(), next = DdlNewest::of(before.number() + 1, header.kind);
   Batch batch(memory_node());
   if (header.bytes) batch.write(word(region_->window_offset()), body, header.bytes);
   batch.write(word(kDdlSlotHeader), &header, sizeof header);
-  batch.cas(word(kDdlSlotSequence), before, before + 1);
+  batch.cas(word(kDdlSlotSequence), before.raw, next.raw);
   (void)region_->run(batch);  // lost, nobody is seen to answer it
-  return before + 1;
+  return next.number();
 }
 
 DdlReply DdlSlot::reply_of(NodeId node, uint64_t incarnation, uint64_t sequence) {
@@ -62,8 +63,13 @@ uint32_t DdlSlot::reply_text(NodeId node, char* to) {
 }
 
 void DdlSlot::cancel(uint64_t sequence) { region_->store(word(kDdlSlotCancelled), sequence); }
-uint64_t DdlSlot::sequence() { return region_->load(word(kDdlSlotSequence)); }
+void DdlSlot::set_txn(uint64_t txn) { region_->store(word(kDdlSlotTxn), txn); }
+uint64_t DdlSlot::txn() { return region_->load(word(kDdlSlotTxn)); }
+DdlNewest DdlSlot::newest() { return {region_->load(word(kDdlSlotSequence))}; }
 uint64_t DdlSlot::cancelled() { return region_->load(word(kDdlSlotCancelled)); }
+
+// All that acknowledge change one word, and so does an heir when it has become the owner: of two, one comes behind.
+void DdlSlot::comes_behind() { (void)region_->load_newest(word(kDdlSlotSequence)); }
 
 // A node that has left has no session to protect, and a node that came back has dealt with all before it.
 bool DdlSlot::all_have_dealt() {
@@ -85,7 +91,7 @@ bool DdlSlot::read(uint64_t sequence, DdlHeader* header) {
   const int i = batch.load(word(kDdlSlotSequence));
   if (!region_->run(batch)) return false;
   header->database[kDdlDatabaseBytes - 1] = 0;
-  return batch.op(i).old == sequence;
+  return DdlNewest{batch.op(i).old}.number() == sequence;
 }
 
 bool DdlSlot::read_body(const DdlMessage& message, void* to) {
@@ -93,27 +99,35 @@ bool DdlSlot::read_body(const DdlMessage& message, void* to) {
   Batch batch(memory_node());
   if (message.header.bytes) batch.read(word(region_->window_offset()), to, message.header.bytes);
   const int i = batch.load(word(kDdlSlotSequence));
-  return region_->run(batch) && batch.op(i).old == message.sequence;
+  return region_->run(batch) && DdlNewest{batch.op(i).old}.number() == message.sequence;
 }
 
 uint64_t DdlSlot::acknowledged() { return region_->load(cell(region_->self(), offsetof(DdlCell, ack))) >> 1; }
 
-bool DdlSlot::acknowledge(uint64_t sequence, bool ok, std::string_view text) {
+// Its owner; and where that has given it up, who had it.
+NodeId DdlSlot::who_waits() {
+  const DdlHolder waits = owner();
+  if (waits.held()) return waits.node();
+  DdlHeader header;
+  (void)read(sequence(), &header);
+  return region_->lost() ? NodeId{} : NodeId{header.coordinator};
+}
+
+NodeId DdlSlot::acknowledge(uint64_t sequence, bool ok, std::string_view text) {
   DdlCell reply{};
   reply.bytes = uint32_t(std::min<size_t>(text.size(), kDdlReplyBytes));
   std::copy_n(text.data(), reply.bytes, reply.text);
   const NodeId self = region_->self();
   const uint64_t before = region_->load(cell(self, offsetof(DdlCell, ack)));
-  if (region_->lost()) return false;
-  if (before >> 1 >= sequence) return true;
+  if (region_->lost()) return {};
+  if (before >> 1 >= sequence) return who_waits();
   Batch batch(memory_node());
   constexpr uint32_t kFrom = offsetof(DdlCell, bytes);
   batch.write(cell(self, kFrom), reinterpret_cast<const char*>(&reply) + kFrom, sizeof reply - kFrom);
   batch.cas(cell(self, offsetof(DdlCell, ack)), before, sequence << 1 | !ok);
-  if (!region_->run(batch)) return false;
-  if (!ok) return true;
-  (void)region_->load_newest(word(kDdlSlotSequence));  // all that acknowledge change it: of two, one comes behind
-  return all_have_dealt();
+  if (!region_->run(batch)) return {};
+  comes_behind();
+  return ok && !all_have_dealt() ? NodeId{} : who_waits();
 }
 
 void DdlSlot::acknowledge_all() {
@@ -143,7 +157,7 @@ void DdlSlot::set_granted(uint32_t count) {
 bool DdlSlot::read_granted(DdlGranted* granted) {
   granted->transaction = 0;
   granted->count = 0;
-  granted->sequence = region_->load_newest(word(kDdlSlotSequence));  // ddl_log.joiner-takes-locks
+  granted->sequence = DdlNewest{region_->load_newest(word(kDdlSlotSequence))}.number();  // ddl_log.joiner-takes-locks
   if (region_->lost()) return false;
   if (granted->sequence == 0) return true;
   if (!read(granted->sequence, &granted->header)) return false;
@@ -155,7 +169,8 @@ bool DdlSlot::read_granted(DdlGranted* granted) {
   batch.read(word(kDdlSlotTargets), granted->target, sizeof granted->target);
   const int sequence = batch.load(word(kDdlSlotSequence)), again = batch.load(word(kDdlSlotGranted));
   if (!region_->run(batch)) return false;
-  if (batch.op(sequence).old != granted->sequence || batch.op(count).old != batch.op(again).old) return false;
+  if (DdlNewest{batch.op(sequence).old}.number() != granted->sequence || batch.op(count).old != batch.op(again).old)
+    return false;
   granted->owner = {batch.op(owner).old};
   granted->count = uint32_t(batch.op(count).old);
   granted->transaction = granted->header.transaction;

@@ -37,7 +37,9 @@ class DdlSlot {
 
   // --- its owner ----------------------------------------------------------------------------------------------------
   bool take(DdlHolder me, uint64_t now);
-  void give_up(DdlHolder me);  // no-op if it is not the owner
+  void give_up(DdlHolder me) { (void)replace_owner(me, {}); }  // no-op if it is not the owner
+  // False: the owner was another one.
+  bool replace_owner(DdlHolder from, DdlHolder to);
   DdlHolder owner(uint64_t* since = nullptr);
   uint32_t window_bytes() const { return region_->window_bytes(); }
   // REQUIRES: this session is the owner; ddl_log.owner-posts.  Returns the message's number.
@@ -49,20 +51,26 @@ class DdlSlot {
   void cancel(uint64_t sequence);
   // ddl_log.slot-given-up-early.
   bool all_have_dealt();
+  void comes_behind();
   // Target number `index` is about to be locked everywhere; it counts when set_granted() says so.
   void list_target(uint32_t index, DdlTargetWord target);
   void set_granted(uint32_t count);
 
+  // Before the log has an entry of the transaction (ddl_log.id-before-entry).
+  void set_txn(uint64_t txn);
+
   // --- the others ---------------------------------------------------------------------------------------------------
-  uint64_t sequence();
+  uint64_t sequence() { return newest().number(); }
+  DdlNewest newest();
   uint64_t cancelled();
+  uint64_t txn();
   // False: a newer message took its place meanwhile; read again.
   bool read(uint64_t sequence, DdlHeader* header);
   bool read_body(const DdlMessage& message, void* to);
   uint64_t acknowledged();  // newest message this node has dealt with
-  // True if its coordinator has to hear of it: it failed, or no other node has to deal with the message any more.  Of
-  // the last two nodes, one sees the other.
-  [[nodiscard]] bool acknowledge(uint64_t sequence, bool ok, std::string_view text);
+  // The node that has to hear of it: it failed, or no other node has to deal with the message any more.  Of the last
+  // two nodes, one sees the other; so do the last one and an heir.  Invalid: none has to.
+  [[nodiscard]] coherence::NodeId acknowledge(uint64_t sequence, bool ok, std::string_view text);
   void acknowledge_all();  // as a node that joins; it has begun nothing
   // Whether this node has begun with the transaction: a process that finds no trace of it then has lost it.
   bool has_begun(uint64_t transaction);
@@ -76,6 +84,7 @@ class DdlSlot {
     return at_ + (kDdlSlotCells + node.value * kDdlCellBytes + field);
   }
   coherence::MemoryNodeId memory_node() const { return at_.node(); }
+  coherence::NodeId who_waits();
 
   DdlRegion* region_;
   coherence::PoolAddress at_;

@@ -12,13 +12,15 @@
 // A slot:
 //   0     owner       whose transaction it is: DdlHolder, or 0
 //   8     since       when the owner took it, in the host's own units
-//   16    sequence    number of the newest message; changed last, so that a reader that sees it sees the message
+//   16    sequence    number and kind of the newest message (DdlNewest); changed last, so that a reader that sees it
+//   sees
+//                     the message
 //   24    cancelled   messages up to this number are no longer wanted by their coordinator
 //   32    granted     how many of the targets all participants have locked; kDdlMoreTargets: more than can be listed
-//   64    header      of the newest message (DdlHeader)
-//   192   targets     what is locked for the owner (DdlTargetWord), in the order in which it was
-//   2048  one cell of 512 bytes for each node (DdlCell)
-//   then  the window: the body of the newest message
+//   40    txn         raw TxnId that decides; 0: none yet, so the transaction has not committed
+//   (ddl_log.id-before-entry) 64    header      of the newest message (DdlHeader) 192   targets     what is locked for
+//   the owner (DdlTargetWord), in the order in which it was 2048  one cell of 512 bytes for each node (DdlCell) then
+//   the window: the body of the newest message
 #pragma once
 
 #include <cstddef>
@@ -31,7 +33,8 @@ namespace engine {
 inline constexpr uint32_t kDdlLogRoot = 0, kDdlLogEntries = 8, kDdlWanted = 16, kDdlLocks = 64, kDdlMembers = 6144,
                           kDdlLives = 6656, kDdlApplied = 7168, kDdlSlots = 8192;
 inline constexpr uint32_t kDdlSlotOwner = 0, kDdlSlotSince = 8, kDdlSlotSequence = 16, kDdlSlotCancelled = 24,
-                          kDdlSlotGranted = 32, kDdlSlotHeader = 64, kDdlSlotTargets = 192, kDdlSlotCells = 2048;
+                          kDdlSlotGranted = 32, kDdlSlotTxn = 40, kDdlSlotHeader = 64, kDdlSlotTargets = 192,
+                          kDdlSlotCells = 2048;
 inline constexpr uint32_t kDdlCellBytes = 512;
 inline constexpr uint32_t kDdlReplyBytes = kDdlCellBytes - 32;
 inline constexpr uint32_t kDdlDatabaseBytes = 64;
@@ -42,16 +45,25 @@ inline constexpr int kDdlDatabasesMax = 64;  // with a DDL lock of their own; mo
 inline constexpr uint32_t kDdlTargetsMax = (kDdlSlotCells - kDdlSlotTargets) / 8;
 inline constexpr uint32_t kDdlMoreTargets = ~uint32_t{0};
 
-// A process: 63..56 node + 1, 55..32 session, 31..0 process id.
+// A process: 63..56 node + 1, 55..48 low bits of the node's incarnation, 47..32 session, 31..0 process id.  No process
+// of the node's next incarnation is mistaken for it, also if it has its number and its session.
+//
+// Or a node as the heir of a slot's owner that has died (ddl_log.one-heir): session kHeir, and the slot.
 struct DdlHolder {
+  static constexpr uint32_t kHeir = 0xffff;
   uint64_t raw = 0;
-  static constexpr DdlHolder make(coherence::NodeId node, uint32_t session, uint32_t pid) {
-    return {uint64_t(node.value + 1) << 56 | uint64_t{session & 0xffffff} << 32 | pid};
+  static constexpr DdlHolder make(coherence::NodeId node, uint64_t incarnation, uint32_t session, uint32_t pid) {
+    return {uint64_t(node.value + 1) << 56 | (incarnation & 0xff) << 48 | uint64_t{session & 0xffff} << 32 | pid};
+  }
+  static constexpr DdlHolder heir(coherence::NodeId node, uint64_t incarnation, int slot) {
+    return make(node, incarnation, kHeir, uint32_t(slot));
   }
   constexpr bool held() const { return raw != 0; }
   constexpr coherence::NodeId node() const { return {uint8_t((raw >> 56) - 1)}; }  // REQUIRES: held()
-  constexpr uint32_t session() const { return uint32_t(raw >> 32) & 0xffffff; }
+  constexpr uint8_t incarnation() const { return uint8_t(raw >> 48); }
+  constexpr uint32_t session() const { return uint32_t(raw >> 32) & 0xffff; }
   constexpr uint32_t pid() const { return uint32_t(raw); }
+  constexpr bool is_heir() const { return session() == kHeir; }
   constexpr bool operator==(const DdlHolder&) const = default;
 };
 
@@ -88,6 +100,17 @@ enum class DdlKind : uint8_t {
 };
 inline constexpr int kDdlKinds = 8;
 
+// The newest message of a slot: 63..56 its kind, 55..0 its number.  Both change at once: the header of a message that
+// its owner has died in the middle of is half the one before.
+struct DdlNewest {
+  uint64_t raw = 0;
+  static constexpr DdlNewest of(uint64_t number, DdlKind kind) { return {uint64_t(kind) << 56 | number}; }
+  constexpr uint64_t number() const { return raw & ((uint64_t{1} << 56) - 1); }  // 0: there was none
+  constexpr DdlKind kind() const { return DdlKind(raw >> 56); }
+  // No transaction is under way in the slot: it has ended, or has posted nothing.
+  constexpr bool ends() const { return number() == 0 || kind() == DdlKind::kCommit || kind() == DdlKind::kAbort; }
+};
+
 // Which DDL locks the coordinator has.
 enum class DdlRight : uint8_t {
   kLocks = 0,     // none: it only locks tables
@@ -108,7 +131,8 @@ struct DdlHeader {
   uint8_t coordinator;  // node
   uint8_t lock;         // kDatabase: which DDL lock
   uint8_t of_cluster;   // kPrepare, kLast, kCommit: the record is in the history of no database
-  uint8_t reserved[11];
+  uint8_t reserved[3];
+  DdlHolder holder;  // of the transaction's DDL locks: its session
   char database[kDdlDatabaseBytes];
   int64_t posted;  // when, in the host's own units
 };

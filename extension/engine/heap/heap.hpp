@@ -252,9 +252,9 @@ class Heap {
   // changing
   struct UpdateStep;
   struct CarriedLocks;
-  Status judge_version(const RowHeader& row, PageId page, Tid tid, const Wish& wish, const Facts& facts,
+  Status judge_version(const RowHeader& row, PageId page, Tid tid, const WantedLock& wanted, const Facts& facts,
                        Holders* holders, Verdict* verdict);
-  Status judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
+  Status judge_cells(const RowHeader& row, Tid tid, const WantedLock& wanted, const Facts& facts, Holders* holders,
                      Verdict* verdict);
   Status judge_own_cells(Tid tid, Holders* holders, Verdict* verdict);
   Status settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);

@@ -128,8 +128,8 @@ Result<Verdict> Heap::open_carried(const Holders& holders, Tid from, Tid to, Car
                    .outcome = {.result = RowResult::kBeingModified, .conflict = {.next = from, .by = first}},
                    .id = first};
   }
-  auto add = [](std::vector<Locker>& to, std::span<const Locker> some) {
-    to.insert(to.end(), some.begin(), some.end());
+  auto add = [](std::vector<Locker>& all, std::span<const Locker> some) {
+    all.insert(all.end(), some.begin(), some.end());
   };
   if (holders.word_is_others()) carried->locks.push_back(holders.word);
   add(carried->locks, holders.others());
@@ -259,8 +259,8 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
     return step;
   }
   step.row = HeapPage(old_page.bytes()).row_header(request.tid.offset);
-  Wish wish{request.command, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive};
-  GCL_TRY(judge_version(step.row, *page, request.tid, wish, facts, holders, &step.verdict));
+  WantedLock wanted{request.command, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive};
+  GCL_TRY(judge_version(step.row, *page, request.tid, wanted, facts, holders, &step.verdict));
   if (step.verdict.kind != Verdict::kGo || !may_change) return step;
 
   uint16_t superseded = old_page.header().reserved;

@@ -60,7 +60,7 @@ Status Heap::judge_own_cells(Tid tid, Holders* holders, Verdict* verdict) {
   return {};
 }
 
-Status Heap::judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const Facts& facts, Holders* holders,
+Status Heap::judge_cells(const RowHeader& row, Tid tid, const WantedLock& wanted, const Facts& facts, Holders* holders,
                          Verdict* verdict) {
   if (!cells_.known(tid.block).valid()) {
     *verdict = {.kind = Verdict::kCells, .block = tid.block};
@@ -68,14 +68,14 @@ Status Heap::judge_cells(const RowHeader& row, Tid tid, const Wish& wish, const 
   }
   std::vector<Locker> recorded;
   GCL_TRY(cells_.read(tid.block, tid.offset, &recorded));
-  *verdict = judge_recorded(txns_, facts, row, tid, wish, recorded, holders);
+  *verdict = judge_recorded(txns_, facts, row, tid, wanted, recorded, holders);
   return {};
 }
 
 // One version that is to be locked.
 struct Heap::LockTry {
   Tid tid;
-  Wish wish;
+  WantedLock wanted;
   TxnId id;  // of the locker
   Facts* facts;
   TxnId creator{};        // if valid: a row by another creator, as far as its word says that, is a stranger
@@ -107,12 +107,12 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   HeapPage view(guard->bytes());
   const RowHeader& row = lock.row = view.row_header(lock.tid.offset);
   bool by_id = row.creator.kind() == RowTxnKind::kInserted;
-  if (lock.creator.valid() && (by_id ? row.creator.id() != lock.creator : lock.wish.newer)) return nothing_there();
-  GCL_TRY(judge_version(row, *page, lock.tid, lock.wish, *lock.facts, &lock.holders, &lock.verdict));
+  if (lock.creator.valid() && (by_id ? row.creator.id() != lock.creator : lock.wanted.newer)) return nothing_there();
+  GCL_TRY(judge_version(row, *page, lock.tid, lock.wanted, *lock.facts, &lock.holders, &lock.verdict));
   if (lock.verdict.kind != Verdict::kGo) return {};
   const bool made = is_own(txns_.current(), row);
-  if (!lock.holders.has(lock.wish.mode) && !(made && lock.wish.mode != RowLock::kExclusive)) {
-    if (lock.holders.updating && !lock.wish.newer && row.deleter != lock.newer_locked) {
+  if (!lock.holders.has(lock.wanted.mode) && !(made && lock.wanted.mode != RowLock::kExclusive)) {
+    if (lock.holders.updating && !lock.wanted.newer && row.deleter != lock.newer_locked) {
       lock.verdict.kind = Verdict::kNewer;
       return {};
     }
@@ -131,9 +131,9 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
   const Holders& holders = lock.holders;
   RowHeader row = lock.row;
   // Another's version, whose end was rolled back while its maker runs (heap.note-of-this-version).
-  const bool makers = lock.wish.newer && row.ended() && !is_own(txns_.current(), row);
+  const bool makers = lock.wanted.newer && row.ended() && !is_own(txns_.current(), row);
   if (!holders.word_is_others() && !makers) {
-    RowLock mode = lock.wish.mode;
+    RowLock mode = lock.wanted.mode;
     if (holders.word_is_mine && holders.word.id >= lock.id) mode = std::max(mode, holders.word.mode);
     // The ender was rolled back: now the word is the maker's again (heap.word-has-one-use).
     if (row.ended()) row.set_command(combo_commands(txns_.current(), row, lock.place()).made);
@@ -149,7 +149,7 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
   for (const Locker& own : holders.own())
     if (own.id != lock.id) live.push_back(own);
   live.insert(live.end(), holders.booked().begin(), holders.booked().end());
-  const Locker locker{lock.id, lock.wish.mode, {}};
+  const Locker locker{lock.id, lock.wanted.mode, {}};
   CellWriter cells;
   auto open = cells.open(cells_, lock.tid.block, {{lock.tid.offset, live, {&locker, 1}}});
   if (!open) return open.error();
@@ -170,8 +170,8 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
 // Locks the versions that a running update has made of origin's row, one after another, as far as there are.  Anything
 // but kGo: settle it, then judge the origin again.
 Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
-  LockTry lock{.tid = origin.row.next(origin.tid.block), .wish = origin.wish, .id = origin.id, .facts = &facts};
-  lock.wish.newer = true;
+  LockTry lock{.tid = origin.row.next(origin.tid.block), .wanted = origin.wanted, .id = origin.id, .facts = &facts};
+  lock.wanted.newer = true;
   lock.creator = origin.row.deleter.id();
   for (;;) {
     GCL_TRY(lock_once(lock, nullptr, nullptr));
@@ -198,7 +198,7 @@ Heap::OwnStep Heap::own_step(const LockTry& lock) const {
   const Transaction& me = txns_.current();
   const RowHeader& row = lock.row;
   if (row.ended() && me.is_mine(row.deleter.id())) return row.updated() ? OwnStep::kFollow : OwnStep::kGone;
-  const bool later = is_own(me, row) && combo_commands(me, row, lock.place()).made >= lock.wish.command;
+  const bool later = is_own(me, row) && combo_commands(me, row, lock.place()).made >= lock.wanted.command;
   return later ? OwnStep::kMadeLater : OwnStep::kNone;
 }
 
@@ -208,7 +208,7 @@ Result<LockOutcome> Heap::lock(const LockRequest& request, std::byte* to) {
   LockOutcome outcome{.tid = request.tid};
   RowHeader before{};  // traversed: the version that led to this one
   Facts facts;
-  LockTry lock{.tid = request.tid, .wish = {request.command, request.mode}, .id = *id, .facts = &facts};
+  LockTry lock{.tid = request.tid, .wanted = {request.command, request.mode}, .id = *id, .facts = &facts};
   RowQueuePosition queue(txns_.waiter(), table_, request.mode);
   for (;;) {
     GCL_TRY(lock_once(lock, to, &outcome.bytes));

@@ -86,7 +86,7 @@ Status Heap::free_dead(IndexCleaner& indexes, std::vector<Tid>& dead, uint32_t w
   const auto moment = txns_.pass_moment();
   if (!moment) return moment.error();
   for (uint32_t waited = 0;; waited += kHorizonPauseMs) {
-    auto horizon = txns_.refresh_horizon();
+    auto horizon = txns_.refresh_horizon(*moment);
     if (!horizon) return horizon.error();
     if (*horizon > *moment) break;
     if (waited >= wait_ms) {

@@ -14,11 +14,11 @@ inline bool line_is_row(const ExclusiveGuard& page, uint16_t line) {
 inline RowOutcome no_such_row(Tid tid) { return {.result = RowResult::kInvisible, .conflict = {.next = tid}}; }
 
 // judge(), and what the lock cells say of a version that has some.  REQUIRES: an exclusive guard on the row's page.
-inline Status Heap::judge_version(const RowHeader& row, PageId page, Tid tid, const Wish& wish, const Facts& facts,
-                                  Holders* holders, Verdict* verdict) {
-  *verdict = judge(txns_, facts, row, page, tid, wish, holders);
+inline Status Heap::judge_version(const RowHeader& row, PageId page, Tid tid, const WantedLock& wanted,
+                                  const Facts& facts, Holders* holders, Verdict* verdict) {
+  *verdict = judge(txns_, facts, row, page, tid, wanted, holders);
   if (!row.has_lockers()) return {};
-  if (verdict->kind == Verdict::kGo) GCL_TRY(judge_cells(row, tid, wish, facts, holders, verdict));
+  if (verdict->kind == Verdict::kGo) GCL_TRY(judge_cells(row, tid, wanted, facts, holders, verdict));
   return verdict->kind == Verdict::kWait ? judge_own_cells(tid, holders, verdict) : Status{};
 }
 

@@ -225,16 +225,16 @@ Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
 
 }  // namespace
 
-Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, PageId page, Tid tid, const Wish& wish,
-              Holders* holders) {
+Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, PageId page, Tid tid,
+              const WantedLock& wanted, Holders* holders) {
   const RowPlace at{page, tid.offset};
   const Transaction& me = txns.current();
   holders->clear();
   if (row.creator.kind() == RowTxnKind::kAborted) return conflict(RowResult::kInvisible, row, tid);
-  if (row.creator.kind() == RowTxnKind::kInserted && !wish.newer) {
+  if (row.creator.kind() == RowTxnKind::kInserted && !wanted.newer) {
     TxnId creator = row.creator.id();
     if (me.is_mine(creator)) {
-      if (combo_commands(me, row, at).made >= wish.command) return conflict(RowResult::kInvisible, row, tid);
+      if (combo_commands(me, row, at).made >= wanted.command) return conflict(RowResult::kInvisible, row, tid);
     } else {
       auto status = facts.get(txns, creator);
       if (!status) return ask(creator);
@@ -251,7 +251,7 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
     case Hold::kMine:
       if (itself && row.ended()) {
         const uint32_t command = combo_commands(me, row, at).ended;
-        Verdict own = conflict(command >= wish.command ? RowResult::kSelfModified : RowResult::kInvisible, row, tid);
+        Verdict own = conflict(command >= wanted.command ? RowResult::kSelfModified : RowResult::kInvisible, row, tid);
         own.outcome.conflict.cmax = command;
         return own;
       }
@@ -259,7 +259,7 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
       holders->mine_too(hold.mode);
       break;
     case Hold::kRunning:
-      if (excludes(hold.mode, wish.mode)) return wait_for(hold.id, row, tid);
+      if (excludes(hold.mode, wanted.mode)) return wait_for(hold.id, row, tid);
       holders->updating = itself && row.ended();
       break;
     case Hold::kOver:
@@ -276,23 +276,24 @@ namespace {
 
 // An earlier booking of the row whose owner could have it now (heap.bookings-in-order); null: none.  REQUIRES: all live
 // locks are in *holders.
-const Locker* earlier_booking(const Transaction& me, const RowHeader& row, const Wish& wish, const Holders& holders) {
-  if (wish.newer || holders.mine >= 0 || is_own(me, row)) return nullptr;
+const Locker* earlier_booking(const Transaction& me, const RowHeader& row, const WantedLock& wanted,
+                              const Holders& holders) {
+  if (wanted.newer || holders.mine >= 0 || is_own(me, row)) return nullptr;
   auto kept_out = [&](RowLock mode) {
     return (holders.word_is_others() && excludes(holders.word.strongest(), mode)) ||
            std::ranges::any_of(holders.others(), [&](const Locker& o) { return excludes(o.strongest(), mode); });
   };
   for (const Locker& booking : holders.booked()) {
     const bool before = holders.place == 0 || comes_before(booking.place, holders.place);
-    if (before && excludes(booking.mode, wish.mode) && !kept_out(booking.mode)) return &booking;
+    if (before && excludes(booking.mode, wanted.mode) && !kept_out(booking.mode)) return &booking;
   }
   return nullptr;
 }
 
 }  // namespace
 
-Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,
-                       std::span<const Locker> recorded, Holders* holders) {
+Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid,
+                       const WantedLock& wanted, std::span<const Locker> recorded, Holders* holders) {
   holders->cells = std::make_unique<RecordedLocks>();
   RecordedLocks& found = *holders->cells;
   for (const Locker& locker : recorded) {
@@ -314,7 +315,7 @@ Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeade
           found.booked.push_back(locker);
           break;
         }
-        if (excludes(hold.mode, wish.mode)) return wait_for(hold.id, row, tid);
+        if (excludes(hold.mode, wanted.mode)) return wait_for(hold.id, row, tid);
         found.others.push_back(locker);
         break;
       case Hold::kOver:
@@ -322,7 +323,7 @@ Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeade
     }
   }
   if (!found.unknown.empty()) return ask(found.unknown.back());
-  const Locker* first = earlier_booking(txns.current(), row, wish, *holders);
+  const Locker* first = earlier_booking(txns.current(), row, wanted, *holders);
   return first == nullptr ? Verdict{.kind = Verdict::kGo} : wait_for(first->id, row, tid);
 }
 

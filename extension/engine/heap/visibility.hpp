@@ -68,10 +68,10 @@ class Facts {
   std::vector<Fact> more_;  // a row may have many holders
 };
 
-// What a command wants to do with a row.
-struct Wish {
+// The lock of a row that a command wants.
+struct WantedLock {
   uint32_t command;
-  RowLock mode;        // the lock that it needs
+  RowLock mode;
   bool newer = false;  // follows an update that is under way: the version counts although its creator still runs
 };
 
@@ -92,10 +92,10 @@ struct Verdict {
 
 // PostgreSQL's HeapTupleSatisfiesUpdate, by creator and deleter word, for a command of our transaction.  Asks nothing
 // of the pool.  kGo: fills what the words say into *holders; lock cells are left to judge_recorded().
-Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, PageId page, Tid tid, const Wish& wish,
-              Holders* holders);
+Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, PageId page, Tid tid,
+              const WantedLock& wanted, Holders* holders);
 // The same for the locks recorded in lock cells, after kGo of judge().
-Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid, const Wish& wish,
-                       std::span<const Locker> recorded, Holders* holders);
+Verdict judge_recorded(const TxnSystem& txns, const Facts& facts, const RowHeader& row, Tid tid,
+                       const WantedLock& wanted, std::span<const Locker> recorded, Holders* holders);
 
 }  // namespace engine

@@ -33,6 +33,7 @@ namespace engine {
   POINT(kBlinkPageHalfDead, "blink_page_half_dead")        /* an empty page is half-dead, and still in its chain */   \
   POINT(kSequenceLeased, "sequence_leased")                /* a range of values is this node's; none was given out */ \
   POINT(kToastChunksStored, "toast_chunks_stored")         /* some chunks of a large value are stored, others not */  \
+  POINT(kXactPrepared, "xact_prepared")                  /* the status is PREPARED; PostgreSQL has decided nothing */ \
   POINT(kXactLocallyCommitted, "xact_locally_committed") /* PostgreSQL's commit is decided; the status is PREPARED */ \
   POINT(kDdlLocked, "ddl_locked")                        /* every primary holds the locks of the statement */         \
   POINT(kDdlStatementSent, "ddl_statement_sent")         /* the others have the record; no answer was read */         \

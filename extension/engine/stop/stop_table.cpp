@@ -32,15 +32,15 @@ void StopTable::await_what_is_attached() noexcept {
   uint64_t awaited = 0;
   for (const Entry& entry : entry_)
     if (entry.state.load(std::memory_order_relaxed) == StopState::kAttached)
-      awaited |= uint64_t{1} << int(entry.wish.point);
+      awaited |= uint64_t{1} << int(entry.attachment.point);
   awaited_.store(awaited, std::memory_order_relaxed);
 }
 
-bool StopTable::attach(const StopWish& wish) noexcept {
+bool StopTable::attach(const StopAttachment& attachment) noexcept {
   SpinGuard hold(lock_);
   for (Entry& entry : entry_) {
     if (entry.state.load(std::memory_order_relaxed) != StopState::kFree) continue;
-    entry.wish = wish;
+    entry.attachment = attachment;
     entry.arrivals = entry.stopped = 0;
     entry.age = ++ages_;
     entry.state.store(StopState::kAttached, std::memory_order_relaxed);
@@ -61,7 +61,7 @@ bool StopTable::wakes(Entry& entry) noexcept {
 bool StopTable::wakeup(StopPoint point, uint32_t process) noexcept {
   SpinGuard hold(lock_);
   for (Entry& entry : entry_)
-    if (entry.wish.point == point && (process == 0 || entry.stopped == process) && wakes(entry)) return true;
+    if (entry.attachment.point == point && (process == 0 || entry.stopped == process) && wakes(entry)) return true;
   return false;
 }
 
@@ -70,8 +70,8 @@ int StopTable::detach(StopPoint point, uint32_t process) noexcept {
   int found = 0;
   for (Entry& entry : entry_) {
     const StopState state = entry.state.load(std::memory_order_relaxed);
-    if (state == StopState::kFree || state == StopState::kWoken || entry.wish.point != point) continue;
-    if (process != 0 && entry.wish.process != process && entry.stopped != process) continue;
+    if (state == StopState::kFree || state == StopState::kWoken || entry.attachment.point != point) continue;
+    if (process != 0 && entry.attachment.process != process && entry.stopped != process) continue;
     ++found;
     if (!wakes(entry)) entry.state.store(StopState::kFree, std::memory_order_relaxed);
   }
@@ -82,7 +82,7 @@ int StopTable::detach(StopPoint point, uint32_t process) noexcept {
 bool StopTable::stands(StopPoint point, uint32_t process) noexcept {
   SpinGuard hold(lock_);
   for (const Entry& entry : entry_)
-    if (entry.wish.point == point && entry.state.load(std::memory_order_relaxed) == StopState::kStands &&
+    if (entry.attachment.point == point && entry.state.load(std::memory_order_relaxed) == StopState::kStands &&
         (process == 0 || entry.stopped == process))
       return true;
   return false;
@@ -94,7 +94,8 @@ int StopTable::list(StopSight (&to)[kEntries]) noexcept {
   for (const Entry& entry : entry_) {
     const StopState state = entry.state.load(std::memory_order_relaxed);
     if (state == StopState::kFree) continue;
-    to[count++] = {.wish = entry.wish, .arrivals = entry.arrivals, .stopped = entry.stopped, .state = state};
+    to[count++] = {
+        .attachment = entry.attachment, .arrivals = entry.arrivals, .stopped = entry.stopped, .state = state};
   }
   return count;
 }
@@ -104,9 +105,10 @@ StopTable::Entry* StopTable::due(StopPoint point, uint32_t process) noexcept {
   SpinGuard hold(lock_);
   Entry* due = nullptr;
   for (Entry& entry : entry_) {
-    if (entry.state.load(std::memory_order_relaxed) != StopState::kAttached || entry.wish.point != point) continue;
-    if (entry.wish.process != 0 && entry.wish.process != process) continue;
-    if (++entry.arrivals >= entry.wish.arrival && (due == nullptr || entry.age < due->age)) due = &entry;
+    if (entry.state.load(std::memory_order_relaxed) != StopState::kAttached || entry.attachment.point != point)
+      continue;
+    if (entry.attachment.process != 0 && entry.attachment.process != process) continue;
+    if (++entry.arrivals >= entry.attachment.arrival && (due == nullptr || entry.age < due->age)) due = &entry;
   }
   if (due == nullptr) return nullptr;
   due->stopped = process;

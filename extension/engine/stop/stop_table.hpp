@@ -30,14 +30,14 @@ enum class StopState : uint32_t {
 const char* stop_state_name(StopState) noexcept;
 
 // An attachment.  `process` is the host's number of one; 0: any.
-struct StopWish {
+struct StopAttachment {
   StopPoint point = StopPoint::kCount;
   uint32_t process = 0;
   uint32_t arrival = 1;
 };
 
 struct StopSight {
-  StopWish wish;
+  StopAttachment attachment;
   uint32_t arrivals = 0;  // so far, of those that it is for
   uint32_t stopped = 0;   // the process that stands there, or stood; 0: none yet
   StopState state = StopState::kFree;
@@ -59,8 +59,8 @@ class StopTable {
   static constexpr int kEntries = 32;
 
   // False: there is no room for one more.
-  bool attach(const StopWish& wish) noexcept;
-  // The process that stands there goes on; the attachment is gone.  `process` 0: whoever stands there.  False: nobody.
+  bool attach(const StopAttachment& attachment) noexcept;
+  // The process that stands there goes on; the attachment is gone.  `process` 0: any.  False: none stands there.
   bool wakeup(StopPoint point, uint32_t process) noexcept;
   // The same for every attachment to the point that is for `process`, or 0: all; also those that nobody has come to.
   // Returns how many there were.
@@ -79,7 +79,7 @@ class StopTable {
 
  private:
   struct Entry {
-    StopWish wish;
+    StopAttachment attachment;
     uint32_t arrivals = 0;
     uint32_t stopped = 0;
     uint32_t age = 0;

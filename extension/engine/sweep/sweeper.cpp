@@ -132,7 +132,9 @@ Result<bool> Sweeper::named() {
 
 Result<bool> Sweeper::forget() {
   GCL_TRY(txns_.truncate_log_now());
-  if (txns_.frozen() < assigned_ || txns_.horizon() <= passed_at_) return false;
+  const auto horizon = txns_.refresh_horizon(passed_at_);
+  if (!horizon) return horizon.error();
+  if (txns_.frozen() < assigned_ || *horizon <= passed_at_) return false;
   auto still = named();
   if (!still) return still;
   if (*still) return false;

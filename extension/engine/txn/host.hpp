@@ -39,6 +39,17 @@ class Waiter {
   virtual coherence::Status pause(uint32_t ms) = 0;
 };
 
+// What the server itself says of its former transactions, when it comes back.
+class HostCommits {
+ public:
+  virtual ~HostCommits() = default;
+  // Whether the transaction of that number committed in the server.  An error: it cannot be told (any more).
+  virtual coherence::Result<bool> committed(uint64_t host_xid) = 0;
+  // That transaction was in doubt, and is decided so in the pool, whoever did it: the host says so where it has decided
+  // otherwise.  False: it is not for this host to hear, and is told again.
+  virtual bool was_decided(uint64_t host_xid, bool committed) = 0;
+};
+
 // Waking other nodes whose sessions wait for a transaction that just ended.
 class NodeWaker {
  public:

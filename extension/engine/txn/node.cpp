@@ -1,5 +1,6 @@
 // The node's part: joining, the horizon, snapshots.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "extension/engine/txn/transaction.hpp"
@@ -20,51 +21,29 @@ void raise(std::atomic<uint64_t>& word, uint64_t to) noexcept {
 
 // The node counts for the horizon (a bound that is not zero) before any of its sessions reads the clock for a snapshot:
 // a node that computed a horizon without this one did so from a clock that this node's snapshots have passed.
-Status TxnSystem::join() {
+Status TxnSystem::join(HostCommits* host) {
+  GCL_TRY(settle_former_incarnation(host));
   Batch batch(words_.clock().node());
   batch.cas(words_.clock(), 0, kFrozenCts.value);
-  int clock = batch.load(words_.clock());
+  int clock = batch.faa(words_.clock(), 1);  // above every bound of a former incarnation (txn.dead-by-exact-value)
   int reserved = batch.load(words_.reserved(node_));
   int low = batch.load(words_.low_water(node_));
   int root = batch.load(words_.overflow_root(node_));
   int frozen = batch.load(words_.frozen(node_));
   GCL_TRY(run(batch));
-  uint64_t bound = batch.op(clock).old;
+  uint64_t bound = batch.op(clock).old + 1;
   Batch publish(words_.clock().node());
   publish.write(words_.bound(node_), &bound, sizeof bound);
   GCL_TRY(run(publish));
   shared_.bound.store(bound, std::memory_order_relaxed);
   shared_.low_water.store(batch.op(low).old, std::memory_order_relaxed);
   shared_.frozen.store(batch.op(root).old == 0 ? batch.op(low).old : batch.op(frozen).old, std::memory_order_relaxed);
-  GCL_TRY(finish_leftovers(shared_.frozen.load(std::memory_order_relaxed), batch.op(low).old));
-  GCL_TRY(adopt_leftovers(batch.op(low).old, batch.op(reserved).old));
-  const std::vector<uint64_t> none(shared_.sessions);
-  Batch words(words_.clock().node());
-  words.write(words_.session_lock(node_, {0}), none.data(), uint32_t(none.size() * 8));
-  words.write(words_.speculation(node_, {0}), none.data(), uint32_t(none.size() * 8));
-  GCL_TRY(run(words));
+  GCL_TRY(unpin_leftovers(shared_.frozen.load(std::memory_order_relaxed), batch.op(low).old));
   shared_.join_base = batch.op(reserved).old;
   shared_.reserved.store(batch.op(reserved).old, std::memory_order_release);
   shared_.next.store(batch.op(reserved).old + 1, std::memory_order_release);
-  return tick();
-}
-
-// Ids of a former incarnation that were not ended never committed: a commit ends with its own word, and an incarnation
-// that left one half done was not stopped cleanly (then repair decides, before any node joins).
-Status TxnSystem::adopt_leftovers(uint64_t low, uint64_t reserved) {
-  StatusWord words[256];
-  for (uint64_t at = low + 1; at <= reserved;) {
-    uint64_t count = std::min<uint64_t>(reserved - at + 1, std::size(words));
-    GCL_TRY(read_log(at, count, words));
-    for (uint64_t i = 0; i < count; ++i) {
-      if (words[i].state() == TxnState::kPrepared || words[i].state() == TxnState::kCommitting) return Errc::kCorrupt;
-      if (words[i].state() != TxnState::kActive) continue;
-      Batch batch(words_.clock().node());
-      batch.cas(words_.status(TxnId::make(node_, at + i)), words[i].raw, StatusWord::aborted().raw);
-      GCL_TRY(run(batch));
-    }
-    at += count;
-  }
+  GCL_TRY(stay_awake());
+  GCL_TRY(tick());
   return {};
 }
 
@@ -78,31 +57,41 @@ void TxnSystem::leave() noexcept {
 
 // The clock is read before the slots are; a session fills its slot before it reads the clock
 // (txn.bound-below-snapshots).  So a session whose slot was found empty gets a timestamp that is not below the bound.
-Status TxnSystem::publish_bound() {
+Result<TxnSystem::Bounds> TxnSystem::publish_bound() {
+  Bounds found{};
   Batch read(words_.clock().node());
   int clock = read.load(words_.clock());
   GCL_TRY(run(read));
+  found.clock = read.op(clock).old;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the exchange in take_snapshot()
-  OldestNeeded oldest(shared_, read.op(clock).old);
+  OldestNeeded oldest(shared_, found.clock);
   for (uint32_t i = 0; i < shared_.sessions; ++i) oldest.add(i);
   raise(shared_.bound, oldest.bound());
-  uint64_t bound = shared_.bound.load(std::memory_order_relaxed);
+  found.own = shared_.bound.load(std::memory_order_relaxed);
 
-  uint64_t bounds[coherence::kNodesMax];
   Batch publish(words_.clock().node());
-  publish.write(words_.bound(node_), &bound, sizeof bound);
-  publish.read(words_.bounds(), bounds, words_.nodes() * 8);
+  publish.write(words_.bound(node_), &found.own, sizeof found.own);
+  publish.read(words_.bounds(), found.of, words_.nodes() * 8);
+  int sleepers = publish.load(words_.sleepers());
   GCL_TRY(run(publish));
-  uint64_t horizon = bound;
+  found.sleepers.bits = publish.op(sleepers).old;
+  uint64_t horizon = found.own;
   NodeSet present;
   for (uint32_t i = 0; i < words_.nodes(); ++i) {
-    if (bounds[i] == 0) continue;
-    horizon = std::min(horizon, bounds[i]);
+    if (found.of[i] == 0) continue;
+    horizon = std::min(horizon, found.of[i]);
     present.bits |= NodeSet::of({uint8_t(i)}).bits;
   }
   raise(shared_.horizon, horizon);
   shared_.present.store(present.bits, std::memory_order_relaxed);
-  return {};
+  return found;
+}
+
+NodeSet TxnSystem::Bounds::below(uint64_t least) const noexcept {
+  NodeSet behind;
+  for (uint32_t i = 0; i < coherence::kNodesMax; ++i)
+    if (of[i] != 0 && of[i] < least) behind.bits |= NodeSet::of({uint8_t(i)}).bits;
+  return behind;
 }
 
 bool TxnSystem::away(NodeId node) const noexcept {
@@ -110,24 +99,71 @@ bool TxnSystem::away(NodeId node) const noexcept {
   return present.has(node_) && !present.has(node);
 }
 
-Status TxnSystem::tick() {
-  GCL_TRY(publish_bound());
-  uint64_t low = shared_.low_water.load(std::memory_order_relaxed);
-  bool overflowed = shared_.frozen.load(std::memory_order_relaxed) < low;
-  uint64_t used = shared_.next.load(std::memory_order_relaxed) - low;
-  return overflowed || used > words_.slots() / 8 ? truncate_log() : Status{};
+Result<bool> TxnSystem::tick() {
+  const auto bounds = publish_bound();
+  if (!bounds) return bounds.error();
+  const NodeSet behind = bounds->below(bounds->own).without(node_);
+  if (const NodeSet asleep{behind.bits & bounds->sleepers.bits}; !asleep.empty()) waker_.wake(asleep);
+  const bool moved = std::exchange(clock_at_tick_, bounds->clock) != bounds->clock;
+  const uint64_t low = shared_.low_water.load(std::memory_order_relaxed);
+  const uint64_t frozen = shared_.frozen.load(std::memory_order_relaxed);
+  const uint64_t used = shared_.next.load(std::memory_order_relaxed) - low;
+  if (frozen >= low && used <= words_.slots() / 8) return moved;
+  GCL_TRY(truncate_log());
+  return moved || low != shared_.low_water.load(std::memory_order_relaxed) ||
+         frozen != shared_.frozen.load(std::memory_order_relaxed);
+}
+
+Result<bool> TxnSystem::fall_asleep() {
+  if (asleep_.value_or(false)) return true;
+  shared_.clock_at_sleep.store(clock_at_tick_, std::memory_order_relaxed);
+  shared_.member_sleeps.store(1, std::memory_order_seq_cst);  // pairs with rouse()
+  Batch batch(words_.clock().node());
+  batch.faa(words_.sleepers(), NodeSet::of(node_).bits);
+  GCL_TRY(run(batch));
+  asleep_ = true;
+  return false;
+}
+
+void TxnSystem::rouse() noexcept {
+  if (shared_.member_sleeps.load(std::memory_order_seq_cst) != 0 && shared_.member_sleeps.exchange(0) != 0)
+    waker_.wake(NodeSet::of(node_));
+}
+
+bool TxnSystem::roused() const noexcept {
+  return asleep_.value_or(false) && shared_.member_sleeps.load(std::memory_order_seq_cst) == 0;
+}
+
+Status TxnSystem::stay_awake() {
+  shared_.member_sleeps.store(0, std::memory_order_seq_cst);
+  const uint64_t bit = NodeSet::of(node_).bits;
+  if (!asleep_) {
+    const auto sleepers = load(words_.sleepers());
+    if (!sleepers) return sleepers.error();
+    asleep_ = (*sleepers & bit) != 0;
+  }
+  if (!*asleep_) return {};
+  Batch batch(words_.clock().node());
+  batch.faa(words_.sleepers(), 0 - bit);
+  GCL_TRY(run(batch));
+  asleep_ = false;
+  return {};
 }
 
 Cts TxnSystem::horizon() const noexcept { return {shared_.horizon.load(std::memory_order_acquire)}; }
 
-Result<Cts> TxnSystem::refresh_horizon() {
-  GCL_TRY(publish_bound());
+Result<Cts> TxnSystem::refresh_horizon(Cts wanted) {
+  const auto bounds = publish_bound();
+  if (!bounds) return bounds.error();
+  const NodeSet behind = bounds->below(wanted.value + 1).without(node_);
+  if (wanted != Cts{} && !behind.empty()) waker_.wake(behind);
   return horizon();
 }
 
 Result<Cts> TxnSystem::pass_moment() {
   const auto before = pool_.memory(session_).faa(words_.clock(), 1);
   if (!before) return before.error();
+  rouse();
   return Cts{*before};
 }
 
@@ -144,6 +180,7 @@ Result<Cts> TxnSystem::take_snapshot() {
   }
   Cts ts{batch.op(clock).old};
   if (!counted) oldest.store(ts.value, std::memory_order_release);
+  rouse();
   return ts;
 }
 
@@ -158,9 +195,11 @@ void TxnSystem::adopt_snapshot(Cts ts) noexcept {
 
 void TxnSystem::set_oldest(std::optional<Cts> oldest) noexcept {
   auto& word = slot().oldest;
-  if (!oldest) return word.store(0, std::memory_order_release);
-  uint64_t now = word.load(std::memory_order_relaxed);
-  if (now != 0 && oldest->value > now) word.store(oldest->value, std::memory_order_release);
+  const uint64_t now = word.load(std::memory_order_relaxed);
+  if (now == 0 || (oldest && oldest->value <= now)) return;
+  word.store(oldest.value_or(Cts{}).value, std::memory_order_seq_cst);
+  // The member sleeps, and the node's bound is what this session has kept it at, perhaps.
+  if (now < shared_.clock_at_sleep.load(std::memory_order_relaxed)) rouse();
 }
 
 }  // namespace engine

@@ -152,8 +152,8 @@ Status TxnSystem::unpin_ended() {
   return {};
 }
 
-// Unpins what a former incarnation left: none of its ids runs any more (see adopt_leftovers()).
-Status TxnSystem::finish_leftovers(uint64_t frozen, uint64_t low) {
+// Unpins what a former incarnation left: none of its ids runs any more (settle_former_incarnation()).
+Status TxnSystem::unpin_leftovers(uint64_t frozen, uint64_t low) {
   constexpr uint64_t kStep = 1000;
   std::vector<StatusWord> log;
   for (uint64_t first = frozen + 1; first <= low; first += log.size()) {
@@ -163,8 +163,7 @@ Status TxnSystem::finish_leftovers(uint64_t frozen, uint64_t low) {
       if (log[i].state() != TxnState::kPinned) continue;
       const auto raw = load(words_.status(TxnId::make(node_, first + i)));
       if (!raw) return raw.error();
-      StatusWord word{*raw};
-      if (word.state() == TxnState::kActive) word = StatusWord::aborted();
+      const StatusWord word{*raw};
       if (!word.final() && !is_sub(word)) return Errc::kCorrupt;
       GCL_TRY(unpin(first + i, word));
     }

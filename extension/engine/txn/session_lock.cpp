@@ -1,4 +1,4 @@
-// Claims: a word per session that says what it is about to do alone, and dies with the session
+// Session locks: a word per session that says what it is about to do alone, and dies with the session
 // (txn.session-lock-token).
 #include <cstring>
 

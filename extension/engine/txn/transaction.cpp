@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "extension/engine/stop/stop_point.hpp"
+#include "extension/engine/txn/txn_notes.hpp"
 
 namespace engine {
 
@@ -150,9 +151,23 @@ void TxnSystem::sub_abort(int level) noexcept {
   close_level(level);
 }
 
-Status TxnSystem::prepare() {
+// txn.commit-noted-before-host
+void TxnSystem::note_commit() {
+  const auto& own = txn_.own_;
+  uint64_t sequences[TxnNote::kIdsMax];
+  for (uint32_t from = 0; from < own.size(); from += TxnNote::kIdsMax) {
+    const uint32_t count = std::min(own.size() - from, TxnNote::kIdsMax);
+    for (uint32_t i = 0; i < count; ++i) sequences[i] = own[from + i].id.sequence();
+    engine::note_commit(pool_.log(), slot().host_xid.load(std::memory_order_relaxed), {sequences, count});
+  }
+}
+
+Status TxnSystem::prepare(uint64_t host_xid) {
   if (!txn_.wrote() || txn_.prepared_) return {};
+  GCL_TRY(session_.wait_ring_complete());  // log.ring-before-prepared
+  note_commit();
   Batch batch(words_.clock().node());
+  batch.write(words_.host_xid(node_, session_.id()), &host_xid, sizeof host_xid);  // txn.kind-before-prepared
   int cas = batch.cas(words_.status(txn_.top()), StatusWord::active(session_.id(), txn_.top()).raw,
                       StatusWord::prepared(session_.id(), txn_.top()).raw);
   GCL_TRY(run(batch));
@@ -183,6 +198,7 @@ Result<Cts> TxnSystem::start_commit() {
                       StatusWord::committing(session_.id(), top).raw);
   int tick = batch.faa(words_.clock(), 1);
   GCL_TRY(run(batch));
+  rouse();  // the clock has moved
   if (!batch.cas_succeeded(cas)) return Errc::kFenced;
   return Cts{batch.op(tick).old + 1};
 }

@@ -21,6 +21,7 @@
 #include "extension/engine/memory/growing_array.hpp"
 #include "extension/engine/txn/combo_commands.hpp"
 #include "extension/engine/txn/host.hpp"
+#include "extension/engine/txn/leftovers.hpp"
 #include "extension/engine/txn/snapshot.hpp"
 #include "extension/engine/txn/speculation.hpp"
 #include "extension/engine/txn/txn_id.hpp"
@@ -103,14 +104,36 @@ class TxnSystem {
   TxnSystem& operator=(const TxnSystem&) = delete;
 
   // --- the node (one process of it calls these) ---------------------------------------------------------------------
-  // Continues the node's id sequence from the pool's words and starts to count for the horizon.  REQUIRES: once per
-  // incarnation, before any session of the node takes a snapshot or an id.
-  Status join();
+  // Ends what the node's former incarnation left, continues its id sequence from the pool's words and starts to count
+  // for the horizon.  REQUIRES: once per incarnation, before any session of the node takes a snapshot or an id.  `host`
+  // says what became of transactions that are in doubt; without it, or when it cannot tell, they are an error (without:
+  // kCorrupt).
+  Status join(HostCommits* host = nullptr);
   // Stops counting for the horizon.  REQUIRES: no session of the node has a snapshot or a transaction.
   void leave() noexcept;
-  // Publishes the node's bound, refreshes its horizon, truncates the status log.  Two or three batches; called every
-  // few tens of milliseconds by the node's member worker, and by sessions that want a fresher horizon.
-  Status tick();
+  // Publishes the node's bound, refreshes its horizon, truncates the status log, and wakes the sleepers that are behind
+  // this node.  Two or three batches.  True: something has moved since the last call, so that the next one is due in
+  // some tens of milliseconds.
+  Result<bool> tick();
+  // The node's member worker will not call tick() until it is woken (txn.sleepers-are-woken).  False: that is said only
+  // now, and another tick() comes first.  Called before each sleep.
+  Result<bool> fall_asleep();
+  // Whether a session has woken the member worker since fall_asleep().
+  bool roused() const noexcept;
+  // The member worker calls tick() by itself again.  Also first of all in a process.
+  Status stay_awake();
+
+  // --- nodes that died (rules.md, "What a dead node left") ----------------------------------------------------------
+  // Ends what they left, and wakes those that waited for it.  One load while no node comes, goes or dies.  For a worker
+  // of each node; after an error, and after each change of the members, it is due again.
+  Status end_dead_nodes();
+  // The same for one that is dead (it still is, or nothing is done), as often as it is called.
+  Result<Leftovers::Ended> end_dead_node(NodeId dead);
+  // What other nodes left that is in doubt (txn.in-doubt-until-back).
+  Result<std::vector<InDoubt>> in_doubt();
+  // Decides one of them (txn.doubt-decided-once).  Whether it is committed: not as `commit` says if it was decided
+  // before.  kNotFound: it is not in doubt, or its node is there.
+  Result<bool> decide_in_doubt(TxnId id, bool commit);
 
   // --- life of a transaction ----------------------------------------------------------------------------------------
   Transaction& current() { return txn_; }
@@ -127,8 +150,10 @@ class TxnSystem {
   Status sub_begin(int level);          // kNoMemory: it has not begun
   void sub_commit(int level) noexcept;  // its ids become the parent's
   void sub_abort(int level) noexcept;   // one status write per level that wrote
-  // Nothing to do for a transaction that wrote nothing.  kFenced: another session decided this status.
-  Status prepare();
+  // Nothing to do for a transaction that wrote nothing.  `host_xid`: the host's number of it, if it changed anything
+  // that is the host's own; 0: gcl tables alone (txn.kind-before-prepared).  kFenced: another session decided this
+  // status.
+  Status prepare(uint64_t host_xid = 0);
   // REQUIRES: prepared, or nothing written.  Returns the zero Cts if nothing was written; if a reader was faster and
   // the word has left its place since, perhaps kFrozenCts.
   Result<Cts> commit();
@@ -152,7 +177,8 @@ class TxnSystem {
   Result<Owner> owner(TxnId id);
   // Every version deleted by a transaction with cts <= this is invisible to every snapshot, now and later.
   Cts horizon() const noexcept;
-  Result<Cts> refresh_horizon();
+  // Wakes the member workers of nodes whose bound is not above `wanted`: they publish, and the next call may find it.
+  Result<Cts> refresh_horizon(Cts wanted = {});
   // Moves the clock on and returns what it was: every snapshot taken before is at or below that, every later one above
   // (VACUUM's "that moment").
   Result<Cts> pass_moment();
@@ -227,15 +253,24 @@ class TxnSystem {
   void end_unlisted() noexcept;  // but for levels that the slot cannot list
   void close_level(int level) noexcept;
   Status clear_words(uint64_t first, uint64_t count);
-  Status publish_bound();
+  // What the node has found out when it published its bound.
+  struct Bounds {
+    uint64_t clock, own;
+    NodeSet sleepers;
+    uint64_t of[coherence::kNodesMax];  // 0: the node does not count
+    // Those that count with less than `least`.
+    NodeSet below(uint64_t least) const noexcept;
+  };
+  Result<Bounds> publish_bound();
+  void rouse() noexcept;  // the member worker of this node
   Status extend_reserved();
-  Status adopt_leftovers(uint64_t low, uint64_t reserved);
+  Status settle_former_incarnation(HostCommits* host);
   Status read_log(uint64_t first, uint64_t count, StatusWord* to);
   Status truncate_log();
   Status freeze();
   Status move_to_overflow();
   Status unpin_ended();
-  Status finish_leftovers(uint64_t frozen, uint64_t low);
+  Status unpin_leftovers(uint64_t frozen, uint64_t low);
   Status sort_out(uint64_t first, std::vector<StatusWord>& log, std::vector<uint64_t>& pinned);
   // By raw id: whether its transaction runs, in a session that is `unlisted`.
   using UnlistedOwners = std::unordered_map<uint64_t, bool>;
@@ -267,6 +302,7 @@ class TxnSystem {
   Status read_own_speculation();
   void remember(TxnId id, StatusWord final_word);
   static TxnStatus status_of(StatusWord final_word);
+  void note_commit();
   TxnSessionSlot& slot() const { return shared_.slot(session_.id().value); }
 
   struct Cached {
@@ -312,6 +348,9 @@ class TxnSystem {
   Transaction txn_;
   std::vector<Cached> cache_;
   std::vector<NodeView> nodes_;
+  uint64_t clock_at_tick_ = 0;
+  uint64_t deaths_view_ = 0;    // of the members, in which nothing was left to do for dead nodes
+  std::optional<bool> asleep_;  // the member worker's process: whether the pool says so; nullopt: not known yet
   bool session_locked_ = false;
   bool speculation_known_ = false;
   int speculation_level_ = 0;      // the nesting level whose row may be taken back; 0: none

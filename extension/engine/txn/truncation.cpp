@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "extension/engine/txn/transaction.hpp"
+#include "extension/engine/txn/txn_notes.hpp"
 
 namespace engine {
 
@@ -19,7 +20,7 @@ constexpr uint64_t kFreezeStep = 2048;
 constexpr int kFullPauses = 200;  // of kFullPauseMs each, in which nothing has moved, before an id is refused
 constexpr uint32_t kFullPauseMs = 5;
 
-// Held across a few batches by one process of the node; a process killed in between fences the pool.
+// Held across a few batches by one process of the node; a process killed in between takes the node with it.
 class Flag {
  public:
   explicit Flag(std::atomic<uint32_t>& word) : word_(word) {
@@ -56,6 +57,7 @@ Status TxnSystem::extend_reserved() {
       uint64_t low = shared_.low_water.load(std::memory_order_acquire);
       uint64_t upto = std::min({from + kReserveStep, from + slots / 4, low + slots});
       if (upto > from) {
+        note_reserved(pool_.log(), upto);  // txn.ids-noted-before-use
         GCL_TRY(clear_words(from + 1, upto - from));
         Batch batch(words_.clock().node());
         batch.write(words_.reserved(node_), &upto, sizeof upto);

@@ -40,6 +40,8 @@ struct TxnShared {
   std::atomic<uint64_t> horizon;                // grows
   std::atomic<uint64_t> adopted;                // timestamps taken over (txn.timestamp-handover-counted)
   std::atomic<uint64_t> present;                // nodes that count, as a NodeSet
+  std::atomic<uint64_t> clock_at_sleep;         // as the member worker found it before it fell asleep
+  std::atomic<uint32_t> member_sleeps;          // 1: a session that clears it wakes the member worker
   alignas(64) std::atomic<uint32_t> extending;  // 1: a session reserves more sequences
   std::atomic<uint32_t> truncating;             // 1: a session advances the marks
   // Sequences at or below low_water whose words are still in the ring, of ids that run (txn.running-id-pinned); 0:

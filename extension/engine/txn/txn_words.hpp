@@ -4,6 +4,7 @@
 // Region::kTxnWords
 //      0  clock
 //     64  bounds      u64 per node: no session of the node has, or will take, a snapshot below it; 0: does not count
+//    640  sleepers    NodeSet: nodes whose member worker publishes nothing until it is woken (txn.sleepers-are-woken)
 //   1024  per node, 64 bytes each:
 //          0 reserved      ids up to here may have been assigned
 //          8 low_water     ids up to here have no word in the ring any more (txn.mark-before-clearing)
@@ -16,6 +17,7 @@
 //   then  watch       u64 per node and session: the nodes to wake when the session's transaction ends
 //   then  session_lock u64 per node and session: the token of the lock it has; 0: none (txn.session-lock-token)
 //   then  speculation u64 per node and session: the row that it may still take back (txn.speculation-names-row)
+//   then  host_xid    u64 per node and session: of the transaction that it prepared last: HostXidWord
 // Region::kStatusLog
 //   per node a ring of `slots` status words; id `s` is at s % slots
 #pragma once
@@ -49,6 +51,7 @@ class TxnWords {
   coherence::PoolAddress clock() const { return words_; }
   coherence::PoolAddress bounds() const { return words_ + 64; }
   coherence::PoolAddress bound(NodeId n) const { return bounds() + n.value * 8u; }
+  coherence::PoolAddress sleepers() const { return words_ + 640; }
   coherence::PoolAddress reserved(NodeId n) const { return words_ + (1024 + n.value * 64u); }
   coherence::PoolAddress low_water(NodeId n) const { return reserved(n) + 8; }
   coherence::PoolAddress aborted_count(NodeId n) const { return reserved(n) + 16; }
@@ -67,13 +70,17 @@ class TxnWords {
   coherence::PoolAddress speculation(NodeId n, coherence::SessionId s) const {
     return session_lock(n, s) + uint64_t{nodes_} * sessions_ * 8;
   }
+  coherence::PoolAddress host_xid(NodeId n, coherence::SessionId s) const {
+    return speculation(n, s) + uint64_t{nodes_} * sessions_ * 8;
+  }
   coherence::PoolAddress status(TxnId id) const {
     VERIFY(id.node().value < nodes_);
     return log_ + (uint64_t{id.node().value} * slots_ + id.sequence() % slots_) * 8;
   }
 
  private:
-  static constexpr uint64_t kBytesPerSession = 24;  // watch, session lock, speculation
+  static_assert(64 + coherence::kNodesMax * 8 <= 640);
+  static constexpr uint64_t kBytesPerSession = 32;  // watch, session lock, speculation, host xid
   static constexpr uint64_t watch_from(uint32_t nodes) { return 1024 + nodes * 64u; }
   coherence::PoolAddress words_, log_;
   uint32_t nodes_, slots_, sessions_;

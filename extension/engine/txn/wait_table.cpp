@@ -24,10 +24,14 @@ int WaitTable::request(uint64_t id, uint32_t session) noexcept {
   return mine;
 }
 
-void WaitTable::leave(int index) noexcept {
+bool WaitTable::leave(int index) noexcept {
   SpinGuard hold(lock_);
   WaitEntry& e = entry_[index];
-  if (--e.waiters == 0 && e.state != WaitState::kHeld) e.state = WaitState::kFree;
+  if (--e.waiters == 0 && e.state == WaitState::kHeld) return true;
+  if (e.waiters == 0) e.state = WaitState::kFree;
+  for (int i = 0; i < used_; ++i)
+    if (entry_[i].id == e.id && entry_[i].state == WaitState::kWanted) return true;
+  return false;
 }
 
 WaitState WaitTable::state(int index) noexcept {
@@ -69,14 +73,15 @@ bool WaitKeeper::move(int index, uint64_t id, WaitState from, WaitState to) {
 
 // txn.tag-held-once.  The tag comes first, the registration second: a session that sees kHeld waits for a tag that will
 // be released.
-void WaitKeeper::take(int index, uint64_t id) {
-  if (!tags_.take(id)) return;  // a former waiter still has it
+bool WaitKeeper::take(int index, uint64_t id) {
+  if (!tags_.take(id)) return false;  // a former waiter still has it
   if (tags_.watch(id)) {
     if (!move(index, id, WaitState::kWanted, WaitState::kHeld)) tags_.let_go(id);
-    return;
+    return true;
   }
   tags_.let_go(id);
   (void)move(index, id, WaitState::kWanted, WaitState::kEnded);
+  return true;
 }
 
 void WaitKeeper::recheck(int index, uint64_t id, bool waited) {
@@ -86,14 +91,13 @@ void WaitKeeper::recheck(int index, uint64_t id, bool waited) {
 }
 
 bool WaitKeeper::tend() {
-  bool some = false;
+  bool again = false;
   WaitEntry e;
   for (int i = 0; i < WaitTable::kEntries && table_.read(i, &e); ++i) {
-    if (e.state == WaitState::kWanted) take(i, e.id);
+    if (e.state == WaitState::kWanted) again |= !take(i, e.id);
     if (e.state == WaitState::kHeld) recheck(i, e.id, e.waiters > 0);
-    some |= e.state != WaitState::kFree;
   }
-  return some;
+  return again;
 }
 
 }  // namespace engine

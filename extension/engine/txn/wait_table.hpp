@@ -4,7 +4,8 @@
 //
 //   session: i = request(id, me); wake the worker; sleep until state(i) is not kWanted;
 //            kHeld: wait for the tag in the lock manager;  leave(i)
-//   worker:  tend(), again and again: takes tags, has the transaction's node wake this one when it ends, releases tags,
+//   worker:  tend(), whenever it is woken: takes tags, has the transaction's node wake this one when it ends, releases
+//   tags,
 //            also those without waiters: the transaction may run for long, and the table has an end
 //
 // txn.wait-entry-reuse: An entry is reused when it is kFree: no waiter, no tag.
@@ -13,6 +14,8 @@
 //     waiters may have left meanwhile, and others come.
 // txn.requester-is-woken: The session that made an entry is woken when the entry leaves kWanted; others that wait with
 //     it look again by themselves.
+// txn.leaver-wakes-worker: A session that leaves wakes the worker if a tag is held without a waiter now, or if an entry
+//     of the same id waits for a tag that this session's wait was in the way of.  It leaves when it has let go the tag.
 // txn.one-wait-per-session: A session waits for one id at a time, and the worker frees entries without waiters in each
 //     round.  So however many sessions wait, each has an entry: there are twice as many entries as sessions, and if
 //     tags of waits that have just ended occupy the rest, the next round frees them.  No wait is hidden from the lock
@@ -45,7 +48,8 @@ class WaitTable {
   // An entry for a wait for `id`, shared with sessions that wait for it already; -1: wake the worker, and ask again
   // (txn.one-wait-per-session).
   int request(uint64_t id, uint32_t session) noexcept;
-  void leave(int index) noexcept;
+  // True: wake the worker, which has a tag to let go, or to take that this waiter was in the way of.
+  bool leave(int index) noexcept;
   WaitState state(int index) noexcept;
 
   // For the worker.  False: `index` is behind the last entry in use.
@@ -76,11 +80,11 @@ class WaitTags {
 class WaitKeeper {
  public:
   WaitKeeper(WaitTable& table, WaitTags& tags) : table_(table), tags_(tags) {}
-  // One round; returns whether any session waits.
+  // One round; returns whether it is due again soon: a tag could not be taken, because a former waiter has it.
   bool tend();
 
  private:
-  void take(int index, uint64_t id);
+  bool take(int index, uint64_t id);
   void recheck(int index, uint64_t id, bool waited);
   bool move(int index, uint64_t id, WaitState from, WaitState to);
 

@@ -4,8 +4,6 @@
 
 namespace engine {
 
-constexpr int64_t kAnswerUs = 300'000;  // a living node answers within its worker's round
-
 static bool by_wait(const WaitRecord& a, const WaitRecord& b) { return a.wait < b.wait; }
 
 void DeadlockDetector::ask(Phase phase, int64_t now_us, bool* asked) {

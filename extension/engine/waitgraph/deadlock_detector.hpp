@@ -30,11 +30,14 @@ class DeadlockDetector {
   DeadlockDetector(WaitRegistry& registry, coherence::NodeId self) : registry_(registry), self_(self) {}
 
   bool busy() const { return phase_ != Phase::kIdle; }
+  // When step() goes on without the nodes that have not answered by then.  REQUIRES: busy().
+  int64_t patience_ends() const { return asked_us_ + kAnswerUs; }
   // *asked is set when a ticket was taken: then the other nodes are to be woken.
   void start(int64_t now_us, bool* asked);
   std::vector<DeadlockVerdict> step(coherence::NodeSet live, int64_t now_us, bool* asked);
 
  private:
+  static constexpr int64_t kAnswerUs = 300'000;  // a living node answers as soon as its worker is woken
   enum class Phase { kIdle, kFirst, kSecond };
   bool gather(coherence::NodeSet live, int64_t now_us, std::vector<WaitRecord>* records);
   void ask(Phase phase, int64_t now_us, bool* asked);

@@ -81,7 +81,7 @@ class Engine {
  public:
   explicit Engine(const EngineOptions& options = {}) : options_(options), cluster_(options.cluster), waker_(*this) {
     for (int n = 0; n < options.cluster.nodes; ++n) nodes_.push_back(std::make_unique<Node>());
-    for (int n = 0; n < options.cluster.nodes; ++n) start(n, true);
+    for (int n = 0; n < options.cluster.nodes; ++n) start(n);
   }
   ~Engine() {
     for (int n = 0; n < int(nodes_.size()); ++n) stop_ticker(n);
@@ -91,11 +91,34 @@ class Engine {
   TestWaker& waker() { return waker_; }
   int nodes() const { return int(nodes_.size()); }
 
+  // How often the node's member worker was woken.
+  uint64_t wakeups(int n) {
+    std::lock_guard hold(nodes_[n]->mutex);
+    return nodes_[n]->rings;
+  }
+  // Sleeps until there are more than `seen`; false: it took too long.
+  bool sleep_until_woken(int n, uint64_t seen) {
+    std::unique_lock hold(nodes_[n]->mutex);
+    return nodes_[n]->rung.wait_for(hold, std::chrono::milliseconds(kPatienceMs),
+                                    [&] { return nodes_[n]->rings != seen; });
+  }
+  void wake(int n) { waker_.wake(coherence::NodeSet::of({uint8_t(n)})); }
+
   // From now on only sessions that need it tick for the node.
   void pause_ticker(int n) { stop_ticker(n); }
 
   // A node that left joins again, with fresh local state.
   void restart(int n);
+  // The node dies.  REQUIRES: its workers have vanished.
+  void kill(int n) {
+    stop_ticker(n);
+    cluster_.kill(n);
+  }
+  // As kill(), and then it joins again; but its pages are as they were.
+  void crash_and_join(int n, HostCommits* host = nullptr) {
+    stop_ticker(n);
+    start(n, host);
+  }
 
  private:
   friend class TestWaiter;
@@ -111,7 +134,7 @@ class Engine {
     std::condition_variable rung;
     uint64_t rings = 0;
   };
-  void start(int n, bool first);
+  void start(int n, HostCommits* host = nullptr);
   void stop_ticker(int n) {
     nodes_[n]->stop.store(true);
     if (nodes_[n]->ticker.joinable()) nodes_[n]->ticker.join();
@@ -126,18 +149,24 @@ class Engine {
 // A session with its transaction system.
 class Worker {
  public:
-  Worker(Engine& engine, int node)
+  Worker(Engine& engine, int node, bufmgr::Interrupts* interrupts = nullptr)
       : engine_(engine),
         node_(node),
-        session_(engine.cluster().session(node)),
+        session_(engine.cluster().session(node, interrupts)),
         waiter_(engine, node),
         txns_(engine.cluster().pool(node), *session_, engine.shared(node), waiter_, engine.waker()) {
     waiter_.serve(&txns_);
   }
   ~Worker() {
+    if (vanished_) return;
     txns_.abort();
     txns_.set_oldest(std::nullopt);
     EXPECT_EQ(session_->guards_held(), 0);
+    engine_.cluster().end(node_, std::move(session_));
+  }
+  // As a process that is killed: nothing ends in order.  Called before its node dies.
+  void vanish() {
+    vanished_ = true;
     engine_.cluster().end(node_, std::move(session_));
   }
   TxnSystem& txns() { return txns_; }
@@ -166,7 +195,7 @@ class Worker {
   void pass_horizon() {
     const Cts moment = *txns_.pass_moment();
     EXPECT_TRUE(gcl_test::eventually([&] {
-      auto horizon = txns_.refresh_horizon();
+      auto horizon = txns_.refresh_horizon(moment);
       return horizon.ok() && *horizon > moment;
     }));
   }
@@ -177,9 +206,10 @@ class Worker {
   std::unique_ptr<Session> session_;
   TestWaiter waiter_;
   TxnSystem txns_;
+  bool vanished_ = false;
 };
 
-inline void Engine::start(int n, bool) {
+inline void Engine::start(int n, HostCommits* host) {
   Node& node = *nodes_[n];
   const uint32_t sessions = options_.cluster.sessions_max;
   node.memory = std::make_unique<std::byte[]>(TxnShared::bytes_for(sessions) + 64);
@@ -187,7 +217,7 @@ inline void Engine::start(int n, bool) {
   node.shared = TxnShared::create(reinterpret_cast<void*>(at), sessions, options_.slots_max);
   {
     Worker first(*this, n);
-    EXPECT_TRUE(first->join().ok());
+    EXPECT_TRUE(first->join(host).ok());
   }
   node.stop.store(false);
   if (!options_.tickers) return;
@@ -197,6 +227,7 @@ inline void Engine::start(int n, bool) {
     nodes_[n]->ticks.store(true);
     nodes_[n]->ticks.notify_one();
     while (!nodes_[n]->stop.load()) {
+      EXPECT_TRUE(member->end_dead_nodes().ok());
       EXPECT_TRUE(member->tick().ok());
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -210,7 +241,7 @@ inline void Engine::restart(int n) {
     Worker last(*this, n);
     last->leave();
   }
-  start(n, false);
+  start(n);
 }
 
 template <class What>

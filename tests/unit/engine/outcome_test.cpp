@@ -88,7 +88,7 @@ TEST_P(UnknownOutcomeThere, OfAWaitTable) {
   };
   engine::WaitRegistry one = registry_of(*mine, 0), two = registry_of(*peers, 1);
   const uint64_t ticket = *one.ask();
-  two.publish(*two.asked(), std::vector<engine::WaitRecord>(3), 0);
+  two.publish(two.asked()->ticket, std::vector<engine::WaitRecord>(3), 0);
   std::vector<engine::WaitRecord> seen;
   ASSERT_TRUE(one.read({1}, ticket, &seen));
   ASSERT_EQ(seen.size(), 3u);
@@ -149,7 +149,7 @@ TEST_P(UnknownOutcomeThere, OfADdlExchange) {
          const uint64_t newest = a.channel.slot(0).sequence();
          return newest != 0 && a.channel.slot(0).read(newest, &header);
        }},
-      {"was the last to answer", [](Node& a, Node&) { return a.channel.slot(0).acknowledge(1, true, ""); }},
+      {"was the last to answer", [](Node& a, Node&) { return a.channel.slot(0).acknowledge(1, true, "").valid(); }},
       {"was answered",
        [](Node& a, Node& b) { return a.channel.slot(0).reply_of(b.pool.node(), 1, 1) != DdlReply::kPending; }},
       {"knows what is granted",

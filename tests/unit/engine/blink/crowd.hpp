@@ -19,7 +19,7 @@ class Crowd final : public engine::blink::Horizon {
   void leave(int slot) { slots_[slot].store(0); }
 
   coherence::Result<uint64_t> pass_moment() override { return clock_.fetch_add(1); }
-  coherence::Result<uint64_t> now() override {
+  coherence::Result<uint64_t> now(uint64_t) override {
     uint64_t oldest = clock_.load();
     for (const auto& slot : slots_)
       if (const uint64_t counted = slot.load(); counted != 0 && counted < oldest) oldest = counted;

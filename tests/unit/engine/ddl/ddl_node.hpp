@@ -16,7 +16,7 @@ struct Node {
         channel(session->memory(), pool.region(bufmgr::Region::kDdl).at, pool.region(bufmgr::Region::kDdl).bytes,
                 pool.nodes_max(), pool.node()),
         log(pool, *session, channel),
-        me(engine::DdlHolder::make(pool.node(), 7, 1000 + uint32_t(n))) {}
+        me(engine::DdlHolder::make(pool.node(), pool.coherence_node().incarnation(), 7, 1000 + uint32_t(n))) {}
   bufmgr::BufferPool& pool;
   std::unique_ptr<bufmgr::Session> session;
   engine::DdlChannel channel;

@@ -147,16 +147,16 @@ TEST(DdlSlot, OnlyWhoIsTheLastToAnswerTellsTheCoordinator) {
   c.channel.join(3);
   engine::DdlSlot ours = a.channel.slot(0), first = b.channel.slot(0), last = c.channel.slot(0);
   EXPECT_EQ(1u, ours.post(header_for({&b, &c}), nullptr));
-  EXPECT_FALSE(first.acknowledge(1, true, {}));
-  EXPECT_TRUE(last.acknowledge(1, true, {}));
+  EXPECT_FALSE(first.acknowledge(1, true, {}).valid());
+  EXPECT_TRUE(last.acknowledge(1, true, {}).valid());
   // An error is told at once: it is not waited for more than one.
   EXPECT_EQ(2u, ours.post(header_for({&b, &c}), nullptr));
-  EXPECT_TRUE(first.acknowledge(2, false, "22012\ndivision by zero"));
-  EXPECT_TRUE(last.acknowledge(2, true, {}));
+  EXPECT_TRUE(first.acknowledge(2, false, "22012\ndivision by zero").valid());
+  EXPECT_TRUE(last.acknowledge(2, true, {}).valid());
   // A node that has left is not waited for.
   EXPECT_EQ(3u, ours.post(header_for({&b, &c}), nullptr));
   c.channel.leave();
-  EXPECT_TRUE(first.acknowledge(3, true, {}));
+  EXPECT_TRUE(first.acknowledge(3, true, {}).valid());
 }
 
 TEST(DdlSlot, AMessageIsReadAndAnsweredByEveryMember) {

@@ -242,7 +242,7 @@ TEST_F(Sweep, ASnapshotFromBeforeHoldsItBack) {
   Sweeper sweeper(member.txns(), names_, 1);
   EXPECT_FALSE(passes(sweeper, false));
   EXPECT_EQ(naming(first()), 0) << "the pages are done";
-  EXPECT_TRUE(reader->status(TxnId{*bad_.begin()})->aborted()) << "whoever has a copy may still ask";
+  EXPECT_TRUE(reader->status(TxnId{*bad_.begin()})->aborted()) << "a reader of a copy may still ask";
   reader.abort();
   EXPECT_TRUE(passes(sweeper));
 }
