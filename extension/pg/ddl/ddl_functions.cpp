@@ -2,6 +2,7 @@
 #include "extension/pg/catalog/shared_relations.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/objects/ddl_digest.hpp"
+#include "extension/pg/ddl/peer/in_doubt.hpp"
 #include "extension/pg/ddl/peer/primary_copy.hpp"
 #include "extension/pg/ddl/replay/ddl_results.hpp"
 #include "extension/pg/runtime/rows.hpp"
@@ -18,6 +19,7 @@ PG_FUNCTION_INFO_V1(gcl_ddl_locks_get);
 PG_FUNCTION_INFO_V1(gcl_stat_ddl_log_kept_get);
 PG_FUNCTION_INFO_V1(gcl_prepare_copy);
 PG_FUNCTION_INFO_V1(gcl_forget_primary);
+PG_FUNCTION_INFO_V1(gcl_resolve_in_doubt);
 }
 
 using namespace gcl;
@@ -77,5 +79,10 @@ Datum gcl_prepare_copy(PG_FUNCTION_ARGS) { PG_RETURN_OID(prepare_copy(PG_GETARG_
 
 Datum gcl_forget_primary(PG_FUNCTION_ARGS) {
   forget_primary(PG_GETARG_INT32(0));
+  PG_RETURN_VOID();
+}
+
+Datum gcl_resolve_in_doubt(PG_FUNCTION_ARGS) {
+  resolve_in_doubt(PG_GETARG_INT32(0), uint64_t(PG_GETARG_INT64(1)), PG_GETARG_BOOL(2));
   PG_RETURN_VOID();
 }

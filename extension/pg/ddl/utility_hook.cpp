@@ -180,7 +180,8 @@ class Captured final : public Capture {
     GetUserIdAndSecContext(&user_, &user_context_);
     // The server scribbles on the original.
     if (IsA(statement, AlterTableStmt)) altered_ = static_cast<AlterTableStmt*>(copyObjectImpl(statement));
-    exempt_ = IsA(statement, CreateExtensionStmt) || drops_an_extension(statement);
+    exempt_ =
+        IsA(statement, CreateExtensionStmt) || IsA(statement, AlterExtensionStmt) || drops_an_extension(statement);
   }
 
   void run() {

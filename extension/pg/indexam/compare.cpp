@@ -18,14 +18,6 @@ IndexTuple as_tuple(std::span<const std::byte> key) {
   return reinterpret_cast<IndexTuple>(const_cast<std::byte*>(key.data()));
 }
 
-// How many attributes of `tuple` are there; the rest is minus infinity (index.key-is-tuple).
-int attributes_of(IndexTuple tuple, int all) {
-  if ((tuple->t_info & INDEX_ALT_TID_MASK) == 0) return all;
-  uint16 left;
-  memcpy(&left, &tuple->t_tid, sizeof left);
-  return left;
-}
-
 template <class T>
 int order(T a, T b) {
   return a < b ? -1 : a > b;
@@ -80,6 +72,13 @@ FmgrInfo* cross_type_function(Relation index, int attribute, Oid type, SearchKey
 }
 
 }  // namespace
+
+int attributes_of(IndexTuple tuple, int all) {
+  if ((tuple->t_info & INDEX_ALT_TID_MASK) == 0) return all;
+  uint16 left;
+  memcpy(&left, &tuple->t_tid, sizeof left);
+  return left;
+}
 
 void SearchKey::add(Relation index, Datum value, bool is_null, Oid type) {
   const int attribute = count;

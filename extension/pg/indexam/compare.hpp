@@ -51,6 +51,9 @@ struct SearchKey {
   }
 };
 
+// How many key attributes a key of the index has (index.key-is-tuple); `all` that the index has.
+int attributes_of(IndexTuple tuple, int all);
+
 class TupleComparator final : public engine::blink::Comparator {
  public:
   explicit TupleComparator(Relation index);

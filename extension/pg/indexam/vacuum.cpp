@@ -31,8 +31,8 @@ class ClusterHorizon final : public engine::blink::Horizon {
     if (!moment) return moment.error();
     return moment->value;
   }
-  coherence::Result<uint64_t> now() override {
-    auto horizon = txns().refresh_horizon();
+  coherence::Result<uint64_t> now(uint64_t wanted) override {
+    auto horizon = txns().refresh_horizon(engine::Cts{wanted});
     if (!horizon) return horizon.error();
     return horizon->value;
   }

@@ -9,6 +9,7 @@
 #include "extension/pg/runtime/database_locale.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
+#include "extension/pg/runtime/orphan.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
 #include "extension/pg/runtime/waiter.hpp"
@@ -28,6 +29,7 @@ namespace {
 class BackendInterrupts final : public bufmgr::Interrupts {
  public:
   bool pending() noexcept override {
+    (void)postmaster_gone();
     return InterruptPending && InterruptHoldoffCount == 0 && CritSectionCount == 0 &&
            (ProcDiePending || QueryCancelPending || ProcSignalBarrierPending || ClientConnectionLost);
   }

@@ -55,6 +55,10 @@ void mixed_commits_init(void* memory, uint32_t slots) {
 void count_own_record() noexcept { ++own_records; }
 void note_unlogged_change() noexcept { unlogged_changed = true; }
 
+uint64_t mixed_commit_xid() {
+  return changed_this_server() ? U64FromFullTransactionId(GetTopFullTransactionIdIfAny()) : 0;
+}
+
 void mixed_commit_begins() {
   if (!changed_this_server()) return;
   entered = true;

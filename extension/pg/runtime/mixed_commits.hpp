@@ -31,7 +31,9 @@ void mixed_commits_init(void* memory, uint32_t slots);  // before the first proc
 // --- the transaction itself ------------------------------------------------------------------------------------------
 void count_own_record() noexcept;      // it writes one of our records to the WAL
 void note_unlogged_change() noexcept;  // it may change an unlogged table of this server
-void mixed_commit_begins();            // REQUIRES: it has changed gcl tables, and has an xid
+// The server's number of the transaction, with its epoch, if it has changed this server, too; else 0.
+uint64_t mixed_commit_xid();  // REQUIRES: as mixed_commit_begins()
+void mixed_commit_begins();   // REQUIRES: it has changed gcl tables, and has an xid
 void mixed_commit_publishes() noexcept;
 void mixed_commit_ends() noexcept;     // both: nothing to do if it was not entered
 void forget_local_changes() noexcept;  // at every end of a transaction, behind its record

@@ -1,8 +1,11 @@
 #include "extension/pg/runtime/node.hpp"
 
+#include <signal.h>
+
 #include "coherence/message/slots.hpp"
 #include "extension/compatibility.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
+#include "extension/pg/runtime/lone_repair.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
@@ -17,11 +20,15 @@ using coherence::Problem;
 namespace {
 
 bufmgr::BufferPool* the_pool = nullptr;
+recovery::RingRepair* the_redo = nullptr;
 NodeState* state = nullptr;
 engine::TxnShared* txn_shared = nullptr;
 char refusal[512] = "";
 shmem_request_hook_type next_request = nullptr;
 shmem_startup_hook_type next_startup = nullptr;
+
+constexpr long kRejoinPauseUs = 20'000;
+constexpr int64 kTellUs = 10'000'000;
 
 uint32_t session_slots() { return uint32_t(MaxBackends) + NUM_AUXILIARY_PROCS; }
 
@@ -40,6 +47,7 @@ void make_state() {
   if (!found) {
     memset(static_cast<void*>(state), 0, sizeof *state);
     new (state) NodeState{};
+    ConditionVariableInit(&state->answers);
     for (auto& proc : state->worker_proc) proc.store(-1);
     SpinLockInit(&state->changes.lock);
   }
@@ -90,6 +98,8 @@ void check_settings() {
 // What helps when the pool could not be joined.
 const char* hint_for(Errc outcome) {
   switch (outcome) {
+    case Errc::kUnrepaired:
+      return "Another primary repairs it: see its log. With a larger gcl.rejoin_timeout this server would wait longer.";
     case Errc::kBusy:
       return "Each primary of the pool needs a gcl.node_id of its own.";
     case Errc::kNotFound:
@@ -100,7 +110,7 @@ const char* hint_for(Errc outcome) {
     case Errc::kNoSpace:
       return "Give the file system more room, or choose a smaller gcl.cache_size.";
     case Errc::kCorrupt:
-      return "Restore all files of the pool, or make a new one with gclctl.";
+      return "Restore all files of the pool, or make a new one with gclctl; gclctl verify names what is damaged.";
     case Errc::kSystem:
       return "The account of the server must be able to read and write the pool's files and their directories.";
     default:
@@ -108,21 +118,72 @@ const char* hint_for(Errc outcome) {
   }
 }
 
+int sqlstate_for(Errc outcome) {
+  if (outcome == Errc::kNoSpace) return ERRCODE_DISK_FULL;
+  return outcome == Errc::kCorrupt ? ERRCODE_DATA_CORRUPTED : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+}
+
 // Becomes a node of the pool; null with *outcome if it cannot.
-bufmgr::BufferPool* join(Errc* outcome, Problem* problem) {
+bufmgr::BufferPool* try_join(Errc* outcome, Problem* problem) {
   const std::string compatibility = server_compatibility(PG_VERSION_NUM, BLCKSZ, settings.locale);
   const bool keeps = settings.pool_file != nullptr && settings.pool_file[0] != '\0';
+  ServerLoneRepair alone({uint8_t(settings.node_id)});
   const bufmgr::NodeOptions options{.files = {.path = settings.pool,
                                               .durable_path = keeps ? settings.pool_file : nullptr,
                                               .identity = compatibility.c_str()},
                                     .node = {uint8_t(settings.node_id)},
                                     .frames = frames_of_cache(),
                                     .sessions_max = session_slots(),
-                                    .extra_bytes = engine::TxnShared::bytes_for(session_slots())};
+                                    .extra_bytes = engine::TxnShared::bytes_for(session_slots()),
+                                    .alone = &alone};
   auto made = bufmgr::BufferPool::create_node(options, problem);
   if (made) return made.take().release();  // lives as long as the server; its processes inherit it
   *outcome = made.error();
   return nullptr;
+}
+
+// The postmaster has its signals blocked now.
+bool asked_to_stop() {
+  sigset_t pending;
+  if (sigpending(&pending) != 0) return false;
+  return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1 ||
+         sigismember(&pending, SIGQUIT) == 1;
+}
+
+// Waits while the survivors have not done with this node's former incarnation (extension.crash-restart-joins-again).
+// The postmaster has no latch to sleep on here.
+bufmgr::BufferPool* join(Errc* outcome, Problem* problem) {
+  const TimestampTz began = GetCurrentTimestamp();
+  for (TimestampTz told = began;;) {
+    if (bufmgr::BufferPool* pool = try_join(outcome, problem)) {
+      if (const TimestampTz waited = GetCurrentTimestamp() - began; told != began)
+        ereport(LOG, errmsg("gcl: what the former incarnation of node %d had was repaired after %.1f s",
+                            settings.node_id, double(waited) / 1e6));
+      return pool;
+    }
+    const TimestampTz now = GetCurrentTimestamp();
+    if (*outcome != Errc::kUnrepaired || now - began > settings.rejoin_timeout_s * USECS_PER_SEC) return nullptr;
+    if (asked_to_stop()) ereport(FATAL, errcode(ERRCODE_ADMIN_SHUTDOWN), errmsg("gcl: stopped while waiting to join"));
+    if (told == began || now - told > kTellUs) {
+      ereport(LOG, errmsg("gcl: node %d waits until the other primaries have repaired what its former incarnation had",
+                          settings.node_id));
+      told = now;
+    }
+    pg_usleep(kRejoinPauseUs);
+  }
+}
+
+// After a crash restart: the former object is an incarnation of dead processes.  All of them have ended, but for a log
+// collector, which never had to do with the pool.
+void give_up_former_incarnation() {
+  if (the_pool == nullptr) return;
+  the_pool->coherence_node().give_up();
+  delete the_redo;
+  the_redo = nullptr;
+  delete the_pool;
+  the_pool = nullptr;
+  txn_shared = nullptr;
+  refusal[0] = '\0';
 }
 
 void start_node() {
@@ -132,14 +193,13 @@ void start_node() {
   register_wait_events();
   if (!IsPostmasterEnvironment) return;  // a single-user server does not open the pool
   check_settings();
-  // After a crash restart the former object maps an arena of dead processes; closing it makes that certain for peers.
-  delete the_pool;
-  the_pool = nullptr;
-  txn_shared = nullptr;
+  give_up_former_incarnation();
   Problem problem;
   Errc outcome = Errc::kOk;
   the_pool = join(&outcome, &problem);
   if (the_pool != nullptr) {
+    the_redo = new recovery::RingRepair(*the_pool);
+    the_pool->coherence_node().set_repair(the_redo);
     txn_shared = engine::TxnShared::create(the_pool->extra_memory(), session_slots());
     relation_record_pool_id = the_pool->coherence_pool().pool_id();
     ereport(LOG, errmsg("gcl: joined pool \"%s\" as node %d", settings.pool, settings.node_id));
@@ -149,7 +209,7 @@ void start_node() {
             errdetail("%s", problem.text));
   } else {
     const char* hint = hint_for(outcome);
-    ereport(FATAL, errcode(outcome == Errc::kNoSpace ? ERRCODE_DISK_FULL : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+    ereport(FATAL, errcode(sqlstate_for(outcome)),
             errmsg("could not join the gcl pool \"%s\" as node %d", settings.pool, settings.node_id),
             errdetail("%s", problem.text), hint != nullptr ? errhint("%s", hint) : 0);
   }
@@ -165,6 +225,7 @@ void install_node() {
 }
 
 bufmgr::BufferPool* node_pool() { return the_pool; }
+recovery::RingRepair* node_redo() { return the_redo; }
 NodeState* node_state() { return state; }
 engine::TxnShared* node_txn_shared() { return txn_shared; }
 bool node_configured() { return settings.pool != nullptr && settings.pool[0] != '\0'; }

@@ -3,10 +3,11 @@
 // runtime.pool-inherited: `node_pool()` is the object every process inherits; null: this server has no pool (not
 //     configured, or refused because it is fenced: then `fence_reason()` says why, and every access raises 57P02).
 // runtime.state-made-anew: NodeState lies in PostgreSQL's shared memory and is made anew after a crash restart
-//     (extension.crash-restart-fences).
+//     (extension.crash-restart-joins-again).
 // runtime.workers-outlive-backends: Backends count in `backends` while their session lives, those that do the other
 //     primaries' DDL in `ddl_workers`, too: these leave when no other is left.  Workers outlive them all: member,
-//     provider, statistics and reclaim stop when no backend is left, the flusher after these, the message worker last.
+//     provider, statistics, reclaim and repair stop when no backend is left, the flusher after these, the message
+//     worker last.
 #pragma once
 
 #include "bufmgr/buffer_pool.hpp"
@@ -15,18 +16,27 @@
 #include "extension/engine/txn/wait_table.hpp"
 #include "extension/pg/boundary/pg.hpp"
 #include "extension/pg/runtime/table_changes.hpp"
+#include "recovery/ring_repair.hpp"
+
+extern "C" {
+#include "storage/condition_variable.h"
+}
 
 namespace gcl {
 
-enum class Worker : int { kMessages, kProvider, kFlusher, kMember, kStatistics, kReclaim, kCount };
+enum class Worker : int { kMessages, kProvider, kFlusher, kMember, kStatistics, kReclaim, kRepair, kCount };
 inline constexpr int kWorkers = int(Worker::kCount);
 
+// Of what a former incarnation left in doubt (extension.doubts-decided-first).
+enum class Doubts : int { kOpen, kBeingDecided, kOver };
+
 struct NodeState {
-  std::atomic<uint32_t> backends;          // sessions of backends
-  std::atomic<uint32_t> ddl_workers;       // of them, the DDL launcher's and the apply workers'
-  std::atomic<uint32_t> workers;           // sessions of workers but the message worker's
-  std::atomic<bool> closing;               // no new session any more
-  std::atomic<bool> ready;                 // the member worker joined: sessions may begin
+  std::atomic<uint32_t> backends;     // sessions of backends
+  std::atomic<uint32_t> ddl_workers;  // of them, the DDL launcher's and the apply workers'
+  std::atomic<uint32_t> workers;      // sessions of workers but the message worker's
+  std::atomic<bool> closing;          // no new session any more
+  std::atomic<bool> ready;            // the member worker joined: sessions may begin
+  std::atomic<Doubts> doubts;
   std::atomic<uint64_t> flush_wanted;      // highest position that a process waits for
   std::atomic<int> worker_proc[kWorkers];  // pgprocno, -1: not running
   std::atomic<bool> reclaim_wanted;        // a transaction that made or dropped relations has ended
@@ -34,12 +44,14 @@ struct NodeState {
   engine::WaitTable waits;
   engine::LeaseTable leases;  // of sequences
   TableChanges changes;
+  ConditionVariable answers;  // of other primaries, to sessions that ask what they wait for
 };
 
 // From _PG_init: shared memory hooks.
 void install_node();
 
 bufmgr::BufferPool* node_pool();
+recovery::RingRepair* node_redo();  // of dead nodes; as node_pool()
 NodeState* node_state();
 engine::TxnShared* node_txn_shared();
 bool node_configured();

@@ -14,6 +14,8 @@ namespace gcl {
 
 // ERROR (55000) if this server takes part in no pool.  Does not touch the pool.
 void require_pool();
+// ERROR (55000): the function was made by the script of another version than the library's.
+[[noreturn]] void raise_other_version(int columns, int expected);
 // Where the rows of the set-returning function that is being called go.
 ReturnSetInfo* rows_of(FunctionCallInfo fcinfo);
 
@@ -31,10 +33,9 @@ class Row {
     at_ += columns;
     return *this;
   }
-  // REQUIRES: as many columns as the function has.
+  // REQUIRES: all columns were added.  ERROR if the function, as the database has it, has others.
   void put(ReturnSetInfo* result) {
-    if (at_ != kColumns || result->setDesc->natts != kColumns)
-      elog(ERROR, "gcl: a view has %d columns, not %d", result->setDesc->natts, at_);
+    if (at_ != kColumns || result->setDesc->natts != kColumns) raise_other_version(result->setDesc->natts, at_);
     tuplestore_putvalues(result->setResult, result->setDesc, values_, nulls_);
   }
 

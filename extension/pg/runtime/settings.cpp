@@ -62,6 +62,11 @@ void define_settings() {
   DefineCustomIntVariable("gcl.cache_size", "Memory for this primary's copies of pool pages.", nullptr,
                           &settings.cache_size_kb, 128 * 1024, 1024, INT_MAX, PGC_POSTMASTER, GUC_UNIT_KB, nullptr,
                           nullptr, nullptr);
+  DefineCustomIntVariable("gcl.rejoin_timeout",
+                          "How long a start waits until the other primaries have repaired what this one had when it "
+                          "died.",
+                          "The server does not start if that takes longer.", &settings.rejoin_timeout_s, 60, 0,
+                          INT_MAX / 1000, PGC_POSTMASTER, GUC_UNIT_S, nullptr, nullptr, nullptr);
   DefineCustomBoolVariable("gcl.local_administration", "Does statements on roles and databases on this primary only.",
                            "For repair: the other primaries then differ until the same is done there.",
                            &settings.local_administration, false, PGC_SUSET, 0, nullptr, nullptr, nullptr);

@@ -9,6 +9,7 @@ struct Settings {
   char* locale = nullptr;             // gcl.locale: encoding/locale of every database with gcl tables
   int node_id = -1;                   // gcl.node_id; -1: not set
   int primaries = 0;                  // gcl.primaries: how many the cluster is made for
+  int rejoin_timeout_s = 0;           // gcl.rejoin_timeout: how long a start waits for survivors
   int cache_size_kb = 0;              // gcl.cache_size: frames for cached pages
   bool local_administration = false;  // gcl.local_administration: roles and databases, on this primary only
   bool stop_points = false;           // gcl.stop_points: processes may be made to stand still, for tests (engine/stop)

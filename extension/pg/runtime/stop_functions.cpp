@@ -48,10 +48,10 @@ uint32_t number_of(Datum argument, int least, const char* what) {
 // (point, pid or 0 for any process, which of its arrivals)
 Datum gcl_stop_attach(PG_FUNCTION_ARGS) {
   engine::StopTable& table = table_for_superuser();
-  const engine::StopWish wish{.point = point_of(PG_GETARG_DATUM(0)),
-                              .process = number_of(PG_GETARG_DATUM(1), 0, "pid"),
-                              .arrival = number_of(PG_GETARG_DATUM(2), 1, "arrival")};
-  if (!table.attach(wish))
+  const engine::StopAttachment attachment{.point = point_of(PG_GETARG_DATUM(0)),
+                                          .process = number_of(PG_GETARG_DATUM(1), 0, "pid"),
+                                          .arrival = number_of(PG_GETARG_DATUM(2), 1, "arrival")};
+  if (!table.attach(attachment))
     ereport(ERROR, errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("too many stop points are attached"),
             errdetail("There is room for %d on a server.", engine::StopTable::kEntries),
             errhint("Detach those that are no longer used."));
@@ -84,7 +84,9 @@ Datum gcl_stop_list(PG_FUNCTION_ARGS) {
   for (int i = 0; i < count; ++i) {
     const engine::StopSight& at = sights[i];
     Row<6> row;
-    row.text(engine::stop_point_name(at.wish.point)).integer(at.wish.process).integer(at.wish.arrival);
+    row.text(engine::stop_point_name(at.attachment.point))
+        .integer(at.attachment.process)
+        .integer(at.attachment.arrival);
     row.integer(at.arrivals).integer(at.stopped).text(engine::stop_state_name(at.state)).put(result);
   }
   return Datum{0};

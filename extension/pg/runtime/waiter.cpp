@@ -34,7 +34,7 @@ Status carried(F f) {
 
 void wake_member(NodeId node) noexcept { node_pool()->coherence_node().wake(node, kMemberEvent); }
 
-int claimed = -1;  // the entry that this process waits with
+int entry_waited_for = -1;  // of the wait table, by this process
 
 engine::WaitTable& table() { return node_state()->waits; }
 
@@ -66,7 +66,7 @@ Status wait_remote(uint64_t id, uint64_t top) {
     wake_member(node_pool()->node());
     return pause_for(1);
   }
-  claimed = index;
+  entry_waited_for = index;
   own_wait_begins(OwnWaitKind::kTag, {}, {.id = id, .top = top});
   wake_member(node_pool()->node());
   const Status status = carried([=] { wait_for_tag(index, id); });
@@ -91,7 +91,7 @@ LOCKMODE tuple_lock(const engine::RowQueue& queue) {
 
 void stop_waiting() noexcept {
   own_wait_ends();
-  if (claimed >= 0) table().leave(std::exchange(claimed, -1));
+  if (entry_waited_for >= 0 && table().leave(std::exchange(entry_waited_for, -1))) wake_member(node_pool()->node());
 }
 
 Status BackendWaiter::wait_for(TxnId id, engine::WaitFor) {

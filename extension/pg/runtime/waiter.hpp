@@ -32,7 +32,7 @@ class NodeWakeupEvents final : public engine::NodeWaker {
 // Ends this process's wait for a remote transaction, if it is in one: also when the process ends in the middle of it.
 void stop_waiting() noexcept;
 
-// The member worker's part: takes and lets go tags.  Returns whether a process waits.
+// The member worker's part: takes and lets go tags.  Returns whether the next round is due soon.
 bool tend_waits(engine::TxnSystem& txns);
 // Before the first tend_waits() of a process: the tags of a former member worker went with it.
 void forget_held_waits();

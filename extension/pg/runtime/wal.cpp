@@ -19,12 +19,14 @@ namespace {
 constexpr RmgrId kRmgrId = 150;
 constexpr uint8 kMiniTransaction = 0x00;
 constexpr uint8 kLeave = 0x10;  // says nothing: the record before a node leaves, for its end
+constexpr uint8 kNote = 0x20;
 
 void redo(XLogReaderState*) {}
 uint8 kind_of(uint8 info) { return uint8(info & ~XLR_INFO_MASK); }
 void describe(StringInfo to, XLogReaderState* record) {
   if (kind_of(XLogRecGetInfo(record)) == kMiniTransaction)
     appendStringInfo(to, "mini-transaction, %u bytes", XLogRecGetDataLen(record));
+  if (kind_of(XLogRecGetInfo(record)) == kNote) appendStringInfo(to, "note, %u bytes", XLogRecGetDataLen(record));
 }
 const char* identify(uint8 info) {
   switch (kind_of(info)) {
@@ -32,6 +34,8 @@ const char* identify(uint8 info) {
       return "MINI_TRANSACTION";
     case kLeave:
       return "LEAVE";
+    case kNote:
+      return "NOTE";
     default:
       return nullptr;
   }
@@ -39,16 +43,8 @@ const char* identify(uint8 info) {
 
 class WalSink final : public bufmgr::LogSink {
  public:
-  // Under page latches: an ERROR must not leave, so it is a critical section, whose errors are PANIC.
-  coherence::Lsn append(std::span<const std::byte> record) override {
-    START_CRIT_SECTION();
-    XLogBeginInsert();
-    XLogRegisterData(const_cast<char*>(reinterpret_cast<const char*>(record.data())), int(record.size()));
-    const XLogRecPtr end = XLogInsert(kRmgrId, kMiniTransaction);
-    count_own_record();
-    END_CRIT_SECTION();
-    return {end};
-  }
+  coherence::Lsn append(std::span<const std::byte> record) override { return insert(kMiniTransaction, record); }
+  void note(std::span<const std::byte> bytes) override { (void)insert(kNote, bytes); }
   coherence::Lsn flushed() override { return {GetFlushRecPtr(nullptr)}; }
   void request_flush(coherence::Lsn lsn) override {
     std::atomic<uint64_t>& wanted = node_state()->flush_wanted;
@@ -56,6 +52,18 @@ class WalSink final : public bufmgr::LogSink {
     while (seen < lsn.value && !wanted.compare_exchange_weak(seen, lsn.value, std::memory_order_release)) {
     }  // pairs with the flusher's load
     wake_worker(Worker::kFlusher);
+  }
+
+ private:
+  // Under page latches: an ERROR must not leave, so it is a critical section, whose errors are PANIC.
+  static coherence::Lsn insert(uint8 kind, std::span<const std::byte> bytes) {
+    START_CRIT_SECTION();
+    XLogBeginInsert();
+    XLogRegisterData(const_cast<char*>(reinterpret_cast<const char*>(bytes.data())), int(bytes.size()));
+    const XLogRecPtr end = XLogInsert(kRmgrId, kind);
+    count_own_record();
+    END_CRIT_SECTION();
+    return {end};
   }
 };
 

@@ -34,6 +34,8 @@ const char* state_name(coherence::MemberState state) {
       return "leaving";
     case coherence::MemberState::kDead:
       return "dead";
+    case coherence::MemberState::kSwept:
+      return "repaired";
   }
   return "?";
 }

@@ -37,9 +37,17 @@ bool message_of(engine::DdlSlot slot, engine::DdlHolder owner, TimestampTz since
     message->sequence = slot.sequence();
     if (message->sequence == 0) return false;
     if (!slot.read(message->sequence, &message->header)) continue;
+    if (owner.is_heir()) return true;
     return message->header.coordinator == owner.node().value && message->header.posted >= since;
   }
   return false;
+}
+
+// Only its primary knows what became of it, and has died (ddl_log.undecided-stays).
+bool in_doubt(engine::DdlSlot slot, engine::DdlHolder owner) {
+  const uint64_t txn = slot.txn();
+  return txn != 0 && !owner.is_heir() && ddl_channel().membership(owner.node()) == 0 &&
+         ddl_outcome(txn) == DdlOutcome::kRunning;
 }
 
 // A row for each primary whose answer the transaction needs, or a single one.
@@ -51,10 +59,13 @@ void show(engine::DdlSlot slot, ReturnSetInfo* result) {
   const bool asked = message_of(slot, owner, TimestampTz(since), &message);
   const bool may_read = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
   const char* text = !asked ? nullptr : may_read ? ddl_text_of(slot, message) : "<insufficient privilege>";
+  const engine::DdlHolder author = owner.is_heir() ? message.header.holder : owner;
+  const char* phase = ddl_kind_name(asked ? message.header.kind : DdlKind::kNone);
+  if (asked && in_doubt(slot, owner)) phase = "in doubt";
   auto begin = [&](Row<11>* row) {
-    row->integer(owner.node().value).integer(owner.pid()).time(TimestampTz(since));
+    row->integer(author.node().value).integer(author.pid()).time(TimestampTz(since));
     row->text(asked ? message.header.database : nullptr);
-    row->text(ddl_kind_name(asked ? message.header.kind : DdlKind::kNone)).text(text);
+    row->text(phase).text(text);
     row->time(asked ? message.header.posted : 0);
   };
   int rows = 0;

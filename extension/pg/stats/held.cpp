@@ -19,7 +19,7 @@ namespace gcl {
 namespace {
 
 struct Open {
-  uint64_t snapshots = 0, transactions = 0, savepoints = 0, claims = 0, speculations = 0;
+  uint64_t snapshots = 0, transactions = 0, savepoints = 0, session_locks = 0, speculations = 0;
 };
 
 // Of backends and workers, but for the one that asks: its query may have a snapshot.
@@ -42,7 +42,7 @@ Open open_now() {
     open.snapshots += shared.slot(i).oldest.load(std::memory_order_relaxed) != 0;
     open.transactions += shared.slot(i).top.load(std::memory_order_relaxed) != 0;
     for (auto& level : shared.slot(i).open) open.savepoints += level.id.load(std::memory_order_relaxed) != 0;
-    open.claims += word(words.session_lock(p.node(), session)) != 0;
+    open.session_locks += word(words.session_lock(p.node(), session)) != 0;
     open.speculations += engine::SpeculationWord{word(words.speculation(p.node(), session))}.open();
   }
   return open;
@@ -121,7 +121,7 @@ Datum gcl_stat_held_get(PG_FUNCTION_ARGS) {
               {"snapshots", open.snapshots},
               {"transactions", open.transactions},
               {"savepoints", open.savepoints},
-              {"claims", open.claims},
+              {"session locks", open.session_locks},
               {"rows that may be taken back", open.speculations},
               {"transactions waited for", waits_now()},
               {"tags of transactions waited for", tags_now()},

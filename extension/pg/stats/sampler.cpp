@@ -78,13 +78,14 @@ void take_sample(engine::TxnSystem& txns, engine::Sample* to) {
   to->hot_pages = pool.coherence_node().hot_pages(to->hot, engine::kSampleHotPages);
 }
 
-void Sampler::round() {
+TimestampTz Sampler::round() {
   const TimestampTz now = GetCurrentTimestamp();
-  if (now - taken_ < kSampleUs && now >= taken_) return;
+  if (now - taken_ < kSampleUs && now >= taken_) return taken_ + kSampleUs;
   engine::Sample sample;
   take_sample(txns_, &sample);
   registry_.publish(sample);
   taken_ = now;
+  return taken_ + kSampleUs;
 }
 
 }  // namespace gcl

@@ -20,7 +20,8 @@ void take_sample(engine::TxnSystem& txns, engine::Sample* to);
 class Sampler {
  public:
   explicit Sampler(engine::TxnSystem& txns) : txns_(txns), registry_(sample_registry(txns)) { registry_.clear(); }
-  void round();  // never waits
+  // Never waits.  Returns when the next sample is due.
+  TimestampTz round();
   void leave() { registry_.clear(); }
 
  private:

@@ -6,11 +6,13 @@
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/database_locale.hpp"
 #include "extension/pg/runtime/rows.hpp"
+#include "extension/pg/runtime/version.hpp"
 
 extern "C" {
 PG_FUNCTION_INFO_V1(gcl_stat_node_get);
 PG_FUNCTION_INFO_V1(gcl_stat_counters);
 PG_FUNCTION_INFO_V1(gcl_check_preloaded);
+PG_FUNCTION_INFO_V1(gcl_version);
 }
 
 namespace gcl {
@@ -51,6 +53,8 @@ Datum gcl_check_preloaded(PG_FUNCTION_ARGS) {
   if (node_configured()) require_database_locale();
   PG_RETURN_VOID();
 }
+
+Datum gcl_version(PG_FUNCTION_ARGS) { PG_RETURN_TEXT_P(cstring_to_text(kVersion)); }
 
 // One row: this node.
 Datum gcl_stat_node_get(PG_FUNCTION_ARGS) {

@@ -26,7 +26,6 @@ using engine::WaitRegistry;
 namespace {
 
 // A cycle that closes right behind a search is found by the next one: within both and two answers, so within a second.
-constexpr TimestampTz kCheckUs = 50'000;   // how often to check whether a process has waited for long
 constexpr TimestampTz kPauseUs = 250'000;  // between two searches, however long the last one waited for answers
 
 WaitRegistry registry_of(engine::TxnSystem& txns) {
@@ -39,22 +38,27 @@ void wake_others(bufmgr::BufferPool& pool) {
   NodeWakeupEvents().wake(pool.coherence_node().live().without(pool.node()));
 }
 
-// Since when the process has waited in a way that may give way; 0: it does not.
-TimestampTz waits_since(const PGPROC* proc, const OwnWait& own) {
+constexpr TimestampTz kNever = DT_NOEND;
+
+// Since when the process has waited in a way that may give way, at the earliest; kNever: it does not, and will not
+// before the worker is woken.
+TimestampTz waits_since(const PGPROC* proc, const OwnWait& own, TimestampTz now) {
   if (own.kind != OwnWaitKind::kNone) return own.since;
-  if (own.ddl_transaction == 0 || own.works_for.pid != 0 || own.pid != proc->pid) return 0;
-  if (*const_cast<LOCK* const volatile*>(&proc->waitLock) == nullptr) return 0;
-  return TimestampTz(pg_atomic_read_u64(const_cast<pg_atomic_uint64*>(&proc->waitStart)));
+  if (own.ddl_transaction == 0 || own.works_for.pid != 0 || own.pid != proc->pid) return kNever;
+  if (*const_cast<LOCK* const volatile*>(&proc->waitLock) == nullptr) return now;
+  const auto since = TimestampTz(pg_atomic_read_u64(const_cast<pg_atomic_uint64*>(&proc->waitStart)));
+  return since != 0 ? since : now;  // it is just beginning
 }
 
-// Whether a wait of this server that may give way has lasted its deadlock_timeout.
-bool somebody_waits_long(TimestampTz now) {
+// When a wait of this server that may give way will have lasted its deadlock_timeout (pg_txn.waits-timed-from-start).
+TimestampTz first_long_wait(TimestampTz now) {
+  TimestampTz first = kNever;
   for (uint32_t i = 0; i < own_wait_slots() && i < ProcGlobal->allProcCount; ++i) {
     const OwnWait own = own_wait_of(i);
-    const TimestampTz since = waits_since(&ProcGlobal->allProcs[i], own);
-    if (since != 0 && now - since >= int64_t{own.timeout_ms} * 1000) return true;
+    const TimestampTz since = waits_since(&ProcGlobal->allProcs[i], own, now);
+    if (since != kNever) first = Min(first, since + int64_t{own.timeout_ms} * 1000);
   }
-  return false;
+  return first;
 }
 
 // The wait and its place in the queue are compared under the lock that guards both (pg_txn.wait-taken-from-queue).
@@ -104,7 +108,12 @@ DeadlockWatch::DeadlockWatch(engine::TxnSystem& txns)
 
 void DeadlockWatch::answer() {
   const auto asked = registry_.asked();
-  if (!asked || *asked == answered_) return;
+  if (!asked) return;
+  if (asked->ticket != answered_) publish_waits(asked->ticket);
+  NodeWakeupEvents().wake(asked->by);  // waitgraph.answers-wake
+}
+
+void DeadlockWatch::publish_waits(uint64_t ticket) {
   uint32_t left_out = 0;
   const uint32_t count = pg_call([this, &left_out] {
     MemoryContext caller = MemoryContextSwitchTo(memory_context_);
@@ -113,27 +122,29 @@ void DeadlockWatch::answer() {
     MemoryContextReset(memory_context_);
     return collected;
   });
-  registry_.publish(*asked, {records_, count}, left_out);
-  answered_ = *asked;
+  registry_.publish(ticket, {records_, count}, left_out);
+  answered_ = ticket;
 }
 
-bool DeadlockWatch::round() {
+TimestampTz DeadlockWatch::round() {
   answer();
   const TimestampTz now = GetCurrentTimestamp();
+  TimestampTz due = kNever;
   bool asked = false;
   if (detector_.busy()) {
     for (const engine::DeadlockVerdict& verdict : detector_.step(pool_.coherence_node().live(), now, &asked))
       carry_out(verdict);
     if (!detector_.busy()) next_search_ = now + kPauseUs;
-  } else if (now >= next_check_ && now >= next_search_) {
-    next_check_ = now + kCheckUs;
-    if (somebody_waits_long(now)) detector_.start(now, &asked);
+  }
+  if (!detector_.busy()) {
+    due = Max(first_long_wait(now), next_search_);
+    if (due <= now) detector_.start(now, &asked);
   }
   if (asked) {
     wake_others(pool_);
     answer();
   }
-  return detector_.busy();
+  return detector_.busy() ? TimestampTz(detector_.patience_ends()) : due;
 }
 
 engine::WaitRecord* ask_everybody(engine::TxnSystem& txns, uint32_t ms, uint32_t* count, NodeSet* missing) {
@@ -147,15 +158,14 @@ engine::WaitRecord* ask_everybody(engine::TxnSystem& txns, uint32_t ms, uint32_t
   return pg_entry([&] {
     std::vector<WaitRecord> all;
     for (;;) {
+      pg_call([] { ConditionVariablePrepareToSleep(&node_state()->answers); });
+      missing->bits &= pool.coherence_node().live().bits;  // no answer comes from one that has died or left
       for (NodeSet left = *missing; !left.empty(); left = left.without(left.first()))
         if (registry.read(left.first(), *ticket, &all)) *missing = missing->without(left.first());
       if (missing->empty() || GetCurrentTimestamp() - began > int64_t{ms} * 1000) break;
-      pg_call([] {
-        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 2, wait_event(WaitEvent::kViews));
-        ResetLatch(MyLatch);
-        CHECK_FOR_INTERRUPTS();
-      });
+      pg_call([ms] { (void)ConditionVariableTimedSleep(&node_state()->answers, ms, wait_event(WaitEvent::kViews)); });
     }
+    pg_call([] { ConditionVariableCancelSleep(); });
     *count = uint32_t(all.size());
     const size_t bytes = all.size() * sizeof(WaitRecord);
     auto* copy = static_cast<WaitRecord*>(pg_call([=] { return palloc(bytes + 1); }));

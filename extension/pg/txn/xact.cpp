@@ -1,9 +1,11 @@
 #include "extension/pg/txn/xact.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
+#include "extension/pg/runtime/orphan.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/stop_points.hpp"
 #include "extension/pg/txn/deferred_free.hpp"
@@ -11,12 +13,13 @@
 
 extern "C" {
 #include "storage/ipc.h"
-#include "storage/pmsignal.h"
 }
 
 namespace gcl {
 
 namespace {
+
+constexpr int kDoubtsPauses = 3000;  // of 10 ms, until the member worker is not waited for any more
 
 TransactionCallbacks parts[int(TransactionPart::kCount)];
 // One by one, not in a loop: every transaction of the server passes here.
@@ -28,21 +31,46 @@ void call(Callback callback) {
   if (callback) callback();
 }
 
+// What this process has read of dead primaries' rings is of no use when they may join again.
+void forget_repaired() noexcept {
+  static uint64_t seen = 0;
+  if (node_pool() == nullptr) return;
+  if (const uint64_t view = node_pool()->coherence_node().view(); std::exchange(seen, view) != view)
+    node_redo()->forget_absent();
+}
+
 void forget() noexcept {
+  forget_repaired();
   call(ddl.forget);
   call(index_sizes.forget);
   forget_transaction();
 }
 
+// extension.doubts-decided-first.  Only while the server starts.
+void wait_until_doubts_are_over() {
+  NodeState* node = node_state();
+  if (node == nullptr || node_pool() == nullptr || node->doubts.load(std::memory_order_acquire) == Doubts::kOver)
+    return;
+  if (!TransactionIdIsValid(GetTopTransactionIdIfAny())) return;
+  for (int i = 0; node->doubts.load(std::memory_order_acquire) != Doubts::kOver && !node_pool()->fenced(); ++i) {
+    Doubts open = Doubts::kOpen;
+    if (i > kDoubtsPauses) (void)node->doubts.compare_exchange_strong(open, Doubts::kOver);
+    CHECK_FOR_INTERRUPTS();
+    pg_usleep(10000);
+  }
+}
+
 // What others drop is recorded when all have said what they drop, and before the others are asked.
 void pre_commit() {
+  wait_until_doubts_are_over();
   call(index_sizes.pre_commit);
   record_deferred_frees();
   call(ddl.pre_commit);
   engine::TxnSystem* txns = attached_txns();
   if (txns == nullptr || !txns->current().wrote()) return;
-  until_ok(nullptr, [&] { return txns->prepare(); });
+  until_ok(nullptr, [&] { return txns->prepare(mixed_commit_xid()); });
   mixed_commit_begins();
+  stop_here(StopPoint::kXactPrepared);
 }
 
 // The local commit record is on disk: nothing may fail any more.
@@ -68,15 +96,14 @@ void commit() noexcept {
   forget();
 }
 
-// A backend that ends because its postmaster died still rolls back in order.  The death is made known first: no process
-// that waits for this transaction may go on as if the server had been stopped cleanly.
-void fence_if_orphaned() {
-  if (proc_exit_inprogress && node_pool() != nullptr && !PostmasterIsAlive())
-    node_pool()->coherence_node().fence("a postmaster died");
+// A backend that ends because its postmaster died would still roll back in order.  The death is made known first: no
+// process that waits for this transaction may go on as if the server had been stopped cleanly.
+void end_if_orphaned() {
+  if (proc_exit_inprogress) (void)postmaster_gone();
 }
 
 void abort() noexcept {
-  fence_if_orphaned();
+  end_if_orphaned();
   mixed_commit_ends();
   engine::TxnSystem* txns = attached_txns();
   if (txns != nullptr) {

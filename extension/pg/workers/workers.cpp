@@ -4,18 +4,24 @@
 #include "extension/engine/reclaim/reclaimer.hpp"
 #include "extension/engine/sweep/sweeper.hpp"
 #include "extension/pg/ddl/base/ddl_port.hpp"
+#include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/node_events.hpp"
+#include "extension/pg/runtime/orphan.hpp"
 #include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/runtime/waiter.hpp"
 #include "extension/pg/stats/sampler.hpp"
 #include "extension/pg/txn/deadlock_watch.hpp"
+#include "extension/pg/txn/server_commits.hpp"
+#include "extension/pg/workers/repair.hpp"
 
 extern "C" {
 #include "access/xlog.h"
+#include "libpq/pqsignal.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/pmsignal.h"
+#include "storage/procsignal.h"
 #include "utils/ps_status.h"
 PGDLLEXPORT void gcl_message_worker_main(Datum);
 PGDLLEXPORT void gcl_provider_main(Datum);
@@ -23,6 +29,7 @@ PGDLLEXPORT void gcl_flusher_main(Datum);
 PGDLLEXPORT void gcl_member_main(Datum);
 PGDLLEXPORT void gcl_statistics_main(Datum);
 PGDLLEXPORT void gcl_reclaim_main(Datum);
+PGDLLEXPORT void gcl_repair_main(Datum);
 }
 
 namespace gcl {
@@ -50,7 +57,7 @@ bool begin(Worker which) {
 // The postmaster is gone: the server did not leave in order, and no other node is to wait for it.
 void check_postmaster() {
   if (PostmasterIsAlive()) return;
-  node_pool()->coherence_node().fence("a postmaster died");
+  (void)postmaster_gone();
   proc_exit(1);
 }
 
@@ -114,11 +121,31 @@ void leave_pool() {
     ereport(LOG, errmsg(last ? "gcl: left the pool as its last node; it was saved" : "gcl: left the pool"));
 }
 
+// The member worker's event, for processes of this node.
+std::atomic<uint32_t>& member_event() { return node_pool()->coherence_node().event(kMemberEvent).count; }
+
+void count_for_member() { member_event().fetch_add(1, std::memory_order_seq_cst); }
+
+// Of primaries that came, left or died the member worker is to know at once (workers.deaths-end-waits).  Who died may
+// hold what is locked for DDL, or owe an answer: the launcher sees to that (ddl/peer/dead_primaries).
+void tell_of_members() {
+  static uint64_t told = 0;
+  coherence::Node& self = node_pool()->coherence_node();
+  if (const uint64_t view = self.view(); std::exchange(told, view) == view) return;
+  self.wake(self.id(), kMemberEvent);
+  if (self.repairable().empty()) return;
+  ddl_wake_node(ddl_node());
+  wake_worker(Worker::kRepair);
+}
+
 void message_worker() {
   while (!(may_stop() && alone())) {
     auto served = node_pool()->serve(session(), 100);
+    tell_of_members();
     if (!served.ok() && served.error() == coherence::Errc::kFenced) {
       ereport(LOG, errmsg("gcl: the pool is fenced: %s", fence_reason()));
+      count_for_member();
+      bufmgr::signal_wakeup(member_event());
       detach_session();
       idle_while_fenced();
     }
@@ -150,7 +177,8 @@ void flusher() {
       node_pool()->coherence_node().ring();
       continue;
     }
-    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 100, PG_WAIT_EXTENSION);
+    const long ms = ShutdownRequestPending ? 100 : 1000;  // the last backend's end wakes no worker
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
     tick_process();
   }
   flush_log();  // here, where the message worker still serves: it finds nothing left to flush before it leaves
@@ -158,34 +186,108 @@ void flusher() {
 
 // --- member ----------------------------------------------------------------------------------------------------------
 
+// In-doubt transactions are decided by the commit log of the data directory that they were made with, and no other.
+CommitLog commit_log_of(DataDirectory directory) {
+  switch (directory) {
+    case DataDirectory::kOwn:
+      return CommitLog::kOwn;
+    case DataDirectory::kCopy:
+      return CommitLog::kLost;
+    case DataDirectory::kAnother:
+      break;
+  }
+  return CommitLog::kForeign;
+}
+
 void join_transactions() {
   if (node().ready.load(std::memory_order_acquire)) return;  // a restarted worker
-  until_ok(nullptr, [] { return txns().join(); });
-  node().ready.store(true, std::memory_order_release);  // pairs with wait_until_ready()
+  // Once in the server's life (extension.doubts-decided-first): a worker that failed at it does not try again.
+  Doubts open = Doubts::kOpen;
+  const bool decides = node().doubts.compare_exchange_strong(open, Doubts::kBeingDecided);
+  if (!decides) node().doubts.store(Doubts::kOver);
+  ServerCommits commits(decides ? commit_log_of(data_directory()) : CommitLog::kForeign);
+  until_ok(nullptr, [&] { return txns().join(&commits); });
+  node().doubts.store(Doubts::kOver, std::memory_order_release);  // pairs with wait_until_doubts_are_over()
+  node().ready.store(true, std::memory_order_release);            // pairs with wait_until_ready()
+}
+
+// workers.member-sleeps
+constexpr long kPaceMs = 20, kSleepMaxMs = kSampleUs / 1000, kTagRetryMs = 50;
+constexpr int kQuietRounds = 5;
+
+void on_sigterm_of_member(int number) {
+  SignalHandlerForShutdownRequest(number);
+  count_for_member();
+}
+
+void on_sighup_of_member(int number) {
+  SignalHandlerForConfigReload(number);
+  count_for_member();
+}
+
+void on_sigusr1_of_member(int number) {  // DROP DATABASE waits for every process, among others
+  procsignal_sigusr1_handler(number);
+  count_for_member();
+}
+
+// How long the member worker sleeps if nothing wakes it, and no wait is due; 0: not yet.
+long member_sleeps_for(bool moved) {
+  static int quiet = 0;
+  if (moved || txns().roused()) quiet = 0;
+  if (quiet <= kQuietRounds) ++quiet;
+  if (quiet > kQuietRounds && !ShutdownRequestPending) {
+    const auto asleep = txns().fall_asleep();
+    return asleep.ok() && *asleep ? kSleepMaxMs : 0;
+  }
+  (void)txns().stay_awake();
+  return kPaceMs;
+}
+
+// Before the waits are looked at (workers.deaths-end-waits).  A failure is met again in the next round.
+void end_dead_nodes() {
+  static bool told = false;
+  const auto ended = pg_entry([] { return txns().end_dead_nodes(); });
+  if (ended.ok() || std::exchange(told, true)) return;
+  ereport(LOG, errmsg("gcl: transactions of a primary that died could not be ended: %s",
+                      coherence::errc_name(ended.error())));
+}
+
+long ms_until(TimestampTz moment) {
+  const TimestampTz now = GetCurrentTimestamp();
+  return moment <= now ? 1 : long(Min((moment - now) / 1000 + 1, TimestampTz{kSleepMaxMs}));
 }
 
 void member() {
   join_transactions();
   forget_held_waits();
+  (void)txns().stay_awake();
+  pqsignal(SIGTERM, on_sigterm_of_member);
+  pqsignal(SIGHUP, on_sighup_of_member);
+  pqsignal(SIGUSR1, on_sigusr1_of_member);
   auto* watch = new DeadlockWatch(txns());  // as long as the process
   Sampler sampler(txns());
-  std::atomic<uint32_t>& woken = node_pool()->coherence_node().event(kMemberEvent).count;
-  while (!may_stop()) {
-    const uint32_t seen = woken.load(std::memory_order_acquire);
-    bool waits = tend_waits(txns());
-    waits |= pg_entry([=] { return watch->round(); });
-    (void)txns().tick();
-    sampler.round();
-    bufmgr::wait_for_wakeup(woken, seen, waits ? 5 : 20);
+  for (;;) {
+    const uint32_t seen = member_event().load(std::memory_order_seq_cst);
     tick_process();
+    if (may_stop()) break;
     if (node_pool()->fenced()) {
       LockReleaseAll(USER_LOCKMETHOD, true);  // waiters look again, and learn of the fence
       detach_session();
       idle_while_fenced();
     }
+    end_dead_nodes();
+    const bool retry = tend_waits(txns());
+    TimestampTz due = pg_entry([=] { return watch->round(); });
+    ConditionVariableBroadcast(&node().answers);
+    const auto moved = txns().tick();
+    due = Min(due, sampler.round());
+    long ms = member_sleeps_for(moved.ok() && *moved);
+    if (retry) ms = Min(ms, kTagRetryMs);
+    if (ms > 0) bufmgr::wait_for_wakeup(member_event(), seen, uint32_t(Min(ms, ms_until(due))));
   }
   watch->leave();
   sampler.leave();
+  (void)txns().stay_awake();
   txns().leave();
 }
 
@@ -220,26 +322,40 @@ bool reclaim_step(engine::Reclaimer& reclaimer) {
   return false;
 }
 
-// The DDL log names ids: a primary that was away asks what became of them when it comes back.
+// The DDL log and its slots name ids: a primary that was away asks what became of them when it comes back.
 class IdsInDdlLog final : public engine::NamedIds {
  public:
   explicit IdsInDdlLog(engine::TxnSystem& txns) : txns_(txns) {}
   coherence::Result<bool> any_rolled_back(uint64_t upto) override {
     if (pause_ > 0) return --pause_, true;
+    if (auto bad = in_a_slot(upto); !bad || *bad) return bad;
     engine::DdlLog log(txns_.pool(), txns_.session(), ddl_channel());
     engine::DdlLogEntry entry;
     for (auto found = log.first(&entry);; found = log.next(&entry)) {
       if (!found) return found.error();
       if (!entry.valid()) return false;
-      const engine::TxnId id{entry.txn};
-      if (id.node() != txns_.node() || id.sequence() > upto) continue;
-      auto bad = txns_.was_rolled_back(id);
+      auto bad = rolled_back(engine::TxnId{entry.txn}, upto);
       if (!bad) return bad;
       if (*bad) return pause_ = kPause, true;
     }
   }
 
  private:
+  coherence::Result<bool> rolled_back(engine::TxnId id, uint64_t upto) {
+    if (id.node() != txns_.node() || id.sequence() > upto) return false;
+    return txns_.was_rolled_back(id);
+  }
+  // So does an heir (ddl_log.id-before-entry).
+  coherence::Result<bool> in_a_slot(uint64_t upto) {
+    for (int i = 0; i < ddl_channel().slots(); ++i) {
+      engine::DdlSlot slot = ddl_slot(i);
+      const engine::TxnId id{slot.txn()};
+      if (!id.valid() || !slot.owner().held()) continue;
+      auto bad = rolled_back(id, upto);
+      if (!bad || *bad) return bad;
+    }
+    return false;
+  }
   static constexpr int kPause = 60;  // calls, one a second, until the log is read again
   engine::TxnSystem& txns_;
   int pause_ = 0;
@@ -270,6 +386,23 @@ void reclaim() {
   }
 }
 
+// --- repair ----------------------------------------------------------------------------------------------------------
+
+void repair() {
+  auto* dead = new DeadPrimaries;  // as long as the process
+  while (!may_stop()) {
+    const bool ready = node().ready.load(std::memory_order_acquire);
+    const long due = ready ? dead->step() : -1;
+    const long ms = due >= 0 ? due : ShutdownRequestPending ? 100 : 1000;
+    if (ms > 0) (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
+    tick_process();
+    if (node_pool()->fenced()) {
+      detach_session();
+      idle_while_fenced();
+    }
+  }
+}
+
 void work(Worker which, void (*body)()) {
   if (!begin(which)) proc_exit(0);
   if (node_pool()->fenced()) idle_while_fenced();
@@ -289,6 +422,7 @@ void register_workers() {
   register_worker("member", "gcl_member_main");
   register_worker("statistics", "gcl_statistics_main");
   register_worker("reclaim", "gcl_reclaim_main");
+  register_worker("repair", "gcl_repair_main");
 }
 
 }  // namespace gcl
@@ -299,3 +433,4 @@ void gcl_flusher_main(Datum) { gcl::work(gcl::Worker::kFlusher, gcl::flusher); }
 void gcl_member_main(Datum) { gcl::work(gcl::Worker::kMember, gcl::member); }
 void gcl_statistics_main(Datum) { gcl::work(gcl::Worker::kStatistics, gcl::statistics); }
 void gcl_reclaim_main(Datum) { gcl::work(gcl::Worker::kReclaim, gcl::reclaim); }
+void gcl_repair_main(Datum) { gcl::work(gcl::Worker::kRepair, gcl::repair); }

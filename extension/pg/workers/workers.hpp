@@ -7,12 +7,22 @@
 //   statistics  tells other primaries what changed in tables (runtime/table_changes.hpp); stops when no backend is left
 //   reclaim     frees what transactions made and did not keep, and what they dropped; stops when no backend is left,
 //               also in the middle: the pool remembers the rest
+//   repair      ends what dead primaries have left, until they may join again; stops when no backend is left
 //   flusher     flushes the WAL up to the position that is wanted; stops when none of the above is left
 //   fabric      the message worker: answers other nodes; stops last, gives every page back and leaves the pool (the
-//   last
-//               node saves it)
+//               last node saves it)
 //
-// An error ends a worker, and the postmaster starts it again; a crash restarts the server, which fences the pool.
+// workers.member-sleeps: The member worker publishes every 20 ms while the cluster's clock moves, and sleeps when the
+//     clock has stood still for some rounds: until it is woken (txn.sleepers-are-woken), a wait is due
+//     (pg_txn.waits-timed-from-start), or the next sample.  It reads its event's count before it looks at anything, and
+//     the handlers of its signals count there, too: whatever comes between the look and the sleep ends the sleep.  The
+//     message worker wakes it at a fence.
+// workers.deaths-end-waits: The message worker wakes the member worker when a primary has come, left or died.  The
+//     member worker first ends what a dead one left (txn.waiters-of-dead-woken), then looks at its waits and at the
+//     search for deadlocks: so those that waited for the dead one go on at once, and no answer of it is waited for.
+//
+// An error ends a worker, and the postmaster starts it again; a crash restarts the server
+// (extension.crash-restart-joins-again).
 #pragma once
 
 namespace gcl {

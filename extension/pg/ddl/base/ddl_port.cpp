@@ -1,11 +1,13 @@
 #include "extension/pg/ddl/base/ddl_port.hpp"
 
+#include <algorithm>
 #include <new>
 #include <span>
 
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/database_locale.hpp"
 #include "extension/pg/runtime/node_events.hpp"
+#include "extension/pg/runtime/orphan.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/txn/snapshots.hpp"
@@ -33,7 +35,9 @@ int ddl_pool_encoding() { return pool_encoding(); }
 bool ddl_local_administration() noexcept { return settings.local_administration; }
 void ddl_attach_for_any_locale() { attach_for_any_locale(); }
 void ddl_require_locale() { require_database_locale(); }
+bool ddl_postmaster_gone() noexcept { return postmaster_gone(); }
 uint8_t ddl_node() { return node_pool()->node().value; }
+uint64_t ddl_incarnation() { return node_pool()->coherence_node().incarnation(); }
 uint32_t ddl_session() { return uint32_t(MyProc->pgprocno); }
 
 bool ddl_sessions_left() noexcept {
@@ -101,14 +105,64 @@ DdlOutcome ddl_outcome(uint64_t transaction) {
   return status.committed() ? DdlOutcome::kCommitted : DdlOutcome::kRolledBack;
 }
 
+engine::DdlVerdict ddl_verdict(uint64_t transaction) noexcept {
+  const auto status = txns().status(engine::TxnId{transaction});
+  if (!status) return engine::DdlVerdict::kUnknown;
+  if (status->running()) return engine::DdlVerdict::kUndecided;
+  return status->committed() ? engine::DdlVerdict::kCommitted : engine::DdlVerdict::kRolledBack;
+}
+
+coherence::NodeInfo ddl_primary(coherence::NodeId node) noexcept { return node_pool()->coherence_node().info(node); }
+
+namespace {
+
+template <class Which>
+size_t count_in_doubt(Which which) {
+  return *until_done(nullptr, [=]() -> coherence::Result<size_t> {
+    const auto found = txns().in_doubt();
+    if (!found) return found.error();
+    return size_t(std::count_if(found->begin(), found->end(), [=](const auto& one) { return which(one.id); }));
+  });
+}
+
+}  // namespace
+
+size_t ddl_in_doubt(coherence::NodeId node) {
+  return count_in_doubt([=](engine::TxnId id) { return id.node() == node; });
+}
+
+bool ddl_is_in_doubt(engine::TxnId which) {
+  return count_in_doubt([=](engine::TxnId id) { return id == which; }) != 0;
+}
+
+DdlOutcome ddl_decide_in_doubt(engine::TxnId id, bool commit) {
+  return *until_done(nullptr, [=]() -> coherence::Result<DdlOutcome> {
+    const auto committed = txns().decide_in_doubt(id, commit);
+    if (committed) return *committed ? DdlOutcome::kCommitted : DdlOutcome::kRolledBack;
+    if (committed.error() == coherence::Errc::kNotFound) return DdlOutcome::kRunning;
+    return committed.error();
+  });
+}
+
+coherence::NodeSet ddl_dead_primaries() noexcept { return node_pool()->coherence_node().repairable(); }
+
+namespace {
+// It learns when the waits that begin now will have lasted for long (pg_txn.waits-timed-from-start).
+void tell_member() noexcept { node_pool()->coherence_node().wake(coherence::NodeId{ddl_node()}, kMemberEvent); }
+}  // namespace
+
 void ddl_waits_for_replies() { own_wait_begins(OwnWaitKind::kReplies); }
 void ddl_waits_for_lock(engine::DdlHolder holder) {
   own_wait_begins(OwnWaitKind::kDdlLock, {.pid = int(holder.pid()), .node = holder.node().value});
+  tell_member();
 }
 void ddl_still_waits() noexcept { own_wait_goes_on(); }
 void ddl_waits_no_more() noexcept { own_wait_ends(); }
 void ddl_check_verdict() { own_wait_check(); }
-void ddl_in_transaction(uint64_t transaction) noexcept { own_ddl_transaction(transaction); }
+void ddl_in_transaction(uint64_t transaction) noexcept {
+  own_ddl_transaction(transaction);
+  if (transaction != 0) tell_member();
+}
 void ddl_works_for(uint64_t transaction, uint8_t coordinator, uint32_t pid) noexcept {
   own_ddl_transaction(transaction, {.pid = int(pid), .node = coordinator});
 }

@@ -5,16 +5,20 @@
 #include <atomic>
 #include <cstdint>
 
+#include "coherence/member/sweeping.hpp"
 #include "extension/engine/ddl/ddl_channel.hpp"
 #include "extension/engine/ddl/ddl_log.hpp"
+#include "extension/engine/ddl/ddl_repair.hpp"
+#include "extension/pg/runtime/node.hpp"
 
 namespace gcl {
 
-enum class DdlOutcome : uint8_t { kRunning, kCommitted, kRolledBack };
+enum class DdlOutcome : uint8_t { kRunning, kCommitted, kRolledBack };  // running: active, or in doubt
 
 bool ddl_pool_attached() noexcept;  // whether this server takes part in a pool
 bool ddl_pool_fenced() noexcept;
-void ddl_require_unfenced();  // after a word of the channel that decides (ddl_log.lost-says-no)
+bool ddl_postmaster_gone() noexcept;  // extension.orphans-end-server
+void ddl_require_unfenced();          // after a word of the channel that decides (ddl_log.lost-says-no)
 const char* ddl_fence_reason();
 int ddl_pool_encoding();
 bool ddl_local_administration() noexcept;  // gcl.local_administration
@@ -23,6 +27,7 @@ void ddl_attach_for_any_locale();
 void ddl_require_locale();
 uint8_t ddl_node();
 inline coherence::NodeId ddl_node_id() { return coherence::NodeId{ddl_node()}; }
+uint64_t ddl_incarnation();         // of this node
 engine::DdlChannel& ddl_channel();  // of this process
 engine::DdlLocks& ddl_locks();
 engine::DdlSlot ddl_slot(int number);
@@ -46,6 +51,23 @@ void ddl_statement_begins();  // its time, in REPEATABLE READ
 // The id of this transaction in the cluster's status log; assigned now if it has none.
 uint64_t ddl_raw_txn_id();
 DdlOutcome ddl_outcome(uint64_t transaction);
+// Raises nothing, and waits for no page.
+engine::DdlVerdict ddl_verdict(uint64_t transaction) noexcept;
+
+coherence::NodeInfo ddl_primary(coherence::NodeId node) noexcept;
+// How many transactions of a primary that is away only its own server can decide (txn.in-doubt-until-back).
+size_t ddl_in_doubt(coherence::NodeId node);
+bool ddl_is_in_doubt(engine::TxnId id);
+// What it is then; kRunning: it is not in doubt, or its primary is there.
+DdlOutcome ddl_decide_in_doubt(engine::TxnId id, bool commit);
+// Dead primaries whose words may be taken over (repair.*).
+coherence::NodeSet ddl_dead_primaries() noexcept;
+// `change` runs while none of them joins again (coherence::Sweeping); not at all if there is none.
+template <class Change>
+void ddl_while_dead(Change change) {
+  const coherence::Sweeping section(node_pool()->coherence_node());
+  if (const coherence::NodeSet dead = ddl_dead_primaries(); !dead.empty()) change(dead);
+}
 
 // Waits that no lock manager sees, told for the sake of deadlocks across primaries (runtime/own_wait.hpp).  A wait that
 // is to give way ends in ddl_check_verdict(), by 40P01.

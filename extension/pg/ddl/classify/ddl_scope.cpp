@@ -204,8 +204,7 @@ DdlPlan plan_cluster(const ClusterStmt* statement) {
 }
 
 DdlPlan plan_alter_extension(const AlterExtensionStmt* statement) {
-  if (strcmp(statement->extname, kExtensionName) == 0) refuse_ddl("ALTER EXTENSION gcl");
-  return local();
+  return strcmp(statement->extname, kExtensionName) == 0 ? everywhere() : local();
 }
 
 constexpr StatementPlanner kPlanners[] = {

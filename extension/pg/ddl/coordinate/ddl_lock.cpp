@@ -67,7 +67,7 @@ void wait_for_lock(DdlRight right, int lock) {
 
 }  // namespace
 
-DdlHolder ddl_me() { return DdlHolder::make(coherence::NodeId{ddl_node()}, ddl_session(), uint32_t(MyProcPid)); }
+DdlHolder ddl_me() { return DdlHolder::make(ddl_node_id(), ddl_incarnation(), ddl_session(), uint32_t(MyProcPid)); }
 
 int ddl_lock_of_database() { return ddl_locks().lock_of(get_database_name(MyDatabaseId)); }
 

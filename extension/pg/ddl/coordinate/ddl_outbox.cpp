@@ -5,7 +5,6 @@
 #include "extension/pg/runtime/stop_points.hpp"
 
 extern "C" {
-#include "storage/pmsignal.h"
 #include "utils/timestamp.h"
 }
 
@@ -169,6 +168,7 @@ uint64_t DdlOutbox::post(DdlKind kind, const char* part, uint32_t bytes, uint32_
   header.coordinator = ddl_node();
   header.lock = uint8_t(lock_);
   header.of_cluster = of_cluster_;
+  header.holder = ddl_me();
   header.posted = GetCurrentTimestamp();
   strlcpy(header.database, database_, sizeof header.database);
   last_ = slot().post(header, part);
@@ -201,7 +201,7 @@ bool DdlOutbox::tell(DdlKind kind, StringInfo body) {
 
 void DdlOutbox::wait_for_the_last() noexcept {
   prepare_for_wakeup();
-  while (!answered(nullptr) && !ddl_pool_fenced() && PostmasterIsAlive()) sleep_until_wakeup_uninterrupted();
+  while (!answered(nullptr) && !ddl_pool_fenced() && !ddl_postmaster_gone()) sleep_until_wakeup_uninterrupted();
   done_with_wakeups();
 }
 
@@ -230,7 +230,7 @@ void DdlOutbox::wait_for_commits() noexcept {
   bool said = false, woken = true;
   NodeSet missing;
   prepare_for_wakeup();
-  while (!answered(nullptr, &missing) && !ddl_pool_fenced() && PostmasterIsAlive()) {
+  while (!answered(nullptr, &missing) && !ddl_pool_fenced() && !ddl_postmaster_gone()) {
     woken = sleep_until_wakeup_uninterrupted();
     if (said || GetCurrentTimestamp() - began < kDdlPatienceUs) continue;
     char nodes[256];

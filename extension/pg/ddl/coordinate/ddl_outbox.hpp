@@ -29,6 +29,7 @@ class DdlOutbox {
     right_ = right;
     lock_ = lock;
   }
+  void set_txn(uint64_t txn) { slot().set_txn(txn); }
   void set_log_number(uint64_t number) { log_number_ = number; }
   void set_of_cluster(bool of_cluster) { of_cluster_ = of_cluster; }
 

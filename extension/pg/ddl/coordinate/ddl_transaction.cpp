@@ -381,6 +381,7 @@ void ddl_pre_commit() {
     return;
   }
   const uint64_t transaction = ddl_raw_txn_id();
+  outbox.set_txn(transaction);  // ddl_log.id-before-entry
   StringInfoData record;
   write_log_record(&record, records);
   const uint64_t number = ddl_log_append(record.data, uint32_t(record.len), transaction);

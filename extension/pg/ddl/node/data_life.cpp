@@ -56,6 +56,15 @@ const char* why_another_directory(const LifeFile& file, bool exists, uint64_t po
 
 }  // namespace
 
+DataDirectory data_directory() {
+  LifeFile file{};
+  const bool exists = read_ddl_file(kFile, &file, sizeof file);
+  const uint64_t pools = ddl_channel().life(ddl_node_id());
+  ddl_require_unfenced();
+  if (why_another_directory(file, exists, pools) != nullptr) return DataDirectory::kAnother;
+  return exists && file.node != ddl_node() ? DataDirectory::kCopy : DataDirectory::kOwn;
+}
+
 bool begin_life() {
   LifeFile file{};
   const bool exists = read_ddl_file(kFile, &file, sizeof file);

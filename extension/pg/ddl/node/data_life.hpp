@@ -16,6 +16,13 @@
 
 namespace gcl {
 
+// What begin_life() will find; nothing is noted.  Any process, before the launcher has begun.
+enum class DataDirectory : uint8_t {
+  kOwn,
+  kCopy,  // of another primary's, made to be this one's
+  kAnother
+};
+DataDirectory data_directory();
 // False: this is another data directory; why is noted (refusal in ddl_node_state.hpp).  Called once in a life of the
 // server, by the launcher.
 bool begin_life();

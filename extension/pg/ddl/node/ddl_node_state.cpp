@@ -165,7 +165,8 @@ void raise_refusal() {
   if (state->refused == Refused::kForgotten)
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("primary %d is not one of this pool any more", ddl_node()),
-                    errdetail("gcl_forget_primary() was called for it."), errhint("%s", kHint)));
+                    errdetail("gcl_forget_primary() was called for it, or gcl_resolve_in_doubt() for DDL of it."),
+                    errhint("%s", kHint)));
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                   errmsg("primary %d comes too late to get its catalogs from the DDL log", ddl_node()),
                   errdetail("What the primaries before it have applied is in the log no more."), errhint("%s", kHint)));

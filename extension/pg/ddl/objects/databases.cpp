@@ -5,9 +5,12 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
 #include "access/xloginsert.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_subscription.h"
+#include "catalog/pg_tablespace.h"
 #include "commands/dbcommands.h"
 #include "commands/dbcommands_xlog.h"
 #include "commands/defrem.h"
@@ -24,6 +27,8 @@ extern "C" {
 #include "utils/inval.h"
 #include "utils/syscache.h"
 }
+
+#include <sys/stat.h>
 
 #include <csignal>
 
@@ -98,6 +103,27 @@ void remove_files(const Made& database) {
   XLogRegisterData(reinterpret_cast<char*>(&record), MinSizeOfDbaseDropRec);
   XLogRegisterData(const_cast<char*>(reinterpret_cast<const char*>(&database.tablespace)), sizeof(Oid));
   (void)XLogInsert(RM_DBASE_ID, XLOG_DBASE_DROP | XLR_SPECIAL_REL_UPDATE);
+}
+
+// A crash in the middle of an earlier attempt has left them.  The OID is the coordinator's: no other database has it.
+void remove_files_of_crashed_attempt(Oid database) {
+  if (SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database))) return;
+  List* tablespaces = NIL;
+  Relation catalog = table_open(TableSpaceRelationId, AccessShareLock);
+  TableScanDesc scan = table_beginscan_catalog(catalog, 0, nullptr);
+  while (HeapTuple row = heap_getnext(scan, ForwardScanDirection))
+    tablespaces = lappend_oid(tablespaces, reinterpret_cast<FormData_pg_tablespace*>(GETSTRUCT(row))->oid);
+  table_endscan(scan);
+  table_close(catalog, AccessShareLock);
+  ListCell* cell;
+  foreach (cell, tablespaces) {
+    struct stat found;
+    const Made left{database, lfirst_oid(cell)};
+    if (left.tablespace == GLOBALTABLESPACE_OID || lstat(GetDatabasePath(database, left.tablespace), &found) != 0)
+      continue;
+    ereport(LOG, (errmsg("gcl: removing the files of database %u, which were left by a crash", database)));
+    remove_files(left);
+  }
 }
 
 // Nothing may raise in a rollback (ddl.callbacks-never-raise): a warning says what is left behind.
@@ -207,6 +233,7 @@ void make_database_again(CreatedbStmt* statement, const DdlRecord* record) {
     statement->options =
         lappend(statement->options, makeDefElem(pstrdup("oid"), reinterpret_cast<Node*>(makeFloat(oid)), -1));
   }
+  remove_files_of_crashed_attempt(coordinator->oid);
   ParseState* state = make_parsestate(nullptr);
   state->p_sourcetext = record->sql;
   (void)createdb(state, statement);

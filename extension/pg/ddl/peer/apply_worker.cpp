@@ -28,7 +28,6 @@ extern "C" {
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
-#include "storage/pmsignal.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/timestamp.h"
@@ -274,7 +273,8 @@ void describe(const ErrorData* error, StringInfo to) {
 // The coordinator waits for it; so do sessions here that want what an ended DDL transaction had locked
 // (wait_for_ended_ddl_transactions).
 void acknowledge(const DdlMessage& message, bool ok, std::string_view text) {
-  if (slot().acknowledge(message.sequence, ok, text)) ddl_wake_node(message.header.coordinator);
+  if (const coherence::NodeId waits = slot().acknowledge(message.sequence, ok, text); waits.valid())
+    ddl_wake_node(waits.value);
   if (engine::ends_locks(message.header.kind)) wake_waiters();
 }
 
@@ -349,7 +349,7 @@ bool take_part(const DdlMessage& message) {
 
 // Sleeps until a wakeup; ends the process when there has been nothing to do for long.
 void wait_for_message(uint32_t seen, TimestampTz idle_since) {
-  if (ddl_pool_fenced() || (!must_stay() && !PostmasterIsAlive())) proc_exit(1);
+  if (ddl_pool_fenced() || (ddl_postmaster_gone() && !must_stay())) proc_exit(1);
   if (taking.ddl_transaction != 0) return sleep_on_slot(seen, kHeartbeatMs);
   const long idle = long((GetCurrentTimestamp() - idle_since) / 1000);
   if (idle >= kIdleMaxMs) proc_exit(0);

@@ -8,6 +8,7 @@
 #include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/ddl/node/worker_starts.hpp"
 #include "extension/pg/ddl/peer/ddl_catch_up.hpp"
+#include "extension/pg/ddl/peer/dead_primaries.hpp"
 
 extern "C" {
 #include "nodes/value.h"
@@ -103,39 +104,12 @@ bool try_lock_cluster(bool keep) {
   return false;
 }
 
-void end_former_ddl_transaction(engine::DdlSlot slot) {
-  engine::DdlHeader end{};
-  const uint64_t sequence = slot.sequence();
-  if (sequence == 0 || !slot.read(sequence, &end) || end.coordinator != ddl_node()) return;
-  end.kind = engine::DdlKind::kAbort;
-  end.bytes = end.total = end.offset = 0;
-  end.to = ddl_channel().members().nodes;
-  slot.cancel(sequence);
-  (void)slot.post(end, nullptr);
-}
-
-// Ends what sessions of an earlier life of this server had: no other process would.
-void forget_former_life() {
-  for (int lock = 0; lock <= engine::kDdlDatabasesMax; ++lock)
-    if (const engine::DdlHolder holder{ddl_locks().words(lock).holder};
-        holder.held() && holder.node().value == ddl_node() && holder != ddl_me())
-      ddl_locks().unlock(lock, holder);
-  for (int i = 0; i < ddl_channel().slots(); ++i) {
-    engine::DdlSlot slot = ddl_slot(i);
-    const engine::DdlHolder owner = slot.owner();
-    if (!owner.held() || owner.node().value != ddl_node()) continue;
-    end_former_ddl_transaction(slot);
-    slot.give_up(owner);
-  }
-  ddl_wake_others();
-}
-
 // No DDL anywhere while we catch up and join.
 void lock_cluster() {
-  if (!ddl_node_state().started) forget_former_life();
   const TimestampTz began = GetCurrentTimestamp();
   for (;;) {
     const uint32_t seen = wakeup_count();
+    if (!ddl_node_state().started) end_former_life();
     if (try_lock_cluster(GetCurrentTimestamp() - began > kJoinPatienceUs)) return;
     ddl_locks().want();  // ddl_log.want-then-retry; what came before this look has its heartbeat
     sleep_from(seen, kHeartbeatMs);
@@ -274,6 +248,7 @@ bool may_leave() {
 
 // Its own tables are served, the pool's are not.
 void stay_out() {
+  if (!ddl_node_state().started) end_former_life();
   unlock_cluster();
   DdlNodeState& state = ddl_node_state();
   state.started = true;
@@ -296,19 +271,23 @@ void stay_out() {
   }
 }
 
+// Also while a database catches up, or waits to: it may be for what a dead primary has left.
 void sleep_from(uint32_t seen, long ms) {
+  tend_dead_primaries();
   sleep_on_wakeup_event(seen, uint32_t(ms));
+  if (ddl_postmaster_gone()) proc_exit(1);  // it may be the last process of its server
   CHECK_FOR_INTERRUPTS();
 }
 
 void sleep_ms(long ms) {
+  tend_dead_primaries();
   (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
   ResetLatch(MyLatch);
   CHECK_FOR_INTERRUPTS();
 }
 
 void stop_if_asked() {
-  if (ShutdownRequestPending && may_leave()) proc_exit(1);
+  if (ShutdownRequestPending && !is_heir() && may_leave()) proc_exit(1);
 }
 
 }  // namespace gcl

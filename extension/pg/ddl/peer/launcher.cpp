@@ -8,6 +8,7 @@
 #include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/ddl/node/worker_settings.hpp"
 #include "extension/pg/ddl/node/worker_starts.hpp"
+#include "extension/pg/ddl/peer/dead_primaries.hpp"
 #include "extension/pg/ddl/peer/joining.hpp"
 #include "extension/pg/ddl/peer/log_end.hpp"
 #include "extension/pg/ddl/record/ddl_describe.hpp"
@@ -82,7 +83,8 @@ void see_to(int slot, uint64_t sequence, Started* started) {
   engine::DdlHeader header;
   if (!ddl_slot(slot).read(sequence, &header)) return;
   const auto answer = [=](bool ok, std::string_view text) {
-    if (ddl_slot(slot).acknowledge(sequence, ok, text)) ddl_wake_node(header.coordinator);
+    if (const coherence::NodeId waits = ddl_slot(slot).acknowledge(sequence, ok, text); waits.valid())
+      ddl_wake_node(waits.value);
   };
   if (!header.to.has(coherence::NodeId{ddl_node()})) return (void)ddl_slot(slot).acknowledge(sequence, true, {});
   const int index = worker_of(slot);
@@ -162,7 +164,8 @@ bool look_at_slots() {
     const bool waiting = look_at_slots();
     stay_up_to_date(waiting);
     tend_log();
-    sleep_from(seen, waiting || ShutdownRequestPending || has_to_catch_up() ? kHeartbeatMs : kCheckMs);
+    const bool busy = waiting || ShutdownRequestPending || has_to_catch_up() || tends_dead_primaries();
+    sleep_from(seen, busy ? kHeartbeatMs : kCheckMs);
     if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
     stop_if_asked();
   }

@@ -57,17 +57,25 @@ void on_end(XactEvent event, void*) {
   copy = {};
 }
 
-void require_number(int node) {
-  const int most = int(ddl_channel().nodes_max()) - 1;
-  if (node >= 1 && node <= most && node != ddl_node()) return;
-  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("there can be no other primary %d", node),
-                  errdetail("This is primary %d, and the pool has room for primaries 1 to %d.", ddl_node(), most)));
-}
-
 void require_absent(int node) {
-  if (ddl_channel().membership(id_of(node)) == 0) return;
+  const coherence::NodeInfo info = ddl_primary(id_of(node));
+  if (info.dead())
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("primary %d has died, and what it had is not repaired yet", node),
+                    errhint("gcl_stat_cluster shows it until then, and gclctl status what its repair waits for.")));
+  if (!info.serves() && ddl_channel().membership(id_of(node)) == 0) return;
   ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE), errmsg("primary %d takes part in the cluster", node),
                   errhint("Stop it first.")));
+}
+
+void require_decided(int node) {
+  const size_t count = ddl_in_doubt(id_of(node));
+  if (count == 0) return;
+  ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                  errmsg("primary %d has died with transactions that only its own server can decide", node),
+                  errdetail("gcl_in_doubt shows %zu.", count),
+                  errhint("Start it once more: then they are decided. If it is lost: SELECT gcl_resolve_in_doubt(node, "
+                          "id, commit).")));
 }
 
 void lock_whole_cluster() {
@@ -95,13 +103,20 @@ void advance_positions() {
 
 }  // namespace
 
+void require_other_primary(int node) {
+  const int most = int(ddl_channel().nodes_max()) - 1;
+  if (node >= 1 && node <= most && node != ddl_node()) return;
+  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("there can be no other primary %d", node),
+                  errdetail("This is primary %d, and the pool has room for primaries 1 to %d.", ddl_node(), most)));
+}
+
 Oid prepare_copy(int node) {
   RequireTransactionBlock(true, "gcl_prepare_copy");
   if (GetCurrentTransactionNestLevel() > 1)
     ereport(ERROR, (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
                     errmsg("gcl_prepare_copy() cannot be called behind a savepoint")));
   require_cluster();
-  require_number(node);
+  require_other_primary(node);
   if (copy.life != 0)
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("this transaction has prepared a copy for primary %d already", copy.node)));
@@ -121,7 +136,9 @@ Oid prepare_copy(int node) {
 
 void forget_primary(int node) {
   require_cluster();
-  require_number(node);
+  require_other_primary(node);
+  require_absent(node);
+  require_decided(node);  // DDL that is in doubt has the lock
   lock_whole_cluster();
   require_absent(node);
   end_life_of(uint8_t(node));

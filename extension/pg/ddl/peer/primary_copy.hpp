@@ -11,7 +11,10 @@ namespace gcl {
 // pg_basebackup makes it, may be started as primary `node`, if the transaction commits.  Returns the first OID that it
 // gives.  ERROR outside a transaction block, and if `node` takes part.
 Oid prepare_copy(int node);
-// The DDL log does not wait for that primary any more, and its data directory is refused.  ERROR if it takes part.
+// ERROR if there can be no such primary, or it is this one.
+void require_other_primary(int node);
+// The DDL log does not wait for that primary any more, and its data directory is refused.  ERROR if it takes part, or
+// has died and is not repaired yet, or if it alone can tell what became of some transaction of it.
 void forget_primary(int node);
 
 }  // namespace gcl

@@ -115,8 +115,6 @@ CREATE TABLE f () INHERITS (r) USING heap;
 \echo :SQLSTATE
 DROP TABLE r, local;
 \echo :SQLSTATE
-ALTER EXTENSION gcl UPDATE;
-\echo :SQLSTATE
 
 \echo and nothing of it happened
 \d r

@@ -1,0 +1,82 @@
+#include "extension/pg/runtime/lone_repair.hpp"
+
+#include <new>
+
+#include "extension/engine/ddl/ddl_repair.hpp"
+#include "extension/engine/txn/leftovers.hpp"
+#include "extension/pg/boundary/pg.hpp"
+
+namespace gcl {
+namespace {
+
+using coherence::Memory;
+using coherence::NodeSet;
+using coherence::Pool;
+using coherence::Status;
+
+bufmgr::RegionSpan region(const Pool& pool, bufmgr::Region which) {
+  const auto extent = pool.region(int(which));
+  return {extent.at, extent.bytes};
+}
+
+// Nobody is there to be told.
+class Verdicts final : public engine::DdlRepairHost {
+ public:
+  Verdicts(Memory& memory, const engine::TxnWords& words) : memory_(memory), words_(words) {}
+  engine::DdlVerdict verdict(uint64_t txn) noexcept override {
+    const engine::TxnId id{txn};
+    if (id.node().value >= words_.nodes()) return engine::DdlVerdict::kUndecided;
+    coherence::Batch batch(words_.clock().node());
+    const int word = batch.load(words_.status(id));
+    const int low = batch.load(words_.low_water(id.node()));  // behind the word: txn.mark-before-clearing
+    if (!memory_.run(batch) || id.sequence() <= batch.op(low).old) return engine::DdlVerdict::kUndecided;
+    switch (engine::StatusWord{batch.op(word).old}.state()) {
+      case engine::TxnState::kCommitted:
+        return engine::DdlVerdict::kCommitted;
+      case engine::TxnState::kAborted:
+        return engine::DdlVerdict::kRolledBack;
+      default:
+        return engine::DdlVerdict::kUndecided;
+    }
+  }
+  void posted(int, NodeSet) noexcept override {}
+  void freed() noexcept override {}
+
+ private:
+  Memory& memory_;
+  const engine::TxnWords& words_;
+};
+
+Status end_transactions(Memory& memory, const engine::TxnWords& words, coherence::NodeId dead) {
+  try {
+    const auto ended = engine::Leftovers(memory, words, dead).end([] { return true; });
+    return ended ? Status() : Status(ended.error());
+  } catch (const std::bad_alloc&) {
+    return coherence::Errc::kNoMemory;
+  }
+}
+
+}  // namespace
+
+Status ServerLoneRepair::repair(Pool& pool, Memory& memory, std::span<const Dead> dead,
+                                coherence::Problem* problem) noexcept {
+  ereport(LOG, errmsg("gcl: all primaries of the pool are dead; node %d repairs it alone", int(self_.value)));
+  GCL_TRY(recovery::LoneRepair().repair(pool, memory, dead, problem));
+  const engine::TxnWords words(region(pool, bufmgr::Region::kTxnWords), region(pool, bufmgr::Region::kStatusLog),
+                               pool.nodes_max(), ~uint32_t{0});
+  for (const Dead& one : dead)
+    if (const auto ended = end_transactions(memory, words, one.node); !ended)
+      return problem->set(ended.error(), "the transactions of node %d cannot be ended", int(one.node.value));
+  NodeSet all;  // also what a process has left that began to repair alone, and was no node
+  for (uint32_t n = 0; n < pool.nodes_max(); ++n) all = all.with({uint8_t(n)});
+  const bufmgr::RegionSpan ddl = region(pool, bufmgr::Region::kDdl);
+  engine::DdlChannel channel(memory, ddl.at, ddl.bytes, pool.nodes_max(), self_);
+  Verdicts verdicts(memory, words);
+  engine::DdlRepair repair(channel, 0, verdicts);
+  repair.take_over(all);
+  (void)repair.tend();  // nobody has to deal with it, so once is enough
+  if (channel.lost()) return problem->set(coherence::Errc::kFenced, "the DDL channel cannot be read");
+  return {};
+}
+
+}  // namespace gcl

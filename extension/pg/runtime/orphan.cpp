@@ -1,0 +1,52 @@
+#include "extension/pg/runtime/orphan.hpp"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "extension/pg/runtime/node.hpp"
+
+extern "C" {
+#include "storage/pmsignal.h"
+}
+
+namespace gcl {
+namespace {
+
+// Whether both have this open or running: a file, a directory.
+bool same_link(int pid, const char* what) noexcept {
+  char path[64];
+  struct stat its, ours;
+  snprintf(path, sizeof path, "/proc/%d/%s", pid, what);
+  if (stat(path, &its) != 0) return false;
+  snprintf(path, sizeof path, "/proc/self/%s", what);
+  return stat(path, &ours) == 0 && its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
+}
+
+// A process that was killed leaves its number in shared memory, and the number may be another's by now.
+bool of_this_server(int pid) noexcept { return same_link(pid, "exe") && same_link(pid, "cwd"); }
+
+void quit_others() noexcept {
+  if (ProcGlobal == nullptr) return;
+  for (uint32_t i = 0; i < ProcGlobal->allProcCount; ++i) {
+    const int pid = ProcGlobal->allProcs[i].pid;
+    if (pid > 0 && pid != MyProcPid && of_this_server(pid)) (void)kill(pid, SIGQUIT);
+  }
+}
+
+}  // namespace
+
+bool postmaster_gone() noexcept {
+  if (node_pool() == nullptr || !IsUnderPostmaster || PostmasterIsAlive()) return false;
+  coherence::Node& self = node_pool()->coherence_node();
+  if (self.repairs_deaths()) {
+    quit_others();
+    _exit(2);
+  }
+  self.fence("a postmaster died");
+  return true;
+}
+
+}  // namespace gcl

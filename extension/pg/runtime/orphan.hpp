@@ -1,0 +1,16 @@
+// A process whose postmaster is dead.
+//
+// extension.orphans-end-server: Where deaths are repaired, a worker or a wait of ours that finds the postmaster dead
+// ends
+//     this server: it sends the other processes what the postmaster sends them after a crash (SIGQUIT), and ends
+//     without any clean-up.  So the death is certain to the other primaries within moments, however long a query would
+//     have gone on.  Elsewhere the first process that notices fences the pool.
+#pragma once
+
+namespace gcl {
+
+// One load while the postmaster lives.  Does not return where it does not and deaths are repaired; fences the pool
+// where they are not, and says so.
+bool postmaster_gone() noexcept;
+
+}  // namespace gcl

@@ -1,0 +1,89 @@
+#include "extension/pg/workers/repair.hpp"
+
+#include "extension/pg/ddl/peer/dead_primaries.hpp"
+#include "extension/pg/runtime/backend.hpp"
+
+namespace gcl {
+
+namespace {
+
+constexpr long kFailedMs = 1000;
+constexpr long kRetryMs = 5;  // for other primaries, or for the WAL
+
+class End final : public recovery::DeadNodeEnd {
+ public:
+  coherence::Result<bool> end(coherence::NodeId dead, uint64_t) noexcept override {
+    const auto ended = txns().end_dead_node(dead);
+    if (!ended) return ended.error();
+    return ddl_has_ended(dead);
+  }
+};
+
+recovery::DeadNodeEnd* the_end() {
+  static End end;
+  return &end;
+}
+
+const char* state_of(const coherence::NodeInfo& info) {
+  switch (info.state) {
+    case coherence::MemberState::kDead:
+      return "died; what it had is being repaired";
+    case coherence::MemberState::kSwept:
+      return "is repaired";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+DeadPrimaries::DeadPrimaries() : sweep_(*node_pool(), *node_redo(), the_end()) {}
+
+long DeadPrimaries::step() {
+  tell();
+  coherence::Problem problem;
+  const auto step = pg_entry([&] { return sweep_.step(session(), &problem); });
+  if (!step) {
+    tell_failure(problem.text[0] != '\0' ? problem.text : coherence::errc_name(step.error()), step.error());
+    return kFailedMs;
+  }
+  switch (*step) {
+    case recovery::PageSweep::Step::kWorked:
+      return 0;
+    case recovery::PageSweep::Step::kWaits:
+      return kRetryMs;
+    case recovery::PageSweep::Step::kIdle:
+      return -1;
+  }
+  return -1;
+}
+
+// Tried again each second; told at once when it is another failure, else once a minute.
+void DeadPrimaries::tell_failure(const char* why, coherence::Errc error) {
+  if (error == coherence::Errc::kInterrupted || error == coherence::Errc::kFenced) return;
+  const TimestampTz now = GetCurrentTimestamp();
+  if (strncmp(failure_, why, sizeof failure_ - 1) == 0 && now - failure_told_ < USECS_PER_MINUTE) return;
+  strlcpy(failure_, why, sizeof failure_);
+  failure_told_ = now;
+  ereport(LOG, errmsg("gcl: repair of a dead primary did not go on: %s", why));
+}
+
+// The log has each death, and what became of it.
+void DeadPrimaries::tell() {
+  coherence::Node& self = node_pool()->coherence_node();
+  for (uint32_t n = 0; n < node_pool()->nodes_max(); ++n) {
+    const coherence::NodeInfo now = self.info({uint8_t(n)});
+    coherence::NodeInfo& seen = seen_[n];
+    if (now.state == seen.state && now.incarnation == seen.incarnation) continue;
+    const bool was_dead = seen.dead();
+    seen = now;
+    if (now.dead() && !was_dead) since_[n] = GetCurrentTimestamp();
+    const double seconds = double(GetCurrentTimestamp() - since_[n]) / 1e6;
+    if (const char* state = state_of(now))
+      ereport(LOG, errmsg("gcl: primary %u (process %d) %s (%.3f s)", n, now.pid, state, seconds));
+    else if (was_dead)
+      ereport(LOG, errmsg("gcl: primary %u may join again (%.3f s)", n, seconds));
+  }
+}
+
+}  // namespace gcl

@@ -1,0 +1,29 @@
+// What the repair worker does: it ends what dead primaries have left, until their names are free again.
+//
+// Transactions and DDL first (engine::Leftovers, engine::DdlRepair), then their pages (recovery::PageSweep): who meets
+// a page of a dead primary meanwhile repairs it by itself.
+#pragma once
+
+#include "extension/pg/runtime/node.hpp"
+#include "recovery/page_sweep.hpp"
+
+namespace gcl {
+
+class DeadPrimaries {
+ public:
+  DeadPrimaries();
+  // One step.  How long to wait before the next, in ms: 0 after one that may go on, -1 when nobody is dead.
+  long step();
+
+ private:
+  void tell();
+  void tell_failure(const char* why, coherence::Errc error);
+
+  recovery::PageSweep sweep_;
+  coherence::NodeInfo seen_[coherence::kNodesMax];  // by node, as the log was told
+  char failure_[256] = "";
+  TimestampTz failure_told_ = 0;
+  TimestampTz since_[coherence::kNodesMax]{};  // when it was found dead
+};
+
+}  // namespace gcl

@@ -1,0 +1,31 @@
+-- gcl 1.1: gcl_check(), gcl_version()
+\echo Use "ALTER EXTENSION gcl UPDATE TO '1.1'" to load this file. \quit
+
+CREATE FUNCTION gcl_version() RETURNS text
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION gcl_version() IS 'version of the library that this server has loaded';
+
+-- Damage, without stopping anybody
+
+CREATE FUNCTION gcl_check(target regclass, heapallindexed boolean DEFAULT false, OUT relation regclass,
+    OUT memory_node int, OUT page bigint, OUT block bigint, OUT item int, OUT sqlstate text, OUT message text)
+  RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION gcl_check(regclass, boolean) IS
+  'what is wrong with a gcl table, its indexes and its TOAST relation: no rows if nothing is';
+
+REVOKE ALL ON FUNCTION gcl_check(regclass, boolean) FROM PUBLIC;
+
+-- Primaries that died
+
+CREATE FUNCTION gcl_in_doubt_get(OUT node int, OUT id bigint, OUT xid xid8) RETURNS SETOF record
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE VIEW gcl_in_doubt AS SELECT * FROM gcl_in_doubt_get();
+COMMENT ON VIEW gcl_in_doubt IS
+  'transactions of primaries that are away, which changed gcl tables and others: decided when their primary is back';
+GRANT SELECT ON gcl_in_doubt TO PUBLIC;
+
+CREATE FUNCTION gcl_resolve_in_doubt(node int, id bigint, commit boolean) RETURNS void
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION gcl_resolve_in_doubt(int, bigint, boolean) IS
+  'that transaction of gcl_in_doubt is to be committed, or rolled back, because its primary is lost';
+REVOKE ALL ON FUNCTION gcl_resolve_in_doubt(int, bigint, boolean) FROM PUBLIC;
