@@ -91,7 +91,7 @@ class PoolsAndSettings(Refusals):
             f.seek(size - 4096)
             tail = f.read()
         os.truncate(self.saved, size - 4096)
-        self.assert_no_start(["not a whole pool file"])
+        self.assert_no_start(["not a whole pool file", "XX001"], "log_error_verbosity=verbose")
         self.start_refused("shorter than it must be")
         with open(self.saved, "ab") as f:
             f.write(tail)

@@ -93,7 +93,7 @@ def processes_of(cluster):
 
 class Crash(unittest.TestCase):
     def cluster_under_load(self, seed):
-        cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",)))
+        cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",), fences=True))
         cluster.sql(1, TABLES)
         return cluster, RandomLoad(cluster, seed)
 
@@ -164,7 +164,7 @@ class Sleeping(unittest.TestCase):
     """A process that is stopped holds up others, and nothing else happens."""
 
     def setUp(self):
-        self.cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",)))
+        self.cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",), fences=True))
         self.cluster.sql(1, TABLES)
 
     def assert_all_well(self, load):
@@ -230,7 +230,7 @@ class Leaving(unittest.TestCase):
     """Primaries that are stopped in order under load: the others go on, nothing that was committed is lost."""
 
     def setUp(self):
-        self.cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",)))
+        self.cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="16MB", settings=("autovacuum=off",), fences=True))
         self.cluster.sql(1, TABLES)
 
     def leave(self, k, how):

@@ -75,7 +75,8 @@ class Databases(unittest.TestCase):
         self.on(2, "postgres", "SET gcl.local_administration = on; CREATE DATABASE of_two")
         self.refused("42P04", "primary 2", 1, "postgres", "CREATE DATABASE of_two")
         self.assertEqual([], self.on(1, "postgres", "SELECT 1 FROM pg_database WHERE datname = 'of_two'"))
-        self.assertEqual([before[0], before[2]], [self.files(1), self.files(3)])
+        # A rollback waits for nobody: the others hear of it a moment later.
+        eventually(lambda: [before[0], before[2]] == [self.files(1), self.files(3)])
         # What one has and another one has not is done where it is.
         self.on(2, "postgres", "ALTER DATABASE of_two CONNECTION LIMIT 3; GRANT CREATE ON DATABASE of_two TO pg_monitor; ALTER ROLE CURRENT_USER IN DATABASE of_two SET work_mem = '1MB'")
         self.on(2, "postgres", "DROP DATABASE of_two")
@@ -121,6 +122,23 @@ class Databases(unittest.TestCase):
             self.assertEqual(["8"], self.on(k, "many", "SELECT third FROM t1"))
         self.names()
         self.on(3, "postgres", "DROP DATABASE many; DROP TABLE stays")
+
+    def test_files_of_a_replay_that_a_crash_ended_are_in_nobodys_way(self):
+        """As a crash leaves them in the middle of CREATE DATABASE: no row of pg_database knows them."""
+        self.cluster.stop(3)
+        self.on(1, "postgres", "CREATE DATABASE half_made")
+        oid = self.on(1, "postgres", "SELECT oid FROM pg_database WHERE datname = 'half_made'")[0]
+        left = f"{self.cluster.dir}/node3/data/base/{oid}"
+        os.mkdir(left)
+        with open(f"{left}/1249", "wb") as file:
+            file.write(b"half")
+        owner = os.stat(f"{self.cluster.dir}/node3/data/base")
+        for path in (left, f"{left}/1249"):
+            os.chown(path, owner.st_uid, owner.st_gid)
+        self.cluster.start(3)
+        self.assertEqual(["postgres"], self.on(3, "half_made", "SELECT current_user"))
+        self.on(2, "postgres", "DROP DATABASE half_made")
+        self.assertNotIn(oid, self.files(3))
 
     def test_what_can_fail_comes_before_the_files_of_a_database_go(self):
         self.on(1, "postgres", "CREATE DATABASE doomed")

@@ -1,4 +1,4 @@
-"""After any unclean death the pool is fenced: within 5 s every waiter anywhere hears 57P02 and nothing hangs."""
+"""Where deaths are not repaired, any unclean death fences the pool: within 5 s every waiter anywhere hears 57P02 and nothing hangs."""
 import os
 import signal
 import time
@@ -19,7 +19,7 @@ class Death(unittest.TestCase):
         assert min(cls.took, default=0) < SECONDS_MAX, cls.took
 
     def setUp(self):
-        self.cluster = self.enterContext(Cluster(primaries=3))
+        self.cluster = self.enterContext(Cluster(primaries=3, fences=True))
         self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl")
         self.cluster.sql(1, "INSERT INTO t SELECT i, 0 FROM generate_series(1, 1000) i")
         self.cluster.everywhere("SELECT count(*) FROM t")

@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from harness import GCLCTL, Cluster, Session, data_directory, new_dir, ports
+from harness import GCLCTL, Cluster, Session, data_directory, eventually, new_dir, ports
 
 
 class Gclctl(unittest.TestCase):
@@ -115,6 +115,8 @@ class Gclctl(unittest.TestCase):
                                  ("cache_bytes", "cache_bytes=16MB", "Value 16MB not in range"),
                                  ("cache_bytes", "bytes=16777216", "cache_bytes is required"), ("id", "id=", "id: it is empty"),
                                  ("socket_dir", 'socket_dir=""', "socket_dir: it is empty"),
+                                 ("removed", "removed=two", "Value two not in range 1 to 32"),
+                                 ("removed", "removed=2 33", "Value 33 not in range 1 to 32"),
                                  ("memory_dir", "[memory_dir]", "memory_dir is required"), ("locale", "", "locale is required")):
             changed, lines = re.subn(f"(?m)^{key}=.*$", line, text)
             self.assertEqual(1, lines)
@@ -284,6 +286,61 @@ class Status(unittest.TestCase):
             self.assertLess(time.monotonic() - began, 20)
         finally:
             os.kill(victim, signal.SIGCONT)
+
+
+class Dead(unittest.TestCase):
+    """`status` names the primaries that have died, and what their repair waits for."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=3, pool="64MB", cache="8MB"))
+        self.cluster.sql(1, "CREATE TABLE t (i int PRIMARY KEY) USING gcl; INSERT INTO t SELECT generate_series(1, 999)")
+
+    def shown(self, k):
+        """The lines of that primary."""
+        said = self.cluster.ctl("status", self.cluster.dir, check=False).stdout
+        return re.search(rf"(?m)^primary {k}  .*\n(?:  .*\n)*", said).group(0)
+
+    def stop_process(self, pid):
+        """Until the test ends, or the function that is returned is called."""
+        os.kill(pid, signal.SIGSTOP)
+
+        def go_on():
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+
+        self.addCleanup(go_on)
+        return go_on
+
+    def test_a_survivor_that_stands_still_is_waited_for(self):
+        self.assertNotIn("DEAD", self.shown(2))
+        go_on = self.stop_process(self.cluster.workers(3)["gcl fabric"])
+        self.cluster.kill_all(2)
+        eventually(lambda: "DEAD" in self.shown(2))
+        self.assertRegex(self.shown(2), r"  down\n +DEAD \(its worker was there \d+ s ago\), and its repair waits for primary 3\n")
+        self.assertNotIn("DEAD", self.shown(1) + self.shown(3))
+        go_on()
+        eventually(lambda: "DEAD" not in self.shown(2))
+        self.assertIn("  down\n", self.shown(2))
+        self.cluster.start(2)
+        self.assertRegex(self.shown(2), r"up \(process \d+\)\n +\d connections")
+
+    def test_a_process_that_keeps_a_death_from_being_certain(self):
+        pid = self.cluster.session(2).pid()
+        go_on = self.stop_process(pid)
+        os.kill(self.cluster.postmaster(2), signal.SIGKILL)
+        eventually(lambda: self.shown(2).endswith(f"not certain to the others while it has process {pid}\n"))
+        go_on()
+        eventually(lambda: "it has" not in self.shown(2) and "DEAD" not in self.shown(2))
+
+    def test_nobody_is_left(self):
+        for k in (1, 2, 3):
+            self.cluster.kill_all(k)
+        for k in (1, 2, 3):
+            self.assertRegex(self.shown(k), r"  down\n +(DEAD|it has died) \(")
+        self.cluster.start(3)
+        eventually(lambda: all("DEAD" not in self.shown(k) for k in (1, 2, 3)))
 
 
 class Hostile(unittest.TestCase):

@@ -197,7 +197,7 @@ class Cluster:
     holds_nothing = True
 
     def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True, memory_nodes=1, started=(), spare=0,
-                 data_from=None):
+                 data_from=None, fences=False):
         self.primaries = primaries
         self.started = started  # empty: all
         self.dir = os.path.join(new_dir(), "c")
@@ -208,6 +208,8 @@ class Cluster:
         data_from = data_from or data_directory.path()
         if os.path.exists(data_from):
             self.arguments += ["--data-from", str(data_from)]
+        if fences:  # a death does, instead of being repaired
+            self.arguments.append("--fence-on-death")
         for setting in ("fsync=off", *settings):
             self.arguments += ["--set", setting]
         self.extension = extension
@@ -355,18 +357,15 @@ class Cluster:
         rows = self.sql(k, "SELECT backend_type, pid FROM pg_stat_activity WHERE backend_type LIKE 'gcl%'")
         return {row.split("|")[0]: int(row.split("|")[1]) for row in rows}
 
-    def kill_all(self, k):
-        """A primary dies as with a power cut of its machine: every process of it at once."""
+    def kill_all(self, k, but=None):
+        """A primary dies as with a power cut of its machine: every process of it at once.  Process `but` is left, stopped."""
         postmaster = self.postmaster(k)
         os.kill(postmaster, signal.SIGSTOP)  # it makes no more children
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(postmaster)], text=True, capture_output=True).stdout.split()
-        victims = [postmaster, *map(int, children)]
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # or those that are left for a moment do something about it
-            for victim in victims:
-                try:
-                    os.kill(victim, number)
-                except ProcessLookupError:
-                    pass
+        everybody = [postmaster, *map(int, children)]
+        victims = [pid for pid in everybody if pid != but]
+        give(signal.SIGSTOP, *everybody)  # or those that are left for a moment do something about it
+        give(signal.SIGKILL, *victims)
         # A server that starts before they have let go of its shared memory ends at once.
         eventually(lambda: not any(has_memory(victim) for victim in victims), 60)
 
@@ -384,6 +383,15 @@ class Load:
     def end(self):
         """Something is wrong: the load ends."""
         self.stop = -LOAD_MAX
+
+
+def give(number, *pids):
+    """The signal, to those that are there still."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
 
 
 def has_memory(pid):

@@ -95,7 +95,7 @@ class Inspect(unittest.TestCase):
         self.assertEqual(["1|7", "2|2"], self.cluster.sql(1, "SELECT * FROM t ORDER BY i"))
 
     def test_a_cluster_that_is_dead(self):
-        self.cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB"))
+        self.cluster = self.enterContext(Cluster(primaries=2, pool="64MB", cache="8MB", fences=True))
         self.cluster.holds_nothing = False
         page = self.moved_page()
         # A process that does not run cannot keep the tool from reading.

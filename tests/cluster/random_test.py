@@ -10,6 +10,7 @@ import traceback
 import unittest
 
 from harness import HELD, Cluster, SqlError, eventually
+from wals import KEPT, assert_made_by_wals
 from workload import TABLES, TOTAL, Reader, Worker
 
 SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
@@ -20,7 +21,7 @@ PRIMARIES = 3
 class Random(unittest.TestCase):
     def setUp(self):
         # A cache smaller than the tables, so that pages come and go.
-        self.cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="8MB", settings=("autovacuum=off",)))
+        self.cluster = self.enterContext(Cluster(primaries=PRIMARIES, cache="8MB", settings=("autovacuum=off", KEPT)))
         self.failures = []
 
     def open(self, k):
@@ -68,6 +69,9 @@ class Random(unittest.TestCase):
         for session in self.cluster.sessions:
             session.close()
         self.cluster.assert_left_in_order()
+        self.cluster.stop()
+        assert_made_by_wals(self, self.cluster)
+        self.cluster.start()
 
     def assert_all_there(self, workers):
         for k in range(1, PRIMARIES + 1):

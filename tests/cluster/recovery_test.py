@@ -72,7 +72,7 @@ class ByHand(unittest.TestCase):
 class Recovery(ByHand):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cls.enterClassContext(Cluster(primaries=1))
+        cls.cluster = cls.enterClassContext(Cluster(primaries=1, fences=True))
         cls.data = f"{cls.cluster.dir}/node1/data"
         cls.cluster.sql(1, "CREATE TABLE shared (id int, v text) USING gcl")
         cls.cluster.sql(1, "CREATE TABLE ordinary (id int) USING heap")
@@ -137,7 +137,7 @@ class Positions(ByHand):
 
     def lost_of_tables_of_another(self, tables, in_the_middle):
         kind = type(self)
-        with Cluster(primaries=2, settings=("wal_writer_delay=10s", "wal_writer_flush_after=1GB", "autovacuum=off")) as kind.cluster:
+        with Cluster(primaries=2, settings=("wal_writer_delay=10s", "wal_writer_flush_after=1GB", "autovacuum=off"), fences=True) as kind.cluster:
             kind.data = f"{self.cluster.dir}/node2/data"
             coordinator = self.cluster.session(1)
             coordinator.run("CREATE TABLE first (a int) USING gcl")

@@ -44,6 +44,31 @@ class Restart(unittest.TestCase):
         self.cluster.start()
         self.assert_all_there()
 
+    def test_a_saved_pool_that_is_damaged(self):
+        """pool.copy-checksummed: no primary starts, each way of asking names the page; repaired, all is there."""
+        self.cluster.stop()
+        saved = self.cluster.dir + "/pool.saved"
+        self.assertIn(" 0 bad", self.cluster.ctl("verify", self.cluster.dir).stdout)
+        shutil.rmtree(self.cluster.pool_dir())
+        with open(saved, "r+b") as f:
+            at = f.read().index(b"row 777")
+            f.seek(at)
+            f.write(b"R")
+        done = self.cluster.ctl("start", self.cluster.dir, check=False)
+        self.assertEqual(1, done.returncode)
+        self.assertRegex(done.stderr, r"page verification failed, calculated checksum \d+ but expected \d+: page \d+ of memory node 0")
+        self.assertIn(f"bad is block 0:{at // 8192} ", done.stderr)
+        self.assertIn("gclctl verify", done.stderr)
+        self.assertFalse(os.path.exists(self.cluster.pool_dir() + "/pool"), "nothing half made")
+        done = self.cluster.ctl("verify", self.cluster.dir, check=False)
+        self.assertEqual(1, done.returncode)
+        self.assertIn(f"bad block {at // 8192} of memory node 0 (page ", done.stdout)
+        with open(saved, "r+b") as f:
+            f.seek(at)
+            f.write(b"r")
+        self.cluster.start()
+        self.assert_all_there()
+
     def test_primaries_leave_and_come_back_one_by_one(self):
         for k in (2, 3, 1):
             self.cluster.stop(k)

@@ -130,7 +130,7 @@ class Waits(unittest.TestCase):
 
 class Death(unittest.TestCase):
     def test_of_the_maker_fences_who_waits(self):
-        with Cluster(primaries=3) as cluster:
+        with Cluster(primaries=3, fences=True) as cluster:
             cluster.sql(1, GATE)
             gate, _ = shut_in(cluster)
             waiters = [cluster.session(k) for k in (1, 2, 3)]

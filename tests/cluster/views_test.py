@@ -7,7 +7,7 @@ import unittest
 
 from harness import Cluster, SqlError, eventually
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
+OPERATING = pathlib.Path(__file__).parents[2] / "docs" / "OPERATING.md"
 
 
 def children(pid):
@@ -249,10 +249,10 @@ class Views(unittest.TestCase):
         self.assertEqual(["2"], waiter.result())
         eventually(lambda: self.two.run(event) == ["Client|ClientRead"])
 
-    def test_who_may_call_what_is_what_the_readme_says(self):
+    def test_rights_are_what_the_document_says(self):
         rows = {}
-        with open(README, encoding="utf-8") as file:
-            table = file.read().split("Who may read and call them", 1)[1].split("| --- | --- | --- |\n", 1)[1].split("\n\n", 1)[0]
+        with open(OPERATING, encoding="utf-8") as file:
+            table = file.read().split("## Rights on views and functions", 1)[1].split("| --- | --- | --- |\n", 1)[1].split("\n\n", 1)[0]
         for line in table.splitlines():
             who, views, functions = line.strip("|").split("|")
             who = {"everybody": "PUBLIC", "superusers": "-"}.get(re.match(r"\W*(\w+)", who).group(1), re.match(r"\W*(\w+)", who).group(1))
@@ -268,7 +268,7 @@ class Views(unittest.TestCase):
             self.assertEqual(rows, dict(row.split("|") for row in session.run(granted)))
 
     def test_who_may_look(self):
-        public = ("gcl_stat_node", "gcl_stat_cluster", "gcl_stat_cluster_counters", "gcl_stat_horizon", "gcl_stat_ddl_log", "gcl_stat_ddl_log_kept", "gcl_stat_held")
+        public = ("gcl_stat_node", "gcl_stat_cluster", "gcl_stat_cluster_counters", "gcl_stat_horizon", "gcl_stat_ddl_log", "gcl_stat_ddl_log_kept", "gcl_stat_held", "gcl_in_doubt")
         views = self.one.run("SELECT viewname FROM pg_views WHERE viewname LIKE 'gcl_%' ORDER BY 1")
         self.one.run("CREATE ROLE visitor; CREATE ROLE monitor IN ROLE pg_monitor")
         self.addCleanup(lambda: self.one.run("RESET ROLE; DROP ROLE visitor, monitor"))
@@ -279,7 +279,8 @@ class Views(unittest.TestCase):
             else:
                 self.refused(look)
             self.one.run(f"SET ROLE monitor; SELECT count(*) FROM {view}; RESET ROLE")
-        for call in ("gcl_stat_waits_get()", "gcl_stat_ddl_get()", "gcl_ddl_locks_get()", "gcl_stat_pages_get()", "gcl_ddl_fingerprint()", "gcl_check_preloaded()"):
+        for call in ("gcl_stat_waits_get()", "gcl_stat_ddl_get()", "gcl_ddl_locks_get()", "gcl_stat_pages_get()", "gcl_ddl_fingerprint()", "gcl_check_preloaded()",
+                     "gcl_check('pg_class')"):
             self.refused(f"SET ROLE visitor; SELECT {call}")
         for role in ("visitor", "monitor"):
             self.refused(f"SET ROLE {role}; SELECT gcl_stat_reset_hot_pages()")

@@ -13,12 +13,8 @@
 namespace gclctl {
 namespace {
 
-using std::chrono_literals::operator""s;
-constexpr auto kDdlMax = 60s, kCommitMax = 30s;  // DDL that is under way; the end of the transaction
-
 int running_primary(const Cluster& c) {
-  for (int k : c.chosen(0))
-    if (c.postmaster(k) != 0 && connect(c, k)->good()) return k;
+  if (const int k = first_running(c, 0); k != 0) return k;
   fail("no primary runs: the new one is made from the data directory of one that does; gclctl start {}",
        c.dir.string());
 }
@@ -84,6 +80,7 @@ int add(Cluster c, int k) {
     copy_data(c, from, k, &copied);
     settle_data(c, k);
     c.primaries = std::max(c.primaries, k);
+    c.removed.erase(k);
     c.save();
   } catch (...) {
     std::error_code ignored;
@@ -91,7 +88,7 @@ int add(Cluster c, int k) {
     if (copied) forget(c, from, k);
     throw;
   }
-  fmt::print("the cluster has {} primaries; start the new one with: gclctl start {} --node {}\n", c.primaries,
+  fmt::print("the cluster has {} primaries; start the new one with: gclctl start {} --node {}\n", c.chosen(0).size(),
              c.dir.string(), k);
   return 0;
 }
@@ -100,7 +97,8 @@ int add(Cluster c, int k) {
 
 int add_primary(const std::string& dir, int node) {
   const Cluster c = Cluster::load(dir);
-  const int k = node == 0 ? c.primaries + 1 : c.chosen(node).front();
+  c.check_number(node);
+  const int k = node == 0 ? c.primaries + 1 : node;
   if (k > kPrimariesMax) fail("a cluster has at most {} primaries", kPrimariesMax);
   check_port_free(c, k);
   check_memory(c, 1, 0);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 
+#include "coherence/base/os.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
 
@@ -18,11 +19,26 @@ std::string Cluster::dsn(int k) const {
   return fmt::format("host={} port={} user=postgres dbname=postgres", conninfo_value(socket_dir.string()), port_of(k));
 }
 
-std::vector<int> Cluster::chosen(int node) const {
-  if (node > primaries) fail("there is no primary {}: the cluster has {}", node, primaries);
-  if (node > 0) return {node};
+std::vector<int> Cluster::numbers() const {
   std::vector<int> all;
   for (int k = 1; k <= primaries; k++) all.push_back(k);
+  return all;
+}
+
+void Cluster::check_number(int node) const {
+  if (node > primaries) fail("there is no primary {}: the cluster has {}", node, primaries - int(removed.size()));
+}
+
+std::vector<int> Cluster::chosen(int node) const {
+  check_number(node);
+  if (removed.contains(node))
+    fail(
+        "primary {} was removed from the cluster: the others have gone on without it. A new one gets its number with: "
+        "gclctl add-primary {} --node {}",
+        node, dir.string(), node);
+  if (node > 0) return {node};
+  std::vector<int> all = numbers();
+  std::erase_if(all, [this](int k) { return removed.contains(k); });
   return all;
 }
 
@@ -31,7 +47,8 @@ int Cluster::postmaster(int k) const {
   std::ifstream in(file);
   if (!in && errno != ENOENT && errno != ENOTDIR) fail("cannot read {}: {}", file.string(), strerror(errno));
   int pid = 0;
-  if (!(in >> pid) || pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH)) return 0;
+  using Is = coherence::ProcessSight::Is;
+  if (!(in >> pid) || pid <= 0 || coherence::look_at_process(pid).is == Is::kGone) return 0;  // a zombie is, too
   // The number may have been given to another process since: ours has its data directory as working directory.
   std::error_code error;
   fs::path where = fs::read_symlink("/proc/" + std::to_string(pid) + "/cwd", error);
@@ -39,7 +56,7 @@ int Cluster::postmaster(int k) const {
 }
 
 bool Cluster::any_runs() const {
-  for (int k : chosen(0))
+  for (int k : numbers())
     if (postmaster(k) != 0) return true;
   return false;
 }

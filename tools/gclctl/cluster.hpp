@@ -2,7 +2,8 @@
 //
 //   DIR/cluster.conf     this description; its first line makes the directory ours
 //   DIR/prefix/          a private installation of PostgreSQL with the extension in it
-//   DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log
+//   DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log.  Of one that was
+//                        removed they may be there, too
 //   DIR/pool.saved*      the pool, when the cluster is stopped: a file per memory node
 //   DIR/run              sockets, unless the path is too long for one: then /tmp/gcl-<id>
 //   /dev/shm/gcl-<id>/   the pool and the primaries' frames, while the machine is up
@@ -10,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,8 +27,9 @@ struct Cluster {
 
   fs::path dir;  // absolute
   std::string id;
-  std::string account;  // the operating system user that runs it: the directory's owner
-  int primaries = 0;
+  std::string account;       // the operating system user that runs it: the directory's owner
+  int primaries = 0;         // they have the numbers 1 to this one,
+  std::set<int> removed;     // without these
   int port = 0;              // of primary 1; primary K listens on port + K - 1
   uint64_t cache_bytes = 0;  // per primary
   fs::path memory_dir;       // tmpfs; holds the directory of the pool
@@ -49,7 +52,11 @@ struct Cluster {
   std::string dsn(int k) const;
   // The same for gclctl's own questions, which are not to hang.
   std::string impatient_dsn(int k) const { return dsn(k) + " connect_timeout=3"; }
-  // The primaries a command speaks of: all, or the one the user named.
+  // Those that there are or were.
+  std::vector<int> numbers() const;
+  // Fails if there never was one of that number.
+  void check_number(int node) const;
+  // The primaries a command speaks of: all, or the one the user named.  Fails if that was removed.
   std::vector<int> chosen(int node) const;
   // The postmaster of primary K, or 0 when it does not run.
   int postmaster(int k) const;

@@ -1,6 +1,7 @@
 // DIR/cluster.conf: a line that makes the directory gclctl's, and one for each key, as CLI11 reads and writes them.
 #include <CLI/CLI.hpp>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "tools/gclctl/cluster.hpp"
@@ -12,12 +13,21 @@ namespace {
 
 constexpr const char* kFirstLine = "# pg_gcl cluster, format 1; written by gclctl";
 
+// Numbers of primaries, with blanks between them.
+std::string refuse_other_than_numbers(const std::string& text) {
+  std::istringstream in(text);
+  for (std::string word; in >> word;)
+    if (const std::string refusal = CLI::Range(1, kPrimariesMax)(word); !refusal.empty()) return refusal;
+  return "";
+}
+
 std::string refuse_empty(const std::string& text) { return text.empty() ? "it is empty" : ""; }
 
 // The keys, bound to a cluster: for reading into it, or for writing what it says.
 class Description : public CLI::App {
  public:
   explicit Description(Cluster* c) {
+    for (const int k : c->removed) removed_ += fmt::format("{}{}", removed_.empty() ? "" : " ", k);
     // A value is all of the rest of its line: a path may have blanks, commas, brackets and # in it.
     get_config_formatter_base()->comment('\0')->arrayBounds('\1', '\1');
     allow_config_extras(CLI::config_extras_mode::ignore_all);
@@ -30,7 +40,18 @@ class Description : public CLI::App {
     add_option("memory_dir", c->memory_dir)->check(text)->capture_default_str();
     add_option("socket_dir", c->socket_dir)->check(text)->capture_default_str();
     add_option("locale", c->locale)->check(text)->capture_default_str();
+    add_option("removed", removed_)
+        ->required(false)
+        ->check(CLI::Validator(refuse_other_than_numbers, ""))
+        ->capture_default_str();
   }
+  std::set<int> removed() const {
+    std::istringstream in(removed_);
+    return {std::istream_iterator<int>(in), {}};
+  }
+
+ private:
+  std::string removed_;
 };
 
 }  // namespace
@@ -45,7 +66,9 @@ Cluster Cluster::load(const fs::path& dir) {
   c.dir = said.dir;
   c.account = said.account;
   try {
-    Description(&c).parse_from_stream(in);
+    Description description(&c);
+    description.parse_from_stream(in);
+    c.removed = description.removed();
   } catch (const CLI::ParseError& e) {
     fail("{}: {}; every key has a line KEY=VALUE there, as gclctl init wrote it", (dir / kFileName).string(), e.what());
   }

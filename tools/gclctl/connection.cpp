@@ -89,6 +89,12 @@ std::unique_ptr<Connection> connect(const Cluster& c, int k, const std::string& 
   return std::make_unique<Connection>(c.impatient_dsn(k) + " dbname=" + conninfo_value(database));
 }
 
+int first_running(const Cluster& c, int but) {
+  for (int k : c.chosen(0))
+    if (k != but && c.postmaster(k) != 0 && connect(c, k)->good()) return k;
+  return 0;
+}
+
 // A connection to a database that has the views: the extension may be in any.  *database: where they were last found.
 std::unique_ptr<Connection> with_views(const Cluster& c, int k, std::unique_ptr<Connection> first,
                                        std::string* database) {

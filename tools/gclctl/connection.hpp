@@ -13,6 +13,9 @@
 
 namespace gclctl {
 
+// How long what changes the cluster waits: for DDL that is under way; for everything else.
+constexpr std::chrono::seconds kDdlMax{60}, kCommitMax{30};
+
 using Row = std::vector<std::string>;
 
 class Connection {
@@ -40,6 +43,9 @@ class Connection {
 };
 
 std::unique_ptr<Connection> connect(const Cluster& c, int k, const std::string& database = "postgres");
+
+// A primary that accepts sessions, another than `but`; 0: there is none.
+int first_running(const Cluster& c, int but);
 
 // A connection to a database that has the views, or null: the extension may be in any.  *database: where they were last
 // found.

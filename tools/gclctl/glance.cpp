@@ -40,6 +40,10 @@ SELECT format('rows deleted since stay: primary %s, process %s has a snapshot th
 UNION ALL
 SELECT format('primary %s: %s of %s status words in use', node, status_words_used, status_words)
   FROM {0}.gcl_stat_cluster WHERE status_words_used > status_words / 2)";
+// Asked alone: an extension that was not updated has no such view.
+constexpr const char* kInDoubt = R"(
+SELECT format('transactions in doubt until primary %s is back: %s (gcl_in_doubt)', node, count(*))
+  FROM {0}.gcl_in_doubt GROUP BY node ORDER BY node)";
 
 }  // namespace
 
@@ -68,7 +72,8 @@ Glance glance_at(const Cluster& c, int k, std::string* database) {
                            : fmt::format("primary {}, process {}, for {} s{}", pool[0][2], pool[0][3], pool[0][4],
                                          pool.size() > 1 ? fmt::format(", and {} more", pool.size() - 1) : ""));
   if (glance.pool)
-    for (const Row& line : views->ask_views(kToLookInto)) *glance.pool += "\n           " + line[0];
+    for (const char* question : {kToLookInto, kInDoubt})
+      for (const Row& line : views->ask_views(question)) *glance.pool += "\n           " + line[0];
   return glance;
 }
 

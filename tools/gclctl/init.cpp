@@ -119,7 +119,8 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const InitOptions& o
     write_access_rules(c, k);
   }
   make_pool_dir(c);
-  create_pool(c, pool_bytes_of(options), options.memory_nodes);
+  create_pool(c, pool_bytes_of(options), options.memory_nodes,
+              options.fence_on_death ? AfterDeath::kFence : AfterDeath::kRepair);
   c.save();
   return 0;
 }

@@ -26,7 +26,7 @@ using coherence::SessionSlot;
 using coherence::SlotState;
 
 const char* name_of(MemberState m) {
-  static constexpr const char* kNames[] = {"absent", "live", "leaving", "DEAD"};
+  static constexpr const char* kNames[] = {"absent", "live", "leaving", "DEAD", "DEAD, repaired"};
   return uint32_t(m) < std::size(kNames) ? kNames[uint32_t(m)] : "?";
 }
 

@@ -43,6 +43,8 @@ int main(int argc, char** argv) {
   make->add_option(
       "--data-from", options.data_from,
       "copy this new data directory instead of calling initdb (for tests: all have its system identifier)");
+  constexpr const char* kFenceHelp = "a primary's death ends all access to the pool, instead of being repaired";
+  make->add_flag("--fence-on-death", options.fence_on_death, kFenceHelp);
   make->add_option("--set", options.settings, "NAME=VALUE for every primary's configuration; may be repeated");
 
   MakePoolOptions pool;
@@ -57,12 +59,15 @@ int main(int argc, char** argv) {
       ->add_option("--memory-nodes", pool.memory_nodes, "parts of the pool, each a file of its own: FILE, FILE.mem1...")
       ->capture_default_str()
       ->check(CLI::Range(1, coherence::kMemoryNodesMax));
+  empty->add_flag("--fence-on-death", pool.fence_on_death, kFenceHelp);
   empty->add_option("--locale", pool.locale, "ENCODING/LOCALE of the servers' databases")->capture_default_str();
 
   CLI::App* run = on_cluster("start", "start all primaries, or one");
   run->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
   CLI::App* halt = on_cluster("stop", "stop all primaries, or one; the last one saves the pool");
   halt->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
+  bool immediate = false;
+  halt->add_flag("--immediate", immediate, "without leaving the pool: to the others, that is a death");
   std::string where, size, saved;
   CLI::App* more = app.add_subcommand("add-memory", "add a memory node to the pool, while the primaries run or not");
   more->add_option("DIR", where, "the cluster's directory; or the FILE of a pool that make-pool made")->required();
@@ -70,12 +75,18 @@ int main(int argc, char** argv) {
   more->add_option("--saved", saved, "with FILE: where that pool is kept while no server runs (gcl.pool_file)");
   CLI::App* another = on_cluster("add-primary", "make one primary more, from the data of one that runs");
   another->add_option("--node", node, "make this one again, whose data directory is lost")->check(CLI::PositiveNumber);
+  CLI::App* less = on_cluster("remove-primary", "take one primary out of the cluster for good, while others run");
+  less->add_option("--node", node, "this one")->required()->check(CLI::PositiveNumber);
+  bool delete_data = false;
+  less->add_flag("--delete-data", delete_data, "its data directory and its log, too, which are kept otherwise");
   CLI::App* show = on_cluster("status", "what runs; exit code 0 if all do");
   CLI::App* name = on_cluster("dsn", "how to connect to primary K");
   name->add_option("K", node, "primary")->required()->check(CLI::PositiveNumber);
   CLI::App* shell = on_cluster("psql", "psql on primary K; what follows is given to psql");
   shell->add_option("K", node, "primary")->required()->check(CLI::PositiveNumber);
   shell->prefix_command();
+  CLI::App* verify_verb = app.add_subcommand("verify", "check the checksums of the saved pool of a stopped cluster");
+  verify_verb->add_option("POOL", where, "the cluster's directory, or the file that a pool is saved in")->required();
   InspectOptions look;
   CLI::App* inspect_verb = app.add_subcommand("inspect", "what a pool has in memory, in words; of a dead cluster, too");
   inspect_verb->require_subcommand(1);
@@ -122,12 +133,14 @@ int main(int argc, char** argv) {
     if (*make) return init(options);
     if (*empty) return make_pool(pool);
     if (*run) return start(dir, node);
-    if (*halt) return stop(dir, node);
+    if (*halt) return stop(dir, node, immediate);
     if (*more) return add_memory(where, size, saved);
     if (*another) return add_primary(dir, node);
+    if (*less) return remove_primary(dir, node, delete_data ? Data::kDelete : Data::kKeep);
     if (*show) return status(dir);
     if (*name) return dsn(dir, node);
     if (*shell) return psql(dir, node, shell->remaining());
+    if (*verify_verb) return verify(where);
     if (*inspect_verb) return inspect(look);
     if (*trace_verb) return trace(told);
     if (*remove) return destroy(dir);

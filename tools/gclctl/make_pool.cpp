@@ -11,7 +11,8 @@ int make_pool(const MakePoolOptions& options) {
   return run_as(account_for_new_cluster(), [&] {
     for (const fs::path& path : {file, saved})
       if (fs::exists(path)) fail("{} is there already", path.string());
-    create_pool(file, saved, parse_size(options.size), options.memory_nodes, options.primaries, options.locale);
+    create_pool(file, saved, parse_size(options.size), options.memory_nodes, options.primaries, options.locale,
+                options.fence_on_death ? AfterDeath::kFence : AfterDeath::kRepair);
     fmt::print("An empty pool. In postgresql.conf of each server, K from 1 to {}:\n\n", options.primaries);
     fmt::print(
         "shared_preload_libraries = 'gcl'\ngcl.node_id = K\ngcl.primaries = {}\ngcl.pool = '{}'\ngcl.pool_file = "

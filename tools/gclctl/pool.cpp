@@ -21,8 +21,9 @@ std::string compatibility_of(const Cluster& cluster) {
 }
 
 void create(const std::string& path, const std::string& saved, uint64_t bytes, int memory_nodes, int primaries,
-            const std::string& compatibility) {
+            const std::string& compatibility, AfterDeath after_death) {
   bufmgr::PoolSizes sizes;
+  sizes.repairs_deaths = after_death == AfterDeath::kRepair;
   sizes.pool_bytes = bytes;
   sizes.memory_nodes = uint32_t(memory_nodes);
   sizes.nodes_max = std::max(bufmgr::kNodesDefault, uint32_t(primaries) + 1);  // primary K is node K
@@ -44,14 +45,15 @@ std::string add(const std::string& path, const std::string& saved, const std::st
 
 void make_pool_dir(const Cluster& cluster) { make_private_directory(cluster.pool_dir()); }
 
-void create_pool(const Cluster& cluster, uint64_t bytes, int memory_nodes) {
-  create(cluster.pool(), cluster.saved_pool(), bytes, memory_nodes, cluster.primaries, compatibility_of(cluster));
+void create_pool(const Cluster& cluster, uint64_t bytes, int memory_nodes, AfterDeath after_death) {
+  create(cluster.pool(), cluster.saved_pool(), bytes, memory_nodes, cluster.primaries, compatibility_of(cluster),
+         after_death);
 }
 
 void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int memory_nodes, int primaries,
-                 const std::string& locale) {
+                 const std::string& locale, AfterDeath after_death) {
   create(file, saved, bytes, memory_nodes, primaries,
-         gcl::server_compatibility(server_version(installation().bindir), kServerBlockSize, locale));
+         gcl::server_compatibility(server_version(installation().bindir), kServerBlockSize, locale), after_death);
 }
 
 std::string add_memory_node(const Cluster& cluster, uint64_t bytes) {
@@ -78,6 +80,8 @@ PoolState inspect_pool(const Cluster& cluster) {
       return {PoolState::Kind::kClean, problem.text};
     case Condition::kInUse:
       return {PoolState::Kind::kInUse, problem.text};
+    case Condition::kOrphaned:
+      return {PoolState::Kind::kOrphaned, problem.text};
     case Condition::kUnclean:
       return {PoolState::Kind::kUnclean, problem.text};
     case Condition::kDamaged:

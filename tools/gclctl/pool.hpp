@@ -14,11 +14,12 @@ constexpr uint64_t kMemoryNodeBytesMin = 16 << 20;
 void make_pool_dir(const Cluster& cluster);
 
 // Makes the pool and its durable copy, for the server in the private prefix.
-void create_pool(const Cluster& cluster, uint64_t bytes, int memory_nodes);
+enum class AfterDeath { kRepair, kFence };
+void create_pool(const Cluster& cluster, uint64_t bytes, int memory_nodes, AfterDeath after_death);
 
 // The same for servers that gclctl does not run: the system's installation, a locale as in gcl.locale.
 void create_pool(const fs::path& file, const fs::path& saved, uint64_t bytes, int memory_nodes, int primaries,
-                 const std::string& locale);
+                 const std::string& locale, AfterDeath after_death);
 
 // Adds a memory node to the pool, in use or not; fails with the reason.  Returns why the durable copy did not get it,
 // or nothing.
@@ -27,8 +28,8 @@ std::string add_memory_node(const Cluster& cluster, uint64_t bytes);
 std::string add_memory_node(const fs::path& file, const fs::path& saved, uint64_t bytes);
 
 struct PoolState {
-  enum class Kind { kClean, kUnsaved, kInUse, kUnclean, kDamaged, kForeign, kAbsent } kind;
-  std::string text;  // why, for all but kClean and kInUse
+  enum class Kind { kClean, kUnsaved, kInUse, kOrphaned, kUnclean, kDamaged, kForeign, kAbsent } kind;
+  std::string text;  // why, for all but kClean, kInUse and kOrphaned
 };
 // What the pool's files say.
 PoolState inspect_pool(const Cluster& cluster);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/deaths.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/glance.hpp"
 #include "tools/gclctl/pool.hpp"
@@ -24,6 +25,8 @@ const char* describe(PoolState::Kind kind) {
       return "closed cleanly";
     case PoolState::Kind::kInUse:
       return "in use";
+    case PoolState::Kind::kOrphaned:
+      return "in memory; its primaries have died, and the next start repairs it";
     case PoolState::Kind::kUnclean:
       return "NOT CLOSED CLEANLY";
     case PoolState::Kind::kDamaged:
@@ -42,6 +45,7 @@ int show(const Cluster& c) {
   int up = 0;
   std::optional<std::string> pool_use;
   std::string database;  // where the views are
+  const std::map<int, std::string> deaths = deaths_in(c);
   for (int k : c.chosen(0)) {
     int pid = c.postmaster(k);
     bool answers = pid != 0 && PQping(c.impatient_dsn(k).c_str()) == PQPING_OK;
@@ -50,11 +54,15 @@ int show(const Cluster& c) {
                answers    ? fmt::format("up (process {})", pid)
                : pid != 0 ? fmt::format("process {} does not answer", pid)
                           : "down");
+    if (const auto death = deaths.find(k); death != deaths.end()) fmt::print("           {}\n", death->second);
     if (!answers) continue;
     const Glance glance = glance_at(c, k, &database);
     fmt::print("           {}{}\n", glance.fenced ? "FENCED; " : "", glance.primary);
     if (!pool_use) pool_use = glance.pool;
   }
+  for (int k : c.removed)
+    fmt::print("primary {}  removed{}\n", k,
+               fs::exists(c.data(k)) ? "; its data directory is kept: " + c.data(k).string() : "");
   PoolState pool = inspect_pool(c);
   const PoolExtent extent = extent_of_pool(c.pool(), c.saved_pool());
   fmt::print("pool       {}{}{}{}\n", extent.files.empty() ? "" : fmt::format("{} MB  ", megabytes(extent.bytes)),
@@ -65,7 +73,7 @@ int show(const Cluster& c) {
     const uint64_t bytes = fs::file_size(file, error);
     fmt::print("           {}  {}\n", error ? "no file" : fmt::format("{} MB", megabytes(bytes)), file.string());
   }
-  return up == c.primaries && pool.kind == PoolState::Kind::kInUse ? 0 : 1;
+  return up == int(c.chosen(0).size()) && pool.kind == PoolState::Kind::kInUse ? 0 : 1;
 }
 
 }  // namespace

@@ -14,13 +14,14 @@
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/shared_memory.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kStartMax = std::chrono::seconds(60);
+constexpr auto kStartMax = std::chrono::seconds(120);  // longer than gcl.rejoin_timeout, which a server may wait for
 
 // The last lines of a server's log that say why it stopped.
 std::string last_words(const fs::path& log) {
@@ -44,6 +45,9 @@ void check_pool(const Cluster& c, bool anybody_runs) {
       return;
     case PoolState::Kind::kUnsaved:  // it is whole in memory, and saved at the next stop
       fmt::print(stderr, "gclctl: {}\n", state.text);
+      return;
+    case PoolState::Kind::kOrphaned:
+      fmt::print("all primaries have died: the first that starts repairs the pool\n");
       return;
     case PoolState::Kind::kInUse:
       if (!anybody_runs) fail("the pool is in use by servers that gclctl does not know of");
@@ -74,6 +78,7 @@ int start_servers(const Cluster& c, int node) {
       continue;
     }
     check_port_free(c, k);
+    wait_until_unused(c, k);
     wanted.push_back(k);
   }
   check_memory(c, int(wanted.size()), bytes_to_load(c.pool(), c.saved_pool()));

@@ -1,25 +1,25 @@
-// gclctl stop: fast shutdown of the primaries together; the last one that leaves the pool saves it.
+// gclctl stop: fast shutdown of the primaries together; the last one that leaves the pool saves it.  With --immediate
+// they do not leave it: to the others that is a death.
 #include <signal.h>
-#include <sys/shm.h>
 #include <sys/wait.h>
 
 #include <chrono>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/shared_memory.hpp"
+#include "tools/gclctl/stop.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
 namespace {
 
 constexpr auto kStopMax = std::chrono::seconds(120);
-constexpr auto kUnusedMax = std::chrono::seconds(10);
-constexpr int kShmemLine = 7;  // of postmaster.pid: key and id of the shared memory
+
+}  // namespace
 
 // All are told before any is waited for: a primary that leaves gives its pages back, which needs no peer.
 void signal_and_wait(const Cluster& c, const std::vector<int>& nodes, int signal) {
@@ -35,14 +35,21 @@ void signal_and_wait(const Cluster& c, const std::vector<int>& nodes, int signal
   }
 }
 
-int stop_servers(const Cluster& c, int node) {
+namespace {
+
+int stop_servers(const Cluster& c, int node, bool immediate) {
   std::vector<int> running;
   for (int k : c.chosen(node))
     if (c.postmaster(k) != 0) running.push_back(k);
-  signal_and_wait(c, running, SIGINT);
+  signal_and_wait(c, running, immediate ? SIGQUIT : SIGINT);
   fmt::print("{} of {} primaries stopped\n", running.size(), c.chosen(node).size());
   if (c.any_runs()) return 0;
   PoolState state = inspect_pool(c);
+  if (state.kind == PoolState::Kind::kOrphaned) {
+    fmt::print("the pool is in memory{}: the next start repairs it\n",
+               immediate ? "" : ", and not all have left it in order");
+    return 0;
+  }
   if (state.kind == PoolState::Kind::kUnsaved) {
     save_pool(c);
     state = inspect_pool(c);
@@ -55,34 +62,9 @@ int stop_servers(const Cluster& c, int node) {
   return 1;
 }
 
-// Of a server that was killed: its processes see that it is gone, and end.  Until then its memory is in use.
-void wait_until_unused(const Cluster& c, int k) {
-  std::ifstream pid_file(c.data(k) / "postmaster.pid");
-  std::string line;
-  for (int i = 0; i < kShmemLine; ++i) std::getline(pid_file, line);
-  int key, id;
-  if (!(std::istringstream(line) >> key >> id)) return;
-  const auto until = std::chrono::steady_clock::now() + kUnusedMax;
-  shmid_ds segment;
-  while (shmctl(id, IPC_STAT, &segment) == 0 && segment.shm_nattch > 0 && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-}
-
-// A server that was killed leaves shared memory behind, which its next start would remove: PostgreSQL's own trial of a
-// data directory does no more than that.
-void remove_shared_memory(const Cluster& c, int k) {
-  if (!fs::exists(c.data(k) / "postmaster.pid")) return;
-  wait_until_unused(c, k);
-  try {
-    output_of({(c.bindir() / "postgres").string(), "--check", "-D", c.data(k).string()});
-  } catch (const Failure& e) {  // it may be damaged beyond that
-    fmt::print(stderr, "gclctl: shared memory of primary {} may be left: {}\n", k, e.what());
-  }
-}
-
 int destroy_servers(const Cluster& c) {
-  signal_and_wait(c, c.chosen(0), SIGQUIT);  // nothing is kept, so nothing is saved
-  for (int k : c.chosen(0)) remove_shared_memory(c, k);
+  signal_and_wait(c, c.numbers(), SIGQUIT);  // nothing is kept, so nothing is saved
+  for (int k : c.numbers()) remove_shared_memory(c, k);
   std::error_code error;
   fs::remove_all(c.pool_dir(), error);
   if (c.socket_dir.parent_path() != c.dir) fs::remove_all(c.socket_dir, error);
@@ -95,9 +77,9 @@ int destroy_servers(const Cluster& c) {
 
 }  // namespace
 
-int stop(const std::string& dir, int node) {
+int stop(const std::string& dir, int node, bool immediate) {
   Cluster c = Cluster::load(dir);
-  return run_as(c.account, [&] { return stop_servers(c, node); });
+  return run_as(c.account, [&] { return stop_servers(c, node, immediate); });
 }
 
 int destroy(const std::string& dir) {

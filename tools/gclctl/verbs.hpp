@@ -14,6 +14,7 @@ struct InitOptions {
   std::string pool_size = "1GB", cache_size = "256MB", memory_dir = "/dev/shm";
   std::vector<std::string> settings;  // NAME=VALUE, for every primary's configuration
   std::string data_from;              // copied instead of what initdb makes, if not empty
+  bool fence_on_death = false;        // a primary's death ends all access to the pool, instead of being repaired
 };
 
 struct MakePoolOptions {
@@ -21,6 +22,7 @@ struct MakePoolOptions {
   int primaries = 0;
   int memory_nodes = 1;
   std::string size = "1GB", locale = "UTF8/C.UTF-8";
+  bool fence_on_death = false;  // as InitOptions
 };
 
 // What of a pool is looked at, and of which pool: a cluster's directory, or the file of a pool.
@@ -42,13 +44,16 @@ struct TraceOptions {
 int make_pool(const MakePoolOptions& options);
 int init(const InitOptions& options);
 int start(const std::string& dir, int node);  // node 0: all
-int stop(const std::string& dir, int node);
+int stop(const std::string& dir, int node, bool immediate);
 int status(const std::string& dir);
 // `where`: the directory of a cluster; or, of a pool that make-pool has made, its file, and then where it is saved.
 int add_memory(const std::string& where, const std::string& size, const std::string& saved);
 int add_primary(const std::string& dir, int node);  // node 0: one more; else this one anew
+enum class Data { kKeep, kDelete };
+int remove_primary(const std::string& dir, int node, Data data);
 int dsn(const std::string& dir, int node);
 int psql(const std::string& dir, int node, const std::vector<std::string>& arguments);
+int verify(const std::string& where);  // a cluster's directory, or a file that a pool is saved in
 int inspect(const InspectOptions& options);
 int trace(const TraceOptions& options);
 int destroy(const std::string& dir);

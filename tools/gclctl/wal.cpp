@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bufmgr/log/record.hpp"
+#include "coherence/base/crc32c.hpp"
 #include "coherence/pool/memory_file.hpp"
 #include "tools/gclctl/failure.hpp"
 
@@ -151,8 +152,8 @@ std::span<const std::byte> main_data(std::span<const std::byte> body) {
 }
 
 bool sound(const RecordHead& head, std::span<const std::byte> body) {
-  const uint32_t crc = bufmgr::crc32c(0, body.data(), body.size());
-  return bufmgr::crc32c(crc, &head, offsetof(RecordHead, crc)) == head.crc;
+  const uint32_t crc = coherence::crc32c(0, body.data(), body.size());
+  return coherence::crc32c(crc, &head, offsetof(RecordHead, crc)) == head.crc;
 }
 
 }  // namespace

@@ -1,0 +1,275 @@
+"""A primary dies and the others go on: they repair what it had, it comes back, and nothing that a client was told is lost.
+
+While two sessions on each primary move money and number what they commit, something is killed with SIGKILL.  What each session
+was told is kept here, outside of the cluster.
+"""
+import os
+import signal
+import time
+import unittest
+
+import deaths
+from deaths import BACK_MAX, BANK, BankClient
+from harness import Cluster, SqlError, eventually
+from stop_points import STOP_POINTS, Stops
+
+SESSIONS = 2  # on each primary
+BEFORE, AFTER = 2.0, 3.0  # seconds of load
+PAUSE_MAX = 3.0  # seconds until survivors commit again, of the quickest death; any, on a machine that crawls: ANY_PAUSE_MAX
+ANY_PAUSE_MAX = 20.0
+
+
+class Repair(unittest.TestCase):
+    pauses = {}  # of survivors, by kind of death
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3, settings=("deadlock_timeout=200ms", *cls.settings())))
+        cls.cluster.sql(1, BANK)
+
+    @staticmethod
+    def settings():
+        return ()
+
+    @classmethod
+    def tearDownClass(cls):
+        for kind, pause in cls.pauses.items():
+            print(f"{kind}: survivors paused for at most {pause:.2f} s")
+        assert min(cls.pauses.values(), default=0) < PAUSE_MAX, cls.pauses
+
+    def setUp(self):
+        self.name = self.id().rsplit(".", 1)[1].removeprefix("test_")
+        self.clients = [BankClient(self.cluster, k, f"{self.name} {k}.{i}") for k in (1, 2, 3) for i in range(SESSIONS)]
+        for client in self.clients:
+            client.thread.start()
+        time.sleep(BEFORE)
+
+    def tearDown(self):
+        self.stop_clients()
+
+    def stop_clients(self):
+        deaths.stop(self, self.clients)
+
+    def of(self, *primaries):
+        return [client for client in self.clients if client.k in primaries]
+
+    def go_on(self, kind, survivors, died_at):
+        """Each session of the survivors has committed since, and soon."""
+        deaths.assert_all_work(self.of(*survivors), died_at + 0.5, ANY_PAUSE_MAX)
+        time.sleep(AFTER)
+        now = time.monotonic()
+        pause = max(client.longest_pause(died_at, now) for client in self.of(*survivors))
+        self.pauses[kind] = pause
+        self.assertLess(pause, ANY_PAUSE_MAX)
+
+    def comes_back(self, *primaries):
+        """Their sessions commit again."""
+        deaths.assert_all_work(self.of(*primaries), time.monotonic())
+
+    def assert_nothing_is_lost(self):
+        self.stop_clients()
+        deaths.assert_bank_kept(self, self.cluster, self.clients, self.name)
+        deaths.assert_in_order(self, self.cluster, "acct", "hist")
+
+    def backend_in_transaction(self, k):
+        """Its process, when it has changed a row and not committed."""
+        session = self.cluster.session(k)
+        session.run("SET lock_timeout = '20s'")
+        session.run(f"BEGIN; UPDATE acct SET bal = bal + 1 WHERE id = {k}; INSERT INTO hist VALUES ('{self.name} open', {k})")
+        return session.pid()
+
+    # --- what dies ----------------------------------------------------------------------------------------------------
+
+    def test_a_backend(self):
+        """Its server restarts by itself, and joins again."""
+        pid = self.backend_in_transaction(2)
+        died_at = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        self.go_on("a backend", (1, 3), died_at)
+        self.comes_back(2)
+        self.assert_nothing_is_lost()
+
+    def test_a_message_worker(self):
+        pid = self.cluster.workers(1)["gcl fabric"]
+        died_at = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        self.go_on("a message worker", (2, 3), died_at)
+        self.comes_back(1)
+        self.assert_nothing_is_lost()
+
+    def test_a_postmaster(self):
+        died_at = time.monotonic()
+        os.kill(self.cluster.postmaster(3), signal.SIGKILL)
+        self.go_on("a postmaster", (1, 2), died_at)
+        self.cluster.start(3)
+        self.comes_back(3)
+        self.assert_nothing_is_lost()
+
+    def test_a_whole_primary(self):
+        self.backend_in_transaction(1)
+        died_at = time.monotonic()
+        self.cluster.kill_all(1)
+        self.go_on("a whole primary", (2, 3), died_at)
+        self.cluster.start(1)
+        self.comes_back(1)
+        self.assert_nothing_is_lost()
+
+    def test_two_primaries(self):
+        died_at = time.monotonic()
+        self.cluster.kill_all(1)
+        self.cluster.kill_all(3)
+        self.go_on("two primaries", (2,), died_at)
+        self.cluster.start(1)
+        self.cluster.start(3)
+        self.comes_back(1, 3)
+        self.assert_nothing_is_lost()
+
+    def test_an_immediate_stop(self):
+        died_at = time.monotonic()
+        self.cluster.ctl("stop", self.cluster.dir, "--node", "2", "--immediate")
+        self.go_on("an immediate stop", (1, 3), died_at)
+        self.cluster.start(2)
+        self.comes_back(2)
+        self.assert_nothing_is_lost()
+
+    def test_all_primaries(self):
+        """Nobody is left to repair: the first that comes back does it."""
+        for k in (1, 2, 3):
+            self.cluster.kill_all(k)
+        self.cluster.start()
+        self.comes_back(1, 2, 3)
+        self.assert_nothing_is_lost()
+
+
+class InDoubt(unittest.TestCase):
+    """A commit that changed a table of its own server, too, when that server dies: only its own log can decide."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3, settings=(STOP_POINTS,)))
+        cls.cluster.sql(1, "CREATE TABLE shared (id int PRIMARY KEY, v int) USING gcl; INSERT INTO shared VALUES (1, 0), (2, 0)")
+        for k in (1, 2, 3):
+            cls.cluster.sql(k, "CREATE TABLE own (v int) USING heap")
+
+    def setUp(self):
+        self.stops = Stops(self.cluster)
+
+    def tearDown(self):
+        self.cluster.close_sessions()
+
+    def dies_at(self, point, statements, v):
+        session = self.cluster.session(2)
+        session.run("BEGIN")
+        for statement in statements:
+            session.run(statement.format(v=v))
+        pid = session.pid()
+        self.stops.attach(2, point, pid)
+        session.send("COMMIT")
+        # Not asked of the stop point: a session that has looked at shared tables waits for a commit that is half done.
+        stands = f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'GclStop_{point}'"
+        eventually(lambda: self.cluster.sql(2, stands) == ["1"])
+        self.cluster.kill_all(2)
+
+    def outcome(self, v):
+        """Of both tables, on primary 2, and of the shared one on all."""
+        seen = self.cluster.everywhere("SELECT v FROM shared WHERE id = 1")
+        self.assertEqual([seen[0]] * 3, seen)
+        return seen[0] == [str(v)], self.cluster.sql(2, f"SELECT count(*) FROM own WHERE v = {v}") == ["1"]
+
+    def waits_for_it(self, v, committed):
+        """It holds its row until its server is back, and a session that waits can give up."""
+        eventually(lambda: self.cluster.sql(1, "SELECT node FROM gcl_in_doubt") == ["2"])
+        impatient, patient = self.cluster.session(1), self.cluster.session(3)
+        with self.assertRaises(SqlError) as caught:
+            impatient.run("SET lock_timeout = '300ms'; UPDATE shared SET v = -1 WHERE id = 1")
+        self.assertEqual("55P03", caught.exception.state)
+        self.assertEqual([], impatient.run("UPDATE shared SET v = v + 1 WHERE id = 2"))
+        patient.send("UPDATE shared SET v = v WHERE id = 1 RETURNING v")
+        self.assertTrue(patient.blocked())
+        said = self.cluster.ctl("status", self.cluster.dir, check=False).stdout
+        self.assertIn("transactions in doubt until primary 2 is back: 1 (gcl_in_doubt)", said)
+        refused = self.cluster.ctl("remove-primary", self.cluster.dir, "--node", "2", check=False).stderr
+        self.assertIn("primary 2 has died with transactions that only its own server can decide", refused)
+        self.cluster.start(2)
+        self.assertEqual(committed, patient.result(BACK_MAX) == [str(v)])
+        self.assertEqual((committed, committed), self.outcome(v))
+        self.assertEqual([[]] * 3, self.cluster.everywhere("SELECT * FROM gcl_in_doubt"))
+
+    BOTH = ("UPDATE shared SET v = {v} WHERE id = 1", "INSERT INTO own VALUES ({v})")
+
+    def test_its_server_has_committed(self):
+        self.dies_at("xact_locally_committed", self.BOTH, 11)
+        self.waits_for_it(11, True)
+
+    def test_its_server_has_decided_nothing(self):
+        """And gives its number to no other transaction."""
+        self.dies_at("xact_prepared", self.BOTH, 22)
+        self.waits_for_it(22, False)
+
+    def decided_by_hand(self, v, commit, locally):
+        """An administrator decides; the server comes back after all, has decided what it has, and says so if that differs."""
+        eventually(lambda: self.cluster.sql(1, "SELECT node FROM gcl_in_doubt") == ["2"])
+        node, id_, xid = self.cluster.sql(3, "SELECT node, id, xid FROM gcl_in_doubt")[0].split("|")
+        patient = [self.cluster.session(k) for k in (1, 3)]
+        for waiter in patient:
+            waiter.send("UPDATE shared SET v = v WHERE id = 1 RETURNING v")
+            self.assertTrue(waiter.blocked())
+        self.cluster.sql(1, f"SELECT gcl_resolve_in_doubt({node}, {id_}, {commit})")
+        for waiter in patient:
+            self.assertEqual(commit, waiter.result() == [str(v)])
+        self.assertEqual([], self.cluster.sql(3, "SELECT * FROM gcl_in_doubt"))
+        with self.assertRaises(SqlError) as caught:
+            self.cluster.sql(3, f"SELECT gcl_resolve_in_doubt({node}, {id_}, {not commit})")
+        self.assertEqual("42704", caught.exception.state)
+        logged = len(self.cluster.log(2))
+        self.cluster.start(2)
+        self.assertEqual((commit, locally), self.outcome(v))
+        says = f"WARNING:  .*gcl: transaction {xid} was {{}} by this server, and {{}} in the pool while this server was away"
+        warning = says.format(*("committed" if it else "rolled back" for it in (locally, commit)))
+        (self.assertNotRegex if commit == locally else self.assertRegex)(self.cluster.log(2)[logged:], warning)
+        logged = len(self.cluster.log(2))
+        self.cluster.stop(2)
+        self.cluster.start(2)
+        self.assertNotIn("while this server was away", self.cluster.log(2)[logged:])
+        self.assertEqual((commit, locally), self.outcome(v))
+
+    def test_rolled_back_by_hand_and_its_server_had_committed(self):
+        self.dies_at("xact_locally_committed", self.BOTH, 44)
+        self.decided_by_hand(44, False, True)
+
+    def test_committed_by_hand_and_its_server_had_not(self):
+        self.dies_at("xact_prepared", self.BOTH, 55)
+        self.decided_by_hand(55, True, False)
+
+    def test_committed_by_hand_as_its_server_had(self):
+        self.dies_at("xact_locally_committed", self.BOTH, 66)
+        self.decided_by_hand(66, True, True)
+
+    def test_who_may_decide_what(self):
+        one = self.cluster.session(1)
+        one.run("CREATE ROLE nobody")
+        for state, call in (("42501", "SET ROLE nobody; SELECT gcl_resolve_in_doubt(2, 1, true)"),
+                            ("22023", "SELECT gcl_resolve_in_doubt(1, 1, true)"), ("22023", "SELECT gcl_resolve_in_doubt(99, 1, true)"),
+                            ("55006", "SELECT gcl_resolve_in_doubt(2, 1, true)")):
+            with self.assertRaises(SqlError) as caught:
+                one.run(call)
+            self.assertEqual(state, caught.exception.state, call)
+            one.run("RESET ROLE")
+        self.cluster.stop(2)
+        for number in (-1, 0, 1, 2**60):
+            with self.assertRaises(SqlError) as caught:
+                one.run(f"SELECT gcl_resolve_in_doubt(2, {number}, true)")
+            self.assertEqual("42704", caught.exception.state)
+        self.cluster.start(2)
+        one.run("DROP ROLE nobody")
+
+    def test_of_shared_tables_alone_nothing_is_in_doubt(self):
+        self.dies_at("xact_locally_committed", self.BOTH[:1], 33)
+        self.cluster.session(1).run("UPDATE shared SET v = 0 WHERE id = 1")  # does not wait for the server
+        self.assertEqual([], self.cluster.sql(1, "SELECT * FROM gcl_in_doubt"))
+        self.cluster.start(2)
+        self.assertEqual((False, False), self.outcome(33))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,71 @@
+// gclctl remove-primary: one primary less, for good (gclctl.removed-for-good).
+#include <signal.h>
+
+#include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/connection.hpp"
+#include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/process.hpp"
+#include "tools/gclctl/shared_memory.hpp"
+#include "tools/gclctl/stop.hpp"
+#include "tools/gclctl/verbs.hpp"
+
+namespace gclctl {
+namespace {
+
+// The others forget it: the DDL log does not wait for it, and its data directory is refused.  They say why not, if it
+// has died and its death is not dealt with.
+class Forgetting {
+ public:
+  Forgetting(const Cluster& c, int by) {
+    views_ = with_views(c, by, connect(c, by), &database_);
+    if (views_ == nullptr) fail("no database of primary {} has the extension: CREATE EXTENSION gcl in one first", by);
+  }
+  void forget(int k) {
+    const std::string schema = views_->begin();
+    if (schema.empty()) fail("the extension is gone from database {}", database_);
+    views_->require(fmt::format("SET LOCAL statement_timeout = '{}s'", kDdlMax.count()), kCommitMax);
+    views_->require(fmt::format("SELECT {}.gcl_forget_primary({})", schema, k), kDdlMax + kCommitMax);
+    views_->require("COMMIT", kCommitMax);
+  }
+
+ private:
+  std::string database_;
+  std::unique_ptr<Connection> views_;
+};
+
+// May be begun again after it has failed anywhere.
+int remove(Cluster c, int k, Data data) {
+  const int by = first_running(c, k);
+  if (by == 0) fail("no other primary runs, which is to go on without primary {}; gclctl start {}", k, c.dir.string());
+  Forgetting others(c, by);  // before anything is stopped
+  const bool ran = c.postmaster(k) != 0;
+  signal_and_wait(c, {k}, SIGINT);
+  try {
+    others.forget(k);
+  } catch (const Failure& e) {
+    fail("primary {} {}, and is still one of the cluster: {}", k, ran ? "is stopped" : "does not run", e.what());
+  }
+  c.removed.insert(k);
+  c.save();
+  fmt::print("primary {} is removed: the cluster has {}\n", k, c.chosen(0).size());
+  if (data == Data::kDelete) {
+    remove_shared_memory(c, k);
+    fs::remove_all(c.data(k).parent_path());
+  } else {
+    fmt::print(
+        "its data directory is kept, with its ordinary tables: {}. A server that is started there has no gcl tables "
+        "any more\n",
+        c.data(k).string());
+  }
+  return 0;
+}
+
+}  // namespace
+
+int remove_primary(const std::string& dir, int node, Data data) {
+  const Cluster c = Cluster::load(dir);
+  const int k = c.chosen(node).front();
+  return run_as(c.account, [&] { return remove(c, k, data); });
+}
+
+}  // namespace gclctl
