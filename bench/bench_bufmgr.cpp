@@ -176,6 +176,31 @@ void mini_transaction(benchmark::State& state) {
 }
 BENCHMARK(mini_transaction)->ArgName("pages")->Arg(1)->Arg(4)->Arg(8);
 
+// A row's next version beside the old one: most of it is a copy in the log, and bytes in the ring.
+void mini_transaction_like(benchmark::State& state) {
+  Rig rig;
+  constexpr uint32_t kRow = 160, kOld = 512, kNew = 1024;
+  const bool like = state.range(0) != 0;
+  uint64_t version = 0;
+  std::byte row[kRow];
+  for (uint32_t i = 0; i < kRow; ++i) row[i] = std::byte(i * 7 + 1);
+  rig.run(state, [&] {
+    MiniTransaction change(rig.pool(), rig.session());
+    if (!change.reserve(512)) abort();
+    ExclusiveGuard page = rig.pool().fix_exclusive(rig.session(), rig.next()).take();
+    change.join(page);
+    ++version;
+    change.write(page, kOld, row, kRow);
+    memcpy(row + 72, &version, sizeof version);
+    if (like)
+      change.write_like(page, kNew, row, kRow, kOld, kRow);
+    else
+      change.write(page, kNew, row, kRow);
+    change.commit();
+  });
+}
+BENCHMARK(mini_transaction_like)->ArgName("like")->Arg(1)->Arg(0);
+
 void allocate_and_free(benchmark::State& state) {
   Rig rig;
   const uint32_t count = uint32_t(state.range(0));

@@ -45,23 +45,69 @@ counters() {
   ask "$1" "SELECT key || '=' || value FROM gcl_stat_node AS s, jsonb_each_text(to_jsonb(s))" 2>/dev/null || true
 }
 
-# run_everywhere SCRIPT: the unmodified built-in script of pgbench on all primaries at once, with progress.
+# load SCRIPT K SECONDS [RUN]: the unmodified built-in script of pgbench on primary K, with progress.  Each transaction of
+# tpcb-like that was acknowledged is a line in pgbench's log.
+load() {
+  local script=$1 k=$2 time=$3 out=$work/$1.$2.out${4-} log=()
+  [[ $script != tpcb-like ]] || log=(--log --log-prefix "$work/$script.$k.log${4-}")
+  set -o pipefail
+  PGAPPNAME="primary $k" pgbench -n -b "$script" -T "$time" -c "$clients" -j 1 -P 5 "${log[@]}" "${dsn[$k]}" 2>&1 |
+    tee "$out" | sed -u -n "s/^progress: /  primary $k: /p; s/^pgbench: error: /  primary $k: /p"
+}
+
+# run_everywhere SCRIPT [VICTIM]: the load on all primaries at once.  Primary VICTIM dies and comes back meanwhile.
 run_everywhere() {
-  local script=$1 k failed=0 pids=()
+  local script=$1 victim=${2-} k failed=0 pids=()
   for ((k = 1; k <= primaries; k++)); do
     counters "$k" >"$work/$script.$k.before"
-    (set -o pipefail
-     pgbench -n -b "$script" -T "$seconds" -c "$clients" -j 1 -P 5 "${dsn[$k]}" 2>&1 | tee "$work/$script.$k.out" |
-       sed -u -n "s/^progress: /  primary $k: /p; s/^pgbench: error/  primary $k: error/p") &
-    pids+=($!)
+    load "$script" "$k" "$seconds" &
+    pids[k]=$!
   done
   background+=("${pids[@]}")
+  if [[ -n $victim ]]; then
+    local ends=$((SECONDS + seconds))
+    sleep "$(awk -v s="$seconds" 'BEGIN { print s * 0.3 }')"
+    kill_primary "$victim"
+    ! wait "${pids[$victim]}" || die "pgbench on primary $victim had ended before its server was killed"
+    "$gclctl" start "$dir" --node "$victim"
+    echo "  primary $victim is back; a second pgbench goes on there"
+    counters "$victim" >"$work/$script.$victim.before"
+    load "$script" "$victim" $((ends - SECONDS > 2 ? ends - SECONDS : 2)) .again &
+    pids[victim]=$!
+    background+=("$!")
+  fi
   for k in "${!pids[@]}"; do wait "${pids[$k]}" || failed=1; done
   for ((k = 1; k <= primaries; k++)); do counters "$k" >"$work/$script.$k.after"; done
   if [[ $failed -ne 0 ]]; then
-    tail -n 15 "$work/$script".*.out
+    tail -n 15 "$work/$script".*.out*
     die "pgbench failed"
   fi
+}
+
+# kill_primary K: every process of it at once, as a power cut would.
+kill_primary() {
+  local postmaster victims=() signal
+  postmaster=$(head -n 1 "$dir/node$1/data/postmaster.pid")
+  kill -STOP "$postmaster"  # it makes no more children
+  mapfile -t victims < <(ps -o pid= --ppid "$postmaster" | tr -d ' ')
+  victims+=("$postmaster")
+  echo "  SIGKILL for all ${#victims[@]} processes of primary $1"
+  # One that is left for a moment would do something about the death of another: all are stopped before.
+  for signal in STOP KILL; do kill -$signal "${victims[@]}" 2>/dev/null || true; done
+  # A server that starts before they have let go of its shared memory ends at once.
+  while ps -o stat= -p "$(IFS=,; echo "${victims[*]}")" | grep -q '^[^ZX]'; do sleep 0.05; done
+}
+
+# acknowledged K: how many transactions of tpcb-like its clients were told to be committed, their latency in ms on average,
+# and the longest time in ms between two of them.
+acknowledged() {
+  cat "$work/tpcb-like.$1.log".* | sort -n -k 5,5 -k 6,6 | awk '
+    $3 != "failed" {
+      now = $5 * 1e3 + $6 / 1e3
+      if (n++ && now - last > pause) pause = now - last
+      last = now; latency += $3 / 1e3
+    }
+    END { printf "%d %.2f %.0f\n", n, n ? latency / n : 0, pause }'
 }
 
 # value FILE NAME: a counter, 0 when it is not there.
@@ -69,29 +115,39 @@ value() { sed -n "s/^$2=//p" "$1" | grep -E '^[0-9]+$' || echo 0; }
 grown() { echo $(($(value "$work/$1.$2.after" "$3") - $(value "$work/$1.$2.before" "$3"))); }
 
 table() {
-  local script=$1 k out tps latency hits misses ratio sum=0
+  local script=$1 k out tps latency hits misses ratio n pause sum=0
   echo
-  printf '%8s %10s %10s %8s %12s %12s %12s %12s\n' primary tps 'latency ms' 'hits %' 'round trips' 'inval. sent' \
-    'inval. recd' 'forwarded'
+  printf '%8s %8s %10s %14s %7s %11s %11s %11s %10s\n' primary tps 'latency ms' 'longest pause' 'hits %' 'round trips' \
+    'inval. sent' 'inval. recd' forwarded
   for ((k = 1; k <= primaries; k++)); do
-    out=$work/$script.$k.out
+    out=$work/$script.$k.out pause=-
     tps=$(sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$out")
     latency=$(sed -n 's/^latency average = \([0-9.]*\).*/\1/p' "$out")
+    if [[ $script == tpcb-like ]]; then
+      read -r n latency pause < <(acknowledged "$k")
+      pause="$pause ms"
+      tps=$(awk -v n="$n" -v s="$seconds" 'BEGIN { print n / s }')
+    fi
     hits=$(grown "$script" "$k" cache_hits) misses=$(grown "$script" "$k" cache_misses)
     ratio=$(awk -v h="$hits" -v m="$misses" 'BEGIN { if (h + m > 0) printf "%.2f", 100 * h / (h + m); else print "-" }')
-    printf '%8s %10.0f %10.2f %8s %12s %12s %12s %12s\n' "$k" "$tps" "$latency" "$ratio" \
+    printf '%8s %8.0f %10.2f %14s %7s %11s %11s %11s %10s\n' "$k" "$tps" "$latency" "$pause" "$ratio" \
       "$(grown "$script" "$k" round_trips)" "$(grown "$script" "$k" invalidations_sent)" \
       "$(grown "$script" "$k" invalidations_received)" "$(grown "$script" "$k" pages_forwarded)"
     sum=$(awk -v a="$sum" -v b="$tps" 'BEGIN { print a + b }')
   done
-  printf '%8s %10.0f\n' all "$sum"
+  printf '%8s %8.0f\n' all "$sum"
 }
 
+# proof [VICTIM]: what pgbench's clients were told is in history, and no more than they had under way when VICTIM died.
 proof() {
-  local k committed=0 n answer first='' sums
+  local victim=${1-} k n rest rows in_flight answer first='' sums all=0
   for ((k = 1; k <= primaries; k++)); do
-    n=$(sed -n 's/^number of transactions actually processed: \([0-9]*\).*/\1/p' "$work/tpcb-like.$k.out")
-    committed=$((committed + n))
+    read -r n rest < <(acknowledged "$k")
+    in_flight=$([[ $k == "$victim" ]] && echo "$clients" || echo 0)
+    rows=$(ask 1 "SELECT count(*) FROM pgbench_history WHERE filler = 'primary $k'")
+    echo "  primary $k: $n acknowledged <= $rows in history <= $n + $in_flight in flight"
+    [[ $n -gt 0 && $n -le $rows && $rows -le $((n + in_flight)) ]] || die "history is not what was committed on primary $k"
+    all=$((all + rows))
   done
   for ((k = 1; k <= primaries; k++)); do
     sums=$(ask "$k" "SELECT (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(tbalance) FROM pgbench_tellers),
@@ -103,10 +159,11 @@ proof() {
     IFS='|' read -r accounts tellers branches history rows <<<"$sums"
     [[ $accounts == "$tellers" && $accounts == "$branches" && $accounts == "$history" ]] ||
       die "the balances on primary $k do not agree"
-    [[ $rows == "$committed" ]] || die "$committed transactions were committed, but primary $k has $rows rows of history"
+    [[ $rows == "$all" ]] || die "history has $all rows of the primaries, but primary $k has $rows"
     [[ -z $first || $answer == "$first" ]] || die "primary $k gives another answer than primary 1"
     first=$answer
   done
-  echo "  The four sums agree, history has one row for each of $committed committed transactions, and all $primaries primaries"
-  echo "  give the same answer."
+  echo "  Acknowledged are the transactions in pgbench's logs: their clients were told that they are committed."
+  [[ -z $victim ]] || echo "  In flight is at most one for each of the $clients clients whose server was killed."
+  echo "  History has them all, the four sums agree, and all $primaries primaries give the same answer."
 }

@@ -10,7 +10,7 @@
 #include "coherence/base/failure_report.hpp"
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
-#include "coherence/member/node_parts.hpp"
+#include "coherence/member/node.hpp"
 #include "coherence/member/shm_messenger.hpp"
 #include "coherence/session/message_server.hpp"
 #include "coherence/trace/flight_file.hpp"
@@ -47,6 +47,13 @@ void fly(int from, int to) {
   else
     network.travel(from, to, network.costs().message_bytes);
   arrived() = sim::scheduler()->now();
+}
+
+// It has something to look at, whether it sleeps or polls.
+void call_worker(size_t node) {
+  if (!in_fiber() || node >= seams.workers.size()) return;
+  seams.workers[node].node->ring();
+  sim::scheduler()->wake(&completed[seams.workers[node].memory], kEverybody);
 }
 
 }  // namespace
@@ -211,19 +218,20 @@ class NetworkMessenger final : public coherence::Messenger {
   void ask(NodeId to, uint16_t slot, coherence::PageId page) noexcept override {
     if (in_fiber()) fly(node_.id.value, to.value);
     shm_.ask(to, slot, page);
+    call_worker(to.value);
   }
-  bool receive(coherence::RequestHandler& handler) noexcept override {
+  bool receive(coherence::RequestHandler&) noexcept override {
     struct Later final : coherence::RequestHandler {
-      Later(int at, coherence::RequestHandler& by) : node(at), inner(by) {}
+      explicit Later(size_t at) : node(at) {}
       void receive(NodeId from, uint16_t slot) noexcept override {
-        seams.crews[size_t(node)].run([at = node, &by = inner, from, slot] {
-          seams.network->handle(at);
-          by.receive(from, slot);
+        seams.crews[node].run([at = node, from, slot] {
+          seams.network->handle(int(at));
+          seams.workers[at].handler->receive(from, slot);
+          call_worker(at);
         });
       }
-      const int node;
-      coherence::RequestHandler& inner;
-    } later(node_.id.value, handler);
+      const size_t node;
+    } later(node_.id.value);
     return shm_.receive(later);
   }
   bool take_request(NodeId from, uint16_t slot, coherence::PeerRequest* request,
@@ -239,9 +247,10 @@ class NetworkMessenger final : public coherence::Messenger {
     }
     return shm_.reply(request, reply);
   }
-  void settled(NodeId to, uint32_t line) noexcept override {
+  void grant_complete(NodeId to, uint8_t incarnation, uint32_t line) noexcept override {
     if (in_fiber()) fly(node_.id.value, to.value);
-    shm_.settled(to, line);
+    shm_.grant_complete(to, incarnation, line);
+    call_worker(to.value);
   }
 
  private:
@@ -277,8 +286,24 @@ void real_serve(MessageServer*, Line&, bool) noexcept
     asm("__real__ZN9coherence13MessageServer12serve_parkedERNS_4LineEb");
 void met_serve(MessageServer*, Line&, bool) noexcept
     asm("__wrap__ZN9coherence13MessageServer12serve_parkedERNS_4LineEb");
+void real_complete(MessageServer*, int) noexcept asm("__real__ZN9coherence13MessageServer8completeEi");
+void met_complete(MessageServer*, int) noexcept asm("__wrap__ZN9coherence13MessageServer8completeEi");
 // NOLINTEND
 
-void met_serve(MessageServer* self, Line& line, bool worker) noexcept {
-  paper::seams.crews[size_t(sim::scheduler()->node())].run([=, at = &line] { real_serve(self, *at, worker); });
+void met_serve(MessageServer*, Line& line, bool) noexcept {
+  const auto node = size_t(sim::scheduler()->node());
+  paper::seams.crews[node].run([at = &line, node] {
+    real_serve(paper::seams.workers[node].server, *at, true);
+    paper::call_worker(node);
+  });
+}
+
+// A session completes its own operations itself.
+void met_complete(MessageServer* self, int place) noexcept {
+  const auto node = size_t(sim::scheduler()->node());
+  if (self != paper::seams.workers[node].server) return real_complete(self, place);
+  paper::seams.crews[node].run([self, place, node] {
+    real_complete(self, place);
+    paper::call_worker(node);
+  });
 }

@@ -13,6 +13,14 @@
 #include "coherence/member/node.hpp"
 #include "coherence/session.hpp"
 
+namespace coherence {
+
+struct SessionAccess {
+  static paper::Worker worker(Session& s) { return {&s.server_, &s.server_, s.memory_.get(), &s.node_}; }
+};
+
+}  // namespace coherence
+
 namespace paper {
 namespace {
 
@@ -131,6 +139,7 @@ Selcc::Selcc(const Setup& setup, Network& network)
     for (int s = 0; s <= threads; s++)
       m.sessions.push_back(std::make_unique<coherence::Session>(*m.node, coherence::SessionId{uint16_t(s)}, nullptr));
     seams.crews.emplace_back(n);
+    seams.workers.push_back(coherence::SessionAccess::worker(*m.sessions.back()));
   }
   for (auto& m : members_)
     for (auto& other : members_)

@@ -29,8 +29,8 @@ APART = {"recovery", "extension/engine"}  # side by side: neither includes the o
 FOLDERS = {
     "coherence": ["base", "stats", "latch", "line", "message", "trace", "transport", "pool", "member", "session", "inspect"],
     "bufmgr": ["base", "frame", "log", "", "space", "inspect", "examples"],
-    "extension/engine": ["memory", "stop", "txn", "heap", "blink", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples"],
-    "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "workers"],
+    "extension/engine": ["memory", "stop", "txn", "heap", "blink", "check", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples"],
+    "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "check", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }
 LINES_MAX = 500
