@@ -6,6 +6,9 @@
 // session.waits-can-end: a lock waits as long as it takes, but for the fence (kFenced) and Interrupts (kInterrupted:
 // nothing changed).
 // session.restart-looks-up: kRestart says that the line is another page's by now: the caller looks the page up again.
+// session.published-while-latched: a line gets its page, and is what FrameDirectory finds for it, under one latch. Else
+// a late session, which had looked the line up when it was the page's before, could share the page while a peer that
+// claims it is told that this node has nothing.
 // session.operation-outlives-caller: the operation that a lock starts belongs to the line.  If its caller leaves,
 // serve() ends it.
 //
@@ -13,7 +16,7 @@
 //
 // A miss, as bufmgr does it:
 //   Line& line = a frame from the free list;        // state I, page none
-//   GCL_TRY(session.assign(line, page));            // then publish it in the frame table
+//   GCL_TRY(session.assign(line, page, publish));   // publish() puts it into the frame table
 //   GCL_TRY(session.lock_shared(line, page));       // fetches the page
 // Giving a frame back:
 //   if (session.try_evict(line, page)) { unpublish; session.finish_evict(line); }
@@ -92,15 +95,18 @@ class Session final : private UnknownOutcomes {
   void end_look(Line& line, Look how) noexcept { requester_.unlock(line, how == Look::kCopied); }
 
   // --- frames --------------------------------------------------------------------------------------------------------
-  // Gives an unused line its page.  REQUIRES: page() is none; the caller alone may publish it.  In steps, as the caller
-  // publishes it under a lock: begin_assign() latches the line, and waits while a late session has it (kFenced,
-  // kInterrupted: it is as it was); name() waits for nothing, and may be left out; end_assign() unlatches it.
+  // Gives an unused line its page.  REQUIRES: page() is none; the caller alone may publish it, which publish() does
+  // (session.published-while-latched).  In steps, for who publishes it under a lock of its own: begin_assign() latches
+  // the line, and waits while a late session has it (kFenced, kInterrupted: it is as it was); name() waits for nothing,
+  // and may be left out; end_assign() unlatches it.
   Status begin_assign(Line& line) { return evictor_.begin_assign(line); }
   void name(Line& line, PageId page) noexcept { evictor_.name(line, page); }
   void end_assign(Line& line) noexcept { evictor_.end_assign(line); }
-  Status assign(Line& line, PageId page) {
+  template <class Publish>
+  Status assign(Line& line, PageId page, Publish publish) {
     GCL_TRY(begin_assign(line));
     name(line, page);
+    publish();
     end_assign(line);
     return {};
   }

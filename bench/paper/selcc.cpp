@@ -180,7 +180,7 @@ coherence::Line& Selcc::line_of(Member& m, coherence::Session& s, uint64_t page)
     }
   }
   coherence::Line& line = m.node->line(m.cache.add(page));
-  if (!s.assign(line, id(page))) fail("the pool is fenced");
+  if (!s.assign(line, id(page), [] {})) fail("the pool is fenced");
   if (setup_.batched_eviction && m.cache.runs_low()) {
     m.wanted_wakeup++;
     sim::scheduler()->wake(&m.wanted_wakeup, kEvictors * network_.memory());

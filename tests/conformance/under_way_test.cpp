@@ -107,8 +107,8 @@ class BatchesUnderWay : public testing::TestWithParam<bool> {
   Line& line(int i) {
     Line*& there = pages_.line[size_t(i)];
     if (there == nullptr) {
-      EXPECT_TRUE(user_->assign(node(kOwner).line(uint32_t(i)), page(i)).ok());
-      there = &node(kOwner).line(uint32_t(i));
+      Line& line = node(kOwner).line(uint32_t(i));
+      EXPECT_TRUE(user_->assign(line, page(i), [&] { there = &line; }).ok());
     }
     return *there;
   }

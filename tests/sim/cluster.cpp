@@ -41,13 +41,13 @@ Line* Member::line(Session& session, int page) {
       Line& line = node->line(free.back());
       free.pop_back();
       directory.coming[size_t(page)] = true;
-      const Status assigned = session.assign(line, Directory::page(page));
+      const auto publish = [&] { directory.lines[size_t(page)] = &line; };
+      const Status assigned = session.assign(line, Directory::page(page), publish);
       directory.coming[size_t(page)] = false;
       if (!assigned) {  // fenced, or interrupted
         free.push_back(node->index_of(line));
         return nullptr;
       }
-      directory.lines[size_t(page)] = &line;
       return &line;
     } else if (!evict(session, int(scheduler()->random().below(directory.lines.size())))) {
       scheduler()->sleep(kUs);

@@ -82,8 +82,7 @@ class Wanted {
     const PageId page = Directory::page(i);
     Session session(*node_[size_t(n)], SessionId{uint16_t(i)}, nullptr);
     Line& line = node_[size_t(n)]->line(uint32_t(i));
-    if (!session.assign(line, page)) return;
-    directory_[size_t(n)].lines[size_t(i)] = &line;
+    if (!session.assign(line, page, [&] { directory_[size_t(n)].lines[size_t(i)] = &line; })) return;
     if (!session.lock_exclusive(line, page)) return;
     if (n == 1) got_.push_back(scheduler_.now());
     const uint64_t mask[2] = {1, 0};

@@ -78,8 +78,7 @@ struct TestNode {
     EXPECT_FALSE(free.empty());
     Line* l = free.back();
     free.pop_back();
-    EXPECT_TRUE(session.assign(*l, page).ok());
-    directory.at(page).store(l, std::memory_order_release);
+    EXPECT_TRUE(session.assign(*l, page, [&] { directory.at(page).store(l, std::memory_order_release); }).ok());
     return *l;
   }
   bool evict(Session& session, PageId page) {

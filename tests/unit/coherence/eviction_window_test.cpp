@@ -39,8 +39,7 @@ class Reuser final : public FrameTaker {
     node_.directory.at(page).store(nullptr);
     session_.finish_evict(line);
     const PageId next = PageId::at(page.node(), page.number() + 30);
-    EXPECT_TRUE(session_.assign(line, next).ok());
-    node_.directory.at(next).store(&line);
+    EXPECT_TRUE(session_.assign(line, next, [&] { node_.directory.at(next).store(&line); }).ok());
   }
   std::vector<uint64_t> batches;
 

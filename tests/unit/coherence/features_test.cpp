@@ -371,7 +371,7 @@ TEST_F(Switches, AFrameWhoseLatchADeadProcessHasIsWaitedForUntilTheFence) {
   start(Features::all(), 1);
   Line& l = nodes[0]->node->line(15);  // of no page
   ASSERT_TRUE(LatchTable::try_latch(l));
-  std::thread waiter([&] { EXPECT_EQ(sessions[0]->assign(l, page(3)).error(), Errc::kFenced); });
+  std::thread waiter([&] { EXPECT_EQ(sessions[0]->assign(l, page(3), [] {}).error(), Errc::kFenced); });
   nodes[0]->node->fence("the test says so");
   waiter.join();
   EXPECT_FALSE(l.page().valid());

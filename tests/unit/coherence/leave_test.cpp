@@ -137,8 +137,7 @@ class Departed : public Leaving {
     (*node)->set_upcalls(&directory, nullptr);
     Session session(**node, SessionId{0}, nullptr);
     Line& line = (*node)->line(0);
-    CHILD_VERIFY(session.assign(line, page(3)).ok());
-    directory.at(page(3)) = &line;
+    CHILD_VERIFY(session.assign(line, page(3), [&] { directory.at(page(3)) = &line; }).ok());
     while (!told_->stop) {
       CHILD_VERIFY(session.lock_exclusive(line, page(3)).ok());
       session.unlock_exclusive(line);

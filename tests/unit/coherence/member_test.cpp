@@ -145,7 +145,7 @@ TEST_F(Members, AKilledNodeFencesThePoolAndEndsItsPeersWaits) {
     if (!node.ok()) _exit(1);
     Session s(**node, SessionId{0}, nullptr);
     Line& l = (*node)->line(0);
-    if (!s.assign(l, page(3)) || !s.lock_exclusive(l, page(3))) _exit(2);
+    if (!s.assign(l, page(3), [] {}) || !s.lock_exclusive(l, page(3))) _exit(2);
     for (;;) (void)s.serve(100);
   }
   ASSERT_TRUE(gcl_test::eventually([&] { return pool->peek_latch(page(3)).has_holder(); }));
@@ -303,8 +303,9 @@ TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
     }
     Session s(node, SessionId{0}, nullptr);
     for (int k = 0; k < kHot; k++) {
-      EXPECT_TRUE(s.assign(node.line(uint32_t(k)), page(uint64_t(k))).ok());
-      directory.at(page(uint64_t(k))) = &node.line(uint32_t(k));
+      Line& line = node.line(uint32_t(k));
+      const PageId its = page(uint64_t(k));
+      EXPECT_TRUE(s.assign(line, its, [&] { directory.at(its) = &line; }).ok());
     }
     ready->fetch_add(1);
     while (ready->load() < kProcesses) usleep(100);  // all at once

@@ -156,6 +156,28 @@ TEST_F(Sessions, APeerGetsItsTurnAgainstABusyNode) {
   for (auto& t : busy) t.join();
 }
 
+// A late session has the line from a look-up of before; a peer's claim asks the directory.
+TEST_F(Sessions, ALineIsFoundBeforeALateSessionCanFetchItsPage) {
+  Line& line = line_a();
+  ASSERT_TRUE(nodes[0]->evict(*a, p));
+  Session late(*nodes[0]->node, SessionId{7}, nullptr);
+  std::atomic<bool> has_it{false};
+  std::thread reader;
+  ASSERT_TRUE(a->assign(line, p, [&] {
+                 reader = std::thread([&] {
+                   EXPECT_TRUE(late.lock_shared(line, p).ok());
+                   has_it = true;
+                 });
+                 usleep(20'000);
+                 EXPECT_TRUE(line.word().exclusive());
+                 EXPECT_FALSE(has_it);
+                 nodes[0]->directory.at(p).store(&line);
+               }).ok());
+  reader.join();
+  EXPECT_EQ(pool->peek_latch(p), LatchWord::shared_by(NodeSet::of(nodes[0]->node->id())));
+  late.unlock_shared(line);
+}
+
 TEST_F(Sessions, TryNeverWaitsAndNeverFetches) {
   EXPECT_EQ(a->try_lock_shared(line_a(), p).error(), Errc::kWouldBlock);
   EXPECT_EQ(pool->peek_latch(p), LatchWord::free());
