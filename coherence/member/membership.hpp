@@ -41,9 +41,14 @@ class Membership {
   // --- dead nodes (repair.*) -----------------------------------------------------------------------------------------
   // Those whose places in latch words may be taken over.  Any thread; no round trip.
   virtual NodeSet repairable() const noexcept = 0;
-  // The three that follow: false if it is to be said again, a moment later.
-  // The message worker: this node has settled (repair.settled-first).  When the last one says so, the dead node becomes
-  // repairable.
+  // Those whose death is to be recorded before anything of theirs is repaired, and is not (repair.recorded-first).  Any
+  // thread; no round trip.
+  virtual NodeSet unrecorded() const noexcept { return {}; }
+  // The four that follow: false if it is to be said again, a moment later.
+  // Any thread: the death of that incarnation is recorded.
+  virtual bool recorded(NodeId, uint64_t /* incarnation */) noexcept { return true; }
+  // The message worker: this node has settled (repair.settled-first).  When the last one says so, and the death is
+  // recorded, the dead node becomes repairable.
   virtual bool settled(NodeId dead) noexcept = 0;
   // Any thread: no latch word names the dead node, which is repairable.  From now on no process takes over from it.
   // `incarnation`: that was swept; of another one it says nothing.

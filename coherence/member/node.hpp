@@ -117,6 +117,9 @@ class Node {
   NodeSet live() const noexcept;  // this node included
   // Membership::view().
   uint64_t view() const noexcept { return members_->view(); }
+  // Membership::unrecorded(), recorded().
+  NodeSet unrecorded() const noexcept { return members_->unrecorded(); }
+  bool recorded(NodeId dead, uint64_t incarnation) noexcept { return members_->recorded(dead, incarnation); }
   // Dead nodes whose places in latch words may be taken over (Membership::repairable()).
   NodeSet repairable() const noexcept { return members_->repairable(); }
   // Membership::swept().

@@ -58,12 +58,35 @@ bool ShmMembership::all_say(std::atomic<uint64_t> NodeEntry::*what, NodeId dead)
   return true;
 }
 
+NodeSet ShmMembership::unrecorded() const noexcept {
+  NodeSet nodes;
+  if (table_.records_deaths.load(std::memory_order_relaxed) == 0) return nodes;
+  for (uint32_t n = 0; n < pool_.nodes_max(); n++)
+    // The state first: of a later incarnation it says that what was recorded of a former one is forgotten.
+    if (const NodeId node{uint8_t(n)};
+        info(node).state == MemberState::kDead &&
+        !NodeSet{table_.recorded.load(std::memory_order_acquire)}.has(node))  // pairs with recorded()
+      nodes = nodes.with(node);
+  return nodes;
+}
+
 // What follows changes under the pool's lock, so that a process that looked long ago changes nothing.
+bool ShmMembership::recorded(NodeId dead, uint64_t incarnation) noexcept {
+  const PoolLock lock(pool_.path(), PoolLock::kTry);
+  if (!lock.held()) return false;
+  const NodeInfo now = info(dead);
+  if (now.state != MemberState::kDead || now.incarnation != incarnation) return true;
+  table_.recorded.fetch_or(NodeSet::of(dead).bits);
+  table_.view.fetch_add(2, std::memory_order_release);  // workers look again
+  return true;
+}
+
 bool ShmMembership::settled(NodeId dead) noexcept {
   if (!repairs_deaths()) return true;
   own().settled.fetch_or(NodeSet::of(dead).bits);
   const auto due = [&] {
-    return info(dead).state == MemberState::kDead && !repairable().has(dead) && all_say(&NodeEntry::settled, dead);
+    return info(dead).state == MemberState::kDead && !repairable().has(dead) && !unrecorded().has(dead) &&
+           all_say(&NodeEntry::settled, dead);
   };
   if (info(dead).state != MemberState::kDead || repairable().has(dead)) return true;
   if (!due()) return false;
@@ -162,6 +185,7 @@ Status ShmMembership::publish(Problem* problem) {
     table_.node[n].drained.fetch_and(~NodeSet::of(id_).bits);
     if (NodeId node{uint8_t(n)}; info(node).dead()) dead |= NodeSet::of(node).bits;
   }
+  table_.recorded.fetch_and(~NodeSet::of(id_).bits);
   entry.settled.store(dead);
   entry.drained.store(0);
   change(id_, MemberState::kLive);

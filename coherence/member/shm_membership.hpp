@@ -22,6 +22,8 @@ class ShmMembership final : public Membership {
   const char* fence_reason() const noexcept override;
   bool watch(uint64_t now_ns) noexcept override;
   NodeSet repairable() const noexcept override { return {table_.repairable.load(std::memory_order_seq_cst)}; }
+  NodeSet unrecorded() const noexcept override;
+  bool recorded(NodeId dead, uint64_t incarnation) noexcept override;
   bool settled(NodeId dead) noexcept override;
   bool swept(NodeId dead, uint64_t incarnation) noexcept override;
   bool drained(NodeId dead) noexcept override;

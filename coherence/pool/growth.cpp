@@ -11,6 +11,7 @@
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/pool/pool_header.hpp"
+#include "coherence/pool/pool_journal.hpp"
 #include "coherence/pool/pool_lock.hpp"
 
 namespace coherence {
@@ -117,12 +118,19 @@ Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages
   memcpy(static_cast<void*>(header.get()), &first, sizeof first);
   lay_out(spec, number, header.get());
   GCL_TRY(finish_file(file.fd(), file.path(), MemoryPath(files.path, number).text, *header, problem));
+  if (files.durable_path) {  // pool.journal-before-effect; if a save follows, it may fail
+    const PoolJournal::MemoryNodeAdded entry{number, pages_bytes};
+    const auto journal = PoolJournal::open(pool, PoolJournal::kWait, problem);
+    if (!journal) return journal.error();
+    GCL_TRY((*journal)->append(PoolJournal::kMemoryNode, std::as_bytes(std::span(&entry, 1)), problem));
+  }
   first.memory_bytes[number] = header->bytes;
   first.memory_nodes.store(number + 1, std::memory_order_release);  // pairs with memory_nodes() (pool.counted-last)
   Added added{MemoryNodeId{uint8_t(number)}, true};
   if (to_be_saved) {  // pool.grown-copy-completed
     Status saved = pool.reach_late(added.memory_node, problem);
     if (saved) saved = pool.replace_saved(was_saved ? number : 1, problem);
+    if (saved) PoolJournal::remove(files.durable_path);  // pool.journal-until-saved
     added.saved = saved.ok();
   }
   return added;

@@ -37,6 +37,8 @@ struct NodeTable {
   std::atomic<uint64_t> next_incarnation;
   std::atomic<uint64_t> repairable;  // dead nodes, bits: their places in latch words may be taken over
   std::atomic<AfterDeath> after_death;
+  std::atomic<uint32_t> records_deaths;  // not 0: a death is recorded before it is repaired (repair.recorded-first)
+  std::atomic<uint64_t> recorded;        // dead nodes, bits: whose death has been
   char fence_reason[232];
   NodeEntry node[kNodesMax];
   bool repairs_deaths() const noexcept { return after_death.load(std::memory_order_relaxed) == AfterDeath::kRepair; }

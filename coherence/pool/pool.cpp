@@ -105,6 +105,7 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpe
   Status ok = make(files, *header, spec, problem);
   if (ok) ok = pool->map(problem);
   if (ok && spec.repairs_deaths) pool->table_->after_death.store(AfterDeath::kRepair, std::memory_order_relaxed);
+  if (ok && spec.records_deaths) pool->table_->records_deaths.store(1, std::memory_order_relaxed);
   if (ok && files.durable_path) {
     ok = pool->save(problem);
     if (!ok) unlink_parts(files.durable_path, spec.memory_nodes);
@@ -177,7 +178,10 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* proble
 }
 
 Result<std::unique_ptr<Pool>> Pool::open_locked(const PoolFiles& files, Problem* problem) {
-  if (access(files.path, F_OK) != 0 && errno == ENOENT && files.durable_path) GCL_TRY(load(files, problem));
+  if (access(files.path, F_OK) != 0 && errno == ENOENT && files.durable_path) {
+    unlink_parts(RestartPath(files.path).text, kMemoryNodesMax);  // of a process that died: as much memory as the pool
+    GCL_TRY(load(files, files.path, Which::kClean, problem));
+  }
   std::unique_ptr<Pool> pool(new Pool(files));
   {
     File file(::open(files.path, O_RDWR | O_CLOEXEC));
@@ -204,7 +208,7 @@ Result<Pool::Outline> Pool::outline(const char* path, Problem* problem) {
   auto header = std::make_unique<PoolHeader>();
   GCL_TRY(read_header(file.fd(), path, header.get(), problem));
   GCL_TRY(check_header(*header, nullptr, path, problem));
-  Outline outline{header->pool_id, header->memory_nodes.load(), {}};
+  Outline outline{header->pool_id, header->saves, header->memory_nodes.load(), {}};
   for (uint32_t k = 0; k < outline.memory_nodes; k++) outline.bytes[k] = header->memory_bytes[k];
   return outline;
 }
@@ -235,13 +239,14 @@ Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
                       : read_header(file.fd(), path, header.get(), problem);
     if (ok) ok = check_header(*header, files.identity, path, problem);
     if (ok) ok = check_whole(file.fd(), *header, saved, path, problem);
-    if (ok) ok = check_parts(path, *header, saved, problem);
+    const bool clean = header->state.load() == PoolState::kClean;
+    if (ok && (clean || !saved)) ok = check_parts(path, *header, saved, problem);
     if (!ok) return ok.error() == Errc::kIncompatible ? Condition::kForeign : Condition::kDamaged;
-    if (header->state.load() == PoolState::kClean) {
+    if (clean) {
       if (saved || !files.durable_path || is_saved(*header, files.durable_path, problem)) return Condition::kClean;
       return Condition::kUnsaved;
     }
-    if (saved) {
+    if (saved) {  // other files of it may be the next one's already (pool.made-beside)
       problem->write("pool file %s was not closed cleanly: it was in use when the machine stopped", path);
       return Condition::kUnclean;
     }
@@ -272,6 +277,7 @@ uint64_t Pool::pages() {
 }
 uint32_t Pool::nodes_max() const { return header().nodes_max; }
 uint64_t Pool::pool_id() const { return header().pool_id; }
+uint64_t Pool::saves() const { return header().saves; }
 
 LatchWord Pool::peek_latch(PageId p) {
   const PoolAddress at = latch_address(p);

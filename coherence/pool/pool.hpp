@@ -3,7 +3,7 @@
 // pool.identity-must-agree: the header names everything that must agree (format version, block size, the server's
 // identity lines).  A primary that differs is refused, and the problem names both values.
 // pool.clean-or-refused: a pool is `clean` when no node is in it and the last one left in order.  A pool that is
-// neither clean nor in use by living nodes died uncleanly, and is opened by no process (until repair exists).
+// neither clean, nor in use by living nodes, nor repaired (repair.alone) is opened by no process.
 // pool.words-never-saved: latch words are never persisted: a clean pool's are all free (verified when it is saved).
 //
 // The files, the durable copy, and memory nodes that come later: pool.* in coherence/rules.md.
@@ -43,6 +43,7 @@ struct PoolSpec {
   uint64_t further_pages_bytes = 0;  // of the pages of each memory node but 0
   const char* identity = "";         // lines "name=value\n" that every joining server must repeat exactly
   bool repairs_deaths = false;       // else a death fences the pool
+  bool records_deaths = false;       // repair.recorded-first; REQUIRES: who opens it gives a durable path
 };
 
 struct PoolFiles {
@@ -52,6 +53,7 @@ struct PoolFiles {
 };
 
 struct Damage;
+struct MemoryPath;
 struct NodeTable;
 struct PoolHeader;
 
@@ -79,6 +81,7 @@ class Pool final : public MemoryMap {
   // (of another format), kCorrupt, kSystem.
   struct Outline {
     uint64_t pool_id;
+    uint64_t saves;
     uint32_t memory_nodes;
     uint64_t bytes[kMemoryNodesMax];  // of their files in tmpfs
   };
@@ -90,6 +93,18 @@ class Pool final : public MemoryMap {
   // Writes the durable copy of a clean pool once more (pool.failed-save-harmless).  Errors as open(); kBusy: it is in
   // use.
   static Status save_again(const PoolFiles&, Problem*);
+  // A pool that memory has lost while it was in use is made again (pool.made-beside), by one process that has the
+  // pool's lock file all the while.  First its copy as of the last save comes into memory, as a pool of its own, with
+  // this path, clean.  The lost pool's files are as they were.  *whole: a newer copy was whole, and not in its place
+  // yet (pool.saved-beside): now it is, and nothing is left to do.  Errors as open().
+  struct RestartPath {
+    explicit RestartPath(const char* path);
+    char text[560];
+  };
+  static Status begin_restart(const PoolFiles& lost, bool* whole, Problem*);
+  // That pool is saved, and takes the lost one's place, in memory and on the disk.  REQUIRES: no process is in it.
+  // Incarnations up to this one have been.  Errors as save_again(); after them it may be begun again.
+  static Status end_restart(const PoolFiles& lost, uint64_t incarnations, Problem*);
   struct Added {
     MemoryNodeId memory_node;
     bool saved;  // false: the pool in memory has it, its durable copy does not; the problem says why
@@ -121,6 +136,7 @@ class Pool final : public MemoryMap {
   }
   uint32_t nodes_max() const;
   uint64_t pool_id() const;  // random; written into what refers to this pool
+  uint64_t saves() const;    // of durable copies
   const char* path() const { return path_; }
   const char* durable_path() const { return durable_path_[0] ? durable_path_ : nullptr; }
   NodeTable& table() const { return *table_; }
@@ -135,6 +151,10 @@ class Pool final : public MemoryMap {
   friend class ShmMembership;
   struct Part : PagePlaces {  // a memory node's
     uint64_t bytes = 0;
+  };
+  struct NextCopy {  // pool.saved-beside
+    explicit NextCopy(const char* durable_path);
+    char text[560];
   };
   explicit Pool(const PoolFiles&);
   static Status make(const PoolFiles&, const PoolHeader& first, const PoolSpec&, Problem*);
@@ -159,10 +179,16 @@ class Pool final : public MemoryMap {
   static Result<std::unique_ptr<Pool>> open_locked(const PoolFiles&, Problem*);  // REQUIRES: the lock file held
   static bool is_saved(const PoolHeader& in_memory, const char* durable_path, Problem*);
   Status save(Problem*);  // to the durable path; REQUIRES: no node in it, the lock file held
-  Status save_part(uint32_t k, Problem*);
+  Status save_part(uint32_t k, const MemoryPath&, Problem*);
   Status replace_saved(uint32_t from, Problem*);
   Status mark_durable_in_use(Problem*);
-  static Status load(const PoolFiles&, Problem*);
+  enum class Which : uint8_t { kClean, kAny };  // of copies: the last one before the pool was in use, too
+  static Status load(const PoolFiles&, const char* to_path, Which, Problem*);
+  static Status add_journaled(const PoolFiles&, const PoolHeader& lost, Problem*);
+  static Status adopt_next(const PoolFiles&, const PoolHeader& lost, bool* adopted, Problem*);
+  // The files of a copy, or of a pool, get other names, memory node 0's last (pool.memory-node-zero-decides).  What is
+  // not there has its new name already.
+  static Status rename_parts(const char* from, const char* to, uint32_t memory_nodes, Problem*);
   void remove_uncounted() const;  // REQUIRES: the lock file held
 
   Part part_[kMemoryNodesMax];  // of those that are mapped; set before their bases

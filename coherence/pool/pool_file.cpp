@@ -12,6 +12,7 @@
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/pool/pool_header.hpp"
+#include "coherence/pool/pool_journal.hpp"
 #include "coherence/pool/pool_lock.hpp"
 #include "coherence/pool/saved_file.hpp"
 
@@ -24,10 +25,9 @@ bool all_zero(const std::byte* p, uint64_t bytes) {
 
 }  // namespace
 
-// Writes one memory node's file, under its unfinished name, to the disk.  What is zero stays a hole there; what was
+// Writes one memory node's file to the disk, as a new one of that name.  What is zero stays a hole there; what was
 // never touched in memory is not read, since a read would allocate memory.
-Status Pool::save_part(uint32_t k, Problem* problem) {
-  MemoryPath path(durable_path_, k, true);
+Status Pool::save_part(uint32_t k, const MemoryPath& path, Problem* problem) {
   auto failed = [&](const char* what) {
     return problem->set(errno == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot %s pool file %s: %s", what, path.text,
                         strerror(errno));
@@ -67,31 +67,28 @@ Status Pool::save(Problem* problem) {
   const uint64_t save = header().saves + 1;
   for (uint32_t k = 0; k < count; k++) header(k).saves = save;
   header().state.store(PoolState::kClean);
-  return replace_saved(1, problem);
+  GCL_TRY(replace_saved(1, problem));
+  PoolJournal::remove(durable_path_);  // pool.journal-until-saved
+  return {};
 }
 
-// The files of memory nodes from `from` on, then memory node 0's.  A copy that says "clean" is whole at every moment:
-// its files are replaced by the same bytes (pool.saves-never-mixed), and a new one is none before memory node 0's is
-// replaced, too.
+// The files of memory nodes from `from` on, and memory node 0's: first all of them beside the copy, then each in its
+// place (pool.saved-beside).
 Status Pool::replace_saved(uint32_t from, Problem* problem) {
+  const NextCopy next(durable_path_);
+  const MemoryPath first(next.text, 0), unfinished(next.text, 0, true);
+  const auto failed = [&](const char* what) {
+    return problem->set(Errc::kSystem, "cannot %s pool file %s: %s", what, first.text, strerror(errno));
+  };
+  unlink_parts(next.text, kMemoryNodesMax);
   const uint32_t count = memory_nodes();
   Status ok;
-  auto failed = [&](const char* what, uint32_t k) {
-    return problem->set(Errc::kSystem, "cannot %s pool file %s: %s", what, MemoryPath(durable_path_, k).text,
-                        strerror(errno));
-  };
-  auto replace = [&](uint32_t k) {
-    return rename(MemoryPath(durable_path_, k, true).text, MemoryPath(durable_path_, k).text) == 0;
-  };
-  for (uint32_t k = from; ok && k < count; k++) ok = save_part(k, problem);
-  for (uint32_t k = from; ok && k < count; k++)
-    if (!replace(k)) ok = failed("rename", k);
-  if (ok && count > 1 && !sync_directory_of(durable_path_)) ok = failed("sync the directory of", 0);
-  if (ok) ok = save_part(0, problem);
-  if (ok && (!replace(0) || !sync_directory_of(durable_path_))) ok = failed("rename", 0);
-  if (!ok)
-    for (uint32_t k = 0; k < count; k++) unlink(MemoryPath(durable_path_, k, true).text);
-  return ok;
+  for (uint32_t k = from; ok && k < count; k++) ok = save_part(k, MemoryPath(next.text, k), problem);
+  if (ok) ok = save_part(0, unfinished, problem);
+  if (ok && !sync_directory_of(first.text)) ok = failed("sync the directory of");
+  if (ok && (rename(unfinished.text, first.text) != 0 || !sync_directory_of(first.text))) ok = failed("rename");
+  if (!ok) unlink_parts(next.text, kMemoryNodesMax);
+  return ok ? rename_parts(next.text, durable_path_, count, problem) : ok.error();
 }
 
 Status Pool::save_again(const PoolFiles& files, Problem* problem) {
@@ -101,7 +98,9 @@ Status Pool::save_again(const PoolFiles& files, Problem* problem) {
   if (!pool) return pool.error();
   if ((*pool)->header().state.load() != PoolState::kClean)
     return problem->set(Errc::kBusy, "pool %s is in use", files.path);
-  return (*pool)->replace_saved(1, problem);
+  GCL_TRY((*pool)->replace_saved(1, problem));
+  PoolJournal::remove(files.durable_path);  // pool.journal-until-saved
+  return {};
 }
 
 // Whether the durable copy is of the clean pool in memory, and whole.
@@ -123,7 +122,7 @@ bool Pool::is_saved(const PoolHeader& in_memory, const char* durable_path, Probl
 }
 
 // Memory node 0's file gets its name last (pool.memory-node-zero-decides).
-Status Pool::load(const PoolFiles& files, Problem* problem) {
+Status Pool::load(const PoolFiles& files, const char* to_path, Which which, Problem* problem) {
   auto failed = [&](const char* what, const char* path) {
     return problem->set(errno == ENOSPC   ? Errc::kNoSpace
                         : errno == ENOENT ? Errc::kNotFound
@@ -140,14 +139,14 @@ Status Pool::load(const PoolFiles& files, Problem* problem) {
     if (fstat(file.fd(), &s) != 0 || saved_bytes(first->bytes) != uint64_t(s.st_size))
       return problem->set(Errc::kCorrupt, "%s is not a whole pool file", files.durable_path);
   }
-  if (first->state.load() != PoolState::kClean)
+  if (which == Which::kClean && first->state.load() != PoolState::kClean)
     return problem->set(Errc::kFenced, "pool file %s was not closed cleanly: it was in use when the machine stopped",
                         files.durable_path);
   GCL_TRY(check_parts(files.durable_path, *first, true, problem));
   const auto damage = std::make_unique<Damage>();
   Status ok;
   for (uint32_t k = first->memory_nodes; ok && k-- > 0;) {  // all of them, though one is bad: the extent is told
-    MemoryPath saved(files.durable_path, k), unfinished(files.path, k, true), path(files.path, k);
+    MemoryPath saved(files.durable_path, k), unfinished(to_path, k, true), path(to_path, k);
     File from(::open(saved.text, O_RDONLY | O_CLOEXEC));
     if (!from.open()) {
       ok = failed("open pool file", saved.text);
@@ -160,7 +159,7 @@ Status Pool::load(const PoolFiles& files, Problem* problem) {
     if (ok && k == 0 && damage->bad > 0) ok = damage->tell(files.durable_path, problem);
     if (ok && to.open() && rename(unfinished.text, path.text) != 0) ok = failed("rename", unfinished.text);
   }
-  if (!ok) unlink_parts(files.path, first->memory_nodes);
+  if (!ok) unlink_parts(to_path, first->memory_nodes);
   return ok;
 }
 

@@ -9,7 +9,7 @@
 namespace coherence {
 
 inline constexpr uint64_t kPoolMagic = 0x314c4f4f504c4347;  // "GCLPOOL1"
-inline constexpr uint32_t kPoolFormatVersion = 17;
+inline constexpr uint32_t kPoolFormatVersion = 18;
 inline constexpr uint64_t kPoolHeaderBytes = 65536;
 inline constexpr uint32_t kIdentityMax = 4096;
 

@@ -80,6 +80,10 @@ class MemoryLog final : public bufmgr::LogSink {
     std::lock_guard hold(mutex_);
     return notes_;
   }
+  size_t noted() {
+    std::lock_guard hold(mutex_);
+    return notes_.size();
+  }
   uint64_t requests() const { return requests_.load(); }
   void set_node(coherence::Node* node) { node_.store(node); }
 
@@ -115,7 +119,7 @@ struct ClusterOptions {
   uint32_t sessions_max = 32;
   uint64_t extra_bytes = 1 << 20;
   uint32_t nodes_max = bufmgr::kNodesDefault;
-  bool repairs_deaths = false;
+  bool repairs_deaths = false, records_deaths = false;
   bool lazy_log = false;
   bool keep_records = false;
   bool workers = true;
@@ -154,7 +158,8 @@ class Cluster {
                                                        .nodes_max = options.nodes_max,
                                                        .ring_bytes = options.ring_bytes,
                                                        .status_words = options.status_words,
-                                                       .repairs_deaths = options.repairs_deaths},
+                                                       .repairs_deaths = options.repairs_deaths,
+                                                       .records_deaths = options.records_deaths},
                                                       &problem);
     if (!made) die(problem.text);
     for (int n = 0; n < options.nodes; ++n) nodes_.push_back(std::make_unique<Member>(options.lazy_log));

@@ -137,6 +137,7 @@ class ClusterTest : public testing::Test {
     spec.memory_nodes = 2;
     spec.further_pages_bytes = kPages * kPageSize;
     spec.repairs_deaths = repairs_deaths;
+    spec.records_deaths = records_deaths;
     Problem problem;
     auto made = Pool::create(files(), spec, &problem);
     ASSERT_TRUE(made.ok()) << problem.text;
@@ -163,7 +164,7 @@ class ClusterTest : public testing::Test {
   static PageId page(uint64_t n, uint8_t memory_node = 0) { return PageId::at(MemoryNodeId{memory_node}, n); }
 
   uint32_t nodes_max = 8;
-  bool repairs_deaths = false;
+  bool repairs_deaths = false, records_deaths = false;
   std::string path, durable;
   std::unique_ptr<Pool> pool;
   std::vector<std::unique_ptr<TestNode>> nodes;

@@ -127,14 +127,14 @@ TEST_F(Growth, ACleanPoolAndItsDurableCopyGrowTogether) {
 
 // pool.failed-save-harmless.  A directory in the new file's place stands for a disk that is full.
 TEST_F(Growth, WhatCannotBeSavedIsInThePoolAndSavedLater) {
-  fs::create_directory(durable + ".mem2.new");
-  grow_unsaved(".mem2.new");
+  fs::create_directory(durable + ".next.mem2");
+  grow_unsaved(".next.mem2");
   const std::string kept = path + ".kept";  // a reboot at this moment finds the copy as it was
   for (const char* part : {"", ".mem1", ".mem2"}) fs::rename(path + part, kept + part);
   reopen();
   EXPECT_EQ(pool->memory_nodes(), 2u);
   for (const char* part : {"", ".mem1", ".mem2"}) fs::rename(kept + part, path + part);
-  fs::remove(durable + ".mem2.new");
+  fs::remove(durable + ".next.mem2");
   EXPECT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
   EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
   lose_tmpfs();
@@ -146,10 +146,10 @@ TEST_F(Growth, WhatCannotBeSavedIsInThePoolAndSavedLater) {
 // make a copy.
 TEST_F(Growth, APoolWhoseLastSaveFailedIsSavedWhole) {
   change_and_leave(page(5, 1), 1);
-  fs::create_directory(durable + ".mem1.new");
+  fs::create_directory(durable + ".next.mem1");
   change_and_leave(page(5, 1), 2, Errc::kSystem);
   EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
-  fs::remove(durable + ".mem1.new");
+  fs::remove(durable + ".next.mem1");
   grow();
   EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
   lose_tmpfs();
@@ -159,9 +159,9 @@ TEST_F(Growth, APoolWhoseLastSaveFailedIsSavedWhole) {
 }
 
 TEST_F(Growth, AMemoryNodeThatWasNotSavedIsSavedWithTheNext) {
-  fs::create_directory(durable + ".mem2.new");
-  grow_unsaved(".mem2.new");
-  fs::remove(durable + ".mem2.new");
+  fs::create_directory(durable + ".next.mem2");
+  grow_unsaved(".next.mem2");
+  fs::remove(durable + ".next.mem2");
   EXPECT_EQ(grow(), MemoryNodeId{3});
   EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
   lose_tmpfs();
@@ -172,15 +172,15 @@ TEST_F(Growth, AMemoryNodeThatWasNotSavedIsSavedWithTheNext) {
 // A machine that goes down while a pool is saved again still finds the copy that was whole before.
 TEST_F(Growth, ACopyThatLacksAMemoryNodeStaysWholeWhileItIsSavedAgain) {
   change_and_leave(page(5, 1), 7);
-  fs::create_directory(durable + ".mem2.new");
-  grow_unsaved(".mem2.new");
-  fs::remove(durable + ".mem2.new");
-  fs::create_directory(durable + ".new");  // memory node 0's, the last one's, is not replaced
+  fs::create_directory(durable + ".next.mem2");
+  grow_unsaved(".next.mem2");
+  fs::remove(durable + ".next.mem2");
+  fs::create_directory(durable + ".next.new");  // memory node 0's, the last one's, is not replaced
   EXPECT_EQ(Pool::save_again(files(), &problem).error(), Errc::kSystem) << problem.text;
-  EXPECT_TRUE(fs::exists(durable + ".mem2"));
-  grow_unsaved(".durable.new");
-  EXPECT_TRUE(fs::exists(durable + ".mem3"));
-  fs::remove(durable + ".new");
+  EXPECT_FALSE(fs::exists(durable + ".mem2"));
+  grow_unsaved(".durable.next.new");
+  EXPECT_FALSE(fs::exists(durable + ".mem3"));
+  fs::remove(durable + ".next.new");
   lose_tmpfs();
   ASSERT_NO_FATAL_FAILURE(reopen());
   EXPECT_EQ(pool->memory_nodes(), 2u);

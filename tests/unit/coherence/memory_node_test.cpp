@@ -199,7 +199,11 @@ TEST_F(MemoryNodes, MemoryNodeZeroIsSavedLast) {
   fs::remove(durable + ".mem1");
   lose_tmpfs();
   EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kFenced) << "the durable copy still says: in use";
-  EXPECT_FALSE(fs::exists(durable + ".mem1.new")) << "nothing half written stays";
+  bool whole = false;  // pool.saved-beside
+  EXPECT_TRUE(Pool::begin_restart(files(), &whole, &problem).ok()) << problem.text;
+  EXPECT_TRUE(whole);
+  EXPECT_TRUE(Pool::open(files(), &problem).ok()) << problem.text;
+  EXPECT_FALSE(fs::exists(durable + ".next.mem1"));
 }
 
 // pool.failed-save-harmless.  A directory in the new file's place stands for a disk that is full.
@@ -227,7 +231,7 @@ TEST_F(MemoryNodes, ASaveThatFailsCostsNothingWhileTheMachineIsUp) {
     memcpy(&value, gcl_test::pool_bytes(*pool, page(7, 1)), 8);
     return value;
   };
-  fs::create_directory(durable + ".new");
+  fs::create_directory(durable + ".next.new");
   leave(1, Errc::kSystem);
   EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
   EXPECT_NE(strstr(problem.text, "its last save failed"), nullptr) << problem.text;
@@ -236,7 +240,7 @@ TEST_F(MemoryNodes, ASaveThatFailsCostsNothingWhileTheMachineIsUp) {
   EXPECT_EQ(Pool::save_again(files(), &problem).error(), Errc::kSystem);
   EXPECT_NE(strstr(problem.text, "cannot create pool file"), nullptr) << problem.text;
   EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
-  fs::remove(durable + ".new");
+  fs::remove(durable + ".next.new");
   EXPECT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
   EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
   lose_tmpfs();

@@ -198,5 +198,145 @@ TEST_F(Repair, NothingIsRepairedWhileAProcessOfTheNodeIsLeft) {
   EXPECT_FALSE(mine.node->fenced()) << mine.node->fence_reason();
 }
 
+// A pool whose deaths are recorded (repair.recorded-first).
+class RecordedRepair : public Repair {
+ protected:
+  static constexpr NodeId kVictim{5};
+  RecordedRepair() { records_deaths = true; }
+  // A life of the victim, which owns a page, with redo that the pool lacks.
+  gcl_test::WaitingChild life(PageId at, uint64_t value, Signal& ready) {
+    return gcl_test::WaitingChild([this, at, value, &ready] {
+      const auto node = join(kVictim.value);
+      Session there(*node->node, SessionId{0}, nullptr);
+      change(*node, there, at, value);
+      there.unlock_exclusive(node->line(there, at));
+      ready.give();
+      pause();
+    });
+  }
+  // Looks for the dead as it beats; settles.
+  void wait_for_beats(int n) {
+    const uint64_t beats = pool->table().node[n].heartbeat_ns.load();
+    ASSERT_TRUE(
+        gcl_test::eventually([&, n] { return pool->table().node[n].heartbeat_ns.load() >= beats + 600'000'000; }));
+  }
+  bool eventually_unrecorded(TestNode& node) {
+    return gcl_test::eventually([&] { return node.node->unrecorded() == NodeSet::of(kVictim); });
+  }
+  bool record(TestNode& node, uint64_t incarnation) {  // another process may have the pool's lock
+    return gcl_test::eventually([&] { return node.node->recorded(kVictim, incarnation); });
+  }
+  void expect_untouched(TestNode& node, PageId at) {
+    EXPECT_EQ(node.node->unrecorded(), NodeSet::of(kVictim));
+    EXPECT_TRUE(node.node->repairable().empty());
+    EXPECT_EQ(node.node->info(kVictim).state, MemberState::kDead);
+    EXPECT_EQ(pool->peek_latch(at).holder(), kVictim);
+    EXPECT_EQ(node.count(Counter::kRepairs), 0u);
+  }
+};
+
+TEST_F(RecordedRepair, NothingIsRepairedBeforeTheDeathIsRecorded) {
+  const PageId at = page(3);
+  Signal ready;
+  gcl_test::WaitingChild victim = life(at, 42, ready);
+  TestNode& mine = survivor();
+  Session session(*mine.node, SessionId{0}, nullptr);
+  TestInterrupts interrupts;
+  victim.go();
+  ready.await();
+  EXPECT_TRUE(mine.node->unrecorded().empty());
+  const uint64_t incarnation = mine.node->info(kVictim).incarnation;
+  EXPECT_TRUE(record(mine, incarnation)) << "it lives";
+  victim.kill();
+  ASSERT_TRUE(eventually_unrecorded(mine)) << "what was said of it alive is nothing";
+  std::atomic<bool> came{false};
+  std::thread waits([&] {
+    Session other(*mine.node, SessionId{1}, &interrupts);
+    EXPECT_EQ(int(other.lock_shared(mine.line(other, at), at).error()), int(Errc::kInterrupted));
+    came = true;
+  });
+  wait_for_beats(0);
+  expect_untouched(mine, at);
+  EXPECT_FALSE(came.load());
+  interrupts.raised = true;
+  waits.join();
+
+  for (const uint64_t another : {incarnation - 1, incarnation + 1}) EXPECT_TRUE(record(mine, another));
+  (void)mine.node->swept(kVictim, incarnation);  // too early
+  wait_for_beats(0);
+  expect_untouched(mine, at);
+
+  std::thread reads([&] { EXPECT_EQ(read_page(mine, session, at), 42u); });
+  EXPECT_TRUE(record(mine, incarnation));
+  reads.join();
+  EXPECT_TRUE(mine.node->unrecorded().empty());
+  EXPECT_TRUE(record(mine, incarnation)) << "by another survivor, too";
+  sweep(mine, session, kVictim);
+  EXPECT_TRUE(mine.node->unrecorded().empty());
+}
+
+TEST_F(RecordedRepair, TheNextDeathOfTheNodeIsRecordedAgain) {
+  const PageId at = page(3);
+  Signal ready;
+  gcl_test::WaitingChild lives[] = {life(at, 42, ready), life(at, 43, ready), life(at, 44, ready)};
+  TestNode& mine = survivor();
+  Session session(*mine.node, SessionId{0}, nullptr);
+  uint64_t before = 0, value = 42;
+  for (gcl_test::WaitingChild& victim : lives) {
+    victim.go();
+    ready.await();
+    const uint64_t incarnation = mine.node->info(kVictim).incarnation;
+    EXPECT_GT(incarnation, before);
+    victim.kill();
+    ASSERT_TRUE(eventually_unrecorded(mine)) << value;
+    EXPECT_TRUE(record(mine, before)) << "a process that looked long ago";
+    wait_for_beats(0);
+    EXPECT_TRUE(mine.node->repairable().empty()) << value;
+    EXPECT_EQ(pool->peek_latch(at).holder(), kVictim);
+    EXPECT_TRUE(record(mine, incarnation));
+    EXPECT_EQ(read_page(mine, session, at), value++);
+    sweep(mine, session, kVictim);
+    before = incarnation;
+  }
+}
+
+// One of them records, in any order with settling.
+TEST_F(RecordedRepair, OneOfTheSurvivorsRecordsForAll) {
+  const PageId at = page(3);
+  Signal ready;
+  gcl_test::WaitingChild victim = life(at, 42, ready);
+  TestNode& mine = survivor();
+  victim.go();
+  ready.await();
+  TestNode& other = add_node(16, false);  // its worker does not run yet: it has not settled
+  other.node->set_repair(&redo);
+  victim.kill();
+  ASSERT_TRUE(eventually_unrecorded(mine));
+  EXPECT_TRUE(record(mine, mine.node->info(kVictim).incarnation));
+  EXPECT_TRUE(other.node->unrecorded().empty());
+  wait_for_beats(0);
+  EXPECT_TRUE(mine.node->repairable().empty()) << "repair.settled-first";
+  other.start();
+  ASSERT_TRUE(gcl_test::eventually([&] { return other.node->repairable().has(kVictim); }));
+  Session session(*other.node, SessionId{0}, nullptr);
+  EXPECT_EQ(read_page(other, session, at), 42u);
+}
+
+TEST_F(Repair, WhereDeathsAreNotRecordedNoneIsUnrecorded) {
+  const PageId at = page(3);
+  gcl_test::WaitingChild victim([&] {
+    const auto node = join(1);
+    pause();
+  });
+  TestNode& mine = survivor();
+  victim.go();
+  ASSERT_TRUE(gcl_test::eventually([&] { return mine.node->info(NodeId{1}).serves(); }));
+  victim.kill();
+  ASSERT_TRUE(gcl_test::eventually([&] { return mine.node->repairable().has(NodeId{1}); }));
+  EXPECT_TRUE(mine.node->unrecorded().empty());
+  Session session(*mine.node, SessionId{0}, nullptr);
+  EXPECT_EQ(read_page(mine, session, at), 0u);
+}
+
 }  // namespace
 }  // namespace coherence
