@@ -167,7 +167,8 @@ class BufferPool final : public coherence::FrameDirectory {
 
   // --- the node ----------------------------------------------------------------------------------------------------
   NodeId node() const { return node_->id(); }
-  uint32_t nodes_max() const { return nodes_max_; }  // nodes the pool was laid out for; ids are below it
+  uint64_t first_sequence() const { return ring_.first(); }  // of its redo records
+  uint32_t nodes_max() const { return nodes_max_; }          // nodes the pool was laid out for; ids are below it
   bool fenced() const noexcept { return node_->fenced(); }
   LogSink& log() { return *gate_.sink(); }
   coherence::Node& coherence_node() { return *node_; }

@@ -42,6 +42,7 @@ coherence::Status lay_out(const PoolSizes& sizes, coherence::PoolSpec* spec) {
 
   spec->nodes_max = sizes.nodes_max;
   spec->repairs_deaths = sizes.repairs_deaths;
+  spec->records_deaths = sizes.records_deaths;
   auto& bytes = spec->region_bytes;
   bytes[int(Region::kRings)] = up(ring, 4096) * sizes.nodes_max;
   bytes[int(Region::kTxnWords)] = kTxnBytesShared + kTxnBytesPerNode * sizes.nodes_max;

@@ -36,9 +36,9 @@ struct PoolSizes {
   uint32_t memory_nodes = 1;  // 1..64
   uint32_t nodes_max = kNodesDefault;
   // 0: derived from pool_bytes.  Tests set them to make rings wrap and logs run over early.
-  uint64_t ring_bytes = 0;      // per node
-  uint64_t status_words = 0;    // per node; rounded up to a power of two
-  bool repairs_deaths = false;  // coherence::PoolSpec
+  uint64_t ring_bytes = 0;                              // per node
+  uint64_t status_words = 0;                            // per node; rounded up to a power of two
+  bool repairs_deaths = false, records_deaths = false;  // coherence::PoolSpec
 };
 
 // Fills in what `spec` says of nodes and sizes.  kNoSpace: too small for that many nodes; kIncompatible: no such number

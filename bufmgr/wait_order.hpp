@@ -53,7 +53,7 @@ constexpr bool in_order(WaitOrder order, LatchedPage held, LatchedPage wanted) {
     case WaitOrder::kUp:
       return either_new || (blink && (wanted.type == PageType::kBlinkInner || wanted.type == PageType::kBlinkMeta));
     case WaitOrder::kRight:
-      return either_new ||
+      return either_new || (held.type == PageType::kLogRoot && wanted.type == PageType::kLog) ||
              (held.type == wanted.type && (blink || held.type == PageType::kList || held.type == PageType::kLog));
     case WaitOrder::kById:
       return held.id < wanted.id && (held.type == PageType::kHeap || held.type == PageType::kUnused) &&

@@ -39,6 +39,7 @@ Result<std::unique_ptr<RingIndex>> RingIndex::read(Memory& memory, PoolAddress r
   if (reader.error() == Errc::kNotFound) return index;
   if (!reader) return problem->set(reader.error(), "the redo ring cannot be read");
   if (reader->incarnation() != incarnation) return index;
+  index->tail_ = reader->position();
   index->bytes_.reset(new (std::nothrow) std::byte[reader->data_bytes()]);  // touched as far as there are records
   if (!index->bytes_)
     return problem->set(Errc::kNoMemory, "no memory for %llu bytes of redo",

@@ -38,6 +38,11 @@ class RingIndex {
   // From the first change of that page, or of one behind it, on.
   std::span<const Change> from(bufmgr::PageId) const;
   std::span<const std::byte> record(const Change& change) const { return {bytes_.get() + change.at, change.bytes}; }
+  // All records, each in its frame, one behind the other; the first one's sequence, and the one behind the last: the
+  // hole's.  Both 0: the incarnation had not opened the ring.
+  std::span<const std::byte> framed() const { return {bytes_.get(), end_}; }
+  uint64_t first_sequence() const { return tail_; }
+  uint64_t hole() const { return tail_ + end_; }
 
  private:
   coherence::Status read_records(coherence::Memory&, bufmgr::RingReader&, coherence::Problem*);
@@ -48,6 +53,7 @@ class RingIndex {
 
   std::unique_ptr<std::byte[]> bytes_;  // of the ring, from its tail on
   std::unique_ptr<Change[]> changes_;
+  uint64_t tail_ = 0;
   uint64_t filled_ = 0;  // of bytes_
   uint64_t end_ = 0;     // of the records
   size_t count_ = 0;

@@ -28,6 +28,7 @@ enum class PageType : uint8_t {
   kSequence = 12,  // how far a sequence has come
   kStatus = 13,    // status words of transactions that their ring could not keep
   kReclaim = 14,   // relations that are being made, or were dropped
+  kLogRoot = 15,   // where the shared DDL log begins and ends
 };
 
 struct PageHeader {

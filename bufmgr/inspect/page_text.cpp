@@ -15,10 +15,11 @@ unsigned long long wide(uint64_t value) { return value; }
 }  // namespace
 
 const char* page_type_name(PageType type) noexcept {
-  static constexpr const char* kNames[] = {"unused",  "pool root",  "space map",   "relation header", "extent map",
-                                           "heap",    "blink meta", "blink inner", "blink leaf",      "lock cells",
-                                           "DDL log", "list",       "sequence",    "status words",    "reclaim list"};
-  static_assert(std::size(kNames) == size_t(PageType::kReclaim) + 1);
+  static constexpr const char* kNames[] = {"unused",     "pool root",    "space map",    "relation header",
+                                           "extent map", "heap",         "blink meta",   "blink inner",
+                                           "blink leaf", "lock cells",   "DDL log",      "list",
+                                           "sequence",   "status words", "reclaim list", "DDL log root"};
+  static_assert(std::size(kNames) == size_t(PageType::kLogRoot) + 1);
   return size_t(type) < std::size(kNames) ? kNames[size_t(type)] : "?";
 }
 

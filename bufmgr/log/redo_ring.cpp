@@ -39,6 +39,7 @@ Status RedoRing::open(Memory& memory, uint64_t incarnation) {
   Batch write(at_.node());
   write.write(at_, &header, sizeof header);
   GCL_TRY(memory.run(write));
+  shared_->first = header.tail;
   shared_->head.store(header.tail, std::memory_order_relaxed);
   shared_->tail.store(header.tail, std::memory_order_relaxed);
   shared_->budget.store(int64_t(allowance()), std::memory_order_release);

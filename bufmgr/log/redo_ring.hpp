@@ -44,6 +44,7 @@ class RedoRing {
     alignas(64) std::atomic<uint64_t> head;   // sequence of the next record
     alignas(64) std::atomic<int64_t> budget;  // bytes that may still be reserved
     alignas(64) std::atomic<uint64_t> tail;
+    uint64_t first;                  // sequence of the incarnation's first record
     std::atomic<uint32_t> emptying;  // one session at a time moves the tail
     std::atomic<uint32_t> moved;     // futex word: grows with the tail
   };
@@ -64,6 +65,7 @@ class RedoRing {
     const uint64_t from = tail();  // first: the head is at least there, then and later
     return head() - from;
   }
+  uint64_t first() const noexcept { return shared_->first; }
   uint64_t data_bytes() const noexcept { return data_bytes_; }
   // Bytes reserved and not yet written or returned; 0 when no session is at work.
   int64_t reserved_now() const noexcept;
