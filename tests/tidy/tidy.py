@@ -29,7 +29,7 @@ APART = {"recovery", "extension/engine"}  # side by side: neither includes the o
 FOLDERS = {
     "coherence": ["base", "stats", "latch", "line", "message", "trace", "transport", "pool", "member", "session", "inspect"],
     "bufmgr": ["base", "frame", "log", "", "space", "inspect", "examples"],
-    "extension/engine": ["memory", "stop", "txn", "heap", "blink", "check", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples"],
+    "extension/engine": ["memory", "stop", "txn", "heap", "blink", "check", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples", "restart"],
     "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "check", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }

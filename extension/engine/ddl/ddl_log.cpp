@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "bufmgr/mini_transaction.hpp"
+#include "extension/engine/ddl/ddl_log_root.hpp"
 
 namespace engine {
 namespace {
@@ -15,13 +16,6 @@ using coherence::kPageSize;
 using coherence::PageId;
 using coherence::Result;
 using coherence::Status;
-
-struct Root {
-  uint64_t count;        // entries ever
-  uint64_t first, last;  // raw PageId of entries; ~0: none
-  uint64_t removed;      // number of the newest entry that was removed
-  uint64_t pages;        // of the entries that are left
-};
 
 struct Chunk {
   uint64_t next_chunk;  // raw PageId; ~0: the last of its entry
@@ -61,8 +55,8 @@ Status DdlLog::open_root(PageId* root) {
     auto guard = pool_.fix_exclusive(session_, *page);
     if (!guard) return guard.error();
     change.join(*guard);
-    change.format(*guard, PageType::kLog, 0);
-    change.set(*guard, kPageBody, Root{0, kNone, kNone, 0, 0});
+    change.format(*guard, PageType::kLogRoot, 0);
+    change.set(*guard, kPageBody, DdlLogRoot{0, kNone, kNone, 0, 0});
     change.commit();
   }
   if (!channel_.set_log_root(*page)) GCL_TRY(pool_.free(session_, *page, 1));
@@ -113,7 +107,7 @@ Result<uint64_t> DdlLog::link(PageId root, PageId entry, uint64_t pages) {
   GCL_TRY(change.reserve(1024));
   auto top = pool_.fix_exclusive(session_, root);
   if (!top) return top.error();
-  Root now;
+  DdlLogRoot now;
   std::memcpy(&now, top->bytes() + kPageBody, sizeof now);
   bufmgr::ExclusiveGuard before;
   if (now.last != kNone) {
@@ -159,7 +153,7 @@ Status DdlLog::extent(DdlLogExtent* extent) {
   if (!root->valid()) return {};
   PageCopy copy;
   GCL_TRY(pool_.copy_page(session_, *root, copy.bytes));
-  const auto now = copy.get<Root>(kPageBody);
+  const auto now = copy.get<DdlLogRoot>(kPageBody);
   *extent = {now.count, now.removed, now.pages};
   return {};
 }
@@ -180,7 +174,7 @@ Status DdlLog::first(DdlLogEntry* entry) {
     if (!root->valid()) return {};
     PageCopy copy;
     GCL_TRY(pool_.copy_page(session_, *root, copy.bytes));
-    const auto now = copy.get<Root>(kPageBody);
+    const auto now = copy.get<DdlLogRoot>(kPageBody);
     GCL_TRY(load(PageId{now.first}, entry));
     if (!entry->valid()) return {};
     auto there = is_there(now.removed + 1);
@@ -231,7 +225,7 @@ Result<PageId> DdlLog::unlink(PageId root) {
   GCL_TRY(change.reserve(1024));
   auto top = pool_.fix_exclusive(session_, root);
   if (!top) return top.error();
-  Root now;
+  DdlLogRoot now;
   std::memcpy(&now, top->bytes() + kPageBody, sizeof now);
   coherence::NodeId behind;
   const DdlApplied all = channel_.applied_by_all(&behind);

@@ -78,6 +78,12 @@ static_assert(kDdlMembers + coherence::kNodesMax * 8 <= kDdlLives);
 static_assert(kDdlLives + coherence::kNodesMax * 8 <= kDdlApplied);
 static_assert(kDdlApplied + coherence::kNodesMax * 8 <= kDdlSlots);
 
+// Which life of its data directory a node is in: a number of the host's, with a bit.
+struct DdlLife {
+  static constexpr uint64_t kEnded = 1;           // bit: that life has ended
+  static constexpr uint64_t kForgotten = kEnded;  // no life: the number is given anew to a copy only
+};
+
 // How far a node has applied the log (ddl_log.known-node-first).  A known node is one that the log waits for: it has
 // been here, or is to come.
 struct DdlApplied {

@@ -7,8 +7,10 @@
 // (txn.forget-unnamed-ids).  So a page says whose list it is of, and which one in it: a reader of a page that has gone
 // sees that.
 #include <algorithm>
+#include <cstddef>
 
 #include "bufmgr/mini_transaction.hpp"
+#include "extension/engine/txn/aborted_list_page.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
 namespace engine {
@@ -19,11 +21,11 @@ using coherence::Batch;
 
 namespace {
 
-constexpr uint32_t kNextAt = bufmgr::kPageBody;       // raw page id + 1 of the next; 0: none
-constexpr uint32_t kListOwnerAt = kNextAt + 8;        // node + 1
-constexpr uint32_t kListNumberAt = kListOwnerAt + 8;  // of the page in the list, from 0
-constexpr uint32_t kEntriesAt = kListNumberAt + 8;
-constexpr uint32_t kEntries = (coherence::kPageSize - kEntriesAt) / 8;
+constexpr uint32_t kNextAt = offsetof(AbortedListPage, next);
+constexpr uint32_t kListOwnerAt = offsetof(AbortedListPage, owner);
+constexpr uint32_t kListNumberAt = offsetof(AbortedListPage, number);
+constexpr uint32_t kEntriesAt = offsetof(AbortedListPage, entry);
+constexpr uint32_t kEntries = AbortedListPage::kEntries;
 
 constexpr uint64_t kAnyNumber = ~uint64_t{0};
 

@@ -18,12 +18,16 @@ Result<Leftovers::Ended> TxnSystem::end_dead_node(NodeId dead) {
   };
   if (pool_.fenced()) return Errc::kFenced;
   // Where the death fences the pool, a moment later, who waits is to learn of that.
-  if (!pool_.coherence_pool().table().repairs_deaths()) return Leftovers::Ended{};
+  if (!node.repairs_deaths() || node.unrecorded().has(dead)) return Leftovers::Ended{};  // repair.recorded-first
   auto ended = Leftovers(session_.memory(), words_, dead).end(still_dead);
   if (!ended) return ended;
   if (!ended->watchers.empty()) waker_.wake(ended->watchers);
   if (ended->committed > 0) rouse();  // the clock has moved
   return ended;
+}
+
+Result<std::vector<Leftovers::Verdict>> TxnSystem::verdicts_on(NodeId dead) {
+  return Leftovers(session_.memory(), words_, dead).verdicts();
 }
 
 Status TxnSystem::end_dead_nodes() {
@@ -53,7 +57,7 @@ Result<std::vector<InDoubt>> TxnSystem::in_doubt() {
 }
 
 // The pool's lock keeps the node from joining.
-Result<bool> TxnSystem::decide_in_doubt(TxnId id, bool commit) {
+Result<bool> TxnSystem::decide_in_doubt(TxnId id, bool commit, const Leftovers::Record& record) {
   if (pool_.fenced()) return Errc::kFenced;
   std::optional<coherence::PoolLock> lock;
   while (lock.emplace(pool_.coherence_pool().path(), coherence::PoolLock::kTry), !lock->held()) {
@@ -62,7 +66,7 @@ Result<bool> TxnSystem::decide_in_doubt(TxnId id, bool commit) {
   }
   const NodeId away = id.node();
   if (away.value >= words_.nodes() || pool_.coherence_node().info(away).serves()) return Errc::kNotFound;
-  const auto decided = Leftovers(session_.memory(), words_, away).decide(id, commit);
+  const auto decided = Leftovers(session_.memory(), words_, away).decide(id, commit, record);
   if (!decided) return decided.error();
   lock.reset();
   waker_.wake(decided->watchers.with(node_));

@@ -109,9 +109,12 @@ Status Leftovers::decide(const Running& which, HostCommits* host, Ended* ended) 
   if (!word.decided()) {
     const auto committed = host->committed(word.number());
     if (!committed) return committed.error();
+    GCL_TRY(host->about_to_decide(which.id, *committed));
     const auto decided = decide_once(which.word.session(), word, *committed);
     if (!decided) return decided.error();
     word = *decided;
+  } else if (host != nullptr) {
+    GCL_TRY(host->about_to_decide(which.id, word.committed()));
   }
   return carry_out(which, word.committed(), ended);
 }
@@ -127,7 +130,7 @@ Result<HostXidWord> Leftovers::decide_once(SessionId session, HostXidWord word, 
   return there;
 }
 
-Result<Leftovers::Decided> Leftovers::decide(TxnId id, bool commit) {
+Result<Leftovers::Decided> Leftovers::decide(TxnId id, bool commit, const Record& record) {
   const auto reserved = memory_.load(words_.reserved(node_));
   if (!reserved) return reserved.error();
   if (id.node() != node_ || id.sequence() == 0 || id.sequence() > *reserved) return Errc::kNotFound;
@@ -141,6 +144,7 @@ Result<Leftovers::Decided> Leftovers::decide(TxnId id, bool commit) {
   HostXidWord word{*xid};
   if (word.number() == 0) return Errc::kNotFound;
   if (!word.decided()) {
+    if (record) GCL_TRY(record(commit));
     const auto decided = decide_once(session, word, commit);
     if (!decided) return decided.error();
     word = *decided;
@@ -204,6 +208,22 @@ Status Leftovers::clear(const Words& words) {
     GCL_TRY(change(words_.session_lock(node_, session), words.locks[i], 0));
   }
   return change(words_.bound(node_), words.bound, 0);
+}
+
+Result<std::vector<Leftovers::Verdict>> Leftovers::verdicts() {
+  const auto reserved = memory_.load(words_.reserved(node_));
+  if (!reserved) return reserved.error();
+  const auto ran = running(*reserved);
+  if (!ran) return ran.error();
+  std::vector<Verdict> found;
+  for (const Running& which : *ran) {
+    if (which.word.state() != TxnState::kPrepared) continue;
+    const auto xid = memory_.load(words_.host_xid(node_, which.word.session()));
+    if (!xid) return xid.error();
+    const HostXidWord word{*xid};
+    if (word.number() == 0 || word.decided()) found.push_back({which.id.sequence(), word.committed()});
+  }
+  return found;
 }
 
 Result<std::vector<InDoubt>> Leftovers::in_doubt() {

@@ -48,9 +48,17 @@ class Leftovers {
     bool committed = false;
     coherence::NodeSet watchers{};  // as in Ended
   };
-  coherence::Result<Decided> decide(TxnId id, bool commit);
+  // `record`: the decision that is about to be taken; an error ends the call, and nothing is decided.
+  using Record = std::function<coherence::Status(bool committed)>;
+  coherence::Result<Decided> decide(TxnId id, bool commit, const Record& record = {});
   // The node's own server hears what was decided.  REQUIRES: no session of the node prepares anything yet.
   coherence::Status tell(HostCommits& host);
+  // What end() makes of PREPARED ids without asking a host.  It stays the same while the node is dead, until end().
+  struct Verdict {
+    uint64_t sequence;
+    bool committed;
+  };
+  coherence::Result<std::vector<Verdict>> verdicts();
   // Of a node that may be away for long.  A transaction of a node that works is none, though it may be among them.
   coherence::Result<std::vector<InDoubt>> in_doubt();
 

@@ -7,10 +7,12 @@
 // Root and directories stay.  A page of words is freed when all its ids are frozen, and may then be anything: a reader
 // checks the owner and block that the page names.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
 #include "bufmgr/mini_transaction.hpp"
+#include "extension/engine/txn/overflow_page.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
 namespace engine {
@@ -21,13 +23,11 @@ using coherence::Batch;
 
 namespace {
 
-constexpr uint64_t kOverflowWords = 1000, kFanout = 1000;
+constexpr uint64_t kOverflowWords = OverflowPage::kWords, kFanout = OverflowPage::kFanout;
 constexpr uint64_t kOverflowStep = 2048;  // ids per call
-// Pages of words: node + 1, block, words.  Root and directories: 0, 0, raw page id + 1 of each page below.
-constexpr uint32_t kOwnerAt = bufmgr::kPageBody;
-constexpr uint32_t kBlockAt = kOwnerAt + 8;
-constexpr uint32_t kWordsAt = kBlockAt + 8;
-static_assert(kWordsAt + kOverflowWords * 8 <= coherence::kPageSize && kFanout <= kOverflowWords);
+constexpr uint32_t kOwnerAt = offsetof(OverflowPage, owner);
+constexpr uint32_t kBlockAt = offsetof(OverflowPage, block);
+constexpr uint32_t kWordsAt = offsetof(OverflowPage, word);
 
 constexpr uint32_t word_at(uint64_t i) { return uint32_t(kWordsAt + i * 8); }
 

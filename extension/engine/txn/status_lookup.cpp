@@ -124,6 +124,15 @@ Result<TxnStatus> TxnSystem::status(TxnId id) {
   }
 }
 
+Result<std::optional<TxnStatus>> TxnSystem::status_if_used(TxnId id) {
+  const auto word = read_word(id);
+  if (!word) return word.error();
+  if (word->state() == TxnState::kUnused || word->state() == TxnState::kSkipped) return std::optional<TxnStatus>{};
+  const auto known = status(id);
+  if (!known) return known.error();
+  return std::optional(*known);
+}
+
 Result<Owner> TxnSystem::owner(TxnId id) {
   for (TxnId at = id;;) {
     auto word = read_word(at);

@@ -129,11 +129,13 @@ class TxnSystem {
   Status end_dead_nodes();
   // The same for one that is dead (it still is, or nothing is done), as often as it is called.
   Result<Leftovers::Ended> end_dead_node(NodeId dead);
+  // What that makes of PREPARED ids, which the node's log may contradict (repair.recorded-first).
+  Result<std::vector<Leftovers::Verdict>> verdicts_on(NodeId dead);
   // What other nodes left that is in doubt (txn.in-doubt-until-back).
   Result<std::vector<InDoubt>> in_doubt();
   // Decides one of them (txn.doubt-decided-once).  Whether it is committed: not as `commit` says if it was decided
   // before.  kNotFound: it is not in doubt, or its node is there.
-  Result<bool> decide_in_doubt(TxnId id, bool commit);
+  Result<bool> decide_in_doubt(TxnId id, bool commit, const Leftovers::Record& record = {});
 
   // --- life of a transaction ----------------------------------------------------------------------------------------
   Transaction& current() { return txn_; }
@@ -172,6 +174,9 @@ class TxnSystem {
   // --- statuses -----------------------------------------------------------------------------------------------------
   // Final ones come from the session's cache; others cost one batch.  A reader that meets COMMITTING finishes it.
   Result<TxnStatus> status(TxnId id);
+  // The same of an id that may never have been used; nullopt: it has not, or was passed over, and nothing names it.
+  // What has no word any more counts as used.
+  Result<std::optional<TxnStatus>> status_if_used(TxnId id);
   // What is known without touching the pool: final statuses in the cache.
   std::optional<TxnStatus> known_status(TxnId id) const;
   Result<Owner> owner(TxnId id);
