@@ -18,6 +18,7 @@ extern "C" {
 #include "access/parallel.h"
 #include "access/subtrans.h"
 #include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
 #include "utils/inval.h"
 }
 
@@ -119,6 +120,11 @@ void on_exit(int, Datum) {
   raise(coherence::Errc::kFenced, nullptr);
 }
 
+[[noreturn]] void raise_shutdown() {
+  ereport(ERROR, errcode(ERRCODE_ADMIN_SHUTDOWN), errmsg("the gcl node is shutting down"));
+  pg_unreachable();
+}
+
 void attach(std::atomic<uint32_t>& count) {
   bufmgr::BufferPool* pool = node_pool();
   NodeState* node = node_state();
@@ -126,7 +132,7 @@ void attach(std::atomic<uint32_t>& count) {
   count.fetch_add(1, std::memory_order_seq_cst);  // pairs with the message worker's closing
   if (node->closing.load(std::memory_order_seq_cst)) {
     count.fetch_sub(1, std::memory_order_seq_cst);
-    ereport(ERROR, errcode(ERRCODE_ADMIN_SHUTDOWN), errmsg("the gcl node is shutting down"));
+    raise_shutdown();
   }
   static bool registered = false;
   if (!registered) {
@@ -154,8 +160,10 @@ void wait_until_ready() {
   // The member worker joins right after recovery; clients may be a moment earlier.
   for (int i = 0; !node->ready.load(std::memory_order_acquire); ++i) {
     if (node_pool()->fenced()) return;
+    if (ShutdownRequestPending) raise_shutdown();  // a worker's SIGTERM
     if (i > 3000)
-      ereport(ERROR, errcode(ERRCODE_CANNOT_CONNECT_NOW), errmsg("the gcl node has not joined its pool yet"));
+      ereport(ERROR, errcode(ERRCODE_CANNOT_CONNECT_NOW), errmsg("the gcl node has not joined its pool yet"),
+              errhint("The log of the server says what keeps its member worker from it."));
     CHECK_FOR_INTERRUPTS();
     pg_usleep(10000);
   }

@@ -5,6 +5,7 @@
 #include "extension/engine/ddl/ddl_repair.hpp"
 #include "extension/engine/txn/leftovers.hpp"
 #include "extension/pg/boundary/pg.hpp"
+#include "extension/pg/runtime/journal.hpp"
 
 namespace gcl {
 namespace {
@@ -47,6 +48,23 @@ class Verdicts final : public engine::DdlRepairHost {
   const engine::TxnWords& words_;
 };
 
+// repair.recorded-first.  Perhaps once more, after a process died that had done so.
+Status record(Pool& pool, Memory& memory, const engine::TxnWords& words, const coherence::PoolRepair::Dead& dead,
+              coherence::Problem* problem) {
+  if (pool.durable_path() == nullptr) return {};
+  const bufmgr::RegionSpan ring = bufmgr::BufferPool::ring_of(pool, dead.node);
+  const auto redo = recovery::RingIndex::read(memory, ring.at, ring.bytes, dead.incarnation, problem);
+  if (!redo) return redo.error();
+  try {
+    const auto found = engine::Leftovers(memory, words, dead.node).verdicts();
+    if (!found) return problem->set(found.error(), "the words of node %u cannot be read", dead.node.value);
+    return recovery::note_death(pool, dead.node, dead.incarnation, **redo, to_journal(*found),
+                                recovery::Patience::kWait, problem);
+  } catch (const std::bad_alloc&) {
+    return problem->set(coherence::Errc::kNoMemory, "no memory to record the death of node %u", dead.node.value);
+  }
+}
+
 Status end_transactions(Memory& memory, const engine::TxnWords& words, coherence::NodeId dead) {
   try {
     const auto ended = engine::Leftovers(memory, words, dead).end([] { return true; });
@@ -61,9 +79,10 @@ Status end_transactions(Memory& memory, const engine::TxnWords& words, coherence
 Status ServerLoneRepair::repair(Pool& pool, Memory& memory, std::span<const Dead> dead,
                                 coherence::Problem* problem) noexcept {
   ereport(LOG, errmsg("gcl: all primaries of the pool are dead; node %d repairs it alone", int(self_.value)));
-  GCL_TRY(recovery::LoneRepair().repair(pool, memory, dead, problem));
   const engine::TxnWords words(region(pool, bufmgr::Region::kTxnWords), region(pool, bufmgr::Region::kStatusLog),
                                pool.nodes_max(), ~uint32_t{0});
+  for (const Dead& one : dead) GCL_TRY(record(pool, memory, words, one, problem));
+  GCL_TRY(recovery::LoneRepair().repair(pool, memory, dead, problem));
   for (const Dead& one : dead)
     if (const auto ended = end_transactions(memory, words, one.node); !ended)
       return problem->set(ended.error(), "the transactions of node %d cannot be ended", int(one.node.value));

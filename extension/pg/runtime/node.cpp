@@ -12,6 +12,10 @@
 #include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/runtime/stop_points.hpp"
 
+extern "C" {
+#include "replication/slot.h"
+}
+
 namespace gcl {
 
 using coherence::Errc;
@@ -79,11 +83,18 @@ void check_cache_size() {
                   static_cast<unsigned long long>(kilobytes)));
 }
 
+bool pool_is_saved() { return settings.pool_file != nullptr && settings.pool_file[0] != '\0'; }
+
 void check_settings() {
   if (old_snapshot_threshold >= 0)
     ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl needs old_snapshot_threshold = -1"));
   if (wal_level < WAL_LEVEL_REPLICA)
     ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl needs wal_level replica or higher"));
+  if (pool_is_saved() && max_replication_slots == 0)
+    ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR),
+            errmsg("gcl needs a replication slot for the WAL of this primary"),
+            errdetail("The slot keeps what has been written since the pool was last saved."),
+            errhint("Set max_replication_slots to 1 or more."));
   if (settings.node_id < 0)
     ereport(FATAL, errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("gcl.pool is set, and gcl.node_id is not"),
             errhint("Give each primary of the pool a gcl.node_id of its own, from 1 on."));
@@ -126,10 +137,9 @@ int sqlstate_for(Errc outcome) {
 // Becomes a node of the pool; null with *outcome if it cannot.
 bufmgr::BufferPool* try_join(Errc* outcome, Problem* problem) {
   const std::string compatibility = server_compatibility(PG_VERSION_NUM, BLCKSZ, settings.locale);
-  const bool keeps = settings.pool_file != nullptr && settings.pool_file[0] != '\0';
   ServerLoneRepair alone({uint8_t(settings.node_id)});
   const bufmgr::NodeOptions options{.files = {.path = settings.pool,
-                                              .durable_path = keeps ? settings.pool_file : nullptr,
+                                              .durable_path = pool_is_saved() ? settings.pool_file : nullptr,
                                               .identity = compatibility.c_str()},
                                     .node = {uint8_t(settings.node_id)},
                                     .frames = frames_of_cache(),

@@ -36,6 +36,7 @@ struct NodeState {
   std::atomic<uint32_t> workers;      // sessions of workers but the message worker's
   std::atomic<bool> closing;          // no new session any more
   std::atomic<bool> ready;            // the member worker joined: sessions may begin
+  std::atomic<bool> join_fails;       // it could not when it last tried; the log says why
   std::atomic<Doubts> doubts;
   std::atomic<uint64_t> flush_wanted;      // highest position that a process waits for
   std::atomic<int> worker_proc[kWorkers];  // pgprocno, -1: not running

@@ -48,6 +48,7 @@ const char* type_name(PageType type) {
     case PageType::kLockCells:
       return "row locks";
     case PageType::kLog:
+    case PageType::kLogRoot:
       return "DDL log";
     case PageType::kList:
       return "list";

@@ -2,15 +2,19 @@
 
 #include "extension/pg/boundary/pg.hpp"
 #include "extension/pg/boundary/pg_call.hpp"
+#include "extension/pg/runtime/journal.hpp"
 
 extern "C" {
 #include "access/transam.h"
+#include "miscadmin.h"
 #include "storage/lwlock.h"
 }
 
 namespace gcl {
 
 namespace {
+
+constexpr long kJournalPauseUs = 10'000;
 
 // As txid_status(): the log may be truncated only while the lock is not held.  A number that the server has not given
 // (again) was of a transaction of which nothing is in its log: it did not commit.
@@ -43,6 +47,18 @@ coherence::Result<bool> ServerCommits::committed(uint64_t host_xid) {
     return coherence::Errc::kCorrupt;
   }
   return committed;
+}
+
+// The journal is held for a moment only, or by a process that is stopped.
+coherence::Status ServerCommits::about_to_decide(engine::TxnId id, bool committed) {
+  for (;;) {
+    coherence::Status noted = note_decision(pool_, id, committed);
+    if (noted.error() != coherence::Errc::kBusy) return noted;
+    pg_call([] {
+      CHECK_FOR_INTERRUPTS();
+      pg_usleep(kJournalPauseUs);
+    });
+  }
 }
 
 bool ServerCommits::was_decided(uint64_t host_xid, bool committed) {

@@ -2,6 +2,7 @@
 // (txn.in-doubt-until-back).
 #pragma once
 
+#include "bufmgr/buffer_pool.hpp"
 #include "extension/engine/txn/host.hpp"
 
 namespace gcl {
@@ -15,15 +16,18 @@ enum class CommitLog : uint8_t {
 // REQUIRES: the server's own recovery has ended.
 class ServerCommits final : public engine::HostCommits {
  public:
-  explicit ServerCommits(CommitLog log) : log_(log) {}
+  // `pool`: whose journal the decisions come to.
+  ServerCommits(CommitLog log, bufmgr::BufferPool& pool) : log_(log), pool_(pool) {}
   // kCorrupt: the server knows nothing of that number any more: its data directory is far younger than the pool, or is
   // not the one.
   coherence::Result<bool> committed(uint64_t host_xid) override;
+  coherence::Status about_to_decide(engine::TxnId, bool committed) override;
   // A WARNING if this server has decided otherwise: its ordinary tables and the gcl tables do not agree.
   bool was_decided(uint64_t host_xid, bool committed) override;
 
  private:
   const CommitLog log_;
+  bufmgr::BufferPool& pool_;
 };
 
 }  // namespace gcl

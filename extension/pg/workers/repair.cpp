@@ -2,6 +2,7 @@
 
 #include "extension/pg/ddl/peer/dead_primaries.hpp"
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/journal.hpp"
 
 namespace gcl {
 
@@ -38,6 +39,41 @@ const char* state_of(const coherence::NodeInfo& info) {
 }  // namespace
 
 DeadPrimaries::DeadPrimaries() : sweep_(*node_pool(), *node_redo(), the_end()) {}
+
+// As long as the node is dead, and nothing of it is repaired, what it left does not change.
+coherence::Status DeadPrimaries::record(coherence::NodeId dead, coherence::Problem* problem) {
+  bufmgr::BufferPool& pool = *node_pool();
+  const uint64_t incarnation = pool.coherence_node().info(dead).incarnation;
+  const bufmgr::RegionSpan ring = pool.ring_of(dead);
+  const auto redo = recovery::RingIndex::read(session().memory(), ring.at, ring.bytes, incarnation, problem);
+  if (!redo) return redo.error();
+  const auto found = txns().verdicts_on(dead);
+  if (!found) return found.error();
+  const auto verdicts = to_journal(*found);
+  // Else another has recorded it meanwhile, and what was read may be the next incarnation's.
+  if (pool.coherence_node().info(dead).incarnation != incarnation || !pool.coherence_node().unrecorded().has(dead))
+    return {};
+  GCL_TRY(recovery::note_death(pool.coherence_pool(), dead, incarnation, **redo, verdicts, recovery::Patience::kTry,
+                               problem));
+  return pool.coherence_node().recorded(dead, incarnation) ? coherence::Status() : coherence::Errc::kBusy;
+}
+
+long DeadPrimaries::record() {
+  coherence::NodeSet left = node_pool()->coherence_node().unrecorded();
+  long again = -1;
+  for (; !left.empty(); left = left.without(left.first())) {
+    coherence::Problem problem;
+    const auto recorded = pg_entry([&] { return record(left.first(), &problem); });
+    if (recorded) continue;
+    if (recorded.error() == coherence::Errc::kBusy) {
+      again = kRetryMs;
+      continue;
+    }
+    tell_failure(problem.text[0] != '\0' ? problem.text : coherence::errc_name(recorded.error()), recorded.error());
+    again = kFailedMs;
+  }
+  return again;
+}
 
 long DeadPrimaries::step() {
   tell();

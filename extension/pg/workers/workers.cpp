@@ -6,6 +6,7 @@
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/kept_wal.hpp"
 #include "extension/pg/runtime/node_events.hpp"
 #include "extension/pg/runtime/orphan.hpp"
 #include "extension/pg/runtime/settings.hpp"
@@ -133,7 +134,7 @@ void tell_of_members() {
   coherence::Node& self = node_pool()->coherence_node();
   if (const uint64_t view = self.view(); std::exchange(told, view) == view) return;
   self.wake(self.id(), kMemberEvent);
-  if (self.repairable().empty()) return;
+  if (self.repairable().empty() && self.unrecorded().empty()) return;
   ddl_wake_node(ddl_node());
   wake_worker(Worker::kRepair);
 }
@@ -201,11 +202,12 @@ CommitLog commit_log_of(DataDirectory directory) {
 
 void join_transactions() {
   if (node().ready.load(std::memory_order_acquire)) return;  // a restarted worker
+  keep_wal();                                                // runtime.wal-kept-since-save
   // Once in the server's life (extension.doubts-decided-first): a worker that failed at it does not try again.
   Doubts open = Doubts::kOpen;
   const bool decides = node().doubts.compare_exchange_strong(open, Doubts::kBeingDecided);
   if (!decides) node().doubts.store(Doubts::kOver);
-  ServerCommits commits(decides ? commit_log_of(data_directory()) : CommitLog::kForeign);
+  ServerCommits commits(decides ? commit_log_of(data_directory()) : CommitLog::kForeign, *node_pool());
   until_ok(nullptr, [&] { return txns().join(&commits); });
   node().doubts.store(Doubts::kOver, std::memory_order_release);  // pairs with wait_until_doubts_are_over()
   node().ready.store(true, std::memory_order_release);            // pairs with wait_until_ready()
@@ -391,8 +393,10 @@ void reclaim() {
 void repair() {
   auto* dead = new DeadPrimaries;  // as long as the process
   while (!may_stop()) {
+    // Whoever joins may meet pages of the dead before it is ready.
     const bool ready = node().ready.load(std::memory_order_acquire);
-    const long due = ready ? dead->step() : -1;
+    const long recorded = dead->record();
+    const long due = recorded >= 0 || !ready ? recorded : dead->step();
     const long ms = due >= 0 ? due : ShutdownRequestPending ? 100 : 1000;
     if (ms > 0) (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
     tick_process();

@@ -6,6 +6,7 @@
 
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/database_locale.hpp"
+#include "extension/pg/runtime/journal.hpp"
 #include "extension/pg/runtime/node_events.hpp"
 #include "extension/pg/runtime/orphan.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
@@ -21,6 +22,7 @@ extern "C" {
 namespace gcl {
 namespace {
 
+constexpr uint32_t kJournalPauseMs = 10;
 constexpr uint64_t kLogShare = 16;  // of the pool's pages: the DDL log has one at most
 
 engine::DdlLog log_now() { return {pool(), session(), ddl_channel()}; }
@@ -137,11 +139,34 @@ bool ddl_is_in_doubt(engine::TxnId which) {
 
 DdlOutcome ddl_decide_in_doubt(engine::TxnId id, bool commit) {
   return *until_done(nullptr, [=]() -> coherence::Result<DdlOutcome> {
-    const auto committed = txns().decide_in_doubt(id, commit);
+    const auto record = [=](bool committed) -> coherence::Status {  // journal.verdicts-beat-logs
+      for (;;) {
+        coherence::Status noted = note_decision(pool(), id, committed);
+        if (noted.error() != coherence::Errc::kBusy) return noted;
+        GCL_TRY(txns().waiter().pause(kJournalPauseMs));
+      }
+    };
+    const auto committed = txns().decide_in_doubt(id, commit, record);
     if (committed) return *committed ? DdlOutcome::kCommitted : DdlOutcome::kRolledBack;
     if (committed.error() == coherence::Errc::kNotFound) return DdlOutcome::kRunning;
     return committed.error();
   });
+}
+
+void ddl_note_life(coherence::NodeId node, uint64_t life) {
+  if (node_pool()->coherence_pool().durable_path() == nullptr) return;
+  coherence::Problem problem;
+  const recovery::Life entry{node, life};
+  for (;;) {
+    const auto noted = pg_entry(
+        [&] { return recovery::note_life(node_pool()->coherence_pool(), entry, recovery::Patience::kTry, &problem); });
+    if (noted) return;
+    if (noted.error() != coherence::Errc::kBusy)
+      ereport(ERROR, errcode(noted.error() == coherence::Errc::kNoSpace ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
+              errmsg("gcl: the pool's journal could not be written"), errdetail("%s", problem.text));
+    CHECK_FOR_INTERRUPTS();
+    pg_usleep(kJournalPauseMs * 1000L);
+  }
 }
 
 coherence::NodeSet ddl_dead_primaries() noexcept { return node_pool()->coherence_node().repairable(); }

@@ -60,6 +60,8 @@ size_t ddl_in_doubt(coherence::NodeId node);
 bool ddl_is_in_doubt(engine::TxnId id);
 // What it is then; kRunning: it is not in doubt, or its primary is there.
 DdlOutcome ddl_decide_in_doubt(engine::TxnId id, bool commit);
+// For the pool's journal: that this is the number of the node's life, in a moment.  ERROR: it cannot be written.
+void ddl_note_life(coherence::NodeId, uint64_t life);
 // Dead primaries whose words may be taken over (repair.*).
 coherence::NodeSet ddl_dead_primaries() noexcept;
 // `change` runs while none of them joins again (coherence::Sweeping); not at all if there is none.

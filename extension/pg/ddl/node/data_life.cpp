@@ -11,8 +11,7 @@ namespace {
 constexpr const char* kFile = "life";
 constexpr const char* kCopyFile = "copy";
 constexpr uint64_t kLifeMagic = 0x67636c6c69666531;  // "gcllife1"
-constexpr uint64_t kEnded = 1;                       // bit of a number: that life has ended
-constexpr uint64_t kForgotten = kEnded;              // no life: the number is given anew to a copy only
+constexpr uint64_t kEnded = engine::DdlLife::kEnded, kForgotten = engine::DdlLife::kForgotten;
 
 struct LifeFile {
   uint64_t magic;
@@ -32,6 +31,7 @@ uint64_t new_life() {
 void write_life(uint64_t before, uint64_t now) {
   const LifeFile next{kLifeMagic, ddl_node(), before, now};
   replace_ddl_file(kFile, &next, sizeof next);
+  ddl_note_life(ddl_node_id(), now);
   ddl_channel().set_life(ddl_node_id(), now);
 }
 
@@ -102,6 +102,9 @@ void end_life_of_copy(uint8_t node, uint64_t life) noexcept {
   forget_ddl_file(kCopyFile);
 }
 
-void end_life_of(uint8_t node) { ddl_channel().set_life(coherence::NodeId{node}, kForgotten); }
+void end_life_of(uint8_t node) {
+  ddl_note_life(coherence::NodeId{node}, kForgotten);
+  ddl_channel().set_life(coherence::NodeId{node}, kForgotten);
+}
 
 }  // namespace gcl

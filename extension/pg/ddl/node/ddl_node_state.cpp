@@ -23,6 +23,7 @@ extern PGDLLIMPORT ClientAuthentication_hook_type ClientAuthentication_hook;
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/node/ddl_wakeup.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
+#include "extension/pg/runtime/node.hpp"
 
 namespace gcl {
 namespace {
@@ -60,6 +61,7 @@ void wait_until_serving(Port* port, int status) {
   if (previous_authentication_hook) previous_authentication_hook(port, status);
   if (!state || status != STATUS_OK || !ddl_pool_attached()) return;
   for (int waited = 0; !state->serving && !state->failing && !ddl_pool_fenced() && waited < kGateMs; waited += 5) {
+    if (node_state()->join_fails.load(std::memory_order_relaxed)) return;
     CHECK_FOR_INTERRUPTS();
     pg_usleep(5000);
   }

@@ -49,7 +49,10 @@ void require_whole_copy() {
 
 // Still under the whole cluster's DDL lock, if the transaction commits.
 void on_end(XactEvent event, void*) {
-  if (copy.life != 0 && event == XACT_EVENT_PRE_COMMIT) return require_whole_copy();
+  if (copy.life != 0 && event == XACT_EVENT_PRE_COMMIT) {
+    require_whole_copy();
+    return ddl_note_life(id_of(copy.node), copy.life);
+  }
   if (copy.life == 0 || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)) return;
   const bool made = event == XACT_EVENT_COMMIT && !ddl_pool_fenced();
   end_life_of_copy(copy.node, made ? copy.life : 0);
