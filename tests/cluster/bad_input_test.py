@@ -143,6 +143,7 @@ class PoolsAndSettings(Refusals):
         self.assert_no_start(["at most 1024 processes"], "max_connections=2000", "gcl.cache_size=64MB")
         self.assert_no_start(["gcl must be first in shared_preload_libraries"], "shared_preload_libraries=pg_stat_statements,gcl")
         self.assert_no_start(["wal_level"], "wal_level=minimal", "max_wal_senders=0", hint=False)
+        self.assert_no_start(["replication slot", "Set max_replication_slots"], "max_replication_slots=0")
 
     def test_a_node_id_that_is_served_already(self):
         self.cluster.start(1)

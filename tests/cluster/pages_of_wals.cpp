@@ -19,8 +19,7 @@ namespace {
 using bufmgr::PageId;
 using coherence::kPageSize;
 using gclctl::fail;
-
-constexpr uint8_t kResourceManager = 150, kMiniTransaction = 0x00, kNote = 0x20, kKindMask = 0xf0;
+using gclctl::kKindMask, gclctl::kMiniTransaction, gclctl::kNote, gclctl::kResourceManager;
 
 class Wal final : public recovery::LogSource {
  public:

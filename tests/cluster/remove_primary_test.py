@@ -173,7 +173,7 @@ class RemovePrimary(unittest.TestCase):
         finally:
             os.kill(still, signal.SIGCONT)
         eventually(lambda: "DEAD" not in c.ctl("status", c.dir, check=False).stdout)
-        self.assertEqual("primary 2 is removed: the cluster has 2\n", self.remove(2, "--delete-data"))
+        self.assertIn("primary 2 is removed: the cluster has 2\n", self.remove(2, "--delete-data"))
         self.assertFalse(os.path.exists(f"{c.dir}/node2"))
         self.go_on(1, 3)
         self.end_load()
@@ -223,8 +223,8 @@ class DdlInDoubt(unittest.TestCase):
                 c.sql(2, sql)
             self.assertEqual("55000", caught.exception.state, sql)
         self.assertIn("gcl_resolve_in_doubt() for DDL of it", c.log(2))
-        self.assertEqual("primary 2 is removed: the cluster has 2\n",
-                         c.ctl("remove-primary", c.dir, "--node", "2", "--delete-data").stdout)
+        self.assertIn("primary 2 is removed: the cluster has 2\n",
+                      c.ctl("remove-primary", c.dir, "--node", "2", "--delete-data").stdout)
         c.ctl("add-primary", c.dir, "--node", "2")
         c.start(2)
         first, *others = c.everywhere("SELECT gcl_ddl_fingerprint(), (SELECT count(*) FROM t)")

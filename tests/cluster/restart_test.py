@@ -78,6 +78,21 @@ class Restart(unittest.TestCase):
             self.assertEqual([f"without {k}"], self.cluster.sql(k, f"SELECT v FROM t WHERE id = {k}"))
         self.assertEqual([["5000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM t"))
 
+    def test_several_starts_at_a_time(self):
+        """gclctl.one-start-at-a-time: behind the lock file of a dead postmaster, too."""
+        for _ in range(3):
+            self.cluster.kill_all(2)
+            starts = [subprocess.Popen([os.environ["GCLCTL"], "start", self.cluster.dir, "--node", "2"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, text=True) for _ in range(4)]
+            said = [start.communicate(timeout=120)[0] for start in starts]
+            self.assertEqual([0] * 4, [start.returncode for start in starts], said)
+            self.assertEqual(1, sum("primary 2 is up" in one for one in said), said)
+            self.assertEqual(["5000"], self.cluster.sql(2, "SELECT count(*) FROM t"))
+            self.assertTrue(os.path.exists(f"{self.cluster.dir}/node2/data/postmaster.pid"))
+        self.cluster.stop(2)
+        self.cluster.start(2)
+        self.assert_all_there()
+
     def departed_arenas(self, k):
         """Arenas of primary 3's former incarnations: the most that a process of primary K maps, and keeps in memory (kB)."""
         postmaster = self.cluster.postmaster(k)

@@ -6,6 +6,7 @@
 #include "tools/gclctl/checks.hpp"
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/connection.hpp"
+#include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/verbs.hpp"
@@ -79,6 +80,7 @@ int add(Cluster c, int k) {
   try {
     copy_data(c, from, k, &copied);
     settle_data(c, k);
+    sync_file_system(c.dir);
     c.primaries = std::max(c.primaries, k);
     c.removed.erase(k);
     c.save();

@@ -42,8 +42,10 @@ std::vector<int> Cluster::chosen(int node) const {
   return all;
 }
 
-int Cluster::postmaster(int k) const {
-  const fs::path file = data(k) / "postmaster.pid";
+int Cluster::postmaster(int k) const { return postmaster_of(data(k)); }
+
+int postmaster_of(const fs::path& data) {
+  const fs::path file = data / "postmaster.pid";
   std::ifstream in(file);
   if (!in && errno != ENOENT && errno != ENOTDIR) fail("cannot read {}: {}", file.string(), strerror(errno));
   int pid = 0;
@@ -52,7 +54,7 @@ int Cluster::postmaster(int k) const {
   // The number may have been given to another process since: ours has its data directory as working directory.
   std::error_code error;
   fs::path where = fs::read_symlink("/proc/" + std::to_string(pid) + "/cwd", error);
-  return error || where == data(k) ? pid : 0;
+  return error || where == data ? pid : 0;
 }
 
 bool Cluster::any_runs() const {

@@ -66,6 +66,9 @@ struct Cluster {
   static std::string fmt_node(int k) { return "node" + std::to_string(k); }
 };
 
+// The postmaster that runs on a data directory, or 0.
+int postmaster_of(const fs::path& data);
+
 // As a connection string wants a value: in quotes where it needs them.
 std::string conninfo_value(const std::string& value);
 

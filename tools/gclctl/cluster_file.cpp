@@ -80,9 +80,11 @@ void Cluster::save() const {
   std::ofstream out(fresh);
   Cluster said = *this;
   out << kFirstLine << "\n" << Description(&said).config_to_str(true);
-  out.flush();
+  out.close();
   if (!out) fail("cannot write {}", fresh.string());
+  sync_path(fresh);  // or power that is lost may leave the name and nothing behind it
   fs::rename(fresh, dir / kFileName);
+  sync_path(dir);
 }
 
 }  // namespace gclctl

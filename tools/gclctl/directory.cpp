@@ -125,4 +125,14 @@ OwnersFile read_owners_file(const fs::path& dir, const std::string& name) {
   return said;
 }
 
+void sync_path(const fs::path& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.good() || fsync(file.get()) != 0) fail("cannot sync {}: {}", path.string(), strerror(errno));
+}
+
+void sync_file_system(const fs::path& dir) {
+  const Descriptor file(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!file.good() || syncfs(file.get()) != 0) fail("cannot sync {}: {}", dir.string(), strerror(errno));
+}
+
 }  // namespace gclctl

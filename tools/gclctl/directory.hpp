@@ -33,4 +33,9 @@ struct OwnersFile {
 };
 OwnersFile read_owners_file(const fs::path& dir, const std::string& name);
 
+// On the disk when they return (gclctl.on-disk-when-told): a file's bytes, or a directory's names; and all there is in
+// the file system of a directory, for what many files make.
+void sync_path(const fs::path& path);
+void sync_file_system(const fs::path& dir);
+
 }  // namespace gclctl

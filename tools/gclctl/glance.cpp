@@ -10,7 +10,10 @@ namespace {
 constexpr const char* kServer = R"(
 SELECT count(*) FILTER (WHERE a.backend_type = 'client backend'),
        (SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_catalog.pg_stat_database),
-       coalesce(extract(epoch FROM max(clock_timestamp() - a.xact_start))::int, 0)
+       coalesce(extract(epoch FROM max(clock_timestamp() - a.xact_start))::int, 0),
+       (SELECT CASE WHEN restart_lsn IS NULL THEN '; WAL since the last save is lost (max_slot_wal_keep_size)'
+                    ELSE format('; keeps %s MB of WAL', (pg_current_wal_lsn() - restart_lsn)::bigint / 1048576) END
+          FROM pg_catalog.pg_replication_slots WHERE slot_name = 'gcl')
 FROM pg_catalog.pg_stat_activity a WHERE a.pid <> pg_backend_pid())";
 // {0} is the schema of the extension.
 constexpr const char* kNode = R"(
@@ -55,8 +58,8 @@ Glance glance_at(const Cluster& c, int k, std::string* database) {
     glance.primary = "accepts no session";
     return glance;
   }
-  glance.primary = fmt::format("{} connections, {} transactions, the longest open for {} s", server[0][0], server[0][1],
-                               server[0][2]);
+  glance.primary = fmt::format("{} connections, {} transactions, the longest open for {} s{}", server[0][0],
+                               server[0][1], server[0][2], server[0][3]);
   auto views = with_views(c, k, std::move(connection), database);
   if (views == nullptr) return glance;
   if (const auto node = views->ask_views(kNode); !node.empty()) {

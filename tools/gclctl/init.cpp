@@ -121,6 +121,7 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const InitOptions& o
   make_pool_dir(c);
   create_pool(c, pool_bytes_of(options), options.memory_nodes,
               options.fence_on_death ? AfterDeath::kFence : AfterDeath::kRepair);
+  sync_file_system(c.dir);
   c.save();
   return 0;
 }

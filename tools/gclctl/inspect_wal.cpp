@@ -15,9 +15,6 @@
 namespace gclctl {
 namespace {
 
-constexpr uint8_t kResourceManager = 150;  // as extension/pg/runtime/wal.cpp registers it
-constexpr uint8_t kMiniTransaction = 0x00, kKindMask = 0xf0;
-
 std::string lsn_text(uint64_t lsn) { return fmt::format("{:X}/{:X}", lsn >> 32, lsn & 0xffffffff); }
 
 bool changes(std::span<const std::byte> data, uint64_t page) {

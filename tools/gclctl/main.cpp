@@ -62,6 +62,12 @@ int main(int argc, char** argv) {
   empty->add_flag("--fence-on-death", pool.fence_on_death, kFenceHelp);
   empty->add_option("--locale", pool.locale, "ENCODING/LOCALE of the servers' databases")->capture_default_str();
 
+  RestartPoolOptions lost;
+  CLI::App* again = app.add_subcommand("restart-pool", "make a pool again that memory has lost, for such servers");
+  again->add_option("FILE", lost.file, "the pool, in tmpfs (gcl.pool)")->required();
+  again->add_option("--saved", lost.saved, "where it is kept while no server runs (gcl.pool_file)")->required();
+  again->add_option("--data", lost.data, "K=DIRECTORY, the data directory of server K; repeated, for all")->required();
+
   CLI::App* run = on_cluster("start", "start all primaries, or one");
   run->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
   CLI::App* halt = on_cluster("stop", "stop all primaries, or one; the last one saves the pool");
@@ -132,6 +138,7 @@ int main(int argc, char** argv) {
   try {
     if (*make) return init(options);
     if (*empty) return make_pool(pool);
+    if (*again) return restart_pool(lost);
     if (*run) return start(dir, node);
     if (*halt) return stop(dir, node, immediate);
     if (*more) return add_memory(where, size, saved);

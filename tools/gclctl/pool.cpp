@@ -16,14 +16,10 @@ namespace {
 
 constexpr int kServerBlockSize = 8192;
 
-std::string compatibility_of(const Cluster& cluster) {
-  return gcl::server_compatibility(server_version(cluster.bindir()), kServerBlockSize, cluster.locale);
-}
-
 void create(const std::string& path, const std::string& saved, uint64_t bytes, int memory_nodes, int primaries,
             const std::string& compatibility, AfterDeath after_death) {
   bufmgr::PoolSizes sizes;
-  sizes.repairs_deaths = after_death == AfterDeath::kRepair;
+  sizes.repairs_deaths = sizes.records_deaths = after_death == AfterDeath::kRepair;
   sizes.pool_bytes = bytes;
   sizes.memory_nodes = uint32_t(memory_nodes);
   sizes.nodes_max = std::max(bufmgr::kNodesDefault, uint32_t(primaries) + 1);  // primary K is node K
@@ -42,6 +38,10 @@ std::string add(const std::string& path, const std::string& saved, const std::st
 }
 
 }  // namespace
+
+std::string compatibility_of(const Cluster& cluster) {
+  return gcl::server_compatibility(server_version(cluster.bindir()), kServerBlockSize, cluster.locale);
+}
 
 void make_pool_dir(const Cluster& cluster) { make_private_directory(cluster.pool_dir()); }
 
@@ -83,7 +83,7 @@ PoolState inspect_pool(const Cluster& cluster) {
     case Condition::kOrphaned:
       return {PoolState::Kind::kOrphaned, problem.text};
     case Condition::kUnclean:
-      return {PoolState::Kind::kUnclean, problem.text};
+      return {fs::exists(cluster.pool()) ? PoolState::Kind::kUnclean : PoolState::Kind::kLost, problem.text};
     case Condition::kDamaged:
       return {PoolState::Kind::kDamaged, problem.text};
     case Condition::kForeign:

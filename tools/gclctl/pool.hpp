@@ -10,6 +10,9 @@ namespace gclctl {
 
 constexpr uint64_t kMemoryNodeBytesMin = 16 << 20;
 
+// What the servers say of themselves, which the pool must have been made for.
+std::string compatibility_of(const Cluster& cluster);
+
 // The directory of the pool's files in tmpfs, which a reboot removes.
 void make_pool_dir(const Cluster& cluster);
 
@@ -28,7 +31,8 @@ std::string add_memory_node(const Cluster& cluster, uint64_t bytes);
 std::string add_memory_node(const fs::path& file, const fs::path& saved, uint64_t bytes);
 
 struct PoolState {
-  enum class Kind { kClean, kUnsaved, kInUse, kOrphaned, kUnclean, kDamaged, kForeign, kAbsent } kind;
+  enum class Kind { kClean, kUnsaved, kInUse, kOrphaned, kUnclean, kLost, kDamaged, kForeign, kAbsent } kind;
+  // kLost: memory has lost it while it was in use (gclctl.restart-from-logs).
   std::string text;  // why, for all but kClean, kInUse and kOrphaned
 };
 // What the pool's files say.

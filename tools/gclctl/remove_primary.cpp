@@ -5,6 +5,7 @@
 #include "tools/gclctl/connection.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/removed_logs.hpp"
 #include "tools/gclctl/shared_memory.hpp"
 #include "tools/gclctl/stop.hpp"
 #include "tools/gclctl/verbs.hpp"
@@ -50,6 +51,7 @@ int remove(Cluster c, int k, Data data) {
   fmt::print("primary {} is removed: the cluster has {}\n", k, c.chosen(0).size());
   if (data == Data::kDelete) {
     remove_shared_memory(c, k);
+    if (keep_log(c, k)) fmt::print("its log is kept until the pool is saved, by the next stop of all primaries\n");
     fs::remove_all(c.data(k).parent_path());
   } else {
     fmt::print(

@@ -29,6 +29,8 @@ const char* describe(PoolState::Kind kind) {
       return "in memory; its primaries have died, and the next start repairs it";
     case PoolState::Kind::kUnclean:
       return "NOT CLOSED CLEANLY";
+    case PoolState::Kind::kLost:
+      return "LOST with the memory, and made again by the next start";
     case PoolState::Kind::kDamaged:
       return "DAMAGED";
     case PoolState::Kind::kForeign:

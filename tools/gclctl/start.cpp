@@ -3,17 +3,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <thread>
 
+#include "coherence/pool/pool_lock.hpp"
 #include "tools/gclctl/checks.hpp"
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/restart.hpp"
 #include "tools/gclctl/shared_memory.hpp"
 #include "tools/gclctl/verbs.hpp"
 
@@ -37,9 +42,20 @@ std::string last_words(const fs::path& log) {
 
 bool answers(const Cluster& c, int k) { return PQping(c.impatient_dsn(k).c_str()) == PQPING_OK; }
 
+LostPool lost_pool(const Cluster& c) {
+  make_pool_dir(c);
+  LostPool lost{c.pool(), c.saved_pool(), compatibility_of(c), {}};
+  for (const int k : c.numbers()) lost.logs[k] = logs_of(c, k);
+  return lost;
+}
+
 // The pool must be usable before any server is asked to open it; the first one loads the saved pool into memory.
 void check_pool(const Cluster& c, bool anybody_runs) {
   PoolState state = inspect_pool(c);
+  if (state.kind == PoolState::Kind::kLost && !anybody_runs) {
+    restart_pool(lost_pool(c));
+    state = inspect_pool(c);
+  }
   switch (state.kind) {
     case PoolState::Kind::kClean:
       return;
@@ -52,12 +68,16 @@ void check_pool(const Cluster& c, bool anybody_runs) {
     case PoolState::Kind::kInUse:
       if (!anybody_runs) fail("the pool is in use by servers that gclctl does not know of");
       return;
+    case PoolState::Kind::kLost:
+      fail(
+          "memory has lost the pool, and primaries run that were started without it: stop them with gclctl stop {0}; "
+          "gclctl start {0} makes it again then",
+          c.dir.string());
     case PoolState::Kind::kUnclean:
       fail(
           "the pool was not closed cleanly ({}): its tables cannot be read any more. The ordinary tables of primary K "
-          "are "
-          "all there: to save them, start it by hand with {} -D {}/nodeK/data. Remove the cluster with: gclctl destroy "
-          "{}",
+          "are all there: to save them, start it by hand with {} -D {}/nodeK/data. Remove the cluster with: gclctl "
+          "destroy {}",
           state.text, (c.bindir() / "postgres").string(), c.dir.string(), c.dir.string());
     case PoolState::Kind::kDamaged:
       fail("the pool is damaged: {}", state.text);
@@ -68,7 +88,21 @@ void check_pool(const Cluster& c, bool anybody_runs) {
   }
 }
 
+// Of two postmasters that find the lock file of a dead one, either may remove the other's: no two are started on one
+// data directory at a time.  Who comes second waits, and finds a primary that runs.
+std::vector<std::unique_ptr<coherence::PoolLock>> lock_starts(const Cluster& c, int node) {
+  std::vector<std::unique_ptr<coherence::PoolLock>> locks;
+  for (const int k : c.chosen(node)) {
+    const fs::path file = c.data(k).parent_path() / "start";
+    if (!fs::exists(file.parent_path())) continue;  // its data is gone, and whoever needs it says so
+    locks.push_back(std::make_unique<coherence::PoolLock>(file.c_str()));
+    if (!locks.back()->held()) fail("cannot lock {}.lock: {}", file.string(), strerror(errno));
+  }
+  return locks;
+}
+
 int start_servers(const Cluster& c, int node) {
+  const auto locks = lock_starts(c, node);
   bool anybody_runs = c.any_runs();
   check_pool(c, anybody_runs);
   std::vector<int> wanted;

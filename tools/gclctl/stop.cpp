@@ -10,6 +10,7 @@
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/process.hpp"
+#include "tools/gclctl/removed_logs.hpp"
 #include "tools/gclctl/shared_memory.hpp"
 #include "tools/gclctl/stop.hpp"
 #include "tools/gclctl/verbs.hpp"
@@ -55,6 +56,7 @@ int stop_servers(const Cluster& c, int node, bool immediate) {
     state = inspect_pool(c);
   }
   if (state.kind == PoolState::Kind::kClean) {
+    drop_logs(c);
     fmt::print("the pool is saved in {}\n", c.saved_pool().string());
     return 0;
   }

@@ -25,6 +25,11 @@ struct MakePoolOptions {
   bool fence_on_death = false;  // as InitOptions
 };
 
+struct RestartPoolOptions {
+  std::string file, saved;        // as MakePoolOptions
+  std::vector<std::string> data;  // K=DIRECTORY of each server
+};
+
 // What of a pool is looked at, and of which pool: a cluster's directory, or the file of a pool.
 struct InspectOptions {
   std::string kind, where;
@@ -42,6 +47,7 @@ struct TraceOptions {
 };
 
 int make_pool(const MakePoolOptions& options);
+int restart_pool(const RestartPoolOptions& options);
 int init(const InitOptions& options);
 int start(const std::string& dir, int node);  // node 0: all
 int stop(const std::string& dir, int node, bool immediate);

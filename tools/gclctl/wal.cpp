@@ -16,11 +16,12 @@
 #include "tools/gclctl/failure.hpp"
 
 namespace gclctl {
-namespace {
+namespace wal_file {
 
 constexpr uint16_t kPageMagic = 0xd110;  // PostgreSQL 15
 constexpr uint32_t kWalPage = 8192;
 constexpr uint16_t kContinues = 1;            // the page begins with the rest of a record
+constexpr uint16_t kOverwrites = 8;           // the rest of a record should be here, which a crash has cut off
 constexpr uint32_t kRecordMax = 1020u << 20;  // XLogRecordMaxSize, about
 
 struct PageHead {
@@ -53,21 +54,30 @@ class Stream {
   Stream(fs::path directory, uint32_t timeline, uint64_t segment_bytes, uint64_t start)
       : directory_(std::move(directory)), timeline_(timeline), segment_bytes_(segment_bytes), at_(start) {}
   uint64_t at() const { return at_; }
-  void to(uint64_t position) { at_ = position; }
+  void to(uint64_t position) {
+    at_ = position;
+    cut_off_ = 0;
+  }
   uint64_t next_segment() const { return (at_ + segment_bytes_ - 1) / segment_bytes_ * segment_bytes_; }
-  // False: the log ends before.  `to` may be null.
+  // False: the log ends before, or a crash has cut off the record; then cut_off() says where it goes on.  `to` may be
+  // null.
   bool take(void* to, uint64_t bytes) {
     auto* out = static_cast<std::byte*>(to);
     while (bytes > 0) {
       const PageHead* head = page();
       if (!head) return false;
-      if (at_ % kWalPage == 0) at_ += head_bytes(at_);
+      if (at_ % kWalPage == 0) {
+        cut_off_ = (head->info & kOverwrites) != 0 ? at_ : 0;
+        if ((head->info & kContinues) == 0) return false;
+        at_ += head_bytes(at_);
+      }
       const uint64_t count = std::min<uint64_t>(bytes, kWalPage - at_ % kWalPage);
       if (out) memcpy(out, page_ + at_ % kWalPage, count), out += count;
       at_ += count, bytes -= count;
     }
     return true;
   }
+  uint64_t cut_off() const { return cut_off_; }  // 0: it was not
   // The page's head at the position; null: it is not this log's.
   const PageHead* page() {
     const uint64_t address = at_ / kWalPage * kWalPage;
@@ -98,7 +108,7 @@ class Stream {
 
   fs::path directory_;
   uint32_t timeline_;
-  uint64_t segment_bytes_, at_, segment_ = 0, page_at_ = ~uint64_t{0};
+  uint64_t segment_bytes_, at_, segment_ = 0, cut_off_ = 0, page_at_ = ~uint64_t{0};
   std::unique_ptr<coherence::File> file_;
   alignas(8) std::byte page_[kWalPage];
 };
@@ -156,35 +166,77 @@ bool sound(const RecordHead& head, std::span<const std::byte> body) {
   return coherence::crc32c(crc, &head, offsetof(RecordHead, crc)) == head.crc;
 }
 
-}  // namespace
+}  // namespace wal_file
+
+class WalReader::Log {
+ public:
+  Log(const fs::path& directory, const wal_file::Start& start)
+      : stream_(directory, start.timeline, start.head.segment_bytes, start.head.address), first_(start.head.address) {
+    if (start.head.info & wal_file::kContinues) ended_ = !stream_.take(nullptr, start.head.rest);
+    if (ended_) end_ = start.head.address;
+  }
+  uint64_t first() const { return first_; }
+  uint64_t end() const { return end_; }
+  void to(uint64_t position) {
+    stream_.to(position);
+    ended_ = false;
+  }
+
+  bool next(WalRecord* record) {
+    while (!ended_ && !read(record)) {
+      const uint64_t goes_on = stream_.cut_off();
+      ended_ = goes_on == 0;
+      if (!ended_) stream_.to(goes_on);
+    }
+    return !ended_;
+  }
+
+ private:
+  bool read(WalRecord* record) {
+    stream_.to(wal_file::aligned(stream_.at()));
+    if (!stream_.page()) return false;
+    if (stream_.at() % wal_file::kWalPage == 0) stream_.to(stream_.at() + stream_.head_bytes(stream_.at()));
+    const uint64_t lsn = stream_.at();
+    wal_file::RecordHead head;
+    if (!stream_.take(&head.bytes, sizeof head.bytes) || head.bytes < sizeof head || head.bytes > wal_file::kRecordMax)
+      return false;
+    if (!stream_.take(&head.xid, sizeof head - sizeof head.bytes)) return false;
+    if (previous_ != 0 && head.previous != previous_) return false;
+    body_.resize(head.bytes - sizeof head);
+    if (!stream_.take(body_.data(), body_.size()) || !wal_file::sound(head, body_)) return false;
+    const auto main = wal_file::main_data(body_);
+    main_.assign(main.begin(), main.end());
+    *record = {.lsn = lsn, .xid = head.xid, .rmgr = head.rmgr, .info = head.info, .data = main_};
+    previous_ = lsn;
+    end_ = wal_file::aligned(stream_.at());
+    if (head.rmgr == 0 && (head.info & 0xf0) == 0x40) stream_.to(stream_.next_segment());  // XLOG_SWITCH
+    return true;
+  }
+
+  wal_file::Stream stream_;
+  const uint64_t first_;
+  uint64_t previous_ = 0, end_ = 0;
+  bool ended_ = false;
+  std::vector<std::byte> body_, main_;
+};
+
+WalReader::WalReader(const fs::path& data) {
+  const fs::path directory = data / "pg_wal";
+  if (const auto start = wal_file::find_start(directory)) log_ = std::make_unique<Log>(directory, *start);
+}
+WalReader::~WalReader() = default;
+uint64_t WalReader::first() const { return log_ ? log_->first() : 0; }
+uint64_t WalReader::end() const { return log_ ? log_->end() : 0; }
+void WalReader::to(uint64_t position) {
+  if (log_) log_->to(position);
+}
+bool WalReader::next(WalRecord* record) { return log_ && log_->next(record); }
 
 uint64_t visit_wal(const fs::path& data, const std::function<void(const WalRecord&)>& visit) {
-  const fs::path directory = data / "pg_wal";
-  const auto start = find_start(directory);
-  if (!start) return 0;
-  Stream stream(directory, start->timeline, start->head.segment_bytes, start->head.address);
-  if (start->head.info & kContinues && !stream.take(nullptr, start->head.rest)) return start->head.address;
-  std::vector<std::byte> body, copy;
-  for (uint64_t previous = 0, end = 0;;) {
-    stream.to(aligned(stream.at()));
-    const PageHead* page = stream.page();
-    if (!page) return end;
-    if (stream.at() % kWalPage == 0) stream.to(stream.at() + stream.head_bytes(stream.at()));
-    WalRecord record{.lsn = stream.at(), .xid = 0, .rmgr = 0, .info = 0, .data = {}};
-    RecordHead head;
-    if (!stream.take(&head.bytes, sizeof head.bytes) || head.bytes < sizeof head || head.bytes > kRecordMax) return end;
-    if (!stream.take(&head.xid, sizeof head - sizeof head.bytes)) return end;
-    if (previous != 0 && head.previous != previous) return end;
-    body.resize(head.bytes - sizeof head);
-    if (!stream.take(body.data(), body.size()) || !sound(head, body)) return end;
-    const auto main = main_data(body);
-    copy.assign(main.begin(), main.end());
-    record.xid = head.xid, record.rmgr = head.rmgr, record.info = head.info, record.data = copy;
-    visit(record);
-    previous = record.lsn;
-    end = aligned(stream.at());
-    if (head.rmgr == 0 && (head.info & 0xf0) == 0x40) stream.to(stream.next_segment());  // XLOG_SWITCH
-  }
+  WalReader reader(data);
+  WalRecord record;
+  while (reader.next(&record)) visit(record);
+  return reader.end();
 }
 
 }  // namespace gclctl

@@ -1,4 +1,4 @@
-// Wal: reads the write-ahead log of a data directory, of a server that runs or not, for its records of gcl: what
+// WalReader: reads the write-ahead log of a data directory, of a server that runs or not, for its records of gcl: what
 // pg_waldump, which does not know this resource manager, shows as a name without contents.
 //
 // The format is PostgreSQL 15's (access/xlogrecord.h, access/xlog_internal.h).  Reading ends where the log does: at the
@@ -9,17 +9,42 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 
 namespace gclctl {
 
 namespace fs = std::filesystem;
 
+// Of gcl, as extension/pg/runtime/wal.cpp writes them.
+constexpr uint8_t kResourceManager = 150;
+constexpr uint8_t kMiniTransaction = 0x00, kNote = 0x20, kKindMask = 0xf0;
+
 struct WalRecord {
   uint64_t lsn;  // where it begins
   uint32_t xid;
   uint8_t rmgr, info;
   std::span<const std::byte> data;  // its main data; 8-aligned
+};
+
+class WalReader {
+ public:
+  // At the oldest segment of the newest timeline in `data`/pg_wal.  Fails if it cannot be read, or is of another
+  // version.
+  explicit WalReader(const fs::path& data);
+  ~WalReader();
+  WalReader(const WalReader&) = delete;
+  // Where the oldest segment begins; 0: there is no log.
+  uint64_t first() const;
+  // Goes on at that position.  REQUIRES: a record begins there, or a page.
+  void to(uint64_t position);
+  // The next record, until the next call; false: the log ends.
+  bool next(WalRecord*);
+  uint64_t end() const;  // of the last record that was read; 0: none
+
+ private:
+  class Log;
+  std::unique_ptr<Log> log_;
 };
 
 // Visits all records from the oldest segment in `data`/pg_wal on.  Returns where the log ends; 0: there is none.

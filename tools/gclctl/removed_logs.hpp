@@ -1,0 +1,36 @@
+// The logs of primaries that are in the cluster no more, or not with the same data directory: a pool that memory loses
+// before it is saved again is made of them, too.
+//
+//   DIR/node<K>/data/pg_wal            primary K's
+//   DIR/removed<K>.<I>/pg_wal          of primary K that was removed, up to incarnation I
+//
+// gclctl.removed-log-kept: Of a primary that is removed the log stays, whatever becomes of its data directory, until
+// the
+//     pool has been saved.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "recovery/restart_journal.hpp"
+#include "tools/gclctl/cluster.hpp"
+
+namespace gclctl {
+
+// What the journal has of the pool since its copy was saved; fails if it cannot be read.
+recovery::History history_of(const fs::path& saved);
+
+// A directory with a pg_wal, and the incarnations of its node that are in there.
+struct LogPlace {
+  fs::path data;
+  uint64_t after = 0, upto = 0;
+};
+// Where the node's logs are, in order.
+std::vector<LogPlace> logs_of(const Cluster& cluster, int k);
+
+// Puts the log of a primary that is removed aside, if it is needed; whether it was.
+bool keep_log(const Cluster& cluster, int k);
+// Removes those that are not needed any more.  REQUIRES: the pool is saved.
+void drop_logs(const Cluster& cluster);
+
+}  // namespace gclctl

@@ -1,0 +1,26 @@
+// A pool that memory has lost while it was in use: the machine lost power, or somebody emptied the tmpfs.
+//
+// gclctl.restart-from-logs: It is made again out of its copy of the last save and the logs of all primaries that have
+//     worked since, before any server starts.  What a client was told is there then, or the command fails and says what
+//     is missing; it never starts with less.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/gclctl/removed_logs.hpp"
+
+namespace gclctl {
+
+struct LostPool {
+  fs::path file, saved;
+  std::string compatibility;                  // of the servers; empty: not known
+  std::map<int, std::vector<LogPlace>> logs;  // of each primary there may be
+};
+
+// REQUIRES: no primary runs.  Whether there was anything to do: not if the pool is in memory, or its copy is of a clean
+// stop.  Fails with what is missing; the copy and the logs are as they were then.
+bool restart_pool(const LostPool& lost);
+
+}  // namespace gclctl
