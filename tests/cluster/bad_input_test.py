@@ -222,7 +222,7 @@ class PoolsAndSettings(Refusals):
             fabric = self.cluster.workers(k)["gcl fabric"]
             subprocess.run(["prlimit", "--pid", str(fabric), f"--fsize={20 << 20}"], check=True, **account())
         self.cluster.sql(1, "CREATE TABLE more (i int) USING gcl; INSERT INTO more VALUES (7)")
-        os.mkdir(self.saved + ".new")  # and gclctl, which tries again, meets it, too
+        os.mkdir(self.saved + ".next.new")  # and gclctl, which tries again, meets it, too
         done = self.cluster.ctl("stop", self.cluster.dir, check=False)
         self.assertEqual(1, done.returncode)
         self.assertIn("could not be saved", done.stderr)
@@ -234,7 +234,7 @@ class PoolsAndSettings(Refusals):
         self.assertEqual([["7"]] * 2, self.cluster.everywhere("SELECT * FROM more"))
         done = self.cluster.ctl("stop", self.cluster.dir, check=False)
         self.assertEqual(1, done.returncode)
-        os.rmdir(self.saved + ".new")
+        os.rmdir(self.saved + ".next.new")
         self.assertIn("the pool is saved", self.cluster.stop().stdout)
         os.remove(self.pool)  # as after a reboot
         self.cluster.start()

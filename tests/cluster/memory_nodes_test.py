@@ -193,12 +193,12 @@ class AddMemory(unittest.TestCase):
         one.close()
         self.cluster.stop()
         shutil.rmtree(self.cluster.pool_dir())  # a reboot: it is loaded first
-        blocked = self.cluster.dir + "/pool.saved.mem1.new"
+        blocked = self.cluster.dir + "/pool.saved.next.mem1"
         os.mkdir(blocked)  # stands for a disk that is full
         said = self.add("16MB", check=False)
         self.assertEqual(2, said.returncode, said.stderr)
         self.assertIn("2 memory nodes and 80 MB", said.stdout)
-        self.assertRegex(said.stderr, r"added, but not saved: .*pool\.saved\.mem1.*run gclctl stop")
+        self.assertRegex(said.stderr, r"added, but not saved: .*pool\.saved\.next\.mem1.*run gclctl stop")
         self.assertEqual((80, 2), self.extent())
         self.assertIn("NOT SAVED", self.cluster.ctl("status", self.cluster.dir, check=False).stdout)
         os.rmdir(blocked)
