@@ -195,6 +195,7 @@ NOT_SERVING = ("08006", "57P01", "57P02", "57P03", "55000")
 class Cluster:
     # False in tests that leave a cluster with something under way, or dead.
     holds_nothing = True
+    environment = {}  # of gclctl, and so of the servers that it starts, beside the test's own
 
     def __init__(self, primaries=3, pool="256MB", cache="32MB", settings=(), extension=True, memory_nodes=1, started=(), spare=0,
                  data_from=None, fences=False):
@@ -287,7 +288,7 @@ class Cluster:
         assert len(set(found.values())) <= 1, f"the catalogs of shared tables differ: {found}"
 
     def ctl(self, *arguments, check=True):
-        done = subprocess.run([GCLCTL, *arguments], text=True, capture_output=True, timeout=180)
+        done = subprocess.run([GCLCTL, *arguments], text=True, capture_output=True, timeout=180, env={**os.environ, **self.environment})
         if check and done.returncode != 0:
             raise RuntimeError(f"gclctl {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
                                + self.server_errors())
