@@ -95,7 +95,7 @@ Status Pool::begin_restart(const PoolFiles& files, bool* whole, Problem* problem
 Status Pool::add_journaled(const PoolFiles& files, const PoolHeader& lost, Problem* problem) {
   uint64_t bytes[kMemoryNodesMax] = {};
   const auto note = [&](uint32_t kind, std::span<const std::byte> entry) -> Status {
-    PoolJournal::MemoryNodeAdded added;
+    PoolJournal::MemoryNodeAdded added{};
     if (kind != PoolJournal::kMemoryNode) return {};
     if (entry.size() == sizeof added) memcpy(&added, entry.data(), sizeof added);
     if (entry.size() != sizeof added || added.number >= uint64_t(kMemoryNodesMax))
