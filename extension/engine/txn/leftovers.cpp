@@ -210,34 +210,36 @@ Status Leftovers::clear(const Words& words) {
   return change(words_.bound(node_), words.bound, 0);
 }
 
-Result<std::vector<Leftovers::Verdict>> Leftovers::verdicts() {
+Result<std::vector<Leftovers::Prepared>> Leftovers::prepared() {
   const auto reserved = memory_.load(words_.reserved(node_));
   if (!reserved) return reserved.error();
   const auto ran = running(*reserved);
   if (!ran) return ran.error();
-  std::vector<Verdict> found;
+  std::vector<Prepared> found;
   for (const Running& which : *ran) {
     if (which.word.state() != TxnState::kPrepared) continue;
     const auto xid = memory_.load(words_.host_xid(node_, which.word.session()));
     if (!xid) return xid.error();
-    const HostXidWord word{*xid};
-    if (word.number() == 0 || word.decided()) found.push_back({which.id.sequence(), word.committed()});
+    found.push_back({which.id, {*xid}});
   }
   return found;
 }
 
+Result<std::vector<Leftovers::Verdict>> Leftovers::verdicts() {
+  const auto all = prepared();
+  if (!all) return all.error();
+  std::vector<Verdict> found;
+  for (const auto& [id, word] : *all)
+    if (word.number() == 0 || word.decided()) found.push_back({id.sequence(), word.committed()});
+  return found;
+}
+
 Result<std::vector<InDoubt>> Leftovers::in_doubt() {
-  const auto reserved = memory_.load(words_.reserved(node_));
-  if (!reserved) return reserved.error();
-  const auto ran = running(*reserved);
-  if (!ran) return ran.error();
+  const auto all = prepared();
+  if (!all) return all.error();
   std::vector<InDoubt> found;
-  for (const Running& which : *ran) {
-    if (which.word.state() != TxnState::kPrepared) continue;
-    const auto xid = memory_.load(words_.host_xid(node_, which.word.session()));
-    if (!xid) return xid.error();
-    if (const uint64_t number = HostXidWord{*xid}.number(); number != 0) found.push_back({which.id, number});
-  }
+  for (const auto& [id, word] : *all)
+    if (word.number() != 0) found.push_back({id, word.number()});
   return found;
 }
 

@@ -72,9 +72,14 @@ class Leftovers {
     TxnId id;
     StatusWord word;
   };
+  struct Prepared {
+    TxnId id;
+    HostXidWord word;
+  };
   coherence::Status read_words(Words* to);
   coherence::Status read(coherence::PoolAddress at, uint64_t count, std::vector<uint64_t>* to);
   coherence::Result<std::vector<Running>> running(uint64_t reserved);
+  coherence::Result<std::vector<Prepared>> prepared();
   coherence::Status end(const Running& which, HostCommits* host, Ended* ended);
   coherence::Status decide(const Running& which, HostCommits* host, Ended* ended);
   coherence::Result<HostXidWord> decide_once(coherence::SessionId session, HostXidWord word, bool commit);
