@@ -2,7 +2,8 @@
 // pg_waldump, which does not know this resource manager, shows as a name without contents.
 //
 // The format is PostgreSQL 15's (access/xlogrecord.h, access/xlog_internal.h).  Reading ends where the log does: at the
-// first record that is not whole, or does not follow the one before.
+// first record that is not whole, or does not follow the one before.  Behind a record that a crash has cut off it goes
+// on where the server did.
 #pragma once
 
 #include <cstddef>
