@@ -52,6 +52,13 @@ uint64_t bytes_of_saved(uint64_t saved) noexcept {
   return saved_bytes(bytes) == saved ? bytes : 0;
 }
 
+uint32_t block_checksum(uint64_t block, const std::byte* bytes) noexcept { return checksum_of(block, bytes); }
+
+bool read_checksums(int fd, uint64_t bytes, const ChecksumPage::Name& name, ChecksumPage* to) noexcept {
+  return read_all(fd, reinterpret_cast<std::byte*>(to), sizeof *to, bytes + name.number * kBlockBytes) &&
+         checksum_of(*to, name) == to->checksum;
+}
+
 ChecksumWriter::ChecksumWriter(int fd, const PoolHeader& header) noexcept : fd_(fd), bytes_(header.bytes) {
   page_.name = {header.pool_id, header.saves, header.memory_node, 0};
   begin_page(0);

@@ -38,6 +38,12 @@ uint64_t saved_bytes(uint64_t bytes) noexcept;
 // The other way round; 0: no copy has that size.  So a file's checksums are found without its header.
 uint64_t bytes_of_saved(uint64_t saved) noexcept;
 
+// One block's, which says nothing of whether the pool was in use.
+uint32_t block_checksum(uint64_t block, const std::byte* bytes) noexcept;
+// Reads the page of checksums with that number; `bytes`: of the memory node's file.  Whether it is right, and of that
+// save; false also: it cannot be read.
+bool read_checksums(int fd, uint64_t bytes, const ChecksumPage::Name& name, ChecksumPage* to) noexcept;
+
 // Writes the checksums behind a file that is being saved.  Blocks come in rising order, the first one among them; those
 // left out are zero.
 class ChecksumWriter {

@@ -13,6 +13,7 @@
 #include "coherence/pool/pool_header.hpp"
 #include "coherence/pool/pool_journal.hpp"
 #include "coherence/pool/pool_lock.hpp"
+#include "coherence/pool/since_save.hpp"
 
 namespace coherence {
 namespace {
@@ -130,7 +131,7 @@ Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages
   if (to_be_saved) {  // pool.grown-copy-completed
     Status saved = pool.reach_late(added.memory_node, problem);
     if (saved) saved = pool.replace_saved(was_saved ? number : 1, problem);
-    if (saved) PoolJournal::remove(files.durable_path);  // pool.journal-until-saved
+    if (saved) forget_since_save(files.durable_path);  // pool.journal-until-saved
     added.saved = saved.ok();
   }
   return added;

@@ -12,9 +12,9 @@
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/pool/pool_header.hpp"
-#include "coherence/pool/pool_journal.hpp"
 #include "coherence/pool/pool_lock.hpp"
 #include "coherence/pool/saved_file.hpp"
+#include "coherence/pool/since_save.hpp"
 
 namespace coherence {
 namespace {
@@ -68,7 +68,7 @@ Status Pool::save(Problem* problem) {
   for (uint32_t k = 0; k < count; k++) header(k).saves = save;
   header().state.store(PoolState::kClean);
   GCL_TRY(replace_saved(1, problem));
-  PoolJournal::remove(durable_path_);  // pool.journal-until-saved
+  forget_since_save(durable_path_);  // pool.journal-until-saved
   return {};
 }
 
@@ -99,7 +99,7 @@ Status Pool::save_again(const PoolFiles& files, Problem* problem) {
   if ((*pool)->header().state.load() != PoolState::kClean)
     return problem->set(Errc::kBusy, "pool %s is in use", files.path);
   GCL_TRY((*pool)->replace_saved(1, problem));
-  PoolJournal::remove(files.durable_path);  // pool.journal-until-saved
+  forget_since_save(files.durable_path);  // pool.journal-until-saved
   return {};
 }
 

@@ -97,16 +97,40 @@ class Entries {
   std::vector<std::byte> bytes_;
 };
 
+// Visits the entries that count (PoolJournal::visit).
+template <class Each>
+Status walk(int fd, const char* path, uint64_t pool_id, uint64_t saves, const Each& each, Problem* problem) {
+  Entries entries(fd, path);
+  GCL_TRY(entries.begin(problem));
+  for (;;) {
+    const auto more = entries.next(problem);
+    if (!more) return more.error();
+    if (!*more) break;
+    if (entries.head().pool_id == pool_id && entries.head().saves >= saves)
+      GCL_TRY(each(entries.head(), entries.bytes()));
+  }
+  const auto damaged = entries.goes_on(problem);
+  if (!damaged) return damaged.error();
+  if (*damaged)
+    return problem->set(Errc::kCorrupt, "%s is damaged at byte %llu", path, (unsigned long long)entries.end());
+  return {};
+}
+
+// The head goes last: an entry of which it is missing is none.
+bool write_entry(int fd, uint64_t at, EntryHead* head, std::span<const std::byte> bytes) {
+  head->checksum = checksum_of(at, *head, bytes);
+  return write_all(fd, bytes.data(), bytes.size(), at + sizeof *head) &&
+         write_all(fd, reinterpret_cast<const std::byte*>(head), sizeof *head, at);
+}
+
 }  // namespace
 
-JournalPath::JournalPath(const char* durable_path) { snprintf(text, sizeof text, "%s.journal", durable_path); }
-
 PoolJournal::PoolJournal(int fd, const char* durable_path, const Pool& pool)
-    : path_(durable_path), file_(fd), pool_id_(pool.pool_id()), saves_(pool.saves()) {}
+    : path_(durable_path, BesideCopy::kJournal), file_(fd), pool_id_(pool.pool_id()), saves_(pool.saves()) {}
 
 // A save may have removed the file while this process waited for it.
 Result<std::unique_ptr<PoolJournal>> PoolJournal::open(Pool& pool, Patience patience, Problem* problem) {
-  const JournalPath path(pool.durable_path());
+  const BesideCopy path(pool.durable_path(), BesideCopy::kJournal);
   for (;;) {
     std::unique_ptr<PoolJournal> journal(
         new PoolJournal(::open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0600), pool.durable_path(), pool));
@@ -141,10 +165,8 @@ Status PoolJournal::find_end(Problem* problem) {
 
 Status PoolJournal::append(uint32_t kind, std::span<const std::byte> bytes, Problem* problem) {
   EntryHead head{EntryHead::kMagic, pool_id_, saves_, bytes.size(), kind, 0};
-  head.checksum = checksum_of(end_, head, bytes);
   const int fd = file_.fd();
-  if (ftruncate(fd, off_t(end_)) == 0 && write_all(fd, bytes.data(), bytes.size(), end_ + sizeof head) &&
-      write_all(fd, reinterpret_cast<const std::byte*>(&head), sizeof head, end_) && fsync(fd) == 0) {
+  if (ftruncate(fd, off_t(end_)) == 0 && write_entry(fd, end_, &head, bytes) && fsync(fd) == 0) {
     end_ += sizeof head + bytes.size();
     return {};
   }
@@ -153,27 +175,45 @@ Status PoolJournal::append(uint32_t kind, std::span<const std::byte> bytes, Prob
   return error;
 }
 
-Status PoolJournal::visit(const char* durable_path, uint64_t pool_id, uint64_t saves, const Visit& visit,
-                          Problem* problem) {
-  const JournalPath path(durable_path);
-  const File file(::open(path.text, O_RDONLY | O_CLOEXEC));
+// Who waits for the lock meanwhile finds that the file has lost its name (open()).
+Status PoolJournal::rewrite(const char* durable_path, uint64_t pool_id, uint64_t saves, const Keep& keep,
+                            Problem* problem) {
+  const BesideCopy path(durable_path, BesideCopy::kJournal);
+  const File file(::open(path.text, O_RDWR | O_CLOEXEC));
   if (!file.open()) return errno == ENOENT ? Status() : Status(journal_error("open", path.text, problem));
-  Entries entries(file.fd(), path.text);
-  GCL_TRY(entries.begin(problem));
-  for (;;) {
-    const auto more = entries.next(problem);
-    if (!more) return more.error();
-    if (!*more) break;
-    if (entries.head().pool_id == pool_id && entries.head().saves >= saves)
-      GCL_TRY(visit(entries.head().kind, entries.bytes()));
+  if (flock(file.fd(), LOCK_EX | LOCK_NB) != 0 || !has_name(file.fd(), path.text))
+    return problem->set(Errc::kBusy, "%s is locked", path.text);
+  char next[sizeof path.text + 8];
+  snprintf(next, sizeof next, "%s.next", path.text);
+  const File to(::open(next, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!to.open()) return journal_error("create", next, problem);
+  uint64_t end = 0;
+  const auto copy = [&](EntryHead head, std::span<const std::byte> was) -> Status {
+    std::vector<std::byte> bytes(was.begin(), was.end());
+    keep(&head.kind, &bytes);
+    head.bytes = bytes.size();
+    if (!write_entry(to.fd(), end, &head, bytes)) return journal_error("write", next, problem);
+    end += sizeof head + bytes.size();
+    return {};
+  };
+  Status done = walk(file.fd(), path.text, pool_id, saves, copy, problem);
+  if (done && fsync(to.fd()) != 0) done = journal_error("sync", next, problem);
+  if (done && rename(next, path.text) != 0) done = journal_error("rename", next, problem);
+  if (!done) {
+    unlink(next);
+    return done;
   }
-  const auto damaged = entries.goes_on(problem);
-  if (!damaged) return damaged.error();
-  if (*damaged)
-    return problem->set(Errc::kCorrupt, "%s is damaged at byte %llu", path.text, (unsigned long long)entries.end());
-  return {};
+  return sync_directory_of(path.text) ? Status() : Status(journal_error("sync the directory of", path.text, problem));
 }
 
-void PoolJournal::remove(const char* durable_path) noexcept { unlink(JournalPath(durable_path).text); }
+Status PoolJournal::visit(const char* durable_path, uint64_t pool_id, uint64_t saves, const Visit& visit,
+                          Problem* problem) {
+  const BesideCopy path(durable_path, BesideCopy::kJournal);
+  const File file(::open(path.text, O_RDONLY | O_CLOEXEC));
+  if (!file.open()) return errno == ENOENT ? Status() : Status(journal_error("open", path.text, problem));
+  return walk(
+      file.fd(), path.text, pool_id, saves,
+      [&](const EntryHead& head, std::span<const std::byte> bytes) { return visit(head.kind, bytes); }, problem);
+}
 
 }  // namespace coherence

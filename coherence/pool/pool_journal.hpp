@@ -19,19 +19,16 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/pool/memory_file.hpp"
+#include "coherence/pool/since_save.hpp"
 
 namespace coherence {
 
 class Pool;
-
-struct JournalPath {
-  explicit JournalPath(const char* durable_path);
-  char text[560];
-};
 
 class PoolJournal {
  public:
@@ -51,14 +48,17 @@ class PoolJournal {
   // walk with an error.  No entries is no error.  kSystem; kCorrupt: an entry that is not the last is damaged.
   using Visit = std::function<Status(uint32_t kind, std::span<const std::byte> bytes)>;
   static Status visit(const char* durable_path, uint64_t pool_id, uint64_t saves, const Visit&, Problem*);
-  // REQUIRES: a save that is later than all entries, or no pool.
-  static void remove(const char* durable_path) noexcept;
+  // Replaces the journal by what `keep` makes of its entries: it may give one another kind and other bytes, of which
+  // there are less.  Entries that do not count (`visit`) are left out.  By rename, so there is one at any moment.
+  // kBusy: another process has it; as append(), and kCorrupt.
+  using Keep = std::function<void(uint32_t* kind, std::vector<std::byte>* bytes)>;
+  static Status rewrite(const char* durable_path, uint64_t pool_id, uint64_t saves, const Keep& keep, Problem*);
 
  private:
   PoolJournal(int fd, const char* durable_path, const Pool& pool);
   Status find_end(Problem*);
 
-  const JournalPath path_;
+  const BesideCopy path_;
   const File file_;
   const uint64_t pool_id_, saves_;
   uint64_t end_ = 0;

@@ -15,6 +15,7 @@
 #include "coherence/pool/pool_header.hpp"
 #include "coherence/pool/pool_journal.hpp"
 #include "coherence/pool/saved_file.hpp"
+#include "coherence/pool/since_save.hpp"
 
 namespace coherence {
 namespace {
@@ -67,7 +68,7 @@ Status Pool::adopt_next(const PoolFiles& files, const PoolHeader& lost, bool* ad
   if (!whole && check_parts(files.durable_path, lost, true, &ignored)) return {};
   GCL_TRY(whole);
   GCL_TRY(rename_parts(made.text, files.durable_path, header->memory_nodes, problem));
-  PoolJournal::remove(files.durable_path);
+  forget_since_save(files.durable_path);
   *adopted = true;
   return {};
 }

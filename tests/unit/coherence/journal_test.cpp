@@ -30,7 +30,7 @@ class Journal : public ClusterTest {
   using Entries = std::vector<Entry>;
   static constexpr uint64_t kHeadBytes = 40;
 
-  std::string file() const { return JournalPath(durable.c_str()).text; }
+  std::string file() const { return BesideCopy(durable.c_str(), BesideCopy::kJournal).text; }
   Status append(uint32_t kind, const std::string& text) {
     auto journal = PoolJournal::open(*pool, Patience::kTry, &problem);
     if (!journal) return journal.error();
@@ -260,6 +260,40 @@ TEST_F(Journal, AnEntryInsideATornOneIsNone) {
     expect_cut_off(torn.substr(0, torn.size() - lost), {{1, "first"}}, std::to_string(lost) + " bytes are lost");
 }
 
+TEST_F(Journal, RewrittenItHasWhatIsKeptAndGoesOn) {
+  note(1, "first");
+  note(2, std::string(1000, 'x'));
+  note(3, "");
+  const auto keep = [](uint32_t* kind, std::vector<std::byte>* all) {
+    if (*kind != 2) return;
+    *kind = 4;
+    all->resize(3);
+  };
+  const size_t before = bytes().size();
+  ASSERT_TRUE(PoolJournal::rewrite(durable.c_str(), pool->pool_id(), pool->saves(), keep, &problem).ok())
+      << problem.text;
+  Entries expected{{1, "first"}, {4, "xxx"}, {3, ""}};
+  EXPECT_EQ(entries(), expected);
+  EXPECT_EQ(bytes().size(), before - 997);
+  note(5, "more");
+  expected.push_back({5, "more"});
+  EXPECT_EQ(entries(), expected);
+  {
+    auto held = PoolJournal::open(*pool, Patience::kTry, &problem);
+    EXPECT_EQ(PoolJournal::rewrite(durable.c_str(), pool->pool_id(), pool->saves(), keep, &problem).error(),
+              Errc::kBusy);
+  }
+  fs::create_directory(file() + ".next");
+  EXPECT_FALSE(PoolJournal::rewrite(durable.c_str(), pool->pool_id(), pool->saves(), keep, &problem).ok());
+  EXPECT_EQ(entries(), expected);
+  fs::remove(file() + ".next");
+  // What was before another save is forgotten.
+  ASSERT_TRUE(PoolJournal::rewrite(durable.c_str(), pool->pool_id(), pool->saves() + 1, keep, &problem).ok());
+  EXPECT_EQ(bytes(), "");
+  forget_since_save(durable.c_str());
+  EXPECT_TRUE(PoolJournal::rewrite(durable.c_str(), pool->pool_id(), pool->saves(), keep, &problem).ok());
+}
+
 // A writer that has waited while the pool was saved.
 TEST_F(Journal, WhatIsWrittenIsInTheFileThatHasTheName) {
   const auto opened = [&] {
@@ -278,7 +312,7 @@ TEST_F(Journal, WhatIsWrittenIsInTheFileThatHasTheName) {
     EXPECT_TRUE(second.ok() && (*second)->append(2, {}, &why).ok()) << why.text;
   });
   EXPECT_TRUE(gcl_test::eventually([&] { return opened() == 2; }));
-  PoolJournal::remove(durable.c_str());
+  forget_since_save(durable.c_str());
   first.take().reset();
   waits.join();
   EXPECT_EQ(entries(), (Entries{{2, ""}}));

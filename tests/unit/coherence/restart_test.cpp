@@ -36,7 +36,7 @@ class PoolRestart : public ClusterTest {
     nodes.clear();
     lose_memory();
     copy = contents_of(durable);
-    journal = contents(JournalPath(durable.c_str()).text);
+    journal = contents(BesideCopy(durable.c_str(), BesideCopy::kJournal).text);
     ASSERT_FALSE(journal.empty());
   }
   void note() {
@@ -107,7 +107,7 @@ class PoolRestart : public ClusterTest {
     EXPECT_EQ(in_memory->pool_id, saved->pool_id) << when;
     Damage damage;
     EXPECT_TRUE(Pool::verify_saved(durable.c_str(), &damage, &problem).ok()) << when << ": " << problem.text;
-    EXPECT_FALSE(fs::exists(JournalPath(durable.c_str()).text)) << when;
+    EXPECT_FALSE(fs::exists(BesideCopy(durable.c_str(), BesideCopy::kJournal).text)) << when;
     for (const std::string& name : {made, made_copy})
       for (const fs::path& file : left_of(name)) ADD_FAILURE() << when << ": " << file << " is left";
   }
@@ -121,7 +121,7 @@ class PoolRestart : public ClusterTest {
       if (!has_name) set_contents(part(made_copy, k), of_copy.at(k));
       if (!of_pool.empty()) set_contents(part(made, k), of_pool.at(k));
     }
-    set_contents(JournalPath(durable.c_str()).text, journal);
+    set_contents(BesideCopy(durable.c_str(), BesideCopy::kJournal).text, journal);
   }
 
   std::string made, made_copy, journal;
@@ -137,7 +137,7 @@ TEST_F(PoolRestart, ItBeginsWithThePagesOfTheCopyWhichStaysAsItIs) {
   expect_pages(made_files(), kOld, "made");
   change();
   EXPECT_TRUE(contents_of(durable) == copy);
-  EXPECT_TRUE(contents(JournalPath(durable.c_str()).text) == journal);
+  EXPECT_TRUE(contents(BesideCopy(durable.c_str(), BesideCopy::kJournal).text) == journal);
   EXPECT_FALSE(fs::exists(path));
   EXPECT_FALSE(begin()) << "again";
   expect_pages(made_files(), kOld, "made again");
@@ -230,7 +230,7 @@ TEST_F(PoolRestart, ACopyThatCannotBeWrittenIsTriedAgain) {
   fs::create_directory(made_copy + ".mem1");
   EXPECT_FALSE(Pool::end_restart(files(), kIncarnations, &problem).ok());
   EXPECT_TRUE(contents_of(durable) == copy);
-  EXPECT_TRUE(contents(JournalPath(durable.c_str()).text) == journal);
+  EXPECT_TRUE(contents(BesideCopy(durable.c_str(), BesideCopy::kJournal).text) == journal);
   EXPECT_FALSE(fs::exists(path));
   fs::remove(made_copy + ".mem1");
   EXPECT_FALSE(begin());
