@@ -17,6 +17,9 @@ class Log {
  public:
   explicit Log(LogSource& source) : source_(source) {}
   bool ended() const { return ended_; }
+  void put_back() {
+    if (taken_) source_.put_back();
+  }
 
   // Applies records until one waits, or the log ends; says whether that was any.
   Result<bool> go_on(PageImages& images, Problem* problem) {
@@ -68,22 +71,30 @@ class Log {
 
 }  // namespace
 
-Status apply_logs(std::span<LogSource* const> sources, PageImages& images, Problem* problem) {
+Result<uint32_t> apply_logs_so_far(std::span<LogSource* const> sources, PageImages& images, Problem* problem) {
   std::vector<Log> logs;
   logs.reserve(sources.size());
   for (LogSource* source : sources) logs.emplace_back(*source);
   for (;;) {
-    bool moved = false, waits = false;
+    bool moved = false;
+    uint32_t waiting = 0;
     for (Log& log : logs) {
       if (log.ended()) continue;
       const auto some = log.go_on(images, problem);
       if (!some) return some.error();
       moved |= *some;
-      waits |= !log.ended();
+      waiting += !log.ended();
     }
-    if (!waits) return {};
-    if (!moved) return Errc::kNotFound;  // the problem says which
+    if (waiting > 0 && moved) continue;
+    for (Log& log : logs) log.put_back();
+    return waiting;
   }
+}
+
+Status apply_logs(std::span<LogSource* const> sources, PageImages& images, Problem* problem) {
+  const auto waiting = apply_logs_so_far(sources, images, problem);
+  if (!waiting) return waiting.error();
+  return *waiting == 0 ? Status() : Status(Errc::kNotFound);  // the problem says which
 }
 
 }  // namespace recovery

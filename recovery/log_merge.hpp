@@ -4,6 +4,9 @@
 //     that were appended earlier, by whichever node, since a page leaves its node after its redo; and each log is in
 //     the order of time.  So of all logs' next records, the earliest waits for none: the merge goes on until the logs
 //     end, and keeps no record.  If all of them wait, one is missing.
+// recovery.merge-goes-on-later: Of logs that nodes write meanwhile, each is read up to some place, and the record that
+//     one waits for may lie behind another's.  Then the merge ends before it.  Images and places are such that it may
+//     go on from there, at any time.
 //
 //   LogSource* logs[] = {&of_node_1, &of_node_2};
 //   GCL_TRY(apply_logs(logs, images, &problem));
@@ -25,6 +28,8 @@ class LogSource {
   // The next mini-transaction's record, until the next call.  kNotFound: that was all of them.  Other errors end the
   // merge.
   virtual coherence::Result<std::span<const std::byte>> next() = 0;
+  // What next() returned last was not applied: it will be the next one again (recovery.merge-goes-on-later).
+  virtual void put_back() {}
 };
 
 class PageImages {
@@ -37,5 +42,8 @@ class PageImages {
 // Errors: kNotFound, a record is missing (recovery.gap-is-error); kCorrupt, a record makes no sense; those of logs and
 // images.  After an error some images are newer than before, each whole: it may be done again from the beginning.
 coherence::Status apply_logs(std::span<LogSource* const> logs, PageImages&, coherence::Problem*);
+// The same with what there is of the logs so far: what waits at the end is put back, and the problem says what it waits
+// for.  How many logs wait.  Errors: but for kNotFound, as above.
+coherence::Result<uint32_t> apply_logs_so_far(std::span<LogSource* const> logs, PageImages&, coherence::Problem*);
 
 }  // namespace recovery

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "coherence/base/byte_reader.hpp"
 #include "coherence/pool/pool_header.hpp"
 
 namespace recovery {
@@ -19,7 +20,13 @@ using coherence::Status;
 
 namespace {
 
-enum Kind : uint32_t { kJoin = 16, kDeath = 17, kDecision = 18, kLife = 19 };  // beside coherence's (PoolJournal)
+enum Kind : uint32_t {
+  kJoin = 16,
+  kDeath = 17,
+  kDecision = 18,
+  kLife = 19,
+  kDeathWithoutRing = 20
+};  // beside coherence's (PoolJournal)
 
 constexpr uint64_t kNowhere = ~uint64_t{0};  // of a log
 
@@ -50,22 +57,6 @@ std::span<const std::byte> bytes_of(const Entry& entry) {
   return std::as_bytes(std::span(&entry, 1));
 }
 
-// Takes what an entry is made of from its front.
-class Front {
- public:
-  explicit Front(std::span<const std::byte> bytes) : left_(bytes) {}
-  bool take(void* to, size_t bytes) {
-    if (bytes > left_.size()) return false;
-    if (bytes > 0) memcpy(to, left_.data(), bytes);
-    left_ = left_.subspan(bytes);
-    return true;
-  }
-  std::span<const std::byte> left() const { return left_; }
-
- private:
-  std::span<const std::byte> left_;
-};
-
 }  // namespace
 
 Status note_join(Pool& pool, const Join& join, Patience patience, Problem* problem) {
@@ -94,6 +85,21 @@ Status note_decision(Pool& pool, const Decision& decision, Patience patience, Pr
 Status note_life(Pool& pool, const Life& life, Patience patience, Problem* problem) {
   const LifeEntry entry{life.node.value, life.number};
   return append(pool, kLife, bytes_of(entry), patience, problem);
+}
+
+Status drop_rings(const char* durable_path, uint64_t pool_id, uint64_t saves,
+                  const std::function<bool(const Death&)>& in_checkpoint, Problem* problem) {
+  const auto keep = [&](uint32_t* kind, std::vector<std::byte>* bytes) {
+    History one;
+    if (*kind != kDeath || !one.add(*kind, *bytes)) return;
+    for (const NodeHistory& node : one.node)
+      for (const Death& death : node.deaths()) {
+        if (!in_checkpoint(death)) continue;
+        *kind = kDeathWithoutRing;
+        bytes->resize(bytes->size() - death.framed.size());
+      }
+  };
+  return PoolJournal::rewrite(durable_path, pool_id, saves, keep, problem);
 }
 
 // Behind the durable copy, not behind what the pool's own header says: the last save may have failed.
@@ -132,12 +138,19 @@ uint64_t NodeHistory::newest_incarnation() const {
   return newest;
 }
 
+uint64_t NodeHistory::newest_joined(uint64_t upto) const {
+  uint64_t newest = 0;
+  for (const Join& join : joins_)
+    if (join.incarnation <= upto) newest = std::max(newest, join.incarnation);
+  return newest;
+}
+
 bool History::empty() const {
   return std::none_of(std::begin(node), std::end(node), [](const NodeHistory& one) { return one.joined(); });
 }
 
 Status History::add(uint32_t kind, std::span<const std::byte> bytes) {
-  Front front(bytes);
+  coherence::ByteReader front(bytes);
   if (kind == kJoin) {
     JoinEntry entry;
     if (!front.take(&entry, sizeof entry) || entry.node >= coherence::kNodesMax) return Errc::kCorrupt;
@@ -145,7 +158,7 @@ Status History::add(uint32_t kind, std::span<const std::byte> bytes) {
     node[id.value].joins_.push_back({id, entry.incarnation, entry.first_sequence, entry.log_position});
     return {};
   }
-  if (kind == kDeath) {
+  if (kind == kDeath || kind == kDeathWithoutRing) {
     DeathEntry entry;
     if (!front.take(&entry, sizeof entry) || entry.node >= coherence::kNodesMax) return Errc::kCorrupt;
     const NodeId id{uint8_t(entry.node)};
@@ -154,7 +167,7 @@ Status History::add(uint32_t kind, std::span<const std::byte> bytes) {
       if (!front.take(&packed, sizeof packed)) return Errc::kCorrupt;
       death.verdicts.push_back({packed / 2, packed % 2 != 0});
     }
-    if (front.left().size() != entry.hole - entry.first_sequence) return Errc::kCorrupt;
+    if (front.left().size() != (kind == kDeath ? death.ring_bytes() : 0)) return Errc::kCorrupt;
     death.framed.assign(front.left().begin(), front.left().end());
     node[id.value].deaths_.push_back(std::move(death));
     return {};

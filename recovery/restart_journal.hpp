@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -45,7 +46,8 @@ struct Death {
   uint64_t incarnation = 0;
   uint64_t first_sequence = 0, hole = 0;  // RingIndex
   std::vector<Verdict> verdicts;          // on ids of this node
-  std::vector<std::byte> framed;          // RingIndex
+  std::vector<std::byte> framed;          // RingIndex; empty, if a checkpoint has them (drop_rings)
+  uint64_t ring_bytes() const { return hole - first_sequence; }
 };
 
 // Of what was in doubt.
@@ -68,6 +70,10 @@ coherence::Status note_death(coherence::Pool&, coherence::NodeId, uint64_t incar
                              std::span<const Verdict>, Patience, coherence::Problem*);
 coherence::Status note_decision(coherence::Pool&, const Decision&, Patience, coherence::Problem*);
 coherence::Status note_life(coherence::Pool&, const Life&, Patience, coherence::Problem*);
+// Of each death whose ring a checkpoint has in whole (`in_checkpoint`), the records are not needed any more.  kBusy:
+// another process writes; kNoSpace, kSystem, kCorrupt.
+coherence::Status drop_rings(const char* durable_path, uint64_t pool_id, uint64_t saves,
+                             const std::function<bool(const Death&)>& in_checkpoint, coherence::Problem*);
 // Whether the node has joined since the durable copy was saved.
 coherence::Result<bool> has_joined(coherence::Pool&, coherence::NodeId, coherence::Problem*);
 
@@ -84,6 +90,7 @@ class NodeHistory {
   bool counts(uint64_t sequence) const;
   std::span<const Death> deaths() const { return deaths_; }
   uint64_t newest_incarnation() const;
+  uint64_t newest_joined(uint64_t upto) const;  // 0: none
 
  private:
   friend struct History;

@@ -18,15 +18,18 @@ class Kept final : public recovery::LogSource {
  public:
   explicit Kept(std::vector<Record> records) : records_(std::move(records)) {}
   Result<std::span<const std::byte>> next() override {
-    if (at_ == records_.size()) return Errc::kNotFound;
+    if (at_ == std::min(records_.size(), until_)) return Errc::kNotFound;
     return std::span<const std::byte>(records_[at_++]);
   }
+  void put_back() override { --at_; }
   std::vector<Record>& records() { return records_; }
   void rewind() { at_ = 0; }
+  void read_until(size_t end) { until_ = end; }
+  size_t at() const { return at_; }
 
  private:
   std::vector<Record> records_;
-  size_t at_ = 0;
+  size_t at_ = 0, until_ = ~size_t{0};
 };
 
 class LogMerge : public ::testing::Test, public recovery::PageImages {
@@ -106,6 +109,29 @@ TEST_F(LogMerge, OrderOfTheLogsDoesNotMatter) {
   leave_out_others();
   std::swap(logs_.front(), logs_.back());
   ASSERT_TRUE(merge().ok()) << problem_.text;
+  expect_pages();
+}
+
+// recovery.merge-goes-on-later
+TEST_F(LogMerge, GoesOnFromAnyPlacesUpToWhichLogsWereRead) {
+  leave_out_others();
+  std::mt19937_64 random(gcl_test::seed(4));
+  std::vector<recovery::LogSource*> sources;
+  for (Kept& log : logs_) sources.push_back(&log);
+  uint32_t waited = 0;
+  for (size_t part = 1; part <= 20; ++part) {
+    for (Kept& log : logs_)  // some further than others
+      log.read_until(std::max(log.at(), log.records().size() * part / 20 * (random() % 3 + 3) / 5));
+    const auto waiting = recovery::apply_logs_so_far(sources, *this, &problem_);
+    ASSERT_TRUE(waiting.ok()) << problem_.text;
+    waited += *waiting;
+  }
+  for (Kept& log : logs_) log.read_until(log.records().size());
+  const auto waiting = recovery::apply_logs_so_far(sources, *this, &problem_);
+  ASSERT_TRUE(waiting.ok()) << problem_.text;
+  EXPECT_EQ(*waiting, 0u) << problem_.text;
+  EXPECT_GT(waited, 0u) << "no log ever waited for another";
+  for (Kept& log : logs_) EXPECT_EQ(log.at(), log.records().size());
   expect_pages();
 }
 

@@ -63,7 +63,7 @@ class RestartJournal : public ::testing::Test {
     EXPECT_EQ(of.counts(before + (uint64_t{1} << 40)), counts) << "for good";
   }
   void expect_refused(uint32_t kind, std::vector<uint64_t> words, Errc error) {
-    PoolJournal::remove(durable_.c_str());
+    coherence::forget_since_save(durable_.c_str());
     auto journal = PoolJournal::open(*pool_, kTry, &problem_);
     ASSERT_TRUE(journal.ok() && (*journal)->append(kind, std::as_bytes(std::span(words)), &problem_).ok());
     const auto read = read_history(durable_.c_str(), pool_->pool_id(), pool_->saves(), &problem_);
@@ -162,7 +162,8 @@ TEST_F(RestartJournal, WhatIsNoEntryIsRefused) {
   expect_refused(17, {1, 2, 24, 8, 0}, Errc::kCorrupt);            // a hole before the first
   expect_refused(18, {1}, Errc::kCorrupt);
   expect_refused(19, {1}, Errc::kCorrupt);
-  expect_refused(20, {1, 2, 3, 4, 5}, Errc::kIncompatible);
+  expect_refused(20, {1, 2, 8, 16, 0, 5}, Errc::kCorrupt);         // a ring, where a checkpoint has it
+  expect_refused(21, {1, 2, 3, 4, 5}, Errc::kIncompatible);
 }
 
 TEST_F(RestartJournal, AnotherThatWritesIsToldOf) {
@@ -292,6 +293,18 @@ TEST_F(RestartJournalOfDead, TheRingsRecordsComeBackAndNothingBehindTheHoleCount
     EXPECT_EQ(at, hole);
     EXPECT_TRUE(left.empty());
     EXPECT_EQ(read_ring(incarnation + 1)->hole(), 0u) << "another's ring is none";
+
+    // A checkpoint has its ring: all but that stays.
+    const auto is_last = [&](const Death& one) { return one.incarnation == incarnation; };
+    ASSERT_TRUE(drop_rings(durable_.c_str(), pool_->pool_id(), pool_->saves(), is_last, &problem_).ok())
+        << problem_.text;
+    const History without = history();
+    const Death& again = without.node[kDead].deaths().back();
+    EXPECT_TRUE(again.framed.empty());
+    EXPECT_EQ(again.ring_bytes(), hole - tail);
+    for (const Logged& one : logged)
+      EXPECT_EQ(without.node[kDead].counts(one.sequence), one.sequence < hole) << one.sequence;
+    EXPECT_EQ(without.node[kDead].deaths().size(), of.deaths().size());
 
     // The next incarnation's records are behind all that this one may have logged.
     ASSERT_TRUE(repair());
