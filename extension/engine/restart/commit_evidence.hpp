@@ -10,7 +10,8 @@
 //   evidence.note(bytes); evidence.host_committed(xid); ...
 //   if (evidence.committed(sequence)) ...
 //
-// One thread.  A bit for each id that committed, a byte or two more for each of a transaction with savepoints.
+// One thread.  A bit for each id that committed, a byte or two more for each of a transaction with savepoints.  Written
+// down, an id costs no more, and where nearly all have committed a byte or two for each of the others.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "coherence/base/byte_reader.hpp"
 #include "coherence/base/result.hpp"
 
 namespace engine {
@@ -39,12 +41,18 @@ class CommitEvidence {
   void roll_back(uint64_t sequence);
   void commit(uint64_t sequence);
 
+  // All that the log has said, but not what roll_back() and commit() have: who goes on says that again.  kCorrupt:
+  // these are no such bytes.
+  std::vector<std::byte> written_down() const;
+  static coherence::Result<CommitEvidence> read(std::span<const std::byte> bytes);
+
   // The highest number that the log has noted; 0: none.
   uint64_t greatest() const { return greatest_; }
   bool committed(uint64_t sequence) const;
 
  private:
   static constexpr uint64_t kBlockIds = 32768;
+  static constexpr size_t kOthersMax = 1024;  // of a block, that are written down one by one
   struct Block {
     uint64_t word[kBlockIds / 64] = {};
   };
@@ -55,6 +63,9 @@ class CommitEvidence {
   void set(uint64_t sequence, bool committed);
   void set_all(uint64_t first, bool committed);
   void remember_group(const Ids& ids);
+  static void put_block(std::vector<std::byte>* to, const Block& block);
+  bool take_block(coherence::ByteReader* front);
+  bool take(coherence::ByteReader* front);
   Ids find_group(uint64_t first) const;
 
   uint64_t greatest_ = 0;

@@ -131,6 +131,50 @@ TEST_F(Evidence, ADecisionToCommitNeedsNoRecordOfTheHosts) {
   }
 }
 
+// What was written down goes on as if nothing had been.
+TEST_F(Evidence, WrittenDownItIsTheSame) {
+  committed(1, {1, 2});
+  committed(2, {30, 33, 35});
+  noted(7, {40, 41});
+  noted(7, {5});  // of a savepoint
+  noted(8, {50});
+  noted(9, {60, 61});
+  evidence_.host_aborted(9);
+  noted(10, {70, 71});
+  evidence_.host_restarted();
+  noted(7, {40, 41});
+  for (uint64_t id = 100'000; id < 300'000; ++id)
+    if (id % 1000 != 7) committed(11, {id});
+  for (uint64_t id = 400'000; id < 500'000; id += 3) committed(11, {id});
+  const auto bytes = evidence_.written_down();
+  EXPECT_LT(bytes.size(), 40'000u) << "where nearly all have committed, the others are listed";
+  auto again = CommitEvidence::read(bytes);
+  ASSERT_TRUE(again.ok());
+  const Ids before = all(510'000);
+  evidence_ = again.take();
+  EXPECT_EQ(all(510'000), before);
+  EXPECT_EQ(evidence_.greatest(), 499'999u);
+  evidence_.host_committed(7);
+  evidence_.roll_back(30);
+  evidence_.commit(70);
+  const Ids now = all();
+  EXPECT_EQ(now, (Ids{1, 2, 40, 41, 70, 71}));
+  EXPECT_EQ(CommitEvidence::read(CommitEvidence().written_down())->greatest(), 0u);
+}
+
+TEST_F(Evidence, BytesThatWereCutOffAreRefused) {
+  committed(1, {1, 2});
+  noted(2, {30, 33});
+  for (uint64_t id = 100; id < 200; ++id) committed(3, {id});
+  for (uint64_t id = 70'000; id < 90'000; id += 3) committed(3, {id});
+  const auto bytes = evidence_.written_down();
+  for (size_t length = 0; length < bytes.size(); length += length < 100 ? 1 : 97)
+    EXPECT_FALSE(CommitEvidence::read(std::span(bytes).first(length)).ok()) << length;
+  auto longer = bytes;
+  longer.push_back({});
+  EXPECT_FALSE(CommitEvidence::read(longer).ok());
+}
+
 TEST_F(Evidence, AgreesWithAPlainModel) {
   std::mt19937_64 random(gcl_test::seed(5));
   std::map<uint64_t, Ids> open;
@@ -139,6 +183,11 @@ TEST_F(Evidence, AgreesWithAPlainModel) {
   uint64_t next = 40000;  // across blocks of the bitmap
   for (int i = 0; i < 20000; ++i) {
     const uint64_t xid = 1 + random() % 20;
+    if (i % 500 == 0) {
+      auto again = CommitEvidence::read(evidence_.written_down());
+      ASSERT_TRUE(again.ok());
+      evidence_ = again.take();
+    }
     switch (random() % 8) {
       case 0:
       case 1:
