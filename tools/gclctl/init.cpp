@@ -56,6 +56,13 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
+// As a shell wants it.
+std::string word_of_shell(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
 // NAME=VALUE, as a line of postgresql.conf.
 std::string setting_line(const std::string& setting) {
   size_t equals = setting.find('=');
@@ -73,6 +80,9 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       << "gcl.node_id = " << k << "\ngcl.primaries = " << c.primaries << "\ngcl.pool = " << quoted(c.pool().string())
       << "\ngcl.pool_file = " << quoted(c.saved_pool().string()) << "\ngcl.cache_size = '"
       << size_setting(c.cache_bytes) << "'\ngcl.locale = '" << c.locale << "'\n"
+      << "gcl.checkpoint_command = "
+      << quoted(word_of_shell((c.bindir() / "gclctl").string()) + " checkpoint " + word_of_shell(c.dir.string()))
+      << "\n"
       << "wal_level = replica\nmax_slot_wal_keep_size = -1\nold_snapshot_threshold = -1\n"
       << "max_prepared_transactions = 0\nmax_worker_processes = 48\n"
       << "port = " << c.port_of(k)

@@ -62,11 +62,18 @@ int main(int argc, char** argv) {
   empty->add_flag("--fence-on-death", pool.fence_on_death, kFenceHelp);
   empty->add_option("--locale", pool.locale, "ENCODING/LOCALE of the servers' databases")->capture_default_str();
 
-  RestartPoolOptions lost;
-  CLI::App* again = app.add_subcommand("restart-pool", "make a pool again that memory has lost, for such servers");
-  again->add_option("FILE", lost.file, "the pool, in tmpfs (gcl.pool)")->required();
-  again->add_option("--saved", lost.saved, "where it is kept while no server runs (gcl.pool_file)")->required();
-  again->add_option("--data", lost.data, "K=DIRECTORY, the data directory of server K; repeated, for all")->required();
+  RestartPoolOptions theirs;
+  const auto on_pool = [&](const char* verb, const char* help) {
+    CLI::App* one = app.add_subcommand(verb, help);
+    one->add_option("FILE", theirs.file, "the pool, in tmpfs (gcl.pool)")->required();
+    one->add_option("--saved", theirs.saved, "where it is kept while no server runs (gcl.pool_file)")->required();
+    one->add_option("--data", theirs.data, "K=DIRECTORY, the data directory of server K; repeated, for all")
+        ->required();
+    return one;
+  };
+  CLI::App* again = on_pool("restart-pool", "make a pool again that memory has lost, for such servers");
+  CLI::App* mark = on_pool("checkpoint-pool", "bring the copy of a pool in use up to date, for such servers");
+  CLI::App* check = on_cluster("checkpoint", "bring the copy of the pool up to date, while the primaries run");
 
   CLI::App* run = on_cluster("start", "start all primaries, or one");
   run->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
@@ -138,7 +145,9 @@ int main(int argc, char** argv) {
   try {
     if (*make) return init(options);
     if (*empty) return make_pool(pool);
-    if (*again) return restart_pool(lost);
+    if (*again) return restart_pool(theirs);
+    if (*mark) return checkpoint_pool(theirs);
+    if (*check) return checkpoint(dir);
     if (*run) return start(dir, node);
     if (*halt) return stop(dir, node, immediate);
     if (*more) return add_memory(where, size, saved);

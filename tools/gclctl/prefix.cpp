@@ -65,12 +65,13 @@ fs::path mirrored(const fs::path& prefix, const fs::path& path) {
 }
 
 ExtensionFiles open_extension() {
-  fs::path root = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  const fs::path program = fs::read_symlink("/proc/self/exe");
+  fs::path root = program.parent_path().parent_path();
   fs::path library = root / "lib" / "gcl.so", scripts = root / "share" / "gcl";
   if (!fs::exists(library))
     library = installation().pkglibdir / "gcl.so", scripts = installation().sharedir / "extension";
   if (!fs::exists(library)) fail("gcl.so is neither in {} nor in {}", (root / "lib").string(), library.string());
-  ExtensionFiles files{open_file(library), {}};
+  ExtensionFiles files{open_file(program), open_file(library), {}};
   for (const auto& entry : fs::directory_iterator(scripts)) {
     const std::string name = entry.path().filename();
     if (name == "gcl.control" || (name.starts_with("gcl--") && name.ends_with(".sql")))
@@ -90,6 +91,7 @@ void make_prefix(const fs::path& prefix, const ExtensionFiles& extension) {
   link_entries(at.pkglibdir, lib, "");
   link_entries(at.sharedir, share, "extension");
   link_entries(at.sharedir / "extension", share / "extension", "");
+  copy_to(extension.program, bin / "gclctl");
   copy_to(extension.library, lib / extension.library.name);
   for (const ExtensionFile& script : extension.scripts) copy_to(script, share / "extension" / script.name);
 }

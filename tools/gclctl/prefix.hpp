@@ -31,6 +31,7 @@ struct ExtensionFile {
   mode_t mode;
 };
 struct ExtensionFiles {
+  ExtensionFile program;  // gclctl, for the servers' own calls (gcl.checkpoint_command)
   ExtensionFile library;
   std::vector<ExtensionFile> scripts;
 };

@@ -10,8 +10,6 @@
 namespace gclctl {
 namespace {
 
-constexpr uint64_t kNewest = ~uint64_t{0};
-
 struct Kept {
   int k;
   uint64_t upto;
@@ -51,7 +49,7 @@ std::vector<LogPlace> logs_of(const Cluster& c, int k) {
     places.push_back({one.path, after, one.upto});
     after = one.upto;
   }
-  places.push_back({c.data(k), after, kNewest});
+  places.push_back({c.data(k), after, LogPlace::kNewest});
   return places;
 }
 

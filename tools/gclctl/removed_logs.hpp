@@ -22,6 +22,7 @@ recovery::History history_of(const fs::path& saved);
 
 // A directory with a pg_wal, and the incarnations of its node that are in there.
 struct LogPlace {
+  static constexpr uint64_t kNewest = ~uint64_t{0};  // upto: the primary's that it has now
   fs::path data;
   uint64_t after = 0, upto = 0;
 };

@@ -7,7 +7,9 @@
 #include "coherence/pool/pool_lock.hpp"
 #include "extension/engine/restart/restore.hpp"
 #include "extension/engine/restart/restored_members.hpp"
+#include "recovery/checkpoint.hpp"
 #include "recovery/log_merge.hpp"
+#include "tools/gclctl/checkpoint.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/lone_node.hpp"
 #include "tools/gclctl/pool.hpp"
@@ -53,7 +55,7 @@ class Restart {
         logs_in_words());
     fflush(stdout);
     const auto began = Clock::now();
-    open_logs();  // what is missing is told before anything is done
+    open_logs();
     bool whole = false;
     Problem problem;
     if (!Pool::begin_restart(files(), &whole, &problem)) fail("{}", problem.text);
@@ -87,40 +89,15 @@ class Restart {
     return text.empty() ? "nothing else: no primary has joined since" : "the logs of primaries " + text;
   }
 
+  // What is missing is told before anything is done.
   void open_logs() {
-    for (int k = 0; k < coherence::kNodesMax; ++k) {
-      const recovery::NodeHistory& node = history_.node[k];
-      if (!node.joined()) continue;
-      open_log(k, node);
-      for (const recovery::Death& death : node.deaths()) {
-        rings_.push_back(std::make_unique<RingLog>(death));
-        for (const recovery::Verdict& verdict : death.verdicts)
-          decide(evidence_[k], verdict.sequence, verdict.committed);
-      }
-    }
-    for (const recovery::Decision& decision : history_.decisions) {
-      const engine::TxnId id{decision.txn};
-      if (const auto log = evidence_.find(id.node().value); log != evidence_.end())
-        decide(log->second, id.sequence(), decision.committed);
-    }
-  }
-
-  void open_log(int k, const recovery::NodeHistory& node) {
-    const auto places = lost_.logs.find(k);
-    if (places == lost_.logs.end())
-      fail("primary {} has written since the pool was last saved: its log is needed, and it is not known where it is",
-           k);
-    for (const LogPlace& place : places->second) {
-      if (!node.joined(place.after, place.upto)) continue;
-      if (!fs::exists(place.data))
-        fail("primary {} has written since the pool was last saved, and there is no {}: its log is needed", k,
-             place.data.string());
-      logs_[k].push_back(std::make_unique<PrimaryLog>(k, place, node, evidence_[k]));
-    }
-  }
-
-  static void decide(engine::CommitEvidence& evidence, uint64_t sequence, bool committed) {
-    committed ? evidence.commit(sequence) : evidence.roll_back(sequence);
+    Problem problem;
+    const auto copy = Pool::outline(lost_.saved.c_str(), &problem);
+    if (!copy) fail("{}", problem.text);
+    auto there = recovery::read_checkpoint(lost_.saved.c_str(), copy->pool_id, copy->saves, &problem);
+    if (!there) fail("{}", problem.text);
+    checkpoint_ = there.take();
+    logs_ = std::make_unique<RestartLogs>(lost_.logs, history_, checkpoint_.number == 0 ? nullptr : &checkpoint_);
   }
 
   void read_copy() {
@@ -131,36 +108,45 @@ class Restart {
     node.leave();
   }
 
+  // On top of the copy; from there on the logs go on.
+  void take_up_checkpoint(MappedPages& pages) {
+    if (checkpoint_.number == 0) return;
+    Problem problem;
+    const auto delta = recovery::DeltaPages::open(lost_.saved.c_str(), checkpoint_.pages, &problem);
+    if (!delta) fail("{}", problem.text);
+    for (const recovery::Checkpoint::Page& one : checkpoint_.pages) {
+      const auto image = pages.image(one.page);
+      if (!image)
+        fail("the checkpoint has page {} of memory node {}, which is not in the pool", one.page.number(),
+             one.page.node().value);
+      if (const auto read = (*delta)->read(one.page, *image, &problem); !read) fail("{}", problem.text);
+    }
+    fmt::print("checkpoint {} taken up: {} pages\n", checkpoint_.number, checkpoint_.pages.size());
+  }
+
   void apply_logs() {
     Problem problem;
     auto pool = Pool::open({.path = made_.text, .identity = lost_.compatibility.c_str()}, &problem);
     if (!pool) fail("{}", problem.text);
     MappedPages pages(**pool);
-    std::vector<recovery::LogSource*> sources;
-    for (const auto& ring : rings_) sources.push_back(ring.get());
-    for (const auto& [k, logs] : logs_)
-      for (const auto& log : logs) sources.push_back(log.get());
     const auto began = Clock::now();
+    take_up_checkpoint(pages);
+    const auto sources = logs_->sources();
     if (!recovery::apply_logs(sources, pages, &problem)) {
-      for (const auto& [k, logs] : logs_)
-        for (const auto& log : logs)
-          if (!log->why().empty()) fail("{}", log->why());
+      if (!logs_->why().empty()) fail("{}", logs_->why());
       fail("the logs do not make the pool: {}", problem.text);
     }
-    uint64_t bytes = 0, records = 0;
-    for (const auto& [k, logs] : logs_)
-      for (const auto& log : logs) bytes += log->bytes(), records += log->records();
-    fmt::print("{} records of {} MB of logs applied ({:.1f} s)\n", records, megabytes(bytes), seconds_since(began));
+    fmt::print("{} records of {} MB of logs applied ({:.1f} s)\n", logs_->records(), megabytes(logs_->bytes()),
+               seconds_since(began));
     fflush(stdout);
     go_on_behind_logs(**pool);
   }
 
   // No record of the next incarnations has a sequence that one has had (log.sequence-is-position).
   void go_on_behind_logs(Pool& pool) {
-    for (const auto& [k, logs] : logs_) {
-      uint64_t end = 0;
-      for (const auto& log : logs) end = std::max(end, log->sequence_end());
-      for (const recovery::Death& death : history_.node[k].deaths()) end = std::max(end, death.hole);
+    for (int k = 0; k < coherence::kNodesMax; ++k) {
+      if (!history_.node[k].joined()) continue;
+      const uint64_t end = logs_->sequence_end(k);
       const bufmgr::RegionSpan ring = bufmgr::BufferPool::ring_of(pool, NodeId{uint8_t(k)});
       auto* header = reinterpret_cast<bufmgr::RingHeader*>(pool.base(ring.at.node()) + ring.at.offset());
       if (header->magic == 0)
@@ -172,7 +158,7 @@ class Restart {
   void restore_words() {
     LoneNode node(made_.text, lost_.compatibility);
     std::vector<const engine::CommitEvidence*> evidence(node.pool().nodes_max(), nullptr);
-    for (const auto& [k, one] : evidence_)
+    for (const auto& [k, one] : logs_->evidence())
       if (size_t(k) < evidence.size()) evidence[size_t(k)] = &one;
     const auto restored = engine::restore(node.pool(), node.session(), node.txns().words(), copy_, evidence);
     if (!restored) fail("the words of the pool cannot be made: {}", coherence::errc_name(restored.error()));
@@ -187,7 +173,7 @@ class Restart {
   void decide_for_absent(LoneNode& node) {
     for (const recovery::Decision& decision : history_.decisions) {
       const engine::TxnId id{decision.txn};
-      if (evidence_.count(id.node().value) != 0 || id.node().value >= node.pool().nodes_max()) continue;
+      if (logs_->evidence().count(id.node().value) != 0 || id.node().value >= node.pool().nodes_max()) continue;
       const auto decided =
           engine::Leftovers(node.session().memory(), node.txns().words(), id.node()).decide(id, decision.committed);
       if (!decided && decided.error() != coherence::Errc::kNotFound)
@@ -212,9 +198,8 @@ class Restart {
   const LostPool& lost_;
   const Pool::RestartPath made_;
   recovery::History history_;
-  std::map<int, engine::CommitEvidence> evidence_;                // by primary
-  std::map<int, std::vector<std::unique_ptr<PrimaryLog>>> logs_;  // likewise
-  std::vector<std::unique_ptr<RingLog>> rings_;
+  recovery::Checkpoint checkpoint_;
+  std::unique_ptr<RestartLogs> logs_;
   engine::StatusesOfCopy copy_;
 };
 
@@ -231,6 +216,7 @@ bool restart_pool(const LostPool& lost) {
       &problem);
   if (is == Pool::Condition::kClean) return false;
   if (is != Pool::Condition::kUnclean) fail("{}", problem.text);
+  const CheckpointLock unchanged(lost.saved, CheckpointLock::Patience::kWait);
   Restart(lost).run();
   return true;
 }

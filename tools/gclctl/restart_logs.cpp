@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "bufmgr/log/record.hpp"
 #include "tools/gclctl/failure.hpp"
@@ -12,6 +13,7 @@ using bufmgr::RecordFrame;
 using bufmgr::RecordReader;
 using coherence::Errc;
 using coherence::Result;
+using recovery::Checkpoint;
 
 namespace {
 
@@ -19,46 +21,102 @@ namespace {
 constexpr uint8_t kXlog = 0, kCheckpointShutdown = 0x00, kEndOfRecovery = 0x90;
 constexpr uint8_t kXact = 1, kCommit = 0x00, kAbort = 0x20, kXactMask = 0x70;
 
+bool is_page_record(const WalRecord& record) {
+  return record.rmgr == kResourceManager && (record.info & kKindMask) == kMiniTransaction;
+}
+
+const Checkpoint::Log* progress_in(const Checkpoint* from, int k, const LogPlace& place) {
+  if (from == nullptr) return nullptr;
+  for (const Checkpoint::Log& log : from->logs)
+    if (int(log.node) == k && log.after == place.after) return &log;
+  return nullptr;
+}
+
+uint64_t progress_in(const Checkpoint* from, const recovery::Death& death) {
+  if (from == nullptr) return 0;
+  for (const Checkpoint::Ring& ring : from->rings)
+    if (ring.node == death.node.value && ring.incarnation == death.incarnation) return ring.at;
+  return 0;
+}
+
 }  // namespace
 
+// --- a primary's -----------------------------------------------------------------------------------------------------
+
 PrimaryLog::PrimaryLog(int primary, const LogPlace& place, const recovery::NodeHistory& history,
-                       engine::CommitEvidence& evidence)
+                       engine::CommitEvidence& evidence, const Checkpoint::Log* from, const LogBounds& bounds)
     : primary_(primary),
+      after_(place.after),
+      upto_(history.newest_joined(place.upto)),
       history_(history),
       evidence_(evidence),
+      bounds_(bounds),
       reader_(place.data),
-      from_(history.log_position(place.after, place.upto)) {
+      from_(from ? from->position : history.log_position(place.after, place.upto)) {
   if (reader_.first() == 0 || reader_.first() > from_)
     fail(
-        "primary {} has written since the pool was last saved, and its log ({}) does not go back to {:X}/{:X}: the "
-        "pool "
-        "cannot be made again out of it",
-        primary, (place.data / "pg_wal").string(), from_ >> 32, uint32_t(from_));
+        "primary {} has written since the {}, and its log ({}) does not go back to {:X}/{:X}: the pool cannot be made "
+        "again out of it",
+        primary, from ? "last checkpoint" : "pool was last saved", (place.data / "pg_wal").string(), from_ >> 32,
+        uint32_t(from_));
   reader_.to(from_);
+  if (from) go_on_behind(*from, place.data);
+}
+
+void PrimaryLog::go_on_behind(const Checkpoint::Log& from, const fs::path& data) {
+  WalRecord record;
+  if (!reader_.next(&record) || record.lsn != from.position || record.crc != from.check)
+    fail(
+        "the log of primary {} ({}) is not the one that the last checkpoint was made of: it has another record at "
+        "{:X}/{:X}",
+        primary_, (data / "pg_wal").string(), from.position >> 32, uint32_t(from.position));
+  last_ = {record.lsn, record.crc};
+  sequence_end_ = from.sequence_end;
 }
 
 Result<std::span<const std::byte>> PrimaryLog::next() {
+  if (returned_.lsn != 0) last_ = std::exchange(returned_, {});
   WalRecord record;
-  while (reader_.next(&record)) {
-    if (record.rmgr == kXact && (record.info & kXactMask) == kCommit) evidence_.host_committed(record.xid);
-    if (record.rmgr == kXact && (record.info & kXactMask) == kAbort) evidence_.host_aborted(record.xid);
-    if (record.rmgr == kXlog &&
-        ((record.info & kKindMask) == kCheckpointShutdown || (record.info & kKindMask) == kEndOfRecovery))
-      evidence_.host_restarted();
-    if (record.rmgr != kResourceManager) continue;
-    if ((record.info & kKindMask) == kNote) {
-      if (const auto noted = evidence_.note(record.data); !noted) {
-        why_ = fmt::format("primary {}: the note at {:X}/{:X} of its log makes no sense", primary_, record.lsn >> 32,
-                           uint32_t(record.lsn));
-        return noted.error();
-      }
+  while (!bounds_.pause && reader_.next(&record)) {
+    if (is_page_record(record) && is_beyond(record.data)) {
+      reader_.to(record.lsn);
+      return Errc::kNotFound;
     }
-    if ((record.info & kKindMask) == kMiniTransaction && counts(record.data)) {
+    const Place place{record.lsn, record.crc};
+    if (is_page_record(record) && counts(record.data)) {
       ++records_;
+      returned_ = place;
       return record.data;
     }
+    if (const auto heard = hear(record); !heard) return heard.error();
+    last_ = place;
   }
   return Errc::kNotFound;
+}
+
+void PrimaryLog::put_back() {
+  --records_;
+  reader_.to(std::exchange(returned_, {}).lsn);
+}
+
+coherence::Status PrimaryLog::hear(const WalRecord& record) {
+  if (record.rmgr == kXact && (record.info & kXactMask) == kCommit) evidence_.host_committed(record.xid);
+  if (record.rmgr == kXact && (record.info & kXactMask) == kAbort) evidence_.host_aborted(record.xid);
+  if (record.rmgr == kXlog &&
+      ((record.info & kKindMask) == kCheckpointShutdown || (record.info & kKindMask) == kEndOfRecovery))
+    evidence_.host_restarted();
+  if (record.rmgr != kResourceManager || (record.info & kKindMask) != kNote) return {};
+  const auto noted = evidence_.note(record.data);
+  if (!noted)
+    why_ = fmt::format("primary {}: the note at {:X}/{:X} of its log makes no sense", primary_, record.lsn >> 32,
+                       uint32_t(record.lsn));
+  return noted;
+}
+
+bool PrimaryLog::is_beyond(std::span<const std::byte> record) const {
+  if (!bufmgr::check_format(record)) return false;  // the merge says so
+  const bufmgr::RecordHeader header = RecordReader(record).header();
+  return int(header.node) == primary_ && header.sequence >= bounds_.sequence[primary_];
 }
 
 bool PrimaryLog::counts(std::span<const std::byte> record) {
@@ -69,13 +127,131 @@ bool PrimaryLog::counts(std::span<const std::byte> record) {
   return history_.counts(header.sequence);
 }
 
+std::optional<Checkpoint::Log> PrimaryLog::progress() const {
+  if (last_.lsn == 0) return std::nullopt;
+  return Checkpoint::Log{uint64_t(primary_), after_, upto_, last_.lsn, last_.crc, sequence_end_};
+}
+
+// --- a ring's --------------------------------------------------------------------------------------------------------
+
 Result<std::span<const std::byte>> RingLog::next() {
+  applied_ = at_;
+  if (bounds_.pause || at_ >= death_.framed.size()) return Errc::kNotFound;
   const auto left = std::span(death_.framed).subspan(at_);
-  if (left.empty()) return Errc::kNotFound;
   const auto record = bufmgr::framed_record(left, death_.first_sequence + at_);
   if (!record) return record.error() == Errc::kNotFound ? Errc::kCorrupt : record.error();
   at_ += sizeof(RecordFrame) + record->size();
   return *record;
+}
+
+// --- all -------------------------------------------------------------------------------------------------------------
+
+RestartLogs::RestartLogs(const std::map<int, std::vector<LogPlace>>& places, const recovery::History& history,
+                         const Checkpoint* from)
+    : history_(history) {
+  if (from)
+    for (const Checkpoint::Evidence& one : from->evidence) {
+      auto read = engine::CommitEvidence::read(one.bytes);
+      if (!read) fail("what the last checkpoint has of the transactions of primary {} makes no sense", one.node);
+      evidence_.emplace(int(one.node), read.take());
+    }
+  for (int k = 0; k < coherence::kNodesMax; ++k) {
+    const recovery::NodeHistory& node = history_.node[k];
+    if (!node.joined()) continue;
+    const auto of_node = places.find(k);
+    if (of_node == places.end())
+      fail("primary {} has written since the pool was last saved: its log is needed, and it is not known where it is",
+           k);
+    open(k, of_node->second, from);
+    for (const recovery::Death& death : node.deaths()) {
+      const uint64_t at = progress_in(from, death);
+      if (death.framed.empty() && at < death.ring_bytes())
+        fail(
+            "primary {} has died since the pool was last saved, and the checkpoint that had its last records is gone: "
+            "the pool cannot be made again out of the logs",
+            k);
+      rings_.push_back(std::make_unique<RingLog>(death, at, bounds_));
+    }
+  }
+  hear_verdicts();
+}
+
+void RestartLogs::open(int k, const std::vector<LogPlace>& places, const Checkpoint* from) {
+  for (const LogPlace& place : places) {
+    if (!history_.node[k].joined(place.after, place.upto)) continue;
+    if (!fs::exists(place.data))
+      fail("primary {} has written since the pool was last saved, and there is no {}: its log is needed", k,
+           place.data.string());
+    logs_[k].push_back(
+        std::make_unique<PrimaryLog>(k, place, history_.node[k], evidence_[k], progress_in(from, k, place), bounds_));
+  }
+}
+
+void RestartLogs::hear_verdicts() {
+  const auto decide = [](engine::CommitEvidence& evidence, uint64_t sequence, bool committed) {
+    committed ? evidence.commit(sequence) : evidence.roll_back(sequence);
+  };
+  for (auto& [k, evidence] : evidence_)
+    for (const recovery::Death& death : history_.node[k].deaths())
+      for (const recovery::Verdict& verdict : death.verdicts) decide(evidence, verdict.sequence, verdict.committed);
+  for (const recovery::Decision& decision : history_.decisions) {
+    const engine::TxnId id{decision.txn};
+    if (const auto evidence = evidence_.find(id.node().value); evidence != evidence_.end())
+      decide(evidence->second, id.sequence(), decision.committed);
+  }
+}
+
+std::vector<recovery::LogSource*> RestartLogs::sources() {
+  std::vector<recovery::LogSource*> all;
+  for (const auto& ring : rings_) all.push_back(ring.get());
+  for (const auto& [k, logs] : logs_)
+    for (const auto& log : logs) all.push_back(log.get());
+  return all;
+}
+
+uint64_t RestartLogs::sequence_end(int k) const {
+  uint64_t end = 0;
+  if (const auto logs = logs_.find(k); logs != logs_.end())
+    for (const auto& log : logs->second) end = std::max(end, log->sequence_end());
+  for (const recovery::Death& death : history_.node[k].deaths()) end = std::max(end, death.hole);
+  return end;
+}
+
+uint64_t RestartLogs::bytes() const {
+  uint64_t sum = 0;
+  for (const auto& [k, logs] : logs_)
+    for (const auto& log : logs) sum += log->bytes();
+  return sum;
+}
+
+uint64_t RestartLogs::records() const {
+  uint64_t sum = 0;
+  for (const auto& [k, logs] : logs_)
+    for (const auto& log : logs) sum += log->records();
+  return sum;
+}
+
+std::string RestartLogs::why() const {
+  for (const auto& [k, logs] : logs_)
+    for (const auto& log : logs)
+      if (!log->why().empty()) return log->why();
+  return "";
+}
+
+void RestartLogs::sync() const {
+  for (const auto& [k, logs] : logs_)
+    for (const auto& log : logs) log->sync();
+}
+
+void RestartLogs::put_into(Checkpoint* checkpoint) const {
+  checkpoint->logs.clear();
+  checkpoint->rings.clear();
+  checkpoint->evidence.clear();
+  for (const auto& [k, logs] : logs_)
+    for (const auto& log : logs)
+      if (const auto progress = log->progress()) checkpoint->logs.push_back(*progress);
+  for (const auto& ring : rings_) checkpoint->rings.push_back(ring->progress());
+  for (const auto& [k, evidence] : evidence_) checkpoint->evidence.push_back({uint64_t(k), evidence.written_down()});
 }
 
 }  // namespace gclctl

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "tools/gclctl/checkpoint.hpp"
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/deaths.hpp"
 #include "tools/gclctl/failure.hpp"
@@ -70,6 +71,8 @@ int show(const Cluster& c) {
   fmt::print("pool       {}{}{}{}\n", extent.files.empty() ? "" : fmt::format("{} MB  ", megabytes(extent.bytes)),
              describe(pool.kind), pool.text.empty() ? "" : ": ", pool.text);
   if (pool_use) fmt::print("           {}\n", *pool_use);
+  if (const std::string since = checkpoint_in_words(c.saved_pool()); !since.empty())
+    fmt::print("           {}\n", since);
   for (const fs::path& file : extent.files) {
     std::error_code error;
     const uint64_t bytes = fs::file_size(file, error);

@@ -25,7 +25,7 @@ struct MakePoolOptions {
   bool fence_on_death = false;  // as InitOptions
 };
 
-struct RestartPoolOptions {
+struct RestartPoolOptions {       // of checkpoint-pool, too
   std::string file, saved;        // as MakePoolOptions
   std::vector<std::string> data;  // K=DIRECTORY of each server
 };
@@ -48,6 +48,8 @@ struct TraceOptions {
 
 int make_pool(const MakePoolOptions& options);
 int restart_pool(const RestartPoolOptions& options);
+int checkpoint_pool(const RestartPoolOptions& options);
+int checkpoint(const std::string& dir);  // of a cluster
 int init(const InitOptions& options);
 int start(const std::string& dir, int node);  // node 0: all
 int stop(const std::string& dir, int node, bool immediate);

@@ -1,6 +1,7 @@
 #include "tools/gclctl/wal.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -84,18 +85,26 @@ class Stream {
     if (page_at_ != address && !read(address)) return nullptr;
     return reinterpret_cast<const PageHead*>(page_);
   }
+  void sync(uint64_t from, uint64_t upto) const {
+    for (uint64_t segment = from / segment_bytes_; segment * segment_bytes_ < upto; ++segment) {
+      const fs::path path = path_of(segment);
+      const coherence::File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!file.open() || fsync(file.fd()) != 0) fail("cannot sync {}: {}", path.string(), strerror(errno));
+    }
+  }
   uint64_t head_bytes(uint64_t address) const {
     return address % segment_bytes_ == 0 ? sizeof(FirstPageHead) : sizeof(PageHead);
   }
 
  private:
+  fs::path path_of(uint64_t segment) const {
+    const uint64_t per_id = (uint64_t{1} << 32) / segment_bytes_;
+    return directory_ / fmt::format("{:08X}{:08X}{:08X}", timeline_, segment / per_id, segment % per_id);
+  }
   bool read(uint64_t address) {
     const uint64_t segment = address / segment_bytes_;
     if (!file_ || segment_ != segment) {
-      const uint64_t per_id = (uint64_t{1} << 32) / segment_bytes_;
-      const fs::path path =
-          directory_ / fmt::format("{:08X}{:08X}{:08X}", timeline_, segment / per_id, segment % per_id);
-      file_ = std::make_unique<coherence::File>(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      file_ = std::make_unique<coherence::File>(open(path_of(segment).c_str(), O_RDONLY | O_CLOEXEC));
       segment_ = segment;
     }
     page_at_ = ~uint64_t{0};
@@ -118,7 +127,8 @@ struct Start {
   uint32_t timeline;
   FirstPageHead head;
 };
-std::optional<Start> find_start(const fs::path& directory) {
+// Its server may remove it between the two looks: then the next one is the oldest.
+std::optional<Start> find_start(const fs::path& directory, int looks = 10) {
   std::string oldest;
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename();
@@ -130,6 +140,7 @@ std::optional<Start> find_start(const fs::path& directory) {
   const fs::path path = directory / oldest;
   coherence::File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   Start start{.timeline = uint32_t(std::stoul(oldest.substr(0, 8), nullptr, 16)), .head = {}};
+  if (!file.open() && errno == ENOENT && looks > 0) return find_start(directory, looks - 1);
   if (!file.open()) fail("cannot read {}: {}", path.string(), strerror(errno));
   if (!coherence::read_all(file.fd(), reinterpret_cast<std::byte*>(&start.head), sizeof start.head, 0) ||
       start.head.magic != kPageMagic || start.head.block_bytes != kWalPage || start.head.segment_bytes < (1u << 20) ||
@@ -179,8 +190,10 @@ class WalReader::Log {
   uint64_t end() const { return end_; }
   void to(uint64_t position) {
     stream_.to(position);
+    previous_ = 0;
     ended_ = false;
   }
+  void sync(uint64_t position) const { stream_.sync(position, end_); }
 
   bool next(WalRecord* record) {
     while (!ended_ && !read(record)) {
@@ -206,7 +219,7 @@ class WalReader::Log {
     if (!stream_.take(body_.data(), body_.size()) || !wal_file::sound(head, body_)) return false;
     const auto main = wal_file::main_data(body_);
     main_.assign(main.begin(), main.end());
-    *record = {.lsn = lsn, .xid = head.xid, .rmgr = head.rmgr, .info = head.info, .data = main_};
+    *record = {.lsn = lsn, .xid = head.xid, .rmgr = head.rmgr, .info = head.info, .crc = head.crc, .data = main_};
     previous_ = lsn;
     end_ = wal_file::aligned(stream_.at());
     if (head.rmgr == 0 && (head.info & 0xf0) == 0x40) stream_.to(stream_.next_segment());  // XLOG_SWITCH
@@ -229,6 +242,9 @@ uint64_t WalReader::first() const { return log_ ? log_->first() : 0; }
 uint64_t WalReader::end() const { return log_ ? log_->end() : 0; }
 void WalReader::to(uint64_t position) {
   if (log_) log_->to(position);
+}
+void WalReader::sync(uint64_t position) const {
+  if (log_) log_->sync(position);
 }
 bool WalReader::next(WalRecord* record) { return log_ && log_->next(record); }
 

@@ -25,6 +25,7 @@ struct WalRecord {
   uint64_t lsn;  // where it begins
   uint32_t xid;
   uint8_t rmgr, info;
+  uint32_t crc;
   std::span<const std::byte> data;  // its main data; 8-aligned
 };
 
@@ -42,6 +43,9 @@ class WalReader {
   // The next record, until the next call; false: the log ends.
   bool next(WalRecord*);
   uint64_t end() const;  // of the last record that was read; 0: none
+  // What was read from `position` on is on the disk then, whether or not its server has seen to that.  Fails if it
+  // cannot be.
+  void sync(uint64_t position) const;
 
  private:
   class Log;
