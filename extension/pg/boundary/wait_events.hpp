@@ -21,6 +21,7 @@ enum class WaitEvent : uint8_t {
   kDdlAnswers,  // GclDdlAnswers: the other primaries, that run this session's DDL or LOCK TABLE
   kViews,       // GclViews: other primaries' answers to gcl_stat_waits
   kCommit,      // GclCommit: a transaction that is committed in this server, and about to be in gcl tables
+  kCheckpoint,  // GclCheckpoint: the command that makes a checkpoint of the pool
   kCount
 };
 

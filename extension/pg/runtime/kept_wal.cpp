@@ -155,6 +155,21 @@ void note_join(XLogRecPtr from) {
 
 }  // namespace
 
+void release_wal_before(uint64_t to) {
+  if (!acquire()) return;
+  if (position() != InvalidXLogRecPtr && position() < to && to <= GetFlushRecPtr(nullptr)) advance(to);
+  ReplicationSlotRelease();
+}
+
+uint64_t kept_wal_bytes() {
+  LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
+  const ReplicationSlot* const slot = SearchNamedReplicationSlot(kSlot, false);
+  const XLogRecPtr from = slot == nullptr ? InvalidXLogRecPtr : slot->data.restart_lsn;
+  LWLockRelease(ReplicationSlotControlLock);
+  const XLogRecPtr end = GetFlushRecPtr(nullptr);
+  return from == InvalidXLogRecPtr || end < from ? 0 : end - from;
+}
+
 void keep_wal() {
   if (node_pool()->coherence_pool().durable_path() == nullptr) return;
   const XLogRecPtr before_us = GetRedoRecPtr();

@@ -24,7 +24,17 @@ extern "C" {
 
 namespace gcl {
 
-enum class Worker : int { kMessages, kProvider, kFlusher, kMember, kStatistics, kReclaim, kRepair, kCount };
+enum class Worker : int {
+  kMessages,
+  kProvider,
+  kFlusher,
+  kMember,
+  kStatistics,
+  kReclaim,
+  kRepair,
+  kCheckpointer,
+  kCount
+};
 inline constexpr int kWorkers = int(Worker::kCount);
 
 // Of what a former incarnation left in doubt (extension.doubts-decided-first).

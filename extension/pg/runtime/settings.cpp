@@ -67,6 +67,17 @@ void define_settings() {
                           "died.",
                           "The server does not start if that takes longer.", &settings.rejoin_timeout_s, 60, 0,
                           INT_MAX / 1000, PGC_POSTMASTER, GUC_UNIT_S, nullptr, nullptr, nullptr);
+  DefineCustomStringVariable("gcl.checkpoint_command", "Shell command that makes a checkpoint of the pool.",
+                             "As gclctl checkpoint does; empty: none is made, and WAL is kept until the pool is saved.",
+                             &settings.checkpoint_command, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, nullptr,
+                             nullptr);
+  DefineCustomIntVariable("gcl.checkpoint_timeout",
+                          "How old the pool's last checkpoint becomes until there is another.", "0: none is made.",
+                          &settings.checkpoint_timeout_s, 300, 0, 86400, PGC_SIGHUP, GUC_UNIT_S, nullptr, nullptr,
+                          nullptr);
+  DefineCustomIntVariable("gcl.checkpoint_wal_size", "WAL that this primary keeps for the pool before a checkpoint.",
+                          nullptr, &settings.checkpoint_wal_size_mb, 1024, 16, INT_MAX, PGC_SIGHUP, GUC_UNIT_MB,
+                          nullptr, nullptr, nullptr);
   DefineCustomBoolVariable("gcl.local_administration", "Does statements on roles and databases on this primary only.",
                            "For repair: the other primaries then differ until the same is done there.",
                            &settings.local_administration, false, PGC_SUSET, 0, nullptr, nullptr, nullptr);

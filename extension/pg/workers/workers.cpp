@@ -14,6 +14,7 @@
 #include "extension/pg/stats/sampler.hpp"
 #include "extension/pg/txn/deadlock_watch.hpp"
 #include "extension/pg/txn/server_commits.hpp"
+#include "extension/pg/workers/checkpointer.hpp"
 #include "extension/pg/workers/repair.hpp"
 
 extern "C" {
@@ -31,6 +32,7 @@ PGDLLEXPORT void gcl_member_main(Datum);
 PGDLLEXPORT void gcl_statistics_main(Datum);
 PGDLLEXPORT void gcl_reclaim_main(Datum);
 PGDLLEXPORT void gcl_repair_main(Datum);
+PGDLLEXPORT void gcl_checkpointer_main(Datum);
 }
 
 namespace gcl {
@@ -407,10 +409,27 @@ void repair() {
   }
 }
 
+// --- checkpointer ----------------------------------------------------------------------------------------------------
+// It touches no page, so it has no session, and the node's end does not wait for it.
+
+constexpr long kCheckpointLookMs = 5000;  // and no longer than what is looked for takes
+
+void checkpointer() {
+  Checkpointer checkpointer;
+  while (!ShutdownRequestPending) {
+    if (node_pool()->fenced()) idle_while_fenced();
+    if (node().ready.load(std::memory_order_acquire)) checkpointer.round();
+    if (ShutdownRequestPending) break;
+    const long ms = Min(kCheckpointLookMs, Max(settings.checkpoint_timeout_s, 1) * 1000L);
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
+    tick_process();
+  }
+}
+
 void work(Worker which, void (*body)()) {
   if (!begin(which)) proc_exit(0);
   if (node_pool()->fenced()) idle_while_fenced();
-  if (which != Worker::kFlusher) attach_worker();
+  if (which != Worker::kFlusher && which != Worker::kCheckpointer) attach_worker();
   body();
   detach_session();
   proc_exit(0);
@@ -427,6 +446,7 @@ void register_workers() {
   register_worker("statistics", "gcl_statistics_main");
   register_worker("reclaim", "gcl_reclaim_main");
   register_worker("repair", "gcl_repair_main");
+  if (settings.pool_file[0] != '\0') register_worker("checkpointer", "gcl_checkpointer_main");
 }
 
 }  // namespace gcl
@@ -438,3 +458,4 @@ void gcl_member_main(Datum) { gcl::work(gcl::Worker::kMember, gcl::member); }
 void gcl_statistics_main(Datum) { gcl::work(gcl::Worker::kStatistics, gcl::statistics); }
 void gcl_reclaim_main(Datum) { gcl::work(gcl::Worker::kReclaim, gcl::reclaim); }
 void gcl_repair_main(Datum) { gcl::work(gcl::Worker::kRepair, gcl::repair); }
+void gcl_checkpointer_main(Datum) { gcl::work(gcl::Worker::kCheckpointer, gcl::checkpointer); }
