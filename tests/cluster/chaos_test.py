@@ -27,7 +27,8 @@ SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
 SECONDS = float(os.environ.get("SECONDS", 40))
 FIRST = int(os.environ.get("TURN", 0))
 PRIMARIES = tuple(range(1, int(os.environ.get("PRIMARIES", 3)) + 1))
-SETTINGS = ("deadlock_timeout=200ms", "autovacuum_naptime=1s", "autovacuum_vacuum_threshold=200", "autovacuum_vacuum_scale_factor=0.02")
+SETTINGS = ("deadlock_timeout=200ms", "autovacuum_naptime=1s", "autovacuum_vacuum_threshold=200", "autovacuum_vacuum_scale_factor=0.02",
+            "gcl.checkpoint_timeout=2s")
 SESSIONS = 2  # of each workload on each primary
 STOPPED_MAX = 2.5  # seconds that a process or a primary stands still
 END_MAX = 60.0  # seconds until a primary has left

@@ -56,7 +56,7 @@ class LostMemory(unittest.TestCase):
 
     def test_nothing_is_lost(self):
         """Also where primaries have died and were repaired before, and where all of them did."""
-        self.make(cache="8MB", memory_nodes=2)
+        self.make("gcl.checkpoint_timeout=1", cache="8MB", memory_nodes=2)
         self.cluster.sql(1, f"{BANK}; {LISTS}")
         self.lists = Lists("lost")
         bank, lists, makers = self.clients("bank")

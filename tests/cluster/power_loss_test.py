@@ -27,9 +27,11 @@ PRIMARIES = (1, 2, 3)
 POINTS = int(os.environ.get("POINTS", 10))
 TABLES = ("acct", "hist", "lists")
 SETTINGS = ("fsync=on", "checkpoint_timeout=30s", "min_wal_size=32MB", "max_wal_size=64MB", "shared_buffers=4MB", "wal_buffers=256kB",
-            "autovacuum_naptime=1s", "autovacuum_vacuum_threshold=200", "autovacuum_vacuum_scale_factor=0.02")
+            "autovacuum_naptime=1s", "autovacuum_vacuum_threshold=200", "autovacuum_vacuum_scale_factor=0.02",
+            "gcl.checkpoint_timeout=1s")
 # Changes that decide something: power is lost right before and behind them, too.
-DECIDING = {"WAL": r"^sync .*/pg_wal/", "journal": r"pool\.saved\.journal", "save": r"pool\.saved(?!\.journal)",
+DECIDING = {"WAL": r"^sync .*/pg_wal/", "journal": r"pool\.saved\.journal", "save": r"pool\.saved(?!\.journal|\.checkpoint|\.delta)",
+            "checkpoint": r"pool\.saved\.(checkpoint|delta)",
             "control file": r"pg_control", "removal": r"cluster\.conf|removed3|node3/data/gcl\.conf", "rename": r"^(rename|unlink|link) "}
 
 
