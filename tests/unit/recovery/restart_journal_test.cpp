@@ -162,7 +162,7 @@ TEST_F(RestartJournal, WhatIsNoEntryIsRefused) {
   expect_refused(17, {1, 2, 24, 8, 0}, Errc::kCorrupt);            // a hole before the first
   expect_refused(18, {1}, Errc::kCorrupt);
   expect_refused(19, {1}, Errc::kCorrupt);
-  expect_refused(20, {1, 2, 8, 16, 0, 5}, Errc::kCorrupt);         // a ring, where a checkpoint has it
+  expect_refused(20, {1, 2, 8, 16, 0, 5}, Errc::kCorrupt);  // a ring, where a checkpoint has it
   expect_refused(21, {1, 2, 3, 4, 5}, Errc::kIncompatible);
 }
 
