@@ -50,6 +50,7 @@ class Log {
     bufmgr::RecordReader reader(record_);
     bool all = true;
     while (const bufmgr::RecordPage* page = reader.next_page()) {
+      if (!images.wants(page->page)) continue;
       const auto image = images.image(page->page);
       if (!image)
         return problem->set(image.error(), "there is no page %u:%llu, which a log changes",

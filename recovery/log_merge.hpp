@@ -7,6 +7,8 @@
 // recovery.merge-goes-on-later: Of logs that nodes write meanwhile, each is read up to some place, and the record that
 //     one waits for may lie behind another's.  Then the merge ends before it.  Images and places are such that it may
 //     go on from there, at any time.
+// recovery.merge-in-parts: What a page becomes depends on no other page. So several threads may each read all logs, by
+//     sources of their own, and apply what changes their own pages.
 //
 //   LogSource* logs[] = {&of_node_1, &of_node_2};
 //   GCL_TRY(apply_logs(logs, images, &problem));
@@ -35,6 +37,8 @@ class LogSource {
 class PageImages {
  public:
   virtual ~PageImages() = default;
+  // Pages that are not wanted are left out, as if records did not change them.
+  virtual bool wants(bufmgr::PageId) { return true; }
   // The page's image, whole at some version, to be changed in place until the next call.
   virtual coherence::Result<std::byte*> image(bufmgr::PageId) = 0;
 };

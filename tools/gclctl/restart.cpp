@@ -1,7 +1,10 @@
 #include "tools/gclctl/restart.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <future>
 #include <map>
+#include <thread>
 
 #include "bufmgr/buffer_pool.hpp"
 #include "coherence/pool/pool_lock.hpp"
@@ -27,12 +30,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr unsigned kThreadsMax = 8;
+
 double seconds_since(Clock::time_point moment) { return std::chrono::duration<double>(Clock::now() - moment).count(); }
 
-// The pages as they lie in memory; nobody is in the pool.
+// The pages as they lie in memory, or one of so many parts of them; nobody is in the pool.
 class MappedPages final : public recovery::PageImages {
  public:
-  explicit MappedPages(Pool& pool) : pool_(pool) {}
+  explicit MappedPages(Pool& pool, uint64_t part = 0, uint64_t parts = 1) : pool_(pool), part_(part), parts_(parts) {}
+  bool wants(PageId page) override { return page.number() % parts_ == part_; }
   Result<std::byte*> image(PageId page) override {
     if (const auto there = pool_.look_for(page); !there) return there.error();
     const coherence::PoolAddress at = pool_.page_address(page);
@@ -41,6 +47,28 @@ class MappedPages final : public recovery::PageImages {
 
  private:
   Pool& pool_;
+  const uint64_t part_, parts_;
+};
+
+// Says now and then how far a log was read.
+class TellingLog final : public recovery::LogSource {
+ public:
+  TellingLog(recovery::LogSource& log, const RestartLogs& all) : log_(log), all_(all) {}
+  Result<std::span<const std::byte>> next() override {
+    if (++records_ % 8192 == 0 && Clock::now() >= due_) {
+      due_ = Clock::now() + kTellEach;
+      fmt::print("{} MB of logs applied so far\n", megabytes(all_.bytes()));
+      fflush(stdout);
+    }
+    return log_.next();
+  }
+
+ private:
+  static constexpr std::chrono::seconds kTellEach{2};
+  recovery::LogSource& log_;
+  const RestartLogs& all_;
+  uint64_t records_ = 0;
+  Clock::time_point due_ = Clock::now() + kTellEach;
 };
 
 class Restart {
@@ -97,7 +125,11 @@ class Restart {
     auto there = recovery::read_checkpoint(lost_.saved.c_str(), copy->pool_id, copy->saves, &problem);
     if (!there) fail("{}", problem.text);
     checkpoint_ = there.take();
-    logs_ = std::make_unique<RestartLogs>(lost_.logs, history_, checkpoint_.number == 0 ? nullptr : &checkpoint_);
+    logs_ = make_logs();
+  }
+
+  std::unique_ptr<RestartLogs> make_logs() const {
+    return std::make_unique<RestartLogs>(lost_.logs, history_, checkpoint_.number == 0 ? nullptr : &checkpoint_);
   }
 
   void read_copy() {
@@ -131,15 +163,40 @@ class Restart {
     MappedPages pages(**pool);
     const auto began = Clock::now();
     take_up_checkpoint(pages);
-    const auto sources = logs_->sources();
-    if (!recovery::apply_logs(sources, pages, &problem)) {
-      if (!logs_->why().empty()) fail("{}", logs_->why());
-      fail("the logs do not make the pool: {}", problem.text);
-    }
+    apply_parts(**pool);
     fmt::print("{} records of {} MB of logs applied ({:.1f} s)\n", logs_->records(), megabytes(logs_->bytes()),
                seconds_since(began));
     fflush(stdout);
     go_on_behind_logs(**pool);
+  }
+
+  // recovery.merge-in-parts: each thread reads all logs, and what they say of transactions is taken from one.
+  void apply_parts(Pool& pool) {
+    const uint64_t parts = std::clamp(std::thread::hardware_concurrency(), 1u, kThreadsMax);
+    std::vector<std::unique_ptr<RestartLogs>> others;
+    std::vector<std::future<void>> working;
+    for (uint64_t part = 1; part < parts; ++part) others.push_back(make_logs());
+    for (uint64_t part = 1; part < parts; ++part)
+      working.push_back(std::async(std::launch::async, [&pool, &logs = *others[part - 1], part, parts] {
+        apply_part(pool, logs, part, parts, logs.sources());
+      }));
+    std::vector<std::unique_ptr<TellingLog>> telling;
+    std::vector<recovery::LogSource*> sources;
+    for (recovery::LogSource* log : logs_->sources()) {
+      telling.push_back(std::make_unique<TellingLog>(*log, *logs_));
+      sources.push_back(telling.back().get());
+    }
+    apply_part(pool, *logs_, 0, parts, sources);
+    for (auto& one : working) one.get();
+  }
+
+  static void apply_part(Pool& pool, const RestartLogs& logs, uint64_t part, uint64_t parts,
+                         const std::vector<recovery::LogSource*>& sources) {
+    MappedPages pages(pool, part, parts);
+    Problem problem;
+    if (recovery::apply_logs(sources, pages, &problem)) return;
+    if (!logs.why().empty()) fail("{}", logs.why());
+    fail("the logs do not make the pool: {}", problem.text);
   }
 
   // No record of the next incarnations has a sequence that one has had (log.sequence-is-position).

@@ -87,6 +87,7 @@ class RingLog final : public recovery::LogSource {
 class RestartLogs {
  public:
   // `from`: a checkpoint on the same save, or null.  Fails with what is missing.  Bounds may be set before each merge.
+  // One thread; another one has its own.
   RestartLogs(const std::map<int, std::vector<LogPlace>>& places, const recovery::History&,
               const recovery::Checkpoint* from);
   const recovery::History& history() const { return history_; }

@@ -112,6 +112,34 @@ TEST_F(LogMerge, OrderOfTheLogsDoesNotMatter) {
   expect_pages();
 }
 
+// recovery.merge-in-parts
+TEST_F(LogMerge, ThreadsMakeAPartEach) {
+  leave_out_others();
+  constexpr uint64_t kParts = 3;
+  class Part final : public recovery::PageImages {
+   public:
+    Part(recovery::PageImages& all, uint64_t part) : all_(all), part_(part) {}
+    bool wants(PageId id) override { return id.number() % kParts == part_; }
+    Result<std::byte*> image(PageId id) override { return all_.image(id); }
+
+   private:
+    recovery::PageImages& all_;
+    const uint64_t part_;
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t part = 0; part < kParts; ++part)
+    threads.emplace_back([this, part] {
+      std::vector<Kept> logs = logs_;
+      std::vector<recovery::LogSource*> sources;
+      for (Kept& log : logs) sources.push_back(&log);
+      Part images(*this, part);
+      coherence::Problem problem;
+      EXPECT_TRUE(recovery::apply_logs(sources, images, &problem).ok()) << problem.text;
+    });
+  for (auto& thread : threads) thread.join();
+  expect_pages();
+}
+
 // recovery.merge-goes-on-later
 TEST_F(LogMerge, GoesOnFromAnyPlacesUpToWhichLogsWereRead) {
   leave_out_others();
