@@ -133,7 +133,7 @@ class Checkpoints(unittest.TestCase):
 
     def test_a_record_behind_a_hole(self):
         """A session that died while it wrote to the ring: what its primary's log has behind that has never happened, though it
-        was flushed (gclctl.checkpoint-reads-certain-log, journal.void-behind-hole)."""
+        was flushed (recovery.certain-below-hole)."""
         self.make(cache="8MB")
         self.cluster.sql(1, f"{TABLE}; CREATE TABLE own (a int) USING heap; INSERT INTO t SELECT i, 'old' FROM generate_series(1, 20) i")
         self.checkpoint()

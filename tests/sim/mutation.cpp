@@ -175,6 +175,8 @@ const char* mutation_name(Mutation m) {
                                            "swept-unwritten",
                                            "bit-dropped-late",
                                            "copies-in-ring",
+                                           "death-unrecorded",
+                                           "hole-overlooked",
                                            "not-unpublished",
                                            "unpublished-first",
                                            "latched-freed",

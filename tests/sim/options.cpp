@@ -58,6 +58,7 @@ const std::vector<Named>& named() {
       GCL_OPTION("noise", noise),
       GCL_OPTION("checkers", checkers),
       GCL_OPTION("one-home", one_home),
+      GCL_OPTION("loses-memory", loses_memory),
       GCL_OPTION("second-chance", second_chance),
       GCL_OPTION("large", large_one_in),
   };

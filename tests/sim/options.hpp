@@ -47,6 +47,7 @@ struct Options {
   // of bufmgr:
   bool one_home = false;       // all pages belong into one bucket of the frame table
   bool second_chance = false;  // how frames are replaced; else by epochs
+  bool loses_memory = false;   // what would be left of it is looked at again and again, and checkpoints are made
   uint32_t large_one_in = 0;   // changes of which one fills half a page, and so the redo ring
   Pace pace;
   Mutation mutation = Mutation::kNone;

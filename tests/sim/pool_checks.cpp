@@ -117,7 +117,7 @@ void PoolCluster::check_frames(const PoolMember& m) const {
            m.id.value, published, table.entries, table.away, table.locked);
 }
 
-void PoolCluster::check_left() const {
+void PoolCluster::check_left() {
   const auto last = std::count_if(members_.begin(), members_.end(), [](const auto& m) { return m->last; });
   if (last != 1) object(Checker::kLeaks, "%d nodes left as the last", int(last));
   for (const auto& m : members_) {
@@ -137,6 +137,39 @@ void PoolCluster::check_left() const {
     if (value != oracle_.value(page) || version != versions_[size_t(page)])
       object(Checker::kLastWrite, "page %d: all have left, and the pool says %lu (version %lu) instead of %lu (%lu)",
              page, value, version, oracle_.value(page), versions_[size_t(page)]);
+  }
+  Random chance(Random::mix(options_.seed ^ 0x1e5));
+  if (options_.loses_memory) check_restart(chance, true);
+}
+
+// Each page is at some version that it has had; at least at the one that the pool's memory says, for that was logged
+// before.
+void PoolCluster::check_restart(Random& chance, bool all_have_left) {
+  std::vector<PoolDisk::NodeLog> logs;
+  for (auto& m : members_) logs.push_back(log_of(*m));
+  if (!all_have_left && chance.one_in(2)) return disk_.make_checkpoint(logs, chance);
+  PoolDisk::Images made;
+  Problem why;
+  if (!disk_.restart(logs, !chance.one_in(4), chance, &made, &why))
+    return object(Checker::kRestart, "memory is lost, and the logs do not make the pool: %s", why.text);
+  Pool& pool = members_[0]->pool->coherence_pool();
+  static constexpr PoolDisk::Image kZeros;
+  for (int page = 0; page < int(pages_.size()); page++) {
+    const auto found = made.find(id(page).raw);
+    const std::byte* const bytes = found == made.end() ? kZeros.bytes : found->second->bytes;
+    uint64_t version, in_pool, value;
+    memcpy(&version, bytes, sizeof version);
+    memcpy(&in_pool, gcl_test::pool_bytes(pool, id(page)), sizeof in_pool);
+    const uint64_t most = versions_[size_t(page)], least = all_have_left ? most : in_pool;
+    if (version < least || version > most)
+      return object(Checker::kRestart, "page %d is made again as of version %lu, of %lu to %lu", page, version, least,
+                    most);
+    for (const uint32_t at : kValueAt) {
+      memcpy(&value, bytes + at, sizeof value);
+      if (value != value_at(page, version))
+        return object(Checker::kRestart, "page %d is made again with %lu at version %lu, instead of %lu", page, value,
+                      version, value_at(page, version));
+    }
   }
 }
 
@@ -177,8 +210,23 @@ int PoolCluster::page_of(const LineState& state) const {
   return -1;
 }
 
+// A session lingers between taking its place in the ring and writing there. Others go on behind it; if the node dies
+// then, as here it may, there is a hole before their records.
+void PoolCluster::linger_before(const Op& op) {
+  const bufmgr::RegionSpan rings = members_[0]->pool->region(bufmgr::Region::kRings);
+  const bool in_ring = op.at.node() == rings.at.node() && op.at.offset() >= rings.at.offset() &&
+                       op.at.offset() < rings.at.offset() + rings.bytes;
+  Random& random = scheduler()->random();
+  if (!in_ring || !random.one_in(6)) return;
+  const int node = scheduler()->node();
+  if (node == options_.crash_node && !deaths_.nodes && !scheduler()->dying(node) && random.one_in(4))
+    scheduler()->crash_soon(node, random.between(20, 600));
+  scheduler()->sleep(random.below(1'000 * kUs));
+}
+
 // Checker 10: what leaves is in the log that is flushed.
 void PoolCluster::about_to(const Op& op) {
+  if (options_.loses_memory && op.verb == Verb::kWrite && scheduler()->node() >= 0) linger_before(op);
   if (op.verb != Verb::kWrite || !options_.lazy_log || scheduler()->node() < 0) return;
   const PoolMember& m = *members_[size_t(scheduler()->node())];
   const auto* from = static_cast<const std::byte*>(op.local);

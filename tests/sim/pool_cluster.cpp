@@ -125,6 +125,8 @@ bool PoolCluster::join(PoolMember& m) {
   m.node().set_lease(options_.gamma);
   m.pool->coherence_pool().table().node[m.id.value].pid.store(kFirstPid + m.id.value);
   m.log.set_late(options_.lazy_log);
+  if (options_.loses_memory) m.log.keep_records();
+  disk_.joined(m.id, m.node().incarnation(), m.pool->first_sequence());
   note_free_list(m.node().private_memory() + plan_of(m).free);
   m.calls_heard = 0;
   m.left = m.stopping = false;
@@ -142,6 +144,7 @@ void PoolCluster::start() {
   if (options_.rejoins)
     scheduler()->spawn(Scheduler::kNobody, [this] { rejoin(*members_[size_t(options_.crash_node)]); });
   if (options_.noise) scheduler()->spawn(Scheduler::kNobody, [this] { disturb(); });
+  if (options_.loses_memory) scheduler()->spawn(Scheduler::kNobody, [this] { lose_memory(); });
 }
 
 // The node's fibers.

@@ -10,6 +10,7 @@
 #include "bufmgr/node_shared.hpp"
 #include "cluster.hpp"
 #include "late_log.hpp"
+#include "pool_disk.hpp"
 #include "recovery/page_sweep.hpp"
 #include "recovery/ring_repair.hpp"
 
@@ -70,7 +71,7 @@ class PoolCluster final : public Observer {
   bool fenced() const { return members_[0]->pool->fenced(); }
   bool at_rest() const;  // and no page provider sleeps through a call
   void check_rest() const;
-  void check_left() const;
+  void check_left();
   void check_refuses() const;
   void check_waits();
   uint64_t count(Counter) const;
@@ -97,15 +98,21 @@ class PoolCluster final : public Observer {
   void sweep(PoolMember&);
   bool unnamed(bufmgr::Session&, NodeId dead);
   void take_back(int node);
+  void record(PoolMember&);
   std::vector<bufmgr::RecordPage> in_ring(int node);  // that can be read after its death
   void changes(int page, uint64_t value, uint64_t before);
   void employ(PoolMember&, int operations);  // users and the page provider of a life
   void serve(PoolMember&, int lives);
   bool stop_provider(PoolMember&, bufmgr::Session&);
   void write_log(PoolMember&);
+  void lose_memory();  // now and then, while the nodes work
+  void check_restart(Random& chance, bool all_have_left);
+  PoolDisk::NodeLog log_of(PoolMember&);
+  uint64_t value_at(int page, uint64_t version) const;
   void disturb();
   void check_frames(const PoolMember&) const;
   void about_to(const Op&) override;
+  void linger_before(const Op&);
   int page_of(const LineState&) const override;
   bool lives(const PoolMember& m) const { return !crashed(m.id.value); }
   PageId id(int page) const { return pages_[size_t(page)]; }
@@ -126,6 +133,7 @@ class PoolCluster final : public Observer {
   Deaths deaths_;
   int crashes_in_repair_;
   size_t taken_back_ = 0;  // changes
+  PoolDisk disk_;
 };
 
 }  // namespace sim

@@ -57,6 +57,7 @@ Options pool_options_of(uint64_t seed) {
     o.orphaned_ns = r.one_in(3) ? r.between(10 * kUs, 20'000 * kUs) : 0;
     if (o.leaver == o.crash_node) o.leaver = -1;
   }
+  o.loses_memory = Random(Random::mix(seed ^ 0x105e5)).one_in(2);
   o.checkers &= ~only(Checker::kFairness);  // frames are not waited for in turns
   return o;
 }

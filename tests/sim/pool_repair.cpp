@@ -35,14 +35,34 @@ void PoolCluster::died(PoolMember& m) {
     deaths_.in_repair += repairs;
   }
   if (mutation == Mutation::kNobodyWatches) return;
+  Random chance(Random::mix(options_.seed ^ (0x105e + uint64_t(node))));
+  if (options_.loses_memory) {  // a checkpoint at the worst moment: sessions have left holes in its ring
+    Scheduler::Calm calm(*scheduler());
+    std::vector<PoolDisk::NodeLog> logs;
+    for (auto& one : members_) logs.push_back(log_of(*one));
+    disk_.make_checkpoint(logs, chance);
+  }
+  disk_.lose_process(m.id, m.log, chance);
   if (!options_.survives) return free_locks_of(node);
   scheduler()->spawn(Scheduler::kNobody, [this, node] {
     scheduler()->sleep(kVerbsNsMax);
     Scheduler::Calm calm(*scheduler());
+    record(*members_[size_t(node)]);
     take_back(node);
     oracle_.died(node);
     free_locks_of(node);
   });
+}
+
+// repair.recorded-first
+void PoolCluster::record(PoolMember& m) {
+  const auto ring = m.pool->ring_of(m.id);
+  Counters counters{};
+  const auto memory = m.node().open_memory(counters);
+  Problem problem;
+  const auto index = recovery::RingIndex::read(*memory, ring.at, ring.bytes, m.node().incarnation(), &problem);
+  if (!index) return object(Checker::kProgress, "the ring of node %d cannot be read: %s", m.id.value, problem.text);
+  disk_.died(m.id, m.node().incarnation(), (*index)->first_sequence(), (*index)->framed());
 }
 
 void PoolCluster::changes(int page, uint64_t value, uint64_t before) {
@@ -69,6 +89,33 @@ std::vector<bufmgr::RecordPage> PoolCluster::in_ring(int node) {
     while (const bufmgr::RecordPage* page = walk.next_page()) found.push_back(*page);
   }
   return found;
+}
+
+PoolDisk::NodeLog PoolCluster::log_of(PoolMember& m) {
+  const auto ring = m.pool->ring_of(m.id);
+  Counters counters{};
+  const auto memory = m.node().open_memory(counters);
+  auto reader = bufmgr::RingReader::open(*memory, ring.at, ring.bytes);
+  std::vector<std::byte> buffer(bufmgr::kMiniRecordMax);
+  while (reader.ok() && reader->next(*memory, buffer).ok()) {
+  }
+  return {&m.log, reader.ok() ? reader->position() : 0};
+}
+
+uint64_t PoolCluster::value_at(int page, uint64_t version) const {
+  const auto& former = former_[size_t(page)];
+  return version < former.size() ? former[version] : oracle_.value(page);
+}
+
+// It is not, for the cluster: what would be left is looked at.
+void PoolCluster::lose_memory() {
+  Random chance(Random::mix(options_.seed ^ 0x9034e4));
+  while (!closing_) {
+    scheduler()->sleep(chance.between(50 * kUs, 3'000 * kUs));
+    if (!options_.survives && fenced()) return;
+    Scheduler::Calm calm(*scheduler());
+    check_restart(chance, false);
+  }
 }
 
 // What is neither in the pool nor in what can be read of the ring has not taken place.  No other node has seen it

@@ -82,7 +82,9 @@ INSTANTIATE_TEST_SUITE_P(Sim, PoolBrokenRepair,
                          testing::Values(Proof{Mutation::kRedoForgotten, Checker::kLastWrite},
                                          Proof{Mutation::kOneRedo, Checker::kLastWrite, 400},
                                          Proof{Mutation::kSweptUnwritten, Checker::kLastWrite, 400},
-                                         Proof{Mutation::kCopiesInRing, Checker::kLastWrite, 400}),
+                                         Proof{Mutation::kCopiesInRing, Checker::kLastWrite, 400},
+                                         Proof{Mutation::kDeathUnrecorded, Checker::kRestart, 100},
+                                         Proof{Mutation::kHoleOverlooked, Checker::kRestart, 400}),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace

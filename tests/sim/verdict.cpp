@@ -12,7 +12,7 @@ Verdict verdict;
 
 const char* checker_name(Checker checker) {
   static constexpr const char* kNames[] = {"",         "exclusion", "last write", "history", "rest", "fairness",
-                                           "no leaks", "progress",  "fence",      "VERIFY",  "log"};
+                                           "no leaks", "progress",  "fence",      "VERIFY",  "log",  "restart"};
   return kNames[int(checker)];
 }
 

@@ -18,8 +18,9 @@ enum class Checker : uint8_t {
   kFence = 8,      // a crash fences the pool, which ends every wait
   kProduct = 9,    // the product's own VERIFY
   kLog = 10,       // a changed page leaves only when its log is flushed
+  kRestart = 11,   // when memory is lost, the logs make each page
 };
-inline constexpr Checker kLastChecker = Checker::kLog;
+inline constexpr Checker kLastChecker = Checker::kRestart;
 const char* checker_name(Checker);
 
 using Checkers = uint32_t;  // a set

@@ -38,7 +38,7 @@ class Making {
     if (!view) fail("{}", problem.text);
     if ((*view)->header().state.load() == coherence::PoolState::kClean)
       return {false, "nothing to do: no primary is in the pool, and its copy has everything"};
-    const LogBounds certain = certain_logs(**view);  // gclctl.checkpoint-reads-certain-log
+    const LogBounds certain = certain_logs(**view);  // recovery.certain-below-hole
     copy_ = require(coherence::SavedPages::open(saved_.c_str(), &problem), problem);
     if (copy_->pool_id() != (*view)->header().pool_id)
       fail("{} is not the copy of {}", saved_.string(), pool_.string());

@@ -1,9 +1,6 @@
 // A checkpoint of a pool in use (recovery/checkpoint.hpp): what the primaries' logs have, on top of the copy of the
 // last save, so that a restart has less to do and the primaries need less of their logs.
 //
-// gclctl.checkpoint-reads-certain-log: Of a primary's log only records count that the ring in the pool has whole up to
-//     there: those behind a hole have never happened if the primary dies now (journal.void-behind-hole).  How far that
-//     is is read before the journal, so what ended a former incarnation is known.
 // gclctl.checkpoint-syncs-logs: The logs that it has read are on the disk before it is, whatever their servers have
 //     flushed: what it says that a transaction has committed, its own server says, too.
 // gclctl.one-checkpoint-at-a-time: Under <durable path>.checkpoint.lock, as everything else that needs the copy, the

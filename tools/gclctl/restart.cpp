@@ -170,7 +170,7 @@ class Restart {
     go_on_behind_logs(**pool);
   }
 
-  // recovery.merge-in-parts: each thread reads all logs, and what they say of transactions is taken from one.
+  // Each thread reads all logs (recovery.merge-in-parts), and what they say of transactions is taken from one.
   void apply_parts(Pool& pool) {
     const uint64_t parts = std::clamp(std::thread::hardware_concurrency(), 1u, kThreadsMax);
     std::vector<std::unique_ptr<RestartLogs>> others;

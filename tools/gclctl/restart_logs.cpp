@@ -78,17 +78,23 @@ Result<std::span<const std::byte>> PrimaryLog::next() {
   if (returned_.lsn != 0) last_ = std::exchange(returned_, {});
   WalRecord record;
   while (!bounds_.pause && reader_.next(&record)) {
-    if (is_page_record(record) && is_beyond(record.data)) {
-      reader_.to(record.lsn);
-      return Errc::kNotFound;
-    }
     const Place place{record.lsn, record.crc};
-    if (is_page_record(record) && counts(record.data)) {
-      ++records_;
-      returned_ = place;
-      return record.data;
+    if (is_page_record(record)) {
+      const coherence::NodeId self{uint8_t(primary_)};
+      const auto certain = recovery::is_certain(record.data, self, history_, bounds_.sequence[primary_]);
+      if (certain == recovery::Certain::kNotYet) {
+        reader_.to(record.lsn);
+        return Errc::kNotFound;
+      }
+      note_end(record.data);
+      if (certain == recovery::Certain::kYes) {
+        ++records_;
+        returned_ = place;
+        return record.data;
+      }
+    } else if (const auto heard = hear(record); !heard) {
+      return heard.error();
     }
-    if (const auto heard = hear(record); !heard) return heard.error();
     last_ = place;
   }
   return Errc::kNotFound;
@@ -113,18 +119,11 @@ coherence::Status PrimaryLog::hear(const WalRecord& record) {
   return noted;
 }
 
-bool PrimaryLog::is_beyond(std::span<const std::byte> record) const {
-  if (!bufmgr::check_format(record)) return false;  // the merge says so
+void PrimaryLog::note_end(std::span<const std::byte> record) {
+  if (!bufmgr::check_format(record)) return;
   const bufmgr::RecordHeader header = RecordReader(record).header();
-  return int(header.node) == primary_ && header.sequence >= bounds_.sequence[primary_];
-}
-
-bool PrimaryLog::counts(std::span<const std::byte> record) {
-  if (!bufmgr::check_format(record)) return true;  // the merge says so
-  const bufmgr::RecordHeader header = RecordReader(record).header();
-  if (int(header.node) != primary_) return false;
+  if (int(header.node) != primary_) return;
   sequence_end_ = std::max<uint64_t>(sequence_end_, header.sequence + sizeof(RecordFrame) + record.size());
-  return history_.counts(header.sequence);
 }
 
 std::optional<Checkpoint::Log> PrimaryLog::progress() const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "extension/engine/restart/commit_evidence.hpp"
+#include "recovery/certain.hpp"
 #include "recovery/checkpoint.hpp"
 #include "recovery/log_merge.hpp"
 #include "recovery/restart_journal.hpp"
@@ -48,8 +49,7 @@ class PrimaryLog final : public recovery::LogSource {
 
  private:
   void go_on_behind(const recovery::Checkpoint::Log& from, const fs::path& data);
-  bool counts(std::span<const std::byte> record);
-  bool is_beyond(std::span<const std::byte> record) const;
+  void note_end(std::span<const std::byte> record);
   coherence::Status hear(const WalRecord&);
 
   const int primary_;
