@@ -21,6 +21,7 @@ enum class WaitEvent : uint8_t {
   kDdlAnswers,  // GclDdlAnswers: the other primaries, that run this session's DDL or LOCK TABLE
   kViews,       // GclViews: other primaries' answers to gcl_stat_waits
   kCommit,      // GclCommit: a transaction that is committed in this server, and about to be in gcl tables
+  kHeldCommit,  // GclHeldCommit: its own commit is held, while a backup takes its cut
   kCount
 };
 
