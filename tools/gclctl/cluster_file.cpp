@@ -56,8 +56,8 @@ class Description : public CLI::App {
 
 }  // namespace
 
-Cluster Cluster::load(const fs::path& dir) {
-  const OwnersFile said = read_owners_file(dir, kFileName);
+Cluster Cluster::load(const fs::path& dir, const char* name) {
+  const OwnersFile said = read_owners_file(dir, name);
   std::istringstream in(said.text);
   std::string line;
   if (!said.found || !std::getline(in, line) || line != kFirstLine)
@@ -70,7 +70,7 @@ Cluster Cluster::load(const fs::path& dir) {
     description.parse_from_stream(in);
     c.removed = description.removed();
   } catch (const CLI::ParseError& e) {
-    fail("{}: {}; every key has a line KEY=VALUE there, as gclctl init wrote it", (dir / kFileName).string(), e.what());
+    fail("{}: {}; every key has a line KEY=VALUE there, as gclctl init wrote it", (dir / name).string(), e.what());
   }
   return c;
 }

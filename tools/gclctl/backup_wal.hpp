@@ -1,0 +1,32 @@
+// The WAL of a primary in a backup: from where the pool's copy needs it, up to the cut.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/connection.hpp"
+#include "tools/gclctl/copied_file.hpp"
+
+namespace gclctl {
+
+// What the replication slot `gcl` keeps of primary K's (runtime.wal-kept-since-save): all that is needed, also by the
+// base backup, which is younger.
+class KeptWal {
+ public:
+  // Fails if the slot keeps nothing.
+  KeptWal(const Cluster&, int k, Connection&);
+  int primary() const { return k_; }
+  // Copies it to `backup`/node<K>/data/pg_wal.  From the cut on there are zeros: no record follows.  REQUIRES: flushed
+  // up to there.
+  void copy(uint64_t cut, const fs::path& backup, std::map<std::string, FileSum>* files) const;
+
+ private:
+  const fs::path wal_;
+  const int k_;
+  uint32_t timeline_ = 0;
+  uint64_t segment_bytes_ = 0, from_ = 0;
+};
+
+}  // namespace gclctl
