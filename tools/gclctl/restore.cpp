@@ -31,6 +31,12 @@ Cluster describe(const fs::path& backup, const RestoreOptions& options) {
   return c;
 }
 
+// A base backup joins no pool but as what we have made of it (runtime.copies-stay-out).
+void mark_restored(const fs::path& data) {
+  std::ofstream out(data / "gcl_ddl" / "restored");
+  if (!out.flush()) fail("cannot write into {}", (data / "gcl_ddl").string());
+}
+
 // It must not go on with the archive of the cluster that the backup is of.
 void configure(const Cluster& c, int k) {
   rewrite_configuration(c.data(k), {{"gcl.pool", quoted_setting(c.pool().string())},
@@ -68,6 +74,7 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const fs::path& back
     fflush(stdout);
     copy_tree(backup / fmt::format("node{}", k) / "data", c.data(k));
     configure(c, k);
+    mark_restored(c.data(k));
   }
   for (const auto& [path, sum] : manifest.files) {
     const fs::path first = *fs::path(path).begin();

@@ -6,6 +6,7 @@
 #include "extension/compatibility.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
 #include "extension/pg/runtime/commit_hold.hpp"
+#include "extension/pg/runtime/copied_directory.hpp"
 #include "extension/pg/runtime/lone_repair.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
@@ -207,6 +208,7 @@ void start_node() {
   register_wait_events();
   if (!IsPostmasterEnvironment) return;  // a single-user server does not open the pool
   check_settings();
+  require_own_directory();
   give_up_former_incarnation();
   Problem problem;
   Errc outcome = Errc::kOk;
