@@ -6,6 +6,7 @@ import fcntl
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -61,10 +62,21 @@ class TimedDdlClient(DdlClient):
         self.done.append((time.monotonic(), n, done is self.made))
 
 
-def moment_of(backup):
-    """Of the cut, on this process's clock."""
+def examples():
+    """Of the manual's chapter: the words of each line, of each example."""
+    chapter = re.search(r"^## Backup and restore$(.*?)^## ", OPERATING.read_text(encoding="utf-8"), re.M | re.S).group(1)
+    blocks = re.findall(r"^```$\n(.*?)^```$", chapter, re.M | re.S)
+    return [[shlex.split(line, comments=True) for line in block.splitlines()] for block in blocks]
+
+
+def time_of(backup):
     with open(f"{backup}/backup.gcl", encoding="ascii") as file:
-        date, fraction = re.search(r"^time=([-0-9]* [:0-9]*)(\.\d+)\+00$", file.read(), re.M).groups()
+        return re.search(r"^time=(.*)$", file.read(), re.M).group(1)
+
+
+def moment_of(text):
+    """A cut's time, on this process's clock."""
+    date, fraction = re.fullmatch(r"([-0-9]* [:0-9]*)(\.\d+)\+00", text).groups()
     return calendar.timegm(time.strptime(date, "%Y-%m-%d %H:%M:%S")) + float(fraction) - time.time() + time.monotonic()
 
 
@@ -115,7 +127,7 @@ class Backup(unittest.TestCase):
             for client in clients:
                 client.ended.set()
         deaths.stop(self, clients)
-        moment = moment_of(backup)
+        moment = moment_of(time_of(backup))
         print(f"commits before and after the cut: {[sum((t < moment) == b for c in clients for t in c.times) for b in (True, False)]}")
         values = self.read_lists(self.cluster)
         with Restored(self.cluster, backup) as other:
@@ -307,7 +319,8 @@ class Backup(unittest.TestCase):
         self.back_up()
 
     def test_damage_is_found(self):
-        self.make()
+        self.make(spare=len(PRIMARIES))
+        port = str(self.cluster.ports.base + len(PRIMARIES))
         self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY) USING gcl; INSERT INTO t SELECT generate_series(1, 1000)")
         place = self.back_up()
         wal = sorted(os.listdir(f"{place}/node2/data/pg_wal"))[0]
@@ -320,14 +333,15 @@ class Backup(unittest.TestCase):
                     before = file.read(1)
                     file.seek(at)
                     file.write(bytes([before[0] ^ 1]))
-                said = self.refused("verify-backup", place)
-                self.assertIn(os.path.basename(path), said)
-                new = self.new_place()
-                self.refused("restore", place, new)
-                self.assertFalse(os.path.exists(new))
-                with open(f"{place}/{path}", "r+b") as file:
-                    file.seek(at)
-                    file.write(before)
+                try:
+                    self.assertIn(os.path.basename(path), self.refused("verify-backup", place))
+                    new = self.new_place()
+                    self.assertIn(os.path.basename(path), self.refused("restore", place, new, "--port", port))
+                    self.assertFalse(os.path.exists(new))
+                finally:
+                    with open(f"{place}/{path}", "r+b") as file:
+                        file.seek(at)
+                        file.write(before)
         os.rename(f"{place}/node2/data/pg_wal/{wal}", f"{place}/{wal}")
         self.assertIn(f"{wal} is missing", self.refused("verify-backup", place))
         os.rename(f"{place}/{wal}", f"{place}/node2/data/pg_wal/{wal}")
@@ -343,6 +357,94 @@ class Backup(unittest.TestCase):
         with open(f"{self.cluster.dir}/pool.saved.checkpoint.lock", "a", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.assertIn("in use by another backup", self.refused("backup", self.cluster.dir, self.new_place()))
+
+    # --- points between backups ---------------------------------------------------------------------------------------
+
+    def make_archiving(self):
+        self.archive = os.path.dirname(self.new_place())
+        for k in PRIMARIES:
+            os.mkdir(f"{self.archive}/node{k}")
+        for directory in (self.archive, *(f"{self.archive}/node{k}" for k in PRIMARIES)):
+            if os.geteuid() == 0:
+                shutil.chown(directory, "postgres", "postgres")
+        settings = [words[i + 1].replace("/archive/", f"{self.archive}/") for words in examples()[1] for i, word in enumerate(words)
+                    if word == "--set"]
+        self.assertRegex(" ".join(settings), "archive_mode=on archive_command=.*%p")
+        self.make(*settings, spare=len(PRIMARIES))
+        self.free_port = str(self.cluster.ports.base + len(PRIMARIES))
+
+    def point(self):
+        said = self.cluster.ctl("restore-point", self.cluster.dir, self.archive).stdout
+        return re.fullmatch("restore point (.*)", said.strip()).group(1)
+
+    def test_a_point_in_time(self):
+        self.make_archiving()
+        self.cluster.sql(1, BANK)
+        bank = [BankClient(self.cluster, k, f"bank {k}.{i}") for k in PRIMARIES for i in range(2)]
+        makers = [TimedDdlClient(self.cluster, k, f"ddl {k}") for k in PRIMARIES[:2]]
+        clients = [*bank, *makers]
+        for client in clients:
+            client.thread.start()
+        try:
+            deaths.assert_all_work(clients, time.monotonic())
+            backup = self.back_up()
+            deaths.assert_all_work(clients, time.monotonic())
+            first = self.point()
+            self.cluster.kill_all(2)  # another life of its data directory, and more in the journal
+            self.cluster.start(2)
+            deaths.assert_all_work(clients, time.monotonic())
+            second = self.point()
+            deaths.assert_all_work(clients, time.monotonic())
+        finally:
+            for client in clients:
+                client.ended.set()
+        deaths.stop(self, clients)
+        for options, moment in (((), time_of(backup)), (("--to", first), first), ((), second)):
+            with self.subTest(moment), Restored(self.cluster, backup, *(("--archive", self.archive) if moment != time_of(backup) else ()),
+                                                *options) as other:
+                self.assert_bank(other, bank, moment_of(moment))
+                self.assert_tables(other, makers, moment_of(moment))
+                deaths.assert_in_order(self, other, "acct", "hist")
+
+    def test_points_that_are_none(self):
+        self.make_archiving()
+        self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY) USING gcl; INSERT INTO t VALUES (1)")
+        early = self.point()
+        place, new = self.back_up(), self.new_place()
+        restore = ("restore", place, new, "--port", self.free_port, "--archive", self.archive)
+        self.assertIn("no restore point that goes on from this backup", self.refused(*restore))
+        self.assertIn("no restore point up to", self.refused(*restore, "--to", early))
+        self.assertIn("is no time", self.refused(*restore, "--to", "yesterday"))
+        self.assertIn("written as UTC", self.refused(*restore, "--to", "2026-01-31 12:00:00+01"))
+        self.cluster.sql(2, "INSERT INTO t VALUES (2)")
+        later = self.point()
+        segment = sorted(os.listdir(f"{self.archive}/node2"))[-1]
+        os.rename(f"{self.archive}/node2/{segment}", f"{self.archive}/{segment}")
+        self.assertIn(f"the archive has no {self.archive}/node2/{segment}", self.refused(*restore))
+        shutil.copy(f"{self.archive}/node1/{segment}", f"{self.archive}/node2/{segment}")  # of another primary
+        os.chmod(f"{self.archive}/node2/{segment}", 0o644)
+        self.assertRegex(self.refused(*restore), "the WAL of primary 2 goes to .*, and was to go to")
+        self.assertFalse(os.path.exists(new))
+        os.rename(f"{self.archive}/{segment}", f"{self.archive}/node2/{segment}")
+        names = {"/backup/monday": place, "NEWDIR": new, "25432": self.free_port, "/archive": self.archive, "DIR": self.cluster.dir,
+                 "2026-01-31 23:59:59": later[:-3].replace(" ", "T")}
+        said = [self.cluster.ctl(*(names.get(word, word) for word in line[1:])).stdout for line in examples()[1][2:]]
+        self.assertRegex(said[0], "^restore point")
+        self.assertIn(f"as of {later}", said[1])
+        self.cluster.ctl("destroy", new)
+        self.cluster.stop()  # saves the pool
+        self.cluster.start()
+        self.point()
+        with Restored(self.cluster, place, "--archive", self.archive) as other:
+            self.assertEqual([["2"]] * 3, other.everywhere("SELECT count(*) FROM t"), "the last one that goes on from the backup")
+
+    def test_an_archive_that_gets_nothing(self):
+        self.make()
+        self.archive = os.path.dirname(self.new_place())
+        if os.geteuid() == 0:
+            shutil.chown(self.archive, "postgres", "postgres")
+        said = self.refused("restore-point", self.cluster.dir, self.archive)
+        self.assertIn("cannot be used before the archive has", said)
 
     # --- clusters that have had a life --------------------------------------------------------------------------------
 
@@ -375,13 +477,11 @@ class Backup(unittest.TestCase):
     def test_the_example_of_the_manual(self):
         self.make(spare=3)
         self.cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY) USING gcl; INSERT INTO t VALUES (7)")
-        example = re.search(r"^## Backup and restore$.*?^```$\n(.*?)^```$", OPERATING.read_text(encoding="utf-8"), re.M | re.S).group(1)
         names = {"/backup/monday": self.new_place(), "NEWDIR": self.new_place(), "25432": str(self.cluster.ports.base + 3),
                  "DIR": self.cluster.dir}
-        for line in example.splitlines():
-            words = [names.get(word, word) for word in line.partition("#")[0].split()]
-            self.assertEqual("gclctl", words[0])
-            done = self.cluster.ctl(*words[1:])
+        for line in examples()[0]:
+            self.assertEqual("gclctl", line[0])
+            done = self.cluster.ctl(*(names.get(word, word) for word in line[1:]))
         self.addCleanup(self.cluster.ctl, "destroy", names["NEWDIR"])
         self.assertRegex(done.stdout, f"primary 3 is up: psql .* port={self.cluster.ports.base + 5} ")
         there = self.cluster.ctl("psql", names["NEWDIR"], "3", "-X", "-A", "-t", "-c", "SELECT id FROM t").stdout

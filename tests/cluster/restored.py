@@ -11,8 +11,8 @@ from harness import Cluster, new_dir
 
 
 class Restored(Cluster):
-    def __init__(self, of, backup, starts=True):  # pylint: disable=super-init-not-called
-        self.primaries, self.backup, self.starts = of.primaries, backup, starts
+    def __init__(self, of, backup, *options):  # pylint: disable=super-init-not-called
+        self.primaries, self.backup, self.options = of.primaries, backup, options
         self.dir = os.path.join(new_dir(), "c")
         os.chmod(os.path.dirname(self.dir), 0o755)
         self.ports = ports.Reservation(self.primaries)
@@ -23,9 +23,8 @@ class Restored(Cluster):
 
     def __enter__(self):
         try:
-            self.ctl("restore", self.backup, self.dir, "--port", str(self.ports.base))
-            if self.starts:
-                self.start()
+            self.ctl("restore", self.backup, self.dir, "--port", str(self.ports.base), *self.options)
+            self.start()
         except BaseException:
             self.holds_nothing = False
             self.__exit__()

@@ -174,6 +174,7 @@ int backup(const std::string& dir, const std::string& to) {
 int verify_backup(const std::string& from) {
   const fs::path dir = fs::canonical(from);
   return run_as(account_of(dir), [&] {
+    BackupManifest::require(dir);
     const BackupManifest manifest = BackupManifest::read(dir);
     check_backup(dir, manifest);
     fmt::print("{} is whole: {} primaries, as of {}\n", dir.string(), manifest.cut.size(), manifest.time);

@@ -68,14 +68,14 @@ void check_copy(const fs::path& saved) {
 
 }  // namespace
 
-void BackupManifest::write(const fs::path& backup) const {
-  const fs::path fresh = backup / (std::string(kFileName) + ".new");
+void BackupManifest::write(const fs::path& backup, const char* name) const {
+  const fs::path fresh = backup / (std::string(name) + ".new");
   std::ofstream out(fresh, std::ios::trunc);
   out << manifest_text(*this);
   out.close();
   if (!out) fail("cannot write {}", fresh.string());
   sync_path(fresh);
-  fs::rename(fresh, backup / kFileName);
+  fs::rename(fresh, backup / name);
   sync_path(backup);
 }
 
@@ -84,9 +84,8 @@ void BackupManifest::require(const fs::path& backup) {
     fail("{} is no whole backup: there is no {} in it, which gclctl backup writes last", backup.string(), kFileName);
 }
 
-BackupManifest BackupManifest::read(const fs::path& backup) {
-  require(backup);
-  const fs::path path = backup / kFileName;
+BackupManifest BackupManifest::read(const fs::path& backup, const char* name) {
+  const fs::path path = backup / name;
   std::ifstream in(path);
   if (!in) fail("cannot read {}", path.string());
   const std::string text(std::istreambuf_iterator<char>(in), {});
@@ -104,13 +103,17 @@ BackupManifest BackupManifest::read(const fs::path& backup) {
   return found;
 }
 
-void check_backup(const fs::path& backup, const BackupManifest& manifest) {
+void check_files(const fs::path& backup, const BackupManifest& manifest) {
   for (const auto& [path, sum] : manifest.files) {
     if (!fs::exists(backup / path)) fail("{} is missing in the backup", path);
     if (const FileSum found = sum_of(backup / path); found != sum)
       fail("{} in the backup is damaged: it has {} bytes with checksum {:08x}, and had {} with {:08x}", path,
            found.bytes, found.crc32c, sum.bytes, sum.crc32c);
   }
+}
+
+void check_backup(const fs::path& backup, const BackupManifest& manifest) {
+  check_files(backup, manifest);
   for (const auto& [k, position] : manifest.cut) check_base_backup(backup / fmt::format("node{}", k) / "data");
   check_copy(backup / "pool.saved");
 }

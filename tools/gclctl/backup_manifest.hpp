@@ -18,6 +18,7 @@ namespace gclctl {
 
 struct BackupManifest {
   static constexpr const char* kFileName = "backup.gcl";
+  static constexpr const char* kPointFile = "point.gcl";  // of a restore point: has the cut and the journal
   static constexpr const char* kClusterFile = "cluster.gcl";
 
   int server = 0;    // version of PostgreSQL, 150020
@@ -27,14 +28,16 @@ struct BackupManifest {
   std::map<std::string, FileSum> files;  // by path in the backup; those in PostgreSQL's own manifests are not here
 
   // Whole or not at all, and on the disk.
-  void write(const fs::path& backup) const;
+  void write(const fs::path& backup, const char* name = kFileName) const;
   // Fails if there is none in a directory: it is no backup.
   static void require(const fs::path& backup);
   // Fails with a sentence if there is none, it is damaged, or another version of gclctl wrote it.
-  static BackupManifest read(const fs::path& backup);
+  static BackupManifest read(const fs::path& backup, const char* name = kFileName);
 };
 
-// Fails with a sentence that names what is missing or damaged: of all files, also those of PostgreSQL's manifests.
+// They fail with a sentence that names what is missing or damaged: of the files in ours; also of those in PostgreSQL's
+// manifests, and of the pool's copy.
+void check_files(const fs::path& backup, const BackupManifest&);
 void check_backup(const fs::path& backup, const BackupManifest&);
 
 }  // namespace gclctl

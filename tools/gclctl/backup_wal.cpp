@@ -10,33 +10,38 @@
 namespace gclctl {
 namespace {
 
-constexpr const char* kKept = R"(
-SELECT s.restart_lsn, pg_catalog.substr(pg_catalog.pg_walfile_name(s.restart_lsn), 1, 8), g.setting
-  FROM pg_catalog.pg_replication_slots s, pg_catalog.pg_settings g
- WHERE s.slot_name = 'gcl' AND s.restart_lsn IS NOT NULL AND g.name = 'wal_segment_size')";
+constexpr auto kPatience = std::chrono::seconds(4);
 
 }  // namespace
 
-KeptWal::KeptWal(const Cluster& c, int k, Connection& connection) : wal_(c.data(k) / "pg_wal"), k_(k) {
-  const auto rows = connection.require(kKept, std::chrono::seconds(4));
+WalSegments segments_of(int k, Connection& connection) {
+  const auto rows = connection.require(
+      "SELECT pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8), setting "
+      "FROM pg_catalog.pg_settings WHERE name = 'wal_segment_size'",
+      kPatience);
+  if (rows.empty()) fail("primary {} does not say how large its WAL segments are", k);
+  return {uint32_t(std::stoul(rows[0][0], nullptr, 16)), std::stoull(rows[0][1])};
+}
+
+KeptWal::KeptWal(const Cluster& c, int k, Connection& connection)
+    : wal_(c.data(k) / "pg_wal"), k_(k), segments_(segments_of(k, connection)) {
+  const auto rows = connection.require(
+      "SELECT restart_lsn FROM pg_catalog.pg_replication_slots WHERE slot_name = 'gcl' AND restart_lsn IS NOT NULL",
+      kPatience);
   if (rows.empty())
     fail(
         "primary {} has not kept its WAL since the pool was last saved (replication slot gcl): a backup needs it. To "
         "stop all primaries in order saves the pool, and the next start keeps it again",
         k);
   from_ = position_in(rows[0][0]);
-  timeline_ = uint32_t(std::stoul(rows[0][1], nullptr, 16));
-  segment_bytes_ = std::stoull(rows[0][2]);
 }
 
 void KeptWal::copy(uint64_t cut, const fs::path& backup, std::map<std::string, FileSum>* files) const {
-  const uint64_t per_id = (uint64_t{1} << 32) / segment_bytes_;
   const fs::path place = fs::path(fmt::format("node{}", k_)) / "data" / "pg_wal";
-  for (uint64_t at = from_ / segment_bytes_ * segment_bytes_; at < cut; at += segment_bytes_) {
-    const uint64_t segment = at / segment_bytes_;
-    const std::string name = fmt::format("{:08X}{:08X}{:08X}", timeline_, segment / per_id, segment % per_id);
+  for (uint64_t at = segments_.begin_of(from_); at < cut; at += segments_.bytes) {
+    const std::string name = segments_.name(at);
     (*files)[place / name] = copy_open_file(*open_to_read(wal_ / name), backup / place / name,
-                                            std::min(segment_bytes_, cut - at), segment_bytes_);
+                                            std::min(segments_.bytes, cut - at), segments_.bytes);
   }
 }
 

@@ -8,8 +8,12 @@
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/connection.hpp"
 #include "tools/gclctl/copied_file.hpp"
+#include "tools/gclctl/wal_segment.hpp"
 
 namespace gclctl {
+
+// How primary K's WAL is cut into files.
+WalSegments segments_of(int k, Connection&);
 
 // What the replication slot `gcl` keeps of primary K's (runtime.wal-kept-since-save): all that is needed, also by the
 // base backup, which is younger.
@@ -25,8 +29,8 @@ class KeptWal {
  private:
   const fs::path wal_;
   const int k_;
-  uint32_t timeline_ = 0;
-  uint64_t segment_bytes_ = 0, from_ = 0;
+  WalSegments segments_;
+  uint64_t from_ = 0;
 };
 
 }  // namespace gclctl

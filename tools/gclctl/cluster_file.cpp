@@ -60,8 +60,10 @@ Cluster Cluster::load(const fs::path& dir, const char* name) {
   const OwnersFile said = read_owners_file(dir, name);
   std::istringstream in(said.text);
   std::string line;
-  if (!said.found || !std::getline(in, line) || line != kFirstLine)
+  if (!said.found || !std::getline(in, line) || line != kFirstLine) {
+    if (name != std::string(kFileName)) fail("{} is damaged, or somebody else's", (dir / name).string());
     fail("{} is not a directory made by gclctl init", dir.string());
+  }
   Cluster c;
   c.dir = said.dir;
   c.account = said.account;

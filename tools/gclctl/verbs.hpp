@@ -28,6 +28,8 @@ struct MakePoolOptions {
 struct RestoreOptions {
   std::string backup, dir;
   std::string memory_dir;  // empty: that of the cluster that the backup is of
+  std::string archive;     // empty: the cluster as of the backup; else as of the last restore point there,
+  std::string upto;        // at or before that time, if not empty
   int port = 0;            // likewise 0
 };
 
@@ -68,6 +70,7 @@ int psql(const std::string& dir, int node, const std::vector<std::string>& argum
 int verify(const std::string& where);  // a cluster's directory, or a file that a pool is saved in
 int backup(const std::string& dir, const std::string& to);
 int verify_backup(const std::string& from);
+int restore_point(const std::string& dir, const std::string& archive);
 int restore(const RestoreOptions& options);
 int inspect(const InspectOptions& options);
 int trace(const TraceOptions& options);
