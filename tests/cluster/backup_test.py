@@ -16,7 +16,7 @@ import unittest
 import deaths
 from deaths import BANK, BankClient, Client
 from ddl_load import DdlClient
-from harness import GCLCTL, Cluster, SqlError, eventually, new_dir
+from harness import GCLCTL, LONGER, Cluster, SqlError, eventually, new_dir
 from list_append import LISTS, ListClient, Lists
 from restored import Restored
 from stop_points import STOP_POINTS, Stops
@@ -25,7 +25,8 @@ PRIMARIES = (1, 2, 3)
 TABLES = ("acct", "hist", "lists", "chain")
 SETTINGS = ("autovacuum_naptime=1s", "autovacuum_vacuum_threshold=200", "autovacuum_vacuum_scale_factor=0.02")
 OPERATING = pathlib.Path(__file__).parents[2] / "docs" / "OPERATING.md"
-LOAD = 3.0  # seconds before the backup
+PAUSE = 1.0  # seconds before each backup
+BACKUPS = 2 * LONGER  # under load
 
 
 class ChainClient(Client):
@@ -120,27 +121,30 @@ class Backup(unittest.TestCase):
             self.cluster.start(2)
             chain.thread.start()
             deaths.assert_all_work(clients, time.monotonic())
-            time.sleep(LOAD)
-            backup = self.back_up()
-            deaths.assert_all_work(clients, time.monotonic())
+            backups = []
+            for _ in range(BACKUPS):
+                time.sleep(PAUSE)
+                backups.append(self.back_up())
+                deaths.assert_all_work(clients, time.monotonic())
         finally:
             for client in clients:
                 client.ended.set()
         deaths.stop(self, clients)
-        moment = moment_of(time_of(backup))
-        print(f"commits before and after the cut: {[sum((t < moment) == b for c in clients for t in c.times) for b in (True, False)]}")
         values = self.read_lists(self.cluster)
-        with Restored(self.cluster, backup) as other:
-            self.assert_bank(other, bank, moment)
-            self.assert_tables(other, makers, moment)
-            self.assert_lists(self.read_lists(other), values, lists, others, moment)
-            self.assert_chain(other, chain, moment)
-            deaths.assert_in_order(self, other, *TABLES)
-            other.sql(2, "INSERT INTO hist VALUES ('restored', 1)")
-            other.stop()
-            self.assertIn(" 0 bad", other.ctl("verify", other.dir).stdout)
-            other.start()
-            self.assert_bank(other, bank, moment)
+        for backup in backups:
+            moment = moment_of(time_of(backup))
+            print(f"commits before and after the cut: {[sum((t < moment) == b for c in clients for t in c.times) for b in (True, False)]}")
+            with Restored(self.cluster, backup) as other:
+                self.assert_bank(other, bank, moment)
+                self.assert_tables(other, makers, moment)
+                self.assert_lists(self.read_lists(other), values, lists, others, moment)
+                self.assert_chain(other, chain, moment)
+                deaths.assert_in_order(self, other, *TABLES)
+                other.sql(2, "INSERT INTO hist VALUES ('restored', 1)")
+                other.stop()
+                self.assertIn(" 0 bad", other.ctl("verify", other.dir).stdout)
+                other.start()
+                self.assert_bank(other, bank, moment)
 
     def assert_bank(self, other, clients, moment):
         """Of each client all that it was told before the cut, at most one more that was under way, and none that began later."""
@@ -357,6 +361,31 @@ class Backup(unittest.TestCase):
         with open(f"{self.cluster.dir}/pool.saved.checkpoint.lock", "a", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.assertIn("in use by another backup", self.refused("backup", self.cluster.dir, self.new_place()))
+
+    def test_a_server_with_prepared_transactions(self):
+        self.make("max_prepared_transactions=2")
+        self.assertIn("max_prepared_transactions", self.refused("backup", self.cluster.dir, self.new_place()))
+
+    def test_a_tablespace(self):
+        self.make()
+        place = os.path.dirname(self.new_place())
+        if os.geteuid() == 0:
+            shutil.chown(place, "postgres", "postgres")
+        self.cluster.sql(2, f"CREATE TABLESPACE elsewhere LOCATION '{place}'")
+        self.assertIn('primary 2 has tablespace "elsewhere"', self.refused("backup", self.cluster.dir, self.new_place()))
+
+    def test_all_are_stopped_meanwhile(self):
+        self.make()
+        place = self.new_place()
+        with subprocess.Popen([GCLCTL, "backup", self.cluster.dir, place], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as process:
+            self.assertIn("primary 1", process.stdout.readline())
+            self.cluster.stop()
+            self.assertIn("gclctl: ", process.stderr.read())
+        self.assertEqual(1, process.returncode)
+        self.assertFalse(os.path.exists(place))
+        self.cluster.start()
+        self.cluster.ctl("backup", self.cluster.dir, place)
 
     # --- points between backups ---------------------------------------------------------------------------------------
 
