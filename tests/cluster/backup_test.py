@@ -93,7 +93,8 @@ class Backup(unittest.TestCase):
 
     def back_up(self):
         place = self.new_place()
-        self.cluster.ctl("backup", self.cluster.dir, place)
+        said = self.cluster.ctl("backup", self.cluster.dir, place).stdout
+        print(re.search("commits were held for .*", said).group(0))
         return place
 
     def refused(self, *arguments):

@@ -56,7 +56,8 @@ class Backup {
     add(BackupManifest::kClusterFile, copy_summed(c_.dir / Cluster::kFileName, to_ / BackupManifest::kClusterFile));
     sync_file_system(to_);
     manifest_.write(to_);
-    fmt::print("backup of {} primaries in {}, as of {}\n", manifest_.cut.size(), to_.string(), manifest_.time);
+    fmt::print("backup of {} primaries in {}, as of {}; commits were held for {:.0f} ms\n", manifest_.cut.size(),
+               to_.string(), manifest_.time, cut.held_ms);
   }
 
  private:

@@ -108,6 +108,7 @@ AllPrimaries::AllPrimaries(const Cluster& c) : journal_(coherence::JournalPath(c
 }
 
 bool AllPrimaries::try_cut(Cut* cut, std::string* problem) {
+  const auto began = std::chrono::steady_clock::now();
   const auto held = ask_all<Held>(connection_, [](int, Connection& primary) { return hold(primary); });
   const bool all = all_good(held, problem);
   cut->time = std::chrono::system_clock::now();
@@ -116,6 +117,7 @@ bool AllPrimaries::try_cut(Cut* cut, std::string* problem) {
   cut->journal_bytes = none ? 0 : bytes;
   const auto released =
       ask_all<Released>(connection_, [&](int k, Connection& primary) { return release(primary, held.at(k)); });
+  cut->held_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
   if (!all || !all_good(released, problem)) return false;
   for (const auto& [k, one] : released)
     if (!one.in_time) {

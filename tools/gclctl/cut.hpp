@@ -22,6 +22,7 @@ namespace gclctl {
 
 struct Cut {
   std::chrono::system_clock::time_point time;  // while commits were held
+  double held_ms = 0;                          // from the first that held them to the last that let go, at most
   std::map<int, uint64_t> position;            // by primary
   uint64_t journal_bytes = 0;                  // of the journal that count
 };
