@@ -51,6 +51,7 @@ bool add_line(const std::string& line, BackupManifest* to) {
   std::string path;
   if (key != "file" || !(value >> sum.bytes >> std::hex >> sum.crc32c >> std::ws) || !std::getline(value, path))
     return false;
+  if (path.starts_with('/') || path.find("..") != std::string::npos) return false;  // it stays in the backup
   to->files[path] = sum;
   return true;
 }
