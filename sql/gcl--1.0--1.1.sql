@@ -1,4 +1,4 @@
--- gcl 1.1: gcl_check(), gcl_version()
+-- gcl 1.1: gcl_check(), gcl_version(), what primaries left in doubt, backups
 \echo Use "ALTER EXTENSION gcl UPDATE TO '1.1'" to load this file. \quit
 
 CREATE FUNCTION gcl_version() RETURNS text
@@ -29,3 +29,16 @@ CREATE FUNCTION gcl_resolve_in_doubt(node int, id bigint, commit boolean) RETURN
 COMMENT ON FUNCTION gcl_resolve_in_doubt(int, bigint, boolean) IS
   'that transaction of gcl_in_doubt is to be committed, or rolled back, because its primary is lost';
 REVOKE ALL ON FUNCTION gcl_resolve_in_doubt(int, bigint, boolean) FROM PUBLIC;
+
+-- Backups: a cut through the logs of all primaries (gclctl backup)
+
+CREATE FUNCTION gcl_hold_commits(most_ms int) RETURNS pg_lsn
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION gcl_hold_commits(int) IS
+  'commits of this primary wait until gcl_release_commits(), so long at most; its log has all that anybody has seen up to the position returned';
+
+CREATE FUNCTION gcl_release_commits() RETURNS boolean
+  AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION gcl_release_commits() IS 'ends what gcl_hold_commits() began in this session; false: it was over before';
+
+REVOKE ALL ON FUNCTION gcl_hold_commits(int), gcl_release_commits() FROM PUBLIC;

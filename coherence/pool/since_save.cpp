@@ -7,12 +7,12 @@
 namespace coherence {
 
 BesideCopy::BesideCopy(const char* durable_path, Kind kind) noexcept {
-  static constexpr const char* kEndings[] = {"journal", "checkpoint", "delta"};
+  static constexpr const char* kEndings[] = {"journal", "checkpoint", "delta", "backed_up"};
   snprintf(text, sizeof text, "%s.%s", durable_path, kEndings[kind]);
 }
 
 void forget_since_save(const char* durable_path) noexcept {
-  for (const auto kind : {BesideCopy::kJournal, BesideCopy::kCheckpoint, BesideCopy::kDelta})
+  for (const auto kind : {BesideCopy::kJournal, BesideCopy::kCheckpoint, BesideCopy::kDelta, BesideCopy::kBackedUp})
     unlink(BesideCopy(durable_path, kind).text);
 }
 

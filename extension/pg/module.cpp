@@ -1,9 +1,11 @@
 // The module: what is set up when the server preloads gcl, and what it says when it was not preloaded.
 #include "extension/pg/ddl/ddl.hpp"
+#include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/default_method.hpp"
 #include "extension/pg/indexam/dispatch.hpp"
 #include "extension/pg/indexam/index_pages.hpp"
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/copied_directory.hpp"
 #include "extension/pg/runtime/node.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/settings.hpp"
@@ -19,6 +21,8 @@
 #include "extension/pg/workers/workers.hpp"
 
 extern "C" {
+#include "miscadmin.h"
+
 PG_MODULE_MAGIC;
 PGDLLEXPORT void _PG_init(void);
 }
@@ -32,6 +36,8 @@ void _PG_init(void) {
   gcl::replace_size_functions();
   gcl::replace_sequence_functions();
   gcl::register_wal_records();
+  const bool joins = gcl::node_configured() && IsPostmasterEnvironment;
+  if (!joins && gcl::is_copied_directory()) gcl::end_life_of_old_copy();
   if (gcl::node_configured()) {
     gcl::install_node();
     gcl::install_transaction_callbacks();

@@ -1,10 +1,8 @@
 // gclctl add-primary: one primary more, from the data directory of one that runs.
-#include <fstream>
-#include <sstream>
-
 #include "extension/oid_range.hpp"
 #include "tools/gclctl/checks.hpp"
 #include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/configuration.hpp"
 #include "tools/gclctl/connection.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
@@ -18,26 +16,6 @@ int running_primary(const Cluster& c) {
   if (const int k = first_running(c, 0); k != 0) return k;
   fail("no primary runs: the new one is made from the data directory of one that does; gclctl start {}",
        c.dir.string());
-}
-
-// What is the new primary's own, in the configuration of the one it was copied from.
-void rewrite_configuration(const Cluster& c, int k) {
-  const fs::path file = c.data(k) / "gcl.conf";
-  std::ifstream in(file);
-  std::ostringstream text;
-  for (std::string line; std::getline(in, line);) {
-    const std::string name = line.substr(0, line.find(" = "));
-    if (name == "gcl.node_id")
-      line = fmt::format("gcl.node_id = {}", k);
-    else if (name == "port")
-      line = fmt::format("port = {}", c.port_of(k));
-    else if (name == "cluster_name")
-      line = fmt::format("cluster_name = 'gcl{}'", k);
-    text << line << "\n";
-  }
-  std::ofstream out(file, std::ios::trunc);
-  out << text.str();
-  if (!out.flush()) fail("cannot write {}", file.string());
 }
 
 // Under the whole cluster's DDL lock: what is copied has all DDL up to here, and nothing newer.
@@ -57,7 +35,9 @@ void copy_data(const Cluster& c, int from, int k, bool* copied) {
 
 // Brings the copy to the end of its log, and lets it give its own OIDs.
 void settle_data(const Cluster& c, int k) {
-  rewrite_configuration(c, k);
+  rewrite_configuration(c.data(k), {{"gcl.node_id", std::to_string(k)},
+                                    {"port", std::to_string(c.port_of(k))},
+                                    {"cluster_name", fmt::format("'gcl{}'", k)}});
   const std::string bin = c.bindir().string(), data = c.data(k).string();
   output_of({bin + "/postgres", "--single", "-D", data, "-c", "shared_preload_libraries=gcl", "-c",
              "gcl.pool=", "template1"});

@@ -9,6 +9,7 @@
 #include "coherence/pool/saved_pages.hpp"
 #include "coherence/pool/since_save.hpp"
 #include "recovery/checkpoint.hpp"
+#include "tools/gclctl/checkpoint_lock.hpp"
 #include "tools/gclctl/checkpoint_pages.hpp"
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/failure.hpp"
@@ -117,8 +118,10 @@ class Making {
     drop_rings(logs.history());
   }
 
-  // So that the journal does not grow by a ring for each death.
+  // So that the journal does not grow by a ring for each death; but restore points that go on from a backup, which has
+  // an older checkpoint, need them (gclctl.point-has-rings).
   void drop_rings(const recovery::History& history) const {
+    if (fs::exists(coherence::BesideCopy(saved_.c_str(), coherence::BesideCopy::kBackedUp).text)) return;
     const auto in_checkpoint = [&](const recovery::Death& death) {
       return std::ranges::any_of(now_.rings, [&](const Checkpoint::Ring& ring) {
         return ring.node == death.node.value && ring.incarnation == death.incarnation && ring.at == death.ring_bytes();
@@ -142,12 +145,6 @@ class Making {
 
 }  // namespace
 
-CheckpointLock::CheckpointLock(const fs::path& saved, Patience patience)
-    : lock_((saved.string() + ".checkpoint").c_str(), patience) {
-  if (!lock_.held() && (patience == Patience::kWait || errno != EWOULDBLOCK))
-    fail("cannot lock {}.checkpoint.lock: {}", saved.string(), strerror(errno));
-}
-
 Checkpointed make_checkpoint(const fs::path& pool, const fs::path& saved,
                              const std::map<int, std::vector<LogPlace>>& places) {
   return Making(pool, saved, places).run();
@@ -155,7 +152,7 @@ Checkpointed make_checkpoint(const fs::path& pool, const fs::path& saved,
 
 int make_checkpoint_now(const fs::path& pool, const fs::path& saved,
                         const std::map<int, std::vector<LogPlace>>& places) {
-  const CheckpointLock lock(saved, CheckpointLock::Patience::kTry);
+  const CheckpointLock lock(saved, std::chrono::milliseconds(0));
   const Checkpointed made =
       lock.held() ? make_checkpoint(pool, saved, places) : Checkpointed{false, "another process makes a checkpoint"};
   fmt::print("{}\n", made.text);

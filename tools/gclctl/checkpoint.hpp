@@ -3,29 +3,15 @@
 //
 // gclctl.checkpoint-syncs-logs: The logs that it has read are on the disk before it is, whatever their servers have
 //     flushed: what it says that a transaction has committed, its own server says, too.
-// gclctl.one-checkpoint-at-a-time: Under <durable path>.checkpoint.lock, as everything else that needs the copy, the
-//     checkpoint and the logs to stay as they are.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "coherence/pool/pool_lock.hpp"
 #include "tools/gclctl/removed_logs.hpp"
 
 namespace gclctl {
-
-// gclctl.one-checkpoint-at-a-time.  Held, unless it was not to wait.
-class CheckpointLock {
- public:
-  using Patience = coherence::PoolLock::Patience;
-  CheckpointLock(const fs::path& saved, Patience patience);
-  bool held() const { return lock_.held(); }
-
- private:
-  const coherence::PoolLock lock_;
-};
 
 struct Checkpointed {
   bool done;         // false: there was nothing to do

@@ -37,7 +37,8 @@ struct Cluster {
   std::string locale;
 
   // Reads DIR/cluster.conf; fails with a plain message when DIR is not a cluster's directory, or the file is damaged.
-  static Cluster load(const fs::path& dir);
+  // `name`: of another such file, in a backup.
+  static Cluster load(const fs::path& dir, const char* name = kFileName);
   void save() const;  // whole or not at all
 
   fs::path prefix() const { return dir / "prefix"; }

@@ -56,12 +56,14 @@ class Description : public CLI::App {
 
 }  // namespace
 
-Cluster Cluster::load(const fs::path& dir) {
-  const OwnersFile said = read_owners_file(dir, kFileName);
+Cluster Cluster::load(const fs::path& dir, const char* name) {
+  const OwnersFile said = read_owners_file(dir, name);
   std::istringstream in(said.text);
   std::string line;
-  if (!said.found || !std::getline(in, line) || line != kFirstLine)
+  if (!said.found || !std::getline(in, line) || line != kFirstLine) {
+    if (name != std::string(kFileName)) fail("{} is damaged, or somebody else's", (dir / name).string());
     fail("{} is not a directory made by gclctl init", dir.string());
+  }
   Cluster c;
   c.dir = said.dir;
   c.account = said.account;
@@ -70,7 +72,7 @@ Cluster Cluster::load(const fs::path& dir) {
     description.parse_from_stream(in);
     c.removed = description.removed();
   } catch (const CLI::ParseError& e) {
-    fail("{}: {}; every key has a line KEY=VALUE there, as gclctl init wrote it", (dir / kFileName).string(), e.what());
+    fail("{}: {}; every key has a line KEY=VALUE there, as gclctl init wrote it", (dir / name).string(), e.what());
   }
   return c;
 }

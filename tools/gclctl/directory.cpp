@@ -83,7 +83,7 @@ bool take_directory(const fs::path& dir, const std::string& account) {
   const bool made = !fs::exists(fs::symlink_status(dir));
   if (made) make_for(account, dir);
   const Descriptor directory = open_directory(dir);
-  if (!fs::is_empty(dir)) fail("{} is there and is not empty: init wants a new directory", dir.string());
+  if (!fs::is_empty(dir)) fail("{} is there and is not empty: give a new directory", dir.string());
   if (directory.status().st_uid == 0 && geteuid() == 0) {
     if (!only_root_changes(dir)) fail("{} belongs to root, in a directory of somebody else's", dir.string());
     give_to(account, directory.get());

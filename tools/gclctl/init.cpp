@@ -1,12 +1,13 @@
 // gclctl init: directory, private prefix, data directories, pool.
 #include <fstream>
-#include <random>
 
 #include "extension/oid_range.hpp"
 #include "tools/gclctl/checks.hpp"
 #include "tools/gclctl/cluster.hpp"
+#include "tools/gclctl/configuration.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/new_cluster.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
@@ -16,26 +17,13 @@ namespace gclctl {
 namespace {
 
 constexpr uint64_t kPoolBytesMin = 64 << 20, kCacheBytesMin = 1 << 20;
-constexpr size_t kSocketPathMax = 107;
 constexpr const char* kLocale = "C.UTF-8";
 
-std::string random_id() {
-  std::random_device random;
-  return fmt::format("{:08x}", random());
-}
-
 Cluster describe(const InitOptions& options) {
-  Cluster c;
-  c.dir = fs::weakly_canonical(fs::absolute(options.dir));
-  c.id = random_id();
-  c.account = account_for(c.dir);
+  Cluster c = describe_new({options.dir, options.memory_dir, options.port});
   c.primaries = options.primaries;
-  c.port = options.port;
   c.cache_bytes = parse_size(options.cache_size);
-  c.memory_dir = fs::absolute(options.memory_dir);
   c.locale = std::string("UTF8/") + kLocale;
-  c.socket_dir = c.dir / "run";
-  if ((c.socket_dir / ".s.PGSQL.65535.lock").string().size() > kSocketPathMax) c.socket_dir = "/tmp/gcl-" + c.id;
   if (c.cache_bytes < kCacheBytesMin) fail("--cache-size must be at least {} MB", kCacheBytesMin >> 20);
   return c;
 }
@@ -49,26 +37,12 @@ uint64_t pool_bytes_of(const InitOptions& options) {
   return bytes;
 }
 
-// As postgresql.conf wants it.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? "''" : c == '\\' ? "\\\\" : std::string(1, c);
-  return out + "'";
-}
-
-// As a shell wants it.
-std::string word_of_shell(const std::string& text) {
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
-}
-
 // NAME=VALUE, as a line of postgresql.conf.
 std::string setting_line(const std::string& setting) {
   size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0 || setting.find('\n') != std::string::npos)
     fail("--set {}: write NAME=VALUE", setting);
-  return setting.substr(0, equals) + " = " + quoted(setting.substr(equals + 1)) + "\n";
+  return setting.substr(0, equals) + " = " + quoted_setting(setting.substr(equals + 1)) + "\n";
 }
 
 void write_configuration(const Cluster& c, int k, const std::vector<std::string>& settings) {
@@ -77,16 +51,15 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
   std::ofstream out(c.data(k) / "gcl.conf");
   out << "# Written by gclctl init; put your own settings behind these.\n"
       << "shared_preload_libraries = 'gcl'\n"
-      << "gcl.node_id = " << k << "\ngcl.primaries = " << c.primaries << "\ngcl.pool = " << quoted(c.pool().string())
-      << "\ngcl.pool_file = " << quoted(c.saved_pool().string()) << "\ngcl.cache_size = '"
+      << "gcl.node_id = " << k << "\ngcl.primaries = " << c.primaries
+      << "\ngcl.pool = " << quoted_setting(c.pool().string())
+      << "\ngcl.pool_file = " << quoted_setting(c.saved_pool().string()) << "\ngcl.cache_size = '"
       << size_setting(c.cache_bytes) << "'\ngcl.locale = '" << c.locale << "'\n"
-      << "gcl.checkpoint_command = "
-      << quoted(word_of_shell((c.bindir() / "gclctl").string()) + " checkpoint " + word_of_shell(c.dir.string()))
-      << "\n"
+      << "gcl.checkpoint_command = " << quoted_setting(checkpoint_command(c)) << "\n"
       << "wal_level = replica\nmax_slot_wal_keep_size = -1\nold_snapshot_threshold = -1\n"
       << "max_prepared_transactions = 0\nmax_worker_processes = 48\n"
       << "port = " << c.port_of(k)
-      << "\nlisten_addresses = 'localhost'\nunix_socket_directories = " << quoted(c.socket_dir.string())
+      << "\nlisten_addresses = 'localhost'\nunix_socket_directories = " << quoted_setting(c.socket_dir.string())
       << "\nunix_socket_permissions = 0700\n"
       << "shared_buffers = 64MB\nmax_connections = 100\ncluster_name = 'gcl" << k << "'\n"
       << "log_line_prefix = '%m [%p] %b '\n";
@@ -136,42 +109,15 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const InitOptions& o
   return 0;
 }
 
-// A failed `init` leaves nothing behind.
-int empty(const Cluster& c) {
-  std::error_code ignored;
-  fs::remove_all(c.pool_dir(), ignored);
-  if (c.socket_dir.parent_path() != c.dir) fs::remove_all(c.socket_dir, ignored);
-  for (const auto& entry : fs::directory_iterator(c.dir)) fs::remove_all(entry.path(), ignored);
-  return 0;
-}
-
 }  // namespace
 
 int init(const InitOptions& options) {
   const uint64_t pool_bytes = pool_bytes_of(options);
-  Cluster c = describe(options);
-  if (fs::exists(c.dir) && (!fs::is_directory(c.dir) || !fs::is_empty(c.dir)))
-    fail("{} is there and is not empty: init wants a new directory", c.dir.string());
+  const Cluster c = describe(options);
   for (const std::string& setting : options.settings) (void)setting_line(setting);
-  for (int k : c.chosen(0)) check_port_free(c, k);
   check_memory(c, c.primaries, pool_bytes);
-  check_reachable(c.account, c.dir.parent_path());
-  const ExtensionFiles extension = open_extension();
-  const bool made = take_directory(c.dir, c.account);
-  int code = 1;
-  std::string problem;
-  try {
-    code = run_as(c.account, [&] { return fill(c, extension, options); });
-  } catch (const std::exception& e) {
-    problem = text_of(e);
-  }
-  if (code != 0) {
-    (void)run_as(c.account, [&] { return empty(c); });
-    std::error_code ignored;
-    if (made) fs::remove(c.dir, ignored);
-    if (!problem.empty()) throw Failure(problem);
-    return code;
-  }
+  const int code = make_cluster(c, [&](const ExtensionFiles& extension) { return fill(c, extension, options); });
+  if (code != 0) return code;
   fmt::print("cluster of {} primaries in {}; start it with: gclctl start {}\n", c.primaries, c.dir.string(),
              options.dir);
   return 0;

@@ -100,6 +100,27 @@ int main(int argc, char** argv) {
   shell->prefix_command();
   CLI::App* verify_verb = app.add_subcommand("verify", "check the checksums of the saved pool of a stopped cluster");
   verify_verb->add_option("POOL", where, "the cluster's directory, or the file that a pool is saved in")->required();
+  std::string backup_dir;
+  CLI::App* backup_verb = on_cluster("backup", "a copy of the cluster as it is at one moment, while all primaries run");
+  backup_verb->add_option("BACKUP", backup_dir, "a new directory")->required();
+  CLI::App* check_verb =
+      app.add_subcommand("verify-backup", "check that all files of a backup are as they were written");
+  check_verb->add_option("BACKUP", backup_dir, "the backup's directory")->required();
+  std::string archive;
+  CLI::App* point_verb = on_cluster("restore-point", "note a moment that archives of WAL can be restored to");
+  point_verb->add_option("ARCHIVE", archive, "the directory with node1, node2... that the primaries archive to")
+      ->required();
+  RestoreOptions back;
+  CLI::App* restore_verb = app.add_subcommand("restore", "make a new cluster out of a backup");
+  restore_verb->add_option("BACKUP", back.backup, "the backup's directory")->required();
+  restore_verb->add_option("DIR", back.dir, "a new directory, of the new cluster")->required();
+  restore_verb->add_option("--port", back.port, "port of primary 1; the others follow (as before, if not given)")
+      ->check(CLI::Range(1024, 65000));
+  CLI::Option* from_archive =
+      restore_verb->add_option("--archive", back.archive, "go on to the last restore point in this archive of WAL");
+  restore_verb->add_option("--to", back.upto, "to the last one at or before this time, in UTC")->needs(from_archive);
+  restore_verb->add_option("--memory-dir", back.memory_dir, "tmpfs that holds the pool (as before, if not given)");
+
   InspectOptions look;
   CLI::App* inspect_verb = app.add_subcommand("inspect", "what a pool has in memory, in words; of a dead cluster, too");
   inspect_verb->require_subcommand(1);
@@ -157,6 +178,10 @@ int main(int argc, char** argv) {
     if (*name) return dsn(dir, node);
     if (*shell) return psql(dir, node, shell->remaining());
     if (*verify_verb) return verify(where);
+    if (*backup_verb) return backup(dir, backup_dir);
+    if (*check_verb) return verify_backup(backup_dir);
+    if (*point_verb) return restore_point(dir, archive);
+    if (*restore_verb) return restore(back);
     if (*inspect_verb) return inspect(look);
     if (*trace_verb) return trace(told);
     if (*remove) return destroy(dir);

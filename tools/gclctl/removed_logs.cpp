@@ -53,6 +53,12 @@ std::vector<LogPlace> logs_of(const Cluster& c, int k) {
   return places;
 }
 
+std::vector<fs::path> kept_log_directories(const Cluster& c) {
+  std::vector<fs::path> found;
+  for (const Kept& one : kept_logs(c, 0)) found.push_back(one.path);
+  return found;
+}
+
 bool keep_log(const Cluster& c, int k) {
   const recovery::History history = history_of(c.saved_pool());
   const uint64_t newest = history.node[k].newest_incarnation();

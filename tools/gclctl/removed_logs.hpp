@@ -29,6 +29,9 @@ struct LogPlace {
 // Where the node's logs are, in order.
 std::vector<LogPlace> logs_of(const Cluster& cluster, int k);
 
+// The directories of those that are kept of removed primaries.
+std::vector<fs::path> kept_log_directories(const Cluster& cluster);
+
 // Puts the log of a primary that is removed aside, if it is needed; whether it was.
 bool keep_log(const Cluster& cluster, int k);
 // Removes those that are not needed any more.  REQUIRES: the pool is saved.

@@ -12,7 +12,7 @@
 #include "extension/engine/restart/restored_members.hpp"
 #include "recovery/checkpoint.hpp"
 #include "recovery/log_merge.hpp"
-#include "tools/gclctl/checkpoint.hpp"
+#include "tools/gclctl/checkpoint_lock.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/lone_node.hpp"
 #include "tools/gclctl/pool.hpp"
@@ -273,7 +273,7 @@ bool restart_pool(const LostPool& lost) {
       &problem);
   if (is == Pool::Condition::kClean) return false;
   if (is != Pool::Condition::kUnclean) fail("{}", problem.text);
-  const CheckpointLock unchanged(lost.saved, CheckpointLock::Patience::kWait);
+  const RequiredCheckpointLock unchanged(lost.saved);
   Restart(lost).run();
   return true;
 }

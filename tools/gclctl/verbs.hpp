@@ -25,6 +25,14 @@ struct MakePoolOptions {
   bool fence_on_death = false;  // as InitOptions
 };
 
+struct RestoreOptions {
+  std::string backup, dir;
+  std::string memory_dir;  // empty: that of the cluster that the backup is of
+  std::string archive;     // empty: the cluster as of the backup; else as of the last restore point there,
+  std::string upto;        // at or before that time, if not empty
+  int port = 0;            // likewise 0
+};
+
 struct RestartPoolOptions {       // of checkpoint-pool, too
   std::string file, saved;        // as MakePoolOptions
   std::vector<std::string> data;  // K=DIRECTORY of each server
@@ -62,6 +70,10 @@ int remove_primary(const std::string& dir, int node, Data data);
 int dsn(const std::string& dir, int node);
 int psql(const std::string& dir, int node, const std::vector<std::string>& arguments);
 int verify(const std::string& where);  // a cluster's directory, or a file that a pool is saved in
+int backup(const std::string& dir, const std::string& to);
+int verify_backup(const std::string& from);
+int restore_point(const std::string& dir, const std::string& archive);
+int restore(const RestoreOptions& options);
 int inspect(const InspectOptions& options);
 int trace(const TraceOptions& options);
 int destroy(const std::string& dir);

@@ -10,9 +10,9 @@ namespace gcl {
 
 namespace {
 
-constexpr const char* kNames[] = {"GclPageLatch",       "GclPeer",      "GclFrame",   "GclRedoRing",   "GclRowOwner",
-                                  "GclOldTransactions", "GclDdlLock",   "GclDdlSlot", "GclDdlAnswers", "GclViews",
-                                  "GclCommit",          "GclCheckpoint"};
+constexpr const char* kNames[] = {"GclPageLatch",       "GclPeer",       "GclFrame",     "GclRedoRing",   "GclRowOwner",
+                                  "GclOldTransactions", "GclDdlLock",    "GclDdlSlot",   "GclDdlAnswers", "GclViews",
+                                  "GclCommit",          "GclCheckpoint", "GclHeldCommit"};
 static_assert(sizeof kNames / sizeof kNames[0] == size_t(WaitEvent::kCount));
 
 int tranche[int(WaitEvent::kCount)];

@@ -22,6 +22,7 @@ enum class WaitEvent : uint8_t {
   kViews,       // GclViews: other primaries' answers to gcl_stat_waits
   kCommit,      // GclCommit: a transaction that is committed in this server, and about to be in gcl tables
   kCheckpoint,  // GclCheckpoint: the command that makes a checkpoint of the pool
+  kHeldCommit,  // GclHeldCommit: its own commit is held, while a backup takes its cut
   kCount
 };
 

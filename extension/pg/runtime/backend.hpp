@@ -55,7 +55,8 @@ void detach_session() noexcept;
 
 // The WAL as the pool's log.
 bufmgr::LogSink& wal_sink();
-void register_wal_records();  // from _PG_init
-void flush_log();             // all that this server has written so far
+void register_wal_records();     // from _PG_init
+void flush_log();                // all that this server has written so far
+XLogRecPtr flush_with_record();  // the same, with a record of ours, whose end is returned
 
 }  // namespace gcl

@@ -5,6 +5,8 @@
 #include "coherence/message/slots.hpp"
 #include "extension/compatibility.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
+#include "extension/pg/runtime/commit_hold.hpp"
+#include "extension/pg/runtime/copied_directory.hpp"
 #include "extension/pg/runtime/lone_repair.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
@@ -41,6 +43,7 @@ void request_memory() {
   RequestAddinShmemSpace(sizeof(NodeState) + 64);
   RequestAddinShmemSpace(own_waits_bytes(session_slots()) + 64);
   RequestAddinShmemSpace(mixed_commits_bytes(session_slots()) + 64);
+  RequestAddinShmemSpace(commit_hold_bytes(session_slots()) + 64);
   if (settings.stop_points) RequestAddinShmemSpace(stop_points_bytes() + 64);
 }
 
@@ -59,6 +62,8 @@ void make_state() {
   if (!found) own_waits_init(waits, session_slots());
   void* commits = ShmemInitStruct("gcl mixed commits", mixed_commits_bytes(session_slots()), &found);
   if (!found) mixed_commits_init(commits, session_slots());
+  void* hold = ShmemInitStruct("gcl commit hold", commit_hold_bytes(session_slots()), &found);
+  if (!found) commit_hold_init(hold, session_slots());
   if (settings.stop_points) {
     void* stops = ShmemInitStruct("gcl stop points", stop_points_bytes(), &found);
     if (!found) stop_points_init(stops);
@@ -203,6 +208,7 @@ void start_node() {
   register_wait_events();
   if (!IsPostmasterEnvironment) return;  // a single-user server does not open the pool
   check_settings();
+  require_own_directory();
   give_up_former_incarnation();
   Problem problem;
   Errc outcome = Errc::kOk;

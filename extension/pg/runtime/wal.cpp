@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/commit_hold.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
 
 extern "C" {
@@ -18,7 +19,7 @@ namespace {
 
 constexpr RmgrId kRmgrId = 150;
 constexpr uint8 kMiniTransaction = 0x00;
-constexpr uint8 kLeave = 0x10;  // says nothing: the record before a node leaves, for its end
+constexpr uint8 kLeave = 0x10;  // says nothing: it is there for its end, up to which the log is flushed
 constexpr uint8 kNote = 0x20;
 
 void redo(XLogReaderState*) {}
@@ -45,7 +46,7 @@ class WalSink final : public bufmgr::LogSink {
  public:
   coherence::Lsn append(std::span<const std::byte> record) override { return insert(kMiniTransaction, record); }
   void note(std::span<const std::byte> bytes) override { (void)insert(kNote, bytes); }
-  coherence::Lsn flushed() override { return {GetFlushRecPtr(nullptr)}; }
+  coherence::Lsn flushed() override { return {held_back(GetFlushRecPtr(nullptr))}; }
   void request_flush(coherence::Lsn lsn) override {
     std::atomic<uint64_t>& wanted = node_state()->flush_wanted;
     uint64_t seen = wanted.load(std::memory_order_relaxed);
@@ -75,12 +76,17 @@ bufmgr::LogSink& wal_sink() {
 }
 
 void flush_log() {
-  if (GetXLogInsertRecPtr() <= GetFlushRecPtr(nullptr)) return;
-  // Not to GetXLogInsertRecPtr(): at a page's end that is behind the next page's header, and cannot be flushed.
+  if (GetXLogInsertRecPtr() > GetFlushRecPtr(nullptr)) (void)flush_with_record();
+}
+
+// Not to GetXLogInsertRecPtr(): at a page's end that is behind the next page's header, and cannot be flushed.
+XLogRecPtr flush_with_record() {
   char nothing = 0;
   XLogBeginInsert();
   XLogRegisterData(&nothing, sizeof nothing);
-  XLogFlush(XLogInsert(kRmgrId, kLeave));
+  const XLogRecPtr end = XLogInsert(kRmgrId, kLeave);
+  XLogFlush(end);
+  return end;
 }
 
 void register_wal_records() {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/commit_hold.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
 #include "extension/pg/runtime/orphan.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
@@ -66,6 +67,7 @@ void pre_commit() {
   call(index_sizes.pre_commit);
   record_deferred_frees();
   call(ddl.pre_commit);
+  if (TransactionIdIsValid(GetTopTransactionIdIfAny())) enter_commit();
   engine::TxnSystem* txns = attached_txns();
   if (txns == nullptr || !txns->current().wrote()) return;
   until_ok(nullptr, [&] { return txns->prepare(mixed_commit_xid()); });
@@ -90,6 +92,7 @@ void commit() noexcept {
     }
     mixed_commit_ends();
   }
+  leave_commit();  // before others are waited for, whose commits may be held
   call(ddl.committed);
   call(index_sizes.committed);
   deferred_frees_ended();
@@ -110,6 +113,7 @@ void abort() noexcept {
     txns->session().release_all();  // an ERROR ran no destructors
     txns->abort();
   }
+  leave_commit();
   call(ddl.aborted);
   call(index_sizes.aborted);
   own_wait_rolled_back();

@@ -6,6 +6,7 @@
 #include "extension/pg/ddl/base/ddl_port.hpp"
 #include "extension/pg/ddl/node/data_life.hpp"
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/commit_hold.hpp"
 #include "extension/pg/runtime/kept_wal.hpp"
 #include "extension/pg/runtime/node_events.hpp"
 #include "extension/pg/runtime/orphan.hpp"
@@ -180,7 +181,9 @@ void flusher() {
       node_pool()->coherence_node().ring();
       continue;
     }
-    const long ms = ShutdownRequestPending ? 100 : 1000;  // the last backend's end wakes no worker
+    const long held = end_hold_in_time();
+    const long often = ShutdownRequestPending ? 100 : 1000;  // the last backend's end wakes no worker
+    const long ms = held < 0 ? often : Min(held, often);
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, PG_WAIT_EXTENSION);
     tick_process();
   }

@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* kFile = "life";
 constexpr const char* kCopyFile = "copy";
+constexpr const char* kRestoredFile = "restored";
 constexpr uint64_t kLifeMagic = 0x67636c6c69666531;  // "gcllife1"
 constexpr uint64_t kEnded = engine::DdlLife::kEnded, kForgotten = engine::DdlLife::kForgotten;
 
@@ -79,6 +80,7 @@ bool begin_life() {
   const uint64_t life = new_life();
   write_life(pools, life);
   forget_ddl_file(kCopyFile);  // used, or left by a crash
+  forget_ddl_file(kRestoredFile);
   ddl_node_state().life = life;
   return true;
 }
@@ -88,6 +90,13 @@ void end_life() {
   if (life == 0) return;
   ddl_node_state().life = 0;
   write_life(life, life | kEnded);
+}
+
+void end_life_of_old_copy() {
+  LifeFile file{};
+  if (!read_ddl_file(kFile, &file, sizeof file)) return;
+  file.before = file.now = new_life();
+  replace_ddl_file(kFile, &file, sizeof file);
 }
 
 uint64_t write_life_of_copy(uint8_t node) {

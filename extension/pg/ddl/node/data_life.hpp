@@ -9,6 +9,7 @@
 // (ddl.log-has-end).
 //
 //   <data>/gcl_ddl/life:  node, number before, number now
+//   <data>/gcl_ddl/restored:  there is one in a directory that gclctl restore has made, until its first life
 //   <data>/gcl_ddl/copy:  the same, of the primary that copies of this directory will be
 #pragma once
 
@@ -28,6 +29,10 @@ DataDirectory data_directory();
 bool begin_life();
 // The launcher ends in order; nothing of DDL follows.
 void end_life();
+
+// This directory is a copy (runtime.copies-stay-out), and a server starts on it that is in no pool: it is not that of
+// its primary any more.  Before shared memory is there.
+void end_life_of_old_copy();
 
 // What is copied from here on may be that primary's, if the pool hears of the number, which is returned.
 uint64_t write_life_of_copy(uint8_t node);
