@@ -49,7 +49,7 @@ void copy_data(const Cluster& c, int from, int k, bool* copied) {
   if (schema.empty()) fail("the extension is gone from database {}", database);
   views->require(fmt::format("SET LOCAL statement_timeout = '{}s'", kDdlMax.count()), kCommitMax);
   views->require(fmt::format("SELECT {}.gcl_prepare_copy({})", schema, k), kDdlMax + kCommitMax);
-  output_of({(c.bindir() / "pg_basebackup").string(), "-D", c.data(k).string(), "-c", "fast", "-X", "stream", "-d",
+  output_of({(c.bindir(from) / "pg_basebackup").string(), "-D", c.data(k).string(), "-c", "fast", "-X", "stream", "-d",
              c.dsn(from)});
   *copied = true;  // perhaps
   views->require("COMMIT", kCommitMax);
@@ -58,7 +58,7 @@ void copy_data(const Cluster& c, int from, int k, bool* copied) {
 // Brings the copy to the end of its log, and lets it give its own OIDs.
 void settle_data(const Cluster& c, int k) {
   rewrite_configuration(c, k);
-  const std::string bin = c.bindir().string(), data = c.data(k).string();
+  const std::string bin = c.bindir(k).string(), data = c.data(k).string();
   output_of({bin + "/postgres", "--single", "-D", data, "-c", "shared_preload_libraries=gcl", "-c",
              "gcl.pool=", "template1"});
   output_of({bin + "/pg_resetwal", "-o", std::to_string(gcl::oids_of_node(k).first), "-D", data});
@@ -76,6 +76,7 @@ int add(Cluster c, int k) {
   fmt::print("primary {}: data directory, from that of primary {}\n", k, from);
   fflush(stdout);
   fs::create_directories(c.data(k).parent_path());
+  c.use_prefix(k, c.prefix(from));
   bool copied = false;
   try {
     copy_data(c, from, k, &copied);
