@@ -119,6 +119,7 @@ class SavedPool(FullDisk):
     def put_back(self, moved):
         """The cluster's directory is as it was made, so that it can be destroyed: where something is mounted it cannot."""
         self.cluster.close_sessions()
+        self.disk.make_room()
         try:
             self.cluster.assert_left_in_order()
         finally:
@@ -138,6 +139,11 @@ class SavedPool(FullDisk):
         for words in ("could not be saved", "No space left on device", "gclctl stop again"):
             self.assertIn(words, stopped.stderr)
         self.assertIn("NOT SAVED", self.cluster.ctl("status", self.cluster.dir, check=False).stdout)
+        # Nothing is half made.
+        upgraded = self.cluster.ctl("upgrade", self.cluster.dir, check=False)
+        self.assertEqual(1, upgraded.returncode, upgraded.stdout)
+        self.assertIn("No space left on device", upgraded.stderr)
+        self.assertEqual([f"{self.cluster.dir}/prefix"], glob.glob(f"{self.cluster.dir}/prefix*"))
         self.disk.make_room()
         self.assertIn("saved", self.cluster.stop().stdout)
         os.remove(self.cluster.pool_dir() + "/pool")  # as after a reboot
@@ -162,7 +168,8 @@ class SavedPool(FullDisk):
         # What is primary 2's waits, and can be given up.
         state, _ = self.error_of(one, "SET statement_timeout = '1s'; SELECT count(*) FROM b WHERE t = 'c'")
         self.assertEqual("57014", state)
-        self.assertIn("primary 2", self.cluster.ctl("status", self.cluster.dir, check=False).stdout)
+        self.assertRegex(self.cluster.ctl("status", self.cluster.dir, check=False).stdout,
+                         r"primary 2 .* down\n +DEAD .*its repair waits until it is in the pool's journal")
         three.send("SELECT count(*) FROM b WHERE t = 'c'")
         self.assertTrue(three.waits(2))
         # Nobody does anything but make room.

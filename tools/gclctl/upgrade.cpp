@@ -91,8 +91,9 @@ int upgrade_servers(const Cluster& c, int node, const ExtensionFiles& extension)
   const std::vector<int> chosen = c.chosen(node);
   check_usable(c);
   remove_unused_prefixes(c);
-  const fs::path fresh = take_software(c, extension);
+  fs::path fresh;
   try {
+    fresh = take_software(c, extension);
     for (const int k : chosen) exchange(c, k, fresh);
   } catch (...) {
     remove_unused_prefixes(c);
