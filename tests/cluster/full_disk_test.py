@@ -178,6 +178,21 @@ class SavedPool(FullDisk):
         self.cluster.start(2)
         self.assertEqual([["1000"]] * 3, self.cluster.everywhere("SELECT count(*) FROM b WHERE t = 'c'"))
 
+    def test_all_primaries_die_while_the_journal_is_full(self):
+        """The first that starts would repair the pool: it says why it cannot, and all is there when there is room."""
+        for k in (1, 2, 3):
+            self.cluster.sql(k, f"UPDATE b SET t = '{k}' WHERE i % 3 = {k - 1}")
+        self.disk.fill()
+        for k in (1, 2, 3):
+            self.cluster.kill_all(k)
+        started = self.cluster.ctl("start", self.cluster.dir, "--node", "1", check=False)
+        self.assertEqual(1, started.returncode, started.stdout)
+        for words in ("could not join the gcl pool", "pool.saved.journal: No space left on device", "Give the file system more room"):
+            self.assertIn(words, started.stderr)
+        self.disk.make_room()
+        self.cluster.start()
+        self.assertEqual([["1000|333"]] * 3, self.cluster.everywhere("SELECT count(*), count(*) FILTER (WHERE t = '3') FROM b WHERE t <> 'b'"))
+
     def test_primaries_join_while_there_is_no_room_for_a_journal(self):
         """They serve their own tables; those of gcl as soon as there is room."""
         self.cluster.sql(3, "CREATE TABLE own (i int) USING heap; INSERT INTO own VALUES (7)")

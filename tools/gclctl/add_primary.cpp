@@ -76,7 +76,7 @@ int add(Cluster c, int k) {
   fmt::print("primary {}: data directory, from that of primary {}\n", k, from);
   fflush(stdout);
   fs::create_directories(c.data(k).parent_path());
-  c.use_prefix(k, c.prefix(from));
+  if (c.prefix(k) != c.prefix(from)) c.use_prefix(k, c.prefix(from));
   bool copied = false;
   try {
     copy_data(c, from, k, &copied);
