@@ -2,6 +2,8 @@
 // (gclctl.upgrade-one-by-one).
 #include <signal.h>
 
+#include <cerrno>
+#include <cstring>
 #include <set>
 
 #include "coherence/pool/pool_lock.hpp"
