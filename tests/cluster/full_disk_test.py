@@ -112,7 +112,7 @@ class SavedPool(FullDisk):
             place = f"{self.cluster.dir}/{folder}"
             os.makedirs(place, 0o700, exist_ok=True)
             small_disk.own(place)
-            small_disk.mount("--bind", f"{moved}/{folder}", place)
+            small_disk.bind(f"{moved}/{folder}", place)
         self.addCleanup(self.put_back, moved)
         self.cluster.start()
 
