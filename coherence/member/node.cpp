@@ -51,6 +51,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   std::unique_ptr<Node> node(new Node(pool, transport));
   Membership& members = *node->members_;
   GCL_TRY(members.begin_change(Membership::Patience::kWait, problem));
+  GCL_TRY(pool.check_protocol(problem));
   if (alone != nullptr)
     if (const NodeSet dead = members.all_dead(); !dead.empty()) GCL_TRY(node->repair_alone(dead, *alone, problem));
   auto incarnation = members.reserve(id, problem);

@@ -50,8 +50,8 @@ class Session;
 class Node {
  public:
   // Becomes node `id` of the pool.  kBusy: a living server is node `id`; kUnrepaired: the node has died, and survivors
-  // have not done with it yet; kFenced: the pool is fenced (now, perhaps by
-  // this call: node.crash-restart-fences); kNotFound: the pool has no room for such a node; kNoSpace,
+  // have not done with it yet; kIncompatible: the nodes in the pool have another protocol; kFenced: the pool is fenced
+  // (now, perhaps by this call: node.crash-restart-fences); kNotFound: the pool has no room for such a node; kNoSpace,
   // kSystem.  The transport outlives it.  `alone`: for a pool all of whose nodes are dead, which is repaired first
   // (repair.alone); errors as it says.
   static Result<std::unique_ptr<Node>> join(Pool&, NodeId id, const ArenaSpec&, Problem*, Transport& = shm_transport(),

@@ -172,6 +172,7 @@ Result<uint64_t> ShmMembership::reserve(NodeId id, Problem* problem) {
 Status ShmMembership::publish(Problem* problem) {
   if (empty()) GCL_TRY(pool_.mark_durable_in_use(problem));
   pool_.header().state.store(PoolState::kInUse);
+  pool_.header().protocol.store(kProtocolVersion, std::memory_order_relaxed);  // under the lock (check_protocol)
   NodeEntry& entry = own();
   entry.pid.store(getpid(), std::memory_order_relaxed);
   entry.pid_start.store(look_at_process(getpid()).start, std::memory_order_relaxed);

@@ -251,6 +251,7 @@ Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
       return Condition::kUnclean;
     }
     auto pool = open(files, problem);
+    if (pool && !(*pool)->check_protocol(problem)) return Condition::kForeign;
     if (pool) return nobody_lives((*pool)->table(), (*pool)->nodes_max()) ? Condition::kOrphaned : Condition::kInUse;
     return pool.error() == Errc::kFenced ? Condition::kUnclean : Condition::kDamaged;
   }
@@ -261,6 +262,16 @@ Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
 Pool::~Pool() {
   for (int k = 0; k < kMemoryNodesMax; k++)
     if (std::byte* base = mapped({uint8_t(k)})) munmap(base, part_[k].bytes);
+}
+
+Status Pool::check_protocol(Problem* problem) const {
+  const uint32_t theirs = header().protocol.load(std::memory_order_relaxed);
+  if (theirs == kProtocolVersion) return {};
+  for (uint32_t n = 0; n < nodes_max(); n++)
+    if (table_->node[n].state.load(std::memory_order_acquire) != MemberState::kAbsent)
+      return problem->set(Errc::kIncompatible, "the nodes in pool %s have protocol version %u, this server has %u",
+                          path_, theirs, kProtocolVersion);
+  return {};
 }
 
 RegionExtent Pool::region(int index) const {

@@ -72,7 +72,7 @@ class Pool final : public MemoryMap {
     kUnclean,
     kAbsent,
     kDamaged,   // a file is missing, unreadable, cut short, or another pool's
-    kForeign,   // made for a server that differs, or of another format
+    kForeign,   // made for a server that differs, of another format, or its nodes have another protocol
     kUnsaved,   // clean in memory, and not in the durable copy (pool.failed-save-harmless)
     kOrphaned,  // in memory, and all of its nodes are dead: the first that joins repairs it (repair.alone)
   };
@@ -116,6 +116,9 @@ class Pool final : public MemoryMap {
   ~Pool() override;
   Pool(const Pool&) = delete;
 
+  // Whether the nodes that are in the pool, also dead ones, have the protocol of this process (pool.one-protocol).
+  // kIncompatible.  REQUIRES: the lock file held, by who joins.
+  Status check_protocol(Problem*) const;
   RegionExtent region(int index) const;
   uint32_t memory_nodes() const;  // grows (pool.counted-last)
   uint64_t pages();               // of all memory nodes

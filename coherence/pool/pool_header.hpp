@@ -9,7 +9,11 @@
 namespace coherence {
 
 inline constexpr uint64_t kPoolMagic = 0x314c4f4f504c4347;  // "GCLPOOL1"
+// Of what a durable copy keeps, of all layers: header, regions, pages, latch words at rest.
 inline constexpr uint32_t kPoolFormatVersion = 18;
+// Of what only nodes that are in the pool at one time must have in common (pool.one-protocol), of all layers: arenas,
+// messages, latch words in use, redo rings, words and pages that no node leaves behind.
+inline constexpr uint32_t kProtocolVersion = 1;
 inline constexpr uint64_t kPoolHeaderBytes = 65536;
 inline constexpr uint32_t kIdentityMax = 4096;
 
@@ -34,6 +38,7 @@ struct PoolHeader {
   } region[kRegionsMax];                   // in this file; memory nodes but 0 have latch words and pages only
   uint64_t memory_bytes[kMemoryNodesMax];  // the file sizes of all memory nodes; memory node 0's count
   char identity[kIdentityMax];
+  std::atomic<uint32_t> protocol;  // kProtocolVersion of the nodes in the pool; memory node 0's counts
 
   PagePlaces places() const {
     PagePlaces p;

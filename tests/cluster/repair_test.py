@@ -3,12 +3,15 @@
 While two sessions on each primary move money and number what they commit, something is killed with SIGKILL.  What each session
 was told is kept here, outside of the cluster.
 """
+import contextlib
 import os
 import signal
+import subprocess
 import time
 import unittest
 
 import deaths
+from data_directory import account
 from deaths import BACK_MAX, BANK, BankClient
 from harness import Cluster, SqlError, eventually
 from stop_points import STOP_POINTS, Stops
@@ -206,6 +209,20 @@ class InDoubt(unittest.TestCase):
         self.dies_at("xact_prepared", self.BOTH, 22)
         self.waits_for_it(22, False)
 
+    @contextlib.contextmanager
+    def no_room_for(self, session):
+        """The session's process cannot make the pool's journal longer."""
+        pid = str(session.pid())
+        limit = os.path.getsize(f"{self.cluster.dir}/pool.saved.journal")
+        subprocess.run(["prlimit", "--pid", pid, f"--fsize={limit}:"], check=True, **account())
+        yield session
+        subprocess.run(["prlimit", "--pid", pid, "--fsize=unlimited:"], check=True, **account())
+
+    def error_of(self, session, sql):
+        with self.assertRaises(SqlError) as caught:
+            session.run(sql)
+        return caught.exception.state, "\n".join(line for line in session.collected if line)
+
     def decided_by_hand(self, v, commit, locally):
         """An administrator decides; the server comes back after all, has decided what it has, and says so if that differs."""
         eventually(lambda: self.cluster.sql(1, "SELECT node FROM gcl_in_doubt") == ["2"])
@@ -214,6 +231,11 @@ class InDoubt(unittest.TestCase):
         for waiter in patient:
             waiter.send("UPDATE shared SET v = v WHERE id = 1 RETURNING v")
             self.assertTrue(waiter.blocked())
+        with self.no_room_for(self.cluster.session(1)) as one:  # repair.recorded-first
+            state, said = self.error_of(one, f"SELECT gcl_resolve_in_doubt({node}, {id_}, {commit})")
+            self.assertEqual("58030", state)
+            self.assertIn("pool.saved.journal: File too large", said)
+        self.assertEqual(["2"], self.cluster.sql(3, "SELECT node FROM gcl_in_doubt"))
         self.cluster.sql(1, f"SELECT gcl_resolve_in_doubt({node}, {id_}, {commit})")
         for waiter in patient:
             self.assertEqual(commit, waiter.result() == [str(v)])

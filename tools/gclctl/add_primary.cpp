@@ -27,7 +27,7 @@ void copy_data(const Cluster& c, int from, int k, bool* copied) {
   if (schema.empty()) fail("the extension is gone from database {}", database);
   views->require(fmt::format("SET LOCAL statement_timeout = '{}s'", kDdlMax.count()), kCommitMax);
   views->require(fmt::format("SELECT {}.gcl_prepare_copy({})", schema, k), kDdlMax + kCommitMax);
-  output_of({(c.bindir() / "pg_basebackup").string(), "-D", c.data(k).string(), "-c", "fast", "-X", "stream", "-d",
+  output_of({(c.bindir(from) / "pg_basebackup").string(), "-D", c.data(k).string(), "-c", "fast", "-X", "stream", "-d",
              c.dsn(from)});
   *copied = true;  // perhaps
   views->require("COMMIT", kCommitMax);
@@ -38,7 +38,7 @@ void settle_data(const Cluster& c, int k) {
   rewrite_configuration(c.data(k), {{"gcl.node_id", std::to_string(k)},
                                     {"port", std::to_string(c.port_of(k))},
                                     {"cluster_name", fmt::format("'gcl{}'", k)}});
-  const std::string bin = c.bindir().string(), data = c.data(k).string();
+  const std::string bin = c.bindir(k).string(), data = c.data(k).string();
   output_of({bin + "/postgres", "--single", "-D", data, "-c", "shared_preload_libraries=gcl", "-c",
              "gcl.pool=", "template1"});
   output_of({bin + "/pg_resetwal", "-o", std::to_string(gcl::oids_of_node(k).first), "-D", data});
@@ -56,6 +56,7 @@ int add(Cluster c, int k) {
   fmt::print("primary {}: data directory, from that of primary {}\n", k, from);
   fflush(stdout);
   fs::create_directories(c.data(k).parent_path());
+  if (c.prefix(k) != c.prefix(from)) c.use_prefix(k, c.prefix(from));
   bool copied = false;
   try {
     copy_data(c, from, k, &copied);

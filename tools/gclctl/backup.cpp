@@ -39,7 +39,7 @@ class Backup {
     AllPrimaries primaries(c_);
     require_no_tablespaces(primaries);
     const coherence::Pool::Outline copy = outline();
-    manifest_.server = server_version(c_.bindir());
+    manifest_.server = server_version(c_.bindir(c_.chosen(0).front()));
     manifest_.pool_id = copy.pool_id;
     manifest_.saves = copy.saves;
     for (const int k : c_.chosen(0)) copy_data(k);
@@ -90,7 +90,7 @@ class Backup {
     fflush(stdout);
     const std::string place = fmt::format("node{}/data", k);
     fs::create_directories((to_ / place).parent_path());
-    output_of({(c_.bindir() / "pg_basebackup").string(), "-D", (to_ / place).string(), "-c", "fast", "-X", "stream",
+    output_of({(c_.bindir(k) / "pg_basebackup").string(), "-D", (to_ / place).string(), "-c", "fast", "-X", "stream",
                "-d", c_.dsn(k)});
     for (const auto& entry : fs::directory_iterator(to_ / place / "pg_wal")) fs::remove_all(entry.path());
     fs::create_directories(to_ / place / "pg_wal/archive_status");

@@ -8,12 +8,28 @@
 #include <map>
 
 #include "coherence/base/os.hpp"
+#include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/prefix.hpp"
 
 namespace gclctl {
 
-fs::path Cluster::bindir() const { return mirrored(prefix(), installation().bindir); }
+fs::path Cluster::prefix(int k) const {
+  const fs::path link = data(k).parent_path() / "prefix";
+  std::error_code none;
+  const fs::path to = fs::read_symlink(link, none);
+  return none ? prefix() : dir / to.filename();
+}
+
+fs::path Cluster::bindir(int k) const { return mirrored(prefix(k), installation().bindir); }
+
+void Cluster::use_prefix(int k, const fs::path& prefix) const {
+  const fs::path link = data(k).parent_path() / "prefix", fresh = data(k).parent_path() / "prefix.new";
+  fs::remove(fresh);
+  fs::create_symlink(fs::path("..") / prefix.filename(), fresh);
+  fs::rename(fresh, link);
+  sync_path(link.parent_path());
+}
 
 std::string Cluster::dsn(int k) const {
   return fmt::format("host={} port={} user=postgres dbname=postgres", conninfo_value(socket_dir.string()), port_of(k));

@@ -2,7 +2,9 @@
 //
 //   DIR/cluster.conf     this description; its first line makes the directory ours
 //   DIR/prefix/          a private installation of PostgreSQL with the extension in it
-//   DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log.  Of one that was
+//   DIR/prefix.<N>/      those of `gclctl upgrade`; DIR/node<K>/prefix leads to the one of primary K, if it is not
+//   DIR/prefix DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log.  Of one
+//   that was
 //                        removed they may be there, too
 //   DIR/pool.saved*      the pool, when the cluster is stopped: a file per memory node
 //   DIR/run              sockets, unless the path is too long for one: then /tmp/gcl-<id>
@@ -42,7 +44,10 @@ struct Cluster {
   void save() const;  // whole or not at all
 
   fs::path prefix() const { return dir / "prefix"; }
-  fs::path bindir() const;  // of the private prefix
+  fs::path prefix(int k) const;  // of primary K (gclctl.software-per-primary)
+  fs::path bindir(int k) const;  // there
+  // Primary K has this prefix from its next start on.
+  void use_prefix(int k, const fs::path& prefix) const;
   fs::path data(int k) const { return dir / fmt_node(k) / "data"; }
   fs::path log(int k) const { return dir / fmt_node(k) / "log"; }
   fs::path pool_dir() const { return memory_dir / ("gcl-" + id); }

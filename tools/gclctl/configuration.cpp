@@ -25,7 +25,7 @@ std::string word_of_shell(const std::string& text) {
 }  // namespace
 
 std::string checkpoint_command(const Cluster& c) {
-  return word_of_shell((c.bindir() / "gclctl").string()) + " checkpoint " + word_of_shell(c.dir.string());
+  return "\"$GCL_BINDIR/gclctl\" checkpoint " + word_of_shell(c.dir.string());
 }
 
 void rewrite_configuration(const fs::path& data, const std::map<std::string, std::string>& values) {

@@ -64,6 +64,8 @@ std::string waits_for(const PoolView& pool, uint32_t dead) {
   if (!pool.table().repairs_deaths()) return "which ends all access to the pool";
   if (!any_lives) return "and nobody is left to repair what it had: the next start does";
   if (swept) return fmt::format("and is repaired; until it may join again primary {} is waited for", names);
+  if (pool.table().records_deaths.load() != 0 && !NodeSet{pool.table().recorded.load()}.has({uint8_t(dead)}))
+    return "and its repair waits until it is in the pool's journal: the logs of the others say what hinders them";
   if (!NodeSet{pool.table().repairable.load()}.has({uint8_t(dead)}))
     return fmt::format("and its repair waits for primary {}", names);
   return "and what it had is being repaired";

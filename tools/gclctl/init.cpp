@@ -81,7 +81,7 @@ void make_data_directory(const Cluster& c, int k, const std::string& from) {
   const fs::path data = c.data(k);
   fs::create_directories(data.parent_path());
   if (from.empty()) {
-    output_of({(c.bindir() / "initdb").string(), "-D", data.string(), "-U", "postgres", "-E", "UTF8",
+    output_of({(c.bindir(k) / "initdb").string(), "-D", data.string(), "-U", "postgres", "-E", "UTF8",
                std::string("--locale=") + kLocale, "-A", "trust"});
   } else {
     if (!fs::exists(fs::path(from) / "PG_VERSION")) fail("--data-from {}: that is no data directory", from);
@@ -92,12 +92,12 @@ void make_data_directory(const Cluster& c, int k, const std::string& from) {
 int fill(const Cluster& c, const ExtensionFiles& extension, const InitOptions& options) {
   make_private_directory(c.socket_dir);
   make_prefix(c.prefix(), extension);
-  std::string bin = c.bindir().string();
   for (int k : c.chosen(0)) {
     fmt::print("primary {}: data directory\n", k);
     fflush(stdout);
     make_data_directory(c, k, options.data_from);
-    output_of({bin + "/pg_resetwal", "-o", std::to_string(gcl::oids_of_node(k).first), "-D", c.data(k).string()});
+    output_of({(c.bindir(k) / "pg_resetwal").string(), "-o", std::to_string(gcl::oids_of_node(k).first), "-D",
+               c.data(k).string()});
     write_configuration(c, k, options.settings);
     write_access_rules(c, k);
   }

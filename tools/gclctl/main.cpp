@@ -81,6 +81,8 @@ int main(int argc, char** argv) {
   halt->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
   bool immediate = false;
   halt->add_flag("--immediate", immediate, "without leaving the pool: to the others, that is a death");
+  CLI::App* renew = on_cluster("upgrade", "give the primaries the software of this gclctl, one after the other");
+  renew->add_option("--node", node, "only this primary")->check(CLI::PositiveNumber);
   std::string where, size, saved;
   CLI::App* more = app.add_subcommand("add-memory", "add a memory node to the pool, while the primaries run or not");
   more->add_option("DIR", where, "the cluster's directory; or the FILE of a pool that make-pool made")->required();
@@ -171,6 +173,7 @@ int main(int argc, char** argv) {
     if (*check) return checkpoint(dir);
     if (*run) return start(dir, node);
     if (*halt) return stop(dir, node, immediate);
+    if (*renew) return upgrade(dir, node);
     if (*more) return add_memory(where, size, saved);
     if (*another) return add_primary(dir, node);
     if (*less) return remove_primary(dir, node, delete_data ? Data::kDelete : Data::kKeep);

@@ -40,7 +40,8 @@ std::string add(const std::string& path, const std::string& saved, const std::st
 }  // namespace
 
 std::string compatibility_of(const Cluster& cluster) {
-  return gcl::server_compatibility(server_version(cluster.bindir()), kServerBlockSize, cluster.locale);
+  const int any = cluster.chosen(0).front();  // minor versions do not count
+  return gcl::server_compatibility(server_version(cluster.bindir(any)), kServerBlockSize, cluster.locale);
 }
 
 void make_pool_dir(const Cluster& cluster) { make_private_directory(cluster.pool_dir()); }

@@ -4,9 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 
 #include "tools/gclctl/failure.hpp"
@@ -53,6 +57,13 @@ ExtensionFile open_file(const fs::path& path) {
   return {path.filename(), descriptor, found.st_mode & 0755};
 }
 
+bool same_bytes(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  if (fs::file_size(one, error) != fs::file_size(other, error) || error) return false;
+  std::ifstream a(one, std::ios::binary), b(other, std::ios::binary);
+  return std::equal(std::istreambuf_iterator<char>(a), {}, std::istreambuf_iterator<char>(b)) && a && b;
+}
+
 }  // namespace
 
 const Installation& installation() {
@@ -94,6 +105,25 @@ void make_prefix(const fs::path& prefix, const ExtensionFiles& extension) {
   copy_to(extension.program, bin / "gclctl");
   copy_to(extension.library, lib / extension.library.name);
   for (const ExtensionFile& script : extension.scripts) copy_to(script, share / "extension" / script.name);
+}
+
+bool same_software(const fs::path& one, const fs::path& other) {
+  std::set<fs::path> files;  // that are copies in either
+  for (const fs::path& prefix : {one, other})
+    for (const auto& entry : fs::recursive_directory_iterator(prefix))
+      if (!entry.is_symlink() && entry.is_regular_file()) files.insert(entry.path().lexically_relative(prefix));
+  return std::all_of(files.begin(), files.end(),
+                     [&](const fs::path& file) { return same_bytes(one / file, other / file); });
+}
+
+std::string software_in(const fs::path& prefix) {
+  const int server = server_version(mirrored(prefix, installation().bindir));
+  std::ifstream control(mirrored(prefix, installation().sharedir) / "extension" / "gcl.control");
+  std::string extension = "of no version";
+  for (std::string line; std::getline(control, line);)
+    if (line.starts_with("default_version"))
+      if (const size_t from = line.find('\'') + 1; from != 0) extension = line.substr(from, line.rfind('\'') - from);
+  return fmt::format("PostgreSQL {}.{}, gcl {}", server / 10000, server % 10000, extension);
 }
 
 int server_version(const fs::path& bindir) {

@@ -41,6 +41,12 @@ ExtensionFiles open_extension();
 // Makes the prefix and puts the extension into it.
 void make_prefix(const fs::path& prefix, const ExtensionFiles& extension);
 
+// Whether server, library and scripts of two prefixes are the same, byte for byte.
+bool same_software(const fs::path& one, const fs::path& other);
+
+// "PostgreSQL 15.20, gcl 1.1".
+std::string software_in(const fs::path& prefix);
+
 // "15.20" as PostgreSQL's number 150020, of the server in `bindir`.
 int server_version(const fs::path& bindir);
 

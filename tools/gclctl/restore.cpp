@@ -81,9 +81,10 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const fs::path& back
   check_backup(backup, manifest);
   make_private_directory(c.socket_dir);
   make_prefix(c.prefix(), extension);
-  if (const int here = server_version(c.bindir()); here != manifest.server)
+  if (const int here = server_version(mirrored(c.prefix(), installation().bindir));
+      here / 10000 != manifest.server / 10000)
     fail("the backup is of PostgreSQL {}, and here is {}: its primaries' data directories are for that version only",
-         manifest.server, here);
+         manifest.server / 10000, here / 10000);
   for (const auto& [k, position] : manifest.cut) {
     fmt::print("primary {}: data directory\n", k);
     fflush(stdout);

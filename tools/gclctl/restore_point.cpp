@@ -58,7 +58,7 @@ class NewPoint {
     if (!copy) fail("{}", problem.text);
     const auto lives = read_lives();
     const Cut cut = primaries.take_cut();
-    point_.server = server_version(c_.bindir());
+    point_.server = server_version(c_.bindir(c_.chosen(0).front()));
     point_.time = text_of_time(cut.time);
     point_.pool_id = copy->pool_id;
     point_.saves = copy->saves;

@@ -43,7 +43,7 @@ void remove_shared_memory(const Cluster& c, int k) {
   if (!fs::exists(c.data(k) / "postmaster.pid")) return;
   wait_until_unused(c, k);
   try {
-    output_of({(c.bindir() / "postgres").string(), "--check", "-D", c.data(k).string()});
+    output_of({(c.bindir(k) / "postgres").string(), "--check", "-D", c.data(k).string()});
   } catch (const Failure& e) {  // it may be damaged beyond that
     fmt::print(stderr, "gclctl: shared memory of primary {} may be left: {}\n", k, e.what());
   }

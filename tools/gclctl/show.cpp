@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "tools/gclctl/checkpoint.hpp"
 #include "tools/gclctl/cluster.hpp"
@@ -49,6 +50,8 @@ int show(const Cluster& c) {
   std::optional<std::string> pool_use;
   std::string database;  // where the views are
   const std::map<int, std::string> deaths = deaths_in(c);
+  std::set<fs::path> prefixes;
+  for (int k : c.chosen(0)) prefixes.insert(c.prefix(k));
   for (int k : c.chosen(0)) {
     int pid = c.postmaster(k);
     bool answers = pid != 0 && PQping(c.impatient_dsn(k).c_str()) == PQPING_OK;
@@ -57,6 +60,7 @@ int show(const Cluster& c) {
                answers    ? fmt::format("up (process {})", pid)
                : pid != 0 ? fmt::format("process {} does not answer", pid)
                           : "down");
+    if (prefixes.size() > 1) fmt::print("           {}\n", software_in(c.prefix(k)));
     if (const auto death = deaths.find(k); death != deaths.end()) fmt::print("           {}\n", death->second);
     if (!answers) continue;
     const Glance glance = glance_at(c, k, &database);

@@ -20,6 +20,7 @@
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/restart.hpp"
 #include "tools/gclctl/shared_memory.hpp"
+#include "tools/gclctl/start.hpp"
 #include "tools/gclctl/verbs.hpp"
 
 namespace gclctl {
@@ -78,11 +79,11 @@ void check_pool(const Cluster& c, bool anybody_runs) {
           "the pool was not closed cleanly ({}): its tables cannot be read any more. The ordinary tables of primary K "
           "are all there: to save them, start it by hand with {} -D {}/nodeK/data. Remove the cluster with: gclctl "
           "destroy {}",
-          state.text, (c.bindir() / "postgres").string(), c.dir.string(), c.dir.string());
+          state.text, (c.bindir(c.chosen(0).front()) / "postgres").string(), c.dir.string(), c.dir.string());
     case PoolState::Kind::kDamaged:
       fail("the pool is damaged: {}", state.text);
     case PoolState::Kind::kForeign:
-      fail("these servers cannot use the pool: {}", state.text);
+      fail("these servers cannot use the pool: {}; docs/UPGRADING.md says which can", state.text);
     case PoolState::Kind::kAbsent:
       fail("the pool is gone: {}", state.text);
   }
@@ -100,6 +101,8 @@ std::vector<std::unique_ptr<coherence::PoolLock>> lock_starts(const Cluster& c, 
   }
   return locks;
 }
+
+}  // namespace
 
 int start_servers(const Cluster& c, int node) {
   const auto locks = lock_starts(c, node);
@@ -120,7 +123,7 @@ int start_servers(const Cluster& c, int node) {
   make_private_directory(c.socket_dir);
   std::map<int, pid_t> started;
   for (int k : wanted)
-    started[k] = start_daemon({(c.bindir() / "postgres").string(), "-D", c.data(k).string()}, c.data(k), c.log(k));
+    started[k] = start_daemon({(c.bindir(k) / "postgres").string(), "-D", c.data(k).string()}, c.data(k), c.log(k));
   auto deadline = Clock::now() + kStartMax;
   int failures = 0;
   while (!started.empty()) {
@@ -144,8 +147,6 @@ int start_servers(const Cluster& c, int node) {
   }
   return failures == 0 ? 0 : 1;
 }
-
-}  // namespace
 
 int start(const std::string& dir, int node) {
   Cluster c = Cluster::load(dir);

@@ -61,6 +61,7 @@ int checkpoint(const std::string& dir);  // of a cluster
 int init(const InitOptions& options);
 int start(const std::string& dir, int node);  // node 0: all
 int stop(const std::string& dir, int node, bool immediate);
+int upgrade(const std::string& dir, int node);
 int status(const std::string& dir);
 // `where`: the directory of a cluster; or, of a pool that make-pool has made, its file, and then where it is saved.
 int add_memory(const std::string& where, const std::string& size, const std::string& saved);

@@ -24,6 +24,7 @@
 #include "extension/pg/ddl/record/record_settings.hpp"
 #include "extension/pg/ddl/replay/added_defaults.hpp"
 #include "extension/pg/ddl/replay/ddl_results.hpp"
+#include "extension/pg/ddl/replay/extension_version.hpp"
 #include "extension/pg/ddl/replay/no_user_code.hpp"
 #include "extension/pg/ddl/replay/partition_bounds.hpp"
 #include "extension/pg/ddl/replay/role_statement.hpp"
@@ -258,6 +259,7 @@ class Captured final : public Capture {
     const bool everywhere = end_capture(this, record, plan_, exempt_);
     if (!everywhere && plan_.replaces) refuse_replacement("it would be this primary's own, and another one elsewhere");
     hide_password(node, record);
+    name_version(node, record);
     const bool* if_not_exists = if_not_exists_of(node);
     if (if_not_exists && *if_not_exists && made_nothing(record)) return;
     if (record->to_database == DdlDatabase::kMakes) database_made(record->database);

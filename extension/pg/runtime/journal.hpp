@@ -16,11 +16,15 @@ inline std::vector<recovery::Verdict> to_journal(const std::vector<engine::Lefto
   return all;
 }
 
-// How the transaction is decided.  kBusy: another process writes the journal.
-inline coherence::Status note_decision(bufmgr::BufferPool& pool, engine::TxnId id, bool committed) {
-  coherence::Problem problem;
+// How the transaction is decided.  kBusy: another process writes the journal; kNoSpace, kCorrupt, kSystem.
+inline coherence::Status note_decision(bufmgr::BufferPool& pool, engine::TxnId id, bool committed,
+                                       coherence::Problem* problem) {
   if (pool.coherence_pool().durable_path() == nullptr) return {};
-  return recovery::note_decision(pool.coherence_pool(), {id.raw, committed}, recovery::Patience::kTry, &problem);
+  return recovery::note_decision(pool.coherence_pool(), {id.raw, committed}, recovery::Patience::kTry, problem);
 }
+
+// SQLSTATE for who could not write it: 53100, XX001, 58030.
+int journal_sqlstate(coherence::Errc outcome);
+[[noreturn]] void raise_unjournaled(coherence::Errc outcome, const coherence::Problem& problem);
 
 }  // namespace gcl

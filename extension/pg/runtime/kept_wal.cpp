@@ -2,6 +2,7 @@
 
 #include "extension/engine/txn/leftovers.hpp"
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/journal.hpp"
 #include "extension/pg/runtime/node.hpp"
 #include "extension/pg/runtime/raise.hpp"
 #include "recovery/restart_journal.hpp"
@@ -104,11 +105,6 @@ XLogRecPtr keep_from(XLogRecPtr before_us, bool needed) {
 }
 
 // --- the journal -----------------------------------------------------------------------------------------------------
-
-int journal_sqlstate(Errc outcome) {
-  if (outcome == Errc::kNoSpace) return ERRCODE_DISK_FULL;
-  return outcome == Errc::kCorrupt ? ERRCODE_DATA_CORRUPTED : ERRCODE_IO_ERROR;
-}
 
 [[noreturn]] void fail_to_note(Errc outcome, const coherence::Problem& problem) {
   ereport(ERROR, errcode(journal_sqlstate(outcome)), errmsg("gcl: the join of this primary could not be noted"),

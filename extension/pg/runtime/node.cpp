@@ -121,8 +121,10 @@ const char* hint_for(Errc outcome) {
     case Errc::kNotFound:
       return "gcl.pool and gcl.pool_file name the files that gclctl made; gcl.node_id is a number it made room for.";
     case Errc::kIncompatible:
-      return "All primaries of a pool have one PostgreSQL version, one C library and one gcl.locale; use the server "
-             "that the pool was made for.";
+      return "All primaries of a pool have one major version of PostgreSQL, one C library, one gcl.locale, and "
+             "versions "
+             "of gcl with one pool format and one protocol. Use the software that the pool was made for; with another "
+             "protocol, stop all primaries before the first starts with it.";
     case Errc::kNoSpace:
       return "Give the file system more room, or choose a smaller gcl.cache_size.";
     case Errc::kCorrupt:

@@ -3,6 +3,6 @@
 
 namespace gcl {
 
-inline constexpr const char* kVersion = GCL_VERSION;
+extern const char* const kVersion;  // "1.1"
 
 }  // namespace gcl

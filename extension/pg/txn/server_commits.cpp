@@ -51,9 +51,12 @@ coherence::Result<bool> ServerCommits::committed(uint64_t host_xid) {
 
 // The journal is held for a moment only, or by a process that is stopped.
 coherence::Status ServerCommits::about_to_decide(engine::TxnId id, bool committed) {
-  for (;;) {
-    coherence::Status noted = note_decision(pool_, id, committed);
-    if (noted.error() != coherence::Errc::kBusy) return noted;
+  for (coherence::Problem problem;;) {
+    coherence::Status noted = note_decision(pool_, id, committed, &problem);
+    if (noted.error() != coherence::Errc::kBusy) {
+      if (!noted) pg_call([&] { ereport(LOG, errmsg("gcl: a decision could not be noted: %s", problem.text)); });
+      return noted;
+    }
     pg_call([] {
       CHECK_FOR_INTERRUPTS();
       pg_usleep(kJournalPauseUs);

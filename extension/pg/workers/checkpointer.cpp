@@ -123,6 +123,14 @@ class Command {
   size_t length_ = 0;
 };
 
+// Where the command finds what was installed with this server.
+void name_programs() {
+  char directory[MAXPGPATH];
+  strlcpy(directory, my_exec_path, sizeof directory);
+  get_parent_directory(directory);
+  setenv("GCL_BINDIR", directory, 1);
+}
+
 // Whether it succeeded.
 bool run(const char* text) {
   Command command;
@@ -187,6 +195,7 @@ void Checkpointer::round() {
   if (called_s_ == 0) called_s_ = now_s();
   let_go_of_wal();
   if (!is_due()) return;
+  name_programs();
   failed_ = run(settings.checkpoint_command) ? 0 : failed_ + 1;
   called_s_ = now_s();
   let_go_of_wal();

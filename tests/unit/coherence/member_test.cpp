@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "cluster.hpp"
+#include "coherence/pool/pool_header.hpp"
 #include "tests/support/eventually.hpp"
 
 namespace coherence {
@@ -107,6 +108,29 @@ TEST_F(Members, AServerThatJoinsAgainWithoutHavingLeftFencesThePool) {
   TestNode& n = add_node(16, false);
   EXPECT_EQ(Node::join(*pool, NodeId{0}, kArena, &problem).error(), Errc::kFenced);
   EXPECT_TRUE(n.node->fenced());
+}
+
+TEST_F(Members, NodesOfAPoolHaveOneProtocol) {
+  const auto set_protocol = [&](uint32_t version) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(pwrite(fd, &version, sizeof version, offsetof(PoolHeader, protocol)), ssize_t(sizeof version));
+    close(fd);
+  };
+  set_protocol(kProtocolVersion + 1);  // nobody is in it any more who had it
+  TestNode& n = add_node(16, false);
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kInUse) << problem.text;
+  set_protocol(kProtocolVersion + 1);
+  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kForeign);
+  EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem).error(), Errc::kIncompatible);
+  EXPECT_NE(strstr(problem.text, "protocol version 2, this server has 1"), nullptr) << problem.text;
+  set_protocol(kProtocolVersion);
+  {
+    auto second = Node::join(*pool, NodeId{1}, kArena, &problem);
+    ASSERT_TRUE(second.ok()) << problem.text;
+    EXPECT_FALSE(n.node->fenced());
+    set_protocol(kProtocolVersion + 1);
+  }  // who died with it counts, too
+  EXPECT_EQ(Node::join(*pool, NodeId{2}, kArena, &problem).error(), Errc::kIncompatible);
 }
 
 TEST_F(Members, AServerThatDiffersIsRefusedWithBothValues) {

@@ -138,19 +138,27 @@ bool ddl_is_in_doubt(engine::TxnId which) {
 }
 
 DdlOutcome ddl_decide_in_doubt(engine::TxnId id, bool commit) {
-  return *until_done(nullptr, [=]() -> coherence::Result<DdlOutcome> {
-    const auto record = [=](bool committed) -> coherence::Status {  // journal.verdicts-beat-logs
+  coherence::Problem problem;
+  coherence::Errc unjournaled = coherence::Errc::kOk;
+  const DdlOutcome outcome = *until_done(nullptr, [&]() -> coherence::Result<DdlOutcome> {
+    const auto record = [&](bool committed) -> coherence::Status {  // journal.verdicts-beat-logs
       for (;;) {
-        coherence::Status noted = note_decision(pool(), id, committed);
-        if (noted.error() != coherence::Errc::kBusy) return noted;
+        coherence::Status noted = note_decision(pool(), id, committed, &problem);
+        if (noted.error() != coherence::Errc::kBusy) {
+          unjournaled = noted.error();
+          return noted;
+        }
         GCL_TRY(txns().waiter().pause(kJournalPauseMs));
       }
     };
     const auto committed = txns().decide_in_doubt(id, commit, record);
     if (committed) return *committed ? DdlOutcome::kCommitted : DdlOutcome::kRolledBack;
-    if (committed.error() == coherence::Errc::kNotFound) return DdlOutcome::kRunning;
+    if (committed.error() == coherence::Errc::kNotFound || unjournaled != coherence::Errc::kOk)
+      return DdlOutcome::kRunning;
     return committed.error();
   });
+  if (unjournaled != coherence::Errc::kOk) raise_unjournaled(unjournaled, problem);
+  return outcome;
 }
 
 void ddl_note_life(coherence::NodeId node, uint64_t life) {
@@ -161,9 +169,7 @@ void ddl_note_life(coherence::NodeId node, uint64_t life) {
     const auto noted = pg_entry(
         [&] { return recovery::note_life(node_pool()->coherence_pool(), entry, recovery::Patience::kTry, &problem); });
     if (noted) return;
-    if (noted.error() != coherence::Errc::kBusy)
-      ereport(ERROR, errcode(noted.error() == coherence::Errc::kNoSpace ? ERRCODE_DISK_FULL : ERRCODE_IO_ERROR),
-              errmsg("gcl: the pool's journal could not be written"), errdetail("%s", problem.text));
+    if (noted.error() != coherence::Errc::kBusy) raise_unjournaled(noted.error(), problem);
     CHECK_FOR_INTERRUPTS();
     pg_usleep(kJournalPauseMs * 1000L);
   }

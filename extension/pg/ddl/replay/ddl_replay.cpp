@@ -28,6 +28,7 @@ extern "C" {
 #include "extension/pg/ddl/replay/added_defaults.hpp"
 #include "extension/pg/ddl/replay/ddl_results.hpp"
 #include "extension/pg/ddl/replay/domain_checks.hpp"
+#include "extension/pg/ddl/replay/extension_version.hpp"
 #include "extension/pg/ddl/replay/oid_queue.hpp"
 #include "extension/pg/ddl/replay/partition_bounds.hpp"
 #include "extension/pg/ddl/replay/partition_keys.hpp"
@@ -135,6 +136,7 @@ void run_statement(const DdlRecord* record) {
   PlannedStmt* planned = utility_statement_of(record);
   Node* statement = planned->utilityStmt;
   refuse_another_extension(statement);
+  require_library_for(statement);
   const DdlPlan plan = plan_ddl(statement);
   check_targets(record, plan);
   refuse_checks_of_local_rows(statement);

@@ -149,7 +149,7 @@ TEST_F(Shrink, AQueueDoesNotGrow) {
     const uint64_t step = text == 0 ? 3000 : 150;
     uint64_t most = 0, at_first = 0;
     std::mt19937 random(9);
-    for (uint64_t round = 0; round < gcl_test::by_one_thread(24); ++round) {
+    for (uint64_t round = 0; round < gcl_test::by_one_thread(uint64_t{24}); ++round) {
       for (uint64_t i = 0; i < step; ++i)
         insert({round * step + i, std::string(text == 0 ? 0 : text - random() % 100, 'q')}, tid_of(round * step + i));
       const uint64_t gone_below = round * step + step / 2;
