@@ -129,7 +129,11 @@ class Cluster final : public Observer {
 
   uint64_t count(Counter) const;  // over all nodes and lives
   Oracle& oracle() { return oracle_; }
-  const Deaths& deaths() const { return deaths_; }
+  Deaths deaths() const {
+    Deaths all = deaths_;
+    all.answers_delayed = far_.answers_delayed();
+    return all;
+  }
   uint64_t longest_wait_ns() const { return longest_wait_ns_; }
 
  private:

@@ -173,6 +173,7 @@ const char* mutation_name(Mutation m) {
                                            "redo-forgotten",
                                            "one-redo",
                                            "swept-unwritten",
+                                           "former-grant-lands",
                                            "bit-dropped-late",
                                            "copies-in-ring",
                                            "not-unpublished",

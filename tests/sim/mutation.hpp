@@ -47,11 +47,12 @@ enum class Mutation : uint8_t {
   kUnknownSucceeds,     // a batch whose outcome is not known counts as done
   kEventFirst,          // the event of a batch comes while it is on its way, and so the next batch of the line, too
   // of survivors:
-  kRedoForgotten,   // a page of a dead node is used as the pool has it
-  kOneRedo,         // of several dead nodes only one's redo is applied
-  kSweptUnwritten,  // a dead node's redo is let go before the pool has its pages
-  kBitDroppedLate,  // a dead node's bit is dropped when the node has joined again
-  kCopiesInRing,    // the ring's records have copies, as the log's
+  kRedoForgotten,     // a page of a dead node is used as the pool has it
+  kOneRedo,           // of several dead nodes only one's redo is applied
+  kSweptUnwritten,    // a dead node's redo is let go before the pool has its pages
+  kFormerGrantLands,  // an answer to a dead incarnation lands in a slot and a frame of the next one
+  kBitDroppedLate,    // a dead node's bit is dropped when the node has joined again
+  kCopiesInRing,      // the ring's records have copies, as the log's
   // of bufmgr: between the page provider and what it calls, and in place of single instructions
   kNotUnpublished,    // a frame is freed while the frame table still has it, sometimes
   kUnpublishedFirst,  // the page is out of the frame table before coherence has given it up

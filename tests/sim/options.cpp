@@ -42,6 +42,7 @@ const std::vector<Named>& named() {
       GCL_OPTION("slow-node", slow_node),
       GCL_OPTION("crash-node", crash_node),
       GCL_OPTION("crash-point", crash_point),
+      GCL_OPTION("crash-under-page", crash_under_page),
       GCL_OPTION("orphaned-ns", orphaned_ns),
       GCL_OPTION("second-crash", second_crash),
       GCL_OPTION("second-crash-point", second_crash_point),
@@ -148,6 +149,12 @@ Options with_survivors(Options o) {
     o.crashes_in_repair = int(r.below(2));
   }
   if (o.leaver == o.crash_node || o.leaver == o.second_crash) o.leaver = -1;
+  Random late(Random::mix(o.seed ^ 0x1a7e));  // its draws leave the rest of a seed as it was
+  if (o.far && late.one_in(2)) {              // the page arrives when the node is there again
+    o.crash_under_page = late.between(1, uint64_t(o.operations) / 4);
+    o.crash_point = o.orphaned_ns = 0;
+    o.rejoins = true;
+  }
   return o;
 }
 
