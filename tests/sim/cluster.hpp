@@ -158,7 +158,7 @@ class Cluster final : public Observer {
   void send_again(Member& asker, const Line& line);
   void about_to(const Op&) override;
   int page_of(const LineState&) const override;
-  void settle(const LineState&) override;
+  void confirm(const LineState&) override;
   void check_cut_off(uint64_t now) const;
   void waited(Waiting&, bool fenced);
   uint64_t allowed_ns(const Waiting&) const;

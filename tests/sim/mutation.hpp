@@ -17,8 +17,8 @@ namespace sim {
 enum class Mutation : uint8_t {
   kNone,
   // between the driver and step():
-  kForwardFirst,    // M is granted before the word is settled
-  kDowngradeFirst,  // S is granted before the word is settled
+  kForwardFirst,    // M is granted before the word says so
+  kDowngradeFirst,  // S is granted before the word says so
   kInFlightLeaves,  // what was granted early is given away before the giver's batch is complete
   kFalseGrant,      // a CAS that failed on readers counts as a grant
   kClaimRefused,    // a node that cannot tell yet whether it shares tells a claim that it does not

@@ -183,7 +183,7 @@ uint64_t Options::fairness_ns_max() const {
   const uint64_t batch = 8 * pace.verb_ns_max * slow_times + ways;
   uint64_t exchange = (150 / pace.grain + 5) * step + batch + 3 * pace.wake_ns_max;
   exchange += std::min(kResendRoundTrips * batch, kResendNsMax);
-  if (far) exchange += 3 * kWayNsMax;  // the request, the answer, and that a grant is settled
+  if (far) exchange += 3 * kWayNsMax;  // the request, the answer, and that a grant is confirmed
   if (lazy_log) exchange += kLogNsMax;
   if (pace.stall_one_in) exchange += pace.stall_ns_max;
   const uint64_t before_us = uint64_t(nodes) * uint64_t(threads) + kRefusalsMax;

@@ -20,7 +20,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void about_to(const coherence::Op&) = 0;
   virtual int page_of(const coherence::LineState&) const = 0;  // -1: none
-  virtual void settle(const coherence::LineState&) {}          // the grant to that line counts as settled
+  virtual void confirm(const coherence::LineState&) {}         // the grant to that line counts as confirmed
 };
 extern Observer* observer;
 

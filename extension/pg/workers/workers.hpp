@@ -9,8 +9,7 @@
 //               also in the middle: the pool remembers the rest
 //   repair      ends what dead primaries have left, until they may join again; stops when no backend is left
 //   flusher     flushes the WAL up to the position that is wanted; stops when none of the above is left
-//   fabric      the message worker: answers other nodes; stops last, gives every page back and leaves the pool (the
-//               last node saves it)
+//   message worker  answers other nodes; stops last, gives every page back and leaves the pool (the last node saves it)
 //
 // workers.member-sleeps: The member worker publishes every 20 ms while the cluster's clock moves, and sleeps when the
 //     clock has stood still for some rounds: until it is woken (txn.sleepers-are-woken), a wait is due
