@@ -117,10 +117,10 @@ Status BufferPool::copy_with(Session& session, PageId page, Intent intent, const
   const WaitCheck check(session, page);
   session.counts_.add(Count::kCopies);
   for (int i = 0; i < kOptimisticTries; ++i) {
-    const OptimisticGuard look = peek(session, page);
-    if (!look) break;
-    copy(look.bytes_);
-    if (look.validate()) return {};
+    const OptimisticGuard guard = peek(session, page);
+    if (!guard) break;
+    copy(guard.bytes_);
+    if (guard.validate()) return {};
     session.note_access_again();  // a next one follows
   }
   check.again();
@@ -138,12 +138,12 @@ Status BufferPool::copy_held(Session& session, PageId page, const Copy& copy) {
     const auto found = line_of(session, page);
     if (!found) return found.error();
     Line* line = *found;
-    coherence::Look how;
-    const Status seen = session.coherence_.look(*line, page, &how);
+    coherence::ReadAccess how;
+    const Status seen = session.coherence_.begin_read(*line, page, &how);
     if (seen) {
       session.note_access(Count::kFixes);
       copy(node_->frame(*line));
-      session.coherence_.end_look(*line, how);
+      session.coherence_.end_read(*line, how);
       return {};
     }
     if (seen.error() != Errc::kRestart) return seen.error();
@@ -159,20 +159,20 @@ Status BufferPool::copy_parts(Session& session, PageId page, std::byte* to, Inte
   return copy_with(session, page, intent, [to](const std::byte* from) { copy_page_parts(to, from); });
 }
 
-Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGuard& look) {
-  const WaitCheck check(session, look.id());
-  if (!look) return Errc::kRestart;
-  const Status quick = session.coherence_.try_upgrade(*look.line_, look.id(), look.version_);
+Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGuard& seen) {
+  const WaitCheck check(session, seen.id());
+  if (!seen) return Errc::kRestart;
+  const Status quick = session.coherence_.try_upgrade(*seen.line_, seen.id(), seen.version_);
   if (quick) {
     session.note_access_again();
-    return make_guard<ExclusiveGuard>(session, *look.line_, look.id(), true);
+    return make_guard<ExclusiveGuard>(session, *seen.line_, seen.id(), true);
   }
   if (quick.error() != Errc::kWouldBlock) return quick.error();
   // The node must ask its peers, which moves the line's version; the page's own version moves only by a change.
-  const uint64_t version = load_page_word(look.bytes_ + offsetof(PageHeader, version));
-  if (!look.validate()) return Errc::kRestart;
+  const uint64_t version = load_page_word(seen.bytes_ + offsetof(PageHeader, version));
+  if (!seen.validate()) return Errc::kRestart;
   check.again();
-  auto guard = fix_exclusive(session, look.id());
+  auto guard = fix_exclusive(session, seen.id());
   if (guard) session.note_access_again();
   if (guard && guard->header().version != version) return Errc::kRestart;
   return guard;

@@ -10,7 +10,7 @@
 //   auto session = (*pool)->attach(SessionId{slot}, interrupts, log);              // per process
 //
 //   auto page = pool.fix_shared(session, id);                // waits for peers if it must
-//   if (auto look = pool.peek(session, id)) {...}            // optimistic: no shared write on a hit
+//   if (auto guard = pool.peek(session, id)) {...}           // optimistic: no shared write on a hit
 //
 // Each node needs two workers that own a session each: one in coherence().serve(), one in run_provider_once().
 #pragma once

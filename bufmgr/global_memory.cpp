@@ -191,10 +191,10 @@ Status GlobalThread::free(PageId line) {
 Status GlobalThread::copy(PageId line, uint32_t offset, void* to, uint32_t bytes) {
   VERIFY(offset <= kLineBytes && bytes <= kLineBytes - offset && session_->guards_held() == 0);
   for (;;) {
-    auto look = pool_.fix_optimistic(*session_, line);
-    if (!look) return look.error();
-    look->copy(kPageBody + offset, to, bytes);
-    if (look->validate()) return {};
+    auto guard = pool_.fix_optimistic(*session_, line);
+    if (!guard) return guard.error();
+    guard->copy(kPageBody + offset, to, bytes);
+    if (guard->validate()) return {};
   }
 }
 

@@ -13,7 +13,7 @@ constexpr uint32_t kCompleteWaitMs = 10;  // coherence.bounded-sleeps
 
 const char* count_name(Count count) noexcept {
   static constexpr const char* kNames[] = {
-      "fixes",        "peeks",       "copies",       "looks_again",       "restarts",
+      "fixes",        "peeks",       "copies",       "further_guards",    "restarts",
       "frames_taken", "frame_waits", "evicted",      "mini_transactions", "redo_bytes",
       "ring_waits",   "overdrafts",  "written_back", "pages_allocated",   "pages_freed",
       "dirtied"};

@@ -35,13 +35,13 @@ class Interrupts : public coherence::Interrupts {
 inline constexpr int kGuardsMax = 32;  // of one session at a time
 
 enum class Count : uint8_t {
-  kFixes,        // shared and exclusive guards given
-  kPeeks,        // optimistic guards given
-  kCopies,       // whole pages copied out
-  kLooksAgain,   // further guards that one page access took
-  kRestarts,     // a frame got another page during a look-up
-  kFramesTaken,  // pages given a frame
-  kFrameWaits,   // no free frame: evicted on the spot
+  kFixes,          // shared and exclusive guards given
+  kPeeks,          // optimistic guards given
+  kCopies,         // whole pages copied out
+  kFurtherGuards,  // further guards that one page access took
+  kRestarts,       // a frame got another page during a look-up
+  kFramesTaken,    // pages given a frame
+  kFrameWaits,     // no free frame: evicted on the spot
   kEvicted,
   kMiniTransactions,
   kRedoBytes,
@@ -161,7 +161,7 @@ class Session {
     ++page_accesses_;
   }
   void note_access_again() noexcept {
-    counts_.add(Count::kLooksAgain);
+    counts_.add(Count::kFurtherGuards);
     --page_accesses_;
   }
   void note_dirtied(uint64_t pages) noexcept {

@@ -87,12 +87,12 @@ class Session final : private UnknownOutcomes {
   Holder holder() const noexcept { return requester_.holder(); }
 
   // As lock_shared(), but waits for no transaction: what a peer's transaction holds exclusively is copied into the
-  // frame as it is at some moment of this call (coherence.copy-owns-nothing).  Ends with end_look(); short, as a latch
+  // frame as it is at some moment of this call (coherence.copy-owns-nothing).  Ends with end_read(); short, as a latch
   // is.
-  Status look(Line& line, PageId page, Look* how) {
-    return requester_.lock(line, page, Requester::Want::kLook, Intent::kRead, how);
+  Status begin_read(Line& line, PageId page, ReadAccess* how) {
+    return requester_.lock(line, page, Requester::Want::kRead, Intent::kRead, how);
   }
-  void end_look(Line& line, Look how) noexcept { requester_.unlock(line, how == Look::kCopied); }
+  void end_read(Line& line, ReadAccess how) noexcept { requester_.unlock(line, how == ReadAccess::kCopied); }
 
   // --- frames --------------------------------------------------------------------------------------------------------
   // Gives an unused line its page.  REQUIRES: page() is none; the caller alone may publish it, which publish() does

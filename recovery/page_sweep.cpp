@@ -75,7 +75,8 @@ Result<PageSweep::Step> PageSweep::step_for(bufmgr::Session& session, NodeId dea
   return Step::kIdle;
 }
 
-// One look at each word is enough: from when a node is repairable on no process writes its name (repair.settled-first).
+// One look at each word is enough: from when a node is repairable on no process writes its name
+// (repair.quiesced-first).
 Result<PageSweep::Step> PageSweep::words(bufmgr::Session& session, NodeId dead, Progress& progress) noexcept {
   coherence::Pool& pool = pool_.coherence_pool();
   if (progress.memory_node.value >= pool_.memory_nodes()) {

@@ -24,7 +24,7 @@ struct Room {
   uint64_t extents, singles;
 };
 
-Result<Room> look(BufferPool& pool, Session& session, const SpaceGroups& groups, uint64_t group, PageUse use) {
+Result<Room> read_room(BufferPool& pool, Session& session, const SpaceGroups& groups, uint64_t group, PageUse use) {
   const auto kept = use == PageUse::kData ? groups.kept(group) : SpaceGroups::Kept{0, 0};
   for (;;) {
     auto page = pool.fix_optimistic(session, groups.map_of(group));
@@ -164,7 +164,7 @@ Result<PageId> BufferPool::allocate_on(Session& session, MemoryNodeId memory_nod
   const uint64_t home = groups.count() * node().value / nodes_max_;
   for (uint64_t i = 0; i < groups.count(); ++i) {
     const uint64_t group = (home + i) % groups.count();
-    auto room = look(*this, session, groups, group, use);
+    auto room = read_room(*this, session, groups, group, use);
     if (!room) return room.error();
     if (room->extents == 0 && (count != 1 || room->singles == 0)) continue;
     auto page = allocate_in(*this, session, groups, group, count, use, note);
@@ -253,7 +253,7 @@ Result<uint64_t> BufferPool::free_pages(Session& session, MemoryNodeId memory_no
   const SpaceGroups groups{memory_node, pool_->pages(memory_node)};
   uint64_t total = 0;
   for (uint64_t group = 0; group < groups.count(); ++group) {
-    auto room = look(*this, session, groups, group, PageUse::kData);
+    auto room = read_room(*this, session, groups, group, PageUse::kData);
     if (!room) return room.error();
     total += room->extents * kExtentPages + room->singles;
   }
@@ -267,8 +267,8 @@ Result<PoolUse> BufferPool::use(Session& session) {
     use.pages += groups.pages;
     use.maps += groups.count() + 1;
     for (uint64_t group = 0; group < groups.count(); ++group) {
-      auto data = look(*this, session, groups, group, PageUse::kData);
-      auto all = look(*this, session, groups, group, PageUse::kHousekeeping);
+      auto data = read_room(*this, session, groups, group, PageUse::kData);
+      auto all = read_room(*this, session, groups, group, PageUse::kHousekeeping);
       if (!data || !all) return !data ? data.error() : all.error();
       const uint64_t free = data->extents * kExtentPages + data->singles;
       use.free += free;

@@ -47,9 +47,9 @@ class Membership {
   // The four that follow: false if it is to be said again, a moment later.
   // Any thread: the death of that incarnation is recorded.
   virtual bool recorded(NodeId, uint64_t /* incarnation */) noexcept { return true; }
-  // The message worker: this node has settled (repair.settled-first).  When the last one says so, and the death is
+  // The message worker: this node is quiescent (repair.quiesced-first).  When the last one says so, and the death is
   // recorded, the dead node becomes repairable.
-  virtual bool settled(NodeId dead) noexcept = 0;
+  virtual bool quiesced(NodeId dead) noexcept = 0;
   // Any thread: no latch word names the dead node, which is repairable.  From now on no process takes over from it.
   // `incarnation`: that was swept; of another one it says nothing.
   virtual bool swept(NodeId dead, uint64_t incarnation) noexcept = 0;

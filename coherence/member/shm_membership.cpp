@@ -81,12 +81,12 @@ bool ShmMembership::recorded(NodeId dead, uint64_t incarnation) noexcept {
   return true;
 }
 
-bool ShmMembership::settled(NodeId dead) noexcept {
+bool ShmMembership::quiesced(NodeId dead) noexcept {
   if (!repairs_deaths()) return true;
-  own().settled.fetch_or(NodeSet::of(dead).bits);
+  own().quiesced.fetch_or(NodeSet::of(dead).bits);
   const auto due = [&] {
     return info(dead).state == MemberState::kDead && !repairable().has(dead) && !unrecorded().has(dead) &&
-           all_say(&NodeEntry::settled, dead);
+           all_say(&NodeEntry::quiesced, dead);
   };
   if (info(dead).state != MemberState::kDead || repairable().has(dead)) return true;
   if (!due()) return false;
@@ -182,12 +182,12 @@ Status ShmMembership::publish(Problem* problem) {
   // This node has nothing of those that are dead, and what others said is about its former incarnation.
   uint64_t dead = 0;
   for (uint32_t n = 0; n < pool_.nodes_max(); n++) {
-    table_.node[n].settled.fetch_and(~NodeSet::of(id_).bits);
+    table_.node[n].quiesced.fetch_and(~NodeSet::of(id_).bits);
     table_.node[n].drained.fetch_and(~NodeSet::of(id_).bits);
     if (NodeId node{uint8_t(n)}; info(node).dead()) dead |= NodeSet::of(node).bits;
   }
   table_.recorded.fetch_and(~NodeSet::of(id_).bits);
-  entry.settled.store(dead);
+  entry.quiesced.store(dead);
   entry.drained.store(0);
   change(id_, MemberState::kLive);
   return {};

@@ -24,7 +24,7 @@ class ShmMembership final : public Membership {
   NodeSet repairable() const noexcept override { return {table_.repairable.load(std::memory_order_seq_cst)}; }
   NodeSet unrecorded() const noexcept override;
   bool recorded(NodeId dead, uint64_t incarnation) noexcept override;
-  bool settled(NodeId dead) noexcept override;
+  bool quiesced(NodeId dead) noexcept override;
   bool swept(NodeId dead, uint64_t incarnation) noexcept override;
   bool drained(NodeId dead) noexcept override;
   Status begin_change(Patience, Problem*) override;

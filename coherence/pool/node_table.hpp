@@ -17,9 +17,9 @@ struct alignas(64) NodeEntry {
   std::atomic<uint64_t> pid_start;      // guards against a reused pid; 0: not known
   std::atomic<uint64_t> pid_namespace;  // 0: not known
   std::atomic<uint64_t> heartbeat_ns;   // of the worker; information, never a verdict
-  // Dead nodes (bits) for which this node has settled, or has no take-over under way any more (repair.settled-first,
+  // Dead nodes (bits) for which this node is quiescent, or has no take-over under way any more (repair.quiesced-first,
   // repair.drained-last).
-  std::atomic<uint64_t> settled, drained;
+  std::atomic<uint64_t> quiesced, drained;
 };
 
 inline constexpr uint32_t kReasonNone = 0, kReasonClaimed = 1, kReasonWritten = 2;

@@ -81,9 +81,9 @@ class MessageServer final : private RequestHandler {
   void watch() noexcept;
   // survivor.cpp
   bool look_after_dead() noexcept;
-  bool settle(NodeId dead) noexcept;
-  bool settle(Line& line, NodeId dead) noexcept;
-  bool settle_grant(Line& line, NodeId dead) noexcept;
+  bool quiesce(NodeId dead) noexcept;
+  bool quiesce(Line& line, NodeId dead) noexcept;
+  bool confirm_grant(Line& line, NodeId dead) noexcept;
   bool drain(NodeId dead) noexcept;
   bool nothing_to_do(bool waiting) noexcept;
 

@@ -43,7 +43,7 @@ void MessageServer::serve_parked(Line& line, bool worker) noexcept {
 void MessageServer::wait_to_leave(Line& line, bool ring) noexcept {
   leave_to_worker(line, false);
   if (session_.node.grant_in_flight(line)) return;               // Messenger::grant_complete() rings
-  if (driver_.logged(line)) return session_.node.ring_worker();  // it was settled meanwhile
+  if (driver_.logged(line)) return session_.node.ring_worker();  // it was confirmed meanwhile
   session_.counters.add(Counter::kFlushWaits);
   session_.node.horizon->request_flush(line.lsn());
   if (ring) session_.node.ring_worker();

@@ -289,7 +289,7 @@ ProtocolDriver::Presence ProtocolDriver::presence(NodeId peer, ReplyWord asked) 
   const Membership& members = *session_.node.members;
   const NodeInfo info = members.info(peer);
   // What a dead node has stands until it is repairable: some of its processes may still be reading, and no process may
-  // take its place before (repair.settled-first).  Where deaths are not repaired, the fence ends the wait.
+  // take its place before (repair.quiesced-first).  Where deaths are not repaired, the fence ends the wait.
   if (info.state == MemberState::kDead && !members.repairable().has(peer)) return Presence::kThere;
   if (info.state == MemberState::kAbsent || info.dead()) return Presence::kGone;
   return asked.is_for(info.incarnation) ? Presence::kThere : Presence::kBack;

@@ -17,15 +17,15 @@ constexpr uint64_t kResendSpinNs = 20'000;  // what is shorter than a sleep woul
 
 }  // namespace
 
-Status Requester::lock(Line& line, PageId page, Want want, Intent intent, Look* how) {
+Status Requester::lock(Line& line, PageId page, Want want, Intent intent, ReadAccess* how) {
   const Status result = enter(line, page, want, intent, how);
   server_.finish();
   return result;
 }
 
-Status Requester::enter(Line& line, PageId page, Want want, Intent intent, Look* how) {
+Status Requester::enter(Line& line, PageId page, Want want, Intent intent, ReadAccess* how) {
   const bool exclusive = want == Want::kExclusive;
-  if (how) *how = Look::kShared;
+  if (how) *how = ReadAccess::kShared;
   for (;;) {
     if (line.page() != page) return Errc::kRestart;
     if (session_.node.fenced()) return Errc::kFenced;
@@ -50,7 +50,7 @@ Status Requester::enter(Line& line, PageId page, Want want, Intent intent, Look*
 }
 
 // REQUIRES: the line's X latch, which is the caller's in the end, or free.
-Result<Requester::Fetched> Requester::fetch(Line& line, PageId page, Want want, Intent* intent, Look* how) {
+Result<Requester::Fetched> Requester::fetch(Line& line, PageId page, Want want, Intent* intent, ReadAccess* how) {
   const bool exclusive = want == Want::kExclusive;
   const bool in_flight = session_.node.grant_in_flight(line);  // a share: the granting node is not done with the word
   RequestSlot* slot = !in_flight && line.page() == page ? take_slot() : nullptr;
@@ -66,7 +66,7 @@ Result<Requester::Fetched> Requester::fetch(Line& line, PageId page, Want want, 
       *intent == Intent::kWrite && !fields(line).taken_to_write.exchange(true, std::memory_order_relaxed);
   const bool own = exclusive || intends;
   const Event::Kind kind = own                   ? Event::Kind::kFetchExclusive
-                           : want == Want::kLook ? Event::Kind::kFetchCopy
+                           : want == Want::kRead ? Event::Kind::kFetchCopy
                                                  : Event::Kind::kFetchShared;
   while (!driver_.has_room()) server_.poll();
   server_.after(line, driver_.start(line, *slot, kind));
@@ -78,8 +78,8 @@ Result<Requester::Fetched> Requester::fetch(Line& line, PageId page, Want want, 
     return Fetched::kAgain;
   }
   if (outcome == Outcome::kCopied) {
-    VERIFY(how != nullptr);  // only a look gets a copy
-    *how = Look::kCopied;
+    VERIFY(how != nullptr);  // only begin_read() gets a copy
+    *how = ReadAccess::kCopied;
   }
   if (own && !exclusive) latches_.end_latch(line, LatchEnd::kToShared, line.msi());
   return Fetched::kDone;

@@ -17,8 +17,8 @@ namespace coherence {
 // (protocol.md, Intent).
 enum class Intent : uint8_t { kRead, kWrite };
 
-// What a look got.
-enum class Look : uint8_t {
+// What begin_read() got.
+enum class ReadAccess : uint8_t {
   kShared,  // the page, latched shared
   kCopied,  // a copy, latched exclusively
 };
@@ -31,7 +31,7 @@ struct Holder {
 
 class Requester {
  public:
-  enum class Want : uint8_t { kShared, kExclusive, kLook };
+  enum class Want : uint8_t { kShared, kExclusive, kRead };
 
   Requester(SessionContext& session, const Waiting& waiting, LatchTable& latches, ProtocolDriver& driver,
             MessageServer& server)
@@ -42,8 +42,8 @@ class Requester {
         server_(server),
         inbox_(session.node.arena->inbox_peers) {}
 
-  // As Session::lock_shared(), lock_exclusive(), look().
-  Status lock(Line& line, PageId page, Want want, Intent intent, Look* how = nullptr);
+  // As Session::lock_shared(), lock_exclusive(), begin_read().
+  Status lock(Line& line, PageId page, Want want, Intent intent, ReadAccess* how = nullptr);
   // As Session::try_lock...
   Status try_lock(Line& line, PageId page, bool exclusive);
   void unlock(Line& line, bool exclusive) noexcept {
@@ -54,9 +54,9 @@ class Requester {
   Holder holder() const noexcept { return holder_; }
 
  private:
-  Status enter(Line& line, PageId page, Want want, Intent intent, Look* how);
+  Status enter(Line& line, PageId page, Want want, Intent intent, ReadAccess* how);
   enum class Fetched : uint8_t { kDone, kAgain };
-  Result<Fetched> fetch(Line& line, PageId page, Want want, Intent* intent, Look* how);
+  Result<Fetched> fetch(Line& line, PageId page, Want want, Intent* intent, ReadAccess* how);
   Status wait_local(Line& line, bool exclusive);
   Status stand_back(Line& line);
   Status await_grant(Line& line);

@@ -1,4 +1,4 @@
-// The worker's part of a MessageServer when other nodes have died: this node settles, and drains (repair.*).
+// The worker's part of a MessageServer when other nodes have died: this node quiesces, and drains (repair.*).
 #include "coherence/base/os.hpp"
 #include "coherence/latch/latch_word.hpp"
 #include "coherence/line/parked_requests.hpp"
@@ -34,23 +34,23 @@ bool MessageServer::look_after_dead() noexcept {
   for (uint32_t n = 0; n < members.nodes_max(); n++) {
     const NodeId node{uint8_t(n)};
     const MemberState state = members.info(node).state;
-    if (state == MemberState::kDead && !members.repairable().has(node)) done &= settle(node) && members.settled(node);
+    if (state == MemberState::kDead && !members.repairable().has(node)) done &= quiesce(node) && members.quiesced(node);
     if (state == MemberState::kSwept) done &= drain(node) && members.drained(node);
   }
   if (done) deaths_view_ = view;
   return !done;
 }
 
-bool MessageServer::settle(NodeId dead) noexcept {
+bool MessageServer::quiesce(NodeId dead) noexcept {
   NodeParts& node = session_.node;
-  bool settled = true;
-  for (uint32_t i = 0; i < node.frames; i++) settled &= settle(node.line(i), dead);
-  return settled;
+  bool quiesced = true;
+  for (uint32_t i = 0; i < node.frames; i++) quiesced &= quiesce(node.line(i), dead);
+  return quiesced;
 }
 
 // The dead node granted the line early, and its batch is not complete: it never will be.  What the grant says becomes
-// true by this node's hand (repair.settled-first).
-bool MessageServer::settle_grant(Line& line, NodeId dead) noexcept {
+// true by this node's hand (repair.quiesced-first).
+bool MessageServer::confirm_grant(Line& line, NodeId dead) noexcept {
   NodeParts& node = session_.node;
   const NodeId self = node.id;
   if (!node.grant_in_flight_from(line, dead)) return true;
@@ -72,7 +72,7 @@ bool MessageServer::settle_grant(Line& line, NodeId dead) noexcept {
     if (!found) return false;
     const LatchWord word{*found};
     const bool stands = word.has_holder() && word.holder() == dead;
-    // A share lies below the dead owner until that one is repairable: its other readers settle, too.
+    // A share lies below the dead owner until that one is repairable: its other readers quiesce, too.
     uint64_t change = 0;
     if (state.msi == MsiState::kModified && stands) change = LatchWord::hand_over(dead, self);
     if (state.msi == MsiState::kShared && !word.readers().has(self)) change = LatchWord::add_reader(self);
@@ -90,8 +90,8 @@ bool MessageServer::settle_grant(Line& line, NodeId dead) noexcept {
 
 // Nothing that this node does for the line concerns the dead node afterwards, and nothing will: receive() looks at the
 // node table under the same spinlock.
-bool MessageServer::settle(Line& line, NodeId dead) noexcept {
-  if (!settle_grant(line, dead) || !driver_.has_room()) return false;
+bool MessageServer::quiesce(Line& line, NodeId dead) noexcept {
+  if (!confirm_grant(line, dead) || !driver_.has_room()) return false;
   Actions actions;
   uint16_t slot;
   {

@@ -198,9 +198,9 @@ class PoolsAndSettings(Refusals):
     def test_tables_of_descriptors_that_are_full(self):
         """A process that cannot tell whether a primary lives does not take it for dead."""
         self.cluster.start()
-        fabrics = [self.cluster.workers(k)["gcl fabric"] for k in (1, 2)]
+        message_workers = [self.cluster.workers(k)["gcl message worker"] for k in (1, 2)]
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        for pid in fabrics:
+        for pid in message_workers:
             subprocess.run(["prlimit", "--pid", str(pid), "--nofile=3:"], check=True, **account())
         for limit in (4, 5, 6, 7, 9, 64):
             seen = subprocess.run(["prlimit", f"--nofile={limit}", GCLCTL, "status", self.cluster.dir], text=True,
@@ -212,15 +212,15 @@ class PoolsAndSettings(Refusals):
                 self.assertIn("Too many open files", said)
             self.assertEqual([["1000"]] * 2, self.cluster.everywhere("SELECT count(*) FROM t"))
         self.assertEqual(0, seen.returncode, said)
-        for pid in fabrics:
+        for pid in message_workers:
             subprocess.run(["prlimit", "--pid", str(pid), f"--nofile={soft}:"], check=True, **account())
 
     def test_a_pool_that_cannot_be_saved(self):
         """A disk that is full at a clean stop: files of the workers that save may not grow to the pool's size."""
         self.cluster.start()
         for k in (1, 2):
-            fabric = self.cluster.workers(k)["gcl fabric"]
-            subprocess.run(["prlimit", "--pid", str(fabric), f"--fsize={20 << 20}"], check=True, **account())
+            message_worker = self.cluster.workers(k)["gcl message worker"]
+            subprocess.run(["prlimit", "--pid", str(message_worker), f"--fsize={20 << 20}"], check=True, **account())
         self.cluster.sql(1, "CREATE TABLE more (i int) USING gcl; INSERT INTO more VALUES (7)")
         os.mkdir(self.saved + ".next.new")  # and gclctl, which tries again, meets it, too
         done = self.cluster.ctl("stop", self.cluster.dir, check=False)

@@ -33,7 +33,7 @@ SESSIONS = 2  # of each workload on each primary
 STOPPED_MAX = 2.5  # seconds that a process or a primary stands still
 END_MAX = 60.0  # seconds until a primary has left
 ORPHAN_MAX = 20.0  # seconds until the last process of a server ends by itself
-MESSAGE_WORKER = "gcl fabric"
+MESSAGE_WORKER = "gcl message worker"
 TABLES = ("acct", "hist", "lists")
 # What a log must not have, whoever is killed.  (A process that was killed was "terminated by signal 9".)
 BAD = re.compile(r"PANIC|VERIFY|TRAP:|terminated by signal (?!9\b)|the pool is fenced|did not go on|could not be ended|"

@@ -312,7 +312,7 @@ class Cost(unittest.TestCase):
     def test_a_statement_costs_so_many_messages(self):
         cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off",)))
         sessions = {k: cluster.session(k) for k in (1, 3)}
-        for session in sessions.values():  # workers are there, and have settled
+        for session in sessions.values():  # workers are there, and are idle
             for _ in range(3):
                 session.run("CREATE TABLE warm (a int) USING gcl")
                 session.run("DROP TABLE warm")

@@ -110,7 +110,7 @@ class DdlWorkers(unittest.TestCase):
             session.result()
         self.assertEqual("23505", caught.exception.state)
 
-    def test_a_position_is_settled_when_its_transaction_has_ended(self):
+    def test_a_position_is_resolved_when_its_transaction_has_ended(self):
         oid = int(self.cluster.sql(2, "SELECT oid FROM pg_database WHERE datname = current_database()")[0])
 
         def position():
@@ -183,9 +183,9 @@ class DdlWorkers(unittest.TestCase):
         self.let_no_commit_end()
         other.send(undecided)
         eventually(lambda: self.waits_for_the_standby(undecided))
-        # And the launcher has seen that not all has ended: from now on it settles positions every second.
+        # And the launcher has seen that not all has ended: from now on it resolves positions every second.
         coordinator.run("SET synchronous_commit = local; CREATE TABLE first (a int) USING gcl; RESET synchronous_commit")
-        eventually(lambda: self.settled(two, oid))
+        eventually(lambda: self.resolved(two, oid))
         coordinator.send(make)
         eventually(lambda: self.waits_for_the_standby(make))
         locker.run("COMMIT")
@@ -206,14 +206,14 @@ class DdlWorkers(unittest.TestCase):
             session.run(lock)
         self.assertIn(before, two.run(workers))
         self.assertEqual(2, len(two.run(workers)))
-        eventually(lambda: self.settled(two, oid))  # also while it is behind
+        eventually(lambda: self.resolved(two, oid))  # also while it is behind
         self.let_commits_end()
         other.result()
         for session in (coordinator, locker):
             session.run("COMMIT")
         self.assertEqual([["0"]] * 2, self.cluster.everywhere("SELECT count(*) FROM in_the_way"))
 
-    def settled(self, two, oid):
+    def resolved(self, two, oid):
         """The position of primary 2 names no transaction."""
         two.run("CHECKPOINT")
         return ddl_position(f"{self.cluster.dir}/node2/data", oid)[2] == 0

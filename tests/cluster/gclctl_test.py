@@ -315,7 +315,7 @@ class Dead(unittest.TestCase):
 
     def test_a_survivor_that_stands_still_is_waited_for(self):
         self.assertNotIn("DEAD", self.shown(2))
-        go_on = self.stop_process(self.cluster.workers(3)["gcl fabric"])
+        go_on = self.stop_process(self.cluster.workers(3)["gcl message worker"])
         self.cluster.kill_all(2)
         eventually(lambda: "DEAD" in self.shown(2))
         self.assertRegex(self.shown(2), r"  down\n +DEAD \(its worker was there \d+ s ago\), and its repair waits for primary 3\n")

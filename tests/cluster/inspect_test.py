@@ -99,7 +99,7 @@ class Inspect(unittest.TestCase):
         self.cluster.holds_nothing = False
         page = self.moved_page()
         # A process that does not run cannot keep the tool from reading.
-        victim = self.cluster.workers(1)["gcl fabric"]
+        victim = self.cluster.workers(1)["gcl message worker"]
         os.kill(victim, signal.SIGSTOP)
         self.assert_tells_of(page)
         for k in (1, 2):

@@ -1,6 +1,6 @@
 """The processes of a primary, by kind, as signals find them.
 
-    of_kinds(cluster, 2)             # {"gcl fabric": [pid], "client backend": [...], "postmaster": [pid], ...}
+    of_kinds(cluster, 2)             # {"gcl message worker": [pid], "client backend": [...], "postmaster": [pid], ...}
 """
 import re
 import subprocess
@@ -13,7 +13,7 @@ AUXILIARY = ("checkpointer", "background writer", "walwriter", "autovacuum launc
 
 
 def kind_of(title):
-    """Of "postgres: gcl1: gcl fabric " and the like; None: one that comes and goes."""
+    """Of "postgres: gcl1: gcl message worker " and the like; None: one that comes and goes."""
     name = title.split(": ", 2)[-1].strip()
     for kind in (STARTUP, VACUUM, "gcl ddl apply"):
         if name.startswith(kind):

@@ -163,7 +163,7 @@ class RemovePrimary(unittest.TestCase):
     def test_one_that_has_died(self):
         c = self.cluster
         self.begin_load()
-        still = c.workers(3)["gcl fabric"]
+        still = c.workers(3)["gcl message worker"]
         os.kill(still, signal.SIGSTOP)  # so the death is not repaired
         try:
             c.kill_all(2)

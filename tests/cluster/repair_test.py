@@ -93,7 +93,7 @@ class Repair(unittest.TestCase):
         self.assert_nothing_is_lost()
 
     def test_a_message_worker(self):
-        pid = self.cluster.workers(1)["gcl fabric"]
+        pid = self.cluster.workers(1)["gcl message worker"]
         died_at = time.monotonic()
         os.kill(pid, signal.SIGKILL)
         self.go_on("a message worker", (2, 3), died_at)

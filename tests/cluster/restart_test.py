@@ -208,11 +208,11 @@ class DataDirectory(unittest.TestCase):
         self.cluster.sql(2, "INSERT INTO own VALUES (1); INSERT INTO t VALUES (2)")
         self.assertEqual([["1"]] * 2, self.cluster.everywhere("SELECT count(*) FROM own"))
 
-    def test_a_primary_that_is_refused_settles_its_positions(self):
+    def test_a_primary_that_is_refused_resolves_its_positions(self):
         """Later no primary knows the outcome of their transactions."""
         oid = int(self.cluster.sql(2, "SELECT oid FROM pg_database WHERE datname = current_database()")[0])
         launcher = self.cluster.workers(2)["gcl ddl launcher"]
-        os.kill(launcher, signal.SIGSTOP)  # or it settles them before the copy is made
+        os.kill(launcher, signal.SIGSTOP)  # or it resolves them before the copy is made
         try:
             self.cluster.sql(1, "CREATE TABLE of_one (a int) USING gcl")
             self.cluster.sql(2, "CHECKPOINT")

@@ -9,8 +9,8 @@ from processes import AUXILIARY, CLIENT, POSTMASTER, of_kinds
 
 VICTIM = 2
 ENDS_MAX = 20.0  # seconds until a process whose server is gone has ended
-WORKERS = tuple(f"gcl {name}" for name in ("fabric", "provider", "flusher", "member", "statistics", "reclaim", "repair", "ddl launcher",
-                                             "ddl apply"))
+WORKERS = tuple(f"gcl {name}" for name in ("message worker", "provider", "flusher", "member", "statistics", "reclaim", "repair",
+                                             "ddl launcher", "ddl apply"))
 WAITS = 1.0  # seconds; survivors look for deaths four times a second
 STATE = f"SELECT state FROM gcl_stat_cluster WHERE node = {VICTIM}"
 # Changes a row for ever, within one transaction.

@@ -69,23 +69,23 @@ constexpr Way kWays[] = {
 
 }  // namespace
 
-// Of what is told, ThreadSanitizer knows only what the transport does: `news` has no order of its own.
+// Of what is told, ThreadSanitizer knows only what the transport does: `payload` has no order of its own.
 TEST_P(MemoryContract, WhoSeesWhatWasWrittenSeesWhatCameBeforeIt) {
   for (size_t i = 0; i < std::size(kWays); i++) {
     const Way& way = kWays[i];
     const PoolAddress there = at(64 * i), back = at(1024 + 64 * i, kOne);
-    uint64_t news = 0;
+    uint64_t payload = 0;
     in_threads(2, [&](User& user, int who) {
       for (uint64_t round = 1; round <= kRounds; round++) {
         if (who == 0) {
-          news = round;
+          payload = round;
           way.tell(user, there, round);
           while (way.look(user, back) != round) std::this_thread::yield();
-          EXPECT_EQ(news, round + 1'000'000) << way.name;
+          EXPECT_EQ(payload, round + 1'000'000) << way.name;
         } else {
           while (way.look(user, there) != round) std::this_thread::yield();
-          EXPECT_EQ(news, round) << way.name;
-          news = round + 1'000'000;
+          EXPECT_EQ(payload, round) << way.name;
+          payload = round + 1'000'000;
           way.tell(user, back, round);
         }
       }

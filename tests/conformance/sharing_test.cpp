@@ -77,7 +77,7 @@ TEST_P(MemoryContract, AWordIsLoadedWhole) {
   writer.join();
 }
 
-// What settle-first rests on: a user that sees the word that came behind the bytes in one batch reads those bytes, or
+// What a hand-over rests on: a user that sees the word that came behind the bytes in one batch reads those bytes, or
 // newer ones.
 TEST_P(MemoryContract, ABatchsBytesAreThereBeforeTheWordBehindThem) {
   constexpr uint64_t kPage = kPageSize, kWord = 64, kStop = 128;

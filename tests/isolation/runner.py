@@ -90,7 +90,7 @@ class Permutation:
 
     # --- one server: finding out
 
-    def settles(self, step):
+    def completes(self, step):
         """True when the step has answered, False when it waits for a lock."""
         deadline = time.monotonic() + ANSWER_MAX
         while time.monotonic() < deadline:
@@ -106,14 +106,14 @@ class Permutation:
         while again:
             again = False
             for step in [s for s in self.waiting if s != but]:
-                if self.settles(step):
+                if self.completes(step):
                     self.waiting.remove(step)
                     gone.append(step)
                     again = True
         return gone
 
     def find_out(self, step):
-        if self.settles(step):
+        if self.completes(step):
             self.note(step, "answers", self.lines(step))
         else:
             self.waiting.append(step)

@@ -52,7 +52,7 @@ class Play:
 
     # --- one server: finding out
 
-    def settles(self, name):
+    def completes(self, name):
         """True when the session has answered, False when it waits for a lock."""
         deadline = time.monotonic() + ANSWER_MAX
         while time.monotonic() < deadline:
@@ -90,7 +90,7 @@ class Play:
         """Returns {session: (step, answer)} of all that answered."""
         self.start(name, sql)
         gone = {}
-        if self.settles(name):
+        if self.completes(name):
             answer = told(self.sessions[name].take())
             if DEADLOCK in str(answer):
                 self.deadlock()
@@ -103,7 +103,7 @@ class Play:
         while again:
             again = False
             for other in [w for w in self.waiting if w != name]:
-                if self.settles(other):
+                if self.completes(other):
                     gone[other] = self.waiting[other], self.goes_on(other)
                     again = True
         self.find_deadlock()

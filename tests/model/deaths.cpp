@@ -13,9 +13,9 @@ NodeSet Explorer::repairable(const State& s) {
 }
 
 // Before what the dead node owned is repaired, a node that it granted early makes its word true
-// (repair.settled-first): else that node would go on with what is free for others.
-void Explorer::settle(State& s, int n) {
-  if (v.no_settling) return;
+// (repair.quiesced-first): else that node would go on with what is free for others.
+void Explorer::quiesce(State& s, int n) {
+  if (v.no_quiesce) return;
   for (const int to : granted_by(s, n)) {
     NodeM& x = s.node[to];
     x.grant_in_flight = 0;
@@ -58,12 +58,12 @@ void Explorer::death(const State& s0, int n) {
   }
   if (!(s0.fenced & bit)) {
     s.fenced |= bit;
-    // The dead node is repairable when all others have settled.  One that has died meanwhile says nothing: its own
-    // death is known first (repair.settled-first, repair.all-dead-redo).
+    // The dead node is repairable when all others are quiescent.  One that has died meanwhile says nothing: its own
+    // death is known first (repair.quiesced-first, repair.all-dead-redo).
     s.fenced |= uint8_t(s.dead << 4);
     d.msi = MsiState::kInvalid;
     if (!v.no_fence) d.batch = BatchM{};
-    settle(s, n);
+    quiesce(s, n);
     for (int j = 0; j < kNodes; j++) {
       s.request[n][j] = s.request[j][n] = 0;
       s.reply[n][j] = s.reply[j][n] = MessageM{};

@@ -145,7 +145,7 @@ class Explorer {
 
   // --- deaths.cpp
   static NodeSet repairable(const State& s);
-  void settle(State& s, int n);
+  void quiesce(State& s, int n);
   void repair(State& s, int n, LatchWord taken);
   void death(const State& s0, int n);
 

@@ -70,7 +70,7 @@ struct Variant {
   bool one_redo = false;       // repair.all-dead-redo: only the redo of the node that the word names
   bool blind_take = false;     // repair.take-over-by-exact-word: whatever the word is by then
   bool bits_kept = false;      // repair.share-means-pool-is-newest: a writer does not ask the sharers that are left
-  bool no_settling = false;    // coherence.early-grant-bound: whom a dead node granted early goes on without the word
+  bool no_quiesce = false;     // coherence.early-grant-bound: whom a dead node granted early goes on without the word
 
   const char* expect = "";  // invariants that must break, e.g. "X1 X2"; any of them will do; empty: safe and live
 };

@@ -181,7 +181,7 @@ int Cluster::page_of(const LineState& state) const {
   return -1;
 }
 
-void Cluster::settle(const LineState& state) {
+void Cluster::confirm(const LineState& state) {
   for (const auto& m : members_)
     for (uint32_t i = 0; i < m->frames; i++)
       if (&fields(m->node->line(i)).state == &state) m->node->parts().in_flight[i].store(0, std::memory_order_relaxed);

@@ -89,8 +89,7 @@ void Member::evict_all(Session& session) {
 // --- the cluster
 // ---------------------------------------------------------------------------------------------------------
 
-Cluster::Cluster(const Options& o)
-    : options_(o), path_(home() + "/pool"), far_(o.break_one_in, o.former), oracle_(o.pages), redo_(o) {
+Cluster::Cluster(const Options& o) : options_(o), path_(home() + "/pool"), far_(o), oracle_(o.pages), redo_(o) {
   PoolSpec spec{.nodes_max = uint32_t(o.nodes), .memory_nodes = 2, .identity = "sim=1\n"};
   spec.region_bytes[kRegionPages] = uint64_t(o.pages) * kPageSize;
   spec.further_pages_bytes = uint64_t(o.pages) * kPageSize;

@@ -129,7 +129,11 @@ class Cluster final : public Observer {
 
   uint64_t count(Counter) const;  // over all nodes and lives
   Oracle& oracle() { return oracle_; }
-  const Deaths& deaths() const { return deaths_; }
+  Deaths deaths() const {
+    Deaths all = deaths_;
+    all.answers_delayed = far_.answers_delayed();
+    return all;
+  }
   uint64_t longest_wait_ns() const { return longest_wait_ns_; }
 
  private:
@@ -154,7 +158,7 @@ class Cluster final : public Observer {
   void send_again(Member& asker, const Line& line);
   void about_to(const Op&) override;
   int page_of(const LineState&) const override;
-  void settle(const LineState&) override;
+  void confirm(const LineState&) override;
   void check_cut_off(uint64_t now) const;
   void waited(Waiting&, bool fenced);
   uint64_t allowed_ns(const Waiting&) const;

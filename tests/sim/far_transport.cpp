@@ -1,9 +1,13 @@
 #include "far_transport.hpp"
 
+#include <array>
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "coherence/member/membership.hpp"
 #include "coherence/member/peers.hpp"
+#include "coherence/member/shm_messenger.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "mutation.hpp"
 #include "options.hpp"
@@ -16,7 +20,8 @@ using namespace coherence;  // NOLINT: the simulator speaks of nothing else
 
 class FarTransport::Ways final : public gcl_test::Network {
  public:
-  explicit Ways(uint32_t break_one_in) : break_one_in_(break_one_in) {}
+  explicit Ways(const Options& o)
+      : break_one_in_(o.break_one_in), crash_node_{uint8_t(o.crash_node)}, pages_until_crash_(o.crash_under_page) {}
   void carry(std::function<void()> arrival) override {
     if (!scheduler()->in_fiber()) return arrival();
     scheduler()->spawn_verbs([arrival = std::move(arrival)] {
@@ -41,41 +46,84 @@ class FarTransport::Ways final : public gcl_test::Network {
   NodeSet nodes() const { return nodes_; }
   uint64_t first_ns() const { return first_ns_; }
 
+  // --- messages to nodes that have died ------------------------------------------------------------------------------
+  void page_sets_out(NodeId to) {
+    if (to == crash_node_ && pages_until_crash_ > 0 && --pages_until_crash_ == 0) scheduler()->crash(to.value);
+  }
+  void delay(NodeId to, std::function<void()> arrival) { delayed_[to.value].push_back(std::move(arrival)); }
+  void deliver_delayed(NodeId to) {
+    for (auto& arrival : std::exchange(delayed_[to.value], {}))
+      scheduler()->spawn_verbs([arrival = std::move(arrival)] {
+        scheduler()->sleep(scheduler()->random().below(kDelayedNsMax));
+        arrival();
+      });
+  }
+  uint64_t answers_delayed = 0;
+
  private:
+  static constexpr uint64_t kDelayedNsMax = 4'000 * kUs;  // while the next incarnation is at work
   const uint32_t break_one_in_;
+  const NodeId crash_node_;
+  uint64_t pages_until_crash_;
   NodeSet nodes_;
   uint64_t first_ns_ = 0;
+  std::array<std::vector<std::function<void()>>, kNodesMax> delayed_;
 };
 
-class FarTransport::LateMessenger final : public gcl_test::FarMessenger {
+// What the messages of a session meet when they have arrived.
+class FarTransport::Arrivals final : public Messenger, public std::enable_shared_from_this<Arrivals> {
  public:
-  LateMessenger(NodeParts& node, Peers& peers, Counters& counters, std::shared_ptr<Ways> ways)
-      : FarMessenger(node, peers, counters, std::move(ways)), node_(node) {}
+  Arrivals(NodeParts& node, Peers& peers, Counters& counters, std::shared_ptr<Ways> ways)
+      : node_(node), peers_(peers), near_(node, peers, counters), ways_(std::move(ways)) {}
   void ask(NodeId to, uint16_t slot, PageId page) noexcept override {
-    FarMessenger::ask(to, slot, page);
-    again(to, incarnation_of(to), [near = near_, to, slot, page] { near->ask(to, slot, page); });
+    if (!has_died(to)) return near_.ask(to, slot, page);
+    delay(to, [self = shared_from_this(), to, slot, page] { self->near_.ask(to, slot, page); });
+  }
+  bool receive(RequestHandler& handler) noexcept override { return near_.receive(handler); }
+  bool take_request(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) noexcept override {
+    return near_.take_request(from, slot, request, page) ||
+           (mutation == Mutation::kFormerRequestTaken && take_former(from, slot, request, page));
   }
   uint32_t reply(const PeerRequest& request, const Reply& reply) noexcept override {
-    const uint32_t line = FarMessenger::reply(request, reply);
     const NodeId to{request.from};
-    if (!carries_page(reply.kind) && !reply.in_flight)
-      again(to, request.incarnation, [near = near_, &peers = peers_, request, reply] {
-        PeerRequest late = request;
-        if (const auto there = peers.at(NodeId{request.from}); mutation == Mutation::kFormerReplyActed && there)
-          late.incarnation = uint8_t((*there)->incarnation());
-        (void)near->reply(late, reply);
-      });
-    return line;
+    if (!has_died(to)) return near_.reply(request, reply);
+    std::vector<std::byte> bytes;
+    if (carries_page(reply.kind)) bytes.assign(reply.page, reply.page + kPageSize);
+    delay(to, [self = shared_from_this(), request, reply, bytes = std::move(bytes)] {
+      self->ways_->answers_delayed++;
+      PeerRequest for_whom = request;
+      if (mutation == Mutation::kFormerGrantLands)
+        for_whom.incarnation = self->incarnation_of(NodeId{request.from}).value_or(request.incarnation);
+      Reply late = reply;
+      late.page = bytes.data();
+      (void)self->near_.reply(for_whom, late);
+    });
+    return kNowhere;
   }
-  bool take_request(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) noexcept override {
-    return FarMessenger::take_request(from, slot, request, page) ||
-           (mutation == Mutation::kFormerRequestTaken && take_former(from, slot, request, page));
+  void grant_complete(NodeId to, uint8_t incarnation, uint32_t line) noexcept override {
+    if (!has_died(to)) return near_.grant_complete(to, incarnation, line);
+    delay(to,
+          [self = shared_from_this(), to, incarnation, line] { self->near_.grant_complete(to, incarnation, line); });
+  }
+
+  std::optional<uint8_t> incarnation_of(NodeId node) const {
+    const auto there = peers_.at(node);
+    return there ? std::optional(uint8_t((*there)->incarnation())) : std::nullopt;
+  }
+  // The session's node is in the pool, as it was then.
+  bool lives(uint64_t incarnation) const {
+    const NodeInfo now = node_.members->info(node_.id);
+    return now.state == MemberState::kLive && now.incarnation == incarnation;
   }
 
  private:
-  uint8_t incarnation_of(NodeId node) const {
-    const auto there = peers_.at(node);
-    return there ? uint8_t((*there)->incarnation()) : 0;
+  static bool has_died(NodeId node) { return scheduler()->in_fiber() && scheduler()->crashed(node.value); }
+  // While the sender is there.
+  template <class Arrival>
+  void delay(NodeId to, Arrival arrival) {
+    ways_->delay(to, [self = shared_from_this(), here = node_.incarnation, arrival = std::move(arrival)] {
+      if (self->lives(here)) arrival();
+    });
   }
   // As ShmMessenger does, whichever incarnation it is for.
   bool take_former(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) {
@@ -84,7 +132,7 @@ class FarTransport::LateMessenger final : public gcl_test::FarMessenger {
     if (s == nullptr) return false;
     std::atomic<uint64_t>& word = s->reply[node_.id.value];
     const ReplyWord asked{word.load()};
-    if (!asked.is_open() || asked.is_for(node_.incarnation) || !scheduler()->random().one_in(kArrivals / 2))
+    if (!asked.is_open() || asked.is_for(node_.incarnation) || !scheduler()->random().one_in(kFormerTaken))
       return false;
     word.store(asked.taken().raw);
     *page = PageId{s->page.load()};
@@ -92,32 +140,77 @@ class FarTransport::LateMessenger final : public gcl_test::FarMessenger {
                 slot,       uint16_t(asked.serial())};
     return true;
   }
+
+  static constexpr uint32_t kFormerTaken = 5;  // of these requests one in so many
+  NodeParts& node_;
+  Peers& peers_;
+  ShmMessenger near_;
+  const std::shared_ptr<Ways> ways_;
+};
+
+class FarTransport::LateMessenger final : public gcl_test::FarMessenger {
+ public:
+  LateMessenger(NodeParts& node, Peers& peers, std::shared_ptr<Arrivals> arrivals, std::shared_ptr<Ways> ways,
+                bool former)
+      : FarMessenger(peers, arrivals, ways),
+        node_(node),
+        arrivals_(std::move(arrivals)),
+        ways_(std::move(ways)),
+        former_(former) {}
+  void ask(NodeId to, uint16_t slot, PageId page) noexcept override {
+    FarMessenger::ask(to, slot, page);
+    if (former_)
+      again(to, arrivals_->incarnation_of(to).value_or(0),
+            [near = near_, to, slot, page] { near->ask(to, slot, page); });
+  }
+  uint32_t reply(const PeerRequest& request, const Reply& reply) noexcept override {
+    const uint32_t line = FarMessenger::reply(request, reply);
+    const NodeId to{request.from};
+    if (carries_page(reply.kind)) {
+      ways_->page_sets_out(to);
+    } else if (former_ && !reply.in_flight) {
+      again(to, request.incarnation, [arrivals = arrivals_, request, reply] {
+        PeerRequest late = request;
+        if (mutation == Mutation::kFormerReplyActed)
+          late.incarnation = arrivals->incarnation_of(NodeId{request.from}).value_or(request.incarnation);
+        (void)arrivals->reply(late, reply);
+      });
+    }
+    return line;
+  }
+
+ private:
   // Arrives as often as it can be in the way of what is said now: when the receiver is another incarnation, and while
   // the sender is there.
   template <class Arrival>
   void again(NodeId to, uint8_t incarnation, Arrival arrival) {
     if (!scheduler()->in_fiber()) return;
-    scheduler()->spawn_verbs([this_node = &node_, incarnation_here = node_.incarnation, &peers = peers_, to,
-                              incarnation, arrival = std::move(arrival)] {
-      for (int waits = 0, arrivals = 0; waits < kWaits && arrivals < kArrivals; waits++) {
-        scheduler()->sleep(scheduler()->random().below(kLateNsMax));
-        const NodeInfo here = this_node->members->info(this_node->id);
-        if (here.state != MemberState::kLive || here.incarnation != incarnation_here) return;
-        const auto there = peers.at(to);
-        if (!there || uint8_t((*there)->incarnation()) == incarnation) continue;
-        arrivals++;
-        arrival();
-      }
-    });
+    scheduler()->spawn_verbs(
+        [arrivals = arrivals_, here = node_.incarnation, to, incarnation, arrival = std::move(arrival)] {
+          for (int waits = 0, arrived = 0; waits < kWaits && arrived < kArrivals; waits++) {
+            scheduler()->sleep(scheduler()->random().below(kLateNsMax));
+            if (!arrivals->lives(here)) return;
+            const auto there = arrivals->incarnation_of(to);
+            if (!there || *there == incarnation) continue;
+            arrived++;
+            arrival();
+          }
+        });
   }
 
   static constexpr int kWaits = 100, kArrivals = 10;
   static constexpr uint64_t kLateNsMax = 400 * kUs;
   NodeParts& node_;
+  const std::shared_ptr<Arrivals> arrivals_;
+  const std::shared_ptr<Ways> ways_;
+  const bool former_;
 };
 
-FarTransport::FarTransport(uint32_t break_one_in, bool former)
-    : former_(former), ways_(std::make_shared<Ways>(break_one_in)) {}
+FarTransport::FarTransport(const Options& o) : former_(o.former), ways_(std::make_shared<Ways>(o)) {}
+
+void FarTransport::joined_again(NodeId node) { ways_->deliver_delayed(node); }
+
+uint64_t FarTransport::answers_delayed() const { return ways_->answers_delayed; }
 
 NodeSet FarTransport::broken() const { return ways_->nodes(); }
 
@@ -128,8 +221,8 @@ std::unique_ptr<Memory> FarTransport::open_memory(NodeParts& node, Counters& cou
 }
 
 std::unique_ptr<Messenger> FarTransport::open_messenger(NodeParts& node, Peers& peers, Counters& counters) {
-  if (former_) return std::make_unique<LateMessenger>(node, peers, counters, ways_);
-  return std::make_unique<gcl_test::FarMessenger>(node, peers, counters, ways_);
+  auto arrivals = std::make_shared<Arrivals>(node, peers, counters, ways_);
+  return std::make_unique<LateMessenger>(node, peers, std::move(arrivals), ways_, former_);
 }
 
 }  // namespace sim

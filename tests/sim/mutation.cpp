@@ -66,7 +66,7 @@ Actions mutated_step(LineState& s, NodeId self, Event e, Features on) {
   if (mutation == Mutation::kFalseGrant && e.kind == Event::Kind::kBatchDone && before == LineOp::kWritePosted &&
       !old.has_holder())
     e.old = 0;
-  if (mutation == Mutation::kInFlightLeaves && e.kind == Event::Kind::kReply) observer->settle(s);
+  if (mutation == Mutation::kInFlightLeaves && e.kind == Event::Kind::kReply) observer->confirm(s);
   if (mutation == Mutation::kNoAging) e.request.priority = uint8_t(255 - e.request.priority);
   Actions a = product_step(s, self, e, on);
   switch (mutation) {
@@ -173,6 +173,7 @@ const char* mutation_name(Mutation m) {
                                            "redo-forgotten",
                                            "one-redo",
                                            "swept-unwritten",
+                                           "former-grant-lands",
                                            "bit-dropped-late",
                                            "copies-in-ring",
                                            "death-unrecorded",

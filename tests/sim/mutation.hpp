@@ -17,8 +17,8 @@ namespace sim {
 enum class Mutation : uint8_t {
   kNone,
   // between the driver and step():
-  kForwardFirst,    // M is granted before the word is settled
-  kDowngradeFirst,  // S is granted before the word is settled
+  kForwardFirst,    // M is granted before the word says so
+  kDowngradeFirst,  // S is granted before the word says so
   kInFlightLeaves,  // what was granted early is given away before the giver's batch is complete
   kFalseGrant,      // a CAS that failed on readers counts as a grant
   kClaimRefused,    // a node that cannot tell yet whether it shares tells a claim that it does not
@@ -47,13 +47,14 @@ enum class Mutation : uint8_t {
   kUnknownSucceeds,     // a batch whose outcome is not known counts as done
   kEventFirst,          // the event of a batch comes while it is on its way, and so the next batch of the line, too
   // of survivors:
-  kRedoForgotten,    // a page of a dead node is used as the pool has it
-  kOneRedo,          // of several dead nodes only one's redo is applied
-  kSweptUnwritten,   // a dead node's redo is let go before the pool has its pages
-  kBitDroppedLate,   // a dead node's bit is dropped when the node has joined again
-  kCopiesInRing,     // the ring's records have copies, as the log's
-  kDeathUnrecorded,  // memory is lost behind a death that is in no journal
-  kHoleOverlooked,   // a checkpoint takes what a log has behind the hole of its ring
+  kRedoForgotten,     // a page of a dead node is used as the pool has it
+  kOneRedo,           // of several dead nodes only one's redo is applied
+  kSweptUnwritten,    // a dead node's redo is let go before the pool has its pages
+  kFormerGrantLands,  // an answer to a dead incarnation lands in a slot and a frame of the next one
+  kBitDroppedLate,    // a dead node's bit is dropped when the node has joined again
+  kCopiesInRing,      // the ring's records have copies, as the log's
+  kDeathUnrecorded,   // memory is lost behind a death that is in no journal
+  kHoleOverlooked,    // a checkpoint takes what a log has behind the hole of its ring
   // of bufmgr: between the page provider and what it calls, and in place of single instructions
   kNotUnpublished,    // a frame is freed while the frame table still has it, sometimes
   kUnpublishedFirst,  // the page is out of the frame table before coherence has given it up

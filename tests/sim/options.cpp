@@ -42,6 +42,7 @@ const std::vector<Named>& named() {
       GCL_OPTION("slow-node", slow_node),
       GCL_OPTION("crash-node", crash_node),
       GCL_OPTION("crash-point", crash_point),
+      GCL_OPTION("crash-under-page", crash_under_page),
       GCL_OPTION("orphaned-ns", orphaned_ns),
       GCL_OPTION("second-crash", second_crash),
       GCL_OPTION("second-crash-point", second_crash_point),
@@ -149,6 +150,12 @@ Options with_survivors(Options o) {
     o.crashes_in_repair = int(r.below(2));
   }
   if (o.leaver == o.crash_node || o.leaver == o.second_crash) o.leaver = -1;
+  Random late(Random::mix(o.seed ^ 0x1a7e));  // its draws leave the rest of a seed as it was
+  if (o.far && late.one_in(2)) {              // the page arrives when the node is there again
+    o.crash_under_page = late.between(1, uint64_t(o.operations) / 4);
+    o.crash_point = o.orphaned_ns = 0;
+    o.rejoins = true;
+  }
   return o;
 }
 
@@ -177,7 +184,7 @@ uint64_t Options::fairness_ns_max() const {
   const uint64_t batch = 8 * pace.verb_ns_max * slow_times + ways;
   uint64_t exchange = (150 / pace.grain + 5) * step + batch + 3 * pace.wake_ns_max;
   exchange += std::min(kResendRoundTrips * batch, kResendNsMax);
-  if (far) exchange += 3 * kWayNsMax;  // the request, the answer, and that a grant is settled
+  if (far) exchange += 3 * kWayNsMax;  // the request, the answer, and that a grant is confirmed
   if (lazy_log) exchange += kLogNsMax;
   if (pace.stall_one_in) exchange += pace.stall_ns_max;
   const uint64_t before_us = uint64_t(nodes) * uint64_t(threads) + kRefusalsMax;

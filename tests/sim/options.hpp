@@ -37,10 +37,11 @@ struct Options {
   int victim = -1;  // node that works while all others' users use only the first page, in a loop
   int leaver = -1;  // leaves in the middle, and joins again
   int crash_node = -1;
-  uint64_t crash_point = 0;  // the yield of that node at which it crashes
-  uint64_t orphaned_ns = 0;  // first one of its processes dies alone, and the others so much later
-  bool survives = false;     // its peers repair; else the pool is fenced
-  int second_crash = -1;     // then: a node that dies too, perhaps in the middle of its repair
+  uint64_t crash_point = 0;       // the yield of that node at which it crashes
+  uint64_t crash_under_page = 0;  // or the page, of those that peers send to it, under whose way it crashes
+  uint64_t orphaned_ns = 0;       // first one of its processes dies alone, and the others so much later
+  bool survives = false;          // its peers repair; else the pool is fenced
+  int second_crash = -1;          // then: a node that dies too, perhaps in the middle of its repair
   uint64_t second_crash_point = 0;
   int crashes_in_repair = 0;  // so many of those that take over a page die soon after
   bool rejoins = false;       // the first one, when it is repaired

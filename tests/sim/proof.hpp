@@ -24,7 +24,7 @@ inline void expect_seen(const Proof& proof, Options (*options_of)(uint64_t)) {
     Options o = options_of(uint64_t(seed));
     o.mutation = proof.mutation;
     o.checkers = only(proof.checker);
-    if (proof.checker != Checker::kFence && !is_of_survivors(proof.mutation)) o.crash_node = -1;
+    if (proof.checker != Checker::kFence && !o.survives) o.crash_node = -1;
     if (proof.checker == Checker::kFairness && o.victim < 0) continue;
     // What helps the starved requester, too, would hide it.
     if (proof.checker == Checker::kFairness)
@@ -40,7 +40,7 @@ inline void expect_seen(const Proof& proof, Options (*options_of)(uint64_t)) {
 // Seeds of survivors: no checker sees anything, the pool is not fenced, and what is to happen happens.  At least one
 // page in `seeds_per_repair` seeds is taken over.
 inline void expect_repaired(uint64_t from, uint64_t count, Options (*options_of)(uint64_t), uint64_t seeds_per_repair) {
-  uint64_t deaths = 0, in_repair = 0, repairs = 0, rejoined = 0;
+  uint64_t deaths = 0, in_repair = 0, repairs = 0, rejoined = 0, answers_delayed = 0, far = 0;
   for (uint64_t seed = from; seed < from + count; seed++) {
     const Options o = options_of(seed);
     const Outcome out = run(o);
@@ -49,12 +49,15 @@ inline void expect_repaired(uint64_t from, uint64_t count, Options (*options_of)
     deaths += out.deaths.nodes;
     in_repair += out.deaths.in_repair;
     rejoined += out.deaths.rejoined;
+    answers_delayed += out.deaths.answers_delayed;
+    far += o.far;
     repairs += out.counters[size_t(coherence::Counter::kRepairs)];
   }
   EXPECT_GT(deaths, count / 2);
   EXPECT_GT(in_repair, 0u);  // one of the two has taken over pages of the other
   EXPECT_GT(rejoined, count / 10);
   EXPECT_GT(repairs, count / seeds_per_repair);
+  EXPECT_GE(answers_delayed, far / 6);  // they came to a node's next incarnation
 }
 
 inline std::string name_of(const Proof& proof) {

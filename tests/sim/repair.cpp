@@ -54,6 +54,7 @@ void Cluster::rejoin(Member& m) {
   if (closing_) return;
   scheduler()->revive(number);
   if (!join(m)) return;
+  far_.joined_again(m.id);
   deaths_.rejoined++;
   if (tracing) trace("node %d joins again", number);
   start(m);

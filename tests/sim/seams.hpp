@@ -20,7 +20,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void about_to(const coherence::Op&) = 0;
   virtual int page_of(const coherence::LineState&) const = 0;  // -1: none
-  virtual void settle(const coherence::LineState&) {}          // the grant to that line counts as settled
+  virtual void confirm(const coherence::LineState&) {}         // the grant to that line counts as confirmed
 };
 extern Observer* observer;
 
@@ -35,6 +35,7 @@ extern Batches batches;
 // What is known of the nodes that died in a run.
 struct Deaths {
   uint64_t nodes = 0, in_repair = 0, rejoined = 0;  // in_repair: in the middle of a take-over
+  uint64_t answers_delayed = 0;                     // FarTransport's
 };
 void forget_batches();
 // In its life all that the session posts is its eviction window's.

@@ -220,6 +220,9 @@ INSTANTIATE_TEST_SUITE_P(Sim, BrokenRepair,
                          testing::Values(Proof{Mutation::kRedoForgotten, Checker::kLastWrite},
                                          Proof{Mutation::kOneRedo, Checker::kLastWrite, 400},
                                          Proof{Mutation::kSweptUnwritten, Checker::kLastWrite, 400},
+                                         Proof{Mutation::kFormerGrantLands, Checker::kLastWrite, 400},
+                                         Proof{Mutation::kFormerGrantLands, Checker::kProgress},
+                                         Proof{Mutation::kFormerRequestTaken, Checker::kRest, 400},
                                          Proof{Mutation::kBitDroppedLate, Checker::kRest}),
                          [](const auto& info) { return name_of(info.param); });
 

@@ -91,7 +91,7 @@ class Wanted {
   }
 
   Scheduler scheduler_;
-  FarTransport far_{0, false};
+  FarTransport far_{Options{}};
   const int pages_;
   std::unique_ptr<Pool> pool_;
   std::vector<Directory> directory_;

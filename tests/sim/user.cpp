@@ -169,9 +169,9 @@ void User::look_once(int page) {
   Line* line = member_.line(session_, page);
   if (!line) return;
   const uint64_t before = cluster_.oracle_.value(page);
-  Look how;
-  if (!waited([&] { return session_.look(*line, id(page), &how); })) return;
-  if (how == Look::kShared) {
+  ReadAccess how;
+  if (!waited([&] { return session_.begin_read(*line, id(page), &how); })) return;
+  if (how == ReadAccess::kShared) {
     cluster_.oracle_.enter(page, false);
     look(*line, page);
     cluster_.oracle_.leave(page, false);
@@ -180,7 +180,7 @@ void User::look_once(int page) {
     cluster_.oracle_.read_copy(page, before, seen);
     for (int i = 1; i < kWords; i++) cluster_.oracle_.torn(page, seen, word(*line, i));
   }
-  session_.end_look(*line, how);
+  session_.end_read(*line, how);
 }
 
 template <class Wait>

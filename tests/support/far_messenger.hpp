@@ -20,9 +20,10 @@ class FarMessenger : public coherence::Messenger {
  public:
   FarMessenger(coherence::NodeParts& node, coherence::Peers& peers, coherence::Counters& counters,
                std::shared_ptr<Network> network)
-      : peers_(peers),
-        near_(std::make_shared<coherence::ShmMessenger>(node, peers, counters)),
-        wire_(std::make_shared<Wire>(std::move(network))) {}
+      : FarMessenger(peers, std::make_shared<coherence::ShmMessenger>(node, peers, counters), std::move(network)) {}
+  // `near`: what a message meets when it has arrived.
+  FarMessenger(coherence::Peers& peers, std::shared_ptr<coherence::Messenger> near, std::shared_ptr<Network> network)
+      : peers_(peers), near_(std::move(near)), wire_(std::make_shared<Wire>(std::move(network))) {}
   void ask(coherence::NodeId to, uint16_t slot, coherence::PageId page) noexcept override {
     wire_->send(to, [near = near_, to, slot, page] { near->ask(to, slot, page); });
   }
@@ -58,7 +59,7 @@ class FarMessenger : public coherence::Messenger {
 
  protected:
   coherence::Peers& peers_;
-  const std::shared_ptr<coherence::ShmMessenger> near_;
+  const std::shared_ptr<coherence::Messenger> near_;
 
  private:
   // What is on its way to each node, in order: the next sets out when the one before it has arrived.

@@ -60,7 +60,7 @@ std::string waits_for(const PoolView& pool, uint32_t dead) {
   const NodeEntry& e = pool.table().node[dead];
   const bool swept = e.state.load() == MemberState::kSwept;
   bool any_lives = false;
-  const std::string names = awaited(pool, swept ? &NodeEntry::drained : &NodeEntry::settled, dead, &any_lives);
+  const std::string names = awaited(pool, swept ? &NodeEntry::drained : &NodeEntry::quiesced, dead, &any_lives);
   if (!pool.table().repairs_deaths()) return "which ends all access to the pool";
   if (!any_lives) return "and nobody is left to repair what it had: the next start does";
   if (swept) return fmt::format("and is repaired; until it may join again primary {} is waited for", names);

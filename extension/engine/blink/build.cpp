@@ -32,13 +32,13 @@ Status Builder::add(std::span<const std::byte> key, Tid tid) {
 
 // All or nothing, so that it can be called again: a downlink that is still missing is remembered, and added first.
 Status Builder::append(int level, const EntryImage& entry) {
-  if (const Status s = settle(level); !s) return s;
+  if (const Status s = append_to_parent(level); !s) return s;
   Level& l = level_[level];
   const uint32_t fill = kNodeSpace * (level == 0 ? ground_.fill : kFillInner) / 100;
   const bool full = l.image.used() + space_of(entry.bytes) > fill;
   if (full && l.image.count() >= 2) {  // two and a high key always fit
     if (const Status s = close_page(level, entry); !s) return s;
-    if (const Status s = settle(level); !s) return s;
+    if (const Status s = append_to_parent(level); !s) return s;
   }
   l.image.append_raw({entry.image, entry.bytes});
   return {};
@@ -97,7 +97,7 @@ void Builder::separate(int level, std::span<const std::byte> left, std::span<con
   }
 }
 
-Status Builder::settle(int level) {
+Status Builder::append_to_parent(int level) {
   Level& l = level_[level];
   if (!l.owed) return {};
   if (level + 1 == kLevels) return Errc::kTooLarge;
@@ -114,7 +114,7 @@ Status Builder::settle(int level) {
 Status Builder::finish() {
   // Each level's last page, up to the level that needed one page only: that one is the root.
   for (; levels_ > 0 && !loaded_; ++finished_) {
-    if (const Status s = settle(finished_); !s) return s;
+    if (const Status s = append_to_parent(finished_); !s) return s;
     Level& l = level_[finished_];
     l.image.special().left = l.left;
     if (l.id.valid()) {

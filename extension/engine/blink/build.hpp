@@ -40,7 +40,7 @@ class Builder {
   };
   Status append(int level, const EntryImage& entry);
   Status close_page(int level, const EntryImage& entry);
-  Status settle(int level);
+  Status append_to_parent(int level);
   void separate(int level, std::span<const std::byte> left, std::span<const std::byte> right, Key& separator);
   Status write_page(PageId page, PageImage& image);
   Status write_root(PageImage& image);

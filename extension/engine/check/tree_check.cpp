@@ -49,22 +49,22 @@ Status TreeCheck::check_bin(PageId id, Findings& findings) {
     }
     Findings found;
     uint64_t pages = 0;
-    bool settled = true;
+    bool stable = true;
     const uint64_t version = reinterpret_cast<const PageHeader*>(bytes)->version;
     for (const PageId first : {bin.fresh, bin.waiting})
-      if (settled) GCL_TRY(check_bin_list(id, version, first, &pages, &settled, found));
-    if (!settled) continue;
+      if (stable) GCL_TRY(check_bin_list(id, version, first, &pages, &stable, found));
+    if (!stable) continue;
     for (int i = 0; i < found.count(); ++i) findings.add(found[i].at, "%s", found[i].text);
     if (pages != bin.pages && !found.any())
       findings.add(at, "lists have %llu deleted pages, but say %llu", static_cast<unsigned long long>(pages),
                    static_cast<unsigned long long>(bin.pages));
     return {};
   }
-  ++counts_.unsettled;
+  ++counts_.not_compared;
   return {};
 }
 
-Status TreeCheck::check_bin_list(PageId bin, uint64_t version, PageId first, uint64_t* pages, bool* settled,
+Status TreeCheck::check_bin_list(PageId bin, uint64_t version, PageId first, uint64_t* pages, bool* stable,
                                  Findings& findings) {
   blink::PageReader reader;
   PageId before = bin;
@@ -83,8 +83,8 @@ Status TreeCheck::check_bin_list(PageId bin, uint64_t version, PageId first, uin
     if (!read && read.error() != Errc::kCorrupt) return read;
     auto now = version_of(bin);
     if (!now) return now.error();
-    *settled = *now == version;
-    if (!*settled) return {};
+    *stable = *now == version;
+    if (!*stable) return {};
     if (!read || !head.deleted()) {
       findings.add({.page = page}, "page is in the list of deleted pages, but not deleted");
       return {};
@@ -142,14 +142,14 @@ Result<bool> TreeCheck::next(Findings& findings) {
 Result<bool> TreeCheck::move_right(Findings& findings) {
   if (!current_.headed || !current_.head.special.has_right()) return false;
   bool there = false;
-  auto settled = copy_right(findings, &there);
-  if (settled && !*settled && there) settled = latch_right(findings, &there);
-  if (!settled) return settled.error();
+  auto stable = copy_right(findings, &there);
+  if (stable && !*stable && there) stable = latch_right(findings, &there);
+  if (!stable) return stable.error();
   if (!there) return false;
-  if (*settled)
+  if (*stable)
     check_siblings(findings);
   else
-    ++counts_.unsettled;
+    ++counts_.not_compared;
   if (right_.id == mark_) {
     findings.add(right_.at(), "pages of level %d are linked in a circle", level_);
     return false;

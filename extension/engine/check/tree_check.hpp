@@ -25,7 +25,7 @@ class TreeCheck {
     uint64_t entries = 0;    // of leaves
     uint64_t half_dead = 0;  // no error: VACUUM was stopped, or works
     uint64_t incomplete = 0;
-    uint64_t unsettled = 0;  // pairs of pages that did not stand still to be compared
+    uint64_t not_compared = 0;  // pairs of pages that did not stand still to be compared
   };
 
   // `rows`: of the table; null: entries are not looked up.
@@ -48,7 +48,7 @@ class TreeCheck {
   bufmgr::Session& session() { return txns_.session(); }
   // tree_check.cpp
   Status check_bin(PageId bin, Findings& findings);
-  Status check_bin_list(PageId bin, uint64_t version, PageId first, uint64_t* pages, bool* settled, Findings& findings);
+  Status check_bin_list(PageId bin, uint64_t version, PageId first, uint64_t* pages, bool* stable, Findings& findings);
   Result<bool> find_first(Findings& findings);
   Result<bool> move_right(Findings& findings);
   Status check_current(Findings& findings);

@@ -20,28 +20,28 @@ Status TreeCheck::check_children(Findings& findings) {
   PageId last;  // the child checked last
   for (uint32_t i = 0; i < current_.head.count;) {
     if (session().interrupted()) return Errc::kInterrupted;
-    bool there, settled;
+    bool there, stable;
     child_.id = blink::child_at(current_.bytes, current_.head, i);
     GCL_TRY(copy_named(txns_, child_.id, current_.at(i), child_.bytes, &there, findings));
     if (there) look_at_child();
     auto now = version_of(current_.id);
     if (!now) return now.error();
-    settled = *now == current_.head.version;
-    if (!settled && ++tries <= kTries) {  // go on behind the last child, where that is now
+    stable = *now == current_.head.version;
+    if (!stable && ++tries <= kTries) {  // go on behind the last child, where that is now
       GCL_TRY(copy(current_.id, current_.at(), current_, &there, findings));
       if (!current_.sound || current_.head.gone()) return {};
       const uint32_t at = last.valid() ? blink::index_of_child(current_.bytes, current_.head, last) : 0;
       i = last.valid() && at < current_.head.count ? at + 1 : 0;
       continue;
     }
-    if (!settled) {
+    if (!stable) {
       auto latched = latch_child(&i, findings);
       if (!latched) return latched.error();
       if (!current_.sound || current_.head.gone()) return {};
-      counts_.unsettled += !*latched;
-      there = settled = *latched;
+      counts_.not_compared += !*latched;
+      there = stable = *latched;
     }
-    if (there && settled) {
+    if (there && stable) {
       check_child(i, findings);
       GCL_TRY(check_next_child(i, findings));
     }

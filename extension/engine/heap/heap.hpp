@@ -16,13 +16,13 @@
 #include <span>
 #include <vector>
 
+#include "extension/engine/heap/decision_wait.hpp"
 #include "extension/engine/heap/heap_page.hpp"
 #include "extension/engine/heap/lock_cells.hpp"
 #include "extension/engine/heap/outcome.hpp"
 #include "extension/engine/heap/relation_map.hpp"
 #include "extension/engine/heap/row.hpp"
 #include "extension/engine/heap/row_queue.hpp"
-#include "extension/engine/heap/settling.hpp"
 #include "extension/engine/heap/visibility.hpp"
 #include "extension/engine/txn/host.hpp"
 #include "extension/engine/txn/transaction.hpp"
@@ -87,7 +87,7 @@ struct RowProbe {
   enum Kind : uint8_t {
     kDead,     // no version that is or may become live
     kLive,     // a live version (committed, or of our own transaction) at `tid`
-    kRunning,  // depends on `by`, which made or ended the version at `tid`: wait (Settling) and probe again
+    kRunning,  // depends on `by`, which made or ended the version at `tid`: wait (DecisionWait) and probe again
   } kind = kDead;
   Tid tid;
   TxnId by;
@@ -257,7 +257,7 @@ class Heap {
   Status judge_cells(const RowHeader& row, Tid tid, const WantedLock& wanted, const Facts& facts, Holders* holders,
                      Verdict* verdict);
   Status judge_own_cells(Tid tid, Holders* holders, Verdict* verdict);
-  Status settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
+  Status resolve(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
   Status resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
                         WaitFor why);
   struct BookTry;

@@ -38,7 +38,7 @@ struct Heap::BookTry {
   Locker locker;
   const Facts& facts;
   TxnId maker{};      // if valid: a row that says another maker is a stranger
-  Verdict verdict{};  // kAsk, kCells: to be settled first; kGo: done
+  Verdict verdict{};  // kAsk, kCells: to be resolved first; kGo: done
   Tid next{};         // kGo: the version goes on there; else invalid
 };
 
@@ -57,9 +57,9 @@ Status Heap::book(Tid tid, RowLock mode, Facts& facts) {
       ++pages;
       continue;
     }
-    const Status settled = settle(book.verdict, {}, facts, WaitFor::kLock);
-    if (!settled && settled.error() == Errc::kNoSpace) return {};  // then by chance, as before
-    GCL_TRY(settled);
+    const Status resolved = resolve(book.verdict, {}, facts, WaitFor::kLock);
+    if (!resolved && resolved.error() == Errc::kNoSpace) return {};  // then by chance, as before
+    GCL_TRY(resolved);
   }
   return {};
 }

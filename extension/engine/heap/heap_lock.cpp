@@ -6,7 +6,7 @@
 namespace engine {
 
 // What judge() could not decide: learns, waits, or finds lock pages or makes room there.  REQUIRES: no guard held.
-Status Heap::settle(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why) {
+Status Heap::resolve(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why) {
   stop_at(txns_.session(), StopPoint::kHeapRowJudged);
   switch (verdict.kind) {
     case Verdict::kAsk:
@@ -39,7 +39,7 @@ Status Heap::resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& ver
     const bool elsewhere = verdict.id.node() != txns_.node();
     if (elsewhere && queue.loses_again()) GCL_TRY(book(tid, queue.mode(), facts));
   }
-  return settle(verdict, holders, facts, why);
+  return resolve(verdict, holders, facts, why);
 }
 
 // A session that must wait may have a lock of its own in a cell that was not read (heap.holder-skips-queue).
@@ -168,7 +168,7 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
 }
 
 // Locks the versions that a running update has made of origin's row, one after another, as far as there are.  Anything
-// but kGo: settle it, then judge the origin again.
+// but kGo: resolve it, then judge the origin again.
 Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
   LockTry lock{.tid = origin.row.next(origin.tid.block), .wanted = origin.wanted, .id = origin.id, .facts = &facts};
   lock.wanted.newer = true;
@@ -187,7 +187,7 @@ Result<Verdict> Heap::lock_newer(const LockTry& origin, Facts& facts) {
       case Verdict::kWait:
         return lock.verdict;
       default:
-        GCL_TRY(settle(lock.verdict, lock.holders, facts, WaitFor::kLock));
+        GCL_TRY(resolve(lock.verdict, lock.holders, facts, WaitFor::kLock));
     }
   }
 }

@@ -1,8 +1,8 @@
 // Reading rows: one row optimistically, pages by copy.
 #include <algorithm>
 
+#include "extension/engine/heap/decision_wait.hpp"
 #include "extension/engine/heap/heap.hpp"
-#include "extension/engine/heap/settling.hpp"
 #include "extension/engine/stop/stop_point.hpp"
 
 namespace engine {
@@ -81,7 +81,7 @@ Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, st
   RowReads reads(txns_);
   RowRead before;
   std::vector<std::byte> row_before;
-  for (Settling settling(txns_);;) {
+  for (DecisionWait decision(txns_);;) {
     TxnId running{};
     reads.begin();
     auto read = read_once(*page, tid, chain, snapshot, to, intent, reads, &running);
@@ -96,7 +96,7 @@ Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, st
     row_before.assign(to, to + read->bytes);
     RowHeader row;
     std::memcpy(&row, to, sizeof row);
-    GCL_TRY(settling.wait({.by = running, .tid = read->tid, .made = made_by(row, running)}));
+    GCL_TRY(decision.wait({.by = running, .tid = read->tid, .made = made_by(row, running)}));
   }
 }
 

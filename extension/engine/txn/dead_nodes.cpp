@@ -75,7 +75,7 @@ Result<bool> TxnSystem::decide_in_doubt(TxnId id, bool commit, const Leftovers::
 }
 
 // No process of it is left, and no session of this one works yet.
-Status TxnSystem::settle_former_incarnation(HostCommits* host) {
+Status TxnSystem::resolve_former_incarnation(HostCommits* host) {
   if (pool_.fenced()) return Errc::kFenced;
   const auto ended = Leftovers(session_.memory(), words_, node_).end([] { return true; }, host);
   if (!ended) return ended.error();

@@ -22,7 +22,7 @@ void raise(std::atomic<uint64_t>& word, uint64_t to) noexcept {
 // The node counts for the horizon (a bound that is not zero) before any of its sessions reads the clock for a snapshot:
 // a node that computed a horizon without this one did so from a clock that this node's snapshots have passed.
 Status TxnSystem::join(HostCommits* host) {
-  GCL_TRY(settle_former_incarnation(host));
+  GCL_TRY(resolve_former_incarnation(host));
   Batch batch(words_.clock().node());
   batch.cas(words_.clock(), 0, kFrozenCts.value);
   int clock = batch.faa(words_.clock(), 1);  // above every bound of a former incarnation (txn.dead-by-exact-value)

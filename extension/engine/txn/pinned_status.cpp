@@ -152,7 +152,7 @@ Status TxnSystem::unpin_ended() {
   return {};
 }
 
-// Unpins what a former incarnation left: none of its ids runs any more (settle_former_incarnation()).
+// Unpins what a former incarnation left: none of its ids runs any more (resolve_former_incarnation()).
 Status TxnSystem::unpin_leftovers(uint64_t frozen, uint64_t low) {
   constexpr uint64_t kStep = 1000;
   std::vector<StatusWord> log;

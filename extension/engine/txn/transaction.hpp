@@ -269,7 +269,7 @@ class TxnSystem {
   Result<Bounds> publish_bound();
   void rouse() noexcept;  // the member worker of this node
   Status extend_reserved();
-  Status settle_former_incarnation(HostCommits* host);
+  Status resolve_former_incarnation(HostCommits* host);
   Status read_log(uint64_t first, uint64_t count, StatusWord* to);
   Status truncate_log();
   Status freeze();

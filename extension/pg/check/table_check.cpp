@@ -86,7 +86,7 @@ void check_index(Relation table, Relation index, engine::HeapCheck& rows, const 
   ereport(DEBUG1,
           errmsg_internal("index \"%s\": %llu pages, %llu entries, %llu pairs of pages not compared",
                           RelationGetRelationName(index), (unsigned long long)tree->counts().pages,
-                          (unsigned long long)tree->counts().entries, (unsigned long long)tree->counts().unsettled));
+                          (unsigned long long)tree->counts().entries, (unsigned long long)tree->counts().not_compared));
 }
 
 namespace {

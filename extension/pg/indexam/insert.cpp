@@ -1,7 +1,7 @@
 // aminsert: one entry, and the uniqueness of its key.
 #include "extension/engine/blink/tree.hpp"
+#include "extension/engine/heap/decision_wait.hpp"
 #include "extension/engine/heap/heap.hpp"
-#include "extension/engine/heap/settling.hpp"
 #include "extension/engine/txn/transaction.hpp"
 #include "extension/pg/indexam/callbacks.hpp"
 #include "extension/pg/indexam/compare.hpp"
@@ -36,7 +36,7 @@ Tid as_tid(ItemPointer pointer) {
 class RowsProbe final : public engine::blink::UniqueProbe {
  public:
   RowsProbe(Relation table, Relation index, Tid own, bool wait)
-      : table_(table), index_(index), own_(own), wait_(wait), settling_(txns()) {}
+      : table_(table), index_(index), own_(own), wait_(wait), decision_(txns()) {}
 
   Result<Verdict> probe(const Entry& entry) override {
     if (entry.tid == own_) {
@@ -46,7 +46,7 @@ class RowsProbe final : public engine::blink::UniqueProbe {
     const RowProbe row = look(entry.tid);
     if (row.kind == RowProbe::kDead) return row.dead_to_all || dead_now(entry.tid) ? Verdict::kDead : Verdict::kFree;
     if (row.kind == RowProbe::kRunning && wait_) {
-      until_ok(index_, [&] { return settling_.wait({.by = row.by, .tid = row.tid, .made = row.made}); });
+      until_ok(index_, [&] { return decision_.wait({.by = row.by, .tid = row.tid, .made = row.made}); });
       return Verdict::kAgain;
     }
     // A conflict; but not if the row that is being indexed has died meanwhile.
@@ -73,7 +73,7 @@ class RowsProbe final : public engine::blink::UniqueProbe {
   Relation index_;
   Tid own_;
   bool wait_;  // false: a row that might be there is a conflict, to be checked again at the end of the statement
-  engine::Settling settling_;
+  engine::DecisionWait decision_;
   bool found_own_ = false;
   uint32_t recently_dead_ = 0;
   static constexpr uint32_t kAskAfter = 8;

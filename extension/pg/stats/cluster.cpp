@@ -93,7 +93,7 @@ void put_counters(Primary* row, const Sample& s) {
     return sum;
   };
   auto counted = [&](Count c) { return s.bufmgr[int(c)]; };
-  const uint64_t accesses = counted(Count::kFixes) + counted(Count::kPeeks) - counted(Count::kLooksAgain);
+  const uint64_t accesses = counted(Count::kFixes) + counted(Count::kPeeks) - counted(Count::kFurtherGuards);
   const uint64_t misses = coherence_sum({Counter::kMissShared, Counter::kMissExclusive});
   row->number(accesses > misses ? accesses - misses : 0).number(misses);
   row->number(coherence_sum({Counter::kBatches}));

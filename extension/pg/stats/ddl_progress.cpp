@@ -59,11 +59,11 @@ void show(engine::DdlSlot slot, ReturnSetInfo* result) {
   const bool asked = message_of(slot, owner, TimestampTz(since), &message);
   const bool may_read = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
   const char* text = !asked ? nullptr : may_read ? ddl_text_of(slot, message) : "<insufficient privilege>";
-  const engine::DdlHolder author = owner.is_heir() ? message.header.holder : owner;
+  const engine::DdlHolder coordinator = owner.is_heir() ? message.header.holder : owner;
   const char* phase = ddl_kind_name(asked ? message.header.kind : DdlKind::kNone);
   if (asked && in_doubt(slot, owner)) phase = "in doubt";
   auto begin = [&](Row<11>* row) {
-    row->integer(author.node().value).integer(author.pid()).time(TimestampTz(since));
+    row->integer(coordinator.node().value).integer(coordinator.pid()).time(TimestampTz(since));
     row->text(asked ? message.header.database : nullptr);
     row->text(phase).text(text);
     row->time(asked ? message.header.posted : 0);

@@ -61,7 +61,7 @@ Datum gcl_stat_node_get(PG_FUNCTION_ARGS) {
   require_pool();
   TupleDesc desc;
   if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE) elog(ERROR, "return type must be a row type");
-  const uint64_t fixes = sum(Count::kFixes) + sum(Count::kPeeks) - sum(Count::kLooksAgain);
+  const uint64_t fixes = sum(Count::kFixes) + sum(Count::kPeeks) - sum(Count::kFurtherGuards);
   const uint64_t misses = sum(Counter::kMissShared) + sum(Counter::kMissExclusive);
   const uint64_t grants_sent = sum(Counter::kGrantSSent) + sum(Counter::kGrantMSent);
   const Datum values[] = {

@@ -135,7 +135,7 @@ void on_transaction(XactEvent event, void*) {
     case XACT_EVENT_PARALLEL_ABORT:
       return forget();
     case XACT_EVENT_PRE_PREPARE:
-      // Pages made and dropped, and the other primaries' halves of DDL, are settled by this session's own commit.
+      // Pages made and dropped, and the other primaries' halves of DDL, end with this session's own commit.
       if (transaction_writes() || any_deferred_free() ||
           std::any_of(std::begin(parts), std::end(parts), forbids_prepare) ||
           (attached_txns() != nullptr && attached_txns()->current().wrote()))

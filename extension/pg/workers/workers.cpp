@@ -442,7 +442,7 @@ void work(Worker which, void (*body)()) {
 
 void register_workers() {
   if (!node_configured()) return;
-  register_worker("fabric", "gcl_message_worker_main");
+  register_worker("message worker", "gcl_message_worker_main");
   register_worker("provider", "gcl_provider_main");
   register_worker("flusher", "gcl_flusher_main");
   register_worker("member", "gcl_member_main");

@@ -8,10 +8,9 @@
 //   reclaim     frees what transactions made and did not keep, and what they dropped; stops when no backend is left,
 //               also in the middle: the pool remembers the rest
 //   repair      ends what dead primaries have left, until they may join again; stops when no backend is left
-//   checkpointer  has checkpoints of the pool made, and lets go of WAL (checkpointer.hpp); has no session, stops at
-//   once flusher     flushes the WAL up to the position that is wanted; stops when none of the above is left fabric the
-//   message worker: answers other nodes; stops last, gives every page back and leaves the pool (the
-//               last node saves it)
+//   checkpointer  has checkpoints of the pool made, lets go of WAL (checkpointer.hpp); no session, stops at once
+//   flusher     flushes the WAL up to the position that is wanted; stops when none of the above is left
+//   message worker  answers other nodes; stops last, gives every page back and leaves the pool (the last node saves it)
 //
 // workers.member-sleeps: The member worker publishes every 20 ms while the cluster's clock moves, and sleeps when the
 //     clock has stood still for some rounds: until it is woken (txn.sleepers-are-woken), a wait is due

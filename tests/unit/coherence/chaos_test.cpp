@@ -103,11 +103,11 @@ TEST_F(Chaos, EveryIncrementIsThereInTheEnd) {
           node.evict(session, p);
           break;
         case 8: {
-          Look how;
-          if (!session.look(l, p, &how)) break;
+          ReadAccess how;
+          if (!session.begin_read(l, p, &how)) break;
           if (!same(l)) torn = true;
-          copies += how == Look::kCopied;
-          session.end_look(l, how);
+          copies += how == ReadAccess::kCopied;
+          session.end_read(l, how);
           break;
         }
         case 7:

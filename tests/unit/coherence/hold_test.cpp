@@ -31,10 +31,10 @@ class Holds : public ClusterTest {
     sessions[n]->hold(line(n), false, by);
     sessions[n]->unlock_shared(line(n));
   }
-  Status look(int n, Look* how, uint64_t* seen) {
-    GCL_TRY(sessions[n]->look(line(n), p, how));
+  Status look(int n, ReadAccess* how, uint64_t* seen) {
+    GCL_TRY(sessions[n]->begin_read(line(n), p, how));
     *seen = read_word(*nodes[n]->node, line(n));
-    sessions[n]->end_look(line(n), *how);
+    sessions[n]->end_read(line(n), *how);
     return {};
   }
   PageId p = page(3);
@@ -113,11 +113,11 @@ TEST_F(Holds, ALookAtAHeldPageIsACopyAndLeavesNothing) {
   write_and_hold(1, 5, 1);
   const LatchWord word = pool->peek_latch(p);
   for (uint64_t i = 0; i < 3; i++) {
-    Look how;
+    ReadAccess how;
     uint64_t seen = 0;
     const uint64_t batches = nodes[0]->count(Counter::kBatches);
     ASSERT_TRUE(look(0, &how, &seen).ok());
-    EXPECT_EQ(how, Look::kCopied);
+    EXPECT_EQ(how, ReadAccess::kCopied);
     EXPECT_EQ(seen, 5 + i);
     EXPECT_EQ(nodes[0]->count(Counter::kBatches) - batches, 2u);  // the attempt; the pending-reader bit is taken back
     EXPECT_EQ(nodes[1]->count(Counter::kCopySent), i + 1);
@@ -139,10 +139,10 @@ TEST_F(Holds, ALookAtAPageThatNobodyHoldsSharesIt) {
   write_word(*nodes[1]->node, line(1), 9);
   sessions[1]->unlock_exclusive(line(1));
   for (int i = 0; i < 2; i++) {
-    Look how;
+    ReadAccess how;
     uint64_t seen = 0;
     ASSERT_TRUE(look(0, &how, &seen).ok());
-    EXPECT_EQ(how, Look::kShared);
+    EXPECT_EQ(how, ReadAccess::kShared);
     EXPECT_EQ(seen, 9u);
   }
   EXPECT_EQ(line(0).msi(), MsiState::kShared);
@@ -157,10 +157,10 @@ TEST_F(Holds, ACopyWaitsForTheLog) {
   sessions[1]->unlock_exclusive(line(1));
   std::atomic<bool> got{false};
   std::thread other([&] {
-    Look how;
+    ReadAccess how;
     uint64_t seen = 0;
     EXPECT_TRUE(look(0, &how, &seen).ok());
-    EXPECT_EQ(how, Look::kCopied);
+    EXPECT_EQ(how, ReadAccess::kCopied);
     EXPECT_EQ(seen, 5u);
     got = true;
   });
@@ -203,11 +203,11 @@ TEST_F(Holds, CopiesAreWholeAndInOrder) {
     readers.emplace_back([&, n] {
       uint64_t last = 0;
       for (int i = 0; i < 300; i++) {
-        Look how;
-        ASSERT_TRUE(sessions[n]->look(line(n), p, &how).ok());
-        EXPECT_EQ(how, Look::kCopied);
+        ReadAccess how;
+        ASSERT_TRUE(sessions[n]->begin_read(line(n), p, &how).ok());
+        EXPECT_EQ(how, ReadAccess::kCopied);
         const uint64_t a = read_word(*nodes[n]->node, line(n)), b = read_word(*nodes[n]->node, line(n), 4096);
-        sessions[n]->end_look(line(n), how);
+        sessions[n]->end_read(line(n), how);
         EXPECT_EQ(a, b);
         EXPECT_GE(a, last);
         last = a;
@@ -225,8 +225,8 @@ TEST_F(Holds, ALookerWhoLeavesLeavesNothingLocked) {
   TestInterrupts stop;
   stop.raised = true;
   Session hurried(*nodes[0]->node, SessionId{1}, &stop);
-  Look how;
-  EXPECT_EQ(hurried.look(line(0), p, &how).error(), Errc::kInterrupted);
+  ReadAccess how;
+  EXPECT_EQ(hurried.begin_read(line(0), p, &how).error(), Errc::kInterrupted);
   const LatchWord word = pool->peek_latch(p);
   EXPECT_TRUE(word.readers().has(NodeId{0}));
   (void)sessions[1]->serve(1);

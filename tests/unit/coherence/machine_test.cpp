@@ -257,7 +257,7 @@ std::vector<Row> rows() {
       {"PeerCopy, held X, log not flushed", held_x, peer(kLower, RequestKind::kPeerCopy, true, false)},
       {"PeerCopy", idle(M), peer(kLower, RequestKind::kPeerCopy)},
       {"PeerCopy", idle(S), peer(kLower, RequestKind::kPeerCopy)},
-      {"look", idle(I), {.kind = K::kFetchCopy}},
+      {"read once", idle(I), {.kind = K::kFetchCopy}},
       {"done, holder h, looking", looking, done(lower_holds)},
       {"Copy", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kCopy)},
       {"Held", in(I, LineOp::kWaitShared, one), replied(kLower, ReplyKind::kHeld)},

@@ -214,7 +214,7 @@ class RecordedRepair : public Repair {
       pause();
     });
   }
-  // Looks for the dead as it beats; settles.
+  // Looks for the dead as it beats; quiesces.
   void wait_for_beats(int n) {
     const uint64_t beats = pool->table().node[n].heartbeat_ns.load();
     ASSERT_TRUE(
@@ -300,7 +300,7 @@ TEST_F(RecordedRepair, TheNextDeathOfTheNodeIsRecordedAgain) {
   }
 }
 
-// One of them records, in any order with settling.
+// One of them records, in any order with quiescing.
 TEST_F(RecordedRepair, OneOfTheSurvivorsRecordsForAll) {
   const PageId at = page(3);
   Signal ready;
@@ -308,14 +308,14 @@ TEST_F(RecordedRepair, OneOfTheSurvivorsRecordsForAll) {
   TestNode& mine = survivor();
   victim.go();
   ready.await();
-  TestNode& other = add_node(16, false);  // its worker does not run yet: it has not settled
+  TestNode& other = add_node(16, false);  // its worker does not run yet: it is not quiescent
   other.node->set_repair(&redo);
   victim.kill();
   ASSERT_TRUE(eventually_unrecorded(mine));
   EXPECT_TRUE(record(mine, mine.node->info(kVictim).incarnation));
   EXPECT_TRUE(other.node->unrecorded().empty());
   wait_for_beats(0);
-  EXPECT_TRUE(mine.node->repairable().empty()) << "repair.settled-first";
+  EXPECT_TRUE(mine.node->repairable().empty()) << "repair.quiesced-first";
   other.start();
   ASSERT_TRUE(gcl_test::eventually([&] { return other.node->repairable().has(kVictim); }));
   Session session(*other.node, SessionId{0}, nullptr);

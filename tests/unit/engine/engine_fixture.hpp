@@ -38,16 +38,16 @@ class TestWaiter final : public Waiter {
     queue_.reset();
   }
   coherence::Status wait_for_speculation(const Speculation& speculation) override {
-    return wait(speculation, settling_waits);
+    return wait(speculation, decision_waits);
   }
   coherence::Status pause(uint32_t ms) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return {};
   }
-  std::atomic<int> waits{0}, settling_waits{0}, queued{0};  // so far
+  std::atomic<int> waits{0}, decision_waits{0}, queued{0};  // so far
   // Called by another thread: until it has begun to wait that often.
   void expect_waits(int count) {
-    EXPECT_TRUE(gcl_test::eventually([&] { return waits + settling_waits >= count; })) << waits + settling_waits;
+    EXPECT_TRUE(gcl_test::eventually([&] { return waits + decision_waits >= count; })) << waits + decision_waits;
   }
   int timeout_ms = kPatienceMs;
   std::function<void()> on_wait;  // what others do as soon as it has begun to wait, in its thread

@@ -118,7 +118,7 @@ TEST_F(TreeCheckTest, SaysNothingOfATreeOfThreeLevels) {
   fill(kThreeLevels);
   EXPECT_EQ(check(), "");
   EXPECT_EQ(counts_.entries, kThreeLevels);
-  EXPECT_EQ(counts_.unsettled, 0u);
+  EXPECT_EQ(counts_.not_compared, 0u);
   EXPECT_GT(special(tree_->root()).level, 1);
 }
 

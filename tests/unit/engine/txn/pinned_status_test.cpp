@@ -231,7 +231,7 @@ TEST_F(PinnedStatus, AQuarterOfTheRingMayBePinnedThenIdsAreRefused) {
 }
 
 // The node left with pinned words.
-TEST_F(PinnedStatus, WhatIsPinnedIsSettledWhenItsNodeComesBack) {
+TEST_F(PinnedStatus, WhatIsPinnedIsResolvedWhenItsNodeComesBack) {
   for (int life = 0; life < 6; ++life) {
     TxnId id, sub, undone;
     {

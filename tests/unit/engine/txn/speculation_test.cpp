@@ -79,7 +79,7 @@ class SpeculationTest : public ::testing::Test {
   bool found_after(Tid tid, F meanwhile) {
     bool found = false;
     TestWaiter& waiter = b_.waiter();
-    const int before = waiter.waits + waiter.settling_waits;
+    const int before = waiter.waits + waiter.decision_waits;
     std::thread look([&] {
       RowBuffer buffer;
       auto read = heap_b_->fetch_chain(tid, {.kind = SnapshotKind::kDirty}, buffer.bytes);
@@ -103,7 +103,7 @@ TEST_F(SpeculationTest, WhoMeetsARowThatIsTakenBackGoesOnWhileItsMakerRuns) {
   const Tid tid = insert_speculatively();
   EXPECT_TRUE(open(tid));
   EXPECT_FALSE(found_after(tid, [&] { take_back(tid); }));
-  EXPECT_EQ(b_.waiter().settling_waits, 1);
+  EXPECT_EQ(b_.waiter().decision_waits, 1);
   EXPECT_EQ(b_.waiter().waits, 0);
   EXPECT_TRUE(b_->status(a_->current().top())->running());
 }
@@ -115,7 +115,7 @@ TEST_F(SpeculationTest, WhoMeetsARowThatIsKeptWaitsForItsMaker) {
     b_.waiter().expect_waits(2);
     a_.commit();
   }));
-  EXPECT_EQ(b_.waiter().settling_waits, 1);
+  EXPECT_EQ(b_.waiter().decision_waits, 1);
   EXPECT_EQ(b_.waiter().waits, 1);
 }
 
@@ -124,7 +124,7 @@ TEST_F(SpeculationTest, AnOrdinaryRowIsWaitedForWithItsTransaction) {
   const Tid tid = insert_speculatively();
   EXPECT_FALSE(open(before));
   EXPECT_TRUE(found_after(before, [&] { a_.commit(); }));
-  EXPECT_EQ(b_.waiter().settling_waits, 0);
+  EXPECT_EQ(b_.waiter().decision_waits, 0);
   EXPECT_FALSE(open(tid));
 }
 
@@ -221,7 +221,7 @@ TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker maker(engine, 0);
   ASSERT_TRUE(maker->id_for_write().ok());
-  std::atomic<int> begun{0}, settled{0}, checked{0};
+  std::atomic<int> begun{0}, decided{0}, checked{0};
   auto reach = [](std::atomic<int>& counter, int at) {  // to the point, while both have a CPU
     for (int i = 0; counter.load() < at; ++i)
       if (i > 2000) std::this_thread::yield();
@@ -235,7 +235,7 @@ TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
       reach(begun, at);
       if (begun.load() == kOver) break;
       auto open = worker->watch(which);
-      reach(settled, at);
+      reach(decided, at);
       EXPECT_TRUE(open.ok());
       *open ? ++told : ++refused;
       EXPECT_TRUE(!*open || engine.waker().rings.load() > rings) << "round " << at;
@@ -252,7 +252,7 @@ TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
     for (unsigned n = random() % 3000; n > 0; --n) std::atomic_signal_fence(std::memory_order_seq_cst);
     if (at % 4 == 0) std::this_thread::yield();
     maker->end_speculation();
-    settled.store(at);
+    decided.store(at);
     reach(checked, at);
   }
   begun.store(kOver);
@@ -261,7 +261,7 @@ TEST(SpeculationStress, WhoIsToldToWaitIsRung) {
   EXPECT_GT(told, 0);
 }
 
-// Makers settle as soon as a session could have begun to wait, so that a lost wakeup would show as a wait that ends by
+// Makers decide as soon as a session could have begun to wait, so that a lost wakeup would show as a wait that ends by
 // its timeout.  What a waiter finds is what the maker said.
 TEST(SpeculationStress, NoWakeUpIsLostAndWhatWasTakenBackIsNeverFound) {
   const int rounds = 2000 * gcl_test::longer();

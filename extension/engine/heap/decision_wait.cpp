@@ -1,11 +1,11 @@
-#include "extension/engine/heap/settling.hpp"
+#include "extension/engine/heap/decision_wait.hpp"
 
 #include <algorithm>
 
 namespace engine {
 
 // heap.ask-speculation-first.
-Status Settling::wait(const Undecided& undecided) {
+Status DecisionWait::wait(const Undecided& undecided) {
   if (!undecided.made || undecided == kept_) return txns_.waiter().wait_for(undecided.by, WaitFor::kUniqueKey);
   auto open = txns_.speculation(undecided.by, undecided.tid.packed());
   if (!open) return open.error();

@@ -1,15 +1,15 @@
-// Settling: waiting for what stands between a reader and knowing whether a version is, or stays, there (rules.md,
+// DecisionWait: waiting for what stands between a reader and knowing whether a version is, or stays, there (rules.md,
 // heap.ask-speculation-first), and RowReads: which of a reader's repeated reads is young enough to believe
 // (heap.commit-needs-younger-read).  Both live as long as the reader reads the same rows again and again.
 //
-//   Settling settling(txns);
+//   DecisionWait decision(txns);
 //   RowReads reads(txns);
 //   for (;;) {
 //     reads.begin();
 //     copy the version; seen = reads.sees(version, snapshot, &running)
 //     if (reads.again()) continue;
 //     if no running transaction made or ended it: done
-//     GCL_TRY(settling.wait({.by = id, .tid = tid, .made = whether it made the version}));
+//     GCL_TRY(decision.wait({.by = id, .tid = tid, .made = whether it made the version}));
 //   }
 #pragma once
 
@@ -29,9 +29,9 @@ struct Undecided {
   bool operator==(const Undecided&) const = default;
 };
 
-class Settling {
+class DecisionWait {
  public:
-  explicit Settling(TxnSystem& txns) : txns_(txns) {}
+  explicit DecisionWait(TxnSystem& txns) : txns_(txns) {}
   // Then the row is to be read again.  REQUIRES: no guard held.
   Status wait(const Undecided& undecided);
 
