@@ -16,6 +16,20 @@ namespace {
 
 constexpr int kPruneTries = 3;
 
+// Fewer free line pointers than these are few: the page will soon be pruned for another one.  Rows are moved together
+// if that makes many.
+constexpr uint32_t kFewLines = 8, kManyLines = 16;
+
+// Whether a pruned page has its rows moved together, so that a row of `wanted` bytes, or many of them, find room
+// (heap.moved-for-room).  `before` is as it was.
+bool is_to_compact(const HeapPage& before, const HeapPage& pruned, uint32_t largest_hole, uint32_t wanted) {
+  if (wanted == 0 || pruned.free_line() == 0) return false;
+  if (pruned.lines_left() < kFewLines && pruned.lines_left_compacted(wanted) >= kManyLines) return true;
+  // What was below all other rows becomes part of the gap, not a hole.
+  const bool fits = largest_hole >= wanted && pruned.header().upper == before.header().upper;
+  return !fits && pruned.place_for(pruned.free_line(), wanted) == 0 && pruned.room_compacted() >= align8(wanted);
+}
+
 class Plan {
  public:
   Plan(TxnSystem& txns, const std::byte* page) : txns_(txns), view_(page) {}
@@ -230,11 +244,7 @@ Result<uint32_t> Heap::prune(uint32_t block, uint32_t wanted) {
     // The next prune of the page, and readers of these rows, need not ask again.
     if (!plan.hints().empty()) write_hints(*page, copy, plan.hints().data(), int(plan.hints().size()));
     plan.write(pruned, false);
-    HeapPage after(pruned);
-    // What was below all other rows becomes part of the gap, not a hole.
-    bool fits = plan.largest_hole() >= wanted && after.header().upper == HeapPage(copy).header().upper;
-    bool compact = wanted != 0 && !fits && after.place_for(after.free_line(), wanted) == 0 && after.free_line() != 0 &&
-                   after.room_compacted() >= align8(wanted);
+    const bool compact = is_to_compact(HeapPage(copy), HeapPage(pruned), plan.largest_hole(), wanted);
     if (compact) plan.write(pruned, true);
     if (plan.removed() == 0 && !compact) return 0u;
     stop_at(txns_.session(), StopPoint::kHeapPrunePlanned);
