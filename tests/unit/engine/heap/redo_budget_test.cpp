@@ -33,9 +33,9 @@ TEST(RedoBudget, ATransactionOfPgbench) {
            double(bank.accounts_moved() - moved) / double(transactions));
     return wal / transactions;
   };
-  EXPECT_LE(logged(500), 565u);
+  EXPECT_LE(logged(500), 490u);
   (void)logged(4000);
-  EXPECT_LE(logged(2000), 485u);
+  EXPECT_LE(logged(2000), 455u);
 }
 
 }  // namespace engine_test
