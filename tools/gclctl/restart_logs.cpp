@@ -47,7 +47,7 @@ Result<std::span<const std::byte>> PrimaryLog::next() {
       evidence_.host_restarted();
     if (record.rmgr != kResourceManager) continue;
     if ((record.info & kKindMask) == kNote) {
-      if (const auto noted = evidence_.note(record.data); !noted) {
+      if (const auto noted = evidence_.note(record.data, record.xid); !noted) {
         why_ = fmt::format("primary {}: the note at {:X}/{:X} of its log makes no sense", primary_, record.lsn >> 32,
                            uint32_t(record.lsn));
         return noted.error();

@@ -8,8 +8,8 @@
 
 namespace engine {
 
-coherence::Status CommitEvidence::note(std::span<const std::byte> bytes) {
-  const auto read = read_note(bytes);
+coherence::Status CommitEvidence::note(std::span<const std::byte> bytes, uint64_t beside) {
+  const auto read = read_note(bytes, beside);
   if (!read) return read.error();
   greatest_ = std::max(greatest_, read->reserved);
   if (read->sequences.empty()) return {};
