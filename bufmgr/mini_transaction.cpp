@@ -243,10 +243,8 @@ void MiniTransaction::commit() {
 
   VERIFY(record_bound() <= kMiniRecordMax);
   const std::span<std::byte> to_log = build_record(session_.record_.get());
-  const std::span<std::byte> record = to_log.subspan(sizeof(RecordFrame));
   std::span<std::byte> framed = to_log;
-  const bool copied = copies_ != 0;
-  if (copied) {
+  if (copies_ != 0) {
     spell_out_copies();
     framed = build_record(session_.record_.get() + kMiniRecordMax);
   }
@@ -258,7 +256,7 @@ void MiniTransaction::commit() {
   session_.redo_end_ = sequence + framed.size();
   session_.reserved_ -= std::min(session_.reserved_, reserved_);
   reserved_ = 0;
-  if (copied) stamp_record(record, sequence);
+  const std::span<const std::byte> record = record_for_log(to_log, sequence);  // the ring has its own by now
   const Lsn lsn = session_.log_.append(record);
   gate.appended(lsn);
   uint64_t dirtied = 0;

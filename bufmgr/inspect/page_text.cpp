@@ -31,10 +31,12 @@ void add(coherence::Text& to, const PageHeader& h) noexcept {
 }
 
 void add_record(coherence::Text& to, std::span<const std::byte> record) noexcept {
-  if (record.size() < sizeof(RecordHeader)) return void(to.add("%zu bytes, too few for a record", record.size()));
   RecordReader reader(record);
   const RecordHeader h = reader.header();
-  if (!check_format(record))
+  const coherence::Status readable = check_format(record);
+  if (readable.error() == coherence::Errc::kCorrupt)
+    return void(to.add("%zu bytes are too few for a record", record.size()));
+  if (!readable)
     return void(to.add("%zu bytes of format %u; format %u is read here", record.size(), unsigned(h.format),
                        RecordHeader::kFormat));
   to.add("node %u, sequence %llu, %zu bytes", unsigned(h.node), wide(h.sequence), record.size());

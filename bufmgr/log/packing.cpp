@@ -6,7 +6,8 @@
 namespace bufmgr {
 namespace {
 
-constexpr uint32_t kRunMax = 255;  // words after a tag of all ones
+// Words after a tag of all ones: other ones, or that one again.
+constexpr uint32_t kRunMax = 127, kRepeatsMax = 128;
 
 uint64_t word_at(const std::byte* from, uint32_t count) noexcept {
   uint64_t word = 0;
@@ -32,6 +33,14 @@ std::byte* put_mixed(std::byte* to, uint64_t word, uint64_t tops) noexcept {
   return to;
 }
 
+// How often the eight bytes come again at once; at most kRepeatsMax.
+uint32_t repeats(uint64_t word, const std::byte* from, uint32_t count) noexcept {
+  uint32_t times = 0;
+  for (; times < kRepeatsMax && count >= 8 && word_at(from) == word; ++times, from += 8, count -= 8) {
+  }
+  return times;
+}
+
 }  // namespace
 
 uint32_t pack(std::byte* to, const std::byte* from, uint32_t count, uint32_t limit) noexcept {
@@ -50,10 +59,18 @@ uint32_t pack(std::byte* to, const std::byte* from, uint32_t count, uint32_t lim
       std::memcpy(to, &word, 8);
       to += 8;
       std::byte* const run = to++;
+      if (const uint32_t times = repeats(word, from, count); times != 0) {
+        *run = std::byte(kRunMax + times);
+        from += size_t{times} * 8;
+        count -= times * 8;
+        continue;
+      }
       uint32_t words = 0;
-      for (; count >= 8 && words < kRunMax && not_zero(word_at(from)) == kTops && uint32_t(to - first) < limit;
-           ++words) {
-        std::memcpy(to, from, 8);
+      for (; count >= 8 && words < kRunMax && uint32_t(to - first) < limit; ++words) {
+        const uint64_t next = word_at(from);
+        // Three equal ones are a run of their own.
+        if (not_zero(next) != kTops || (count >= 24 && repeats(next, from + 8, 16) == 2)) break;
+        std::memcpy(to, &next, 8);
         to += 8;
         from += 8;
         count -= 8;
@@ -82,14 +99,16 @@ const std::byte* unpack(const std::byte* at, const std::byte* end, std::byte* to
     count -= part;
     if (tag != 0xff) continue;
     if (at == end) return nullptr;
-    const uint32_t run = uint32_t(*at++) * 8;
-    if (run > count || end - at < ptrdiff_t(run)) return nullptr;
+    const auto words = uint32_t(*at++);
+    const bool again = words > kRunMax;
+    const uint32_t run = (again ? words - kRunMax : words) * 8;
+    if (run > count || (!again && end - at < ptrdiff_t(run))) return nullptr;
+    count -= run;
     if (to != nullptr) {
-      std::memcpy(to, at, run);
+      for (uint32_t i = 0; i < run; i += 8) std::memcpy(to + i, again ? word : at + i, 8);
       to += run;
     }
-    at += run;
-    count -= run;
+    if (!again) at += run;
   }
   return at;
 }

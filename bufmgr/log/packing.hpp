@@ -1,10 +1,11 @@
 // Numbers and bytes in few bytes, for redo records.
 //
 //   varint   seven bits a byte, the lowest first; the top bit says that more follow
-//   packed   for every eight bytes a tag, whose bit n says that byte n is not zero, and the bytes that are not.  After
-//   a
-//            tag of 255 and its eight bytes come a count (one byte) and that many times eight bytes, as they are. Bytes
-//            that the last eight lack count as zeros.  (As Cap'n Proto packs, but for runs of zeros.)
+//   packed   for every eight bytes a tag, whose bit n says that byte n is not zero, and the bytes that are not.  Bytes
+//            that the last eight lack count as zeros.  After a tag of 255 and its eight bytes comes a count n of one
+//            byte: up to 127, n times eight bytes follow as they are; above, the same eight bytes come n - 127 times
+//            more.  (As Cap'n Proto packs, but for runs: text that is filled up with blanks is more frequent than
+//            zeros.)
 #pragma once
 
 #include <cstddef>

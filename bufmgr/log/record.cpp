@@ -19,27 +19,57 @@ uint32_t frame_crc(std::span<const std::byte> framed) noexcept {
   return coherence::crc32c(0, framed.data() + kSummedAt, framed.size() - kSummedAt);
 }
 
-RecordHeader header_of(std::span<const std::byte> record) noexcept {
-  RecordHeader header;
-  std::memcpy(&header, record.data(), sizeof header);
-  return header;
+constexpr uint64_t kSequenceMax = (uint64_t{1} << 54) - 1;
+constexpr uint32_t kBriefBytes = 2, kBriefBits = 6;  // before the varint; of the sequence in these
+
+bool is_known(const RecordHeader& header) noexcept {
+  return header.format == RecordHeader::kFormat || header.format == RecordHeader::kBrief;
+}
+
+// Reads the header; returns what is behind it, nullptr: there are too few bytes.  Of another format only the format
+// counts.
+const std::byte* read_header(std::span<const std::byte> record, RecordHeader* header) noexcept {
+  *header = {};
+  if (record.size() < kBriefBytes) return nullptr;
+  std::memcpy(header, record.data(), kBriefBytes);
+  if (!is_known(*header)) return record.data();
+  if (header->format == RecordHeader::kFormat) {
+    if (record.size() < sizeof *header) return nullptr;
+    std::memcpy(header, record.data(), sizeof *header);
+    return record.data() + sizeof *header;
+  }
+  uint64_t rest;
+  const std::byte* const next = get_varint(record.data() + kBriefBytes, record.data() + record.size(), &rest);
+  header->sequence |= (rest << kBriefBits) & kSequenceMax;
+  return next;
 }
 
 }  // namespace
 
-void stamp_record(std::span<std::byte> record, uint64_t sequence) noexcept {
-  RecordHeader header = header_of(record);
-  header.sequence = sequence & ((uint64_t{1} << 54) - 1);
-  std::memcpy(record.data(), &header, sizeof header);
-}
-
 void seal_record(std::span<std::byte> framed, uint64_t sequence) noexcept {
   const std::span<std::byte> record = framed.subspan(sizeof(RecordFrame));
-  stamp_record(record, sequence);
+  RecordHeader header;
+  std::memcpy(&header, record.data(), sizeof header);
+  header.sequence = sequence & kSequenceMax;
+  std::memcpy(record.data(), &header, sizeof header);
   RecordFrame frame{0, uint32_t(record.size())};
   std::memcpy(framed.data(), &frame, sizeof frame);
   frame.checksum = frame_crc(framed);
   std::memcpy(framed.data(), &frame.checksum, sizeof frame.checksum);
+}
+
+std::span<std::byte> record_for_log(std::span<std::byte> framed, uint64_t sequence) noexcept {
+  RecordHeader header;
+  std::memcpy(&header, framed.data() + sizeof(RecordFrame), sizeof header);
+  header.format = RecordHeader::kBrief;
+  header.sequence = sequence & kSequenceMax;
+  std::byte brief[kBriefBytes + kVarintMax];
+  std::memcpy(brief, &header, kBriefBytes);
+  const std::byte* const end = put_varint(brief + kBriefBytes, header.sequence >> kBriefBits);
+  const auto bytes = size_t(end - brief);
+  const auto record = framed.subspan(sizeof(RecordFrame) + sizeof header - bytes);
+  std::memcpy(record.data(), brief, bytes);
+  return record;
 }
 
 Result<std::span<const std::byte>> framed_record(std::span<const std::byte> bytes, uint64_t sequence) noexcept {
@@ -49,22 +79,23 @@ Result<std::span<const std::byte>> framed_record(std::span<const std::byte> byte
   if (frame.bytes < sizeof(RecordHeader) || frame.bytes > bytes.size() - sizeof frame) return Errc::kNotFound;
   if (frame.checksum != frame_crc(bytes.first(sizeof frame + frame.bytes))) return Errc::kNotFound;
   const auto record = bytes.subspan(sizeof frame, frame.bytes);
-  if (header_of(record).sequence != sequence) return Errc::kNotFound;
-  GCL_TRY(check_format(record));
+  RecordHeader header;
+  std::memcpy(&header, record.data(), sizeof header);
+  if (header.sequence != sequence) return Errc::kNotFound;
+  if (header.format != RecordHeader::kFormat) return Errc::kIncompatible;
   return record;
 }
 
 Status check_format(std::span<const std::byte> record) noexcept {
-  if (record.size() < sizeof(RecordHeader)) return Errc::kCorrupt;
-  return header_of(record).format == RecordHeader::kFormat ? Status() : Errc::kIncompatible;
+  RecordHeader header;
+  if (read_header(record, &header) == nullptr) return Errc::kCorrupt;
+  return is_known(header) ? Status() : Errc::kIncompatible;
 }
 
 RecordReader::RecordReader(std::span<const std::byte> record) noexcept {
-  corrupt_ = !check_format(record);
-  if (record.size() >= sizeof header_) header_ = header_of(record);
-  if (corrupt_) return;
-  at_ = record.data() + sizeof header_;
+  at_ = read_header(record, &header_);
   end_ = record.data() + record.size();
+  corrupt_ = at_ == nullptr || !is_known(header_);
 }
 
 bool RecordReader::take(uint64_t* number) noexcept {
@@ -73,10 +104,10 @@ bool RecordReader::take(uint64_t* number) noexcept {
   return next != nullptr;
 }
 
-bool RecordReader::take(uint16_t* number) noexcept {
-  if (end_ - at_ < ptrdiff_t(sizeof *number)) return false;
-  std::memcpy(number, at_, sizeof *number);
-  at_ += sizeof *number;
+bool RecordReader::take_offset(uint16_t* offset) noexcept {
+  uint64_t number;
+  if (!take(&number) || number > kPageSize) return false;
+  *offset = uint16_t(number);
   return true;
 }
 
@@ -122,7 +153,7 @@ bool RecordReader::read_step() noexcept {
   uint32_t offset = step_.end();
   if ((head & RecordStep::kAdjacent) == 0) {
     uint16_t given;
-    if (!take(&given)) return false;
+    if (!take_offset(&given)) return false;
     offset = given;
   }
   if (offset < sizeof(PageHeader::version) || offset + length > kPageSize) return false;
@@ -142,7 +173,8 @@ bool RecordReader::read_step() noexcept {
     case RecordStep::kZero:
       break;
     case RecordStep::kCopy:
-      return take(&step_.source) && step_.source >= sizeof(PageHeader::version) && step_.source + length <= kPageSize;
+      return take_offset(&step_.source) && step_.source >= sizeof(PageHeader::version) &&
+             step_.source + length <= kPageSize;
   }
   if (next == nullptr) return false;
   step_.data = {at_, next};

@@ -4,6 +4,9 @@
 //
 //   RecordHeader | one part per page          in the ring, a RecordFrame before it: a log has frames of its own
 //
+//   A log's record has the header in brief: its first two bytes, with kBrief as the format and the sequence's low 6
+//   bits, and the rest of the sequence as a varint.
+//
 //   page part    page number * 2 + (1: the memory node follows)      varint
 //                [memory node, if it is not 0]                       1 byte
 //                version of the page after the change                varint
@@ -11,8 +14,8 @@
 //                steps, copies first
 //   step         kind 2 bits | adjacent 1 bit | length - 1 5 bits    1 byte
 //                [length - 32, if those 5 bits are 31]               varint
-//                [offset, unless adjacent: it begins where the step before it ended]  2 bytes
-//                kBytes: the bytes; kPacked: the bytes, packed; kZero: nothing; kCopy: offset of the source, 2 bytes
+//                [offset, unless adjacent: it begins where the step before it ended]  varint
+//                kBytes: the bytes; kPacked: the bytes, packed; kZero: nothing; kCopy: offset of the source, varint
 //
 // log.sequence-is-position: `sequence` is the position of the record's frame in the node's ring, in bytes since the
 //     pool was created, laps included.  It names the record, orders it among those of its node, and never repeats, so
@@ -30,7 +33,8 @@
 //     ended as; so they make the page out of any such image.  A copy would read what may be newer than its record.  So
 //     a record with copies is applied to images only that are whole at some version.
 // log.unknown-format-refused: All formats have this frame, and the format in the first four bits of the record.  A
-//     sound record of another format is refused (kIncompatible); it is no hole.
+//     sound record of another format is refused (kIncompatible); it is no hole.  In a ring, all have the sequence
+//     where RecordHeader has it: what an earlier lap has left is a hole, whatever its format.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +47,7 @@
 namespace bufmgr {
 
 struct RecordHeader {
-  static constexpr uint32_t kFormat = 3;
+  static constexpr uint32_t kFormat = 4, kBrief = 5;  // a ring's record; a log's
   uint64_t format : 4;
   uint64_t node : 6;
   uint64_t sequence : 54;
@@ -73,9 +77,11 @@ struct RecordStep {
   uint32_t end() const { return uint32_t{offset} + bytes; }
 };
 
-// Fills in what is known last, without and with the frame: sequence; sequence and checksum.
-void stamp_record(std::span<std::byte> record, uint64_t sequence) noexcept;
+// Fills in what is known last: sequence and checksum.
 void seal_record(std::span<std::byte> framed, uint64_t sequence) noexcept;
+
+// The record as a log has it: in place, where the frame and the header were.
+std::span<std::byte> record_for_log(std::span<std::byte> framed, uint64_t sequence) noexcept;
 
 // The record, if `bytes` begins with its frame, whole and sound, and that sequence (kNotFound), and it is of this
 // format (kIncompatible).
@@ -108,7 +114,7 @@ class RecordReader {
   bool read_page() noexcept;
   bool read_step() noexcept;
   bool take(uint64_t* number) noexcept;
-  bool take(uint16_t* number) noexcept;
+  bool take_offset(uint16_t* offset) noexcept;
 
   const std::byte* at_ = nullptr;
   const std::byte* end_ = nullptr;

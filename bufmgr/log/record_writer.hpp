@@ -39,7 +39,7 @@ class RecordWriter {
   // Copies come first (log.copies-come-first).  REQUIRES, of all steps: bytes > 0.
   void copy(uint32_t offset, uint32_t bytes, uint32_t source) noexcept {
     begin(RecordStep::kCopy, offset, bytes);
-    put_offset(source);
+    at_ = put_varint(at_, source);
   }
   void zero(uint32_t offset, uint32_t bytes) noexcept { begin(RecordStep::kZero, offset, bytes); }
   void bytes(uint32_t offset, const std::byte* from, uint32_t bytes) noexcept {
@@ -72,13 +72,8 @@ class RecordWriter {
     const uint32_t code = bytes <= kLong ? bytes - 1 : kLong;
     *at_++ = std::byte(uint32_t(kind) | (adjacent ? RecordStep::kAdjacent : 0) | code << RecordStep::kLengthShift);
     if (code == kLong) at_ = put_varint(at_, bytes - kLong - 1);
-    if (!adjacent) put_offset(offset);
+    if (!adjacent) at_ = put_varint(at_, offset);
     last_end_ = offset + bytes;
-  }
-  void put_offset(uint32_t offset) noexcept {
-    const auto short_offset = uint16_t(offset);
-    std::memcpy(at_, &short_offset, sizeof short_offset);
-    at_ += sizeof short_offset;
   }
 
   std::byte* frame_;

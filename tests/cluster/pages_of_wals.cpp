@@ -29,7 +29,7 @@ class Wal final : public recovery::LogSource {
       if ((record.info & kKindMask) == kMiniTransaction)
         records_.emplace_back(record.data.begin(), record.data.end());
       else if ((record.info & kKindMask) == kNote)
-        count(record.data);
+        count(record);
     });
     if (end == 0) fail("there is no log in {}", data);
   }
@@ -41,8 +41,8 @@ class Wal final : public recovery::LogSource {
   size_t transactions() const { return transactions_; }
 
  private:
-  void count(std::span<const std::byte> bytes) {
-    const auto note = engine::read_note(bytes);
+  void count(const gclctl::WalRecord& record) {
+    const auto note = engine::read_note(record.data, record.xid);
     if (!note) fail("a note cannot be read");
     transactions_ += note->kind == engine::TxnNote::kCommits;
   }

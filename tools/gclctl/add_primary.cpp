@@ -34,7 +34,7 @@ void copy_data(const Cluster& c, int from, int k, bool* copied) {
 }
 
 // Brings the copy to the end of its log, and lets it give its own OIDs.
-void settle_data(const Cluster& c, int k) {
+void finish_data(const Cluster& c, int k) {
   rewrite_configuration(c.data(k), {{"gcl.node_id", std::to_string(k)},
                                     {"port", std::to_string(c.port_of(k))},
                                     {"cluster_name", fmt::format("'gcl{}'", k)}});
@@ -60,7 +60,7 @@ int add(Cluster c, int k) {
   bool copied = false;
   try {
     copy_data(c, from, k, &copied);
-    settle_data(c, k);
+    finish_data(c, k);
     sync_file_system(c.dir);
     c.primaries = std::max(c.primaries, k);
     c.removed.erase(k);

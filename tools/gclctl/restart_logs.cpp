@@ -112,7 +112,7 @@ coherence::Status PrimaryLog::hear(const WalRecord& record) {
       ((record.info & kKindMask) == kCheckpointShutdown || (record.info & kKindMask) == kEndOfRecovery))
     evidence_.host_restarted();
   if (record.rmgr != kResourceManager || (record.info & kKindMask) != kNote) return {};
-  const auto noted = evidence_.note(record.data);
+  const auto noted = evidence_.note(record.data, record.xid);
   if (!noted)
     why_ = fmt::format("primary {}: the note at {:X}/{:X} of its log makes no sense", primary_, record.lsn >> 32,
                        uint32_t(record.lsn));

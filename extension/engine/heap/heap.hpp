@@ -33,6 +33,8 @@ class SpaceNote;
 
 namespace engine {
 
+struct PrunedPage;
+
 using bufmgr::Intent;
 
 // A relation of the pool is named by its header page; the low 32 bits of the page number stand in every page of it.
@@ -251,6 +253,7 @@ class Heap {
   Status give_up_target(uint32_t free_bytes, uint32_t wanted);
   // changing
   struct UpdateStep;
+  struct UpdateTry;
   struct CarriedLocks;
   Status judge_version(const RowHeader& row, PageId page, Tid tid, const WantedLock& wanted, const Facts& facts,
                        Holders* holders, Verdict* verdict);
@@ -268,8 +271,12 @@ class Heap {
                       bufmgr::MiniTransaction& change);
   Result<bool> crosschecked(const RowHeader& row, RowPlace at, const Snapshot** crosscheck);
   Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
-                                 bool elsewhere, bool may_change, bool pruned, UpdateOutcome* outcome);
+                                 const UpdateTry& update, bool may_change, UpdateOutcome* outcome);
   Result<Verdict> open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried);
+  // What pruning the page would leave, with the horizon as it was last seen.
+  Status plan_prune(PageId page, uint32_t wanted, PrunedPage* to);
+  // The same; with a fresh horizon if without one there is no room, or most of the superseded versions stay.
+  Status plan_room(PageId page, uint32_t wanted, uint32_t superseded, PrunedPage* to);
   // locking
   struct LockTry;
   Status lock_once(LockTry& lock, std::byte* to, uint32_t* bytes);

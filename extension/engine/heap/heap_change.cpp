@@ -5,6 +5,7 @@
 
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/page_change.hpp"
+#include "extension/engine/heap/prune.hpp"
 #include "extension/engine/heap/version.hpp"
 #include "extension/engine/stop/stop_point.hpp"
 
@@ -159,8 +160,17 @@ struct Heap::UpdateStep {
   enum Next : uint8_t { kDone, kJudge, kNoRoom, kPrune, kMakeRoom, kTargetFull } next = kJudge;
   Verdict verdict;
   RowHeader row;
-  PageId page;  // the row's
+  PageId page;              // the row's
+  uint16_t superseded = 0;  // versions on it
   uint32_t target_room = 0;
+};
+
+// What the attempts before have found.
+struct Heap::UpdateTry {
+  bool elsewhere = false;  // the row's page has no room
+  int plans = 0;           // looks for dead versions
+  PrunedPage pruned;       // of the row's page
+  bool may_plan() const { return plans == 0 || (pruned.version != 0 && plans < kPruneTries); }
 };
 
 Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
@@ -168,35 +178,31 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
   auto id = txns_.id_for_write();
   if (!id) return id.error();
   const Snapshot* crosscheck = request.crosscheck;
-  bool elsewhere = false;
-  bool pruned = false;
+  UpdateTry attempt;
   Holders holders;
   RowQueuePosition queue(txns_.waiter(), table_, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive);
   for (Facts facts;;) {
     UpdateOutcome outcome;
-    if (elsewhere) GCL_TRY(ensure_target(kRowHeaderBytes + request.row.body_bytes));
-    if (elsewhere && target_ == request.tid.block) {
+    if (attempt.elsewhere) GCL_TRY(ensure_target(kRowHeaderBytes + request.row.body_bytes));
+    if (attempt.elsewhere && target_ == request.tid.block) {
       GCL_TRY(give_up_target(0, kRowHeaderBytes + request.row.body_bytes));
       continue;
     }
-    auto step = update_once(request, *id, facts, &holders, elsewhere, crosscheck == nullptr, pruned, &outcome);
+    auto step = update_once(request, *id, facts, &holders, attempt, crosscheck == nullptr, &outcome);
     if (!step) return step.error();
     switch (step->next) {
       case UpdateStep::kDone:
         stop_at(txns_.session(), StopPoint::kHeapRowUpdated);
         return outcome;
       case UpdateStep::kMakeRoom:
-        GCL_TRY(txns_.refresh_horizon());
-        [[fallthrough]];
       case UpdateStep::kPrune: {
         uint32_t wanted = step->next == UpdateStep::kMakeRoom ? kRowHeaderBytes + request.row.body_bytes : 0;
-        auto removed = prune(request.tid.block, wanted);
-        if (!removed) return removed.error();
-        pruned = true;
+        GCL_TRY(plan_room(step->page, wanted, step->superseded, &attempt.pruned));
+        ++attempt.plans;
         break;
       }
       case UpdateStep::kNoRoom:
-        elsewhere = true;
+        attempt.elsewhere = true;
         break;
       case UpdateStep::kTargetFull:
         GCL_TRY(give_up_target(step->target_room, kRowHeaderBytes + request.row.body_bytes));
@@ -219,7 +225,8 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
 }
 
 Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
-                                           bool elsewhere, bool may_change, bool pruned, UpdateOutcome* outcome) {
+                                           const UpdateTry& update, bool may_change, UpdateOutcome* outcome) {
+  const bool elsewhere = update.elsewhere;
   auto& pool = txns_.pool();
   auto& session = txns_.session();
   uint32_t bytes = kRowHeaderBytes + request.row.body_bytes;
@@ -239,7 +246,8 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   }
   alignas(8) std::byte image[coherence::kPageSize];
   MiniTransaction change(pool, session);
-  GCL_TRY(change.reserve(log_for_row(bytes) + 2 * kLogForHeader + 2 * kLogForLock));
+  GCL_TRY(change.reserve(log_for_row(bytes) + 2 * kLogForHeader + 2 * kLogForLock +
+                         (update.pruned.version != 0 ? kLogForPrune : 0)));
   // Two heap pages are latched in the order of their ids.
   auto first = pool.fix_exclusive(session, std::min(*page, other));
   if (!first) return first.error();
@@ -263,10 +271,13 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   GCL_TRY(judge_version(step.row, *page, request.tid, wanted, facts, holders, &step.verdict));
   if (step.verdict.kind != Verdict::kGo || !may_change) return step;
 
-  uint16_t superseded = old_page.header().reserved;
-  uint16_t line = line_for(new_page);
-  uint32_t place = place_for(new_page, line, bytes);
-  if (!elsewhere && !pruned && superseded != 0 && (place == 0 || superseded % kPruneEvery == 0)) {
+  // What was planned goes into the same record: dead versions are removed, and the new one takes their room.
+  const bool prunes = update.pruned.is_of(old_page);
+  const HeapPage same_page(prunes ? update.pruned.bytes : old_page.bytes());
+  uint16_t superseded = step.superseded = old_page.header().reserved;
+  uint16_t line = elsewhere ? line_for(new_page) : same_page.free_line();
+  uint32_t place = elsewhere ? place_for(new_page, line, bytes) : same_page.place_for(line, bytes);
+  if (!elsewhere && !prunes && update.may_plan() && superseded != 0 && (place == 0 || superseded % kPruneEvery == 0)) {
     step.next = place == 0 ? UpdateStep::kMakeRoom : UpdateStep::kPrune;
     return step;
   }
@@ -295,6 +306,7 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   if (!end) return end.error();
   change.join(*first);
   if (elsewhere) change.join(second);
+  if (prunes) update.pruned.put(change, old_page);
   format_if_unused(change, new_page, uint32_t(relation_.header.number()));
   const Line like = elsewhere ? Line{} : HeapPage(old_page.bytes()).line(request.tid.offset);
   put_row(change, new_page, line, place, image, bytes, like);

@@ -87,6 +87,19 @@ uint32_t HeapPage::room_compacted() const {
   return taken < coherence::kPageSize ? (coherence::kPageSize - taken) & ~7u : 0;
 }
 
+uint32_t HeapPage::unused_lines() const {
+  uint32_t unused = 0;
+  if (header().flags & kHasUnused)
+    for (uint16_t i = 1; i <= lines(); ++i) unused += line(i).state() == LineState::kUnused;
+  return unused;
+}
+
+uint32_t HeapPage::lines_left_compacted(uint32_t row_bytes) const {
+  const uint32_t unused = unused_lines(), most = unused + uint32_t{kLinesMax} - lines();
+  const uint32_t room = room_compacted() + unused * 4;
+  return std::min(room / (align8(row_bytes) + 4), most);
+}
+
 namespace {
 
 bool is_hint(RowTxn creator) {

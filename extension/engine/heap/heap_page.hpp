@@ -9,6 +9,7 @@
 // PageHeader::reserved counts versions superseded since the last prune (a hint; heap.superseded-are-counted).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "bufmgr/base/page.hpp"
@@ -87,6 +88,10 @@ class HeapPage {
   // Bytes of the largest row (rounded up to 8) that place_for() finds a place for, and of what compaction would give.
   uint32_t room() const;
   uint32_t room_compacted() const;
+  // How many new rows would find a line pointer, without and with the room that compaction would give to rows of so
+  // many bytes and to their line pointers.
+  uint32_t lines_left() const { return unused_lines() + std::min(gap() / 4, uint32_t{kLinesMax} - lines()); }
+  uint32_t lines_left_compacted(uint32_t row_bytes) const;
 
   static constexpr uint16_t kHasUnused = 1;  // PageHeader::flags: some line pointer may be unused
   static constexpr uint16_t kHasHoles = 2;   // there may be free bytes among the rows
@@ -94,6 +99,7 @@ class HeapPage {
  private:
   // The first run of at least `bytes` free bytes among the rows, 0 if none; *largest: the longest run, if asked.
   uint32_t hole(uint32_t bytes, uint32_t* largest) const;
+  uint32_t unused_lines() const;
 
   const std::byte* page_;
 };

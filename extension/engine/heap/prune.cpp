@@ -14,7 +14,19 @@ namespace engine {
 
 namespace {
 
-constexpr int kPruneTries = 3;
+// Fewer free line pointers than these are few: the page will soon be pruned for another one.  Rows are moved together
+// if that makes many.
+constexpr uint32_t kFewLines = 8, kManyLines = 16;
+
+// Whether a pruned page has its rows moved together, so that a row of `wanted` bytes, or many of them, find room
+// (heap.moved-for-room).  `before` is as it was.
+bool is_to_compact(const HeapPage& before, const HeapPage& pruned, uint32_t largest_hole, uint32_t wanted) {
+  if (wanted == 0 || pruned.free_line() == 0) return false;
+  if (pruned.lines_left() < kFewLines && pruned.lines_left_compacted(wanted) >= kManyLines) return true;
+  // What was below all other rows becomes part of the gap, not a hole.
+  const bool fits = largest_hole >= wanted && pruned.header().upper == before.header().upper;
+  return !fits && pruned.place_for(pruned.free_line(), wanted) == 0 && pruned.room_compacted() >= align8(wanted);
+}
 
 class Plan {
  public:
@@ -217,36 +229,52 @@ void put_page(MiniTransaction& change, ExclusiveGuard& page, const std::byte* to
   set_space(change, page, PageSpace::of(HeapPage(to).header()));
 }
 
+Status Heap::plan_prune(PageId page, uint32_t wanted, PrunedPage* to) {
+  to->version = 0;
+  alignas(8) std::byte copy[coherence::kPageSize];
+  GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, copy));
+  if (!HeapPage(copy).is_heap()) return {};
+  Plan plan(txns_, copy);
+  GCL_TRY(plan.make());
+  // The next prune of the page, and readers of these rows, need not ask again.
+  if (!plan.hints().empty()) write_hints(page, copy, plan.hints().data(), int(plan.hints().size()));
+  plan.write(to->bytes, false);
+  to->removed = plan.removed();
+  to->rows_moved = is_to_compact(HeapPage(copy), HeapPage(to->bytes), plan.largest_hole(), wanted);
+  if (to->rows_moved) plan.write(to->bytes, true);
+  if (to->removed == 0 && !to->rows_moved) return {};
+  to->version = HeapPage(copy).header().version;
+  stop_at(txns_.session(), StopPoint::kHeapPrunePlanned);
+  return {};
+}
+
+Status Heap::plan_room(PageId page, uint32_t wanted, uint32_t superseded, PrunedPage* to) {
+  GCL_TRY(plan_prune(page, wanted, to));
+  if (wanted == 0) return {};
+  const HeapPage after(to->bytes);
+  const bool enough = to->version != 0 && !to->rows_moved && 2 * to->removed >= superseded &&
+                      after.place_for(after.free_line(), wanted) != 0;
+  if (enough) return {};
+  GCL_TRY(txns_.refresh_horizon());
+  return plan_prune(page, wanted, to);
+}
+
 Result<uint32_t> Heap::prune(uint32_t block, uint32_t wanted) {
   auto page = page_of(block);
   if (!page) return page.error();
-  alignas(8) std::byte copy[coherence::kPageSize];
-  alignas(8) std::byte pruned[coherence::kPageSize];
+  PrunedPage pruned;
   for (int i = 0; i < kPruneTries; ++i) {
-    GCL_TRY(txns_.pool().copy_parts(txns_.session(), *page, copy));
-    if (!HeapPage(copy).is_heap()) return 0u;
-    Plan plan(txns_, copy);
-    GCL_TRY(plan.make());
-    // The next prune of the page, and readers of these rows, need not ask again.
-    if (!plan.hints().empty()) write_hints(*page, copy, plan.hints().data(), int(plan.hints().size()));
-    plan.write(pruned, false);
-    HeapPage after(pruned);
-    // What was below all other rows becomes part of the gap, not a hole.
-    bool fits = plan.largest_hole() >= wanted && after.header().upper == HeapPage(copy).header().upper;
-    bool compact = wanted != 0 && !fits && after.place_for(after.free_line(), wanted) == 0 && after.free_line() != 0 &&
-                   after.room_compacted() >= align8(wanted);
-    if (compact) plan.write(pruned, true);
-    if (plan.removed() == 0 && !compact) return 0u;
-    stop_at(txns_.session(), StopPoint::kHeapPrunePlanned);
+    GCL_TRY(plan_prune(*page, wanted, &pruned));
+    if (pruned.version == 0) return 0u;
     MiniTransaction change(txns_.pool(), txns_.session());
-    GCL_TRY(change.reserve(coherence::kPageSize + 256));
+    GCL_TRY(change.reserve(kLogForPrune));
     auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
     if (!guard) return guard.error();
-    if (guard->header().version != HeapPage(copy).header().version) continue;
+    if (!pruned.is_of(*guard)) continue;
     change.join(*guard);
-    put_page(change, *guard, pruned, compact);
+    pruned.put(change, *guard);
     change.commit();
-    return plan.removed() + (compact ? 1 : 0);
+    return pruned.removed + (pruned.rows_moved ? 1 : 0);
   }
   return 0u;
 }

@@ -47,8 +47,8 @@ bool take_ids(ByteReader* from, std::vector<uint64_t>* to) {
 
 }  // namespace
 
-coherence::Status CommitEvidence::note(std::span<const std::byte> bytes) {
-  const auto read = read_note(bytes);
+coherence::Status CommitEvidence::note(std::span<const std::byte> bytes, uint64_t beside) {
+  const auto read = read_note(bytes, beside);
   if (!read) return read.error();
   greatest_ = std::max(greatest_, read->reserved);
   if (read->sequences.empty()) return {};

@@ -47,6 +47,15 @@ bool read_commits(Reader& reader, TxnNote* note) {
   return true;
 }
 
+bool read_one(Reader& reader, uint64_t beside, TxnNote* note) {
+  uint64_t sequence;
+  if (beside == 0 || !reader.take(&sequence) || sequence == 0) return false;
+  note->kind = TxnNote::kCommits;
+  note->host_xid = beside;
+  note->sequences.push_back(sequence);
+  return true;
+}
+
 }  // namespace
 
 void note_reserved(bufmgr::LogSink& log, uint64_t sequence) {
@@ -56,6 +65,11 @@ void note_reserved(bufmgr::LogSink& log, uint64_t sequence) {
 }
 
 void note_commit(bufmgr::LogSink& log, uint64_t host_xid, std::span<const uint64_t> sequences) {
+  if (sequences.size() == 1 && host_xid != 0 && host_xid == log.number_beside_note()) {
+    Writer writer(TxnNote::kCommitsOne);
+    writer.put(sequences[0]);
+    return log.note(writer.bytes());
+  }
   while (!sequences.empty()) {
     const auto some = sequences.first(std::min<size_t>(sequences.size(), TxnNote::kIdsMax));
     Writer writer(TxnNote::kCommits);
@@ -68,7 +82,7 @@ void note_commit(bufmgr::LogSink& log, uint64_t host_xid, std::span<const uint64
   }
 }
 
-coherence::Result<TxnNote> read_note(std::span<const std::byte> bytes) {
+coherence::Result<TxnNote> read_note(std::span<const std::byte> bytes, uint64_t beside) {
   if (bytes.empty()) return Errc::kCorrupt;
   TxnNote note{.kind = TxnNote::Kind(bytes[0])};
   Reader reader(bytes.subspan(1));
@@ -77,6 +91,8 @@ coherence::Result<TxnNote> read_note(std::span<const std::byte> bytes) {
     whole = reader.take(&note.reserved);
   else if (note.kind == TxnNote::kCommits)
     whole = read_commits(reader, &note);
+  else if (note.kind == TxnNote::kCommitsOne)
+    whole = read_one(reader, beside, &note);
   if (!whole || !reader.at_end()) return Errc::kCorrupt;
   return note;
 }

@@ -13,6 +13,7 @@
 //             kCommits:     the host's number, 0 if it has none                 varint
 //                           how many ids                                        varint
 //                           the first sequence, then each one's distance to the one before    varint
+//             kCommitsOne:  its sequence; the host's number is beside the note  varint
 #pragma once
 
 #include <cstddef>
@@ -30,8 +31,8 @@ class LogSink;
 namespace engine {
 
 struct TxnNote {
-  enum Kind : uint8_t { kReserved = 1, kCommits = 2 };
-  static constexpr uint32_t kIdsMax = 256;  // of one note
+  enum Kind : uint8_t { kReserved = 1, kCommits = 2, kCommitsOne = 3 };  // the last one is read as kCommits
+  static constexpr uint32_t kIdsMax = 256;                               // of one note
   Kind kind;
   uint64_t reserved = 0;            // kReserved
   uint64_t host_xid = 0;            // kCommits
@@ -42,7 +43,7 @@ void note_reserved(bufmgr::LogSink&, uint64_t sequence);
 // `sequences` ascend; there are as many notes as it takes.
 void note_commit(bufmgr::LogSink&, uint64_t host_xid, std::span<const uint64_t> sequences);
 
-// kCorrupt: these bytes are no note.
-coherence::Result<TxnNote> read_note(std::span<const std::byte> note);
+// `beside`: what the log's frame has there (LogSink::number_beside_note()).  kCorrupt: these bytes are no note.
+coherence::Result<TxnNote> read_note(std::span<const std::byte> note, uint64_t beside = 0);
 
 }  // namespace engine

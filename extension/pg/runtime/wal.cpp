@@ -46,6 +46,7 @@ class WalSink final : public bufmgr::LogSink {
  public:
   coherence::Lsn append(std::span<const std::byte> record) override { return insert(kMiniTransaction, record); }
   void note(std::span<const std::byte> bytes) override { (void)insert(kNote, bytes); }
+  uint64_t number_beside_note() override { return GetCurrentTransactionIdIfAny(); }  // xl_xid
   coherence::Lsn flushed() override { return {held_back(GetFlushRecPtr(nullptr))}; }
   void request_flush(coherence::Lsn lsn) override {
     std::atomic<uint64_t>& wanted = node_state()->flush_wanted;

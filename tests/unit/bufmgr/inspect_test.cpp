@@ -90,10 +90,10 @@ TEST(RecordTexts, WhatIsNoRecordIsSaidNotToBe) {
   std::byte bytes[128] = {};
   coherence::Text text;
   add_record(text, bytes);
-  EXPECT_STREQ(text.c_str(), "128 bytes of format 0; format 3 is read here");
+  EXPECT_STREQ(text.c_str(), "128 bytes of format 0; format 4 is read here");
   coherence::Text few;
-  add_record(few, std::span(bytes).first(5));
-  EXPECT_STREQ(few.c_str(), "5 bytes, too few for a record");
+  add_record(few, std::span(bytes).first(1));
+  EXPECT_STREQ(few.c_str(), "1 bytes are too few for a record");
   const RecordHeader header{.format = RecordHeader::kFormat, .node = 2, .sequence = 5};
   memcpy(bytes, &header, sizeof header);
   memset(bytes + sizeof header, 0xff, 20);

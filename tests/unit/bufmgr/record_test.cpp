@@ -20,6 +20,10 @@ using Bytes = std::vector<std::byte>;
 Bytes random_bytes(std::mt19937_64& random, uint32_t count, uint32_t zeros_in_eight) {
   Bytes bytes(count);
   for (auto& b : bytes) b = std::byte(random() % 8 < zeros_in_eight ? 0 : random());
+  while (count >= 16 && random() % 2 == 0) {  // a run, in the middle of others perhaps
+    const size_t from = random() % (count - 8);
+    std::fill_n(bytes.begin() + ptrdiff_t(from), random() % (count - from), bytes[from]);
+  }
   return bytes;
 }
 
@@ -43,7 +47,8 @@ TEST(Packing, WhatIsPackedIsUnpacked) {
 }
 
 TEST(Packing, ItGivesUpWhereNothingIsWon) {
-  const Bytes dense(200, std::byte{0x20});
+  Bytes dense(200);
+  for (size_t i = 0; i < dense.size(); ++i) dense[i] = std::byte(i + 1);
   Bytes packed(400, std::byte{0x77});
   EXPECT_EQ(pack(packed.data(), dense.data(), 7, 7), 0u);
   EXPECT_EQ(pack(packed.data(), dense.data(), 200, 200), 0u);
@@ -52,8 +57,27 @@ TEST(Packing, ItGivesUpWhereNothingIsWon) {
     (void)pack(packed.data(), dense.data(), 200, limit);
     for (size_t at = limit + kPackingSlack; at < packed.size(); ++at) ASSERT_EQ(packed[at], std::byte{0x77}) << limit;
   }
+  dense.resize(199);  // bytes of another word come again, once
+  std::memcpy(dense.data() + 88, dense.data() + 80, 8);
+  EXPECT_EQ(pack(packed.data(), dense.data(), 192, 192), 0u);
   const Bytes sparse(200);
   EXPECT_EQ(pack(packed.data(), sparse.data(), 200, 200), 25u);
+}
+
+TEST(Packing, WhatComesAgainIsSaidOnce) {
+  std::string text = "some text" + std::string(84, ' ') + "and more of it, that is no run" + std::string(1200, 'x');
+  const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
+  Bytes packed(2 * text.size());
+  const auto count = uint32_t(text.size());
+  const uint32_t size = pack(packed.data(), bytes, count, count);
+  EXPECT_GT(size, 0u);
+  EXPECT_LE(size, 110u);
+  std::string unpacked(text.size(), '?');
+  auto* const to = reinterpret_cast<std::byte*>(unpacked.data());
+  ASSERT_EQ(unpack(packed.data(), packed.data() + size, to, count), packed.data() + size);
+  EXPECT_EQ(unpacked, text);
+  // More repetitions than there is room for are no packed bytes.
+  EXPECT_EQ(unpack(packed.data(), packed.data() + size, nullptr, count - 1), nullptr);
 }
 
 TEST(Packing, VarintsOfAllLengths) {
@@ -147,8 +171,9 @@ TEST(Record, WhatIsWrittenIsRead) {
     RecordWriter writer(buffer.data(), {uint8_t(round % 58)});
     const auto written = random_record(random, writer);
     const std::span<std::byte> framed = writer.finish();
-    const uint64_t sequence = random() >> 10;
+    const uint64_t sequence = random() >> (10 + random() % 50);
     seal_record(framed, sequence);
+    const Bytes copy(framed.begin(), framed.end());
     auto record = framed_record({buffer.data(), framed.size() + 100}, sequence);
     ASSERT_TRUE(record.ok());
     ASSERT_EQ(record->size() + sizeof(RecordFrame), framed.size()) << "what lies behind it does not count";
@@ -163,6 +188,15 @@ TEST(Record, WhatIsWrittenIsRead) {
     size_t count = 0;
     while (pages.next_page() != nullptr) ++count;
     EXPECT_EQ(count, written.size());
+    // As a log has it.
+    Bytes to_log = copy;
+    const auto logged = record_for_log(to_log, sequence);
+    ASSERT_LT(logged.size(), record->size() + 2);
+    ASSERT_TRUE(check_format(logged).ok());
+    ASSERT_EQ(read_record(logged, &corrupt), written);
+    ASSERT_FALSE(corrupt);
+    EXPECT_EQ(RecordReader(logged).header().node, uint64_t(round % 58));
+    EXPECT_EQ(RecordReader(logged).header().sequence, sequence);
   }
 }
 
@@ -173,11 +207,13 @@ TEST(Record, OfAnyBytesNoMoreIsReadThanThereAre) {
   for (int round = 0; round < 3000; ++round) {
     RecordWriter writer(buffer.data(), {1});
     (void)random_record(random, writer);
-    const auto whole = writer.finish().subspan(sizeof(RecordFrame));
+    const auto framed = writer.finish();
+    const bool brief = round % 2 == 0;
+    const auto whole = brief ? record_for_log(framed, random() >> 10) : framed.subspan(sizeof(RecordFrame));
     // In memory of its own, so that AddressSanitizer sees what is read behind it.
     Bytes record(whole.begin(), whole.end());
-    const size_t body = record.size() - sizeof(RecordHeader);
-    for (int i = 0; i < 3; ++i) record[sizeof(RecordHeader) + random() % body] = std::byte(random());
+    const size_t from = brief ? 2 : sizeof(RecordHeader);
+    for (int i = 0; i < 3; ++i) record[from + random() % (record.size() - from)] = std::byte(random());
     bool corrupt;
     (void)read_record(record, &corrupt);
     corrupt_ones += corrupt;
@@ -221,11 +257,21 @@ TEST(Record, AnotherFormatIsRefused) {
     set_format(framed, format);
     const Errc expected = format == RecordHeader::kFormat ? Errc::kOk : Errc::kIncompatible;
     EXPECT_EQ(framed_record(framed, 0).error(), expected);
+    // What an earlier lap has left, of whatever format, is a hole.
+    EXPECT_EQ(framed_record(framed, 8).error(), Errc::kNotFound);
+    if (format == RecordHeader::kBrief) continue;
     EXPECT_EQ(check_format(record).error(), expected);
     bool corrupt;
     EXPECT_EQ(read_record(record, &corrupt).empty(), format != RecordHeader::kFormat);
     EXPECT_EQ(corrupt, format != RecordHeader::kFormat);
   }
+}
+
+TEST(Record, OfTooFewBytesNoHeaderIsRead) {
+  Bytes framed = small_framed(uint64_t{1} << 40);
+  const auto record = record_for_log(framed, uint64_t{1} << 40);
+  for (size_t bytes = 0; bytes < 7; ++bytes) EXPECT_EQ(check_format(record.first(bytes)).error(), Errc::kCorrupt);
+  EXPECT_TRUE(check_format(record).ok());
 }
 
 TEST(Record, ARingWithAnotherFormatIsRefusedNotShort) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <thread>
 
@@ -33,6 +34,13 @@ int copies_of(std::span<const std::byte> record) {
   return copies;
 }
 
+// Whether all behind their headers is the same, byte by byte.
+bool same_pages(std::span<const std::byte> in_ring, std::span<const std::byte> in_log) {
+  const auto pages = in_ring.subspan(sizeof(RecordHeader));
+  const size_t brief = in_log.size() - std::min(in_log.size(), pages.size());
+  return brief <= sizeof(RecordHeader) && std::ranges::equal(pages, in_log.subspan(brief));
+}
+
 TEST(Redo, TheRingHoldsWhatTheLogHoldsWithBytesForCopies) {
   Cluster cluster({.nodes = 2, .keep_records = true, .workers = true});
   auto a = cluster.session(0), b = cluster.session(1);
@@ -50,7 +58,7 @@ TEST(Redo, TheRingHoldsWhatTheLogHoldsWithBytesForCopies) {
     EXPECT_EQ(copies_of(*record), 0);
     EXPECT_EQ(RecordReader(*record).header().sequence, RecordReader(logged).header().sequence);
     EXPECT_EQ(pages_of(*record), pages_of(logged));
-    const bool equal = std::equal(record->begin(), record->end(), logged.begin(), logged.end());
+    const bool equal = same_pages(*record, logged);
     EXPECT_EQ(equal, copies_of(logged) == 0);
     (equal ? same : copied)++;
   }

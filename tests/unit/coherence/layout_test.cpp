@@ -27,7 +27,7 @@ TEST(Layout, OfWhatASavedPoolHas) {
             (Values{8, 12, 16, 20, 24, 32, 40, 44, 48, 56, 312, 824, 4920}));
   EXPECT_EQ((Values{sizeof(NodeTable), sizeof(NodeEntry), offsetof(NodeTable, view), offsetof(NodeTable, repairable),
                     offsetof(NodeTable, after_death), offsetof(NodeTable, fence_reason), offsetof(NodeTable, node),
-                    offsetof(NodeEntry, incarnation), offsetof(NodeEntry, settled)}),
+                    offsetof(NodeEntry, incarnation), offsetof(NodeEntry, quiesced)}),
             (Values{4032, 64, 8, 24, 32, 48, 320, 8, 40}));
 }
 

@@ -33,9 +33,9 @@ TEST(RedoBudget, ATransactionOfPgbench) {
            double(bank.accounts_moved() - moved) / double(transactions));
     return wal / transactions;
   };
-  EXPECT_LE(logged(500), 585u);
+  EXPECT_LE(logged(500), 475u);
   (void)logged(4000);
-  EXPECT_LE(logged(2000), 530u);
+  EXPECT_LE(logged(2000), 415u);
 }
 
 }  // namespace engine_test

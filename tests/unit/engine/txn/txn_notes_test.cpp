@@ -133,7 +133,9 @@ TEST(TxnNote, OtherBytesAreRefused) {
     void note(std::span<const std::byte> note) override { bytes.assign(note.begin(), note.end()); }
     coherence::Lsn flushed() override { return {}; }
     void request_flush(coherence::Lsn) override {}
+    uint64_t number_beside_note() override { return beside; }
     std::vector<std::byte> bytes;
+    uint64_t beside = 0;
   } log;
   const uint64_t sequences[] = {5, 6, 1000};
   engine::note_commit(log, 9, sequences);
@@ -145,6 +147,25 @@ TEST(TxnNote, OtherBytesAreRefused) {
   EXPECT_EQ(engine::read_note(longer).error(), coherence::Errc::kCorrupt);
   unknown[0] = std::byte{99};
   EXPECT_EQ(engine::read_note(unknown).error(), coherence::Errc::kCorrupt);
+
+  // Of one id whose host's number is beside the note, only the id is in it.
+  const uint64_t one[] = {uint64_t{1} << 34};
+  log.beside = 8;
+  engine::note_commit(log, 9, one);
+  EXPECT_EQ(engine::read_note(log.bytes, 8)->host_xid, 9u) << "another one is beside it";
+  log.beside = 9;
+  engine::note_commit(log, 9, one);
+  EXPECT_EQ(log.bytes.size(), 6u);
+  const auto read = engine::read_note(log.bytes, 9);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->kind, TxnNote::kCommits);
+  EXPECT_EQ(read->host_xid, 9u);
+  EXPECT_EQ(read->sequences, std::vector<uint64_t>{one[0]});
+  EXPECT_EQ(engine::read_note(log.bytes).error(), coherence::Errc::kCorrupt) << "nothing is beside it";
+  for (size_t cut = 0; cut < log.bytes.size(); ++cut)
+    EXPECT_EQ(engine::read_note(std::span(log.bytes).first(cut), 9).error(), coherence::Errc::kCorrupt) << cut;
+  engine::note_commit(log, 9, sequences);
+  EXPECT_EQ(engine::read_note(log.bytes, 9)->sequences.size(), 3u) << "of several all are said";
 }
 
 }  // namespace
