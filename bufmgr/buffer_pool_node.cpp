@@ -79,7 +79,6 @@ BufferPool::BufferPool(std::unique_ptr<coherence::Pool> pool, std::unique_ptr<co
       extra_bytes_(options.extra_bytes),
       nodes_max_(pool_->nodes_max()),
       replacement_(options.replacement) {
-  LogGate::format(place<LogGate::Announcement>(*node_, plan_of(options).announcements), options.sessions_max);
   for (uint32_t frame = options.frames; frame-- > 0;) free_.push(frame);
   node_->set_upcalls(this, &gate_);
 }
