@@ -73,6 +73,7 @@ BufferPool::BufferPool(std::unique_ptr<coherence::Pool> pool, std::unique_ptr<co
       table_(place<std::byte>(*node_, plan_of(options).table), options.frames, node_->fence_word()),
       free_(place<std::byte>(*node_, plan_of(options).free)),
       marks_(place<std::byte>(*node_, plan_of(options).marks), options.frames),
+      dirty_(place<std::byte>(*node_, plan_of(options).dirty), RedoRing::data_bytes_of(ring_of(options.node).bytes)),
       ring_(&shared_->ring, ring_of(options.node).at, ring_of(options.node).bytes),
       gate_(node_.get(), &shared_->gate, place<LogGate::Announcement>(*node_, plan_of(options).announcements), &ring_),
       extra_(place<std::byte>(*node_, plan_of(options).extra)),
