@@ -19,6 +19,7 @@
 #include <memory>
 
 #include "bufmgr/base/page.hpp"
+#include "bufmgr/frame/dirty_frames.hpp"
 #include "bufmgr/frame/frame_table.hpp"
 #include "bufmgr/frame/free_list.hpp"
 #include "bufmgr/frame/replacement.hpp"
@@ -212,6 +213,7 @@ class BufferPool final : public coherence::FrameDirectory {
   FrameTable table_;
   FreeList free_;
   FrameMarks marks_;
+  DirtyFrames dirty_;
   RedoRing ring_;
   LogGate gate_;
   std::byte* extra_;

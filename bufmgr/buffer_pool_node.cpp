@@ -73,13 +73,13 @@ BufferPool::BufferPool(std::unique_ptr<coherence::Pool> pool, std::unique_ptr<co
       table_(place<std::byte>(*node_, plan_of(options).table), options.frames, node_->fence_word()),
       free_(place<std::byte>(*node_, plan_of(options).free)),
       marks_(place<std::byte>(*node_, plan_of(options).marks), options.frames),
+      dirty_(place<std::byte>(*node_, plan_of(options).dirty), RedoRing::data_bytes_of(ring_of(options.node).bytes)),
       ring_(&shared_->ring, ring_of(options.node).at, ring_of(options.node).bytes),
       gate_(node_.get(), &shared_->gate, place<LogGate::Announcement>(*node_, plan_of(options).announcements), &ring_),
       extra_(place<std::byte>(*node_, plan_of(options).extra)),
       extra_bytes_(options.extra_bytes),
       nodes_max_(pool_->nodes_max()),
       replacement_(options.replacement) {
-  LogGate::format(place<LogGate::Announcement>(*node_, plan_of(options).announcements), options.sessions_max);
   for (uint32_t frame = options.frames; frame-- > 0;) free_.push(frame);
   node_->set_upcalls(this, &gate_);
 }

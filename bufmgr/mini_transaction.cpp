@@ -266,6 +266,7 @@ void MiniTransaction::commit() {
     page.dirty[0] |= 1;  // the header
     dirtied += !page.line->is_dirty();
     page.line->note_change(page.dirty, lsn, sequence);
+    pool_.dirty_.list(pool_.node_->index_of(*page.line), sequence);
   }
   gate.withdraw(session_.id());
   session_.counts_.add(Count::kMiniTransactions);

@@ -1,11 +1,13 @@
 // What bufmgr keeps in the node's arena, and where.
 //
-//   NodeShared | BufferCounts per session | Announcement per session | frame table | free list | marks | extra
+//   NodeShared | BufferCounts per session | Announcement per session | frame table | free list | marks | dirty frames
+//   | extra
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "bufmgr/frame/dirty_frames.hpp"
 #include "bufmgr/frame/frame_table.hpp"
 #include "bufmgr/frame/free_list.hpp"
 #include "bufmgr/frame/replacement.hpp"
@@ -26,7 +28,7 @@ struct NodeShared {
 
 // Byte offsets in the node's private memory.
 struct ArenaPlan {
-  uint64_t counts, announcements, table, free, marks, extra, bytes;
+  uint64_t counts, announcements, table, free, marks, dirty, extra, bytes;
 
   static constexpr uint64_t up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
   static ArenaPlan make(uint32_t frames, uint32_t sessions, uint64_t extra_bytes) {
@@ -36,7 +38,8 @@ struct ArenaPlan {
     plan.table = up(plan.announcements + sessions * sizeof(LogGate::Announcement), 64);
     plan.free = up(plan.table + FrameTable::bytes_for(frames), 64);
     plan.marks = up(plan.free + FreeList::bytes_for(frames), 64);
-    plan.extra = up(plan.marks + FrameMarks::bytes_for(frames), 4096);
+    plan.dirty = up(plan.marks + FrameMarks::bytes_for(frames), 64);
+    plan.extra = up(plan.dirty + DirtyFrames::bytes_for(frames), 4096);
     plan.bytes = up(plan.extra + extra_bytes, 4096);
     return plan;
   }

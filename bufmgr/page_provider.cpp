@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kEvictBatch = 32;
 constexpr int kBatches = 4;
-constexpr uint32_t kFramesAtOnce = 32;  // passed between two checks for peers' requests
+constexpr uint32_t kFramesAtOnce = 32;  // looked at between two checks for peers' requests
 
 }  // namespace
 
@@ -75,24 +75,31 @@ bool PageProvider::shorten_ring() {
   return pool_.ring_.tail() != before;
 }
 
+// Frames of a part that begins at or behind the tail that has been found need not be looked at: their changes lie
+// there, or later (frames.dirty-is-listed).
 bool PageProvider::empty_ring(uint64_t position, Meanwhile meanwhile) {
   RedoRing& ring = pool_.ring_;
+  DirtyFrames& dirty = pool_.dirty_;
   if (!ring.begin_emptying()) return false;
-  // Lines know of every record below this; the tail must not pass a record that is being written.
+  // Lines know of every record below this, and are listed; the tail must not pass a record that is being written.
   uint64_t tail = pool_.gate_.ring_complete();
-  for (uint32_t frame = 0; frame < pool_.frames(); ++frame) {
-    if (meanwhile == Meanwhile::kAttend && frame % kFramesAtOnce == 0) session_.coherence().attend();
+  uint32_t passed = 0;
+  const auto visit = [&](uint32_t frame) {
+    if (meanwhile == Meanwhile::kAttend && passed++ % kFramesAtOnce == 0) session_.coherence().attend();
     Line& line = pool_.node_->line(frame);
     const PageId page = line.page();
     const uint64_t first = line.first_change();
-    if (first >= tail) continue;  // kNoChange is the largest
-    if (first < position && session_.coherence_.write_back(line, page)) {
-      session_.counts_.add(Count::kWrittenBack);
-    } else if (line.first_change() <= first) {
-      // Young, latched, or beyond the flushed log: its records stay, and so do later ones.
-      tail = first;
-    }
-  }
+    if (first == Line::kNoChange) return;
+    const bool written = first < std::min(position, tail) && session_.coherence_.write_back(line, page);
+    if (written) session_.counts_.add(Count::kWrittenBack);
+    const uint64_t left = line.first_change();
+    // Nothing is to be written of a line that is not dirty, or whose page is another node's; its first change stays.
+    if (left == Line::kNoChange || (written && left == first)) return;
+    // Young, latched, or beyond the flushed log: its records stay, and so do later ones.  Or it has changed again.
+    dirty.list(frame, std::max(left, ring.tail()));
+    tail = std::min(tail, left);
+  };
+  for (uint64_t part = dirty.part_of(ring.tail()); dirty.start_of(part) < tail; ++part) dirty.take(part, visit);
   // log.tail-at-record
   tail = std::max(tail, ring.tail());
   ring.move_tail(session_.memory(), tail);

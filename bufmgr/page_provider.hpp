@@ -8,7 +8,7 @@
 // provider.one-tail-mover: One session at a time moves the ring's tail.
 // provider.free-per-batch: A frame is free as soon as the batch of its own page is complete; later batches may still be
 //     under way.
-// provider.passes-answer-peers: The message worker answers peers during its pass over all frames, as no other process
+// provider.passes-answer-peers: The message worker answers peers during its pass over dirty frames, as no other process
 //     would.
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "bufmgr/log/log_gate.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "bufmgr/base/wakeup.hpp"
 
@@ -9,10 +10,6 @@ namespace bufmgr {
 using coherence::Lsn;
 using coherence::SessionId;
 
-void LogGate::format(Announcement* announcements, uint32_t count) noexcept {
-  for (uint32_t i = 0; i < count; ++i) announcements[i].floor.store(kIdle, std::memory_order_relaxed);
-}
-
 void LogGate::enlist(SessionId id) noexcept {
   uint32_t seen = shared_->sessions.load(std::memory_order_relaxed);
   // seq_cst, like the first announcement that follows: a reader that does not see this count has nothing to wait for.
@@ -20,13 +17,14 @@ void LogGate::enlist(SessionId id) noexcept {
   }
 }
 
-// All orders are seq_cst: a reader that sees a later record of another session flushed must see this announcement.
-// That record took its ring place after this session's, and this session after it announced; the reader loads the
+// The mark's order is seq_cst: a reader that sees a later record of another session flushed must see this mark.  That
+// record took its ring place after this session's, and this session after it marked itself; the reader loads the
 // flushed position first.
 void LogGate::announce(SessionId id) noexcept {
   Announcement& mine = announcements_[id.value];
-  mine.head.store(ring_->head(), std::memory_order_seq_cst);
-  mine.floor.store(shared_->last_lsn.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  mine.head.store(ring_->head(), std::memory_order_relaxed);  // both: published by the mark
+  mine.floor.store(shared_->last_lsn.load(std::memory_order_seq_cst), std::memory_order_relaxed);
+  shared_->at_work[id.value / kOfOneWord].word.fetch_or(mark_of(id), std::memory_order_seq_cst);  // pairs with lowest()
 }
 
 void LogGate::appended(Lsn lsn) noexcept {
@@ -36,7 +34,7 @@ void LogGate::appended(Lsn lsn) noexcept {
 }
 
 void LogGate::withdraw(SessionId id) noexcept {
-  announcements_[id.value].floor.store(kIdle, std::memory_order_seq_cst);  // pairs with ring_complete(), flushed()
+  shared_->at_work[id.value / kOfOneWord].word.fetch_and(~mark_of(id), std::memory_order_seq_cst);  // as announce()
   if (shared_->held.load(std::memory_order_seq_cst) == 0) return;
   const uint32_t held = shared_->held.exchange(0, std::memory_order_seq_cst);
   if (held & kWorker) node_->ring();
@@ -45,15 +43,24 @@ void LogGate::withdraw(SessionId id) noexcept {
   signal_wakeup(shared_->let_go);
 }
 
-uint64_t LogGate::ring_complete() const noexcept {
-  uint64_t complete = ring_->head();
-  const uint32_t sessions = shared_->sessions.load();
-  for (uint32_t i = 0; i < sessions; ++i) {
-    // The head is stored before the floor: a reader that sees the floor sees that head, or a later one of the session.
-    if (announcements_[i].floor.load(std::memory_order_seq_cst) == kIdle) continue;
-    complete = std::min(complete, announcements_[i].head.load(std::memory_order_seq_cst));
+// A session that is found at work may have withdrawn since, and announced itself anew: what it says then is higher, and
+// what it said before is done.
+uint64_t LogGate::lowest(std::atomic<uint64_t> Announcement::*what) const noexcept {
+  uint64_t lowest = kNone;
+  const uint32_t sessions = shared_->sessions.load(std::memory_order_seq_cst);
+  for (uint32_t first = 0; first < sessions; first += kOfOneWord) {
+    uint64_t marks = shared_->at_work[first / kOfOneWord].word.load(std::memory_order_seq_cst);
+    for (; marks != 0; marks &= marks - 1) {
+      const Announcement& one = announcements_[first + uint32_t(std::countr_zero(marks))];
+      lowest = std::min(lowest, (one.*what).load(std::memory_order_relaxed));
+    }
   }
-  return complete;
+  return lowest;
+}
+
+uint64_t LogGate::ring_complete() const noexcept {
+  const uint64_t head = ring_->head();  // first: a record from there on is not asked for
+  return std::min(head, lowest(&Announcement::head));
 }
 
 // The order is flushed()'s: a session that withdraws after the second look finds that there is one to be woken.
@@ -66,23 +73,16 @@ bool LogGate::wait_complete(uint64_t position, uint32_t ms) noexcept {
   return false;
 }
 
-uint64_t LogGate::lowest_floor() const noexcept {
-  uint64_t lowest = kIdle;
-  const uint32_t sessions = shared_->sessions.load();
-  for (uint32_t i = 0; i < sessions; ++i) lowest = std::min(lowest, announcements_[i].floor.load());
-  return lowest;
-}
-
 Lsn LogGate::flushed() noexcept {
   LogSink* const log = sink();
   const uint64_t durable = log != nullptr ? log->flushed().value : 0;
-  uint64_t lowest = lowest_floor();
-  if (lowest < durable) {
+  uint64_t floor = lowest(&Announcement::floor);
+  if (floor < durable) {
     // A session that withdraws after this sees it and rings; one that withdrew before does not count any more.
     shared_->held.fetch_or(kWorker, std::memory_order_seq_cst);
-    lowest = lowest_floor();
+    floor = lowest(&Announcement::floor);
   }
-  return {std::min(durable, lowest)};
+  return {std::min(durable, floor)};
 }
 
 void LogGate::request_flush(Lsn lsn) noexcept {

@@ -1,5 +1,9 @@
 // LogGate: the position up to which changed pages may leave the node.  The one choke-point of log.redo-before-page:
-// coherence asks flushed() before every hand-over, eviction and write-back.
+// coherence asks flushed() before every hand-over, eviction and write-back, and a commit asks ring_complete().
+//
+// log.work-is-marked: A session has a mark in a shared word from before its record takes its place until its lines know
+//     of it; what it announced is written before the mark is.  So who asks loads a word for 64 sessions, and looks at
+//     the sessions that are at work, whatever the number of sessions.
 #pragma once
 
 #include <atomic>
@@ -14,22 +18,26 @@ namespace bufmgr {
 
 class LogGate final : public coherence::LogHorizon {
  public:
-  static constexpr uint64_t kIdle = ~uint64_t{0};
-  // One per session, in the node's arena; written by that session only.
+  // One per session, in the node's arena; written by that session only, and it counts while the session is marked.
   struct alignas(64) Announcement {
-    std::atomic<uint64_t> floor;  // kIdle: not at work
-    std::atomic<uint64_t> head;   // of the ring, before the record took its place
+    std::atomic<uint64_t> floor;
+    std::atomic<uint64_t> head;  // of the ring, before the record took its place
   };
+  // A bit for each of 64 sessions.
+  struct alignas(64) Marks {
+    std::atomic<uint64_t> word;
+  };
+  static constexpr uint32_t kOfOneWord = 64;
   struct Shared {
     alignas(64) std::atomic<uint64_t> last_lsn;  // the highest position append() returned
-    alignas(64) std::atomic<uint32_t> sessions;  // announcements at or above this index were never used
+    alignas(64) std::atomic<uint32_t> sessions;  // those at or above this index were never used
     std::atomic<uint32_t> held;                  // who found the gate held by a session at work: kWorker, kCommits
     std::atomic<uint32_t> let_go;                // futex word: grows when such a session withdraws
+    Marks at_work[(coherence::kSessionsMax + kOfOneWord - 1) / kOfOneWord];
   };
 
   LogGate(coherence::Node* node, Shared* shared, Announcement* announcements, RedoRing* ring)
       : node_(node), shared_(shared), announcements_(announcements), ring_(ring) {}
-  static void format(Announcement* announcements, uint32_t count) noexcept;
 
   // The process's sink; attach() sets it.
   void set_sink(LogSink* sink) { sink_.store(sink, std::memory_order_release); }  // pairs with sink()
@@ -55,7 +63,10 @@ class LogGate final : public coherence::LogHorizon {
 
  private:
   static constexpr uint32_t kWorker = 1, kCommits = 2;
-  uint64_t lowest_floor() const noexcept;
+  static constexpr uint64_t kNone = ~uint64_t{0};
+  // The lowest of what the sessions at work have announced; kNone: none is.
+  uint64_t lowest(std::atomic<uint64_t> Announcement::*what) const noexcept;
+  static uint64_t mark_of(coherence::SessionId id) noexcept { return uint64_t{1} << id.value % kOfOneWord; }
 
   coherence::Node* node_;
   Shared* shared_;

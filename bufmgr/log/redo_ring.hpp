@@ -49,7 +49,9 @@ class RedoRing {
     std::atomic<uint32_t> moved;     // futex word: grows with the tail
   };
   RedoRing(Shared* shared, coherence::PoolAddress at, uint64_t bytes)
-      : shared_(shared), at_(at), data_bytes_((bytes - kRingHeaderBytes) / 8 * 8) {}
+      : shared_(shared), at_(at), data_bytes_(data_bytes_of(bytes)) {}
+  // Of a ring of so many bytes, its header included.
+  static uint64_t data_bytes_of(uint64_t bytes) { return (bytes - kRingHeaderBytes) / 8 * 8; }
 
   // Takes over the ring from the former incarnation (log.lap-per-incarnation).  Called once, before any session of the
   // node works. kCorrupt: it is not a ring, or not of this size.  kFenced: transport.unknown-cuts-off.

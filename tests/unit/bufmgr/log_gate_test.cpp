@@ -1,5 +1,9 @@
-// LogGate: who waits until the ring is complete (log.ring-before-prepared).
+// LogGate: up to where the ring is complete (log.work-is-marked), and who waits for that (log.ring-before-prepared).
 #include "bufmgr/log/log_gate.hpp"
+
+#include <atomic>
+#include <thread>
+#include <vector>
 
 #include "tests/support/cluster_fixture.hpp"
 #include "tests/support/eventually.hpp"
@@ -10,19 +14,98 @@ using bufmgr::LogGate;
 using bufmgr::RedoRing;
 using coherence::SessionId;
 
-TEST(LogGate, WhoWaitsForTheRingIsWokenByEachThatWithdrawsUntilItIsComplete) {
-  gcl_test::Cluster cluster({.nodes = 1, .workers = false});
-  const auto at = cluster.pool(0).ring_of({0});
+// A gate of its own, whose records are written nowhere.
+struct Gate {
+  explicit Gate(bool lazy_log = false)
+      : cluster({.nodes = 1, .workers = false}),
+        log(lazy_log),
+        announcements(coherence::kSessionsMax),
+        ring(&ring_shared, cluster.pool(0).ring_of({0}).at, cluster.pool(0).ring_of({0}).bytes),
+        gate(&cluster.pool(0).coherence_node(), &shared, announcements.data(), &ring) {
+    gate.set_sink(&log);
+  }
+  gcl_test::Cluster cluster;
+  gcl_test::MemoryLog log;
+  std::vector<LogGate::Announcement> announcements;
   RedoRing::Shared ring_shared{};
-  RedoRing ring(&ring_shared, at.at, at.bytes);
   LogGate::Shared shared{};
-  LogGate::Announcement announcements[3];
-  LogGate::format(announcements, 3);
-  LogGate gate(&cluster.pool(0).coherence_node(), &shared, announcements, &ring);
+  RedoRing ring;
+  LogGate gate;
+};
+
+TEST(LogGate, EverySessionAtWorkHoldsIt) {
+  Gate g;
+  for (const uint16_t id : {0, 1, 63, 64, 130, coherence::kSessionsMax - 1}) {
+    g.gate.enlist({id});
+    const uint64_t before = g.ring_shared.head;
+    const uint64_t floor = g.shared.last_lsn;
+    g.gate.announce({id});
+    g.ring_shared.head += 100;
+    const std::byte record[50] = {};
+    g.gate.appended(g.log.append(record));
+    EXPECT_EQ(g.gate.ring_complete(), before) << id;
+    EXPECT_EQ(g.gate.flushed().value, floor) << id;
+    EXPECT_NE(g.shared.held, 0u) << "it will be rung for";
+    g.gate.withdraw({id});
+    EXPECT_EQ(g.gate.ring_complete(), before + 100) << id;
+    EXPECT_EQ(g.gate.flushed().value, floor + 50) << id;
+  }
+}
+
+// Sessions in two words, and readers who check what the gate promises: all below ring_complete() is there, and so is
+// all up to the place of a record that is in the log up to flushed().
+TEST(LogGate, WhatItPromisesIsThere) {
+  constexpr uint32_t kRecords = 30000, kWriters = 4, kBytes = 8;
+  Gate g;
+  std::vector<std::atomic<bool>> written(kRecords);
+  std::vector<std::atomic<uint64_t>> place_at(kRecords + 1);  // by log position, a byte for each record
+  std::atomic<uint32_t> writing{kWriters};
+  std::vector<std::thread> threads;
+  for (uint32_t w = 0; w < kWriters; ++w)
+    threads.emplace_back([&, id = SessionId{uint16_t(w % 2 == 0 ? w : 64 + w)}] {
+      g.gate.enlist(id);
+      for (;;) {
+        g.gate.announce(id);
+        const uint64_t place = g.ring_shared.head.fetch_add(kBytes) / kBytes;
+        if (place < kRecords) {
+          if (place % 64 == 0) std::this_thread::yield();
+          written[place].store(true);
+          const std::byte record{};
+          const coherence::Lsn lsn = g.log.append({&record, 1});
+          place_at[lsn.value].store(place);
+          g.gate.appended(lsn);
+        }
+        g.gate.withdraw(id);
+        if (place >= kRecords) break;
+      }
+      --writing;
+    });
+  const auto check = [&] {
+    uint64_t whole = 0, looked = 0;  // places that were found written; log positions that were looked at
+    const auto reaches = [&](uint64_t place) {
+      for (; whole < std::min<uint64_t>(place, kRecords); ++whole) ASSERT_TRUE(written[whole].load()) << whole;
+    };
+    while (writing != 0) {
+      reaches(g.gate.ring_complete() / kBytes);
+      for (const uint64_t upto = g.gate.flushed().value; looked < upto; ++looked)
+        reaches(place_at[looked + 1].load() + 1);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+    EXPECT_EQ(g.gate.ring_complete(), g.ring_shared.head.load());
+    EXPECT_EQ(g.gate.flushed().value, kRecords);
+  };
+  threads.emplace_back(check);
+  check();
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(LogGate, WhoWaitsForTheRingIsWokenByEachThatWithdrawsUntilItIsComplete) {
+  Gate g;
+  LogGate& gate = g.gate;
   for (uint16_t i = 0; i < 3; ++i) gate.enlist(SessionId{i});
   gate.announce({1});
   gate.announce({2});
-  ring_shared.head.store(100);
+  g.ring_shared.head.store(100);
   EXPECT_TRUE(gate.wait_complete(0, 0));  // nobody is at work before that
 
   const auto began = std::chrono::steady_clock::now();
@@ -30,9 +113,9 @@ TEST(LogGate, WhoWaitsForTheRingIsWokenByEachThatWithdrawsUntilItIsComplete) {
   std::thread waits([&] {
     while (!gate.wait_complete(100, gcl_test::kPatienceMs)) ++rounds;
   });
-  EXPECT_TRUE(gcl_test::eventually([&] { return shared.held != 0; }));
+  EXPECT_TRUE(gcl_test::eventually([&] { return g.shared.held != 0; }));
   gate.withdraw({1});
-  EXPECT_TRUE(gcl_test::eventually([&] { return rounds == 1 && shared.held != 0; }));
+  EXPECT_TRUE(gcl_test::eventually([&] { return rounds == 1 && g.shared.held != 0; }));
   gate.announce({1});  // behind the place that is waited for
   gate.withdraw({2});
   waits.join();
