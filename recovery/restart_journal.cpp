@@ -5,8 +5,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "coherence/pool/pool_header.hpp"
-
 namespace recovery {
 
 using coherence::Errc;
