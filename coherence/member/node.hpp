@@ -123,8 +123,8 @@ class Node {
   bool recorded(NodeId dead, uint64_t incarnation) noexcept { return members_->recorded(dead, incarnation); }
   // Dead nodes whose places in latch words may be taken over (Membership::repairable()).
   NodeSet repairable() const noexcept { return members_->repairable(); }
-  // Membership::swept().
-  bool swept(NodeId dead, uint64_t incarnation) noexcept { return members_->swept(dead, incarnation); }
+  // Membership::swept().  The message workers, which have to drain now, learn of it.
+  bool swept(NodeId dead, uint64_t incarnation) noexcept;
   // In its life no node joins or leaves.
   class Unchanged {
    public:
