@@ -5,7 +5,6 @@
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "bufmgr/page_provider.hpp"
-#include "coherence/transport/shm/shm_memory.hpp"
 
 namespace bufmgr {
 
@@ -57,8 +56,8 @@ Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& o
   if (!node) return node.error();
   std::unique_ptr<BufferPool> made(new BufferPool(pool.take(), node.take(), options));
   coherence::Counters counters{};
-  coherence::ShmMemory memory(*made->pool_, counters);
-  if (Status opened = made->ring_.open(memory, made->node_->incarnation()); !opened) {
+  const auto memory = made->node_->open_memory(counters);
+  if (Status opened = made->ring_.open(*memory, made->node_->incarnation()); !opened) {
     return problem->set(opened.error(), "the redo ring of node %d is damaged", int(options.node.value));
   }
   return made;

@@ -122,9 +122,9 @@ class Session final : private UnknownOutcomes {
 
   // --- the worker ----------------------------------------------------------------------------------------------------
   // Answers peers, serves parked requests whose log is flushed, finishes abandoned operations, looks for dead peers,
-  // says that it is alive; sleeps on its wakeup event while there is nothing to do.  Returns after at most `ms` (<= 100
-  // by habit), at a signal, with kFenced, or when a node has come, gone or died since it last returned (Node::view()).
-  // One process of the node at a time.
+  // says that it is alive; sleeps on its wakeup event while there is nothing to do.  Returns after at most `ms`, when
+  // it has looked for dead peers, at a signal, with kFenced, or when a node has come, gone or died since it last
+  // returned (Node::view()). One process of the node at a time.
   Status serve(uint32_t ms) { return server_.serve(ms); }
 
   // A round of serve() without sleep, for the worker while it does something that takes long.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "coherence/base/byte_reader.hpp"
-#include "coherence/pool/pool_header.hpp"
 
 namespace recovery {
 

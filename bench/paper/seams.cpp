@@ -12,6 +12,7 @@
 #include "coherence/base/verify.hpp"
 #include "coherence/member/node.hpp"
 #include "coherence/member/shm_messenger.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/session/message_server.hpp"
 #include "coherence/trace/flight_file.hpp"
 #include "coherence/transport/memory.hpp"
@@ -261,7 +262,7 @@ class NetworkMessenger final : public coherence::Messenger {
 class NetworkTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<NetworkMemory>(node.pool, counters);
+    return std::make_unique<NetworkMemory>(*node.pool.mapped(), counters);
   }
   std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node, coherence::Peers& peers,
                                                        coherence::Counters& counters) override {

@@ -111,6 +111,12 @@ void Node::fence(const char* reason) noexcept { members_->fence(reason); }
 const char* Node::fence_reason() const noexcept { return fenced() ? members_->fence_reason() : ""; }
 uint32_t Node::hot_pages(HotPage* to, uint32_t room) const noexcept { return parts_.hot->top(to, room, parts_.fence); }
 void Node::reset_hot_pages() noexcept { parts_.hot->reset(parts_.fence); }
+bool Node::swept(NodeId dead, uint64_t incarnation) noexcept {
+  if (!members_->swept(dead, incarnation)) return false;
+  peers_.ring_all();
+  ring();
+  return true;
+}
 void Node::ring() const noexcept { parts_.ring_worker(); }
 void Node::share_mapping(Node& peer) { peers_.share(peer.id(), *peer.parts_.arena); }
 

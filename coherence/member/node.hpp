@@ -30,6 +30,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
@@ -122,8 +123,25 @@ class Node {
   bool recorded(NodeId dead, uint64_t incarnation) noexcept { return members_->recorded(dead, incarnation); }
   // Dead nodes whose places in latch words may be taken over (Membership::repairable()).
   NodeSet repairable() const noexcept { return members_->repairable(); }
-  // Membership::swept().
-  bool swept(NodeId dead, uint64_t incarnation) noexcept { return members_->swept(dead, incarnation); }
+  // Membership::swept().  The message workers, which have to drain now, learn of it.
+  bool swept(NodeId dead, uint64_t incarnation) noexcept;
+  // In its life no node joins or leaves.
+  class Unchanged {
+   public:
+    explicit Unchanged(Membership& members) : members_(members) {}
+    ~Unchanged() { members_.end_change(); }
+    Unchanged(const Unchanged&) = delete;
+
+   private:
+    Membership& members_;
+  };
+  // For a session; one at a time in a process.  kBusy: a node joins or leaves just now; kSystem.
+  Status keep_members(std::optional<Unchanged>* unchanged) {
+    Problem ignored;
+    GCL_TRY(members_->begin_change(Membership::Patience::kTry, &ignored));
+    unchanged->emplace(*members_);
+    return {};
+  }
   // For several nodes in one process (tests, simulator): reaches `peer` through its own mapping, so that
   // ThreadSanitizer sees both sides of an access as one address.
   void share_mapping(Node& peer);

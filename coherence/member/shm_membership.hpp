@@ -4,15 +4,15 @@
 #include <optional>
 
 #include "coherence/member/membership.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool.hpp"
 #include "coherence/pool/pool_lock.hpp"
 
 namespace coherence {
 
 class ShmMembership final : public Membership {
  public:
-  explicit ShmMembership(Pool& pool) : pool_(pool), table_(pool.table()) {}
+  explicit ShmMembership(MappedPool& pool) : pool_(pool), table_(pool.table()) {}
   uint32_t nodes_max() const noexcept override { return pool_.nodes_max(); }
   NodeInfo info(NodeId) const noexcept override;
   uint64_t view() const noexcept override;
@@ -43,7 +43,7 @@ class ShmMembership final : public Membership {
   NodeEntry& own() const noexcept { return table_.node[id_.value]; }
   void change(NodeId, MemberState) noexcept;
 
-  Pool& pool_;
+  MappedPool& pool_;
   NodeTable& table_;
   std::optional<PoolLock> lock_;
   NodeId id_;  // as reserved

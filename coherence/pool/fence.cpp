@@ -8,8 +8,8 @@
 #include <cstdio>
 
 #include "coherence/base/os.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool.hpp"
 #include "coherence/trace/flight_file.hpp"
 
 namespace coherence {
@@ -46,7 +46,7 @@ namespace {
 enum class Lock : uint8_t { kHeld, kFree, kNoFile };
 
 // Of the incarnation's arena.  What cannot be opened may be held.
-Lock look_at_lock(const Pool& pool, NodeId n, uint64_t incarnation) noexcept {
+Lock look_at_lock(const MappedPool& pool, NodeId n, uint64_t incarnation) noexcept {
   char path[600];
   arena_path(pool, n, incarnation, path, sizeof path);
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -58,7 +58,7 @@ Lock look_at_lock(const Pool& pool, NodeId n, uint64_t incarnation) noexcept {
 
 }  // namespace
 
-bool died(const Pool& pool, NodeId n) noexcept {
+bool died(const MappedPool& pool, NodeId n) noexcept {
   NodeEntry& e = pool.table().node[n.value];
   MemberState state = e.state.load(std::memory_order_acquire);  // pairs with join() and leave()
   if (state == MemberState::kDead || state == MemberState::kSwept) return true;
@@ -74,7 +74,7 @@ bool died(const Pool& pool, NodeId n) noexcept {
 }
 
 // The fence must wait for no process, so it may be up before its reason is written.
-void fence_pool(const Pool& pool, const char* reason) noexcept {
+void fence_pool(const MappedPool& pool, const char* reason) noexcept {
   NodeTable& table = pool.table();
   uint32_t nobody = kReasonNone;
   if (table.reason_state.compare_exchange_strong(nobody, kReasonClaimed, std::memory_order_acq_rel)) {
@@ -84,13 +84,13 @@ void fence_pool(const Pool& pool, const char* reason) noexcept {
   table.fence.store(1, std::memory_order_release);  // pairs with Node::fenced()
 }
 
-const char* fence_reason(const Pool& pool) noexcept {
+const char* fence_reason(const MappedPool& pool) noexcept {
   NodeTable& table = pool.table();
   bool written = table.reason_state.load(std::memory_order_acquire) == kReasonWritten;
   return written ? table.fence_reason : "a node ended without leaving the pool";
 }
 
-Deceased look_for_dead(const Pool& pool, NodeId self) noexcept {
+Deceased look_for_dead(const MappedPool& pool, NodeId self) noexcept {
   NodeTable& table = pool.table();
   const bool repairs = table.repairs_deaths();
   Deceased found;

@@ -9,6 +9,7 @@
 
 namespace coherence {
 
+class MappedPool;
 class Pool;
 
 // The file of an incarnation's arena, locked while any process of it lives: `<pool>.node<N>.<incarnation>`.
@@ -19,15 +20,15 @@ void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, 
 void unlink_node_files(const Pool& pool, NodeId node, uint64_t incarnation) noexcept;
 
 // Whether node `n`'s entry names an incarnation that ended without leaving (node.certain-death-only).
-bool died(const Pool& pool, NodeId n) noexcept;
-void fence_pool(const Pool& pool, const char* reason) noexcept;
-const char* fence_reason(const Pool& pool) noexcept;  // REQUIRES: the pool is fenced
+bool died(const MappedPool& pool, NodeId n) noexcept;
+void fence_pool(const MappedPool& pool, const char* reason) noexcept;
+const char* fence_reason(const MappedPool& pool) noexcept;  // REQUIRES: the pool is fenced
 // Looks at every node in the table (but `self`).  Where one died, the pool is fenced, or, where deaths are repaired,
 // the node counts as dead once no process of it is left (repair.death-is-over).
 struct Deceased {
   bool fenced = false;  // the pool is
   bool some = false;    // a node counts as dead since this call
 };
-Deceased look_for_dead(const Pool& pool, NodeId self = NodeId{}) noexcept;
+Deceased look_for_dead(const MappedPool& pool, NodeId self = NodeId{}) noexcept;
 
 }  // namespace coherence

@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/pool.hpp"
 #include "coherence/pool/pool_header.hpp"
 #include "coherence/pool/pool_journal.hpp"
 #include "coherence/pool/pool_lock.hpp"
@@ -79,7 +79,7 @@ Errc full(const char* path, Problem* problem) {
 }  // namespace
 
 // Removes what a process that died while adding left behind (pool.counted-last).
-void Pool::remove_uncounted() const {
+void MappedPool::remove_uncounted() const {
   unlink(MemoryPath(path_, memory_nodes()).text);
   GrowingFile left(path_);
   (void)left.take(0);  // locked by no process: it goes with this variable
@@ -109,7 +109,7 @@ Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
   auto opened = open_locked(files, problem);
   if (!opened) return opened.error();
-  Pool& pool = **opened;
+  MappedPool& pool = **opened;
   PoolHeader& first = pool.header();
   const uint32_t number = pool.memory_nodes();
   if (number == uint32_t(kMemoryNodesMax)) return full(files.path, problem);
@@ -129,7 +129,7 @@ Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages
   first.memory_nodes.store(number + 1, std::memory_order_release);  // pairs with memory_nodes() (pool.counted-last)
   Added added{MemoryNodeId{uint8_t(number)}, true};
   if (to_be_saved) {  // pool.grown-copy-completed
-    Status saved = pool.reach_late(added.memory_node, problem);
+    Status saved = pool.find_memory_node(added.memory_node, problem);
     if (saved) saved = pool.replace_saved(was_saved ? number : 1, problem);
     if (saved) forget_since_save(files.durable_path);  // pool.journal-until-saved
     added.saved = saved.ok();

@@ -1,7 +1,6 @@
 #include "coherence/pool/pool.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,10 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <new>
+#include <utility>
 
-#include "coherence/base/os.hpp"
+#include "coherence/base/verify.hpp"
 #include "coherence/pool/fence.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_header.hpp"
@@ -101,7 +101,7 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpe
     header->memory_bytes[k] = header->bytes;
   }
 
-  std::unique_ptr<Pool> pool(new Pool(files));
+  std::unique_ptr<MappedPool> pool(new MappedPool(files));
   Status ok = make(files, *header, spec, problem);
   if (ok) ok = pool->map(problem);
   if (ok && spec.repairs_deaths) pool->table_->after_death.store(AfterDeath::kRepair, std::memory_order_relaxed);
@@ -114,7 +114,7 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpe
     unlink_parts(files.path, spec.memory_nodes);
     return ok.error();
   }
-  return pool;
+  return std::unique_ptr<Pool>(std::move(pool));
 }
 
 Status Pool::check_parts(const char* path, const PoolHeader& first, bool saved, Problem* problem) {
@@ -122,67 +122,20 @@ Status Pool::check_parts(const char* path, const PoolHeader& first, bool saved, 
   return {};
 }
 
-Status Pool::map_part(uint32_t k, Problem* problem) {
-  const MemoryPath path(path_, k);
-  File file(::open(path.text, O_RDWR | O_CLOEXEC));
-  struct stat s;
-  if (!file.open() || fstat(file.fd(), &s) != 0)
-    return problem->set(Errc::kSystem, "cannot open pool %s: %s", path.text, strerror(errno));
-  if (uint64_t(s.st_size) < kPoolHeaderBytes) return problem->set(Errc::kCorrupt, "%s is not a pool", path.text);
-  const auto bytes = uint64_t(s.st_size);
-  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
-  if (base == MAP_FAILED) return problem->set(Errc::kSystem, "cannot map pool %s: %s", path.text, strerror(errno));
-  madvise(base, bytes, MADV_HUGEPAGE);  // where tmpfs permits
-  const auto& found = *static_cast<PoolHeader*>(base);
-  if (found.bytes > bytes) {
-    munmap(base, bytes);
-    return problem->set(Errc::kCorrupt, "pool %s is shorter than its header says", path.text);
-  }
-  static_cast<PagePlaces&>(part_[k]) = found.places();
-  part_[k].bytes = bytes;
-  set_base(MemoryNodeId{uint8_t(k)}, static_cast<std::byte*>(base));
-  return {};
-}
-
-// Maps every memory node.  REQUIRES: memory node 0's header was checked.
-Status Pool::map(Problem* problem) {
-  GCL_TRY(map_part(0, problem));
-  table_ = reinterpret_cast<NodeTable*>(mapped({0}) + header().region[kRegionNodeTable].offset);
-  for (uint32_t k = 1; k < memory_nodes(); k++) GCL_TRY(reach_late({uint8_t(k)}, problem));
-  return {};
-}
-
-// Maps a memory node (pool.mapped-when-needed).  The spinlock is for other threads of this process; a process of
-// PostgreSQL has one.
-Status Pool::reach_late(MemoryNodeId n, Problem* problem) {
-  if (n.value >= memory_nodes()) return Errc::kNotFound;
-  SpinGuard guard(late_spin_);
-  if (mapped(n) != nullptr) return {};
-  GCL_TRY(check_part(path_, n.value, header(), false, problem));
-  return map_part(n.value, problem);
-}
-
-std::byte* Pool::map_late(MemoryNodeId n) noexcept {
-  Problem problem;
-  if (!reach_late(n, &problem)) {
-    fprintf(stderr, "memory node %u of pool %s: %s\n", n.value, path_, problem.text);
-    VERIFY(!"what a batch is for can be mapped");
-  }
-  return mapped(n);
-}
-
 Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* problem) {
   PoolLock lock(files.path);
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
-  return open_locked(files, problem);
+  auto pool = open_locked(files, problem);
+  if (!pool) return pool.error();
+  return std::unique_ptr<Pool>(pool.take());
 }
 
-Result<std::unique_ptr<Pool>> Pool::open_locked(const PoolFiles& files, Problem* problem) {
+Result<std::unique_ptr<MappedPool>> Pool::open_locked(const PoolFiles& files, Problem* problem) {
   if (access(files.path, F_OK) != 0 && errno == ENOENT && files.durable_path) {
     unlink_parts(RestartPath(files.path).text, kMemoryNodesMax);  // of a process that died: as much memory as the pool
     GCL_TRY(load(files, files.path, Which::kClean, problem));
   }
-  std::unique_ptr<Pool> pool(new Pool(files));
+  std::unique_ptr<MappedPool> pool(new MappedPool(files));
   {
     File file(::open(files.path, O_RDWR | O_CLOEXEC));
     if (!file.open())
@@ -252,48 +205,25 @@ Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
     }
     auto pool = open(files, problem);
     if (pool && !(*pool)->check_protocol(problem)) return Condition::kForeign;
-    if (pool) return nobody_lives((*pool)->table(), (*pool)->nodes_max()) ? Condition::kOrphaned : Condition::kInUse;
+    if (pool)
+      return nobody_lives((*pool)->mapped()->table(), (*pool)->nodes_max()) ? Condition::kOrphaned : Condition::kInUse;
     return pool.error() == Errc::kFenced ? Condition::kUnclean : Condition::kDamaged;
   }
   problem->write("there is no pool %s", files.path);
   return Condition::kAbsent;
 }
 
-Pool::~Pool() {
-  for (int k = 0; k < kMemoryNodesMax; k++)
-    if (std::byte* base = mapped({uint8_t(k)})) munmap(base, part_[k].bytes);
-}
-
-Status Pool::check_protocol(Problem* problem) const {
-  const uint32_t theirs = header().protocol.load(std::memory_order_relaxed);
-  if (theirs == kProtocolVersion) return {};
-  for (uint32_t n = 0; n < nodes_max(); n++)
-    if (table_->node[n].state.load(std::memory_order_acquire) != MemberState::kAbsent)
-      return problem->set(Errc::kIncompatible, "the nodes in pool %s have protocol version %u, this server has %u",
-                          path_, theirs, kProtocolVersion);
-  return {};
-}
-
-RegionExtent Pool::region(int index) const {
-  const auto& r = header().region[index];
-  return {PoolAddress::at(MemoryNodeId{0}, r.offset), r.bytes};
-}
-uint32_t Pool::memory_nodes() const {
-  return header().memory_nodes.load(std::memory_order_acquire);  // pairs with add_memory_node()
-}
 uint64_t Pool::pages() {
   uint64_t sum = 0;
   for (uint32_t k = 0; k < memory_nodes(); k++) sum += pages(MemoryNodeId{uint8_t(k)});
   return sum;
 }
-uint32_t Pool::nodes_max() const { return header().nodes_max; }
-uint64_t Pool::pool_id() const { return header().pool_id; }
-uint64_t Pool::saves() const { return header().saves; }
 
-LatchWord Pool::peek_latch(PageId p) {
-  const PoolAddress at = latch_address(p);
-  auto* word = reinterpret_cast<uint64_t*>(base(at.node()) + at.offset());
-  return {std::atomic_ref(*word).load(std::memory_order_acquire)};
+void Pool::must_find(MemoryNodeId n) noexcept {
+  Problem problem;
+  if (find_memory_node(n, &problem)) return;
+  fprintf(stderr, "memory node %u of pool %s: %s\n", n.value, path_, problem.text);
+  VERIFY(!"what a batch is for can be reached");
 }
 
 }  // namespace coherence

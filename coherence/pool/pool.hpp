@@ -1,4 +1,7 @@
-// Pool: the shared memory all primaries map (the memory nodes of the shm transport), and its header.
+// Pool: the shared memory of all primaries, as one process knows it: which memory nodes and regions there are, and
+// where pages and latch words lie.  Its words are reached by verbs (transport/memory.hpp), and its members by
+// Membership. Nothing here says where a memory node is in this process's memory: that is MappedPool's, the pool of one
+// machine.
 //
 // pool.identity-must-agree: the header names everything that must agree (format version, block size, the server's
 // identity lines).  A primary that differs is refused, and the problem names both values.
@@ -21,7 +24,6 @@
 #include "coherence/base/result.hpp"
 #include "coherence/latch/latch_word.hpp"
 #include "coherence/pool/page_places.hpp"
-#include "coherence/transport/shm/memory_map.hpp"
 
 namespace coherence {
 
@@ -52,12 +54,11 @@ struct PoolFiles {
   const char* identity = "";
 };
 
+class MappedPool;
 struct Damage;
-struct MemoryPath;
-struct NodeTable;
 struct PoolHeader;
 
-class Pool final : public MemoryMap {
+class Pool {
  public:
   // Makes a new pool file, zero-filled, and its durable copy if a durable path is given (so that a pool that was never
   // started survives a reboot).  kExists, kNoSpace, kSystem.
@@ -113,78 +114,87 @@ class Pool final : public MemoryMap {
   // durable copy of a clean pool gets it at once.  After an error nothing is added: errors as open(); kBusy: another
   // one is being added; kTooLarge: the pool has kMemoryNodesMax of them; kNoSpace: no memory for it.
   static Result<Added> add_memory_node(const PoolFiles&, uint64_t pages_bytes, Problem*);
-  ~Pool() override;
+  virtual ~Pool() = default;
   Pool(const Pool&) = delete;
 
   // Whether the nodes that are in the pool, also dead ones, have the protocol of this process (pool.one-protocol).
-  // kIncompatible.  REQUIRES: the lock file held, by who joins.
-  Status check_protocol(Problem*) const;
-  RegionExtent region(int index) const;
-  uint32_t memory_nodes() const;  // grows (pool.counted-last)
-  uint64_t pages();               // of all memory nodes
-  // 0: there is no such memory node, or it cannot be mapped here.
-  uint64_t pages(MemoryNodeId n) { return reach(n).ok() ? part_[n.value].pages : 0; }
+  // kIncompatible.  REQUIRES: nobody joins or leaves (Node, or the lock file held).
+  virtual Status check_protocol(Problem*) const = 0;
+  // --- any thread; a memory node that came later is looked for once in each process, all else is known
+  // ----------------
+  RegionExtent region(int index) const { return facts_.region[index]; }
+  virtual uint32_t memory_nodes() const = 0;  // grows (pool.counted-last)
+  uint64_t pages();                           // of all memory nodes
+  // 0: there is no such memory node, or it cannot be reached from here.
+  uint64_t pages(MemoryNodeId n) { return reach(n).ok() ? places_[n.value].pages : 0; }
   // Whether there is such a page; any number may be asked for.  kNotFound; kCorrupt, kSystem: its memory node is there
-  // and cannot be mapped here.
+  // and cannot be reached from here.
   Status look_for(PageId p) {
     if (p.raw >> 48 != 0) return Errc::kNotFound;
     GCL_TRY(reach(p.node()));
-    return p.number() < part_[p.node().value].pages ? Status() : Errc::kNotFound;
+    return p.number() < places_[p.node().value].pages ? Status() : Errc::kNotFound;
   }
   bool has(PageId p) { return look_for(p).ok(); }
   // Where a memory node has its words and pages, for a process that looks at all of them.  Errors as look_for().
   Result<PagePlaces> places(MemoryNodeId n) {
     GCL_TRY(reach(n));
-    return PagePlaces(part_[n.value]);
+    return PagePlaces(places_[n.value]);
   }
-  uint32_t nodes_max() const;
-  uint64_t pool_id() const;  // random; written into what refers to this pool
-  uint64_t saves() const;    // of durable copies
+  uint32_t nodes_max() const { return facts_.nodes_max; }
+  uint64_t pool_id() const { return facts_.pool_id; }  // random; written into what refers to this pool
+  virtual uint64_t saves() const = 0;                  // of durable copies
   const char* path() const { return path_; }
   const char* durable_path() const { return durable_path_[0] ? durable_path_ : nullptr; }
-  NodeTable& table() const { return *table_; }
 
   // REQUIRES: has(p), asked by this node.
-  PoolAddress page_address(PageId p) { return part_of(p).page(p.number()); }
-  PoolAddress latch_address(PageId p) { return part_of(p).word(p.number()); }
+  PoolAddress page_address(PageId p) { return places_of(p).page(p.number()); }
+  PoolAddress latch_address(PageId p) { return places_of(p).word(p.number()); }
   // The word as it is now; for views, tests and tools.
-  LatchWord peek_latch(PageId p);
+  virtual LatchWord peek_latch(PageId p) = 0;
+
+  // What only the transport of one machine uses (pool.mapped-by-its-own), and tests; null: another one's.
+  virtual MappedPool* mapped() noexcept { return nullptr; }
+
+ protected:
+  explicit Pool(const PoolFiles&);
+  struct Facts {  // as the pool was made
+    uint32_t nodes_max = 0;
+    uint64_t pool_id = 0;
+    RegionExtent region[kRegionsMax];
+  };
+  void set_facts(const Facts& facts) { facts_ = facts; }
+  // Of a memory node that is not known yet: calls set_places().  kNotFound: the pool has no such one; kCorrupt,
+  // kSystem.
+  virtual Status find_memory_node(MemoryNodeId, Problem*) = 0;
+  void set_places(MemoryNodeId n, const PagePlaces& places) {
+    places_[n.value] = places;
+    known_[n.value].store(true, std::memory_order_release);  // pairs with knows()
+  }
 
  private:
-  friend class ShmMembership;
-  struct Part : PagePlaces {  // a memory node's
-    uint64_t bytes = 0;
-  };
+  friend class MappedPool;
   struct NextCopy {  // pool.saved-beside
     explicit NextCopy(const char* durable_path);
     char text[560];
   };
-  explicit Pool(const PoolFiles&);
+  bool knows(MemoryNodeId n) const noexcept { return known_[n.value].load(std::memory_order_acquire); }
+  Status reach(MemoryNodeId n) {
+    if (n.value < kMemoryNodesMax && knows(n)) return {};
+    Problem ignored;
+    return find_memory_node(n, &ignored);
+  }
+  // Ends the process if it cannot be found: a batch cannot be left undone.
+  void must_find(MemoryNodeId) noexcept;
+  const PagePlaces& places_of(PageId p) {
+    if (!knows(p.node())) must_find(p.node());  // another process of the node asked for the page
+    return places_[p.node().value];
+  }
   static Status make(const PoolFiles&, const PoolHeader& first, const PoolSpec&, Problem*);
   static void lay_out(const PoolSpec&, uint32_t k, PoolHeader*);  // the parts and the size of memory node K
   static Status finish_file(int fd, const char* unfinished, const char* path, const PoolHeader&, Problem*);
   static Status check_parts(const char* path, const PoolHeader& first, bool saved, Problem*);
-  Status map(Problem*);
-  Status map_part(uint32_t k, Problem*);
-  // Makes sure that it is mapped.  kNotFound: the pool has no such memory node; kCorrupt, kSystem.
-  Status reach(MemoryNodeId n) {
-    if (n.value < kMemoryNodesMax && mapped(n) != nullptr) return {};
-    Problem ignored;
-    return reach_late(n, &ignored);
-  }
-  Status reach_late(MemoryNodeId, Problem*);
-  std::byte* map_late(MemoryNodeId) noexcept override;
-  const Part& part_of(PageId p) {
-    (void)base(p.node());  // another process of the node may have asked for it
-    return part_[p.node().value];
-  }
-  PoolHeader& header(uint32_t k = 0) const { return *reinterpret_cast<PoolHeader*>(mapped(MemoryNodeId{uint8_t(k)})); }
-  static Result<std::unique_ptr<Pool>> open_locked(const PoolFiles&, Problem*);  // REQUIRES: the lock file held
+  static Result<std::unique_ptr<MappedPool>> open_locked(const PoolFiles&, Problem*);  // REQUIRES: the lock file held
   static bool is_saved(const PoolHeader& in_memory, const char* durable_path, Problem*);
-  Status save(Problem*);  // to the durable path; REQUIRES: no node in it, the lock file held
-  Status save_part(uint32_t k, const MemoryPath&, Problem*);
-  Status replace_saved(uint32_t from, Problem*);
-  Status mark_durable_in_use(Problem*);
   enum class Which : uint8_t { kClean, kAny };  // of copies: the last one before the pool was in use, too
   static Status load(const PoolFiles&, const char* to_path, Which, Problem*);
   static Status add_journaled(const PoolFiles&, const PoolHeader& lost, Problem*);
@@ -192,11 +202,10 @@ class Pool final : public MemoryMap {
   // The files of a copy, or of a pool, get other names, memory node 0's last (pool.memory-node-zero-decides).  What is
   // not there has its new name already.
   static Status rename_parts(const char* from, const char* to, uint32_t memory_nodes, Problem*);
-  void remove_uncounted() const;  // REQUIRES: the lock file held
 
-  Part part_[kMemoryNodesMax];  // of those that are mapped; set before their bases
-  std::atomic<uint32_t> late_spin_ = 0;
-  NodeTable* table_ = nullptr;
+  Facts facts_;
+  PagePlaces places_[kMemoryNodesMax];  // of those that are known
+  std::atomic<bool> known_[kMemoryNodesMax] = {};
   char path_[512] = "";
   char durable_path_[512] = "";
 };

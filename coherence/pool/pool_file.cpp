@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "coherence/pool/checksums.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/pool.hpp"
 #include "coherence/pool/pool_header.hpp"
 #include "coherence/pool/pool_lock.hpp"
 #include "coherence/pool/saved_file.hpp"
@@ -27,7 +27,7 @@ bool all_zero(const std::byte* p, uint64_t bytes) {
 
 // Writes one memory node's file to the disk, as a new one of that name.  What is zero stays a hole there; what was
 // never touched in memory is not read, since a read would allocate memory.
-Status Pool::save_part(uint32_t k, const MemoryPath& path, Problem* problem) {
+Status MappedPool::save_part(uint32_t k, const MemoryPath& path, Problem* problem) {
   auto failed = [&](const char* what) {
     return problem->set(errno == ENOSPC ? Errc::kNoSpace : Errc::kSystem, "cannot %s pool file %s: %s", what, path.text,
                         strerror(errno));
@@ -56,11 +56,11 @@ Status Pool::save_part(uint32_t k, const MemoryPath& path, Problem* problem) {
 
 // Until memory node 0's file is replaced the durable copy says "in use" (pool.saves-never-mixed).  The pool in memory
 // is clean, whatever becomes of the copy (pool.failed-save-harmless).
-Status Pool::save(Problem* problem) {
+Status MappedPool::save(Problem* problem) {
   const uint32_t count = memory_nodes();
-  for (uint32_t k = 0; k < count; k++) GCL_TRY(reach_late({uint8_t(k)}, problem));  // pool.mapped-when-needed
-  for (uint32_t k = 0; k < count; k++)                                              // pool.words-never-saved
-    for (uint64_t p = 0; p < part_[k].pages; p++)
+  for (uint32_t k = 0; k < count; k++) GCL_TRY(find_memory_node({uint8_t(k)}, problem));  // pool.mapped-when-needed
+  for (uint32_t k = 0; k < count; k++)                                                    // pool.words-never-saved
+    for (uint64_t p = 0; p < places_[k].pages; p++)
       if (peek_latch(PageId::at(MemoryNodeId{uint8_t(k)}, p)) != LatchWord::free())
         return problem->set(Errc::kCorrupt, "page %llu of memory node %u is still owned: the pool is not saved",
                             static_cast<unsigned long long>(p), k);
@@ -74,7 +74,7 @@ Status Pool::save(Problem* problem) {
 
 // The files of memory nodes from `from` on, and memory node 0's: first all of them beside the copy, then each in its
 // place (pool.saved-beside).
-Status Pool::replace_saved(uint32_t from, Problem* problem) {
+Status MappedPool::replace_saved(uint32_t from, Problem* problem) {
   const NextCopy next(durable_path_);
   const MemoryPath first(next.text, 0), unfinished(next.text, 0, true);
   const auto failed = [&](const char* what) {
@@ -192,7 +192,7 @@ Status Pool::verify_saved(const char* durable_path, Damage* damage, Problem* pro
 }
 
 // Before the first node joins, the durable copy says that it is no longer the truth (pool.copy-marked-in-use).
-Status Pool::mark_durable_in_use(Problem* problem) {
+Status MappedPool::mark_durable_in_use(Problem* problem) {
   if (!durable_path_[0]) return {};
   File file(::open(durable_path_, O_RDWR | O_CLOEXEC));
   const PoolState state = PoolState::kInUse;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool.hpp"

@@ -78,7 +78,7 @@ class MessageServer final : private RequestHandler {
   void wait_to_leave(Line& line, bool ring) noexcept;
   bool drain_parked(bool worker) noexcept;
   bool drain_abandoned(bool* moved = nullptr) noexcept;
-  void watch() noexcept;
+  bool watch() noexcept;  // whether it was time
   // survivor.cpp
   bool look_after_dead() noexcept;
   bool quiesce(NodeId dead) noexcept;

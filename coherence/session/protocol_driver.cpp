@@ -6,7 +6,6 @@
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/message/message_counters.hpp"
-#include "coherence/pool/node_table.hpp"
 #include "coherence/session/transition_batch.hpp"
 #include "coherence/session/write_back.hpp"
 

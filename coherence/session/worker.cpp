@@ -1,4 +1,5 @@
 // The worker's part of a MessageServer: all that waits, again and again.
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -8,7 +9,6 @@
 namespace coherence {
 namespace {
 
-constexpr uint32_t kSleepMsMax = 100;
 constexpr uint32_t kWaitingSleepMs = 2;  // while requests are parked: the log may be flushed any moment
 constexpr uint64_t kWatchNs = 250'000'000;
 
@@ -19,8 +19,8 @@ constexpr uint64_t kWatchNs = 250'000'000;
 Status MessageServer::serve_for(uint32_t ms) {
   uint64_t end = monotonic_ns() + uint64_t(ms) * 1000000;
   ArenaHeader& arena = *session_.node.arena;
-  for (;;) {
-    watch();
+  for (bool began = true;; began = false) {
+    const bool watched = watch();
     if (session_.node.fenced()) return Errc::kFenced;
     uint32_t seen = arena.wakeup.load(std::memory_order_acquire);
     bool busy = drain_inbox();
@@ -28,10 +28,11 @@ Status MessageServer::serve_for(uint32_t ms) {
     bool waiting = drain_abandoned() | drain_parked(true) | look_after_dead();  // all look again at every round
     uint64_t now = monotonic_ns();
     if (const uint64_t view = session_.node.members->view(); std::exchange(told_view_, view) != view) return {};
+    if (watched && !began) return {};  // else the caller's round and this one would each end a sleep
     if (now >= end || (session_.interrupts && session_.interrupts->pending())) return {};
     if (busy || poll()) continue;
-    uint32_t left = uint32_t((end - now) / 1000000) + 1;
-    uint32_t sleep = left < kSleepMsMax ? left : kSleepMsMax;
+    const uint64_t until = std::min(end, std::max(now, watched_ns_ + kWatchNs));
+    uint32_t sleep = uint32_t((until - now) / 1000000) + 1;
     if (waiting && sleep > kWaitingSleepMs) sleep = kWaitingSleepMs;
     arena.sleeping.store(1, std::memory_order_seq_cst);  // pairs with ring()
     bool moved = false;
@@ -42,7 +43,7 @@ Status MessageServer::serve_for(uint32_t ms) {
 }
 
 void MessageServer::attend() noexcept {
-  watch();
+  (void)watch();
   drain_inbox();
   (void)drain_abandoned();
   (void)drain_parked(true);
@@ -108,12 +109,13 @@ bool MessageServer::drain_abandoned(bool* moved) noexcept {
   return remain;
 }
 
-void MessageServer::watch() noexcept {
+bool MessageServer::watch() noexcept {
   uint64_t now = monotonic_ns();
-  if (now - watched_ns_ < kWatchNs) return;
+  if (now - watched_ns_ < kWatchNs) return false;
   watched_ns_ = now;
   if (session_.node.members->watch(now)) session_.peers.ring_all();
   (void)session_.peers.reach_all();  // a peer that cannot be mapped is met again when it matters
+  return true;
 }
 
 }  // namespace coherence

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "coherence/member/shm_transport.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "tests/support/far_messenger.hpp"
 
@@ -83,7 +84,7 @@ class ThreadedNetwork final : public gcl_test::Network {
 class ThreadedTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<gcl_test::FarMemory>(std::make_unique<coherence::ShmMemory>(node.pool, counters),
+    return std::make_unique<gcl_test::FarMemory>(std::make_unique<coherence::ShmMemory>(*node.pool.mapped(), counters),
                                                  *network_);
   }
   std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node, coherence::Peers& peers,

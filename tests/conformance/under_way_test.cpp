@@ -12,6 +12,7 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/latch/latch_word.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/session.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "small_pool.hpp"
@@ -58,7 +59,7 @@ class Ways final : public gcl_test::Network {
 class WaysTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<Memory> open_memory(NodeParts& node, Counters& counters) override {
-    return std::make_unique<gcl_test::FarMemory>(std::make_unique<ShmMemory>(node.pool, counters), *ways);
+    return std::make_unique<gcl_test::FarMemory>(std::make_unique<ShmMemory>(*node.pool.mapped(), counters), *ways);
   }
   std::unique_ptr<Messenger> open_messenger(NodeParts& node, Peers& peers, Counters& counters) override {
     return std::make_unique<gcl_test::FarMessenger>(node, peers, counters, ways);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "coherence/eviction_window.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_lock.hpp"
 #include "home.hpp"
@@ -135,7 +136,7 @@ bool Cluster::join(Member& m) {
   if (grants_first(mutation)) features = features.without(Feature::kEarlyAnswers);
   m.node->set_features(features);
   m.node->set_lease(mutation == Mutation::kNoTurnLimit ? ~0u : options_.gamma);
-  pool_->table().node[m.id.value].pid.store(kFirstPid + m.id.value);
+  pool_->mapped()->table().node[m.id.value].pid.store(kFirstPid + m.id.value);
   m.horizon.lazy = options_.lazy_log;
   m.left = false;
   m.free.clear();

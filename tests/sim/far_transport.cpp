@@ -8,6 +8,7 @@
 #include "coherence/member/membership.hpp"
 #include "coherence/member/peers.hpp"
 #include "coherence/member/shm_messenger.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "mutation.hpp"
 #include "options.hpp"
@@ -217,7 +218,7 @@ NodeSet FarTransport::broken() const { return ways_->nodes(); }
 uint64_t FarTransport::broken_ns() const { return ways_->first_ns(); }
 
 std::unique_ptr<Memory> FarTransport::open_memory(NodeParts& node, Counters& counters) {
-  return std::make_unique<gcl_test::FarMemory>(std::make_unique<ShmMemory>(node.pool, counters), *ways_);
+  return std::make_unique<gcl_test::FarMemory>(std::make_unique<ShmMemory>(*node.pool.mapped(), counters), *ways_);
 }
 
 std::unique_ptr<Messenger> FarTransport::open_messenger(NodeParts& node, Peers& peers, Counters& counters) {

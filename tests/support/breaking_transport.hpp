@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "coherence/member/shm_transport.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 
 namespace gcl_test {
@@ -13,7 +14,7 @@ namespace gcl_test {
 class BreakingTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<BreakingMemory>(node.pool, counters, *this);
+    return std::make_unique<BreakingMemory>(*node.pool.mapped(), counters, *this);
   }
   // From the batch on that is posted after `batches` more, whichever session posts it.
   void break_after(int batches) { left_.store(batches); }

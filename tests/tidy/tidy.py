@@ -2,7 +2,8 @@
 """Rules of the code base that a machine can check.  Usage: tidy.py ROOT; prints violations, exit 1 if there are any.
 
 1. Layers: includes point one way only (extension/pg -> extension/engine, recovery -> bufmgr -> coherence), and nothing
-   below extension/pg includes a PostgreSQL header.  So do those between folders (FOLDERS).
+   below extension/pg includes a PostgreSQL header.  So do those between folders (FOLDERS).  What says where the pool is
+   mapped (MAPPED) is included by who may touch it there (pool.mapped-by-its-own).
 2. Names: .hpp and .cpp are ours, in snake_case; every header says #pragma once.
 3. Size: a file of ours has fewer than 500 lines.
 4. The core takes time and chance from interfaces: no sleep, rand or random_device below extension/pg.
@@ -33,6 +34,8 @@ FOLDERS = {
     "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "check", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }
+MAPPED = re.compile(r"coherence/(pool/mapped_pool|transport/shm/\w+|member/shm_(memory|membership|messenger|wakeup))\.hpp")
+MAY_TOUCH_MAPPED = re.compile(r"coherence/(pool|transport/shm)/|coherence/member/shm_\w+\.[hc]pp|tools/gclctl/restart\.cpp|tests/|bench/")
 LINES_MAX = 500
 CODE = {".hpp", ".cpp"}
 TEXT = CODE | {".py", ".sh", ".cmake", ".sql", ".md"}
@@ -80,6 +83,8 @@ def check_line(path, line):
             mine_there, theirs_there = folder_of(parent, path), folder_of(parent, include.group(1))
             if mine_there is not None and theirs_there is not None and theirs_there > mine_there:
                 yield f"{include.group(1)} is included: the folders of {parent} include one way only (FOLDERS)"
+    if include and MAPPED.fullmatch(include.group(1)) and not MAY_TOUCH_MAPPED.match(path):
+        yield f"{include.group(1)} is included: the pool is reached by verbs and Membership here (pool.mapped-by-its-own)"
     below_pg = mine is not None and mine < LAYERS.index("extension/pg")
     if (below_pg or path.startswith("tests/unit/")) and POSTGRES.search(line):
         yield "a PostgreSQL header below extension/pg"

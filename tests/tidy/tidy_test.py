@@ -44,6 +44,15 @@ class TidyFinds(unittest.TestCase):
             self.assertIn("PostgreSQL header", messages("extension/engine/heap/a.cpp", line + "\n"))
         self.assertEqual("", messages("extension/pg/a.cpp", '#include "postgres.h"\n'))
 
+    def test_what_is_mapped(self):
+        for header in ("pool/mapped_pool.hpp", "transport/shm/shm_memory.hpp", "member/shm_membership.hpp"):
+            line = f'#include "coherence/{header}"\n'
+            for path in ("coherence/session/a.cpp", "coherence/member/node.cpp", "bufmgr/a.cpp", "extension/engine/txn/a.cpp", "tools/gclctl/show.cpp"):
+                self.assertIn("mapped-by-its-own", messages(path, line))
+            for path in ("coherence/member/shm_transport.cpp", "tools/gclctl/restart.cpp", "tests/unit/a.cpp"):
+                self.assertNotIn("mapped-by-its-own", messages(path, line))
+        self.assertEqual("", messages("bufmgr/a.cpp", '#include "coherence/pool/pool.hpp"\n'))
+
     def test_header_without_guard(self):
         self.assertIn("pragma once", messages("bufmgr/a.hpp", "int x;\n"))
 

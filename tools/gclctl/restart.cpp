@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "bufmgr/buffer_pool.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/pool_lock.hpp"
 #include "extension/engine/restart/restore.hpp"
 #include "extension/engine/restart/restored_members.hpp"
@@ -42,7 +43,7 @@ class MappedPages final : public recovery::PageImages {
   Result<std::byte*> image(PageId page) override {
     if (const auto there = pool_.look_for(page); !there) return there.error();
     const coherence::PoolAddress at = pool_.page_address(page);
-    return pool_.base(at.node()) + at.offset();
+    return coherence::MappedPool::of(pool_).base(at.node()) + at.offset();
   }
 
  private:
@@ -205,7 +206,8 @@ class Restart {
       if (!history_.node[k].joined()) continue;
       const uint64_t end = logs_->sequence_end(k);
       const bufmgr::RegionSpan ring = bufmgr::BufferPool::ring_of(pool, NodeId{uint8_t(k)});
-      auto* header = reinterpret_cast<bufmgr::RingHeader*>(pool.base(ring.at.node()) + ring.at.offset());
+      std::byte* const base = coherence::MappedPool::of(pool).base(ring.at.node());
+      auto* header = reinterpret_cast<bufmgr::RingHeader*>(base + ring.at.offset());
       if (header->magic == 0)
         *header = {bufmgr::RingHeader::kMagic, (ring.bytes - bufmgr::kRingHeaderBytes) / 8 * 8, 0, 0};
       header->tail = std::max(header->tail, (end + 7) / 8 * 8);

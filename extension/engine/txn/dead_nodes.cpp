@@ -1,8 +1,7 @@
 // Nodes that died, this one's former incarnation included: what they left is ended (leftovers.hpp).
 #include <optional>
 
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_lock.hpp"
+#include "coherence/member/node.hpp"
 #include "extension/engine/txn/transaction.hpp"
 
 namespace engine {
@@ -56,19 +55,22 @@ Result<std::vector<InDoubt>> TxnSystem::in_doubt() {
   return all;
 }
 
-// The pool's lock keeps the node from joining.
+// The node does not join meanwhile.
 Result<bool> TxnSystem::decide_in_doubt(TxnId id, bool commit, const Leftovers::Record& record) {
   if (pool_.fenced()) return Errc::kFenced;
-  std::optional<coherence::PoolLock> lock;
-  while (lock.emplace(pool_.coherence_pool().path(), coherence::PoolLock::kTry), !lock->held()) {
-    lock.reset();
+  coherence::Node& here = pool_.coherence_node();
+  std::optional<coherence::Node::Unchanged> unchanged;
+  for (;;) {
+    const Status locked = here.keep_members(&unchanged);
+    if (locked) break;
+    if (locked.error() != Errc::kBusy) return locked.error();
     GCL_TRY(waiter_.pause(kLockPauseMs));
   }
   const NodeId away = id.node();
-  if (away.value >= words_.nodes() || pool_.coherence_node().info(away).serves()) return Errc::kNotFound;
+  if (away.value >= words_.nodes() || here.info(away).serves()) return Errc::kNotFound;
   const auto decided = Leftovers(session_.memory(), words_, away).decide(id, commit, record);
   if (!decided) return decided.error();
-  lock.reset();
+  unchanged.reset();
   waker_.wake(decided->watchers.with(node_));
   rouse();  // the clock has moved
   return decided->committed;

@@ -98,6 +98,9 @@ void register_worker(const char* name, const char* function) {
   RegisterBackgroundWorker(&worker);
 }
 
+// The longest sleep of the two that events wake (workers.events-wake).  The last backend's end wakes no worker.
+uint32_t idle_ms() { return ShutdownRequestPending ? 100 : 300; }  // the message worker looks for deaths before
+
 // --- message worker --------------------------------------------------------------------------------------------------
 
 bool alone() {
@@ -144,7 +147,7 @@ void tell_of_members() {
 
 void message_worker() {
   while (!(may_stop() && alone())) {
-    auto served = node_pool()->serve(session(), 100);
+    auto served = node_pool()->serve(session(), idle_ms());
     tell_of_members();
     if (!served.ok() && served.error() == coherence::Errc::kFenced) {
       ereport(LOG, errmsg("gcl: the pool is fenced: %s", fence_reason()));
@@ -162,7 +165,7 @@ void message_worker() {
 
 void provider() {
   while (!may_stop()) {
-    if (!node_pool()->run_provider_once(session())) node_pool()->wait_for_provider_work(100);
+    if (!node_pool()->run_provider_once(session())) node_pool()->wait_for_provider_work(idle_ms());
     tick_process();
     if (node_pool()->fenced()) {
       detach_session();

@@ -17,6 +17,9 @@
 //     (pg_txn.waits-timed-from-start), or the next sample.  It reads its event's count before it looks at anything, and
 //     the handlers of its signals count there, too: whatever comes between the look and the sleep ends the sleep.  The
 //     message worker wakes it at a fence.
+// workers.events-wake: The message worker and the provider sleep until they are called: by a message, an unlocked line,
+//     a flushed log; by a session that takes frames.  Beside that the message worker looks for deaths four times a
+//     second, and the provider for a fence as often.  What else a worker does for itself it does once a second.
 // workers.deaths-end-waits: The message worker wakes the member worker when a primary has come, left or died.  The
 //     member worker first ends what a dead one left (txn.waiters-of-dead-woken), then looks at its waits and at the
 //     search for deadlocks: so those that waited for the dead one go on at once, and no answer of it is waited for.

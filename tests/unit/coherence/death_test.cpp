@@ -9,6 +9,7 @@
 #include "cluster.hpp"
 #include "coherence/base/os.hpp"
 #include "coherence/pool/fence.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
@@ -99,8 +100,8 @@ TEST(ProcessSight, AProcThatShowsNoEntryIsNoDeath) {
 
 class Deaths : public ClusterTest {
  protected:
-  NodeEntry& entry(int n) { return pool->table().node[n]; }
-  bool is_dead(int n) { return died(*pool, NodeId{uint8_t(n)}); }
+  NodeEntry& entry(int n) { return pool->mapped()->table().node[n]; }
+  bool is_dead(int n) { return died(*pool->mapped(), NodeId{uint8_t(n)}); }
   // A node of a process of its own, which leaves its entry behind it.
   pid_t dead_joiner(int n) {
     const pid_t pid = gcl_test::child([&] {
@@ -160,7 +161,7 @@ TEST_F(Deaths, AWorkerWithAFullTableOfDescriptorsFencesNobodyWhoLives) {
     ASSERT_TRUE(gcl_test::eventually([&] { return beats() != last || waitpid(worker, nullptr, WNOHANG) != 0; }));
     last = beats();
   }
-  EXPECT_FALSE(pool->table().fence.load()) << fence_reason(*pool);
+  EXPECT_FALSE(pool->mapped()->table().fence.load()) << fence_reason(*pool->mapped());
   kill(worker, SIGKILL);
   EXPECT_TRUE(gcl_test::eventually([&] { return is_dead(1); }));
   waitpid(worker, nullptr, 0);
@@ -182,7 +183,7 @@ TEST_F(Deaths, AToolWithoutDescriptorsDoesNotTakeThePoolForUnclean) {
                    (seen == Pool::Condition::kDamaged && strstr(problem.text, strerror(EMFILE))));
       CHILD_VERIFY(free < 4 || seen == Pool::Condition::kInUse);
     }))) << free;
-    EXPECT_FALSE(pool->table().fence.load()) << fence_reason(*pool);
+    EXPECT_FALSE(pool->mapped()->table().fence.load()) << fence_reason(*pool->mapped());
   }
 }
 

@@ -6,6 +6,7 @@
 #include "coherence/inspect/flight_view.hpp"
 #include "coherence/inspect/pool_view.hpp"
 #include "coherence/pool/fence.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "tests/support/line_text.hpp"
 #include "tests/support/processes.hpp"
 
@@ -177,8 +178,8 @@ TEST_F(Flights, TheFileGoesWhenTheNodeLeavesAndStaysWhenItDies) {
     Session s(**node, SessionId{0}, nullptr);
   })));
   EXPECT_TRUE(exists(1, incarnation + 1));
-  EXPECT_EQ(recording(1, 0).written, 0u);    // of who is dead, read from outside
-  EXPECT_FALSE(pool->table().fence.load());  // and nobody has taken note
+  EXPECT_EQ(recording(1, 0).written, 0u);              // of who is dead, read from outside
+  EXPECT_FALSE(pool->mapped()->table().fence.load());  // and nobody has taken note
 }
 
 TEST_F(Flights, WhatIsLeftInOrderIsRemoved) {

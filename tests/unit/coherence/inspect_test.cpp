@@ -3,6 +3,7 @@
 #include "coherence/inspect/arena_view.hpp"
 #include "coherence/inspect/pool_view.hpp"
 #include "coherence/pool/fence.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "tests/support/line_text.hpp"
 #include "tests/support/processes.hpp"
 
@@ -114,8 +115,8 @@ TEST_F(Views, ALookChangesNothing) {
   const auto pool_view = view();
   Problem problem;
   EXPECT_TRUE(ArenaView::open(*pool_view, NodeId{1}, &problem).ok()) << problem.text;
-  EXPECT_EQ(pool->table().fence.load(), 0u);
-  EXPECT_TRUE(died(*pool, NodeId{1}));
+  EXPECT_EQ(pool->mapped()->table().fence.load(), 0u);
+  EXPECT_TRUE(died(*pool->mapped(), NodeId{1}));
 }
 
 TEST_F(Views, AFileThatIsCutShortIsAnErrorAndNoSignal) {

@@ -11,6 +11,7 @@
 #include "cluster.hpp"
 #include "coherence/member/arena.hpp"
 #include "coherence/pool/fence.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_lock.hpp"
 #include "tests/support/eventually.hpp"
@@ -91,7 +92,7 @@ TEST_F(Leaving, APeerIsAnsweredAmongThePagesThatAreGivenBack) {
 TEST_F(Leaving, WhoWaitsForThePoolsLockServesMeanwhile) {
   TestNode& n0 = add_node(16, false);
   TestNode& n1 = add_node();
-  const NodeEntry& entry = pool->table().node[0];
+  const NodeEntry& entry = pool->mapped()->table().node[0];
   std::thread leaver;
   {
     PoolLock joining(path.c_str());

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "coherence/member/shm_transport.hpp"
+#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "extension/engine/reclaim/reclaim_list.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
@@ -26,7 +27,7 @@ struct Names final : NamedIds {
 class Meanwhile final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<Hooked>(node.pool, counters, *this);
+    return std::make_unique<Hooked>(*node.pool.mapped(), counters, *this);
   }
   coherence::PoolAddress word;
   std::function<void()> act;  // once
