@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,17 +25,19 @@ Bytes bytes_of(std::string_view hex) {
   return bytes;
 }
 
-// A record of format 3, with steps of all kinds.
-constexpr std::string_view kRecord3 =
-    "39a2e0ce550000007368e259d1480000"                  // frame, header
-    "d90402e80703"                                      // page 2:300, version 1000
-    "7b00020001"                                        // copied
-    "f8086400808182838485868788898a8b8c8d8e8f90919293"  // bytes
-    "9495969798999a9b9c9d9e9fa0a1a2a3a4a5a6a7"
+// A record with steps of all kinds: in a ring, of format 4, behind its frame; in a log, of format 5.
+constexpr std::string_view kHeadInRing = "7f2666f1530000007468e259d1480000";  // frame, header
+constexpr std::string_view kHeadInLog = "7568e2b3c5c604";                     // header
+constexpr std::string_view kPageParts =
+    "d90402e80703"            // page 2:300, version 1000
+    "7b80048002"              // copied
+    "f808648081828384858687"  // bytes
+    "88898a8b8c8d8e8f909192939495969798999a9b9c"
+    "9d9e9fa0a1a2a3a4a5a6a7"
     "14808182"                // bytes behind them
     "0a0102"                  // page 5, version 1
-    "f910a00f08050000000000"  // packed
-    "fa444000";               // zeros
+    "f910a01f08050000000000"  // packed
+    "fa4440";                 // zeros
 constexpr uint64_t kSequence = 0x123456789a;
 
 struct Step {
@@ -43,11 +46,8 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-TEST(Format, ARedoRecordThatWasWrittenBeforeIsRead) {
-  const Bytes framed = bytes_of(kRecord3);
-  const auto record = framed_record(framed, kSequence);
-  ASSERT_TRUE(record.ok());
-  RecordReader reader(*record);
+void expect_example(std::span<const std::byte> record) {
+  RecordReader reader(record);
   EXPECT_EQ(reader.header().node, 7u);
   std::vector<PageId> pages;
   std::vector<uint64_t> versions;
@@ -80,6 +80,17 @@ TEST(Format, ARedoRecordThatWasWrittenBeforeIsRead) {
   Bytes sparse(48);
   sparse[3] = std::byte{5};
   EXPECT_EQ(packed, sparse);
+}
+
+TEST(Format, ARedoRecordThatWasWrittenBeforeIsRead) {
+  const Bytes framed = bytes_of(std::string(kHeadInRing) + std::string(kPageParts));
+  const auto record = framed_record(framed, kSequence);
+  ASSERT_TRUE(record.ok());
+  expect_example(*record);
+  const Bytes logged = bytes_of(std::string(kHeadInLog) + std::string(kPageParts));
+  ASSERT_TRUE(check_format(logged).ok());
+  EXPECT_EQ(RecordReader(logged).header().sequence, kSequence);
+  expect_example(logged);
 }
 
 TEST(Format, OfFramesAndHeaders) {
