@@ -61,6 +61,8 @@ def claim_another_minor(prefix):
 
 
 class Upgrade(unittest.TestCase):
+    maxDiff = None  # a failure beside the load is told whole
+
     def setUp(self):
         self.next = NextInstallation(self)
         self.cluster = self.enterContext(Cluster(primaries=3, settings=("autovacuum=off",)))
