@@ -115,9 +115,11 @@ bool DdlOutbox::answered(NodeId* failed, NodeSet* missing) {
   return all;
 }
 
-// An answer that came just when the heartbeat did counts, too: one in some thousands.
+// An answer that came just when the heartbeat did is not late: its wakeup is on its way, by the launcher, and comes
+// now. REQUIRES: prepared for wakeups.
 static void count_if_late(bool woken) noexcept {
-  if (!woken) ddl_node_state().counts.answers_found_late.fetch_add(1, std::memory_order_relaxed);
+  if (!woken && !sleep_until_wakeup_uninterrupted())
+    ddl_node_state().counts.answers_found_late.fetch_add(1, std::memory_order_relaxed);
 }
 
 void DdlOutbox::wait_answered(bool raise_failure) {

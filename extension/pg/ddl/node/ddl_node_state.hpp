@@ -54,7 +54,7 @@ enum class Refused : uint8_t {
 // What sessions of this primary have cost others by DDL and LOCK TABLE.
 struct DdlCounts {
   std::atomic<uint64_t> messages[engine::kDdlKinds];  // by kind; each asks one or several primaries
-  std::atomic<uint64_t> answers_found_late;           // by a heartbeat: no process was woken for them
+  std::atomic<uint64_t> answers_found_late;           // by a heartbeat: no wakeup came for them, also later
 };
 
 struct DdlNodeState {
