@@ -141,6 +141,11 @@ bool linger_at(const volatile void* word) {
   return true;
 }
 
+void linger_in_copy() {
+  if (scheduler()->calm() || scheduler()->node() < 0) return;
+  if (scheduler()->random().one_in(200)) scheduler()->sleep(scheduler()->random().below(100 * kUs));
+}
+
 const char* mutation_name(Mutation m) {
   static constexpr const char* kNames[] = {"none",
                                            "forward-first",

@@ -84,6 +84,8 @@ inline bool is_of_bufmgr(Mutation m) { return m >= Mutation::kNotUnpublished; }
 // kUncounted: the words it is about are known by their addresses.  A fiber that is about to compare one lingers.
 void note_free_list(const void* head);
 bool linger_at(const volatile void* word);  // whether it is one
+// kNotValidated: a fiber lingers in the middle of a copy, so that somebody changes the page.
+void linger_in_copy();
 inline bool is_uncounted(const volatile void* word) { return mutation == Mutation::kUncounted && linger_at(word); }
 
 // Which operation of a batch runs as number `i`.

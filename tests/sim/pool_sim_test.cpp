@@ -64,7 +64,7 @@ TEST_P(PoolBroken, IsSeen) { expect_seen(GetParam(), pool_options_of); }
 INSTANTIATE_TEST_SUITE_P(
     Sim, PoolBroken,
     testing::Values(Proof{Mutation::kUnpublishedFirst, Checker::kExclusion, 100},
-                    Proof{Mutation::kNotValidated, Checker::kLastWrite, 1'000},
+                    Proof{Mutation::kNotValidated, Checker::kLastWrite, 400},
                     Proof{Mutation::kNoWriteBack, Checker::kLastWrite},
                     Proof{Mutation::kNoWriteBack, Checker::kHistory}, Proof{Mutation::kGrantLost, Checker::kRest},
                     Proof{Mutation::kNotUnpublished, Checker::kLeaks},

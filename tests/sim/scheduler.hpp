@@ -85,6 +85,7 @@ class Scheduler {
   // --- from anywhere -------------------------------------------------------------------------------------------------
   void spawn(int node, std::function<void()> body);
   uint64_t now() const { return now_; }
+  bool calm() const { return calm_; }
   bool in_fiber() const { return running_ != nullptr; }
   int fiber() const { return running_ ? running_->id : -1; }
   int node() const { return running_ ? running_->node : kNobody; }

@@ -259,6 +259,7 @@ void* __wrap_memcpy(void* to, const void* from, size_t bytes) {
     if (--sim::accesses_left < 0) sim::out_of_accesses();
     const size_t piece = bytes - done < kPiece ? bytes - done : kPiece;
     __real_memcpy(static_cast<char*>(to) + done, static_cast<const char*>(from) + done, piece);
+    if (sim::mutation == sim::Mutation::kNotValidated) sim::linger_in_copy();
   }
   return to;
 }
