@@ -275,7 +275,9 @@ class Heap {
   Result<Verdict> open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried);
   // What pruning the page would leave, with the horizon as it was last seen.
   Status plan_prune(PageId page, uint32_t wanted, PrunedPage* to);
-  // The same; with a fresh horizon if without one there is no room, or most of the superseded versions stay.
+  Status plan_prune_of(PageId page, uint32_t wanted, bool rows, PrunedPage* to);
+  Status copy_to_plan(PageId page, bool rows, std::byte* to);
+  // The same; with a fresh horizon if many versions are superseded, or if without one there is no room, or most stay.
   Status plan_room(PageId page, uint32_t wanted, uint32_t superseded, PrunedPage* to);
   // locking
   struct LockTry;
