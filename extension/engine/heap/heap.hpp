@@ -290,6 +290,8 @@ class Heap {
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent);
   Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, RowReads& reads,
                             TxnId* running);
+  Result<RowRead> read_versions(const bufmgr::OptimisticGuard& page, Tid tid, bool chain, const Snapshot& snapshot,
+                                std::byte* to, RowReads& reads, TxnId* running);
   Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent,
                             RowReads& reads, TxnId* running);
   Status read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, RowReads& reads);
