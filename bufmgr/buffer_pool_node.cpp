@@ -5,6 +5,7 @@
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "bufmgr/page_provider.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 
 namespace bufmgr {
 

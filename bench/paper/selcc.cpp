@@ -128,8 +128,9 @@ Selcc::Selcc(const Setup& setup, Network& network)
   for (int n = 0; n < setup.work.nodes; n++) {
     members_.push_back(std::make_unique<Member>(setup.work.pages(), setup.frames, network.memory(), n));
     Member& m = *members_.back();
-    auto node = coherence::Node::join(
-        *pool_, {uint8_t(n)}, {.frames = uint32_t(setup.frames), .sessions_max = uint32_t(threads) + 1}, &problem);
+    auto node = coherence::Node::join(*pool_, {uint8_t(n)},
+                                      {.frames = uint32_t(setup.frames), .sessions_max = uint32_t(threads) + 1},
+                                      &problem, coherence::shm_transport());
     if (!node) fail(problem.text);
     m.node = node.take();
     m.node->set_upcalls(&m, nullptr);
@@ -141,9 +142,8 @@ Selcc::Selcc(const Setup& setup, Network& network)
     seams.crews.emplace_back(n);
     seams.workers.push_back(coherence::SessionAccess::worker(*m.sessions.back()));
   }
-  for (auto& m : members_)
-    for (auto& other : members_)
-      if (m != other) m->node->share_mapping(*other->node);
+  for (size_t n = 1; n < members_.size(); n++)
+    for (size_t other = 0; other < n; other++) share_mapping(*members_[n]->node, *members_[other]->node);
 }
 
 Selcc::~Selcc() {

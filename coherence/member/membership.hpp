@@ -74,12 +74,16 @@ class Membership {
   // node.crash-restart-fences); kNotFound: the pool has no room for such a node.
   virtual Result<uint64_t> reserve(NodeId, Problem*) = 0;
   // The node is live from now on.  Errors, if it is the first: of the pool's durable copy, which is marked in use.
-  virtual Status publish(Problem*) = 0;
+  // `arena`: a descriptor that every process of the node inherits: the file is closed when the last one has ended.
+  virtual Status publish(int arena, Problem*) = 0;
   // It is absent from now on; whether the pool is empty then.  kFenced.
   virtual Result<bool> withdraw(Problem*) = 0;
   // The pool is empty: saves it.
   virtual Status close(Problem*) = 0;
 
+  // Without leaving: no process of this node is left but this one, which uses the pool no more.  The incarnation counts
+  // as dead at once.
+  virtual void give_up() noexcept = 0;
   // The node leaves, and serves until withdraw().
   virtual void begin_leaving() noexcept = 0;
 };

@@ -1,10 +1,11 @@
-// Transport: how a node reaches memory nodes and peers: four interfaces.
+// Transport: how a node reaches memory nodes and peers: four interfaces.  What they share, and what a node has of it in
+// each process, is the transport's own.
 #pragma once
 
 #include <memory>
 
 #include "coherence/member/membership.hpp"
-#include "coherence/member/peers.hpp"
+#include "coherence/member/node_parts.hpp"
 #include "coherence/message/messenger.hpp"
 #include "coherence/message/wakeup.hpp"
 #include "coherence/pool/pool.hpp"
@@ -16,13 +17,13 @@ namespace coherence {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // What is opened may use all that it is given until it is destroyed.
+  // What is opened may use all that it is given until it is destroyed, and of a node's parts what is open already.
   // Of a node, when it joins:
   virtual std::unique_ptr<Membership> open_membership(Pool&) = 0;
-  virtual std::unique_ptr<Wakeup> open_wakeup(NodeParts&, Peers&) = 0;
+  virtual std::unique_ptr<Wakeup> open_wakeup(NodeParts&) = 0;
   // Of each session; the counters are the session's:
   virtual std::unique_ptr<Memory> open_memory(NodeParts&, Counters&) = 0;
-  virtual std::unique_ptr<Messenger> open_messenger(NodeParts&, Peers&, Counters&) = 0;
+  virtual std::unique_ptr<Messenger> open_messenger(NodeParts&, Counters&) = 0;
 };
 
 }  // namespace coherence

@@ -104,7 +104,7 @@ void Cluster::check_refuses() const {
   auto again = Pool::open({.path = path_.c_str(), .identity = "sim=1\n"}, &problem);
   if (again.ok() || again.error() != Errc::kFenced)
     object(Checker::kFence, "a pool where a node died is opened again: %s", problem.text);
-  auto joined = Node::join(*pool_, members_[0]->id, arena_spec(options_), &problem);
+  auto joined = Node::join(*pool_, members_[0]->id, arena_spec(options_), &problem, shm_transport());
   if (joined.ok() || joined.error() != Errc::kFenced)
     object(Checker::kFence, "a pool where a node died is joined again: %s", problem.text);
 }

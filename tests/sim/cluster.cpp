@@ -5,9 +5,10 @@
 #include <cstdlib>
 
 #include "coherence/eviction_window.hpp"
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_lock.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
+#include "coherence/transport/shm/peer_arena.hpp"
 #include "home.hpp"
 #include "user.hpp"
 
@@ -118,7 +119,7 @@ bool Cluster::join(Member& m) {
   Scheduler::Calm calm(*scheduler());
   Problem problem;
   joining_node = m.id.value;
-  auto joined = Node::join(*pool_, m.id, arena_spec(options_), &problem);
+  auto joined = Node::join(*pool_, m.id, arena_spec(options_), &problem, shm_transport());
   joining_node = -1;
   if (!joined) {
     const bool refused = joined.error() == Errc::kFenced && options_.may_fence();
@@ -143,8 +144,7 @@ bool Cluster::join(Member& m) {
   for (uint32_t i = 0; i < m.frames; i++) m.free.push_back(i);
   std::fill(m.directory.lines.begin(), m.directory.lines.end(), nullptr);
   for (auto& other : members_)
-    if (other->node && other != members_[m.id.value])
-      other->node->share_mapping(*m.node), m.node->share_mapping(*other->node);
+    if (other->node && other != members_[m.id.value]) share_mapping(*other->node, *m.node);
   return true;
 }
 

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "coherence/base/os.hpp"
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_lock.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "home.hpp"
 #include "pool_user.hpp"
 
@@ -132,8 +132,7 @@ bool PoolCluster::join(PoolMember& m) {
   m.calls_heard = 0;
   m.left = m.stopping = false;
   for (auto& other : members_)
-    if (other->pool && other != members_[m.id.value])
-      other->node().share_mapping(m.node()), m.node().share_mapping(other->node());
+    if (other->pool && other != members_[m.id.value]) share_mapping(other->node(), m.node());
   return true;
 }
 

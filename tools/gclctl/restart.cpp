@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "bufmgr/buffer_pool.hpp"
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/pool_lock.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "extension/engine/restart/restore.hpp"
 #include "extension/engine/restart/restored_members.hpp"
 #include "recovery/checkpoint.hpp"

@@ -8,9 +8,9 @@
 
 #include "cluster.hpp"
 #include "coherence/base/os.hpp"
-#include "coherence/pool/fence.hpp"
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
+#include "coherence/transport/shm/fence.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 
@@ -106,7 +106,7 @@ class Deaths : public ClusterTest {
   pid_t dead_joiner(int n) {
     const pid_t pid = gcl_test::child([&] {
       Problem problem;
-      auto node = Node::join(*pool, NodeId{uint8_t(n)}, {.frames = 16, .sessions_max = 16}, &problem);
+      auto node = Node::join(*pool, NodeId{uint8_t(n)}, {.frames = 16, .sessions_max = 16}, &problem, shm_transport());
       CHILD_VERIFY(node.ok());
     });
     EXPECT_TRUE(gcl_test::ended_well(pid));
@@ -143,7 +143,7 @@ TEST_F(Deaths, AWorkerWithAFullTableOfDescriptorsFencesNobodyWhoLives) {
     Problem problem;
     auto mine = Pool::open(files(), &problem);
     CHILD_VERIFY(mine.ok());
-    auto node = Node::join(**mine, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem);
+    auto node = Node::join(**mine, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem, shm_transport());
     CHILD_VERIFY(node.ok());
     TestDirectory directory(kPages);
     (*node)->set_upcalls(&directory, nullptr);

@@ -10,10 +10,10 @@
 
 #include "cluster.hpp"
 #include "coherence/member/arena.hpp"
-#include "coherence/pool/fence.hpp"
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_lock.hpp"
+#include "coherence/transport/shm/fence.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 
@@ -132,7 +132,7 @@ class Departed : public Leaving {
   void stay() {
     auto mine = Pool::open(files(), &problem);
     CHILD_VERIFY(mine.ok());
-    auto node = Node::join(**mine, NodeId{0}, {.frames = 16, .sessions_max = 16}, &problem);
+    auto node = Node::join(**mine, NodeId{0}, {.frames = 16, .sessions_max = 16}, &problem, shm_transport());
     CHILD_VERIFY(node.ok());
     TestDirectory directory(kPages);
     (*node)->set_upcalls(&directory, nullptr);

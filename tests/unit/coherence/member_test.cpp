@@ -95,9 +95,9 @@ TEST_F(Members, TheFirstToLeaveGivesItsPagesBackAndTheOthersGoOn) {
 
 TEST_F(Members, ANodeIdIsTakenOnce) {
   TestNode& n = add_node(16, false);
-  EXPECT_EQ(Node::join(*pool, NodeId{8}, kArena, &problem).error(), Errc::kNotFound);
+  EXPECT_EQ(Node::join(*pool, NodeId{8}, kArena, &problem, shm_transport()).error(), Errc::kNotFound);
   pid_t child = fork();
-  if (child == 0) _exit(Node::join(*pool, NodeId{0}, kArena, &problem).error() == Errc::kBusy ? 0 : 1);
+  if (child == 0) _exit(Node::join(*pool, NodeId{0}, kArena, &problem, shm_transport()).error() == Errc::kBusy ? 0 : 1);
   int status;
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -106,7 +106,7 @@ TEST_F(Members, ANodeIdIsTakenOnce) {
 
 TEST_F(Members, AServerThatJoinsAgainWithoutHavingLeftFencesThePool) {
   TestNode& n = add_node(16, false);
-  EXPECT_EQ(Node::join(*pool, NodeId{0}, kArena, &problem).error(), Errc::kFenced);
+  EXPECT_EQ(Node::join(*pool, NodeId{0}, kArena, &problem, shm_transport()).error(), Errc::kFenced);
   EXPECT_TRUE(n.node->fenced());
 }
 
@@ -121,16 +121,16 @@ TEST_F(Members, NodesOfAPoolHaveOneProtocol) {
   EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kInUse) << problem.text;
   set_protocol(kProtocolVersion + 1);
   EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kForeign);
-  EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem).error(), Errc::kIncompatible);
+  EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem, shm_transport()).error(), Errc::kIncompatible);
   EXPECT_NE(strstr(problem.text, "protocol version 2, this server has 1"), nullptr) << problem.text;
   set_protocol(kProtocolVersion);
   {
-    auto second = Node::join(*pool, NodeId{1}, kArena, &problem);
+    auto second = Node::join(*pool, NodeId{1}, kArena, &problem, shm_transport());
     ASSERT_TRUE(second.ok()) << problem.text;
     EXPECT_FALSE(n.node->fenced());
     set_protocol(kProtocolVersion + 1);
   }  // who died with it counts, too
-  EXPECT_EQ(Node::join(*pool, NodeId{2}, kArena, &problem).error(), Errc::kIncompatible);
+  EXPECT_EQ(Node::join(*pool, NodeId{2}, kArena, &problem, shm_transport()).error(), Errc::kIncompatible);
 }
 
 TEST_F(Members, AServerThatDiffersIsRefusedWithBothValues) {
@@ -165,7 +165,7 @@ TEST_F(Members, AKilledNodeFencesThePoolAndEndsItsPeersWaits) {
   pid_t child = fork();
   if (child == 0) {
     auto mine = Pool::open(files(), &problem);
-    auto node = Node::join(**mine, NodeId{1}, kArena, &problem);
+    auto node = Node::join(**mine, NodeId{1}, kArena, &problem, shm_transport());
     if (!node.ok()) _exit(1);
     Session s(**node, SessionId{0}, nullptr);
     Line& l = (*node)->line(0);
@@ -205,7 +205,7 @@ TEST_F(Members, ACrashRestartOfANodeFencesThePool) {
     n.node.reset();
     n.node = nullptr;
   }
-  EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem).error(), Errc::kFenced);
+  EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem, shm_transport()).error(), Errc::kFenced);
   EXPECT_TRUE(survivor.node->fenced());
 }
 
@@ -303,7 +303,7 @@ TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
     Problem why;
     auto mine = Pool::open(files(), &why);
     if (!mine.ok()) _exit(1);
-    auto joined = Node::join(**mine, NodeId{uint8_t(c)}, kArena, &why);
+    auto joined = Node::join(**mine, NodeId{uint8_t(c)}, kArena, &why, shm_transport());
     if (!joined.ok()) _exit(2);
     Node& node = **joined;
     TestDirectory directory(kPages);

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "cluster.hpp"
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 
@@ -148,7 +148,7 @@ TEST_F(Repair, AKilledNodesPagesAreTakenOverAndItsNameIsFreeAgain) {
   EXPECT_GE(mine.count(Counter::kRepairs), 2u);
 
   Problem problem;
-  const auto early = Node::join(*pool, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem);
+  const auto early = Node::join(*pool, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem, shm_transport());
   ASSERT_FALSE(early.ok());
   EXPECT_EQ(early.error(), Errc::kUnrepaired) << problem.text;
   sweep(mine, session, NodeId{1});

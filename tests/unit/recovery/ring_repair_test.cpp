@@ -4,8 +4,8 @@
 #include <deque>
 #include <thread>
 
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "recovery/page_sweep.hpp"
 #include "tests/support/eventually.hpp"

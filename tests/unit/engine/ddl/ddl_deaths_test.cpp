@@ -1,5 +1,5 @@
 // A coordinator of DDL, and then its heir, die at each access to the pool (ddl_log.one-heir).
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "tests/unit/engine/ddl/ddl_repair_fixture.hpp"
 

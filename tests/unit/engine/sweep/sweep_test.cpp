@@ -5,9 +5,9 @@
 #include <random>
 #include <set>
 
-#include "coherence/member/shm_transport.hpp"
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 #include "extension/engine/reclaim/reclaim_list.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
 #include "tests/support/longer.hpp"

@@ -1,6 +1,6 @@
 // What a node that died left in the words of transactions: who ends it, how, and what stays (rules.md).
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/hooked_transport.hpp"
 #include "tests/unit/engine/txn/leftovers_fixture.hpp"
 

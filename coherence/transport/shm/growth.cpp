@@ -8,12 +8,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool_header.hpp"
 #include "coherence/pool/pool_journal.hpp"
 #include "coherence/pool/pool_lock.hpp"
 #include "coherence/pool/since_save.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {
 namespace {

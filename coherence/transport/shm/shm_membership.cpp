@@ -1,6 +1,7 @@
-#include "coherence/member/shm_membership.hpp"
+#include "coherence/transport/shm/shm_membership.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,8 +9,8 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
-#include "coherence/pool/fence.hpp"
 #include "coherence/pool/pool_header.hpp"
+#include "coherence/transport/shm/fence.hpp"
 
 namespace coherence {
 namespace {
@@ -169,7 +170,11 @@ Result<uint64_t> ShmMembership::reserve(NodeId id, Problem* problem) {
   return incarnation_;
 }
 
-Status ShmMembership::publish(Problem* problem) {
+// The lock is there before the node is in the table.
+Status ShmMembership::publish(int arena, Problem* problem) {
+  if (flock(arena, LOCK_EX | LOCK_NB) != 0)
+    return problem->set(Errc::kSystem, "cannot lock the arena of node %d: %s", id_.value, strerror(errno));
+  arena_ = arena;
   if (empty()) GCL_TRY(pool_.mark_durable_in_use(problem));
   pool_.header().state.store(PoolState::kInUse);
   pool_.header().protocol.store(kProtocolVersion, std::memory_order_relaxed);  // under the lock (check_protocol)
@@ -194,6 +199,9 @@ Status ShmMembership::publish(Problem* problem) {
 }
 
 void ShmMembership::begin_leaving() noexcept { own().state.store(MemberState::kLeaving, std::memory_order_release); }
+
+// Of the open file, which all copies of the descriptor share (a log collector has one).
+void ShmMembership::give_up() noexcept { (void)flock(arena_, LOCK_UN); }
 
 Result<bool> ShmMembership::withdraw(Problem* problem) {
   if (table_.fence.load(std::memory_order_acquire) != 0) return problem->set(Errc::kFenced, "%s", fence_reason());

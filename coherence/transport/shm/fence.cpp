@@ -1,4 +1,4 @@
-#include "coherence/pool/fence.hpp"
+#include "coherence/transport/shm/fence.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -8,27 +8,11 @@
 #include <cstdio>
 
 #include "coherence/base/os.hpp"
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/member/arena.hpp"
 #include "coherence/pool/node_table.hpp"
-#include "coherence/trace/flight_file.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {
-
-void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, size_t bytes) {
-  arena_path(pool.path(), node, incarnation, out, bytes);
-}
-
-void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, size_t bytes) {
-  snprintf(out, bytes, "%s.node%d.%llu", pool, node.value, static_cast<unsigned long long>(incarnation));
-}
-
-void unlink_node_files(const Pool& pool, NodeId node, uint64_t incarnation) noexcept {
-  char path[600];
-  arena_path(pool, node, incarnation, path, sizeof path);
-  unlink(path);
-  flight_path(pool.path(), node, incarnation, path, sizeof path);
-  unlink(path);
-}
 
 // Whether the process that joined is gone, its number perhaps another's by now.  What cannot be told is no death
 // (node.certain-death-only).

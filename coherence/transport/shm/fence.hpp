@@ -2,22 +2,11 @@
 // for nodes and for processes that only open the pool.  Rules: node.* in member/node.hpp.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "coherence/base/ids.hpp"
 
 namespace coherence {
 
 class MappedPool;
-class Pool;
-
-// The file of an incarnation's arena, locked while any process of it lives: `<pool>.node<N>.<incarnation>`.
-void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
-void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
-
-// Removes the incarnation's files: its arena, its recorders.
-void unlink_node_files(const Pool& pool, NodeId node, uint64_t incarnation) noexcept;
 
 // Whether node `n`'s entry names an incarnation that ended without leaving (node.certain-death-only).
 bool died(const MappedPool& pool, NodeId n) noexcept;

@@ -1,4 +1,4 @@
-#include "coherence/member/shm_wakeup.hpp"
+#include "coherence/transport/shm/shm_wakeup.hpp"
 
 #include <climits>
 
@@ -10,6 +10,12 @@ namespace coherence {
 static void signal(WakeupEvent& event) noexcept {
   event.count.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(event.count, INT_MAX);
+}
+
+Peers& peers_of(const NodeParts& node) noexcept {
+  auto* wakeup = dynamic_cast<ShmWakeup*>(node.wakeup);
+  VERIFY(wakeup != nullptr);
+  return wakeup->peers();
 }
 
 void ShmWakeup::wake(NodeId to, uint16_t event, uint16_t otherwise) noexcept {

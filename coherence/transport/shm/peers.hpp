@@ -7,6 +7,7 @@
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/member/node_parts.hpp"
+#include "coherence/transport/shm/peer_arena.hpp"
 
 namespace coherence {
 

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <memory>
 
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool.hpp"
@@ -17,6 +16,7 @@
 #include "coherence/pool/pool_journal.hpp"
 #include "coherence/pool/saved_file.hpp"
 #include "coherence/pool/since_save.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {
 namespace {

@@ -1,4 +1,4 @@
-#include "coherence/member/shm_messenger.hpp"
+#include "coherence/transport/shm/shm_messenger.hpp"
 
 #include <bit>
 

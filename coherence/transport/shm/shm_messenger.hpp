@@ -2,17 +2,17 @@
 #pragma once
 
 #include "coherence/member/node_parts.hpp"
-#include "coherence/member/peers.hpp"
 #include "coherence/message/messenger.hpp"
 #include "coherence/stats/counters.hpp"
+#include "coherence/transport/shm/shm_wakeup.hpp"
 
 namespace coherence {
 
 class ShmMessenger final : public Messenger {
  public:
   // All outlive it.  `counters` belong to the one session that uses it.
-  ShmMessenger(const NodeParts& node, Peers& peers, Counters& counters)
-      : node_(node), peers_(peers), counters_(counters) {}
+  ShmMessenger(const NodeParts& node, Counters& counters) : node_(node), peers_(peers_of(node)), counters_(counters) {}
+  bool reach_all() noexcept override { return peers_.reach_all(); }
   void ask(NodeId to, uint16_t slot, PageId page) noexcept override;
   bool receive(RequestHandler&) noexcept override;
   bool take_request(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) noexcept override;

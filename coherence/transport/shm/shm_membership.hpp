@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "coherence/member/membership.hpp"
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/pool/pool_lock.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {
 
@@ -32,10 +32,11 @@ class ShmMembership final : public Membership {
   NodeSet all_dead() noexcept override;
   void forget(NodeSet dead) noexcept override;
   Result<uint64_t> reserve(NodeId, Problem*) override;
-  Status publish(Problem*) override;
+  Status publish(int arena, Problem*) override;
   Result<bool> withdraw(Problem*) override;
   Status close(Problem*) override;
   void begin_leaving() noexcept override;
+  void give_up() noexcept override;
 
  private:
   bool empty() const noexcept;
@@ -48,6 +49,7 @@ class ShmMembership final : public Membership {
   std::optional<PoolLock> lock_;
   NodeId id_;  // as reserved
   uint64_t incarnation_ = 0;
+  int arena_ = -1;  // locked (node.locked-while-alive)
 };
 
 }  // namespace coherence

@@ -1,4 +1,4 @@
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

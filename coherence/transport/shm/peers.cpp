@@ -1,4 +1,4 @@
-#include "coherence/member/peers.hpp"
+#include "coherence/transport/shm/peers.hpp"
 
 #include <utility>
 
