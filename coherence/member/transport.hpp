@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "coherence/base/problem.hpp"
+#include "coherence/base/result.hpp"
 #include "coherence/member/membership.hpp"
 #include "coherence/member/node_parts.hpp"
 #include "coherence/message/messenger.hpp"
@@ -17,8 +19,11 @@ namespace coherence {
 class Transport {
  public:
   virtual ~Transport() = default;
+  // The pool as this process knows it.  kNotFound, kIncompatible, kFenced (not closed cleanly), kNoSpace, kCorrupt,
+  // kSystem.
+  virtual Result<std::unique_ptr<Pool>> open_pool(const PoolFiles&, Problem*) = 0;
   // What is opened may use all that it is given until it is destroyed, and of a node's parts what is open already.
-  // Of a node, when it joins:
+  // Of a node, when it joins; the pool is one of this transport's:
   virtual std::unique_ptr<Membership> open_membership(Pool&) = 0;
   virtual std::unique_ptr<Wakeup> open_wakeup(NodeParts&) = 0;
   // Of each session; the counters are the session's:

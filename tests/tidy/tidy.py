@@ -34,8 +34,8 @@ FOLDERS = {
     "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "check", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }
-MAPPED = re.compile(r"coherence/transport/shm/(?!shm_transport)\w+\.hpp")
-MAY_TOUCH_MAPPED = re.compile(r"coherence/transport/shm/|tools/gclctl/restart\.cpp|tests/|bench/")
+MAPPED = re.compile(r"coherence/transport/shm/\w+\.hpp")
+MAY_TOUCH_MAPPED = re.compile(r"coherence/transport/shm/|coherence/open_transport\.cpp|tools/gclctl/restart\.cpp|tests/|bench/")
 LINES_MAX = 500
 CODE = {".hpp", ".cpp"}
 TEXT = CODE | {".py", ".sh", ".cmake", ".sql", ".md"}

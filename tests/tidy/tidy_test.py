@@ -46,11 +46,11 @@ class TidyFinds(unittest.TestCase):
         self.assertEqual("", messages("extension/pg/a.cpp", '#include "postgres.h"\n'))
 
     def test_what_is_mapped(self):
-        for header in ("transport/shm/mapped_pool.hpp", "transport/shm/shm_memory.hpp", "transport/shm/shm_membership.hpp"):
+        for header in ("transport/shm/mapped_pool.hpp", "transport/shm/shm_memory.hpp", "transport/shm/shm_transport.hpp"):
             line = f'#include "coherence/{header}"\n'
             for path in ("coherence/session/a.cpp", "coherence/member/node.cpp", "bufmgr/a.cpp", "extension/engine/txn/a.cpp", "tools/gclctl/show.cpp"):
                 self.assertIn("mapped-by-its-own", messages(path, line))
-            for path in ("coherence/transport/shm/shm_transport.cpp", "tools/gclctl/restart.cpp", "tests/unit/a.cpp"):
+            for path in ("coherence/transport/shm/shm_transport.cpp", "coherence/open_transport.cpp", "tools/gclctl/restart.cpp", "tests/unit/a.cpp"):
                 self.assertNotIn("mapped-by-its-own", messages(path, line))
         self.assertEqual("", messages("bufmgr/a.cpp", '#include "coherence/pool/pool.hpp"\n'))
 

@@ -9,6 +9,10 @@
 
 namespace coherence {
 
+Result<std::unique_ptr<Pool>> ShmTransport::open_pool(const PoolFiles& files, Problem* problem) {
+  return Pool::open(files, problem);
+}
+
 std::unique_ptr<Membership> ShmTransport::open_membership(Pool& pool) {
   return std::make_unique<ShmMembership>(MappedPool::of(pool));
 }

@@ -7,6 +7,7 @@ namespace coherence {
 
 class ShmTransport : public Transport {
  public:
+  Result<std::unique_ptr<Pool>> open_pool(const PoolFiles&, Problem*) override;
   std::unique_ptr<Membership> open_membership(Pool&) override;
   std::unique_ptr<Wakeup> open_wakeup(NodeParts&) override;
   std::unique_ptr<Memory> open_memory(NodeParts&, Counters&) override;
