@@ -86,11 +86,12 @@ struct PoolUse {
 class BufferPool final : public coherence::FrameDirectory {
  public:
   // --- life --------------------------------------------------------------------------------------------------------
-  // Makes a new pool file.  Errors as coherence::Pool::create(); kNoSpace also when `sizes` leave no room for pages.
+  // Makes a new pool file.  Errors as coherence::LocalPool::create(); kNoSpace also when `sizes` leave no room for
+  // pages.
   static Status create_pool(const coherence::PoolFiles&, const PoolSizes&, Problem*);
   // Adds a memory node of that many bytes to a pool that may be in use; every node's next allocations know of it.
-  // Errors as coherence::Pool::add_memory_node(); kNoSpace also when it has no room for pages.
-  static Result<coherence::Pool::Added> add_memory_node(const coherence::PoolFiles&, uint64_t bytes, Problem*);
+  // Errors as coherence::LocalPool::add_memory_node(); kNoSpace also when it has no room for pages.
+  static Result<coherence::AddedMemoryNode> add_memory_node(const coherence::PoolFiles&, uint64_t bytes, Problem*);
   // Opens the pool and becomes a node of it, before the node's processes are forked.  Errors as
   // coherence::open_transport(), Transport::open_pool() and Node::join(); kCorrupt: this node's redo ring is not one.
   static Result<std::unique_ptr<BufferPool>> create_node(const NodeOptions&, Problem*);

@@ -6,6 +6,7 @@
 #include "bufmgr/node_shared.hpp"
 #include "bufmgr/page_provider.hpp"
 #include "coherence/open_transport.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 
 namespace bufmgr {
 
@@ -33,17 +34,17 @@ Status BufferPool::create_pool(const coherence::PoolFiles& files, const PoolSize
     return problem->set(laid_out.error(), "a pool of %llu bytes in %u memory nodes has no room for %u nodes",
                         static_cast<unsigned long long>(sizes.pool_bytes), sizes.memory_nodes, sizes.nodes_max);
   }
-  auto pool = coherence::Pool::create(files, spec, problem);
+  auto pool = coherence::LocalPool::create(files, spec, problem);
   return pool ? Status() : Status(pool.error());
 }
 
-Result<coherence::Pool::Added> BufferPool::add_memory_node(const coherence::PoolFiles& files, uint64_t bytes,
-                                                           Problem* problem) {
+Result<coherence::AddedMemoryNode> BufferPool::add_memory_node(const coherence::PoolFiles& files, uint64_t bytes,
+                                                               Problem* problem) {
   const auto pages = further_pages_bytes(bytes);
   if (!pages)
     return problem->set(pages.error(), "a memory node of %llu bytes has no room for pages",
                         static_cast<unsigned long long>(bytes));
-  return coherence::Pool::add_memory_node(files, *pages, problem);
+  return coherence::LocalPool::add_memory_node(files, *pages, problem);
 }
 
 Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& options, Problem* problem) {

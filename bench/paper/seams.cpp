@@ -262,7 +262,7 @@ class NetworkMessenger final : public coherence::Messenger {
 class NetworkTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<NetworkMemory>(*node.pool.mapped(), counters);
+    return std::make_unique<NetworkMemory>(coherence::MappedPool::of(node.pool), counters);
   }
   std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node,
                                                        coherence::Counters& counters) override {

@@ -12,6 +12,7 @@
 #include "coherence/line/features.hpp"
 #include "coherence/member/node.hpp"
 #include "coherence/session.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 
 namespace coherence {
 
@@ -119,7 +120,7 @@ Selcc::Selcc(const Setup& setup, Network& network)
       .nodes_max = uint32_t(setup.work.nodes), .memory_nodes = uint32_t(network.memory()), .identity = "paper=1\n"};
   spec.region_bytes[coherence::kRegionPages] = spec.further_pages_bytes = each * coherence::kPageSize;
   coherence::Problem problem;
-  auto pool = coherence::Pool::create({.path = path_.c_str(), .identity = "paper=1\n"}, spec, &problem);
+  auto pool = coherence::LocalPool::create({.path = path_.c_str(), .identity = "paper=1\n"}, spec, &problem);
   if (!pool) fail(problem.text);
   pool_ = pool.take();
   auto features = coherence::Features::parse(setup.off.empty() ? "all" : setup.off.c_str(), &problem);

@@ -3,7 +3,7 @@
 // fork) and by peers, which write granted pages and replies into it.
 //
 //   Problem problem;
-//   auto pool = Pool::open(files, &problem);
+//   auto pool = LocalPool::open(files, &problem);
 //   auto node = Node::join(**pool, NodeId{0}, {.frames = 4096, .sessions_max = 128, .private_bytes = ...}, &problem,
 //   transport); fork();                                              // children use the inherited object
 //   (*node)->set_upcalls(&directory, &horizon);          // per process

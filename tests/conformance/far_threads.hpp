@@ -84,8 +84,8 @@ class ThreadedNetwork final : public gcl_test::Network {
 class ThreadedTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<gcl_test::FarMemory>(std::make_unique<coherence::ShmMemory>(*node.pool.mapped(), counters),
-                                                 *network_);
+    return std::make_unique<gcl_test::FarMemory>(
+        std::make_unique<coherence::ShmMemory>(coherence::MappedPool::of(node.pool), counters), *network_);
   }
   std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node,
                                                        coherence::Counters& counters) override {

@@ -59,7 +59,8 @@ class Ways final : public gcl_test::Network {
 class WaysTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<Memory> open_memory(NodeParts& node, Counters& counters) override {
-    return std::make_unique<gcl_test::FarMemory>(std::make_unique<ShmMemory>(*node.pool.mapped(), counters), *ways);
+    return std::make_unique<gcl_test::FarMemory>(
+        std::make_unique<ShmMemory>(coherence::MappedPool::of(node.pool), counters), *ways);
   }
   std::unique_ptr<Messenger> open_messenger(NodeParts& node, Counters& counters) override {
     return std::make_unique<gcl_test::FarMessenger>(node, counters, ways);

@@ -5,8 +5,9 @@
 #include <cstdlib>
 
 #include "coherence/eviction_window.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_lock.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/region/pool_lock.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/peer_arena.hpp"
 #include "home.hpp"
@@ -97,7 +98,7 @@ Cluster::Cluster(const Options& o) : options_(o), path_(home() + "/pool"), far_(
   spec.further_pages_bytes = uint64_t(o.pages) * kPageSize;
   spec.repairs_deaths = o.survives;
   Problem problem;
-  auto made = Pool::create({.path = path_.c_str(), .identity = "sim=1\n"}, spec, &problem);
+  auto made = LocalPool::create({.path = path_.c_str(), .identity = "sim=1\n"}, spec, &problem);
   if (!made) fprintf(stderr, "%s\n", problem.text), abort();
   pool_ = made.take();
   for (int n = 0; n < o.nodes; n++) members_.push_back(std::make_unique<Member>(n, o));
@@ -137,7 +138,7 @@ bool Cluster::join(Member& m) {
   if (grants_first(mutation)) features = features.without(Feature::kEarlyAnswers);
   m.node->set_features(features);
   m.node->set_lease(mutation == Mutation::kNoTurnLimit ? ~0u : options_.gamma);
-  pool_->mapped()->table().node[m.id.value].pid.store(kFirstPid + m.id.value);
+  MappedPool::of(*pool_).table().node[m.id.value].pid.store(kFirstPid + m.id.value);
   m.horizon.lazy = options_.lazy_log;
   m.left = false;
   m.free.clear();

@@ -218,7 +218,8 @@ NodeSet FarTransport::broken() const { return ways_->nodes(); }
 uint64_t FarTransport::broken_ns() const { return ways_->first_ns(); }
 
 std::unique_ptr<Memory> FarTransport::open_memory(NodeParts& node, Counters& counters) {
-  return std::make_unique<gcl_test::FarMemory>(std::make_unique<ShmMemory>(*node.pool.mapped(), counters), *ways_);
+  return std::make_unique<gcl_test::FarMemory>(
+      std::make_unique<ShmMemory>(coherence::MappedPool::of(node.pool), counters), *ways_);
 }
 
 std::unique_ptr<Messenger> FarTransport::open_messenger(NodeParts& node, Counters& counters) {

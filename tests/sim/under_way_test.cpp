@@ -9,6 +9,7 @@
 
 #include "cluster.hpp"
 #include "coherence/session.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 #include "far_transport.hpp"
 #include "home.hpp"
 
@@ -29,7 +30,7 @@ class Wanted {
     PoolSpec spec{.nodes_max = 2, .memory_nodes = 2, .identity = "sim=1\n"};
     spec.region_bytes[kRegionPages] = spec.further_pages_bytes = uint64_t(pages) * kPageSize;
     Problem problem;
-    auto made = Pool::create({.path = path.c_str(), .identity = "sim=1\n"}, spec, &problem);
+    auto made = LocalPool::create({.path = path.c_str(), .identity = "sim=1\n"}, spec, &problem);
     if (!made) fprintf(stderr, "%s\n", problem.text), abort();
     pool_ = made.take();
     for (int n = 0; n < 2; n++) {

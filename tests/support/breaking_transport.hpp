@@ -14,7 +14,7 @@ namespace gcl_test {
 class BreakingTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<BreakingMemory>(*node.pool.mapped(), counters, *this);
+    return std::make_unique<BreakingMemory>(coherence::MappedPool::of(node.pool), counters, *this);
   }
   // From the batch on that is posted after `batches` more, whichever session posts it.
   void break_after(int batches) { left_.store(batches); }

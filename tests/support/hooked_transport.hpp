@@ -16,7 +16,7 @@ class HookedTransport final : public coherence::ShmTransport {
   std::function<void(const coherence::Batch&)> on_post;
 
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<HookedMemory>(*node.pool.mapped(), counters, *this);
+    return std::make_unique<HookedMemory>(coherence::MappedPool::of(node.pool), counters, *this);
   }
 
  private:

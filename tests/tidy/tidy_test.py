@@ -52,7 +52,8 @@ class TidyFinds(unittest.TestCase):
                 self.assertIn("mapped-by-its-own", messages(path, line))
             for path in ("coherence/transport/shm/shm_transport.cpp", "coherence/open_transport.cpp", "tools/gclctl/restart.cpp", "tests/unit/a.cpp"):
                 self.assertNotIn("mapped-by-its-own", messages(path, line))
-        self.assertEqual("", messages("bufmgr/a.cpp", '#include "coherence/pool/pool.hpp"\n'))
+        for header in ("pool/pool.hpp", "transport/shm/local_pool.hpp"):
+            self.assertEqual("", messages("bufmgr/a.cpp", f'#include "coherence/{header}"\n'))
 
     def test_header_without_guard(self):
         self.assertIn("pragma once", messages("bufmgr/a.hpp", "int x;\n"))

@@ -9,7 +9,7 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
-#include "coherence/pool/node_table.hpp"
+#include "coherence/region/node_table.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {

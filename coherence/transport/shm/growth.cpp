@@ -8,11 +8,13 @@
 #include <cstdio>
 #include <cstring>
 
-#include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/pool_header.hpp"
-#include "coherence/pool/pool_journal.hpp"
-#include "coherence/pool/pool_lock.hpp"
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/pool_header.hpp"
+#include "coherence/region/pool_journal.hpp"
+#include "coherence/region/pool_lock.hpp"
+#include "coherence/region/region_file.hpp"
+#include "coherence/region/since_save.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {
@@ -80,12 +82,12 @@ Errc full(const char* path, Problem* problem) {
 
 // Removes what a process that died while adding left behind (pool.counted-last).
 void MappedPool::remove_uncounted() const {
-  unlink(MemoryPath(path_, memory_nodes()).text);
-  GrowingFile left(path_);
+  unlink(MemoryPath(path(), memory_nodes()).text);
+  GrowingFile left(path());
   (void)left.take(0);  // locked by no process: it goes with this variable
 }
 
-Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages_bytes, Problem* problem) {
+Result<AddedMemoryNode> LocalPool::add_memory_node(const PoolFiles& files, uint64_t pages_bytes, Problem* problem) {
   GrowingFile file(files.path);
   {
     PoolLock lock(files.path);
@@ -101,7 +103,7 @@ Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages
   PoolSpec spec;
   spec.further_pages_bytes = pages_bytes;
   auto header = std::make_unique<PoolHeader>();
-  lay_out(spec, 1, header.get());  // whichever number it gets, it is as large
+  lay_out_region(spec, 1, header.get());  // whichever number it gets, it is as large
   GCL_TRY(file.fill(header->bytes, problem));
   if (!share_as(file.fd(), files.path)) return file.failed("give the pool's owner", problem);
 
@@ -117,8 +119,8 @@ Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages
   Problem ignored;
   const bool was_saved = to_be_saved && is_saved(first, files.durable_path, &ignored);
   memcpy(static_cast<void*>(header.get()), &first, sizeof first);
-  lay_out(spec, number, header.get());
-  GCL_TRY(finish_file(file.fd(), file.path(), MemoryPath(files.path, number).text, *header, problem));
+  lay_out_region(spec, number, header.get());
+  GCL_TRY(name_region(file.fd(), file.path(), files.path, *header, problem));
   if (files.durable_path) {  // pool.journal-before-effect; if a save follows, it may fail
     const PoolJournal::MemoryNodeAdded entry{number, pages_bytes};
     const auto journal = PoolJournal::open(pool, PoolJournal::kWait, problem);
@@ -127,7 +129,7 @@ Result<Pool::Added> Pool::add_memory_node(const PoolFiles& files, uint64_t pages
   }
   first.memory_bytes[number] = header->bytes;
   first.memory_nodes.store(number + 1, std::memory_order_release);  // pairs with memory_nodes() (pool.counted-last)
-  Added added{MemoryNodeId{uint8_t(number)}, true};
+  AddedMemoryNode added{MemoryNodeId{uint8_t(number)}, true};
   if (to_be_saved) {  // pool.grown-copy-completed
     Status saved = pool.find_memory_node(added.memory_node, problem);
     if (saved) saved = pool.replace_saved(was_saved ? number : 1, problem);

@@ -1,4 +1,5 @@
-// The pool of one machine: its files are made, opened and looked at.
+#include "coherence/transport/shm/local_pool.hpp"
+
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -11,64 +12,28 @@
 #include <utility>
 
 #include "coherence/base/verify.hpp"
-#include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_header.hpp"
-#include "coherence/pool/pool_lock.hpp"
-#include "coherence/pool/saved_file.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/region/pool_header.hpp"
+#include "coherence/region/pool_lock.hpp"
+#include "coherence/region/region_file.hpp"
+#include "coherence/region/saved_file.hpp"
 #include "coherence/transport/shm/fence.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {
-namespace {
-
-constexpr uint64_t kAlign = 65536;
-uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
-
-}  // namespace
-
-void Pool::lay_out(const PoolSpec& spec, uint32_t k, PoolHeader* header) {
-  uint64_t at = kPoolHeaderBytes;
-  for (int i = 0; i < kRegionsMax; i++) {
-    uint64_t bytes = k == 0 ? spec.region_bytes[i] : 0;
-    if (i == kRegionPages && k != 0) bytes = spec.further_pages_bytes;
-    if (i == kRegionNodeTable) bytes = k == 0 ? sizeof(NodeTable) : 0;
-    if (i == kRegionLatchWords)
-      bytes =
-          PagePlaces::rows_for((k == 0 ? spec.region_bytes[kRegionPages] : spec.further_pages_bytes) / kPageSize) * 64;
-    header->region[i] = {at, bytes};
-    at = aligned(at + bytes);
-  }
-  header->memory_node = k;
-  header->bytes = at;
-}
-
-// A file that is allocated gets its header, and then its name.
-Status Pool::finish_file(int fd, const char* unfinished, const char* path, const PoolHeader& header, Problem* problem) {
-  if (!write_all(fd, reinterpret_cast<const std::byte*>(&header), sizeof header, 0))
-    return problem->set(Errc::kSystem, "cannot write the header of %s: %s", unfinished, strerror(errno));
-  if (rename(unfinished, path) != 0)
-    return problem->set(Errc::kSystem, "cannot rename %s: %s", unfinished, strerror(errno));
-  return {};
-}
-
-// Makes the files; memory node 0's gets its name last.
-Status Pool::make(const PoolFiles& files, const PoolHeader& first, const PoolSpec& spec, Problem* problem) {
-  auto header = std::make_unique<PoolHeader>();
+// Memory node 0's file gets its name last.
+static Status make(const PoolFiles& files, const PoolHeader& first, const PoolSpec& spec, Problem* problem) {
+  const auto header = std::make_unique<PoolHeader>();
   for (uint32_t k = first.memory_nodes; k-- > 0;) {
     memcpy(static_cast<void*>(header.get()), &first, sizeof first);
-    lay_out(spec, k, header.get());
-    MemoryPath unfinished(files.path, k, true);
-    int fd;
-    Status allocated = allocate_file(unfinished.text, header->bytes, &fd, problem);
-    File file(fd);
-    GCL_TRY(allocated);
-    GCL_TRY(finish_file(fd, unfinished.text, MemoryPath(files.path, k).text, *header, problem));
+    lay_out_region(spec, k, header.get());
+    GCL_TRY(make_region(files.path, *header, problem));
   }
   return {};
 }
 
-Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpec& spec, Problem* problem) {
+Result<std::unique_ptr<Pool>> LocalPool::create(const PoolFiles& files, const PoolSpec& spec, Problem* problem) {
   PoolLock lock(files.path);
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
   if (access(files.path, F_OK) == 0) return problem->set(Errc::kExists, "pool %s exists", files.path);
@@ -91,7 +56,7 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpe
   header->memory_nodes = spec.memory_nodes;
   memcpy(header->identity, spec.identity, strlen(spec.identity));
   for (uint32_t k = 0; k < spec.memory_nodes; k++) {
-    lay_out(spec, k, header.get());
+    lay_out_region(spec, k, header.get());
     header->memory_bytes[k] = header->bytes;
   }
 
@@ -111,12 +76,7 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolFiles& files, const PoolSpe
   return std::unique_ptr<Pool>(std::move(pool));
 }
 
-Status Pool::check_parts(const char* path, const PoolHeader& first, bool saved, Problem* problem) {
-  for (uint32_t k = 1; k < first.memory_nodes; k++) GCL_TRY(check_part(path, k, first, saved, problem));
-  return {};
-}
-
-Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* problem) {
+Result<std::unique_ptr<Pool>> LocalPool::open(const PoolFiles& files, Problem* problem) {
   PoolLock lock(files.path);
   if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
   auto pool = open_locked(files, problem);
@@ -124,7 +84,7 @@ Result<std::unique_ptr<Pool>> Pool::open(const PoolFiles& files, Problem* proble
   return std::unique_ptr<Pool>(pool.take());
 }
 
-Result<std::unique_ptr<MappedPool>> Pool::open_locked(const PoolFiles& files, Problem* problem) {
+Result<std::unique_ptr<MappedPool>> LocalPool::open_locked(const PoolFiles& files, Problem* problem) {
   if (access(files.path, F_OK) != 0 && errno == ENOENT && files.durable_path) {
     unlink_parts(RestartPath(files.path).text, kMemoryNodesMax);  // of a process that died: as much memory as the pool
     GCL_TRY(load(files, files.path, Which::kClean, problem));
@@ -148,18 +108,6 @@ Result<std::unique_ptr<MappedPool>> Pool::open_locked(const PoolFiles& files, Pr
   return pool;
 }
 
-Result<Pool::Outline> Pool::outline(const char* path, Problem* problem) {
-  File file(::open(path, O_RDONLY | O_CLOEXEC));
-  if (!file.open())
-    return problem->set(errno == ENOENT ? Errc::kNotFound : Errc::kSystem, "cannot open %s: %s", path, strerror(errno));
-  auto header = std::make_unique<PoolHeader>();
-  GCL_TRY(read_header(file.fd(), path, header.get(), problem));
-  GCL_TRY(check_header(*header, nullptr, path, problem));
-  Outline outline{header->pool_id, header->saves, header->memory_nodes.load(), {}};
-  for (uint32_t k = 0; k < outline.memory_nodes; k++) outline.bytes[k] = header->memory_bytes[k];
-  return outline;
-}
-
 // Though some node died: of a pool that is opened, all deaths count that are certain.
 static bool nobody_lives(const NodeTable& table, uint32_t nodes_max) noexcept {
   if (!table.repairs_deaths()) return false;
@@ -172,7 +120,7 @@ static bool nobody_lives(const NodeTable& table, uint32_t nodes_max) noexcept {
   return some_died;
 }
 
-Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
+LocalPool::Condition LocalPool::inspect(const PoolFiles& files, Problem* problem) {
   for (const char* path : {files.path, files.durable_path}) {
     File file(path ? ::open(path, O_RDONLY | O_CLOEXEC) : -1);
     if (!file.open()) {
@@ -200,7 +148,8 @@ Pool::Condition Pool::inspect(const PoolFiles& files, Problem* problem) {
     auto pool = open(files, problem);
     if (pool && !(*pool)->check_protocol(problem)) return Condition::kForeign;
     if (pool)
-      return nobody_lives((*pool)->mapped()->table(), (*pool)->nodes_max()) ? Condition::kOrphaned : Condition::kInUse;
+      return nobody_lives(MappedPool::of(**pool).table(), (*pool)->nodes_max()) ? Condition::kOrphaned
+                                                                                : Condition::kInUse;
     return pool.error() == Errc::kFenced ? Condition::kUnclean : Condition::kDamaged;
   }
   problem->write("there is no pool %s", files.path);

@@ -11,14 +11,15 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
-#include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/region/pool_header.hpp"
+#include "coherence/region/region_file.hpp"
 
 namespace coherence {
 
 MappedPool& MappedPool::of(Pool& pool) noexcept {
-  MappedPool* mapped = pool.mapped();
+  auto* mapped = dynamic_cast<MappedPool*>(&pool);
   VERIFY(mapped != nullptr);
   return *mapped;
 }
@@ -92,6 +93,10 @@ uint32_t MappedPool::memory_nodes() const {
 }
 
 uint64_t MappedPool::saves() const { return header().saves; }
+
+Status MappedPool::mark_durable_in_use(Problem* problem) {
+  return durable_path() != nullptr ? mark_copy_in_use(durable_path(), problem) : Status();
+}
 
 LatchWord MappedPool::peek_latch(PageId p) {
   const PoolAddress at = latch_address(p);

@@ -13,8 +13,8 @@
 
 namespace coherence {
 
-struct MemoryPath;
 struct NodeTable;
+struct PoolHeader;
 
 class MappedPool final : public Pool, public MemoryMap {
  public:
@@ -29,10 +29,9 @@ class MappedPool final : public Pool, public MemoryMap {
   uint32_t memory_nodes() const override;
   uint64_t saves() const override;
   LatchWord peek_latch(PageId p) override;
-  MappedPool* mapped() noexcept override { return this; }
 
  private:
-  friend class Pool;  // makes, opens and restarts it
+  friend class LocalPool;  // makes, opens and restarts it
   friend class ShmMembership;
   using MemoryMap::mapped;
   explicit MappedPool(const PoolFiles& files) : Pool(files) {}
@@ -43,7 +42,6 @@ class MappedPool final : public Pool, public MemoryMap {
   std::byte* map_late(MemoryNodeId) noexcept override;
   // To the durable path.  REQUIRES: no node in it, the lock file held.
   Status save(Problem*);
-  Status save_part(uint32_t k, const MemoryPath&, Problem*);
   Status replace_saved(uint32_t from, Problem*);
   Status mark_durable_in_use(Problem*);
   void remove_uncounted() const;  // REQUIRES: the lock file held

@@ -9,13 +9,13 @@
 #include <cstring>
 #include <memory>
 
-#include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool.hpp"
-#include "coherence/pool/pool_header.hpp"
-#include "coherence/pool/pool_journal.hpp"
-#include "coherence/pool/saved_file.hpp"
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/region/pool_header.hpp"
+#include "coherence/region/pool_journal.hpp"
+#include "coherence/region/saved_file.hpp"
+#include "coherence/region/since_save.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {
@@ -37,10 +37,10 @@ Status read_copy_header(const char* path, PoolHeader* header, Problem* problem) 
 
 }  // namespace
 
-Pool::RestartPath::RestartPath(const char* path) { snprintf(text, sizeof text, "%s.restart", path); }
-Pool::NextCopy::NextCopy(const char* durable_path) { snprintf(text, sizeof text, "%s.next", durable_path); }
+LocalPool::RestartPath::RestartPath(const char* path) { snprintf(text, sizeof text, "%s.restart", path); }
+LocalPool::NextCopy::NextCopy(const char* durable_path) { snprintf(text, sizeof text, "%s.next", durable_path); }
 
-Status Pool::rename_parts(const char* from, const char* to, uint32_t memory_nodes, Problem* problem) {
+Status LocalPool::rename_parts(const char* from, const char* to, uint32_t memory_nodes, Problem* problem) {
   for (uint32_t k = memory_nodes; k-- > 0;) {
     const MemoryPath old_name(from, k), new_name(to, k);
     if (rename(old_name.text, new_name.text) != 0 && errno != ENOENT)
@@ -52,7 +52,7 @@ Status Pool::rename_parts(const char* from, const char* to, uint32_t memory_node
 
 // A next copy whose memory node 0's file is there is whole (pool.saved-beside), each file under one of its names.  If
 // it is not, the lost pool's copy is, or somebody has to look.
-Status Pool::adopt_next(const PoolFiles& files, const PoolHeader& lost, bool* adopted, Problem* problem) {
+Status LocalPool::adopt_next(const PoolFiles& files, const PoolHeader& lost, bool* adopted, Problem* problem) {
   *adopted = false;
   const NextCopy made(files.durable_path);
   auto header = std::make_unique<PoolHeader>();
@@ -74,7 +74,7 @@ Status Pool::adopt_next(const PoolFiles& files, const PoolHeader& lost, bool* ad
   return {};
 }
 
-Status Pool::begin_restart(const PoolFiles& files, bool* whole, Problem* problem) {
+Status LocalPool::begin_restart(const PoolFiles& files, bool* whole, Problem* problem) {
   auto lost = std::make_unique<PoolHeader>();
   const Status read = read_copy_header(files.durable_path, lost.get(), problem);
   if (read.error() == Errc::kNotFound) return problem->set(Errc::kNotFound, "there is no %s", files.durable_path);
@@ -94,7 +94,7 @@ Status Pool::begin_restart(const PoolFiles& files, bool* whole, Problem* problem
 }
 
 // Those that came while the pool was in use.
-Status Pool::add_journaled(const PoolFiles& files, const PoolHeader& lost, Problem* problem) {
+Status LocalPool::add_journaled(const PoolFiles& files, const PoolHeader& lost, Problem* problem) {
   uint64_t bytes[kMemoryNodesMax] = {};
   const auto note = [&](uint32_t kind, std::span<const std::byte> entry) -> Status {
     PoolJournal::MemoryNodeAdded added{};
@@ -115,7 +115,7 @@ Status Pool::add_journaled(const PoolFiles& files, const PoolHeader& lost, Probl
   return {};
 }
 
-Status Pool::end_restart(const PoolFiles& files, uint64_t incarnations, Problem* problem) {
+Status LocalPool::end_restart(const PoolFiles& files, uint64_t incarnations, Problem* problem) {
   const RestartPath path(files.path);
   const PoolFiles made{.path = path.text, .durable_path = files.durable_path, .identity = files.identity};
   uint32_t count;

@@ -9,7 +9,7 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/pool_header.hpp"
 #include "coherence/transport/shm/fence.hpp"
 
 namespace coherence {

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "coherence/member/membership.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_lock.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/region/pool_lock.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {

@@ -1,6 +1,7 @@
 #include "coherence/transport/shm/shm_transport.hpp"
 
 #include "coherence/member/node.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_membership.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
@@ -10,7 +11,7 @@
 namespace coherence {
 
 Result<std::unique_ptr<Pool>> ShmTransport::open_pool(const PoolFiles& files, Problem* problem) {
-  return Pool::open(files, problem);
+  return LocalPool::open(files, problem);
 }
 
 std::unique_ptr<Membership> ShmTransport::open_membership(Pool& pool) {

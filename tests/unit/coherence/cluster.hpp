@@ -15,7 +15,11 @@
 #include "coherence/base/racy_copy.hpp"
 #include "coherence/eviction_window.hpp"
 #include "coherence/member/node.hpp"
+#include "coherence/region/pool_outline.hpp"
+#include "coherence/region/saved_file.hpp"
 #include "coherence/session.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_transport.hpp"
 
 namespace coherence {
@@ -141,7 +145,7 @@ class ClusterTest : public testing::Test {
     spec.repairs_deaths = repairs_deaths;
     spec.records_deaths = records_deaths;
     Problem problem;
-    auto made = Pool::create(files(), spec, &problem);
+    auto made = LocalPool::create(files(), spec, &problem);
     ASSERT_TRUE(made.ok()) << problem.text;
     pool = made.take();
   }

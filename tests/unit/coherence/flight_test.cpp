@@ -178,8 +178,8 @@ TEST_F(Flights, TheFileGoesWhenTheNodeLeavesAndStaysWhenItDies) {
     Session s(**node, SessionId{0}, nullptr);
   })));
   EXPECT_TRUE(exists(1, incarnation + 1));
-  EXPECT_EQ(recording(1, 0).written, 0u);              // of who is dead, read from outside
-  EXPECT_FALSE(pool->mapped()->table().fence.load());  // and nobody has taken note
+  EXPECT_EQ(recording(1, 0).written, 0u);                    // of who is dead, read from outside
+  EXPECT_FALSE(MappedPool::of(*pool).table().fence.load());  // and nobody has taken note
 }
 
 TEST_F(Flights, WhatIsLeftInOrderIsRemoved) {

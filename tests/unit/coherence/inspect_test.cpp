@@ -115,8 +115,8 @@ TEST_F(Views, ALookChangesNothing) {
   const auto pool_view = view();
   Problem problem;
   EXPECT_TRUE(ArenaView::open(*pool_view, NodeId{1}, &problem).ok()) << problem.text;
-  EXPECT_EQ(pool->mapped()->table().fence.load(), 0u);
-  EXPECT_TRUE(died(*pool->mapped(), NodeId{1}));
+  EXPECT_EQ(MappedPool::of(*pool).table().fence.load(), 0u);
+  EXPECT_TRUE(died(MappedPool::of(*pool), NodeId{1}));
 }
 
 TEST_F(Views, AFileThatIsCutShortIsAnErrorAndNoSignal) {

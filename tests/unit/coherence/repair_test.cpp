@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cluster.hpp"
-#include "coherence/pool/node_table.hpp"
+#include "coherence/region/node_table.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
@@ -188,9 +188,9 @@ TEST_F(Repair, NothingIsRepairedWhileAProcessOfTheNodeIsLeft) {
     came = true;
   });
   const uint64_t beats =
-      pool->mapped()->table().node[0].heartbeat_ns.load();  // the worker looks for the dead as it beats
-  ASSERT_TRUE(
-      gcl_test::eventually([&] { return pool->mapped()->table().node[0].heartbeat_ns.load() >= beats + 600'000'000; }));
+      MappedPool::of(*pool).table().node[0].heartbeat_ns.load();  // the worker looks for the dead as it beats
+  ASSERT_TRUE(gcl_test::eventually(
+      [&] { return MappedPool::of(*pool).table().node[0].heartbeat_ns.load() >= beats + 600'000'000; }));
   EXPECT_TRUE(mine.node->repairable().empty());
   EXPECT_TRUE(mine.node->info(NodeId{1}).serves());
   EXPECT_FALSE(came.load());
@@ -219,9 +219,9 @@ class RecordedRepair : public Repair {
   }
   // Looks for the dead as it beats; quiesces.
   void wait_for_beats(int n) {
-    const uint64_t beats = pool->mapped()->table().node[n].heartbeat_ns.load();
+    const uint64_t beats = MappedPool::of(*pool).table().node[n].heartbeat_ns.load();
     ASSERT_TRUE(gcl_test::eventually(
-        [&, n] { return pool->mapped()->table().node[n].heartbeat_ns.load() >= beats + 600'000'000; }));
+        [&, n] { return MappedPool::of(*pool).table().node[n].heartbeat_ns.load() >= beats + 600'000'000; }));
   }
   bool eventually_unrecorded(TestNode& node) {
     return gcl_test::eventually([&] { return node.node->unrecorded() == NodeSet::of(kVictim); });

@@ -27,7 +27,7 @@ struct Names final : NamedIds {
 class Meanwhile final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<Hooked>(*node.pool.mapped(), counters, *this);
+    return std::make_unique<Hooked>(coherence::MappedPool::of(node.pool), counters, *this);
   }
   coherence::PoolAddress word;
   std::function<void()> act;  // once

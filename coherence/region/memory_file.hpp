@@ -1,12 +1,12 @@
 // The file of one memory node: its name, its header, and moving bytes in and out of it.  Tools may ask for the name;
-// all else is Pool's, under the pool's lock file.
+// all else is done under the pool's lock file, by region_file.hpp and LocalPool.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "coherence/base/result.hpp"
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/pool_header.hpp"
 
 namespace coherence {
 
@@ -40,9 +40,13 @@ Status check_whole(int fd, const PoolHeader&, bool saved, const char* path, Prob
 Status check_format(const PoolHeader&, const char* path, Problem*);
 // The same, and whether it is like the servers the pool was made for (an empty identity is like all).
 Status check_header(const PoolHeader&, const char* identity, const char* path, Problem*);
+// Whether it is memory node K's.  kCorrupt.
+Status check_place(const PoolHeader&, uint32_t k, const char* path, Problem*);
 // Whether memory node K's file is there, whole, and belongs to the pool whose memory node 0 says `first`; for
 // `saved` ones also to the same durable copy (pool.saves-never-mixed).  kCorrupt, kSystem.
 Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool saved, Problem*);
+// So of all memory nodes but 0.
+Status check_parts(const char* pool, const PoolHeader& first, bool saved, Problem*);
 void unlink_parts(const char* pool, uint32_t memory_nodes);
 
 inline constexpr uint64_t kFileChunk = 65536;  // bytes copied at a time, and the least that stays a hole

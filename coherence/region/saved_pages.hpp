@@ -16,14 +16,14 @@
 #include "coherence/base/ids.hpp"
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
-#include "coherence/pool/checksums.hpp"
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/checksums.hpp"
+#include "coherence/region/memory_file.hpp"
 
 namespace coherence {
 
 class SavedPages {
  public:
-  // Of the last save, also while the copy says "in use".  Errors as Pool::outline(), and kCorrupt: a file is missing or
+  // Of the last save, also while the copy says "in use".  Errors as outline_pool(), and kCorrupt: a file is missing or
   // is another copy's.
   static Result<std::unique_ptr<SavedPages>> open(const char* durable_path, Problem*);
   uint64_t pool_id() const { return header_->pool_id; }

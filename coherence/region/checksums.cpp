@@ -1,10 +1,10 @@
-#include "coherence/pool/checksums.hpp"
+#include "coherence/region/checksums.hpp"
 
 #include <cstring>
 
 #include "coherence/base/crc32c.hpp"
-#include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/pool_header.hpp"
 
 namespace coherence {
 namespace {

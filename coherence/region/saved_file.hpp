@@ -1,12 +1,13 @@
-// One file of a pool's durable copy, read and believed only after its checksums were (pool.copy-checksummed).
+// A pool's durable copy, one file of it or all, read and believed only after its checksums were
+// (pool.copy-checksummed).
 #pragma once
 
 #include <cstdint>
 
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
-#include "coherence/pool/damage.hpp"
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/damage.hpp"
+#include "coherence/region/pool_header.hpp"
 
 namespace coherence {
 
@@ -21,5 +22,10 @@ Status read_saved_header(int fd, const char* pool, PoolHeader*, Problem*);
 // is not zero is written to `to`, unless that is -1.  kCorrupt: it has not the size of a whole file; kSystem, kNoSpace.
 // What is bad is no error: it is in *damage.
 Status read_saved(int from, uint32_t k, const char* pool, int to, Damage* damage, Problem*);
+
+// Reads all files of a copy that no process writes meanwhile, and checks each block; says so of the last save, also
+// while the copy says "in use".  kCorrupt: what the damage tells, or a file is missing or has the wrong size;
+// kNotFound, kIncompatible (of another format), kSystem.
+Status verify_saved(const char* durable_path, Damage*, Problem*);
 
 }  // namespace coherence

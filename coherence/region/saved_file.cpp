@@ -1,13 +1,14 @@
-#include "coherence/pool/saved_file.hpp"
+#include "coherence/region/saved_file.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
-#include "coherence/pool/checksums.hpp"
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/checksums.hpp"
+#include "coherence/region/memory_file.hpp"
 
 namespace coherence {
 namespace {
@@ -59,6 +60,34 @@ Status read_saved(int from, uint32_t k, const char* pool, int to, Damage* damage
     if (to >= 0 && damage->bad == 0 && !write_all(to, chunk.get(), piece, at)) return failed("copy", path, problem);
   }
   return reader->finish() ? Status() : failed("read", path, problem);
+}
+
+// A file that is missing, or whose header is bad, hinders no look at the others.
+Status verify_saved(const char* durable_path, Damage* damage, Problem* problem) {
+  auto first = std::make_unique<PoolHeader>();
+  uint32_t count = kMemoryNodesMax;
+  Status ok;
+  for (uint32_t k = 0; k < count; k++) {
+    const MemoryPath path(durable_path, k);
+    File file(::open(path.text, O_RDONLY | O_CLOEXEC));
+    if (!file.open() && k > 0 && errno == ENOENT) continue;
+    if (!file.open())
+      return problem->set(errno == ENOENT ? Errc::kNotFound : Errc::kSystem, "cannot open pool file %s: %s", path.text,
+                          strerror(errno));
+    if (k == 0) {
+      GCL_TRY(read_header(file.fd(), path.text, first.get(), problem));
+      GCL_TRY(check_format(*first, path.text, problem));
+      ok = check_saved_header(file.fd(), *first, 0, durable_path, problem);
+      if (ok) ok = check_header(*first, nullptr, durable_path, problem);
+      if (ok) count = first->memory_nodes.load();
+      if (ok) ok = check_whole(file.fd(), *first, true, path.text, problem);
+      if (ok) ok = check_parts(durable_path, *first, true, problem);
+    }
+    Problem later;
+    Status read = read_saved(file.fd(), k, durable_path, -1, damage, ok ? problem : &later);
+    if (ok && !read) ok = read;
+  }
+  return damage->bad > 0 ? damage->tell(durable_path, problem) : ok;
 }
 
 }  // namespace coherence

@@ -1,4 +1,4 @@
-#include "coherence/pool/saved_pages.hpp"
+#include "coherence/region/saved_pages.hpp"
 
 #include <fcntl.h>
 
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "coherence/pool/saved_file.hpp"
+#include "coherence/region/saved_file.hpp"
 
 namespace coherence {
 namespace {

@@ -1,4 +1,4 @@
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/memory_file.hpp"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -10,8 +10,8 @@
 #include <cstring>
 #include <memory>
 
-#include "coherence/pool/checksums.hpp"
-#include "coherence/pool/saved_file.hpp"
+#include "coherence/region/checksums.hpp"
+#include "coherence/region/saved_file.hpp"
 
 namespace coherence {
 namespace {
@@ -93,6 +93,12 @@ Status check_header(const PoolHeader& h, const char* identity, const char* path,
   return {};
 }
 
+Status check_place(const PoolHeader& header, uint32_t k, const char* path, Problem* problem) {
+  if (header.memory_node == k) return {};
+  return problem->set(Errc::kCorrupt, "%s is memory node %u of the pool, in the place of memory node %u", path,
+                      header.memory_node, k);
+}
+
 Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool saved, Problem* problem) {
   MemoryPath path(pool, k);
   File file(::open(path.text, O_RDONLY | O_CLOEXEC));
@@ -108,9 +114,7 @@ Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool sa
     return problem->set(Errc::kCorrupt, "%s belongs to another pool (%016llx) than %s (%016llx)", path.text,
                         static_cast<unsigned long long>(header->pool_id), pool,
                         static_cast<unsigned long long>(first.pool_id));
-  if (header->memory_node != k)
-    return problem->set(Errc::kCorrupt, "%s is memory node %u of the pool, in the place of memory node %u", path.text,
-                        header->memory_node, k);
+  GCL_TRY(check_place(*header, k, path.text, problem));
   if (header->bytes != first.memory_bytes[k])
     return problem->set(Errc::kCorrupt, "%s says that it has %llu bytes, and %s that it has %llu", path.text,
                         static_cast<unsigned long long>(header->bytes), pool,
@@ -120,6 +124,11 @@ Status check_part(const char* pool, uint32_t k, const PoolHeader& first, bool sa
     return problem->set(Errc::kCorrupt, "%s is of another save of the pool (%llu) than %s (%llu)", path.text,
                         static_cast<unsigned long long>(header->saves), pool,
                         static_cast<unsigned long long>(first.saves));
+  return {};
+}
+
+Status check_parts(const char* pool, const PoolHeader& first, bool saved, Problem* problem) {
+  for (uint32_t k = 1; k < first.memory_nodes; k++) GCL_TRY(check_part(pool, k, first, saved, problem));
   return {};
 }
 

@@ -1,4 +1,4 @@
-#include "coherence/pool/pool_journal.hpp"
+#include "coherence/region/pool_journal.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

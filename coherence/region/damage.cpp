@@ -1,6 +1,6 @@
-#include "coherence/pool/damage.hpp"
+#include "coherence/region/damage.hpp"
 
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/memory_file.hpp"
 
 namespace coherence {
 

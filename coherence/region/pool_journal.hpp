@@ -23,8 +23,8 @@
 
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
-#include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/since_save.hpp"
 
 namespace coherence {
 

@@ -1,8 +1,9 @@
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/since_save.hpp"
 
 #include <unistd.h>
 
 #include <cstdio>
+#include <initializer_list>
 
 namespace coherence {
 

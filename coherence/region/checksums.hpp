@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "coherence/base/ids.hpp"
-#include "coherence/pool/damage.hpp"
 #include "coherence/pool/page_places.hpp"
+#include "coherence/region/damage.hpp"
 
 namespace coherence {
 
