@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "coherence/base/os.hpp"
+#include "coherence/base/verify.hpp"
 #include "coherence/member/arena.hpp"
 
 namespace coherence {
@@ -63,6 +64,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   node->parts_.arena = static_cast<ArenaHeader*>(base);  // unmapped by the destructor, whatever comes
   node->arena_bytes_ = layout.bytes;
   if (ok) {
+    VERIFY(base != nullptr);
     node->lay_out(static_cast<std::byte*>(base), layout);
     flight_path(pool.path(), id, *incarnation, path, sizeof path);
     node->flight_.create(path, id, *incarnation, spec.sessions_max);
