@@ -1,7 +1,9 @@
 // Membership: which nodes are in the pool, which are dead, and the fence.  The seam behind which shm, sim, tcp and
 // verbs fit, beside Memory, Messenger and Wakeup.
 //
-// One for each node, opened when it joins and inherited over fork.
+// One for each node, opened when it joins and inherited over fork.  A death is told only when it is certain
+// (node.certain-death-only), by whatever a transport has for that: on one machine the lock of the arena's file.  A pid
+// is of the node's own machine, for views.
 #pragma once
 
 #include <atomic>
