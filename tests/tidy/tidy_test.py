@@ -33,10 +33,11 @@ class TidyFinds(unittest.TestCase):
         for path in ("extension/pg/stats/a.cpp", "extension/pg/ddl/a.cpp", "extension/pg/module.cpp", "tests/a.cpp"):
             self.assertEqual([], list(tidy.check_line(path, upward)))
         for path, header in (("coherence/pool/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/session.hpp"),
+                             ("coherence/member/a.cpp", "coherence/transport/shm/peers.hpp"), ("coherence/transport/a.cpp", "coherence/transport/shm/peers.hpp"),
                              ("bufmgr/log/a.cpp", "bufmgr/session.hpp"), ("bufmgr/a.cpp", "bufmgr/space/space_map.hpp"),
                              ("extension/engine/txn/a.cpp", "extension/engine/heap/row.hpp")):
             self.assertIn("one way only", messages(path, f'#include "{header}"\n'))
-        for path, header in (("coherence/a.cpp", "coherence/member/node.hpp"), ("bufmgr/space/a.cpp", "bufmgr/session.hpp")):
+        for path, header in (("coherence/a.cpp", "coherence/member/node.hpp"), ("coherence/transport/shm/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/transport/memory.hpp"), ("bufmgr/space/a.cpp", "bufmgr/session.hpp")):
             self.assertEqual("", messages(path, f'#include "{header}"\n'))
 
     def test_postgres_below_extension_pg(self):
@@ -45,13 +46,14 @@ class TidyFinds(unittest.TestCase):
         self.assertEqual("", messages("extension/pg/a.cpp", '#include "postgres.h"\n'))
 
     def test_what_is_mapped(self):
-        for header in ("pool/mapped_pool.hpp", "transport/shm/shm_memory.hpp", "member/shm_membership.hpp"):
+        for header in ("transport/shm/mapped_pool.hpp", "transport/shm/shm_memory.hpp", "transport/shm/shm_transport.hpp"):
             line = f'#include "coherence/{header}"\n'
             for path in ("coherence/session/a.cpp", "coherence/member/node.cpp", "bufmgr/a.cpp", "extension/engine/txn/a.cpp", "tools/gclctl/show.cpp"):
                 self.assertIn("mapped-by-its-own", messages(path, line))
-            for path in ("coherence/member/shm_transport.cpp", "tools/gclctl/restart.cpp", "tests/unit/a.cpp"):
+            for path in ("coherence/transport/shm/shm_transport.cpp", "coherence/open_transport.cpp", "tools/gclctl/restart.cpp", "tests/unit/a.cpp"):
                 self.assertNotIn("mapped-by-its-own", messages(path, line))
-        self.assertEqual("", messages("bufmgr/a.cpp", '#include "coherence/pool/pool.hpp"\n'))
+        for header in ("pool/pool.hpp", "transport/shm/local_pool.hpp"):
+            self.assertEqual("", messages("bufmgr/a.cpp", f'#include "coherence/{header}"\n'))
 
     def test_header_without_guard(self):
         self.assertIn("pragma once", messages("bufmgr/a.hpp", "int x;\n"))
