@@ -5,7 +5,7 @@
    below extension/pg includes a PostgreSQL header.  So do those between folders (FOLDERS).  What says where the pool is
    mapped (MAPPED) is included by who may touch it there (pool.mapped-by-its-own).
 2. Names: .hpp and .cpp are ours, in snake_case; every header says #pragma once.
-3. Size: a file of ours has fewer than 500 lines.
+3. Size: a file of ours has fewer than 500 lines; a README.md has at most 800 words.
 4. The core takes time and chance from interfaces: no sleep, rand or random_device below extension/pg.
 5. What a file takes from another namespace by name, it uses; and no source includes a source.
 6. Text: no trailing blanks, no tabs in C++, no leftovers (TODO, FIXME, XXX).
@@ -37,6 +37,7 @@ FOLDERS = {
 MAPPED = re.compile(r"coherence/transport/shm/(?!local_pool\.)\w+\.hpp")
 MAY_TOUCH_MAPPED = re.compile(r"coherence/transport/shm/|coherence/open_transport\.cpp|tools/gclctl/restart\.cpp|tests/|bench/")
 LINES_MAX = 500
+README_WORDS_MAX = 800
 CODE = {".hpp", ".cpp"}
 TEXT = CODE | {".py", ".sh", ".cmake", ".sql", ".md"}
 POSTGRES = re.compile(
@@ -131,6 +132,8 @@ def check_file(path, text, executable=True):
             yield 1, "no #pragma once"
         if len(lines) > LINES_MAX:
             yield len(lines), f"{len(lines)} lines; split it by verb (max {LINES_MAX})"
+    if pathlib.PurePath(path).name == "README.md" and len(text.split()) > README_WORDS_MAX:
+        yield 1, f"{len(text.split())} words; rules.md, design.md and rationale.md beside it have room (max {README_WORDS_MAX})"
     if suffix == ".cpp":
         yield from unused_names(text)
     if path.startswith("sql/") or (suffix in CODE and path.startswith("extension/pg/")):

@@ -61,6 +61,12 @@ class TidyFinds(unittest.TestCase):
     def test_long_file(self):
         self.assertIn("split", messages("bufmgr/a.cpp", "int x;\n" * 501))
 
+    def test_long_readme(self):
+        for path in ("README.md", "bufmgr/README.md"):
+            self.assertIn("801 words", messages(path, "one word\n" * 400 + "more\n"))
+            self.assertEqual("", messages(path, "one word\n" * 400))
+        self.assertEqual("", messages("bufmgr/rules.md", "one word\n" * 1000))
+
     def test_unused_name(self):
         self.assertIn("PageId is not used", messages("bufmgr/a.cpp", "using coherence::PageId;  // not PageId\n"))
         self.assertEqual("", messages("bufmgr/a.cpp", "using coherence::PageId;\nPageId page;\n"))
