@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "coherence/latch/latch_word.hpp"
 #include "coherence/pool/mapped_pool.hpp"
 #include "coherence/pool/node_table.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
@@ -23,6 +24,7 @@ using bufmgr::PageId;
 using coherence::Errc;
 using coherence::kPageSize;
 using coherence::MemberState;
+using coherence::NodeId;
 using coherence::NodeSet;
 using gcl_test::PageBytes;
 using gcl_test::random_change;
@@ -159,6 +161,11 @@ TEST_F(RingRepairTest, TheSweepFreesTheNameAndTheRing) {
     cluster_.kill(1);
     ASSERT_TRUE(repairable(1));
     EXPECT_TRUE(sweep(1, {0, 2}));
+    for (const PageId id : pages_) {  // who waited for the node would wait for ever
+      const coherence::LatchWord word = cluster_.pool(0).coherence_pool().peek_latch(id);
+      ASSERT_FALSE((word.has_holder() && word.holder() == NodeId{1}) || word.readers().has(NodeId{1}))
+          << "page " << id.raw;
+    }
     for (const int n : {0, 2}) EXPECT_EQ(int(step(n)), int(PageSweep::Step::kIdle));
     expect_pages(0, images);
     cluster_.start(1);
