@@ -41,7 +41,7 @@ struct MemoryNodeId {
 // A byte in the pool: memory node (8 bits) and byte offset in its memory (56 bits).
 struct PoolAddress {
   uint64_t raw = 0;
-  static constexpr PoolAddress at(MemoryNodeId n, uint64_t offset) { return {uint64_t{n.value} << 56 | offset}; }
+  static constexpr PoolAddress at(MemoryNodeId n, uint64_t offset) { return {n.value * (uint64_t{1} << 56) | offset}; }
   constexpr MemoryNodeId node() const { return {uint8_t(raw >> 56)}; }
   constexpr uint64_t offset() const { return raw & ((uint64_t{1} << 56) - 1); }
   constexpr PoolAddress operator+(uint64_t bytes) const { return {raw + bytes}; }
@@ -52,7 +52,7 @@ struct PoolAddress {
 // the pool's root page; raw == 0xffff... means none.  Fits six bytes; stored as eight, of which the upper two are 0.
 struct PageId {
   uint64_t raw = ~uint64_t{0};
-  static constexpr PageId at(MemoryNodeId n, uint64_t number) { return {uint64_t{n.value} << 40 | number}; }
+  static constexpr PageId at(MemoryNodeId n, uint64_t number) { return {n.value * (uint64_t{1} << 40) | number}; }
   constexpr bool valid() const { return raw != ~uint64_t{0}; }
   constexpr MemoryNodeId node() const { return {uint8_t(raw >> 40)}; }
   constexpr uint64_t number() const { return raw & ((uint64_t{1} << 40) - 1); }

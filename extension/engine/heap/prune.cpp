@@ -112,7 +112,7 @@ class Plan {
 
  private:
   uint32_t move_together(Line* pointers, uint16_t lines, std::byte* to) const {
-    uint16_t order[kLinesMax];
+    uint16_t order[kLinesMax] = {};
     uint16_t rows = 0;
     for (uint16_t line = 1; line <= lines; ++line)
       if (pointers[line].normal()) order[rows++] = line;
