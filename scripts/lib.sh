@@ -1,7 +1,7 @@
 # What ./demo and ./check share.  Sourced by bash with `set -euo pipefail`, from the repository's root.
 
 # What a Debian 12 lacks: to build what is PostgreSQL-free, and all.  postgresql-15 is the server itself.
-gcl_build_packages=(g++ cmake ninja-build ccache pkg-config python3 procps libgtest-dev)
+gcl_build_packages=(g++ cmake ninja-build ccache pkg-config python3 procps libgtest-dev libssl-dev)
 gcl_packages=("${gcl_build_packages[@]}"
   postgresql-15 postgresql-client-15 postgresql-server-dev-15 libpq-dev
   libfmt-dev libcli11-dev libbenchmark-dev)

@@ -50,8 +50,9 @@ enum class Ending : uint8_t {
 // Who gets a link's frames.
 class FrameSink {
  public:
-  // `payload` is valid during the call.  Sending on this and other links, and end(), are allowed inside.
+  // `payload` is valid during the call, and aligned to 8 bytes.  send() and end() are allowed inside, on every link.
   virtual void frame(Link&, uint16_t type, std::span<const std::byte> payload) = 0;
+  virtual void greeted(Link&) {}  // a connection that was dialed is the link's now; before its first frame
 
  protected:
   ~FrameSink() = default;
@@ -70,24 +71,24 @@ class Link {
   // --- for its owner
 
   // Queues a frame; its bytes are copied once.  Works without a connection too.  kNoSpace: the window has no room, and
-  // FrameSink's owner hears when it has again; kTooLarge: more than kPayloadMax; kNotFound: the link is over.
-  // REQUIRES: type <= kTypeMax.
+  // LinksOwner::room() is called when it may have again; kTooLarge: more than kPayloadMax, or than a window; kNotFound:
+  // the link is over. REQUIRES: type <= kTypeMax.
   Status send(uint16_t type, std::span<const Piece> pieces) noexcept;
   Status send(uint16_t type, Piece payload) noexcept { return send(type, std::span(&payload, 1)); }
   // Whether a frame with so much payload could be queued now.
-  bool room_for(size_t payload) const noexcept;
+  bool room_for(size_t payload) const noexcept { return !over() && window_.room_for(payload); }
   bool all_acknowledged() const noexcept { return window_.empty(); }
-  uint32_t peer_window() const noexcept { return peer_window_; }  // bytes; 0: not connected yet
+  uint32_t peer_window() const noexcept { return peer_window_; }  // bytes; 0: never connected yet
 
-  const Who& self() const noexcept { return self_; }
-  const Who& peer() const noexcept { return peer_; }  // start 0: not known yet (dialed, and never connected)
-  uint64_t id() const noexcept { return id_; }
-  bool connected() const noexcept { return phase_ == Phase::kFrames; }
+  const Who& self() const noexcept { return spec_.self; }
+  const Who& peer() const noexcept { return spec_.peer; }  // start 0: any, and never connected yet
+  uint64_t id() const noexcept { return spec_.id; }
+  bool connected() const noexcept { return phase_ == Phase::kFrames && !over(); }
   bool over() const noexcept { return ending_ != Ending::kOpen; }
   Ending ending() const noexcept { return ending_; }
-  const char* reason() const noexcept { return reason_.text; }  // why it is over, or has no connection; safe to log
-  // Ends it; the reason is told to the other side if there is a connection.  What is not acknowledged may or may not
-  // have arrived.
+  const char* reason() const noexcept { return reason_.text; }  // why it is over, or not connected; safe to log
+  // Ends it; the other side is told the reason if there is a connection.  What is not acknowledged may or may not have
+  // arrived.
   void end(const char* reason) noexcept { finish(Ending::kEndedHere, reason); }
 
   void* context = nullptr;  // the owner's
@@ -98,51 +99,94 @@ class Link {
     Who self, peer;  // peer.start 0: any
     uint64_t cluster = 0;
     uint64_t id = 0;
-    uint32_t window = 0;  // a power of two
+    uint32_t window = 0;  // REQUIRES: SendWindow::fits()
     LinkTimes times = {};
   };
-  static std::unique_ptr<Link> dialing(const Spec&, uint64_t now) noexcept;  // null: no memory
+  // Null: no memory.
+  static std::unique_ptr<Link> dialing(const Spec&, uint64_t now) noexcept;
   static std::unique_ptr<Link> accepting(const Spec&, uint64_t now) noexcept;
   Link(const Link&) = delete;
 
-  // There is a connection: the dialer's link begins with Hello, the acceptor's with its answer to `hello`.
+  // There is a connection that was dialed: the greetings come next.
   void attach(uint64_t now) noexcept;
-  void attach(const Hello& hello, uint64_t now) noexcept;
+  // There is one that was accepted, with this greeting about this link.  False: the link is over, as the two sides do
+  // not agree about what arrived.
+  bool attach(const Hello& hello, uint64_t now) noexcept;
   // The connection is gone.
   void detach(const char* why, uint64_t now) noexcept;
   bool attached() const noexcept { return phase_ != Phase::kDetached; }
 
-  // Where the next bytes of the connection may be put; never empty while the link is attached and not over.
+  // Where the next bytes of the connection go; not empty.  REQUIRES: attached, not over.
   std::span<std::byte> input() noexcept;
-  // `bytes` were put there.  Delivers what is complete.  Afterwards the link may be over.
+  // So many bytes were put there.  Delivers what is complete.  Afterwards the link may be over, or not attached any
+  // more.
   void received(size_t bytes, uint64_t now, FrameSink&) noexcept;
 
   // What is to be sent, in pieces; how many.  0: nothing at the moment.
-  static constexpr int kOutputPieces = 3;
+  static constexpr int kOutputPieces = 4;
   int output(iovec (&pieces)[kOutputPieces]) noexcept;
-  void sent(size_t bytes, uint64_t now) noexcept;
+  bool has_output() const noexcept;
+  // REQUIRES: no more than output() said, and nothing else happened since.
+  void sent(size_t bytes) noexcept;
 
   // When to call tick() at the latest.
   uint64_t deadline() const noexcept;
-  // What time brings: an acknowledgement alone, a question to a silent peer, the end of a connection (then it is no
-  // longer attached), the link's own end.
+  // What time brings: an acknowledgement alone, a question to a silent peer; the end of a connection, which is no
+  // longer attached then; the link's end.
   void tick(uint64_t now) noexcept;
-  void refuse(const char* reason) noexcept { finish(Ending::kReplaced, reason); }
-  // Room was made since the last call, and the last send() before had none.
+  // A newer start of the peer is here.
+  void replace(const char* reason) noexcept { finish(Ending::kReplaced, reason); }
+  // Once after a send() that had no room: whether some was made since.
   bool take_room_made() noexcept;
 
  private:
-  // As long as the declarations above stay, what is here is the implementation's.
   enum class Phase : uint8_t { kDetached, kGreeting, kFrames };
-  void finish(Ending, const char* reason) noexcept;
+  static constexpr uint64_t kNever = ~uint64_t{0};
+  static constexpr size_t kReadMin = 16 * 1024;
+  static constexpr size_t kInputBytes = kFrameMax + 8 * kReadMin;
+  // What is there is a greeting or two short frames; behind it, there is room for the link's last frame.
+  static constexpr size_t kControlBytes = kWelcomeBytes + frame_bytes(kReasonMax);
+  static_assert(kWelcomeBytes >= kHelloBytes && kWelcomeBytes >= 2 * frame_bytes(0));
 
-  Who self_, peer_;
-  uint64_t id_ = 0;
-  uint32_t peer_window_ = 0;
+  explicit Link(const Spec& spec, bool dials, uint64_t now) noexcept;
+  bool open() noexcept;
+  void begin(uint64_t now) noexcept;
+  void finish(Ending, const char* reason) noexcept;
+  void broken(const Problem& what) noexcept;
+
+  bool greet(uint64_t now) noexcept;
+  void frames(uint64_t now, FrameSink&) noexcept;
+  bool take_frame(const FrameHeader&, Piece payload, uint64_t now, FrameSink&) noexcept;
+  void owe_acknowledgement(uint32_t bytes, uint64_t now) noexcept;
+  void acknowledged_all() noexcept;
+
+  size_t waiting() const noexcept { return in_end_ - in_begin_; }
+  bool control_left() const noexcept { return control_at_ != control_end_; }
+  void prepare_control() noexcept;
+  void put_control(uint16_t type, const char* text) noexcept;
+
+  Spec spec_;
+  const bool dials_;
+  bool known_ = false;  // to the other side: it was connected
   Phase phase_ = Phase::kDetached;
   Ending ending_ = Ending::kOpen;
+  bool no_room_ = false, room_made_ = false;
+  uint32_t peer_window_ = 0;
   Problem reason_;
+
   SendWindow window_;
+  uint64_t received_ = 0;  // number of the last frame that was delivered
+  uint32_t owed_ = 0;      // bytes delivered since the other side was told so
+  uint64_t acknowledge_at_ = kNever;
+  bool acknowledge_ = false, ask_ = false;  // alone, as soon as possible
+  bool asked_ = false;                      // since heard_
+  uint64_t heard_ = 0;                      // when the last bytes came
+  uint64_t since_;                          // when it was connected last
+
+  std::unique_ptr<std::byte[]> input_;
+  size_t in_begin_ = 0, in_end_ = 0;
+  alignas(8) std::byte control_[kControlBytes];  // greetings, and the link's own frames
+  uint32_t control_at_ = 0, control_end_ = 0;
 };
 
 }  // namespace coherence::net

@@ -29,7 +29,9 @@
 
 namespace coherence::net {
 
-// Hears what happens; all calls come from within Links::wait().
+class LinkLoop;
+
+// Hears what happens; all calls come from within wait() and flush().
 class LinksOwner : public FrameSink {
  public:
   virtual void begun(Link&) {}         // a peer has begun a link here; or one that was dialed has its first connection
@@ -85,9 +87,8 @@ class Links {
   int wait_ms() const noexcept;
 
  private:
-  class Implementation;
-  explicit Links(std::unique_ptr<Implementation>) noexcept;
-  std::unique_ptr<Implementation> it_;
+  explicit Links(std::unique_ptr<LinkLoop>) noexcept;
+  const std::unique_ptr<LinkLoop> loop_;
 };
 
 }  // namespace coherence::net
