@@ -32,13 +32,14 @@ int secret_index() noexcept {
   return index;
 }
 
-// What the key is for TLS: null: no memory.
+// What the key is for TLS, which looks for the name of a context even in such a session.  Null: no memory.
 SSL_SESSION* session_of(SSL* ssl) noexcept {
   const auto* const secret = static_cast<Secret*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), secret_index()));
   const SSL_CIPHER* const cipher = SSL_CIPHER_find(ssl, kCipher);
   SSL_SESSION* const session = secret && cipher ? SSL_SESSION_new() : nullptr;
   if (session && SSL_SESSION_set1_master_key(session, secret->bytes, sizeof secret->bytes) == 1 &&
-      SSL_SESSION_set_cipher(session, cipher) == 1 && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
+      SSL_SESSION_set_cipher(session, cipher) == 1 && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1 &&
+      SSL_SESSION_set1_id_context(session, kName, sizeof kName) == 1)
     return session;
   SSL_SESSION_free(session);
   return nullptr;
@@ -92,6 +93,7 @@ bool ClusterKey::give_to(SSL_CTX* context) const noexcept {
     OPENSSL_clear_free(copy, sizeof(Secret));
     return false;
   }
+  SSL_CTX_set_session_id_context(context, kName, sizeof kName);
   SSL_CTX_set_psk_use_session_callback(context, offer);
   SSL_CTX_set_psk_find_session_callback(context, look_up);
   return true;

@@ -19,7 +19,6 @@ using Context = std::shared_ptr<SSL_CTX>;
 
 // Both hash with SHA-256, as the key's proof does.
 constexpr char kCiphers[] = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
-constexpr unsigned char kContextName[] = "gcl";
 
 // net.tls13-only
 Context make_context(Problem* problem) {
@@ -27,8 +26,7 @@ Context make_context(Problem* problem) {
   SSL_CTX* const c = context.get();
   if (!c || SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) != 1 ||
       SSL_CTX_set_max_proto_version(c, TLS1_3_VERSION) != 1 || SSL_CTX_set_ciphersuites(c, kCiphers) != 1 ||
-      SSL_CTX_set_num_tickets(c, 0) != 1 ||
-      SSL_CTX_set_session_id_context(c, kContextName, sizeof kContextName - 1) != 1) {
+      SSL_CTX_set_num_tickets(c, 0) != 1) {
     (void)tls_failed("TLS cannot be set up", problem);
     return nullptr;
   }

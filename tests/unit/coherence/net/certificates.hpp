@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "coherence/transport/net/credentials.hpp"
+
 namespace gcl_test {
 
 class SecretDirectory {
@@ -102,5 +104,22 @@ class Certificate {
     return made;
   }
 };
+
+inline coherence::net::Credentials with_key(SecretDirectory& directory, char digit) {
+  coherence::Problem problem;
+  auto made = coherence::net::Credentials::of_key_file(directory.key_file(digit).c_str(), &problem);
+  EXPECT_TRUE(made.ok()) << problem.text;
+  return made.take();
+}
+
+inline coherence::net::Credentials with_certificate(SecretDirectory& directory, const Certificate& own,
+                                                    const Certificate& ca) {
+  coherence::Problem problem;
+  auto made = coherence::net::Credentials::of_certificates(own.certificate_file(directory, "c").c_str(),
+                                                           own.key_file(directory, "k").c_str(),
+                                                           ca.certificate_file(directory, "ca").c_str(), &problem);
+  EXPECT_TRUE(made.ok()) << problem.text;
+  return made.take();
+}
 
 }  // namespace gcl_test

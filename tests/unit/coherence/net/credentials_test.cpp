@@ -10,7 +10,6 @@ namespace gcl_test {
 
 using coherence::Errc;
 using coherence::Problem;
-using coherence::Result;
 using coherence::net::Credentials;
 
 class CredentialsTest : public ::testing::Test {
