@@ -59,8 +59,9 @@ coherence::Status Session::wait_ring_complete() noexcept {
 RedoPush Session::begin_push() noexcept { return {pool_.gate_, pool_.ring_, id(), complete_below_}; }
 
 coherence::Status Session::push_redo() noexcept {
-  if (pool_.ring_.pushed() >= pool_.ring_.head()) return {};
-  return begin_push().run(coherence_.memory());
+  if (pool_.ring_.pushed() < pool_.ring_.head()) return begin_push().run(coherence_.memory());
+  pool_.gate_.push(id(), coherence_.memory());  // it is in the pool; that it is, is said perhaps of less
+  return {};
 }
 
 // What was seen of other sessions' changes has its place below the head by now.  Those that are at work before it wait

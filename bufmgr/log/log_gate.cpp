@@ -136,7 +136,10 @@ void LogGate::request_flush(Lsn lsn) noexcept {
 }
 
 void LogGate::push(SessionId id, coherence::Memory& memory) noexcept {
-  if (ring_->pushed() < ring_->head()) (void)RedoPush(*this, *ring_, id, 0).run(memory);
+  // Who pushed a record before the log had it has said nothing of its position there.
+  if (ring_->pushed() < ring_->head() ||
+      shared_->pushed_lsn.load(std::memory_order_relaxed) < shared_->last_lsn.load(std::memory_order_relaxed))
+    (void)RedoPush(*this, *ring_, id, 0).run(memory);
 }
 
 }  // namespace bufmgr

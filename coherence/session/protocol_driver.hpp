@@ -69,11 +69,7 @@ class ProtocolDriver {
     return fields(line).state.msi != MsiState::kModified || (logged(line) && !session_.node.fenced());
   }
   bool logged(const Line& line) const noexcept {
-    LogHorizon* const horizon = session_.node.horizon;
-    if (!horizon || line.lsn() <= horizon->flushed()) return true;
-    if (!session_.word_is_near) return false;
-    horizon->push(session_.id, session_.memory);  // what others would have to be woken for takes no time here
-    return line.lsn() <= horizon->flushed();
+    return !session_.node.horizon || line.lsn() <= session_.node.horizon->flushed();
   }
   // After so many refusals an operation pauses between rounds: the asked node is stopped, or waits for a dead one.
   static constexpr uint32_t kRoundsWithoutPause = 16;

@@ -161,6 +161,21 @@ TEST(LogGate, WhatIsOnItsWayIsKeptWhoeverElsePushes) {
   EXPECT_EQ(g.gate.kept_from(), 200u);
 }
 
+TEST(LogGate, ARecordThatWasPushedBeforeTheLogHadItsPositionIsPushedOnceMoreForThat) {
+  Gate g;
+  g.gate.enlist({1});
+  g.ring_shared.pushed = 40;
+  g.ring_shared.head = 100;
+  EXPECT_EQ(g.push({1}).lsn, 0u);
+  const std::byte record[50] = {};
+  g.gate.appended(g.log.append(record));
+  EXPECT_EQ(g.ring.pushed(), g.ring.head());
+  EXPECT_EQ(g.gate.flushed().value, 0u);
+  auto session = g.cluster.session(0);
+  g.gate.push({1}, session->unordered_memory());
+  EXPECT_EQ(g.gate.flushed().value, 50u);
+}
+
 TEST(LogGate, WhoWantsAPageToLeaveHasItsRedoPushed) {
   Gate g;
   g.gate.enlist({1});
