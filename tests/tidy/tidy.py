@@ -35,7 +35,7 @@ FOLDERS = {
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }
 MAPPED = re.compile(r"coherence/(pool/mapped_pool|transport/shm/\w+|member/shm_(memory|membership|messenger|wakeup))\.hpp")
-MAY_TOUCH_MAPPED = re.compile(r"coherence/(pool|transport/shm)/|coherence/member/shm_\w+\.[hc]pp|tools/gclctl/restart\.cpp|tests/|bench/")
+MAY_TOUCH_MAPPED = re.compile(r"coherence/(pool|transport/shm)/|coherence/member/shm_\w+\.[hc]pp|tools/gclctl/restart\.cpp|tools/memnode/|tests/|bench/")
 LINES_MAX = 500
 CODE = {".hpp", ".cpp"}
 TEXT = CODE | {".py", ".sh", ".cmake", ".sql", ".md"}
