@@ -67,7 +67,7 @@ class CuttingProxy {
       for (auto pair = pairs_.begin(); pair != pairs_.end(); i += 2) {
         const bool open = (!look[i].revents || carry(*pair, 0)) && (!look[i + 1].revents || carry(*pair, 1));
         if (!open) {
-          close(pair->end[0]), close(pair->end[1]);
+          end(*pair);
           pair = pairs_.erase(pair);
         } else {
           ++pair;
@@ -75,8 +75,12 @@ class CuttingProxy {
       }
       if (look[0].revents) accept_one(listener);
     }
-    for (const Pair& pair : pairs_) close(pair.end[0]), close(pair.end[1]);
+    for (const Pair& pair : pairs_) end(pair);
     close(listener);
+  }
+  // Also where a process that was forked meanwhile has it, too.
+  static void end(const Pair& pair) {
+    for (const int end : pair.end) shutdown(end, SHUT_RDWR), close(end);
   }
   void accept_one(int listener) {
     const int from = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
