@@ -56,6 +56,7 @@ enum class ReplacementKind : uint8_t { kEpochSampling, kSecondChance };
 
 struct NodeOptions {
   coherence::PoolFiles files;
+  const char* transport = "shm";  // coherence::open_transport()
   NodeId node;
   uint32_t frames = 4096;
   uint32_t sessions_max = 64;  // session ids are below it
@@ -85,13 +86,14 @@ struct PoolUse {
 class BufferPool final : public coherence::FrameDirectory {
  public:
   // --- life --------------------------------------------------------------------------------------------------------
-  // Makes a new pool file.  Errors as coherence::Pool::create(); kNoSpace also when `sizes` leave no room for pages.
+  // Makes a new pool file.  Errors as coherence::LocalPool::create(); kNoSpace also when `sizes` leave no room for
+  // pages.
   static Status create_pool(const coherence::PoolFiles&, const PoolSizes&, Problem*);
   // Adds a memory node of that many bytes to a pool that may be in use; every node's next allocations know of it.
-  // Errors as coherence::Pool::add_memory_node(); kNoSpace also when it has no room for pages.
-  static Result<coherence::Pool::Added> add_memory_node(const coherence::PoolFiles&, uint64_t bytes, Problem*);
-  // Opens the pool and becomes a node of it, before the node's processes are forked.  Errors as coherence::Pool::open()
-  // and coherence::Node::join(); kCorrupt: this node's redo ring is not one.
+  // Errors as coherence::LocalPool::add_memory_node(); kNoSpace also when it has no room for pages.
+  static Result<coherence::AddedMemoryNode> add_memory_node(const coherence::PoolFiles&, uint64_t bytes, Problem*);
+  // Opens the pool and becomes a node of it, before the node's processes are forked.  Errors as
+  // coherence::open_transport(), Transport::open_pool() and Node::join(); kCorrupt: this node's redo ring is not one.
   static Result<std::unique_ptr<BufferPool>> create_node(const NodeOptions&, Problem*);
   ~BufferPool() override;  // without leave() before, the node counts as dead
   BufferPool(const BufferPool&) = delete;
@@ -190,7 +192,8 @@ class BufferPool final : public coherence::FrameDirectory {
   friend class MiniTransaction;
   friend class PageProvider;
 
-  BufferPool(std::unique_ptr<coherence::Pool>, std::unique_ptr<coherence::Node>, const NodeOptions&);
+  BufferPool(std::unique_ptr<coherence::Transport>, std::unique_ptr<coherence::Pool>, std::unique_ptr<coherence::Node>,
+             const NodeOptions&);
   template <class Guard, class Lock>
   Result<Guard> fix(Session&, PageId, const Lock&, bool exclusive);
   template <class Copy>
@@ -206,6 +209,7 @@ class BufferPool final : public coherence::FrameDirectory {
   Guard make_guard(Session&, coherence::Line&, PageId, bool exclusive);
   void call_provider() noexcept;
 
+  std::unique_ptr<coherence::Transport> transport_;
   std::unique_ptr<coherence::Pool> pool_;
   std::unique_ptr<coherence::Node> node_;
   NodeShared* shared_;

@@ -5,6 +5,8 @@
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/node_shared.hpp"
 #include "bufmgr/page_provider.hpp"
+#include "coherence/open_transport.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 
 namespace bufmgr {
 
@@ -32,29 +34,31 @@ Status BufferPool::create_pool(const coherence::PoolFiles& files, const PoolSize
     return problem->set(laid_out.error(), "a pool of %llu bytes in %u memory nodes has no room for %u nodes",
                         static_cast<unsigned long long>(sizes.pool_bytes), sizes.memory_nodes, sizes.nodes_max);
   }
-  auto pool = coherence::Pool::create(files, spec, problem);
+  auto pool = coherence::LocalPool::create(files, spec, problem);
   return pool ? Status() : Status(pool.error());
 }
 
-Result<coherence::Pool::Added> BufferPool::add_memory_node(const coherence::PoolFiles& files, uint64_t bytes,
-                                                           Problem* problem) {
+Result<coherence::AddedMemoryNode> BufferPool::add_memory_node(const coherence::PoolFiles& files, uint64_t bytes,
+                                                               Problem* problem) {
   const auto pages = further_pages_bytes(bytes);
   if (!pages)
     return problem->set(pages.error(), "a memory node of %llu bytes has no room for pages",
                         static_cast<unsigned long long>(bytes));
-  return coherence::Pool::add_memory_node(files, *pages, problem);
+  return coherence::LocalPool::add_memory_node(files, *pages, problem);
 }
 
 Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& options, Problem* problem) {
-  auto pool = coherence::Pool::open(options.files, problem);
+  auto transport = coherence::open_transport(options.transport, problem);
+  if (!transport) return transport.error();
+  auto pool = (*transport)->open_pool(options.files, problem);
   if (!pool) return pool.error();
   const ArenaPlan plan = plan_of(options);
   auto node = coherence::Node::join(
       **pool, options.node,
       {.frames = options.frames, .sessions_max = options.sessions_max, .private_bytes = plan.bytes}, problem,
-      coherence::shm_transport(), options.alone);
+      **transport, options.alone);
   if (!node) return node.error();
-  std::unique_ptr<BufferPool> made(new BufferPool(pool.take(), node.take(), options));
+  std::unique_ptr<BufferPool> made(new BufferPool(transport.take(), pool.take(), node.take(), options));
   coherence::Counters counters{};
   const auto memory = made->node_->open_memory(counters);
   if (Status opened = made->ring_.open(*memory, made->node_->incarnation()); !opened) {
@@ -63,9 +67,10 @@ Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& o
   return made;
 }
 
-BufferPool::BufferPool(std::unique_ptr<coherence::Pool> pool, std::unique_ptr<coherence::Node> node,
-                       const NodeOptions& options)
-    : pool_(std::move(pool)),
+BufferPool::BufferPool(std::unique_ptr<coherence::Transport> transport, std::unique_ptr<coherence::Pool> pool,
+                       std::unique_ptr<coherence::Node> node, const NodeOptions& options)
+    : transport_(std::move(transport)),
+      pool_(std::move(pool)),
       node_(std::move(node)),
       shared_(place<NodeShared>(*node_, 0)),
       counts_(place<BufferCounts>(*node_, plan_of(options).counts)),

@@ -12,7 +12,7 @@
 
 #include "coherence/base/byte_reader.hpp"
 #include "coherence/base/crc32c.hpp"
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/since_save.hpp"
 
 namespace recovery {
 

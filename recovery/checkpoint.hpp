@@ -30,7 +30,7 @@
 #include "bufmgr/base/page.hpp"
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/memory_file.hpp"
 
 namespace recovery {
 

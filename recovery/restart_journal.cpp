@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "coherence/base/byte_reader.hpp"
+#include "coherence/region/pool_outline.hpp"
 
 namespace recovery {
 
@@ -103,7 +104,7 @@ Status drop_rings(const char* durable_path, uint64_t pool_id, uint64_t saves,
 
 // Behind the durable copy, not behind what the pool's own header says: the last save may have failed.
 Result<bool> has_joined(Pool& pool, NodeId node, Problem* problem) {
-  const auto saved = Pool::outline(pool.durable_path(), problem);
+  const auto saved = outline_pool(pool.durable_path(), problem);
   if (!saved) return saved.error();
   const auto history = read_history(pool.durable_path(), pool.pool_id(), saved->saves, problem);
   if (!history) return history.error();

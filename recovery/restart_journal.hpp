@@ -24,7 +24,7 @@
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/pool/pool.hpp"
-#include "coherence/pool/pool_journal.hpp"
+#include "coherence/region/pool_journal.hpp"
 #include "recovery/ring_index.hpp"
 
 namespace recovery {

@@ -11,11 +11,11 @@
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/member/node.hpp"
-#include "coherence/member/shm_messenger.hpp"
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/session/message_server.hpp"
 #include "coherence/trace/flight_file.hpp"
 #include "coherence/transport/memory.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
+#include "coherence/transport/shm/shm_messenger.hpp"
 
 namespace paper {
 
@@ -214,13 +214,13 @@ class NetworkMemory final : public coherence::Memory {
 // (paper.asynchronous-completions).
 class NetworkMessenger final : public coherence::Messenger {
  public:
-  NetworkMessenger(coherence::NodeParts& node, coherence::Peers& peers, coherence::Counters& counters)
-      : node_(node), shm_(node, peers, counters) {}
+  NetworkMessenger(coherence::NodeParts& node, coherence::Counters& counters) : node_(node), shm_(node, counters) {}
   void ask(NodeId to, uint16_t slot, coherence::PageId page) noexcept override {
     if (in_fiber()) fly(node_.id.value, to.value);
     shm_.ask(to, slot, page);
     call_worker(to.value);
   }
+  bool reach_all() noexcept override { return shm_.reach_all(); }
   bool receive(coherence::RequestHandler&) noexcept override {
     struct Later final : coherence::RequestHandler {
       explicit Later(size_t at) : node(at) {}
@@ -262,11 +262,11 @@ class NetworkMessenger final : public coherence::Messenger {
 class NetworkTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<NetworkMemory>(*node.pool.mapped(), counters);
+    return std::make_unique<NetworkMemory>(coherence::MappedPool::of(node.pool), counters);
   }
-  std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node, coherence::Peers& peers,
+  std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node,
                                                        coherence::Counters& counters) override {
-    return std::make_unique<NetworkMessenger>(node, peers, counters);
+    return std::make_unique<NetworkMessenger>(node, counters);
   }
 };
 

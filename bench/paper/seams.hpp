@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/paper/network.hpp"
-#include "coherence/member/shm_transport.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 
 namespace coherence {
 class MessageServer;

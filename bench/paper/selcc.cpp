@@ -12,6 +12,7 @@
 #include "coherence/line/features.hpp"
 #include "coherence/member/node.hpp"
 #include "coherence/session.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 
 namespace coherence {
 
@@ -119,7 +120,7 @@ Selcc::Selcc(const Setup& setup, Network& network)
       .nodes_max = uint32_t(setup.work.nodes), .memory_nodes = uint32_t(network.memory()), .identity = "paper=1\n"};
   spec.region_bytes[coherence::kRegionPages] = spec.further_pages_bytes = each * coherence::kPageSize;
   coherence::Problem problem;
-  auto pool = coherence::Pool::create({.path = path_.c_str(), .identity = "paper=1\n"}, spec, &problem);
+  auto pool = coherence::LocalPool::create({.path = path_.c_str(), .identity = "paper=1\n"}, spec, &problem);
   if (!pool) fail(problem.text);
   pool_ = pool.take();
   auto features = coherence::Features::parse(setup.off.empty() ? "all" : setup.off.c_str(), &problem);
@@ -128,8 +129,9 @@ Selcc::Selcc(const Setup& setup, Network& network)
   for (int n = 0; n < setup.work.nodes; n++) {
     members_.push_back(std::make_unique<Member>(setup.work.pages(), setup.frames, network.memory(), n));
     Member& m = *members_.back();
-    auto node = coherence::Node::join(
-        *pool_, {uint8_t(n)}, {.frames = uint32_t(setup.frames), .sessions_max = uint32_t(threads) + 1}, &problem);
+    auto node = coherence::Node::join(*pool_, {uint8_t(n)},
+                                      {.frames = uint32_t(setup.frames), .sessions_max = uint32_t(threads) + 1},
+                                      &problem, coherence::shm_transport());
     if (!node) fail(problem.text);
     m.node = node.take();
     m.node->set_upcalls(&m, nullptr);
@@ -141,9 +143,8 @@ Selcc::Selcc(const Setup& setup, Network& network)
     seams.crews.emplace_back(n);
     seams.workers.push_back(coherence::SessionAccess::worker(*m.sessions.back()));
   }
-  for (auto& m : members_)
-    for (auto& other : members_)
-      if (m != other) m->node->share_mapping(*other->node);
+  for (size_t n = 1; n < members_.size(); n++)
+    for (size_t other = 0; other < n; other++) share_mapping(*members_[n]->node, *members_[other]->node);
 }
 
 Selcc::~Selcc() {

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "coherence/inspect/pool_view.hpp"
-#include "coherence/pool/fence.hpp"
 
 namespace coherence {
 namespace {

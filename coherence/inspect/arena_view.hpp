@@ -13,7 +13,7 @@
 #include "coherence/line/line.hpp"
 #include "coherence/member/arena.hpp"
 #include "coherence/message/slots.hpp"
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/memory_file.hpp"
 
 namespace coherence {
 

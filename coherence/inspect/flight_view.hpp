@@ -9,7 +9,7 @@
 #include "coherence/base/ids.hpp"
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/memory_file.hpp"
 #include "coherence/trace/flight_file.hpp"
 
 namespace coherence {

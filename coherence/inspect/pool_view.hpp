@@ -17,10 +17,10 @@
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/latch/latch_word.hpp"
-#include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/node_table.hpp"
 #include "coherence/pool/page_places.hpp"
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/region/pool_header.hpp"
 #include "coherence/transport/memory.hpp"
 
 namespace coherence {

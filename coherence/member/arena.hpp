@@ -1,9 +1,10 @@
-// The arena: a node incarnation's shared file, and a peer's view of it.
+// The arena: a node incarnation's shared file.
 //
 //   header | session slots | parked bitmap | grants in flight | hot pages | lines | frames | private memory
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "coherence/base/ids.hpp"
@@ -53,29 +54,11 @@ struct ArenaHeader {
   alignas(64) WakeupEvent event[kWakeupEvents];  // Node::wake()
 };
 
-// A peer's arena, mapped here.
-class PeerArena {
- public:
-  // Null: it left, or there is no memory or no descriptor for it.
-  static PeerArena* map(const Pool& pool, NodeId node, uint64_t incarnation) noexcept;
-  static PeerArena* alias(ArenaHeader& mapped);  // of a node in this process, which outlives it
-  ~PeerArena();
-  PeerArena(const PeerArena&) = delete;
-  uint64_t incarnation() const { return incarnation_; }
-  ArenaHeader& header() { return *header_; }
-  RequestSlot* slot(uint32_t index);  // null: there is none
-  // REQUIRES: there is such a line.
-  std::byte* frame(uint32_t line);
-  std::atomic<uint8_t>* in_flight(uint32_t line);
-  PeerArena* next = nullptr;  // of those whose incarnations have left (Peers::forget())
-
- private:
-  PeerArena() = default;
-  std::byte* base_ = nullptr;
-  uint64_t bytes_ = 0;  // mapped by us; 0: not ours
-  uint64_t incarnation_ = 0;
-  ArenaHeader* header_ = nullptr;
-};
+// The file of an incarnation's arena: `<pool>.node<N>.<incarnation>`.
+void arena_path(const Pool& pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
+void arena_path(const char* pool, NodeId node, uint64_t incarnation, char* out, size_t bytes);
+// Removes the incarnation's files: its arena, its recorders.
+void unlink_node_files(const Pool& pool, NodeId node, uint64_t incarnation) noexcept;
 
 void ring(ArenaHeader& arena) noexcept;
 

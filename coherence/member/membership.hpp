@@ -1,7 +1,9 @@
 // Membership: which nodes are in the pool, which are dead, and the fence.  The seam behind which shm, sim, tcp and
 // verbs fit, beside Memory, Messenger and Wakeup.
 //
-// One for each node, opened when it joins and inherited over fork.
+// One for each node, opened when it joins and inherited over fork.  A death is told only when it is certain
+// (node.certain-death-only), by whatever a transport has for that: on one machine the lock of the arena's file.  A pid
+// is of the node's own machine, for views.
 #pragma once
 
 #include <atomic>
@@ -74,12 +76,16 @@ class Membership {
   // node.crash-restart-fences); kNotFound: the pool has no room for such a node.
   virtual Result<uint64_t> reserve(NodeId, Problem*) = 0;
   // The node is live from now on.  Errors, if it is the first: of the pool's durable copy, which is marked in use.
-  virtual Status publish(Problem*) = 0;
+  // `arena`: a descriptor that every process of the node inherits: the file is closed when the last one has ended.
+  virtual Status publish(int arena, Problem*) = 0;
   // It is absent from now on; whether the pool is empty then.  kFenced.
   virtual Result<bool> withdraw(Problem*) = 0;
   // The pool is empty: saves it.
   virtual Status close(Problem*) = 0;
 
+  // Without leaving: no process of this node is left but this one, which uses the pool no more.  The incarnation counts
+  // as dead at once.
+  virtual void give_up() noexcept = 0;
   // The node leaves, and serves until withdraw().
   virtual void begin_leaving() noexcept = 0;
 };

@@ -1,7 +1,6 @@
 #include "coherence/member/node.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,12 +11,11 @@
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/member/arena.hpp"
-#include "coherence/pool/fence.hpp"
 
 namespace coherence {
 namespace {
 
-// Creates, allocates, locks and maps an arena file.  The lock is there before the file has its name in the table.
+// Creates, allocates and maps an arena file.
 Status make_arena(const char* path, uint64_t bytes, int* fd, void** base, Problem* problem) {
   *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (*fd < 0) return problem->set(Errc::kSystem, "cannot create %s: %s", path, strerror(errno));
@@ -25,8 +23,6 @@ Status make_arena(const char* path, uint64_t bytes, int* fd, void** base, Proble
     return problem->set(error == ENOSPC ? Errc::kNoSpace : Errc::kSystem,
                         "cannot allocate %.0f MB of shared memory for %s: %s", double(bytes) / 1048576, path,
                         strerror(error));
-  if (flock(*fd, LOCK_EX | LOCK_NB) != 0)
-    return problem->set(Errc::kSystem, "cannot lock %s: %s", path, strerror(errno));
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
   if (mapped == MAP_FAILED) return problem->set(Errc::kSystem, "cannot map %s: %s", path, strerror(errno));
   madvise(mapped, bytes, MADV_HUGEPAGE);
@@ -38,11 +34,11 @@ Status make_arena(const char* path, uint64_t bytes, int* fd, void** base, Proble
 
 Node::Node(Pool& pool, Transport& transport)
     : parts_(pool),
-      peers_(parts_),
       transport_(&transport),
       members_(transport.open_membership(pool)),
-      wakeup_(transport.open_wakeup(parts_, peers_)) {
+      wakeup_(transport.open_wakeup(parts_)) {
   parts_.members = members_.get();
+  parts_.wakeup = wakeup_.get();
   parts_.fence = &members_->fence_word();
 }
 
@@ -72,7 +68,7 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
     node->lay_out(static_cast<std::byte*>(base), layout);
     flight_path(pool.path(), id, *incarnation, path, sizeof path);
     node->flight_.create(path, id, *incarnation, spec.sessions_max);
-    ok = members.publish(problem);
+    ok = members.publish(node->arena_fd_, problem);
   }
   members.end_change();
   if (ok) return node;
@@ -105,7 +101,7 @@ Node::~Node() {
 void Node::give_up() noexcept {
   const ArenaLayout layout = parts_.arena->layout;
   give_memory_back(arena_fd_, layout.shared_until(), layout.bytes);
-  (void)flock(arena_fd_, LOCK_UN);  // of the open file, which all copies of the descriptor share
+  members_->give_up();
 }
 
 const Counters& Node::counters(SessionId s) const { return parts_.sessions[s.value].counters; }
@@ -115,12 +111,11 @@ uint32_t Node::hot_pages(HotPage* to, uint32_t room) const noexcept { return par
 void Node::reset_hot_pages() noexcept { parts_.hot->reset(parts_.fence); }
 bool Node::swept(NodeId dead, uint64_t incarnation) noexcept {
   if (!members_->swept(dead, incarnation)) return false;
-  peers_.ring_all();
+  wakeup_->ring_workers();
   ring();
   return true;
 }
 void Node::ring() const noexcept { parts_.ring_worker(); }
-void Node::share_mapping(Node& peer) { peers_.share(peer.id(), *peer.parts_.arena); }
 
 NodeSet Node::live() const noexcept {
   NodeSet set;

@@ -3,9 +3,9 @@
 // fork) and by peers, which write granted pages and replies into it.
 //
 //   Problem problem;
-//   auto pool = Pool::open(files, &problem);
-//   auto node = Node::join(**pool, NodeId{0}, {.frames = 4096, .sessions_max = 128, .private_bytes = ...}, &problem);
-//   fork();                                              // children use the inherited object
+//   auto pool = LocalPool::open(files, &problem);
+//   auto node = Node::join(**pool, NodeId{0}, {.frames = 4096, .sessions_max = 128, .private_bytes = ...}, &problem,
+//   transport); fork();                                              // children use the inherited object
 //   (*node)->set_upcalls(&directory, &horizon);          // per process
 //   Session session(**node, SessionId{3}, &interrupts);  // per process or thread
 //
@@ -38,8 +38,7 @@
 #include "coherence/line/line.hpp"
 #include "coherence/member/held.hpp"
 #include "coherence/member/node_parts.hpp"
-#include "coherence/member/peers.hpp"
-#include "coherence/member/shm_transport.hpp"
+#include "coherence/member/transport.hpp"
 #include "coherence/member/upcalls.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/trace/flight_file.hpp"
@@ -53,9 +52,9 @@ class Node {
   // Becomes node `id` of the pool.  kBusy: a living server is node `id`; kUnrepaired: the node has died, and survivors
   // have not done with it yet; kIncompatible: the nodes in the pool have another protocol; kFenced: the pool is fenced
   // (now, perhaps by this call: node.crash-restart-fences); kNotFound: the pool has no room for such a node; kNoSpace,
-  // kSystem.  The transport outlives it.  `alone`: for a pool all of whose nodes are dead, which is repaired first
-  // (repair.alone); errors as it says.
-  static Result<std::unique_ptr<Node>> join(Pool&, NodeId id, const ArenaSpec&, Problem*, Transport& = shm_transport(),
+  // kSystem.  The transport is the one that opened the pool, and outlives the node.  `alone`: for a pool all of whose
+  // nodes are dead, which is repaired first (repair.alone); errors as it says.
+  static Result<std::unique_ptr<Node>> join(Pool&, NodeId id, const ArenaSpec&, Problem*, Transport&,
                                             PoolRepair* alone = nullptr);
   // Unmaps.  Without leave() before, this incarnation counts as dead, as when its last process has ended.
   // In a forked child that merely exits, nothing happens: the lock lives on in the other processes.
@@ -142,9 +141,6 @@ class Node {
     unchanged->emplace(*members_);
     return {};
   }
-  // For several nodes in one process (tests, simulator): reaches `peer` through its own mapping, so that
-  // ThreadSanitizer sees both sides of an access as one address.
-  void share_mapping(Node& peer);
   // Rings the message worker (the process in Session::serve()).
   void ring() const noexcept;
 
@@ -166,7 +162,6 @@ class Node {
 
   // Only for the roles of a session (coherence/session/).
   NodeParts& parts() { return parts_; }
-  Peers& peers() { return peers_; }
   Transport& transport() { return *transport_; }
 
  private:
@@ -178,7 +173,6 @@ class Node {
   void unlink_files() const noexcept;
 
   NodeParts parts_;
-  Peers peers_;
   Transport* transport_;
   std::unique_ptr<Membership> members_;
   std::unique_ptr<Wakeup> wakeup_;

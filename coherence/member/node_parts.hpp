@@ -13,6 +13,7 @@
 #include "coherence/member/membership.hpp"
 #include "coherence/member/upcalls.hpp"
 #include "coherence/message/slots.hpp"
+#include "coherence/message/wakeup.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/stats/hot_pages.hpp"
 #include "coherence/transport/memory.hpp"
@@ -27,6 +28,7 @@ struct NodeParts {
 
   Pool& pool;
   Membership* members = nullptr;
+  Wakeup* wakeup = nullptr;
   NodeId id;
   uint64_t incarnation = 0;
   const std::atomic<uint32_t>* fence = nullptr;

@@ -1,4 +1,5 @@
-// Messenger: what nodes say to each other.  The seam behind which shm, sim, tcp and verbs fit, beside Memory.
+// Messenger: what nodes say to each other.  The seam behind which shm, sim, tcp and verbs fit, beside Memory,
+// Membership and Wakeup.
 //
 // A request names a slot of its requester; the slot's reply word is where the reply comes, and the line that the slot
 // names is where a granted page lands.  Only a Messenger writes another node's memory.
@@ -33,6 +34,9 @@ struct Reply {
 class Messenger {
  public:
   virtual ~Messenger() = default;
+  // Gets ready for messages with the nodes that have joined, and forgets those that have left; false: there is no
+  // memory or no descriptor for that (coherence.peers-reached-first).  One load while no node comes or goes.
+  virtual bool reach_all() noexcept = 0;
 
   // --- the requester's side ------------------------------------------------------------------------------------------
   // Sends what a slot of this node asks about the page (the slot itself may be another operation's after the first

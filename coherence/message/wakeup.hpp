@@ -30,6 +30,8 @@ class Wakeup {
   // Wakes all who sleep on that event of that node; if no process attends to it there, those who sleep on `otherwise`,
   // too.  A node that is not in the pool has none.  Any thread.
   virtual void wake(NodeId, uint16_t event, uint16_t otherwise = kNone) noexcept = 0;
+  // Ends the sleep of the message workers of all other nodes: they look at Membership again.  Any thread.
+  virtual void ring_workers() noexcept = 0;
 };
 
 }  // namespace coherence

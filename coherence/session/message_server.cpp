@@ -86,7 +86,7 @@ void MessageServer::ask_for_log(const Line& line) noexcept {
 
 // Answering may free latches, which comes here again.
 void MessageServer::help() noexcept {
-  if (helping_ || !session_.node.directory || !session_.peers.reach_all()) return;
+  if (helping_ || !session_.node.directory || !session_.messenger.reach_all()) return;
   helping_ = true;
   drain_inbox();
   helping_ = false;

@@ -18,7 +18,7 @@ void MessageServer::complete(int place) noexcept {
 }
 
 void MessageServer::serve_parked(Line& line, bool worker) noexcept {
-  if (!worker && !session_.peers.reach_all()) return leave_to_worker(line, true);
+  if (!worker && !session_.messenger.reach_all()) return leave_to_worker(line, true);
   for (int i = 0; i < kServeRoundsMax; i++) {
     if (finishing_ || !driver_.has_room()) return leave_to_worker(line, !worker);
     Actions actions;

@@ -29,7 +29,7 @@ Status Requester::enter(Line& line, PageId page, Want want, Intent intent, ReadA
   for (;;) {
     if (line.page() != page) return Errc::kRestart;
     if (session_.node.fenced()) return Errc::kFenced;
-    if (!session_.peers.reach_all()) return Errc::kNoMemory;
+    if (!session_.messenger.reach_all()) return Errc::kNoMemory;
     if (fields(line).stand_back_until.load(std::memory_order_relaxed) != 0) GCL_TRY(stand_back(line));
     switch (latches_.try_enter(line, exclusive, true)) {
       case LatchTable::Entry::kEntered:

@@ -7,7 +7,6 @@
 #include "coherence/base/ids.hpp"
 #include "coherence/member/flight_recorder.hpp"
 #include "coherence/member/node_parts.hpp"
-#include "coherence/member/peers.hpp"
 #include "coherence/message/messenger.hpp"
 #include "coherence/message/slots.hpp"
 #include "coherence/stats/counters.hpp"
@@ -17,7 +16,6 @@ namespace coherence {
 
 struct SessionContext {
   NodeParts& node;
-  Peers& peers;
   SessionId id;
   Interrupts* interrupts;  // may be null
   Counters& counters;

@@ -113,8 +113,8 @@ bool MessageServer::watch() noexcept {
   uint64_t now = monotonic_ns();
   if (now - watched_ns_ < kWatchNs) return false;
   watched_ns_ = now;
-  if (session_.node.members->watch(now)) session_.peers.ring_all();
-  (void)session_.peers.reach_all();  // a peer that cannot be mapped is met again when it matters
+  if (session_.node.members->watch(now)) session_.node.wakeup->ring_workers();
+  (void)session_.messenger.reach_all();  // a peer that cannot be mapped is met again when it matters
   return true;
 }
 

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "coherence/member/shm_transport.hpp"
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 #include "tests/support/far_messenger.hpp"
 
 namespace conformance {
@@ -84,12 +84,12 @@ class ThreadedNetwork final : public gcl_test::Network {
 class ThreadedTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<gcl_test::FarMemory>(std::make_unique<coherence::ShmMemory>(*node.pool.mapped(), counters),
-                                                 *network_);
+    return std::make_unique<gcl_test::FarMemory>(
+        std::make_unique<coherence::ShmMemory>(coherence::MappedPool::of(node.pool), counters), *network_);
   }
-  std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node, coherence::Peers& peers,
+  std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts& node,
                                                        coherence::Counters& counters) override {
-    return std::make_unique<gcl_test::FarMessenger>(node, peers, counters, network_);
+    return std::make_unique<gcl_test::FarMessenger>(node, counters, network_);
   }
 
  private:

@@ -103,12 +103,13 @@ class MessengerContract : public testing::TestWithParam<MessengerKind>, protecte
   void receive(NodeId from, uint16_t slot) noexcept override { received_.emplace_back(from, slot); }
   void join(NodeId n) {
     Problem problem;
-    auto joined = Node::join(*pool_, n, {.frames = kFrames, .sessions_max = 4, .private_bytes = 4096}, &problem);
+    auto joined =
+        Node::join(*pool_, n, {.frames = kFrames, .sessions_max = 4, .private_bytes = 4096}, &problem, shm_transport());
     ASSERT_TRUE(joined.ok()) << problem.text;
     node_[n.value] = joined.take();
     for (const auto& other : node_)
-      if (other && other != node_[n.value]) other->share_mapping(node(n)), node(n).share_mapping(*other);
-    end_[n.value] = GetParam().transport().open_messenger(node(n).parts(), node(n).peers(), counters_[n.value]);
+      if (other && other != node_[n.value]) share_mapping(*other, node(n));
+    end_[n.value] = GetParam().transport().open_messenger(node(n).parts(), counters_[n.value]);
   }
   SmallPool pool_;
   std::unique_ptr<Node> node_[2];

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "coherence/pool/pool.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 
 namespace coherence {
 
@@ -21,7 +22,7 @@ class SmallPool {
     PoolSpec spec{.nodes_max = 3, .identity = ""};
     spec.region_bytes[kRegionPages] = 64 * kPageSize;
     Problem problem;
-    auto made = Pool::create({.path = path_.c_str()}, spec, &problem);
+    auto made = LocalPool::create({.path = path_.c_str()}, spec, &problem);
     EXPECT_TRUE(made.ok()) << problem.text;
     if (made) pool_ = made.take();
   }

@@ -12,8 +12,8 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/latch/latch_word.hpp"
-#include "coherence/pool/mapped_pool.hpp"
 #include "coherence/session.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "small_pool.hpp"
 #include "tests/support/far_messenger.hpp"
@@ -59,10 +59,11 @@ class Ways final : public gcl_test::Network {
 class WaysTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<Memory> open_memory(NodeParts& node, Counters& counters) override {
-    return std::make_unique<gcl_test::FarMemory>(std::make_unique<ShmMemory>(*node.pool.mapped(), counters), *ways);
+    return std::make_unique<gcl_test::FarMemory>(
+        std::make_unique<ShmMemory>(coherence::MappedPool::of(node.pool), counters), *ways);
   }
-  std::unique_ptr<Messenger> open_messenger(NodeParts& node, Peers& peers, Counters& counters) override {
-    return std::make_unique<gcl_test::FarMessenger>(node, peers, counters, ways);
+  std::unique_ptr<Messenger> open_messenger(NodeParts& node, Counters& counters) override {
+    return std::make_unique<gcl_test::FarMessenger>(node, counters, ways);
   }
   const std::shared_ptr<Ways> ways = std::make_shared<Ways>();
 };
@@ -85,14 +86,15 @@ class BatchesUnderWay : public testing::TestWithParam<bool> {
   void SetUp() override {
     Problem problem;
     for (const NodeId n : {kOwner, kAsker}) {
-      auto joined = Node::join(*pool_, n, {.frames = kFramesEach, .sessions_max = 8, .private_bytes = 4096}, &problem);
+      auto joined = Node::join(*pool_, n, {.frames = kFramesEach, .sessions_max = 8, .private_bytes = 4096}, &problem,
+                               shm_transport());
       ASSERT_TRUE(joined.ok()) << problem.text;
       node_[n.value] = joined.take();
       if (is_far()) node(n).set_transport(transport_);
     }
-    node(kOwner).share_mapping(node(kAsker)), node(kAsker).share_mapping(node(kOwner));
+    share_mapping(node(kOwner), node(kAsker));
     node(kOwner).set_upcalls(&pages_, nullptr);
-    asks_ = shm_transport().open_messenger(node(kAsker).parts(), node(kAsker).peers(), counters_);
+    asks_ = shm_transport().open_messenger(node(kAsker).parts(), counters_);
     worker_ = std::make_unique<Session>(node(kOwner), SessionId{0}, &end_);
     user_ = std::make_unique<Session>(node(kOwner), SessionId{1}, &interrupt_);
   }

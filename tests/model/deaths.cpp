@@ -1,4 +1,4 @@
-// Nodes die, each is fenced, and survivors repair what it had (recovery/README.md).
+// Nodes die, each is fenced, and survivors repair what it had (recovery/design.md).
 #include <bit>
 
 #include "explorer.hpp"

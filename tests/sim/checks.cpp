@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cluster.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 #include "tests/support/pool_bytes.hpp"
 
 namespace sim {
@@ -101,10 +102,10 @@ void Cluster::check_refuses() const {
     if (!right) object(Checker::kFence, "a node was cut off, and the pool's fence says: %s", reason.c_str());
   }
   Problem problem;
-  auto again = Pool::open({.path = path_.c_str(), .identity = "sim=1\n"}, &problem);
+  auto again = LocalPool::open({.path = path_.c_str(), .identity = "sim=1\n"}, &problem);
   if (again.ok() || again.error() != Errc::kFenced)
     object(Checker::kFence, "a pool where a node died is opened again: %s", problem.text);
-  auto joined = Node::join(*pool_, members_[0]->id, arena_spec(options_), &problem);
+  auto joined = Node::join(*pool_, members_[0]->id, arena_spec(options_), &problem, shm_transport());
   if (joined.ok() || joined.error() != Errc::kFenced)
     object(Checker::kFence, "a pool where a node died is joined again: %s", problem.text);
 }

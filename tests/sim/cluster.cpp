@@ -5,9 +5,11 @@
 #include <cstdlib>
 
 #include "coherence/eviction_window.hpp"
-#include "coherence/pool/mapped_pool.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_lock.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/region/pool_lock.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
+#include "coherence/transport/shm/peer_arena.hpp"
 #include "home.hpp"
 #include "user.hpp"
 
@@ -96,7 +98,7 @@ Cluster::Cluster(const Options& o) : options_(o), path_(home() + "/pool"), far_(
   spec.further_pages_bytes = uint64_t(o.pages) * kPageSize;
   spec.repairs_deaths = o.survives;
   Problem problem;
-  auto made = Pool::create({.path = path_.c_str(), .identity = "sim=1\n"}, spec, &problem);
+  auto made = LocalPool::create({.path = path_.c_str(), .identity = "sim=1\n"}, spec, &problem);
   if (!made) fprintf(stderr, "%s\n", problem.text), abort();
   pool_ = made.take();
   for (int n = 0; n < o.nodes; n++) members_.push_back(std::make_unique<Member>(n, o));
@@ -118,7 +120,7 @@ bool Cluster::join(Member& m) {
   Scheduler::Calm calm(*scheduler());
   Problem problem;
   joining_node = m.id.value;
-  auto joined = Node::join(*pool_, m.id, arena_spec(options_), &problem);
+  auto joined = Node::join(*pool_, m.id, arena_spec(options_), &problem, shm_transport());
   joining_node = -1;
   if (!joined) {
     const bool refused = joined.error() == Errc::kFenced && options_.may_fence();
@@ -136,15 +138,14 @@ bool Cluster::join(Member& m) {
   if (grants_first(mutation)) features = features.without(Feature::kEarlyAnswers);
   m.node->set_features(features);
   m.node->set_lease(mutation == Mutation::kNoTurnLimit ? ~0u : options_.gamma);
-  pool_->mapped()->table().node[m.id.value].pid.store(kFirstPid + m.id.value);
+  MappedPool::of(*pool_).table().node[m.id.value].pid.store(kFirstPid + m.id.value);
   m.horizon.lazy = options_.lazy_log;
   m.left = false;
   m.free.clear();
   for (uint32_t i = 0; i < m.frames; i++) m.free.push_back(i);
   std::fill(m.directory.lines.begin(), m.directory.lines.end(), nullptr);
   for (auto& other : members_)
-    if (other->node && other != members_[m.id.value])
-      other->node->share_mapping(*m.node), m.node->share_mapping(*other->node);
+    if (other->node && other != members_[m.id.value]) share_mapping(*other->node, *m.node);
   return true;
 }
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "coherence/member/membership.hpp"
-#include "coherence/member/peers.hpp"
-#include "coherence/member/shm_messenger.hpp"
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
+#include "coherence/transport/shm/peers.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "coherence/transport/shm/shm_messenger.hpp"
 #include "mutation.hpp"
 #include "options.hpp"
 #include "scheduler.hpp"
@@ -74,12 +74,13 @@ class FarTransport::Ways final : public gcl_test::Network {
 // What the messages of a session meet when they have arrived.
 class FarTransport::Arrivals final : public Messenger, public std::enable_shared_from_this<Arrivals> {
  public:
-  Arrivals(NodeParts& node, Peers& peers, Counters& counters, std::shared_ptr<Ways> ways)
-      : node_(node), peers_(peers), near_(node, peers, counters), ways_(std::move(ways)) {}
+  Arrivals(NodeParts& node, Counters& counters, std::shared_ptr<Ways> ways)
+      : node_(node), peers_(peers_of(node)), near_(node, counters), ways_(std::move(ways)) {}
   void ask(NodeId to, uint16_t slot, PageId page) noexcept override {
     if (!has_died(to)) return near_.ask(to, slot, page);
     delay(to, [self = shared_from_this(), to, slot, page] { self->near_.ask(to, slot, page); });
   }
+  bool reach_all() noexcept override { return near_.reach_all(); }
   bool receive(RequestHandler& handler) noexcept override { return near_.receive(handler); }
   bool take_request(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) noexcept override {
     return near_.take_request(from, slot, request, page) ||
@@ -151,9 +152,8 @@ class FarTransport::Arrivals final : public Messenger, public std::enable_shared
 
 class FarTransport::LateMessenger final : public gcl_test::FarMessenger {
  public:
-  LateMessenger(NodeParts& node, Peers& peers, std::shared_ptr<Arrivals> arrivals, std::shared_ptr<Ways> ways,
-                bool former)
-      : FarMessenger(peers, arrivals, ways),
+  LateMessenger(NodeParts& node, std::shared_ptr<Arrivals> arrivals, std::shared_ptr<Ways> ways, bool former)
+      : FarMessenger(node, arrivals, ways),
         node_(node),
         arrivals_(std::move(arrivals)),
         ways_(std::move(ways)),
@@ -218,12 +218,13 @@ NodeSet FarTransport::broken() const { return ways_->nodes(); }
 uint64_t FarTransport::broken_ns() const { return ways_->first_ns(); }
 
 std::unique_ptr<Memory> FarTransport::open_memory(NodeParts& node, Counters& counters) {
-  return std::make_unique<gcl_test::FarMemory>(std::make_unique<ShmMemory>(*node.pool.mapped(), counters), *ways_);
+  return std::make_unique<gcl_test::FarMemory>(
+      std::make_unique<ShmMemory>(coherence::MappedPool::of(node.pool), counters), *ways_);
 }
 
-std::unique_ptr<Messenger> FarTransport::open_messenger(NodeParts& node, Peers& peers, Counters& counters) {
-  auto arrivals = std::make_shared<Arrivals>(node, peers, counters, ways_);
-  return std::make_unique<LateMessenger>(node, peers, std::move(arrivals), ways_, former_);
+std::unique_ptr<Messenger> FarTransport::open_messenger(NodeParts& node, Counters& counters) {
+  auto arrivals = std::make_shared<Arrivals>(node, counters, ways_);
+  return std::make_unique<LateMessenger>(node, std::move(arrivals), ways_, former_);
 }
 
 }  // namespace sim

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "coherence/member/shm_transport.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 #include "options.hpp"
 #include "tests/support/far_memory.hpp"
 
@@ -20,8 +20,7 @@ class FarTransport final : public coherence::ShmTransport {
   // `crash_under_page`: the crash node dies while that page, of those sent to it, is on its way.
   explicit FarTransport(const Options&);
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts&, coherence::Counters&) override;
-  std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts&, coherence::Peers&,
-                                                       coherence::Counters&) override;
+  std::unique_ptr<coherence::Messenger> open_messenger(coherence::NodeParts&, coherence::Counters&) override;
   // A node that had died is there again: what was delayed arrives in the next moments.  In a fiber.
   void joined_again(coherence::NodeId);
   uint64_t answers_delayed() const;   // that arrived at another incarnation than the one that had asked

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "coherence/base/os.hpp"
-#include "coherence/pool/mapped_pool.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_lock.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/region/pool_lock.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "home.hpp"
 #include "pool_user.hpp"
 
@@ -124,7 +124,7 @@ bool PoolCluster::join(PoolMember& m) {
   m.sweep = std::make_unique<recovery::PageSweep>(*m.pool, m.redo->rings);
   m.node().set_repair(m.redo.get());
   m.node().set_lease(options_.gamma);
-  m.pool->coherence_pool().mapped()->table().node[m.id.value].pid.store(kFirstPid + m.id.value);
+  coherence::MappedPool::of(m.pool->coherence_pool()).table().node[m.id.value].pid.store(kFirstPid + m.id.value);
   m.log.set_late(options_.lazy_log);
   if (options_.loses_memory) m.log.keep_records();
   disk_.joined(m.id, m.node().incarnation(), m.pool->first_sequence());
@@ -132,8 +132,7 @@ bool PoolCluster::join(PoolMember& m) {
   m.calls_heard = 0;
   m.left = m.stopping = false;
   for (auto& other : members_)
-    if (other->pool && other != members_[m.id.value])
-      other->node().share_mapping(m.node()), m.node().share_mapping(other->node());
+    if (other->pool && other != members_[m.id.value]) share_mapping(other->node(), m.node());
   return true;
 }
 

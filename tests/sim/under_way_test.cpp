@@ -9,6 +9,7 @@
 
 #include "cluster.hpp"
 #include "coherence/session.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 #include "far_transport.hpp"
 #include "home.hpp"
 
@@ -29,22 +30,20 @@ class Wanted {
     PoolSpec spec{.nodes_max = 2, .memory_nodes = 2, .identity = "sim=1\n"};
     spec.region_bytes[kRegionPages] = spec.further_pages_bytes = uint64_t(pages) * kPageSize;
     Problem problem;
-    auto made = Pool::create({.path = path.c_str(), .identity = "sim=1\n"}, spec, &problem);
+    auto made = LocalPool::create({.path = path.c_str(), .identity = "sim=1\n"}, spec, &problem);
     if (!made) fprintf(stderr, "%s\n", problem.text), abort();
     pool_ = made.take();
     for (int n = 0; n < 2; n++) {
       directory_.emplace_back(pages);
-      auto joined =
-          Node::join(*pool_, NodeId{uint8_t(n)},
-                     {.frames = uint32_t(pages), .sessions_max = kWorker + 1, .private_bytes = 4096}, &problem);
+      auto joined = Node::join(*pool_, NodeId{uint8_t(n)},
+                               {.frames = uint32_t(pages), .sessions_max = kWorker + 1, .private_bytes = 4096},
+                               &problem, shm_transport());
       if (!joined) fprintf(stderr, "%s\n", problem.text), abort();
       node_.push_back(joined.take());
       node_[size_t(n)]->set_transport(far_);
     }
-    for (size_t n = 0; n < 2; n++) {
-      node_[n]->set_upcalls(&directory_[n], nullptr);
-      node_[n]->share_mapping(*node_[1 - n]);
-    }
+    for (size_t n = 0; n < 2; n++) node_[n]->set_upcalls(&directory_[n], nullptr);
+    share_mapping(*node_[0], *node_[1]);
   }
   ~Wanted() {
     node_.clear();

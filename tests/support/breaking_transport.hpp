@@ -5,16 +5,16 @@
 #include <atomic>
 #include <memory>
 
-#include "coherence/member/shm_transport.hpp"
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 
 namespace gcl_test {
 
 class BreakingTransport final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<BreakingMemory>(*node.pool.mapped(), counters, *this);
+    return std::make_unique<BreakingMemory>(coherence::MappedPool::of(node.pool), counters, *this);
   }
   // From the batch on that is posted after `batches` more, whichever session posts it.
   void break_after(int batches) { left_.store(batches); }

@@ -11,22 +11,22 @@
 #include <utility>
 #include <vector>
 
-#include "coherence/member/shm_messenger.hpp"
+#include "coherence/transport/shm/shm_messenger.hpp"
 #include "tests/support/far_memory.hpp"
 
 namespace gcl_test {
 
 class FarMessenger : public coherence::Messenger {
  public:
-  FarMessenger(coherence::NodeParts& node, coherence::Peers& peers, coherence::Counters& counters,
-               std::shared_ptr<Network> network)
-      : FarMessenger(peers, std::make_shared<coherence::ShmMessenger>(node, peers, counters), std::move(network)) {}
+  FarMessenger(coherence::NodeParts& node, coherence::Counters& counters, std::shared_ptr<Network> network)
+      : FarMessenger(node, std::make_shared<coherence::ShmMessenger>(node, counters), std::move(network)) {}
   // `near`: what a message meets when it has arrived.
-  FarMessenger(coherence::Peers& peers, std::shared_ptr<coherence::Messenger> near, std::shared_ptr<Network> network)
-      : peers_(peers), near_(std::move(near)), wire_(std::make_shared<Wire>(std::move(network))) {}
+  FarMessenger(coherence::NodeParts& node, std::shared_ptr<coherence::Messenger> near, std::shared_ptr<Network> network)
+      : peers_(coherence::peers_of(node)), near_(std::move(near)), wire_(std::make_shared<Wire>(std::move(network))) {}
   void ask(coherence::NodeId to, uint16_t slot, coherence::PageId page) noexcept override {
     wire_->send(to, [near = near_, to, slot, page] { near->ask(to, slot, page); });
   }
+  bool reach_all() noexcept override { return near_->reach_all(); }
   bool receive(coherence::RequestHandler& handler) noexcept override { return near_->receive(handler); }
   bool take_request(coherence::NodeId from, uint16_t slot, coherence::PeerRequest* request,
                     coherence::PageId* page) noexcept override {

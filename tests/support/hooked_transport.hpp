@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 
-#include "coherence/member/shm_transport.hpp"
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 
 namespace gcl_test {
 
@@ -16,7 +16,7 @@ class HookedTransport final : public coherence::ShmTransport {
   std::function<void(const coherence::Batch&)> on_post;
 
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<HookedMemory>(*node.pool.mapped(), counters, *this);
+    return std::make_unique<HookedMemory>(coherence::MappedPool::of(node.pool), counters, *this);
   }
 
  private:

@@ -1,7 +1,7 @@
 // Where a test finds the pool's bytes in its own memory, behind the back of every transport.
 #pragma once
 
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace gcl_test {
 

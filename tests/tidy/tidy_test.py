@@ -33,10 +33,11 @@ class TidyFinds(unittest.TestCase):
         for path in ("extension/pg/stats/a.cpp", "extension/pg/ddl/a.cpp", "extension/pg/module.cpp", "tests/a.cpp"):
             self.assertEqual([], list(tidy.check_line(path, upward)))
         for path, header in (("coherence/pool/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/session.hpp"),
+                             ("coherence/member/a.cpp", "coherence/transport/shm/peers.hpp"), ("coherence/transport/a.cpp", "coherence/transport/shm/peers.hpp"),
                              ("bufmgr/log/a.cpp", "bufmgr/session.hpp"), ("bufmgr/a.cpp", "bufmgr/space/space_map.hpp"),
                              ("extension/engine/txn/a.cpp", "extension/engine/heap/row.hpp")):
             self.assertIn("one way only", messages(path, f'#include "{header}"\n'))
-        for path, header in (("coherence/a.cpp", "coherence/member/node.hpp"), ("bufmgr/space/a.cpp", "bufmgr/session.hpp")):
+        for path, header in (("coherence/a.cpp", "coherence/member/node.hpp"), ("coherence/transport/shm/a.cpp", "coherence/member/node.hpp"), ("coherence/member/a.cpp", "coherence/transport/memory.hpp"), ("bufmgr/space/a.cpp", "bufmgr/session.hpp")):
             self.assertEqual("", messages(path, f'#include "{header}"\n'))
 
     def test_postgres_below_extension_pg(self):
@@ -45,19 +46,26 @@ class TidyFinds(unittest.TestCase):
         self.assertEqual("", messages("extension/pg/a.cpp", '#include "postgres.h"\n'))
 
     def test_what_is_mapped(self):
-        for header in ("pool/mapped_pool.hpp", "transport/shm/shm_memory.hpp", "member/shm_membership.hpp"):
+        for header in ("transport/shm/mapped_pool.hpp", "transport/shm/shm_memory.hpp", "transport/shm/shm_transport.hpp"):
             line = f'#include "coherence/{header}"\n'
             for path in ("coherence/session/a.cpp", "coherence/member/node.cpp", "bufmgr/a.cpp", "extension/engine/txn/a.cpp", "tools/gclctl/show.cpp"):
                 self.assertIn("mapped-by-its-own", messages(path, line))
-            for path in ("coherence/member/shm_transport.cpp", "tools/gclctl/restart.cpp", "tests/unit/a.cpp"):
+            for path in ("coherence/transport/shm/shm_transport.cpp", "coherence/open_transport.cpp", "tools/gclctl/restart.cpp", "tests/unit/a.cpp"):
                 self.assertNotIn("mapped-by-its-own", messages(path, line))
-        self.assertEqual("", messages("bufmgr/a.cpp", '#include "coherence/pool/pool.hpp"\n'))
+        for header in ("pool/pool.hpp", "transport/shm/local_pool.hpp"):
+            self.assertEqual("", messages("bufmgr/a.cpp", f'#include "coherence/{header}"\n'))
 
     def test_header_without_guard(self):
         self.assertIn("pragma once", messages("bufmgr/a.hpp", "int x;\n"))
 
     def test_long_file(self):
         self.assertIn("split", messages("bufmgr/a.cpp", "int x;\n" * 501))
+
+    def test_long_readme(self):
+        for path in ("README.md", "bufmgr/README.md"):
+            self.assertIn("801 words", messages(path, "one word\n" * 400 + "more\n"))
+            self.assertEqual("", messages(path, "one word\n" * 400))
+        self.assertEqual("", messages("bufmgr/rules.md", "one word\n" * 1000))
 
     def test_unused_name(self):
         self.assertIn("PageId is not used", messages("bufmgr/a.cpp", "using coherence::PageId;  // not PageId\n"))

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "coherence/pool/pool.hpp"
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/pool_outline.hpp"
+#include "coherence/region/since_save.hpp"
 #include "recovery/checkpoint.hpp"
 #include "tools/gclctl/backup_manifest.hpp"
 #include "tools/gclctl/backup_wal.hpp"
@@ -38,7 +39,7 @@ class Backup {
   void run() {
     AllPrimaries primaries(c_);
     require_no_tablespaces(primaries);
-    const coherence::Pool::Outline copy = outline();
+    const coherence::PoolOutline copy = outline();
     manifest_.server = server_version(c_.bindir(c_.chosen(0).front()));
     manifest_.pool_id = copy.pool_id;
     manifest_.saves = copy.saves;
@@ -66,9 +67,9 @@ class Backup {
  private:
   void add(const std::string& path, const FileSum& sum) { manifest_.files[path] = sum; }
 
-  coherence::Pool::Outline outline() const {
+  coherence::PoolOutline outline() const {
     coherence::Problem problem;
-    const auto found = coherence::Pool::outline(c_.saved_pool().c_str(), &problem);
+    const auto found = coherence::outline_pool(c_.saved_pool().c_str(), &problem);
     if (!found) fail("{}", problem.text);
     return *found;
   }
@@ -152,7 +153,7 @@ class Backup {
 
   // The WAL was kept, and the copy has been one and the same, if the pool was not saved meanwhile.
   void require_unchanged() const {
-    const coherence::Pool::Outline now = outline();
+    const coherence::PoolOutline now = outline();
     if (now.pool_id != manifest_.pool_id || now.saves != manifest_.saves)
       fail("the pool was saved while the backup was taken, by a stop of all primaries: take the backup again");
     if (contents_of(c_.dir / Cluster::kFileName) != description_)

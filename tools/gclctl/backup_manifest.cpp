@@ -9,8 +9,9 @@
 #include <sstream>
 
 #include "coherence/base/crc32c.hpp"
-#include "coherence/pool/damage.hpp"
 #include "coherence/pool/pool.hpp"
+#include "coherence/region/damage.hpp"
+#include "coherence/region/saved_file.hpp"
 #include "tools/gclctl/cut.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
@@ -64,7 +65,7 @@ void check_base_backup(const fs::path& data) {
 void check_copy(const fs::path& saved) {
   const auto damage = std::make_unique<coherence::Damage>();
   coherence::Problem problem;
-  if (!coherence::Pool::verify_saved(saved.c_str(), damage.get(), &problem)) fail("{}", problem.text);
+  if (!coherence::verify_saved(saved.c_str(), damage.get(), &problem)) fail("{}", problem.text);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 #include "bufmgr/inspect/ring_view.hpp"
 #include "coherence/inspect/pool_view.hpp"
-#include "coherence/pool/saved_pages.hpp"
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/saved_pages.hpp"
+#include "coherence/region/since_save.hpp"
 #include "recovery/checkpoint.hpp"
 #include "tools/gclctl/checkpoint_lock.hpp"
 #include "tools/gclctl/checkpoint_pages.hpp"

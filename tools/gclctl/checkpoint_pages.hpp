@@ -5,7 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "coherence/pool/saved_pages.hpp"
+#include "coherence/region/saved_pages.hpp"
 #include "recovery/checkpoint.hpp"
 #include "recovery/log_merge.hpp"
 #include "tools/gclctl/restart_logs.hpp"

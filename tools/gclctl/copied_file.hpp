@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/memory_file.hpp"
 
 namespace gclctl {
 

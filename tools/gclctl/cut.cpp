@@ -7,7 +7,7 @@
 #include <future>
 #include <thread>
 
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/since_save.hpp"
 #include "tools/gclctl/failure.hpp"
 
 namespace gclctl {

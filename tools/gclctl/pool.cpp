@@ -4,8 +4,10 @@
 
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/pool_layout.hpp"
-#include "coherence/pool/memory_file.hpp"
 #include "coherence/pool/pool.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/pool_outline.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 #include "extension/compatibility.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
@@ -63,19 +65,19 @@ std::string add_memory_node(const Cluster& cluster, uint64_t bytes) {
 
 std::string add_memory_node(const fs::path& file, const fs::path& saved, uint64_t bytes) {
   coherence::Problem problem;
-  auto copy = coherence::Pool::outline(saved.c_str(), &problem);
+  auto copy = coherence::outline_pool(saved.c_str(), &problem);
   if (!copy) fail("{}", problem.text);
-  auto pool = coherence::Pool::outline(file.c_str(), &problem);
+  auto pool = coherence::outline_pool(file.c_str(), &problem);
   if (pool && pool->pool_id != copy->pool_id)
     fail("{} is not the pool that {} is the copy of", file.string(), saved.string());
   return add(file, saved, "", bytes);
 }
 
 PoolState inspect_pool(const Cluster& cluster) {
-  using Condition = coherence::Pool::Condition;
+  using Condition = coherence::LocalPool::Condition;
   std::string path = cluster.pool(), saved = cluster.saved_pool(), compatibility = compatibility_of(cluster);
   coherence::Problem problem;
-  switch (coherence::Pool::inspect(
+  switch (coherence::LocalPool::inspect(
       {.path = path.c_str(), .durable_path = saved.c_str(), .identity = compatibility.c_str()}, &problem)) {
     case Condition::kClean:
       return {PoolState::Kind::kClean, problem.text};
@@ -100,7 +102,7 @@ PoolState inspect_pool(const Cluster& cluster) {
 void save_pool(const Cluster& cluster) {
   std::string path = cluster.pool(), saved = cluster.saved_pool(), compatibility = compatibility_of(cluster);
   coherence::Problem problem;
-  if (!coherence::Pool::save_again(
+  if (!coherence::LocalPool::save_again(
           {.path = path.c_str(), .durable_path = saved.c_str(), .identity = compatibility.c_str()}, &problem))
     fail(
         "the pool could not be saved: {}. It is whole in memory as long as this machine is up; make room, then run "
@@ -113,7 +115,7 @@ PoolExtent extent_of_pool(const fs::path& file, const fs::path& saved) {
   const fs::path& where = fs::exists(file, error) ? file : saved;
   PoolExtent extent;
   coherence::Problem problem;
-  auto said = coherence::Pool::outline(where.c_str(), &problem);
+  auto said = coherence::outline_pool(where.c_str(), &problem);
   if (!said) return extent;
   for (uint32_t k = 0; k < said->memory_nodes; k++) {
     extent.files.emplace_back(coherence::MemoryPath(where.c_str(), k).text);

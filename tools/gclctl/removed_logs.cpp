@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "coherence/pool/pool.hpp"
+#include "coherence/region/pool_outline.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
 
@@ -35,7 +36,7 @@ std::vector<Kept> kept_logs(const Cluster& c, int k) {
 
 recovery::History history_of(const fs::path& saved) {
   coherence::Problem problem;
-  const auto copy = coherence::Pool::outline(saved.c_str(), &problem);
+  const auto copy = coherence::outline_pool(saved.c_str(), &problem);
   if (!copy) fail("{}", problem.text);
   auto history = recovery::read_history(saved.c_str(), copy->pool_id, copy->saves, &problem);
   if (!history) fail("{}", problem.text);

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "bufmgr/buffer_pool.hpp"
-#include "coherence/pool/mapped_pool.hpp"
-#include "coherence/pool/pool_lock.hpp"
+#include "coherence/region/pool_lock.hpp"
+#include "coherence/region/pool_outline.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "extension/engine/restart/restore.hpp"
 #include "extension/engine/restart/restored_members.hpp"
 #include "recovery/checkpoint.hpp"
@@ -22,6 +24,7 @@
 namespace gclctl {
 
 using bufmgr::PageId;
+using coherence::LocalPool;
 using coherence::NodeId;
 using coherence::Pool;
 using coherence::Problem;
@@ -87,12 +90,12 @@ class Restart {
     open_logs();
     bool whole = false;
     Problem problem;
-    if (!Pool::begin_restart(files(), &whole, &problem)) fail("{}", problem.text);
+    if (!LocalPool::begin_restart(files(), &whole, &problem)) fail("{}", problem.text);
     if (!whole) {
       read_copy();
       apply_logs();
       restore_words();
-      if (!Pool::end_restart(files(), newest_incarnation(), &problem)) fail("{}", problem.text);
+      if (!LocalPool::end_restart(files(), newest_incarnation(), &problem)) fail("{}", problem.text);
     }
     fmt::print("the pool is whole again ({:.1f} s)\n", seconds_since(began));
   }
@@ -121,7 +124,7 @@ class Restart {
   // What is missing is told before anything is done.
   void open_logs() {
     Problem problem;
-    const auto copy = Pool::outline(lost_.saved.c_str(), &problem);
+    const auto copy = outline_pool(lost_.saved.c_str(), &problem);
     if (!copy) fail("{}", problem.text);
     auto there = recovery::read_checkpoint(lost_.saved.c_str(), copy->pool_id, copy->saves, &problem);
     if (!there) fail("{}", problem.text);
@@ -159,7 +162,7 @@ class Restart {
 
   void apply_logs() {
     Problem problem;
-    auto pool = Pool::open({.path = made_.text, .identity = lost_.compatibility.c_str()}, &problem);
+    auto pool = LocalPool::open({.path = made_.text, .identity = lost_.compatibility.c_str()}, &problem);
     if (!pool) fail("{}", problem.text);
     MappedPages pages(**pool);
     const auto began = Clock::now();
@@ -255,7 +258,7 @@ class Restart {
   }
 
   const LostPool& lost_;
-  const Pool::RestartPath made_;
+  const LocalPool::RestartPath made_;
   recovery::History history_;
   recovery::Checkpoint checkpoint_;
   std::unique_ptr<RestartLogs> logs_;
@@ -270,11 +273,11 @@ bool restart_pool(const LostPool& lost) {
   if (!lock.held()) fail("cannot lock {}.lock: {}", lost.file.string(), strerror(errno));
   if (fs::exists(lost.file)) return false;
   Problem problem;
-  const auto is = Pool::inspect(
+  const auto is = LocalPool::inspect(
       {.path = lost.file.c_str(), .durable_path = lost.saved.c_str(), .identity = lost.compatibility.c_str()},
       &problem);
-  if (is == Pool::Condition::kClean) return false;
-  if (is != Pool::Condition::kUnclean) fail("{}", problem.text);
+  if (is == LocalPool::Condition::kClean) return false;
+  if (is != LocalPool::Condition::kUnclean) fail("{}", problem.text);
   const RequiredCheckpointLock unchanged(lost.saved);
   Restart(lost).run();
   return true;

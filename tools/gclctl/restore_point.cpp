@@ -11,7 +11,8 @@
 #include <thread>
 
 #include "coherence/pool/pool.hpp"
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/pool_outline.hpp"
+#include "coherence/region/since_save.hpp"
 #include "tools/gclctl/backup_wal.hpp"
 #include "tools/gclctl/checkpoint_lock.hpp"
 #include "tools/gclctl/cut.hpp"
@@ -54,7 +55,7 @@ class NewPoint {
     std::map<int, WalSegments> segments;
     for (const int k : c_.chosen(0)) segments[k] = segments_of(k, primaries[k]);
     coherence::Problem problem;
-    const auto copy = coherence::Pool::outline(c_.saved_pool().c_str(), &problem);
+    const auto copy = coherence::outline_pool(c_.saved_pool().c_str(), &problem);
     if (!copy) fail("{}", problem.text);
     const auto lives = read_lives();
     const Cut cut = primaries.take_cut();

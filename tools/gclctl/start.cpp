@@ -11,7 +11,7 @@
 #include <memory>
 #include <thread>
 
-#include "coherence/pool/pool_lock.hpp"
+#include "coherence/region/pool_lock.hpp"
 #include "tools/gclctl/checks.hpp"
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/directory.hpp"

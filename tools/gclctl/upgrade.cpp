@@ -6,7 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "coherence/pool/pool_lock.hpp"
+#include "coherence/region/pool_lock.hpp"
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"

@@ -3,8 +3,9 @@
 
 #include <memory>
 
-#include "coherence/pool/damage.hpp"
 #include "coherence/pool/pool.hpp"
+#include "coherence/region/damage.hpp"
+#include "coherence/region/saved_file.hpp"
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/process.hpp"
@@ -16,7 +17,7 @@ namespace {
 int verify_file(const fs::path& saved) {
   const auto damage = std::make_unique<coherence::Damage>();
   coherence::Problem problem;
-  const coherence::Status ok = coherence::Pool::verify_saved(saved.c_str(), damage.get(), &problem);
+  const coherence::Status ok = coherence::verify_saved(saved.c_str(), damage.get(), &problem);
   for (uint64_t i = 0; i < damage->bad && i < coherence::Damage::kNamedMax; i++) {
     const auto& block = damage->first[i];
     coherence::Text where;

@@ -13,7 +13,7 @@
 
 #include "bufmgr/log/record.hpp"
 #include "coherence/base/crc32c.hpp"
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/memory_file.hpp"
 #include "tools/gclctl/failure.hpp"
 
 namespace gclctl {

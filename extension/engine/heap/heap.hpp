@@ -260,6 +260,8 @@ class Heap {
   Status judge_cells(const RowHeader& row, Tid tid, const WantedLock& wanted, const Facts& facts, Holders* holders,
                      Verdict* verdict);
   Status judge_own_cells(Tid tid, Holders* holders, Verdict* verdict);
+  Status put_in_cell(Tid tid, RowHeader row, const Locker& locker, const Holders& holders, bufmgr::ExclusiveGuard& page,
+                     bufmgr::MiniTransaction& change, Verdict* verdict);
   Status resolve(const Verdict& verdict, const Holders& holders, Facts& facts, WaitFor why);
   Status resolve_queued(RowQueuePosition& queue, Tid tid, const Verdict& verdict, const Holders& holders, Facts& facts,
                         WaitFor why);

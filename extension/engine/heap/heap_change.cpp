@@ -72,14 +72,17 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
     RowHeader row;
     {
       MiniTransaction change(txns_.pool(), txns_.session());
-      GCL_TRY(change.reserve(2 * kLogForHeader));
+      GCL_TRY(change.reserve(2 * kLogForHeader + kLogForLock));
       auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);
       if (!guard) return guard.error();
       if (!line_is_row(*guard, tid.offset)) return no_such_row(tid);
       row = HeapPage(guard->bytes()).row_header(tid.offset);
       GCL_TRY(judge_version(row, *page, tid, {command, RowLock::kExclusive}, facts, &holders, &verdict));
       if (verdict.kind == Verdict::kConflict || (verdict.kind == Verdict::kWait && !wait)) return verdict.outcome;
-      if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
+      if (verdict.kind == Verdict::kGo && crosscheck == nullptr && holders.word_needs_cell(*id)) {
+        GCL_TRY(put_in_cell(tid, row, holders.word, holders, *guard, change, &verdict));
+        if (verdict.kind == Verdict::kGo) continue;
+      } else if (verdict.kind == Verdict::kGo && crosscheck == nullptr) {
         const RowEnd by{.kind = RowTxnKind::kDeleted, .id = *id, .command = command, .next = moves ? Tid{} : tid};
         auto end = ended(txns_.current(), row, *page, tid, by, holders);
         if (!end) return end.error();
@@ -157,7 +160,7 @@ Result<Verdict> Heap::open_carried(const Holders& holders, Tid from, Tid to, Car
 
 // One attempt of an update under guards.
 struct Heap::UpdateStep {
-  enum Next : uint8_t { kDone, kJudge, kNoRoom, kPrune, kMakeRoom, kTargetFull } next = kJudge;
+  enum Next : uint8_t { kDone, kJudge, kAgain, kNoRoom, kPrune, kMakeRoom, kTargetFull } next = kJudge;
   Verdict verdict;
   RowHeader row;
   PageId page;              // the row's
@@ -201,6 +204,8 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
         ++attempt.plans;
         break;
       }
+      case UpdateStep::kAgain:
+        break;
       case UpdateStep::kNoRoom:
         attempt.elsewhere = true;
         break;
@@ -270,6 +275,11 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   WantedLock wanted{request.command, request.key_changed ? RowLock::kExclusive : RowLock::kNoKeyExclusive};
   GCL_TRY(judge_version(step.row, *page, request.tid, wanted, facts, holders, &step.verdict));
   if (step.verdict.kind != Verdict::kGo || !may_change) return step;
+  if (holders->word_needs_cell(id)) {
+    GCL_TRY(put_in_cell(request.tid, step.row, holders->word, *holders, old_page, change, &step.verdict));
+    if (step.verdict.kind == Verdict::kGo) step.next = UpdateStep::kAgain;
+    return step;
+  }
 
   // What was planned goes into the same record: dead versions are removed, and the new one takes their room.
   const bool prunes = update.pruned.is_of(old_page);

@@ -126,13 +126,14 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   return {};
 }
 
-// In the deleter word or, where another transaction has that, in a lock cell.  The verdict says if there is no room.
+// In the deleter word or, where another transaction has that, or a level that may be left alone, in a lock cell.  The
+// verdict says if there is no room.
 Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& change) {
   const Holders& holders = lock.holders;
   RowHeader row = lock.row;
   // Another's version, whose end was rolled back while its maker runs (heap.note-of-this-version).
   const bool makers = lock.wanted.newer && row.ended() && !is_own(txns_.current(), row);
-  if (!holders.word_is_others() && !makers) {
+  if (!holders.word_is_others() && !holders.word_needs_cell(lock.id) && !makers) {
     RowLock mode = lock.wanted.mode;
     if (holders.word_is_mine && holders.word.id >= lock.id) mode = std::max(mode, holders.word.mode);
     // The ender was rolled back: now the word is the maker's again (heap.word-has-one-use).
@@ -145,22 +146,27 @@ Status Heap::record_lock(LockTry& lock, ExclusiveGuard& page, MiniTransaction& c
     change.commit();
     return {};
   }
+  return put_in_cell(lock.tid, row, {lock.id, lock.wanted.mode, {}}, holders, page, change, &lock.verdict);
+}
+
+// A lock of our transaction.  The verdict says if there is no room.
+Status Heap::put_in_cell(Tid tid, RowHeader row, const Locker& locker, const Holders& holders, ExclusiveGuard& page,
+                         MiniTransaction& change, Verdict* verdict) {
   std::vector<Locker> live(holders.others().begin(), holders.others().end());
   for (const Locker& own : holders.own())
-    if (own.id != lock.id) live.push_back(own);
+    if (own.id != locker.id) live.push_back(own);
   live.insert(live.end(), holders.booked().begin(), holders.booked().end());
-  const Locker locker{lock.id, lock.wanted.mode, {}};
   CellWriter cells;
-  auto open = cells.open(cells_, lock.tid.block, {{lock.tid.offset, live, {&locker, 1}}});
+  auto open = cells.open(cells_, tid.block, {{tid.offset, live, {&locker, 1}}});
   if (!open) return open.error();
   if (!*open) {
-    lock.verdict = {.kind = Verdict::kCells, .block = lock.tid.block, .entries = 1};
+    *verdict = {.kind = Verdict::kCells, .block = tid.block, .entries = 1};
     return {};
   }
   if (!row.has_lockers()) {
     change.join(page);
     row.set(row.next_offset(), row.natts(), uint8_t(row.flags() | kHasLockers));
-    put_ending(change, page, lock.tid.offset, row);
+    put_ending(change, page, tid.offset, row);
   }
   cells.write(change);
   change.commit();

@@ -21,7 +21,7 @@ namespace engine {
 enum class RowLock : uint8_t { kKeyShare = 0, kShare = 1, kNoKeyExclusive = 2, kExclusive = 3 };
 
 // In a deleter word: the deleter, a savepoint, took the place of a row lock that its own transaction holds at an outer
-// level.  If the savepoint is rolled back, the savepoint's parent counts as holding that lock
+// level to its end.  If the savepoint is rolled back, the transaction still holds that lock
 // (heap.lock-falls-to-parent).
 struct OuterLock {
   uint8_t raw = 0;  // 0: none; else 4 + mode

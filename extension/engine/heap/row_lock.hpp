@@ -26,8 +26,8 @@ constexpr bool excludes(RowLock a, RowLock b) {
 struct Locker {
   TxnId id;
   RowLock mode = RowLock::kKeyShare;
-  // The lock that id's transaction holds outside of id, a savepoint: once id is rolled back, that is what is left
-  // (heap.lock-falls-to-parent).
+  // The lock that id's transaction holds to its end, outside of id, a savepoint: once id is rolled back, that is what
+  // is left (heap.lock-falls-to-parent).
   OuterLock outer;
   uint32_t place = 0;  // not 0: no lock, but a booking, and its place in the row's queue (heap.book-after-losses)
   bool operator==(const Locker&) const = default;
@@ -57,7 +57,8 @@ struct RecordedLocks {
 // The live locks on a version, as judge() found them.
 struct Holders {
   Locker word;                // what the deleter word stands for, if that counts; invalid id: nothing
-  bool word_is_mine = false;  // `word` is of our transaction
+  bool word_is_mine = false;  // `word` is of our transaction,
+  bool word_lasts = false;    // and no rollback to a savepoint ends it
   bool updating = false;      // `word` is another transaction's update, under way
   int mine = -1;              // the strongest RowLock of our transaction, wherever recorded; -1: none
   uint32_t place = 0;         // of our transaction's booking; 0: none
@@ -65,7 +66,7 @@ struct Holders {
 
   void clear() {
     word = {};
-    word_is_mine = updating = false;
+    word_is_mine = word_lasts = updating = false;
     mine = -1;
     place = 0;
     cells.reset();
@@ -84,10 +85,16 @@ struct Holders {
   }
   bool recorded() const { return !others().empty() || !own().empty() || !booked().empty(); }
   size_t of_others() const { return others().size() + (word_is_others() ? 1 : 0); }
-  // What our `id` must note if it takes the place of `word`: nothing about locks that a rollback of id ends, too.
+  // If our `id` takes the place of `word` (heap.lock-falls-to-parent):
+  // Whether the lock of `word` must be in a lock cell first.
+  bool word_needs_cell(TxnId id) const {
+    return word_is_mine && !word_lasts && word.id < id &&
+           std::ranges::none_of(own(), [&](const Locker& locker) { return locker.id == word.id; });
+  }
+  // What it must note: nothing about locks that a rollback of id ends, too.
   OuterLock outer_for(TxnId id) const {
     if (!word_is_mine) return {};
-    return word.id >= id ? word.outer : OuterLock::of(word.strongest());
+    return word_lasts && word.id < id ? OuterLock::of(word.strongest()) : word.outer;
   }
 };
 

@@ -215,7 +215,7 @@ Hold hold_of(const TxnSystem& txns, const Facts& facts, const Locker& locker) {
   // From a rolled back savepoint to the level that is left with the outer lock (heap.lock-falls-to-parent).
   while (status->aborted() && locker.outer.held() && status->parent.valid()) {
     TxnId holder = status->parent;
-    if (txns.current().is_mine(holder)) return {Hold::kMine, holder, locker.outer.mode()};
+    if (txns.current().is_mine(holder)) return {Hold::kMine, txns.current().top(), locker.outer.mode()};
     status = facts.get(txns, holder);
     if (!status) return {Hold::kUnknown, holder};
     if (status->running()) return {Hold::kRunning, holder, locker.outer.mode()};
@@ -256,6 +256,7 @@ Verdict judge(const TxnSystem& txns, const Facts& facts, const RowHeader& row, P
         return own;
       }
       holders->word_is_mine = true;
+      holders->word_lasts = me.lasts(hold.id);
       holders->mine_too(hold.mode);
       break;
     case Hold::kRunning:

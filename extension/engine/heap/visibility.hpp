@@ -8,7 +8,7 @@
 // heap.own-by-commands: What the running transaction and its live savepoints have done is decided by commands, never by
 //     status.  Which command a row names, and where the other one is: heap.word-has-one-use, heap.note-of-this-version.
 // heap.lock-falls-to-parent: A rolled back savepoint that had taken the place of its own transaction's row lock leaves
-//     the lock to its parent.
+//     the lock to the transaction.
 // heap.word-or-lock-page: A version is locked by what its deleter word says and, if it is flagged (kHasLockers), by
 //     what its block's lock pages say; each of those locks counts while the status of its id is not final.
 #pragma once

@@ -10,11 +10,13 @@ namespace engine {
 
 using coherence::Batch;
 
-bool Transaction::has(TxnId id) const {
-  if (id < own_.front().id || own_.back().id < id) return false;
+const Transaction::Own* Transaction::find(TxnId id) const {
+  if (own_.empty() || id < own_.front().id || own_.back().id < id) return nullptr;
   auto at = std::lower_bound(own_.begin(), own_.end(), id, [](const Own& own, TxnId value) { return own.id < value; });
-  return at != own_.end() && at->id == id;
+  return at != own_.end() && at->id == id ? &*at : nullptr;
 }
+
+bool Transaction::lasts(TxnId id) const { return find(id)->level <= 1; }
 
 TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, NodeWaker& waker)
     : pool_(pool),

@@ -47,17 +47,21 @@ class Transaction {
   bool wrote() const { return !own_.empty(); }
   // Whether `id` is the top or a live savepoint of this transaction.
   bool is_mine(TxnId id) const { return !own_.empty() && (own_.back().id == id || has(id)); }
+  // Whether only the transaction's end ends what `id` has: it is the top, or has been released into it.  REQUIRES:
+  // is_mine(id).
+  bool lasts(TxnId id) const;
   // What rows of its own have no room for.
   ComboCommands& commands() { return commands_; }
   const ComboCommands& commands() const { return commands_; }
 
  private:
   friend class TxnSystem;
-  bool has(TxnId id) const;
   struct Own {
     TxnId id;
     int level;  // nesting level the id belongs to now; never falls from one entry to the next
   };
+  const Own* find(TxnId id) const;  // null: not ours
+  bool has(TxnId id) const { return find(id) != nullptr; }
   GrowingArray<Own> own_;       // in the order of assignment, which is the order of the ids
   GrowingArray<TxnId> levels_;  // the id of each open level, outermost first; invalid: has not written
   ComboCommands commands_;

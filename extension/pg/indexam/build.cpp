@@ -123,7 +123,7 @@ void check_supported(Relation index, IndexInfo* info) {
   if (!info->ii_Concurrent) return;
   ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
           errmsg("index \"%s\" cannot be built concurrently on a gcl table", RelationGetRelationName(index)),
-          errhint("Use CREATE INDEX or REINDEX without CONCURRENTLY."));
+          errhint("Use CREATE INDEX without CONCURRENTLY."));
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ double gcl_index_build_range_scan(Relation table, Relation index, IndexInfo* inf
   if (start_block != 0 || blocks != InvalidBlockNumber)
     not_supported("building an index from a range of blocks", nullptr);
   if (info->ii_Concurrent)
-    not_supported("CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY", "Use the form without CONCURRENTLY.");
+    not_supported("CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY", "Use CREATE INDEX without CONCURRENTLY.");
   if (scan != nullptr) table_endscan(scan);
   engine::Heap& heap = heap_of(table);
   count_in();  // values out of line stay until the rows that name them have been read

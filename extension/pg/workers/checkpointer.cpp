@@ -11,7 +11,8 @@
 #include <cstring>
 
 #include "coherence/pool/pool.hpp"
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/pool_outline.hpp"
+#include "coherence/region/since_save.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
 #include "extension/pg/runtime/kept_wal.hpp"
 #include "extension/pg/runtime/node.hpp"
@@ -153,7 +154,7 @@ bool run(const char* text) {
 
 // From where on the checkpoint that is there needs this server's log; 0: it does not speak of it.
 coherence::Result<uint64_t> needed_from(coherence::Problem* problem) {
-  const auto copy = coherence::Pool::outline(durable_path(), problem);
+  const auto copy = coherence::outline_pool(durable_path(), problem);
   if (!copy) return copy.error();
   const auto there = recovery::read_checkpoint(durable_path(), copy->pool_id, copy->saves, problem);
   if (!there) return there.error();

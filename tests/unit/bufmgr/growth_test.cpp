@@ -274,5 +274,13 @@ TEST_F(ForkedBefore, EveryProcessOfANodeUsesTheNewMemoryNode) {
   EXPECT_TRUE((*again)->leave(*session, &last, &problem_).ok()) << problem_.text;
 }
 
+TEST(Node, IsMadeByATransportThatIsThere) {
+  Problem problem;
+  EXPECT_EQ(
+      BufferPool::create_node({.files = {.path = "/dev/shm/gcl-test-none"}, .transport = "none"}, &problem).error(),
+      coherence::Errc::kNotFound);
+  EXPECT_NE(strstr(problem.text, "no transport \"none\""), nullptr) << problem.text;
+}
+
 }  // namespace
 }  // namespace bufmgr

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "cluster.hpp"
-#include "coherence/pool/checksums.hpp"
-#include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/checksums.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/pool_header.hpp"
 #include "tests/support/pool_bytes.hpp"
 
 namespace coherence {
@@ -24,7 +24,7 @@ class Checksums : public ClusterTest {
     memset(gcl_test::pool_bytes(*pool, page(7, 0)), 0x55, kPageSize);
     memset(gcl_test::pool_bytes(*pool, page(9, 1)), 0x66, kPageSize);
     pool.reset();
-    ASSERT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
+    ASSERT_TRUE(LocalPool::save_again(files(), &problem).ok()) << problem.text;
     lose_tmpfs();
   }
   void lose_tmpfs() {
@@ -44,18 +44,18 @@ class Checksums : public ClusterTest {
   uint64_t in_page(uint64_t n, uint8_t k) const { return (first_page[k] + n) * kBlockBytes + 100; }
   void expect_refused(std::initializer_list<const char*> words) {
     const auto before = fs::last_write_time(file(0));
-    EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kCorrupt);
+    EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kCorrupt);
     for (const char* word : words) EXPECT_NE(strstr(problem.text, word), nullptr) << problem.text;
     for (const char* name : {"", ".new", ".mem1", ".mem1.new"}) EXPECT_FALSE(fs::exists(path + name)) << name;
     EXPECT_EQ(fs::last_write_time(file(0)), before);
     Damage damage;
-    EXPECT_EQ(Pool::verify_saved(durable.c_str(), &damage, &problem).error(), Errc::kCorrupt);
+    EXPECT_EQ(verify_saved(durable.c_str(), &damage, &problem).error(), Errc::kCorrupt);
     for (const char* word : words) EXPECT_NE(strstr(problem.text, word), nullptr) << problem.text;
   }
   void expect_opens() {
     Damage damage;
-    EXPECT_TRUE(Pool::verify_saved(durable.c_str(), &damage, &problem).ok()) << problem.text;
-    auto opened = Pool::open(files(), &problem);
+    EXPECT_TRUE(verify_saved(durable.c_str(), &damage, &problem).ok()) << problem.text;
+    auto opened = LocalPool::open(files(), &problem);
     ASSERT_TRUE(opened.ok()) << problem.text;
     EXPECT_EQ(*gcl_test::pool_bytes(**opened, page(7, 0)), std::byte{0x55});
     EXPECT_EQ(*gcl_test::pool_bytes(**opened, page(9, 1)), std::byte{0x66});
@@ -67,7 +67,7 @@ class Checksums : public ClusterTest {
 TEST_F(Checksums, AWholeCopyIsLoaded) {
   for (uint32_t k = 0; k < 2; k++) EXPECT_EQ(bytes_of_saved(fs::file_size(file(k))) % kFileChunk, 0u);
   Damage damage;
-  EXPECT_TRUE(Pool::verify_saved(durable.c_str(), &damage, &problem).ok()) << problem.text;
+  EXPECT_TRUE(verify_saved(durable.c_str(), &damage, &problem).ok()) << problem.text;
   EXPECT_EQ(damage.checked, (fs::file_size(file(0)) + fs::file_size(file(1))) / kBlockBytes);
   expect_opens();
 }
@@ -102,7 +102,7 @@ TEST_F(Checksums, AllBlocksAreCheckedAndTheFirstBadOnesNamed) {
   flip(file(1), in_page(3, 1));
   expect_refused({" and 16 more "});
   Damage damage;
-  EXPECT_EQ(Pool::verify_saved(durable.c_str(), &damage, &problem).error(), Errc::kCorrupt);
+  EXPECT_EQ(verify_saved(durable.c_str(), &damage, &problem).error(), Errc::kCorrupt);
   EXPECT_EQ(damage.bad, 21u);
   EXPECT_EQ(damage.first[5].page, 5u);
 }
@@ -138,7 +138,7 @@ TEST_F(Checksums, AFlippedBitInTheChecksums) {
 TEST_F(Checksums, ChecksumsOfAnotherFileAreNoneOfThisOne) {
   fs::copy_file(file(1), path + "-kept");
   nodes.clear();
-  auto opened = Pool::open(files(), &problem);
+  auto opened = LocalPool::open(files(), &problem);
   ASSERT_TRUE(opened.ok()) << problem.text;
   memset(gcl_test::pool_bytes(**opened, page(9, 1)), 0x67, kPageSize);
   pool = opened.take();
@@ -172,9 +172,9 @@ TEST_F(Checksums, AFileCutShortOrGrown) {
   for (uint64_t size : {whole - 1, whole - kBlockBytes, whole - 2 * kBlockBytes, whole + kBlockBytes}) {
     fs::copy_file(file(0), path + "-kept");
     fs::resize_file(file(0), size);
-    EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kCorrupt) << size;
+    EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kCorrupt) << size;
     EXPECT_NE(strstr(problem.text, "not a whole pool file"), nullptr) << problem.text;
-    EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kDamaged);
+    EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kDamaged);
     EXPECT_NE(strstr(problem.text, size < whole ? "shorter than" : "longer than"), nullptr) << problem.text;
     EXPECT_FALSE(fs::exists(path));
     fs::rename(path + "-kept", file(0));
@@ -184,19 +184,19 @@ TEST_F(Checksums, AFileCutShortOrGrown) {
 
 // The mark is written into the copy after its checksums were: they are those of a clean pool.
 TEST_F(Checksums, ACopyThatIsInUseIsStillTheLastSave) {
-  auto opened = Pool::open(files(), &problem);
+  auto opened = LocalPool::open(files(), &problem);
   ASSERT_TRUE(opened.ok()) << problem.text;
   pool = opened.take();
   add_node(16, false);
   Damage damage;
-  EXPECT_TRUE(Pool::verify_saved(durable.c_str(), &damage, &problem).ok()) << problem.text;
+  EXPECT_TRUE(verify_saved(durable.c_str(), &damage, &problem).ok()) << problem.text;
   EXPECT_EQ(damage.bad, 0u);
   lose_tmpfs();
-  EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kFenced);
+  EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kFenced);
 }
 
 TEST_F(Checksums, AMemoryNodeThatIsAddedHasThemToo) {
-  auto added = Pool::add_memory_node(files(), kPages * kPageSize, &problem);
+  auto added = LocalPool::add_memory_node(files(), kPages * kPageSize, &problem);
   ASSERT_TRUE(added.ok()) << problem.text;
   EXPECT_TRUE(added->saved) << problem.text;
   lose_tmpfs();
@@ -226,21 +226,21 @@ TEST_F(Checksums, OfALargePoolWithHoles) {
   spec.region_bytes[kRegionPages] = 5000 * kPageSize;
   uint64_t last;
   {
-    auto made = Pool::create(these, spec, &problem);
+    auto made = LocalPool::create(these, spec, &problem);
     ASSERT_TRUE(made.ok()) << problem.text;
     memset(gcl_test::pool_bytes(**made, page(4500)), 0x77, kPageSize);
     last = (*made)->page_address(page(4500)).offset();
   }
-  ASSERT_TRUE(Pool::save_again(these, &problem).ok()) << problem.text;
+  ASSERT_TRUE(LocalPool::save_again(these, &problem).ok()) << problem.text;
   fs::remove(big);
-  EXPECT_TRUE(Pool::open(these, &problem).ok()) << problem.text;
+  EXPECT_TRUE(LocalPool::open(these, &problem).ok()) << problem.text;
   fs::remove(big);
   flip(saved, last);
-  EXPECT_EQ(Pool::open(these, &problem).error(), Errc::kCorrupt);
+  EXPECT_EQ(LocalPool::open(these, &problem).error(), Errc::kCorrupt);
   EXPECT_NE(strstr(problem.text, "page 4500 of memory node 0"), nullptr) << problem.text;
   flip(saved, last);
   flip(saved, bytes_of_saved(fs::file_size(saved)) + kBlockBytes + 100);  // the second page of checksums
-  EXPECT_EQ(Pool::open(these, &problem).error(), Errc::kCorrupt);
+  EXPECT_EQ(LocalPool::open(these, &problem).error(), Errc::kCorrupt);
   EXPECT_NE(strstr(problem.text, "2041 could not be checked"), nullptr) << problem.text;
 }
 

@@ -15,7 +15,12 @@
 #include "coherence/base/racy_copy.hpp"
 #include "coherence/eviction_window.hpp"
 #include "coherence/member/node.hpp"
+#include "coherence/region/pool_outline.hpp"
+#include "coherence/region/saved_file.hpp"
 #include "coherence/session.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 
 namespace coherence {
 
@@ -52,7 +57,8 @@ class TestInterrupts : public Interrupts {
 struct TestNode {
   TestNode(Pool& pool, NodeId id, uint32_t frames) : directory(uint32_t(pool.pages(MemoryNodeId{0}))) {
     Problem problem;
-    auto joined = Node::join(pool, id, {.frames = frames, .sessions_max = 16, .private_bytes = 4096}, &problem);
+    auto joined =
+        Node::join(pool, id, {.frames = frames, .sessions_max = 16, .private_bytes = 4096}, &problem, shm_transport());
     EXPECT_TRUE(joined.ok()) << problem.text;
     node = joined.take();
     node->set_upcalls(&directory, &horizon);
@@ -139,7 +145,7 @@ class ClusterTest : public testing::Test {
     spec.repairs_deaths = repairs_deaths;
     spec.records_deaths = records_deaths;
     Problem problem;
-    auto made = Pool::create(files(), spec, &problem);
+    auto made = LocalPool::create(files(), spec, &problem);
     ASSERT_TRUE(made.ok()) << problem.text;
     pool = made.take();
   }
@@ -156,8 +162,7 @@ class ClusterTest : public testing::Test {
     nodes.push_back(std::make_unique<TestNode>(*pool, id, frames));
     Node& fresh = *nodes.back()->node;
     for (auto& other : nodes)
-      if (other->node && other->node.get() != &fresh)
-        other->node->share_mapping(fresh), fresh.share_mapping(*other->node);
+      if (other->node && other->node.get() != &fresh) share_mapping(*other->node, fresh);
     if (start) nodes.back()->start();
     return *nodes.back();
   }

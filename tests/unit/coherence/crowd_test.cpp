@@ -89,10 +89,10 @@ TEST_F(Crowd, AllWriteAtOnceAndLeave) {
 TEST_F(Crowd, AFiftyNinthIsRefused) {
   Problem problem;
   const ArenaSpec arena{.frames = 16, .sessions_max = 16, .private_bytes = 4096};
-  EXPECT_EQ(Node::join(*pool, NodeId{58}, arena, &problem).error(), Errc::kNotFound);
+  EXPECT_EQ(Node::join(*pool, NodeId{58}, arena, &problem, shm_transport()).error(), Errc::kNotFound);
   EXPECT_STREQ(problem.text, "the pool has room for nodes 0 to 57, not for 58");
   const std::string other = path + "-other";
-  EXPECT_EQ(Pool::create({other.c_str(), nullptr, ""}, {.nodes_max = 59}, &problem).error(), Errc::kIncompatible);
+  EXPECT_EQ(LocalPool::create({other.c_str(), nullptr, ""}, {.nodes_max = 59}, &problem).error(), Errc::kIncompatible);
   EXPECT_NE(strstr(problem.text, "1 to 58 nodes"), nullptr) << problem.text;
   EXPECT_NE(access(other.c_str(), F_OK), 0);
   for (int n = 0; n < kNodesMax; ++n) EXPECT_FALSE(nodes[n]->node->fenced());

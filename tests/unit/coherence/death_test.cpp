@@ -8,9 +8,9 @@
 
 #include "cluster.hpp"
 #include "coherence/base/os.hpp"
-#include "coherence/pool/fence.hpp"
-#include "coherence/pool/mapped_pool.hpp"
-#include "coherence/pool/node_table.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/transport/shm/fence.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 
@@ -100,13 +100,13 @@ TEST(ProcessSight, AProcThatShowsNoEntryIsNoDeath) {
 
 class Deaths : public ClusterTest {
  protected:
-  NodeEntry& entry(int n) { return pool->mapped()->table().node[n]; }
-  bool is_dead(int n) { return died(*pool->mapped(), NodeId{uint8_t(n)}); }
+  NodeEntry& entry(int n) { return MappedPool::of(*pool).table().node[n]; }
+  bool is_dead(int n) { return died(MappedPool::of(*pool), NodeId{uint8_t(n)}); }
   // A node of a process of its own, which leaves its entry behind it.
   pid_t dead_joiner(int n) {
     const pid_t pid = gcl_test::child([&] {
       Problem problem;
-      auto node = Node::join(*pool, NodeId{uint8_t(n)}, {.frames = 16, .sessions_max = 16}, &problem);
+      auto node = Node::join(*pool, NodeId{uint8_t(n)}, {.frames = 16, .sessions_max = 16}, &problem, shm_transport());
       CHILD_VERIFY(node.ok());
     });
     EXPECT_TRUE(gcl_test::ended_well(pid));
@@ -141,9 +141,9 @@ TEST_F(Deaths, AWorkerWithAFullTableOfDescriptorsFencesNobodyWhoLives) {
   ASSERT_EQ(pipe(ready), 0);
   const pid_t worker = gcl_test::child([&] {
     Problem problem;
-    auto mine = Pool::open(files(), &problem);
+    auto mine = LocalPool::open(files(), &problem);
     CHILD_VERIFY(mine.ok());
-    auto node = Node::join(**mine, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem);
+    auto node = Node::join(**mine, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem, shm_transport());
     CHILD_VERIFY(node.ok());
     TestDirectory directory(kPages);
     (*node)->set_upcalls(&directory, nullptr);
@@ -161,7 +161,7 @@ TEST_F(Deaths, AWorkerWithAFullTableOfDescriptorsFencesNobodyWhoLives) {
     ASSERT_TRUE(gcl_test::eventually([&] { return beats() != last || waitpid(worker, nullptr, WNOHANG) != 0; }));
     last = beats();
   }
-  EXPECT_FALSE(pool->mapped()->table().fence.load()) << fence_reason(*pool->mapped());
+  EXPECT_FALSE(MappedPool::of(*pool).table().fence.load()) << fence_reason(MappedPool::of(*pool));
   kill(worker, SIGKILL);
   EXPECT_TRUE(gcl_test::eventually([&] { return is_dead(1); }));
   waitpid(worker, nullptr, 0);
@@ -178,12 +178,12 @@ TEST_F(Deaths, AToolWithoutDescriptorsDoesNotTakeThePoolForUnclean) {
       close(next);
       CHILD_VERIFY(setrlimit(RLIMIT_NOFILE, &some) == 0);
       Problem problem;
-      const Pool::Condition seen = Pool::inspect(files(), &problem);
-      CHILD_VERIFY(seen == Pool::Condition::kInUse ||
-                   (seen == Pool::Condition::kDamaged && strstr(problem.text, strerror(EMFILE))));
-      CHILD_VERIFY(free < 4 || seen == Pool::Condition::kInUse);
+      const LocalPool::Condition seen = LocalPool::inspect(files(), &problem);
+      CHILD_VERIFY(seen == LocalPool::Condition::kInUse ||
+                   (seen == LocalPool::Condition::kDamaged && strstr(problem.text, strerror(EMFILE))));
+      CHILD_VERIFY(free < 4 || seen == LocalPool::Condition::kInUse);
     }))) << free;
-    EXPECT_FALSE(pool->mapped()->table().fence.load()) << fence_reason(*pool->mapped());
+    EXPECT_FALSE(MappedPool::of(*pool).table().fence.load()) << fence_reason(MappedPool::of(*pool));
   }
 }
 

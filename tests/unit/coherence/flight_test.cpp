@@ -5,8 +5,8 @@
 #include "cluster.hpp"
 #include "coherence/inspect/flight_view.hpp"
 #include "coherence/inspect/pool_view.hpp"
-#include "coherence/pool/fence.hpp"
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/fence.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/line_text.hpp"
 #include "tests/support/processes.hpp"
 
@@ -173,13 +173,13 @@ TEST_F(Flights, TheFileGoesWhenTheNodeLeavesAndStaysWhenItDies) {
   EXPECT_TRUE(exists(0, incarnation));
   EXPECT_TRUE(gcl_test::ended_well(gcl_test::child([&] {
     Problem problem;
-    auto node = Node::join(*pool, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem);
+    auto node = Node::join(*pool, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem, shm_transport());
     CHILD_VERIFY(node.ok());
     Session s(**node, SessionId{0}, nullptr);
   })));
   EXPECT_TRUE(exists(1, incarnation + 1));
-  EXPECT_EQ(recording(1, 0).written, 0u);              // of who is dead, read from outside
-  EXPECT_FALSE(pool->mapped()->table().fence.load());  // and nobody has taken note
+  EXPECT_EQ(recording(1, 0).written, 0u);                    // of who is dead, read from outside
+  EXPECT_FALSE(MappedPool::of(*pool).table().fence.load());  // and nobody has taken note
 }
 
 TEST_F(Flights, WhatIsLeftInOrderIsRemoved) {

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "cluster.hpp"
-#include "coherence/pool/checksums.hpp"
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/checksums.hpp"
+#include "coherence/region/memory_file.hpp"
 #include "tests/support/pool_bytes.hpp"
 
 namespace coherence {
@@ -18,18 +18,18 @@ class Growth : public ClusterTest {
  protected:
   static constexpr uint64_t kBytes = kPages * kPageSize;
   MemoryNodeId grow(uint64_t bytes = kBytes) {
-    auto added = Pool::add_memory_node(files(), bytes, &problem);
+    auto added = LocalPool::add_memory_node(files(), bytes, &problem);
     EXPECT_TRUE(added.ok() && added->saved) << problem.text;
     return added.ok() ? added->memory_node : MemoryNodeId{0xff};
   }
   void grow_unsaved(const char* why) {
-    auto added = Pool::add_memory_node(files(), kBytes, &problem);
+    auto added = LocalPool::add_memory_node(files(), kBytes, &problem);
     EXPECT_TRUE(added.ok() && !added->saved);
     EXPECT_NE(strstr(problem.text, why), nullptr) << problem.text;
-    EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+    EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kUnsaved);
   }
   void expect_refused(Errc error, const char* why, uint64_t bytes = kBytes) {
-    auto added = Pool::add_memory_node(files(), bytes, &problem);
+    auto added = LocalPool::add_memory_node(files(), bytes, &problem);
     EXPECT_EQ(added.ok() ? Errc::kOk : added.error(), error) << problem.text;
     EXPECT_NE(strstr(problem.text, why), nullptr) << problem.text;
   }
@@ -71,7 +71,7 @@ class Growth : public ClusterTest {
   void reopen() {
     nodes.clear();
     pool.reset();
-    auto opened = Pool::open(files(), &problem);
+    auto opened = LocalPool::open(files(), &problem);
     ASSERT_TRUE(opened.ok()) << problem.text;
     pool = opened.take();
   }
@@ -114,9 +114,9 @@ TEST_F(Growth, NodesThatAreInThePoolUseANewMemoryNode) {
 
 TEST_F(Growth, ACleanPoolAndItsDurableCopyGrowTogether) {
   EXPECT_EQ(grow(), MemoryNodeId{2});
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
   lose_tmpfs();
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
   reopen();
   EXPECT_TRUE(pool->has(page(5, 2)));
   lose_tmpfs();
@@ -135,8 +135,8 @@ TEST_F(Growth, WhatCannotBeSavedIsInThePoolAndSavedLater) {
   EXPECT_EQ(pool->memory_nodes(), 2u);
   for (const char* part : {"", ".mem1", ".mem2"}) fs::rename(kept + part, path + part);
   fs::remove(durable + ".next.mem2");
-  EXPECT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  EXPECT_TRUE(LocalPool::save_again(files(), &problem).ok()) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
   lose_tmpfs();
   reopen();
   EXPECT_EQ(pool->memory_nodes(), 3u);
@@ -148,10 +148,10 @@ TEST_F(Growth, APoolWhoseLastSaveFailedIsSavedWhole) {
   change_and_leave(page(5, 1), 1);
   fs::create_directory(durable + ".next.mem1");
   change_and_leave(page(5, 1), 2, Errc::kSystem);
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kUnsaved);
   fs::remove(durable + ".next.mem1");
   grow();
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
   lose_tmpfs();
   ASSERT_NO_FATAL_FAILURE(reopen());
   EXPECT_EQ(pool->memory_nodes(), 3u);
@@ -163,7 +163,7 @@ TEST_F(Growth, AMemoryNodeThatWasNotSavedIsSavedWithTheNext) {
   grow_unsaved(".next.mem2");
   fs::remove(durable + ".next.mem2");
   EXPECT_EQ(grow(), MemoryNodeId{3});
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
   lose_tmpfs();
   ASSERT_NO_FATAL_FAILURE(reopen());
   EXPECT_EQ(pool->pages(), 4 * kPages);
@@ -176,7 +176,7 @@ TEST_F(Growth, ACopyThatLacksAMemoryNodeStaysWholeWhileItIsSavedAgain) {
   grow_unsaved(".next.mem2");
   fs::remove(durable + ".next.mem2");
   fs::create_directory(durable + ".next.new");  // memory node 0's, the last one's, is not replaced
-  EXPECT_EQ(Pool::save_again(files(), &problem).error(), Errc::kSystem) << problem.text;
+  EXPECT_EQ(LocalPool::save_again(files(), &problem).error(), Errc::kSystem) << problem.text;
   EXPECT_FALSE(fs::exists(durable + ".mem2"));
   grow_unsaved(".durable.next.new");
   EXPECT_FALSE(fs::exists(durable + ".mem3"));
@@ -189,10 +189,10 @@ TEST_F(Growth, ACopyThatLacksAMemoryNodeStaysWholeWhileItIsSavedAgain) {
 
 TEST_F(Growth, ACopyWithoutOneOfItsFilesIsNoneThatSaves) {
   fs::remove(durable + ".mem1");
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kUnsaved);
   EXPECT_NE(strstr(problem.text, ".durable.mem1"), nullptr) << problem.text;
   grow();
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
   lose_tmpfs();
   ASSERT_NO_FATAL_FAILURE(reopen());
   EXPECT_EQ(pool->pages(), 3 * kPages);
@@ -201,7 +201,7 @@ TEST_F(Growth, ACopyWithoutOneOfItsFilesIsNoneThatSaves) {
 TEST_F(Growth, AToolIsToldHowLargeThePoolIs) {
   grow(2 * kBytes);
   for (const std::string& first : {path, durable}) {
-    auto said = Pool::outline(first.c_str(), &problem);
+    auto said = outline_pool(first.c_str(), &problem);
     ASSERT_TRUE(said.ok()) << problem.text;
     EXPECT_EQ(said->pool_id, pool->pool_id());
     EXPECT_EQ(said->memory_nodes, 3u);
@@ -209,8 +209,8 @@ TEST_F(Growth, AToolIsToldHowLargeThePoolIs) {
       EXPECT_EQ(first == path ? said->bytes[k] : saved_bytes(said->bytes[k]),
                 fs::file_size(MemoryPath(first.c_str(), k).text));
   }
-  EXPECT_EQ(Pool::outline((path + "-none").c_str(), &problem).error(), Errc::kNotFound);
-  EXPECT_EQ(Pool::outline((path + ".mem1").c_str(), &problem).error(), Errc::kCorrupt);
+  EXPECT_EQ(outline_pool((path + "-none").c_str(), &problem).error(), Errc::kNotFound);
+  EXPECT_EQ(outline_pool((path + ".mem1").c_str(), &problem).error(), Errc::kCorrupt);
 }
 
 TEST_F(Growth, AFullTableTakesNoMore) {
@@ -247,7 +247,7 @@ TEST_F(Growth, OneIsAddedAtATime) {
     threads.emplace_back([&] {
       for (int i = 0; i < 4; ++i) {
         Problem why;
-        auto one = Pool::add_memory_node(files(), kBytes, &why);
+        auto one = LocalPool::add_memory_node(files(), kBytes, &why);
         added += one.ok();
         busy += !one.ok() && one.error() == Errc::kBusy;
       }
@@ -261,7 +261,7 @@ TEST_F(Growth, OneIsAddedAtATime) {
 
 TEST_F(Growth, AFencedPoolOrNoneIsRefused) {
   const std::string none = path + "-none";
-  EXPECT_EQ(Pool::add_memory_node({none.c_str(), nullptr, ""}, kBytes, &problem).error(), Errc::kNotFound);
+  EXPECT_EQ(LocalPool::add_memory_node({none.c_str(), nullptr, ""}, kBytes, &problem).error(), Errc::kNotFound);
   EXPECT_FALSE(fs::exists(none + ".growing"));
   add_node(16, false).node->fence("somebody died");
   expect_refused(Errc::kFenced, "somebody died");
@@ -275,11 +275,11 @@ TEST_F(Growth, NothingIsLeftOfADeadAdder) {
   {
     File other(::open(growing.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     ASSERT_EQ(flock(other.fd(), LOCK_EX), 0);
-    EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kInUse);
+    EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kInUse);
     EXPECT_TRUE(fs::exists(growing)) << "the growing process lives";
   }
   fs::copy_file(path + ".mem1", uncounted);  // this one died between the name and the count
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kInUse);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kInUse);
   EXPECT_FALSE(fs::exists(growing));
   EXPECT_FALSE(fs::exists(uncounted));
   EXPECT_EQ(pool->memory_nodes(), 2u);

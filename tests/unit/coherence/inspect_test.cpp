@@ -2,8 +2,8 @@
 #include "cluster.hpp"
 #include "coherence/inspect/arena_view.hpp"
 #include "coherence/inspect/pool_view.hpp"
-#include "coherence/pool/fence.hpp"
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/fence.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/line_text.hpp"
 #include "tests/support/processes.hpp"
 
@@ -110,13 +110,13 @@ TEST_F(Views, WhoIsNotThereIsSaidNotToBe) {
 TEST_F(Views, ALookChangesNothing) {
   EXPECT_TRUE(gcl_test::ended_well(gcl_test::child([&] {
     Problem problem;
-    CHILD_VERIFY(Node::join(*pool, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem).ok());
+    CHILD_VERIFY(Node::join(*pool, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem, shm_transport()).ok());
   })));
   const auto pool_view = view();
   Problem problem;
   EXPECT_TRUE(ArenaView::open(*pool_view, NodeId{1}, &problem).ok()) << problem.text;
-  EXPECT_EQ(pool->mapped()->table().fence.load(), 0u);
-  EXPECT_TRUE(died(*pool->mapped(), NodeId{1}));
+  EXPECT_EQ(MappedPool::of(*pool).table().fence.load(), 0u);
+  EXPECT_TRUE(died(MappedPool::of(*pool), NodeId{1}));
 }
 
 TEST_F(Views, AFileThatIsCutShortIsAnErrorAndNoSignal) {

@@ -1,5 +1,5 @@
 // The journal beside the durable copy: what is cut off, what is damage, and what counts (pool.journal-*).
-#include "coherence/pool/pool_journal.hpp"
+#include "coherence/region/pool_journal.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -200,7 +200,7 @@ TEST_F(Journal, ASaveForgetsIt) {
   EXPECT_EQ(entries(), Entries{});
   note(2, "before the second");
   pool.reset();
-  ASSERT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
+  ASSERT_TRUE(LocalPool::save_again(files(), &problem).ok()) << problem.text;
   EXPECT_FALSE(fs::exists(file()));
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "coherence/member/arena.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/region/pool_header.hpp"
 
 namespace coherence {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "cluster.hpp"
 #include "coherence/member/arena.hpp"
-#include "coherence/pool/fence.hpp"
-#include "coherence/pool/mapped_pool.hpp"
-#include "coherence/pool/node_table.hpp"
-#include "coherence/pool/pool_lock.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/region/pool_lock.hpp"
+#include "coherence/transport/shm/fence.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 
@@ -92,7 +92,7 @@ TEST_F(Leaving, APeerIsAnsweredAmongThePagesThatAreGivenBack) {
 TEST_F(Leaving, WhoWaitsForThePoolsLockServesMeanwhile) {
   TestNode& n0 = add_node(16, false);
   TestNode& n1 = add_node();
-  const NodeEntry& entry = pool->mapped()->table().node[0];
+  const NodeEntry& entry = MappedPool::of(*pool).table().node[0];
   std::thread leaver;
   {
     PoolLock joining(path.c_str());
@@ -130,9 +130,9 @@ class Departed : public Leaving {
   }
   // Node 0: has page 3 again and again.
   void stay() {
-    auto mine = Pool::open(files(), &problem);
+    auto mine = LocalPool::open(files(), &problem);
     CHILD_VERIFY(mine.ok());
-    auto node = Node::join(**mine, NodeId{0}, {.frames = 16, .sessions_max = 16}, &problem);
+    auto node = Node::join(**mine, NodeId{0}, {.frames = 16, .sessions_max = 16}, &problem, shm_transport());
     CHILD_VERIFY(node.ok());
     TestDirectory directory(kPages);
     (*node)->set_upcalls(&directory, nullptr);

@@ -8,7 +8,7 @@
 #include <chrono>
 
 #include "cluster.hpp"
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/pool_header.hpp"
 #include "tests/support/eventually.hpp"
 
 namespace coherence {
@@ -20,7 +20,7 @@ class Members : public ClusterTest {
   static constexpr ArenaSpec kArena{.frames = 16, .sessions_max = 16, .private_bytes = 4096};
   void reopen() {
     pool.reset();
-    auto opened = Pool::open(files(), &problem);
+    auto opened = LocalPool::open(files(), &problem);
     ASSERT_TRUE(opened.ok()) << problem.text;
     pool = opened.take();
   }
@@ -58,7 +58,7 @@ TEST_F(Members, APoolSurvivesItsLastNodeAndARebootOfTmpfs) {
     EXPECT_TRUE(last);
   }
   nodes.clear();
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean);
   pool.reset();
   ASSERT_EQ(unlink(path.c_str()), 0);
   reopen();
@@ -95,9 +95,9 @@ TEST_F(Members, TheFirstToLeaveGivesItsPagesBackAndTheOthersGoOn) {
 
 TEST_F(Members, ANodeIdIsTakenOnce) {
   TestNode& n = add_node(16, false);
-  EXPECT_EQ(Node::join(*pool, NodeId{8}, kArena, &problem).error(), Errc::kNotFound);
+  EXPECT_EQ(Node::join(*pool, NodeId{8}, kArena, &problem, shm_transport()).error(), Errc::kNotFound);
   pid_t child = fork();
-  if (child == 0) _exit(Node::join(*pool, NodeId{0}, kArena, &problem).error() == Errc::kBusy ? 0 : 1);
+  if (child == 0) _exit(Node::join(*pool, NodeId{0}, kArena, &problem, shm_transport()).error() == Errc::kBusy ? 0 : 1);
   int status;
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -106,7 +106,7 @@ TEST_F(Members, ANodeIdIsTakenOnce) {
 
 TEST_F(Members, AServerThatJoinsAgainWithoutHavingLeftFencesThePool) {
   TestNode& n = add_node(16, false);
-  EXPECT_EQ(Node::join(*pool, NodeId{0}, kArena, &problem).error(), Errc::kFenced);
+  EXPECT_EQ(Node::join(*pool, NodeId{0}, kArena, &problem, shm_transport()).error(), Errc::kFenced);
   EXPECT_TRUE(n.node->fenced());
 }
 
@@ -118,35 +118,35 @@ TEST_F(Members, NodesOfAPoolHaveOneProtocol) {
   };
   set_protocol(kProtocolVersion + 1);  // nobody is in it any more who had it
   TestNode& n = add_node(16, false);
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kInUse) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kInUse) << problem.text;
   set_protocol(kProtocolVersion + 1);
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kForeign);
-  EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem).error(), Errc::kIncompatible);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kForeign);
+  EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem, shm_transport()).error(), Errc::kIncompatible);
   EXPECT_NE(strstr(problem.text, "protocol version 2, this server has 1"), nullptr) << problem.text;
   set_protocol(kProtocolVersion);
   {
-    auto second = Node::join(*pool, NodeId{1}, kArena, &problem);
+    auto second = Node::join(*pool, NodeId{1}, kArena, &problem, shm_transport());
     ASSERT_TRUE(second.ok()) << problem.text;
     EXPECT_FALSE(n.node->fenced());
     set_protocol(kProtocolVersion + 1);
   }  // who died with it counts, too
-  EXPECT_EQ(Node::join(*pool, NodeId{2}, kArena, &problem).error(), Errc::kIncompatible);
+  EXPECT_EQ(Node::join(*pool, NodeId{2}, kArena, &problem, shm_transport()).error(), Errc::kIncompatible);
 }
 
 TEST_F(Members, AServerThatDiffersIsRefusedWithBothValues) {
   PoolFiles other{path.c_str(), durable.c_str(), "version=15\nlocale=de_DE\n"};
-  EXPECT_EQ(Pool::open(other, &problem).error(), Errc::kIncompatible);
+  EXPECT_EQ(LocalPool::open(other, &problem).error(), Errc::kIncompatible);
   EXPECT_NE(strstr(problem.text, "locale=C"), nullptr) << problem.text;
   EXPECT_NE(strstr(problem.text, "locale=de_DE"), nullptr) << problem.text;
   PoolSpec spec{.identity = ""};
-  EXPECT_EQ(Pool::create(files(), spec, &problem).error(), Errc::kExists);
+  EXPECT_EQ(LocalPool::create(files(), spec, &problem).error(), Errc::kExists);
 }
 
 TEST_F(Members, APoolThatDoesNotFitIsRefusedAtCreation) {
   std::string big = path + "-big";
   PoolSpec spec{.identity = ""};
   spec.region_bytes[kRegionPages] = uint64_t{1} << 46;
-  EXPECT_FALSE(Pool::create({big.c_str(), nullptr, ""}, spec, &problem).ok());
+  EXPECT_FALSE(LocalPool::create({big.c_str(), nullptr, ""}, spec, &problem).ok());
   EXPECT_NE(access(big.c_str(), F_OK), 0);
 }
 
@@ -155,8 +155,8 @@ TEST_F(Members, AFileThatIsNoPoolIsRefused) {
   FILE* f = fopen(other.c_str(), "w");
   fputs("hello", f);
   fclose(f);
-  EXPECT_EQ(Pool::open({other.c_str(), nullptr, ""}, &problem).error(), Errc::kCorrupt);
-  EXPECT_EQ(Pool::open({"/dev/shm/gcl-test-absent", nullptr, ""}, &problem).error(), Errc::kNotFound);
+  EXPECT_EQ(LocalPool::open({other.c_str(), nullptr, ""}, &problem).error(), Errc::kCorrupt);
+  EXPECT_EQ(LocalPool::open({"/dev/shm/gcl-test-absent", nullptr, ""}, &problem).error(), Errc::kNotFound);
   unlink("/dev/shm/gcl-test-absent.lock");
 }
 
@@ -164,8 +164,8 @@ TEST_F(Members, AFileThatIsNoPoolIsRefused) {
 TEST_F(Members, AKilledNodeFencesThePoolAndEndsItsPeersWaits) {
   pid_t child = fork();
   if (child == 0) {
-    auto mine = Pool::open(files(), &problem);
-    auto node = Node::join(**mine, NodeId{1}, kArena, &problem);
+    auto mine = LocalPool::open(files(), &problem);
+    auto node = Node::join(**mine, NodeId{1}, kArena, &problem, shm_transport());
     if (!node.ok()) _exit(1);
     Session s(**node, SessionId{0}, nullptr);
     Line& l = (*node)->line(0);
@@ -190,11 +190,11 @@ TEST_F(Members, AKilledNodeFencesThePoolAndEndsItsPeersWaits) {
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_NE(strstr(n.node->fence_reason(), "node 1"), nullptr) << n.node->fence_reason();
   nodes.clear();
-  EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kFenced);
+  EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kFenced);
   EXPECT_NE(strstr(problem.text, "not closed cleanly"), nullptr) << problem.text;
   pool.reset();
   ASSERT_EQ(unlink(path.c_str()), 0);  // a reboot: the durable file was marked in use
-  EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kFenced);
+  EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kFenced);
   EXPECT_NE(strstr(problem.text, "not closed cleanly"), nullptr) << problem.text;
 }
 
@@ -205,7 +205,7 @@ TEST_F(Members, ACrashRestartOfANodeFencesThePool) {
     n.node.reset();
     n.node = nullptr;
   }
-  EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem).error(), Errc::kFenced);
+  EXPECT_EQ(Node::join(*pool, NodeId{1}, kArena, &problem, shm_transport()).error(), Errc::kFenced);
   EXPECT_TRUE(survivor.node->fenced());
 }
 
@@ -301,9 +301,9 @@ TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
     children[c] = fork();
     if (children[c] != 0) continue;
     Problem why;
-    auto mine = Pool::open(files(), &why);
+    auto mine = LocalPool::open(files(), &why);
     if (!mine.ok()) _exit(1);
-    auto joined = Node::join(**mine, NodeId{uint8_t(c)}, kArena, &why);
+    auto joined = Node::join(**mine, NodeId{uint8_t(c)}, kArena, &why, shm_transport());
     if (!joined.ok()) _exit(2);
     Node& node = **joined;
     TestDirectory directory(kPages);
@@ -365,7 +365,7 @@ TEST_F(Members, ProcessesOnOnePoolLoseNoIncrement) {
     waitpid(c, &status, 0);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   }
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
   reopen();
   TestNode& n = add_node(16, false);
   Session s(*n.node, SessionId{0}, nullptr);

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "cluster.hpp"
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/pool_header.hpp"
 #include "tests/support/pool_bytes.hpp"
 
 namespace coherence {
@@ -33,7 +33,7 @@ class MemoryNodes : public ClusterTest {
     pool.reset();
   }
   void expect_words(uint64_t value) {
-    auto opened = Pool::open(files(), &problem);
+    auto opened = LocalPool::open(files(), &problem);
     ASSERT_TRUE(opened.ok()) << problem.text;
     pool = opened.take();
     for (uint8_t m = 0; m < 2; m++) {
@@ -44,9 +44,9 @@ class MemoryNodes : public ClusterTest {
   }
   // `what` is wrong with the pool: no process opens it, and every way of asking says so.
   void expect_damaged(const char* what) {
-    EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kCorrupt);
+    EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kCorrupt);
     EXPECT_NE(strstr(problem.text, what), nullptr) << problem.text;
-    EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kDamaged);
+    EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kDamaged);
     EXPECT_NE(strstr(problem.text, what), nullptr) << problem.text;
   }
   void lose_tmpfs() {
@@ -92,7 +92,7 @@ TEST_F(MemoryNodes, ACleanPoolSurvivesARebootWhole) {
   expect_words(4711);  // from tmpfs
   close();
   lose_tmpfs();
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
   expect_words(4711);  // from the durable copy
   close();
   EXPECT_TRUE(fs::exists(path + ".mem1"));
@@ -127,15 +127,15 @@ TEST_F(MemoryNodes, AnotherPoolsFileIsRefused) {
   const std::string other = path + "-other";
   PoolSpec spec{.memory_nodes = 3, .identity = "version=15\nlocale=C\n"};
   spec.region_bytes[kRegionPages] = spec.further_pages_bytes = kPages * kPageSize;
-  ASSERT_TRUE(Pool::create({other.c_str(), nullptr, ""}, spec, &problem).ok()) << problem.text;
+  ASSERT_TRUE(LocalPool::create({other.c_str(), nullptr, ""}, spec, &problem).ok()) << problem.text;
   close();
   fs::copy_file(other + ".mem1", path + ".mem1", fs::copy_options::overwrite_existing);
   expect_damaged("another pool");
   // And a file of the right pool in the wrong place.
   fs::copy_file(other + ".mem2", other + ".mem1", fs::copy_options::overwrite_existing);
-  EXPECT_EQ(Pool::open({other.c_str(), nullptr, ""}, &problem).error(), Errc::kCorrupt);
+  EXPECT_EQ(LocalPool::open({other.c_str(), nullptr, ""}, &problem).error(), Errc::kCorrupt);
   EXPECT_NE(strstr(problem.text, "memory node 2"), nullptr) << problem.text;
-  EXPECT_EQ(Pool::open({(other + ".mem1").c_str(), nullptr, ""}, &problem).error(), Errc::kCorrupt);
+  EXPECT_EQ(LocalPool::open({(other + ".mem1").c_str(), nullptr, ""}, &problem).error(), Errc::kCorrupt);
   EXPECT_NE(strstr(problem.text, "not a pool"), nullptr) << problem.text;
 }
 
@@ -170,10 +170,10 @@ TEST_F(MemoryNodes, ACrashWhileSavingNeverYieldsAMixThatIsTakenForClean) {
     fs::copy_file(path + "-o", durable + ".mem1", fs::copy_options::overwrite_existing);
   };
   put(true, true);  // nothing renamed yet
-  EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kFenced) << problem.text;
+  EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kFenced) << problem.text;
   back();
   put(true, false);  // memory node 1 renamed
-  EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kFenced) << problem.text;
+  EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kFenced) << problem.text;
   // Were the mark lost, too, the numbers of the saves would tell.
   set_header(durable, offsetof(PoolHeader, state), uint64_t(PoolState::kClean), 4);
   expect_damaged("another save");
@@ -198,11 +198,11 @@ TEST_F(MemoryNodes, MemoryNodeZeroIsSavedLast) {
   close();
   fs::remove(durable + ".mem1");
   lose_tmpfs();
-  EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kFenced) << "the durable copy still says: in use";
+  EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kFenced) << "the durable copy still says: in use";
   bool whole = false;  // pool.saved-beside
-  EXPECT_TRUE(Pool::begin_restart(files(), &whole, &problem).ok()) << problem.text;
+  EXPECT_TRUE(LocalPool::begin_restart(files(), &whole, &problem).ok()) << problem.text;
   EXPECT_TRUE(whole);
-  EXPECT_TRUE(Pool::open(files(), &problem).ok()) << problem.text;
+  EXPECT_TRUE(LocalPool::open(files(), &problem).ok()) << problem.text;
   EXPECT_FALSE(fs::exists(durable + ".next.mem1"));
 }
 
@@ -216,7 +216,7 @@ TEST_F(MemoryNodes, ASaveThatFailsCostsNothingWhileTheMachineIsUp) {
       ASSERT_TRUE(s.lock_exclusive(l, page(7, 1)).ok());
       write_word(*n.node, l, value);
       s.unlock_exclusive(l);
-      EXPECT_EQ(Pool::save_again(files(), &problem).error(), Errc::kBusy);
+      EXPECT_EQ(LocalPool::save_again(files(), &problem).error(), Errc::kBusy);
       bool last = false;
       EXPECT_EQ(n.node->leave(s, &last, &problem).error(), expected) << problem.text;
       EXPECT_TRUE(last);
@@ -224,7 +224,7 @@ TEST_F(MemoryNodes, ASaveThatFailsCostsNothingWhileTheMachineIsUp) {
     close();
   };
   auto word = [&] {
-    auto opened = Pool::open(files(), &problem);
+    auto opened = LocalPool::open(files(), &problem);
     EXPECT_TRUE(opened.ok()) << problem.text;
     pool = opened.take();
     uint64_t value;
@@ -233,16 +233,16 @@ TEST_F(MemoryNodes, ASaveThatFailsCostsNothingWhileTheMachineIsUp) {
   };
   fs::create_directory(durable + ".next.new");
   leave(1, Errc::kSystem);
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kUnsaved);
   EXPECT_NE(strstr(problem.text, "its last save failed"), nullptr) << problem.text;
   EXPECT_EQ(word(), 1u);
   leave(2, Errc::kSystem);  // it can be used again meanwhile
-  EXPECT_EQ(Pool::save_again(files(), &problem).error(), Errc::kSystem);
+  EXPECT_EQ(LocalPool::save_again(files(), &problem).error(), Errc::kSystem);
   EXPECT_NE(strstr(problem.text, "cannot create pool file"), nullptr) << problem.text;
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kUnsaved);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kUnsaved);
   fs::remove(durable + ".next.new");
-  EXPECT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  EXPECT_TRUE(LocalPool::save_again(files(), &problem).ok()) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
   lose_tmpfs();
   EXPECT_EQ(word(), 2u);
 }
@@ -252,14 +252,14 @@ TEST_F(MemoryNodes, AToolIsToldWhatIsWrong) {
   change_and_leave(1);
   close();
   set_header(path, offsetof(PoolHeader, format_version), 2, 4);
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kForeign);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kForeign);
   EXPECT_NE(strstr(problem.text, "format version 2"), nullptr) << problem.text;
   set_header(path, offsetof(PoolHeader, format_version), kPoolFormatVersion, 4);
   set_header(path, offsetof(PoolHeader, block_size), 4096, 4);
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kForeign);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kForeign);
   EXPECT_NE(strstr(problem.text, "4096"), nullptr) << problem.text;
   set_header(path, offsetof(PoolHeader, block_size), kPageSize, 4);
-  EXPECT_EQ(Pool::inspect(files(), &problem), Pool::Condition::kClean) << problem.text;
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
   fs::resize_file(path, fs::file_size(path) - 4096);
   expect_damaged("shorter than it must be");
   fs::resize_file(path, 100);
@@ -271,11 +271,11 @@ TEST_F(MemoryNodes, APoolThatDoesNotFitLeavesNoFile) {
   PoolSpec spec{.memory_nodes = 3, .identity = ""};
   spec.region_bytes[kRegionPages] = uint64_t{1} << 46;
   spec.further_pages_bytes = kPages * kPageSize;  // these fit, and were there before memory node 0 was asked for
-  EXPECT_FALSE(Pool::create({big.c_str(), nullptr, ""}, spec, &problem).ok());
+  EXPECT_FALSE(LocalPool::create({big.c_str(), nullptr, ""}, spec, &problem).ok());
   for (const char* name : {"", ".new", ".mem1", ".mem1.new", ".mem2", ".mem2.new"})
     EXPECT_FALSE(fs::exists(big + name));
   spec.memory_nodes = 65;
-  EXPECT_EQ(Pool::create({big.c_str(), nullptr, ""}, spec, &problem).error(), Errc::kIncompatible);
+  EXPECT_EQ(LocalPool::create({big.c_str(), nullptr, ""}, spec, &problem).error(), Errc::kIncompatible);
 }
 
 TEST_F(MemoryNodes, APoolOfAnotherFormatIsRefusedBeforeItIsLoaded) {
@@ -283,7 +283,7 @@ TEST_F(MemoryNodes, APoolOfAnotherFormatIsRefusedBeforeItIsLoaded) {
   close();
   lose_tmpfs();
   set_header(durable, offsetof(PoolHeader, format_version), 1, 4);
-  EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kIncompatible);
+  EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kIncompatible);
   EXPECT_NE(strstr(problem.text, "format version 1"), nullptr) << problem.text;
   EXPECT_FALSE(fs::exists(path));
 }

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "cluster.hpp"
-#include "coherence/member/shm_messenger.hpp"
-#include "coherence/member/shm_transport.hpp"
+#include "coherence/transport/shm/shm_messenger.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 #include "tests/support/eventually.hpp"
 
 namespace coherence {
@@ -16,8 +16,8 @@ using gcl_test::eventually;
 // The transport of one machine, with an action at the moment when a request is filled in and not sent.
 class Slow final : public ShmTransport {
  public:
-  std::unique_ptr<Messenger> open_messenger(NodeParts& node, Peers& peers, Counters& counters) override {
-    return std::make_unique<SlowMessenger>(node, peers, counters, *this);
+  std::unique_ptr<Messenger> open_messenger(NodeParts& node, Counters& counters) override {
+    return std::make_unique<SlowMessenger>(node, counters, *this);
   }
   std::function<void(NodeId)> before_ask = [](NodeId) {};
   std::function<void()> flushed = [] {};
@@ -25,11 +25,12 @@ class Slow final : public ShmTransport {
  private:
   class SlowMessenger final : public Messenger {
    public:
-    SlowMessenger(NodeParts& node, Peers& peers, Counters& counters, Slow& by) : shm_(node, peers, counters), by_(by) {}
+    SlowMessenger(NodeParts& node, Counters& counters, Slow& by) : shm_(node, counters), by_(by) {}
     void ask(NodeId to, uint16_t slot, PageId page) noexcept override {
       by_.before_ask(to);
       shm_.ask(to, slot, page);
     }
+    bool reach_all() noexcept override { return shm_.reach_all(); }
     bool receive(RequestHandler& handler) noexcept override { return shm_.receive(handler); }
     bool take_request(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) noexcept override {
       return shm_.take_request(from, slot, request, page);
@@ -69,7 +70,7 @@ class Messages : public ClusterTest {
     }
     former_ = std::move(nodes[1]);
     nodes[1] = std::make_unique<TestNode>(*pool, NodeId{1}, 16);
-    nodes[0]->node->share_mapping(*nodes[1]->node), nodes[1]->node->share_mapping(*nodes[0]->node);
+    share_mapping(*nodes[0]->node, *nodes[1]->node);
   }
   void write(int n, Session& session, uint64_t value) {
     Line& line = nodes[n]->line(session, p);
@@ -117,7 +118,7 @@ TEST_F(Messages, AnOpenRequestToAFormerIncarnationIsNotTaken) {
     if (!std::exchange(first, false)) return;
     restart_node_1();
     Counters unused{};
-    ShmMessenger late(nodes[1]->node->parts(), nodes[1]->node->peers(), unused);
+    ShmMessenger late(nodes[1]->node->parts(), unused);
     PeerRequest request;
     PageId asked;
     EXPECT_FALSE(late.take_request(NodeId{0}, 0, &request, &asked));
@@ -156,7 +157,7 @@ TEST_F(Messages, AReplyToAFormerIncarnationDoesNotLandInTheNextOne) {
     write(0, s0, 7);
   }
   nodes[0]->stop();  // only the test serves there
-  ShmMessenger owner(nodes[0]->node->parts(), nodes[0]->node->peers(), unused);
+  ShmMessenger owner(nodes[0]->node->parts(), unused);
   std::thread requester([&] {
     Session s1(*nodes[1]->node, SessionId{0}, nullptr);
     Line& line = nodes[1]->line(s1, p);

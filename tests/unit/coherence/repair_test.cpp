@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "cluster.hpp"
-#include "coherence/pool/mapped_pool.hpp"
-#include "coherence/pool/node_table.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 
@@ -148,7 +148,7 @@ TEST_F(Repair, AKilledNodesPagesAreTakenOverAndItsNameIsFreeAgain) {
   EXPECT_GE(mine.count(Counter::kRepairs), 2u);
 
   Problem problem;
-  const auto early = Node::join(*pool, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem);
+  const auto early = Node::join(*pool, NodeId{1}, {.frames = 16, .sessions_max = 16}, &problem, shm_transport());
   ASSERT_FALSE(early.ok());
   EXPECT_EQ(early.error(), Errc::kUnrepaired) << problem.text;
   sweep(mine, session, NodeId{1});
@@ -188,9 +188,9 @@ TEST_F(Repair, NothingIsRepairedWhileAProcessOfTheNodeIsLeft) {
     came = true;
   });
   const uint64_t beats =
-      pool->mapped()->table().node[0].heartbeat_ns.load();  // the worker looks for the dead as it beats
-  ASSERT_TRUE(
-      gcl_test::eventually([&] { return pool->mapped()->table().node[0].heartbeat_ns.load() >= beats + 600'000'000; }));
+      MappedPool::of(*pool).table().node[0].heartbeat_ns.load();  // the worker looks for the dead as it beats
+  ASSERT_TRUE(gcl_test::eventually(
+      [&] { return MappedPool::of(*pool).table().node[0].heartbeat_ns.load() >= beats + 600'000'000; }));
   EXPECT_TRUE(mine.node->repairable().empty());
   EXPECT_TRUE(mine.node->info(NodeId{1}).serves());
   EXPECT_FALSE(came.load());
@@ -219,9 +219,9 @@ class RecordedRepair : public Repair {
   }
   // Looks for the dead as it beats; quiesces.
   void wait_for_beats(int n) {
-    const uint64_t beats = pool->mapped()->table().node[n].heartbeat_ns.load();
+    const uint64_t beats = MappedPool::of(*pool).table().node[n].heartbeat_ns.load();
     ASSERT_TRUE(gcl_test::eventually(
-        [&, n] { return pool->mapped()->table().node[n].heartbeat_ns.load() >= beats + 600'000'000; }));
+        [&, n] { return MappedPool::of(*pool).table().node[n].heartbeat_ns.load() >= beats + 600'000'000; }));
   }
   bool eventually_unrecorded(TestNode& node) {
     return gcl_test::eventually([&] { return node.node->unrecorded() == NodeSet::of(kVictim); });

@@ -7,9 +7,9 @@
 #include <map>
 
 #include "cluster.hpp"
-#include "coherence/pool/memory_file.hpp"
-#include "coherence/pool/pool_header.hpp"
-#include "coherence/pool/pool_journal.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/pool_header.hpp"
+#include "coherence/region/pool_journal.hpp"
 #include "tests/support/pool_bytes.hpp"
 
 namespace coherence {
@@ -27,9 +27,9 @@ class PoolRestart : public ClusterTest {
   void SetUp() override {
     ClusterTest::SetUp();
     made = path + ".restart", made_copy = durable + ".next";
-    ASSERT_TRUE(Pool::add_memory_node(files(), kPages * kPageSize, &problem).ok()) << problem.text;
+    ASSERT_TRUE(LocalPool::add_memory_node(files(), kPages * kPageSize, &problem).ok()) << problem.text;
     fill(*pool, kOld);
-    ASSERT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
+    ASSERT_TRUE(LocalPool::save_again(files(), &problem).ok()) << problem.text;
     lost_saves = pool->saves();
     add_node(16, false);
     note();
@@ -77,7 +77,7 @@ class PoolRestart : public ClusterTest {
     for (uint32_t k = 0; k < kParts; k++) memset(gcl_test::pool_bytes(pool, one_of(k)), int(value), kPageSize);
   }
   void expect_pages(const PoolFiles& of, std::byte value, const std::string& when) {
-    auto opened = Pool::open(of, &problem);
+    auto opened = LocalPool::open(of, &problem);
     ASSERT_TRUE(opened.ok()) << when << ": " << problem.text;
     for (uint32_t k = 0; k < kParts; k++) {
       EXPECT_EQ(*gcl_test::pool_bytes(**opened, one_of(k)), value) << when << ": memory node " << k;
@@ -87,26 +87,27 @@ class PoolRestart : public ClusterTest {
   PoolFiles made_files() const { return {made.c_str(), nullptr, files().identity}; }
   bool begin(const std::string& when = "") {
     bool whole = false;
-    EXPECT_TRUE(Pool::begin_restart(files(), &whole, &problem).ok()) << when << ": " << problem.text;
+    EXPECT_TRUE(LocalPool::begin_restart(files(), &whole, &problem).ok()) << when << ": " << problem.text;
     return whole;
   }
   void change() {
-    auto opened = Pool::open(made_files(), &problem);
+    auto opened = LocalPool::open(made_files(), &problem);
     ASSERT_TRUE(opened.ok()) << problem.text;
     fill(**opened, kNew);
   }
-  void end() { ASSERT_TRUE(Pool::end_restart(files(), kIncarnations, &problem).ok()) << problem.text; }
+  void end() { ASSERT_TRUE(LocalPool::end_restart(files(), kIncarnations, &problem).ok()) << problem.text; }
   // Pool and copy are of one save, clean, and nothing else is left.
   void expect_done(std::byte value, const std::string& when) {
-    EXPECT_EQ(int(Pool::inspect(files(), &problem)), int(Pool::Condition::kClean)) << when << ": " << problem.text;
+    EXPECT_EQ(int(LocalPool::inspect(files(), &problem)), int(LocalPool::Condition::kClean))
+        << when << ": " << problem.text;
     expect_pages(files(), value, when);
-    const auto in_memory = Pool::outline(path.c_str(), &problem), saved = Pool::outline(durable.c_str(), &problem);
+    const auto in_memory = outline_pool(path.c_str(), &problem), saved = outline_pool(durable.c_str(), &problem);
     ASSERT_TRUE(in_memory.ok() && saved.ok()) << when << ": " << problem.text;
     EXPECT_EQ(in_memory->saves, saved->saves) << when;
     EXPECT_GT(saved->saves, lost_saves) << when;
     EXPECT_EQ(in_memory->pool_id, saved->pool_id) << when;
     Damage damage;
-    EXPECT_TRUE(Pool::verify_saved(durable.c_str(), &damage, &problem).ok()) << when << ": " << problem.text;
+    EXPECT_TRUE(verify_saved(durable.c_str(), &damage, &problem).ok()) << when << ": " << problem.text;
     EXPECT_FALSE(fs::exists(BesideCopy(durable.c_str(), BesideCopy::kJournal).text)) << when;
     for (const std::string& name : {made, made_copy})
       for (const fs::path& file : left_of(name)) ADD_FAILURE() << when << ": " << file << " is left";
@@ -131,9 +132,9 @@ class PoolRestart : public ClusterTest {
 };
 
 TEST_F(PoolRestart, ItBeginsWithThePagesOfTheCopyWhichStaysAsItIs) {
-  EXPECT_EQ(int(Pool::inspect(files(), &problem)), int(Pool::Condition::kUnclean));
+  EXPECT_EQ(int(LocalPool::inspect(files(), &problem)), int(LocalPool::Condition::kUnclean));
   EXPECT_FALSE(begin());
-  EXPECT_EQ(int(Pool::inspect(made_files(), &problem)), int(Pool::Condition::kClean)) << problem.text;
+  EXPECT_EQ(int(LocalPool::inspect(made_files(), &problem)), int(LocalPool::Condition::kClean)) << problem.text;
   expect_pages(made_files(), kOld, "made");
   change();
   EXPECT_TRUE(contents_of(durable) == copy);
@@ -155,8 +156,8 @@ TEST_F(PoolRestart, ItTakesTheLostOnesPlace) {
 TEST_F(PoolRestart, NoIncarnationIsGivenTwice) {
   for (const uint64_t by_logs : {kIncarnations, uint64_t{1}}) {  // what the copy itself says stays
     EXPECT_FALSE(begin());
-    ASSERT_TRUE(Pool::end_restart(files(), by_logs, &problem).ok()) << problem.text;
-    auto opened = Pool::open(files(), &problem);
+    ASSERT_TRUE(LocalPool::end_restart(files(), by_logs, &problem).ok()) << problem.text;
+    auto opened = LocalPool::open(files(), &problem);
     ASSERT_TRUE(opened.ok()) << problem.text;
     pool = opened.take();
     EXPECT_GT(add_node(16, false).node->incarnation(), kIncarnations);
@@ -215,11 +216,11 @@ TEST_F(PoolRestart, ADamagedCopyIsRefusedAndLeavesNothing) {
   std::string flipped = copy.at(1);
   flipped[flipped.size() / 2] ^= 1;
   set_contents(part(durable, 1), flipped);
-  EXPECT_EQ(Pool::begin_restart(files(), &whole, &problem).error(), Errc::kCorrupt);
+  EXPECT_EQ(LocalPool::begin_restart(files(), &whole, &problem).error(), Errc::kCorrupt);
   EXPECT_NE(strstr(problem.text, ".durable.mem1"), nullptr) << problem.text;
   for (const std::string& name : {made, made_copy}) EXPECT_TRUE(left_of(name).empty());
   fs::remove(part(durable, 0));
-  EXPECT_EQ(Pool::begin_restart(files(), &whole, &problem).error(), Errc::kNotFound);
+  EXPECT_EQ(LocalPool::begin_restart(files(), &whole, &problem).error(), Errc::kNotFound);
   EXPECT_NE(strstr(problem.text, durable.c_str()), nullptr) << problem.text;
 }
 
@@ -228,7 +229,7 @@ TEST_F(PoolRestart, ACopyThatCannotBeWrittenIsTriedAgain) {
   EXPECT_FALSE(begin());
   change();
   fs::create_directory(made_copy + ".mem1");
-  EXPECT_FALSE(Pool::end_restart(files(), kIncarnations, &problem).ok());
+  EXPECT_FALSE(LocalPool::end_restart(files(), kIncarnations, &problem).ok());
   EXPECT_TRUE(contents_of(durable) == copy);
   EXPECT_TRUE(contents(BesideCopy(durable.c_str(), BesideCopy::kJournal).text) == journal);
   EXPECT_FALSE(fs::exists(path));
@@ -248,8 +249,9 @@ TEST_F(PoolRestart, TheNextProcessEndsWhatOneThatDiedHadMadeWhole) {
     for (const bool rebooted : {false, true}) {
       const std::string when = std::to_string(renamed) + (rebooted ? " renamed, reboot" : " renamed");
       leave_renamed(renamed, of_copy, rebooted ? Contents{} : of_pool);
-      EXPECT_EQ(int(Pool::inspect(files(), &problem)), int(Pool::Condition::kUnclean)) << when << ": " << problem.text;
-      EXPECT_EQ(Pool::open(files(), &problem).error(), Errc::kFenced) << when;
+      EXPECT_EQ(int(LocalPool::inspect(files(), &problem)), int(LocalPool::Condition::kUnclean))
+          << when << ": " << problem.text;
+      EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kFenced) << when;
       EXPECT_TRUE(begin(when)) << when;
       expect_done(kNew, when);
     }
@@ -266,7 +268,7 @@ TEST_F(PoolRestart, OneThatCannotBeReadIsNotThrownAway) {
   flipped[offsetof(PoolHeader, identity)] ^= 1;
   set_contents(part(made_copy, 0), flipped);
   bool whole = false;
-  EXPECT_EQ(Pool::begin_restart(files(), &whole, &problem).error(), Errc::kCorrupt);
+  EXPECT_EQ(LocalPool::begin_restart(files(), &whole, &problem).error(), Errc::kCorrupt);
   EXPECT_NE(strstr(problem.text, ".durable.next"), nullptr) << problem.text;
   EXPECT_TRUE(contents(part(made_copy, 0)) == flipped);
   EXPECT_TRUE(contents(part(made_copy, 1)) == of_copy.at(1));
@@ -290,7 +292,7 @@ TEST_F(PoolRestart, OneThatLacksAFileReplacesNothing) {
     const Contents there = contents_of(durable);
     fs::remove(part(made_copy, 1));
     bool whole = false;
-    const Status begun = Pool::begin_restart(files(), &whole, &problem);
+    const Status begun = LocalPool::begin_restart(files(), &whole, &problem);
     EXPECT_EQ(int(begun.error()), int(renamed == 0 ? Errc::kOk : Errc::kCorrupt)) << problem.text;
     EXPECT_FALSE(whole);
     EXPECT_TRUE(contents_of(durable) == there);
@@ -310,13 +312,14 @@ TEST_F(PoolRestart, BehindTheLastFileOfTheCopyAllIsDone) {
     const std::string when = std::to_string(renamed) + " renamed in memory";
     leave_renamed(kParts, of_copy, of_pool);
     for (uint32_t k = kParts - renamed; k < kParts; k++) fs::rename(part(made, k), part(path, k));
-    EXPECT_EQ(int(Pool::inspect(files(), &problem)), int(Pool::Condition::kClean)) << when << ": " << problem.text;
+    EXPECT_EQ(int(LocalPool::inspect(files(), &problem)), int(LocalPool::Condition::kClean))
+        << when << ": " << problem.text;
     int counts = 0;
     const auto count = [&](uint32_t, std::span<const std::byte>) -> Status {
       counts++;
       return {};
     };
-    const auto saved = Pool::outline(durable.c_str(), &problem);
+    const auto saved = outline_pool(durable.c_str(), &problem);
     ASSERT_TRUE(saved.ok()) << problem.text;
     EXPECT_TRUE(PoolJournal::visit(durable.c_str(), saved->pool_id, saved->saves, count, &problem).ok());
     EXPECT_EQ(counts, 0) << when;

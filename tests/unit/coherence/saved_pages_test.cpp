@@ -1,5 +1,5 @@
 // Single pages out of a durable copy, each with its checksum.
-#include "coherence/pool/saved_pages.hpp"
+#include "coherence/region/saved_pages.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,10 +13,10 @@ class SavedPagesTest : public ClusterTest {
  protected:
   void SetUp() override {
     ClusterTest::SetUp();
-    ASSERT_TRUE(Pool::add_memory_node(files(), kPages * kPageSize, &problem).ok()) << problem.text;
+    ASSERT_TRUE(LocalPool::add_memory_node(files(), kPages * kPageSize, &problem).ok()) << problem.text;
     for (uint8_t k = 0; k < 2; k++)
       for (uint64_t n = 0; n < 3; n++) memset(gcl_test::pool_bytes(*pool, page(n, k)), int(10 * k + n + 1), kPageSize);
-    ASSERT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
+    ASSERT_TRUE(LocalPool::save_again(files(), &problem).ok()) << problem.text;
   }
   std::unique_ptr<SavedPages> open() {
     auto opened = SavedPages::open(durable.c_str(), &problem);
@@ -63,7 +63,7 @@ TEST_F(SavedPagesTest, ADamagedOneIsNamedAndOthersAreRead) {
 }
 
 TEST_F(SavedPagesTest, DamagedChecksumsAreNotBelieved) {
-  const auto header = Pool::outline(durable.c_str(), &problem);
+  const auto header = outline_pool(durable.c_str(), &problem);
   ASSERT_TRUE(header.ok());
   damage(1, header->bytes[1] + offset(page(2, 1)) / kBlockBytes * sizeof(uint32_t));
   const auto saved = SavedPages::open(durable.c_str(), &problem);
@@ -77,7 +77,7 @@ TEST_F(SavedPagesTest, DamagedChecksumsAreNotBelieved) {
 TEST_F(SavedPagesTest, ANewCopyInItsPlaceChangesNothing) {
   const auto saved = open();
   memset(gcl_test::pool_bytes(*pool, page(1, 0)), 99, kPageSize);
-  ASSERT_TRUE(Pool::save_again(files(), &problem).ok()) << problem.text;
+  ASSERT_TRUE(LocalPool::save_again(files(), &problem).ok()) << problem.text;
   ASSERT_TRUE(saved->read(page(1, 0), bytes, &problem).ok()) << problem.text;
   EXPECT_EQ(int(bytes[0]), 2);
 }

@@ -10,7 +10,7 @@
 #include <map>
 #include <random>
 
-#include "coherence/pool/since_save.hpp"
+#include "coherence/region/since_save.hpp"
 #include "tests/support/longer.hpp"
 
 namespace recovery {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "coherence/transport/shm/local_pool.hpp"
 #include "recovery/page_sweep.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/pool_bytes.hpp"
@@ -178,8 +179,8 @@ TEST_F(LoneRepairTest, AMissingRecordIsAnErrorAndNobodyJoins) {
   EXPECT_GT(cluster_.pool(0).ring().tail(), 2 * cluster_.pool(0).ring().data_bytes());
   for (int n = 0; n < kNodes; ++n) cluster_.kill(n);
   coherence::Problem problem;
-  auto pool = coherence::Pool::open({.path = cluster_.path().c_str(), .durable_path = nullptr, .identity = "test=1\n"},
-                                    &problem);
+  auto pool = coherence::LocalPool::open(
+      {.path = cluster_.path().c_str(), .durable_path = nullptr, .identity = "test=1\n"}, &problem);
   ASSERT_TRUE(pool.ok()) << problem.text;
   std::vector<uint64_t> versions;
   for (const PageId id : pages_) {

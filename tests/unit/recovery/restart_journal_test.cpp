@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "coherence/transport/shm/local_pool.hpp"
 #include "recovery/page_sweep.hpp"
 #include "recovery/ring_repair.hpp"
 #include "tests/support/eventually.hpp"
@@ -14,6 +15,7 @@ namespace recovery {
 namespace {
 
 using coherence::Errc;
+using coherence::LocalPool;
 using coherence::NodeId;
 using coherence::Pool;
 using coherence::PoolJournal;
@@ -32,7 +34,7 @@ class RestartJournal : public ::testing::Test {
     path_ = directory_ + "/pool", durable_ = directory_ + "/durable";
     coherence::PoolSpec spec;
     spec.region_bytes[coherence::kRegionPages] = 8 * coherence::kPageSize;
-    auto made = Pool::create({.path = path_.c_str(), .durable_path = durable_.c_str()}, spec, &problem_);
+    auto made = LocalPool::create({.path = path_.c_str(), .durable_path = durable_.c_str()}, spec, &problem_);
     EXPECT_TRUE(made.ok()) << problem_.text;
     pool_ = made.take();
   }
@@ -186,7 +188,7 @@ class RestartJournalOfDead : public ::testing::Test {
                   .repairs_deaths = true,
                   .keep_records = true}),
         durable_(cluster_.path() + ".durable") {
-    auto opened = Pool::open(
+    auto opened = LocalPool::open(
         {.path = cluster_.path().c_str(), .durable_path = durable_.c_str(), .identity = "test=1\n"}, &problem_);
     EXPECT_TRUE(opened.ok()) << problem_.text;
     pool_ = opened.take();

@@ -4,8 +4,8 @@
 #include <deque>
 #include <thread>
 
-#include "coherence/pool/mapped_pool.hpp"
-#include "coherence/pool/node_table.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "recovery/page_sweep.hpp"
 #include "tests/support/eventually.hpp"
@@ -236,8 +236,9 @@ TEST_F(RingRepairTest, ARingIsReadOverADistance) {
   ASSERT_TRUE(repairable(1));
   Later network;
   coherence::Counters counters{};
-  gcl_test::FarMemory far(std::make_unique<coherence::ShmMemory>(*cluster_.pool(0).coherence_pool().mapped(), counters),
-                          network);
+  gcl_test::FarMemory far(
+      std::make_unique<coherence::ShmMemory>(coherence::MappedPool::of(cluster_.pool(0).coherence_pool()), counters),
+      network);
   coherence::Problem problem;
   int changed = 0;
   for (const PageId id : pages_) {

@@ -1,5 +1,5 @@
 // A coordinator of DDL, and then its heir, die at each access to the pool (ddl_log.one-heir).
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "tests/unit/engine/ddl/ddl_repair_fixture.hpp"
 
@@ -54,7 +54,7 @@ class DdlDeaths : public DdlRepairTest {
  protected:
   struct Process {  // of a node that is no member of the pool, with a memory that dies
     Process(DdlDeaths& test, NodeId self, int operations)
-        : memory(*test.cluster_.pool(0).coherence_pool().mapped(), counters, operations),
+        : memory(coherence::MappedPool::of(test.cluster_.pool(0).coherence_pool()), counters, operations),
           channel(memory, test.cluster_.pool(0).region(bufmgr::Region::kDdl).at,
                   test.cluster_.pool(0).region(bufmgr::Region::kDdl).bytes, test.cluster_.pool(0).nodes_max(), self) {}
     coherence::Counters counters;

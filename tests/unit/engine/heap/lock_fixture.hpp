@@ -71,9 +71,9 @@ class Party {
     worker.abort();
     command = 0;
   }
-  void begin_sub() { EXPECT_TRUE(worker->sub_begin(2).ok()); }
-  void rollback_sub() { worker->sub_abort(2); }
-  void release_sub() { worker->sub_commit(2); }
+  void begin_sub(int level = 2) { EXPECT_TRUE(worker->sub_begin(level).ok()); }
+  void rollback_sub(int level = 2) { worker->sub_abort(level); }
+  void release_sub(int level = 2) { worker->sub_commit(level); }
 
   Worker worker;
   Heap heap;

@@ -257,6 +257,95 @@ TEST_F(LockTest, ARolledBackSavepointLeavesExactlyTheOuterLock) {
   }
 }
 
+// heap.lock-falls-to-parent: of three levels, each with a lock of its own or none, what is rolled back holds nothing.
+// What the middle one has released into the outermost is the outermost's.
+TEST_F(LockTest, OfNestedSavepointsThoseThatAreRolledBackHoldNothing) {
+  constexpr int kNothing = -1;
+  std::vector<int> wants{kNothing};
+  for (Want want : kWants) wants.push_back(int(want));
+  enum End { kInner, kBoth, kInnerThenBoth, kReleasedInner, kReleasedBoth, kMiddleReleasedFirst };
+  for (bool beside : {false, true}) {
+    for (int outer : {kNothing, int(Want::kKeyShare), int(Want::kShare), int(Want::kNoKeyExclusive)}) {
+      for (int middle : wants) {
+        for (Want inner : kWants) {
+          for (End end : {kInner, kBoth, kInnerThenBoth, kReleasedInner, kReleasedBoth, kMiddleReleasedFirst}) {
+            // What was ended or moved is not locked again.
+            const auto ends = [](int want) {
+              return want == int(Want::kUpdate) || want == int(Want::kUpdateKey) || want == int(Want::kDelete);
+            };
+            if (ends(middle) || ends(outer)) continue;
+            const auto wanted = [](int want) { return want == kNothing ? "nothing" : name(Want(want)); };
+            SCOPED_TRACE(std::string(beside ? "beside another, " : "") + wanted(outer) + ", " + wanted(middle) + ", " +
+                         name(inner) + ", end " + std::to_string(end));
+            Tid tid = committed();
+            bool refused = false;
+            if (beside) {
+              EXPECT_TRUE(b().gets(Want::kKeyShare, tid));
+            }
+            const auto take = [&](int want) {
+              if (want == kNothing) return;
+              const bool in_the_way = beside && conflict(Want(want), Want::kKeyShare);
+              refused |= in_the_way;
+              EXPECT_EQ(a().gets(Want(want), tid), !in_the_way);
+            };
+            take(outer);
+            a().begin_sub(2);
+            take(middle);
+            if (end == kMiddleReleasedFirst) {
+              a().release_sub(2);
+              a().begin_sub(2);
+            }
+            const int level = end == kMiddleReleasedFirst ? 2 : 3;
+            if (level == 3) a().begin_sub(3);
+            take(int(inner));
+            std::vector<int> left{outer};
+            switch (end) {
+              case kInner:
+                a().rollback_sub(3);
+                left.push_back(middle);
+                break;
+              case kBoth:
+                a().rollback_sub(3);
+                a().rollback_sub(2);
+                break;
+              case kInnerThenBoth:  // with a new one in between
+                a().rollback_sub(3);
+                a().begin_sub(3);
+                take(int(inner));
+                a().rollback_sub(3);
+                a().rollback_sub(2);
+                break;
+              case kReleasedInner:
+                a().release_sub(3);
+                a().rollback_sub(2);
+                break;
+              case kReleasedBoth:
+                a().rollback_sub(3);
+                a().release_sub(2);
+                left.push_back(middle);
+                break;
+              case kMiddleReleasedFirst:
+                a().rollback_sub(2);
+                left.push_back(middle);
+                break;
+            }
+            if (!refused) {
+              for (Want third : kWants) {
+                bool kept_out = beside && conflict(Want::kKeyShare, third);
+                for (int want : left) kept_out |= want != kNothing && conflict(Want(want), third);
+                Tid copy = tid;
+                EXPECT_EQ(c().gets(third, copy), !kept_out) << name(third);
+                c().abort();
+              }
+            }
+            end_all();
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_F(LockTest, SixtyHoldersOfOneRowAreAllWaitedForAndCarriedAlong) {
   std::vector<std::unique_ptr<Party>> holders;
   for (int i = 0; i < 60; ++i) holders.push_back(std::make_unique<Party>(engine_, i % 3, relation_));

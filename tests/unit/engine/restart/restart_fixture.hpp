@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "coherence/pool/pool_header.hpp"
+#include "coherence/region/pool_header.hpp"
 #include "extension/engine/restart/restore.hpp"
 #include "tests/support/longer.hpp"
 #include "tests/unit/engine/engine_fixture.hpp"

@@ -5,9 +5,9 @@
 #include <random>
 #include <set>
 
-#include "coherence/member/shm_transport.hpp"
-#include "coherence/pool/mapped_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 #include "extension/engine/reclaim/reclaim_list.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
 #include "tests/support/longer.hpp"
@@ -27,7 +27,7 @@ struct Names final : NamedIds {
 class Meanwhile final : public coherence::ShmTransport {
  public:
   std::unique_ptr<coherence::Memory> open_memory(coherence::NodeParts& node, coherence::Counters& counters) override {
-    return std::make_unique<Hooked>(*node.pool.mapped(), counters, *this);
+    return std::make_unique<Hooked>(coherence::MappedPool::of(node.pool), counters, *this);
   }
   coherence::PoolAddress word;
   std::function<void()> act;  // once

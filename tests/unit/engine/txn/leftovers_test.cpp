@@ -1,6 +1,6 @@
 // What a node that died left in the words of transactions: who ends it, how, and what stays (rules.md).
-#include "coherence/pool/mapped_pool.hpp"
-#include "coherence/pool/node_table.hpp"
+#include "coherence/region/node_table.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "tests/support/hooked_transport.hpp"
 #include "tests/unit/engine/txn/leftovers_fixture.hpp"
 
@@ -339,7 +339,7 @@ TEST(LeftByDeadFenced, WhereADeathFencesThePoolNothingIsEnded) {
   Engine engine({.cluster = {.nodes = 2, .workers = false}, .tickers = false});
   Worker writer(engine, 0), reader(engine, 1);
   const TxnId id = *writer->id_for_write();
-  auto& state = engine.cluster().pool(1).coherence_pool().mapped()->table().node[0].state;
+  auto& state = coherence::MappedPool::of(engine.cluster().pool(1).coherence_pool()).table().node[0].state;
   state.store(coherence::MemberState::kDead);  // a moment before the fence
   EXPECT_TRUE(reader->end_dead_nodes().ok());
   EXPECT_EQ(state_of(reader, id), TxnState::kActive);

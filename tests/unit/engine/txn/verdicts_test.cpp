@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "coherence/pool/node_table.hpp"
+#include "coherence/region/node_table.hpp"
 #include "tests/unit/engine/txn/leftovers_fixture.hpp"
 
 namespace engine_test {

@@ -1,0 +1,23 @@
+// Which nodes have died, and the fence that goes up then: what the node table and the locks of the arenas' files say,
+// for nodes and for processes that only open the pool.  Rules: node.* in member/node.hpp.
+#pragma once
+
+#include "coherence/base/ids.hpp"
+
+namespace coherence {
+
+class MappedPool;
+
+// Whether node `n`'s entry names an incarnation that ended without leaving (node.certain-death-only).
+bool died(const MappedPool& pool, NodeId n) noexcept;
+void fence_pool(const MappedPool& pool, const char* reason) noexcept;
+const char* fence_reason(const MappedPool& pool) noexcept;  // REQUIRES: the pool is fenced
+// Looks at every node in the table (but `self`).  Where one died, the pool is fenced, or, where deaths are repaired,
+// the node counts as dead once no process of it is left (repair.death-is-over).
+struct Deceased {
+  bool fenced = false;  // the pool is
+  bool some = false;    // a node counts as dead since this call
+};
+Deceased look_for_dead(const MappedPool& pool, NodeId self = NodeId{}) noexcept;
+
+}  // namespace coherence

@@ -1,0 +1,54 @@
+// MappedPool: the pool of one machine: every process of every node maps its memory nodes, the node table with them.
+//
+// pool.mapped-by-its-own: only the shm transport's own files, and tools that run while no node is in the pool, touch
+//     what is mapped.  Everything else has a Pool: places, and verbs; members and the fence are Membership's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "coherence/pool/pool.hpp"
+#include "coherence/transport/shm/memory_map.hpp"
+
+namespace coherence {
+
+struct NodeTable;
+struct PoolHeader;
+
+class MappedPool final : public Pool, public MemoryMap {
+ public:
+  ~MappedPool() override;
+  // REQUIRES: the pool is one machine's.
+  static MappedPool& of(Pool& pool) noexcept;
+
+  NodeTable& table() const { return *table_; }
+  PoolHeader& header(uint32_t k = 0) const { return *reinterpret_cast<PoolHeader*>(mapped(MemoryNodeId{uint8_t(k)})); }
+
+  Status check_protocol(Problem*) const override;
+  uint32_t memory_nodes() const override;
+  uint64_t saves() const override;
+  LatchWord peek_latch(PageId p) override;
+
+ private:
+  friend class LocalPool;  // makes, opens and restarts it
+  friend class ShmMembership;
+  using MemoryMap::mapped;
+  explicit MappedPool(const PoolFiles& files) : Pool(files) {}
+  // Maps every memory node.  REQUIRES: memory node 0's header was checked.
+  Status map(Problem*);
+  Status map_part(uint32_t k, Problem*);
+  Status find_memory_node(MemoryNodeId, Problem*) override;
+  std::byte* map_late(MemoryNodeId) noexcept override;
+  // To the durable path.  REQUIRES: no node in it, the lock file held.
+  Status save(Problem*);
+  Status replace_saved(uint32_t from, Problem*);
+  Status mark_durable_in_use(Problem*);
+  void remove_uncounted() const;  // REQUIRES: the lock file held
+
+  uint64_t bytes_[kMemoryNodesMax] = {};  // of those that are mapped; set before their bases
+  std::atomic<uint32_t> late_spin_ = 0;
+  NodeTable* table_ = nullptr;
+};
+
+}  // namespace coherence

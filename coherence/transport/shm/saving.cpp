@@ -1,0 +1,119 @@
+// The durable copy of a pool: written when the last node leaves, loaded when tmpfs has lost the pool.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "coherence/region/checksums.hpp"
+#include "coherence/region/memory_file.hpp"
+#include "coherence/region/pool_header.hpp"
+#include "coherence/region/pool_lock.hpp"
+#include "coherence/region/region_file.hpp"
+#include "coherence/region/saved_file.hpp"
+#include "coherence/region/since_save.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
+
+namespace coherence {
+// Until memory node 0's file is replaced the durable copy says "in use" (pool.saves-never-mixed).  The pool in memory
+// is clean, whatever becomes of the copy (pool.failed-save-harmless).
+Status MappedPool::save(Problem* problem) {
+  const uint32_t count = memory_nodes();
+  for (uint32_t k = 0; k < count; k++) GCL_TRY(find_memory_node({uint8_t(k)}, problem));  // pool.mapped-when-needed
+  for (uint32_t k = 0; k < count; k++) GCL_TRY(check_words_free(path(), k, problem));
+  const uint64_t save = header().saves + 1;
+  for (uint32_t k = 0; k < count; k++) header(k).saves = save;
+  header().state.store(PoolState::kClean);
+  GCL_TRY(replace_saved(1, problem));
+  forget_since_save(durable_path());  // pool.journal-until-saved
+  return {};
+}
+
+// The files of memory nodes from `from` on, and memory node 0's: first all of them beside the copy, then each in its
+// place (pool.saved-beside).
+Status MappedPool::replace_saved(uint32_t from, Problem* problem) {
+  const LocalPool::NextCopy next(durable_path());
+  const MemoryPath first(next.text, 0), unfinished(next.text, 0, true);
+  const auto failed = [&](const char* what) {
+    return problem->set(Errc::kSystem, "cannot %s pool file %s: %s", what, first.text, strerror(errno));
+  };
+  unlink_parts(next.text, kMemoryNodesMax);
+  const uint32_t count = memory_nodes();
+  Status ok;
+  for (uint32_t k = from; ok && k < count; k++) ok = save_region(path(), k, MemoryPath(next.text, k).text, problem);
+  if (ok) ok = save_region(path(), 0, unfinished.text, problem);
+  if (ok && !sync_directory_of(first.text)) ok = failed("sync the directory of");
+  if (ok && (rename(unfinished.text, first.text) != 0 || !sync_directory_of(first.text))) ok = failed("rename");
+  if (!ok) unlink_parts(next.text, kMemoryNodesMax);
+  return ok ? LocalPool::rename_parts(next.text, durable_path(), count, problem) : ok.error();
+}
+
+Status LocalPool::save_again(const PoolFiles& files, Problem* problem) {
+  PoolLock lock(files.path);
+  if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
+  auto pool = open_locked(files, problem);
+  if (!pool) return pool.error();
+  if ((*pool)->header().state.load() != PoolState::kClean)
+    return problem->set(Errc::kBusy, "pool %s is in use", files.path);
+  GCL_TRY((*pool)->replace_saved(1, problem));
+  forget_since_save(files.durable_path);  // pool.journal-until-saved
+  return {};
+}
+
+// Whether the durable copy is of the clean pool in memory, and whole.
+bool LocalPool::is_saved(const PoolHeader& in_memory, const char* durable_path, Problem* problem) {
+  auto saved = std::make_unique<PoolHeader>();
+  File file(::open(durable_path, O_RDONLY | O_CLOEXEC));
+  if (!file.open()) {
+    problem->write("cannot open pool file %s: %s", durable_path, strerror(errno));
+    return false;
+  }
+  Status ok = read_saved_header(file.fd(), durable_path, saved.get(), problem);
+  if (ok) ok = check_whole(file.fd(), *saved, true, durable_path, problem);
+  if (!ok) return false;
+  if (saved->pool_id == in_memory.pool_id && saved->state.load() == PoolState::kClean &&
+      saved->saves == in_memory.saves && saved->memory_nodes.load() == in_memory.memory_nodes.load())
+    return check_parts(durable_path, *saved, true, problem).ok();
+  problem->write("pool file %s is older than the pool: its last save failed", durable_path);
+  return false;
+}
+
+// Memory node 0's file gets its name last (pool.memory-node-zero-decides).
+Status LocalPool::load(const PoolFiles& files, const char* to_path, Which which, Problem* problem) {
+  auto failed = [&](const char* what, const char* path) {
+    return problem->set(errno == ENOSPC   ? Errc::kNoSpace
+                        : errno == ENOENT ? Errc::kNotFound
+                                          : Errc::kSystem,
+                        "cannot %s %s: %s", what, path, strerror(errno));
+  };
+  auto first = std::make_unique<PoolHeader>();
+  {
+    File file(::open(files.durable_path, O_RDONLY | O_CLOEXEC));
+    if (!file.open()) return failed("open pool file", files.durable_path);
+    struct stat s;
+    GCL_TRY(read_saved_header(file.fd(), files.durable_path, first.get(), problem));
+    GCL_TRY(check_header(*first, files.identity, files.durable_path, problem));
+    if (fstat(file.fd(), &s) != 0 || saved_bytes(first->bytes) != uint64_t(s.st_size))
+      return problem->set(Errc::kCorrupt, "%s is not a whole pool file", files.durable_path);
+  }
+  if (which == Which::kClean && first->state.load() != PoolState::kClean)
+    return problem->set(Errc::kFenced, "pool file %s was not closed cleanly: it was in use when the machine stopped",
+                        files.durable_path);
+  GCL_TRY(check_parts(files.durable_path, *first, true, problem));
+  const auto damage = std::make_unique<Damage>();
+  Status ok;
+  for (uint32_t k = first->memory_nodes; ok && k-- > 0;) {  // all of them, though one is bad: the extent is told
+    const bool copied = damage->bad == 0;
+    ok = load_region(files.durable_path, k, first->memory_bytes[k], to_path, damage.get(), problem);
+    if (ok && k == 0 && damage->bad > 0) ok = damage->tell(files.durable_path, problem);
+    if (ok && copied) ok = name_loaded(to_path, k, problem);
+  }
+  if (!ok) unlink_parts(to_path, first->memory_nodes);
+  return ok;
+}
+
+}  // namespace coherence
