@@ -17,6 +17,7 @@ tests_of() {
     tests/cluster/*.py) echo 'cluster\.(sql|views)$' ;;
     tests/unit/*) echo "test_$(cut -d/ -f3 <<<"$1")\\." ;;
     tests/conformance/* | tests/replacement/* | tests/sim/*) echo "test_$(cut -d/ -f2 <<<"$1")\\." ;;
+    tests/fuzz/*) echo 'fuzz\.' ;;
     tests/model/*) echo 'test_model' ;;
     tests/isolation/* | tests/regress/*) echo "$(cut -d/ -f2 <<<"$1")" ;;
     tests/memnode/* | tools/memnode/*) echo 'test_memnode\.' ;;

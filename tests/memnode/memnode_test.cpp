@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "coherence/pool/pool.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/tcp/tcp_memory.hpp"
 #include "tests/support/tcp_nodes.hpp"
 
@@ -60,7 +60,7 @@ class MemnodeDaemon : public testing::Test {
   void SetUp() override {
     PoolSpec spec{.nodes_max = 2, .memory_nodes = 2, .further_pages_bytes = 16 * kPageSize, .identity = ""};
     spec.region_bytes[kRegionPages] = 16 * kPageSize;
-    pool = gcl_test::must(Pool::create({.path = file().c_str()}, spec, &problem), problem);
+    pool = gcl_test::must(LocalPool::create({.path = file().c_str()}, spec, &problem), problem);
   }
   std::string file(uint8_t n = 0) const { return directory.path() + "/pool" + (n ? ".mem" + std::to_string(n) : ""); }
   std::unique_ptr<Program> start(std::vector<std::string> arguments) {

@@ -14,7 +14,7 @@
 
 #include "coherence/transport/shm/shm_memory.hpp"
 #include "coherence/transport/tcp/memory_server.hpp"
-#include "tools/memnode/region_file.hpp"
+#include "tools/memnode/served_file.hpp"
 
 namespace memnode {
 namespace {
@@ -78,7 +78,7 @@ Result<net::Endpoints> endpoints_of(const std::string& text, const net::Credenti
   return endpoints;
 }
 
-std::string what_is(const Options& options, const RegionFile& region) {
+std::string what_is(const Options& options, const ServedFile& region) {
   return fmt::format("memory node {} of pool {:016x}, {} bytes in {}", region.id().value, region.pool_id(),
                      region.bytes(), options.file);
 }
@@ -103,7 +103,7 @@ uint64_t start_number() {
 }
 
 Status serve(const Options& options, Stderr& log, Problem* problem) {
-  auto region = RegionFile::open(options.file.c_str(), RegionFile::Use::kServe, problem);
+  auto region = ServedFile::open(options.file.c_str(), ServedFile::Use::kServe, problem);
   if (!region) return region.error();
   auto credentials = credentials_of(options, problem);
   if (!credentials) return credentials.error();
@@ -140,7 +140,7 @@ Status serve(const Options& options, Stderr& log, Problem* problem) {
 }
 
 Status check(const Options& options, Problem* problem) {
-  auto region = RegionFile::open(options.file.c_str(), RegionFile::Use::kLook, problem);
+  auto region = ServedFile::open(options.file.c_str(), ServedFile::Use::kLook, problem);
   if (!region) return region.error();
   auto credentials = credentials_of(options, problem);
   if (!credentials) return credentials.error();

@@ -25,7 +25,9 @@ Admission::Verdict Admission::judge(const Hello& hello) const noexcept {
   if (hello.to.start != 0 && hello.to.start != self_.start)
     return refuse(Refusal::kUnknownLink, "%s has started anew", self_.name().text);
   Verdict verdict;
+  size_t tools = 0;
   for (Link* const link : links_) {
+    tools += link->peer().role == Role::kTool;
     if (link->id() == hello.link) {
       verdict.link = link;
       if (link->peer() == from) return verdict;
@@ -40,7 +42,9 @@ Admission::Verdict Admission::judge(const Hello& hello) const noexcept {
       return refuse(Refusal::kOlder, "a newer start (%llu) was here", static_cast<unsigned long long>(had));
     if (from.start == had) return refuse(Refusal::kHadItsLink, "this start has another link, or had one");
   }
-  if (links_.size() >= links_max_ && !verdict.replaced) return refuse(Refusal::kFull, "there are too many links");
+  const bool full = from.role == Role::kTool && tools >= (links_max_ + 1) / 2;  // nodes find room beside them
+  if ((links_.size() >= links_max_ || full) && !verdict.replaced)
+    return refuse(Refusal::kFull, "there are too many links");
   return verdict;
 }
 

@@ -92,7 +92,12 @@ void Link::finish(Ending ending, const char* reason) noexcept {
   if (over()) return;
   ending_ = ending;
   reason_.write("%s", reason);
-  if (phase_ == Phase::kFrames && ending != Ending::kEndedByPeer) put_control(kEndFrame, reason);
+  // Behind a greeting too: or the other side would keep a link that nobody comes back to.
+  const bool greeted = phase_ == Phase::kGreeting && control_at_ > 0 && ending == Ending::kEndedHere;
+  if ((phase_ == Phase::kFrames && ending != Ending::kEndedByPeer) || greeted)
+    put_control(kEndFrame, reason);
+  else if (phase_ == Phase::kGreeting)
+    control_at_ = control_end_ = 0;
 }
 
 void Link::broken(const Problem& what) noexcept {

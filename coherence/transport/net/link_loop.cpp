@@ -185,7 +185,7 @@ void LinkLoop::log_refused(const Endpoint& who, const char* why, uint64_t now) {
 // --- peers that connect
 
 void LinkLoop::take_in(Socket socket, const Endpoint& from, uint64_t now) {
-  make_room_for(from, now);
+  make_room(now);
   Problem problem;
   auto connection = Connection::accepted(std::move(socket), from, credentials_, &problem);
   if (!connection) return log_refused(from, problem.text, now);
@@ -194,7 +194,7 @@ void LinkLoop::take_in(Socket socket, const Endpoint& from, uint64_t now) {
 }
 
 // net.half-open-bounded
-void LinkLoop::make_room_for(const Endpoint&, uint64_t now) {
+void LinkLoop::make_room(uint64_t now) {
   int alive = 0, most = 0;
   HalfOpen* oldest = nullptr;
   for (const auto& each : half_open_) {
@@ -209,7 +209,7 @@ void LinkLoop::make_room_for(const Endpoint&, uint64_t now) {
       }
     if (of_host > most) most = of_host, oldest = first;
   }
-  if (alive >= spec_.half_open_max) oldest->give_up("too many connect and do not say who they are", now);
+  if (oldest && alive >= spec_.half_open_max) oldest->give_up("too many connect and do not say who they are", now);
 }
 
 Wire* LinkLoop::wire_of(const Link& link) noexcept {
@@ -220,10 +220,11 @@ Wire* LinkLoop::wire_of(const Link& link) noexcept {
 
 void LinkLoop::greeted(std::unique_ptr<Connection> connection, const Hello& hello, uint64_t now) {
   const Admission::Verdict verdict = admission_.judge(hello);
-  const Endpoint from = connection->peer();
   if (verdict.refusal != Refusal::kNone) {
     refuse(*connection, verdict.refusal, verdict.reason, now);
-    return log("%s at %s is refused: %s", hello.from.name().text, from.name().text, verdict.reason);
+    Problem why;
+    why.write("%s: %s", hello.from.name().text, verdict.reason);
+    return log_refused(connection->peer(), why.text, now);
   }
   if (verdict.replaced) {
     Wire* const old = wire_of(*verdict.replaced);

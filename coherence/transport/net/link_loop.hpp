@@ -66,7 +66,7 @@ class LinkLoop {
   void over(Wire&);
 
  private:
-  void make_room_for(const Endpoint& from, uint64_t now);
+  void make_room(uint64_t now);
   Wire* wire_of(const Link&) noexcept;
   bool tick(uint64_t now);
   void sweep();

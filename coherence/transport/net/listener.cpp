@@ -18,10 +18,12 @@ void Listener::ready(uint32_t, uint64_t now) {
     Endpoint from;
     Result<Socket> socket = socket_.accept(&from);
     if (socket) {
+      stood_still_ = false;
       loop_.take_in(socket.take(), from, now);
     } else if (socket.error() == Errc::kNoMemory) {
       // Whoever waits to be accepted makes epoll return at once, again and again.
-      loop_.log("no connection can be accepted: the process has no descriptor or memory left");
+      if (!std::exchange(stood_still_, true))
+        loop_.log("no connection can be accepted: the process has no descriptor or memory left");
       loop_.forget(socket_.fd());
       events_ = 0;
       again_at_ = now + kPauseNs;

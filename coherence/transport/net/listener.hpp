@@ -24,6 +24,7 @@ class Listener final : public Source {
   Socket socket_;
   uint32_t events_ = 0;
   uint64_t again_at_ = kNever;  // it stands still until then
+  bool stood_still_ = false;    // and nobody was accepted since
 };
 
 }  // namespace coherence::net

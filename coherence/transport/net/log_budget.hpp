@@ -1,5 +1,5 @@
-// LogBudget: how many lines strangers may cause.  A few at once, then one in a while; the next one says how many were
-// left out.
+// LogBudget: how many lines strangers, or one link, may cause.  A few at once, then one in a while; the next one says
+// how many were left out.
 #pragma once
 
 #include <algorithm>

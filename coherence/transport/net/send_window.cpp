@@ -44,15 +44,21 @@ uint32_t SendWindow::bytes_at(uint64_t position) const noexcept {
   return frame_bytes(length);
 }
 
+// An empty ring begins anew, so that only as much of it is touched as is under way.
+void SendWindow::free_up_to(uint64_t number) noexcept {
+  for (; first_ <= number; first_++) acked_ += bytes_at(acked_);
+  if (empty()) acked_ = sent_ = boundary_ = queued_ = 0;
+}
+
 bool SendWindow::acknowledge(uint64_t number) noexcept {
   if (number >= sending_) return false;
-  for (; first_ <= number; first_++) acked_ += bytes_at(acked_);
+  free_up_to(number);
   return true;
 }
 
 bool SendWindow::rewind(uint64_t number) noexcept {
   if (number + 1 < first_ || number > ever_sent_) return false;
-  for (; first_ <= number; first_++) acked_ += bytes_at(acked_);
+  free_up_to(number);
   sent_ = boundary_ = acked_;
   sending_ = first_;
   return true;

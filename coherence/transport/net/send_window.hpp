@@ -49,6 +49,7 @@ class SendWindow {
   void sent(size_t bytes) noexcept;
 
  private:
+  void free_up_to(uint64_t number) noexcept;
   uint32_t bytes_at(uint64_t position) const noexcept;  // of the frame there
   int pieces_of(uint64_t from, uint64_t to, iovec* pieces) const noexcept;
   void put(const void* from, size_t bytes) noexcept;

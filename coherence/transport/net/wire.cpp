@@ -37,13 +37,12 @@ void Wire::take(std::unique_ptr<Connection> connection, const Hello& hello, uint
   const bool again = begun_;
   if (link_->attached()) lost("it has connected anew", now);
   connection_ = std::move(connection);
-  if (!link_->attach(hello, now)) {
+  if (link_->over() || !link_->attach(hello, now)) {
     loop_.refuse(*connection_, Refusal::kUnknownLink, link_->reason(), now);
     return settle(now);
   }
   begun_ = true;
-  loop_.log("%s at %s: %s", link_->peer().name().text, connection_->peer().name().text,
-            again ? "connected again" : "connected");
+  tell_connected(again, now);
   if (again)
     loop_.owner().reconnected(*link_);
   else
@@ -55,6 +54,7 @@ void Wire::take(std::unique_ptr<Connection> connection, const Hello& hello, uint
 // --- events
 
 void Wire::ready(uint32_t events, uint64_t now) {
+  if (link_->over()) return settle(now);
   if (!connection_) return;
   if (events & ~uint32_t{EPOLLOUT}) connection_->readable();
   if (connection_->open()) {
@@ -89,6 +89,7 @@ void Wire::receive(uint64_t now) {
     if (got.error() == Errc::kWouldBlock) return;
     if (!got) return lost(problem.text, now);
     left -= *got;
+    heard_at_ = now;
     link_->received(*got, now, *this);
   }
 }
@@ -101,7 +102,7 @@ void Wire::greeted(Link& link) {
   delay_ns_ = kDelayMinNs;
   std::fill(std::begin(said_), std::end(said_), 0);
   const bool again = std::exchange(begun_, true);
-  loop_.log("%s at %s: %s", link.peer().name().text, endpoint().name().text, again ? "connected again" : "connected");
+  tell_connected(again, heard_at_);
   if (again)
     loop_.owner().reconnected(link);
   else
@@ -162,16 +163,30 @@ void Wire::lost(const char* why, uint64_t now) {
   retry_at_ = now + (was ? kDelayMinNs : delay_ns_);
   if (!was) delay_ns_ = std::min(2 * delay_ns_, kDelayMaxNs);
   if (was)
-    loop_.log("%s", line.text);
+    say(line.text, now);
   else
-    say_once(line.text);
+    say_once(line.text, now);
   if (to_.count > 0 && !was) next_ = (next_ + 1) % to_.count;
   if (was && !link_->over()) loop_.owner().disconnected(*link_);
 }
 
-void Wire::say_once(const char* line) {
+void Wire::tell_connected(bool again, uint64_t now) {
+  Problem line;
+  line.write("%s at %s: %s", link_->peer().name().text, connection_->peer().name().text,
+             again ? "connected again" : "connected");
+  say(line.text, now);
+}
+
+void Wire::say(const char* line, uint64_t now) {
+  uint64_t left_out = 0;
+  if (!lines_.take(now, &left_out)) return;
+  if (left_out == 0) return loop_.log("%s", line);
+  loop_.log("%s (and %llu other lines before it)", line, static_cast<unsigned long long>(left_out));
+}
+
+void Wire::say_once(const char* line, uint64_t now) {
   const size_t hash = std::hash<std::string_view>()(line);
-  if (std::exchange(said_[next_], hash) != hash) loop_.log("%s", line);
+  if (std::exchange(said_[next_], hash) != hash) say(line, now);
 }
 
 void Wire::look(uint64_t now) {
@@ -193,17 +208,14 @@ uint64_t Wire::due() const noexcept {
 
 void Wire::tick(uint64_t now) {
   if (dead) return;
-  if (hungry_) {
-    receive(now);
-  } else {
-    link_->tick(now);
-    if (connection_ && !link_->over() && !link_->connected() && now >= give_up_at_) {
-      char why[80];
-      snprintf(why, sizeof why, "no answer for %.1f s", double(loop_.spec().establish_ns) / 1e9);
-      lost(why, now);
-    } else if (!connection_ && to_.count > 0 && !link_->over() && now >= retry_at_) {
-      dial(now);
-    }
+  if (hungry_) receive(now);
+  link_->tick(now);
+  if (!link_->over() && connection_ && !link_->connected() && now >= give_up_at_) {
+    char why[80];
+    snprintf(why, sizeof why, "no answer for %.1f s", double(loop_.spec().establish_ns) / 1e9);
+    lost(why, now);
+  } else if (!link_->over() && !connection_ && to_.count > 0 && now >= retry_at_) {
+    dial(now);
   }
   settle(now);
 }

@@ -35,7 +35,9 @@ class Wire final : public Source, private FrameSink {
   void lost(const char* why, uint64_t now);
   void disconnect() noexcept;
   void look(uint64_t now);
-  void say_once(const char* line);
+  void tell_connected(bool again, uint64_t now);
+  void say(const char* line, uint64_t now);
+  void say_once(const char* line, uint64_t now);
   const Endpoint& endpoint() const noexcept { return to_.at[next_]; }
 
   LinkLoop& loop_;
@@ -46,6 +48,8 @@ class Wire final : public Source, private FrameSink {
   bool hungry_ = false;                // there is more to read than was read in one turn
   Endpoints to_;                       // count 0: it was accepted
   int next_ = 0;                       // of to_
+  uint64_t heard_at_ = 0;              // this turn
+  LogBudget lines_;                    // a connection that breaks again and again does not fill the log
   uint64_t retry_at_ = 0;              // dialed
   uint64_t delay_ns_;                  // before the next attempt but one
   uint64_t give_up_at_ = 0;            // on a connection that is not established

@@ -72,7 +72,13 @@ TEST_F(AdmissionTest, AStartThatServesMemoryIsAnotherThanANodes) {
 TEST_F(AdmissionTest, ToolsHaveAnyNumber) {
   begin(hello(Who::tool(1), 1));
   begin(hello(Who::tool(1), 2));
-  begin(hello(Who::tool(2), 3));
+}
+
+TEST_F(AdmissionTest, ToolsLeaveRoomForNodes) {
+  begin(hello(Who::tool(1), 1));
+  begin(hello(Who::tool(1), 2));
+  EXPECT_EQ(refusal(hello(Who::tool(2), 3)), Refusal::kFull);
+  begin(hello(node, 3));
 }
 
 TEST_F(AdmissionTest, ThereAreOnlySoMany) {

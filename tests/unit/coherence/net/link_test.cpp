@@ -150,6 +150,15 @@ TEST_F(LinkTest, TheOtherSideIsToldWhyItEnded) {
   EXPECT_FALSE(pair.b->has_output());
 }
 
+TEST_F(LinkTest, TheOtherSideIsToldEvenBeforeItHasAnswered) {
+  pair.connect();
+  pair.send(*pair.a, kHelloBytes - 1);
+  pair.a->end("never mind");
+  pair.send(*pair.a, LinkPair::kAll);
+  pair.arrive_at_b(LinkPair::kAll);
+  EXPECT_EQ(pair.b->ending(), Ending::kEndedByPeer);
+}
+
 TEST_F(LinkTest, AnOwnerMayEndItWhileAFrameIsDelivered) {
   pair.connect();
   EXPECT_TRUE(pair.a->send(1, bytes_of("one")).ok());

@@ -89,7 +89,8 @@ TEST_P(LinksOver, AMemoryNodeThatHasStartedAnewEndsTheLink) {
   ASSERT_TRUE(while_they_work({server.get(), &client}, [&] { return client.endings.size() == 1; }))
       << client.log_text() << server->log_text();
   EXPECT_EQ(client.endings[0], Ending::kRefused);
-  EXPECT_TRUE(server->logged("is refused: memory node 0 (start 101) has started anew")) << server->log_text();
+  EXPECT_TRUE(server->logged("is refused: node 3 (start 1): memory node 0 (start 101) has started anew"))
+      << server->log_text();
 }
 
 std::string name_of(const ::testing::TestParamInfo<Way>& way) {
@@ -152,6 +153,45 @@ TEST(LinksTest, WithoutAKeyNothingLeavesThisMachine) {
   EXPECT_NE(std::string(problem.text).find("0.0.0.0:0 is not on this machine"), std::string::npos);
   const Who to = Who::memory_node(MemoryNodeId{1}, 0);
   EXPECT_EQ(party.links->dial(to, endpoints_of("192.0.2.1:1"), &problem).error(), Errc::kIncompatible);
+}
+
+TEST(LinksTest, AnOwnerMayEndALinkAtAnyTime) {
+  Party server(memory_node(), Credentials::plain());
+  server.listen();
+  for (int turns = 0; turns < 6; turns++) {
+    Party client(node(1u + unsigned(turns)), Credentials::plain());
+    Link* const link = client.dial(server.address());
+    for (int i = 0; i < turns; i++) (i % 2 == 0 ? client : server).links->wait(1);
+    link->end("never mind");
+    ASSERT_TRUE(while_they_work({&client, &server}, [&] { return client.endings.size() == 1; }));
+    EXPECT_EQ(client.endings[0], Ending::kEndedHere);
+    ASSERT_TRUE(while_they_work({&client, &server}, [&] { return server.at_hand.empty(); })) << turns;
+  }
+}
+
+TEST(LinksTest, AnOwnerMayEndItWhenItHearsThatAConnectionIsReplaced) {
+  struct Impatient final : LinksOwner {
+    void frame(Link&, uint16_t, std::span<const std::byte>) override {}
+    void disconnected(Link& link) override { link.end("once was enough"); }
+    void over(Link&) override { overs++; }
+    void log(const char*) override {}
+    int overs = 0;
+  } owner;
+  Problem problem;
+  auto server = Links::make(memory_node(), Credentials::plain(), owner, &problem).take();
+  ASSERT_TRUE(server->listen(endpoints_of("127.0.0.1:0"), &problem).ok());
+  const Endpoint at = endpoints_of("127.0.0.1:" + std::to_string(server->port())).at[0];
+  std::byte hello[kHelloBytes];
+  write_hello({Who::node(NodeId{1}, 1), Who::memory_node(MemoryNodeId{0}, 0), 0, 1, 0, 4096, false}, hello);
+  int fds[2];
+  for (int& fd : fds) {
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(connect(fd, at.raw(), at.bytes), 0);
+    ASSERT_EQ(send(fd, hello, sizeof hello, MSG_NOSIGNAL), ssize_t(sizeof hello));
+    for (int i = 0; i < 5; i++) server->wait(1);
+  }
+  EXPECT_TRUE(eventually([&] { return server->wait(1), owner.overs == 1; }));
+  for (const int fd : fds) close(fd);
 }
 
 // --- listeners

@@ -7,25 +7,25 @@
 #include <memory>
 
 #include "coherence/base/ids.hpp"
-#include "coherence/pool/memory_file.hpp"
+#include "coherence/region/memory_file.hpp"
 #include "coherence/transport/shm/memory_map.hpp"
 
 namespace memnode {
 
-class RegionFile final : public coherence::MemoryMap {
+class ServedFile final : public coherence::MemoryMap {
  public:
   enum class Use : uint8_t { kServe, kLook };
   // kServe locks it.  kBusy: another process serves it; kCorrupt: it is no memory node's, or is not whole;
   // kIncompatible: of another format; kSystem.
-  static coherence::Result<std::unique_ptr<RegionFile>> open(const char* path, Use, coherence::Problem*);
-  ~RegionFile() override;
+  static coherence::Result<std::unique_ptr<ServedFile>> open(const char* path, Use, coherence::Problem*);
+  ~ServedFile() override;
 
   coherence::MemoryNodeId id() const { return id_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t pool_id() const { return pool_id_; }
 
  private:
-  explicit RegionFile(int fd) : file_(fd) {}
+  explicit ServedFile(int fd) : file_(fd) {}
   coherence::Status map(const char* path, Use, coherence::Problem*);
   std::byte* map_late(coherence::MemoryNodeId) noexcept override;
 

@@ -1,4 +1,4 @@
-#include "tools/memnode/region_file.hpp"
+#include "tools/memnode/served_file.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -16,14 +16,14 @@ using coherence::Problem;
 using coherence::Result;
 using coherence::Status;
 
-Result<std::unique_ptr<RegionFile>> RegionFile::open(const char* path, Use use, Problem* problem) {
-  std::unique_ptr<RegionFile> region(new RegionFile(::open(path, O_RDWR | O_CLOEXEC)));
+Result<std::unique_ptr<ServedFile>> ServedFile::open(const char* path, Use use, Problem* problem) {
+  std::unique_ptr<ServedFile> region(new ServedFile(::open(path, O_RDWR | O_CLOEXEC)));
   if (!region->file_.open()) return problem->set(Errc::kSystem, "cannot open %s: %s", path, strerror(errno));
   GCL_TRY(region->map(path, use, problem));
   return region;
 }
 
-Status RegionFile::map(const char* path, Use use, Problem* problem) {
+Status ServedFile::map(const char* path, Use use, Problem* problem) {
   if (use == Use::kServe && flock(file_.fd(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return problem->set(Errc::kBusy, "another process serves %s", path);
     return problem->set(Errc::kSystem, "cannot lock %s: %s", path, strerror(errno));
@@ -44,12 +44,12 @@ Status RegionFile::map(const char* path, Use use, Problem* problem) {
   return {};
 }
 
-RegionFile::~RegionFile() {
+ServedFile::~ServedFile() {
   if (bytes_ != 0) munmap(mapped(id_), bytes_);
 }
 
 // The server has looked whose a batch is.
-std::byte* RegionFile::map_late(coherence::MemoryNodeId) noexcept {
+std::byte* ServedFile::map_late(coherence::MemoryNodeId) noexcept {
   VERIFY(false);
   return nullptr;
 }
