@@ -10,7 +10,6 @@
 #include "tests/support/longer.hpp"
 
 namespace gcl_test {
-namespace {
 
 // Passes bytes on from one address to another, and cuts all of its connections when told so.
 class Cable {
@@ -67,8 +66,6 @@ class Cable {
   int listener_;
   int ends_[2] = {-1, -1};
 };
-
-}  // namespace
 
 TEST(BrokenConnections, LoseNothingAndDoubleNothing) {
   SecretDirectory directory;

@@ -7,10 +7,9 @@
 #include "tests/support/longer.hpp"
 
 namespace gcl_test {
-namespace {
 
 // Frame `number` of a side: its length and bytes follow from both.
-std::string content(int side, int number, unsigned seed) {
+static std::string content(int side, int number, unsigned seed) {
   std::minstd_rand random(seed * 2 + unsigned(side) + unsigned(number) * 977);
   random.discard(3);
   const size_t most = random() % 8 == 0 ? 20'000 : 200;
@@ -39,8 +38,6 @@ struct Traffic {
     return int(pair.got_a.texts.size()) == frames && int(pair.got_b.texts.size()) == frames;
   }
 };
-
-}  // namespace
 
 TEST(LinkCuts, AtEveryByteOfEitherWay) {
   size_t longest = 1;

@@ -9,7 +9,6 @@
 #include "party.hpp"
 
 namespace gcl_test {
-namespace {
 
 // A TLS client of OpenSSL's, without our rules.
 class TlsStranger {
@@ -122,8 +121,6 @@ class Recorder {
   Stranger server_;
   Port port_;
 };
-
-}  // namespace
 
 class Strangers : public ::testing::Test {
  protected:
