@@ -7,7 +7,8 @@
 // checkpoint.suspended-restart: A checkpoint is made of the copy, the journal and the logs, by what a restart does, and
 //     of nothing else: it asks no node for a page, and no node waits for it.  A restart that takes it up does the rest
 //     of the same work (recovery.replay-again), so what is true of one is true of the other.  And each checkpoint
-//     proves that the logs before it have no gap.
+//     proves that the logs before it have no gap.  (When it is there, rings of dead nodes are dropped from the journal,
+//     which is locked for that moment: a join or a death that is to be noted waits for it, and nothing else does.)
 // checkpoint.replaced-as-whole: A page's new image goes where no image of the checkpoint before lies.  The new
 //     checkpoint takes the old one's place by its name, when its images are on the disk.  So there is one, whole, at
 //     any moment, and nothing is needed of what was cut off.

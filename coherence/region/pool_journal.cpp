@@ -141,9 +141,9 @@ Result<std::unique_ptr<PoolJournal>> PoolJournal::open(Pool& pool, Patience pati
     }
     if (!has_name(journal->file_.fd(), path.text)) continue;
     GCL_TRY(journal->find_end(problem));
-    // Who made the file may have died, or been overtaken by this process, before its name was on the disk.
-    if (journal->end_ == 0 && !sync_directory_of(path.text))
-      return journal_error("sync the directory of", path.text, problem);
+    // Who made the file, or gave it its name (rewrite()), may have died, or been overtaken by this process, before the
+    // name was on the disk.
+    if (!sync_directory_of(path.text)) return journal_error("sync the directory of", path.text, problem);
     return journal;
   }
 }

@@ -197,6 +197,59 @@ class Checkpoints(unittest.TestCase):
         deaths.stop(self, clients)
         deaths.assert_bank_kept(self, self.cluster, clients, "bank")
 
+    # --- who waits for it ---------------------------------------------------------------------------------------------
+
+    def standing_still(self, seconds):
+        """A checkpoint that was stopped so long after its start; None, if it had ended."""
+        making = subprocess.Popen([GCLCTL, "checkpoint", self.cluster.dir], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  start_new_session=True)
+        time.sleep(seconds)
+        if making.poll() is None:
+            os.killpg(making.pid, signal.SIGSTOP)
+            return making
+        return None
+
+    def test_no_primary_waits_for_one(self):
+        """It stands still at any moment, with all that it has open and locked (checkpoint.suspended-restart): rows and tables are
+        changed, and primaries leave and join."""
+        self.make("gcl.checkpoint_timeout=0", cache="8MB")
+        self.cluster.sql(1, BANK)
+        clients = [BankClient(self.cluster, k, f"bank {k}") for k in PRIMARIES]
+        for client in clients:
+            client.thread.start()
+        chance = random.Random(2)
+        turns = 0
+        try:
+            deaths.assert_all_work(clients, time.monotonic())
+            began = time.monotonic()
+            self.checkpoint()
+            longest = time.monotonic() - began
+            while turns < 10:
+                making = self.standing_still((turns + chance.random()) / 10 * longest)
+                if making is None:
+                    continue
+                try:
+                    k, other = PRIMARIES[turns % 3], PRIMARIES[(turns + 1) % 3]
+                    self.cluster.stop(k)
+                    self.cluster.start(k)
+                    self.cluster.sql(k, f"CREATE TABLE d{turns} (a int) USING gcl; INSERT INTO d{turns} VALUES (1)")
+                    self.cluster.sql(other, f"ALTER TABLE d{turns} ADD b int DEFAULT 2; UPDATE d{turns} SET a = 3")
+                    deaths.assert_all_work(clients, time.monotonic())
+                    self.assertIsNone(making.poll(), "it stands still")
+                finally:
+                    os.killpg(making.pid, signal.SIGCONT)
+                self.assertIn(making.wait(60), (0, 2))
+                turns += 1
+            self.lose()
+            self.assertIn("taken up", self.start())
+        finally:
+            for client in clients:
+                client.ended.set()
+        deaths.stop(self, clients)
+        deaths.assert_bank_kept(self, self.cluster, clients, "bank")
+        for turn in range(turns):
+            self.assertEqual([["3|2"]] * 3, self.cluster.everywhere(f"SELECT a, b FROM d{turn}"))
+
     def test_two_at_a_time(self):
         self.make()
         self.cluster.sql(1, MANY)

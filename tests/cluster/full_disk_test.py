@@ -13,6 +13,7 @@ from harness import NOT_SERVING, Cluster, Load, SqlError, eventually, together
 from small_disk import SmallDisk
 
 POOL = "64MB"
+SEGMENT = 16 << 20  # of WAL
 ELSEWHERE = ("node1", "node2", "node3", "run")  # of a cluster whose directory is small: data and sockets
 
 
@@ -192,6 +193,58 @@ class SavedPool(FullDisk):
         self.disk.make_room()
         self.cluster.start()
         self.assertEqual([["1000|333"]] * 3, self.cluster.everywhere("SELECT count(*), count(*) FILTER (WHERE t = '3') FROM b WHERE t <> 'b'"))
+
+    def test_a_checkpoint_that_finds_no_room(self):
+        """The one before counts, the servers say why there is no other, and WAL is kept; with room it goes on by itself."""
+        for k in (1, 2, 3):
+            self.cluster.sql(k, "ALTER SYSTEM SET gcl.checkpoint_timeout = '1s'")
+            self.cluster.sql(k, "ALTER SYSTEM SET min_wal_size = '32MB'")
+            self.cluster.sql(k, "SELECT pg_reload_conf()")
+        began = self.kept_from(1)
+        self.fill_pages(1)
+        eventually(lambda: self.kept_from(1) > began + SEGMENT, 60)
+        self.disk.fill()
+        self.fill_pages(2)
+        for k in (1, 2, 3):
+            self.hears_of_no_room(k)
+        checkpoint, kept = self.checkpoint(), self.kept_from(1)
+        self.fill_pages(3)
+        self.hears_of_no_room(1)
+        self.assertEqual((checkpoint, kept), (self.checkpoint(), self.kept_from(1)))
+        # Nobody does anything but make room.
+        self.disk.make_room()
+        eventually(lambda: self.kept_from(1) > kept + 2 * SEGMENT, 60)
+        self.assertNotEqual(checkpoint, self.checkpoint())
+        # Memory is lost while there is none.
+        self.disk.fill()
+        self.fill_pages(4)
+        self.hears_of_no_room(1)
+        self.cluster.close_sessions()
+        self.assertEqual([], together([lambda k=k: self.cluster.kill_all(k) for k in (1, 2, 3)]))
+        shutil.rmtree(self.cluster.pool_dir())
+        self.disk.make_room()
+        self.assertRegex(self.cluster.ctl("start", self.cluster.dir).stdout, r"checkpoint \d+ taken up(?s:.*)the pool is whole again")
+        self.assertEqual([["5000|3200"]] * 3, self.cluster.everywhere("SELECT count(*), max(length(t)) FROM a"))
+        self.assertEqual([[]] * 3, self.cluster.everywhere("SELECT * FROM gcl_check('a', true)"))
+
+    def fill_pages(self, part):
+        """More than the checkpoint has places for, and segments of WAL."""
+        self.cluster.sql(1, f"INSERT INTO a SELECT i, repeat(md5(i::text), 100) FROM generate_series({part}001, {part + 1}000) i;"
+                            f"SELECT pg_switch_wal() IS NOT NULL; INSERT INTO b VALUES (-{part}, 'b'); SELECT pg_switch_wal() IS NOT NULL")
+        self.cluster.sql(1, "CHECKPOINT")
+
+    def hears_of_no_room(self, k):
+        """From now on, twice: a checkpoint was under way perhaps."""
+        said = r"WARNING:  gcl: no checkpoint was made: the command failed.*\n.*DETAIL: (?s:.){1,300}pool\.saved\.\w+(\.next)?: No space left on device"
+        before = len(re.findall(said, self.cluster.log(k)))
+        eventually(lambda: len(re.findall(said, self.cluster.log(k))) >= before + 2, 60)
+
+    def checkpoint(self):
+        with open(f"{self.cluster.dir}/pool.saved.checkpoint", "rb") as file:
+            return file.read()
+
+    def kept_from(self, k):
+        return int(self.cluster.sql(k, "SELECT restart_lsn - '0/0' FROM pg_replication_slots WHERE slot_name = 'gcl'")[0])
 
     def test_primaries_join_while_there_is_no_room_for_a_journal(self):
         """They serve their own tables; those of gcl as soon as there is room."""

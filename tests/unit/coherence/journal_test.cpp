@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "cluster.hpp"
 #include "tests/support/eventually.hpp"
@@ -292,6 +293,29 @@ TEST_F(Journal, RewrittenItHasWhatIsKeptAndGoesOn) {
   EXPECT_EQ(bytes(), "");
   forget_since_save(durable.c_str());
   EXPECT_TRUE(PoolJournal::rewrite(durable.c_str(), pool->pool_id(), pool->saves(), keep, &problem).ok());
+}
+
+// Who gave the file its name may have died before that was on the disk, so who writes there sees to it (a process that
+// has no descriptor left for the directory cannot, and says so).
+TEST_F(Journal, TheFileHasItsNameForGoodBeforeItHasAnEntry) {
+  note(1, "first");
+  const auto keep = [](uint32_t*, std::vector<std::byte>*) {};
+  ASSERT_TRUE(PoolJournal::rewrite(durable.c_str(), pool->pool_id(), pool->saves(), keep, &problem).ok())
+      << problem.text;
+  const pid_t child = gcl_test::child([&] {
+    const int lowest = dup(STDIN_FILENO);
+    close(lowest);
+    rlimit limit;
+    CHILD_VERIFY(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const rlim_t all = std::exchange(limit.rlim_cur, rlim_t(lowest) + 1);
+    CHILD_VERIFY(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    CHILD_VERIFY(append(2, "second").error() == Errc::kSystem);
+    limit.rlim_cur = all;
+    CHILD_VERIFY(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    CHILD_VERIFY(append(3, "third").ok());
+  });
+  EXPECT_TRUE(gcl_test::ended_well(child));
+  EXPECT_EQ(entries(), (Entries{{1, "first"}, {3, "third"}}));
 }
 
 // A writer that has waited while the pool was saved.

@@ -182,6 +182,29 @@ class Writer {
   RowBuffer buffer_;
 };
 
+// The word that says so looks like a hint, of which replayed pages may have none (recovery.every-change-logged); but it
+// is none: the row's maker may commit.
+TEST(EngineReplay, AnAbandonedRowIsNoneByItsRedo) {
+  Engine engine({.cluster = {.nodes = 1, .keep_records = true}});
+  {
+    Worker worker(engine, 0);
+    Heap heap(worker.txns(), *Heap::create(worker.txns()));
+    const auto tid = heap.insert(TestRow("abandoned").image(), 0);
+    ASSERT_TRUE(tid.ok() && heap.insert(TestRow("kept").image(), 0).ok() && heap.abandon(*tid).ok());
+    worker.commit();
+  }
+  Images pages;
+  replay(pages, logged(engine.cluster()), Unknown::kFromZeros);
+  std::map<engine::RowTxnKind, int> rows;
+  for (const auto& [raw, page] : pages) {
+    const engine::HeapPage view(page.bytes);
+    for (uint16_t i = 1; page.header().type == PageType::kHeap && i <= view.lines(); ++i)
+      ++rows[view.row_header(i).creator.kind()];
+  }
+  EXPECT_EQ(rows,
+            (std::map<engine::RowTxnKind, int>{{engine::RowTxnKind::kInserted, 1}, {engine::RowTxnKind::kAborted, 1}}));
+}
+
 TEST(EngineReplay, GivesEveryPageAsItIs) {
   Engine engine({.cluster = {.nodes = kNodes, .frames = 128, .lazy_log = true, .keep_records = true}});
   gcl_test::Cluster& cluster = engine.cluster();

@@ -1,9 +1,12 @@
 // Nodes die, and survivors make their pages out of rings, and sweep.
 #include "recovery/ring_repair.hpp"
 
+#include <algorithm>
 #include <deque>
+#include <set>
 #include <thread>
 
+#include "coherence/latch/latch_word.hpp"
 #include "coherence/region/node_table.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
@@ -21,6 +24,7 @@ using bufmgr::PageId;
 using coherence::Errc;
 using coherence::kPageSize;
 using coherence::MemberState;
+using coherence::NodeId;
 using coherence::NodeSet;
 using gcl_test::PageBytes;
 using gcl_test::random_change;
@@ -82,8 +86,27 @@ class RingRepairTest : public ::testing::Test {
     coherence::Problem problem;
     const auto step = sweep_[node]->step(*session, &problem);
     EXPECT_TRUE(step.ok()) << coherence::errc_name(step.error()) << problem.text;
+    EXPECT_EQ(session->guards_held(), 0);
     cluster_.end(node, std::move(session));
     return step ? *step : PageSweep::Step::kIdle;
+  }
+  // Pages, by raw ids, of which the dead one's ring has what the pool lacks.
+  std::set<uint64_t> lacking(int dead) {
+    auto session = cluster_.session(0);
+    std::vector<PageVersion> all(1000);
+    coherence::Problem problem;
+    const auto count =
+        redo_[0]->pages({uint8_t(dead)}, cluster_.pool(0).coherence_node().info({uint8_t(dead)}).incarnation, PageId{0},
+                        all, session->memory(), &problem);
+    cluster_.end(0, std::move(session));
+    EXPECT_TRUE(count.ok()) << problem.text;
+    std::set<uint64_t> pages;
+    for (size_t i = 0; count && i < *count; ++i) {
+      uint64_t version;
+      memcpy(&version, gcl_test::pool_bytes(cluster_.pool(0).coherence_pool(), all[i].page), sizeof version);
+      if (version < all[i].version) pages.insert(all[i].page.raw);
+    }
+    return pages;
   }
   bool repairable(int dead, int seen_by = 0) {
     return gcl_test::eventually(
@@ -138,6 +161,11 @@ TEST_F(RingRepairTest, TheSweepFreesTheNameAndTheRing) {
     cluster_.kill(1);
     ASSERT_TRUE(repairable(1));
     EXPECT_TRUE(sweep(1, {0, 2}));
+    for (const PageId id : pages_) {  // who waited for the node would wait for ever
+      const coherence::LatchWord word = cluster_.pool(0).coherence_pool().peek_latch(id);
+      ASSERT_FALSE((word.has_holder() && word.holder() == NodeId{1}) || word.readers().has(NodeId{1}))
+          << "page " << id.raw;
+    }
     for (const int n : {0, 2}) EXPECT_EQ(int(step(n)), int(PageSweep::Step::kIdle));
     expect_pages(0, images);
     cluster_.start(1);
@@ -177,19 +205,68 @@ TEST_F(RingRepairTest, ANodeIsSweptWhenTheOwnersOfItsPagesHaveWrittenThem) {
   EXPECT_EQ(value, 43u);
 }
 
-// What one survivor had taken over goes with it: the redo of the first is still there.
+// What one survivor had taken over goes with it: the redo of the first is still there.  Pages that both have changed
+// are in both rings, and versions alone say whose changes come first (recovery.page-and-version-order).
 TEST_F(RingRepairTest, ASurvivorDiesInTheMiddleOfTheRepair) {
-  for (const int node : {0, 1, 2, 1}) change(node, 20);
+  for (const auto& [first, second] : {std::pair(1, 2), {2, 1}}) {
+    for (const int node : {0, first, second, first}) change(node, 20);
+    cluster_.kill(first);
+    ASSERT_TRUE(repairable(first));
+    for (int i = 0; i < 3; ++i) (void)step(second);
+    cluster_.stop_workers(second);  // it writes nothing back
+    change(second, 20);
+    auto images = expected();
+    cluster_.kill(second);
+    ASSERT_TRUE(repairable(second));
+    const auto of_first = lacking(first), of_second = lacking(second);
+    EXPECT_GT(std::ranges::count_if(of_first, [&](uint64_t page) { return of_second.contains(page); }), 0);
+    EXPECT_TRUE(sweep(first, {0}));
+    EXPECT_TRUE(sweep(second, {0}));
+    expect_pages(0, images);
+    for (const int node : {first, second}) {
+      cluster_.start(node);
+      prepare(node);
+    }
+  }
+}
+
+// A dead node has more words, pages and redo than one step may take.
+TEST_F(RingRepairTest, AStepOfTheSweepIsABoundedAmountOfWork) {
+  using coherence::Counter;
+  constexpr uint64_t kWordBytes = 4096, kFetches = 16, kPages = 64;  // recovery.sweep-in-steps
+  {
+    auto session = cluster_.session(0);
+    pages_ = gcl_test::pages_of_two_memory_nodes(cluster_.pool(0), *session, 100);
+    cluster_.end(0, std::move(session));
+  }
+  cluster_.stop_workers(1);  // it writes nothing back
+  for (const PageId id : pages_) write(1, id, 42);
   cluster_.kill(1);
   ASSERT_TRUE(repairable(1));
-  for (int i = 0; i < 3; ++i) (void)step(2);
-  change(2, 20);
-  auto images = expected();
-  cluster_.kill(2);
-  ASSERT_TRUE(repairable(2));
-  EXPECT_TRUE(sweep(1, {0}));
-  EXPECT_TRUE(sweep(2, {0}));
-  expect_pages(0, images);
+  EXPECT_GT(lacking(1).size(), kPages) << "and the ring is read before the first step";
+  auto session = cluster_.session(0);
+  const coherence::Counters& counters = session->coherence().counters();
+  const auto count = [&](std::initializer_list<Counter> of) {
+    uint64_t sum = 0;
+    for (const Counter one : of) sum += counters.get(one);
+    return sum;
+  };
+  const uint64_t repairs = counters.get(Counter::kRepairs);
+  EXPECT_TRUE(gcl_test::eventually([&] {
+    const uint64_t fetches = count({Counter::kMissShared, Counter::kMissExclusive}), reads = count({Counter::kReads}),
+                   bytes = count({Counter::kBytesRead}), writes = count({Counter::kWriteBacks});
+    coherence::Problem problem;
+    EXPECT_TRUE(sweep_[0]->step(*session, &problem).ok()) << problem.text;
+    const uint64_t fetched = count({Counter::kMissShared, Counter::kMissExclusive}) - fetches;
+    EXPECT_LE(fetched, kFetches);
+    EXPECT_LE(count({Counter::kReads}) - reads, kPages + fetched);
+    EXPECT_LE(count({Counter::kBytesRead}) - bytes, kWordBytes + fetched * kPageSize);
+    EXPECT_LE(count({Counter::kWriteBacks}) - writes, kPages);
+    EXPECT_EQ(session->guards_held(), 0);
+    return state_of(1) != MemberState::kDead;
+  }));
+  EXPECT_GT(counters.get(Counter::kRepairs) - repairs, kPages) << "else nothing is shown";
+  cluster_.end(0, std::move(session));
 }
 
 // recovery.gap-is-error

@@ -257,7 +257,7 @@ TEST_F(LockTest, ARolledBackSavepointLeavesExactlyTheOuterLock) {
   }
 }
 
-// heap.lock-falls-to-parent: of three levels, each with a lock of its own or none, what is rolled back holds nothing.
+// heap.lock-falls-to-parent, with three levels, each with a lock of its own or none: what is rolled back holds nothing.
 // What the middle one has released into the outermost is the outermost's.
 TEST_F(LockTest, OfNestedSavepointsThoseThatAreRolledBackHoldNothing) {
   constexpr int kNothing = -1;

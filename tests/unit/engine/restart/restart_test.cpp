@@ -2,7 +2,10 @@
 #include "bufmgr/mini_transaction.hpp"
 #include "extension/engine/ddl/ddl_log_root.hpp"
 #include "extension/engine/reclaim/reclaim_list.hpp"
+#include "extension/engine/restart/restored_members.hpp"
+#include "extension/engine/restart/restored_statuses.hpp"
 #include "extension/engine/txn/aborted_list_page.hpp"
+#include "extension/engine/txn/txn_notes.hpp"
 #include "tests/unit/engine/ddl/ddl_node.hpp"
 #include "tests/unit/engine/restart/restart_fixture.hpp"
 
@@ -99,8 +102,35 @@ TEST_F(LostPool, PagesAreThoseOfTheNewListsAlone) {
     EXPECT_EQ(load(looks, words.aborted_count(n)), restored[size_t(node)].aborted);
     EXPECT_EQ(load(looks, words.overflow_root(n)), 0u);
     EXPECT_EQ(load(looks, words.reserved(n)), restored[size_t(node)].reserved);
+    EXPECT_EQ(load(looks, words.frozen(n)), restored[size_t(node)].reserved);  // restart.all-ids-frozen
   }
   expect_truth(1);
+}
+
+// restart.begun-anew
+TEST_F(LostPool, InAFullPoolTheNewListsLieWhereTheFormerDid) {
+  std::optional<Worker> old(std::in_place, engine_, 1);
+  old->snapshot();
+  work(8000);
+  end_all();
+  old.reset();
+  stop_all();
+  take_copy();
+  start_primaries();
+  work(1000);
+  freeze_all();
+  lose_all();
+  {
+    Worker fills(engine_, 1);
+    for (const uint32_t pages : {64, 1})
+      while (fills->pool().allocate(fills.session(), pages, bufmgr::PageUse::kHousekeeping).ok()) continue;
+    EXPECT_GT(count_pages(fills)[PageType::kList], 1u) << "else nothing is shown";
+  }
+  stop_all(false);
+  restart();
+  ASSERT_FALSE(HasFatalFailure());
+  start_primaries();
+  expect_truth(2);
 }
 
 TEST_F(LostPool, OfTheCopyOnlyWhatWasRolledBackIsListed) {
@@ -291,6 +321,27 @@ TEST_F(LostPool, RowsAreWhatCommittedTransactionsMade) {
   EXPECT_EQ(found, kept);
 }
 
+// restart.unproven-means-aborted
+TEST(RestoredStatuses, WhatIsListedIsNotProvenAndNotForgotten) {
+  const StatusesOfCopy::Node copy{.reserved = 10, .frozen = 4, .aborted = {3, 6}, .in_doubt = {{8, 7}, {7, 7}}};
+  CommitEvidence evidence;
+  struct Notes final : bufmgr::LogSink {
+    explicit Notes(CommitEvidence& to) : to_(to) {}
+    coherence::Lsn append(std::span<const std::byte>) override { return {}; }
+    void note(std::span<const std::byte> bytes) override { EXPECT_TRUE(to_.note(bytes).ok()); }
+    coherence::Lsn flushed() override { return {}; }
+    void request_flush(coherence::Lsn) override {}
+    CommitEvidence& to_;
+  } notes(evidence);
+  note_commit(notes, 700, std::vector<uint64_t>{12});
+  evidence.host_committed(700);
+  note_commit(notes, 701, std::vector<uint64_t>{14});
+  EXPECT_EQ(ids_to_list(copy, evidence, 0, {6, 2, 13}), (std::vector<uint64_t>{2, 3, 6, 7, 8, 11, 13, 14}));
+  EXPECT_EQ(ids_to_list(copy, evidence, 3, {6, 2, 13}), (std::vector<uint64_t>{6, 7, 8, 11, 13, 14}));
+  evidence.commit(7);
+  EXPECT_EQ(ids_to_list(copy, evidence, 6, {6, 2, 13}), (std::vector<uint64_t>{11, 13, 14}));
+}
+
 class LostRoots : public LostPool {
  protected:
   PageId make(Worker& worker, PageType type, uint32_t offset, const void* bytes, uint32_t count) {
@@ -379,6 +430,51 @@ TEST_F(LostRoots, TheDdlLogIsFoundWithItsEntries) {
     Worker looks(engine_, 1);
     EXPECT_EQ(count_pages(looks)[PageType::kLogRoot], 1u);
   }
+}
+
+// restart.members-are-the-living
+TEST_F(LostRoots, TheDdlLogWaitsForThoseWhoseLivesWereNoted) {
+  constexpr NodeId kAhead{1}, kBehind{2}, kForgotten{3}, kNew{4};
+  const std::vector<std::byte> record(100, std::byte{7});
+  const auto at_log = [&](const auto& what) {
+    gcl_test::Node node(engine_.cluster(), 1);
+    what(node.channel, node.log);
+    engine_.cluster().end(1, std::move(node.session));
+  };
+  at_log([&](DdlChannel& channel, DdlLog& log) {
+    for (uint64_t txn = 1; txn <= 5; ++txn) ASSERT_TRUE(log.append(record, txn).ok());
+    for (const NodeId id : {kAhead, kBehind, kForgotten}) {
+      channel.set_life(id, 10);
+      channel.set_applied(id, DdlApplied::upto(id == kAhead ? 5 : 1));
+    }
+  });
+  stop_all();
+  take_copy();
+  start_primaries();
+  at_log([&](DdlChannel& channel, DdlLog& log) {
+    for (const NodeId id : {kBehind, kForgotten}) channel.set_applied(id, DdlApplied::upto(3));
+    ASSERT_TRUE(log.remove_applied().ok());
+    DdlLogExtent extent;
+    ASSERT_TRUE(log.extent(&extent).ok());
+    EXPECT_EQ(extent.removed, 3u);
+  });
+  stop_all(false);
+  restart();
+  as_driver([&](Worker& driver) {
+    const DdlMember noted[] = {{kAhead, 20}, {kBehind, 22}, {kForgotten, DdlLife::kForgotten}, {kNew, 24}};
+    EXPECT_TRUE(restore_members(driver->pool(), driver.session(), noted).ok());
+  });
+  start_primaries();
+  at_log([&](DdlChannel& channel, DdlLog&) {
+    EXPECT_EQ(channel.life(kAhead), 20u);
+    EXPECT_EQ(channel.life(kBehind), 22u);
+    EXPECT_EQ(channel.life(kForgotten), DdlLife::kForgotten);
+    EXPECT_EQ(channel.life(kNew), 24u);
+    EXPECT_EQ(channel.applied(kAhead).raw, DdlApplied::upto(5).raw) << "as the copy has it";
+    EXPECT_EQ(channel.applied(kBehind).raw, DdlApplied::upto(3).raw);
+    EXPECT_EQ(channel.applied(kNew).raw, DdlApplied::upto(3).raw);
+    EXPECT_FALSE(channel.applied(kForgotten).known()) << "it is waited for no longer";
+  });
 }
 
 }  // namespace
