@@ -3,16 +3,19 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,11 +31,19 @@ using coherence::MemoryNodeId;
 namespace net = coherence::net;
 namespace tcp = coherence::tcp;
 
-// A directory that goes with the test; a key for the cluster and sockets lie in it.
+// A directory that goes with the test, also if that is killed (tests.killed-leaves-nothing): then an heir removes it, a
+// process that waits until nobody has the other end of a pipe.  A key for the cluster and sockets lie in it.
 class SocketDirectory {
  public:
   SocketDirectory() {
-    if (mkdtemp(path_.data()) == nullptr) perror("mkdtemp"), abort();
+    if (mkdtemp(path_.data()) == nullptr || pipe2(alive_, O_CLOEXEC) != 0) perror("directory"), abort();
+    const pid_t middle = fork();
+    if (middle == 0) {
+      if (fork() == 0) outlive();
+      _exit(0);
+    }
+    waitpid(middle, nullptr, 0);
+    close(alive_[0]);
     const int fd = open(key().c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
     const std::string digits(64, 'c');
     if (fd < 0 || write(fd, digits.data(), digits.size()) != ssize_t(digits.size())) perror("key"), abort();
@@ -40,6 +51,7 @@ class SocketDirectory {
   }
   ~SocketDirectory() {
     if (owner_ == getpid()) std::filesystem::remove_all(path_);
+    close(alive_[1]);
   }
   SocketDirectory(const SocketDirectory&) = delete;
   std::string key() const { return path_ + "/key"; }
@@ -47,7 +59,18 @@ class SocketDirectory {
   std::string path() const { return path_; }
 
  private:
+  void outlive() const {
+    setsid();
+    close(alive_[1]);
+    char none;
+    while (read(alive_[0], &none, 1) < 0 && errno == EINTR) {
+    }
+    std::error_code gone;
+    std::filesystem::remove_all(path_, gone);
+    _exit(0);
+  }
   const pid_t owner_ = getpid();
+  int alive_[2];
   std::string path_ = "/tmp/gcl-test-XXXXXX";
 };
 
