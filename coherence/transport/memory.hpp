@@ -76,6 +76,19 @@ struct Op {
   uint64_t old;      // CAS, FAA: the value before; LOAD: the value
 };
 
+// Whether a READ's condition holds.  `first`: operation 0, when it has taken place.
+inline bool wanted(const Op& op, const Op& first) {
+  switch (op.only_if) {
+    case OnlyIf::kAlways:
+      return true;
+    case OnlyIf::kCasSucceeded:
+      return first.old == first.expect;
+    case OnlyIf::kNoHolder:
+      return first.old >> 58 == 0;
+  }
+  return true;
+}
+
 inline constexpr int kBatchOpsMax = 64;
 
 // Lives on the stack or in a worker's memory; never allocates; making one costs nothing (its operations are not
