@@ -32,11 +32,12 @@ void first_difference(const char* ours, const char* theirs, char* a, char* b, si
 }  // namespace
 
 MemoryPath::MemoryPath(const char* pool, uint32_t memory_node, bool unfinished) {
+  constexpr int kPoolMax = sizeof text - sizeof ".mem4294967295.new";
   const char* suffix = unfinished ? ".new" : "";
   if (memory_node == 0)
-    snprintf(text, sizeof text, "%s%s", pool, suffix);
+    snprintf(text, sizeof text, "%.*s%s", kPoolMax, pool, suffix);
   else
-    snprintf(text, sizeof text, "%s.mem%u%s", pool, memory_node, suffix);
+    snprintf(text, sizeof text, "%.*s.mem%u%s", kPoolMax, pool, memory_node, suffix);
 }
 
 File::~File() {

@@ -58,6 +58,14 @@ class Sql(unittest.TestCase):
         self.one.run("INSERT INTO grown SELECT i, repeat('v', 40) FROM generate_series(1, 10000) i")
         self.assertIn("Index Scan", self.two.run("EXPLAIN SELECT * FROM grown WHERE id = 5")[0])
 
+    def test_a_page_of_rows_is_looked_up_by_its_key_and_some_rows_are_read(self):
+        """A table that does not grow by updates has a hundred rows on a page: to read them takes longer than to look one up."""
+        self.one.run("CREATE TABLE tellers (id int PRIMARY KEY, v int) USING gcl; INSERT INTO tellers SELECT i, 0 FROM generate_series(1, 100) i;"
+                     "CREATE TABLE branches (id int PRIMARY KEY, v int) USING gcl; INSERT INTO branches SELECT i, 0 FROM generate_series(1, 10) i;"
+                     "ANALYZE tellers, branches")
+        self.assertIn("Index Scan", self.one.run("EXPLAIN SELECT * FROM tellers WHERE id = 5")[0])
+        self.assertIn("Seq Scan", self.one.run("EXPLAIN SELECT * FROM branches WHERE id = 5")[0])
+
     def test_read_committed_sees_the_time_of_each_statement(self):
         self.one.run("CREATE TABLE late (v int) USING gcl")
         self.one.run("INSERT INTO late VALUES (1)")

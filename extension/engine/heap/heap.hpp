@@ -277,7 +277,9 @@ class Heap {
   Result<Verdict> open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried);
   // What pruning the page would leave, with the horizon as it was last seen.
   Status plan_prune(PageId page, uint32_t wanted, PrunedPage* to);
-  // The same; with a fresh horizon if without one there is no room, or most of the superseded versions stay.
+  Status plan_prune_of(PageId page, uint32_t wanted, bool rows, PrunedPage* to);
+  Status copy_to_plan(PageId page, bool rows, std::byte* to);
+  // The same; with a fresh horizon if many versions are superseded, or if without one there is no room, or most stay.
   Status plan_room(PageId page, uint32_t wanted, uint32_t superseded, PrunedPage* to);
   // locking
   struct LockTry;
@@ -290,6 +292,8 @@ class Heap {
   Result<RowRead> read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent);
   Result<RowRead> read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, RowReads& reads,
                             TxnId* running);
+  Result<RowRead> read_versions(const bufmgr::OptimisticGuard& page, Tid tid, bool chain, const Snapshot& snapshot,
+                                std::byte* to, RowReads& reads, TxnId* running);
   Result<RowRead> read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent,
                             RowReads& reads, TxnId* running);
   Status read_page(PageId page, const Snapshot& snapshot, PageRows& to, Intent intent, RowReads& reads);

@@ -283,10 +283,13 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
 
   // What was planned goes into the same record: dead versions are removed, and the new one takes their room.
   const bool prunes = update.pruned.is_of(old_page);
-  const HeapPage same_page(prunes ? update.pruned.bytes : old_page.bytes());
   uint16_t superseded = step.superseded = old_page.header().reserved;
-  uint16_t line = elsewhere ? line_for(new_page) : same_page.free_line();
-  uint32_t place = elsewhere ? place_for(new_page, line, bytes) : same_page.place_for(line, bytes);
+  const bool planned = prunes && !elsewhere && update.pruned.place != 0;
+  const HeapPage same_page(prunes ? update.pruned.bytes : old_page.bytes());
+  uint16_t line = planned ? update.pruned.line : elsewhere ? line_for(new_page) : same_page.free_line();
+  uint32_t place = planned     ? update.pruned.place
+                   : elsewhere ? place_for(new_page, line, bytes)
+                               : same_page.place_for(line, bytes);
   if (!elsewhere && !prunes && update.may_plan() && superseded != 0 && (place == 0 || superseded % kPruneEvery == 0)) {
     step.next = place == 0 ? UpdateStep::kMakeRoom : UpdateStep::kPrune;
     return step;

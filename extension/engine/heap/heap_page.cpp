@@ -46,8 +46,7 @@ uint32_t HeapPage::hole(uint32_t bytes, uint32_t* largest) const {
   const auto* const line = reinterpret_cast<const Line*>(page_ + line_offset(1));
   const uint32_t end = header().special / 8u;
   // All that is free among the rows: mostly the answer, because updates fill the holes that prune leaves.
-  uint32_t left = header().special - uint32_t{header().upper};
-  for (uint16_t i = 0; i < n; ++i) left -= line[i].normal() ? align8(line[i].bytes()) : 0;
+  const uint32_t left = header().special - uint32_t{header().upper} - use().row_bytes;
   if (left == 0 || (left < bytes && largest == nullptr)) return 0;
   Units units;
   for (uint16_t i = 0; i < n; ++i)
@@ -80,24 +79,26 @@ uint32_t HeapPage::room() const {
   return most;
 }
 
-uint32_t HeapPage::room_compacted() const {
-  uint32_t taken = header().lower + 4u;
-  for (uint16_t i = 1; i <= lines(); ++i)
-    if (line(i).normal()) taken += align8(line(i).bytes());
+// Without a branch that depends on a line pointer.
+HeapPage::Use HeapPage::use() const {
+  const uint16_t n = lines();
+  const auto* const line = reinterpret_cast<const Line*>(page_ + line_offset(1));
+  Use use{};
+  for (uint16_t i = 0; i < n; ++i) {
+    use.unused += line[i].state() == LineState::kUnused;
+    use.row_bytes += align8(line[i].bytes()) & (0u - uint32_t{line[i].normal()});
+  }
+  return use;
+}
+
+uint32_t HeapPage::room_compacted(const Use& use) const {
+  const uint32_t taken = header().lower + 4u + use.row_bytes;
   return taken < coherence::kPageSize ? (coherence::kPageSize - taken) & ~7u : 0;
 }
 
-uint32_t HeapPage::unused_lines() const {
-  uint32_t unused = 0;
-  if (header().flags & kHasUnused)
-    for (uint16_t i = 1; i <= lines(); ++i) unused += line(i).state() == LineState::kUnused;
-  return unused;
-}
-
-uint32_t HeapPage::lines_left_compacted(uint32_t row_bytes) const {
-  const uint32_t unused = unused_lines(), most = unused + uint32_t{kLinesMax} - lines();
-  const uint32_t room = room_compacted() + unused * 4;
-  return std::min(room / (align8(row_bytes) + 4), most);
+uint32_t HeapPage::lines_left_compacted(const Use& use, uint32_t row_bytes) const {
+  const uint32_t room = room_compacted(use) + use.unused * 4;
+  return std::min(room / (align8(row_bytes) + 4), use.unused + uint32_t{kLinesMax} - lines());
 }
 
 namespace {

@@ -85,13 +85,20 @@ class HeapPage {
   // Where a row of that many bytes may lie, with `line` as returned by free_line(): below the others, or in a hole; 0:
   // nowhere.
   uint32_t place_for(uint16_t line, uint32_t row_bytes) const;
-  // Bytes of the largest row (rounded up to 8) that place_for() finds a place for, and of what compaction would give.
+  // Bytes of the largest row (rounded up to 8) that place_for() finds a place for.
   uint32_t room() const;
-  uint32_t room_compacted() const;
+  // What a look at all line pointers tells.
+  struct Use {
+    uint32_t unused;     // line pointers
+    uint32_t row_bytes;  // of all rows, each rounded up to 8
+  };
+  Use use() const;
+  // Bytes of the largest row that would find a place if rows were moved together.
+  uint32_t room_compacted(const Use& use) const;
   // How many new rows would find a line pointer, without and with the room that compaction would give to rows of so
   // many bytes and to their line pointers.
-  uint32_t lines_left() const { return unused_lines() + std::min(gap() / 4, uint32_t{kLinesMax} - lines()); }
-  uint32_t lines_left_compacted(uint32_t row_bytes) const;
+  uint32_t lines_left(const Use& use) const { return use.unused + std::min(gap() / 4, uint32_t{kLinesMax} - lines()); }
+  uint32_t lines_left_compacted(const Use& use, uint32_t row_bytes) const;
 
   static constexpr uint16_t kHasUnused = 1;  // PageHeader::flags: some line pointer may be unused
   static constexpr uint16_t kHasHoles = 2;   // there may be free bytes among the rows
@@ -99,7 +106,6 @@ class HeapPage {
  private:
   // The first run of at least `bytes` free bytes among the rows, 0 if none; *largest: the longest run, if asked.
   uint32_t hole(uint32_t bytes, uint32_t* largest) const;
-  uint32_t unused_lines() const;
 
   const std::byte* page_;
 };

@@ -10,6 +10,7 @@ namespace engine {
 namespace {
 
 constexpr int kOptimisticTries = 4;
+constexpr int kVersionsMax = 4;  // of a chain that are looked at one by one; then the page is copied
 
 bool not_found(Errc error) { return error == Errc::kNotFound; }
 
@@ -100,32 +101,55 @@ Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, st
   }
 }
 
-// The first version alone, without a shared write; the rest of a chain on a copy of the page.
+// The first versions one by one, without a shared write; the rest of a long chain on a copy of the page.
 Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,
                                 Intent intent, RowReads& reads, TxnId* running) {
   for (int i = 0; i < kOptimisticTries; ++i) {
     auto optimistic = txns_.pool().fix_optimistic(txns_.session(), page, intent);
     if (!optimistic) return optimistic.error();
-    Line line = line_seen(*optimistic, tid.offset);
-    if (!line.sane()) {
-      if (!optimistic->validate()) continue;
-      if (chain && line.state() == LineState::kRedirect) break;
-      return RowRead{};
-    }
-    optimistic->copy(line.offset(), to, line.bytes());
-    if (!optimistic->validate()) continue;
-    RowHeader row;
-    std::memcpy(&row, to, sizeof row);
-    if (chain && row.heap_only()) return RowRead{};
-    bool known = row.creator.kind() != RowTxnKind::kInserted || txns_.known_status(row.creator.id()).has_value();
-    auto seen = reads.sees(row, {page, tid.offset}, snapshot, running);
-    if (!seen) return seen.error();
-    if (!known) write_hint(page, tid.offset, line, row);
-    if (*seen || running->valid()) return RowRead{.found = true, .tid = tid, .bytes = line.bytes()};
-    if (!chain || !row.chain_goes_on()) return RowRead{};
-    break;
+    auto read = read_versions(*optimistic, tid, chain, snapshot, to, reads, running);
+    if (!read && read.error() == Errc::kRestart) continue;
+    if (!read && read.error() == Errc::kWouldBlock) break;
+    return read;
   }
   return read_copy(page, tid, chain, snapshot, to, reads, running);
+}
+
+// What was seen of the page is believed as long as that has not changed, whatever is asked in between.  kRestart: it
+// has; kWouldBlock: the chain is long.
+Result<RowRead> Heap::read_versions(const bufmgr::OptimisticGuard& page, Tid tid, bool chain, const Snapshot& snapshot,
+                                    std::byte* to, RowReads& reads, TxnId* running) {
+  uint16_t number = tid.offset;
+  Line line = line_seen(page, number);
+  const bool redirected = chain && line.state() == LineState::kRedirect;
+  if (redirected) {
+    number = uint16_t(line.offset());
+    line = line_seen(page, number);
+  }
+  RowHeader before{};
+  for (int i = 0; i < kVersionsMax; ++i) {
+    if (!line.sane()) return page.validate() ? Result<RowRead>(RowRead{}) : Errc::kRestart;
+    page.copy(line.offset(), to, line.bytes());
+    if (!page.validate()) return Errc::kRestart;
+    RowHeader row;
+    std::memcpy(&row, to, sizeof row);
+    if (i == 0 && chain && !redirected && row.heap_only()) return RowRead{};  // no entry is about it
+    if (i > 0) {
+      if (!row.heap_only()) return RowRead{};
+      auto same = is_successor(txns_, before, row);
+      if (!same || !*same) return same ? Result<RowRead>(RowRead{}) : same.error();
+    }
+    const bool known = row.creator.kind() != RowTxnKind::kInserted || txns_.known_status(row.creator.id()).has_value();
+    auto seen = reads.sees(row, {page.id(), number}, snapshot, running);
+    if (!seen) return seen.error();
+    if (!known) write_hint(page.id(), number, line, row);
+    if (*seen || running->valid()) return RowRead{.found = true, .tid = {tid.block, number}, .bytes = line.bytes()};
+    if (!chain || !row.chain_goes_on()) return RowRead{};
+    before = row;
+    number = row.next_offset();
+    line = line_seen(page, number);
+  }
+  return Errc::kWouldBlock;
 }
 
 Result<RowRead> Heap::read_copy(PageId page, Tid tid, bool chain, const Snapshot& snapshot, std::byte* to,

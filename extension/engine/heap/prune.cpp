@@ -17,15 +17,29 @@ namespace {
 // Fewer free line pointers than these are few: the page will soon be pruned for another one.  Rows are moved together
 // if that makes many.
 constexpr uint32_t kFewLines = 8, kManyLines = 16;
+constexpr uint32_t kFreshFrom = 8;  // superseded versions
+
+// What a removed row leaves free.
+struct Hole {
+  uint32_t offset = 0, bytes = 0;
+};
+
+// Where a row of `wanted` bytes may lie on a pruned page; 0: nowhere.  `before` is as it was, `largest` the largest of
+// the new holes, which mostly is as large as the new row: then nothing else is looked for.
+uint32_t place_on(const HeapPage& before, const HeapPage& pruned, uint16_t line, Hole largest, uint32_t wanted) {
+  const bool has_pointer = line != 0 && (line <= pruned.lines() || pruned.gap() >= 4);
+  // What was below all other rows becomes part of the gap, not a hole.
+  const bool fits = largest.bytes >= align8(wanted) && pruned.header().upper == before.header().upper;
+  return has_pointer && fits ? largest.offset : pruned.place_for(line, wanted);
+}
 
 // Whether a pruned page has its rows moved together, so that a row of `wanted` bytes, or many of them, find room
-// (heap.moved-for-room).  `before` is as it was.
-bool is_to_compact(const HeapPage& before, const HeapPage& pruned, uint32_t largest_hole, uint32_t wanted) {
-  if (wanted == 0 || pruned.free_line() == 0) return false;
-  if (pruned.lines_left() < kFewLines && pruned.lines_left_compacted(wanted) >= kManyLines) return true;
-  // What was below all other rows becomes part of the gap, not a hole.
-  const bool fits = largest_hole >= wanted && pruned.header().upper == before.header().upper;
-  return !fits && pruned.place_for(pruned.free_line(), wanted) == 0 && pruned.room_compacted() >= align8(wanted);
+// (heap.moved-for-room).
+bool is_to_compact(const HeapPage& pruned, uint16_t line, uint32_t place, uint32_t wanted) {
+  if (wanted == 0 || line == 0) return false;
+  const HeapPage::Use use = pruned.use();
+  if (pruned.lines_left(use) < kFewLines && pruned.lines_left_compacted(use, wanted) >= kManyLines) return true;
+  return place == 0 && pruned.room_compacted(use) >= align8(wanted);
 }
 
 class Plan {
@@ -36,12 +50,17 @@ class Plan {
     const uint16_t lines = view_.lines();
     for (uint16_t line = 1; line <= lines; ++line) {
       after_[line] = view_.line(line);
-      if (!after_[line].normal()) continue;
+      if (!after_[line].normal()) {
+        if (after_[line].state() == LineState::kRedirect) to_follow_[follow_++] = line;
+        continue;
+      }
       const RowHeader row = view_.row_header(line);
       if ((untouched_[line] = is_untouched(row))) {
         life_[line] = Liveness::kLive;
+        reached_[line] = !row.heap_only();
         continue;
       }
+      to_follow_[follow_++] = line;
       bool mine;
       auto life = liveness(txns_, row, &mine);
       if (!life) return life.error();
@@ -51,34 +70,29 @@ class Plan {
       live_creator_ = row.creator;
       if (row.creator.kind() == RowTxnKind::kInserted) hint_[hints_++] = line;
     }
-    for (uint16_t line = 1; line <= lines; ++line) {
-      if (untouched_[line] && !view_.row_header(line).heap_only()) {
-        reached_[line] = true;
-        continue;
-      }
-      bool root = view_.line(line).normal() && !view_.row_header(line).heap_only();
-      if (root || view_.line(line).state() == LineState::kRedirect) GCL_TRY(plan_chain(line));
-    }
+    const std::span<const uint16_t> others{to_follow_, follow_};
+    for (const uint16_t line : others)
+      if (!view_.line(line).normal() || !view_.row_header(line).heap_only()) GCL_TRY(plan_chain(line));
     // Versions of aborted updates: no chain leads to them, no index entry points to them.
-    for (uint16_t line = 1; line <= lines; ++line)
+    for (const uint16_t line : others)
       if (!reached_[line] && never_[line] && view_.row_header(line).heap_only()) remove(line, Line::unused());
     return {};
   }
 
   uint32_t removed() const { return removed_; }
-  // Bytes that the largest of the removed rows leaves free.
-  uint32_t largest_hole() const { return largest_hole_; }
+  // What the largest of the removed rows leaves free.
+  Hole largest_hole() const { return largest_hole_; }
   // Live rows whose creator's status had to be asked for.
   std::span<const uint16_t> hints() const { return {hint_, hints_}; }
 
-  // The page as it will be: rows where they are, or moved together.
+  // The page as it will be: header and line pointers, and the rows if they are moved together.
   void write(std::byte* to, bool compact) const {
     const PageHeader& header = view_.header();
     uint16_t lines = view_.lines();
     while (lines > 0 && after_[lines].state() == LineState::kUnused) --lines;
     Line pointers[kLinesMax + 1];
     std::copy(after_, after_ + lines + 1, pointers);
-    std::memcpy(to, &header, coherence::kPageSize);
+    std::memcpy(to, &header, compact ? coherence::kPageSize : sizeof header);
     uint32_t upper = compact ? move_together(pointers, lines, to) : header.special;
     PageSpace space = PageSpace::of(header);
     space.flags = compact ? 0 : uint16_t(HeapPage::kHasHoles);
@@ -133,7 +147,8 @@ class Plan {
   void remove(uint16_t line, Line to) {
     if (after_[line].normal()) {
       ++removed_;
-      largest_hole_ = std::max(largest_hole_, align8(after_[line].bytes()));
+      if (const uint32_t bytes = align8(after_[line].bytes()); bytes > largest_hole_.bytes)
+        largest_hole_ = {after_[line].offset(), bytes};
     }
     after_[line] = to;
   }
@@ -175,9 +190,11 @@ class Plan {
   bool never_[kLinesMax + 1] = {};
   bool reached_[kLinesMax + 1] = {};
   uint32_t removed_ = 0;
-  uint32_t largest_hole_ = 0;
+  Hole largest_hole_;
   uint16_t hints_ = 0;
   uint16_t hint_[kLinesMax];
+  uint16_t follow_ = 0;
+  uint16_t to_follow_[kLinesMax];  // rows that were changed, and redirected line pointers
 };
 
 }  // namespace
@@ -229,10 +246,51 @@ void put_page(MiniTransaction& change, ExclusiveGuard& page, const std::byte* to
   set_space(change, page, PageSpace::of(HeapPage(to).header()));
 }
 
+namespace {
+
+constexpr int kHeadsTries = 3;  // beside a writer; then the page is copied
+
+// Header, line pointers, and of each row its header: a third of the bytes.  False: the page cannot be read that way.
+bool copy_heads(const bufmgr::OptimisticGuard& page, std::byte* to) {
+  constexpr uint32_t kHead = align8(kRowHeaderBytes);
+  page.copy(0, to, bufmgr::kPageBody);
+  const HeapPage view(to);
+  const uint32_t lower = view.header().lower;
+  if (!view.is_heap() || lower < bufmgr::kPageBody || lower > HeapPage::line_offset(kLinesMax + 1)) return false;
+  page.copy(bufmgr::kPageBody, to + bufmgr::kPageBody, lower - bufmgr::kPageBody);
+  for (uint16_t n = 1, lines = view.lines(); n <= lines; ++n) {
+    const Line line = view.line(n);
+    if (!line.normal()) continue;
+    if (!line.sane() || line.offset() > coherence::kPageSize - kHead) return false;
+    page.copy(line.offset(), to + line.offset(), kHead);
+  }
+  return page.validate();
+}
+
+}  // namespace
+
+// What a plan needs of the page: of the rows their headers, or (`rows`) all.
+Status Heap::copy_to_plan(PageId page, bool rows, std::byte* to) {
+  for (int i = 0; !rows && i < kHeadsTries; ++i) {
+    auto optimistic = txns_.pool().fix_optimistic(txns_.session(), page);
+    if (!optimistic)
+      break;  // a page that is held can be copied (bufmgr.held-page-copied); of others, the copy says why
+    if (copy_heads(*optimistic, to)) return {};
+  }
+  return txns_.pool().copy_parts(txns_.session(), page, to);
+}
+
 Status Heap::plan_prune(PageId page, uint32_t wanted, PrunedPage* to) {
+  GCL_TRY(plan_prune_of(page, wanted, false, to));
+  return to->rows_moved ? plan_prune_of(page, wanted, true, to) : Status();
+}
+
+// Without `rows`, a plan to move them is none: it says only that they are to be moved.
+Status Heap::plan_prune_of(PageId page, uint32_t wanted, bool rows, PrunedPage* to) {
   to->version = 0;
+  to->rows_moved = false;
   alignas(8) std::byte copy[coherence::kPageSize];
-  GCL_TRY(txns_.pool().copy_parts(txns_.session(), page, copy));
+  GCL_TRY(copy_to_plan(page, rows, copy));
   if (!HeapPage(copy).is_heap()) return {};
   Plan plan(txns_, copy);
   GCL_TRY(plan.make());
@@ -240,20 +298,30 @@ Status Heap::plan_prune(PageId page, uint32_t wanted, PrunedPage* to) {
   if (!plan.hints().empty()) write_hints(page, copy, plan.hints().data(), int(plan.hints().size()));
   plan.write(to->bytes, false);
   to->removed = plan.removed();
-  to->rows_moved = is_to_compact(HeapPage(copy), HeapPage(to->bytes), plan.largest_hole(), wanted);
-  if (to->rows_moved) plan.write(to->bytes, true);
+  const HeapPage before(copy), pruned(to->bytes);
+  to->line = pruned.free_line();
+  to->place = wanted != 0 ? place_on(before, pruned, to->line, plan.largest_hole(), wanted) : 0;
+  to->rows_moved = is_to_compact(pruned, to->line, to->place, wanted);
+  if (to->rows_moved && !rows) return {};
+  if (to->rows_moved) {
+    plan.write(to->bytes, true);
+    to->line = pruned.free_line();
+    to->place = pruned.place_for(to->line, wanted);
+  }
   if (to->removed == 0 && !to->rows_moved) return {};
-  to->version = HeapPage(copy).header().version;
+  to->version = before.header().version;
   stop_at(txns_.session(), StopPoint::kHeapPrunePlanned);
   return {};
 }
 
+// Where many versions are superseded, they were so lately: a plan by the horizon that was published last would find
+// most of them needed, and be made in vain.
 Status Heap::plan_room(PageId page, uint32_t wanted, uint32_t superseded, PrunedPage* to) {
+  const bool fresh = wanted != 0 && superseded >= kFreshFrom;
+  if (fresh) GCL_TRY(txns_.refresh_horizon());
   GCL_TRY(plan_prune(page, wanted, to));
-  if (wanted == 0) return {};
-  const HeapPage after(to->bytes);
-  const bool enough = to->version != 0 && !to->rows_moved && 2 * to->removed >= superseded &&
-                      after.place_for(after.free_line(), wanted) != 0;
+  if (wanted == 0 || fresh) return {};
+  const bool enough = to->version != 0 && !to->rows_moved && 2 * to->removed >= superseded && to->place != 0;
   if (enough) return {};
   GCL_TRY(txns_.refresh_horizon());
   return plan_prune(page, wanted, to);

@@ -20,6 +20,10 @@ struct PrunedPage {
   uint64_t version = 0;  // of the page that it was made of; 0: there is nothing to prune
   uint32_t removed = 0;
   bool rows_moved = false;
+  // For the row that room was wanted for: its line pointer, and where it may lie; 0: nowhere.
+  uint16_t line = 0;
+  uint32_t place = 0;
+  // Header and line pointers; the rows only if they were moved.
   alignas(8) std::byte bytes[coherence::kPageSize];
 
   // Whether it still is what will be left (heap.prune-only-unseen).

@@ -85,11 +85,32 @@ void note_dead(ScanState& state) {
   state.dead.add(state.last);
 }
 
+// One state that the process keeps: a state is more than a memory context keeps, and each statement that looks a row up
+// would have it allocated and freed.  Who has it has it until the context ends in which the scan began, whatever ends
+// it: an ERROR calls no blink_amendscan().
+struct Kept {
+  MemoryContextCallback ended;
+  bool taken;
+  alignas(ScanState) char state[sizeof(ScanState)];
+} kept;
+
+ScanState* take_state() {
+  if (kept.taken) return static_cast<ScanState*>(palloc(sizeof(ScanState)));
+  kept.ended = {.func = [](void*) { kept.taken = false; }, .arg = nullptr, .next = nullptr};
+  MemoryContextRegisterResetCallback(CurrentMemoryContext, &kept.ended);
+  kept.taken = true;
+  return reinterpret_cast<ScanState*>(kept.state);
+}
+
+void give_back(ScanState* state) {
+  if (reinterpret_cast<char*>(state) != kept.state) pfree(state);
+}
+
 }  // namespace
 
 IndexScanDesc blink_ambeginscan(Relation index, int keys, int orderbys) {
   IndexScanDesc scan = RelationGetIndexScan(index, keys, orderbys);
-  auto* state = static_cast<ScanState*>(palloc(sizeof(ScanState)));
+  ScanState* const state = take_state();
   memset(static_cast<void*>(state), 0, offsetof(ScanState, dead));
   state->dead.begin({}, 0);
   const int attributes = IndexRelationGetNumberOfKeyAttributes(index);
@@ -181,7 +202,7 @@ void blink_amendscan(IndexScanDesc scan) {
   if (so->arrayContext != nullptr) MemoryContextDelete(so->arrayContext);
   if (so->keyData != nullptr) pfree(so->keyData);
   if (state->mark != nullptr) pfree(state->mark);
-  pfree(state);
+  give_back(state);
 }
 
 }  // namespace gcl

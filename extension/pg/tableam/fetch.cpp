@@ -1,4 +1,6 @@
 // Single rows by TID, and through index entries.
+#include <bit>
+
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/tableam/table_am.hpp"
 #include "extension/pg/txn/query_start.hpp"
@@ -15,8 +17,31 @@ struct Fetch {
   IndexFetchTableData base;  // first: PostgreSQL's view
   engine::Heap* heap;
   engine::Intent intent;
-  alignas(8) std::byte row[engine::kRowBytesMax];
+  MemoryContext context;
+  // The row found last.  As large as rows have been: a buffer for the largest row would be more than a memory context
+  // keeps, and each look-up would have it allocated and freed.
+  std::byte* row;
+  uint32_t room;
 };
+
+constexpr uint32_t kFirstRoom = 256;
+
+// Where a fetch reads a row.  Not row_buffer(): who has a row there may look up others, of its TOAST relation.
+alignas(8) std::byte fetched[engine::kRowBytesMax];
+
+// The row that was read, in memory of the fetch.
+std::byte* keep_row(Fetch& fetch, uint32_t bytes) {
+  if (fetch.room < bytes) {
+    const uint32_t room = Max(kFirstRoom, std::bit_ceil(bytes));
+    if (fetch.row != nullptr) pfree(fetch.row);
+    fetch.row = nullptr;
+    fetch.room = 0;
+    fetch.row = static_cast<std::byte*>(MemoryContextAlloc(fetch.context, room));
+    fetch.room = room;
+  }
+  memcpy(fetch.row, fetched, bytes);
+  return fetch.row;
+}
 
 // Whether the query that was started last changes or locks rows.  Another one may be running: a hint.
 bool query_writes = false;
@@ -43,11 +68,18 @@ IndexFetchTableData* gcl_index_fetch_begin(Relation rel) {
   fetch->base.rel = rel;
   fetch->heap = &heap;
   fetch->intent = intent_with(rel);
+  fetch->context = CurrentMemoryContext;
+  fetch->row = nullptr;
+  fetch->room = 0;
   return &fetch->base;
 }
 
 void gcl_index_fetch_reset(IndexFetchTableData*) {}
-void gcl_index_fetch_end(IndexFetchTableData* fetch) { pfree(fetch); }
+void gcl_index_fetch_end(IndexFetchTableData* data) {
+  Fetch* fetch = reinterpret_cast<Fetch*>(data);
+  if (fetch->row != nullptr) pfree(fetch->row);
+  pfree(fetch);
+}
 
 bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot snapshot, TupleTableSlot* slot,
                            bool* call_again, bool* all_dead) {
@@ -58,7 +90,7 @@ bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot 
   // The slot may still point to the row of the last call.
   ExecClearTuple(slot);
   const RowRead read =
-      *until_done(data->rel, [&] { return fetch.heap->fetch_chain(tid_of(tid), seen, fetch.row, fetch.intent); });
+      *until_done(data->rel, [&] { return fetch.heap->fetch_chain(tid_of(tid), seen, fetched, fetch.intent); });
   if (!read.found && !read.waited) {
     if (all_dead != nullptr) *all_dead = *until_done(data->rel, [&] { return fetch.heap->dead_to_all(tid_of(tid)); });
     return false;
@@ -68,9 +100,9 @@ bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot 
   set_tid(tid, read.tid);
   // A deferred check of a unique key goes on with the row when it has ended the fetch.
   if (snapshot->snapshot_type == SNAPSHOT_SELF)
-    store_copy(data->rel, fetch.row, read.bytes, read.tid, slot);
+    store_copy(data->rel, fetched, read.bytes, read.tid, slot);
   else
-    store_row(data->rel, fetch.row, read.bytes, read.tid, slot);
+    store_row(data->rel, keep_row(fetch, read.bytes), read.bytes, read.tid, slot);
   return true;
 }
 
