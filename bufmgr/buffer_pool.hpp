@@ -19,6 +19,7 @@
 #include <memory>
 
 #include "bufmgr/base/page.hpp"
+#include "bufmgr/base/provider_call.hpp"
 #include "bufmgr/frame/dirty_frames.hpp"
 #include "bufmgr/frame/frame_table.hpp"
 #include "bufmgr/frame/free_list.hpp"
@@ -72,6 +73,7 @@ enum class PageUse : uint8_t {
 };
 
 struct NodeShared;
+struct ArenaPlan;
 class SpaceNote;
 
 // All pages of the pool, counted while other sessions work: exact when none does.
@@ -117,7 +119,10 @@ class BufferPool final : public coherence::FrameDirectory {
   // Sleeps until a session runs short of frames or ring space, at most `ms`.
   void wait_for_provider_work(uint32_t ms) noexcept;
   // One turn of the message worker: see coherence::Session::serve().
-  Status serve(Session& session, uint32_t ms) { return session.coherence().serve(ms); }
+  Status serve(Session& session, uint32_t ms) {
+    if (gate_.take_wish()) (void)session.push_redo();  // should no provider be there any more
+    return session.coherence().serve(ms);
+  }
 
   // --- pages -------------------------------------------------------------------------------------------------------
   // Wait for peers as long as it takes: bounded by the fence, interrupted by the session's host.  kNotFound: the pool
@@ -193,7 +198,7 @@ class BufferPool final : public coherence::FrameDirectory {
   friend class PageProvider;
 
   BufferPool(std::unique_ptr<coherence::Transport>, std::unique_ptr<coherence::Pool>, std::unique_ptr<coherence::Node>,
-             const NodeOptions&);
+             const NodeOptions&, const ArenaPlan&);
   template <class Guard, class Lock>
   Result<Guard> fix(Session&, PageId, const Lock&, bool exclusive);
   template <class Copy>
@@ -207,7 +212,7 @@ class BufferPool final : public coherence::FrameDirectory {
   Result<PageId> allocate_on(Session&, MemoryNodeId, uint32_t count, PageUse, SpaceNote*);
   template <class Guard>
   Guard make_guard(Session&, coherence::Line&, PageId, bool exclusive);
-  void call_provider() noexcept;
+  void call_provider() noexcept { call_.call(); }
 
   std::unique_ptr<coherence::Transport> transport_;
   std::unique_ptr<coherence::Pool> pool_;
@@ -219,6 +224,7 @@ class BufferPool final : public coherence::FrameDirectory {
   FrameMarks marks_;
   DirtyFrames dirty_;
   RedoRing ring_;
+  ProviderCall call_;
   LogGate gate_;
   std::byte* extra_;
   uint64_t extra_bytes_;

@@ -16,8 +16,9 @@ namespace {
 
 constexpr uint32_t kProviderRetryMs = 2;
 
-ArenaPlan plan_of(const NodeOptions& options) {
-  return ArenaPlan::make(options.frames, options.sessions_max, options.extra_bytes);
+ArenaPlan plan_of(const NodeOptions& options, uint64_t ring_bytes) {
+  return ArenaPlan::make(options.frames, options.sessions_max, RedoRing::data_bytes_of(ring_bytes),
+                         options.extra_bytes);
 }
 
 template <class T>
@@ -52,13 +53,13 @@ Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& o
   if (!transport) return transport.error();
   auto pool = (*transport)->open_pool(options.files, problem);
   if (!pool) return pool.error();
-  const ArenaPlan plan = plan_of(options);
+  const ArenaPlan plan = plan_of(options, ring_of(**pool, options.node).bytes);
   auto node = coherence::Node::join(
       **pool, options.node,
       {.frames = options.frames, .sessions_max = options.sessions_max, .private_bytes = plan.bytes}, problem,
       **transport, options.alone);
   if (!node) return node.error();
-  std::unique_ptr<BufferPool> made(new BufferPool(transport.take(), pool.take(), node.take(), options));
+  std::unique_ptr<BufferPool> made(new BufferPool(transport.take(), pool.take(), node.take(), options, plan));
   coherence::Counters counters{};
   const auto memory = made->node_->open_memory(counters);
   if (Status opened = made->ring_.open(*memory, made->node_->incarnation()); !opened) {
@@ -68,19 +69,20 @@ Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& o
 }
 
 BufferPool::BufferPool(std::unique_ptr<coherence::Transport> transport, std::unique_ptr<coherence::Pool> pool,
-                       std::unique_ptr<coherence::Node> node, const NodeOptions& options)
+                       std::unique_ptr<coherence::Node> node, const NodeOptions& options, const ArenaPlan& plan)
     : transport_(std::move(transport)),
       pool_(std::move(pool)),
       node_(std::move(node)),
       shared_(place<NodeShared>(*node_, 0)),
-      counts_(place<BufferCounts>(*node_, plan_of(options).counts)),
-      table_(place<std::byte>(*node_, plan_of(options).table), options.frames, node_->fence_word()),
-      free_(place<std::byte>(*node_, plan_of(options).free)),
-      marks_(place<std::byte>(*node_, plan_of(options).marks), options.frames),
-      dirty_(place<std::byte>(*node_, plan_of(options).dirty), RedoRing::data_bytes_of(ring_of(options.node).bytes)),
-      ring_(&shared_->ring, ring_of(options.node).at, ring_of(options.node).bytes),
-      gate_(node_.get(), &shared_->gate, place<LogGate::Announcement>(*node_, plan_of(options).announcements), &ring_),
-      extra_(place<std::byte>(*node_, plan_of(options).extra)),
+      counts_(place<BufferCounts>(*node_, plan.counts)),
+      table_(place<std::byte>(*node_, plan.table), options.frames, node_->fence_word()),
+      free_(place<std::byte>(*node_, plan.free)),
+      marks_(place<std::byte>(*node_, plan.marks), options.frames),
+      dirty_(place<std::byte>(*node_, plan.dirty), RedoRing::data_bytes_of(ring_of(options.node).bytes)),
+      ring_(&shared_->ring, place<std::byte>(*node_, plan.redo), ring_of(options.node).at, ring_of(options.node).bytes),
+      call_(&shared_->provider_called, &shared_->provider_sleeps),
+      gate_(node_.get(), &shared_->gate, place<LogGate::Announcement>(*node_, plan.announcements), &ring_, call_),
+      extra_(place<std::byte>(*node_, plan.extra)),
       extra_bytes_(options.extra_bytes),
       nodes_max_(pool_->nodes_max()),
       replacement_(options.replacement) {
@@ -136,16 +138,11 @@ bool BufferPool::run_provider_once(Session& session) { return PageProvider(*this
 void BufferPool::wait_for_provider_work(uint32_t ms) noexcept {
   const uint32_t seen = shared_->provider_called.load(std::memory_order_acquire);
   shared_->provider_sleeps.store(1);
+  if (gate_.push_wanted()) return shared_->provider_sleeps.store(0, std::memory_order_relaxed);
   // What the last round could not do, for want of a flush or an idle page, is tried again soon.
   const bool idle = free_.count() > PageProvider::low_mark(frames()) && ring_.used() < PageProvider::ring_mark(ring_);
   wait_for_wakeup(shared_->provider_called, seen, idle ? ms : kProviderRetryMs);
   shared_->provider_sleeps.store(0, std::memory_order_relaxed);
-}
-
-void BufferPool::call_provider() noexcept {
-  if (shared_->provider_sleeps.load(std::memory_order_relaxed) == 0) return;  // a missed call costs one slice of sleep
-  shared_->provider_called.fetch_add(1, std::memory_order_release);
-  signal_wakeup(shared_->provider_called);
 }
 
 }  // namespace bufmgr

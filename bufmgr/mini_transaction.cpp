@@ -252,7 +252,7 @@ void MiniTransaction::commit() {
 
   LogGate& gate = pool_.gate_;
   gate.announce(session_.id());
-  const uint64_t sequence = pool_.ring_.append(session_.memory(), framed, reserved_);
+  const uint64_t sequence = pool_.ring_.append(framed, reserved_);
   session_.redo_end_ = sequence + framed.size();
   session_.reserved_ -= std::min(session_.reserved_, reserved_);
   reserved_ = 0;

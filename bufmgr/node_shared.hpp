@@ -1,7 +1,7 @@
 // What bufmgr keeps in the node's arena, and where.
 //
 //   NodeShared | BufferCounts per session | Announcement per session | frame table | free list | marks | dirty frames
-//   | extra
+//   | redo on its way to the ring | extra
 #pragma once
 
 #include <atomic>
@@ -28,10 +28,10 @@ struct NodeShared {
 
 // Byte offsets in the node's private memory.
 struct ArenaPlan {
-  uint64_t counts, announcements, table, free, marks, dirty, extra, bytes;
+  uint64_t counts, announcements, table, free, marks, dirty, redo, extra, bytes;
 
   static constexpr uint64_t up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
-  static ArenaPlan make(uint32_t frames, uint32_t sessions, uint64_t extra_bytes) {
+  static ArenaPlan make(uint32_t frames, uint32_t sessions, uint64_t redo_bytes, uint64_t extra_bytes) {
     ArenaPlan plan;
     plan.counts = up(sizeof(NodeShared), 64);
     plan.announcements = up(plan.counts + sessions * sizeof(BufferCounts), 64);
@@ -39,7 +39,8 @@ struct ArenaPlan {
     plan.free = up(plan.table + FrameTable::bytes_for(frames), 64);
     plan.marks = up(plan.free + FreeList::bytes_for(frames), 64);
     plan.dirty = up(plan.marks + FrameMarks::bytes_for(frames), 64);
-    plan.extra = up(plan.dirty + DirtyFrames::bytes_for(frames), 4096);
+    plan.redo = up(plan.dirty + DirtyFrames::bytes_for(frames), 64);
+    plan.extra = up(plan.redo + redo_bytes, 4096);
     plan.bytes = up(plan.extra + extra_bytes, 4096);
     return plan;
   }

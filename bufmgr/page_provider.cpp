@@ -17,6 +17,10 @@ constexpr uint32_t kFramesAtOnce = 32;  // looked at between two checks for peer
 }  // namespace
 
 bool PageProvider::run_once() {
+  // The wish before the push: who has another one meanwhile is not forgotten.
+  const bool wanted = pool_.gate_.take_wish();
+  (void)session_.push_redo();
+  if (wanted) pool_.node_->ring();  // the message worker looks again
   bool worked = free_some();
   if (pool_.ring_.used() >= ring_mark(pool_.ring_)) worked |= shorten_ring();
   return worked;
@@ -39,6 +43,7 @@ bool PageProvider::free_some() {
 }
 
 int PageProvider::evict_some(coherence::EvictionWindow& window, int wanted, int round) {
+  (void)session_.push_redo();  // changed pages leave behind it (log.redo-before-page)
   uint32_t proposed[kEvictBatch];
   wanted = std::min(wanted, kEvictBatch);
   const int count = session_.replacement_->propose(proposed, wanted, round);
@@ -81,8 +86,10 @@ bool PageProvider::empty_ring(uint64_t position, Meanwhile meanwhile) {
   RedoRing& ring = pool_.ring_;
   DirtyFrames& dirty = pool_.dirty_;
   if (!ring.begin_emptying()) return false;
-  // Lines know of every record below this, and are listed; the tail must not pass a record that is being written.
-  uint64_t tail = pool_.gate_.ring_complete();
+  (void)session_.push_redo();
+  // Lines know of every record below this, and are listed; the tail must not pass a record that is being written, nor
+  // one that is not in the pool.
+  uint64_t tail = std::min(pool_.gate_.ring_complete(), ring.pushed());
   uint32_t passed = 0;
   const auto visit = [&](uint32_t frame) {
     if (meanwhile == Meanwhile::kAttend && passed++ % kFramesAtOnce == 0) session_.coherence().attend();
@@ -100,9 +107,9 @@ bool PageProvider::empty_ring(uint64_t position, Meanwhile meanwhile) {
     tail = std::min(tail, left);
   };
   for (uint64_t part = dirty.part_of(ring.tail()); dirty.start_of(part) < tail; ++part) dirty.take(part, visit);
-  // log.tail-at-record
-  tail = std::max(tail, ring.tail());
-  ring.move_tail(session_.memory(), tail);
+  // log.tail-at-record, log.push-keeps-bytes
+  tail = std::max(std::min(tail, pool_.gate_.kept_from()), ring.tail());
+  ring.move_tail(session_.unordered_memory(), tail);
   ring.end_emptying();
   return tail >= position;
 }

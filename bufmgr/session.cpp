@@ -1,5 +1,7 @@
 #include "bufmgr/session.hpp"
 
+#include <algorithm>
+
 #include "bufmgr/buffer_pool.hpp"
 #include "bufmgr/mini_transaction.hpp"
 
@@ -29,7 +31,9 @@ Session::Session(BufferPool& pool, coherence::Node& node, coherence::SessionId i
       log_(log),
       counts_(counts),
       replacement_(std::move(replacement)),
-      record_(new std::byte[2 * kMiniRecordMax]) {}
+      record_(new std::byte[2 * kMiniRecordMax]) {
+  coherence_.adopt(ordered_);
+}
 
 Session::~Session() {
 #ifndef NDEBUG
@@ -40,15 +44,37 @@ Session::~Session() {
 
 coherence::Status Session::wait_ring_complete() noexcept {
   VERIFY(held_ == 0);
-  if (pool_.gate_.ring_complete() >= redo_end_) return {};
-  for (;;) {
+  while (complete_below_ < redo_end_ && pool_.gate_.ring_complete() < redo_end_) {
     interrupts_.waits(coherence::Wait::kRedoRing);
     const bool complete = pool_.gate_.wait_complete(redo_end_, kCompleteWaitMs);
     interrupts_.waits(coherence::Wait::kNone);
-    if (complete) return {};
+    if (complete) break;
     if (pool_.fenced()) return coherence::Errc::kFenced;
     if (interrupted()) return coherence::Errc::kInterrupted;
   }
+  complete_below_ = std::max(complete_below_, redo_end_);
+  return {};
+}
+
+RedoPush Session::begin_push() noexcept { return {pool_.gate_, pool_.ring_, id(), complete_below_}; }
+
+coherence::Status Session::push_redo() noexcept {
+  if (pool_.ring_.pushed() < pool_.ring_.head()) return begin_push().run(coherence_.memory());
+  pool_.gate_.push(id(), coherence_.memory());  // it is in the pool; that it is, is said perhaps of less
+  return {};
+}
+
+// What was seen of other sessions' changes has its place below the head by now.  Those that are at work before it wait
+// for no latch and no peer, so this waits for them even under guards.
+coherence::Status Session::push_what_was_seen() noexcept {
+  const uint64_t seen = pool_.ring_.head();
+  if (pool_.ring_.pushed() >= seen) return {};
+  while (pool_.gate_.ring_complete() < seen) {
+    if (pool_.gate_.wait_complete(seen, kCompleteWaitMs)) break;
+    if (pool_.fenced()) return coherence::Errc::kFenced;
+  }
+  complete_below_ = std::max(complete_below_, seen);
+  return begin_push().run(coherence_.memory());
 }
 
 void Session::release_all() noexcept {

@@ -13,6 +13,8 @@
 
 #include "bufmgr/frame/replacement.hpp"
 #include "bufmgr/log/log_sink.hpp"
+#include "bufmgr/log/redo_push.hpp"
+#include "bufmgr/ordered_memory.hpp"
 #include "bufmgr/wait_order.hpp"
 #include "coherence/base/failure_report.hpp"
 #include "coherence/base/ids.hpp"
@@ -83,7 +85,10 @@ class Session {
   coherence::SessionId id() const { return coherence_.id(); }
   BufferPool& pool() { return pool_; }
   coherence::Session& coherence() { return coherence_; }
-  coherence::Memory& memory() { return coherence_.memory(); }
+  // For words of the pool (log.ring-before-words).
+  coherence::Memory& memory() { return ordered_; }
+  // For words that lead to no page, and for what was pushed before.
+  coherence::Memory& unordered_memory() { return coherence_.memory(); }
   const BufferCounts& counts() const { return counts_; }
   // Hits and misses since the session began (bufmgr.accesses-counted-once).  traffic() changes only when moved() does.
   uint64_t page_accesses() const noexcept { return page_accesses_; }
@@ -98,9 +103,16 @@ class Session {
   }
   bool interrupted() noexcept { return interrupts_.pending(); }
 
-  // Waits until a survivor of this node would find every record of this session (log.ring-before-prepared).  kFenced,
-  // kInterrupted.  REQUIRES: no guard held.
+  // Waits until no session of this node is at work on a record before the last one of this session, so that
+  // begin_push() has all of this session's (log.ring-before-prepared).  kFenced, kInterrupted.  REQUIRES: no guard
+  // held.
   coherence::Status wait_ring_complete() noexcept;
+  RedoPush begin_push() noexcept;
+  // Brings what is complete to the pool: one round trip, or none.  kFenced: transport.unknown-cuts-off.
+  coherence::Status push_redo() noexcept;
+  // Brings all that this session has changed, or seen changed, to the pool, also under guards: for what takes effect
+  // without a commit.
+  coherence::Status push_what_was_seen() noexcept;
 
   // What is held now.
   int guards_held() const { return held_; }
@@ -122,6 +134,7 @@ class Session {
   friend class ExclusiveGuard;
   friend class PageProvider;
   friend class WaitCheck;
+  friend class OrderedMemory;
 
   struct Held {
     coherence::Line* line;
@@ -177,14 +190,16 @@ class Session {
 
   BufferPool& pool_;
   coherence::Session coherence_;
+  OrderedMemory ordered_{*this};
   Interrupts& interrupts_;
   LogSink& log_;
   BufferCounts& counts_;
   std::unique_ptr<Replacement> replacement_;
   // Of the mini-transaction that commits: kMiniRecordMax for the log, and as many for the ring.
   std::unique_ptr<std::byte[]> record_;
-  uint64_t reserved_ = 0;  // ring bytes promised to this session's mini-transactions
-  uint64_t redo_end_ = 0;  // ring position behind its last record
+  uint64_t reserved_ = 0;        // ring bytes promised to this session's mini-transactions
+  uint64_t redo_end_ = 0;        // ring position behind its last record
+  uint64_t complete_below_ = 0;  // the ring is known to be
   uint64_t page_accesses_ = 0;
   uint64_t dirtied_ = 0;
   int held_ = 0;

@@ -30,7 +30,7 @@ Session::Session(Node& node, SessionId id, Interrupts* interrupts)
       evictor_(context_, waiting_, latches_, driver_, server_),
       flight_(node, id) {
   VERIFY(id.value < node.sessions_max());
-  memory_->set_owner(this);
+  adopt(*memory_);
   context_.slot.in_use.store(1, std::memory_order_release);
   context_.node.arena->sessions.fetch_add(1, std::memory_order_relaxed);
   context_.node.sessions_here.fetch_add(1, std::memory_order_acq_rel);

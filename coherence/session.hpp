@@ -146,6 +146,8 @@ class Session final : private UnknownOutcomes {
   void serve_flushed() noexcept { server_.serve_flushed(); }
 
   Memory& memory() { return *memory_; }
+  // A Memory that stands before this one: the session hears of unknown outcomes there, too, and counts its waits.
+  void adopt(Memory& before) noexcept { before.set_owner(this, &counters_); }
   Node& node() { return node_; }
   SessionId id() const { return context_.id; }
   Counters& counters() { return context_.counters; }

@@ -6,7 +6,8 @@
 // journal.void-behind-hole: Of a node that died, survivors take what its ring has up to the hole; what its log has
 //     behind that never happened.  And the ring may have what its log has not.  So the entry of a death has the ring's
 //     records, and the hole.
-// journal.verdicts-beat-logs: What survivors, an administrator, or a server that is back make of ids that were PREPARED
+// journal.verdicts-beat-logs: What survivors, an administrator, or a server that is back make of ids that ran or were
+// PREPARED
 //     is here before it is done: a node's log may say otherwise, or no longer say it.
 //
 //   const auto history = read_history(durable_path, pool_id, saves, &problem);

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 tests_of() {
   case $1 in
+    coherence/transport/tcp/*) echo 'test_(coherence|conformance|memnode)\.|fuzz\.' ;;
     coherence/*) echo 'test_(coherence|conformance|bufmgr)\.' ;;
     bufmgr/*) echo 'test_(bufmgr|recovery|replacement)\.' ;;
     recovery/*) echo 'test_(recovery|engine)\.' ;;
@@ -16,8 +17,11 @@ tests_of() {
     tests/cluster/*.py) echo 'cluster\.(sql|views)$' ;;
     tests/unit/*) echo "test_$(cut -d/ -f3 <<<"$1")\\." ;;
     tests/conformance/* | tests/replacement/* | tests/sim/*) echo "test_$(cut -d/ -f2 <<<"$1")\\." ;;
+    tests/fuzz/*) echo 'fuzz\.' ;;
     tests/model/*) echo 'test_model' ;;
     tests/isolation/* | tests/regress/*) echo "$(cut -d/ -f2 <<<"$1")" ;;
+    tests/memnode/* | tools/memnode/*) echo 'test_memnode\.' ;;
+    tests/fuzz/*) echo 'fuzz\.' ;;
     tests/scripts/*) echo 'scripts\.' ;;
     tools/* | scripts/* | check | demo) echo 'scripts\.' ;;
     bench/*) echo 'bench\.' ;;

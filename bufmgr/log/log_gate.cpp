@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "bufmgr/base/wakeup.hpp"
+#include "bufmgr/log/redo_push.hpp"
 
 namespace bufmgr {
 
@@ -22,8 +23,10 @@ void LogGate::enlist(SessionId id) noexcept {
 // flushed position first.
 void LogGate::announce(SessionId id) noexcept {
   Announcement& mine = announcements_[id.value];
+  // The floor is loaded first: the records up to there have their places before the head that is loaded then.
+  const uint64_t floor = shared_->last_lsn.load(std::memory_order_seq_cst);
   mine.head.store(ring_->head(), std::memory_order_relaxed);  // both: published by the mark
-  mine.floor.store(shared_->last_lsn.load(std::memory_order_seq_cst), std::memory_order_relaxed);
+  mine.floor.store(floor, std::memory_order_release);         // pairs with begin_push()
   shared_->at_work[id.value / kOfOneWord].word.fetch_or(mark_of(id), std::memory_order_seq_cst);  // pairs with lowest()
 }
 
@@ -45,16 +48,19 @@ void LogGate::withdraw(SessionId id) noexcept {
 
 // A session that is found at work may have withdrawn since, and announced itself anew: what it says then is higher, and
 // what it said before is done.
-uint64_t LogGate::lowest(std::atomic<uint64_t> Announcement::*what) const noexcept {
-  uint64_t lowest = kNone;
+template <class See>
+void LogGate::for_each_at_work(const See& see) const noexcept {
   const uint32_t sessions = shared_->sessions.load(std::memory_order_seq_cst);
   for (uint32_t first = 0; first < sessions; first += kOfOneWord) {
     uint64_t marks = shared_->at_work[first / kOfOneWord].word.load(std::memory_order_seq_cst);
-    for (; marks != 0; marks &= marks - 1) {
-      const Announcement& one = announcements_[first + uint32_t(std::countr_zero(marks))];
-      lowest = std::min(lowest, (one.*what).load(std::memory_order_relaxed));
-    }
+    for (; marks != 0; marks &= marks - 1) see(announcements_[first + uint32_t(std::countr_zero(marks))]);
   }
+}
+
+uint64_t LogGate::lowest(std::atomic<uint64_t> Announcement::*what) const noexcept {
+  uint64_t lowest = kNone;
+  for_each_at_work(
+      [&](const Announcement& one) { lowest = std::min(lowest, (one.*what).load(std::memory_order_relaxed)); });
   return lowest;
 }
 
@@ -73,6 +79,40 @@ bool LogGate::wait_complete(uint64_t position, uint32_t ms) noexcept {
   return false;
 }
 
+// Of the records that are in the log up to `lsn`, each has its place below `upto`, and its lines know of it:
+// - it took its place before the log had it, so before the highest position was loaded, and the head after that;
+// - a session that is at work on it has a lower floor; and the head that one which is at work on another has announced
+//   was loaded after its floor.  A floor that is a later announcement's has that one's head beside it, or a higher one.
+LogGate::Push LogGate::begin_push(SessionId id, uint64_t known) noexcept {
+  announcements_[id.value].pushing.store(ring_->pushed(), std::memory_order_seq_cst);  // pairs with kept_from()
+  Push push{.from = ring_->pushed(), .upto = 0, .lsn = shared_->last_lsn.load(std::memory_order_seq_cst)};
+  push.upto = ring_->head();
+  for_each_at_work([&](const Announcement& one) {
+    push.lsn = std::min(push.lsn, one.floor.load(std::memory_order_acquire));  // pairs with announce()
+    push.upto = std::min(push.upto, one.head.load(std::memory_order_relaxed));
+  });
+  push.upto = std::max(push.upto, known);
+  return push;
+}
+
+void LogGate::arrived(const Push& push) noexcept {
+  ring_->pushed_to(push.upto);
+  uint64_t seen = shared_->pushed_lsn.load(std::memory_order_relaxed);
+  while (seen < push.lsn && !shared_->pushed_lsn.compare_exchange_weak(seen, push.lsn, std::memory_order_release)) {
+  }
+}
+
+void LogGate::end_push(SessionId id) noexcept { announcements_[id.value].pushing.store(0, std::memory_order_release); }
+
+uint64_t LogGate::kept_from() const noexcept {
+  uint64_t kept = ring_->pushed();  // first: who says nothing yet begins there, or later
+  const uint32_t sessions = shared_->sessions.load(std::memory_order_seq_cst);
+  for (uint32_t i = 0; i < sessions; ++i)
+    if (const uint64_t from = announcements_[i].pushing.load(std::memory_order_seq_cst); from != 0)
+      kept = std::min(kept, from);
+  return kept;
+}
+
 Lsn LogGate::flushed() noexcept {
   LogSink* const log = sink();
   const uint64_t durable = log != nullptr ? log->flushed().value : 0;
@@ -82,11 +122,24 @@ Lsn LogGate::flushed() noexcept {
     shared_->held.fetch_or(kWorker, std::memory_order_seq_cst);
     floor = lowest(&Announcement::floor);
   }
-  return {std::min(durable, floor)};
+  return {std::min({durable, floor, shared_->pushed_lsn.load(std::memory_order_acquire)})};  // pairs with arrived()
 }
 
+// Who waits for a flush asks again behind it.
 void LogGate::request_flush(Lsn lsn) noexcept {
-  if (LogSink* const log = sink()) log->request_flush(lsn);
+  LogSink* const log = sink();
+  if (log != nullptr) log->request_flush(lsn);
+  if (shared_->pushed_lsn.load(std::memory_order_acquire) >= lsn.value) return;
+  if (log != nullptr && log->flushed() < lsn) return;
+  shared_->push_wanted.store(1, std::memory_order_seq_cst);  // pairs with BufferPool::wait_for_provider_work()
+  provider_.call();
+}
+
+void LogGate::push(SessionId id, coherence::Memory& memory) noexcept {
+  // Who pushed a record before the log had it has said nothing of its position there.
+  if (ring_->pushed() < ring_->head() ||
+      shared_->pushed_lsn.load(std::memory_order_relaxed) < shared_->last_lsn.load(std::memory_order_relaxed))
+    (void)RedoPush(*this, *ring_, id, 0).run(memory);
 }
 
 }  // namespace bufmgr

@@ -1,6 +1,7 @@
 #include "bufmgr/log/redo_ring.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "bufmgr/base/wakeup.hpp"
 #include "coherence/base/verify.hpp"
@@ -41,6 +42,7 @@ Status RedoRing::open(Memory& memory, uint64_t incarnation) {
   GCL_TRY(memory.run(write));
   shared_->first = header.tail;
   shared_->head.store(header.tail, std::memory_order_relaxed);
+  shared_->pushed.store(header.tail, std::memory_order_relaxed);
   shared_->tail.store(header.tail, std::memory_order_relaxed);
   shared_->budget.store(int64_t(allowance()), std::memory_order_release);
   return {};
@@ -61,21 +63,29 @@ int64_t RedoRing::reserved_now() const noexcept {
   return int64_t(allowance()) - int64_t(used()) - shared_->budget.load(std::memory_order_acquire);
 }
 
-uint64_t RedoRing::append(Memory& memory, std::span<std::byte> framed, uint64_t reserved) noexcept {
+uint64_t RedoRing::append(std::span<std::byte> framed, uint64_t reserved) noexcept {
   const uint64_t bytes = framed.size();
   // seq_cst: the session announced itself before (LogGate).
   const uint64_t sequence = shared_->head.fetch_add(bytes, std::memory_order_seq_cst);
   VERIFY(sequence + bytes - tail() <= data_bytes_);
   if (reserved != bytes) shared_->budget.fetch_add(int64_t(reserved) - int64_t(bytes), std::memory_order_relaxed);
   seal_record(framed, sequence);
-  Batch batch(at_.node());
-  const PoolAddress data = at_ + kRingHeaderBytes;
   for_parts(sequence, data_bytes_, uint32_t(bytes), [&](uint64_t offset, uint32_t from, uint32_t count) {
-    batch.write(data + offset, framed.data() + from, count);
+    std::memcpy(here_ + offset, framed.data() + from, count);
   });
-  // If it is not known whether the record is there, the pool is fenced, and its pages stay here (log.redo-before-page).
-  (void)memory.run(batch);
   return sequence;
+}
+
+void RedoRing::add_push(Batch& batch, uint64_t from, uint64_t upto) const noexcept {
+  const PoolAddress data = at_ + kRingHeaderBytes;
+  for_parts(from, data_bytes_, uint32_t(upto - from),
+            [&](uint64_t offset, uint32_t, uint32_t count) { batch.write(data + offset, here_ + offset, count); });
+}
+
+void RedoRing::pushed_to(uint64_t upto) noexcept {
+  uint64_t seen = shared_->pushed.load(std::memory_order_relaxed);
+  while (seen < upto && !shared_->pushed.compare_exchange_weak(seen, upto, std::memory_order_seq_cst)) {
+  }
 }
 
 void RedoRing::move_tail(Memory& memory, uint64_t tail) noexcept {

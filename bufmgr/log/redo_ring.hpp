@@ -1,5 +1,6 @@
 // RedoRing: a node's redo in the pool, where survivors find it.  A ring of records (record.hpp), written by all
-// sessions of the node, emptied by write-back.
+// sessions of the node, emptied by write-back.  Records are written to the node's memory, place by place as in the
+// pool, and brought to the pool from there (redo_push.hpp).
 //
 //   first 4 KB: RingHeader          then: data, frame of sequence s at s modulo the data's size, wrapping
 //
@@ -41,15 +42,17 @@ class RedoRing {
  public:
   // In the node's arena.
   struct Shared {
-    alignas(64) std::atomic<uint64_t> head;   // sequence of the next record
-    alignas(64) std::atomic<int64_t> budget;  // bytes that may still be reserved
+    alignas(64) std::atomic<uint64_t> head;    // sequence of the next record
+    alignas(64) std::atomic<int64_t> budget;   // bytes that may still be reserved
+    alignas(64) std::atomic<uint64_t> pushed;  // all below is in the pool
     alignas(64) std::atomic<uint64_t> tail;
     uint64_t first;                  // sequence of the incarnation's first record
     std::atomic<uint32_t> emptying;  // one session at a time moves the tail
     std::atomic<uint32_t> moved;     // futex word: grows with the tail
   };
-  RedoRing(Shared* shared, coherence::PoolAddress at, uint64_t bytes)
-      : shared_(shared), at_(at), data_bytes_(data_bytes_of(bytes)) {}
+  // `here`: data_bytes_of(bytes) bytes of the node's arena.
+  RedoRing(Shared* shared, std::byte* here, coherence::PoolAddress at, uint64_t bytes)
+      : shared_(shared), here_(here), at_(at), data_bytes_(data_bytes_of(bytes)) {}
   // Of a ring of so many bytes, its header included.
   static uint64_t data_bytes_of(uint64_t bytes) { return (bytes - kRingHeaderBytes) / 8 * 8; }
 
@@ -67,13 +70,22 @@ class RedoRing {
     const uint64_t from = tail();  // first: the head is at least there, then and later
     return head() - from;
   }
+  // seq_cst: see LogGate::begin_push().
+  uint64_t pushed() const noexcept { return shared_->pushed.load(std::memory_order_seq_cst); }
   uint64_t first() const noexcept { return shared_->first; }
   uint64_t data_bytes() const noexcept { return data_bytes_; }
+  coherence::PoolAddress at() const noexcept { return at_; }
   // Bytes reserved and not yet written or returned; 0 when no session is at work.
   int64_t reserved_now() const noexcept;
 
-  // Seals and writes frame and record, out of a reservation of `reserved` bytes, which ends; returns its sequence.
-  uint64_t append(coherence::Memory&, std::span<std::byte> framed, uint64_t reserved) noexcept;
+  // Seals frame and record and writes them to the node's memory, out of a reservation of `reserved` bytes, which ends;
+  // returns the record's sequence.
+  uint64_t append(std::span<std::byte> framed, uint64_t reserved) noexcept;
+
+  // Adds what brings those bytes to the pool: two operations at most.  REQUIRES: they are complete, and kept.
+  void add_push(coherence::Batch&, uint64_t from, uint64_t upto) const noexcept;
+  // All below is in the pool.
+  void pushed_to(uint64_t upto) noexcept;
 
   bool begin_emptying() noexcept { return shared_->emptying.exchange(1, std::memory_order_acquire) == 0; }
   void end_emptying() noexcept { shared_->emptying.store(0, std::memory_order_release); }  // pairs with begin
@@ -88,6 +100,7 @@ class RedoRing {
   uint64_t allowance() const noexcept { return data_bytes_ - data_bytes_ / 8; }  // the rest covers underestimates
 
   Shared* shared_;
+  std::byte* here_;
   coherence::PoolAddress at_;
   uint64_t data_bytes_;
 };

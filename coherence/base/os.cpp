@@ -37,7 +37,11 @@ long futex(const std::atomic<uint32_t>& word, int op, uint32_t value, const time
 }  // namespace
 
 void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected, uint32_t ms) noexcept {
-  timespec t{time_t(ms / 1000), long(ms % 1000) * 1000000};
+  futex_wait_ns(word, expected, uint64_t{ms} * 1000000);
+}
+
+void futex_wait_ns(const std::atomic<uint32_t>& word, uint32_t expected, uint64_t ns) noexcept {
+  timespec t{time_t(ns / 1000000000), long(ns % 1000000000)};
   futex(word, FUTEX_WAIT, expected, &t);
 }
 

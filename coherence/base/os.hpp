@@ -9,6 +9,7 @@ namespace coherence {
 // Sleeps while *word == expected, for at most `ms`.  Spurious returns are normal; signals end it.  Works between
 // processes that map the same file.
 void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected, uint32_t ms) noexcept;
+void futex_wait_ns(const std::atomic<uint32_t>& word, uint32_t expected, uint64_t ns) noexcept;
 // Wakes at most `count` sleepers; returns how many.
 int futex_wake(const std::atomic<uint32_t>& word, int count) noexcept;
 

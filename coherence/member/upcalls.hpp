@@ -32,6 +32,8 @@ class LogHorizon {
   virtual Lsn flushed() noexcept = 0;
   // Asks for durability up to `lsn` soon; never waits (the message worker never flushes).
   virtual void request_flush(Lsn lsn) noexcept = 0;
+  // Brings the redo that is complete to the pool, which flushed() may wait for, too.  Waits for `memory`, the caller's.
+  virtual void push(SessionId, Memory& /* memory */) noexcept {}
 };
 
 // Brings a page of a dead node up to date, where deaths are repaired.

@@ -138,6 +138,7 @@ bool ProtocolDriver::post(Line& line, const Actions& actions, Transition& transi
   transition.atomic = add_transition(session_.node, transition.batch, line, actions);
   if (near) answers_.send(line, actions);
   transition.began = monotonic_ns();
+  if (actions.post < Post::kRelease || actions.post == Post::kTakeOver) session_.memory.count_wait();
   session_.memory.post(transition.batch);
   const bool complete = transition.batch.done();
   session_.word_is_near = complete;

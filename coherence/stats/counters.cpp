@@ -49,6 +49,7 @@ const char* counter_name(Counter c) noexcept {
       "outdated",
       "overlapped",
       "repairs",
+      "awaited",
   };
   static_assert(sizeof kNames / sizeof kNames[0] == kCounters);
   return kNames[int(c)];

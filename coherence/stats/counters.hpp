@@ -53,6 +53,7 @@ enum class Counter : uint8_t {
   kOutdated,     // messages about what was answered before
   kOverlapped,   // batches of transitions that were posted while another of the session was under way
   kRepairs,      // pages taken over from dead nodes
+  kAwaited,      // round trips that a session waited for (transport.waits-counted)
   kCount,
 };
 inline constexpr int kCounters = int(Counter::kCount);

@@ -21,6 +21,9 @@
 // nor is a WRITE there for others before an operation behind it looks.  Where each of two processes writes and then
 // looks whether the other did, both write with CAS or FAA, and look with these or LOAD: those of all batches are in one
 // order.
+// transport.waits-counted: a wait is a round trip that the session stands still for, and counts (Counter::kAwaited),
+// whether or not the transport of the day is so near that the batch is complete in post().  What was posted before
+// another wait began has travelled beside that one's batch: to wait for it then counts no more.
 //
 //   Batch batch(node);
 //   batch.faa(word, bit);
@@ -35,6 +38,7 @@
 #include "coherence/base/ids.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/base/verify.hpp"
+#include "coherence/stats/counters.hpp"
 
 namespace coherence {
 
@@ -71,6 +75,19 @@ struct Op {
   uint64_t expect;   // CAS
   uint64_t old;      // CAS, FAA: the value before; LOAD: the value
 };
+
+// Whether a READ's condition holds.  `first`: operation 0, when it has taken place.
+inline bool wanted(const Op& op, const Op& first) {
+  switch (op.only_if) {
+    case OnlyIf::kAlways:
+      return true;
+    case OnlyIf::kCasSucceeded:
+      return first.old == first.expect;
+    case OnlyIf::kNoHolder:
+      return first.old >> 58 == 0;
+  }
+  return true;
+}
 
 inline constexpr int kBatchOpsMax = 64;
 
@@ -112,6 +129,7 @@ class Batch {
   std::atomic<BatchState> state{BatchState::kOpen};
 
  private:
+  friend class Memory;
   int add(const Op& op) {
     VERIFY(count_ < kBatchOpsMax && op.at.node() == to_);  // transport.batch-in-order
     ops_[count_] = op;
@@ -119,6 +137,7 @@ class Batch {
   }
   MemoryNodeId to_;
   uint8_t count_ = 0;
+  uint32_t posted_after_ = ~uint32_t{0};  // so many waits
   union {
     Op ops_[kBatchOpsMax];  // [0, count_) are set
   };
@@ -139,11 +158,15 @@ class Memory {
   virtual void post(Batch* const* batches, int count) = 0;
   virtual void poll() = 0;  // completes posted batches; cheap when there are none
   void post(Batch& batch) {
+    batch.posted_after_ = waits_;
     Batch* one = &batch;
     post(&one, 1);
   }
-  // Outlives it; without one nobody is told.
-  void set_owner(UnknownOutcomes* owner) noexcept { owner_ = owner; }
+  // Both outlive it; without an owner nobody is told, without counters nothing is counted.
+  void set_owner(UnknownOutcomes* owner, Counters* counters) noexcept {
+    owner_ = owner;
+    counters_ = counters;
+  }
   // kFenced: it is not known.  REQUIRES: done.
   Status outcome(const Batch& batch) noexcept {
     VERIFY(batch.done());
@@ -152,8 +175,14 @@ class Memory {
   // Polls until `batch` is done, and says its outcome.  One round trip; not interruptible (a posted verb always ends,
   // or breaks).
   Status wait(Batch& batch) {
+    if (batch.posted_after_ >= waits_) count_wait();
     while (!batch.done()) poll();
     return outcome(batch);
+  }
+  // A wait for batches of the caller's own that are posted several at a time, and reaped.
+  void count_wait() noexcept {
+    ++waits_;
+    if (counters_ != nullptr) counters_->add(Counter::kAwaited);
   }
   Status run(Batch& batch) {
     post(batch);
@@ -167,6 +196,8 @@ class Memory {
  private:
   Status tell_unknown() noexcept;
   UnknownOutcomes* owner_ = nullptr;
+  Counters* counters_ = nullptr;
+  uint32_t waits_ = 0;
 };
 
 }  // namespace coherence

@@ -43,7 +43,7 @@ TEST_P(BrokenConnection, ItsBatchTookEffectUpToSomeOperationAndIsNoSuccess) {
 // Before the caller is.  A batch that was not the broken one is as good as ever.
 TEST_P(BrokenConnection, TheOwnerIsTold) {
   Owner owner;
-  memory().set_owner(&owner);
+  memory().set_owner(&owner, nullptr);
   for (int took = 0; took <= 1; took++) {
     owner.told = 0;
     me->break_after(took);
@@ -63,7 +63,7 @@ TEST_P(BrokenConnection, TheOwnerIsTold) {
 // Of several that are under way at once each has an outcome of its own.
 TEST_P(BrokenConnection, OtherBatchesUnderWayEndAsEver) {
   Owner owner;
-  memory().set_owner(&owner);
+  memory().set_owner(&owner, nullptr);
   Batch broken(kZero), other(kZero), third(kOne);
   broken.faa(at(0), 1);
   other.faa(at(64), 1);

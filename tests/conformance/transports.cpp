@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "tcp_transport.hpp"
 #include "tests/support/far_memory.hpp"
 
 namespace conformance {
@@ -109,6 +110,12 @@ const std::vector<TransportKind>& transports() {
   static const std::vector<TransportKind> all = {
       {.name = "shm", .make = make<ShmTransport>, .done_in_post = true, .keeps_unwanted = true, .breaks = false},
       {.name = "far", .make = make<FarTransport>, .done_in_post = false, .keeps_unwanted = false, .breaks = true},
+      {.name = "tcp", .make = make_tcp, .done_in_post = false, .keeps_unwanted = true, .breaks = true},
+      {.name = "tcp_over_broken_connections",
+       .make = make_tcp_over_broken_connections,
+       .done_in_post = false,
+       .keeps_unwanted = true,
+       .breaks = false},
   };
   return all;
 }

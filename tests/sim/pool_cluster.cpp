@@ -100,7 +100,7 @@ bufmgr::NodeOptions PoolCluster::node_options(NodeId node) const {
 }
 
 bufmgr::ArenaPlan PoolCluster::plan_of(const PoolMember& m) const {
-  return bufmgr::ArenaPlan::make(m.node().frames(), m.node().sessions_max(), 0);
+  return bufmgr::ArenaPlan::make(m.node().frames(), m.node().sessions_max(), m.pool->ring().data_bytes(), 0);
 }
 
 // Files are the machine's: a join happens at once.

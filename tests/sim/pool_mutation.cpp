@@ -41,7 +41,7 @@ bool product_begin_evict(Evictor*, Line&, PageId, Post*) noexcept
 bool Evictor::begin_evict(Line& line, PageId page, Post* release) noexcept {
   const NodeParts& node = session_.node;
   const ArenaLayout& layout = node.arena->layout;
-  const auto plan = bufmgr::ArenaPlan::make(node.frames, node.sessions_max, 0);
+  const auto plan = bufmgr::ArenaPlan::make(node.frames, node.sessions_max, 0, 0);               // its first parts
   if (sim::mutation == sim::Mutation::kUnpublishedFirst && layout.private_bytes > plan.table) {  // bufmgr's node
     std::byte* const private_memory = reinterpret_cast<std::byte*>(node.arena) + layout.private_at;
     bufmgr::FrameTable table(private_memory + plan.table, node.frames, *node.fence);

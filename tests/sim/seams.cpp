@@ -142,11 +142,8 @@ void verify_failed(const char* expression, const char* file, int line) noexcept 
 
 namespace {
 
-bool wanted(const Op& op, const Op& first) {
-  if (in_fiber() && sim::scheduler()->random().one_in(4)) return true;
-  if (op.only_if == OnlyIf::kCasSucceeded) return first.old == first.expect;
-  if (op.only_if == OnlyIf::kNoHolder) return first.old >> 58 == 0;
-  return true;
+bool is_done(const Op& read, const Op& first) {
+  return (in_fiber() && sim::scheduler()->random().one_in(4)) || wanted(read, first);
 }
 
 void run_verb(Op& op, const Op& first, std::byte* base, Counters& counters) {
@@ -154,7 +151,7 @@ void run_verb(Op& op, const Op& first, std::byte* base, Counters& counters) {
   auto* const word = reinterpret_cast<uint64_t*>(there);
   switch (op.verb) {
     case Verb::kRead:
-      if (!wanted(op, first)) break;
+      if (!is_done(op, first)) break;
       memcpy(op.local, there, op.bytes);
       counters.add(Counter::kReads);
       counters.add(Counter::kBytesRead, op.bytes);

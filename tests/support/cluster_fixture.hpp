@@ -41,6 +41,7 @@ class MemoryLog final : public bufmgr::LogSink {
   explicit MemoryLog(bool lazy = false) : lazy_(lazy) {}
   coherence::Lsn append(std::span<const std::byte> record) override {
     if (watcher_ != nullptr) watcher_->appended(record);
+    if (on_append_) on_append_();
     std::lock_guard hold(mutex_);
     if (keep_) records_.emplace_back(record.begin(), record.end());
     end_ += record.size();
@@ -72,6 +73,8 @@ class MemoryLog final : public bufmgr::LogSink {
   // Called whenever the log is asked how far it is flushed: for each changed page that is to leave.  REQUIRES: no
   // session of the node works.
   void set_look(std::function<void()> on_look) { on_look_ = std::move(on_look); }
+  // Called by a session that is at work on a record (log.work-is-marked).  REQUIRES: as above.
+  void set_on_append(std::function<void()> on_append) { on_append_ = std::move(on_append); }
   std::vector<std::vector<std::byte>> records() {
     std::lock_guard hold(mutex_);
     return records_;
@@ -96,7 +99,7 @@ class MemoryLog final : public bufmgr::LogSink {
   std::atomic<uint64_t> flushed_{0}, requests_{0};
   std::atomic<bool> stuck_{false};
   std::atomic<coherence::Node*> node_{nullptr};
-  std::function<void()> on_look_;
+  std::function<void()> on_look_, on_append_;
 };
 
 // Interrupts that a test switches on.
@@ -254,11 +257,14 @@ class Cluster {
     member.log.set_node(nullptr);
     member.pool.reset();
   }
-  // Dies: leaves all in the pool as it is.  REQUIRES: no session of the node is left.
-  void kill(int n) {
+  enum class Redo : uint8_t { kPushed, kAsItIs };
+  // Dies: leaves all in the pool as it is, and kPushed: all its redo there, as if a session had committed just before.
+  // REQUIRES: no session of the node is left.
+  void kill(int n, Redo redo = Redo::kPushed) {
     unclean_ = true;
     Member& member = *nodes_[n];
     stop_workers(n);
+    if (redo == Redo::kPushed) (void)member.provider_session->push_redo();
     member.provider_session.reset();
     member.server_session.reset();
     member.log.set_node(nullptr);

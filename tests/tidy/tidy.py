@@ -29,13 +29,14 @@ APART = {"recovery", "extension/engine"}  # side by side: neither includes the o
 # The lowest first.  Files that are in none of them wire all together, and come last, or where "" stands.
 FOLDERS = {
     "coherence": ["base", "stats", "latch", "line", "message", "trace", "transport", "pool", "region", "member", "transport/shm", "session", "inspect"],
+    "coherence/transport": ["", "net", "tcp", "shm"],
     "bufmgr": ["base", "frame", "log", "", "space", "inspect", "examples"],
     "extension/engine": ["memory", "stop", "txn", "heap", "blink", "check", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples", "restart"],
     "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "check", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }
 MAPPED = re.compile(r"coherence/transport/shm/(?!local_pool\.)\w+\.hpp")
-MAY_TOUCH_MAPPED = re.compile(r"coherence/transport/shm/|coherence/open_transport\.cpp|tools/gclctl/restart\.cpp|tests/|bench/")
+MAY_TOUCH_MAPPED = re.compile(r"coherence/transport/shm/|coherence/open_transport\.cpp|tools/gclctl/restart\.cpp|tools/memnode/|tests/|bench/")
 LINES_MAX = 500
 README_WORDS_MAX = 800
 CODE = {".hpp", ".cpp"}

@@ -11,18 +11,6 @@ std::atomic_ref<uint64_t> word_at(std::byte* base, PoolAddress at) {
   return std::atomic_ref(*reinterpret_cast<uint64_t*>(base + at.offset()));
 }
 
-bool wanted(const Op& op, const Op& first) {
-  switch (op.only_if) {
-    case OnlyIf::kAlways:
-      return true;
-    case OnlyIf::kCasSucceeded:
-      return first.old == first.expect;
-    case OnlyIf::kNoHolder:
-      return first.old >> 58 == 0;
-  }
-  return true;
-}
-
 // A word is stored, and loaded, by one instruction that also orders it (transport.seen-in-order,
 // transport.write-then-look).
 bool is_word(std::byte* there, const Op& op) { return op.bytes == 8 && uintptr_t(there) % 8 == 0; }

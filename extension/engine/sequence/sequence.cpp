@@ -120,6 +120,7 @@ Result<SequenceRun> Sequence::lease(const SequenceRules& rules) {
   change.join(*guard);
   change.set(*guard, kPageBody, Word{word->generation, end, 1});
   change.commit();
+  GCL_TRY(session_.push_what_was_seen());  // sequence.leased-before-used
   const SequenceRun mine = range.take(rules.cache, rules.increment);
   leases_.put({page_, word->generation, rules.increment, end, range});
   return mine;
@@ -134,7 +135,7 @@ Status Sequence::set(SequenceState state) {
   change.join(*guard);
   change.set(*guard, kPageBody, Word{guard->header().version + 1, state.last, state.called});
   change.commit();
-  return {};
+  return session_.push_what_was_seen();  // sequence.leased-before-used
 }
 
 Result<SequenceState> Sequence::read() {

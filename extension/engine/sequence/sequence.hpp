@@ -8,6 +8,8 @@
 //     generations is never handed out by a call that begins after set() has returned.
 // sequence.lease-under-latch: A lease is made, and put into the table, under the latch: sessions of a node that find
 //     the last one used up at the same time lease once.
+// sequence.leased-before-used: What the page says of a lease, and of set(), is in the pool's redo before a value of it
+//     is handed out: no commit sees to that.
 // sequence.lease-share-bounded: What is leased beyond `cache` is at most a 64th of what is left: the last values are
 //     not lost in leases of nodes that do not use them.  A sequence that cycles leases `cache` values: a value comes
 //     again only after all others.

@@ -15,31 +15,31 @@
 namespace engine {
 
 // Name for SQL, and where the process stands.
-#define GCL_STOP_POINTS(POINT)                                                                                        \
-  POINT(kTxnStatusWanted, "txn_status_wanted")             /* about to read an id's word: what it knows is older */   \
-  POINT(kTxnCommitting, "txn_committing")                  /* COMMITTING, the clock has moved; no timestamp yet */    \
-  POINT(kTxnCommitted, "txn_committed")                    /* the status is final; nobody was woken, no row hinted */ \
-  POINT(kHeapRowInserted, "heap_row_inserted")             /* rows are on their page, without index entries */        \
-  POINT(kHeapRowUpdated, "heap_row_updated")               /* both versions are on their pages; no index entries */   \
-  POINT(kHeapRowJudged, "heap_row_judged")                 /* a change has left its row, to learn or to wait */       \
-  POINT(kHeapChainFollowed, "heap_chain_followed")         /* has a newer version's place, and not read it */         \
-  POINT(kHeapPageCopied, "heap_page_copied")               /* reads rows of a copy */                                 \
-  POINT(kHeapHintReady, "heap_hint_ready")                 /* knows the makers' commits; no row says so yet */        \
-  POINT(kHeapPrunePlanned, "heap_prune_planned")           /* has planned on a copy what to remove */                 \
-  POINT(kHeapPointersUnindexed, "heap_pointers_unindexed") /* no index leads to dead pointers; they are not free */   \
-  POINT(kBlinkInsertReady, "blink_insert_ready")           /* has probed and found the place; no latch yet */         \
-  POINT(kBlinkSplitUnlinked, "blink_split_unlinked")       /* a page is split; its sibling has no downlink */         \
-  POINT(kBlinkLeafLeft, "blink_leaf_left")                 /* a scan has copied a leaf, and goes to the next */       \
-  POINT(kBlinkPageHalfDead, "blink_page_half_dead")        /* an empty page is half-dead, and still in its chain */   \
-  POINT(kSequenceLeased, "sequence_leased")                /* a range of values is this node's; none was given out */ \
-  POINT(kToastChunksStored, "toast_chunks_stored")         /* some chunks of a large value are stored, others not */  \
-  POINT(kXactPrepared, "xact_prepared")                  /* the status is PREPARED; PostgreSQL has decided nothing */ \
-  POINT(kXactLocallyCommitted, "xact_locally_committed") /* PostgreSQL's commit is decided; the status is PREPARED */ \
-  POINT(kDdlLocked, "ddl_locked")                        /* every primary holds the locks of the statement */         \
-  POINT(kDdlStatementSent, "ddl_statement_sent")         /* the others have the record; no answer was read */         \
-  POINT(kDdlAllPrepared, "ddl_all_prepared")             /* every primary is prepared; nothing is decided */          \
-  POINT(kDdlCommitUntold, "ddl_commit_untold")           /* decided; the others do not know */                        \
-  POINT(kDdlReplayed, "ddl_replayed")                    /* an apply worker has run the statement; not answered */
+#define GCL_STOP_POINTS(POINT)                                                                                         \
+  POINT(kTxnStatusWanted, "txn_status_wanted")             /* about to read an id's word: what it knows is older */    \
+  POINT(kTxnCommitting, "txn_committing")                  /* COMMITTING, the clock has moved; no timestamp yet */     \
+  POINT(kTxnCommitted, "txn_committed")                    /* the status is final; nobody was woken, no row hinted */  \
+  POINT(kHeapRowInserted, "heap_row_inserted")             /* rows are on their page, without index entries */         \
+  POINT(kHeapRowUpdated, "heap_row_updated")               /* both versions are on their pages; no index entries */    \
+  POINT(kHeapRowJudged, "heap_row_judged")                 /* a change has left its row, to learn or to wait */        \
+  POINT(kHeapChainFollowed, "heap_chain_followed")         /* has a newer version's place, and not read it */          \
+  POINT(kHeapPageCopied, "heap_page_copied")               /* reads rows of a copy */                                  \
+  POINT(kHeapHintReady, "heap_hint_ready")                 /* knows the makers' commits; no row says so yet */         \
+  POINT(kHeapPrunePlanned, "heap_prune_planned")           /* has planned on a copy what to remove */                  \
+  POINT(kHeapPointersUnindexed, "heap_pointers_unindexed") /* no index leads to dead pointers; they are not free */    \
+  POINT(kBlinkInsertReady, "blink_insert_ready")           /* has probed and found the place; no latch yet */          \
+  POINT(kBlinkSplitUnlinked, "blink_split_unlinked")       /* a page is split; its sibling has no downlink */          \
+  POINT(kBlinkLeafLeft, "blink_leaf_left")                 /* a scan has copied a leaf, and goes to the next */        \
+  POINT(kBlinkPageHalfDead, "blink_page_half_dead")        /* an empty page is half-dead, and still in its chain */    \
+  POINT(kSequenceLeased, "sequence_leased")                /* a range of values is this node's; none was given out */  \
+  POINT(kToastChunksStored, "toast_chunks_stored")         /* some chunks of a large value are stored, others not */   \
+  POINT(kXactPrepared, "xact_prepared")                    /* it is to commit; PostgreSQL has decided nothing */       \
+  POINT(kXactLocallyCommitted, "xact_locally_committed")   /* PostgreSQL's commit is decided; the pool says nothing */ \
+  POINT(kDdlLocked, "ddl_locked")                          /* every primary holds the locks of the statement */        \
+  POINT(kDdlStatementSent, "ddl_statement_sent")           /* the others have the record; no answer was read */        \
+  POINT(kDdlAllPrepared, "ddl_all_prepared")               /* every primary is prepared; nothing is decided */         \
+  POINT(kDdlCommitUntold, "ddl_commit_untold")             /* decided; the others do not know */                       \
+  POINT(kDdlReplayed, "ddl_replayed")                      /* an apply worker has run the statement; not answered */
 
 enum class StopPoint : uint8_t {
 #define GCL_STOP_POINT_CONSTANT(constant, name) constant,

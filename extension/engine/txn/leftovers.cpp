@@ -210,36 +210,42 @@ Status Leftovers::clear(const Words& words) {
   return change(words_.bound(node_), words.bound, 0);
 }
 
-Result<std::vector<Leftovers::Prepared>> Leftovers::prepared() {
+Result<std::vector<Leftovers::Running>> Leftovers::running() {
   const auto reserved = memory_.load(words_.reserved(node_));
   if (!reserved) return reserved.error();
-  const auto ran = running(*reserved);
-  if (!ran) return ran.error();
-  std::vector<Prepared> found;
-  for (const Running& which : *ran) {
+  return running(*reserved);
+}
+
+Result<HostXidWord> Leftovers::number_of(const Running& prepared) {
+  const auto xid = memory_.load(words_.host_xid(node_, prepared.word.session()));
+  if (!xid) return xid.error();
+  return HostXidWord{*xid};
+}
+
+Result<std::vector<Leftovers::Verdict>> Leftovers::verdicts() {
+  const auto all = running();
+  if (!all) return all.error();
+  std::vector<Verdict> found;
+  for (const Running& which : *all) {
+    if (which.word.state() == TxnState::kActive) found.push_back({which.id.sequence(), false});
     if (which.word.state() != TxnState::kPrepared) continue;
-    const auto xid = memory_.load(words_.host_xid(node_, which.word.session()));
-    if (!xid) return xid.error();
-    found.push_back({which.id, {*xid}});
+    const auto word = number_of(which);
+    if (!word) return word.error();
+    if (word->number() == 0 || word->decided()) found.push_back({which.id.sequence(), word->committed()});
   }
   return found;
 }
 
-Result<std::vector<Leftovers::Verdict>> Leftovers::verdicts() {
-  const auto all = prepared();
-  if (!all) return all.error();
-  std::vector<Verdict> found;
-  for (const auto& [id, word] : *all)
-    if (word.number() == 0 || word.decided()) found.push_back({id.sequence(), word.committed()});
-  return found;
-}
-
 Result<std::vector<InDoubt>> Leftovers::in_doubt() {
-  const auto all = prepared();
+  const auto all = running();
   if (!all) return all.error();
   std::vector<InDoubt> found;
-  for (const auto& [id, word] : *all)
-    if (word.number() != 0) found.push_back({id, word.number()});
+  for (const Running& which : *all) {
+    if (which.word.state() != TxnState::kPrepared) continue;
+    const auto word = number_of(which);
+    if (!word) return word.error();
+    if (word->number() != 0) found.push_back({which.id, word->number()});
+  }
   return found;
 }
 

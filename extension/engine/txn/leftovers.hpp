@@ -53,7 +53,9 @@ class Leftovers {
   coherence::Result<Decided> decide(TxnId id, bool commit, const Record& record = {});
   // The node's own server hears what was decided.  REQUIRES: no session of the node prepares anything yet.
   coherence::Status tell(HostCommits& host);
-  // What end() makes of PREPARED ids without asking a host.  It stays the same while the node is dead, until end().
+  // What end() makes, without asking a host, of ids that the node's log may say otherwise of: of PREPARED ones, and of
+  // ACTIVE ones, whose host may have committed (txn.prepared-if-mixed).  It stays the same while the node is dead,
+  // until end().
   struct Verdict {
     uint64_t sequence;
     bool committed;
@@ -72,14 +74,11 @@ class Leftovers {
     TxnId id;
     StatusWord word;
   };
-  struct Prepared {
-    TxnId id;
-    HostXidWord word;
-  };
   coherence::Status read_words(Words* to);
   coherence::Status read(coherence::PoolAddress at, uint64_t count, std::vector<uint64_t>* to);
   coherence::Result<std::vector<Running>> running(uint64_t reserved);
-  coherence::Result<std::vector<Prepared>> prepared();
+  coherence::Result<std::vector<Running>> running();
+  coherence::Result<HostXidWord> number_of(const Running& prepared);
   coherence::Status end(const Running& which, HostCommits* host, Ended* ended);
   coherence::Status decide(const Running& which, HostCommits* host, Ended* ended);
   coherence::Result<HostXidWord> decide_once(coherence::SessionId session, HostXidWord word, bool commit);

@@ -57,12 +57,14 @@ void TxnSystem::leave() noexcept {
 
 // The clock is read before the slots are; a session fills its slot before it reads the clock
 // (txn.bound-below-snapshots).  So a session whose slot was found empty gets a timestamp that is not below the bound.
-Result<TxnSystem::Bounds> TxnSystem::publish_bound() {
-  Bounds found{};
-  Batch read(words_.clock().node());
-  int clock = read.load(words_.clock());
-  GCL_TRY(run(read));
-  found.clock = read.op(clock).old;
+Result<TxnSystem::Bounds> TxnSystem::publish_bound(uint64_t clock_before) {
+  Bounds found{.clock = clock_before};
+  if (clock_before == 0) {
+    Batch read(words_.clock().node());
+    int clock = read.load(words_.clock());
+    GCL_TRY(run_unordered(read));
+    found.clock = read.op(clock).old;
+  }
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the exchange in take_snapshot()
   OldestNeeded oldest(shared_, found.clock);
   for (uint32_t i = 0; i < shared_.sessions; ++i) oldest.add(i);
@@ -73,7 +75,7 @@ Result<TxnSystem::Bounds> TxnSystem::publish_bound() {
   publish.write(words_.bound(node_), &found.own, sizeof found.own);
   publish.read(words_.bounds(), found.of, words_.nodes() * 8);
   int sleepers = publish.load(words_.sleepers());
-  GCL_TRY(run(publish));
+  GCL_TRY(run_unordered(publish));
   found.sleepers.bits = publish.op(sleepers).old;
   uint64_t horizon = found.own;
   NodeSet present;
@@ -120,7 +122,7 @@ Result<bool> TxnSystem::fall_asleep() {
   shared_.member_sleeps.store(1, std::memory_order_seq_cst);  // pairs with rouse()
   Batch batch(words_.clock().node());
   batch.faa(words_.sleepers(), NodeSet::of(node_).bits);
-  GCL_TRY(run(batch));
+  GCL_TRY(run_unordered(batch));
   asleep_ = true;
   return false;
 }
@@ -145,15 +147,17 @@ Status TxnSystem::stay_awake() {
   if (!*asleep_) return {};
   Batch batch(words_.clock().node());
   batch.faa(words_.sleepers(), 0 - bit);
-  GCL_TRY(run(batch));
+  GCL_TRY(run_unordered(batch));
   asleep_ = false;
   return {};
 }
 
 Cts TxnSystem::horizon() const noexcept { return {shared_.horizon.load(std::memory_order_acquire)}; }
 
+// The bound is not above the session's own timestamp: to know the clock of then is enough.
 Result<Cts> TxnSystem::refresh_horizon(Cts wanted) {
-  const auto bounds = publish_bound();
+  const uint64_t oldest = slot().oldest.load(std::memory_order_relaxed);
+  const auto bounds = publish_bound(oldest != 0 && oldest <= snapshot_taken_ ? snapshot_taken_ : 0);
   if (!bounds) return bounds.error();
   const NodeSet behind = bounds->below(wanted.value + 1).without(node_);
   if (wanted != Cts{} && !behind.empty()) waker_.wake(behind);
@@ -167,21 +171,35 @@ Result<Cts> TxnSystem::pass_moment() {
   return Cts{*before};
 }
 
-Result<Cts> TxnSystem::take_snapshot() {
+Result<Cts> TxnSystem::take_snapshot(Intent intent) {
+  TxnId claim{};
+  if (intent == Intent::kWrite)
+    if (auto id = claimable(); id) claim = *id;  // why there is none is id_for_write()'s to say
   auto& oldest = slot().oldest;
   bool counted = oldest.load(std::memory_order_relaxed) != 0;
   // A full fence between filling the slot and reading the clock; pairs with tick().
   if (!counted) oldest.exchange(shared_.bound.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
   Batch batch(words_.clock().node());
+  const StatusWord active = StatusWord::active(session_.id(), claim);
+  if (claim.valid()) batch.cas(words_.status(claim), StatusWord::unused(claim).raw, active.raw);
   int clock = batch.load(words_.clock());
-  if (auto done = run(batch); !done) {
+  if (auto done = run_unordered(batch); !done) {
     if (!counted) oldest.store(0, std::memory_order_release);
     return done.error();
   }
+  if (claim.valid() && batch.cas_succeeded(0)) claimed_ = claim;  // else it is skipped (txn.running-id-pinned)
   Cts ts{batch.op(clock).old};
+  snapshot_taken_ = ts.value;
   if (!counted) oldest.store(ts.value, std::memory_order_release);
   rouse();
   return ts;
+}
+
+// txn.counts-from-bound
+void TxnSystem::count_in() noexcept {
+  auto& oldest = slot().oldest;
+  if (oldest.load(std::memory_order_relaxed) != 0) return;
+  oldest.exchange(shared_.bound.load(std::memory_order_seq_cst), std::memory_order_seq_cst);  // pairs with tick()
 }
 
 // The order is txn.timestamp-handover-counted's.

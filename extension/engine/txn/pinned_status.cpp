@@ -187,7 +187,7 @@ Status TxnSystem::clear_words(uint64_t first, uint64_t count) {
       const uint64_t part = std::min(end - at, slots - (first + at) % slots);
       Batch batch(words_.clock().node());
       batch.write(words_.status(TxnId::make(node_, first + at)), &fresh[at], uint32_t(part * 8));
-      GCL_TRY(run(batch));
+      GCL_TRY(run_unordered(batch));
       at += part;
     }
     at = end + 1;

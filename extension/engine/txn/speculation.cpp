@@ -11,7 +11,7 @@ using coherence::Batch;
 Status TxnSystem::read_own_speculation() {
   Batch batch(words_.clock().node());
   int now = batch.load(words_.speculation(node_, session_.id()));
-  GCL_TRY(run(batch));
+  GCL_TRY(run_unordered(batch));
   speculation_ = SpeculationWord{batch.op(now).old};
   speculation_known_ = true;
   return {};
@@ -24,7 +24,7 @@ Status TxnSystem::speculate(uint64_t row, uint64_t host_lock) {
   slot().host_lock.store(host_lock, std::memory_order_release);  // before the word; pairs with host_lock_of()
   Batch batch(words_.clock().node());
   int cas = batch.cas(words_.speculation(node_, session_.id()), speculation_.raw, next.raw);
-  GCL_TRY(run(batch));
+  GCL_TRY(run_unordered(batch));
   VERIFY(batch.cas_succeeded(cas));
   speculation_ = next;
   speculation_level_ = int(txn_.levels_.size());
@@ -37,7 +37,7 @@ void TxnSystem::end_speculation() noexcept {
   Batch batch(words_.clock().node());
   batch.cas(words_.speculation(node_, session_.id()), speculation_.raw, speculation_.over().raw);
   int watch = batch.load(words_.watch(node_, session_.id()));  // txn.wait-ends-with-speculation: behind the word
-  if (!run(batch)) return;                                     // the pool is gone, and with it all waiters
+  if (!run_unordered(batch)) return;                           // the pool is gone, and with it all waiters
   speculation_ = speculation_.over();
   if (batch.op(watch).old != 0) wake_watchers(batch.op(watch).old);
 }
@@ -51,7 +51,7 @@ Result<std::optional<Speculation>> TxnSystem::speculation(TxnId maker, uint64_t 
   Batch batch(words_.clock().node());
   int now = batch.load(words_.speculation(who->top.node(), who->session));
   int status = batch.load(words_.status(who->top));
-  GCL_TRY(run(batch));
+  GCL_TRY(run_unordered(batch));
   const SpeculationWord word{batch.op(now).old};
   if (word.row() != row || batch.op(status).old != StatusWord::active(who->session, who->top).raw) return none;
   return std::optional(Speculation{who->top.node(), who->session, word.number(), who->top});
@@ -60,7 +60,7 @@ Result<std::optional<Speculation>> TxnSystem::speculation(TxnId maker, uint64_t 
 Result<bool> TxnSystem::open(const Speculation& which) {
   Batch batch(words_.clock().node());
   int now = batch.load(words_.speculation(which.node, which.session));
-  GCL_TRY(run(batch));
+  GCL_TRY(run_unordered(batch));
   const SpeculationWord word{batch.op(now).old};
   return word.open() && word.number() == which.number;
 }

@@ -38,7 +38,7 @@ Result<StatusWord> TxnSystem::read_word(TxnId id) {
     int frozen = batch.load(words_.frozen(node));
     int count = batch.load(words_.aborted_count(node));
     int swept = batch.load(words_.swept(node));
-    GCL_TRY(run(batch));
+    GCL_TRY(run_unordered(batch));
     learn_swept(node, batch.op(swept).old);
     uint64_t reached = batch.op(root).old == 0 ? batch.op(low).old : batch.op(frozen).old;
     if (reached > view.frozen) {
@@ -63,12 +63,12 @@ Result<StatusWord> TxnSystem::read_word(TxnId id) {
 Result<StatusWord> TxnSystem::help_commit(TxnId id, StatusWord seen) {
   Batch tick(words_.clock().node());
   int faa = tick.faa(words_.clock(), 1);
-  GCL_TRY(run(tick));
+  GCL_TRY(run_unordered(tick));
   auto committed = StatusWord::committed({tick.op(faa).old + 1});
   Batch batch(words_.clock().node());
   int cas = batch.cas(words_.status(id), seen.raw, committed.raw);
   int low = batch.load(words_.low_water(id.node()));
-  GCL_TRY(run(batch));
+  GCL_TRY(run_unordered(batch));
   if (batch.cas_succeeded(cas)) return committed;
   // Another session has finished it; or the place is another id's by now.
   return batch.op(low).old < id.sequence() ? Result<StatusWord>(StatusWord{batch.op(cas).old}) : read_word(id);
@@ -165,7 +165,7 @@ Status TxnSystem::be_woken_by(NodeId node, SessionId session) {
     if (seen & bit) break;
     Batch batch(words_.clock().node());
     int cas = batch.cas(word, seen, seen | bit);
-    GCL_TRY(run(batch));
+    GCL_TRY(run_unordered(batch));
     if (batch.cas_succeeded(cas)) break;
     seen = batch.op(cas).old;
   }
@@ -175,7 +175,7 @@ Status TxnSystem::be_woken_by(NodeId node, SessionId session) {
 Result<bool> TxnSystem::watched(SessionId session) {
   Batch batch(words_.clock().node());
   int load = batch.load(words_.watch(node_, session));
-  GCL_TRY(run(batch));
+  GCL_TRY(run_unordered(batch));
   return batch.op(load).old != 0;
 }
 
@@ -185,7 +185,7 @@ void TxnSystem::wake_watchers(uint64_t seen) noexcept {
     nodes.bits |= seen;
     Batch batch(words_.clock().node());
     int cas = batch.cas(words_.watch(node_, session_.id()), seen, 0);
-    if (!run(batch)) return;
+    if (!run_unordered(batch)) return;
     seen = batch.cas_succeeded(cas) ? 0 : batch.op(cas).old;
   }
   if (!nodes.empty()) waker_.wake(nodes);

@@ -2,6 +2,7 @@
 #include "extension/engine/txn/transaction.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "extension/engine/stop/stop_point.hpp"
 #include "extension/engine/txn/txn_notes.hpp"
@@ -36,6 +37,11 @@ TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Wait
 Status TxnSystem::run(Batch& batch) {
   if (pool_.fenced()) return Errc::kFenced;
   return pool_.memory(session_).run(batch);
+}
+
+Status TxnSystem::run_unordered(Batch& batch) {
+  if (pool_.fenced()) return Errc::kFenced;
+  return session_.unordered_memory().run(batch);
 }
 
 void TxnSystem::set_host_xid(uint32_t xid, int level) noexcept {
@@ -84,6 +90,7 @@ void TxnSystem::end_unlisted() noexcept {
 // The word says that a sequence is taken before the id is in any row (txn.sequence-taken-once).  Some are skipped
 // (txn.running-id-pinned).
 Result<TxnId> TxnSystem::assign(TxnId parent) {
+  if (!parent.valid() && claimed_.valid()) return std::exchange(claimed_, {});
   for (;;) {
     auto id = take_sequence();
     if (!id) return id;
@@ -92,7 +99,7 @@ Result<TxnId> TxnSystem::assign(TxnId parent) {
     if (parent.valid()) slot().unlisted.store(1, std::memory_order_seq_cst);
     Batch batch(words_.clock().node());
     int cas = batch.cas(words_.status(*id), StatusWord::unused(*id).raw, first.raw);
-    GCL_TRY(run(batch));
+    GCL_TRY(run_unordered(batch));
     if (batch.cas_succeeded(cas)) return id;
     const auto is_skipped = skipped(*id, StatusWord{batch.op(cas).old});
     if (!is_skipped) return is_skipped.error();
@@ -115,6 +122,31 @@ Result<TxnId> TxnSystem::take_sequence() {
     if (shared_.next.compare_exchange_weak(sequence, sequence + 1, std::memory_order_relaxed)) break;
   }
   return TxnId::make(node_, sequence);
+}
+
+// For a snapshot's batch: a sequence whose word that batch is to take; invalid: there is one, or none without ado.
+Result<TxnId> TxnSystem::claimable() {
+  if (txn_.wrote() || claimed_.valid()) return TxnId{};
+  if (shared_.next.load(std::memory_order_relaxed) > shared_.reserved.load(std::memory_order_acquire)) return TxnId{};
+  return take_sequence();
+}
+
+// txn.claim-comes-along
+void TxnSystem::unclaim() noexcept {
+  if (!claimed_.valid()) return;
+  settle();
+  const TxnId id = std::exchange(claimed_, {});
+  if (pool_.fenced()) return;
+  unclaiming_.emplace(words_.clock().node());
+  unclaiming_->cas(words_.status(id), StatusWord::active(session_.id(), id).raw, StatusWord::committed(kFrozenCts).raw);
+  session_.unordered_memory().post(*unclaiming_);
+}
+
+// The batch is in use until it is complete.
+void TxnSystem::settle() noexcept {
+  if (!unclaiming_) return;
+  if (!unclaiming_->done()) (void)session_.unordered_memory().wait(*unclaiming_);
+  unclaiming_.reset();
 }
 
 Status TxnSystem::sub_begin(int level) {
@@ -166,15 +198,26 @@ void TxnSystem::note_commit() {
 
 Status TxnSystem::prepare(uint64_t host_xid) {
   if (!txn_.wrote() || txn_.prepared_) return {};
+  if (pool_.fenced()) return Errc::kFenced;
   GCL_TRY(session_.wait_ring_complete());  // log.ring-before-prepared
   note_commit();
+  if (host_xid != 0) GCL_TRY(publish_prepared(host_xid));
+  txn_.prepared_ = true;
+  return {};
+}
+
+// txn.prepared-if-mixed
+Status TxnSystem::publish_prepared(uint64_t host_xid) {
   Batch batch(words_.clock().node());
+  bufmgr::RedoPush redo = session_.begin_push();
+  GCL_TRY(redo.add_to(session_.unordered_memory(), batch));
   batch.write(words_.host_xid(node_, session_.id()), &host_xid, sizeof host_xid);  // txn.kind-before-prepared
   int cas = batch.cas(words_.status(txn_.top()), StatusWord::active(session_.id(), txn_.top()).raw,
                       StatusWord::prepared(session_.id(), txn_.top()).raw);
-  GCL_TRY(run(batch));
+  GCL_TRY(run_unordered(batch));
+  redo.arrived();
   if (!batch.cas_succeeded(cas)) return Errc::kFenced;
-  txn_.prepared_ = true;
+  txn_.word_prepared_ = true;
   return {};
 }
 
@@ -187,34 +230,38 @@ Result<Cts> TxnSystem::commit() {
     return Cts{};
   }
   VERIFY(txn_.prepared_);
-  auto cts = start_commit();
-  if (!cts) return cts.error();
+  auto committing = start_commit();
+  if (!committing) return committing.error();
   stop_at(session_, StopPoint::kTxnCommitting);
-  return finish_commit(*cts);
+  return finish_commit(*committing);
 }
 
-Result<Cts> TxnSystem::start_commit() {
+Result<TxnSystem::Committing> TxnSystem::start_commit() {
   TxnId top = txn_.top();
+  GCL_TRY(session_.wait_ring_complete());  // as prepare() has done, but for what was changed since
   Batch batch(words_.clock().node());
-  int cas = batch.cas(words_.status(top), StatusWord::prepared(session_.id(), top).raw,
-                      StatusWord::committing(session_.id(), top).raw);
+  bufmgr::RedoPush redo = session_.begin_push();
+  GCL_TRY(redo.add_to(session_.unordered_memory(), batch));
+  int cas = batch.cas(words_.status(top), running_word().raw, StatusWord::committing(session_.id(), top).raw);
   int tick = batch.faa(words_.clock(), 1);
-  GCL_TRY(run(batch));
+  int watch = batch.load(words_.watch(node_, session_.id()));  // txn.watch-then-status: COMMITTING is an end
+  GCL_TRY(run_unordered(batch));
+  redo.arrived();
   rouse();  // the clock has moved
   if (!batch.cas_succeeded(cas)) return Errc::kFenced;
-  return Cts{batch.op(tick).old + 1};
+  return Committing{{batch.op(tick).old + 1}, batch.op(watch).old};
 }
 
-Result<Cts> TxnSystem::finish_commit(Cts cts) {
+Result<Cts> TxnSystem::finish_commit(const Committing& committing) {
   TxnId top = txn_.top();
+  Cts cts = committing.cts;
   Batch batch(words_.clock().node());
   int cas =
       batch.cas(words_.status(top), StatusWord::committing(session_.id(), top).raw, StatusWord::committed(cts).raw);
-  int watch = batch.load(words_.watch(node_, session_.id()));  // txn.watch-then-status: behind the final word
   int low = batch.load(words_.low_water(node_));
-  GCL_TRY(run(batch));
+  GCL_TRY(run_unordered(batch));
   stop_at(session_, StopPoint::kTxnCommitted);
-  wake_watchers(batch.op(watch).old);
+  wake_watchers(committing.watch);
   Result<StatusWord> word = StatusWord::committed(cts);
   // A reader was faster; and if this session slept for long, the place is another id's by now.
   if (!batch.cas_succeeded(cas))
@@ -229,30 +276,34 @@ Result<Cts> TxnSystem::finish_commit(Cts cts) {
 }
 
 void TxnSystem::abort() noexcept {
-  if (txn_.wrote()) {
-    auto from = txn_.prepared_ ? StatusWord::prepared(session_.id(), txn_.top())
-                               : StatusWord::active(session_.id(), txn_.top());
-    finish_aborted(txn_.top(), from, {});
-  }
+  if (txn_.wrote()) finish_aborted(txn_.top(), running_word(), {});
   end_transaction();
+}
+
+// What the top's word says while nobody has decided it.
+StatusWord TxnSystem::running_word() const noexcept {
+  return txn_.word_prepared_ ? StatusWord::prepared(session_.id(), txn_.top())
+                             : StatusWord::active(session_.id(), txn_.top());
 }
 
 void TxnSystem::finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept {
   Batch batch(words_.clock().node());
   batch.cas(words_.status(id), from.raw, StatusWord::aborted(parent).raw);
   int watch = batch.load(words_.watch(node_, session_.id()));
-  if (!run(batch)) return;  // the pool is gone, and with it all that could see the id
+  if (!run_unordered(batch)) return;  // the pool is gone, and with it all that could see the id
   wake_watchers(batch.op(watch).old);
   remember(id, StatusWord::aborted(parent));
 }
 
 void TxnSystem::end_transaction() noexcept {
+  unclaim();
   end_speculation();  // txn.speculation-names-row: behind the status
   txn_.own_.truncate(0);
   txn_.commands_.forget();
   close_level(2);
   txn_.levels_[0] = TxnId{};
   txn_.prepared_ = false;
+  txn_.word_prepared_ = false;
   // After the final status word: a reader that finds the slot empty finds the status final.
   slot().top.store(0, std::memory_order_release);
   slot().host_xid.store(0, std::memory_order_relaxed);

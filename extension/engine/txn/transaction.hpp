@@ -2,10 +2,10 @@
 // machinery (status log, clock, horizons) as one session sees it.
 //
 // Order of a commit (the client hears last):
-//   prepare()   status of the top id -> PREPARED                                               (host: PRE_COMMIT)
+//   prepare()   if the host has changed things of its own: redo, status of the top id -> PREPARED (host: PRE_COMMIT)
 //   [host writes and flushes its own commit record, and with it all redo]
-//   commit()    COMMITTING + FAA on the clock in one batch, then CAS -> COMMITTED(cts)         (host: COMMIT)
-//   abort()     one status write; nothing is undone on pages; never fails                      (host: ABORT)
+//   commit()    redo + COMMITTING + FAA on the clock in one batch, then CAS -> COMMITTED(cts)    (host: COMMIT)
+//   abort()     one status write; nothing is undone on pages; never fails                        (host: ABORT)
 //
 // A TxnSystem and its Transaction belong to one session (one process, or one test thread); TxnShared is the node's
 // part, in memory that all processes of the node map.  Rules: rules.md.
@@ -34,6 +34,7 @@ namespace engine {
 using bufmgr::BufferPool;
 using bufmgr::Session;
 using coherence::Errc;
+using coherence::Intent;
 using coherence::NodeSet;
 using coherence::PageId;
 using coherence::Result;
@@ -66,6 +67,7 @@ class Transaction {
   GrowingArray<TxnId> levels_;  // the id of each open level, outermost first; invalid: has not written
   ComboCommands commands_;
   bool prepared_ = false;
+  bool word_prepared_ = false;  // and its word says so
 };
 
 // What became of an id, its savepoint chain resolved to the top.
@@ -106,6 +108,7 @@ class TxnSystem {
   TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Waiter& waiter, NodeWaker& waker);
   TxnSystem(const TxnSystem&) = delete;
   TxnSystem& operator=(const TxnSystem&) = delete;
+  ~TxnSystem() { settle(); }
 
   // --- the node (one process of it calls these) ---------------------------------------------------------------------
   // Ends what the node's former incarnation left, continues its id sequence from the pool's words and starts to count
@@ -157,8 +160,8 @@ class TxnSystem {
   void sub_commit(int level) noexcept;  // its ids become the parent's
   void sub_abort(int level) noexcept;   // one status write per level that wrote
   // Nothing to do for a transaction that wrote nothing.  `host_xid`: the host's number of it, if it changed anything
-  // that is the host's own; 0: gcl tables alone (txn.kind-before-prepared).  kFenced: another session decided this
-  // status.
+  // that is the host's own; 0: gcl tables alone, and no word says PREPARED (txn.prepared-if-mixed).  kFenced: another
+  // session decided this status.
   Status prepare(uint64_t host_xid = 0);
   // REQUIRES: prepared, or nothing written.  Returns the zero Cts if nothing was written; if a reader was faster and
   // the word has left its place since, perhaps kFrozenCts.
@@ -167,8 +170,14 @@ class TxnSystem {
 
   // --- reading the clock --------------------------------------------------------------------------------------------
   // A timestamp that sees everything that was committed, anywhere, before the call; the session counts for the horizon
-  // with it (or an older one it still has) until set_oldest().  One round trip.
-  Result<Cts> take_snapshot();
+  // with it (or an older one it still has) until set_oldest().  One round trip.  With the intent to write, the
+  // transaction's id comes in the same one, if it has none (txn.claim-comes-along).
+  Result<Cts> take_snapshot(Intent intent = Intent::kRead);
+  // From now on the session counts for the horizon, until set_oldest(): what is there now, or comes, and goes later,
+  // stays (txn.counts-from-bound).  No round trip.
+  void count_in() noexcept;
+  // Gives back an id that came along and that nothing was written with.
+  void unclaim() noexcept;
   // The session counts with a timestamp that another session of this node has.  It may be used if the other one is then
   // seen to have it still (txn.timestamp-handover-counted).
   void adopt_snapshot(Cts ts) noexcept;
@@ -251,9 +260,18 @@ class TxnSystem {
   bool away(NodeId node) const noexcept;
 
  private:
-  Result<Cts> start_commit();
-  Result<Cts> finish_commit(Cts cts);
-  Status run(coherence::Batch& batch);
+  struct Committing {
+    Cts cts;
+    uint64_t watch;  // the nodes that wait for the end
+  };
+  Result<Committing> start_commit();
+  Result<Cts> finish_commit(const Committing& committing);
+  StatusWord running_word() const noexcept;
+  Status run(coherence::Batch& batch);            // log.ring-before-words
+  Status run_unordered(coherence::Batch& batch);  // its words lead to no page
+  Status publish_prepared(uint64_t host_xid);
+  Result<TxnId> claimable();
+  void settle() noexcept;
   Result<bool> write_session_lock(SessionLock mine, PageId page, bufmgr::PageType type, uint32_t offset);
   Result<TxnId> assign(TxnId parent);  // invalid: a top
   Result<TxnId> take_sequence();
@@ -270,7 +288,8 @@ class TxnSystem {
     // Those that count with less than `least`.
     NodeSet below(uint64_t least) const noexcept;
   };
-  Result<Bounds> publish_bound();
+  // `clock_before`: what the clock was, or 0.
+  Result<Bounds> publish_bound(uint64_t clock_before = 0);
   void rouse() noexcept;  // the member worker of this node
   Status extend_reserved();
   Status resolve_former_incarnation(HostCommits* host);
@@ -355,11 +374,14 @@ class TxnSystem {
   NodeId node_;
   TxnWords words_;
   Transaction txn_;
+  TxnId claimed_;                               // ACTIVE, in no row (txn.claim-comes-along)
+  std::optional<coherence::Batch> unclaiming_;  // perhaps still on its way
   std::vector<Cached> cache_;
   std::vector<NodeView> nodes_;
   uint64_t clock_at_tick_ = 0;
-  uint64_t deaths_view_ = 0;    // of the members, in which nothing was left to do for dead nodes
-  std::optional<bool> asleep_;  // the member worker's process: whether the pool says so; nullopt: not known yet
+  uint64_t snapshot_taken_ = 0;  // the newest
+  uint64_t deaths_view_ = 0;     // of the members, in which nothing was left to do for dead nodes
+  std::optional<bool> asleep_;   // the member worker's process: whether the pool says so; nullopt: not known yet
   bool session_locked_ = false;
   bool speculation_known_ = false;
   int speculation_level_ = 0;      // the nesting level whose row may be taken back; 0: none

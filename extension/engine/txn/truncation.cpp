@@ -61,7 +61,7 @@ Status TxnSystem::extend_reserved() {
         GCL_TRY(clear_words(from + 1, upto - from));
         Batch batch(words_.clock().node());
         batch.write(words_.reserved(node_), &upto, sizeof upto);
-        GCL_TRY(run(batch));
+        GCL_TRY(run_unordered(batch));
         shared_.reserved.store(upto, std::memory_order_release);  // pairs with assign()
         return {};
       }

@@ -264,8 +264,7 @@ void savepoint_ended(int level) noexcept { written_level = std::min(written_leve
 
 void count_in() {
   if (IsParallelWorker()) return;  // the leader counts, and outlives it
-  engine::TxnSystem& system = txns();
-  if (!counts_in()) until_ok(nullptr, [&] { return system.take_snapshot(); });
+  txns().count_in();
 }
 
 bool counts_in() noexcept {

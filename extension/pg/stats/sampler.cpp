@@ -54,7 +54,7 @@ void oldest_snapshot(engine::Sample* to) {
 
 engine::SampleRegistry sample_registry(engine::TxnSystem& txns) {
   bufmgr::BufferPool& pool = txns.pool();
-  return {txns.session().memory(), pool.region(bufmgr::Region::kSamples), pool.nodes_max(), pool.node()};
+  return {txns.session().unordered_memory(), pool.region(bufmgr::Region::kSamples), pool.nodes_max(), pool.node()};
 }
 
 void take_sample(engine::TxnSystem& txns, engine::Sample* to) {

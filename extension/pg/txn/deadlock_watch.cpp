@@ -30,7 +30,7 @@ constexpr TimestampTz kPauseUs = 250'000;  // between two searches, however long
 
 WaitRegistry registry_of(engine::TxnSystem& txns) {
   bufmgr::BufferPool& pool = txns.pool();
-  return {txns.session().memory(), pool.region(bufmgr::Region::kWaits), pool.nodes_max(), pool.node(),
+  return {txns.session().unordered_memory(), pool.region(bufmgr::Region::kWaits), pool.nodes_max(), pool.node(),
           pool.coherence_node().incarnation()};
 }
 

@@ -19,6 +19,8 @@ namespace gcl {
 
 namespace {
 
+using coherence::Intent;
+
 ExecutorStart_hook_type next_start = nullptr;
 void (*at_query_start[2])(const QueryStart&);
 int query_start_callbacks = 0;
@@ -34,8 +36,8 @@ bool is_unstamped(Snapshot snapshot) {
          (snapshot->whenTaken == 0 || snapshot->whenTaken == kUsed);
 }
 
-TimestampTz fresh() {
-  const engine::Cts now = *until_done(nullptr, [] { return txns().take_snapshot(); });
+TimestampTz fresh(Intent intent) {
+  const engine::Cts now = *until_done(nullptr, [&] { return txns().take_snapshot(intent); });
   return TimestampTz(now.value);
 }
 
@@ -59,11 +61,13 @@ TimestampTz fresh() {
 }
 
 // (pg_txn.snapshots-of-one-time)
-TimestampTz time_of(Snapshot snapshot, Ended of) {
+TimestampTz time_of(Snapshot snapshot, Ended of, Intent intent = Intent::kRead) {
   const bool looked = snapshot->whenTaken == kUsed;
+  // A copy does not say how many transactions had ended: it is taken again at once, and not after a first timestamp.
+  if (!looked && snapshot->snapXactCompletionCount == 0) renew(snapshot);
   for (;;) {
     wait_until_published(snapshot);
-    const TimestampTz now = fresh();
+    const TimestampTz now = fresh(intent);
     if (!ended_since(snapshot, looked ? Ended::kMixed : of)) return now;
     if (looked) raise_too_late();
     renew(snapshot);
@@ -91,12 +95,12 @@ TimestampTz in_repeatable_read(Snapshot snapshot) {
   return snapshot->whenTaken == kUsed ? own->whenTaken : time_of(snapshot, Ended::kAny);
 }
 
-void stamp(Snapshot snapshot, Ended of = Ended::kAny) {
+void stamp(Snapshot snapshot, Ended of = Ended::kAny, Intent intent = Intent::kRead) {
   if (!is_unstamped(snapshot)) return;
   if (IsParallelWorker())
     snapshot->whenTaken = in_worker(snapshot, of);
   else
-    snapshot->whenTaken = IsolationUsesXactSnapshot() ? in_repeatable_read(snapshot) : time_of(snapshot, of);
+    snapshot->whenTaken = IsolationUsesXactSnapshot() ? in_repeatable_read(snapshot) : time_of(snapshot, of, intent);
 }
 
 // (pg_txn.used-snapshot-stays)
@@ -107,12 +111,14 @@ void note_use(Snapshot snapshot) {
 // What a query names, and what that means for its snapshot.
 struct Reads {
   bool gcl, others, unlogged, sequences;
+  bool writes;  // rows of gcl tables, or locks them
 };
 
 // Whose a table is, as last seen: every query asks, heap's too, and opening the relation costs ten times as much.
 struct Known {
   Oid relid;
   bool ours, unlogged;
+  bool plain;  // nothing but the row itself, and its index entries, comes of an INSERT
 } known[64];
 
 void forget_known(Datum, Oid relid) {
@@ -130,26 +136,47 @@ bool may_be_unlogged(Relation rel) {
          (form->relkind == RELKIND_PARTITIONED_TABLE && !OidIsValid(form->relam));
 }
 
+// Triggers, checks and policies may read tables as of the statement's snapshot.
+bool is_plain(Relation rel) {
+  const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+  return rel->rd_rel->relkind == RELKIND_RELATION && !rel->rd_rel->relispartition && rel->trigdesc == nullptr &&
+         !rel->rd_rel->relrowsecurity && (constraints == nullptr || constraints->num_check == 0);
+}
+
 // REQUIRES: a lock on the table, so that what changes its access method has been heard of.
 Known known_table(Oid relid) {
   Known& slot = known[relid % lengthof(known)];
   if (slot.relid == relid) return slot;
   Relation rel = RelationIdGetRelation(relid);
   if (!RelationIsValid(rel)) return {};
-  slot = {relid, is_gcl_table(rel), may_be_unlogged(rel)};
+  slot = {relid, is_gcl_table(rel), may_be_unlogged(rel), is_plain(rel)};
   RelationClose(rel);
   return slot;
 }
 
+// INSERT without ON CONFLICT, WITH or functions of users: its table is written, and not read
+// (pg_txn.insert-reads-nothing).
+bool only_inserts(const PlannedStmt* plan) {
+  return plan->commandType == CMD_INSERT && !plan->hasModifyingCTE && plan->invalItems == NIL &&
+         IsA(plan->planTree, ModifyTable) &&
+         reinterpret_cast<const ModifyTable*>(plan->planTree)->onConflictAction == ONCONFLICT_NONE;
+}
+
 Reads reads_of(const PlannedStmt* plan) {
   Reads reads{};
+  const bool inserts = only_inserts(plan);
+  const bool changes = plan->resultRelations != NIL || plan->rowMarks != NIL;
+  int index = 0;
   ListCell* cell;
   foreach (cell, plan->rtable) {
     const RangeTblEntry* entry = static_cast<RangeTblEntry*>(lfirst(cell));
+    ++index;
     if (entry->rtekind != RTE_RELATION || entry->relkind == RELKIND_VIEW) continue;
     reads.sequences |= entry->relkind == RELKIND_SEQUENCE;
     const Known table = entry->relid >= FirstNormalObjectId ? known_table(entry->relid) : Known{};
     reads.unlogged |= table.unlogged;
+    reads.writes |= changes && table.ours;
+    if (inserts && table.ours && table.plain && list_member_int(plan->resultRelations, index)) continue;
     (table.ours ? reads.gcl : reads.others) = true;
   }
   return reads;
@@ -177,7 +204,7 @@ void stamp_query(QueryDesc* query, const Reads& reads) {
   if (reads.gcl) {
     const bool alone = !reads.others && plan->invalItems == NIL;
     stamp(query->crosscheck_snapshot);
-    stamp(query->snapshot, alone ? Ended::kMixed : Ended::kAny);
+    stamp(query->snapshot, alone ? Ended::kMixed : Ended::kAny, reads.writes ? Intent::kWrite : Intent::kRead);
   } else if (may_read_gcl(plan)) {
     stamp(query->snapshot);
   }
@@ -218,6 +245,7 @@ void release_between_statements(ResourceReleasePhase phase, bool, bool top, void
   if (phase != RESOURCE_RELEASE_AFTER_LOCKS || top || IsParallelWorker() || IsolationUsesXactSnapshot()) return;
   if (!counts_in() || HaveRegisteredOrActiveSnapshot()) return;
   attached_txns()->set_oldest(std::nullopt);
+  attached_txns()->unclaim();
   forget_renewed();
 }
 

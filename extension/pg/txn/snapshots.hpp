@@ -4,6 +4,9 @@
 // pg_txn.executor-stamps: ExecutorStart stamps the query's snapshot if a gcl table is in its range table: in REPEATABLE
 //     READ with the transaction's timestamp, otherwise with a fresh one.  Never a catalog's snapshot, never in a
 //     parallel worker.
+// pg_txn.insert-reads-nothing: The table of an INSERT does not count for that if nothing reads it: without ON CONFLICT,
+//     functions of users, triggers, checks, policies and partitions.  Its unique keys are checked against the newest
+//     state.
 // pg_txn.unstamped-stamped-late: An MVCC snapshot that reaches a gcl table unstamped (COPY TO, ALTER TABLE's scans) is
 //     stamped there.
 // pg_txn.writers-without-parallel: A query of a transaction that has changed gcl tables runs without parallel workers:

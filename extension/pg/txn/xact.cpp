@@ -79,7 +79,6 @@ void pre_commit() {
 void commit() noexcept {
   engine::TxnSystem* txns = attached_txns();
   if (txns != nullptr && txns->current().wrote()) {
-    txns->session().coherence().serve_flushed();
     stop_here(StopPoint::kXactLocallyCommitted);
     mixed_commit_publishes();
     for (;;) {
@@ -90,6 +89,7 @@ void commit() noexcept {
               errmsg("the transaction was committed, but the gcl pool is fenced: %s", fence_reason()));
       break;
     }
+    txns->session().coherence().serve_flushed();  // the log is, and the redo is in the pool
     mixed_commit_ends();
   }
   leave_commit();  // before others are waited for, whose commits may be held

@@ -43,6 +43,7 @@ TEST(RingViews, TheRecordsOfARingAreSeenFromOutside) {
   BufferPool& pool = cluster.pool(0);
   const PageId page = *pool.allocate(*session, 1);
   for (uint32_t i = 0; i < 3; ++i) change(pool, *session, page, i);
+  ASSERT_TRUE(session->push_redo().ok());
   coherence::Problem problem;
   auto view = coherence::PoolView::open(pool.coherence_pool().path(), &problem);
   ASSERT_TRUE(view.ok()) << problem.text;

@@ -9,6 +9,7 @@
 #include "bufmgr/mini_transaction.hpp"
 #include "tests/support/breaking_transport.hpp"
 #include "tests/support/cluster_fixture.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace bufmgr {
 namespace {
@@ -42,7 +43,8 @@ TEST_P(UnknownOutcomeHere, OfARedoRecord) {
   auto mine = cluster.session(0), peers = cluster.session(1);
   const PageId page = *cluster.pool(0).allocate(*mine, 1);
   change_page(cluster, *mine, page, [&] { transport_.break_after(0); });
-  EXPECT_TRUE(cluster.pool(1).fenced());
+  (void)mine->push_redo();  // or the provider has
+  EXPECT_TRUE(gcl_test::eventually([&] { return cluster.pool(1).fenced(); }));
   EXPECT_STREQ(cluster.pool(1).coherence_node().fence_reason(), kReason);
   const auto there = cluster.pool(1).fix_shared(*peers, page);
   EXPECT_EQ(there.error(), Errc::kFenced);

@@ -47,6 +47,7 @@ TEST(Redo, TheRingHoldsWhatTheLogHoldsWithBytesForCopies) {
   const auto pages = gcl_test::pages_of_two_memory_nodes(cluster.pool(0), *a, 64);
   std::mt19937_64 random(3);
   for (int i = 0; i < 8; ++i) random_change(cluster.pool(0), *a, pages, random);
+  ASSERT_TRUE(a->push_redo().ok());
   const RegionSpan ring = cluster.pool(1).ring_of({0});
   auto reader = RingReader::open(b->memory(), ring.at, ring.bytes);  // a survivor reads it
   ASSERT_TRUE(reader.ok());
@@ -99,4 +100,51 @@ TEST(Redo, AChangedPageStaysUntilItsLogIsFlushed) {
 }
 
 }  // namespace
+// log.ring-before-words
+TEST(Redo, IsInThePoolBeforeItsSessionWritesAWord) {
+  Cluster cluster({.nodes = 1, .workers = false});
+  auto session = cluster.session(0);
+  BufferPool& pool = cluster.pool(0);
+  const PageId page = *pool.allocate(*session, 1);
+  const auto word = pool.region(Region::kTxnWords).at;
+  const auto pushed = [&] { return pool.ring().pushed() == pool.ring().head(); };
+  EXPECT_FALSE(pushed());
+  ASSERT_TRUE(session->unordered_memory().faa(word, 1).ok());
+  EXPECT_FALSE(pushed());
+  ASSERT_TRUE(session->memory().faa(word, 1).ok());
+  EXPECT_TRUE(pushed());
+  MiniTransaction change(pool, *session);
+  ASSERT_TRUE(change.reserve(64).ok());
+  {
+    auto guard = pool.fix_exclusive(*session, page);
+    ASSERT_TRUE(guard.ok());
+    change.join(*guard);
+    change.set<uint64_t>(*guard, kPageBody, 1);
+    change.commit();
+    EXPECT_FALSE(pushed());
+    ASSERT_TRUE(session->memory().load(word).ok()) << "under a guard, too";
+  }
+  EXPECT_TRUE(pushed());
+}
+
+// log.redo-before-page
+TEST(Redo, IsInThePoolBeforeItsPageLeaves) {
+  Cluster cluster({.nodes = 2});
+  auto mine = cluster.session(0), peers = cluster.session(1);
+  const PageId page = *cluster.pool(0).allocate(*mine, 1);
+  for (uint64_t i = 0; i < 200; ++i) {
+    const int at = int(i % 2);
+    bufmgr::Session& session = at == 0 ? *mine : *peers;
+    MiniTransaction change(cluster.pool(at), session);
+    ASSERT_TRUE(change.reserve(64).ok());
+    auto guard = cluster.pool(at).fix_exclusive(session, page);
+    ASSERT_TRUE(guard.ok());
+    const RedoRing& others = cluster.pool(1 - at).ring();
+    EXPECT_EQ(others.pushed(), others.head()) << "of its last change";
+    change.join(*guard);
+    change.set<uint64_t>(*guard, kPageBody, i);
+    change.commit();
+  }
+}
+
 }  // namespace bufmgr

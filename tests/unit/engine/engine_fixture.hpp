@@ -174,8 +174,8 @@ class Worker {
   TestWaiter& waiter() { return waiter_; }
   Session& session() { return *session_; }
 
-  Snapshot snapshot(uint32_t command = 0) {
-    auto ts = txns_.take_snapshot();
+  Snapshot snapshot(uint32_t command = 0, coherence::Intent intent = coherence::Intent::kRead) {
+    auto ts = txns_.take_snapshot(intent);
     EXPECT_TRUE(ts.ok());
     return {.kind = SnapshotKind::kMvcc, .ts = *ts, .command = command};
   }

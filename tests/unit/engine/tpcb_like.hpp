@@ -109,15 +109,27 @@ class TpcbLike {
         branches_(worker, pool, {2, 0, true, 3}, branches),
         history_(worker.txns(), *Heap::create(worker.txns())) {}
 
+  enum class Step : uint8_t { kAccount, kSelect, kTeller, kBranch, kHistory, kCommit, kCount };
+  static constexpr const char* kSteps[] = {"UPDATE account", "SELECT account", "UPDATE teller",
+                                           "UPDATE branch",  "INSERT history", "COMMIT"};
   void transaction() {
+    transaction([](Step) {});
+  }
+  // `done`: called after each step.
+  template <class Done>
+  void transaction(const Done& done) {
     const uint32_t account = uint32_t(random_() % accounts_count_),
                    teller = uint32_t(random_() % (branches_count_ * 10)),
                    branch = uint32_t(random_() % branches_count_);
     const auto delta = int32_t(random_() % 10001) - 5000;
-    accounts_.add(account, delta, 0, worker_.snapshot(0));
+    accounts_.add(account, delta, 0, worker_.snapshot(0, coherence::Intent::kWrite));
+    done(Step::kAccount);
     accounts_.find(account, worker_.snapshot(1));
+    done(Step::kSelect);
     tellers_.add(teller, delta, 1, worker_.snapshot(1));
+    done(Step::kTeller);
     branches_.add(branch, delta, 2, worker_.snapshot(2));
+    done(Step::kBranch);
     struct [[gnu::packed]] {
       uint8_t nulls = 31;
       uint32_t teller, branch, account;
@@ -129,7 +141,9 @@ class TpcbLike {
           .delta = delta,
           .time = 817'000'000'000'000 + 1'000'007 * done_++};
     EXPECT_TRUE(heap_insert({reinterpret_cast<const std::byte*>(&row), sizeof row, 6, true}));
+    done(Step::kHistory);
     worker_.commit();
+    done(Step::kCommit);
   }
   uint64_t accounts_moved() const { return accounts_.moved(); }
 

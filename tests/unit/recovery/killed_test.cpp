@@ -110,6 +110,7 @@ class Killed : public ::testing::Test {
       ++i;
     }
     change.commit();
+    CHILD_VERIFY(session.push_what_was_seen().ok());  // as the commit of a transaction does
     known_->committed[one] = value[0];
     known_->committed[other] = value[1];
   }

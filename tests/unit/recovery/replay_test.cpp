@@ -52,6 +52,7 @@ TEST(Replay, OfARingThatHasWrappedGivesWhatPagesInThePoolDoNotHave) {
   EXPECT_GT(pool.ring().tail(), 6 * pool.ring().data_bytes());
   // What a survivor would do: the pages as the pool has them, then the ring.
   cluster.stop_workers(0);
+  ASSERT_TRUE(a->push_redo().ok());
   Images images;
   for (const PageId id : pages)
     memcpy(images[id.raw].bytes, gcl_test::pool_bytes(pool.coherence_pool(), id), coherence::kPageSize);

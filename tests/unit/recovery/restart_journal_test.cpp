@@ -205,6 +205,7 @@ class RestartJournalOfDead : public ::testing::Test {
   std::vector<Logged> work() {
     auto session = cluster_.session(kDead);
     for (int i = 0; i < 20; ++i) gcl_test::random_change(cluster_.pool(kDead), *session, pages_, random_);
+    EXPECT_TRUE(session->push_redo().ok());
     cluster_.end(kDead, std::move(session));
     std::vector<Logged> all;
     for (auto& record : cluster_.log(kDead).records()) {

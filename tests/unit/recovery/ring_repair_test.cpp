@@ -288,6 +288,30 @@ TEST_F(RingRepairTest, AMissingRecordFencesThePoolAndIsNamed) {
   cluster_.end(0, std::move(session));
 }
 
+// Nobody was told of it, and no node has seen it (log.ring-before-prepared).
+TEST_F(RingRepairTest, WhatWasNotPushedHasNotHappened) {
+  const PageId id = pages_[0];
+  cluster_.stop_workers(1);
+  write(1, id, 1);
+  {
+    auto session = cluster_.session(1);
+    EXPECT_TRUE(session->push_redo().ok());
+    cluster_.end(1, std::move(session));
+  }
+  write(1, id, 2);
+  cluster_.kill(1, gcl_test::Cluster::Redo::kAsItIs);
+  ASSERT_TRUE(repairable(1));
+  auto session = cluster_.session(0);
+  {
+    const auto page = cluster_.pool(0).fix_shared(*session, id);
+    ASSERT_TRUE(page.ok());
+    uint64_t value;
+    memcpy(&value, page->bytes() + 4000, sizeof value);
+    EXPECT_EQ(value, 1u);
+  }
+  cluster_.end(0, std::move(session));
+}
+
 // A ring is read through any transport.
 class Later final : public gcl_test::Network {
  public:

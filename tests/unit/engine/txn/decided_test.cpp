@@ -74,17 +74,17 @@ TEST_F(LeftByDead, OfTwoThatDecideAtOnceTheFirstDoesAndTheOtherHearsOfIt) {
 
 TEST_F(LeftByDead, WhatIsNotInDoubtIsNotDecided) {
   Worker alone(engine_, 0), done(engine_, 0);
-  const TxnId ran = *(*victim_)->id_for_write(), prepared = *alone->id_for_write(), committed = *done->id_for_write();
+  const TxnId ran = *(*victim_)->id_for_write(), ready = *alone->id_for_write(), committed = *done->id_for_write();
   EXPECT_TRUE(alone->prepare().ok());
   EXPECT_TRUE(done->prepare(kXid).ok());
   EXPECT_TRUE(done->commit().ok());
   const TxnId of_another = *(*survivor_)->id_for_write();
   for (Worker* worker : {&alone, &done}) worker->vanish();
   die();
-  for (TxnId id : {ran, prepared, committed, of_another, TxnId::make({0}, 0), TxnId::make({0}, 1'000'000'000)})
+  for (TxnId id : {ran, ready, committed, of_another, TxnId::make({0}, 0), TxnId::make({0}, 1'000'000'000)})
     for (bool commits : {true, false}) EXPECT_EQ(decide(id, commits).error(), Errc::kNotFound);
   EXPECT_EQ(state(ran), TxnState::kActive);
-  EXPECT_EQ(state(prepared), TxnState::kPrepared);
+  EXPECT_EQ(state(ready), TxnState::kActive);
   EXPECT_EQ(state(committed), TxnState::kCommitted);
   EXPECT_EQ(state(of_another), TxnState::kActive);
   survivor_->abort();

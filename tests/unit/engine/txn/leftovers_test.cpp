@@ -179,7 +179,7 @@ TEST_F(LeftByDead, WhoIsLateTouchesNothingOfTheNextIncarnation) {
   die();
   for (bool asked_late : {true, false}) {
     std::unique_ptr<Worker> next;
-    TxnId ran, prepared;
+    TxnId ran, ready;
     SessionLock lock;
     std::unique_ptr<Worker> other;
     std::optional<Speculation> speculation;
@@ -190,7 +190,7 @@ TEST_F(LeftByDead, WhoIsLateTouchesNothingOfTheNextIncarnation) {
       next = std::make_unique<Worker>(engine_, 0);
       EXPECT_EQ(next->session().id().value, slot);
       ran = *(*next)->id_for_write();
-      prepared = *(*other)->id_for_write();
+      ready = *(*other)->id_for_write();
       EXPECT_TRUE((*other)->prepare().ok());
       lock = *(*next)->take_session_lock();
       EXPECT_TRUE((*next)->speculate(7, 0).ok());
@@ -201,7 +201,7 @@ TEST_F(LeftByDead, WhoIsLateTouchesNothingOfTheNextIncarnation) {
     EXPECT_EQ(end([] { return false; }).aborted, 0u);  // and one that slept before it saw anything of the dead
     EXPECT_EQ(state(former), TxnState::kAborted);
     EXPECT_EQ(state(ran), TxnState::kActive);
-    EXPECT_EQ(state(prepared), TxnState::kPrepared);
+    EXPECT_EQ(state(ready), TxnState::kActive);
     EXPECT_TRUE(*(*survivor_)->is_held(lock));
     ASSERT_TRUE(speculation.has_value());
     EXPECT_TRUE(*(*survivor_)->open(*speculation));

@@ -63,7 +63,7 @@ TEST_F(PinnedStatus, ARunningTransactionDoesNotHoldTheRing) {
     EXPECT_EQ(pinned_sequences(), 1);
     EXPECT_TRUE(*(*reader_)->watch(id));
     if (good) {
-      ASSERT_TRUE(old->prepare().ok());
+      ASSERT_TRUE(old->prepare(4711).ok());
       EXPECT_EQ(status(id).state, TxnState::kPrepared);
       pass(200);
       EXPECT_EQ(status(id).state, TxnState::kPrepared);

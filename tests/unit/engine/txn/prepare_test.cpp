@@ -1,7 +1,7 @@
-// PREPARED waits until a survivor would find every record of the transaction (log.ring-before-prepared).
+// PREPARED, or the commit, waits until a survivor would find every record of the transaction
+// (log.ring-before-prepared).
 #include <latch>
 
-#include "tests/support/hooked_transport.hpp"
 #include "tests/unit/engine/engine_fixture.hpp"
 
 namespace engine_test {
@@ -17,21 +17,19 @@ struct Sleeper final : bufmgr::Interrupts {
   std::atomic<int> waited{0};
 };
 
-// One session of node 0 has taken its place in the ring, and does not write there until it may.
+// One session of node 0 has taken its place in the ring, and is at work on its record until it may go on.
 class HoleInRing : public ::testing::Test {
  protected:
-  HoleInRing() : engine_({.cluster = {.nodes = 1, .transport = &transport_}, .tickers = false}) {
+  static constexpr uint64_t kServersXid = 4711;  // of a transaction that its server decides
+  HoleInRing() : engine_({.cluster = {.nodes = 1, .workers = false}, .tickers = false}) {
     auto& pool = engine_.cluster().pool(0);
     Worker maker(engine_, 0);
     for (PageId& page : pages_) page = *pool.allocate(maker.session(), 1);
-    transport_.on_post = [this, ring = pool.ring_of({0})](const coherence::Batch& batch) {
-      const auto& first = batch.op(0);
-      if (first.verb != coherence::Verb::kWrite || first.at.raw < ring.at.raw + bufmgr::kRingHeaderBytes ||
-          first.at.raw >= ring.at.raw + ring.bytes || !hole_wanted_.exchange(false))
-        return;
+    engine_.cluster().log(0).set_on_append([this] {
+      if (!hole_wanted_.exchange(false)) return;
       hole_.store(true);
       fill_.wait();
-    };
+    });
   }
   void change(Session& session, PageId page) {
     auto& pool = engine_.cluster().pool(0);
@@ -57,13 +55,13 @@ class HoleInRing : public ::testing::Test {
     auto& pool = engine_.cluster().pool(0);
     Worker reader(engine_, 0);
     std::vector<std::byte> buffer(bufmgr::kMiniRecordMax);
-    auto ring = bufmgr::RingReader::open(reader.session().memory(), pool.ring_of({0}).at, pool.ring_of({0}).bytes);
-    while (ring->next(reader.session().memory(), buffer).ok()) {
+    auto& memory = reader.session().unordered_memory();
+    auto ring = bufmgr::RingReader::open(memory, pool.ring_of({0}).at, pool.ring_of({0}).bytes);
+    while (ring->next(memory, buffer).ok()) {
     }
     return ring->position();
   }
 
-  gcl_test::HookedTransport transport_;
   Engine engine_;
   PageId pages_[2];
   std::atomic<bool> hole_wanted_{false}, hole_{false};
@@ -80,7 +78,7 @@ TEST_F(HoleInRing, NoTransactionBehindItIsPreparedUntilItIsFilled) {
   EXPECT_LT(ring_read_until(), end);
   std::atomic<bool> prepared{false};
   std::thread prepares([&] {
-    EXPECT_TRUE(writer->prepare().ok());
+    EXPECT_TRUE(writer->prepare(kServersXid).ok());
     prepared.store(true);
   });
   EXPECT_TRUE(eventually([&] { return sleeper.waited > 2 || prepared; }));  // it looks again and again
@@ -91,6 +89,26 @@ TEST_F(HoleInRing, NoTransactionBehindItIsPreparedUntilItIsFilled) {
   hole.join();
   EXPECT_EQ(ring_read_until(), end);
   EXPECT_TRUE(writer->commit().ok());
+}
+
+// Its commit brings its redo (txn.prepared-if-mixed).
+TEST_F(HoleInRing, ATransactionOfGclTablesAloneIsActiveUntilItIsCommitted) {
+  Sleeper sleeper;
+  Worker writer(engine_, 0, &sleeper);
+  const TxnId id = *writer->id_for_write();
+  change(writer.session(), pages_[1]);
+  const uint64_t end = engine_.cluster().pool(0).ring().head();
+  EXPECT_LT(ring_read_until(), end);
+  EXPECT_TRUE(writer->prepare().ok());
+  EXPECT_EQ(Worker(engine_, 0)->status(id)->state, TxnState::kActive);
+  EXPECT_LT(ring_read_until(), end);
+  std::thread hole = make_hole();  // behind it
+  EXPECT_TRUE(writer->commit().ok());
+  EXPECT_EQ(sleeper.waited, 0);
+  EXPECT_EQ(ring_read_until(), end);
+  EXPECT_TRUE(Worker(engine_, 0)->status(id)->committed());
+  fill_hole();
+  hole.join();
 }
 
 TEST_F(HoleInRing, ATransactionBeforeItIsPreparedAtOnce) {

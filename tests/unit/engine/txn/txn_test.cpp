@@ -12,7 +12,7 @@ TEST(Txn, ACommitIsSeenByLaterSnapshotsOnlyEverywhere) {
   ASSERT_TRUE(id.ok());
   auto before = reader.snapshot();
   EXPECT_EQ(reader->status(*id)->state, TxnState::kActive);
-  ASSERT_TRUE(writer->prepare().ok());
+  ASSERT_TRUE(writer->prepare(4711).ok());
   EXPECT_EQ(reader->status(*id)->state, TxnState::kPrepared);
   Cts cts = *writer->commit();
   EXPECT_GT(cts, before.ts);
@@ -118,7 +118,7 @@ TEST(Txn, WhoeverMeetsCommittingFinishesIt) {
   Engine engine({.cluster = {.nodes = 2}});
   Worker writer(engine, 0), reader(engine, 1);
   TxnId id = *writer->id_for_write();
-  ASSERT_TRUE(writer->prepare().ok());
+  ASSERT_TRUE(writer->prepare(4711).ok());
   auto& pool = engine.cluster().pool(0);
   TxnWords words(pool.region(bufmgr::Region::kTxnWords), pool.region(bufmgr::Region::kStatusLog), pool.nodes_max(),
                  ~0u);
@@ -404,7 +404,7 @@ TEST(TxnBudget, SnapshotIsOneBatchAndCommitTwoBesidesPrepare) {
   worker.commit();
   EXPECT_EQ(batches([&] { worker.snapshot(); }), 1u);
   EXPECT_EQ(batches([&] { EXPECT_TRUE(worker->id_for_write().ok()); }), 1u);
-  EXPECT_EQ(batches([&] { EXPECT_TRUE(worker->prepare().ok()); }), 1u);
+  EXPECT_EQ(batches([&] { EXPECT_TRUE(worker->prepare(4711).ok()); }), 1u);
   EXPECT_EQ(batches([&] { EXPECT_TRUE(worker->commit().ok()); }), 2u);
   ASSERT_TRUE(worker->id_for_write().ok());
   EXPECT_EQ(batches([&] { worker->abort(); }), 1u);

@@ -54,7 +54,8 @@ class Verdicts : public LeftByDead {
   std::map<uint64_t, coherence::PoolAddress> host_xid_;
 };
 
-TEST_F(Verdicts, TheyAreWhatTheEndMakesOfWhatIsPrepared) {
+// Its server may have committed what runs (txn.prepared-if-mixed).
+TEST_F(Verdicts, TheyAreWhatTheEndMakesOfWhatRunsOrIsPrepared) {
   EXPECT_EQ(verdicts(), All{});
   const TxnId alone = prepared(0), in_doubt = prepared(kXid), commits = prepared(kXid + 1), aborts = prepared(kXid + 2);
   const TxnId ran = begun(), committing = prepared(kXid + 3);
@@ -66,11 +67,13 @@ TEST_F(Verdicts, TheyAreWhatTheEndMakesOfWhatIsPrepared) {
   die();
   set_decided(commits, true);
   set_decided(aborts, false);
-  All expected{{alone.sequence(), false}, {commits.sequence(), true}, {aborts.sequence(), false}};
+  All expected{
+      {alone.sequence(), false}, {commits.sequence(), true}, {aborts.sequence(), false}, {ran.sequence(), false}};
   std::ranges::sort(expected);
   for (int again = 0; again < 2; ++again) {
     EXPECT_EQ(verdicts(), expected) << "they stay the same";
-    for (TxnId id : {alone, in_doubt, commits, aborts}) EXPECT_EQ(state(id), TxnState::kPrepared);
+    for (TxnId id : {in_doubt, commits, aborts}) EXPECT_EQ(state(id), TxnState::kPrepared);
+    for (TxnId id : {alone, ran}) EXPECT_EQ(state(id), TxnState::kActive);
   }
   const auto ended = end();
   ASSERT_EQ(ended.in_doubt.size(), 1u);
@@ -210,11 +213,11 @@ TEST(RecordedDeaths, SurvivorsEndNothingBeforeTheDeathIsRecorded) {
   Engine engine({.cluster = {.nodes = 2, .repairs_deaths = true, .records_deaths = true}});
   Worker reader(engine, 1);
   coherence::Node& node = engine.cluster().pool(1).coherence_node();
-  TxnId ran, prepared;
+  TxnId ran, ready;
   {
     Worker one(engine, 0), two(engine, 0);
     ran = *one->id_for_write();
-    prepared = *two->id_for_write();
+    ready = *two->id_for_write();
     EXPECT_TRUE(two->prepare().ok());
     one.vanish(), two.vanish();
   }
@@ -227,14 +230,15 @@ TEST(RecordedDeaths, SurvivorsEndNothingBeforeTheDeathIsRecorded) {
   EXPECT_TRUE(reader->end_dead_nodes().ok());
   EXPECT_FALSE(eventually([&] { return state_of(reader, ran) != TxnState::kActive; }, std::chrono::milliseconds(100)))
       << "by the member worker";
-  EXPECT_EQ(state_of(reader, prepared), TxnState::kPrepared);
+  EXPECT_EQ(state_of(reader, ready), TxnState::kActive);
   const auto verdicts = reader->verdicts_on(kDead);
   ASSERT_TRUE(verdicts.ok());
-  ASSERT_EQ(verdicts->size(), 1u);
-  EXPECT_EQ((*verdicts)[0].sequence, prepared.sequence());
+  ASSERT_EQ(verdicts->size(), 2u);
+  for (const TxnId id : {ran, ready})
+    EXPECT_EQ(std::ranges::count(*verdicts, id.sequence(), &Leftovers::Verdict::sequence), 1) << id.sequence();
   ASSERT_TRUE(eventually([&] { return node.recorded(kDead, incarnation); }));
   EXPECT_TRUE(eventually([&] { return state_of(reader, ran) == TxnState::kAborted; })) << "it looks again";
-  EXPECT_TRUE(eventually([&] { return state_of(reader, prepared) == TxnState::kAborted; }));
+  EXPECT_TRUE(eventually([&] { return state_of(reader, ready) == TxnState::kAborted; }));
 }
 
 }  // namespace engine_test

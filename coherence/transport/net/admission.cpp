@@ -1,0 +1,58 @@
+#include "coherence/transport/net/admission.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace coherence::net {
+
+static_assert(kNodesMax <= kMemoryNodesMax);
+
+Admission::Verdict Admission::refuse(Refusal refusal, const char* format, ...) noexcept {
+  Verdict verdict{refusal};
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(verdict.reason, sizeof verdict.reason, format, arguments);
+  va_end(arguments);
+  return verdict;
+}
+
+Admission::Verdict Admission::judge(const Hello& hello) const noexcept {
+  const Who& from = hello.from;
+  if (!hello.to.same_place(self_)) return refuse(Refusal::kNotMe, "this is %s", self_.name().text);
+  if (from.same_place(self_) && from.role != Role::kTool)
+    return refuse(Refusal::kIsMe, "%s is this side", self_.name().text);
+  if (hello.cluster != cluster_) return refuse(Refusal::kCluster, "this side belongs to another cluster");
+  if (hello.to.start != 0 && hello.to.start != self_.start)
+    return refuse(Refusal::kUnknownLink, "%s has started anew", self_.name().text);
+  Verdict verdict;
+  size_t tools = 0;
+  for (Link* const link : links_) {
+    tools += link->peer().role == Role::kTool;
+    if (link->id() == hello.link) {
+      verdict.link = link;
+      if (link->peer() == from) return verdict;
+      return refuse(Refusal::kUnknownLink, "the link is another's");
+    }
+    if (from.role != Role::kTool && link->peer().same_place(from)) verdict.replaced = link;
+  }
+  if (hello.resumes) return refuse(Refusal::kUnknownLink, "no such link is here any more");
+  if (from.role != Role::kTool) {
+    const uint64_t had = newest_[from.role == Role::kNode][from.id];
+    if (from.start < had)
+      return refuse(Refusal::kOlder, "a newer start (%llu) was here", static_cast<unsigned long long>(had));
+    if (from.start == had) return refuse(Refusal::kHadItsLink, "this start has another link, or had one");
+  }
+  const bool full = from.role == Role::kTool && tools >= (links_max_ + 1) / 2;  // nodes find room beside them
+  if ((links_.size() >= links_max_ || full) && !verdict.replaced)
+    return refuse(Refusal::kFull, "there are too many links");
+  return verdict;
+}
+
+void Admission::begun(Link& link) {
+  links_.push_back(&link);
+  if (link.peer().role != Role::kTool) newest(link.peer()) = link.peer().start;
+}
+
+void Admission::over(const Link& link) noexcept { std::erase(links_, &link); }
+
+}  // namespace coherence::net

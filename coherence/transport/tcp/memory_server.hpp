@@ -1,0 +1,81 @@
+// MemoryServer: the side of a memory node: it has links of all primaries and carries out their batches, one after the
+// other, each in one piece (tcp.carried-out-in-order).
+//
+// One thread.
+//
+//   auto server = MemoryServer::make(memory, {.id = id, .bytes = bytes, .start = start}, credentials, log, &problem);
+//   GCL_TRY((*server)->listen(endpoints, &problem));
+//   while (!ended) (*server)->turn(1000);
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/base/problem.hpp"
+#include "coherence/base/result.hpp"
+#include "coherence/transport/memory.hpp"
+#include "coherence/transport/net/links.hpp"
+#include "coherence/transport/tcp/batch_frame.hpp"
+#include "coherence/transport/tcp/log.hpp"
+
+namespace coherence::tcp {
+
+class MemoryServer final : private net::LinksOwner {
+ public:
+  struct Spec {
+    MemoryNodeId id;
+    uint64_t bytes = 0;    // of its region: offsets are below
+    uint64_t start = 0;    // grows from one start of the memory node to the next
+    uint64_t cluster = 0;  // others have the same
+    uint32_t window = 4u << 20;
+    net::LinkTimes times = {};
+  };
+  // `memory`, which has the region, completes what is posted at once.  It and `log` outlive the server.
+  static Result<std::unique_ptr<MemoryServer>> make(Memory& memory, const Spec&, net::Credentials, Log& log, Problem*);
+  ~MemoryServer();
+  MemoryServer(const MemoryServer&) = delete;
+
+  Status listen(const net::Endpoints& at, Problem* problem) { return links_->listen(at, problem); }
+  uint16_t port() const noexcept { return links_->port(); }
+  // turn() returns when it is readable.
+  Status watch(int fd, Problem* problem) { return links_->watch(fd, problem); }
+  // Carries out what has come.  Sleeps for `ms` at most if there is nothing to do; signals end that.
+  void turn(int ms) { links_->wait(ms); }
+  // Ends all links, behind the results that are there, and tells the peers so.
+  void stop();
+
+  // Since it was made; links: now.
+  struct Figures {
+    uint64_t batches = 0, operations = 0, bytes_in = 0, bytes_out = 0;  // bytes of requests and results
+    uint64_t ended = 0;                                                 // links that sent what is none
+    size_t links = 0;
+  };
+  Figures figures() const noexcept;
+
+ private:
+  MemoryServer(Memory& memory, const Spec& spec, Log& log) : memory_(memory), spec_(spec), log_(log) {}
+  Status serve(net::Link&, uint16_t type, std::span<const std::byte> payload, Problem*);
+
+  void frame(net::Link&, uint16_t type, std::span<const std::byte> payload) override;
+  void begun(net::Link&) override;
+  void disconnected(net::Link&) override;
+  void reconnected(net::Link&) override;
+  void over(net::Link&) override;
+  void log(const char* line) override { log_.line(line); }
+
+  Memory& memory_;
+  const Spec spec_;
+  Log& log_;
+  Figures figures_;
+  ServedBatch batch_;
+  std::vector<net::Link*> open_;
+  std::unique_ptr<net::Links> links_;
+};
+
+// kCorrupt: an operation is outside memory node `id`, which has so many bytes, or an atomic is not on a word.
+Status check_places(const Batch&, MemoryNodeId id, uint64_t bytes, Problem*) noexcept;
+
+}  // namespace coherence::tcp

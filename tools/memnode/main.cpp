@@ -1,0 +1,32 @@
+// gcl_memnode: serves the memory of one memory node to the primaries of a cluster.
+#include <CLI/CLI.hpp>
+
+#include "tools/memnode/daemon.hpp"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Serves the memory of one memory node of a pool to the primaries of a cluster."};
+  memnode::Options options;
+  app.add_option("FILE", options.file, "the memory node's file: POOL, or POOL.memK")->required();
+  app.add_option("--listen", options.listen, "host:port, [v6]:port or unix:/path; may be repeated")->required();
+  CLI::Option* key = app.add_option("--key", options.key, "file with the cluster's key");
+  CLI::Option* certificate = app.add_option("--certificate", options.certificate, "this memory node's, in PEM");
+  CLI::Option* secret = app.add_option("--certificate-key", options.certificate_key, "its private key, in PEM");
+  CLI::Option* authority = app.add_option("--ca", options.authority, "who signs for members of the cluster, in PEM");
+  CLI::Option* plain = app.add_flag("--plain", options.plain, "no protection; only on loopback and unix sockets");
+  key->excludes(certificate)->excludes(plain);
+  certificate->needs(secret)->needs(authority)->excludes(plain);
+  secret->needs(certificate);
+  authority->needs(certificate);
+  app.add_option("--patience", options.patience_s, "seconds for which a primary may be away")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 86400));
+  app.add_flag("--check", options.check, "say what would be served, and end");
+  app.footer(
+      "SIGTERM or SIGINT stops it; SIGUSR1 has it write its figures to stderr: batches, bytes, links, CPU time.");
+  CLI11_PARSE(app, argc, argv);
+  if (options.key.empty() && options.certificate.empty() && !options.plain) {
+    fprintf(stderr, "gcl_memnode: one of --key, --certificate and --plain is wanted\n");
+    return 1;
+  }
+  return options.check ? memnode::check(options) : memnode::serve(options);
+}
