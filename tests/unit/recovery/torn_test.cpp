@@ -38,6 +38,7 @@ class Torn : public ::testing::Test {
   void begin_again() {
     for (const PageId id : pages_) {
       coherence::Line* line = pool().find(id);
+      EXPECT_TRUE(session_->push_redo().ok());  // a changed page leaves behind it
       ASSERT_TRUE(session_->coherence().write_back(*line, id).ok());
       old_[id.raw] = in_pool(id);
     }
