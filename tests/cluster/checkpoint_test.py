@@ -131,6 +131,9 @@ class Checkpoints(unittest.TestCase):
         self.assertEqual(0, bytes_ % (data + RING_HEADER))
         return at + (data + RING_HEADER) * k + RING_HEADER, data, ring
 
+    def end_of_ring(self, k):
+        return int(re.search(r"the last one ends at (\d+)", self.ring_of(k)[2])[1])
+
     def test_a_record_behind_a_hole(self):
         """A session that died while it wrote to the ring: what its primary's log has behind that has never happened, though it
         was flushed (recovery.certain-below-hole)."""
@@ -138,9 +141,12 @@ class Checkpoints(unittest.TestCase):
         self.cluster.sql(1, f"{TABLE}; CREATE TABLE own (a int) USING heap; INSERT INTO t SELECT i, 'old' FROM generate_series(1, 20) i")
         self.checkpoint()
         lost, other = self.cluster.session(1), self.cluster.session(1)
+        before = self.end_of_ring(1)
         lost.run("BEGIN; UPDATE t SET v = 'never' WHERE id = 1")
-        end = int(re.search(r"the last one ends at (\d+)", self.ring_of(1)[2])[1])
+        eventually(lambda: self.end_of_ring(1) > before)  # the page provider brings it there
+        end = self.end_of_ring(1)
         lost.run("UPDATE t SET v = 'never' WHERE id = 2")
+        eventually(lambda: self.end_of_ring(1) > end)
         other.run("INSERT INTO own VALUES (1)")  # flushes all of it
         processes = [self.cluster.postmaster(1), *self.children_of(self.cluster.postmaster(1))]
         for pid in processes:
@@ -152,7 +158,7 @@ class Checkpoints(unittest.TestCase):
             self.assertNotEqual(bytes(FRAME), frame)
             pool.seek(at + end % data)
             pool.write(bytes(FRAME))
-        self.assertEqual(end, int(re.search(r"the last one ends at (\d+)", self.ring_of(1)[2])[1]), "this is the hole")
+        self.assertEqual(end, self.end_of_ring(1), "this is the hole")
         said = self.checkpoint()
         for pid in processes:
             os.kill(pid, signal.SIGCONT)
