@@ -42,7 +42,7 @@ void MessageServer::serve_parked(Line& line, bool worker) noexcept {
 
 void MessageServer::wait_to_leave(Line& line, bool ring) noexcept {
   leave_to_worker(line, false);
-  if (session_.node.grant_in_flight(line)) return;               // Messenger::grant_complete() rings
+  if (session_.node.grant_in_flight(line)) return;  // Messenger::grant_complete() rings
   // What another process would have to be woken for takes no time here.
   if (!driver_.logged(line) && session_.word_is_near) session_.node.horizon->push(session_.id, session_.memory);
   if (driver_.logged(line)) return session_.node.ring_worker();  // it was confirmed meanwhile

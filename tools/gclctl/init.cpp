@@ -61,7 +61,8 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       << "port = " << c.port_of(k)
       << "\nlisten_addresses = 'localhost'\nunix_socket_directories = " << quoted_setting(c.socket_dir.string())
       << "\nunix_socket_permissions = 0700\n"
-      << "shared_buffers = 64MB\nmax_connections = 100\ncluster_name = 'gcl" << k << "'\n"
+      << "shared_buffers = 64MB\nmax_connections = 100\ncluster_name = 'gcl" << k
+      << "'\n"
       // Pages of the pool are in memory, where one costs what the next one does.  As for a disk, the planner would read
       // all of a small table that is looked up by its key.
       << "random_page_cost = 1\n"
