@@ -122,6 +122,9 @@ class TheFacility(OnThree):
         self.assertTrue(self.two.blocked())
         self.one.run("COMMIT")
         self.two.result()
+        # A chain that is longer than what is read without a copy of the page.
+        self.one.run("UPDATE w SET v = v + 1 WHERE id = 3; " * 6)
+        self.two.run(BY_INDEX + "SELECT v FROM w WHERE id = 3")
         self.one.run("VACUUM w")
         # Readers of another primary hint pages that are theirs.
         self.two.run("BEGIN; INSERT INTO w (v) VALUES (3); ROLLBACK; SELECT count(*) FROM w")
