@@ -60,7 +60,7 @@ void Port::post(PortPlace& place, uint32_t entries) noexcept {
 
 // One of several that post at once rings.
 void Port::ring() noexcept {
-  if (header_->worker_sleeps.exchange(0, std::memory_order_relaxed) == 0) return;
+  if (header_->worker_sleeps.exchange(0, std::memory_order_seq_cst) == 0) return;
   const uint64_t one = 1;
   while (write(bell_, &one, sizeof one) < 0 && errno == EINTR) {
   }

@@ -215,9 +215,8 @@ class RestartJournalOfDead : public ::testing::Test {
     return all;
   }
   bufmgr::RegionSpan ring() { return bufmgr::BufferPool::ring_of(*pool_, kNode); }
-  // As if the record had never come there.
-  void make_hole(uint64_t sequence) {
-    const uint64_t data = cluster_.pool(kDead).ring().data_bytes();
+  // As if the record had never come there.  REQUIRES: the node is dead; a living one may bring it there once more.
+  void make_hole(uint64_t sequence, uint64_t data) {
     *gcl_test::pool_bytes(*pool_, ring().at + bufmgr::kRingHeaderBytes + sequence % data) ^= std::byte{0xff};
   }
   std::unique_ptr<RingIndex> read_ring(uint64_t incarnation) {
@@ -265,8 +264,8 @@ TEST_F(RestartJournalOfDead, TheRingsRecordsComeBackAndNothingBehindTheHoleCount
     const uint64_t tail = node.ring().tail(), head = node.ring().head(), data = node.ring().data_bytes();
     const Logged& lost = logged[logged.size() - 5];
     ASSERT_GT(lost.sequence, tail);
-    if (with_hole) make_hole(lost.sequence);
     cluster_.kill(kDead);
+    if (with_hole) make_hole(lost.sequence, data);
     const auto index = read_ring(incarnation);
     const uint64_t hole = with_hole ? lost.sequence : head;
     EXPECT_EQ(index->first_sequence(), tail);
