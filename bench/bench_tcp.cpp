@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "coherence/transport/shm/shm_memory.hpp"
-#include "coherence/transport/tcp/tcp_memory.hpp"
+#include "coherence/transport/tcp/memory/tcp_memory.hpp"
 #include "tests/support/tcp_nodes.hpp"
 
 namespace coherence {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "coherence/transport/shm/shm_memory.hpp"
-#include "coherence/transport/tcp/batch_frame.hpp"
+#include "coherence/transport/tcp/memory/batch_frame.hpp"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "coherence/transport/shm/local_pool.hpp"
-#include "coherence/transport/tcp/tcp_memory.hpp"
+#include "coherence/transport/tcp/memory/tcp_memory.hpp"
 #include "tests/support/tcp_nodes.hpp"
 
 namespace coherence {

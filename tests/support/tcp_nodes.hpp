@@ -14,13 +14,14 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "coherence/transport/shm/shm_memory.hpp"
-#include "coherence/transport/tcp/memory_server.hpp"
+#include "coherence/transport/tcp/memory/memory_server.hpp"
 #include "coherence/transport/tcp/network_worker.hpp"
 #include "tests/support/beside.hpp"
 #include "tests/support/eventually.hpp"
@@ -193,6 +194,22 @@ class ServedNode {
   Beside server_;  // last: it uses all else
 };
 
+// A port in memory that forked processes share.
+class SharedPort {
+ public:
+  explicit SharedPort(int places) : bytes_(tcp::WorkerBell::kBytes + tcp::Port::bytes_for(places)) {
+    coherence::Problem problem;
+    bell_ = must(tcp::WorkerBell::make(bytes_.at(), &problem), problem);
+    port_.emplace(static_cast<std::byte*>(bytes_.at()) + tcp::WorkerBell::kBytes, places, *bell_);
+  }
+  tcp::Port& port() { return *port_; }
+
+ private:
+  SharedBytes bytes_;
+  std::unique_ptr<tcp::WorkerBell> bell_;
+  std::optional<tcp::Port> port_;
+};
+
 // A node: the port, and a network worker beside the test.  Sessions are made of port().
 class WorkedPort {
  public:
@@ -205,12 +222,10 @@ class WorkedPort {
     net::LinkTimes times = {};
     As as = As::kProcess;
   };
-  explicit WorkedPort(const Spec& spec) : spec_(spec), bytes_(tcp::Port::bytes_for(spec.places)) {
-    coherence::Problem problem;
-    port_ = must(tcp::Port::make(bytes_.at(), spec.places, &problem), problem);
+  explicit WorkedPort(const Spec& spec) : spec_(spec), port_(spec.places) {
     worker_ = std::make_unique<Beside>(spec.as, [this](const Beside::Over& over) { work(over); });
   }
-  tcp::Port& port() { return *port_; }
+  tcp::Port& port() { return port_.port(); }
   // Of the worker's thread, some milliseconds ago.
   uint64_t cpu_ns() const { return cpu().load(); }
   // The worker ends, and with it all links.
@@ -222,10 +237,11 @@ class WorkedPort {
     TestLog log("node");
     auto worker = must(
         tcp::NetworkWorker::make(
-            *port_, {.self = net::Who::node({spec_.node}, spec_.start), .cluster = spec_.cluster, .times = spec_.times},
+            port(), {.self = net::Who::node({spec_.node}, spec_.start), .cluster = spec_.cluster, .times = spec_.times},
             credentials(spec_.key), log, &problem),
         problem);
-    for (const auto& [id, address] : spec_.memory_nodes) must(worker->add(id, endpoints(address), &problem), problem);
+    for (const auto& [id, address] : spec_.memory_nodes)
+      must(worker->memory().add(id, endpoints(address), &problem), problem);
     while (!over.load()) {
       worker->turn(10);
       cpu().store(cpu_of_thread_ns());
@@ -234,8 +250,8 @@ class WorkedPort {
   std::atomic<uint64_t>& cpu() const { return *reinterpret_cast<std::atomic<uint64_t>*>(cpu_bytes_.at()); }
 
   const Spec spec_;
-  SharedBytes bytes_, cpu_bytes_{sizeof(std::atomic<uint64_t>)};
-  std::unique_ptr<tcp::Port> port_;
+  SharedPort port_;
+  SharedBytes cpu_bytes_{sizeof(std::atomic<uint64_t>)};
   std::unique_ptr<Beside> worker_;
 };
 

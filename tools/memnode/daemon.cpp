@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "coherence/transport/shm/shm_memory.hpp"
-#include "coherence/transport/tcp/memory_server.hpp"
+#include "coherence/transport/tcp/memory/memory_server.hpp"
 #include "tools/memnode/served_file.hpp"
 
 namespace memnode {

@@ -1,29 +1,38 @@
-// NetworkWorker: the loop that has a node's sockets: it takes batches from the Port, sends them to their memory nodes,
-// and gives back what came of them.
+// NetworkWorker: the loop that has a node's sockets: it takes what the node's processes leave for it, and has each
+// link's route (base/route.hpp) hear what comes.
 //
 // One thread.  Its process has the node's arena and the Port at the same addresses as the sessions.
 //
-// tcp.answers-have-room: Of a memory node, batches whose results together may be longer than its window are not under
-// way at once: so it never has to wait before it answers.  Those in excess stay in the Port, in order.
-//
 //   auto worker = NetworkWorker::make(*port, {.self = ..., .credentials = ...}, log, &problem);
-//   for (each memory node) (*worker)->add(id, endpoints, &problem);
+//   for (each memory node) (*worker)->memory().add(id, endpoints, &problem);
 //   while (!ended) (*worker)->turn(1000);
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
-#include "coherence/base/ids.hpp"
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/transport/net/links.hpp"
-#include "coherence/transport/tcp/entry_queue.hpp"
-#include "coherence/transport/tcp/log.hpp"
-#include "coherence/transport/tcp/port.hpp"
+#include "coherence/transport/tcp/base/log.hpp"
+#include "coherence/transport/tcp/base/route.hpp"
+#include "coherence/transport/tcp/memory/memory_routes.hpp"
+#include "coherence/transport/tcp/memory/port.hpp"
 
 namespace coherence::tcp {
+
+// Of links that peers begin.
+class Acceptor {
+ public:
+  // Null: it is not to be; link.end() was called.
+  virtual Route* accept(net::Link&) = 0;
+
+ protected:
+  ~Acceptor() = default;
+};
 
 class NetworkWorker final : private net::LinksOwner {
  public:
@@ -35,46 +44,39 @@ class NetworkWorker final : private net::LinksOwner {
   };
   // `port` and `log` outlive it.
   static Result<std::unique_ptr<NetworkWorker>> make(Port& port, const Spec&, net::Credentials, Log& log, Problem*);
-  // Ends all links.  Batches that have no result, and those that are posted later, have no known outcome.
+  // Ends all links.
   ~NetworkWorker();
   NetworkWorker(const NetworkWorker&) = delete;
 
-  // A memory node, which is connected to from the next turn on.  Batches to others have no known outcome.
-  Status add(MemoryNodeId, const net::Endpoints&, Problem*);
-  // Sends what is posted and receives what is there.  Sleeps for `ms` at most if there is nothing to do; Port::ring()
-  // and signals end that.
+  MemoryRoutes& memory() noexcept { return *memory_; }
+  net::Links& links() noexcept { return *links_; }
+  // Outlive it, or are taken out before.
+  void add(WorkSource& source) { sources_.push_back(&source); }
+  void remove(WorkSource& source) { std::erase(sources_, &source); }
+  void set_acceptor(Acceptor* acceptor) noexcept { acceptor_ = acceptor; }
+  // Sends what was left and receives what is there.  Sleeps for `ms` at most if there is nothing to do;
+  // WorkerBell::ring() and signals end that.
   void turn(int ms);
 
  private:
-  // To one memory node.
-  struct Route {
-    net::Link* link = nullptr;  // null: not there, or over
-    EntryQueue posted, sent;
-    uint64_t awaited = 0;  // bytes that the results of `sent` take at most
-    uint32_t next_tag = 0;
-  };
-  NetworkWorker(Port& port, Log& log);
-  void take_posted();
-  void send(Route&);
-  bool send_first(Route&);
-  void finish(PortEntry&, bool known);
-  void give_up(Route&);
-  Route& route_of(net::Link& link) { return *static_cast<Route*>(link.context); }
+  NetworkWorker(WorkerBell& bell, Log& log) : bell_(bell), log_(log) {}
+  bool any() const noexcept;
 
   void frame(net::Link&, uint16_t type, std::span<const std::byte> payload) override;
   void begun(net::Link&) override;
   void disconnected(net::Link&) override;
   void reconnected(net::Link&) override;
-  void room(net::Link& link) override { send(route_of(link)); }
+  void room(net::Link&) override;
   void over(net::Link&) override;
-  void ready(int) override { port_.silence_bell(); }
+  void ready(int) override { bell_.silence(); }
   void log(const char* line) override { log_.line(line); }
 
-  Port& port_;
+  WorkerBell& bell_;
   Log& log_;
-  Route route_[kMemoryNodesMax];
-  const std::unique_ptr<std::byte[]> frame_;  // of the request that is being sent
   std::unique_ptr<net::Links> links_;
+  std::optional<MemoryRoutes> memory_;
+  std::vector<WorkSource*> sources_;
+  Acceptor* acceptor_ = nullptr;
 };
 
 }  // namespace coherence::tcp

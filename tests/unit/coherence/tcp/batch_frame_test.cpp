@@ -1,5 +1,5 @@
 // Batches as bytes: what was asked is carried out, what came of it arrives, and no damaged frame is taken for one.
-#include "coherence/transport/tcp/batch_frame.hpp"
+#include "coherence/transport/tcp/memory/batch_frame.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "coherence/transport/tcp/tcp_memory.hpp"
+#include "coherence/transport/tcp/memory/tcp_memory.hpp"
 #include "region.hpp"
 #include "tests/support/cutting_proxy.hpp"
 #include "tests/support/longer.hpp"

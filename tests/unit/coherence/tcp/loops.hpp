@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "coherence/transport/tcp/tcp_memory.hpp"
+#include "coherence/transport/tcp/memory/tcp_memory.hpp"
 #include "tests/support/tcp_nodes.hpp"
 
 namespace coherence::tcp {

@@ -1,6 +1,6 @@
 // A memory node believes nobody (tcp.nothing-believed): what leaves its region, or is no batch, ends the link that it
 // came by; nothing of it takes place, and others are not harmed.
-#include "coherence/transport/tcp/memory_server.hpp"
+#include "coherence/transport/tcp/memory/memory_server.hpp"
 
 #include "loops.hpp"
 

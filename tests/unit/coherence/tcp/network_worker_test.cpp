@@ -9,15 +9,14 @@ namespace {
 class TcpWorker : public testing::Test {
  protected:
   static constexpr int kPlaces = 4;
-  TcpWorker() { port = gcl_test::must(Port::make(bytes_.at(), kPlaces, &problem), problem); }
   void start(net::LinkTimes times = {}, uint32_t window = 4u << 20) {
     worker = gcl_test::must(
-        NetworkWorker::make(*port, {.self = net::Who::node(NodeId{3}, 1), .window = window, .times = times},
+        NetworkWorker::make(port(), {.self = net::Who::node(NodeId{3}, 1), .window = window, .times = times},
                             net::Credentials::plain(), log, &problem),
         problem);
     for (MemoryNodeId n : {kZero, kOne})
-      gcl_test::must(worker->add(n, gcl_test::endpoints(served(n).address()), &problem), problem);
-    memory = std::make_unique<TcpMemory>(*port, counters);
+      gcl_test::must(worker->memory().add(n, gcl_test::endpoints(served(n).address()), &problem), problem);
+    memory = std::make_unique<TcpMemory>(port(), counters);
   }
   void TearDown() override {
     worker.reset();  // first: what is under way ends
@@ -69,12 +68,12 @@ class TcpWorker : public testing::Test {
   Lines log;
   Problem problem;
   Counters counters{};
-  std::unique_ptr<Port> port;
+  Port& port() { return port_.port(); }
   std::unique_ptr<NetworkWorker> worker;
   std::unique_ptr<TcpMemory> memory;
 
  private:
-  gcl_test::SharedBytes bytes_{Port::bytes_for(kPlaces)};
+  gcl_test::SharedPort port_{kPlaces};
 };
 
 TEST_F(TcpWorker, BatchesThatArePostedBeforeThereIsAConnectionAreCarriedOut) {

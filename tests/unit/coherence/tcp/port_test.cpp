@@ -1,6 +1,6 @@
 // A session's batches through the port: what a worker beside it makes of them arrives, whatever the order, however many
 // there are, and though the worker is gone.
-#include "coherence/transport/tcp/port.hpp"
+#include "coherence/transport/tcp/memory/port.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "coherence/base/os.hpp"
-#include "coherence/transport/tcp/tcp_memory.hpp"
+#include "coherence/transport/tcp/memory/tcp_memory.hpp"
 #include "region.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/longer.hpp"
@@ -31,12 +31,13 @@ constexpr uint64_t kPortRegion = 256 << 10;
 // A port, and what a worker does with it.
 struct PortRig {
   static constexpr int kPlaces = 3;
+  const uint64_t kBytes = WorkerBell::kBytes + Port::bytes_for(kPlaces);
   PortRig() {
-    const size_t bytes = Port::bytes_for(kPlaces);
-    memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    port = Port::make(memory_, kPlaces, &problem).take();
+    memory_ = static_cast<std::byte*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    bell = WorkerBell::make(memory_, &problem).take();
+    port = std::make_unique<Port>(memory_ + WorkerBell::kBytes, kPlaces, *bell);
   }
-  ~PortRig() { munmap(memory_, Port::bytes_for(kPlaces)); }
+  ~PortRig() { munmap(memory_, kBytes); }
   PortRig(const PortRig&) = delete;
 
   // Takes what is posted, into `taken`.
@@ -67,11 +68,15 @@ struct PortRig {
   }
   void done(PortEntry& entry, bool known) { port->done(*entry.place, int(&entry - entry.place->entry), known); }
   bool rung() const {
-    pollfd look{port->bell(), POLLIN, 0};
+    pollfd look{bell->fd(), POLLIN, 0};
     return ::poll(&look, 1, 0) == 1;
+  }
+  bool falls_asleep() {
+    return bell->falls_asleep([&] { return port->any_posted(); });
   }
 
   Problem problem;
+  std::unique_ptr<WorkerBell> bell;
   std::unique_ptr<Port> port;
   std::vector<PortEntry*> taken;
   Region region{kPortRegion};
@@ -79,7 +84,7 @@ struct PortRig {
   ShmMemory shm{region, worker_counters};
 
  private:
-  void* memory_;
+  std::byte* memory_;
 };
 
 class TcpPort : public testing::Test, protected PortRig {};
@@ -166,13 +171,13 @@ TEST_F(TcpPort, TheWorkerIsRungOnlyWhenItSleeps) {
   for (Batch* batch : {&first, &second, &third}) batch->load(PoolAddress::at(kHere, 0));
   memory.post(first);
   EXPECT_FALSE(rung()) << "it does not sleep";
-  EXPECT_FALSE(port->may_sleep()) << "there is something to do";
+  EXPECT_FALSE(falls_asleep()) << "there is something to do";
   EXPECT_TRUE(take());
   EXPECT_FALSE(take());
-  ASSERT_TRUE(port->may_sleep());
+  ASSERT_TRUE(falls_asleep());
   memory.post(second);
   EXPECT_TRUE(rung());
-  port->silence_bell();
+  bell->silence();
   memory.post(third);
   EXPECT_FALSE(rung()) << "it has been rung once";
   take();
@@ -236,14 +241,14 @@ TEST_F(TcpPort, SessionsAndTheWorkerWakeEachOther) {
     while (!over.load()) {
       take();
       while (!taken.empty()) carry_out(taken.size() / 2);
-      if (!port->may_sleep()) continue;
+      if (!falls_asleep()) continue;
       if (!over.load()) {  // else the end came before it said that it sleeps: nobody rings again
-        pollfd look{port->bell(), POLLIN, 0};
+        pollfd look{bell->fd(), POLLIN, 0};
         const int woken = ::poll(&look, 1, gcl_test::kPatienceMs);
         EXPECT_EQ(woken, 1) << "nobody rings";
-        if (woken == 1) port->silence_bell();
+        if (woken == 1) bell->silence();
       }
-      port->awake();
+      bell->is_awake();
     }
   });
   std::vector<std::thread> sessions;
@@ -257,7 +262,7 @@ TEST_F(TcpPort, SessionsAndTheWorkerWakeEachOther) {
   for (auto& session : sessions) session.join();
   EXPECT_EQ(region.words[8], uint64_t(kPlaces) * uint64_t(rounds));
   over.store(true);
-  port->ring();
+  bell->ring();
   worker.join();
 }
 

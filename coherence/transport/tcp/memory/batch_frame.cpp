@@ -1,4 +1,4 @@
-#include "coherence/transport/tcp/batch_frame.hpp"
+#include "coherence/transport/tcp/memory/batch_frame.hpp"
 
 #include <bit>
 #include <cstring>

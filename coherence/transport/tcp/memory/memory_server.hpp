@@ -18,10 +18,24 @@
 #include "coherence/base/result.hpp"
 #include "coherence/transport/memory.hpp"
 #include "coherence/transport/net/links.hpp"
-#include "coherence/transport/tcp/batch_frame.hpp"
-#include "coherence/transport/tcp/log.hpp"
+#include "coherence/transport/tcp/base/log.hpp"
+#include "coherence/transport/tcp/memory/batch_frame.hpp"
 
 namespace coherence::tcp {
+
+// What a memory node does for its peers beside batches (member/).
+class OtherService {
+ public:
+  // An error ends the link.
+  virtual Status frame(net::Link&, uint16_t type, std::span<const std::byte> payload, Problem*) = 0;
+  virtual void begun(net::Link&) = 0;
+  virtual void disconnected(net::Link&) = 0;
+  virtual void reconnected(net::Link&) = 0;
+  virtual void over(net::Link&) = 0;  // the last call about this link
+
+ protected:
+  ~OtherService() = default;
+};
 
 class MemoryServer final : private net::LinksOwner {
  public:
@@ -32,6 +46,7 @@ class MemoryServer final : private net::LinksOwner {
     uint64_t cluster = 0;  // others have the same
     uint32_t window = 4u << 20;
     net::LinkTimes times = {};
+    OtherService* other = nullptr;  // outlives it
   };
   // `memory`, which has the region, completes what is posted at once.  It and `log` outlive the server.
   static Result<std::unique_ptr<MemoryServer>> make(Memory& memory, const Spec&, net::Credentials, Log& log, Problem*);

@@ -1,4 +1,4 @@
-#include "coherence/transport/tcp/tcp_memory.hpp"
+#include "coherence/transport/tcp/memory/tcp_memory.hpp"
 
 #include <bit>
 

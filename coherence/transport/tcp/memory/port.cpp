@@ -1,11 +1,4 @@
-#include "coherence/transport/tcp/port.hpp"
-
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <new>
+#include "coherence/transport/tcp/memory/port.hpp"
 
 #include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
@@ -15,20 +8,13 @@ namespace coherence::tcp {
 uint64_t Port::bytes_for(int places) noexcept { return sizeof(Header) + uint64_t(places) * sizeof(PortPlace); }
 
 // What is zero has the meaning that it needs: free places, nothing posted.  So nothing is touched before it is used.
-Port::Port(void* memory, int places, int bell) noexcept
+Port::Port(void* memory, int places, WorkerBell& bell) noexcept
     : header_(static_cast<Header*>(memory)),
       place_(reinterpret_cast<PortPlace*>(static_cast<std::byte*>(memory) + sizeof(Header))),
       places_(places),
-      bell_(bell) {}
-
-Result<std::unique_ptr<Port>> Port::make(void* memory, int places, Problem* problem) {
+      bell_(bell) {
   VERIFY(places > 0 && places <= kPlacesMax && uintptr_t(memory) % alignof(PortPlace) == 0);
-  const int bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (bell < 0) return problem->set(Errc::kSystem, "no descriptor for a bell: %s", strerror(errno));
-  return std::unique_ptr<Port>(new Port(memory, places, bell));
 }
-
-Port::~Port() { ::close(bell_); }
 
 PortPlace* Port::take_place() noexcept {
   for (int i = 0; i < places_; i++) {
@@ -49,37 +35,16 @@ void Port::post(PortPlace& place, uint32_t entries) noexcept {
   const auto number = uint32_t(&place - place_);
   place.posted.fetch_or(entries, std::memory_order_seq_cst);  // pairs with take_posted()
   header_->posted[number / 64].fetch_or(uint64_t{1} << number % 64, std::memory_order_seq_cst);
-  if (header_->closed.load(std::memory_order_seq_cst) == 0) {
-    if (header_->worker_sleeps.load(std::memory_order_seq_cst) != 0) ring();
-    return;
-  }
+  if (header_->closed.load(std::memory_order_seq_cst) == 0) return bell_.ring();
   // What the worker has not taken by now it never will: it takes once behind close().
   for (uint32_t left = place.posted.fetch_and(~entries, std::memory_order_acquire) & entries; left; left &= left - 1)
     done(place, std::countr_zero(left), false);
 }
 
-// One of several that post at once rings.
-void Port::ring() noexcept {
-  if (header_->worker_sleeps.exchange(0, std::memory_order_seq_cst) == 0) return;
-  const uint64_t one = 1;
-  while (write(bell_, &one, sizeof one) < 0 && errno == EINTR) {
-  }
-}
-
-void Port::silence_bell() noexcept {
-  uint64_t rung;
-  while (read(bell_, &rung, sizeof rung) < 0 && errno == EINTR) {
-  }
-}
-
-bool Port::may_sleep() noexcept {
-  header_->worker_sleeps.store(1, std::memory_order_seq_cst);  // pairs with post()
-  for (const auto& word : header_->posted) {
-    if (word.load(std::memory_order_seq_cst) == 0) continue;
-    awake();
-    return false;
-  }
-  return true;
+bool Port::any_posted() const noexcept {
+  for (const auto& word : header_->posted)
+    if (word.load(std::memory_order_seq_cst) != 0) return true;  // pairs with post()
+  return false;
 }
 
 void Port::done(PortPlace& place, int entry, bool known) noexcept {

@@ -4,8 +4,6 @@
 // port.one-session-a-place: A place is one session's, of one thread, from take_place() to give_place_back().
 // port.entry-changes-hands: An entry is its session's, until the bit of `posted` is set; the worker's, until the bit of
 // `done` is set; then its session's again.  Nobody else touches it meanwhile, nor bytes of Ops that name memory here.
-// port.rings-sleepers-only: Who posts rings the worker only if it sleeps, and the worker wakes a session only if it
-// sleeps.  Each says that it sleeps, and then looks once more: one of the two sees the other.
 // port.dies-with-its-node: A process that is killed in the middle leaves what is here in any state.  Its node ends, and
 // the port with it: nothing here is repaired.
 //
@@ -23,7 +21,8 @@
 #include "coherence/base/problem.hpp"
 #include "coherence/message/slots.hpp"
 #include "coherence/transport/memory.hpp"
-#include "coherence/transport/tcp/batch_frame.hpp"
+#include "coherence/transport/tcp/base/worker_bell.hpp"
+#include "coherence/transport/tcp/memory/batch_frame.hpp"
 
 namespace coherence::tcp {
 
@@ -60,9 +59,8 @@ class Port {
   static uint64_t bytes_for(int places) noexcept;
 
   // In the process that the node's others come from, before they do.  `memory`: zeros, bytes_for(places) of them at a
-  // multiple of 64, shared by all of them, and there for as long.  kSystem: no descriptor for the bell.
-  static Result<std::unique_ptr<Port>> make(void* memory, int places, Problem*);
-  ~Port();
+  // multiple of 64, shared by all of them, and there for as long, as the bell is.
+  Port(void* memory, int places, WorkerBell& bell) noexcept;
   Port(const Port&) = delete;
 
   // --- of sessions
@@ -81,26 +79,22 @@ class Port {
   bool take_posted(Take take) noexcept;
   // The entry is its session's again.
   void done(PortPlace&, int entry, bool known) noexcept;
-  int bell() const noexcept { return bell_; }  // readable when somebody has rung
-  void silence_bell() noexcept;
-  // The worker is about to sleep until the bell rings, at most.  False: somebody has posted meanwhile.
-  bool may_sleep() noexcept;
-  void awake() noexcept { header_->worker_sleeps.store(0, std::memory_order_relaxed); }
+  // Whether some place has posted something since take_posted().
+  bool any_posted() const noexcept;
   // The worker takes no more; but once, behind this, what was posted before.
   void close() noexcept { header_->closed.store(1, std::memory_order_seq_cst); }
-  // Ends the worker's sleep.  Any process, and signal handlers.
-  void ring() noexcept;
+  WorkerBell& bell() noexcept { return bell_; }
 
  private:
   static constexpr int kWords = kPlacesMax / 64;
   struct Header {
     alignas(64) std::atomic<uint64_t> posted[kWords];  // bit p: place p has posted something
-    std::atomic<uint32_t> worker_sleeps, closed;
+    std::atomic<uint32_t> closed;
   };
-  Port(void* memory, int places, int bell) noexcept;
   Header* const header_;
   PortPlace* const place_;
-  const int places_, bell_;
+  const int places_;
+  WorkerBell& bell_;
 };
 
 template <class Take>

@@ -1,7 +1,7 @@
 // EntryQueue: entries of the Port in the order in which they came, chained in the entries.  One thread.
 #pragma once
 
-#include "coherence/transport/tcp/port.hpp"
+#include "coherence/transport/tcp/memory/port.hpp"
 
 namespace coherence::tcp {
 

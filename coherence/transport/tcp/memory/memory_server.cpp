@@ -1,4 +1,4 @@
-#include "coherence/transport/tcp/memory_server.hpp"
+#include "coherence/transport/tcp/memory/memory_server.hpp"
 
 #include <utility>
 
@@ -36,6 +36,7 @@ Result<std::unique_ptr<MemoryServer>> MemoryServer::make(Memory& memory, const S
 MemoryServer::~MemoryServer() = default;
 
 Status MemoryServer::serve(net::Link& link, uint16_t type, std::span<const std::byte> payload, Problem* problem) {
+  if (type != kRequestFrame && spec_.other != nullptr) return spec_.other->frame(link, type, payload, problem);
   if (type != kRequestFrame) return problem->set(Errc::kCorrupt, "a frame of type %u", unsigned{type});
   GCL_TRY(batch_.decode(payload, problem));
   Batch& batch = batch_.batch();
@@ -78,23 +79,27 @@ void MemoryServer::begun(net::Link& link) {
   open_.push_back(&link);
   Text text;
   log_.line(text.add("%s is here", link.peer().name().text).c_str());
-  if (link.peer().role == net::Role::kMemoryNode) link.end("memory nodes ask for nothing");
+  if (link.peer().role == net::Role::kMemoryNode) return link.end("memory nodes ask for nothing");
+  if (spec_.other != nullptr) spec_.other->begun(link);
 }
 
 void MemoryServer::disconnected(net::Link& link) {
   Text text;
   log_.line(text.add("%s is away: %s", link.peer().name().text, link.reason()).c_str());
+  if (spec_.other != nullptr) spec_.other->disconnected(link);
 }
 
 void MemoryServer::reconnected(net::Link& link) {
   Text text;
   log_.line(text.add("%s is here again", link.peer().name().text).c_str());
+  if (spec_.other != nullptr) spec_.other->reconnected(link);
 }
 
 void MemoryServer::over(net::Link& link) {
   std::erase(open_, &link);
   Text text;
   log_.line(text.add("%s has left: %s", link.peer().name().text, link.reason()).c_str());
+  if (spec_.other != nullptr) spec_.other->over(link);
 }
 
 }  // namespace coherence::tcp

@@ -10,7 +10,7 @@
 
 #include "coherence/stats/counters.hpp"
 #include "coherence/transport/memory.hpp"
-#include "coherence/transport/tcp/port.hpp"
+#include "coherence/transport/tcp/memory/port.hpp"
 
 namespace coherence::tcp {
 
