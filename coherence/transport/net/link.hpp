@@ -78,6 +78,9 @@ class Link {
   // Whether a frame with so much payload could be queued now.
   bool room_for(size_t payload) const noexcept { return !over() && window_.room_for(payload); }
   bool all_acknowledged() const noexcept { return window_.empty(); }
+  // Numbers of frames: the last that send() has queued; all up to this one are acknowledged.
+  uint64_t last_queued() const noexcept { return window_.last_queued(); }
+  uint64_t last_acknowledged() const noexcept { return window_.last_acknowledged(); }
   uint32_t peer_window() const noexcept { return peer_window_; }  // bytes; 0: never connected yet
 
   const Who& self() const noexcept { return spec_.self; }
