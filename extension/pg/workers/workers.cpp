@@ -145,7 +145,7 @@ void tell_of_members() {
   wake_worker(Worker::kRepair);
 }
 
-// node.cut-off-joins-again: as if this process had crashed, which ends all others, and the postmaster joins again.
+// As if this process had crashed: the postmaster ends all others, and joins again (node.cut-off-joins-again).
 [[noreturn]] void end_cut_off_server() {
   ereport(LOG, errmsg("gcl: this primary was cut off from its pool, and joins it again: %s", fence_reason()));
   _exit(2);
