@@ -70,8 +70,8 @@ TEST_F(TcpPeerLinks, WhatADeadNodeSaidLastIsNotHeard) {
   EXPECT_TRUE(a.worker->peers().lost().empty());
 }
 
-// coherence.messages-for-incarnation: requests that a session holds, has not taken, or has answered, of a node that
-// died.
+// Requests that a session holds, has not taken, or has answered, of a node that died
+// (coherence.messages-for-incarnation). died.
 TEST_F(TcpPeerLinks, NothingOfAFormerIncarnationReachesTheNext) {
   PeerNode& b = join(kB);
   PeerNode& a = join(kA);
