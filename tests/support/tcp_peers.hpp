@@ -44,21 +44,21 @@ class PeerWorker {
     net::LinkTimes times = {};
     uint32_t window = 4u << 20;
     std::string key;
-    int places = 1;
     std::vector<std::pair<coherence::MemoryNodeId, std::string>> memory_nodes;  // and their addresses
   };
-  // All outlive it.
-  PeerWorker(const coherence::NodeParts& node, uint32_t nodes_max, const PeerSockets& sockets, tcp::Log& log,
-             const Spec& spec)
-      : port_(spec.places),
+  // `places`: sessions that post batches.
+  explicit PeerWorker(uint32_t nodes_max, int places = 1)
+      : port_(places),
         bytes_(tcp::PeerBoxes::bytes_for(nodes_max)),
-        boxes_(bytes_.at(), nodes_max, port_.port().bell()) {
+        boxes_(bytes_.at(), nodes_max, port_.port().bell()) {}
+  ~PeerWorker() { end(); }
+  PeerWorker(const PeerWorker&) = delete;
+  // All outlive it.
+  void begin(const coherence::NodeParts& node, const PeerSockets& sockets, tcp::Log& log, const Spec& spec) {
     coherence::Problem problem;
-    worker_ = must(tcp::NetworkWorker::make(
-                       port_.port(),
-                       {.self = net::Who::node(node.id, node.incarnation), .window = spec.window, .times = spec.times},
-                       credentials(spec.key), log, &problem),
-                   problem);
+    const tcp::NetworkWorker::Spec how{
+        .self = net::Who::node(node.id, node.incarnation), .window = spec.window, .times = spec.times};
+    worker_ = must(tcp::NetworkWorker::make(port_.port(), how, credentials(spec.key), log, &problem), problem);
     for (const auto& [id, address] : spec.memory_nodes)
       must(worker_->memory().add(id, endpoints(address), &problem), problem);
     must(worker_->links().listen(endpoints(sockets.address(node.id, node.incarnation)), &problem), problem);
@@ -66,8 +66,6 @@ class PeerWorker {
     worker_->add(*peers_);
     worker_->set_acceptor(&*peers_);
   }
-  ~PeerWorker() { end(); }
-  PeerWorker(const PeerWorker&) = delete;
   void turn(int ms) { worker_->turn(ms); }
   bool ended() const { return worker_ == nullptr; }
   // The worker ends, and with it all links; what its node's sessions share stays.

@@ -71,7 +71,7 @@ TEST_F(TcpPeerLinks, WhatADeadNodeSaidLastIsNotHeard) {
 }
 
 // Requests that a session holds, has not taken, or has answered, of a node that died
-// (coherence.messages-for-incarnation). died.
+// (coherence.messages-for-incarnation).
 TEST_F(TcpPeerLinks, NothingOfAFormerIncarnationReachesTheNext) {
   PeerNode& b = join(kB);
   PeerNode& a = join(kA);

@@ -96,7 +96,8 @@ class PeerNode {
     parts.frames_base = arena_.at() + layout_.frames_at;
     parts.frames = kFrames;
     parts.sessions_max = kSessions;
-    worker = std::make_unique<gcl_test::PeerWorker>(parts, kPeersMax, sockets, log, spec);
+    worker = std::make_unique<gcl_test::PeerWorker>(kPeersMax);
+    worker->begin(parts, sockets, log, spec);
     says = std::make_unique<TcpMessenger>(parts, worker->boxes(), counters);
     wakes = std::make_unique<TcpWakeup>(parts, worker->boxes());
   }
