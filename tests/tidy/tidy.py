@@ -28,7 +28,7 @@ LAYERS = ["coherence", "bufmgr", "recovery", "extension/engine", "extension/pg"]
 APART = {"recovery", "extension/engine"}  # side by side: neither includes the other
 # The lowest first.  Files that are in none of them wire all together, and come last, or where "" stands.
 FOLDERS = {
-    "coherence": ["base", "stats", "latch", "line", "message", "trace", "transport", "pool", "region", "member", "transport/shm", "session", "inspect"],
+    "coherence": ["base", "stats", "latch", "line", "message", "trace", "transport", "pool", "region", "member", "transport/tcp", "transport/shm", "session", "inspect"],
     "coherence/transport": ["", "net", "tcp", "shm"],
     "bufmgr": ["base", "frame", "log", "", "space", "inspect", "examples"],
     "extension/engine": ["memory", "stop", "txn", "heap", "blink", "check", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples", "restart"],
