@@ -33,6 +33,8 @@ class SendWindow {
   void queue(uint16_t type, std::span<const std::span<const std::byte>> pieces, uint32_t payload,
              uint64_t ack) noexcept;
   bool empty() const noexcept { return queued_ == acked_; }
+  uint64_t last_queued() const noexcept { return next_ - 1; }  // its number; 0: none was
+  bool is_acknowledged(uint64_t number) const noexcept { return number < first_; }
 
   // Frees the frames up to `number`.  False: no such frame was sent on this connection, or before it.
   bool acknowledge(uint64_t number) noexcept;

@@ -127,7 +127,7 @@ Status ShmMembership::publish(int arena, Problem* problem) {
   if (flock(arena, LOCK_EX | LOCK_NB) != 0)
     return problem->set(Errc::kSystem, "cannot lock the arena of node %d: %s", id_.value, strerror(errno));
   arena_ = arena;
-  if (changes_.empty()) GCL_TRY(pool_.mark_durable_in_use(problem));
+  if (changes_.empty()) GCL_TRY(pool_.mark_in_use(problem));
   pool_.header().state.store(PoolState::kInUse);
   pool_.header().protocol.store(kProtocolVersion, std::memory_order_relaxed);  // under the lock (check_protocol)
   changes_.publish(id_, incarnation_,
@@ -145,12 +145,6 @@ Result<bool> ShmMembership::withdraw(Problem* problem) {
   if (changes_.fenced()) return problem->set(Errc::kFenced, "%s", fence_reason());
   changes_.withdraw(id_);  // our last reply came before
   return changes_.empty();
-}
-
-Status ShmMembership::close(Problem* problem) {
-  if (pool_.durable_path()) return pool_.save(problem);
-  pool_.header().state.store(PoolState::kClean);
-  return {};
 }
 
 }  // namespace coherence

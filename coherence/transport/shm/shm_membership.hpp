@@ -35,7 +35,7 @@ class ShmMembership final : public Membership {
   Result<uint64_t> reserve(NodeId, Problem*) override;
   Status publish(int arena, Problem*) override;
   Result<bool> withdraw(Problem*) override;
-  Status close(Problem*) override;
+  Status close(Problem* problem) override { return pool_.close(problem); }
   void begin_leaving() noexcept override { changes_.begin_leaving(id_); }
   void give_up() noexcept override;
 
