@@ -112,7 +112,6 @@ class MembersWorker final : public tcp::NodeWorker {
   // With the pool, which the test has opened meanwhile.
   Parts* parts = nullptr;
   std::atomic<uint32_t>& changes() const { return *reinterpret_cast<std::atomic<uint32_t>*>(shared_.at()); }
-  std::atomic<uint32_t>& stands_still() const { return (&changes())[1]; }
 
   coherence::Status start(NodeId id, uint64_t incarnation, coherence::Problem*) override {
     listens_at_ = "127.0.0.1:" + std::to_string(6000 + id.value);
@@ -146,12 +145,7 @@ class MembersWorker final : public tcp::NodeWorker {
     worker->memory().set_other(&members);
     worker->add(members);
     must(worker->memory().add(MemoryNodeId{0}, endpoints(parts->address), &problem), problem);
-    while (!over.load()) {
-      if (stands_still().load() == 0)
-        worker->turn(10);
-      else
-        coherence::nap(1'000'000);
-    }
+    while (!over.load()) worker->turn(10);
   }
   SharedBytes shared_{64};
   std::string listens_at_;
