@@ -9,23 +9,6 @@
 
 namespace coherence::tcp {
 
-namespace {
-
-HeaderRecord header_of(const PoolHeader& header) {
-  HeaderRecord record = {};
-  record.format_version = header.format_version;
-  record.block_size = header.block_size;
-  record.nodes_max = header.nodes_max;
-  record.memory_nodes = header.memory_nodes.load();
-  record.pool_id = header.pool_id;
-  record.saves = header.saves;
-  for (int i = 0; i < kRegionsMax; i++) record.region[i] = {header.region[i].offset, header.region[i].bytes};
-  put_text(header.identity, record.identity);
-  return record;
-}
-
-}  // namespace
-
 // tcp.answer-behind-table.  A tool waits for each answer, so there is room for it.
 void MemberServer::answer(net::Link& link, const CallFrame& call, Status status, uint64_t value,
                           const Problem& problem) {
@@ -35,18 +18,14 @@ void MemberServer::answer(net::Link& link, const CallFrame& call, Status status,
   answer.error = status.error();
   answer.value = status ? value : 0;
   if (!status) put_text(problem.text, answer.problem);
-  HeaderRecord header;
   std::span<const std::byte> pieces[2] = {bytes_of(answer), {}};
-  if (status && call.call == Call::kHeader) {
-    header = header_of(keeper_.first_header());
-    pieces[1] = bytes_of(header);
-  }
+  if (status && call.call == Call::kHeader) pieces[1] = bytes_of(header_);
   if (!send_table_to(link) || !link.send(kAnswerFrame, pieces)) link.end("it does not take its answers");
 }
 
 Status MemberServer::take_call(net::Link& link, const CallFrame& call, Problem* problem) {
   const bool waits = std::any_of(waiting_.begin(), waiting_.end(), [&](auto& one) { return one.tool == &link; });
-  if (waits || (&link == changer_ && publishing_))
+  if (waits || (&link == changer_ && (publishing_ || closing_)))
     return problem->set(Errc::kCorrupt, "a call before the answer to the last one");
   if (call.call == Call::kHeader) {
     answer(link, call, {}, 0, {});
@@ -61,11 +40,13 @@ Status MemberServer::take_call(net::Link& link, const CallFrame& call, Problem* 
 Status MemberServer::begin_change(net::Link& link, const CallFrame& call, Problem* problem) {
   if (&link == changer_) return problem->set(Errc::kCorrupt, "a change inside a change");
   Problem busy;
-  if (changer_ == nullptr) {
+  if (changer_ == nullptr && !closing_) {
     changer_ = &link;
     answer(link, call, {}, 0, {});
   } else if (call.tries != 0) {
-    const Errc error = busy.set(Errc::kBusy, "%s changes the pool's members just now", changer_->peer().name().text);
+    const net::Who::Name who =
+        changer_ != nullptr ? changer_->peer().name() : net::Who::Name{"nobody, while the pool is saved,"};
+    const Errc error = busy.set(Errc::kBusy, "%s changes the pool's members just now", who.text);
     answer(link, call, error, 0, busy);
   } else {
     waiting_.push_back({&link, call.tag});
@@ -83,7 +64,11 @@ void MemberServer::end_change(const char* why) {
     node.link = nullptr;
     reserved_.reset();
   }
-  if (waiting_.empty()) return;
+  next_change();
+}
+
+void MemberServer::next_change() {
+  if (changer_ != nullptr || closing_ || waiting_.empty()) return;  // tcp.saved-beside-service
   const Waiting next = waiting_.front();
   waiting_.pop_front();
   changer_ = next.tool;
@@ -120,16 +105,40 @@ Status MemberServer::carry_out(net::Link& link, const CallFrame& call, Problem* 
       break;
     case Call::kClose:
       if (!changes_.empty()) return problem->set(Errc::kCorrupt, "that a pool is to be closed in which nodes are");
-      done = keeper_.close(&words);
-      say(done ? "the pool is empty, and closed" : "the pool is empty, and was not saved: %s", words.text);
-      changed();
-      break;
+      close(call);
+      return {};
     case Call::kHeader:
     case Call::kBeginChange:
       return problem->set(Errc::kCorrupt, "a call out of its place");
   }
   answer(link, call, done, value, words);
   return {};
+}
+
+// tcp.saved-beside-service
+void MemberServer::close(const CallFrame& call) {
+  Closing& closing = closing_.emplace();
+  closing.call = call;
+  closing.thread = std::thread([this, &closing] {
+    closing.closed = keeper_.close(&closing.words);
+    closing.done.store(true, std::memory_order_release);  // pairs with go_on_closing()
+  });
+}
+
+void MemberServer::go_on_closing() {
+  if (!closing_ || !closing_->done.load(std::memory_order_acquire)) return;  // pairs with close()
+  closing_->thread.join();
+  const Status closed = closing_->closed.ok() ? Status() : Status(closing_->closed.error());
+  const CallFrame call = closing_->call;
+  const Problem words = closing_->words;
+  closing_.reset();
+  if (closed)
+    say("the pool is empty, and closed");
+  else
+    say("the pool is empty, and was not saved: %.400s", words.text);
+  changed();
+  if (changer_ != nullptr) answer(*changer_, call, closed, 0, words);
+  next_change();
 }
 
 Status MemberServer::forget(NodeSet nodes, Problem* problem) {

@@ -10,6 +10,9 @@
 
 namespace coherence::tcp {
 
+// How soon a tool hears that the pool is saved.
+static constexpr int kLookAtSaveMs = 20;
+
 static_assert(net::frame_bytes(kTableBytesMax) <= kOtherBytesMax);
 
 Result<std::unique_ptr<MemberServer>> MemberServer::make(PoolKeeper& keeper, const Spec& spec, Log& log,
@@ -36,6 +39,10 @@ MemberServer::MemberServer(PoolKeeper& keeper, const Spec& spec, Log& log)
         static_cast<unsigned long long>(was.incarnation));
   }
   changed();
+}
+
+MemberServer::~MemberServer() {
+  if (closing_) closing_->thread.join();
 }
 
 void MemberServer::say(const char* format, ...) {
@@ -66,7 +73,7 @@ Status MemberServer::may_run(const net::Link& link, const Batch& batch, Problem*
     if (may_be_here(NodeId{who.id}, who.start)) return {};
     return problem->set(Errc::kFenced, "a batch of an incarnation that is not in the pool (any more)");
   }
-  if (&link == changer_ && !changes_.some_serve()) return {};
+  if (&link == changer_ && !changes_.some_serve() && !closing_) return {};
   for (int i = 0; i < batch.size(); i++)
     if (batch.op(i).verb != Verb::kRead && batch.op(i).verb != Verb::kLoad)
       return problem->set(Errc::kCorrupt, "a batch that writes, though nodes are in the pool");
@@ -126,9 +133,11 @@ void MemberServer::turn() {
         die(NodeId{n}, "it was cut off when memory node 0 ended");
   }
   go_on_publishing();
+  go_on_closing();
 }
 
 int MemberServer::wait_ms() const noexcept {
+  if (closing_) return kLookAtSaveMs;
   if (cut_off_at_ == 0) return -1;
   const uint64_t now = monotonic_ns();
   return cut_off_at_ <= now ? 0 : int(std::min<uint64_t>((cut_off_at_ - now + 999'999) / 1'000'000, 1'000'000));
@@ -218,6 +227,19 @@ void MemberServer::die(NodeId node, const char* why) {
 
 // --- the table
 
+static HeaderRecord header_of(const PoolHeader& header) {
+  HeaderRecord record = {};
+  record.format_version = header.format_version;
+  record.block_size = header.block_size;
+  record.nodes_max = header.nodes_max;
+  record.memory_nodes = header.memory_nodes.load();
+  record.pool_id = header.pool_id;
+  record.saves = header.saves;
+  for (int i = 0; i < kRegionsMax; i++) record.region[i] = {header.region[i].offset, header.region[i].bytes};
+  put_text(header.identity, record.identity);
+  return record;
+}
+
 void MemberServer::fill_table() {
   const NodeTable& now = changes_.table();
   const PoolHeader& header = keeper_.first_header();
@@ -244,6 +266,7 @@ void MemberServer::fill_table() {
   table_.memory_node[0].words_at = places.words_at.offset();
   table_.memory_node[0].pages_at = places.pages_at.offset();
   table_.memory_node[0].pages = places.pages;
+  header_ = header_of(header);
 }
 
 // tcp.table-mirrored

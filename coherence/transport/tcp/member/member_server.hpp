@@ -7,18 +7,24 @@
 //     ones (repair.alone).
 // tcp.one-table-under-way: A node has one table at most that it has not acknowledged; then comes the newest.
 //
+// tcp.saved-beside-service: The pool is saved by a thread, while links go on and no change begins; there is no node
+// whose
+//     batches could change it.
+//
 // One thread, the MemoryServer's.
 //
 //   auto members = MemberServer::make(keeper, {.pool = path, .start = start}, log, &problem);
 //   auto server = MemoryServer::make(memory, {..., .other = members->get()}, credentials, log, &problem);
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 
 #include "coherence/base/ids.hpp"
 #include "coherence/base/problem.hpp"
@@ -40,6 +46,7 @@ class MemberServer final : public OtherService {
   };
   // The keeper and the log outlive it.  kIncompatible: the pool has several memory nodes.
   static Result<std::unique_ptr<MemberServer>> make(PoolKeeper&, const Spec&, Log&, Problem*);
+  ~MemberServer();  // waits for a save that is under way
   MemberServer(const MemberServer&) = delete;
 
   Status may_run(const net::Link&, const Batch&, Problem*) noexcept override;
@@ -75,6 +82,15 @@ class MemberServer final : public OtherService {
     uint64_t epoch = 0;  // of the table in which it is live; 0: it has no link yet
   };
 
+  // What a tool waits for that closes the pool.  Its words are the thread's until `done`.
+  struct Closing {
+    CallFrame call;
+    std::atomic<bool> done = false;
+    Status closed;
+    Problem words;
+    std::thread thread;
+  };
+
   MemberServer(PoolKeeper&, const Spec&, Log&);
 
   // calls
@@ -87,7 +103,10 @@ class MemberServer final : public OtherService {
   Status let_in(const CallFrame&, Problem*);
   void go_on_publishing();
   void stop_publishing(const char* why);
+  void close(const CallFrame&);
+  void go_on_closing();
   void end_change(const char* why);
+  void next_change();
   void answer(net::Link&, const CallFrame&, Status, uint64_t value, const Problem&);
 
   // nodes
@@ -116,9 +135,11 @@ class MemberServer final : public OtherService {
   std::deque<Waiting> waiting_;   // for that
   std::optional<Reserved> reserved_;
   std::optional<Publishing> publishing_;
+  std::optional<Closing> closing_;
   uint64_t cut_off_at_ = 0;  // when those that were in the pool before this start are dead; 0: there are none left
   uint64_t epoch_;
   Table table_ = {};
+  HeaderRecord header_;  // like it, as of the last change
 };
 
 }  // namespace coherence::tcp

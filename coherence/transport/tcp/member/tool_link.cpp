@@ -67,6 +67,7 @@ ToolLink::~ToolLink() {
 
 uint64_t ToolLink::bound_of(const CallFrame& call) const noexcept {
   if (call.call == Call::kClose) return spec_.times.save_ns;
+  if (call.call == Call::kPublish) return spec_.times.join_ns;
   return call.call == Call::kBeginChange && call.tries == 0 ? spec_.times.turn_ns : spec_.times.answer_ns;
 }
 

@@ -260,6 +260,29 @@ TEST_F(TcpMembers, TheLastOneThatLeavesClosesThePool) {
   EXPECT_EQ(MappedPool::of(*pool).saves(), 2u) << "loaded again";
 }
 
+// tcp.saved-beside-service
+TEST_F(TcpMembers, ASaveHoldsUpNobodyButWhoWouldChangeMembers) {
+  (void)join(0);
+  MemberPeer &leaves = tool(), &asks = tool(), &waits = tool();
+  EXPECT_EQ(call(leaves, {.call = Call::kBeginChange}).error, Errc::kOk);
+  EXPECT_EQ(call(leaves, {.call = Call::kWithdraw, .node = 0, .incarnation = 1}).value, 1u);
+  keeper->may_close = false;
+  ask(leaves, {.call = Call::kClose});
+  EXPECT_TRUE(until([&] { return keeper->closing.load(); }));
+  EXPECT_EQ(call(asks, {.call = Call::kHeader}).error, Errc::kOk);
+  kill(leaves);
+  EXPECT_TRUE(until([&] { return log.tell("has left in the middle of a change of members"); }));
+  const AnswerFrame busy = call(asks, {.call = Call::kBeginChange, .tries = 1});
+  EXPECT_EQ(busy.error, Errc::kBusy);
+  EXPECT_NE(strstr(busy.problem, "while the pool is saved"), nullptr) << busy.problem;
+  ask(waits, {.call = Call::kBeginChange});
+  for_a_while();
+  EXPECT_TRUE(waits.answers.empty());
+  keeper->may_close = true;
+  EXPECT_EQ(answer(waits).error, Errc::kOk);
+  EXPECT_EQ(waits.table.head.saves, 2u);
+}
+
 TEST_F(TcpMembers, AFenceAndItsReasonReachAll) {
   MemberPeer &first = join(0), &second = join(1);
   EXPECT_TRUE(first.say([](SayingsRecord& s) { s.fences = 1, put_text("a page is torn", s.fence_reason); }));

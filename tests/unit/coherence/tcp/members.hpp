@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <list>
+#include <optional>
 
 #include "coherence/base/os.hpp"
 #include "coherence/region/pool_header.hpp"
@@ -12,6 +13,24 @@
 #include "loops.hpp"
 
 namespace coherence::tcp {
+
+// A pool that is closed when the test says so.
+class HeldKeeper final : public PoolKeeper {
+ public:
+  explicit HeldKeeper(PoolKeeper& of) : of_(of) {}
+  NodeTable& table() const override { return of_.table(); }
+  PoolHeader& first_header() const override { return of_.first_header(); }
+  Status mark_in_use(Problem* problem) override { return of_.mark_in_use(problem); }
+  Status close(Problem* problem) override {
+    closing = true;
+    EXPECT_TRUE(gcl_test::eventually([&] { return may_close.load(); }));
+    return of_.close(problem);
+  }
+  std::atomic<bool> may_close = true, closing = false;
+
+ private:
+  PoolKeeper& of_;
+};
 
 // A tool, or a node, and what came to it.
 class MemberPeer {
@@ -84,8 +103,9 @@ class MemberServerTest : public testing::Test {
     pool = served.take();
     MappedPool& mapped = MappedPool::of(*pool);
     starts_ += 1'000'000;
+    keeper.emplace(mapped);
     auto made =
-        MemberServer::make(mapped, {.pool = path_, .start = starts_, .patience_ns = times.patience_ns}, log, &problem);
+        MemberServer::make(*keeper, {.pool = path_, .start = starts_, .patience_ns = times.patience_ns}, log, &problem);
     if (!made) return made.error();
     members = made.take();
     memory = std::make_unique<ShmMemory>(mapped, counters);
@@ -177,6 +197,7 @@ class MemberServerTest : public testing::Test {
   Lines log;
   Problem problem;
   std::unique_ptr<Pool> pool;
+  std::optional<HeldKeeper> keeper;
   std::unique_ptr<MemberServer> members;
   Counters counters{};
   std::unique_ptr<ShmMemory> memory;
