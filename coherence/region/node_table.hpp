@@ -1,5 +1,5 @@
-// NodeTable: which nodes are in the pool; region 0 of the pool file.  Entries change under the pool's lock file (join,
-// leave) or by the fence; every process reads.
+// NodeTable: which nodes are in the pool; region 0 of the pool file.  How it changes: table_changes.hpp; every process
+// reads.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,11 @@ struct alignas(64) NodeEntry {
   // Dead nodes (bits) for which this node is quiescent, or has no take-over under way any more (repair.quiesced-first,
   // repair.drained-last).
   std::atomic<uint64_t> quiesced, drained;
+  // Not 0: its processes reach the pool by links to the memory nodes alone (tcp), so no file says whether they are
+  // there.
+  std::atomic<uint32_t> by_links;
 };
+static_assert(sizeof(NodeEntry) == 64);
 
 inline constexpr uint32_t kReasonNone = 0, kReasonClaimed = 1, kReasonWritten = 2;
 

@@ -13,7 +13,7 @@
 
 #include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/tcp/memory/tcp_memory.hpp"
-#include "tests/support/tcp_nodes.hpp"
+#include "tests/support/tcp_members.hpp"
 
 namespace coherence {
 namespace {
@@ -61,6 +61,21 @@ class MemnodeDaemon : public testing::Test {
     PoolSpec spec{.nodes_max = 2, .memory_nodes = 2, .further_pages_bytes = 16 * kPageSize, .identity = ""};
     spec.region_bytes[kRegionPages] = 16 * kPageSize;
     pool = gcl_test::must(LocalPool::create({.path = file().c_str()}, spec, &problem), problem);
+    spec.memory_nodes = 1;
+    (void)gcl_test::must(LocalPool::create({.path = small().c_str(), .durable_path = saved().c_str()}, spec, &problem),
+                         problem);
+  }
+  // A pool of one memory node, and its durable copy.
+  std::string small() const { return directory.path() + "/small"; }
+  std::string saved() const { return directory.path() + "/saved"; }
+  std::unique_ptr<Program> serve_small() {
+    unlink((directory.path() + "/m0").c_str());
+    auto daemon = start({small(), "--saved", saved(), "--listen", directory.socket("m0"), "--key", directory.key()});
+    EXPECT_TRUE(gcl_test::eventually([&] { return daemon->says("listens on"); })) << daemon->said();
+    return daemon;
+  }
+  gcl_test::MemberNode::Spec node() const {
+    return {.prefix = directory.path() + "/local", .address = directory.socket("m0"), .key = directory.key()};
   }
   std::string file(uint8_t n = 0) const { return directory.path() + "/pool" + (n ? ".mem" + std::to_string(n) : ""); }
   std::unique_ptr<Program> start(std::vector<std::string> arguments) {
@@ -85,34 +100,75 @@ class MemnodeDaemon : public testing::Test {
   int programs_ = 0;
 };
 
-// What a node reads and writes is what the files have.
-TEST_F(MemnodeDaemon, ServesAPoolsFiles) {
-  const auto zero = serve(0), one = serve(1);
-  gcl_test::WorkedPort node(
-      {.memory_nodes = {{MemoryNodeId{0}, directory.socket("m0")}, {MemoryNodeId{1}, directory.socket("m1")}},
-       .key = directory.key(),
-       .cluster = pool->pool_id()});
+// What a node reads and writes is what the file has.
+TEST_F(MemnodeDaemon, ServesAMemoryNodesFile) {
+  const auto one = serve(1);
+  gcl_test::WorkedPort node({.memory_nodes = {{MemoryNodeId{1}, directory.socket("m1")}},
+                             .key = directory.key(),
+                             .cluster = pool->pool_id()});
   {
     Counters counters{};
     tcp::TcpMemory memory(node.port(), counters);
-    for (uint8_t n = 0; n < 2; n++) {
-      const PageId page = PageId::at({n}, 3);
-      ASSERT_TRUE(memory.cas(pool->latch_address(page), 0, 4711).ok()) << zero->said() << one->said();
-      EXPECT_EQ(pool->peek_latch(page).raw, 4711u);
-      EXPECT_EQ(*memory.cas(pool->latch_address(page), 4711, 0), 4711u);
-    }
+    const PageId page = PageId::at({1}, 3);
+    ASSERT_TRUE(memory.cas(pool->latch_address(page), 0, 4711).ok()) << one->said();
+    EXPECT_EQ(pool->peek_latch(page).raw, 4711u);
+    EXPECT_EQ(*memory.cas(pool->latch_address(page), 4711, 0), 4711u);
   }
-  zero->send(SIGUSR1);
-  EXPECT_TRUE(gcl_test::eventually([&] { return zero->says("figures: links 1, batches 2, operations 2"); }))
-      << zero->said();
-  EXPECT_TRUE(zero->says("CPU s"));
-  one->send(SIGTERM), zero->send(SIGINT);
+  one->send(SIGUSR1);
+  EXPECT_TRUE(gcl_test::eventually([&] { return one->says("figures: links 1, batches 2, operations 2"); }))
+      << one->said();
+  EXPECT_TRUE(one->says("CPU s"));
+  one->send(SIGTERM);
   EXPECT_EQ(one->wait(), 0);
-  EXPECT_EQ(zero->wait(), 0);
   EXPECT_TRUE(one->says("has stopped")) << one->said();
   Counters counters{};
   tcp::TcpMemory memory(node.port(), counters);
-  EXPECT_FALSE(memory.load(PoolAddress::at({1}, 0)).ok()) << "its memory nodes are gone";
+  EXPECT_FALSE(memory.load(PoolAddress::at({1}, 0)).ok()) << "its memory node is gone";
+}
+
+TEST_F(MemnodeDaemon, MemoryNodeZeroLetsNodesInAndSavesThePool) {
+  const PageId page = PageId::at({}, 3);
+  {
+    const auto zero = serve_small();
+    gcl_test::MemberNode first(node());
+    ASSERT_TRUE(first.open(&problem).ok()) << problem.text << zero->said();
+    ASSERT_TRUE(first.join(0, &problem).ok()) << problem.text << zero->said();
+    Counters counters{};
+    tcp::TcpMemory memory(first.port(), counters);
+    Batch batch(MemoryNodeId{0});
+    const uint64_t word = 4711;
+    batch.write(first.pool->page_address(page), &word, sizeof word);
+    ASSERT_TRUE(memory.run(batch).ok()) << zero->said();
+    bool last = false;
+    ASSERT_TRUE(first.leave(&last, &problem).ok()) << problem.text << zero->said();
+    EXPECT_TRUE(last);
+    zero->send(SIGINT);
+    EXPECT_EQ(zero->wait(), 0);
+    EXPECT_TRUE(zero->says("the pool is empty, and closed")) << zero->said();
+  }
+  ASSERT_EQ(unlink(small().c_str()), 0);
+  const auto again = serve_small();
+  gcl_test::MemberNode second(node());
+  ASSERT_TRUE(second.open(&problem).ok()) << problem.text << again->said();
+  EXPECT_EQ(second.pool->saves(), 2u);
+  tcp::ToolMemory memory(second.tool);
+  EXPECT_EQ(*memory.load(second.pool->page_address(page)), 4711u) << again->said();
+}
+
+// The copy is no longer the truth, and the memory is gone.
+TEST_F(MemnodeDaemon, APoolThatWasInUseIsNotServedFromItsCopy) {
+  {
+    const auto zero = serve_small();
+    gcl_test::MemberNode first(node());
+    ASSERT_TRUE(first.open(&problem).ok()) << problem.text << zero->said();
+    ASSERT_TRUE(first.join(0, &problem).ok()) << problem.text << zero->said();
+  }
+  ASSERT_EQ(unlink(small().c_str()), 0);
+  refused({small(), "--saved", saved(), "--listen", directory.socket("m0"), "--plain"}, "was in use when the machine");
+}
+
+TEST_F(MemnodeDaemon, APoolOfSeveralMemoryNodesIsNotServed) {
+  refused({file(0), "--listen", directory.socket("m0"), "--plain"}, "has 2 memory nodes");
 }
 
 TEST_F(MemnodeDaemon, OnlyOneServesAFile) {

@@ -12,7 +12,11 @@
 #include <memory>
 #include <utility>
 
+#include "coherence/region/pool_header.hpp"
+#include "coherence/transport/shm/local_pool.hpp"
+#include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_memory.hpp"
+#include "coherence/transport/tcp/member/member_server.hpp"
 #include "coherence/transport/tcp/memory/memory_server.hpp"
 #include "tools/memnode/served_file.hpp"
 
@@ -22,6 +26,7 @@ namespace {
 using coherence::Problem;
 using coherence::Result;
 using coherence::Status;
+using coherence::tcp::MemberServer;
 using coherence::tcp::MemoryServer;
 namespace net = coherence::net;
 
@@ -78,9 +83,49 @@ Result<net::Endpoints> endpoints_of(const std::string& text, const net::Credenti
   return endpoints;
 }
 
-std::string what_is(const Options& options, const ServedFile& region) {
-  return fmt::format("memory node {} of pool {:016x}, {} bytes in {}", region.id().value, region.pool_id(),
-                     region.bytes(), options.file);
+// What is served.
+struct Region {
+  std::unique_ptr<ServedFile> file;       // of another memory node than 0
+  std::unique_ptr<coherence::Pool> pool;  // of memory node 0: its members, too
+  coherence::MemoryMap* map = nullptr;    // one of the two
+  coherence::MemoryNodeId id;
+  uint64_t bytes = 0, pool_id = 0;
+};
+
+// A file that is missing may be in the durable copy.
+Result<bool> is_first(const Options& options, Problem* problem) {
+  if (!options.saved.empty()) return true;
+  auto file = ServedFile::open(options.file.c_str(), ServedFile::Use::kLook, problem);
+  if (!file) return file.error();
+  return (*file)->id() == coherence::MemoryNodeId{0};
+}
+
+Status open_region(const Options& options, Region* region, Problem* problem) {
+  const auto first = is_first(options, problem);
+  if (!first) return first.error();
+  if (*first) {
+    const char* const saved = options.saved.empty() ? nullptr : options.saved.c_str();
+    auto pool = coherence::LocalPool::serve({.path = options.file.c_str(), .durable_path = saved}, problem);
+    if (!pool) return pool.error();
+    region->pool = pool.take();
+    auto& mapped = coherence::MappedPool::of(*region->pool);
+    region->map = &mapped;
+    region->bytes = mapped.header().bytes;
+    region->pool_id = mapped.pool_id();
+    return {};
+  }
+  auto file = ServedFile::open(options.file.c_str(), ServedFile::Use::kServe, problem);
+  if (!file) return file.error();
+  region->file = file.take();
+  region->map = region->file.get();
+  region->id = region->file->id();
+  region->bytes = region->file->bytes();
+  region->pool_id = region->file->pool_id();
+  return {};
+}
+
+std::string what_is(const Options& options, coherence::MemoryNodeId id, uint64_t pool_id, uint64_t bytes) {
+  return fmt::format("memory node {} of pool {:016x}, {} bytes in {}", id.value, pool_id, bytes, options.file);
 }
 
 // On SIGUSR1, and at the end.
@@ -103,25 +148,34 @@ uint64_t start_number() {
 }
 
 Status serve(const Options& options, Stderr& log, Problem* problem) {
-  auto region = ServedFile::open(options.file.c_str(), ServedFile::Use::kServe, problem);
-  if (!region) return region.error();
+  Region region;
+  GCL_TRY(open_region(options, &region, problem));
   auto credentials = credentials_of(options, problem);
   if (!credentials) return credentials.error();
   const Signals signals;
   coherence::Counters counters{};
-  coherence::ShmMemory memory(**region, counters);
+  coherence::ShmMemory memory(*region.map, counters);
+  const uint64_t start = start_number();
   const uint64_t patience_ns = uint64_t(options.patience_s) * 1'000'000'000;
   const net::Credentials shown = *credentials;
+  log.line(what_is(options, region.id, region.pool_id, region.bytes).c_str());
+  std::unique_ptr<MemberServer> members;
+  if (region.pool != nullptr) {
+    auto made = MemberServer::make(coherence::MappedPool::of(*region.pool),
+                                   {.pool = options.file, .start = start, .patience_ns = patience_ns}, log, problem);
+    if (!made) return made.error();
+    members = made.take();
+  }
   auto server = MemoryServer::make(memory,
-                                   {.id = (*region)->id(),
-                                    .bytes = (*region)->bytes(),
-                                    .start = start_number(),
-                                    .cluster = (*region)->pool_id(),
-                                    .times = {.patience_ns = patience_ns}},
+                                   {.id = region.id,
+                                    .bytes = region.bytes,
+                                    .start = start,
+                                    .cluster = region.pool_id,
+                                    .times = {.patience_ns = patience_ns},
+                                    .other = members.get()},
                                    credentials.take(), log, problem);
   if (!server) return server.error();
   GCL_TRY((*server)->watch(signals.fd(), problem));
-  log.line(what_is(options, **region).c_str());
   for (const std::string& address : options.listen) {
     auto endpoints = endpoints_of(address, shown, problem);
     if (!endpoints) return endpoints.error();
@@ -144,7 +198,7 @@ Status check(const Options& options, Problem* problem) {
   if (!region) return region.error();
   auto credentials = credentials_of(options, problem);
   if (!credentials) return credentials.error();
-  fmt::print("{}\n", what_is(options, **region));
+  fmt::print("{}\n", what_is(options, (*region)->id(), (*region)->pool_id(), (*region)->bytes()));
   for (const std::string& address : options.listen) {
     auto endpoints = endpoints_of(address, *credentials, problem);
     if (!endpoints) return endpoints.error();

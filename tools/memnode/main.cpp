@@ -7,6 +7,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Serves the memory of one memory node of a pool to the primaries of a cluster."};
   memnode::Options options;
   app.add_option("FILE", options.file, "the memory node's file: POOL, or POOL.memK")->required();
+  app.add_option("--saved", options.saved,
+                 "of memory node 0: the pool's durable copy, loaded when the memory has lost it");
   app.add_option("--listen", options.listen, "host:port, [v6]:port or unix:/path; may be repeated")->required();
   CLI::Option* key = app.add_option("--key", options.key, "file with the cluster's key");
   CLI::Option* certificate = app.add_option("--certificate", options.certificate, "this memory node's, in PEM");
@@ -17,7 +19,7 @@ int main(int argc, char** argv) {
   certificate->needs(secret)->needs(authority)->excludes(plain);
   secret->needs(certificate);
   authority->needs(certificate);
-  app.add_option("--patience", options.patience_s, "seconds for which a primary may be away")
+  app.add_option("--patience", options.patience_s, "seconds for which a primary may be away before it counts as dead")
       ->capture_default_str()
       ->check(CLI::Range(1, 86400));
   app.add_flag("--check", options.check, "say what would be served, and end");

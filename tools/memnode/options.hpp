@@ -8,11 +8,12 @@ namespace memnode {
 
 struct Options {
   std::string file;
+  std::string saved;  // the pool's durable copy; empty: it has none
   std::vector<std::string> listen;
   std::string key;                                      // of the cluster
   std::string certificate, certificate_key, authority;  // or these
   bool plain = false;                                   // or none, on local addresses
-  int patience_s = 60;
+  int patience_s = 2;
   bool check = false;
 };
 

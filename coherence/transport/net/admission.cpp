@@ -21,7 +21,9 @@ Admission::Verdict Admission::judge(const Hello& hello) const noexcept {
   if (!hello.to.same_place(self_)) return refuse(Refusal::kNotMe, "this is %s", self_.name().text);
   if (from.same_place(self_) && from.role != Role::kTool)
     return refuse(Refusal::kIsMe, "%s is this side", self_.name().text);
-  if (hello.cluster != cluster_) return refuse(Refusal::kCluster, "this side belongs to another cluster");
+  const bool asks_which = from.role == Role::kTool && hello.cluster == 0;
+  if (hello.cluster != cluster_ && !asks_which)
+    return refuse(Refusal::kCluster, "this side belongs to another cluster");
   if (hello.to.start != 0 && hello.to.start != self_.start)
     return refuse(Refusal::kUnknownLink, "%s has started anew", self_.name().text);
   Verdict verdict;

@@ -20,8 +20,8 @@ inline constexpr uint16_t kLinkVersion = 1;
 // From the side that dials.
 struct Hello {
   Who from;
-  Who to;  // start 0: whichever it is
-  uint64_t cluster = 0;
+  Who to;                 // start 0: whichever it is
+  uint64_t cluster = 0;   // both sides' is the same; 0, of a tool: whichever it is
   uint64_t link = 0;      // chosen at random
   uint64_t received = 0;  // number of the last frame that it has of the other side
   uint32_t window = 0;    // bytes that it sends unacknowledged at most

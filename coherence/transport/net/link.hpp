@@ -81,6 +81,7 @@ class Link {
   // Numbers of frames: the last that send() has queued; all up to this one are acknowledged.
   uint64_t last_queued() const noexcept { return window_.last_queued(); }
   uint64_t last_acknowledged() const noexcept { return window_.last_acknowledged(); }
+  bool acknowledged(uint64_t number) const noexcept { return number <= last_acknowledged(); }
   uint32_t peer_window() const noexcept { return peer_window_; }  // bytes; 0: never connected yet
 
   const Who& self() const noexcept { return spec_.self; }

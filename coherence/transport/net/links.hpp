@@ -51,7 +51,7 @@ class Links {
  public:
   struct Spec {
     Who self;                               // REQUIRES: start is not 0
-    uint64_t cluster = 0;                   // both sides say the same, or refuse each other
+    uint64_t cluster = 0;                   // both sides say the same, or refuse each other; 0, of a tool: any
     uint32_t window = 4u << 20;             // bytes of a link that may be sent and not acknowledged; a power of two
     int links_max = 256;                    // that peers have begun here
     int half_open_max = 64;                 // net.half-open-bounded

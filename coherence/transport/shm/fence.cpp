@@ -9,7 +9,7 @@
 
 #include "coherence/base/os.hpp"
 #include "coherence/member/arena.hpp"
-#include "coherence/region/node_table.hpp"
+#include "coherence/region/table_changes.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 
 namespace coherence {
@@ -53,46 +53,38 @@ bool died(const MappedPool& pool, NodeId n) noexcept {
     return (now == MemberState::kLive || now == MemberState::kLeaving) &&
            e.incarnation.load(std::memory_order_acquire) == incarnation;
   };
+  // Who serves the pool keeps others from opening it (LocalPool::serve): so its links are over, and no batch comes.
+  if (e.by_links.load(std::memory_order_relaxed) != 0) return still_there();
   if (joiner_gone(e)) return still_there();
   return look_at_lock(pool, n, incarnation) != Lock::kHeld && still_there();
 }
 
-// The fence must wait for no process, so it may be up before its reason is written.
 void fence_pool(const MappedPool& pool, const char* reason) noexcept {
-  NodeTable& table = pool.table();
-  uint32_t nobody = kReasonNone;
-  if (table.reason_state.compare_exchange_strong(nobody, kReasonClaimed, std::memory_order_acq_rel)) {
-    snprintf(table.fence_reason, sizeof table.fence_reason, "%s", reason);
-    table.reason_state.store(kReasonWritten, std::memory_order_release);  // pairs with fence_reason()
-  }
-  table.fence.store(1, std::memory_order_release);  // pairs with Node::fenced()
+  TableChanges(pool.table(), pool.nodes_max()).fence(reason);
 }
 
 const char* fence_reason(const MappedPool& pool) noexcept {
-  NodeTable& table = pool.table();
-  bool written = table.reason_state.load(std::memory_order_acquire) == kReasonWritten;
-  return written ? table.fence_reason : "a node ended without leaving the pool";
+  return TableChanges(pool.table(), pool.nodes_max()).fence_reason();
 }
 
 Deceased look_for_dead(const MappedPool& pool, NodeId self) noexcept {
   NodeTable& table = pool.table();
+  TableChanges changes(table, pool.nodes_max());
   const bool repairs = table.repairs_deaths();
   Deceased found;
   for (uint32_t n = 0; n < pool.nodes_max(); n++) {
     NodeId node{uint8_t(n)};
     if (node == self || !died(pool, node)) continue;
     NodeEntry& e = table.node[n];
-    MemberState state = e.state.load(std::memory_order_acquire);
+    const MemberState state = e.state.load(std::memory_order_acquire);
     const bool counted = state == MemberState::kDead || state == MemberState::kSwept;
     const uint64_t incarnation = e.incarnation.load(std::memory_order_relaxed);
-    const Lock lock = repairs && !counted ? look_at_lock(pool, node, incarnation) : Lock::kHeld;
+    const bool by_links = e.by_links.load(std::memory_order_relaxed) != 0;
+    Lock lock = Lock::kHeld;
+    if (repairs && !counted) lock = by_links ? Lock::kFree : look_at_lock(pool, node, incarnation);
     if (repairs && lock == Lock::kHeld) continue;
     if (!counted) {
-      bool counts = false;  // by this call
-      table.view.fetch_add(1);
-      while (!counts && (state == MemberState::kLive || state == MemberState::kLeaving))
-        counts = e.state.compare_exchange_weak(state, MemberState::kDead, std::memory_order_acq_rel);
-      table.view.fetch_add(1, std::memory_order_release);
+      const bool counts = changes.died(node);  // by this call
       found.some |= counts;
       if (repairs && !counts) continue;  // it has gone on meanwhile: what was seen of its file is outdated
     }
@@ -102,7 +94,7 @@ Deceased look_for_dead(const MappedPool& pool, NodeId self) noexcept {
              static_cast<unsigned long long>(incarnation), e.pid.load());
     fence_pool(pool, reason);
   }
-  found.fenced = table.fence.load(std::memory_order_acquire) != 0;
+  found.fenced = changes.fenced();
   return found;
 }
 

@@ -1,6 +1,7 @@
 #include "coherence/transport/shm/local_pool.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -84,7 +85,32 @@ Result<std::unique_ptr<Pool>> LocalPool::open(const PoolFiles& files, Problem* p
   return std::unique_ptr<Pool>(pool.take());
 }
 
-Result<std::unique_ptr<MappedPool>> LocalPool::open_locked(const PoolFiles& files, Problem* problem) {
+Result<std::unique_ptr<Pool>> LocalPool::serve(const PoolFiles& files, Problem* problem) {
+  PoolLock lock(files.path);
+  if (!lock.held()) return problem->set(Errc::kSystem, "cannot lock %s.lock: %s", files.path, strerror(errno));
+  auto pool = open_locked(files, problem, Use::kServe);
+  if (!pool) return pool.error();
+  return std::unique_ptr<Pool>(pool.take());
+}
+
+// Memory node 0's file is locked by who serves it.
+Status LocalPool::lock_file(int fd, const char* path, Use use, Problem* problem) {
+  if (flock(fd, (use == Use::kServe ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return {};
+  if (errno == EWOULDBLOCK) return problem->set(Errc::kBusy, "pool %s is served over a network by a process", path);
+  return problem->set(Errc::kSystem, "cannot lock %s: %s", path, strerror(errno));
+}
+
+// Whether nodes serve that reach the pool by links (`by_links`), or as its files.
+static bool some_serve(const MappedPool& pool, bool by_links) noexcept {
+  for (uint32_t n = 0; n < pool.nodes_max(); n++) {
+    const NodeEntry& entry = pool.table().node[n];
+    const NodeInfo node{.state = entry.state.load(std::memory_order_acquire)};  // pairs with TableChanges::change()
+    if (node.serves() && (entry.by_links.load(std::memory_order_relaxed) != 0) == by_links) return true;
+  }
+  return false;
+}
+
+Result<std::unique_ptr<MappedPool>> LocalPool::open_locked(const PoolFiles& files, Problem* problem, Use use) {
   if (access(files.path, F_OK) != 0 && errno == ENOENT && files.durable_path) {
     unlink_parts(RestartPath(files.path).text, kMemoryNodesMax);  // of a process that died: as much memory as the pool
     GCL_TRY(load(files, files.path, Which::kClean, problem));
@@ -99,9 +125,14 @@ Result<std::unique_ptr<MappedPool>> LocalPool::open_locked(const PoolFiles& file
     GCL_TRY(read_header(file.fd(), files.path, header.get(), problem));
     GCL_TRY(check_header(*header, files.identity, files.path, problem));
     GCL_TRY(check_whole(file.fd(), *header, false, files.path, problem));
+    GCL_TRY(lock_file(file.fd(), files.path, use, problem));
+    if (use == Use::kServe) pool->served_ = fcntl(file.fd(), F_DUPFD_CLOEXEC, 0);
   }
   GCL_TRY(pool->map(problem));
-  (void)look_for_dead(*pool);
+  // Of nodes that were here when another process served the pool, who serves it now says what becomes of them.
+  if (use == Use::kOpen || !some_serve(*pool, true)) (void)look_for_dead(*pool);
+  if (use == Use::kServe && some_serve(*pool, false))
+    return problem->set(Errc::kBusy, "nodes of this machine are in pool %s", files.path);
   if (pool->table_->fence.load(std::memory_order_acquire) != 0)  // pairs with fence_pool()
     return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", files.path, fence_reason(*pool));
   pool->remove_uncounted();
@@ -150,6 +181,7 @@ LocalPool::Condition LocalPool::inspect(const PoolFiles& files, Problem* problem
     if (pool)
       return nobody_lives(MappedPool::of(**pool).table(), (*pool)->nodes_max()) ? Condition::kOrphaned
                                                                                 : Condition::kInUse;
+    if (pool.error() == Errc::kBusy) return Condition::kInUse;  // who serves it knows more
     return pool.error() == Errc::kFenced ? Condition::kUnclean : Condition::kDamaged;
   }
   problem->write("there is no pool %s", files.path);

@@ -24,8 +24,12 @@ class LocalPool {
   // started survives a reboot).  kExists, kNoSpace, kSystem.
   static Result<std::unique_ptr<Pool>> create(const PoolFiles&, const PoolSpec&, Problem*);
   // Opens the pool; when tmpfs has lost it, loads it from the durable file.  kNotFound, kIncompatible, kFenced (not
-  // closed cleanly), kNoSpace, kCorrupt, kSystem.  Safe against other servers that open, save or create it meanwhile.
+  // closed cleanly), kBusy (it is served over a network), kNoSpace, kCorrupt, kSystem.  Safe against other servers that
+  // open, save or create it meanwhile.
   static Result<std::unique_ptr<Pool>> open(const PoolFiles&, Problem*);
+  // The same for the process that alone serves the pool to nodes over a network, as long as the Pool lives: then others
+  // do not open it (kBusy).  kBusy: another process does, or nodes of this machine are in it.
+  static Result<std::unique_ptr<Pool>> serve(const PoolFiles&, Problem*);
   // For tools: what the tmpfs files say, or the durable ones if there are none, without joining.
   enum class Condition : uint8_t {
     kClean,
@@ -64,7 +68,10 @@ class LocalPool {
     explicit NextCopy(const char* durable_path);
     char text[560];
   };
-  static Result<std::unique_ptr<MappedPool>> open_locked(const PoolFiles&, Problem*);  // REQUIRES: the lock file held
+  enum class Use : uint8_t { kOpen, kServe };
+  static Result<std::unique_ptr<MappedPool>> open_locked(const PoolFiles&, Problem*,
+                                                         Use = Use::kOpen);  // REQUIRES: the lock file held
+  static Status lock_file(int fd, const char* path, Use, Problem*);
   static bool is_saved(const PoolHeader& in_memory, const char* durable_path, Problem*);
   enum class Which : uint8_t { kClean, kAny };  // of copies: the last one before the pool was in use, too
   static Status load(const PoolFiles&, const char* to_path, Which, Problem*);

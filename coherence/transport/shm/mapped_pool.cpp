@@ -27,6 +27,7 @@ MappedPool& MappedPool::of(Pool& pool) noexcept {
 MappedPool::~MappedPool() {
   for (int k = 0; k < kMemoryNodesMax; k++)
     if (std::byte* base = mapped({uint8_t(k)})) munmap(base, bytes_[k]);
+  if (served_ >= 0) ::close(served_);
 }
 
 Status MappedPool::check_protocol(Problem* problem) const {
@@ -94,8 +95,14 @@ uint32_t MappedPool::memory_nodes() const {
 
 uint64_t MappedPool::saves() const { return header().saves; }
 
-Status MappedPool::mark_durable_in_use(Problem* problem) {
+Status MappedPool::mark_in_use(Problem* problem) {
   return durable_path() != nullptr ? mark_copy_in_use(durable_path(), problem) : Status();
+}
+
+Status MappedPool::close(Problem* problem) {
+  if (durable_path() != nullptr) return save(problem);
+  header().state.store(PoolState::kClean);
+  return {};
 }
 
 LatchWord MappedPool::peek_latch(PageId p) {

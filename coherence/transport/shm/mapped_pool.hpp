@@ -9,21 +9,23 @@
 #include <memory>
 
 #include "coherence/pool/pool.hpp"
+#include "coherence/region/pool_keeper.hpp"
 #include "coherence/transport/shm/memory_map.hpp"
 
 namespace coherence {
 
-struct NodeTable;
-struct PoolHeader;
-
-class MappedPool final : public Pool, public MemoryMap {
+class MappedPool final : public Pool, public MemoryMap, public PoolKeeper {
  public:
   ~MappedPool() override;
   // REQUIRES: the pool is one machine's.
   static MappedPool& of(Pool& pool) noexcept;
 
-  NodeTable& table() const { return *table_; }
+  NodeTable& table() const override { return *table_; }
   PoolHeader& header(uint32_t k = 0) const { return *reinterpret_cast<PoolHeader*>(mapped(MemoryNodeId{uint8_t(k)})); }
+
+  PoolHeader& first_header() const override { return header(); }
+  Status mark_in_use(Problem*) override;
+  Status close(Problem*) override;
 
   Status check_protocol(Problem*) const override;
   uint32_t memory_nodes() const override;
@@ -32,7 +34,6 @@ class MappedPool final : public Pool, public MemoryMap {
 
  private:
   friend class LocalPool;  // makes, opens and restarts it
-  friend class ShmMembership;
   using MemoryMap::mapped;
   explicit MappedPool(const PoolFiles& files) : Pool(files) {}
   // Maps every memory node.  REQUIRES: memory node 0's header was checked.
@@ -43,12 +44,12 @@ class MappedPool final : public Pool, public MemoryMap {
   // To the durable path.  REQUIRES: no node in it, the lock file held.
   Status save(Problem*);
   Status replace_saved(uint32_t from, Problem*);
-  Status mark_durable_in_use(Problem*);
   void remove_uncounted() const;  // REQUIRES: the lock file held
 
   uint64_t bytes_[kMemoryNodesMax] = {};  // of those that are mapped; set before their bases
   std::atomic<uint32_t> late_spin_ = 0;
   NodeTable* table_ = nullptr;
+  int served_ = -1;  // locked (LocalPool::serve)
 };
 
 }  // namespace coherence

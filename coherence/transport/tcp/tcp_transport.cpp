@@ -129,8 +129,11 @@ class TcpTransport::Work final : private MembersChanged {
                             of_.credentials_, *of_.log_, problem);
     if (!worker) return worker.error();
     worker_ = worker.take();
-    peers_.emplace(*of_.parts_, *of_.boxes_, worker_->links(), of_, *of_.log_);
-    members_.emplace(*of_.mirror_, *of_.sayings_, worker_->memory(), *this, *of_.log_);
+    const PeerAddresses& addresses = of_;
+    MembersChanged& change = *this;
+    Log& log = *of_.log_;
+    peers_.emplace(*of_.parts_, *of_.boxes_, worker_->links(), addresses, log);
+    members_.emplace(*of_.mirror_, *of_.sayings_, worker_->memory(), change, log);
     worker_->memory().set_other(&*members_);
     worker_->add(*members_);
     worker_->add(*peers_);

@@ -49,6 +49,10 @@ inline constexpr uint32_t kRequestBytesMax =
     sizeof(FrameHead) + kBatchOpsMax * (sizeof(FrameOp) + 2 * sizeof(uint64_t)) + kBatchBytesMax;
 inline constexpr uint32_t kResultBytesMax = sizeof(FrameHead) + kBatchOpsMax * sizeof(uint64_t) + kBatchBytesMax;
 
+// A memory node sends other frames (member/) of so many bytes unacknowledged at most: what its window has beyond them
+// is for results (tcp.answers-have-room).
+inline constexpr uint32_t kOtherBytesMax = 32 << 10;
+
 // Of a node.
 // A batch within the bounds above, for which a condition has its atomic.  (A batch of ours is one.)
 bool can_travel(std::span<const Op>) noexcept;

@@ -64,8 +64,9 @@ bool MemoryRoutes::send_first(MemoryRoute& route) {
   PortEntry& entry = *route.posted.first();
   const uint32_t bytes = request_bytes(entry.ops());
   entry.result_bytes = net::frame_bytes(result_bytes_max(entry.ops()));
-  if (!route.link->room_for(bytes)) return false;                                    // tcp.window-bounded
-  if (route.awaited + entry.result_bytes > route.link->peer_window()) return false;  // tcp.answers-have-room
+  if (!route.link->room_for(bytes)) return false;  // tcp.window-bounded
+  if (route.awaited + entry.result_bytes + kOtherBytesMax > route.link->peer_window())
+    return false;  // tcp.answers-have-room
   entry.tag = route.next_tag++;
   encode_request(entry.to, entry.tag, entry.ops(), frame_.get());
   if (!route.link->send(kRequestFrame, std::span<const std::byte>(frame_.get(), bytes))) return false;
@@ -109,7 +110,8 @@ void MemoryRoutes::give_up(MemoryRoute& route) {
 }
 
 void MemoryRoutes::MemoryRoute::begun(net::Link& l) {
-  if (l.peer_window() < net::frame_bytes(kResultBytesMax)) return l.end("its window is too small for a result");
+  if (l.peer_window() < net::frame_bytes(kResultBytesMax) + kOtherBytesMax)
+    return l.end("its window is too small for a result");
   Text text;
   of->log_.line(text.add("connected to %s", l.peer().name().text).c_str());
   if (Route* const other = of->other(l)) other->begun(l);

@@ -2,7 +2,8 @@
 // goes back there.
 //
 // tcp.answers-have-room: Of a memory node, batches whose results together may be longer than its window are not under
-// way at once: so it never has to wait before it answers.  Those in excess stay in the Port, in order.
+// way at once: so it never has to wait before it answers.  Those in excess stay in the Port, in order.  A part of the
+// window is left to what a memory node sends beside results (kOtherBytesMax).
 //
 // One thread.  Its process has the node's arena and the Port at the same addresses as the sessions.
 #pragma once

@@ -41,6 +41,7 @@ Status MemoryServer::serve(net::Link& link, uint16_t type, std::span<const std::
   GCL_TRY(batch_.decode(payload, problem));
   Batch& batch = batch_.batch();
   GCL_TRY(check_places(batch, spec_.id, spec_.bytes, problem));
+  if (spec_.other != nullptr) GCL_TRY(spec_.other->may_run(link, batch, problem));
   memory_.post(batch);
   if (!batch.known()) return problem->set(Errc::kFenced, "a batch whose outcome is not known");
   const std::span<const std::byte> result = batch_.result();
@@ -57,6 +58,12 @@ MemoryServer::Figures MemoryServer::figures() const noexcept {
   Figures now = figures_;
   now.links = open_.size();
   return now;
+}
+
+void MemoryServer::turn(int ms) {
+  const int most = spec_.other != nullptr ? spec_.other->wait_ms() : -1;
+  links_->wait(most >= 0 && (ms < 0 || ms > most) ? most : ms);
+  if (spec_.other != nullptr) spec_.other->turn();
 }
 
 void MemoryServer::stop() {
@@ -93,6 +100,10 @@ void MemoryServer::reconnected(net::Link& link) {
   Text text;
   log_.line(text.add("%s is here again", link.peer().name().text).c_str());
   if (spec_.other != nullptr) spec_.other->reconnected(link);
+}
+
+void MemoryServer::room(net::Link& link) {
+  if (spec_.other != nullptr) spec_.other->room(link);
 }
 
 void MemoryServer::over(net::Link& link) {

@@ -26,12 +26,18 @@ namespace coherence::tcp {
 // What a memory node does for its peers beside batches (member/).
 class OtherService {
  public:
+  // Whether the peer may have this batch carried out.  An error ends the link.
+  virtual Status may_run(const net::Link&, const Batch&, Problem*) noexcept = 0;
   // An error ends the link.
   virtual Status frame(net::Link&, uint16_t type, std::span<const std::byte> payload, Problem*) = 0;
   virtual void begun(net::Link&) = 0;
   virtual void disconnected(net::Link&) = 0;
   virtual void reconnected(net::Link&) = 0;
+  virtual void room(net::Link&) = 0;
   virtual void over(net::Link&) = 0;  // the last call about this link
+  // After each turn of the server; it sleeps no longer than so many milliseconds (-1: as long as it likes).
+  virtual void turn() = 0;
+  virtual int wait_ms() const noexcept = 0;
 
  protected:
   ~OtherService() = default;
@@ -58,7 +64,7 @@ class MemoryServer final : private net::LinksOwner {
   // turn() returns when it is readable.
   Status watch(int fd, Problem* problem) { return links_->watch(fd, problem); }
   // Carries out what has come.  Sleeps for `ms` at most if there is nothing to do; signals end that.
-  void turn(int ms) { links_->wait(ms); }
+  void turn(int ms);
   // Ends all links, behind the results that are there, and tells the peers so.
   void stop();
 
@@ -78,6 +84,7 @@ class MemoryServer final : private net::LinksOwner {
   void begun(net::Link&) override;
   void disconnected(net::Link&) override;
   void reconnected(net::Link&) override;
+  void room(net::Link&) override;
   void over(net::Link&) override;
   void log(const char* line) override { log_.line(line); }
 

@@ -23,7 +23,7 @@ struct WorkerStatus {
   enum Phase : uint32_t { kNone = 0, kStarting, kReady, kFailed, kEnded };
   std::atomic<uint32_t> phase;  // a futex word
   std::atomic<int32_t> pid;
-  char address[128];  // where it listens; set before kReady
+  char address[144];  // where it listens; set before kReady
   char problem[512];  // set before kFailed
   void set_phase(Phase) noexcept;
 };

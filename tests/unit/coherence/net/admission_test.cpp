@@ -100,6 +100,18 @@ TEST_F(AdmissionTest, WhoIsMeantAndOfWhichCluster) {
   EXPECT_EQ(refusal(hello(self)), Refusal::kIsMe) << "its own bytes come back";
 }
 
+// It learns from who answers which one it is.
+TEST_F(AdmissionTest, AToolMayAskWhicheverClusterItIs) {
+  Hello greeting = hello(Who::tool(7));
+  greeting.cluster = 0;
+  EXPECT_EQ(refusal(greeting), Refusal::kNone);
+  greeting.cluster = 6;
+  EXPECT_EQ(refusal(greeting), Refusal::kCluster);
+  greeting = hello(node);
+  greeting.cluster = 0;
+  EXPECT_EQ(refusal(greeting), Refusal::kCluster) << "a node knows its own";
+}
+
 // --- refusals travel
 
 TEST(Refusals, OfALinkThatIsUnknownEndIt) {

@@ -1,0 +1,248 @@
+// What tools call at memory node 0.
+#include <algorithm>
+#include <cstring>
+
+#include "coherence/base/os.hpp"
+#include "coherence/region/pool_header.hpp"
+#include "coherence/transport/tcp/member/member_server.hpp"
+#include "coherence/transport/tcp/member/tool_link.hpp"
+
+namespace coherence::tcp {
+
+// tcp.answer-behind-table.  A tool waits for each answer, so there is room for it.
+void MemberServer::answer(net::Link& link, const CallFrame& call, Status status, uint64_t value,
+                          const Problem& problem) {
+  AnswerFrame answer;
+  answer.tag = call.tag;
+  answer.call = call.call;
+  answer.error = status.error();
+  answer.value = status ? value : 0;
+  if (!status) put_text(problem.text, answer.problem);
+  std::span<const std::byte> pieces[2] = {bytes_of(answer), {}};
+  if (status && call.call == Call::kHeader) pieces[1] = bytes_of(header_);
+  if (!send_table_to(link) || !link.send(kAnswerFrame, pieces)) link.end("it does not take its answers");
+}
+
+Status MemberServer::take_call(net::Link& link, const CallFrame& call, Problem* problem) {
+  const bool waits = std::any_of(waiting_.begin(), waiting_.end(), [&](auto& one) { return one.tool == &link; });
+  if (waits || (&link == changer_ && (publishing_ || closing_)))
+    return problem->set(Errc::kCorrupt, "a call before the answer to the last one");
+  if (call.call == Call::kHeader) {
+    answer(link, call, {}, 0, {});
+    return {};
+  }
+  if (call.call == Call::kBeginChange) return begin_change(link, call, problem);
+  if (&link != changer_) return problem->set(Errc::kCorrupt, "a change that it has not begun");
+  return carry_out(link, call, problem);
+}
+
+// tcp.change-of-one-tool
+Status MemberServer::begin_change(net::Link& link, const CallFrame& call, Problem* problem) {
+  if (&link == changer_) return problem->set(Errc::kCorrupt, "a change inside a change");
+  Problem busy;
+  if (changer_ == nullptr && !closing_) {
+    changer_ = &link;
+    answer(link, call, {}, 0, {});
+  } else if (call.tries != 0) {
+    const net::Who::Name who =
+        changer_ != nullptr ? changer_->peer().name() : net::Who::Name{"nobody, while the pool is saved,"};
+    const Errc error = busy.set(Errc::kBusy, "%s changes the pool's members just now", who.text);
+    answer(link, call, error, 0, busy);
+  } else {
+    waiting_.push_back({&link, call.tag});
+  }
+  return {};
+}
+
+// It is over, or its tool has gone; what was reserved, and is not in the pool, is given up.
+void MemberServer::end_change(const char* why) {
+  changer_ = nullptr;
+  publishing_.reset();
+  if (reserved_) {
+    NodeLink& node = node_[reserved_->node.value];
+    if (node.link != nullptr) node.link->end(why);
+    node.link = nullptr;
+    reserved_.reset();
+  }
+  next_change();
+}
+
+void MemberServer::next_change() {
+  if (changer_ != nullptr || closing_ || waiting_.empty()) return;  // tcp.saved-beside-service
+  const Waiting next = waiting_.front();
+  waiting_.pop_front();
+  changer_ = next.tool;
+  answer(*next.tool, {.tag = next.tag, .call = Call::kBeginChange}, {}, 0, {});
+}
+
+Status MemberServer::carry_out(net::Link& link, const CallFrame& call, Problem* problem) {
+  Problem words;
+  Status done;
+  uint64_t value = 0;
+  switch (call.call) {
+    case Call::kEndChange:
+      answer(link, call, {}, 0, {});
+      end_change("its join was not completed");
+      return {};
+    case Call::kAllDead:
+      if (!changes_.fenced() && changes_.table().repairs_deaths() && !changes_.some_serve())
+        value = changes_.dead().bits;
+      break;
+    case Call::kForget:
+      GCL_TRY(forget(NodeSet{call.nodes}, problem));
+      break;
+    case Call::kReserve:
+      done = reserve(NodeId{call.node}, &value, &words);
+      break;
+    case Call::kPublish:
+      if (!is_reserved(NodeId{call.node}, call.incarnation))
+        return problem->set(Errc::kCorrupt, "a node that it has not reserved");
+      publishing_ = Publishing{call};
+      go_on_publishing();
+      return {};
+    case Call::kWithdraw:
+      done = withdraw(call, &value, &words);
+      break;
+    case Call::kClose:
+      if (!changes_.empty()) return problem->set(Errc::kCorrupt, "that a pool is to be closed in which nodes are");
+      close(call);
+      return {};
+    case Call::kHeader:
+    case Call::kBeginChange:
+      return problem->set(Errc::kCorrupt, "a call out of its place");
+  }
+  answer(link, call, done, value, words);
+  return {};
+}
+
+// tcp.saved-beside-service
+void MemberServer::close(const CallFrame& call) {
+  Closing& closing = closing_.emplace();
+  closing.call = call;
+  closing.thread = std::thread([this, &closing] {
+    closing.closed = keeper_.close(&closing.words);
+    closing.done.store(true, std::memory_order_release);  // pairs with go_on_closing()
+  });
+}
+
+void MemberServer::go_on_closing() {
+  if (!closing_ || !closing_->done.load(std::memory_order_acquire)) return;  // pairs with close()
+  closing_->thread.join();
+  const Status closed = closing_->closed.ok() ? Status() : Status(closing_->closed.error());
+  const CallFrame call = closing_->call;
+  const Problem words = closing_->words;
+  closing_.reset();
+  if (closed)
+    say("the pool is empty, and closed");
+  else
+    say("the pool is empty, and was not saved: %.400s", words.text);
+  changed();
+  if (changer_ != nullptr) answer(*changer_, call, closed, 0, words);
+  next_change();
+}
+
+Status MemberServer::forget(NodeSet nodes, Problem* problem) {
+  if (changes_.some_serve() || (nodes.bits & ~changes_.dead().bits) != 0)
+    return problem->set(Errc::kCorrupt, "that nodes are repaired which are not dead, or not alone");
+  for (; !nodes.empty(); nodes = nodes.without(nodes.first())) {
+    changes_.forget(nodes.first());
+    say("node %u is repaired: it may join again", unsigned{nodes.first().value});
+  }
+  changed();
+  return {};
+}
+
+Status MemberServer::reserve(NodeId id, uint64_t* incarnation, Problem* problem) {
+  if (id.value >= nodes_max_)
+    return problem->set(Errc::kNotFound, "the pool has room for nodes 0 to %u, not for %d", nodes_max_ - 1, id.value);
+  NodeLink& node = node_[id.value];
+  if (changes_.info(id).serves() && (node.link == nullptr || !node.link->connected())) {
+    if (node.link != nullptr) node.link->end("the node has been started anew");
+    node.link = nullptr;
+    die(id, "it has been started anew");
+  }
+  const NodeInfo info = changes_.info(id);
+  if (changes_.fenced())
+    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", spec_.pool.c_str(),
+                        changes_.fence_reason());
+  if (info.dead()) return problem->set(Errc::kUnrepaired, "node %d has died, and is not repaired yet", id.value);
+  if (info.serves()) return problem->set(Errc::kBusy, "node %d is in use by process %d", id.value, info.pid);
+  if (reserved_) return problem->set(Errc::kBusy, "node %d joins in the same change", reserved_->node.value);
+  *incarnation = changes_.reserve();
+  reserved_ = Reserved{id, *incarnation};
+  return {};
+}
+
+Status MemberServer::withdraw(const CallFrame& call, uint64_t* empty, Problem* problem) {
+  const NodeId id{call.node};
+  if (changes_.fenced()) return problem->set(Errc::kFenced, "%s", changes_.fence_reason());
+  const NodeInfo info = id.value < nodes_max_ ? changes_.info(id) : NodeInfo{};
+  const auto incarnation = static_cast<unsigned long long>(call.incarnation);
+  if (!info.serves() || info.incarnation != call.incarnation)
+    return problem->set(Errc::kFenced, "incarnation %llu of node %d is not in the pool any more", incarnation,
+                        id.value);
+  changes_.withdraw(id);
+  settle_dead();  // what the others have said may be all that is needed now
+  say("node %d (incarnation %llu) has left", id.value, incarnation);
+  changed();
+  *empty = changes_.empty();
+  return {};
+}
+
+// --- a node that comes
+
+Status MemberServer::let_in(const CallFrame& call, Problem* problem) {
+  PoolHeader& header = keeper_.first_header();
+  if (!changes_.empty() && header.protocol.load() != call.protocol)
+    return problem->set(Errc::kIncompatible, "the nodes in pool %s have protocol version %u, this server has %u",
+                        spec_.pool.c_str(), header.protocol.load(), call.protocol);
+  if (changes_.empty()) GCL_TRY(keeper_.mark_in_use(problem));
+  header.state.store(PoolState::kInUse);
+  header.protocol.store(call.protocol);
+  const NodeId id{call.node};
+  memcpy(node_[id.value].listens_at, call.listens_at, sizeof call.listens_at);
+  reserved_.reset();
+  changes_.publish(id, call.incarnation, {.pid = call.pid, .now_ns = monotonic_ns(), .by_links = true});
+  say("node %u (incarnation %llu) is in the pool", unsigned{call.node},
+      static_cast<unsigned long long>(call.incarnation));
+  changed();
+  return {};
+}
+
+// Before the node is in the pool.
+void MemberServer::stop_publishing(const char* why) {
+  if (!publishing_) return;
+  const CallFrame call = publishing_->call;
+  publishing_.reset();
+  Problem words;
+  const Errc error = words.set(Errc::kSystem, "the link of node %u is over: %.300s", unsigned{call.node}, why);
+  answer(*changer_, call, error, 0, words);
+}
+
+// tcp.join-seen-by-all
+void MemberServer::go_on_publishing() {
+  if (!publishing_) return;
+  const CallFrame call = publishing_->call;
+  const auto end = [&](Status status, const Problem& words) {
+    publishing_.reset();
+    answer(*changer_, call, status, 0, words);
+  };
+  const NodeLink& comes = node_[call.node];
+  Problem words;
+  if (publishing_->epoch == 0) {
+    if (comes.link == nullptr || !comes.link->connected()) return;
+    const Status in = let_in(call, &words);
+    if (!in) return end(in, words);
+    publishing_->epoch = epoch_;
+  }
+  const NodeInfo info = changes_.info(NodeId{call.node});
+  if (!info.serves() || info.incarnation != call.incarnation) {
+    const Errc error = words.set(Errc::kSystem, "node %u has died while it joined", unsigned{call.node});
+    return end(error, words);
+  }
+  for (uint32_t n = 0; n < nodes_max_; n++)
+    if (changes_.info(NodeId{uint8_t(n)}).serves() && node_[n].seen < publishing_->epoch) return;
+  end({}, {});
+}
+
+}  // namespace coherence::tcp

@@ -1,0 +1,295 @@
+#include "coherence/transport/tcp/member/member_server.hpp"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstring>
+
+#include "coherence/base/os.hpp"
+#include "coherence/base/text.hpp"
+#include "coherence/region/pool_header.hpp"
+
+namespace coherence::tcp {
+
+// How soon a tool hears that the pool is saved.
+static constexpr int kLookAtSaveMs = 20;
+
+static_assert(net::frame_bytes(kTableBytesMax) <= kOtherBytesMax);
+
+Result<std::unique_ptr<MemberServer>> MemberServer::make(PoolKeeper& keeper, const Spec& spec, Log& log,
+                                                         Problem* problem) {
+  if (const uint32_t count = keeper.first_header().memory_nodes.load(); count != 1)
+    return problem->set(Errc::kIncompatible,
+                        "pool %s has %u memory nodes: over a network one memory node is served, with all of its pages",
+                        spec.pool.c_str(), count);
+  return std::unique_ptr<MemberServer>(new MemberServer(keeper, spec, log));
+}
+
+MemberServer::MemberServer(PoolKeeper& keeper, const Spec& spec, Log& log)
+    : keeper_(keeper),
+      spec_(spec),
+      log_(log),
+      nodes_max_(keeper.first_header().nodes_max),
+      changes_(keeper.table(), nodes_max_),
+      epoch_(spec.start) {
+  for (uint8_t n = 0; n < nodes_max_; n++) {
+    const NodeInfo was = changes_.info(NodeId{n});
+    if (!was.serves()) continue;
+    cut_off_at_ = monotonic_ns() + spec.patience_ns;
+    say("node %u (incarnation %llu) was in the pool when memory node 0 ended: its link is over, so it is cut off", n,
+        static_cast<unsigned long long>(was.incarnation));
+  }
+  changed();
+}
+
+MemberServer::~MemberServer() {
+  if (closing_) closing_->thread.join();
+}
+
+void MemberServer::say(const char* format, ...) {
+  Problem line;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line.text, sizeof line.text, format, arguments);
+  va_end(arguments);
+  log_.line(line.text);
+}
+
+// --- who may be here, and what he may do
+
+bool MemberServer::is_reserved(NodeId node, uint64_t incarnation) const noexcept {
+  return reserved_ && reserved_->node == node && reserved_->incarnation == incarnation;
+}
+
+bool MemberServer::may_be_here(NodeId node, uint64_t incarnation) const noexcept {
+  if (node.value >= nodes_max_) return false;
+  const NodeInfo info = changes_.info(node);
+  return (info.serves() && info.incarnation == incarnation) || is_reserved(node, incarnation);
+}
+
+// tcp.live-incarnations-only, tcp.tools-look
+Status MemberServer::may_run(const net::Link& link, const Batch& batch, Problem* problem) noexcept {
+  const net::Who& who = link.peer();
+  if (who.role == net::Role::kNode) {
+    if (may_be_here(NodeId{who.id}, who.start)) return {};
+    return problem->set(Errc::kFenced, "a batch of an incarnation that is not in the pool (any more)");
+  }
+  if (&link == changer_ && !changes_.some_serve() && !closing_) return {};
+  for (int i = 0; i < batch.size(); i++)
+    if (batch.op(i).verb != Verb::kRead && batch.op(i).verb != Verb::kLoad)
+      return problem->set(Errc::kCorrupt, "a batch that writes, though nodes are in the pool");
+  return {};
+}
+
+void MemberServer::begun(net::Link& link) {
+  const net::Who& who = link.peer();
+  if (who.role != net::Role::kNode) return;
+  const NodeId id{who.id};
+  if (id.value >= nodes_max_ || !is_reserved(id, who.start) || node_[id.value].link != nullptr) {
+    Problem why;
+    why.write("incarnation %llu of node %u is not in the pool, or was cut off",
+              static_cast<unsigned long long>(who.start), unsigned{who.id});
+    say("ends the link to %s: %s", who.name().text, why.text);
+    return link.end(why.text);
+  }
+  NodeLink& node = node_[id.value];
+  node = {};
+  node.link = &link;
+  send_table(node);
+}
+
+// tcp.death-is-a-closed-link
+void MemberServer::over(net::Link& link) {
+  const net::Who& who = link.peer();
+  if (who.role != net::Role::kNode) {
+    std::erase_if(waiting_, [&](const Waiting& one) { return one.tool == &link; });
+    if (&link == changer_) {
+      say("%s has left in the middle of a change of members", who.name().text);
+      end_change("the tool that let it in has left");
+    }
+    return;
+  }
+  NodeLink& node = node_[std::min<size_t>(who.id, kNodesMax - 1)];
+  if (node.link != &link) return;
+  node.link = nullptr;
+  const NodeInfo info = changes_.info(NodeId{who.id});
+  if (info.serves() && info.incarnation == who.start) die(NodeId{who.id}, link.reason());
+  if (is_reserved(NodeId{who.id}, who.start)) stop_publishing(link.reason());
+}
+
+void MemberServer::turn() {
+  for (uint32_t n = 0; n < nodes_max_; n++) {
+    NodeLink& node = node_[n];
+    if (node.link == nullptr || node.link->over()) continue;
+    if (node.sent_number != 0 && node.link->acknowledged(node.sent_number)) {
+      node.seen = node.sent;
+      node.sent_number = 0;
+    }
+    if (node.behind && node.sent_number == 0) send_table(node);
+  }
+  if (cut_off_at_ != 0 && monotonic_ns() >= cut_off_at_) {
+    cut_off_at_ = 0;
+    for (uint8_t n = 0; n < nodes_max_; n++)
+      if (changes_.info(NodeId{n}).serves() && node_[n].link == nullptr)
+        die(NodeId{n}, "it was cut off when memory node 0 ended");
+  }
+  go_on_publishing();
+  go_on_closing();
+}
+
+int MemberServer::wait_ms() const noexcept {
+  if (closing_) return kLookAtSaveMs;
+  if (cut_off_at_ == 0) return -1;
+  const uint64_t now = monotonic_ns();
+  return cut_off_at_ <= now ? 0 : int(std::min<uint64_t>((cut_off_at_ - now + 999'999) / 1'000'000, 1'000'000));
+}
+
+// --- frames
+
+Status MemberServer::frame(net::Link& link, uint16_t type, std::span<const std::byte> payload, Problem* problem) {
+  const net::Who& who = link.peer();
+  if (type == kCallFrame && who.role == net::Role::kTool) {
+    CallFrame call;
+    GCL_TRY(decode_call(payload, &call, problem));
+    return take_call(link, call, problem);
+  }
+  if (type == kSayingsFrame && who.role == net::Role::kNode) {
+    SayingsRecord sayings;
+    GCL_TRY(decode_sayings(payload, &sayings, problem));
+    for (const auto& kind : sayings.said)
+      for (uint32_t n = nodes_max_; n < uint32_t(kNodesMax); n++)
+        if (kind[n] != 0) return problem->set(Errc::kCorrupt, "sayings of node %u, which the pool does not have", n);
+    take_sayings(NodeId{who.id}, sayings);
+    return {};
+  }
+  return problem->set(Errc::kCorrupt, "a frame of type %u", unsigned{type});
+}
+
+// --- what nodes say
+
+// Of an incarnation that is not in the pool (any more) nothing counts.
+void MemberServer::take_sayings(NodeId sayer, const SayingsRecord& sayings) {
+  const NodeInfo info = changes_.info(sayer);
+  NodeLink& node = node_[sayer.value];
+  if (!info.serves() || node.link == nullptr || node.link->peer().start != info.incarnation) return;
+  const uint64_t view = changes_.view();
+  bool more = false;
+  if (sayings.leaves && info.state == MemberState::kLive) {
+    changes_.begin_leaving(sayer);
+    say("node %u (incarnation %llu) leaves", unsigned{sayer.value}, static_cast<unsigned long long>(info.incarnation));
+    more = true;
+  }
+  if (sayings.fences && !changes_.fenced()) {
+    changes_.fence(sayings.fence_reason);
+    say("node %u fences the pool", unsigned{sayer.value});
+    more = true;
+  }
+  for (uint8_t n = 0; n < nodes_max_; n++) take_sayings_of(sayer, NodeId{n}, sayings);
+  settle_dead();
+  if (more || changes_.view() != view) changed();
+}
+
+void MemberServer::take_sayings_of(NodeId sayer, NodeId dead, const SayingsRecord& sayings) {
+  const NodeInfo info = changes_.info(dead);
+  if (!info.dead()) return;
+  const auto says = [&](Said what) { return sayings.said[uint8_t(what)][dead.value] == info.incarnation; };
+  if (says(Said::kRecorded) && changes_.unrecorded().has(dead)) changes_.recorded(dead, info.incarnation);
+  if (says(Said::kQuiescent) && info.state == MemberState::kDead) changes_.says_quiescent(sayer, dead);
+  if (says(Said::kSwept)) changes_.swept(dead, info.incarnation);
+  if (says(Said::kDrained) && changes_.info(dead).state == MemberState::kSwept) changes_.says_drained(sayer, dead);
+}
+
+// What survivors have said may be all that is needed: since the last one said it, or since another one is dead, too.
+void MemberServer::settle_dead() {
+  if (!changes_.table().repairs_deaths() || !changes_.some_serve()) return;
+  for (uint8_t n = 0; n < nodes_max_; n++) {
+    const NodeId dead{n};
+    if (changes_.repairable_is_due(dead)) changes_.repairable(dead);
+    if (changes_.info(dead).state != MemberState::kSwept || !changes_.all_drained(dead)) continue;
+    changes_.forget(dead);
+    say("node %u is repaired: it may join again", unsigned{n});
+  }
+}
+
+void MemberServer::die(NodeId node, const char* why) {
+  const NodeInfo info = changes_.info(node);
+  if (!changes_.died(node)) return;
+  const auto incarnation = static_cast<unsigned long long>(info.incarnation);
+  say("node %u (incarnation %llu) is dead: %.300s", unsigned{node.value}, incarnation, why);
+  if (!changes_.table().repairs_deaths()) {
+    Problem reason;
+    reason.write("node %u (incarnation %llu, pid %d) ended without leaving the pool", unsigned{node.value}, incarnation,
+                 info.pid);
+    changes_.fence(reason.text);
+  }
+  settle_dead();
+  changed();
+}
+
+// --- the table
+
+static HeaderRecord header_of(const PoolHeader& header) {
+  HeaderRecord record = {};
+  record.format_version = header.format_version;
+  record.block_size = header.block_size;
+  record.nodes_max = header.nodes_max;
+  record.memory_nodes = header.memory_nodes.load();
+  record.pool_id = header.pool_id;
+  record.saves = header.saves;
+  for (int i = 0; i < kRegionsMax; i++) record.region[i] = {header.region[i].offset, header.region[i].bytes};
+  put_text(header.identity, record.identity);
+  return record;
+}
+
+void MemberServer::fill_table() {
+  const NodeTable& now = changes_.table();
+  const PoolHeader& header = keeper_.first_header();
+  TableHead& head = table_.head;
+  head.epoch = epoch_;
+  head.repairable = now.repairable.load();
+  head.recorded = now.recorded.load();
+  head.saves = header.saves;
+  head.nodes_max = nodes_max_;
+  head.memory_nodes = 1;
+  head.protocol = header.protocol.load();
+  head.fenced = changes_.fenced();
+  head.repairs_deaths = now.repairs_deaths();
+  head.records_deaths = now.records_deaths.load() != 0;
+  if (head.fenced) put_text(changes_.fence_reason(), head.fence_reason);
+  for (uint8_t n = 0; n < nodes_max_; n++) {
+    const NodeInfo info = changes_.info(NodeId{n});
+    table_.node[n].state = uint32_t(info.state);
+    table_.node[n].pid = info.pid;
+    table_.node[n].incarnation = info.incarnation;
+    put_text(info.serves() ? node_[n].listens_at : "", table_.node[n].listens_at);
+  }
+  const PagePlaces places = header.places();
+  table_.memory_node[0].words_at = places.words_at.offset();
+  table_.memory_node[0].pages_at = places.pages_at.offset();
+  table_.memory_node[0].pages = places.pages;
+  header_ = header_of(header);
+}
+
+// tcp.table-mirrored
+void MemberServer::changed() {
+  epoch_++;
+  fill_table();
+  for (uint32_t n = 0; n < nodes_max_; n++)
+    if (node_[n].link != nullptr && !node_[n].link->over()) send_table(node_[n]);
+}
+
+void MemberServer::send_table(NodeLink& node) {
+  node.behind = node.sent_number != 0 && !node.link->acknowledged(node.sent_number);  // tcp.one-table-under-way
+  if (node.behind) return;
+  node.behind = !send_table_to(*node.link);
+  if (node.behind) return;
+  node.sent_number = node.link->last_queued();
+  node.sent = epoch_;
+}
+
+bool MemberServer::send_table_to(net::Link& link) const {
+  std::span<const std::byte> pieces[3];
+  encode_table(table_, pieces);
+  return link.send(kTableFrame, pieces).ok();
+}
+
+}  // namespace coherence::tcp

@@ -1,0 +1,145 @@
+// MemberServer: memory node 0's part in members: it alone changes the pool's node table, as tools, nodes' sayings and
+// links that are over have it, and sends the table to all.
+//
+// tcp.live-incarnations-only: A node has a link, and batches carried out, while its incarnation is reserved by a change
+//     under way, or is in the pool: neither before, nor after it has left or died.
+// tcp.tools-look: A tool may READ and LOAD.  It may write if it has begun a change and no node is in the pool but dead
+//     ones (repair.alone).
+// tcp.one-table-under-way: A node has one table at most that it has not acknowledged; then comes the newest.
+//
+// tcp.saved-beside-service: The pool is saved by a thread, while links go on and no change begins; there is no node
+// whose
+//     batches could change it.
+//
+// One thread, the MemoryServer's.
+//
+//   auto members = MemberServer::make(keeper, {.pool = path, .start = start}, log, &problem);
+//   auto server = MemoryServer::make(memory, {..., .other = members->get()}, credentials, log, &problem);
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/base/problem.hpp"
+#include "coherence/base/result.hpp"
+#include "coherence/region/pool_keeper.hpp"
+#include "coherence/region/table_changes.hpp"
+#include "coherence/transport/tcp/base/log.hpp"
+#include "coherence/transport/tcp/member/member_frames.hpp"
+#include "coherence/transport/tcp/memory/memory_server.hpp"
+
+namespace coherence::tcp {
+
+class MemberServer final : public OtherService {
+ public:
+  struct Spec {
+    std::string pool;                      // its name, for words
+    uint64_t start = 0;                    // the memory node's; grows
+    uint64_t patience_ns = 2'000'000'000;  // with nodes that were in the pool before this start
+  };
+  // The keeper and the log outlive it.  kIncompatible: the pool has several memory nodes.
+  static Result<std::unique_ptr<MemberServer>> make(PoolKeeper&, const Spec&, Log&, Problem*);
+  ~MemberServer();  // waits for a save that is under way
+  MemberServer(const MemberServer&) = delete;
+
+  Status may_run(const net::Link&, const Batch&, Problem*) noexcept override;
+  Status frame(net::Link&, uint16_t type, std::span<const std::byte> payload, Problem*) override;
+  void begun(net::Link&) override;
+  void disconnected(net::Link&) override {}
+  void reconnected(net::Link&) override {}
+  void room(net::Link&) override {}  // turn() looks
+  void over(net::Link&) override;
+  void turn() override;
+  int wait_ms() const noexcept override;
+
+ private:
+  // Of the node's incarnation that is reserved, or in the pool.
+  struct NodeLink {
+    net::Link* link = nullptr;    // null: there is none, or it is over
+    uint64_t sent_number = 0;     // of the frame with the last table; 0: it is acknowledged
+    uint64_t sent = 0, seen = 0;  // epochs
+    bool behind = false;          // there is a newer table than was sent
+    char listens_at[kListensAtBytes] = {};
+  };
+  struct Waiting {
+    net::Link* tool;
+    uint32_t tag;
+  };
+  struct Reserved {
+    NodeId node;
+    uint64_t incarnation;
+  };
+  // A node that is being let in, which its tool waits for.
+  struct Publishing {
+    CallFrame call;
+    uint64_t epoch = 0;  // of the table in which it is live; 0: it has no link yet
+  };
+
+  // What a tool waits for that closes the pool.  Its words are the thread's until `done`.
+  struct Closing {
+    CallFrame call;
+    std::atomic<bool> done = false;
+    Status closed;
+    Problem words;
+    std::thread thread;
+  };
+
+  MemberServer(PoolKeeper&, const Spec&, Log&);
+
+  // calls
+  Status take_call(net::Link&, const CallFrame&, Problem*);
+  Status begin_change(net::Link&, const CallFrame&, Problem*);
+  Status carry_out(net::Link&, const CallFrame&, Problem*);
+  Status reserve(NodeId, uint64_t* incarnation, Problem*);
+  Status forget(NodeSet, Problem*);
+  Status withdraw(const CallFrame&, uint64_t* empty, Problem*);
+  Status let_in(const CallFrame&, Problem*);
+  void go_on_publishing();
+  void stop_publishing(const char* why);
+  void close(const CallFrame&);
+  void go_on_closing();
+  void end_change(const char* why);
+  void next_change();
+  void answer(net::Link&, const CallFrame&, Status, uint64_t value, const Problem&);
+
+  // nodes
+  void take_sayings(NodeId, const SayingsRecord&);
+  void take_sayings_of(NodeId sayer, NodeId dead, const SayingsRecord&);
+  void settle_dead();
+  void die(NodeId, const char* why);
+  bool may_be_here(NodeId, uint64_t incarnation) const noexcept;
+  bool is_reserved(NodeId, uint64_t incarnation) const noexcept;
+
+  // the table
+  void changed();
+  void send_table(NodeLink&);
+  bool send_table_to(net::Link&) const;
+  void fill_table();
+
+  [[gnu::format(printf, 2, 3)]] void say(const char* format, ...);
+
+  PoolKeeper& keeper_;
+  const Spec spec_;
+  Log& log_;
+  const uint32_t nodes_max_;
+  TableChanges changes_;
+  NodeLink node_[kNodesMax];
+  net::Link* changer_ = nullptr;  // the tool that changes members
+  std::deque<Waiting> waiting_;   // for that
+  std::optional<Reserved> reserved_;
+  std::optional<Publishing> publishing_;
+  std::optional<Closing> closing_;
+  uint64_t cut_off_at_ = 0;  // when those that were in the pool before this start are dead; 0: there are none left
+  uint64_t epoch_;
+  Table table_ = {};
+  HeaderRecord header_;  // like it, as of the last change
+};
+
+}  // namespace coherence::tcp

@@ -1,0 +1,71 @@
+#include "coherence/transport/tcp/member/mirror.hpp"
+
+#include <cstdio>
+
+#include "coherence/base/racy_copy.hpp"
+#include "coherence/base/verify.hpp"
+
+namespace coherence::tcp {
+
+Mirror& Mirror::at(void* memory) noexcept {
+  VERIFY(uintptr_t(memory) % alignof(Mirror) == 0);
+  return *static_cast<Mirror*>(memory);
+}
+
+PagePlaces Mirror::places(MemoryNodeId n) const noexcept {
+  const MemoryNodeRecord& record = memory_node_[n.value];
+  PagePlaces places;
+  places.words_at = PoolAddress::at(n, record.words_at);
+  places.pages_at = PoolAddress::at(n, record.pages_at);
+  places.pages = record.pages;
+  places.word_rows = PagePlaces::rows_for(record.pages);
+  return places;
+}
+
+bool Mirror::address_of(NodeId node, uint64_t incarnation, char* to, size_t bytes) const noexcept {
+  const Place& place = listens_at_[node.value];
+  if (incarnation == 0 || place.incarnation.load(std::memory_order_acquire) != incarnation)
+    return false;  // take_node()
+  char text[kListensAtBytes];
+  racy_look(text, place.text, sizeof text);
+  if (place.incarnation.load(std::memory_order_relaxed) != incarnation || text[0] == 0) return false;
+  snprintf(to, bytes, "%s", text);
+  return true;
+}
+
+bool Mirror::take(const Table& table) noexcept {
+  const TableHead& head = table.head;
+  if (head.epoch <= epoch_.load(std::memory_order_relaxed)) return false;
+  table_.view.fetch_add(1);
+  nodes_max_.store(head.nodes_max, std::memory_order_relaxed);
+  protocol_.store(head.protocol, std::memory_order_relaxed);
+  saves_.store(head.saves, std::memory_order_relaxed);
+  table_.after_death.store(head.repairs_deaths ? AfterDeath::kRepair : AfterDeath::kFence, std::memory_order_relaxed);
+  table_.records_deaths.store(head.records_deaths, std::memory_order_relaxed);
+  for (uint32_t n = memory_nodes(); n < head.memory_nodes; n++) memory_node_[n] = table.memory_node[n];
+  if (head.memory_nodes > memory_nodes()) memory_nodes_.store(head.memory_nodes, std::memory_order_release);
+  table_.repairable.fetch_and(head.repairable);  // region.bits-before-state
+  table_.recorded.fetch_and(head.recorded);
+  for (uint32_t n = 0; n < head.nodes_max; n++) take_node(NodeId{uint8_t(n)}, table.node[n]);
+  table_.recorded.fetch_or(head.recorded);
+  table_.repairable.fetch_or(head.repairable);
+  if (head.fenced) fence(head.fence_reason);
+  epoch_.store(head.epoch, std::memory_order_release);  // pairs with known()
+  table_.view.fetch_add(1, std::memory_order_release);  // pairs with TableChanges::view()
+  return true;
+}
+
+void Mirror::take_node(NodeId node, const NodeRecord& record) noexcept {
+  NodeEntry& entry = table_.node[node.value];
+  Place& place = listens_at_[node.value];
+  entry.pid.store(record.pid, std::memory_order_relaxed);
+  entry.incarnation.store(record.incarnation, std::memory_order_relaxed);
+  if (place.incarnation.load(std::memory_order_relaxed) != record.incarnation) {
+    place.incarnation.store(0, std::memory_order_relaxed);
+    racy_publish(place.text, record.listens_at, sizeof place.text);
+    place.incarnation.store(record.incarnation, std::memory_order_release);  // pairs with address_of()
+  }
+  entry.state.store(MemberState(record.state), std::memory_order_release);  // pairs with TableChanges::info()
+}
+
+}  // namespace coherence::tcp

@@ -1,0 +1,62 @@
+// Mirror: what memory node 0 has said last about the pool's members and memory nodes (tcp.table-mirrored), in memory
+// that all processes of the node share, of zeros.
+//
+// tcp.mirror-has-one-writer: Before the node's network worker is begun, the process that joins writes it; from then on
+//     the worker alone.
+// Whoever looks sees the changes in the order of region.bits-before-state.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/pool/page_places.hpp"
+#include "coherence/region/table_changes.hpp"
+#include "coherence/transport/tcp/member/member_frames.hpp"
+
+namespace coherence::tcp {
+
+class Mirror {
+ public:
+  static constexpr uint64_t kBytes = 32 << 10;
+  // Of these bytes, at a multiple of 64; the same in all processes.
+  static Mirror& at(void* memory) noexcept;
+
+  // --- any process; no look waits
+  bool known() const noexcept { return epoch_.load(std::memory_order_acquire) != 0; }  // pairs with take()
+  uint32_t nodes_max() const noexcept { return nodes_max_.load(std::memory_order_relaxed); }
+  // Looks at members, and the fence.  REQUIRES: known().
+  TableChanges members() noexcept { return {table_, nodes_max()}; }
+  const std::atomic<uint32_t>& fence_word() const noexcept { return table_.fence; }
+  // Here alone; the first reason is kept.
+  void fence(const char* reason) noexcept { TableChanges(table_, kNodesMax).fence(reason); }
+  bool repairs_deaths() const noexcept { return table_.repairs_deaths(); }
+  uint32_t protocol() const noexcept { return protocol_.load(std::memory_order_relaxed); }  // of the nodes in the pool
+  uint64_t saves() const noexcept { return saves_.load(std::memory_order_relaxed); }
+  uint32_t memory_nodes() const noexcept { return memory_nodes_.load(std::memory_order_acquire); }  // pairs with take()
+  // REQUIRES: n is below memory_nodes().
+  PagePlaces places(MemoryNodeId n) const noexcept;
+  const char* memory_node_address(MemoryNodeId n) const noexcept { return memory_node_[n.value].address; }
+  // Where that incarnation of the node listens; false: it is not known, or is over.
+  bool address_of(NodeId, uint64_t incarnation, char* to, size_t bytes) const noexcept;
+
+  // --- tcp.mirror-has-one-writer
+  // Whether it was new.
+  bool take(const Table&) noexcept;
+
+ private:
+  struct Place {
+    std::atomic<uint64_t> incarnation;  // 0: being written
+    char text[kListensAtBytes];
+  };
+  void take_node(NodeId, const NodeRecord&) noexcept;
+  NodeTable table_;
+  std::atomic<uint64_t> epoch_, saves_;
+  std::atomic<uint32_t> nodes_max_, memory_nodes_, protocol_;
+  Place listens_at_[kNodesMax];
+  MemoryNodeRecord memory_node_[kMemoryNodesMax];  // [0, memory_nodes_) stay as they are
+};
+static_assert(sizeof(Mirror) <= Mirror::kBytes);
+
+}  // namespace coherence::tcp

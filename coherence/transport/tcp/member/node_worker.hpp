@@ -1,0 +1,40 @@
+// NodeWorker: the network worker of an incarnation, as who joins and leaves sees it: a process that has the node's
+// sockets.
+//
+// Of the process that joins, but stop(), which is of the one that leaves.
+#pragma once
+
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+#include "coherence/base/problem.hpp"
+#include "coherence/base/result.hpp"
+
+namespace coherence::tcp {
+
+class NodeWorker {
+ public:
+  // Begins it: it dials memory node 0, and it listens for peers.  The arena and the node's shared memory are mapped.
+  // The incarnation is reserved, and not in the pool yet.
+  virtual Status start(NodeId, uint64_t incarnation, Problem*) = 0;
+  // Where peers reach it: "ip:port" or "unix:/path".  REQUIRES: start().
+  virtual const char* listens_at() const = 0;
+  // What this node has told its peers has reached them; before withdraw().  kTimeout: some do not take it.
+  virtual Status settle(Problem*) { return {}; }
+  // After withdraw(), or in its place.  Its links are over then.
+  virtual void stop() noexcept = 0;
+
+ protected:
+  ~NodeWorker() = default;
+};
+
+// Hears of each change of the Mirror, in the worker.
+class MembersChanged {
+ public:
+  virtual void members_changed() noexcept = 0;
+
+ protected:
+  ~MembersChanged() = default;
+};
+
+}  // namespace coherence::tcp

@@ -1,0 +1,48 @@
+// Sayings: what a node says to memory node 0 about members, as state (tcp.sayings-are-state): what is here is true, and
+// stays so for the incarnation's life.  The network worker sends it when it has changed.
+//
+// Memory that the node's processes share, of zeros.  Any process says something; whoever does rings the worker.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "coherence/base/ids.hpp"
+
+namespace coherence::tcp {
+
+inline constexpr uint32_t kFenceReasonBytes = 232;  // as the node table has
+
+// What is said of dead nodes; each word the incarnation that is meant, 0: of none.
+enum class Said : uint8_t { kRecorded, kQuiescent, kSwept, kDrained };
+inline constexpr int kSaidKinds = 4;
+
+class Sayings {
+ public:
+  static constexpr uint64_t kBytes = 4096;
+  // Of these bytes; the same in all processes.
+  static Sayings& at(void* memory) noexcept;
+
+  // Whether it was not said yet.
+  bool say(Said, NodeId of, uint64_t incarnation) noexcept;
+  void leaves() noexcept;
+  // The first reason is kept.
+  void fences(const char* reason) noexcept;
+
+  // --- of the worker
+  uint64_t changes() const noexcept { return changes_.load(std::memory_order_seq_cst); }  // pairs with changed()
+  uint64_t said(Said, NodeId of) const noexcept;
+  bool leaving() const noexcept { return leaving_.load(std::memory_order_acquire) != 0; }  // pairs with leaves()
+  const char* fence_reason() const noexcept;                                               // null: it does not fence
+
+ private:
+  void changed() noexcept { changes_.fetch_add(1, std::memory_order_seq_cst); }
+  std::atomic<uint64_t> changes_;
+  std::atomic<uint32_t> leaving_;
+  std::atomic<uint32_t> fences_;  // kReason...
+  char fence_reason_[kFenceReasonBytes];
+  std::atomic<uint64_t> said_[kSaidKinds][kNodesMax];
+};
+static_assert(sizeof(Sayings) <= Sayings::kBytes);
+
+}  // namespace coherence::tcp

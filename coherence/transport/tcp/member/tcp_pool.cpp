@@ -1,0 +1,69 @@
+#include "coherence/transport/tcp/member/tcp_pool.hpp"
+
+#include <cstring>
+
+#include "coherence/base/verify.hpp"
+#include "coherence/region/memory_file.hpp"
+
+namespace coherence::tcp {
+namespace {
+
+// As who has the file finds it there.
+Status check(const HeaderRecord& record, const PoolFiles& files, const char* name, Problem* problem) {
+  const auto header = std::make_unique<PoolHeader>();
+  header->format_version = record.format_version;
+  header->block_size = record.block_size;
+  header->memory_nodes = record.memory_nodes;
+  memcpy(header->identity, record.identity, sizeof header->identity);
+  return check_header(*header, files.identity, name, problem);
+}
+
+}  // namespace
+
+TcpPool& TcpPool::of(Pool& pool) noexcept {
+  auto* const over_tcp = dynamic_cast<TcpPool*>(&pool);
+  VERIFY(over_tcp != nullptr);
+  return *over_tcp;
+}
+
+Result<std::unique_ptr<Pool>> TcpPool::open(const PoolFiles& files, Tool& tool, Mirror& mirror, Problem* problem) {
+  const auto link = tool.link(problem);
+  if (!link) return link.error();
+  GCL_TRY((*link)->call({.call = Call::kHeader}, nullptr, problem));
+  const HeaderRecord header = (*link)->header();
+  (void)mirror.take(*(*link)->table());
+  tool.close();  // tcp.tool-of-one-process
+  tool.set_cluster(header.pool_id);
+  GCL_TRY(check(header, files, tool.name(), problem));
+  if (mirror.fence_word().load(std::memory_order_acquire) != 0)  // pairs with Mirror::fence()
+    return problem->set(Errc::kFenced, "pool %s was not closed cleanly: %s", tool.name(),
+                        mirror.members().fence_reason());
+  std::unique_ptr<TcpPool> pool(new TcpPool(files, tool, mirror));
+  Facts facts{.nodes_max = header.nodes_max, .pool_id = header.pool_id, .region = {}};
+  for (int i = 0; i < kRegionsMax; i++)
+    facts.region[i] = {PoolAddress::at(MemoryNodeId{0}, header.region[i].offset), header.region[i].bytes};
+  pool->set_facts(facts);
+  for (uint8_t n = 0; n < pool->memory_nodes(); n++) GCL_TRY(pool->find_memory_node({n}, problem));
+  return std::unique_ptr<Pool>(std::move(pool));
+}
+
+Status TcpPool::check_protocol(Problem* problem) const {
+  if (mirror_.protocol() == kProtocolVersion || mirror_.members().empty()) return {};
+  return problem->set(Errc::kIncompatible, "the nodes in pool %s have protocol version %u, this server has %u",
+                      tool_.name(), mirror_.protocol(), kProtocolVersion);
+}
+
+Status TcpPool::find_memory_node(MemoryNodeId n, Problem* problem) {
+  if (n.value >= memory_nodes())
+    return problem->set(Errc::kNotFound, "the pool has no memory node %u", unsigned{n.value});
+  set_places(n, mirror_.places(n));
+  return {};
+}
+
+LatchWord TcpPool::peek_latch(PageId page) {
+  ToolMemory memory(tool_);
+  const auto word = memory.load(latch_address(page));
+  return {word ? *word : ~uint64_t{0}};
+}
+
+}  // namespace coherence::tcp

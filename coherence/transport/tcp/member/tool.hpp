@@ -1,0 +1,66 @@
+// Tool: how the processes of a server, or a program, reach memory node 0 beside the network worker: by a ToolLink, for
+// as long as it is needed.
+//
+// tcp.tool-of-one-process: A link is of the process that dialed it.  Another one that was forked meanwhile, and uses
+// the
+//     same Tool, dials its own, and leaves what it inherited as it is.  So who forks processes for long closes before.
+//
+// One thread of a process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "coherence/base/problem.hpp"
+#include "coherence/base/result.hpp"
+#include "coherence/transport/memory.hpp"
+#include "coherence/transport/tcp/member/tool_link.hpp"
+
+namespace coherence::tcp {
+
+class Tool {
+ public:
+  // `log` outlives it.
+  Tool(ToolLink::Spec spec, net::Credentials credentials, Log& log);
+  ~Tool();
+  Tool(const Tool&) = delete;
+
+  // It is dialed if there is none.
+  Result<ToolLink*> link(Problem*);
+  Status call(const CallFrame& call, uint64_t* value, Problem* problem);
+  // As of the last call's answer; null: none came, or the link is closed.
+  const Table* table() const noexcept { return link_ != nullptr ? link_->table() : nullptr; }
+  // Of the pool, for links from now on.
+  void set_cluster(uint64_t pool_id) noexcept { spec_.cluster = pool_id; }
+  // Whose waits end sooner; of this process.
+  void set_interrupts(Interrupts* interrupts) noexcept { spec_.interrupts = interrupts; }
+  const char* name() const noexcept { return spec_.name.c_str(); }
+  void close() noexcept;
+
+ private:
+  void leave_inherited() noexcept;
+  ToolLink::Spec spec_;
+  const net::Credentials credentials_;
+  Log& log_;
+  std::unique_ptr<ToolLink> link_;
+  pid_t owner_ = 0;
+};
+
+// The memory of a pool by a Tool: for who looks at it, and for who repairs it alone (tcp.tools-look).  A batch is done
+// when post() returns.
+class ToolMemory final : public Memory {
+ public:
+  // Outlives it.
+  explicit ToolMemory(Tool& tool) : tool_(tool) {}
+  using Memory::post;
+  void post(Batch* const* batches, int count) override;
+  void poll() override {}
+
+ private:
+  Tool& tool_;
+};
+
+}  // namespace coherence::tcp

@@ -1,0 +1,492 @@
+// Memory node 0 and members: who is let in, what becomes of the dead, and what it believes.
+#include "members.hpp"
+
+namespace coherence::tcp {
+namespace {
+
+using TcpMembers = MemberServerTest;
+
+TEST_F(TcpMembers, AToolLearnsWhichPoolItIs) {
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kHeader}).error, Errc::kOk);
+  EXPECT_EQ(by.header.pool_id, pool->pool_id());
+  EXPECT_EQ(by.header.nodes_max, 4u);
+  EXPECT_STREQ(by.header.identity, "version=15\n");
+  EXPECT_EQ(by.table.head.memory_nodes, 1u);
+  EXPECT_EQ(by.table.memory_node[0].pages, 16u);
+  EXPECT_EQ(by.table.head.repairs_deaths, 1u);
+}
+
+// tcp.join-seen-by-all
+TEST_F(TcpMembers, ANodeIsInWhenAllOthersHaveSeenIt) {
+  MemberPeer& first = join(0);
+  EXPECT_EQ(first.state(0), MemberState::kLive);
+  first.stands_still = true;
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  const uint64_t incarnation = call(by, {.call = Call::kReserve, .node = 1}).value;
+  MemberPeer& second = node(1, incarnation);
+  ask(by, publish(1, incarnation));
+  EXPECT_TRUE(until([&] { return second.state(1) == MemberState::kLive; }));
+  for_a_while();
+  EXPECT_TRUE(by.answers.empty()) << "the first node has not seen it";
+  first.stands_still = false;
+  EXPECT_EQ(answer(by).error, Errc::kOk);
+  EXPECT_EQ(first.state(1), MemberState::kLive);
+  EXPECT_EQ(first.node(1).incarnation, incarnation);
+  EXPECT_STREQ(first.node(1).listens_at, "10.0.0.1:5000");
+  EXPECT_EQ(first.node(1).pid, 4711);
+  EXPECT_STREQ(second.node(0).listens_at, "10.0.0.0:5000");
+}
+
+TEST_F(TcpMembers, ANodeThatDiesIsNotWaitedFor) {
+  MemberPeer& first = join(0);
+  first.stands_still = true;
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  const uint64_t incarnation = call(by, {.call = Call::kReserve, .node = 1}).value;
+  MemberPeer& second = node(1, incarnation);
+  ask(by, publish(1, incarnation));
+  for_a_while();
+  EXPECT_TRUE(by.answers.empty());
+  kill(first);
+  EXPECT_EQ(answer(by).error, Errc::kOk);
+  EXPECT_TRUE(until([&] { return second.state(0) == MemberState::kDead; }));
+  EXPECT_TRUE(log.tell("node 0 (incarnation 1) is dead")) << log.all;
+}
+
+TEST_F(TcpMembers, ANodeWhoseLinkEndsWhileItIsLetInIsNotInThePool) {
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  const uint64_t incarnation = call(by, {.call = Call::kReserve, .node = 1}).value;
+  MemberPeer& joins = node(1, incarnation);
+  kill(joins);
+  ask(by, publish(1, incarnation));
+  const AnswerFrame told = answer(by);
+  EXPECT_EQ(told.error, Errc::kSystem);
+  EXPECT_NE(strstr(told.problem, "the link of node 1 is over"), nullptr) << told.problem;
+  EXPECT_EQ(state(1), MemberState::kAbsent);
+}
+
+// tcp.change-of-one-tool
+TEST_F(TcpMembers, OneToolAtATimeChangesMembers) {
+  MemberPeer &first = tool(), &second = tool(), &third = tool(), &tries = tool();
+  EXPECT_EQ(call(first, {.call = Call::kBeginChange}).error, Errc::kOk);
+  const AnswerFrame busy = call(tries, {.call = Call::kBeginChange, .tries = 1});
+  EXPECT_EQ(busy.error, Errc::kBusy);
+  EXPECT_NE(strstr(busy.problem, "tool 0 (start 1)"), nullptr) << busy.problem;
+  ask(second, {.call = Call::kBeginChange});
+  for_a_while();
+  ask(third, {.call = Call::kBeginChange});
+  for_a_while();
+  EXPECT_TRUE(second.answers.empty() && third.answers.empty());
+  EXPECT_EQ(call(first, {.call = Call::kEndChange}).error, Errc::kOk);
+  EXPECT_EQ(answer(second).error, Errc::kOk);
+  for_a_while();
+  EXPECT_TRUE(third.answers.empty());
+  second.raw.link->end("the tool is done");
+  EXPECT_EQ(answer(third).error, Errc::kOk);
+}
+
+TEST_F(TcpMembers, AToolThatDiesGivesTheChangeBack) {
+  MemberPeer &first = tool(), &second = tool();
+  EXPECT_EQ(call(first, {.call = Call::kBeginChange}).error, Errc::kOk);
+  const uint64_t incarnation = call(first, {.call = Call::kReserve, .node = 1}).value;
+  MemberPeer& joins = node(1, incarnation);
+  ask(second, {.call = Call::kBeginChange});
+  kill(first);
+  EXPECT_EQ(answer(second).error, Errc::kOk);
+  EXPECT_TRUE(until([&] { return joins.over(); }));
+  EXPECT_NE(joins.raw.ended_because.find("has left"), std::string::npos) << joins.raw.ended_because;
+  EXPECT_EQ(state(1), MemberState::kAbsent);
+  EXPECT_TRUE(log.tell("has left in the middle of a change of members")) << log.all;
+  EXPECT_EQ(call(second, {.call = Call::kReserve, .node = 1}).value, incarnation + 1);
+}
+
+TEST_F(TcpMembers, ANameThatIsInUseIsRefused) {
+  (void)join(2);
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  const AnswerFrame busy = call(by, {.call = Call::kReserve, .node = 2});
+  EXPECT_EQ(busy.error, Errc::kBusy);
+  EXPECT_STREQ(busy.problem, "node 2 is in use by process 4711");
+  const AnswerFrame none = call(by, {.call = Call::kReserve, .node = 4});
+  EXPECT_EQ(none.error, Errc::kNotFound);
+  EXPECT_STREQ(none.problem, "the pool has room for nodes 0 to 3, not for 4");
+}
+
+TEST_F(TcpMembers, AnotherProtocolThanThatOfTheNodesIsRefused) {
+  (void)join(0);
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  CallFrame frame = publish(1, call(by, {.call = Call::kReserve, .node = 1}).value);
+  (void)node(1, frame.incarnation);
+  frame.protocol = kProtocolVersion + 1;
+  const AnswerFrame told = call(by, frame);
+  EXPECT_EQ(told.error, Errc::kIncompatible);
+  EXPECT_NE(strstr(told.problem, "have protocol version 1, this server has 2"), nullptr) << told.problem;
+  EXPECT_EQ(state(1), MemberState::kAbsent);
+}
+
+// A crash restart is quicker than the patience with the former link.
+TEST_F(TcpMembers, ANodeThatWasKilledJoinsAgainAtOnce) {
+  times.patience_ns = 60'000'000'000;
+  make({});
+  MemberPeer& first = join(0);
+  kill(first);
+  EXPECT_TRUE(until([&] { return log.tell("node 0 (start 1) is away"); })) << log.all;
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  const AnswerFrame unrepaired = call(by, {.call = Call::kReserve, .node = 0});
+  EXPECT_EQ(unrepaired.error, Errc::kUnrepaired) << unrepaired.problem;
+  EXPECT_EQ(state(0), MemberState::kDead);
+  EXPECT_EQ(call(by, {.call = Call::kAllDead}).value, 1u);
+  EXPECT_EQ(call(by, {.call = Call::kForget, .nodes = 1}).error, Errc::kOk);
+  EXPECT_EQ(state(0), MemberState::kAbsent);
+  const AnswerFrame reserved = call(by, {.call = Call::kReserve, .node = 0});
+  EXPECT_EQ(reserved.error, Errc::kOk) << reserved.problem;
+  (void)node(0, reserved.value);
+  EXPECT_EQ(call(by, publish(0, reserved.value)).error, Errc::kOk);
+}
+
+TEST_F(TcpMembers, ADeathFencesAPoolThatDoesNotRepairIt) {
+  repairs_deaths = false;
+  make({});
+  MemberPeer &first = join(0), &second = join(1);
+  first.raw.link->end("the node ends");
+  EXPECT_TRUE(until([&] { return second.table.head.fenced == 1; }));
+  EXPECT_STREQ(second.table.head.fence_reason, "node 0 (incarnation 1, pid 4711) ended without leaving the pool");
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  const AnswerFrame refused = call(by, {.call = Call::kReserve, .node = 0});
+  EXPECT_EQ(refused.error, Errc::kFenced);
+  EXPECT_NE(strstr(refused.problem, "was not closed cleanly: node 0"), nullptr) << refused.problem;
+}
+
+// --- the dead
+
+class TcpSurvivors : public MemberServerTest {
+ protected:
+  void SetUp() override {
+    records_deaths = true;
+    make({});
+    for (uint8_t n = 0; n < 3; n++) nodes.push_back(&join(n));
+    nodes[2]->raw.link->end("the node ends");
+    for (MemberPeer* one : {nodes[0], nodes[1]})
+      EXPECT_TRUE(until([&] { return one->state(2) == MemberState::kDead; }));
+  }
+  void say(uint8_t by, Said what, uint64_t incarnation = 3) {
+    ASSERT_TRUE(nodes[by]->say([&](SayingsRecord& s) { s.said[uint8_t(what)][2] = incarnation; }));
+  }
+  bool repairable() const { return (nodes[0]->table.head.repairable & nodes[1]->table.head.repairable) == 4; }
+  std::vector<MemberPeer*> nodes;
+};
+
+TEST_F(TcpSurvivors, ADeadNodeIsRecordedRepairedAndForgotten) {
+  say(0, Said::kQuiescent);
+  say(1, Said::kQuiescent);
+  for_a_while();
+  EXPECT_EQ(nodes[0]->table.head.repairable, 0u) << "its death is not recorded";
+  say(1, Said::kRecorded);
+  EXPECT_TRUE(until([&] { return repairable(); }));
+  EXPECT_EQ(nodes[0]->table.head.recorded, 4u);
+  say(0, Said::kDrained);
+  for_a_while();
+  EXPECT_EQ(nodes[1]->state(2), MemberState::kDead) << "nobody has swept it";
+  say(0, Said::kSwept);
+  EXPECT_TRUE(until([&] { return nodes[1]->state(2) == MemberState::kSwept && nodes[0]->table.head.repairable == 0; }));
+  for_a_while();
+  EXPECT_EQ(nodes[1]->state(2), MemberState::kSwept) << "the second has not drained";
+  say(1, Said::kDrained);
+  EXPECT_TRUE(until([&] { return nodes[0]->state(2) == MemberState::kAbsent; }));
+  EXPECT_TRUE(log.tell("node 2 is repaired")) << log.all;
+  (void)join(2);
+  EXPECT_EQ(incarnation(2), 4u);
+}
+
+TEST_F(TcpSurvivors, WhatIsSaidOfAFormerIncarnationSaysNothing) {
+  for (const Said what : {Said::kRecorded, Said::kQuiescent, Said::kSwept, Said::kDrained})
+    for (uint8_t by : {0, 1}) say(by, what, 2);
+  for_a_while();
+  EXPECT_EQ(nodes[0]->state(2), MemberState::kDead);
+  EXPECT_EQ(nodes[0]->table.head.repairable | nodes[0]->table.head.recorded, 0u);
+}
+
+TEST_F(TcpSurvivors, TheSecondDeathEndsTheWaitForThatNodesWord) {
+  say(0, Said::kQuiescent);
+  say(0, Said::kRecorded);
+  for_a_while();
+  EXPECT_EQ(nodes[0]->table.head.repairable, 0u);
+  nodes[1]->raw.link->end("the node ends");
+  EXPECT_TRUE(until([&] { return nodes[0]->table.head.repairable == 4; }));
+  EXPECT_EQ(nodes[0]->state(1), MemberState::kDead);
+}
+
+// repair.alone is for a pool in which nobody works.
+TEST_F(TcpSurvivors, NobodyRepairsAloneWhileANodeLives) {
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  EXPECT_EQ(call(by, {.call = Call::kAllDead}).value, 0u);
+  ask(by, {.call = Call::kForget, .nodes = 4});
+  EXPECT_TRUE(until([&] { return by.over(); }));
+  EXPECT_EQ(state(2), MemberState::kDead);
+}
+
+// --- leaving, and the fence
+
+TEST_F(TcpMembers, TheLastOneThatLeavesClosesThePool) {
+  MemberPeer &first = join(0), &second = join(1);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kInUse);
+  EXPECT_TRUE(first.say([](SayingsRecord& s) { s.leaves = 1; }));
+  EXPECT_TRUE(until([&] { return second.state(0) == MemberState::kLeaving; }));
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  AnswerFrame left = call(by, {.call = Call::kWithdraw, .node = 0, .incarnation = 1});
+  EXPECT_EQ(left.error, Errc::kOk) << left.problem;
+  EXPECT_EQ(left.value, 0u);
+  EXPECT_TRUE(until([&] { return second.state(0) == MemberState::kAbsent; }));
+  first.raw.link->end("the node ends");
+  for_a_while();
+  EXPECT_EQ(state(0), MemberState::kAbsent) << "it has left before";
+  left = call(by, {.call = Call::kWithdraw, .node = 1, .incarnation = 2});
+  EXPECT_EQ(left.value, 1u);
+  EXPECT_EQ(call(by, {.call = Call::kClose}).error, Errc::kOk);
+  EXPECT_EQ(by.table.head.saves, 2u);
+  peers.clear();
+  stop();
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kClean) << problem.text;
+  unlink(files().path);
+  start();
+  EXPECT_EQ(MappedPool::of(*pool).saves(), 2u) << "loaded again";
+}
+
+// tcp.saved-beside-service
+TEST_F(TcpMembers, ASaveHoldsUpNobodyButWhoWouldChangeMembers) {
+  (void)join(0);
+  MemberPeer &leaves = tool(), &asks = tool(), &waits = tool();
+  EXPECT_EQ(call(leaves, {.call = Call::kBeginChange}).error, Errc::kOk);
+  EXPECT_EQ(call(leaves, {.call = Call::kWithdraw, .node = 0, .incarnation = 1}).value, 1u);
+  keeper->may_close = false;
+  ask(leaves, {.call = Call::kClose});
+  EXPECT_TRUE(until([&] { return keeper->closing.load(); }));
+  EXPECT_EQ(call(asks, {.call = Call::kHeader}).error, Errc::kOk);
+  kill(leaves);
+  EXPECT_TRUE(until([&] { return log.tell("has left in the middle of a change of members"); }));
+  const AnswerFrame busy = call(asks, {.call = Call::kBeginChange, .tries = 1});
+  EXPECT_EQ(busy.error, Errc::kBusy);
+  EXPECT_NE(strstr(busy.problem, "while the pool is saved"), nullptr) << busy.problem;
+  ask(waits, {.call = Call::kBeginChange});
+  for_a_while();
+  EXPECT_TRUE(waits.answers.empty());
+  keeper->may_close = true;
+  EXPECT_EQ(answer(waits).error, Errc::kOk);
+  EXPECT_EQ(waits.table.head.saves, 2u);
+}
+
+TEST_F(TcpMembers, AFenceAndItsReasonReachAll) {
+  MemberPeer &first = join(0), &second = join(1);
+  EXPECT_TRUE(first.say([](SayingsRecord& s) { s.fences = 1, put_text("a page is torn", s.fence_reason); }));
+  EXPECT_TRUE(until([&] { return second.table.head.fenced == 1 && first.table.head.fenced == 1; }));
+  EXPECT_STREQ(second.table.head.fence_reason, "a page is torn");
+  EXPECT_TRUE(second.say([](SayingsRecord& s) { s.fences = 1, put_text("another", s.fence_reason); }));
+  for_a_while();
+  EXPECT_STREQ(first.table.head.fence_reason, "a page is torn");
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  EXPECT_EQ(call(by, {.call = Call::kWithdraw, .node = 0, .incarnation = 1}).error, Errc::kFenced);
+}
+
+// --- who may write
+
+class TcpWriters : public MemberServerTest {
+ protected:
+  // A batch that adds to a word, or reads it.
+  static std::vector<std::byte> batch(bool writes) {
+    Batch one(kZero);
+    if (writes) one.faa(PoolAddress::at(kZero, kPoolHeaderBytes + 8192), 1);
+    if (!writes) one.load(PoolAddress::at(kZero, kPoolHeaderBytes + 8192));
+    std::vector<std::byte> frame(request_bytes({&one.op(0), 1}));
+    encode_request(kZero, 0, {&one.op(0), 1}, frame.data());
+    return frame;
+  }
+  bool runs(MemberPeer& peer, bool writes = true) {
+    const int before = peer.others;
+    EXPECT_TRUE(peer.send(kRequestFrame, batch(writes)));
+    EXPECT_TRUE(until([&] { return peer.over() || peer.others > before; }));
+    return !peer.over();
+  }
+};
+
+TEST_F(TcpWriters, AnIncarnationThatHasLeftWritesNothing) {
+  MemberPeer& left = join(0);
+  EXPECT_TRUE(runs(left));
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  EXPECT_EQ(call(by, {.call = Call::kWithdraw, .node = 0, .incarnation = 1}).error, Errc::kOk);
+  EXPECT_FALSE(runs(left));
+  EXPECT_TRUE(log.tell("node 0 (start 1), which sent a batch of an incarnation that is not in the pool")) << log.all;
+}
+
+// A process that was stopped, and goes on when its node has died.
+TEST_F(TcpWriters, ADeadIncarnationsLateBatchIsNotCarriedOut) {
+  times = {.patience_ns = 200'000'000, .silence_ns = 200'000'000};
+  make({});
+  MemberPeer &stopped = join(0), &survivor = join(1);
+  EXPECT_TRUE(runs(stopped));
+  stopped.stands_still = true;
+  EXPECT_TRUE(until([&] { return survivor.state(0) == MemberState::kDead; }));
+  const uint64_t word = *memory->load(PoolAddress::at(kZero, kPoolHeaderBytes + 8192));
+  stopped.stands_still = false;
+  EXPECT_FALSE(runs(stopped));
+  EXPECT_EQ(*memory->load(PoolAddress::at(kZero, kPoolHeaderBytes + 8192)), word);
+  EXPECT_TRUE(runs(survivor));
+}
+
+TEST_F(TcpWriters, WhoeverIsNotLetInGetsNoLink) {
+  MemberPeer& stranger = node(3, 17);
+  EXPECT_TRUE(stranger.over());
+  EXPECT_NE(stranger.raw.ended_because.find("incarnation 17 of node 3 is not in the pool"), std::string::npos)
+      << stranger.raw.ended_because;
+  (void)join(0);
+  MemberPeer& newer = node(1, 2);
+  EXPECT_TRUE(newer.over());
+  EXPECT_EQ(state(0), MemberState::kLive);
+}
+
+// tcp.tools-look
+TEST_F(TcpWriters, AToolWritesOnlyWhereNobodyWorks) {
+  MemberPeer& alone = tool();
+  EXPECT_TRUE(runs(alone, false));
+  EXPECT_FALSE(runs(alone)) << "it has not begun a change";
+  MemberPeer& repairs = tool();
+  EXPECT_EQ(call(repairs, {.call = Call::kBeginChange}).error, Errc::kOk);
+  EXPECT_TRUE(runs(repairs));
+  EXPECT_EQ(call(repairs, {.call = Call::kEndChange}).error, Errc::kOk);
+  (void)join(0);
+  MemberPeer& late = tool();
+  EXPECT_EQ(call(late, {.call = Call::kBeginChange}).error, Errc::kOk);
+  EXPECT_TRUE(runs(late, false));
+  EXPECT_FALSE(runs(late));
+  EXPECT_TRUE(log.tell("a batch that writes, though nodes are in the pool")) << log.all;
+}
+
+// --- starts of memory node 0
+
+TEST_F(TcpMembers, NodesThatWereInThePoolBeforeAStartAreCutOff) {
+  MemberPeer &first = join(0), &second = join(1);
+  stop();
+  log.all.clear();
+  start();
+  EXPECT_TRUE(log.tell("node 0 (incarnation 1) was in the pool when memory node 0 ended")) << log.all;
+  EXPECT_TRUE(until([&] { return first.over() && second.over(); }));
+  EXPECT_NE(first.raw.ended_because.find("has started anew"), std::string::npos) << first.raw.ended_because;
+  EXPECT_EQ(state(0), MemberState::kLive) << "they may not have noticed yet";
+  EXPECT_TRUE(until([&] { return state(0) == MemberState::kDead && state(1) == MemberState::kDead; }));
+  MemberPeer& again = node(0, 1);
+  EXPECT_TRUE(again.over()) << "the same incarnation has no other link";
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+  EXPECT_EQ(call(by, {.call = Call::kAllDead}).value, 3u);
+}
+
+TEST_F(TcpMembers, WhoServesThePoolDoesItAlone) {
+  EXPECT_EQ(LocalPool::serve(files(), &problem).error(), Errc::kBusy) << problem.text;
+  EXPECT_EQ(LocalPool::open(files(), &problem).error(), Errc::kBusy);
+  EXPECT_NE(strstr(problem.text, "is served over a network"), nullptr) << problem.text;
+  stop();
+  EXPECT_TRUE(LocalPool::open(files(), &problem).ok()) << problem.text;
+}
+
+TEST_F(TcpMembers, OneMemoryNodeIsServed) {
+  make({.memory_nodes = 2});
+  EXPECT_EQ(try_start().error(), Errc::kIncompatible);
+  EXPECT_NE(strstr(problem.text, "has 2 memory nodes"), nullptr) << problem.text;
+}
+
+// tcp.one-table-under-way
+TEST_F(TcpMembers, ANodeThatTakesNothingGetsTheNewestTableOnly) {
+  MemberPeer& slow = join(0);
+  MemberPeer& other = join(1);
+  for_a_while();
+  slow.stands_still = true;
+  const int before = slow.tables, others_before = other.tables;
+  for (uint64_t i = 1; i <= 2; i++) {
+    EXPECT_TRUE(other.say([&](SayingsRecord& s) { i == 1 ? s.leaves = 1 : s.fences = 1; }));
+    EXPECT_TRUE(until([&] { return other.tables == others_before + int(i); }));
+  }
+  MemberPeer& by = tool();
+  EXPECT_EQ(call(by, {.call = Call::kHeader}).error, Errc::kOk);
+  slow.stands_still = false;
+  EXPECT_TRUE(until([&] { return slow.table.head.epoch == by.table.head.epoch; }));
+  EXPECT_EQ(slow.state(1), MemberState::kLeaving);
+  EXPECT_EQ(slow.tables, before + 2) << "the first that was sent, and the newest";
+}
+
+// --- tcp.nothing-believed
+
+class TcpMemberLiars : public MemberServerTest {
+ protected:
+  void refused(MemberPeer& peer, uint16_t type, std::span<const std::byte> frame, const std::string& because) {
+    ASSERT_TRUE(peer.send(type, frame));
+    EXPECT_TRUE(until([&] { return peer.over(); })) << because;
+    EXPECT_TRUE(log.tell(because)) << log.all;
+    log.all.clear();
+  }
+  void refused(CallFrame call, const std::string& because) { refused(tool(), kCallFrame, bytes_of(call), because); }
+};
+
+TEST_F(TcpMemberLiars, CallsThatAreNone) {
+  refused(tool(), kCallFrame, {}, "a call of another length");
+  refused(tool(), kSayingsFrame, {}, "a frame of type 19");
+  refused(tool(), kTableFrame, {}, "a frame of type 18");
+  refused({.call = Call(9)}, "a call that there is not");
+  refused({.call = Call::kHeader, .node = 1}, "a call with more than it needs");
+  refused({.call = Call::kReserve, .node = 58}, "a call about a node that there cannot be");
+  refused({.call = Call::kBeginChange, .tries = 2}, "a call that neither waits nor tries");
+  CallFrame endless = publish(0, 1);
+  memset(endless.listens_at, 'x', sizeof endless.listens_at);
+  refused(endless, "a call with an address that does not end");
+}
+
+TEST_F(TcpMemberLiars, CallsOutOfTheirPlace) {
+  refused({.call = Call::kReserve}, "a change that it has not begun");
+  MemberPeer& twice = tool();
+  EXPECT_EQ(call(twice, {.call = Call::kBeginChange}).error, Errc::kOk);
+  refused(twice, kCallFrame, bytes_of(CallFrame{.call = Call::kBeginChange}), "a change inside a change");
+  MemberPeer& invents = tool();
+  EXPECT_EQ(call(invents, {.call = Call::kBeginChange}).error, Errc::kOk);
+  refused(invents, kCallFrame, bytes_of(publish(0, 1)), "a node that it has not reserved");
+  (void)join(0);
+  MemberPeer& closes = tool();
+  EXPECT_EQ(call(closes, {.call = Call::kBeginChange}).error, Errc::kOk);
+  refused(closes, kCallFrame, bytes_of(CallFrame{.call = Call::kClose}), "to be closed in which nodes are");
+  MemberPeer &holds = tool(), &hasty = tool();
+  EXPECT_EQ(call(holds, {.call = Call::kBeginChange}).error, Errc::kOk);
+  ask(hasty, {.call = Call::kBeginChange});
+  refused(hasty, kCallFrame, bytes_of(CallFrame{}), "a call before the answer to the last one");
+}
+
+TEST_F(TcpMemberLiars, SayingsThatAreNone) {
+  SayingsRecord sayings = {};
+  const auto from_a_node = [&](std::span<const std::byte> frame, const std::string& because) {
+    MemberPeer& by = tool();
+    EXPECT_EQ(call(by, {.call = Call::kBeginChange}).error, Errc::kOk);
+    MemberPeer& liar = node(3, call(by, {.call = Call::kReserve, .node = 3}).value);
+    refused(liar, kSayingsFrame, frame, because);
+    kill(liar);
+    kill(by);
+    EXPECT_TRUE(until([&] { return server->figures().links == 0; }));
+  };
+  from_a_node(bytes_of(sayings).first(8), "sayings of another length");
+  sayings.leaves = 2;
+  from_a_node(bytes_of(sayings), "sayings of another format");
+  sayings.leaves = 0;
+  sayings.said[0][4] = 1;
+  from_a_node(bytes_of(sayings), "sayings of node 4, which the pool does not have");
+  sayings = {};
+  memset(sayings.fence_reason, 'x', sizeof sayings.fence_reason);
+  from_a_node(bytes_of(sayings), "sayings of another format");
+}
+
+}  // namespace
+}  // namespace coherence::tcp
