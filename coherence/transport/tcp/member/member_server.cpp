@@ -29,7 +29,7 @@ MemberServer::MemberServer(PoolKeeper& keeper, const Spec& spec, Log& log)
     : keeper_(keeper),
       spec_(spec),
       log_(log),
-      nodes_max_(keeper.first_header().nodes_max),
+      nodes_max_(uint8_t(keeper.first_header().nodes_max)),
       changes_(keeper.table(), nodes_max_),
       epoch_(spec.start) {
   for (uint8_t n = 0; n < nodes_max_; n++) {
@@ -118,7 +118,7 @@ void MemberServer::over(net::Link& link) {
 }
 
 void MemberServer::turn() {
-  for (uint32_t n = 0; n < nodes_max_; n++) {
+  for (uint8_t n = 0; n < nodes_max_; n++) {
     NodeLink& node = node_[n];
     if (node.link == nullptr || node.link->over()) continue;
     if (node.sent_number != 0 && node.link->acknowledged(node.sent_number)) {

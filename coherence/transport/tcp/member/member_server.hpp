@@ -132,14 +132,14 @@ class MemberServer final : public OtherService {
   PoolKeeper& keeper_;
   const Spec spec_;
   Log& log_;
-  const uint32_t nodes_max_;
+  const uint8_t nodes_max_;
   TableChanges changes_;
   NodeLink node_[kNodesMax];
   net::Link* changer_ = nullptr;  // the tool that changes members
   std::deque<Waiting> waiting_;   // for that
   std::optional<Reserved> reserved_;
   std::optional<Publishing> publishing_;
-  std::optional<Closing> closing_;
+  std::unique_ptr<Closing> closing_;
   uint64_t judge_at_ = 0;    // between nodes that do not reach each other; 0: all do
   uint64_t cut_off_at_ = 0;  // when those that were in the pool before this start are dead; 0: there are none left
   uint64_t epoch_;
