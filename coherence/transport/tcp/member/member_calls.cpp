@@ -117,7 +117,8 @@ Status MemberServer::carry_out(net::Link& link, const CallFrame& call, Problem* 
 
 // tcp.saved-beside-service
 void MemberServer::close(const CallFrame& call) {
-  Closing& closing = closing_.emplace();
+  closing_ = std::make_unique<Closing>();
+  Closing& closing = *closing_;
   closing.call = call;
   closing.thread = std::thread([this, &closing] {
     closing.closed = keeper_.close(&closing.words);

@@ -10,6 +10,7 @@
 
 namespace coherence::tcp {
 
+static constexpr uint64_t kNever = ~uint64_t{0};
 // How soon a tool hears that the pool is saved.
 static constexpr int kLookAtSaveMs = 20;
 
@@ -28,7 +29,7 @@ MemberServer::MemberServer(PoolKeeper& keeper, const Spec& spec, Log& log)
     : keeper_(keeper),
       spec_(spec),
       log_(log),
-      nodes_max_(keeper.first_header().nodes_max),
+      nodes_max_(uint8_t(keeper.first_header().nodes_max)),
       changes_(keeper.table(), nodes_max_),
       epoch_(spec.start) {
   for (uint8_t n = 0; n < nodes_max_; n++) {
@@ -117,7 +118,7 @@ void MemberServer::over(net::Link& link) {
 }
 
 void MemberServer::turn() {
-  for (uint32_t n = 0; n < nodes_max_; n++) {
+  for (uint8_t n = 0; n < nodes_max_; n++) {
     NodeLink& node = node_[n];
     if (node.link == nullptr || node.link->over()) continue;
     if (node.sent_number != 0 && node.link->acknowledged(node.sent_number)) {
@@ -132,15 +133,19 @@ void MemberServer::turn() {
       if (changes_.info(NodeId{n}).serves() && node_[n].link == nullptr)
         die(NodeId{n}, "it was cut off when memory node 0 ended");
   }
+  if (judge_at_ != 0 && monotonic_ns() >= judge_at_) judge_unreached();
   go_on_publishing();
   go_on_closing();
 }
 
 int MemberServer::wait_ms() const noexcept {
   if (closing_) return kLookAtSaveMs;
-  if (cut_off_at_ == 0) return -1;
+  uint64_t at = kNever;
+  for (const uint64_t due : {cut_off_at_, judge_at_})
+    if (due != 0) at = std::min(at, due);
   const uint64_t now = monotonic_ns();
-  return cut_off_at_ <= now ? 0 : int(std::min<uint64_t>((cut_off_at_ - now + 999'999) / 1'000'000, 1'000'000));
+  if (at == kNever) return -1;
+  return at <= now ? 0 : int(std::min<uint64_t>((at - now + 999'999) / 1'000'000, 1'000'000));
 }
 
 // --- frames
@@ -184,6 +189,8 @@ void MemberServer::take_sayings(NodeId sayer, const SayingsRecord& sayings) {
     more = true;
   }
   for (uint8_t n = 0; n < nodes_max_; n++) take_sayings_of(sayer, NodeId{n}, sayings);
+  memcpy(node.unreached, sayings.said[uint8_t(Said::kUnreached)], sizeof node.unreached);
+  if (judge_at_ == 0 && !unreached_by(sayer).empty()) judge_at_ = monotonic_ns() + spec_.patience_ns;
   settle_dead();
   if (more || changes_.view() != view) changed();
 }
@@ -209,6 +216,41 @@ void MemberServer::settle_dead() {
     say("node %u is repaired: it may join again", unsigned{n});
   }
 }
+
+// --- nodes that reach memory, and not each other
+
+bool MemberServer::complains(NodeId of, NodeId about) const noexcept {
+  const NodeInfo info = changes_.info(about);
+  return changes_.info(of).serves() && info.serves() && node_[of.value].link != nullptr &&
+         node_[of.value].unreached[about.value] == info.incarnation;
+}
+
+// Whichever of the two says so.
+NodeSet MemberServer::unreached_by(NodeId node) const noexcept {
+  NodeSet set;
+  for (uint8_t n = 0; n < nodes_max_; n++)
+    if (complains(node, NodeId{n}) || complains(NodeId{n}, node)) set = set.with(NodeId{n});
+  return set;
+}
+
+// tcp.unreached-one-dies
+void MemberServer::judge_unreached() {
+  judge_at_ = 0;
+  for (;;) {
+    NodeId goes;
+    int most = 0;
+    for (uint8_t n = 0; n < nodes_max_; n++)
+      if (const int count = unreached_by(NodeId{n}).count(); count > 0 && count >= most) goes = NodeId{n}, most = count;
+    if (most == 0) return;
+    Problem why;
+    why.write("%d of the pool's nodes and it do not reach each other", most);
+    node_[goes.value].link->end(why.text);
+    node_[goes.value].link = nullptr;
+    die(goes, why.text);
+  }
+}
+
+// --- deaths
 
 void MemberServer::die(NodeId node, const char* why) {
   const NodeInfo info = changes_.info(node);

@@ -67,6 +67,7 @@ class MemberServer final : public OtherService {
     uint64_t sent = 0, seen = 0;  // epochs
     bool behind = false;          // there is a newer table than was sent
     char listens_at[kListensAtBytes] = {};
+    uint64_t unreached[kNodesMax] = {};  // incarnations, as it says
   };
   struct Waiting {
     net::Link* tool;
@@ -113,6 +114,9 @@ class MemberServer final : public OtherService {
   void take_sayings(NodeId, const SayingsRecord&);
   void take_sayings_of(NodeId sayer, NodeId dead, const SayingsRecord&);
   void settle_dead();
+  bool complains(NodeId of, NodeId about) const noexcept;
+  NodeSet unreached_by(NodeId) const noexcept;
+  void judge_unreached();
   void die(NodeId, const char* why);
   bool may_be_here(NodeId, uint64_t incarnation) const noexcept;
   bool is_reserved(NodeId, uint64_t incarnation) const noexcept;
@@ -128,14 +132,15 @@ class MemberServer final : public OtherService {
   PoolKeeper& keeper_;
   const Spec spec_;
   Log& log_;
-  const uint32_t nodes_max_;
+  const uint8_t nodes_max_;
   TableChanges changes_;
   NodeLink node_[kNodesMax];
   net::Link* changer_ = nullptr;  // the tool that changes members
   std::deque<Waiting> waiting_;   // for that
   std::optional<Reserved> reserved_;
   std::optional<Publishing> publishing_;
-  std::optional<Closing> closing_;
+  std::unique_ptr<Closing> closing_;
+  uint64_t judge_at_ = 0;    // between nodes that do not reach each other; 0: all do
   uint64_t cut_off_at_ = 0;  // when those that were in the pool before this start are dead; 0: there are none left
   uint64_t epoch_;
   Table table_ = {};

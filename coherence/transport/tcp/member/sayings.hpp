@@ -13,9 +13,15 @@ namespace coherence::tcp {
 
 inline constexpr uint32_t kFenceReasonBytes = 232;  // as the node table has
 
-// What is said of dead nodes; each word the incarnation that is meant, 0: of none.
-enum class Said : uint8_t { kRecorded, kQuiescent, kSwept, kDrained };
-inline constexpr int kSaidKinds = 4;
+// What is said of other nodes; each word the incarnation that is meant, 0: of none.
+enum class Said : uint8_t {
+  kRecorded,  // of dead ones
+  kQuiescent,
+  kSwept,
+  kDrained,
+  kUnreached,  // of one that serves: the link with it is over (tcp.unreached-one-dies)
+};
+inline constexpr int kSaidKinds = 5;
 
 class Sayings {
  public:

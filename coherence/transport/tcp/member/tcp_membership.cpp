@@ -21,8 +21,8 @@ void TcpMembership::fence(const char* reason) noexcept {
 // That this node lives is what its link says.
 bool TcpMembership::watch(uint64_t) noexcept {
   bool some = false;
-  for (uint8_t n = 0; n < nodes_max(); n++) {
-    const NodeInfo now = info(NodeId{n});
+  for (uint32_t n = 0; n < nodes_max(); n++) {
+    const NodeInfo now = info(NodeId{uint8_t(n)});
     if (!now.dead() || dead_seen_[n] == now.incarnation) continue;
     dead_seen_[n] = now.incarnation;
     some = true;

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Pool>> TcpPool::open(const PoolFiles& files, Tool& tool, 
   for (int i = 0; i < kRegionsMax; i++)
     facts.region[i] = {PoolAddress::at(MemoryNodeId{0}, header.region[i].offset), header.region[i].bytes};
   pool->set_facts(facts);
-  for (uint8_t n = 0; n < pool->memory_nodes(); n++) GCL_TRY(pool->find_memory_node({n}, problem));
+  for (uint32_t n = 0; n < pool->memory_nodes(); n++) GCL_TRY(pool->find_memory_node({uint8_t(n)}, problem));
   return std::unique_ptr<Pool>(std::move(pool));
 }
 
