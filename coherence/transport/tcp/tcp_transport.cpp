@@ -28,7 +28,8 @@ namespace {
 
 constexpr uint64_t kStartNs = 20'000'000'000;  // of a worker: until it reaches all
 constexpr int kTurnMs = 1000;
-// A peer, or memory node 0, that is away for so long is given up; it gives this node up sooner (gcl_memnode --patience).
+// A peer, or memory node 0, that is away for so long is given up; it gives this node up sooner (gcl_memnode
+// --patience).
 constexpr net::LinkTimes kTimes = {.patience_ns = 10'000'000'000, .silence_ns = 3'000'000'000};
 
 Result<net::Endpoints> endpoints_of(std::string_view text, const net::Credentials& credentials, Problem* problem) {
@@ -61,8 +62,7 @@ constexpr uint64_t in_pages(uint64_t bytes) { return (bytes + 4095) / 4096 * 409
 class TcpTransport::Mapping {
  public:
   static Result<std::unique_ptr<Mapping>> make(uint64_t bytes, Problem* problem) {
-    void* const at =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
       return problem->set(Errc::kNoMemory, "no %.0f MB of addresses for the network: %s", double(bytes) / 1048576,
                           strerror(errno));
@@ -123,10 +123,9 @@ class TcpTransport::Work final : private MembersChanged {
 
  private:
   Status begin(Problem* problem) {
-    auto worker =
-        NetworkWorker::make(*of_.port_,
-                            {.self = net::Who::node(id_, incarnation_), .cluster = of_.pool_id_, .times = kTimes},
-                            of_.credentials_, *of_.log_, problem);
+    auto worker = NetworkWorker::make(
+        *of_.port_, {.self = net::Who::node(id_, incarnation_), .cluster = of_.pool_id_, .times = kTimes},
+        of_.credentials_, *of_.log_, problem);
     if (!worker) return worker.error();
     worker_ = worker.take();
     const PeerAddresses& addresses = of_;

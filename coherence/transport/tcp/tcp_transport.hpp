@@ -1,9 +1,9 @@
 // TcpTransport: a node whose memory nodes and peers are reached over a network.
 //
-// What its processes share is mapped when the pool is opened: the bell, the mirror, what the node says, and the worker's
-// status in one mapping; the Port and the PeerBoxes in another, whose size depends on the pool.  Of the latter what is
-// never used takes no memory; where the system is strict about what it has promised (vm.overcommit_memory = 2), it counts
-// all the same.
+// What its processes share is mapped when the pool is opened: the bell, the mirror, what the node says, and the
+// worker's status in one mapping; the Port and the PeerBoxes in another, whose size depends on the pool.  Of the latter
+// what is never used takes no memory; where the system is strict about what it has promised (vm.overcommit_memory = 2),
+// it counts all the same.
 //
 // Before the node's worker is there (Node::join()) the process that joins reaches memory node 0 by a tool's link.
 #pragma once

@@ -61,7 +61,8 @@ void PeerBoxes::take_wakeups(NodeId from, Wakeups* to) noexcept {
 // --- what waits for the worker
 
 bool PeerBoxes::ends_waits(const std::atomic<uint32_t>& fence) const noexcept {
-  return header_->closed.load(std::memory_order_seq_cst) != 0 || fence.load(std::memory_order_acquire) != 0;
+  return header_->closed.load(std::memory_order_seq_cst) != 0 || fence.load(std::memory_order_acquire) != 0 ||
+         bell_.worker_is_gone();
 }
 
 void PeerBoxes::wait(std::atomic<uint32_t>& word, uint32_t seen, std::atomic<uint32_t>& waiting) noexcept {
