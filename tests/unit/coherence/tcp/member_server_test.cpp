@@ -263,19 +263,21 @@ TEST_F(TcpMembers, OneMemoryNodeIsServed) {
 // tcp.one-table-under-way
 TEST_F(TcpMembers, ANodeThatTakesNothingGetsTheNewestTableOnly) {
   MemberPeer& slow = join(0);
-  MemberPeer& other = join(1);
+  MemberPeer &other = join(1), &dies = join(2);
   for_a_while();
   slow.stands_still = true;
   const int before = slow.tables, others_before = other.tables;
-  for (uint64_t i = 1; i <= 2; i++) {
-    EXPECT_TRUE(other.say([&](SayingsRecord& s) { i == 1 ? s.leaves = 1 : s.fences = 1; }));
-    EXPECT_TRUE(until([&] { return other.tables == others_before + int(i); }));
-  }
+  const auto told = [&](int tables) { return until([&] { return other.tables == others_before + tables; }); };
+  EXPECT_TRUE(other.say([](SayingsRecord& says) { says.leaves = 1; }) && told(1));
+  EXPECT_TRUE(other.say([](SayingsRecord& says) { says.fences = 1; }) && told(2));
+  dies.raw.link->end("the node ends");
+  EXPECT_TRUE(told(3));
   MemberPeer& by = tool();
   EXPECT_EQ(call(by, {.call = Call::kHeader}).error, Errc::kOk);
   slow.stands_still = false;
   EXPECT_TRUE(until([&] { return slow.table.head.epoch == by.table.head.epoch; }));
   EXPECT_EQ(slow.state(1), MemberState::kLeaving);
+  EXPECT_EQ(slow.state(2), MemberState::kDead);
   EXPECT_EQ(slow.tables, before + 2) << "the first that was sent, and the newest";
 }
 
