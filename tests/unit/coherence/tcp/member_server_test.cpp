@@ -1,4 +1,6 @@
 // Memory node 0 and members: who is let in, what becomes of the dead, and what it believes.
+#include "coherence/member/node.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 #include "members.hpp"
 
 namespace coherence::tcp {
@@ -252,6 +254,25 @@ TEST_F(TcpMembers, WhoServesThePoolDoesItAlone) {
   EXPECT_NE(strstr(problem.text, "is served over a network"), nullptr) << problem.text;
   stop();
   EXPECT_TRUE(LocalPool::open(files(), &problem).ok()) << problem.text;
+}
+
+TEST_F(TcpMembers, APoolInWhichNodesOfThisMachineAreIsNotServed) {
+  stop();
+  const auto opened = gcl_test::must(LocalPool::open(files(), &problem), problem);
+  auto here = Node::join(*opened, NodeId{0}, {.frames = 4, .sessions_max = 4}, &problem, shm_transport());
+  ASSERT_TRUE(here.ok()) << problem.text;
+  EXPECT_EQ(try_start().error(), Errc::kBusy);
+  EXPECT_NE(strstr(problem.text, "nodes of this machine are in pool"), nullptr) << problem.text;
+}
+
+// Nobody serves them any more, so their links are over.
+TEST_F(TcpMembers, WhoOpensTheFilesAfterwardsFindsItsNodesDead) {
+  (void)join(0);
+  stop();
+  const auto opened = gcl_test::must(LocalPool::open(files(), &problem), problem);
+  EXPECT_EQ(MappedPool::of(*opened).table().node[0].state.load(), MemberState::kDead);
+  EXPECT_EQ(MappedPool::of(*opened).table().fence.load(), 0u);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kOrphaned) << problem.text;
 }
 
 TEST_F(TcpMembers, OneMemoryNodeIsServed) {
