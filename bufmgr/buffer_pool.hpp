@@ -35,6 +35,7 @@
 #include "coherence/member/node.hpp"
 #include "coherence/pool/pool.hpp"
 #include "coherence/transport/memory.hpp"
+#include "coherence/transport/settings.hpp"
 
 namespace bufmgr {
 
@@ -57,7 +58,7 @@ enum class ReplacementKind : uint8_t { kEpochSampling, kSecondChance };
 
 struct NodeOptions {
   coherence::PoolFiles files;
-  const char* transport = "shm";  // coherence::open_transport()
+  coherence::TransportSettings transport;  // coherence::open_transport()
   NodeId node;
   uint32_t frames = 4096;
   uint32_t sessions_max = 64;  // session ids are below it

@@ -3,12 +3,14 @@
 #include <cstring>
 
 #include "coherence/transport/shm/shm_transport.hpp"
+#include "coherence/transport/tcp/tcp_transport.hpp"
 
 namespace coherence {
 
-Result<std::unique_ptr<Transport>> open_transport(const char* description, Problem* problem) {
-  if (strcmp(description, "shm") == 0) return std::unique_ptr<Transport>(std::make_unique<ShmTransport>());
-  return problem->set(Errc::kNotFound, "there is no transport \"%s\": there is shm", description);
+Result<std::unique_ptr<Transport>> open_transport(const TransportSettings& settings, Problem* problem) {
+  if (strcmp(settings.kind, "shm") == 0) return std::unique_ptr<Transport>(std::make_unique<ShmTransport>());
+  if (strcmp(settings.kind, "tcp") == 0) return tcp::TcpTransport::make(settings, problem);
+  return problem->set(Errc::kNotFound, "there is no transport \"%s\": there are shm and tcp", settings.kind);
 }
 
 }  // namespace coherence

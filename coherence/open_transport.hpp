@@ -7,10 +7,11 @@
 #include "coherence/base/problem.hpp"
 #include "coherence/base/result.hpp"
 #include "coherence/member/transport.hpp"
+#include "coherence/transport/settings.hpp"
 
 namespace coherence {
 
-// `description`: as a setting says it; "shm" is the transport of one machine.  kNotFound: there is no such transport.
-Result<std::unique_ptr<Transport>> open_transport(const char* description, Problem*);
+// What the settings name outlives the transport.  kNotFound: there is no such kind; kIncompatible: a setting is wrong.
+Result<std::unique_ptr<Transport>> open_transport(const TransportSettings&, Problem*);
 
 }  // namespace coherence

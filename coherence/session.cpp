@@ -46,7 +46,7 @@ Session::~Session() {
 void Session::outcome_unknown() noexcept {
   char reason[120];
   snprintf(reason, sizeof reason, "node %d lost a memory node in the middle of an operation", node_.id().value);
-  node_.fence(reason);
+  node_.cut_off(reason);
 }
 
 void Session::hold(Line& line, bool exclusive, uint64_t by) {

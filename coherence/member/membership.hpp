@@ -36,6 +36,11 @@ class Membership {
   // For all nodes, for good.  Idempotent; the reason of the first call is kept.
   virtual void fence(const char* reason) noexcept = 0;
   virtual const char* fence_reason() const noexcept = 0;  // REQUIRES: the pool is fenced
+  // This incarnation cannot go on (transport.unknown-cuts-off).  Where survivors repair deaths, and the transport can
+  // end one incarnation alone, the fence is of this node: the others go on, and the node may join again when its
+  // processes have ended (node.cut-off-joins-again).  Else it is the pool's.  Idempotent.
+  virtual void cut_off(const char* reason) noexcept { fence(reason); }
+  virtual bool is_cut_off() const noexcept { return false; }
 
   // --- the message worker --------------------------------------------------------------------------------------------
   // Says that this node lives, and looks for nodes that have died (node.certain-death-only).  Whether one counts as

@@ -15,6 +15,7 @@
 // node.crash-restart-fences: where deaths are not repaired, a node that joins while its former incarnation did not
 // leave (a crash restart) fences the pool and gets kFenced.
 // node.fence-ends-waits: after the fence no page may be touched; every wait ends with kFenced within a slice (10 ms).
+// node.cut-off-joins-again: a node that was cut off touches no page; its host ends its processes, and joins anew.
 // node.leave-gives-back: leave() gives every line back, and the file is unlinked; the last node out saves the pool.
 // node.certain-death-only: a death is only what is certain: a free lock (or no file any more), or the kernel's word
 // that the process is gone.  Where the kernel cannot tell (no descriptor left, a /proc that hides others' processes,
@@ -111,6 +112,9 @@ class Node {
   bool repairs_deaths() const noexcept { return members_->repairs_deaths(); }
   // Ends all access to the pool, for all nodes.  Idempotent; `reason` of the first call is kept.
   void fence(const char* reason) noexcept;
+  // Membership::cut_off(), is_cut_off().
+  void cut_off(const char* reason) noexcept { members_->cut_off(reason); }
+  bool is_cut_off() const noexcept { return members_->is_cut_off(); }
   // Why; empty if it is not fenced.
   const char* fence_reason() const noexcept;
   NodeInfo info(NodeId n) const noexcept { return members_->info(n); }

@@ -80,11 +80,11 @@ class RandomLoad:
 
 
 def processes_of(cluster):
-    """Processes that run in a data directory of the cluster."""
+    """Processes that run in a data directory of the cluster.  (Its memory node is none.)"""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if os.readlink(f"/proc/{pid}/cwd").startswith(cluster.dir + "/"):
+            if os.readlink(f"/proc/{pid}/cwd").startswith(cluster.dir + "/node"):
                 found.append(int(pid))
         except OSError:
             pass

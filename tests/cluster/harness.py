@@ -11,7 +11,8 @@
 A slow machine makes a test slow and nothing else: what is to happen is waited for (blocked(), eventually()), with a bound that
 only a hang reaches.
 
-Environment: GCLCTL, the program.  KEEP=1 leaves a cluster behind for inspection.  GCL_LONGER, GCL_SEED: see below.
+Environment: GCLCTL, the program.  KEEP=1 leaves a cluster behind for inspection.  GCL_LONGER, GCL_SEED, GCL_TRANSPORT:
+see below.
 """
 import itertools
 import os
@@ -37,6 +38,7 @@ LOAD_MAX = 60.0  # seconds; what has not been done by then is missing, and the t
 # Random tests: how many times as much as usual, and which random numbers; the tests labelled slow set both.
 LONGER = int(os.environ.get("GCL_LONGER", 1))
 SEED = int(os.environ.get("GCL_SEED", 0))
+TRANSPORT = os.environ.get("GCL_TRANSPORT", "shm")  # how primaries reach the pool: shm, tcp
 
 
 class SqlError(Exception):
@@ -203,12 +205,14 @@ class Cluster:
         self.started = started  # empty: all
         self.dir = os.path.join(new_dir(), "c")
         os.chmod(os.path.dirname(self.dir), 0o755)
-        self.ports = ports.Reservation(primaries + spare)  # spare: primaries that are added
+        self.ports = ports.Reservation(primaries + spare + 1)  # spare: primaries that are added; the last: a memory node
         self.arguments = [self.dir, "--primaries", str(primaries), "--pool-size", pool, "--cache-size", cache,
                           "--port", str(self.ports.base), "--memory-nodes", str(memory_nodes)]
         data_from = data_from or data_directory.path()
         if os.path.exists(data_from):
             self.arguments += ["--data-from", str(data_from)]
+        if TRANSPORT != "shm":
+            self.arguments += ["--transport", TRANSPORT, "--memory-port", str(self.ports.base + primaries + spare)]
         if fences:  # a death does, instead of being repaired
             self.arguments.append("--fence-on-death")
         for setting in ("fsync=off", *settings):

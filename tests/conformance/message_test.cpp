@@ -12,6 +12,7 @@
 #include "far_threads.hpp"
 #include "small_pool.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/tcp_cluster.hpp"
 
 namespace conformance {
 
@@ -21,6 +22,7 @@ using gcl_test::eventually;
 struct MessengerKind {
   const char* name;
   coherence::Transport& (*transport)();
+  gcl_test::PeersTransport* (*peers)();  // the same, where nodes have workers; null
 };
 std::ostream& operator<<(std::ostream& o, const MessengerKind& kind) { return o << kind.name; }
 
@@ -30,6 +32,12 @@ coherence::Transport& far_transport() {
   static ThreadedTransport transport;
   return transport;
 }
+
+gcl_test::PeersTransport* tcp_peers() {
+  static gcl_test::PeersTransport transport(gcl_test::PeersTransport::Batches::kAtOnce);
+  return &transport;
+}
+coherence::Transport& tcp_transport() { return *tcp_peers(); }
 
 constexpr NodeId kAsks{0}, kAsked{1};
 constexpr uint16_t kSlot = 5;
@@ -45,6 +53,7 @@ class MessengerContract : public testing::TestWithParam<MessengerKind>, protecte
   }
   void TearDown() override {
     for (auto& end : end_) end.reset();
+    if (GetParam().peers) GetParam().peers()->end();
     for (auto& node : node_) node.reset();
     former_.clear();
   }
@@ -110,6 +119,7 @@ class MessengerContract : public testing::TestWithParam<MessengerKind>, protecte
     for (const auto& other : node_)
       if (other && other != node_[n.value]) share_mapping(*other, node(n));
     end_[n.value] = GetParam().transport().open_messenger(node(n).parts(), counters_[n.value]);
+    if (GetParam().peers) GetParam().peers()->begin(node(n));
   }
   SmallPool pool_;
   std::unique_ptr<Node> node_[2];
@@ -198,7 +208,9 @@ TEST_P(MessengerContract, WhatIsSaidToANodeThatIsNotThereIsLost) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transport, MessengerContract,
-                         testing::Values(MessengerKind{"shm", shm_transport}, MessengerKind{"far", far_transport}),
+                         testing::Values(MessengerKind{"shm", shm_transport, nullptr},
+                                         MessengerKind{"far", far_transport, nullptr},
+                                         MessengerKind{"tcp", tcp_transport, tcp_peers}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace conformance

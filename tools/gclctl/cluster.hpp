@@ -6,6 +6,7 @@
 //   DIR/prefix DIR/node<K>/data     the data directory of primary K (1..N); DIR/node<K>/log its server log.  Of one
 //   that was
 //                        removed they may be there, too
+//   DIR/memory0/         of a cluster over tcp: log and process number of its memory node; DIR/cluster.key: its key
 //   DIR/pool.saved*      the pool, when the cluster is stopped: a file per memory node
 //   DIR/run              sockets, unless the path is too long for one: then /tmp/gcl-<id>
 //   /dev/shm/gcl-<id>/   the pool and the primaries' frames, while the machine is up
@@ -29,12 +30,14 @@ struct Cluster {
 
   fs::path dir;  // absolute
   std::string id;
-  std::string account;       // the operating system user that runs it: the directory's owner
-  int primaries = 0;         // they have the numbers 1 to this one,
-  std::set<int> removed;     // without these
-  int port = 0;              // of primary 1; primary K listens on port + K - 1
-  uint64_t cache_bytes = 0;  // per primary
-  fs::path memory_dir;       // tmpfs; holds the directory of the pool
+  std::string account;            // the operating system user that runs it: the directory's owner
+  int primaries = 0;              // they have the numbers 1 to this one,
+  std::set<int> removed;          // without these
+  int port = 0;                   // of primary 1; primary K listens on port + K - 1
+  uint64_t cache_bytes = 0;       // per primary
+  fs::path memory_dir;            // tmpfs; holds the directory of the pool
+  std::string transport = "shm";  // how primaries reach the pool: shm, tcp
+  int memory_port = 0;            // of tcp: of the memory node, on this machine
   fs::path socket_dir;
   std::string locale;
 
@@ -67,6 +70,7 @@ struct Cluster {
   // The postmaster of primary K, or 0 when it does not run.
   int postmaster(int k) const;
   bool any_runs() const;
+  bool over_tcp() const { return transport == "tcp"; }
 
  private:
   static std::string fmt_node(int k) { return "node" + std::to_string(k); }

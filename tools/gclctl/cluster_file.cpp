@@ -39,6 +39,8 @@ class Description : public CLI::App {
     add_option("cache_bytes", c->cache_bytes)->check(CLI::Range(uint64_t{1}, kSizeMax))->capture_default_str();
     add_option("memory_dir", c->memory_dir)->check(text)->capture_default_str();
     add_option("socket_dir", c->socket_dir)->check(text)->capture_default_str();
+    add_option("transport", c->transport)->required(false)->check(CLI::IsMember({"shm", "tcp"}))->capture_default_str();
+    add_option("memory_port", c->memory_port)->required(false)->check(CLI::Range(0, 65535))->capture_default_str();
     add_option("locale", c->locale)->check(text)->capture_default_str();
     add_option("removed", removed_)
         ->required(false)

@@ -7,6 +7,7 @@
 #include "tools/gclctl/configuration.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/memory_node.hpp"
 #include "tools/gclctl/new_cluster.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
@@ -24,6 +25,8 @@ Cluster describe(const InitOptions& options) {
   c.primaries = options.primaries;
   c.cache_bytes = parse_size(options.cache_size);
   c.locale = std::string("UTF8/") + kLocale;
+  c.transport = options.transport;
+  if (c.over_tcp()) c.memory_port = options.memory_port != 0 ? options.memory_port : options.port + kPrimariesMax;
   if (c.cache_bytes < kCacheBytesMin) fail("--cache-size must be at least {} MB", kCacheBytesMin >> 20);
   return c;
 }
@@ -55,7 +58,7 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       << "\ngcl.pool = " << quoted_setting(c.pool().string())
       << "\ngcl.pool_file = " << quoted_setting(c.saved_pool().string()) << "\ngcl.cache_size = '"
       << size_setting(c.cache_bytes) << "'\ngcl.locale = '" << c.locale << "'\n"
-      << "gcl.checkpoint_command = " << quoted_setting(checkpoint_command(c)) << "\n"
+      << memory_node_settings(c) << "gcl.checkpoint_command = " << quoted_setting(checkpoint_command(c)) << "\n"
       << "wal_level = replica\nmax_slot_wal_keep_size = -1\nold_snapshot_threshold = -1\n"
       << "max_prepared_transactions = 0\nmax_worker_processes = 48\n"
       << "port = " << c.port_of(k)
@@ -105,6 +108,7 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const InitOptions& o
     write_configuration(c, k, options.settings);
     write_access_rules(c, k);
   }
+  make_cluster_key(c);
   make_pool_dir(c);
   create_pool(c, pool_bytes_of(options), options.memory_nodes,
               options.fence_on_death ? AfterDeath::kFence : AfterDeath::kRepair);

@@ -45,6 +45,13 @@ int main(int argc, char** argv) {
       "copy this new data directory instead of calling initdb (for tests: all have its system identifier)");
   constexpr const char* kFenceHelp = "a primary's death ends all access to the pool, instead of being repaired";
   make->add_flag("--fence-on-death", options.fence_on_death, kFenceHelp);
+  make->add_option("--transport", options.transport, "how primaries reach the pool: shm (they map it), tcp")
+      ->capture_default_str()
+      ->take_last()
+      ->check(CLI::IsMember({"shm", "tcp"}));
+  make->add_option("--memory-port", options.memory_port, "of tcp: port of the memory node")
+      ->take_last()
+      ->check(CLI::Range(1024, 65535));
   make->add_option("--set", options.settings, "NAME=VALUE for every primary's configuration; may be repeated");
 
   MakePoolOptions pool;

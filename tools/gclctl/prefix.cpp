@@ -82,7 +82,8 @@ ExtensionFiles open_extension() {
   if (!fs::exists(library))
     library = installation().pkglibdir / "gcl.so", scripts = installation().sharedir / "extension";
   if (!fs::exists(library)) fail("gcl.so is neither in {} nor in {}", (root / "lib").string(), library.string());
-  ExtensionFiles files{open_file(program), open_file(library), {}};
+  ExtensionFiles files{{}, open_file(library), {}};
+  for (const char* name : {"gclctl", "gcl_memnode"}) files.programs.push_back(open_file(program.parent_path() / name));
   for (const auto& entry : fs::directory_iterator(scripts)) {
     const std::string name = entry.path().filename();
     if (name == "gcl.control" || (name.starts_with("gcl--") && name.ends_with(".sql")))
@@ -102,7 +103,7 @@ void make_prefix(const fs::path& prefix, const ExtensionFiles& extension) {
   link_entries(at.pkglibdir, lib, "");
   link_entries(at.sharedir, share, "extension");
   link_entries(at.sharedir / "extension", share / "extension", "");
-  copy_to(extension.program, bin / "gclctl");
+  for (const ExtensionFile& program : extension.programs) copy_to(program, bin / program.name);
   copy_to(extension.library, lib / extension.library.name);
   for (const ExtensionFile& script : extension.scripts) copy_to(script, share / "extension" / script.name);
 }

@@ -31,7 +31,7 @@ struct ExtensionFile {
   mode_t mode;
 };
 struct ExtensionFiles {
-  ExtensionFile program;  // gclctl, for the servers' own calls (gcl.checkpoint_command)
+  std::vector<ExtensionFile> programs;  // gclctl, for the servers' own calls (gcl.checkpoint_command); gcl_memnode
   ExtensionFile library;
   std::vector<ExtensionFile> scripts;
 };

@@ -16,6 +16,7 @@
 #include "tools/gclctl/cluster.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/memory_node.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/process.hpp"
 #include "tools/gclctl/restart.hpp"
@@ -121,6 +122,7 @@ int start_servers(const Cluster& c, int node) {
   check_memory(c, int(wanted.size()), bytes_to_load(c.pool(), c.saved_pool()));
   make_pool_dir(c);
   make_private_directory(c.socket_dir);
+  start_memory_node(c);
   std::map<int, pid_t> started;
   for (int k : wanted)
     started[k] = start_daemon({(c.bindir(k) / "postgres").string(), "-D", c.data(k).string()}, c.data(k), c.log(k));

@@ -15,6 +15,8 @@ struct InitOptions {
   std::vector<std::string> settings;  // NAME=VALUE, for every primary's configuration
   std::string data_from;              // copied instead of what initdb makes, if not empty
   bool fence_on_death = false;        // a primary's death ends all access to the pool, instead of being repaired
+  std::string transport = "shm";      // how primaries reach the pool
+  int memory_port = 0;                // of tcp; 0: behind the primaries' ports
 };
 
 struct MakePoolOptions {

@@ -78,9 +78,10 @@ class Link {
   // Whether a frame with so much payload could be queued now.
   bool room_for(size_t payload) const noexcept { return !over() && window_.room_for(payload); }
   bool all_acknowledged() const noexcept { return window_.empty(); }
-  // The frame that send() has queued last, by its number, and whether the other side has had it.
+  // Numbers of frames: the last that send() has queued; all up to this one are acknowledged.
   uint64_t last_queued() const noexcept { return window_.last_queued(); }
-  bool acknowledged(uint64_t number) const noexcept { return window_.is_acknowledged(number); }
+  uint64_t last_acknowledged() const noexcept { return window_.last_acknowledged(); }
+  bool acknowledged(uint64_t number) const noexcept { return number <= last_acknowledged(); }
   uint32_t peer_window() const noexcept { return peer_window_; }  // bytes; 0: never connected yet
 
   const Who& self() const noexcept { return spec_.self; }

@@ -33,8 +33,9 @@ class SendWindow {
   void queue(uint16_t type, std::span<const std::span<const std::byte>> pieces, uint32_t payload,
              uint64_t ack) noexcept;
   bool empty() const noexcept { return queued_ == acked_; }
-  uint64_t last_queued() const noexcept { return next_ - 1; }  // its number; 0: none was
-  bool is_acknowledged(uint64_t number) const noexcept { return number < first_; }
+  // Numbers of frames: the last that was queued; all up to this one are acknowledged.
+  uint64_t last_queued() const noexcept { return next_ - 1; }
+  uint64_t last_acknowledged() const noexcept { return first_ - 1; }
 
   // Frees the frames up to `number`.  False: no such frame was sent on this connection, or before it.
   bool acknowledge(uint64_t number) noexcept;

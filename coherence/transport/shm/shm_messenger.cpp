@@ -1,10 +1,8 @@
 #include "coherence/transport/shm/shm_messenger.hpp"
 
-#include <bit>
-
-#include "coherence/base/os.hpp"
 #include "coherence/base/racy_copy.hpp"
 #include "coherence/base/verify.hpp"
+#include "coherence/member/arrival.hpp"
 #include "coherence/message/message_counters.hpp"
 
 namespace coherence {
@@ -24,28 +22,10 @@ void ShmMessenger::ask(NodeId to, uint16_t slot, PageId page) noexcept {
   PeerArena* there = reach(to);
   node_.hot->count(page, PageMessage::kRequestSent, node_.fence);
   if (!there) return;
-  ArenaHeader& arena = there->header();  // of any incarnation: each takes only what is for it
-  Inbox& inbox = arena.inbox[node_.id.value];
-  // Publishes the slot; pairs with the exchanges of receive().  The order of the three is its order backwards.
-  inbox.bits[slot / 64].fetch_or(uint64_t{1} << slot % 64, std::memory_order_seq_cst);
-  inbox.words_set.fetch_or(uint64_t{1} << slot / 64, std::memory_order_seq_cst);
-  arena.inbox_peers.fetch_or(NodeSet::of(node_.id).bits, std::memory_order_seq_cst);
-  ring(arena);
+  leave_request(there->header(), node_.id, slot);  // of any incarnation: each takes only what is for it
 }
 
-bool ShmMessenger::receive(RequestHandler& handler) noexcept {
-  NodeSet peers{node_.arena->inbox_peers.exchange(0, std::memory_order_seq_cst)};
-  const bool any = !peers.empty();
-  for (; !peers.empty(); peers = peers.without(peers.first())) {
-    Inbox& inbox = node_.arena->inbox[peers.first().value];
-    for (uint64_t words = inbox.words_set.exchange(0, std::memory_order_seq_cst); words; words &= words - 1) {
-      int w = std::countr_zero(words);
-      for (uint64_t bits = inbox.bits[w].exchange(0, std::memory_order_seq_cst); bits; bits &= bits - 1)
-        handler.receive(peers.first(), uint16_t(w * 64 + std::countr_zero(bits)));
-    }
-  }
-  return any;
-}
+bool ShmMessenger::receive(RequestHandler& handler) noexcept { return take_requests(*node_.arena, handler); }
 
 // coherence.request-taken-once, coherence.messages-for-incarnation.
 bool ShmMessenger::take_request(NodeId from, uint16_t slot, PeerRequest* request, PageId* page) noexcept {
@@ -84,21 +64,14 @@ uint32_t ShmMessenger::reply(const PeerRequest& request, const Reply& reply) noe
     racy_copy(there->frame(line), reply.page, kPageSize);
   }
   counters_.add(reply_counter(reply.kind, true));
-  const ReplyWord word = ReplyWord::of(request.id, reply.kind, reply.more);
-  s->reply[node_.id.value].store(word.raw, std::memory_order_release);  // pairs with ProtocolDriver::collect()
-  s->wakeup.fetch_add(1, std::memory_order_seq_cst);
-  if (s->sleeping.load(std::memory_order_seq_cst)) futex_wake(s->wakeup, 1);  // pairs with Requester::await()
-  if (s->state.load(std::memory_order_seq_cst) == SlotState::kAbandoned) ring(there->header());
+  leave_reply(there->header(), *s, node_.id, ReplyWord::of(request.id, reply.kind, reply.more));
   return line;
 }
 
-// The word names the node by now, and the page may leave it.  It could not before, so the line has it still.
 void ShmMessenger::grant_complete(NodeId to, uint8_t incarnation, uint32_t line) noexcept {
   PeerArena* there = reach(to);
   if (!there || uint8_t(there->incarnation()) != incarnation) return;
-  // One of this and MessageServer::wait_to_leave() sees the other.
-  there->in_flight(line)->store(0, std::memory_order_seq_cst);
-  ring(there->header());
+  end_in_flight(there->header(), *there->in_flight(line));
 }
 
 }  // namespace coherence

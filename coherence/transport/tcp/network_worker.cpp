@@ -20,6 +20,7 @@ Result<std::unique_ptr<NetworkWorker>> NetworkWorker::make(Port& port, const Spe
   GCL_TRY(worker->links_->watch(worker->bell_.fd(), problem));
   worker->memory_.emplace(port, *worker->links_, log);
   worker->add(*worker->memory_);
+  worker->bell_.set_worker();
   return worker;
 }
 

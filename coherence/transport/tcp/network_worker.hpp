@@ -24,16 +24,6 @@
 
 namespace coherence::tcp {
 
-// Of links that peers begin.
-class Acceptor {
- public:
-  // Null: it is not to be; link.end() was called.
-  virtual Route* accept(net::Link&) = 0;
-
- protected:
-  ~Acceptor() = default;
-};
-
 class NetworkWorker final : private net::LinksOwner {
  public:
   struct Spec {

@@ -16,6 +16,7 @@
 
 extern "C" {
 #include "replication/slot.h"
+#include "utils/ps_status.h"
 }
 
 namespace gcl {
@@ -141,6 +142,23 @@ int sqlstate_for(Errc outcome) {
   return outcome == Errc::kCorrupt ? ERRCODE_DATA_CORRUPTED : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 }
 
+// In the process that has this primary's sockets, a child of the postmaster: so that ps names it.
+void show_network_worker() {
+  IsUnderPostmaster = true;
+  init_ps_display("gcl network worker");
+}
+
+coherence::TransportSettings transport_settings() {
+  return {.kind = settings.transport == 0 ? "shm" : "tcp",
+          .memory_nodes = settings.memory_nodes,
+          .listen = settings.listen_address,
+          .key_file = settings.key_file,
+          .certificate_file = settings.certificate_file,
+          .certificate_key_file = settings.certificate_key_file,
+          .ca_file = settings.ca_file,
+          .worker_begins = show_network_worker};
+}
+
 // Becomes a node of the pool; null with *outcome if it cannot.
 bufmgr::BufferPool* try_join(Errc* outcome, Problem* problem) {
   const std::string compatibility = server_compatibility(PG_VERSION_NUM, BLCKSZ, settings.locale);
@@ -148,6 +166,7 @@ bufmgr::BufferPool* try_join(Errc* outcome, Problem* problem) {
   const bufmgr::NodeOptions options{.files = {.path = settings.pool,
                                               .durable_path = pool_is_saved() ? settings.pool_file : nullptr,
                                               .identity = compatibility.c_str()},
+                                    .transport = transport_settings(),
                                     .node = {uint8_t(settings.node_id)},
                                     .frames = frames_of_cache(),
                                     .sessions_max = session_slots(),

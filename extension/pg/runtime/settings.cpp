@@ -31,6 +31,13 @@ bool check_path(const char* name, const char* value) {
 bool check_pool(char** value, void**, GucSource) { return check_path("gcl.pool", *value); }
 bool check_pool_file(char** value, void**, GucSource) { return check_path("gcl.pool_file", *value); }
 
+bool check_key_file(char** value, void**, GucSource) { return check_path("gcl.key_file", *value); }
+bool check_certificate(char** value, void**, GucSource) { return check_path("gcl.certificate_file", *value); }
+bool check_certificate_key(char** value, void**, GucSource) { return check_path("gcl.certificate_key_file", *value); }
+bool check_ca(char** value, void**, GucSource) { return check_path("gcl.ca_file", *value); }
+
+constexpr config_enum_entry kTransports[] = {{"shm", 0, false}, {"tcp", 1, false}, {nullptr, 0, false}};
+
 bool check_locale(char** value, void**, GucSource) {
   const char* slash = strchr(*value, '/');
   if (slash != nullptr && slash[1] != '\0' && slash - *value < NAMEDATALEN && strpbrk(*value, "\n'\\") == nullptr) {
@@ -43,7 +50,32 @@ bool check_locale(char** value, void**, GucSource) {
 
 }  // namespace
 
+// How this primary reaches the pool and its peers (coherence/transport/settings.hpp).
+static void define_transport() {
+  DefineCustomEnumVariable("gcl.transport", "How this primary reaches memory nodes and the other primaries.",
+                           "shm: all are on this machine, and map the pool; tcp: over a network.", &settings.transport,
+                           0, kTransports, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+  DefineCustomStringVariable("gcl.memory_nodes", "Addresses of the memory nodes, by their numbers.",
+                             "For gcl.transport = tcp: host:port, with commas between them.", &settings.memory_nodes,
+                             "", PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+  DefineCustomStringVariable("gcl.listen_address", "Address where other primaries reach this one.",
+                             "For gcl.transport = tcp: host:port; the system chooses for port 0.",
+                             &settings.listen_address, "127.0.0.1:0", PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+  DefineCustomStringVariable("gcl.key_file", "File with the cluster's key, for gcl.transport = tcp.",
+                             "Empty: certificates; without these only addresses of this machine.", &settings.key_file,
+                             "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, check_key_file, nullptr, nullptr);
+  DefineCustomStringVariable("gcl.certificate_file", "This primary's certificate, for gcl.transport = tcp.", nullptr,
+                             &settings.certificate_file, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, check_certificate,
+                             nullptr, nullptr);
+  DefineCustomStringVariable("gcl.certificate_key_file", "The private key of gcl.certificate_file.", nullptr,
+                             &settings.certificate_key_file, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY,
+                             check_certificate_key, nullptr, nullptr);
+  DefineCustomStringVariable("gcl.ca_file", "Certificate of who signs for the members of the cluster.", nullptr,
+                             &settings.ca_file, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, check_ca, nullptr, nullptr);
+}
+
 void define_settings() {
+  define_transport();
   DefineCustomStringVariable("gcl.pool", "File of the memory pool that this primary joins (in tmpfs).",
                              "Empty: the server takes part in no pool.", &settings.pool, "", PGC_POSTMASTER, 0,
                              check_pool, nullptr, nullptr);

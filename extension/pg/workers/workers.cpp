@@ -145,11 +145,18 @@ void tell_of_members() {
   wake_worker(Worker::kRepair);
 }
 
+// As if this process had crashed: the postmaster ends all others, and joins again (node.cut-off-joins-again).
+[[noreturn]] void end_cut_off_server() {
+  ereport(LOG, errmsg("gcl: this primary was cut off from its pool, and joins it again: %s", fence_reason()));
+  _exit(2);
+}
+
 void message_worker() {
   while (!(may_stop() && alone())) {
     auto served = node_pool()->serve(session(), idle_ms());
     tell_of_members();
     if (!served.ok() && served.error() == coherence::Errc::kFenced) {
+      if (node_pool()->coherence_node().is_cut_off()) end_cut_off_server();
       ereport(LOG, errmsg("gcl: the pool is fenced: %s", fence_reason()));
       count_for_member();
       bufmgr::signal_wakeup(member_event());

@@ -277,7 +277,8 @@ TEST_F(ForkedBefore, EveryProcessOfANodeUsesTheNewMemoryNode) {
 TEST(Node, IsMadeByATransportThatIsThere) {
   Problem problem;
   EXPECT_EQ(
-      BufferPool::create_node({.files = {.path = "/dev/shm/gcl-test-none"}, .transport = "none"}, &problem).error(),
+      BufferPool::create_node({.files = {.path = "/dev/shm/gcl-test-none"}, .transport = {.kind = "none"}}, &problem)
+          .error(),
       coherence::Errc::kNotFound);
   EXPECT_NE(strstr(problem.text, "no transport \"none\""), nullptr) << problem.text;
 }

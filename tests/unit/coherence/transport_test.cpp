@@ -8,7 +8,7 @@ using Transports = ClusterTest;
 
 TEST_F(Transports, AreFoundByName) {
   Problem problem;
-  auto shm = open_transport("shm", &problem);
+  auto shm = open_transport({.kind = "shm"}, &problem);
   ASSERT_TRUE(shm.ok()) << problem.text;
   auto opened = (*shm)->open_pool(files(), &problem);
   ASSERT_TRUE(opened.ok()) << problem.text;
@@ -21,8 +21,30 @@ TEST_F(Transports, AreFoundByName) {
 TEST_F(Transports, ThatAreNotThereAreRefused) {
   for (const char* name : {"", "SHM", "shm2", "carrier pigeons"}) {
     Problem problem;
-    EXPECT_EQ(open_transport(name, &problem).error(), Errc::kNotFound) << name;
-    EXPECT_NE(strstr(problem.text, "there is shm"), nullptr) << problem.text;
+    EXPECT_EQ(open_transport({.kind = name}, &problem).error(), Errc::kNotFound) << name;
+    EXPECT_NE(strstr(problem.text, "there are shm and tcp"), nullptr) << problem.text;
+  }
+}
+
+// What is wrong with their settings is said before anything is connected to.
+TEST_F(Transports, OverANetworkSayWhatIsWrongWithTheirSettings) {
+  struct Case {
+    TransportSettings settings;
+    const char* says;
+  };
+  for (const Case& c : {
+           Case{{.kind = "tcp", .listen = "127.0.0.1:0"}, "1 to 64 memory nodes"},
+           Case{{.kind = "tcp", .memory_nodes = "127.0.0.1", .listen = "127.0.0.1:0"}, "127.0.0.1"},
+           Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:5555,,", .listen = "127.0.0.1:0"}, "address"},
+           Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:5555", .listen = ""}, "address"},
+           Case{{.kind = "tcp", .memory_nodes = "192.0.2.1:5555", .listen = "127.0.0.1:0"}, "192.0.2.1:5555"},
+           Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:5555", .listen = "0.0.0.0:0"}, "0.0.0.0:0"},
+           Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:1", .listen = "127.0.0.1:0", .key_file = "/nowhere/key"},
+                "/nowhere/key"},
+       }) {
+    Problem problem;
+    EXPECT_FALSE(open_transport(c.settings, &problem).ok()) << c.says;
+    EXPECT_NE(strstr(problem.text, c.says), nullptr) << problem.text;
   }
 }
 

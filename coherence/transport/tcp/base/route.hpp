@@ -1,7 +1,8 @@
 // Route: what a network worker does with one of its links: it hears what comes, and is told when there is room again.
-// WorkSource: something that processes of the node leave to the worker.
+// Acceptor: what becomes of links that peers begin.  WorkSource: something that processes of the node leave to the
+// worker.
 //
-// Both are of the worker's one thread, but what WorkSource says.
+// All are of the worker's one thread, but what WorkSource says.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,15 @@ class Route {
 
  protected:
   ~Route() = default;
+};
+
+class Acceptor {
+ public:
+  // Null: it is not to be; link.end() was called.
+  virtual Route* accept(net::Link&) = 0;
+
+ protected:
+  ~Acceptor() = default;
 };
 
 class WorkSource {

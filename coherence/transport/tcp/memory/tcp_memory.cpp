@@ -9,7 +9,8 @@
 namespace coherence::tcp {
 namespace {
 
-constexpr uint64_t kSliceNs = 100'000;  // tcp.poll-may-sleep
+constexpr uint64_t kSliceNs = 100'000;      // tcp.poll-may-sleep
+constexpr uint32_t kSleepsUntilLook = 256;  // some 40 ms
 
 bool has_bytes(const Op& op) { return op.verb == Verb::kRead || op.verb == Verb::kWrite; }
 bool through_port(const Op& op) { return has_bytes(op) && !op.registered; }
@@ -75,7 +76,10 @@ bool TcpMemory::put_bytes(PortEntry& entry) noexcept {
 
 void TcpMemory::poll() {
   if (under_way_ == 0) return;
-  if (place_.done.load(std::memory_order_relaxed) == 0) sleep();
+  if (place_.done.load(std::memory_order_relaxed) == 0) {
+    sleep();
+    if (++sleeps_ % kSleepsUntilLook == 0) look_for_worker();
+  }
   uint32_t done = place_.done.exchange(0, std::memory_order_acquire);  // pairs with Port::done()
   if (done == 0) return;
   for (; done != 0; done &= done - 1) take(std::countr_zero(done));
@@ -88,6 +92,20 @@ void TcpMemory::sleep() noexcept {
   place_.sleeping.store(1, std::memory_order_seq_cst);  // pairs with Port::done()
   if (place_.done.load(std::memory_order_seq_cst) == 0) futex_wait_ns(place_.done, 0, kSliceNs);
   place_.sleeping.store(0, std::memory_order_relaxed);
+}
+
+// worker.gone-ends-waits
+void TcpMemory::look_for_worker() noexcept {
+  if (!port_.bell().worker_is_gone()) return;
+  port_.close();
+  for (uint32_t done = place_.done.exchange(0, std::memory_order_acquire); done; done &= done - 1)
+    take(std::countr_zero(done));
+  place_.posted.store(0, std::memory_order_relaxed);
+  for (; under_way_ != 0; under_way_ &= under_way_ - 1)
+    batch_[std::countr_zero(under_way_)]->state.store(BatchState::kUnknown, std::memory_order_release);
+  for (Batch* batch : waiting_) batch->state.store(BatchState::kUnknown, std::memory_order_release);
+  waiting_.clear();
+  with_bytes_ = bytes_used_ = 0;
 }
 
 void TcpMemory::put_waiting() noexcept {

@@ -31,12 +31,14 @@ class TcpMemory final : public Memory {
   void take(int entry) noexcept;
   void count(const Batch& batch) noexcept;
   void sleep() noexcept;
+  void look_for_worker() noexcept;
 
   Port& port_;
   Counters& counters_;
   PortPlace& place_;
   uint32_t under_way_ = 0;       // a bit for each entry
   uint32_t with_bytes_ = 0;      // those that have bytes in the place
+  uint32_t sleeps_ = 0;          // since the worker was looked for
   uint32_t bytes_used_ = 0;      // from the front, since none had
   Batch* batch_[kEntriesEach];   // of those under way
   std::vector<Batch*> waiting_;  // for room, the oldest first

@@ -1,0 +1,20 @@
+// What a transport is told: as a server's settings, or a tool's options, say it.
+#pragma once
+
+namespace coherence {
+
+struct TransportSettings {
+  const char* kind = "shm";  // or "tcp"
+  // Of tcp:
+  const char* memory_nodes = "";  // where they are, by their numbers, with commas between them: "m0:5555, m1:5555"
+  const char* listen = "";        // where peers reach this node: host:port; with port 0 the system chooses one
+  // What shows that this node belongs to the cluster; none: only on local addresses.
+  const char* key_file = "";
+  const char* certificate_file = "";
+  const char* certificate_key_file = "";
+  const char* ca_file = "";
+  // In the process that has the node's sockets, once, before anything else; null: nothing.
+  void (*worker_begins)() = nullptr;
+};
+
+}  // namespace coherence

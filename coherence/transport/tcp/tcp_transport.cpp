@@ -1,0 +1,293 @@
+#include "coherence/transport/tcp/tcp_transport.hpp"
+
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "coherence/base/verify.hpp"
+#include "coherence/transport/net/address.hpp"
+#include "coherence/transport/tcp/member/mirror_route.hpp"
+#include "coherence/transport/tcp/member/tcp_membership.hpp"
+#include "coherence/transport/tcp/member/tcp_pool.hpp"
+#include "coherence/transport/tcp/memory/tcp_memory.hpp"
+#include "coherence/transport/tcp/message/peer_routes.hpp"
+#include "coherence/transport/tcp/message/tcp_messenger.hpp"
+#include "coherence/transport/tcp/network_worker.hpp"
+
+namespace coherence::tcp {
+namespace {
+
+constexpr uint64_t kStartNs = 20'000'000'000;  // of a worker: until it reaches all
+constexpr int kTurnMs = 1000;
+// A peer, or memory node 0, that is away for so long is given up; it gives this node up sooner (gcl_memnode
+// --patience).
+constexpr net::LinkTimes kTimes = {.patience_ns = 10'000'000'000, .silence_ns = 3'000'000'000};
+
+Result<net::Endpoints> endpoints_of(std::string_view text, const net::Credentials& credentials, Problem* problem) {
+  const auto address = net::Address::parse(text, problem);
+  if (!address) return address.error();
+  auto endpoints = address->resolve(problem);
+  if (!endpoints) return endpoints.error();
+  GCL_TRY(credentials.fit(endpoints->local(), address->text(), problem));
+  return endpoints;
+}
+
+Result<net::Credentials> credentials_of(const TransportSettings& settings, Problem* problem) {
+  if (settings.key_file[0] != '\0') return net::Credentials::of_key_file(settings.key_file, problem);
+  if (settings.certificate_file[0] == '\0') return net::Credentials::plain();
+  return net::Credentials::of_certificates(settings.certificate_file, settings.certificate_key_file, settings.ca_file,
+                                           problem);
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+constexpr uint64_t in_pages(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+}  // namespace
+
+// Zeros that processes which are forked later share.
+class TcpTransport::Mapping {
+ public:
+  static Result<std::unique_ptr<Mapping>> make(uint64_t bytes, Problem* problem) {
+    void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+      return problem->set(Errc::kNoMemory, "no %.0f MB of addresses for the network: %s", double(bytes) / 1048576,
+                          strerror(errno));
+    return std::unique_ptr<Mapping>(new Mapping(static_cast<std::byte*>(at), bytes));
+  }
+  ~Mapping() { munmap(at_, bytes_); }
+  Mapping(const Mapping&) = delete;
+  std::byte* take(uint64_t bytes) noexcept {
+    std::byte* const part = at_ + taken_;
+    taken_ += in_pages(bytes);
+    VERIFY(taken_ <= bytes_);
+    return part;
+  }
+
+ private:
+  Mapping(std::byte* at, uint64_t bytes) : at_(at), bytes_(bytes) {}
+  std::byte* const at_;
+  const uint64_t bytes_;
+  uint64_t taken_ = 0;
+};
+
+// Where a server's log goes: stderr.
+class TcpTransport::StderrLog final : public Log {
+ public:
+  void line(const char* text) noexcept override {
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    tm utc;
+    gmtime_r(&now.tv_sec, &utc);
+    char time[32];
+    strftime(time, sizeof time, "%F %T", &utc);
+    fprintf(stderr, "%s.%03ld UTC [%d] gcl network: %s\n", time, now.tv_nsec / 1000000, getpid(), text);
+  }
+};
+
+// What the worker's process does.
+class TcpTransport::Work final : private MembersChanged {
+ public:
+  Work(TcpTransport& of, NodeId id, uint64_t incarnation) : of_(of), id_(id), incarnation_(incarnation) {}
+
+  bool run(const WorkerProcess::Stop& stop) {
+    if (of_.worker_begins_ != nullptr) of_.worker_begins_();
+    Problem problem;
+    if (!begin(&problem)) {
+      snprintf(of_.status_->problem, sizeof of_.status_->problem, "%s", problem.text);
+      of_.status_->set_phase(WorkerStatus::kFailed);
+      return false;
+    }
+    for (bool ready = false; !stop.load();) {
+      if (!ready && (ready = is_ready())) of_.status_->set_phase(WorkerStatus::kReady);
+      worker_->turn(ready ? kTurnMs : 10);
+    }
+    peers_.reset();
+    members_.reset();
+    worker_.reset();  // what sessions wait for has no known outcome
+    return true;
+  }
+
+ private:
+  Status begin(Problem* problem) {
+    auto worker = NetworkWorker::make(
+        *of_.port_, {.self = net::Who::node(id_, incarnation_), .cluster = of_.pool_id_, .times = kTimes},
+        of_.credentials_, *of_.log_, problem);
+    if (!worker) return worker.error();
+    worker_ = worker.take();
+    const PeerAddresses& addresses = of_;
+    MembersChanged& change = *this;
+    Log& log = *of_.log_;
+    peers_.emplace(*of_.parts_, *of_.boxes_, worker_->links(), addresses, log);
+    members_.emplace(*of_.mirror_, *of_.sayings_, worker_->memory(), change, log);
+    worker_->memory().set_other(&*members_);
+    worker_->add(*members_);
+    worker_->add(*peers_);
+    worker_->set_acceptor(&*peers_);
+    for (size_t k = 0; k < of_.memory_nodes_.size(); k++)
+      GCL_TRY(worker_->memory().add({uint8_t(k)}, of_.memory_nodes_[k], problem));
+    GCL_TRY(worker_->links().listen(of_.listen_, problem));
+    net::Endpoint here = of_.listen_.at[0];
+    if (here.family() == AF_INET) reinterpret_cast<sockaddr_in&>(here.at).sin_port = htons(worker_->links().port());
+    if (here.family() == AF_INET6) reinterpret_cast<sockaddr_in6&>(here.at).sin6_port = htons(worker_->links().port());
+    snprintf(of_.status_->address, sizeof of_.status_->address, "%s", here.name().text);
+    return {};
+  }
+
+  // It reaches memory nodes, and each peer that serves: else its node does not join.
+  bool is_ready() {
+    for (size_t k = 0; k < of_.memory_nodes_.size(); k++) {
+      const net::Link* const link = worker_->memory().link({uint8_t(k)});
+      if (link != nullptr && link->connected()) continue;
+      return is_missing("no connection to memory node %zu%s%s", k, link == nullptr ? "" : ": ",
+                        link == nullptr ? "" : link->reason());
+    }
+    if (!of_.mirror_->known()) return is_missing("memory node 0 has not said who is in the pool");
+    for (uint32_t n = 0; n < of_.mirror_->nodes_max(); n++) {
+      const NodeId peer{uint8_t(n)};
+      if (peer == id_ || !of_.parts_->members->info(peer).serves() || peers_->reaches(NodeSet::of(peer))) continue;
+      return is_missing("node %u is in the pool, and cannot be reached", n);
+    }
+    return true;
+  }
+  [[gnu::format(printf, 2, 3)]] bool is_missing(const char* format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(of_.status_->problem, sizeof of_.status_->problem, format, args);
+    va_end(args);
+    return false;
+  }
+
+  void members_changed() noexcept override {
+    peers_->members_changed();
+    of_.parts_->ring_worker();
+  }
+
+  TcpTransport& of_;
+  const NodeId id_;
+  const uint64_t incarnation_;
+  std::unique_ptr<NetworkWorker> worker_;
+  std::optional<PeerRoutes> peers_;
+  std::optional<MirrorRoute> members_;
+};
+
+TcpTransport::TcpTransport(net::Credentials credentials, void (*worker_begins)()) noexcept
+    : credentials_(std::move(credentials)), worker_begins_(worker_begins), log_(std::make_unique<StderrLog>()) {}
+
+TcpTransport::~TcpTransport() = default;
+
+Result<std::unique_ptr<Transport>> TcpTransport::make(const TransportSettings& settings, Problem* problem) {
+  auto credentials = credentials_of(settings, problem);
+  if (!credentials) return credentials.error();
+  std::unique_ptr<TcpTransport> transport(new TcpTransport(credentials.take(), settings.worker_begins));
+  GCL_TRY(transport->resolve(settings, problem));
+  GCL_TRY(transport->map_shared(problem));
+  return std::unique_ptr<Transport>(std::move(transport));
+}
+
+Status TcpTransport::resolve(const TransportSettings& settings, Problem* problem) {
+  std::string first;
+  for (std::string_view left = settings.memory_nodes; !left.empty();) {
+    const size_t comma = left.find(',');
+    const std::string_view one = trimmed(left.substr(0, comma));
+    left.remove_prefix(comma == std::string_view::npos ? left.size() : comma + 1);
+    auto endpoints = endpoints_of(one, credentials_, problem);
+    if (!endpoints) return endpoints.error();
+    if (memory_nodes_.empty()) first = one;
+    memory_nodes_.push_back(*endpoints);
+  }
+  if (memory_nodes_.empty() || memory_nodes_.size() > size_t(kMemoryNodesMax))
+    return problem->set(Errc::kIncompatible, "a pool over tcp has 1 to %d memory nodes, not %zu", kMemoryNodesMax,
+                        memory_nodes_.size());
+  auto listen = endpoints_of(trimmed(settings.listen), credentials_, problem);
+  if (!listen) return listen.error();
+  listen_ = *listen;
+  listen_.count = 1;  // which peers are told
+  tool_.emplace(ToolLink::Spec{.name = first, .at = memory_nodes_[0]}, credentials_, *log_);
+  return {};
+}
+
+Status TcpTransport::map_shared(Problem* problem) {
+  constexpr uint64_t kBytes = in_pages(WorkerBell::kBytes) + in_pages(Mirror::kBytes) + in_pages(Sayings::kBytes) +
+                              in_pages(sizeof(WorkerStatus));
+  auto mapped = Mapping::make(kBytes, problem);
+  if (!mapped) return mapped.error();
+  shared_ = mapped.take();
+  auto bell = WorkerBell::make(shared_->take(WorkerBell::kBytes), problem);
+  if (!bell) return bell.error();
+  bell_ = bell.take();
+  mirror_ = &Mirror::at(shared_->take(Mirror::kBytes));
+  sayings_ = &Sayings::at(shared_->take(Sayings::kBytes));
+  status_ = reinterpret_cast<WorkerStatus*>(shared_->take(sizeof(WorkerStatus)));
+  return {};
+}
+
+Status TcpTransport::map_for(uint32_t nodes_max, Problem* problem) {
+  const uint64_t port_bytes = Port::bytes_for(Port::kPlacesMax), boxes_bytes = PeerBoxes::bytes_for(nodes_max);
+  auto mapped = Mapping::make(in_pages(port_bytes) + in_pages(boxes_bytes), problem);
+  if (!mapped) return mapped.error();
+  sized_ = mapped.take();
+  port_.emplace(sized_->take(port_bytes), Port::kPlacesMax, *bell_);
+  boxes_.emplace(sized_->take(boxes_bytes), nodes_max, *bell_);
+  return {};
+}
+
+Result<std::unique_ptr<Pool>> TcpTransport::open_pool(const PoolFiles& files, Problem* problem) {
+  auto pool = TcpPool::open(files, *tool_, *mirror_, problem);
+  if (!pool) return pool.error();
+  pool_id_ = (*pool)->pool_id();
+  tool_->set_cluster(pool_id_);
+  if (const uint32_t there = (*pool)->memory_nodes(); there != memory_nodes_.size())
+    return problem->set(Errc::kIncompatible, "the pool has %u memory nodes, and %zu addresses are given", there,
+                        memory_nodes_.size());
+  GCL_TRY(map_for((*pool)->nodes_max(), problem));
+  return pool;
+}
+
+std::unique_ptr<Membership> TcpTransport::open_membership(Pool& pool) {
+  return std::make_unique<TcpMembership>(TcpPool::of(pool),
+                                         TcpMembership::Parts{*mirror_, *sayings_, *bell_, *this, *tool_});
+}
+
+std::unique_ptr<Wakeup> TcpTransport::open_wakeup(NodeParts& node) {
+  parts_ = &node;
+  return std::make_unique<TcpWakeup>(node, *boxes_);
+}
+
+std::unique_ptr<Memory> TcpTransport::open_memory(NodeParts&, Counters& counters) {
+  if (status_->phase.load(std::memory_order_acquire) != WorkerStatus::kReady)  // repair.alone
+    return std::make_unique<ToolMemory>(*tool_);
+  return std::make_unique<TcpMemory>(*port_, counters);
+}
+
+std::unique_ptr<Messenger> TcpTransport::open_messenger(NodeParts& node, Counters& counters) {
+  return std::make_unique<TcpMessenger>(node, *boxes_, counters);
+}
+
+Status TcpTransport::start(NodeId id, uint64_t incarnation, Problem* problem) {
+  WorkerProcess worker(*status_);
+  return worker.start(
+      bell_->fd(), [&](const WorkerProcess::Stop& stop) { return Work(*this, id, incarnation).run(stop); }, kStartNs,
+      problem);
+}
+
+void TcpTransport::stop() noexcept { WorkerProcess(*status_).stop(); }
+
+bool TcpTransport::address_of(NodeId node, uint64_t incarnation, char* to, size_t bytes) const noexcept {
+  return mirror_->address_of(node, incarnation, to, bytes);
+}
+
+}  // namespace coherence::tcp

@@ -1,0 +1,23 @@
+// The memory node of a cluster whose primaries reach it over tcp: the daemon gcl_memnode, on this machine.
+#pragma once
+
+#include <string>
+
+#include "tools/gclctl/cluster.hpp"
+
+namespace gclctl {
+
+// All of these do nothing where the primaries map the pool.
+
+// Makes what it and the primaries show each other, a key that only the account can read.
+void make_cluster_key(const Cluster&);
+// Starts it, unless it runs; it serves the pool when this returns.
+void start_memory_node(const Cluster&);
+// Ends it, and waits for its end.  REQUIRES: no primary runs.
+void stop_memory_node(const Cluster&);
+// Its process; 0: there is none.
+int memory_node_process(const Cluster&);
+// Lines of a primary's configuration.
+std::string memory_node_settings(const Cluster&);
+
+}  // namespace gclctl
