@@ -75,15 +75,16 @@ Status TcpMembership::call(const CallFrame& call, uint64_t* value, Problem* prob
 
 Status TcpMembership::begin_change(Patience patience, Problem* problem) {
   const Status begun = call({.call = Call::kBeginChange, .tries = patience == Patience::kTry}, nullptr, problem);
-  changes_ = begun.ok();
+  changes_ = begun ? getpid() : 0;
   if (!begun && begun.error() != Errc::kBusy) of_.tool.close();
   return begun;
 }
 
-// Whatever comes of the call: the change ends with the link (tcp.change-of-one-tool).
+// Whatever comes of the call: the change ends with the link (tcp.change-of-one-tool).  It is none of a child's that was
+// forked meanwhile.
 void TcpMembership::end_change() noexcept {
-  if (!changes_) return;
-  changes_ = false;
+  if (changes_ != getpid()) return;
+  changes_ = 0;
   Problem ignored;
   (void)call({.call = Call::kEndChange}, nullptr, &ignored);
   of_.tool.close();

@@ -4,6 +4,8 @@
 // Its parts are in memory that the node's processes share, mapped before any of them is forked.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 
 #include "coherence/member/membership.hpp"
@@ -65,7 +67,7 @@ class TcpMembership final : public Membership {
   uint64_t incarnation_ = 0;
   int arena_ = -1;                      // locked (node.locked-while-alive)
   bool worker_began_ = false;           // the mirror is the worker's (tcp.mirror-has-one-writer)
-  bool changes_ = false;                // this process has begun a change
+  pid_t changes_ = 0;                   // the process that has begun a change
   uint64_t dead_seen_[kNodesMax] = {};  // incarnations, by watch()
 };
 

@@ -1,4 +1,6 @@
 // Memory node 0 and members: who is let in, what becomes of the dead, and what it believes.
+#include "coherence/member/node.hpp"
+#include "coherence/transport/shm/shm_transport.hpp"
 #include "members.hpp"
 
 namespace coherence::tcp {
@@ -254,6 +256,25 @@ TEST_F(TcpMembers, WhoServesThePoolDoesItAlone) {
   EXPECT_TRUE(LocalPool::open(files(), &problem).ok()) << problem.text;
 }
 
+TEST_F(TcpMembers, APoolInWhichNodesOfThisMachineAreIsNotServed) {
+  stop();
+  const auto opened = gcl_test::must(LocalPool::open(files(), &problem), problem);
+  auto here = Node::join(*opened, NodeId{0}, {.frames = 4, .sessions_max = 4}, &problem, shm_transport());
+  ASSERT_TRUE(here.ok()) << problem.text;
+  EXPECT_EQ(try_start().error(), Errc::kBusy);
+  EXPECT_NE(strstr(problem.text, "nodes of this machine are in pool"), nullptr) << problem.text;
+}
+
+// Nobody serves them any more, so their links are over.
+TEST_F(TcpMembers, WhoOpensTheFilesAfterwardsFindsItsNodesDead) {
+  (void)join(0);
+  stop();
+  const auto opened = gcl_test::must(LocalPool::open(files(), &problem), problem);
+  EXPECT_EQ(MappedPool::of(*opened).table().node[0].state.load(), MemberState::kDead);
+  EXPECT_EQ(MappedPool::of(*opened).table().fence.load(), 0u);
+  EXPECT_EQ(LocalPool::inspect(files(), &problem), LocalPool::Condition::kOrphaned) << problem.text;
+}
+
 TEST_F(TcpMembers, OneMemoryNodeIsServed) {
   make({.memory_nodes = 2});
   EXPECT_EQ(try_start().error(), Errc::kIncompatible);
@@ -263,19 +284,21 @@ TEST_F(TcpMembers, OneMemoryNodeIsServed) {
 // tcp.one-table-under-way
 TEST_F(TcpMembers, ANodeThatTakesNothingGetsTheNewestTableOnly) {
   MemberPeer& slow = join(0);
-  MemberPeer& other = join(1);
+  MemberPeer &other = join(1), &dies = join(2);
   for_a_while();
   slow.stands_still = true;
   const int before = slow.tables, others_before = other.tables;
-  for (uint64_t i = 1; i <= 2; i++) {
-    EXPECT_TRUE(other.say([&](SayingsRecord& s) { i == 1 ? s.leaves = 1 : s.fences = 1; }));
-    EXPECT_TRUE(until([&] { return other.tables == others_before + int(i); }));
-  }
+  const auto told = [&](int tables) { return until([&] { return other.tables == others_before + tables; }); };
+  EXPECT_TRUE(other.say([](SayingsRecord& says) { says.leaves = 1; }) && told(1));
+  EXPECT_TRUE(other.say([](SayingsRecord& says) { says.fences = 1; }) && told(2));
+  dies.raw.link->end("the node ends");
+  EXPECT_TRUE(told(3));
   MemberPeer& by = tool();
   EXPECT_EQ(call(by, {.call = Call::kHeader}).error, Errc::kOk);
   slow.stands_still = false;
   EXPECT_TRUE(until([&] { return slow.table.head.epoch == by.table.head.epoch; }));
   EXPECT_EQ(slow.state(1), MemberState::kLeaving);
+  EXPECT_EQ(slow.state(2), MemberState::kDead);
   EXPECT_EQ(slow.tables, before + 2) << "the first that was sent, and the newest";
 }
 
