@@ -31,6 +31,13 @@ class Mirror {
   const std::atomic<uint32_t>& fence_word() const noexcept { return table_.fence; }
   // Here alone; the first reason is kept.
   void fence(const char* reason) noexcept { TableChanges(table_, kNodesMax).fence(reason); }
+  // The fence goes up because this node cannot go on (node.cut-off-joins-again), and for nothing else.
+  void cut_off(const char* reason) noexcept {
+    if (fence_word().load(std::memory_order_acquire) == 0) cut_off_.store(1, std::memory_order_release);
+    fence(reason);
+  }
+  // Where deaths are repaired: else what ends one node ends the pool.
+  bool is_cut_off() const noexcept { return cut_off_.load(std::memory_order_acquire) != 0 && repairs_deaths(); }
   bool repairs_deaths() const noexcept { return table_.repairs_deaths(); }
   uint32_t protocol() const noexcept { return protocol_.load(std::memory_order_relaxed); }  // of the nodes in the pool
   uint64_t saves() const noexcept { return saves_.load(std::memory_order_relaxed); }
@@ -53,7 +60,7 @@ class Mirror {
   void take_node(NodeId, const NodeRecord&) noexcept;
   NodeTable table_;
   std::atomic<uint64_t> epoch_, saves_;
-  std::atomic<uint32_t> nodes_max_, memory_nodes_, protocol_;
+  std::atomic<uint32_t> nodes_max_, memory_nodes_, protocol_, cut_off_;
   Place listens_at_[kNodesMax];
   MemoryNodeRecord memory_node_[kMemoryNodesMax];  // [0, memory_nodes_) stay as they are
 };

@@ -28,7 +28,7 @@ void MirrorRoute::room(net::Link&) {
 void MirrorRoute::over(net::Link& link) {
   Problem reason;
   reason.write("this node is cut off: the link to memory node 0 is over: %.150s", link.reason());
-  mirror_.fence(reason.text);
+  mirror_.cut_off(reason.text);
   changed_.members_changed();
 }
 

@@ -18,6 +18,11 @@ void TcpMembership::fence(const char* reason) noexcept {
   of_.bell.ring();
 }
 
+void TcpMembership::cut_off(const char* reason) noexcept {
+  if (!repairs_deaths()) return fence(reason);
+  of_.mirror.cut_off(reason);
+}
+
 // That this node lives is what its link says.
 bool TcpMembership::watch(uint64_t) noexcept {
   bool some = false;

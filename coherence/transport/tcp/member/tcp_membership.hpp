@@ -37,6 +37,8 @@ class TcpMembership final : public Membership {
   const std::atomic<uint32_t>& fence_word() const noexcept override { return of_.mirror.fence_word(); }
   bool repairs_deaths() const noexcept override { return of_.mirror.repairs_deaths(); }
   void fence(const char* reason) noexcept override;
+  void cut_off(const char* reason) noexcept override;
+  bool is_cut_off() const noexcept override { return of_.mirror.is_cut_off(); }
   const char* fence_reason() const noexcept override { return members().fence_reason(); }
   bool watch(uint64_t now_ns) noexcept override;
   NodeSet repairable() const noexcept override { return members().repairable(); }

@@ -111,6 +111,11 @@ void leave_ddl_transaction() {
 // Sessions here would go on with catalogs that no other primary has (ddl.member-has-applied-log).
 bool must_stay() { return taking.state == ParticipantState::kPrepared && ddl_sessions_left(); }
 
+// What cannot be read never will be, once the pool, or this node's way to it, is gone.
+void end_without_pool() {
+  if (ddl_pool_fenced() || (ddl_postmaster_gone() && !must_stay())) proc_exit(1);
+}
+
 // A position passes over no entry (ddl.position-with-catalogs).  The coordinator has the DDL lock, so no other
 // transaction can fail to commit here now.  But where the DDL transaction began with LOCK TABLE, earlier failures may
 // not have been caught up with.
@@ -171,7 +176,10 @@ void enter_ddl_transaction(const engine::DdlHeader& header) {
   replay.begin();
   MemoryContextSwitchTo(message_context);
   engine::DdlGranted granted;
-  while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();
+  while (!slot().read_granted(&granted)) {
+    end_without_pool();
+    CHECK_FOR_INTERRUPTS();
+  }
   if (granted.transaction == header.transaction) take_over(granted);
   self->holds = header.transaction;
 }
@@ -349,7 +357,7 @@ bool take_part(const DdlMessage& message) {
 
 // Sleeps until a wakeup; ends the process when there has been nothing to do for long.
 void wait_for_message(uint32_t seen, TimestampTz idle_since) {
-  if (ddl_pool_fenced() || (ddl_postmaster_gone() && !must_stay())) proc_exit(1);
+  end_without_pool();
   if (taking.ddl_transaction != 0) return sleep_on_slot(seen, kHeartbeatMs);
   const long idle = long((GetCurrentTimestamp() - idle_since) / 1000);
   if (idle >= kIdleMaxMs) proc_exit(0);
@@ -370,7 +378,10 @@ void pass_over(const DdlMessage& message) {
 // this is behind.
 uint64_t take_over_at_start() {
   engine::DdlGranted granted;
-  while (!slot().read_granted(&granted)) CHECK_FOR_INTERRUPTS();
+  while (!slot().read_granted(&granted)) {
+    end_without_pool();
+    CHECK_FOR_INTERRUPTS();
+  }
   const bool ours = strcmp(granted.header.database, self->database) == 0 && granted.header.coordinator != ddl_node();
   const uint64_t done = slot().acknowledged();
   if (granted.transaction == 0 || !ours || granted.sequence > done) return done;  // the last: it was asked
@@ -394,7 +405,10 @@ uint64_t take_over_at_start() {
       wait_for_message(seen, idle_since);
       continue;
     }
-    if (!slot().read(message.sequence, &message.header)) continue;
+    if (!slot().read(message.sequence, &message.header)) {
+      end_without_pool();
+      continue;
+    }
     if (!message.header.to.has(coherence::NodeId{ddl_node()}) || strcmp(message.header.database, self->database) != 0) {
       pass_over(message);
       done = message.sequence;

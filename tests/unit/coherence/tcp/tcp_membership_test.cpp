@@ -190,6 +190,7 @@ TEST_F(TcpMembershipTest, AFenceIsUpHereAtOnceAndEverywhereSoon) {
   EXPECT_STREQ(first->members->fence_reason(), "a page is torn");
   EXPECT_TRUE(eventually([&] { return second->members->fence_word().load() == 1; }));
   EXPECT_STREQ(second->members->fence_reason(), "a page is torn");
+  EXPECT_FALSE(first->members->is_cut_off() || second->members->is_cut_off()) << "the pool is fenced";
   EXPECT_GT(second->worker.changes().load(), 0u);
   bool last = false;
   EXPECT_EQ(second->leave(&last, &problem).error(), Errc::kFenced);
@@ -208,6 +209,18 @@ TEST_F(TcpMembershipTest, WhereDeathsAreNotRepairedTheyFence) {
   EXPECT_TRUE(first->members->watch(1));
 }
 
+// node.cut-off-joins-again
+TEST_F(TcpMembershipTest, ANodeThatIsCutOffEndsAlone) {
+  const auto first = joined(0), second = joined(1);
+  first->members->cut_off("a batch is lost");
+  EXPECT_EQ(first->members->fence_word().load(), 1u);
+  EXPECT_STREQ(first->members->fence_reason(), "a batch is lost");
+  EXPECT_TRUE(first->members->is_cut_off());
+  first->members->give_up();
+  EXPECT_TRUE(eventually([&] { return second->members->info(NodeId{0}).dead(); }));
+  EXPECT_EQ(second->members->fence_word().load(), 0u);
+}
+
 // Nobody knows then what memory node 0 makes of this node.
 TEST_F(TcpMembershipTest, ANodeWhoseMemoryNodeEndsIsCutOff) {
   const auto first = joined(0), second = joined(1);
@@ -215,6 +228,7 @@ TEST_F(TcpMembershipTest, ANodeWhoseMemoryNodeEndsIsCutOff) {
   for (MemberNode* node : {first.get(), second.get()}) {
     EXPECT_TRUE(eventually([&] { return node->members->fence_word().load() == 1; }));
     EXPECT_NE(strstr(node->members->fence_reason(), "this node is cut off"), nullptr) << node->members->fence_reason();
+    EXPECT_TRUE(node->members->is_cut_off());
   }
   served.emplace(directory, files(), gcl_test::ServedMembers::Spec{.key = directory.key()});
   EXPECT_TRUE(eventually([&] { return served->tells("node 1 (incarnation 2) is dead"); })) << served->log();
