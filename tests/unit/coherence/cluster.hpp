@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -21,6 +22,7 @@
 #include "coherence/transport/shm/local_pool.hpp"
 #include "coherence/transport/shm/mapped_pool.hpp"
 #include "coherence/transport/shm/shm_transport.hpp"
+#include "tests/support/tcp_cluster.hpp"
 
 namespace coherence {
 
@@ -55,10 +57,11 @@ class TestInterrupts : public Interrupts {
 };
 
 struct TestNode {
-  TestNode(Pool& pool, NodeId id, uint32_t frames) : directory(uint32_t(pool.pages(MemoryNodeId{0}))) {
+  TestNode(Pool& pool, NodeId id, uint32_t frames, Transport& transport = shm_transport())
+      : directory(uint32_t(pool.pages(MemoryNodeId{0}))) {
     Problem problem;
     auto joined =
-        Node::join(pool, id, {.frames = frames, .sessions_max = 16, .private_bytes = 4096}, &problem, shm_transport());
+        Node::join(pool, id, {.frames = frames, .sessions_max = 16, .private_bytes = 4096}, &problem, transport);
     EXPECT_TRUE(joined.ok()) << problem.text;
     node = joined.take();
     node->set_upcalls(&directory, &horizon);
@@ -151,7 +154,9 @@ class ClusterTest : public testing::Test {
   }
   void TearDown() override {
     for (auto& n : nodes) n->stop();  // before any arena is unmapped: they see each other's
+    if (peers) peers->end();
     nodes.clear();
+    peers.reset();
     pool.reset();
     if (system(("rm -f " + path + "*").c_str()) != 0) {
     }
@@ -159,12 +164,22 @@ class ClusterTest : public testing::Test {
   PoolFiles files() const { return {path.c_str(), durable.c_str(), "version=15\nlocale=C\n"}; }
   TestNode& add_node(uint32_t frames = 16, bool start = true) {
     NodeId id{uint8_t(nodes.size())};
-    nodes.push_back(std::make_unique<TestNode>(*pool, id, frames));
+    nodes.push_back(std::make_unique<TestNode>(*pool, id, frames, transport()));
     Node& fresh = *nodes.back()->node;
+    if (peers) peers->begin(fresh);
     for (auto& other : nodes)
-      if (other->node && other->node.get() != &fresh) share_mapping(*other->node, fresh);
+      if (!peers && other->node && other->node.get() != &fresh) share_mapping(*other->node, fresh);
     if (start) nodes.back()->start();
     return *nodes.back();
+  }
+  // What GCL_TRANSPORT says: tcp; tcp_messages, whose batches are carried out at once; else shm.
+  Transport& transport() {
+    using Batches = gcl_test::PeersTransport::Batches;
+    const char* name = getenv("GCL_TRANSPORT");
+    if (name == nullptr) return shm_transport();
+    const Batches batches = strcmp(name, "tcp") == 0 ? Batches::kTravel : Batches::kAtOnce;
+    if (!peers) peers = std::make_unique<gcl_test::PeersTransport>(batches);
+    return *peers;
   }
   static PageId page(uint64_t n, uint8_t memory_node = 0) { return PageId::at(MemoryNodeId{memory_node}, n); }
 
@@ -172,6 +187,7 @@ class ClusterTest : public testing::Test {
   bool repairs_deaths = false, records_deaths = false;
   std::string path, durable;
   std::unique_ptr<Pool> pool;
+  std::unique_ptr<gcl_test::PeersTransport> peers;  // null: shm
   std::vector<std::unique_ptr<TestNode>> nodes;
 };
 

@@ -229,8 +229,10 @@ TEST_F(Holds, ALookerWhoLeavesLeavesNothingLocked) {
   EXPECT_EQ(hurried.begin_read(line(0), p, &how).error(), Errc::kInterrupted);
   const LatchWord word = pool->peek_latch(p);
   EXPECT_TRUE(word.readers().has(NodeId{0}));
-  (void)sessions[1]->serve(1);
-  ASSERT_TRUE(eventually([&] { return pool->peek_latch(p) == LatchWord::owned_by(NodeId{1}); }));
+  ASSERT_TRUE(eventually([&] {
+    (void)sessions[1]->serve(1);  // the request comes, some time
+    return pool->peek_latch(p) == LatchWord::owned_by(NodeId{1});
+  }));
   ASSERT_TRUE(eventually([&] { return line(0).word().free(); }));
   EXPECT_EQ(line(0).msi(), MsiState::kInvalid);
   sessions[1]->drop_hold(line(1), true, 1);
