@@ -54,7 +54,7 @@ class PeerRoutes final : public Acceptor, public WorkSource {
 
   Route* accept(net::Link&) override;
   void take() override;
-  bool any() noexcept override { return boxes_.any_left() || boxes_.flush_asked() != flush_seen_; }
+  bool any() noexcept override { return boxes_.any_left() || (!flushing_ && boxes_.flush_asked() != flush_seen_); }
 
  private:
   // Something that goes to a peer.

@@ -261,6 +261,23 @@ TEST_F(TcpPeers, FlushReturnsWhenThePeerHasAll) {
   EXPECT_EQ(received.size(), 20u);
 }
 
+TEST_F(TcpPeers, SeveralFlushAtOnce) {
+  PeerNode& a = join(kA);
+  join(kB);
+  std::atomic<int> flushed{0};
+  std::vector<std::thread> sessions;
+  for (int s = 0; s < 4; s++)
+    sessions.emplace_back([&, s] {
+      for (int i = 0; i < 5; i++) {
+        a.wakes->wake(kB, uint16_t(s), Wakeup::kNone);
+        a.says->flush();
+        flushed++;
+      }
+    });
+  EXPECT_TRUE(until([&] { return flushed.load() == 20; }));
+  for (auto& session : sessions) session.join();
+}
+
 TEST_F(TcpPeers, FlushDoesNotWaitForWhatNeverArrives) {
   PeerNode &a = join(kA), &b = join(kB);
   b.worker.reset();

@@ -191,6 +191,103 @@ TEST_F(TcpPeerLinks, ThoughConnectionsBreakEachMessageComesOnce) {
   EXPECT_TRUE(agree()) << logs();
 }
 
+// Two nodes that talk, and die at any moment, and come again; what sessions hold of a former incarnation they answer
+// later.
+class TcpPeersThatDie : public TcpPeers {
+ protected:
+  static constexpr uint32_t kSlots = 12;
+  struct Taken {
+    PeerRequest request;
+    uint64_t by;  // incarnation of who took it
+  };
+  struct Side {
+    PeerNode* node = nullptr;
+    std::vector<uint32_t> waits = std::vector<uint32_t>(kSlots);  // round; 0: none
+    std::vector<Taken> held, granted;
+  };
+  Side& other(const Side& of) { return &of == &sides[0] ? sides[1] : sides[0]; }
+  static uint64_t value_of(const PeerRequest& request) { return uint64_t{request.incarnation} << 32 | request.id; }
+
+  void ask(Side& side, uint32_t i) {
+    PeerNode& node = *side.node;
+    if (side.waits[i] != 0 || node.in_flight(i)) return;
+    node.ask(other(side).node->id(), i);
+    side.waits[i] = uint16_t(node.slot(i).serial.load());
+  }
+  void look(Side& side, uint32_t i) {
+    if (side.waits[i] == 0) return;
+    const ReplyWord word = side.node->word(i, other(side).node->id());
+    if (!word.is_reply() || word.round() != side.waits[i]) return;
+    EXPECT_EQ(value_at(*side.node, i), (side.node->parts.incarnation & 0xff) << 32 | side.waits[i]);
+    side.waits[i] = 0;
+    replies++;
+  }
+  void answer(Side& side, Taken taken) {
+    const bool stale = taken.request.incarnation != uint8_t(other(side).node->parts.incarnation);
+    const uint32_t where = grant(*side.node, taken.request, value_of(taken.request), true);
+    EXPECT_EQ(where, stale ? Messenger::kNowhere : taken.request.slot);
+    nowhere += stale;
+    side.granted.push_back(taken);  // also a stale one's end may be said
+  }
+  // What sessions of the node held ends with it; of the other one they go on.
+  void die(Side& side) {
+    const NodeId id = side.node->id();
+    side.node->is(MemberState::kDead);
+    side.node->worker->end();
+    Side& survivor = other(side);
+    for (uint32_t i = 0; i < kSlots; i++)
+      if (survivor.node->parts.in_flight[i].load() == in_flight_of(id)) survivor.node->parts.in_flight[i] = 0;
+    survivor.waits.assign(kSlots, 0);
+    side = {};
+    side.node = &join(id);
+    deaths++;
+  }
+  Side sides[2];
+  uint64_t replies = 0, nowhere = 0, deaths = 0;
+};
+
+TEST_F(TcpPeersThatDie, NothingOfThemReachesWhoComesNext) {
+  std::mt19937 random(gcl_test::seed(11));
+  sides[0].node = &join(kA), sides[1].node = &join(kB);
+  const auto any_of = [&](std::vector<Taken>& from) {
+    std::swap(from[random() % from.size()], from.back());
+    const Taken taken = from.back();
+    from.pop_back();
+    return taken;
+  };
+  for (int round = 0; round < gcl_test::by_one_thread(20'000) * gcl_test::longer(); round++) {
+    Side& side = sides[random() % 2];
+    const uint32_t i = uint32_t(random() % kSlots);
+    PeerRequest request;
+    switch (random() % 8) {
+      case 0:
+        ask(side, i);
+        break;
+      case 1:
+        if (take(*side.node, &request)) side.held.push_back({request, side.node->parts.incarnation});
+        break;
+      case 2:
+        if (!side.held.empty()) answer(side, any_of(side.held));
+        break;
+      case 3:
+        if (side.granted.empty()) break;
+        request = any_of(side.granted).request;
+        side.node->says->grant_complete(NodeId{request.from}, request.incarnation, request.slot);
+        break;
+      case 4:
+        look(side, i);
+        break;
+      default:
+        side.node->worker->turn(0);
+    }
+    if (random() % 600 == 0) die(side);
+    ASSERT_TRUE(agree()) << logs();
+  }
+  printf("%lu replies, %lu nowhere, %lu deaths\n", replies, nowhere, deaths);
+  EXPECT_GT(replies, 10 * deaths);
+  EXPECT_GT(nowhere, 0u);
+}
+
 // A peer that is away for too long, and lives: nobody decides that here.
 TEST_F(TcpPeerLinks, APeerWhoseLinkIsOverIsTold) {
   net::LinkTimes times;
