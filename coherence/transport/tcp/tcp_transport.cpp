@@ -27,7 +27,7 @@ namespace coherence::tcp {
 namespace {
 
 constexpr uint64_t kStartNs = 20'000'000'000;  // of a worker: until it reaches all
-constexpr int kTurnMs = 1000;
+constexpr int kTurnMs = 1000, kTurnMsAtStart = 10;
 // A peer, or memory node 0, that is away for so long is given up; it gives this node up sooner (gcl_memnode
 // --patience).
 constexpr net::LinkTimes kTimes = {.patience_ns = 10'000'000'000, .silence_ns = 3'000'000'000};
@@ -113,7 +113,8 @@ class TcpTransport::Work final : private MembersChanged {
     }
     for (bool ready = false; !stop.load();) {
       if (!ready && (ready = is_ready())) of_.status_->set_phase(WorkerStatus::kReady);
-      worker_->turn(ready ? kTurnMs : 10);
+      worker_->turn(ready ? kTurnMs : kTurnMsAtStart);
+      say_who_is_lost();
     }
     peers_.reset();
     members_.reset();
@@ -169,6 +170,12 @@ class TcpTransport::Work final : private MembersChanged {
     vsnprintf(of_.status_->problem, sizeof of_.status_->problem, format, args);
     va_end(args);
     return false;
+  }
+
+  // Two that do not reach each other would wait for each other without end (tcp.unreached-one-dies).
+  void say_who_is_lost() {
+    for (NodeSet left = peers_->lost(); !left.empty(); left = left.without(left.first()))
+      (void)of_.sayings_->say(Said::kUnreached, left.first(), of_.parts_->members->info(left.first()).incarnation);
   }
 
   void members_changed() noexcept override {
