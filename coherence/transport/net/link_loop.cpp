@@ -233,8 +233,10 @@ void LinkLoop::greeted(std::unique_ptr<Connection> connection, const Hello& hell
   }
   Wire* wire = verdict.link ? wire_of(*verdict.link) : nullptr;
   if (!wire) {
+    LinkTimes times = spec_.times;
+    if (hello.from.role == Role::kTool) times.silence_ns = std::max(times.silence_ns, spec_.tool_silence_ns);
     std::unique_ptr<Link> link =
-        Link::accepting({spec_.self, hello.from, spec_.cluster, hello.link, spec_.window, spec_.times}, now);
+        Link::accepting({spec_.self, hello.from, spec_.cluster, hello.link, spec_.window, times}, now);
     if (!link) return refuse(*connection, Refusal::kFull, "no memory for a link", now);
     admission_.begun(*link);
     wires_.push_back(std::make_unique<Wire>(*this, std::move(link), nullptr));

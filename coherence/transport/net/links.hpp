@@ -4,6 +4,8 @@
 // When there are too many, the oldest of the host that has most of them goes.
 // net.said-once: A peer that cannot be reached, or is refused, is a line in the log when that begins and when the
 // reason changes, not with every attempt.
+// net.tools-may-be-silent: A tool may be busy for long, and look at its link only between two calls.  What tells
+// sooner that its machine is gone is the system's keepalive.
 // net.logged-escaped: What a peer says reaches the log escaped and cut off.
 //
 //   class Server : public LinksOwner { ... };
@@ -57,6 +59,7 @@ class Links {
     int half_open_max = 64;                 // net.half-open-bounded
     uint64_t establish_ns = 5'000'000'000;  // to connect, for the handshake and for the hellos, all together
     LinkTimes times = {};
+    uint64_t tool_silence_ns = 600'000'000'000;  // net.tools-may-be-silent
   };
   // `owner` outlives it.  kSystem, kNoMemory.
   static Result<std::unique_ptr<Links>> make(const Spec&, Credentials, LinksOwner& owner, Problem*);

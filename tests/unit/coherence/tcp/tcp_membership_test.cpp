@@ -300,6 +300,20 @@ TEST_F(TcpMembershipTest, AWaitForTheChangeCanBeEnded) {
   EXPECT_TRUE(waits.members->begin_change(Patience::kWait, &problem).ok()) << problem.text;
 }
 
+// It makes its arena, or reads the redo of the dead (net.tools-may-be-silent).
+TEST_F(TcpMembershipTest, WhoHasBegunAChangeMayBeBusyForLong) {
+  const net::LinkTimes short_times{.patience_ns = 200'000'000, .silence_ns = 200'000'000};
+  served.reset();
+  served.emplace(directory, files(), gcl_test::ServedMembers::Spec{.key = directory.key(), .times = short_times});
+  MemberNode::Spec busy = spec();
+  busy.tool_times.link.silence_ns = 200'000'000;
+  MemberNode node(busy);
+  ASSERT_TRUE(node.open(&problem).ok()) << problem.text;
+  ASSERT_TRUE(node.members->begin_change(Patience::kWait, &problem).ok()) << problem.text;
+  nap(900'000'000);
+  EXPECT_TRUE(node.members->reserve(NodeId{1}, &problem).ok()) << problem.text << served->log();
+}
+
 TEST_F(TcpMembershipTest, WhoIsKilledInTheMiddleOfAChangeGivesItBack) {
   const pid_t child = fork();
   if (child == 0) {
