@@ -9,6 +9,7 @@
 # --as root|sudo|plain    who runs the command
 # --expect CODE           the exit code that is right (0)
 # --before COMMAND        run by root first, such as: apt-get install -y postgresql-15
+# --bring DIR             copied into the home directory, beside the clone
 # --dir DIR               holds the pristine system and downloaded packages between runs (/var/tmp/gcl-clean-debian)
 # --keep                  leave the changed system behind for a look
 #
@@ -18,12 +19,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/lib.sh
 
-who=root expect=0 before='' dir=/var/tmp/gcl-clean-debian keep=no
+who=root expect=0 before='' bring='' dir=/var/tmp/gcl-clean-debian keep=no
 while [[ ${1-} == --* ]]; do
   case $1 in
     --as) who=$2; shift 2 ;;
     --expect) expect=$2; shift 2 ;;
     --before) before=$2; shift 2 ;;
+    --bring) bring=$(realpath "$2"); shift 2 ;;
     --dir) dir=$2; shift 2 ;;
     --keep) keep=yes; shift ;;
     *) die "unknown option $1; see the head of scripts/clean_debian.sh" ;;
@@ -32,6 +34,11 @@ done
 [[ $# -gt 0 && $who =~ ^(root|sudo|plain)$ ]] || die "usage: scripts/clean_debian.sh [OPTIONS] COMMAND...; see its head"
 [[ $EUID -eq 0 ]] || die "run me as root: I mount and change root"
 type debootstrap >/dev/null || die "apt-get install debootstrap"
+
+# One at a time: they share what apt has downloaded.
+mkdir -p "$dir"
+exec {lock}>"$dir/lock"
+flock -w 1800 "$lock" || die "another run has $dir"
 
 # The pristine system: what Debian calls minimal, its security updates, and certificates.
 base=$dir/base
@@ -51,11 +58,17 @@ run=$(mktemp -d "$dir/run-XXXXXX")
 root=$run/root
 mkdir "$run/changes" "$run/work" "$root"
 mount -t overlay overlay -o "lowerdir=$base,upperdir=$run/changes,workdir=$run/work" "$root"
+job=''
 remove() {
-  umount "$root"
+  local i
+  # What runs inside ends with its process 1, and lets go of the system a moment later.
+  [[ -z $job ]] || kill -9 "$job" 2>/dev/null || true
+  for ((i = 0; i < 100; i++)); do if umount "$root" 2>/dev/null; then break; fi; sleep 0.1; done
+  ! mountpoint -q "$root" || die "$root is in use, and stays mounted"
   if [[ $keep == yes ]]; then echo "What changed lies in $run/changes"; else rm -rf "$run"; fi
 }
 trap remove EXIT
+trap 'exit 130' INT TERM
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 home=/root
 if [[ $who != root ]]; then
@@ -63,7 +76,8 @@ if [[ $who != root ]]; then
   chroot "$root" useradd -m -s /bin/bash somebody
 fi
 git clone -q --no-local . "$root$home/pg_gcl"
-[[ $who == root ]] || chroot "$root" chown -R somebody: "$home/pg_gcl"
+[[ -z $bring ]] || cp -r "$bring" "$root$home/"
+[[ $who == root ]] || chroot "$root" chown -R somebody: "$home"
 
 # What runs inside as process 1 of its own process space, once the rest is mounted.
 export who home before expect dir root
@@ -111,4 +125,11 @@ inside() {
   return "$bad"
 }
 export -f inside say
-unshare --mount --pid --ipc --uts --fork --kill-child bash -c 'inside "$@"' inside "$@"
+# In the background, so that a signal ends it at any time; but not deaf to SIGINT, as the shell's jobs are without -m.
+set -m
+unshare --mount --pid --ipc --uts --fork --kill-child bash -c 'inside "$@"' inside "$@" &
+job=$!
+set +m
+code=0
+wait "$job" || code=$?
+exit "$code"
