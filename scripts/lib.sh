@@ -1,4 +1,4 @@
-# What ./demo and ./check share.  Sourced by bash with `set -euo pipefail`, from the repository's root.
+# What ./demo, ./check and scripts/build_packages.sh share.  Sourced by bash with `set -euo pipefail`, from the repository's root.
 
 # What a Debian 12 lacks: to build what is PostgreSQL-free, and all.  postgresql-15 is the server itself.
 gcl_build_packages=(g++ cmake ninja-build ccache pkg-config python3 procps libgtest-dev libssl-dev)
@@ -6,6 +6,7 @@ gcl_packages=("${gcl_build_packages[@]}"
   postgresql-15 postgresql-client-15 postgresql-server-dev-15 libpq-dev
   libfmt-dev libcli11-dev libbenchmark-dev)
 gcl_check_packages=(clang clang-format clang-tidy libclang-rt-14-dev valgrind git)
+gcl_packaging_packages=(dpkg-dev debhelper lintian debootstrap)
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 die() { printf '%s\n' "$*" >&2; exit 1; }
