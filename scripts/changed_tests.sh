@@ -24,6 +24,7 @@ tests_of() {
     tests/fuzz/*) echo 'fuzz\.' ;;
     tests/scripts/*) echo 'scripts\.' ;;
     tools/* | scripts/* | check | demo) echo 'scripts\.' ;;
+    debian/* | META.json | tests/packages/*) echo 'packages\.' ;;
     bench/*) echo 'bench\.' ;;
   esac
 }
