@@ -104,6 +104,15 @@ void stop_memory_node(const Cluster& c) {
   fs::remove(pid_file(c), ignored);
 }
 
+std::string memory_node_in_words(const Cluster& c) {
+  if (!c.over_tcp()) return "";
+  const int pid = memory_node_process(c);
+  if (pid == 0) return fmt::format("memory     {}  down\n", address(c));
+  return fmt::format("memory     {}  {}\n", address(c),
+                     listens(c) ? fmt::format("up (process {})", pid)
+                                : fmt::format("process {} does not listen; see {}", pid, log_file(c).string()));
+}
+
 std::string memory_node_settings(const Cluster& c) {
   if (!c.over_tcp()) return "";
   return "gcl.transport = tcp\ngcl.memory_nodes = " + quoted_setting(address(c)) +

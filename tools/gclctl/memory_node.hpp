@@ -17,6 +17,8 @@ void start_memory_node(const Cluster&);
 void stop_memory_node(const Cluster&);
 // Its process; 0: there is none.
 int memory_node_process(const Cluster&);
+// As `gclctl status` shows it, a line; empty: there is none to show.
+std::string memory_node_in_words(const Cluster&);
 // Lines of a primary's configuration.
 std::string memory_node_settings(const Cluster&);
 

@@ -13,6 +13,7 @@
 #include "tools/gclctl/deaths.hpp"
 #include "tools/gclctl/failure.hpp"
 #include "tools/gclctl/glance.hpp"
+#include "tools/gclctl/memory_node.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
 #include "tools/gclctl/process.hpp"
@@ -70,6 +71,7 @@ int show(const Cluster& c) {
   for (int k : c.removed)
     fmt::print("primary {}  removed{}\n", k,
                fs::exists(c.data(k)) ? "; its data directory is kept: " + c.data(k).string() : "");
+  fmt::print("{}", memory_node_in_words(c));
   PoolState pool = inspect_pool(c);
   const PoolExtent extent = extent_of_pool(c.pool(), c.saved_pool());
   fmt::print("pool       {}{}{}{}\n", extent.files.empty() ? "" : fmt::format("{} MB  ", megabytes(extent.bytes)),
