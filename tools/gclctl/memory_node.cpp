@@ -88,7 +88,7 @@ void start_memory_node(const Cluster& c) {
                                  directory(c), log_file(c));
   std::ofstream(pid_file(c)) << pid << "\n";
   for (const auto deadline = Clock::now() + kServesMax; !listens(c); std::this_thread::sleep_for(kLook)) {
-    if (waitpid(pid, nullptr, WNOHANG) == pid) fail("the memory node did not start: {}", last_line(log_file(c)));
+    if (waitpid(pid, nullptr, WNOHANG) == pid) fail("the memory node did not start: {} (gclctl verify checks the saved pool)", last_line(log_file(c)));
     if (Clock::now() > deadline)
       fail("the memory node does not listen after {} s; see {}", kServesMax.count(), log_file(c).string());
   }

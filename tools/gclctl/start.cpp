@@ -28,6 +28,7 @@ namespace gclctl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr auto kDeathMax = std::chrono::seconds(20);   // far beyond the patience of gcl_memnode
 constexpr auto kStartMax = std::chrono::seconds(120);  // longer than gcl.rejoin_timeout, which a server may wait for
 
 // The last lines of a server's log that say why it stopped.
@@ -51,9 +52,19 @@ LostPool lost_pool(const Cluster& c) {
   return lost;
 }
 
+// The memory node of a cluster over tcp takes a moment to be certain that a primary is dead.
+PoolState settled_pool(const Cluster& c, bool anybody_runs) {
+  PoolState state = inspect_pool(c);
+  for (const auto deadline = Clock::now() + kDeathMax;
+       c.over_tcp() && !anybody_runs && state.kind == PoolState::Kind::kInUse && Clock::now() < deadline;
+       state = inspect_pool(c))
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  return state;
+}
+
 // The pool must be usable before any server is asked to open it; the first one loads the saved pool into memory.
 void check_pool(const Cluster& c, bool anybody_runs) {
-  PoolState state = inspect_pool(c);
+  PoolState state = settled_pool(c, anybody_runs);
   if (state.kind == PoolState::Kind::kLost && !anybody_runs) {
     restart_pool(lost_pool(c));
     state = inspect_pool(c);

@@ -171,7 +171,9 @@ Status serve(const Options& options, Stderr& log, Problem* problem) {
                                     .bytes = region.bytes,
                                     .start = start,
                                     .cluster = region.pool_id,
-                                    .times = {.patience_ns = patience_ns},
+                                    .times = {.patience_ns = patience_ns,
+                                              // Asked after a third of it, a node has several times to answer.
+                                              .silence_ns = patience_ns / 2},
                                     .other = members.get()},
                                    credentials.take(), log, problem);
   if (!server) return server.error();

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   authority->needs(certificate);
   app.add_option("--patience", options.patience_s, "seconds for which a primary may be away before it counts as dead")
       ->capture_default_str()
-      ->check(CLI::Range(1, 86400));
+      ->check(CLI::Range(2, 86400));
   app.add_flag("--check", options.check, "say what would be served, and end");
   app.footer(
       "SIGTERM or SIGINT stops it; SIGUSR1 has it write its figures to stderr: batches, bytes, links, CPU time.");

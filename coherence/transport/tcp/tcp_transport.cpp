@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "coherence/base/os.hpp"
 #include "coherence/base/verify.hpp"
 #include "coherence/transport/net/address.hpp"
 #include "coherence/transport/tcp/member/mirror_route.hpp"
@@ -27,10 +28,11 @@ namespace coherence::tcp {
 namespace {
 
 constexpr uint64_t kStartNs = 20'000'000'000;  // of a worker: until it reaches all
-constexpr int kTurnMs = 1000, kTurnMsAtStart = 10;
-// A peer, or memory node 0, that is away for so long is given up; it gives this node up sooner (gcl_memnode
-// --patience).
-constexpr net::LinkTimes kTimes = {.patience_ns = 10'000'000'000, .silence_ns = 3'000'000'000};
+constexpr int kTurnMs = int(kLeaseNs / 1'000'000) / 4, kTurnMsAtStart = 10;
+// A peer that is away for so long is given up; memory node 0 gives this node up sooner (tcp.lease).  After a third of
+// the silence the other side is asked to say something: several times in a lease.
+constexpr net::LinkTimes kTimes = {.patience_ns = 10'000'000'000, .silence_ns = 1'500'000'000};
+static_assert(kTimes.silence_ns < kLeaseNs);
 
 Result<net::Endpoints> endpoints_of(std::string_view text, const net::Credentials& credentials, Problem* problem) {
   const auto address = net::Address::parse(text, problem);
@@ -114,6 +116,7 @@ class TcpTransport::Work final : private MembersChanged {
     for (bool ready = false; !stop.load();) {
       if (!ready && (ready = is_ready())) of_.status_->set_phase(WorkerStatus::kReady);
       worker_->turn(ready ? kTurnMs : kTurnMsAtStart);
+      look_at_lease();
       say_who_is_lost();
     }
     peers_.reset();
@@ -170,6 +173,12 @@ class TcpTransport::Work final : private MembersChanged {
     vsnprintf(of_.status_->problem, sizeof of_.status_->problem, format, args);
     va_end(args);
     return false;
+  }
+
+  void look_at_lease() {
+    const bool before = of_.mirror_->is_cut_off();
+    if (const net::Link* const link = worker_->memory().link({0})) of_.mirror_->heard(link->heard_at());
+    if (!of_.mirror_->keep_lease(monotonic_ns()) && !before) of_.parts_->ring_worker();
   }
 
   // Two that do not reach each other would wait for each other without end (tcp.unreached-one-dies).

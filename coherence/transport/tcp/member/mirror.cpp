@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "coherence/base/problem.hpp"
 #include "coherence/base/racy_copy.hpp"
 #include "coherence/base/verify.hpp"
 
@@ -66,6 +67,15 @@ void Mirror::take_node(NodeId node, const NodeRecord& record) noexcept {
     place.incarnation.store(record.incarnation, std::memory_order_release);  // pairs with address_of()
   }
   entry.state.store(MemberState(record.state), std::memory_order_release);  // pairs with TableChanges::info()
+}
+
+bool Mirror::keep_lease(uint64_t now_ns) noexcept {
+  const uint64_t at = heard_at();
+  if (at == 0 || now_ns < at + kLeaseNs) return true;
+  Problem reason;
+  reason.write("this node is cut off: memory node 0 was silent for %.1f s", double(now_ns - at) / 1e9);
+  cut_off(reason.text);
+  return false;
 }
 
 }  // namespace coherence::tcp

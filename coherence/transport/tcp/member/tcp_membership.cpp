@@ -24,8 +24,9 @@ void TcpMembership::cut_off(const char* reason) noexcept {
 }
 
 // That this node lives is what its link says.
-bool TcpMembership::watch(uint64_t) noexcept {
+bool TcpMembership::watch(uint64_t now_ns) noexcept {
   bool some = false;
+  if (worker_began_) (void)of_.mirror.keep_lease(now_ns);
   for (uint32_t n = 0; n < nodes_max(); n++) {
     const NodeInfo now = info(NodeId{uint8_t(n)});
     if (!now.dead() || dead_seen_[n] == now.incarnation) continue;
