@@ -12,13 +12,27 @@ void SharedGuard::release() noexcept {
   std::exchange(session_, nullptr)->end_shared(*std::exchange(line_, nullptr));
 }
 
-bool SharedGuard::set_hint(uint16_t offset, uint64_t word) noexcept {
+namespace {
+
+// Whether the page was as in the pool.  REQUIRES: the node owns it.
+bool store_hint(coherence::Line& line, std::byte* page, uint16_t offset, uint64_t word) noexcept {
   VERIFY(offset % 8 == 0 && offset >= kPageBody && offset <= kPageSize - 8);
+  store_page_word(page + offset, word);
+  const bool dirties = !line.is_dirty();
+  line.note_hint(offset);
+  return dirties;
+}
+
+}  // namespace
+
+bool SharedGuard::set_hint(uint16_t offset, uint64_t word) noexcept {
   if (line_->msi() != coherence::MsiState::kModified) return false;
-  store_page_word(bytes_ + offset, word);
-  if (!line_->is_dirty()) session_->note_dirtied(1);
-  line_->note_hint(offset);
+  if (store_hint(*line_, bytes_, offset, word)) session_->note_dirtied(1);
   return true;
+}
+
+void ExclusiveGuard::set_hint(uint16_t offset, uint64_t word) noexcept {
+  if (store_hint(*line_, bytes_, offset, word)) session_->note_dirtied(1);
 }
 
 void ExclusiveGuard::release() noexcept {

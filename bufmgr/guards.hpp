@@ -86,6 +86,9 @@ class [[nodiscard]] ExclusiveGuard {
   const PageHeader& header() const { return *reinterpret_cast<const PageHeader*>(bytes_); }
   void release() noexcept;
 
+  // As SharedGuard's: optimistic readers see the old or the new word.
+  void set_hint(uint16_t offset, uint64_t word) noexcept;
+
  private:
   friend class BufferPool;
   friend class MiniTransaction;

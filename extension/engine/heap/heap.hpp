@@ -273,13 +273,22 @@ class Heap {
                       bufmgr::MiniTransaction& change);
   Result<bool> crosschecked(const RowHeader& row, RowPlace at, const Snapshot** crosscheck);
   Result<UpdateStep> update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
-                                 const UpdateTry& update, bool may_change, UpdateOutcome* outcome);
+                                 UpdateTry& update, bool may_change, UpdateOutcome* outcome);
   Result<Verdict> open_carried(const Holders& holders, Tid from, Tid to, CarriedLocks* carried);
   // What pruning the page would leave, with the horizon as it was last seen.
   Status plan_prune(PageId page, uint32_t wanted, PrunedPage* to);
   Status plan_prune_of(PageId page, uint32_t wanted, bool rows, PrunedPage* to);
   Status copy_to_plan(PageId page, bool rows, std::byte* to);
-  // The same; with a fresh horizon if many versions are superseded, or if without one there is no room, or most stay.
+  // What an update that finds its page full gets by pruning it at once, under its guard.
+  enum class RoomHere : uint8_t {
+    kFound,    // *to is what will be left; it has a place for the row, or has none
+    kNone,     // nothing may be removed
+    kStale,    // not enough, and a fresh horizon may allow more
+    kUnknown,  // a status must be asked for, or rows must be moved: plan_room() says more
+  };
+  RoomHere room_here(bufmgr::ExclusiveGuard& page, uint32_t wanted, bool fresh, PrunedPage* to);
+  // As plan_prune(); with a fresh horizon if many versions are superseded, or if without one there is no room, or most
+  // stay.
   Status plan_room(PageId page, uint32_t wanted, uint32_t superseded, PrunedPage* to);
   // locking
   struct LockTry;
@@ -301,6 +310,7 @@ class Heap {
   Result<bool> probe_alone(PageId page, Tid root, RowReads& reads, RowProbe* found);
   void write_hint(PageId page, uint16_t number, Line line, const RowHeader& row);
   bool write_hint_in(bufmgr::SharedGuard& page, uint16_t number, Line line, const RowHeader& row);
+  void write_hints_here(bufmgr::ExclusiveGuard& page, std::span<const uint16_t> lines);
   void write_hints(PageId page, const std::byte* copy, const uint16_t* lines, int count);
   // vacuum
   Result<uint32_t> free_lines(std::span<const Tid> dead);

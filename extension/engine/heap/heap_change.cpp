@@ -160,7 +160,7 @@ Result<Verdict> Heap::open_carried(const Holders& holders, Tid from, Tid to, Car
 
 // One attempt of an update under guards.
 struct Heap::UpdateStep {
-  enum Next : uint8_t { kDone, kJudge, kAgain, kNoRoom, kPrune, kMakeRoom, kTargetFull } next = kJudge;
+  enum Next : uint8_t { kDone, kJudge, kAgain, kNoRoom, kPrune, kRefresh, kMakeRoom, kTargetFull } next = kJudge;
   Verdict verdict;
   RowHeader row;
   PageId page;              // the row's
@@ -171,6 +171,7 @@ struct Heap::UpdateStep {
 // What the attempts before have found.
 struct Heap::UpdateTry {
   bool elsewhere = false;  // the row's page has no room
+  bool fresh = false;      // the horizon, lately
   int plans = 0;           // looks for dead versions
   PrunedPage pruned;       // of the row's page
   bool may_plan() const { return plans == 0 || (pruned.version != 0 && plans < kPruneTries); }
@@ -204,6 +205,10 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
         ++attempt.plans;
         break;
       }
+      case UpdateStep::kRefresh:
+        GCL_TRY(txns_.refresh_horizon());
+        attempt.fresh = true;
+        break;
       case UpdateStep::kAgain:
         break;
       case UpdateStep::kNoRoom:
@@ -230,7 +235,7 @@ Result<UpdateOutcome> Heap::update(const UpdateRequest& request) {
 }
 
 Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId id, const Facts& facts, Holders* holders,
-                                           const UpdateTry& update, bool may_change, UpdateOutcome* outcome) {
+                                           UpdateTry& update, bool may_change, UpdateOutcome* outcome) {
   const bool elsewhere = update.elsewhere;
   auto& pool = txns_.pool();
   auto& session = txns_.session();
@@ -282,17 +287,30 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
   }
 
   // What was planned goes into the same record: dead versions are removed, and the new one takes their room.
-  const bool prunes = update.pruned.is_of(old_page);
-  uint16_t superseded = step.superseded = old_page.header().reserved;
-  const bool planned = prunes && !elsewhere && update.pruned.place != 0;
-  const HeapPage same_page(prunes ? update.pruned.bytes : old_page.bytes());
-  uint16_t line = planned ? update.pruned.line : elsewhere ? line_for(new_page) : same_page.free_line();
-  uint32_t place = planned     ? update.pruned.place
-                   : elsewhere ? place_for(new_page, line, bytes)
-                               : same_page.place_for(line, bytes);
+  bool prunes = update.pruned.is_of(old_page);
+  uint16_t line;
+  uint32_t place;
+  auto find_place = [&] {
+    const bool planned = prunes && !elsewhere && update.pruned.place != 0;
+    const HeapPage same_page(prunes ? update.pruned.bytes : old_page.bytes());
+    line = planned ? update.pruned.line : elsewhere ? line_for(new_page) : same_page.free_line();
+    place = planned     ? update.pruned.place
+            : elsewhere ? place_for(new_page, line, bytes)
+                        : same_page.place_for(line, bytes);
+  };
+  find_place();
+  const uint16_t superseded = step.superseded = old_page.header().reserved;
   if (!elsewhere && !prunes && update.may_plan() && superseded != 0 && (place == 0 || superseded % kPruneEvery == 0)) {
     step.next = place == 0 ? UpdateStep::kMakeRoom : UpdateStep::kPrune;
-    return step;
+    if (place != 0 || superseded >= kManySuperseded) return step;
+    const RoomHere here = room_here(old_page, bytes, update.fresh, &update.pruned);
+    if (here == RoomHere::kUnknown) return step;
+    if (here == RoomHere::kStale) {
+      step.next = UpdateStep::kRefresh;
+      return step;
+    }
+    ++update.plans;
+    if ((prunes = here == RoomHere::kFound)) find_place();
   }
   if (place == 0) {
     step.next = elsewhere ? UpdateStep::kTargetFull : UpdateStep::kNoRoom;

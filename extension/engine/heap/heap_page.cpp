@@ -79,16 +79,16 @@ uint32_t HeapPage::room() const {
   return most;
 }
 
-// Without a branch that depends on a line pointer.
+// Without a branch that depends on a line pointer.  Only those of rows have a length.
 HeapPage::Use HeapPage::use() const {
-  const uint16_t n = lines();
   const auto* const line = reinterpret_cast<const Line*>(page_ + line_offset(1));
-  Use use{};
-  for (uint16_t i = 0; i < n; ++i) {
-    use.unused += line[i].state() == LineState::kUnused;
-    use.row_bytes += align8(line[i].bytes()) & (0u - uint32_t{line[i].normal()});
+  uint32_t units = 0, used = 0;
+  const uint32_t n = lines();
+  for (uint32_t i = 0; i < n; ++i) {
+    units += (line[i].raw + (7u << 17)) >> 20;  // bytes, in eights
+    used += (line[i].raw & 3u << 15) != 0;
   }
-  return use;
+  return {.unused = n - used, .row_bytes = units * 8};
 }
 
 uint32_t HeapPage::room_compacted(const Use& use) const {

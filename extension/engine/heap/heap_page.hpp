@@ -66,9 +66,10 @@ class HeapPage {
   static constexpr uint16_t line_offset(uint16_t line) { return uint16_t(bufmgr::kPageBody + (line - 1) * 4u); }
   Line line(uint16_t line) const { return *reinterpret_cast<const Line*>(page_ + line_offset(line)); }
   const std::byte* row(uint16_t n) const { return page_ + line(n).offset(); }
-  RowHeader row_header(uint16_t n) const {
+  RowHeader row_header(uint16_t n) const { return row_header_at(line(n)); }
+  RowHeader row_header_at(Line line) const {
     RowHeader header;
-    std::memcpy(&header, row(n), sizeof header);
+    std::memcpy(&header, page_ + line.offset(), sizeof header);
     return header;
   }
   // Bytes between line pointers and rows.

@@ -430,6 +430,14 @@ void Heap::write_hints(PageId page, const std::byte* copy, const uint16_t* lines
     if (!write_hint_in(*guard, lines[i], HeapPage(copy).line(lines[i]), HeapPage(copy).row_header(lines[i]))) return;
 }
 
+// REQUIRES: the lines are rows.
+void Heap::write_hints_here(bufmgr::ExclusiveGuard& page, std::span<const uint16_t> lines) {
+  const HeapPage view(page.bytes());
+  for (const uint16_t line : lines)
+    if (auto hint = hint_for(txns_, view.row_header(line).creator))
+      page.set_hint(uint16_t(view.line(line).offset()), hint->raw);
+}
+
 void Heap::write_hint(PageId page, uint16_t number, Line line, const RowHeader& row) {
   if (!hint_for(txns_, row.creator)) return;
   stop_at(txns_.session(), StopPoint::kHeapHintReady);

@@ -1,7 +1,8 @@
 // In-page prune (heap.prune-only-unseen, heap.prune-whole-prefix).
 //
 // The plan is made on a private copy, where statuses may be asked for; it is carried out only if the page has not
-// changed since.  No guard is held while anything is asked.
+// changed since.  No guard is held while anything is asked.  An update whose page is full, and that knows all statuses,
+// plans under its guard (heap.room-at-once).
 #include <algorithm>
 #include <span>
 
@@ -17,7 +18,6 @@ namespace {
 // Fewer free line pointers than these are few: the page will soon be pruned for another one.  Rows are moved together
 // if that makes many.
 constexpr uint32_t kFewLines = 8, kManyLines = 16;
-constexpr uint32_t kFreshFrom = 8;  // superseded versions
 
 // What a removed row leaves free.
 struct Hole {
@@ -44,35 +44,42 @@ bool is_to_compact(const HeapPage& pruned, uint16_t line, uint32_t place, uint32
 
 class Plan {
  public:
-  Plan(TxnSystem& txns, const std::byte* page) : txns_(txns), view_(page) {}
+  enum class Asks : bool { kNo, kYes };
+  Plan(TxnSystem& txns, const std::byte* page, Asks asks) : txns_(txns), view_(page), asks_(asks) {}
 
+  // kNotFound: it asks for no status, and one is not known.
   Status make() {
     const uint16_t lines = view_.lines();
     for (uint16_t line = 1; line <= lines; ++line) {
-      after_[line] = view_.line(line);
-      if (!after_[line].normal()) {
-        if (after_[line].state() == LineState::kRedirect) to_follow_[follow_++] = line;
+      const Line pointer = after_[line] = view_.line(line);
+      if (!pointer.normal()) {
+        if (pointer.state() == LineState::kRedirect) to_follow_[follow_++] = line;
         continue;
       }
-      const RowHeader row = view_.row_header(line);
-      if ((untouched_[line] = is_untouched(row))) {
-        life_[line] = Liveness::kLive;
+      const RowHeader row = view_.row_header_at(pointer);
+      if (is_untouched(row)) {
+        untouched_[line] = true;
         reached_[line] = !row.heap_only();
         continue;
       }
       to_follow_[follow_++] = line;
+      if (asks_ == Asks::kNo && !is_known(row)) return Errc::kNotFound;
       bool mine;
       auto life = liveness(txns_, row, &mine);
       if (!life) return life.error();
       life_[line] = *life;
+      recently_dead_ += *life == Liveness::kRecentlyDead;
       never_[line] = *life == Liveness::kDead && never_made(row);
       if (*life != Liveness::kLive) continue;
       live_creator_ = row.creator;
       if (row.creator.kind() == RowTxnKind::kInserted) hint_[hints_++] = line;
     }
     const std::span<const uint16_t> others{to_follow_, follow_};
-    for (const uint16_t line : others)
-      if (!view_.line(line).normal() || !view_.row_header(line).heap_only()) GCL_TRY(plan_chain(line));
+    for (const uint16_t line : others) {
+      const Line pointer = view_.line(line);
+      if (!pointer.normal() && leads_to_untouched(pointer)) continue;
+      if (!pointer.normal() || !view_.row_header_at(pointer).heap_only()) GCL_TRY(plan_chain(line));
+    }
     // Versions of aborted updates: no chain leads to them, no index entry points to them.
     for (const uint16_t line : others)
       if (!reached_[line] && never_[line] && view_.row_header(line).heap_only()) remove(line, Line::unused());
@@ -80,6 +87,8 @@ class Plan {
   }
 
   uint32_t removed() const { return removed_; }
+  // Whether a later horizon may allow to remove more.
+  bool waits_for_horizon() const { return recently_dead_ != 0; }
   // What the largest of the removed rows leaves free.
   Hole largest_hole() const { return largest_hole_; }
   // Live rows whose creator's status had to be asked for.
@@ -129,11 +138,23 @@ class Plan {
     return upper;
   }
 
+  // Whether the chain of a redirected line pointer is one such row.
+  bool leads_to_untouched(Line redirect) const {
+    const uint32_t line = redirect.offset();
+    return line >= 1 && line <= view_.lines() && untouched_[line];
+  }
+
   // Live and not ended: most rows are, so this is decided without a status look-up.
   bool is_untouched(const RowHeader& row) const {
-    if (row.ended()) return false;
-    const RowTxnKind kind = row.creator.kind();
-    return kind == RowTxnKind::kFrozen || kind == RowTxnKind::kCommitted || row.creator == live_creator_;
+    constexpr uint32_t kLives = 1u << int(RowTxnKind::kFrozen) | 1u << int(RowTxnKind::kCommitted);
+    return !row.ended() && (row.creator.is_one_of(kLives) || row.creator == live_creator_);
+  }
+
+  // Whether liveness() and is_successor() have nothing to ask for.
+  bool is_known(const RowHeader& row) const {
+    auto known = [&](TxnId id) { return txns_.current().is_mine(id) || txns_.known_status(id); };
+    return (row.creator.kind() != RowTxnKind::kInserted || known(row.creator.id())) &&
+           (!row.ended() || known(row.deleter.id()));
   }
 
   // Dead because it was never made, rather than because it was ended.
@@ -183,8 +204,11 @@ class Plan {
 
   TxnSystem& txns_;
   HeapPage view_;
+  Asks asks_;
+  uint16_t recently_dead_ = 0;
   Line after_[kLinesMax + 1];
   RowTxn live_creator_{};  // of the row last found live
+  static_assert(Liveness{} == Liveness::kLive);
   Liveness life_[kLinesMax + 1] = {};
   bool untouched_[kLinesMax + 1] = {};
   bool never_[kLinesMax + 1] = {};
@@ -292,7 +316,7 @@ Status Heap::plan_prune_of(PageId page, uint32_t wanted, bool rows, PrunedPage* 
   alignas(8) std::byte copy[coherence::kPageSize];
   GCL_TRY(copy_to_plan(page, rows, copy));
   if (!HeapPage(copy).is_heap()) return {};
-  Plan plan(txns_, copy);
+  Plan plan(txns_, copy, Plan::Asks::kYes);
   GCL_TRY(plan.make());
   // The next prune of the page, and readers of these rows, need not ask again.
   if (!plan.hints().empty()) write_hints(page, copy, plan.hints().data(), int(plan.hints().size()));
@@ -314,10 +338,31 @@ Status Heap::plan_prune_of(PageId page, uint32_t wanted, bool rows, PrunedPage* 
   return {};
 }
 
+// heap.room-at-once
+Heap::RoomHere Heap::room_here(ExclusiveGuard& page, uint32_t wanted, bool fresh, PrunedPage* to) {
+  to->version = 0;
+  to->rows_moved = false;
+  Plan plan(txns_, page.bytes(), Plan::Asks::kNo);
+  if (!plan.make()) return RoomHere::kUnknown;
+  write_hints_here(page, plan.hints());
+  const bool may_grow = !fresh && plan.waits_for_horizon();
+  to->removed = plan.removed();
+  if (may_grow && 2 * to->removed < page.header().reserved) return RoomHere::kStale;
+  const HeapPage before(page.bytes()), pruned(to->removed != 0 ? to->bytes : page.bytes());
+  if (to->removed != 0) plan.write(to->bytes, false);
+  to->line = pruned.free_line();
+  to->place = place_on(before, pruned, to->line, plan.largest_hole(), wanted);
+  if (may_grow && to->place == 0) return RoomHere::kStale;
+  if (is_to_compact(pruned, to->line, to->place, wanted)) return RoomHere::kUnknown;
+  if (to->removed == 0) return RoomHere::kNone;
+  to->version = page.header().version;
+  return RoomHere::kFound;
+}
+
 // Where many versions are superseded, they were so lately: a plan by the horizon that was published last would find
 // most of them needed, and be made in vain.
 Status Heap::plan_room(PageId page, uint32_t wanted, uint32_t superseded, PrunedPage* to) {
-  const bool fresh = wanted != 0 && superseded >= kFreshFrom;
+  const bool fresh = wanted != 0 && superseded >= kManySuperseded;
   if (fresh) GCL_TRY(txns_.refresh_horizon());
   GCL_TRY(plan_prune(page, wanted, to));
   if (wanted == 0 || fresh) return {};

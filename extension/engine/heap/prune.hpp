@@ -15,6 +15,9 @@ void put_page(bufmgr::MiniTransaction& change, bufmgr::ExclusiveGuard& page, con
 // A page as prune will leave it, made on a private copy (Heap::plan_prune()).  Who changes the page for another reason
 // writes it in the same mini-transaction.
 inline constexpr int kPruneTries = 3;
+// From so many superseded versions on, a look for dead ones is made with a fresh horizon, and not under a guard
+// (heap.superseded-are-counted).
+inline constexpr uint32_t kManySuperseded = 8;
 inline constexpr uint32_t kLogForPrune = coherence::kPageSize + 256;
 struct PrunedPage {
   uint64_t version = 0;  // of the page that it was made of; 0: there is nothing to prune

@@ -59,6 +59,8 @@ struct RowTxn {
     const auto kind = RowTxnKind(raw >> 60);
     return kind > RowTxnKind::kLocked ? RowTxnKind::kLocked : kind;
   }
+  // `kinds`: a bit for each, none of them kLocked.
+  constexpr bool is_one_of(uint32_t kinds) const { return kinds >> (raw >> 60) & 1; }
   constexpr RowLock lock_mode() const { return RowLock(raw >> 60 & 3); }  // REQUIRES: kLocked
   constexpr OuterLock outer() const { return {uint8_t(raw >> TxnId::kBits & 7)}; }
   constexpr TxnId id() const { return {raw & ((uint64_t{1} << TxnId::kBits) - 1)}; }
@@ -118,7 +120,10 @@ struct RowHeader {
   bool updated() const { return deleter.kind() == RowTxnKind::kUpdated || deleter.kind() == RowTxnKind::kUpdatedKey; }
   // Deleted because an update of a partition key put its new version into another relation: `next` names no place.
   bool moved() const { return deleter.kind() == RowTxnKind::kDeleted && next_offset() == 0; }
-  bool ended() const { return updated() || deleter.kind() == RowTxnKind::kDeleted; }
+  bool ended() const {
+    return deleter.is_one_of(1u << int(RowTxnKind::kDeleted) | 1u << int(RowTxnKind::kUpdated) |
+                             1u << int(RowTxnKind::kUpdatedKey));
+  }
   bool heap_only() const { return flags() & kHeapOnly; }
   // The newer version is on the same page and reached through this one.
   bool chain_goes_on() const { return updated() && (flags() & kChainUpdated); }
