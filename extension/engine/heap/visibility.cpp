@@ -13,7 +13,7 @@ struct Creation {
   Cts cts;
 };
 
-Result<Creation> creation(TxnSystem& txns, const RowHeader& row) {
+inline Result<Creation> creation(TxnSystem& txns, const RowHeader& row) {
   switch (row.creator.kind()) {
     case RowTxnKind::kFrozen:
       return Creation{Made::kCommitted, kFrozenCts};
@@ -23,6 +23,8 @@ Result<Creation> creation(TxnSystem& txns, const RowHeader& row) {
       return Creation{Made::kNever, {}};
     case RowTxnKind::kInserted: {
       if (txns.current().is_mine(row.creator.id())) return Creation{Made::kMine, {}};
+      if (const auto word = txns.cached_word(row.creator.id()))
+        return Creation{word->state() == TxnState::kCommitted ? Made::kCommitted : Made::kNever, word->cts()};
       auto status = txns.status(row.creator.id());
       if (!status) return status.error();
       if (status->running()) return Creation{Made::kRunning, {}};
@@ -41,9 +43,11 @@ struct End {
   Cts cts;
 };
 
-Result<End> ending(TxnSystem& txns, const RowHeader& row) {
+inline Result<End> ending(TxnSystem& txns, const RowHeader& row) {
   if (!row.ended()) return End{Ending::kNone, {}};
   if (txns.current().is_mine(row.deleter.id())) return End{Ending::kMine, {}};
+  if (const auto word = txns.cached_word(row.deleter.id()))
+    return End{word->state() == TxnState::kCommitted ? Ending::kCommitted : Ending::kNone, word->cts()};
   auto status = txns.status(row.deleter.id());
   if (!status) return status.error();
   if (status->aborted()) return End{Ending::kNone, {}};

@@ -16,8 +16,7 @@ TxnStatus TxnSystem::status_of(StatusWord word) {
 void TxnSystem::remember(TxnId id, StatusWord final_word) { cache_[cache_slot(id)] = {id.raw, final_word}; }
 
 std::optional<TxnStatus> TxnSystem::known_status(TxnId id) const {
-  const Cached& cached = cache_[cache_slot(id)];
-  if (cached.id == id.raw) return status_of(cached.word);
+  if (const auto word = cached_word(id)) return status_of(*word);
   const NodeView& view = nodes_[id.node().value];
   if (id.sequence() > view.frozen) return std::nullopt;
   const auto listed = known_listed(id.node(), id.sequence());

@@ -47,7 +47,7 @@ class Transaction {
   TxnId top() const { return own_.empty() ? TxnId{} : own_.front().id; }  // invalid: nothing written yet
   bool wrote() const { return !own_.empty(); }
   // Whether `id` is the top or a live savepoint of this transaction.
-  bool is_mine(TxnId id) const { return !own_.empty() && (own_.back().id == id || has(id)); }
+  bool is_mine(TxnId id) const { return !own_.empty() && (own_.back().id == id || (own_.size() > 1 && has(id))); }
   // Whether only the transaction's end ends what `id` has: it is the top, or has been released into it.  REQUIRES:
   // is_mine(id).
   bool lasts(TxnId id) const;
@@ -190,7 +190,12 @@ class TxnSystem {
   // The same of an id that may never have been used; nullopt: it has not, or was passed over, and nothing names it.
   // What has no word any more counts as used.
   Result<std::optional<TxnStatus>> status_if_used(TxnId id);
-  // What is known without touching the pool: final statuses in the cache.
+  // The final word of the id, if the session's cache has it.
+  std::optional<StatusWord> cached_word(TxnId id) const {
+    const Cached& cached = cache_[cache_slot(id)];
+    return cached.id == id.raw ? std::optional(cached.word) : std::nullopt;
+  }
+  // What is known without touching the pool: final statuses in the cache, and of ids that have no word any more.
   std::optional<TxnStatus> known_status(TxnId id) const;
   Result<Owner> owner(TxnId id);
   // Every version deleted by a transaction with cts <= this is invisible to every snapshot, now and later.
