@@ -67,7 +67,7 @@ Result<TxnSystem::Bounds> TxnSystem::publish_bound(uint64_t clock_before) {
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the exchange in take_snapshot()
   OldestNeeded oldest(shared_, found.clock);
-  for (uint32_t i = 0; i < shared_.sessions; ++i) oldest.add(i);
+  shared_.for_each_taken([&](uint32_t i) { oldest.add(i); });
   raise(shared_.bound, oldest.bound());
   found.own = shared_.bound.load(std::memory_order_relaxed);
 

@@ -32,6 +32,7 @@ TxnSystem::TxnSystem(BufferPool& pool, Session& session, TxnShared& shared, Wait
       nodes_(pool.nodes_max()) {
   VERIFY(sub_begin(1));
   VERIFY(session.id().value < words_.sessions() && session.id().value < shared.sessions);
+  shared_.take(session.id().value);
 }
 
 Status TxnSystem::run(Batch& batch) {

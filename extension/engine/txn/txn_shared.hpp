@@ -5,11 +5,13 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 
 #include "coherence/base/verify.hpp"
+#include "coherence/message/slots.hpp"
 
 namespace engine {
 
@@ -35,13 +37,15 @@ struct TxnShared {
   alignas(64) std::atomic<uint64_t> next;  // next sequence to assign; 0: not joined
   std::atomic<uint64_t> reserved;          // sequences up to here may be assigned
   std::atomic<uint64_t> low_water, frozen;
-  uint64_t join_base;                           // sequences up to here belong to former incarnations
-  alignas(64) std::atomic<uint64_t> bound;      // published node bound (a copy of the pool's word)
-  std::atomic<uint64_t> horizon;                // grows
-  std::atomic<uint64_t> adopted;                // timestamps taken over (txn.timestamp-handover-counted)
-  std::atomic<uint64_t> present;                // nodes that count, as a NodeSet
-  std::atomic<uint64_t> clock_at_sleep;         // as the member worker found it before it fell asleep
-  std::atomic<uint32_t> member_sleeps;          // 1: a session that clears it wakes the member worker
+  uint64_t join_base;                       // sequences up to here belong to former incarnations
+  alignas(64) std::atomic<uint64_t> bound;  // published node bound (a copy of the pool's word)
+  std::atomic<uint64_t> horizon;            // grows
+  std::atomic<uint64_t> adopted;            // timestamps taken over (txn.timestamp-handover-counted)
+  std::atomic<uint64_t> present;            // nodes that count, as a NodeSet
+  std::atomic<uint64_t> clock_at_sleep;     // as the member worker found it before it fell asleep
+  std::atomic<uint32_t> member_sleeps;      // 1: a session that clears it wakes the member worker
+  // Slots that have ever had a session; said before the session fills its slot, so that the others need not be read.
+  alignas(64) std::atomic<uint64_t> taken[(coherence::kSessionsMax + 63) / 64];
   alignas(64) std::atomic<uint32_t> extending;  // 1: a session reserves more sequences
   std::atomic<uint32_t> truncating;             // 1: a session advances the marks
   // Sequences at or below low_water whose words are still in the ring, of ids that run (txn.running-id-pinned); 0:
@@ -53,6 +57,19 @@ struct TxnShared {
   TxnSessionSlot& slot(uint32_t session) {
     VERIFY(session < sessions);
     return slots()[session];
+  }
+
+  void take(uint32_t session) {
+    const uint64_t bit = uint64_t{1} << session % 64;
+    if ((taken[session / 64].load(std::memory_order_relaxed) & bit) == 0)
+      taken[session / 64].fetch_or(bit, std::memory_order_seq_cst);  // pairs with publish_bound()
+  }
+  // Calls f(session) for each that has been taken.
+  template <class F>
+  void for_each_taken(F f) const {
+    for (uint32_t first = 0; first < sessions; first += 64)
+      for (uint64_t bits = taken[first / 64].load(std::memory_order_seq_cst); bits != 0; bits &= bits - 1)
+        f(first + uint32_t(std::countr_zero(bits)));
   }
 
   static size_t bytes_for(uint32_t sessions) { return sizeof(TxnShared) + sessions * sizeof(TxnSessionSlot); }

@@ -310,6 +310,21 @@ TEST(Txn, ASnapshotThatIsHandedOnWhileSlotsAreLookedAtIsNotMissed) {
   EXPECT_EQ(again.bound(), ts.value);
 }
 
+TEST(Txn, SlotsThatNeverHadASessionAreNotLookedAt) {
+  constexpr uint32_t kSessions = 200;
+  std::vector<std::byte> memory(TxnShared::bytes_for(kSessions) + 64);
+  auto* const at = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
+  TxnShared* const shared = TxnShared::create(at, kSessions);
+  const auto taken = [&] {
+    std::vector<uint32_t> all;
+    shared->for_each_taken([&](uint32_t session) { all.push_back(session); });
+    return all;
+  };
+  EXPECT_EQ(taken(), std::vector<uint32_t>());
+  for (const uint32_t session : {199u, 0u, 63u, 64u, 63u}) shared->take(session);
+  EXPECT_EQ(taken(), (std::vector<uint32_t>{0, 63, 64, 199}));
+}
+
 // No horizon passes one that goes from session to session, each of which drops it as soon as the next one has it.
 TEST(Txn, HorizonNeverPassesASnapshotThatIsHandedOn) {
   Engine engine({.cluster = {.nodes = 1, .sessions_max = 64}});
