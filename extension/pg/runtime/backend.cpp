@@ -1,5 +1,6 @@
 #include "extension/pg/runtime/backend.hpp"
 
+#include <algorithm>
 #include <bitset>
 #include <unordered_map>
 
@@ -64,6 +65,10 @@ struct Attached {
   std::unique_ptr<bufmgr::Session> session;
   std::unique_ptr<engine::TxnSystem> txns;
   std::unordered_map<HeapKey, std::unique_ptr<engine::Heap>, HeapKeyHash> heaps;
+  struct Recent {
+    HeapKey key;
+    engine::Heap* heap;
+  } recent[16] = {};          // of `heaps`, by oid
   std::bitset<1024> changed;  // tables whose relcache entries were invalidated, by oid
   std::atomic<uint32_t>* counted = nullptr;
   bool works_for_gcl = false;              // does the other primaries' DDL
@@ -102,6 +107,7 @@ void table_changed(Datum, Oid relid) {
 
 void forget_changed_tables() noexcept {
   if (attached->changed.none()) return;
+  std::ranges::fill(attached->recent, Attached::Recent{});
   std::erase_if(attached->heaps,
                 [](const auto& heap) { return attached->changed.test(heap.first.relid % attached->changed.size()); });
   attached->changed.reset();
@@ -230,8 +236,10 @@ engine::TxnSystem* attached_txns() noexcept { return attached != nullptr ? attac
 engine::Heap& heap_of(Relation table) {
   Attached& at = here();
   const HeapKey key{relation_page(table).raw, RelationGetRelid(table), table->rd_node.relNode};
+  Attached::Recent& recent = at.recent[key.relid % std::size(at.recent)];
+  if (recent.key == key) return *recent.heap;
   auto found = at.heaps.find(key);
-  if (found != at.heaps.end()) return *found->second;
+  if (found != at.heaps.end()) return *(recent = {key, found->second.get()}).heap;
   if (MyDatabaseId != InvalidOid) note_open_table(key.relid, coherence::PageId{key.header});
   return *pg_entry([&]() -> engine::Heap* {
     auto heap = std::make_unique<engine::Heap>(*at.txns, engine::RelationId{coherence::PageId{key.header}}, key.relid);

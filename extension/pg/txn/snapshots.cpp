@@ -63,8 +63,9 @@ TimestampTz fresh(Intent intent) {
 // (pg_txn.snapshots-of-one-time)
 TimestampTz time_of(Snapshot snapshot, Ended of, Intent intent = Intent::kRead) {
   const bool looked = snapshot->whenTaken == kUsed;
-  // A copy does not say how many transactions had ended: it is taken again at once, and not after a first timestamp.
-  if (!looked && snapshot->snapXactCompletionCount == 0) renew(snapshot);
+  // A copy does not say how many transactions had ended: if the one that it was made of does not say it, it is taken
+  // again at once, and not after a first timestamp.
+  if (!looked && snapshot->snapXactCompletionCount == 0 && !recognize(snapshot)) renew(snapshot);
   for (;;) {
     wait_until_published(snapshot);
     const TimestampTz now = fresh(intent);
