@@ -50,6 +50,7 @@ bool query_writes = false;
 
 static void note_query(const QueryStart& query) {
   const PlannedStmt* plan = query.plan;
+  forget_fetched();
   query_writes = plan->commandType != CMD_SELECT || plan->rowMarks != NIL || plan->hasModifyingCTE;
 }
 
@@ -111,9 +112,13 @@ bool gcl_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapsho
   const engine::Snapshot seen = engine_snapshot(snapshot);
   // Mostly the row that an UPDATE or DELETE has found: for each of them, to look for the lock would take too long.
   const engine::Intent intent = query_writes ? engine::Intent::kWrite : engine::Intent::kRead;
-  const RowRead read = *until_done(rel, [&] { return heap.fetch(tid_of(tid), seen, row_buffer(), intent); });
+  std::byte* const row = row_buffer();
+  const RowRead read = *until_done(rel, [&] { return heap.fetch(tid_of(tid), seen, row, intent); });
   if (!read.found) return false;
-  store_copy(rel, row_buffer(), read.bytes, read.tid, slot);
+  engine::RowHeader header;
+  memcpy(&header, row, sizeof header);
+  store_copy(rel, row, read.bytes, read.tid, slot);
+  note_fetched(rel, read.tid, read.bytes, header);
   return true;
 }
 

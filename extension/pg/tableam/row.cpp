@@ -47,14 +47,14 @@ void lay_header(std::byte* row, Tid tid) {
   to->t_hoff = uint8(MAXALIGN(SizeofHeapTupleHeader + (has_null ? BITMAPLEN(natts) : 0)));
 }
 
-namespace {
-
 void point_tuple(Relation rel, std::byte* laid, uint32_t bytes, Tid tid, HeapTuple tuple) {
   tuple->t_len = bytes;
   set_tid(&tuple->t_self, tid);
   tuple->t_tableOid = RelationGetRelid(rel);
   tuple->t_data = reinterpret_cast<HeapTupleHeader>(laid);
 }
+
+namespace {
 
 void store_laid_copy(Relation rel, std::byte* row, uint32_t bytes, Tid tid, TupleTableSlot* slot) {
   ExecClearTuple(slot);
@@ -150,9 +150,28 @@ void done_with(RowSource& source) {
   list_free_deep(source.out_of_line.replaced);
 }
 
+namespace {
+
+alignas(8) std::byte buffer[engine::kRowBytesMax];
+FetchedVersion in_buffer;
+
+}  // namespace
+
 std::byte* row_buffer() {
-  alignas(8) static std::byte buffer[engine::kRowBytesMax];
+  forget_fetched();
   return buffer;
+}
+
+void note_fetched(Relation rel, Tid tid, uint32_t bytes, const RowHeader& header) {
+  in_buffer = {RelationGetRelid(rel), MyProc->lxid, tid, bytes, header, buffer};
+}
+
+void forget_fetched() { in_buffer.tid = {}; }
+
+const FetchedVersion* fetched_version(Relation rel, Tid tid) {
+  const bool is_it =
+      in_buffer.tid == tid && in_buffer.relid == RelationGetRelid(rel) && in_buffer.transaction == MyProc->lxid;
+  return is_it ? &in_buffer : nullptr;
 }
 
 }  // namespace gcl

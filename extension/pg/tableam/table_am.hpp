@@ -8,6 +8,9 @@
 //     assumes.
 // tableam.large-values-toasted: Large values are compressed or stored out of line on the way in (toast.hpp); rows leave
 //     with pointers to them.
+// tableam.old-version-read-once: An update compares the new version with the one that the executor has fetched for it
+//     just before (FetchedVersion), and does not read that again: within a query a TID names one version, whose body
+//     never changes.  Whoever uses the row buffer, and a query that starts, have it forgotten.
 // tableam.speculative-row-taken-back: A row of ON CONFLICT may be taken back from tuple_insert_speculative to
 //     tuple_complete_speculative, or to the end of its savepoint or transaction by ERROR; a session that meets it waits
 //     for that alone (txn.speculation-names-row).
@@ -66,6 +69,20 @@ void done_with(RowSource& source);
 void stamp_stored(Relation rel, TupleTableSlot* slot, engine::Tid tid, CommandId cid, bool was_locked);
 // Of this backend, for one row; overwritten by the next use.
 std::byte* row_buffer();
+// The version that row_buffer() has, laid, and its header of before (tableam.old-version-read-once).
+struct FetchedVersion {
+  Oid relid;
+  LocalTransactionId transaction;
+  engine::Tid tid;  // invalid: none
+  uint32_t bytes;
+  engine::RowHeader header;
+  std::byte* laid;
+};
+void note_fetched(Relation rel, engine::Tid tid, uint32_t bytes, const engine::RowHeader& header);
+void forget_fetched();
+const FetchedVersion* fetched_version(Relation rel, engine::Tid tid);  // null: it must be read
+// Points `tuple` to what has been laid.
+void point_tuple(Relation rel, std::byte* laid, uint32_t bytes, engine::Tid tid, HeapTuple tuple);
 
 // What a page of the table is read for: a query that changes or locks rows is about to write those of the tables it has
 // locked for that.

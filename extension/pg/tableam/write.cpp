@@ -100,6 +100,11 @@ Differences compare_with_old(Relation rel, HeapTuple old_row, HeapTuple new_row)
 // The version that a Tid names, visible or not, in the row buffer.  False: it is not there any more.  Laying the tuple
 // takes the place of the row's own header.
 bool read_version(Relation rel, engine::Heap& heap, Tid tid, HeapTuple to, engine::RowHeader* header = nullptr) {
+  if (const FetchedVersion* fetched = fetched_version(rel, tid); fetched != nullptr) {
+    if (header != nullptr) *header = fetched->header;
+    point_tuple(rel, fetched->laid, fetched->bytes, tid, to);
+    return true;
+  }
   const engine::Snapshot any{.kind = engine::SnapshotKind::kAny};
   const engine::RowRead read = *until_done(rel, [&] { return heap.fetch(tid, any, row_buffer()); });
   if (!read.found) return false;
