@@ -194,15 +194,15 @@ Errc Scan::gather(Way way, PageId id, const Source& page, const Head& head) {
 Errc Scan::find_ends(Way way, const Source& page, const Head& head, Ends& ends) {
   const uint32_t n = head.count;
   const bool has_left = head.special.left.valid(), has_right = head.special.has_right();
-  const Seek high = high_seek(range_.high);
+  const Seek low = low_seek(range_.low).asking(*compare_), high = high_seek(range_.high).asking(*compare_);
   Errc e = Errc::kOk;
   bool whole = true;  // the range goes on to the right of the page
   ends = {0, n, !has_left, !has_right};
   switch (way) {
     case Way::kSeekFirst:
     case Way::kSeekLow:
-      e = find_low(false, page, head, n, ends.from);
-      if (e == Errc::kOk) e = find_high(page, head, ends.from, ends.to);
+      e = find_low(low, false, page, head, n, ends.from);
+      if (e == Errc::kOk) e = find_high(high, page, head, ends.from, ends.to);
       if (e == Errc::kOk && ends.to == n && range_.high.search != nullptr)
         e = beyond(*compare_, high, page, head, whole);
       ends.low = true;
@@ -211,21 +211,21 @@ Errc Scan::find_ends(Way way, const Source& page, const Head& head, Ends& ends) 
     case Way::kSeekLast:
     case Way::kSeekHigh:
       if (range_.high.search != nullptr) e = position(*compare_, high, page, head, 0, n, ends.to);
-      if (e == Errc::kOk) e = find_low(false, page, head, ends.to, ends.from);
+      if (e == Errc::kOk) e = find_low(low, false, page, head, ends.to, ends.from);
       ends.low = ends.from > 0 || !has_left;
       ends.high = true;
       return e;
     case Way::kRight:
       // The page may have taken over the range of one further left than ours began.
-      e = find_low(true, page, head, n, ends.from);
+      e = find_low(low, true, page, head, n, ends.from);
       ends.low = ends.from > 0 || !has_left;
       if (e != Errc::kOk || range_.high.search == nullptr) return e;
       e = beyond(*compare_, high, page, head, whole);
       if (e != Errc::kOk || whole) return e;
       ends.high = true;
-      return find_high(page, head, ends.from, ends.to);
+      return find_high(high, page, head, ends.from, ends.to);
     case Way::kLeft:
-      e = find_low(true, page, head, n, ends.from);
+      e = find_low(low, true, page, head, n, ends.from);
       ends.low = ends.from > 0 || !has_left;
       return e;
   }
@@ -233,10 +233,10 @@ Errc Scan::find_ends(Way way, const Source& page, const Head& head, Ends& ends) 
 }
 
 // The first of the entries [0, to) that the low bound lets in.
-Errc Scan::find_low(bool likely_whole, const Source& page, const Head& head, uint32_t to, uint32_t& from) {
+Errc Scan::find_low(const Seek& low, bool likely_whole, const Source& page, const Head& head, uint32_t to,
+                    uint32_t& from) {
   from = 0;
-  if (range_.low.search == nullptr || to == 0) return Errc::kOk;
-  const Seek low = low_seek(range_.low);
+  if (low.search == nullptr || to == 0) return Errc::kOk;
   if (likely_whole) {
     if (const Errc e = position(*compare_, low, page, head, 0, 1, from); e != Errc::kOk || from == 0) return e;
   }
@@ -244,16 +244,19 @@ Errc Scan::find_low(bool likely_whole, const Source& page, const Head& head, uin
 }
 
 // The end of the entries from `from` on that the high bound lets in: near, more often than not.
-Errc Scan::find_high(const Source& page, const Head& head, uint32_t from, uint32_t& to) {
+Errc Scan::find_high(const Seek& high, const Source& page, const Head& head, uint32_t from, uint32_t& to) {
   to = head.count;
-  if (range_.high.search == nullptr) return Errc::kOk;
-  const Seek high = high_seek(range_.high);
+  if (high.search == nullptr) return Errc::kOk;
   uint32_t in = from;  // entries before this one are in
   while (in < head.count) {
     const uint32_t stride = in > from ? in - from : 1;
     const uint32_t end = in + stride < head.count ? in + stride : head.count;
     uint32_t last;
     if (const Errc e = position(*compare_, high, page, head, end - 1, end, last); e != Errc::kOk) return e;
+    if (last < end && in == end - 1) {
+      to = in;
+      return Errc::kOk;
+    }
     if (last < end) return position(*compare_, high, page, head, in, end - 1, to);
     in = end;
   }

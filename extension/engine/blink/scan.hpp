@@ -28,6 +28,8 @@ struct Range {
   Bound high;
 };
 
+struct Seek;
+
 class Scan {
  public:
   Scan(const Tree& tree, Session& session, Comparator& compare) : tree_(tree), session_(&session), compare_(&compare) {}
@@ -67,8 +69,8 @@ class Scan {
   Status seek(Way way);
   Errc gather(Way way, PageId id, const Source& page, const Head& head);
   Errc find_ends(Way way, const Source& page, const Head& head, Ends& ends);
-  Errc find_low(bool likely_whole, const Source& page, const Head& head, uint32_t to, uint32_t& from);
-  Errc find_high(const Source& page, const Head& head, uint32_t from, uint32_t& to);
+  Errc find_low(const Seek& low, bool likely_whole, const Source& page, const Head& head, uint32_t to, uint32_t& from);
+  Errc find_high(const Seek& high, const Source& page, const Head& head, uint32_t from, uint32_t& to);
   Errc copy_out(const Source& page, const Head& head, const Ends& ends);
   void hand_out(Entry& out) const;
 

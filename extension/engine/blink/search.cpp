@@ -23,6 +23,7 @@ int order_of_equals(const Seek& seek, const std::byte* key) {
 }
 
 IntegerOrder integer_order(Comparator& compare, const Seek& seek) {
+  if (seek.asked) return seek.integer;
   return seek.search != nullptr ? compare.integer_order(seek.search) : IntegerOrder{};
 }
 
@@ -82,10 +83,22 @@ namespace {
   return Errc::kOk;
 }
 
+// What an entry with an equal integer is.
+enum class Equals : uint8_t { kUnsure, kBefore, kBehind };  // the place lies before or behind it
+
+// Where nothing comes behind the integer, and the place is not among its equals, that decides, too; of inner pages
+// whether the entry is a pivot is left to order_of_equals().
+Equals equals_of(const IntegerOrder& integer, const Seek& seek, const Head& head) {
+  if (!integer.alone || seek.tie == Seek::Tie::kTid) return Equals::kUnsure;
+  if (seek.tie == Seek::Tie::kAfter) return Equals::kBehind;
+  return head.leaf() ? Equals::kBefore : Equals::kUnsure;
+}
+
 // Narrows [low, high) as long as integers decide; most searches end here.  Reads words that lie in the page, whatever
 // its links say: nothing is believed before the page is validated.
 template <bool kNarrow>
-void narrow(const IntegerOrder& integer, const Source& page, const Head& head, uint32_t& low, uint32_t& high) {
+void narrow(const IntegerOrder& integer, Equals equals, const Source& page, const Head& head, uint32_t& low,
+            uint32_t& high) {
   const std::byte* const bytes = page.bytes();
   const uint32_t skip = head.entry_skip(), least = skip + sizeof(KeyHead), last = kSpecialAt - least;
   const int64_t number = integer.number;
@@ -99,8 +112,9 @@ void narrow(const IntegerOrder& integer, const Source& page, const Head& head, u
     const std::byte* const key = bytes + link.offset + skip;
     const uint64_t word = bufmgr::load_page_word(key + 8);
     const int64_t found = kNarrow ? int64_t{int32_t(uint32_t(word))} : int64_t(word);
-    if (found == number || (bufmgr::load_page_word(key) & unless) != 0) break;
-    if ((found < number) != descending)
+    if ((bufmgr::load_page_word(key) & unless) != 0) break;
+    if (found == number && equals == Equals::kUnsure) break;
+    if (found == number ? equals == Equals::kBehind : (found < number) != descending)
       from = middle + 1;
     else
       to = middle;
@@ -122,10 +136,11 @@ Errc position(Comparator& compare, const Seek& seek, const Source& page, const H
   bool believed = true;  // no step was taken by bytes that were not validated
   if (integer.decides && low < high) {
     believed = false;
+    const Equals equals = equals_of(integer, seek, head);
     if (integer.narrow)
-      narrow<true>(integer, page, head, low, high);
+      narrow<true>(integer, equals, page, head, low, high);
     else
-      narrow<false>(integer, page, head, low, high);
+      narrow<false>(integer, equals, page, head, low, high);
   }
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
@@ -208,8 +223,9 @@ Status read_whole_head(BufferPool& pool, Session& session, PageId page, PageRead
   }
 }
 
-Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& seek, PageId from, uint16_t level,
+Status descend(BufferPool& pool, Session& session, Comparator& compare, const Seek& place, PageId from, uint16_t level,
                Path* path, PageId* incomplete, PageReader& reader, Head& head, Intent intent) {
+  const Seek seek = place.asking(compare);
   if (incomplete != nullptr) *incomplete = {};
   PageId page = from;
   bool wanted = false;  // whether it is of the wanted level

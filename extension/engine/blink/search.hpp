@@ -18,9 +18,18 @@ struct Seek {
   Tie tie = Tie::kBefore;
   bool complete = false;  // all key attributes are given
   Tid tid;
+  bool asked = false;  // for the order; else each search of a page asks
+  IntegerOrder integer;
   static Seek before(const void* search, bool complete) { return {search, Tie::kBefore, complete, {}}; }
   static Seek after(const void* search, bool complete) { return {search, Tie::kAfter, complete, {}}; }
   static Seek exact(const void* search, Tid tid) { return {search, Tie::kTid, true, tid}; }
+  // The same, for several searches.
+  Seek asking(Comparator& compare) const {
+    Seek seek = *this;
+    if (search != nullptr) seek.integer = compare.integer_order(search);
+    seek.asked = true;
+    return seek;
+  }
 };
 
 // < 0: the place lies before the key, > 0: behind it, 0: its very entry, or the pivot whose page begins at this place.
