@@ -29,6 +29,14 @@ constexpr uint32_t kFirstRoom = 256;
 // Where a fetch reads a row.  Not row_buffer(): who has a row there may look up others, of its TOAST relation.
 alignas(8) std::byte fetched[engine::kRowBytesMax];
 
+// The version that is in `fetched`, as it was read (tableam.found-version-read-once).
+struct Found {
+  Oid relid;
+  LocalTransactionId transaction;
+  Tid tid;  // invalid: none
+  uint32_t bytes;
+} found;
+
 // The row that was read, in memory of the fetch.
 std::byte* keep_row(Fetch& fetch, uint32_t bytes) {
   if (fetch.room < bytes) {
@@ -51,6 +59,7 @@ bool query_writes = false;
 static void note_query(const QueryStart& query) {
   const PlannedStmt* plan = query.plan;
   forget_fetched();
+  forget_found();
   query_writes = plan->commandType != CMD_SELECT || plan->rowMarks != NIL || plan->hasModifyingCTE;
 }
 
@@ -90,6 +99,7 @@ bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot 
   const engine::Snapshot seen = engine_snapshot(snapshot);
   // The slot may still point to the row of the last call.
   ExecClearTuple(slot);
+  forget_found();
   const RowRead read =
       *until_done(data->rel, [&] { return fetch.heap->fetch_chain(tid_of(tid), seen, fetched, fetch.intent); });
   if (!read.found && !read.waited) {
@@ -104,8 +114,20 @@ bool gcl_index_fetch_tuple(IndexFetchTableData* data, ItemPointer tid, Snapshot 
     store_copy(data->rel, fetched, read.bytes, read.tid, slot);
   else
     store_row(data->rel, keep_row(fetch, read.bytes), read.bytes, read.tid, slot);
+  if (snapshot->snapshot_type == SNAPSHOT_MVCC)
+    found = {RelationGetRelid(data->rel), MyProc->lxid, read.tid, read.bytes};
   return true;
 }
+
+void forget_found() { found.tid = {}; }
+
+namespace {
+
+bool is_found(Relation rel, Tid tid) {
+  return found.tid == tid && found.relid == RelationGetRelid(rel) && found.transaction == MyProc->lxid;
+}
+
+}  // namespace
 
 bool gcl_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot* slot) {
   engine::Heap& heap = heap_of(rel);
@@ -113,7 +135,13 @@ bool gcl_tuple_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapsho
   // Mostly the row that an UPDATE or DELETE has found: for each of them, to look for the lock would take too long.
   const engine::Intent intent = query_writes ? engine::Intent::kWrite : engine::Intent::kRead;
   std::byte* const row = row_buffer();
-  const RowRead read = *until_done(rel, [&] { return heap.fetch(tid_of(tid), seen, row, intent); });
+  RowRead read;
+  if (seen.kind == engine::SnapshotKind::kAny && is_found(rel, tid_of(tid))) {
+    memcpy(row, fetched, found.bytes);
+    read = {.found = true, .tid = found.tid, .bytes = found.bytes};
+  } else {
+    read = *until_done(rel, [&] { return heap.fetch(tid_of(tid), seen, row, intent); });
+  }
   if (!read.found) return false;
   engine::RowHeader header;
   memcpy(&header, row, sizeof header);

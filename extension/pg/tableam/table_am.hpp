@@ -11,6 +11,9 @@
 // tableam.old-version-read-once: An update compares the new version with the one that the executor has fetched for it
 //     just before (FetchedVersion), and does not read that again: within a query a TID names one version, whose body
 //     never changes.  Whoever uses the row buffer, and a query that starts, have it forgotten.
+// tableam.found-version-read-once: A version that a scan has just found by an index is not read again when the executor
+//     fetches it to replace it.  The next look-up, a query that starts, and whatever changes or locks a row have it
+//     forgotten: its header would say so.
 // tableam.speculative-row-taken-back: A row of ON CONFLICT may be taken back from tuple_insert_speculative to
 //     tuple_complete_speculative, or to the end of its savepoint or transaction by ERROR; a session that meets it waits
 //     for that alone (txn.speculation-names-row).
@@ -80,6 +83,7 @@ struct FetchedVersion {
 };
 void note_fetched(Relation rel, engine::Tid tid, uint32_t bytes, const engine::RowHeader& header);
 void forget_fetched();
+void forget_found();                                                   // (tableam.found-version-read-once)
 const FetchedVersion* fetched_version(Relation rel, engine::Tid tid);  // null: it must be read
 // Points `tuple` to what has been laid.
 void point_tuple(Relation rel, std::byte* laid, uint32_t bytes, engine::Tid tid, HeapTuple tuple);

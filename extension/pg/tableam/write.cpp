@@ -137,6 +137,7 @@ uint32_t changing_command(CommandId cid) {
 
 void begin_change(Relation rel) {
   if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) not_supported("unlogged or temporary storage", nullptr);
+  forget_found();
   prepare_to_write();
   count_in();
 }
