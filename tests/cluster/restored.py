@@ -15,7 +15,7 @@ class Restored(Cluster):
         self.primaries, self.backup, self.options = of.primaries, backup, options
         self.dir = os.path.join(new_dir(), "c")
         os.chmod(os.path.dirname(self.dir), 0o755)
-        self.ports = ports.Reservation(self.primaries)
+        self.ports = ports.Reservation(self.primaries + 2)  # and of a memory node
         self.sessions, self.first_dsn, self.started = [], "", ()
         self.keep = bool(os.environ.get("KEEP"))
         if self.keep:

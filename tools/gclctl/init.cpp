@@ -58,7 +58,7 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       << "\ngcl.pool = " << quoted_setting(c.pool().string())
       << "\ngcl.pool_file = " << quoted_setting(c.saved_pool().string()) << "\ngcl.cache_size = '"
       << size_setting(c.cache_bytes) << "'\ngcl.locale = '" << c.locale << "'\n"
-      << memory_node_settings(c) << "gcl.checkpoint_command = " << quoted_setting(checkpoint_command(c)) << "\n"
+      << "gcl.checkpoint_command = " << quoted_setting(checkpoint_command(c)) << "\n"
       << "wal_level = replica\nmax_slot_wal_keep_size = -1\nold_snapshot_threshold = -1\n"
       << "max_prepared_transactions = 0\nmax_worker_processes = 48\n"
       << "port = " << c.port_of(k)
@@ -70,6 +70,7 @@ void write_configuration(const Cluster& c, int k, const std::vector<std::string>
       // all of a small table that is looked up by its key.
       << "random_page_cost = 1\n"
       << "log_line_prefix = '%m [%p] %b '\n";
+  for (const auto& [name, value] : memory_node_settings(c)) out << name << " = " << value << "\n";
   for (const std::string& setting : settings) out << setting_line(setting);
   out.flush();
   if (!main_file.flush() || !out) fail("cannot write the configuration of primary {}", k);

@@ -88,7 +88,8 @@ void start_memory_node(const Cluster& c) {
                                  directory(c), log_file(c));
   std::ofstream(pid_file(c)) << pid << "\n";
   for (const auto deadline = Clock::now() + kServesMax; !listens(c); std::this_thread::sleep_for(kLook)) {
-    if (waitpid(pid, nullptr, WNOHANG) == pid) fail("the memory node did not start: {} (gclctl verify checks the saved pool)", last_line(log_file(c)));
+    if (waitpid(pid, nullptr, WNOHANG) == pid)
+      fail("the memory node did not start: {} (gclctl verify checks the saved pool)", last_line(log_file(c)));
     if (Clock::now() > deadline)
       fail("the memory node does not listen after {} s; see {}", kServesMax.count(), log_file(c).string());
   }
@@ -113,10 +114,12 @@ std::string memory_node_in_words(const Cluster& c) {
                                 : fmt::format("process {} does not listen; see {}", pid, log_file(c).string()));
 }
 
-std::string memory_node_settings(const Cluster& c) {
-  if (!c.over_tcp()) return "";
-  return "gcl.transport = tcp\ngcl.memory_nodes = " + quoted_setting(address(c)) +
-         "\ngcl.listen_address = '127.0.0.1:0'\ngcl.key_file = " + quoted_setting(key_file(c).string()) + "\n";
+std::map<std::string, std::string> memory_node_settings(const Cluster& c) {
+  if (!c.over_tcp()) return {};
+  return {{"gcl.transport", "tcp"},
+          {"gcl.memory_nodes", quoted_setting(address(c))},
+          {"gcl.listen_address", "'127.0.0.1:0'"},
+          {"gcl.key_file", quoted_setting(key_file(c).string())}};
 }
 
 }  // namespace gclctl

@@ -1,6 +1,7 @@
 // The memory node of a cluster whose primaries reach it over tcp: the daemon gcl_memnode, on this machine.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "tools/gclctl/cluster.hpp"
@@ -19,7 +20,7 @@ void stop_memory_node(const Cluster&);
 int memory_node_process(const Cluster&);
 // As `gclctl status` shows it, a line; empty: there is none to show.
 std::string memory_node_in_words(const Cluster&);
-// Lines of a primary's configuration.
-std::string memory_node_settings(const Cluster&);
+// What a primary's configuration says of it: names and values.
+std::map<std::string, std::string> memory_node_settings(const Cluster&);
 
 }  // namespace gclctl

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "tools/gclctl/backup_manifest.hpp"
 #include "tools/gclctl/checks.hpp"
@@ -12,6 +14,7 @@
 #include "tools/gclctl/cut.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/memory_node.hpp"
 #include "tools/gclctl/new_cluster.hpp"
 #include "tools/gclctl/pool.hpp"
 #include "tools/gclctl/prefix.hpp"
@@ -32,6 +35,8 @@ Cluster describe(const fs::path& backup, const RestoreOptions& options) {
   c.removed = was.removed;
   c.cache_bytes = was.cache_bytes;
   c.locale = was.locale;
+  c.transport = was.transport;
+  c.memory_port = c.over_tcp() ? c.port + (was.memory_port - was.port) : 0;
   return c;
 }
 
@@ -43,11 +48,13 @@ void mark_restored(const fs::path& data) {
 
 // It must not go on with the archive of the cluster that the backup is of.
 void configure(const Cluster& c, int k) {
-  rewrite_configuration(c.data(k), {{"gcl.pool", quoted_setting(c.pool().string())},
-                                    {"gcl.pool_file", quoted_setting(c.saved_pool().string())},
-                                    {"gcl.checkpoint_command", quoted_setting(checkpoint_command(c))},
-                                    {"port", std::to_string(c.port_of(k))},
-                                    {"unix_socket_directories", quoted_setting(c.socket_dir.string())}});
+  std::map<std::string, std::string> values = memory_node_settings(c);
+  values.merge(std::map<std::string, std::string>{{"gcl.pool", quoted_setting(c.pool().string())},
+                                                  {"gcl.pool_file", quoted_setting(c.saved_pool().string())},
+                                                  {"gcl.checkpoint_command", quoted_setting(checkpoint_command(c))},
+                                                  {"port", std::to_string(c.port_of(k))},
+                                                  {"unix_socket_directories", quoted_setting(c.socket_dir.string())}});
+  rewrite_configuration(c.data(k), values);
   std::ofstream out(c.data(k) / "gcl.conf", std::ios::app);
   out << "archive_mode = off  # gclctl restore: the archive is another cluster's\n";
   if (!out.flush()) fail("cannot write the configuration of primary {}", k);
@@ -101,6 +108,7 @@ int fill(const Cluster& c, const ExtensionFiles& extension, const fs::path& back
     const bool later = point && point->what.files.contains(path);  // the journal
     (void)copy_summed((later ? point->dir : backup) / path, c.dir / path);
   }
+  make_cluster_key(c);
   make_pool_dir(c);
   sync_file_system(c.dir);
   c.save();

@@ -119,6 +119,8 @@ std::vector<std::unique_ptr<coherence::PoolLock>> lock_starts(const Cluster& c, 
 int start_servers(const Cluster& c, int node) {
   const auto locks = lock_starts(c, node);
   bool anybody_runs = c.any_runs();
+  std::error_code unknown;
+  if (!anybody_runs && !fs::exists(c.pool(), unknown)) stop_memory_node(c);  // it serves what has no name any more
   check_pool(c, anybody_runs);
   std::vector<int> wanted;
   for (int k : c.chosen(node)) {

@@ -86,17 +86,20 @@ TEST(BrokenConnections, LoseNothingAndDoubleNothing) {
     const int frames = 500 * longer();
     int sent = 0, cuts = 0;
     const auto content = [](int i) { return std::to_string(i) + std::string(size_t(i % 7) * 700, '-'); };
-    const bool done = eventually([&] {
-      for (int turn = 0; turn < 50; turn++) {
-        while (sent < frames && sent < int(client.frames.size()) + 10 && link->send(1, bytes_of(content(sent))).ok())
-          sent++;
-        client.links->wait(0);
-        cable.pass_on(1 + random() % 20'000);
-        server.links->wait(0);
-        if (random() % 100 == 0) cable.cut(random() % 2 == 0), cuts++;
-      }
-      return int(client.frames.size()) >= frames || !client.endings.empty();
-    });
+    const bool done = eventually(
+        [&] {
+          for (int turn = 0; turn < 50; turn++) {
+            while (sent < frames && sent < int(client.frames.size()) + 10 &&
+                   link->send(1, bytes_of(content(sent))).ok())
+              sent++;
+            client.links->wait(0);
+            cable.pass_on(1 + random() % 20'000);
+            server.links->wait(0);
+            if (random() % 100 == 0) cable.cut(random() % 2 == 0), cuts++;
+          }
+          return int(client.frames.size()) >= frames || !client.endings.empty();
+        },
+        std::chrono::milliseconds(gcl_test::kPatienceMs) * longer());
     ASSERT_TRUE(done && client.endings.empty()) << "seed " << number << "\n" << client.log_text() << server.log_text();
     ASSERT_EQ(client.frames.size(), size_t(frames));
     for (int i = 0; i < frames; i++) {
