@@ -489,7 +489,7 @@ class OtherUsers(unittest.TestCase):
         os.chmod(self.parent, 0o755)
         # The build may lie where others cannot look.
         build = os.path.dirname(os.path.dirname(os.path.abspath(GCLCTL)))
-        for name in ("bin/gclctl", "lib/gcl.so"):
+        for name in ("bin/gclctl", "bin/gcl_memnode", "lib/gcl.so"):
             os.makedirs(os.path.join(self.parent, "build", os.path.dirname(name)), exist_ok=True)
             shutil.copy(os.path.join(build, name), os.path.join(self.parent, "build", name))
         shutil.copytree(os.path.join(build, "share"), os.path.join(self.parent, "build", "share"))

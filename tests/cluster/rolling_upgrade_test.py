@@ -28,7 +28,8 @@ class NextInstallation:
         test.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         for folder in ("bin", "lib", "share"):
             os.mkdir(f"{self.dir}/{folder}")
-        shutil.copy2(GCLCTL, f"{self.dir}/bin/gclctl")
+        for program in (GCLCTL, os.path.join(os.path.dirname(GCLCTL), "gcl_memnode")):
+            shutil.copy2(program, f"{self.dir}/bin/{os.path.basename(program)}")
         shutil.copy2(f"{NEXT}/lib/gcl.so", f"{self.dir}/lib/gcl.so")
         shutil.copytree(f"{NEXT}/share/gcl", f"{self.dir}/share/gcl")
         with open(f"{self.dir}/share/gcl/gcl.control", encoding="utf-8") as control:
