@@ -56,6 +56,12 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// Every address of this machine.
+bool is_any(const net::Endpoint& at) {
+  if (at.family() == AF_INET) return reinterpret_cast<const sockaddr_in&>(at.at).sin_addr.s_addr == htonl(INADDR_ANY);
+  return at.family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6&>(at.at).sin6_addr);
+}
+
 constexpr uint64_t in_pages(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
 }  // namespace
@@ -232,6 +238,8 @@ Status TcpTransport::resolve(const TransportSettings& settings, Problem* problem
   if (!listen) return listen.error();
   listen_ = *listen;
   listen_.count = 1;  // which peers are told
+  if (is_any(listen_.at[0]))
+    return problem->set(Errc::kIncompatible, "%s is no address that peers can reach this node at", settings.listen);
   tool_.emplace(ToolLink::Spec{.name = first, .at = memory_nodes_[0]}, credentials_, *log_);
   return {};
 }

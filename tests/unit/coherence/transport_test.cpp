@@ -1,4 +1,9 @@
 // Which transports there are (open_transport.hpp).
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
 #include "cluster.hpp"
 #include "coherence/open_transport.hpp"
 
@@ -28,6 +33,11 @@ TEST_F(Transports, ThatAreNotThereAreRefused) {
 
 // What is wrong with their settings is said before anything is connected to.
 TEST_F(Transports, OverANetworkSayWhatIsWrongWithTheirSettings) {
+  char key[] = "/tmp/gcl-test-XXXXXX";
+  const int file = mkstemp(key);  // its owner's alone
+  const std::string digits(64, '7');
+  ASSERT_EQ(write(file, digits.data(), digits.size()), ssize_t(digits.size()));
+  close(file);
   struct Case {
     TransportSettings settings;
     const char* says;
@@ -41,11 +51,16 @@ TEST_F(Transports, OverANetworkSayWhatIsWrongWithTheirSettings) {
            Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:5555", .listen = "0.0.0.0:0"}, "0.0.0.0:0"},
            Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:1", .listen = "127.0.0.1:0", .key_file = "/nowhere/key"},
                 "/nowhere/key"},
+           Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:5555", .listen = "0.0.0.0:0", .key_file = key},
+                "0.0.0.0:0 is no address that peers can reach"},
+           Case{{.kind = "tcp", .memory_nodes = "127.0.0.1:5555", .listen = "[::]:0", .key_file = key},
+                "[::]:0 is no address that peers can reach"},
        }) {
     Problem problem;
     EXPECT_FALSE(open_transport(c.settings, &problem).ok()) << c.says;
     EXPECT_NE(strstr(problem.text, c.says), nullptr) << problem.text;
   }
+  unlink(key);
 }
 
 }  // namespace coherence
