@@ -32,8 +32,6 @@ constexpr const char* kProgram = "gcl_memnode";
 fs::path directory(const Cluster& c) { return c.dir / "memory0"; }
 fs::path log_file(const Cluster& c) { return directory(c) / "log"; }
 fs::path pid_file(const Cluster& c) { return directory(c) / "pid"; }
-fs::path key_file(const Cluster& c) { return c.dir / "cluster.key"; }
-std::string address(const Cluster& c) { return fmt::format("127.0.0.1:{}", c.memory_port); }
 
 std::string first_line(const fs::path& file) {
   std::ifstream in(file);
@@ -63,14 +61,18 @@ bool listens(const Cluster& c) {
 
 }  // namespace
 
+std::string memory_node_address(const Cluster& c) { return fmt::format("127.0.0.1:{}", c.memory_port); }
+
+std::string cluster_key(const Cluster& c) { return c.dir / "cluster.key"; }
+
 void make_cluster_key(const Cluster& c) {
   if (!c.over_tcp()) return;
   unsigned char secret[32];
   if (getrandom(secret, sizeof secret, 0) != ssize_t(sizeof secret)) fail("no random bytes: {}", strerror(errno));
   const std::string text = fmt::format("{:02x}\n", fmt::join(secret, ""));
-  const int fd = open(key_file(c).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int fd = open(cluster_key(c).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0 || write(fd, text.data(), text.size()) != ssize_t(text.size()) || close(fd) != 0)
-    fail("cannot write {}: {}", key_file(c).string(), strerror(errno));
+    fail("cannot write {}: {}", cluster_key(c), strerror(errno));
 }
 
 int memory_node_process(const Cluster& c) {
@@ -84,7 +86,7 @@ void start_memory_node(const Cluster& c) {
   make_private_directory(directory(c));
   const fs::path program = c.bindir(c.chosen(0).front()) / kProgram;
   const pid_t pid = start_daemon({program.string(), c.pool().string(), "--saved", c.saved_pool().string(), "--listen",
-                                  address(c), "--key", key_file(c).string()},
+                                  memory_node_address(c), "--key", cluster_key(c)},
                                  directory(c), log_file(c));
   std::ofstream(pid_file(c)) << pid << "\n";
   for (const auto deadline = Clock::now() + kServesMax; !listens(c); std::this_thread::sleep_for(kLook)) {
@@ -108,8 +110,8 @@ void stop_memory_node(const Cluster& c) {
 std::string memory_node_in_words(const Cluster& c) {
   if (!c.over_tcp()) return "";
   const int pid = memory_node_process(c);
-  if (pid == 0) return fmt::format("memory     {}  down\n", address(c));
-  return fmt::format("memory     {}  {}\n", address(c),
+  if (pid == 0) return fmt::format("memory     {}  down\n", memory_node_address(c));
+  return fmt::format("memory     {}  {}\n", memory_node_address(c),
                      listens(c) ? fmt::format("up (process {})", pid)
                                 : fmt::format("process {} does not listen; see {}", pid, log_file(c).string()));
 }
@@ -117,9 +119,9 @@ std::string memory_node_in_words(const Cluster& c) {
 std::map<std::string, std::string> memory_node_settings(const Cluster& c) {
   if (!c.over_tcp()) return {};
   return {{"gcl.transport", "tcp"},
-          {"gcl.memory_nodes", quoted_setting(address(c))},
+          {"gcl.memory_nodes", quoted_setting(memory_node_address(c))},
           {"gcl.listen_address", "'127.0.0.1:0'"},
-          {"gcl.key_file", quoted_setting(key_file(c).string())}};
+          {"gcl.key_file", quoted_setting(cluster_key(c))}};
 }
 
 }  // namespace gclctl

@@ -16,6 +16,9 @@ void make_cluster_key(const Cluster&);
 void start_memory_node(const Cluster&);
 // Ends it, and waits for its end.  REQUIRES: no primary runs.
 void stop_memory_node(const Cluster&);
+// Where it listens, and the file with the key.
+std::string memory_node_address(const Cluster&);
+std::string cluster_key(const Cluster&);
 // Its process; 0: there is none.
 int memory_node_process(const Cluster&);
 // As `gclctl status` shows it, a line; empty: there is none to show.

@@ -11,7 +11,9 @@
 #include "extension/compatibility.hpp"
 #include "tools/gclctl/directory.hpp"
 #include "tools/gclctl/failure.hpp"
+#include "tools/gclctl/memory_node.hpp"
 #include "tools/gclctl/prefix.hpp"
+#include "tools/gclctl/served_pool.hpp"
 
 namespace gclctl {
 namespace {
@@ -74,6 +76,7 @@ std::string add_memory_node(const fs::path& file, const fs::path& saved, uint64_
 }
 
 PoolState inspect_pool(const Cluster& cluster) {
+  if (memory_node_process(cluster) != 0) return ask_memory_node(cluster);
   using Condition = coherence::LocalPool::Condition;
   std::string path = cluster.pool(), saved = cluster.saved_pool(), compatibility = compatibility_of(cluster);
   coherence::Problem problem;

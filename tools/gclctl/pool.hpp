@@ -35,7 +35,7 @@ struct PoolState {
   // kLost: memory has lost it while it was in use (gclctl.restart-from-logs).
   std::string text;  // why, for all but kClean, kInUse and kOrphaned
 };
-// What the pool's files say.
+// What the memory node says that serves it, or else its files.
 PoolState inspect_pool(const Cluster& cluster);
 
 // Writes the durable copy of a pool whose last save failed (kUnsaved); fails with the reason.
