@@ -3,8 +3,9 @@
 //
 // frames.dirty-is-listed: A frame with a change that is not in the pool yet is in the list of the ring's part where the
 //     first such change lies, or of an earlier part.  A session lists it with each change, before the ring is complete
-//     up to that (LogGate).  Who takes a list looks at each frame's line, and lists it again where it belongs: what was
-//     written back meanwhile is left out, and what was changed anew goes to a later list.
+//     up to that (LogGate), where the first one lies: while a list is taken, a session may be the one that lists a
+//     frame again.  Who takes a list looks at each frame's line, and lists it again where it belongs: what was written
+//     back meanwhile is left out, and what was changed anew goes to a later list.
 //
 // A part is a 32nd of the ring, and what must be kept spans 34 parts at most: no two of them share one of the 64 lists.
 // In the node's arena; any process.  One session at a time takes lists (provider.one-tail-mover).
