@@ -17,6 +17,7 @@ import unittest
 from collections import Counter
 
 import deaths
+import stacks
 from deaths import BANK, BankClient
 from ddl_load import DdlClient, assert_tables_kept
 from harness import TRANSPORT, Cluster, Hang, SqlError, eventually, give, has_memory
@@ -244,8 +245,10 @@ class Chaos(unittest.TestCase):
             while time.monotonic() < until:
                 self.turn(number)
                 number += 1
-        except BaseException:
+        except BaseException as error:
             print(f"SEED={SEED} TURN={number}: {', '.join(self.log)}{self.cluster.server_errors()}", flush=True)
+            if isinstance(error, Hang):
+                print(stacks.of(self.cluster), flush=True)
             raise
         finally:
             for client in self.clients:

@@ -78,6 +78,7 @@ void tick_process() {
 // Whether this worker may stop: the server is going down and no backend needs it any more.
 bool may_stop() { return ShutdownRequestPending && node().backends.load(std::memory_order_seq_cst) == 0; }
 
+// A worker that ended by itself would not be started again with the others, after a crash of the server.
 [[noreturn]] void idle_while_fenced() {
   while (!ShutdownRequestPending) {
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 10000, PG_WAIT_EXTENSION);
@@ -440,8 +441,7 @@ void checkpointer() {
 }
 
 void work(Worker which, void (*body)()) {
-  if (!begin(which)) proc_exit(0);
-  if (node_pool()->fenced()) idle_while_fenced();
+  if (!begin(which) || node_pool()->fenced()) idle_while_fenced();
   if (which != Worker::kFlusher && which != Worker::kCheckpointer) attach_worker();
   body();
   detach_session();

@@ -267,8 +267,17 @@ void stay_out() {
   for (;;) {
     sleep_ms(kOutMs);
     stop_if_asked();
-    if (ddl_pool_fenced()) proc_exit(0);
+    if (ddl_pool_fenced()) stand_by_fenced();
   }
+}
+
+void stand_by_fenced() {
+  while (!ShutdownRequestPending) {
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kOutMs, PG_WAIT_EXTENSION);
+    ResetLatch(MyLatch);
+    CHECK_FOR_INTERRUPTS();
+  }
+  proc_exit(0);
 }
 
 // Also while a database catches up, or waits to: it may be for what a dead primary has left.

@@ -10,6 +10,9 @@ namespace gcl {
 void join();
 // This primary takes no part; the reason has been noted (ddl.own-data-directory, ddl.log-has-end).
 [[noreturn]] void stay_out();
+// The pool is fenced, for good or because this primary is cut off, and its server about to end as in a crash.  A worker
+// that ended by itself would not be started again with the others.
+[[noreturn]] void stand_by_fenced();
 // Gives the DDL lock of the whole cluster back, if this process has it.
 void unlock_cluster();
 // Called for each round of the launcher.  `waiting`: a message waits for an answer of this primary; its coordinator has

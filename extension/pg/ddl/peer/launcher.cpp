@@ -166,7 +166,7 @@ bool look_at_slots() {
     tend_log();
     const bool busy = waiting || ShutdownRequestPending || has_to_catch_up() || tends_dead_primaries();
     sleep_from(seen, busy ? kHeartbeatMs : kCheckMs);
-    if (ddl_pool_fenced()) proc_exit(0);  // for good: 0 means not to be restarted
+    if (ddl_pool_fenced()) stand_by_fenced();
     stop_if_asked();
   }
 }
@@ -180,7 +180,7 @@ void gcl_ddl_launcher_main(Datum) {
   BackgroundWorkerUnblockSignals();
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   take_worker_settings();
-  if (!ddl_pool_attached() || ddl_pool_fenced()) proc_exit(0);
+  if (ddl_pool_fenced()) stand_by_fenced();
   (void)ddl_channel();  // attached before, so that it is detached after leave()
   before_shmem_exit(leave, 0);
   disown_former_workers();
