@@ -1,4 +1,6 @@
-"""What statements wait for the pool, in round trips (transport.waits-counted), counted in a server whose pages nobody else wants."""
+"""What statements wait for the pool, in round trips (transport.waits-counted)."""
+import re
+import subprocess
 import unittest
 
 from harness import Cluster
@@ -8,6 +10,8 @@ TRIES = 40
 
 
 class RoundTrips(unittest.TestCase):
+    """Of a server whose pages nobody else wants."""
+
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster(primaries=1).__enter__()
@@ -51,6 +55,35 @@ class RoundTrips(unittest.TestCase):
         self.session.run("CREATE TABLE local (id int) USING heap")
         trips = self.trips("BEGIN", "INSERT INTO history (aid) VALUES (1)", "INSERT INTO local VALUES (1)", "COMMIT")
         self.assertEqual(trips, [0, 1, 0, 3])
+
+
+class Shared(unittest.TestCase):
+    """Three primaries, two clients each, change the same ten branches: pages move, and rows are of transactions of others."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=3, cache="128MB"))
+        made = subprocess.run(["pgbench", "-i", "-q", "-s", "10", self.cluster.dsn(1) + " options='-cdefault_table_access_method=gcl'"],
+                              capture_output=True, text=True)
+        self.assertEqual(0, made.returncode, made.stderr)
+        self.cluster.everywhere("SELECT count(*) FROM pgbench_accounts")
+
+    def awaited(self):
+        return sum(int(rows[0]) for rows in self.cluster.everywhere(AWAITED))
+
+    def run_for(self, seconds):
+        """How many transactions that were."""
+        runs = [subprocess.Popen(["pgbench", "-n", "-M", "prepared", "-T", str(seconds), "-c", "2", self.cluster.dsn(k)],
+                                 stdout=subprocess.PIPE, text=True) for k in (1, 2, 3)]
+        return sum(int(re.search(r"processed: (\d+)", run.communicate()[0]).group(1)) for run in runs)
+
+    def test_a_transaction_of_pgbench(self):
+        """And what the workers of its primaries wait for meanwhile (txn.statuses-in-batch)."""
+        self.run_for(1)
+        before = self.awaited()
+        done = self.run_for(3)
+        trips = (self.awaited() - before) / done
+        print(f"a transaction that three primaries share: {trips:.1f}")
+        self.assertLess(trips, 24)
 
 
 if __name__ == "__main__":

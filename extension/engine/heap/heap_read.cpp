@@ -1,8 +1,10 @@
 // Reading rows: one row optimistically, pages by copy.
 #include <algorithm>
+#include <optional>
 
 #include "extension/engine/heap/decision_wait.hpp"
 #include "extension/engine/heap/heap.hpp"
+#include "extension/engine/heap/page_statuses.hpp"
 #include "extension/engine/stop/stop_point.hpp"
 
 namespace engine {
@@ -350,6 +352,9 @@ Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Inte
   // A creator that has just been found committed before the snapshot: a page's rows tend to have one.  Its rows that
   // are not ended are seen, without asking.
   RowTxn seen_creator{};
+  // Who looks for the newest learns each status behind its row (heap.commit-needs-younger-read).
+  std::optional<PageStatuses> statuses;
+  if (snapshot.kind == SnapshotKind::kMvcc) statuses.emplace(txns_, view);
   for (uint16_t line = 1, lines = view.lines(); line <= lines; ++line) {
     if (!view.line(line).normal()) continue;
     const RowHeader row = view.row_header(line);
@@ -359,6 +364,7 @@ Status Heap::read_page(PageId page, const Snapshot& snapshot, PageRows& to, Inte
       if (inserted) hints[hint_count++] = line;
       continue;
     }
+    if (statuses) GCL_TRY(statuses->before(line, row));
     auto seen = reads.sees(row, {page, line}, snapshot, nullptr);
     if (!seen) return seen.error();
     if (*seen) to.offset[to.count++] = line;

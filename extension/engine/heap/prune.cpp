@@ -4,10 +4,12 @@
 // changed since.  No guard is held while anything is asked.  An update whose page is full, and that knows all statuses,
 // plans under its guard (heap.room-at-once).
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "extension/engine/heap/heap.hpp"
 #include "extension/engine/heap/page_change.hpp"
+#include "extension/engine/heap/page_statuses.hpp"
 #include "extension/engine/heap/prune.hpp"
 #include "extension/engine/stop/stop_point.hpp"
 
@@ -49,6 +51,8 @@ class Plan {
 
   // kNotFound: it asks for no status, and one is not known.
   Status make() {
+    std::optional<PageStatuses> statuses;
+    if (asks_ == Asks::kYes) statuses.emplace(txns_, view_);
     const uint16_t lines = view_.lines();
     for (uint16_t line = 1; line <= lines; ++line) {
       const Line pointer = after_[line] = view_.line(line);
@@ -64,6 +68,7 @@ class Plan {
       }
       to_follow_[follow_++] = line;
       if (asks_ == Asks::kNo && !is_known(row)) return Errc::kNotFound;
+      if (statuses) GCL_TRY(statuses->before(line, row));
       bool mine;
       auto life = liveness(txns_, row, &mine);
       if (!life) return life.error();

@@ -91,7 +91,13 @@ Result<TxnStatus> TxnSystem::inherit(TxnId id, TxnId at, StatusWord final_word) 
   return status_of(final_word);
 }
 
+bool TxnSystem::found_running(TxnId id) const noexcept {
+  return found_running_ != nullptr &&
+         std::find(found_running_->begin(), found_running_->end(), id) != found_running_->end();
+}
+
 Result<TxnStatus> TxnSystem::status(TxnId id) {
+  if (found_running(id)) return TxnStatus{.state = TxnState::kActive, .top = id};
   for (TxnId at = id;;) {
     if (auto known = known_status(at)) {
       if (at == id) return *known;

@@ -82,6 +82,7 @@ struct TxnStatus {
 };
 
 class OpenLevels;
+class StatusBatch;
 
 // What waits need to know of a running id.
 struct Owner {
@@ -185,7 +186,8 @@ class TxnSystem {
   void set_oldest(std::optional<Cts> oldest) noexcept;
 
   // --- statuses -----------------------------------------------------------------------------------------------------
-  // Final ones come from the session's cache; others cost one batch.  A reader that meets COMMITTING finishes it.
+  // Final ones come from the session's cache; others cost one batch (StatusBatch: one for many).  A reader that meets
+  // COMMITTING finishes it.
   Result<TxnStatus> status(TxnId id);
   // The same of an id that may never have been used; nullopt: it has not, or was passed over, and nothing names it.
   // What has no word any more counts as used.
@@ -337,6 +339,8 @@ class TxnSystem {
   static TxnStatus status_of(StatusWord final_word);
   void note_commit();
   TxnSessionSlot& slot() const { return shared_.slot(session_.id().value); }
+  friend class StatusBatch;
+  bool found_running(TxnId id) const noexcept;
 
   struct Cached {
     uint64_t id = 0;
@@ -383,6 +387,7 @@ class TxnSystem {
   std::optional<coherence::Batch> unclaiming_;  // perhaps still on its way
   std::vector<Cached> cache_;
   std::vector<NodeView> nodes_;
+  const std::vector<TxnId>* found_running_ = nullptr;  // by the StatusBatch that is there (txn.statuses-in-batch)
   uint64_t clock_at_tick_ = 0;
   uint64_t snapshot_taken_ = 0;  // the newest
   uint64_t deaths_view_ = 0;     // of the members, in which nothing was left to do for dead nodes
