@@ -1,4 +1,6 @@
-# The steps of ./demo.  They use its variables: primaries, seconds, clients, scale, dsn[K], work, background.
+# The steps of ./demo and docker/demo.  They use variables: primaries, seconds, clients, scale, dsn[K], work, background;
+# and functions: kill_primary K, every process of it at once, as a power cut would; start_primary K, which returns when it
+# serves.
 
 ask() { psql -X -A -t -q -v ON_ERROR_STOP=1 -d "${dsn[$1]}" -c "$2"; }
 
@@ -12,7 +14,6 @@ show() {
 
 transcript() {
   local two=$((primaries >= 2 ? 2 : 1)) three=$((primaries >= 3 ? 3 : 1))
-  show 1 "CREATE EXTENSION gcl"
   show 1 "CREATE TABLE notes (id int PRIMARY KEY, body text) USING gcl"
   show 1 "INSERT INTO notes VALUES (1, 'written on primary 1')"
   show $two "SELECT * FROM notes"
@@ -69,7 +70,7 @@ run_everywhere() {
     sleep "$(awk -v s="$seconds" 'BEGIN { print s * 0.3 }')"
     kill_primary "$victim"
     ! wait "${pids[$victim]}" || die "pgbench on primary $victim had ended before its server was killed"
-    "$gclctl" start "$dir" --node "$victim"
+    start_primary "$victim"
     echo "  primary $victim is back; a second pgbench goes on there"
     counters "$victim" >"$work/$script.$victim.before"
     load "$script" "$victim" $((ends - SECONDS > 2 ? ends - SECONDS : 2)) .again &
@@ -82,20 +83,6 @@ run_everywhere() {
     tail -n 15 "$work/$script".*.out*
     die "pgbench failed"
   fi
-}
-
-# kill_primary K: every process of it at once, as a power cut would.
-kill_primary() {
-  local postmaster victims=() signal
-  postmaster=$(head -n 1 "$dir/node$1/data/postmaster.pid")
-  kill -STOP "$postmaster"  # it makes no more children
-  mapfile -t victims < <(ps -o pid= --ppid "$postmaster" | tr -d ' ')
-  victims+=("$postmaster")
-  echo "  SIGKILL for all ${#victims[@]} processes of primary $1"
-  # One that is left for a moment would do something about the death of another: all are stopped before.
-  for signal in STOP KILL; do kill -$signal "${victims[@]}" 2>/dev/null || true; done
-  # A server that starts before they have let go of its shared memory ends at once.
-  while ps -o stat= -p "$(IFS=,; echo "${victims[*]}")" | grep -q '^[^ZX]'; do sleep 0.05; done
 }
 
 # acknowledged K: how many transactions of tpcb-like its clients were told to be committed, their latency in ms on average,
