@@ -154,3 +154,24 @@ proof() {
   [[ -z $victim ]] || echo "  In flight is at most one for each of the $clients clients whose server was killed."
   echo "  History has them all, the four sums agree, and all $primaries primaries give the same answer."
 }
+
+# show_load: the load on all primaries, one of which dies meanwhile, and the proof.
+show_load() {
+  say "pgbench -i -s $scale on primary 1, with gcl tables"
+  PGOPTIONS='-c default_table_access_method=gcl' pgbench -i -q -s "$scale" "${dsn[1]}" 2>&1 | tail -n 3
+  # Each row of history says which primary wrote it: pgbench leaves this column to its default.
+  ask 1 "ALTER TABLE pgbench_history ALTER filler SET DEFAULT current_setting('application_name')"
+
+  local victim=''  # the primary that dies; one alone has no others that go on
+  [[ $primaries -eq 1 ]] || victim=$primaries
+  say "tpcb-like on all $primaries primaries at the same time, $seconds s, $clients clients each"
+  [[ -z $victim ]] || echo "  primary $victim is killed meanwhile, and comes back"
+  run_everywhere tpcb-like "$victim"
+  table tpcb-like
+  [[ -z $victim ]] || echo "  tps: of all $seconds s; hits and the columns after it, of primary $victim: since it is back"
+  say "select-only on all $primaries primaries at the same time, $seconds s, $clients clients each"
+  run_everywhere select-only
+  table select-only
+  say "Proof"
+  proof "$victim"
+}
