@@ -6,7 +6,7 @@ gcl_packages=("${gcl_build_packages[@]}"
   postgresql-15 postgresql-client-15 postgresql-server-dev-15 libpq-dev
   libfmt-dev libcli11-dev libbenchmark-dev)
 gcl_check_packages=(clang clang-format clang-tidy libclang-rt-14-dev valgrind git)
-gcl_packaging_packages=(dpkg-dev debhelper lintian debootstrap)
+gcl_packaging_packages=(build-essential dpkg-dev debhelper lintian debootstrap)
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 die() { printf '%s\n' "$*" >&2; exit 1; }
