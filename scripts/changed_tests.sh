@@ -23,7 +23,7 @@ tests_of() {
     tests/memnode/* | tools/memnode/*) echo 'test_memnode\.' ;;
     tests/fuzz/*) echo 'fuzz\.' ;;
     tests/scripts/*) echo 'scripts\.' ;;
-    tools/* | scripts/* | check | demo) echo 'scripts\.' ;;
+    tools/* | scripts/* | check | demo | docker/*) echo 'scripts\.' ;;
     debian/* | META.json | tests/packages/*) echo 'packages\.' ;;
     bench/*) echo 'bench\.' ;;
   esac

@@ -40,18 +40,8 @@ mkdir -p "$dir"
 exec {lock}>"$dir/lock"
 flock -w 1800 "$lock" || die "another run has $dir"
 
-# The pristine system: what Debian calls minimal, its security updates, and certificates.
 base=$dir/base
-if [[ ! -e $base.done ]]; then
-  say "A minimal Debian 12 in $base"
-  rm -rf "$base"
-  mkdir -p "$dir/archives/partial"
-  debootstrap --variant=minbase --include=ca-certificates bookworm "$base" http://deb.debian.org/debian >"$dir/log" ||
-    { tail -n 20 "$dir/log"; die "debootstrap failed"; }
-  printf 'deb http://deb.debian.org/debian %s main\n' bookworm bookworm-updates >"$base/etc/apt/sources.list"
-  echo 'deb http://deb.debian.org/debian-security bookworm-security main' >>"$base/etc/apt/sources.list"
-  touch "$base.done"
-fi
+pristine_debian "$dir"
 
 # This run's system: changes go to a layer of its own.
 run=$(mktemp -d "$dir/run-XXXXXX")

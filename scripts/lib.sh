@@ -53,6 +53,21 @@ build() {
   cmake --build --preset "$preset" "${targets[@]}"
 }
 
+# pristine_debian DIR: DIR/base, once, with what Debian calls minimal, its security updates, and certificates.  As root, by
+# who has locked DIR.
+pristine_debian() {
+  local base=$1/base
+  [[ ! -e $base.done ]] || return 0
+  say "A minimal Debian 12 in $base"
+  rm -rf "$base"
+  mkdir -p "$1/archives/partial"
+  debootstrap --variant=minbase --include=ca-certificates bookworm "$base" http://deb.debian.org/debian >"$1/log" ||
+    { tail -n 20 "$1/log"; die "debootstrap failed"; }
+  printf 'deb http://deb.debian.org/debian %s main\n' bookworm bookworm-updates >"$base/etc/apt/sources.list"
+  echo 'deb http://deb.debian.org/debian-security bookworm-security main' >>"$base/etc/apt/sources.list"
+  touch "$base.done"
+}
+
 # A directory's name for a cluster that the account of its servers can enter: free_dir NAME
 free_dir() {
   local parent=${TMPDIR:-/tmp}
