@@ -7,6 +7,7 @@ gcl_packages=("${gcl_build_packages[@]}"
   libfmt-dev libcli11-dev libbenchmark-dev)
 gcl_check_packages=(clang clang-format clang-tidy libclang-rt-14-dev valgrind git)
 gcl_packaging_packages=(build-essential dpkg-dev debhelper lintian debootstrap)
+gcl_container_packages=(docker.io docker-compose debootstrap)
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 die() { printf '%s\n' "$*" >&2; exit 1; }

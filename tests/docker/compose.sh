@@ -1,6 +1,6 @@
 #!/bin/bash
-# Builds the images of docker/Dockerfile, runs docker/compose.yaml with Debian's docker.io and docker-compose, and docs'
-# promises of it: secrets, restarts, losses.  As root or with sudo: tests/docker/compose.sh [PACKAGES]
+# Builds the images of docker/Dockerfile, runs docker/compose.yaml with Debian's docker.io and docker-compose, and sees that
+# docker/README.md is right: secrets, rights, restarts, losses.  As root or with sudo: tests/docker/compose.sh [PACKAGES]
 #
 # PACKAGES: a directory with the Debian packages that the images are made of; without it the images build them.  The
 # daemon is this test's own, with all that it has in a directory that is removed; it changes no rule of the machine's
@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 source scripts/lib.sh
 if [[ ${1-} != --inside ]]; then
-  install_packages docker.io docker-compose debootstrap iptables postgresql-15 postgresql-client-15 python3 openssl
+  install_packages "${gcl_container_packages[@]}" postgresql-15 postgresql-client-15 python3
   packages=${1:+$(realpath "$1")}
   as_root=()
   [[ $EUID -eq 0 ]] || as_root=(sudo -n)
@@ -122,8 +122,8 @@ all_serve() {
 # All three have joined since the memory node was started last.
 all_joined() {
   logs memnode >/dev/null
-  expected=3 awk '/listens on/ { delete in_pool } /node [0-9]+ .* is in the pool/ { in_pool[$5 " " $6] = 1 }
-    END { for (node in in_pool) n++; exit n != ENVIRON["expected"] }' "$work/log"
+  awk '/listens on/ { delete in_pool } /node [0-9]+ .* is in the pool/ { in_pool[$5 " " $6] = 1 }
+    END { for (node in in_pool) n++; exit n != 3 }' "$work/log"
 }
 rows=0
 # Every primary has what was written, and writes.

@@ -1,4 +1,4 @@
-"""./demo and ./check: what they answer to wrong arguments, and to a user who may not install what is missing."""
+"""./demo, docker/demo and ./check: what they answer to wrong arguments, and to a user who may not install what is missing."""
 import os
 import shutil
 import subprocess
@@ -16,8 +16,9 @@ class Commands(unittest.TestCase):
         os.chmod(self.dir, 0o755)
         for name in ("demo", "check"):
             shutil.copy(os.path.join(ROOT, name), self.dir)
-        shutil.copytree(os.path.join(ROOT, "scripts"), os.path.join(self.dir, "scripts"),
-                        ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("scripts", "docker"):
+            shutil.copytree(os.path.join(ROOT, name), os.path.join(self.dir, name),
+                            ignore=shutil.ignore_patterns("__pycache__", "secrets"))
 
     def program(self, name, text):
         """A program that the commands find before the system's."""
@@ -38,11 +39,12 @@ class Commands(unittest.TestCase):
         for arguments in (("demo", "--what"), ("demo", "3"), ("demo", "--seconds"), ("demo", "--seconds", "0"),
                           ("demo", "--seconds", "5s"), ("demo", "--primaries", "0"), ("demo", "--primaries", "33"),
                           ("demo", "--primaries"), ("demo", "--primaries", "--keep"), ("check", "all"),
-                          ("check", "slow", "slow"), ("check", "one"), ("check", "quick", "locks")):
+                          ("check", "slow", "slow"), ("check", "one"), ("check", "quick", "locks"),
+                          ("docker/demo", "--what"), ("docker/demo", "--seconds", "0"), ("docker/demo", "3")):
             with self.subTest(arguments):
                 code, out, err = self.run_command(*arguments)
                 self.assertEqual((1, ""), (code, out))
-                self.assertRegex(err, r"usage: \./(demo|check) \[")
+                self.assertRegex(err, r"usage: (\./demo|\./check|docker/demo) \[")
 
     def test_who_may_not_install_is_told_the_line_and_gets_2(self):
         self.program("dpkg-query", "exit 1")
