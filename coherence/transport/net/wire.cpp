@@ -153,8 +153,9 @@ void Wire::disconnect() noexcept {
   hungry_ = false;
 }
 
-void Wire::lost(const char* why, uint64_t now) {
-  const bool was = begun_ && link_->connected();
+void Wire::lost(const char* why, uint64_t now) { lost(why, now, begun_ && link_->connected()); }
+
+void Wire::lost(const char* why, uint64_t now, bool was) {
   Problem line;
   line.write("%s at %s: %.200s", link_->peer().name().text,
              connection_ ? connection_->peer().name().text : endpoint().name().text, why);
@@ -209,8 +210,13 @@ uint64_t Wire::due() const noexcept {
 void Wire::tick(uint64_t now) {
   if (dead) return;
   if (hungry_) receive(now);
+  const bool was = begun_ && link_->connected();
   link_->tick(now);
-  if (!link_->over() && connection_ && !link_->connected() && now >= give_up_at_) {
+  if (!link_->over() && was && !link_->connected()) {  // net.silence-breaks
+    char why[sizeof(Problem::text)];
+    snprintf(why, sizeof why, "%s", link_->reason());
+    lost(why, now, true);
+  } else if (!link_->over() && connection_ && !was && now >= give_up_at_) {
     char why[80];
     snprintf(why, sizeof why, "no answer for %.1f s", double(loop_.spec().establish_ns) / 1e9);
     lost(why, now);

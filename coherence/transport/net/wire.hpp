@@ -33,6 +33,7 @@ class Wire final : public Source, private FrameSink {
   void receive(uint64_t now);
   void write(uint64_t now);
   void lost(const char* why, uint64_t now);
+  void lost(const char* why, uint64_t now, bool was);  // connected, a moment ago
   void disconnect() noexcept;
   void look(uint64_t now);
   void tell_connected(bool again, uint64_t now);

@@ -136,6 +136,23 @@ TEST(LinksTest, OneThatAnswersNothingIsGivenUpInTime) {
   close(silent);
 }
 
+// Whichever side has dialed.
+TEST(LinksTest, OneThatFallsSilentIsSaidToBeSilent) {
+  Links::Spec client_spec = node(), server_spec = memory_node();
+  for (Links::Spec* spec : {&client_spec, &server_spec}) spec->times.silence_ns = 100'000'000;
+  Party server(server_spec, Credentials::plain()), client(client_spec, Credentials::plain());
+  server.listen();
+  client.dial(server.address());
+  const auto both = [&](auto condition) { return while_they_work({&server, &client}, condition); };
+  ASSERT_TRUE(both([&] { return client.at_hand.size() == 1 && server.at_hand.size() == 1; })) << client.log_text();
+  for (Party* const party : {&client, &server}) {
+    EXPECT_TRUE(while_they_work({party}, [&] { return party->disconnections > 0; })) << party->log_text();
+    EXPECT_TRUE(party->logged("nothing was heard of it for 0.1 s")) << party->log_text();
+    EXPECT_FALSE(party->logged("no answer for")) << party->log_text();
+    ASSERT_TRUE(both([&] { return party->reconnections > 0 && party->at_hand.size() == 1; })) << party->log_text();
+  }
+}
+
 TEST(LinksTest, TheNextAddressIsTried) {
   Party server(memory_node(), Credentials::plain()), client(node(), Credentials::plain());
   server.listen();
