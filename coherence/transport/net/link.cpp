@@ -73,13 +73,13 @@ void Link::begin(uint64_t now) noexcept {
   phase_ = Phase::kFrames;
   known_ = true;
   heard_ = now;
-  asked_ = false;
+  asked_ = heard_frames_ = false;
   acknowledged_all();  // the greeting says it
   if (no_room_) room_made_ = true;
 }
 
 void Link::detach(const char* why, uint64_t now) noexcept {
-  if (phase_ == Phase::kFrames) since_ = now;
+  if (phase_ == Phase::kFrames && heard_frames_) since_ = now;
   phase_ = Phase::kDetached;
   in_begin_ = in_end_ = 0;
   control_at_ = control_end_ = 0;

@@ -11,7 +11,8 @@
 // it is over, the same start gets no other.  A link of a newer start ends that of an older one.
 // net.silence-breaks: A connection on which nothing arrives for a while (the other side is asked to say something
 // meanwhile) is given up like one that broke.
-// net.patience: A link without a connection for as long as its patience is over.
+// net.patience: A link without a connection for as long as its patience is over.  A connection over which nothing came
+// behind the greeting counts as none: a path may let pass what is short, and nothing else.
 //
 // Credit: every frame of a peer comes with what it had received when it *queued* it.  So who sends requests and counts,
 // when it queues one, at most `peer_window()` bytes of answers (frame_bytes() of each) as outstanding, knows that the
@@ -186,7 +187,8 @@ class Link {
   bool acknowledge_ = false, ask_ = false;  // alone, as soon as possible
   bool asked_ = false;                      // since heard_
   uint64_t heard_ = 0;                      // when the last bytes came
-  uint64_t since_;                          // when it was connected last
+  uint64_t since_;                          // when it had a connection last (net.patience)
+  bool heard_frames_ = false;               // over this connection
 
   std::unique_ptr<std::byte[]> input_;
   size_t in_begin_ = 0, in_end_ = 0;

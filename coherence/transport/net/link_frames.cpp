@@ -83,6 +83,7 @@ void Link::frames(uint64_t now, FrameSink& sink) noexcept {
 
 // False: the link is over.
 bool Link::take_frame(const FrameHeader& header, Piece payload, uint64_t now, FrameSink& sink) noexcept {
+  heard_frames_ = true;
   Problem problem;
   const uint64_t room = window_.room();
   if (!window_.acknowledge(header.ack)) {

@@ -121,6 +121,28 @@ TEST_F(LinkTest, ConnectionsThatNeverGreetDoNotMakePatienceLonger) {
   EXPECT_EQ(pair.a->ending(), Ending::kPatience);
 }
 
+// A path that the greeting passes, and nothing that is longer.
+TEST_F(LinkTest, ConnectionsThatOnlyGreetDoNotMakePatienceLonger) {
+  pair.connect();
+  pair.settle();
+  EXPECT_TRUE(pair.a->send(1, bytes_of("a long one")).ok());
+  const uint64_t began = pair.now;
+  pair.cut();
+  while (!pair.b->over() && pair.now < began + 2 * LinkTimes().patience_ns) {
+    pair.connect();
+    pair.send(*pair.a, kHelloBytes);
+    pair.arrive_at_b(LinkPair::kAll);
+    pair.send(*pair.b, kWelcomeBytes);
+    pair.arrive_at_a(LinkPair::kAll);
+    ASSERT_TRUE(pair.a->connected() && pair.b->connected());
+    pair.pass(LinkTimes().silence_ns);
+    pair.cut();
+    pair.pass(1);
+  }
+  EXPECT_EQ(pair.b->ending(), Ending::kPatience);
+  EXPECT_LE(pair.now - began, LinkTimes().patience_ns + LinkTimes().silence_ns + LinkPair::kSecond);
+}
+
 TEST_F(LinkTest, ASilentPeerIsAskedAndThenItsConnectionIsGivenUp) {
   pair.connect();
   pair.settle();
