@@ -184,7 +184,9 @@ class TcpTransport::Work final : private MembersChanged {
   void look_at_lease() {
     const bool before = of_.mirror_->is_cut_off();
     if (const net::Link* const link = worker_->memory().link({0})) of_.mirror_->heard(link->heard_at());
-    if (!of_.mirror_->keep_lease(monotonic_ns()) && !before) of_.parts_->ring_worker();
+    if (of_.mirror_->keep_lease(monotonic_ns())) return;
+    if (!before) of_.parts_->ring_worker();
+    worker_->memory().end("the lease of this node is over");  // or sessions would wait as long as the patience lasts
   }
 
   // Two that do not reach each other would wait for each other without end (tcp.unreached-one-dies).

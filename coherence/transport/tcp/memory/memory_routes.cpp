@@ -37,6 +37,11 @@ Status MemoryRoutes::add(MemoryNodeId id, const net::Endpoints& at, Problem* pro
   return {};
 }
 
+void MemoryRoutes::end(const char* reason) noexcept {
+  for (MemoryRoute& route : route_)
+    if (route.link != nullptr) route.link->end(reason);
+}
+
 void MemoryRoutes::take() {
   port_.take_posted([this](PortPlace& place, uint32_t entries) {
     for (; entries != 0; entries &= entries - 1) {

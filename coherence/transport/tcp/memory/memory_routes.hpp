@@ -35,6 +35,8 @@ class MemoryRoutes final : public WorkSource {
   Status add(MemoryNodeId, const net::Endpoints&, Problem*);
   // Null: there is none, or it is over.
   net::Link* link(MemoryNodeId id) const noexcept { return route_[id.value].link; }
+  // Ends the links that there are: what is under way, or posted later, has no known outcome.
+  void end(const char* reason) noexcept;
   // Hears of the link to memory node 0 what is not about batches, and when it is over.  It outlives this.
   void set_other(Route* other) noexcept { other_ = other; }
 

@@ -114,6 +114,22 @@ TEST_F(TcpWorker, AMemoryNodeThatStopsEndsItsLink) {
   works(kZero);
 }
 
+// tcp.lease
+TEST_F(TcpWorker, ANodeThatEndsItsLinksWaitsForNothing) {
+  start();
+  works(kZero), works(kOne);
+  const auto first = under_way(kZero), second = under_way(kOne);
+  worker->memory().end("its lease is over");
+  EXPECT_TRUE(ends(*first) && ends(*second));
+  EXPECT_EQ(first->state.load(), BatchState::kUnknown);
+  EXPECT_EQ(second->state.load(), BatchState::kUnknown);
+  const auto later = addition(kZero);
+  memory->post(*later);
+  EXPECT_TRUE(ends(*later));
+  EXPECT_EQ(later->state.load(), BatchState::kUnknown) << "no later batch is sent";
+  EXPECT_TRUE(log.tell("its lease is over")) << log.all;
+}
+
 TEST_F(TcpWorker, AMemoryNodeThatIsAwayForTooLongEndsItsLink) {
   net::LinkTimes times;
   times.patience_ns = 100'000'000;
