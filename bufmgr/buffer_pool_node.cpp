@@ -63,6 +63,10 @@ Result<std::unique_ptr<BufferPool>> BufferPool::create_node(const NodeOptions& o
   coherence::Counters counters{};
   const auto memory = made->node_->open_memory(counters);
   if (Status opened = made->ring_.open(*memory, made->node_->incarnation()); !opened) {
+    const coherence::Node& here = *made->node_;
+    const bool unanswered = opened.error() == Errc::kFenced && (!here.fenced() || here.is_cut_off());
+    made->node_->give_up();
+    if (unanswered) return problem->set(Errc::kUnreached, "the redo ring of node %d is not reached", here.id().value);
     return problem->set(opened.error(), "the redo ring of node %d is damaged", int(options.node.value));
   }
   return made;

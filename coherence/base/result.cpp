@@ -42,6 +42,8 @@ const char* errc_name(Errc error) noexcept {
       return "corrupt";
     case Errc::kSystem:
       return "system error";
+    case Errc::kUnreached:
+      return "not reached";
   }
   return "unknown error";
 }

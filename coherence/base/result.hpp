@@ -36,6 +36,7 @@ enum class Errc : uint8_t {
   kUnrepaired,    // the node has died, and is not repaired yet: try again a moment later
   kCorrupt,       // bytes that no version of this code writes
   kSystem,        // an operating system call failed; errno says which way
+  kUnreached,     // a memory node or a peer gave no answer; what was asked may have been done
 };
 
 const char* errc_name(Errc) noexcept;

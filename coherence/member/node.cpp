@@ -50,7 +50,11 @@ Result<std::unique_ptr<Node>> Node::join(Pool& pool, NodeId id, const ArenaSpec&
   GCL_TRY(members.begin_change(Membership::Patience::kWait, problem));
   GCL_TRY(pool.check_protocol(problem));
   if (alone != nullptr)
-    if (const NodeSet dead = members.all_dead(); !dead.empty()) GCL_TRY(node->repair_alone(dead, *alone, problem));
+    if (const NodeSet dead = members.all_dead(); !dead.empty()) {
+      const Status repaired = node->repair_alone(dead, *alone, problem);
+      if (repaired.error() == Errc::kFenced && !node->fenced()) return Errc::kUnreached;  // a batch without an outcome
+      GCL_TRY(repaired);
+    }
   auto incarnation = members.reserve(id, problem);
   if (!incarnation) return incarnation.error();
   node->parts_.id = id;

@@ -119,6 +119,9 @@ const char* hint_for(Errc outcome) {
       return "Another primary repairs it: see its log. With a larger gcl.rejoin_timeout this server would wait longer.";
     case Errc::kBusy:
       return "Each primary of the pool needs a gcl.node_id of its own.";
+    case Errc::kUnreached:
+      return "Start gcl_memnode, and look whether gcl.memory_nodes, and the gcl.listen_address of each primary, can be "
+             "reached from the other machines. A primary that reaches memory reaches all others, or does not join.";
     case Errc::kNotFound:
       return "gcl.pool and gcl.pool_file name the files that gclctl made; gcl.node_id is a number it made room for.";
     case Errc::kIncompatible:
@@ -186,24 +189,33 @@ bool asked_to_stop() {
          sigismember(&pending, SIGQUIT) == 1;
 }
 
-// Waits while the survivors have not done with this node's former incarnation (extension.crash-restart-joins-again).
-// The postmaster has no latch to sleep on here.
-bufmgr::BufferPool* join(Errc* outcome, Problem* problem) {
+// Waits while the survivors have not done with this node's former incarnation; `again`, after a crash restart, also
+// while the network is away (extension.crash-restart-joins-again).  The postmaster has no latch to sleep on here.
+bufmgr::BufferPool* join(bool again, Errc* outcome, Problem* problem) {
   const TimestampTz began = GetCurrentTimestamp();
-  for (TimestampTz told = began;;) {
+  TimestampTz reached = began, told = 0;
+  for (Errc told_of = Errc::kOk;;) {
     if (bufmgr::BufferPool* pool = try_join(outcome, problem)) {
-      if (const TimestampTz waited = GetCurrentTimestamp() - began; told != began)
-        ereport(LOG, errmsg("gcl: what the former incarnation of node %d had was repaired after %.1f s",
-                            settings.node_id, double(waited) / 1e6));
+      if (const TimestampTz waited = GetCurrentTimestamp() - began; told != 0)
+        ereport(LOG, errmsg("gcl: node %d can join after %.1f s", settings.node_id, double(waited) / 1e6));
       return pool;
     }
     const TimestampTz now = GetCurrentTimestamp();
-    if (*outcome != Errc::kUnrepaired || now - began > settings.rejoin_timeout_s * USECS_PER_SEC) return nullptr;
+    const bool away = again && *outcome == Errc::kUnreached;
+    if (away) reached = now;
+    if (!away && (*outcome != Errc::kUnrepaired || now - reached > settings.rejoin_timeout_s * USECS_PER_SEC))
+      return nullptr;
     if (asked_to_stop()) ereport(FATAL, errcode(ERRCODE_ADMIN_SHUTDOWN), errmsg("gcl: stopped while waiting to join"));
-    if (told == began || now - told > kTellUs) {
-      ereport(LOG, errmsg("gcl: node %d waits until the other primaries have repaired what its former incarnation had",
-                          settings.node_id));
+    if (told_of != *outcome || now - told > kTellUs) {
+      if (away)
+        ereport(LOG, errmsg("gcl: node %d waits until it reaches its pool again", settings.node_id),
+                errdetail("%s", problem->text));
+      else
+        ereport(LOG,
+                errmsg("gcl: node %d waits until the other primaries have repaired what its former incarnation had",
+                       settings.node_id));
       told = now;
+      told_of = *outcome;
     }
     pg_usleep(kRejoinPauseUs);
   }
@@ -211,8 +223,8 @@ bufmgr::BufferPool* join(Errc* outcome, Problem* problem) {
 
 // After a crash restart: the former object is an incarnation of dead processes.  All of them have ended, but for a log
 // collector, which never had to do with the pool.
-void give_up_former_incarnation() {
-  if (the_pool == nullptr) return;
+bool give_up_former_incarnation() {
+  if (the_pool == nullptr) return false;
   the_pool->coherence_node().give_up();
   delete the_redo;
   the_redo = nullptr;
@@ -220,6 +232,7 @@ void give_up_former_incarnation() {
   the_pool = nullptr;
   txn_shared = nullptr;
   refusal[0] = '\0';
+  return true;
 }
 
 void start_node() {
@@ -230,10 +243,10 @@ void start_node() {
   if (!IsPostmasterEnvironment) return;  // a single-user server does not open the pool
   check_settings();
   require_own_directory();
-  give_up_former_incarnation();
+  const bool again = give_up_former_incarnation();
   Problem problem;
   Errc outcome = Errc::kOk;
-  the_pool = join(&outcome, &problem);
+  the_pool = join(again, &outcome, &problem);
   if (the_pool != nullptr) {
     the_redo = new recovery::RingRepair(*the_pool);
     the_pool->coherence_node().set_repair(the_redo);

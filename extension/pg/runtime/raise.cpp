@@ -36,6 +36,10 @@ void raise(Errc outcome, Relation rel) {
       ereport(ERROR, errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling statement due to an interrupt"));
       break;
     case Errc::kFenced:
+      if (node_pool() != nullptr && node_pool()->coherence_node().is_cut_off())
+        ereport(ERROR, errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("this primary was cut off from the gcl pool"),
+                errdetail("%s", fence_reason()),
+                errhint("It restarts, and joins the pool again as soon as it reaches it. The other primaries go on."));
       ereport(
           ERROR, errcode(ERRCODE_CRASH_SHUTDOWN), errmsg("the gcl pool is fenced"), errdetail("%s", fence_reason()),
           errhint("A primary ended without leaving the pool in order, or lost it. Stop all primaries of the cluster."));

@@ -15,8 +15,8 @@ class TcpPool final : public Pool {
  public:
   // `files`: its path is a prefix of this machine, for the arena's file; the durable path is for files that primaries
   // read.  Tool and mirror outlive the pool; the tool's link is closed when this returns.  kIncompatible: the pool is
-  // made for servers that differ, both values are named; kFenced: it was not closed cleanly; kTimeout, kSystem: memory
-  // node 0 does not answer; kInterrupted.
+  // made for servers that differ, both values are named; kFenced: it was not closed cleanly; kUnreached, kSystem:
+  // memory node 0 does not answer; kInterrupted.
   static Result<std::unique_ptr<Pool>> open(const PoolFiles& files, Tool&, Mirror&, Problem*);
   // REQUIRES: the pool is one that is reached so.
   static TcpPool& of(Pool& pool) noexcept;

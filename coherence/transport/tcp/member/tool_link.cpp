@@ -107,7 +107,8 @@ Status ToolLink::send(uint16_t type, std::span<const std::byte> payload, uint64_
     const Status sent = link_ != nullptr ? link_->send(type, payload) : Status(Errc::kNotFound);
     if (sent) return {};
     if (sent.error() != Errc::kNoSpace)
-      return problem->set(Errc::kSystem, "memory node 0 at %s was not asked %s: %.300s", spec_.name.c_str(), what,
+      return problem->set(link_ == nullptr ? no_answer() : Errc::kSystem,
+                          "memory node 0 at %s was not asked %s: %.300s", spec_.name.c_str(), what,
                           link_ == nullptr ? why_.text : "the frame is too long");
     static constexpr bool kNever = false;  // there is room when something was acknowledged
     links_->wait(kSliceMs);
@@ -119,7 +120,7 @@ Status ToolLink::send(uint16_t type, std::span<const std::byte> payload, uint64_
 Status ToolLink::wait(const bool& done, uint64_t until, const char* what, Problem* problem) {
   while (!done) {
     if (link_ == nullptr)
-      return problem->set(Errc::kSystem, "memory node 0 at %s did not say %s: %.300s", spec_.name.c_str(), what,
+      return problem->set(no_answer(), "memory node 0 at %s did not say %s: %.300s", spec_.name.c_str(), what,
                           why_.text);
     const uint64_t now = monotonic_ns();
     const bool interrupted = spec_.interrupts != nullptr && spec_.interrupts->pending();
@@ -127,7 +128,7 @@ Status ToolLink::wait(const bool& done, uint64_t until, const char* what, Proble
       links_->wait(int(std::min<uint64_t>((until - now + 999'999) / 1'000'000, kSliceMs)));
       continue;
     }
-    const Errc error = interrupted ? Errc::kInterrupted : Errc::kTimeout;
+    const Errc error = interrupted ? Errc::kInterrupted : Errc::kUnreached;
     problem->set(error, "memory node 0 at %s has not said %s%s%.250s", spec_.name.c_str(), what,
                  link_->connected() ? (interrupted ? ", and the wait was ended" : " in time") : ": ",
                  link_->connected() ? "" : link_->reason());
@@ -145,6 +146,7 @@ void ToolLink::frame(net::Link& link, uint16_t type, std::span<const std::byte> 
   if (take(type, payload, &problem)) return;
   Problem why;
   why.write("it sent %.400s", problem.text);
+  broken_ = true;
   link.end(why.text);
 }
 
@@ -169,6 +171,7 @@ Status ToolLink::take(uint16_t type, std::span<const std::byte> payload, Problem
 
 void ToolLink::over(net::Link& link) {
   why_.write("%s", link.reason());
+  broken_ |= link.ending() == net::Ending::kBroken;
   link_ = nullptr;
 }
 

@@ -49,8 +49,8 @@ class ToolLink final : private net::LinksOwner {
   ~ToolLink();
   ToolLink(const ToolLink&) = delete;
 
-  // The answer's error, and its words; kTimeout, kInterrupted, kSystem: none came, for the reason that the problem
-  // says, with the address.  `value` may be null.
+  // The answer's error, and its words; kUnreached, kInterrupted: none came; kSystem: it cannot be understood.  The
+  // problem says why, with the address.  `value` may be null.
   Status call(const CallFrame&, uint64_t* value, Problem*);
   bool over() const noexcept { return link_ == nullptr; }
   // As of the last call's answer; null: none came.
@@ -63,6 +63,7 @@ class ToolLink final : private net::LinksOwner {
 
  private:
   ToolLink(const Spec& spec, Log& log) : spec_(spec), log_(log) {}
+  Errc no_answer() const noexcept { return broken_ ? Errc::kSystem : Errc::kUnreached; }
   Status send(uint16_t type, std::span<const std::byte> payload, uint64_t until, const char* what, Problem*);
   Status wait(const bool& done, uint64_t until, const char* what, Problem*);
   uint64_t bound_of(const CallFrame&) const noexcept;
@@ -77,6 +78,7 @@ class ToolLink final : private net::LinksOwner {
   std::unique_ptr<net::Links> links_;
   net::Link* link_ = nullptr;  // null: it is over
   Problem why_;                // it is
+  bool broken_ = false;        // for what one side has sent
   uint32_t tag_ = 0;
   bool table_came_ = false, answered_ = false;  // since the last call
   AnswerFrame answer_;

@@ -100,9 +100,10 @@ Status WorkerProcess::start(int kept, const Body& body, uint64_t patience_ns, Pr
       return problem->set(Errc::kSystem, "the process for the network has ended at once");
     }
     if (monotonic_ns() > deadline) {
-      problem->set(Errc::kBusy, "%s", status_.problem[0] != '\0' ? status_.problem : "the network gives no answer");
+      problem->set(Errc::kUnreached, "%s",
+                   status_.problem[0] != '\0' ? status_.problem : "the network gives no answer");
       stop();
-      return Errc::kBusy;
+      return Errc::kUnreached;
     }
     futex_wait_ns(status_.phase, phase, kSliceNs);
   }

@@ -36,8 +36,8 @@ class WorkerProcess {
   using Body = std::function<bool(const Stop& stop)>;
 
   explicit WorkerProcess(WorkerStatus& status) noexcept : status_(status) {}
-  // Forks it, and waits until it is ready: kSystem: there is no process, or it has ended; kBusy: it is not ready after
-  // `patience_ns`; else what it says.  After an error there is none.  `kept`: an eventfd, its one descriptor
+  // Forks it, and waits until it is ready: kSystem: there is no process, or it has ended; kUnreached: it is not ready
+  // after `patience_ns`; else what it says.  After an error there is none.  `kept`: an eventfd, its one descriptor
   // beside the standard ones.
   Status start(int kept, const Body&, uint64_t patience_ns, Problem*);
   // Ends it, and waits for its end: from any process of the node.  Idempotent.
