@@ -293,8 +293,13 @@ class Cluster:
                     raise
         assert len(set(found.values())) <= 1, f"the catalogs of shared tables differ: {found}"
 
+    def run_gclctl(self, arguments, within=()):
+        """`within`: what the command begins with."""
+        return subprocess.run([*within, GCLCTL, *arguments], text=True, capture_output=True, timeout=180,
+                              env={**os.environ, **self.environment})
+
     def ctl(self, *arguments, check=True):
-        done = subprocess.run([GCLCTL, *arguments], text=True, capture_output=True, timeout=180, env={**os.environ, **self.environment})
+        done = self.run_gclctl(arguments)
         if check and done.returncode != 0:
             raise RuntimeError(f"gclctl {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
                                + self.server_errors())
