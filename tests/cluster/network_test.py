@@ -131,9 +131,8 @@ class NetworkTest(unittest.TestCase):
     def assert_nobody_died(self, how, **values):
         """The network is like that for a moment, and is whole again."""
         before = [self.deaths(k) for k in PRIMARIES]
-        since = time.monotonic()
+        since, counts = time.monotonic(), self.network.counts()
         how(**values)
-        counts = self.network.counts()
         time.sleep(LOAD)
         self.assert_all_work()
         after = self.network.counts()
@@ -197,7 +196,7 @@ class Bad(NetworkTest):
             self.assert_nobody_died(self.network.every, delay=delay)
 
     def test_loss(self):
-        for loss in (0.001, 0.01, 0.05):
+        for loss in (0.01, 0.05):
             self.assertGreater(self.assert_nobody_died(self.network.every, loss=loss, delay=200e-6)["lost"], 0)
 
     def test_reordering(self):
@@ -211,8 +210,8 @@ class Bad(NetworkTest):
                 time.sleep(cut)
                 self.network.every(up=True)
                 time.sleep(whole)
-        self.assert_nobody_died(flap, cut=0.1, whole=0.5, times=10)
-        self.assert_nobody_died(flap, cut=0.4, whole=1.2, times=5)
+        self.assertGreater(self.assert_nobody_died(flap, cut=0.1, whole=0.5, times=10)["lost"], 0)
+        self.assertGreater(self.assert_nobody_died(flap, cut=0.4, whole=1.2, times=5)["lost"], 0)
 
 
 class Cut(NetworkTest):
