@@ -42,8 +42,10 @@ BAD = re.compile(r"PANIC|VERIFY|TRAP:|terminated by signal (?!9\b)|the pool is f
 
 
 class Chaos(unittest.TestCase):
+    make_cluster = Cluster
+
     def setUp(self):
-        self.cluster = self.enterContext(Cluster(primaries=len(PRIMARIES), cache="8MB", memory_nodes=2, settings=SETTINGS))
+        self.cluster = self.enterContext(self.make_cluster(primaries=len(PRIMARIES), cache="8MB", memory_nodes=2, settings=SETTINGS))
         self.cluster.sql(1, f"{BANK}; {LISTS}")
         self.lists = Lists(SEED)
         self.bank = [BankClient(self.cluster, k, f"bank {k}.{i}") for k in PRIMARIES for i in range(SESSIONS)]
@@ -116,8 +118,7 @@ class Chaos(unittest.TestCase):
         of a dead one, either may remove the other's."""
         if k not in self.down or (k in self.starts and self.starts[k].is_alive()):
             return None
-        self.starts[k] = threading.Thread(target=self.cluster.ctl, args=("start", self.cluster.dir, "--node", str(k)),
-                                          kwargs={"check": False})
+        self.starts[k] = threading.Thread(target=self.cluster.try_start, args=(k,))
         self.starts[k].start()
         return "all"
 

@@ -323,6 +323,10 @@ class Cluster:
     def start(self, node=None):
         self.ctl("start", self.dir, *(["--node", str(node)] if node else []))
 
+    def try_start(self, node):
+        """It may end meanwhile."""
+        self.ctl("start", self.dir, "--node", str(node), check=False)
+
     def stop(self, node=None):
         return self.ctl("stop", self.dir, *(["--node", str(node)] if node else []))
 

@@ -10,6 +10,7 @@
         cluster.network.every(delay=0.001, loss=0.01)
         cluster.network.heal()
 """
+import contextlib
 import itertools
 import json
 import os
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import time
 
-import harness
+import left_behind
 from harness import SEED, TRANSPORT, Cluster, Hang, SqlError, eventually
 from network_switch import address
 from processes import runs
@@ -27,6 +28,7 @@ from processes import runs
 MEMORY = 0  # the memory node's host; primary K is host K
 WHOLE = {"up": True, "delay": 0.0, "jitter": 0.0, "loss": 0.0, "late": 0.0, "size": 1 << 16}
 CONNECT_MAX = 5  # seconds
+ENDED_AFTER = 5.0  # seconds; a server that does not run then has not begun to
 START_MAX = 60.0  # seconds until a primary serves
 SKIPPED = 77  # to ctest
 SWITCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "network_switch.py")
@@ -160,16 +162,31 @@ class NetworkCluster(Cluster):
             self.start_memory_node()
         wanted = [node] if node else [k for k in range(1, self.primaries + 1) if not runs(self, k)]
         for k in wanted:
+            eventually(lambda k=k: not self.is_used(k), START_MAX)
             with open(f"{self.dir}/node{k}/data/gcl.conf", "r+", encoding="utf-8") as conf:
                 line = f"gcl.listen_address = '{address(k)}:0'\n"
                 if line not in conf.read():
                     conf.write(line)
             self.daemon(k, "postgres", ["-D", f"{self.dir}/node{k}/data"], f"{self.dir}/node{k}/log", f"{self.dir}/node{k}/data")
         for k in wanted:
-            try:
-                eventually(lambda k=k: self.serves(k), START_MAX)
-            except Hang as hang:
-                raise Hang(f"primary {k} does not start{self.server_errors()}") from hang
+            self.wait_for_start(k)
+
+    def wait_for_start(self, k):
+        began = time.monotonic()
+        while not self.serves(k):
+            passed = time.monotonic() - began
+            if passed > START_MAX or (passed > ENDED_AFTER and not runs(self, k)):
+                raise Hang(f"primary {k} does not start{self.server_errors()}")
+            time.sleep(0.05)
+
+    def try_start(self, node):
+        with contextlib.suppress(Hang):
+            self.start(node)
+
+    def is_used(self, k):
+        """Processes of a dead server may be there still."""
+        data = f"{self.dir}/node{k}/data"
+        return any(pid.isdigit() and left_behind.works_in(int(pid), data) for pid in os.listdir("/proc"))
 
     def serves(self, k):
         """It answers, and its pool can be used."""
