@@ -4,7 +4,7 @@
 
 namespace engine_test {
 
-constexpr int kRows = 20;
+constexpr int kOnPage = 20;
 
 class PageStatusesTest : public HeapTest {
  protected:
@@ -14,7 +14,7 @@ class PageStatusesTest : public HeapTest {
   // On one page, each by a transaction of its own on node 0, and seen there.
   std::vector<Tid> rows() {
     std::vector<Tid> tids;
-    for (int i = 0; i < kRows; ++i) tids.push_back(committed("0"));
+    for (int i = 0; i < kOnPage; ++i) tids.push_back(committed("0"));
     for (const Tid tid : tids) EXPECT_EQ(tid.block, tids.front().block);
     return tids;
   }
@@ -33,8 +33,8 @@ class PageStatusesTest : public HeapTest {
 TEST_F(PageStatusesTest, ManyCommitsAreOneRoundTrip) {
   const auto tids = rows();
   uint64_t first, second;
-  EXPECT_EQ(seen(tids.front().block, &first), kRows);
-  EXPECT_EQ(seen(tids.front().block, &second), kRows);
+  EXPECT_EQ(seen(tids.front().block, &first), kOnPage);
+  EXPECT_EQ(seen(tids.front().block, &second), kOnPage);
   EXPECT_EQ(second, 0u);
   EXPECT_LE(first, 4u);  // the page, its relation's map, and the statuses
 }
@@ -44,11 +44,11 @@ TEST_F(PageStatusesTest, WhatRunsIsAskedForOnceAPage) {
   uint64_t trips;
   seen(tids.front().block, &trips);
   for (const Tid tid : tids) update(*heap_a_, tid, "1", 0);  // by one transaction, which goes on
-  EXPECT_EQ(seen(tids.front().block, &trips), kRows);
+  EXPECT_EQ(seen(tids.front().block, &trips), kOnPage);
   seen(tids.front().block, &trips);
   EXPECT_EQ(trips, 1u);
   a_.commit();
-  EXPECT_EQ(seen(tids.front().block, &trips), kRows);
+  EXPECT_EQ(seen(tids.front().block, &trips), kOnPage);
 }
 
 TEST_F(PageStatusesTest, WhatWasFoundRunningCountsUntilThePageIsRead) {
