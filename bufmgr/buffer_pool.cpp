@@ -54,9 +54,11 @@ Result<Guard> BufferPool::fix(Session& session, PageId page, const Lock& lock, b
     VERIFY(!session.holds(*line));  // guards.one-latch-per-page: it would wait for itself
     const Status locked = lock(*line);
     if (locked) {
+      if (exclusive && !session.may_change(*line, page)) return Errc::kHeld;  // holds.checked-when-latched
       check.latched(*line);
       return make_guard<Guard>(session, *line, page, exclusive);
     }
+    if (locked.error() == Errc::kHeld) session.held_by_ = session.coherence_.holder();
     if (locked.error() != Errc::kRestart) return locked.error();
     session.counts_.add(Count::kRestarts);
   }
@@ -81,6 +83,7 @@ Result<SharedGuard> BufferPool::try_shared(Session& session, PageId page) {
 Result<ExclusiveGuard> BufferPool::try_exclusive(Session& session, PageId page) {
   Line* line = find(page);
   if (line == nullptr || !session.coherence_.try_lock_exclusive(*line, page)) return Errc::kWouldBlock;
+  if (!session.may_change(*line, page)) return Errc::kHeld;
   return make_guard<ExclusiveGuard>(session, *line, page, true);
 }
 
@@ -164,6 +167,7 @@ Result<ExclusiveGuard> BufferPool::upgrade(Session& session, const OptimisticGua
   if (!seen) return Errc::kRestart;
   const Status quick = session.coherence_.try_upgrade(*seen.line_, seen.id(), seen.version_);
   if (quick) {
+    if (!session.may_change(*seen.line_, seen.id())) return Errc::kHeld;
     session.note_access_again();
     return make_guard<ExclusiveGuard>(session, *seen.line_, seen.id(), true);
   }

@@ -128,12 +128,13 @@ class BufferPool final : public coherence::FrameDirectory {
   // --- pages -------------------------------------------------------------------------------------------------------
   // Wait for peers as long as it takes: bounded by the fence, interrupted by the session's host.  kNotFound: the pool
   // has no such page (bufmgr.unknown-page-not-found).  kHeld: a transaction of another node keeps the page until its
-  // end; session.coherence().holder() says which (coherence.held-until-end).  kNoMemory: this process has
+  // end, or fix_exclusive()'s of this node; session.held_by() says which (coherence.held-until-end,
+  // holds.checked-when-latched).  kNoMemory: this process has
   // no memory or descriptor left to reach a peer that has joined (coherence.peers-reached-first). `intent`: whether the
   // page is about to be written (what a miss brings; coherence/session.hpp).
   Result<SharedGuard> fix_shared(Session&, PageId, Intent intent = Intent::kRead);
   Result<ExclusiveGuard> fix_exclusive(Session&, PageId);
-  // Never wait: kWouldBlock if the page is not here in the right mode or is latched (guards.ordered-waits).
+  // Never wait: kWouldBlock if the page is not here in the right mode or is latched (guards.ordered-waits).  kHeld.
   Result<ExclusiveGuard> try_exclusive(Session&, PageId);
   Result<SharedGuard> try_shared(Session&, PageId);
   // The optimistic way: an empty guard if the page is not cached here, readable and unlatched.

@@ -54,6 +54,9 @@ class [[nodiscard]] SharedGuard {
   // whether it was stored.  Readers see the old or the new word, never a mix.
   bool set_hint(uint16_t offset, uint64_t word) noexcept;
 
+  // For PageHolds: coherence::Session::hold() in the guard's mode.
+  void hold(uint64_t by) noexcept;
+
  private:
   friend class BufferPool;
   friend class MiniTransaction;
@@ -88,6 +91,9 @@ class [[nodiscard]] ExclusiveGuard {
 
   // As SharedGuard's: optimistic readers see the old or the new word.
   void set_hint(uint16_t offset, uint64_t word) noexcept;
+
+  // As SharedGuard's.
+  void hold(uint64_t by) noexcept;
 
  private:
   friend class BufferPool;

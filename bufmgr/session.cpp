@@ -116,4 +116,12 @@ void WaitCheck::latched(const coherence::Line& wanted) const noexcept {
 }
 #endif
 
+bool Session::look_at_holds(coherence::Line& line, PageId page) noexcept {
+  uint64_t by = 0;
+  if (!holds_->held_by_others(page, &by)) return true;
+  coherence_.unlock_exclusive(line);
+  held_by_ = {coherence_.node().id(), by};
+  return false;
+}
+
 }  // namespace bufmgr

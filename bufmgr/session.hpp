@@ -15,6 +15,7 @@
 #include "bufmgr/log/log_sink.hpp"
 #include "bufmgr/log/redo_push.hpp"
 #include "bufmgr/ordered_memory.hpp"
+#include "bufmgr/page_holds.hpp"
 #include "bufmgr/wait_order.hpp"
 #include "coherence/base/failure_report.hpp"
 #include "coherence/base/ids.hpp"
@@ -114,6 +115,26 @@ class Session {
   // without a commit.
   coherence::Status push_what_was_seen() noexcept;
 
+  // --- what transactions hold (page_holds.hpp) -----------------------------------------------------------------------
+  // From the start of the session on; null: its transactions hold nothing, and no transaction of its node stops it.
+  void set_holds(PageHolds* holds) noexcept { holds_ = holds; }
+  // Whether the running transaction holds what it reads and writes.
+  void set_holding(bool holding) noexcept { holding_ = holding; }
+  bool holding() const noexcept { return holding_; }
+  // If so, the page is held.  REQUIRES: no guard held.  Otherwise as PageHolds::hold().
+  coherence::Result<bool> hold_to_read(PageId page, Intent intent = Intent::kRead) {
+    return holding_ ? holds_->hold(page, false, intent) : coherence::Result<bool>(false);
+  }
+  coherence::Result<bool> hold_to_write(PageId page) {
+    return holding_ ? holds_->hold(page, true, Intent::kWrite) : coherence::Result<bool>(false);
+  }
+  coherence::Status hold_part(PageId from, ExclusiveGuard& part) {
+    return holding_ ? holds_->hold_part(from, part) : coherence::Status();
+  }
+  // After kHeld: who holds the page.  It may be over by now.
+  coherence::Holder held_by() const noexcept { return held_by_; }
+  void note_held_by(coherence::Holder holder) noexcept { held_by_ = holder; }  // for PageHolds
+
   // What is held now.
   int guards_held() const { return held_; }
   uint64_t ring_reserved() const { return reserved_; }
@@ -188,6 +209,12 @@ class Session {
     if (forget_guard(line, true)) coherence_.unlock_exclusive(line);
   }
 
+  // Whether no other transaction of this node holds the page, which was just latched exclusively; else the latch ends.
+  bool may_change(coherence::Line& line, PageId page) noexcept {
+    return !line.held() || holds_ == nullptr || look_at_holds(line, page);
+  }
+  bool look_at_holds(coherence::Line& line, PageId page) noexcept;
+
   BufferPool& pool_;
   coherence::Session coherence_;
   OrderedMemory ordered_{*this};
@@ -203,6 +230,9 @@ class Session {
   uint64_t page_accesses_ = 0;
   uint64_t dirtied_ = 0;
   int held_ = 0;
+  bool holding_ = false;
+  PageHolds* holds_ = nullptr;
+  coherence::Holder held_by_;
   Held ledger_[kGuardsMax];
   HeldReport held_report_{*this};
 #ifndef NDEBUG

@@ -56,16 +56,25 @@ void Session::hold(Line& line, bool exclusive, uint64_t by) {
   VERIFY(state.msi == MsiState::kModified || (!exclusive && state.msi == MsiState::kShared));
   VERIFY(++count != 0 && by >> kHolderBits == 0);
   state.held_by = by;
+  fields(line).held.store(true, std::memory_order_relaxed);
 }
 
-void Session::drop_hold(Line& line, bool exclusive, uint64_t by) {
-  {
-    LineState& state = fields(line).state;
-    SpinGuard guard(fields(line).spin, context_.node.fence);
-    auto& count = exclusive ? state.holds_exclusive : state.holds_shared;
-    VERIFY(count-- != 0);
-    if (state.held_by == by) state.held_by = 0;
-  }
+void Session::drop_hold(Line& line, bool exclusive, uint64_t by, uint64_t next) {
+  uncount_hold(line, exclusive, by, next, context_.node.fence);
+  serve_dropped(line);
+}
+
+void Session::uncount_hold(Line& line, bool exclusive, uint64_t by, uint64_t next,
+                           const std::atomic<uint32_t>* fence) noexcept {
+  LineState& state = fields(line).state;
+  SpinGuard guard(fields(line).spin, fence);
+  auto& count = exclusive ? state.holds_exclusive : state.holds_shared;
+  VERIFY(count-- != 0);
+  if (state.held_by == by) state.held_by = next;
+  if (state.holds_shared == 0 && state.holds_exclusive == 0) fields(line).held.store(false, std::memory_order_relaxed);
+}
+
+void Session::serve_dropped(Line& line) noexcept {
   server_.serve_if_free(line);
   server_.finish();
 }

@@ -79,10 +79,14 @@ class Session final : private UnknownOutcomes {
 
   // Transaction-long holds (coherence.held-until-end): the node keeps at least S (or M) until dropped; a latch need not
   // be held meanwhile.  A peer that asks for what the hold forbids gets kHeld, and `by`: the transaction in its node's
-  // words, below 2^kHolderBits, or 0.  Of several holds the newest's is told, or 0 once that is dropped.  REQUIRES:
-  // hold(): the latch is held in that mode now.
+  // words, below 2^kHolderBits, or 0.  Of several holds the newest's is told; once that is dropped, `next`, of a
+  // transaction that still holds the page.  REQUIRES: hold(): the latch is held in that mode now.
   void hold(Line& line, bool exclusive, uint64_t by = 0);
-  void drop_hold(Line& line, bool exclusive, uint64_t by = 0);
+  void drop_hold(Line& line, bool exclusive, uint64_t by = 0, uint64_t next = 0);
+  // drop_hold() in two steps, for who knows by a lock of its own who holds the page (the first waits for nothing).
+  static void uncount_hold(Line& line, bool exclusive, uint64_t by, uint64_t next,
+                           const std::atomic<uint32_t>* fence) noexcept;
+  void serve_dropped(Line& line) noexcept;
   // After kHeld, the transaction to wait for before asking again.  It may be over by now.
   Holder holder() const noexcept { return requester_.holder(); }
 

@@ -16,6 +16,10 @@ const char* errc_name(Errc error) noexcept {
       return "would block";
     case Errc::kHeld:
       return "held";
+    case Errc::kNoHolds:
+      return "no holds";
+    case Errc::kConflict:
+      return "conflict";
     case Errc::kRestart:
       return "restart";
     case Errc::kNoSpace:

@@ -22,7 +22,9 @@ enum class Errc : uint8_t {
   kFenced,        // the pool is fenced: a primary died uncleanly; no page may be touched any more
   kTimeout,       // a deadline given by the caller passed; nothing was changed
   kWouldBlock,    // a `try` operation met a holder
-  kHeld,          // a transaction of another node holds the page until its end (Session::holder())
+  kHeld,          // another transaction holds the page until its end (Session::holder(), bufmgr::Session::held_by())
+  kNoHolds,       // a transaction, or all of a node, hold as many pages as they may
+  kConflict,      // what a serializable transaction is to read was changed since its snapshot
   kRestart,       // something moved under an optimistic read; run the operation again from its start
   kNoSpace,       // the pool, a page or a ring has no room
   kAtLimit,       // what grows is as large as its format lets it be

@@ -24,6 +24,10 @@ class alignas(64) Line {
   // The node's ownership as the latch word shows it; stable while a latch of any kind is held.
   MsiState msi() const noexcept { return LocalWord{fields_.latch.load(std::memory_order_relaxed)}.msi(); }
 
+  // Whether a transaction of this node holds the page (coherence.held-until-end).  Under an exclusive latch it may only
+  // become false: a hold is begun under a latch.
+  bool held() const noexcept { return fields_.held.load(std::memory_order_relaxed); }
+
   // --- optimistic: loads only ----------------------------------------------------------------------------------------
   // Whether the page can be read now; `*token` goes to validate().
   bool begin_optimistic(PageId page, uint64_t* token) const noexcept {

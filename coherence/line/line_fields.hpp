@@ -18,6 +18,7 @@ struct LineFields {
   std::atomic<uint64_t> turns;         // local turns taken while a request was parked, readers' and writers'
   std::atomic<uint32_t> wake;          // futex word of local waiters
   std::atomic<bool> taken_to_write;    // by Intent::kWrite, and not changed since
+  std::atomic<bool> held;              // LineState::holds_shared or holds_exclusive is not 0
   std::atomic<uint16_t> passed_on_us;  // when LineState::passed_to got the page: microseconds, wrapped
   // Protocol side, not touched by hits:
   alignas(64) std::atomic<uint32_t> spin;

@@ -8,6 +8,7 @@
 #include "extension/pg/runtime/copied_directory.hpp"
 #include "extension/pg/runtime/node.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
+#include "extension/pg/runtime/serializable.hpp"
 #include "extension/pg/runtime/settings.hpp"
 #include "extension/pg/sequence/identity_columns.hpp"
 #include "extension/pg/sequence/sequence_file.hpp"
@@ -41,6 +42,7 @@ void _PG_init(void) {
   if (gcl::node_configured()) {
     gcl::install_node();
     gcl::install_transaction_callbacks();
+    gcl::install_serializable();
     gcl::install_index_sizes();
     gcl::install_query_intents();
     gcl::install_sequence_refresh();

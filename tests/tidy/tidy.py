@@ -31,7 +31,7 @@ FOLDERS = {
     "coherence": ["base", "stats", "latch", "line", "message", "trace", "transport", "pool", "region", "member", "transport/tcp", "transport/shm", "session", "inspect"],
     "coherence/transport": ["", "net", "tcp", "shm"],
     "bufmgr": ["base", "frame", "log", "", "space", "inspect", "examples"],
-    "extension/engine": ["memory", "stop", "txn", "heap", "blink", "check", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples", "restart"],
+    "extension/engine": ["memory", "stop", "txn", "serializable", "heap", "blink", "check", "sequence", "ddl", "reclaim", "sweep", "waitgraph", "samples", "restart"],
     "extension/pg": ["boundary", "runtime", "catalog", "txn", "sequence", "indexam", "tableam", "ddl", "stats", "check", "workers"],
     "extension/pg/ddl": ["base", "record", "node", "objects", "classify", "replay", "coordinate", "peer"],
 }

@@ -68,8 +68,9 @@ Result<uint32_t> erase_if_cheap(const Ground& g, DeadEntries& dead) {
     page = g.pool->fix_exclusive(*g.session, dead.leaf);
   auto erased = erase_from(change, std::move(page), dead);
   if (erased) return erased->gone;
-  const bool busy = erased.error() == Errc::kWouldBlock || erased.error() == Errc::kRestart;
-  return busy ? Result<uint32_t>(0u) : Result<uint32_t>(erased.error());
+  const Errc error = erased.error();
+  const bool busy = error == Errc::kWouldBlock || error == Errc::kRestart || error == Errc::kHeld;
+  return busy ? Result<uint32_t>(0u) : Result<uint32_t>(error);
 }
 
 Result<uint32_t> Tree::forget(Session& session, DeadEntries& dead) const {

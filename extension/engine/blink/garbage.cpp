@@ -58,7 +58,8 @@ Status clear_leaf(const Ground& g, PageId page, uint64_t version, DeadJudge& row
     if (auto judged = judge(leaf, leaf.head.count, rows, dead); !judged) return judged.error();
   }
   auto erased = erase(g, dead);
-  if (!erased) return erased.error() == Errc::kRestart ? Status{} : Status(erased.error());
+  const bool stays = !erased && (erased.error() == Errc::kRestart || erased.error() == Errc::kHeld);
+  if (!erased) return stays ? Status{} : Status(erased.error());
   cleared = erased->gone != 0;
   return {};
 }

@@ -108,6 +108,19 @@ Status find_place(const Ground& g, Comparator& compare, const Seek& seek, PageId
   }
 }
 
+// The same, on a page that the transaction holds from then on, if it holds what it writes: so it takes the page as its
+// own before it reads of the key, and does not meet another one that has read it, too (serializable.exclusive-first).
+Status find_place_held(const Ground& g, Comparator& compare, const Seek& seek, PageId from, bool holds, Attempt& a) {
+  for (;;) {
+    GCL_TRY(find_place(g, compare, seek, from, a));
+    if (!holds) return {};
+    auto newly = g.session->hold_to_write(a.where.page);
+    if (!newly) return newly.error();
+    if (!*newly) return {};
+    from = a.where.page;
+  }
+}
+
 // Whether entries with this key may be in the tree, given the position before the first of them.
 bool key_may_be_there(Comparator& compare, const void* search, const InsertPosition& where) {
   const Key& next = where.after.bytes != 0 ? where.after : where.high;
@@ -118,7 +131,8 @@ bool key_may_be_there(Comparator& compare, const void* search, const InsertPosit
 Status erase_batch(const Ground& g, DeadEntries& dead) {
   if (dead.count < kEraseMin) return {};
   auto done = erase(g, dead);
-  return done || done.error() == Errc::kRestart ? Status{} : Status(done.error());
+  const bool stays = !done && (done.error() == Errc::kRestart || done.error() == Errc::kHeld);
+  return done || stays ? Status{} : Status(done.error());
 }
 
 Range equal_to(const void* search) {
@@ -136,9 +150,10 @@ Status next_of(Scan& scan, Entry& entry, bool& more) {
 // the gate has changed before the first was shown.  Dead entries met on the way are erased, so that the next check does
 // not meet them.
 Status probe_all(const Tree& tree, const Ground& g, Comparator& compare, const void* search, Gate* gate,
-                 UniqueProbe& probe, InsertResult& result) {
+                 UniqueProbe& probe, bool holds, InsertResult& result) {
   DeadEntries dead;
   Scan scan(tree, *g.session, compare);
+  if (holds) scan.hold_leaves();
   scan.reset(equal_to(search), gate != nullptr ? gate->page : PageId{});
   for (;;) {
     Entry entry;
@@ -193,13 +208,13 @@ Status pass_again(const Tree& tree, const Ground& g, Comparator& compare, const 
 
 // Brings `gate` and `result` up to date for the position at `a`, where entries with the key may begin.
 Status pass_gate(const Tree& tree, const Ground& g, Comparator& compare, const void* search, const Attempt& a,
-                 UniqueProbe& probe, Gate& gate, InsertResult& result) {
+                 UniqueProbe& probe, bool holds, Gate& gate, InsertResult& result) {
   bool passed = false;
   if (gate.page.valid()) GCL_TRY(pass_again(tree, g, compare, search, a, gate, passed));
   if (passed) return {};
   result = {};
   gate.begin(a.where, a.head);
-  return probe_all(tree, g, compare, search, &gate, probe, result);
+  return probe_all(tree, g, compare, search, &gate, probe, holds, result);
 }
 
 }  // namespace
@@ -215,16 +230,18 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
   Attempt a;
   InsertResult result;
   Gate gate;
+  const bool holds = held_ && session.holding();
   for (;;) {
     bool found = false;
     if (unique != Unique::kNo) {
-      if (const Status s = find_place(g, compare, Seek::before(search, true), root_, a); !s) return s.error();
+      if (const Status s = find_place_held(g, compare, Seek::before(search, true), root_, holds, a); !s)
+        return s.error();
       found = !key_may_be_there(compare, search, a.where);
       if (found) {
         result = {};
         gate.page = {};
       } else {
-        const Status s = pass_gate(*this, g, compare, search, a, *probe, gate, result);
+        const Status s = pass_gate(*this, g, compare, search, a, *probe, holds, gate, result);
         if (s.error() == Errc::kRestart) {
           gate.page = {};
           if (session.interrupted()) return Errc::kInterrupted;
@@ -237,7 +254,7 @@ Result<InsertResult> Tree::insert(Session& session, Comparator& compare, const v
       }
     }
     if (!found)
-      if (const Status s = find_place(g, compare, place, root_, a); !s) return s.error();
+      if (const Status s = find_place_held(g, compare, place, root_, holds, a); !s) return s.error();
     stop_at(session, StopPoint::kBlinkInsertReady);
     Put outcome = Put::kMoved;
     Crowd full;
@@ -264,7 +281,7 @@ Result<InsertResult> Tree::check_unique(Session& session, Comparator& compare, c
   const Ground g{pool_, &session, meta_, root_};
   for (;;) {
     InsertResult result;
-    const Status s = probe_all(*this, g, compare, search, nullptr, probe, result);
+    const Status s = probe_all(*this, g, compare, search, nullptr, probe, held_ && session.holding(), result);
     if (s) return result;
     if (s.error() != Errc::kRestart) return s.error();
   }

@@ -7,6 +7,13 @@
 #include "extension/engine/blink/tree.hpp"
 
 namespace engine::blink {
+namespace {
+
+// A page that a transaction holds stays in the tree, or half-dead, until the next VACUUM
+// (serializable.housekeeping-skips).
+Status unless_held(Status status) { return status.error() == Errc::kHeld ? Status{} : status; }
+
+}  // namespace
 
 Result<RemoveResult> Tree::remove_if(Session& session, TidPredicate& condemned) {
   const Ground ground{pool_, &session, meta_, root_};
@@ -21,7 +28,7 @@ Result<RemoveResult> Tree::remove_if(Session& session, TidPredicate& condemned) 
     Head head;
     if (!read_head(Source::plain(bytes), head)) return Errc::kCorrupt;
     if (head.gone()) {  // a VACUUM that was stopped left it like this
-      GCL_TRY(delete_branch(ground, page, result.deleted));
+      GCL_TRY(unless_held(delete_branch(ground, page, result.deleted)));
       page = head.special.right;
       continue;
     }
@@ -35,9 +42,12 @@ Result<RemoveResult> Tree::remove_if(Session& session, TidPredicate& condemned) 
     bool grown = !head.leaf();
     if (!grown && dead.count > 0) {
       auto done = erase(ground, dead);
-      if (!done && done.error() != Errc::kRestart) return done.error();
-      grown = !done;
+      const bool held = !done && done.error() == Errc::kHeld;
+      if (!done && !held && done.error() != Errc::kRestart) return done.error();
+      grown = !done && !held;
       if (done) erased = *done;
+      if (held) erased.kept = head.count;
+      result.skipped |= held;
     }
     if (grown) {  // only ever happens to the first leaf: nothing was counted
       GCL_TRY(first_of_level(*pool_, session, root_, 0, page));
@@ -46,7 +56,8 @@ Result<RemoveResult> Tree::remove_if(Session& session, TidPredicate& condemned) 
     result.removed += erased.gone;
     result.kept += erased.kept;
     result.leaves += 1;
-    if (erased.kept == 0 && erased.right.valid()) GCL_TRY(delete_leaf(ground, page, parents, result.deleted));
+    if (erased.kept == 0 && erased.right.valid())
+      GCL_TRY(unless_held(delete_leaf(ground, page, parents, result.deleted)));
     page = erased.right;
   }
   return result;

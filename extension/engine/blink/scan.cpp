@@ -85,6 +85,7 @@ Status Scan::step_right() {
   Head head;
   for (PageId page = leaf_.right;;) {
     if (!page.valid()) return Errc::kCorrupt;
+    if (const Status s = hold(page, nullptr); !s) return s;
     if (const Status s = reader.at(*tree_.pool_, *session_, page); !s) return s;
     Errc e = read_head(reader.source(), head) && head.leaf() ? Errc::kOk : torn_or_corrupt(reader.source());
     if (e == Errc::kOk && head.gone()) {  // what may be in its range is in the next page
@@ -109,6 +110,7 @@ Status Scan::step_left() {
   PageId base = leaf_.id, page = leaf_.left;
   for (int moves = 0;;) {
     if (!page.valid()) return Errc::kCorrupt;
+    if (const Status s = hold(page, nullptr); !s) return s;
     if (const Status s = reader.at(*tree_.pool_, *session_, page); !s) return s;
     Errc e = read_head(reader.source(), head) && head.leaf() ? Errc::kOk : torn_or_corrupt(reader.source());
     if (e == Errc::kOk && (head.deleted() || head.special.right != base)) {
@@ -169,11 +171,22 @@ Status Scan::seek(Way way) {
   for (;;) {
     const Status s = descend(*tree_.pool_, *session_, *compare_, place, from, 0, nullptr, nullptr, reader, head);
     if (!s) return s;
-    const Errc e = gather(way, reader.id(), reader.source(), head);
+    bool newly = false;
+    if (const Status held = hold(reader.id(), &newly); !held) return held;
+    const Errc e = newly ? Errc::kRestart : gather(way, reader.id(), reader.source(), head);
     if (e != Errc::kRestart) return e;
     from = reader.id();
-    reader.failed();
+    if (!newly) reader.failed();
   }
+}
+
+// What is read after that stays as it is until the transaction's end.
+Status Scan::hold(PageId leaf, bool* newly) {
+  if (!holds_) return {};
+  auto held = session_->hold_to_read(leaf);
+  if (!held) return held.error();
+  if (newly != nullptr) *newly = *held;
+  return {};
 }
 
 // leaf_ keeps its place among the leaves until the page is read, but loses its entries (blink.scan-after-error).

@@ -41,6 +41,8 @@ class Scan {
   Result<bool> next(Entry& out);
   // The entry before (the last of the range at first).
   Result<bool> prev(Entry& out);
+  // Each leaf is held before it is read, if the transaction holds what it reads (serializable.no-phantoms).
+  void hold_leaves() { holds_ = true; }
   const Tree& tree() const { return tree_; }
   // The leaf that the last entry handed out was in, when it was read.
   PageId leaf() const { return leaf_.id; }
@@ -67,6 +69,7 @@ class Scan {
   Status left_of(PageId& base, PageId& left);
   void begin_before(PageId first);
   Status seek(Way way);
+  Status hold(PageId leaf, bool* newly);
   Errc gather(Way way, PageId id, const Source& page, const Head& head);
   Errc find_ends(Way way, const Source& page, const Head& head, Ends& ends);
   Errc find_low(const Seek& low, bool likely_whole, const Source& page, const Head& head, uint32_t to, uint32_t& from);
@@ -80,6 +83,7 @@ class Scan {
   Range range_;
   PageId from_;
   bool started_ = false;
+  bool holds_ = false;
   int32_t index_ = 0;  // -1 .. leaf_.count
   Leaf leaf_;
 };

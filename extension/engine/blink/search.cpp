@@ -56,6 +56,10 @@ Status PageReader::at(BufferPool& pool, Session& session, PageId id, Intent inte
     return {};
   }
   auto guard = pool.fix_optimistic(session, id, intent);
+  if (!guard && guard.error() == Errc::kHeld) {  // bufmgr.held-page-copied
+    source_ = Source::plain(copy_);
+    return pool.copy_page(session, id, copy_);
+  }
   if (!guard) return guard.error();
   source_ = Source::optimistic(*guard);
   return {};

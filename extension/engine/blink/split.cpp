@@ -74,6 +74,7 @@ Result<bool> split_page(const Ground& g, PageId id, Plan& plan, PageId fresh) {
     if (!guard) return guard.error();
     old_sibling = guard.take();
   }
+  if (plan.head.leaf()) GCL_TRY(g.session->hold_part(id, *sibling));  // serializable.parts-are-held
   plan.left.special().right = fresh;
   plan.left.special().flags |= kIncompleteSplit;
   plan.right.special().left = id;
@@ -101,6 +102,7 @@ Result<bool> push_down(const Ground& g, Plan& plan, PageId fresh) {
   auto root = g.pool->fix_exclusive(*g.session, g.root);
   if (!root) return root.error();
   if (root->header().version != plan.head.version) return false;
+  if (plan.head.leaf()) GCL_TRY(g.session->hold_part(g.root, *child));
   change.join(*child);
   change.join(*root);
   plan.left.begin(plan.head);

@@ -83,6 +83,7 @@ struct RemoveResult {
   uint64_t kept = 0;
   uint64_t leaves = 0;
   uint64_t deleted = 0;  // pages that left the tree; recycle() gives them back
+  bool skipped = false;  // leaves that transactions hold: they may have entries still
 };
 
 // When a page that left the tree may be used again: when all sessions that counted then have ended
@@ -131,6 +132,13 @@ class Tree {
     return tree;
   }
 
+  // The same; transactions that hold pages (bufmgr::Session::holding()) hold none of it, as Heap::set_holds().
+  Tree unheld() const {
+    Tree tree = *this;
+    tree.held_ = false;
+    return tree;
+  }
+
   PageId meta() const { return meta_; }
   PageId root() const { return root_; }
 
@@ -174,6 +182,7 @@ class Tree {
   PageId meta_;
   PageId root_;
   uint32_t fill_ = kFillLeaf;
+  bool held_ = true;
 };
 
 }  // namespace engine::blink

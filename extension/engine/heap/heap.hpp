@@ -110,6 +110,7 @@ struct PageRows {
 
 struct VacuumStats {
   bool skipped = false;  // another session vacuums the relation
+  bool held = false;     // transactions hold the relation: nothing was done (serializable.housekeeping-skips)
   uint32_t pages = 0;
   uint64_t live = 0;
   uint64_t recently_dead = 0;  // dead, but some snapshot may see them
@@ -131,6 +132,7 @@ class IndexCleaner {
   // After each page; `changed`: something was removed from it.  May sleep; kInterrupted ends the VACUUM.
   virtual Status passed_page(bool /* changed */) { return {}; }
   // Removes from every index of the relation all entries that point to one of `dead` (ascending).  No guard is held.
+  // kHeld: but for some on pages that transactions hold; the VACUUM goes on, and frees none of `dead`.
   virtual Status remove(std::span<const Tid> dead) = 0;
   // Last, once; what index code must not do on two nodes at a time belongs here: VACUUM still holds its lock
   // (heap.one-vacuum).
@@ -144,6 +146,13 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
   RelationId relation() const { return relation_; }
+  // Whether a transaction that holds pages (bufmgr::Session::holding()) holds those of this table which it reads, and
+  // those which it writes.  Not so where nobody can look but through a row of another table (TOAST), or where a lock
+  // on all nodes does as much.
+  void set_holds(bool reads, bool writes) {
+    holds_reads_ = reads;
+    holds_writes_ = writes;
+  }
   static constexpr uint32_t kNoBlock = ~uint32_t{0};
 
   // --- relations ----------------------------------------------------------------------------------------------------
@@ -190,6 +199,9 @@ class Heap {
   // in ascending order, for n < used_blocks(), both as of the last used_blocks().
   Result<uint32_t> used_blocks();
   uint32_t block_at(uint32_t n) const { return used_[n]; }
+  // A transaction that holds what it reads holds the map, too, until its end: no page comes (serializable.no-phantoms).
+  // REQUIRES: before used_blocks() of a scan of all rows.
+  Status hold_map();
   // The block that the page is; kNoBlock: none of this table.
   Result<uint32_t> block_of(PageId page);
   Result<HeapPages> pages();
@@ -238,6 +250,9 @@ class Heap {
   template <class Describe>
   Status list_versions(uint32_t block, PageRows& to, Describe describe);
   Result<PageId> page_of(uint32_t block);
+  // Before a page is read for a snapshot, or written.  REQUIRES: no guard held.
+  Status hold_to_read(PageId page, const Snapshot& snapshot, Intent intent);
+  Status hold_to_write(PageId page);
   ExtentPlace place_of(uint32_t block) const;  // REQUIRES: page_of(block) has found it
   Status load_map();
   Status load_own_maps();
@@ -328,6 +343,7 @@ class Heap {
   std::vector<MapPage> maps_;
   std::vector<uint32_t> used_;
   uint32_t target_ = kNoBlock;  // block this handle inserts into
+  bool holds_reads_ = true, holds_writes_ = true;
 };
 
 // Sequential scan by page copies.

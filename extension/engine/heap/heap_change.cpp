@@ -65,6 +65,7 @@ Result<RowOutcome> Heap::remove(Tid tid, uint32_t command, bool wait, const Snap
   if (!id) return id.error();
   auto page = page_of(tid.block);
   if (!page) return page.error() == Errc::kNotFound ? Result<RowOutcome>(no_such_row(tid)) : page.error();
+  GCL_TRY(hold_to_write(*page));
   Holders holders;
   RowQueuePosition queue(txns_.waiter(), table_, RowLock::kExclusive);
   for (Facts facts;;) {
@@ -254,6 +255,8 @@ Result<Heap::UpdateStep> Heap::update_once(const UpdateRequest& request, TxnId i
     if (!target) return target.error();
     other = *target;
   }
+  GCL_TRY(hold_to_write(*page));
+  if (elsewhere) GCL_TRY(hold_to_write(other));
   alignas(8) std::byte image[coherence::kPageSize];
   MiniTransaction change(pool, session);
   GCL_TRY(change.reserve(log_for_row(bytes) + 2 * kLogForHeader + 2 * kLogForLock +

@@ -42,6 +42,7 @@ Result<uint32_t> Heap::multi_insert(std::span<const RowImage> rows, uint32_t com
     GCL_TRY(ensure_target(row_bytes(rows[0])));
     auto page = page_of(target_);
     if (!page) return page.error();
+    GCL_TRY(hold_to_write(*page));
     MiniTransaction change(pool, txns_.session());
     GCL_TRY(change.reserve(2 * coherence::kPageSize + kLinesMax * 4));
     auto guard = pool.fix_exclusive(txns_.session(), *page);

@@ -99,6 +99,7 @@ Status Heap::lock_once(LockTry& lock, std::byte* to, uint32_t* bytes) {
   auto page = page_of(lock.tid.block);
   if (!page) return page.error() == Errc::kNotFound ? nothing_there() : Status{page.error()};
   lock.page = *page;
+  GCL_TRY(hold_to_write(*page));
   MiniTransaction change(txns_.pool(), txns_.session());
   GCL_TRY(change.reserve(kLogForHeader + kLogForLock));
   auto guard = txns_.pool().fix_exclusive(txns_.session(), *page);

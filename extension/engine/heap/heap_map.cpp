@@ -92,6 +92,32 @@ Status Heap::create_at(TxnSystem& txns, PageId page) {
   return {};
 }
 
+Status Heap::hold_to_read(PageId page, const Snapshot& snapshot, Intent intent) {
+  if (!snapshot.strict || !holds_reads_) return {};
+  auto held = intent == Intent::kWrite && holds_writes_ ? txns_.session().hold_to_write(page)
+                                                        : txns_.session().hold_to_read(page, intent);
+  return held ? Status{} : Status{held.error()};
+}
+
+Status Heap::hold_to_write(PageId page) {
+  if (!holds_writes_) return {};
+  auto held = txns_.session().hold_to_write(page);
+  return held ? Status{} : Status{held.error()};
+}
+
+// The directory first: while it is held, no map comes; while a map is held, no page comes to it.
+Status Heap::hold_map() {
+  if (!txns_.session().holding() || !holds_reads_) return {};
+  auto hold = [this](PageId page) -> Status {
+    auto held = txns_.session().hold_to_read(page);
+    return held ? Status{} : Status{held.error()};
+  };
+  GCL_TRY(hold(relation_.header));
+  GCL_TRY(load_directory());
+  for (const MapPage& map : maps_) GCL_TRY(hold(map.page));
+  return {};
+}
+
 // Loads the whole map: every scan begins with that.
 Status Heap::load_map() {
   GCL_TRY(load_directory());

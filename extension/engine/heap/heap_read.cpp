@@ -81,6 +81,7 @@ Result<RowRead> Heap::fetch_chain(Tid root, const Snapshot& snapshot, std::byte*
 Result<RowRead> Heap::read_row(Tid tid, bool chain, const Snapshot& snapshot, std::byte* to, Intent intent) {
   auto page = page_of(tid.block);
   if (!page) return not_found(page.error()) ? Result<RowRead>(RowRead{}) : page.error();
+  GCL_TRY(hold_to_read(*page, snapshot, intent));
   RowReads reads(txns_);
   RowRead before;
   std::vector<std::byte> row_before;
@@ -108,6 +109,7 @@ Result<RowRead> Heap::read_once(PageId page, Tid tid, bool chain, const Snapshot
                                 Intent intent, RowReads& reads, TxnId* running) {
   for (int i = 0; i < kOptimisticTries; ++i) {
     auto optimistic = txns_.pool().fix_optimistic(txns_.session(), page, intent);
+    if (!optimistic && optimistic.error() == Errc::kHeld) break;  // bufmgr.held-page-copied
     if (!optimistic) return optimistic.error();
     auto read = read_versions(*optimistic, tid, chain, snapshot, to, reads, running);
     if (!read && read.error() == Errc::kRestart) continue;
@@ -196,6 +198,7 @@ Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
     if (!read->found) return best;
     auto page = page_of(tid.block);
     if (!page) return page.error();
+    if (const Status held = hold_to_read(*page, snapshot, Intent::kRead); !held) return held.error();
     RowHeader row;
     std::memcpy(&row, buffer, sizeof row);
     if (!first) {
@@ -217,6 +220,7 @@ Result<Tid> Heap::latest(Tid tid, const Snapshot& snapshot) {
 // A chain of one version, without a copy of the page.  False: a copy is needed.
 Result<bool> Heap::probe_alone(PageId page, Tid root, RowReads& reads, RowProbe* found) {
   auto optimistic = txns_.pool().fix_optimistic(txns_.session(), page);
+  if (!optimistic && optimistic.error() == Errc::kHeld) return false;
   if (!optimistic) return optimistic.error();
   Line line = line_seen(*optimistic, root.offset);
   if (!line.sane()) return false;
@@ -242,6 +246,7 @@ Result<bool> Heap::probe_alone(PageId page, Tid root, RowReads& reads, RowProbe*
 Result<RowProbe> Heap::probe(Tid root) {
   auto page = page_of(root.block);
   if (!page) return not_found(page.error()) ? Result<RowProbe>(RowProbe{}) : page.error();
+  GCL_TRY(hold_to_read(*page, {.strict = txns_.session().holding()}, Intent::kRead));
   for (RowReads reads(txns_);;) {
     reads.begin();
     auto found = probe_once(*page, root, reads);
@@ -304,6 +309,7 @@ Result<bool> Heap::dead_to_all(Tid root) {
   auto page = page_of(root.block);
   if (!page) return not_found(page.error()) ? Result<bool>(false) : page.error();
   auto optimistic = txns_.pool().fix_optimistic(txns_.session(), *page);
+  if (!optimistic && optimistic.error() == Errc::kHeld) return false;
   if (!optimistic) return optimistic.error();
   const Line first = line_seen(*optimistic, root.offset);
   const auto head = first.sane() ? optimistic->get<RowHeader>(first.offset()) : RowHeader{};
@@ -334,6 +340,7 @@ Status Heap::read_block(uint32_t block, const Snapshot& snapshot, PageRows& to, 
   auto page = page_of(block);
   if (!page) return page.error();
   to.block = block;
+  GCL_TRY(hold_to_read(*page, snapshot, intent));
   RowReads reads(txns_);
   do {
     reads.begin();

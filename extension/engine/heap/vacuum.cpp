@@ -49,6 +49,8 @@ Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
   } done{txns_};
   // heap.one-vacuum
   auto locked = txns_.take_session_lock_on(relation_.header, PageType::kRelation, offsetof(RelationPage, vacuum_token));
+  stats.held = !locked && locked.error() == Errc::kHeld;
+  if (stats.held) return stats;
   if (!locked) return locked.error();
   stats.skipped = !*locked;
   if (stats.skipped) return stats;
@@ -66,20 +68,29 @@ Result<VacuumStats> Heap::vacuum(IndexCleaner& indexes, uint32_t wait_ms) {
 
     GCL_TRY(indexes.passed_page(stats.removed != removed));
     if (i + 1 == all.size() || all[i + 1] / kExtentPages != extent) {
-      GCL_TRY(note_free_all(extent * kExtentPages, free_bytes));
+      const Status noted = note_free_all(extent * kExtentPages, free_bytes);
+      if (!noted && noted.error() != Errc::kHeld) return noted.error();  // serializable.housekeeping-skips
       free_bytes.clear();
     }
     if (dead.size() >= kDeadMax) GCL_TRY(free_dead(indexes, dead, wait_ms, stats));
   }
   GCL_TRY(free_dead(indexes, dead, wait_ms, stats));
   GCL_TRY(indexes.finish(stats));
-  GCL_TRY(note_vacuumed(stats));
+  const Status noted = note_vacuumed(stats);
+  if (!noted && noted.error() != Errc::kHeld) return noted.error();
   return stats;
 }
 
 Status Heap::free_dead(IndexCleaner& indexes, std::vector<Tid>& dead, uint32_t wait_ms, VacuumStats& stats) {
   if (dead.empty()) return {};
-  GCL_TRY(indexes.remove(dead));
+  // Entries that could not be removed keep the line pointers (serializable.housekeeping-skips).
+  const Status removed = indexes.remove(dead);
+  if (!removed && removed.error() != Errc::kHeld) return removed.error();
+  if (!removed) {
+    stats.left += dead.size();
+    dead.clear();
+    return {};
+  }
   stop_at(txns_.session(), StopPoint::kHeapPointersUnindexed);
   // A scan that took such a Tid from an index before now holds a snapshot; when the horizon has passed now, it is over
   // (heap.dead-pointers-wait).
@@ -100,8 +111,11 @@ Status Heap::free_dead(IndexCleaner& indexes, std::vector<Tid>& dead, uint32_t w
     size_t end = i;
     while (end < dead.size() && dead[end].block == dead[i].block) ++end;
     auto freed = free_lines({&dead[i], end - i});
-    if (!freed) return freed.error();
-    stats.freed += *freed;
+    if (!freed && freed.error() != Errc::kHeld) return freed.error();
+    if (freed)
+      stats.freed += *freed;
+    else
+      stats.left += end - i;
     i = end;
   }
   dead.clear();

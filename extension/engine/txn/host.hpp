@@ -10,7 +10,7 @@
 
 namespace engine {
 
-enum class WaitFor : uint8_t { kUpdate, kDelete, kLock, kUniqueKey };
+enum class WaitFor : uint8_t { kUpdate, kDelete, kLock, kUniqueKey, kPage };
 
 // A row's queue, and in which mode a session waits in it (Waiter::enter_row_queue).
 struct RowQueue {

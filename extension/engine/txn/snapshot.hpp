@@ -23,6 +23,9 @@ struct Snapshot {
   SnapshotKind kind = SnapshotKind::kMvcc;
   Cts ts{};
   uint32_t command = 0;  // own changes at commands >= this are not seen
+  // kMvcc, of a transaction that holds what it reads: pages are held before they are read, and a version that was made
+  // or ended since `ts` is kConflict (serializable/rules.md).
+  bool strict = false;
 };
 
 }  // namespace engine

@@ -55,6 +55,7 @@ void TxnSystem::set_host_xid(uint32_t xid, int level) noexcept {
 
 Result<TxnId> TxnSystem::id_for_write() {
   auto& levels = txn_.levels_;
+  txn_.only_holds_ = false;
   if (levels.back().valid()) return levels.back();
   if (!txn_.own_.make_room(levels.size())) return Errc::kNoMemory;  // before a word says that there is an id
   for (size_t i = 0; i < levels.size(); ++i) {
@@ -70,6 +71,18 @@ Result<TxnId> TxnSystem::id_for_write() {
     if (!id) return id.error();
   }
   return levels.back();
+}
+
+Result<TxnId> TxnSystem::id_to_hold() {
+  if (txn_.wrote()) return txn_.top();
+  if (!txn_.own_.make_room(1)) return Errc::kNoMemory;
+  auto id = assign({});
+  if (!id) return id;
+  txn_.levels_[0] = *id;
+  txn_.own_.push_back({*id, 1});
+  txn_.only_holds_ = true;
+  slot().top.store(id->raw, std::memory_order_release);  // as in id_for_write()
+  return id;
 }
 
 // The slot says of the level what levels_ says of it.
@@ -198,7 +211,7 @@ void TxnSystem::note_commit() {
 }
 
 Status TxnSystem::prepare(uint64_t host_xid) {
-  if (!txn_.wrote() || txn_.prepared_) return {};
+  if (!txn_.wrote() || txn_.only_holds_ || txn_.prepared_) return {};
   if (pool_.fenced()) return Errc::kFenced;
   GCL_TRY(session_.wait_ring_complete());  // log.ring-before-prepared
   note_commit();
@@ -227,6 +240,11 @@ Status TxnSystem::publish_prepared(uint64_t host_xid) {
 // (txn.committing-before-clock).
 Result<Cts> TxnSystem::commit() {
   if (!txn_.wrote()) {
+    end_transaction();
+    return Cts{};
+  }
+  if (txn_.only_holds_) {
+    finish_holder();
     end_transaction();
     return Cts{};
   }
@@ -276,8 +294,21 @@ Result<Cts> TxnSystem::finish_commit(const Committing& committing) {
   return cts;
 }
 
+// No row names the id: it may count as committed for all, as one that was not used (txn.claim-comes-along).
+void TxnSystem::finish_holder() noexcept {
+  const TxnId id = txn_.top();
+  Batch batch(words_.clock().node());
+  batch.cas(words_.status(id), running_word().raw, StatusWord::committed(kFrozenCts).raw);
+  const int watch = batch.load(words_.watch(node_, session_.id()));
+  if (!run_unordered(batch)) return;  // as finish_aborted()
+  wake_watchers(batch.op(watch).old);
+}
+
 void TxnSystem::abort() noexcept {
-  if (txn_.wrote()) finish_aborted(txn_.top(), running_word(), {});
+  if (txn_.only_holds_)
+    finish_holder();
+  else if (txn_.wrote())
+    finish_aborted(txn_.top(), running_word(), {});
   end_transaction();
 }
 
@@ -305,6 +336,7 @@ void TxnSystem::end_transaction() noexcept {
   txn_.levels_[0] = TxnId{};
   txn_.prepared_ = false;
   txn_.word_prepared_ = false;
+  txn_.only_holds_ = false;
   // After the final status word: a reader that finds the slot empty finds the status final.
   slot().top.store(0, std::memory_order_release);
   slot().host_xid.store(0, std::memory_order_relaxed);

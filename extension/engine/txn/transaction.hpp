@@ -46,6 +46,8 @@ class Transaction {
  public:
   TxnId top() const { return own_.empty() ? TxnId{} : own_.front().id; }  // invalid: nothing written yet
   bool wrote() const { return !own_.empty(); }
+  // Whether it has an id for others to wait for, and nothing was written with it.
+  bool only_holds() const { return only_holds_; }
   // Whether `id` is the top or a live savepoint of this transaction.
   bool is_mine(TxnId id) const { return !own_.empty() && (own_.back().id == id || (own_.size() > 1 && has(id))); }
   // Whether only the transaction's end ends what `id` has: it is the top, or has been released into it.  REQUIRES:
@@ -66,6 +68,7 @@ class Transaction {
   GrowingArray<Own> own_;       // in the order of assignment, which is the order of the ids
   GrowingArray<TxnId> levels_;  // the id of each open level, outermost first; invalid: has not written
   ComboCommands commands_;
+  bool only_holds_ = false;  // its id is in no row
   bool prepared_ = false;
   bool word_prepared_ = false;  // and its word says so
 };
@@ -156,6 +159,8 @@ class TxnSystem {
   // (txn.running-id-pinned); kNoSpace: the pool has no pages for words that old snapshots and long transactions keep;
   // kNoMemory.
   Result<TxnId> id_for_write();
+  // The id of the transaction, for others to wait for while it holds pages (only_holds()).  Errors as id_for_write().
+  Result<TxnId> id_to_hold();
   // Savepoints, by the host's nesting level (1 = top): begin(2), then commit(2) or abort(2).
   Status sub_begin(int level);          // kNoMemory: it has not begun
   void sub_commit(int level) noexcept;  // its ids become the parent's
@@ -331,6 +336,7 @@ class TxnSystem {
   Result<StatusWord> help_commit(TxnId id, StatusWord seen);
   Result<TxnStatus> inherit(TxnId id, TxnId at, StatusWord final_word);
   void end_transaction() noexcept;
+  void finish_holder() noexcept;
   void finish_aborted(TxnId id, StatusWord from, TxnId parent) noexcept;
   void wake_watchers(uint64_t seen) noexcept;
   Status be_woken_by(NodeId node, SessionId session);

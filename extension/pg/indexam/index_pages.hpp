@@ -14,4 +14,8 @@ namespace gcl {
 void note_counted(Relation table);
 void install_index_sizes();  // from _PG_init
 
+// VACUUM has skipped leaves that transactions hold: entries that it was to remove may be there still.
+void note_skipped_leaves() noexcept;
+bool take_skipped_leaves() noexcept;  // since it was asked last
+
 }  // namespace gcl

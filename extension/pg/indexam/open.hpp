@@ -3,6 +3,7 @@
 
 #include "extension/engine/blink/tree.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
+#include "extension/pg/runtime/serializable.hpp"
 #include "extension/pg/runtime/until_done.hpp"
 
 extern "C" {
@@ -14,7 +15,7 @@ extern "C" {
 
 namespace gcl {
 
-inline engine::blink::Tree open_tree(Relation index) {
+inline engine::blink::Tree open_any_tree(Relation index) {
   const uint32_t fill = static_cast<uint32_t>(BTGetFillFactor(index));
   const coherence::PageId meta = relation_page(index);
   if (const coherence::PageId root = relation_root(index); root.valid())
@@ -23,6 +24,11 @@ inline engine::blink::Tree open_tree(Relation index) {
       *until_done(index, [&] { return engine::blink::Tree::open(pool(), session(), meta); });
   if (relation_page(index) == meta) note_relation_root(index, tree.root());
   return tree.filled(fill);
+}
+
+inline engine::blink::Tree open_tree(Relation index) {
+  const engine::blink::Tree tree = open_any_tree(index);
+  return !session().holding() || holds_of(index).writes ? tree : tree.unheld();
 }
 
 // ERROR as nbtree's for a key that no page can hold.

@@ -48,6 +48,10 @@ bool begin_range(IndexScanDesc scan, ScanState& state) {
   _bt_preprocess_keys(scan);
   state.done[0] = state.done[1] = false;
   if (!state.keys()->qual_ok) return false;
+  // Other snapshots are the planner's, or those of checks that go on to insert or to look at the row.
+  if (scan->xs_snapshot != nullptr && scan->xs_snapshot->snapshot_type == SNAPSHOT_MVCC &&
+      holds_of(scan->indexRelation).reads)
+    state.position->hold_leaves();
   state.position->reset(scan_range(scan, state));
   state.positioned = true;
   return true;

@@ -1,6 +1,9 @@
 // VACUUM of an index: removes the entries whose rows are gone, and gives empty pages back.
+#include <utility>
+
 #include "extension/engine/txn/transaction.hpp"
 #include "extension/pg/indexam/callbacks.hpp"
+#include "extension/pg/indexam/index_pages.hpp"
 #include "extension/pg/indexam/open.hpp"
 
 extern "C" {
@@ -44,7 +47,12 @@ uint64_t recycle_pages(Relation index) {
   return until_done(index, [&] { return open_tree(index).recycle(session(), horizon); })->freed;
 }
 
+bool skipped_leaves = false;
+
 }  // namespace
+
+void note_skipped_leaves() noexcept { skipped_leaves = true; }
+bool take_skipped_leaves() noexcept { return std::exchange(skipped_leaves, false); }
 
 IndexBulkDeleteResult* blink_ambulkdelete(IndexVacuumInfo* info, IndexBulkDeleteResult* stats,
                                           IndexBulkDeleteCallback dead, void* dead_state) {
@@ -52,6 +60,7 @@ IndexBulkDeleteResult* blink_ambulkdelete(IndexVacuumInfo* info, IndexBulkDelete
   DeadRows rows(dead, dead_state);
   const engine::blink::RemoveResult done =
       *until_done(info->index, [&] { return open_tree(info->index).remove_if(session(), rows); });
+  if (done.skipped) note_skipped_leaves();
   stats->estimated_count = false;
   stats->num_pages = static_cast<BlockNumber>(done.leaves);
   stats->num_index_tuples = static_cast<double>(done.kept);

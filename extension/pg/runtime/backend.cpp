@@ -6,6 +6,7 @@
 
 #include "coherence/base/verify.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
+#include "extension/engine/serializable/transaction_holds.hpp"
 #include "extension/pg/boundary/wait_events.hpp"
 #include "extension/pg/runtime/database_locale.hpp"
 #include "extension/pg/runtime/ddl_hooks.hpp"
@@ -13,6 +14,7 @@
 #include "extension/pg/runtime/orphan.hpp"
 #include "extension/pg/runtime/own_wait.hpp"
 #include "extension/pg/runtime/relation_record.hpp"
+#include "extension/pg/runtime/serializable.hpp"
 #include "extension/pg/runtime/waiter.hpp"
 
 extern "C" {
@@ -20,6 +22,7 @@ extern "C" {
 #include "access/subtrans.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "storage/proc.h"
 #include "utils/inval.h"
 }
 
@@ -64,6 +67,7 @@ struct Attached {
   NodeWakeupEvents wakeup_events;
   std::unique_ptr<bufmgr::Session> session;
   std::unique_ptr<engine::TxnSystem> txns;
+  std::unique_ptr<engine::TransactionHolds> holds;
   std::unordered_map<HeapKey, std::unique_ptr<engine::Heap>, HeapKeyHash> heaps;
   struct Recent {
     HeapKey key;
@@ -153,6 +157,7 @@ void attach(std::atomic<uint32_t>& count) {
   count_page_accesses_of(attached->session.get());
   attached->txns = std::make_unique<engine::TxnSystem>(*pool, *attached->session, *node_txn_shared(), attached->waiter,
                                                        attached->wakeup_events);
+  attached->holds = std::make_unique<engine::TransactionHolds>(*attached->txns, *node_holds());
   attached->waiter.serve(*attached->txns);
   if (auto begun = attached->txns->sub_begin(GetCurrentTransactionNestLevel()); !begun) {
     detach_session();
@@ -179,11 +184,7 @@ void wait_until_ready() {
 // index that another primary has made meanwhile.
 bool works_for_gcl() { return MyBackendType == B_BG_WORKER && strcmp(MyBgworkerEntry->bgw_library_name, "gcl") == 0; }
 
-Attached& here() {
-  if (XactIsoLevel == XACT_SERIALIZABLE && IsTransactionState())
-    ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-            errmsg("gcl tables cannot be used in a SERIALIZABLE transaction yet"),
-            errhint("Use REPEATABLE READ, or lock the rows with SELECT ... FOR UPDATE."));
+Attached& attached_here() {
   if (attached != nullptr) {
     // Not while a transaction ends: nothing may raise there.
     if (attached->serving != nullptr && !*attached->serving && IsTransactionState()) ddl_require_serving();
@@ -204,10 +205,17 @@ Attached& here() {
   if (!ddl_serving()) {
     detach_session();
     ddl_require_serving();
-    return here();  // it does, by now
+    return attached_here();  // it does, by now
   }
   attached->serving = ddl_serving_flag();
   return *attached;
+}
+
+Attached& here() {
+  Attached& at = attached_here();
+  if (XactIsoLevel == XACT_SERIALIZABLE && IsTransactionState())
+    use_in_serializable(*at.holds, *at.txns, !at.works_for_gcl && !(MyProc->statusFlags & PROC_IN_VACUUM));
+  return at;
 }
 
 }  // namespace
@@ -220,7 +228,7 @@ bufmgr::Session& session() { return *here().session; }
 engine::TxnSystem& txns() { return *here().txns; }
 engine::Waiter& waiter() { return here().waiter; }
 bool serves() noexcept {
-  return node_pool() != nullptr && !node_pool()->fenced() && ddl_serving() && XactIsoLevel != XACT_SERIALIZABLE &&
+  return node_pool() != nullptr && !node_pool()->fenced() && ddl_serving() && !serializable_is_local() &&
          has_pools_locale();
 }
 void attach_for_any_locale() {
@@ -233,8 +241,7 @@ void attach_for_any_locale() {
 }
 engine::TxnSystem* attached_txns() noexcept { return attached != nullptr ? attached->txns.get() : nullptr; }
 
-engine::Heap& heap_of(Relation table) {
-  Attached& at = here();
+static engine::Heap& handle_of(Attached& at, Relation table) {
   const HeapKey key{relation_page(table).raw, RelationGetRelid(table), table->rd_node.relNode};
   Attached::Recent& recent = at.recent[key.relid % std::size(at.recent)];
   if (recent.key == key) return *recent.heap;
@@ -245,6 +252,16 @@ engine::Heap& heap_of(Relation table) {
     auto heap = std::make_unique<engine::Heap>(*at.txns, engine::RelationId{coherence::PageId{key.header}}, key.relid);
     return at.heaps.emplace(key, std::move(heap)).first->second.get();
   });
+}
+
+engine::Heap& heap_of(Relation table) {
+  Attached& at = here();
+  engine::Heap& heap = handle_of(at, table);
+  if (at.session->holding()) {
+    const HoldsOf holds = holds_of(table);
+    heap.set_holds(holds.reads, holds.writes);
+  }
+  return heap;
 }
 
 void require_unfenced() {
@@ -281,13 +298,21 @@ bool counts_in() noexcept {
 
 void forget_transaction() noexcept {
   forget_local_changes();
+  forget_serializable();
   written_level = 0;
   if (attached == nullptr) return;
+  VERIFY(!attached->session->holding());
   attached->txns->set_oldest(std::nullopt);
   attached->session->release_all();
   forget_changed_tables();
   forget_carried_error();
 }
+
+void end_holds() noexcept {
+  if (attached != nullptr) attached->holds->end();
+}
+
+coherence::Status wait_for_holder() { return attached != nullptr ? attached->holds->wait() : coherence::Status(); }
 
 void call_at_first_attach(void (*callback)()) {
   VERIFY(first_attach_callbacks < int(std::size(at_first_attach)));
@@ -307,6 +332,7 @@ void detach_session() noexcept {
   at->txns->release_session_lock();    // FATAL has jumped over the VACUUM that had it
   at->txns->set_oldest(std::nullopt);  // the slot is the next process's, and counts for the horizon
   at->heaps.clear();
+  at->holds.reset();
   at->txns.reset();
   at->session.reset();
   if (at->works_for_gcl) node_state()->ddl_workers.fetch_sub(1, std::memory_order_seq_cst);

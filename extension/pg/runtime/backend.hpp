@@ -2,7 +2,6 @@
 //
 // runtime.attach-or-error: Attaching fails with 55000 if this server has no pool, has not caught up with the others'
 //     DDL, or the database has another locale than the pool; with 57P02 if the pool is fenced.
-// runtime.serializable-refused: SERIALIZABLE transactions are refused at their first touch of a gcl table.
 // runtime.detached-before-exit: Detaching happens in before_shmem_exit, after the transaction was aborted: FATAL runs
 //     no destructor.
 #pragma once
@@ -44,6 +43,10 @@ void count_in();
 bool counts_in() noexcept;  // whether it counts
 // At every end of a transaction.
 void forget_transaction() noexcept;
+// When it has ended for all nodes: what it has held is let go (serializable.strict).
+void end_holds() noexcept;
+// After Errc::kHeld: as engine::TransactionHolds::wait().
+coherence::Status wait_for_holder();
 
 // From _PG_init: `callback` is called once in each process that attaches; sessions without gcl do not pay for it.
 void call_at_first_attach(void (*callback)());

@@ -30,6 +30,7 @@ bufmgr::BufferPool* the_pool = nullptr;
 recovery::RingRepair* the_redo = nullptr;
 NodeState* state = nullptr;
 engine::TxnShared* txn_shared = nullptr;
+engine::HoldTable* holds = nullptr;
 char refusal[512] = "";
 shmem_request_hook_type next_request = nullptr;
 shmem_startup_hook_type next_startup = nullptr;
@@ -162,6 +163,14 @@ coherence::TransportSettings transport_settings() {
           .worker_begins = show_network_worker};
 }
 
+// Behind TxnShared.
+size_t holds_at() { return (engine::TxnShared::bytes_for(session_slots()) + 63) & ~size_t{63}; }
+// What operations need at the same time is left to them (kFramesHeldMax).
+uint32_t holds_max() {
+  const uint32_t needed = kFramesHeldMax * session_slots() + 1, frames = frames_of_cache();
+  return frames > needed + 1 ? engine::HoldTable::entries_for(frames - needed) : 1;
+}
+
 // Becomes a node of the pool; null with *outcome if it cannot.
 bufmgr::BufferPool* try_join(Errc* outcome, Problem* problem) {
   const std::string compatibility = server_compatibility(PG_VERSION_NUM, BLCKSZ, settings.locale);
@@ -173,7 +182,7 @@ bufmgr::BufferPool* try_join(Errc* outcome, Problem* problem) {
                                     .node = {uint8_t(settings.node_id)},
                                     .frames = frames_of_cache(),
                                     .sessions_max = session_slots(),
-                                    .extra_bytes = engine::TxnShared::bytes_for(session_slots()),
+                                    .extra_bytes = holds_at() + engine::HoldTable::bytes_for(holds_max()),
                                     .alone = &alone};
   auto made = bufmgr::BufferPool::create_node(options, problem);
   if (made) return made.take().release();  // lives as long as the server; its processes inherit it
@@ -231,6 +240,7 @@ bool give_up_former_incarnation() {
   delete the_pool;
   the_pool = nullptr;
   txn_shared = nullptr;
+  holds = nullptr;
   refusal[0] = '\0';
   return true;
 }
@@ -251,6 +261,8 @@ void start_node() {
     the_redo = new recovery::RingRepair(*the_pool);
     the_pool->coherence_node().set_repair(the_redo);
     txn_shared = engine::TxnShared::create(the_pool->extra_memory(), session_slots());
+    holds = engine::HoldTable::create(the_pool->extra_memory() + holds_at(), holds_max(),
+                                      &the_pool->coherence_node().fence_word());
     relation_record_pool_id = the_pool->coherence_pool().pool_id();
     ereport(LOG, errmsg("gcl: joined pool \"%s\" as node %d", settings.pool, settings.node_id));
   } else if (outcome == Errc::kFenced) {
@@ -278,6 +290,7 @@ bufmgr::BufferPool* node_pool() { return the_pool; }
 recovery::RingRepair* node_redo() { return the_redo; }
 NodeState* node_state() { return state; }
 engine::TxnShared* node_txn_shared() { return txn_shared; }
+engine::HoldTable* node_holds() { return holds; }
 bool node_configured() { return settings.pool != nullptr && settings.pool[0] != '\0'; }
 
 const char* fence_reason() {

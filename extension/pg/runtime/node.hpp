@@ -12,6 +12,7 @@
 
 #include "bufmgr/buffer_pool.hpp"
 #include "extension/engine/sequence/lease_table.hpp"
+#include "extension/engine/serializable/hold_table.hpp"
 #include "extension/engine/txn/txn_shared.hpp"
 #include "extension/engine/txn/wait_table.hpp"
 #include "extension/pg/boundary/pg.hpp"
@@ -65,6 +66,7 @@ bufmgr::BufferPool* node_pool();
 recovery::RingRepair* node_redo();  // of dead nodes; as node_pool()
 NodeState* node_state();
 engine::TxnShared* node_txn_shared();
+engine::HoldTable* node_holds();
 bool node_configured();
 const char* fence_reason();
 

@@ -2,6 +2,7 @@
 
 #include "extension/engine/heap/relation_map.hpp"
 #include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/settings.hpp"
 
 namespace gcl {
 
@@ -22,6 +23,10 @@ namespace {
 }  // namespace
 
 void raise_unless_interrupted(Errc outcome, Relation rel) {
+  if (outcome == Errc::kHeld) {
+    const coherence::Status waited = wait_for_holder();
+    outcome = waited ? Errc::kInterrupted : waited.error();
+  }
   if (outcome != Errc::kInterrupted) raise(outcome, rel);
   raise_carried_error();
   CHECK_FOR_INTERRUPTS();
@@ -72,6 +77,21 @@ void raise(Errc outcome, Relation rel) {
                   "other primaries (relation \"%s\").",
                   name),
               errhint("COMMIT after fewer changes, or let the server's processes have more memory and open files."));
+      break;
+    case Errc::kConflict:
+      ereport(ERROR, errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+              errmsg("could not serialize access due to concurrent changes"),
+              errdetail("What this transaction reads of relation \"%s\" was changed since its snapshot.", name),
+              errhint("The transaction might succeed if retried."));
+      break;
+    case Errc::kNoHolds:
+      ereport(ERROR, errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+              errmsg("SERIALIZABLE transactions hold too many pages of gcl tables"),
+              errdetail("One may hold %d of them, all of this primary half of what gcl.cache_size has room for.",
+                        settings.max_page_holds),
+              errhint("LOCK TABLE \"%s\" IN SHARE MODE before it is read, or IN ACCESS EXCLUSIVE MODE before it is "
+                      "written; or raise gcl.max_page_holds; or make the transaction READ ONLY.",
+                      name));
       break;
     case Errc::kTooLarge:
       ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("row or key is too big for \"%s\"", name),

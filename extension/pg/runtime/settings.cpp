@@ -94,6 +94,9 @@ void define_settings() {
   DefineCustomIntVariable("gcl.cache_size", "Memory for this primary's copies of pool pages.", nullptr,
                           &settings.cache_size_kb, 128 * 1024, 1024, INT_MAX, PGC_POSTMASTER, GUC_UNIT_KB, nullptr,
                           nullptr, nullptr);
+  DefineCustomIntVariable("gcl.max_page_holds", "How many pages one SERIALIZABLE transaction may hold until its end.",
+                          "All of a primary hold half of gcl.cache_size at most.", &settings.max_page_holds, 4096, 16,
+                          INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
   DefineCustomIntVariable("gcl.rejoin_timeout",
                           "How long a start waits until the other primaries have repaired what this one had when it "
                           "died.",

@@ -20,6 +20,7 @@ struct Settings {
   char* checkpoint_command = nullptr;    // gcl.checkpoint_command: makes one; empty: there are none
   int checkpoint_timeout_s = 0;          // gcl.checkpoint_timeout; 0: there are none
   int checkpoint_wal_size_mb = 0;        // gcl.checkpoint_wal_size: of WAL that is kept, before one is made
+  int max_page_holds = 0;                // gcl.max_page_holds: of one SERIALIZABLE transaction
   int cache_size_kb = 0;                 // gcl.cache_size: frames for cached pages
   bool local_administration = false;     // gcl.local_administration: roles and databases, on this primary only
   bool stop_points = false;  // gcl.stop_points: processes may be made to stand still, for tests (engine/stop)

@@ -135,6 +135,7 @@ void tell_table_changes() {
     if (table.database == InvalidOid) continue;
     const Errc outcome = tell(table);
     if (outcome == Errc::kInterrupted || outcome == Errc::kFenced) return;
+    if (outcome == Errc::kHeld) continue;  // a serializable scan; told later
     put_back(i, table, outcome);
   }
 }

@@ -48,6 +48,8 @@ struct Scan {
 // the scan: ALTER TABLE asks for the first row in a context it resets with each row.
 // Another primary's statement finds no rows: its coordinator has rewritten and checked them.
 void list_blocks(Scan& scan) {
+  if (!ddl_replaying() && scan.snapshot.strict && (scan.base.rs_flags & SO_TYPE_BITMAPSCAN) == 0)
+    until_ok(scan.rel(), [&] { return scan.heap->hold_map(); });
   scan.blocks = ddl_replaying() ? 0 : *until_done(scan.rel(), [&] { return scan.heap->used_blocks(); });
   if (scan.block != nullptr) pfree(scan.block);
   scan.block =
@@ -71,7 +73,9 @@ void start(Scan& scan) {
   list_blocks(scan);
   // A table of few pages is likely to be written where it is read.  Pages that are not are read as shared ones from the
   // second time on (Intent).
-  scan.intent = scan.blocks <= kPagesOfSmallTable ? intent_with(scan.rel()) : engine::Intent::kRead;
+  // What is to be held exclusively is held so at once (serializable.exclusive-first).
+  scan.intent =
+      scan.blocks <= kPagesOfSmallTable || scan.snapshot.strict ? intent_with(scan.rel()) : engine::Intent::kRead;
   scan.started = true;
   scan.exhausted = false;
   scan.rows.count = 0;

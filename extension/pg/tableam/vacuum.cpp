@@ -69,9 +69,12 @@ class Cleaner final : public engine::IndexCleaner {
   Status remove(std::span<const Tid> dead) override {
     count_page_accesses(table_);
     DeadTids tids{dead.data(), dead.size()};
-    return carried([this, &tids] {
+    (void)take_skipped_leaves();
+    const Status done = carried([this, &tids] {
       for (int i = 0; i < count_; ++i) remove_from(indexes_[i], &tids);
     });
+    const bool skipped = take_skipped_leaves();
+    return done && skipped ? Status(Errc::kHeld) : done;
   }
 
   // Under the engine's session lock: what an index gives back, it gives back once.
@@ -140,11 +143,14 @@ void gcl_relation_vacuum(Relation rel, VacuumParams* params, BufferAccessStrateg
   Cleaner cleaner(rel, strategy, indexes, count);
   const bool wait = !IsAutoVacuumWorkerProcess() && !(params->options & VACOPT_SKIP_LOCKED);
   const engine::VacuumStats stats = vacuum_in_turn(rel, cleaner, wait);
-  if (stats.skipped) {
+  if (stats.held || stats.skipped) {
     vac_close_indexes(count, indexes, NoLock);
     pgstat_progress_end_command();
     ereport(IsAutoVacuumWorkerProcess() ? LOG : WARNING, errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-            errmsg("skipping vacuum of \"%s\" --- another primary is vacuuming it", RelationGetRelationName(rel)));
+            stats.held ? errmsg("skipping vacuum of \"%s\" --- a SERIALIZABLE transaction holds what it has read of it",
+                                RelationGetRelationName(rel))
+                       : errmsg("skipping vacuum of \"%s\" --- another primary is vacuuming it",
+                                RelationGetRelationName(rel)));
     return;
   }
   note_counted(rel);

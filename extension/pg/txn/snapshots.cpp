@@ -4,6 +4,7 @@
 #include "extension/pg/runtime/backend.hpp"
 #include "extension/pg/runtime/gcl_table.hpp"
 #include "extension/pg/runtime/mixed_commits.hpp"
+#include "extension/pg/runtime/serializable.hpp"
 #include "extension/pg/txn/query_start.hpp"
 #include "extension/pg/txn/snapshot_renewal.hpp"
 
@@ -92,7 +93,10 @@ TimestampTz in_worker(Snapshot snapshot, Ended of) {
 // one that was used (pg_txn.used-snapshot-stays).
 TimestampTz in_repeatable_read(Snapshot snapshot) {
   Snapshot own = GetTransactionSnapshot();
-  if (is_unstamped(own)) own->whenTaken = time_of(own, Ended::kAny);
+  if (is_unstamped(own)) {
+    own->whenTaken = time_of(own, Ended::kAny);
+    if (XactIsoLevel == XACT_SERIALIZABLE) return own->whenTaken;  // no local table has been read
+  }
   return snapshot->whenTaken == kUsed ? own->whenTaken : time_of(snapshot, Ended::kAny);
 }
 
@@ -197,12 +201,28 @@ void forbid_workers(QueryDesc* query) {
 bool may_read_gcl(const PlannedStmt* plan) {
   const bool may = plan->parallelModeNeeded || stamps_all ||
                    (plan->invalItems != NIL && (attached_txns() != nullptr || mixed_commits_seen()));
-  return may && serves();
+  return may && serves() && (XactIsoLevel != XACT_SERIALIZABLE || serializable_uses_gcl());
+}
+
+// The transaction's snapshot, and the copy of it that the query has (pg_txn.repeatable-read-once): all of its queries
+// see the same moment.
+void stamp_serializable(Snapshot of_query) {
+  if (!is_unstamped(of_query)) return;
+  Snapshot own = GetTransactionSnapshot();
+  if (own->whenTaken != 0) {
+    if (of_query->whenTaken == 0 && own->whenTaken > 0) of_query->whenTaken = own->whenTaken;
+    return;
+  }
+  const uint64 taken = own->snapXactCompletionCount;
+  own->whenTaken = time_of(own, Ended::kAny);
+  of_query->whenTaken = own->whenTaken;
+  if (own->snapXactCompletionCount != taken) renew_as(of_query, own);
 }
 
 void stamp_query(QueryDesc* query, const Reads& reads) {
   const PlannedStmt* plan = query->plannedstmt;
   if (reads.gcl) {
+    if (XactIsoLevel == XACT_SERIALIZABLE) stamp_serializable(query->snapshot);
     const bool alone = !reads.others && plan->invalItems == NIL;
     stamp(query->crosscheck_snapshot);
     stamp(query->snapshot, alone ? Ended::kMixed : Ended::kAny, reads.writes ? Intent::kWrite : Intent::kRead);
@@ -233,7 +253,12 @@ void start_query(QueryDesc* query, int flags) {
   }
   // Workers do not know the ids this transaction writes under; a function they call may read gcl tables even where the
   // plan does not.
-  if (attached_txns() != nullptr && attached_txns()->current().wrote()) forbid_workers(query);
+  if (attached_txns() != nullptr && (attached_txns()->current().wrote() || attached_txns()->session().holding()))
+    forbid_workers(query);
+  // They would read what is not held; what functions of users read is not known.
+  if (XactIsoLevel == XACT_SERIALIZABLE && !XactReadOnly && query->plannedstmt->invalItems != NIL &&
+      node_pool() != nullptr)
+    forbid_workers(query);
   if (next_start)
     next_start(query, flags);
   else
@@ -267,12 +292,12 @@ void stamp_transaction() {
 }
 
 TimestampTz time_to_export(Snapshot snapshot) {
-  if (serves()) stamp(snapshot);
+  if (serves() && (XactIsoLevel != XACT_SERIALIZABLE || serializable_uses_gcl())) stamp(snapshot);
   return snapshot->whenTaken > 0 ? snapshot->whenTaken : 0;
 }
 
 void set_imported_time(TimestampTz time) {
-  if (XactIsoLevel == XACT_REPEATABLE_READ) GetTransactionSnapshot()->whenTaken = time != 0 ? time : kNoTime;
+  if (IsolationUsesXactSnapshot()) GetTransactionSnapshot()->whenTaken = time != 0 ? time : kNoTime;
 }
 
 engine::Snapshot engine_snapshot(Snapshot snapshot) {
@@ -282,7 +307,10 @@ engine::Snapshot engine_snapshot(Snapshot snapshot) {
     case SNAPSHOT_MVCC:
       stamp(snapshot);
       if (snapshot->whenTaken == kNoTime) raise_no_time();
-      return {.kind = Kind::kMvcc, .ts = {uint64_t(snapshot->whenTaken)}, .command = snapshot->curcid};
+      return {.kind = Kind::kMvcc,
+              .ts = {uint64_t(snapshot->whenTaken)},
+              .command = snapshot->curcid,
+              .strict = session().holding()};
     case SNAPSHOT_SELF:
       return {.kind = Kind::kSelf};
     case SNAPSHOT_ANY:

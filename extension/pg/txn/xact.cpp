@@ -69,7 +69,7 @@ void pre_commit() {
   call(ddl.pre_commit);
   if (TransactionIdIsValid(GetTopTransactionIdIfAny())) enter_commit();
   engine::TxnSystem* txns = attached_txns();
-  if (txns == nullptr || !txns->current().wrote()) return;
+  if (txns == nullptr || !txns->current().wrote() || txns->current().only_holds()) return;
   until_ok(nullptr, [&] { return txns->prepare(mixed_commit_xid()); });
   mixed_commit_begins();
   stop_here(StopPoint::kXactPrepared);
@@ -78,7 +78,9 @@ void pre_commit() {
 // The local commit record is on disk: nothing may fail any more.
 void commit() noexcept {
   engine::TxnSystem* txns = attached_txns();
-  if (txns != nullptr && txns->current().wrote()) {
+  if (txns != nullptr && txns->current().only_holds()) {
+    (void)txns->commit();
+  } else if (txns != nullptr && txns->current().wrote()) {
     stop_here(StopPoint::kXactLocallyCommitted);
     mixed_commit_publishes();
     for (;;) {
@@ -92,6 +94,7 @@ void commit() noexcept {
     txns->session().coherence().serve_flushed();  // the log is, and the redo is in the pool
     mixed_commit_ends();
   }
+  end_holds();
   leave_commit();  // before others are waited for, whose commits may be held
   call(ddl.committed);
   call(index_sizes.committed);
@@ -113,6 +116,7 @@ void abort() noexcept {
     txns->session().release_all();  // an ERROR ran no destructors
     txns->abort();
   }
+  end_holds();
   leave_commit();
   call(ddl.aborted);
   call(index_sizes.aborted);
@@ -120,6 +124,8 @@ void abort() noexcept {
   deferred_frees_ended();
   forget();
 }
+
+bool txns_hold() { return attached_txns() != nullptr && attached_txns()->current().only_holds(); }
 
 bool forbids_prepare(const TransactionCallbacks& part) { return part.forbids_prepare && part.forbids_prepare(); }
 
@@ -141,9 +147,11 @@ void on_transaction(XactEvent event, void*) {
           (attached_txns() != nullptr && attached_txns()->current().wrote()))
         ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                 errmsg("cannot PREPARE a transaction that has changed gcl tables or shared objects"),
+                txns_hold() ? errdetail("It is SERIALIZABLE, and holds what it has read of gcl tables.") : 0,
                 errhint("Use COMMIT."));
       break;
     case XACT_EVENT_PREPARE:
+      end_holds();
       return forget();
     case XACT_EVENT_PARALLEL_PRE_COMMIT:
       break;

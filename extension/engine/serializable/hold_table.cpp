@@ -1,0 +1,89 @@
+#include "extension/engine/serializable/hold_table.hpp"
+
+#include <new>
+
+#include "coherence/base/verify.hpp"
+
+namespace engine {
+
+size_t HoldTable::bytes_for(uint32_t entries) { return sizeof(HoldTable) + entries * (sizeof(Bucket) + sizeof(Entry)); }
+
+HoldTable* HoldTable::create(void* memory, uint32_t entries, const std::atomic<uint32_t>* fence) {
+  static_assert(sizeof(HoldTable) % alignof(Entry) == 0 && sizeof(Bucket) % alignof(Entry) == 0);
+  VERIFY(entries != 0);
+  auto* table = new (memory) HoldTable{};
+  table->entries_ = table->buckets_ = entries;
+  table->fence_ = fence;
+  for (uint32_t i = 0; i < entries; ++i) new (table->bucket() + i) Bucket{.spin = {}, .first = kNone};
+  for (uint32_t i = 0; i < entries; ++i)
+    new (table->entry() + i) Entry{.page = 0, .by = {}, .next = i + 1 < entries ? i + 1 : kNone, .modes = 0};
+  return table;
+}
+
+uint32_t HoldTable::take_free() {
+  coherence::SpinGuard guard(free_spin_, fence_);
+  const uint32_t index = free_;
+  if (index == kNone) return kNone;
+  free_ = entry()[index].next;
+  used_.store(used_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return index;
+}
+
+void HoldTable::give_back(uint32_t index) {
+  coherence::SpinGuard guard(free_spin_, fence_);
+  entry()[index].next = free_;
+  free_ = index;
+  used_.store(used_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+}
+
+HoldTable::Entered HoldTable::enter_locked(Bucket& bucket, PageId page, TxnId by, bool exclusive, TxnId* other) {
+  const uint8_t wanted = exclusive ? kExclusive : kShared;
+  Entry* mine = nullptr;
+  for (uint32_t i = bucket.first; i != kNone; i = entry()[i].next) {
+    Entry& at = entry()[i];
+    if (at.page != page.raw) continue;
+    if (at.by == by) {
+      mine = &at;
+    } else if (exclusive || (at.modes & kExclusive) != 0) {
+      *other = at.by;
+      return Entered::kHeld;
+    }
+  }
+  if (mine == nullptr) {
+    const uint32_t index = take_free();
+    if (index == kNone) return Entered::kFull;
+    mine = entry() + index;
+    *mine = {.page = page.raw, .by = by, .next = bucket.first, .modes = 0};
+    bucket.first = index;
+  }
+  if ((mine->modes & wanted) != 0) return Entered::kBefore;
+  mine->modes = uint8_t(mine->modes | wanted);
+  return Entered::kNow;
+}
+
+uint8_t HoldTable::leave_locked(Bucket& bucket, PageId page, TxnId by, TxnId* next) {
+  uint8_t modes = 0;
+  for (uint32_t* link = &bucket.first; *link != kNone;) {
+    Entry& at = entry()[*link];
+    if (at.page == page.raw && at.by == by) {
+      modes = at.modes;
+      const uint32_t gone = *link;
+      *link = at.next;
+      give_back(gone);
+      continue;
+    }
+    if (at.page == page.raw) *next = at.by;
+    link = &at.next;
+  }
+  return modes;
+}
+
+TxnId HoldTable::other_holder(PageId page, TxnId self) {
+  Bucket& bucket = bucket_of(page);
+  coherence::SpinGuard guard(bucket.spin, fence_);
+  for (uint32_t i = bucket.first; i != kNone; i = entry()[i].next)
+    if (entry()[i].page == page.raw && entry()[i].by != self) return entry()[i].by;
+  return {};
+}
+
+}  // namespace engine

@@ -1,0 +1,90 @@
+// HoldTable: which transactions of this node hold which pages until their end, and in which mode.  It lies in memory
+// that all processes of the node map.  coherence knows how many hold a page, and keeps other nodes away; this knows
+// who they are, and keeps the node's own transactions away from each other.
+//
+// serializable.table-says-who: While a page is held, the table has an entry of each holder, and coherence names one of
+//     them to other nodes.  Both change together, under the lock of the page's bucket: so who has to wait is always
+//     told a transaction that holds the page, or held it a moment ago, and deadlocks are found whoever is named.
+// serializable.enter-under-latch: An entry is made under the page's latch in the entry's mode.  So under an exclusive
+//     latch no entry comes, and who has looked there at the others' entries need not look again.
+// serializable.table-bounds-frames: A page that is held keeps its frame.  The table has entries for half of the frames,
+//     so the other half is there for everything else.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "bufmgr/base/page.hpp"
+#include "coherence/base/os.hpp"
+#include "extension/engine/txn/txn_id.hpp"
+
+namespace engine {
+
+using coherence::PageId;
+
+class HoldTable {
+ public:
+  static constexpr uint32_t entries_for(uint32_t frames) { return frames / 2; }
+  static size_t bytes_for(uint32_t entries);
+  // `memory` is 64-byte aligned, zeroed, and has bytes_for(entries) bytes.  `fence`: coherence::Node::fence_word(), in
+  // the process that the others are forked from.
+  static HoldTable* create(void* memory, uint32_t entries, const std::atomic<uint32_t>* fence);
+
+  enum class Entered : uint8_t { kNow, kBefore, kHeld, kFull };
+  // The transaction holds the page, if it may; `count` is called if it had not in that mode.  kHeld: *other does.
+  // REQUIRES: the page's latch in that mode.
+  template <class Count>
+  Entered enter(PageId page, TxnId by, bool exclusive, TxnId* other, Count count) {
+    Bucket& bucket = bucket_of(page);
+    coherence::SpinGuard guard(bucket.spin, fence_);
+    const Entered entered = enter_locked(bucket, page, by, exclusive, other);
+    if (entered == Entered::kNow) count();
+    return entered;
+  }
+  // It holds the page no longer.  `uncount(shared, exclusive, next)`: in which modes it had, and who holds the page
+  // still.
+  template <class Uncount>
+  void leave(PageId page, TxnId by, Uncount uncount) {
+    Bucket& bucket = bucket_of(page);
+    coherence::SpinGuard guard(bucket.spin, fence_);
+    TxnId next{};
+    if (const uint8_t modes = leave_locked(bucket, page, by, &next); modes != 0)
+      uncount((modes & kShared) != 0, (modes & kExclusive) != 0, next);
+  }
+  // A transaction but `self` that holds the page; invalid: there is none.
+  TxnId other_holder(PageId page, TxnId self);
+
+  uint32_t entries() const { return entries_; }
+  // Entries in use, as they were a moment ago.
+  uint32_t used() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr uint8_t kShared = 1, kExclusive = 2;
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  struct Entry {
+    uint64_t page;
+    TxnId by;
+    uint32_t next;
+    uint8_t modes;
+  };
+  struct Bucket {
+    std::atomic<uint32_t> spin;
+    uint32_t first;
+  };
+  Entered enter_locked(Bucket& bucket, PageId page, TxnId by, bool exclusive, TxnId* other);
+  uint8_t leave_locked(Bucket& bucket, PageId page, TxnId by, TxnId* next);
+  Bucket& bucket_of(PageId page) { return bucket()[(page.raw * 0x9E3779B97F4A7C15ull >> 32) % buckets_]; }
+  Bucket* bucket() { return reinterpret_cast<Bucket*>(this + 1); }
+  Entry* entry() { return reinterpret_cast<Entry*>(bucket() + buckets_); }
+  uint32_t take_free();
+  void give_back(uint32_t index);
+
+  uint32_t entries_, buckets_;
+  const std::atomic<uint32_t>* fence_;  // at the same address in all processes
+  alignas(64) std::atomic<uint32_t> free_spin_;
+  uint32_t free_;
+  std::atomic<uint32_t> used_;
+};
+
+}  // namespace engine

@@ -1,0 +1,141 @@
+#include "extension/engine/serializable/transaction_holds.hpp"
+
+#include "bufmgr/buffer_pool.hpp"
+#include "coherence/message/slots.hpp"
+
+namespace engine {
+
+namespace {
+
+// What coherence tells other nodes of an id (coherence::Holder::by).
+constexpr uint64_t kByMask = (uint64_t{1} << coherence::kHolderBits) - 1;
+uint64_t by_word(TxnId id) { return id.sequence() & kByMask; }
+
+}  // namespace
+
+TransactionHolds::TransactionHolds(TxnSystem& txns, HoldTable& table) : txns_(txns), table_(table) {
+  txns_.session().set_holds(this);
+}
+
+TransactionHolds::~TransactionHolds() {
+  end();
+  txns_.session().set_holds(nullptr);
+}
+
+void TransactionHolds::begin(uint32_t most) {
+  VERIFY(held_ == 0);
+  most_ = most;
+  txns_.session().set_holding(true);
+}
+
+void TransactionHolds::end() noexcept {
+  auto& session = txns_.session();
+  session.set_holding(false);
+  if (held_ == 0) return;
+  const std::atomic<uint32_t>* fence = &txns_.pool().coherence_node().fence_word();
+  mine_.for_each([&](const Mine& mine) {
+    coherence::Line* line = txns_.pool().find(mine.page);  // frames.no-pins: as long as it is held
+    VERIFY(line != nullptr || txns_.pool().fenced());
+    if (line == nullptr) return;
+    table_.leave(mine.page, by_, [&](bool shared, bool exclusive, TxnId next) {
+      const uint64_t named = next.valid() ? by_word(next) : 0;
+      if (shared) coherence::Session::uncount_hold(*line, false, by_word(by_), named, fence);
+      if (exclusive) coherence::Session::uncount_hold(*line, true, by_word(by_), named, fence);
+    });
+    session.coherence().serve_dropped(*line);
+  });
+  mine_.forget();
+  held_ = 0;
+  by_ = {};
+}
+
+bool TransactionHolds::held_by_others(PageId page, uint64_t* by) noexcept {
+  const TxnId other = table_.other_holder(page, by_);
+  if (other.valid()) *by = by_word(other);
+  return other.valid();
+}
+
+// REQUIRES: mine_ has room for the page.
+template <class Guard>
+Result<bool> TransactionHolds::enter(Guard& guard, bool exclusive) {
+  TxnId other{};
+  const auto entered = table_.enter(guard.id(), by_, exclusive, &other, [&] { guard.hold(by_word(by_)); });
+  switch (entered) {
+    case HoldTable::Entered::kHeld:
+      txns_.session().note_held_by({txns_.node(), by_word(other)});
+      return Errc::kHeld;
+    case HoldTable::Entered::kFull:
+      return Errc::kNoHolds;
+    default:
+      return entered == HoldTable::Entered::kNow;
+  }
+}
+
+Result<bool> TransactionHolds::hold(PageId page, bool exclusive, Intent intent) {
+  const Mine* before = mine_.find(page.raw);
+  if (before != nullptr && before->page.valid() && (before->exclusive || !exclusive)) return false;
+  if (held_ >= most_ && (before == nullptr || !before->page.valid())) return Errc::kNoHolds;
+  if (!by_.valid()) {
+    auto id = txns_.id_to_hold();
+    if (!id) return id.error();
+    by_ = *id;
+  }
+  Mine* mine = mine_.make(page.raw);
+  if (mine == nullptr) return Errc::kNoMemory;
+  auto& pool = txns_.pool();
+  auto& session = txns_.session();
+  Result<bool> entered = Errc::kHeld;
+  if (exclusive) {
+    auto guard = pool.fix_exclusive(session, page);
+    if (!guard) return guard.error();
+    entered = enter(*guard, true);
+  } else {
+    auto guard = pool.fix_shared(session, page, intent);
+    if (!guard) return guard.error();
+    entered = enter(*guard, false);
+  }
+  if (!entered) return entered;
+  if (!mine->page.valid()) ++held_;
+  *mine = {.page = page, .exclusive = mine->exclusive || exclusive};
+  return entered;
+}
+
+Status TransactionHolds::hold_part(PageId from, bufmgr::ExclusiveGuard& part) {
+  const Mine* whole = mine_.find(from.raw);
+  if (whole == nullptr || !whole->page.valid()) return {};
+  if (held_ >= most_) return Errc::kNoHolds;
+  Mine* mine = mine_.make(part.id().raw);
+  if (mine == nullptr) return Errc::kNoMemory;
+  auto entered = enter(part, true);
+  if (!entered) return entered.error();
+  if (!mine->page.valid()) ++held_;
+  *mine = {.page = part.id(), .exclusive = true};
+  return {};
+}
+
+// Other nodes are told the low bits of a sequence.  The id is the last one that was assigned with these bits: an older
+// one would have run while 2^40 others began.
+Result<TxnId> TransactionHolds::id_of(coherence::Holder holder) {
+  if (holder.by == 0) return TxnId{};
+  uint64_t last = txns_.assigned();
+  if (holder.node != txns_.node()) {
+    auto reserved = txns_.pool().memory(txns_.session()).load(txns_.words().reserved(holder.node));
+    if (!reserved) return reserved.error();
+    last = *reserved;
+  }
+  uint64_t sequence = (last & ~kByMask) | holder.by;
+  if (sequence > last) sequence = sequence > kByMask ? sequence - kByMask - 1 : 0;
+  return sequence == 0 ? TxnId{} : TxnId::make(holder.node, sequence);
+}
+
+// A holder that has ended lets go of its pages a moment later (serializable.strict).
+Status TransactionHolds::wait() {
+  auto id = id_of(txns_.session().held_by());
+  if (!id) return id.error();
+  if (!id->valid()) return txns_.waiter().pause(1);
+  auto status = txns_.status(*id);
+  if (!status) return status.error();
+  return status->running() ? txns_.waiter().wait_for(*id, WaitFor::kPage) : txns_.waiter().pause(1);
+}
+
+}  // namespace engine

@@ -1,0 +1,53 @@
+// TransactionHolds: strict two-phase locking of one session's transactions by holds on pages (rules.md).
+//
+//   TransactionHolds holds(txns, table);      // once per session; the session asks it from then on
+//   holds.begin();                            // a serializable transaction that may write
+//   ... heap and blink hold what they read and write; kHeld: nothing has changed: wait(), and call again
+//   txns.commit(); holds.end();               // in this order (serializable.strict)
+#pragma once
+
+#include "bufmgr/page_holds.hpp"
+#include "extension/engine/memory/growing_map.hpp"
+#include "extension/engine/serializable/hold_table.hpp"
+#include "extension/engine/txn/transaction.hpp"
+
+namespace engine {
+
+class TransactionHolds final : public bufmgr::PageHolds {
+ public:
+  TransactionHolds(TxnSystem& txns, HoldTable& table);
+  ~TransactionHolds() override;
+  TransactionHolds(const TransactionHolds&) = delete;
+
+  // From now on the running transaction holds what it reads and writes, at most `most` pages.
+  void begin(uint32_t most);
+  bool begun() const { return txns_.session().holding(); }
+  // REQUIRES: the transaction has ended, for all nodes.
+  void end() noexcept;
+  uint32_t held() const { return held_; }
+
+  // After kHeld, of any session: waits until the transaction that holds the page has ended, as far as it is known.
+  // Then the operation is called again.  kInterrupted: the host must raise what is pending.
+  Status wait();
+
+  bool held_by_others(PageId page, uint64_t* by) noexcept override;
+  Result<bool> hold(PageId page, bool exclusive, Intent intent) override;
+  Status hold_part(PageId from, bufmgr::ExclusiveGuard& part) override;
+
+ private:
+  struct Mine {
+    PageId page;
+    bool exclusive = false;
+  };
+  template <class Guard>
+  Result<bool> enter(Guard& guard, bool exclusive);
+  Result<TxnId> id_of(coherence::Holder holder);
+
+  TxnSystem& txns_;
+  HoldTable& table_;
+  GrowingMap<Mine> mine_;
+  TxnId by_;  // valid while anything is held
+  uint32_t held_ = 0, most_ = 0;
+};
+
+}  // namespace engine

@@ -1,0 +1,110 @@
+#include "extension/pg/runtime/serializable.hpp"
+
+#include "extension/engine/serializable/transaction_holds.hpp"
+#include "extension/pg/runtime/backend.hpp"
+#include "extension/pg/runtime/gcl_table.hpp"
+#include "extension/pg/runtime/settings.hpp"
+
+extern "C" {
+#include "access/parallel.h"
+#include "access/transam.h"
+#include "catalog/catalog.h"
+#include "catalog/pg_class.h"
+#include "executor/executor.h"
+#include "nodes/parsenodes.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/rel.h"
+}
+
+namespace gcl {
+
+namespace {
+
+// Of the running transaction.
+bool uses_gcl = false, uses_local = false;
+
+ExecutorCheckPerms_hook_type next_check = nullptr;
+
+[[noreturn]] void refuse_mixed() {
+  ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+          errmsg("gcl tables and local tables cannot be used in one SERIALIZABLE transaction"),
+          errdetail("Local tables are watched by this server alone, gcl tables by all primaries."),
+          errhint("Use REPEATABLE READ, or make the local tables gcl tables, too."));
+  pg_unreachable();
+}
+
+enum class Whose : uint8_t { kNobodys, kGcl, kLocal };
+
+// As for the server's own watch, temporary tables and materialized views do not count.  Rows of a partitioned table lie
+// in partitions, which a query names; but not one that inserts.
+Whose whose(const RangeTblEntry* entry) {
+  if (entry->rtekind != RTE_RELATION || entry->relid < FirstNormalObjectId) return Whose::kNobodys;
+  const bool inserts = entry->relkind == RELKIND_PARTITIONED_TABLE && (entry->requiredPerms & ACL_INSERT) != 0;
+  if (entry->relkind != RELKIND_RELATION && !inserts) return Whose::kNobodys;
+  Relation rel = RelationIdGetRelation(entry->relid);
+  if (!RelationIsValid(rel)) return Whose::kNobodys;
+  Whose result = Whose::kLocal;
+  if (is_gcl_table(rel)) result = Whose::kGcl;
+  if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP) result = Whose::kNobodys;
+  if (inserts && OidIsValid(rel->rd_rel->relam)) result = Whose::kGcl;
+  RelationClose(rel);
+  return result;
+}
+
+// Every query passes here before it begins, and COPY.
+bool check_tables(List* tables, bool raises) {
+  if (next_check != nullptr && !next_check(tables, raises)) return false;
+  if (XactIsoLevel != XACT_SERIALIZABLE || node_pool() == nullptr || IsParallelWorker()) return true;
+  ListCell* cell;
+  foreach (cell, tables) {
+    const Whose table = whose(static_cast<const RangeTblEntry*>(lfirst(cell)));
+    if (table == Whose::kLocal) uses_local = true;
+    if (table == Whose::kGcl && !uses_gcl) (void)session();  // use_in_serializable()
+    if (uses_local && uses_gcl) refuse_mixed();
+  }
+  return true;
+}
+
+bool is_locked(Oid table, LOCKMODE least) {
+  LOCKTAG tag;
+  SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
+  for (LOCKMODE mode = least; mode <= MaxLockMode; ++mode)
+    if (LockHeldByMe(&tag, mode)) return true;
+  return false;
+}
+
+}  // namespace
+
+void use_in_serializable(engine::TransactionHolds& holds, engine::TxnSystem& txns, bool may_hold) {
+  if (uses_gcl) return;
+  if (uses_local) refuse_mixed();
+  uses_gcl = true;
+  // A savepoint may be READ ONLY in a transaction that is not.
+  if (!may_hold || IsParallelWorker() || (XactReadOnly && GetCurrentTransactionNestLevel() == 1)) return;
+  txns.set_host_xid(GetTopTransactionId());  // what others of this server wait for
+  holds.begin(uint32_t(settings.max_page_holds));
+}
+
+bool serializable_uses_gcl() noexcept { return uses_gcl; }
+bool serializable_is_local() noexcept { return uses_local; }
+
+void forget_serializable() noexcept { uses_gcl = uses_local = false; }
+
+// A lock that was taken in a savepoint goes with it.
+HoldsOf holds_of(Relation rel) {
+  if (!session().holding()) return {false, false};
+  const bool is_index = rel->rd_rel->relkind == RELKIND_INDEX;
+  if (rel->rd_rel->relkind == RELKIND_TOASTVALUE || (is_index && IsToastNamespace(RelationGetNamespace(rel))))
+    return {false, false};
+  if (GetCurrentTransactionNestLevel() > 1) return {true, true};
+  const Oid table = is_index ? rel->rd_index->indrelid : RelationGetRelid(rel);
+  return {!is_locked(table, ShareLock), !is_locked(table, AccessExclusiveLock)};
+}
+
+void install_serializable() {
+  next_check = ExecutorCheckPerms_hook;
+  ExecutorCheckPerms_hook = check_tables;
+}
+
+}  // namespace gcl

@@ -1,0 +1,475 @@
+"""SERIALIZABLE across primaries: what any order of whole transactions could have done, and nothing else."""
+import random
+import threading
+import time
+import unittest
+
+import histories
+from harness import LONGER, SEED, Cluster, Hang, SqlError, eventually, together
+
+RETRY = {"40001", "40P01"}
+BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+
+
+class Two(unittest.TestCase):
+    """Interleavings by hand: each is done with both sessions on one primary, and on two."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3))
+        cls.cluster.sql(1, """
+            CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL) USING gcl;
+            CREATE TABLE plain (id int, v int) USING gcl;
+            CREATE TABLE doctor (name text PRIMARY KEY, on_call bool NOT NULL) USING gcl;
+            CREATE TABLE parent (id int PRIMARY KEY) USING gcl;
+            CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES parent) USING gcl;
+            CREATE TABLE local (id int)""")
+
+    def setUp(self):
+        self.cluster.close_sessions()
+        self.cluster.sql(1, """
+            TRUNCATE child, parent, t, plain, doctor;
+            INSERT INTO t SELECT i, 0 FROM generate_series(1, 10) i;
+            INSERT INTO plain SELECT i, 0 FROM generate_series(1, 10) i;
+            INSERT INTO doctor VALUES ('alice', true), ('bob', true);
+            INSERT INTO parent VALUES (1)""")
+
+    def places(self):
+        """Pairs of sessions."""
+        for other in (1, 2):
+            with self.subTest(other=other):
+                self.setUp()
+                yield self.cluster.session(1), self.cluster.session(other)
+
+    def outcome(self, session, sql):
+        """None, or the SQLSTATE of a failure that says: run it again."""
+        try:
+            session.run(sql)
+        except SqlError as error:
+            self.assertIn(error.state, RETRY, error)
+            session.run("ROLLBACK")
+            return error.state
+        return None
+
+    def race(self, one, two, sql_one, sql_two):
+        """Both have begun and read; each goes on to the end.  Which of them have committed."""
+        one.send(f"{sql_one}; COMMIT")
+        time.sleep(0.05)
+        two.send(f"{sql_two}; COMMIT")
+        done = []
+        for session in (one, two):
+            try:
+                session.result()
+                done.append(True)
+            except SqlError as error:
+                self.assertIn(error.state, RETRY, error)
+                done.append(False)
+            session.run("ROLLBACK")
+        return done
+
+    def test_reads_and_writes(self):
+        for one, two in self.places():
+            one.run(f"{BEGIN}; UPDATE t SET v = v + 1 WHERE id = 1; SELECT * FROM t; INSERT INTO t VALUES (11, 1); COMMIT")
+            self.assertEqual("11|2", two.one("SELECT count(*), sum(v) FROM t"))
+            two.run(f"{BEGIN}; DELETE FROM t WHERE v = 1; COMMIT")
+            self.assertEqual("9", one.one("SELECT count(*) FROM t"))
+
+    def test_write_skew_by_key(self):
+        for one, two in self.places():
+            for session in (one, two):
+                session.run(f"{BEGIN}; SELECT * FROM t WHERE id IN (1, 2)")
+            done = self.race(one, two, "UPDATE t SET v = 1 WHERE id = 1", "UPDATE t SET v = 1 WHERE id = 2")
+            self.assertLess(sum(done), 2)
+
+    def test_write_skew_by_a_count(self):
+        for one, two in self.places():
+            for session in (one, two):
+                self.assertEqual("2", session.one(f"{BEGIN}; SELECT count(*) FROM doctor WHERE on_call"))
+            self.race(one, two, "UPDATE doctor SET on_call = false WHERE name = 'alice'",
+                      "UPDATE doctor SET on_call = false WHERE name = 'bob'")
+            self.assertNotEqual("0", one.one("SELECT count(*) FROM doctor WHERE on_call"))
+
+    def phantoms(self, table, sql):
+        """Each reads what the other one inserts a row of."""
+        for one, two in self.places():
+            for session in (one, two):
+                session.run(f"{BEGIN}; {sql}")
+            done = self.race(one, two, f"INSERT INTO {table} VALUES (101, 1)", f"INSERT INTO {table} VALUES (102, 1)")
+            self.assertLess(sum(done), 2)
+
+    def test_phantom_in_an_empty_range(self):
+        self.phantoms("t", "SET LOCAL enable_seqscan = off; SELECT count(*) FROM t WHERE id BETWEEN 100 AND 200")
+
+    def test_phantom_in_a_bitmap(self):
+        self.phantoms("t", "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan "
+                           "= off; SELECT count(*) FROM t WHERE id BETWEEN 100 AND 200")
+
+    def test_phantom_of_a_whole_table(self):
+        self.phantoms("plain", "SELECT count(*) FROM plain WHERE v = 1")
+
+    def test_phantom_in_an_empty_table(self):
+        for one, two in self.places():
+            self.cluster.sql(1, "TRUNCATE plain")
+            for session in (one, two):
+                self.assertEqual("0", session.one(f"{BEGIN}; SELECT count(*) FROM plain"))
+            done = self.race(one, two, "INSERT INTO plain VALUES (1, 1)", "INSERT INTO plain VALUES (2, 1)")
+            self.assertLess(sum(done), 2)
+
+    def test_phantom_where_a_leaf_splits(self):
+        """The reader's leaf is filled by its own rows; what it read of it is in several leaves then."""
+        for one, two in self.places():
+            one.run(f"{BEGIN}; SET LOCAL enable_seqscan = off; SELECT count(*) FROM t WHERE id BETWEEN 1 AND 1000000")
+            one.run("INSERT INTO t SELECT i, 0 FROM generate_series(1001, 3000) i")
+            two.send("INSERT INTO t VALUES (20, 1)")
+            self.assertTrue(two.blocked())
+            one.run("COMMIT")
+            two.result()
+
+    def test_phantom_on_new_pages(self):
+        """A table that grows meanwhile: by the maps of primaries that had no page of it."""
+        for one, two in self.places():
+            one.run(f"{BEGIN}; SELECT count(*) FROM plain")
+            two.send("INSERT INTO plain SELECT i, 1 FROM generate_series(1, 2000) i")
+            self.assertTrue(two.blocked())
+            self.assertEqual("10", one.one("SELECT count(*) FROM plain"))
+            one.run("COMMIT")
+            two.result()
+
+    def test_a_writer_of_another_level_waits_and_can_be_stopped(self):
+        for one, two in self.places():
+            one.run(f"{BEGIN}; SELECT * FROM t WHERE id = 1")
+            two.run("SET lock_timeout = '200ms'")
+            with self.assertRaises(SqlError) as raised:
+                two.run("UPDATE t SET v = 1 WHERE id = 1")
+            self.assertEqual("55P03", raised.exception.state)
+            two.run("SET lock_timeout = 0")
+            two.send("UPDATE t SET v = 1 WHERE id = 1")
+            self.assertTrue(two.blocked())
+            self.assertEqual("0", one.one("SELECT v FROM t WHERE id = 1"))
+            one.run("COMMIT")
+            two.result()
+
+    def test_readers_of_other_levels_never_wait(self):
+        for one, two in self.places():
+            one.run(f"{BEGIN}; SELECT count(*) FROM t; UPDATE t SET v = 1")
+            self.assertEqual("10|0", two.one("SELECT count(*), sum(v) FROM t"))
+            self.assertEqual("0", two.one("SELECT v FROM t WHERE id = 3"))
+            two.run("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY")
+            self.assertEqual("10|0", two.one("SELECT count(*), sum(v) FROM t"))
+            one.run("COMMIT")
+            self.assertEqual("10|0", two.one("SELECT count(*), sum(v) FROM t"))
+            two.run("COMMIT")
+            self.assertEqual("10", two.one("SELECT sum(v) FROM t"))
+
+    def test_a_serializable_reader_waits_for_a_writer(self):
+        for one, two in self.places():
+            one.run(f"{BEGIN}; UPDATE t SET v = 1 WHERE id = 1")
+            two.run(BEGIN)
+            two.send("SELECT v FROM t WHERE id = 1")
+            self.assertTrue(two.blocked())
+            one.run("COMMIT")
+            with self.assertRaises(SqlError) as raised:  # its snapshot is older
+                two.result()
+            self.assertEqual("40001", raised.exception.state)
+            two.run("ROLLBACK")
+
+    def test_what_was_committed_since_the_snapshot_is_a_conflict(self):
+        for one, two in self.places():
+            one.run(f"{BEGIN}; SELECT * FROM plain")
+            two.run("UPDATE t SET v = 1 WHERE id = 1")
+            with self.assertRaises(SqlError) as raised:
+                one.run("SELECT * FROM t")
+            self.assertEqual("40001", raised.exception.state)
+            one.run("ROLLBACK")
+
+    def test_a_deadlock_of_holds_is_found(self):
+        for one, two in self.places():
+            for session in (one, two):
+                session.run(f"{BEGIN}; SELECT count(*) FROM t")
+            began = time.monotonic()
+            done = self.race(one, two, "UPDATE t SET v = v + 1 WHERE id = 1", "UPDATE t SET v = v + 1 WHERE id = 1")
+            self.assertEqual(1, sum(done))
+            self.assertLess(time.monotonic() - began, 15)
+
+    def test_a_deadlock_of_a_hold_and_a_row_lock_is_found(self):
+        for one, two in self.places():
+            two.run("BEGIN; UPDATE plain SET v = 1 WHERE id = 1")
+            one.run(f"{BEGIN}; SELECT count(*) FROM t")
+            done = self.race(one, two, "UPDATE plain SET v = 2 WHERE id = 1", "UPDATE t SET v = 1 WHERE id = 1")
+            self.assertLess(sum(done), 2)
+
+    def test_foreign_keys(self):
+        for one, two in self.places():
+            one.run(f"{BEGIN}; SELECT * FROM parent")
+            two.run(f"{BEGIN}; SELECT * FROM child")
+            self.race(one, two, "INSERT INTO child VALUES (1, 1)", "DELETE FROM parent WHERE id = 1")
+            self.assertEqual("0", one.one("SELECT count(*) FROM child WHERE parent NOT IN (SELECT id FROM parent)"))
+
+    def test_a_duplicate_that_was_met_is_read(self):
+        """That a key is there, is known by the error; so its row is held."""
+        for one, two in self.places():
+            one.run(f"{BEGIN}; SELECT * FROM plain WHERE id = 1; SAVEPOINT s")
+            with self.assertRaises(SqlError) as raised:
+                one.run("INSERT INTO t VALUES (5, 5)")
+            self.assertEqual("23505", raised.exception.state)
+            one.run("ROLLBACK TO s")
+            two.send("DELETE FROM t WHERE id = 5")
+            self.assertTrue(two.blocked())
+            one.run("COMMIT")
+            two.result()
+
+    def test_on_conflict(self):
+        for one, two in self.places():
+            one.run(f"{BEGIN}; INSERT INTO t VALUES (5, 5), (50, 5) ON CONFLICT DO NOTHING")
+            for sql in ("DELETE FROM t WHERE id = 5", "INSERT INTO t VALUES (51, 1)"):
+                two.send(sql)
+                self.assertTrue(two.blocked())
+                two_pid = self.cluster.session(1 if two.dsn == one.dsn else 2)
+                two_pid.run(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '{two.name}'")
+                with self.assertRaises(SqlError) as raised:
+                    two.result()
+                self.assertEqual("57014", raised.exception.state)
+            one.run("COMMIT")
+
+    def test_a_savepoint_that_is_rolled_back_keeps_what_it_read(self):
+        for one, two in self.places():
+            one.run(f"{BEGIN}; SAVEPOINT s; SELECT * FROM t WHERE id = 1; ROLLBACK TO s")
+            two.send("UPDATE t SET v = 1 WHERE id = 1")
+            self.assertTrue(two.blocked())
+            one.run("COMMIT")
+            two.result()
+
+    def test_nothing_is_held_after_an_error(self):
+        for one, two in self.places():
+            with self.assertRaises(SqlError):
+                one.run(f"{BEGIN}; SELECT * FROM t; SELECT 1 / (v - v) FROM t")
+            two.run("UPDATE t SET v = 1")
+            one.run("ROLLBACK")
+
+    def test_nothing_is_held_when_the_session_is_gone(self):
+        for one, two in self.places():
+            one.run(f"{BEGIN}; SELECT * FROM t")
+            pid = one.pid()
+            two.send("UPDATE t SET v = 1")
+            self.assertTrue(two.blocked())
+            self.cluster.session(1).run(f"SELECT pg_terminate_backend({pid})")
+            two.result()
+
+    def test_local_tables_are_refused_beside(self):
+        session = self.cluster.session(1)
+        for sql in ("SELECT * FROM local; SELECT * FROM t", "SELECT * FROM t; SELECT * FROM local", "SELECT * FROM t, local",
+                    "SELECT * FROM t; COPY local TO STDOUT", "INSERT INTO local VALUES (1); INSERT INTO t VALUES (99, 1)"):
+            with self.subTest(sql=sql), self.assertRaises(SqlError) as raised:
+                session.run(f"{BEGIN}; {sql}")
+            session.run("ROLLBACK")
+            self.assertEqual("0A000", raised.exception.state)
+        session.run(f"{BEGIN}; CREATE TEMP TABLE mine AS SELECT * FROM t; SELECT * FROM mine, t; COMMIT; DROP TABLE mine")
+        session.run(f"{BEGIN}; INSERT INTO local VALUES (1); SELECT * FROM local; COMMIT")
+
+    def test_there_is_a_bound_and_a_lock_instead(self):
+        session, other = self.cluster.session(1), self.cluster.session(2)
+        self.cluster.sql(1, "INSERT INTO plain SELECT i, 0 FROM generate_series(1, 20000) i")
+        session.run("SET gcl.max_page_holds = 16")
+        with self.assertRaises(SqlError) as raised:
+            session.run(f"{BEGIN}; SELECT count(*) FROM plain")
+        self.assertEqual("53400", raised.exception.state)
+        session.run("ROLLBACK")
+        self.assertEqual("20010", session.one(f"{BEGIN}; LOCK TABLE plain IN SHARE MODE; SELECT count(*) FROM plain"))
+        other.send("INSERT INTO plain VALUES (1, 1)")
+        self.assertTrue(other.blocked())
+        session.run("COMMIT")
+        other.result()
+        session.run(f"{BEGIN}; LOCK TABLE plain IN ACCESS EXCLUSIVE MODE; UPDATE plain SET v = 1; COMMIT")
+        session.run(f"{BEGIN}; CREATE TABLE made USING gcl AS SELECT i FROM generate_series(1, 50000) i; COMMIT; DROP TABLE made")
+
+    def test_vacuum_goes_on(self):
+        one, two = self.cluster.session(1), self.cluster.session(2)
+        two.run("DELETE FROM t WHERE id > 5")
+        one.run(f"{BEGIN}; SELECT * FROM t WHERE id = 1; SELECT * FROM plain")
+        two.run("VACUUM t")
+        two.run("VACUUM plain")
+        one.run("COMMIT")
+        two.run("VACUUM t, plain")
+
+    def test_two_phases_are_refused(self):
+        session = self.cluster.session(1)
+        with self.assertRaises(SqlError) as raised:
+            session.run(f"{BEGIN}; SELECT * FROM t; PREPARE TRANSACTION 'x'")
+        self.assertEqual("0A000", raised.exception.state)
+
+    def test_parallel_plans_do_without_workers(self):
+        session, other = self.cluster.session(1), self.cluster.session(2)
+        session.run("SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0")
+        self.assertEqual("10", session.one(f"{BEGIN}; SELECT count(*) FROM plain"))
+        other.send("INSERT INTO plain VALUES (1, 1)")
+        self.assertTrue(other.blocked())
+        session.run("COMMIT")
+        other.result()
+        self.assertEqual("11", session.one(f"{BEGIN} READ ONLY; SELECT count(*) FROM plain; COMMIT"))
+
+
+class Random(unittest.TestCase):
+    """Random transactions on all primaries, and a judge of what each has read (histories.py)."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(primaries=3))
+        cls.cluster.sql(1, """
+            CREATE TABLE list (k int PRIMARY KEY, items text NOT NULL DEFAULT '') USING gcl;
+            CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL) USING gcl;
+            INSERT INTO account SELECT i, 100 FROM generate_series(1, 20) i""")
+
+    def many(self, work, seconds):
+        """Calls work(session, random, n) again and again, in sessions of all primaries."""
+        until = time.monotonic() + seconds * LONGER
+
+        def goes_on(n):
+            session = self.cluster.session(n % 3 + 1)
+            chance = random.Random(SEED * 100 + n)
+            while time.monotonic() < until:
+                work(session, chance, n)
+        together([lambda n=n: goes_on(n) for n in range(6)])
+
+    def transaction(self, session, steps):
+        """Runs steps, (sql, what to do with the answer); whether they were committed."""
+        try:
+            session.run(BEGIN)
+            for sql, take in steps:
+                take(session.run(sql))
+            session.run("COMMIT")
+            return True
+        except SqlError as error:
+            session.run("ROLLBACK")
+            self.assertIn(error.state, RETRY, error)
+            return False
+
+    def test_lists(self):
+        """Each transaction reads some lists, and appends an item of its own to some; the lists say in which order."""
+        self.cluster.sql(1, "TRUNCATE list")
+        history, lock, count = histories.History(), threading.Lock(), [0]
+
+        def work(session, chance, n):
+            with lock:
+                count[0] += 1
+                name = count[0]
+            reads, appends, steps = {}, [], []
+            for key in chance.sample(range(8), chance.randint(1, 4)):
+                if chance.random() < 0.5:
+                    steps.append((f"SELECT items FROM list WHERE k = {key}",
+                                  lambda rows, key=key: reads.__setitem__(key, rows[0].split() if rows else [])))
+                else:
+                    appends.append(key)
+                    steps.append((f"INSERT INTO list VALUES ({key}, ' {name}') ON CONFLICT (k) DO UPDATE SET items = "
+                                  f"list.items || ' {name}'", lambda rows: None))
+            began = time.monotonic()
+            if self.transaction(session, steps):
+                with lock:
+                    history.add(str(name), reads, appends, began, time.monotonic())
+        self.many(work, 8)
+        final = {int(k): items.split() for k, items in (row.split("|") for row in self.cluster.session(1).run("TABLE list"))}
+        self.assertGreater(len(history.transactions), 30)
+        history.judge(final)
+
+    def test_bank(self):
+        """Money is moved; who looks, at any primary and READ ONLY or not, finds all of it."""
+        looks = []
+
+        def work(session, chance, n):
+            seen = []
+            if n == 0:
+                session.run("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY")
+                looks.append(session.one("SELECT sum(balance) FROM account"))
+                session.run("COMMIT")
+            elif n == 1:
+                if self.transaction(session, [("SELECT sum(balance) FROM account", seen.extend)]):
+                    looks.extend(seen)
+            else:
+                a, b = chance.sample(range(1, 21), 2)
+                amount = chance.randint(1, 50)
+                self.transaction(session, [(f"SELECT balance FROM account WHERE id = {a}", seen.extend),
+                                           (f"UPDATE account SET balance = balance - {amount} WHERE id = {a}", seen.extend),
+                                           (f"UPDATE account SET balance = balance + {amount} WHERE id = {b}", seen.extend)])
+        self.many(work, 6)
+        self.assertEqual({"2000"}, set(looks))
+
+    def test_read_only_anomaly(self):
+        """Fekete's: withdraw with a charge if both balances together are too low; a reader between must not be misled."""
+        for _ in range(5 * LONGER):
+            self.cluster.sql(1, "UPDATE account SET balance = 0 WHERE id IN (1, 2)")
+            two, one, reader = (self.cluster.session(k) for k in (1, 2, 3))
+            two.run(f"{BEGIN}; SELECT sum(balance) FROM account WHERE id IN (1, 2)")
+            one.run("SET lock_timeout = '2s'")
+            try:
+                one.run(f"{BEGIN}; UPDATE account SET balance = balance + 20 WHERE id = 2; COMMIT")
+                deposited = True
+            except SqlError as error:
+                self.assertIn(error.state, RETRY | {"55P03"})
+                one.run("ROLLBACK")
+                deposited = False
+            reader.run("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY")
+            seen = reader.run("SELECT balance FROM account WHERE id IN (1, 2) ORDER BY id")
+            reader.run("COMMIT")
+            try:
+                two.run("UPDATE account SET balance = balance - 11 WHERE id = 1; COMMIT")
+                charged = True
+            except SqlError as error:
+                self.assertIn(error.state, RETRY)
+                two.run("ROLLBACK")
+                charged = False
+            self.assertFalse(deposited and charged and seen == ["0", "20"])
+            for session in (one, two, reader):
+                session.close()
+
+
+class Judge(unittest.TestCase):
+    """The judge sees what is forbidden."""
+
+    def judged(self, final, *transactions):
+        history = histories.History()
+        for t in transactions:
+            history.add(*t)
+        history.judge(final)
+
+    def refused(self, *history):
+        self.assertRaises(histories.Anomaly, self.judged, *history)
+
+    def test_what_is_fine(self):
+        self.judged({1: ["a", "b"], 2: ["b"]}, ("a", {2: []}, [1], 0, 1), ("b", {1: ["a"]}, [1, 2], 2, 3),
+                    ("c", {1: ["a", "b"], 2: ["b"]}, [], 2.5, 4))
+
+    def test_write_skew(self):
+        self.refused({1: ["a"], 2: ["b"]}, ("a", {2: []}, [1], 0, 9), ("b", {1: []}, [2], 0, 9))
+
+    def test_lost_update(self):
+        self.refused({1: ["a"]}, ("a", {}, [1], 0, 9), ("b", {}, [1], 0, 9))
+
+    def test_what_was_rolled_back(self):
+        self.refused({1: ["a"]}, ("b", {1: ["a"]}, [], 0, 9))
+        self.refused({1: []}, ("b", {1: ["a"]}, [], 0, 9))
+
+    def test_long_fork(self):
+        self.refused({1: ["a"], 2: ["b"]}, ("a", {}, [1], 0, 9), ("b", {}, [2], 0, 9), ("c", {1: ["a"], 2: []}, [], 0, 9),
+                     ("d", {1: [], 2: ["b"]}, [], 0, 9))
+
+    def test_what_is_stale(self):
+        self.refused({1: ["a"]}, ("a", {}, [1], 0, 1), ("b", {1: []}, [], 2, 3))
+
+
+class Death(unittest.TestCase):
+    def test_holds_of_a_primary_go_with_it(self):
+        with Cluster(primaries=3) as cluster:
+            cluster.sql(1, "CREATE TABLE t (id int PRIMARY KEY, v int) USING gcl; INSERT INTO t VALUES (1, 0), (2, 0)")
+            holder, waiter = cluster.session(2), cluster.session(1)
+            holder.run(f"{BEGIN}; SELECT * FROM t; UPDATE t SET v = 1 WHERE id = 2")
+            waiter.send("UPDATE t SET v = 2 WHERE id = 1")
+            self.assertTrue(waiter.blocked())
+            cluster.kill_all(2)
+            waiter.result(60)
+            self.assertEqual(["1|2", "2|0"], waiter.run("SELECT * FROM t ORDER BY id"))
+            waiter.run(f"{BEGIN}; UPDATE t SET v = 3; COMMIT")
+            cluster.start(2)
+            eventually(lambda: cluster.session(2).one("SELECT sum(v) FROM t") == "6")
+
+
+if __name__ == "__main__":
+    unittest.main()
