@@ -31,9 +31,9 @@ void TransactionHolds::begin(uint32_t most) {
 void TransactionHolds::end() noexcept {
   auto& session = txns_.session();
   session.set_holding(false);
-  if (held_ == 0) return;
   const std::atomic<uint32_t>* fence = &txns_.pool().coherence_node().fence_word();
   mine_.for_each([&](const Mine& mine) {
+    if (!mine.page.valid()) return;                        // wanted, and not got
     coherence::Line* line = txns_.pool().find(mine.page);  // frames.no-pins: as long as it is held
     VERIFY(line != nullptr || txns_.pool().fenced());
     if (line == nullptr) return;

@@ -109,6 +109,21 @@ TEST_F(Holds, OfSeveralTheNewestIsTold) {
   sessions[0]->unlock_exclusive(line(0));
 }
 
+TEST_F(Holds, WhenTheNewestEndsAnotherHolderIsTold) {
+  read_and_hold(1, 7), read_and_hold(1, 8), read_and_hold(1, 9);
+  EXPECT_TRUE(line(1).held());
+  sessions[1]->drop_hold(line(1), false, 8, 7);
+  EXPECT_EQ(sessions[0]->lock_exclusive(line(0), p).error(), Errc::kHeld);
+  EXPECT_EQ(sessions[0]->holder().by, 9u);
+  sessions[1]->drop_hold(line(1), false, 9, 7);
+  EXPECT_EQ(sessions[0]->lock_exclusive(line(0), p).error(), Errc::kHeld);
+  EXPECT_EQ(sessions[0]->holder().by, 7u);
+  sessions[1]->drop_hold(line(1), false, 7);
+  EXPECT_FALSE(line(1).held());
+  EXPECT_TRUE(sessions[0]->lock_exclusive(line(0), p).ok());
+  sessions[0]->unlock_exclusive(line(0));
+}
+
 TEST_F(Holds, ALookAtAHeldPageIsACopyAndLeavesNothing) {
   write_and_hold(1, 5, 1);
   const LatchWord word = pool->peek_latch(p);

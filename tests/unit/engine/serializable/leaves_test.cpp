@@ -1,4 +1,6 @@
 // Leaves that serializable transactions hold: what they cover stays as it was read, wherever it goes.
+#include <thread>
+
 #include "extension/engine/blink/scan.hpp"
 #include "extension/engine/blink/tree.hpp"
 #include "tests/unit/engine/blink/keys.hpp"
