@@ -5,7 +5,7 @@ import time
 import unittest
 
 import histories
-from harness import LONGER, SEED, Cluster, Hang, SqlError, eventually, together
+from harness import LONGER, SEED, Cluster, SqlError, eventually, together
 
 RETRY = {"40001", "40P01"}
 BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
@@ -224,8 +224,8 @@ class Two(unittest.TestCase):
             for sql in ("DELETE FROM t WHERE id = 5", "INSERT INTO t VALUES (51, 1)"):
                 two.send(sql)
                 self.assertTrue(two.blocked())
-                two_pid = self.cluster.session(1 if two.dsn == one.dsn else 2)
-                two_pid.run(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '{two.name}'")
+                self.cluster.session(1 if two.dsn == one.dsn else 2).run(
+                    f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '{two.name}'")
                 with self.assertRaises(SqlError) as raised:
                     two.result()
                 self.assertEqual("57014", raised.exception.state)
@@ -325,6 +325,7 @@ class Random(unittest.TestCase):
 
         def goes_on(n):
             session = self.cluster.session(n % 3 + 1)
+            session.run("SET deadlock_timeout = '20ms'")
             chance = random.Random(SEED * 100 + n)
             while time.monotonic() < until:
                 work(session, chance, n)
@@ -343,9 +344,8 @@ class Random(unittest.TestCase):
             self.assertIn(error.state, RETRY, error)
             return False
 
-    def test_lists(self):
-        """Each transaction reads some lists, and appends an item of its own to some; the lists say in which order."""
-        self.cluster.sql(1, "TRUNCATE list")
+    def lists(self, read, append, rows, least):
+        """Each transaction reads some lists, and appends an item of its own to others; the lists say in which order."""
         history, lock, count = histories.History(), threading.Lock(), [0]
 
         def work(session, chance, n):
@@ -355,20 +355,31 @@ class Random(unittest.TestCase):
             reads, appends, steps = {}, [], []
             for key in chance.sample(range(8), chance.randint(1, 4)):
                 if chance.random() < 0.5:
-                    steps.append((f"SELECT items FROM list WHERE k = {key}",
+                    steps.append((read.format(key=key),
                                   lambda rows, key=key: reads.__setitem__(key, rows[0].split() if rows else [])))
                 else:
                     appends.append(key)
-                    steps.append((f"INSERT INTO list VALUES ({key}, ' {name}') ON CONFLICT (k) DO UPDATE SET items = "
-                                  f"list.items || ' {name}'", lambda rows: None))
+                    steps.append((append.format(key=key, name=name), lambda rows: None))
             began = time.monotonic()
             if self.transaction(session, steps):
                 with lock:
                     history.add(str(name), reads, appends, began, time.monotonic())
         self.many(work, 8)
-        final = {int(k): items.split() for k, items in (row.split("|") for row in self.cluster.session(1).run("TABLE list"))}
-        self.assertGreater(len(history.transactions), 30)
+        session = self.cluster.session(1)
+        final = {int(k): items.split() for k, items in (row.split("|") for row in session.run(rows))}
+        self.assertGreater(len(history.transactions), least)
         history.judge(final)
+
+    def test_lists_of_a_table_each(self):
+        self.cluster.sql(1, "".join(f"CREATE TABLE list{key} (items text NOT NULL) USING gcl; INSERT INTO list{key} VALUES ('');"
+                                    for key in range(8)))
+        self.lists("SELECT items FROM list{key}", "UPDATE list{key} SET items = items || ' {name}'",
+                   " UNION ALL ".join(f"SELECT {key}, items FROM list{key}" for key in range(8)), 50)
+
+    def test_lists_of_one_table(self):
+        """Most of them meet on pages that they want for different lists, and few are committed."""
+        self.lists("SELECT items FROM list WHERE k = {key}", "INSERT INTO list VALUES ({key}, ' {name}') ON CONFLICT (k) "
+                   "DO UPDATE SET items = list.items || ' {name}'", "TABLE list", 5)
 
     def test_bank(self):
         """Money is moved; who looks, at any primary and READ ONLY or not, finds all of it."""
