@@ -67,6 +67,15 @@ struct Step {
       if (yields_to(s.parked[i])) return true;
     return false;
   }
+  // Who was parked before a transaction held the share is told as who asks now.  An upgrade must not leave that to its
+  // end: it may wait for the very node that waits for this answer, and would not give the share up.
+  void answer_held() {
+    for (int i = s.parked_count - 1; i >= 0; i--)
+      if (held_against(s.parked[i].kind)) {
+        answer(s.parked[i], ReplyKind::kHeld);
+        unpark(i);
+      }
+  }
   // The share (or everything) is gone from the word: requesters that asked for that are done, the others look again.
   void answer_parked(ReplyKind to_writers) {
     for (int i = 0; i < s.parked_count; i++) {
@@ -90,6 +99,7 @@ struct Step {
     }
     if (s.msi == MsiState::kInvalid) return post(LineOp::kWritePosted, Post::kTake);
     if (s.msi != MsiState::kShared) a.bad = true;
+    answer_held();
     if (!on.has(Feature::kUpgrade) && may_fall_back()) return fall_back();
     post(LineOp::kUpgradePosted, Post::kUpgrade);
   }

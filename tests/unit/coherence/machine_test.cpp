@@ -446,6 +446,21 @@ TEST(LineMachine, WhatTheNextIncarnationAsksOutlivesTheFormerOne) {
   }
 }
 
+// A claim was parked while this node fetched its share; then a transaction held that, and now one wants to upgrade it.
+// The claimer waits for the answer and refuses this node until it has it, and a held share is not given up.
+TEST(LineMachine, WhoWaitsForAHeldShareIsToldBeforeAnUpgrade) {
+  LineState s = idle(MsiState::kShared);
+  s.parked[0] = from(kHigher, RequestKind::kPeerClaim);
+  s.parked_count = 1;
+  s.holds_shared = 1;
+  const Actions a = step(s, kMe, {.kind = K::kFetchExclusive});
+  EXPECT_FALSE(a.bad);
+  ASSERT_EQ(a.reply_count, 1);
+  EXPECT_EQ(a.replies[0].kind, ReplyKind::kHeld);
+  EXPECT_EQ(s.parked_count, 0);
+  EXPECT_EQ(s.op, LineOp::kUpgradePosted);
+}
+
 TEST(LineMachine, NonsenseIsCaught) {
   LineState s = in(MsiState::kInvalid, LineOp::kWritePosted);
   EXPECT_TRUE(step(s, kMe, done(uint64_t{60} << 58)).bad);
