@@ -89,6 +89,22 @@ TEST_F(LeavesTest, PartsOfALeafAreHeld) {
   EXPECT_EQ(*reads.count(0, 2000), 1000);
 }
 
+// The part of a leaf that is split off is held, though its holder puts nothing there.
+TEST_F(LeavesTest, APartThatIsNotWrittenIsHeld) {
+  Session serial(*this, 0), there(*this, 1), here(*this, 0);
+  for (uint64_t i = 2000; i < 2200; i += 2) ASSERT_EQ(there.put(i), Errc::kOk);
+  (void)serial.begin();
+  const uint64_t before = *serial.tree.pages(serial.worker.session());
+  for (uint64_t i = 0; *serial.tree.pages(serial.worker.session()) < before + 2; ++i)
+    ASSERT_EQ(serial.put(i), Errc::kOk);
+  for (uint64_t i = 2001; i < 2200; i += 20) {
+    EXPECT_EQ(there.put(i), Errc::kHeld) << i;
+    EXPECT_EQ(here.put(i), Errc::kHeld) << i;
+  }
+  serial.commit();
+  EXPECT_EQ(there.put(2199), Errc::kOk);
+}
+
 // What was read as a part of one leaf is held as such when its holder splits it.
 TEST_F(LeavesTest, AReaderThatWritesKeepsWhatItHasRead) {
   Session serial(*this, 0), there(*this, 1);
