@@ -67,14 +67,10 @@ struct Step {
       if (yields_to(s.parked[i])) return true;
     return false;
   }
-  // Who was parked before a transaction held the share is told as who asks now.  An upgrade must not leave that to its
-  // end: it may wait for the very node that waits for this answer, and would not give the share up.
+  // An upgrade must not leave that to its end: it may wait for the very node that waits for this answer.
   void answer_held() {
     for (int i = s.parked_count - 1; i >= 0; i--)
-      if (held_against(s.parked[i].kind)) {
-        answer(s.parked[i], ReplyKind::kHeld);
-        unpark(i);
-      }
+      if (held_against(s.parked[i].kind)) answer(s.parked[i], ReplyKind::kHeld), unpark(i);
   }
   // The share (or everything) is gone from the word: requesters that asked for that are done, the others look again.
   void answer_parked(ReplyKind to_writers) {
@@ -343,11 +339,7 @@ struct Step {
     }
   }
   bool concerns_us(RequestKind kind) const { return concerns(s.msi, kind); }
-  // Whether a transaction of this node holds what the request wants (coherence.held-until-end).
-  bool held_against(RequestKind kind) const {
-    if (!concerns_us(kind) || kind == RequestKind::kPeerCopy) return false;
-    return s.holds_exclusive || (s.holds_shared && !is_reader(kind));
-  }
+  bool held_against(RequestKind kind) const { return coherence::held_against(s, kind); }
   bool answer_by_copy(const PeerRequest& r, const Event& e) const {
     return r.kind == RequestKind::kPeerCopy && s.holds_exclusive && e.latched && e.may_leave;
   }

@@ -82,4 +82,10 @@ constexpr bool concerns(MsiState msi, RequestKind kind) {
   return verdict_on(msi == MsiState::kModified ? Phase::kModified : Phase::kShared, kind) != Verdict::kRefuse;
 }
 
+// Whether a transaction of this node holds what the request wants (coherence.held-until-end).
+constexpr bool held_against(const LineState& s, RequestKind kind) {
+  if (!concerns(s.msi, kind) || kind == RequestKind::kPeerCopy) return false;
+  return s.holds_exclusive != 0 || (s.holds_shared != 0 && !is_reader(kind));
+}
+
 }  // namespace coherence

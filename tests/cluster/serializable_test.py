@@ -6,6 +6,7 @@ import unittest
 
 import histories
 from harness import LONGER, SEED, Cluster, SqlError, eventually, together
+from stop_points import STOP_POINTS, Stops
 
 RETRY = {"40001", "40P01"}
 BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
@@ -464,6 +465,30 @@ class Judge(unittest.TestCase):
 
     def test_what_is_stale(self):
         self.refused({1: ["a"]}, ("a", {}, [1], 0, 1), ("b", {1: []}, [], 2, 3))
+
+
+class Strict(unittest.TestCase):
+    """Pages are held until the commit is there for all primaries, not a moment less."""
+
+    def test_nobody_comes_between_what_was_read_and_the_commit(self):
+        with Cluster(primaries=2, settings=(STOP_POINTS,)) as cluster:
+            cluster.sql(1, "CREATE TABLE t (v int) USING gcl; CREATE TABLE u (v int) USING gcl; INSERT INTO t VALUES (0); "
+                           "INSERT INTO u VALUES (0)")
+            stops = Stops(cluster)
+            for point in ("xact_prepared", "xact_locally_committed", "txn_committing"):
+                for k in (1, 2):
+                    with self.subTest(point=point, other=k):
+                        one, two = cluster.session(1), cluster.session(k)
+                        one.run(f"{BEGIN}; SELECT * FROM t; UPDATE u SET v = v + 1")
+                        stop = stops.attach(1, point, one.pid(), 1)
+                        one.send("COMMIT")
+                        stop.reached()
+                        two.send("UPDATE t SET v = v + 1")
+                        self.assertTrue(two.waits())
+                        stop.go_on()
+                        one.result()
+                        two.result()
+                        one.close(), two.close()
 
 
 class Death(unittest.TestCase):
