@@ -68,31 +68,29 @@ Result<bool> visible_mvcc(TxnSystem& txns, const RowHeader& row, RowPlace at, co
 }
 
 // A transaction that is prepared may be one that held this page, and whose node died: what it is to be is decided later
-// (serializable.doubt-is-waited-for).  Whether it was waited for.
-Result<bool> waited_for_doubt(TxnSystem& txns, TxnId id) {
-  auto status = txns.status(id);
-  if (!status) return status.error();
-  if (status->state != TxnState::kPrepared) return false;
-  if (const Status s = txns.waiter().wait_for(id, WaitFor::kPage); !s) return s.error();
-  return true;
+// (serializable.doubt-is-waited-for).  What the reader has learned of the page's ids is older than the end of that
+// wait.
+Status wait_for_doubt(TxnSystem& txns, TxnId id) {
+  for (;;) {
+    auto owner = txns.owner(id);
+    if (!owner) return owner.error();
+    const bool committed = owner->state == TxnState::kCommitted || owner->state == TxnState::kCommitting;
+    if (owner->state != TxnState::kPrepared) return committed ? Status(Errc::kConflict) : Status();
+    GCL_TRY(txns.waiter().wait_for(id, WaitFor::kPage));
+  }
 }
 
 // The page is held (Snapshot::strict): what is committed now stays as it is, and must be what the snapshot sees.
 Result<bool> visible_strictly(TxnSystem& txns, const RowHeader& row, RowPlace at, const Snapshot& snapshot) {
-  for (;;) {
-    auto made = creation(txns, row);
-    if (!made) return made.error();
-    if (made->made == Made::kCommitted && made->cts > snapshot.ts) return Errc::kConflict;
-    auto end = ending(txns, row);
-    if (!end) return end.error();
-    if (made->made != Made::kNever && end->ending == Ending::kCommitted && end->cts > snapshot.ts)
-      return Errc::kConflict;
-    auto waited = Result<bool>(false);
-    if (made->made == Made::kRunning) waited = waited_for_doubt(txns, row.creator.id());
-    if (waited && !*waited && end->ending == Ending::kRunning) waited = waited_for_doubt(txns, row.deleter.id());
-    if (!waited) return waited.error();
-    if (!*waited) return visible_mvcc(txns, row, at, snapshot);
-  }
+  auto made = creation(txns, row);
+  if (!made) return made.error();
+  if (made->made == Made::kCommitted && made->cts > snapshot.ts) return Errc::kConflict;
+  if (made->made == Made::kRunning) GCL_TRY(wait_for_doubt(txns, row.creator.id()));
+  auto end = ending(txns, row);
+  if (!end) return end.error();
+  if (made->made != Made::kNever && end->ending == Ending::kCommitted && end->cts > snapshot.ts) return Errc::kConflict;
+  if (end->ending == Ending::kRunning) GCL_TRY(wait_for_doubt(txns, row.deleter.id()));
+  return visible_mvcc(txns, row, at, snapshot);
 }
 
 Result<bool> visible_now(TxnSystem& txns, const RowHeader& row, bool dirty, TxnId* running) {

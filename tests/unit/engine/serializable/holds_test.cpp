@@ -87,6 +87,24 @@ TEST_F(HoldsTest, ARowThatWasRolledBackIsNone) {
   EXPECT_TRUE(serial.read(row_, before)->found);
 }
 
+// serializable.doubt-is-waited-for: it may be one whose holds went with its node.
+TEST_F(HoldsTest, APreparedWriterIsWaitedFor) {
+  for (const bool scans : {false, true}) {
+    SCOPED_TRACE(scans);
+    Actor serial(*this, 0), other(*this, 1);
+    const Snapshot before = serial.begin();
+    ASSERT_EQ(other.insert("doubtful"), Errc::kOk);
+    ASSERT_TRUE(other.worker->prepare(7).ok());
+    const int waits = serial.worker.waiter().waits;
+    serial.worker.waiter().on_wait = [&] { other.commit(); };
+    PageRows rows;
+    const Errc error = scans ? serial.heap.read_block(other.inserted.block, before, rows).error()
+                             : serial.read(other.inserted, before).error();
+    EXPECT_EQ(error, Errc::kConflict);
+    EXPECT_EQ(serial.worker.waiter().waits, waits + 1);
+  }
+}
+
 TEST_F(HoldsTest, WhileAllRowsAreReadNoPageComes) {
   Actor reader(*this, 0), there(*this, 1), here(*this, 0);
   const Snapshot seen = reader.begin();
