@@ -87,7 +87,7 @@ TEST_F(HoldsTest, ARowThatWasRolledBackIsNone) {
   EXPECT_TRUE(serial.read(row_, before)->found);
 }
 
-// serializable.doubt-is-waited-for: it may be one whose holds went with its node.
+// It may be one whose holds went with its node (serializable.doubt-is-waited-for).
 TEST_F(HoldsTest, APreparedWriterIsWaitedFor) {
   for (const bool scans : {false, true}) {
     SCOPED_TRACE(scans);
