@@ -197,3 +197,7 @@ class NetworkCluster(Cluster):
 
     def extension_made(self, k):
         return self.sql(k, "SELECT 1 FROM pg_extension WHERE extname = 'gcl'") == ["1"]
+
+
+if __name__ == "__main__":
+    look()
