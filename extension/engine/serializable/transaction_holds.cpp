@@ -71,6 +71,11 @@ Result<bool> TransactionHolds::enter(Guard& guard, bool exclusive) {
   }
 }
 
+template <class Guard>
+Result<bool> TransactionHolds::enter_latched(Result<Guard> guard, bool exclusive) {
+  return guard ? enter(*guard, exclusive) : guard.error();
+}
+
 Result<bool> TransactionHolds::hold(PageId page, bool exclusive, Intent intent) {
   const Mine* before = mine_.find(page.raw);
   if (before != nullptr && before->page.valid() && (before->exclusive || !exclusive)) return false;
@@ -84,20 +89,12 @@ Result<bool> TransactionHolds::hold(PageId page, bool exclusive, Intent intent) 
   if (mine == nullptr) return Errc::kNoMemory;
   auto& pool = txns_.pool();
   auto& session = txns_.session();
-  Result<bool> entered = Errc::kHeld;
-  if (exclusive) {
-    auto guard = pool.fix_exclusive(session, page);
-    if (!guard) return guard.error();
-    entered = enter(*guard, true);
-  } else {
-    auto guard = pool.fix_shared(session, page, intent);
-    if (!guard) return guard.error();
-    entered = enter(*guard, false);
-  }
-  if (!entered) return entered;
+  const Result<bool> entered = exclusive ? enter_latched(pool.fix_exclusive(session, page), true)
+                                         : enter_latched(pool.fix_shared(session, page, intent), false);
+  if (!entered) return entered.error();
   if (!mine->page.valid()) ++held_;
   *mine = {.page = page, .exclusive = mine->exclusive || exclusive};
-  return entered;
+  return *entered;
 }
 
 Status TransactionHolds::hold_part(PageId from, bufmgr::ExclusiveGuard& part) {

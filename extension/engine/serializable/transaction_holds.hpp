@@ -41,6 +41,8 @@ class TransactionHolds final : public bufmgr::PageHolds {
   };
   template <class Guard>
   Result<bool> enter(Guard& guard, bool exclusive);
+  template <class Guard>
+  Result<bool> enter_latched(Result<Guard> guard, bool exclusive);
   Result<TxnId> id_of(coherence::Holder holder);
 
   TxnSystem& txns_;
