@@ -21,7 +21,7 @@ import stacks
 from deaths import BANK, BankClient
 from ddl_load import DdlClient, assert_tables_kept
 from harness import TRANSPORT, Cluster, Hang, SqlError, eventually, give, has_memory
-from list_append import LISTS, ListClient, Lists
+from list_append import LISTS, ListClient, Lists, assert_lists_kept
 from processes import AUXILIARY, CLIENT, POSTMASTER, STARTUP, VACUUM, of_kinds, runs
 
 SEED = os.environ.get("SEED") or str(random.SystemRandom().randrange(10**6))
@@ -275,11 +275,7 @@ class Chaos(unittest.TestCase):
 
     def assert_all_kept(self):
         deaths.assert_bank_kept(self, self.cluster, self.bank, "bank")
-        lists = [self.cluster.sql(k, "SELECT id, v FROM lists ORDER BY id") for k in PRIMARIES]
-        self.assertEqual([lists[0]] * len(PRIMARIES), lists)
-        final = {int(of): [int(value) for value in values.strip("{}").split(",")]
-                 for of, values in (row.split("|") for row in lists[0])}
-        self.assertEqual([], self.lists.violations(final))
+        assert_lists_kept(self, self.cluster, self.lists)
         assert_tables_kept(self, self.cluster, self.makers)
         deaths.assert_in_order(self, self.cluster, *TABLES)
         for k in PRIMARIES:

@@ -187,3 +187,11 @@ class Check:
                     free.append(number)
         if after:
             self.say("a cycle within: " + "; ".join(self.describe(number) for number in sorted(after)[:20]))
+
+
+def assert_lists_kept(test, cluster, lists):
+    """All primaries have the same, and what the transactions saw on the way fits it."""
+    found = cluster.everywhere("SELECT id, v FROM lists ORDER BY id")
+    test.assertEqual([found[0]] * len(found), found)
+    final = {int(of): [int(value) for value in values.strip("{}").split(",")] for of, values in (row.split("|") for row in found[0])}
+    test.assertEqual([], lists.violations(final))

@@ -16,7 +16,7 @@ import deaths
 from deaths import BANK, BankClient
 from ddl_load import DdlClient, assert_tables_kept
 from harness import Cluster, eventually, together
-from list_append import LISTS, ListClient, Lists
+from list_append import LISTS, ListClient, Lists, assert_lists_kept
 from stop_points import STOP_POINTS, Stops
 
 PRIMARIES = (1, 2, 3)
@@ -94,10 +94,7 @@ class LostMemory(unittest.TestCase):
 
     def assert_all_kept(self, bank, makers):
         deaths.assert_bank_kept(self, self.cluster, bank, "bank")
-        rows = [self.cluster.sql(k, "SELECT id, v FROM lists ORDER BY id") for k in PRIMARIES]
-        self.assertEqual([rows[0]] * len(PRIMARIES), rows)
-        final = {int(of): [int(value) for value in values.strip("{}").split(",")] for of, values in (row.split("|") for row in rows[0])}
-        self.assertEqual([], self.lists.violations(final))
+        assert_lists_kept(self, self.cluster, self.lists)
         assert_tables_kept(self, self.cluster, makers)
         deaths.assert_in_order(self, self.cluster, *TABLES)
 

@@ -18,7 +18,7 @@ import network
 import stacks
 from deaths import BANK, BankClient, Client
 from harness import Hang, eventually, give
-from list_append import LISTS, ListClient, Lists
+from list_append import LISTS, ListClient, Lists, assert_lists_kept
 from network import MEMORY, NetworkCluster
 
 LEASE = 1.8  # seconds: coherence/transport/tcp/member/mirror.hpp
@@ -106,11 +106,7 @@ class NetworkTest(unittest.TestCase):
         numbers = Counter(number for watch in self.watches.values() for number in watch.numbers)
         self.assertEqual([], [number for number, times in numbers.items() if times > 1], "given twice")
         deaths.assert_bank_kept(self, self.cluster, self.bank, "bank")
-        lists = [self.cluster.sql(k, "SELECT id, v FROM lists ORDER BY id") for k in PRIMARIES]
-        self.assertEqual([lists[0]] * len(PRIMARIES), lists)
-        final = {int(of): [int(value) for value in values.strip("{}").split(",")]
-                 for of, values in (row.split("|") for row in lists[0])}
-        self.assertEqual([], self.lists.violations(final))
+        assert_lists_kept(self, self.cluster, self.lists)
         deaths.assert_in_order(self, self.cluster, "acct", "hist", "lists", "counted")
 
     # --- what is looked at
