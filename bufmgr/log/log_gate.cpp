@@ -25,8 +25,10 @@ void LogGate::announce(SessionId id) noexcept {
   Announcement& mine = announcements_[id.value];
   // The floor is loaded first: the records up to there have their places before the head that is loaded then.
   const uint64_t floor = shared_->last_lsn.load(std::memory_order_seq_cst);
-  mine.head.store(ring_->head(), std::memory_order_relaxed);  // both: published by the mark
-  mine.floor.store(floor, std::memory_order_release);         // pairs with begin_push()
+  // Both pair with lowest() and begin_push(): who finds an earlier mark and what is said here relies on the records
+  // that this session has written before.
+  mine.head.store(ring_->head(), std::memory_order_release);
+  mine.floor.store(floor, std::memory_order_release);
   shared_->at_work[id.value / kOfOneWord].word.fetch_or(mark_of(id), std::memory_order_seq_cst);  // pairs with lowest()
 }
 
@@ -60,7 +62,7 @@ void LogGate::for_each_at_work(const See& see) const noexcept {
 uint64_t LogGate::lowest(std::atomic<uint64_t> Announcement::*what) const noexcept {
   uint64_t lowest = kNone;
   for_each_at_work(
-      [&](const Announcement& one) { lowest = std::min(lowest, (one.*what).load(std::memory_order_relaxed)); });
+      [&](const Announcement& one) { lowest = std::min(lowest, (one.*what).load(std::memory_order_acquire)); });
   return lowest;
 }
 
@@ -88,8 +90,8 @@ LogGate::Push LogGate::begin_push(SessionId id, uint64_t known) noexcept {
   Push push{.from = ring_->pushed(), .upto = 0, .lsn = shared_->last_lsn.load(std::memory_order_seq_cst)};
   push.upto = ring_->head();
   for_each_at_work([&](const Announcement& one) {
-    push.lsn = std::min(push.lsn, one.floor.load(std::memory_order_acquire));  // pairs with announce()
-    push.upto = std::min(push.upto, one.head.load(std::memory_order_relaxed));
+    push.lsn = std::min(push.lsn, one.floor.load(std::memory_order_acquire));  // both: pair with announce()
+    push.upto = std::min(push.upto, one.head.load(std::memory_order_acquire));
   });
   push.upto = std::max(push.upto, known);
   return push;
