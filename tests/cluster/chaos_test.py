@@ -55,6 +55,7 @@ class Chaos(unittest.TestCase):
         self.strikes, self.pauses, self.back = Counter(), [], []
         self.down, self.ending = set(), set()  # primaries whose postmaster was ended; these postmasters
         self.standing, self.starts = [], {}  # threads: what lets stopped processes go on; what starts a primary, by its number
+        self.to_go_on = set()  # these processes
         self.log = []
 
     # --- one strike ---------------------------------------------------------------------------------------------------
@@ -126,8 +127,10 @@ class Chaos(unittest.TestCase):
         def go_on():
             time.sleep(seconds)
             give(signal.SIGCONT, *pids)
+            self.to_go_on.difference_update(pids)
 
         seconds = chance.random() * STOPPED_MAX
+        self.to_go_on.update(pids)
         give(signal.SIGSTOP, *pids)
         self.standing.append(threading.Thread(target=go_on))
         self.standing[-1].start()
@@ -147,7 +150,7 @@ class Chaos(unittest.TestCase):
         """One process is left, stopped: its primary's death is not certain until it ends.  Over tcp it may be: what the process does
         when it goes on reaches no memory any more."""
         kind, pid = self.one_of(chance, k)
-        if not pid or kind == POSTMASTER:
+        if not pid or kind == POSTMASTER or pid in self.to_go_on:
             return None
         self.down.add(k)
         self.cluster.kill_all(k, but=pid)
