@@ -13,13 +13,15 @@ import unittest
 import deaths
 from data_directory import account
 from deaths import BACK_MAX, BANK, BankClient
-from harness import Cluster, SqlError, eventually
+from harness import Cluster, SqlError, eventually, give
+from processes import of_kinds, runs
 from stop_points import STOP_POINTS, Stops
 
 SESSIONS = 2  # on each primary
 BEFORE, AFTER = 2.0, 3.0  # seconds of load
 PAUSE_MAX = 3.0  # seconds until survivors commit again, of the quickest death; any, on a machine that crawls: ANY_PAUSE_MAX
 ANY_PAUSE_MAX = 20.0
+ENDS_MAX = 30.0  # seconds until a server that stops in order has ended
 
 
 class Repair(unittest.TestCase):
@@ -142,6 +144,36 @@ class Repair(unittest.TestCase):
         self.cluster.start()
         self.comes_back(1, 2, 3)
         self.assert_nothing_is_lost()
+
+
+class Leaving(unittest.TestCase):
+    """A primary that stops in order has a worker that waits for a page; the one that has the page dies, and nobody else is there."""
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(primaries=2, settings=("autovacuum_naptime=1s", "autovacuum=off")))
+
+    def wait_of(self, kind):
+        return self.cluster.sql(2, f"SELECT wait_event FROM pg_stat_activity WHERE backend_type = '{kind}'")
+
+    def test_meets_a_page_of_one_that_dies_meanwhile(self):
+        self.cluster.sql(1, "CREATE TABLE t (i int) USING gcl")
+        session = self.cluster.session(2)
+        session.run("INSERT INTO t VALUES (1)")  # a page of its own
+        self.cluster.sql(1, "INSERT INTO t SELECT generate_series(2, 100)")
+        live = "SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 't'"
+        eventually(lambda: self.cluster.sql(2, live) == ["99"])  # so primary 1 has the page where they are counted
+        pids = [pid for pids in of_kinds(self.cluster, 1).values() for pid in pids]
+        give(signal.SIGSTOP, *pids)
+        session.run("INSERT INTO t VALUES (101)")
+        session.close()  # its counts are told
+        eventually(lambda: self.wait_of("gcl statistics") == ["GclPeer"])
+        give(signal.SIGINT, self.cluster.postmaster(2))
+        eventually(lambda: "gcl member" not in of_kinds(self.cluster, 2))
+        self.cluster.kill_all(1)
+        eventually(lambda: not runs(self.cluster, 2), ENDS_MAX)
+        self.cluster.start()
+        for rows in self.cluster.everywhere("SELECT count(*) FROM t"):
+            self.assertEqual(["101"], rows)
 
 
 class InDoubt(unittest.TestCase):

@@ -5,9 +5,8 @@
 // runtime.state-made-anew: NodeState lies in PostgreSQL's shared memory and is made anew after a crash restart
 //     (extension.crash-restart-joins-again).
 // runtime.workers-outlive-backends: Backends count in `backends` while their session lives, those that do the other
-//     primaries' DDL in `ddl_workers`, too: these leave when no other is left.  Workers outlive them all: member,
-//     provider, statistics, reclaim and repair stop when no backend is left, the flusher after these, the message
-//     worker last.
+//     primaries' DDL in `ddl_workers`, too: these leave when no other is left.  Workers outlive them all
+//     (workers.helpers-end-later), the flusher the others, and the message worker is the last.
 #pragma once
 
 #include "bufmgr/buffer_pool.hpp"

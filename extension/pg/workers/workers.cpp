@@ -1,5 +1,7 @@
 #include "extension/pg/workers/workers.hpp"
 
+#include <initializer_list>
+
 #include "bufmgr/base/wakeup.hpp"
 #include "extension/engine/reclaim/reclaimer.hpp"
 #include "extension/engine/sweep/sweeper.hpp"
@@ -77,6 +79,14 @@ void tick_process() {
 
 // Whether this worker may stop: the server is going down and no backend needs it any more.
 bool may_stop() { return ShutdownRequestPending && node().backends.load(std::memory_order_seq_cst) == 0; }
+
+// The same of one that others of the workers need (workers.helpers-end-later).
+bool may_stop_behind(std::initializer_list<Worker> others) {
+  if (!may_stop()) return false;
+  for (const Worker other : others)
+    if (node().worker_proc[int(other)].load(std::memory_order_acquire) >= 0) return false;  // pairs with begin()
+  return true;
+}
 
 // A worker that ended by itself would not be started again with the others, after a crash of the server.
 [[noreturn]] void idle_while_fenced() {
@@ -172,7 +182,7 @@ void message_worker() {
 // --- provider --------------------------------------------------------------------------------------------------------
 
 void provider() {
-  while (!may_stop()) {
+  while (!may_stop_behind({Worker::kMember, Worker::kStatistics, Worker::kReclaim, Worker::kRepair})) {
     if (!node_pool()->run_provider_once(session())) node_pool()->wait_for_provider_work(idle_ms());
     tick_process();
     if (node_pool()->fenced()) {
@@ -408,7 +418,7 @@ void reclaim() {
 
 void repair() {
   auto* dead = new DeadPrimaries;  // as long as the process
-  while (!may_stop()) {
+  while (!may_stop_behind({Worker::kMember, Worker::kStatistics, Worker::kReclaim})) {
     // Whoever joins may meet pages of the dead before it is ready.
     const bool ready = node().ready.load(std::memory_order_acquire);
     const long recorded = dead->record();
